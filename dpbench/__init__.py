@@ -1,0 +1,1 @@
+"""dpbench: a benchmark of differentially private optimisers."""
