@@ -1,0 +1,214 @@
+"""Prepared arrays on disk: a folder of ``.npy`` files and a manifest, written whole or not at all.
+
+The cache folder is ``$DPBENCH_DATA``, else ``./datasets`` if it exists, else the user's cache folder. Below
+it lie ``raw/<publisher>/<file>`` and ``prepared/<name>-v<recipe version>/``.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import shutil
+import tempfile
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from dpbench.errors import UserError
+
+from .recipes import row_norms
+from .spec import DatasetSpec
+
+MANIFEST = "manifest.json"
+STALE = 3600.0  # seconds after which a temporary folder was left by a killed process
+
+
+@dataclass(frozen=True, eq=False)
+class Dataset:
+    """A prepared data set.
+
+    ``X`` (n, d) float64 is a read-only memory map in C order, or a ``scipy.sparse.csr_array`` over memory
+    maps; ``y`` (n,) float64. ``sha256`` is that of the arrays. ``folder`` is where they lie, None for data
+    given as arrays; what is derived from them (an optimum) may be cached there. ``row_norm`` is max ‖x_i‖₂,
+    exact up to rounding: compare it with a tolerance. ``facts``: rows, columns, task, classes or the target's
+    range, row_norm_l1.
+    """
+
+    name: str
+    X: Any
+    y: np.ndarray
+    sha256: str
+    folder: Path | None
+    row_norm: float
+    facts: Mapping[str, Any] = field(repr=False)
+
+    def __reduce__(self):
+        # A worker maps the same files: the arrays are never copied into the message.
+        return super().__reduce__() if self.folder is None else (open_dataset, (self.folder,))
+
+
+def root() -> Path:
+    """The cache folder; it need not exist yet."""
+    if os.environ.get("DPBENCH_DATA"):
+        return Path(os.environ["DPBENCH_DATA"]).expanduser().resolve()
+    if Path("datasets").is_dir():
+        return Path("datasets").resolve()
+    import pooch
+
+    return Path(pooch.os_cache("dpbench"))
+
+
+def prepared_folder(cache: Path, spec: DatasetSpec) -> Path:
+    return cache / "prepared" / f"{spec.name}-v{spec.version}"
+
+
+def _parts(X: Any, y: np.ndarray) -> dict[str, np.ndarray]:
+    """The arrays that make up a data set, by file name."""
+    if isinstance(X, np.ndarray):
+        return {"X.npy": np.ascontiguousarray(X), "y.npy": y}
+    return {"X.data.npy": X.data, "X.indices.npy": X.indices, "X.indptr.npy": X.indptr, "y.npy": y}
+
+
+def digest(parts: Mapping[str, np.ndarray]) -> str:
+    """sha256 of names, types, shapes and bytes."""
+    sha = hashlib.sha256()
+    for name, array in sorted(parts.items()):
+        sha.update(f"{name} {array.dtype.str} {array.shape}\n".encode())
+        sha.update(memoryview(np.ascontiguousarray(array)).cast("B"))
+    return sha.hexdigest()
+
+
+def facts_of(X: Any, y: np.ndarray, task: str) -> dict[str, Any]:
+    """What a manifest and ``Dataset.facts`` say of the arrays."""
+    if task == "binary":
+        labels, counts = np.unique(y, return_counts=True)
+        target = {"classes": {f"{v:g}": int(c) for v, c in zip(labels, counts, strict=True)}}
+    else:
+        target = {"target_min": float(y.min()), "target_max": float(y.max())}
+    dense = isinstance(X, np.ndarray)
+    return {
+        "rows": int(X.shape[0]),
+        "columns": int(X.shape[1]),
+        "task": task,
+        **target,
+        "sparse": not dense,
+        "nonzeros": int(np.count_nonzero(X) if dense else X.nnz),
+        "row_norm": float(row_norms(X).max()),
+        "row_norm_l1": float(row_norms(X, 1).max()),
+    }
+
+
+def write(cache: Path, spec: DatasetSpec, X: Any, y: np.ndarray, raw: list[dict[str, Any]]) -> Path:
+    """Store the arrays of `spec`; two processes may do so at once, and the first to finish wins."""
+    target = prepared_folder(cache, spec)
+    parts = _parts(X, y)
+    manifest = {
+        "name": spec.name,
+        "recipe": spec.recipe,
+        "recipe_version": spec.version,
+        **facts_of(X, y, spec.task),
+        "sha256": digest(parts),
+        "raw": raw,
+        "numpy": np.__version__,
+    }
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        sweep(target.parent)
+        staging = Path(tempfile.mkdtemp(prefix=f".{target.name}-", suffix=".tmp", dir=target.parent))
+    except OSError as error:
+        raise UserError(
+            f"{target.parent}: {error.strerror}; set DPBENCH_DATA to a writable folder"
+        ) from error
+    try:
+        os.chmod(staging, 0o755)
+        for name, array in parts.items():
+            np.save(staging / name, array)
+        manifest["bytes"] = {name: (staging / name).stat().st_size for name in parts}
+        (staging / MANIFEST).write_text(
+            json.dumps(manifest, indent=2, ensure_ascii=False) + "\n", encoding="utf-8"
+        )
+        _move_into_place(staging, target, spec)
+    except OSError as error:
+        raise UserError(
+            f"{target}: {error.strerror}; make room or set DPBENCH_DATA to another folder"
+        ) from error
+    finally:
+        shutil.rmtree(staging, ignore_errors=True)
+    return target
+
+
+def _move_into_place(staging: Path, target: Path, spec: DatasetSpec) -> None:
+    try:
+        os.rename(staging, target)
+    except OSError:
+        if not target.exists():
+            raise
+        if is_sound(target, spec):  # another process was faster
+            return
+        discard(target)
+        os.rename(staging, target)
+
+
+def discard(folder: Path) -> None:
+    """Remove a prepared folder at once for others; who has it mapped keeps what he has."""
+    if folder.exists():
+        trash = Path(tempfile.mkdtemp(prefix=f".{folder.name}-", suffix=".tmp", dir=folder.parent))
+        os.rename(folder, trash / folder.name)
+        shutil.rmtree(trash, ignore_errors=True)
+
+
+def sweep(parent: Path) -> None:
+    """Remove temporary folders that a killed process left."""
+    for leftover in parent.glob(".*.tmp"):
+        if time.time() - leftover.stat().st_mtime > STALE:
+            shutil.rmtree(leftover, ignore_errors=True)
+
+
+def manifest_of(folder: Path) -> dict[str, Any]:
+    return json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
+
+
+def is_sound(folder: Path, spec: DatasetSpec) -> bool:
+    """Is there a manifest of this recipe, and has every array the size it says? (Reads no array.)"""
+    try:
+        manifest = manifest_of(folder)
+        return manifest["recipe_version"] == spec.version and all(
+            (folder / name).stat().st_size == size for name, size in manifest["bytes"].items()
+        )
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        return False
+
+
+def _map_parts(folder: Path, manifest: Mapping[str, Any]) -> dict[str, np.ndarray]:
+    return {name: np.load(folder / name, mmap_mode="r") for name in manifest["bytes"]}
+
+
+def has_right_bytes(folder: Path) -> bool:
+    """Do the arrays have the sha256 that the manifest says?"""
+    manifest = manifest_of(folder)
+    try:
+        return digest(_map_parts(folder, manifest)) == manifest["sha256"]
+    except (OSError, ValueError):
+        return False
+
+
+def open_dataset(folder: Path) -> Dataset:
+    """Map a prepared folder."""
+    manifest = manifest_of(folder)
+    parts = _map_parts(folder, manifest)
+    y = parts.pop("y.npy")
+    if "X.npy" in parts:
+        X = parts["X.npy"]
+    else:
+        from scipy.sparse import csr_array
+
+        shape = (manifest["rows"], manifest["columns"])
+        X = csr_array((parts["X.data.npy"], parts["X.indices.npy"], parts["X.indptr.npy"]), shape=shape)
+    outside = {"recipe", "recipe_version", "sha256", "raw", "numpy", "bytes", "name", "row_norm"}
+    facts = {key: value for key, value in manifest.items() if key not in outside}
+    return Dataset(manifest["name"], X, y, manifest["sha256"], folder, manifest["row_norm"], facts)

@@ -1,0 +1,155 @@
+"""From a name to arrays: load, available, verify, fetch."""
+
+from __future__ import annotations
+
+import functools
+import os
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+import numpy as np
+
+from dpbench.errors import DataError, NotAtHand, UserError
+
+from . import cache, download
+from .cache import Dataset
+from .registry import describe
+from .spec import DatasetSpec
+
+
+@dataclass(frozen=True)
+class FetchResult:
+    """What became of one data set: ``detail`` is one line for the user, empty if there is nothing to say."""
+
+    name: str
+    status: Literal["ready", "already there", "missing", "failed"]
+    detail: str = ""
+
+
+def check_content(spec: DatasetSpec, X, y: np.ndarray) -> None:
+    """Raise DataError, with what was expected and what was found, unless (X, y) is what `spec` says."""
+    rows, columns = X.shape
+    for what, found, expected in (("rows", rows, spec.rows), ("columns", columns, spec.columns)):
+        if expected is not None and found != expected:
+            raise DataError(f"{spec.name}: {found} {what} found, {expected} expected")
+    if y.shape != (rows,) or X.dtype != np.float64 or y.dtype != np.float64:
+        raise DataError(f"{spec.name}: the recipe gave y of shape {y.shape} and types {X.dtype}, {y.dtype}")
+    values = X if isinstance(X, np.ndarray) else X.data
+    if not (np.isfinite(values.sum()) and np.isfinite(y).all()):
+        raise DataError(f"{spec.name}: NaN or infinite values found")
+    if spec.task == "binary":
+        classes = {int(v): int(np.sum(y == v)) for v in (-1, 1)}
+        if sum(classes.values()) != rows:
+            raise DataError(f"{spec.name}: labels other than -1 and +1 found")
+        if spec.classes is not None and classes != dict(spec.classes):
+            raise DataError(f"{spec.name}: class counts {classes} found, {dict(spec.classes)} expected")
+
+
+def _prepare(spec: DatasetSpec, folder: Path, mirror, network=None, progress=None) -> Path:
+    """Raw files -> prepared folder. Raises NotAtHand, DataError."""
+    found = {
+        file.name: download.obtain(file, folder / "raw", mirror, network, progress) for file in spec.files
+    }
+    try:
+        X, y = spec.prepare({name: path for name, (path, _) in found.items()})
+        check_content(spec, X, y)
+    except (ValueError, LookupError, EOFError, DataError) as error:
+        # The content judges files whose hash is not pinned: the next fetch shall not meet these again.
+        for path, entry in found.values():
+            if entry["hash"] == "hash not pinned":
+                path.unlink(missing_ok=True)
+        if isinstance(error, DataError):
+            raise
+        raise DataError(
+            f"{spec.name}: {', '.join(found)} cannot be read: {str(error).splitlines()[0]}"
+        ) from error
+    return cache.write(folder, spec, X, y, [entry for _, entry in found.values()])
+
+
+@functools.cache
+def _load(spec: DatasetSpec, folder: Path) -> Dataset:
+    prepared = cache.prepared_folder(folder, spec)
+    if not cache.is_sound(prepared, spec):
+        try:
+            prepared = _prepare(spec, folder, download.mirror_of(None))
+        except NotAtHand as error:
+            raise NotAtHand(
+                f"data set {spec.name} is not at hand ({error}); run: dpbench fetch {spec.name}"
+            ) from error
+    return cache.open_dataset(prepared)
+
+
+def load(name: str) -> Dataset:
+    """The data set called `name`, mapped read-only; the same object within a process.
+
+    Prepares it first if only its raw files are at hand, in the cache or in the folder that DPBENCH_MIRROR
+    names; a synthetic one is drawn. Never uses the network. Raises NotAtHand (a line that says what to run),
+    DataError.
+    """
+    return _load(describe(name), cache.root())
+
+
+def available(name: str) -> bool:
+    """Would `load` find what it needs? Looks at file names only: prepares nothing, reads nothing."""
+    spec, folder = describe(name), cache.root()
+    if spec.synthetic or cache.is_sound(cache.prepared_folder(folder, spec), spec):
+        return True
+    try:
+        mirror = download.mirror_of(None)
+    except UserError:
+        mirror = None
+    return all(download.is_at_hand(file, folder / "raw", mirror) for file in spec.files)
+
+
+def verify(name: str) -> bool:
+    """Read the prepared arrays of `name` and compare their sha256 with the manifest.
+
+    Returns True if they are sound. If not, they are prepared anew (so that `load` is right again) and the
+    answer is False; if that cannot be done, raises NotAtHand or DataError. Raises NotAtHand if nothing was
+    prepared.
+    """
+    spec, folder = describe(name), cache.root()
+    prepared = cache.prepared_folder(folder, spec)
+    if not prepared.exists():
+        raise NotAtHand(f"data set {name} is not prepared; run: dpbench fetch {name}")
+    if cache.is_sound(prepared, spec) and cache.has_right_bytes(prepared):
+        return True
+    cache.discard(prepared)
+    _load.cache_clear()
+    load(name)
+    return False
+
+
+def fetch(
+    names: Iterable[str],
+    *,
+    mirror: str | os.PathLike | None = None,
+    progress: download.Progress | None = None,
+) -> list[FetchResult]:
+    """Download and prepare data sets; goes on with the next whatever happens to one.
+
+    `mirror` (else DPBENCH_MIRROR) is a folder, or a URL, that holds files under their upstream names; it
+    comes before the publishers. `progress` is called with (file name, bytes so far, bytes in all or 0). Once
+    a name cannot be resolved no further host is tried, and only the first result says so at length. Raises
+    UserError for an unknown name or a mirror that is not there, before anything is done.
+    """
+    specs = [describe(name) for name in dict.fromkeys(names)]
+    place, network, folder = download.mirror_of(mirror), download.Network(), cache.root()
+    return [_fetch_one(spec, folder, place, network, progress) for spec in specs]
+
+
+def _fetch_one(spec: DatasetSpec, folder: Path, mirror, network, progress) -> FetchResult:
+    if cache.is_sound(cache.prepared_folder(folder, spec), spec):
+        return FetchResult(spec.name, "already there")
+    try:
+        prepared = _prepare(spec, folder, mirror, network, progress)
+    except NotAtHand as error:
+        return FetchResult(spec.name, "missing", str(error))
+    except UserError as error:
+        return FetchResult(spec.name, "failed", str(error))
+    loose = [
+        entry["file"] for entry in cache.manifest_of(prepared)["raw"] if entry["hash"] == "hash not pinned"
+    ]
+    return FetchResult(spec.name, "ready", f"hash not pinned: {', '.join(loose)}" if loose else "")

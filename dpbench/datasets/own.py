@@ -1,0 +1,75 @@
+"""A user's own arrays: checked, never changed."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+import numpy as np
+
+from dpbench.errors import DataError
+
+from .cache import Dataset, _parts, digest, facts_of
+
+
+def check_arrays(X: Any, y: Any, *, labels: Literal["binary", "real"] = "binary") -> tuple[Any, np.ndarray]:
+    """(X, y) as float64: X (n, d) a C-order array or a ``scipy.sparse.csr_array``, y (n,).
+
+    Copies only where type or order ask for it. Raises DataError, naming the argument and the fix, for wrong
+    shapes, NaN or infinite values, no rows, and with labels="binary" for labels other than -1 and +1 or a
+    single class.
+    """
+    if hasattr(X, "tocsr"):
+        from scipy.sparse import csr_array
+
+        X = csr_array(X)
+        if X.dtype != np.float64:
+            X = _float64(X, "X")
+        values = X.data
+    else:
+        X = values = _float64(X, "X")
+    y = _float64(y, "y")
+    if len(X.shape) != 2 or 0 in X.shape:
+        raise DataError(f"X: shape {tuple(X.shape)} found; give rows × columns, at least one of each")
+    if y.shape != (X.shape[0],):
+        raise DataError(f"y: shape {y.shape} found; give one entry per row of X, shape ({X.shape[0]},)")
+    for name, array in (("X", values), ("y", y)):
+        if not np.isfinite(array).all():
+            bad = int(array.size - np.count_nonzero(np.isfinite(array)))
+            raise DataError(f"{name}: {bad} entries are NaN or infinite; drop or impute them first")
+    if labels == "binary":
+        _check_binary(y)
+    return X, y
+
+
+def _float64(array: Any, name: str) -> Any:
+    try:
+        return (
+            array.astype(np.float64) if hasattr(array, "tocsr") else np.asarray(array, np.float64, order="C")
+        )
+    except (TypeError, ValueError) as error:
+        hint = "; map the two labels to -1 and +1" if name == "y" else "; one-hot encode categories first"
+        raise DataError(f"{name}: not numbers ({error}){hint}") from error
+
+
+def _check_binary(y: np.ndarray) -> None:
+    found = np.unique(y)
+    if np.array_equal(found, [-1.0, 1.0]):
+        return
+    if len(found) == 2:
+        low, high = found
+        raise DataError(
+            f"y: labels {low:g} and {high:g} found; map them: y = np.where(y == {high:g}, 1.0, -1.0)"
+        )
+    if len(found) == 1:
+        raise DataError(f"y: the only label is {found[0]:g}; give both -1 and +1")
+    shown = ", ".join(f"{v:g}" for v in found[:4])
+    raise DataError(f"y: {len(found)} labels ({shown}, …) found; give -1 and +1, or use a regression loss")
+
+
+def from_arrays(
+    X: Any, y: Any, *, name: str = "own", labels: Literal["binary", "real"] = "binary"
+) -> Dataset:
+    """A `Dataset` of own arrays, checked by `check_arrays`; without a folder, nothing derived is kept."""
+    X, y = check_arrays(X, y, labels=labels)
+    facts = facts_of(X, y, "binary" if labels == "binary" else "regression")
+    return Dataset(name, X, y, digest(_parts(X, y)), None, facts.pop("row_norm"), facts)

@@ -1,0 +1,93 @@
+"""The steps that turn tables into (X, y): on float64 arrays, in place where that spares memory."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+
+from dpbench.errors import DataError
+
+from .files import opened
+
+BLOCK = 8192  # rows at a time: temporaries stay small beside X
+
+
+def standardise(X: np.ndarray, *, scale_only: bool = False) -> np.ndarray:
+    """Columns to zero mean and unit population variance, in place; constant columns become zero.
+
+    Mean and variance come from all the rows given and count as public knowledge, in every paper of the
+    benchmark.
+    """
+    for column in X.T:  # by column: no temporary of the size of X
+        if column.min() == column.max():
+            column[:] = 0.0  # exactly: the rounding of a mean must not be blown up to unit variance
+            continue
+        scale = column.std()
+        if not scale_only:
+            column -= column.mean()
+        column /= scale
+    return X
+
+
+def with_ones(X: np.ndarray) -> np.ndarray:
+    """(n, d) -> (n, d+1): a column of ones in front, the intercept."""
+    return np.hstack([np.ones((X.shape[0], 1)), X])
+
+
+def row_norms(X, order: int = 2) -> np.ndarray:
+    """(n,) ‖x_i‖₁ or ‖x_i‖₂ of a dense or sparse matrix."""
+    norm = {1: lambda B: np.abs(B).sum(axis=1), 2: lambda B: np.sqrt((B * B).sum(axis=1))}[order]
+    return np.concatenate([norm(X[i : i + BLOCK]) for i in range(0, X.shape[0], BLOCK)])
+
+
+def clip_rows(X: np.ndarray) -> np.ndarray:
+    """Each row divided by max(1, ‖row‖₂), in place: the privacy proofs ask for ‖x‖₂ ≤ 1."""
+    X /= np.maximum(1.0, row_norms(X))[:, None]
+    return X
+
+
+def one_hot(values: np.ndarray) -> np.ndarray:
+    """(n,) of categories -> (n, number of categories) of 0/1, categories in sorted order."""
+    categories, index = np.unique(values, return_inverse=True)
+    columns = np.zeros((len(values), len(categories)))
+    columns[np.arange(len(values)), index] = 1.0
+    return columns
+
+
+def signs(labels: np.ndarray, positive, negative) -> np.ndarray:
+    """Labels as float64 ±1.
+
+    >>> signs(np.array([">50K", "<=50K"]), ">50K", "<=50K")
+    array([ 1., -1.])
+    """
+    labels = np.asarray(labels)
+    known = (labels == positive) | (labels == negative)
+    if not known.all():
+        other = labels[~known][0]
+        raise DataError(f"label {other!s} found where {positive} or {negative} is expected")
+    return np.where(labels == positive, 1.0, -1.0)
+
+
+def read_table(
+    path: Path, *, separator: str = ",", dtype=np.float64, columns: int | None = None
+) -> np.ndarray:
+    """A headless table of numbers, compressed or not, as a 2-d array; `columns` is checked."""
+    import pandas as pd
+
+    with opened(path) as stream:
+        table = pd.read_csv(stream, sep=separator, header=None, dtype=dtype, skip_blank_lines=True).to_numpy()
+    if columns is not None and table.shape[1] != columns:
+        raise DataError(f"{path.name}: {table.shape[1]} columns found, {columns} expected")
+    return table
+
+
+def read_svmlight(path: Path, columns: int) -> tuple[np.ndarray, np.ndarray]:
+    """An svmlight file as dense X of shape (n, columns) and its labels."""
+    from sklearn.datasets import load_svmlight_file
+
+    with opened(path) as stream:
+        X, y = load_svmlight_file(stream, dtype=np.float64)
+    if X.shape[1] != columns:
+        raise DataError(f"{path.name}: highest feature {X.shape[1]} found, {columns} expected")
+    return X.toarray(), y
