@@ -1,0 +1,121 @@
+"""What a run may spend, under which neighbouring relation, and how its releases are composed and converted."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+
+from dpbench.errors import PrivacyError, UserError, nearest
+from dpbench.privacy import gaussian, subsampled, zcdp
+from dpbench.privacy.ledger import ZCDP, Composition, Gaussian, Laplace, PureDP
+from dpbench.privacy.relation import Relation
+
+ACCOUNTINGS = (*zcdp.CONVERSIONS, "tight", "pure")
+
+
+@dataclass(frozen=True)
+class Budget:
+    """(ε, δ) under `relation`, and the `accounting` that turns it into noise.
+
+    accounting: "text", "bs16", "cks20" or "standard" (ρ-zCDP with that conversion), "tight" (exact Gaussian for
+    full-batch releases, privacy-loss distributions or RDP for sampled ones) or "pure" (basic composition, δ = 0).
+    UserError for a value out of range.
+    """
+
+    epsilon: float
+    delta: float
+    relation: Relation
+    accounting: str
+
+    def __post_init__(self) -> None:
+        if not 0 < self.epsilon < math.inf:
+            raise UserError(f"epsilon must be positive and finite, got {self.epsilon}")
+        if not 0 <= self.delta < 1:
+            raise UserError(f"delta must be in [0, 1), got {self.delta}")
+        if not isinstance(self.relation, Relation):
+            raise UserError(f"relation must be a Relation, got {self.relation!r}")
+        if self.accounting not in ACCOUNTINGS:
+            raise UserError(f"unknown accounting {self.accounting!r}; {nearest(self.accounting, ACCOUNTINGS)}")
+        if (self.accounting == "pure") != (self.delta == 0):
+            raise UserError(
+                f"delta: accounting {self.accounting} needs "
+                f"{'delta = 0' if self.accounting == 'pure' else 'delta > 0'}, got {self.delta:g}"
+            )
+
+    @cached_property
+    def rho(self) -> float:
+        """The zCDP budget under `accounting`; for "tight", ρ = μ²/2 of the exact Gaussian.
+
+        With "tight" it is sound for algorithms whose every release is a Gaussian on all rows (or post-processing), and
+        for no other: zCDP of another kind at that ρ costs more than ε.
+        """
+        if self.accounting == "pure":
+            raise PrivacyError("a pure-DP budget has no rho: the algorithm must compose ε itself")
+        if self.accounting == "tight":
+            return gaussian.gaussian_mu(self.epsilon, self.delta) ** 2 / 2
+        return zcdp.rho(self.epsilon, self.delta, self.accounting)
+
+    def poisson_multiplier(self, rate: float, steps: int, share: float = 1.0) -> float:
+        """Noise multiplier for `steps` Poisson-sampled Gaussian releases that may cost (share·ε, share·δ) together.
+
+        Shares add up by basic composition. RDP (Mironov, Talwar and Zhang 2019); with "tight", a privacy-loss
+        distribution.
+        """
+        self._require(Relation.ADD_REMOVE, "Poisson sampling")
+        epsilon, delta = self._share(share)
+        if self.accounting == "tight":
+            from dpbench.privacy.tight import poisson_noise_multiplier
+
+            return poisson_noise_multiplier(epsilon, delta, float(rate), steps)
+        return subsampled.poisson_noise_multiplier(epsilon, delta, rate, steps)
+
+    def without_replacement_multiplier(self, n: int, m: int, steps: int, share: float = 1.0) -> float:
+        """The same for Gaussian releases on m of n rows without replacement, replace-one; by RDP in every mode."""
+        self._require(Relation.REPLACE_ONE, "sampling without replacement")
+        return subsampled.without_replacement_noise_multiplier(*self._share(share), n, m, steps)
+
+    def epsilon_of(self, composition: Composition) -> float | None:
+        """The ε that this accounting's own composition gives, where it has one; else None.
+
+        zCDP modes: Σρ converted, for Gaussian and ρ-zCDP releases, with ε₀-DP ones among them at ε₀²/2 (Bun and Steinke
+        2016, Proposition 1.4). tight: the exact Gaussian, for Gaussians alone. pure: Σε₀.
+        """
+        releases = [(e.release, e.count) for e in composition]
+        if self.accounting == "pure":
+            known = all(isinstance(r, Laplace | PureDP) for r, _ in releases)
+            return sum(c * _pure_epsilon(r) for r, c in releases) if known else None
+        gaussians = [isinstance(r, Gaussian) for r, _ in releases]
+        if self.accounting == "tight" and all(gaussians):
+            return gaussian.gaussian_epsilon(math.sqrt(2 * sum(c * _rho(r) for r, c in releases)), self.delta)
+        rhos = [_rho(r) for r, _ in releases]
+        if self.accounting == "tight" or None in rhos or not any(isinstance(r, Gaussian | ZCDP) for r, _ in releases):
+            return None
+        total = sum(c * rho for rho, (_, c) in zip(rhos, releases, strict=True))
+        return zcdp.epsilon(total, self.delta, self.accounting)
+
+    def _share(self, share: float) -> tuple[float, float]:
+        if not 0 < share <= 1:
+            raise PrivacyError(f"share must be in (0, 1], got {share}")
+        if self.accounting == "pure":
+            raise PrivacyError("a pure-DP budget has no Gaussian noise multiplier")
+        return share * self.epsilon, share * self.delta
+
+    def _require(self, relation: Relation, what: str) -> None:
+        if self.relation is not relation:
+            raise PrivacyError(f"{what} is accounted under {relation} neighbours only, the run's are {self.relation}")
+
+
+def _pure_epsilon(release: Laplace | PureDP) -> float:
+    return release.epsilon if isinstance(release, PureDP) else 1 / release.noise_multiplier
+
+
+def _rho(release: object) -> float | None:
+    match release:
+        case Gaussian(z):
+            return 0.5 / z**2
+        case ZCDP(rho):
+            return rho
+        case Laplace() | PureDP():
+            return _pure_epsilon(release) ** 2 / 2
+    return None
