@@ -41,10 +41,7 @@ def prepare(raw):
     table = dict(zip(COLUMNS, np.array([row for row in rows if "?" not in row]).T, strict=True))
     y = signs(table.pop("income"), ">50K", "<=50K")
     X = np.hstack(
-        [
-            values.astype(np.float64)[:, None] if name in NUMERIC else one_hot(values)
-            for name, values in table.items()
-        ]
+        [values.astype(np.float64)[:, None] if name in NUMERIC else one_hot(values) for name, values in table.items()]
     )
     return clip_rows(standardise(X)), y
 

@@ -11,7 +11,6 @@ import json
 import os
 import shutil
 import tempfile
-import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -21,11 +20,11 @@ import numpy as np
 
 from dpbench.errors import UserError
 
+from . import files
 from .recipes import row_norms
 from .spec import DatasetSpec
 
 MANIFEST = "manifest.json"
-STALE = 3600.0  # seconds after which a temporary folder was left by a killed process
 
 
 @dataclass(frozen=True, eq=False)
@@ -118,25 +117,19 @@ def write(cache: Path, spec: DatasetSpec, X: Any, y: np.ndarray, raw: list[dict[
     }
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
-        sweep(target.parent)
+        files.sweep(target.parent)
         staging = Path(tempfile.mkdtemp(prefix=f".{target.name}-", suffix=".tmp", dir=target.parent))
     except OSError as error:
-        raise UserError(
-            f"{target.parent}: {error.strerror}; set DPBENCH_DATA to a writable folder"
-        ) from error
+        raise UserError(f"{target.parent}: {error.strerror}; set DPBENCH_DATA to a writable folder") from error
     try:
         os.chmod(staging, 0o755)
         for name, array in parts.items():
             np.save(staging / name, array)
         manifest["bytes"] = {name: (staging / name).stat().st_size for name in parts}
-        (staging / MANIFEST).write_text(
-            json.dumps(manifest, indent=2, ensure_ascii=False) + "\n", encoding="utf-8"
-        )
+        (staging / MANIFEST).write_text(json.dumps(manifest, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
         _move_into_place(staging, target, spec)
     except OSError as error:
-        raise UserError(
-            f"{target}: {error.strerror}; make room or set DPBENCH_DATA to another folder"
-        ) from error
+        raise UserError(f"{target}: {error.strerror}; make room or set DPBENCH_DATA to another folder") from error
     finally:
         shutil.rmtree(staging, ignore_errors=True)
     return target
@@ -160,13 +153,6 @@ def discard(folder: Path) -> None:
         trash = Path(tempfile.mkdtemp(prefix=f".{folder.name}-", suffix=".tmp", dir=folder.parent))
         os.rename(folder, trash / folder.name)
         shutil.rmtree(trash, ignore_errors=True)
-
-
-def sweep(parent: Path) -> None:
-    """Remove temporary folders that a killed process left."""
-    for leftover in parent.glob(".*.tmp"):
-        if time.time() - leftover.stat().st_mtime > STALE:
-            shutil.rmtree(leftover, ignore_errors=True)
 
 
 def manifest_of(folder: Path) -> dict[str, Any]:

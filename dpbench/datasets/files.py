@@ -6,14 +6,17 @@ import bz2
 import gzip
 import hashlib
 import os
+import shutil
 import tempfile
+import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO
 
 SUFFIXES = {b"\x1f\x8b": (".gz", gzip.open), b"BZ": (".bz2", bz2.open)}
 CHUNK = 1 << 20
+STALE = 3600.0  # seconds: older temporary files belong to no running process
 
 
 def stem(name: str) -> str:
@@ -68,10 +71,19 @@ def find(folders: list[Path], name: str) -> Iterator[Path]:
                 yield folder / variant
 
 
+def sweep(folder: Path) -> None:
+    """Remove the temporary files and folders that a killed process left."""
+    for leftover in folder.glob(".*.tmp"):
+        with suppress(OSError):  # another process may be sweeping too
+            if time.time() - leftover.stat().st_mtime > STALE:
+                shutil.rmtree(leftover) if leftover.is_dir() else leftover.unlink()
+
+
 @contextmanager
 def temporary_beside(path: Path) -> Iterator[Path]:
     """A temporary file in the folder of ``path``, gone at the end whatever happens: rename it to keep it."""
     path.parent.mkdir(parents=True, exist_ok=True)
+    sweep(path.parent)
     handle, name = tempfile.mkstemp(prefix=f".{path.name}-", suffix=".tmp", dir=path.parent)
     os.close(handle)
     os.chmod(name, 0o644)

@@ -15,6 +15,7 @@ from dpbench.errors import DataError, NotAtHand, UserError
 
 from . import cache, download
 from .cache import Dataset
+from .network import Network, Progress
 from .registry import describe
 from .spec import DatasetSpec
 
@@ -49,23 +50,31 @@ def check_content(spec: DatasetSpec, X, y: np.ndarray) -> None:
 
 def _prepare(spec: DatasetSpec, folder: Path, mirror, network=None, progress=None) -> Path:
     """Raw files -> prepared folder. Raises NotAtHand, DataError."""
-    found = {
-        file.name: download.obtain(file, folder / "raw", mirror, network, progress) for file in spec.files
-    }
+    raw = folder / "raw"
+    found = {file.name: download.obtain(file, raw, mirror, network, progress) for file in spec.files}
     try:
-        X, y = spec.prepare({name: path for name, (path, _) in found.items()})
-        check_content(spec, X, y)
-    except (ValueError, LookupError, EOFError, DataError) as error:
+        X, y = _arrays(spec, {name: path for name, (path, _) in found.items()})
+    except DataError:
         # The content judges files whose hash is not pinned: the next fetch shall not meet these again.
         for path, entry in found.values():
-            if entry["hash"] == "hash not pinned":
-                path.unlink(missing_ok=True)
-        if isinstance(error, DataError):
-            raise
-        raise DataError(
-            f"{spec.name}: {', '.join(found)} cannot be read: {str(error).splitlines()[0]}"
-        ) from error
+            if entry["hash"] == download.NOT_PINNED and entry["source"] != download.BY_HAND:
+                download.forget(path)
+        raise
     return cache.write(folder, spec, X, y, [entry for _, entry in found.values()])
+
+
+def _arrays(spec: DatasetSpec, paths: dict[str, Path]):
+    try:
+        X, y = spec.prepare(paths)
+    except (ValueError, LookupError, EOFError) as error:
+        reason = str(error).splitlines()[0] if str(error) else type(error).__name__
+        raise DataError(f"{spec.name}: {', '.join(paths)} cannot be read: {reason}") from error
+    if not isinstance(X, np.ndarray):
+        from scipy.sparse import csr_array
+
+        X = csr_array(X)
+    check_content(spec, X, y)
+    return X, y
 
 
 @functools.cache
@@ -75,9 +84,7 @@ def _load(spec: DatasetSpec, folder: Path) -> Dataset:
         try:
             prepared = _prepare(spec, folder, download.mirror_of(None))
         except NotAtHand as error:
-            raise NotAtHand(
-                f"data set {spec.name} is not at hand ({error}); run: dpbench fetch {spec.name}"
-            ) from error
+            raise NotAtHand(f"data set {spec.name} is not at hand ({error}); run: dpbench fetch {spec.name}") from error
     return cache.open_dataset(prepared)
 
 
@@ -126,7 +133,7 @@ def fetch(
     names: Iterable[str],
     *,
     mirror: str | os.PathLike | None = None,
-    progress: download.Progress | None = None,
+    progress: Progress | None = None,
 ) -> list[FetchResult]:
     """Download and prepare data sets; goes on with the next whatever happens to one.
 
@@ -136,7 +143,7 @@ def fetch(
     UserError for an unknown name or a mirror that is not there, before anything is done.
     """
     specs = [describe(name) for name in dict.fromkeys(names)]
-    place, network, folder = download.mirror_of(mirror), download.Network(), cache.root()
+    place, network, folder = download.mirror_of(mirror), Network(), cache.root()
     return [_fetch_one(spec, folder, place, network, progress) for spec in specs]
 
 
@@ -149,7 +156,5 @@ def _fetch_one(spec: DatasetSpec, folder: Path, mirror, network, progress) -> Fe
         return FetchResult(spec.name, "missing", str(error))
     except UserError as error:
         return FetchResult(spec.name, "failed", str(error))
-    loose = [
-        entry["file"] for entry in cache.manifest_of(prepared)["raw"] if entry["hash"] == "hash not pinned"
-    ]
+    loose = [entry["file"] for entry in cache.manifest_of(prepared)["raw"] if entry["hash"] == download.NOT_PINNED]
     return FetchResult(spec.name, "ready", f"hash not pinned: {', '.join(loose)}" if loose else "")

@@ -37,19 +37,14 @@ FILES = (
         600,
         "cb9a46475147de1a58d9f15ef4c318e5b85de344e0f9ab92626fa446aa815dc9",
     ),
-    _file(
-        "madelon_valid.labels", "", 600, "fbac32fa87fac41ab731994a1c824e7b25396069bff6df242c01fe240fcb34dc"
-    ),
+    _file("madelon_valid.labels", "", 600, "fbac32fa87fac41ab731994a1c824e7b25396069bff6df242c01fe240fcb34dc"),
 )
 
 
 def prepare(raw):
     """The 2,600 rows of OpenML 1485: training, then validation."""
     X = np.vstack(
-        [
-            read_table(raw[f"madelon_{part}.data"], separator=r"\s+", columns=500)
-            for part in ("train", "valid")
-        ]
+        [read_table(raw[f"madelon_{part}.data"], separator=r"\s+", columns=500) for part in ("train", "valid")]
     )
     labels = [read_table(raw[f"madelon_{part}.labels"], columns=1)[:, 0] for part in ("train", "valid")]
     return with_ones(standardise(X)), signs(np.concatenate(labels), 1, -1)

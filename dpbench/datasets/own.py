@@ -43,9 +43,7 @@ def check_arrays(X: Any, y: Any, *, labels: Literal["binary", "real"] = "binary"
 
 def _float64(array: Any, name: str) -> Any:
     try:
-        return (
-            array.astype(np.float64) if hasattr(array, "tocsr") else np.asarray(array, np.float64, order="C")
-        )
+        return array.astype(np.float64) if hasattr(array, "tocsr") else np.asarray(array, np.float64, order="C")
     except (TypeError, ValueError) as error:
         hint = "; map the two labels to -1 and +1" if name == "y" else "; one-hot encode categories first"
         raise DataError(f"{name}: not numbers ({error}){hint}") from error
@@ -57,18 +55,14 @@ def _check_binary(y: np.ndarray) -> None:
         return
     if len(found) == 2:
         low, high = found
-        raise DataError(
-            f"y: labels {low:g} and {high:g} found; map them: y = np.where(y == {high:g}, 1.0, -1.0)"
-        )
+        raise DataError(f"y: labels {low:g} and {high:g} found; map them: y = np.where(y == {high:g}, 1.0, -1.0)")
     if len(found) == 1:
         raise DataError(f"y: the only label is {found[0]:g}; give both -1 and +1")
     shown = ", ".join(f"{v:g}" for v in found[:4])
     raise DataError(f"y: {len(found)} labels ({shown}, …) found; give -1 and +1, or use a regression loss")
 
 
-def from_arrays(
-    X: Any, y: Any, *, name: str = "own", labels: Literal["binary", "real"] = "binary"
-) -> Dataset:
+def from_arrays(X: Any, y: Any, *, name: str = "own", labels: Literal["binary", "real"] = "binary") -> Dataset:
     """A `Dataset` of own arrays, checked by `check_arrays`; without a folder, nothing derived is kept."""
     X, y = check_arrays(X, y, labels=labels)
     facts = facts_of(X, y, "binary" if labels == "binary" else "regression")

@@ -41,9 +41,7 @@ def finish(X: np.ndarray) -> np.ndarray:
 def prepare(raw):
     X, y = read(raw[FILE.name])
     if (len(y), int(np.sum(y == 1))) != (ROWS, POSITIVE):
-        raise DataError(
-            f"{FILE.name}: {len(y)} rows, {np.sum(y == 1)} positive found; {ROWS}, {POSITIVE} expected"
-        )
+        raise DataError(f"{FILE.name}: {len(y)} rows, {np.sum(y == 1)} positive found; {ROWS}, {POSITIVE} expected")
     return choose(X, y)
 
 
@@ -58,9 +56,7 @@ def prepare_sample(raw):
     return finish(X), y
 
 
-CITATION = (
-    "Caruana, Joachims and Backstrom (2004), KDD-Cup 2004: results and analysis, SIGKDD Explorations 6(2)"
-)
+CITATION = "Caruana, Joachims and Backstrom (2004), KDD-Cup 2004: results and analysis, SIGKDD Explorations 6(2)"
 SPECS = [
     DatasetSpec(
         name="protein",

@@ -69,9 +69,7 @@ def signs(labels: np.ndarray, positive, negative) -> np.ndarray:
     return np.where(labels == positive, 1.0, -1.0)
 
 
-def read_table(
-    path: Path, *, separator: str = ",", dtype=np.float64, columns: int | None = None
-) -> np.ndarray:
+def read_table(path: Path, *, separator: str = ",", dtype=np.float64, columns: int | None = None) -> np.ndarray:
     """A headless table of numbers, compressed or not, as a 2-d array; `columns` is checked."""
     import pandas as pd
 
