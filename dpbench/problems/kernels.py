@@ -1,0 +1,130 @@
+"""The hot paths: sums over the rows of X for a batch of iterates, one block of rows at a time.
+
+A block of X stays in the second-level cache between the product that reads it for the predictions and the
+one that reads it for the result, and nothing of size (n, k) or (n, d) is ever made. Measured on one core,
+1,024 rows a block is within 10 % of the best of 128 … 4,096 for d = 20 … 784 and k = 1 … 105 (except k = 5 at
+d = 784), for the gradient and for the Hessian: hence one constant. Workspaces are per call, so threads do not share.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import numpy as np
+from scipy import sparse
+from scipy.linalg.blas import dsyrk
+
+BLOCK = 1024
+
+Pointwise = Callable[[np.ndarray, np.ndarray, np.ndarray], np.ndarray]  # (z, y, out) -> out, see `losses`
+
+
+class Rows:
+    """The rows of X (n, d) with their labels y (n,), in blocks. X is dense C-ordered float64 or CSR.
+
+    Every method takes `rows`: None for all rows, else row indices (with repetition if they repeat).
+    """
+
+    def __init__(self, X, y: np.ndarray):
+        self.sparse = sparse.issparse(X)
+        # A plain view: slicing a np.memmap instance costs two microseconds a block.
+        self.X = X if self.sparse else np.asarray(X)
+        self.y = y
+        self.n, self.d = X.shape
+
+    def blocks(self, rows: np.ndarray | None = None) -> Iterator[tuple]:
+        """Pairs (block of X, block of y)."""
+        if rows is None:
+            for start in range(0, self.n, BLOCK):
+                yield self.X[start : start + BLOCK], self.y[start : start + BLOCK]
+        else:
+            for start in range(0, len(rows), BLOCK):
+                chosen = rows[start : start + BLOCK]
+                yield (self.X[chosen] if self.sparse else self.X.take(chosen, axis=0)), self.y[chosen]
+
+    def predictions(self, W: np.ndarray, rows: np.ndarray | None = None) -> Iterator[tuple]:
+        """Triples (block of X, block of y, predictions z (k, b)); z is a workspace, valid until the next."""
+        workspace = np.empty((len(W), BLOCK))
+        flat = workspace.reshape(-1)
+        for A, y in self.blocks(rows):
+            z = flat[: len(W) * len(y)].reshape(len(W), len(y))
+            if self.sparse:
+                z[...] = (A @ W.T).T
+            else:
+                np.matmul(W, A.T, out=z)
+            yield A, y, z
+
+    def sum(self, function: Pointwise, W: np.ndarray, rows: np.ndarray | None = None) -> np.ndarray:
+        """(k,) sums over rows of function(<x_i, w>, y_i)."""
+        total = np.zeros(len(W))
+        for _, y, z in self.predictions(W, rows):
+            total += function(z, y, z).sum(axis=1)
+        return total
+
+    def weighted_sum(self, function: Pointwise, W: np.ndarray, rows: np.ndarray | None = None) -> np.ndarray:
+        """(k, d) sums over rows of function(<x_i, w>, y_i) x_i."""
+        total = np.zeros((len(W), self.d))
+        for A, y, z in self.predictions(W, rows):
+            self._add_rows(function(z, y, z), A, total)
+        return total
+
+    def sum_and_weighted_sum(self, value: Pointwise, derivative: Pointwise, W: np.ndarray) -> tuple:
+        """Both of the above from one product for the predictions."""
+        total, weighted = np.zeros(len(W)), np.zeros((len(W), self.d))
+        for A, y, z in self.predictions(W):
+            total += value(z, y, np.empty_like(z)).sum(axis=1)
+            self._add_rows(derivative(z, y, z), A, weighted)
+        return total, weighted
+
+    def gram(
+        self, function: Pointwise, W: np.ndarray, rows: np.ndarray | None = None, *, convex: bool = True
+    ) -> np.ndarray:
+        """(k, d, d) sums over rows of h_i x_i x_iᵀ, h_i = function(<x_i, w>, y_i); h ≥ 0 where `convex`."""
+        total = np.zeros((len(W), self.d, self.d))
+        add = self._add_sparse_gram if self.sparse else self._add_gram if convex else self._add_signed_gram
+        workspace = None if self.sparse else np.empty((BLOCK, self.d))
+        for A, y, z in self.predictions(W, rows):
+            for h, H in zip(function(z, y, z), total, strict=True):
+                add(h, A, H, workspace)
+        if not self.sparse:
+            total += np.tril(total, -1).swapaxes(1, 2)
+        return total
+
+    def product(self, function: Pointwise, w: np.ndarray, v: np.ndarray) -> np.ndarray:
+        """(d,) sum over rows of h_i x_i <x_i, v>: the matrix of `gram` at one w (d,) times v (d,)."""
+        total = np.zeros((1, self.d))
+        for A, y, z in self.predictions(w[None]):
+            self._add_rows(function(z, y, z) * (A @ v), A, total)
+        return total[0]
+
+    def _add_rows(self, C: np.ndarray, A, total: np.ndarray) -> None:
+        """total (k, d) += C (k, b) @ A (b, d)."""
+        total += (A.T @ C.T).T if self.sparse else C @ A
+
+    @staticmethod
+    def _add_gram(h: np.ndarray, A: np.ndarray, H: np.ndarray, workspace: np.ndarray) -> None:
+        """Lower triangle of H += Aᵀ diag(h) A, h ≥ 0: half the work of a general product."""
+        scaled = workspace[: len(h)]
+        np.einsum("ij,i->ij", A, np.sqrt(h, out=h), out=scaled)  # a fifth faster than broadcasting
+        _syrk(1.0, scaled, H)
+
+    @staticmethod
+    def _add_signed_gram(h: np.ndarray, A: np.ndarray, H: np.ndarray, workspace: np.ndarray) -> None:
+        """The same for h of both signs: rows with h ≥ 0 are added, those with h < 0 subtracted."""
+        order = np.argsort(h < 0, kind="stable")
+        positive = np.count_nonzero(h >= 0)
+        scaled = np.take(A, order, axis=0, out=workspace[: len(h)], mode="clip")  # clip: no bounds buffer
+        root = np.sqrt(np.abs(h))[order]
+        scaled *= root[:, None]
+        _syrk(1.0, scaled[:positive], H)
+        _syrk(-1.0, scaled[positive:], H)
+
+    @staticmethod
+    def _add_sparse_gram(h: np.ndarray, A, H: np.ndarray, _: None) -> None:
+        H += (A.T @ A.multiply(h[:, None]).tocsr()).toarray()
+
+
+def _syrk(sign: float, B: np.ndarray, H: np.ndarray) -> None:
+    """Lower triangle of H (d, d) += sign · BᵀB, in place, for B (b, d) and H both C-ordered."""
+    if len(B):
+        dsyrk(sign, B.T, beta=1.0, c=H.T, overwrite_c=1)

@@ -1,0 +1,29 @@
+"""Where a run starts: a rule per problem, drawn from the job's own stream."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from dpbench.errors import UserError, nearest
+
+
+def _unit(d: int, generator: np.random.Generator) -> np.ndarray:
+    w = generator.standard_normal(d)
+    return w / np.linalg.norm(w)
+
+
+RULES: dict[str, Callable[[int, np.random.Generator], np.ndarray]] = {
+    "zero": lambda d, generator: np.zeros(d),
+    "unit": _unit,  # uniform on the unit sphere (second_order)
+    "normal": lambda d, generator: generator.standard_normal(d),  # nonconvex
+    "tens": lambda d, generator: np.full(d, 10.0),  # accelerated
+}
+
+
+def draw(rule: str, d: int, generator: np.random.Generator) -> np.ndarray:
+    """A starting point (d,) by `rule`, a key of RULES; UserError for an unknown one."""
+    if rule not in RULES:
+        raise UserError(f"unknown start {rule!r}: {nearest(rule, RULES)}")
+    return RULES[rule](d, generator)

@@ -1,0 +1,254 @@
+"""Losses, regularisers and kernels against finite differences, the naive formula and brute force."""
+
+import itertools
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+from dpbench.errors import DataError, UserError
+from dpbench.problems import Problem, kernels, losses
+
+REGULARISERS = [{}, {"l2": 0.3}, {"w2": 0.2}, {"l2": 0.3, "w2": 0.2}]
+
+
+def data(loss, n=60, d=5, seed=0, scale=1.0):
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((n, d)) * scale
+    y = rng.standard_normal(n) if loss == "squared" else rng.choice([-1.0, 1.0], n)
+    return X, y
+
+
+def naive_value(p, w):
+    z = np.asarray(p.X @ w).ravel()
+    each = {
+        "logistic": lambda: np.logaddexp(0, -p.y * z),
+        "sigmoid": lambda: 1 / (1 + np.exp(-p.y * z)),
+        "squared": lambda: (p.y - z) ** 2 / 2,
+    }[p.loss.name]()
+    penalty = p.l1 * np.abs(w).sum() + p.l2 / 2 * (w @ w) + p.w2 * (w**2 / (1 + w**2)).sum()
+    return each.mean() + penalty
+
+
+@pytest.mark.parametrize(("loss", "weights"), list(itertools.product(losses.LOSSES, REGULARISERS)))
+def test_finite_differences(loss, weights):
+    p = Problem(*data(loss), loss=loss, **weights)
+    rng = np.random.default_rng(1)
+    W, D = rng.standard_normal((2, 3, p.d))
+    step = 1e-5
+    slope = (p.value(W + step * D) - p.value(W - step * D)) / (2 * step)
+    bend = (p.gradient(W + step * D) - p.gradient(W - step * D)) / (2 * step)
+    np.testing.assert_allclose(np.einsum("kd,kd->k", p.gradient(W), D), slope, rtol=1e-7, atol=1e-9)
+    np.testing.assert_allclose(np.einsum("kde,ke->kd", p.hessian(W), D), bend, rtol=1e-7, atol=1e-9)
+    for w, v, H in zip(W, D, p.hessian(W), strict=True):
+        np.testing.assert_allclose(p.hessian_product(w, v), H @ v, rtol=1e-12, atol=1e-14)
+
+
+@pytest.mark.parametrize("loss", losses.LOSSES)
+def test_value_is_the_naive_formula(loss):
+    p = Problem(*data(loss), loss=loss, l1=0.1, l2=0.3, w2=0.2)
+    W = np.random.default_rng(2).standard_normal((4, p.d))
+    np.testing.assert_allclose(p.value(W), [naive_value(p, w) for w in W], rtol=1e-13)
+
+
+@pytest.mark.parametrize("n", [1, kernels.BLOCK - 1, kernels.BLOCK, kernels.BLOCK + 1, 2 * kernels.BLOCK + 37])
+@pytest.mark.parametrize("loss", losses.LOSSES)
+def test_blocks_dense_sparse_and_naive_agree(loss, n):
+    X, y = data(loss, n=n)
+    X[np.abs(X) < 0.5] = 0
+    dense = Problem(X, y, loss=loss, l2=0.3)
+    W = np.random.default_rng(3).standard_normal((4, dense.d))
+    Z = W @ X.T
+    slope = dense.loss.derivative(Z.copy(), y, np.empty_like(Z))
+    bend = dense.loss.second_derivative(Z.copy(), y, np.empty_like(Z))
+    gradient = slope @ X / n + 0.3 * W
+    hessian = np.stack([(X.T * h) @ X for h in bend]) / n + 0.3 * np.eye(dense.d)
+    for p in (
+        dense,
+        Problem(sparse.csr_matrix(X), y, loss=loss, l2=0.3),
+        Problem(sparse.csc_matrix(X), y, loss=loss, l2=0.3),
+    ):
+        np.testing.assert_allclose(p.predictions(W), Z, rtol=1e-12, atol=1e-13)
+        np.testing.assert_allclose(p.gradient(W), gradient, rtol=1e-11, atol=1e-14)
+        np.testing.assert_allclose(p.hessian(W), hessian, rtol=1e-11, atol=1e-14)
+        value, both = p.value_and_gradient(W)
+        np.testing.assert_allclose(value, [naive_value(p, w) for w in W], rtol=1e-13)
+        np.testing.assert_allclose(p.value(W), value, rtol=1e-14)
+        np.testing.assert_allclose(both, gradient, rtol=1e-11, atol=1e-14)
+
+
+@pytest.mark.parametrize("make", [np.asarray, sparse.csr_matrix])
+@pytest.mark.parametrize("loss", losses.LOSSES)
+def test_minibatch_sums(loss, make):
+    X, y = data(loss, n=3000)
+    p = Problem(make(X), y, loss=loss, l2=0.3)
+    rng = np.random.default_rng(4)
+    w = rng.standard_normal(p.d)
+    rows = rng.integers(0, p.n, 2500)  # more than two blocks, with repetition
+    part = Problem(X[rows], y[rows], loss=loss)
+    np.testing.assert_allclose(p.gradient_sum(w, rows), 2500 * part.gradient(w[None])[0], rtol=1e-10, atol=1e-10)
+    np.testing.assert_allclose(p.hessian_sum(w, rows), 2500 * part.hessian(w[None])[0], rtol=1e-10, atol=1e-10)
+    assert np.all(p.gradient_sum(w, rows[:0]) == 0)
+    assert np.all(p.hessian_sum(w, rows[:0]) == 0)
+
+
+@pytest.mark.parametrize("loss", losses.LOSSES)
+def test_extreme_margins(loss):
+    """Margins of ±800 and ±1e5, where exp overflows: exact limits, no warning (warnings are errors here)."""
+    z = np.array([[-1e5, -800.0, 0.0, 800.0, 1e5]])
+    one = losses.get(loss)
+    for label in (-1.0, 1.0):
+        y = np.full(5, label)
+        value, slope, bend = (
+            f(z.copy(), y, np.empty_like(z))[0] for f in (one.value, one.derivative, one.second_derivative)
+        )
+        m = label * z[0]
+        if loss == "logistic":
+            np.testing.assert_allclose(value, np.logaddexp(0, -m), rtol=1e-15)
+            np.testing.assert_allclose(slope, -label * np.where(m < 0, 1, np.where(m > 0, 0, 0.5)), atol=1e-15)
+            np.testing.assert_allclose(bend, [0, 0, 0.25, 0, 0], atol=1e-15)
+        elif loss == "sigmoid":
+            np.testing.assert_allclose(value, np.where(m < 0, 0, np.where(m > 0, 1, 0.5)), atol=1e-15)
+            np.testing.assert_allclose(slope, label * np.array([0, 0, 0.25, 0, 0]), atol=1e-15)
+            np.testing.assert_allclose(bend, 0, atol=1e-15)
+        assert np.isfinite([value, slope, bend]).all()
+
+
+@pytest.mark.parametrize("loss", losses.LOSSES)
+def test_loss_constants_are_the_suprema(loss):
+    """L0, L1 and L2 against the largest values on a fine grid: never exceeded, and reached."""
+    one = losses.get(loss)
+    z = np.linspace(-20, 20, 400_001)[None]
+    y = np.ones(z.shape[1])
+    slope = np.abs(one.derivative(z.copy(), y, np.empty_like(z))).max()
+    bend = one.second_derivative(z.copy(), y, np.empty_like(z))
+    third = np.abs(np.diff(bend) / np.diff(z)).max()
+    if loss != "squared":
+        assert one.lipschitz * (1 - 1e-6) < slope <= one.lipschitz
+    assert one.smoothness * (1 - 1e-6) < np.abs(bend).max() <= one.smoothness * (1 + 1e-12)
+    assert one.hessian_lipschitz * (1 - 1e-6) <= third <= one.hessian_lipschitz * (1 + 1e-6)
+
+
+def test_quadratic_bound():
+    """qu: 1/4 at zero, above ℓ'' at z, and ℓ(v) ≤ ℓ(z) + ℓ'(z)(v-z) + qu(z)(v-z)²/2 for all z, v."""
+    one = losses.get("logistic")
+    z = np.array([[0.0, 1e-300, -1e-9, 1e-6, 0.3, -4.0, 40.0, -800.0]])
+    y = np.ones(8)
+    bound = one.quadratic_bound(z.copy(), y, np.empty_like(z))
+    np.testing.assert_array_equal(bound[0, :3], 0.25)
+    np.testing.assert_allclose(bound[0, 4:], np.tanh(z[0, 4:] / 2) / (2 * z[0, 4:]), rtol=1e-15)
+    assert np.all(bound >= one.second_derivative(z.copy(), y, np.empty_like(z)) - 1e-16)
+    value = one.value(z.copy(), y, np.empty_like(z))
+    slope = one.derivative(z.copy(), y, np.empty_like(z))
+    for v in np.linspace(-30, 30, 601):
+        upper = value + slope * (v - z) + bound * (v - z) ** 2 / 2
+        assert np.all(np.logaddexp(0, -v) <= upper + 1e-12)
+
+
+def test_quadratic_bound_matrix():
+    p = Problem(*data("logistic"), l2=0.3)
+    W = np.zeros((2, p.d))
+    np.testing.assert_allclose(p.data_hessian(W, "qu")[1], p.X.T @ p.X / (4 * p.n), rtol=1e-13)
+    np.testing.assert_allclose(p.hessian(W, "qu") - p.data_hessian(W, "qu"), [0.3 * np.eye(p.d)] * 2, atol=1e-15)
+    for loss, name in (("sigmoid", "qu"), ("squared", "qu"), ("logistic", "bfgs")):
+        with pytest.raises(UserError, match="curvature"):
+            Problem(*data(loss), loss=loss).hessian(W, name)
+
+
+@pytest.mark.parametrize("make", [np.asarray, sparse.csr_matrix])
+def test_constants(make):
+    X, y = data("logistic", n=2100)
+    p = Problem(make(X), y, l2=0.3, w2=0.1)
+    assert p.row_norm == pytest.approx(np.linalg.norm(X, axis=1).max(), rel=1e-14)
+    assert p.row_norm_l1 == pytest.approx(np.abs(X).sum(axis=1).max(), rel=1e-14)
+    assert p.row_bound == p.row_norm
+    assert p.lipschitz == p.row_norm
+    assert p.smoothness == pytest.approx(p.row_norm**2 / 4)
+    assert p.objective_smoothness == pytest.approx(p.row_norm**2 / 4 + 0.3 + 0.2)
+    np.testing.assert_allclose(p.coordinate_constants, (X**2).mean(axis=0) / 4 + 0.3 + 0.2, rtol=1e-13)
+    assert p.top_eigenvalue == pytest.approx(np.linalg.norm(X, 2) ** 2 / p.n, rel=1e-12)
+
+
+def test_top_eigenvalue_in_high_dimension():
+    X = sparse.random(40, 2500, density=0.05, random_state=np.random.default_rng(0), format="csr")
+    p = Problem(X, np.ones(40), loss="squared")
+    assert p.top_eigenvalue == pytest.approx(np.linalg.norm(X.toarray(), 2) ** 2 / 40, rel=1e-9)
+    with pytest.raises(UserError, match="hessian_product"):
+        Problem(sparse.csr_matrix((3, 30_000)), np.ones(3), loss="squared", row_bound=1).hessian(np.zeros((1, 30_000)))
+
+
+@pytest.mark.parametrize("loss", ["logistic", "sigmoid"])
+def test_declared_bounds_hold(loss):
+    """No row's gradient or Hessian exceeds lipschitz and smoothness; a row of full length reaches 0.99 of both."""
+    X, y = data(loss, n=500)
+    X /= np.linalg.norm(X, axis=1)[:, None]
+    p = Problem(X, y, loss=loss, row_bound=1.0)
+    W = np.vstack([t * X[i] for i, t in itertools.product(range(3), np.linspace(-30, 30, 601))])
+    Z = p.predictions(W)
+    slope = np.abs(p.loss.derivative(Z.copy(), y, np.empty_like(Z)))
+    bend = np.abs(p.loss.second_derivative(Z.copy(), y, np.empty_like(Z)))
+    assert 0.99 * p.lipschitz < slope.max() <= p.lipschitz
+    assert 0.99 * p.smoothness < bend.max() <= p.smoothness
+
+
+def test_row_bound_by_l1():
+    X = np.random.default_rng(0).random((50, 20))
+    p = Problem(X, np.ones(50), row_bound=20, row_bound_norm="l1")
+    assert p.row_bound == p.lipschitz == 20
+
+
+@pytest.mark.parametrize(
+    ("change", "error", "words"),
+    [
+        ({"loss": "logistc"}, UserError, "did you mean logistic"),
+        ({"l2": -1.0}, UserError, "l2: the weight"),
+        ({"l1": np.inf}, UserError, "l1: the weight"),
+        ({"row_bound": 0.0}, UserError, "row_bound: must be"),
+        ({"row_bound": 1.0}, DataError, "divide each row by"),
+        ({"row_bound": 1.0, "row_bound_norm": "l1"}, DataError, "‖x‖₁"),
+        ({"row_bound_norm": "l3"}, UserError, "row_bound_norm"),
+        ({"y": np.zeros(60)}, DataError, "labels -1 and"),
+        ({"y": np.full(60, np.nan), "loss": "squared"}, DataError, "y: contains NaN"),
+        ({"y": np.ones(59)}, DataError, "one label per row"),
+        ({"X": np.full((60, 5), np.nan)}, DataError, "X: contains NaN"),
+        ({"X": np.full((60, 5), np.inf)}, DataError, "X: contains NaN"),
+        ({"X": np.ones((0, 5))}, DataError, "non-empty"),
+    ],
+)
+def test_bad_input_is_one_clear_line(change, error, words):
+    X, y = data("logistic")
+    arguments = {"X": X, "y": y, **change}
+    with pytest.raises(error, match=words) as caught:
+        Problem(arguments.pop("X"), arguments.pop("y"), **arguments)
+    assert "\n" not in str(caught.value)
+
+
+def test_memory_mapped_data_is_not_copied(tmp_path):
+    X, y = data("logistic", n=2000)
+    np.save(tmp_path / "X.npy", X)
+    mapped = np.load(tmp_path / "X.npy", mmap_mode="r")
+    p = Problem(mapped, y)
+    assert p.X is mapped
+    assert np.shares_memory(p._rows.X, mapped)
+    W = np.ones((2, p.d))
+    np.testing.assert_array_equal(p.gradient(W), Problem(X, y).gradient(W))
+
+
+def test_iterates_and_data_are_not_written_to():
+    X, y = data("logistic")
+    X.flags.writeable = y.flags.writeable = False
+    W = np.ones((2, 5))
+    W.flags.writeable = False
+    p = Problem(X, y, l1=0.1, l2=0.1, w2=0.1)
+    for method in (p.value, p.gradient, p.hessian, p.value_and_gradient, p.predictions):
+        method(W)
+    with pytest.raises(ValueError, match="expected shape"):
+        p.value(np.ones(5))
+
+
+def test_result_does_not_depend_on_the_batch():
+    """To rounding: the sums of a replicate are the same whichever others share its products."""
+    p = Problem(*data("logistic", n=5000))
+    W = np.random.default_rng(5).standard_normal((7, p.d))
+    for method in (p.value, p.gradient, p.hessian):
+        np.testing.assert_allclose(method(W)[3:4], method(W[3:4]), rtol=1e-12, atol=1e-15)
