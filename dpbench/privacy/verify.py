@@ -1,0 +1,236 @@
+"""The second opinion: the ε of a ledger by Google's dp_accounting, never by the formulas that set the noise.
+
+dp_accounting's default events are those of add/remove neighbours with sensitivity 1. Our multipliers are relative to
+the sensitivity in the run's own relation, so the pair of output distributions is that of the default events under
+either relation. (Its RDP accountant ignores the relation for a plain Gaussian, its PLD accountant doubles the shift for
+replace-one: neither may see a multiplier of the other convention.)
+
+Three kinds of release have no event of their own. An ε-DP selection stands as randomised response, the worst ε-DP
+mechanism (Kairouz, Oh and Viswanath 2015, Theorem 3.1), or as ε²/2-zCDP (Bun and Steinke 2016, Proposition 1.4); a
+Laplace release on m of n rows as a selection with the amplified ε (Balle, Barthe and Gaboardi 2018, Theorem 9);
+`checked_by` says so.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from dpbench.errors import PrivacyError
+from dpbench.privacy.ledger import (
+    ZCDP,
+    Composition,
+    Gaussian,
+    Laplace,
+    Poisson,
+    PureDP,
+    Release,
+    WithoutReplacement,
+    describe,
+)
+from dpbench.privacy.relation import Relation
+
+if TYPE_CHECKING:
+    from dpbench.privacy.budget import Budget
+
+Counts = tuple[tuple[Release, int], ...]
+
+
+@dataclass(frozen=True)
+class Spent:
+    """ε at the δ asked, and how it was found."""
+
+    epsilon: float
+    checked_by: str
+
+
+def spent(composition: Composition, delta: float, relation: Relation) -> Spent:
+    """ε at `delta` of everything in `composition`; infinite where the releases cannot give any at that δ.
+
+    PrivacyError for a release that is not accounted under `relation`. Cached: one computation per distinct composition.
+    """
+    counts: dict[Release, int] = {}
+    for entry in composition:
+        counts[entry.release] = counts.get(entry.release, 0) + entry.count
+    return _spent(tuple(sorted(counts.items(), key=repr)), float(delta), relation)
+
+
+def check(composition: Composition, budget: Budget) -> Spent:
+    """`spent` of the composition; PrivacyError if it is more than the budget's ε."""
+    result = spent(composition, budget.delta, budget.relation)
+    if not result.epsilon <= budget.epsilon * (1 + 1e-6) + 1e-9:
+        raise PrivacyError(
+            f"the ledger composes to ε = {result.epsilon:.6g} ({result.checked_by}), "
+            f"more than the {budget.epsilon:g} asked for"
+        )
+    return result
+
+
+@lru_cache(maxsize=4096)
+def _spent(counts: Counts, delta: float, relation: Relation) -> Spent:
+    if not counts:
+        return Spent(0.0, "nothing released")
+    for release, _ in counts:
+        _require(release, relation)
+    gaussians = [(r, c) for r, c in counts if isinstance(r, Gaussian)]
+    if len(gaussians) == len(counts) and delta > 0:
+        from dp_accounting.gaussian_mechanism import get_epsilon_gaussian
+
+        return Spent(float(get_epsilon_gaussian(_composed(gaussians), delta)), "dp_accounting exact Gaussian")
+    found = [_basic(counts)]
+    if delta > 0:
+        pld = _pld(counts, delta)
+        found.append(pld)
+        if not math.isfinite(pld.epsilon):
+            found.append(_rdp(counts, delta))
+    best = min(found, key=lambda s: s.epsilon)
+    return Spent(best.epsilon, best.checked_by + _stand_ins(counts))
+
+
+def _require(release: Release, relation: Relation) -> None:
+    needed = {Poisson: Relation.ADD_REMOVE, WithoutReplacement: Relation.REPLACE_ONE}.get(type(release), relation)
+    if needed is not relation:
+        raise PrivacyError(f"{describe(release)}: accounted under {needed} neighbours only, the run's are {relation}")
+
+
+def _stand_ins(counts: Counts) -> str:
+    notes = {
+        "ε-DP selections as randomised response": any(isinstance(r, PureDP) for r, _ in counts),
+        "sampled Laplace as its amplified ε": any(
+            isinstance(r, WithoutReplacement) and isinstance(r.release, Laplace) for r, _ in counts
+        ),
+    }
+    told = [note for note, present in notes.items() if present]
+    return f" ({'; '.join(told)})" if told else ""
+
+
+def _pure_epsilon(release: Release) -> float:
+    """The ε₀ of a release that is ε₀-DP; infinite for others."""
+    match release:
+        case PureDP(epsilon):
+            return epsilon
+        case Laplace(z):
+            return 1 / z
+        case WithoutReplacement(n, m, Laplace(z)):
+            return math.log1p(m / n * math.expm1(1 / z))
+    return math.inf
+
+
+def _composed(gaussians: Counts) -> float:
+    """One noise multiplier for all: adaptive Gaussians compose as one (Dong, Roth and Su 2022, Corollary 3.3)."""
+    return math.fsum(c / r.noise_multiplier**2 for r, c in gaussians) ** -0.5
+
+
+def _basic(counts: Counts) -> Spent:
+    return Spent(math.fsum(c * _pure_epsilon(r) for r, c in counts), "basic composition")
+
+
+def _pld(counts: Counts, delta: float) -> Spent:
+    """By privacy-loss distributions; infinite where a release has none or the grid would be too large."""
+    from dp_accounting.pld import privacy_loss_distribution as pld
+    from dp_accounting.pld.common import DifferentialPrivacyParameters
+
+    none = Spent(math.inf, "dp_accounting PLD")
+    gaussians = [(r, c) for r, c in counts if isinstance(r, Gaussian)]
+    others = [(r, c) for r, c in counts if not isinstance(r, Gaussian)]
+    deviations = [_deviation(r) for r, _ in others]
+    # Tails of 1e-15 are cut to infinity at each composition.
+    if None in deviations or len(others) > 50 or delta < 1e-13:
+        return none
+    step = _grid(others, deviations)
+    total = math.sqrt(sum(c * s * s for (_, c), s in zip(others, deviations, strict=True)))
+    if total / step > 2e6:
+        return none
+    parts = []
+    if gaussians:
+        parts.append(pld.from_gaussian_mechanism(_composed(gaussians), value_discretization_interval=step))
+    for release, count in others:
+        match release:
+            case Laplace(z):
+                one = pld.from_laplace_mechanism(z, value_discretization_interval=step)
+            case Poisson(rate, Gaussian(z)):
+                one = pld.from_gaussian_mechanism(z, sampling_prob=rate, value_discretization_interval=step)
+            case _:
+                guarantee = DifferentialPrivacyParameters(_pure_epsilon(release), 0)
+                one = pld.from_privacy_parameters(guarantee, value_discretization_interval=step)
+        parts.append(one.self_compose(count))
+    whole = parts[0]
+    for part in parts[1:]:
+        whole = whole.compose(part)
+    return Spent(float(whole.get_epsilon_for_delta(delta)), "dp_accounting PLD")
+
+
+def _deviation(release: Release) -> float | None:
+    """The rough standard deviation of the privacy loss of one release, None where it has no PLD here."""
+    match release:
+        case Poisson(rate, Gaussian(z)):
+            return min(rate * math.sqrt(math.expm1(min(z**-2, 50.0))), 1 / z + 0.5 / z**2)
+    epsilon = _pure_epsilon(release)
+    return epsilon if math.isfinite(epsilon) else None
+
+
+def _grid(others: Counts, deviations: list[float]) -> float:
+    """The interval of the grid: an eighth of the smallest loss's deviation keeps ε within about 1e-3.
+
+    Randomised response is rounded up to the grid, so one ε₀ must lie on it exactly; several must lie close.
+    """
+    step = min([1e-4, *(s / 8 for s in deviations)])
+    pure = {_pure_epsilon(r) for r, _ in others if not isinstance(r, Laplace | Poisson)}
+    if not pure:
+        return step
+    if len(pure) > 1:
+        count = sum(c for _, c in others)
+        step = min(step, 1e-3 * math.sqrt(sum(c * s * s for (_, c), s in zip(others, deviations, strict=True))) / count)
+    epsilon = min(pure)
+    k = next(k for k in itertools.count(math.ceil(epsilon / step)) if (epsilon / (epsilon / k)).is_integer())
+    return epsilon / k
+
+
+# Integers, because sampling without replacement has no others; beyond 256 its sharp bound is not available.
+_ORDERS = (*range(2, 33), *range(36, 65, 4), *range(72, 129, 8), *range(144, 257, 16))
+# Where nothing is sampled, orders are cheap: 1 % apart.
+_MANY_ORDERS = tuple(1 + np.geomspace(0.02, 1e5, 1600))
+
+
+def _rdp(counts: Counts, delta: float) -> Spent:
+    """By Rényi DP, which knows every release."""
+    from dp_accounting.rdp.rdp_privacy_accountant import compute_epsilon
+
+    sampled = [r for r, _ in counts if isinstance(r, WithoutReplacement) and isinstance(r.release, Gaussian)]
+    orders = _ORDERS if sampled else _MANY_ORDERS
+    if any(isinstance(r, Poisson) for r, _ in counts):
+        orders = (*(a / 10 for a in range(11, 110)), *range(11, 65), *map(int, np.geomspace(70, 2**14, 60)))
+    curve = sum(c * _curve(r, orders) for r, c in counts)
+    return Spent(float(compute_epsilon(orders, curve, delta)[0]), "dp_accounting RDP")
+
+
+@lru_cache(maxsize=1024)
+def _curve(release: Release, orders: tuple[float, ...]) -> np.ndarray:
+    import dp_accounting as dp
+    from dp_accounting.rdp import RdpAccountant
+
+    relation = dp.NeighboringRelation.ADD_OR_REMOVE_ONE
+    match release:
+        case Gaussian(z):
+            event = dp.GaussianDpEvent(z)
+        case Laplace(z):
+            event = dp.LaplaceDpEvent(z)
+        case ZCDP(rho):
+            event = dp.ZCDpEvent(rho)
+        case Poisson(rate, Gaussian(z)):
+            event = dp.PoissonSampledDpEvent(rate, dp.GaussianDpEvent(z))
+        case WithoutReplacement(n, m, Gaussian(z)):
+            relation = dp.NeighboringRelation.REPLACE_ONE
+            event = dp.SampledWithoutReplacementDpEvent(n, m, dp.GaussianDpEvent(z))
+        case _:
+            event = dp.ZCDpEvent(_pure_epsilon(release) ** 2 / 2)
+    curve = RdpAccountant(list(orders), relation).compose(event).rdp
+    if isinstance(release, WithoutReplacement) and isinstance(release.release, Gaussian):
+        # Sampling never costs privacy: the divergence is quasi-convex (van Erven and Harremoës 2014, Theorem 13).
+        curve = np.minimum(curve, _curve(release.release, orders))
+    return curve
