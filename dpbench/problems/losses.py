@@ -28,6 +28,7 @@ class Loss:
 
     name: ClassVar[str]
     convex: ClassVar[bool]
+    binary: ClassVar[bool] = True  # labels are ±1
     lipschitz: ClassVar[float]
     smoothness: ClassVar[float]
     hessian_lipschitz: ClassVar[float]
@@ -122,7 +123,7 @@ class Sigmoid(Loss):
 class Squared(Loss):
     """(y - z)²/2, any real label. Its gradient has no bound: a private method has to clip."""
 
-    name, convex = "squared", True
+    name, convex, binary = "squared", True, False
     lipschitz, smoothness, hessian_lipschitz = math.inf, 1.0, 0.0
 
     def check_labels(self, y):

@@ -5,6 +5,7 @@ F(w) = (1/n) Σ_i ℓ(<x_i, w>, y_i) + l1 ‖w‖₁ + (l2/2) ‖w‖² + w2 Σ_
 
 from __future__ import annotations
 
+import hashlib
 from functools import cached_property
 from pathlib import Path
 
@@ -60,7 +61,8 @@ class Problem:
         self.n, self.d = self.X.shape
         self.loss.check_labels(self.y)
         self.folder = None if folder is None else Path(folder)
-        self._data_hash = data_hash
+        if data_hash is not None:
+            self.data_hash = data_hash
         if row_bound_norm not in ("l1", "l2"):
             raise UserError(f"row_bound_norm: must be l1 or l2, got {row_bound_norm!r}")
         self.row_bound_norm = row_bound_norm
@@ -76,6 +78,15 @@ class Problem:
     @cached_property
     def _rows(self) -> Rows:
         return Rows(self.X, self.y)
+
+    @cached_property
+    def data_hash(self) -> str:
+        """sha256 of X and y, or what the caller gave."""
+        arrays = (self.X.data, self.X.indices, self.X.indptr) if self._rows.sparse else (self.X,)
+        sha = hashlib.sha256(repr(self.X.shape).encode())
+        for array in (*arrays, self.y):
+            sha.update(memoryview(array).cast("B"))
+        return sha.hexdigest()
 
     @property
     def convex(self) -> bool:
@@ -122,6 +133,10 @@ class Problem:
         """
         W = np.atleast_2d(w)
         return self._rows.weighted_sum(self.loss.derivative, W, rows).reshape(np.shape(w))
+
+    def accuracy(self, W: np.ndarray) -> np.ndarray:
+        """Fraction of rows with y <x, w> > 0, (k,); for losses with labels ±1."""
+        return self._rows.sum(_correct, self._batch(W)) / self.n
 
     # Curvature
 
@@ -275,6 +290,10 @@ def _row_norms(A, order: int) -> np.ndarray:
     else:
         sums = np.abs(A).sum(axis=1) if order == 1 else np.einsum("ij,ij->i", A, A)
     return sums if order == 1 else np.sqrt(sums)
+
+
+def _correct(z: np.ndarray, y: np.ndarray, out: np.ndarray) -> np.ndarray:
+    return np.greater(np.multiply(z, y, out=out), 0, out=out)
 
 
 def _ones(z: np.ndarray, y: np.ndarray, out: np.ndarray) -> np.ndarray:

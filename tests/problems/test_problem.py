@@ -1,6 +1,7 @@
 """Losses, regularisers and kernels against finite differences, the naive formula and brute force."""
 
 import itertools
+import pickle
 
 import numpy as np
 import pytest
@@ -252,3 +253,29 @@ def test_result_does_not_depend_on_the_batch():
     W = np.random.default_rng(5).standard_normal((7, p.d))
     for method in (p.value, p.gradient, p.hessian):
         np.testing.assert_allclose(method(W)[3:4], method(W[3:4]), rtol=1e-12, atol=1e-15)
+
+
+def test_accuracy_counts_correct_signs():
+    X, y = data("logistic", n=2000)
+    W = np.random.default_rng(6).standard_normal((3, 5))
+    W[0] = 0
+    expected = [(np.sign(X @ w) == y).mean() for w in W]
+    np.testing.assert_allclose(Problem(X, y).accuracy(W), expected, rtol=1e-14)
+
+
+@pytest.mark.parametrize("make", [np.asarray, sparse.csr_matrix])
+def test_data_hash_sees_every_entry(make):
+    X, y = data("logistic")
+    before = Problem(make(X), y).data_hash
+    assert before == Problem(make(X.copy()), y.copy()).data_hash
+    X[-1, -1] += 1e-12
+    assert before != Problem(make(X), y).data_hash
+    assert before != Problem(make(X), -y).data_hash
+    assert Problem(X, y, data_hash="given").data_hash == "given"
+
+
+def test_pickled_problem_works_alike():
+    p = Problem(*data("logistic"), l2=0.1)
+    W = np.ones((1, 5))
+    p.value(W)
+    np.testing.assert_array_equal(pickle.loads(pickle.dumps(p)).value(W), p.value(W))

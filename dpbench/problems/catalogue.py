@@ -1,0 +1,106 @@
+"""Problems by name: which data, loss, regularisers, bound on the rows and start each paper uses."""
+
+from __future__ import annotations
+
+import functools
+from dataclasses import dataclass, field
+
+from dpbench import datasets
+from dpbench.errors import UserError, nearest
+from dpbench.problems import losses, regularisers
+from dpbench.problems.problem import BOUND_SLACK, Problem
+from dpbench.problems.starts import RULES
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """What a problem name stands for.
+
+    row_bound: declared bound on ‖x‖ in the norm `row_bound_norm`; "unit" means 1 if all rows obey it, else none.
+    start: a key of `starts.RULES`.
+    """
+
+    dataset: str
+    loss: str = "logistic"
+    weights: dict[str, float] = field(default_factory=dict)
+    row_bound: float | str | None = 1.0
+    row_bound_norm: str = "l2"
+    start: str = "unit"
+
+
+CATALOGUE: dict[str, Recipe] = {
+    # second_order: no regulariser, ‖x‖₂ ≤ 1
+    **{name: Recipe(name) for name in ("a1a", "adult", "covertype", "synthetic", "fmnist", "protein")},
+    # accelerated: λ‖w‖² with λ = 0.01 is (l2/2)‖w‖² with l2 = 2λ; ‖u‖₁ ≤ d = 20
+    "accelerated": Recipe("accelerated", weights={"l2": 0.02}, row_bound=20.0, row_bound_norm="l1", start="tens"),
+    # nonconvex: losses A and B
+    "covertype12-logistic": Recipe("covertype12", weights={"w2": 1e-3}, start="normal"),
+    "ijcnn-logistic": Recipe("ijcnn", weights={"w2": 1e-3}, start="normal"),
+    "covertype12-sigmoid": Recipe("covertype12", loss="sigmoid", weights={"l2": 1e-3}, start="normal"),
+    "ijcnn-sigmoid": Recipe("ijcnn", loss="sigmoid", weights={"l2": 1e-3}, start="normal"),
+}
+
+
+def register(name: str, recipe: Recipe) -> None:
+    """Add a problem; UserError if the name stands for another one already, or the recipe names unknown things."""
+    if CATALOGUE.get(name, recipe) != recipe:
+        raise UserError(f"problem: the name {name} is taken; choose another")
+    losses.get(recipe.loss)
+    regularisers.make(**recipe.weights)
+    if recipe.start not in RULES:
+        raise UserError(f"problem {name}: unknown start {recipe.start!r}; known: {', '.join(sorted(RULES))}")
+    CATALOGUE[name] = recipe
+
+
+def names() -> list[str]:
+    """The registered problem names, sorted. Any other data set name is a problem too, see `recipe_of`."""
+    return sorted(CATALOGUE)
+
+
+def recipe_of(name: str) -> Recipe:
+    """The recipe of a problem; for the bare name of a data set, its natural loss without regulariser.
+
+    Raises UserError, with the nearest name, if `name` is neither.
+    """
+    if name in CATALOGUE:
+        return CATALOGUE[name]
+    known = sorted({*CATALOGUE, *datasets.names()})
+    if name not in known:
+        raise UserError(f"problem: there is no {name}; {nearest(name, known)}")
+    loss = "squared" if datasets.describe(name).task == "regression" else "logistic"
+    return Recipe(name, loss=loss, row_bound="unit")
+
+
+def dataset_of(name: str) -> str:
+    """The name of the data set behind a problem."""
+    return recipe_of(name).dataset
+
+
+def start_of(name: str) -> str:
+    """The rule of `starts` that a problem's runs start by."""
+    return recipe_of(name).start
+
+
+def build(name: str) -> Problem:
+    """The problem called `name`, one object per process; NotAtHand if its data are not here."""
+    recipe = recipe_of(name)
+    return _build(name, datasets.load(recipe.dataset))
+
+
+@functools.lru_cache(maxsize=32)
+def _build(name: str, data: datasets.Dataset) -> Problem:
+    recipe = recipe_of(name)
+    bound = recipe.row_bound
+    if bound == "unit":
+        bound = 1.0 if data.row_norm <= 1 + BOUND_SLACK else None
+    return Problem(
+        data.X,
+        data.y,
+        loss=recipe.loss,
+        **recipe.weights,
+        row_bound=bound,
+        row_bound_norm=recipe.row_bound_norm,
+        name=name,
+        folder=data.folder,
+        data_hash=data.sha256,
+    )

@@ -1,0 +1,50 @@
+"""Problem names: what they stand for, and that they build."""
+
+import numpy as np
+import pytest
+
+from dpbench import datasets
+from dpbench.errors import UserError
+from dpbench.problems import build, catalogue, register, starts
+from dpbench.problems.catalogue import Recipe
+
+
+def test_the_papers_problems():
+    recipe = catalogue.recipe_of("accelerated")
+    assert (recipe.weights, recipe.row_bound, recipe.row_bound_norm) == ({"l2": 0.02}, 20.0, "l1")
+    assert catalogue.dataset_of("covertype12-sigmoid") == "covertype12"
+    assert catalogue.recipe_of("ijcnn-logistic").weights == {"w2": 1e-3}
+    assert catalogue.start_of("ijcnn-sigmoid") == "normal"
+    for name in catalogue.names():
+        recipe = catalogue.recipe_of(name)
+        assert recipe.dataset in datasets.names()
+        assert recipe.start in starts.RULES
+
+
+def test_bare_data_set_names():
+    assert catalogue.recipe_of("madelon") == Recipe("madelon", row_bound="unit")
+    assert catalogue.recipe_of("california").loss == "squared"
+    with pytest.raises(UserError, match="did you mean a1a"):
+        catalogue.recipe_of("a1")
+
+
+@pytest.mark.parametrize("name", ["synthetic", "accelerated", "log1", "square"])
+def test_synthetic_problems_build(name):
+    p = build(name)
+    assert p is build(name)
+    assert p.name == name
+    assert p.data_hash == datasets.load(catalogue.dataset_of(name)).sha256
+    assert np.isfinite(p.value(np.zeros((1, p.d)))).all()
+    assert p.row_bound == {"synthetic": 1.0, "accelerated": 20.0}.get(name, p.row_norm)
+
+
+def test_register(monkeypatch):
+    monkeypatch.setattr(catalogue, "CATALOGUE", dict(catalogue.CATALOGUE))
+    register("synthetic-l2", Recipe("synthetic", weights={"l2": 0.1}))
+    assert build("synthetic-l2").l2 == 0.1
+    with pytest.raises(UserError, match="is taken"):
+        register("a1a", Recipe("a1a", loss="squared"))
+    with pytest.raises(UserError, match="unknown loss"):
+        register("new", Recipe("a1a", loss="hinge"))
+    with pytest.raises(UserError, match="unknown start"):
+        register("new", Recipe("a1a", start="somewhere"))
