@@ -1,8 +1,8 @@
 """The only place that draws noise: every release of a run passes through here, into the ledger.
 
-All arrays have a leading axis of length k, one row per replicate. Replicate i draws from the streams "noise" and
-"sampling" of its own key, so what it gets does not depend on the batch it is in. Noise is float64 from a seeded
-generator: fit for a benchmark, not for the release of sensitive data.
+All arrays have a leading axis of length k, one row per replicate. Replicate i draws from the streams "noise",
+"sampling" and "coins" of its own key, so what it gets does not depend on the batch it is in. Noise is float64
+from a seeded generator: fit for a benchmark, not for the release of sensitive data.
 
 A sensitivity must be computed from public or released values only. One that is NaN or infinite gives a release that is
 NaN or infinite, so that a replicate that diverges does not take its batch down; a negative one is refused.
@@ -20,7 +20,9 @@ import numpy as np
 from dpbench.errors import PrivacyError
 from dpbench.privacy.ledger import Gaussian, Laplace, Ledger, PureDP, Release
 from dpbench.privacy.sampling import PoissonSampler, WithoutReplacementSampler
+from dpbench.privacy.single_pass import SinglePass
 from dpbench.privacy.streams import stream
+from dpbench.privacy.tree import Tree, node_std
 
 if TYPE_CHECKING:
     from dpbench.privacy.budget import Budget
@@ -43,13 +45,14 @@ class Mechanisms:
         self._members: tuple[int, ...] | None = None  # None: all of the ledger's replicates
         self._noise = [stream(key, "noise") for key in keys]
         self._sampling = [stream(key, "sampling") for key in keys]
+        self.coins = [stream(key, "coins") for key in keys]  # for random choices of an algorithm that use no data
 
     def member(self, i: int) -> Mechanisms:
         """A view of replicate `i` alone (k = 1) on the same streams and ledger, for control flow of its own."""
         view = object.__new__(Mechanisms)
         view.k, view.budget, view.noiseless, view.ledger = 1, self.budget, self.noiseless, self.ledger
         view._members = (i if self._members is None else self._members[i],)
-        view._noise, view._sampling = [self._noise[i]], [self._sampling[i]]
+        view._noise, view._sampling, view.coins = [self._noise[i]], [self._sampling[i]], [self.coins[i]]
         return view
 
     def gaussian(
@@ -124,6 +127,19 @@ class Mechanisms:
     def without_replacement(self, n: int, m: int, label: str) -> WithoutReplacementSampler:
         """Uniformly random subsets of `m` of the `n` rows, and the release made on each of them."""
         return WithoutReplacementSampler(self, n, m, label)
+
+    def tree(self, rounds: int, *, sensitivity: float | np.ndarray, rho: float, label: str) -> Tree:
+        """Running sums of `rounds` terms, all released together at ρ-zCDP: call its `release` round by round.
+
+        sensitivity: ℓ₂, of the term of a round given what was released before, one number or (rounds,); a row may be
+        in the term of one round only (see `single_pass`). Source: see `dpbench.privacy.tree`.
+        """
+        self._record(Gaussian, _gaussian_multiplier(rho, None), label)
+        return Tree(self, rounds, node_std(rounds, sensitivity, rho), label)
+
+    def single_pass(self, n: int, label: str) -> SinglePass:
+        """The n rows in random order, each handed out once; the releases on disjoint blocks cost as much as one."""
+        return SinglePass(self, n, label)
 
     def _record(
         self,

@@ -8,7 +8,7 @@ import numpy as np
 
 
 def stream(key: str, name: str) -> np.random.Generator:
-    """The stream `name` ("init", "noise" or "sampling") of the job `key`.
+    """The stream `name` ("init", "noise", "sampling" or "coins") of the job `key`.
 
     PCG64DXSM, seeded by a `SeedSequence` on the 128-bit blake2b digest of "name:key": streams of different names or
     keys are independent for all practical purposes, equal ones are equal bit by bit.

@@ -1,0 +1,93 @@
+"""The tree mechanism: running sums released with noise that grows with log₂ of their number.
+
+Private zeroth-order nonsmooth nonconvex optimization (Zhang, Tran and Cutkosky 2024), Algorithm 5 and Theorem 4.3,
+after Dwork, Naor, Pitassi and Rothblum (2010) and Chan, Shi and Song (2011). A row enters the sums in one round only.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from dpbench.errors import PrivacyError
+
+if TYPE_CHECKING:
+    from dpbench.privacy.mechanisms import Mechanisms
+
+
+def node(t: int) -> list[tuple[int, int]]:
+    """NODE(t) of Algorithm 5: the binary decomposition of [1, t], largest node first.
+
+    >>> node(7)
+    [(1, 4), (5, 6), (7, 7)]
+    """
+    nodes = []
+    while t:
+        low = t & -t  # the length of the node that ends at t
+        nodes.append((t - low + 1, t))
+        t -= low
+    return nodes[::-1]
+
+
+def holders(rounds: int) -> np.ndarray:
+    """(rounds,) how many of the nodes released in `rounds` rounds hold round q = 1, …, rounds.
+
+    Every right end b has one node, (b - 2^i + 1, b) with 2^i the largest power of two that divides b. Round 1 is in
+    those that end at 1, 2, 4, …: ⌊log₂ rounds⌋ + 1 of them, the most there can be; the others are in ⌊log₂ rounds⌋ or
+    fewer.
+    """
+    steps = np.zeros(rounds + 2, dtype=int)
+    ends = np.arange(1, rounds + 1)
+    np.add.at(steps, ends - (ends & -ends) + 1, 1)
+    np.add.at(steps, ends + 1, -1)
+    return np.cumsum(steps)[1 : rounds + 1]
+
+
+def sensitivity(rounds: int, by_round: float | np.ndarray) -> float:
+    """ℓ₂ sensitivity of all node sums together: max over q of sqrt(holders_q) · s_q.
+
+    by_round: s_q, how far a neighbour moves the term of round q, given everything released before: one number for all
+    rounds, or (rounds,). A row is in the term of one round, hence in holders_q node sums, each of which it moves by
+    at most s_q; the other nodes are distributed alike on both data sets (Lemma C.1). So the released sums, a function
+    of the noisy nodes, cost what one Gaussian release of this sensitivity costs (Theorem 4.3, whose 2 ln n bounds
+    holders_q). With one s for all rounds it is sqrt(⌊log₂ rounds⌋ + 1) · s.
+    """
+    return float(np.max(np.sqrt(holders(rounds)) * by_round))
+
+
+class Tree:
+    """Adds TREE(t) to the t-th running sum; one ξ ~ N(0, std² I) per node, drawn once. Made by `Mechanisms.tree`.
+
+    Holds the ⌊log₂ t⌋ + 1 noise vectors that NODE(t) may share with later rounds, and no more.
+    """
+
+    def __init__(self, mechanisms: Mechanisms, rounds: int, std: float, label: str, admit=lambda: None) -> None:
+        self.rounds, self.std, self.t = rounds, std, 0
+        self._mechanisms, self._label, self._admit = mechanisms, label, admit
+        self._noise: list[tuple[int, np.ndarray]] = []  # (right end, ξ summed over the nodes up to it)
+
+    def release(self, running_sum: np.ndarray) -> np.ndarray:
+        """`running_sum` (k, d), the sum of the terms of rounds 1, …, t, plus TREE(t); t counts the calls."""
+        from dpbench.privacy.mechanisms import _normal
+
+        if self.t == self.rounds:
+            raise PrivacyError(f"{self._label}: this tree was paid for {self.rounds} rounds; start another")
+        self._admit()
+        self.t += 1
+        before = self.t & (self.t - 1)  # the right end of the node before the one that ends at t
+        while self._noise and self._noise[-1][0] > before:
+            self._noise.pop()
+        fresh = self._mechanisms._noisy(np.zeros(running_sum.shape), self.std, 1.0, _normal)
+        total = self._noise[-1][1] + fresh if self._noise else fresh
+        self._noise.append((self.t, total))
+        return running_sum + total
+
+
+def node_std(rounds: int, by_round: float | np.ndarray, rho: float) -> float:
+    """The noise per node and coordinate that makes the released sums ρ-zCDP: `sensitivity` / sqrt(2ρ).
+
+    In the paper's units, (α, αρ'²/2)-RDP with ρ' = sqrt(2ρ), and one s for all rounds: sqrt(h)·s/ρ', h = ⌊log₂ T⌋ + 1.
+    """
+    return sensitivity(rounds, by_round) / math.sqrt(2 * rho)
