@@ -61,6 +61,25 @@ class ZCDP:
 
 
 @dataclass(frozen=True)
+class ObjectivePerturbation:
+    """The minimiser of a strongly convex objective of a linear model plus a random linear term <b, w>.
+
+    `noise_multiplier` = standard deviation of b per coordinate / ℓ₂ sensitivity of the objective's gradient;
+    `jacobian` bounds ln of the ratio of the Jacobian determinants of b ↦ minimiser between neighbours; `delta` is
+    what its tail bound takes of the run's δ. It is (jacobian + 1/(2z²) + √(2 ln(1/δ))/z, δ)-DP for either relation,
+    see `dpbench.privacy.verify`.
+    """
+
+    noise_multiplier: float
+    jacobian: float
+    delta: float
+
+    def __post_init__(self) -> None:
+        for name in ("noise_multiplier", "jacobian", "delta"):
+            _positive(self, name)
+
+
+@dataclass(frozen=True)
 class Poisson:
     """`release` computed on a Poisson sample: each row is in it independently with probability `rate`."""
 
@@ -85,7 +104,7 @@ class WithoutReplacement:
             raise PrivacyError(f"WithoutReplacement: m must be in 1..{self.n}, got {self.m}")
 
 
-Release: TypeAlias = Gaussian | Laplace | PureDP | ZCDP | Poisson | WithoutReplacement
+Release: TypeAlias = Gaussian | Laplace | PureDP | ZCDP | ObjectivePerturbation | Poisson | WithoutReplacement
 
 
 class Entry(NamedTuple):
@@ -147,6 +166,8 @@ def describe(release: Release) -> str:
             return f"{epsilon:g}-DP selection"
         case ZCDP(rho):
             return f"{rho:g}-zCDP mechanism"
+        case ObjectivePerturbation(z, _, delta):
+            return f"objective perturbation, noise multiplier {z:g}, at δ = {delta:.3g}"
         case Poisson(rate, inner):
             return f"{describe(inner)}, on a Poisson sample of rate {rate:g}"
         case WithoutReplacement(n, m, inner):

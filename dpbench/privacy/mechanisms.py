@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from dpbench.errors import PrivacyError
-from dpbench.privacy.ledger import Gaussian, Laplace, Ledger, PureDP, Release
+from dpbench.privacy.ledger import Gaussian, Laplace, Ledger, ObjectivePerturbation, PureDP, Release
 from dpbench.privacy.sampling import PoissonSampler, WithoutReplacementSampler
 from dpbench.privacy.single_pass import SinglePass
 from dpbench.privacy.streams import stream
@@ -94,6 +94,18 @@ class Mechanisms:
         z = _laplace_multiplier(sensitivity, epsilon, scale)
         self._record(Laplace, z, label)
         return self._noisy(value, sensitivity, z, _laplace)
+
+    def linear_term(
+        self, d: int, *, sensitivity: float, noise_multiplier: float, jacobian: float, delta: float, label: str
+    ) -> np.ndarray:
+        """b ~ N(0, (sensitivity · noise_multiplier)² I), (k, d): the random linear term of objective perturbation.
+
+        What is released is the *exact* minimiser of an objective with <b, w> added, not b. `sensitivity`: ℓ₂, of that
+        objective's gradient; `jacobian` and `delta`: see `ledger.ObjectivePerturbation`. Source: Kifer, Smith and
+        Thakurta (2012), Theorem 2.
+        """
+        self._record(lambda z: ObjectivePerturbation(z, jacobian, delta), noise_multiplier, label)
+        return self._noisy(np.zeros((self.k, d)), sensitivity, noise_multiplier, _normal)
 
     def noisy_argmax(
         self, scores: np.ndarray, *, sensitivity: Scalars, epsilon: Scalars, label: str, two_sided: bool = True

@@ -9,6 +9,12 @@ Three kinds of release have no event of their own. An ε-DP selection stands as 
 mechanism (Kairouz, Oh and Viswanath 2015, Theorem 3.1), or as ε²/2-zCDP (Bun and Steinke 2016, Proposition 1.4); a
 Laplace release on m of n rows as a selection with the amplified ε (Balle, Barthe and Gaboardi 2018, Theorem 9);
 `checked_by` says so.
+
+Objective perturbation has no event either: its ε is recomputed from what was drawn, by a tail bound of our own. With
+Δ(w) the difference of the neighbours' gradients, the noise has the privacy loss (‖Δ‖² + 2<b, Δ>)/(2σ²). For a linear
+model Δ lies in the span of the rows that differ, at most two; there b is longer than σ√(2 ln(1/δ)) with probability
+δ (χ² with two degrees of freedom). Hence 1/(2z²) + √(2 ln(1/δ))/z, plus the log-ratio of the Jacobians (Kifer, Smith
+and Thakurta 2012, Theorem 2). Everything else must do with the δ that is left.
 """
 
 from __future__ import annotations
@@ -27,6 +33,7 @@ from dpbench.privacy.ledger import (
     Composition,
     Gaussian,
     Laplace,
+    ObjectivePerturbation,
     Poisson,
     PureDP,
     Release,
@@ -77,6 +84,9 @@ def _spent(counts: Counts, delta: float, relation: Relation) -> Spent:
         return Spent(0.0, "nothing released")
     for release, _ in counts:
         _require(release, relation)
+    perturbed = [(r, c) for r, c in counts if isinstance(r, ObjectivePerturbation)]
+    if perturbed:
+        return _with_objective_perturbation(perturbed, tuple(p for p in counts if p not in perturbed), delta, relation)
     gaussians = [(r, c) for r, c in counts if isinstance(r, Gaussian)]
     if len(gaussians) == len(counts) and delta > 0:
         from dp_accounting.gaussian_mechanism import get_epsilon_gaussian
@@ -90,6 +100,19 @@ def _spent(counts: Counts, delta: float, relation: Relation) -> Spent:
             found.append(_rdp(counts, delta))
     best = min(found, key=lambda s: s.epsilon)
     return Spent(best.epsilon, best.checked_by + _stand_ins(counts))
+
+
+def _with_objective_perturbation(perturbed: Counts, rest: Counts, delta: float, relation: Relation) -> Spent:
+    left = delta - math.fsum(c * r.delta for r, c in perturbed)
+    name = "tail bound of objective perturbation"
+    if left < -1e-12 * delta or (rest and left <= 0):
+        return Spent(math.inf, name)
+    epsilon = math.fsum(
+        c * (r.jacobian + 0.5 / r.noise_multiplier**2 + math.sqrt(-2 * math.log(r.delta)) / r.noise_multiplier)
+        for r, c in perturbed
+    )
+    other = _spent(rest, left, relation)
+    return Spent(epsilon + other.epsilon, f"{name} + {other.checked_by}" if rest else name)
 
 
 def _require(release: Release, relation: Relation) -> None:
