@@ -8,11 +8,23 @@ from functools import cached_property, lru_cache
 
 from dpbench.errors import PrivacyError, UserError, nearest
 from dpbench.privacy import gaussian, subsampled, zcdp
-from dpbench.privacy.ledger import ZCDP, Composition, Entry, Gaussian, Laplace, Poisson, PureDP
+from dpbench.privacy.laplace import amplified
+from dpbench.privacy.ledger import (
+    ZCDP,
+    Composition,
+    Entry,
+    Gaussian,
+    Laplace,
+    ObjectivePerturbation,
+    Poisson,
+    PureDP,
+    WithoutReplacement,
+)
 from dpbench.privacy.relation import Relation
 from dpbench.privacy.verify import spent
 
-ACCOUNTINGS = (*zcdp.CONVERSIONS, "tight", "pure")
+ACCOUNTINGS = (*zcdp.CONVERSIONS, "tight", "rdp", "basic", "pure")
+WITHOUT_RHO = ("rdp", "basic", "pure")
 
 
 @dataclass(frozen=True)
@@ -20,7 +32,8 @@ class Budget:
     """(ε, δ) under `relation`, and the `accounting` that turns it into noise.
 
     accounting: "text", "bs16", "cks20" or "standard" (ρ-zCDP with that conversion), "tight" (exact Gaussian for
-    full-batch releases, privacy-loss distributions or RDP for sampled ones) or "pure" (basic composition, δ = 0).
+    full-batch releases, privacy-loss distributions or RDP for sampled ones), "rdp" (Rényi DP of sampled releases),
+    "basic" (ε and δ of objective and output perturbation added up) or "pure" (basic composition, δ = 0).
     UserError for a value out of range.
     """
 
@@ -51,8 +64,8 @@ class Budget:
         With "tight" it is sound for algorithms whose every release is a Gaussian on all rows (or post-processing), and
         for no other: zCDP of another kind at that ρ costs more than ε.
         """
-        if self.accounting == "pure":
-            raise PrivacyError("a pure-DP budget has no rho: the algorithm must compose ε itself")
+        if self.accounting in WITHOUT_RHO:
+            raise PrivacyError(f"a budget with accounting {self.accounting} has no rho: compose its ε another way")
         if self.accounting == "tight":
             return gaussian.gaussian_mu(self.epsilon, self.delta) ** 2 / 2
         return zcdp.rho(self.epsilon, self.delta, self.accounting)
@@ -78,12 +91,18 @@ class Budget:
         """The ε that this accounting's own composition gives, where it has one; else None.
 
         zCDP modes: Σρ converted, for Gaussian and ρ-zCDP releases, with ε₀-DP ones among them at ε₀²/2 (Bun and Steinke
-        2016, Proposition 1.4). tight: the exact Gaussian, for Gaussians alone. pure: Σε₀.
+        2016, Proposition 1.4). tight: the exact Gaussian, for Gaussians alone. rdp: for Poisson samples alone.
+        basic: (1 + √(2 ln(1/δ)))/z for noise on objective or output, and the Jacobian's share (Iyengar et al. 2019,
+        Theorem 1). pure: Σε₀.
         """
         releases = [(e.release, e.count) for e in composition]
+        if self.accounting == "basic":
+            return self._basic_epsilon(releases)
+        if self.accounting == "rdp":
+            return self._rdp_epsilon(releases)
         if self.accounting == "pure":
-            known = all(isinstance(r, Laplace | PureDP) for r, _ in releases)
-            return sum(c * _pure_epsilon(r) for r, c in releases) if known else None
+            epsilons = [_pure_epsilon(r) for r, _ in releases]
+            return None if None in epsilons else sum(c * e for e, (_, c) in zip(epsilons, releases, strict=True))
         gaussians = [isinstance(r, Gaussian) for r, _ in releases]
         if self.accounting == "tight" and all(gaussians):
             return gaussian.gaussian_epsilon(math.sqrt(2 * sum(c * _rho(r) for r, c in releases)), self.delta)
@@ -92,6 +111,28 @@ class Budget:
             return None
         total = sum(c * rho for rho, (_, c) in zip(rhos, releases, strict=True))
         return zcdp.epsilon(total, self.delta, self.accounting)
+
+    def _basic_epsilon(self, releases: list) -> float | None:
+        if not all(isinstance(r, Gaussian | ObjectivePerturbation) for r, _ in releases):
+            return None
+        left = self.delta - sum(c * r.delta for r, c in releases if isinstance(r, ObjectivePerturbation))
+        outputs = sum(c for r, c in releases if isinstance(r, Gaussian))
+        total = 0.0
+        for release, count in releases:
+            objective = isinstance(release, ObjectivePerturbation)
+            delta = release.delta if objective else left / outputs
+            if delta <= 0:
+                return math.inf
+            noise = (1 + math.sqrt(-2 * math.log(delta))) / release.noise_multiplier
+            total += count * (noise + (release.jacobian if objective else 0.0))
+        return total
+
+    def _rdp_epsilon(self, releases: list) -> float | None:
+        if not releases or not all(isinstance(r, Poisson) for r, _ in releases):
+            return None
+        orders = subsampled.POISSON_ORDERS
+        cumulant = sum(c * subsampled.poisson_cumulant(r.release.noise_multiplier, r.rate, orders) for r, c in releases)
+        return subsampled.rdp_epsilon(orders, cumulant, self.delta)
 
     def _share(self, share: float) -> tuple[float, float]:
         if not 0 < share <= 1:
@@ -116,8 +157,15 @@ def _tight_poisson_multiplier(epsilon: float, delta: float, rate: float, steps: 
     return subsampled.smallest_multiplier(cost, epsilon, start=by_rdp, rtol=1e-4)
 
 
-def _pure_epsilon(release: Laplace | PureDP) -> float:
-    return release.epsilon if isinstance(release, PureDP) else 1 / release.noise_multiplier
+def _pure_epsilon(release: object) -> float | None:
+    match release:
+        case PureDP(epsilon):
+            return epsilon
+        case Laplace(z):
+            return 1 / z
+        case WithoutReplacement(n, m, Laplace(z)):
+            return float(amplified(1 / z, n, m))
+    return None
 
 
 def _rho(release: object) -> float | None:
