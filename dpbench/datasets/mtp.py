@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import io
-
 import numpy as np
 
 from dpbench.errors import DataError
@@ -30,10 +28,11 @@ def prepare_openml(raw):
     import arff
 
     with opened(raw[OPENML.name]) as stream:
-        try:
-            content = arff.load(io.TextIOWrapper(stream, encoding="utf-8"))
-        except arff.ArffException as error:
-            raise DataError(f"{OPENML.name}: not an ARFF file ({error})") from error
+        text = stream.read().decode("utf-8")
+    try:
+        content = arff.loads(text)
+    except arff.ArffException as error:
+        raise DataError(f"{OPENML.name}: not an ARFF file ({error})") from error
     columns = [name for name, _ in content["attributes"]]
     if "oz203" not in columns:
         raise DataError(f"{OPENML.name}: no column oz203")

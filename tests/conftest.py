@@ -1,0 +1,41 @@
+"""What all tests share: one data cache per session, apart from the developer's own."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from dpbench import datasets
+from dpbench.datasets import cache
+
+
+@pytest.fixture(scope="session", autouse=True)
+def data_cache(tmp_path_factory):
+    """A data cache for the whole session (all xdist workers): each data set is prepared at most once.
+
+    Raw files come from DPBENCH_MIRROR, else from the developer's own cache, which is only read.
+    """
+    base = tmp_path_factory.getbasetemp()
+    if "PYTEST_XDIST_WORKER" in os.environ:
+        base = base.parent
+    own_raw = cache.root() / "raw"
+    with pytest.MonkeyPatch.context() as patch:
+        if not os.environ.get("DPBENCH_MIRROR") and own_raw.is_dir():
+            patch.setenv("DPBENCH_MIRROR", str(own_raw))
+        patch.setenv("DPBENCH_DATA", str(base / "data"))
+        yield base / "data"
+
+
+@pytest.fixture(scope="session")
+def real_data(data_cache):
+    """A function: name -> Dataset; skips the test if its files are not at hand."""
+
+    def load(name):
+        mirror = os.environ.get("DPBENCH_MIRROR", "")
+        if mirror and not mirror.startswith("http") and not Path(mirror).is_dir():
+            pytest.skip(f"DPBENCH_MIRROR: there is no folder {mirror}")
+        if not datasets.available(name):
+            pytest.skip(f"{name} is not at hand: set DPBENCH_MIRROR or run: dpbench fetch {name}")
+        return datasets.load(name)
+
+    return load

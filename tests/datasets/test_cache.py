@@ -1,0 +1,193 @@
+import json
+import os
+import pickle
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pytest
+from scipy.sparse import csr_array
+
+from dpbench import datasets
+from dpbench.datasets import cache, loading
+from dpbench.errors import NotAtHand, UserError
+from tests.datasets.conftest import TABLE, tiny_file, tiny_spec
+
+
+def leftovers(folder):
+    return list(folder.rglob(".*.tmp"))
+
+
+@pytest.fixture
+def tiny(home, registered):
+    """A data set whose raw file lies in the cache."""
+    spec = registered(tiny_spec(tiny_file()))
+    (home / "raw/tiny").mkdir(parents=True)
+    (home / "raw/tiny/tiny.csv").write_bytes(TABLE)
+    return spec
+
+
+def test_load_gives_read_only_maps_and_facts(tiny, home):
+    data = datasets.load("tiny")
+    assert isinstance(data.X, np.memmap)
+    assert data.X.flags.c_contiguous
+    assert not data.X.flags.writeable
+    np.testing.assert_array_equal(data.X, [[1, 2], [3, 4], [5, 6], [7, 8]])
+    np.testing.assert_array_equal(data.y, [1, -1, 1, -1])
+    assert data.row_norm == pytest.approx(np.hypot(7, 8))
+    assert data.facts == {
+        **{"rows": 4, "columns": 2, "task": "binary", "classes": {"-1": 2, "1": 2}},
+        **{"sparse": False, "nonzeros": 8, "row_norm_l1": 15.0},
+    }
+    assert data.folder == home / "prepared/tiny-v1"
+    assert datasets.load("tiny") is data
+
+
+def test_manifest_names_raw_files_versions_and_digests(tiny):
+    manifest = json.loads((datasets.load("tiny").folder / "manifest.json").read_text())
+    assert manifest["raw"] == [
+        {
+            **{"file": "tiny.csv", "sha256": tiny.files[0].sha256[0]},
+            **{"source": "put there by hand", "hash": "as listed"},
+        }
+    ]
+    assert (manifest["recipe_version"], manifest["numpy"]) == (1, np.__version__)
+    assert manifest["sha256"] == datasets.load("tiny").sha256
+
+
+def test_digest_sees_values_types_shapes_and_names():
+    base = {"X.npy": np.arange(6.0).reshape(2, 3)}
+    others = [
+        {"X.npy": np.arange(6.0).reshape(3, 2)},
+        {"X.npy": np.arange(6).reshape(2, 3)},
+        {"y.npy": np.arange(6.0).reshape(2, 3)},
+        {"X.npy": np.nextafter(np.arange(6.0), 9).reshape(2, 3)},
+    ]
+    digests = {cache.digest(parts) for parts in [base, *others]}
+    assert len(digests) == 5
+    assert cache.digest({"X.npy": np.asfortranarray(base["X.npy"])}) == cache.digest(base)
+
+
+def test_sparse_data_are_mapped_without_copies(home, registered):
+    X = csr_array(np.array([[0.0, 2.0], [3.0, 0.0], [0.0, 0.0], [1.0, 1.0]]))
+    spec = registered(tiny_spec(tiny_file(), files=(), prepare=lambda raw: (X, np.array([1.0, -1, 1, -1]))))
+    data = datasets.load(spec.name)
+    assert isinstance(data.X, csr_array)
+    np.testing.assert_array_equal(data.X.toarray(), X.toarray())
+    for part in (data.X.data, data.X.indices, data.X.indptr):
+        while not isinstance(part, np.memmap):
+            assert part.base is not None
+            part = part.base
+
+
+@pytest.mark.parametrize("name", ["synthetic", "own"])
+def test_pickling_sends_a_folder_not_the_arrays(home, name):
+    own = name == "own"
+    data = datasets.from_arrays([[1.0], [2.0]], [1, -1]) if own else datasets.load(name)
+    message = pickle.dumps(data)
+    copy = pickle.loads(message)
+    assert len(message) < 2000
+    assert isinstance(copy.X, np.memmap) is not own
+    assert (copy.name, copy.sha256, copy.facts, copy.folder) == (data.name, data.sha256, data.facts, data.folder)
+    np.testing.assert_array_equal(copy.X, data.X)
+
+
+def test_a_new_recipe_version_has_its_own_folder(tiny, registered):
+    first = datasets.load("tiny").folder
+    second = cache.prepared_folder(cache.root(), tiny_spec(tiny_file(), version=2))
+    assert (first.name, second.name) == ("tiny-v1", "tiny-v2")
+
+
+def test_an_array_of_the_wrong_size_is_prepared_again(tiny):
+    folder = datasets.load("tiny").folder
+    whole = (folder / "X.npy").read_bytes()
+    (folder / "X.npy").write_bytes(whole[:-8])
+    loading._load.cache_clear()
+    np.testing.assert_array_equal(datasets.load("tiny").X[-1], [7, 8])
+    assert (folder / "X.npy").read_bytes() == whole
+    assert not leftovers(folder.parent)
+
+
+@pytest.mark.parametrize("content", [b"", b"{", b"[]", b'{"recipe_version": 1, "bytes": 3}'])
+def test_a_broken_manifest_is_written_again(tiny, content):
+    folder = datasets.load("tiny").folder
+    (folder / "manifest.json").write_bytes(content)
+    loading._load.cache_clear()
+    assert datasets.load("tiny").facts["rows"] == 4
+
+
+def test_verify_finds_a_flipped_bit(tiny):
+    folder = datasets.load("tiny").folder
+    assert datasets.verify("tiny") is True
+    content = bytearray((folder / "X.npy").read_bytes())
+    content[-1] ^= 1
+    (folder / "X.npy").write_bytes(content)
+    assert cache.is_sound(folder, tiny)  # the size is right
+    assert datasets.verify("tiny") is False
+    assert datasets.verify("tiny") is True
+    np.testing.assert_array_equal(datasets.load("tiny").X[-1], [7, 8])
+
+
+def test_verify_of_what_is_not_prepared(tiny):
+    with pytest.raises(NotAtHand, match="tiny is not prepared; run: dpbench fetch tiny"):
+        datasets.verify("tiny")
+
+
+def test_a_failed_write_leaves_nothing(tiny, home, monkeypatch):
+    real = np.save
+
+    def full_disk(path, array):
+        if path.name == "y.npy":
+            raise OSError(28, "No space left on device")
+        real(path, array)
+
+    monkeypatch.setattr(np, "save", full_disk)
+    with pytest.raises(UserError, match="No space left on device; make room"):
+        datasets.load("tiny")
+    assert list((home / "prepared").iterdir()) == []
+
+
+def test_a_cache_that_cannot_be_written(home, monkeypatch):
+    home.write_text("a file where the folder should be")
+    with pytest.raises(UserError, match="set DPBENCH_DATA to a writable folder"):
+        datasets.load("log1")
+
+
+def test_who_comes_second_keeps_the_first_ones_arrays(tiny):
+    folder = datasets.load("tiny").folder
+    (folder / "optimum.npz").write_bytes(b"cached by others")
+    data = datasets.load("tiny")
+    assert cache.write(cache.root(), tiny, data.X, data.y, []) == folder
+    assert (folder / "optimum.npz").exists()
+    assert not leftovers(folder.parent)
+
+
+def test_two_processes_may_prepare_the_same_set_at_once(home):
+    code = "from dpbench import datasets; print(datasets.load('synthetic').sha256)"
+    runs = [subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True) for _ in range(2)]
+    digests = {run.communicate(timeout=60)[0].strip() for run in runs}
+    assert [run.returncode for run in runs] == [0, 0]
+    assert digests == {datasets.load("synthetic").sha256}
+    assert [path.name for path in (home / "prepared").iterdir()] == ["synthetic-v1"]
+
+
+def test_only_old_temporary_folders_are_swept(tiny, home):
+    old, new = home / "prepared/.x-v1-a.tmp", home / "prepared/.x-v1-b.tmp"
+    for folder in (old, new):
+        folder.mkdir(parents=True)
+        (folder / "X.npy").touch()
+    long_ago = time.time() - 7200
+    os.utime(old, (long_ago, long_ago))
+    datasets.load("tiny")
+    assert (old.exists(), new.exists()) == (False, True)
+
+
+def test_where_the_cache_is(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("DPBENCH_DATA", "here")
+    assert cache.root() == tmp_path / "here"
+    monkeypatch.delenv("DPBENCH_DATA")
+    assert cache.root().name == "dpbench"
+    (tmp_path / "datasets").mkdir()
+    assert cache.root() == tmp_path / "datasets"

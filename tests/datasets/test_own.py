@@ -1,0 +1,72 @@
+import numpy as np
+import pytest
+from scipy.sparse import coo_array, csc_array, csr_array
+
+from dpbench.datasets import check_arrays, from_arrays
+from dpbench.errors import DataError
+
+X, Y = np.arange(6.0).reshape(3, 2), np.array([1.0, -1.0, 1.0])
+
+
+def test_good_arrays_pass_without_a_copy():
+    checked, y = check_arrays(X, Y)
+    assert checked is X
+    assert y is Y
+
+
+@pytest.mark.parametrize("convert", [np.asfortranarray, np.float32, np.ndarray.tolist])
+def test_dense_input_becomes_c_order_float64(convert):
+    checked, y = check_arrays(convert(X), Y.astype(int))
+    assert (checked.dtype, y.dtype, checked.flags.c_contiguous) == (np.float64, np.float64, True)
+    np.testing.assert_array_equal(checked, X)
+
+
+@pytest.mark.parametrize("convert", [csr_array, csc_array, coo_array])
+def test_sparse_input_becomes_csr(convert):
+    checked, _ = check_arrays(convert(X.astype(np.float32)), Y)
+    assert isinstance(checked, csr_array)
+    assert checked.dtype == np.float64
+    np.testing.assert_array_equal(checked.toarray(), X)
+
+
+def with_bad(value):
+    bad = X.copy()
+    bad[1, 1] = value
+    return bad
+
+
+@pytest.mark.parametrize(
+    ("X", "y", "message"),
+    [
+        (with_bad(np.nan), Y, "X: 1 entries are NaN or infinite; drop or impute"),
+        (csr_array(with_bad(np.inf)), Y, "X: 1 entries are NaN or infinite"),
+        (X, np.array([1.0, np.nan, -1.0]), "y: 1 entries are NaN or infinite"),
+        (X[0], Y, r"X: shape \(2,\) found; give rows × columns"),
+        (X[:0], Y[:0], r"X: shape \(0, 2\) found"),
+        (X, Y[:2], r"y: shape \(2,\) found; give one entry per row of X, shape \(3,\)"),
+        (X, Y[:, None], r"y: shape \(3, 1\) found"),
+        (np.array([["a", "b"]] * 3), Y, "X: not numbers"),
+        (X, np.array(["yes", "no", "yes"]), "y: not numbers .*map the two labels to -1 and"),
+        (X, np.array([0, 1, 1]), r"labels 0 and 1 found; map them: y = np.where\(y == 1, 1.0, -1.0\)"),
+        (X, np.array([1, 2, 1]), "labels 1 and 2 found; map them"),
+        (X, np.array([1, 1, 1]), "y: the only label is 1; give both"),
+        (X, np.array([0.5, 1.5, 2.5]), "y: 3 labels .* or use a regression loss"),
+    ],
+)
+def test_bad_input_is_one_line_that_names_argument_and_fix(X, y, message):
+    with pytest.raises(DataError, match=message) as caught:
+        check_arrays(X, y)
+    assert "\n" not in str(caught.value)
+
+
+def test_real_targets_may_be_anything_finite():
+    _, y = check_arrays(X, [0.5, 1.5, 2.5], labels="real")
+    np.testing.assert_array_equal(y, [0.5, 1.5, 2.5])
+
+
+def test_from_arrays():
+    data = from_arrays(X, Y, name="mine")
+    assert (data.name, data.folder, data.row_norm) == ("mine", None, pytest.approx(np.hypot(4, 5)))
+    assert data.facts["classes"] == {"-1": 1, "1": 2}
+    assert data.sha256 != from_arrays(X + 1, Y).sha256
+    assert data.sha256 == from_arrays(np.asfortranarray(X), Y).sha256

@@ -1,0 +1,70 @@
+import bz2
+import gzip
+
+import numpy as np
+import pytest
+from scipy.sparse import csr_array
+from sklearn.preprocessing import OneHotEncoder, StandardScaler
+
+from dpbench.datasets import files, recipes
+from dpbench.errors import DataError
+
+rng = np.random.default_rng(0)
+
+
+def test_standardise_agrees_with_scikit_learn_and_zeroes_constant_columns():
+    X = rng.normal(3.0, 7.0, size=(200, 5))
+    X[:, 2] = 0.1  # its mean is not 0.1 in floating point
+    expected = StandardScaler().fit_transform(np.delete(X, 2, axis=1))
+    recipes.standardise(X)
+    np.testing.assert_allclose(np.delete(X, 2, axis=1), expected, rtol=1e-12, atol=1e-13)
+    assert (X[:, 2] == 0).all()
+
+
+def test_rows_are_clipped_to_the_unit_ball_and_short_ones_left_alone():
+    X = rng.normal(size=(20_000, 3))  # more rows than one block
+    short = np.linalg.norm(X, axis=1) <= 1
+    before = X.copy()
+    recipes.clip_rows(X)
+    np.testing.assert_array_equal(X[short], before[short])
+    np.testing.assert_allclose(np.linalg.norm(X[~short], axis=1), 1.0, rtol=1e-15)
+    np.testing.assert_allclose(np.cross(X[~short], before[~short]), 0.0, atol=1e-12)  # same direction
+
+
+@pytest.mark.parametrize("order", [1, 2])
+def test_row_norms_of_dense_and_sparse_rows(order):
+    X = rng.normal(size=(9000, 4)) * (rng.random((9000, 4)) < 0.5)
+    expected = np.linalg.norm(X, ord=order, axis=1)
+    np.testing.assert_allclose(recipes.row_norms(X, order), expected, rtol=1e-14)
+    np.testing.assert_allclose(recipes.row_norms(csr_array(X), order), expected, rtol=1e-14)
+
+
+def test_one_hot_agrees_with_scikit_learn():
+    values = np.array(["b", "a", "c", "a", "b"])
+    expected = OneHotEncoder(sparse_output=False).fit_transform(values[:, None])
+    np.testing.assert_array_equal(recipes.one_hot(values), expected)
+
+
+def test_an_unknown_label_is_an_error():
+    with pytest.raises(DataError, match="label 2 found where 1 or 0 is expected"):
+        recipes.signs(np.array([0, 1, 2]), 1, 0)
+
+
+@pytest.mark.parametrize("pack", [bytes, gzip.compress, bz2.compress])
+def test_files_are_read_whatever_their_compression(tmp_path, pack):
+    path = tmp_path / "table"
+    path.write_bytes(pack(b"1,2\n3,4\n\n"))
+    np.testing.assert_array_equal(recipes.read_table(path, columns=2), [[1, 2], [3, 4]])
+    assert files.count_rows(path) == 2
+    with pytest.raises(DataError, match="2 columns found, 3 expected"):
+        recipes.read_table(path, columns=3)
+
+
+def test_svmlight_rows(tmp_path):
+    path = tmp_path / "rows"
+    path.write_bytes(bz2.compress(b"-1 1:0.5 3:2 \n+1 2:1\n"))
+    X, y = recipes.read_svmlight(path, columns=3)
+    np.testing.assert_array_equal(X, [[0.5, 0, 2], [0, 1, 0]])
+    np.testing.assert_array_equal(y, [-1, 1])
+    with pytest.raises(DataError, match="highest feature 3 found, 4 expected"):
+        recipes.read_svmlight(path, columns=4)
