@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from .recipes import clip_rows, read_svmlight, standardise, with_ones
 from .spec import DatasetSpec, RawFile
 
@@ -13,10 +15,26 @@ FILE = RawFile(
     rows=30956,
 )
 
+TRAINING = RawFile(
+    "a1a",
+    "a1a",
+    sources=("https://www.csie.ntu.edu.tw/~cjlin/libsvmtools/datasets/binary/a1a",),
+    sha256=("eb54c45f1bdb51286f803dd092eb8202b44637a858fc6c4e533a2d64a0d94b4e",),
+    rows=1605,
+)
+ACTIVE = 14  # features that are 1 in a row, at most: one per census attribute
+
 
 def prepare(raw):
     X, y = read_svmlight(raw["a1a.t"], columns=123)
     return clip_rows(with_ones(standardise(X))), y
+
+
+def prepare_all(raw):
+    """Rows scaled by a constant, not by data: 14 ones at most and the intercept have norm √15."""
+    parts = [read_svmlight(raw[file.name], columns=None) for file in (TRAINING, FILE)]
+    X = np.vstack([np.pad(X, ((0, 0), (0, 123 - X.shape[1]))) for X, _ in parts])
+    return clip_rows(with_ones(X) / np.sqrt(ACTIVE + 1)), np.hstack([y for _, y in parts])
 
 
 SPECS = [
@@ -32,5 +50,18 @@ SPECS = [
         licence="CC BY 4.0 (UCI Adult, from which it derives)",
         citation="Becker and Kohavi (1996), Adult, UCI; binary form by Platt (1998), LIBSVM data page",
         home=("second_order",),
-    )
+    ),
+    DatasetSpec(
+        name="a1a-all",
+        title="LIBSVM a1a, both splits",
+        prepare=prepare_all,
+        rows=32561,
+        columns=124,
+        classes={-1: 24720, 1: 7841},
+        files=(TRAINING, FILE),
+        recipe="123 binary features as they are; ones column in front; all rows divided by √15, so that ‖x‖₂ ≤ 1",
+        licence="CC BY 4.0 (UCI Adult, from which it derives)",
+        citation="Becker and Kohavi (1996), Adult, UCI; binary form by Platt (1998), LIBSVM data page",
+        home=("zeroth_order",),
+    ),
 ]

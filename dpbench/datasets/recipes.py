@@ -80,12 +80,12 @@ def read_table(path: Path, *, separator: str = ",", dtype=np.float64, columns: i
     return table
 
 
-def read_svmlight(path: Path, columns: int) -> tuple[np.ndarray, np.ndarray]:
-    """An svmlight file as dense X of shape (n, columns) and its labels."""
+def read_svmlight(path: Path, columns: int | None) -> tuple[np.ndarray, np.ndarray]:
+    """An svmlight file as dense X of shape (n, columns) and its labels; None: up to the highest feature found."""
     from sklearn.datasets import load_svmlight_file
 
     with opened(path) as stream:
         X, y = load_svmlight_file(stream, dtype=np.float64)
-    if X.shape[1] != columns:
+    if columns is not None and X.shape[1] != columns:
         raise DataError(f"{path.name}: highest feature {X.shape[1]} found, {columns} expected")
     return X.toarray(), y

@@ -16,9 +16,9 @@ ENTRY_POINTS = "dpbench.datasets"
 def _known() -> dict[str, DatasetSpec]:
     from importlib.metadata import entry_points
 
-    from . import a1a, adult, california, covertype, dorothea, fmnist, ijcnn, madelon, mtp, protein, synthetic
+    from . import a1a, adult, california, covertype, dorothea, fmnist, ijcnn, madelon, mtp, phase, protein, synthetic
 
-    modules = (a1a, adult, covertype, ijcnn, protein, fmnist, california, madelon, mtp, dorothea, synthetic)
+    modules = (a1a, adult, covertype, ijcnn, protein, fmnist, california, madelon, mtp, dorothea, synthetic, phase)
     known = {spec.name: spec for module in modules for spec in module.SPECS}
     for point in entry_points(group=ENTRY_POINTS):
         try:

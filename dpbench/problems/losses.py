@@ -29,6 +29,7 @@ class Loss:
     name: ClassVar[str]
     convex: ClassVar[bool]
     binary: ClassVar[bool] = True  # labels are ±1
+    smooth: ClassVar[bool] = True  # has a second derivative
     lipschitz: ClassVar[float]
     smoothness: ClassVar[float]
     hessian_lipschitz: ClassVar[float]
@@ -145,6 +146,55 @@ class Squared(Loss):
         return u * (0.5 * u + y)
 
 
+class Nonsmooth(Loss):
+    """Base of losses with kinks: 1-Lipschitz and no more. At a kink, `derivative` is a one-sided one."""
+
+    convex, smooth = False, False
+    lipschitz, smoothness, hessian_lipschitz = 1.0, math.inf, math.inf
+
+    def second_derivative(self, z, y, out):
+        raise UserError(f"loss: {self.name} is not smooth and has no Hessian; use a method that asks for none")
+
+
+class Ramp(Nonsmooth):
+    """min(1, max(0, 1 - y z)), y = ±1: the hinge loss cut off at 1 (Collobert, Sinz, Weston and Bottou 2006)."""
+
+    name = "ramp"
+
+    def value(self, z, y, out):
+        np.multiply(z, y, out=out)
+        np.subtract(1, out, out=out)
+        return np.clip(out, 0, 1, out=out)
+
+    def derivative(self, z, y, out):
+        """-y where 0 ≤ yz < 1, else 0."""
+        margin = np.multiply(z, y, out=out)
+        falling = (margin >= 0) & (margin < 1)
+        return np.multiply(falling, -y, out=out)
+
+
+class Phase(Nonsmooth):
+    """| |z| - y |, y ≥ 0: robust phase retrieval (Duchi and Ruan 2019)."""
+
+    name, binary = "phase", False
+
+    def check_labels(self, y):
+        """Raise DataError unless every label, the size of a measurement, is at least 0."""
+        if not np.all(y >= 0):
+            raise DataError(f"y: phase loss needs labels >= 0, found {y[~(y >= 0)][0]:g}; give the sizes |<x, w>|")
+
+    def value(self, z, y, out):
+        np.abs(z, out=out)
+        np.subtract(out, y, out=out)
+        return np.abs(out, out=out)
+
+    def derivative(self, z, y, out):
+        """sign(|z| - y) sign(z)."""
+        outside = np.abs(z) >= y
+        np.sign(z, out=out)
+        return np.negative(out, out=out, where=~outside)
+
+
 def _reverse_sigmoid(z: np.ndarray, out: np.ndarray) -> np.ndarray:
     """σ(-z) = 1/(1 + e^z): np.exp in place is six times as fast as scipy.special.expit."""
     np.minimum(z, EXP_MAX, out=out)
@@ -163,7 +213,7 @@ def _sigmoid_slope(z: np.ndarray, out: np.ndarray) -> np.ndarray:
     return np.divide(out, one_plus, out=out)
 
 
-LOSSES: dict[str, Loss] = {loss.name: loss for loss in (Logistic(), Sigmoid(), Squared())}
+LOSSES: dict[str, Loss] = {loss.name: loss for loss in (Logistic(), Sigmoid(), Squared(), Ramp(), Phase())}
 
 
 def get(name: str | Loss) -> Loss:
