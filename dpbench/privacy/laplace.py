@@ -14,8 +14,7 @@ def advanced_composition(epsilon0: float, count: int, delta: float) -> float:
 
     √(2·count·ln(1/δ)) ε₀ + count·ε₀(e^{ε₀} - 1): greedy_coordinate's eq. (2) for count = 2T.
     """
-    if not 0 < delta < 1:
-        raise UserError(f"delta must be in (0, 1) for advanced composition, got {delta}")
+    _check_delta(delta)
     return math.sqrt(-2 * count * math.log(delta)) * epsilon0 + count * epsilon0 * math.expm1(epsilon0)
 
 
@@ -25,9 +24,15 @@ def advanced_composition_epsilon0(epsilon: float, count: int, delta: float) -> f
 
     if not 0 < epsilon < math.inf:
         raise UserError(f"epsilon must be positive and finite, got {epsilon}")
-    # The first term alone bounds ε₀ from above, and (count = 0 aside) so does ε₀(e^{ε₀} - 1) ≤ ε.
+    _check_delta(delta)
+    # The first term alone bounds ε₀ from above, and so does ε₀(e^{ε₀} - 1) ≤ ε.
     high = min(epsilon / math.sqrt(-2 * count * math.log(delta)), 1 + math.log1p(epsilon))
     return brentq(lambda e: advanced_composition(e, count, delta) - epsilon, 0.0, high, xtol=1e-300, rtol=1e-14)
+
+
+def _check_delta(delta: float) -> None:
+    if not 0 < delta < 1:
+        raise UserError(f"delta must be in (0, 1) for advanced composition, got {delta}")
 
 
 def amplified(base_epsilon: float | np.ndarray, n: int, m: int) -> float | np.ndarray:
