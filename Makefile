@@ -1,0 +1,41 @@
+# `make reproduce` and `make test` do all set-up there is; they need Python >= 3.10, make and pip.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.installed
+
+.DEFAULT_GOAL := help
+.PHONY: help setup test lint reproduce report bench clean
+
+help:  ## print this help
+	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 12
+
+setup: $(STAMP)  ## create .venv and install dpbench with its development tools
+
+$(STAMP): pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 10))' || { echo "dpbench needs Python >= 3.10: make PYTHON=python3.x"; exit 1; }
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
+	@touch $@
+
+test: $(STAMP)  ## run the tests (no network needed)
+	$(BIN)/python -m pytest -q -n 2
+
+lint: $(STAMP)  ## check style and format
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+reproduce: $(STAMP)  ## rebuild every figure and table at reduced size (minutes); real data from a mirror or the network
+	$(BIN)/dpbench fetch all
+	$(BIN)/dpbench run --experiment all --profile quick
+	$(BIN)/dpbench report --profile quick
+
+report: $(STAMP)  ## rebuild figures and tables of every profile from the rows at hand
+	$(BIN)/dpbench report
+
+bench: $(STAMP)  ## measure speed and memory as ratios, on one core
+	$(BIN)/python -m benchmarks
+
+clean:  ## remove the environment and caches; results and data stay
+	rm -rf $(VENV) build *.egg-info .pytest_cache .ruff_cache .hypothesis
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -1,0 +1,137 @@
+"""Finding an algorithm by name without importing all of them.
+
+A name is a built-in (`dp-gd`), an alias that fixes some settings (`dp-newton-hess-clip`), an entry point of
+the group `dpbench.algorithms`, or a file and class (`path/to/file.py:MyAlgorithm`).
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import importlib
+import importlib.util
+import itertools
+from importlib.metadata import entry_points
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from dpbench.algorithms.base import Algorithm
+from dpbench.errors import UserError, nearest
+
+BUILTIN = {
+    "aop": "dpbench.algorithms.aop:ApproximateObjectivePerturbation",
+    "cubic-newton": "dpbench.algorithms.cubic_newton:CubicNewton",
+    "damped-newton": "dpbench.algorithms.damped_newton:DampedNewton",
+    "dp-accelerated-nesterov": "dpbench.algorithms.nesterov:DPAcceleratedNesterov",
+    "dp-gd": "dpbench.algorithms.gd:DPGradientDescent",
+    "dp-gd-oracle": "dpbench.algorithms.gd_oracle:DPGradientDescentOracle",
+    "dp-gd-laplace": "dpbench.algorithms.momentum:DPGDLaplace",
+    "dp-hb": "dpbench.algorithms.momentum:DPHeavyBall",
+    "dp-masg": "dpbench.algorithms.momentum:DPMultistage",
+    "dp-masg-opt": "dpbench.algorithms.momentum:DPMultistageOptimised",
+    "dp-nag": "dpbench.algorithms.momentum:DPNesterov",
+    "dp-nag-opt": "dpbench.algorithms.momentum:DPNesterovOptimised",
+    "dp-newton": "dpbench.algorithms.newton:DPNewton",
+    "dp-newton-general": "dpbench.algorithms.newton_general:DPNewtonGeneral",
+    "dp-newton-minibatch": "dpbench.algorithms.newton_minibatch:DPNewtonMinibatch",
+    "dp-sgd": "dpbench.algorithms.sgd:DPSGD",
+}
+
+
+class Alias(NamedTuple):
+    """A name for an algorithm with some of its settings fixed."""
+
+    algorithm: str
+    settings: dict[str, Any]
+
+
+ALIASES = {
+    f"{method}-{curvature}-{modification}": Alias(method, {"curvature": curvature, "modification": modification})
+    for method, curvature, modification in itertools.product(
+        ("dp-newton", "dp-newton-minibatch"), ("hess", "qu"), ("clip", "add")
+    )
+}
+
+
+def names() -> list[str]:
+    """Every registered name, aliases and installed plugins included, sorted."""
+    return sorted({*BUILTIN, *ALIASES, *_plugins()})
+
+
+def resolve(name: str) -> tuple[Algorithm, dict[str, Any]]:
+    """The algorithm behind `name` and the settings the name fixes; UserError for an unknown name."""
+    if name in ALIASES:
+        alias = ALIASES[name]
+        return get(alias.algorithm), dict(alias.settings)
+    return get(name), {}
+
+
+def get(name: str) -> Algorithm:
+    """The algorithm called `name` (no alias), or defined at `file.py:Class`; UserError if there is none."""
+    return _from_file(*_located(name)) if ".py:" in name else _registered(name)
+
+
+def reference(name: str) -> tuple[str, str]:
+    """What a job calls the algorithm, and the hash of its source if that is a user's file ("" otherwise).
+
+    Aliases give their target; a file's path is made absolute, so that any working directory finds it, and its hash
+    goes into the job's key, so that editing the file makes its jobs new ones.
+    """
+    if ".py:" not in name:
+        return ALIASES[name].algorithm if name in ALIASES else name, ""
+    path, class_name, digest = _located(name)
+    return f"{path}:{class_name}", digest
+
+
+@functools.cache
+def _registered(name: str) -> Algorithm:
+    if name in BUILTIN:
+        module, _, attribute = BUILTIN[name].partition(":")
+        return getattr(importlib.import_module(module), attribute)()
+    plugins = _plugins()
+    if name in plugins:
+        return _checked(plugins[name].load(), f"entry point {name}")()
+    raise UserError(f"unknown algorithm {name!r}: {nearest(name, names())}")
+
+
+def display_name(algorithm: str, settings: Any) -> str:
+    """The alias that says most about (algorithm, settings), or the algorithm's own name."""
+    for alias, (target, fixed) in ALIASES.items():
+        if target == algorithm and all(getattr(settings, key) == value for key, value in fixed.items()):
+            return alias
+    return get(algorithm).name
+
+
+@functools.cache
+def _plugins() -> dict[str, Any]:
+    return {point.name: point for point in entry_points(group="dpbench.algorithms")}
+
+
+def _located(name: str) -> tuple[Path, str, str]:
+    """(absolute path, class, hash of the file) of `file.py:Class`."""
+    path, _, class_name = name.rpartition(":")
+    file = Path(path).resolve()
+    if not file.is_file():
+        raise UserError(f"algorithm file {path} does not exist")
+    return file, class_name, hashlib.blake2b(file.read_bytes(), digest_size=8).hexdigest()
+
+
+@functools.cache
+def _from_file(file: Path, class_name: str, digest: str) -> Algorithm:
+    spec = importlib.util.spec_from_file_location(file.stem, file)
+    module = importlib.util.module_from_spec(spec)
+    try:
+        spec.loader.exec_module(module)
+    except Exception as error:  # a user's file may fail in any way; the line says where
+        raise UserError(f"{file} cannot be imported: {type(error).__name__}: {error}") from error
+    if not hasattr(module, class_name):
+        raise UserError(f"{file} defines no {class_name!r}")
+    return _checked(getattr(module, class_name), f"{file}:{class_name}")()
+
+
+def _checked(cls: Any, where: str) -> type[Algorithm]:
+    if not (isinstance(cls, type) and issubclass(cls, Algorithm)):
+        raise UserError(f"{where} is not a subclass of dpbench.algorithms.base.Algorithm")
+    if not getattr(cls, "name", None):
+        raise UserError(f"{where}: set the class attribute `name`")
+    return cls

@@ -1,0 +1,75 @@
+"""The command line: a verb per module, loaded when it is called."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+
+import click
+
+from dpbench import __version__
+from dpbench.errors import UserError, nearest
+
+VERBS = {
+    "fetch": "Download and prepare data sets.",
+    "list": "Show algorithms, data sets and experiments.",
+    "run": "Run an algorithm, or a paper's experiment.",
+    "status": "Show what is done, missing or failed.",
+    "report": "Rebuild figures and tables from the results.",
+}
+
+
+class Verbs(click.Group):
+    """A group that imports a verb's module only when the verb is used."""
+
+    def list_commands(self, ctx):
+        return list(VERBS)
+
+    def get_command(self, ctx, name):
+        if name not in VERBS:
+            return None
+        return importlib.import_module(f"dpbench.cli.{name}").command
+
+    def resolve_command(self, ctx, args):
+        if args and not args[0].startswith("-") and args[0] not in VERBS:
+            raise UserError(f"no verb {args[0]!r}: {nearest(args[0], VERBS)}")
+        return super().resolve_command(ctx, args)
+
+    def format_commands(self, ctx, formatter):
+        with formatter.section("Verbs"):
+            formatter.write_dl(list(VERBS.items()))
+
+
+@click.group(cls=Verbs, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(__version__, prog_name="dpbench")
+def group():
+    """A benchmark of differentially private optimisers.
+
+    Every figure is rebuilt from raw results, and every number carries a checked privacy guarantee. Exit codes:
+    0 all well, 1 some runs failed, 2 a mistake in the call, 130 interrupted.
+    """
+
+
+def main(args: list[str] | None = None) -> None:
+    """Entry point: every mistake of the user is one line on stderr and exit code 2."""
+    try:
+        code = group.main(args, prog_name="dpbench", standalone_mode=False)
+    except UserError as error:
+        _fail(str(error))
+    except click.exceptions.NoArgsIsHelpError as error:
+        click.echo(error.ctx.get_help())
+        code = 2
+    except click.ClickException as error:
+        _fail(error.format_message())
+    except (KeyboardInterrupt, click.Abort):
+        click.echo("interrupted: what was finished is kept; the same command goes on from there", err=True)
+        code = 130
+    except BrokenPipeError:  # `dpbench list | head`
+        sys.stderr.close()
+        code = 0
+    sys.exit(code if isinstance(code, int) else 0)
+
+
+def _fail(message: str) -> None:
+    click.echo("error: " + " ".join(message.split()), err=True)
+    sys.exit(2)

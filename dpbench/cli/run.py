@@ -1,0 +1,226 @@
+"""dpbench run: an algorithm of your choice, or a paper's experiment."""
+
+from __future__ import annotations
+
+import os
+
+import click
+
+from dpbench.cli.progress import progress
+from dpbench.cli.tables import number, print_table
+from dpbench.errors import NotAtHand, UserError
+
+RESULTS = click.option(
+    "--out",
+    "--results",
+    "out",
+    default="results",
+    show_default=True,
+    metavar="DIR",
+    help="Where results lie.",
+)
+
+
+@click.command("run")
+@click.option("--algo", "algorithm", metavar="NAME", help="Algorithm, alias, or path/to/file.py:Class.")
+@click.option("--dataset", "problems", multiple=True, metavar="NAME", help="Data set or problem; may be repeated.")
+@click.option("--eps", "epsilons", type=float, multiple=True, metavar="ε", help="Privacy budget; may be repeated.")
+@click.option("--seeds", type=int, default=5, show_default=True, help="How many seeds.")
+@click.option("--set", "settings", multiple=True, metavar="KEY=VALUE", help="A setting; may be repeated.")
+@click.option(
+    "--accounting",
+    default="paper",
+    show_default=True,
+    metavar="MODE",
+    help="paper, tight, text, bs16, cks20 or standard.",
+)
+@click.option("--delta", metavar="δ", help="A number, n^-2 or n^-1; the algorithm's own rule by default.")
+@click.option("--experiment", metavar="NAME[/ARTEFACT]", help="A paper's experiment, or one of its artefacts.")
+@click.option("--profile", default="quick", show_default=True, metavar="quick|full", help="Which grid.")
+@click.option("--config", metavar="FILE", help="A grid of your own (TOML) instead of the experiment's.")
+@click.option("--jobs", type=int, metavar="N", help="Worker processes; all cores by default.")
+@click.option("--backend", default="loky", show_default=True, help="joblib backend.")
+@RESULTS
+def command(
+    algorithm,
+    problems,
+    epsilons,
+    seeds,
+    settings,
+    accounting,
+    delta,
+    experiment,
+    profile,
+    config,
+    jobs,
+    backend,
+    out,
+):
+    """Run one algorithm (--algo), or an experiment's grid (--experiment), and keep the rows.
+
+    \b
+    dpbench run --algo dp-gd --dataset a1a --eps 1 --seeds 5 --set T=100
+    dpbench run --experiment second_order/fig2 --profile quick
+
+    Finished runs are found and not repeated, so an interrupted command goes on where it was. Without --dataset
+    the algorithm runs on its home experiment's data sets that are at hand, and on the synthetic one.
+    """
+    jobs = os.cpu_count() if jobs is None else jobs
+    if jobs < 1:
+        raise UserError(f"--jobs must be at least 1, got {jobs}")
+    if (algorithm is None) == (experiment is None):
+        raise UserError("give either --algo NAME or --experiment NAME")
+    if algorithm is None:
+        clash = [flag for flag, given in (("--dataset", problems), ("--eps", epsilons), ("--set", settings)) if given]
+        if clash:
+            raise UserError(f"{clash[0]} goes with --algo; an experiment's grid is changed with --config FILE")
+        return _experiment(experiment, profile, config, jobs, backend, out)
+    if config is not None:
+        raise UserError("--config goes with --experiment")
+    return _algorithm(algorithm, problems, epsilons or (1.0,), seeds, settings, accounting, delta, jobs, backend, out)
+
+
+def _algorithm(name, problems, epsilons, seeds, settings, accounting, delta, workers, backend, out):
+    from dpbench import algorithms, datasets
+    from dpbench.jobs import make_job
+    from dpbench.problems import catalogue
+    from dpbench.results import Store
+
+    if seeds < 1:
+        raise UserError(f"--seeds must be at least 1, got {seeds}")
+    method, _ = algorithms.resolve(name)
+    problems = problems or _home_problems(method)
+    for problem in problems:
+        dataset = catalogue.dataset_of(problem)
+        if not datasets.available(dataset):
+            raise NotAtHand(f"data set {dataset} is not at hand; run: dpbench fetch {dataset}")
+    jobs = [
+        make_job(
+            problem=problem,
+            algorithm=name,
+            epsilon=epsilon,
+            seed=seed,
+            settings=parse_settings(settings),
+            accounting=accounting,
+            delta=delta,
+        )
+        for problem in problems
+        for epsilon in epsilons
+        for seed in range(seeds)
+    ]
+    store = Store(out, "adhoc", method.name)
+    summary = _run(jobs, store, workers, backend)
+    rows = store.runs()
+    _summarise(rows[rows["key"].isin(summary.keys)])
+    return _verdict(summary, store)
+
+
+def _home_problems(method) -> list[str]:
+    from dpbench import datasets, experiments
+    from dpbench.problems import catalogue
+
+    home = experiments.get(method.home) if method.home in experiments.NAMES else None
+    if home is None:
+        return ["synthetic"]
+    at_hand = [p for p in home.problems() if datasets.available(catalogue.dataset_of(p))]
+    missing = [p for p in home.problems() if p not in at_hand]
+    if missing:
+        click.echo(f"not at hand: {', '.join(missing)} (dpbench fetch gets them)", err=True)
+    return at_hand
+
+
+def parse_settings(pairs) -> dict[str, str]:
+    """["T=100", "step=4"] → {"T": "100", "step": "4"}; UserError for anything else."""
+    settings = {}
+    for pair in pairs:
+        key, equals, value = pair.partition("=")
+        if not (key and equals and value):
+            raise UserError(f"--set takes KEY=VALUE, got {pair!r}")
+        if key in settings:
+            raise UserError(f"--set {key} is given twice")
+        settings[key] = value
+    return settings
+
+
+def _experiment(reference, profile, config, workers, backend, out):
+    from dpbench import experiments
+    from dpbench.experiments.base import plan
+    from dpbench.results import Store
+
+    name, _, artefact = reference.partition("/")
+    if name == "all":
+        codes = [_experiment(one, profile, config, workers, backend, out) for one in experiments.NAMES]
+        return max(codes)
+    one = experiments.get(name)
+    blocks = one.blocks(profile, artefact or None, config)
+    store = Store(out, profile, name)
+    click.echo(f"{name}: {one.title} ({profile})", err=True)
+    first = plan([block for block in blocks if not block.tuned], store)
+    for problem, dataset in first.missing_data.items():
+        click.echo(f"data not at hand: {problem} (dpbench fetch {dataset}); its panels will show the gap", err=True)
+    summary = _run(first.jobs, store, workers, backend)
+    tuned = [block for block in blocks if block.tuned]
+    if tuned:
+        second = plan(tuned, store)
+        for what in second.waiting:
+            click.echo(f"no rows to tune on: {what}", err=True)
+        later = _run(second.jobs, store, workers, backend)
+        summary.found += later.found
+        summary.statuses += later.statuses
+        summary.failures += later.failures
+    return _verdict(summary, store)
+
+
+def _run(jobs, store, workers, backend):
+    from dpbench import runner
+
+    with progress() as report:
+        return runner.run(jobs, store, workers=workers, backend=backend, report=report)
+
+
+def _summarise(rows):
+    from dpbench.experiments.tuning import summarise
+
+    table = summarise(rows)
+    spent = rows.groupby(["problem", "algorithm", "epsilon", "settings"], sort=False).agg(
+        spent=("epsilon_spent", "max"), objective=("objective", "mean"), checked=("checked_by", "first")
+    )
+    table = table.join(spent, on=["problem", "algorithm", "epsilon", "settings"])
+    print_table(
+        [
+            "problem",
+            "algorithm",
+            "ε",
+            "T",
+            "seeds",
+            "objective",
+            "excess loss",
+            "± s.e.",
+            "ε spent",
+            "checked by",
+        ],
+        [
+            [
+                row.problem,
+                row.algorithm,
+                f"{row.epsilon:g}",
+                number(row.T, 6),
+                str(row.seeds),
+                number(row.objective, 5),
+                number(row.mean),
+                number(row.se, 2),
+                number(row.spent, 4),
+                row.checked or "–",
+            ]
+            for row in table.itertuples()
+        ],
+        right={2, 3, 4, 5, 6, 7, 8},
+    )
+
+
+def _verdict(summary, store) -> int:
+    counts = ", ".join(f"{count} {status}" for status, count in sorted(summary.statuses.items())) or "nothing to do"
+    click.echo(f"{counts}; {summary.found} found finished; rows in {store.folder}", err=True)
+    for error, example in {row["error"]: row for row in summary.failures}.items():
+        click.echo(f"failed: {example['algorithm']} on {example['problem']}: {error}", err=True)
+    return 1 if summary.failed else 0

@@ -1,0 +1,214 @@
+"""One batch of jobs, from streams to checked rows. The runner and the Python API both end here."""
+
+from __future__ import annotations
+
+import functools
+import subprocess
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import msgspec
+import numpy as np
+from threadpoolctl import threadpool_limits
+
+from dpbench import __version__, algorithms
+from dpbench.algorithms.base import Algorithm, BatchSettings, Outcome, Settings
+from dpbench.errors import PrivacyError, UserError
+from dpbench.jobs import Job, delta_value
+from dpbench.privacy.budget import Budget
+from dpbench.privacy.mechanisms import Mechanisms
+from dpbench.privacy.streams import stream
+from dpbench.privacy.verify import spent
+from dpbench.problems import build, catalogue, starts
+from dpbench.trace import Clock, Trace, no_trace, schedule
+
+FINISHED = ("done", "diverged")
+
+
+class BatchRun(NamedTuple):
+    """What came out of one batch: final iterates, the ledger, and what is known of each replicate."""
+
+    W: np.ndarray
+    status: list[str]
+    columns: dict[str, Any]
+    mechanisms: Mechanisms
+    trace: Trace | None
+    seconds: float
+
+
+def run_batch(
+    problem,
+    algorithm: Algorithm,
+    settings: list[Settings],
+    start: np.ndarray,
+    budget: Budget,
+    stream_keys: list[str],
+    *,
+    traced: bool = False,
+    noiseless: bool = False,
+) -> BatchRun:
+    """Run k replicates together from `start` (k, d); replicate i draws its noise from stream_keys[i] alone."""
+    mechanisms = Mechanisms(stream_keys, budget, noiseless=noiseless)
+    clock = Clock()
+    iterations = getattr(settings[0], "T", None)
+    trace = Trace(problem.value, schedule(iterations), clock) if traced and iterations else None
+    batch = BatchSettings(settings, algorithm.per_replicate)
+    with np.errstate(all="ignore"):  # a diverging iterate is a result (its status says so), not a warning
+        outcome = algorithm.run(problem, start.copy(), mechanisms, batch, trace or no_trace)
+    seconds = clock.seconds
+    if not isinstance(outcome, Outcome):
+        outcome = Outcome(outcome)
+    finite = np.isfinite(outcome.W).all(axis=1)
+    status = [
+        word if fine or word != "done" else "diverged"
+        for word, fine in zip(outcome.status or ["done"] * len(settings), finite, strict=True)
+    ]
+    return BatchRun(outcome.W, status, outcome.columns, mechanisms, trace, seconds)
+
+
+def execute(jobs: list[Job]) -> tuple[list[dict], list[dict]]:
+    """Rows of `runs` and of `traces` for jobs of one group; failures become rows, never exceptions."""
+    with threadpool_limits(1):
+        try:
+            return _execute(jobs)
+        except (KeyboardInterrupt, SystemExit):
+            raise
+        except Exception as error:
+            return [failed_row(job, error) for job in jobs], []
+
+
+def _execute(jobs: list[Job]) -> tuple[list[dict], list[dict]]:
+    first = jobs[0]
+    algorithm = algorithms.get(first.algorithm)
+    problem = build(first.problem)
+    algorithm.needs.check(problem, algorithm.name)
+    settings = [algorithm.complete(problem, job.parsed()) for job in jobs]
+    budget = Budget(
+        epsilon=first.epsilon,
+        delta=delta_value(first.delta, problem.n),
+        relation=algorithm.relation,
+        accounting=algorithm.accounting(first.accounting),
+    )
+    rule = catalogue.start_of(first.problem)
+    start = np.stack([starts.draw(rule, problem.d, stream(job.start_key, "init")) for job in jobs])
+    if first.timed:  # warm: page in the data and the BLAS before the clock starts
+        problem.gradient(start)
+    run = run_batch(problem, algorithm, settings, start, budget, [job.stream_key for job in jobs], traced=first.trace)
+    optimum = problem.optimum().value if problem.convex else None
+    rows = _rows(jobs, settings, problem, algorithm, budget, run, optimum)
+    return rows, _trace_rows(jobs, run.trace, optimum)
+
+
+def _rows(jobs, settings, problem, algorithm, budget, run, optimum) -> list[dict]:
+    with np.errstate(all="ignore"):
+        objective = problem.value(run.W)
+        gradient_norm = np.linalg.norm(problem.gradient(run.W), axis=1)
+        accuracy = problem.accuracy(run.W) if problem.loss.binary else [None] * len(jobs)
+    rows = []
+    for i, job in enumerate(jobs):
+        flaw = algorithm.flaw(settings[i])
+        privacy = _privacy(run.mechanisms.ledger.of(i), budget, algorithm, flaw)
+        given = {name: values[i] for name, values in run.columns.items() if values[i] not in (None, "")}
+        extra = {name: msgspec.to_builtins(value, enc_hook=float) for name, value in given.items()}
+        rows.append(
+            describe(job, settings[i])
+            | {
+                "delta": budget.delta,
+                "objective": float(objective[i]),
+                "excess": None if optimum is None else float(objective[i] - optimum),
+                "gradient_norm": float(gradient_norm[i]),
+                "accuracy": None if accuracy[i] is None else float(accuracy[i]),
+                "seconds": run.seconds if job.timed else None,
+                "status": run.status[i],
+                "data_sha256": problem.data_hash,
+            }
+            | privacy
+            | extra
+        )
+    return rows
+
+
+def _privacy(composition, budget: Budget, algorithm: Algorithm, flaw: str) -> dict:
+    """The privacy columns; a private run whose ledger composes to more than was asked is a failed run."""
+    columns = {
+        "relation": budget.relation.value,
+        "accounting": budget.accounting,
+        "private": algorithm.private and not flaw,
+        "epsilon_accounted": budget.epsilon_of(composition),
+    }
+    result = spent(composition, budget.delta, budget.relation)
+    columns |= {"epsilon_spent": result.epsilon, "checked_by": result.checked_by, "error": flaw}
+    if columns["private"] and result.epsilon > budget.epsilon * (1 + 1e-6) + 1e-9:
+        columns |= {
+            "status": "failed",
+            "private": False,
+            "error": f"the ledger composes to ε = {result.epsilon:.6g}, more than the {budget.epsilon:g} asked for",
+        }
+    return columns
+
+
+def describe(job: Job, settings: Settings) -> dict:
+    """The columns that are known before a job has run."""
+    values = msgspec.to_builtins(settings)
+    full = {name: getattr(settings, name) for name in settings.__struct_fields__} | values
+    return {
+        "key": job.key,
+        "problem": job.problem,
+        "algorithm": algorithms.display_name(job.algorithm, settings),
+        "epsilon": job.epsilon,
+        "seed": job.seed,
+        "settings": msgspec.json.encode(full, order="deterministic").decode(),
+        "T": full.get("T"),
+        "timed": job.timed,
+        "code_version": code_version(),
+    }
+
+
+def failed_row(job: Job, error: BaseException, status: str = "failed") -> dict:
+    """The row of a job that raised: its description, the status, and one line on why."""
+    line = " ".join(str(error).split()) or type(error).__name__
+    if not isinstance(error, UserError | PrivacyError):
+        line = f"{type(error).__name__}: {line}"
+    algorithm = algorithms.get(job.algorithm)
+    return describe(job, job.parsed()) | {
+        "delta": None if isinstance(job.delta, str) else job.delta,
+        "status": status,
+        "error": line[:500],
+        "relation": algorithm.relation.value,
+        "accounting": algorithm.accounting(job.accounting),
+        "private": algorithm.private,
+    }
+
+
+def _trace_rows(jobs: list[Job], trace: Trace | None, optimum: float | None) -> list[dict]:
+    if trace is None:
+        return []
+    return [
+        {
+            "key": job.key,
+            "iteration": iteration,
+            "passes": passes,
+            "seconds": seconds if job.timed else None,
+            "excess": float(values[i] - (optimum or 0.0)),
+        }
+        for i, job in enumerate(jobs)
+        for iteration, passes, seconds, values in trace.points
+    ]
+
+
+@functools.cache
+def code_version() -> str:
+    """The package's version, with the commit when it runs from a git checkout."""
+    root = Path(__file__).resolve().parent.parent
+    if not (root / ".git").exists():
+        return __version__
+    try:
+        commit = subprocess.run(
+            ["git", "-C", str(root), "rev-parse", "--short=10", "HEAD"],
+            capture_output=True,
+            text=True,
+            timeout=5,
+        ).stdout.strip()
+    except (OSError, subprocess.SubprocessError):
+        commit = ""
+    return f"{__version__}+g{commit}" if commit else __version__

@@ -1,0 +1,85 @@
+"""Tuning as the papers do it: the setting with the lowest mean excess loss over seeds. It is not private."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import pandas
+
+IDENTITY = ["problem", "algorithm", "epsilon", "accounting"]
+
+
+def expand_settings(runs: pandas.DataFrame) -> pandas.DataFrame:
+    """The runs with one more column `set.<name>` per setting that any of them has."""
+    import pandas as pd
+
+    distinct = runs["settings"].drop_duplicates()
+    parsed = pd.DataFrame([json.loads(text) for text in distinct], index=distinct.to_numpy()).add_prefix("set.")
+    return runs.join(parsed, on="settings")
+
+
+def summarise(runs: pandas.DataFrame) -> pandas.DataFrame:
+    """One row per (problem, algorithm, ε, accounting, settings): mean excess, its standard error, and counts.
+
+    A diverged replicate counts as an infinite excess: a setting is only as good as all of its seeds.
+    """
+    import numpy as np
+
+    untimed = runs[(runs["timed"] == 0) & runs["status"].ne("failed")]
+    excess = untimed["excess"].where(untimed["status"].ne("diverged"), np.inf)
+    grouped = untimed.assign(excess=excess).groupby([*IDENTITY, "settings", "T"], dropna=False, sort=False)["excess"]
+    with np.errstate(invalid="ignore"):
+        table = grouped.agg(mean="mean", sd="std", seeds="count").reset_index()
+    return table.assign(se=table["sd"] / np.sqrt(table["seeds"]))
+
+
+def best(runs: pandas.DataFrame, by: list[str] = IDENTITY) -> pandas.DataFrame:
+    """The summary row with the lowest mean excess in each group, and whether its T ends the grid.
+
+    Adds `at_end`: "" or "smallest"/"largest" when the best T is an end of the T values tried for its group.
+    """
+    table = summarise(runs)
+    if table.empty:
+        return table.assign(at_end="")
+    chosen = table.loc[table.groupby(by, sort=False)["mean"].idxmin()]
+    spans = table.groupby(by, sort=False)["T"].agg(["min", "max"]).reset_index()
+    chosen = chosen.merge(spans, on=by)
+    at_end = [
+        "" if low == high else "smallest" if low == T else "largest" if high == T else ""
+        for T, low, high in zip(chosen["T"], chosen["min"], chosen["max"], strict=True)
+    ]
+    return chosen.assign(at_end=at_end).drop(columns=["min", "max"])
+
+
+def best_settings(
+    runs: pandas.DataFrame,
+    problem: str,
+    algorithm: str,
+    epsilon: float,
+    fixed: dict[str, Any],
+    tuned: list[str],
+) -> dict[str, Any] | None:
+    """Values of the `tuned` settings with the lowest mean excess, or None if there are no rows.
+
+    algorithm may be an alias; `fixed` values must match the rows' settings.
+    """
+    from dpbench import algorithms
+    from dpbench.algorithms.base import make_settings
+
+    method, alias_settings = algorithms.resolve(algorithm)
+    shown = algorithms.display_name(method.name, make_settings(method, alias_settings | fixed))
+    rows = runs[(runs["problem"] == problem) & (runs["algorithm"] == shown) & (runs["epsilon"] == epsilon)]
+    if rows.empty:
+        return None
+    rows = expand_settings(rows)
+    for name, value in fixed.items():
+        rows = rows[rows[f"set.{name}"] == value]
+    if rows.empty:
+        return None
+    winner = best(rows)
+    if winner.empty:
+        return None
+    values = json.loads(winner.sort_values("mean")["settings"].iloc[0])
+    return {name: values[name] for name in tuned}

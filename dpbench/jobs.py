@@ -1,0 +1,146 @@
+"""A job: one run of one algorithm on one problem at one ε with one seed, and the key that names it."""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+from typing import Any
+
+import msgspec
+
+from dpbench import algorithms, datasets
+from dpbench.algorithms.base import Settings, make_settings
+from dpbench.errors import UserError
+from dpbench.problems import catalogue
+
+JSON = msgspec.json.Encoder(order="deterministic")
+
+
+class Job(msgspec.Struct, frozen=True, kw_only=True):
+    """One run. Make it with `make_job`, which validates; two equal jobs have equal keys on every machine.
+
+    algorithm is a canonical name (no alias) or `/path/to/file.py:Class`, and source then the hash of that file;
+    settings is canonical JSON, defaults left out; delta is a number or "n^-2", "n^-1"; timed > 0 counts
+    repetitions of a run whose seconds are measured alone; trace asks for the objective along the way.
+    """
+
+    problem: str
+    algorithm: str
+    epsilon: float
+    seed: int
+    settings: str = "{}"
+    accounting: str = "paper"
+    delta: str | float = "n^-2"
+    timed: int = 0
+    trace: bool = False
+    source: str = ""
+
+    @property
+    def key(self) -> str:
+        """128-bit hash of everything that decides the job's rows."""
+        return _key(self, self.timed)
+
+    @property
+    def stream_key(self) -> str:
+        """What its random streams are seeded from: the key of the untimed job, so timing repeats the run."""
+        return _key(self, 0)
+
+    @property
+    def start_key(self) -> str:
+        """Starting points depend on problem and seed alone: every algorithm starts from the same ones."""
+        return f"{self.problem}/{self.seed}"
+
+    def parsed(self) -> Settings:
+        return msgspec.json.decode(self.settings, type=algorithms.get(self.algorithm).Settings)
+
+    @property
+    def group(self) -> tuple:
+        """Jobs of one group may advance together in a batch (all but seed and per-replicate settings agree)."""
+        varying = algorithms.get(self.algorithm).per_replicate
+        shared = {k: v for k, v in msgspec.json.decode(self.settings).items() if k not in varying}
+        alone = (self.seed, self.settings, self.timed) if self.timed else ()
+        identity = (self.problem, self.algorithm, self.epsilon, self.accounting, self.delta, self.trace)
+        return (*identity, JSON.encode(shared), *alone)
+
+
+@functools.lru_cache(maxsize=200_000)
+def _key(job: Job, timed: int) -> str:
+    algorithm = algorithms.get(job.algorithm)
+    content = {
+        "problem": job.problem,
+        "data_version": datasets.describe(catalogue.dataset_of(job.problem)).version,
+        "algorithm": algorithm.name,
+        "algorithm_version": algorithm.version,
+        "epsilon": job.epsilon,
+        "seed": job.seed,
+        "settings": msgspec.json.decode(job.settings),
+        "accounting": job.accounting,
+        "delta": job.delta,
+        **({"source": job.source} if job.source else {}),
+        **({"timed": timed} if timed else {}),
+    }
+    return hashlib.blake2b(JSON.encode(content), digest_size=16).hexdigest()
+
+
+def make_job(
+    *,
+    problem: str,
+    algorithm: str,
+    epsilon: float,
+    seed: int,
+    settings: dict[str, Any] | None = None,
+    accounting: str = "paper",
+    delta: str | float | None = None,
+    timed: int = 0,
+    trace: bool = False,
+) -> Job:
+    """A validated Job; every mistake is a UserError that names the argument."""
+    method, fixed = algorithms.resolve(algorithm)
+    canonical, source = algorithms.reference(algorithm)
+    clash = sorted(set(fixed) & set(settings or {}))
+    if clash:
+        raise UserError(f"{algorithm} already fixes {', '.join(clash)}; use {method.name} to set it")
+    parsed = make_settings(method, {**fixed, **(settings or {})})
+    method.accounting(accounting)
+    return Job(
+        problem=problem,
+        algorithm=canonical,
+        epsilon=check_epsilon(epsilon),
+        seed=seed,
+        settings=JSON.encode(parsed).decode(),
+        accounting=accounting,
+        delta=check_delta(method.delta if delta is None else delta),
+        timed=timed,
+        trace=trace,
+        source=source,
+    )
+
+
+def check_epsilon(epsilon: float) -> float:
+    """ε as a positive finite float, or a UserError."""
+    epsilon = float(epsilon)
+    if not 0 < epsilon < float("inf"):
+        raise UserError(f"epsilon must be a positive number, got {epsilon:g}")
+    return epsilon
+
+
+def check_delta(delta: str | float) -> str | float:
+    """δ as "n^-2", "n^-1" or a number in [0, 1), or a UserError."""
+    if delta in ("n^-2", "n^-1"):
+        return delta
+    try:
+        value = float(delta)
+    except ValueError:
+        raise UserError(f"delta must be a number in [0, 1), n^-2 or n^-1, got {delta!r}") from None
+    if not 0 <= value < 1:
+        raise UserError(f"delta must be in [0, 1), got {value:g}")
+    return value
+
+
+def delta_value(delta: str | float, n: int) -> float:
+    """The number behind a δ rule on a data set of n rows.
+
+    >>> delta_value("n^-2", 100)
+    0.0001
+    """
+    return {"n^-2": float(n) ** -2, "n^-1": 1.0 / n}.get(delta, delta) if isinstance(delta, str) else delta

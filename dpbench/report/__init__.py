@@ -1,0 +1,91 @@
+"""From parquet to figures and tables. Nothing here runs a solver."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from dpbench import experiments
+from dpbench.errors import UserError
+from dpbench.experiments.base import Experiment, GridEntry, select
+from dpbench.results import Store
+
+if TYPE_CHECKING:
+    import pandas
+
+
+@dataclass(frozen=True)
+class Context:
+    """What an artefact or a claim is made from: the experiment's rows under one profile."""
+
+    experiment: Experiment
+    profile: str
+    store: Store
+
+    @cached_property
+    def runs(self) -> pandas.DataFrame:
+        return self.store.runs()
+
+    def rows(self, artefact: str, **equal) -> pandas.DataFrame:
+        """The rows that the artefact's own blocks of the grid ask for, further narrowed to `equal` columns."""
+        return select(self._of_blocks(artefact), **equal)
+
+    def traces(self, runs: pandas.DataFrame) -> pandas.DataFrame:
+        """The traces of these runs, with the runs' columns beside them."""
+        traces = self.store.traces(runs["key"])
+        return traces.merge(runs.drop(columns=["excess", "seconds"]), on="key")
+
+    def blocks(self, artefact: str) -> list[GridEntry]:
+        return self.experiment.blocks(self.profile, artefact)
+
+    def command(self, artefact: str) -> str:
+        """The command that fills the artefact's gaps."""
+        return f"dpbench run --experiment {self.experiment.name}/{artefact} --profile {self.profile}"
+
+    def _of_blocks(self, artefact):
+        import pandas as pd
+
+        from dpbench.experiments.base import plan
+
+        keys = {job.key for job in plan(self.blocks(artefact), self.store).jobs}
+        frame = self.runs
+        return frame[frame["key"].isin(keys)] if keys else pd.DataFrame(columns=frame.columns)
+
+
+def build(
+    reference: str | None = None,
+    profile: str | None = None,
+    *,
+    results: str | os.PathLike = "results",
+    figures: str | os.PathLike = "figures",
+) -> Iterator[str]:
+    """Rebuild artefacts and yield a line for each. UserError when no profile has results for the selection."""
+    from dpbench.report.style import figure_style
+
+    name, _, artefact = (reference or "").partition("/")
+    chosen = [experiments.get(name)] if name else [experiments.get(one) for one in experiments.NAMES]
+    built = 0
+    for experiment in chosen:
+        for each in [profile] if profile else list(experiment.grid()):
+            experiment.blocks(each, artefact or None)  # names a wrong profile or artefact before any work
+            context = Context(experiment, each, Store(results, each, experiment.name))
+            if context.runs.empty:
+                continue
+            folder = Path(figures) / each / experiment.name
+            folder.mkdir(parents=True, exist_ok=True)
+            for one in experiment.artefacts:
+                if artefact and one.name != artefact:
+                    continue
+                with figure_style():
+                    output = one.render(context)
+                    output.save(folder / one.name, one.title)
+                built += 1
+                gaps = f"  ({len(output.gaps)} gaps)" if output.gaps else ""
+                yield f"{folder / one.name}.*  {one.title}{gaps}"
+    if not built:
+        what = f" for {reference}" if reference else ""
+        raise UserError(f"no results{what} in {results}; run: dpbench run --experiment NAME --profile quick")

@@ -1,0 +1,91 @@
+"""Saving figures and tables, each in every format, the same bytes from the same rows."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import pandas
+    from matplotlib.figure import Figure as MatplotlibFigure
+
+
+@dataclass
+class Figure:
+    """A drawn figure, the data it draws, and a caption that states n and the statistic."""
+
+    figure: MatplotlibFigure
+    data: pandas.DataFrame
+    caption: str
+    gaps: list[str] = field(default_factory=list)
+
+    def save(self, stem: Path, title: str) -> list[Path]:
+        for suffix, metadata in (
+            (".pdf", {"CreationDate": None, "ModDate": None}),
+            (".svg", {"Date": None}),
+            (".png", {}),
+        ):
+            self.figure.savefig(stem.with_suffix(suffix), metadata=metadata)
+        self.data.to_csv(stem.with_suffix(".csv"), index=False, float_format="%.8g")
+        text = f"# {title}\n\n![{title}]({stem.name}.png)\n\n{self.caption}\n{_gaps(self.gaps)}"
+        stem.with_suffix(".md").write_text(text)
+        return [stem.with_suffix(s) for s in (".pdf", ".svg", ".png", ".csv", ".md")]
+
+
+@dataclass
+class Table:
+    """A table of ready strings, a caption, and the plain data behind it where that is more than the strings."""
+
+    frame: pandas.DataFrame
+    caption: str
+    data: pandas.DataFrame | None = None
+    gaps: list[str] = field(default_factory=list)
+
+    def save(self, stem: Path, title: str) -> list[Path]:
+        text = f"# {title}\n\n{markdown(self.frame)}\n{self.caption}\n{_gaps(self.gaps)}"
+        stem.with_suffix(".md").write_text(text)
+        stem.with_suffix(".tex").write_text(latex(self.frame, self.caption))
+        data = self.frame if self.data is None else self.data
+        data.to_csv(stem.with_suffix(".csv"), index=False, float_format="%.8g")
+        return [stem.with_suffix(s) for s in (".md", ".tex", ".csv")]
+
+
+def _gaps(gaps: list[str]) -> str:
+    return "".join(f"\n- gap: {line}" for line in gaps) + ("\n" if gaps else "")
+
+
+def markdown(frame: pandas.DataFrame) -> str:
+    """A pipe table whose columns also line up in plain text."""
+    cells = [[str(c) for c in frame.columns], *[[str(v) for v in row] for row in frame.to_numpy()]]
+    cells = [[text.replace("|", "\\|") for text in row] for row in cells]
+    widths = [max(3, *(len(row[i]) for row in cells)) for i in range(len(frame.columns))]
+    lines = ["| " + " | ".join(text.ljust(w) for text, w in zip(row, widths, strict=True)) + " |" for row in cells]
+    lines.insert(1, "|" + "|".join("-" * (w + 2) for w in widths) + "|")
+    return "\n".join(lines) + "\n"
+
+
+LATEX = {"&": r"\&", "%": r"\%", "_": r"\_", "#": r"\#", "ε": r"$\varepsilon$", "δ": r"$\delta$", "±": r"$\pm$",
+         "×": r"$\times$", "≤": r"$\le$", "≥": r"$\ge$", "λ": r"$\lambda$", "β": r"$\beta$", "γ": r"$\gamma$",
+         "θ": r"$\theta$", "ρ": r"$\rho$", "⁻²": r"$^{-2}$", "−": "--", "–": "--", "₀": r"$_0$", "₂": r"$_2$",
+         "σ": r"$\sigma$", "‖": r"$\|$", "†": r"$^\dagger$", "‡": r"$^\ddagger$", "∞": r"$\infty$"}  # fmt: skip
+
+
+def latex(frame: pandas.DataFrame, caption: str) -> str:
+    """A booktabs table that compiles with pdflatex."""
+
+    def clean(text):
+        text = str(text)
+        for symbol, command in LATEX.items():
+            text = text.replace(symbol, command)
+        return text
+
+    rows = [" & ".join(clean(v) for v in row) + r" \\" for row in frame.to_numpy()]
+    head = " & ".join(clean(c) for c in frame.columns) + r" \\"
+    body = "\n".join([r"\toprule", head, r"\midrule", *rows, r"\bottomrule"])
+    columns = "l" * len(frame.columns)
+    return (
+        "\\begin{table}\n\\centering\n"
+        f"\\begin{{tabular}}{{{columns}}}\n{body}\n\\end{{tabular}}\n"
+        f"\\caption{{{clean(caption)}}}\n\\end{{table}}\n"
+    )

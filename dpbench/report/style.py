@@ -1,0 +1,119 @@
+"""One look for every figure: one colour, marker and label per algorithm across the whole report."""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from typing import NamedTuple
+
+
+class Look(NamedTuple):
+    """How an algorithm is drawn. Not private: dashed line and a mark in the label."""
+
+    label: str
+    colour: str
+    marker: str
+    private: bool = True
+
+    @property
+    def line(self) -> str:
+        return "-" if self.private else "--"
+
+    @property
+    def legend(self) -> str:
+        return self.label if self.private else f"{self.label} (not private)"
+
+
+# Okabe and Ito's colour-blind safe palette; families share a hue, markers tell their members apart.
+BLACK, GREY, ORANGE, SKY, GREEN, YELLOW, BLUE, RED, PINK = (
+    "#000000", "#777777", "#E69F00", "#56B4E9", "#009E73", "#D4B800", "#0072B2", "#D55E00", "#CC79A7",
+)  # fmt: skip
+
+LOOKS = {
+    "dp-gd": Look("DP-GD", BLACK, "o"),
+    "dp-newton-hess-clip": Look("DP-Newton, hess clip", RED, "s"),
+    "dp-newton-hess-add": Look("DP-Newton, hess add", ORANGE, "D"),
+    "dp-newton-qu-clip": Look("DP-Newton, qu clip", BLUE, "^"),
+    "dp-newton-qu-add": Look("DP-Newton, qu add", SKY, "v"),
+    "dp-newton-minibatch-hess-clip": Look("DP-Newton minibatch, hess clip", RED, "P"),
+    "dp-newton-minibatch-hess-add": Look("DP-Newton minibatch, hess add", ORANGE, "X"),
+    "dp-newton-minibatch-qu-clip": Look("DP-Newton minibatch, qu clip", BLUE, "<"),
+    "dp-newton-minibatch-qu-add": Look("DP-Newton minibatch, qu add", SKY, ">"),
+    "dp-newton-general": Look("DP-Newton, general losses", PINK, "d"),
+    "dp-gd-oracle": Look("DP-GD, oracle step", GREY, "h", private=False),
+    "dp-sgd": Look("DP-SGD", GREEN, "p"),
+    "damped-newton": Look("damped Newton", PINK, "*", private=False),
+    "aop": Look("AOP (replace-one)", YELLOW, "H"),
+    "cubic-newton": Look("cubic Newton", GREEN, "8"),
+    "dp-accelerated-nesterov": Look("DP accelerated Nesterov", BLUE, "1"),
+}
+
+PROBLEM_TITLES = {"fmnist": "Fashion-MNIST"}
+
+RC = {
+    "figure.dpi": 100,
+    "savefig.dpi": 200,
+    "font.size": 9,
+    "font.family": "DejaVu Sans",
+    "axes.titlesize": 9.5,
+    "axes.labelsize": 9,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.grid": True,
+    "grid.alpha": 0.25,
+    "grid.linewidth": 0.6,
+    "legend.frameon": False,
+    "legend.fontsize": 8.5,
+    "lines.linewidth": 1.5,
+    "lines.markersize": 4.5,
+    "pdf.fonttype": 42,
+    "svg.hashsalt": "dpbench",
+    "svg.fonttype": "none",
+}
+
+
+def look(algorithm: str) -> Look:
+    """The look of a registered algorithm; a steady fallback for one this table does not know."""
+    if algorithm in LOOKS:
+        return LOOKS[algorithm]
+    colours = (GREEN, PINK, YELLOW, GREY)
+    index = sum(algorithm.encode()) % 16
+    return Look(algorithm, colours[index % 4], "PXh*"[index // 4])
+
+
+def problem_title(problem: str) -> str:
+    return PROBLEM_TITLES.get(problem, problem)
+
+
+@contextmanager
+def figure_style():
+    """Draw with the report's style, off screen, whatever the user's matplotlib is set to."""
+    import matplotlib
+
+    matplotlib.use("Agg")
+    import matplotlib.pyplot as plt
+
+    with plt.rc_context({**matplotlib.rcParamsDefault, "backend": "agg", **RC}):
+        yield plt
+    plt.close("all")
+
+
+def legend_below(figure, axes, columns: int = 3) -> None:
+    """One legend for all panels, under them, each label once."""
+    entries = {}
+    for axis in axes:
+        for handle, label in zip(*axis.get_legend_handles_labels(), strict=True):
+            entries.setdefault(label, handle)
+    if entries:
+        figure.legend(entries.values(), entries.keys(), loc="outside lower center", ncols=min(columns, len(entries)))
+
+
+def gap(axis, text: str) -> None:
+    """A panel without rows: says why and how to fill it."""
+    axis.set_xticks([])
+    axis.set_yticks([])
+    axis.grid(False)
+    for spine in axis.spines.values():
+        spine.set_visible(True)
+        spine.set_linestyle(":")
+        spine.set_color(GREY)
+    axis.text(0.5, 0.5, text, ha="center", va="center", transform=axis.transAxes, color=GREY, wrap=True)

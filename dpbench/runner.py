@@ -1,0 +1,171 @@
+"""From a list of jobs to rows in the store: group, batch, run in a process pool, survive what goes wrong."""
+
+from __future__ import annotations
+
+import warnings
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+
+from dpbench import algorithms, datasets
+from dpbench.execute import execute, failed_row
+from dpbench.jobs import Job
+from dpbench.problems import catalogue
+from dpbench.results import Store
+
+MAX_BATCH = 128  # replicates that advance together
+MAX_MATRIX_BYTES = 200e6  # for their (k, d, d) curvature matrices
+ATTEMPTS = 3  # of a batch whose worker died under it
+
+
+@dataclass
+class Summary:
+    """What a call of `run` did: rows by status, jobs found finished, and the rows that failed."""
+
+    found: int = 0
+    statuses: Counter = field(default_factory=Counter)
+    failures: list[dict] = field(default_factory=list)
+    keys: list[str] = field(default_factory=list)
+
+    @property
+    def failed(self) -> int:
+        return self.statuses["failed"]
+
+
+@dataclass(frozen=True)
+class Progress:
+    """Told to the caller after each batch: a share of the work in [0, 1] and what has just ended."""
+
+    share: float
+    done: int
+    total: int
+    last: Job
+    seconds_alone: bool
+
+
+def work(job: Job) -> float:
+    """The job's rough cost in flops (see Algorithm.work)."""
+    spec = datasets.describe(catalogue.dataset_of(job.problem))
+    return algorithms.get(job.algorithm).work(spec.rows, spec.columns, job.parsed())
+
+
+def batches(jobs: list[Job]) -> list[list[Job]]:
+    """Jobs grouped into batches that advance together, the costliest first so that no core idles at the end."""
+    groups = defaultdict(list)
+    for job in jobs:
+        groups[job.group].append(job)
+    result = []
+    for group in groups.values():
+        columns = datasets.describe(catalogue.dataset_of(group[0].problem)).columns
+        size = int(max(1, min(MAX_BATCH, MAX_MATRIX_BYTES / (8 * columns**2))))
+        result += [group[i : i + size] for i in range(0, len(group), size)]
+    return sorted(result, key=lambda batch: -sum(work(job) for job in batch))
+
+
+def run(
+    jobs: list[Job],
+    store: Store,
+    *,
+    workers: int = 1,
+    backend: str = "loky",
+    report: Callable[[Progress], None] = lambda progress: None,
+) -> Summary:
+    """Run the jobs that the store has not finished and write each batch's rows as soon as it ends.
+
+    Batches of untimed jobs go to `workers` processes. Timed jobs run afterwards, one at a time with nothing else
+    of ours running, in the driver. Interrupting loses at most the batches in flight.
+    """
+    unique = {job.key: job for job in jobs}
+    finished = store.finished()
+    traced = store.traced() if any(job.trace for job in jobs) else set()
+    missing = [job for key, job in unique.items() if key not in finished or (job.trace and key not in traced)]
+    summary = Summary(found=len(unique) - len(missing), keys=list(unique))
+    total = sum(work(job) for job in missing) or 1.0
+    progress = _Progress(report, total, len(missing))
+
+    shared = batches([job for job in missing if not job.timed])
+    alone = batches([job for job in missing if job.timed])
+    for batch, rows, traces in _results(shared, workers, backend):
+        _record(store, summary, rows, traces)
+        progress.advance(batch, alone=False)
+    for batch in alone:
+        rows, traces = execute(batch)
+        _record(store, summary, rows, traces)
+        progress.advance(batch, alone=True)
+    store.compact()
+    return summary
+
+
+def _record(store: Store, summary: Summary, rows: list[dict], traces: list[dict]) -> None:
+    store.write(rows, traces)
+    summary.statuses.update(row["status"] for row in rows)
+    summary.failures += [row for row in rows if row["status"] == "failed"]
+
+
+class _Progress:
+    def __init__(self, report, total, jobs):
+        self._report, self._total, self._jobs = report, total, jobs
+        self._work, self._done = 0.0, 0
+
+    def advance(self, batch: list[Job], alone: bool) -> None:
+        self._work += sum(work(job) for job in batch)
+        self._done += len(batch)
+        self._report(Progress(self._work / self._total, self._done, self._jobs, batch[-1], alone))
+
+
+def _results(todo: list[list[Job]], workers: int, backend: str) -> Iterator[tuple[list[Job], list, list]]:
+    """(batch, rows, traces) in the order they end. A batch whose worker dies is tried again, alone in the end."""
+    if workers == 1 and backend == "loky":
+        for batch in todo:
+            yield batch, *execute(batch)
+        return
+    attempts = Counter()
+    waiting = dict(enumerate(todo))
+    while waiting:
+        ready, suspects = dict(waiting), {i for i in waiting if attempts[i]}
+        if suspects:  # a worker has died: those in flight then run one at a time, so that the culprit shows
+            ready = {min(suspects): waiting[min(suspects)]}
+        dispatched: list[int] = []
+        try:
+            for index, rows, traces in _pool(ready, workers, backend, dispatched):
+                batch = waiting.pop(index)
+                dispatched.remove(index)
+                yield batch, rows, traces
+        except _worker_death() as death:
+            for index in dispatched:
+                attempts[index] += 1
+                if attempts[index] >= ATTEMPTS:
+                    batch = waiting.pop(index)
+                    error = RuntimeError(f"its worker process died {ATTEMPTS} times ({type(death).__name__})")
+                    yield batch, [failed_row(job, error) for job in batch], []
+
+
+def _pool(ready: dict[int, list[Job]], workers: int, backend: str, dispatched: list[int]):
+    from joblib import Parallel, delayed
+
+    def tasks():
+        for index, batch in ready.items():
+            dispatched.append(index)
+            yield delayed(_indexed)(index, batch)
+
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="A worker stopped while some jobs were given to the executor")
+        parallel = Parallel(
+            n_jobs=workers,
+            backend=backend,
+            return_as="generator_unordered",
+            batch_size=1,
+            pre_dispatch="n_jobs",
+        )
+        yield from parallel(tasks())
+
+
+def _indexed(index: int, batch: list[Job]):
+    rows, traces = execute(batch)
+    return index, rows, traces
+
+
+def _worker_death() -> type[BaseException]:
+    from joblib.externals.loky.process_executor import TerminatedWorkerError
+
+    return TerminatedWorkerError

@@ -1,0 +1,103 @@
+"""One file of contract tests, run over every registered algorithm."""
+
+import inspect
+
+import numpy as np
+import pytest
+
+from dpbench.algorithms import names, resolve
+from dpbench.algorithms.base import make_settings
+from dpbench.errors import UserError
+from dpbench.privacy.verify import spent
+from dpbench.report.style import LOOKS
+from tests.algorithms.conftest import run, small_problem
+
+FEW = {"T": 3}  # iterations are enough to see the contract
+LOSS = "logistic"
+
+
+def fitting_problem(algorithm):
+    losses = algorithm.needs.losses or (LOSS,)
+    regularisers = {"l2": 0.02} if "l2" in algorithm.needs.regularisers else {}
+    return small_problem(loss=LOSS if LOSS in losses else losses[0], bound=algorithm.needs.row_norm, **regularisers)
+
+
+def settings_for(algorithm, fixed):
+    return {k: v for k, v in FEW.items() if k in algorithm.Settings.__struct_fields__ and k not in fixed}
+
+
+@pytest.fixture(params=names())
+def case(request):
+    algorithm, fixed = resolve(request.param)
+    return request.param, algorithm, fitting_problem(algorithm), settings_for(algorithm, fixed)
+
+
+def test_final_iterates_have_the_shape_of_the_start_and_are_finite(case):
+    name, _, problem, settings = case
+    result = run(name, problem, epsilon=10.0, **settings)
+    assert result.W.shape == (2, problem.d)
+    assert np.isfinite(result.W).all()
+    assert len(result.status) == 2
+    assert all(len(column) == 2 for column in result.columns.values())
+
+
+def test_the_start_is_not_written_to(case):
+    name, _, problem, settings = case
+    start = np.full((2, problem.d), 0.1)
+    run(name, problem, start=start, **settings)
+    assert (start == 0.1).all()
+
+
+def test_replicates_draw_their_own_noise_and_repeat_bit_by_bit(case):
+    name, algorithm, problem, settings = case
+    first, second = (run(name, problem, **settings).W for _ in range(2))
+    np.testing.assert_array_equal(first, second)
+    if algorithm.private:
+        assert not np.array_equal(first[0], first[1])
+
+
+def test_a_replicate_does_not_depend_on_its_batch(case):
+    name, _, problem, settings = case
+    start = np.random.default_rng(5).standard_normal((3, problem.d))
+    together = run(name, problem, start=start, **settings).W
+    alone = run(name, problem, start=start[:1], **settings).W
+    np.testing.assert_allclose(together[0], alone[0], rtol=1e-7, atol=1e-12)
+
+
+@pytest.mark.parametrize("epsilon", [0.1, 1.0])
+def test_what_is_released_composes_to_at_most_what_was_asked(case, epsilon):
+    name, algorithm, problem, settings = case
+    result = run(name, problem, epsilon=epsilon, **settings)
+    budget = result.mechanisms.budget
+    composition = result.mechanisms.ledger.of(0)
+    if algorithm.private:
+        assert composition
+        assert spent(composition, budget.delta, budget.relation).epsilon <= epsilon * (1 + 1e-6)
+
+
+def test_settings_it_does_not_know_are_refused_in_one_line(case):
+    _, algorithm, _, _ = case
+    with pytest.raises(UserError, match="unknown setting 'nonsense'"):
+        make_settings(algorithm, {"nonsense": 1})
+
+
+def test_it_is_documented_and_has_a_look(case):
+    name, algorithm, _, _ = case
+    assert inspect.getdoc(type(algorithm)), f"{name} has no docstring"
+    assert algorithm.title
+    variants = [look for look in LOOKS if look == name or look.startswith(algorithm.name)]
+    assert variants, f"{name} has no colour and marker in report/style.py"
+    for look in variants:
+        if look == name:
+            assert LOOKS[look].private == algorithm.private
+
+
+def test_a_problem_its_proof_does_not_cover_is_refused(case):
+    name, algorithm, problem, _ = case
+    if algorithm.needs.row_norm is None:
+        pytest.skip("it clips, so it needs no bound on the rows")
+    from dpbench.problems import Problem
+
+    beyond = Problem(3 * problem.X, problem.y, loss=problem.loss)
+    with pytest.raises(UserError, match="rescale"):
+        algorithm.needs.check(beyond, name)

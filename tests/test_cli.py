@@ -1,0 +1,188 @@
+"""The command line as a user meets it: each mistake is one line, exit codes can be trusted."""
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+from dpbench.cli import main
+
+
+@pytest.fixture
+def call(tmp_path, monkeypatch, capsys):
+    """Run the command line in an empty folder; returns (exit code, stdout, stderr)."""
+    monkeypatch.chdir(tmp_path)
+
+    def run(*args):
+        with pytest.raises(SystemExit) as exit_:
+            main([str(a) for a in args])
+        out, err = capsys.readouterr()
+        return exit_.value.code or 0, out, err
+
+    return run
+
+
+RUN = ("run", "--algo", "dp-gd", "--dataset", "synthetic", "--jobs", 1)
+
+MISTAKES = [
+    (("rum",), "did you mean run?"),
+    (("run",), "either --algo NAME or --experiment NAME"),
+    (("run", "--algo", "dp-gf"), "did you mean dp-gd?"),
+    (("run", "--algo", "dp-gd", "--dataset", "a1b"), "did you mean a1a?"),
+    ((*RUN, "--eps", "0"), "epsilon must be a positive"),
+    ((*RUN, "--eps", "-1"), "epsilon must be a positive"),
+    ((*RUN, "--eps", "nan"), "epsilon must be a positive"),
+    ((*RUN, "--eps", "one"), "--eps"),
+    ((*RUN, "--seeds", "0"), "--seeds must be at least 1"),
+    ((*RUN, "--set", "T=0"), "setting T: expected `int` >= 1, got '0'"),
+    ((*RUN, "--set", "T=ten"), "setting T: expected `int`"),
+    ((*RUN, "--set", "T"), "KEY=VALUE"),
+    ((*RUN, "--set", "T=1", "--set", "T=2"), "given twice"),
+    ((*RUN, "--set", "stepp=4"), "did you mean step?"),
+    ((*RUN, "--accounting", "tigth"), "did you mean tight?"),
+    ((*RUN, "--delta", "2"), "delta must be in [0, 1)"),
+    ((*RUN, "--delta", "n^2"), "delta must be a number"),
+    ((*RUN, "--config", "x.toml"), "--config goes with --experiment"),
+    (("run", "--algo", "dp-gd", "--jobs", "0"), "--jobs must be at least 1"),
+    (("run", "--algo", "nofile.py:Mine"), "nofile.py does not exist"),
+    (("run", "--algo", "dp-newton-hess-clip", "--dataset", "synthetic", "--set", "curvature=qu"), "already fixes"),
+    (("run", "--experiment", "second_ordre"), "did you mean second_order?"),
+    (("run", "--experiment", "second_order/fig22"), "did you mean fig2?"),
+    (("run", "--experiment", "second_order", "--profile", "fulll"), "did you mean full?"),
+    (("run", "--experiment", "second_order", "--eps", "1"), "--eps goes with --algo"),
+    (("run", "--experiment", "second_order", "--config", "none.toml"), "none.toml: No such file"),
+    (("fetch", "a1aa"), "did you mean a1a?"),
+    (("fetch",), "NAME"),
+    (("list", "algorithm"), "algorithms"),
+    (("report",), "no results in results"),
+    (("report", "--experiment", "second_order/fig22", "--profile", "quick"), "did you mean fig2?"),
+    (("status", "--experiment", "first_order"), "unknown experiment"),
+    (("run", "--nonsense"), "No such option"),
+]
+
+
+@pytest.mark.parametrize(("args", "expected"), MISTAKES, ids=[" ".join(map(str, a)) for a, _ in MISTAKES])
+def test_a_mistake_is_one_line_and_writes_nothing(call, tmp_path, args, expected):
+    code, out, err = call(*args)
+    assert code == 2
+    assert expected in err
+    assert err.count("\n") == 1, err
+    assert err.startswith("error: ")
+    assert out == ""
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_data_set_that_is_not_fetched_says_how_to_fetch_it(call, tmp_path, monkeypatch):
+    monkeypatch.delenv("DPBENCH_MIRROR", raising=False)
+    monkeypatch.setenv("DPBENCH_DATA", str(tmp_path / "empty"))
+    code, _, err = call("run", "--algo", "dp-gd", "--dataset", "a1a")
+    assert code == 2
+    assert err == "error: data set a1a is not at hand; run: dpbench fetch a1a\n"
+
+
+def test_an_unknown_key_in_a_grid_is_named_with_its_path(call, tmp_path):
+    (tmp_path / "grid.toml").write_text(
+        '[[quick]]\nartefacts = ["fig2"]\nproblems = ["synthetic"]\nalgorithms = ["dp-gd"]\n'
+        "epsilon = [1]\nseeds = 2\nsetings.T = 3\n"
+    )
+    code, _, err = call("run", "--experiment", "second_order", "--config", "grid.toml")
+    assert code == 2
+    assert "setings" in err
+    assert "$[...][0]" in err
+    assert err.count("\n") == 1
+
+
+def test_a_run_prints_a_table_and_is_found_finished_the_second_time(call):
+    code, out, err = call(*RUN, "--eps", 1, "--seeds", 2, "--set", "T=5")
+    assert code == 0, err
+    header, _, line = out.splitlines()
+    assert header.split()[:5] == ["problem", "algorithm", "ε", "T", "seeds"]
+    assert line.split()[:5] == ["synthetic", "dp-gd", "1", "5", "2"]
+    assert "2 done; 0 found finished" in err
+    code, again, err = call(*RUN, "--eps", 1, "--seeds", 2, "--set", "T=5.0")
+    assert code == 0
+    assert "nothing to do; 2 found finished" in err
+    assert again == out
+
+
+def test_more_seeds_run_only_what_is_new(call):
+    call(*RUN, "--seeds", 2, "--set", "T=5")
+    _, _, err = call(*RUN, "--seeds", 3, "--set", "T=5")
+    assert "1 done; 2 found finished" in err
+
+
+def test_a_failing_algorithm_is_a_row_a_line_and_exit_code_1(call, tmp_path):
+    (tmp_path / "mine.py").write_text(
+        "from dpbench.algorithms.base import Algorithm\n"
+        "class Mine(Algorithm):\n"
+        "    name = 'mine'\n"
+        "    def run(self, problem, W, mechanisms, settings, trace):\n"
+        "        raise ZeroDivisionError('on purpose')\n"
+    )
+    code, _, err = call("run", "--algo", "mine.py:Mine", "--dataset", "synthetic", "--seeds", 1, "--jobs", 1)
+    assert code == 1
+    assert "failed: mine on synthetic: ZeroDivisionError: on purpose" in err
+
+
+def test_an_algorithm_that_overspends_is_a_failure(call, tmp_path):
+    (tmp_path / "mine.py").write_text(
+        "from dpbench.algorithms.base import Algorithm\n"
+        "class Mine(Algorithm):\n"
+        "    name = 'mine'\n"
+        "    def run(self, problem, W, mechanisms, settings, trace):\n"
+        "        return mechanisms.gaussian(W, sensitivity=1.0, rho=2 * mechanisms.budget.rho, label='w')\n"
+    )
+    code, _, err = call("run", "--algo", "mine.py:Mine", "--dataset", "synthetic", "--seeds", 1, "--jobs", 1)
+    assert code == 1
+    assert "the ledger composes to ε" in err
+
+
+def test_editing_a_file_algorithm_makes_its_runs_new(call, tmp_path):
+    source = (
+        "from dpbench.algorithms.base import Algorithm\n"
+        "class Mine(Algorithm):\n"
+        "    name = 'mine'\n"
+        "    def run(self, problem, W, mechanisms, settings, trace):\n"
+        "        return mechanisms.gaussian(W, sensitivity=1.0, rho=mechanisms.budget.rho, label='w')\n"
+    )
+    args = ("run", "--algo", "mine.py:Mine", "--dataset", "synthetic", "--seeds", 1, "--jobs", 1)
+    (tmp_path / "mine.py").write_text(source)
+    assert "1 done; 0 found" in call(*args)[2]
+    assert "nothing to do; 1 found" in call(*args)[2]
+    (tmp_path / "mine.py").write_text(source + "# changed\n")
+    assert "1 done; 0 found" in call(*args)[2]
+
+
+def test_lists_name_everything_registered(call):
+    code, out, _ = call("list")
+    assert code == 0
+    for name in ("dp-gd", "dp-newton-qu-add", "covertype12", "synthetic", "second_order", "table3"):
+        assert name in out
+
+
+def test_help_names_every_verb_and_imports_neither_solvers_nor_plots():
+    script = (
+        "import sys\nfrom dpbench.cli import main\n"
+        "try:\n    main(['--help'])\nexcept SystemExit:\n    pass\n"
+        "heavy = {'scipy', 'sklearn', 'dp_accounting', 'matplotlib', 'pandas', 'pyarrow', 'rich', 'joblib'}\n"
+        "print('HEAVY', sorted(heavy & set(sys.modules)))\n"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    for verb in ("fetch", "list", "run", "status", "report"):
+        assert f"\n  {verb} " in done.stdout
+    assert "HEAVY []" in done.stdout
+
+
+def test_interrupt_keeps_what_is_finished_and_exits_130(tmp_path):
+    script = (
+        "import os, signal, threading\nfrom dpbench.cli import main\n"
+        "threading.Timer(6, lambda: os.kill(os.getpid(), signal.SIGINT)).start()\n"
+        "main(['run', '--algo', 'dp-gd', '--dataset', 'synthetic', '--set', 'T=1000000', '--jobs', '1'])\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", script], cwd=tmp_path, capture_output=True, text=True, env=os.environ, timeout=120
+    )
+    assert done.returncode == 130
+    assert "interrupted" in done.stderr
+    assert "Traceback" not in done.stderr

@@ -1,0 +1,27 @@
+import numpy as np
+import pytest
+
+from dpbench.trace import Clock, Trace, schedule
+
+
+@pytest.mark.parametrize("last", [1, 5, 20, 21, 100, 30_000])
+def test_schedule_is_increasing_and_holds_both_ends(last):
+    iterations = schedule(last)
+    assert iterations == sorted(set(iterations))
+    assert iterations[0] == 0
+    assert iterations[-1] == last
+    assert len(iterations) < 120
+
+
+def test_trace_records_scheduled_iterations_only():
+    trace = Trace(lambda W: W.sum(axis=1), [0, 2], Clock())
+    for t in range(4):
+        trace(t, np.full((2, 1), float(t)), passes=t)
+    assert [(p[0], p[1], p[3].tolist()) for p in trace.points] == [(0, 0.0, [0.0, 0.0]), (2, 2.0, [2.0, 2.0])]
+
+
+def test_the_clock_stands_still_while_the_run_is_observed():
+    clock = Clock()
+    before = clock.seconds
+    clock.outside(lambda: sum(range(2_000_000)))
+    assert clock.seconds - before < clock._paused
