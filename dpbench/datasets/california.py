@@ -50,7 +50,7 @@ SPECS = [
         task="regression",
         files=(FILE,),
         recipe="8 features (rooms, bedrooms, occupants per household), standardised; target in 100,000 $",
-        licence="not stated (StatLib, public)",
+        licence="not stated (StatLib)",
         citation="Pace and Barry (1997), Sparse spatial autoregressions, Stat. Probab. Lett. 33(3)",
         home=("greedy_coordinate",),
     )

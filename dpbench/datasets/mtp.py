@@ -62,7 +62,7 @@ SPECS = [
         task="regression",
         files=(OPENML,),
         recipe="202 descriptors and the target standardised",
-        licence="public (OpenML)",
+        licence="not stated",
         citation=f"{STUDY}; OpenML data set 405",
         home=("greedy_coordinate",),
     ),

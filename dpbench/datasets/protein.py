@@ -67,7 +67,7 @@ SPECS = [
         files=(FILE,),
         recipe="rows RandomState(3000).choice(145751, 50000, replace=False); standardised; "
         "ones column in front; rows divided by max(1, ‖x‖₂)",
-        licence="not stated; free for research",
+        licence="not stated",
         citation=CITATION,
         home=("second_order",),
     ),
@@ -80,7 +80,7 @@ SPECS = [
         classes={-1: 985, 1: 15},
         files=(SAMPLE,),
         recipe="standardised; ones column in front; rows divided by max(1, ‖x‖₂); in no experiment",
-        licence="not stated; free for research",
+        licence="not stated",
         citation=CITATION,
     ),
 ]

@@ -68,11 +68,9 @@ def test_adult(raw):
     test = "|1x3 Cross validator\n" + row.format(50, "State-gov", 12, "Female", 5, ">50K.") + "\n"
     X, y = adult.prepare(raw("adult.data", data, "adult.test", test))
     np.testing.assert_array_equal(y, [-1, 1])
-    # Two rows: a column that varies is ∓1 before the division, one that does not is 0.
-    # age, workclass 2, fnlwgt, education, education-num, 4 groups of one, sex 2, gain, loss, hours, country
-    signs = np.array([-1, -1, 1, 0, 0, 1, 0, 0, 0, 0, 1, -1, 0, -1, 0, 0])
-    signs[[0, 1, 2, 5, 10, 11, 13]] = [1, 1, -1, 1, -1, 1, -1]  # the older one works for the state; she is second
-    signs[0] = -1
+    # Two rows: a column that differs is -1 and 1 before the division by the norm, one that does not is 0. Columns: age,
+    # workclass (2), fnlwgt, education, education-num, four groups of one, sex (2), gain, loss, hours, country.
+    signs = np.array([-1, 1, -1, 0, 0, 1, 0, 0, 0, 0, -1, 1, 0, -1, 0, 0])
     expected = np.stack([signs, -signs]) / np.sqrt(np.abs(signs).sum())
     np.testing.assert_allclose(X, expected, rtol=1e-12)
 
