@@ -25,3 +25,14 @@ def test_the_clock_stands_still_while_the_run_is_observed():
     before = clock.seconds
     clock.outside(lambda: sum(range(2_000_000)))
     assert clock.seconds - before < clock._paused
+
+
+def test_the_final_iteration_is_recorded_even_where_the_schedule_goes_on():
+    trace = Trace(lambda W: W.sum(axis=1), [0, 2, 10], Clock())
+    for t in range(5):
+        trace(t, np.ones((1, 1)), passes=t, final=t == 4)
+    assert [p[0] for p in trace.points] == [0, 2, 4]
+    trace = Trace(lambda W: W.sum(axis=1), [0, 2], Clock())
+    for t in range(3):
+        trace(t, np.ones((1, 1)), passes=t, final=t == 2)
+    assert [p[0] for p in trace.points] == [0, 2]

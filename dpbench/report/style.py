@@ -45,6 +45,12 @@ LOOKS = {
     "aop": Look("AOP (replace-one)", YELLOW, "H"),
     "cubic-newton": Look("cubic Newton", GREEN, "8"),
     "dp-accelerated-nesterov": Look("DP accelerated Nesterov", BLUE, "1"),
+    "dp-gd-laplace": Look("DP-GD (Laplace)", BLACK, "D"),
+    "dp-hb": Look("DP-HB", GREEN, "s"),
+    "dp-nag": Look("DP-NAG", SKY, "^"),
+    "dp-masg": Look("DP-MASG", ORANGE, "s"),
+    "dp-nag-opt": Look("DP-NAG-opt", BLUE, "v"),
+    "dp-masg-opt": Look("DP-MASG-opt", RED, "D"),
 }
 
 PROBLEM_TITLES = {"fmnist": "Fashion-MNIST"}
