@@ -1,0 +1,52 @@
+"""Stochastic gradient descent on Poisson samples."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+import msgspec
+import numpy as np
+
+from dpbench.algorithms.base import Algorithm, Count, Needs, Positive, Settings, Share
+
+
+class DPSGD(Algorithm):
+    """dp-sgd: w ← w - η (Σ_{i∈B} ∇f_i + N(σ²I)) / (np), B a Poisson sample of rate p (Abadi et al. 2016).
+
+    One example moves the sum over a sample by at most L₀ (add/remove), so σ = z·L₀ with z the noise multiplier
+    at which T Poisson-sampled Gaussian releases are (ε, δ)-DP (Mironov, Talwar and Zhang 2019; no clipping:
+    the loss is L₀-Lipschitz). Rate 0.02 and step 1/L₁ are those of Ganesh et al. 2023, Section 6.4.
+    """
+
+    name = "dp-sgd"
+    title = "DP-SGD"
+    paper_accounting = "rdp"
+    accountings = ("tight", "rdp")
+    needs = Needs(losses=("logistic", "sigmoid"), regularisers=("l2", "w2"))
+    per_replicate: ClassVar = frozenset({"step"})
+
+    class Settings(Settings):
+        T: Count = 1000
+        rate: Share = 0.02
+        step: Positive | None = None
+
+    def complete(self, problem, settings):
+        if settings.step is None:
+            settings = msgspec.structs.replace(settings, step=1 / problem.objective_smoothness)
+        return settings
+
+    def work(self, n, d, settings):
+        return settings.T * (8.0 * n * settings.rate * d + 2e6)
+
+    def run(self, problem, W, mechanisms, settings, trace):
+        sampler = mechanisms.poisson(problem.n, settings.rate, label="gradient")
+        multiplier = mechanisms.budget.poisson_multiplier(settings.rate, settings.T)
+        step = settings.step[:, None]
+        trace(0, W, passes=0)
+        for t in range(1, settings.T + 1):
+            total = np.stack([problem.gradient_sum(w, rows) for w, rows in zip(W, sampler.draw(), strict=True)])
+            noisy = sampler.gaussian(total, sensitivity=problem.lipschitz, noise_multiplier=multiplier)
+            penalty = sum(r.gradient(W) for r in problem.regularisers.values())
+            W = W - step * (noisy / (problem.n * settings.rate) + penalty)
+            trace(t, W, passes=t * settings.rate)
+        return W
