@@ -191,7 +191,9 @@ def _settings(block, problem, algorithm, epsilon, runs) -> Iterator[dict[str, An
             continue
         best = None
         if runs is not None:
-            best = best_settings(runs, problem, algorithm, epsilon, settings, block.tuned)
+            best = best_settings(
+                runs, problem, algorithm, epsilon, settings, block.tuned, block.accounting, block.delta
+            )
         yield None if best is None else settings | best
 
 

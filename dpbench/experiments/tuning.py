@@ -60,25 +60,41 @@ def best_settings(
     epsilon: float,
     fixed: dict[str, Any],
     tuned: list[str],
+    accounting: str = "paper",
+    delta: str | float | None = None,
 ) -> dict[str, Any] | None:
     """Values of the `tuned` settings with the lowest mean excess, or None if there are no rows.
 
-    algorithm may be an alias; `fixed` values must match the rows' settings.
+    algorithm may be an alias. Only rows count that differ from `fixed` and the defaults in the tuned settings alone
+    (their keys tell): a sweep over another setting does not decide here.
     """
     from dpbench import algorithms
     from dpbench.algorithms.base import make_settings
+    from dpbench.jobs import make_job
 
     method, alias_settings = algorithms.resolve(algorithm)
     shown = algorithms.display_name(method.name, make_settings(method, alias_settings | fixed))
-    rows = runs[(runs["problem"] == problem) & (runs["algorithm"] == shown) & (runs["epsilon"] == epsilon)]
-    if rows.empty:
-        return None
-    rows = expand_settings(rows)
-    for name, value in fixed.items():
-        rows = rows[rows[f"set.{name}"] == value]
-    if rows.empty:
-        return None
-    winner = best(rows)
+    rows = runs[
+        (runs["problem"] == problem)
+        & (runs["algorithm"] == shown)
+        & (runs["epsilon"] == epsilon)
+        & (runs["timed"] == 0)
+    ]
+
+    def expected_key(seed: int, settings: str) -> str:
+        values = json.loads(settings)
+        return make_job(
+            problem=problem,
+            algorithm=algorithm,
+            epsilon=epsilon,
+            seed=int(seed),
+            settings=fixed | {name: values[name] for name in tuned},
+            accounting=accounting,
+            delta=delta,
+        ).key
+
+    keys = [expected_key(*pair) for pair in zip(rows["seed"], rows["settings"], strict=True)]
+    winner = best(rows[rows["key"] == keys])
     if winner.empty:
         return None
     values = json.loads(winner.sort_values("mean")["settings"].iloc[0])
