@@ -1,0 +1,101 @@
+"""A budget: what it accepts, and the noise it turns into."""
+
+import math
+
+import pytest
+
+from dpbench.errors import PrivacyError, UserError
+from dpbench.privacy import Budget, Relation, subsampled, zcdp
+from dpbench.privacy.gaussian import gaussian_epsilon
+from dpbench.privacy.ledger import ZCDP, Entry, Gaussian, Laplace, Poisson, PureDP
+from dpbench.privacy.verify import spent
+
+ADD_REMOVE, REPLACE_ONE = Relation.ADD_REMOVE, Relation.REPLACE_ONE
+
+
+@pytest.mark.parametrize("accounting", ["text", "bs16", "cks20", "standard"])
+def test_rho_is_that_of_the_named_conversion(accounting):
+    assert Budget(1.0, 1e-6, ADD_REMOVE, accounting).rho == zcdp.rho(1.0, 1e-6, accounting)
+
+
+def test_tight_rho_is_the_exact_gaussian_and_the_largest():
+    budget = Budget(1.0, 1e-6, ADD_REMOVE, "tight")
+    assert gaussian_epsilon(math.sqrt(2 * budget.rho), 1e-6) == pytest.approx(1.0, rel=1e-10)
+    assert budget.rho > max(zcdp.rho(1.0, 1e-6, name) for name in zcdp.CONVERSIONS)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ((0.0, 1e-6, ADD_REMOVE, "text"), "epsilon must be positive"),
+        ((-1.0, 1e-6, ADD_REMOVE, "text"), "epsilon must be positive"),
+        ((math.inf, 1e-6, ADD_REMOVE, "text"), "epsilon must be positive and finite"),
+        ((math.nan, 1e-6, ADD_REMOVE, "text"), "epsilon must be positive"),
+        ((1.0, 1.0, ADD_REMOVE, "text"), "delta must be in [0, 1)"),
+        ((1.0, -1e-9, ADD_REMOVE, "text"), "delta must be in [0, 1)"),
+        ((1.0, math.nan, ADD_REMOVE, "text"), "delta must be in [0, 1)"),
+        ((1.0, 0.0, ADD_REMOVE, "tight"), "needs delta > 0"),
+        ((1.0, 1e-6, ADD_REMOVE, "pure"), "needs delta = 0"),
+        ((1.0, 1e-6, "add-remove", "text"), "relation must be a Relation"),
+        ((1.0, 1e-6, ADD_REMOVE, "paper"), "unknown accounting"),
+        ((1.0, 1e-6, ADD_REMOVE, "tigt"), "did you mean tight"),
+    ],
+)
+def test_bad_budgets_are_one_clear_line(arguments, words):
+    with pytest.raises(UserError) as caught:
+        Budget(*arguments)
+    assert words in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_pure_dp_has_neither_rho_nor_gaussian_noise():
+    pure = Budget(1.0, 0.0, ADD_REMOVE, "pure")
+    with pytest.raises(PrivacyError):
+        _ = pure.rho
+    with pytest.raises(PrivacyError):
+        pure.poisson_multiplier(0.1, 10)
+
+
+def test_samplers_relations():
+    with pytest.raises(PrivacyError, match="add-remove neighbours only"):
+        Budget(1.0, 1e-6, REPLACE_ONE, "text").poisson_multiplier(0.1, 10)
+    with pytest.raises(PrivacyError, match="replace-one neighbours only"):
+        Budget(1.0, 1e-6, ADD_REMOVE, "text").without_replacement_multiplier(100, 10, 10)
+
+
+def test_a_share_is_of_epsilon_and_of_delta():
+    budget = Budget(2.0, 1e-6, ADD_REMOVE, "text")
+    assert budget.poisson_multiplier(0.1, 10, 0.25) == subsampled.poisson_noise_multiplier(0.5, 0.25e-6, 0.1, 10)
+    replace = Budget(2.0, 1e-6, REPLACE_ONE, "text").without_replacement_multiplier(100, 10, 10, 0.5)
+    assert replace == subsampled.without_replacement_noise_multiplier(1.0, 0.5e-6, 100, 10, 10)
+    with pytest.raises(PrivacyError, match="share must be in"):
+        budget.poisson_multiplier(0.1, 10, 0.0)
+
+
+@pytest.mark.parametrize(("epsilon", "rate", "T"), [(0.01, 0.02, 30_000), (1.0, 0.02, 100), (3.0, 0.05, 10)])
+def test_tight_poisson_noise_wastes_nothing(epsilon, rate, T):
+    z = Budget(epsilon, 1e-9, ADD_REMOVE, "tight").poisson_multiplier(rate, T)
+    got = spent((Entry(Poisson(rate, Gaussian(z)), T, ""),), 1e-9, ADD_REMOVE).epsilon
+    assert 0.999 * epsilon < got <= epsilon
+    assert z < Budget(epsilon, 1e-9, ADD_REMOVE, "text").poisson_multiplier(rate, T)
+
+
+def test_epsilon_of_zcdp_modes_sums_rho():
+    budget = Budget(1.0, 1e-6, REPLACE_ONE, "text")
+    composition = (Entry(Gaussian(10.0), 4, "g"), Entry(PureDP(0.1), 2, "ls"), Entry(ZCDP(0.003), 1, "z"))
+    assert budget.epsilon_of(composition) == pytest.approx(zcdp.epsilon(0.02 + 0.01 + 0.003, 1e-6, "text"), rel=1e-12)
+
+
+def test_epsilon_of_tight_and_pure():
+    gaussians = (Entry(Gaussian(10.0), 4, "g"),)
+    tight, pure = Budget(1.0, 1e-6, ADD_REMOVE, "tight"), Budget(1.0, 0.0, ADD_REMOVE, "pure")
+    assert tight.epsilon_of(gaussians) == pytest.approx(gaussian_epsilon(0.2, 1e-6), rel=1e-10)
+    assert pure.epsilon_of((Entry(Laplace(10.0), 4, "g"), Entry(PureDP(0.1), 2, "s"))) == pytest.approx(0.6)
+    assert pure.epsilon_of(gaussians) is None
+
+
+def test_epsilon_of_is_silent_where_the_mode_has_no_composition_of_its_own():
+    sampled = (Entry(Poisson(0.1, Gaussian(2.0)), 4, "g"),)
+    for accounting in ("text", "tight"):
+        assert Budget(1.0, 1e-6, ADD_REMOVE, accounting).epsilon_of(sampled) is None
+    assert Budget(1.0, 1e-6, ADD_REMOVE, "text").epsilon_of((Entry(Laplace(2.0), 1, "g"),)) is None

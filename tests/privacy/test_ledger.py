@@ -1,0 +1,88 @@
+"""The ledger counts equal releases, per replicate, and hands equal replicates one object."""
+
+import pytest
+
+from dpbench.errors import PrivacyError
+from dpbench.privacy.ledger import (
+    ZCDP,
+    Entry,
+    Gaussian,
+    Laplace,
+    Ledger,
+    Poisson,
+    PureDP,
+    WithoutReplacement,
+    describe,
+)
+
+
+def test_equal_releases_are_counted_consecutive_or_not():
+    ledger = Ledger(2)
+    for _ in range(30_000):
+        ledger.record(Gaussian(2.0), "gradient")
+        ledger.record(Gaussian(3.0), "direction")
+    assert ledger.of(0) == (Entry(Gaussian(3.0), 30_000, "direction"), Entry(Gaussian(2.0), 30_000, "gradient"))
+    assert len(ledger._shared) == 2
+
+
+def test_members_pay_for_themselves():
+    ledger = Ledger(3)
+    ledger.record(Gaussian(2.0), "gradient")
+    ledger.record(PureDP(0.1), "line search", members=[0, 2])
+    ledger.record(Gaussian(2.0), "gradient", members=[1])
+    assert ledger.of(0) == (Entry(Gaussian(2.0), 1, "gradient"), Entry(PureDP(0.1), 1, "line search"))
+    assert ledger.of(1) == (Entry(Gaussian(2.0), 2, "gradient"),)
+    assert ledger.of(2) is ledger.of(0)
+    assert ledger.of(1) is not ledger.of(0)
+
+
+def test_the_order_of_releases_does_not_matter():
+    ledger = Ledger(2)
+    for release, member in ((Laplace(2.0), 0), (ZCDP(1.0), 0), (ZCDP(1.0), 1), (Laplace(2.0), 1)):
+        ledger.record(release, "x", members=[member])
+    assert ledger.of(0) is ledger.of(1)
+    assert hash(ledger.of(0)) == hash(ledger.of(1))
+
+
+def test_an_empty_ledger_is_an_empty_composition():
+    assert Ledger(1).of(0) == ()
+
+
+def test_summary_is_a_table():
+    ledger = Ledger(1)
+    ledger.record(WithoutReplacement(100, 10, Laplace(2.0)), "gradient")
+    assert ledger.summary() == [
+        {
+            "label": "gradient",
+            "release": "Laplace, noise multiplier 2, on 10 of 100 rows without replacement",
+            "count": 1,
+        }
+    ]
+
+
+@pytest.mark.parametrize(
+    "release",
+    [Gaussian(2.0), Laplace(2.0), PureDP(0.5), ZCDP(0.5), Poisson(0.1, Gaussian(1.0))],
+)
+def test_every_release_has_words_and_is_a_key(release):
+    assert describe(release)
+    assert {release: 1}[release] == 1
+
+
+@pytest.mark.parametrize("bad", [0.0, -1.0, float("inf"), float("nan")])
+@pytest.mark.parametrize("kind", [Gaussian, Laplace, PureDP, ZCDP])
+def test_a_release_without_noise_or_without_meaning_is_refused(kind, bad):
+    with pytest.raises(PrivacyError, match="must be positive and finite"):
+        kind(bad)
+
+
+@pytest.mark.parametrize("rate", [0.0, -0.1, 1.1, float("nan")])
+def test_a_rate_is_a_probability(rate):
+    with pytest.raises(PrivacyError, match="rate must be in"):
+        Poisson(rate, Gaussian(1.0))
+
+
+@pytest.mark.parametrize("m", [0, 11])
+def test_a_subset_is_part_of_the_rows(m):
+    with pytest.raises(PrivacyError, match=r"m must be in 1\.\.10"):
+        WithoutReplacement(10, m, Gaussian(1.0))

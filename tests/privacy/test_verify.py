@@ -1,0 +1,277 @@
+"""The second opinion against known numbers, closed forms, quadrature, and the first opinion."""
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.integrate import quad
+from scipy.stats import norm
+
+from dpbench.errors import PrivacyError
+from dpbench.privacy import Budget, Relation, zcdp
+from dpbench.privacy.gaussian import gaussian_epsilon
+from dpbench.privacy.laplace import advanced_composition_epsilon0, base_epsilon
+from dpbench.privacy.ledger import ZCDP, Entry, Gaussian, Laplace, Poisson, PureDP, WithoutReplacement
+from dpbench.privacy.verify import check, spent
+
+from .test_laplace import composed_randomised_response
+
+ADD_REMOVE, REPLACE_ONE = Relation.ADD_REMOVE, Relation.REPLACE_ONE
+
+
+def epsilon(delta, relation, *releases):
+    return spent(tuple(Entry(r, c, "x") for r, c in releases), delta, relation).epsilon
+
+
+def test_the_replace_one_trap():
+    """A plain Gaussian whose noise is 4 times the add/remove sensitivity, at δ = 1e-6, under replace-one.
+
+    There the sensitivity doubles, so its multiplier is 2 and ε is 2.254. dp_accounting's RDP accountant, told 4 and
+    REPLACE_ONE, answers for add/remove: 1.143.
+    """
+    import dp_accounting as dp
+    from dp_accounting.rdp import RdpAccountant
+
+    assert epsilon(1e-6, REPLACE_ONE, (Gaussian(4.0 / 2), 1)) == pytest.approx(2.254, abs=5e-4)
+    trap = RdpAccountant(neighboring_relation=dp.NeighboringRelation.REPLACE_ONE)
+    assert trap.compose(dp.GaussianDpEvent(4.0)).get_epsilon(1e-6) == pytest.approx(1.143, abs=1e-3)
+
+
+def test_a_multiplier_is_relative_to_the_relations_own_sensitivity():
+    for release in (Gaussian(1.5), Laplace(1.5), PureDP(0.3), ZCDP(0.1)):
+        counts = (release, 3), (PureDP(0.1), 2)
+        assert epsilon(1e-6, ADD_REMOVE, *counts) == epsilon(1e-6, REPLACE_ONE, *counts)
+
+
+@pytest.mark.parametrize("delta", [1e-3, 1e-6, 1e-12])
+@pytest.mark.parametrize("mu", [0.003, 0.1, 1.0, 4.0])
+def test_gaussians_compose_exactly(mu, delta):
+    # 30,000 gradients and 10,000 directions with Σ 1/z² = μ².
+    z = math.sqrt(50_000) / mu
+    got = epsilon(delta, ADD_REMOVE, (Gaussian(z), 30_000), (Gaussian(z / math.sqrt(2)), 10_000))
+    assert got == pytest.approx(gaussian_epsilon(mu, delta), rel=1e-8)
+
+
+def test_one_laplace_release():
+    # δ(ε) = 1 - e^{(ε - ε₀)/2}, so ε = ε₀ + 2 ln(1 - δ).
+    assert epsilon(0.0, ADD_REMOVE, (Laplace(2.0), 1)) == 0.5
+    assert epsilon(0.05, ADD_REMOVE, (Laplace(2.0), 1)) == pytest.approx(0.5 + 2 * math.log(0.95), abs=1e-4)
+
+
+def test_pure_dp_adds_up():
+    assert epsilon(0.0, REPLACE_ONE, (Laplace(100.0), 50), (PureDP(0.02), 10)) == pytest.approx(0.7, rel=1e-12)
+    sampled = WithoutReplacement(1000, 10, Laplace(1 / base_epsilon(1e-3, 1000, 10)))
+    assert epsilon(0.0, REPLACE_ONE, (sampled, 1000)) == pytest.approx(1.0, rel=1e-12)
+
+
+def test_gaussian_noise_gives_no_pure_dp():
+    assert epsilon(0.0, ADD_REMOVE, (Gaussian(100.0), 1)) == math.inf
+    assert epsilon(0.0, ADD_REMOVE, (Poisson(0.1, Gaussian(100.0)), 1), (Laplace(9.0), 1)) == math.inf
+
+
+@pytest.mark.parametrize(("e", "count"), [(0.3, 20), (0.01, 1000), (1.7, 3)])
+def test_pure_dp_selections_at_a_positive_delta_are_randomised_response(e, count):
+    got = epsilon(1e-6, REPLACE_ONE, (PureDP(e), count))
+    assert composed_randomised_response(e, count, got * (1 + 1e-3) + 1e-9) <= 1e-6
+    assert composed_randomised_response(e, count, got * (1 - 1e-3)) >= 1e-6 * (1 - 1e-9)
+
+
+def test_selections_of_different_epsilons_stay_close():
+    # Two that differ by a hair must cost what equal ones cost.
+    equal = epsilon(1e-6, REPLACE_ONE, (PureDP(0.1), 20))
+    assert (
+        equal * (1 - 1e-6)
+        <= epsilon(1e-6, REPLACE_ONE, (PureDP(0.1), 10), (PureDP(0.1 * (1 - 1e-9)), 10))
+        <= equal * 1.01
+    )
+
+
+@pytest.mark.parametrize("n", [800, 1_000, 2_600, 20_640])
+def test_greedy_coordinates_published_selection(n):
+    """The spec's numbers for report noisy max at half the noise it needs: 2ε'-DP, with ε' from eq. (2) at ε = 1."""
+    delta = n**-2.0
+
+    def real_epsilon(T):
+        e = advanced_composition_epsilon0(1.0, 2 * T, delta)
+        return epsilon(delta, REPLACE_ONE, (PureDP(2 * e), T), (Laplace(1 / e), T))
+
+    assert real_epsilon(4) < 1
+    assert 1.02 < real_epsilon(10) < 1.105
+    assert 1.165 < real_epsilon(20) < 1.215
+
+
+def sampled_hockey_stick(z, q, eps):
+    """δ(ε) of one Poisson-sampled Gaussian, the larger of removing and adding a row, by quadrature."""
+
+    def base(x):
+        return norm.pdf(x, 0, z)
+
+    def mixture(x):
+        return (1 - q) * base(x) + q * norm.pdf(x, 1, z)
+
+    limits = {"a": -15 * z, "b": 1 + 15 * z, "limit": 2000, "epsabs": 1e-14}
+    removed = quad(lambda x: max(0.0, mixture(x) - math.exp(eps) * base(x)), **limits)[0]
+    added = quad(lambda x: max(0.0, base(x) - math.exp(eps) * mixture(x)), **limits)[0]
+    return max(removed, added)
+
+
+@pytest.mark.parametrize(("z", "q"), [(1.0, 0.1), (3.0, 0.5), (0.7, 0.02)])
+def test_one_poisson_sampled_gaussian(z, q):
+    eps = epsilon(1e-5, ADD_REMOVE, (Poisson(q, Gaussian(z)), 1))
+    assert sampled_hockey_stick(z, q, eps * 1.001 + 1e-5) <= 1e-5 <= sampled_hockey_stick(z, q, eps * 0.998 - 1e-5)
+
+
+def test_many_small_poisson_steps_approach_their_gaussian_limit():
+    # T steps at rate q: μ = q √(T (e^{1/z²} - 1)) (Dong, Roth and Su 2022, Corollary 5.4); the grid must follow down.
+    z, q, T = 1600.0, 0.02, 30_000
+    mu = q * math.sqrt(T * math.expm1(z**-2))
+    assert epsilon(1e-9, ADD_REMOVE, (Poisson(q, Gaussian(z)), T)) == pytest.approx(
+        gaussian_epsilon(mu, 1e-9), rel=5e-3
+    )
+
+
+def test_zcdp_by_rdp_is_the_optimal_conversion():
+    for rho in (1e-4, 0.01, 1.0):
+        best = zcdp.epsilon(rho, 1e-6, "cks20")
+        assert best * (1 - 1e-9) <= epsilon(1e-6, ADD_REMOVE, (ZCDP(rho / 8), 8)) <= best * 1.002
+
+
+def test_selections_among_zcdp_releases_count_half_their_epsilon_squared():
+    assert epsilon(1e-6, REPLACE_ONE, (ZCDP(0.01), 1), (PureDP(0.1), 2)) == pytest.approx(
+        epsilon(1e-6, REPLACE_ONE, (ZCDP(0.02), 1)), rel=1e-9
+    )
+
+
+def test_line_search_runs_fit_their_zcdp_budget():
+    # opt-ls: gradients, Hessians and sparse-vector calls at ρ/(3T) each.
+    T, rho = 421, zcdp.rho(1.0, 2e-6, "standard")
+    z = math.sqrt(3 * T / (2 * rho))
+    got = epsilon(2e-6, REPLACE_ONE, (Gaussian(z), 2 * T), (PureDP(1 / z), T))
+    assert 0.6 < got < 1.0
+
+
+def test_l1_sensitivity_one_is_worst_in_one_coordinate():
+    # The ledger's Laplace(z) is checked as a shift of one coordinate by 1; shifts s and 1 - s of two must cost less.
+    for s in (0.1, 0.5):
+        for z in (0.5, 2.0):
+            split = ((Laplace(z / s), 1), (Laplace(z / (1 - s)), 1))
+            for delta in (1e-6, 1e-2, 0.2):
+                assert epsilon(delta, ADD_REMOVE, *split) <= epsilon(delta, ADD_REMOVE, (Laplace(z), 1)) + 2e-4
+
+
+@pytest.mark.parametrize(
+    ("n", "m", "T"), [(495_141, 9_902, 421), (49_990, 499, 100), (20_640, 1, 20_640), (100, 60, 5)]
+)
+@pytest.mark.parametrize("target", [0.2, 1.0, 10.0])
+def test_without_replacement_confirms_the_calibration(n, m, T, target):
+    z = Budget(target, 1 / n, REPLACE_ONE, "standard").without_replacement_multiplier(n, m, T)
+    got = epsilon(1 / n, REPLACE_ONE, (WithoutReplacement(n, m, Gaussian(z)), T))
+    assert target * 0.99 < got <= target * (1 + 1e-6)
+    assert epsilon(1 / n, REPLACE_ONE, (WithoutReplacement(n, m, Gaussian(z / 2)), T)) > target * 1.2
+
+
+def test_where_floats_lose_their_digits_the_check_says_so():
+    release = WithoutReplacement(1000, 300, Gaussian(40.0))
+    result = spent((Entry(release, 1, "x"),), 1e-6, REPLACE_ONE)
+    assert "exact arithmetic" in result.checked_by
+    assert result.epsilon < epsilon(1e-6, REPLACE_ONE, (Gaussian(40.0), 1))
+
+
+@pytest.mark.parametrize("target", [0.01, 0.1, 1.0, 10.0])
+@pytest.mark.parametrize(("rate", "T"), [(0.02, 30_000), (0.05, 10)])
+def test_poisson_rdp_calibration_is_confirmed(target, rate, T):
+    z = Budget(target, 1e-9, ADD_REMOVE, "bs16").poisson_multiplier(rate, T)
+    assert 0.8 * target < epsilon(1e-9, ADD_REMOVE, (Poisson(rate, Gaussian(z)), T)) <= target
+    assert epsilon(1e-9, ADD_REMOVE, (Poisson(rate, Gaussian(z / 2)), T)) > 1.2 * target
+
+
+def test_poisson_with_other_releases():
+    # The split of dp-newton-minibatch: shares of ε and δ add up, and the composition is below their sum.
+    budget = Budget(1.0, 1e-9, ADD_REMOVE, "bs16")
+    gradient, direction = budget.poisson_multiplier(0.05, 50, 0.7), budget.poisson_multiplier(0.1, 50, 0.3)
+    together = epsilon(
+        1e-9, ADD_REMOVE, (Poisson(0.05, Gaussian(gradient)), 50), (Poisson(0.1, Gaussian(direction)), 50)
+    )
+    assert 0.5 < together < 1.0
+    with_trace = epsilon(1e-9, ADD_REMOVE, (Poisson(0.05, Gaussian(gradient)), 50), (Gaussian(30.0), 4))
+    alone = epsilon(1e-9, ADD_REMOVE, (Poisson(0.05, Gaussian(gradient)), 50))
+    assert alone < with_trace < alone + gaussian_epsilon(2 / 30, 1e-9)
+
+
+def test_pld_and_rdp_agree_on_what_both_know():
+    # Adding a negligible zCDP release forces RDP.
+    release = Poisson(0.02, Gaussian(20.0))
+    by_pld = epsilon(1e-9, ADD_REMOVE, (release, 30_000))
+    by_rdp = epsilon(1e-9, ADD_REMOVE, (release, 30_000), (ZCDP(1e-12), 1))
+    assert by_pld < by_rdp < 1.15 * by_pld
+
+
+def test_labels_and_order_do_not_matter_and_the_work_is_done_once():
+    a = (Entry(Laplace(3.0), 2, "x"), Entry(Gaussian(2.0), 5, "y"))
+    b = (Entry(Gaussian(2.0), 3, "y"), Entry(Gaussian(2.0), 2, "z"), Entry(Laplace(3.0), 2, ""))
+    assert spent(a, 1e-6, ADD_REMOVE) is spent(b, 1e-6, ADD_REMOVE)
+
+
+def test_nothing_released_nothing_spent():
+    assert spent((), 0.0, ADD_REMOVE).epsilon == 0
+
+
+def test_checked_by_names_the_method_and_the_stand_ins():
+    def method(delta, *releases):
+        return spent(tuple(Entry(r, 1, "") for r in releases), delta, REPLACE_ONE).checked_by
+
+    assert method(1e-6, Gaussian(2.0)) == "dp_accounting exact Gaussian"
+    assert "PLD" in method(1e-6, Laplace(2.0), Gaussian(2.0))
+    assert "randomised response" in method(1e-6, PureDP(0.1), Gaussian(2.0))
+    assert "amplified" in method(0.0, WithoutReplacement(10, 1, Laplace(1.0)))
+    assert "RDP" in method(1e-6, WithoutReplacement(10, 1, Gaussian(2.0)))
+
+
+def test_a_release_under_the_wrong_relation_is_a_defect():
+    with pytest.raises(PrivacyError, match="add-remove neighbours only"):
+        epsilon(1e-6, REPLACE_ONE, (Poisson(0.1, Gaussian(1.0)), 1))
+    with pytest.raises(PrivacyError, match="replace-one neighbours only"):
+        epsilon(1e-6, ADD_REMOVE, (WithoutReplacement(10, 1, Gaussian(1.0)), 1))
+
+
+def test_check_lets_a_sound_run_pass_and_stops_another():
+    budget = Budget(1.0, 1e-6, ADD_REMOVE, "tight")
+    z = math.sqrt(100 / (2 * budget.rho))
+    assert check((Entry(Gaussian(z), 100, "g"),), budget).epsilon == pytest.approx(1.0, rel=1e-9)
+    for wrong in (
+        Entry(Gaussian(z), 101, "g"),
+        Entry(Gaussian(z / 2), 100, "g"),
+        Entry(Gaussian(z * 0.9999), 100, "g"),
+    ):
+        with pytest.raises(PrivacyError, match="more than the 1 asked for"):
+            check((wrong,), budget)
+
+
+modes = st.sampled_from(["text", "bs16", "cks20", "standard", "tight"])
+
+
+@given(
+    st.floats(math.log(0.01), math.log(20)).map(math.exp),
+    st.floats(math.log(1e-12), math.log(1e-3)).map(math.exp),
+    modes,
+    st.lists(st.integers(1, 10_000), min_size=1, max_size=3),
+)
+@settings(deadline=None, max_examples=100)
+def test_any_split_of_rho_into_gaussians_stays_within_the_budget(eps, delta, mode, counts):
+    budget = Budget(eps, delta, ADD_REMOVE, mode)
+    composition = tuple(
+        Entry(Gaussian(math.sqrt(len(counts) * count / (2 * budget.rho))), count, str(i))
+        for i, count in enumerate(counts)
+    )
+    result = check(composition, budget)
+    assert budget.epsilon_of(composition) == pytest.approx(eps, rel=1e-8)
+    if mode == "tight":
+        assert result.epsilon == pytest.approx(eps, rel=1e-7)
+
+
+def test_randomised_response_helper_is_right():
+    # One release: δ(0) is the total variation tanh(ε₀/2).
+    assert composed_randomised_response(0.6, 1, 0.0) == pytest.approx(math.tanh(0.3), rel=1e-12)
+    assert np.isclose(composed_randomised_response(0.6, 7, 7 * 0.6), 0.0)
