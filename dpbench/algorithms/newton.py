@@ -8,6 +8,7 @@ import msgspec
 import numpy as np
 
 from dpbench.algorithms.base import Algorithm, Count, Needs, Positive, Settings, Share
+from dpbench.algorithms.memory import peak_of_modification
 from dpbench.errors import UserError
 
 SMOOTHNESS = 1 / 4  # of the logistic loss for ‖x‖₂ ≤ 1: one example moves n·H by at most this, in trace
@@ -23,7 +24,7 @@ class DPNewton(Algorithm):
          (Theorems B.2 and B.3).
     H is the Hessian ("hess") or the paper's quadratic upper bound ("qu"). "clip" raises the eigenvalues
     below λ₀ to λ₀; "add" takes H + λ₀I. With `lambda0` given, λ₀ is fixed, nothing is spent on the trace
-    and the whole share θ goes to the direction (Algorithm 3).
+    and the whole share θ goes to the direction (Algorithm 3). `measure_memory` changes nothing in the run.
     """
 
     name = "dp-newton"
@@ -38,6 +39,7 @@ class DPNewton(Algorithm):
         theta: Share = 0.3
         gamma: Annotated[float, msgspec.Meta(gt=0, lt=1)] = 0.1
         lambda0: Positive | None = None
+        measure_memory: bool = False
 
     def complete(self, problem, settings):
         lambda0 = settings.lambda0
@@ -50,6 +52,17 @@ class DPNewton(Algorithm):
 
     def work(self, n, d, settings):
         return settings.T * (2.0 * n * d * (d + 2) + 20.0 * d**3)
+
+    def measure(self, problem, outcome, settings, generators):
+        """With `measure_memory`: the bytes that modifying the last Hessian and solving with it took (C.7)."""
+        if not settings.measure_memory:
+            return {}
+        curvatures = problem.data_hessian(outcome.W, settings.curvature)
+        pairs = [peak_of_modification(H, settings.modification) for H in curvatures]
+        return {
+            "measured": [peak - before for before, peak in pairs],
+            "notes": [f"peak of the process {peak} bytes" for _, peak in pairs],
+        }
 
     def run(self, problem, W, mechanisms, settings, trace):
         n, T, theta = problem.n, settings.T, settings.theta
