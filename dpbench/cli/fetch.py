@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import click
 
+from dpbench.cli.progress import downloads
 from dpbench.cli.tables import print_table
 from dpbench.errors import UserError, nearest
 
@@ -26,7 +27,8 @@ def command(names, mirror):
     for name in wanted:
         if name not in known:
             raise UserError(f"unknown data set {name!r}: {nearest(name, known)}")
-    results = datasets.fetch(wanted, mirror=mirror, progress=lambda line: click.echo(line, err=True))
+    with downloads() as report:
+        results = datasets.fetch(wanted, mirror=mirror, progress=report)
     print_table(["data set", "status", "detail"], [[r.name, r.status, r.detail] for r in results])
     bad = [r.name for r in results if r.status in ("missing", "failed")]
     broken = [r.name for r in results if r.status == "failed"]

@@ -76,3 +76,43 @@ def clock(seconds: float) -> str:
     minutes, seconds = divmod(round(seconds), 60)
     hours, minutes = divmod(minutes, 60)
     return f"{hours}:{minutes:02d}:{seconds:02d}" if hours else f"{minutes}:{seconds:02d}"
+
+
+@contextmanager
+def downloads():
+    """Yields a callback (file name, bytes so far, bytes in all or 0) for `datasets.fetch(progress=…)`."""
+    if not sys.stderr.isatty():
+        yield _DownloadLines()
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TransferSpeedColumn
+
+    bar = Progress(
+        TextColumn("{task.description}"),
+        BarColumn(),
+        DownloadColumn(),
+        TransferSpeedColumn(),
+        console=Console(stderr=True),
+    )
+    tasks = {}
+
+    def callback(name, done, total):
+        if name not in tasks:
+            tasks[name] = bar.add_task(name)
+        bar.update(tasks[name], completed=done, total=total or None)
+
+    with bar:
+        yield callback
+
+
+class _DownloadLines:
+    def __init__(self):
+        self._last = {}
+
+    def __call__(self, name, done, total):
+        now = time.monotonic()
+        if name in self._last and now - self._last[name] < EVERY and done != total:
+            return
+        self._last[name] = now
+        of = f" of {total / 1e6:.1f}" if total else ""
+        click.echo(f"{name}: {done / 1e6:.1f}{of} MB", err=True)

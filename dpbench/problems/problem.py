@@ -15,6 +15,7 @@ from scipy import sparse
 from dpbench.errors import DataError, UserError
 from dpbench.problems import losses, regularisers
 from dpbench.problems.kernels import Rows
+from dpbench.problems.optimum import Optimum, minimise
 
 BOUND_SLACK = 1e-12  # relative: a row divided by its norm has norm 1 up to rounding
 HESSIAN_BYTES = 4e9
@@ -175,6 +176,14 @@ class Problem:
         for r in self._smooth:
             product += r.hessian_diagonal(w[None])[0] * v
         return product
+
+    def optimum(self) -> Optimum:
+        """The minimiser of F, computed once per process; see `optimum.minimise`."""
+        return self._optimum
+
+    @cached_property
+    def _optimum(self) -> Optimum:
+        return minimise(self)
 
     # Constants
 

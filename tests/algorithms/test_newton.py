@@ -52,7 +52,7 @@ def test_the_worst_neighbour_moves_it_by_nearly_as_much(modification, n_lambda, 
     neighbour = H + 0.25 * np.outer(x, x) / n
     moved = np.linalg.norm(np.subtract(*(SOLVE[modification](h[None], x[None], lambda0)[0] for h in (H, neighbour))))
     ratio = moved / inverse_sensitivity(n, lambda0[0], modification)
-    record_property("ratio", ratio)
+    record_property("ratio", float(ratio))
     print(f"{modification} at n·λ₀ = {n_lambda:g}: {ratio:.3f} of the claimed sensitivity")
     if modification == "add" or n_lambda >= 5:
         assert ratio >= 0.9
@@ -152,7 +152,8 @@ def test_lambda0_formula_without_noise(problem, monkeypatch):
 @pytest.mark.parametrize("name", VARIANTS)
 def test_with_ample_budget_and_no_noise_it_reaches_the_optimum(name):
     problem = small_problem(n=2000)
-    result = run(name, problem, T=30, epsilon=1000.0, noiseless=True)
+    T = 30 if "hess" in name else 400  # the quadratic bound converges linearly
+    result = run(name, problem, T=T, epsilon=1e5, noiseless=True)
     assert problem.value(result.W) - problem.optimum().value == pytest.approx([0, 0], abs=1e-7)
 
 
