@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Literal
+from typing import ClassVar, Literal
 
 import msgspec
 import numpy as np
@@ -44,6 +44,8 @@ class LaplaceMomentum(Algorithm):
     delta = 0.0
     needs = Needs(losses=("logistic",), row_norm=("l1", ROW_NORM), regularisers=("l2",))
 
+    per_replicate: ClassVar = frozenset({"c"})
+
     momentum = True
     lookahead = True
     multistage = False
@@ -79,11 +81,11 @@ class LaplaceMomentum(Algorithm):
         return 4.0 * settings.T * min(settings.m or n, n) * d
 
     def schedule(self, problem, settings):
-        """α_t, β_t and the stage of t = 1, …, T; a restart (x_{t-1} := x_t) is β_t = 0 for one iteration."""
+        """α_t and β_t, (T, k) or (T, 1), and the stage s_t, (T,); a restart (x_{t-1} := x_t) is β_t = 0 once."""
         T, L, mu = settings.T, smoothness(problem, settings), problem.l2
         stage = allocation.stages(T, L / mu) if self.multistage else np.ones(T, int)
-        alpha = allocation.steps(stage, settings.c / L)
-        beta = (1 - np.sqrt(alpha * mu)) / (1 + np.sqrt(alpha * mu)) if self.momentum else np.zeros(T)
+        alpha = allocation.steps(stage[:, None], np.atleast_1d(settings.c) / L)
+        beta = (1 - np.sqrt(alpha * mu)) / (1 + np.sqrt(alpha * mu)) if self.momentum else np.zeros((T, 1))
         beta[1:][np.diff(stage) > 0] = 0.0
         return alpha, beta, stage
 
@@ -99,9 +101,9 @@ class LaplaceMomentum(Algorithm):
         x, previous = W, W
         trace(0, x, passes=0)
         for t in range(T):
-            v = beta[t] * (x - previous)
+            v = beta[t, :, None] * (x - previous)
             y = x + v if self.lookahead else x
-            x, previous = x + v - alpha[t] * (release(y, epsilon[t]) + problem.l2 * y), x
+            x, previous = x + v - alpha[t, :, None] * (release(y, epsilon[t]) + problem.l2 * y), x
             trace(t + 1, x, passes=(t + 1) * settings.m / problem.n, final=t + 1 == T)
         notes = "" if settings.L else f"L = {smoothness(problem, settings):.6g} from the data, counted as public"
         return Outcome(x, columns={"T": [T] * len(x), "notes": [notes] * len(x)})
@@ -164,11 +166,13 @@ class Optimised(LaplaceMomentum):
     the data but L. The rows' column T holds T'; the setting T keeps what was asked for.
     """
 
+    per_replicate: ClassVar = frozenset()  # c decides T'
+
     class Settings(LaplaceMomentum.Settings):
         E0: Positive = 10.0
 
     def budgets(self, problem, settings, epsilon, alpha, stage):
-        weights = allocation.error_weights(alpha, stage, problem.l2, smoothness(problem, settings))
+        weights = allocation.error_weights(alpha[:, 0], stage, problem.l2, smoothness(problem, settings))
         S1 = 2 * problem.loss.lipschitz * ROW_NORM
         T = weights.best_T(problem.d * (S1 / (problem.n * epsilon)) ** 2, settings.E0)
         return epsilon * weights.shares(T)

@@ -203,6 +203,17 @@ def test_a_replicate_does_not_depend_on_its_batch(problem, name):
     assert not np.allclose(together[0], together[1])
 
 
+@pytest.mark.parametrize("name", PLAIN)
+def test_step_sizes_may_differ_within_a_batch(problem, name):
+    method = algorithms.get(name)
+    cs = [0.2, 1.0]
+    settings = [method.complete(problem, make_settings(method, {"L": L, "T": 5, "c": c})) for c in cs]
+    ran = run_batch(problem, method, settings, np.ones((2, D)), budget(), ["a", "b"])
+    for i, one in enumerate(settings):
+        alone = run_batch(problem, method, [one], np.ones((1, D)), budget(), ["ab"[i]])
+        np.testing.assert_allclose(ran.W[i], alone.W[0], rtol=1e-12)
+
+
 @pytest.mark.parametrize("name", OPTIMISED)
 def test_the_chosen_T_is_the_rows_and_ends_the_trace(problem, name):
     method = algorithms.get(name)

@@ -1,0 +1,191 @@
+"""The figures of accelerated."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from dpbench.experiments.accelerated import formulas
+from dpbench.experiments.accelerated.errors import (
+    ALGORITHMS,
+    FULL_BATCH,
+    PRIVACY,
+    PUBLIC,
+    final_errors,
+    mean_traces,
+    seeds_in_words,
+)
+from dpbench.experiments.base import select
+from dpbench.report.output import Figure
+from dpbench.report.style import BLACK, BLUE, GREEN, ORANGE, RED, SKY, gap, legend_below, look
+
+# Light to dark with T; thick to thin, so that equal curves (the -opt methods choose one T') all show.
+T_LINES = {100: (SKY, 3.4), 200: (GREEN, 2.5), 500: (ORANGE, 1.8), 1000: (RED, 1.1)}
+ROWS = (0.1, 1.0)  # the paper's c
+
+
+def fig1(context) -> Figure:
+    """ρ(α, β) of heavy ball, and the logarithm of Theorem 3.5's bound, on Q = diag(0.5, 1)."""
+    import matplotlib.pyplot as plt
+    import pandas as pd
+
+    betas, t = np.linspace(0, 0.99, 199), np.arange(1, 251)
+    figure, axes = plt.subplots(3, 3, figsize=(9.0, 7.2), layout="constrained", sharex="row", sharey="row")
+    data = []
+    for (top, *below), factor in zip(axes.T, (0.1, 0.5, 1.0), strict=True):
+        alpha = factor / formulas.L
+        best = formulas.best_beta(alpha)
+        rates = [formulas.rate(alpha, beta) for beta in betas]
+        top.plot(betas, rates, color=BLACK)
+        top.plot([best], [formulas.rate(alpha, best)], "o", color=RED)
+        top.annotate(f"β = {best:.3f}", (best, formulas.rate(alpha, best)), xytext=(9, -4),
+                     textcoords="offset points", color=RED)  # fmt: skip
+        top.set_ylim(0.2, 1.02)
+        top.set_title(f"α = {factor:g}/L")
+        top.set_xlabel("β")
+        data += [{"alpha": alpha, "x": b, "quantity": "rho", "value": r} for b, r in zip(betas, rates, strict=True)]
+        lines = [(0.0, "β = 0", BLACK, "-"), (0.3, "β = 0.3", BLUE, "--"), (0.7, "β = 0.7", GREEN, "-."),
+                 (best, "β of the best rate", RED, "-")]  # fmt: skip
+        for axis, c_w in zip(below, (1e-4, 1e-2), strict=True):
+            for beta, label, colour, line in lines:
+                values = np.log(formulas.error_bound(t, alpha, beta, c_w))
+                axis.plot(t, values, line, color=colour, label=label)
+                data += [
+                    {"alpha": alpha, "beta": beta, "c_w": c_w, "x": x, "quantity": "log bound", "value": v}
+                    for x, v in zip(t, values, strict=True)
+                ]
+            axis.set_xlabel("t")
+    axes[0, 0].set_ylabel("rate ρ")
+    axes[1, 0].set_ylabel("log bound, $c_w = 10^{-4}$")
+    axes[2, 0].set_ylabel("log bound, $c_w = 10^{-2}$")
+    legend_below(figure, axes[1], columns=4)
+    caption = (
+        "Heavy ball on a quadratic with Q = diag(0.5, 1): a formula, no rows. Top: the rate ρ of (3.18) against β, the "
+        "best β = (1 - √(αμ))² marked. Below: natural logarithm of the bound of Theorem 3.5 after t iterations with "
+        "noise of standard deviation c_w·t, C_t = t and an initial term of 10. This is what the text states; the "
+        "published figure was drawn with μ = 0.1, the roots of Nesterov's method and β = (1 - √(αμ))/(1 + √(αμ)), so "
+        "its curves differ."
+    )
+    return Figure(figure, pd.DataFrame(data), caption)
+
+
+def fig2(context) -> Figure:
+    """b_t nε/S₁ of the multistage method with optimised budgets, for 2 to 5 stages."""
+    import matplotlib.pyplot as plt
+    import pandas as pd
+
+    figure, axis = plt.subplots(figsize=(5.4, 3.5), layout="constrained")
+    data = []
+    colours = dict(zip(range(2, 6), (SKY, GREEN, ORANGE, RED), strict=True))
+    for K, colour in colours.items():
+        values = formulas.optimal_noise(K)
+        t = np.arange(1, len(values) + 1)
+        changes = 1 + np.flatnonzero(np.diff(values) > 0)  # within a stage the noise falls
+        for stage_t, stage_values in zip(np.split(t, changes), np.split(values, changes), strict=True):
+            axis.plot(stage_t, stage_values, color=colour)
+        axis.annotate(f"K = {K}, T = {len(values)}", (t[-1], values[-1]), xytext=(5, 0), textcoords="offset points",
+                      va="center", color=colour)  # fmt: skip
+        data += [{"K": K, "t": a, "b_t n epsilon / S1": b} for a, b in zip(t, values, strict=True)]
+    axis.set_yscale("log")
+    axis.set_xlim(-5, 760)
+    axis.set_xlabel("t")
+    axis.set_ylabel("$b_t\\,n\\varepsilon/S_1$")
+    caption = (
+        "Laplace scale of iteration t, in units of S₁/(nε), that minimises the error bound of DP-MASG over K stages "
+        "(Proposition 4.2 with Theorem 4.3): μ = 1, L = 20, p = 1, c = 1, m = n. A formula, no rows. Stage lengths 13, "
+        "40, 80, 160, 320. Within a stage the noise falls; a new stage starts with more of it, since its smaller step "
+        "passes less on. Each curve's budgets sum to ε."
+    )
+    return Figure(figure, pd.DataFrame(data), caption)
+
+
+def fig3(context) -> Figure:
+    """Error against iterations without subsampling."""
+    return error_curves(context, "fig3", "all n = 100,000 rows at each iteration")
+
+
+def fig4(context) -> Figure:
+    """Error against iterations, 1,000 rows at each."""
+    return error_curves(context, "fig4", "m = 1,000 of n = 100,000 rows without replacement at each iteration")
+
+
+def error_curves(context, artefact: str, batch: str) -> Figure:
+    """Mean F(x_t) - F*: a column per algorithm, a row per c, a line per T."""
+    import matplotlib.pyplot as plt
+
+    table = mean_traces(context, artefact)
+    figure, axes = plt.subplots(2, 6, figsize=(11.5, 4.9), layout="constrained", squeeze=False)
+    gaps = []
+    for row, c in zip(axes, ROWS, strict=True):
+        for axis, algorithm in zip(row, ALGORITHMS, strict=True):
+            panel = select(table, algorithm=algorithm, c=c)
+            axis.set_title(look(algorithm).label if c == ROWS[0] else "")
+            if panel.empty:
+                gap(axis, "no rows yet\n" + context.command(artefact).replace(" --", "\n--"))
+                gaps.append(f"{algorithm} at c = {c:g}: {context.command(artefact)}")
+                continue
+            for T, (colour, width) in T_LINES.items():
+                line = select(panel, T_asked=T).sort_values("iteration")
+                curve(axis, line, colour, f"T = {T:,}", width)
+            axis.set_yscale("log")
+            axis.set(xlim=(-20, 1030), xticks=[0, 500, 1000], ylim=(table["mean"].min() * 0.6, 50))
+            axis.tick_params(labelleft=axis is row[0])
+    for row, c in zip(axes, ROWS, strict=True):
+        row[0].set_ylabel(f"c = {c:g}\nF($x_t$) − F*")
+    for axis in axes[-1]:
+        axis.set_xlabel("t")
+    legend_below(figure, axes.flat, columns=4)
+    start = f"Every curve starts at {select(table, iteration=0)['mean'].mean():.2f}. " if len(table) else ""
+    caption = (
+        f"Mean error F(x_t) - F* over {seeds_in_words(table)} seeds, F* the exact optimum; bands: ± 1 standard error "
+        f"of the mean; dots: the last iterate. {batch[0].upper()}{batch[1:]}; {PRIVACY}; {PUBLIC}. A line is a run of "
+        "T iterations, the noise set for that T; the -opt methods stop at a T' ≤ T of their choice (table chosen_T), "
+        f"and their lines coincide where T' does. {start}The published curves start at 29.1 and have about half these "
+        "noise floors: see noise_scale."
+    )
+    return Figure(figure, table.drop(columns=["noise_scale"]), caption, gaps)
+
+
+def noise_scale(context) -> Figure:
+    """Both noise scales in one panel: why our noise floors are above the published ones."""
+    import matplotlib.pyplot as plt
+
+    table = mean_traces(context, "noise_scale")
+    final = final_errors(context, "noise_scale")
+    figure, axis = plt.subplots(figsize=(6.0, 3.9), layout="constrained")
+    gaps, ratios = [], []
+    for algorithm in ALGORITHMS:
+        style = look(algorithm)
+        ours = select(table, algorithm=algorithm, noise_scale="laplace")
+        theirs = select(table, algorithm=algorithm, noise_scale="as-published-code")
+        if ours.empty or theirs.empty:
+            gaps.append(f"{algorithm}: {context.command('noise_scale')}")
+            continue
+        curve(axis, ours.sort_values("iteration"), style.colour, style.label, 1.6)
+        curve(axis, theirs.sort_values("iteration"), style.colour, f"{style.label}, b/√2 (not ε-DP)", 1.6, "--")
+        ends = select(final, algorithm=algorithm).set_index("noise_scale")["mean"]
+        ratios.append(f"{style.label} {ends['as-published-code'] / ends['laplace']:.2f}")
+    if ratios:
+        axis.set_yscale("log")
+        axis.set_xlabel("t")
+        axis.set_ylabel("F($x_t$) − F*")
+        legend_below(figure, [axis], columns=2)
+    else:
+        gap(axis, f"no rows yet\n{context.command('noise_scale')}")
+    T = "–" if final.empty else f"{final['T_asked'].iloc[0]:.0f}"
+    flawed = select(final, noise_scale="as-published-code")["epsilon_spent"]
+    real = f"spends ε = {flawed.max():.3f} instead of 1" if len(flawed) else "spends more than its ε"
+    caption = (
+        f"Mean error over {seeds_in_words(table)} seeds at T = {T}, c = 1, m = n = {FULL_BATCH:,}; bands: ± 1 standard "
+        f"error of the mean. Solid: Laplace noise of scale b = S₁/(m ε₀), variance 2b²; {PRIVACY}. Dashed: scale b/√2, "
+        f"as the published code draws it; it {real} and is not ε-DP (its rows are marked non-private). Final error, "
+        f"dashed over solid: {'; '.join(ratios) or 'no rows'}. {PUBLIC[0].upper()}{PUBLIC[1:]}."
+    )
+    return Figure(figure, table, caption, gaps)
+
+
+def curve(axis, line, colour: str, label: str, width: float, style: str = "-") -> None:
+    """One mean curve with its band and a dot at its end."""
+    axis.plot(line["iteration"], line["mean"], style, color=colour, lw=width, label=label)
+    low = np.maximum(line["mean"] - line["se"], line["mean"] * 0.05)
+    axis.fill_between(line["iteration"], low, line["mean"] + line["se"], color=colour, alpha=0.18, lw=0)
+    axis.plot(line["iteration"].iloc[-1:], line["mean"].iloc[-1:], "o", color=colour, ms=width + 2)
