@@ -27,8 +27,8 @@ class LaplaceMomentum(Algorithm):
     B is m of the n rows without replacement. Replacing one row moves the mean loss gradient over B by at most S₁/m
     in ℓ₁, S₁ = 2 sup‖u‖₁ = 40, since |ℓ'| ≤ 1 (eq. (5.2)); the regulariser uses no data. b_t = S₁/(m ε₀) with
     ε₀ = ln(1 + (e^{ε_t} - 1) n/m) makes the release ε_t-DP under replace-one (eqs. (3.3) to (3.5), Proposition 3.1),
-    and Σ ε_t = ε by basic composition. With δ = 0 nothing composes Laplace releases better: a row that differs in
-    one coordinate alone attains the sum, so the accountings "paper", "tight" and "pure" are one.
+    and Σ ε_t = ε by basic composition. At δ = 0 nothing composes Laplace releases better: their privacy losses reach
+    ε_t all at once with positive probability, so the accountings "paper", "tight" and "pure" are one.
 
     α_t = c/L with L the top eigenvalue of UᵀU/n + 2λI, μ = 2λ the weight of the regulariser. As in the paper L is
     taken from the data and counts as public; give `L` to avoid that. The theorems on the error ask for c ≤ 1.

@@ -86,7 +86,7 @@ def fig2(context) -> Figure:
                       va="center", color=colour)  # fmt: skip
         data += [{"K": K, "t": a, "b_t n epsilon / S1": b} for a, b in zip(t, values, strict=True)]
     axis.set_yscale("log")
-    axis.set_xlim(-5, 760)
+    axis.set_xlim(-5, 800)
     axis.set_xlabel("t")
     axis.set_ylabel("$b_t\\,n\\varepsilon/S_1$")
     caption = (
@@ -119,13 +119,15 @@ def error_curves(context, artefact: str, batch: str) -> Figure:
         for axis, algorithm in zip(row, ALGORITHMS, strict=True):
             panel = select(table, algorithm=algorithm, c=c)
             axis.set_title(look(algorithm).label if c == ROWS[0] else "")
+            missing = [f"{T:,}" for T in T_LINES if T not in set(panel["T_asked"])]
+            if missing:
+                where = f"{algorithm} at c = {c:g}, T = {', '.join(missing)}"
+                gaps.append(f"{where}: {context.command(artefact)}")
             if panel.empty:
-                gap(axis, "no rows yet\n" + context.command(artefact).replace(" --", "\n--"))
-                gaps.append(f"{algorithm} at c = {c:g}: {context.command(artefact)}")
+                gap(axis, "no rows yet\n" + context.command(artefact).replace(" ", "\n"))
                 continue
             for T, (colour, width) in T_LINES.items():
-                line = select(panel, T_asked=T).sort_values("iteration")
-                curve(axis, line, colour, f"T = {T:,}", width)
+                curve(axis, select(panel, T_asked=T).sort_values("iteration"), colour, f"T = {T:,}", width)
             axis.set_yscale("log")
             axis.set(xlim=(-20, 1030), xticks=[0, 500, 1000], ylim=(table["mean"].min() * 0.6, 50))
             axis.tick_params(labelleft=axis is row[0])
