@@ -34,6 +34,7 @@ class BatchRun(NamedTuple):
     mechanisms: Mechanisms
     trace: Trace | None
     seconds: float
+    evidence: Any = None  # see Outcome
 
 
 def run_batch(
@@ -63,7 +64,7 @@ def run_batch(
         word if fine or word != "done" else "diverged"
         for word, fine in zip(outcome.status or ["done"] * len(settings), finite, strict=True)
     ]
-    return BatchRun(outcome.W, status, outcome.columns, mechanisms, trace, seconds)
+    return BatchRun(outcome.W, status, outcome.columns, mechanisms, trace, seconds, outcome.evidence)
 
 
 def execute(jobs: list[Job]) -> tuple[list[dict], list[dict]]:
@@ -94,6 +95,9 @@ def _execute(jobs: list[Job]) -> tuple[list[dict], list[dict]]:
     if first.timed:  # warm: page in the data and the BLAS before the clock starts
         problem.gradient(start)
     run = run_batch(problem, algorithm, settings, start, budget, [job.stream_key for job in jobs], traced=first.trace)
+    outcome = Outcome(run.W, run.status, run.columns, run.evidence)
+    measured = algorithm.measure(problem, outcome, settings[0], [stream(job.stream_key, "measure") for job in jobs])
+    run = run._replace(columns=run.columns | measured)
     optimum = problem.optimum().value if problem.convex else None
     rows = _rows(jobs, settings, problem, algorithm, budget, run, optimum)
     return rows, _trace_rows(jobs, run.trace, optimum)

@@ -51,6 +51,9 @@ RUNS = {
     "gradient_evaluations": "int64",
     "hessian_evaluations": "int64",
     "lambda_min": "double",
+    "measured": "double",  # what the algorithm's `measure` says, its error, and the bound of its theorem
+    "measured_error": "double",
+    "bound": "double",
     "notes": "string",
     "key": "string",
     "code_version": "string",

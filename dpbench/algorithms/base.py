@@ -69,11 +69,13 @@ class Outcome:
 
     status: per-replicate status words; None means "done" (or "diverged", which the runner detects).
     columns: further columns of the runs table, each of length k (iterations, gradient_evaluations, …).
+    evidence: what `Algorithm.measure` needs to know of the run besides W; not stored.
     """
 
     W: np.ndarray
     status: list[str] | None = None
     columns: dict[str, Any] = field(default_factory=dict)
+    evidence: Any = None
 
 
 class Algorithm:
@@ -118,6 +120,14 @@ class Algorithm:
     def complete(self, problem, settings: Settings) -> Settings:
         """Settings with every default that depends on the problem filled in; raise UserError if they clash."""
         return settings
+
+    def measure(self, problem, outcome: Outcome, settings: Settings, generators) -> dict[str, Any]:
+        """Further columns, each of length k, that cost more than `run` should or need the data: a diagnostic.
+
+        Called after the run, outside its clock; like the objective, what it finds is not released privately.
+        `generators`: one per replicate, for a measure that samples.
+        """
+        return {}
 
     def work(self, n: int, d: int, settings: Settings) -> float:
         """Rough cost of one replicate in flops: orders the jobs and scales the progress bar, nothing else."""

@@ -35,6 +35,11 @@ BUILTIN = {
     "dp-newton-general": "dpbench.algorithms.newton_general:DPNewtonGeneral",
     "dp-newton-minibatch": "dpbench.algorithms.newton_minibatch:DPNewtonMinibatch",
     "dp-sgd": "dpbench.algorithms.sgd:DPSGD",
+    "o2nc": "dpbench.algorithms.o2nc:O2NC",
+    "o2nc-naive": "dpbench.algorithms.o2nc:O2NCNaive",
+    "o2nc-tree": "dpbench.algorithms.o2nc:O2NCTree",
+    "probe-estimator": "dpbench.algorithms.probes:EstimatorProbe",
+    "probe-noise": "dpbench.algorithms.probes:NoiseProbe",
 }
 
 

@@ -8,7 +8,7 @@ from .spec import DatasetSpec
 
 SEED = 2024
 ROWS = 100_000
-DIMENSIONS = (10, 30, 100)
+DIMENSIONS = (5, 20, 100)
 
 
 def draw(rng: np.random.Generator, n: int, d: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

@@ -39,7 +39,7 @@ CATALOGUE: dict[str, Recipe] = {
     "covertype12-sigmoid": Recipe("covertype12", loss="sigmoid", weights={"l2": 1e-3}, start="normal"),
     "ijcnn-sigmoid": Recipe("ijcnn", loss="sigmoid", weights={"l2": 1e-3}, start="normal"),
     # zeroth_order: (a) and (b) of its study; never from 0, where phase retrieval is flat by symmetry
-    **{f"phase-{d}": Recipe(f"phase-{d}", loss="phase") for d in (10, 30, 100)},
+    **{f"phase-{d}": Recipe(f"phase-{d}", loss="phase") for d in (5, 20, 100)},
     "a1a-ramp": Recipe("a1a-all", loss="ramp", start="zero"),
 }
 

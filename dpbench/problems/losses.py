@@ -147,7 +147,7 @@ class Squared(Loss):
 
 
 class Nonsmooth(Loss):
-    """Base of losses with kinks: 1-Lipschitz and no more. At a kink, `derivative` is a one-sided one."""
+    """Base of losses with kinks: 1-Lipschitz and no more. At a kink, `derivative` is a subgradient."""
 
     convex, smooth = False, False
     lipschitz, smoothness, hessian_lipschitz = 1.0, math.inf, math.inf
@@ -189,10 +189,11 @@ class Phase(Nonsmooth):
         return np.abs(out, out=out)
 
     def derivative(self, z, y, out):
-        """sign(|z| - y) sign(z)."""
-        outside = np.abs(z) >= y
-        np.sign(z, out=out)
-        return np.negative(out, out=out, where=~outside)
+        """sign(z (|z| - y)); 0 at a kink, which is in Clarke's subdifferential there."""
+        beyond = np.abs(z)
+        beyond -= y
+        np.multiply(z, beyond, out=out)
+        return np.sign(out, out=out)
 
 
 def _reverse_sigmoid(z: np.ndarray, out: np.ndarray) -> np.ndarray:

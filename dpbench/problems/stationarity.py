@@ -1,0 +1,49 @@
+"""How close a point is to Goldstein stationary, measured: ‖∇F(w)‖_r = min of ‖g‖ over the convex hull of the gradients
+in the ball of radius r around w (Zhang, Tran and Cutkosky 2024, Definition 2.1, after Goldstein 1977)."""
+
+from __future__ import annotations
+
+import numpy as np
+
+
+def goldstein_norm(
+    problem,
+    w: np.ndarray,
+    radius: float,
+    points: np.ndarray,
+    generator: np.random.Generator,
+    samples: int | None = None,
+) -> tuple[float, float]:
+    """An upper estimate of ‖∇F(w)‖_radius and how far it still was from settled.
+
+    The hull is that of the gradients at `points` (p, d) and at `samples` points uniform in the ball, by default the
+    larger of 128 and 4d; points outside the ball are left out. A hull of fewer gradients is smaller, so its value is
+    larger: the second number is what the last half of the samples took off. w: (d,).
+    """
+    inside = points[np.linalg.norm(points - w, axis=1) <= radius * (1 + 1e-9)]
+    samples = samples or max(128, 4 * problem.d)
+    first, second = np.array_split(in_ball(generator, samples, problem.d) * radius + w, 2)
+    half = problem.gradient(np.vstack([inside, first]))
+    whole = np.vstack([half, problem.gradient(second)])
+    value = float(np.linalg.norm(min_norm_point(whole)))
+    return value, max(0.0, float(np.linalg.norm(min_norm_point(half))) - value)
+
+
+def in_ball(generator: np.random.Generator, n: int, d: int) -> np.ndarray:
+    """(n, d) points uniform in the unit ball."""
+    v = generator.standard_normal((n, d))
+    return v * (generator.random((n, 1)) ** (1 / d) / np.linalg.norm(v, axis=1, keepdims=True))
+
+
+def min_norm_point(G: np.ndarray) -> np.ndarray:
+    """The point (d,) of least norm in the convex hull of the rows of G (n, d).
+
+    By non-negative least squares, min ‖Gᵀλ‖² + (Σλ - 1)² over λ ≥ 0: along a ray sλ̄ with Σλ̄ = 1 the least value is
+    v/(1 + v), v = ‖Gᵀλ̄‖², which increases with v, so λ/Σλ is the answer, exactly (Lawson and Hanson 1974, ch. 23).
+    """
+    from scipy.optimize import nnls
+
+    scale = np.sqrt(np.einsum("ij,ij->i", G, G).mean()) or 1.0  # so that both terms weigh alike
+    system = np.vstack([G.T / scale, np.ones(len(G))])
+    weights, _ = nnls(system, np.append(np.zeros(G.shape[1]), 1.0), maxiter=100 * len(G))
+    return weights @ G / weights.sum()
