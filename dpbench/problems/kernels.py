@@ -90,6 +90,15 @@ class Rows:
             total += np.tril(total, -1).swapaxes(1, 2)
         return total
 
+    def weighted_gram(self, weights: np.ndarray) -> np.ndarray:
+        """(d, d) Σ_i weights_i x_i x_iᵀ for weights (n,) ≥ 0."""
+        total = np.zeros((self.d, self.d))
+        workspace = np.empty((BLOCK, self.d))
+        for start, (A, _) in zip(range(0, self.n, BLOCK), self.blocks(), strict=True):
+            add = self._add_sparse_gram if self.sparse else self._add_gram
+            add(weights[start : start + BLOCK].copy(), A, total, workspace)
+        return total if self.sparse else total + np.tril(total, -1).T
+
     def product(self, function: Pointwise, w: np.ndarray, v: np.ndarray) -> np.ndarray:
         """(d,) sum over rows of h_i x_i <x_i, v>: the matrix of `gram` at one w (d,) times v (d,)."""
         total = np.zeros((1, self.d))

@@ -15,7 +15,8 @@ from scipy import sparse
 from dpbench.errors import DataError, UserError
 from dpbench.problems import losses, regularisers
 from dpbench.problems.kernels import Rows
-from dpbench.problems.optimum import Optimum, minimise
+from dpbench.problems.optimum import Optimum
+from dpbench.problems.optimum import optimum as find_optimum
 
 BOUND_SLACK = 1e-12  # relative: a row divided by its norm has norm 1 up to rounding
 HESSIAN_BYTES = 4e9
@@ -88,6 +89,11 @@ class Problem:
         for array in (*arrays, self.y):
             sha.update(memoryview(array).cast("B"))
         return sha.hexdigest()
+
+    @property
+    def is_sparse(self) -> bool:
+        """Whether X is a scipy.sparse matrix (CSR)."""
+        return self._rows.sparse
 
     @property
     def convex(self) -> bool:
@@ -177,14 +183,6 @@ class Problem:
             product += r.hessian_diagonal(w[None])[0] * v
         return product
 
-    def optimum(self) -> Optimum:
-        """The minimiser of F, computed once per process; see `optimum.minimise`."""
-        return self._optimum
-
-    @cached_property
-    def _optimum(self) -> Optimum:
-        return minimise(self)
-
     # Constants
 
     @cached_property
@@ -229,12 +227,27 @@ class Problem:
     def top_eigenvalue(self) -> float:
         """Largest eigenvalue of XᵀX/n."""
         if self.d <= 2000:
-            gram = self._rows.gram(_ones, np.zeros((1, self.d)))[0]
-            return float(np.linalg.eigvalsh(gram)[-1]) / self.n
+            return float(np.linalg.eigvalsh(self._rows.weighted_gram(np.ones(self.n)))[-1]) / self.n
         from scipy.sparse.linalg import svds
 
         start = np.ones(min(self.n, self.d))
         return float(svds(self.X, k=1, v0=start, return_singular_vectors=False)[0] ** 2) / self.n
+
+    # Optimum
+
+    @cached_property
+    def _optimum(self) -> Optimum:
+        return find_optimum(self)
+
+    def optimum(self) -> Optimum:
+        """F* with a certificate: ‖∇F‖₂ ≤ 1e-9, or with l1 a relative duality gap ≤ 1e-10.
+
+        Read from `folder` where it was computed before. Raises NoOptimum (a UserError) if F is not convex, or
+        the data are linearly separable (inf F = 0 is not attained), or no certificate is reached. Where only
+        some rows can be separated from the rest (a1a, covertype: rare categories with one label), the infimum
+        is positive and not attained either: then w is a point within the certificate of it.
+        """
+        return self._optimum
 
     # Internals
 
@@ -303,8 +316,3 @@ def _row_norms(A, order: int) -> np.ndarray:
 
 def _correct(z: np.ndarray, y: np.ndarray, out: np.ndarray) -> np.ndarray:
     return np.greater(np.multiply(z, y, out=out), 0, out=out)
-
-
-def _ones(z: np.ndarray, y: np.ndarray, out: np.ndarray) -> np.ndarray:
-    out[...] = 1
-    return out

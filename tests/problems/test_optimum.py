@@ -1,0 +1,256 @@
+"""Optima against SciPy and scikit-learn, their certificates, separable data, and the cache."""
+
+import numpy as np
+import pytest
+from scipy import sparse
+from scipy.optimize import minimize
+
+from dpbench import datasets
+from dpbench.errors import NotAtHand, UserError
+from dpbench.problems import Problem, build, losses
+from dpbench.problems import optimum as optima
+from dpbench.problems.sparse_optimum import duality_gap
+
+
+def noisy(n=300, d=8, seed=0, loss="logistic"):
+    """Data with a true signal that no plane separates."""
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((n, d))
+    w = rng.standard_normal(d)
+    y = X @ w + 2 * rng.standard_normal(n)
+    return X, y if loss == "squared" else np.sign(y)
+
+
+@pytest.mark.parametrize("l2", [0.0, 1e-3, 1.0])
+@pytest.mark.parametrize("loss", ["logistic", "squared"])
+def test_smooth_optimum(loss, l2):
+    p = Problem(*noisy(loss=loss), loss=loss, l2=l2)
+    found = p.optimum()
+    assert found.kind == "gradient norm"
+    assert found.certificate == np.linalg.norm(p.gradient(found.w[None])) <= 1e-9
+    assert found.value == p.value(found.w[None])[0]
+    reference = minimize(
+        lambda w: p.value(w[None])[0], np.zeros(p.d), jac=lambda w: p.gradient(w[None])[0], method="BFGS", tol=1e-8
+    )
+    np.testing.assert_allclose(found.w, reference.x, atol=1e-6)
+    assert found.value <= reference.fun + 1e-14
+
+
+@pytest.mark.parametrize("make", [np.asarray, sparse.csr_matrix])
+@pytest.mark.parametrize("loss", ["logistic", "squared"])
+def test_more_columns_than_rows(loss, make):
+    X, y = noisy(n=30, d=80, loss=loss)
+    p = Problem(make(X), y, loss=loss, l2=0.05)
+    found = p.optimum()
+    assert found.certificate <= 1e-9
+    np.testing.assert_allclose(
+        found.w, Problem(np.vstack([X] * 3), np.tile(y, 3), loss=loss, l2=0.05).optimum().w, atol=1e-8
+    )
+
+
+def test_collinear_columns():
+    X, y = noisy()
+    p = Problem(np.hstack([X, X[:, :3], np.zeros((300, 1))]), y)
+    assert p.optimum().value == pytest.approx(Problem(X, y).optimum().value, abs=1e-12)
+    assert p.optimum().certificate <= 1e-9
+
+
+def test_against_scikit_learn():
+    from sklearn.linear_model import ElasticNet, Lasso, LogisticRegression
+
+    X, y = noisy()
+    p = Problem(X, y, l2=0.01)
+    ours = LogisticRegression(C=1 / (p.n * 0.01), fit_intercept=False, tol=1e-12, max_iter=10_000).fit(X, y)
+    np.testing.assert_allclose(p.optimum().w, ours.coef_[0], atol=1e-6)
+    X, y = noisy(d=40, loss="squared")
+    for l2, other in (
+        (0.0, Lasso(alpha=0.3, fit_intercept=False, tol=1e-12, max_iter=100_000)),
+        (0.2, ElasticNet(alpha=0.5, l1_ratio=0.6, fit_intercept=False, tol=1e-12, max_iter=100_000)),
+    ):
+        p = Problem(X, y, loss="squared", l1=0.3, l2=l2)
+        np.testing.assert_allclose(p.optimum().w, other.fit(X, y).coef_, atol=1e-8)
+
+
+@pytest.mark.parametrize("make", [np.asarray, sparse.csr_matrix])
+@pytest.mark.parametrize("shape", [(300, 40), (60, 400)])
+@pytest.mark.parametrize("loss", ["logistic", "squared"])
+@pytest.mark.parametrize("l2", [0.0, 0.02])
+def test_l1_optimum(loss, shape, make, l2):
+    """Gap ≤ 1e-10, the optimality conditions hold coordinate by coordinate, and the gap bounds the error."""
+    X, y = noisy(*shape, loss=loss)
+    l1 = 0.2 * np.abs(X.T @ y).max() / len(y)
+    p = Problem(make(X), y, loss=loss, l1=l1, l2=l2)
+    found = p.optimum()
+    assert found.kind == "duality gap"
+    assert found.certificate <= 1e-10
+    assert 0 < np.count_nonzero(found.w) < p.d
+    slope = p.gradient(found.w[None])[0]
+    on = found.w != 0
+    np.testing.assert_allclose(slope[on], -l1 * np.sign(found.w[on]), atol=1e-7)
+    assert np.abs(slope[~on]).max() <= l1 + 1e-7
+    rng = np.random.default_rng(1)
+    for size in (1e-4, 1e-2, 1.0):
+        w = found.w + size * rng.standard_normal(p.d)
+        assert duality_gap(p, w) >= p.value(w[None])[0] - found.value - 1e-12
+
+
+def test_l1_beyond_the_largest_weight_gives_zero():
+    X, y = noisy()
+    l1 = np.abs(X.T @ y).max() / (2 * len(y))  # ‖∇(mean loss)‖_∞ at zero
+    assert not Problem(X, y, l1=l1 * 1.001).optimum().w.any()
+    assert Problem(X, y, l1=l1 * 0.999).optimum().w.any()
+
+
+def test_l1_path_with_warm_starts():
+    X, y = noisy(d=40)
+    w = None
+    for l1 in (0.2, 0.1, 0.05, 0.02):
+        p = Problem(X, y, l1=l1)
+        w = optima.minimise(p, start=w).w
+        np.testing.assert_allclose(w, p.optimum().w, atol=1e-6)
+
+
+def test_duplicate_columns_with_l1():
+    X, y = noisy()
+    single, double = Problem(X, y, l1=0.05).optimum(), Problem(np.hstack([X, X]), y, l1=0.05).optimum()
+    assert double.value == pytest.approx(single.value, abs=1e-10)
+
+
+@pytest.mark.parametrize("make", [np.asarray, sparse.csr_matrix])
+def test_separable_data_are_said_to_be(make):
+    X, _ = noisy()
+    p = Problem(make(X), np.where(X[:, 0] + 0.1 * X[:, 1] > 0, 1.0, -1.0), name="sorted")
+    with pytest.raises(optima.NoOptimum, match=r"sorted.*separable.*l2"):
+        p.optimum()
+    assert Problem(p.X, p.y, l2=1e-4).optimum().certificate <= 1e-9
+
+
+def test_rows_that_can_be_separated_from_the_rest():
+    """A feature of one label only: F has no minimiser, its infimum is that over the other rows."""
+    X, y = noisy()
+    rare = np.zeros(300)
+    rare[:5], y[:5] = 1.0, 1.0
+    found = Problem(np.column_stack([X, rare]), y).optimum()
+    rest = Problem(X[5:], y[5:]).optimum()
+    assert found.value == pytest.approx(rest.value * 295 / 300, abs=1e-11)
+    assert found.gap <= 1e-9
+    assert found.w[-1] > 10
+
+
+def test_far_optimum():
+    """Columns of very different size, so that ‖w*‖ is a million: F* is that of the columns rescaled."""
+    X, y = noisy()
+    scale = np.logspace(0, -6, 8)
+    assert Problem(X * scale, y).optimum().value == pytest.approx(Problem(X, y).optimum().value, abs=1e-10)
+
+
+@pytest.mark.parametrize("change", [{"loss": "sigmoid"}, {"w2": 0.1}])
+def test_nonconvex_problems_have_none(change):
+    with pytest.raises(UserError, match="not convex"):
+        Problem(*noisy(), **change).optimum()
+
+
+@pytest.fixture
+def counted(monkeypatch):
+    """Counts how often an optimum is solved for."""
+    calls = []
+    solve = optima.minimise
+    monkeypatch.setattr(optima, "minimise", lambda p: calls.append(p) or solve(p))
+    return calls
+
+
+@pytest.mark.parametrize("weights", [{}, {"l1": 0.05}])
+def test_cache(tmp_path, counted, weights):
+    first = Problem(*noisy(), folder=tmp_path, **weights).optimum()
+    (path,) = tmp_path.iterdir()
+    assert path.name.startswith("optimum-")
+    assert path.suffix == ".npz"
+    again = Problem(*noisy(), folder=tmp_path, **weights).optimum()
+    assert len(counted) == 1
+    assert again.value == first.value
+    np.testing.assert_array_equal(again.w, first.w)
+    Problem(*noisy(), folder=tmp_path, l2=0.1, **weights).optimum()
+    Problem(*noisy(seed=1), folder=tmp_path, **weights).optimum()
+    assert len(counted) == 3
+    assert len(list(tmp_path.iterdir())) == 3
+
+
+@pytest.mark.parametrize("weights", [{}, {"l1": 0.05}])
+def test_a_damaged_cache_is_solved_anew(tmp_path, counted, weights):
+    def problem():
+        return Problem(*noisy(), folder=tmp_path, **weights)
+
+    first = problem().optimum()
+    (path,) = tmp_path.iterdir()
+    whole = path.read_bytes()
+    wrong_point = {"w": first.w + 1e-3, "value": first.value, "gap": 0.0}
+    for content in (
+        b"",
+        b"nonsense",
+        whole[: len(whole) // 2],
+        wrong_point,
+        {"w": first.w[:3], "value": 1, "gap": 0},
+        {"w": first.w},
+        {**wrong_point, "w": first.w * np.nan},
+        {"w": first.w, "value": 0.1, "gap": 0.0},
+    ):
+        if isinstance(content, dict):
+            np.savez(path, **content)
+        else:
+            path.write_bytes(content)
+        before = len(counted)
+        assert problem().optimum().value == pytest.approx(first.value, rel=1e-12)
+        assert len(counted) == before + 1
+        problem().optimum()
+        assert len(counted) == before + 1
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_a_folder_that_cannot_be_written_to(tmp_path):
+    assert Problem(*noisy(), folder=tmp_path / "missing").optimum().certificate <= 1e-9
+
+
+@pytest.mark.parametrize(("name", "value"), [("a1a", 0.325618), ("adult", 0.388803), ("covertype", 0.492980)])
+def test_published_optima(name, value):
+    try:
+        datasets.load(name)
+    except NotAtHand as reason:
+        pytest.skip(str(reason))
+    found = build(name).optimum()
+    assert found.value == pytest.approx(value, abs=6e-7)
+    assert found.gap <= 1e-10
+
+
+def test_dorothea_with_l1():
+    try:
+        data = datasets.load("dorothea")
+    except NotAtHand as reason:
+        pytest.skip(str(reason))
+    found = Problem(data.X, data.y, l1=0.03).optimum()
+    assert found.certificate <= 1e-10
+    assert 0 < np.count_nonzero(found.w) < 400
+
+
+def test_another_convex_loss():
+    """A loss without a solver of its own: log cosh(y - z)."""
+
+    class LogCosh(losses.Squared):
+        name = "log-cosh"
+
+        def value(self, z, y, out):
+            out[...] = np.log(np.cosh(z - y))
+            return out
+
+        def derivative(self, z, y, out):
+            out[...] = np.tanh(z - y)
+            return out
+
+        def second_derivative(self, z, y, out):
+            out[...] = 1 / np.cosh(z - y) ** 2
+            return out
+
+    p = Problem(*noisy(loss="squared"), loss=LogCosh())
+    found = p.optimum()
+    assert found.certificate <= 1e-9
+    reference = minimize(lambda w: p.value(w[None])[0], np.zeros(p.d), jac=lambda w: p.gradient(w[None])[0], tol=1e-8)
+    np.testing.assert_allclose(found.w, reference.x, atol=1e-6)
