@@ -15,7 +15,7 @@ from dpbench import __version__, algorithms
 from dpbench.algorithms.base import Algorithm, BatchSettings, Outcome, Settings
 from dpbench.errors import PrivacyError, UserError
 from dpbench.jobs import Job, delta_value
-from dpbench.privacy.budget import Budget
+from dpbench.privacy.budget import Budget, Budgets
 from dpbench.privacy.mechanisms import Mechanisms
 from dpbench.privacy.streams import stream
 from dpbench.privacy.verify import spent
@@ -42,7 +42,7 @@ def run_batch(
     algorithm: Algorithm,
     settings: list[Settings],
     start: np.ndarray,
-    budget: Budget,
+    budget: Budget | Budgets,
     stream_keys: list[str],
     *,
     traced: bool = False,
@@ -84,12 +84,16 @@ def _execute(jobs: list[Job]) -> tuple[list[dict], list[dict]]:
     problem = build(first.problem)
     algorithm.needs.check(problem, algorithm.name)
     settings = [algorithm.complete(problem, job.parsed()) for job in jobs]
-    budget = Budget(
-        epsilon=first.epsilon,
-        delta=delta_value(first.delta, problem.n),
-        relation=algorithm.relation,
-        accounting=algorithm.accounting(first.accounting),
-    )
+    budgets = [
+        Budget(
+            epsilon=job.epsilon,
+            delta=delta_value(job.delta, problem.n),
+            relation=algorithm.relation,
+            accounting=algorithm.accounting(job.accounting),
+        )
+        for job in jobs
+    ]
+    budget = budgets[0] if len(set(budgets)) == 1 else Budgets(tuple(budgets))
     rule = catalogue.start_of(first.problem)
     start = np.stack([starts.draw(rule, problem.d, stream(job.start_key, "init")) for job in jobs])
     if first.timed:  # warm: page in the data and the BLAS before the clock starts
@@ -99,11 +103,11 @@ def _execute(jobs: list[Job]) -> tuple[list[dict], list[dict]]:
     measured = algorithm.measure(problem, outcome, settings[0], [stream(job.stream_key, "measure") for job in jobs])
     run = run._replace(columns=run.columns | measured)
     optimum = problem.optimum().value if problem.convex else None
-    rows = _rows(jobs, settings, problem, algorithm, budget, run, optimum)
+    rows = _rows(jobs, settings, problem, algorithm, budgets, run, optimum)
     return rows, _trace_rows(jobs, run.trace, optimum)
 
 
-def _rows(jobs, settings, problem, algorithm, budget, run, optimum) -> list[dict]:
+def _rows(jobs, settings, problem, algorithm, budgets, run, optimum) -> list[dict]:
     with np.errstate(all="ignore"):
         objective = problem.value(run.W)
         gradient_norm = np.linalg.norm(problem.gradient(run.W), axis=1)
@@ -111,13 +115,13 @@ def _rows(jobs, settings, problem, algorithm, budget, run, optimum) -> list[dict
     rows = []
     for i, job in enumerate(jobs):
         flaw = algorithm.flaw(settings[i])
-        privacy = _privacy(run.mechanisms.ledger.of(i), budget, algorithm, flaw)
+        privacy = _privacy(run.mechanisms.ledger.of(i), budgets[i], algorithm, flaw)
         given = {name: values[i] for name, values in run.columns.items() if values[i] not in (None, "")}
         extra = {name: msgspec.to_builtins(value, enc_hook=float) for name, value in given.items()}
         rows.append(
             describe(job, settings[i])
             | {
-                "delta": budget.delta,
+                "delta": budgets[i].delta,
                 "objective": float(objective[i]),
                 "excess": None if optimum is None else float(objective[i] - optimum),
                 "gradient_norm": float(gradient_norm[i]),

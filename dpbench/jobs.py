@@ -55,12 +55,13 @@ class Job(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def group(self) -> tuple:
-        """Jobs of one group may advance together in a batch (all but seed and per-replicate settings agree)."""
+        """Jobs of one group may advance together in a batch: all but seed and what is per-replicate agree."""
         varying = algorithms.get(self.algorithm).per_replicate
         shared = {k: v for k, v in msgspec.json.decode(self.settings).items() if k not in varying}
-        alone = (self.seed, self.settings, self.timed) if self.timed else ()
-        identity = (self.problem, self.algorithm, self.epsilon, self.accounting, self.delta, self.trace)
-        return (*identity, JSON.encode(shared), *alone)
+        alone = (self.seed, self.settings, self.epsilon, self.timed) if self.timed else ()
+        epsilon = () if "epsilon" in varying else (self.epsilon,)
+        identity = (self.problem, self.algorithm, self.accounting, self.delta, self.trace)
+        return (*identity, *epsilon, JSON.encode(shared), *alone)
 
 
 @functools.lru_cache(maxsize=200_000)

@@ -143,8 +143,8 @@ import sys
 from dpbench import runner
 from dpbench.jobs import make_job
 from dpbench.results import Store
-jobs = [make_job(problem="synthetic", algorithm="dp-gd", epsilon=e, seed=s, settings={"T": 400})
-        for e in (0.1, 1, 10, 3, 5, 7) for s in range(3)]
+jobs = [make_job(problem="synthetic", algorithm="dp-gd", epsilon=1.0, seed=s, settings={"T": T})
+        for T in range(400, 406) for s in range(3)]
 runner.run(jobs, Store(sys.argv[1], "p", "e"), workers=2)
 """
 
@@ -197,3 +197,16 @@ def test_progress_reaches_one():
     runner.run(jobs(2, 3) + jobs(2, 4), Memory(), report=seen.append)
     assert [p.done for p in seen] == [2, 4]
     assert seen[-1].share == pytest.approx(1.0)
+
+
+def test_jobs_of_different_epsilon_advance_together_and_give_what_they_give_alone(tmp_path):
+    mixed = [job for epsilon in (0.1, 1.0, 10.0) for job in jobs(2, 10, epsilon=epsilon)]
+    assert len(runner.batches(mixed)) == 1
+    together, apart = Store(tmp_path, "a", "e"), Store(tmp_path, "b", "e")
+    runner.run(mixed, together)
+    for job in mixed:
+        runner.run([job], apart)
+    left, right = (s.runs().sort_values("key") for s in (together, apart))
+    np.testing.assert_allclose(left["objective"], right["objective"], rtol=1e-9)
+    for column in ("epsilon", "epsilon_spent", "epsilon_accounted", "delta"):
+        np.testing.assert_allclose(left[column], right[column], rtol=1e-12)

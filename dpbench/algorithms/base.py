@@ -93,7 +93,8 @@ class Algorithm:
         delta: the δ used when none is given, "n^-2", "n^-1" or a number.
         needs: what it asks of the problem.
         per_replicate: settings that may differ between the replicates of one batch; `run` sees them as
-            arrays of shape (k,). All others are shared by the batch and seen as plain values.
+            arrays of shape (k,). All others are shared by the batch and seen as plain values. With "epsilon" among
+            them ε may differ too, and `mechanisms.budget.rho` is then an array of shape (k,).
     """
 
     name: ClassVar[str]

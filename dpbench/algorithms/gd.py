@@ -20,7 +20,7 @@ class DPGradientDescent(Algorithm):
     name = "dp-gd"
     title = "DP-GD"
     needs = Needs(losses=("logistic", "sigmoid"), regularisers=("l2", "w2"))
-    per_replicate: ClassVar = frozenset({"step"})
+    per_replicate: ClassVar = frozenset({"step", "epsilon"})
 
     class Settings(Settings):
         T: Count = 100

@@ -6,6 +6,8 @@ import math
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 
+import numpy as np
+
 from dpbench.errors import PrivacyError, UserError, nearest
 from dpbench.privacy import gaussian, subsampled, zcdp
 from dpbench.privacy.laplace import amplified
@@ -177,3 +179,29 @@ def _rho(release: object) -> float | None:
         case Laplace() | PureDP():
             return _pure_epsilon(release) ** 2 / 2
     return None
+
+
+@dataclass(frozen=True)
+class Budgets:
+    """The budgets of a batch whose replicates differ in ε alone: `rho` has one value per replicate.
+
+    For algorithms with "epsilon" among their `per_replicate`; everything they hand to `mechanisms` may be (k,)-shaped.
+    """
+
+    each: tuple[Budget, ...]
+
+    def __post_init__(self) -> None:
+        if len({(one.delta, one.relation, one.accounting) for one in self.each}) != 1:
+            raise PrivacyError("the budgets of one batch may differ in epsilon alone")
+
+    def __getitem__(self, i: int) -> Budget:
+        return self.each[i]
+
+    @property
+    def relation(self) -> Relation:
+        return self.each[0].relation
+
+    @cached_property
+    def rho(self) -> np.ndarray:
+        """(k,) zCDP budgets, see `Budget.rho`."""
+        return np.array([one.rho for one in self.each])

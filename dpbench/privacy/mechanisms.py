@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from dpbench.errors import PrivacyError
+from dpbench.privacy.budget import Budgets
 from dpbench.privacy.ledger import Gaussian, Laplace, Ledger, ObjectivePerturbation, PureDP, Release
 from dpbench.privacy.sampling import PoissonSampler, WithoutReplacementSampler
 from dpbench.privacy.single_pass import SinglePass
@@ -37,7 +38,7 @@ class Mechanisms:
     run). `noiseless` adds no noise and records everything all the same: for tests against a reference optimum.
     """
 
-    def __init__(self, keys: Sequence[str], budget: Budget, *, noiseless: bool = False) -> None:
+    def __init__(self, keys: Sequence[str], budget: Budget | Budgets, *, noiseless: bool = False) -> None:
         self.k = len(keys)
         self.budget = budget
         self.noiseless = noiseless
@@ -50,7 +51,8 @@ class Mechanisms:
     def member(self, i: int) -> Mechanisms:
         """A view of replicate `i` alone (k = 1) on the same streams and ledger, for control flow of its own."""
         view = object.__new__(Mechanisms)
-        view.k, view.budget, view.noiseless, view.ledger = 1, self.budget, self.noiseless, self.ledger
+        view.k, view.noiseless, view.ledger = 1, self.noiseless, self.ledger
+        view.budget = self.budget[i] if isinstance(self.budget, Budgets) else self.budget
         view._members = (i if self._members is None else self._members[i],)
         view._noise, view._sampling, view.coins = [self._noise[i]], [self._sampling[i]], [self.coins[i]]
         return view
