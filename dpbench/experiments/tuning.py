@@ -43,7 +43,8 @@ def best(runs: pandas.DataFrame, by: list[str] = IDENTITY) -> pandas.DataFrame:
     table = summarise(runs)
     if table.empty:
         return table.assign(at_end="")
-    chosen = table.loc[table.groupby(by, sort=False)["mean"].idxmin()]
+    winners = table.sort_values("T", kind="stable").groupby(by, sort=False)["mean"].idxmin()  # of equals the smallest T
+    chosen = table.loc[sorted(winners)]
     spans = table.groupby(by, sort=False)["T"].agg(["min", "max"]).reset_index()
     chosen = chosen.merge(spans, on=by)
     at_end = [

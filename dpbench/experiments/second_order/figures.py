@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from dpbench.experiments.tuning import best
+from dpbench.experiments.tuning import best, expand_settings
 from dpbench.report.output import Figure
 from dpbench.report.style import gap, legend_below, look, problem_title
 
@@ -12,6 +12,11 @@ from dpbench.report.style import gap, legend_below, look, problem_title
 def fig2(context) -> Figure:
     """Excess loss at the tuned T against ε, a panel per data set; bands are ± 1 standard error over seeds."""
     return privacy_utility(context, "fig2", columns=2)
+
+
+def fig6(context) -> Figure:
+    """Fig. 2 on the appendix's data sets."""
+    return privacy_utility(context, "fig6", columns=2)
 
 
 def privacy_utility(context, artefact: str, columns: int) -> Figure:
@@ -51,13 +56,69 @@ def privacy_utility(context, artefact: str, columns: int) -> Figure:
     for axis in axes.flat[len(problems) :]:
         axis.set_visible(False)
     legend_below(figure, axes.flat)
-    seeds = sorted(table["seeds"].unique())
+    relations = "δ = n⁻², n public, add/remove neighbours"
+    if "aop" in algorithms:
+        relations += " (AOP: replace-one, so its ε asks for more)"
+    unprivate = [look(a).label for a in algorithms if not look(a).private]
     caption = (
-        f"Mean excess loss over {' to '.join(str(s) for s in {seeds[0], seeds[-1]}) if seeds else 'no'} seeds at the "
-        "T with the lowest mean (tuning is non-private, as in the paper; the chosen T is in the table best_T); "
-        "bands: ± 1 standard error of the mean. δ = n⁻², add/remove neighbours, n public, accounting bs16."
+        f"Mean excess loss over {_span(table['seeds'])} seeds at the T with the lowest mean (tuning is non-private, as "
+        "in the paper; the chosen T is in the table best_T; AOP has none); bands: ± 1 standard error of the mean. "
+        f"{relations}; accounting bs16, RDP for samples, (ε, δ) added up for AOP."
+        + (f" Not private: {', '.join(unprivate)} (its step size looks at the data)." if unprivate else "")
     )
     return Figure(figure, table.drop(columns=["settings"]), caption, gaps)
+
+
+def c5(context) -> Figure:
+    """DP-GD with other learning rates: excess loss at the tuned T against ε, a line per step."""
+    import matplotlib.pyplot as plt
+
+    problems = list(dict.fromkeys(p for block in context.blocks("c5") for p in block.problems))
+    steps = sorted({s for block in context.blocks("c5") for s in block.settings["step"]})
+    table = best_by_step(context.rows("c5", timed=0), steps)
+    figure, axes = plt.subplots(
+        1, len(problems), figsize=(2.5 * len(problems), 3.1), layout="constrained", squeeze=False
+    )
+    colours, gaps = plt.get_cmap("viridis")(np.linspace(0, 0.85, len(steps))), []
+    for axis, problem in zip(axes.flat, problems, strict=True):
+        axis.set_title(problem_title(problem))
+        axis.set_xlabel("ε")
+        panel = table[table["problem"] == problem]
+        if panel.empty:
+            gap(axis, f"no rows yet\n{context.command('c5')}")
+            gaps.append(f"{problem}: {context.command('c5')}")
+            continue
+        for step, colour, marker in zip(steps, colours, "osD^v<>ph*", strict=False):
+            line = panel[panel["step"] == step].sort_values("epsilon")
+            label = f"step {step:g}" + (" = 1/smoothness" if step == 4 else "")
+            axis.plot(line["epsilon"], line["mean"], marker=marker, color=colour, label=label)
+            axis.fill_between(line["epsilon"], line["mean"] - line["se"], line["mean"] + line["se"], color=colour,
+                              alpha=0.18, lw=0)  # fmt: skip
+        axis.set_xscale("log")
+        axis.set_yscale("log")
+    axes[0, 0].set_ylabel("excess loss")
+    legend_below(figure, axes.flat, columns=5)
+    caption = (
+        f"DP-GD at other learning rates: mean excess loss over {_span(table['seeds'])} seeds at the T "
+        "with the lowest mean for that step (tuned non-privately, on the same grid for all steps); bands: ± 1 standard "
+        "error of the mean. δ = n⁻², add/remove neighbours, n public, accounting bs16."
+    )
+    return Figure(figure, table.drop(columns=["settings"]), caption, gaps)
+
+
+def best_by_step(runs, steps):
+    """The summary row with the lowest mean excess for each (problem, ε, step), with its `step`."""
+    import pandas as pd
+
+    if runs.empty:
+        return best(runs).assign(step=[])
+    runs = expand_settings(runs)
+    return pd.concat([best(runs[runs["set.step"] == step]).assign(step=step) for step in steps], ignore_index=True)
+
+
+def _span(counts) -> str:
+    low, high = (min(counts), max(counts)) if len(counts) else (0, 0)
+    return f"{low}" if low == high else f"{low} to {high}"
 
 
 def fig5(context) -> Figure:

@@ -1,0 +1,114 @@
+"""second_order's claims say held and not held where the rows say so, and nothing where rows are missing."""
+
+import numpy as np
+import pytest
+
+from dpbench import experiments
+from dpbench.experiments.second_order import claims
+from dpbench.report import Context
+from dpbench.results import Store
+from tests.experiments.test_second_order import fabricate
+
+SOME = ("synthetic", "adult", "covertype", "fmnist")
+
+
+def checked(context, name):
+    (one,) = [c for c in context.experiment.claims if c.name == name]
+    return one.check(context)
+
+
+def newton_wins(name, T, epsilon):
+    """DP-Newton below everything; damped-newton far off at small ε and near at ε = 10."""
+    if name.startswith("dp-newton"):
+        return 0.01 * (1 + abs(np.log(T / 7)))
+    if name == "damped-newton":
+        return 0.015 if epsilon == 10 else 1.0
+    return 0.05
+
+
+def newton_loses(name, T, epsilon):
+    return 0.1 if name.startswith("dp-newton") else 0.05
+
+
+def geometric(rates):
+    """Curves that fall by a factor rates(name, ε) an iteration."""
+    return lambda name, epsilon, T: rates(name, epsilon) ** -np.arange(T + 1.0)
+
+
+def newton_is_fast(name, epsilon):
+    if "oracle" in name or name in ("dp-gd", "dp-sgd"):
+        return 1.05
+    return 2.0 if epsilon <= 1 else 3.0
+
+
+@pytest.fixture(scope="module")
+def kind(tmp_path_factory):
+    """Rows as the paper would have them: on every data set at hand."""
+    return fabricate(
+        tmp_path_factory.mktemp("kind"),
+        newton_wins,
+        lambda name: 100.0 if name == "dp-gd" else 1.0,
+        geometric(newton_is_fast),
+        SOME,
+    )
+
+
+@pytest.fixture(scope="module")
+def unkind(tmp_path_factory):
+    return fabricate(
+        tmp_path_factory.mktemp("unkind"),
+        newton_loses,
+        lambda name: 1.0,
+        geometric(lambda name, epsilon: 1.01 if name.startswith("dp-newton") else 1.5),
+        SOME,
+    )
+
+
+NAMES = [one.name for one in claims.CLAIMS]
+FROM_ROWS = [name for name in NAMES if name != "quadratic-bound"]
+
+
+def test_there_are_eight():
+    assert len(NAMES) == len(set(NAMES)) == 8
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_rows_as_the_paper_has_them_hold(kind, name):
+    verdict = checked(kind, name)
+    assert verdict.held is True, verdict
+
+
+@pytest.mark.parametrize("name", [n for n in FROM_ROWS if n not in ("damped-newton", "qu")])
+def test_contrary_rows_do_not_hold(unkind, name):
+    verdict = checked(unkind, name)
+    assert verdict.held is False, verdict
+
+
+@pytest.mark.parametrize("name", FROM_ROWS)
+def test_without_rows_nothing_is_claimed(tmp_path, name):
+    context = Context(experiments.get("second_order"), "quick", Store(tmp_path, "quick", "second_order"))
+    verdict = checked(context, name)
+    assert verdict.held is None
+    assert verdict.word == "not enough data"
+
+
+def test_damped_newton_that_is_good_everywhere_is_not_what_was_claimed(tmp_path):
+    context = fabricate(tmp_path, lambda name, T, epsilon: 0.05, problems=SOME)
+    assert checked(context, "damped-newton").held is False
+
+
+def test_qu_that_lags_is_not_what_was_claimed(tmp_path):
+    curve = geometric(lambda name, epsilon: 1.1 if "-qu-" in name else 2.0)
+    verdict = checked(fabricate(tmp_path, newton_wins, None, curve, SOME), "qu")
+    assert verdict.held is False, verdict
+
+
+def test_a_broken_bound_would_be_seen(monkeypatch):
+    honest = claims.logistic_approximations
+
+    def broken(x, x0):
+        curves = honest(x, x0)
+        return curves | {"quadratic upper bound (Lemma 5.1)": curves["Taylor, second order"]}
+
+    monkeypatch.setattr(claims, "logistic_approximations", broken)
+    assert claims.quadratic_bound(None).held is False
