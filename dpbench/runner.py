@@ -45,8 +45,13 @@ class Progress:
 
 def work(job: Job) -> float:
     """The job's rough cost in flops (see Algorithm.work)."""
-    spec = datasets.describe(catalogue.dataset_of(job.problem))
-    return algorithms.get(job.algorithm).work(spec.rows, spec.columns, job.parsed())
+    return algorithms.get(job.algorithm).work(*_size(job.problem), job.parsed())
+
+
+def _size(problem: str) -> tuple[int, int]:
+    """Rows and columns of the problem's data, guessed where a third party's data set does not declare them."""
+    spec = datasets.describe(catalogue.dataset_of(problem))
+    return spec.rows or 10_000, spec.columns or 100
 
 
 def batches(jobs: list[Job]) -> list[list[Job]]:
@@ -56,7 +61,7 @@ def batches(jobs: list[Job]) -> list[list[Job]]:
         groups[job.group].append(job)
     result = []
     for group in groups.values():
-        columns = datasets.describe(catalogue.dataset_of(group[0].problem)).columns
+        _, columns = _size(group[0].problem)
         size = int(max(1, min(MAX_BATCH, MAX_MATRIX_BYTES / (8 * columns**2))))
         result += [group[i : i + size] for i in range(0, len(group), size)]
     return sorted(result, key=lambda batch: -sum(work(job) for job in batch))

@@ -25,9 +25,8 @@ def _algorithms():
     for name in algorithms.names():
         method, fixed = algorithms.resolve(name)
         settings = [s for s in method.Settings.__struct_fields__ if s not in fixed]
-        first = (method.__doc__ or "").strip().splitlines()[0:1]
-        rows.append([name, "yes" if method.private else "no", method.relation.value, ", ".join(settings), *first])
-    print_table(["algorithm", "private", "relation", "settings", "what it does"], rows)
+        rows.append([name, "yes" if method.private else "no", method.relation.value, method.home, ", ".join(settings)])
+    print_table(["algorithm", "private", "relation", "home experiment", "settings"], rows)
 
 
 def _datasets():
@@ -37,7 +36,7 @@ def _datasets():
     for name in datasets.names():
         spec = datasets.describe(name)
         state = "generated" if spec.synthetic else "at hand" if datasets.available(name) else "not fetched"
-        rows.append([name, f"{spec.rows:,}", f"{spec.columns:,}", state, spec.title])
+        rows.append([name, *(f"{size:,}" if size else "?" for size in (spec.rows, spec.columns)), state, spec.title])
     print_table(["data set", "rows", "columns", "state", "title"], rows, right={1, 2})
 
 

@@ -110,8 +110,8 @@ def _algorithm(name, problems, epsilons, seeds, settings, accounting, delta, wor
     ]
     store = Store(out, "adhoc", method.name)
     summary = _run(jobs, store, workers, backend)
-    rows = store.runs()
-    _summarise(rows[rows["key"].isin(summary.keys)])
+    rows = store.runs().set_index("key")
+    _summarise(rows.loc[[key for key in summary.keys if key in rows.index]])
     return _verdict(summary, store)
 
 
