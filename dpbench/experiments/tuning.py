@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import math
+from collections import defaultdict
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -80,23 +82,24 @@ def best_settings(
         & (runs["algorithm"] == shown)
         & (runs["epsilon"] == epsilon)
         & (runs["timed"] == 0)
+        & (runs["status"] != "failed")
     ]
-
-    def expected_key(seed: int, settings: str) -> str:
-        values = json.loads(settings)
-        return make_job(
+    excess = defaultdict(list)  # plain Python: this runs for every cell of a grid, on few rows
+    for row in rows[["key", "seed", "settings", "status", "excess"]].itertuples():
+        values = json.loads(row.settings)
+        wanted = {name: values[name] for name in tuned}
+        job = make_job(
             problem=problem,
             algorithm=algorithm,
             epsilon=epsilon,
-            seed=int(seed),
-            settings=fixed | {name: values[name] for name in tuned},
+            seed=int(row.seed),
+            settings=fixed | wanted,
             accounting=accounting,
             delta=delta,
-        ).key
-
-    keys = [expected_key(*pair) for pair in zip(rows["seed"], rows["settings"], strict=True)]
-    winner = best(rows[rows["key"] == keys])
-    if winner.empty:
+        )
+        if job.key == row.key:
+            excess[tuple(wanted.values())].append(math.inf if row.status == "diverged" else row.excess)
+    if not excess:
         return None
-    values = json.loads(winner.sort_values("mean")["settings"].iloc[0])
-    return {name: values[name] for name in tuned}
+    winner = min(sorted(excess), key=lambda values: sum(excess[values]) / len(excess[values]))
+    return dict(zip(tuned, winner, strict=True))

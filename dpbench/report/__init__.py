@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from dpbench import experiments
 from dpbench.errors import UserError
 from dpbench.experiments.base import Experiment, GridEntry, select
+from dpbench.jobs import Job
 from dpbench.results import Store
 
 if TYPE_CHECKING:
@@ -46,12 +47,22 @@ class Context:
         """The command that fills the artefact's gaps."""
         return f"dpbench run --experiment {self.experiment.name}/{artefact} --profile {self.profile}"
 
+    def jobs(self, artefact: str) -> list[Job]:
+        """The jobs that the artefact's blocks ask for; those with "best" settings as tuned on today's rows."""
+        from dpbench.experiments.base import plan
+
+        if artefact not in self._jobs:
+            self._jobs[artefact] = plan(self.blocks(artefact), self.store).jobs
+        return self._jobs[artefact]
+
+    @cached_property
+    def _jobs(self) -> dict[str, list[Job]]:
+        return {}
+
     def _of_blocks(self, artefact):
         import pandas as pd
 
-        from dpbench.experiments.base import plan
-
-        keys = {job.key for job in plan(self.blocks(artefact), self.store).jobs}
+        keys = {job.key for job in self.jobs(artefact)}
         frame = self.runs
         return frame[frame["key"].isin(keys)] if keys else pd.DataFrame(columns=frame.columns)
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 
-from dpbench.experiments.base import plan
 from dpbench.report.output import Figure
 from dpbench.report.style import gap, legend_below, look, problem_title
 
@@ -71,8 +70,8 @@ def against_iterations(context, artefact: str) -> Figure:
 
 def traced(context, artefact: str):
     """(runs, traces) of the jobs that the artefact's traced blocks ask for today."""
-    jobs = plan([block for block in context.blocks(artefact) if block.trace], context.store).jobs
-    runs = context.runs[context.runs["key"].isin([job.key for job in jobs])]
+    keys = [job.key for job in context.jobs(artefact) if job.trace]
+    runs = context.runs[context.runs["key"].isin(keys)]
     return runs, context.traces(runs)
 
 
