@@ -51,7 +51,7 @@ LOOKS = {
     "dp-masg": Look("DP-MASG", ORANGE, "s"),
     "dp-nag-opt": Look("DP-NAG-opt", BLUE, "v"),
     "dp-masg-opt": Look("DP-MASG-opt", RED, "D"),
-    "o2nc": Look("O2NC, no noise", BLACK, "o", private=False),
+    "o2nc": Look("O2NC, no noise", BLACK, "P", private=False),
     "o2nc-tree": Look("O2NC-Tree", BLUE, "s"),
     "o2nc-naive": Look("O2NC-Naive", RED, "^"),
     "probe-estimator": Look("probe of GRAD and DIFF", GREY, "x", private=False),
