@@ -158,13 +158,13 @@ def _experiment(reference, profile, config, workers, backend, out):
     first = plan([block for block in blocks if not block.tuned], store)
     for problem, dataset in first.missing_data.items():
         click.echo(f"data not at hand: {problem} (dpbench fetch {dataset}); its panels will show the gap", err=True)
-    summary = _run(first.jobs, store, workers, backend)
+    summary = _run(first.runnable, store, workers, backend)
     tuned = [block for block in blocks if block.tuned]
     if tuned:
         second = plan(tuned, store)
         for what in second.waiting:
             click.echo(f"no rows to tune on: {what}", err=True)
-        later = _run(second.jobs, store, workers, backend)
+        later = _run(second.runnable, store, workers, backend)
         summary.found += later.found
         summary.statuses += later.statuses
         summary.failures += later.failures

@@ -40,7 +40,7 @@ def command(experiment, profile, out):
                         str(len(found) - failed - missing),
                         str(missing),
                         str(failed),
-                        _notes(planned),
+                        _notes(planned, {job.problem for job in planned.jobs if job.key not in statuses}),
                     ]
                 )
     if not rows:
@@ -48,10 +48,11 @@ def command(experiment, profile, out):
     print_table(["artefact", "profile", "done", "missing", "failed", "notes"], rows, right={2, 3, 4})
 
 
-def _notes(planned) -> str:
+def _notes(planned, unfinished: set[str]) -> str:
     notes = []
-    if planned.missing_data:
-        notes.append(f"data not at hand: {', '.join(sorted(set(planned.missing_data.values())))}")
+    absent = sorted({dataset for problem, dataset in planned.missing_data.items() if problem in unfinished})
+    if absent:
+        notes.append(f"data not at hand: {', '.join(absent)}")
     if planned.waiting:
         notes.append(f"{len(planned.waiting)} settings wait for tuning runs")
     return "; ".join(notes)

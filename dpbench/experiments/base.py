@@ -130,11 +130,18 @@ class Experiment:
 
 @dataclass
 class Plan:
-    """The jobs of some blocks: those that can run now, problems whose data are missing, blocks that wait."""
+    """The jobs of some blocks, the problems whose data are not at hand, and what waits for tuning runs.
+
+    Rows of a job may be there although its data are not: reports read them, and only `runnable` jobs can run.
+    """
 
     jobs: list[Job] = field(default_factory=list)
     missing_data: dict[str, str] = field(default_factory=dict)
     waiting: list[str] = field(default_factory=list)
+
+    @property
+    def runnable(self) -> list[Job]:
+        return [job for job in self.jobs if job.problem not in self.missing_data]
 
 
 def plan(blocks: list[GridEntry], store: Store | None) -> Plan:
@@ -143,19 +150,17 @@ def plan(blocks: list[GridEntry], store: Store | None) -> Plan:
     runs = None
     seen: dict[str, Job] = {}
     for block in blocks:
-        at_hand = []
         for problem in block.problems:
             dataset = catalogue.dataset_of(problem)
-            if datasets.available(dataset):
-                at_hand.append(problem)
-            else:
+            if not datasets.available(dataset):
                 result.missing_data[problem] = dataset
         if block.tuned and runs is None and store is not None:
             runs = store.runs()
-        for problem, algorithm, epsilon in itertools.product(at_hand, block.algorithms, block.epsilon):
+        for problem, algorithm, epsilon in itertools.product(block.problems, block.algorithms, block.epsilon):
             for settings in _settings(block, problem, algorithm, epsilon, runs):
                 if settings is None:
-                    result.waiting.append(f"{algorithm} on {problem} at ε = {epsilon:g} ({', '.join(block.tuned)})")
+                    if problem not in result.missing_data:
+                        result.waiting.append(f"{algorithm} on {problem} at ε = {epsilon:g} ({', '.join(block.tuned)})")
                     continue
                 for job in _repeat(block, problem, algorithm, epsilon, settings):
                     held = seen.get(job.key)

@@ -158,3 +158,12 @@ def test_published_values_are_complete(experiment):
         assert len(ratios) == len(published["table1"]["epsilon"])
         assert len(published["table1"]["seconds"][problem]) == 2
     assert published["table1"]["ratio"]["covertype"][2] == 35.70
+
+
+def test_rows_are_reported_without_the_data_they_came_from(context, monkeypatch):
+    """A clone with committed results and no data draws the same figures; what has no data cannot run."""
+    monkeypatch.setattr("dpbench.datasets.available", lambda name: False)
+    assert set(context.rows("fig2")["problem"]) == {"synthetic"}
+    planned = plan(context.blocks("fig2"), context.store)
+    assert planned.jobs
+    assert not planned.runnable
