@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 ALGORITHMS = ("dp-gd-laplace", "dp-hb", "dp-nag", "dp-masg", "dp-nag-opt", "dp-masg-opt")
 FULL_BATCH = 100_000
 PRIVACY = "pure ε-DP at ε = 1 (δ = 0, replace-one neighbours, basic composition)"
-PUBLIC = "n and the smoothness constant L behind the step size c/L count as public, as in the paper"
+PUBLIC = "as in the paper, n and the smoothness constant L behind the step size c/L count as public"
 
 
 def runs_of(context, artefact: str) -> pandas.DataFrame:
@@ -25,20 +25,21 @@ def runs_of(context, artefact: str) -> pandas.DataFrame:
     return rows.rename(columns={f"set.{name}": name for name in ("m", "c", "noise_scale")})
 
 
-def final_errors(context, artefact: str) -> pandas.DataFrame:
+def final_errors(context, artefact: str, *, pooled: bool = False) -> pandas.DataFrame:
     """Mean final F(x_T) - F* over seeds, its standard error and the ε spent, per algorithm, m, c, T_asked and noise.
 
+    pooled: per T run instead of T_asked, since an -opt method that chooses one T' for several T is one method.
     A diverged replicate counts as an infinite error.
     """
     import numpy as np
 
     runs = runs_of(context, artefact)
     runs = runs.assign(excess=runs["excess"].astype(float).where(runs["status"].ne("diverged"), np.inf))
-    by = ["algorithm", "m", "c", "T_asked", "noise_scale"]
-    grouped = runs.groupby(by, sort=False)
+    by, other = ("T", "T_asked") if pooled else ("T_asked", "T")
+    grouped = runs.groupby(["algorithm", "m", "c", by, "noise_scale"], sort=False)
     with np.errstate(invalid="ignore"):
         table = grouped.agg(
-            T=("T", "first"),
+            **{other: (other, "min")},
             mean=("excess", "mean"),
             sd=("excess", "std"),
             seeds=("excess", "size"),

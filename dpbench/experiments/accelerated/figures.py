@@ -16,7 +16,7 @@ from dpbench.experiments.accelerated.errors import (
 )
 from dpbench.experiments.base import select
 from dpbench.report.output import Figure
-from dpbench.report.style import BLACK, BLUE, GREEN, ORANGE, RED, SKY, gap, legend_below, look
+from dpbench.report.style import BLACK, BLUE, GREEN, GREY, ORANGE, RED, SKY, gap, legend_below, look
 
 # Light to dark with T; thick to thin, so that equal curves (the -opt methods choose one T') all show.
 T_LINES = {100: (SKY, 3.4), 200: (GREEN, 2.5), 500: (ORANGE, 1.8), 1000: (RED, 1.1)}
@@ -129,7 +129,7 @@ def error_curves(context, artefact: str, batch: str) -> Figure:
             for T, (colour, width) in T_LINES.items():
                 curve(axis, select(panel, T_asked=T).sort_values("iteration"), colour, f"T = {T:,}", width)
             axis.set_yscale("log")
-            axis.set(xlim=(-20, 1030), xticks=[0, 500, 1000], ylim=(table["mean"].min() * 0.6, 50))
+            axis.set(xlim=(-20, 1030), xticks=[0, 500, 1000], ylim=(min(5e-3, table["mean"].min() * 0.6), 50))
             axis.tick_params(labelleft=axis is row[0])
     for row, c in zip(axes, ROWS, strict=True):
         row[0].set_ylabel(f"c = {c:g}\nF($x_t$) − F*")
@@ -163,14 +163,16 @@ def noise_scale(context) -> Figure:
             gaps.append(f"{algorithm}: {context.command('noise_scale')}")
             continue
         curve(axis, ours.sort_values("iteration"), style.colour, style.label, 1.6)
-        curve(axis, theirs.sort_values("iteration"), style.colour, f"{style.label}, b/√2 (not ε-DP)", 1.6, "--")
+        curve(axis, theirs.sort_values("iteration"), style.colour, "", 1.6, "--")
         ends = select(final, algorithm=algorithm).set_index("noise_scale")["mean"]
         ratios.append(f"{style.label} {ends['as-published-code'] / ends['laplace']:.2f}")
     if ratios:
+        axis.plot([], [], "-", color=GREY, label="scale b")
+        axis.plot([], [], "--", color=GREY, label="scale b/√2, not ε-DP")
         axis.set_yscale("log")
         axis.set_xlabel("t")
         axis.set_ylabel("F($x_t$) − F*")
-        legend_below(figure, [axis], columns=2)
+        legend_below(figure, [axis], columns=4)
     else:
         gap(axis, f"no rows yet\n{context.command('noise_scale')}")
     T = "–" if final.empty else f"{final['T_asked'].iloc[0]:.0f}"
