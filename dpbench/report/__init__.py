@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from dpbench import experiments
-from dpbench.errors import UserError
-from dpbench.experiments.base import Experiment, GridEntry, select
+from dpbench.errors import UserError, nearest
+from dpbench.experiments.base import Artefact, Claim, Experiment, GridEntry, Verdict, select
 from dpbench.jobs import Job
 from dpbench.results import Store
 
@@ -67,6 +67,17 @@ class Context:
         return frame[frame["key"].isin(keys)] if keys else pd.DataFrame(columns=frame.columns)
 
 
+def contexts(
+    experiment: Experiment, profile: str | None = None, results: str | os.PathLike = "results"
+) -> Iterator[Context]:
+    """A context for each profile of the experiment (or the one named) that has rows."""
+    for each in [profile] if profile else list(experiment.grid()):
+        experiment.blocks(each)  # an unknown profile is named before any work
+        context = Context(experiment, each, Store(results, each, experiment.name))
+        if not context.runs.empty:
+            yield context
+
+
 def build(
     reference: str | None = None,
     profile: str | None = None,
@@ -74,23 +85,22 @@ def build(
     results: str | os.PathLike = "results",
     figures: str | os.PathLike = "figures",
 ) -> Iterator[str]:
-    """Rebuild artefacts and yield a line for each. UserError when no profile has results for the selection."""
+    """Rebuild artefacts and scorecards and yield a line for each.
+
+    reference: "experiment" or "experiment/artefact"; None for all. UserError when the selection has no results.
+    """
+    from dpbench.report.scorecard import TITLE, scorecard
     from dpbench.report.style import figure_style
 
-    name, _, artefact = (reference or "").partition("/")
-    chosen = [experiments.get(name)] if name else [experiments.get(one) for one in experiments.NAMES]
     built = 0
-    for experiment in chosen:
-        for each in [profile] if profile else list(experiment.grid()):
-            experiment.blocks(each, artefact or None)  # names a wrong profile or artefact before any work
-            context = Context(experiment, each, Store(results, each, experiment.name))
-            if context.runs.empty:
-                continue
-            folder = Path(figures) / each / experiment.name
+    for experiment, artefact in _selection(reference):
+        for context in contexts(experiment, profile, results):
+            folder = Path(figures) / context.profile / experiment.name
             folder.mkdir(parents=True, exist_ok=True)
-            for one in experiment.artefacts:
-                if artefact and one.name != artefact:
-                    continue
+            parts = [one for one in experiment.artefacts if artefact in ("", one.name)]
+            if experiment.claims and not artefact:
+                parts.append(Artefact("scorecard", TITLE, scorecard))
+            for one in parts:
                 with figure_style():
                     output = one.render(context)
                     output.save(folder / one.name, one.title)
@@ -100,3 +110,27 @@ def build(
     if not built:
         what = f" for {reference}" if reference else ""
         raise UserError(f"no results{what} in {results}; run: dpbench run --experiment NAME --profile quick")
+
+
+def check(
+    reference: str | None = None, profile: str | None = None, *, results: str | os.PathLike = "results"
+) -> Iterator[tuple[Context, Claim, Verdict]]:
+    """Judge every claim of the selected experiments on the rows that are there."""
+    from dpbench.report.scorecard import verdicts
+
+    for experiment, _ in _selection(reference):
+        for context in contexts(experiment, profile, results):
+            for claim, verdict in verdicts(context):
+                yield context, claim, verdict
+
+
+def _selection(reference: str | None) -> list[tuple[Experiment, str]]:
+    """(experiment, artefact or "") pairs; UserError for an unknown name."""
+    if reference is None:
+        return [(experiments.get(name), "") for name in experiments.NAMES]
+    name, _, artefact = reference.partition("/")
+    experiment = experiments.get(name)
+    known = [one.name for one in experiment.artefacts]
+    if artefact and artefact not in known:
+        raise UserError(f"{name} has no artefact {artefact!r}: {nearest(artefact, known)}")
+    return [(experiment, artefact)]
