@@ -1,6 +1,7 @@
 """Problems: data + loss + regularisers, their constants and their optima."""
 
 from dpbench.problems.catalogue import build, register
+from dpbench.problems.optimum import NoOptimum, Optimum
 from dpbench.problems.problem import Problem
 
-__all__ = ["Problem", "build", "register"]
+__all__ = ["NoOptimum", "Optimum", "Problem", "build", "register"]

@@ -184,11 +184,13 @@ def test_a_damaged_cache_is_solved_anew(tmp_path, counted, weights):
     (path,) = tmp_path.iterdir()
     whole = path.read_bytes()
     wrong_point = {"w": first.w + 1e-3, "value": first.value, "gap": 0.0}
+    uncertified = {**wrong_point, "value": problem().value(wrong_point["w"][None])[0]}
     for content in (
         b"",
         b"nonsense",
         whole[: len(whole) // 2],
         wrong_point,
+        uncertified,
         {"w": first.w[:3], "value": 1, "gap": 0},
         {"w": first.w},
         {**wrong_point, "w": first.w * np.nan},

@@ -193,6 +193,13 @@ def test_declared_bounds_hold(loss):
     assert 0.99 * p.smoothness < bend.max() <= p.smoothness
 
 
+def test_the_bound_is_checked_to_rounding():
+    X = np.array([[0.6, 0.8], [0.1, 0.0]])
+    assert Problem(X * (1 + 1e-15), np.ones(2), row_bound=1.0).row_bound == 1.0
+    with pytest.raises(DataError, match="row_bound"):
+        Problem(X * (1 + 1e-9), np.ones(2), row_bound=1.0)
+
+
 def test_row_bound_by_l1():
     X = np.random.default_rng(0).random((50, 20))
     p = Problem(X, np.ones(50), row_bound=20, row_bound_norm="l1")
