@@ -65,7 +65,7 @@ def chosen_T(context) -> Table:
             rows.append([look(algorithm).label, f"{c:g}", *cells, str(theirs)])
     header = ["algorithm", "c", *[f"T = {T:,.0f}" for T in asked], "published code, T = 1,000"]
     caption = (
-        "T' ≤ T that minimises the bound (4.6), with E₀ = 10 and the weights of (4.8); the same for m = n and m = 1,000 "
+        "T' ≤ T that minimises the bound (4.6), with E₀ = 10 and the weights of (4.8); the same for m = n and 1,000 "
         "(Remark 4.2). The published code has a factor 2 before E₀ and half the weight of the noise, which moves the "
         "minimum."
     )
