@@ -2,9 +2,9 @@
 
 A block of X stays in the second-level cache between the product that reads it for the predictions and the
 one that reads it for the result, and nothing of size (n, k) or (n, d) is ever made. Measured on one core with
-128 … 4,096 rows a block, 1,024 is within 12 % of the best for k = 15, 50, 105 and d = 20, 55, 105, 124, 784, for the
-gradient and for the Hessian: hence one constant. (For k = 1 it is up to 22 % off, 46 % at d = 20; for k = 5, up to
-70 % at d = 784.) Workspaces are per call, so threads do not share.
+128 … 4,096 rows a block, 1,024 is within 12 % of the best: for the gradient at k = 15, 50, 105 and d = 20 … 784, for
+the Hessian at k = 1, 4, 15 and d = 20, 54, 105, 784. Hence one constant. (Gradients at k = 1 lose up to 22 %, 46 % at
+d = 20; at k = 5 and d = 784, 70 %.) Workspaces are per call, so threads do not share.
 """
 
 from __future__ import annotations
