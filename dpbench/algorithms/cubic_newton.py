@@ -33,7 +33,9 @@ class CubicNewton(Algorithm):
 
     def complete(self, problem, settings):
         if not problem.l2 > 0:
-            raise UserError(f"{self.name}: needs a strongly convex objective: choose a problem with l2 > 0")
+            raise UserError(
+                f"{self.name}: needs a strongly convex objective: choose a problem with l2 > 0, e.g. a1a-ridge"
+            )
         return settings
 
     def work(self, n, d, settings):
