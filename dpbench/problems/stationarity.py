@@ -14,19 +14,19 @@ def goldstein_norm(
     generator: np.random.Generator,
     samples: int | None = None,
 ) -> tuple[float, float]:
-    """An upper estimate of ‖∇F(w)‖_radius and how far it still was from settled.
+    """An upper estimate of ‖∇F(w)‖_radius, and its error: how much larger the worse half of the samples says it is.
 
     The hull is that of the gradients at `points` (p, d) and at `samples` points uniform in the ball, by default the
     larger of 128 and 4d; points outside the ball are left out. A hull of fewer gradients is smaller, so its value is
-    larger: the second number is what the last half of the samples took off. w: (d,).
+    larger, and half the samples overstate by more than all of them do. w: (d,).
     """
     inside = points[np.linalg.norm(points - w, axis=1) <= radius * (1 + 1e-9)]
-    samples = samples or max(128, 4 * problem.d)
-    first, second = np.array_split(in_ball(generator, samples, problem.d) * radius + w, 2)
-    half = problem.gradient(np.vstack([inside, first]))
-    whole = np.vstack([half, problem.gradient(second)])
-    value = float(np.linalg.norm(min_norm_point(whole)))
-    return value, max(0.0, float(np.linalg.norm(min_norm_point(half))) - value)
+    sampled = in_ball(generator, samples or max(128, 4 * problem.d), problem.d) * radius + w
+    gradients = problem.gradient(np.vstack([inside, sampled]))
+    known, first, second = np.split(gradients, [len(inside), len(inside) + len(sampled) // 2])
+    hulls = (gradients, np.vstack([known, first]), np.vstack([known, second]))
+    value, *fewer = (float(np.linalg.norm(min_norm_point(G))) for G in hulls)
+    return value, max(0.0, max(fewer) - value)
 
 
 def in_ball(generator: np.random.Generator, n: int, d: int) -> np.ndarray:

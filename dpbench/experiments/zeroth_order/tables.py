@@ -63,8 +63,8 @@ def guarantee(context) -> Table:
     caption = (
         "Not in the paper: its guarantee in a practitioner's units. O2NC-Tree; ρ = ∞ is O2NC without noise. ε asked: "
         "of the paper's RDP bound at δ_dp = 1e-6; ε spent: of the ledger, by an independent accountant (exact "
-        "Gaussian). stationarity: mean measured ‖∇F(w)‖_2δ ± 1 standard error over seeds; its error: what the last half of the "
-        f"sampled gradients took off it. {SETTING}."
+        "Gaussian). stationarity: mean measured ‖∇F(w)‖_2δ ± 1 standard error over seeds; its error: how much larger "
+        f"the worse half of the sampled gradients says it is. {SETTING}."
     )
     header = ["problem", "d", "M", "ρ", "ε asked", "ε spent", "T", "stationarity", "its error", "F", "seeds"]
     names = ["problem", "d", "M", "rho", "epsilon", "spent", "stationarity", "se", "error", "objective", "seeds"]

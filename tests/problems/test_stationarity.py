@@ -1,0 +1,69 @@
+"""The Goldstein measure against closed forms, certificates and itself with more samples."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from dpbench.problems import Problem
+from dpbench.problems.stationarity import goldstein_norm, in_ball, min_norm_point
+
+
+@given(st.integers(0, 10_000), st.integers(1, 40), st.integers(1, 12), st.sampled_from([1e-6, 1.0, 1e6]))
+@settings(max_examples=80, deadline=None)
+def test_min_norm_point_has_its_certificate(seed, n, d, scale):
+    """p is the point of least norm exactly if <g, p> ≥ ‖p‖² for every g (and p is in the hull, by construction)."""
+    rng = np.random.default_rng(seed)
+    G = scale * (rng.standard_normal((n, d)) + rng.normal(0, 2, d))
+    p = min_norm_point(G)
+    assert (G @ p).min() >= p @ p - 1e-9 * scale**2 * d
+    assert np.linalg.norm(p) <= np.linalg.norm(G, axis=1).min() * (1 + 1e-9)
+
+
+def test_known_hulls():
+    np.testing.assert_allclose(min_norm_point(np.array([[1.0, 1.0], [1.0, -1.0]])), [1, 0], atol=1e-12)
+    np.testing.assert_allclose(min_norm_point(np.array([[2.0, 1.0]])), [2, 1])
+    np.testing.assert_allclose(min_norm_point(np.array([[1.0, 0], [-1, 1], [-1, -1]])), 0, atol=1e-10)
+    np.testing.assert_allclose(min_norm_point(np.array([[0.0, 2], [1, 1], [3, 0]])), [1, 1], atol=1e-12)
+    np.testing.assert_array_equal(min_norm_point(np.zeros((3, 2))), 0)
+
+
+def quadratic(centre):
+    """F = ‖w - centre‖²/2: the gradients in a ball of radius r around w fill the one around w - centre."""
+    d = len(centre)
+    X = np.sqrt(d) * np.eye(d)
+    return Problem(X, X @ centre, loss="squared")
+
+
+@pytest.mark.parametrize(("distance", "expected"), [(1.0, 0.5), (0.7, 0.2), (0.3, 0.0)])
+def test_a_quadratic_has_its_closed_form(distance, expected):
+    problem = quadratic(np.zeros(2))
+    w = np.array([distance, 0.0])
+    value, error = goldstein_norm(problem, w, 0.5, w[None], np.random.default_rng(0), samples=4000)
+    assert expected <= value + 1e-9
+    assert value == pytest.approx(expected, abs=5e-3)
+    assert error < 0.02
+
+
+def test_more_samples_give_the_same_value_within_its_error():
+    problem, w = quadratic(np.zeros(3)), np.array([1.0, 0.5, 0.0])
+    settled, last = goldstein_norm(problem, w, 0.5, w[None], np.random.default_rng(1), samples=50_000)
+    assert settled == pytest.approx(np.sqrt(1.25) - 0.5, abs=0.01)
+    for seed in range(5):
+        value, error = goldstein_norm(problem, w, 0.5, w[None], np.random.default_rng(seed), samples=400)
+        assert settled < value < settled + 4 * error + 0.01
+        assert last < error
+
+
+def test_points_outside_the_ball_do_not_count():
+    problem, w = quadratic(np.zeros(2)), np.array([1.0, 0.0])
+    far = np.array([[-1.0, 0.0]])  # its gradient would put 0 in the hull
+    value, _ = goldstein_norm(problem, w, 0.1, np.vstack([w, far]), np.random.default_rng(2))
+    assert value > 0.85
+
+
+def test_the_ball_is_filled_uniformly():
+    v = in_ball(np.random.default_rng(3), 20_000, 3)
+    radii = np.linalg.norm(v, axis=1)
+    assert radii.max() <= 1
+    assert np.mean(radii < 0.5) == pytest.approx(0.125, abs=0.01)
