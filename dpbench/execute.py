@@ -20,9 +20,8 @@ from dpbench.privacy.mechanisms import Mechanisms
 from dpbench.privacy.streams import stream
 from dpbench.privacy.verify import spent
 from dpbench.problems import build, catalogue, starts
+from dpbench.problems.optimum import NoOptimum
 from dpbench.trace import Clock, Trace, no_trace, schedule
-
-FINISHED = ("done", "diverged")
 
 
 class BatchRun(NamedTuple):
@@ -102,9 +101,18 @@ def _execute(jobs: list[Job]) -> tuple[list[dict], list[dict]]:
     outcome = Outcome(run.W, run.status, run.columns, run.evidence)
     measured = algorithm.measure(problem, outcome, settings[0], [stream(job.stream_key, "measure") for job in jobs])
     run = run._replace(columns=run.columns | measured)
-    optimum = problem.optimum().value if problem.convex else None
+    optimum = _optimum(problem)
     rows = _rows(jobs, settings, problem, algorithm, budgets, run, optimum)
     return rows, _trace_rows(jobs, run.trace, optimum)
+
+
+@functools.lru_cache(maxsize=32)  # a failed search is long, and not worth repeating for every batch
+def _optimum(problem) -> float | None:
+    """F*, or None where there is none to high accuracy (nonconvex, separable data): excess is then left empty."""
+    try:
+        return problem.optimum().value if problem.convex else None
+    except NoOptimum:
+        return None
 
 
 def _rows(jobs, settings, problem, algorithm, budgets, run, optimum) -> list[dict]:

@@ -100,9 +100,7 @@ def test_only_runs_that_were_timed_alone_carry_seconds(tmp_path):
 
 def test_a_failing_job_is_a_row_and_the_sweep_goes_on(tmp_path):
     store = Store(tmp_path, "p", "e")
-    bad = [
-        make_job(problem="synthetic", algorithm="dp-newton", epsilon=1, seed=0, settings={"lambda0": 1e-9, "T": 1})
-    ]
+    bad = [make_job(problem="synthetic", algorithm="dp-newton", epsilon=1, seed=0, settings={"lambda0": 1e-9, "T": 1})]
     summary = runner.run(bad + jobs(2), store)
     assert summary.failed == 1
     assert summary.statuses["done"] == 2
@@ -210,3 +208,22 @@ def test_jobs_of_different_epsilon_advance_together_and_give_what_they_give_alon
     np.testing.assert_allclose(left["objective"], right["objective"], rtol=1e-9)
     for column in ("epsilon", "epsilon_spent", "epsilon_accounted", "delta"):
         np.testing.assert_allclose(left[column], right[column], rtol=1e-12)
+
+
+def test_data_without_an_optimum_leave_the_excess_empty(monkeypatch, tmp_path):
+    from dpbench import execute
+    from dpbench.problems import Problem
+    from dpbench.problems.optimum import NoOptimum
+
+    def separable(self):
+        raise NoOptimum("separable")
+
+    monkeypatch.setattr(Problem, "optimum", separable)
+    execute._optimum.cache_clear()
+    store = Store(tmp_path, "p", "e")
+    runner.run(jobs(1, 3), store)
+    execute._optimum.cache_clear()
+    row = store.runs().iloc[0]
+    assert row["status"] == "done"
+    assert np.isnan(row["excess"])
+    assert row["objective"] > 0

@@ -22,7 +22,9 @@ def small_problem(n=400, d=5, seed=0, loss="logistic", bound=("l2", 1.0), **regu
     return Problem(X, y, loss=loss, row_bound=limit, row_bound_norm=kind, **regularisers)
 
 
-def run(name, problem, *, epsilon=1.0, delta=None, accounting="paper", seeds=2, noiseless=False, start=None, **settings):
+def run(
+    name, problem, *, epsilon=1.0, delta=None, accounting="paper", seeds=2, noiseless=False, start=None, **settings
+):
     """Run an algorithm by name; returns the BatchRun."""
     algorithm, fixed = resolve(name)
     parsed = algorithm.complete(problem, make_settings(algorithm, {**fixed, **settings}))
