@@ -102,7 +102,8 @@ def make_job(
     if clash:
         raise UserError(f"{algorithm} already fixes {', '.join(clash)}; use {method.name} to set it")
     parsed = make_settings(method, {**fixed, **(settings or {})})
-    method.accounting(accounting)
+    delta = check_delta(method.delta if delta is None else delta)
+    _check_pair(method, accounting, delta)
     return Job(
         problem=problem,
         algorithm=canonical,
@@ -110,7 +111,7 @@ def make_job(
         seed=seed,
         settings=JSON.encode(parsed).decode(),
         accounting=accounting,
-        delta=check_delta(method.delta if delta is None else delta),
+        delta=delta,
         timed=timed,
         trace=trace,
         source=source,
@@ -136,6 +137,15 @@ def check_delta(delta: str | float) -> str | float:
     if not 0 <= value < 1:
         raise UserError(f"delta must be in [0, 1), got {value:g}")
     return value
+
+
+def _check_pair(method: Algorithm, accounting: str, delta: str | float) -> None:
+    """Pure DP has δ = 0 and every other accounting δ > 0; UserError where the two clash."""
+    pure = method.accounting(accounting) == "pure"
+    if pure and delta != 0:
+        raise UserError(f"delta: {method.name} with accounting {accounting} is pure DP and needs delta 0, got {delta}")
+    if not pure and delta == 0:
+        raise UserError(f"delta: {method.name} with accounting {accounting} needs delta > 0")
 
 
 def delta_value(delta: str | float, n: int) -> float:

@@ -42,6 +42,8 @@ MISTAKES = [
     ((*RUN, "--set", "stepp=4"), "did you mean step?"),
     ((*RUN, "--accounting", "tigth"), "did you mean tight?"),
     ((*RUN, "--delta", "2"), "delta must be in [0, 1)"),
+    ((*RUN, "--delta", "0"), "needs delta > 0"),
+    (("run", "--algo", "dp-nag", "--dataset", "accelerated", "--delta", "1e-6"), "needs delta 0"),
     ((*RUN, "--delta", "n^2"), "delta must be a number"),
     ((*RUN, "--config", "x.toml"), "--config goes with --experiment"),
     (("run", "--algo", "dp-gd", "--jobs", "0"), "--jobs must be at least 1"),
