@@ -43,12 +43,13 @@ def variance_bound(estimator: str) -> Callable:
             return Verdict(None, f"no variance rows of {estimator}")
         ratio = part["measured"] / part["bound"]
         x = "set.b" if estimator == "grad" else "set.distance"
-        power = np.polyfit(np.log(part[x]), np.log(part["measured"]), 1)[0]
         what = "b" if estimator == "grad" else "‖x - y‖"
+        power = "an unknown power of " + what
+        if part[x].nunique() > 1:
+            power = f"{what}^{np.polyfit(np.log(part[x]), np.log(part['measured']), 1)[0]:.2f}"
         return Verdict(
             bool((part["measured"] <= part["bound"]).all()),
-            f"variance over bound {ratio.min():.2g} to {ratio.max():.2g} in {len(part)} probes; "
-            f"it goes as {what}^{power:.2f}",
+            f"variance over bound {ratio.min():.2g} to {ratio.max():.2g} in {len(part)} probes; it goes as {power}",
         )
 
     return check

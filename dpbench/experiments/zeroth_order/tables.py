@@ -50,6 +50,8 @@ def guarantee(context) -> Table:
     lines, data = [], []
     for problem in TITLES:
         panel = rows[rows["problem"].eq(problem)]
+        if panel.empty:
+            continue
         for (M, rho), group in panel.groupby(["set.M", "rho"]):
             mean, se, n = group["measured"].mean(), group["measured"].sem(), len(group)
             error, spent, d = group["measured_error"].mean(), group["epsilon_spent"].max(), TITLES[problem].split()[-1]
