@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from dpbench.experiments.second_order.figures import why_missing
 from dpbench.report.output import Figure
 from dpbench.report.style import gap, legend_below, look, problem_title
 
@@ -48,7 +49,8 @@ def against_time(context, artefact: str, columns: int, accounting: str) -> Figur
     caption = (
         f"Excess loss against the wall time of one replicate, run alone, on one core with one BLAS thread, warm; of "
         f"{repeats} run{'s' if repeats > 1 else ''} the one of median duration (they differ in time only); evaluating "
-        f"the objective is not timed. {TUNING}. {PRIVACY}, accounting {accounting}."
+        f"the objective and calibrating the noise of samples are not timed. {TUNING}. {PRIVACY}, accounting "
+        f"{accounting}."
     )
     return Figure(figure, _data(traces[traces["key"].isin(shown["key"])]), caption, gaps)
 
@@ -69,10 +71,14 @@ def against_iterations(context, artefact: str) -> Figure:
 
 
 def traced(context, artefact: str):
-    """(runs, traces) of the jobs that the artefact's traced blocks ask for today."""
+    """(runs, traces) of the jobs that the artefact's traced blocks ask for today; seconds count from iteration 0 on.
+
+    What comes before is the calibration of the noise of samples: up to 0.1 s that depend on public values only.
+    """
     keys = [job.key for job in context.jobs(artefact) if job.trace]
     runs = context.runs[context.runs["key"].isin(keys)]
-    return runs, context.traces(runs)
+    traces = context.traces(runs).sort_values(["key", "iteration"])
+    return runs, traces.assign(seconds=traces["seconds"] - traces.groupby("key")["seconds"].transform("first"))
 
 
 def median_runs(runs):
@@ -104,7 +110,7 @@ def _panels(context, artefact, panels, traces, x, columns):
         axis.set_title(f"{problem_title(problem)}, ε = {epsilon:g}")
         panel = curves[(curves["problem"] == problem) & (curves["epsilon"] == epsilon)]
         if panel.empty:
-            gap(axis, f"no rows yet\n{context.command(artefact)}")
+            gap(axis, why_missing(context, artefact, problem))
             gaps.append(f"{problem} at ε = {epsilon:g}: {context.command(artefact)}")
             continue
         for algorithm in _algorithms(context, artefact):

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from dpbench import datasets
 from dpbench.experiments.tuning import best, expand_settings
+from dpbench.problems import catalogue
 from dpbench.report.output import Figure
 from dpbench.report.style import gap, legend_below, look, problem_title
 
@@ -36,7 +38,7 @@ def privacy_utility(context, artefact: str, columns: int) -> Figure:
         axis.set_title(problem_title(problem))
         panel = table[table["problem"] == problem]
         if panel.empty:
-            gap(axis, f"no rows yet\n{context.command(artefact)}")
+            gap(axis, why_missing(context, artefact, problem))
             gaps.append(f"{problem}: {context.command(artefact)}")
             continue
         for algorithm in algorithms:
@@ -49,6 +51,10 @@ def privacy_utility(context, artefact: str, columns: int) -> Figure:
             axis.fill_between(line["epsilon"], low, line["mean"] + line["se"], color=style.colour, alpha=0.18, lw=0)
         axis.set_xscale("log")
         axis.set_yscale("log")
+        private = panel[[look(algorithm).private for algorithm in panel["algorithm"]]]["mean"]
+        private = private[np.isfinite(private)]
+        if len(private):
+            axis.set_ylim(private.min() / 2, private.max() * 3)
     for axis in axes[:, 0]:
         axis.set_ylabel("excess loss")
     for axis in axes[-1]:
@@ -64,7 +70,8 @@ def privacy_utility(context, artefact: str, columns: int) -> Figure:
         f"Mean excess loss over {_span(table['seeds'])} seeds at the T with the lowest mean (tuning is non-private, as "
         "in the paper; the chosen T is in the table best_T; AOP has none); bands: ± 1 standard error of the mean. "
         f"{relations}; accounting bs16, RDP for samples, (ε, δ) added up for AOP."
-        + (f" Not private: {', '.join(unprivate)} (its step size looks at the data)." if unprivate else "")
+        + (f" Not private: {', '.join(unprivate)} (its step size looks at the data);" if unprivate else "")
+        + (" where it is far above the others it leaves the panel." if unprivate else "")
     )
     return Figure(figure, table.drop(columns=["settings"]), caption, gaps)
 
@@ -85,7 +92,7 @@ def c5(context) -> Figure:
         axis.set_xlabel("ε")
         panel = table[table["problem"] == problem]
         if panel.empty:
-            gap(axis, f"no rows yet\n{context.command('c5')}")
+            gap(axis, why_missing(context, "c5", problem))
             gaps.append(f"{problem}: {context.command('c5')}")
             continue
         for step, colour, marker in zip(steps, colours, "osD^v<>ph*", strict=False):
@@ -114,6 +121,14 @@ def best_by_step(runs, steps):
         return best(runs).assign(step=[])
     runs = expand_settings(runs)
     return pd.concat([best(runs[runs["set.step"] == step]).assign(step=step) for step in steps], ignore_index=True)
+
+
+def why_missing(context, artefact: str, problem: str) -> str:
+    """What a panel without rows says: what is missing, and the commands that fill it."""
+    dataset = catalogue.dataset_of(problem)
+    if datasets.available(dataset):
+        return f"no rows yet\n{context.command(artefact)}"
+    return f"data not at hand\ndpbench fetch {dataset}\n{context.command(artefact)}"
 
 
 def _span(counts) -> str:

@@ -30,6 +30,7 @@ def run_time_ratios(context, artefact: str) -> Table:
     epsilons = published["epsilon"]
     blocks = context.blocks(artefact)
     problems = list(dict.fromkeys(p for block in blocks for p in block.problems))
+    asked = {e for block in blocks if block.timed for e in block.epsilon}
     timed = context.rows(artefact)
     timed = timed[timed["timed"] > 0]
     rows, data, gaps = [], [], []
@@ -42,7 +43,8 @@ def run_time_ratios(context, artefact: str) -> Table:
                 cells.append("–")
                 ranges.append("–")
                 tuned.append("–")
-                gaps.append(f"{problem} at ε = {epsilon:g}: {context.command(artefact)}")
+                if epsilon in asked:
+                    gaps.append(f"{problem} at ε = {epsilon:g}: {context.command(artefact)}")
                 continue
             ratio = gd["seconds"].median() / newton["seconds"].median()
             low = gd["seconds"].min() / newton["seconds"].max()
@@ -50,7 +52,7 @@ def run_time_ratios(context, artefact: str) -> Table:
             newton_seconds.append(newton["seconds"].median())
             cells.append(f"{ratio:.2f}×")
             ranges.append(f"[{low:.2f}, {high:.2f}]")
-            tuned.append(f"{gd['T'].iloc[0]} / {newton['T'].iloc[0]}")
+            tuned.append(f"{gd['T'].iloc[0]:.0f} / {newton['T'].iloc[0]:.0f}")
             data.append({"problem": problem, "epsilon": epsilon, "ratio": ratio, "low": low, "high": high,
                          "dp_gd_T": gd["T"].iloc[0], "dp_newton_T": newton["T"].iloc[0],
                          "dp_gd_seconds": gd["seconds"].median(), "dp_newton_seconds": newton["seconds"].median(),
@@ -65,9 +67,10 @@ def run_time_ratios(context, artefact: str) -> Table:
             rows.append(["", "ratio, paper", *[f"{v:.2f}×" for v in paper], *[f"{v:g}" for v in seconds]])
     header = ["data set", "", *[f"ε = {e:g}" for e in epsilons], "min s", "max s"]
     repeats = max((block.timed for block in blocks), default=0)
+    medians = f"the median of {repeats} runs" if repeats > 1 else "one run"
     caption = (
         "Run time of DP-GD at its best T over that of DP-Newton (hess, clip) at its best T (T tuned non-privately, as "
-        f"in the paper); min and max s: DP-Newton's seconds over ε. Each is the median of {repeats} runs of one "
+        f"in the paper); min and max s: DP-Newton's seconds over ε. Each is {medians} of one "
         "replicate, timed alone, on one core with one BLAS thread, warm; brackets: the lowest and highest ratio of "
         "any two runs. The paper's seconds are from its authors' machine."
     )
@@ -79,6 +82,9 @@ def best_T(context) -> Table:
     import pandas as pd
 
     table = best(context.rows("best_T", timed=0))
+    cells = [(p, a) for block in context.blocks("best_T") for p in block.problems for a in block.algorithms]
+    order = {"problem": list(dict.fromkeys(p for p, _ in cells)), "algorithm": list(dict.fromkeys(a for _, a in cells))}
+    table = table.sort_values(list(order), key=lambda column: column.map(order[column.name].index), kind="stable")
     epsilons = sorted(table["epsilon"].unique())
     rows = []
     for (problem, algorithm), group in table.groupby(["problem", "algorithm"], sort=False):
@@ -99,7 +105,8 @@ def table2(context) -> Table:
     import pandas as pd
 
     published = context.experiment.published()["table2"]
-    newton = context.runs[context.runs["algorithm"].str.startswith("dp-newton-")]
+    runs = context.rows("table2")
+    newton = runs[runs["algorithm"].str.startswith("dp-newton-")]
     used = [json.loads(text) for text in newton["settings"].drop_duplicates()]
 
     def values(name):
