@@ -52,7 +52,8 @@ def against_time(context, artefact: str, columns: int, accounting: str) -> Figur
         f"the objective and calibrating the noise of samples are not timed. {TUNING}. {PRIVACY}, accounting "
         f"{accounting}."
     )
-    return Figure(figure, _data(traces[traces["key"].isin(shown["key"])]), caption, gaps)
+    columns = ["problem", "epsilon", "algorithm", "settings", "iteration", "passes", "seconds", "excess"]
+    return Figure(figure, traces[traces["key"].isin(shown["key"])].reindex(columns=columns), caption, gaps)
 
 
 def against_iterations(context, artefact: str) -> Figure:
@@ -67,7 +68,7 @@ def against_iterations(context, artefact: str) -> Figure:
         f"has the T that is best for it, {TUNING}, so its noise per iteration is its own. DP-GD with the oracle's step "
         f"looks at the true loss for its step and is not private. {PRIVACY}, accounting bs16."
     )
-    return Figure(figure, _data(traces), caption, gaps)
+    return Figure(figure, mean_curves(traces).drop(columns=["sd", "seconds"]), caption, gaps)
 
 
 def traced(context, artefact: str):
@@ -131,11 +132,6 @@ def _panels(context, artefact, panels, traces, x, columns):
         axis.set_visible(False)
     legend_below(figure, axes.flat, columns=2 if columns <= 2 else 3)
     return figure, gaps
-
-
-def _data(traces):
-    columns = ["problem", "epsilon", "algorithm", "T", "seed", "iteration", "passes", "seconds", "excess", "settings"]
-    return traces.reindex(columns=columns)
 
 
 def _problems(context, artefact) -> list[str]:
