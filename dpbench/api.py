@@ -16,7 +16,7 @@ from dpbench.jobs import check_delta, check_epsilon, delta_value
 from dpbench.privacy.budget import Budget
 from dpbench.privacy.streams import stream
 from dpbench.privacy.verify import spent
-from dpbench.problems import Problem, starts
+from dpbench.problems import Problem, losses, starts
 
 
 @dataclass(frozen=True)
@@ -63,11 +63,11 @@ def fit(
 
     Args:
         X: (n, d) array or scipy.sparse matrix of finite numbers. n counts as public.
-        y: (n,) labels -1/+1 for logistic and sigmoid loss, numbers for squared loss.
+        y: (n,) labels -1/+1 for logistic, sigmoid and ramp loss, numbers for squared loss, numbers >= 0 for phase loss.
         algorithm: a name from `dpbench list algorithms`, or "path/to/file.py:Class".
         epsilon: the budget ε > 0.
         delta: δ in [0, 1), "n^-2" or "n^-1"; None takes the algorithm's own rule (n⁻², or 0 for pure DP).
-        loss: "logistic", "sigmoid" or "squared".
+        loss: "logistic", "sigmoid", "squared", "ramp" or "phase".
         l1, l2, w2: weights of ‖w‖₁, ‖w‖²/2 and Σ w²/(1+w²).
         seeds: number of independent replicates, which advance together.
         accounting: "paper", "tight", or a zCDP conversion ("text", "bs16", "cks20", "standard").
@@ -92,7 +92,7 @@ def fit(
     for name in ("l1", "l2", "w2"):
         if not 0 <= locals()[name] < np.inf:
             raise UserError(f"{name} must be a number >= 0, got {locals()[name]!r}")
-    X, y = check_arrays(X, y, labels="real" if loss == "squared" else "binary")
+    X, y = check_arrays(X, y, labels="binary" if losses.get(loss).binary else "real")
     X = _bounded_rows(X, method, bound)
     declared = {"row_bound": method.needs.row_norm[1], "row_bound_norm": method.needs.row_norm[0]} if method.needs.row_norm else {}
     problem = Problem(X, y, loss=loss, l1=l1, l2=l2, w2=w2, name="own data", **declared)

@@ -65,10 +65,13 @@ def markdown(frame: pandas.DataFrame) -> str:
     return "\n".join(lines) + "\n"
 
 
-LATEX = {"&": r"\&", "%": r"\%", "_": r"\_", "#": r"\#", "ε": r"$\varepsilon$", "δ": r"$\delta$", "±": r"$\pm$",
+LATEX = {"^": r"\^{}",  # first: other commands hold one
+         "&": r"\&", "%": r"\%", "_": r"\_", "#": r"\#", "ε": r"$\varepsilon$", "δ": r"$\delta$", "±": r"$\pm$",
          "×": r"$\times$", "≤": r"$\le$", "≥": r"$\ge$", "λ": r"$\lambda$", "β": r"$\beta$", "γ": r"$\gamma$",
          "θ": r"$\theta$", "ρ": r"$\rho$", "⁻²": r"$^{-2}$", "−": "--", "–": "--", "₀": r"$_0$", "₂": r"$_2$",
-         "σ": r"$\sigma$", "‖": r"$\|$", "†": r"$^\dagger$", "‡": r"$^\ddagger$", "∞": r"$\infty$"}  # fmt: skip
+         "σ": r"$\sigma$", "‖": r"$\|$", "†": r"$^\dagger$", "‡": r"$^\ddagger$", "∞": r"$\infty$",
+         "F̂": r"$\hat F$", "∇": r"$\nabla$", "²": r"$^2$", "√": r"$\surd$", "⌊": r"$\lfloor$", "⌋": r"$\rfloor$",
+         "∝": r"$\propto$", "·": r"$\cdot$", "Õ": r"\~O"}  # fmt: skip
 
 
 def latex(frame: pandas.DataFrame, caption: str) -> str:

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from dpbench.api import fit
 from dpbench.datasets import phase
 from dpbench.errors import DataError, UserError
 from dpbench.problems import Problem, build, losses
@@ -84,3 +85,10 @@ def test_ramp_loss_on_the_census(real_data):
     p = build("a1a-ramp")
     assert (p.n, p.d, p.lipschitz) == (32_561, 124, 1.0)
     np.testing.assert_allclose(p.value(np.zeros((1, p.d))), 1.0)
+
+
+def test_a_users_own_phases_are_not_asked_for_signs():
+    A, _, b = phase.draw(np.random.default_rng(4), 200, 3)
+    fitted = fit(A, b, loss="phase", algorithm="o2nc-tree", epsilon=5.0, delta=1e-6, start="unit", T=10)
+    assert fitted.status == ["done"]
+    assert fitted.epsilon_spent <= 5
