@@ -94,7 +94,9 @@ def fit(
             raise UserError(f"{name} must be a number >= 0, got {locals()[name]!r}")
     X, y = check_arrays(X, y, labels="binary" if losses.get(loss).binary else "real")
     X = _bounded_rows(X, method, bound)
-    declared = {"row_bound": method.needs.row_norm[1], "row_bound_norm": method.needs.row_norm[0]} if method.needs.row_norm else {}
+    declared = {}
+    if method.needs.row_norm is not None:  # noise is scaled by the declared bound, never by the rows at hand
+        declared = dict(zip(("row_bound_norm", "row_bound"), method.needs.row_norm, strict=True))
     problem = Problem(X, y, loss=loss, l1=l1, l2=l2, w2=w2, name="own data", **declared)
     method.needs.check(problem, method.name)
     parsed = method.complete(problem, make_settings(method, {**fixed, **settings}))
@@ -112,7 +114,7 @@ def fit(
     compositions = {run.mechanisms.ledger.of(i) for i in range(seeds)}
     checks = [spent(one, budget.delta, budget.relation) for one in compositions]
     worst = max(checks, key=lambda check: check.epsilon)
-    if method.private and not method.flaw(parsed) and worst.epsilon > budget.epsilon * (1 + 1e-6) + 1e-9:
+    if method.private and not method.flaw(parsed) and not worst.within(budget):
         raise PrivacyError(f"{method.name}: the ledger composes to ε = {worst.epsilon:.6g} > {budget.epsilon:g}")
     return Fit(
         w=run.W,

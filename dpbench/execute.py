@@ -154,7 +154,7 @@ def _privacy(composition, budget: Budget, algorithm: Algorithm, flaw: str) -> di
     }
     result = spent(composition, budget.delta, budget.relation)
     columns |= {"epsilon_spent": result.epsilon, "checked_by": result.checked_by, "error": flaw}
-    if columns["private"] and result.epsilon > budget.epsilon * (1 + 1e-6) + 1e-9:
+    if columns["private"] and not result.within(budget):
         columns |= {
             "status": "failed",
             "private": False,

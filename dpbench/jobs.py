@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 
 from dpbench import algorithms, datasets
-from dpbench.algorithms.base import Settings, make_settings
+from dpbench.algorithms.base import Algorithm, Settings, make_settings
 from dpbench.errors import UserError
 from dpbench.problems import catalogue
 

@@ -23,7 +23,7 @@ class DPNewtonGeneral(Algorithm):
 
     name = "dp-newton-general"
     title = "DP-Newton, general losses"
-    needs = Needs(row_norm=None)
+    needs = Needs()  # any loss that `complete` accepts
 
     class Settings(Settings):
         T: Count = 10

@@ -60,6 +60,10 @@ class Spent:
     epsilon: float
     checked_by: str
 
+    def within(self, budget: Budget) -> bool:
+        """Whether this is at most the budget's ε, up to the rounding of two computations of one number."""
+        return self.epsilon <= budget.epsilon * (1 + 1e-6) + 1e-9
+
 
 def spent(composition: Composition, delta: float, relation: Relation) -> Spent:
     """ε at `delta` of everything in `composition`; infinite where the releases cannot give any at that δ.
@@ -75,7 +79,7 @@ def spent(composition: Composition, delta: float, relation: Relation) -> Spent:
 def check(composition: Composition, budget: Budget) -> Spent:
     """`spent` of the composition; PrivacyError if it is more than the budget's ε."""
     result = spent(composition, budget.delta, budget.relation)
-    if not result.epsilon <= budget.epsilon * (1 + 1e-6) + 1e-9:
+    if not result.within(budget):
         raise PrivacyError(
             f"the ledger composes to ε = {result.epsilon:.6g} ({result.checked_by}), "
             f"more than the {budget.epsilon:g} asked for"

@@ -92,6 +92,12 @@ def test_it_is_documented_and_has_a_look(case):
             assert LOOKS[look].private == algorithm.private
 
 
+def test_without_a_bound_on_the_rows_it_must_clip(case):
+    """Else its noise would be scaled by the largest norm at hand, which is private."""
+    _, algorithm, _, _ = case
+    assert algorithm.needs.row_norm is not None or "clip" in algorithm.Settings.__struct_fields__
+
+
 def test_a_problem_its_proof_does_not_cover_is_refused(case):
     name, algorithm, problem, _ = case
     if algorithm.needs.row_norm is None:
