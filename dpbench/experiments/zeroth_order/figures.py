@@ -4,7 +4,16 @@ from __future__ import annotations
 
 import numpy as np
 
-from dpbench.experiments.zeroth_order.study import ALGORITHMS, DELTA, SETTING, TITLES, means, rho_of, studied
+from dpbench.experiments.zeroth_order.study import (
+    ALGORITHMS,
+    DELTA,
+    RESOLUTION,
+    SETTING,
+    TITLES,
+    means,
+    rho_of,
+    studied,
+)
 from dpbench.report.output import Figure
 from dpbench.report.style import BLUE, GREY, ORANGE, RED, gap, legend_below, look
 
@@ -160,7 +169,10 @@ def _against_M(context, artefact, value, label, caption, rate=None) -> Figure:
                 M = np.sort(table["set.M"].unique()).astype(float)
                 top = table["mean"].max()
                 axis.plot(M, top * (M / M[0]) ** rate, ":", color=GREY, lw=1, label="∝ M^(−1/3)")
-            _log(axis, "M (rows used)" if line_of_axes is axes[-1] else "", label if rho == columns[0] else "")
+            below, left = problem == problems[-1], rho == columns[0]
+            _log(axis, "M (rows used)" if below else "", label if left else "")
+            if value == "objective":
+                axis.set_yscale("linear")
             ticks = sorted(table["set.M"].unique())
             axis.set_xticks(ticks, [f"{M:,.0f}" for M in ticks], fontsize=7.5)
             axis.set_xticks([], minor=True)
@@ -193,9 +205,13 @@ def privacy_for_free(context) -> Figure:
         for algorithm in ALGORITHMS[1:]:
             _line(axis, table[table["algorithm"].eq(algorithm)], "rho", algorithm)
         _log(axis, "ρ", label)
+        if value == "measured":
+            axis.set_ylim(RESOLUTION, None)
+        else:
+            axis.set_yscale("linear")
         top = axis.secondary_xaxis("top")
-        marks = [0.1, 1, 10, 100]
-        top.set_xticks(marks, [f"ε = {rho**2 / 2 + rho * np.sqrt(-2 * np.log(DELTA)):,.3g}" for rho in marks])
+        epsilons = {rho: rho**2 / 2 + rho * np.sqrt(-2 * np.log(DELTA)) for rho in (0.1, 1, 10, 100)}
+        top.set_xticks(list(epsilons), [f"ε = {e:,.2f}" if e < 10 else f"ε = {e:,.0f}" for e in epsilons.values()])
         top.tick_params(labelsize=7.5)
     legend_below(figure, axes, columns=4)
     M = f"{rows['set.M'].iloc[0]:,.0f}" if len(rows) else "–"
@@ -204,7 +220,7 @@ def privacy_for_free(context) -> Figure:
         'Not in the paper: a test of "privacy for free" (Theorem 4.9 and Section 1.1). Phase retrieval, d = 5, '
         f"M = {M} of n = 100,000 rows, δ = 0.1: measured stationarity of the output and F, mean over {seeds} seeds ± 1 "
         "standard error; dashed: no noise. The theorem expects no cost for ρ above √d times the stationarity reached, "
-        f"up to constants and logarithms. {SETTING}."
+        f"up to constants and logarithms. Values below 0.001, the measure's own error, are cut off. {SETTING}."
     )
     return Figure(figure, _concat(tables), caption, gaps)
 

@@ -68,7 +68,7 @@ def slope(rows) -> Slope | None:
     """
     M = np.sort(rows["set.M"].unique())
     M = M[np.log10(M[-1] / M) <= FIT_DECADES + 1e-9] if len(M) else M
-    samples = [rows.loc[rows["set.M"].eq(m), "measured"].to_numpy() for m in M]
+    samples = [np.sort(rows.loc[rows["set.M"].eq(m), "measured"]) for m in M]  # whatever the order of the rows
     if len(M) < 2 or min(map(len, samples)) < 2:
         return None
     generator = np.random.Generator(np.random.PCG64DXSM(0))

@@ -33,8 +33,8 @@ def slopes(context) -> Table:
         "log mean over seeds on log M over the last decade of M; brackets: 95 % percentile bootstrap over seeds, means "
         "below 0.001 (the measure's own error) taken as that. theorem: "
         "−1/3 where the first term sets T, −1/2 where the tree's noise does; a bound, so a steeper fall does not "
-        'contradict it. "flatter": the whole interval lies above the exponent. On a1a the start is nearly stationary, so '
-        f"with noise the measure rises while the run leaves it. {SETTING}."
+        'contradict it. "flatter": the whole interval lies above the exponent. On a1a the start is nearly stationary, '
+        f"so with noise the measure rises while the run leaves it. {SETTING}."
     )
     header = ["problem", "algorithm", "ρ", "M", "exponent", "theorem", "than the theorem"]
     names = ["problem", "algorithm", "rho", "slope", "lower", "upper", "theorem", "seeds"]
