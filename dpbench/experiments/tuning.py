@@ -33,7 +33,7 @@ def summarise(runs: pandas.DataFrame) -> pandas.DataFrame:
     excess = untimed["excess"].where(untimed["status"].ne("diverged"), np.inf)
     grouped = untimed.assign(excess=excess).groupby([*IDENTITY, "settings", "T"], dropna=False, sort=False)["excess"]
     with np.errstate(invalid="ignore"):
-        table = grouped.agg(mean="mean", sd="std", seeds="count").reset_index()
+        table = grouped.agg(mean="mean", sd="std", seeds="size").reset_index()
     return table.assign(se=table["sd"] / np.sqrt(table["seeds"]))
 
 
@@ -43,6 +43,7 @@ def best(runs: pandas.DataFrame, by: list[str] = IDENTITY) -> pandas.DataFrame:
     Adds `at_end`: "" or "smallest"/"largest" when the best T is an end of the T values tried for its group.
     """
     table = summarise(runs)
+    table = table[table["mean"].notna()]  # no excess: no optimum to measure from
     if table.empty:
         return table.assign(at_end="")
     winners = table.sort_values("T", kind="stable").groupby(by, sort=False)["mean"].idxmin()  # of equals the smallest T
