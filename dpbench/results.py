@@ -8,6 +8,7 @@ parts or none; a job's traces land before its row, so a row's traces are always 
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import sys
 import time
@@ -78,6 +79,24 @@ class Store:
             self._write_part("traces", traces)
         if runs:
             self._write_part("runs", runs)
+
+    def prepare(self) -> None:
+        """Make the folders, so that one that cannot be written is named before hours of work; UserError if so."""
+        for table in TABLES:
+            with self._explained(self.folder / table):
+                (self.folder / table).mkdir(parents=True, exist_ok=True)
+                if not os.access(self.folder / table, os.W_OK):
+                    raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+
+    @staticmethod
+    @contextlib.contextmanager
+    def _explained(folder: Path):
+        try:
+            yield
+        except OSError as error:
+            raise UserError(
+                f"cannot write results to {folder}: {error.strerror or error}; what was finished before is kept"
+            ) from error
 
     def runs(self) -> pandas.DataFrame:
         """All rows, one per key: a finished row beats a failed one, a later part an earlier one."""
@@ -153,16 +172,15 @@ class Store:
         folder = self.folder / table
         final = folder / f"{time.time_ns():020d}-{uuid.uuid4().hex[:8]}.parquet"
         temporary = final.with_suffix(".tmp")
-        try:
+        with self._explained(folder):
             folder.mkdir(parents=True, exist_ok=True)
-            pq.write_table(data, temporary, compression="zstd", compression_level=9)
-            os.replace(temporary, final)
-        except OSError as error:
-            with contextlib.suppress(OSError):
-                temporary.unlink(missing_ok=True)
-            raise UserError(
-                f"cannot write results to {folder}: {error.strerror or error}; what was finished before is kept"
-            ) from error
+            try:
+                pq.write_table(data, temporary, compression="zstd", compression_level=9)
+                os.replace(temporary, final)
+            except OSError:
+                with contextlib.suppress(OSError):
+                    temporary.unlink(missing_ok=True)
+                raise
 
 
 def _schema(table: str) -> pyarrow.Schema:

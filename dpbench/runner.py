@@ -84,6 +84,8 @@ def run(
     finished = store.finished()
     traced = store.traced() if any(job.trace for job in jobs) else set()
     missing = [job for key, job in unique.items() if key not in finished or (job.trace and key not in traced)]
+    if missing:
+        store.prepare()
     summary = Summary(found=len(unique) - len(missing), keys=list(unique))
     total = sum(work(job) for job in missing) or 1.0
     progress = _Progress(report, total, len(missing))

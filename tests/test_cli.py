@@ -42,6 +42,7 @@ MISTAKES = [
     ((*RUN, "--set", "stepp=4"), "did you mean step?"),
     ((*RUN, "--accounting", "tigth"), "did you mean tight?"),
     ((*RUN, "--delta", "2"), "delta must be in [0, 1)"),
+    ((*RUN, "--backend", "dusk"), "--backend"),
     ((*RUN, "--delta", "0"), "needs delta > 0"),
     (("run", "--algo", "dp-nag", "--dataset", "accelerated", "--delta", "1e-6"), "needs delta 0"),
     ((*RUN, "--delta", "n^2"), "delta must be a number"),
@@ -92,6 +93,14 @@ def test_an_unknown_key_in_a_grid_is_named_with_its_path(call, tmp_path):
     assert code == 2
     assert "setings" in err
     assert "$[...][0]" in err
+    assert err.count("\n") == 1
+
+
+def test_results_that_cannot_be_written_are_named_before_anything_runs(call, tmp_path):
+    (tmp_path / "taken").write_text("")
+    code, out, err = call(*RUN, "--set", "T=5", "--out", "taken")
+    assert (code, out) == (2, "")
+    assert "cannot write results to taken/adhoc/dp-gd" in err
     assert err.count("\n") == 1
 
 

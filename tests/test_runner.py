@@ -186,6 +186,9 @@ def test_progress_reaches_one():
         def traced(self):
             return set()
 
+        def prepare(self):
+            pass
+
         def write(self, runs, traces):
             pass
 

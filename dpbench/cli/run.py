@@ -32,14 +32,16 @@ RESULTS = click.option(
     default="paper",
     show_default=True,
     metavar="MODE",
-    help="paper, tight, text, bs16, cks20 or standard.",
+    help="paper, tight, or another the algorithm takes (text, bs16, cks20, standard, rdp, basic).",
 )
 @click.option("--delta", metavar="δ", help="A number, n^-2 or n^-1; the algorithm's own rule by default.")
 @click.option("--experiment", metavar="NAME[/ARTEFACT]", help="A paper's experiment, or one of its artefacts.")
 @click.option("--profile", default="quick", show_default=True, metavar="quick|full", help="Which grid.")
 @click.option("--config", metavar="FILE", help="A grid of your own (TOML) instead of the experiment's.")
 @click.option("--jobs", type=int, metavar="N", help="Worker processes; all cores by default.")
-@click.option("--backend", default="loky", show_default=True, help="joblib backend.")
+@click.option(
+    "--backend", type=click.Choice(["loky", "threading"]), default="loky", show_default=True, help="joblib backend."
+)
 @RESULTS
 def command(
     algorithm,
