@@ -143,7 +143,7 @@ class Store:
 
         filters = None if keys is None else [("key", "in", keys)]
         tables = [_schema(table).empty_table()]
-        for part in self._parts(table):
+        for part in self._parts(table) if keys is None or keys else []:
             try:
                 read = pq.read_table(part, filters=filters)
             except FileNotFoundError:

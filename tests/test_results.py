@@ -25,6 +25,11 @@ def test_rows_come_back_with_every_column_of_the_schema(store):
     assert traces["excess"].tolist() == [2.0]
 
 
+def test_traces_of_no_runs_are_an_empty_table(store):
+    store.write([row("a")], [{"key": "a", "iteration": 0, "excess": 2.0}])
+    assert store.traces([]).empty
+
+
 def test_files_lie_where_others_read_them(store, tmp_path):
     import pyarrow.dataset
 

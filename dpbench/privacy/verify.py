@@ -100,7 +100,9 @@ def _spent(counts: Counts, delta: float, relation: Relation) -> Spent:
     if len(gaussians) == len(counts) and delta > 0:
         from dp_accounting.gaussian_mechanism import get_epsilon_gaussian
 
-        return Spent(float(get_epsilon_gaussian(_composed(gaussians), delta)), "dp_accounting exact Gaussian")
+        with np.errstate(divide="ignore"):  # it takes the logarithm of a difference that may round to zero
+            epsilon = get_epsilon_gaussian(_composed(gaussians), delta)
+        return Spent(float(epsilon), "dp_accounting exact Gaussian")
     found = [_basic(counts)]
     if delta > 0:
         pld = _pld(counts, delta)
