@@ -275,3 +275,10 @@ def test_randomised_response_helper_is_right():
     # One release: δ(0) is the total variation tanh(ε₀/2).
     assert composed_randomised_response(0.6, 1, 0.0) == pytest.approx(math.tanh(0.3), rel=1e-12)
     assert np.isclose(composed_randomised_response(0.6, 7, 7 * 0.6), 0.0)
+
+
+@pytest.mark.parametrize("multiplier", [8356.0, 6e4])
+def test_a_very_noisy_release_costs_little_and_warns_of_nothing(multiplier):
+    """As aop's output noise: dp_accounting takes the logarithm of a difference that rounds to zero there."""
+    result = spent((Entry(Gaussian(multiplier), 1, "output"),), 1e-11, Relation.ADD_REMOVE)
+    assert 0 <= result.epsilon <= 7 / multiplier
