@@ -38,12 +38,13 @@ def in_ball(generator: np.random.Generator, n: int, d: int) -> np.ndarray:
 def min_norm_point(G: np.ndarray) -> np.ndarray:
     """The point (d,) of least norm in the convex hull of the rows of G (n, d).
 
-    By non-negative least squares, min ‖Gᵀλ‖² + (Σλ - 1)² over λ ≥ 0: along a ray sλ̄ with Σλ̄ = 1 the least value is
+    By least squares with bounds, min ‖Gᵀλ‖² + (Σλ - 1)² over λ ≥ 0: along a ray sλ̄ with Σλ̄ = 1 the least value is
     v/(1 + v), v = ‖Gᵀλ̄‖², which increases with v, so λ/Σλ is the answer, exactly (Lawson and Hanson 1974, ch. 23).
     """
-    from scipy.optimize import nnls
+    from scipy.optimize import lsq_linear  # not nnls: that of SciPy 1.15 stops short of the minimum
 
     scale = np.sqrt(np.einsum("ij,ij->i", G, G).mean()) or 1.0  # so that both terms weigh alike
     system = np.vstack([G.T / scale, np.ones(len(G))])
-    weights, _ = nnls(system, np.append(np.zeros(G.shape[1]), 1.0), maxiter=100 * len(G))
+    target = np.append(np.zeros(G.shape[1]), 1.0)
+    weights = lsq_linear(system, target, (0, np.inf), method="bvls", tol=1e-14, max_iter=100 * len(G)).x
     return weights @ G / weights.sum()

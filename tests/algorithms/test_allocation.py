@@ -65,6 +65,7 @@ def test_weights_and_bounds_equal_the_products_of_the_paper(multistage):
         np.testing.assert_allclose(np.exp(weights.log_bounds(noise, E0)[end - 1]), bound, rtol=1e-11)
 
 
+@pytest.mark.filterwarnings("ignore:Values in x were outside bounds")  # SLSQP of older SciPy
 @pytest.mark.parametrize("multistage", [False, True])
 def test_proposition_4_2_against_a_numerical_solution_of_4_4(multistage):
     # (4.4) at m = n with b_t = S₁/(n ε_t): minimise Σ a_t/ε_t² subject to Σ ε_t = ε.
