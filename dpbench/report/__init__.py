@@ -55,6 +55,16 @@ class Context:
             self._jobs[artefact] = plan(self.blocks(artefact), self.store).jobs
         return self._jobs[artefact]
 
+    def unfinished(self, artefact: str) -> str:
+        """One line on the runs of the artefact's grid that are not there, "" when none is missing."""
+        jobs = self.jobs(artefact)
+        missing = len({job.key for job in jobs} - set(self.runs["key"]))
+        return (
+            f"{missing:,} of the {len(jobs):,} runs of its grid are not there yet: {self.command(artefact)}"
+            if missing
+            else ""
+        )
+
     @cached_property
     def _jobs(self) -> dict[str, list[Job]]:
         return {}
@@ -103,6 +113,8 @@ def build(
             for one in parts:
                 with figure_style():
                     output = one.render(context)
+                    unfinished = context.unfinished(one.name) if one in experiment.artefacts else ""
+                    output.gaps += [unfinished] if unfinished else []
                     output.save(folder / one.name, one.title)
                 built += 1
                 gaps = f"  ({len(output.gaps)} gaps)" if output.gaps else ""

@@ -167,3 +167,8 @@ def test_rows_are_reported_without_the_data_they_came_from(context, monkeypatch)
     planned = plan(context.blocks("fig2"), context.store)
     assert planned.jobs
     assert not planned.runnable
+
+
+def test_an_unfinished_grid_is_told(context):
+    """Points drawn from part of a grid must not pass for the whole of it."""
+    assert "runs of its grid are not there yet: dpbench run" in context.unfinished("fig2")
