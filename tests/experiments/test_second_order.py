@@ -26,12 +26,13 @@ def test_the_full_grid_is_the_papers(experiment):
         for algorithm in block.algorithms:
             for epsilon in block.epsilon:
                 grid.setdefault((algorithm, epsilon), set()).update(block.settings.get("T", []))
-                assert block.seeds == 15 or block.settings["T"] == [10_000]
+                assert block.seeds == 15 or min(block.settings["T"]) >= 150  # only the longest runs have fewer
     epsilons = [0.01, 0.03, 0.1, 0.3, 1, 3, 10]
     for epsilon in epsilons:
-        assert grid["dp-gd", epsilon] == GD | ({10_000, 30_000} if epsilon >= 1 else set())
+        assert grid["dp-gd", epsilon] == GD | {T for T, least in ((10_000, 1), (30_000, 3)) if epsilon >= least}
         for variant in ("hess-clip", "hess-add", "qu-clip", "qu-add"):
-            assert grid[f"dp-newton-{variant}", epsilon] == NEWTON
+            longer = {150, 300} if variant == "hess-clip" and epsilon >= 1 else set()
+            assert grid[f"dp-newton-{variant}", epsilon] == NEWTON - ({50, 80} if epsilon <= 0.1 else set()) | longer
         for algorithm in ("aop", "damped-newton", "dp-sgd"):
             assert (algorithm, epsilon) in grid
 
