@@ -157,19 +157,19 @@ def _experiment(reference, profile, config, workers, backend, out):
     blocks = one.blocks(profile, artefact or None, config)
     store = Store(out, profile, name)
     click.echo(f"{name}: {one.title} ({profile})", err=True)
-    first = plan([block for block in blocks if not block.tuned], store)
+    first = plan([block for block in blocks if not block.waits], store)
     for problem, dataset in first.missing_data.items():
         click.echo(f"data not at hand: {problem} (dpbench fetch {dataset}); its panels will show the gap", err=True)
     summary = _run(first.runnable, store, workers, backend)
-    tuned = [block for block in blocks if block.tuned]
-    if tuned:
-        second = plan(tuned, store)
+    later = [block for block in blocks if block.waits]
+    if later:
+        second = plan(later, store)
         for what in second.waiting:
-            click.echo(f"no rows to tune on: {what}", err=True)
-        later = _run(second.runnable, store, workers, backend)
-        summary.found += later.found
-        summary.statuses += later.statuses
-        summary.failures += later.failures
+            click.echo(f"rows to decide on are missing: {what}", err=True)
+        rest = _run(second.runnable, store, workers, backend)
+        summary.found += rest.found
+        summary.statuses += rest.statuses
+        summary.failures += rest.failures
     return _verdict(summary, store)
 
 

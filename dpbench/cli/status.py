@@ -54,5 +54,5 @@ def _notes(planned, unfinished: set[str]) -> str:
     if absent:
         notes.append(f"data not at hand: {', '.join(absent)}")
     if planned.waiting:
-        notes.append(f"{len(planned.waiting)} settings wait for tuning runs")
+        notes.append(f"{len(planned.waiting)} cells wait for other runs")
     return "; ".join(notes)

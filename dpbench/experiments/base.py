@@ -30,6 +30,7 @@ class GridEntry(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     artefacts: which figures and tables use these rows.
     settings: name → value or list of values; "best" takes the tuned value from the rows already there.
     timed: repetitions whose seconds are measured alone; 0 for runs that go to the pool in batches.
+    timed_if: time a cell (all seeds of one setting) only if every one of its untimed runs ended with this status.
     """
 
     artefacts: list[str]
@@ -41,11 +42,21 @@ class GridEntry(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     accounting: str = "paper"
     delta: str | float | None = None
     timed: int = 0
+    timed_if: str = ""
     trace: bool = False
+
+    def __post_init__(self):
+        if self.timed_if and not self.timed:
+            raise ValueError("timed_if needs timed >= 1")
 
     @property
     def tuned(self) -> list[str]:
         return [name for name, value in self.settings.items() if value == BEST]
+
+    @property
+    def waits(self) -> bool:
+        """Whether its jobs depend on the rows of other blocks."""
+        return bool(self.tuned or self.timed_if)
 
 
 Grid = dict[str, list[GridEntry]]  # profile → blocks
@@ -130,7 +141,7 @@ class Experiment:
 
 @dataclass
 class Plan:
-    """The jobs of some blocks, the problems whose data are not at hand, and what waits for tuning runs.
+    """The jobs of some blocks, the problems whose data are not at hand, and what waits for rows of other blocks.
 
     Rows of a job may be there although its data are not: reports read them, and only `runnable` jobs can run.
     """
@@ -145,24 +156,32 @@ class Plan:
 
 
 def plan(blocks: list[GridEntry], store: Store | None) -> Plan:
-    """Jobs of the blocks. Blocks with "best" settings look up their values in the store, or wait."""
+    """Jobs of the blocks. Those with "best" settings or `timed_if` look up other runs' rows in the store, or wait."""
     result = Plan()
-    runs = None
+    runs, statuses = None, {}
     seen: dict[str, Job] = {}
     for block in blocks:
         for problem in block.problems:
             dataset = catalogue.dataset_of(problem)
             if not datasets.available(dataset):
                 result.missing_data[problem] = dataset
-        if block.tuned and runs is None and store is not None:
+        if block.waits and runs is None and store is not None:
             runs = store.runs()
+            statuses = dict(zip(runs["key"], runs["status"], strict=True))
         for problem, algorithm, epsilon in itertools.product(block.problems, block.algorithms, block.epsilon):
             for settings in _settings(block, problem, algorithm, epsilon, runs):
                 if settings is None:
                     if problem not in result.missing_data:
                         result.waiting.append(f"{algorithm} on {problem} at ε = {epsilon:g} ({', '.join(block.tuned)})")
                     continue
-                for job in _repeat(block, problem, algorithm, epsilon, settings):
+                jobs = list(_repeat(block, problem, algorithm, epsilon, settings))
+                if block.timed_if:
+                    ended = {statuses.get(job.stream_key) for job in jobs}  # of the untimed runs
+                    if None in ended and problem not in result.missing_data:
+                        result.waiting.append(f"{algorithm} on {problem} at ε = {epsilon:g} (its untimed runs)")
+                    if ended != {block.timed_if}:
+                        continue
+                for job in jobs:
                     held = seen.get(job.key)
                     if held is None or (job.trace and not held.trace):
                         seen[job.key] = job
