@@ -22,10 +22,14 @@ def test_the_papers_problems():
 
 
 def test_bare_data_set_names():
-    assert catalogue.recipe_of("madelon") == Recipe("madelon", row_bound="unit")
-    assert catalogue.recipe_of("california").loss == "squared"
+    assert catalogue.recipe_of("ijcnn") == Recipe("ijcnn", row_bound="unit")
     with pytest.raises(UserError, match="did you mean a1a"):
         catalogue.recipe_of("a1")
+
+
+def test_the_natural_loss_of_a_regression_set_is_squared(monkeypatch):
+    monkeypatch.delitem(catalogue.CATALOGUE, "california")
+    assert catalogue.recipe_of("california").loss == "squared"
 
 
 @pytest.mark.parametrize("name", ["synthetic", "accelerated", "log1", "square"])
