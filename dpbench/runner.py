@@ -13,8 +13,6 @@ from dpbench.jobs import Job
 from dpbench.problems import catalogue
 from dpbench.results import Store
 
-MAX_BATCH = 128  # replicates that advance together
-MAX_MATRIX_BYTES = 200e6  # for their (k, d, d) curvature matrices
 ATTEMPTS = 3  # of a batch whose worker died under it
 
 
@@ -61,8 +59,7 @@ def batches(jobs: list[Job]) -> list[list[Job]]:
         groups[job.group].append(job)
     result = []
     for group in groups.values():
-        _, columns = _size(group[0].problem)
-        size = int(max(1, min(MAX_BATCH, MAX_MATRIX_BYTES / (8 * columns**2))))
+        size = algorithms.get(group[0].algorithm).batch_size(*_size(group[0].problem))
         result += [group[i : i + size] for i in range(0, len(group), size)]
     return sorted(result, key=lambda batch: -sum(work(job) for job in batch))
 
@@ -73,12 +70,14 @@ def run(
     *,
     workers: int = 1,
     backend: str = "loky",
+    scheduler: str | None = None,
     report: Callable[[Progress], None] = lambda progress: None,
 ) -> Summary:
     """Run the jobs that the store has not finished and write each batch's rows as soon as it ends.
 
-    Batches of untimed jobs go to `workers` processes. Timed jobs run afterwards, one at a time with nothing else
-    of ours running, in the driver. Interrupting loses at most the batches in flight.
+    Batches of untimed jobs go to `workers` processes, or to those of a dask `scheduler` (see `cluster`). Timed jobs
+    run afterwards, one at a time with nothing else of ours running, in the driver. Interrupting loses at most the
+    batches in flight.
     """
     unique = {job.key: job for job in jobs}
     finished = store.finished()
@@ -92,7 +91,7 @@ def run(
 
     shared = batches([job for job in missing if not job.timed])
     alone = batches([job for job in missing if job.timed])
-    for batch, rows, traces in _results(shared, workers, backend):
+    for batch, rows, traces in _results(shared, workers, backend, scheduler):
         _record(store, summary, rows, traces)
         progress.advance(batch, alone=False)
     for batch in alone:
@@ -120,11 +119,18 @@ class _Progress:
         self._report(Progress(self._work / self._total, self._done, self._jobs, batch[-1], alone))
 
 
-def _results(todo: list[list[Job]], workers: int, backend: str) -> Iterator[tuple[list[Job], list, list]]:
+def _results(
+    todo: list[list[Job]], workers: int, backend: str, scheduler: str | None = None
+) -> Iterator[tuple[list[Job], list, list]]:
     """(batch, rows, traces) in the order they end. A batch whose worker dies is tried again, alone in the end."""
     if workers == 1 and backend == "loky":
         for batch in todo:
             yield batch, *execute(batch)
+        return
+    if backend == "dask":
+        from dpbench import cluster
+
+        yield from cluster.results(todo, scheduler) if todo else ()
         return
     attempts = Counter()
     waiting = dict(enumerate(todo))

@@ -40,8 +40,13 @@ RESULTS = click.option(
 @click.option("--config", metavar="FILE", help="A grid of your own (TOML) instead of the experiment's.")
 @click.option("--jobs", type=int, metavar="N", help="Worker processes; all cores by default.")
 @click.option(
-    "--backend", type=click.Choice(["loky", "threading"]), default="loky", show_default=True, help="joblib backend."
+    "--backend",
+    type=click.Choice(["loky", "threading", "dask"]),
+    default="loky",
+    show_default=True,
+    help="Processes or threads here, or a dask cluster.",
 )
+@click.option("--scheduler", metavar="ADDRESS", help="dask's scheduler: tcp://host:port, or its scheduler file.")
 @RESULTS
 def command(
     algorithm,
@@ -56,6 +61,7 @@ def command(
     config,
     jobs,
     backend,
+    scheduler,
     out,
 ):
     """Run one algorithm (--algo), or an experiment's grid (--experiment), and keep the rows.
@@ -70,19 +76,22 @@ def command(
     jobs = os.cpu_count() if jobs is None else jobs
     if jobs < 1:
         raise UserError(f"--jobs must be at least 1, got {jobs}")
+    if (backend == "dask") != (scheduler is not None):
+        raise UserError("--backend dask and --scheduler ADDRESS go together")
+    pool = {"workers": jobs, "backend": backend, "scheduler": scheduler}
     if (algorithm is None) == (experiment is None):
         raise UserError("give either --algo NAME or --experiment NAME")
     if algorithm is None:
         clash = [flag for flag, given in (("--dataset", problems), ("--eps", epsilons), ("--set", settings)) if given]
         if clash:
             raise UserError(f"{clash[0]} goes with --algo; an experiment's grid is changed with --config FILE")
-        return _experiment(experiment, profile, config, jobs, backend, out)
+        return _experiment(experiment, profile, config, pool, out)
     if config is not None:
         raise UserError("--config goes with --experiment")
-    return _algorithm(algorithm, problems, epsilons or (1.0,), seeds, settings, accounting, delta, jobs, backend, out)
+    return _algorithm(algorithm, problems, epsilons or (1.0,), seeds, settings, accounting, delta, pool, out)
 
 
-def _algorithm(name, problems, epsilons, seeds, settings, accounting, delta, workers, backend, out):
+def _algorithm(name, problems, epsilons, seeds, settings, accounting, delta, pool, out):
     from dpbench import algorithms, datasets
     from dpbench.jobs import make_job
     from dpbench.problems import catalogue
@@ -111,7 +120,7 @@ def _algorithm(name, problems, epsilons, seeds, settings, accounting, delta, wor
         for seed in range(seeds)
     ]
     store = Store(out, "adhoc", method.name)
-    summary = _run(jobs, store, workers, backend)
+    summary = _run(jobs, store, pool)
     rows = store.runs().set_index("key")
     _summarise(rows.loc[[key for key in summary.keys if key in rows.index]])
     return _verdict(summary, store)
@@ -144,14 +153,14 @@ def parse_settings(pairs) -> dict[str, str]:
     return settings
 
 
-def _experiment(reference, profile, config, workers, backend, out):
+def _experiment(reference, profile, config, pool, out):
     from dpbench import experiments
     from dpbench.experiments.base import plan
     from dpbench.results import Store
 
     name, _, artefact = reference.partition("/")
     if name == "all":
-        codes = [_experiment(one, profile, config, workers, backend, out) for one in experiments.NAMES]
+        codes = [_experiment(one, profile, config, pool, out) for one in experiments.NAMES]
         return max(codes)
     one = experiments.get(name)
     blocks = one.blocks(profile, artefact or None, config)
@@ -160,24 +169,24 @@ def _experiment(reference, profile, config, workers, backend, out):
     first = plan([block for block in blocks if not block.waits], store)
     for problem, dataset in first.missing_data.items():
         click.echo(f"data not at hand: {problem} (dpbench fetch {dataset}); its panels will show the gap", err=True)
-    summary = _run(first.runnable, store, workers, backend)
+    summary = _run(first.runnable, store, pool)
     later = [block for block in blocks if block.waits]
     if later:
         second = plan(later, store)
         for what in second.waiting:
             click.echo(f"rows to decide on are missing: {what}", err=True)
-        rest = _run(second.runnable, store, workers, backend)
+        rest = _run(second.runnable, store, pool)
         summary.found += rest.found
         summary.statuses += rest.statuses
         summary.failures += rest.failures
     return _verdict(summary, store)
 
 
-def _run(jobs, store, workers, backend):
+def _run(jobs, store, pool):
     from dpbench import runner
 
     with progress() as report:
-        return runner.run(jobs, store, workers=workers, backend=backend, report=report)
+        return runner.run(jobs, store, **pool, report=report)
 
 
 def _summarise(rows):

@@ -1,0 +1,76 @@
+"""Prepared data sets across machines: a worker uses exactly the arrays of its driver, named by their sha256."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+from pathlib import Path
+
+from dpbench.errors import DataError, UserError
+
+from . import cache, files, loading
+from .cache import Dataset
+from .registry import describe
+
+
+def pack(name: str) -> dict[str, bytes]:
+    """The files of the prepared data set `name`: arrays, manifest, and the optima that were found for it."""
+    folder = loading.load(name).folder
+    return {path.name: path.read_bytes() for path in sorted(folder.iterdir()) if not path.name.startswith(".")}
+
+
+def adopt(name: str, sha256: str, shipment: dict[str, bytes] | None = None) -> bool:
+    """Make `load(name)` give the arrays with this `sha256` in this process; False if they must be sent first.
+
+    Looked for, in order: what was adopted before, the data set as this machine prepares it (from its cache or a
+    mirror folder, never the network), what an earlier driver sent, and `shipment` (see `pack`), which is kept in the
+    cache under the digest. Every copy is hashed before its first use. Raises DataError if the shipment is not what
+    the digest says, UserError if it cannot be written.
+    """
+    held = loading.adopted.get(name)
+    if held is not None and held.sha256 == sha256:
+        return True
+    target = cache.root() / "received" / f"{name}-{sha256[:16]}"
+    for find in (lambda: _own(name), lambda: _opened(target), lambda: _unpacked(target, shipment)):
+        data = find()
+        if data is not None and data.sha256 == sha256 and cache.has_right_bytes(data.folder):
+            loading.adopted[name] = data
+            return True
+    if shipment is not None:
+        raise DataError(f"{name}: the arrays sent do not have the sha256 {sha256}")
+    return False
+
+
+def _own(name: str) -> Dataset | None:
+    try:
+        return loading._load(describe(name), cache.root())
+    except UserError:
+        return None
+
+
+def _opened(folder: Path) -> Dataset | None:
+    try:
+        return cache.open_dataset(folder)
+    except (OSError, ValueError, KeyError):
+        return None
+
+
+def _unpacked(target: Path, shipment: dict[str, bytes] | None) -> Dataset | None:
+    if shipment is None:
+        return None
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        files.sweep(target.parent)
+        staging = Path(tempfile.mkdtemp(prefix=f".{target.name}-", suffix=".tmp", dir=target.parent))
+        try:
+            for name, content in shipment.items():
+                (staging / Path(name).name).write_bytes(content)
+            cache.discard(target)  # it was there and not sound, or it would have been taken
+            os.rename(staging, target)
+        finally:
+            shutil.rmtree(staging, ignore_errors=True)
+    except OSError as error:
+        if not target.exists():  # else another worker of this machine was faster
+            raise UserError(f"{target}: {error.strerror}; set DPBENCH_DATA to a writable folder with room") from error
+    return _opened(target)
