@@ -176,7 +176,7 @@ def plan(blocks: list[GridEntry], store: Store | None) -> Plan:
                     continue
                 jobs = list(_repeat(block, problem, algorithm, epsilon, settings))
                 if block.timed_if:
-                    ended = {statuses.get(job.stream_key) for job in jobs}  # of the untimed runs
+                    ended = {statuses.get(msgspec.structs.replace(job, timed=0).key) for job in jobs}
                     if None in ended and problem not in result.missing_data:
                         result.waiting.append(f"{algorithm} on {problem} at ε = {epsilon:g} (its untimed runs)")
                     if ended != {block.timed_if}:
