@@ -13,6 +13,7 @@ from threadpoolctl import threadpool_limits
 
 from dpbench import __version__, algorithms
 from dpbench.algorithms.base import Algorithm, BatchSettings, Outcome, Settings
+from dpbench.environment import environment
 from dpbench.errors import PrivacyError, UserError
 from dpbench.jobs import Job, delta_value
 from dpbench.privacy.budget import Budget, Budgets
@@ -177,6 +178,7 @@ def describe(job: Job, settings: Settings) -> dict:
         "T": full.get("T"),
         "timed": job.timed,
         "code_version": code_version(),
+        "environment": environment(),
     }
 
 

@@ -34,11 +34,13 @@ RUNS = {
     "seed": "int64",
     "settings": "string",
     "T": "int64",
+    "sweep": "string",  # the settings of a sweep and their values, null for a single run
     "objective": "double",
     "excess": "double",
     "gradient_norm": "double",
     "accuracy": "double",
     "seconds": "double",
+    "batch_seconds": "double",  # a run's share of its batch's wall time: no timing, see `seconds`
     "status": "string",
     "error": "string",
     "epsilon_spent": "double",
@@ -52,13 +54,17 @@ RUNS = {
     "gradient_evaluations": "int64",
     "hessian_evaluations": "int64",
     "lambda_min": "double",
+    "support_correct": "int64",  # non-zeros of w that w* has too, and that it has not (l1 problems)
+    "support_wrong": "int64",
     "measured": "double",  # what the algorithm's `measure` says, its error, and the bound of its theorem
     "measured_error": "double",
     "bound": "double",
     "notes": "string",
+    "values": "list",  # a sweep's excess losses; what else a run or a probe measures as a vector
     "key": "string",
     "code_version": "string",
     "data_sha256": "string",
+    "environment": "string",
 }
 TRACES = {"key": "string", "iteration": "int64", "passes": "double", "seconds": "double", "excess": "double"}
 TABLES = {"runs": RUNS, "traces": TRACES}
@@ -186,7 +192,8 @@ class Store:
 def _schema(table: str) -> pyarrow.Schema:
     import pyarrow as pa
 
-    types = {"string": pa.string(), "double": pa.float64(), "int64": pa.int64(), "bool": pa.bool_()}
+    types = {"string": pa.string(), "double": pa.float64(), "int64": pa.int64(), "bool": pa.bool_(),
+             "list": pa.list_(pa.float32())}  # fmt: skip
     return pa.schema(
         [(name, types[kind]) for name, kind in TABLES[table].items()],
         metadata={"dpbench_schema": str(SCHEMA_VERSION)},

@@ -1,0 +1,26 @@
+"""Where a run was made: what its row says of the interpreter, the libraries and the machine."""
+
+from __future__ import annotations
+
+import functools
+import os
+import platform
+import re
+from importlib import metadata
+from pathlib import Path
+
+
+@functools.cache
+def environment() -> str:
+    """One line, e.g. "Python 3.11.7, numpy 2.4.1, scipy 1.17.1; Linux x86_64; AMD EPYC 7B13, 2 CPUs"."""
+    libraries = ", ".join(f"{name} {metadata.version(name)}" for name in ("numpy", "scipy", "dp-accounting"))
+    system = f"{platform.system()} {platform.machine()}"
+    return f"Python {platform.python_version()}, {libraries}; {system}; {_processor()}, {os.cpu_count()} CPUs"
+
+
+def _processor() -> str:
+    try:
+        found = re.search(r"^model name\s*:\s*(.+)$", Path("/proc/cpuinfo").read_text(), re.MULTILINE)
+    except OSError:
+        found = None
+    return found[1].strip() if found else platform.processor() or "processor not known"
