@@ -205,7 +205,7 @@ def _trace_rows(jobs: list[Job], trace: Trace | None, optimum: float | None) -> 
         {
             "key": job.key,
             "iteration": iteration,
-            "passes": passes,
+            "passes": float(passes[i]),
             "seconds": seconds if job.timed else None,
             "excess": float(values[i] - (optimum or 0.0)),
         }
@@ -230,3 +230,4 @@ def code_version() -> str:
     except (OSError, subprocess.SubprocessError):
         commit = ""
     return f"{__version__}+g{commit}" if commit else __version__
+        if not np.isnan(passes[i])

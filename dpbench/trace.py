@@ -43,9 +43,11 @@ class Clock:
 class Trace:
     """Records F(W) at scheduled iterations; calling it at any other iteration returns at once.
 
-    `final` marks the last iteration of a run that ends before the schedule does: it is recorded in any case.
+    `final` marks the last iteration of a run that ends before the schedule does: it is recorded in any case. Where
+    replicates end at iterations of their own, `final` is (k,), and `passes` (k,) with NaN for those that have left:
+    nothing is recorded for them, nor, between scheduled iterations, for those that go on.
 
-    points: list of (iteration, passes, seconds, objective (k,)).
+    points: list of (iteration, passes (k,), seconds, objective (k,)).
     """
 
     def __init__(self, objective: Callable[[np.ndarray], np.ndarray], iterations: list[int], clock: Clock):
@@ -53,17 +55,20 @@ class Trace:
         self._wanted = iter([*iterations, -1])
         self._next = next(self._wanted)
         self._clock = clock
-        self.points: list[tuple[int, float, float, np.ndarray]] = []
+        self.points: list[tuple[int, np.ndarray, float, np.ndarray]] = []
 
-    def __call__(self, iteration: int, W: np.ndarray, passes: float, *, final: bool = False) -> None:
-        if iteration != self._next and not final:
+    def __call__(
+        self, iteration: int, W: np.ndarray, passes: float | np.ndarray, *, final: bool | np.ndarray = False
+    ) -> None:
+        wanted = np.ones(len(W), bool) if iteration == self._next else np.broadcast_to(final, len(W))
+        if not wanted.any():
             return
         seconds = self._clock.seconds
         if iteration == self._next:
             self._next = next(self._wanted)
         values = self._clock.outside(lambda: self._objective(W))
-        self.points.append((iteration, float(passes), seconds, values))
+        self.points.append((iteration, np.where(wanted, passes, np.nan), seconds, values))
 
 
-def no_trace(iteration: int, W: np.ndarray, passes: float, *, final: bool = False) -> None:
+def no_trace(iteration: int, W: np.ndarray, passes: float | np.ndarray, *, final: bool | np.ndarray = False) -> None:
     """Nobody listens."""

@@ -19,6 +19,9 @@ from dpbench.algorithms.base import Algorithm
 from dpbench.errors import UserError, nearest
 
 BUILTIN = {
+    "2opt": "dpbench.algorithms.nonconvex.opt:TwoPhase",
+    "2opt-b": "dpbench.algorithms.nonconvex.opt:TwoPhaseMinibatch",
+    "2opt-ls": "dpbench.algorithms.nonconvex.opt:TwoPhaseLineSearch",
     "aop": "dpbench.algorithms.aop:ApproximateObjectivePerturbation",
     "cubic-newton": "dpbench.algorithms.cubic_newton:CubicNewton",
     "damped-newton": "dpbench.algorithms.damped_newton:DampedNewton",
@@ -28,6 +31,7 @@ BUILTIN = {
     "dp-gd-laplace": "dpbench.algorithms.momentum:DPGDLaplace",
     "dp-hb": "dpbench.algorithms.momentum:DPHeavyBall",
     "dp-masg": "dpbench.algorithms.momentum:DPMultistage",
+    "dp-gd-2ns": "dpbench.algorithms.nonconvex.gd_2ns:DPGD2NS",
     "dp-masg-opt": "dpbench.algorithms.momentum:DPMultistageOptimised",
     "dp-nag": "dpbench.algorithms.momentum:DPNesterov",
     "dp-nag-opt": "dpbench.algorithms.momentum:DPNesterovOptimised",
@@ -37,10 +41,15 @@ BUILTIN = {
     "dp-sgd": "dpbench.algorithms.sgd:DPSGD",
     "o2nc": "dpbench.algorithms.o2nc:O2NC",
     "o2nc-naive": "dpbench.algorithms.o2nc:O2NCNaive",
+    "dp-tr": "dpbench.algorithms.nonconvex.trust_region:DPTrustRegion",
+    "dp-tr-b": "dpbench.algorithms.nonconvex.trust_region:DPTrustRegionMinibatch",
     "o2nc-tree": "dpbench.algorithms.o2nc:O2NCTree",
     "probe-estimator": "dpbench.algorithms.probes:EstimatorProbe",
     "probe-noise": "dpbench.algorithms.probes:NoiseProbe",
 }
+    "opt": "dpbench.algorithms.nonconvex.opt:Opt",
+    "opt-b": "dpbench.algorithms.nonconvex.opt:OptMinibatch",
+    "opt-ls": "dpbench.algorithms.nonconvex.opt:OptLineSearch",
 
 
 class Alias(NamedTuple):

@@ -84,16 +84,22 @@ class Budget:
             return _tight_poisson_multiplier(epsilon, delta, float(rate), int(steps))
         return subsampled.poisson_noise_multiplier(epsilon, delta, rate, steps)
 
-    def without_replacement_multiplier(self, n: int, m: int, steps: int, share: float = 1.0) -> float:
-        """The same for Gaussian releases on m of n rows without replacement, replace-one; by RDP in every mode."""
+    def without_replacement_multiplier(
+        self, n: int, m: int, steps: int, share: float = 1.0, after: tuple[tuple[float, int], ...] = ()
+    ) -> float:
+        """The same for Gaussian releases on m of n rows without replacement, replace-one; by RDP in every mode.
+
+        after: (noise multiplier, count) of such releases made before, which count towards the share too.
+        """
         self._require(Relation.REPLACE_ONE, "sampling without replacement")
-        return subsampled.without_replacement_noise_multiplier(*self._share(share), n, m, steps)
+        return subsampled.without_replacement_noise_multiplier(*self._share(share), n, m, steps, after)
 
     def epsilon_of(self, composition: Composition) -> float | None:
         """The ε that this accounting's own composition gives, where it has one; else None.
 
         zCDP modes: Σρ converted, for Gaussian and ρ-zCDP releases, with ε₀-DP ones among them at ε₀²/2 (Bun and Steinke
-        2016, Proposition 1.4). tight: the exact Gaussian, for Gaussians alone. rdp: for Poisson samples alone.
+        2016, Proposition 1.4). tight: the exact Gaussian, for Gaussians alone. rdp: for Gaussians on samples of one
+        kind, all Poisson or all without replacement.
         basic: (1 + √(2 ln(1/δ)))/z for noise on objective or output, and the Jacobian's share (Iyengar et al. 2019,
         Theorem 1). pure: Σε₀.
         """
@@ -130,11 +136,21 @@ class Budget:
         return total
 
     def _rdp_epsilon(self, releases: list) -> float | None:
-        if not releases or not all(isinstance(r, Poisson) for r, _ in releases):
+        if releases and all(isinstance(r, Poisson) for r, _ in releases):
+            orders = subsampled.POISSON_ORDERS
+            curves = [subsampled.poisson_cumulant(r.release.noise_multiplier, r.rate, orders) for r, _ in releases]
+        elif releases and all(
+            isinstance(r, WithoutReplacement) and isinstance(r.release, Gaussian) for r, _ in releases
+        ):
+            orders = subsampled.WITHOUT_REPLACEMENT_ORDERS
+            curves = [
+                subsampled.without_replacement_cumulant(r.release.noise_multiplier, r.n, r.m, orders)
+                for r, _ in releases
+            ]
+        else:
             return None
-        orders = subsampled.POISSON_ORDERS
-        cumulant = sum(c * subsampled.poisson_cumulant(r.release.noise_multiplier, r.rate, orders) for r, c in releases)
-        return subsampled.rdp_epsilon(orders, cumulant, self.delta)
+        total = sum(c * curve for curve, (_, c) in zip(curves, releases, strict=True))
+        return subsampled.rdp_epsilon(orders, total, self.delta)
 
     def _share(self, share: float) -> tuple[float, float]:
         if not 0 < share <= 1:

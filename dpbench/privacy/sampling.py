@@ -39,14 +39,21 @@ class Sampler:
         return [self._sample(generator) for generator in self._mechanisms._sampling]
 
     def gaussian(
-        self, value: np.ndarray, *, sensitivity: Scalars, noise_multiplier: Scalars, label: str | None = None
+        self,
+        value: np.ndarray,
+        *,
+        sensitivity: Scalars,
+        noise_multiplier: Scalars,
+        label: str | None = None,
+        symmetric: bool = False,
     ) -> np.ndarray:
         """`Mechanisms.gaussian` on the last draw; sensitivity: ℓ₂, of the value as a function of the sampled rows."""
-        from dpbench.privacy.mechanisms import _normal
+        from dpbench.privacy.mechanisms import _normal, _symmetric_normal
 
         self._admit(label)
         self._mechanisms._record(ledger.Gaussian, noise_multiplier, label or self._label, self._event)
-        return self._mechanisms._noisy(value, sensitivity, noise_multiplier, _normal)
+        draw = _symmetric_normal if symmetric else _normal
+        return self._mechanisms._noisy(value, sensitivity, noise_multiplier, draw)
 
     def _admit(self, label: str | None) -> None:
         if not self._drawn:

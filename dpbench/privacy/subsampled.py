@@ -98,12 +98,19 @@ def poisson_noise_multiplier(epsilon: float, delta: float, rate: float, steps: i
     return smallest_multiplier(lambda z: rdp_epsilon(orders, steps * poisson_cumulant(z, rate, orders), delta), epsilon)
 
 
-def without_replacement_noise_multiplier(epsilon: float, delta: float, n: int, m: int, steps: int) -> float:
-    """The same for releases on m of n rows without replacement, replace-one neighbours."""
+@lru_cache(maxsize=1024)
+def without_replacement_noise_multiplier(
+    epsilon: float, delta: float, n: int, m: int, steps: int, after: tuple[tuple[float, int], ...] = ()
+) -> float:
+    """The same for releases on m of n rows without replacement, replace-one neighbours.
+
+    after: (noise multiplier, count) of such releases made before, whose curves count towards ε too.
+    """
     _check(epsilon, delta, steps)
     orders = _useful(WITHOUT_REPLACEMENT_ORDERS, epsilon, delta)
+    before = sum(count * without_replacement_cumulant(z, n, m, orders) for z, count in after)
     return smallest_multiplier(
-        lambda z: rdp_epsilon(orders, steps * without_replacement_cumulant(z, n, m, orders), delta), epsilon
+        lambda z: rdp_epsilon(orders, before + steps * without_replacement_cumulant(z, n, m, orders), delta), epsilon
     )
 
 

@@ -14,6 +14,7 @@ from scipy import sparse
 
 from dpbench.errors import DataError, UserError
 from dpbench.problems import losses, regularisers
+from dpbench.problems.columns import ClippedGradient, CoordinateState
 from dpbench.problems.kernels import Rows
 from dpbench.problems.optimum import Optimum
 from dpbench.problems.optimum import optimum as find_optimum
@@ -119,13 +120,13 @@ class Problem:
         """F(w), (k,), with every regulariser."""
         return self.data_value(W) + self._penalty(self._batch(W))
 
-    def data_gradient(self, W: np.ndarray) -> np.ndarray:
-        """Mean gradient of the loss, (k, d)."""
-        return self.gradient_sum(self._batch(W)) / self.n
+    def data_gradient(self, W: np.ndarray, rows: np.ndarray | None = None) -> np.ndarray:
+        """Mean gradient of the loss over the given row indices (default all), (k, d)."""
+        return self.gradient_sum(self._batch(W), rows) / (self.n if rows is None else len(rows))
 
-    def gradient(self, W: np.ndarray) -> np.ndarray:
-        """Gradient of the smooth part of F, (k, d)."""
-        return self._add_slopes(self.data_gradient(W), self._batch(W))
+    def gradient(self, W: np.ndarray, rows: np.ndarray | None = None) -> np.ndarray:
+        """Gradient of the smooth part of F, its mean over the given row indices (default all), (k, d)."""
+        return self._add_slopes(self.data_gradient(W, rows), self._batch(W))
 
     def value_and_gradient(self, W: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """(`value`, `gradient`) for the price of about one and a half gradients."""
@@ -147,18 +148,18 @@ class Problem:
 
     # Curvature
 
-    def data_hessian(self, W: np.ndarray, curvature: str = "hess") -> np.ndarray:
-        """Mean Hessian of the loss (or its quadratic upper bound, "qu"), (k, d, d)."""
-        return self.hessian_sum(self._batch(W), curvature=curvature) / self.n
+    def data_hessian(self, W: np.ndarray, curvature: str = "hess", rows: np.ndarray | None = None) -> np.ndarray:
+        """Mean Hessian of the loss (or its quadratic upper bound, "qu") over the rows (default all), (k, d, d)."""
+        return self.hessian_sum(self._batch(W), rows, curvature) / (self.n if rows is None else len(rows))
 
-    def hessian(self, W: np.ndarray, curvature: str = "hess") -> np.ndarray:
-        """Hessian of the smooth part of F, (k, d, d).
+    def hessian(self, W: np.ndarray, curvature: str = "hess", rows: np.ndarray | None = None) -> np.ndarray:
+        """Hessian of the smooth part of F, its mean over the given row indices (default all), (k, d, d).
 
         curvature: "hess", or "qu" for the logistic loss: the weights tanh(z/2)/(2z) of the quadratic that
         bounds the loss from above and touches it at w (Ganesh et al. 2023, Section 3); regularisers exact.
         """
         W = self._batch(W)
-        H = self.data_hessian(W, curvature)
+        H = self.data_hessian(W, curvature, rows)
         diagonal = np.einsum("kii->ki", H)
         for r in self._smooth:
             diagonal += r.hessian_diagonal(W)
@@ -222,6 +223,20 @@ class Problem:
         for A, _ in self._rows.blocks():
             squares += np.asarray(A.power(2).sum(axis=0)).ravel() if self._rows.sparse else (A * A).sum(axis=0)
         return self.loss.smoothness * squares / self.n + sum(r.smoothness for r in self._smooth)
+
+    @cached_property
+    def clip_shares(self) -> np.ndarray:
+        """sqrt(M_j / Σ_k M_k), (d,): how greedy_coordinate shares one clipping threshold among the coordinates."""
+        return np.sqrt(self.coordinate_constants / self.coordinate_constants.sum())
+
+    @cached_property
+    def clipped_gradient(self) -> ClippedGradient:
+        """(W (k, d), clip (k,)) ↦ (k, d): mean over rows of the loss gradients clipped at ±clip · `clip_shares`."""
+        return ClippedGradient(self, self.clip_shares)
+
+    def coordinate_state(self, W: np.ndarray) -> CoordinateState:
+        """The predictions of W (k, d), kept up to date while single coordinates move."""
+        return CoordinateState(self, self._batch(W))
 
     @cached_property
     def top_eigenvalue(self) -> float:

@@ -57,6 +57,15 @@ LOOKS = {
     "probe-estimator": Look("probe of GRAD and DIFF", GREY, "x", private=False),
     "probe-noise": Look("probe of the noise", GREY, "+", private=False),
 }
+    "opt": Look("OPT", BLUE, "o"),
+    "opt-b": Look("OPT-B", BLUE, "D"),
+    "opt-ls": Look("OPT-LS", SKY, "X"),
+    "2opt": Look("2OPT", RED, "p"),
+    "2opt-b": Look("2OPT-B", RED, "v"),
+    "2opt-ls": Look("2OPT-LS", ORANGE, "P"),
+    "dp-tr": Look("DP-TR", GREEN, "h"),
+    "dp-tr-b": Look("DP-TR-B", GREEN, "d"),
+    "dp-gd-2ns": Look("DP-GD (2NS)", GREY, "s"),
 
 PROBLEM_TITLES = {"fmnist": "Fashion-MNIST"}
 

@@ -1,0 +1,44 @@
+"""dp-gd-2ns: noisy gradient descent, then a search of its iterates for a second-order stationary point."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from dpbench.algorithms.nonconvex import constants as const
+from dpbench.algorithms.nonconvex.base import SecondOrderMethod
+from dpbench.algorithms.nonconvex.driver import Iterate
+from dpbench.algorithms.nonconvex.opt import smallest_eigenpair
+
+
+class DPGD2NS(SecondOrderMethod):
+    """dp-gd-2ns: w ← w - g̃/G, T times; then the first iterate with small g̃ and no negative curvature in H̃.
+
+    (Wang, Chen and Xu 2019.) The T gradients and at most T Hessians are 1/(2σ²)-zCDP each with σ² = T/ρ. The search
+    uses the g̃ of the descent and releases nothing for iterates where that is large. The paper's own
+    σ² = T ln(1/δ)/ε² is a quarter of what the budget asks for.
+    """
+
+    name = "dp-gd-2ns"
+    title = "DP-GD (2NS)"
+
+    def planned(self, alpha, d):
+        return const.gd_2ns_iterations(alpha, d)
+
+    def method(self, w, problem, mechanisms, alpha, settings):
+        T = self.planned(alpha, problem.d)
+        oracle = self.oracle(problem, mechanisms, math.sqrt(T / mechanisms.budget.rho), settings)
+        tolerances = const.working(alpha)
+        candidates = []
+        for _ in range(min(T, settings.cap)):
+            yield Iterate(w)
+            g = yield from oracle.gradient(w)
+            if np.linalg.norm(g) <= tolerances.gradient:
+                candidates.append((w, g))
+            w = w - g / const.G
+        for candidate, g in candidates:
+            H = yield from oracle.hessian(candidate)
+            if smallest_eigenpair(H, g)[0] >= -tolerances.curvature:
+                return candidate, True
+        return w, False

@@ -1,0 +1,160 @@
+"""opt: gradient steps, and steps of negative curvature where the gradient is small; and its variants.
+
+-ls: line search; -b: minibatches; 2opt: two phases.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from typing import NamedTuple
+
+import numpy as np
+from scipy.linalg import eigh
+
+from dpbench.algorithms.nonconvex import constants as const
+from dpbench.algorithms.nonconvex.base import OnMinibatches, SecondOrderMethod
+from dpbench.algorithms.nonconvex.driver import Iterate
+from dpbench.algorithms.nonconvex.line_search import LineSearch, ShortSteps
+
+
+class Phase(NamedTuple):
+    """At most T iterations at noise multiplier σ."""
+
+    T: int
+    sigma: float
+
+
+def descend(w, oracle, steps, tolerances, T):
+    """Algorithms 1 (short steps) and 3 (line search): for a replicate, see `driver`."""
+    for _ in range(T):
+        yield Iterate(w)
+        g = yield from oracle.gradient(w)
+        if np.linalg.norm(g) > tolerances.gradient:
+            w = w - (yield from steps.along_gradient(w, g)) * g
+        else:
+            H = yield from oracle.hessian(w)
+            curvature, p = smallest_eigenpair(H, g)
+            if curvature >= -tolerances.curvature:
+                return w, True
+            w = w + (yield from steps.along_curvature(w, p, curvature)) * p
+    return w, False
+
+
+def smallest_eigenpair(H: np.ndarray, g: np.ndarray) -> tuple[float, np.ndarray]:
+    """The smallest eigenvalue of H (d, d) and its unit eigenvector p with <p, g> ≤ 0 (equation 5)."""
+    values, vectors = eigh(H, subset_by_index=[0, 0])
+    p = vectors[:, 0]
+    return float(values[0]), -p if p @ g > 0 else p
+
+
+class Opt(SecondOrderMethod):
+    """opt: Algorithm 1 with short steps.
+
+    Each of the T iterations releases a gradient and perhaps a Hessian, each 1/(2σ²)-zCDP with σ² = T/ρ (Theorem 1 and
+    equation 8 with ρ_f = 0, as the gap f(w₀) - inf f is a constant here).
+    """
+
+    name = "opt"
+    title = "OPT"
+
+    def T(self, alpha):
+        return const.short_step_iterations(alpha)
+
+    def planned(self, alpha, d):
+        return sum(self.lengths(alpha))
+
+    def lengths(self, alpha) -> tuple[int, ...]:
+        """Most iterations of each phase."""
+        return (self.T(alpha),)
+
+    def phases(self, problem, budget, alpha, settings) -> list[Phase]:
+        """One phase, of the whole budget."""
+        (T,) = self.lengths(alpha)
+        return [Phase(T, math.sqrt(self.releases * T / (2 * budget.rho)))]
+
+    releases = 2  # in an iteration, of 1/(2σ²)-zCDP each
+
+    def steps(self, problem, mechanisms, sigma):
+        return ShortSteps()
+
+    def method(self, w, problem, mechanisms, alpha, settings):
+        left = settings.cap
+        for phase in self.phases(problem, mechanisms.budget, alpha, settings):
+            oracle = self.oracle(problem, mechanisms, phase.sigma, settings)
+            steps = self.steps(problem, mechanisms, phase.sigma)
+            T = min(phase.T, left)
+            w, found = yield from descend(w, oracle, steps, const.working(alpha), T)
+            if found:
+                return w, True
+            left -= T
+        return w, False
+
+
+class OptLineSearch(Opt):
+    """opt-ls: Algorithm 3. The line search adds 1/(2λ²)-zCDP to each iteration, λ = σ, σ² = 3T/(2ρ) (equation 14)."""
+
+    name = "opt-ls"
+    title = "OPT-LS"
+    accountings = ("text", "bs16", "cks20", "standard")  # not every release is a Gaussian
+    releases = 3
+
+    def T(self, alpha):
+        return const.line_search_iterations(alpha)
+
+    def steps(self, problem, mechanisms, sigma):
+        return LineSearch(problem, mechanisms, sigma)
+
+
+class OptMinibatch(OnMinibatches, Opt):
+    """opt-b: opt on minibatches: each release on m of the n rows, with noise for 2T of them to be (ε, δ)-DP."""
+
+    name = "opt-b"
+    title = "OPT-B"
+
+    def phases(self, problem, budget, alpha, settings):
+        (T,) = self.lengths(alpha)
+        return [Phase(T, budget.without_replacement_multiplier(problem.n, settings.m, 2 * T))]
+
+
+class TwoPhase(Opt):
+    """2opt: opt with 3/4 of ρ on T' = ⌊√T⌋ iterations; if that does not terminate, 1/4 of ρ on T more.
+
+    (Section 3.4.) Phase two starts from where phase one ended, and does not use what phase one left unspent.
+    """
+
+    name = "2opt"
+    title = "2OPT"
+
+    def lengths(self, alpha):
+        T = self.T(alpha)
+        return math.isqrt(T), T
+
+    def phases(self, problem, budget, alpha, settings):
+        return [
+            Phase(T, math.sqrt(self.releases * T / (2 * share * budget.rho)))
+            for T, share in zip(self.lengths(alpha), (3 / 4, 1 / 4), strict=True)
+        ]
+
+
+class TwoPhaseLineSearch(TwoPhase, OptLineSearch):
+    """2opt-ls: 2opt with the steps and the noise of opt-ls."""
+
+    name = "2opt-ls"
+    title = "2OPT-LS"
+
+
+class TwoPhaseMinibatch(OnMinibatches, TwoPhase):
+    """2opt-b: 2opt on minibatches. 2T' releases cost (3ε/4, δ); with those of phase two, 2T more, it is (ε, δ)."""
+
+    name = "2opt-b"
+    title = "2OPT-B"
+
+    def phases(self, problem, budget, alpha, settings):
+        first, T = self.lengths(alpha)
+        n, m = problem.n, settings.m
+        sigma = dataclasses.replace(budget, epsilon=3 / 4 * budget.epsilon).without_replacement_multiplier(
+            n, m, 2 * first
+        )
+        rest = budget.without_replacement_multiplier(n, m, 2 * T, after=((sigma, 2 * first),))
+        return [Phase(first, sigma), Phase(T, rest)]
