@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import os
 from collections.abc import Iterable
 
 
@@ -20,6 +21,18 @@ class DataError(UserError):
 
 class PrivacyError(RuntimeError):
     """A release whose accounting is wrong or missing: a defect of an algorithm, never of its user."""
+
+
+def system_error(error: BaseException | None) -> OSError | None:
+    """The OSError that `error` is or was raised over: a full disk shows as the own errors of many libraries."""
+    while error is not None and not isinstance(error, OSError):
+        error = error.__cause__ or error.__context__
+    return error
+
+
+def reason(error: OSError) -> str:
+    """What the system says, without what a library wraps around it."""
+    return os.strerror(error.errno) if error.errno else " ".join(str(error).split()) or type(error).__name__
 
 
 def nearest(name: str, known: Iterable[str]) -> str:

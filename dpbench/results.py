@@ -8,22 +8,23 @@ parts or none; a job's traces land before its row, so a row's traces are always 
 from __future__ import annotations
 
 import contextlib
-import errno
 import os
 import sys
+import tempfile
 import time
 import uuid
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from dpbench.errors import UserError
+from dpbench.errors import UserError, reason
 
 if TYPE_CHECKING:
     import pandas
     import pyarrow
 
 SCHEMA_VERSION = 1
+STALE = 3600.0  # seconds: older temporary files belong to no running process
 
 RUNS = {
     "experiment": "string",
@@ -91,8 +92,8 @@ class Store:
         for table in TABLES:
             with self._explained(self.folder / table):
                 (self.folder / table).mkdir(parents=True, exist_ok=True)
-                if not os.access(self.folder / table, os.W_OK):
-                    raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+                tempfile.TemporaryFile(dir=self.folder / table).close()
+                _sweep(self.folder / table)
 
     @staticmethod
     @contextlib.contextmanager
@@ -101,7 +102,7 @@ class Store:
             yield
         except OSError as error:
             raise UserError(
-                f"cannot write results to {folder}: {error.strerror or error}; what was finished before is kept"
+                f"cannot write results to {folder}: {reason(error)}; what was finished before is kept"
             ) from error
 
     def runs(self) -> pandas.DataFrame:
@@ -145,23 +146,15 @@ class Store:
 
     def _read(self, table: str, keys: list[str] | None = None) -> pandas.DataFrame:
         import pyarrow as pa
-        import pyarrow.parquet as pq
 
         filters = None if keys is None else [("key", "in", keys)]
-        tables = [_schema(table).empty_table()]
-        for part in self._parts(table) if keys is None or keys else []:
+        for _ in range(100):
+            parts = self._parts(table) if keys is None or keys else []
             try:
-                read = pq.read_table(part, filters=filters)
+                return pa.concat_tables([_schema(table).empty_table(), *_tables(table, parts, filters)]).to_pandas()
             except FileNotFoundError:
-                continue  # another process has just merged it into a newer part
-            except (pa.ArrowInvalid, OSError) as error:
-                broken = part.with_suffix(".broken")
-                with contextlib.suppress(OSError):
-                    part.rename(broken)
-                print(f"warning: {part} is not readable, set aside as {broken.name} ({error})", file=sys.stderr)
-                continue
-            tables.append(_conform(read, table))
-        return pa.concat_tables(tables).to_pandas()
+                continue  # another process has just merged a part into a newer one: list them again
+        raise UserError(f"cannot read results from {self.folder / table}: its files keep disappearing")
 
     def _write_part(self, table: str, rows: list[dict] | pandas.DataFrame) -> None:
         import pyarrow as pa
@@ -187,6 +180,34 @@ class Store:
                 with contextlib.suppress(OSError):
                     temporary.unlink(missing_ok=True)
                 raise
+
+
+def _tables(table: str, parts: list[Path], filters) -> Iterator[pyarrow.Table]:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    for part in parts:
+        try:
+            read = pq.read_table(part, filters=filters)
+        except FileNotFoundError:
+            raise
+        except (pa.ArrowInvalid, OSError) as error:
+            if getattr(error, "errno", None):  # the part may be sound, and the disk or its rights are not
+                raise UserError(f"cannot read results from {part}: {reason(error)}") from error
+            broken = part.with_suffix(".broken")
+            with contextlib.suppress(OSError):
+                part.rename(broken)
+            print(f"warning: {part} is not readable, set aside as {broken.name} ({error})", file=sys.stderr)
+            continue
+        yield _conform(read, table)
+
+
+def _sweep(folder: Path) -> None:
+    """Remove what writers left that were killed."""
+    for leftover in folder.glob("*.tmp"):
+        with contextlib.suppress(OSError):
+            if time.time() - leftover.stat().st_mtime > STALE:
+                leftover.unlink()
 
 
 def _schema(table: str) -> pyarrow.Schema:

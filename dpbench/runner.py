@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
+import sys
 import warnings
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
 from dpbench import algorithms, datasets
+from dpbench.errors import UserError
 from dpbench.execute import execute, failed_row
 from dpbench.jobs import Job
 from dpbench.problems import catalogue
@@ -85,6 +88,7 @@ def run(
     missing = [job for key, job in unique.items() if key not in finished or (job.trace and key not in traced)]
     if missing:
         store.prepare()
+        _heal(missing)
     summary = Summary(found=len(unique) - len(missing), keys=list(unique))
     total = sum(work(job) for job in missing) or 1.0
     progress = _Progress(report, total, len(missing))
@@ -98,8 +102,16 @@ def run(
         rows, traces = execute(batch)
         _record(store, summary, rows, traces)
         progress.advance(batch, alone=True)
-    store.compact()
+    with contextlib.suppress(UserError):  # every row is in the store by now: merging the parts can wait
+        store.compact()
     return summary
+
+
+def _heal(jobs: list[Job]) -> None:
+    """Hash the prepared data before they are used; what was damaged on the disk is prepared anew."""
+    for name in sorted({catalogue.dataset_of(job.problem) for job in jobs}):
+        if datasets.heal(name):
+            print(f"warning: data set {name}: its prepared arrays were damaged; prepared anew", file=sys.stderr)
 
 
 def _record(store: Store, summary: Summary, rows: list[dict], traces: list[dict]) -> None:

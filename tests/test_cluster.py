@@ -1,5 +1,6 @@
 """`--backend dask`: real scheduler and worker processes on the loopback interface, each worker with its own cache."""
 
+import contextlib
 import os
 import shutil
 import signal
@@ -35,7 +36,9 @@ def cluster(tmp_path):
         log = open(tmp_path / f"{arguments[0]}-{len(running)}.log", "wb")  # noqa: SIM115
         command = [sys.executable, "-m", "distributed.cli.dask_" + arguments[0], *arguments[1:]]
         environment = {k: v for k, v in os.environ.items() if k != "DPBENCH_MIRROR"} | ENVIRONMENT | environment
-        process = subprocess.Popen(command, stdout=log, stderr=log, env=environment, cwd=tmp_path)
+        process = subprocess.Popen(
+            command, stdout=log, stderr=log, env=environment, cwd=tmp_path, start_new_session=True
+        )
         log.close()
         running.append(process)
         return process
@@ -58,9 +61,9 @@ def cluster(tmp_path):
             )
 
     yield Cluster
-    for process in running[::-1]:  # a nanny takes its worker along only if it is asked politely
-        process.terminate() if "--nanny" in process.args else process.kill()
     for process in running:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)  # with the children of a nanny
         process.wait(20)
 
 

@@ -8,7 +8,7 @@ import sys
 import click
 
 from dpbench import __version__
-from dpbench.errors import UserError, nearest
+from dpbench.errors import UserError, nearest, reason, system_error
 
 VERBS = {
     "fetch": "Download and prepare data sets.",
@@ -67,6 +67,11 @@ def main(args: list[str] | None = None) -> None:
     except BrokenPipeError:  # `dpbench list | head`
         sys.stderr.close()
         code = 0
+    except Exception as error:
+        system = system_error(error)
+        if system is None:
+            raise
+        _fail(f"{system.filename}: {reason(system)}" if system.filename else reason(system))
     sys.exit(code if isinstance(code, int) else 0)
 
 

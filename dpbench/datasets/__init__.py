@@ -6,7 +6,7 @@
 """
 
 from .cache import Dataset
-from .loading import FetchResult, available, fetch, load, verify
+from .loading import FetchResult, available, fetch, heal, load, verify
 from .own import check_arrays, from_arrays
 from .registry import describe, names, register
 from .spec import DatasetSpec, RawFile
@@ -21,6 +21,7 @@ __all__ = [
     "describe",
     "fetch",
     "from_arrays",
+    "heal",
     "load",
     "names",
     "register",

@@ -132,6 +132,11 @@ def verify(name: str) -> bool:
     return False
 
 
+def heal(name: str) -> bool:
+    """`verify`, if something is prepared; True if it was damaged and is right again."""
+    return cache.prepared_folder(cache.root(), describe(name)).exists() and not verify(name)
+
+
 def fetch(
     names: Iterable[str],
     *,
