@@ -29,9 +29,9 @@ BUILTIN = {
     "dp-gd": "dpbench.algorithms.gd:DPGradientDescent",
     "dp-gd-oracle": "dpbench.algorithms.gd_oracle:DPGradientDescentOracle",
     "dp-gd-laplace": "dpbench.algorithms.momentum:DPGDLaplace",
+    "dp-gd-2ns": "dpbench.algorithms.nonconvex.gd_2ns:DPGD2NS",
     "dp-hb": "dpbench.algorithms.momentum:DPHeavyBall",
     "dp-masg": "dpbench.algorithms.momentum:DPMultistage",
-    "dp-gd-2ns": "dpbench.algorithms.nonconvex.gd_2ns:DPGD2NS",
     "dp-masg-opt": "dpbench.algorithms.momentum:DPMultistageOptimised",
     "dp-nag": "dpbench.algorithms.momentum:DPNesterov",
     "dp-nag-opt": "dpbench.algorithms.momentum:DPNesterovOptimised",
@@ -39,17 +39,17 @@ BUILTIN = {
     "dp-newton-general": "dpbench.algorithms.newton_general:DPNewtonGeneral",
     "dp-newton-minibatch": "dpbench.algorithms.newton_minibatch:DPNewtonMinibatch",
     "dp-sgd": "dpbench.algorithms.sgd:DPSGD",
-    "o2nc": "dpbench.algorithms.o2nc:O2NC",
-    "o2nc-naive": "dpbench.algorithms.o2nc:O2NCNaive",
     "dp-tr": "dpbench.algorithms.nonconvex.trust_region:DPTrustRegion",
     "dp-tr-b": "dpbench.algorithms.nonconvex.trust_region:DPTrustRegionMinibatch",
+    "o2nc": "dpbench.algorithms.o2nc:O2NC",
+    "o2nc-naive": "dpbench.algorithms.o2nc:O2NCNaive",
     "o2nc-tree": "dpbench.algorithms.o2nc:O2NCTree",
-    "probe-estimator": "dpbench.algorithms.probes:EstimatorProbe",
-    "probe-noise": "dpbench.algorithms.probes:NoiseProbe",
-}
     "opt": "dpbench.algorithms.nonconvex.opt:Opt",
     "opt-b": "dpbench.algorithms.nonconvex.opt:OptMinibatch",
     "opt-ls": "dpbench.algorithms.nonconvex.opt:OptLineSearch",
+    "probe-estimator": "dpbench.algorithms.probes:EstimatorProbe",
+    "probe-noise": "dpbench.algorithms.probes:NoiseProbe",
+}
 
 
 class Alias(NamedTuple):

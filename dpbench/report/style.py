@@ -54,9 +54,6 @@ LOOKS = {
     "o2nc": Look("O2NC, no noise", BLACK, "P", private=False),
     "o2nc-tree": Look("O2NC-Tree", BLUE, "s"),
     "o2nc-naive": Look("O2NC-Naive", RED, "^"),
-    "probe-estimator": Look("probe of GRAD and DIFF", GREY, "x", private=False),
-    "probe-noise": Look("probe of the noise", GREY, "+", private=False),
-}
     "opt": Look("OPT", BLUE, "o"),
     "opt-b": Look("OPT-B", BLUE, "D"),
     "opt-ls": Look("OPT-LS", SKY, "X"),
@@ -66,6 +63,9 @@ LOOKS = {
     "dp-tr": Look("DP-TR", GREEN, "h"),
     "dp-tr-b": Look("DP-TR-B", GREEN, "d"),
     "dp-gd-2ns": Look("DP-GD (2NS)", GREY, "s"),
+    "probe-estimator": Look("probe of GRAD and DIFF", GREY, "x", private=False),
+    "probe-noise": Look("probe of the noise", GREY, "+", private=False),
+}
 
 PROBLEM_TITLES = {"fmnist": "Fashion-MNIST"}
 
