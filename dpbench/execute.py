@@ -211,6 +211,7 @@ def _trace_rows(jobs: list[Job], trace: Trace | None, optimum: float | None) -> 
         }
         for i, job in enumerate(jobs)
         for iteration, passes, seconds, values in trace.points
+        if not np.isnan(passes[i])
     ]
 
 
@@ -230,4 +231,3 @@ def code_version() -> str:
     except (OSError, subprocess.SubprocessError):
         commit = ""
     return f"{__version__}+g{commit}" if commit else __version__
-        if not np.isnan(passes[i])
