@@ -55,6 +55,7 @@ def fit(
     w2: float = 0.0,
     seeds: int = 1,
     accounting: str = "paper",
+    relation: str | None = None,
     bound: Literal["check", "rescale"] = "check",
     start: str = "zero",
     **settings: Any,
@@ -71,6 +72,8 @@ def fit(
         l1, l2, w2: weights of ‖w‖₁, ‖w‖²/2 and Σ w²/(1+w²).
         seeds: number of independent replicates, which advance together.
         accounting: "paper", "tight", or a zCDP conversion ("text", "bs16", "cks20", "standard").
+        relation: "add-remove" or "replace-one"; None takes the algorithm's own. An add/remove algorithm runs under
+            replace-one at twice its sensitivities, one for replace-one under nothing else.
         bound: rows beyond the bound the algorithm's proof needs are an error ("check"), or are scaled down to it
             one by one ("rescale").
         start: "zero", "unit" (a random unit vector per seed) or "normal".
@@ -103,7 +106,7 @@ def fit(
     budget = Budget(
         epsilon=check_epsilon(epsilon),
         delta=delta_value(check_delta(method.delta if delta is None else delta), problem.n),
-        relation=method.relation,
+        relation=method.relation if relation is None else method.under(relation),
         accounting=method.accounting(accounting),
     )
     keys = [f"fit/{method.name}/{budget}/{parsed}/{seed}" for seed in range(seeds)]

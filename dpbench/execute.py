@@ -49,7 +49,7 @@ def run_batch(
     noiseless: bool = False,
 ) -> BatchRun:
     """Run k replicates together from `start` (k, d); replicate i draws its noise from stream_keys[i] alone."""
-    mechanisms = Mechanisms(stream_keys, budget, noiseless=noiseless)
+    mechanisms = Mechanisms(stream_keys, budget, noiseless=noiseless, declared=algorithm.relation)
     clock = Clock()
     iterations = getattr(settings[0], "T", None)
     trace = Trace(problem.value, schedule(iterations), clock) if traced and iterations else None
@@ -88,7 +88,7 @@ def _execute(jobs: list[Job]) -> tuple[list[dict], list[dict]]:
         Budget(
             epsilon=job.epsilon,
             delta=delta_value(job.delta, problem.n),
-            relation=algorithm.relation,
+            relation=job.neighbours,
             accounting=algorithm.accounting(job.accounting),
         )
         for job in jobs
@@ -192,7 +192,7 @@ def failed_row(job: Job, error: BaseException, status: str = "failed") -> dict:
         "delta": None if isinstance(job.delta, str) else job.delta,
         "status": status,
         "error": line[:500],
-        "relation": algorithm.relation.value,
+        "relation": job.neighbours.value,
         "accounting": algorithm.accounting(job.accounting),
         "private": algorithm.private,
     }

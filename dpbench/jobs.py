@@ -11,6 +11,7 @@ import msgspec
 from dpbench import algorithms, datasets
 from dpbench.algorithms.base import Algorithm, Settings, make_settings
 from dpbench.errors import UserError
+from dpbench.privacy.relation import Relation
 from dpbench.problems import catalogue
 
 JSON = msgspec.json.Encoder(order="deterministic")
@@ -21,7 +22,8 @@ class Job(msgspec.Struct, frozen=True, kw_only=True):
 
     algorithm is a canonical name (no alias) or `/path/to/file.py:Class`, and source then the hash of that file;
     settings is canonical JSON, defaults left out; delta is a number or "n^-2", "n^-1"; timed > 0 counts
-    repetitions of a run whose seconds are measured alone; trace asks for the objective along the way.
+    repetitions of a run whose seconds are measured alone; trace asks for the objective along the way; relation is the
+    neighbouring relation where it is not the algorithm's own.
     """
 
     problem: str
@@ -34,6 +36,7 @@ class Job(msgspec.Struct, frozen=True, kw_only=True):
     timed: int = 0
     trace: bool = False
     source: str = ""
+    relation: str = ""
 
     @property
     def key(self) -> str:
@@ -50,6 +53,11 @@ class Job(msgspec.Struct, frozen=True, kw_only=True):
         """Starting points depend on problem and seed alone: every algorithm starts from the same ones."""
         return f"{self.problem}/{self.seed}"
 
+    @property
+    def neighbours(self) -> Relation:
+        """The neighbouring relation of the run."""
+        return Relation(self.relation) if self.relation else algorithms.get(self.algorithm).relation
+
     def parsed(self) -> Settings:
         return msgspec.json.decode(self.settings, type=algorithms.get(self.algorithm).Settings)
 
@@ -61,7 +69,7 @@ class Job(msgspec.Struct, frozen=True, kw_only=True):
         alone = (self.seed, self.settings, self.epsilon, self.timed) if self.timed else ()
         epsilon = () if "epsilon" in varying else (self.epsilon,)
         identity = (self.problem, self.algorithm, self.accounting, self.delta, self.trace)
-        return (*identity, *epsilon, JSON.encode(shared), *alone)
+        return (*identity, self.relation, *epsilon, JSON.encode(shared), *alone)
 
 
 @functools.lru_cache(maxsize=200_000)
@@ -78,6 +86,7 @@ def _key(job: Job, timed: int) -> str:
         "accounting": job.accounting,
         "delta": job.delta,
         **({"source": job.source} if job.source else {}),
+        **({"relation": job.relation} if job.relation else {}),
         **({"timed": timed} if timed else {}),
     }
     return hashlib.blake2b(JSON.encode(content), digest_size=16).hexdigest()
@@ -94,8 +103,9 @@ def make_job(
     delta: str | float | None = None,
     timed: int = 0,
     trace: bool = False,
+    relation: str | None = None,
 ) -> Job:
-    """A validated Job; every mistake is a UserError that names the argument."""
+    """A validated Job; every mistake is a UserError that names the argument. `relation` None: the algorithm's own."""
     method, fixed = algorithms.resolve(algorithm)
     canonical, source = algorithms.reference(algorithm)
     clash = sorted(set(fixed) & set(settings or {}))
@@ -104,6 +114,7 @@ def make_job(
     parsed = make_settings(method, {**fixed, **(settings or {})})
     delta = check_delta(method.delta if delta is None else delta)
     _check_pair(method, accounting, delta)
+    own = relation is None or method.under(relation) is method.relation
     return Job(
         problem=problem,
         algorithm=canonical,
@@ -115,6 +126,7 @@ def make_job(
         timed=timed,
         trace=trace,
         source=source,
+        relation="" if own else relation,
     )
 
 

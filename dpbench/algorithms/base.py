@@ -95,6 +95,7 @@ class Algorithm:
         per_replicate: settings that may differ between the replicates of one batch; `run` sees them as
             arrays of shape (k,). All others are shared by the batch and seen as plain values. With "epsilon" among
             them ε may differ too, and `mechanisms.budget.rho` is then an array of shape (k,).
+        tuning: settings and the values that `compare` tries for them; left empty, a few T where there is a T.
     """
 
     name: ClassVar[str]
@@ -108,6 +109,7 @@ class Algorithm:
     delta: ClassVar[str | float] = "n^-2"
     needs: ClassVar[Needs] = Needs()
     per_replicate: ClassVar[frozenset[str]] = frozenset()
+    tuning: ClassVar[dict[str, list]] = {}
     Settings: ClassVar[type[Settings]] = Settings
 
     def run(self, problem, W, mechanisms, settings, trace) -> np.ndarray | Outcome:
@@ -137,6 +139,20 @@ class Algorithm:
     def flaw(self, settings: Settings) -> str:
         """Why these settings do not give the stated guarantee (published calibrations kept for comparison)."""
         return ""
+
+    def under(self, relation: Relation | str) -> Relation:
+        """The relation of a run that asks for `relation`; UserError where the algorithm has no guarantee for it.
+
+        An add/remove algorithm runs under replace-one at twice its sensitivities (see `dpbench.privacy.mechanisms`).
+        Override this to refuse where its proof does not carry over.
+        """
+        try:
+            relation = Relation(relation)
+        except ValueError:
+            raise UserError(f"relation: {nearest(str(relation), [r.value for r in Relation])}") from None
+        if relation not in (self.relation, Relation.REPLACE_ONE):
+            raise UserError(f"relation: {self.name} is {self.relation} only, {relation} asks for another proof")
+        return relation
 
     def accounting(self, mode: str) -> str:
         """Resolve "paper" and reject modes this algorithm cannot be calibrated with."""

@@ -93,7 +93,11 @@ class DPNewton(Algorithm):
     def _released_lambda0(H, mechanisms, n, rho_trace, rho_direction, settings):
         """λ₀ = max(β (t̃ / (n² ρ_direction))^{1/3}, 1/n) from the noisy trace t̃ (Algorithm 5, lines 16-17)."""
         noisy = mechanisms.gaussian(
-            np.trace(H, axis1=1, axis2=2), sensitivity=SMOOTHNESS / n, rho=rho_trace, label="trace"
+            np.trace(H, axis1=1, axis2=2),
+            sensitivity=SMOOTHNESS / n,
+            rho=rho_trace,
+            label="trace",
+            replaced=SMOOTHNESS / n,  # a row's trace is in [0, 1/4]: replacing it moves the sum no further than that
         )
         return np.maximum(settings.beta * np.cbrt(np.maximum(noisy, 0) / (n**2 * rho_direction)), 1 / n)
 

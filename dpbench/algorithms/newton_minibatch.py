@@ -47,17 +47,18 @@ class DPNewtonMinibatch(Algorithm):
         p_g, p_H = settings.gradient_rate, settings.curvature_rate
         gradients = mechanisms.poisson(n, p_g, label="gradient")
         directions = mechanisms.poisson(n, p_H, label="direction")
-        z_g = mechanisms.budget.poisson_multiplier(p_g, T, share=1 - theta)
-        z_H = mechanisms.budget.poisson_multiplier(p_H, T, share=theta)
-        lambda0 = np.maximum(settings.lambda0, 1 / (n * p_H)) if settings.modification == "clip" else settings.lambda0
-        inverse = inverse_sensitivity(n * p_H, lambda0, settings.modification)
+        z_g = gradients.noise_multiplier(T, share=1 - theta)
+        z_H = directions.noise_multiplier(T, share=theta)
+        b = directions.size
+        lambda0 = np.maximum(settings.lambda0, 1 / b) if settings.modification == "clip" else settings.lambda0
+        inverse = inverse_sensitivity(b, lambda0, settings.modification)
         trace(0, W, passes=0)
         for t in range(1, T + 1):
             total = np.stack([problem.gradient_sum(w, rows) for w, rows in zip(W, gradients.draw(), strict=True)])
-            gradient = gradients.gaussian(total, sensitivity=1.0, noise_multiplier=z_g) / (n * p_g)
+            gradient = gradients.gaussian(total, sensitivity=1.0, noise_multiplier=z_g) / gradients.size
             H = np.stack(
                 [
-                    problem.hessian_sum(w, rows, settings.curvature) / (n * p_H)
+                    problem.hessian_sum(w, rows, settings.curvature) / b
                     for w, rows in zip(W, directions.draw(), strict=True)
                 ]
             )

@@ -40,13 +40,13 @@ class DPSGD(Algorithm):
 
     def run(self, problem, W, mechanisms, settings, trace):
         sampler = mechanisms.poisson(problem.n, settings.rate, label="gradient")
-        multiplier = mechanisms.budget.poisson_multiplier(settings.rate, settings.T)
+        multiplier = sampler.noise_multiplier(settings.T)
         step = settings.step[:, None]
         trace(0, W, passes=0)
         for t in range(1, settings.T + 1):
             total = np.stack([problem.gradient_sum(w, rows) for w, rows in zip(W, sampler.draw(), strict=True)])
             noisy = sampler.gaussian(total, sensitivity=problem.lipschitz, noise_multiplier=multiplier)
             penalty = sum(r.gradient(W) for r in problem.regularisers.values())
-            W = W - step * (noisy / (problem.n * settings.rate) + penalty)
+            W = W - step * (noisy / sampler.size + penalty)
             trace(t, W, passes=t * settings.rate)
         return W

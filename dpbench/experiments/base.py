@@ -29,6 +29,7 @@ class GridEntry(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     artefacts: which figures and tables use these rows.
     settings: name → value or list of values; "best" takes the tuned value from the rows already there.
+    relation: the neighbouring relation of the runs; the algorithm's own where it is left out.
     timed: repetitions whose seconds are measured alone; 0 for runs that go to the pool in batches.
     timed_if: time a cell (all seeds of one setting) only if every one of its untimed runs ended with this status.
     """
@@ -41,6 +42,7 @@ class GridEntry(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     settings: dict[str, Any] = {}
     accounting: str = "paper"
     delta: str | float | None = None
+    relation: str | None = None
     timed: int = 0
     timed_if: str = ""
     trace: bool = False
@@ -199,6 +201,7 @@ def _repeat(block, problem, algorithm, epsilon, settings) -> Iterator[Job]:
             settings=settings,
             accounting=block.accounting,
             delta=block.delta,
+            relation=block.relation,
             timed=repetition,
             trace=block.trace,
         )
@@ -216,7 +219,7 @@ def _settings(block, problem, algorithm, epsilon, runs) -> Iterator[dict[str, An
         best = None
         if runs is not None:
             best = best_settings(
-                runs, problem, algorithm, epsilon, settings, block.tuned, block.accounting, block.delta
+                runs, problem, algorithm, epsilon, settings, block.tuned, block.accounting, block.delta, block.relation
             )
         yield None if best is None else settings | best
 

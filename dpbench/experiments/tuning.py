@@ -66,6 +66,7 @@ def best_settings(
     tuned: list[str],
     accounting: str = "paper",
     delta: str | float | None = None,
+    relation: str | None = None,
 ) -> dict[str, Any] | None:
     """Values of the `tuned` settings with the lowest mean excess, or None if there are no rows.
 
@@ -97,6 +98,7 @@ def best_settings(
             settings=fixed | wanted,
             accounting=accounting,
             delta=delta,
+            relation=relation,
         )
         if job.key == row.key:
             excess[tuple(wanted.values())].append(math.inf if row.status == "diverged" else row.excess)

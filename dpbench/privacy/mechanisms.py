@@ -4,6 +4,13 @@ All arrays have a leading axis of length k, one row per replicate. Replicate i d
 "sampling" and "coins" of its own key, so what it gets does not depend on the batch it is in. Noise is float64
 from a seeded generator: fit for a benchmark, not for the release of sensitive data.
 
+An algorithm declares its sensitivities in its own relation. Where a run asks an add/remove algorithm for replace-one
+(`declared` differs from the budget's relation), every sensitivity is doubled here: to replace a row is to remove one
+and to add another, n staying the divisor, so a bound on either step that holds for all data holds twice for both (the
+triangle inequality; for ε-DP releases known by their ε, group privacy). `gaussian` takes `replaced` where the truth is
+less than twice. Poisson samples become fixed-size ones without replacement, as only those are accounted under
+replace-one. The ledger's noise multipliers are then relative to the replace-one sensitivity.
+
 A sensitivity must be computed from public or released values only. One that is NaN or infinite gives a release that is
 NaN or infinite, so that a replicate that diverges does not take its batch down; a negative one is refused.
 """
@@ -20,6 +27,7 @@ import numpy as np
 from dpbench.errors import PrivacyError
 from dpbench.privacy.budget import Budgets
 from dpbench.privacy.ledger import Gaussian, Laplace, Ledger, ObjectivePerturbation, PureDP, Release
+from dpbench.privacy.relation import Relation
 from dpbench.privacy.sampling import PoissonSampler, WithoutReplacementSampler
 from dpbench.privacy.single_pass import SinglePass
 from dpbench.privacy.streams import stream
@@ -36,12 +44,23 @@ class Mechanisms:
 
     `budget` is what the algorithm may spend; nothing here enforces it (`dpbench.privacy.verify.check` does, after the
     run). `noiseless` adds no noise and records everything all the same: for tests against a reference optimum.
+    `declared`: the relation of the sensitivities that the algorithm hands over, by default the budget's.
     """
 
-    def __init__(self, keys: Sequence[str], budget: Budget | Budgets, *, noiseless: bool = False) -> None:
+    def __init__(
+        self,
+        keys: Sequence[str],
+        budget: Budget | Budgets,
+        *,
+        noiseless: bool = False,
+        declared: Relation | None = None,
+    ) -> None:
         self.k = len(keys)
         self.budget = budget
         self.noiseless = noiseless
+        self.doubled = (declared or budget.relation) is not budget.relation  # see the module docstring
+        if self.doubled and budget.relation is not Relation.REPLACE_ONE:
+            raise PrivacyError(f"sensitivities of {declared} neighbours say nothing of {budget.relation} ones")
         self.ledger = Ledger(self.k)
         self._members: tuple[int, ...] | None = None  # None: all of the ledger's replicates
         self._noise = [stream(key, "noise") for key in keys]
@@ -51,7 +70,7 @@ class Mechanisms:
     def member(self, i: int) -> Mechanisms:
         """A view of replicate `i` alone (k = 1) on the same streams and ledger, for control flow of its own."""
         view = object.__new__(Mechanisms)
-        view.k, view.noiseless, view.ledger = 1, self.noiseless, self.ledger
+        view.k, view.noiseless, view.ledger, view.doubled = 1, self.noiseless, self.ledger, self.doubled
         view.budget = self.budget[i] if isinstance(self.budget, Budgets) else self.budget
         view._members = (i if self._members is None else self._members[i],)
         view._noise, view._sampling, view.coins = [self._noise[i]], [self._sampling[i]], [self.coins[i]]
@@ -66,18 +85,20 @@ class Mechanisms:
         noise_multiplier: Scalars | None = None,
         label: str,
         symmetric: bool = False,
+        replaced: Scalars | None = None,
     ) -> np.ndarray:
         """`value` + N(0, std²) in every entry, std = sensitivity · noise_multiplier; ρ-zCDP for 1/√(2ρ) of it.
 
         value: (k,), (k, d) or (k, d, d). sensitivity: ℓ₂ over all entries of one replicate (Frobenius for matrices).
         Exactly one of `rho` and `noise_multiplier`. `symmetric` (value (k, d, d) with symmetric matrices): noise i.i.d.
         on and above the diagonal, mirrored below. That is the Gaussian mechanism on the upper triangle, whose
-        ℓ₂ sensitivity the Frobenius norm bounds. Source: Bun and Steinke (2016), Proposition 1.6.
+        ℓ₂ sensitivity the Frobenius norm bounds. `replaced`: of an add/remove algorithm, the replace-one sensitivity
+        where it is less than twice `sensitivity`. Source: Bun and Steinke (2016), Proposition 1.6.
         """
         z = _gaussian_multiplier(rho, noise_multiplier)
         self._record(Gaussian, z, label)
         draw = _symmetric_normal if symmetric else _normal
-        return self._noisy(value, sensitivity, z, draw)
+        return self._noisy(value, sensitivity, z, draw, replaced)
 
     def laplace(
         self,
@@ -106,6 +127,8 @@ class Mechanisms:
         objective's gradient; `jacobian` and `delta`: see `ledger.ObjectivePerturbation`. Source: Kifer, Smith and
         Thakurta (2012), Theorem 2.
         """
+        if self.doubled:
+            raise PrivacyError(f"{label}: the Jacobian's bound is for one relation; declare it for replace-one")
         self._record(lambda z: ObjectivePerturbation(z, jacobian, delta), noise_multiplier, label)
         return self._noisy(np.zeros((self.k, d)), sensitivity, noise_multiplier, _normal)
 
@@ -134,8 +157,13 @@ class Mechanisms:
         self._record(PureDP, epsilon, label)
         return AboveThreshold(self, float(sensitivity), float(epsilon), threshold, label)
 
-    def poisson(self, n: int, rate: float, label: str) -> PoissonSampler:
-        """Batches in which each of the n rows is with probability `rate`, and the release made on each of them."""
+    def poisson(self, n: int, rate: float, label: str) -> PoissonSampler | WithoutReplacementSampler:
+        """Batches in which each of the n rows is with probability `rate`, and the release made on each of them.
+
+        For replace-one runs of an add/remove algorithm: max(1, round(n·rate)) rows without replacement.
+        """
+        if self.doubled:
+            return self.without_replacement(n, max(1, round(n * rate)), label)
         return PoissonSampler(self, n, rate, label)
 
     def without_replacement(self, n: int, m: int, label: str) -> WithoutReplacementSampler:
@@ -170,8 +198,17 @@ class Mechanisms:
         for i, each in zip(self._members or range(self.k), parameter, strict=True):
             self.ledger.record(wrap(kind(float(each))), label, (i,))
 
-    def _noisy(self, value: np.ndarray, sensitivity: Scalars, multiplier: Scalars, draw: Draw) -> np.ndarray:
+    def _noisy(
+        self,
+        value: np.ndarray,
+        sensitivity: Scalars,
+        multiplier: Scalars,
+        draw: Draw,
+        replaced: Scalars | None = None,
+    ) -> np.ndarray:
         value = np.asarray(value, dtype=float)
+        if self.doubled:
+            sensitivity = 2 * sensitivity if replaced is None else replaced
         if value.shape[:1] != (self.k,):
             raise PrivacyError(f"a value to release needs the leading axis k = {self.k}, got shape {value.shape}")
         scale = np.asarray(sensitivity * multiplier, dtype=float)

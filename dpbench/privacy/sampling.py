@@ -38,6 +38,15 @@ class Sampler:
         self._drawn = True
         return [self._sample(generator) for generator in self._mechanisms._sampling]
 
+    @property
+    def size(self) -> float:
+        """The number of rows in a draw, or its expectation."""
+        raise NotImplementedError
+
+    def noise_multiplier(self, steps: int, share: float = 1.0) -> float:
+        """That of each of `steps` releases on draws of its own that may cost (share·ε, share·δ) together."""
+        raise NotImplementedError
+
     def gaussian(
         self,
         value: np.ndarray,
@@ -77,6 +86,13 @@ class PoissonSampler(Sampler):
         self.n, self.rate = n, float(rate)
         self._event(ledger.Gaussian(1.0))  # validates the rate before anything is drawn
 
+    @property
+    def size(self):
+        return self.n * self.rate
+
+    def noise_multiplier(self, steps, share=1.0):
+        return self._mechanisms.budget.poisson_multiplier(self.rate, steps, share)
+
     def _event(self, release):
         return ledger.Poisson(self.rate, release)
 
@@ -94,6 +110,13 @@ class WithoutReplacementSampler(Sampler):
         super().__init__(mechanisms, label)
         self.n, self.m = int(n), int(m)
         self._event(ledger.Gaussian(1.0))  # validates n and m before anything is drawn
+
+    @property
+    def size(self):
+        return self.m
+
+    def noise_multiplier(self, steps, share=1.0):
+        return self._mechanisms.budget.without_replacement_multiplier(self.n, self.m, steps, share)
 
     def laplace(
         self,
