@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import contextlib
+import functools
+import os
 import sys
+import threading
+import time
 import warnings
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator
@@ -171,7 +175,7 @@ def _pool(ready: dict[int, list[Job]], workers: int, backend: str, dispatched: l
     def tasks():
         for index, batch in ready.items():
             dispatched.append(index)
-            yield delayed(_indexed)(index, batch)
+            yield delayed(_indexed)(index, batch, os.getpid())
 
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="A worker stopped while some jobs were given to the executor")
@@ -185,9 +189,23 @@ def _pool(ready: dict[int, list[Job]], workers: int, backend: str, dispatched: l
         yield from parallel(tasks())
 
 
-def _indexed(index: int, batch: list[Job]):
+def _indexed(index: int, batch: list[Job], driver: int):
+    _end_with(driver)
     rows, traces = execute(batch)
     return index, rows, traces
+
+
+@functools.cache
+def _end_with(driver: int) -> None:
+    """End this worker soon after a driver that was killed; loky lets it wait for more work for five minutes."""
+
+    def watch():
+        while os.getppid() == driver:
+            time.sleep(1)
+        os._exit(1)
+
+    if os.getpid() != driver:
+        threading.Thread(target=watch, daemon=True).start()
 
 
 def _worker_death() -> type[BaseException]:

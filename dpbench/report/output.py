@@ -2,17 +2,41 @@
 
 from __future__ import annotations
 
+import os
+import tempfile
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+from dpbench.errors import UserError, reason, system_error
 
 if TYPE_CHECKING:
     import pandas
     from matplotlib.figure import Figure as MatplotlibFigure
 
 
+class _Files:
+    """What can be saved: `_write` makes the files of every format beside a stem."""
+
+    def save(self, stem: Path, title: str) -> list[Path]:
+        """Write every format, all of them or none; UserError if the folder cannot be written."""
+        folder = stem.parent
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            with tempfile.TemporaryDirectory(prefix=".", dir=folder) as stage:
+                files = self._write(Path(stage) / stem.name, title)
+                for file in files:
+                    os.replace(file, folder / file.name)
+        except Exception as error:  # a full disk makes matplotlib raise errors of other kinds over the system's
+            system = system_error(error)
+            if system is None:
+                raise
+            raise UserError(f"cannot write to {folder}: {reason(system)}") from error
+        return [folder / file.name for file in files]
+
+
 @dataclass
-class Figure:
+class Figure(_Files):
     """A drawn figure, the data it draws, and a caption that states n and the statistic."""
 
     figure: MatplotlibFigure
@@ -20,7 +44,7 @@ class Figure:
     caption: str
     gaps: list[str] = field(default_factory=list)
 
-    def save(self, stem: Path, title: str) -> list[Path]:
+    def _write(self, stem: Path, title: str) -> list[Path]:
         for suffix, metadata in (
             (".pdf", {"CreationDate": None, "ModDate": None}),
             (".svg", {"Date": None}),
@@ -34,7 +58,7 @@ class Figure:
 
 
 @dataclass
-class Table:
+class Table(_Files):
     """A table of ready strings, a caption, and the plain data behind it where that is more than the strings."""
 
     frame: pandas.DataFrame
@@ -42,7 +66,7 @@ class Table:
     data: pandas.DataFrame | None = None
     gaps: list[str] = field(default_factory=list)
 
-    def save(self, stem: Path, title: str) -> list[Path]:
+    def _write(self, stem: Path, title: str) -> list[Path]:
         text = f"# {title}\n\n{markdown(self.frame)}\n{self.caption}\n{_gaps(self.gaps)}"
         stem.with_suffix(".md").write_text(text)
         stem.with_suffix(".tex").write_text(latex(self.frame, self.caption))

@@ -1,8 +1,11 @@
 """A tiny data set in a file, a registry that forgets, and a web server on the loopback interface."""
 
+import contextlib
 import functools
 import hashlib
 import http.server
+import socket
+import struct
 import threading
 
 import numpy as np
@@ -50,28 +53,45 @@ def registered(monkeypatch):
     loading._load.cache_clear()
 
 
-@pytest.fixture
-def serve(tmp_path):
-    """A function: folder -> URL of a web server; `serve.asked` lists the paths asked for, `serve.cut` cuts bodies."""
+class _Handler(http.server.SimpleHTTPRequestHandler):
+    """Serves a folder; `server.asked` lists the paths asked for, `server.cut` says how bodies end too early."""
 
-    class Handler(http.server.SimpleHTTPRequestHandler):
-        def log_message(self, *args):
-            asked.append(self.path)
+    def log_message(self, *args):
+        self.server.asked.append(self.path)
 
-        def copyfile(self, source, out):
-            content = source.read()
-            out.write(content[: len(content) // 2] if start.cut else content)
+    def copyfile(self, source, out):
+        content = source.read()
+        share = {False: len(content), "at once": 0}.get(self.server.cut, len(content) // 2)
+        out.write(content[:share])
+        if self.server.cut == "reset":  # closing without lingering sends RST
+            self.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+            out.flush()
+            self.connection.close()
 
-    asked, servers = [], []
 
-    def start(folder) -> str:
-        handler = functools.partial(Handler, directory=str(folder))
-        servers.append(http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler))
-        threading.Thread(target=servers[-1].serve_forever, kwargs={"poll_interval": 0.01}, daemon=True).start()
-        return f"http://127.0.0.1:{servers[-1].server_port}"
-
-    start.asked, start.cut = asked, False
-    yield start
-    for server in servers:
+@contextlib.contextmanager
+def loopback(folder):
+    """A web server with the content of `folder`; its `url`, `asked` and `cut` are attributes."""
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), functools.partial(_Handler, directory=str(folder)))
+    server.handle_error = lambda *args: None
+    server.url, server.asked, server.cut = f"http://127.0.0.1:{server.server_port}", [], False
+    threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True).start()
+    try:
+        yield server
+    finally:
         server.shutdown()
         server.server_close()
+
+
+@pytest.fixture
+def serve():
+    """A function: folder -> URL of a web server; `serve.asked` lists the paths asked for, `serve.cut` cuts bodies."""
+    with contextlib.ExitStack() as servers:
+
+        def start(folder) -> str:
+            server = servers.enter_context(loopback(folder))
+            server.asked, server.cut = start.asked, start.cut
+            return server.url
+
+        start.asked, start.cut = [], False
+        yield start
