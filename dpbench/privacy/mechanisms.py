@@ -17,6 +17,7 @@ NaN or infinite, so that a replicate that diverges does not take its batch down;
 
 from __future__ import annotations
 
+import copy
 import math
 from collections.abc import Callable, Sequence
 from functools import lru_cache
@@ -69,8 +70,8 @@ class Mechanisms:
 
     def member(self, i: int) -> Mechanisms:
         """A view of replicate `i` alone (k = 1) on the same streams and ledger, for control flow of its own."""
-        view = object.__new__(Mechanisms)
-        view.k, view.noiseless, view.ledger, view.doubled = 1, self.noiseless, self.ledger, self.doubled
+        view = copy.copy(self)
+        view.k = 1
         view.budget = self.budget[i] if isinstance(self.budget, Budgets) else self.budget
         view._members = (i if self._members is None else self._members[i],)
         view._noise, view._sampling, view.coins = [self._noise[i]], [self._sampling[i]], [self.coins[i]]
@@ -177,7 +178,7 @@ class Mechanisms:
         in the term of one round only (see `single_pass`). Source: see `dpbench.privacy.tree`.
         """
         self._record(Gaussian, _gaussian_multiplier(rho, None), label)
-        return Tree(self, rounds, node_std(rounds, sensitivity, rho), label)
+        return self._tree(rounds, node_std(rounds, sensitivity, rho), label)
 
     def single_pass(self, n: int, label: str) -> SinglePass:
         """The n rows in random order, each handed out once; the releases on disjoint blocks cost as much as one."""
@@ -223,6 +224,9 @@ class Mechanisms:
             noise *= scale if scale.ndim == 0 else scale.reshape((self.k,) + (1,) * (value.ndim - 1))
             noise += value
         return noise
+
+    def _tree(self, rounds: int, std: float, label: str, admit: Callable[[], None] = lambda: None) -> Tree:
+        return Tree(self, rounds, std, label, admit)
 
 
 class AboveThreshold:

@@ -16,10 +16,11 @@ import numpy as np
 from dpbench.errors import PrivacyError
 from dpbench.privacy.ledger import Gaussian
 from dpbench.privacy.relation import Relation
-from dpbench.privacy.tree import Tree, node_std
+from dpbench.privacy.tree import node_std
 
 if TYPE_CHECKING:
     from dpbench.privacy.mechanisms import Mechanisms
+    from dpbench.privacy.tree import Tree
 
 
 class SinglePass:
@@ -58,7 +59,7 @@ class SinglePass:
         """`Mechanisms.tree` on the next `rounds` blocks, one to a round, all of them disjoint."""
         self._open = False
         self._record(math.sqrt(0.5 / rho))
-        return Tree(self._mechanisms, rounds, node_std(rounds, sensitivity, rho), self._label, self._admit)
+        return self._mechanisms._tree(rounds, node_std(rounds, sensitivity, rho), self._label, self._admit)
 
     def _admit(self) -> None:
         if not self._open:
