@@ -117,7 +117,7 @@ def fit(
     compositions = {run.mechanisms.ledger.of(i) for i in range(seeds)}
     checks = [spent(one, budget.delta, budget.relation) for one in compositions]
     worst = max(checks, key=lambda check: check.epsilon)
-    if method.private and not method.flaw(parsed) and not worst.within(budget):
+    if method.private and not method.flaw(parsed, budget.accounting) and not worst.within(budget):
         raise PrivacyError(f"{method.name}: the ledger composes to ε = {worst.epsilon:.6g} > {budget.epsilon:g}")
     return Fit(
         w=run.W,

@@ -51,7 +51,7 @@ def run_batch(
     """Run k replicates together from `start` (k, d); replicate i draws its noise from stream_keys[i] alone."""
     mechanisms = Mechanisms(stream_keys, budget, noiseless=noiseless, declared=algorithm.relation)
     clock = Clock()
-    iterations = getattr(settings[0], "T", None)
+    iterations = algorithm.iterations(problem, settings[0])
     trace = Trace(problem.value, schedule(iterations), clock) if traced and iterations else None
     batch = BatchSettings(settings, algorithm.per_replicate)
     with np.errstate(all="ignore"):  # a diverging iterate is a result (its status says so), not a warning
@@ -123,7 +123,7 @@ def _rows(jobs, settings, problem, algorithm, budgets, run, optimum) -> list[dic
         accuracy = problem.accuracy(run.W) if problem.loss.binary else [None] * len(jobs)
     rows = []
     for i, job in enumerate(jobs):
-        flaw = algorithm.flaw(settings[i])
+        flaw = algorithm.flaw(settings[i], budgets[i].accounting)
         privacy = _privacy(run.mechanisms.ledger.of(i), budgets[i], algorithm, flaw)
         given = {name: values[i] for name, values in run.columns.items() if values[i] not in (None, "")}
         extra = {name: msgspec.to_builtins(value, enc_hook=float) for name, value in given.items()}
@@ -153,6 +153,7 @@ def _privacy(composition, budget: Budget, algorithm: Algorithm, flaw: str) -> di
         "private": algorithm.private and not flaw,
         "epsilon_accounted": budget.epsilon_of(composition),
     }
+                "T": algorithm.iterations(problem, settings[i]),
     result = spent(composition, budget.delta, budget.relation)
     columns |= {"epsilon_spent": result.epsilon, "checked_by": result.checked_by, "error": flaw}
     if columns["private"] and not result.within(budget):

@@ -45,8 +45,15 @@ class Job(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def stream_key(self) -> str:
-        """What its random streams are seeded from: the key of the untimed job, so timing repeats the run."""
-        return _key(self, 0)
+        """What its random streams are seeded from: the key of the untimed job, so timing repeats the run.
+
+        Without the algorithm's `common_random` settings: jobs that differ in those alone draw the same numbers.
+        """
+        common = algorithms.get(self.algorithm).common_random
+        if not common:
+            return _key(self, 0)
+        kept = {name: value for name, value in msgspec.json.decode(self.settings).items() if name not in common}
+        return _key(msgspec.structs.replace(self, settings=JSON.encode(kept).decode(), trace=False), 0)
 
     @property
     def start_key(self) -> str:
@@ -63,12 +70,17 @@ class Job(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def group(self) -> tuple:
-        """Jobs of one group may advance together in a batch: all but seed and what is per-replicate agree."""
-        varying = algorithms.get(self.algorithm).per_replicate
+        """Jobs of one group may advance together in a batch: all but seed and what is per-replicate agree.
+
+        With `common_random` settings the seed agrees too, so that a batch draws its noise once.
+        """
+        algorithm = algorithms.get(self.algorithm)
+        varying = algorithm.per_replicate
         shared = {k: v for k, v in msgspec.json.decode(self.settings).items() if k not in varying}
         alone = (self.seed, self.settings, self.epsilon, self.timed) if self.timed else ()
         epsilon = () if "epsilon" in varying else (self.epsilon,)
-        identity = (self.problem, self.algorithm, self.accounting, self.delta, self.trace)
+        stream = (self.stream_key,) if algorithm.common_random else ()
+        identity = (self.problem, self.algorithm, self.accounting, self.delta, self.trace, *stream)
         return (*identity, self.relation, *epsilon, JSON.encode(shared), *alone)
 
 

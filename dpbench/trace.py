@@ -47,28 +47,39 @@ class Trace:
     replicates end at iterations of their own, `final` is (k,), and `passes` (k,) with NaN for those that have left:
     nothing is recorded for them, nor, between scheduled iterations, for those that go on.
 
+    next: the iteration it waits for, -1 for none: a run that works in blocks ends one there.
     points: list of (iteration, passes (k,), seconds, objective (k,)).
     """
 
     def __init__(self, objective: Callable[[np.ndarray], np.ndarray], iterations: list[int], clock: Clock):
         self._objective = objective
         self._wanted = iter([*iterations, -1])
-        self._next = next(self._wanted)
+        self.next = next(self._wanted)
         self._clock = clock
         self.points: list[tuple[int, np.ndarray, float, np.ndarray]] = []
 
     def __call__(
         self, iteration: int, W: np.ndarray, passes: float | np.ndarray, *, final: bool | np.ndarray = False
     ) -> None:
-        wanted = np.ones(len(W), bool) if iteration == self._next else np.broadcast_to(final, len(W))
+        wanted = np.ones(len(W), bool) if iteration == self.next else np.broadcast_to(final, len(W))
         if not wanted.any():
             return
         seconds = self._clock.seconds
-        if iteration == self._next:
-            self._next = next(self._wanted)
+        if iteration == self.next:
+            self.next = next(self._wanted)
         values = self._clock.outside(lambda: self._objective(W))
         self.points.append((iteration, np.where(wanted, passes, np.nan), seconds, values))
 
 
-def no_trace(iteration: int, W: np.ndarray, passes: float | np.ndarray, *, final: bool | np.ndarray = False) -> None:
+class NoTrace:
     """Nobody listens."""
+
+    next = -1
+
+    def __call__(
+        self, iteration: int, W: np.ndarray, passes: float | np.ndarray, *, final: bool | np.ndarray = False
+    ) -> None:
+        pass
+
+
+no_trace = NoTrace()

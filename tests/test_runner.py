@@ -172,7 +172,7 @@ def test_batches_start_with_the_costliest_and_respect_memory():
     todo = runner.batches([*jobs(2, 5), *jobs(2, 500), *jobs(150, 7)])
     costs = [sum(runner.work(job) for job in batch) for batch in todo]
     assert costs == sorted(costs, reverse=True)
-    assert max(len(batch) for batch in todo) <= runner.MAX_BATCH
+    assert max(len(batch) for batch in todo) <= 128
     assert sum(len(batch) for batch in todo) == 154
 
 

@@ -96,6 +96,8 @@ class Algorithm:
             arrays of shape (k,). All others are shared by the batch and seen as plain values. With "epsilon" among
             them ε may differ too, and `mechanisms.budget.rho` is then an array of shape (k,).
         tuning: settings and the values that `compare` tries for them; left empty, a few T where there is a T.
+        common_random: settings that do not enter the seed of a job's streams: jobs that differ in these alone draw
+            the same random numbers, and a batch holds jobs of one stream (see `Mechanisms.streams`).
     """
 
     name: ClassVar[str]
@@ -109,6 +111,7 @@ class Algorithm:
     delta: ClassVar[str | float] = "n^-2"
     needs: ClassVar[Needs] = Needs()
     per_replicate: ClassVar[frozenset[str]] = frozenset()
+    common_random: ClassVar[frozenset[str]] = frozenset()
     tuning: ClassVar[dict[str, list]] = {}
     Settings: ClassVar[type[Settings]] = Settings
 
@@ -124,6 +127,14 @@ class Algorithm:
         """Settings with every default that depends on the problem filled in; raise UserError if they clash."""
         return settings
 
+    def iterations(self, problem, settings: Settings) -> int | None:
+        """The number of iterations a run will make, None where that is not known before."""
+        return getattr(settings, "T", None)
+
+    def batch_size(self, n: int, d: int) -> int:
+        """How many replicates may advance together; by default 200 MB of their (d, d) matrices, and at most 128."""
+        return int(max(1, min(128, 200e6 / (8 * d**2))))
+
     def measure(self, problem, outcome: Outcome, settings: Settings, generators) -> dict[str, Any]:
         """Further columns, each of length k, that cost more than `run` should or need the data: a diagnostic.
 
@@ -136,8 +147,11 @@ class Algorithm:
         """Rough cost of one replicate in flops: orders the jobs and scales the progress bar, nothing else."""
         return 4.0 * n * d * getattr(settings, "T", 1)
 
-    def flaw(self, settings: Settings) -> str:
-        """Why these settings do not give the stated guarantee (published calibrations kept for comparison)."""
+    def flaw(self, settings: Settings, accounting: str = "") -> str:
+        """Why these settings, under a resolved accounting, do not give the stated guarantee; "" where they do.
+
+        For published calibrations that are kept for comparison.
+        """
         return ""
 
     def under(self, relation: Relation | str) -> Relation:

@@ -61,7 +61,7 @@ class LaplaceMomentum(Algorithm):
         super().accounting(mode)
         return "pure"
 
-    def flaw(self, settings):
+    def flaw(self, settings, accounting=""):
         if settings.noise_scale == AS_PUBLISHED:
             return "Laplace scale b/√2, as in the published code: does not meet the ε asked for"
         return ""

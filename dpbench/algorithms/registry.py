@@ -26,6 +26,8 @@ BUILTIN = {
     "cubic-newton": "dpbench.algorithms.cubic_newton:CubicNewton",
     "damped-newton": "dpbench.algorithms.damped_newton:DampedNewton",
     "dp-accelerated-nesterov": "dpbench.algorithms.nesterov:DPAcceleratedNesterov",
+    "dp-cd": "dpbench.algorithms.coordinate:DPCoordinateDescent",
+    "dp-gcd": "dpbench.algorithms.greedy:DPGreedyCD",
     "dp-gd": "dpbench.algorithms.gd:DPGradientDescent",
     "dp-gd-oracle": "dpbench.algorithms.gd_oracle:DPGradientDescentOracle",
     "dp-gd-laplace": "dpbench.algorithms.momentum:DPGDLaplace",
@@ -39,6 +41,7 @@ BUILTIN = {
     "dp-newton-general": "dpbench.algorithms.newton_general:DPNewtonGeneral",
     "dp-newton-minibatch": "dpbench.algorithms.newton_minibatch:DPNewtonMinibatch",
     "dp-sgd": "dpbench.algorithms.sgd:DPSGD",
+    "dp-sgd-1": "dpbench.algorithms.sgd_one:DPSGDOne",
     "dp-tr": "dpbench.algorithms.nonconvex.trust_region:DPTrustRegion",
     "dp-tr-b": "dpbench.algorithms.nonconvex.trust_region:DPTrustRegionMinibatch",
     "o2nc": "dpbench.algorithms.o2nc:O2NC",
@@ -65,6 +68,9 @@ ALIASES = {
         ("dp-newton", "dp-newton-minibatch"), ("hess", "qu"), ("clip", "add")
     )
 }
+} | {
+    "dp-gcd-gs-s": Alias("dp-gcd", {"rule": "gs-s"}),
+    "dp-gcd-gs-q": Alias("dp-gcd", {"rule": "gs-q"}),
 
 
 def names() -> list[str]:

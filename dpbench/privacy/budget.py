@@ -10,7 +10,7 @@ import numpy as np
 
 from dpbench.errors import PrivacyError, UserError, nearest
 from dpbench.privacy import gaussian, subsampled, zcdp
-from dpbench.privacy.laplace import amplified
+from dpbench.privacy.laplace import advanced_composition, advanced_composition_epsilon0, amplified
 from dpbench.privacy.ledger import (
     ZCDP,
     Composition,
@@ -25,8 +25,8 @@ from dpbench.privacy.ledger import (
 from dpbench.privacy.relation import Relation
 from dpbench.privacy.verify import spent
 
-ACCOUNTINGS = (*zcdp.CONVERSIONS, "tight", "rdp", "basic", "pure")
-WITHOUT_RHO = ("rdp", "basic", "pure")
+ACCOUNTINGS = (*zcdp.CONVERSIONS, "tight", "rdp", "poisson", "advanced", "basic", "pure")
+WITHOUT_RHO = ("rdp", "poisson", "advanced", "basic", "pure")
 
 
 @dataclass(frozen=True)
@@ -34,8 +34,10 @@ class Budget:
     """(ε, δ) under `relation`, and the `accounting` that turns it into noise.
 
     accounting: "text", "bs16", "cks20" or "standard" (ρ-zCDP with that conversion), "tight" (exact Gaussian for
-    full-batch releases, privacy-loss distributions or RDP for sampled ones), "rdp" (Rényi DP of sampled releases),
-    "basic" (ε and δ of objective and output perturbation added up) or "pure" (basic composition, δ = 0).
+    full-batch releases, privacy-loss distributions or RDP for others), "rdp" (Rényi DP of Gaussians, sampled or not),
+    "poisson" (the same with one row at a time taken for a Poisson sample, see `one_row_multiplier`), "advanced"
+    (advanced composition of pure-DP releases), "basic" (ε and δ of objective and output perturbation added up) or
+    "pure" (basic composition, δ = 0).
     UserError for a value out of range.
     """
 
@@ -94,20 +96,55 @@ class Budget:
         self._require(Relation.REPLACE_ONE, "sampling without replacement")
         return subsampled.without_replacement_noise_multiplier(*self._share(share), n, m, steps, after)
 
+    def one_row_multiplier(self, n: int, steps: int) -> float:
+        """Noise multiplier, relative to the replace-one sensitivity 2C, for `steps` releases on one uniform row of n.
+
+        "rdp": that of sampling without replacement, m = 1. "poisson": std = z·C, z for Poisson samples of rate 1/n
+        under add/remove, as it is often implemented; exactly one row is drawn, so that guarantee is not for what runs.
+        """
+        if self.accounting == "poisson":
+            return subsampled.poisson_noise_multiplier(*self._share(1.0), 1 / n, steps) / 2
+        return self.without_replacement_multiplier(n, 1, steps)
+
+    def gaussian_multiplier(self, steps: int) -> float:
+        """Noise multiplier of each of `steps` Gaussian releases on all rows: by RDP, or exactly ("tight")."""
+        if self.accounting == "rdp":
+            return math.sqrt(steps) * subsampled.gaussian_noise_multiplier(*self._share(1.0))
+        return math.sqrt(steps / (2 * self.rho))
+
+    def laplace_epsilon(self, steps: int, selection: float = 1.0) -> float:
+        """ε' of `steps` Laplace releases at ε' and as many pure-DP selections, which all together are (ε, δ)-DP.
+
+        "advanced": advanced composition of 2·steps ε'-DP releases (greedy_coordinate's eq. 2), whatever the selections
+        cost. "tight": privacy-loss distributions with selections at selection·ε'.
+        """
+        if self.accounting == "advanced":
+            return advanced_composition_epsilon0(self.epsilon, 2 * steps, self.delta)
+        if self.accounting == "tight":
+            from dpbench.privacy import tight
+
+            return tight.laplace_epsilon(self.epsilon, self.delta, steps, selection)
+        raise PrivacyError(f"accounting {self.accounting} does not compose pure-DP releases to a given epsilon")
+
     def epsilon_of(self, composition: Composition) -> float | None:
         """The ε that this accounting's own composition gives, where it has one; else None.
 
         zCDP modes: Σρ converted, for Gaussian and ρ-zCDP releases, with ε₀-DP ones among them at ε₀²/2 (Bun and Steinke
         2016, Proposition 1.4). tight: the exact Gaussian, for Gaussians alone. rdp: for Gaussians on samples of one
-        kind, all Poisson or all without replacement.
+        kind, all Poisson, all without replacement or all on every row; poisson: one row without replacement counted as
+        a Poisson sample, its noise relative to C instead of 2C. advanced: where all releases have one pure ε₀.
         basic: (1 + √(2 ln(1/δ)))/z for noise on objective or output, and the Jacobian's share (Iyengar et al. 2019,
         Theorem 1). pure: Σε₀.
         """
         releases = [(e.release, e.count) for e in composition]
         if self.accounting == "basic":
             return self._basic_epsilon(releases)
-        if self.accounting == "rdp":
+        if self.accounting == "poisson":
+            releases = [(_as_poisson(r), c) for r, c in releases]
+        if self.accounting in ("rdp", "poisson"):
             return self._rdp_epsilon(releases)
+        if self.accounting == "advanced":
+            return self._advanced_epsilon(releases)
         if self.accounting == "pure":
             epsilons = [_pure_epsilon(r) for r, _ in releases]
             return None if None in epsilons else sum(c * e for e, (_, c) in zip(epsilons, releases, strict=True))
@@ -147,10 +184,19 @@ class Budget:
                 subsampled.without_replacement_cumulant(r.release.noise_multiplier, r.n, r.m, orders)
                 for r, _ in releases
             ]
+        elif releases and all(isinstance(r, Gaussian) for r, _ in releases):
+            orders = subsampled.POISSON_ORDERS
+            curves = [subsampled.gaussian_cumulant(r.noise_multiplier, orders) for r, _ in releases]
         else:
             return None
         total = sum(c * curve for curve, (_, c) in zip(curves, releases, strict=True))
         return subsampled.rdp_epsilon(orders, total, self.delta)
+
+    def _advanced_epsilon(self, releases: list) -> float | None:
+        epsilons = [_pure_epsilon(r) for r, _ in releases]
+        if not releases or None in epsilons or max(epsilons) > min(epsilons) * (1 + 1e-12):
+            return None
+        return advanced_composition(epsilons[0], sum(c for _, c in releases), self.delta)
 
     def _share(self, share: float) -> tuple[float, float]:
         if not 0 < share <= 1:
@@ -184,6 +230,13 @@ def _pure_epsilon(release: object) -> float | None:
         case WithoutReplacement(n, m, Laplace(z)):
             return float(amplified(1 / z, n, m))
     return None
+
+
+def _as_poisson(release: object) -> object:
+    match release:
+        case WithoutReplacement(n, 1, Gaussian(z)):
+            return Poisson(1 / n, Gaussian(2 * z))
+    return release
 
 
 def _rho(release: object) -> float | None:

@@ -131,11 +131,11 @@ class Ledger:
         self._own: list[dict[tuple[Release, str], int]] = [{} for _ in range(k)]
         self._known: dict[Composition, Composition] = {}
 
-    def record(self, release: Release, label: str, members: Sequence[int] | None = None) -> None:
-        """Count one `release` for the replicates `members` (indices; None: all k)."""
+    def record(self, release: Release, label: str, members: Sequence[int] | None = None, count: int = 1) -> None:
+        """Count `count` equal releases for the replicates `members` (indices; None: all k)."""
         key = (release, label)
         for counts in [self._shared] if members is None else [self._own[i] for i in members]:
-            counts[key] = counts.get(key, 0) + 1
+            counts[key] = counts.get(key, 0) + count
 
     def of(self, i: int) -> Composition:
         """Everything replicate `i` released, in a canonical order; the same object for equal replicates."""

@@ -1,8 +1,9 @@
 """The only place that draws noise: every release of a run passes through here, into the ledger.
 
 All arrays have a leading axis of length k, one row per replicate. Replicate i draws from the streams "noise",
-"sampling" and "coins" of its own key, so what it gets does not depend on the batch it is in. Noise is float64
-from a seeded generator: fit for a benchmark, not for the release of sensitive data.
+"sampling" and "coins" of its own key, so what it gets does not depend on the batch it is in. Replicates of equal keys
+share one draw (common random numbers); they stand next to each other and advance in step. Noise is float64 from a
+seeded generator: fit for a benchmark, not for the release of sensitive data.
 
 An algorithm declares its sensitivities in its own relation. Where a run asks an add/remove algorithm for replace-one
 (`declared` differs from the budget's relation), every sensitivity is doubled here: to replace a row is to remove one
@@ -18,6 +19,7 @@ NaN or infinite, so that a replicate that diverges does not take its batch down;
 from __future__ import annotations
 
 import copy
+import itertools
 import math
 from collections.abc import Callable, Sequence
 from functools import lru_cache
@@ -64,15 +66,20 @@ class Mechanisms:
             raise PrivacyError(f"sensitivities of {declared} neighbours say nothing of {budget.relation} ones")
         self.ledger = Ledger(self.k)
         self._members: tuple[int, ...] | None = None  # None: all of the ledger's replicates
-        self._noise = [stream(key, "noise") for key in keys]
-        self._sampling = [stream(key, "sampling") for key in keys]
-        self.coins = [stream(key, "coins") for key in keys]  # for random choices of an algorithm that use no data
+        self.streams = _runs_of_equals(keys)  # slices of replicates, one per stream: all of length 1 as a rule
+        distinct = [keys[members.start] for members in self.streams]
+        self._noise = [stream(key, "noise") for key in distinct]
+        self._sampling = [stream(key, "sampling") for key in distinct]
+        self.coins = [stream(key, "coins") for key in distinct]  # for random choices of an algorithm that use no data
 
     def member(self, i: int) -> Mechanisms:
         """A view of replicate `i` alone (k = 1) on the same streams and ledger, for control flow of its own."""
+        if len(self.streams) != self.k:
+            raise PrivacyError("replicates that share a stream advance in step: none can be run alone")
         view = copy.copy(self)
         view.k = 1
         view.budget = self.budget[i] if isinstance(self.budget, Budgets) else self.budget
+        view.streams = [slice(0, 1)]
         view._members = (i if self._members is None else self._members[i],)
         view._noise, view._sampling, view.coins = [self._noise[i]], [self._sampling[i]], [self.coins[i]]
         return view
@@ -134,17 +141,26 @@ class Mechanisms:
         return self._noisy(np.zeros((self.k, d)), sensitivity, noise_multiplier, _normal)
 
     def noisy_argmax(
-        self, scores: np.ndarray, *, sensitivity: Scalars, epsilon: Scalars, label: str, two_sided: bool = True
+        self,
+        scores: np.ndarray,
+        *,
+        sensitivity: Scalars,
+        epsilon: Scalars,
+        label: str,
+        two_sided: bool = True,
+        magnitude: bool = False,
     ) -> np.ndarray:
         """The index (k,) of the largest of `scores` (k, p) + Laplace noise: report noisy max, ε-DP.
 
         sensitivity: of every single score. The scale is 2·sensitivity/ε where a neighbour may raise some scores and
         lower others (`two_sided`: always under replace-one), sensitivity/ε where all move the same way (Dwork and
-        Roth 2014, Claim 3.9). Only the index is released.
+        Roth 2014, Claim 3.9). Only the index is released. `magnitude`: of the largest |score + noise|. An index wins
+        where its noise is in one of two tails, and the proof's shift of the noise applies to each: the scale holds.
         """
         self._record(PureDP, epsilon, label)
         scale = (2.0 if two_sided else 1.0) / np.asarray(epsilon, dtype=float)
-        return np.argmax(self._noisy(scores, sensitivity, scale, _laplace), axis=1)
+        noisy = self._noisy(scores, sensitivity, scale, _laplace)
+        return np.argmax(np.abs(noisy, out=noisy) if magnitude else noisy, axis=1)
 
     def above_threshold(
         self, *, sensitivity: float, epsilon: float, threshold: float = 0.0, label: str
@@ -190,14 +206,15 @@ class Mechanisms:
         parameter: Scalars,
         label: str,
         wrap: Callable[[Release], Release] = lambda release: release,
+        count: int = 1,
     ) -> None:
         if np.ndim(parameter) == 0:
-            self.ledger.record(wrap(kind(float(parameter))), label, self._members)
+            self.ledger.record(wrap(kind(float(parameter))), label, self._members, count)
             return
         if np.shape(parameter) != (self.k,):
             raise PrivacyError(f"{label}: one parameter per replicate is shape ({self.k},), got {np.shape(parameter)}")
         for i, each in zip(self._members or range(self.k), parameter, strict=True):
-            self.ledger.record(wrap(kind(float(each))), label, (i,))
+            self.ledger.record(wrap(kind(float(each))), label, (i,), count)
 
     def _noisy(
         self,
@@ -218,8 +235,10 @@ class Mechanisms:
         if self.noiseless:
             return value.copy()
         noise = np.empty(value.shape)
-        for i, generator in enumerate(self._noise):
-            draw(generator, noise[i : i + 1] if value.ndim == 1 else noise[i])
+        for members, generator in zip(self.streams, self._noise, strict=True):
+            first = members.start
+            draw(generator, noise[first : first + 1] if value.ndim == 1 else noise[first])
+            noise[first + 1 : members.stop] = noise[first]
         with np.errstate(invalid="ignore", over="ignore"):  # a diverged replicate: see the module docstring
             noise *= scale if scale.ndim == 0 else scale.reshape((self.k,) + (1,) * (value.ndim - 1))
             noise += value
@@ -256,6 +275,13 @@ class AboveThreshold:
     def _noisy(self, value: float, factor: float) -> float:
         noisy = self._mechanisms._noisy(np.array([value]), self._sensitivity, factor / self._epsilon, _laplace)
         return float(noisy[0])
+
+
+def _runs_of_equals(keys: Sequence[str]) -> list[slice]:
+    starts = [i for i, key in enumerate(keys) if i == 0 or key != keys[i - 1]]
+    if len({keys[i] for i in starts}) != len(starts):
+        raise ValueError("keys: replicates that share a stream must stand next to each other")
+    return [slice(a, b) for a, b in itertools.pairwise([*starts, len(keys)])]
 
 
 Draw = Callable[[np.random.Generator, np.ndarray], None]  # fills a contiguous array with unit noise

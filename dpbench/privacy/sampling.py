@@ -135,11 +135,40 @@ class WithoutReplacementSampler(Sampler):
         self._mechanisms._record(ledger.Laplace, z, label or self._label, self._event)
         return self._mechanisms._noisy(value, sensitivity, z, _laplace)
 
+    def one_row_steps(self, steps: int, d: int, *, noise_multiplier: float) -> tuple[np.ndarray, Noise]:
+        """Rows (streams, steps), one drawn per step, and the noise of their (d,)-shaped releases; for m = 1.
+
+        All `steps` Gaussian releases are recorded now. Step t releases value + sensitivity · noise, the noise
+        N(0, noise_multiplier² I) handed out in blocks by `Noise`, sensitivity the ℓ₂ one as a function of one row.
+        For runs of 1e5 steps, where a call of `gaussian` costs more than the step.
+        """
+        if self.m != 1 or self._mechanisms.doubled:
+            raise PrivacyError(f"{self._label}: one_row_steps is for replace-one algorithms and m = 1")
+        self._mechanisms._record(ledger.Gaussian, noise_multiplier, self._label, self._event, steps)
+        rows = np.stack([generator.integers(self.n, size=steps) for generator in self._mechanisms._sampling])
+        return rows, Noise(self._mechanisms, d, 0.0 if self._mechanisms.noiseless else float(noise_multiplier))
+
     def _event(self, release):
         return ledger.WithoutReplacement(self.n, self.m, release)
 
     def _sample(self, generator):
         return _subset(generator, self.n, self.m)
+
+
+class Noise:
+    """Gaussian noise of `std` for step after step of a run: what is drawn does not depend on the block sizes."""
+
+    def __init__(self, mechanisms: Mechanisms, d: int, std: float) -> None:
+        self._generators, self._d, self._std = mechanisms._noise, d, std
+
+    def block(self, steps: int) -> np.ndarray:
+        """(streams, steps, d) noise of the next `steps` steps; zeros in a noiseless run."""
+        noise = np.zeros((len(self._generators), steps, self._d))
+        if self._std:
+            for generator, out in zip(self._generators, noise, strict=True):
+                generator.standard_normal(out=out)
+            noise *= self._std
+        return noise
 
 
 def _subset(generator: np.random.Generator, n: int, m: int) -> np.ndarray:

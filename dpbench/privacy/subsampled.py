@@ -114,6 +114,13 @@ def without_replacement_noise_multiplier(
     )
 
 
+def gaussian_noise_multiplier(epsilon: float, delta: float) -> float:
+    """The same for one Gaussian release on all rows (for T of them, √T times this)."""
+    _check(epsilon, delta, 1)
+    orders = POISSON_ORDERS
+    return smallest_multiplier(lambda z: rdp_epsilon(orders, gaussian_cumulant(z, orders), delta), epsilon)
+
+
 def smallest_multiplier(
     spent: Callable[[float], float], epsilon: float, *, start: float = 1.0, rtol: float = 1e-9
 ) -> float:

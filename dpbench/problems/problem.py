@@ -14,6 +14,7 @@ from scipy import sparse
 
 from dpbench.errors import DataError, UserError
 from dpbench.problems import losses, regularisers
+from dpbench.problems.columns import ClippedGradient, CoordinateState
 from dpbench.problems.kernels import Rows
 from dpbench.problems.optimum import Optimum
 from dpbench.problems.optimum import optimum as find_optimum
@@ -75,7 +76,7 @@ class Problem:
         return f"<Problem {self.name or '(unnamed)'}: {self.loss.name}{terms}, {self.n} x {self.d}>"
 
     def __getstate__(self):
-        return {key: value for key, value in self.__dict__.items() if key != "_rows"}
+        return {key: value for key, value in self.__dict__.items() if key not in ("_rows", "clipped_gradient")}
 
     @cached_property
     def _rows(self) -> Rows:
@@ -222,6 +223,20 @@ class Problem:
         for A, _ in self._rows.blocks():
             squares += np.asarray(A.power(2).sum(axis=0)).ravel() if self._rows.sparse else (A * A).sum(axis=0)
         return self.loss.smoothness * squares / self.n + sum(r.smoothness for r in self._smooth)
+
+    @cached_property
+    def clip_shares(self) -> np.ndarray:
+        """sqrt(M_j / Σ_k M_k), (d,): how greedy_coordinate shares one clipping threshold among the coordinates."""
+        return np.sqrt(self.coordinate_constants / self.coordinate_constants.sum())
+
+    @cached_property
+    def clipped_gradient(self) -> ClippedGradient:
+        """(W (k, d), clip (k,)) ↦ (k, d): mean over rows of the loss gradients clipped at ±clip · `clip_shares`."""
+        return ClippedGradient(self, self.clip_shares)
+
+    def coordinate_state(self, W: np.ndarray) -> CoordinateState:
+        """The predictions of W (k, d), kept up to date while single coordinates move."""
+        return CoordinateState(self, self._batch(W))
 
     @cached_property
     def top_eigenvalue(self) -> float:

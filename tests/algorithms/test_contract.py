@@ -12,7 +12,7 @@ from dpbench.privacy.verify import spent
 from dpbench.report.style import LOOKS
 from tests.algorithms.conftest import run, small_problem
 
-FEW = {"T": 3, "cap": 20}  # iterations are enough to see the contract
+FEW = {"T": 3, "cap": 20, "passes": 1.5}  # iterations are enough to see the contract
 LOSS = "logistic"
 
 
@@ -72,6 +72,7 @@ def test_what_is_released_composes_to_at_most_what_was_asked(case, epsilon):
     composition = result.mechanisms.ledger.of(0)
     if algorithm.private:
         assert composition
+    if algorithm.private and not algorithm.flaw(make_settings(algorithm, settings), budget.accounting):
         assert spent(composition, budget.delta, budget.relation).epsilon <= epsilon * (1 + 1e-6)
 
 

@@ -1,0 +1,102 @@
+"""The steps of dp-sgd-1 for a grid of (step, clip) on common rows and common noise: by NumPy, or by numba where it is.
+
+A step costs k·d operations, a NumPy call about as much as 2,000 of them; numba (the extra `fast`) runs the steps of one
+replicate after another instead, with its iterate in the first-level cache. Both do the same in the same order of
+steps; sums over coordinates are rounded differently.
+"""
+
+from __future__ import annotations
+
+import functools
+
+import numpy as np
+
+from dpbench.algorithms.passes import moved
+
+
+def stepper(problem):
+    """advance(W (k, d), rows (s,), noise (s, d), step (k,), clip (k,)): s steps of W, in place.
+
+    noise: in units of the sensitivity 2·clip. numba for dense data and the losses it knows, if it is installed.
+    """
+    kind = {"squared": 0, "logistic": 1}.get(problem.loss.name)
+    compiled = _compiled() if kind is not None else None
+    if compiled is None:
+        return functools.partial(advance, problem, _row_norms(problem))
+    if problem.is_sparse:
+        X = problem.X
+        return functools.partial(
+            compiled[1], X.data, X.indices, X.indptr, problem.y, _row_norms(problem), kind, problem.l1, problem.l2
+        )
+    return functools.partial(
+        compiled[0], np.asarray(problem.X), problem.y, _row_norms(problem), kind, problem.l1, problem.l2
+    )
+
+
+def advance(problem, norms, W, rows, noise, step, clip) -> None:
+    """The same in NumPy, for any loss: one step of all replicates at a time."""
+    for i, xi in zip(rows, noise, strict=True):
+        x = problem.X[[i]].toarray()[0] if problem.is_sparse else problem.X[i]
+        z = (W @ x)[:, None]
+        r = problem.loss.derivative(z, problem.y[[i]], np.empty_like(z))[:, 0]
+        r *= np.minimum(1, clip / np.maximum(np.abs(r) * norms[i], np.finfo(float).tiny))
+        W[...] = moved(problem, W, np.multiply.outer(r, x) + np.multiply.outer(2 * clip, xi), step[:, None])
+
+
+def _row_norms(problem) -> np.ndarray:
+    X = problem.X
+    return np.sqrt(X.power(2).sum(axis=1) if problem.is_sparse else np.einsum("ij,ij->i", X, X))
+
+
+@functools.cache
+def _compiled():
+    """(dense, sparse) versions of `advance`, or None without numba."""
+    try:
+        from numba import njit
+    except ImportError:
+        return None
+
+    @njit(cache=True)
+    def coefficient(kind, z, y, norm, clip):
+        r = z - y if kind == 0 else -y / (1 + np.exp(min(y * z, 700.0)))
+        size = abs(r) * norm
+        return r * (clip / size) if size > clip else r
+
+    @njit(cache=True, fastmath={"reassoc", "contract"})
+    def dense(X, y, norms, kind, l1, l2, W, rows, noise, step, clip):
+        for a in range(len(W)):
+            w, shrink, threshold, scale = W[a], 1 - step[a] * l2, step[a] * l1, 2 * clip[a]
+            for t in range(len(rows)):
+                i = rows[t]
+                x, xi = X[i], noise[t]
+                z = 0.0
+                for j in range(len(w)):
+                    z += w[j] * x[j]
+                r = coefficient(kind, z, y[i], norms[i], clip[a])
+                for j in range(len(w)):
+                    v = shrink * w[j] - step[a] * (r * x[j] + scale * xi[j])
+                    w[j] = v - min(max(v, -threshold), threshold)
+
+    @njit(cache=True, fastmath={"reassoc", "contract"})
+    def sparse(data, indices, indptr, y, norms, kind, l1, l2, W, rows, noise, step, clip):
+        before = np.empty(W.shape[1])
+        for a in range(len(W)):
+            w, shrink, threshold, scale = W[a], 1 - step[a] * l2, step[a] * l1, 2 * clip[a]
+            for t in range(len(rows)):
+                i = rows[t]
+                first, last, xi = indptr[i], indptr[i + 1], noise[t]
+                z = 0.0
+                for c in range(first, last):
+                    z += w[indices[c]] * data[c]
+                r = coefficient(kind, z, y[i], norms[i], clip[a])
+                for c in range(first, last):  # the row's coordinates move on their own, from where they were
+                    before[c - first] = w[indices[c]]
+                for j in range(len(w)):
+                    v = shrink * w[j] - step[a] * scale * xi[j]
+                    w[j] = v - min(max(v, -threshold), threshold)
+                for c in range(first, last):
+                    j = indices[c]
+                    v = shrink * before[c - first] - step[a] * (r * data[c] + scale * xi[j])
+                    w[j] = v - min(max(v, -threshold), threshold)
+
+    return dense, sparse

@@ -1,0 +1,50 @@
+"""Stochastic gradient descent on one uniformly drawn row at a time."""
+
+from __future__ import annotations
+
+from dpbench.algorithms import one_row
+from dpbench.algorithms.passes import ByPasses
+
+BLOCK = 2**18  # noise numbers drawn at a time: 2 MB
+
+
+class DPSGDOne(ByPasses):
+    """dp-sgd-1: w ← prox(w - γ (clip(∇f_i, C) + λw + N(σ²I))), i uniform in 1..n (Mangold et al. 2023, Section 5).
+
+    A row's gradient has ℓ₂ norm at most C after clipping, so with i drawn a replaced row moves it by Δ = 2C, and is
+    drawn with probability 1/n: each step is a Gaussian release, σ = zΔ, on m = 1 of n rows without replacement. "rdp":
+    z by Wang, Balle and Kasiviswanathan (2019), Theorems 9 and 27. "poisson", as the paper's accounting: σ = zC with z
+    of Poisson samples under add/remove (Mironov et al. 2019); see `flaw`. L2's λw and L1's soft threshold at γλ use no
+    data. One pass is n iterations.
+    """
+
+    name = "dp-sgd-1"
+    title = "DP-SGD, batch size 1"
+    paper_accounting = "poisson"
+    accountings = ("rdp",)
+
+    @staticmethod
+    def per_pass(n, d):
+        return n
+
+    def flaw(self, settings, accounting=""):
+        if accounting != "poisson":
+            return ""
+        return "noise of Poisson samples under add/remove, but one row is drawn: ε spent is what replace-one costs"
+
+    def run(self, problem, W, mechanisms, settings, trace):
+        n, T = problem.n, self.iterations(problem, settings)
+        sampler = mechanisms.without_replacement(n, 1, label="gradient of one row")
+        multiplier = mechanisms.budget.one_row_multiplier(n, T)
+        rows, noise = sampler.one_row_steps(T, problem.d, noise_multiplier=multiplier)
+        advance = one_row.stepper(problem)
+        size = max(1, BLOCK // problem.d)
+        trace(0, W, passes=0)
+        t = 0
+        while t < T:
+            stop = min(t + size, T, trace.next if trace.next > t else T)
+            for members, drawn, block in zip(mechanisms.streams, rows[:, t:stop], noise.block(stop - t), strict=True):
+                advance(W[members], drawn, block, settings.step[members], settings.clip[members])
+            t = stop
+            trace(t, W, passes=t / n)
+        return W
