@@ -67,10 +67,10 @@ ALIASES = {
     for method, curvature, modification in itertools.product(
         ("dp-newton", "dp-newton-minibatch"), ("hess", "qu"), ("clip", "add")
     )
-}
 } | {
     "dp-gcd-gs-s": Alias("dp-gcd", {"rule": "gs-s"}),
     "dp-gcd-gs-q": Alias("dp-gcd", {"rule": "gs-q"}),
+}
 
 
 def names() -> list[str]:
