@@ -1,4 +1,4 @@
-"""dpbench report: figures and tables from parquet."""
+"""dpbench report: figures, tables and pages from parquet, and the scorecard."""
 
 from __future__ import annotations
 
@@ -15,9 +15,10 @@ from dpbench.errors import UserError
 @click.option("--check", is_flag=True, help="Print the scorecard, claim by claim, and write nothing.")
 @RESULTS
 def command(experiment, profile, figures, check, out):
-    """Rebuild every figure (PDF, PNG, SVG) and table (Markdown, LaTeX, CSV) from the rows; no solver runs.
+    """Rebuild every figure (PDF, PNG, SVG), table (Markdown, LaTeX, CSV) and page from the rows; no solver runs.
 
-    What has no rows yet is drawn as a visible gap with the command that fills it.
+    The pages start at DIR/PROFILE/index.html. What has no rows yet is a visible gap with the command that fills it.
+    With --check the exit code is 0 whatever the verdicts, and 2 where an experiment has no results to judge.
     """
     if check:
         return _scorecard(experiment, profile, out)
@@ -27,17 +28,30 @@ def command(experiment, profile, figures, check, out):
         click.echo(line)
 
 
-def _scorecard(experiment, profile, out) -> int:
-    """Exit code 0 whatever the verdicts, 2 when there are no results to judge."""
+def _scorecard(reference, profile, out) -> int:
     from dpbench import report
+    from dpbench.experiments.base import Experiment
+    from dpbench.report import scorecard
 
-    heading, found = None, False
-    for context, claim, verdict in report.check(experiment, profile, results=out):
-        found = True
-        if heading != (heading := f"{context.experiment.name}, {context.profile} profile"):
-            click.echo(heading)
-        click.echo(f"  {verdict.word:<15}  {claim.name}: {claim.text}")
-        click.echo(f"  {'':<15}  {verdict.numbers}")
-    if not found:
+    missing, judged = [], False
+    for context in report.check(reference, profile, results=out):
+        if isinstance(context, Experiment):
+            missing.append(context.name)
+            continue
+        judged = True
+        click.echo(f"{context.experiment.name}, {context.profile} profile")
+        for claim, verdict in scorecard.verdicts(context):
+            _line(verdict.word, f"{claim.name}: {claim.text}", verdict.numbers)
+        for name, match in scorecard.comparisons(context):
+            _line(match.word, name, match.numbers)
+    if not judged:
         raise UserError(f"no results to judge in {out}; run: dpbench run --experiment NAME --profile quick")
-    return 0
+    for name in missing:
+        rerun = f"dpbench run --experiment {name} --profile {profile or 'quick'}"
+        click.echo(f"no results to judge of {name}; run: {rerun}", err=True)
+    return 2 if missing else 0
+
+
+def _line(word: str, what: str, numbers: str) -> None:
+    click.echo(f"  {word:<15}  {what}")
+    click.echo(f"  {'':<15}  {numbers}")

@@ -42,15 +42,21 @@ def prepare_3_6(raw):
     return clip_rows(with_ones(X)), signs(cover[chosen], 3, 6)
 
 
-def prepare_1_2(raw):
-    """nonconvex's: classes 1 and 2; mean and deviation of the measures over all 581,012 rows; X / 4."""
+def scaled_1_2(raw):
+    """nonconvex's scaling: classes 1 and 2; mean and deviation of the measures over all 581,012 rows; X / 4."""
     features, cover = _table(raw)
     numeric = standardise(features[:, :NUMERIC].astype(np.float64))
     chosen = np.isin(cover, (1, 2))
     X = features[chosen].astype(np.float64)
     X[:, :NUMERIC] = numeric[chosen]
     X /= 4.0
-    return clip_rows(X), signs(cover[chosen], 1, 2)
+    return X, signs(cover[chosen], 1, 2)
+
+
+def prepare_1_2(raw):
+    """nonconvex's, with the rows clipped that its scaling leaves longer than 1."""
+    X, y = scaled_1_2(raw)
+    return clip_rows(X), y
 
 
 COMMON = {

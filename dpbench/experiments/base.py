@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from importlib import resources
 from typing import TYPE_CHECKING, Any
@@ -28,7 +28,9 @@ class GridEntry(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """One block of a grid: the cross product of problems, algorithms, epsilon, settings and seeds.
 
     artefacts: which figures and tables use these rows.
-    settings: name → value or list of values; "best" takes the tuned value from the rows already there.
+    settings: name → value or list of values; "best" takes the tuned value from the rows already there;
+        { logspace = [a, b, count] } is count values from 10^a to 10^b, to 4 digits.
+    sweep: settings whose values run as one job with one row that keeps their excess losses alone (see `jobs.Job`).
     relation: the neighbouring relation of the runs; the algorithm's own where it is left out.
     timed: repetitions whose seconds are measured alone; 0 for runs that go to the pool in batches.
     timed_if: time a cell (all seeds of one setting) only if every one of its untimed runs ended with this status.
@@ -46,10 +48,30 @@ class GridEntry(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     timed: int = 0
     timed_if: str = ""
     trace: bool = False
+    sweep: list[str] = []
 
     def __post_init__(self):
         if self.timed_if and not self.timed:
             raise ValueError("timed_if needs timed >= 1")
+        for name in self.sweep:
+            if not isinstance(self.settings.get(name), list | dict):
+                raise ValueError(f"sweep: the values of {name} must be a list")
+        for name, value in self.settings.items():
+            if isinstance(value, dict) and not (set(value) == {"logspace"} and len(value["logspace"]) == 3):
+                raise ValueError(f"settings: {name} must be a value, a list or {{ logspace = [a, b, count] }}")
+
+    def values(self, name: str) -> list:
+        """The values of a setting."""
+        value = self.settings[name]
+        if isinstance(value, dict):
+            low, high, count = value["logspace"]
+            exponents = (low + (high - low) * i / (count - 1) for i in range(count))
+            return [float(f"{10.0**x:.4g}") for x in exponents]  # 4 digits: the same numbers, and keys, everywhere
+        return value if isinstance(value, list) else [value]
+
+    @property
+    def swept(self) -> dict[str, list]:
+        return {name: self.values(name) for name in self.sweep}
 
     @property
     def tuned(self) -> list[str]:
@@ -104,7 +126,10 @@ class Verdict:
 
 @dataclass(frozen=True)
 class Experiment:
-    """One paper: its grid file, the data sets it uses, its artefacts and claims."""
+    """One paper: its grid file, the data sets it uses, its artefacts and claims.
+
+    comparisons: published means beside ours: `comparisons(context)` yields `report.compare.Comparison`s.
+    """
 
     name: str
     title: str
@@ -113,6 +138,7 @@ class Experiment:
     artefacts: tuple[Artefact, ...]
     claims: tuple[Claim, ...] = ()
     synthetic: tuple[str, ...] = field(default=())
+    comparisons: Callable[[Any], Iterable[Any]] | None = None
 
     def grid(self, config: str | os.PathLike | None = None) -> Grid:
         return load_grid(config or resources.files(self.package) / "grid.toml")
@@ -120,6 +146,11 @@ class Experiment:
     def published(self) -> dict[str, Any]:
         """The paper's own values, as data."""
         return toml.read(resources.files(self.package) / "published.toml")
+
+    def published_text(self) -> str:
+        """The file behind `published`, comments and all; "" where the paper publishes none."""
+        source = resources.files(self.package) / "published.toml"
+        return source.read_text(encoding="utf-8") if source.is_file() else ""
 
     def blocks(self, profile: str, artefact: str | None = None, config=None) -> list[GridEntry]:
         """The grid's blocks under a profile, or those that one artefact needs (tuning blocks included)."""
@@ -204,13 +235,14 @@ def _repeat(block, problem, algorithm, epsilon, settings) -> Iterator[Job]:
             relation=block.relation,
             timed=repetition,
             trace=block.trace,
+            sweep=block.swept,
         )
 
 
 def _settings(block, problem, algorithm, epsilon, runs) -> Iterator[dict[str, Any] | None]:
     from dpbench.experiments.tuning import best_settings
 
-    lists = {k: v if isinstance(v, list) else [v] for k, v in block.settings.items() if v != BEST}
+    lists = {name: block.values(name) for name in block.settings if name not in (*block.tuned, *block.sweep)}
     for values in itertools.product(*lists.values()):
         settings = dict(zip(lists, values, strict=True))
         if not block.tuned:

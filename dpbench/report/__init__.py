@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from dpbench import experiments
 from dpbench.errors import UserError, nearest
-from dpbench.experiments.base import Artefact, Claim, Experiment, GridEntry, Verdict, select
+from dpbench.experiments.base import Artefact, Experiment, GridEntry, select
 from dpbench.jobs import Job
 from dpbench.results import Store
 
@@ -44,8 +44,9 @@ class Context:
         return self.experiment.blocks(self.profile, artefact)
 
     def command(self, artefact: str) -> str:
-        """The command that fills the artefact's gaps."""
-        return f"dpbench run --experiment {self.experiment.name}/{artefact} --profile {self.profile}"
+        """The command that fills the artefact's gaps; "" for those of all."""
+        part = f"/{artefact}" if artefact else ""
+        return f"dpbench run --experiment {self.experiment.name}{part} --profile {self.profile}"
 
     def jobs(self, artefact: str) -> list[Job]:
         """The jobs that the artefact's blocks ask for; those with "best" settings as tuned on today's rows."""
@@ -95,45 +96,55 @@ def build(
     results: str | os.PathLike = "results",
     figures: str | os.PathLike = "figures",
 ) -> Iterator[str]:
-    """Rebuild artefacts and scorecards and yield a line for each.
+    """Rebuild artefacts, scorecards and the pages around them, and yield a line for each.
 
     reference: "experiment" or "experiment/artefact"; None for all. UserError when the selection has no results.
     """
-    from dpbench.report.scorecard import TITLE, scorecard
-    from dpbench.report.style import figure_style
+    from dpbench.report import errata_pages, manifest, pages
+    from dpbench.report.scorecard import artefacts
 
-    built = 0
+    folders = []
     for experiment, artefact in _selection(reference):
         for context in contexts(experiment, profile, results):
             folder = Path(figures) / context.profile / experiment.name
             folder.mkdir(parents=True, exist_ok=True)
             parts = [one for one in experiment.artefacts if artefact in ("", one.name)]
-            if experiment.claims and not artefact:
-                parts.append(Artefact("scorecard", TITLE, scorecard))
-            for one in parts:
-                with figure_style():
-                    output = one.render(context)
-                    unfinished = context.unfinished(one.name) if one in experiment.artefacts else ""
-                    output.gaps += [unfinished] if unfinished else []
-                    output.save(folder / one.name, one.title)
-                built += 1
-                gaps = f"  ({len(output.gaps)} gaps)" if output.gaps else ""
+            entries = []
+            for one in parts if artefact else [*parts, *artefacts(experiment)]:
+                entries.append(_save(context, one, folder))
+                gaps = f"  ({len(entries[-1]['gaps'])} gaps)" if entries[-1]["gaps"] else ""
                 yield f"{folder / one.name}.*  {one.title}{gaps}"
-    if not built:
+            manifest.update(folder, context, entries)
+            folders.append(folder.parent)
+    for folder in dict.fromkeys(folders):
+        yield f"{errata_pages.save(folder)}.*  {errata_pages.TITLE}"
+        yield f"to read all of it, open {pages.write(folder, Path(results) / folder.name)}"
+    if not folders:
         what = f" for {reference}" if reference else ""
         raise UserError(f"no results{what} in {results}; run: dpbench run --experiment NAME --profile quick")
 
 
+def _save(context: Context, one: Artefact, folder: Path) -> dict:
+    """Render one artefact and save it in every format; its entry in the manifest."""
+    from dpbench.report import manifest
+    from dpbench.report.style import figure_style
+
+    own = one in context.experiment.artefacts
+    with figure_style():
+        output = one.render(context)
+        unfinished = context.unfinished(one.name) if own else ""
+        output.gaps += [unfinished] if unfinished else []
+        files = output.save(folder / one.name, one.title)
+    return manifest.entry(one.name, one.title, context.command(one.name if own else ""), output, files)
+
+
 def check(
     reference: str | None = None, profile: str | None = None, *, results: str | os.PathLike = "results"
-) -> Iterator[tuple[Context, Claim, Verdict]]:
-    """Judge every claim of the selected experiments on the rows that are there."""
-    from dpbench.report.scorecard import verdicts
-
+) -> Iterator[Context | Experiment]:
+    """What `report --check` judges: a context per selected experiment and profile; the experiment where no rows are."""
     for experiment, _ in _selection(reference):
-        for context in contexts(experiment, profile, results):
-            for claim, verdict in verdicts(context):
-                yield context, claim, verdict
+        found = list(contexts(experiment, profile, results))
+        yield from found or [experiment]
 
 
 def _selection(reference: str | None) -> list[tuple[Experiment, str]]:

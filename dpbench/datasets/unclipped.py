@@ -1,0 +1,42 @@
+"""How long the rows of nonconvex's data sets are before `clip_rows`: what its authors' scaling leaves."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+from dataclasses import asdict, dataclass
+
+from . import cache, covertype, download, ijcnn
+from .loading import load
+from .recipes import row_norms
+from .registry import describe
+
+SCALED = {"covertype12": covertype.scaled_1_2, "ijcnn": ijcnn.scaled}
+FILE = "unclipped.json"
+
+
+@dataclass(frozen=True)
+class RowNorms:
+    """The largest ‖x_i‖₂ and how many of the `rows` are longer than 1."""
+
+    largest: float
+    beyond_1: int
+    rows: int
+
+
+def unclipped_row_norms(name: str) -> RowNorms:
+    """Of the data set `name`, one of `SCALED`; read from its raw files once, then kept beside the arrays.
+
+    Raises NotAtHand if the raw files are not here; never uses the network.
+    """
+    folder = load(name).folder
+    kept = folder / FILE
+    with contextlib.suppress(OSError, ValueError, TypeError):
+        return RowNorms(**json.loads(kept.read_text()))
+    raw = cache.root() / "raw"
+    paths = {one.name: download.obtain(one, raw, download.mirror_of(None))[0] for one in describe(name).files}
+    norms = row_norms(SCALED[name](paths)[0])
+    found = RowNorms(float(norms.max()), int((norms > 1).sum()), len(norms))
+    with contextlib.suppress(OSError):
+        kept.write_text(json.dumps(asdict(found)) + "\n")
+    return found

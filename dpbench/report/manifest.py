@@ -1,0 +1,77 @@
+"""artefacts.json: what a folder of figures and tables holds, as data. The pages are made from it and nothing else."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from dpbench.problems import catalogue
+from dpbench.report.output import Figure, Table
+
+if TYPE_CHECKING:
+    from dpbench.report import Context
+
+FILE = "artefacts.json"
+RECORDED_LATER = "not recorded in these rows"
+
+
+def entry(name: str, title: str, command: str, output: Figure | Table, files: list[Path]) -> dict[str, Any]:
+    """One artefact: its words, a table's cells, and the files it was saved to."""
+    described = {
+        "name": name,
+        "title": title,
+        "kind": "table" if isinstance(output, Table) else "figure",
+        "caption": output.caption,
+        "gaps": output.gaps,
+        "command": command,
+        "files": [path.name for path in files],
+    }
+    if isinstance(output, Table):
+        described["columns"] = [str(name) for name in output.frame.columns]
+        described["rows"] = [[str(value) for value in row] for row in output.frame.to_numpy()]
+    return described
+
+
+def update(folder: Path, context: Context, entries: list[dict[str, Any]]) -> None:
+    """Put `entries` into the folder's manifest, in the experiment's order; those of artefacts not built now stay."""
+    path = folder / FILE
+    known = {one["name"]: one for one in read(path)["artefacts"]} if path.exists() else {}
+    known |= {one["name"]: one for one in entries}
+    order = [one.name for one in context.experiment.artefacts] + ["scorecard", "published_means"]
+    manifest = about(context) | {"artefacts": [known[name] for name in order if name in known]}
+    path.write_text(json.dumps(manifest, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+
+
+def read(path: Path) -> dict[str, Any]:
+    return json.loads(path.read_text(encoding="utf-8"))
+
+
+def about(context: Context) -> dict[str, Any]:
+    """The experiment and the environment of its rows, distinct values sorted: the same bytes from the same rows."""
+    experiment, runs = context.experiment, context.runs
+    data = runs.dropna(subset=["data_sha256"]).groupby("problem")["data_sha256"].unique()
+    return {
+        "experiment": experiment.name,
+        "title": experiment.title,
+        "citation": experiment.citation,
+        "profile": context.profile,
+        "planned": [one.name for one in experiment.artefacts],
+        "runs": len(runs),
+        "statuses": {str(k): int(v) for k, v in sorted(runs["status"].value_counts().items())},
+        "code_versions": _distinct(runs, "code_version"),
+        "environments": _distinct(runs, "environment"),
+        "checked_by": _distinct(runs, "checked_by"),
+        "relations": _distinct(runs, "relation"),
+        "data": [
+            {"problem": problem, "dataset": catalogue.dataset_of(problem), "sha256": sorted(hashes)}
+            for problem, hashes in sorted(data.items())
+        ],
+        "published": experiment.published_text(),
+    }
+
+
+def _distinct(runs, column: str) -> list[str]:
+    found = sorted(set(runs[column].dropna()))
+    unknown = column == "environment" and runs[column].isna().any()
+    return [*found, RECORDED_LATER] if unknown else found
