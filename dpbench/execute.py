@@ -130,6 +130,7 @@ def _rows(jobs, settings, problem, algorithm, budgets, run, optimum) -> list[dic
         rows.append(
             describe(job, settings[i])
             | {
+                "T": algorithm.iterations(problem, settings[i]),
                 "delta": budgets[i].delta,
                 "objective": float(objective[i]),
                 "excess": None if optimum is None else float(objective[i] - optimum),
@@ -153,7 +154,6 @@ def _privacy(composition, budget: Budget, algorithm: Algorithm, flaw: str) -> di
         "private": algorithm.private and not flaw,
         "epsilon_accounted": budget.epsilon_of(composition),
     }
-                "T": algorithm.iterations(problem, settings[i]),
     result = spent(composition, budget.delta, budget.relation)
     columns |= {"epsilon_spent": result.epsilon, "checked_by": result.checked_by, "error": flaw}
     if columns["private"] and not result.within(budget):
