@@ -6,8 +6,9 @@ import contextlib
 import json
 from dataclasses import asdict, dataclass
 
+from dpbench.errors import NotAtHand
+
 from . import cache, covertype, download, ijcnn
-from .loading import load
 from .recipes import row_norms
 from .registry import describe
 
@@ -27,14 +28,17 @@ class RowNorms:
 def unclipped_row_norms(name: str) -> RowNorms:
     """Of the data set `name`, one of `SCALED`; read from its raw files once, then kept beside the arrays.
 
-    Raises NotAtHand if the raw files are not here; never uses the network.
+    Raises NotAtHand if the data set is not prepared or its raw files are gone; never uses the network.
     """
-    folder = load(name).folder
+    spec = describe(name)
+    folder = cache.prepared_folder(cache.root(), spec)
+    if not cache.is_sound(folder, spec):
+        raise NotAtHand(f"data set {name} is not at hand; run: dpbench fetch {name}")
     kept = folder / FILE
     with contextlib.suppress(OSError, ValueError, TypeError):
         return RowNorms(**json.loads(kept.read_text()))
     raw = cache.root() / "raw"
-    paths = {one.name: download.obtain(one, raw, download.mirror_of(None))[0] for one in describe(name).files}
+    paths = {one.name: download.obtain(one, raw, download.mirror_of(None))[0] for one in spec.files}
     norms = row_norms(SCALED[name](paths)[0])
     found = RowNorms(float(norms.max()), int((norms > 1).sum()), len(norms))
     with contextlib.suppress(OSError):
