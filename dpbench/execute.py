@@ -21,7 +21,7 @@ from dpbench.privacy.mechanisms import Mechanisms
 from dpbench.privacy.streams import stream
 from dpbench.privacy.verify import spent
 from dpbench.problems import build, catalogue, starts
-from dpbench.problems.optimum import NoOptimum
+from dpbench.problems.optimum import NoOptimum, Optimum
 from dpbench.trace import Clock, Trace, no_trace, schedule
 
 
@@ -71,7 +71,7 @@ def execute(jobs: list[Job]) -> tuple[list[dict], list[dict]]:
     """Rows of `runs` and of `traces` for jobs of one group; failures become rows, never exceptions."""
     with threadpool_limits(1):
         try:
-            return _execute(jobs)
+            return _sweep(jobs[0]) if jobs[0].sweep else _execute(jobs)
         except (KeyboardInterrupt, SystemExit):
             raise
         except Exception as error:
@@ -107,13 +107,35 @@ def _execute(jobs: list[Job]) -> tuple[list[dict], list[dict]]:
     return rows, _trace_rows(jobs, run.trace, optimum)
 
 
+def _sweep(job: Job) -> tuple[list[dict], list[dict]]:
+    """The one row of a sweep: the excess losses of its members (infinite where one diverged), their worst ε."""
+    members = job.members()
+    problem, algorithm = build(job.problem), algorithms.get(job.algorithm)
+    size = algorithm.batch_size(problem.n, problem.d)
+    rows = [row for i in range(0, len(members), size) for row in _execute(members[i : i + size])[0]]
+    worst = max(rows, key=lambda row: (row["status"] == "failed", row["epsilon_spent"]))
+    kept = ("T", "delta", "relation", "accounting", "private", "epsilon_spent", "epsilon_accounted", "checked_by",
+            "error", "data_sha256")  # fmt: skip
+    excess = [row["excess"] if row["status"] == "done" and np.isfinite(row["excess"]) else np.inf for row in rows]
+    status = "failed" if worst["status"] == "failed" else "done"
+    return [describe(job, job.parsed()) | {k: worst[k] for k in kept} | {"values": excess, "status": status}], []
+
+
 @functools.lru_cache(maxsize=32)  # a failed search is long, and not worth repeating for every batch
-def _optimum(problem) -> float | None:
-    """F*, or None where there is none to high accuracy (nonconvex, separable data): excess is then left empty."""
+def _optimum(problem) -> Optimum | None:
+    """None where there is none to high accuracy (nonconvex, separable data): excess is then left empty."""
     try:
-        return problem.optimum().value if problem.convex else None
+        return problem.optimum() if problem.convex else None
     except NoOptimum:
         return None
+
+
+def _support(problem, W: np.ndarray, optimum: Optimum | None) -> dict[str, np.ndarray]:
+    """With l1: the non-zeros of each of W (k, d) that the optimum has too, and those that it has not."""
+    if not problem.l1 or optimum is None:
+        return {}
+    found, true = W != 0, optimum.w != 0
+    return {"support_correct": (found & true).sum(axis=1), "support_wrong": (found & ~true).sum(axis=1)}
 
 
 def _rows(jobs, settings, problem, algorithm, budgets, run, optimum) -> list[dict]:
@@ -121,11 +143,12 @@ def _rows(jobs, settings, problem, algorithm, budgets, run, optimum) -> list[dic
         objective = problem.value(run.W)
         gradient_norm = np.linalg.norm(problem.gradient(run.W), axis=1)
         accuracy = problem.accuracy(run.W) if problem.loss.binary else [None] * len(jobs)
+    columns = run.columns | _support(problem, run.W, optimum)
     rows = []
     for i, job in enumerate(jobs):
         flaw = algorithm.flaw(settings[i], budgets[i].accounting)
         privacy = _privacy(run.mechanisms.ledger.of(i), budgets[i], algorithm, flaw)
-        given = {name: values[i] for name, values in run.columns.items() if values[i] not in (None, "")}
+        given = {name: values[i] for name, values in columns.items() if not _blank(values[i])}
         extra = {name: msgspec.to_builtins(value, enc_hook=float) for name, value in given.items()}
         rows.append(
             describe(job, settings[i])
@@ -133,7 +156,7 @@ def _rows(jobs, settings, problem, algorithm, budgets, run, optimum) -> list[dic
                 "T": algorithm.iterations(problem, settings[i]),
                 "delta": budgets[i].delta,
                 "objective": float(objective[i]),
-                "excess": None if optimum is None else float(objective[i] - optimum),
+                "excess": None if optimum is None else float(objective[i] - optimum.value),
                 "gradient_norm": float(gradient_norm[i]),
                 "accuracy": None if accuracy[i] is None else float(accuracy[i]),
                 "seconds": run.seconds if job.timed else None,
@@ -144,6 +167,10 @@ def _rows(jobs, settings, problem, algorithm, budgets, run, optimum) -> list[dic
             | extra
         )
     return rows
+
+
+def _blank(value) -> bool:
+    return value is None or (isinstance(value, str) and not value)
 
 
 def _privacy(composition, budget: Budget, algorithm: Algorithm, flaw: str) -> dict:
@@ -175,7 +202,8 @@ def describe(job: Job, settings: Settings) -> dict:
         "algorithm": algorithms.display_name(job.algorithm, settings),
         "epsilon": job.epsilon,
         "seed": job.seed,
-        "settings": msgspec.json.encode(full, order="deterministic").decode(),
+        "settings": msgspec.json.encode(full | job.axes, order="deterministic").decode(),
+        "sweep": job.sweep or None,
         "T": full.get("T"),
         "timed": job.timed,
         "code_version": code_version(),
@@ -199,16 +227,17 @@ def failed_row(job: Job, error: BaseException, status: str = "failed") -> dict:
     }
 
 
-def _trace_rows(jobs: list[Job], trace: Trace | None, optimum: float | None) -> list[dict]:
+def _trace_rows(jobs: list[Job], trace: Trace | None, optimum: Optimum | None) -> list[dict]:
     if trace is None:
         return []
+    reference = 0.0 if optimum is None else optimum.value
     return [
         {
             "key": job.key,
             "iteration": iteration,
             "passes": float(passes[i]),
             "seconds": seconds if job.timed else None,
-            "excess": float(values[i] - (optimum or 0.0)),
+            "excess": float(values[i] - reference),
         }
         for i, job in enumerate(jobs)
         for iteration, passes, seconds, values in trace.points

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import functools
 import hashlib
+import itertools
+import math
 from typing import Any
 
 import msgspec
@@ -24,6 +26,10 @@ class Job(msgspec.Struct, frozen=True, kw_only=True):
     settings is canonical JSON, defaults left out; delta is a number or "n^-2", "n^-1"; timed > 0 counts
     repetitions of a run whose seconds are measured alone; trace asks for the objective along the way; relation is the
     neighbouring relation where it is not the algorithm's own.
+
+    sweep: {setting: [values]} as JSON, or "". A sweep is all the runs in the product of these values, as one job with
+    one row, which holds their excess losses alone: a tuning grid of 500 settings is kept in 2 kB. `settings` then has
+    the first of the values.
     """
 
     problem: str
@@ -37,6 +43,7 @@ class Job(msgspec.Struct, frozen=True, kw_only=True):
     trace: bool = False
     source: str = ""
     relation: str = ""
+    sweep: str = ""
 
     @property
     def key(self) -> str:
@@ -69,6 +76,26 @@ class Job(msgspec.Struct, frozen=True, kw_only=True):
         return msgspec.json.decode(self.settings, type=algorithms.get(self.algorithm).Settings)
 
     @property
+    def count(self) -> int:
+        """How many runs the job stands for."""
+        return math.prod(len(values) for values in self.axes.values())
+
+    @property
+    def axes(self) -> dict[str, list]:
+        return msgspec.json.decode(self.sweep) if self.sweep else {}
+
+    def members(self) -> list[Job]:
+        """The runs of a sweep, in the order of `itertools.product` over its values (names sorted)."""
+        settings, axes = self.parsed(), self.axes
+        return [
+            msgspec.structs.replace(self, settings=JSON.encode(one).decode(), sweep="")
+            for one in (
+                msgspec.structs.replace(settings, **dict(zip(axes, values, strict=True)))
+                for values in itertools.product(*axes.values())
+            )
+        ]
+
+    @property
     def group(self) -> tuple:
         """Jobs of one group may advance together in a batch: all but seed and what is per-replicate agree.
 
@@ -77,7 +104,7 @@ class Job(msgspec.Struct, frozen=True, kw_only=True):
         algorithm = algorithms.get(self.algorithm)
         varying = algorithm.per_replicate
         shared = {k: v for k, v in msgspec.json.decode(self.settings).items() if k not in varying}
-        alone = (self.seed, self.settings, self.epsilon, self.timed) if self.timed else ()
+        alone = (self.seed, self.settings, self.epsilon, self.timed) if self.timed or self.sweep else ()
         epsilon = () if "epsilon" in varying else (self.epsilon,)
         stream = (self.stream_key,) if algorithm.common_random else ()
         identity = (self.problem, self.algorithm, self.accounting, self.delta, self.trace, *stream)
@@ -100,6 +127,7 @@ def _key(job: Job, timed: int) -> str:
         **({"source": job.source} if job.source else {}),
         **({"relation": job.relation} if job.relation else {}),
         **({"timed": timed} if timed else {}),
+        **({"sweep": job.axes} if job.sweep else {}),
     }
     return hashlib.blake2b(JSON.encode(content), digest_size=16).hexdigest()
 
@@ -116,6 +144,7 @@ def make_job(
     timed: int = 0,
     trace: bool = False,
     relation: str | None = None,
+    sweep: dict[str, list] | None = None,
 ) -> Job:
     """A validated Job; every mistake is a UserError that names the argument. `relation` None: the algorithm's own."""
     method, fixed = algorithms.resolve(algorithm)
@@ -123,7 +152,12 @@ def make_job(
     clash = sorted(set(fixed) & set(settings or {}))
     if clash:
         raise UserError(f"{algorithm} already fixes {', '.join(clash)}; use {method.name} to set it")
-    parsed = make_settings(method, {**fixed, **(settings or {})})
+    sweep = sweep or {}
+    if sweep and (timed or trace):
+        raise UserError(f"sweep: a sweep of {algorithm} over {', '.join(sweep)} is neither timed nor traced")
+    given = {**fixed, **(settings or {})}
+    axes = _axes(method, JSON.encode(given), JSON.encode(sweep))
+    parsed = make_settings(method, given | {name: values[0] for name, values in axes.items()})
     delta = check_delta(method.delta if delta is None else delta)
     _check_pair(method, accounting, delta)
     own = relation is None or method.under(relation) is method.relation
@@ -139,7 +173,24 @@ def make_job(
         trace=trace,
         source=source,
         relation="" if own else relation,
+        sweep=JSON.encode(axes).decode() if axes else "",
     )
+
+
+@functools.lru_cache(maxsize=256)
+def _axes(method: Algorithm, given: bytes, sweep: bytes) -> dict[str, list]:
+    """The values of a sweep, each validated as a setting; UserError for an empty list or a setting that cannot vary."""
+    axes, first = {}, msgspec.json.decode(given)
+    sweep = msgspec.json.decode(sweep)
+    first |= {name: values[0] for name, values in sweep.items() if isinstance(values, list) and values}
+    for name, values in sorted(sweep.items()):
+        if name not in method.per_replicate:
+            known = ", ".join(sorted(method.per_replicate)) or "none"
+            raise UserError(f"{method.name}: setting {name} cannot be swept; those that can: {known}")
+        if not isinstance(values, list) or not values:
+            raise UserError(f"{method.name}: a sweep over {name} needs a list of values, got {values!r}")
+        axes[name] = [getattr(make_settings(method, first | {name: value}), name) for value in values]
+    return axes
 
 
 def check_epsilon(epsilon: float) -> float:

@@ -41,7 +41,6 @@ RUNS = {
     "gradient_norm": "double",
     "accuracy": "double",
     "seconds": "double",
-    "batch_seconds": "double",  # a run's share of its batch's wall time: no timing, see `seconds`
     "status": "string",
     "error": "string",
     "epsilon_spent": "double",

@@ -50,7 +50,7 @@ class Progress:
 
 def work(job: Job) -> float:
     """The job's rough cost in flops (see Algorithm.work)."""
-    return algorithms.get(job.algorithm).work(*_size(job.problem), job.parsed())
+    return job.count * algorithms.get(job.algorithm).work(*_size(job.problem), job.parsed())
 
 
 def _size(problem: str) -> tuple[int, int]:

@@ -1,10 +1,12 @@
-"""Probes: jobs that run no optimiser but measure what a theorem of zeroth_order bounds, so that it lands in a row.
+"""Probes: jobs that run no optimiser but measure something that a report needs, so that it lands in a row.
 
-They return the start as it is. Columns: `measured`, its standard error `measured_error`, and the theorem's `bound`.
+Those of zeroth_order measure what a theorem bounds and return the start as it is. Columns: `measured`, its standard
+error `measured_error`, and the theorem's `bound`.
 """
 
 from __future__ import annotations
 
+import json
 import math
 from typing import Annotated, ClassVar, Literal
 
@@ -136,3 +138,30 @@ class NoiseProbe(Probe):
             "bound": [bound] * k,
         }
         return Outcome(W, columns=columns)
+
+
+class OptimumProbe(Probe):
+    """probe-optimum: the non-private optimum w* of a convex problem, and the constants of its coordinates.
+
+    Columns: `measured`, the certificate of w* (see `problems.optimum`); `values`, the non-zero |w*_j| in falling order;
+    `notes`, JSON with n, d, the regularisers' weights, mean, least and largest M_j, and F(0) as `start`.
+    """
+
+    name = "probe-optimum"
+    title = "the optimum"
+    home = "greedy_coordinate"
+    needs = Needs(row_norm=None, regularisers=("l1", "l2"))
+
+    def run(self, problem, W, mechanisms, settings, trace):
+        best, M = problem.optimum(), problem.coordinate_constants
+        sizes = np.sort(np.abs(best.w[best.w != 0]))[::-1]
+        facts = {
+            "n": problem.n,
+            "d": problem.d,
+            "weights": {name: regulariser.weight for name, regulariser in problem.regularisers.items()},
+            "M": [float(f"{value:.6g}") for value in (M.mean(), M.min(), M.max())],
+            "start": float(problem.value(np.zeros((1, problem.d)))[0]),
+        }
+        k = len(W)
+        columns = {"measured": [best.certificate] * k, "values": [sizes] * k, "notes": [json.dumps(facts)] * k}
+        return Outcome(np.tile(best.w, (k, 1)), columns=columns)

@@ -52,6 +52,7 @@ BUILTIN = {
     "opt-ls": "dpbench.algorithms.nonconvex.opt:OptLineSearch",
     "probe-estimator": "dpbench.algorithms.probes:EstimatorProbe",
     "probe-noise": "dpbench.algorithms.probes:NoiseProbe",
+    "probe-optimum": "dpbench.algorithms.probes:OptimumProbe",
 }
 
 

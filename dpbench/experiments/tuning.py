@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import math
 from collections import defaultdict
@@ -29,7 +30,7 @@ def summarise(runs: pandas.DataFrame) -> pandas.DataFrame:
     """
     import numpy as np
 
-    untimed = runs[(runs["timed"] == 0) & runs["status"].ne("failed")]
+    untimed = runs[(runs["timed"] == 0) & runs["status"].ne("failed") & runs["sweep"].isna()]
     excess = untimed["excess"].where(untimed["status"].ne("diverged"), np.inf)
     grouped = untimed.assign(excess=excess).groupby([*IDENTITY, "settings", "T"], dropna=False, sort=False)["excess"]
     with np.errstate(invalid="ignore"):
@@ -68,11 +69,13 @@ def best_settings(
     delta: str | float | None = None,
     relation: str | None = None,
 ) -> dict[str, Any] | None:
-    """Values of the `tuned` settings with the lowest mean excess, or None if there are no rows.
+    """Values of the `tuned` settings with the lowest mean excess over seeds, or None if there are no rows.
 
     algorithm may be an alias. Only rows count that differ from `fixed` and the defaults in the tuned settings alone
-    (their keys tell): a sweep over another setting does not decide here.
+    (their keys tell): a sweep over another setting does not decide here. A diverged run, or NaN, counts as infinite.
     """
+    import numpy as np
+
     from dpbench import algorithms
     from dpbench.algorithms.base import make_settings
     from dpbench.jobs import make_job
@@ -86,23 +89,36 @@ def best_settings(
         & (runs["timed"] == 0)
         & (runs["status"] != "failed")
     ]
-    excess = defaultdict(list)  # plain Python: this runs for every cell of a grid, on few rows
-    for row in rows[["key", "seed", "settings", "status", "excess"]].itertuples():
+    # Plain Python: this runs for every cell of a grid, on few rows. A single run is a sweep over nothing.
+    cells = defaultdict(list)
+    for row in rows[["key", "seed", "settings", "sweep", "status", "excess", "values"]].itertuples():
+        axes = json.loads(row.sweep) if isinstance(row.sweep, str) else {}
         values = json.loads(row.settings)
-        wanted = {name: values[name] for name in tuned}
+        chosen = {name: values[name] for name in tuned if name not in axes}
+        if not set(axes) <= set(tuned):
+            continue
         job = make_job(
             problem=problem,
             algorithm=algorithm,
             epsilon=epsilon,
             seed=int(row.seed),
-            settings=fixed | wanted,
+            settings=fixed | chosen,
             accounting=accounting,
             delta=delta,
             relation=relation,
+            sweep=axes,
         )
         if job.key == row.key:
-            excess[tuple(wanted.values())].append(math.inf if row.status == "diverged" else row.excess)
-    if not excess:
+            excess = np.array(row.values if axes else [math.inf if row.status == "diverged" else row.excess])
+            cells[json.dumps([chosen, axes])].append(np.nan_to_num(excess, nan=math.inf))
+    best, winner = math.inf, None
+    for cell in sorted(cells):
+        means = np.mean(cells[cell], axis=0)
+        if winner is None or means.min() < best:
+            best, winner = means.min(), (cell, int(means.argmin()))
+    if winner is None:
         return None
-    winner = min(sorted(excess), key=lambda values: sum(excess[values]) / len(excess[values]))
-    return dict(zip(tuned, winner, strict=True))
+    chosen, axes = json.loads(winner[0])
+    swept = next(itertools.islice(itertools.product(*axes.values()), winner[1], None))
+    found = chosen | dict(zip(axes, swept, strict=True))
+    return {name: found[name] for name in tuned}

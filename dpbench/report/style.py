@@ -69,6 +69,7 @@ LOOKS = {
     "dp-tr-b": Look("DP-TR-B", GREEN, "d"),
     "dp-gd-2ns": Look("DP-GD (2NS)", GREY, "s"),
     "probe-estimator": Look("probe of GRAD and DIFF", GREY, "x", private=False),
+    "probe-optimum": Look("the optimum", GREY, "*", private=False),
     "probe-noise": Look("probe of the noise", GREY, "+", private=False),
 }
 
