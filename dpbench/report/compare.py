@@ -47,7 +47,7 @@ def compare(
     if not margin > 0 or mean == 0:
         raise ValueError(f"margin must be positive and relative to a mean that is not 0: got {margin}, mean {mean}")
     spread = std if std is not None and n > 1 else 0.0
-    center, sd = float(ours.mean()), float(ours.std(ddof=1))
+    center, sd = float(ours.mean()), float(ours.std(ddof=1)) if np.ptp(ours) > 0 else 0.0
     word, test = _judged(center - mean, (sd**2 / len(ours), spread**2 / n), (len(ours), n), margin * abs(mean))
     theirs = f"{mean:.4g} ± {spread:.2g} (n = {n})" if spread else f"{mean:.4g} (taken as exact)"
     return Match(word, f"ours {center:.4g} ± {sd:.2g} (n = {len(ours)}), published {theirs}; {test}")

@@ -1,7 +1,7 @@
 """accelerated: Kuru, Birbil, Gürbüzbalaban, Yıldırım, "Differentially private accelerated optimization algorithms",
 SIAM Journal on Optimization 32 (2022)."""
 
-from dpbench.experiments.accelerated import claims, figures, tables
+from dpbench.experiments.accelerated import claims, comparisons, figures, tables
 from dpbench.experiments.base import Artefact, Experiment
 
 EXPERIMENT = Experiment(
@@ -19,5 +19,6 @@ EXPERIMENT = Experiment(
         Artefact("chosen_T", "The number of iterations that the -opt methods choose", tables.chosen_T),
     ),
     claims=claims.CLAIMS,
+    comparisons=comparisons.comparisons,
     synthetic=("accelerated",),
 )

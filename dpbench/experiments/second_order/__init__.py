@@ -2,7 +2,7 @@
 second-order methods", NeurIPS 2023."""
 
 from dpbench.experiments.base import Artefact, Experiment
-from dpbench.experiments.second_order import claims, convergence, figures, tables
+from dpbench.experiments.second_order import claims, comparisons, convergence, figures, tables
 
 EXPERIMENT = Experiment(
     name="second_order",
@@ -27,4 +27,5 @@ EXPERIMENT = Experiment(
         Artefact("best_T", "The tuned number of iterations behind Figs. 2 and 6", tables.best_T),
     ),
     claims=claims.CLAIMS,
+    comparisons=comparisons.comparisons,
 )

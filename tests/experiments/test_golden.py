@@ -1,0 +1,87 @@
+"""What figures draw and tables say, from made-up rows of the quick grid, against the files in tests/golden.
+
+    DPBENCH_GOLDEN=write python -m pytest tests/experiments/test_golden.py
+
+writes them anew (look at `git diff tests/golden` before you commit); an experiment without files is skipped, and this
+command makes them. On data, never on pixels: a file holds the number of rows and at most 25 of them, evenly spaced.
+"""
+
+import csv
+import io
+import os
+from pathlib import Path
+
+import pytest
+
+from dpbench import datasets, experiments
+from dpbench.report import Context
+from dpbench.report.style import figure_style
+from tests.experiments.made_up import made_up
+
+FOLDER = Path(__file__).parents[1] / "golden"
+WRITE = os.environ.get("DPBENCH_GOLDEN") == "write"
+ROWS = 25
+
+
+@pytest.fixture(scope="module", params=experiments.NAMES)
+def context(request, tmp_path_factory):
+    if not WRITE and not (FOLDER / request.param).is_dir():
+        pytest.skip(f"no golden files for {request.param} yet: see the head of {Path(__file__).name}")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(datasets, "available", lambda name: True)  # what is at hand here is no part of it
+        experiment = experiments.get(request.param)
+        store = made_up(experiment, tmp_path_factory.mktemp(request.param))
+        yield Context(experiment, "quick", store)
+
+
+def thinned(output) -> str:
+    data = output.data if getattr(output, "data", None) is not None else output.frame
+    step = max(1, -(-len(data) // ROWS))
+    kept = data.iloc[::step]
+    return f"# every {step}. of {len(data)} rows\n" + kept.to_csv(index=False, float_format="%.8g")
+
+
+def test_the_data_of_every_figure_and_table(context):
+    folder = FOLDER / context.experiment.name
+    wrong = []
+    for one in context.experiment.artefacts:
+        with figure_style():
+            found = thinned(one.render(context))
+        path = folder / f"{one.name}.csv"
+        if WRITE:
+            folder.mkdir(parents=True, exist_ok=True)
+            path.write_text(found, encoding="utf-8")
+        elif not path.exists():
+            wrong.append(f"{one.name}: no golden file")
+        else:
+            wrong += [f"{one.name}: {line}" for line in differences(found, path.read_text(encoding="utf-8"))]
+    assert wrong == []
+    if not WRITE:
+        assert {path.stem for path in folder.glob("*.csv")} == {one.name for one in context.experiment.artefacts}
+
+
+def differences(found: str, golden: str) -> list[str]:
+    """The first cells that differ by more than rounding."""
+    ours, theirs = ([*csv.reader(io.StringIO(text))] for text in (found, golden))
+    if len(ours) != len(theirs) or ours[0] != theirs[0]:
+        return [f"{ours[:1]} and {len(ours) - 1} lines, not {theirs[:1]} and {len(theirs) - 1}"]
+    pairs = [(a, b, i) for i, (x, y) in enumerate(zip(ours, theirs, strict=True)) for a, b in zip(x, y, strict=False)]
+    told = [f"line {i}: {a!r}, not {b!r}" for a, b, i in pairs if not same(a, b)]
+    told += [f"line {i}: other columns" for i, (x, y) in enumerate(zip(ours, theirs, strict=True)) if len(x) != len(y)]
+    return told[:3]
+
+
+def same(a: str, b: str) -> bool:
+    try:
+        return float(a) == pytest.approx(float(b), rel=1e-6, abs=1e-12, nan_ok=True)
+    except ValueError:
+        return a == b
+
+
+def test_a_changed_cell_is_seen():
+    text = "# every 1. of 2 rows\nx,name\n1.5,a\n2.5,b\n"
+    assert differences(text, text.replace("2.5", "2.5000001")) == []
+    assert differences(text, text.replace("2.5", "2.501")) == ["line 3: '2.5', not '2.501'"]
+    assert differences(text, text.replace(",b", ",c"))
+    assert differences(text, text.replace("of 2", "of 3"))
+    assert differences(text, text + "3,c\n")
