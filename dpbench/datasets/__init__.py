@@ -7,8 +7,8 @@
 
 from .cache import Dataset
 from .loading import FetchResult, available, fetch, heal, load, verify
-from .own import check_arrays, from_arrays
-from .registry import describe, names, register
+from .own import check_arrays, from_arrays, keep
+from .registry import describe, is_own, names, register
 from .spec import DatasetSpec, RawFile
 
 __all__ = [
@@ -22,6 +22,8 @@ __all__ = [
     "fetch",
     "from_arrays",
     "heal",
+    "is_own",
+    "keep",
     "load",
     "names",
     "register",

@@ -1,14 +1,18 @@
-"""A user's own arrays: checked, never changed."""
+"""A user's own arrays: checked, never changed; kept under a name where several processes need them."""
 
 from __future__ import annotations
 
+import functools
 from typing import Any, Literal
 
 import numpy as np
 
-from dpbench.errors import DataError
+from dpbench.errors import DataError, NotAtHand
 
+from . import cache
 from .cache import Dataset, _parts, digest, facts_of
+from .registry import OWN
+from .spec import DatasetSpec
 
 
 def check_arrays(X: Any, y: Any, *, labels: Literal["binary", "real"] = "binary") -> tuple[Any, np.ndarray]:
@@ -67,3 +71,35 @@ def from_arrays(X: Any, y: Any, *, name: str = "own", labels: Literal["binary", 
     X, y = check_arrays(X, y, labels=labels)
     facts = facts_of(X, y, "binary" if labels == "binary" else "regression")
     return Dataset(name, X, y, digest(_parts(X, y)), None, facts.pop("row_norm"), facts)
+
+
+def keep(X: Any, y: np.ndarray, name: str, recipe: str, *, labels: Literal["binary", "real"] = "binary") -> str:
+    """Store own arrays in the data cache and return the data set's name: `own-NAME-` and the start of their hash.
+
+    Worker processes and later calls find them by that name, and results by another name never mix with theirs.
+    `recipe` says in words how the arrays were made. Raises DataError as `check_arrays`.
+    """
+    X, y = check_arrays(X, y, labels=labels)
+    spec = _spec(
+        f"{OWN}{name}-{digest(_parts(X, y))[:8]}", *X.shape, recipe, "binary" if labels == "binary" else "regression"
+    )
+    if not cache.is_sound(cache.prepared_folder(cache.root(), spec), spec):
+        cache.write(cache.root(), spec, X, y, raw=[])
+    return spec.name
+
+
+def kept(name: str) -> DatasetSpec:
+    """What `keep` stored under `name`. Raises NotAtHand."""
+    try:
+        manifest = cache.manifest_of(cache.root() / "prepared" / f"{name}-v1")
+    except (OSError, ValueError):
+        raise NotAtHand(f"own data {name} are not in {cache.root()}; run dpbench compare on their file again") from None
+    return _spec(name, manifest["rows"], manifest["columns"], manifest["recipe"], manifest["task"])
+
+
+@functools.cache
+def _spec(name: str, rows: int, columns: int, recipe: str, task: str) -> DatasetSpec:
+    def gone(paths):
+        raise DataError(f"{name}: its arrays are damaged; run dpbench compare on their file again")
+
+    return DatasetSpec(name, "own data", gone, rows, columns, recipe, task=task)

@@ -10,6 +10,7 @@ from dpbench.errors import UserError, nearest
 from .spec import DatasetSpec
 
 ENTRY_POINTS = "dpbench.datasets"
+OWN = "own-"  # what the names of a user's own data begin with
 
 
 @cache
@@ -47,8 +48,17 @@ def names() -> list[str]:
     return sorted(_known())
 
 
+def is_own(name: str) -> bool:
+    """Is it a data set of the user's, kept by `own.keep`?"""
+    return name.startswith(OWN)
+
+
 def describe(name: str) -> DatasetSpec:
     """The data set called `name`. Raises UserError with the nearest name if there is none."""
+    if is_own(name) and name not in _known():
+        from .own import kept
+
+        return kept(name)
     try:
         return _known()[name]
     except KeyError:
