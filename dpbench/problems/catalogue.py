@@ -59,13 +59,22 @@ CATALOGUE: dict[str, Recipe] = {
     "madelon": Recipe("madelon", weights={"l2": 9.615e-5}, row_bound=None, start="zero"),
     "madelon-l1": Recipe("madelon", weights={"l1": 0.05139}, row_bound=None, start="zero"),
     "dorothea": Recipe("dorothea", weights={"l1": 0.05653}, row_bound=None, start="zero"),
-    # leaderboard: log1, square and madelon in units in which ‖x‖₂ ≤ 1. Their columns are standardised, so ‖x‖ is about
-    # √d, the unit; rows a little beyond it are shortened. Weights as above in the new units: l2/d, l1/(√d·target_unit).
-    "log1-unit": Recipe("log1", weights={"l2": 2.5e-4 / 100}, start="zero", unit=10.0),
-    "madelon-unit": Recipe("madelon", weights={"l2": 9.615e-5 / 501}, start="zero", unit=501**0.5),
-    "square-unit": Recipe(
-        "square", "squared", {"l1": 1 / (200 * 1000**0.5)}, start="zero", unit=1000**0.5, target_unit=200.0
-    ),
+}
+
+
+def _in_units(name: str, unit: float, target_unit: float = 1.0) -> Recipe:
+    """The problem `name` with ‖x‖₂ ≤ 1 in its unit: w is measured in target_unit/unit, the weights go with it."""
+    base = CATALOGUE[name]
+    scales = {"l1": unit * target_unit, "l2": unit**2}
+    weights = {key: weight / scales[key] for key, weight in base.weights.items()}
+    return replace(base, weights=weights, row_bound=1.0, unit=unit, target_unit=target_unit)
+
+
+# leaderboard: the columns of these are standardised, so ‖x‖ is about √d, the unit; rows a little longer are shortened.
+CATALOGUE |= {
+    "log1-unit": _in_units("log1", 10.0),
+    "madelon-unit": _in_units("madelon", 501**0.5),
+    "square-unit": _in_units("square", 1000**0.5, target_unit=200.0),
 }
 
 
