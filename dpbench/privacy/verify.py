@@ -179,7 +179,7 @@ def _pld(counts: Counts, delta: float) -> Spent:
     if None in deviations or len(counts) > 50 or delta < 1e-13:
         return none
     total = math.sqrt(math.fsum(c * s * s for (_, c), s in zip(counts, deviations, strict=True)))
-    step = _grid(counts, deviations, total)
+    step = _grid(counts, deviations)
     if total / step > 2e6:
         return none
     parts = []
@@ -192,7 +192,7 @@ def _pld(counts: Counts, delta: float) -> Spent:
             case Laplace(z):
                 one = pld.from_laplace_mechanism(z, value_discretization_interval=step)
             case _:
-                guarantee = DifferentialPrivacyParameters(_pure_epsilon(release), 0)
+                guarantee = DifferentialPrivacyParameters(_on_grid(_pure_epsilon(release), step), 0)
                 one = pld.from_privacy_parameters(guarantee, value_discretization_interval=step)
         parts.append(one.self_compose(count))
     whole = reduce(lambda a, b: a.compose(b), parts)
@@ -210,20 +210,25 @@ def _deviation(release: Release) -> float | None:
     return epsilon if math.isfinite(epsilon) else None
 
 
-def _grid(counts: Counts, deviations: list[float], total: float) -> float:
+def _grid(counts: Counts, deviations: list[float]) -> float:
     """The interval of the grid; the relative error of ε is about (interval/deviation)²/10, measured: 1e-4.
 
-    Randomised response is rounded up to the grid, so one ε₀ must lie on it exactly; several must lie close.
+    Both privacy losses of randomised response, ±ε₀, are rounded up to the grid: off it, that would add up to a drift of
+    one interval each time. So the least ε₀ lies on it exactly, and the others are enlarged to lie on it (`_on_grid`).
     """
     step = min(1e-3, min(deviations) / 32)
     pure = {_pure_epsilon(r) for r, _ in counts if isinstance(r, PureDP | WithoutReplacement)}
     if not pure:
         return step
-    if len(pure) > 1:
-        step = min(step, 1e-3 * total / sum(c for _, c in counts))
     epsilon = min(pure)
     k = next(k for k in itertools.count(math.ceil(epsilon / step)) if (epsilon / (epsilon / k)).is_integer())
     return epsilon / k
+
+
+def _on_grid(epsilon: float, step: float) -> float:
+    """The least multiple of `step`, as floats divide, that is not below epsilon: ε₀-DP is ε-DP for every ε ≥ ε₀."""
+    multiples = (k * step for k in itertools.count(math.ceil(epsilon / step)))
+    return next(each for each in multiples if each >= epsilon and (each / step).is_integer())
 
 
 # Integers, because sampling without replacement has no others; beyond 256 its sharp bound is not available.

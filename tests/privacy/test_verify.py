@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.integrate import quad
-from scipy.stats import norm
+from scipy.optimize import brentq
+from scipy.stats import binom, norm
 
 from dpbench.errors import PrivacyError
 from dpbench.privacy import Budget, Relation, zcdp
@@ -282,3 +283,22 @@ def test_a_very_noisy_release_costs_little_and_warns_of_nothing(multiplier):
     """As aop's output noise: dp_accounting takes the logarithm of a difference that rounds to zero there."""
     result = spent((Entry(Gaussian(multiplier), 1, "output"),), 1e-11, Relation.ADD_REMOVE)
     assert 0 <= result.epsilon <= 7 / multiplier
+
+
+def test_selections_of_two_kinds_are_composed_without_drift():
+    """Against the exact ε of randomised response at two ε₀: two binomials."""
+    first, second, delta = (0.1, 12), (0.0377, 150), 1e-6
+    loss, log_mass = np.zeros(1), np.zeros(1)
+    for e, count in (first, second):
+        i = np.arange(count + 1)
+        loss = np.add.outer(loss, e * (2 * i - count)).ravel()
+        log_mass = np.add.outer(log_mass, binom(count, 1 / (1 + math.exp(-e))).logpmf(i)).ravel()
+
+    def gap(eps):
+        return math.fsum(np.exp(log_mass) * -np.expm1(np.minimum(eps - loss, 0))) - delta
+
+    exact = brentq(gap, 0.01, 10)
+    got = epsilon(delta, REPLACE_ONE, (PureDP(first[0]), first[1]), (PureDP(second[0]), second[1]))
+    assert exact * (1 - 1e-9) <= got <= exact * (1 + 2e-2)
+    many = epsilon(delta, REPLACE_ONE, (PureDP(0.0111), 30), (PureDP(0.0017), 4000), (Gaussian(4.0), 1))
+    assert many <= epsilon(delta, REPLACE_ONE, (PureDP(0.0111), 4030), (Gaussian(4.0), 1))

@@ -95,7 +95,7 @@ def test_the_losses_obey_the_papers_constants(loss):
         assert np.linalg.norm(problem.data_gradient(w[None]) - problem.data_gradient(v[None])) <= const.G * apart
         H = problem.data_hessian(np.stack([w, v]))
         assert np.linalg.norm(H[0] - H[1], 2) <= const.M * apart
-    assert max(problem.lipschitz, problem.smoothness, problem.hessian_lipschitz) <= 1
+    assert max(problem.loss.lipschitz, problem.loss.smoothness, problem.loss.hessian_lipschitz) <= 1
 
 
 def neighbour(problem, generator, row=None):
