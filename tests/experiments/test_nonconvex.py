@@ -247,6 +247,28 @@ def test_an_ended_run_keeps_its_loss_in_the_mean_trace(experiment, context):
     assert line[30] == pytest.approx(0.4)
 
 
+def test_the_cap_named_in_captions_is_the_algorithms(experiment, context):
+    from dpbench import algorithms
+
+    full = Context(experiment, "full", context.store)
+    assert study.most_iterations(full, "table1") == f"{algorithms.get('opt').Settings().cap:,}"
+    assert study.most_iterations(context, "differences") == "40 or 200"
+
+
+def test_published_means_are_compared(experiment, context, paper):
+    """One comparison for each published cell of the profile that is not a mean of 0; equal values match."""
+    ends_as(
+        experiment, context.store, wanted=only("ijcnn-sigmoid"), hessian_evaluations=lambda job: 1 + job.seed * 1e-9
+    )
+    found = {one.name: one.match.word for one in experiment.comparisons(context)}
+    ijcnn = paper[paper["problem"].str.startswith("ijcnn")]
+    quick = paper[paper["problem"].str.startswith("covertype") & paper["epsilon"].eq(1.0)]
+    assert len(found) == (ijcnn["mean"].ne(0)).sum() + quick["mean"].ne(0).sum()
+    assert found["Table 10, OPT-B at ε = 0.6: hessian evaluations"] == "match"
+    assert found["Table 10, DP-TR at ε = 0.6: hessian evaluations"] == "differs"
+    assert found["Table 1, OPT at ε = 1: loss"] == "not comparable"
+
+
 # ---- claims ----
 
 

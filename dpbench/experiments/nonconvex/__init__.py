@@ -3,7 +3,7 @@
 from functools import partial
 
 from dpbench.experiments.base import Artefact, Experiment
-from dpbench.experiments.nonconvex import claims, figures, tables
+from dpbench.experiments.nonconvex import claims, comparisons, figures, tables
 from dpbench.experiments.nonconvex.study import TARGETS, place
 
 EXPERIMENT = Experiment(
@@ -32,4 +32,5 @@ EXPERIMENT = Experiment(
         Artefact("variants", "Other minibatches, radii, and dp-gd-2ns (not in the paper)", tables.variants),
     ),
     claims=claims.CLAIMS,
+    comparisons=comparisons.comparisons,
 )

@@ -11,6 +11,7 @@ from dpbench.experiments.nonconvex.study import (
     TERMINATED,
     compared,
     finished,
+    most_iterations,
     place,
     problem_name,
 )
@@ -20,8 +21,8 @@ from dpbench.report.style import GREY, gap, legend_below, look
 SHOWN = (0.2, 1.0)  # ε with a row of panels of their own
 SPREAD = 0.055  # between neighbouring methods at one ε
 ENDED = (
-    "filled: terminated, on released quantities only; ×: it did not within the T iterations the noise is set for, or "
-    "within 2,000"
+    "filled: terminated, on released quantities only; ×: it did not within the T iterations the noise is set for, nor "
+    "within {cap}"
 )
 COMMON = "Replace-one neighbours, δ = 1/n, zCDP (minibatches: RDP of sampling without replacement). Not in the paper"
 
@@ -46,13 +47,16 @@ def convergence(context, artefact: str, dataset: str) -> Figure:
     shown = [e for e in SHOWN if any(e in block.epsilon for block in context.blocks(artefact))]
     figure, axes = plt.subplots(
         len(shown), len(targets), figsize=(2.75 * len(targets), 2.5 * len(shown) + 0.7), layout="constrained",
-        sharey="col", squeeze=False,
+        sharex="col", sharey="col", squeeze=False,
     )  # fmt: skip
+    for algorithm in METHODS:  # the legend, in the tables' order
+        style = look(algorithm)
+        axes[0, 0].plot([], [], line_of(algorithm), marker=style.marker, color=style.colour, label=style.legend)
     drawn, gaps = [], []
     for line_of_axes, epsilon in zip(axes, shown, strict=True):
         for axis, target in zip(line_of_axes, targets, strict=True):
-            axis.set_title(f"{problem_name(target.problem)}, {target.name} (α = {target.alpha:g}), ε = {epsilon:g}",
-                           fontsize=8.5)  # fmt: skip
+            name = problem_name(target.problem).rpartition(", ")[2]
+            axis.set_title(f"{name}, {target.name} (α = {target.alpha:g}), ε = {epsilon:g}", fontsize=8.5)
             panel = rows[rows["problem"].eq(target.problem) & rows["alpha"].eq(target.alpha)]
             panel = panel[panel["epsilon"].eq(epsilon)]
             traces = context.traces(panel) if len(panel) else panel
@@ -74,9 +78,11 @@ def convergence(context, artefact: str, dataset: str) -> Figure:
                 axis.set_ylabel("loss")
     legend_below(figure, axes.flat, columns=8)
     seeds = rows["seed"].nunique() if len(rows) else 0
+    ended = ENDED.format(cap=most_iterations(context, artefact))
     caption = (
-        f"Loss on all rows against noisy gradients evaluated (those of -B methods are of ⌊n/50⌋ rows): mean over up to "
-        f"{seeds} seeds, where a run that has ended keeps its last loss. Markers: where each seed ended; {ENDED}. "
+        f"{problem_name(targets[0].problem).partition(',')[0]}: loss on all rows against noisy gradients evaluated (-B "
+        f"methods, dotted: of ⌊n/50⌋ rows), mean over up to {seeds} seeds, where a run that has ended keeps its last "
+        f"loss. Markers: where each seed ended; {ended}. "
         f"The loss is a diagnostic, not released. {COMMON}."
     )
     return Figure(figure, pd.concat(drawn) if drawn else pd.DataFrame(), caption, gaps)
@@ -102,12 +108,16 @@ def mean_trace(traces, runs):
     return pd.DataFrame({"iteration": iterations, "loss": np.mean(values, axis=0), "seeds": len(values)})
 
 
+def line_of(algorithm: str) -> str:
+    """Minibatches are dotted: they often run on top of their full-batch sibling."""
+    return ":" if algorithm.endswith("-b") else look(algorithm).line
+
+
 def draw(axis, line, runs, algorithm: str) -> None:
     """The mean line and a marker for each seed's end."""
     style = look(algorithm)
     line = line[line["iteration"] > 0]
-    axis.plot(line["iteration"], line["loss"], style.line, color=style.colour, lw=1.2, alpha=0.85)
-    axis.plot([], [], style.line, marker=style.marker, color=style.colour, label=style.legend)
+    axis.plot(line["iteration"], line["loss"], line_of(algorithm), color=style.colour, lw=1.2, alpha=0.85)
     good = runs["status"].eq(TERMINATED)
     for ended, marker, size in ((runs[good], style.marker, 4), (runs[~good], "x", 5)):
         axis.plot(ended["iterations"], ended["objective"], marker, color=style.colour, ms=size, alpha=0.8)
@@ -118,7 +128,7 @@ def endings(context) -> Figure:
     import matplotlib.pyplot as plt
     import pandas as pd
 
-    figure, axes = plt.subplots(2, 4, figsize=(11, 5.9), layout="constrained", sharex=True)
+    figure, axes = plt.subplots(2, 4, figsize=(11, 5.9), layout="constrained")
     order = [target for data in ("covertype", "ijcnn") for target in TARGETS if target.problem.startswith(data)]
     drawn, gaps = [], []
     for axis, target in zip(axes.flat, order, strict=True):
@@ -153,8 +163,9 @@ def endings(context) -> Figure:
     axes[0, 0].plot([], [], color="black", lw=1.3, label="published mean, terminated")
     axes[0, 0].plot([], [], color="black", lw=1.3, ls=":", label="published mean, ×")
     legend_below(figure, axes.flat, columns=5)
+    ended = ENDED.format(cap=most_iterations(context, "endings"))
     caption = (
-        f"Final loss of every seed by method and ε; {ENDED}. Black bars: the published means, solid where all the "
+        f"Final loss of every seed by method and ε; {ended}. Black bars: the published means, solid where all the "
         f"paper's runs terminated, dotted where it prints ×. {COMMON}, whose tables hold the bars' values."
     )
     return Figure(figure, pd.concat(drawn) if drawn else pd.DataFrame(), caption, gaps)

@@ -43,6 +43,7 @@ METHODS = ("dp-tr", "dp-tr-b", "opt", "opt-b", "opt-ls", "2opt", "2opt-b", "2opt
 EPSILONS = (0.2, 0.6, 1.0)
 LOSSES = {"logistic": "loss A", "sigmoid": "loss B"}
 TERMINATED = "terminated"
+CAP = 2000  # iterations of a run where the grid does not say otherwise
 CELL = ["problem", "alpha", "algorithm", "epsilon"]
 APART = 2.0  # standard errors beyond which a row differs from the published one
 QUANTITIES = ("loss", "hessian_evaluations")
@@ -72,6 +73,20 @@ def setting(target: Target) -> str:
         f"δ = 1/n = {1 / n:.3g}, zCDP composed over T iterations and converted as in the text (minibatches: RDP of "
         "sampling without replacement, m = ⌊n/50⌋)"
     )
+
+
+def most_iterations(context, artefact: str) -> str:
+    """The iterations that an artefact's runs may last, whatever their T.
+
+    >>> class Quick:
+    ...     def blocks(self, artefact):
+    ...         from dpbench.experiments import get
+    ...         return get("nonconvex").blocks("full", artefact)
+    >>> most_iterations(Quick(), "table1")
+    '2,000'
+    """
+    caps = sorted({int(block.settings.get("cap", CAP)) for block in context.blocks(artefact)})
+    return " or ".join(f"{cap:,}" for cap in caps)
 
 
 def finished(rows: pandas.DataFrame) -> pandas.DataFrame:

@@ -14,6 +14,7 @@ from dpbench.experiments.nonconvex.study import (
     cells,
     compared,
     finished,
+    most_iterations,
     place,
     problem_name,
     setting,
@@ -21,11 +22,6 @@ from dpbench.experiments.nonconvex.study import (
 from dpbench.report.output import Table
 from dpbench.report.style import look
 
-STATUS = (
-    "A run terminates on released quantities only; × marks a cell where a seed did not (in brackets: how many of its "
-    "seeds did), as in the paper; such a run has spent its T iterations or, marked cap, the 2,000 iterations that a "
-    "run may last here, with the noise still set for T"
-)
 APART_RULE = (
     "apart: ours minus the published mean in standard errors of that difference, the published rounding included"
 )
@@ -52,10 +48,10 @@ def loss(target: Target, context) -> Table:
         for names, row in named(table)
     ]
     caption = (
-        f"{place(target)}: final loss on all rows, mean ± standard deviation (ddof = 1) over "
-        f"{seeds(table)} seeds. {setting(target)}. {STATUS}. Seconds: runs timed alone on one core, one replicate at a "
+        f"{place(target)}: final loss on all rows, mean ± standard deviation (ddof = 1) over {seeds(table)} seeds. "
+        f"{setting(target)}. {status_rule(context, target)}. Seconds: runs timed alone on one core, one replicate at a "
         "time (the paper's: 8 cores), – where they are still to be timed. iterations: those run, of the T that the "
-        f"noise is set for. {APART_RULE}. The loss is a diagnostic, not released."
+        f"noise is set for (both phases). {APART_RULE}. The loss is a diagnostic, not released."
     )
     header = ["method", "ε", "loss", "paper", "apart", "seconds", "paper s", "iterations", "T", "Hessians"]
     return Table(pd.DataFrame(rows, columns=header), caption, table, gaps(context, target, table))
@@ -80,7 +76,7 @@ def hessians(target: Target, context) -> Table:
     ]
     caption = (
         f"{place(target)}: noisy Hessians evaluated in the runs of Table {target.table}, mean ± standard deviation "
-        f"(ddof = 1) over {seeds(table)} seeds. {setting(target)}. {STATUS}. {APART_RULE}."
+        f"(ddof = 1) over {seeds(table)} seeds. {setting(target)}. {status_rule(context, target)}. {APART_RULE}."
     )
     header = ["method", "ε", "Hessians", "paper", "apart", "seconds", "paper s", "iterations"]
     return Table(pd.DataFrame(rows, columns=header), caption, table, gaps(context, target, table))
@@ -137,7 +133,7 @@ def variants(context) -> Table:
     for target in TARGETS:
         part = table[table["problem"].eq(target.problem) & table["alpha"].eq(target.alpha)]
         asked = any(
-            target.problem in block.problems and target.alpha in as_list(block.settings["alpha"])
+            target.problem in block.problems and target.alpha in block.values("alpha")
             for block in context.blocks("variants")
         )
         if part.empty and asked:
@@ -153,8 +149,9 @@ def variants(context) -> Table:
         "Not in the paper. Half the minibatch (m = ⌊n/100⌋ beside ⌊n/50⌋); the trust region's theoretical radius "
         "sqrt(α/M) beside the α/M that fits the published runs; and DP-GD with the parameters of Wang, Chen and Xu "
         "(2019), for which the paper found no practical ones. Mean ± standard deviation (ddof = 1) over seeds; "
-        "terminated: how many of the seeds, on released quantities only, within T and 2,000 iterations. Replace-one "
-        "neighbours, δ = 1/n, zCDP (minibatches: RDP of sampling without replacement)."
+        "terminated: how many of the seeds, on released quantities only, within T and "
+        f"{most_iterations(context, 'variants')} iterations. Replace-one neighbours, δ = 1/n, zCDP (minibatches: RDP "
+        "of sampling without replacement)."
     )
     header = ["problem", "α", "method", "variant", "ε", "loss", "terminated", "iterations", "T", "Hessians"]
     return Table(pd.DataFrame(lines, columns=header), caption, table, missing)
@@ -175,6 +172,15 @@ def reason_of(reasons: dict, number: int, row) -> str:
         if all(value in rule[name] for name, value in wanted.items() if name in rule):
             return rule["reason"]
     return "unexplained"
+
+
+def status_rule(context, target: Target) -> str:
+    """What × means."""
+    return (
+        "A run terminates on released quantities only; × marks a cell where a seed did not (in brackets: how many of "
+        "its seeds did), as in the paper; such a run has spent its T iterations or, marked cap, the "
+        f"{most_iterations(context, target.artefact)} that a run may last here, with the noise still set for T"
+    )
 
 
 def named(table):
@@ -234,7 +240,3 @@ def seeds(table) -> str:
 
 def whole(value: float) -> str:
     return "–" if math.isnan(value) else f"{value:,.0f}"
-
-
-def as_list(value) -> list:
-    return value if isinstance(value, list) else [value]
