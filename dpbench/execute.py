@@ -149,7 +149,7 @@ def _rows(jobs, settings, problem, algorithm, budgets, run, optimum) -> list[dic
         flaw = algorithm.flaw(settings[i], budgets[i].accounting)
         privacy = _privacy(run.mechanisms.ledger.of(i), budgets[i], algorithm, flaw)
         given = {name: values[i] for name, values in columns.items() if not _blank(values[i])}
-        extra = {name: msgspec.to_builtins(value, enc_hook=float) for name, value in given.items()}
+        extra = {name: msgspec.to_builtins(value, enc_hook=_plain) for name, value in given.items()}
         rows.append(
             describe(job, settings[i])
             | {
@@ -169,6 +169,10 @@ def _rows(jobs, settings, problem, algorithm, budgets, run, optimum) -> list[dic
     return rows
 
 
+def _plain(value):
+    return value.tolist() if isinstance(value, np.ndarray) else float(value)
+
+
 def _blank(value) -> bool:
     return value is None or (isinstance(value, str) and not value)
 
@@ -179,7 +183,7 @@ def _privacy(composition, budget: Budget, algorithm: Algorithm, flaw: str) -> di
         "relation": budget.relation.value,
         "accounting": budget.accounting,
         "private": algorithm.private and not flaw,
-        "epsilon_accounted": budget.epsilon_of(composition),
+        "epsilon_accounted": _epsilon_of(tuple(composition), budget),
     }
     result = spent(composition, budget.delta, budget.relation)
     columns |= {"epsilon_spent": result.epsilon, "checked_by": result.checked_by, "error": flaw}
@@ -190,6 +194,11 @@ def _privacy(composition, budget: Budget, algorithm: Algorithm, flaw: str) -> di
             "error": f"the ledger composes to ε = {result.epsilon:.6g}, more than the {budget.epsilon:g} asked for",
         }
     return columns
+
+
+@functools.lru_cache(maxsize=1024)  # 40 ms for a sampled Gaussian, and a batch shares one composition
+def _epsilon_of(composition: tuple, budget: Budget) -> float | None:
+    return budget.epsilon_of(composition)
 
 
 def describe(job: Job, settings: Settings) -> dict:
