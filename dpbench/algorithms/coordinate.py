@@ -31,25 +31,26 @@ class DPCoordinateDescent(ByPasses):
     def run(self, problem, W, mechanisms, settings, trace):
         T = self.iterations(problem, settings)
         multiplier = mechanisms.budget.gaussian_multiplier(T)
-        sensitivities = 2 / problem.n * problem.clip_shares
-        steps = 1 / problem.coordinate_constants
+        M, shares = problem.coordinate_constants, problem.clip_shares
         coordinates = np.stack([coins.integers(problem.d, size=T) for coins in mechanisms.coins])
         state = problem.coordinate_state(W)
-        gradient = np.empty(len(W))
-        each = np.repeat(coordinates, [s.stop - s.start for s in mechanisms.streams], axis=0)
-        replicates = np.arange(len(W))
+        W = np.asfortranarray(W)  # a coordinate of all replicates is contiguous
+        gradient, w = np.empty(len(W)), np.empty(len(W))
+        sizes = [members.stop - members.start for members in mechanisms.streams]
         trace(0, W, passes=0)
         for t in range(T):
-            j = each[:, t]
-            threshold = settings.clip * problem.clip_shares[j]
-            for members, one in zip(mechanisms.streams, coordinates[:, t], strict=True):
+            drawn = list(zip(mechanisms.streams, coordinates[:, t], strict=True))  # one coordinate per stream
+            j = np.repeat(coordinates[:, t], sizes)
+            threshold = settings.clip * shares[j]
+            for members, one in drawn:
                 gradient[members] = state.derivative(one, threshold[members], members)
+                w[members] = W[members, one]
             noisy = mechanisms.gaussian(
-                gradient, sensitivity=settings.clip * sensitivities[j], noise_multiplier=multiplier, label="coordinate"
+                gradient, sensitivity=2 / problem.n * threshold, noise_multiplier=multiplier, label="coordinate"
             )
-            w = W[replicates, j]
-            W[replicates, j] = new = moved(problem, w, noisy, settings.step * steps[j])
-            for members, one in zip(mechanisms.streams, coordinates[:, t], strict=True):
-                state.move(one, (new - w)[members], members)
+            new = moved(problem, w, noisy, settings.step / M[j])
+            for members, one in drawn:
+                state.move(one, new[members] - w[members], members)
+                W[members, one] = new[members]
             trace(t + 1, W, passes=(t + 1) / problem.d)
         return W

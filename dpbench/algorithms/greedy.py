@@ -6,6 +6,7 @@ from typing import Literal
 
 import numpy as np
 
+from dpbench.algorithms.audit_case import AuditCase
 from dpbench.algorithms.greedy_rules import SCORES
 from dpbench.algorithms.passes import ByPasses, moved
 
@@ -43,6 +44,10 @@ class DPGreedyCD(ByPasses):
         if settings.selection == "proven" or accounting == "tight":  # "tight" counts what the selection costs
             return ""
         return "selection noise as published: a selection costs 2ε', not ε'; with l1, no less than d·ε' is proved"
+
+    def audit_case(self):
+        # Shared rows keep the signs of the gradient, so that what differs moves the two magnitudes apart.
+        return AuditCase({"passes": 1.0}, n=10, background=1.0)
 
     def run(self, problem, W, mechanisms, settings, trace):
         T = self.iterations(problem, settings)

@@ -57,6 +57,12 @@ def _compiled():
         return None
 
     @njit(cache=True)
+    def within(v, threshold):
+        """v clipped at ±threshold, by selections that become vector instructions and keep a NaN."""
+        low = -threshold if v < -threshold else v
+        return threshold if low > threshold else low
+
+    @njit(cache=True)
     def coefficient(kind, z, y, norm, clip):
         r = z - y if kind == 0 else -y / (1 + np.exp(min(y * z, 700.0)))
         size = abs(r) * norm
@@ -75,7 +81,7 @@ def _compiled():
                 r = coefficient(kind, z, y[i], norms[i], clip[a])
                 for j in range(len(w)):
                     v = shrink * w[j] - step[a] * (r * x[j] + scale * xi[j])
-                    w[j] = v - min(max(v, -threshold), threshold)
+                    w[j] = v - within(v, threshold)
 
     @njit(cache=True, fastmath={"reassoc", "contract"})
     def sparse(data, indices, indptr, y, norms, kind, l1, l2, W, rows, noise, step, clip):
@@ -93,10 +99,10 @@ def _compiled():
                     before[c - first] = w[indices[c]]
                 for j in range(len(w)):
                     v = shrink * w[j] - step[a] * scale * xi[j]
-                    w[j] = v - min(max(v, -threshold), threshold)
+                    w[j] = v - within(v, threshold)
                 for c in range(first, last):
                     j = indices[c]
                     v = shrink * before[c - first] - step[a] * (r * data[c] + scale * xi[j])
-                    w[j] = v - min(max(v, -threshold), threshold)
+                    w[j] = v - within(v, threshold)
 
     return dense, sparse

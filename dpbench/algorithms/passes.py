@@ -6,6 +6,7 @@ from typing import ClassVar
 
 import numpy as np
 
+from dpbench.algorithms.audit_case import AuditCase
 from dpbench.algorithms.base import Algorithm, Needs, Positive, Settings
 from dpbench.privacy.relation import Relation
 
@@ -39,7 +40,10 @@ class ByPasses(Algorithm):
         return max(1, round(settings.passes * self.per_pass(problem.n, problem.d)))
 
     def batch_size(self, n, d):
-        return int(max(1, min(512, 64e6 / (8 * d))))
+        return int(max(1, min(512, 100e6 / (8 * d))))
+
+    def audit_case(self):
+        return AuditCase({"passes": 1.0})
 
     def work(self, n, d, settings):
         return max(settings.passes, 1 / self.per_pass(n, d)) * 4.0 * n * d

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dpbench.algorithms import one_row
+from dpbench.algorithms.audit_case import AuditCase
 from dpbench.algorithms.passes import ByPasses
 
 BLOCK = 2**18  # noise numbers drawn at a time: 2 MB
@@ -31,6 +32,9 @@ class DPSGDOne(ByPasses):
         if accounting != "poisson":
             return ""
         return "noise of Poisson samples under add/remove, but one row is drawn: ε spent is what replace-one costs"
+
+    def audit_case(self):
+        return AuditCase({"passes": 0.25}, accounting="rdp")  # one step; the paper's accounting is for other samples
 
     def run(self, problem, W, mechanisms, settings, trace):
         n, T = problem.n, self.iterations(problem, settings)

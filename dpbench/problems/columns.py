@@ -2,68 +2,76 @@
 
 Coordinate j of sample i's gradient is r_i x_ij, r_i = ℓ'(<x_i, w>, y_i); what is summed is clip(r_i x_ij, ±C_j), so
 replacing one row moves the mean over n rows by 2C_j/n at most (Mangold et al. 2023, Section 5). Nothing of size
-(n, d, k) is made: one block of rows at a time, in the second-level cache.
+(n, d, k) is made: the work goes in blocks that stay in the first-level cache.
 """
 
 from __future__ import annotations
 
 import numpy as np
 
-BLOCK = 32_768  # numbers worked on at a time
+BLOCK = 8_192  # numbers worked on at a time: 64 kB; measured, 1.2 ns each, against 2 to 5 ns at four times the size
 
 
-class ClippedGradient:
-    """Mean over the rows of the gradients clipped at ±clip · share_j, for all coordinates at once.
+class Columns:
+    """The columns of a problem's X: (d, n) C-ordered, or CSC. One copy of the data, made when first asked for."""
 
-    With x̃_ij = x_ij/share_j it is share_j · clip · mean_i clip(r_i/clip · x̃_ij, ±1).
-    """
+    def __init__(self, problem):
+        self.problem = problem
+        self.X = problem.X.tocsc() if problem.is_sparse else np.ascontiguousarray(problem.X.T)
 
-    def __init__(self, problem, share: np.ndarray):
-        self._problem, self._share = problem, share
-        if problem.is_sparse:
-            self._columns = problem.X.tocsc(copy=True)
-            self._columns.data /= np.repeat(share, np.diff(self._columns.indptr))
-            self._largest = np.asarray(abs(self._columns).max(axis=1).todense()).ravel()
-        else:
-            self._scaled = problem.X / share
-            self._largest = np.abs(self._scaled).max(axis=1)
-
-    def __call__(self, W: np.ndarray, clip: np.ndarray) -> np.ndarray:
-        """(k, d) clipped mean gradients of the loss at W (k, d); clip: (k,) thresholds C."""
-        problem = self._problem
+    def clipped_gradient(self, W: np.ndarray, clip: np.ndarray, share: np.ndarray) -> np.ndarray:
+        """(k, d) means over the rows of clip(r_i x_ij, ±clip·share_j), at W (k, d); clip (k,), share (d,)."""
+        problem = self.problem
         z = problem.predictions(W)
         r = problem.loss.derivative(z, problem.y, np.empty_like(z))
         total = np.empty_like(W)
-        # Where no row reaches its threshold, clipping changes nothing: one matrix product for all such replicates.
-        free = np.array([np.abs(row * self._largest).max() <= c for row, c in zip(r, clip, strict=True)])
+        # Where no row can reach its threshold, clipping changes nothing: one matrix product for all such replicates.
+        free = (np.abs(r) * self._reach(share)).max(axis=1) <= clip
         if free.any():
             total[free] = (problem.X.T @ r[free].T).T
-        summed = self._sparse_sum if problem.is_sparse else self._dense_sum
-        for i in np.flatnonzero(~free):
-            total[i] = summed(r[i] / clip[i]) * (clip[i] * self._share)
+        summed = self._sparse_sums if problem.is_sparse else self._dense_sums
+        summed(r, np.flatnonzero(~free), clip, share, total)
         total /= problem.n
         return total
 
-    def _dense_sum(self, r: np.ndarray) -> np.ndarray:
-        """(d,) Σ_i clip(r_i x̃_ij, ±1)."""
-        X, total = self._scaled, np.zeros(self._scaled.shape[1])
-        size = max(1, BLOCK // X.shape[1])
-        workspace, ones = np.empty((size, X.shape[1])), np.ones(size)
-        for start in range(0, len(r), size):
-            A = X[start : start + size]
-            product = np.multiply(A, r[start : start + size, None], out=workspace[: len(A)])
-            np.minimum(product, 1, out=product)
-            np.maximum(product, -1, out=product)
-            total += ones[: len(A)] @ product
-        return total
+    def _reach(self, share: np.ndarray) -> np.ndarray:
+        """(n,) max_j |x_ij|/share_j."""
+        X = self.problem.X
+        if self.problem.is_sparse:
+            return abs(X @ _diagonal(1 / share)).max(axis=1).toarray().ravel()
+        return np.abs(X / share).max(axis=1)
 
-    def _sparse_sum(self, r: np.ndarray) -> np.ndarray:
-        columns = self._columns
-        product = r[columns.indices]
-        product *= columns.data
-        np.minimum(product, 1, out=product)
-        np.maximum(product, -1, out=product)
-        return type(columns)((product, columns.indices, columns.indptr), shape=columns.shape).sum(axis=0)
+    def _dense_sums(self, r, members, clip, share, total) -> None:
+        """total[i, j] = Σ_l clip(r_il x_lj, ±clip_i share_j) for i in `members`."""
+        d, n = self.X.shape
+        size = max(1, BLOCK // n)
+        workspace, ones = np.empty((size, n)), np.ones(n)
+        for start in range(0, d, size):
+            A = self.X[start : start + size]
+            c = share[start : start + size, None]
+            product = workspace[: len(A)]
+            for i in members:
+                np.multiply(A, r[i], out=product)
+                bound = clip[i] * c
+                np.minimum(product, bound, out=product)
+                np.maximum(product, -bound, out=product)
+                np.matmul(product, ones, out=total[i, start : start + size])
+
+    def _sparse_sums(self, r, members, clip, share, total) -> None:
+        A, sizes = self.X, np.diff(self.X.indptr)
+        scaled, filled = A.data / np.repeat(share, sizes), np.flatnonzero(sizes)
+        total[members] = 0
+        for i in members:
+            product = (r[i] / clip[i])[A.indices]
+            product *= scaled
+            np.clip(product, -1, 1, out=product)
+            total[i, filled] = np.add.reduceat(product, A.indptr[filled]) * (clip[i] * share[filled])
+
+
+def _diagonal(values: np.ndarray):
+    from scipy import sparse
+
+    return sparse.diags_array(values)
 
 
 class CoordinateState:
@@ -72,41 +80,40 @@ class CoordinateState:
     Rows are the leading axis, so that the few rows of a sparse column are contiguous: z is (n, k).
     """
 
-    def __init__(self, problem, W: np.ndarray):
-        self._problem = problem
+    def __init__(self, columns: Columns, W: np.ndarray):
+        problem = columns.problem
+        self._columns, self._sparse, self._n, self._loss = columns.X, problem.is_sparse, problem.n, problem.loss
         self._z = np.ascontiguousarray(problem.predictions(W).T)
-        self._columns = problem.X.tocsc() if problem.is_sparse else np.ascontiguousarray(problem.X.T)
         self._y = problem.y[:, None]
         self._block = max(1, BLOCK // len(W))
         self._workspace = np.empty((self._block, len(W)))
 
     def derivative(self, j: int, threshold: np.ndarray, members: slice) -> np.ndarray:
         """Mean over the rows of clip(r_i x_ij, ±threshold), for the replicates `members` and their thresholds."""
-        total = np.zeros(len(threshold))
+        total, below = np.zeros(len(threshold)), -threshold
         for rows, x in self._blocks(j):
-            z = self._z[rows, members]
-            r = self._problem.loss.derivative(z, self._y[rows], self._workspace[: len(z), members])
+            r = self._workspace[: len(x), members]
+            self._loss.derivative(self._z[rows, members], self._y[rows], r)
             r *= x
             np.minimum(r, threshold, out=r)
-            np.maximum(r, -threshold, out=r)
+            np.maximum(r, below, out=r)
             total += r.sum(axis=0)
-        total /= self._problem.n
+        total /= self._n
         return total
 
     def move(self, j: int, change: np.ndarray, members: slice) -> None:
         """Coordinate j of the replicates `members` has changed by `change`."""
         for rows, x in self._blocks(j):
-            self._z[rows, members] += x * change
+            self._z[rows, members] += np.multiply(x, change, out=self._workspace[: len(x), members])
 
     def _blocks(self, j: int):
         """Pairs (row indices, their entries (b, 1) of column j)."""
-        if self._problem.is_sparse:
+        if self._sparse:
             A = self._columns
-            first, last = A.indptr[j], A.indptr[j + 1]
-            for start in range(first, last, self._block):
-                chosen = slice(start, min(start + self._block, last))
-                yield A.indices[chosen], A.data[chosen, None]
+            rows, entries = A.indices[A.indptr[j] : A.indptr[j + 1]], A.data[A.indptr[j] : A.indptr[j + 1], None]
+            for start in range(0, len(rows), self._block):
+                yield rows[start : start + self._block], entries[start : start + self._block]
         else:
-            column = self._columns[j]
-            for start in range(0, len(column), self._block):
-                yield slice(start, start + self._block), column[start : start + self._block, None]
+            column = self._columns[j, :, None]
+            for start in range(0, self._n, self._block):
+                yield slice(start, start + self._block), column[start : start + self._block]

@@ -197,8 +197,11 @@ class Phase(Nonsmooth):
 
 
 def _reverse_sigmoid(z: np.ndarray, out: np.ndarray) -> np.ndarray:
-    """σ(-z) = 1/(1 + e^z): np.exp in place is six times as fast as scipy.special.expit."""
-    np.minimum(z, EXP_MAX, out=out)
+    """σ(-z) = 1/(1 + e^z): np.exp in place is six times as fast as scipy.special.expit.
+
+    Clipped below too: where e^z underflows np.exp takes 13 to 80 ns an element instead of 0.7, and 1 + e^z is 1.
+    """
+    np.clip(z, -EXP_MAX, EXP_MAX, out=out)
     np.exp(out, out=out)
     np.add(out, 1, out=out)
     return np.reciprocal(out, out=out)

@@ -14,7 +14,7 @@ from scipy import sparse
 
 from dpbench.errors import DataError, UserError
 from dpbench.problems import losses, regularisers
-from dpbench.problems.columns import ClippedGradient, CoordinateState
+from dpbench.problems.columns import Columns, CoordinateState
 from dpbench.problems.kernels import Rows
 from dpbench.problems.optimum import Optimum
 from dpbench.problems.optimum import optimum as find_optimum
@@ -76,7 +76,7 @@ class Problem:
         return f"<Problem {self.name or '(unnamed)'}: {self.loss.name}{terms}, {self.n} x {self.d}>"
 
     def __getstate__(self):
-        return {key: value for key, value in self.__dict__.items() if key not in ("_rows", "clipped_gradient")}
+        return {key: value for key, value in self.__dict__.items() if key not in ("_rows", "_columns")}
 
     @cached_property
     def _rows(self) -> Rows:
@@ -230,13 +230,16 @@ class Problem:
         return np.sqrt(self.coordinate_constants / self.coordinate_constants.sum())
 
     @cached_property
-    def clipped_gradient(self) -> ClippedGradient:
-        """(W (k, d), clip (k,)) ↦ (k, d): mean over rows of the loss gradients clipped at ±clip · `clip_shares`."""
-        return ClippedGradient(self, self.clip_shares)
+    def _columns(self) -> Columns:
+        return Columns(self)
+
+    def clipped_gradient(self, W: np.ndarray, clip: np.ndarray) -> np.ndarray:
+        """(k, d) mean over rows of the loss gradients, each clipped at ±clip·`clip_shares` per coordinate; clip (k,)."""
+        return self._columns.clipped_gradient(self._batch(W), clip, self.clip_shares)
 
     def coordinate_state(self, W: np.ndarray) -> CoordinateState:
         """The predictions of W (k, d), kept up to date while single coordinates move."""
-        return CoordinateState(self, self._batch(W))
+        return CoordinateState(self._columns, self._batch(W))
 
     @cached_property
     def top_eigenvalue(self) -> float:
