@@ -12,6 +12,7 @@ from typing import Annotated, Any, ClassVar
 import msgspec
 import numpy as np
 
+from dpbench.algorithms.audit_case import AuditCase
 from dpbench.errors import UserError, nearest
 from dpbench.privacy.relation import Relation
 
@@ -142,6 +143,10 @@ class Algorithm:
         `generators`: one per replicate, for a measure that samples.
         """
         return {}
+
+    def audit_case(self) -> AuditCase:
+        """What `dpbench audit` runs it on; override where the default hides too much of what it releases."""
+        return AuditCase()
 
     def work(self, n: int, d: int, settings: Settings) -> float:
         """Rough cost of one replicate in flops: orders the jobs and scales the progress bar, nothing else."""

@@ -6,6 +6,7 @@ import math
 
 import numpy as np
 
+from dpbench.algorithms.audit_case import AuditCase
 from dpbench.algorithms.base import Algorithm, Count, Needs, Outcome, Positive, Settings
 from dpbench.errors import UserError
 
@@ -37,6 +38,10 @@ class CubicNewton(Algorithm):
                 f"{self.name}: needs a strongly convex objective: choose a problem with l2 > 0, e.g. a1a-ridge"
             )
         return settings
+
+    def audit_case(self):
+        # A small ball, on which Δ is next to L₀/n and can be attained.
+        return AuditCase({"T": 2, "D": 0.1, "inner": 1}, l2=0.01)
 
     def work(self, n, d, settings):
         return settings.T * (2.0 * n * d * (d + 2) + 2.0 * settings.inner * d**2)

@@ -9,6 +9,7 @@ import msgspec
 import numpy as np
 
 from dpbench.algorithms import allocation
+from dpbench.algorithms.audit_case import AuditCase
 from dpbench.algorithms.base import Algorithm, Count, Needs, Outcome, Positive, Settings
 from dpbench.errors import UserError
 from dpbench.privacy.laplace import base_epsilon
@@ -76,6 +77,9 @@ class LaplaceMomentum(Algorithm):
                 f"L = {smoothness(problem, settings):.4g}; its momentum rests on strong convexity: set l2 > 0"
             )
         return msgspec.structs.replace(settings, m=m)
+
+    def audit_case(self):
+        return AuditCase(l2=0.02)
 
     def work(self, n, d, settings):
         rows = min(settings.m or n, n) + 10_000  # measured: drawing and gathering a small batch costs that many

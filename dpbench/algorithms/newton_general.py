@@ -7,6 +7,7 @@ from typing import Literal
 
 import numpy as np
 
+from dpbench.algorithms.audit_case import AuditCase
 from dpbench.algorithms.base import Algorithm, Count, Needs, Positive, Settings, Share
 from dpbench.algorithms.newton import SOLVE
 from dpbench.errors import UserError
@@ -39,6 +40,9 @@ class DPNewtonGeneral(Algorithm):
             )
         inverse_sensitivity(problem.n, problem.smoothness, settings.lambda0, settings.modification)
         return settings
+
+    def audit_case(self):
+        return AuditCase({"T": 2, "modification": "add", "lambda0": 1.0})  # λ₀ as Theorem B.6 asks for at such an n
 
     def work(self, n, d, settings):
         return settings.T * (2.0 * n * d * (d + 2) + 20.0 * d**3)

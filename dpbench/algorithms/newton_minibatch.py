@@ -6,6 +6,7 @@ from typing import ClassVar, Literal
 
 import numpy as np
 
+from dpbench.algorithms.audit_case import AuditCase
 from dpbench.algorithms.base import Algorithm, Count, Needs, Positive, Settings, Share
 from dpbench.algorithms.newton import SOLVE, inverse_sensitivity
 
@@ -37,6 +38,9 @@ class DPNewtonMinibatch(Algorithm):
         theta: Share = 0.3
         gradient_rate: Share = 0.1
         curvature_rate: Share = 0.1
+
+    def audit_case(self):
+        return AuditCase({"T": 1, "gradient_rate": 0.5, "curvature_rate": 0.5})
 
     def work(self, n, d, settings):
         rows = n * (settings.gradient_rate + settings.curvature_rate * (d / 2 + 1))

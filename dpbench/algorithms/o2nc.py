@@ -14,6 +14,7 @@ import msgspec
 import numpy as np
 
 from dpbench.algorithms import zeroth_order
+from dpbench.algorithms.audit_case import AuditCase
 from dpbench.algorithms.base import Algorithm, Count, Needs, Outcome, Positive, Settings
 from dpbench.errors import UserError
 from dpbench.privacy.relation import Relation
@@ -59,6 +60,10 @@ class O2NC(Algorithm):
                 f"{self.name}: T = {settings.T} needs {settings.T * per_round} rows, M is {M}; lower T or raise M"
             )
         return msgspec.structs.replace(settings, M=M)
+
+    def audit_case(self):
+        # In one dimension a direction is ±1 and every estimate as large as its bound.
+        return AuditCase({"T": 1}, accounting="tight", d=1)
 
     def work(self, n, d, settings):
         return 15.0 * (settings.M or n) * d * d  # drawing a normal number costs as much as 10 flops or more

@@ -7,6 +7,7 @@ from typing import ClassVar
 import msgspec
 import numpy as np
 
+from dpbench.algorithms.audit_case import AuditCase
 from dpbench.algorithms.base import Algorithm, Count, Needs, Positive, Settings, Share
 
 
@@ -34,6 +35,9 @@ class DPSGD(Algorithm):
         if settings.step is None:
             settings = msgspec.structs.replace(settings, step=1 / problem.objective_smoothness)
         return settings
+
+    def audit_case(self):
+        return AuditCase({"T": 2, "rate": 0.5})
 
     def work(self, n, d, settings):
         return settings.T * (8.0 * n * settings.rate * d + 2e6)

@@ -1,0 +1,62 @@
+"""A threshold test chosen on half of the runs and judged on the other half."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from scipy.stats import beta as beta_law
+
+from dpbench.audit.claims import Claim
+
+CANDIDATES = 400
+DIGITS = 9  # scores that differ by rounding are one score
+
+
+class Verdict(NamedTuple):
+    """The lower bound on the privacy loss that the test proves, the claim for a test like it, and the test's rates."""
+
+    bound: float
+    claim: float
+    false_positives: float
+    false_negatives: float
+    runs: int
+
+    @property
+    def passed(self) -> bool:
+        return not self.bound > self.claim
+
+
+def decide(first: np.ndarray, second: np.ndarray, claim: Claim, level: float) -> Verdict:
+    """Scores of runs on the two data sets, larger ones speaking for `first`: one test against the claim.
+
+    The bound exceeds the true privacy loss with probability at most `level`: each of the two error rates is below its
+    Clopper-Pearson limit with probability 1 - level/2. The threshold that promises most on the even runs is judged on
+    the odd ones.
+    """
+    first, second = np.round(first, DIGITS), np.round(second, DIGITS)
+    pooled = np.unique(np.concatenate([first[::2], second[::2]]))
+    thresholds = pooled[np.linspace(0, len(pooled) - 1, min(CANDIDATES, len(pooled))).astype(int)]
+    alpha, beta = _limits(first[::2], second[::2], thresholds, level)
+    promise = claim.bound(alpha, beta) - claim.at(alpha)
+    best = thresholds[[int(np.argmax(np.nan_to_num(promise, nan=-np.inf, posinf=np.inf, neginf=-1e300)))]]
+    alpha, beta = _limits(first[1::2], second[1::2], best, level)
+    return Verdict(
+        float(claim.bound(alpha, beta)[0]),
+        float(claim.at(alpha)[0]),
+        float((second[1::2] >= best).mean()),
+        float((first[1::2] < best).mean()),
+        len(first[1::2]) + len(second[1::2]),
+    )
+
+
+def _limits(first, second, thresholds, level):
+    """Upper confidence limits of both error rates of "score ≥ threshold means first"."""
+    positives = len(second) - np.searchsorted(np.sort(second), thresholds, side="left")
+    negatives = np.searchsorted(np.sort(first), thresholds, side="left")
+    return _upper(positives, len(second), level / 2), _upper(negatives, len(first), level / 2)
+
+
+def _upper(count, n: int, level: float) -> np.ndarray:
+    """Clopper and Pearson (1934): the rate at which so few of n are seen with probability `level`."""
+    return np.where(count == n, 1.0, beta_law.isf(level, count + 1, np.maximum(n - count, 1)))

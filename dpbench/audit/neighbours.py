@@ -1,0 +1,83 @@
+"""The data sets an audit tells apart: neighbours whose gradients differ as much as the declared constants allow.
+
+A proof that names a loss uses its constants: |ℓ'| ≤ L₀, |ℓ''| ≤ L₁. The steepest function they allow is the line
+ℓ(z, y) = -L₀ y z, to which the logistic loss itself tends far from the data. With it a row x of label ±1 has the
+gradient ∓L₀x everywhere, whatever has been released before. So the differing row has label +1 in one world; in the
+other -1 (replace-one: the gradients differ by 2L₀‖x‖) or 0 (add/remove: a label of 0 is a row that is not there). All
+rows are the same x, with norm at the bound and entries of both signs: what an algorithm takes from X as public is equal.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from dpbench.algorithms.audit_case import AuditCase
+from dpbench.algorithms.base import Algorithm
+from dpbench.privacy.relation import Relation
+from dpbench.problems import Problem, losses
+
+CLIPPED = 1e6  # a residual far beyond every clipping threshold
+
+
+class Line(losses.Loss):
+    """ℓ(z, y) = -L₀ y z under the name and the constants of `loss`."""
+
+    def __init__(self, loss: losses.Loss):
+        self.name, self.binary, self.smooth, self.convex = loss.name, False, loss.smooth, loss.convex
+        self.lipschitz, self.smoothness, self.hessian_lipschitz = (
+            loss.lipschitz,
+            loss.smoothness,
+            loss.hessian_lipschitz,
+        )
+
+    def check_labels(self, y):
+        """Any label will do."""
+
+    def value(self, z, y, out):
+        return np.multiply(z, -self.lipschitz * y, out=out)
+
+    def derivative(self, z, y, out):
+        out[...] = -self.lipschitz * y
+        return out
+
+    def second_derivative(self, z, y, out):
+        out[...] = 0
+        return out
+
+    quadratic_bound = second_derivative
+
+
+class Neighbours(NamedTuple):
+    """The row 0 of `first` and `second` differs; in `neither` it pulls nowhere: what is released without it."""
+
+    first: Problem
+    second: Problem
+    neither: Problem
+
+
+def neighbours(algorithm: Algorithm, case: AuditCase) -> Neighbours:
+    """The three problems of an audit of `algorithm`."""
+    needs = algorithm.needs
+    name = case.loss or _loss(needs)
+    kind, bound = needs.row_norm or ("l2", 1.0)
+    x = np.where(np.arange(case.d) % 2, -1.0, 1.0)
+    x *= bound / np.linalg.norm(x, ord=2 if kind == "l2" else 1) * (1 - 1e-15)
+    X = np.tile(x, (case.n, 1))
+    X[1:] = np.abs(X[1:]) if case.background else X[1:]
+    loss = losses.get(name) if name == "squared" else Line(losses.get(name))
+    size = CLIPPED if name == "squared" else 1.0
+
+    def problem(label: float) -> Problem:
+        y = np.full(case.n, -case.background)
+        y[0] = label
+        return Problem(X, y * size, loss=loss, l2=case.l2, row_bound=bound, row_bound_norm=kind)
+
+    return Neighbours(problem(1.0), problem(-1.0 if algorithm.relation is Relation.REPLACE_ONE else 0.0), problem(0.0))
+
+
+def _loss(needs) -> str:
+    if needs.losses is None:
+        return "logistic"
+    return "squared" if needs.row_norm is None and "squared" in needs.losses else needs.losses[0]
