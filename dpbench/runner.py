@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import math
 import os
 import sys
 import threading
@@ -49,8 +50,12 @@ class Progress:
 
 
 def work(job: Job) -> float:
-    """The job's rough cost in flops (see Algorithm.work)."""
-    return job.count * algorithms.get(job.algorithm).work(*_size(job.problem), job.parsed())
+    """The job's rough cost in flops (see Algorithm.work); 1 where extreme settings overflow: the run will say so."""
+    try:
+        cost = job.count * algorithms.get(job.algorithm).work(*_size(job.problem), job.parsed())
+    except ArithmeticError:
+        return 1.0
+    return cost if math.isfinite(cost) else 1.0
 
 
 def _size(problem: str) -> tuple[int, int]:

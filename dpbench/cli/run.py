@@ -165,8 +165,8 @@ def _experiment(reference, profile, config, pool, out):
     one = experiments.get(name)
     blocks = one.blocks(profile, artefact or None, config)
     store = Store(out, profile, name)
-    click.echo(f"{name}: {one.title} ({profile})", err=True)
     first = plan([block for block in blocks if not block.waits], store)
+    click.echo(f"{name}: {one.title} ({profile})", err=True)
     for problem, dataset in first.missing_data.items():
         click.echo(f"data not at hand: {problem} (dpbench fetch {dataset}); its panels will show the gap", err=True)
     summary = _run(first.runnable, store, pool)
