@@ -60,9 +60,9 @@ class SecondOrderMethod(Algorithm):
             ["terminated" if end else word for end, word in zip(done.terminated, unfinished, strict=True)],
             {
                 "T": planned,
-                "iterations": done.gradients,
-                "gradient_evaluations": done.gradients,
-                "hessian_evaluations": done.hessians,
+                "iterations": done.gradients.tolist(),
+                "gradient_evaluations": done.gradients.tolist(),
+                "hessian_evaluations": done.hessians.tolist(),
             },
         )
 
@@ -101,3 +101,6 @@ class OnMinibatches:
 
     def oracle(self, problem, mechanisms, sigma, settings):
         return Minibatch(problem, mechanisms, sigma, settings.m)
+
+    def work(self, n, d, settings):
+        return super().work(settings.m or max(1, n // 50), d, settings)

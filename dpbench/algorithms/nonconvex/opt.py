@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 from scipy.linalg import eigh
 
+from dpbench.algorithms.audit_case import AuditCase
 from dpbench.algorithms.nonconvex import constants as const
 from dpbench.algorithms.nonconvex.base import OnMinibatches, SecondOrderMethod
 from dpbench.algorithms.nonconvex.driver import Iterate
@@ -57,23 +58,22 @@ class Opt(SecondOrderMethod):
 
     name = "opt"
     title = "OPT"
+    releases: ClassVar[int] = 2  # in an iteration, of 1/(2σ²)-zCDP each
 
-    def T(self, alpha):
+    def T(self, alpha: float) -> int:
         return const.short_step_iterations(alpha)
+
+    def lengths(self, alpha: float) -> tuple[int, ...]:
+        """The most iterations of each phase."""
+        return (self.T(alpha),)
 
     def planned(self, alpha, d):
         return sum(self.lengths(alpha))
-
-    def lengths(self, alpha) -> tuple[int, ...]:
-        """Most iterations of each phase."""
-        return (self.T(alpha),)
 
     def phases(self, problem, budget, alpha, settings) -> list[Phase]:
         """One phase, of the whole budget."""
         (T,) = self.lengths(alpha)
         return [Phase(T, math.sqrt(self.releases * T / (2 * budget.rho)))]
-
-    releases = 2  # in an iteration, of 1/(2σ²)-zCDP each
 
     def steps(self, problem, mechanisms, sigma):
         return ShortSteps()
@@ -99,11 +99,17 @@ class OptLineSearch(Opt):
     accountings = ("text", "bs16", "cks20", "standard")  # not every release is a Gaussian
     releases = 3
 
+    def audit_case(self):
+        return AuditCase({"alpha": 2.5}, n=2)  # T = 1, and some first gradients are long enough to search along
+
     def T(self, alpha):
         return const.line_search_iterations(alpha)
 
     def steps(self, problem, mechanisms, sigma):
         return LineSearch(problem, mechanisms, sigma)
+
+    def work(self, n, d, settings):
+        return 4 * super().work(n, d, settings)  # up to seven values to a gradient
 
 
 class OptMinibatch(OnMinibatches, Opt):

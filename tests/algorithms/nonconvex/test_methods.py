@@ -194,6 +194,22 @@ def test_replicates_of_different_alpha_and_epsilon_do_what_they_do_alone(name):
             assert together.columns[column][i] == alone.columns[column][0]
 
 
+def test_the_trace_of_a_replicate_ends_where_it_ends():
+    problem, algorithm = small_problem(n=3000, w2=1e-3), get("opt")
+    settings = [algorithm.Settings(alpha=alpha, cap=60) for alpha in (0.5, 0.05)]
+    start = np.random.default_rng(3).standard_normal((2, 5))
+    budget = Budget(5.0, 1 / 3000, algorithm.relation, "standard")
+    ran = run_batch(problem, algorithm, settings, start, budget, ["a", "b"], traced=True)
+    for i in range(2):
+        points = [(t, passes[i], values[i]) for t, passes, _, values in ran.trace.points if not np.isnan(passes[i])]
+        iterations = ran.columns["iterations"][i]
+        assert points[0] == (0, 0.0, problem.value(start)[i])
+        assert points[-1][0] == iterations
+        assert points[-1][1] == iterations + ran.columns["hessian_evaluations"][i]
+        assert points[-1][2] == pytest.approx(problem.value(ran.W)[i])
+        assert len({t for t, _, _ in points}) == len(points)
+
+
 def test_the_sample_size_is_a_fiftieth_of_the_rows_unless_given():
     problem, algorithm = small_problem(), get("opt-b")
     assert algorithm.complete(problem, algorithm.Settings()).m == 8
