@@ -171,6 +171,16 @@ def missing_square_of_n() -> Iterator[Case]:
             yield Case(f"n = {n:,}, ε = {epsilon:g}", epsilon, has, has)
 
 
+def half_of_two_minimisers() -> Iterator[Case]:
+    """aop's output: noise for nγ/Λ, two γ-approximate minima are up to 2nγ/Λ apart; ε_out = 0.01ε, δ_out = 0.01δ."""
+    for n in (10_000, 45_222):
+        delta = 0.01 * n**-2
+        for epsilon in (1.0, 10.0):
+            stated = 0.01 * epsilon
+            has = gaussian_epsilon(2 * stated / (1 + math.sqrt(-2 * math.log(delta))), delta)
+            yield Case(f"n = {n:,}, ε = {epsilon:g}: the output's share", stated, has, has)
+
+
 def half_of_two_points() -> Iterator[Case]:
     """o2nc-naive: σ = dL/(Bρ) where the two-point estimate has sensitivity 2dL/B; every point is used once."""
     delta = 1e-6
@@ -186,6 +196,7 @@ CASES = (
     rows_beyond_the_bound,
     one_subset_for_two_releases,
     missing_square_of_n,
+    half_of_two_minimisers,
     half_of_two_points,
 )
 

@@ -13,10 +13,10 @@ TITLE = "Privacy errata"
 INTRO = (
     "Published settings whose noise does not give the stated guarantee, as a mechanism and in numbers. Each ε is "
     "computed by the accountants of this package, at the δ of the setting, and each is checked by a second route in "
-    "the tests. “At most” is proved, “at least” is attained by neighbours given with the entry, so the ε that a "
-    "setting has lies between them: the statement is false where “at least” exceeds it, unproved where only “at most” "
-    "does. The runs of this benchmark draw the noise that the proofs ask for; where a published form is kept for "
-    "comparison its rows are marked not private."
+    "the tests. “At most” is proved, “at least” is reached, or approached, by neighbours given with the entry, so the "
+    "ε that a setting has lies between them: the statement is false where “at least” exceeds it, unproved where only "
+    "“at most” does. The runs of this benchmark draw the noise that the proofs ask for; where a published form is "
+    "kept for comparison its rows are marked not private."
 )
 HEADER = ["setting", "ε stated", "ε at least", "ε at most", "the statement"]
 WORDS = (("What was run", "ran"), ("What it misses", "misses"), ("Where the numbers come from", "bounds"))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -40,7 +41,9 @@ def update(folder: Path, context: Context, entries: list[dict[str, Any]]) -> Non
     known |= {one["name"]: one for one in entries}
     order = [one.name for one in context.experiment.artefacts] + ["scorecard", "published_means"]
     manifest = about(context) | {"artefacts": [known[name] for name in order if name in known]}
-    path.write_text(json.dumps(manifest, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+    staged = path.with_suffix(".tmp")
+    staged.write_text(json.dumps(manifest, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+    os.replace(staged, path)
 
 
 def read(path: Path) -> dict[str, Any]:

@@ -110,7 +110,7 @@ def _errata_summary() -> str:
 
 
 def _experiment(one: dict, folder: Path, rows: str) -> Markup:
-    sections = [(a["name"], a["title"], _artefact(a, one, folder, rows)) for a in _judgements_first(one["artefacts"])]
+    sections = [(a["name"], a["title"], _artefact(a, one, folder, rows)) for a in _scorecard_first(one["artefacts"])]
     if one["published"]:
         sections.append(("published", "Published values, as data", tag("pre", one["published"])))
     sections.append(("environment", "Rows and environment", _environment(one, rows)))
@@ -119,15 +119,15 @@ def _experiment(one: dict, folder: Path, rows: str) -> Markup:
     return join(
         [
             tag("h1", one["title"]),
-            tag("p", f"{one['citation']}. {one['profile']} profile, {one['runs']:,} runs.", cls="lead"),
+            tag("p", f"{one['citation']}. Profile {one['profile']}, {one['runs']:,} runs.", cls="lead"),
             tag("p", breakable(gap), cls="gap") if missing else "",
             articles(sections),
         ]
     )
 
 
-def _judgements_first(artefacts: list[dict]) -> list[dict]:
-    return sorted(artefacts, key=lambda a: a["name"] not in JUDGED)
+def _scorecard_first(artefacts: list[dict]) -> list[dict]:
+    return sorted(artefacts, key=lambda a: a["name"] != "scorecard")
 
 
 def _artefact(artefact: dict, one: dict, folder: Path, rows: str) -> Markup:
@@ -142,7 +142,7 @@ def _artefact(artefact: dict, one: dict, folder: Path, rows: str) -> Markup:
     gaps = tag("ul", join(tag("li", breakable(f"Gap: {line}")) for line in artefact["gaps"]), cls="gap")
     files = [link(file, file.rpartition(".")[2].upper()) for file in artefact["files"]]
     sources = [*files, link(f"{rows}/runs", "rows (parquet)")]
-    if name in one["published"] and f"[{name}" in one["published"]:
+    if f"[{name}" in one["published"]:
         sources.append(link("#published", "published values"))
     rebuild = f"{artefact['command']}\ndpbench report --experiment {one['experiment']}" + (
         f"/{name}" if name not in JUDGED else ""
