@@ -11,7 +11,7 @@ from dpbench.report.output import markdown
 
 TITLE = "Privacy errata"
 INTRO = (
-    "Published settings whose noise does not give the stated guarantee, as a mechanism and in numbers. Each ε is "
+    "Published settings whose noise is not what their stated guarantee asks for, in words and numbers. Each ε is "
     "computed by the accountants of this package, at the δ of the setting, and each is checked by a second route in "
     "the tests. “At most” is proved, “at least” is reached, or approached, by neighbours given with the entry, so the "
     "ε that a setting has lies between them: the statement is false where “at least” exceeds it, unproved where only "
