@@ -26,31 +26,32 @@ class DPCoordinateDescent(ByPasses):
         return d
 
     def batch_size(self, n, d):
-        return int(max(1, min(512, 4e8 / (8 * max(n, d)))))  # predictions (n, k) and iterates (k, d): 400 MB each
+        """Predictions (k, n) of 12 MB, as every step reads them all; iterates (k, d) of 400 MB."""
+        return int(max(1, min(512, 12e6 / (8 * n), 4e8 / (8 * d))))
 
     def run(self, problem, W, mechanisms, settings, trace):
         T = self.iterations(problem, settings)
         multiplier = mechanisms.budget.gaussian_multiplier(T)
         M, shares = problem.coordinate_constants, problem.clip_shares
         coordinates = np.stack([coins.integers(problem.d, size=T) for coins in mechanisms.coins])
-        state = problem.coordinate_state(W)
+        states = [problem.coordinate_state(W[members]) for members in mechanisms.streams]
         W = np.asfortranarray(W)  # a coordinate of all replicates is contiguous
         gradient, w = np.empty(len(W)), np.empty(len(W))
         sizes = [members.stop - members.start for members in mechanisms.streams]
         trace(0, W, passes=0)
         for t in range(T):
-            drawn = list(zip(mechanisms.streams, coordinates[:, t], strict=True))  # one coordinate per stream
+            drawn = list(zip(mechanisms.streams, states, coordinates[:, t], strict=True))  # a coordinate per stream
             j = np.repeat(coordinates[:, t], sizes)
             threshold = settings.clip * shares[j]
-            for members, one in drawn:
-                gradient[members] = state.derivative(one, threshold[members], members)
+            for members, state, one in drawn:
+                gradient[members] = state.derivative(one, threshold[members])
                 w[members] = W[members, one]
             noisy = mechanisms.gaussian(
                 gradient, sensitivity=2 / problem.n * threshold, noise_multiplier=multiplier, label="coordinate"
             )
             new = moved(problem, w, noisy, settings.step / M[j])
-            for members, one in drawn:
-                state.move(one, new[members] - w[members], members)
+            for members, state, one in drawn:
+                state.move(one, new[members] - w[members])
                 W[members, one] = new[members]
             trace(t + 1, W, passes=(t + 1) / problem.d)
         return W

@@ -234,7 +234,7 @@ class Problem:
         return Columns(self)
 
     def clipped_gradient(self, W: np.ndarray, clip: np.ndarray) -> np.ndarray:
-        """(k, d) mean over rows of the loss gradients, each clipped at ±clip·`clip_shares` per coordinate; clip (k,)."""
+        """(k, d) means of the rows' loss gradients, clipped per coordinate at ±clip·`clip_shares`; clip (k,)."""
         return self._columns.clipped_gradient(self._batch(W), clip, self.clip_shares)
 
     def coordinate_state(self, W: np.ndarray) -> CoordinateState:
