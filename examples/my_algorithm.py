@@ -1,14 +1,21 @@
-"""A private optimiser of your own in one file: dp-gd whose iterates are averaged."""
+"""A private optimiser of your own in one file: dp-gd whose iterates are averaged.
+
+dpbench run --algo examples/my_algorithm.py:MyAlgorithm --eps 1
+dpbench compare --data my.csv --target label --algo examples/my_algorithm.py:MyAlgorithm
+"""
+
+from typing import ClassVar
 
 from dpbench.algorithms.base import Algorithm, Count, Needs, Settings
 
 
-class AveragedGD(Algorithm):
+class MyAlgorithm(Algorithm):
     """w ← w - (∇f(w) + N(σ²I))/L₁; returns the mean of the last half of the iterates."""
 
     name = "averaged-gd"
     title = "Averaged DP-GD"
     needs = Needs(losses=("logistic",))  # ‖x‖₂ ≤ 1 is the default bound on the rows
+    tuning: ClassVar = {"T": [30, 100]}  # what compare tries
 
     class Settings(Settings):
         T: Count = 100
@@ -26,3 +33,6 @@ class AveragedGD(Algorithm):
                 total, counted = total + W, counted + 1
             trace(t, W, passes=t)
         return total / counted
+
+
+AveragedGD = MyAlgorithm

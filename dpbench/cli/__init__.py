@@ -14,6 +14,7 @@ VERBS = {
     "fetch": "Download and prepare data sets.",
     "list": "Show algorithms, data sets and experiments.",
     "run": "Run an algorithm, or a paper's experiment.",
+    "compare": "Rank the private methods on data of your own.",
     "status": "Show what is done, missing or failed.",
     "report": "Rebuild figures and tables from the results.",
 }

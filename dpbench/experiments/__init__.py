@@ -8,7 +8,7 @@ import importlib
 from dpbench.errors import UserError, nearest
 from dpbench.experiments.base import Experiment
 
-NAMES = ("second_order", "accelerated", "zeroth_order", "greedy_coordinate", "nonconvex")
+NAMES = ("second_order", "accelerated", "zeroth_order", "greedy_coordinate", "nonconvex", "leaderboard")
 
 
 @functools.cache

@@ -81,7 +81,7 @@ def best_settings(
     from dpbench.jobs import make_job
 
     method, alias_settings = algorithms.resolve(algorithm)
-    shown = algorithms.display_name(method.name, make_settings(method, alias_settings | fixed))
+    shown = algorithms.display_name(algorithms.reference(algorithm)[0], make_settings(method, alias_settings | fixed))
     rows = runs[
         (runs["problem"] == problem)
         & (runs["algorithm"] == shown)

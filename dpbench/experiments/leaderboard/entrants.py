@@ -1,0 +1,138 @@
+"""Who is in a comparison, under which accounting, and which settings are tried: one rule for every method."""
+
+from __future__ import annotations
+
+import functools
+import itertools
+from importlib import resources
+from typing import Any
+
+import msgspec
+
+from dpbench import algorithms, toml
+from dpbench.algorithms.base import Algorithm, make_settings
+from dpbench.errors import UserError
+from dpbench.experiments.base import BEST, GridEntry
+from dpbench.privacy.relation import Relation
+from dpbench.problems import build
+
+RELATION = Relation.REPLACE_ONE
+DELTA = "n^-2"
+# The best first: an accounting is the first of these that the algorithm has.
+ACCOUNTINGS = ("tight", "rdp", "cks20", "bs16", "standard", "text", "advanced", "basic", "pure")
+
+
+def entrants() -> list[str]:
+    """Every registered private method; where aliases name all variants of one, the aliases."""
+    return [name for name in algorithms.names() if _enters(name)]
+
+
+def excluded() -> dict[str, str]:
+    """Entrants that are left out all the same, and why."""
+    return _tuning()["excluded"]
+
+
+def _enters(name: str) -> bool:
+    method, fixed = algorithms.resolve(name)
+    return method.private and algorithms.display_name(method.name, make_settings(method, fixed)) == name
+
+
+def accounting(method: Algorithm) -> str:
+    """The best of the accountings the method has; "paper" where it has none of ours."""
+    return next((mode for mode in ACCOUNTINGS if mode in method.accountings), "paper")
+
+
+def delta(method: Algorithm) -> str | float:
+    """n⁻² for all; 0 for a pure-DP method, whose (ε, 0) is (ε, n⁻²) too."""
+    return 0.0 if method.accounting(accounting(method)) == "pure" else DELTA
+
+
+@functools.cache
+def _tuning() -> dict[str, dict]:
+    return toml.read(resources.files(__package__) / "tuning.toml")
+
+
+def candidates(name: str, profile: str) -> dict[str, list]:
+    """The values tried: those of tuning.toml, else the method's own `tuning`, else the default T where it has a T."""
+    method, fixed = algorithms.resolve(name)
+    grids = _tuning().get(profile, _tuning()["full"])
+    grid = grids.get(name) or grids.get(method.name) or method.tuning
+    if not grid and "T" in method.Settings.__struct_fields__:
+        grid = grids["default"]
+    return {key: values for key, values in grid.items() if key not in fixed}
+
+
+def reason(problem: str, name: str) -> str:
+    """Why the method is not run on the problem; "" where it is. Needs the problem's data."""
+    return _fit(problem, name)[0]
+
+
+@functools.lru_cache(maxsize=4096)
+def _fit(problem: str, name: str) -> tuple[str, frozenset]:
+    """The reason, and the (setting, value) pairs of the full grid that the problem does not admit."""
+    method, fixed = algorithms.resolve(name)
+    if not method.private:
+        return f"{name}: not private", frozenset()
+    if name in excluded():
+        return f"{name}: {excluded()[name]}", frozenset()
+    target = build(problem)
+    try:
+        method.needs.check(target, method.name)
+        method.under(RELATION)
+    except UserError as error:
+        return str(error), frozenset()
+    grid = candidates(name, "full") or {}
+    refused, why = set(), ""
+    tried = [(key, value) for key, values in grid.items() for value in values] or [None]
+    for one in tried:
+        try:
+            settings = method.complete(target, make_settings(method, fixed | dict([one] if one else [])))
+            why = method.flaw(settings) or why
+        except UserError as error:
+            refused.add(one)
+            why = str(error)
+        else:
+            if method.flaw(settings):
+                refused.add(one)
+    if len(refused) == len(tried):
+        return why, frozenset()
+    return "", frozenset(refused)
+
+
+def expand(block: GridEntry, profile: str, at_hand: bool = True) -> list[GridEntry]:
+    """The block's methods ("every": all entrants) on its problem, each under its accounting, with its candidates.
+
+    One block per (problem, method); timed ones take the best of the candidates. Where the data are not at hand nothing
+    is known to be unfit.
+    """
+    names = list(itertools.chain.from_iterable(entrants() if a == "every" else [a] for a in block.algorithms))
+    blocks = []
+    for problem, name in itertools.product(block.problems, names):
+        why, refused = _fit(problem, name) if at_hand else ("", frozenset())
+        if why:
+            continue
+        method, _ = algorithms.resolve(name)
+        grid: dict[str, Any] = {
+            key: [value for value in values if (key, value) not in refused]
+            for key, values in candidates(name, profile).items()
+        }
+        grid = {key: values for key, values in grid.items() if values}
+        if block.timed:
+            grid = dict.fromkeys(grid, BEST)
+        blocks.append(
+            msgspec.structs.replace(
+                block,
+                problems=[problem],
+                algorithms=[name],
+                settings=grid | block.settings,
+                accounting=accounting(method),
+                delta=delta(method),
+                relation=RELATION.value,
+            )
+        )
+    return blocks
+
+
+def narrowed(block: GridEntry, problem: str) -> GridEntry:
+    """The block on one of its problems."""
+    return msgspec.structs.replace(block, problems=[problem])

@@ -1,0 +1,88 @@
+"""From rows to ranks: every method at its best settings, and which differences are larger than their error."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+if TYPE_CHECKING:
+    import pandas
+
+CELL = ["problem", "epsilon"]
+TIE = 2.0  # standard errors of a difference
+
+
+def board(runs: pandas.DataFrame) -> pandas.DataFrame:
+    """One row per (problem, ε, method): its best settings, `mean`, `se`, `seeds`, `seconds`, `rank` and `beaten_by`.
+
+    `mean` is of the excess loss, or of the objective where the optimum is not known. Best: the lowest mean over seeds,
+    where a diverged seed counts as infinite. `rank` is by mean; `beaten_by` counts the methods that are better by more
+    than two standard errors of the difference, so 0 marks the leader and those tied with it. `seconds` is of the timed
+    run, NaN without one.
+    """
+    import pandas as pd
+
+    columns = ["algorithm", "settings", "accounting", "relation", "delta"]
+    untimed = runs[(runs["timed"] == 0) & runs["status"].ne("failed")]
+    known = untimed.groupby("problem")["excess"].transform(lambda excess: excess.notna().any())
+    loss = untimed["excess"].where(known, untimed["objective"]).where(untimed["status"].ne("diverged"), np.inf)
+    loss = loss.fillna(np.inf)
+    groups = untimed.assign(loss=loss).groupby([*CELL, *columns], sort=False)
+    with np.errstate(invalid="ignore"):
+        table = groups.agg(
+            mean=("loss", "mean"),
+            sd=("loss", "std"),
+            seeds=("loss", "size"),
+            spent=("epsilon_spent", "max"),
+            accuracy=("accuracy", "mean"),
+        ).reset_index()
+        table["se"] = table["sd"] / np.sqrt(table["seeds"])
+    if table.empty:
+        return table.assign(seconds=[], rank=[], beaten_by=[]).drop(columns="sd")
+    table = table.loc[table.groupby([*CELL, "algorithm"], sort=False)["mean"].idxmin()].drop(columns="sd")
+    timed = runs[(runs["timed"] > 0) & runs["status"].ne("failed")]
+    seconds = timed.groupby([*CELL, "algorithm", "settings"])["seconds"].median()
+    table = table.join(seconds.rename("seconds"), on=[*CELL, "algorithm", "settings"])
+    table["rank"] = table.groupby(CELL)["mean"].rank(method="min").astype(int)
+    table["beaten_by"] = pd.concat([beaten_by(cell) for _, cell in table.groupby(CELL)])
+    return table.sort_values([*CELL, "rank", "algorithm"], kind="stable").reset_index(drop=True)
+
+
+def beaten_by(cell: pandas.DataFrame) -> pandas.Series:
+    """How many of the cell's methods are better by more than two standard errors of the difference, each."""
+    mean, se = cell["mean"].to_numpy(), cell["se"].fillna(0).to_numpy()
+    with np.errstate(invalid="ignore"):
+        gap = mean[:, None] - mean[None, :]
+        clear = gap > TIE * np.hypot(se[:, None], se[None, :])
+    clear |= np.isinf(mean)[:, None] & np.isfinite(mean)[None, :]
+    import pandas as pd
+
+    return pd.Series(clear.sum(axis=1), index=cell.index)
+
+
+def overall(table: pandas.DataFrame) -> pandas.DataFrame:
+    """Per method: the number of cells it is in, mean rank, mean share of rivals beaten, and how often it leads.
+
+    A rank in a cell of three methods is not one in a cell of thirty: `share` is the mean of (size - rank)/(size - 1),
+    1 for the best of every cell and 0 for the last. Sorted by it, methods in at least half the cells first.
+    """
+    sizes = table.groupby(CELL)["algorithm"].transform("size")
+    table = table.assign(share=(sizes - table["rank"]) / (sizes - 1).clip(lower=1), leads=table["beaten_by"] == 0)
+    result = table.groupby("algorithm", sort=False).agg(
+        cells=("rank", "size"),
+        mean_rank=("rank", "mean"),
+        share=("share", "mean"),
+        leads=("leads", "sum"),
+        accounting=("accounting", "first"),
+    )
+    total = len(table[CELL].drop_duplicates())
+    result = result.assign(often=2 * result["cells"] >= total).reset_index()
+    return result.sort_values(["often", "share"], ascending=False, kind="stable").reset_index(drop=True)
+
+
+def tuned(row, names: list[str]) -> str:
+    """The row's values of the tuned settings in words: "T=100, step=4"."""
+    values = json.loads(row.settings)
+    return ", ".join(f"{name}={values[name]:g}" for name in names if isinstance(values.get(name), int | float))
