@@ -15,7 +15,9 @@ import pytest
 
 from dpbench import datasets, experiments
 from dpbench.report import Context
+from dpbench.report.scorecard import comparisons
 from dpbench.report.style import figure_style
+from dpbench.results import Store
 from tests.experiments.made_up import made_up
 
 FOLDER = Path(__file__).parents[1] / "golden"
@@ -25,8 +27,6 @@ ROWS = 25
 
 @pytest.fixture(scope="module", params=experiments.NAMES)
 def context(request, tmp_path_factory):
-    if not WRITE and not (FOLDER / request.param).is_dir():
-        pytest.skip(f"no golden files for {request.param} yet: see the head of {Path(__file__).name}")
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(datasets, "available", lambda name: True)  # what is at hand here is no part of it
         experiment = experiments.get(request.param)
@@ -43,6 +43,8 @@ def thinned(output) -> str:
 
 def test_the_data_of_every_figure_and_table(context):
     folder = FOLDER / context.experiment.name
+    if not WRITE and not folder.is_dir():
+        pytest.skip(f"no golden files for {folder.name} yet: see the head of {Path(__file__).name}")
     wrong = []
     for one in context.experiment.artefacts:
         with figure_style():
@@ -58,6 +60,16 @@ def test_the_data_of_every_figure_and_table(context):
     assert wrong == []
     if not WRITE:
         assert {path.stem for path in folder.glob("*.csv")} == {one.name for one in context.experiment.artefacts}
+
+
+def test_published_means_are_named_once_and_wait_for_rows(context, tmp_path):
+    experiment = context.experiment
+    filled = list(comparisons(context))
+    empty = list(comparisons(Context(experiment, "quick", Store(tmp_path, "quick", experiment.name))))
+    assert len({one.name for one in filled}) == len(filled)
+    assert bool(filled) == bool(experiment.comparisons)
+    assert {one.match.word for one in filled} <= {"match", "differs", "not comparable"}
+    assert {one.match.word for one in empty} <= {"not comparable"}
 
 
 def differences(found: str, golden: str) -> list[str]:
