@@ -7,6 +7,7 @@ from typing import ClassVar, NamedTuple
 
 import numpy as np
 
+from dpbench.algorithms.audit_case import AuditCase
 from dpbench.algorithms.base import Algorithm, Needs, Outcome
 from dpbench.errors import UserError
 from dpbench.privacy.relation import Relation
@@ -44,6 +45,9 @@ class ApproximateObjectivePerturbation(Algorithm):
     paper_accounting = "basic"
     accountings: ClassVar = ("basic",)
     needs = Needs(losses=("logistic",))
+
+    def audit_case(self):
+        return AuditCase(n=300)  # where the noise on the output, 1/n² to the solver's tolerance, is small beside b's
 
     def work(self, n, d, settings):
         return 20 * (2.0 * n * d * (d + 2) + d**3)

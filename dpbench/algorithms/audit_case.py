@@ -14,12 +14,11 @@ class AuditCase:
     settings: beside those its name fixes. T = 2 is added where the algorithm has a T, so that composition is at stake.
     accounting: as `--accounting`; choose the one whose noise is not larger by design than the releases need.
     loss: by name; "" takes the first that `needs` covers, or squared loss for an algorithm that clips.
-    n, d, l2: rows, columns and the weight of ‖w‖²/2.
-    background: what the rows that neighbours share pull each coordinate by, as a multiple of one row's largest
-        gradient: 0 leaves the row that differs alone in the data.
-    start: of every coordinate.
-    slope: the differing row's derivative in units of the loss's Lipschitz constant; None leaves the loss as it is
-        (see `dpbench.audit.neighbours`).
+    n, d, l1, l2: rows, columns and the weights of ‖w‖₁ and ‖w‖²/2.
+    background: what the rows that both data sets share pull each coordinate by, in units of the pull of the row that
+        differs in the first of them; one number or one per coordinate. 0: nothing but that row pulls.
+    steepest: the row that differs has the largest gradient that the constants allow, and curvature nowhere; False
+        takes the loss as it is, at w = 0.
     """
 
     settings: Mapping[str, Any] = field(default_factory=dict)
@@ -27,7 +26,7 @@ class AuditCase:
     loss: str = ""
     n: int = 4
     d: int = 2
+    l1: float = 0.0
     l2: float = 0.0
-    background: float = 0.0
-    start: float = 0.0
-    slope: float | None = 1.0
+    background: float | tuple[float, ...] = 0.0
+    steepest: bool = True

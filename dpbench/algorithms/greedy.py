@@ -47,7 +47,7 @@ class DPGreedyCD(ByPasses):
 
     def audit_case(self):
         # Shared rows keep the signs of the gradient, so that what differs moves the two magnitudes apart.
-        return AuditCase({"passes": 1.0}, n=10, background=1.0)
+        return AuditCase({"passes": 1.0}, accounting="tight", l1=1e-3, background=(1.0, -1.0))
 
     def run(self, problem, W, mechanisms, settings, trace):
         T = self.iterations(problem, settings)

@@ -34,7 +34,8 @@ class DPSGDOne(ByPasses):
         return "noise of Poisson samples under add/remove, but one row is drawn: ε spent is what replace-one costs"
 
     def audit_case(self):
-        return AuditCase({"passes": 0.25}, accounting="rdp")  # one step; the paper's accounting is for other samples
+        # One step; all other rows pull against the one that differs. The paper's accounting is for other samples.
+        return AuditCase({"passes": 0.25}, accounting="rdp", background=-1.0)
 
     def run(self, problem, W, mechanisms, settings, trace):
         n, T = problem.n, self.iterations(problem, settings)

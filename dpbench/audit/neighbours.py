@@ -3,8 +3,11 @@
 A proof that names a loss uses its constants: |ℓ'| ≤ L₀, |ℓ''| ≤ L₁. The steepest function they allow is the line
 ℓ(z, y) = -L₀ y z, to which the logistic loss itself tends far from the data. With it a row x of label ±1 has the
 gradient ∓L₀x everywhere, whatever has been released before. So the differing row has label +1 in one world; in the
-other -1 (replace-one: the gradients differ by 2L₀‖x‖) or 0 (add/remove: a label of 0 is a row that is not there). All
-rows are the same x, with norm at the bound and entries of both signs: what an algorithm takes from X as public is equal.
+other -1 (replace-one: the gradients differ by 2L₀‖x‖) or 0 (add/remove: a label of 0 is a row that is not there). The
+entries of x have both signs and its norm is the bound. All rows are x up to signs, so that what an algorithm takes from
+X as public is equal on both.
+
+For releases that read curvature there is the loss as it is, on one row alone or none.
 """
 
 from __future__ import annotations
@@ -64,17 +67,22 @@ def neighbours(algorithm: Algorithm, case: AuditCase) -> Neighbours:
     kind, bound = needs.row_norm or ("l2", 1.0)
     x = np.where(np.arange(case.d) % 2, -1.0, 1.0)
     x *= bound / np.linalg.norm(x, ord=2 if kind == "l2" else 1) * (1 - 1e-15)
-    X = np.tile(x, (case.n, 1))
-    X[1:] = np.abs(X[1:]) if case.background else X[1:]
-    loss = losses.get(name) if name == "squared" else Line(losses.get(name))
+    shared = np.broadcast_to(np.asarray(case.background, dtype=float), case.d)
+    steep = case.steepest and name != "squared"
+    loss = Line(losses.get(name)) if steep else losses.get(name)
     size = CLIPPED if name == "squared" else 1.0
 
     def problem(label: float) -> Problem:
-        y = np.full(case.n, -case.background)
-        y[0] = label
-        return Problem(X, y * size, loss=loss, l2=case.l2, row_bound=bound, row_bound_norm=kind)
+        """Row 0 pulls by `label`; where that is 0, like a shared row."""
+        X, y = np.tile(x * np.where(shared, shared, 1.0), (case.n, 1)), np.full(case.n, float(shared.any()))
+        if label:
+            X[0], y[0] = x, label
+        if not steep and not shared.any():
+            X[0 if not label else 1 :], y[:] = 0.0, y[0] or 1.0
+        return Problem(X, y * size, loss=loss, l1=case.l1, l2=case.l2, row_bound=bound, row_bound_norm=kind)
 
-    return Neighbours(problem(1.0), problem(-1.0 if algorithm.relation is Relation.REPLACE_ONE else 0.0), problem(0.0))
+    first, neither = problem(1.0), problem(0.0)
+    return Neighbours(first, problem(-1.0) if algorithm.relation is Relation.REPLACE_ONE else neither, neither)
 
 
 def _loss(needs) -> str:

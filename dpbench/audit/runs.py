@@ -18,6 +18,7 @@ from dpbench.audit.transcript import Leak, Recorder, Replay
 from dpbench.errors import UserError
 from dpbench.jobs import delta_value
 from dpbench.privacy.budget import Budget
+from dpbench.privacy.ledger import Poisson, WithoutReplacement
 from dpbench.trace import no_trace
 
 LEVEL = 0.01
@@ -31,7 +32,6 @@ class Audit(NamedTuple):
     algorithm: str
     epsilon: float
     delta: float
-    unit: str
     verdicts: dict[str, Verdict]
     units: dict[str, str]
     leak: str = ""
@@ -42,7 +42,14 @@ class Audit(NamedTuple):
 
 
 def audit(
-    name: str, epsilon: float, *, runs: int = RUNS, seed: int = 0, level: float = LEVEL, factor: float = 1.0
+    name: str,
+    epsilon: float,
+    *,
+    runs: int = RUNS,
+    seed: int = 0,
+    level: float = LEVEL,
+    factor: float = 1.0,
+    case: AuditCase | None = None,
 ) -> Audit:
     """Audit the algorithm `name` at `epsilon` on `runs` runs, half of them on either of two neighbours.
 
@@ -54,14 +61,14 @@ def audit(
         raise UserError(f"algo: {name} is not private: it makes no claim to audit")
     if runs < 40:
         raise UserError(f"runs must be at least 40, got {runs}")
-    case = algorithm.audit_case()
+    case = case or algorithm.audit_case()
     pair = neighbours(algorithm, case)
     setup = _Setup(algorithm, case, pair, fixed, epsilon, factor)
     with threadpool_limits(1):
         try:
             worlds = [setup.world(problem, runs // 2, (seed, i)) for i, problem in enumerate(pair[:2])]
         except Leak as leak:
-            return Audit(name, epsilon, setup.budget.delta, "", {}, {}, str(leak))
+            return Audit(name, epsilon, setup.budget.delta, {}, {}, str(leak))
     compositions = list({run.ledger.of(i) for run, _ in worlds for i in range(run.k)})
     everything = joint(compositions)
     first, second = (found for _, found in worlds)
@@ -72,7 +79,7 @@ def audit(
         told = claim(mine, algorithm.relation, setup.budget.delta)
         verdicts[label] = decide(first[label], second[label], told, level / len(tests))
         units[label] = told.unit
-    return Audit(name, epsilon, setup.budget.delta, "", verdicts, units)
+    return Audit(name, epsilon, setup.budget.delta, verdicts, units)
 
 
 class _Setup:
@@ -99,17 +106,22 @@ class _Setup:
         if told < {entry.label for entry in run.ledger.of(0)}:
             return run, {LAST: _along_difference(self.pair, W)}
         replays = []
-        for other in self.pair:
+        for other in self.pair[: 3 if self._sampled(run) else 2]:
             replay = Replay(run, seed)
             if not np.allclose(self._run(other, replay), W, rtol=1e-6, atol=1e-9, equal_nan=True):
                 raise Leak("on a neighbour it returns something else after the same releases")
             replays.append(replay)
+        replays += [replays[-1]] * (3 - len(replays))
         found = scores.by_label(run, *replays)
         return run, {WHOLE: scores.likelihood_ratio(run, *replays)} | (found if len(run.ledger.of(0)) > 1 else {})
 
+    @staticmethod
+    def _sampled(run: Recorder) -> bool:
+        return any(isinstance(entry.release, Poisson | WithoutReplacement) for entry in run.ledger.of(0))
+
     def _run(self, problem, mechanisms) -> np.ndarray:
         k = mechanisms.k
-        W = np.full((k, problem.d), self.case.start)
+        W = np.zeros((k, problem.d))
         batch = BatchSettings([self.settings] * k, self.algorithm.per_replicate)
         with np.errstate(all="ignore"):
             outcome = self.algorithm.run(problem, W, mechanisms, batch, no_trace)

@@ -166,22 +166,28 @@ def _basic(counts: Counts) -> Spent:
 
 def _pld(counts: Counts, delta: float) -> Spent:
     """By privacy-loss distributions; infinite where a release has none or the grid would be too large."""
+    # Tails of 1e-15 are cut to infinity at each composition.
+    whole = _distribution(counts) if delta >= 1e-13 else None
+    return Spent(float(whole.get_epsilon_for_delta(delta)) if whole else math.inf, "dp_accounting PLD")
+
+
+@lru_cache(maxsize=4)
+def _distribution(counts: Counts):
+    """The privacy-loss distribution of all releases together, None where there is none."""
     from dp_accounting.pld import privacy_loss_distribution as pld
     from dp_accounting.pld.common import DifferentialPrivacyParameters
 
-    none = Spent(math.inf, "dp_accounting PLD")
     gaussians = tuple((r, c) for r, c in counts if isinstance(r, Gaussian))
     counts = tuple((r, c) for r, c in counts if not isinstance(r, Gaussian))
     if gaussians:
         counts = (*counts, (Gaussian(_composed(gaussians)), 1))
     deviations = [_deviation(r) for r, _ in counts]
-    # Tails of 1e-15 are cut to infinity at each composition.
-    if None in deviations or len(counts) > 50 or delta < 1e-13:
-        return none
+    if None in deviations or len(counts) > 50:
+        return None
     total = math.sqrt(math.fsum(c * s * s for (_, c), s in zip(counts, deviations, strict=True)))
     step = _grid(counts, deviations)
     if total / step > 2e6:
-        return none
+        return None
     parts = []
     for release, count in counts:
         match release:
@@ -195,8 +201,7 @@ def _pld(counts: Counts, delta: float) -> Spent:
                 guarantee = DifferentialPrivacyParameters(_on_grid(_pure_epsilon(release), step), 0)
                 one = pld.from_privacy_parameters(guarantee, value_discretization_interval=step)
         parts.append(one.self_compose(count))
-    whole = reduce(lambda a, b: a.compose(b), parts)
-    return Spent(float(whole.get_epsilon_for_delta(delta)), "dp_accounting PLD")
+    return reduce(lambda a, b: a.compose(b), parts)
 
 
 def _deviation(release: Release) -> float | None:

@@ -74,7 +74,7 @@ class SecondOrderMethod(Algorithm):
         return settings.cap
 
     def audit_case(self):
-        return AuditCase({"alpha": 10.0})  # so loose a target that T = 1
+        return AuditCase({"alpha": 1e4}, n=2)  # so loose a target that T = 1
 
     def work(self, n, d, settings):
         return 4.0 * n * d * min(self.planned(settings.alpha, d), settings.cap)
@@ -98,6 +98,10 @@ class OnMinibatches:
         if m > problem.n:
             raise UserError(f"{self.name}: m = {m} rows in a sample, but the data have {problem.n}; lower m")
         return msgspec.structs.replace(settings, m=m)
+
+    def audit_case(self):
+        # All other rows pull against the one that differs: whether it is in the sample moves the mean by as much as may be.
+        return AuditCase({"alpha": 1e4, "m": 1}, background=-1.0)
 
     def oracle(self, problem, mechanisms, sigma, settings):
         return Minibatch(problem, mechanisms, sigma, settings.m)
