@@ -153,7 +153,7 @@ class Line:
     speedup_single: float | None
     speedup_batched: float | None
     roofline: float | None
-    note: str = ""
+    work_rates: tuple[float, float]  # flops of `Algorithm.work` per second, k = 1 and BATCH: see `cluster_simulation`
 
     @property
     def share(self) -> float | None:
@@ -189,7 +189,8 @@ def measure(name: str, case: Case, machine: Roofline) -> Line:
     problem = PROBLEMS[case.problem]()
     runs = {"single": functools.partial(ours, name, case, problem, 1)}
     runs["batched"] = functools.partial(ours, name, case, problem, BATCH)
-    counts = {what: run() for what, run in runs.items()}  # warm: calibrations are cached, data paged in
+    done = {what: run() for what, run in runs.items()}  # warm: calibrations are cached, data paged in
+    counts = {what: iterations for what, (iterations, _) in done.items()}
     counts["batched"] *= BATCH
     if case.textbook is not None:
         rng = np.random.default_rng(0)
@@ -209,6 +210,7 @@ def measure(name: str, case: Case, machine: Roofline) -> Line:
         _ratio(rounds, "single"),
         _ratio(rounds, "batched"),
         machine.seconds(case.flops(n, d), bytes_read) if case.textbook else None,
+        tuple(done[what][1] / median[what] for what in ("single", "batched")),
     )
 
 
@@ -216,8 +218,8 @@ def _ratio(rounds: list[dict[str, float]], ours: str) -> float | None:
     return statistics.median(one["textbook"] / one[ours] for one in rounds) if "textbook" in rounds[0] else None
 
 
-def ours(name: str, case: Case, problem: Problem, k: int) -> int:
-    """Run k replicates together; returns the iterations that each did."""
+def ours(name: str, case: Case, problem: Problem, k: int) -> tuple[int, float]:
+    """Run k replicates together; returns the iterations that each did, and `Algorithm.work` of one iteration."""
     method, fixed = algorithms.resolve(name)
     fields = method.Settings.__struct_fields__
     wanted = {"T": case.T} if "T" in fields and "T" not in case.settings else {}
@@ -233,10 +235,12 @@ def ours(name: str, case: Case, problem: Problem, k: int) -> int:
     keys = [f"bench/{0 if method.common_random else i}" for i in range(k)]
     start = np.random.default_rng(1).standard_normal((k, problem.d)) / np.sqrt(problem.d)
     run = run_batch(problem, method, [settings] * k, start, budget, keys)
+    work = method.work(problem.n, problem.d, settings)
     if case.unit != "iteration":
-        return 1
+        return 1, work
     done = next((run.columns[name] for name in ("iterations", "T") if name in run.columns), case.T)
-    return max(1, round(float(np.mean(done))))
+    iterations = max(1, round(float(np.mean(done))))
+    return iterations, work / iterations
 
 
 @functools.cache

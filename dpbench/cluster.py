@@ -46,8 +46,21 @@ def results(todo: list[list[Job]], scheduler: str) -> Iterator[tuple[list[Job], 
     workers died becomes failed rows. Raises UserError if the scheduler cannot be reached or goes away.
     """
     client = connect(scheduler)
+    from distributed.comm import CommClosedError
+
     try:
         yield from _Dispatch(client, scheduler).results(todo)
+    except CommClosedError as error:
+        raise _gone(scheduler) from error
+    finally:
+        client.close()
+
+
+def threads(scheduler: str) -> int:
+    """Threads of all its workers now; errors as of `connect`."""
+    client = connect(scheduler)
+    try:
+        return sum(client.nthreads().values())
     finally:
         client.close()
 
@@ -155,9 +168,11 @@ class _Dispatch:
 
     def alive(self) -> None:
         if self.client.status != "running":
-            raise UserError(
-                f"the scheduler {self.scheduler} went away; what was finished is kept, the same command goes on"
-            )
+            raise _gone(self.scheduler)
+
+
+def _gone(scheduler: str) -> UserError:
+    return UserError(f"the scheduler {scheduler} went away; what was finished is kept, the same command goes on")
 
 
 def perform(batch: list[Job], parcel: Parcel, shipment: dict[str, bytes] | None):

@@ -64,14 +64,20 @@ def _size(problem: str) -> tuple[int, int]:
     return spec.rows or 10_000, spec.columns or 100
 
 
-def batches(jobs: list[Job]) -> list[list[Job]]:
-    """Jobs grouped into batches that advance together, the costliest first so that no core idles at the end."""
+def batches(jobs: list[Job], workers: int = 1) -> list[list[Job]]:
+    """Jobs grouped into batches that advance together, the costliest first so that no core idles at the end.
+
+    With many `workers`, a batch that is more than one's even share of the whole is cut: it would be the last to end.
+    """
     groups = defaultdict(list)
     for job in jobs:
         groups[job.group].append(job)
+    share = sum(map(work, jobs)) / workers
     result = []
     for group in groups.values():
         size = algorithms.get(group[0].algorithm).batch_size(*_size(group[0].problem))
+        if workers > 1:
+            size = min(size, max(1, int(share / work(group[0]))))
         result += [group[i : i + size] for i in range(0, len(group), size)]
     return sorted(result, key=lambda batch: -sum(work(job) for job in batch))
 
@@ -102,7 +108,8 @@ def run(
     total = sum(work(job) for job in missing) or 1.0
     progress = _Progress(report, total, len(missing))
 
-    shared = batches([job for job in missing if not job.timed])
+    pooled = [job for job in missing if not job.timed]
+    shared = batches(pooled, _threads(scheduler) if scheduler and pooled else 1)
     alone = batches([job for job in missing if job.timed])
     for batch, rows, traces in _results(shared, workers, backend, scheduler):
         _record(store, summary, rows, traces)
@@ -114,6 +121,12 @@ def run(
     with contextlib.suppress(UserError):  # every row is in the store by now: merging the parts can wait
         store.compact()
     return summary
+
+
+def _threads(scheduler: str) -> int:
+    from dpbench import cluster
+
+    return cluster.threads(scheduler)
 
 
 def _heal(jobs: list[Job]) -> None:

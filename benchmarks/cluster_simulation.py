@@ -1,0 +1,103 @@
+"""The full grids on up to 1,000 workers, simulated: `python -m benchmarks.cluster_simulation`.
+
+A batch's seconds are `Algorithm.work` over the rates in results/iterations.json (`make bench`; k = 1 and k = 15, the
+time per replicate taken as a + b/k between and beyond them), its overheads those of results/cluster.json. The batches
+are the runner's, in the runner's order; a worker gets the next one when the driver has dealt with its last, and the
+driver deals with one at a time. Runs that are timed alone stay in the driver and are left out. The rates are checked
+against the rows of the full profiles that were timed alone.
+"""
+
+from __future__ import annotations
+
+import heapq
+import json
+import statistics
+from collections.abc import Callable
+from pathlib import Path
+
+from benchmarks.iteration_bench import BATCH
+
+RESULTS = Path(__file__).parent / "results"
+WORKERS = (1, 10, 100, 1000)
+
+
+def makespan(seconds: list[float], workers: int, overhead: float, driver: float) -> float:
+    """When the last batch is written, in seconds; list scheduling with a driver that deals with one batch at a time.
+
+    >>> makespan([3.0, 2.0, 2.0], 2, 0.0, 0.0)
+    4.0
+    >>> makespan([1.0] * 10, 10, 0.0, 0.5)
+    10.5
+    """
+    waiting = iter(seconds)
+    busy: list[float] = []
+    free = 0.0  # when the driver has time
+    for one in (next(waiting, None) for _ in range(workers)):
+        if one is not None:
+            free += driver / 2  # sending is about half of it
+            heapq.heappush(busy, free + overhead + one)
+    while busy:
+        free = max(free, heapq.heappop(busy)) + driver / 2
+        following = next(waiting, None)
+        if following is not None:
+            free += driver / 2
+            heapq.heappush(busy, free + overhead + following)
+    return free
+
+
+def rates() -> Callable[[str, int], float]:
+    """(algorithm, k) -> flops of `Algorithm.work` per second of a batch of k; the slowest one's if it is not known."""
+    measured = {
+        line["algorithm"]: line["work_rates"]
+        for line in json.loads((RESULTS / "iterations.json").read_text())["iterations"]
+    }
+
+    def rate(algorithm: str, k: int) -> float:
+        single, batched = measured.get(algorithm, min(measured.values()))
+        alone = max(0.0, (1 / single - 1 / batched) / (1 - 1 / BATCH))  # of 1/rate: paid once a batch
+        return 1 / max(1 / single - alone + alone / k, 1e-13)
+
+    return rate
+
+
+def main() -> None:
+    from dpbench import experiments, runner
+    from dpbench.experiments.base import plan
+    from dpbench.results import Store
+
+    cost = json.loads((RESULTS / "cluster.json").read_text())
+    overhead, driver, rate = cost["overhead"], cost["driver"], rates()
+    print(f"overhead {1e3 * overhead:.1f} ms, driver {1e3 * driver:.1f} ms a batch")
+    for name in experiments.NAMES:
+        store = Store("results", "full", name)
+        jobs = plan(experiments.get(name).blocks("full"), store).jobs
+        pooled = [job for job in jobs if not job.timed]
+        alone = None
+        for workers in WORKERS:
+            todo = runner.batches(pooled, workers)
+            seconds = [sum(map(runner.work, batch)) / rate(batch[0].algorithm, len(batch)) for batch in todo]
+            end = makespan(seconds, workers, overhead, driver)
+            alone = alone or end
+            print(
+                f"{name:<20}{len(pooled):>7} runs {len(todo):>6} batches {workers:>5} workers {_clock(end):>10}"
+                f"   {alone / end:>5.0f} times faster   longest batch {_clock(max(seconds))}"
+            )
+        check(name, jobs, store, rate, runner.work)
+
+
+def check(name: str, jobs, store, rate, work) -> None:
+    """Print the median of predicted over measured seconds, where rows were timed alone."""
+    rows = store.runs().set_index("key")["seconds"].dropna()
+    ratios = [work(job) / rate(job.algorithm, 1) / rows[job.key] for job in jobs if job.key in rows.index]
+    if ratios:
+        median = statistics.median(ratios)
+        print(f"{name:<20}predicted over measured seconds of {len(ratios)} timed runs: median {median:.2f}")
+
+
+def _clock(seconds: float) -> str:
+    minutes, seconds = divmod(round(seconds), 60)
+    return f"{minutes // 60}:{minutes % 60:02d}:{seconds:02d}"
+
+
+if __name__ == "__main__":
+    main()
