@@ -153,7 +153,7 @@ def _print(found, task, seeds, profile) -> None:
 def _by_reason(left_out: dict[str, str]) -> dict[str, list[str]]:
     groups: dict[str, list[str]] = {}
     for name, why in left_out.items():
-        groups.setdefault(why.removeprefix(f"{name}: "), []).append(name)
+        groups.setdefault(why, []).append(name)
     return groups
 
 

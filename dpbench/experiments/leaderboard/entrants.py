@@ -72,15 +72,15 @@ def _fit(problem: str, name: str) -> tuple[str, frozenset]:
     """The reason, and the (setting, value) pairs of the full grid that the problem does not admit."""
     method, fixed = algorithms.resolve(name)
     if not method.private:
-        return f"{name}: not private", frozenset()
+        return "not private", frozenset()
     if name in excluded():
-        return f"{name}: {excluded()[name]}", frozenset()
+        return excluded()[name], frozenset()
     target = build(problem)
     try:
         method.needs.check(target, method.name)
         method.under(RELATION)
     except UserError as error:
-        return str(error), frozenset()
+        return _without_name(error, method), frozenset()
     grid = candidates(name, "full") or {}
     refused, why = set(), ""
     tried = [(key, value) for key, values in grid.items() for value in values] or [None]
@@ -90,13 +90,17 @@ def _fit(problem: str, name: str) -> tuple[str, frozenset]:
             why = method.flaw(settings) or why
         except UserError as error:
             refused.add(one)
-            why = str(error)
+            why = _without_name(error, method)
         else:
             if method.flaw(settings):
                 refused.add(one)
     if len(refused) == len(tried):
         return why, frozenset()
     return "", frozenset(refused)
+
+
+def _without_name(error: UserError, method: Algorithm) -> str:
+    return str(error).removeprefix(f"{method.name}: ")
 
 
 def expand(block: GridEntry, profile: str, at_hand: bool = True) -> list[GridEntry]:

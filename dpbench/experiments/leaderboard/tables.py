@@ -112,7 +112,7 @@ def fits(context) -> Table:
         for name in entrants.entrants():
             why = entrants.reason(problem, name)
             if why:
-                groups.setdefault((name, why.partition(": ")[2] or why), []).append(problem_title(problem))
+                groups.setdefault((name, why), []).append(problem_title(problem))
     rows = [
         [look(name).label, "all" if len(where) == len(problems) else ", ".join(where), why]
         for (name, why), where in groups.items()
