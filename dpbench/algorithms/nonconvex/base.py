@@ -100,7 +100,8 @@ class OnMinibatches:
         return msgspec.structs.replace(settings, m=m)
 
     def audit_case(self):
-        # All other rows pull against the one that differs: whether it is in the sample moves the mean by as much as may be.
+        # All other rows pull against the one that differs: whether it is in the sample moves the mean by as much as
+        # may be.
         return AuditCase({"alpha": 1e4, "m": 1}, background=-1.0)
 
     def oracle(self, problem, mechanisms, sigma, settings):
