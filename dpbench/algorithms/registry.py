@@ -71,6 +71,7 @@ ALIASES = {
 } | {
     "dp-gcd-gs-s": Alias("dp-gcd", {"rule": "gs-s"}),
     "dp-gcd-gs-q": Alias("dp-gcd", {"rule": "gs-q"}),
+    "dp-gcd-published": Alias("dp-gcd", {"selection": "published"}),
 }
 
 

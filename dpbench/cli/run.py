@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+import json
 import os
 
 import click
@@ -71,7 +73,8 @@ def command(
     dpbench run --experiment second_order/fig2 --profile quick
 
     Finished runs are found and not repeated, so an interrupted command goes on where it was. Without --dataset
-    the algorithm runs on its home experiment's data sets that are at hand, and on the synthetic one.
+    the algorithm runs on its home experiment's data sets that are at hand, and on the synthetic one. Settings not given
+    are the tuned ones that ship with that experiment, if there are any: such runs are made one at a time, and timed.
     """
     jobs = os.cpu_count() if jobs is None else jobs
     if jobs < 1:
@@ -93,6 +96,7 @@ def command(
 
 def _algorithm(name, problems, epsilons, seeds, settings, accounting, delta, pool, out):
     from dpbench import algorithms, datasets
+    from dpbench.experiments.tuned import lookup
     from dpbench.jobs import make_job
     from dpbench.problems import catalogue
     from dpbench.results import Store
@@ -105,24 +109,32 @@ def _algorithm(name, problems, epsilons, seeds, settings, accounting, delta, poo
         dataset = catalogue.dataset_of(problem)
         if not datasets.available(dataset):
             raise NotAtHand(f"data set {dataset} is not at hand; run: dpbench fetch {dataset}")
+    given = parse_settings(settings)
+    cells = list(itertools.product(problems, epsilons))
+    tuned = {(problem, epsilon): lookup(name, method.home, problem, epsilon) for problem, epsilon in cells}
+    used = {at: one for at, one in tuned.items() if one is not None and set(one.settings) - set(given)}
+    if used:
+        at = ", ".join(sorted({f"{one.epsilon:g}" for one in used.values()}))
+        click.echo(f"settings not given: tuned (not privately) in {method.home} at ε = {at}; timed alone", err=True)
     jobs = [
         make_job(
             problem=problem,
             algorithm=name,
             epsilon=epsilon,
             seed=seed,
-            settings=parse_settings(settings),
+            settings=(used[problem, epsilon].settings if (problem, epsilon) in used else {}) | given,
             accounting=accounting,
             delta=delta,
+            timed=int(bool(used)),
         )
-        for problem in problems
-        for epsilon in epsilons
+        for problem, epsilon in cells
         for seed in range(seeds)
     ]
     store = Store(out, "adhoc", method.name)
     summary = _run(jobs, store, pool)
     rows = store.runs().set_index("key")
-    _summarise(rows.loc[[key for key in summary.keys if key in rows.index]])
+    rows = rows.loc[[key for key in summary.keys if key in rows.index]]
+    (_summarise_tuned if used else _summarise)(rows)
     return _verdict(summary, store)
 
 
@@ -226,6 +238,37 @@ def _summarise(rows):
             for row in table.itertuples()
         ],
         right={2, 3, 4, 5, 6, 7, 8},
+    )
+
+
+def _summarise_tuned(rows):
+    """One line per (problem, ε): what was reached, beside the settings that differ between problems."""
+    import numpy as np
+
+    lines = []
+    for (problem, epsilon), runs in rows[rows["status"].ne("failed")].groupby(["problem", "epsilon"], sort=False):
+        excess = runs["excess"].where(runs["status"].ne("diverged"), np.inf)
+        relative = excess / (runs["objective"] - runs["excess"]).median()
+        support = [runs[name].mean() for name in ("support_correct", "support_wrong")]
+        settings = json.loads(runs["settings"].iloc[0])
+        with np.errstate(invalid="ignore"):
+            gap = f"{number(relative.mean())} ± {number(relative.sem(), 2)}"
+        lines.append(
+            [
+                problem,
+                f"{epsilon:g}",
+                ", ".join(f"{k} {v:g}" for k, v in settings.items() if isinstance(v, float)),
+                str(len(runs)),
+                gap,
+                "–" if support[0] != support[0] else "{:.1f} right, {:.1f} wrong".format(*support),
+                number(runs["seconds"].median()),
+                number(runs["epsilon_spent"].max(), 4),
+            ]
+        )
+    print_table(
+        ["problem", "ε", "settings", "seeds", "(F - F*)/F*", "support found", "seconds", "ε spent"],
+        lines,
+        right={1, 3, 4, 6, 7},
     )
 
 

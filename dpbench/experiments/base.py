@@ -78,6 +78,11 @@ class GridEntry(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         return [name for name, value in self.settings.items() if value == BEST]
 
     @property
+    def cells(self) -> Iterator[tuple[str, str, float]]:
+        """(problem, algorithm, ε) of the block."""
+        return itertools.product(self.problems, self.algorithms, self.epsilon)
+
+    @property
     def waits(self) -> bool:
         """Whether its jobs depend on the rows of other blocks."""
         return bool(self.tuned or self.timed_if)
@@ -201,7 +206,7 @@ def plan(blocks: list[GridEntry], store: Store | None) -> Plan:
         if block.waits and runs is None and store is not None:
             runs = store.runs()
             statuses = dict(zip(runs["key"], runs["status"], strict=True))
-        for problem, algorithm, epsilon in itertools.product(block.problems, block.algorithms, block.epsilon):
+        for problem, algorithm, epsilon in block.cells:
             for settings in _settings(block, problem, algorithm, epsilon, runs):
                 if settings is None:
                     if problem not in result.missing_data:

@@ -54,6 +54,7 @@ LOOKS = {
     "dp-gcd": Look("DP-GCD", RED, "o"),
     "dp-gcd-gs-s": Look("DP-GCD, GS-s", ORANGE, "D"),
     "dp-gcd-gs-q": Look("DP-GCD, GS-q", PINK, "v"),
+    "dp-gcd-published": Look("DP-GCD, published selection", GREY, "P", private=False),
     "dp-cd": Look("DP-CD", BLUE, "s"),
     "dp-sgd-1": Look("DP-SGD, batch size 1", GREEN, "^"),
     "o2nc": Look("O2NC, no noise", BLACK, "P", private=False),

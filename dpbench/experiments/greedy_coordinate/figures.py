@@ -17,6 +17,7 @@ from dpbench.experiments.greedy_coordinate.study import (
     curves,
     facts,
     gaps,
+    label,
     problems,
     seeds_in_words,
     tuned_runs,
@@ -70,7 +71,7 @@ def fig2(context) -> Figure:
     names = problems(pd.DataFrame({"problem": list(known)}))
     figure, axes = _panels(len(PAPER))
     data, missing = [], []
-    for letter, axis, problem in zip("abcdefgh", axes.flat, names, strict=True):
+    for letter, axis, problem in zip("abcdefgh"[: len(names)], axes.flat, names, strict=True):
         axis.set_title(f"({letter}) {TITLES[problem]}")
         if problem not in known:
             missing.append(f"{problem}: {context.command('fig2')}")
@@ -85,7 +86,7 @@ def fig2(context) -> Figure:
         axis.set_yscale("log")
         axis.set_ylim(0.6, fact.d * 2)
         axis.text(0.97, 0.93, f"α = {alpha:.3g}\n{len(fact.nonzero):,} of {fact.d:,} non-zero", ha="right", va="top",
-                  transform=axis.transAxes)  # fmt: skip
+                  transform=axis.transAxes, bbox={"fc": "white", "ec": "none", "pad": 2, "alpha": 0.9})  # fmt: skip
         axis.set_xlabel("$|w^*_j|$")
         data += [{"problem": problem, "from": a, "to": b, "coordinates": int(c), "alpha": alpha}
                  for a, b, c in zip(edges, edges[1:], counts, strict=False)]  # fmt: skip
@@ -94,16 +95,17 @@ def fig2(context) -> Figure:
     legend_below(figure, axes.flat)
     caption = (
         "Histograms of the absolute values of each problem's non-private optimum w* (30 equal bins, zeros included; "
-        "log y). Line: α, the sixth largest |w*_j|: all but five coordinates are at most α, so w* is (α, 5)-quasi-sparse. "
+        "log y). Line: α, the sixth largest |w*_j|: all but five coordinates are at most α, so w* is (α, "
+        "5)-quasi-sparse. "
         "λ is not in the paper: L1's is the largest whose optimum has the published number of non-zeros, L2's the mean "
         "M_j over n (table1). Looks at the data: not private."
     )
     return Figure(figure, pd.DataFrame(data), caption, missing)
 
 
-def draw(context, artefact, axes, table, names, algorithms, x, label) -> None:
+def draw(context, artefact, axes, table, names, algorithms, x, caption) -> None:
     """One panel per problem: mean and min-max band per algorithm, a marker where a run ends."""
-    for letter, axis, problem in zip("abcdefgh", axes.flat, names, strict=True):
+    for letter, axis, problem in zip("abcdefgh"[: len(names)], axes.flat, names, strict=True):
         axis.set_title(f"({letter}) {TITLES[problem]}")
         panel = select(table, problem=problem)
         if panel.empty:
@@ -112,23 +114,38 @@ def draw(context, artefact, axes, table, names, algorithms, x, label) -> None:
         for i, algorithm in enumerate(algorithms):
             line = select(panel, algorithm=algorithm).sort_values("iteration")
             if len(line):
-                _curve(axis, line, x, look(algorithm), algorithm in RULES, zorder=3 - i / 10)
-        axis.set_yscale("log")
-        top = panel.loc[np.isfinite(panel["high"]), "high"].max()
-        axis.set_ylim(max(FLOOR, panel["low"].clip(lower=FLOOR).min() / 2), top * 1.5)
+                name = "DP-GCD, GS-r" if algorithm == "dp-gcd" and RULES[1] in algorithms else label(algorithm)
+                _curve(axis, line, x, look(algorithm), name, zorder=3 - i / 10)
+        _ordinate(axis, panel)
         _abscissa(axis, panel, x)
     for axis in axes[-1]:
-        axis.set_xlabel(label)
+        axis.set_xlabel(caption)
     for axis in axes[:, 0]:
         axis.set_ylabel("(f − f*) / f*")
     legend_below(figure=axes.flat[0].figure, axes=axes.flat, columns=5)
 
 
-def _curve(axis, line, x, style, stepped, zorder) -> None:
+def _curve(axis, line, x, style, name, zorder) -> None:
     low, high = line["low"].clip(lower=FLOOR), line["high"]
-    axis.plot(line[x], line["mean"], style.line, color=style.colour, label=style.legend, zorder=zorder)
+    axis.plot(line[x], line["mean"], style.line, color=style.colour, label=name, zorder=zorder)
     axis.fill_between(line[x], low, high, color=style.colour, alpha=0.16, lw=0)
     axis.plot(line[x].iloc[-1:], line["mean"].iloc[-1:], style.marker, color=style.colour, ms=5.5, zorder=zorder + 1)
+
+
+def _ordinate(axis, panel) -> None:
+    """Logarithmic, with a little room; plain numbers where the panel spans less than a decade."""
+    from matplotlib.ticker import FuncFormatter, LogLocator
+
+    top = panel.loc[np.isfinite(panel["high"]), "high"].max()
+    low = panel["low"].clip(lower=FLOOR).min()
+    room = max((top / low) ** 0.06, 1.03)
+    axis.set_yscale("log")
+    axis.set_ylim(low / room, top * room)
+    plain = FuncFormatter(lambda value, _: f"{value:g}")
+    if top / low < 20:
+        axis.yaxis.set_major_locator(LogLocator(subs=(1, 1.2, 1.5, 2, 3, 5, 7) if top / low < 3 else (1, 2, 3, 5)))
+        axis.yaxis.set_minor_formatter(lambda value, _: "")
+        axis.yaxis.set_major_formatter(plain)
 
 
 def _abscissa(axis, panel, x) -> None:
@@ -150,6 +167,7 @@ def _panels(count: int, rows: int = 2):
 def _caption(table, x: str) -> str:
     return (
         "Relative error (f − f*)/f* to the exact non-private optimum f*: mean and range (lowest to highest, shaded) "
-        f"over {seeds_in_words(table)} seeds, against {x}. Markers: where the run ends. Start w = 0. {PRIVACY}; accounting: "
+        f"over {seeds_in_words(table)} seeds, against {x}. Markers: where the run ends; a "
+        f"level line is a setting that changes nothing, where none does better. Start w = 0. {PRIVACY}; accounting: "
         f"{ACCOUNTING}. {TUNING[0].upper()}{TUNING[1:]}."
     )

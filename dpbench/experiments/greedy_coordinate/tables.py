@@ -7,11 +7,13 @@ from dpbench.experiments.greedy_coordinate.study import (
     ALGORITHMS,
     L1,
     PRIVACY,
+    PUBLISHED,
     TITLES,
     TUNING,
     facts,
     finals,
     gaps,
+    label,
     problems,
     published_name,
     seeds_in_words,
@@ -19,8 +21,6 @@ from dpbench.experiments.greedy_coordinate.study import (
 )
 from dpbench.report.output import Table
 from dpbench.report.style import look
-
-TIGHT_N = (1_000, 20_640)  # rows of log1 and square, and of california
 
 
 def table1(context) -> Table:
@@ -49,9 +49,9 @@ def table1(context) -> Table:
     caption = (
         "Rows × columns as published and here; λ, which the paper does not print: for L1 the largest whose optimum has "
         "the published number of non-zeros, to 4 digits, for L2 the mean M_j without λ over n; the coordinate "
-        "constants M_j (L2's λ included), mean [least, largest]; non-zeros of the exact optimum w*; α such that w* is (α, "
-        "5)-quasi-sparse; f*; and the relative error (f(0) − f*)/f* of the start. λ, M_j and the standardisation come "
-        "from the data and count as public."
+        "constants M_j (L2's λ included), mean [least, largest]; non-zeros of the exact optimum w*; α such that w* is "
+        "(α, 5)-quasi-sparse; f*; and the relative error (f(0) − f*)/f* of the start. λ, M_j and the standardisation "
+        "come from the data and count as public."
     )
     header = ["problem", "paper", "here", "λ", "M", "‖w*‖₀", "α", "f*", "start"]
     missing = [f"{p}: {context.command('table1')}" for p in names if p not in known]
@@ -69,11 +69,11 @@ def table2(context) -> Table:
     rows = []
     for algorithm in ALGORITHMS:
         sweeps = [block for block in context.blocks("table2") if algorithm in block.algorithms and block.sweep]
-        whole = [block for block in sweeps if "dorothea" not in block.problems or len(block.problems) > 1]
-        thin = [block for block in sweeps if block not in whole]
+        thin = [block for block in sweeps if block.problems == ["dorothea"]]
+        whole = [block for block in sweeps if block not in thin]
         for name, title in (("passes", "passes"), ("step", "step sizes"), ("clip", "clipping thresholds")):
-            rows.append([look(algorithm).label, title, _in_words(published[algorithm][name]), _values(whole, name),
-                         _values(thin, name) or _values(whole, name)])  # fmt: skip
+            row = [look(algorithm).label, title, _in_words(published[algorithm][name])]
+            rows.append([*row, _values(whole, name), _values(thin, name)])
     jobs = [job for job in context.jobs("table2") if job.sweep]
     found = sum(job.count for job in jobs if job.key in done)
     caption = (
@@ -105,26 +105,29 @@ def table3(context) -> Table:
     runs = tuned_runs(context, "table3")
     table = finals(runs)
     rows = []
-    for algorithm in ("dp-cd", "dp-sgd-1", "dp-gcd"):
+    algorithms = ("dp-cd", "dp-sgd-1", "dp-gcd", PUBLISHED)
+    for algorithm in algorithms:
         for problem in L1:
-            correct, wrong, relative = paper["support"][problem][algorithm]
+            correct, wrong, relative = paper["support"][problem][algorithm.removesuffix("-published")]
             published = f"{correct} / {wrong} ({relative:g})"
             found = select(table, problem=problem, algorithm=algorithm)
             if found.empty:
-                rows.append([look(algorithm).label, TITLES[problem], paper["nonzeros"][problem], published, *["–"] * 3])
+                rows.append([label(algorithm), TITLES[problem], paper["nonzeros"][problem], published, *["–"] * 3])
                 continue
             one = found.iloc[0]
-            rows.append([look(algorithm).legend, TITLES[problem], paper["nonzeros"][problem], published,
+            rows.append([label(algorithm), TITLES[problem], paper["nonzeros"][problem], published,
                          f"{one['support_correct']:.1f} / {one['support_wrong']:.1f} ({one['mean']:.2g})",
                          f"{one['mean']:.3g} ± {one['se']:.1g}", f"{one['T']:.0f}"])  # fmt: skip
     caption = (
         "Coordinates correctly / incorrectly identified as non-zero, and relative error (f − f*)/f* in brackets: "
         f"published (5 runs) and here, means over {seeds_in_words(table)} seeds (the counts are means too, hence not "
-        f"whole numbers); the error again with its standard error, and the iterations made. {PRIVACY}. "
-        f"{TUNING[0].upper()}{TUNING[1:]}."
+        f"whole numbers); the error again with its standard error, and the iterations made. {PRIVACY}; DP-SGD † "
+        "keeps its ε under the paper's accounting only; the published selection is what the paper's figures were "
+        f"drawn with (see published_selection). {TUNING[0].upper()}{TUNING[1:]}."
     )
     header = ["algorithm", "problem", "‖w*‖₀", "paper", "here", "relative error", "iterations"]
-    return Table(pd.DataFrame(rows, columns=header), caption, _plain(table), gaps(context, "table3", runs, L1))
+    missing = gaps(context, "table3", runs, L1, algorithms)
+    return Table(pd.DataFrame(rows, columns=header), caption, plain(table), missing)
 
 
 def table4(context) -> Table:
@@ -138,7 +141,7 @@ def table4(context) -> Table:
     for algorithm in ALGORITHMS:
         for problem in problems(runs):
             passes, clip, step = chosen[published_name(problem)][algorithm]
-            row = [look(algorithm).label, TITLES[problem], f"{passes:g}", f"{clip:.3g}", f"{step:.3g}"]
+            row = [label(algorithm), TITLES[problem], f"{passes:g}", f"{clip:.3g}", f"{step:.3g}"]
             found = select(table, problem=problem, algorithm=algorithm)
             if found.empty:
                 rows.append([*row, *["–"] * 4])
@@ -154,57 +157,9 @@ def table4(context) -> Table:
     )
     header = ["algorithm", "problem", "passes, paper", "clip, paper", "step, paper", "passes", "clip", "step",
               "relative error"]  # fmt: skip
-    return Table(pd.DataFrame(rows, columns=header), caption, _plain(table), gaps(context, "table4", runs))
+    return Table(pd.DataFrame(rows, columns=header), caption, plain(table), gaps(context, "table4", runs))
 
 
-def _plain(table):
+def plain(table):
+    """The table behind the strings, settings by their own names."""
     return table.drop(columns=["private"], errors="ignore").rename(columns=lambda name: name.removeprefix("set."))
-
-
-def published_selection(context) -> Table:
-    """The ε that the published noise of the selection really has."""
-    import pandas as pd
-
-    rows = context.rows("published_selection")
-    rows = rows[rows["status"].eq("done")]
-    rows = rows.assign(published=rows["settings"].str.contains('"selection":"published"'))
-    table = rows.pivot_table(index=["problem", "delta", "T"], columns="published", values="epsilon_spent").reset_index()
-    lines = [
-        [TITLES[row["problem"]], f"{row['delta']:.3g}", f"{row['T']:.0f}", f"{row[False]:.3f}", f"{row[True]:.3f}"]
-        for _, row in table.iterrows()
-        if {False, True} <= set(table)
-    ]
-    caption = (
-        "Not in the paper. ε that T iterations of DP-GCD spend when eq. (2) calibrates them for ε = 1, composed by an "
-        "independent accountant at δ = 1/n²: the selection taken as the worst ε'-DP mechanism, the step as the Laplace "
-        "mechanism. proven: selection noise 4C_j/(nε'). published: 2C_j/(nε'), which under replace-one neighbours is "
-        "2ε'-DP. Below 1 the slack of eq. (2) covers the error. These numbers depend on T and n only. For L1 the "
-        "published noise sits on the gradient rather than on the score, where it has no such proof."
-    )
-    gaps_ = [] if lines else [f"published selection: {context.command('published_selection')}"]
-    header = ["rows at n of", "δ", "T", "ε spent, proven", "ε spent, published"]
-    return Table(pd.DataFrame(lines, columns=header), caption, table.rename(columns=str), gaps_)
-
-
-def tight_noise(context) -> Table:
-    """The noise that `accounting = tight` saves over eq. (2)."""
-    import pandas as pd
-
-    from dpbench.privacy.budget import Budget
-    from dpbench.privacy.relation import Relation
-
-    lines, data = [], []
-    for n in TIGHT_N:
-        shared = {"epsilon": 1.0, "delta": float(n) ** -2, "relation": Relation.REPLACE_ONE}
-        for T in context.experiment.published()["grid"]["dp-gcd"]["passes"]:
-            paper, ours = (Budget(**shared, accounting=mode).laplace_epsilon(T) for mode in ("advanced", "tight"))
-            lines.append([f"{n:,}", f"{T}", f"{paper:.4f}", f"{ours:.4f}", f"{paper / ours:.3f}"])
-            data.append({"n": n, "T": T, "advanced": paper, "tight": ours, "noise_ratio": paper / ours})
-    caption = (
-        "Not in the paper; a computation, no rows. ε' of each of the 2T releases of DP-GCD at ε = 1, δ = 1/n², "
-        "replace-one neighbours: by eq. (2), advanced composition, and by `--accounting tight`, privacy-loss "
-        "distributions with the selections taken as randomised response (the worst ε'-DP mechanism). noise: the "
-        "scale of every Laplace noise under tight over that of eq. (2)."
-    )
-    header = ["n", "T", "ε', eq. (2)", "ε', tight", "noise, tight / eq. (2)"]
-    return Table(pd.DataFrame(lines, columns=header), caption, pd.DataFrame(data))
