@@ -1,9 +1,9 @@
 """The cost of a batch on a dask cluster: `python -m benchmarks.cluster_bench` writes results/cluster.json.
 
 A scheduler and two worker processes on the loopback interface, each with a data cache of its own, run batches of one
-short job each (dp-gd, T = 1 ... N, on the synthetic data). overhead: seconds of a worker per batch beyond computing
-it. driver: processor seconds of the driver per batch (sending, receiving, writing its part file): what no number of
-workers makes faster.
+short job each (dp-gd, T = 1 ... N, on the synthetic data). overhead: processor seconds per batch, of workers and
+driver together, beyond what the same batches cost in one local process. driver: those of the driver (sending,
+receiving, writing part files): what no number of workers makes faster. Rates per second are by the clock.
 """
 
 from __future__ import annotations
@@ -34,24 +34,25 @@ def main() -> None:
         make_job(problem="synthetic", algorithm="dp-gd", epsilon=1.0, seed=0, settings={"T": T})
         for T in range(1, BATCHES + 1)
     ]
-    with tempfile.TemporaryDirectory() as folder, cluster(Path(folder)) as address:
+    with tempfile.TemporaryDirectory() as folder, cluster(Path(folder)) as (address, workers):
         warm = [
             make_job(problem="synthetic", algorithm="dp-gd", epsilon=2.0, seed=s, settings={"T": s + 1})
             for s in range(20)
         ]
         for where in ({}, {"backend": "dask", "scheduler": address}):
             runner.run(warm, Store(folder, "warm", where.get("backend", "local")), **where)
-        times = {}
+        times, busy = {}, processor_seconds(workers)
         for name, where in (("local", {}), ("dask", {"backend": "dask", "scheduler": address})):
             wall, processor = time.perf_counter(), time.process_time()
             runner.run(jobs, Store(folder, "bench", name), **where)
             times[name] = (time.perf_counter() - wall, time.process_time() - processor)
+        busy = processor_seconds(workers) - busy
     result = {
         "batches": BATCHES,
         "workers": WORKERS,
         "batches_per_second": BATCHES / times["dask"][0],
         "local_batches_per_second": BATCHES / times["local"][0],
-        "overhead": max(0.0, WORKERS * times["dask"][0] - times["local"][0]) / BATCHES,
+        "overhead": (busy + times["dask"][1] - times["local"][1]) / BATCHES,
         "driver": times["dask"][1] / BATCHES,
         "load": load(),
         "machine": describe(),
@@ -62,9 +63,16 @@ def main() -> None:
         print(f"{name}: {result[name]:.3g}")
 
 
+def processor_seconds(processes: list[subprocess.Popen]) -> float:
+    """What they have used so far."""
+    import psutil
+
+    return sum(sum(psutil.Process(process.pid).cpu_times()[:2]) for process in processes)
+
+
 @contextmanager
 def cluster(folder: Path):
-    """The address of a scheduler with `WORKERS` workers."""
+    """(address, worker processes) of a scheduler with `WORKERS` workers."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
@@ -81,21 +89,25 @@ def cluster(folder: Path):
                 start_new_session=True,
             )
             stack.callback(_end, process)
+            return process
 
         start("scheduler", "--host", "127.0.0.1", "--port", str(port))
+        workers = []
         for i in range(WORKERS):
             local = str(folder / f"dask-{i}")
-            start(
-                "worker",
-                address,
-                "--nthreads",
-                "1",
-                "--no-nanny",
-                "--local-directory",
-                local,
-                DPBENCH_DATA=f"{folder}/{i}",
+            workers.append(
+                start(
+                    "worker",
+                    address,
+                    "--nthreads",
+                    "1",
+                    "--no-nanny",
+                    "--local-directory",
+                    local,
+                    DPBENCH_DATA=f"{folder}/{i}",
+                )
             )
-        yield address
+        yield address, workers
 
 
 def _end(process: subprocess.Popen) -> None:
