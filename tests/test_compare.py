@@ -114,6 +114,31 @@ def test_the_table_fits_the_terminal(call, csv, columns):
     assert max(map(len, out.split("\nimport dpbench")[0].splitlines())) <= columns
 
 
+def test_an_interrupted_comparison_keeps_what_is_finished(call, csv, monkeypatch):
+    from dpbench import runner
+
+    execute, done = runner.execute, []
+
+    def interrupted(jobs):
+        if len(done) == 2:
+            raise KeyboardInterrupt
+        done.append(len(jobs))
+        return execute(jobs)
+
+    monkeypatch.setattr(runner, "execute", interrupted)
+    code, _, err = call(*COMPARE)
+    assert code == 130
+    assert "what was finished is kept" in err
+    again = []
+    monkeypatch.setattr(runner, "execute", lambda jobs: again.append(len(jobs)) or execute(jobs))
+    code, out, _ = call(*COMPARE)
+    assert code == 0
+    monkeypatch.setattr(runner, "execute", execute)
+    assert call(*COMPARE)[1] == out
+    untimed = sum(done) + sum(n for n in again) - len(methods_of(out))  # one timed run for each method
+    assert untimed == 3 * (2 + 2 + 4 + 3)  # seeds × candidates of tuning.toml
+
+
 MISTAKES = [
     (("--target", "lable"), "did you mean label?"),
     (("--eps", "0"), "epsilon must be a positive"),

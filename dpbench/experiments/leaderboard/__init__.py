@@ -17,10 +17,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import partial
 
-from dpbench import datasets
 from dpbench.experiments.base import Artefact, Experiment
 from dpbench.experiments.leaderboard import entrants, figures, summary, tables
-from dpbench.problems import catalogue
 
 LEVELS = {"low": 0.1, "mid": 1.0, "high": 10.0}
 
@@ -30,13 +28,8 @@ class Leaderboard(Experiment):
     """An experiment whose blocks name "every" method: they are expanded to those that fit each problem."""
 
     def blocks(self, profile, artefact=None, config=None):
-        expanded = []
-        for block in super().blocks(profile, artefact, config):
-            for problem in block.problems:
-                at_hand = datasets.available(catalogue.dataset_of(problem))
-                one = entrants.narrowed(block, problem)
-                expanded += entrants.expand(one, profile, at_hand)
-        return expanded
+        listed = super().blocks(profile, artefact, config)
+        return [one for block in listed for one in entrants.expand(block, profile)]
 
 
 EXPERIMENT = Leaderboard(

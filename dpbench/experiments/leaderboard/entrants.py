@@ -11,10 +11,10 @@ import msgspec
 
 from dpbench import algorithms, toml
 from dpbench.algorithms.base import Algorithm, make_settings
-from dpbench.errors import UserError
+from dpbench.errors import NotAtHand, UserError
 from dpbench.experiments.base import BEST, GridEntry
+from dpbench.experiments.leaderboard.declared import Declared
 from dpbench.privacy.relation import Relation
-from dpbench.problems import build
 
 RELATION = Relation.REPLACE_ONE
 DELTA = "n^-2"
@@ -63,7 +63,7 @@ def candidates(name: str, profile: str) -> dict[str, list]:
 
 
 def reason(problem: str, name: str) -> str:
-    """Why the method is not run on the problem; "" where it is. Needs the problem's data."""
+    """Why the method is not run on the problem; "" where it is, or where that takes data that are not at hand."""
     return _fit(problem, name)[0]
 
 
@@ -75,10 +75,12 @@ def _fit(problem: str, name: str) -> tuple[str, frozenset]:
         return "not private", frozenset()
     if name in excluded():
         return excluded()[name], frozenset()
-    target = build(problem)
+    target = Declared(problem)
     try:
         method.needs.check(target, method.name)
         method.under(RELATION)
+    except NotAtHand:
+        return "", frozenset()
     except UserError as error:
         return _without_name(error, method), frozenset()
     grid = candidates(name, "full") or {}
@@ -88,6 +90,8 @@ def _fit(problem: str, name: str) -> tuple[str, frozenset]:
         try:
             settings = method.complete(target, make_settings(method, fixed | dict([one] if one else [])))
             why = method.flaw(settings) or why
+        except NotAtHand:
+            continue
         except UserError as error:
             refused.add(one)
             why = _without_name(error, method)
@@ -103,16 +107,15 @@ def _without_name(error: UserError, method: Algorithm) -> str:
     return str(error).removeprefix(f"{method.name}: ")
 
 
-def expand(block: GridEntry, profile: str, at_hand: bool = True) -> list[GridEntry]:
+def expand(block: GridEntry, profile: str) -> list[GridEntry]:
     """The block's methods ("every": all entrants) on its problem, each under its accounting, with its candidates.
 
-    One block per (problem, method); timed ones take the best of the candidates. Where the data are not at hand nothing
-    is known to be unfit.
+    One block per (problem, method); timed ones take the best of the candidates.
     """
     names = list(itertools.chain.from_iterable(entrants() if a == "every" else [a] for a in block.algorithms))
     blocks = []
     for problem, name in itertools.product(block.problems, names):
-        why, refused = _fit(problem, name) if at_hand else ("", frozenset())
+        why, refused = _fit(problem, name)
         if why:
             continue
         method, _ = algorithms.resolve(name)
@@ -135,8 +138,3 @@ def expand(block: GridEntry, profile: str, at_hand: bool = True) -> list[GridEnt
             )
         )
     return blocks
-
-
-def narrowed(block: GridEntry, problem: str) -> GridEntry:
-    """The block on one of its problems."""
-    return msgspec.structs.replace(block, problems=[problem])

@@ -18,7 +18,7 @@ def pareto(context, epsilon: float, level: str) -> Figure:
     import matplotlib.pyplot as plt
 
     artefact = f"pareto_{level}"
-    table = board(with_tuning_rows(context, artefact, f"ranking_{level}"))
+    table = board(context.rows(artefact))
     problems = list(dict.fromkeys(p for block in context.blocks(artefact) for p in block.problems))
     columns = min(COLUMNS, len(problems)) or 1
     rows = -(-len(problems) // columns) or 1
@@ -54,13 +54,6 @@ def pareto(context, epsilon: float, level: str) -> Figure:
         f"worse than some other method. Methods at more than three times the median leave the panel. {RULES}"
     )
     return Figure(figure, data, caption, gaps)
-
-
-def with_tuning_rows(context, artefact: str, ranking: str):
-    """The timed rows of the figure and the untimed ones that chose their settings."""
-    import pandas as pd
-
-    return pd.concat([context.rows(ranking), context.rows(artefact)]).drop_duplicates("key")
 
 
 def efficient(cell):

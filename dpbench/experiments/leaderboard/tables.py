@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from dpbench import datasets
 from dpbench.experiments.base import select
 from dpbench.experiments.leaderboard import entrants
 from dpbench.experiments.leaderboard.ranking import board
 from dpbench.experiments.leaderboard.ranking import overall as over_all
-from dpbench.problems import catalogue
 from dpbench.report.output import Table
 from dpbench.report.style import look, problem_title
 
@@ -103,25 +101,20 @@ def fits(context) -> Table:
     import pandas as pd
 
     problems = list(dict.fromkeys(p for block in context.blocks("fits") for p in block.problems))
-    groups: dict[tuple[str, str], list[str]] = {}
-    gaps = []
+    where: dict[tuple[str, str], list[str]] = {}  # (method, reason) → problems
     for problem in problems:
-        if not datasets.available(catalogue.dataset_of(problem)):
-            gaps.append(f"{problem}: its data are not at hand (dpbench fetch {catalogue.dataset_of(problem)})")
-            continue
         for name in entrants.entrants():
-            why = entrants.reason(problem, name)
-            if why:
-                groups.setdefault((name, why), []).append(problem_title(problem))
-    rows = [
-        [look(name).label, "all" if len(where) == len(problems) else ", ".join(where), why]
-        for (name, why), where in groups.items()
-    ]
+            if why := entrants.reason(problem, name):
+                where.setdefault((name, why), []).append(problem_title(problem))
+    methods: dict[tuple[str, str], list[str]] = {}  # (problems, reason) → methods
+    for (name, why), on in where.items():
+        methods.setdefault(("all" if len(on) == len(problems) else ", ".join(on), why), []).append(look(name).label)
+    rows = [[on, "; ".join(labels), why] for (on, why), labels in methods.items()]
     caption = (
         "Methods that are not run on a problem of this grid, and the check that keeps them off: what the privacy proof "
-        "asks of loss, rows and regulariser, or of the settings."
+        "asks of loss, rows and regulariser, or of the settings; decided on what is declared of the problem."
     )
-    return Table(pd.DataFrame(rows, columns=["method", "not on", "why"]), caption, gaps=gaps)
+    return Table(pd.DataFrame(rows, columns=["not on", "methods", "why"]), caption)
 
 
 def of_problem(table, problem: str, epsilon: float):
