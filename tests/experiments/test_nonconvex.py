@@ -1,11 +1,13 @@
 """nonconvex: published values, distances to them, tables, figures and claims that say what the rows say."""
 
 import math
+from importlib import resources
 
 import numpy as np
+import pandas as pd
 import pytest
 
-from dpbench import experiments
+from dpbench import experiments, toml
 from dpbench.experiments.base import plan
 from dpbench.experiments.nonconvex import figures, study, tables
 from dpbench.experiments.nonconvex.study import EPSILONS, METHODS, TARGETS
@@ -196,6 +198,25 @@ def test_distance_to_the_published_means(experiment, context, paper):
         if row.epsilon == 1.0 or row.paper_terminated is False
     }
     assert shown == expected
+
+
+@pytest.mark.parametrize(
+    ("number", "algorithm", "paper_terminated", "all_ended", "reason"),
+    [
+        (3, "opt", True, True, "scaling"),
+        (1, "opt-b", True, False, "minibatch"),
+        (1, "opt-b", True, True, "fit"),
+        (9, "dp-tr", False, True, "trust-region"),
+        (2, "2opt", False, False, "stopping"),
+        (2, "opt", True, False, "unexplained"),
+    ],
+)
+def test_reasons(number, algorithm, paper_terminated, all_ended, reason):
+    row = pd.Series({"algorithm": algorithm, "epsilon": 0.2, "paper_terminated": paper_terminated,
+                     "all_ended": all_ended})  # fmt: skip
+    reasons = toml.read(resources.files(tables.__package__) / "reasons.toml")
+    assert tables.reason_of(reasons, number, row) == reason
+    assert reasons["text"][reason]
 
 
 def test_tables_print_what_the_paper_prints(experiment, context):

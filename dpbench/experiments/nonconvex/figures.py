@@ -20,6 +20,7 @@ from dpbench.report.style import GREY, gap, legend_below, look
 
 SHOWN = (0.2, 1.0)  # ε with a row of panels of their own
 SPREAD = 0.055  # between neighbouring methods at one ε
+LOG_TICKS = (0.3, 0.4, 0.5, 0.6, 0.8, 1, 1.5, 2, 3, 5)
 ENDED = (
     "filled: terminated, on released quantities only; ×: it did not within the T iterations the noise is set for, nor "
     "within {cap}"
@@ -158,6 +159,9 @@ def endings(context) -> Figure:
             axis.axvline(edge, color=GREY, lw=0.5)
         if table["paper_mean"].max() > 2 * table["paper_mean"].median():
             axis.set_yscale("log")
+            axis.set_yticks([], minor=True)
+            ticks = [t for t in LOG_TICKS if axis.get_ylim()[0] < t < axis.get_ylim()[1]]
+            axis.set_yticks(ticks, [f"{t:g}" for t in ticks])
     for axis in axes[:, 0]:
         axis.set_ylabel("final loss")
     axes[0, 0].plot([], [], color="black", lw=1.3, label="published mean, terminated")

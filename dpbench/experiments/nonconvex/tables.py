@@ -166,10 +166,16 @@ def variant(row) -> str:
 
 
 def reason_of(reasons: dict, number: int, row) -> str:
-    """The reason class of a cell: the first rule that fits its table, method and ε, or "unexplained"."""
+    """The reason class of a cell: that of the first rule that fits it, or "unexplained"."""
+    cell = {
+        "tables": number,
+        "algorithms": row.algorithm,
+        "epsilon": row.epsilon,
+        "paper_terminated": row.paper_terminated,
+        "all_ended": row.all_ended,
+    }
     for rule in reasons["rule"]:
-        wanted = {"tables": number, "algorithms": row.algorithm, "epsilon": row.epsilon}
-        if all(value in rule[name] for name, value in wanted.items() if name in rule):
+        if all(value in rule[name] for name, value in cell.items() if name in rule):
             return rule["reason"]
     return "unexplained"
 
