@@ -2,7 +2,7 @@
 coordinate descent", AISTATS 2023."""
 
 from dpbench.experiments.base import Artefact, Experiment
-from dpbench.experiments.greedy_coordinate import claims, figures, selection, tables
+from dpbench.experiments.greedy_coordinate import claims, comparisons, figures, selection, tables
 
 EXPERIMENT = Experiment(
     name="greedy_coordinate",
@@ -29,5 +29,6 @@ EXPERIMENT = Experiment(
         ),
     ),
     claims=claims.CLAIMS,
+    comparisons=comparisons.comparisons,
     synthetic=("log1", "log2", "square"),
 )
