@@ -122,6 +122,13 @@ def test_the_best_settings_speak_for_a_method_and_its_timed_run_gives_the_second
     assert (table.loc[0, "settings"], table.loc[0, "mean"], table.loc[0, "seconds"]) == ('{"T": 1}', 1.5, 0.25)
 
 
+def test_of_equal_settings_the_timed_one_is_shown():
+    equal = rows(a=[1.0, 1.0]).assign(settings='{"T": 0}')
+    timed = rows(a=[1.0]).assign(timed=1, seconds=0.25)
+    table = board(pd.concat([equal, rows(a=[1.0, 1.0]), timed], ignore_index=True))
+    assert (table.loc[0, "settings"], table.loc[0, "seconds"]) == ('{"T": 1}', 0.25)
+
+
 def test_without_an_optimum_the_objective_ranks():
     table = board(rows(a=[1.0, 1.0], b=[0.5, 0.5]).assign(excess=np.nan))
     assert list(table["algorithm"]) == ["b", "a"]

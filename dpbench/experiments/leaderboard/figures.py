@@ -25,6 +25,7 @@ def pareto(context, epsilon: float, level: str) -> Figure:
     figure, axes = plt.subplots(
         rows, columns, figsize=(max(3.0 * columns, 7.5), 2.7 * rows + 2.0), layout="constrained", squeeze=False
     )
+    fills = fill_styles(table["algorithm"])
     gaps, drawn = [], []
     for axis, problem in zip(axes.flat, problems, strict=False):
         axis.set_title(problem_title(problem))
@@ -35,7 +36,7 @@ def pareto(context, epsilon: float, level: str) -> Figure:
             gaps.append(f"{problem}: {context.command(artefact)}")
             continue
         front = efficient(cell)
-        _draw(axis, cell, front)
+        _draw(axis, cell, front, fills)
         drawn.append(cell.assign(efficient=cell["algorithm"].isin(front["algorithm"])))
     for axis in axes.flat[len(problems) :]:
         axis.set_visible(False)
@@ -50,10 +51,21 @@ def pareto(context, epsilon: float, level: str) -> Figure:
     caption = (
         f"Mean excess loss at ε = {epsilon:g} ({seeds_of(table)}; bars: ± 1 standard error) against the seconds of one "
         "run at the chosen settings, timed alone on one core, with the calibration of its noise where no earlier run "
-        "had done it. Grey line, and the names: the front; what lies above and to the right of it is both slower and "
+        "had done it. Grey line and names: the front; what lies above and to the right of it is both slower and "
         f"worse than some other method. Methods at more than three times the median leave the panel. {RULES}"
     )
     return Figure(figure, data, caption, gaps)
+
+
+def fill_styles(names) -> dict[str, str]:
+    """Methods of different papers may share colour and marker: the second is drawn hollow, the next half filled."""
+    count: dict[tuple[str, str], int] = {}
+    fills = {}
+    for name in sorted(set(names)):
+        style = look(name)
+        at = count[style.colour, style.marker] = count.get((style.colour, style.marker), -1) + 1
+        fills[name] = ("full", "none", "left", "bottom")[at % 4]
+    return fills
 
 
 def efficient(cell):
@@ -63,7 +75,7 @@ def efficient(cell):
     return ordered[ordered["mean"] < best_before]
 
 
-def _draw(axis, cell, front) -> None:
+def _draw(axis, cell, front, fills: dict[str, str]) -> None:
     from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
     best, typical = cell["mean"].min(), cell["mean"].median()
@@ -73,16 +85,43 @@ def _draw(axis, cell, front) -> None:
     for row in cell.itertuples():
         style = look(row.algorithm)
         axis.errorbar(row.seconds, row.mean, yerr=row.se, fmt="none", ecolor=style.colour, elinewidth=0.8, zorder=2)
-        axis.plot(row.seconds, row.mean, style.marker, color=style.colour, ls="none", label=style.legend, zorder=3)
+        axis.plot(
+            row.seconds,
+            row.mean,
+            style.marker,
+            color=style.colour,
+            ls="none",
+            fillstyle=fills[row.algorithm],
+            label=style.legend,
+            zorder=3,
+        )
     axis.set(xscale="log", yscale="log", ylim=(best / 1.7, 3 * max(typical, front["mean"].max())))
-    for row in front.itertuples():
-        axis.annotate(
-            look(row.algorithm).label, (row.seconds, row.mean), xytext=(4, -3), textcoords="offset points", fontsize=6,
-            va="top", color="#333333",
-        )  # fmt: skip
     low, high = np.log10(cell["seconds"].min()), np.log10(cell["seconds"].max() * 2)
     axis.set_xlim(10 ** np.floor(low - 0.1), 10 ** np.ceil(high))
+    _name(axis, front)
     axis.xaxis.set_minor_formatter(NullFormatter())
     axis.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
     axis.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
     axis.yaxis.set_minor_formatter(NullFormatter())
+
+
+def _name(axis, front) -> None:
+    """Names beside the points of the front, the best first; a name that would cover another is left to the legend."""
+    to_axes = axis.transData + axis.transAxes.inverted()
+    taken: list[tuple[float, float]] = []
+    for row in front.sort_values("mean").itertuples():
+        x, y = to_axes.transform((row.seconds, row.mean))
+        if any(abs(x - a) < 0.5 and abs(y - b) < 0.06 for a, b in taken):
+            continue
+        taken.append((x, y))
+        left = x > 0.6
+        axis.annotate(
+            look(row.algorithm).label,
+            (row.seconds, row.mean),
+            xytext=(-4 if left else 4, -4),
+            textcoords="offset points",
+            ha="right" if left else "left",
+            va="top",
+            fontsize=6.5,
+            color="#333333",
+        )

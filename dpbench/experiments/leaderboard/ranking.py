@@ -41,10 +41,11 @@ def board(runs: pandas.DataFrame) -> pandas.DataFrame:
         table["se"] = table["sd"] / np.sqrt(table["seeds"])
     if table.empty:
         return table.assign(seconds=[], rank=[], beaten_by=[]).drop(columns="sd")
-    table = table.loc[table.groupby([*CELL, "algorithm"], sort=False)["mean"].idxmin()].drop(columns="sd")
     timed = runs[(runs["timed"] > 0) & runs["status"].ne("failed")]
     seconds = timed.groupby([*CELL, "algorithm", "settings"])["seconds"].median()
-    table = table.join(seconds.rename("seconds"), on=[*CELL, "algorithm", "settings"])
+    table = table.join(seconds.rename("seconds"), on=[*CELL, "algorithm", "settings"]).drop(columns="sd")
+    table = table.sort_values(["mean", "seconds"], kind="stable")  # of equals one that was timed
+    table = table.drop_duplicates([*CELL, "algorithm"]).reset_index(drop=True)
     table["rank"] = table.groupby(CELL)["mean"].rank(method="min").astype(int)
     table["beaten_by"] = pd.concat([beaten_by(cell) for _, cell in table.groupby(CELL)])
     return table.sort_values([*CELL, "rank", "algorithm"], kind="stable").reset_index(drop=True)

@@ -42,7 +42,11 @@ def over_all(table) -> list[str]:
         text[0] += f" Next: {names(list(best['algorithm'][1 : 1 + MOST_NAMED]))}."
     for epsilon in sorted(set(table["epsilon"])):
         at = overall(table[table["epsilon"] == epsilon])
-        text.append(f"At ε = {epsilon:g} the best over all problems is {label(at.iloc[0].algorithm)}.")
+        top = at.iloc[0]
+        on = f"{top.cells} of {len(table[table['epsilon'] == epsilon]['problem'].unique())} problems"
+        text.append(
+            f"At ε = {epsilon:g} {label(top.algorithm)} beats most of its rivals, {100 * top.share:.0f} %, on {on}."
+        )
     return text
 
 
