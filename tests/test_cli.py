@@ -42,6 +42,8 @@ MISTAKES = [
     ((*RUN, "--set", "stepp=4"), "did you mean step?"),
     ((*RUN, "--accounting", "tigth"), "did you mean tight?"),
     ((*RUN, "--delta", "2"), "delta must be in [0, 1)"),
+    ((*RUN, "--relation", "replace"), "did you mean replace-one?"),
+    (("run", "--algo", "aop", "--dataset", "synthetic", "--relation", "add-remove"), "aop is replace-one only"),
     ((*RUN, "--backend", "dusk"), "--backend"),
     ((*RUN, "--delta", "0"), "needs delta > 0"),
     (("run", "--algo", "dp-nag", "--dataset", "accelerated", "--delta", "1e-6"), "needs delta 0"),
@@ -115,6 +117,17 @@ def test_a_run_prints_a_table_and_is_found_finished_the_second_time(call):
     assert code == 0
     assert "nothing to do; 2 found finished" in err
     assert again == out
+
+
+def test_another_relation_is_another_run(call, tmp_path):
+    from dpbench.results import Store
+
+    settings = ("--set", "T=5", "--seeds", 1)
+    assert "1 done; 0 found" in call(*RUN, *settings)[2]
+    assert "1 done; 0 found" in call(*RUN, *settings, "--relation", "replace-one")[2]
+    assert "nothing to do; 1 found" in call(*RUN, *settings, "--relation", "add-remove")[2]
+    runs = Store(tmp_path / "results", "adhoc", "dp-gd").runs()
+    assert sorted(runs["relation"]) == ["add-remove", "replace-one"]
 
 
 def test_more_seeds_run_only_what_is_new(call):

@@ -37,6 +37,7 @@ RESULTS = click.option(
     help="paper, tight, or another the algorithm takes (text, bs16, cks20, standard, rdp, basic).",
 )
 @click.option("--delta", metavar="δ", help="A number, n^-2 or n^-1; the algorithm's own rule by default.")
+@click.option("--relation", metavar="NAME", help="add-remove or replace-one; the algorithm's own by default.")
 @click.option("--experiment", metavar="NAME[/ARTEFACT]", help="A paper's experiment, or one of its artefacts.")
 @click.option("--profile", default="quick", show_default=True, metavar="quick|full", help="Which grid.")
 @click.option("--config", metavar="FILE", help="A grid of your own (TOML) instead of the experiment's.")
@@ -58,6 +59,7 @@ def command(
     settings,
     accounting,
     delta,
+    relation,
     experiment,
     profile,
     config,
@@ -91,10 +93,10 @@ def command(
         return _experiment(experiment, profile, config, pool, out)
     if config is not None:
         raise UserError("--config goes with --experiment")
-    return _algorithm(algorithm, problems, epsilons or (1.0,), seeds, settings, accounting, delta, pool, out)
+    return _algorithm(algorithm, problems, epsilons or (1.0,), seeds, settings, accounting, delta, relation, pool, out)
 
 
-def _algorithm(name, problems, epsilons, seeds, settings, accounting, delta, pool, out):
+def _algorithm(name, problems, epsilons, seeds, settings, accounting, delta, relation, pool, out):
     from dpbench import algorithms, datasets
     from dpbench.experiments.tuned import lookup
     from dpbench.jobs import make_job
@@ -125,6 +127,7 @@ def _algorithm(name, problems, epsilons, seeds, settings, accounting, delta, poo
             settings=(used[problem, epsilon].settings if (problem, epsilon) in used else {}) | given,
             accounting=accounting,
             delta=delta,
+            relation=relation,
             timed=int(bool(used)),
         )
         for problem, epsilon in cells
