@@ -134,6 +134,9 @@ def recommendation(comparison: Comparison, profile: str = "quick") -> Iterator[s
         return
     settings = shown_settings(best, comparison.references[best.algorithm], profile)
     yield f"Use {best.algorithm}" + (f" with {settings}." if settings else ".")
+    public = algorithms.resolve(comparison.references[best.algorithm])[0].counts_public
+    if public:
+        yield f"It takes {public} from the data and counts that as public: its ε does not cover it."
     if comparison.tied:
         faster = comparison.table[
             comparison.table["algorithm"].isin(comparison.tied)

@@ -95,6 +95,7 @@ def test_a_numeric_target_takes_the_squared_loss_and_the_methods_for_it(call, cs
     assert "loss squared is not covered by its privacy proof" in " ".join(err.split())
     assert "accuracy" not in out
     assert "loss='squared'" in out
+    assert "mean square of each column (M_j) from the data" in " ".join(out.split())
     code_ = out[out.index("import dpbench") :]
     exec(compile(code_, "snippet", "exec"), {})
 

@@ -97,6 +97,7 @@ class Algorithm:
             arrays of shape (k,). All others are shared by the batch and seen as plain values. With "epsilon" among
             them ε may differ too, and `mechanisms.budget.rho` is then an array of shape (k,).
         tuning: settings and the values that `compare` tries for them; left empty, a few T where there is a T.
+        counts_public: what it takes from the data and counts as public, in words; "" for nothing.
         common_random: settings that do not enter the seed of a job's streams: jobs that differ in these alone draw
             the same random numbers, and a batch holds jobs of one stream (see `Mechanisms.streams`).
     """
@@ -114,6 +115,7 @@ class Algorithm:
     per_replicate: ClassVar[frozenset[str]] = frozenset()
     common_random: ClassVar[frozenset[str]] = frozenset()
     tuning: ClassVar[dict[str, list]] = {}
+    counts_public: ClassVar[str] = ""
     Settings: ClassVar[type[Settings]] = Settings
 
     def run(self, problem, W, mechanisms, settings, trace) -> np.ndarray | Outcome:

@@ -46,6 +46,7 @@ class LaplaceMomentum(Algorithm):
     needs = Needs(losses=("logistic",), row_norm=("l1", ROW_NORM), regularisers=("l2",))
 
     per_replicate: ClassVar = frozenset({"c"})
+    counts_public = "the top eigenvalue of XᵀX/n (L), unless L is given"
 
     momentum = True
     lookahead = True

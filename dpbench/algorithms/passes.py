@@ -25,6 +25,7 @@ class ByPasses(Algorithm):
     needs = Needs(losses=("logistic", "squared"), row_norm=None, regularisers=("l1", "l2"))
     per_replicate: ClassVar = frozenset({"step", "clip"})
     common_random: ClassVar = frozenset({"step", "clip"})
+    counts_public = "the mean square of each column (M_j)"
 
     class Settings(Settings):
         passes: Positive = 2.0
