@@ -90,13 +90,15 @@ def test_it_is_documented_and_has_a_look(case):
     assert variants, f"{name} has no colour and marker in report/style.py"
     for look in variants:
         if look == name:
-            assert LOOKS[look].private == algorithm.private
+            flaw = algorithm.flaw(make_settings(algorithm, resolve(name)[1]))
+            assert LOOKS[look].private == (algorithm.private and not flaw)
 
 
 def test_without_a_bound_on_the_rows_it_must_clip(case):
     """Else its noise would be scaled by the largest norm at hand, which is private."""
     _, algorithm, _, _ = case
-    assert algorithm.needs.row_norm is not None or "clip" in algorithm.Settings.__struct_fields__
+    clips = "clip" in algorithm.Settings.__struct_fields__
+    assert algorithm.needs.row_norm is not None or clips or not algorithm.private
 
 
 def test_a_problem_its_proof_does_not_cover_is_refused(case):

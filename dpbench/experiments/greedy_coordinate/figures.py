@@ -58,7 +58,7 @@ def fig4(context) -> Figure:
     caption = _caption(
         table,
         "wall seconds of one core, each run alone on the machine, at the settings of Fig. 1 (median over seeds; the "
-        "time that recording the curve takes is left out)",
+        "time that recording the curve takes is left out, that of calibrating and drawing the noise is not)",
     )
     return Figure(figure, table, caption, gaps(context, "fig4", runs))
 

@@ -68,8 +68,8 @@ def published_selection(context) -> Table:
         "Not in the paper. ε that T iterations of DP-GCD spend when eq. (2) calibrates them for ε = 1, composed by an "
         "independent accountant at δ = 1/n²: the selection taken as the worst ε'-DP mechanism, the step as the Laplace "
         "mechanism. proven: selection noise 4C_j/(nε'). published: 2C_j/(nε'), which under replace-one neighbours is "
-        "2ε'-DP. Below 1 the slack of eq. (2) covers the error. These numbers depend on T and n only. For L1 the "
-        "published noise sits on the gradient rather than on the score, where it has no such proof."
+        "2ε'-DP; with L1 (california) it sits on the gradient, not on the score, and no less than d·ε' is proved. "
+        "Below 1 the slack of eq. (2) covers the error. These numbers depend on T, n and, with L1, d only."
     )
     gaps_ = [] if lines else [f"published selection: {context.command('published_selection')}"]
     header = ["rows at n of", "δ", "T", "ε spent, proven", "ε spent, published"]
