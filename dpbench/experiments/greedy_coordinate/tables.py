@@ -122,8 +122,8 @@ def table3(context) -> Table:
         "Coordinates correctly / incorrectly identified as non-zero, and relative error (f − f*)/f* in brackets: "
         f"published (5 runs) and here, means over {seeds_in_words(table)} seeds (the counts are means too, hence not "
         f"whole numbers); the error again with its standard error, and the iterations made. {PRIVACY}; DP-SGD † "
-        "keeps its ε under the paper's accounting only; the published selection is what the paper's figures were "
-        f"drawn with (see published_selection). {TUNING[0].upper()}{TUNING[1:]}."
+        "keeps its ε under the paper's accounting only; the published selection is that of the paper's text "
+        f"(see published_selection). {TUNING[0].upper()}{TUNING[1:]}."
     )
     header = ["algorithm", "problem", "‖w*‖₀", "paper", "here", "relative error", "iterations"]
     missing = gaps(context, "table3", runs, L1, algorithms)
