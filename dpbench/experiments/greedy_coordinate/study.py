@@ -36,9 +36,9 @@ ACCOUNTING = (
     "its runs spend more than ε = 1 and count as not private)"
 )
 TUNING = (
-    "passes, step size and clipping threshold chosen together, by the lowest mean over the seeds of those of the grid's "
-    "runs that are there, which share their random numbers and are drawn again here; this tuning and the constants M_j, "
-    "λ and the standardisation look at the data and are not private, as in the paper"
+    "passes, step size and clipping threshold chosen together, by the lowest mean over the seeds of those of the "
+    "grid's runs that are there, which share their random numbers and are drawn again here; this tuning and the "
+    "constants M_j, λ and the standardisation look at the data and are not private, as in the paper"
 )
 
 
