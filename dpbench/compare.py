@@ -107,11 +107,11 @@ def shown_settings(row, reference: str, profile: str = "quick") -> str:
 def arguments(row, reference: str) -> dict[str, Any]:
     """The arguments of `dpbench.fit` behind the data that repeat a row of the table; `reference`: the method's name."""
     method, fixed = algorithms.resolve(reference)
-    defaults = make_settings(method, fixed)
+    defaults, tried = make_settings(method, fixed), entrants.candidates(reference, "full")
     settings = {
         name: value
         for name, value in json.loads(row.settings).items()
-        if name not in fixed and value != getattr(defaults, name)
+        if name not in fixed and (name in tried or value != getattr(defaults, name))
     }
     delta = 0.0 if row.delta == 0 else entrants.DELTA
     named = {"algorithm": reference, "epsilon": row.epsilon, "delta": delta, "relation": entrants.RELATION.value}
