@@ -112,7 +112,7 @@ def best_settings(
             excess = np.array(row.values if axes else [math.inf if row.status == "diverged" else row.excess])
             cells[json.dumps([chosen, axes])].append(np.nan_to_num(excess, nan=math.inf))
     best, winner = math.inf, None
-    for cell in sorted(cells):
+    for cell in sorted(cells, key=lambda cell: [*json.loads(cell)[0].values()]):  # of equals the smallest
         means = np.mean(cells[cell], axis=0)
         if winner is None or means.min() < best:
             best, winner = means.min(), (cell, int(means.argmin()))

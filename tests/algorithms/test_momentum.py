@@ -166,7 +166,7 @@ def test_without_noise_it_is_the_textbook_method(problem, name, c):
     ran = run(problem, name, 2, noiseless=True, traced=True, start=start, T=9, c=c)
     np.testing.assert_allclose(ran.W, path[-1], rtol=1e-12)
     for iteration, passes, _, objective in ran.trace.points:  # F at x_t, not at the extrapolated point
-        assert passes == iteration
+        assert np.all(passes == iteration)
         np.testing.assert_allclose(objective, problem.value(path[iteration]), rtol=1e-12)
 
 
