@@ -95,7 +95,7 @@ LATEX = {"^": r"\^{}",  # first: other commands hold one
          "θ": r"$\theta$", "ρ": r"$\rho$", "⁻²": r"$^{-2}$", "−": "--", "–": "--", "₀": r"$_0$", "₂": r"$_2$",
          "σ": r"$\sigma$", "‖": r"$\|$", "†": r"$^\dagger$", "‡": r"$^\ddagger$", "∞": r"$\infty$",
          "F̂": r"$\hat F$", "∇": r"$\nabla$", "²": r"$^2$", "√": r"$\surd$", "⌊": r"$\lfloor$", "⌋": r"$\rfloor$",
-         "∝": r"$\propto$", "·": r"$\cdot$", "Õ": r"\~O"}  # fmt: skip
+         "∝": r"$\propto$", "·": r"$\cdot$", "Õ": r"\~O", "α": r"$\alpha$", "Δ": r"$\Delta$"}  # fmt: skip
 
 
 def latex(frame: pandas.DataFrame, caption: str) -> str:
