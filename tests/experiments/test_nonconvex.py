@@ -207,6 +207,8 @@ def test_distance_to_the_published_means(experiment, context, paper):
         (1, "opt-b", True, False, "minibatch"),
         (1, "opt-b", True, True, "fit"),
         (9, "dp-tr", False, True, "trust-region"),
+        (9, "dp-tr", False, False, "scaling"),
+        (11, "2opt", True, False, "scaling"),
         (2, "2opt", False, False, "stopping"),
         (2, "opt", True, False, "unexplained"),
     ],

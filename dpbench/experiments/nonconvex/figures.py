@@ -48,7 +48,7 @@ def convergence(context, artefact: str, dataset: str) -> Figure:
     shown = [e for e in SHOWN if any(e in block.epsilon for block in context.blocks(artefact))]
     figure, axes = plt.subplots(
         len(shown), len(targets), figsize=(2.75 * len(targets), 2.5 * len(shown) + 0.7), layout="constrained",
-        sharex="col", sharey="col", squeeze=False,
+        sharex="col", squeeze=False,
     )  # fmt: skip
     for algorithm in METHODS:  # the legend, in the tables' order
         style = look(algorithm)
