@@ -10,6 +10,7 @@ from scipy.stats import beta as beta_law
 from dpbench.audit.claims import Claim
 
 CANDIDATES = 400
+CAUTION = 100  # thresholds are compared at the level over this: the best of many promises most by chance at the ends
 DIGITS = 9  # scores that differ by rounding are one score
 
 
@@ -37,7 +38,7 @@ def decide(first: np.ndarray, second: np.ndarray, claim: Claim, level: float) ->
     first, second = np.round(first, DIGITS), np.round(second, DIGITS)
     pooled = np.unique(np.concatenate([first[::2], second[::2]]))
     thresholds = pooled[np.linspace(0, len(pooled) - 1, min(CANDIDATES, len(pooled))).astype(int)]
-    alpha, beta = _limits(first[::2], second[::2], thresholds, level)
+    alpha, beta = _limits(first[::2], second[::2], thresholds, level / CAUTION)
     promise = claim.bound(alpha, beta) - claim.at(alpha)
     best = thresholds[[int(np.argmax(np.nan_to_num(promise, nan=-np.inf, posinf=np.inf, neginf=-1e300)))]]
     alpha, beta = _limits(first[1::2], second[1::2], best, level)

@@ -1,8 +1,8 @@
 """How much a transcript speaks for one data set against its neighbour.
 
-`likelihood_ratio` is the log-likelihood ratio of all releases: no test is better, if the noise is what it should be, and
-whatever the noise is, what a test with it achieves is a fact. `by_label` looks at the releases of one label alone: each
-is projected on the line between the two values it may hide, x = <o - (v + v')/2, v - v'>/(‖v - v'‖ std), a location
+`likelihood_ratio` is the log-likelihood ratio of all releases: no test is better if the noise is what it should be,
+and whatever the noise is, what a test achieves is a fact. `by_label` looks at the releases of one label alone: each is
+projected on the line between the two values it may hide, x = <o - (v + v')/2, v - v'>/(‖v - v'‖ std), a location
 family with a shift of at most 1/z, z the noise multiplier of its ledger entry; the score is the log-likelihood ratio at
 that largest shift. It is monotone in x, so whatever else the adversary saw, its tests are no better than those on
 independent releases of multiplier z (by coupling), which is what the ledger claims for the label.
@@ -137,7 +137,8 @@ def _argmax(one: Published, values) -> np.ndarray:
 
 def _log_chance(one: Published, scores: np.ndarray) -> np.ndarray:
     """ln of the probability that unit Laplace noise makes the index that was released the largest."""
-    chosen = one.output.astype(int)
+    cases, place = np.unique(np.column_stack([scores, one.output]), axis=0, return_inverse=True)
+    scores, chosen = cases[:, :-1], cases[:, -1].astype(int)
     low, high = scores.min() - 15, scores.max() + 15
     folded = one.kind == "argmax of magnitudes"
     x = np.linspace(0 if folded else low, max(high, -low) if folded else high, POINTS)[:, None, None]
@@ -148,7 +149,7 @@ def _log_chance(one: Published, scores: np.ndarray) -> np.ndarray:
     mine = density[:, at[0], at[1]]
     others = below.copy()
     others[:, at[0], at[1]] = 1
-    return np.log(trapezoid(mine * others.prod(axis=2), x[:, 0, 0], axis=0))
+    return np.log(trapezoid(mine * others.prod(axis=2), x[:, 0, 0], axis=0))[place.ravel()]
 
 
 def _laplace_cdf(x: np.ndarray) -> np.ndarray:

@@ -17,6 +17,7 @@ VERBS = {
     "compare": "Rank the private methods on data of your own.",
     "status": "Show what is done, missing or failed.",
     "report": "Rebuild figures and tables from the results.",
+    "audit": "Bound the privacy loss of what is implemented from below.",
 }
 
 
