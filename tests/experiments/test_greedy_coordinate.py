@@ -191,7 +191,10 @@ def judge(monkeypatch, name, rows, starts=None):
     monkeypatch.setattr(claims, "finals", lambda runs: rows)
     facts = {p: SimpleNamespace(start=start) for p, start in (starts or {}).items()}
     monkeypatch.setattr(claims, "facts", lambda context, artefact: facts)
-    context = SimpleNamespace(command=lambda artefact: "dpbench run")
+    jobs = [SimpleNamespace(key="k", count=9, sweep="{}", problem="log1")]
+    context = SimpleNamespace(
+        command=lambda artefact: "dpbench run", jobs=lambda artefact: jobs, runs=pd.DataFrame({"key": ["k"]})
+    )
     return next(one for one in claims.CLAIMS if one.name == name).check(context).held
 
 

@@ -34,9 +34,10 @@ def selection_error(context) -> Table:
                 cells += ["–"] * 3
                 continue
             one = found.iloc[0]
+            spread = f" ± {one['se']:.1g}" if one["seeds"] > 1 else ""
             support = "" if one["support_correct"] != one["support_correct"] else (
                 f"{one['support_correct']:.1f} / {one['support_wrong']:.1f}")  # fmt: skip
-            cells += [f"{one['mean']:.3g} ± {one['se']:.1g} (T = {one['T']:.0f})", support,
+            cells += [f"{one['mean']:.3g}{spread} (T = {one['T']:.0f})", support,
                       f"{one['epsilon_spent']:.3g}"]  # fmt: skip
         rows.append([TITLES[problem], *cells])
     caption = (
