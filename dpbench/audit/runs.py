@@ -17,10 +17,11 @@ from dpbench.audit.claims import claim, joint
 from dpbench.audit.decide import Verdict, decide
 from dpbench.audit.neighbours import Neighbours, neighbours
 from dpbench.audit.transcript import Leak, Recorder, Replay
-from dpbench.errors import UserError
+from dpbench.errors import PrivacyError, UserError
 from dpbench.jobs import delta_value
 from dpbench.privacy.budget import Budget
 from dpbench.privacy.ledger import Poisson, WithoutReplacement
+from dpbench.privacy.verify import check
 from dpbench.trace import no_trace
 
 LEVEL = 0.01
@@ -31,7 +32,10 @@ WHOLE, LAST = "whole run", "last iterate"
 
 
 class Audit(NamedTuple):
-    """verdicts: of the whole run, and of each label of its releases alone. leak: how it gave away unreleased data."""
+    """verdicts: of the whole run, and of each label of its releases alone.
+
+    defect: what is wrong before any test: it gave away data it did not release, or its ledger composes to more than ε.
+    """
 
     algorithm: str
     epsilon: float
@@ -39,11 +43,11 @@ class Audit(NamedTuple):
     runs: int
     verdicts: dict[str, Verdict]
     units: dict[str, str]
-    leak: str = ""
+    defect: str = ""
 
     @property
     def passed(self) -> bool:
-        return not self.leak and all(verdict.passed for verdict in self.verdicts.values())
+        return not self.defect and all(verdict.passed for verdict in self.verdicts.values())
 
 
 def audit(
@@ -82,6 +86,11 @@ def audit(
         except Leak as leak:
             return Audit(name, epsilon, setup.budget.delta, 0, {}, {}, str(leak))
     compositions = list({run.ledger.of(i) for run, _ in worlds for i in range(run.k)})
+    try:
+        for composition in compositions:
+            check(composition, setup.budget)
+    except PrivacyError as error:
+        return Audit(name, epsilon, setup.budget.delta, runs, {}, {}, str(error))
     everything = joint(compositions)
     first, second = (found for _, found in worlds)
     tests = sorted(first.keys() & second.keys(), key=lambda label: (label not in (WHOLE, LAST), label))

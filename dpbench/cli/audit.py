@@ -41,8 +41,8 @@ def _algorithms(name, epsilons, runs, seed) -> int:
             done = audit(each, epsilon, runs=runs, seed=seed)
             if not done.passed:
                 failed.append(f"{each} at ε = {epsilon:g}")
-            if done.leak:
-                rows.append([each, f"{epsilon:g}", done.leak, "", "", "", "", "FAIL"])
+            if done.defect:
+                rows.append([each, f"{epsilon:g}", done.defect, "", "", "", "", "FAIL"])
             for what, verdict in done.verdicts.items():
                 rows.append([each, f"{epsilon:g}", what, str(done.runs), *_verdict(done.units[what], verdict)])
     print_table(["algorithm", "ε", "test", "runs", "", "bound", "claim", "verdict"], rows, right={1, 3, 5, 6})

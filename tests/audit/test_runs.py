@@ -14,7 +14,7 @@ from dpbench.privacy.relation import Relation
 @pytest.mark.parametrize("name", auditable())
 def test_no_bound_is_above_its_claim(name, epsilon):
     done = audit(name, epsilon)
-    assert done.passed, (done.leak, done.verdicts)
+    assert done.passed, (done.defect, done.verdicts)
     assert done.verdicts
 
 
@@ -29,14 +29,13 @@ def test_halved_noise_is_noticed(name):
 def test_halved_noise_is_noticed_at_epsilon_one(name):
     done = audit(name, 1.0, factor=0.5)
     assert not done.passed
-    assert not done.leak
+    assert not done.defect
 
 
 class Wrong(Algorithm):
     """Gradient descent on one row's worth of gradient, wrong in one way."""
 
     name, needs, relation = "wrong", Needs(losses=("logistic",)), Relation.ADD_REMOVE
-    releases = 1
 
     class Settings(Settings):
         T: int = 2
@@ -62,6 +61,11 @@ class HalfTheSensitivity(Wrong):
 
 class AddRemoveNoiseForReplaceOne(Right):
     relation = Relation.REPLACE_ONE
+
+
+class ForgetsToDivide(Wrong):
+    def step(self, problem, W, mechanisms, rho):
+        return W - self.gradient(problem, W, mechanisms, mechanisms.budget.rho)
 
 
 class StepByTheData(Wrong):
@@ -95,17 +99,21 @@ def test_a_right_one_passes(audited):
 def test_a_wrong_sensitivity_is_noticed(audited, cls):
     done = audited(cls)
     assert not done.passed
-    assert not done.leak
+    assert not done.defect
+
+
+def test_a_ledger_beyond_the_budget_is_a_defect(audited):
+    assert "more than the 1 asked for" in audited(ForgetsToDivide).defect
 
 
 def test_a_step_that_reads_the_data_is_a_leak(audited):
-    assert "returns something else" in audited(StepByTheData).leak
+    assert "returns something else" in audited(StepByTheData).defect
 
 
 def test_control_flow_that_reads_the_data_is_a_leak(audited):
     done = audited(StopByTheData)
     assert not done.passed
-    assert "something else" in done.leak
+    assert "something else" in done.defect
 
 
 def test_the_same_seed_gives_the_same_answer_and_another_another():
