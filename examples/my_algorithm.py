@@ -33,6 +33,3 @@ class MyAlgorithm(Algorithm):
                 total, counted = total + W, counted + 1
             trace(t, W, passes=t)
         return total / counted
-
-
-AveragedGD = MyAlgorithm

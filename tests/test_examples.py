@@ -13,7 +13,7 @@ ROOT = Path(__file__).resolve().parent.parent
 def test_the_example_algorithm_runs_from_its_file(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     with pytest.raises(SystemExit) as exit_:
-        main(["run", "--algo", f"{ROOT / 'examples' / 'my_algorithm.py'}:AveragedGD", "--dataset", "synthetic",
+        main(["run", "--algo", f"{ROOT / 'examples' / 'my_algorithm.py'}:MyAlgorithm", "--dataset", "synthetic",
               "--eps", "1", "--seeds", "3", "--jobs", "1"])  # fmt: skip
     out, err = capsys.readouterr()
     assert exit_.value.code in (0, None), err
