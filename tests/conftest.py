@@ -1,12 +1,20 @@
 """What all tests share: one data cache per session, apart from the developer's own."""
 
 import os
+import signal
 from pathlib import Path
 
 import pytest
 
 from dpbench import datasets
 from dpbench.datasets import cache
+
+
+@pytest.fixture(scope="session", autouse=True)
+def interrupts():
+    """Ctrl-C reaches the processes that tests start, also where the shell ignores it (background jobs)."""
+    if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture(scope="session", autouse=True)
