@@ -116,7 +116,8 @@ def best_settings(
     enough = max(map(len, cells.values()), default=0) / 3
     compared = [cell for cell, seeds in cells.items() if len(seeds) >= enough]
     for cell in sorted(compared, key=lambda cell: [*json.loads(cell)[0].values()]):  # of equals the smallest
-        means = np.mean(cells[cell], axis=0)
+        with np.errstate(over="ignore"):  # sums of nearly diverged runs may become infinite
+            means = np.mean(cells[cell], axis=0)
         if winner is None or means.min() < best:
             best, winner = means.min(), (cell, int(means.argmin()))
     if winner is None:
