@@ -73,7 +73,7 @@ def best_settings(
 
     algorithm may be an alias. Only rows count that differ from `fixed` and the defaults in the tuned settings alone
     (their keys tell): a sweep over another setting does not decide here. A diverged run, or NaN, counts as infinite; a
-    setting with less than a third of the seeds of another is not compared (a grid that is still being run).
+    setting with less than half the seeds of another, and fewer than five, is not compared: its grid is still being run.
     """
     import numpy as np
 
@@ -113,7 +113,7 @@ def best_settings(
             excess = np.array(row.values if axes else [math.inf if row.status == "diverged" else row.excess])
             cells[json.dumps([chosen, axes])].append(np.nan_to_num(excess, nan=math.inf))
     best, winner = math.inf, None
-    enough = max(map(len, cells.values()), default=0) / 3
+    enough = min(5, max(map(len, cells.values()), default=0) / 2)
     compared = [cell for cell, seeds in cells.items() if len(seeds) >= enough]
     for cell in sorted(compared, key=lambda cell: [*json.loads(cell)[0].values()]):  # of equals the smallest
         with np.errstate(over="ignore"):  # sums of nearly diverged runs may become infinite
