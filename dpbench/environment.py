@@ -7,13 +7,15 @@ import os
 import platform
 import re
 from importlib import metadata
+from importlib.util import find_spec
 from pathlib import Path
 
 
 @functools.cache
 def environment() -> str:
     """One line, e.g. "Python 3.11.7, numpy 2.4.1, scipy 1.17.1; Linux x86_64; AMD EPYC 7B13, 2 CPUs"."""
-    libraries = ", ".join(f"{name} {metadata.version(name)}" for name in ("numpy", "scipy", "dp-accounting"))
+    names = ["numpy", "scipy", "dp-accounting"] + ["numba"] * (find_spec("numba") is not None)  # numba: for speed
+    libraries = ", ".join(f"{name} {metadata.version(name)}" for name in names)
     system = f"{platform.system()} {platform.machine()}"
     return f"Python {platform.python_version()}, {libraries}; {system}; {_processor()}, {os.cpu_count()} CPUs"
 

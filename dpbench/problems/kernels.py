@@ -10,12 +10,16 @@ d = 20; at k = 5 and d = 784, 70 %.) Workspaces are per call, so threads do not 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from functools import cached_property
 
 import numpy as np
 from scipy import sparse
 from scipy.linalg.blas import dsyrk
 
+from dpbench.problems.compiled import LANES, kernels
+
 BLOCK = 1024
+MOSTLY_ZERO = 1 / 3  # a row's m nonzeros make m²/2 products, one by one, where all d² run at full speed
 
 Pointwise = Callable[[np.ndarray, np.ndarray, np.ndarray], np.ndarray]  # (z, y, out) -> out, see `losses`
 
@@ -32,6 +36,12 @@ class Rows:
         self.X = X if self.sparse else np.asarray(X)
         self.y = y
         self.n, self.d = X.shape
+
+    @cached_property
+    def mostly_zero(self) -> bool:
+        """Whether few entries of a dense X are nonzero, as one-hot columns make it; by 1,024 rows or more."""
+        sample = self.X[:: max(1, self.n // 1024)]
+        return not self.sparse and np.count_nonzero(sample) <= MOSTLY_ZERO * sample.size
 
     def blocks(self, rows: np.ndarray | None = None) -> Iterator[tuple]:
         """Pairs (block of X, block of y)."""
@@ -81,6 +91,8 @@ class Rows:
         self, function: Pointwise, W: np.ndarray, rows: np.ndarray | None = None, *, convex: bool = True
     ) -> np.ndarray:
         """(k, d, d) sums over rows of h_i x_i x_iᵀ, h_i = function(<x_i, w>, y_i); h ≥ 0 where `convex`."""
+        if len(W) > 1 and self.mostly_zero and kernels():
+            return self._gram_of_mostly_zero(function, W, rows)
         total = np.zeros((len(W), self.d, self.d))
         add = self._add_sparse_gram if self.sparse else self._add_gram if convex else self._add_signed_gram
         workspace = None if self.sparse else np.empty((BLOCK, self.d))
@@ -90,6 +102,18 @@ class Rows:
         if not self.sparse:
             total += np.tril(total, -1).swapaxes(1, 2)
         return total
+
+    def _gram_of_mostly_zero(self, function: Pointwise, W: np.ndarray, rows: np.ndarray | None) -> np.ndarray:
+        """The same for all replicates together, from the nonzeros of each row."""
+        k = len(W)
+        lanes = -(-k // LANES) * LANES
+        weights = np.zeros((BLOCK, lanes))
+        total = np.zeros((self.d, self.d, lanes))
+        for A, y, z in self.predictions(W, rows):
+            weights[: len(y), :k] = function(z, y, z).T
+            kernels().gram(A, weights[: len(y)], total)
+        total = np.ascontiguousarray(np.moveaxis(total[..., :k], 2, 0))
+        return total + np.tril(total, -1).swapaxes(1, 2)
 
     def weighted_gram(self, weights: np.ndarray) -> np.ndarray:
         """(d, d) Σ_i weights_i x_i x_iᵀ for weights (n,) ≥ 0."""

@@ -14,7 +14,7 @@ from scipy import sparse
 
 from dpbench.errors import DataError, UserError
 from dpbench.problems import losses, regularisers
-from dpbench.problems.columns import Columns, CoordinateState
+from dpbench.problems.columns import Columns, CompiledState, CoordinateState, coordinate_state
 from dpbench.problems.kernels import Rows
 from dpbench.problems.optimum import Optimum
 from dpbench.problems.optimum import optimum as find_optimum
@@ -235,11 +235,11 @@ class Problem:
 
     def clipped_gradient(self, W: np.ndarray, clip: np.ndarray) -> np.ndarray:
         """(k, d) means of the rows' loss gradients, clipped per coordinate at ±clip·`clip_shares`; clip (k,)."""
-        return self._columns.clipped_gradient(self._batch(W), clip, self.clip_shares)
+        return self._columns.clipped_gradient(self._batch(W), clip)
 
-    def coordinate_state(self, W: np.ndarray) -> CoordinateState:
+    def coordinate_state(self, W: np.ndarray) -> CoordinateState | CompiledState:
         """The predictions of W (k, d), kept up to date while single coordinates move."""
-        return CoordinateState(self._columns, self._batch(W))
+        return coordinate_state(self._columns, self._batch(W))
 
     @cached_property
     def top_eigenvalue(self) -> float:

@@ -6,7 +6,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import sparse
 
-from dpbench.problems import Problem
+from dpbench.problems import Problem, columns
+
+
+@pytest.fixture(params=["numpy", "numba"])
+def loops(request, monkeypatch):
+    """What sums: NumPy, or what numba compiled, where it is installed."""
+    if request.param == "numba":
+        pytest.importorskip("numba")
+    else:
+        monkeypatch.setattr(columns, "kernels", lambda: None)
 
 
 def data(n=70, d=9, seed=0):
@@ -28,6 +37,7 @@ def clipped(problem, w, clip):
 
 @pytest.mark.parametrize("loss", ["logistic", "squared"])
 @pytest.mark.parametrize("kind", ["dense", "sparse"])
+@pytest.mark.usefixtures("loops")
 def test_the_clipped_gradient_is_its_definition(loss, kind):
     X, y = data()
     problem = Problem(sparse.csr_array(X) if kind == "sparse" else X, y, loss=loss, l2=0.1)
@@ -41,6 +51,7 @@ def test_the_clipped_gradient_is_its_definition(loss, kind):
 
 @pytest.mark.parametrize("kind", ["dense", "sparse"])
 @pytest.mark.parametrize("k", [1, 300])
+@pytest.mark.usefixtures("loops")
 def test_a_coordinate_state_follows_the_moves(kind, k):
     X, y = data(n=200)
     problem = Problem(sparse.csr_array(X) if kind == "sparse" else X, y)
@@ -56,6 +67,23 @@ def test_a_coordinate_state_follows_the_moves(kind, k):
         change = generator.standard_normal(k) * (generator.random(k) < 0.5)  # some of the replicates move
         W[:, j] += change
         state.move(j, change)
+        W[:, 1] += 0.1
+        state.move(1, np.full(k, 0.1))  # two moves in a row
+
+
+@pytest.mark.parametrize("kind", ["dense", "sparse"])
+@pytest.mark.usefixtures("loops")
+def test_a_replicate_that_diverged_leaves_the_others_alone(kind):
+    X, y = data()
+    problem = Problem(sparse.csr_array(X) if kind == "sparse" else X, y, loss="squared")
+    W = np.random.default_rng(1).standard_normal((3, 9))
+    expected = problem.clipped_gradient(W, np.ones(3))
+    W[1] = np.nan
+    found = problem.clipped_gradient(W, np.ones(3))
+    assert np.isnan(found[1][problem.coordinate_constants > 0]).all()
+    np.testing.assert_array_equal(found[[0, 2]], expected[[0, 2]])
+    state = problem.coordinate_state(W)
+    assert np.isnan(state.derivative(0, np.ones(3))).tolist() == [False, True, False]
 
 
 @settings(max_examples=60, deadline=None)

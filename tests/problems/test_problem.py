@@ -79,6 +79,23 @@ def test_blocks_dense_sparse_and_naive_agree(loss, n):
         np.testing.assert_allclose(both, gradient, rtol=1e-11, atol=1e-14)
 
 
+@pytest.mark.parametrize("k", [1, 2, 8, 11])
+@pytest.mark.parametrize("loss", SMOOTH)
+def test_hessians_of_data_that_are_mostly_zero(loss, k, monkeypatch):
+    """Summed from the nonzeros by numba, where it is installed, as by matrix products."""
+    X, y = data(loss, n=kernels.BLOCK + 37)
+    X[np.random.default_rng(5).random(X.shape) < 0.8] = 0
+    p = Problem(X, y, loss=loss, l2=0.3)
+    assert p._rows.mostly_zero
+    assert not Problem(*data(loss), loss=loss)._rows.mostly_zero
+    W = np.random.default_rng(3).standard_normal((k, p.d))
+    rows = np.random.default_rng(4).integers(0, p.n, 700)
+    found, some = p.hessian(W), p.hessian(W, rows=rows)
+    monkeypatch.setattr(kernels, "kernels", lambda: None)
+    np.testing.assert_allclose(found, p.hessian(W), rtol=1e-12, atol=1e-14)
+    np.testing.assert_allclose(some, p.hessian(W, rows=rows), rtol=1e-12, atol=1e-14)
+
+
 @pytest.mark.parametrize("make", [np.asarray, sparse.csr_matrix])
 @pytest.mark.parametrize("loss", SMOOTH)
 def test_minibatch_sums(loss, make):
