@@ -10,7 +10,7 @@ import time
 import numpy as np
 import pytest
 
-from dpbench import runner
+from dpbench import execute, runner
 from dpbench.jobs import make_job
 from dpbench.results import Store
 
@@ -98,6 +98,24 @@ def test_only_runs_that_were_timed_alone_carry_seconds(tmp_path):
     assert runs["objective"].nunique() == 1
 
 
+@pytest.mark.parametrize(("limit", "expected"), [(10.0, 2.0), (0.5, 1.0)])
+def test_a_short_timed_run_is_measured_the_second_time(limit, expected, monkeypatch):
+    made = []
+
+    def run_batch(*arguments, **options):
+        made.append(1)
+        return real(*arguments, **options)._replace(seconds=float(len(made)))
+
+    real = execute.run_batch
+    monkeypatch.setattr(execute, "run_batch", run_batch)
+    monkeypatch.setattr(execute, "REHEARSED", limit)
+    rows, _ = execute.execute(jobs(1, timed=1))
+    assert [row["seconds"] for row in rows] == [expected]
+    made.clear()
+    execute.execute(jobs(1))
+    assert len(made) == 1
+
+
 def test_a_failing_job_is_a_row_and_the_sweep_goes_on(tmp_path):
     store = Store(tmp_path, "p", "e")
     bad = [make_job(problem="synthetic", algorithm="dp-newton", epsilon=1, seed=0, settings={"lambda0": 1e-9, "T": 1})]
@@ -138,7 +156,7 @@ def test_a_worker_that_dies_loses_nothing_else(tmp_path, always):
 
 SWEEP = """
 import sys
-from dpbench import runner
+from dpbench import execute, runner
 from dpbench.jobs import make_job
 from dpbench.results import Store
 jobs = [make_job(problem="synthetic", algorithm="dp-gd", epsilon=1.0, seed=s, settings={"T": T})
