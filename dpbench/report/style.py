@@ -144,4 +144,4 @@ def gap(axis, text: str) -> None:
         spine.set_linestyle(":")
         spine.set_color(GREY)
     text = text.replace(" --", "\n--")  # a command on one line is wider than a panel
-    axis.text(0.5, 0.5, text, ha="center", va="center", transform=axis.transAxes, color=GREY, wrap=True)
+    axis.text(0.5, 0.5, text, ha="center", va="center", transform=axis.transAxes, color=GREY, fontsize=7, wrap=True)

@@ -107,6 +107,8 @@ def _draw(axis, cell, front, fills: dict[str, str]) -> None:
 
 def _name(axis, front) -> None:
     """Names beside the points of the front, the best first; a name that would cover another is left to the legend."""
+    from matplotlib.patheffects import withStroke
+
     to_axes = axis.transData + axis.transAxes.inverted()
     taken: list[tuple[float, float]] = []
     for row in front.sort_values("mean").itertuples():
@@ -124,4 +126,6 @@ def _name(axis, front) -> None:
             va="top",
             fontsize=6.5,
             color="#333333",
+            path_effects=[withStroke(linewidth=2, foreground="white")],  # readable over other markers
+            zorder=4,
         )
