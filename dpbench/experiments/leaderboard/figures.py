@@ -126,6 +126,6 @@ def _name(axis, front) -> None:
             va="top",
             fontsize=6.5,
             color="#333333",
-            path_effects=[withStroke(linewidth=2, foreground="white")],  # readable over other markers
-            zorder=4,
+            path_effects=[withStroke(linewidth=2, foreground="white")],  # clear of the front, but below all markers
+            zorder=2.5,
         )
