@@ -6,7 +6,7 @@ from dpbench.algorithms import one_row
 from dpbench.algorithms.audit_case import AuditCase
 from dpbench.algorithms.passes import ByPasses
 
-BLOCK = 2**18  # noise numbers drawn at a time: 2 MB
+BLOCK, ROWS = 2**18, 16  # noise numbers drawn at a time: 2 MB, or 16 steps that find an iterate in the cache
 
 
 class DPSGDOne(ByPasses):
@@ -43,7 +43,7 @@ class DPSGDOne(ByPasses):
         multiplier = mechanisms.budget.one_row_multiplier(n, T)
         rows, noise = sampler.one_row_steps(T, problem.d, noise_multiplier=multiplier)
         advance = one_row.stepper(problem)
-        size = max(1, BLOCK // problem.d)
+        size = max(ROWS, BLOCK // problem.d)
         trace(0, W, passes=0)
         t = 0
         while t < T:

@@ -290,6 +290,7 @@ def test_what_is_drawn_does_not_depend_on_the_blocks(monkeypatch):
     problem = make(l1=0.01)
     whole = together("dp-sgd-1", problem, [(0.1, 1.0)], passes=3).W
     monkeypatch.setattr("dpbench.algorithms.sgd_one.BLOCK", 7 * problem.d)
+    monkeypatch.setattr("dpbench.algorithms.sgd_one.ROWS", 1)
     np.testing.assert_allclose(together("dp-sgd-1", problem, [(0.1, 1.0)], passes=3).W, whole, rtol=1e-12)
 
 
