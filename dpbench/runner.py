@@ -14,6 +14,8 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
+from threadpoolctl import threadpool_limits
+
 from dpbench import algorithms, datasets
 from dpbench.errors import UserError
 from dpbench.execute import execute, failed_row
@@ -195,7 +197,8 @@ def _pool(ready: dict[int, list[Job]], workers: int, backend: str, dispatched: l
             dispatched.append(index)
             yield delayed(_indexed)(index, batch, os.getpid())
 
-    with warnings.catch_warnings():
+    # Threads share one BLAS: the limit that `execute` sets would end with the first of them.
+    with threadpool_limits(1 if backend == "threading" else None), warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="A worker stopped while some jobs were given to the executor")
         parallel = Parallel(
             n_jobs=workers,

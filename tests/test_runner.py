@@ -9,6 +9,7 @@ import time
 
 import numpy as np
 import pytest
+from threadpoolctl import threadpool_info, threadpool_limits
 
 from dpbench import execute, runner
 from dpbench.jobs import make_job
@@ -96,6 +97,23 @@ def test_only_runs_that_were_timed_alone_carry_seconds(tmp_path):
     assert np.isnan(runs.loc[0, "seconds"])
     assert (runs.loc[[1, 2], "seconds"] > 0).all()
     assert runs["objective"].nunique() == 1
+
+
+def test_threads_that_share_a_blas_each_have_one_of_its_threads(monkeypatch):
+    """A batch that ends must not give those that still run more."""
+    widths = []
+
+    def slow(batch):
+        rows = execute.execute(batch)
+        time.sleep(0.2)  # others of the first round have ended by now, and with them their own limits
+        widths.extend(library["num_threads"] for library in threadpool_info() if library["user_api"] == "blas")
+        return rows
+
+    monkeypatch.setattr(runner, "execute", slow)
+    with threadpool_limits(2):
+        todo = [[job] for job in jobs(4)]
+        assert len(list(runner._results(todo, 2, "threading"))) == 4
+    assert set(widths) == {1}
 
 
 @pytest.mark.parametrize(("limit", "expected"), [(10.0, 2.0), (0.5, 1.0)])
