@@ -28,7 +28,12 @@ def experiment():
 
 def test_the_full_grid_is_the_papers(experiment):
     published = experiment.published()["grid"]
-    jobs = [job for job in plan(experiment.blocks("full"), None).jobs if job.sweep and job.problem == "madelon"]
+    jobs = [job for job in plan(experiment.blocks("full"), None).jobs if job.sweep and job.accounting == "paper"]
+    for problem in ("madelon", "dorothea"):
+        for algorithm, grid in published.items():
+            passes = {job.parsed().passes for job in jobs if (job.problem, job.algorithm) == (problem, algorithm)}
+            assert sorted(passes) == grid["passes"]
+    jobs = [job for job in jobs if job.problem == "madelon"]
     for algorithm, grid in published.items():
         runs = [member for job in jobs if job.algorithm == algorithm for member in job.members()]
         runs = [job.parsed() for job in runs if getattr(job.parsed(), "selection", "proven") == "proven"]
@@ -37,6 +42,17 @@ def test_the_full_grid_is_the_papers(experiment):
         for name in ("step", "clip"):
             expected = np.logspace(*grid[name]["logspace"])
             np.testing.assert_allclose(sorted({getattr(one, name) for one in runs}), expected, rtol=6e-4)
+
+
+def test_dp_sgd_has_another_name_under_the_accounting_that_covers_it():
+    row = {"problem": "log1", "algorithm": "dp-sgd-1", "status": "done", "timed": 0, "sweep": None, "objective": 1.0,
+           "excess": 0.5, "settings": json.dumps({"passes": 1})}  # fmt: skip
+    rows = pd.DataFrame([row | {"accounting": "poisson"}, row | {"accounting": "rdp"},
+                         row | {"accounting": "rdp", "algorithm": "dp-cd"}])  # fmt: skip
+    runs = study.tuned_runs(SimpleNamespace(rows=lambda artefact: rows), "fig1")
+    assert runs["algorithm"].tolist() == ["dp-sgd-1", study.COVERED, "dp-cd"]
+    assert [study.style_of(name).line for name in runs["algorithm"]] == ["--", "-", "-"]
+    assert [study.label(name).endswith("†") for name in runs["algorithm"]] == [True, False, False]
 
 
 def test_dorothea_alone_is_thinned_and_holds_the_published_choices(experiment):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from dpbench.experiments.base import select
-from dpbench.experiments.greedy_coordinate.study import ALGORITHMS, PUBLISHED, label, tuned_runs
+from dpbench.experiments.greedy_coordinate.study import ALGORITHMS, PUBLISHED, label, published_method, tuned_runs
 from dpbench.report.compare import Comparison, compare
 
 
@@ -17,6 +17,6 @@ def comparisons(context) -> Iterator[Comparison]:
     runs = tuned_runs(context, "table3")
     for problem, published in context.experiment.published()["support"].items():
         for algorithm in (*ALGORITHMS, PUBLISHED):
-            theirs = published[algorithm.removesuffix("-published")][2]
+            theirs = published[published_method(algorithm)][2]
             ours = select(runs, problem=problem, algorithm=algorithm)["relative"]
             yield Comparison(f"Table 3, {problem}, {label(algorithm)}: relative error", compare(ours, theirs))

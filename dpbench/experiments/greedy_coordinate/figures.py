@@ -8,6 +8,7 @@ from dpbench.experiments.base import select
 from dpbench.experiments.greedy_coordinate.study import (
     ACCOUNTING,
     ALGORITHMS,
+    COVERED,
     L1,
     PAPER,
     PRIVACY,
@@ -21,10 +22,11 @@ from dpbench.experiments.greedy_coordinate.study import (
     label,
     problems,
     seeds_in_words,
+    style_of,
     tuned_runs,
 )
 from dpbench.report.output import Figure
-from dpbench.report.style import GREY, PINK, gap, legend_below, look
+from dpbench.report.style import GREY, PINK, gap, legend_below
 
 FLOOR = 1e-6  # the lowest relative error drawn
 
@@ -34,7 +36,7 @@ def fig1(context) -> Figure:
     runs = tuned_runs(context, "fig1")
     figure, axes = _panels(len(PAPER))
     table = curves(context, runs)
-    algorithms = (*ALGORITHMS, PUBLISHED)
+    algorithms = ("dp-gcd", "dp-cd", COVERED, "dp-sgd-1", PUBLISHED)
     draw(context, "fig1", axes, table, problems(runs), algorithms, "passes", "passes over the data")
     caption = _caption(table, "passes over the data: d iterations of DP-CD, n of DP-SGD, 1 of DP-GCD")
     caption += (
@@ -120,7 +122,7 @@ def draw(context, artefact, axes, table, names, algorithms, x, caption) -> None:
             line = select(panel, algorithm=algorithm).sort_values("iteration")
             if len(line):
                 name = "DP-GCD, GS-r" if algorithm == "dp-gcd" and RULES[1] in algorithms else label(algorithm)
-                _curve(axis, line, x, look(algorithm), name, zorder=3 - i / 10)
+                _curve(axis, line, x, style_of(algorithm), name, zorder=3 - i / 10)
         _ordinate(axis, panel)
         _abscissa(axis, panel, x)
     for axis in axes[-1]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dpbench.experiments.base import GridEntry, select
 from dpbench.experiments.greedy_coordinate.study import (
     ALGORITHMS,
+    COVERED,
     L1,
     PRIVACY,
     PUBLISHED,
@@ -15,6 +16,7 @@ from dpbench.experiments.greedy_coordinate.study import (
     gaps,
     label,
     problems,
+    published_method,
     published_name,
     seeds_in_words,
     tuned_runs,
@@ -105,10 +107,10 @@ def table3(context) -> Table:
     runs = tuned_runs(context, "table3")
     table = finals(runs)
     rows = []
-    algorithms = ("dp-cd", "dp-sgd-1", "dp-gcd", PUBLISHED)
+    algorithms = ("dp-cd", "dp-sgd-1", COVERED, "dp-gcd", PUBLISHED)
     for algorithm in algorithms:
         for problem in L1:
-            correct, wrong, relative = paper["support"][problem][algorithm.removesuffix("-published")]
+            correct, wrong, relative = paper["support"][problem][published_method(algorithm)]
             published = f"{correct} / {wrong} ({relative:g})"
             found = select(table, problem=problem, algorithm=algorithm)
             if found.empty:
@@ -138,9 +140,10 @@ def table4(context) -> Table:
     runs = tuned_runs(context, "table4")
     table = finals(runs)
     rows = []
-    for algorithm in ALGORITHMS:
+    algorithms = (*ALGORITHMS, COVERED)
+    for algorithm in algorithms:
         for problem in problems(runs):
-            passes, clip, step = chosen[published_name(problem)][algorithm]
+            passes, clip, step = chosen[published_name(problem)][published_method(algorithm)]
             row = [label(algorithm), TITLES[problem], f"{passes:g}", f"{clip:.3g}", f"{step:.3g}"]
             found = select(table, problem=problem, algorithm=algorithm)
             if found.empty:
@@ -157,7 +160,9 @@ def table4(context) -> Table:
     )
     header = ["algorithm", "problem", "passes, paper", "clip, paper", "step, paper", "passes", "clip", "step",
               "relative error"]  # fmt: skip
-    return Table(pd.DataFrame(rows, columns=header), caption, plain(table), gaps(context, "table4", runs))
+    return Table(
+        pd.DataFrame(rows, columns=header), caption, plain(table), gaps(context, "table4", runs, algorithms=algorithms)
+    )
 
 
 def plain(table):
