@@ -166,7 +166,7 @@ def c7(context) -> Table:
                 gaps.append(f"{problem}: {context.command('c7')}")
                 continue
             extra = measured["measured"] / MIB
-            process = measured["notes"].str.extract(r"(\d+)", expand=False).astype(float) / MIB
+            process = measured["notes"].str.extract(r"(\d+)", expand=False).astype(float).dropna() / MIB
             rows.append([problem_title(problem), f"{d}", modification, _median_and_range(extra),
                          _median_and_range(process), paper])  # fmt: skip
             data.append({"problem": problem, "d": d, "modification": modification, "extra_mib": extra.median(),
@@ -183,4 +183,6 @@ def c7(context) -> Table:
 
 
 def _median_and_range(values) -> str:
+    if values.empty:
+        return "–"
     return f"{values.median():.1f} MiB [{values.min():.1f}, {values.max():.1f}]"
