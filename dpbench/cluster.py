@@ -7,6 +7,7 @@ the same bytes, and from worker to worker where dask can; the file of an algorit
 
 from __future__ import annotations
 
+import asyncio
 import functools
 import queue
 import sys
@@ -27,6 +28,7 @@ from dpbench.jobs import Job
 from dpbench.problems import catalogue
 
 PATIENCE = 10.0  # seconds for the scheduler to answer, and for its first worker to be there
+TIMEOUTS = (TimeoutError, asyncio.TimeoutError)  # one and the same from Python 3.11 on
 LOSSES = 3  # times that a batch is sent again because the data sent for it were lost with a worker
 
 
@@ -74,12 +76,12 @@ def connect(scheduler: str):
     where = {"scheduler_file": scheduler} if Path(scheduler).is_file() else {"address": scheduler}
     try:
         client = Client(**where, timeout=PATIENCE, set_as_default=False)
-    except (OSError, ValueError, TimeoutError, KeyError) as error:
+    except (OSError, ValueError, KeyError, *TIMEOUTS) as error:
         reason = " ".join(str(error).split())[:200] or type(error).__name__
         raise UserError(f"--scheduler: no dask scheduler answers at {scheduler} ({reason})") from None
     try:
         client.wait_for_workers(1, timeout=PATIENCE)
-    except TimeoutError:
+    except TIMEOUTS:
         client.close()
         raise UserError(
             f"--scheduler: {scheduler} has no workers; start some: dask worker {scheduler} --nthreads 1"
