@@ -6,6 +6,7 @@ import os
 import platform
 import time
 from importlib.metadata import version
+from importlib.util import find_spec
 from pathlib import Path
 from typing import NamedTuple
 
@@ -36,7 +37,7 @@ def describe() -> dict[str, str | int]:
         "system": f"{platform.system()} {platform.machine()}",
         "python": platform.python_version(),
         "blas": ", ".join(sorted(set(blas))),
-        **{name: version(name) for name in ("numpy", "scipy", "dpbench")},
+        **{name: version(name) for name in ("numpy", "scipy", "numba", "dpbench") if find_spec(name)},
     }
 
 
