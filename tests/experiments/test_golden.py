@@ -84,7 +84,7 @@ def differences(found: str, golden: str) -> list[str]:
 
 
 def same(a: str, b: str) -> bool:
-    try:  # noise calibrated by a privacy-loss distribution is solved for to 1e-4, which library versions fill differently
+    try:  # noise by a privacy-loss distribution is solved for to 1e-4, which library versions fill differently
         return float(a) == pytest.approx(float(b), rel=1e-4, abs=1e-12, nan_ok=True)
     except ValueError:
         return a == b
