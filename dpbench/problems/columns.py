@@ -51,6 +51,7 @@ class Columns:
     def _reach(self) -> np.ndarray:
         """(n,) max_j |x_ij|/share_j."""
         X, share = self.problem.X, self.problem.clip_shares
+        share = np.where(share > 0, share, np.inf)  # an empty column reaches nothing
         if self.problem.is_sparse:
             return abs(X @ _diagonal(1 / share)).max(axis=1).toarray().ravel()
         return np.abs(X / share).max(axis=1)

@@ -115,6 +115,19 @@ def test_the_worst_neighbours_attain_2C_over_n_in_every_coordinate():
     np.testing.assert_allclose(moved, 2 * 2.0 * one.clip_shares / 20, rtol=1e-12)
 
 
+@pytest.mark.parametrize("kind", ["dense", "sparse"])
+@pytest.mark.usefixtures("loops")
+def test_an_empty_column_without_l2_is_clipped_to_nothing(kind):
+    X, y = data()
+    X[:, 3] = 0
+    problem = Problem(sparse.csr_array(X) if kind == "sparse" else X, y)
+    W = np.random.default_rng(1).standard_normal((3, 9))
+    with np.errstate(all="raise"):
+        G = problem.clipped_gradient(W, np.array([1e-3, 1.0, 1e6]))
+    assert (G[:, 3] == 0).all()
+    assert np.isfinite(G).all()
+
+
 def test_shares_square_up_to_one_and_use_the_loss_and_l2():
     X, y = data()
     problem = Problem(X, y, l2=0.3)
