@@ -12,6 +12,7 @@ import functools
 import numpy as np
 
 from dpbench.algorithms.passes import moved
+from dpbench.problems.compiled import compiler
 
 
 def stepper(problem):
@@ -51,24 +52,18 @@ def _row_norms(problem) -> np.ndarray:
 @functools.cache
 def _compiled():
     """(dense, sparse) versions of `advance`, or None without numba."""
-    try:
-        from numba import njit
-    except ImportError:
+    tools = compiler()
+    if tools is None:
         return None
+    compile_loop, within = tools.loop, tools.within
 
-    @njit(cache=True)
-    def within(v, threshold):
-        """v clipped at ±threshold, by selections that become vector instructions and keep a NaN."""
-        low = -threshold if v < -threshold else v
-        return threshold if low > threshold else low
-
-    @njit(cache=True)
+    @compile_loop
     def coefficient(kind, z, y, norm, clip):
         r = z - y if kind == 0 else -y / (1 + np.exp(min(y * z, 700.0)))
         size = abs(r) * norm
         return r * (clip / size) if size > clip else r
 
-    @njit(cache=True, fastmath={"reassoc", "contract"})
+    @compile_loop
     def dense(X, y, norms, kind, l1, l2, W, rows, noise, step, clip):
         for a in range(len(W)):
             w, shrink, threshold, scale = W[a], 1 - step[a] * l2, step[a] * l1, 2 * clip[a]
@@ -81,9 +76,9 @@ def _compiled():
                 r = coefficient(kind, z, y[i], norms[i], clip[a])
                 for j in range(len(w)):
                     v = shrink * w[j] - step[a] * (r * x[j] + scale * xi[j])
-                    w[j] = v - within(v, threshold)
+                    w[j] = v - within(v, -threshold, threshold)
 
-    @njit(cache=True, fastmath={"reassoc", "contract"})
+    @compile_loop
     def sparse(data, indices, indptr, y, norms, kind, l1, l2, W, rows, noise, step, clip):
         before = np.empty(W.shape[1])
         for a in range(len(W)):
@@ -99,10 +94,10 @@ def _compiled():
                     before[c - first] = w[indices[c]]
                 for j in range(len(w)):
                     v = shrink * w[j] - step[a] * scale * xi[j]
-                    w[j] = v - within(v, threshold)
+                    w[j] = v - within(v, -threshold, threshold)
                 for c in range(first, last):
                     j = indices[c]
                     v = shrink * before[c - first] - step[a] * (r * data[c] + scale * xi[j])
-                    w[j] = v - within(v, threshold)
+                    w[j] = v - within(v, -threshold, threshold)
 
     return dense, sparse

@@ -14,19 +14,30 @@ LANES = 8  # `gram` is fastest with a multiple of it: a vector of doubles
 
 
 @functools.cache
-def kernels() -> SimpleNamespace | None:
-    """The functions below, compiled; None without numba."""
+def compiler() -> SimpleNamespace | None:
+    """`loop`, a decorator that compiles, and `within(v, low, high)` for the loops to use; None without numba."""
     try:
         from numba import njit
     except ImportError:
         return None
-    compile_loop = njit(cache=True, fastmath={"reassoc", "contract"})  # NaN and inf keep their meaning
 
     @njit(cache=True, inline="always")
     def within(v, low, high):
         """v clipped to [low, high], by selections that become vector instructions and keep a NaN."""
         v = low if v < low else v
         return high if v > high else v
+
+    # NaN and inf keep their meaning.
+    return SimpleNamespace(loop=njit(cache=True, fastmath={"reassoc", "contract"}), within=within)
+
+
+@functools.cache
+def kernels() -> SimpleNamespace | None:
+    """The functions below, compiled; None without numba."""
+    tools = compiler()
+    if tools is None:
+        return None
+    compile_loop, within = tools.loop, tools.within
 
     @compile_loop
     def gram(A, h, total):

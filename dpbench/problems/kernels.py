@@ -40,8 +40,10 @@ class Rows:
     @cached_property
     def mostly_zero(self) -> bool:
         """Whether few entries of a dense X are nonzero, as one-hot columns make it; by 1,024 rows or more."""
+        if self.sparse:
+            return False
         sample = self.X[:: max(1, self.n // 1024)]
-        return not self.sparse and np.count_nonzero(sample) <= MOSTLY_ZERO * sample.size
+        return bool(np.count_nonzero(sample) <= MOSTLY_ZERO * sample.size)
 
     def blocks(self, rows: np.ndarray | None = None) -> Iterator[tuple]:
         """Pairs (block of X, block of y)."""
