@@ -33,6 +33,7 @@ MISTAKES = [
     ((*RUN, "--eps", "0"), "epsilon must be a positive"),
     ((*RUN, "--eps", "-1"), "epsilon must be a positive"),
     ((*RUN, "--eps", "nan"), "epsilon must be a positive"),
+    (("run", "--algo", "dp-gcd", "--dataset", "log1", "--eps", "-1"), "epsilon must be a positive"),  # tuned settings
     ((*RUN, "--eps", "one"), "--eps"),
     ((*RUN, "--seeds", "0"), "--seeds must be at least 1"),
     ((*RUN, "--set", "T=0"), "setting T: expected `int` >= 1, got '0'"),

@@ -99,7 +99,7 @@ def command(
 def _algorithm(name, problems, epsilons, seeds, settings, accounting, delta, relation, pool, out):
     from dpbench import algorithms, datasets
     from dpbench.experiments.tuned import lookup
-    from dpbench.jobs import make_job
+    from dpbench.jobs import check_epsilon, make_job
     from dpbench.problems import catalogue
     from dpbench.results import Store
 
@@ -112,7 +112,7 @@ def _algorithm(name, problems, epsilons, seeds, settings, accounting, delta, rel
         if not datasets.available(dataset):
             raise NotAtHand(f"data set {dataset} is not at hand; run: dpbench fetch {dataset}")
     given = parse_settings(settings)
-    cells = list(itertools.product(problems, epsilons))
+    cells = list(itertools.product(problems, map(check_epsilon, epsilons)))
     tuned = {(problem, epsilon): lookup(name, method.home, problem, epsilon) for problem, epsilon in cells}
     used = {at: one for at, one in tuned.items() if one is not None and set(one.settings) - set(given)}
     if used:
