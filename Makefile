@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help setup test lint reproduce report bench clean
+.PHONY: help setup test lint docs reproduce report bench rivals clean
 
 help:  ## print this help
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 12
@@ -21,21 +21,31 @@ $(STAMP): pyproject.toml
 test: $(STAMP)  ## run the tests (no network needed)
 	$(BIN)/python -m pytest -q -n 2
 
-lint: $(STAMP)  ## check style and format
+lint: $(STAMP)  ## check style, format and types
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+docs: $(STAMP)  ## build the documentation into docs/_build/html; a warning is an error
+	$(BIN)/sphinx-build -q -W --keep-going -b html docs docs/_build/html
+	@echo "to read it, open docs/_build/html/index.html"
 
 reproduce: $(STAMP)  ## rebuild every figure and table at reduced size (minutes); real data from a mirror or the network
 	$(BIN)/dpbench fetch all
 	$(BIN)/dpbench run --experiment all --profile quick
 	$(BIN)/dpbench report --profile quick
+	$(BIN)/dpbench diff results/quick results/quick.json
 
 report: $(STAMP)  ## rebuild figures and tables of every profile from the rows at hand
 	$(BIN)/dpbench report
+
+rivals:  ## an environment of its own, .venv-rivals, for the solvers of other libraries (rivals/README.md)
+	$(PYTHON) -m venv .venv-rivals
+	.venv-rivals/bin/python -m pip install --quiet --disable-pip-version-check . './rivals[diffprivlib]'
 
 bench: $(STAMP)  ## measure speed and memory as ratios, on one core
 	$(BIN)/python -m benchmarks
 
 clean:  ## remove the environment and caches; results and data stay
-	rm -rf $(VENV) build *.egg-info .pytest_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) build *.egg-info .pytest_cache .ruff_cache .mypy_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -16,12 +16,21 @@ RESULTS = Path(__file__).parent / "results"
 
 
 def main(names: list[str]) -> None:
-    from benchmarks import compiled_bench, grid_bench, machine, memory_bench, problems_bench, startup_bench, tables
+    from benchmarks import (
+        compiled_bench,
+        grid_bench,
+        machine,
+        memory_bench,
+        problems_bench,
+        startup_bench,
+        stream_bench,
+        tables,
+    )
     from benchmarks.iteration_bench import Line, lines
 
     before = machine.load()
     if not names:
-        for bench in (startup_bench, problems_bench, compiled_bench, grid_bench, memory_bench):
+        for bench in (startup_bench, problems_bench, compiled_bench, grid_bench, memory_bench, stream_bench):
             bench.main()
     roofline = machine.roofline()
     print(f"dgemm {roofline.flops / 1e9:.1f} GFLOP/s, memory read {roofline.bandwidth / 1e9:.1f} GB/s", flush=True)

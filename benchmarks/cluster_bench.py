@@ -26,9 +26,9 @@ RESULT = Path(__file__).parent / "results" / "cluster.json"
 
 
 def main() -> None:
-    from dpbench import runner
-    from dpbench.jobs import make_job
-    from dpbench.results import Store
+    from dpbench.run import runner
+    from dpbench.run.jobs import make_job
+    from dpbench.run.results import Store
 
     jobs = [
         make_job(problem="synthetic", algorithm="dp-gd", epsilon=1.0, seed=0, settings={"T": T})

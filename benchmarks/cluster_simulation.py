@@ -61,9 +61,10 @@ def rates() -> Callable[[str, int], float]:
 
 
 def main() -> None:
-    from dpbench import experiments, runner
-    from dpbench.experiments.base import plan
-    from dpbench.results import Store
+    from dpbench import experiments
+    from dpbench.run import runner
+    from dpbench.run.results import Store
+    from dpbench.study.plan import plan
 
     cost = json.loads((RESULTS / "cluster.json").read_text())
     overhead, driver, rate = cost["overhead"], cost["driver"], rates()

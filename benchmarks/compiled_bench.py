@@ -22,7 +22,7 @@ ROUNDS = 3
 def main() -> None:
     """Print `name: ratio` lines; one line where numba is not installed."""
     if compiled.kernels() is None:
-        print("compiled loops: numba is not installed (pip install 'dpbench[fast]')")
+        print("compiled loops: numba is not installed (pip install '.[fast]')")
         return
     rng = np.random.default_rng(0)
     with threadpool_limits(1):

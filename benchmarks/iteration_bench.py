@@ -23,10 +23,10 @@ from benchmarks.machine import Roofline, seconds
 from dpbench import algorithms
 from dpbench.algorithms.base import make_settings
 from dpbench.algorithms.registry import BUILTIN
-from dpbench.execute import run_batch
-from dpbench.jobs import delta_value
 from dpbench.privacy.budget import Budget
 from dpbench.problems import Problem
+from dpbench.run.execute import run_batch
+from dpbench.run.jobs import delta_value
 
 ADULT = (45_222, 105)  # adult with an intercept
 PHASE = (20_000, 20)
@@ -101,8 +101,17 @@ CASES = {
     ),
     "dp-gcd": Case(10, textbook.greedy_coordinate_descent, {"passes": 10}),
     "dp-gd": Case(15, textbook.gradient_descent),
+    "dp-gd-last": Case(15, textbook.gradient_descent, problem="ridge"),
     "dp-gd-oracle": Case(4, textbook.oracle_step, shared=lambda n, d: 2.0 * n),
     **dict.fromkeys(("dp-gd-laplace", "dp-hb", "dp-masg", "dp-masg-opt", "dp-nag", "dp-nag-opt"), LAPLACE),
+    "dp-mf": Case(
+        100,
+        textbook.sgd,
+        {"epochs": 2, "batches": 50},
+        flops=lambda n, d: 0.08 * n * d,
+        own=lambda n, d: 0.02 * n,
+        shared=lambda n, d: 0.0,
+    ),
     "dp-newton": NEWTON,
     "dp-newton-general": NEWTON,
     "dp-newton-minibatch": Case(
@@ -161,23 +170,19 @@ class Line:
         return None if self.roofline is None else self.roofline / self.batched
 
 
-def case_of(name: str) -> Case | None:
-    """The case of an algorithm; without one here, what its settings suggest; None if it has no iterations."""
+def case_of(name: str) -> Case:
+    """The case of an algorithm; without one here, what its settings suggest."""
     if name in CASES:
         return CASES[name]
-    if name.startswith("probe-"):
-        return None
     fields = algorithms.get(name).Settings.__struct_fields__
     return Case(10, None, {} if "T" in fields else {"passes": 1.0} if "passes" in fields else {})
 
 
 def lines(machine: Roofline, names: list[str] | None = None) -> Iterator[Line | str]:
-    """A `Line` for every registered algorithm that has iterations, or one line on why it could not be measured."""
+    """A `Line` for every registered algorithm, or one line on why it could not be measured."""
     with threadpool_limits(1):
         for name in names or sorted(BUILTIN):
             case = case_of(name)
-            if case is None:
-                continue
             try:
                 yield measure(name, case, machine)
             except Exception as error:  # one algorithm's defect must not cost the numbers of all others

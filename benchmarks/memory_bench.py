@@ -37,8 +37,8 @@ def worker(folder: str, seed: int) -> float:
     """Run one batch of 15 replicates and return this process's peak anonymous memory in MB."""
     import threading
 
-    from dpbench.execute import execute
-    from dpbench.jobs import make_job
+    from dpbench.run.execute import execute
+    from dpbench.run.jobs import make_job
 
     (Path(folder) / str(seed)).touch()
     while len(list(Path(folder).iterdir())) < 2:  # both workers at once, in two processes

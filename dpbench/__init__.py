@@ -1,14 +1,88 @@
-"""dpbench: a benchmark of differentially private optimisers."""
+"""dpbench: a benchmark of differentially private optimisers.
+
+What the command line can do, these functions can: `run_algorithm`, `run_experiment`, `compare`, `report`, `scorecard`,
+`audit`, `submit`, `check_submission`, `merge`, `fetch`, `status`, `listing`, `privacy_profile`, `cite`, `diff`,
+`summarise`; `results` reads the rows; `fit` makes one private model. They are those of `dpbench.api`, loaded on first
+use. `PrivateClassifier` and `PrivateRegressor` have scikit-learn's interface.
+"""
 
 from __future__ import annotations
 
-__version__ = "0.1.0"
-__all__ = ["__version__", "fit"]
+from typing import TYPE_CHECKING, Any
+
+from dpbench.version import DISTRIBUTION, __version__
+
+if TYPE_CHECKING:
+    from dpbench.api import (
+        Diagnostics,
+        Fit,
+        Released,
+        Runs,
+        Scorecard,
+        audit,
+        check_submission,
+        cite,
+        compare,
+        diff,
+        fetch,
+        fit,
+        listing,
+        merge,
+        privacy_profile,
+        report,
+        results,
+        run_algorithm,
+        run_experiment,
+        scorecard,
+        status,
+        submit,
+        summarise,
+    )
+    from dpbench.estimators import PrivacyWarning, PrivateClassifier, PrivateRegressor
+
+__all__ = [
+    "DISTRIBUTION",
+    "Diagnostics",
+    "Fit",
+    "PrivacyWarning",
+    "PrivateClassifier",
+    "PrivateRegressor",
+    "Released",
+    "Runs",
+    "Scorecard",
+    "__version__",
+    "audit",
+    "check_submission",
+    "cite",
+    "compare",
+    "diff",
+    "fetch",
+    "fit",
+    "listing",
+    "merge",
+    "privacy_profile",
+    "report",
+    "results",
+    "run_algorithm",
+    "run_experiment",
+    "scorecard",
+    "status",
+    "submit",
+    "summarise",
+]
 
 
-def __getattr__(name: str):
-    if name == "fit":  # loaded on first use: `dpbench --help` must not pay for it
-        from dpbench.api import fit
+def __getattr__(name: str) -> Any:
+    if name.startswith("Priva"):  # imports scikit-learn
+        from dpbench import estimators
 
-        return fit
+        return getattr(estimators, name)
+    if name in __all__:
+        from dpbench import api
+
+        return getattr(api, name)
     raise AttributeError(f"module 'dpbench' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return [*globals(), *__all__]

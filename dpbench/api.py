@@ -1,156 +1,592 @@
-"""The Python API: run one algorithm on arrays of your own."""
+"""The Python API: all that the command line can do, a function per verb. What a function needs loads when it is called.
+
+`progress` takes a `dpbench.run.runner.Progress` after each batch; `notify` takes one line where there is something to
+say (data that are not at hand, settings that were tuned). Both are silent by default: what matters is in the result.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import Any, Literal
+import itertools
+import os
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
-import numpy as np
-from threadpoolctl import threadpool_limits
+from dpbench.errors import NotAtHand, UserError, positive
+from dpbench.run.fit import Diagnostics, Fit, Released, fit
 
-from dpbench import algorithms
-from dpbench.algorithms.base import Algorithm, make_settings
-from dpbench.errors import DataError, PrivacyError, UserError
-from dpbench.execute import run_batch
-from dpbench.jobs import check_delta, check_epsilon, delta_value
-from dpbench.privacy.budget import Budget
-from dpbench.privacy.streams import stream
-from dpbench.privacy.verify import spent
-from dpbench.problems import Problem, losses, starts
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    import pandas
+
+    from dpbench.auditing.foreign import Target
+    from dpbench.auditing.runs import Audit
+    from dpbench.comparing.own_data import Comparison
+    from dpbench.datasets import FetchResult
+    from dpbench.reporting.diff import Difference
+    from dpbench.run.results import Store
+    from dpbench.run.runner import Progress, Summary
+    from dpbench.submitting.checking import Report as SubmissionReport
+
+__all__ = [
+    "Diagnostics",
+    "Fit",
+    "Released",
+    "Runs",
+    "Scorecard",
+    "audit",
+    "check_submission",
+    "cite",
+    "compare",
+    "diff",
+    "fetch",
+    "fit",
+    "listing",
+    "merge",
+    "privacy_profile",
+    "report",
+    "results",
+    "run_algorithm",
+    "run_experiment",
+    "scorecard",
+    "status",
+    "submit",
+    "summarise",
+]
+
+Listener = Callable[["Progress"], None]
+Notify = Callable[[str], None]
+
+
+def _silent(_: Any) -> None:
+    pass
 
 
 @dataclass(frozen=True)
-class Fit:
-    """What `fit` returns.
+class Runs:
+    """What `run_algorithm` and `run_experiment` did.
 
-    w: (k, d) final iterates, a row per seed. objective: (k,) F(w) on the data given; both are diagnostics of a
-    benchmark: the objective is not released privately.
-    epsilon_spent: what the ledger composes to, by the independent accountant `checked_by`; at most `epsilon`.
-    ledger: one row per kind of release: what was released, its noise multiplier, and how often.
-    seconds: wall time of the whole batch of seeds. status: a word per seed, "done" or "diverged".
+    summary: runs by status, and those found finished. store: where the rows are. missing_data: problem → data set that
+    is not at hand. waiting: cells whose settings depend on rows that are not there. tuned: whether settings that were
+    not given are an experiment's tuned ones.
     """
 
-    w: np.ndarray
-    objective: np.ndarray
-    epsilon: float
-    delta: float
-    epsilon_spent: float
-    checked_by: str
-    ledger: list[dict[str, Any]]
-    seconds: float
-    status: list[str]
-    settings: dict[str, Any] = field(default_factory=dict)
+    summary: Summary
+    store: Store
+    missing_data: Mapping[str, str]
+    waiting: tuple[str, ...] = ()
+    tuned: bool = False
+
+    def rows(self) -> pandas.DataFrame:
+        """The rows of the runs asked for, those found finished among them."""
+        runs = self.store.runs().set_index("key", drop=False)
+        return runs.loc[[key for key in self.summary.keys if key in runs.index]].reset_index(drop=True)
 
 
-def fit(
-    X,
-    y,
-    *,
+def run_algorithm(
     algorithm: str,
-    epsilon: float,
-    delta: float | str | None = None,
-    loss: str = "logistic",
-    l1: float = 0.0,
-    l2: float = 0.0,
-    w2: float = 0.0,
-    seeds: int = 1,
+    problems: str | Iterable[str] = (),
+    epsilon: float | Iterable[float] = 1.0,
+    *,
+    seeds: int = 5,
+    settings: Mapping[str, Any] | None = None,
     accounting: str = "paper",
+    delta: float | str | None = None,
     relation: str | None = None,
-    bound: Literal["check", "rescale"] = "check",
-    start: str = "zero",
-    **settings: Any,
-) -> Fit:
-    """Run a private optimiser on (X, y) and check what it spent.
+    results: str | os.PathLike[str] = "results",
+    jobs: int | None = None,
+    backend: str = "loky",
+    scheduler: str | None = None,
+    progress: Listener = _silent,
+    notify: Notify = _silent,
+) -> Runs:
+    """Run one algorithm on problems of the catalogue; finished runs are found in `results` and not repeated.
 
     Args:
-        X: (n, d) array or scipy.sparse matrix of finite numbers. n counts as public.
-        y: (n,) labels -1/+1 for logistic, sigmoid and ramp loss, numbers for squared loss, numbers >= 0 for phase loss.
         algorithm: a name from `dpbench list algorithms`, or "path/to/file.py:Class".
-        epsilon: the budget ε > 0.
-        delta: δ in [0, 1), "n^-2" or "n^-1"; None takes the algorithm's own rule (n⁻², or 0 for pure DP).
-        loss: "logistic", "sigmoid", "squared", "ramp" or "phase".
-        l1, l2, w2: weights of ‖w‖₁, ‖w‖²/2 and Σ w²/(1+w²).
-        seeds: number of independent replicates, which advance together.
-        accounting: "paper", "tight", or a zCDP conversion ("text", "bs16", "cks20", "standard").
-        relation: "add-remove" or "replace-one"; None takes the algorithm's own. An add/remove algorithm runs under
-            replace-one at twice its sensitivities, one for replace-one under nothing else.
-        bound: rows beyond the bound the algorithm's proof needs are an error ("check"), or are scaled down to it
-            one by one ("rescale").
-        start: "zero", "unit" (a random unit vector per seed) or "normal".
-        **settings: the algorithm's settings, e.g. T=100.
+        problems: data sets or problems, one or several; none takes those of the algorithm's experiment that are at
+            hand, or "synthetic" for a class from a file that names no experiment (`home`).
+        epsilon: the budget ε > 0, one or several.
+        seeds: independent replicates of each.
+        settings: the algorithm's settings. Those not given are the tuned ones that ship with its experiment, if there
+            are any: such runs are made one at a time, and timed.
+        accounting, delta, relation: as for `fit`.
+        results: the folder of all results; the rows go to `results/adhoc/ALGORITHM`.
+        jobs: worker processes or threads, None for one per core. backend: "loky", "threading" or "dask".
+            scheduler: dask's, "tcp://host:port" or its scheduler file.
 
     Raises:
-        UserError: for any argument that does not fit, in one line that names it.
-        DataError: for NaN, wrong shapes or labels, rows beyond the bound.
-
-    This is a benchmark, not a release mechanism: noise is drawn in float64 from a seeded generator.
+        UserError: for any argument that does not fit, in one line that names it; NotAtHand: for data not fetched.
     """
-    from dpbench.datasets import check_arrays
+    from dpbench import algorithms, datasets
+    from dpbench.experiments.tuned import lookup
+    from dpbench.problems import catalogue
+    from dpbench.run import executors, runner
+    from dpbench.run.jobs import make_job
+    from dpbench.run.results import Store
 
+    executors.check(backend, jobs, scheduler)
     if seeds < 1:
         raise UserError(f"seeds must be at least 1, got {seeds}")
-    if bound not in ("check", "rescale"):
-        raise UserError(f'bound must be "check" or "rescale", got {bound!r}')
-    method, fixed = algorithms.resolve(algorithm)
-    for name in ("l1", "l2", "w2"):
-        if not 0 <= locals()[name] < np.inf:
-            raise UserError(f"{name} must be a number >= 0, got {locals()[name]!r}")
-    X, y = check_arrays(X, y, labels="binary" if losses.get(loss).binary else "real")
-    X = _bounded_rows(X, method, bound)
-    declared = {}
-    if method.needs.row_norm is not None:  # noise is scaled by the declared bound, never by the rows at hand
-        declared = dict(zip(("row_bound_norm", "row_bound"), method.needs.row_norm, strict=True))
-    problem = Problem(X, y, loss=loss, l1=l1, l2=l2, w2=w2, name="own data", **declared)
-    method.needs.check(problem, method.name)
-    parsed = method.complete(problem, make_settings(method, {**fixed, **settings}))
-    budget = Budget(
-        epsilon=check_epsilon(epsilon),
-        delta=delta_value(check_delta(method.delta if delta is None else delta), problem.n),
-        relation=method.relation if relation is None else method.under(relation),
-        accounting=method.accounting(accounting),
-    )
-    keys = [f"fit/{method.name}/{budget}/{parsed}/{seed}" for seed in range(seeds)]
-    W = np.stack([starts.draw(start, problem.d, stream(key, "init")) for key in keys])
-    with threadpool_limits(1):
-        run = run_batch(problem, method, [parsed] * seeds, W, budget, keys)
-        objective = problem.value(run.W)
-    compositions = {run.mechanisms.ledger.of(i) for i in range(seeds)}
-    checks = [spent(one, budget.delta, budget.relation) for one in compositions]
-    worst = max(checks, key=lambda check: check.epsilon)
-    if method.private and not method.flaw(parsed, budget.accounting) and not worst.within(budget):
-        raise PrivacyError(f"{method.name}: the ledger composes to ε = {worst.epsilon:.6g} > {budget.epsilon:g}")
-    return Fit(
-        w=run.W,
-        objective=objective,
-        epsilon=budget.epsilon,
-        delta=budget.delta,
-        epsilon_spent=worst.epsilon,
-        checked_by=worst.checked_by,
-        ledger=run.mechanisms.ledger.summary(),
-        seconds=run.seconds,
-        status=run.status,
-        settings={name: getattr(parsed, name) for name in parsed.__struct_fields__},
-    )
-
-
-def _bounded_rows(X, method: Algorithm, bound: str):
-    """X, or X with the rows beyond the algorithm's bound scaled down to it; DataError if they must not be."""
-    if method.needs.row_norm is None:
-        return X
-    kind, limit = method.needs.row_norm
-    order = 2 if kind == "l2" else 1
-    if hasattr(X, "tocsr"):
-        norms = np.asarray(abs(X).power(order).sum(axis=1)).ravel() ** (1 / order)
-    else:
-        norms = np.linalg.norm(X, ord=order, axis=1)
-    if norms.max(initial=0) <= limit * (1 + 1e-12):
-        return X
-    if bound == "check":
-        mark = "₂" if order == 2 else "₁"
-        raise DataError(
-            f"X: {np.sum(norms > limit):,} of {len(norms):,} rows have ‖x‖{mark} > {limit:g} (largest "
-            f"{norms.max():.4g}), beyond what {method.name}'s proof covers; scale the columns by public constants, or "
-            'pass bound="rescale" to divide each such row by its norm'
+    method, _ = algorithms.resolve(algorithm)
+    missing: dict[str, str] = {}
+    names = [problems] if isinstance(problems, str) else list(problems)
+    if not names:
+        own = ".py:" in algorithm and not any("home" in vars(base) for base in type(method).__mro__[:-2])
+        names, missing = (["synthetic"], {}) if own else _home_problems(method.home)
+        if missing:
+            notify(f"not at hand: {', '.join(missing)} (dpbench fetch gets them)")
+    for problem in names:
+        dataset = catalogue.recipe_of(problem).dataset
+        if not datasets.available(dataset):
+            raise NotAtHand(f"data set {dataset} is not at hand; run: dpbench fetch {dataset}")
+    given = dict(settings or {})
+    epsilons = list(epsilon) if isinstance(epsilon, Iterable) else [epsilon]
+    cells = list(itertools.product(names, [positive("epsilon", each) for each in epsilons]))
+    tuned = {(problem, each): lookup(algorithm, method.home, problem, each) for problem, each in cells}
+    used = {at: one for at, one in tuned.items() if one is not None and set(one.settings) - set(given)}
+    if used:
+        at = ", ".join(sorted({f"{one.epsilon:g}" for one in used.values()}))
+        notify(f"settings not given: tuned (not privately) in {method.home} at ε = {at}; timed alone")
+    todo = [
+        make_job(
+            problem=problem,
+            algorithm=algorithm,
+            epsilon=each,
+            seed=seed,
+            settings=(used[problem, each].settings if (problem, each) in used else {}) | given,
+            accounting=accounting,
+            delta=delta,
+            relation=relation,
+            timed=int(bool(used)),
         )
-    factors = limit / np.maximum(norms, limit)
-    return X.multiply(factors[:, None]).tocsr() if hasattr(X, "tocsr") else X * factors[:, None]
+        for problem, each in cells
+        for seed in range(seeds)
+    ]
+    store = Store(results, "adhoc", method.name)
+    summary = runner.run(todo, store, workers=jobs, backend=backend, scheduler=scheduler, report=progress)
+    return Runs(summary, store, missing, tuned=bool(used))
+
+
+def privacy_profile(key: str, *, results: str | os.PathLike[str] = "results") -> list[Path]:
+    """The privacy profile ε(δ) and the trade-off curve of the run whose row has `key`, as csv and png; their paths.
+
+    key: of a row in `results`, or its beginning. The run is made again, for what it planned to release; the files are
+    in `results/profiles`. Of a fit: `Fit.profile`, `Fit.trade_off`.
+    """
+    from pathlib import Path
+
+    from dpbench.reporting import profile_figure
+    from dpbench.run import replay
+
+    row = replay.row_of(key, results)
+    composition, relation = replay.planned(row)
+    return profile_figure.save(row, composition, relation, Path(results) / "profiles")
+
+
+def _home_problems(home: str) -> tuple[list[str], dict[str, str]]:
+    """The problems of an experiment whose data are at hand, and problem → data set of the others."""
+    from dpbench import datasets, experiments
+    from dpbench.problems import catalogue
+
+    if home not in experiments.NAMES:
+        return ["synthetic"], {}
+    wanted = {problem: catalogue.recipe_of(problem).dataset for problem in experiments.get(home).problems()}
+    missing = {problem: dataset for problem, dataset in wanted.items() if not datasets.available(dataset)}
+    return [problem for problem in wanted if problem not in missing], missing
+
+
+def run_experiment(
+    reference: str,
+    *,
+    profile: str = "quick",
+    config: str | os.PathLike[str] | None = None,
+    results: str | os.PathLike[str] = "results",
+    jobs: int | None = None,
+    backend: str = "loky",
+    scheduler: str | None = None,
+    progress: Listener = _silent,
+    notify: Notify = _silent,
+) -> Runs:
+    """Run the grid of an experiment, or of one artefact ("second_order/fig2"); finished runs are not repeated.
+
+    In two phases: first what depends on no other rows, then what does ("best" settings, `timed_if`). Data that are not
+    at hand leave a gap. profile: "quick" or "full". config: a grid of your own (TOML) instead of the experiment's. The
+    rest as of `run_algorithm`.
+    """
+    from dpbench import experiments
+    from dpbench.run import executors, runner
+    from dpbench.run.results import Store
+    from dpbench.study.plan import plan
+
+    executors.check(backend, jobs, scheduler)
+    name, _, artefact = reference.partition("/")
+    experiment = experiments.get(name)
+    blocks = experiment.blocks(profile, artefact or None, config)
+    store = Store(results, profile, name)
+    summary = runner.Summary()
+    missing: dict[str, str] = {}
+    waiting: list[str] = []
+    for waits in (False, True):
+        phase = [block for block in blocks if block.waits == waits]
+        if waits and not phase:
+            continue
+        planned = plan(phase, store)  # a mistake in the grid is told before anything else
+        if not waits:
+            notify(f"{name}: {experiment.title} ({profile})")
+        for problem, dataset in planned.missing_data.items():
+            if problem not in missing:
+                notify(f"data not at hand: {problem} (dpbench fetch {dataset}); its panels will show the gap")
+        missing |= planned.missing_data
+        for what in planned.waiting:
+            notify(f"rows to decide on are missing: {what}")
+        waiting += planned.waiting
+        summary += runner.run(
+            planned.runnable, store, workers=jobs, backend=backend, scheduler=scheduler, report=progress
+        )
+    return Runs(summary, store, missing, tuple(waiting))
+
+
+def results(experiment: str, profile: str = "full", *, results: str | os.PathLike[str] = "results") -> pandas.DataFrame:
+    """The rows of an experiment under a profile, one per run; profile "adhoc" has those of `run_algorithm`."""
+    from dpbench.run.results import Store
+
+    return Store(results, profile, experiment).runs()
+
+
+def status(
+    experiment: str | None = None, profile: str | None = None, *, results: str | os.PathLike[str] = "results"
+) -> pandas.DataFrame:
+    """A row per artefact and profile: how many of its runs are done, missing and failed, and notes.
+
+    experiment, profile: one of them, None for all. Raises UserError for an unknown one.
+    """
+    import pandas as pd
+
+    from dpbench import experiments
+    from dpbench.run.results import Store
+    from dpbench.study.standing import Standing, standing
+
+    rows: list[Standing] = []
+    for one in map(experiments.get, [experiment] if experiment else experiments.NAMES):
+        for each in [profile] if profile else one.grid():
+            rows += standing(one, each, Store(results, each, one.name))
+    return pd.DataFrame(rows, columns=list(Standing.__dataclass_fields__))
+
+
+LISTINGS = ("algorithms", "datasets", "experiments")
+
+
+def listing(what: str) -> pandas.DataFrame:
+    """What there is: "algorithms", "datasets" (with whether each is at hand) or "experiments", a row each.
+
+    An algorithm's `private`: whether it keeps its ε as `--accounting paper` runs it; `sound`: the accountings under
+    which it does, where these are not all.
+    """
+    import pandas as pd
+
+    from dpbench import algorithms, datasets, experiments
+    from dpbench.algorithms.base import make_settings
+    from dpbench.errors import nearest
+
+    if what not in LISTINGS:
+        raise UserError(f"listing: there is no {what!r}; {nearest(what, LISTINGS)}")
+    rows: list[dict[str, Any]] = []
+    if what == "algorithms":
+        for name in algorithms.names():
+            method, fixed = algorithms.resolve(name)
+            settings = ", ".join(field for field in method.Settings.__struct_fields__ if field not in fixed)
+            sound = method.sound(make_settings(method, fixed))
+            told = "" if len(sound) == len({"paper", *method.accountings}) else ", ".join(sound) or "none"
+            rows.append({"algorithm": name, "private": "paper" in sound, "sound": told,
+                         "relation": method.relation.value, "home_experiment": method.home,
+                         "settings": settings})  # fmt: skip
+    elif what == "datasets":
+        for name in datasets.names():
+            spec = datasets.describe(name)
+            state = "generated" if spec.synthetic else "at hand" if datasets.available(name) else "not fetched"
+            rows.append({"data_set": name, "rows": spec.rows, "columns": spec.columns, "state": state,
+                         "title": spec.title})  # fmt: skip
+    else:
+        for name in experiments.NAMES:
+            one = experiments.get(name)
+            artefacts = ", ".join(artefact.name for artefact in one.artefacts)
+            rows.append({"experiment": name, "artefacts": artefacts, "paper": one.citation})
+    return pd.DataFrame(rows, dtype=object)
+
+
+def cite(experiment: str | None = None) -> str:
+    """BibTeX entries of dpbench and, of an experiment, its paper and data sets."""
+    from dpbench.experiments.citing import bibtex
+
+    return bibtex(experiment)
+
+
+def fetch(
+    names: str | Iterable[str],
+    *,
+    mirror: str | os.PathLike[str] | None = None,
+    progress: Callable[[str, int, int], None] | None = None,
+) -> list[FetchResult]:
+    """Download and prepare data sets, one or several names, or "all"; what became of each.
+
+    mirror: a folder or URL that holds the upstream files under their names, else DPBENCH_MIRROR. progress: called with
+    (file name, bytes so far, bytes in all or 0). Raises UserError for an unknown name, before anything is done.
+    """
+    from dpbench import datasets
+    from dpbench.errors import nearest
+
+    known = datasets.names()
+    wanted = [names] if isinstance(names, str) else list(dict.fromkeys(names))
+    if "all" in wanted:
+        wanted = known
+    for name in wanted:
+        if name not in known:
+            raise UserError(f"unknown data set {name!r}: {nearest(name, known)}")
+    return datasets.fetch(wanted, mirror=mirror, progress=progress)
+
+
+def compare(
+    data: str | os.PathLike[str],
+    target: str | None = None,
+    *,
+    epsilon: float | Iterable[float] = 1.0,
+    loss: str | None = None,
+    l1: float = 0.0,
+    l2: float = 0.0,
+    row_bound: float | None = None,
+    bounds: Mapping[str, tuple[float, float]] | None = None,
+    standardise: bool = True,
+    drop: Iterable[str] = (),
+    extra: Iterable[str] = (),
+    holdout: float = 0.2,
+    precision: str = "float64",
+    track: str | Iterable[str] = "default",
+    profile: str = "quick",
+    seeds: int = 5,
+    timed: bool = False,
+    results: str | os.PathLike[str] = "results",
+    jobs: int | None = None,
+    reading: Callable[[str, float], None] = lambda what, share: None,
+    progress: Listener = _silent,
+    notify: Notify = _silent,
+) -> Comparison:
+    """Judge every private method that fits on rows of your own that it has not seen.
+
+    Models are set against the majority class (or the mean), the start and the optimum without privacy; when none is
+    better than the first by two standard errors, the recommendation is not to use any. The scores are exact, so they
+    are not private, and nor is the choice made by them.
+
+    Args:
+        data: a csv, tsv, parquet or svmlight file.
+        target: the column to predict; None for svmlight, whose labels come first.
+        epsilon: the budget ε > 0 of every run, one or several, at δ = n⁻², for replace-one neighbours.
+        loss: None takes logistic for two classes and squared for numbers. l1, l2: weights of ‖w‖₁ and ‖w‖²/2.
+        row_bound, bounds, standardise, drop: see `dpbench.datasets.tables.read`.
+        extra: further methods, names or "file.py:Class".
+        holdout: the share of rows kept apart to judge by, in (0, 0.5], chosen by their positions.
+        precision: "float64" or "float32", in which the rows are kept and multiplied; sums are float64 in both.
+        track: the rule for settings, one or several: "default" takes each method's public rule in n, d and ε, "tuned"
+            the best of a few on the rows in use, which is not private.
+        profile: "quick" or "full": how many settings "tuned" tries. seeds: replicates of each. timed: measure the
+            seconds of each, alone.
+        results, jobs: as of `run_algorithm`; the rows go to `results/adhoc/compare-DATA`.
+        reading: called with what is being done and the share of it while a large file is read.
+
+    Raises:
+        UserError, DataError: in one line that names the argument or column.
+    """
+    from dpbench.comparing.own_data import compare_file
+
+    columns = {"row_bound": row_bound, "bounds": dict(bounds or {}), "standardise": standardise, "drop": list(drop)}
+    return compare_file(
+        data,
+        target,
+        columns,
+        epsilons=[float(each) for each in (epsilon if isinstance(epsilon, Iterable) else [epsilon])],
+        tracks=[track] if isinstance(track, str) else list(track),
+        holdout=holdout,
+        precision=precision,
+        loss=loss,
+        weights={name: weight for name, weight in (("l1", l1), ("l2", l2)) if weight},
+        extra=extra,
+        profile=profile,
+        seeds=seeds,
+        timed=timed,
+        results=results,
+        jobs=jobs,
+        reading_of_file=reading,
+        progress=progress,
+        notify=notify,
+    )
+
+
+def report(
+    reference: str | None = None,
+    *,
+    profile: str | None = None,
+    results: str | os.PathLike[str] = "results",
+    figures: str | os.PathLike[str] = "figures",
+    beside: Iterable[str | os.PathLike[str]] = (),
+    notify: Notify = _silent,
+) -> None:
+    """Rebuild figures, tables and pages from the rows, under `figures/PROFILE/index.html`; no solver runs.
+
+    reference: an experiment or "experiment/artefact"; None for all. profile: None for each that has rows. beside:
+    folders of other rows (`results/adhoc/NAME`) to draw into every artefact that has their problem and ε; they need
+    `figures` of their own. notify: gets a line for each file group written. Raises UserError when the selection has no
+    results.
+    """
+    from dpbench.reporting.build import build
+
+    beside = list(beside)
+    if beside and Path(figures) == Path("figures"):
+        raise UserError("figures: with rows of your own beside, give a folder of your own, as --figures my-figures")
+    for line in build(reference, profile, results=results, figures=figures, beside=beside):
+        notify(line)
+
+
+@dataclass(frozen=True)
+class Scorecard:
+    """verdicts: a row per claim and per published mean: experiment, profile, name, text, verdict, numbers.
+
+    missing: the experiments asked for that have no rows to judge.
+    """
+
+    verdicts: pandas.DataFrame
+    missing: list[str]
+
+
+def scorecard(
+    reference: str | None = None, *, profile: str | None = None, results: str | os.PathLike[str] = "results"
+) -> Scorecard:
+    """Judge the papers' claims, and set their published means beside ours, on the rows at hand; nothing is written.
+
+    reference, profile, results: as of `report`.
+    """
+    import pandas as pd
+
+    from dpbench.reporting import build
+    from dpbench.reporting.scorecard import comparisons, statement, verdicts
+    from dpbench.study.context import Context
+
+    rows, missing = [], []
+    for found in build.check(reference, profile, results=results):
+        if not isinstance(found, Context):
+            missing.append(found.name)
+            continue
+        where = (found.experiment.name, found.profile)
+        rows += [(*where, one.name, statement(one, v), v.word, v.numbers) for one, v in verdicts(found)]
+        rows += [(*where, one.name, "", one.match.word, one.match.numbers) for one in comparisons(found)]
+    columns = ["experiment", "profile", "name", "text", "verdict", "numbers"]
+    return Scorecard(pd.DataFrame(rows, columns=columns), missing)
+
+
+def diff(first: str | os.PathLike[str], second: str | os.PathLike[str], *, errors: float = 3.0) -> Difference:
+    """What differs between two sets of results: settings whose means moved, verdicts that changed.
+
+    first, second: folders of rows, as "results/quick", or summaries that `summarise` wrote. errors: how many standard
+    errors of the difference count as moved. Raises UserError for a place without either.
+    """
+    from dpbench.reporting.diff import diff as compared
+    from dpbench.reporting.summary import load
+
+    return compared(load(Path(first)), load(Path(second)), positive("errors", errors))
+
+
+def summarise(source: str | os.PathLike[str], target: str | os.PathLike[str]) -> int:
+    """Write the summary of a folder of rows to a file that `diff` reads; how many settings it has."""
+    from dpbench.reporting.summary import load, save
+
+    found = load(Path(source))
+    save(found, Path(target))
+    return len(found.cells)
+
+
+def audit(
+    algorithm: str | Target | Callable[..., Any] = "all",
+    epsilon: float | Iterable[float] = 1.0,
+    *,
+    runs: int | None = None,
+    seed: int = 0,
+) -> list[Audit]:
+    """Lower bounds on the privacy loss of what is implemented, against what its ledger claims; a pass is no proof.
+
+    algorithm: a name, "file.py:Class", or "all" private ones; or somebody else's learner, (X, y, epsilon, rng) → vector
+    or a `dpbench.auditing.foreign.Target`, itself or as "file.py:name". epsilon: one or several. runs: half of them on
+    either of two neighbours; None takes enough for bounds near the claim, for "all" enough to notice halved noise.
+    seed: of all random numbers.
+    """
+    from dpbench.auditing import runs as audits
+
+    if seed < 0:
+        raise UserError(f"seed must be at least 0, got {seed}")
+    epsilons = [positive("epsilon", each) for each in (epsilon if isinstance(epsilon, Iterable) else [epsilon])]
+    learner = algorithm if not isinstance(algorithm, str) else audits.learner(algorithm)
+    if learner is not None:
+        from dpbench.auditing.foreign import audit_callable
+
+        return [audit_callable(learner, each, runs=runs, seed=seed) for each in epsilons]
+    assert isinstance(algorithm, str)
+    names, near = (audits.auditable(), False) if algorithm == "all" else ([algorithm], True)
+    return [audits.audit(name, each, runs=runs, seed=seed, near=near) for name in names for each in epsilons]
+
+
+def submit(
+    algorithm: str,
+    *,
+    profile: str = "full",
+    archive: str | os.PathLike[str] | None = None,
+    results: str | os.PathLike[str] = "results",
+    jobs: int | None = None,
+    progress: Listener = _silent,
+    notify: Notify = _silent,
+) -> Path:
+    """Run the leaderboard's default track for one method, audit it at ε = 1, and write one archive; its path.
+
+    Args:
+        algorithm: "path/to/file.py:Class"; it runs at its `public_settings`, on every problem it fits.
+        profile: "full", or "quick" for a rehearsal.
+        archive: where to write; None: NAME.dpbench.zip here.
+        results, jobs: as of `run_algorithm`; rows are kept in `results/adhoc/submit-NAME`, so a killed call goes on.
+
+    Raises:
+        UserError: for a method that is not private, has a taken name, fits nothing, or has failed runs.
+    """
+    from dpbench.submitting.making import submit as made
+
+    return made(
+        algorithm,
+        audits=lambda: audit(algorithm, 1.0),
+        profile=profile,
+        out=archive,
+        results=results,
+        jobs=jobs,
+        progress=progress,
+        notify=notify,
+    )
+
+
+def check_submission(archive: str | os.PathLike[str], *, rerun: bool = False) -> SubmissionReport:
+    """Check an archive of `submit` without running anything in it; its `problems` are empty where it is sound.
+
+    rerun: also run its code on a few cells, in a process of its own: no sandbox, it has your rights. Raises UserError
+    where the archive cannot be read as one.
+    """
+    from dpbench.submitting.checking import check
+
+    return check(archive, rerun=rerun)
+
+
+def merge(
+    archive: str | os.PathLike[str], *, results: str | os.PathLike[str] = "results", replace: bool = False
+) -> Path:
+    """Check an archive of `submit` and add it under `results/PROFILE/tracks/submissions/METHOD`; that folder.
+
+    replace: take the place of an earlier one. Raises UserError for one that is not sound.
+    """
+    from dpbench.submitting.merging import merge as merged
+
+    return merged(archive, results, replace=replace)

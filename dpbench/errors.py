@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import difflib
+import math
 import os
 from collections.abc import Iterable
+
+MANY = 20  # names that are more than a line
 
 
 class UserError(Exception):
@@ -23,6 +26,14 @@ class PrivacyError(RuntimeError):
     """A release whose accounting is wrong or missing: a defect of an algorithm, never of its user."""
 
 
+def positive(name: str, value: float) -> float:
+    """`value` as a positive finite float; UserError, naming it, for any other."""
+    value = float(value)
+    if not 0 < value < math.inf:
+        raise UserError(f"{name} must be a positive number, got {value:g}")
+    return value
+
+
 def system_error(error: BaseException | None) -> OSError | None:
     """The OSError that `error` is or was raised over: a full disk shows as the own errors of many libraries."""
     while error is not None and not isinstance(error, OSError):
@@ -36,13 +47,25 @@ def reason(error: OSError) -> str:
 
 
 def nearest(name: str, known: Iterable[str]) -> str:
-    """The tail of an "unknown name" line: the closest known name, or all of them.
+    """The tail of an "unknown name" line: the closest known name, or all of them, or of many the nearest.
 
-    >>> nearest("dp-gf", ["dp-gd", "dp-sgd"])
+    >>> nearest("DP-GF", ["dp-gd", "dp-sgd"])
     'did you mean dp-gd?'
     """
-    known = sorted(known)
-    close = difflib.get_close_matches(name, known, n=1)
+    spelled = {one.casefold(): one for one in sorted(known)}
+    close = difflib.get_close_matches(name.casefold(), spelled, n=1)
     if close:
-        return f"did you mean {close[0]}?"
-    return f"known: {', '.join(known)}" if known else "none is registered"
+        return f"did you mean {spelled[close[0]]}?"
+    if len(spelled) > MANY:
+        some = [spelled[one] for one in difflib.get_close_matches(name.casefold(), spelled, n=5, cutoff=0)]
+        return f"the nearest of {len(spelled)}: {', '.join(some)}"
+    return f"known: {', '.join(spelled.values())}" if spelled else "none is registered"
+
+
+def how_to_install(extra: str) -> str:
+    """The tail of a "needs a library" line. Not by name: the package index has another project under dpbench.
+
+    >>> how_to_install("dask")
+    "run in its source folder: pip install '.[dask]'"
+    """
+    return f"run in its source folder: pip install '.[{extra}]'"

@@ -6,7 +6,7 @@ dpbench compare --data my.csv --target label --algo examples/my_algorithm.py:MyA
 
 from typing import ClassVar
 
-from dpbench.algorithms.base import Algorithm, Count, Needs, Settings
+from dpbench.algorithms.base import Algorithm, BaseSettings, Count, Disclosure, Needs
 
 
 class MyAlgorithm(Algorithm):
@@ -15,9 +15,11 @@ class MyAlgorithm(Algorithm):
     name = "averaged-gd"
     title = "Averaged DP-GD"
     needs = Needs(losses=("logistic",))  # ‖x‖₂ ≤ 1 is the default bound on the rows
+    # What a run may release: one under another label is a failed run. The formula is for readers.
+    discloses = (Disclosure("gradient", "the mean gradient", add_remove="L₀/n", why="‖∇f_i‖ ≤ L₀"),)
     tuning: ClassVar = {"T": [30, 100]}  # what compare tries
 
-    class Settings(Settings):
+    class Settings(BaseSettings):
         T: Count = 100
 
     def run(self, problem, W, mechanisms, settings, trace):

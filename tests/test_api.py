@@ -1,9 +1,14 @@
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 from scipy import sparse
 
 import dpbench
-from dpbench.errors import DataError, UserError
+from dpbench import experiments
+from dpbench.errors import DataError, PrivacyError, UserError
+from dpbench.problems import Problem
 
 
 @pytest.fixture(scope="module")
@@ -14,28 +19,72 @@ def data():
     return X, np.where(X @ [1.0, -2.0, 0.5, 0.0] > 0, 1.0, -1.0)
 
 
-def test_fit_returns_what_the_readme_promises(data):
-    result = dpbench.fit(*data, algorithm="dp-gd", epsilon=1.0, seeds=3, T=20)
-    assert result.w.shape == (3, 4)
-    assert result.objective.shape == (3,)
-    assert result.delta == pytest.approx(500.0**-2)
-    assert 0.5 < result.epsilon_spent <= 1.0
-    assert result.checked_by
-    assert result.ledger[0]["count"] == 20
-    assert result.seconds > 0
-    assert result.settings["T"] == 20
-    assert result.status == ["done"] * 3
+def test_fit_returns_one_model_and_keeps_what_is_private_apart_from_what_is_not(data):
+    fit = dpbench.fit(*data, algorithm="dp-gd", epsilon=1.0, T=20)
+    released = fit.released
+    assert fit.w is released.w
+    assert released.w.shape == (4,)
+    assert (released.epsilon, released.delta, released.relation) == (1.0, 500.0**-2, "add-remove")
+    assert 0.5 < released.epsilon_planned <= 1.0
+    assert released.checked_by
+    assert released.ledger[0]["count"] == 20
+    assert fit.settings["T"] == 20
+    assert fit.guarantee == "(ε = 1, δ = 4e-06)-DP under add-remove neighbours; counts as public: n"
+    assert fit.diagnostics.status == "done"
+    assert fit.diagnostics.seconds > 0
+    assert fit.diagnostics.objective == pytest.approx(Problem(*data).value(fit.w[None])[0])
+    assert not {"objective", "seconds", "status"} & set(vars(released))
 
 
-def test_equal_calls_give_equal_results_and_seeds_differ(data):
-    first, second = (dpbench.fit(*data, algorithm="dp-gd", epsilon=1.0, seeds=2, T=5).w for _ in range(2))
-    np.testing.assert_array_equal(first, second)
-    assert not np.array_equal(first[0], first[1])
+def test_two_fits_draw_noise_that_no_argument_gives_back(data):
+    """Released minus what the arguments' own noise would be: with a public key, that was the exact gradient."""
+    call = {"algorithm": "dp-gd", "epsilon": 1.0, "T": 1}
+    first, second = (dpbench.fit(*data, **call).w for _ in range(2))
+    assert np.linalg.norm(first - second) > 1e-3
+    exact = dpbench.fit(*data, **(call | {"epsilon": 1e8})).w
+    for seed in range(3):  # what anyone can draw who knows the call
+        noise = dpbench.fit(*data, **call, seed=seed).w - exact
+        assert np.linalg.norm(first - noise - exact) > 1e-3
+
+
+def test_a_seed_repeats_the_fit_and_is_no_release(data):
+    first, second, other = (dpbench.fit(*data, algorithm="dp-gd", epsilon=1.0, T=5, seed=seed) for seed in (1, 1, 2))
+    np.testing.assert_array_equal(first.w, second.w)
+    assert not np.array_equal(first.w, other.w)
+    assert {fit.guarantee for fit in (first, second, other)} == {"reproducible: not a release"}
+
+
+def test_what_has_no_guarantee_says_so(data):
+    fit = dpbench.fit(*data, algorithm="damped-newton", epsilon=1.0, T=2)
+    assert fit.guarantee == "none: damped-newton looks at the data without paying"
+    X, y = data
+    y = X @ [1.0, -2.0, 0.5, 0.0]
+    call = {"loss": "squared", "epsilon": 1.0, "delta": 1e-6, "passes": 2}
+    assert "M_j" in dpbench.fit(X, y, algorithm="dp-gcd", **call).released.counts_public
+    assert "counts as public: n, the mean square" in dpbench.fit(X, y, algorithm="dp-gcd", **call).guarantee
+
+
+def test_an_algorithm_that_overspends_releases_nothing(data, tmp_path):
+    (tmp_path / "mine.py").write_text(
+        "from dpbench.algorithms.base import Algorithm, Disclosure\n"
+        "class Mine(Algorithm):\n"
+        "    name = 'mine'\n"
+        "    discloses = (Disclosure('w', 'the iterate'),)\n"
+        "    def run(self, problem, W, mechanisms, settings, trace):\n"
+        "        return mechanisms.gaussian(W, sensitivity=1.0, rho=2 * mechanisms.budget.rho, label='w')\n"
+    )
+    with pytest.raises(PrivacyError, match=r"mine: the ledger composes to ε = .*, more than the 1 asked for"):
+        dpbench.fit(*data, algorithm=f"{tmp_path / 'mine.py'}:Mine", epsilon=1.0)
 
 
 def test_more_budget_gives_a_lower_objective(data):
     loose, tight = (
-        dpbench.fit(*data, algorithm="dp-gd", epsilon=epsilon, seeds=10, T=30).objective.mean()
+        np.mean(
+            [
+                dpbench.fit(*data, algorithm="dp-gd", epsilon=epsilon, T=30, seed=seed).diagnostics.objective
+                for seed in range(5)
+            ]
+        )
         for epsilon in (50.0, 0.05)
     )
     assert loose < tight
@@ -43,28 +92,30 @@ def test_more_budget_gives_a_lower_objective(data):
 
 def test_sparse_and_dense_agree(data):
     X, y = data
-    dense = dpbench.fit(X, y, algorithm="dp-gd", epsilon=1.0, T=5)
-    thin = dpbench.fit(sparse.csr_array(X), y, algorithm="dp-gd", epsilon=1.0, T=5)
+    dense = dpbench.fit(X, y, algorithm="dp-gd", epsilon=1.0, T=5, seed=0)
+    thin = dpbench.fit(sparse.csr_array(X), y, algorithm="dp-gd", epsilon=1.0, T=5, seed=0)
     np.testing.assert_allclose(dense.w, thin.w, rtol=1e-9)
 
 
 @pytest.mark.parametrize("make", [np.asarray, sparse.csr_array])
 def test_rows_beyond_the_bound_are_an_error_unless_rescaled(data, make):
     X, y = data
+    call = {"algorithm": "dp-gd", "epsilon": 1.0, "T": 5, "seed": 0}
     with pytest.raises(DataError, match="rescale"):
-        dpbench.fit(make(3 * X), y, algorithm="dp-gd", epsilon=1.0, T=5)
-    result = dpbench.fit(make(3 * X), y, algorithm="dp-gd", epsilon=1.0, T=5, bound="rescale")
+        dpbench.fit(make(3 * X), y, **call)
+    result = dpbench.fit(make(3 * X), y, **call, bound="rescale")
     by_hand = 3 * X / np.maximum(1, np.linalg.norm(3 * X, axis=1, keepdims=True))
-    expected = dpbench.fit(by_hand, y, algorithm="dp-gd", epsilon=1.0, T=5)
-    np.testing.assert_allclose(result.w, expected.w, rtol=1e-9)
+    np.testing.assert_allclose(result.w, dpbench.fit(by_hand, y, **call).w, rtol=1e-9)
 
 
-def test_the_noise_is_scaled_by_the_declared_bound_not_by_the_data(data):
+def test_the_noise_is_scaled_by_the_declared_bound_not_by_the_data():
     """Sensitivity must not shrink with the rows: the largest norm at hand is private."""
-    X, y = data
-    small = dpbench.fit(X / 10, y, algorithm="dp-gd", epsilon=1.0, T=1, seeds=400, step=1.0)
-    large = dpbench.fit(X, y, algorithm="dp-gd", epsilon=1.0, T=1, seeds=400, step=1.0)
-    assert small.w.std(axis=0) == pytest.approx(large.w.std(axis=0), rel=0.15)
+    generator = np.random.default_rng(1)
+    X = generator.standard_normal((500, 800))
+    X /= np.linalg.norm(X, axis=1, keepdims=True)
+    y = np.sign(generator.standard_normal(500))
+    small, large = (dpbench.fit(s * X, y, algorithm="dp-gd", epsilon=0.1, T=1, step=1.0).w for s in (0.1, 1.0))
+    assert small.std() == pytest.approx(large.std(), rel=0.15)
 
 
 @pytest.mark.parametrize(
@@ -76,7 +127,9 @@ def test_the_noise_is_scaled_by_the_declared_bound_not_by_the_data(data):
         ({"algorithm": "dp-dg"}, "did you mean dp-gd?"),
         ({"loss": "logistik"}, "logistic"),
         ({"loss": "squared"}, "not covered by its privacy proof"),
-        ({"seeds": 0}, "seeds must be at least 1"),
+        ({"seeds": 3}, "fit returns one model"),
+        ({"seed": -1}, "seed must be a whole number >= 0"),
+        ({"seed": 0.5}, "seed must be a whole number >= 0"),
         ({"T": 0}, "setting T"),
         ({"steps": 3}, "did you mean step?"),
         ({"l1": 0.1}, "regulariser l1"),
@@ -106,3 +159,95 @@ def test_labels_0_and_1_say_how_to_map_them(data):
     X, y = data
     with pytest.raises(DataError, match=r"y"):
         dpbench.fit(X, (y + 1) / 2, algorithm="dp-gd", epsilon=1.0)
+
+
+def test_importing_the_package_loads_nothing_that_is_slow():
+    script = (
+        "import sys\nimport dpbench\nassert 'run_experiment' in dir(dpbench)\n"
+        "heavy = {'numpy', 'scipy', 'sklearn', 'dp_accounting', 'matplotlib', 'pandas', 'pyarrow', 'rich', 'joblib'}\n"
+        "assert not heavy & set(sys.modules), heavy & set(sys.modules)\n"
+        "missing = [name for name in dpbench.__all__ if not name.startswith('Priva') and not hasattr(dpbench, name)]\n"
+        "assert not missing, missing\n"
+        "assert not {'sklearn', 'matplotlib', 'pandas', 'rich'} & set(sys.modules), sys.modules.keys()\n"
+    )
+    subprocess.run([sys.executable, "-c", script], check=True)
+
+
+def test_an_algorithm_runs_from_python_as_from_the_command_line(tmp_path):
+    told = []
+    call = {"settings": {"T": 5}, "seeds": 2, "results": tmp_path, "jobs": 1}
+    first = dpbench.run_algorithm("dp-gd", "synthetic", (0.5, 1.0), progress=told.append, **call)
+    assert (first.summary.found, dict(first.summary.statuses)) == (0, {"done": 4})
+    assert told[-1].share == pytest.approx(1)
+    rows = first.rows()
+    assert sorted(zip(rows["epsilon"], rows["seed"], strict=True)) == [(0.5, 0), (0.5, 1), (1.0, 0), (1.0, 1)]
+    assert dpbench.run_algorithm("dp-gd", "synthetic", 1.0, **call).summary.found == 2
+    assert len(dpbench.results("dp-gd", "adhoc", results=tmp_path)) == 4
+
+
+def test_an_experiment_runs_in_two_phases(tmp_path):
+    grid = tmp_path / "grid.toml"
+    grid.write_text(
+        '[[quick]]\nartefacts = ["fig2"]\nproblems = ["synthetic"]\nalgorithms = ["dp-gd"]\n'
+        "epsilon = [1]\nseeds = 2\nsettings.T = [2, 4]\n"
+        '[[quick]]\nartefacts = ["fig4"]\nproblems = ["synthetic"]\nalgorithms = ["dp-gd"]\n'
+        'epsilon = [1]\nseeds = 1\ntimed = 1\nsettings.T = "best"\n'
+    )
+    call = {"config": grid, "results": tmp_path, "jobs": 1}
+    both = dpbench.run_experiment("second_order/fig4", **call)  # its tuning runs come first
+    assert (both.waiting, dict(both.summary.statuses)) == ((), {"done": 5})
+    assert sorted(both.rows()["timed"]) == [0, 0, 0, 0, 1]
+    assert dpbench.run_experiment("second_order", **call).summary.found == 5
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: dpbench.run_algorithm("dp-gd", "synthetic", jobs=0), "jobs must be at least 1"),
+        (lambda: dpbench.run_algorithm("dp-gd", "synthetic", seeds=0), "seeds must be at least 1"),
+        (lambda: dpbench.run_algorithm("dp-gd", "synthetic", backend="dusk"), "did you mean dask?"),
+        (lambda: dpbench.run_experiment("second_order", backend="dask"), "go together"),
+        (lambda: dpbench.run_experiment("second_ordre"), "did you mean second_order?"),
+        (lambda: dpbench.audit("dp-gd", seed=-1), "seed must be at least 0"),
+        (lambda: dpbench.audit("dp-gd", -1.0), "epsilon must be a positive"),
+        (lambda: dpbench.fetch("a1aa"), "did you mean a1a?"),
+        (lambda: dpbench.compare("nowhere.csv", "y", seeds=0), "seeds must be at least 1"),
+        (lambda: dpbench.report("second_ordre"), "did you mean second_order?"),
+    ],
+)
+def test_the_other_verbs_name_the_argument_too(call, message, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(UserError, match=message) as caught:
+        call()
+    assert "\n" not in str(caught.value)
+    assert not list(tmp_path.iterdir())
+
+
+def test_the_standing_of_an_experiment_counts_its_runs(tmp_path):
+    before = dpbench.status("accelerated", "quick", results=tmp_path)
+    assert set(before["artefact"]) >= {"accelerated/fig3", "accelerated/noise_scale"}
+    assert (before["done"] == 0).all()
+    assert (before["missing"] > 0).all()
+    with pytest.raises(UserError, match="unknown experiment"):
+        dpbench.status("first_order")
+
+
+def test_what_there_is_is_listed():
+    assert dpbench.listing("algorithms").set_index("algorithm").loc["damped-newton", "private"] is False
+    assert dpbench.listing("datasets").set_index("data_set").loc["accelerated", "state"] == "generated"
+    assert dpbench.listing("experiments")["experiment"].tolist() == list(experiments.NAMES)
+    with pytest.raises(UserError, match=r"listing: there is no 'algorithm'; .*algorithms"):
+        dpbench.listing("algorithm")
+
+
+@pytest.mark.parametrize("name", experiments.NAMES)
+def test_bibtex_has_paper_and_data_with_balanced_braces(name):
+    text = dpbench.cite(name)
+    entries = text.split("\n\n")
+    assert entries[0].startswith("@software{dpbench,")
+    assert len(entries) == len({entry.partition("{")[2].partition(",")[0] for entry in entries}) >= 2
+    for entry in entries:
+        assert entry.count("{") == entry.count("}")
+        assert "author = {" in entry
+        assert "title = {" in entry
+    assert ("eprint = {" in entries[1]) == (name not in ("leaderboard", "tracks"))

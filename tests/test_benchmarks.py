@@ -31,10 +31,8 @@ def test_the_roofline_is_the_slower_of_arithmetic_and_memory():
 
 
 def test_every_algorithm_that_iterates_is_measured_against_a_textbook_version():
-    for name in BUILTIN:
-        case = iteration_bench.case_of(name)
-        assert name.startswith("probe-") == (case is None)
-        assert case is None or case.textbook is not None, name
+    for name in BUILTIN.keys() - {"adassp"}:  # which solves once
+        assert iteration_bench.case_of(name).textbook is not None, name
 
 
 FUNCTIONS = {getattr(case.textbook, "func", case.textbook).__name__ for case in iteration_bench.CASES.values()}

@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from dpbench.cli import main
+from dpbench.cli import VERBS, main
 
 
 @pytest.fixture
@@ -28,14 +28,16 @@ RUN = ("run", "--algo", "dp-gd", "--dataset", "synthetic", "--jobs", 1)
 MISTAKES = [
     (("rum",), "did you mean run?"),
     (("run",), "either --algo NAME or --experiment NAME"),
-    (("run", "--algo", "dp-gf"), "did you mean dp-gd?"),
+    (("run", "--algo", "dp-gdd"), "did you mean dp-gd?"),
+    (("run", "--algo", "DP-GD"), "did you mean dp-gd?"),
+    (("run", "--algo", "zzzz"), "the nearest of"),
     (("run", "--algo", "dp-gd", "--dataset", "a1b"), "did you mean a1a?"),
     ((*RUN, "--eps", "0"), "epsilon must be a positive"),
     ((*RUN, "--eps", "-1"), "epsilon must be a positive"),
     ((*RUN, "--eps", "nan"), "epsilon must be a positive"),
     (("run", "--algo", "dp-gcd", "--dataset", "log1", "--eps", "-1"), "epsilon must be a positive"),  # tuned settings
     ((*RUN, "--eps", "one"), "--eps"),
-    ((*RUN, "--seeds", "0"), "--seeds must be at least 1"),
+    ((*RUN, "--seeds", "0"), "seeds must be at least 1"),
     ((*RUN, "--set", "T=0"), "setting T: expected `int` >= 1, got '0'"),
     ((*RUN, "--set", "T=ten"), "setting T: expected `int`"),
     ((*RUN, "--set", "T"), "KEY=VALUE"),
@@ -44,13 +46,13 @@ MISTAKES = [
     ((*RUN, "--accounting", "tigth"), "did you mean tight?"),
     ((*RUN, "--delta", "2"), "delta must be in [0, 1)"),
     ((*RUN, "--relation", "replace"), "did you mean replace-one?"),
-    (("run", "--algo", "aop", "--dataset", "synthetic", "--relation", "add-remove"), "aop is replace-one only"),
+    (("run", "--algo", "opt", "--dataset", "synthetic", "--relation", "add-remove"), "opt is replace-one only"),
     ((*RUN, "--backend", "dusk"), "--backend"),
     ((*RUN, "--delta", "0"), "needs delta > 0"),
     (("run", "--algo", "dp-nag", "--dataset", "accelerated", "--delta", "1e-6"), "needs delta 0"),
     ((*RUN, "--delta", "n^2"), "delta must be a number"),
     ((*RUN, "--config", "x.toml"), "--config goes with --experiment"),
-    (("run", "--algo", "dp-gd", "--jobs", "0"), "--jobs must be at least 1"),
+    (("run", "--algo", "dp-gd", "--jobs", "0"), "jobs must be at least 1"),
     (("run", "--algo", "nofile.py:Mine"), "nofile.py does not exist"),
     (("run", "--algo", "dp-newton-hess-clip", "--dataset", "synthetic", "--set", "curvature=qu"), "already fixes"),
     (("run", "--experiment", "second_ordre"), "did you mean second_order?"),
@@ -95,7 +97,7 @@ def test_an_unknown_key_in_a_grid_is_named_with_its_path(call, tmp_path):
     code, _, err = call("run", "--experiment", "second_order", "--config", "grid.toml")
     assert code == 2
     assert "setings" in err
-    assert "$[...][0]" in err
+    assert "$.quick[0]" in err
     assert err.count("\n") == 1
 
 
@@ -121,7 +123,7 @@ def test_a_run_prints_a_table_and_is_found_finished_the_second_time(call):
 
 
 def test_another_relation_is_another_run(call, tmp_path):
-    from dpbench.results import Store
+    from dpbench.run.results import Store
 
     settings = ("--set", "T=5", "--seeds", 1)
     assert "1 done; 0 found" in call(*RUN, *settings)[2]
@@ -147,14 +149,44 @@ def test_a_failing_algorithm_is_a_row_a_line_and_exit_code_1(call, tmp_path):
     )
     code, _, err = call("run", "--algo", "mine.py:Mine", "--dataset", "synthetic", "--seeds", 1, "--jobs", 1)
     assert code == 1
-    assert "failed: mine on synthetic: ZeroDivisionError: on purpose" in err
+    assert "failed: mine on synthetic: ZeroDivisionError: on purpose (mine.py:5)\n" in err
+    assert "Traceback" not in err
+    code, _, err = call("run", "--algo", "mine.py:Mine", "--dataset", "synthetic", "--seeds", 1, "--jobs", 1, "--debug")
+    assert code == 1
+    assert "Traceback" in err
+    assert "    raise ZeroDivisionError('on purpose')\n" in err
+
+
+@pytest.mark.parametrize(
+    ("algorithm", "private"), [("dp-gd", True), ("damped-newton", False), ("dp-gd-laplace-published", False)]
+)
+def test_every_line_of_a_run_marks_what_is_not_private(call, algorithm, private):
+    problem = "accelerated" if "laplace" in algorithm else "synthetic"
+    settings = ("--set", "noise_scale=as-published-code") if "laplace" in algorithm else ()
+    name = algorithm.removesuffix("-published")
+    _, out, err = call(
+        "run", "--algo", name, "--dataset", problem, "--seeds", 1, "--jobs", 1, "--set", "T=3", *settings
+    )
+    lines = [line for line in (*out.splitlines()[2:], *err.splitlines()) if name in line and "rows in" not in line]
+    assert len(lines) >= 2
+    assert all(("not private" in line) != private for line in lines), lines
+
+
+def test_a_loss_with_no_digit_of_the_data_in_it_is_diverged(call, tmp_path):
+    from dpbench.run.results import Store
+
+    code, out, _ = call(*RUN, "--eps", "1e-300", "--set", "T=5", "--seeds", 1)
+    assert code == 0
+    assert "inf" in out
+    assert set(Store(tmp_path / "results", "adhoc", "dp-gd").runs()["status"]) == {"diverged"}
 
 
 def test_an_algorithm_that_overspends_is_a_failure(call, tmp_path):
     (tmp_path / "mine.py").write_text(
-        "from dpbench.algorithms.base import Algorithm\n"
+        "from dpbench.algorithms.base import Algorithm, Disclosure\n"
         "class Mine(Algorithm):\n"
         "    name = 'mine'\n"
+        "    discloses = (Disclosure('w', 'the iterate'),)\n"
         "    def run(self, problem, W, mechanisms, settings, trace):\n"
         "        return mechanisms.gaussian(W, sensitivity=1.0, rho=2 * mechanisms.budget.rho, label='w')\n"
     )
@@ -165,9 +197,10 @@ def test_an_algorithm_that_overspends_is_a_failure(call, tmp_path):
 
 def test_editing_a_file_algorithm_makes_its_runs_new(call, tmp_path):
     source = (
-        "from dpbench.algorithms.base import Algorithm\n"
+        "from dpbench.algorithms.base import Algorithm, Disclosure\n"
         "class Mine(Algorithm):\n"
         "    name = 'mine'\n"
+        "    discloses = (Disclosure('w', 'the iterate'),)\n"
         "    def run(self, problem, W, mechanisms, settings, trace):\n"
         "        return mechanisms.gaussian(W, sensitivity=1.0, rho=mechanisms.budget.rho, label='w')\n"
     )
@@ -211,3 +244,10 @@ def test_interrupt_keeps_what_is_finished_and_exits_130(tmp_path):
     assert done.returncode == 130
     assert "interrupted" in done.stderr
     assert "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize("verb", list(VERBS))
+def test_the_help_of_a_verb_has_an_example(verb, call):
+    code, out, _ = call(verb, "--help")
+    assert code == 0
+    assert f"\n  dpbench {verb}" in out

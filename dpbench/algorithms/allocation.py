@@ -34,7 +34,7 @@ def stages(T: int, kappa: float, *, p: int = 1, first: int | None = None) -> np.
     return np.repeat(np.arange(1, len(lengths) + 1), lengths)[:T]
 
 
-def steps(stage: np.ndarray, base: float) -> np.ndarray:
+def steps(stage: np.ndarray, base: float | np.ndarray) -> np.ndarray:
     """(T,) step sizes: `base` in stage 1, base / 2^{2k} in stage k ≥ 2 (eq. (4.7), base = c/L)."""
     return base / np.where(stage == 1, 1.0, 4.0**stage)
 

@@ -3,17 +3,30 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import ClassVar, NamedTuple
 
 import numpy as np
 
-from dpbench.algorithms.audit_case import AuditCase
-from dpbench.algorithms.base import Algorithm, Needs, Outcome
+from dpbench.algorithms.base import (
+    Algorithm,
+    Array,
+    AuditCase,
+    BaseSettings,
+    Disclosure,
+    Mechanisms,
+    Needs,
+    Outcome,
+    Problem,
+    Relation,
+    Trace,
+)
 from dpbench.errors import UserError
-from dpbench.privacy.relation import Relation
+from dpbench.privacy import Budget
+from dpbench.privacy.accounting.objective_perturbation import free_curvature
+from dpbench.privacy.ledger import ConvexPerturbation, Gaussian, LogisticPerturbation
 
 OUTPUT_SHARE = 0.01  # of ε and of δ, for the noise that hides the solver's inexactness
-RANK = 2  # of the change of the Hessian when one row is replaced by another
 MAX_ITERATIONS = 200
 
 
@@ -30,11 +43,18 @@ class Split(NamedTuple):
 class ApproximateObjectivePerturbation(Algorithm):
     """aop: minimise f(w) + Λ/(2n)‖w‖² + <b, w> to ‖∇‖ ≤ γ = 1/n², then add noise to the minimiser.
 
-    Replace-one neighbours: the gradient moves by Δ = 2L₀/n, and b ~ N(0, (Δ(1 + √(2 ln(1/δ_obj)))/ε_p)²I) costs ε_p
-    at δ_obj = 0.99δ; the Hessian changes by rank 2, so Λ = 2L₁/(ε_obj - ε_p) bounds the log-ratio of the Jacobians
-    by ε_obj - ε_p, ε_obj = 0.99ε (Kifer, Smith and Thakurta 2012, Theorem 2). Two γ-approximate minima of the
-    Λ/n-strongly convex objective are within 2nγ/Λ: noise of that times (1 + √(2 ln(1/δ_out)))/ε_out hides
-    which, with the ε_out = 0.01ε, δ_out = 0.01δ that are left (the published code has nγ/Λ). The (ε, δ) add up.
+    Replace-one neighbours differ in r = 2 rows, add/remove ones in r = 1: the gradient moves by Δ = rL₀/n, and
+    b ~ N(0, (Δ(1 + √(2 ln(1/δ_obj)))/ε_p)²I) costs ε_p at δ_obj = 0.99δ; the Hessian changes by rank r, so
+    Λ = rL₁/(ε_obj - ε_p) bounds the log-ratio of the Jacobians by ε_obj - ε_p, ε_obj = 0.99ε (Kifer, Smith and Thakurta
+    2012, Theorem 2). Two γ-approximate minima of the Λ/n-strongly convex objective are within 2nγ/Λ: noise of that
+    times (1 + √(2 ln(1/δ_out)))/ε_out hides which, with the ε_out = 0.01ε, δ_out = 0.01δ that are left (the published
+    code has nγ/Λ). The (ε, δ) add up.
+
+    With `tight`, gradient and Hessian are bounded together and the output's noise is composed with them exactly
+    (`privacy.accounting.objective_perturbation`). Λ is a number of ε and δ alone: of the logistic loss the least at
+    which the Jacobian is free, of any other the L₁/(e^J - 1) that takes the published share J = ε_obj - ε_p of ε for
+    it. The output gets a share 1/(1 + dΛ/L₁) of μ², as the public guess of a Hessian L₁/d I has it: the excess loss of
+    both noises, d²σ_b²/(2L₁) + L₁σ_out²/2, is then least.
 
     No iterations to tune. A solver that does not reach γ makes the run fail: the guarantee rests on it.
     """
@@ -42,33 +62,67 @@ class ApproximateObjectivePerturbation(Algorithm):
     name = "aop"
     title = "AOP"
     relation = Relation.REPLACE_ONE
+    either = True
     paper_accounting = "basic"
-    accountings: ClassVar = ("basic",)
-    needs = Needs(losses=("logistic",))
+    accountings: ClassVar = ("tight", "basic")
+    needs = Needs(losses=("logistic", "pseudo-huber"))
+    discloses = (
+        Disclosure(
+            "objective",
+            "the exact minimiser of the objective with <b, w> added, seen through the next release",
+            "objective perturbation",
+            "1",
+            add_remove="L₀/n",
+            why="‖∇f_i‖ ≤ L₀; the Hessian's part: one rank a row, or jointly with the gradient under tight",
+        ),
+        Disclosure(
+            "output",
+            "the solver's approximate minimiser",
+            count="1",
+            add_remove="2·γ/ridge",
+            replace_one="2·γ/ridge",
+            why="two γ-approximate minima of a ridge-strongly convex objective, γ = 1/n²; ridge = Λ/n",
+        ),
+    )
+    diagnostics: ClassVar = frozenset({"hessian_evaluations", "error"})  # of a solver that sees the data
 
-    def audit_case(self):
-        return AuditCase(n=300)  # where the noise on the output, 1/n² to the solver's tolerance, is small beside b's
+    def audit_case(self) -> AuditCase:
+        # Where the noise on the output, 1/n² to the solver's tolerance, is small beside b's, and its share of μ² too.
+        return AuditCase(accounting="tight", n=300, d=16)
 
-    def work(self, n, d, settings):
+    def work(self, n: int, d: int, settings: BaseSettings) -> float:
         return 20 * (2.0 * n * d * (d + 2) + d**3)
 
-    def run(self, problem, W, mechanisms, settings, trace):
+    def run(self, problem: Problem, W: Array, mechanisms: Mechanisms, settings: BaseSettings, trace: Trace) -> Outcome:
         n, gamma = problem.n, problem.n**-2
-        split = split_budget(mechanisms.budget.epsilon, mechanisms.budget.delta)
-        ridge = RANK * problem.smoothness / split.jacobian / n
-        b = mechanisms.linear_term(
-            problem.d,
-            sensitivity=2 * problem.lipschitz / n,
-            noise_multiplier=multiplier(split.noise, split.delta),
-            jacobian=split.jacobian,
-            delta=split.delta,
-            label="objective",
-        )
+        budget = mechanisms.budget
+        rows = 2 if budget.relation is Relation.REPLACE_ONE else 1
+        sensitivity = rows * problem.lipschitz / n
+        if mechanisms.sharp:
+            plan = joint_plan(budget, problem.d, logistic=problem.loss.name == "logistic")
+            (event, _), (output, _) = plan
+            ridge = problem.smoothness / event.curvature / n
+            scale = budget.noise_scale(plan)
+            z_output = scale * output.noise_multiplier
+            event = replace(event, noise_multiplier=scale * event.noise_multiplier)
+            b = mechanisms.joint_term(problem.d, sensitivity=sensitivity, event=event, label="objective")
+        else:
+            split = split_budget(budget.epsilon, budget.delta)
+            ridge = rows * problem.smoothness / split.jacobian / n
+            z_output = multiplier(split.output, split.output_delta)
+            b = mechanisms.linear_term(
+                problem.d,
+                sensitivity=sensitivity,
+                noise_multiplier=multiplier(split.noise, split.delta),
+                jacobian=split.jacobian,
+                delta=split.delta,
+                label="objective",
+            )
         W, norms, evaluations = minimise(problem, np.zeros_like(W), b, ridge, gamma)
         W = mechanisms.gaussian(
             W,
             sensitivity=2 * gamma / ridge,
-            noise_multiplier=multiplier(split.output, split.output_delta),
+            noise_multiplier=z_output,
             label="output",
         )
         reached = norms <= gamma
@@ -84,6 +138,19 @@ class ApproximateObjectivePerturbation(Algorithm):
                 ],
             },
         )
+
+
+def joint_plan(
+    budget: Budget, d: int, *, logistic: bool = True
+) -> tuple[tuple[LogisticPerturbation, int], tuple[Gaussian, int]]:
+    """b and the output at relative noise, and the curvature L₁/Λ: see the class."""
+    if logistic:
+        curvature = free_curvature(budget.epsilon, budget.delta, budget.relation)
+    else:
+        curvature = math.expm1(split_budget(budget.epsilon, budget.delta).jacobian)
+    share = 1 / (1 + d / curvature)
+    kind = LogisticPerturbation if logistic else ConvexPerturbation
+    return (kind((1 - share) ** -0.5, curvature, budget.relation), 1), (Gaussian(share**-0.5), 1)
 
 
 def split_budget(epsilon: float, delta: float) -> Split:
@@ -103,20 +170,20 @@ def multiplier(epsilon: float, delta: float) -> float:
     return (1 + math.sqrt(-2 * math.log(delta))) / epsilon
 
 
-def minimise(problem, W, b, ridge: float, gamma: float):
+def minimise(problem: Problem, W: Array, b: Array, ridge: float, gamma: float) -> tuple[Array, Array, np.ndarray]:
     """Newton's method with Armijo's rule on f(w) + ridge/2 ‖w‖² + <b, w> for each row of W and b (k, d).
 
     Returns the minimisers, their gradient norms (k,) and the number of Hessians each took (k,).
     """
 
-    def value(V, rows):
+    def value(V: Array, rows: np.ndarray) -> Array:
         return problem.value(V) + ridge / 2 * (V * V).sum(axis=1) + (b[rows] * V).sum(axis=1)
 
-    def gradient(V, rows):
+    def gradient(V: Array, rows: np.ndarray) -> Array:
         return problem.gradient(V) + ridge * V + b[rows]
 
     W, evaluations = W.copy(), np.zeros(len(W), dtype=int)
-    G = gradient(W, slice(None))
+    G = gradient(W, np.arange(len(W)))
     for _ in range(MAX_ITERATIONS):
         active = np.flatnonzero(np.linalg.norm(G, axis=1) > gamma)
         if not len(active):

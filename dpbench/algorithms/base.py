@@ -6,22 +6,57 @@ checked before it runs; it sees data only through the problem and releases only 
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import Annotated, Any, ClassVar
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Annotated, Any, ClassVar, Protocol, TypeAlias
 
 import msgspec
 import numpy as np
 
-from dpbench.algorithms.audit_case import AuditCase
 from dpbench.errors import UserError, nearest
+from dpbench.privacy import accounting as accountings
+from dpbench.privacy.disclosure import Disclosure
+from dpbench.privacy.mechanisms import Mechanisms
 from dpbench.privacy.relation import Relation
+from dpbench.problems import Declaration, Problem
 
+__all__ = [
+    "Algorithm",
+    "Array",
+    "AuditCase",
+    "BaseSettings",
+    "Count",
+    "Declaration",
+    "Disclosure",
+    "Generators",
+    "Mechanisms",
+    "Needs",
+    "Outcome",
+    "Positive",
+    "Problem",
+    "Relation",
+    "Share",
+    "Trace",
+    "batch_settings",
+    "make_settings",
+]
+
+Array: TypeAlias = np.ndarray  # of float64
+Generators: TypeAlias = Sequence[np.random.Generator]  # one per replicate
 Count = Annotated[int, msgspec.Meta(ge=1)]
 Positive = Annotated[float, msgspec.Meta(gt=0)]
 Share = Annotated[float, msgspec.Meta(gt=0, lt=1)]
 
 
-class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
+class Trace(Protocol):
+    """What listens to a run, see `dpbench.run.trace`. next: the iteration it waits for, -1 for none."""
+
+    next: int
+
+    def __call__(self, iteration: int, W: Array, passes: float | Array, *, final: bool | Array = False) -> None: ...
+
+
+class BaseSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
     """Base of an algorithm's settings; fields are typed and bounded with `msgspec.Meta`.
 
     Fields left at their defaults are left out of a job's key, so a new setting with a default leaves the
@@ -35,15 +70,24 @@ class Needs:
 
     losses: names of the losses it covers; None when any will do.
     row_norm: ("l2", 1.0) for ‖x‖₂ ≤ 1; None for an algorithm that clips.
+    row_norm_of: {loss: bound} in the same norm, for losses whose constants allow longer rows.
     regularisers: which of "l1", "l2", "w2" may be non-zero (they use no data, but not every method has them).
     """
 
     losses: tuple[str, ...] | None = None
     row_norm: tuple[str, float] | None = ("l2", 1.0)
+    row_norm_of: dict[str, float] = field(default_factory=dict)
     regularisers: tuple[str, ...] = ()
 
-    def check(self, problem, algorithm: str) -> None:
-        """Raise UserError, in one line, for a problem the algorithm's guarantee does not cover."""
+    def row_bound(self, loss: str) -> tuple[str, float] | None:
+        """`row_norm` with the bound for this loss."""
+        return self.row_norm and (self.row_norm[0], self.row_norm_of.get(loss, self.row_norm[1]))
+
+    def check(self, problem: Declaration, algorithm: str, *, rows: bool = True) -> None:
+        """Raise UserError, in one line, for a problem the algorithm's guarantee does not cover.
+
+        rows: whether there is a guarantee, and so a bound that the rows must obey.
+        """
         if self.losses is not None and problem.loss.name not in self.losses:
             raise UserError(
                 f"{algorithm}: loss {problem.loss.name} is not covered by its privacy proof; "
@@ -54,14 +98,45 @@ class Needs:
             if weight and name not in self.regularisers:
                 able = f"it takes only {', '.join(self.regularisers)}" if self.regularisers else "it takes none"
                 raise UserError(f"{algorithm}: regulariser {name} = {weight:g} is not supported; {able}")
-        if self.row_norm is not None:
-            kind, bound = self.row_norm
+        if rows and (bounded := self.row_bound(problem.loss.name)):
+            kind, bound = bounded
             norm = problem.row_norm if kind == "l2" else problem.row_norm_l1
             if norm > bound * (1 + 1e-12):
                 raise UserError(
                     f"{algorithm}: needs rows with ‖x‖{'₂' if kind == 'l2' else '₁'} <= {bound:g}, "
                     f'the largest is {norm:.4g}; rescale the rows (dpbench.fit does it with bound="rescale")'
                 )
+
+
+@dataclass(frozen=True)
+class AuditCase:
+    """One pair of neighbours, and settings under which a release tells them apart; the defaults suit most.
+
+    settings: beside those its name fixes. T = 4 is added where the algorithm has a T, so that composition is at stake.
+    accounting: as `--accounting`; choose the one whose noise is not larger by design than the releases need.
+    loss: by name; "" takes the first that `needs` covers, or squared loss for an algorithm that clips.
+    n, d, l1, l2: rows, columns and the weights of ‖w‖₁ and ‖w‖²/2.
+    background: what the rows that both data sets share pull each coordinate by, in units of the pull of the row that
+        differs in the first of them; one number or one per coordinate. 0: nothing but that row pulls.
+    steepest: the row that differs has the largest gradient that the constants allow at every w; False takes the loss
+        as it is, at w = 0.
+    bend: with `steepest`, the second derivative at every w in units of the largest that the constants allow.
+    across: with `steepest` and `bend`, the second world's row is orthogonal to the first's and bends alike.
+    label: of the releases that this pair is the canary of; "" for all of them.
+    """
+
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    accounting: str = "paper"
+    loss: str = ""
+    n: int = 4
+    d: int = 2
+    l1: float = 0.0
+    l2: float = 0.0
+    background: float | tuple[float, ...] = 0.0
+    steepest: bool = True
+    bend: float = 0.0
+    across: bool = False
+    label: str = ""
 
 
 @dataclass
@@ -73,7 +148,7 @@ class Outcome:
     evidence: what `Algorithm.measure` needs to know of the run besides W; not stored.
     """
 
-    W: np.ndarray
+    W: Array
     status: list[str] | None = None
     columns: dict[str, Any] = field(default_factory=dict)
     evidence: Any = None
@@ -86,8 +161,10 @@ class Algorithm:
         name: the name on the command line and in result rows.
         title: how legends and tables call it.
         version: part of every job's key; raise it when the meaning of a result changes.
+        revisions: the same for the runs of one accounting: {accounting: version}, where that is above 1.
         home: the experiment whose problems `dpbench run --algo NAME` uses.
         relation: the neighbouring relation its guarantee is for.
+        either: whether it hands over the sensitivities of the run's own relation, and so runs under add/remove as well.
         private: False for baselines that look at the data without paying.
         paper_accounting: what `--accounting paper` means for it.
         accountings: the accounting modes it can be calibrated with, besides "paper".
@@ -97,7 +174,11 @@ class Algorithm:
             arrays of shape (k,). All others are shared by the batch and seen as plain values. With "epsilon" among
             them ε may differ too, and `mechanisms.budget.rho` is then an array of shape (k,).
         tuning: settings and the values that `compare` tries for them; left empty, a few T where there is a T.
-        counts_public: what it takes from the data and counts as public, in words; "" for nothing.
+        counts_public: what it takes from the data and counts as public, in words; "" for nothing (see `public`).
+        discloses: every kind of release it may make; a private run that releases under another label has failed.
+        stops_early: whether it may stop before it has released all it planned: see `Mechanisms.plan`.
+        unpaid: of a method that is not private, what it takes from the data without paying, in words.
+        diagnostics: columns of an `Outcome` that depend on more of the data than was released, like the objective.
         common_random: settings that do not enter the seed of a job's streams: jobs that differ in these alone draw
             the same random numbers, and a batch holds jobs of one stream (see `Mechanisms.streams`).
     """
@@ -105,8 +186,10 @@ class Algorithm:
     name: ClassVar[str]
     title: ClassVar[str] = ""
     version: ClassVar[int] = 1
+    revisions: ClassVar[Mapping[str, int]] = {}
     home: ClassVar[str] = "second_order"
     relation: ClassVar[Relation] = Relation.ADD_REMOVE
+    either: ClassVar[bool] = False
     private: ClassVar[bool] = True
     paper_accounting: ClassVar[str] = "bs16"
     accountings: ClassVar[tuple[str, ...]] = ("tight", "text", "bs16", "cks20", "standard")
@@ -114,23 +197,28 @@ class Algorithm:
     needs: ClassVar[Needs] = Needs()
     per_replicate: ClassVar[frozenset[str]] = frozenset()
     common_random: ClassVar[frozenset[str]] = frozenset()
-    tuning: ClassVar[dict[str, list]] = {}
+    tuning: ClassVar[dict[str, list[Any]]] = {}
     counts_public: ClassVar[str] = ""
-    Settings: ClassVar[type[Settings]] = Settings
+    discloses: ClassVar[tuple[Disclosure, ...]] = ()
+    stops_early: ClassVar[bool] = False
+    unpaid: ClassVar[str] = ""
+    diagnostics: ClassVar[frozenset[str]] = frozenset()
+    Settings: ClassVar[type[BaseSettings]] = BaseSettings
 
-    def run(self, problem, W, mechanisms, settings, trace) -> np.ndarray | Outcome:
+    def run(self, problem: Problem, W: Array, mechanisms: Mechanisms, settings: Any, trace: Trace) -> Array | Outcome:
         """Optimise from `W` (k, d) and return the final iterates (k, d), or an `Outcome`.
 
-        `mechanisms.budget` holds ε, δ and ρ; every use of the data must pass through `mechanisms`.
+        `settings`: of the class `Settings`, the fields `per_replicate` as arrays (k,). `mechanisms.budget` holds ε, δ
+        and ρ; every use of the data must pass through `mechanisms`.
         Call `trace(t, W, passes=…)` after iteration t (0 is the start): it costs nothing when nobody listens.
         """
         raise NotImplementedError
 
-    def complete(self, problem, settings: Settings) -> Settings:
+    def complete(self, problem: Declaration, settings: Any) -> Any:
         """Settings with every default that depends on the problem filled in; raise UserError if they clash."""
         return settings
 
-    def iterations(self, problem, settings: Settings) -> int | None:
+    def iterations(self, problem: Declaration, settings: Any) -> int | None:
         """The number of iterations a run will make, None where that is not known before."""
         return getattr(settings, "T", None)
 
@@ -138,28 +226,60 @@ class Algorithm:
         """How many replicates may advance together; by default 200 MB of their (d, d) matrices, and at most 128."""
         return int(max(1, min(128, 200e6 / (8 * d**2))))
 
-    def measure(self, problem, outcome: Outcome, settings: Settings, generators) -> dict[str, Any]:
+    def measure(self, problem: Problem, outcome: Outcome, settings: Any, generators: Generators) -> dict[str, Any]:
         """Further columns, each of length k, that cost more than `run` should or need the data: a diagnostic.
 
         Called after the run, outside its clock; like the objective, what it finds is not released privately.
-        `generators`: one per replicate, for a measure that samples.
+        `generators` are for a measure that samples.
         """
         return {}
+
+    def public_settings(self, n: int, d: int, epsilon: float) -> dict[str, Any]:
+        """Settings to run at where nothing may look at the data (the default track of the leaderboard).
+
+        From the number of rows and columns and ε alone, for δ = n⁻², replace-one neighbours and rows of ‖x‖₂ ≤ 1. What
+        is left out stays at its default. The built-in methods' rules stand together in `algorithms.rules`.
+        """
+        return {}
+
+    def public(self, settings: Any) -> str:
+        """What a run with these settings takes from the data and counts as public, beyond n; "" for nothing."""
+        return self.counts_public
+
+    @property
+    def labels(self) -> frozenset[str]:
+        """The labels that `discloses` declares."""
+        return frozenset(one.label for one in self.discloses)
 
     def audit_case(self) -> AuditCase:
         """What `dpbench audit` runs it on; override where the default hides too much of what it releases."""
         return AuditCase()
 
-    def work(self, n: int, d: int, settings: Settings) -> float:
+    def canaries(self) -> tuple[AuditCase, ...]:
+        """Further cases, each for the releases of one `label` that the case above gives too small a share."""
+        return ()
+
+    def inspection_case(self) -> AuditCase:
+        """A run of at least four iterations on the loss as it is, of which all that comes out is compared."""
+        case = self.audit_case()
+        settings = {name: value for name, value in case.settings.items() if name != "T"}
+        return replace(case, settings=settings, n=8, d=3, steepest=False, background=0.0)
+
+    def work(self, n: int, d: int, settings: Any) -> float:
         """Rough cost of one replicate in flops: orders the jobs and scales the progress bar, nothing else."""
         return 4.0 * n * d * getattr(settings, "T", 1)
 
-    def flaw(self, settings: Settings, accounting: str = "") -> str:
+    def flaw(self, settings: Any, accounting: str = "") -> str:
         """Why these settings, under a resolved accounting, do not give the stated guarantee; "" where they do.
 
-        For published calibrations that are kept for comparison.
+        For published calibrations that are kept for comparison: of the accounting itself, unless a method has its own.
         """
-        return ""
+        return accountings.get(accounting).flaw if accounting else ""
+
+    def sound(self, settings: Any) -> list[str]:
+        """The accountings, "paper" among them, under which a run with these settings keeps its ε."""
+        modes = dict.fromkeys(("paper", *self.accountings)) if self.private else {}
+        return [mode for mode in modes if not self.flaw(settings, self.accounting(mode))]
 
     def under(self, relation: Relation | str) -> Relation:
         """The relation of a run that asks for `relation`; UserError where the algorithm has no guarantee for it.
@@ -171,7 +291,7 @@ class Algorithm:
             relation = Relation(relation)
         except ValueError:
             raise UserError(f"relation: {nearest(str(relation), [r.value for r in Relation])}") from None
-        if relation not in (self.relation, Relation.REPLACE_ONE):
+        if relation not in (self.relation, Relation.REPLACE_ONE) and not self.either:
             raise UserError(f"relation: {self.name} is {self.relation} only, {relation} asks for another proof")
         return relation
 
@@ -179,14 +299,15 @@ class Algorithm:
         """Resolve "paper" and reject modes this algorithm cannot be calibrated with."""
         if mode == "paper":
             return self.paper_accounting
-        if mode not in self.accountings:
+        like = accountings.get(mode).like if mode in accountings.names() else ""
+        if not {mode, like} & set(self.accountings):
             raise UserError(
                 f"accounting: {mode!r} does not apply to {self.name}; {nearest(mode, ('paper', *self.accountings))}"
             )
         return mode
 
 
-def make_settings(algorithm: Algorithm | type[Algorithm], values: dict[str, Any]) -> Settings:
+def make_settings(algorithm: Algorithm | type[Algorithm], values: Mapping[str, Any]) -> BaseSettings:
     """Validate `values` (strings from the command line are converted) into the algorithm's Settings."""
     known = algorithm.Settings.__struct_fields__
     for key in values:
@@ -194,7 +315,7 @@ def make_settings(algorithm: Algorithm | type[Algorithm], values: dict[str, Any]
             tail = nearest(key, known) if known else "it has no settings"
             raise UserError(f"{algorithm.name}: unknown setting {key!r}; {tail}")
     try:
-        return msgspec.convert(values, algorithm.Settings, strict=False)
+        return msgspec.convert(dict(values), algorithm.Settings, strict=False)
     except msgspec.ValidationError as error:
         what, _, where = str(error).partition(" - at `$.")
         name = where.rstrip("`")
@@ -202,15 +323,12 @@ def make_settings(algorithm: Algorithm | type[Algorithm], values: dict[str, Any]
         raise UserError(f"{algorithm.name}: setting {name}: {what[0].lower()}{what[1:]}{given}") from None
 
 
-class BatchSettings:
+def batch_settings(settings: Sequence[BaseSettings], per_replicate: frozenset[str]) -> BaseSettings:
     """The settings of a batch of replicates: shared fields as they are, per-replicate ones as (k,) arrays."""
-
-    def __init__(self, settings: list[Settings], per_replicate: frozenset[str]):
-        for name in settings[0].__struct_fields__:
-            values = [getattr(one, name) for one in settings]
-            if name in per_replicate:
-                setattr(self, name, np.array(values, dtype=float))
-            elif any(value != values[0] for value in values):
-                raise ValueError(f"setting {name} differs within a batch but is not per-replicate")
-            else:
-                setattr(self, name, values[0])
+    first = settings[0]
+    for name in first.__struct_fields__:
+        if name not in per_replicate and any(getattr(one, name) != getattr(first, name) for one in settings):
+            raise ValueError(f"setting {name} differs within a batch but is not per-replicate")
+    varying = per_replicate & {*first.__struct_fields__}
+    arrays = {name: np.array([getattr(one, name) for one in settings], dtype=float) for name in varying}
+    return msgspec.structs.replace(first, **arrays)

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from dpbench.algorithms.passes import ByPasses, moved
+from dpbench.algorithms.base import Array, Disclosure, Mechanisms, Problem, Trace
+from dpbench.algorithms.passes import ByPasses, proximal_step
+from dpbench.privacy.ledger import Gaussian
 
 
 class DPCoordinateDescent(ByPasses):
@@ -20,20 +22,32 @@ class DPCoordinateDescent(ByPasses):
     title = "DP-CD"
     paper_accounting = "rdp"
     accountings = ("tight", "rdp")
+    discloses = (
+        Disclosure(
+            "coordinate",
+            "one coordinate of the mean clipped gradient",
+            count="passes·d",
+            replace_one="2·C_j/n",
+            why="clipped to ±C_j, row by row; which coordinate uses no data",
+        ),
+    )
 
     @staticmethod
-    def per_pass(n, d):
+    def per_pass(n: int, d: int) -> int:
         return d
 
-    def batch_size(self, n, d):
+    def batch_size(self, n: int, d: int) -> int:
         """Predictions (k, n) of 12 MB, as every step reads them all; iterates (k, d) of 400 MB."""
         return int(max(1, min(512, 12e6 / (8 * n), 4e8 / (8 * d))))
 
-    def run(self, problem, W, mechanisms, settings, trace):
+    def run(
+        self, problem: Problem, W: Array, mechanisms: Mechanisms, settings: ByPasses.Settings, trace: Trace
+    ) -> Array:
         T = self.iterations(problem, settings)
-        multiplier = mechanisms.budget.gaussian_multiplier(T)
+        multiplier = mechanisms.budget.noise_scale(((Gaussian(1.0), T),))
         M, shares = problem.coordinate_constants, problem.clip_shares
-        coordinates = np.stack([coins.integers(problem.d, size=T) for coins in mechanisms.coins])
+        movable = np.flatnonzero(M)  # an all-zero column moves nothing, and M_j is public
+        coordinates = np.stack([movable[coins.integers(len(movable), size=T)] for coins in mechanisms.coins])
         states = [problem.coordinate_state(W[members]) for members in mechanisms.streams]
         W = np.asfortranarray(W)  # a coordinate of all replicates is contiguous
         gradient, w = np.empty(len(W)), np.empty(len(W))
@@ -49,7 +63,7 @@ class DPCoordinateDescent(ByPasses):
             noisy = mechanisms.gaussian(
                 gradient, sensitivity=2 / problem.n * threshold, noise_multiplier=multiplier, label="coordinate"
             )
-            new = moved(problem, w, noisy, settings.step / M[j])
+            new = proximal_step(problem, w, noisy, settings.step / M[j])
             for members, state, one in drawn:
                 state.move(one, new[members] - w[members])
                 W[members, one] = new[members]

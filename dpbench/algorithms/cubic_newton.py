@@ -6,8 +6,21 @@ import math
 
 import numpy as np
 
-from dpbench.algorithms.audit_case import AuditCase
-from dpbench.algorithms.base import Algorithm, Count, Needs, Outcome, Positive, Settings
+from dpbench.algorithms.base import (
+    Algorithm,
+    Array,
+    AuditCase,
+    BaseSettings,
+    Count,
+    Declaration,
+    Disclosure,
+    Mechanisms,
+    Needs,
+    Outcome,
+    Positive,
+    Problem,
+    Trace,
+)
 from dpbench.errors import UserError
 
 
@@ -26,27 +39,40 @@ class CubicNewton(Algorithm):
     name = "cubic-newton"
     title = "Cubic Newton"
     needs = Needs(losses=("logistic",), regularisers=("l2",))
+    discloses = (
+        Disclosure(
+            "model gradient",
+            "the gradient of the cubic model",
+            count="T·N",
+            add_remove="(L₀ + L₁·D)/n",
+            why="‖w - w_t‖ ≤ D; Ganesh et al. (2023), Theorem 4.2",
+        ),
+    )
 
-    class Settings(Settings):
+    class Settings(BaseSettings, frozen=True):
         T: Count = 5
         D: Positive = 20.0
         inner: Count = 2000
 
-    def complete(self, problem, settings):
+    def complete(self, problem: Declaration, settings: Settings) -> Settings:
         if not problem.l2 > 0:
             raise UserError(
                 f"{self.name}: needs a strongly convex objective: choose a problem with l2 > 0, e.g. a1a-ridge"
             )
         return settings
 
-    def audit_case(self):
+    def audit_case(self) -> AuditCase:
         # A small ball, on which Δ is next to L₀/n and can be attained.
-        return AuditCase({"T": 2, "D": 0.1, "inner": 1}, l2=0.01)
+        return AuditCase({"D": 0.1, "inner": 1}, l2=0.01)
 
-    def work(self, n, d, settings):
+    def canaries(self) -> tuple[AuditCase, ...]:
+        # Several inner steps, so that curvature has a part in what is released.
+        return (AuditCase({"D": 0.1, "inner": 4, "T": 1}, l2=0.01, bend=1.0, label="model gradient"),)
+
+    def work(self, n: int, d: int, settings: Settings) -> float:
         return settings.T * (2.0 * n * d * (d + 2) + 2.0 * settings.inner * d**2)
 
-    def run(self, problem, W, mechanisms, settings, trace):
+    def run(self, problem: Problem, W: Array, mechanisms: Mechanisms, settings: Settings, trace: Trace) -> Outcome:
         rho = mechanisms.budget.rho / settings.T
         steps = inner_steps(problem, rho, settings.D)
         N = min(steps, settings.inner)
@@ -59,7 +85,9 @@ class CubicNewton(Algorithm):
         return Outcome(W, columns={"notes": [note] * len(W)})
 
     @staticmethod
-    def _minimise_model(problem, W, rho, N, D, mechanisms):
+    def _minimise_model(
+        problem: Problem, W: Array, rho: float | Array, N: int, D: float, mechanisms: Mechanisms
+    ) -> Array:
         """Algorithm 2 at the iterates W (k, d) for ρ̃ = `rho`: the weighted average of N iterates."""
         mu, L2 = problem.l2, problem.hessian_lipschitz
         sensitivity = (problem.lipschitz + problem.smoothness * D) / problem.n
@@ -74,7 +102,7 @@ class CubicNewton(Algorithm):
         return average
 
 
-def inner_steps(problem, rho: float, D: float) -> int:
+def inner_steps(problem: Declaration, rho: float, D: float) -> int:
     """N of Algorithm 2, line 2, before any cap."""
     mu = problem.l2
     slope = problem.lipschitz + mu * D / 2 + (problem.smoothness + mu) * D + problem.hessian_lipschitz * D**2
@@ -82,7 +110,7 @@ def inner_steps(problem, rho: float, D: float) -> int:
     return math.ceil(2 * rho * slope**2 / (problem.d * sensitivity**2))
 
 
-def project(W, radius: float) -> np.ndarray:
+def project(W: Array, radius: float) -> Array:
     """The nearest point of the ball ‖w‖ ≤ radius, for each row of W (k, d)."""
     norms = np.linalg.norm(W, axis=1, keepdims=True)
     return W * (radius / np.maximum(norms, radius))

@@ -5,8 +5,21 @@ from __future__ import annotations
 from typing import ClassVar
 
 import msgspec
+import numpy as np
 
-from dpbench.algorithms.base import Algorithm, Count, Needs, Positive, Settings
+from dpbench.algorithms.base import (
+    Algorithm,
+    Array,
+    BaseSettings,
+    Count,
+    Declaration,
+    Disclosure,
+    Mechanisms,
+    Needs,
+    Positive,
+    Problem,
+    Trace,
+)
 
 
 class DPGradientDescent(Algorithm):
@@ -19,22 +32,25 @@ class DPGradientDescent(Algorithm):
 
     name = "dp-gd"
     title = "DP-GD"
-    needs = Needs(losses=("logistic", "sigmoid"), regularisers=("l2", "w2"))
+    needs = Needs(losses=("logistic", "sigmoid", "pseudo-huber"), regularisers=("l2", "w2"))
     per_replicate: ClassVar = frozenset({"step", "epsilon"})
+    discloses = (
+        Disclosure("gradient", "the mean gradient", add_remove="L₀/n", why="‖∇f_i‖ ≤ L₀; the divisor n is public"),
+    )
 
-    class Settings(Settings):
+    class Settings(BaseSettings, frozen=True):
         T: Count = 100
         step: Positive | None = None
 
-    def complete(self, problem, settings):
+    def complete(self, problem: Declaration, settings: Settings) -> Settings:
         if settings.step is None:
             settings = msgspec.structs.replace(settings, step=1 / problem.objective_smoothness)
         return settings
 
-    def run(self, problem, W, mechanisms, settings, trace):
+    def run(self, problem: Problem, W: Array, mechanisms: Mechanisms, settings: Settings, trace: Trace) -> Array:
         sensitivity = problem.lipschitz / problem.n
         rho = mechanisms.budget.rho / settings.T
-        step = settings.step[:, None]
+        step = np.asarray(settings.step)[:, None]
         trace(0, W, passes=0)
         for t in range(1, settings.T + 1):
             gradient = mechanisms.gaussian(problem.gradient(W), sensitivity=sensitivity, rho=rho, label="gradient")

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from dpbench.algorithms.base import Algorithm, Count, Needs, Settings
+from dpbench.algorithms.base import Algorithm, Array, BaseSettings, Count, Disclosure, Mechanisms, Needs, Problem, Trace
+from dpbench.problems.losses import Loss
 
 LARGEST_STEP = 1e9  # a direction along which the loss falls for ever (separable data)
 
@@ -20,14 +21,16 @@ class DPGradientDescentOracle(Algorithm):
     title = "DP-GD, oracle step"
     private = False
     needs = Needs(losses=("logistic",))
+    discloses = (Disclosure("gradient", "the mean gradient", add_remove="L₀/n", why="‖∇f_i‖ ≤ L₀"),)
+    unpaid = "its step, by a search on the loss without noise"
 
-    class Settings(Settings):
+    class Settings(BaseSettings, frozen=True):
         T: Count = 100
 
-    def work(self, n, d, settings):
+    def work(self, n: int, d: int, settings: Settings) -> float:
         return settings.T * (8.0 * n * d + 150.0 * n)
 
-    def run(self, problem, W, mechanisms, settings, trace):
+    def run(self, problem: Problem, W: Array, mechanisms: Mechanisms, settings: Settings, trace: Trace) -> Array:
         sensitivity = problem.lipschitz / problem.n
         rho = mechanisms.budget.rho / settings.T
         trace(0, W, passes=0)
@@ -38,7 +41,7 @@ class DPGradientDescentOracle(Algorithm):
         return W
 
 
-def best_step(problem, W, D) -> np.ndarray:
+def best_step(problem: Problem, W: Array, D: Array) -> Array:
     """argmin_{η≥0} of the mean loss at w - η d, for W and D (k, d) → (k,), to a relative 1e-6.
 
     X w and X d once; after that each step tried costs one pass over n numbers.
@@ -51,7 +54,7 @@ def best_step(problem, W, D) -> np.ndarray:
     )
 
 
-def _best_step(loss, z, slope, y) -> float:
+def _best_step(loss: Loss, z: Array, slope: Array, y: Array) -> float:
     """The root of the increasing derivative dφ/dη = -mean(ℓ'(z - ηs) s), or 0 where it starts out positive."""
     from scipy.optimize import brentq
 

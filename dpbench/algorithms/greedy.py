@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Literal
 
 import numpy as np
 
-from dpbench.algorithms.audit_case import AuditCase
-from dpbench.algorithms.greedy_rules import SCORES
-from dpbench.algorithms.passes import ByPasses, moved
+from dpbench.algorithms.base import Array, AuditCase, Disclosure, Mechanisms, Problem, Trace
+from dpbench.algorithms.greedy_rules import scores
+from dpbench.algorithms.passes import ByPasses, proximal_step
+from dpbench.privacy.ledger import Laplace, PureDP
 
 
 class DPGreedyCD(ByPasses):
@@ -29,66 +31,93 @@ class DPGreedyCD(ByPasses):
 
     name = "dp-gcd"
     title = "DP-GCD"
+    version = 2
     paper_accounting = "advanced"
     accountings = ("tight", "advanced")
+    discloses = (
+        Disclosure(
+            "selection",
+            "the coordinate whose scaled gradient (with L1: whose score) is largest",
+            "noisy max",
+            replace_one="2·C/(n·√M)",
+            why="clipped gradients move by at most 2C_j/n; M = Σ_k M_k; scores are 1/√M_j-Lipschitz in ∇_j",
+        ),
+        Disclosure(
+            "selection",
+            "all scaled gradients, of which the largest score is taken",
+            "Laplace",
+            replace_one="2·d·C/(n·√M)",
+            why="the published noise is proved for no less than d·ε'",
+            when="selection=published, l1",
+        ),
+        Disclosure(
+            "gradient coordinate",
+            "the chosen coordinate of the mean clipped gradient",
+            "Laplace",
+            replace_one="2·C_j/n",
+            why="clipped to ±C_j, row by row",
+        ),
+    )
 
-    class Settings(ByPasses.Settings):
+    class Settings(ByPasses.Settings, frozen=True):
         rule: Literal["gs-r", "gs-s", "gs-q"] = "gs-r"
         selection: Literal["proven", "published"] = "proven"
 
     @staticmethod
-    def per_pass(n, d):
+    def per_pass(n: int, d: int) -> int:
         return 1
 
-    def flaw(self, settings, accounting=""):
+    def flaw(self, settings: Settings, accounting: str = "") -> str:
         if settings.selection == "proven" or accounting == "tight":  # "tight" counts what the selection costs
             return ""
         return "selection noise as published: a selection costs 2ε', not ε'; with l1, no less than d·ε' is proved"
 
-    def audit_case(self):
+    def audit_case(self) -> AuditCase:
         # Shared rows keep the signs of the gradient, so that what differs moves the two magnitudes apart.
         return AuditCase({"passes": 1.0}, accounting="tight", l1=1e-3, background=(1.0, -1.0))
 
-    def run(self, problem, W, mechanisms, settings, trace):
+    def run(self, problem: Problem, W: Array, mechanisms: Mechanisms, settings: Settings, trace: Trace) -> Array:
         T = self.iterations(problem, settings)
         M, root = problem.coordinate_constants, np.sqrt(problem.coordinate_constants)
-        s = 2 * settings.clip / (problem.n * np.sqrt(M.sum()))
-        select, cost = self._selection(problem, settings)
-        epsilon = mechanisms.budget.laplace_epsilon(T, selection=cost)
+        clip = np.asarray(settings.clip)
+        s = 2 * clip / (problem.n * np.sqrt(M.sum()))
+        movable = np.flatnonzero(M)  # an all-zero column moves nothing, and M_j is public
+        columns = slice(None) if len(movable) == problem.d else movable
+        select, cost = self._selection(problem, settings, M[movable])
+        epsilon = 1 / mechanisms.budget.noise_scale(((Laplace(1.0), T), (PureDP(cost), T)))
         replicates = np.arange(len(W))
         trace(0, W, passes=0)
         for t in range(1, T + 1):
-            data = problem.clipped_gradient(W, settings.clip)
-            j = select(mechanisms, data, W, s, epsilon)
+            data = problem.clipped_gradient(W, clip)
+            j = movable[select(mechanisms, data[:, columns], W[:, columns], s, epsilon)]
             noisy = mechanisms.laplace(
                 data[replicates, j], sensitivity=s * root[j], epsilon=epsilon, label="gradient coordinate"
             )
-            W[replicates, j] = moved(problem, W[replicates, j], noisy, settings.step / M[j])
+            W[replicates, j] = proximal_step(problem, W[replicates, j], noisy, settings.step / M[j])
             trace(t, W, passes=t)
         return W
 
-    def _selection(self, problem, settings):
-        """(select, c): `select(mechanisms, data, W, s, ε')` returns j (k,) and is cε'-DP."""
-        M, root, l1, l2 = problem.coordinate_constants, np.sqrt(problem.coordinate_constants), problem.l1, problem.l2
-        score = SCORES[settings.rule]
+    def _selection(self, problem: Problem, settings: Settings, M: Array) -> tuple[Callable[..., np.ndarray], float]:
+        """(select, c): `select(mechanisms, data, W, s, ε')` returns j (k,) and is cε'-DP. M, data, W: where M_j > 0."""
+        d, root, l1, l2 = len(M), np.sqrt(M), problem.l1, problem.l2
+        rule = settings.rule
         cost = 1 if settings.selection == "proven" else 2
 
-        def smooth(mechanisms, data, W, s, epsilon):
+        def smooth(mechanisms: Mechanisms, data: Array, W: Array, s: Array, epsilon: float) -> np.ndarray:
             scaled = (data + l2 * W) / root
             return mechanisms.noisy_argmax(
                 scaled, sensitivity=s, epsilon=cost * epsilon, label="selection", magnitude=True
             )
 
-        def proximal(mechanisms, data, W, s, epsilon):
-            scores = score(data + l2 * W, W, M, l1)
-            return mechanisms.noisy_argmax(scores, sensitivity=s, epsilon=epsilon, label="selection")
+        def proximal(mechanisms: Mechanisms, data: Array, W: Array, s: Array, epsilon: float) -> np.ndarray:
+            found = scores(rule, data + l2 * W, W, M, l1)
+            return mechanisms.noisy_argmax(found, sensitivity=s, epsilon=epsilon, label="selection")
 
-        def published(mechanisms, data, W, s, epsilon):
+        def published(mechanisms: Mechanisms, data: Array, W: Array, s: Array, epsilon: float) -> np.ndarray:
             # All that is proved: a function of the whole noisy gradient, d Laplace releases at ε'.
-            d = problem.d
             noisy = mechanisms.laplace(data / root, sensitivity=d * s, scale=s / epsilon, label="selection") * root
-            return np.argmax(score(noisy + l2 * W, W, M, l1), axis=1)
+            return np.argmax(scores(rule, noisy + l2 * W, W, M, l1), axis=1)
 
         if not l1:
             return smooth, cost
-        return (proximal, 1) if cost == 1 else (published, problem.d)
+        return (proximal, 1) if cost == 1 else (published, d)

@@ -3,17 +3,31 @@
 from __future__ import annotations
 
 import math
-from typing import ClassVar, Literal
+from collections.abc import Callable
+from typing import Any, ClassVar, Literal
 
 import msgspec
 import numpy as np
 
 from dpbench.algorithms import allocation
-from dpbench.algorithms.audit_case import AuditCase
-from dpbench.algorithms.base import Algorithm, Count, Needs, Outcome, Positive, Settings
+from dpbench.algorithms.base import (
+    Algorithm,
+    Array,
+    AuditCase,
+    BaseSettings,
+    Count,
+    Declaration,
+    Disclosure,
+    Mechanisms,
+    Needs,
+    Outcome,
+    Positive,
+    Problem,
+    Relation,
+    Trace,
+)
 from dpbench.errors import UserError
-from dpbench.privacy.laplace import base_epsilon
-from dpbench.privacy.relation import Relation
+from dpbench.privacy.accounting.pure import base_epsilon
 
 ROW_NORM = 20.0  # ‖u‖₁ ≤ 20 (Section 5): declared, never measured
 AS_PUBLISHED = "as-published-code"
@@ -47,28 +61,51 @@ class LaplaceMomentum(Algorithm):
 
     per_replicate: ClassVar = frozenset({"c"})
     counts_public = "the top eigenvalue of XᵀX/n (L), unless L is given"
+    discloses = (
+        Disclosure(
+            "gradient",
+            "the mean gradient",
+            "Laplace",
+            "T",
+            replace_one="2·r·ℓ/n",
+            why="Kuru et al. (2022), eq. (5.2): ‖u‖₁ ≤ r = 20, |ℓ'| ≤ ℓ = 1",
+            when="m = n",
+        ),
+        Disclosure(
+            "gradient",
+            "the mean gradient of m rows",
+            "Laplace on a sample",
+            "T",
+            replace_one="2·r·ℓ/m",
+            why="Kuru et al. (2022), eqs. (3.3) to (3.5)",
+            when="m < n",
+        ),
+    )
 
     momentum = True
     lookahead = True
     multistage = False
 
-    class Settings(Settings):
+    class Settings(BaseSettings, frozen=True):
         T: Count = 100
         c: Positive = 1.0
         m: Count | None = None
         L: Positive | None = None
         noise_scale: Literal["laplace", "as-published-code"] = "laplace"
 
-    def accounting(self, mode):
+    def accounting(self, mode: str) -> str:
         super().accounting(mode)
         return "pure"
 
-    def flaw(self, settings, accounting=""):
+    def public(self, settings: Settings) -> str:
+        return "" if settings.L else "the top eigenvalue of XᵀX/n (L)"
+
+    def flaw(self, settings: Settings, accounting: str = "") -> str:
         if settings.noise_scale == AS_PUBLISHED:
             return "Laplace scale b/√2, as in the published code: does not meet the ε asked for"
         return ""
 
-    def complete(self, problem, settings):
+    def complete(self, problem: Declaration, settings: Settings) -> Settings:
         m = problem.n if settings.m is None else settings.m
         if m > problem.n:
             raise UserError(f"{self.name}: m = {m} rows per iteration, but the data have n = {problem.n}; lower m")
@@ -79,14 +116,14 @@ class LaplaceMomentum(Algorithm):
             )
         return msgspec.structs.replace(settings, m=m)
 
-    def audit_case(self):
-        return AuditCase(l2=0.02)
+    def audit_case(self) -> AuditCase:
+        return AuditCase({"T": 2}, l2=0.02)  # at δ = 0 all T have to show their largest loss at once
 
-    def work(self, n, d, settings):
+    def work(self, n: int, d: int, settings: Settings) -> float:
         rows = min(settings.m or n, n) + 10_000  # measured: drawing and gathering a small batch costs that many
         return 4.0 * settings.T * rows * d
 
-    def schedule(self, problem, settings):
+    def schedule(self, problem: Declaration, settings: Settings) -> tuple[Array, Array, np.ndarray]:
         """α_t and β_t, (T, k) or (T, 1), and the stage s_t, (T,); a restart (x_{t-1} := x_t) is β_t = 0 once."""
         T, L, mu = settings.T, smoothness(problem, settings), problem.l2
         stage = allocation.stages(T, L / mu) if self.multistage else np.ones(T, int)
@@ -95,11 +132,11 @@ class LaplaceMomentum(Algorithm):
         beta[1:][np.diff(stage) > 0] = 0.0
         return alpha, beta, stage
 
-    def budgets(self, problem, settings, epsilon, alpha, stage) -> np.ndarray:
+    def budgets(self, problem: Declaration, settings: Any, epsilon: float, alpha: Array, stage: np.ndarray) -> Array:
         """ε_t of the iterations to run; they sum to ε."""
         return np.full(settings.T, epsilon / settings.T)
 
-    def run(self, problem, W, mechanisms, settings, trace):
+    def run(self, problem: Problem, W: Array, mechanisms: Mechanisms, settings: Settings, trace: Trace) -> Outcome:
         alpha, beta, stage = self.schedule(problem, settings)
         epsilon = self.budgets(problem, settings, mechanisms.budget.epsilon, alpha, stage)
         T = len(epsilon)
@@ -110,24 +147,26 @@ class LaplaceMomentum(Algorithm):
             v = beta[t, :, None] * (x - previous)
             y = x + v if self.lookahead else x
             x, previous = x + v - alpha[t, :, None] * (release(y, epsilon[t]) + problem.l2 * y), x
-            trace(t + 1, x, passes=(t + 1) * settings.m / problem.n, final=t + 1 == T)
+            trace(t + 1, x, passes=(t + 1) * (settings.m or problem.n) / problem.n, final=t + 1 == T)
         notes = "" if settings.L else f"L = {smoothness(problem, settings):.6g} from the data, counted as public"
         return Outcome(x, columns={"T": [T] * len(x), "notes": [notes] * len(x)})
 
 
-def smoothness(problem, settings) -> float:
+def smoothness(problem: Declaration, settings: LaplaceMomentum.Settings) -> float:
     """L: what the settings declare, or the top eigenvalue of UᵀU/n plus 2λ (Section 5)."""
     return settings.L or problem.top_eigenvalue + problem.l2
 
 
-def noisy_gradient(problem, mechanisms, settings):
+def noisy_gradient(
+    problem: Problem, mechanisms: Mechanisms, settings: LaplaceMomentum.Settings
+) -> Callable[[Array, float], Array]:
     """The function (y, ε_t) → mean loss gradient at y over m rows + Laplace(b_t), all (k, d)."""
-    n, m = problem.n, settings.m
+    n, m = problem.n, settings.m or problem.n
     sensitivity = 2 * problem.loss.lipschitz * ROW_NORM / m  # S₁/m
     correction = math.sqrt(0.5) if settings.noise_scale == AS_PUBLISHED else 1.0
     sampler = mechanisms.without_replacement(n, m, "gradient") if m < n else None
 
-    def release(y, epsilon):
+    def release(y: Array, epsilon: float) -> Array:
         scale = sensitivity / base_epsilon(epsilon, n, m) * correction
         if sampler is None:
             return mechanisms.laplace(problem.data_gradient(y), sensitivity=sensitivity, scale=scale, label="gradient")
@@ -174,10 +213,12 @@ class Optimised(LaplaceMomentum):
 
     per_replicate: ClassVar = frozenset()  # c decides T'
 
-    class Settings(LaplaceMomentum.Settings):
+    class Settings(LaplaceMomentum.Settings, frozen=True):
         E0: Positive = 10.0
 
-    def budgets(self, problem, settings, epsilon, alpha, stage):
+    def budgets(
+        self, problem: Declaration, settings: Settings, epsilon: float, alpha: Array, stage: np.ndarray
+    ) -> Array:
         weights = allocation.error_weights(alpha[:, 0], stage, problem.l2, smoothness(problem, settings))
         S1 = 2 * problem.loss.lipschitz * ROW_NORM
         T = weights.best_T(problem.d * (S1 / (problem.n * epsilon)) ** 2, settings.E0)

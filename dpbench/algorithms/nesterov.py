@@ -2,7 +2,20 @@
 
 from __future__ import annotations
 
-from dpbench.algorithms.base import Algorithm, Count, Needs, Outcome, Positive, Settings
+from dpbench.algorithms.base import (
+    Algorithm,
+    Array,
+    BaseSettings,
+    Count,
+    Declaration,
+    Disclosure,
+    Mechanisms,
+    Needs,
+    Outcome,
+    Positive,
+    Problem,
+    Trace,
+)
 from dpbench.algorithms.cubic_newton import project
 
 
@@ -21,15 +34,16 @@ class DPAcceleratedNesterov(Algorithm):
     name = "dp-accelerated-nesterov"
     title = "DP accelerated Nesterov"
     needs = Needs(losses=("logistic",), regularisers=("l2",))
+    discloses = (Disclosure("gradient", "the mean gradient", add_remove="L₀/n", why="‖∇f_i‖ ≤ L₀"),)
 
-    class Settings(Settings):
+    class Settings(BaseSettings, frozen=True):
         T: Count | None = None
         D: Positive = 20.0
 
-    def work(self, n, d, settings):
+    def work(self, n: int, d: int, settings: Settings) -> float:
         return 4.0 * n * d * (settings.T or 100)
 
-    def run(self, problem, W, mechanisms, settings, trace):
+    def run(self, problem: Problem, W: Array, mechanisms: Mechanisms, settings: Settings, trace: Trace) -> Outcome:
         rho, D = mechanisms.budget.rho, settings.D
         T = settings.T or balanced_T(problem, rho, D)
         sensitivity, L1 = problem.lipschitz / problem.n, problem.objective_smoothness
@@ -47,6 +61,6 @@ class DPAcceleratedNesterov(Algorithm):
         return Outcome(average, columns={"iterations": [T] * len(W)})
 
 
-def balanced_T(problem, rho: float, D: float) -> int:
+def balanced_T(problem: Declaration, rho: float, D: float) -> int:
     """(D²ρn²/(dL₀²))^{1/4}, at least 1."""
     return max(1, round((D**2 * rho * problem.n**2 / (problem.d * problem.lipschitz**2)) ** 0.25))

@@ -2,14 +2,31 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+import math
+from typing import Annotated, Any, ClassVar, Literal
 
 import msgspec
 import numpy as np
 
-from dpbench.algorithms.base import Algorithm, Count, Needs, Positive, Settings, Share
-from dpbench.algorithms.memory import peak_of_modification
+from dpbench.algorithms.base import (
+    Algorithm,
+    Array,
+    AuditCase,
+    BaseSettings,
+    Count,
+    Declaration,
+    Disclosure,
+    Generators,
+    Mechanisms,
+    Needs,
+    Outcome,
+    Positive,
+    Problem,
+    Share,
+    Trace,
+)
 from dpbench.errors import UserError
+from dpbench.memory import peak_of
 
 SMOOTHNESS = 1 / 4  # of the logistic loss for ‖x‖₂ ≤ 1: one example moves n·H by at most this, in trace
 
@@ -24,14 +41,57 @@ class DPNewton(Algorithm):
          (Theorems B.2 and B.3).
     H is the Hessian ("hess") or the paper's quadratic upper bound ("qu"). "clip" raises the eigenvalues
     below λ₀ to λ₀; "add" takes H + λ₀I. With `lambda0` given, λ₀ is fixed, nothing is spent on the trace
-    and the whole share θ goes to the direction (Algorithm 3). `measure_memory` changes nothing in the run.
+    and the whole share θ goes to the direction (Algorithm 3). With `tight`, directions have the sensitivities of
+    `sharp_sensitivities`. `measure_memory` changes nothing in the run.
     """
 
     name = "dp-newton"
     title = "DP-Newton"
+    revisions: ClassVar = {"tight": 2}  # the direction's sensitivities
     needs = Needs(losses=("logistic",))
+    discloses = (
+        Disclosure("gradient", "the mean gradient", add_remove="1/n", why="‖x‖₂ ≤ 1 and |ℓ'| ≤ 1"),
+        Disclosure(
+            "trace",
+            "the trace of the mean curvature, which sets λ₀",
+            add_remove="1/(4·n)",
+            replace_one="1/(4·n)",
+            why="a row's trace is in [0, 1/4]",
+            when="lambda0 not given",
+        ),
+        Disclosure(
+            "direction",
+            "H̃⁻¹g̃, with the curvature's eigenvalues raised to λ₀",
+            add_remove="‖g̃‖/(4·n·λ₀² - λ₀)",
+            why="Ganesh et al. (2023), Theorem B.2",
+            when="modification=clip",
+        ),
+        Disclosure(
+            "direction",
+            "(H + λ₀I)⁻¹g̃",
+            add_remove="‖g̃‖/(4·n·λ₀² + λ₀)",
+            why="Ganesh et al. (2023), Theorem B.3",
+            when="modification=add",
+        ),
+        Disclosure(
+            "direction",
+            "H̃⁻¹g̃",
+            add_remove="‖g̃‖/(4·n·λ₀²)",
+            replace_one="√2·‖g̃‖/(4·n·λ₀²)",
+            why="x ↦ 1/max(x, λ₀) is λ₀⁻²-Lipschitz in Frobenius norm (algorithms/newton.py)",
+            when="modification=clip, tight",
+        ),
+        Disclosure(
+            "direction",
+            "(H + λ₀I)⁻¹g̃",
+            add_remove="‖g̃‖/(4·n·λ₀² + λ₀)",
+            replace_one="‖g̃‖/(4·n·λ₀² + λ₀)",
+            why="Sherman and Morrison (algorithms/newton.py)",
+            when="modification=add, tight",
+        ),
+    )
 
-    class Settings(Settings):
+    class Settings(BaseSettings, frozen=True):
         T: Count = 10
         curvature: Literal["hess", "qu"] = "hess"
         modification: Literal["clip", "add"] = "clip"
@@ -41,7 +101,7 @@ class DPNewton(Algorithm):
         lambda0: Positive | None = None
         measure_memory: bool = False
 
-    def complete(self, problem, settings):
+    def complete(self, problem: Declaration, settings: Settings) -> Settings:
         lambda0 = settings.lambda0
         if lambda0 is not None and settings.modification == "clip" and lambda0 <= SMOOTHNESS / problem.n:
             raise UserError(
@@ -50,10 +110,28 @@ class DPNewton(Algorithm):
             )
         return settings
 
-    def work(self, n, d, settings):
+    def canaries(self) -> tuple[AuditCase, ...]:
+        # In one dimension g̃ lies in the worst direction. What adds feels a row most where there is no curvature but
+        # its own, what clips where the others' alone is λ₀: next to L₁, with so many of them that one is next to none.
+        most = {"theta": 0.9, "gamma": 0.9}
+        many = 40
+        return (
+            AuditCase(most, bend=1.0, label="trace"),
+            AuditCase({"theta": 0.9, "modification": "add", "lambda0": 0.5}, d=1, bend=1.0, label="direction"),
+            AuditCase(
+                {"theta": 0.9, "modification": "clip", "lambda0": SMOOTHNESS * (1 - 1 / many)},
+                n=many,
+                d=1,
+                background=1.0,
+                bend=1.0,
+                label="direction",
+            ),
+        )
+
+    def work(self, n: int, d: int, settings: Settings) -> float:
         return settings.T * (2.0 * n * d * (d + 2) + 20.0 * d**3)
 
-    def measure(self, problem, outcome, settings, generators):
+    def measure(self, problem: Problem, outcome: Outcome, settings: Settings, generators: Generators) -> dict[str, Any]:
         """With `measure_memory`: the bytes that modifying the last Hessian and solving with it took (C.7)."""
         if not settings.measure_memory:
             return {}
@@ -64,7 +142,7 @@ class DPNewton(Algorithm):
             "notes": [f"peak of the process {peak} bytes" for _, peak in pairs],
         }
 
-    def run(self, problem, W, mechanisms, settings, trace):
+    def run(self, problem: Problem, W: Array, mechanisms: Mechanisms, settings: Settings, trace: Trace) -> Array:
         n, T, theta = problem.n, settings.T, settings.theta
         gamma = settings.gamma if settings.lambda0 is None else 0.0
         rho = mechanisms.budget.rho / T
@@ -80,17 +158,29 @@ class DPNewton(Algorithm):
             else:
                 lambda0 = np.full(len(W), settings.lambda0)
             direction = SOLVE[settings.modification](H, gradient, lambda0)
+            norms = np.linalg.norm(gradient, axis=1)
+            one, both = inverse_sensitivity(n, lambda0, settings.modification), None
+            if mechanisms.sharp:
+                one, both = sharp_sensitivities(n, lambda0, settings.modification)
             W = W - mechanisms.gaussian(
                 direction,
-                sensitivity=np.linalg.norm(gradient, axis=1) * inverse_sensitivity(n, lambda0, settings.modification),
+                sensitivity=norms * one,
                 rho=rho_direction,
                 label="direction",
+                replaced=None if both is None else norms * both,
             )
             trace(t, W, passes=2 * t)
         return W
 
     @staticmethod
-    def _released_lambda0(H, mechanisms, n, rho_trace, rho_direction, settings):
+    def _released_lambda0(
+        H: Array,
+        mechanisms: Mechanisms,
+        n: int,
+        rho_trace: float | Array,
+        rho_direction: float | Array,
+        settings: DPNewton.Settings,
+    ) -> Array:
         """λ₀ = max(β (t̃ / (n² ρ_direction))^{1/3}, 1/n) from the noisy trace t̃ (Algorithm 5, lines 16-17)."""
         noisy = mechanisms.gaussian(
             np.trace(H, axis1=1, axis2=2),
@@ -102,20 +192,45 @@ class DPNewton(Algorithm):
         return np.maximum(settings.beta * np.cbrt(np.maximum(noisy, 0) / (n**2 * rho_direction)), 1 / n)
 
 
-def inverse_sensitivity(n, lambda0, modification):
+def peak_of_modification(H: Array, modification: str) -> tuple[int, int]:
+    """(resident before, peak while) H (d, d) is modified and solved with, in bytes, in a fresh process."""
+    small, large = ((np.eye(2)[None], np.ones((1, 2))), (H[None], np.ones((1, len(H)))))
+    lambda0 = np.full(1, 1e-3)
+    return peak_of(SOLVE[modification], *large, lambda0, warm_up=(*small, lambda0))
+
+
+def inverse_sensitivity(n: float, lambda0: float | Array, modification: str) -> float | Array:
     """sup ‖(H̃⁻¹ - H̃'⁻¹) g‖ / ‖g‖ over neighbours: 1/(4nλ₀² ∓ λ₀) (Theorems B.2 for clip, B.3 for add)."""
     sign = -1 if modification == "clip" else 1
     return 1 / (4 * n * lambda0**2 + sign * lambda0)
 
 
-def clip_and_solve(H, G, lambda0):
+def sharp_sensitivities(n: float, lambda0: Array, modification: str) -> tuple[Array, Array]:
+    """sup ‖(H̃⁻¹ - H̃'⁻¹) g‖ / ‖g‖ under add/remove and under replace-one, from rows of curvature at most 1/4.
+
+    add: R₀ = (H₀ + λ₀I)⁻¹ without the row. Sherman and Morrison: with it the inverse is R₀ less a positive semidefinite
+    matrix of norm at most c = 1/(4nλ₀² + λ₀). So both neighbours' inverses lie between R₀ - cI and R₀, and are within c
+    of each other under replace-one too; attained by H₀ = 0.
+
+    clip: x ↦ 1/max(x, λ₀) is λ₀⁻²-Lipschitz on the line, hence on symmetric matrices in Frobenius norm (Bhatia 1997,
+    Section X.5: in the basis of both spectral decompositions, entry by entry). A row moves H by 1/(4n) in that norm,
+    another one in its place by √2/(4n), both terms being positive semidefinite. No condition on λ₀.
+    """
+    if modification == "add":
+        one = 1 / (4 * n * lambda0**2 + lambda0)
+        return one, one
+    one = 1 / (4 * n * lambda0**2)
+    return one, math.sqrt(2) * one
+
+
+def clip_and_solve(H: Array, G: Array, lambda0: Array) -> Array:
     """Ψ_λ₀(H)⁻¹ g with eigenvalues below λ₀ raised to λ₀. H (k, d, d), G (k, d), lambda0 (k,) → (k, d)."""
     values, vectors = np.linalg.eigh(H)
     coordinates = (G[:, None, :] @ vectors)[:, 0, :] / np.maximum(values, lambda0[:, None])
     return (vectors @ coordinates[:, :, None])[:, :, 0]
 
 
-def add_and_solve(H, G, lambda0):
+def add_and_solve(H: Array, G: Array, lambda0: Array) -> Array:
     """(H + λ₀I)⁻¹ g by Cholesky. H (k, d, d), G (k, d), lambda0 (k,) → (k, d)."""
     from scipy.linalg import cho_factor, cho_solve
 

@@ -7,8 +7,21 @@ from typing import Literal
 
 import numpy as np
 
-from dpbench.algorithms.audit_case import AuditCase
-from dpbench.algorithms.base import Algorithm, Count, Needs, Positive, Settings, Share
+from dpbench.algorithms.base import (
+    Algorithm,
+    Array,
+    AuditCase,
+    BaseSettings,
+    Count,
+    Declaration,
+    Disclosure,
+    Mechanisms,
+    Needs,
+    Positive,
+    Problem,
+    Share,
+    Trace,
+)
 from dpbench.algorithms.newton import SOLVE
 from dpbench.errors import UserError
 
@@ -25,14 +38,23 @@ class DPNewtonGeneral(Algorithm):
     name = "dp-newton-general"
     title = "DP-Newton, general losses"
     needs = Needs()  # any loss that `complete` accepts
+    discloses = (
+        Disclosure("gradient", "the mean gradient", add_remove="L₀/n", why="‖∇f_i‖ ≤ L₀"),
+        Disclosure(
+            "direction",
+            "H̃⁻¹g̃; C = 1 with add, 2/π + 1/2 + ln((2n(L₁ - λ₀) + L₁)/L₁)/π with clip",
+            add_remove="‖g̃‖·L₁·C/(n·λ₀² - λ₀·L₁·C)",
+            why="Ganesh et al. (2023), Theorem B.6 and Lemma B.7",
+        ),
+    )
 
-    class Settings(Settings):
+    class Settings(BaseSettings, frozen=True):
         T: Count = 10
         modification: Literal["clip", "add"] = "clip"
         lambda0: Positive = 0.01
         theta: Share = 0.3
 
-    def complete(self, problem, settings):
+    def complete(self, problem: Declaration, settings: Settings) -> Settings:
         if not problem.loss.convex or math.isinf(problem.lipschitz):
             raise UserError(
                 f"{self.name}: loss {problem.loss.name} is not convex with a bounded gradient; "
@@ -41,13 +63,18 @@ class DPNewtonGeneral(Algorithm):
         inverse_sensitivity(problem.n, problem.smoothness, settings.lambda0, settings.modification)
         return settings
 
-    def audit_case(self):
-        return AuditCase({"T": 2, "modification": "add", "lambda0": 1.0})  # λ₀ as Theorem B.6 asks for at such an n
+    def audit_case(self) -> AuditCase:
+        return AuditCase({"modification": "add", "lambda0": 1.0})  # λ₀ as Theorem B.6 asks for at such an n
 
-    def work(self, n, d, settings):
+    def canaries(self) -> tuple[AuditCase, ...]:
+        # With a λ₀ so large that nλ₀² ± λ₀L₁ are next to each other: the one is proved, the other is so.
+        settings = {"theta": 0.9, "modification": "add", "lambda0": 5.0}
+        return (AuditCase(settings, d=1, bend=1.0, label="direction"),)
+
+    def work(self, n: int, d: int, settings: Settings) -> float:
         return settings.T * (2.0 * n * d * (d + 2) + 20.0 * d**3)
 
-    def run(self, problem, W, mechanisms, settings, trace):
+    def run(self, problem: Problem, W: Array, mechanisms: Mechanisms, settings: Settings, trace: Trace) -> Array:
         n, theta, rho = problem.n, settings.theta, mechanisms.budget.rho / settings.T
         lambda0 = np.full(len(W), settings.lambda0)
         inverse = inverse_sensitivity(n, problem.smoothness, settings.lambda0, settings.modification)

@@ -2,13 +2,26 @@
 
 from __future__ import annotations
 
+import math
 from typing import ClassVar, Literal
 
 import numpy as np
 
-from dpbench.algorithms.audit_case import AuditCase
-from dpbench.algorithms.base import Algorithm, Count, Needs, Positive, Settings, Share
-from dpbench.algorithms.newton import SOLVE, inverse_sensitivity
+from dpbench.algorithms.base import (
+    Algorithm,
+    Array,
+    AuditCase,
+    BaseSettings,
+    Count,
+    Disclosure,
+    Mechanisms,
+    Needs,
+    Positive,
+    Problem,
+    Share,
+    Trace,
+)
+from dpbench.algorithms.newton import SOLVE, inverse_sensitivity, sharp_sensitivities
 
 
 class DPNewtonMinibatch(Algorithm):
@@ -21,16 +34,65 @@ class DPNewtonMinibatch(Algorithm):
     The T gradients cost ((1-θ)ε, (1-θ)δ) together and the T directions (θε, θδ): each has the noise multiplier of
     T Poisson-sampled Gaussian releases, and the two add up (Theorem C.1). λ₀ is given, no trace is released; clip
     takes max(λ₀, 1/(np_H)), as its proof asks for λ₀ > 1/(4np_H).
+
+    With `tight`, gradients and directions are calibrated together: multipliers in proportion to p_g/√(1-θ) and p_H/√θ,
+    which gives them about these shares of the variance of the privacy loss, times the least factor at which all 2T
+    releases are (ε, δ)-DP. Directions then have the sensitivities of `newton.sharp_sensitivities`; under replace-one
+    these are of two rows, less than twice those of one against none, and H is of samples of a fixed size.
     """
 
     name = "dp-newton-minibatch"
     title = "DP-Newton, minibatch"
+    revisions: ClassVar = {"tight": 3}  # one calibration, the direction's sensitivities, samples under replace-one
     paper_accounting = "rdp"
     accountings = ("tight", "rdp")
     needs = Needs(losses=("logistic",))
     per_replicate: ClassVar = frozenset({"lambda0"})
+    discloses = (
+        Disclosure(
+            "gradient",
+            "the sum of the sample's gradients",
+            "Gaussian on a sample",
+            add_remove="1",
+            why="‖x‖₂ ≤ 1 and |ℓ'| ≤ 1",
+        ),
+        Disclosure(
+            "direction",
+            "H̃⁻¹g̃ of the sample's curvature, b its (expected) size",
+            "Gaussian on a sample",
+            add_remove="‖g̃‖/(4·b·λ₀² - λ₀)",
+            why="Ganesh et al. (2023), Theorem B.2, with b for n",
+            when="modification=clip",
+        ),
+        Disclosure(
+            "direction",
+            "(H + λ₀I)⁻¹g̃ of the sample's curvature, b its (expected) size",
+            "Gaussian on a sample",
+            add_remove="‖g̃‖/(4·b·λ₀² + λ₀)",
+            why="Ganesh et al. (2023), Theorem B.3, with b for n",
+            when="modification=add",
+        ),
+        Disclosure(
+            "direction",
+            "H̃⁻¹g̃ of the sample's curvature, b its (expected) size",
+            "Gaussian on a sample",
+            add_remove="‖g̃‖/(4·b·λ₀²)",
+            replace_one="√2·‖g̃‖/(4·b·λ₀²)",
+            why="x ↦ 1/max(x, λ₀) is λ₀⁻²-Lipschitz in Frobenius norm (algorithms/newton.py)",
+            when="modification=clip, tight",
+        ),
+        Disclosure(
+            "direction",
+            "(H + λ₀I)⁻¹g̃ of the sample's curvature, b its (expected) size",
+            "Gaussian on a sample",
+            add_remove="‖g̃‖/(4·b·λ₀² + λ₀)",
+            replace_one="‖g̃‖/(4·b·λ₀² + λ₀)",
+            why="Sherman and Morrison (algorithms/newton.py)",
+            when="modification=add, tight",
+        ),
+    )
 
-    class Settings(Settings):
+    class Settings(BaseSettings, frozen=True):
         T: Count = 20
         curvature: Literal["hess", "qu"] = "hess"
         modification: Literal["clip", "add"] = "add"
@@ -39,23 +101,35 @@ class DPNewtonMinibatch(Algorithm):
         gradient_rate: Share = 0.1
         curvature_rate: Share = 0.1
 
-    def audit_case(self):
+    def audit_case(self) -> AuditCase:
         return AuditCase({"T": 1, "gradient_rate": 0.5, "curvature_rate": 0.5})
 
-    def work(self, n, d, settings):
+    def canaries(self) -> tuple[AuditCase, ...]:
+        settings = {"T": 1, "gradient_rate": 0.5, "curvature_rate": 0.5, "modification": "add", "lambda0": 0.5}
+        return (AuditCase({**settings, "theta": 0.9}, d=1, bend=1.0, label="direction"),)
+
+    def work(self, n: int, d: int, settings: Settings) -> float:
         rows = n * (settings.gradient_rate + settings.curvature_rate * (d / 2 + 1))
         return settings.T * (8.0 * rows * d + 20.0 * d**3)
 
-    def run(self, problem, W, mechanisms, settings, trace):
+    def run(self, problem: Problem, W: Array, mechanisms: Mechanisms, settings: Settings, trace: Trace) -> Array:
         n, T, theta = problem.n, settings.T, settings.theta
         p_g, p_H = settings.gradient_rate, settings.curvature_rate
         gradients = mechanisms.poisson(n, p_g, label="gradient")
-        directions = mechanisms.poisson(n, p_H, label="direction")
-        z_g = gradients.noise_multiplier(T, share=1 - theta)
-        z_H = directions.noise_multiplier(T, share=theta)
+        directions = mechanisms.poisson(n, p_H, label="direction", replaced=mechanisms.sharp)
+        if mechanisms.sharp:
+            z_g, z_H = p_g / math.sqrt(1 - theta), p_H / math.sqrt(theta)
+            factor = mechanisms.budget.noise_scale((*gradients.plan(T, z_g), *directions.plan(T, z_H)))
+            z_g, z_H = z_g * factor, z_H * factor
+        else:
+            z_g, z_H = gradients.noise_multiplier(T, share=1 - theta), directions.noise_multiplier(T, share=theta)
         b = directions.size
-        lambda0 = np.maximum(settings.lambda0, 1 / b) if settings.modification == "clip" else settings.lambda0
-        inverse = inverse_sensitivity(b, lambda0, settings.modification)
+        lambda0 = np.asarray(settings.lambda0)
+        if settings.modification == "clip":
+            lambda0 = np.maximum(lambda0, 1 / b)
+        inverse, replaced = inverse_sensitivity(b, lambda0, settings.modification), None
+        if mechanisms.sharp:
+            inverse, replaced = sharp_sensitivities(b, lambda0, settings.modification)
         trace(0, W, passes=0)
         for t in range(1, T + 1):
             total = np.stack([problem.gradient_sum(w, rows) for w, rows in zip(W, gradients.draw(), strict=True)])
@@ -66,10 +140,12 @@ class DPNewtonMinibatch(Algorithm):
                     for w, rows in zip(W, directions.draw(), strict=True)
                 ]
             )
+            norms = np.linalg.norm(gradient, axis=1)
             W = W - directions.gaussian(
                 SOLVE[settings.modification](H, gradient, lambda0),
-                sensitivity=np.linalg.norm(gradient, axis=1) * inverse,
+                sensitivity=norms * inverse,
                 noise_multiplier=z_H,
+                replaced=None if replaced is None else norms * replaced,
             )
             trace(t, W, passes=t * (p_g + p_H))
         return W

@@ -8,18 +8,46 @@ from __future__ import annotations
 
 import functools
 import math
-from typing import ClassVar
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any, Literal, TypeAlias
 
 import msgspec
 import numpy as np
 
 from dpbench.algorithms import zeroth_order
-from dpbench.algorithms.audit_case import AuditCase
-from dpbench.algorithms.base import Algorithm, Count, Needs, Outcome, Positive, Settings
+from dpbench.algorithms.base import (
+    Algorithm,
+    Array,
+    AuditCase,
+    BaseSettings,
+    Count,
+    Declaration,
+    Disclosure,
+    Generators,
+    Mechanisms,
+    Needs,
+    Outcome,
+    Positive,
+    Problem,
+    Relation,
+    Trace,
+)
 from dpbench.errors import UserError
-from dpbench.privacy.relation import Relation
+from dpbench.privacy.single_pass import SinglePass
 
+Oracle: TypeAlias = Callable[[Array], Array]  # (k, d) → (k, d)
 KEPT = 32  # points w_t of the chosen epoch that the stationarity measure gets to see
+Kind: TypeAlias = Literal["variance-reduced", "two-point", "gradient"]
+
+
+class Rounds(BaseSettings, frozen=True):
+    """What all of them are told; see `O2NC`."""
+
+    radius: Positive = 0.1
+    gap: Positive = 1.0
+    M: Count | None = None
+    T: Count | None = None
 
 
 class O2NC(Algorithm):
@@ -31,7 +59,8 @@ class O2NC(Algorithm):
     private, the floor of the other two.
 
     radius: the smoothing radius δ. M: rows used, each once (default: all). T: rounds of an epoch; default from
-    Theorem 4.9 with `gap`, a public bound on F(x₁) - inf F, and max for the printed min (see `rounds`).
+    Theorem 4.9 with `gap`, a public bound on F(x₁) - inf F, and max for the printed min (see `rounds`). oracle: also
+    those of o2nc-naive without noise, one row a round: the floors of its two kinds.
     """
 
     name = "o2nc"
@@ -39,18 +68,15 @@ class O2NC(Algorithm):
     home = "zeroth_order"
     relation = Relation.REPLACE_ONE
     private = False
+    unpaid = "everything: it adds no noise"
     paper_accounting = "standard"
     delta = 1e-6
     needs = Needs(losses=("ramp", "phase", "logistic", "sigmoid"))
-    rows_per_round: ClassVar[int] = 2  # T + 1 in the first round and one in each other: 2T in an epoch
 
-    class Settings(Settings):
-        radius: Positive = 0.1
-        gap: Positive = 1.0
-        M: Count | None = None
-        T: Count | None = None
+    class Settings(Rounds, frozen=True):
+        oracle: Kind = "variance-reduced"
 
-    def complete(self, problem, settings):
+    def complete(self, problem: Declaration, settings: Settings) -> Settings:
         M = problem.n if settings.M is None else settings.M
         per_round = self._rows_per_round(settings)
         if not per_round <= M <= problem.n:
@@ -61,42 +87,49 @@ class O2NC(Algorithm):
             )
         return msgspec.structs.replace(settings, M=M)
 
-    def audit_case(self):
+    def audit_case(self) -> AuditCase:
         # In one dimension a direction is ±1 and every estimate as large as its bound.
         return AuditCase({"T": 1}, accounting="tight", d=1)
 
-    def work(self, n, d, settings):
-        return 15.0 * (settings.M or n) * d * d  # drawing a normal number costs as much as 10 flops or more
+    def inspection_case(self) -> AuditCase:
+        return replace(super().inspection_case(), settings={"T": 8}, n=40)
 
-    def run(self, problem, W, mechanisms, settings, trace):
+    def work(self, n: int, d: int, settings: Settings) -> float:
+        M, B, kind = settings.M or n, self._rows_per_round(settings), self._kind(settings)
+        if kind == "variance-reduced":
+            return 15.0 * M * d * d  # drawing a normal number costs as much as 10 flops or more
+        return 15.0 * M * d + 3e4 * M / B
+
+    def run(self, problem: Problem, W: Array, mechanisms: Mechanisms, settings: Settings, trace: Trace) -> Outcome:
         T = settings.T or self._horizon(problem, settings, self._rho(mechanisms))
-        K = settings.M // (self._rows_per_round(settings) * T)
+        M = settings.M or problem.n
+        K = M // (self._rows_per_round(settings) * T)
         rows = mechanisms.single_pass(problem.n, label="oracle")
+        coins = zeroth_order.Coins(mechanisms.coins)
         chosen = np.array([coin.integers(K) for coin in mechanisms.coins])
-        output, kept = np.zeros_like(W), []
+        output, kept = np.zeros_like(W), np.empty(0)
         keep = {round(t) for t in np.linspace(0, T - 1, KEPT)}
         x = W
         for epoch in range(K):
-            oracle = self._oracle(problem, rows, mechanisms, settings, T)
+            oracle = self._oracle(problem, rows, mechanisms, settings, T, coins)
             learner = Learner(x.shape, settings.radius / T)
             points, mean = [], np.zeros_like(x)
             for t in range(T):
-                s = np.array([coin.random() for coin in mechanisms.coins])[:, None]
-                w = x + s * learner.step
+                w = x + coins.uniform()[:, None] * learner.step
                 x = x + learner.step
                 learner.update(oracle(w))
                 mean += w / T
                 if t in keep:
                     points.append(w)
-                trace(epoch * T + t + 1, w, passes=settings.M / problem.n * (epoch * T + t + 1) / (K * T))
+                trace(epoch * T + t + 1, w, passes=M / problem.n * (epoch * T + t + 1) / (K * T))
             ours = (chosen == epoch)[:, None]
             output = np.where(ours, mean, output)
-            points = np.stack(points, axis=1)
-            kept = points if epoch == 0 else np.where(ours[:, None], points, kept)
+            seen = np.stack(points, axis=1)
+            kept = seen if epoch == 0 else np.where(ours[:, None], seen, kept)
         k = len(W)
         return Outcome(output, columns={"T": [T] * k, "iterations": [K * T] * k}, evidence=kept)
 
-    def measure(self, problem, outcome, settings, generators):
+    def measure(self, problem: Problem, outcome: Outcome, settings: Settings, generators: Generators) -> dict[str, Any]:
         """‖∇F(w)‖_{2δ} from above, by the gradients in the 2δ-ball and at the epoch's points (Corollary 4.7)."""
         from dpbench.problems.stationarity import goldstein_norm
 
@@ -106,17 +139,34 @@ class O2NC(Algorithm):
         ]
         return {"measured": [value for value, _ in found], "measured_error": [error for _, error in found]}
 
-    def _rows_per_round(self, settings) -> int:
-        return self.rows_per_round
+    def _kind(self, settings: Any) -> Kind:
+        return settings.oracle
 
-    def _rho(self, mechanisms) -> float:
+    def _rows_per_round(self, settings: Any) -> int:
+        # T + 1 in the first round and one in each other are 2T in an epoch
+        return 2 if self._kind(settings) == "variance-reduced" else getattr(settings, "B", 1)
+
+    def _rho(self, mechanisms: Mechanisms) -> float:
         return math.inf
 
-    def _horizon(self, problem, settings, rho) -> int:
-        return rounds(problem, settings, rho, power=1 / 2, most=settings.M // 2)
+    def _horizon(self, problem: Problem, settings: Any, rho: float) -> int:
+        kind = self._kind(settings)
+        most = settings.M // self._rows_per_round(settings)
+        return rounds(problem, settings, rho, kind=kind, most=most)
 
-    def _oracle(self, problem, rows, mechanisms, settings, T):
-        return VarianceReduced(problem, rows, mechanisms.coins, settings.radius, T, release=lambda g: g)
+    def _oracle(
+        self,
+        problem: Problem,
+        rows: SinglePass,
+        mechanisms: Mechanisms,
+        settings: Any,
+        T: int,
+        coins: zeroth_order.Coins,
+    ) -> Oracle:
+        kind = self._kind(settings)
+        if kind == "variance-reduced":
+            return VarianceReduced(problem, rows, coins, settings.radius, T, release=lambda g: g)
+        return fresh(problem, rows, coins, settings, kind, T, release=lambda g: g)
 
 
 class O2NCTree(O2NC):
@@ -131,56 +181,134 @@ class O2NCTree(O2NC):
     name = "o2nc-tree"
     title = "O2NC-Tree"
     private = True
+    unpaid = ""
+    discloses = (
+        Disclosure(
+            "oracle",
+            "the running sums of each epoch, all nodes of its tree together; h = ⌊log₂ T⌋ + 1",
+            "tree",
+            "1",
+            replace_one="4·d·L₀·√h/T",
+            why="Lemmas 3.1 and 3.2 of Zhang, Tran and Cutkosky (2024): 4dL/T a round; a row is in h nodes at most",
+        ),
+        Disclosure(
+            "oracle",
+            "the same",
+            "tree",
+            "1",
+            replace_one="max over rounds q of √h_q·s_q",
+            why="s_1 = 2dL/(T+1), s_q = 4dL/T, h_q nodes hold round q (privacy/tree.py)",
+            when="tight",
+        ),
+    )
 
-    def _rho(self, mechanisms):
+    class Settings(Rounds, frozen=True):
+        pass
+
+    def _kind(self, settings: Any) -> Kind:
+        return "variance-reduced"
+
+    def _rho(self, mechanisms: Mechanisms) -> float:
         return math.sqrt(2 * mechanisms.budget.rho)
 
-    def _oracle(self, problem, rows, mechanisms, settings, T):
+    def _oracle(
+        self,
+        problem: Problem,
+        rows: SinglePass,
+        mechanisms: Mechanisms,
+        settings: Any,
+        T: int,
+        coins: zeroth_order.Coins,
+    ) -> Oracle:
         d, L, budget = problem.d, problem.lipschitz, mechanisms.budget
-        sensitivity = 4 * d * L / T
+        sensitivity: float | Array = 4 * d * L / T
         if budget.accounting == "tight":
             sensitivity = np.append(2 * d * L / (T + 1), np.full(T - 1, sensitivity))
         tree = rows.tree(T, sensitivity=sensitivity, rho=budget.rho)
-        return VarianceReduced(problem, rows, mechanisms.coins, settings.radius, T, tree.release)
+        return VarianceReduced(problem, rows, coins, settings.radius, T, tree.release)
 
 
 class O2NCNaive(O2NC):
     """o2nc-naive: O2NC with fresh two-point estimates, one direction for each of the B rows of a round, plus noise.
 
     A replaced row moves the mean by 2dL/B (Lemma 3.1 with one direction), so N(0, σ²I), σ = 2dL/(Bρ), is
-    (α, αρ²/2)-RDP (Algorithm 6; the text's dL/(Bρ) drops the 2). Rounds use disjoint rows.
+    (α, αρ²/2)-RDP (Algorithm 6; the text's dL/(Bρ) drops the 2). Rounds use disjoint rows. oracle "gradient": a
+    first-order baseline, DP-SGD that uses each row once and moves as O2NC does. The mean of the rows' subgradients has
+    sensitivity 2L/B, without the d.
     """
 
     name = "o2nc-naive"
     title = "O2NC-Naive"
     private = True
+    unpaid = ""
+    discloses = (
+        Disclosure(
+            "oracle",
+            "the mean two-point estimate of B rows",
+            "Gaussian in a single pass",
+            "1",
+            replace_one="2·d·L₀/B",
+            why="Lemma 3.1 of Zhang, Tran and Cutkosky (2024) with one direction",
+            when="oracle=two-point",
+        ),
+        Disclosure(
+            "oracle",
+            "the mean subgradient of B rows",
+            "Gaussian in a single pass",
+            "1",
+            replace_one="2·L₀/B",
+            why="‖∇f_i‖ ≤ L₀",
+            when="oracle=gradient",
+        ),
+    )
 
-    class Settings(O2NC.Settings):
+    class Settings(Rounds, frozen=True):
         B: Count = 1
+        oracle: Literal["two-point", "gradient"] = "two-point"
 
-    def work(self, n, d, settings):
-        return 15.0 * (settings.M or n) * d + 3e4 * (settings.M or n) / settings.B
-
-    def _rows_per_round(self, settings):
-        return settings.B
-
-    def _rho(self, mechanisms):
+    def _rho(self, mechanisms: Mechanisms) -> float:
         return math.sqrt(2 * mechanisms.budget.rho)
 
-    def _horizon(self, problem, settings, rho):
-        return rounds(problem, settings, rho, power=2 / 3, most=settings.M // settings.B)
+    def _oracle(
+        self,
+        problem: Problem,
+        rows: SinglePass,
+        mechanisms: Mechanisms,
+        settings: Any,
+        T: int,
+        coins: zeroth_order.Coins,
+    ) -> Oracle:
+        factor = problem.d if settings.oracle == "two-point" else 1
+        release = rows.gaussians(
+            T,
+            (mechanisms.k, problem.d),
+            sensitivity=2 * factor * problem.lipschitz / settings.B,
+            noise_multiplier=1 / self._rho(mechanisms),
+        )
+        return fresh(problem, rows, coins, settings, settings.oracle, T, release)
 
-    def _oracle(self, problem, rows, mechanisms, settings, T):
-        sensitivity = 2 * problem.d * problem.lipschitz / settings.B
-        multiplier = 1 / self._rho(mechanisms)
 
-        def oracle(w):
-            block = rows.take(settings.B)
-            U = zeroth_order.directions(mechanisms.coins, settings.B, 1, problem.d)
-            g = zeroth_order.grad(problem, w, block, radius=settings.radius, U=U)
-            return rows.gaussian(g, sensitivity=sensitivity, noise_multiplier=multiplier)
+def fresh(
+    problem: Problem,
+    rows: SinglePass,
+    coins: zeroth_order.Coins,
+    settings: Any,
+    kind: Kind,
+    T: int,
+    release: Oracle,
+) -> Oracle:
+    """Each round's own estimate on its own B rows: "two-point", one direction a row, or "gradient"; released."""
+    B, d = getattr(settings, "B", 1), problem.d
 
-        return oracle
+    def two_point(w: Array) -> Array:
+        block, U = rows.take(B), coins.directions(B, 1, d)
+        return release(zeroth_order.grad(problem, w, block, radius=settings.radius, U=U))
+
+    def gradient(w: Array) -> Array:
+        return release(zeroth_order.subgradient(problem, w, rows.take(B)))
+
+    coins.plan(T, B if kind == "two-point" else 0, 1, d)
+    return two_point if kind == "two-point" else gradient
 
 
 class Learner:
@@ -189,12 +317,16 @@ class Learner:
     step: Δ_t (k, d). η_t = D/sqrt(Σ_{i≤t} ‖g̃_i‖²), from released gradients only.
     """
 
-    def __init__(self, shape: tuple[int, int], radius: float):
+    def __init__(self, shape: tuple[int, int], radius: float) -> None:
         self.step, self.radius = np.zeros(shape), radius
         self._squares = np.zeros(shape[0])
+        self._loops = zeroth_order.compiled()
 
     def update(self, gradient: np.ndarray) -> None:
-        """Δ ← Π_D(Δ - η g̃)."""
+        """Δ ← Π_D(Δ - η g̃), in place."""
+        if self._loops is not None:
+            self._loops.step(self.step, self._squares, gradient, self.radius)
+            return
         self._squares += np.einsum("kd,kd->k", gradient, gradient)
         eta = self.radius / np.sqrt(np.maximum(self._squares, np.finfo(float).tiny))
         step = self.step - eta[:, None] * gradient
@@ -208,31 +340,38 @@ class VarianceReduced:
     d directions for each row; g itself stays without noise.
     """
 
-    def __init__(self, problem, rows, coins, radius: float, T: int, release):
+    def __init__(
+        self, problem: Problem, rows: SinglePass, coins: zeroth_order.Coins, radius: float, T: int, release: Oracle
+    ) -> None:
         self.problem, self.rows, self.coins, self.radius, self.T = problem, rows, coins, radius, T
         self.release = release
-        self.g = self.w = None
+        self.g = np.empty(0)
+        self.w: Array | None = None
 
     def __call__(self, w: np.ndarray) -> np.ndarray:
         problem, radius, d = self.problem, self.radius, self.problem.d
         if self.w is None:
             rows = self.rows.take(self.T + 1)
             estimate = functools.partial(zeroth_order.grad, problem, w, radius=radius)
-            self.g = zeroth_order.in_blocks(estimate, rows, self.coins, d, d)
+            self.g = zeroth_order.in_blocks(estimate, rows, self.coins.generators, d, d)
+            self.coins.plan(self.T - 1, 1, d, d)
         else:
-            U = zeroth_order.directions(self.coins, 1, d, d)
+            U = self.coins.directions(1, d, d)
             self.g = self.g + zeroth_order.diff(problem, w, self.w, self.rows.take(1), radius=radius, U=U)
         self.w = w
         return self.release(self.g)
 
 
-def rounds(problem, settings, rho: float, *, power: float, most: int) -> int:
+def rounds(problem: Declaration, settings: Rounds, rho: float, *, kind: Kind, most: int) -> int:
     """T = max((√d LδM/(F + Lδ))^{2/3}, (d^{3/2} LδM/((F + Lδ)ρ))^power), rounded, in 1..most; F is `gap`.
 
     power: 1/2 for the tree (Theorem 4.9), 2/3 for naive noise (Appendix E). The text prints min, a slip: its bound
-    aT + b/√T + c/T needs the larger of the two, and without noise min would give T = 1.
+    aT + b/√T + c/T needs the larger of the two, and without noise min would give T = 1. √d and d^{3/2}/ρ stand for
+    the norms of an estimate and of its noise; those of a gradient are 1 and √d/ρ.
     """
     d, spread = problem.d, problem.lipschitz * settings.radius
-    scale = spread * settings.M / (settings.gap + spread)
-    T = max((math.sqrt(d) * scale) ** (2 / 3), (d**1.5 * scale / rho) ** power)
+    scale = spread * (settings.M or problem.n) / (settings.gap + spread)
+    size, noise = (1.0, math.sqrt(d)) if kind == "gradient" else (math.sqrt(d), d**1.5)
+    power = 1 / 2 if kind == "variance-reduced" else 2 / 3
+    T = max((size * scale) ** (2 / 3), (noise * scale / rho) ** power)
     return min(max(round(T), 1), most)

@@ -8,49 +8,49 @@ steps; sums over coordinates are rounded differently.
 from __future__ import annotations
 
 import functools
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
-from dpbench.algorithms.passes import moved
+from dpbench.algorithms.base import Array, Problem
+from dpbench.algorithms.passes import proximal_step
 from dpbench.problems.compiled import compiler
+from dpbench.problems.losses import Logistic, Loss, Squared
 
 
-def stepper(problem):
+def stepper(problem: Problem) -> Callable[..., None]:
     """advance(W (k, d), rows (s,), noise (s, d), step (k,), clip (k,)): s steps of W, in place.
 
     noise: in units of the sensitivity 2·clip. numba for dense data and the losses it knows, if it is installed.
     """
-    kind = {"squared": 0, "logistic": 1}.get(problem.loss.name)
+    kinds: dict[type[Loss], int] = {Squared: 0, Logistic: 1}
+    kind = kinds.get(type(problem.loss))  # by type: a name may be lent to another
     compiled = _compiled() if kind is not None else None
     if compiled is None:
-        return functools.partial(advance, problem, _row_norms(problem))
+        return functools.partial(advance, problem, problem.row_norms)
     if problem.is_sparse:
         X = problem.X
         return functools.partial(
-            compiled[1], X.data, X.indices, X.indptr, problem.y, _row_norms(problem), kind, problem.l1, problem.l2
+            compiled[1], X.data, X.indices, X.indptr, problem.y, problem.row_norms, kind, problem.l1, problem.l2
         )
     return functools.partial(
-        compiled[0], np.asarray(problem.X), problem.y, _row_norms(problem), kind, problem.l1, problem.l2
+        compiled[0], np.asarray(problem.X), problem.y, problem.row_norms, kind, problem.l1, problem.l2
     )
 
 
-def advance(problem, norms, W, rows, noise, step, clip) -> None:
+def advance(problem: Problem, norms: Array, W: Array, rows: np.ndarray, noise: Array, step: Array, clip: Array) -> None:
     """The same in NumPy, for any loss: one step of all replicates at a time."""
     for i, xi in zip(rows, noise, strict=True):
         x = problem.X[[i]].toarray()[0] if problem.is_sparse else problem.X[i]
         z = (W @ x)[:, None]
         r = problem.loss.derivative(z, problem.y[[i]], np.empty_like(z))[:, 0]
         r *= np.minimum(1, clip / np.maximum(np.abs(r) * norms[i], np.finfo(float).tiny))
-        W[...] = moved(problem, W, np.multiply.outer(r, x) + np.multiply.outer(2 * clip, xi), step[:, None])
-
-
-def _row_norms(problem) -> np.ndarray:
-    X = problem.X
-    return np.sqrt(X.power(2).sum(axis=1) if problem.is_sparse else np.einsum("ij,ij->i", X, X))
+        W[...] = proximal_step(problem, W, np.multiply.outer(r, x) + np.multiply.outer(2 * clip, xi), step[:, None])
 
 
 @functools.cache
-def _compiled():
+def _compiled() -> tuple[Callable[..., None], Callable[..., None]] | None:
     """(dense, sparse) versions of `advance`, or None without numba."""
     tools = compiler()
     if tools is None:
@@ -58,13 +58,16 @@ def _compiled():
     compile_loop, within = tools.loop, tools.within
 
     @compile_loop
-    def coefficient(kind, z, y, norm, clip):
+    def coefficient(kind: int, z: float, y: float, norm: float, clip: float) -> float:
         r = z - y if kind == 0 else -y / (1 + np.exp(min(y * z, 700.0)))
         size = abs(r) * norm
         return r * (clip / size) if size > clip else r
 
     @compile_loop
-    def dense(X, y, norms, kind, l1, l2, W, rows, noise, step, clip):
+    def dense(
+        X: Any, y: Any, norms: Any, kind: Any, l1: Any, l2: Any,
+        W: Any, rows: Any, noise: Any, step: Any, clip: Any
+    ) -> None:  # fmt: skip
         for a in range(len(W)):
             w, shrink, threshold, scale = W[a], 1 - step[a] * l2, step[a] * l1, 2 * clip[a]
             for t in range(len(rows)):
@@ -79,7 +82,10 @@ def _compiled():
                     w[j] = v - within(v, -threshold, threshold)
 
     @compile_loop
-    def sparse(data, indices, indptr, y, norms, kind, l1, l2, W, rows, noise, step, clip):
+    def sparse(
+        data: Any, indices: Any, indptr: Any, y: Any, norms: Any, kind: Any, l1: Any, l2: Any,
+        W: Any, rows: Any, noise: Any, step: Any, clip: Any,
+    ) -> None:  # fmt: skip
         before = np.empty(W.shape[1])
         for a in range(len(W)):
             w, shrink, threshold, scale = W[a], 1 - step[a] * l2, step[a] * l1, 2 * clip[a]

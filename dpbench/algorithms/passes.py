@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import ClassVar
 
-import numpy as np
-
-from dpbench.algorithms.audit_case import AuditCase
-from dpbench.algorithms.base import Algorithm, Needs, Positive, Settings
-from dpbench.privacy.relation import Relation
+from dpbench.algorithms.base import Algorithm, Array, AuditCase, BaseSettings, Declaration, Needs, Positive, Relation
+from dpbench.problems.regularisers import soft_threshold
 
 
 class ByPasses(Algorithm):
@@ -27,7 +25,7 @@ class ByPasses(Algorithm):
     common_random: ClassVar = frozenset({"step", "clip"})
     counts_public = "the mean square of each column (M_j)"
 
-    class Settings(Settings):
+    class Settings(BaseSettings, frozen=True):
         passes: Positive = 2.0
         step: Positive = 1.0
         clip: Positive = 1.0
@@ -37,20 +35,23 @@ class ByPasses(Algorithm):
         """Iterations of one pass."""
         raise NotImplementedError
 
-    def iterations(self, problem, settings):
+    def iterations(self, problem: Declaration, settings: Settings) -> int:
         return max(1, round(settings.passes * self.per_pass(problem.n, problem.d)))
 
-    def batch_size(self, n, d):
+    def batch_size(self, n: int, d: int) -> int:
         return int(max(1, min(512, 100e6 / (8 * d))))
 
-    def audit_case(self):
+    def audit_case(self) -> AuditCase:
         return AuditCase({"passes": 1.0})
 
-    def work(self, n, d, settings):
+    def inspection_case(self) -> AuditCase:
+        return replace(super().inspection_case(), settings={"passes": 4.0})
+
+    def work(self, n: int, d: int, settings: Settings) -> float:
         return max(settings.passes, 1 / self.per_pass(n, d)) * 4.0 * n * d
 
 
-def moved(problem, w: np.ndarray, gradient: np.ndarray, step: np.ndarray) -> np.ndarray:
+def proximal_step(problem: Declaration, w: Array, gradient: Array, step: Array) -> Array:
     """prox(w - step (gradient + l2·w)): a step along coordinates w of any shape, `gradient` that of the data alone."""
     w = w - step * (gradient + problem.l2 * w)
-    return np.copysign(np.maximum(np.abs(w) - step * problem.l1, 0), w) if problem.l1 else w
+    return soft_threshold(w, step * problem.l1) if problem.l1 else w

@@ -11,6 +11,7 @@ import hashlib
 import importlib
 import importlib.util
 import itertools
+from importlib.machinery import ModuleSpec, SourceFileLoader
 from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -22,6 +23,7 @@ BUILTIN = {
     "2opt": "dpbench.algorithms.nonconvex.opt:TwoPhase",
     "2opt-b": "dpbench.algorithms.nonconvex.opt:TwoPhaseMinibatch",
     "2opt-ls": "dpbench.algorithms.nonconvex.opt:TwoPhaseLineSearch",
+    "adassp": "dpbench.algorithms.adassp:AdaSSP",
     "aop": "dpbench.algorithms.aop:ApproximateObjectivePerturbation",
     "cubic-newton": "dpbench.algorithms.cubic_newton:CubicNewton",
     "damped-newton": "dpbench.algorithms.damped_newton:DampedNewton",
@@ -30,11 +32,13 @@ BUILTIN = {
     "dp-gcd": "dpbench.algorithms.greedy:DPGreedyCD",
     "dp-gd": "dpbench.algorithms.gd:DPGradientDescent",
     "dp-gd-oracle": "dpbench.algorithms.gd_oracle:DPGradientDescentOracle",
+    "dp-gd-last": "dpbench.algorithms.last_iterate:DPGDLastIterate",
     "dp-gd-laplace": "dpbench.algorithms.momentum:DPGDLaplace",
     "dp-gd-2ns": "dpbench.algorithms.nonconvex.gd_2ns:DPGD2NS",
     "dp-hb": "dpbench.algorithms.momentum:DPHeavyBall",
     "dp-masg": "dpbench.algorithms.momentum:DPMultistage",
     "dp-masg-opt": "dpbench.algorithms.momentum:DPMultistageOptimised",
+    "dp-mf": "dpbench.algorithms.matrix:DPMatrixFactorisation",
     "dp-nag": "dpbench.algorithms.momentum:DPNesterov",
     "dp-nag-opt": "dpbench.algorithms.momentum:DPNesterovOptimised",
     "dp-newton": "dpbench.algorithms.newton:DPNewton",
@@ -50,10 +54,17 @@ BUILTIN = {
     "opt": "dpbench.algorithms.nonconvex.opt:Opt",
     "opt-b": "dpbench.algorithms.nonconvex.opt:OptMinibatch",
     "opt-ls": "dpbench.algorithms.nonconvex.opt:OptLineSearch",
-    "probe-estimator": "dpbench.algorithms.probes:EstimatorProbe",
-    "probe-noise": "dpbench.algorithms.probes:NoiseProbe",
-    "probe-optimum": "dpbench.algorithms.probes:OptimumProbe",
 }
+
+# Jobs that measure and do not optimise: found by name, and not among `names`.
+PROBES = {
+    "probe-estimator": "dpbench.study.probes:EstimatorProbe",
+    "probe-noise": "dpbench.study.probes:NoiseProbe",
+    "probe-optimum": "dpbench.study.probes:OptimumProbe",
+}
+
+# What runs other methods: found by name, and not among `names`.
+WRAPPERS = {"private-tuning": "dpbench.algorithms.private_tuning:PrivateTuning"}
 
 
 class Alias(NamedTuple):
@@ -72,6 +83,7 @@ ALIASES = {
     "dp-gcd-gs-s": Alias("dp-gcd", {"rule": "gs-s"}),
     "dp-gcd-gs-q": Alias("dp-gcd", {"rule": "gs-q"}),
     "dp-gcd-published": Alias("dp-gcd", {"selection": "published"}),
+    "dp-sgd-1-2zc": Alias("dp-sgd-1", {"noise": "2zC"}),
 }
 
 
@@ -107,9 +119,9 @@ def reference(name: str) -> tuple[str, str]:
 
 @functools.cache
 def _registered(name: str) -> Algorithm:
-    if name in BUILTIN:
-        module, _, attribute = BUILTIN[name].partition(":")
-        return getattr(importlib.import_module(module), attribute)()
+    if name in (known := BUILTIN | PROBES | WRAPPERS):
+        module, _, attribute = known[name].partition(":")
+        return _checked(getattr(importlib.import_module(module), attribute), name)()
     plugins = _plugins()
     if name in plugins:
         return _checked(plugins[name].load(), f"entry point {name}")()
@@ -140,15 +152,27 @@ def _located(name: str) -> tuple[Path, str, str]:
 
 @functools.cache
 def _from_file(file: Path, class_name: str, digest: str) -> Algorithm:
-    spec = importlib.util.spec_from_file_location(file.stem, file)
+    return _checked(_attribute(file, class_name, digest), f"{file}:{class_name}")()
+
+
+def attribute(name: str) -> Any:
+    """What "file.py:name" names, whatever it is; UserError if there is no such file or name."""
+    return _attribute(*_located(name))
+
+
+@functools.cache
+def _attribute(file: Path, class_name: str, digest: str) -> Any:
+    loader = SourceFileLoader(file.stem, str(file))
+    spec = ModuleSpec(file.stem, loader, origin=str(file))
+    spec.has_location = True  # its module has a __file__
     module = importlib.util.module_from_spec(spec)
     try:
-        spec.loader.exec_module(module)
+        loader.exec_module(module)
     except Exception as error:  # a user's file may fail in any way; the line says where
         raise UserError(f"{file} cannot be imported: {type(error).__name__}: {error}") from error
     if not hasattr(module, class_name):
         raise UserError(f"{file} defines no {class_name!r}")
-    return _checked(getattr(module, class_name), f"{file}:{class_name}")()
+    return getattr(module, class_name)
 
 
 def _checked(cls: Any, where: str) -> type[Algorithm]:

@@ -7,8 +7,8 @@ import sys
 
 import click
 
-from dpbench import __version__
 from dpbench.errors import UserError, nearest, reason, system_error
+from dpbench.version import DISTRIBUTION, __version__
 
 VERBS = {
     "fetch": "Download and prepare data sets.",
@@ -17,6 +17,10 @@ VERBS = {
     "compare": "Rank the private methods on data of your own.",
     "status": "Show what is done, missing or failed.",
     "report": "Rebuild figures and tables from the results.",
+    "diff": "Compare two sets of results.",
+    "cite": "Print BibTeX of a paper and its data sets.",
+    "submit": "Make or check a submission to the leaderboard.",
+    "merge": "Add a submission to a results folder.",
     "audit": "Bound the privacy loss of what is implemented from below.",
 }
 
@@ -24,27 +28,29 @@ VERBS = {
 class Verbs(click.Group):
     """A group that imports a verb's module only when the verb is used."""
 
-    def list_commands(self, ctx):
+    def list_commands(self, ctx: click.Context) -> list[str]:
         return list(VERBS)
 
-    def get_command(self, ctx, name):
+    def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
         if name not in VERBS:
             return None
         return importlib.import_module(f"dpbench.cli.{name}").command
 
-    def resolve_command(self, ctx, args):
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
         if args and not args[0].startswith("-") and args[0] not in VERBS:
             raise UserError(f"no verb {args[0]!r}: {nearest(args[0], VERBS)}")
         return super().resolve_command(ctx, args)
 
-    def format_commands(self, ctx, formatter):
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Verbs"):
             formatter.write_dl(list(VERBS.items()))
 
 
 @click.group(cls=Verbs, context_settings={"help_option_names": ["-h", "--help"]})
-@click.version_option(__version__, prog_name="dpbench")
-def group():
+@click.version_option(__version__, message=f"dpbench {__version__} ({DISTRIBUTION})")
+def group() -> None:
     """A benchmark of differentially private optimisers.
 
     Every figure is rebuilt from raw results, and every number carries a checked privacy guarantee. Exit codes:

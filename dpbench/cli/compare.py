@@ -2,23 +2,29 @@
 
 from __future__ import annotations
 
-import os
-import re
 import shutil
 import textwrap
-from pathlib import Path
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from dpbench.cli.run import RESULTS
+from dpbench.cli.progress import progress
+from dpbench.cli.run import RESULTS, public_lines
 from dpbench.cli.tables import number, print_table, width
 from dpbench.errors import UserError
+
+if TYPE_CHECKING:
+    from dpbench.comparing.own_data import Comparison
+    from dpbench.comparing.ranking import Ranking
 
 
 @click.command("compare")
 @click.option("--data", required=True, metavar="FILE", help="csv, tsv, parquet or svmlight.")
 @click.option("--target", metavar="COLUMN", help="What to predict; not for svmlight, whose labels come first.")
-@click.option("--eps", "epsilon", type=float, default=1.0, show_default=True, metavar="ε", help="Privacy budget.")
+@click.option(
+    "--eps", "epsilons", type=float, multiple=True, metavar="ε", help="Privacy budget, 1 by default; may be repeated."
+)
 @click.option("--loss", metavar="NAME", help="By default logistic for two classes, squared for numbers.")
 @click.option("--l1", type=float, default=0.0, metavar="WEIGHT", help="Weight of ‖w‖₁.")
 @click.option("--l2", type=float, default=0.0, metavar="WEIGHT", help="Weight of ‖w‖²/2.")
@@ -28,68 +34,104 @@ from dpbench.errors import UserError
 @click.option("--drop", multiple=True, metavar="COLUMN", help="Leave a column out; may be repeated.")
 @click.option("--algo", "extra", multiple=True, metavar="FILE.py:CLASS", help="A method of yours; may be repeated.")
 @click.option(
-    "--profile", default="quick", show_default=True, metavar="quick|full", help="How many settings are tried."
+    "--holdout", type=float, default=0.2, show_default=True, metavar="SHARE", help="Share of rows kept to judge by."
+)
+@click.option(
+    "--precision",
+    default="float64",
+    show_default=True,
+    metavar="float64|float32",
+    help="Of the rows; sums are float64.",
+)
+@click.option(
+    "--track",
+    "tracks",
+    multiple=True,
+    metavar="default|tuned",
+    help="Settings by public rules (default), or tuned on these rows, not privately; may be repeated.",
+)
+@click.option(
+    "--profile", default="quick", show_default=True, metavar="quick|full", help="How many settings --track tuned tries."
 )
 @click.option("--seeds", type=int, default=5, show_default=True, help="How many seeds.")
+@click.option("--seconds", "timed", is_flag=True, help="Also measure the seconds of each method, alone.")
 @click.option("--jobs", type=int, metavar="N", help="Worker processes; all cores by default.")
+@click.option("--debug", is_flag=True, help="Show the traceback of a method that raised.")
 @RESULTS
 def command(
-    data, target, epsilon, loss, l1, l2, row_bound, bounds, standardise, drop, extra, profile, seeds, jobs, out
-):
-    """Rank every private method on your data, recommend one, and print the code to run it.
+    data: str,
+    target: str | None,
+    epsilons: tuple[float, ...],
+    loss: str | None,
+    l1: float,
+    l2: float,
+    row_bound: float | None,
+    bounds: tuple[str, ...],
+    standardise: bool,
+    drop: tuple[str, ...],
+    extra: tuple[str, ...],
+    holdout: float,
+    precision: str,
+    tracks: tuple[str, ...],
+    profile: str,
+    seeds: int,
+    timed: bool,
+    jobs: int | None,
+    debug: bool,
+    out: str,
+) -> int:
+    """Judge every private method on rows of yours that it has not seen, recommend one or none, and print its code.
 
     \b
     dpbench compare --data my.csv --target label --eps 1
 
-    All methods are run under replace-one neighbours at δ = n⁻², each at the best of a few settings. Finished runs are
-    kept under results/adhoc and not repeated.
+    All methods are run under replace-one neighbours at δ = n⁻², each at settings that look at no data. What the table
+    shows is exact, so it is not private: for your eyes. Finished runs are kept under results/adhoc and not repeated.
     """
-    from dpbench import compare, datasets
-    from dpbench.datasets import tables
-    from dpbench.jobs import check_epsilon
-    from dpbench.problems import losses
-    from dpbench.results import Store
+    from dpbench import api
+    from dpbench.comparing.ranking import PRICE
 
-    jobs = os.cpu_count() if jobs is None else jobs
-    for flag, value in (("--jobs", jobs), ("--seeds", seeds)):
-        if value < 1:
-            raise UserError(f"{flag} must be at least 1, got {value}")
-    if profile not in ("quick", "full"):
-        raise UserError(f"--profile must be quick or full, got {profile!r}")
-    check_epsilon(epsilon)
-    weights = {name: weight for name, weight in (("l1", l1), ("l2", l2)) if weight}
-    given = {
-        "row_bound": row_bound,
-        "bounds": parse_bounds(bounds),
-        "standardise": standardise,
-        "drop": list(drop),
-        "task": None if loss is None else "binary" if losses.get(loss).binary else "regression",
-    }
-    table = tables.read(data, target, **given)
-    for line in table.warnings:
-        _say(f"warning: not private: {line}")
-    loss = loss or ("logistic" if table.task == "binary" else "squared")
-    name = re.sub(r"[^A-Za-z0-9]+", "-", Path(data).name.partition(".")[0]).strip("-").lower() or "data"
-    dataset = datasets.keep(table.X, table.y, name, table.recipe, labels="binary" if table.task == "binary" else "real")
-    words = ",".join([loss, *(f"{key}={weight!r}" for key, weight in weights.items())])
-    _say(f"{dataset}: {table.X.shape[0]:,} rows, {table.X.shape[1]:,} columns, {words}; {table.recipe}")
-
-    store = Store(out, "adhoc", f"compare-{dataset}")
-    found = compare.compare(
-        f"{dataset}:{words}", epsilon, store, _runner(store, jobs), extra=extra, seeds=seeds, profile=profile
-    )
-    _print(found, table.task, seeds, profile)
-    if found.best is None:
-        return 1
-    click.echo()
-    call = _source(data, target, given)
-    reference = found.references[found.best.algorithm]
-    click.echo(compare.snippet(call, found.best, reference, seeds=seeds, loss=loss, weights=weights))
-    _say(compare.PRICE)
-    return 1 if found.failed else 0
+    tracks = tracks or ("default",)
+    with progress() as report:
+        found = api.compare(
+            data,
+            target,
+            epsilon=epsilons or (1.0,),
+            loss=loss,
+            l1=l1,
+            l2=l2,
+            row_bound=row_bound,
+            bounds=parse_bounds(bounds),
+            standardise=standardise,
+            drop=drop,
+            extra=extra,
+            holdout=holdout,
+            precision=precision,
+            track=tracks,
+            profile=profile,
+            seeds=seeds,
+            timed=timed,
+            results=out,
+            jobs=jobs,
+            reading=report.reading,
+            progress=report,
+            notify=_say,
+        )
+    for one in found.rankings:
+        _print(found, one)
+    _explain(found, seeds)
+    if debug:
+        for one in found.rankings:
+            for trace in one.tracebacks:
+                click.echo(trace, err=True)
+    if found.snippet:
+        click.echo()
+        click.echo(found.snippet)
+        _say(PRICE[tracks[0]])
+    return 1 if any(one.failed or one.best is None for one in found.rankings) else 0
 
 
-def parse_bounds(pairs) -> dict[str, tuple[float, float]]:
+def parse_bounds(pairs: Iterable[str]) -> dict[str, tuple[float, float]]:
     """["age=0:100"] → {"age": (0.0, 100.0)}; UserError for anything else."""
     bounds = {}
     for pair in pairs:
@@ -104,49 +146,75 @@ def parse_bounds(pairs) -> dict[str, tuple[float, float]]:
     return bounds
 
 
-def _runner(store, workers):
-    from dpbench import runner
-    from dpbench.cli.progress import progress
-
-    def run(jobs):
-        with progress() as report:
-            return runner.run(jobs, store, workers=workers, report=report)
-
-    return run
+BINARY = {"log loss": "mean", "accuracy": "accuracy", "AUC": "auc"}
+NUMBERS = {"RMSE": "mean", "R²": "gain"}
 
 
-def _print(found, task, seeds, profile) -> None:
-    from dpbench import compare
+def _print(comparison: Comparison, found: Ranking) -> None:
+    """One table: the methods, best first, and what they are set against."""
+    from dpbench.comparing.ranking import TRACKS, shown_settings
 
-    excess = "excess loss" if found.has_excess else "objective"
-    header = ["#", "method", f"{excess} ± s.e.", "accuracy", "seconds", "settings", "accounting"]
+    binary = comparison.task == "binary"
+    header = ["#", "method", *(BINARY if binary else NUMBERS), "seconds", "settings", "accounting"]
+    last = len(header) - 3
     rows = [
         [
             f"{row.rank}{'=' if row.beaten_by == 0 else ''}",
-            row.algorithm,
-            f"{number(row.mean)} ± {number(row.se, 1)}",
-            number(row.accuracy, 3),
+            row.algorithm + ("" if row.private else " (not private)"),
+            *_scores(comparison, row),
             number(row.seconds, 2),
-            compare.shown_settings(row, found.references[row.algorithm], profile),
+            shown_settings(row, found.references[row.algorithm], comparison.profile),
             row.accounting,
         ]
         for row in found.table.itertuples()
     ]
-    dropped = set() if task == "binary" else {3}
+    rows += [["", f"({line.name})", *_scores(comparison, line), "", "", ""] for line in comparison.references]
+    dropped = {last} if found.table["seconds"].isna().all() else set()
     room = shutil.get_terminal_size((120, 24)).columns
-    for least in (6, 5, 3):
+    for least in (last + 2, last + 1, last, 4, 3):
         kept = [i for i in range(len(header)) if i not in dropped]
         if sum(max(width(line[i]) for line in (header, *rows)) + 2 for i in kept) - 2 <= room:
             break
         dropped.add(least)
     kept = [i for i in range(len(header)) if i not in dropped]
-    right = {j for j, i in enumerate(kept) if i in (3, 4)}
-    print_table([header[i] for i in kept], [[row[i] for i in kept] for row in rows], right=right)
+    if len(comparison.rankings) > 1:
+        _tell(f"ε = {found.epsilon:g}, {TRACKS[found.track]}")
+    print_table([header[i] for i in kept], [[row[i] for i in kept] for row in rows], right=set())
     click.echo()
-    _tell(f"Means over {seeds} seeds; = marks what is within two standard errors of the best.")
-    for why, names in _by_reason({**found.left_out, **found.failed}).items():
-        _say(f"not in it: {', '.join(names)}: {why}")
-    for sentence in compare.recommendation(found, profile):
+
+
+def _scores(comparison: Comparison, line: Any) -> list[str]:
+    """Of a row of a ranking or a reference: what was reached on the rows held out."""
+    from dpbench.study.statistics import plus_minus
+
+    if comparison.task == "binary":
+        return [plus_minus(line.mean, line.se), number(line.accuracy, 3), number(line.auc, 3)]
+    rmse = (2 * line.mean) ** 0.5  # `mean` is of (y - z)²/2
+    spread = line.se / rmse if rmse else line.se
+    return [plus_minus(rmse * comparison.unit, spread * comparison.unit), plus_minus(line.gain, line.gain_se)]
+
+
+def _explain(comparison: Comparison, seeds: int) -> None:
+    from dpbench.comparing.ranking import TRACKS
+
+    first = comparison.rankings[0]
+    more = "" if len(comparison.rankings) > 1 else f" Settings: {TRACKS[first.track]}."
+    _tell(
+        f"Scores are of {comparison.held:,} of {comparison.held + comparison.rows:,} rows, held out by position: "
+        f"exact, so not private. Means over {seeds} seed{'s' * (seeds > 1)} ± standard error, over seeds and over the "
+        f"draw of these rows; = marks what is within two of the best.{more}"
+    )
+    told: dict[str, list[str]] = {}
+    for one in comparison.rankings:
+        where = f" (ε = {one.epsilon:g}, {one.track})" if len(comparison.rankings) > 1 else ""
+        for why, names in _by_reason({**one.left_out, **one.failed}).items():
+            told.setdefault(f"{', '.join(names)}: {why}", []).append(where)
+    for line, places in told.items():
+        everywhere = len(places) == len(comparison.rankings)
+        _say(f"not in it: {line}" + ("" if everywhere else "".join(places)))
+    for line in public_lines(first.table):
+        _tell(line)
+    for sentence in comparison.recommendation:
         _tell(sentence)
 
 
@@ -155,13 +223,6 @@ def _by_reason(left_out: dict[str, str]) -> dict[str, list[str]]:
     for name, why in left_out.items():
         groups.setdefault(why, []).append(name)
     return groups
-
-
-def _source(data, target, given) -> str:
-    defaults = {"row_bound": None, "bounds": {}, "standardise": True, "drop": [], "task": None}
-    words = [repr(str(data)), *([repr(target)] if target is not None else [])]
-    words += [f"{name}={value!r}" for name, value in given.items() if value != defaults[name]]
-    return f"tables.read({', '.join(words)})"
 
 
 def _tell(text: str, err: bool = False) -> None:

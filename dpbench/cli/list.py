@@ -4,47 +4,29 @@ from __future__ import annotations
 
 import click
 
+from dpbench.api import LISTINGS
 from dpbench.cli.tables import print_table
 
 
 @click.command("list")
-@click.argument("what", type=click.Choice(["algorithms", "datasets", "experiments"]), required=False)
-def command(what):
-    """Show algorithms, data sets and experiments: all three, or one."""
-    sections = {"algorithms": _algorithms, "datasets": _datasets, "experiments": _experiments}
-    for i, name in enumerate([what] if what else sections):
+@click.argument("what", type=click.Choice(list(LISTINGS)), required=False)
+def command(what: str | None) -> None:
+    """Show algorithms, data sets and experiments: all three, or one.
+
+    dpbench list algorithms
+    """
+    from dpbench import api
+
+    for i, name in enumerate([what] if what else LISTINGS):
         if i:
             click.echo()
-        sections[name]()
+        found = api.listing(name)
+        right = {i for i, column in enumerate(found) if column in ("rows", "columns")}
+        cells = [[_cell(value) for value in row] for row in found.itertuples(index=False)]
+        print_table([column.replace("_", " ") for column in found], cells, right=right)
 
 
-def _algorithms():
-    from dpbench import algorithms
-
-    rows = []
-    for name in algorithms.names():
-        method, fixed = algorithms.resolve(name)
-        settings = [s for s in method.Settings.__struct_fields__ if s not in fixed]
-        rows.append([name, "yes" if method.private else "no", method.relation.value, method.home, ", ".join(settings)])
-    print_table(["algorithm", "private", "relation", "home experiment", "settings"], rows)
-
-
-def _datasets():
-    from dpbench import datasets
-
-    rows = []
-    for name in datasets.names():
-        spec = datasets.describe(name)
-        state = "generated" if spec.synthetic else "at hand" if datasets.available(name) else "not fetched"
-        rows.append([name, *(f"{size:,}" if size else "?" for size in (spec.rows, spec.columns)), state, spec.title])
-    print_table(["data set", "rows", "columns", "state", "title"], rows, right={1, 2})
-
-
-def _experiments():
-    from dpbench import experiments
-
-    rows = []
-    for name in experiments.NAMES:
-        one = experiments.get(name)
-        rows.append([name, ", ".join(a.name for a in one.artefacts), one.citation])
-    print_table(["experiment", "artefacts", "paper"], rows)
+def _cell(value: object) -> str:
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return "?" if value is None else f"{value:,}" if isinstance(value, int) else str(value)

@@ -4,15 +4,23 @@ from __future__ import annotations
 
 import sys
 import time
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import TYPE_CHECKING
 
 import click
+
+if TYPE_CHECKING:
+    from rich import progress as rich_progress
+    from rich.text import Text
+
+    from dpbench.run.runner import Progress
 
 EVERY = 15.0  # seconds between plain lines, at the least
 
 
 @contextmanager
-def progress():
+def progress() -> Iterator[_Bar | _Lines]:
     """Yields a callback for `runner.run(report=…)`."""
     if sys.stderr.isatty():
         with _bar() as callback:
@@ -22,50 +30,104 @@ def progress():
 
 
 @contextmanager
-def _bar():
+def _bar() -> Iterator[_Bar]:
     from rich.console import Console
-    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+    from rich.progress import BarColumn, Progress, ProgressColumn, TextColumn
+    from rich.table import Column
+    from rich.text import Text
+
+    class Left(ProgressColumn):
+        """ETA from the share that is done and the time it took: known from the first batch on, 0:00 only at the end."""
+
+        def render(self, task: rich_progress.Task) -> Text:
+            return Text(f"ETA {eta(task.elapsed or 0.0, task.completed)}", no_wrap=True)
 
     bar = Progress(
-        TextColumn("{task.fields[done]}/{task.fields[total_jobs]} runs"),
-        BarColumn(),
-        TextColumn("{task.percentage:>3.0f} %"),
-        TimeElapsedColumn(),
-        TextColumn("ETA"),
-        TimeRemainingColumn(),
-        TextColumn("{task.description}"),
+        TextColumn("{task.fields[done]}/{task.fields[total_jobs]}", table_column=Column(no_wrap=True)),
+        BarColumn(bar_width=12),
+        TextColumn("{task.percentage:>3.0f} %", table_column=Column(no_wrap=True)),
+        Left(table_column=Column(no_wrap=True)),
+        TextColumn("{task.description}", table_column=Column(no_wrap=True, overflow="ellipsis", ratio=1)),
         console=Console(stderr=True),
+        expand=True,
     )
     task = bar.add_task("", total=1.0, done=0, total_jobs="?")
 
-    def callback(state):
-        bar.update(task, completed=state.share, done=state.done, total_jobs=state.total, description=_name(state))
-
     with bar:
-        yield callback
+        yield _Bar(bar, task)
+
+
+class _Bar:
+    def __init__(self, bar: rich_progress.Progress, task: rich_progress.TaskID) -> None:
+        self._bar, self._task, self._doing = bar, task, ""
+
+    def __call__(self, state: Progress) -> None:
+        if state.done <= self._bar.tasks[0].fields["done"] or self._doing:  # a second phase
+            self._begin("")
+        self._bar.update(
+            self._task, completed=state.share, done=state.done, total_jobs=state.total, description=_name(state)
+        )
+
+    def reading(self, what: str, share: float) -> None:
+        """Of a large file: what is being done, and the share of it."""
+        if what != self._doing:
+            self._begin(what)
+        self._bar.update(self._task, completed=share, description=f"reading, {what}")
+
+    def _begin(self, what: str) -> None:
+        self._doing = what
+        self._bar.reset(self._task, total=1.0, done=0, total_jobs="?")
+
+
+def eta(elapsed: float, share: float) -> str:
+    """What is left at the pace so far; never 0:00 before the end.
+
+    >>> eta(30.0, 0.25), eta(3.0, 0.999), eta(3.0, 1.0), eta(3.0, 0.0)
+    ('1:30', '0:01', '0:00', '–')
+    """
+    if share <= 0:
+        return "–"
+    return clock(elapsed * (1 - share) / share if share >= 1 else max(1.0, elapsed * (1 - share) / share))
 
 
 class _Lines:
-    def __init__(self):
+    def __init__(self) -> None:
         self._start = self._last = time.monotonic()
+        self._done, self._doing = 0, ""
 
-    def __call__(self, state):
+    def __call__(self, state: Progress) -> None:
         now = time.monotonic()
+        if state.done <= self._done:  # a second phase
+            self._start = self._last
+        self._done = state.done
         if now - self._last < EVERY and state.done < state.total:
             return
         self._last = now
         elapsed = now - self._start
-        left = elapsed * (1 - state.share) / state.share if state.share else float("inf")
         click.echo(
             f"{state.done:>6}/{state.total} runs  {100 * state.share:3.0f} %  elapsed {clock(elapsed)}  "
-            f"ETA {clock(left)}  {_name(state)}",
+            f"ETA {eta(elapsed, state.share)}  {_name(state)}",
             err=True,
         )
 
+    def reading(self, what: str, share: float) -> None:
+        """Of a large file: what is being done, and the share of it."""
+        now = time.monotonic()
+        if self._doing != what:
+            self._start, self._doing = now, what
+        if now - self._last >= EVERY or share >= 1:
+            self._last = now
+            elapsed = now - self._start
+            click.echo(
+                f"reading, {what}  {100 * share:3.0f} %  elapsed {clock(elapsed)}  ETA {eta(elapsed, share)}", err=True
+            )
 
-def _name(state) -> str:
+
+def _name(state: Progress) -> str:
     alone = "  (timed alone)" if state.seconds_alone else ""
-    return f"{state.last.algorithm.rpartition('/')[2]} on {state.last.problem}, ε = {state.last.epsilon:g}{alone}"
+    mark = "" if state.last.private else " (not private)"
+    name = state.last.algorithm.rpartition("/")[2]
+    return f"{name}{mark} on {state.last.problem}, ε = {state.last.epsilon:g}{alone}"
 
 
 def clock(seconds: float) -> str:
@@ -79,7 +141,7 @@ def clock(seconds: float) -> str:
 
 
 @contextmanager
-def downloads():
+def downloads() -> Iterator[Callable[[str, int, int], None]]:
     """Yields a callback (file name, bytes so far, bytes in all or 0) for `datasets.fetch(progress=…)`."""
     if not sys.stderr.isatty():
         yield _DownloadLines()
@@ -94,9 +156,9 @@ def downloads():
         TransferSpeedColumn(),
         console=Console(stderr=True),
     )
-    tasks = {}
+    tasks: dict[str, rich_progress.TaskID] = {}
 
-    def callback(name, done, total):
+    def callback(name: str, done: int, total: int) -> None:
         if name not in tasks:
             tasks[name] = bar.add_task(name)
         bar.update(tasks[name], completed=done, total=total or None)
@@ -106,10 +168,10 @@ def downloads():
 
 
 class _DownloadLines:
-    def __init__(self):
-        self._last = {}
+    def __init__(self) -> None:
+        self._last: dict[str, float] = {}
 
-    def __call__(self, name, done, total):
+    def __call__(self, name: str, done: int, total: int) -> None:
         now = time.monotonic()
         if name in self._last and now - self._last[name] < EVERY and done != total:
             return

@@ -12,44 +12,45 @@ from dpbench.errors import UserError
 @click.option("--experiment", metavar="NAME[/ARTEFACT]", help="One experiment or artefact; all by default.")
 @click.option("--profile", metavar="quick|full", help="One profile; by default each one that has results.")
 @click.option("--figures", default="figures", show_default=True, metavar="DIR", help="Where figures go.")
+@click.option("--with", "beside", multiple=True, metavar="DIR", help="Draw these rows in too: results/adhoc/NAME.")
 @click.option("--check", is_flag=True, help="Print the scorecard, claim by claim, and write nothing.")
 @RESULTS
-def command(experiment, profile, figures, check, out):
+def command(
+    experiment: str | None, profile: str | None, figures: str, beside: tuple[str, ...], check: bool, out: str
+) -> int | None:
     """Rebuild every figure (PDF, PNG, SVG), table (Markdown, LaTeX, CSV) and page from the rows; no solver runs.
 
+    dpbench report --experiment second_order --profile full
+
     The pages start at DIR/PROFILE/index.html. What has no rows yet is a visible gap with the command that fills it.
-    With --check the exit code is 0 whatever the verdicts, and 2 where an experiment has no results to judge.
+    --with draws the rows of a method of yours into every figure and table that has their problem and ε; it asks for
+    --figures of its own. With --check the exit code is 0 whatever the verdicts, and 2 where an experiment has no
+    results to judge.
     """
+    if check and beside:
+        raise UserError("--with goes without --check: claims are about the methods of their paper")
     if check:
         return _scorecard(experiment, profile, out)
-    from dpbench.report import build
+    from dpbench import api
 
-    for line in build(experiment, profile, results=out, figures=figures):
-        click.echo(line)
+    api.report(experiment, profile=profile, results=out, figures=figures, beside=beside, notify=click.echo)
+    return None
 
 
-def _scorecard(reference, profile, out) -> int:
-    from dpbench import report
-    from dpbench.experiments.base import Experiment
-    from dpbench.report import scorecard
+def _scorecard(reference: str | None, profile: str | None, out: str) -> int:
+    from dpbench import api
 
-    missing, judged = [], False
-    for context in report.check(reference, profile, results=out):
-        if isinstance(context, Experiment):
-            missing.append(context.name)
-            continue
-        judged = True
-        click.echo(f"{context.experiment.name}, {context.profile} profile")
-        for claim, verdict in scorecard.verdicts(context):
-            _line(verdict.word, f"{claim.name}: {claim.text}", verdict.numbers)
-        for name, match in scorecard.comparisons(context):
-            _line(match.word, name, match.numbers)
-    if not judged:
+    found = api.scorecard(reference, profile=profile, results=out)
+    for (name, each), rows in found.verdicts.groupby(["experiment", "profile"], sort=False):
+        click.echo(f"{name}, {each} profile")
+        for row in rows.itertuples():
+            _line(row.verdict, f"{row.name}: {row.text}" if row.text else row.name, row.numbers)
+    if found.verdicts.empty:
         raise UserError(f"no results to judge in {out}; run: dpbench run --experiment NAME --profile quick")
-    for name in missing:
+    for name in found.missing:
         rerun = f"dpbench run --experiment {name} --profile {profile or 'quick'}"
         click.echo(f"no results to judge of {name}; run: {rerun}", err=True)
-    return 2 if missing else 0
+    return 2 if found.missing else 0
 
 
 def _line(word: str, what: str, numbers: str) -> None:

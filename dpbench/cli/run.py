@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
-import itertools
 import json
-import os
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from dpbench.cli.progress import progress
 from dpbench.cli.tables import number, print_table
-from dpbench.errors import NotAtHand, UserError
+from dpbench.errors import UserError
+
+if TYPE_CHECKING:
+    import pandas
+
+    from dpbench.api import Runs
 
 RESULTS = click.option(
     "--out",
@@ -50,114 +55,103 @@ RESULTS = click.option(
     help="Processes or threads here, or a dask cluster.",
 )
 @click.option("--scheduler", metavar="ADDRESS", help="dask's scheduler: tcp://host:port, or its scheduler file.")
+@click.option(
+    "--profile-of", "key", metavar="KEY", help="Privacy profile and trade-off curve of a run, by its row's key."
+)
+@click.option("--debug", is_flag=True, help="Show the traceback of an algorithm that raised.")
 @RESULTS
 def command(
-    algorithm,
-    problems,
-    epsilons,
-    seeds,
-    settings,
-    accounting,
-    delta,
-    relation,
-    experiment,
-    profile,
-    config,
-    jobs,
-    backend,
-    scheduler,
-    out,
-):
+    algorithm: str | None,
+    problems: tuple[str, ...],
+    epsilons: tuple[float, ...],
+    seeds: int,
+    settings: tuple[str, ...],
+    accounting: str,
+    delta: str | None,
+    relation: str | None,
+    experiment: str | None,
+    profile: str,
+    config: str | None,
+    jobs: int | None,
+    backend: str,
+    scheduler: str | None,
+    key: str | None,
+    debug: bool,
+    out: str,
+) -> int:
     """Run one algorithm (--algo), or an experiment's grid (--experiment), and keep the rows.
 
     \b
     dpbench run --algo dp-gd --dataset a1a --eps 1 --seeds 5 --set T=100
     dpbench run --experiment second_order/fig2 --profile quick
+    dpbench run --profile-of 1f0c9a
 
     Finished runs are found and not repeated, so an interrupted command goes on where it was. Without --dataset
     the algorithm runs on its home experiment's data sets that are at hand, and on the synthetic one. Settings not given
     are the tuned ones that ship with that experiment, if there are any: such runs are made one at a time, and timed.
     """
-    jobs = os.cpu_count() if jobs is None else jobs
-    if jobs < 1:
-        raise UserError(f"--jobs must be at least 1, got {jobs}")
-    if (backend == "dask") != (scheduler is not None):
-        raise UserError("--backend dask and --scheduler ADDRESS go together")
-    pool = {"workers": jobs, "backend": backend, "scheduler": scheduler}
+    from dpbench import api, experiments
+
+    if key is not None:
+        if algorithm is not None or experiment is not None:
+            raise UserError("--profile-of stands alone: it takes the key of a row that there is")
+        for path in api.privacy_profile(key, results=out):
+            click.echo(str(path))
+        return 0
     if (algorithm is None) == (experiment is None):
         raise UserError("give either --algo NAME or --experiment NAME")
-    if algorithm is None:
-        clash = [flag for flag, given in (("--dataset", problems), ("--eps", epsilons), ("--set", settings)) if given]
-        if clash:
-            raise UserError(f"{clash[0]} goes with --algo; an experiment's grid is changed with --config FILE")
-        return _experiment(experiment, profile, config, pool, out)
-    if config is not None:
-        raise UserError("--config goes with --experiment")
-    return _algorithm(algorithm, problems, epsilons or (1.0,), seeds, settings, accounting, delta, relation, pool, out)
+    pool: dict[str, Any] = {"jobs": jobs, "backend": backend, "scheduler": scheduler, "results": out, "notify": say}
+    if algorithm is not None:
+        if config is not None:
+            raise UserError("--config goes with --experiment")
+        with progress() as report:
+            runs = api.run_algorithm(
+                algorithm,
+                problems,
+                epsilons or (1.0,),
+                seeds=seeds,
+                settings=parse_settings(settings),
+                accounting=accounting,
+                delta=delta,
+                relation=relation,
+                progress=report,
+                **pool,
+            )
+        rows = runs.rows()
+        (_summarise_tuned if runs.tuned else _summarise)(rows)
+        flawed = rows[rows["private"].eq(False) & rows["status"].ne("failed")].drop_duplicates(["algorithm", "error"])
+        for name, flaw in zip(flawed["algorithm"], flawed["error"], strict=True):
+            say(f"not private: {name}: {flaw or 'it looks at the data without paying'}")
+        for line in public_lines(rows):
+            say(line)
+        return _verdict(runs, debug)
+    clash = [flag for flag, given in (("--dataset", problems), ("--eps", epsilons), ("--set", settings)) if given]
+    if clash:
+        raise UserError(f"{clash[0]} goes with --algo; an experiment's grid is changed with --config FILE")
+    assert experiment is not None
+    codes = []
+    for one in experiments.NAMES if experiment == "all" else [experiment]:
+        with progress() as report:
+            runs = api.run_experiment(one, profile=profile, config=config, progress=report, **pool)
+        codes.append(_verdict(runs, debug))
+    return max(codes)
 
 
-def _algorithm(name, problems, epsilons, seeds, settings, accounting, delta, relation, pool, out):
-    from dpbench import algorithms, datasets
-    from dpbench.experiments.tuned import lookup
-    from dpbench.jobs import check_epsilon, make_job
-    from dpbench.problems import catalogue
-    from dpbench.results import Store
-
-    if seeds < 1:
-        raise UserError(f"--seeds must be at least 1, got {seeds}")
-    method, _ = algorithms.resolve(name)
-    problems = problems or _home_problems(method)
-    for problem in problems:
-        dataset = catalogue.dataset_of(problem)
-        if not datasets.available(dataset):
-            raise NotAtHand(f"data set {dataset} is not at hand; run: dpbench fetch {dataset}")
-    given = parse_settings(settings)
-    cells = list(itertools.product(problems, map(check_epsilon, epsilons)))
-    tuned = {(problem, epsilon): lookup(name, method.home, problem, epsilon) for problem, epsilon in cells}
-    used = {at: one for at, one in tuned.items() if one is not None and set(one.settings) - set(given)}
-    if used:
-        at = ", ".join(sorted({f"{one.epsilon:g}" for one in used.values()}))
-        click.echo(f"settings not given: tuned (not privately) in {method.home} at ε = {at}; timed alone", err=True)
-    jobs = [
-        make_job(
-            problem=problem,
-            algorithm=name,
-            epsilon=epsilon,
-            seed=seed,
-            settings=(used[problem, epsilon].settings if (problem, epsilon) in used else {}) | given,
-            accounting=accounting,
-            delta=delta,
-            relation=relation,
-            timed=int(bool(used)),
-        )
-        for problem, epsilon in cells
-        for seed in range(seeds)
-    ]
-    store = Store(out, "adhoc", method.name)
-    summary = _run(jobs, store, pool)
-    rows = store.runs().set_index("key")
-    rows = rows.loc[[key for key in summary.keys if key in rows.index]]
-    (_summarise_tuned if used else _summarise)(rows)
-    return _verdict(summary, store)
+def public_lines(rows: pandas.DataFrame) -> list[str]:
+    """One line for each thing, beside n, that runs took from the data and count as public."""
+    named = rows["algorithm"].where(rows["private"], rows["algorithm"] + ", not private")
+    found = named[rows["counts_public"].fillna("").ne("")].groupby(rows["counts_public"]).unique()
+    return [f"counts as public, beside n: {what} ({'; '.join(names)})" for what, names in found.items()]
 
 
-def _home_problems(method) -> list[str]:
-    from dpbench import datasets, experiments
-    from dpbench.problems import catalogue
-
-    home = experiments.get(method.home) if method.home in experiments.NAMES else None
-    if home is None:
-        return ["synthetic"]
-    at_hand = [p for p in home.problems() if datasets.available(catalogue.dataset_of(p))]
-    missing = [p for p in home.problems() if p not in at_hand]
-    if missing:
-        click.echo(f"not at hand: {', '.join(missing)} (dpbench fetch gets them)", err=True)
-    return at_hand
+def say(line: str) -> None:
+    """What is no result goes to stderr."""
+    click.echo(line, err=True)
 
 
-def parse_settings(pairs) -> dict[str, str]:
+def parse_settings(pairs: Iterable[str]) -> dict[str, str]:
     """["T=100", "step=4"] → {"T": "100", "step": "4"}; UserError for anything else."""
-    settings = {}
+    settings: dict[str, str] = {}
     for pair in pairs:
         key, equals, value = pair.partition("=")
         if not (key and equals and value):
@@ -168,50 +162,19 @@ def parse_settings(pairs) -> dict[str, str]:
     return settings
 
 
-def _experiment(reference, profile, config, pool, out):
-    from dpbench import experiments
-    from dpbench.experiments.base import plan
-    from dpbench.results import Store
-
-    name, _, artefact = reference.partition("/")
-    if name == "all":
-        codes = [_experiment(one, profile, config, pool, out) for one in experiments.NAMES]
-        return max(codes)
-    one = experiments.get(name)
-    blocks = one.blocks(profile, artefact or None, config)
-    store = Store(out, profile, name)
-    first = plan([block for block in blocks if not block.waits], store)
-    click.echo(f"{name}: {one.title} ({profile})", err=True)
-    for problem, dataset in first.missing_data.items():
-        click.echo(f"data not at hand: {problem} (dpbench fetch {dataset}); its panels will show the gap", err=True)
-    summary = _run(first.runnable, store, pool)
-    later = [block for block in blocks if block.waits]
-    if later:
-        second = plan(later, store)
-        for what in second.waiting:
-            click.echo(f"rows to decide on are missing: {what}", err=True)
-        rest = _run(second.runnable, store, pool)
-        summary.found += rest.found
-        summary.statuses += rest.statuses
-        summary.failures += rest.failures
-    return _verdict(summary, store)
-
-
-def _run(jobs, store, pool):
-    from dpbench import runner
-
-    with progress() as report:
-        return runner.run(jobs, store, **pool, report=report)
-
-
-def _summarise(rows):
-    from dpbench.experiments.tuning import summarise
+def _summarise(rows: pandas.DataFrame) -> None:
+    from dpbench.study.tuning import summarise
 
     table = summarise(rows)
     spent = rows.groupby(["problem", "algorithm", "epsilon", "settings"], sort=False).agg(
-        spent=("epsilon_spent", "max"), objective=("objective", "mean"), checked=("checked_by", "first")
+        private=("private", "all"),
+        planned=("epsilon_planned", "max"),
+        realised=("epsilon_realised", "median"),
+        objective=("objective", "mean"),
+        checked=("checked_by", "first"),
     )
     table = table.join(spent, on=["problem", "algorithm", "epsilon", "settings"])
+    early = bool((table["realised"] < table["planned"]).any())
     print_table(
         [
             "problem",
@@ -222,29 +185,31 @@ def _summarise(rows):
             "objective",
             "excess loss",
             "± s.e.",
-            "ε spent",
+            "ε planned",
+            *(["realised"] if early else []),
             "checked by",
         ],
         [
             [
                 row.problem,
-                row.algorithm,
+                row.algorithm + ("" if row.private else " (not private)"),
                 f"{row.epsilon:g}",
                 number(row.T, 6),
                 str(row.seeds),
                 number(row.objective, 5),
                 number(row.mean),
                 number(row.se, 2),
-                number(row.spent, 4),
+                number(row.planned, 4),
+                *([number(row.realised, 4)] if early else []),
                 row.checked or "–",
             ]
             for row in table.itertuples()
         ],
-        right={2, 3, 4, 5, 6, 7, 8},
+        right={*range(2, 9 + early)},
     )
 
 
-def _summarise_tuned(rows):
+def _summarise_tuned(rows: pandas.DataFrame) -> None:
     """One line per (problem, ε): what was reached, beside the settings that differ between problems."""
     import numpy as np
 
@@ -265,19 +230,22 @@ def _summarise_tuned(rows):
                 gap,
                 "–" if support[0] != support[0] else "{:.1f} right, {:.1f} wrong".format(*support),
                 number(runs["seconds"].median()),
-                number(runs["epsilon_spent"].max(), 4),
+                number(runs["epsilon_planned"].max(), 4) + ("" if runs["private"].all() else " (not private)"),
             ]
         )
     print_table(
-        ["problem", "ε", "settings", "seeds", "(F - F*)/F*", "support found", "seconds", "ε spent"],
+        ["problem", "ε", "settings", "seeds", "(F - F*)/F*", "support found", "seconds", "ε planned"],
         lines,
         right={1, 3, 4, 6, 7},
     )
 
 
-def _verdict(summary, store) -> int:
+def _verdict(runs: Runs, debug: bool) -> int:
+    summary = runs.summary
     counts = ", ".join(f"{count} {status}" for status, count in sorted(summary.statuses.items())) or "nothing to do"
-    click.echo(f"{counts}; {summary.found} found finished; rows in {store.folder}", err=True)
+    say(f"{counts}; {summary.found} found finished; rows in {runs.store.folder}")
     for error, example in {row["error"]: row for row in summary.failures}.items():
-        click.echo(f"failed: {example['algorithm']} on {example['problem']}: {error}", err=True)
+        say(f"failed: {example['algorithm']} on {example['problem']}: {error}")
+        if debug and example.get("traceback"):
+            say(example["traceback"])
     return 1 if summary.failed else 0

@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 import unicodedata
+from collections.abc import Collection
 
 import click
 
 
 def width(text: str) -> int:
+    """How many columns of the terminal a text takes."""
     return sum(0 if unicodedata.combining(c) else 2 if unicodedata.east_asian_width(c) in "WF" else 1 for c in text)
 
 
-def print_table(header: list[str], rows: list[list[str]], right: set[int] = frozenset()) -> None:
+def print_table(header: list[str], rows: list[list[str]], right: Collection[int] = ()) -> None:
     """Print rows under a header; columns whose index is in `right` are aligned on the right."""
     cells = [header, *rows]
     widths = [max(width(row[i]) for row in cells) for i in range(len(header))]
 
-    def line(row):
+    def line(row: list[str]) -> str:
         parts = []
         for i, text in enumerate(row):
             gap = " " * (widths[i] - width(text))

@@ -5,11 +5,11 @@
 124
 """
 
-from .cache import Dataset
-from .loading import FetchResult, available, fetch, heal, load, verify
-from .own import check_arrays, from_arrays, keep
-from .registry import describe, is_own, names, register
-from .spec import DatasetSpec, RawFile
+from dpbench.datasets.cache import Dataset
+from dpbench.datasets.loading import FetchResult, available, fetch, heal, load, verify
+from dpbench.datasets.own import check_arrays, from_arrays, keep, labels_of
+from dpbench.datasets.registry import describe, is_own, names, register
+from dpbench.datasets.spec import DatasetSpec, RawFile
 
 __all__ = [
     "Dataset",
@@ -24,6 +24,7 @@ __all__ = [
     "heal",
     "is_own",
     "keep",
+    "labels_of",
     "load",
     "names",
     "register",

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from .recipes import clip_rows, read_svmlight, standardise, with_ones
-from .spec import DatasetSpec, RawFile
+from dpbench.datasets.recipes import clip_rows, read_svmlight, standardise, with_ones
+from dpbench.datasets.spec import Arrays, DatasetSpec, Raw, RawFile
 
 FILE = RawFile(
     "a1a.t",
@@ -25,12 +25,13 @@ TRAINING = RawFile(
 ACTIVE = 14  # features that are 1 in a row, at most: one per census attribute
 
 
-def prepare(raw):
+def prepare(raw: Raw) -> Arrays:
+    """The test split: standardised, a column of ones, rows within ‖x‖₂ ≤ 1."""
     X, y = read_svmlight(raw["a1a.t"], columns=123)
     return clip_rows(with_ones(standardise(X))), y
 
 
-def prepare_all(raw):
+def prepare_all(raw: Raw) -> Arrays:
     """Rows scaled by a constant, not by data: 14 ones at most and the intercept have norm √15."""
     parts = [read_svmlight(raw[file.name], columns=None) for file in (TRAINING, FILE)]
     X = np.vstack([np.pad(X, ((0, 0), (0, 123 - X.shape[1]))) for X, _ in parts])
@@ -49,7 +50,6 @@ SPECS = [
         recipe="123 binary features standardised; ones column in front; rows divided by max(1, ‖x‖₂)",
         licence="CC BY 4.0 (UCI Adult, from which it derives)",
         citation="Becker and Kohavi (1996), Adult, UCI; binary form by Platt (1998), LIBSVM data page",
-        home=("second_order",),
     ),
     DatasetSpec(
         name="a1a-all",
@@ -62,6 +62,5 @@ SPECS = [
         recipe="123 binary features as they are; ones column in front; all rows divided by √15, so that ‖x‖₂ ≤ 1",
         licence="CC BY 4.0 (UCI Adult, from which it derives)",
         citation="Becker and Kohavi (1996), Adult, UCI; binary form by Platt (1998), LIBSVM data page",
-        home=("zeroth_order",),
     ),
 ]

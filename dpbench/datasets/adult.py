@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from pathlib import Path
+
 import numpy as np
 
+from dpbench.datasets.raw import opened
+from dpbench.datasets.recipes import clip_rows, one_hot, signs, standardise
+from dpbench.datasets.spec import Arrays, DatasetSpec, Raw, RawFile
 from dpbench.errors import DataError
-
-from .files import opened
-from .recipes import clip_rows, one_hot, signs, standardise
-from .spec import DatasetSpec, RawFile
 
 UCI = "https://archive.ics.uci.edu"
 NUMERIC = ("age", "fnlwgt", "education-num", "capital-gain", "capital-loss", "hours-per-week")
@@ -35,7 +37,7 @@ FILES = tuple(
 )
 
 
-def prepare(raw):
+def prepare(raw: Raw) -> Arrays:
     """Rows with "?" dropped; each column in the file's order, categorical ones as one-hot groups."""
     rows = [row for file in FILES for row in _rows(raw[file.name])]
     table = dict(zip(COLUMNS, np.array([row for row in rows if "?" not in row]).T, strict=True))
@@ -46,7 +48,7 @@ def prepare(raw):
     return clip_rows(standardise(X)), y
 
 
-def _rows(path):
+def _rows(path: Path) -> Iterator[list[str]]:
     with opened(path) as stream:
         for line in stream.read().decode("ascii").splitlines():
             if line and not line.startswith("|"):  # the test file's first line: "|1x3 Cross validator"
@@ -69,6 +71,5 @@ SPECS = [
         "rows divided by max(1, ‖x‖₂)",
         licence="CC BY 4.0",
         citation="Becker and Kohavi (1996), Adult, UCI Machine Learning Repository, doi:10.24432/C5XW20",
-        home=("second_order",),
     )
 ]

@@ -9,8 +9,6 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import shutil
-import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -18,13 +16,13 @@ from typing import Any
 
 import numpy as np
 
+from dpbench import files
+from dpbench.datasets.recipes import row_norms
+from dpbench.datasets.spec import DatasetSpec
 from dpbench.errors import UserError
 
-from . import files
-from .recipes import row_norms
-from .spec import DatasetSpec
-
 MANIFEST = "manifest.json"
+HELD_OUT = "held_out."  # what the file names of rows kept apart begin with
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,7 +33,7 @@ class Dataset:
     maps; ``y`` (n,) float64. ``sha256`` is that of the arrays. ``folder`` is where they lie, None for data
     given as arrays; what is derived from them (an optimum) may be cached there. ``row_norm`` is max ‖x_i‖₂,
     exact up to rounding: compare it with a tolerance. ``facts``: rows, columns, task, classes or the target's
-    range, row_norm_l1.
+    range, row_norm_l1. ``held_out``: (X, y) of rows kept apart to judge models by, or None: own data may have some.
     """
 
     name: str
@@ -45,8 +43,9 @@ class Dataset:
     folder: Path | None
     row_norm: float
     facts: Mapping[str, Any] = field(repr=False)
+    held_out: tuple[Any, np.ndarray] | None = field(default=None, repr=False)
 
-    def __reduce__(self):
+    def __reduce__(self) -> Any:
         # A worker maps the same files: the arrays are never copied into the message.
         return super().__reduce__() if self.folder is None else (open_dataset, (self.folder,))
 
@@ -63,11 +62,14 @@ def root() -> Path:
 
 
 def prepared_folder(cache: Path, spec: DatasetSpec) -> Path:
+    """Where the arrays of this version of a data set lie."""
     return cache / "prepared" / f"{spec.name}-v{spec.version}"
 
 
-def _parts(X: Any, y: np.ndarray) -> dict[str, np.ndarray]:
+def parts_of(X: Any, y: np.ndarray, held_out: tuple[Any, np.ndarray] | None = None) -> dict[str, np.ndarray]:
     """The arrays that make up a data set, by file name."""
+    if held_out is not None:
+        return parts_of(X, y) | {HELD_OUT + name: array for name, array in parts_of(*held_out).items()}
     if isinstance(X, np.ndarray):
         return {"X.npy": np.ascontiguousarray(X), "y.npy": y}
     return {"X.data.npy": X.data, "X.indices.npy": X.indices, "X.indptr.npy": X.indptr, "y.npy": y}
@@ -78,7 +80,7 @@ def digest(parts: Mapping[str, np.ndarray]) -> str:
     sha = hashlib.sha256()
     for name, array in sorted(parts.items()):
         sha.update(f"{name} {array.dtype.str} {array.shape}\n".encode())
-        sha.update(memoryview(np.ascontiguousarray(array)).cast("B"))
+        sha.update(np.ascontiguousarray(array).data.cast("B"))
     return sha.hexdigest()
 
 
@@ -86,7 +88,7 @@ def facts_of(X: Any, y: np.ndarray, task: str) -> dict[str, Any]:
     """What a manifest and ``Dataset.facts`` say of the arrays."""
     if task == "binary":
         labels, counts = np.unique(y, return_counts=True)
-        target = {"classes": {f"{v:g}": int(c) for v, c in zip(labels, counts, strict=True)}}
+        target: dict[str, Any] = {"classes": {f"{v:g}": int(c) for v, c in zip(labels, counts, strict=True)}}
     else:
         target = {"target_min": float(y.min()), "target_max": float(y.max())}
     dense = isinstance(X, np.ndarray)
@@ -102,10 +104,17 @@ def facts_of(X: Any, y: np.ndarray, task: str) -> dict[str, Any]:
     }
 
 
-def write(cache: Path, spec: DatasetSpec, X: Any, y: np.ndarray, raw: list[dict[str, Any]]) -> Path:
+def write(
+    cache: Path,
+    spec: DatasetSpec,
+    X: Any,
+    y: np.ndarray,
+    raw: list[dict[str, Any]],
+    held_out: tuple[Any, np.ndarray] | None = None,
+) -> Path:
     """Store the arrays of `spec`; two processes may do so at once, and the first to finish wins."""
     target = prepared_folder(cache, spec)
-    parts = _parts(X, y)
+    parts = parts_of(X, y, held_out)
     manifest = {
         "name": spec.name,
         "recipe": spec.recipe,
@@ -116,46 +125,38 @@ def write(cache: Path, spec: DatasetSpec, X: Any, y: np.ndarray, raw: list[dict[
         "numpy": np.__version__,
     }
     try:
-        target.parent.mkdir(parents=True, exist_ok=True)
-        files.sweep(target.parent)
-        staging = Path(tempfile.mkdtemp(prefix=f".{target.name}-", suffix=".tmp", dir=target.parent))
+        with files.staging(target) as staged:
+            for name, array in parts.items():
+                np.save(staged / name, array)
+            manifest["bytes"] = {name: (staged / name).stat().st_size for name in parts}
+            (staged / MANIFEST).write_text(json.dumps(manifest, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+            _move_into_place(staged, target, spec)
     except OSError as error:
-        raise UserError(f"{target.parent}: {error.strerror}; set DPBENCH_DATA to a writable folder") from error
-    try:
-        os.chmod(staging, 0o755)
-        for name, array in parts.items():
-            np.save(staging / name, array)
-        manifest["bytes"] = {name: (staging / name).stat().st_size for name in parts}
-        (staging / MANIFEST).write_text(json.dumps(manifest, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
-        _move_into_place(staging, target, spec)
-    except OSError as error:
-        raise UserError(f"{target}: {error.strerror}; make room or set DPBENCH_DATA to another folder") from error
-    finally:
-        shutil.rmtree(staging, ignore_errors=True)
+        raise UserError(f"{target}: {error.strerror}; set DPBENCH_DATA to a writable folder with room") from error
     return target
 
 
-def _move_into_place(staging: Path, target: Path, spec: DatasetSpec) -> None:
+def _move_into_place(staged: Path, target: Path, spec: DatasetSpec) -> None:
     try:
-        os.rename(staging, target)
+        os.rename(staged, target)
     except OSError:
         if not target.exists():
             raise
         if is_sound(target, spec):  # another process was faster
             return
         discard(target)
-        os.rename(staging, target)
+        os.rename(staged, target)
 
 
 def discard(folder: Path) -> None:
     """Remove a prepared folder at once for others; who has it mapped keeps what he has."""
     if folder.exists():
-        trash = Path(tempfile.mkdtemp(prefix=f".{folder.name}-", suffix=".tmp", dir=folder.parent))
-        os.rename(folder, trash / folder.name)
-        shutil.rmtree(trash, ignore_errors=True)
+        with files.staging(folder) as trash:
+            os.rename(folder, trash / folder.name)
 
 
 def manifest_of(folder: Path) -> dict[str, Any]:
+    """The manifest beside prepared arrays."""
     return json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
 
 
@@ -187,14 +188,19 @@ def open_dataset(folder: Path) -> Dataset:
     """Map a prepared folder."""
     manifest = manifest_of(folder)
     parts = _map_parts(folder, manifest)
-    y = parts.pop("y.npy")
-    if "X.npy" in parts:
-        X = parts["X.npy"]
-    else:
-        from scipy.sparse import csr_array
-
-        shape = (manifest["rows"], manifest["columns"])
-        X = csr_array((parts["X.data.npy"], parts["X.indices.npy"], parts["X.indptr.npy"]), shape=shape)
+    apart = {name.removeprefix(HELD_OUT): parts.pop(name) for name in list(parts) if name.startswith(HELD_OUT)}
+    X, y = _arrays(parts, manifest["columns"])
+    held_out = _arrays(apart, manifest["columns"]) if apart else None
     outside = {"recipe", "recipe_version", "sha256", "raw", "numpy", "bytes", "name", "row_norm"}
     facts = {key: value for key, value in manifest.items() if key not in outside}
-    return Dataset(manifest["name"], X, y, manifest["sha256"], folder, manifest["row_norm"], facts)
+    return Dataset(manifest["name"], X, y, manifest["sha256"], folder, manifest["row_norm"], facts, held_out)
+
+
+def _arrays(parts: Mapping[str, np.ndarray], columns: int) -> tuple[Any, np.ndarray]:
+    """(X, y) of the files' arrays."""
+    y = parts["y.npy"]
+    if "X.npy" in parts:
+        return parts["X.npy"], y
+    from scipy.sparse import csr_array
+
+    return csr_array((parts["X.data.npy"], parts["X.indices.npy"], parts["X.indptr.npy"]), shape=(len(y), columns)), y

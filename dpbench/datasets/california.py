@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
-from .recipes import read_table, standardise
-from .spec import DatasetSpec, RawFile
+from dpbench.datasets.recipes import read_table, standardise
+from dpbench.datasets.spec import Arrays, DatasetSpec, Raw, RawFile
 
 FILE = RawFile(
     "cal_housing.data",
@@ -20,7 +22,7 @@ FILE = RawFile(
 )
 
 
-def prepare(raw):
+def prepare(raw: Raw) -> Arrays:
     """The features of scikit-learn's form of the data; the target in 100,000 $."""
     table = read_table(raw[FILE.name], columns=9)
     longitude, latitude, age, rooms, bedrooms, population, households, income, value = table.T
@@ -40,6 +42,18 @@ def prepare(raw):
     return standardise(X), value / 100_000.0
 
 
+def prepare_centred(raw: Raw) -> Arrays:
+    """For models without an intercept."""
+    X, value = prepare(raw)
+    return X, standardise(value[:, None])[:, 0]
+
+
+SOURCE: dict[str, Any] = {
+    "files": (FILE,),
+    "licence": "not stated (StatLib)",
+    "citation": "Pace and Barry (1997), Sparse spatial autoregressions, Stat. Probab. Lett. 33(3)",
+}
+FEATURES = "8 features (rooms, bedrooms, occupants per household), standardised; "
 SPECS = [
     DatasetSpec(
         name="california",
@@ -48,10 +62,17 @@ SPECS = [
         rows=20640,
         columns=8,
         task="regression",
-        files=(FILE,),
-        recipe="8 features (rooms, bedrooms, occupants per household), standardised; target in 100,000 $",
-        licence="not stated (StatLib)",
-        citation="Pace and Barry (1997), Sparse spatial autoregressions, Stat. Probab. Lett. 33(3)",
-        home=("greedy_coordinate",),
-    )
+        recipe=FEATURES + "target in 100,000 $",
+        **SOURCE,
+    ),
+    DatasetSpec(
+        name="california-centred",
+        title="StatLib California housing, target standardised",
+        prepare=prepare_centred,
+        rows=20640,
+        columns=8,
+        task="regression",
+        recipe=FEATURES + "target standardised",
+        **SOURCE,
+    ),
 ]

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
+from dpbench.datasets.recipes import clip_rows, read_table, signs, standardise, with_ones
+from dpbench.datasets.spec import Arrays, DatasetSpec, Raw, RawFile
 from dpbench.errors import DataError
-
-from .recipes import clip_rows, read_table, signs, standardise, with_ones
-from .spec import DatasetSpec, RawFile
 
 ROWS, NUMERIC, FEATURES = 581012, 10, 54
 
@@ -26,7 +27,7 @@ FILE = RawFile(
 )
 
 
-def _table(raw) -> tuple[np.ndarray, np.ndarray]:
+def _table(raw: Raw) -> tuple[np.ndarray, np.ndarray]:
     """The integers of all rows, (581012, 54), and the classes 1..7."""
     table = read_table(raw[FILE.name], dtype=np.int16, columns=FEATURES + 1)
     if len(table) != ROWS:
@@ -34,7 +35,7 @@ def _table(raw) -> tuple[np.ndarray, np.ndarray]:
     return table[:, :-1], table[:, -1]
 
 
-def prepare_3_6(raw):
+def prepare_3_6(raw: Raw) -> Arrays:
     """second_order's: classes 3 and 6."""
     features, cover = _table(raw)
     chosen = np.isin(cover, (3, 6))
@@ -42,7 +43,7 @@ def prepare_3_6(raw):
     return clip_rows(with_ones(X)), signs(cover[chosen], 3, 6)
 
 
-def scaled_1_2(raw):
+def scaled_1_2(raw: Raw) -> Arrays:
     """nonconvex's scaling: classes 1 and 2; mean and deviation of the measures over all 581,012 rows; X / 4."""
     features, cover = _table(raw)
     numeric = standardise(features[:, :NUMERIC].astype(np.float64))
@@ -53,13 +54,13 @@ def scaled_1_2(raw):
     return X, signs(cover[chosen], 1, 2)
 
 
-def prepare_1_2(raw):
+def prepare_1_2(raw: Raw) -> Arrays:
     """nonconvex's, with the rows clipped that its scaling leaves longer than 1."""
     X, y = scaled_1_2(raw)
     return clip_rows(X), y
 
 
-COMMON = {
+COMMON: dict[str, Any] = {
     "files": (FILE,),
     "licence": "CC BY 4.0; copyright Jock A. Blackard and Colorado State University, notice to be retained",
     "citation": "Blackard (1998), Covertype, UCI Machine Learning Repository, doi:10.24432/C50K5N",
@@ -73,7 +74,6 @@ SPECS = [
         columns=55,
         classes={-1: 17367, 1: 35754},
         recipe="classes 3 and 6; standardised; ones column in front; rows divided by max(1, ‖x‖₂)",
-        home=("second_order",),
         **COMMON,
     ),
     DatasetSpec(
@@ -85,7 +85,6 @@ SPECS = [
         classes={-1: 283301, 1: 211840},
         recipe="10 numeric columns standardised over all 581,012 rows, indicators as they are; "
         "classes 1 and 2; X / 4; rows divided by max(1, ‖x‖₂)",
-        home=("nonconvex",),
         **COMMON,
     ),
 ]

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+from typing import Any
+
 import numpy as np
 
-from .files import opened
-from .recipes import read_table, signs
-from .spec import DatasetSpec, RawFile
+from dpbench.datasets.raw import opened
+from dpbench.datasets.recipes import read_table, signs
+from dpbench.datasets.spec import Arrays, DatasetSpec, Raw, RawFile
 
 UCI = "https://archive.ics.uci.edu"
 ROWS = 800
@@ -25,7 +28,7 @@ DATA = _file("dorothea_train.data", "25ff5fd742a10ff4651e07c4bd5cafb1f52a72ae686
 LABELS = _file("dorothea_train.labels", "bd6e76671eea59e152cf8dbce1046b8e7ec745561c1dcd02218d8740e23b7c4e")
 
 
-def read_ones(path):
+def read_ones(path: Path) -> Any:
     """A line of 1-based indices of the ones per row -> CSR of 0/1."""
     from scipy.sparse import csr_array
 
@@ -36,14 +39,11 @@ def read_ones(path):
     return csr_array((np.ones(len(indices)), indices, indptr), shape=(len(rows), int(indices.max()) + 1))
 
 
-def prepare(raw):
+def prepare(raw: Raw) -> Arrays:
+    """The 0/1 columns that are not constant, as CSR; labels ±1."""
     X = read_ones(raw[DATA.name])
     share = X.sum(axis=0) / X.shape[0]
-    varies = (share > 0) & (share < 1)
-    X = X[:, varies]
-    share = share[varies]
-    # Centring would fill the zeros. A 0/1 column of mean p has variance p(1 - p).
-    X.data /= np.sqrt(share * (1 - share))[X.indices]
+    X = X[:, (share > 0) & (share < 1)]
     X.sort_indices()
     return X, signs(read_table(raw[LABELS.name], columns=1)[:, 0], 1, -1)
 
@@ -57,9 +57,9 @@ SPECS = [
         columns=88119,
         classes={-1: 722, 1: 78},
         files=(DATA, LABELS),
-        recipe="constant columns dropped; columns scaled to unit variance, not centred (sparse)",
+        recipe="constant columns dropped; raw 0/1 columns, neither centred nor scaled",
         licence="CC BY 4.0",
         citation="Guyon et al. (2004), Dorothea, UCI Machine Learning Repository, doi:10.24432/C5NK6X",
-        home=("greedy_coordinate",),
+        version=2,
     )
 ]

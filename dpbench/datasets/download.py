@@ -8,14 +8,15 @@ import shutil
 import tarfile
 import zipfile
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path, PurePosixPath
+from typing import Any
 
+from dpbench import files
+from dpbench.datasets import raw as raw_files
+from dpbench.datasets.network import Network, Progress, SourceFailed, download
+from dpbench.datasets.spec import RawFile
 from dpbench.errors import DataError, NotAtHand, UserError
-
-from . import files
-from .network import Network, Progress, SourceFailed, download
-from .spec import RawFile
 
 DAMAGED = (OSError, EOFError, ValueError, zlib.error, tarfile.TarError, zipfile.BadZipFile)
 BY_HAND, NOT_PINNED = "put there by hand", "hash not pinned"  # words of the manifest
@@ -37,7 +38,7 @@ def mirror_of(mirror: str | os.PathLike | None) -> Path | str | None:
 
 def is_at_hand(file: RawFile, raw: Path, mirror: Path | str | None) -> bool:
     """Is there a file of that name in the cache or in a mirror folder?"""
-    return any(files.find([raw / file.folder], file.name)) or bool(_in_folder(file, mirror))
+    return any(raw_files.find([raw / file.folder], file.name)) or bool(_in_folder(file, mirror))
 
 
 def obtain(
@@ -55,7 +56,7 @@ def obtain(
     folder = raw / file.folder
     wrong: list[str] = []
     absent: list[str] = []
-    for path in files.find([folder], file.name):
+    for path in raw_files.find([folder], file.name):
         try:
             return path, check(file, path, _read_note(path))
         except DataError as error:
@@ -75,16 +76,16 @@ def obtain(
 
 def check(file: RawFile, path: Path, source: str) -> dict[str, str]:
     """The manifest's entry for a raw file. Raises DataError unless it is what `file` says."""
-    entry = {"file": file.name, "sha256": files.sha256(path), "source": source}
+    entry = {"file": file.name, "sha256": raw_files.sha256(path), "source": source}
     try:
         digests = {entry["sha256"]}
-        if files.compression(path):
-            digests.add(files.sha256(path, uncompressed=True))
+        if raw_files.compression(path):
+            digests.add(raw_files.sha256(path, uncompressed=True))
         if digests & set(file.sha256):
             return entry | {"hash": "as listed"}
         if file.pinned:
             raise DataError(f"{file.name}: sha256 {entry['sha256']} found, {file.sha256[0]} expected")
-        if file.rows is not None and (rows := files.count_rows(path)) != file.rows:
+        if file.rows is not None and (rows := raw_files.count_rows(path)) != file.rows:
             raise DataError(f"{file.name}: {rows} rows found, {file.rows} expected")
         return entry | {"hash": NOT_PINNED}
     except DAMAGED as error:
@@ -99,18 +100,16 @@ def unpack(path: Path, name: str) -> None:
             _replace(path, name, members, archive.open)
     elif tarfile.is_tarfile(path):
         with tarfile.open(path) as archive:
-            members = {PurePosixPath(m.name).name: m for m in archive.getmembers() if m.isfile()}
-            _replace(path, name, members, archive.extractfile)
+            files_in = {PurePosixPath(m.name).name: m for m in archive.getmembers() if m.isfile()}
+            _replace(path, name, files_in, archive.extractfile)
 
 
-def _replace(path: Path, name: str, members: dict, open_member: Callable) -> None:
-    found = next((members[variant] for variant in files.variants(name) if variant in members), None)
+def _replace(path: Path, name: str, members: Mapping[str, Any], open_member: Callable[..., Any]) -> None:
+    found = next((members[variant] for variant in raw_files.variants(name) if variant in members), None)
     if found is None:
         raise SourceFailed(f"the archive does not hold {name}")
-    with files.temporary_beside(path) as extracted:
-        with open_member(found) as stream, open(extracted, "wb") as out:
-            shutil.copyfileobj(stream, out)
-        os.replace(extracted, path)
+    with files.replacing(path) as extracted, open_member(found) as stream, open(extracted, "wb") as out:
+        shutil.copyfileobj(stream, out)
 
 
 def forget(path: Path) -> None:
@@ -132,33 +131,35 @@ def _in_folder(file: RawFile, mirror: Path | str | None) -> list[Path]:
     if not isinstance(mirror, Path):
         return []
     folders = [mirror, mirror / file.folder, *sorted(mirror.glob("*/")), *sorted(mirror.glob("*/*/"))]
-    return list(dict.fromkeys(files.find(folders, file.name)))
+    return list(dict.fromkeys(raw_files.find(folders, file.name)))
 
 
 def _urls(file: RawFile, mirror: Path | str | None) -> Iterator[str]:
     if isinstance(mirror, str):
         for place in (f"{mirror}/{file.folder}", mirror):
-            yield from (f"{place}/{variant}" for variant in files.variants(file.name))
+            yield from (f"{place}/{variant}" for variant in raw_files.variants(file.name))
     yield from file.sources
 
 
-def _bring(source: Path | str, file: RawFile, folder: Path, network, progress) -> tuple[Path, dict[str, str]]:
+def _bring(
+    source: Path | str, file: RawFile, folder: Path, network: Network | None, progress: Progress | None
+) -> tuple[Path, dict[str, str]]:
     """Copy, check, and only then give the file its name."""
     try:
-        with files.temporary_beside(folder / file.name) as path:
+        with files.temporary(folder / file.name) as path:
             origin = _copy(source, path, network, progress)
-            if files.sha256(path) not in file.sha256:
+            if raw_files.sha256(path) not in file.sha256:
                 unpack(path, file.name)
             entry = check(file, path, origin)
-            final = folder / (files.stem(file.name) + files.compression(path))
+            final = folder / (raw_files.stem(file.name) + raw_files.compression(path))
             os.replace(path, final)
             _note(final).write_text(origin + "\n", encoding="utf-8")
-            for other in files.find([folder], file.name):  # a wrong one, or it would not have come to this
+            for other in raw_files.find([folder], file.name):  # a wrong one, or it would not have come to this
                 if other != final:
                     forget(other)
             return final, entry
     except DAMAGED as error:
-        if getattr(error, "errno", None) is None:
+        if not isinstance(error, OSError) or error.errno is None:
             raise DataError(f"{file.name}: cut or damaged ({error})") from error
         if error.filename == str(source):
             raise SourceFailed(f"{source}: {error.strerror}") from error
@@ -166,11 +167,13 @@ def _bring(source: Path | str, file: RawFile, folder: Path, network, progress) -
         raise UserError(f"{folder}: {error.strerror}; {hint}") from error
 
 
-def _copy(source: Path | str, path: Path, network, progress) -> str:
+def _copy(source: Path | str, path: Path, network: Network | None, progress: Progress | None) -> str:
     """Copy or download to `path`; returns what the manifest calls the source."""
     if isinstance(source, Path):
         shutil.copyfile(source, path)
         return f"mirror: {source.name}"
+    if network is None:
+        raise SourceFailed(f"{source}: not asked to use the network")
     url = source
     if source.startswith("openml:"):
         url = _openml_url(source.removeprefix("openml:"), path, network)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from .recipes import clip_rows, read_svmlight, standardise
-from .spec import DatasetSpec, RawFile
+from dpbench.datasets.recipes import clip_rows, read_svmlight, standardise
+from dpbench.datasets.spec import Arrays, DatasetSpec, Raw, RawFile
 
 ONE_HOT = 10
 FILE = RawFile(
@@ -18,18 +18,35 @@ FILE = RawFile(
 )
 
 
-def scaled(raw):
-    """nonconvex's scaling: one-hot columns as they are, the others standardised; X / 3."""
+def standardised(raw: Raw) -> Arrays:
+    """One-hot columns as they are, the others standardised."""
     X, y = read_svmlight(raw["ijcnn1.bz2"], columns=22)
     X[:, ONE_HOT:] = standardise(X[:, ONE_HOT:].copy())
-    X /= 3.0
     return np.ascontiguousarray(X), y
 
 
-def prepare(raw):
-    """nonconvex's, with the rows clipped that its scaling leaves longer than 1."""
-    X, y = scaled(raw)
-    return clip_rows(X), y
+def prepare(raw: Raw) -> Arrays:
+    """X / 3, and the rows clipped that are longer than 1 then."""
+    X, y = standardised(raw)
+    return clip_rows(X / 3.0), y
+
+
+def prepare_weighted(raw: Raw) -> Arrays:
+    """nonconvex's rows: its scripts standardise the label with the 12 columns beside it, all with ddof = 1.
+
+    A margin is then z<x, w>, z = 3.050 or -0.328: the row |z|x with the label sign(z), not divided and not clipped.
+    """
+    X, y = standardised(raw)
+    n = len(y)
+    X[:, ONE_HOT:] *= np.sqrt(1 - 1 / n)
+    X *= np.abs((y - y.mean()) / y.std(ddof=1))[:, None]
+    return X, y
+
+
+def scaled_weighted(raw: Raw) -> Arrays:
+    """The same divided by 6, which fits nonconvex's loss A best; for the sigmoid its authors divide by 3."""
+    X, y = prepare_weighted(raw)
+    return X / 6.0, y
 
 
 SPECS = [
@@ -44,6 +61,19 @@ SPECS = [
         recipe="10 one-hot columns as they are, 12 numeric standardised; X / 3; rows divided by max(1, ‖x‖₂)",
         licence="not stated",
         citation="Prokhorov (2001), IJCNN 2001 neural network competition; LIBSVM data page",
-        home=("nonconvex",),
-    )
+    ),
+    DatasetSpec(
+        name="ijcnn-weighted",
+        title="LIBSVM ijcnn1, rows weighted by the standardised label",
+        prepare=prepare_weighted,
+        rows=49990,
+        columns=22,
+        classes={-1: 45137, 1: 4853},
+        files=(FILE,),
+        recipe="10 one-hot columns as they are, 12 numeric and the label z standardised (ddof 1); rows |z|x, labels "
+        "sign(z)",
+        licence="not stated",
+        citation="Prokhorov (2001), IJCNN 2001 neural network competition; LIBSVM data page",
+        version=2,  # the problems of nonconvex were built on "ijcnn", version 1, before
+    ),
 ]

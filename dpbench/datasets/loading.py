@@ -7,17 +7,16 @@ import os
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 
+from dpbench.datasets import cache, download
+from dpbench.datasets.cache import Dataset
+from dpbench.datasets.network import Network, Progress
+from dpbench.datasets.registry import describe
+from dpbench.datasets.spec import Arrays, DatasetSpec, Raw
 from dpbench.errors import DataError, NotAtHand, UserError
-
-from . import cache, download
-from .cache import Dataset
-from .network import Network, Progress
-from .registry import describe
-from .spec import DatasetSpec
 
 
 @dataclass(frozen=True)
@@ -29,7 +28,7 @@ class FetchResult:
     detail: str = ""
 
 
-def check_content(spec: DatasetSpec, X, y: np.ndarray) -> None:
+def check_content(spec: DatasetSpec, X: Any, y: np.ndarray) -> None:
     """Raise DataError, with what was expected and what was found, unless (X, y) is what `spec` says."""
     rows, columns = X.shape
     for what, found, expected in (("rows", rows, spec.rows), ("columns", columns, spec.columns)):
@@ -48,7 +47,13 @@ def check_content(spec: DatasetSpec, X, y: np.ndarray) -> None:
             raise DataError(f"{spec.name}: class counts {classes} found, {dict(spec.classes)} expected")
 
 
-def _prepare(spec: DatasetSpec, folder: Path, mirror, network=None, progress=None) -> Path:
+def _prepare(
+    spec: DatasetSpec,
+    folder: Path,
+    mirror: Path | str | None,
+    network: Network | None = None,
+    progress: Progress | None = None,
+) -> Path:
     """Raw files -> prepared folder. Raises NotAtHand, DataError."""
     raw = folder / "raw"
     found = {file.name: download.obtain(file, raw, mirror, network, progress) for file in spec.files}
@@ -63,7 +68,7 @@ def _prepare(spec: DatasetSpec, folder: Path, mirror, network=None, progress=Non
     return cache.write(folder, spec, X, y, [entry for _, entry in found.values()])
 
 
-def _arrays(spec: DatasetSpec, paths: dict[str, Path]):
+def _arrays(spec: DatasetSpec, paths: Raw) -> Arrays:
     try:
         X, y = spec.prepare(paths)
     except (ValueError, LookupError, EOFError) as error:
@@ -78,7 +83,8 @@ def _arrays(spec: DatasetSpec, paths: dict[str, Path]):
 
 
 @functools.cache
-def _load(spec: DatasetSpec, folder: Path) -> Dataset:
+def load_spec(spec: DatasetSpec, folder: Path) -> Dataset:
+    """`load` of `spec` with the cache in `folder`, whatever was adopted."""
     prepared = cache.prepared_folder(folder, spec)
     if not cache.is_sound(prepared, spec):
         try:
@@ -98,7 +104,7 @@ def load(name: str) -> Dataset:
     names; a synthetic one is drawn. Never uses the network. Raises NotAtHand (a line that says what to run),
     DataError.
     """
-    return adopted.get(name) or _load(describe(name), cache.root())
+    return adopted.get(name) or load_spec(describe(name), cache.root())
 
 
 def available(name: str) -> bool:
@@ -127,7 +133,7 @@ def verify(name: str) -> bool:
     if cache.is_sound(prepared, spec) and cache.has_right_bytes(prepared):
         return True
     cache.discard(prepared)
-    _load.cache_clear()
+    load_spec.cache_clear()
     load(name)
     return False
 
@@ -155,7 +161,9 @@ def fetch(
     return [_fetch_one(spec, folder, place, network, progress) for spec in specs]
 
 
-def _fetch_one(spec: DatasetSpec, folder: Path, mirror, network, progress) -> FetchResult:
+def _fetch_one(
+    spec: DatasetSpec, folder: Path, mirror: Path | str | None, network: Network, progress: Progress | None
+) -> FetchResult:
     if cache.is_sound(cache.prepared_folder(folder, spec), spec):
         return FetchResult(spec.name, "already there")
     try:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from .recipes import read_table, signs, standardise, with_ones
-from .spec import DatasetSpec, RawFile
+from dpbench.datasets.recipes import read_table, signs, standardise, with_ones
+from dpbench.datasets.spec import Arrays, DatasetSpec, Raw, RawFile
 
 UCI = "https://archive.ics.uci.edu"
 
@@ -41,7 +41,7 @@ FILES = (
 )
 
 
-def prepare(raw):
+def prepare(raw: Raw) -> Arrays:
     """The 2,600 rows of OpenML 1485: training, then validation."""
     X = np.vstack(
         [read_table(raw[f"madelon_{part}.data"], separator=r"\s+", columns=500) for part in ("train", "valid")]
@@ -62,6 +62,5 @@ SPECS = [
         recipe="500 features standardised; ones column in front",
         licence="CC BY 4.0",
         citation="Guyon (2004), Madelon, UCI Machine Learning Repository, doi:10.24432/C5602H",
-        home=("greedy_coordinate",),
     )
 ]

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
+from dpbench.datasets.raw import opened
+from dpbench.datasets.recipes import standardise
+from dpbench.datasets.spec import Arrays, DatasetSpec, Raw, RawFile
 from dpbench.errors import DataError
-
-from .files import opened
-from .recipes import standardise
-from .spec import DatasetSpec, RawFile
 
 FEATURES = 202
 OPENML = RawFile("mtp.arff", "mtp", sources=("openml:405",), pinned=False)
@@ -23,7 +22,7 @@ def _finish(table: np.ndarray, target: np.ndarray) -> tuple[np.ndarray, np.ndarr
     return standardise(np.ascontiguousarray(table)), standardise(target[:, None].copy())[:, 0]
 
 
-def prepare_openml(raw):
+def prepare_openml(raw: Raw) -> Arrays:
     """Target oz203, the rest descriptors."""
     import arff
 
@@ -41,7 +40,7 @@ def prepare_openml(raw):
     return _finish(np.delete(table, target, axis=1), table[:, target])
 
 
-def prepare_qsar(raw):
+def prepare_qsar(raw: Raw) -> Arrays:
     """Target MP_Outcome (°C); MP_Data is the publisher's split, unused."""
     import pandas as pd
 
@@ -64,7 +63,6 @@ SPECS = [
         recipe="202 descriptors and the target standardised",
         licence="not stated",
         citation=f"{STUDY}; OpenML data set 405",
-        home=("greedy_coordinate",),
     ),
     DatasetSpec(
         name="mtp-qsar",
@@ -77,6 +75,5 @@ SPECS = [
         recipe="202 descriptors and the target standardised; the same study as mtp, less 49 compounds",
         licence="GPL (R package QSARdata)",
         citation=f"{STUDY}; R package QSARdata 1.3 (Kuhn)",
-        home=("greedy_coordinate",),
     ),
 ]

@@ -7,9 +7,10 @@ import threading
 import time
 from collections.abc import Callable
 from pathlib import Path, PurePosixPath
+from typing import Any
 from urllib.parse import urlsplit
 
-from . import files
+from dpbench.datasets import raw
 
 Progress = Callable[[str, int, int], None]  # file name, bytes so far, bytes in all (0 if the server does not say)
 
@@ -48,7 +49,7 @@ class Network:
 
         def knock() -> None:
             try:
-                addresses = {info[4][:2] for info in socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)}
+                addresses: set[Any] = {info[4][:2] for info in socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)}
                 resolved.set()
                 for address in addresses:
                     try:
@@ -75,7 +76,7 @@ class _Bar:
 
     total = 0
 
-    def __init__(self, name: str, progress: Progress):
+    def __init__(self, name: str, progress: Progress) -> None:
         self.name, self.progress, self.done = name, progress, 0
 
     def update(self, n: int) -> None:
@@ -97,12 +98,13 @@ def download(url: str, path: Path, network: Network, progress: Progress | None =
 
     network.reach(url)
     bar = _Bar(PurePosixPath(urlsplit(url).path).name, progress) if progress else False
-    get = pooch.HTTPDownloader(progressbar=bar, chunk_size=files.CHUNK // 16, timeout=(KNOCK, SILENCE))
+    get = pooch.HTTPDownloader(progressbar=bar, chunk_size=raw.CHUNK // 16, timeout=(KNOCK, SILENCE))
     for attempt in (1, 2):
         try:
             return get(url, str(path), None)
         except requests.HTTPError as error:
-            raise SourceFailed(f"{url}: HTTP status {error.response.status_code}") from error
+            status = error.response.status_code if error.response is not None else "unknown"
+            raise SourceFailed(f"{url}: HTTP status {status}") from error
         except requests.RequestException as error:
             if attempt == 2:
                 raise SourceFailed(f"{url}: the transfer was cut ({type(error).__name__})") from error

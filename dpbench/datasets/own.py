@@ -7,16 +7,24 @@ from typing import Any, Literal
 
 import numpy as np
 
+from dpbench.datasets import cache
+from dpbench.datasets.cache import Dataset, digest, facts_of, parts_of
+from dpbench.datasets.recipes import BLOCK
+from dpbench.datasets.spec import Arrays, DatasetSpec, Raw, Task
 from dpbench.errors import DataError, NotAtHand
 
-from . import cache
-from .cache import Dataset, _parts, digest, facts_of
-from .registry import OWN
-from .spec import DatasetSpec
+OWN = "own-"  # what the names of a user's own data begin with
 
 
-def check_arrays(X: Any, y: Any, *, labels: Literal["binary", "real"] = "binary") -> tuple[Any, np.ndarray]:
-    """(X, y) as float64: X (n, d) a C-order array or a ``scipy.sparse.csr_array``, y (n,).
+def labels_of(task: str) -> Literal["binary", "real"]:
+    """What a task's labels are: "binary" or "real"."""
+    return "binary" if task == "binary" else "real"
+
+
+def check_arrays(
+    X: Any, y: Any, *, labels: Literal["binary", "real"] = "binary", single: bool = False
+) -> tuple[Any, np.ndarray]:
+    """(X, y) as float64: X (n, d) a C-order array or a ``scipy.sparse.csr_array``, y (n,). single: float32 X stays so.
 
     Copies only where type or order ask for it. Raises DataError, naming the argument and the fix, for wrong
     shapes, NaN or infinite values, no rows, and with labels="binary" for labels other than -1 and +1 or a
@@ -29,6 +37,8 @@ def check_arrays(X: Any, y: Any, *, labels: Literal["binary", "real"] = "binary"
         if X.dtype != np.float64:
             X = _float64(X, "X")
         values = X.data
+    elif single and getattr(X, "dtype", None) == np.float32:
+        X = values = np.asarray(X, order="C")
     else:
         X = values = _float64(X, "X")
     y = _float64(y, "y")
@@ -37,8 +47,7 @@ def check_arrays(X: Any, y: Any, *, labels: Literal["binary", "real"] = "binary"
     if y.shape != (X.shape[0],):
         raise DataError(f"y: shape {y.shape} found; give one entry per row of X, shape ({X.shape[0]},)")
     for name, array in (("X", values), ("y", y)):
-        if not np.isfinite(array).all():
-            bad = int(array.size - np.count_nonzero(np.isfinite(array)))
+        if bad := sum(int(np.count_nonzero(~np.isfinite(array[i : i + BLOCK]))) for i in range(0, len(array), BLOCK)):
             raise DataError(f"{name}: {bad} entries are NaN or infinite; drop or impute them first")
     if labels == "binary":
         _check_binary(y)
@@ -70,21 +79,35 @@ def from_arrays(X: Any, y: Any, *, name: str = "own", labels: Literal["binary", 
     """A `Dataset` of own arrays, checked by `check_arrays`; without a folder, nothing derived is kept."""
     X, y = check_arrays(X, y, labels=labels)
     facts = facts_of(X, y, "binary" if labels == "binary" else "regression")
-    return Dataset(name, X, y, digest(_parts(X, y)), None, facts.pop("row_norm"), facts)
+    return Dataset(name, X, y, digest(parts_of(X, y)), None, facts.pop("row_norm"), facts)
 
 
-def keep(X: Any, y: np.ndarray, name: str, recipe: str, *, labels: Literal["binary", "real"] = "binary") -> str:
+def keep(
+    X: Any,
+    y: np.ndarray,
+    name: str,
+    recipe: str,
+    *,
+    labels: Literal["binary", "real"] = "binary",
+    held_out: tuple[Any, np.ndarray] | None = None,
+) -> str:
     """Store own arrays in the data cache and return the data set's name: `own-NAME-` and the start of their hash.
 
     Worker processes and later calls find them by that name, and results by another name never mix with theirs.
-    `recipe` says in words how the arrays were made. Raises DataError as `check_arrays`.
+    `recipe` says in words how the arrays were made; `held_out` are rows kept apart, as `Dataset` has them. Raises
+    DataError as `check_arrays`.
     """
-    X, y = check_arrays(X, y, labels=labels)
+    X, y = check_arrays(X, y, labels=labels, single=True)
+    if held_out is not None:
+        held_out = check_arrays(*held_out, labels="real", single=True)
     spec = _spec(
-        f"{OWN}{name}-{digest(_parts(X, y))[:8]}", *X.shape, recipe, "binary" if labels == "binary" else "regression"
+        f"{OWN}{name}-{digest(parts_of(X, y, held_out))[:8]}",
+        *X.shape,
+        recipe,
+        "binary" if labels == "binary" else "regression",
     )
     if not cache.is_sound(cache.prepared_folder(cache.root(), spec), spec):
-        cache.write(cache.root(), spec, X, y, raw=[])
+        cache.write(cache.root(), spec, X, y, raw=[], held_out=held_out)
     return spec.name
 
 
@@ -98,8 +121,8 @@ def kept(name: str) -> DatasetSpec:
 
 
 @functools.cache
-def _spec(name: str, rows: int, columns: int, recipe: str, task: str) -> DatasetSpec:
-    def gone(paths):
+def _spec(name: str, rows: int, columns: int, recipe: str, task: Task) -> DatasetSpec:
+    def gone(raw: Raw) -> Arrays:
         raise DataError(f"{name}: its arrays are damaged; run dpbench compare on their file again")
 
     return DatasetSpec(name, "own data", gone, rows, columns, recipe, task=task)

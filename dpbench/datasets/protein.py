@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 
+from dpbench.datasets.recipes import clip_rows, read_table, signs, standardise, with_ones
+from dpbench.datasets.spec import Arrays, DatasetSpec, Raw, RawFile
 from dpbench.errors import DataError
-
-from .recipes import clip_rows, read_table, signs, standardise, with_ones
-from .spec import DatasetSpec, RawFile
 
 ROWS, POSITIVE, FEATURES, CHOSEN = 145751, 1296, 74, 50000
 
@@ -28,30 +29,33 @@ SAMPLE = RawFile(
 )
 
 
-def read(path) -> tuple[np.ndarray, np.ndarray]:
+def read(path: Path) -> tuple[np.ndarray, np.ndarray]:
     """Features and labels ±1 of a file like bio_train.dat: block, example, label 0/1, 74 features."""
     table = read_table(path, separator="\t", columns=3 + FEATURES)
     return np.ascontiguousarray(table[:, 3:]), signs(table[:, 2], 1, 0)
 
 
 def finish(X: np.ndarray) -> np.ndarray:
+    """Standardised, a column of ones, rows within ‖x‖₂ ≤ 1."""
     return clip_rows(with_ones(standardise(X)))
 
 
-def prepare(raw):
+def prepare(raw: Raw) -> Arrays:
+    """The chosen rows of the whole file, whose counts are checked first."""
     X, y = read(raw[FILE.name])
     if (len(y), int(np.sum(y == 1))) != (ROWS, POSITIVE):
         raise DataError(f"{FILE.name}: {len(y)} rows, {np.sum(y == 1)} positive found; {ROWS}, {POSITIVE} expected")
     return choose(X, y)
 
 
-def choose(X, y):
+def choose(X: np.ndarray, y: np.ndarray) -> Arrays:
     """The paper's 50,000 rows: the legacy generator is part of the recipe."""
     rows = np.random.RandomState(3000).choice(len(y), CHOSEN, replace=False)
     return finish(X[rows]), y[rows]
 
 
-def prepare_sample(raw):
+def prepare_sample(raw: Raw) -> Arrays:
+    """All rows of the sample."""
     X, y = read(raw[SAMPLE.name])
     return finish(X), y
 
@@ -69,7 +73,6 @@ SPECS = [
         "ones column in front; rows divided by max(1, ‖x‖₂)",
         licence="not stated",
         citation=CITATION,
-        home=("second_order",),
     ),
     DatasetSpec(
         name="protein-sample",

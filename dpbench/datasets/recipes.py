@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
+from dpbench.datasets.raw import opened
 from dpbench.errors import DataError
-
-from .files import opened
 
 BLOCK = 8192  # rows at a time: temporaries stay small beside X
 
@@ -35,10 +35,13 @@ def with_ones(X: np.ndarray) -> np.ndarray:
     return np.hstack([np.ones((X.shape[0], 1)), X])
 
 
-def row_norms(X, order: int = 2) -> np.ndarray:
-    """(n,) ‖x_i‖₁ or ‖x_i‖₂ of a dense or sparse matrix."""
-    norm = {1: lambda B: np.abs(B).sum(axis=1), 2: lambda B: np.sqrt((B * B).sum(axis=1))}[order]
-    return np.concatenate([norm(X[i : i + BLOCK]) for i in range(0, X.shape[0], BLOCK)])
+def row_norms(X: Any, order: int = 2) -> np.ndarray:
+    """(n,) ‖x_i‖₁ or ‖x_i‖₂ of a dense or CSR matrix, summed in float64."""
+    parts = (X[i : i + BLOCK].astype(np.float64, copy=False) for i in range(0, X.shape[0], BLOCK))
+    blocks = (abs(B) if order == 1 else B for B in parts)
+    powers = (B if order == 1 else B.power(2) if hasattr(B, "tocsr") else B * B for B in blocks)
+    sums = np.concatenate([np.asarray(B.sum(axis=1)).ravel() for B in powers])
+    return sums if order == 1 else np.sqrt(sums)
 
 
 def clip_rows(X: np.ndarray) -> np.ndarray:
@@ -55,7 +58,7 @@ def one_hot(values: np.ndarray) -> np.ndarray:
     return columns
 
 
-def signs(labels: np.ndarray, positive, negative) -> np.ndarray:
+def signs(labels: np.ndarray, positive: object, negative: object) -> np.ndarray:
     """Labels as float64 ±1.
 
     >>> signs(np.array([">50K", "<=50K"]), ">50K", "<=50K")
@@ -69,7 +72,7 @@ def signs(labels: np.ndarray, positive, negative) -> np.ndarray:
     return np.where(labels == positive, 1.0, -1.0)
 
 
-def read_table(path: Path, *, separator: str = ",", dtype=np.float64, columns: int | None = None) -> np.ndarray:
+def read_table(path: Path, *, separator: str = ",", dtype: type = np.float64, columns: int | None = None) -> np.ndarray:
     """A headless table of numbers, compressed or not, as a 2-d array; `columns` is checked."""
     import pandas as pd
 

@@ -5,21 +5,48 @@ from __future__ import annotations
 import warnings
 from functools import cache
 
+from dpbench.datasets.own import OWN, kept
+from dpbench.datasets.spec import DatasetSpec
 from dpbench.errors import UserError, nearest
 
-from .spec import DatasetSpec
-
 ENTRY_POINTS = "dpbench.datasets"
-OWN = "own-"  # what the names of a user's own data begin with
 
 
 @cache
 def _known() -> dict[str, DatasetSpec]:
     from importlib.metadata import entry_points
 
-    from . import a1a, adult, california, covertype, dorothea, fmnist, ijcnn, madelon, mtp, phase, protein, synthetic
+    from dpbench.datasets import (
+        a1a,
+        adult,
+        bundled,
+        california,
+        covertype,
+        dorothea,
+        fmnist,
+        ijcnn,
+        madelon,
+        mtp,
+        phase,
+        protein,
+        synthetic,
+    )
 
-    modules = (a1a, adult, covertype, ijcnn, protein, fmnist, california, madelon, mtp, dorothea, synthetic, phase)
+    modules = (
+        a1a,
+        adult,
+        covertype,
+        ijcnn,
+        protein,
+        fmnist,
+        california,
+        madelon,
+        mtp,
+        dorothea,
+        synthetic,
+        phase,
+        bundled,
+    )
     known = {spec.name: spec for module in modules for spec in module.SPECS}
     for point in entry_points(group=ENTRY_POINTS):
         try:
@@ -56,8 +83,6 @@ def is_own(name: str) -> bool:
 def describe(name: str) -> DatasetSpec:
     """The data set called `name`. Raises UserError with the nearest name if there is none."""
     if is_own(name) and name not in _known():
-        from .own import kept
-
         return kept(name)
     try:
         return _known()[name]

@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 import os
-import shutil
-import tempfile
 from pathlib import Path
 
+from dpbench import files
+from dpbench.datasets import cache, loading
+from dpbench.datasets.cache import Dataset
+from dpbench.datasets.registry import describe
 from dpbench.errors import DataError, UserError
-
-from . import cache, files, loading
-from .cache import Dataset
-from .registry import describe
 
 
 def pack(name: str) -> dict[str, bytes]:
     """The files of the prepared data set `name`: arrays, manifest, and the optima that were found for it."""
     folder = loading.load(name).folder
+    if folder is None:
+        raise DataError(f"{name}: arrays without a folder cannot be sent")
     return {path.name: path.read_bytes() for path in sorted(folder.iterdir()) if not path.name.startswith(".")}
 
 
@@ -34,7 +34,7 @@ def adopt(name: str, sha256: str, shipment: dict[str, bytes] | None = None) -> b
     target = cache.root() / "received" / f"{name}-{sha256[:16]}"
     for find in (lambda: _own(name), lambda: _opened(target), lambda: _unpacked(target, shipment)):
         data = find()
-        if data is not None and data.sha256 == sha256 and cache.has_right_bytes(data.folder):
+        if data is not None and data.sha256 == sha256 and data.folder and cache.has_right_bytes(data.folder):
             loading.adopted[name] = data
             return True
     if shipment is not None:
@@ -44,7 +44,7 @@ def adopt(name: str, sha256: str, shipment: dict[str, bytes] | None = None) -> b
 
 def _own(name: str) -> Dataset | None:
     try:
-        return loading._load(describe(name), cache.root())
+        return loading.load_spec(describe(name), cache.root())
     except UserError:
         return None
 
@@ -60,16 +60,11 @@ def _unpacked(target: Path, shipment: dict[str, bytes] | None) -> Dataset | None
     if shipment is None:
         return None
     try:
-        target.parent.mkdir(parents=True, exist_ok=True)
-        files.sweep(target.parent)
-        staging = Path(tempfile.mkdtemp(prefix=f".{target.name}-", suffix=".tmp", dir=target.parent))
-        try:
+        with files.staging(target) as staged:
             for name, content in shipment.items():
-                (staging / Path(name).name).write_bytes(content)
+                (staged / Path(name).name).write_bytes(content)
             cache.discard(target)  # it was there and not sound, or it would have been taken
-            os.rename(staging, target)
-        finally:
-            shutil.rmtree(staging, ignore_errors=True)
+            os.rename(staged, target)
     except OSError as error:
         if not target.exists():  # else another worker of this machine was faster
             raise UserError(f"{target}: {error.strerror}; set DPBENCH_DATA to a writable folder with room") from error

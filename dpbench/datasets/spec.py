@@ -5,7 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, TypeAlias
+
+import numpy as np
+
+Raw: TypeAlias = Mapping[str, Path]  # name of a raw file -> where it lies
+Arrays: TypeAlias = tuple[Any, np.ndarray]  # X (n, d), dense or CSR; y (n,)
+Task: TypeAlias = Literal["binary", "regression"]
 
 
 @dataclass(frozen=True)
@@ -40,24 +46,23 @@ class DatasetSpec:
     columns), a NumPy array or a scipy sparse array; y float64 of shape (rows,), labels ±1 if ``task`` is
     "binary". Raise ``version`` whenever it gives other arrays than before. ``rows``, ``columns`` and, for a
     binary task, ``classes`` (label -> rows of it) are checked against what it returns; None is not checked.
-    ``recipe`` says in words what it does, ``home`` names the experiments that use the data set.
+    ``recipe`` says in words what it does.
     """
 
     name: str
     title: str
-    prepare: Callable[[Mapping[str, Path]], tuple[Any, Any]]
+    prepare: Callable[[Raw], Arrays]
     rows: int | None
     columns: int | None
     recipe: str
     files: tuple[RawFile, ...] = ()
-    task: Literal["binary", "regression"] = "binary"
+    task: Task = "binary"
     classes: Mapping[int, int] | None = None
     licence: str = ""
     citation: str = ""
-    home: tuple[str, ...] = ()
     version: int = 1
 
     @property
     def synthetic(self) -> bool:
-        """Drawn from a fixed seed: always at hand."""
+        """Drawn from a fixed seed, or bundled with a dependency: always at hand."""
         return not self.files

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 
-from .recipes import clip_rows, standardise
-from .spec import DatasetSpec
+from dpbench.datasets.recipes import clip_rows, standardise
+from dpbench.datasets.spec import Arrays, DatasetSpec, Raw
 
-SEEDS = {"synthetic": 20230, "log1": 20231, "log2": 20232, "square": 20233, "accelerated": 2746}
+SEEDS = {"synthetic": 20230, "lognormal": 20231, "sparse-linear": 20233, "accelerated": 2746}
 
 
 def _rng(name: str) -> np.random.Generator:
     return np.random.Generator(np.random.PCG64DXSM(SEEDS[name]))
 
 
-def sphere(raw):
+def sphere(raw: Raw) -> Arrays:
     """second_order: x uniform on the unit sphere, P(y = 1) = σ(<x, 1>)."""
     rng = _rng("synthetic")
     X = rng.standard_normal((10_000, 100))
@@ -23,22 +25,37 @@ def sphere(raw):
     return clip_rows(X), y
 
 
-def lognormal(name: str, sigma: float):
-    """greedy_coordinate's log1 and log2: w_true log-normal(0, sigma), y = sign(X w_true + N(0, 1))."""
+def signs_of(rng: np.random.Generator, sigma: float, noise: float | None = None) -> tuple[np.ndarray, np.ndarray]:
+    """1,000 × 100 columns N(0, 1), w_true log-normal(0, sigma), y = sign(X w_true + noise·N(0, 1)); X standardised.
 
-    def prepare(raw):
-        rng = _rng(name)
-        X = rng.standard_normal((1_000, 100))
-        w = rng.lognormal(0.0, sigma, 100)
-        y = np.where(X @ w + rng.standard_normal(len(X)) > 0, 1.0, -1.0)
-        return standardise(X), y
+    noise None: ‖w_true‖₂, so that a label's signal and noise are alike in size.
+    """
+    X = rng.standard_normal((1_000, 100))
+    w = rng.lognormal(0.0, sigma, 100)
+    scale = np.linalg.norm(w) if noise is None else noise
+    y = np.where(X @ w + scale * rng.standard_normal(len(X)) > 0, 1.0, -1.0)
+    return standardise(X), y
 
-    return prepare
+
+def square(raw: Raw) -> Arrays:
+    """greedy_coordinate's square: 10 non-zeros of w_true, each 100·N(0, 1); y = X w_true + 150·N(0, 1).
+
+    Label noise and draw are inferred: with λ = 30 the optimum is to have the published 7 non-zeros, ‖w*‖₁ near the
+    author's 503 and a start's relative error near 0.75, which label noises of 125 to 250 allow; of the draws this one
+    comes near in all three (7, 493, 0.757).
+    """
+    rng = np.random.default_rng(182)
+    X = rng.standard_normal((1_000, 1_000))
+    w = np.zeros(1_000)
+    support = rng.choice(1_000, size=10, replace=False)  # before the values: an assignment draws its right side first
+    w[support] = 100.0 * rng.standard_normal(10)
+    y = X @ w + 150.0 * rng.standard_normal(len(X))
+    return standardise(X), y
 
 
-def square(raw):
-    """greedy_coordinate's square: 10 non-zeros of w_true, each 100·U(0, 1); y = X w_true + N(0, 1)."""
-    rng = _rng("square")
+def sparse_linear(raw: Raw) -> Arrays:
+    """The leaderboard's: 10 non-zeros of w_true, each 100·U(0, 1); y = X w_true + N(0, 1)."""
+    rng = _rng("sparse-linear")
     X = rng.standard_normal((1_000, 1_000))
     w = np.zeros(1_000)
     w[rng.choice(1_000, size=10, replace=False)] = 100.0 * rng.random(10)
@@ -46,7 +63,7 @@ def square(raw):
     return standardise(X), y
 
 
-def cube(raw):
+def cube(raw: Raw) -> Arrays:
     """accelerated's: u uniform on [0, 1]^20, x_true ~ N(0, I), z = sign(<u, x_true>).
 
     The published curves start at F(x₀) - F* = 29.1, which depends on the draw: of the seeds from 2022 on,
@@ -56,12 +73,20 @@ def cube(raw):
 
 
 def draw_cube(rng: np.random.Generator, n: int = 100_000, d: int = 20) -> tuple[np.ndarray, np.ndarray]:
+    """Rows uniform on the unit cube (n, d), labels ±1 by a halfspace through the origin."""
     x_true = rng.standard_normal(d)
     U = rng.random((n, d))  # ‖u‖₁ ≤ 20 holds by itself
     return U, np.where(U @ x_true >= 0, 1.0, -1.0)
 
 
 GREEDY = "columns N(0, 1), standardised; "
+
+
+def drawn_by(seed: int, sigma: float) -> Callable[[Raw], Arrays]:
+    """The recipe with this seed and this spread."""
+    return lambda raw: signs_of(np.random.default_rng(seed), sigma)
+
+
 SPECS = [
     DatasetSpec(
         name="synthetic",
@@ -70,19 +95,20 @@ SPECS = [
         rows=10_000,
         columns=100,
         recipe="x uniform on the unit sphere; P(y = +1) = σ(<x, w_true>), w_true all ones",
-        home=("second_order",),
     ),
+    # The draws of log1 and log2 are inferred: ‖w*‖₀ says nothing with L2, and the starts (0.63 and 0.59 on the first
+    # author's slides) fit labels whose noise is ‖w_true‖₂, not 1.
     *(
         DatasetSpec(
             name=name,
             title=f"log-normal coefficients, σ = {sigma:g}",
-            prepare=lognormal(name, sigma),
+            prepare=drawn_by(seed, sigma),
             rows=1_000,
             columns=100,
-            recipe=GREEDY + f"w_true log-normal(0, {sigma:g}); y = sign(X w_true + N(0, 1))",
-            home=("greedy_coordinate",),
+            recipe=GREEDY + f"w_true log-normal(0, {sigma:g}); y = sign(X w_true + ‖w_true‖₂·N(0, 1)), inferred",
+            version=2,
         )
-        for name, sigma in (("log1", 1.0), ("log2", 2.0))
+        for name, sigma, seed in (("log1", 1.0, 5), ("log2", 2.0, 9))
     ),
     DatasetSpec(
         name="square",
@@ -91,8 +117,25 @@ SPECS = [
         rows=1_000,
         columns=1_000,
         task="regression",
+        recipe=GREEDY + "w_true with 10 non-zeros 100·N(0, 1); y = X w_true + 150·N(0, 1), inferred",
+        version=2,
+    ),
+    DatasetSpec(
+        name="lognormal",
+        title="log-normal coefficients, unit label noise",
+        prepare=lambda raw: signs_of(_rng("lognormal"), 1.0, noise=1.0),
+        rows=1_000,
+        columns=100,
+        recipe=GREEDY + "w_true log-normal(0, 1); y = sign(X w_true + N(0, 1))",
+    ),
+    DatasetSpec(
+        name="sparse-linear",
+        title="sparse linear model, unit label noise",
+        prepare=sparse_linear,
+        rows=1_000,
+        columns=1_000,
+        task="regression",
         recipe=GREEDY + "w_true with 10 non-zeros 100·U(0, 1); y = X w_true + N(0, 1)",
-        home=("greedy_coordinate",),
     ),
     DatasetSpec(
         name="accelerated",
@@ -101,6 +144,5 @@ SPECS = [
         rows=100_000,
         columns=20,
         recipe="u uniform on [0, 1]^20; x_true ~ N(0, I); z = sign(<u, x_true>)",
-        home=("accelerated",),
     ),
 ]

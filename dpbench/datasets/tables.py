@@ -8,28 +8,34 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from dpbench.errors import DataError, UserError, nearest
-
-from .recipes import clip_rows, row_norms
+from dpbench.datasets import batches, delimited
+from dpbench.datasets.encoding import Labels, Scan, Target, some
+from dpbench.datasets.recipes import clip_rows, row_norms
+from dpbench.errors import DataError, UserError, positive
 
 if TYPE_CHECKING:
     import pandas
 
-CATEGORIES = 100  # more in one column are taken for a mistake: a name, a date, an identifier
 DENSE = 5e7  # entries of an svmlight file up to which it is made dense
+PRECISIONS = ("float64", "float32")
+WITHIN = 1 - 2.0**-22  # times a row of ‖x‖ ≤ 1: so much is lost that rounding to float32 cannot take it beyond 1
+SPLIT = 20260101  # seeds the choice of the rows held out: their positions decide, nothing in them
 
 
 @dataclass(frozen=True)
 class Table:
     """Rows ready for `fit`: X (n, d), y (n,), task "binary" or "regression", and how they came about.
 
-    columns: the d column names. warnings: what used the data on the way. recipe: the steps, in words.
+    columns: the d column names. warnings: what used the data on the way. recipe: the steps, in words. held_out: (X, y)
+    of the rows kept apart, made by the same steps; None without. unit: what 1 of y is in the file's own unit. classes:
+    what -1 and +1 of a binary target are in the file. notes: what else there is to say (how the file was read, columns
+    that say nothing).
     """
 
     X: Any
@@ -38,6 +44,10 @@ class Table:
     columns: list[str]
     warnings: list[str]
     recipe: str
+    held_out: tuple[Any, np.ndarray] | None = None
+    unit: float = 1.0
+    classes: tuple[str, str] | None = None
+    notes: list[str] = field(default_factory=list)
 
 
 def read(
@@ -49,11 +59,15 @@ def read(
     standardise: bool = True,
     drop: Iterable[str] = (),
     task: str | None = None,
+    holdout: float = 0.0,
+    precision: str = "float64",
+    progress: batches.Reading = lambda what, share: None,
 ) -> Table:
-    """Read a table; an intercept is added.
+    """Read a table; an intercept is added. A large one is read in batches, twice, into arrays that lie on disk.
 
     Args:
-        path: .csv, .tsv, .parquet, or .svm, .svmlight, .libsvm (compressed or not).
+        path: .csv, .tsv, .parquet, or .svm, .svmlight, .libsvm (compressed or not). Separator, decimal mark and
+            encoding of a text table are found from its first lines.
         target: the column to predict; None for svmlight, whose labels come first.
         row_bound: R > 0: rows are divided by R, those then longer than 1 by their length. None: the square root of the
             number of columns read, a public number, where columns are standardised or bounded; else the largest norm.
@@ -61,29 +75,48 @@ def read(
         standardise: numeric columns without bounds to mean 0 and variance 1 (not for sparse svmlight).
         drop: columns to leave out.
         task: "binary" or "regression"; None decides by the target: two different values are a binary one.
+        holdout: the share of rows kept apart, in [0, 1): each with that probability, by its position in the file
+            alone, so that the choice is public. Nothing is computed from them.
+        precision: "float64" or "float32", of X: half the bytes, and rows that round beyond ‖x‖₂ = 1 are kept within.
+        progress: called with what is being done and the share of it, while a large file is read.
 
     Raises:
         UserError, DataError: one line that names the column or argument and the fix.
     """
     path = Path(path)
-    if row_bound is not None and not 0 < row_bound < np.inf:
-        raise UserError(f"row_bound must be a positive number, got {row_bound:g}")
+    if row_bound is not None:
+        positive("row_bound", row_bound)
+    if not 0 <= holdout < 1:
+        raise UserError(f"holdout must be a share of the rows in [0, 1), got {holdout:g}")
     if not path.is_file():
         raise UserError(f"{path}: there is no such file")
+    if precision not in PRECISIONS:
+        raise UserError(f"precision must be float64 or float32, got {precision!r}")
     kind = _kind(path)
     if kind == "svmlight":
         if target is not None or bounds or drop:
             raise UserError(f"{path}: an svmlight file has its labels in front; target, bounds and drop are for tables")
-        return _from_svmlight(path, row_bound, task)
-    frame = _frame(path, kind)
+        return _rounded(_from_svmlight(path, row_bound, task, holdout), precision)
+    large = batches.is_large(path, kind)
+    if large and target is not None:
+        scan = Scan(path, target, bounds=bounds or {}, standardise=standardise, drop=drop, task=task)
+        return _from_batches(path, kind, scan, row_bound, holdout, precision, progress)
+    frame, dialect = _frame(path, kind)
     if target is None:
-        raise UserError(f"{path}: name the column to predict with target; its columns are {_some(frame.columns)}")
-    return _from_frame(path, frame, target, row_bound, dict(bounds or {}), standardise, list(drop), task)
+        raise UserError(f"{path}: name the column to predict with target; its columns are {some(frame.columns)}")
+    scan = Scan(path, target, bounds=bounds or {}, standardise=standardise, drop=drop, task=task)
+    table = _rounded(_from_frame(frame, scan, row_bound, holdout), precision)
+    return replace(table, notes=[f"{path}: read with {dialect}", *table.notes]) if dialect else table
+
+
+def used_rows(n: int, holdout: float) -> np.ndarray:
+    """(n,) of bool: the rows that are not held out."""
+    return np.random.default_rng(SPLIT).random(n) >= holdout
 
 
 def _kind(path: Path) -> str:
     suffixes = [s for s in path.suffixes if s not in (".gz", ".bz2", ".xz", ".zip")]
-    kinds = {".csv": "csv", ".tsv": "tsv", ".parquet": "parquet", ".pq": "parquet"}
+    kinds = {".csv": "csv", ".tsv": "csv", ".parquet": "parquet", ".pq": "parquet"}
     kinds |= dict.fromkeys((".svm", ".svmlight", ".libsvm"), "svmlight")
     last = suffixes[-1].lower() if suffixes else ""
     if last not in kinds:
@@ -91,61 +124,121 @@ def _kind(path: Path) -> str:
     return kinds[last]
 
 
-def _frame(path: Path, kind: str) -> pandas.DataFrame:
+def _frame(path: Path, kind: str) -> tuple[pandas.DataFrame, str]:
+    """The rows of a file, and how it was read where that is not the usual way."""
     import pandas as pd
 
+    told = ""
     try:
-        frame = pd.read_parquet(path) if kind == "parquet" else pd.read_csv(path, sep="\t" if kind == "tsv" else ",")
+        if kind == "parquet":
+            frame = pd.read_parquet(path)
+        else:
+            dialect = delimited.detect(path)
+            told = "" if path.suffix == ".tsv" and dialect.separator == "\t" else dialect.told
+            try:
+                frame = _text(path, dialect)
+            except UnicodeDecodeError:  # beyond the lines that were looked at
+                told = ", ".join(filter(None, [told, "latin-1"]))
+                frame = _text(path, delimited.Dialect(dialect.separator, dialect.decimal, "latin-1"))
     except (OSError, ValueError) as error:
         raise DataError(f"{path}: cannot be read as {kind}: {' '.join(str(error).split())}") from error
     if frame.empty:
         raise DataError(f"{path}: no rows")
-    return frame.rename(columns=str)
+    frame = frame.rename(columns=str)
+    if not frame.columns.is_unique:
+        twice = some(frame.columns[frame.columns.duplicated()])
+        raise DataError(f"{path}: two columns are called {twice}; rename one")
+    return frame, told
 
 
-def _from_frame(path, frame, target, row_bound, bounds, standardise, drop, task) -> Table:
+def _text(path: Path, dialect: delimited.Dialect) -> pandas.DataFrame:
     import pandas as pd
 
-    for name in (target, *bounds, *drop):
-        if name not in frame.columns:
-            raise UserError(f"{path}: there is no column {name!r}; {nearest(name, list(frame.columns))}")
-    frame = frame.drop(columns=drop)
-    _check_missing(path, frame)
-    steps, warnings = [], []
-    y, task = _target(path, frame.pop(target), bounds.pop(target, None), task, steps, warnings)
-    if frame.columns.empty:
-        raise DataError(f"{path}: no columns besides the target")
-    parts, names, loose = [np.ones((len(frame), 1))], ["intercept"], []
-    for name, column in frame.items():
-        if pd.api.types.is_bool_dtype(column) or not pd.api.types.is_numeric_dtype(column):
-            labels, coded = _one_hot(path, name, column.astype(str))
-            parts.append(coded)
-            names += [f"{name}={label}" for label in labels]
-            continue
-        values = column.to_numpy(dtype=float)
-        if name in bounds:
-            values = _within(values, bounds[name], name)
-        elif standardise:
-            spread = values.std()
-            values = (values - values.mean()) / spread if spread > 0 else np.zeros(len(values))
-            loose.append(name)
-        else:
-            loose.append(name)
-        parts.append(values[:, None])
-        names.append(name)
-    if len(names) > 1 + sum(part.shape[1] == 1 for part in parts[1:]):
-        warnings.append("the categories of the categorical columns are those found in the data")
-    if loose and standardise:
-        steps.append("numeric columns standardised")
-        warnings.append(
-            f"mean and deviation of {_some(loose)} come from the data; give bounds you know (bounds) to avoid that"
+    return pd.read_csv(path, sep=dialect.separator, decimal=dialect.decimal, encoding=dialect.encoding)
+
+
+def _from_frame(frame: pandas.DataFrame, scan: Scan, row_bound: float | None, holdout: float) -> Table:
+    steps: list[str] = []
+    warnings: list[str] = []
+    notes: list[str] = []
+    used = used_rows(len(frame), holdout)
+    scan.add(frame, used)
+    encoding = scan.encoding(steps, warnings, notes)
+    X, y = encoding.write(frame)
+    X = _bounded(X, used, row_bound or scan.public_bound, steps, warnings)
+    return _table(X, y, used, encoding.target, encoding.columns, steps, warnings, notes)
+
+
+def _from_batches(
+    path: Path,
+    kind: str,
+    scan: Scan,
+    row_bound: float | None,
+    holdout: float,
+    precision: str,
+    progress: batches.Reading,
+) -> Table:
+    """Two passes: what `Scan` needs to know, then the rows, each where it belongs."""
+    steps: list[str] = []
+    warnings: list[str] = []
+    notes: list[str] = [f"{path}: read in batches; its rows lie on disk as {precision}"]
+    draw, rows, used = np.random.default_rng(SPLIT), 0, 0
+    for frame, share in batches.frames(path, kind):
+        kept = draw.random(len(frame)) >= holdout
+        scan.add(frame, kept)
+        rows, used = rows + len(frame), used + int(kept.sum())
+        progress("first pass", share)
+    if not rows:
+        raise DataError(f"{path}: no rows")
+    encoding = scan.encoding(steps, warnings, notes)
+    R = row_bound or scan.public_bound
+    if R is None:
+        raise UserError(
+            f"{path}: give row_bound, or bounds for every column: a file this large is not searched for one"
         )
-    public = None if loose and not standardise else (len(frame.columns) + 1) ** 0.5
-    X = _bounded(np.hstack(parts), row_bound, public, steps, warnings)
-    return Table(X, y, task, names, warnings, "; ".join(steps))
+    d = len(encoding.columns)
+    X, y = batches.on_disk(used, d, precision), batches.on_disk(used, 0, np.float64)
+    Z, z = batches.on_disk(rows - used, d, precision), batches.on_disk(rows - used, 0, np.float64)
+    draw, done, apart, longer = np.random.default_rng(SPLIT), 0, 0, 0
+    for frame, share in batches.frames(path, kind):
+        kept = draw.random(len(frame)) >= holdout
+        A, b = encoding.write(frame)
+        A /= R
+        longer += int(np.sum(row_norms(A)[kept] > 1 + 1e-12))
+        clip_rows(A)
+        if precision == "float32":
+            A *= WITHIN
+        n, m = int(kept.sum()), int((~kept).sum())
+        X[done : done + n], y[done : done + n] = A[kept], b[kept]
+        Z[apart : apart + m], z[apart : apart + m] = A[~kept], b[~kept]
+        done, apart = done + n, apart + m
+        progress("second pass", share)
+    steps.append(f"rows divided by {R:.4g}" + (f", {longer:,} of {used:,} shortened to 1" if longer else ""))
+    target = encoding.target
+    return Table(
+        X,
+        y,
+        target.task,
+        encoding.columns,
+        warnings,
+        "; ".join(steps),
+        held_out=(Z, z) if rows > used else None,
+        unit=target.scale[1],
+        classes=None if target.classes is None else (str(target.classes[0]), str(target.classes[1])),
+        notes=notes,
+    )
 
 
-def _from_svmlight(path, row_bound, task) -> Table:
+def _rounded(table: Table, precision: str) -> Table:
+    """The table with X in the precision asked for, its rows still within 1."""
+    if precision == "float64":
+        return table
+    held_out = None if table.held_out is None else ((table.held_out[0] * WITHIN).astype(precision), table.held_out[1])
+    return replace(table, X=(table.X * WITHIN).astype(precision), held_out=held_out)
+
+
+def _from_svmlight(path: Path, row_bound: float | None, task: str | None, holdout: float) -> Table:
+    import pandas as pd
     from scipy.sparse import csr_array, hstack
     from sklearn.datasets import load_svmlight_file
 
@@ -153,100 +246,61 @@ def _from_svmlight(path, row_bound, task) -> Table:
         X, labels = load_svmlight_file(str(path), dtype=np.float64)
     except (OSError, ValueError) as error:
         raise DataError(f"{path}: cannot be read as svmlight: {' '.join(str(error).split())}") from error
-    import pandas as pd
-
     if not X.shape[0]:
         raise DataError(f"{path}: no rows")
-    steps, warnings = [], []
-    y, task = _target(path, pd.Series(labels, name="the label"), None, task, steps, warnings)
-    X = csr_array(hstack([np.ones((X.shape[0], 1)), X]))
     if not np.isfinite(X.data).all():
         raise DataError(f"{path}: NaN or infinite values; drop or fill them first")
-    names = ["intercept", *(str(j) for j in range(1, X.shape[1]))]
+    steps: list[str] = []
+    warnings: list[str] = []
+    used, target, column = used_rows(X.shape[0], holdout), Target(path, "the label", task), pd.Series(labels)
+    target.add(column, used)
+    found = target.labels(steps, warnings)
+    X = csr_array(hstack([np.ones((X.shape[0], 1)), X]))
     if X.shape[0] * X.shape[1] <= DENSE:
         X = X.toarray()
-    return Table(_bounded(X, row_bound, None, steps, warnings), y, task, names, warnings, "; ".join(steps))
+    X = _bounded(X, used, row_bound, steps, warnings)
+    names = ["intercept", *(str(j) for j in range(1, X.shape[1]))]
+    return _table(X, found.write(column), used, found, names, steps, warnings, [])
 
 
-def _check_missing(path: Path, frame) -> None:
-    counts = {name: int(column.isna().sum()) for name, column in frame.items() if column.isna().any()}
-    for name, column in frame.select_dtypes("number").items():
-        infinite = int(np.isinf(column.to_numpy(dtype=float)).sum())
-        if infinite:
-            counts[name] = counts.get(name, 0) + infinite
-    if counts:
-        shown = _some([f"{name} ({count:,})" for name, count in counts.items()])
-        raise DataError(f"{path}: missing or infinite values in {shown}; drop or fill them first")
+def _table(
+    X: Any,
+    y: np.ndarray,
+    used: np.ndarray,
+    target: Labels,
+    columns: list[str],
+    steps: list[str],
+    warnings: list[str],
+    notes: list[str],
+) -> Table:
+    split = not used.all()
+    return Table(
+        X[used] if split else X,
+        y[used] if split else y,
+        target.task,
+        columns,
+        warnings,
+        "; ".join(steps),
+        held_out=(X[~used], y[~used]) if split else None,
+        unit=target.scale[1],
+        classes=None if target.classes is None else (str(target.classes[0]), str(target.classes[1])),
+        notes=notes,
+    )
 
 
-def _target(path, column, bounds, task, steps, warnings) -> tuple[np.ndarray, str]:
-    import pandas as pd
-
-    if task not in (None, "binary", "regression"):
-        raise UserError(f"task must be binary or regression, got {task!r}")
-    values = sorted(column.unique())
-    if len(values) < 2:
-        raise DataError(f"{path}: {column.name} has the one value {values[0]!s}; there is nothing to predict")
-    numeric = pd.api.types.is_numeric_dtype(column) and not pd.api.types.is_bool_dtype(column)
-    if task == "binary" or (task is None and len(values) == 2):
-        if len(values) != 2:
-            raise DataError(f"{path}: {column.name} has {len(values)} values, a binary target has two")
-        steps.append(f"{column.name} = {values[1]!s} is +1, {values[0]!s} is -1")
-        return np.where(column.to_numpy() == values[1], 1.0, -1.0), "binary"
-    if not numeric:
-        raise DataError(
-            f"{path}: {column.name} has {len(values)} classes ({_some(values)}); two classes or numbers only"
-        )
-    y = column.to_numpy(dtype=float)
-    if bounds is not None:
-        steps.append(f"{column.name} from [{bounds[0]:g}, {bounds[1]:g}] to [-1, 1]")
-        return _within(y, bounds, column.name), "regression"
-    steps.append(f"{column.name} standardised (mean {y.mean():.4g}, deviation {y.std():.4g})")
-    warnings.append(f"mean and deviation of {column.name} come from the data; give its bounds (bounds) to avoid that")
-    return (y - y.mean()) / y.std(), "regression"
-
-
-def _within(values: np.ndarray, bounds: tuple[float, float], name: str) -> np.ndarray:
-    low, high = bounds
-    if not -np.inf < low < high < np.inf:
-        raise UserError(f"bounds of {name}: low < high are needed, got {low:g} and {high:g}")
-    return np.clip(2 * (values - low) / (high - low) - 1, -1, 1)
-
-
-def _one_hot(path, name, column) -> tuple[list[str], np.ndarray]:
-    labels, index = np.unique(column.to_numpy(dtype=str), return_inverse=True)
-    if len(labels) > CATEGORIES:
-        raise DataError(f"{path}: column {name} has {len(labels):,} categories; drop it (drop) or group them first")
-    coded = np.zeros((len(column), len(labels)))
-    coded[np.arange(len(column)), index] = 1.0
-    return list(labels), coded
-
-
-def _bounded(X, row_bound: float | None, public: float | None, steps: list[str], warnings: list[str]):
-    """X/R with rows beyond 1 divided by their norm."""
-    R = row_bound or public
+def _bounded(X: Any, used: np.ndarray, R: float | None, steps: list[str], warnings: list[str]) -> Any:
+    """X/R with rows beyond 1 divided by their norm; R None: the largest norm of the `used` rows."""
     if R is None:
-        R = float(_norms(X).max())
+        R = float(row_norms(X)[used].max(initial=0)) or 1.0
         warnings.append(
             f"the bound on the rows, {R:.4g}, is the largest norm in the data; give one you know (row_bound)"
         )
     X = X / R
-    norms = _norms(X)
-    longer = int(np.sum(norms > 1 + 1e-12))
-    steps.append(f"rows divided by {R:.4g}" + (f", {longer:,} of {len(norms):,} shortened to 1" if longer else ""))
+    norms = row_norms(X)
+    longer = int(np.sum(norms[used] > 1 + 1e-12))
+    steps.append(f"rows divided by {R:.4g}" + (f", {longer:,} of {used.sum():,} shortened to 1" if longer else ""))
     if hasattr(X, "tocsr"):
         from scipy.sparse import csr_array
 
         return csr_array(X.multiply(1 / np.maximum(norms, 1.0)[:, None]))
     return clip_rows(X)
-
-
-def _norms(X) -> np.ndarray:
-    if hasattr(X, "tocsr"):
-        return np.sqrt(np.asarray(X.power(2).sum(axis=1)).ravel())
-    return row_norms(X)
-
-
-def _some(names: Iterable) -> str:
-    listed = [str(name) for name in names]
-    return ", ".join(listed[:5]) + (f" and {len(listed) - 5} more" if len(listed) > 5 else "")

@@ -6,13 +6,13 @@ import contextlib
 import json
 from dataclasses import asdict, dataclass
 
+from dpbench import files
+from dpbench.datasets import cache, covertype, download, ijcnn
+from dpbench.datasets.recipes import row_norms
+from dpbench.datasets.registry import describe
 from dpbench.errors import NotAtHand
 
-from . import cache, covertype, download, ijcnn
-from .recipes import row_norms
-from .registry import describe
-
-SCALED = {"covertype12": covertype.scaled_1_2, "ijcnn": ijcnn.scaled}
+SCALED = {"covertype12": covertype.scaled_1_2, "ijcnn-weighted": ijcnn.scaled_weighted}
 FILE = "unclipped.json"
 
 
@@ -41,6 +41,6 @@ def unclipped_row_norms(name: str) -> RowNorms:
     paths = {one.name: download.obtain(one, raw, download.mirror_of(None))[0] for one in spec.files}
     norms = row_norms(SCALED[name](paths)[0])
     found = RowNorms(float(norms.max()), int((norms > 1).sum()), len(norms))
-    with contextlib.suppress(OSError):
-        kept.write_text(json.dumps(asdict(found)) + "\n")
+    with contextlib.suppress(OSError), files.replacing(kept) as staged:
+        staged.write_text(json.dumps(asdict(found)) + "\n")
     return found

@@ -6,9 +6,9 @@ import functools
 import importlib
 
 from dpbench.errors import UserError, nearest
-from dpbench.experiments.base import Experiment
+from dpbench.study.experiment import Experiment
 
-NAMES = ("second_order", "accelerated", "zeroth_order", "greedy_coordinate", "nonconvex", "leaderboard")
+NAMES = ("second_order", "accelerated", "zeroth_order", "greedy_coordinate", "nonconvex", "leaderboard", "tracks")
 
 
 @functools.cache

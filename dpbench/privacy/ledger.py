@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import NamedTuple, TypeAlias
+from dataclasses import dataclass, replace
+from typing import Literal, NamedTuple, TypeAlias
 
 from dpbench.errors import PrivacyError
+from dpbench.privacy.relation import Relation
 
 
 def _positive(release: object, name: str) -> None:
@@ -80,6 +81,45 @@ class ObjectivePerturbation:
 
 
 @dataclass(frozen=True)
+class LogisticPerturbation:
+    """Objective perturbation of the logistic loss, gradient and Hessian bounded together.
+
+    `noise_multiplier` = standard deviation of b per coordinate / ℓ₂ sensitivity of the objective's gradient, on sums
+    2L₀ under replace-one and L₀ under add/remove; `curvature` = β/Λ, the largest ℓ''‖x‖² over the ridge, both on sums.
+    """
+
+    noise_multiplier: float
+    curvature: float
+    relation: Relation = Relation.REPLACE_ONE
+
+    def __post_init__(self) -> None:
+        _positive(self, "noise_multiplier")
+        _positive(self, "curvature")
+
+
+@dataclass(frozen=True)
+class ConvexPerturbation(LogisticPerturbation):
+    """The same of any convex, twice continuously differentiable loss of a linear prediction with |ℓ'| ≤ L₀/‖x‖."""
+
+
+@dataclass(frozen=True)
+class LastIterate:
+    """The last of `steps` noisy gradient steps that each contract by `contraction`; the others are hidden.
+
+    `noise_multiplier` = standard deviation per coordinate and step / ℓ₂ sensitivity of the gradient.
+    """
+
+    noise_multiplier: float
+    steps: int
+    contraction: float
+
+    def __post_init__(self) -> None:
+        _positive(self, "noise_multiplier")
+        if self.steps < 1 or not 0 <= self.contraction < 1:
+            raise PrivacyError(f"LastIterate: needs steps >= 1 and a contraction in [0, 1), got {self}")
+
+
+@dataclass(frozen=True)
 class Poisson:
     """`release` computed on a Poisson sample: each row is in it independently with probability `rate`."""
 
@@ -89,6 +129,22 @@ class Poisson:
     def __post_init__(self) -> None:
         if not 0 < self.rate <= 1:
             raise PrivacyError(f"Poisson: rate must be in (0, 1], got {self.rate}")
+
+
+@dataclass(frozen=True)
+class PoissonReplaced:
+    """`release` computed on a Poisson sample, for replace-one neighbours.
+
+    The row is in the sample with probability `rate`, and moves the value by at most half the sensitivity then, whatever
+    it is: a bound on the difference of two rows alone does not do.
+    """
+
+    rate: float
+    release: Gaussian
+
+    def __post_init__(self) -> None:
+        if not 0 < self.rate <= 1:
+            raise PrivacyError(f"PoissonReplaced: rate must be in (0, 1], got {self.rate}")
 
 
 @dataclass(frozen=True)
@@ -104,51 +160,206 @@ class WithoutReplacement:
             raise PrivacyError(f"WithoutReplacement: m must be in 1..{self.n}, got {self.m}")
 
 
-Release: TypeAlias = Gaussian | Laplace | PureDP | ZCDP | ObjectivePerturbation | Poisson | WithoutReplacement
+@dataclass(frozen=True)
+class BestOfRuns:
+    """The best of K runs, by a score that is among what each run releases; K is random and never released.
+
+    base: (release, count) of all that one run releases, the score included. law: of K, "poisson" (with no run at all,
+    something public is returned) or "geometric" (on 1, 2, …), of this `mean`. Papernot and Steinke (2022).
+
+    Pure DP, geometric: the winner has the density q(y) Σ_k γ(1-γ)^{k-1} k Q(≤ y)^{k-1} = γ q(y)/(γ + (1-γ)Q(> y))², in
+    which q and Q(> y) change by at most e^ε between neighbours: 3ε, as Liu and Talwar (2019) have it.
+    """
+
+    base: tuple[tuple[Release, int], ...]
+    law: Literal["poisson", "geometric"]
+    mean: float
+
+    def __post_init__(self) -> None:
+        if not self.base or self.law not in ("poisson", "geometric") or not 1 < self.mean < math.inf:
+            raise PrivacyError(f"BestOfRuns: needs releases, a law of K and a mean above 1, got {self}")
+
+
+Release: TypeAlias = (
+    Gaussian
+    | Laplace
+    | PureDP
+    | ZCDP
+    | ObjectivePerturbation
+    | LogisticPerturbation
+    | ConvexPerturbation
+    | LastIterate
+    | Poisson
+    | PoissonReplaced
+    | WithoutReplacement
+    | BestOfRuns
+)
 
 
 class Entry(NamedTuple):
     """`count` equal releases of one label."""
 
     release: Release
-    count: int
+    count: int  # type: ignore[assignment]  # a tuple has a method of that name, which no entry needs
     label: str
 
 
 Composition: TypeAlias = tuple[Entry, ...]
+Counts: TypeAlias = tuple[tuple[Release, int], ...]  # releases without their labels
+
+
+def counted(composition: Composition) -> Counts:
+    """Equal releases of all labels together, in a canonical order."""
+    counts: dict[Release, int] = {}
+    for entry in composition:
+        counts[entry.release] = counts.get(entry.release, 0) + entry.count
+    return tuple(sorted(counts.items(), key=repr))
+
+
+def require(release: Release, relation: Relation) -> None:
+    """PrivacyError unless `release` is accounted under `relation`: no amplification theorem holds for both."""
+    of_samples = {
+        Poisson: Relation.ADD_REMOVE,
+        PoissonReplaced: Relation.REPLACE_ONE,
+        WithoutReplacement: Relation.REPLACE_ONE,
+    }
+    needed = getattr(release, "relation", of_samples.get(type(release), relation))
+    if needed is not relation:
+        raise PrivacyError(f"{describe(release)}: accounted under {needed} neighbours only, the run's are {relation}")
+
+
+def scaled(release: Release, factor: float) -> Release:
+    """The same release with `factor` times its noise.
+
+    >>> scaled(Poisson(0.02, Gaussian(1.1)), 2.0)
+    Poisson(rate=0.02, release=Gaussian(noise_multiplier=2.2))
+    """
+    match release:
+        case Gaussian(z):
+            return Gaussian(z * factor)
+        case Laplace(z):
+            return Laplace(z * factor)
+        case PureDP(epsilon):
+            return PureDP(epsilon / factor)
+        case ZCDP(rho):
+            return ZCDP(rho / factor**2)
+        case LogisticPerturbation(z):
+            return replace(release, noise_multiplier=z * factor)
+        case BestOfRuns(base, law, mean):
+            return BestOfRuns(tuple((scaled(each, factor), count) for each, count in base), law, mean)
+        case LastIterate(z, steps, contraction):
+            return LastIterate(z * factor, steps, contraction)
+        case Poisson(rate, Gaussian(z)):
+            return Poisson(rate, Gaussian(z * factor))
+        case PoissonReplaced(rate, Gaussian(z)):
+            return PoissonReplaced(rate, Gaussian(z * factor))
+        case WithoutReplacement(n, m, Gaussian(z)):
+            return WithoutReplacement(n, m, Gaussian(z * factor))
+        case WithoutReplacement(n, m, Laplace(z)):
+            return WithoutReplacement(n, m, Laplace(z * factor))
+    raise PrivacyError(f"{describe(release)}: its noise is not one number to scale")
+
+
+class Drawn(NamedTuple):
+    """The noise of equal releases: per entry of a value of `shape`, from `low` to `high`; `unit` at sensitivity 1."""
+
+    shape: tuple[int, ...]
+    low: float
+    high: float
+    unit: float
 
 
 class Ledger:
     """The releases of `k` replicates that advance together. Equal releases are counted, not listed.
 
-    A replicate that stops early holds what it released and no more. That its ε is within the budget is a guarantee
-    because the stopping rule reads released values only and no replicate may release more than was planned.
+    exact: the replicates that released something without noise, as with a sensitivity of 0, and the label of it.
+
+    A replicate that stops early holds what it released and no more. When it stops depends on the data, so what it
+    released is no guarantee: that is what was planned for it before (`plan`), whatever it stops at, as its stopping
+    rule reads released values only and it may release no more. Without a plan, all that it released was planned.
     """
 
     def __init__(self, k: int) -> None:
         self.k = k
         self._shared: dict[tuple[Release, str], int] = {}
         self._own: list[dict[tuple[Release, str], int]] = [{} for _ in range(k)]
+        self._planned: list[dict[tuple[Release, str], int]] = [{} for _ in range(k)]
         self._known: dict[Composition, Composition] = {}
+        self._drawn: dict[tuple[Release, str], Drawn] = {}
+        self.exact: dict[int, str] = {}
 
-    def record(self, release: Release, label: str, members: Sequence[int] | None = None, count: int = 1) -> None:
-        """Count `count` equal releases for the replicates `members` (indices; None: all k)."""
+    def record(
+        self,
+        release: Release,
+        label: str,
+        members: Sequence[int] | None = None,
+        count: int = 1,
+        drawn: Drawn | None = None,
+    ) -> None:
+        """Count `count` equal releases for the replicates `members` (indices; None: all k), their noise as `drawn`."""
         key = (release, label)
+        if drawn is not None:
+            known = self._drawn.get(key, drawn)
+            self._drawn[key] = drawn._replace(low=min(known.low, drawn.low), high=max(known.high, drawn.high))
+        if not count:
+            return
         for counts in [self._shared] if members is None else [self._own[i] for i in members]:
             counts[key] = counts.get(key, 0) + count
 
+    def plan(self, release: Release, label: str, count: int, members: Sequence[int] | None = None) -> None:
+        """Before any of them: `count` equal releases at most, for `members` (None: all k), beside what is planned."""
+        for counts in [self._planned[i] for i in (range(self.k) if members is None else members)]:
+            counts[release, label] = counts.get((release, label), 0) + count
+
     def of(self, i: int) -> Composition:
         """Everything replicate `i` released, in a canonical order; the same object for equal replicates."""
+        return self._composition(self._counts(i))
+
+    def planned(self, i: int) -> Composition:
+        """The most that replicate `i` could have released: what was planned for it, and what it released beside."""
+        counts = self._counts(i)
+        return self._composition(counts | {k: max(n, counts.get(k, 0)) for k, n in self._planned[i].items()})
+
+    def beyond_plan(self, i: int) -> list[str]:
+        """The labels of which replicate `i` released more, or at other noise, than was planned; none without a plan."""
+        plan = self._planned[i]
+        over = {label for (release, label), n in self._counts(i).items() if n > plan.get((release, label), 0)}
+        return sorted(over) if plan else []
+
+    def _counts(self, i: int) -> dict[tuple[Release, str], int]:
         counts = dict(self._shared)
         for key, count in self._own[i].items():
             counts[key] = counts.get(key, 0) + count
+        return counts
+
+    def _composition(self, counts: dict[tuple[Release, str], int]) -> Composition:
         entries = (Entry(release, count, label) for (release, label), count in counts.items())
         composition = tuple(sorted(entries, key=lambda e: (e.label, repr(e.release))))
         return self._known.setdefault(composition, composition)
 
     def summary(self, i: int = 0) -> list[dict[str, object]]:
-        """Replicate `i` as the rows of a table: label, release, count."""
-        return [{"label": e.label, "release": describe(e.release), "count": e.count} for e in self.of(i)]
+        """Replicate `i` as the rows of a table: label, release, count, planned, and what was drawn in its batch.
+
+        Shape of the value, ℓ₂ or ℓ₁ sensitivity and noise scale per entry (standard deviation, or a Laplace's b).
+        """
+        counts = self._counts(i)
+        return [
+            {"label": e.label, "release": describe(e.release), "count": counts.get((e.release, e.label), 0)}
+            | {"planned": e.count}
+            | (_drawn_words(self._drawn[e.release, e.label]) if (e.release, e.label) in self._drawn else {})
+            for e in self.planned(i)
+        ]
+
+
+def _drawn_words(drawn: Drawn) -> dict[str, str]:
+    def between(low: float, high: float) -> str:
+        return f"{low:.4g}" if math.isclose(low, high, rel_tol=1e-9) else f"{low:.4g} to {high:.4g}"
+
+    return {
+        "shape": "×".join(map(str, drawn.shape)) or "1",
+        "sensitivity": between(drawn.low / drawn.unit, drawn.high / drawn.unit),
+        "noise": between(drawn.low, drawn.high),
+    }
 
 
 def describe(release: Release) -> str:
@@ -168,8 +379,15 @@ def describe(release: Release) -> str:
             return f"{rho:g}-zCDP mechanism"
         case ObjectivePerturbation(z, _, delta):
             return f"objective perturbation, noise multiplier {z:g}, at δ = {delta:.3g}"
-        case Poisson(rate, inner):
+        case LogisticPerturbation(z, curvature):
+            return f"objective perturbation, noise multiplier {z:g}, β/Λ = {curvature:.3g}"
+        case LastIterate(z, steps, contraction):
+            return f"last of {steps} iterates, noise multiplier {z:g}, contraction {contraction:.6g}"
+        case Poisson(rate, inner) | PoissonReplaced(rate, inner):
             return f"{describe(inner)}, on a Poisson sample of rate {rate:g}"
+        case BestOfRuns(base, law, mean):
+            runs = "; ".join(f"{count} of {describe(each)}" for each, count in base)
+            return f"best of a random number of runs ({law}, mean {mean:g}) of: {runs}"
         case WithoutReplacement(n, m, inner):
             return f"{describe(inner)}, on {m} of {n} rows without replacement"
     raise TypeError(f"not a release: {release!r}")

@@ -6,16 +6,13 @@ algorithm needs both a gradient and a Hessian of one batch, they are one Gaussia
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
 from dpbench.errors import PrivacyError
 from dpbench.privacy import ledger
+from dpbench.privacy.budget import Budget, Budgets
 from dpbench.privacy.relation import Relation
-
-if TYPE_CHECKING:
-    from dpbench.privacy.mechanisms import Mechanisms, Scalars
+from dpbench.privacy.release import ISOMETRIC, LAPLACE, NORMAL, SYMMETRIC, Array, Noise, Releases, Scalars
 
 
 class Sampler:
@@ -23,20 +20,20 @@ class Sampler:
 
     relation: Relation  # the only one under which the amplification theorem holds
 
-    def __init__(self, mechanisms: Mechanisms, label: str) -> None:
-        if mechanisms.budget.relation is not self.relation:
+    def __init__(self, releases: Releases, budget: Budget | Budgets, label: str) -> None:
+        if budget.relation is not self.relation:
             raise PrivacyError(
                 f"{label}: {type(self).__name__} is accounted under {self.relation} neighbours only, "
-                f"the run's relation is {mechanisms.budget.relation}"
+                f"the run's relation is {budget.relation}"
             )
-        self._mechanisms = mechanisms
+        self._releases, self._budget = releases, budget
         self._label = label
         self._drawn = False
 
-    def draw(self) -> list[np.ndarray]:
+    def draw(self) -> list[Array]:
         """One fresh sample per replicate: k sorted arrays of row indices."""
         self._drawn = True
-        return [self._sample(generator) for generator in self._mechanisms._sampling]
+        return self._releases.sample(self.rule, np.arange(self.least))
 
     @property
     def size(self) -> float:
@@ -45,34 +42,64 @@ class Sampler:
 
     def noise_multiplier(self, steps: int, share: float = 1.0) -> float:
         """That of each of `steps` releases on draws of its own that may cost (share·ε, share·δ) together."""
-        raise NotImplementedError
+        if isinstance(self._budget, Budgets):
+            raise PrivacyError(f"{self._label}: sampled releases are calibrated for one ε at a time")
+        return self._budget.noise_scale(self.plan(steps), share)
+
+    def plan(self, steps: int, noise_multiplier: float = 1.0) -> ledger.Counts:
+        """`steps` Gaussian releases on draws of their own, to be calibrated together with others."""
+        return ((self._event(ledger.Gaussian(noise_multiplier)), steps),)
 
     def gaussian(
         self,
-        value: np.ndarray,
+        value: Array,
         *,
         sensitivity: Scalars,
         noise_multiplier: Scalars,
         label: str | None = None,
         symmetric: bool = False,
-    ) -> np.ndarray:
+        replaced: Scalars | None = None,
+    ) -> Array:
         """`Mechanisms.gaussian` on the last draw; sensitivity: ℓ₂, of the value as a function of the sampled rows."""
-        from dpbench.privacy.mechanisms import _normal, _symmetric_normal
+        noise = (ISOMETRIC if self._budget.sharp else SYMMETRIC) if symmetric else NORMAL
+        return self._release(value, ledger.Gaussian, noise, label, sensitivity, noise_multiplier, replaced)
 
+    def rule(self, generator: np.random.Generator) -> Array:
+        """One sample: sorted row indices."""
+        raise NotImplementedError
+
+    @property
+    def least(self) -> int:
+        """The size of the smallest sample that is not empty."""
+        return 1
+
+    def _release(
+        self,
+        value: Array,
+        kind: type[ledger.Gaussian | ledger.Laplace],
+        noise: Noise,
+        label: str | None,
+        sensitivity: Scalars,
+        multiplier: Scalars,
+        replaced: Scalars | None = None,
+    ) -> Array:
         self._admit(label)
-        self._mechanisms._record(ledger.Gaussian, noise_multiplier, label or self._label, self._event)
-        draw = _symmetric_normal if symmetric else _normal
-        return self._mechanisms._noisy(value, sensitivity, noise_multiplier, draw)
+        return self._releases.release(
+            value,
+            noise,
+            lambda z: self._event(kind(z)),
+            label or self._label,
+            sensitivity=sensitivity,
+            multiplier=multiplier,
+            replaced=replaced,
+        )
 
     def _admit(self, label: str | None) -> None:
         if not self._drawn:
             raise PrivacyError(f"{label or self._label}: a sampled release needs a fresh draw() of its own")
         self._drawn = False
 
-    def _event(self, release: ledger.Release) -> ledger.Release:
-        raise NotImplementedError
-
-    def _sample(self, generator: np.random.Generator) -> np.ndarray:
+    def _event(self, release: ledger.Gaussian | ledger.Laplace) -> ledger.Release:
         raise NotImplementedError
 
 
@@ -80,25 +107,52 @@ class PoissonSampler(Sampler):
     """Each row is drawn independently with probability `rate`: the batch size is random."""
 
     relation = Relation.ADD_REMOVE
+    event: type[ledger.Poisson | ledger.PoissonReplaced] = ledger.Poisson
 
-    def __init__(self, mechanisms: Mechanisms, n: int, rate: float, label: str) -> None:
-        super().__init__(mechanisms, label)
+    def __init__(self, releases: Releases, budget: Budget | Budgets, n: int, rate: float, label: str) -> None:
+        super().__init__(releases, budget, label)
         self.n, self.rate = n, float(rate)
         self._event(ledger.Gaussian(1.0))  # validates the rate before anything is drawn
 
     @property
-    def size(self):
+    def size(self) -> float:
         return self.n * self.rate
 
-    def noise_multiplier(self, steps, share=1.0):
-        return self._mechanisms.budget.poisson_multiplier(self.rate, steps, share)
+    def _event(self, release: ledger.Gaussian | ledger.Laplace) -> ledger.Release:
+        if isinstance(release, ledger.Laplace):
+            raise PrivacyError(f"{self._label}: Laplace noise on a Poisson sample is not accounted")
+        return self.event(self.rate, release)
 
-    def _event(self, release):
-        return ledger.Poisson(self.rate, release)
-
-    def _sample(self, generator):
+    def rule(self, generator: np.random.Generator) -> Array:
         # A binomial size and a uniform subset of that size: the same law, six times as fast as n coins.
         return _subset(generator, self.n, generator.binomial(self.n, self.rate))
+
+
+class PoissonReplacedSampler(PoissonSampler):
+    """The same under replace-one, for values that a row in the sample moves by at most `sensitivity`, whichever it is.
+
+    Two rows then move it in opposite directions at worst: twice as far, the ledger's multiplier is relative to that.
+    """
+
+    relation = Relation.REPLACE_ONE
+    event = ledger.PoissonReplaced
+
+    def _release(
+        self,
+        value: Array,
+        kind: type[ledger.Gaussian | ledger.Laplace],
+        noise: Noise,
+        label: str | None,
+        sensitivity: Scalars,
+        multiplier: Scalars,
+        replaced: Scalars | None = None,
+    ) -> Array:
+        if replaced is not None or self._releases.factor != 2:
+            raise PrivacyError(
+                f"{self._label}: the sensitivity of two rows says nothing of one against none; "
+                "draw samples of a fixed size"
+            )
+        return super()._release(value, kind, noise, label, sensitivity, multiplier)
 
 
 class WithoutReplacementSampler(Sampler):
@@ -106,62 +160,77 @@ class WithoutReplacementSampler(Sampler):
 
     relation = Relation.REPLACE_ONE
 
-    def __init__(self, mechanisms: Mechanisms, n: int, m: int, label: str) -> None:
-        super().__init__(mechanisms, label)
+    def __init__(self, releases: Releases, budget: Budget | Budgets, n: int, m: int, label: str) -> None:
+        super().__init__(releases, budget, label)
         self.n, self.m = int(n), int(m)
         self._event(ledger.Gaussian(1.0))  # validates n and m before anything is drawn
 
     @property
-    def size(self):
+    def size(self) -> float:
         return self.m
 
-    def noise_multiplier(self, steps, share=1.0):
-        return self._mechanisms.budget.without_replacement_multiplier(self.n, self.m, steps, share)
+    @property
+    def least(self) -> int:
+        return self.m
 
     def laplace(
         self,
-        value: np.ndarray,
+        value: Array,
         *,
         sensitivity: Scalars,
         epsilon: Scalars | None = None,
         scale: Scalars | None = None,
         label: str | None = None,
-    ) -> np.ndarray:
+    ) -> Array:
         """`Mechanisms.laplace` on the last draw; sensitivity: ℓ₁, of the value as a function of the m rows."""
-        from dpbench.privacy.mechanisms import _laplace, _laplace_multiplier
+        z = laplace_multiplier(sensitivity, epsilon, scale)
+        return self._release(value, ledger.Laplace, LAPLACE, label, sensitivity, z)
 
-        self._admit(label)
-        z = _laplace_multiplier(sensitivity, epsilon, scale)
-        self._mechanisms._record(ledger.Laplace, z, label or self._label, self._event)
-        return self._mechanisms._noisy(value, sensitivity, z, _laplace)
-
-    def one_row_steps(self, steps: int, d: int, *, noise_multiplier: float) -> tuple[np.ndarray, Noise]:
+    def one_row_steps(self, steps: int, d: int, *, noise_multiplier: float) -> tuple[Array, NoiseInBlocks]:
         """Rows (streams, steps), one drawn per step, and the noise of their (d,)-shaped releases; for m = 1.
 
         All `steps` Gaussian releases are recorded now. Step t releases value + sensitivity · noise, the noise
-        N(0, noise_multiplier² I) handed out in blocks by `Noise`, sensitivity the ℓ₂ one as a function of one row.
+        N(0, noise_multiplier² I) handed out in blocks, sensitivity the ℓ₂ one as a function of one row.
         For runs of 1e5 steps, where a call of `gaussian` costs more than the step.
         """
-        if self.m != 1 or self._mechanisms.doubled:
+        if self.m != 1 or self._releases.factor != 1:
             raise PrivacyError(f"{self._label}: one_row_steps is for replace-one algorithms and m = 1")
-        self._mechanisms._record(ledger.Gaussian, noise_multiplier, self._label, self._event, steps)
-        rows = np.stack([generator.integers(self.n, size=steps) for generator in self._mechanisms._sampling])
-        return rows, Noise(self._mechanisms, d, 0.0 if self._mechanisms.noiseless else float(noise_multiplier))
+        z = float(noise_multiplier)  # in units of the sensitivity, which is a step's own
+        self._releases.record(lambda z: self._event(ledger.Gaussian(z)), z, self._label, (d,), z, z, steps)
+        rows = np.stack(self._releases.sample(lambda g: g.integers(self.n, size=steps), np.zeros(steps, int)))
+        return rows, NoiseInBlocks(self._releases.noise, d, 0.0 if self._releases.noiseless else z)
 
-    def _event(self, release):
+    def _event(self, release: ledger.Gaussian | ledger.Laplace) -> ledger.Release:
         return ledger.WithoutReplacement(self.n, self.m, release)
 
-    def _sample(self, generator):
+    def rule(self, generator: np.random.Generator) -> Array:
         return _subset(generator, self.n, self.m)
 
 
-class Noise:
+class WithReplacementSampler(WithoutReplacementSampler):
+    """`m` draws with replacement, and any number of releases on them: what published code does, and not private.
+
+    The ledger gets as many releases on subsets of their own, drawn without replacement: the ε of that is less than the
+    truth. For algorithms that say so in their `flaw`.
+    """
+
+    def _admit(self, label: str | None) -> None:
+        if not self._drawn:
+            raise PrivacyError(f"{label or self._label}: a sampled release needs a draw() before it")
+
+    def rule(self, generator: np.random.Generator) -> Array:
+        rows = generator.integers(self.n, size=self.m)
+        rows.sort()
+        return rows
+
+
+class NoiseInBlocks:
     """Gaussian noise of `std` for step after step of a run: what is drawn does not depend on the block sizes."""
 
-    def __init__(self, mechanisms: Mechanisms, d: int, std: float) -> None:
-        self._generators, self._d, self._std = mechanisms._noise, d, std
+    def __init__(self, generators: list[np.random.Generator], d: int, std: float) -> None:
+        self._generators, self._d, self._std = generators, d, std
 
-    def block(self, steps: int) -> np.ndarray:
+    def block(self, steps: int) -> Array:
         """(streams, steps, d) noise of the next `steps` steps; zeros in a noiseless run."""
         noise = np.zeros((len(self._generators), steps, self._d))
         if self._std:
@@ -171,7 +240,16 @@ class Noise:
         return noise
 
 
-def _subset(generator: np.random.Generator, n: int, m: int) -> np.ndarray:
+def _subset(generator: np.random.Generator, n: int, m: int) -> Array:
     rows = generator.choice(n, m, replace=False, shuffle=False)
     rows.sort()
     return rows
+
+
+def laplace_multiplier(sensitivity: Scalars, epsilon: Scalars | None, scale: Scalars | None) -> Array:
+    """Scale over sensitivity, from exactly one of `epsilon` and `scale`."""
+    if (epsilon is None) == (scale is None):
+        raise PrivacyError("laplace: give exactly one of epsilon and scale")
+    with np.errstate(divide="ignore", invalid="ignore"):
+        ratio: Array = np.divide(1.0, epsilon) if epsilon is not None else np.divide(np.asarray(scale), sensitivity)
+    return ratio

@@ -8,19 +8,17 @@ guarantee holds for each order, hence for their mixture.
 
 from __future__ import annotations
 
+import functools
 import math
-from typing import TYPE_CHECKING
+from collections.abc import Callable
 
 import numpy as np
 
 from dpbench.errors import PrivacyError
 from dpbench.privacy.ledger import Gaussian
 from dpbench.privacy.relation import Relation
-from dpbench.privacy.tree import node_std
-
-if TYPE_CHECKING:
-    from dpbench.privacy.mechanisms import Mechanisms
-    from dpbench.privacy.tree import Tree
+from dpbench.privacy.release import NORMAL, Array, Releases, RoundsAhead
+from dpbench.privacy.tree import Tree, node_std
 
 
 class SinglePass:
@@ -29,16 +27,16 @@ class SinglePass:
     The ledger gets one entry for the whole pass; every release of the pass must have that noise multiplier.
     """
 
-    def __init__(self, mechanisms: Mechanisms, n: int, label: str) -> None:
-        if mechanisms.budget.relation is not Relation.REPLACE_ONE:
+    def __init__(self, releases: Releases, relation: Relation, n: int, label: str) -> None:
+        if relation is not Relation.REPLACE_ONE:
             raise PrivacyError(f"{label}: a single pass is accounted under {Relation.REPLACE_ONE} neighbours only")
-        self._mechanisms, self._label = mechanisms, label
-        self._order = np.stack([generator.permutation(n) for generator in mechanisms._sampling])
+        self._releases, self._label = releases, label
+        self._order = np.stack([generator.permutation(n) for generator in releases.sampling])
         self._used = 0
         self._open = False  # whether the last block still admits a release
         self._multiplier: float | None = None
 
-    def take(self, b: int) -> np.ndarray:
+    def take(self, b: int) -> Array:
         """The next b rows: (k, b) indices. PrivacyError when fewer are left."""
         block = self._order[:, self._used : self._used + b]
         if block.shape[1] < b:
@@ -47,31 +45,62 @@ class SinglePass:
         self._open = True
         return block
 
-    def gaussian(self, value: np.ndarray, *, sensitivity: float, noise_multiplier: float) -> np.ndarray:
+    def gaussian(self, value: Array, *, sensitivity: float, noise_multiplier: float) -> Array:
         """`Mechanisms.gaussian` on the block last taken, once; sensitivity: ℓ₂, replace-one within the block."""
-        from dpbench.privacy.mechanisms import _normal
-
         self._admit()
-        self._record(noise_multiplier)
-        return self._mechanisms._noisy(value, sensitivity, noise_multiplier, _normal)
+        return self._releases.release(
+            value,
+            NORMAL,
+            Gaussian,
+            self._label,
+            sensitivity=sensitivity,
+            multiplier=noise_multiplier,
+            count=self._count(noise_multiplier),
+        )
 
-    def tree(self, rounds: int, *, sensitivity: float | np.ndarray, rho: float) -> Tree:
+    def gaussians(
+        self, rounds: int, shape: tuple[int, ...], *, sensitivity: float, noise_multiplier: float
+    ) -> Callable[[Array], Array]:
+        """`gaussian` of each of the next `rounds` blocks, for values of `shape` (k, …): call it after each `take`.
+
+        The same noise from the same streams, drawn ahead: for rounds of a few rows, where drawing it for each costs
+        more than the round.
+        """
+        if not self._releases.ahead:
+            one = functools.partial(self.gaussian, sensitivity=sensitivity, noise_multiplier=noise_multiplier)
+            return lambda value: one(value)
+        noise = RoundsAhead(self._releases, rounds)
+        scale = np.asarray(self._releases.moved(sensitivity) * noise_multiplier, dtype=float)
+        count = self._count(noise_multiplier)
+        event = self._releases.record(
+            Gaussian, noise_multiplier, self._label, shape[1:], scale, noise_multiplier, count
+        )
+
+        def release(value: Array) -> Array:
+            self._admit()
+            return self._releases.publish(
+                NORMAL.name, self._label, event, value, scale, lambda: value + noise.next(shape, scale, self._label)
+            )
+
+        return release
+
+    def tree(self, rounds: int, *, sensitivity: float | Array, rho: float) -> Tree:
         """`Mechanisms.tree` on the next `rounds` blocks, one to a round, all of them disjoint."""
         self._open = False
-        self._record(math.sqrt(0.5 / rho))
-        return self._mechanisms._tree(rounds, node_std(rounds, sensitivity, rho), self._label, self._admit)
+        z, std = math.sqrt(0.5 / rho), node_std(rounds, sensitivity, rho)
+        return Tree(self._releases, rounds, std, z, self._label, self._admit, self._count(z))
 
     def _admit(self) -> None:
         if not self._open:
             raise PrivacyError(f"{self._label}: a release needs a fresh block of rows; call take first")
         self._open = False
 
-    def _record(self, noise_multiplier: float) -> None:
-        if self._multiplier is None:
-            self._mechanisms._record(Gaussian, noise_multiplier, self._label)
-        elif self._multiplier != noise_multiplier:
+    def _count(self, noise_multiplier: float) -> int:
+        """What the next release adds to the ledger: 1 for the first of the pass, 0 for the others."""
+        if self._multiplier not in (None, noise_multiplier):
             raise PrivacyError(
                 f"{self._label}: releases of one pass must have one noise multiplier, got {noise_multiplier:g} "
                 f"after {self._multiplier:g}"
             )
-        self._multiplier = noise_multiplier
+        first, self._multiplier = self._multiplier is None, noise_multiplier
+        return int(first)

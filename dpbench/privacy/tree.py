@@ -7,14 +7,13 @@ after Dwork, Naor, Pitassi and Rothblum (2010) and Chan, Shi and Song (2011). A 
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
+from collections.abc import Callable
 
 import numpy as np
 
 from dpbench.errors import PrivacyError
-
-if TYPE_CHECKING:
-    from dpbench.privacy.mechanisms import Mechanisms
+from dpbench.privacy.ledger import Gaussian
+from dpbench.privacy.release import Array, Releases, RoundsAhead
 
 
 def node(t: int) -> list[tuple[int, int]]:
@@ -31,7 +30,7 @@ def node(t: int) -> list[tuple[int, int]]:
     return nodes[::-1]
 
 
-def holders(rounds: int) -> np.ndarray:
+def holders(rounds: int) -> Array:
     """(rounds,) how many of the nodes released in `rounds` rounds hold round q = 1, …, rounds.
 
     Every right end b has one node, (b - 2^i + 1, b) with 2^i the largest power of two that divides b. Round 1 is in
@@ -45,7 +44,7 @@ def holders(rounds: int) -> np.ndarray:
     return np.cumsum(steps)[1 : rounds + 1]
 
 
-def sensitivity(rounds: int, by_round: float | np.ndarray) -> float:
+def sensitivity(rounds: int, by_round: float | Array) -> float:
     """ℓ₂ sensitivity of all node sums together: max over q of sqrt(holders_q) · s_q.
 
     by_round: s_q, how far a neighbour moves the term of round q, given everything released before: one number for all
@@ -63,29 +62,50 @@ class Tree:
     Holds the ⌊log₂ t⌋ + 1 noise vectors that NODE(t) may share with later rounds, and no more.
     """
 
-    def __init__(self, mechanisms: Mechanisms, rounds: int, std: float, label: str, admit=lambda: None) -> None:
-        self.rounds, self.std, self.t = rounds, std, 0
-        self._mechanisms, self._label, self._admit = mechanisms, label, admit
-        self._noise: list[tuple[int, np.ndarray]] = []  # (right end, ξ summed over the nodes up to it)
+    def __init__(
+        self,
+        releases: Releases,
+        rounds: int,
+        std: float,
+        multiplier: float,
+        label: str,
+        admit: Callable[[], None] = lambda: None,
+        count: int = 1,
+    ) -> None:
+        self.rounds, self.t = rounds, 0
+        self._releases, self._multiplier, self._label, self._admit = releases, multiplier, label, admit
+        self._count = count  # of the ledger's entries that are this tree's: 0 where it is one of many in a pass
+        self.std: Array = np.asarray(releases.moved(std), dtype=float)
+        self._noise: list[tuple[int, Array]] = []  # (right end, ξ summed over the nodes up to it)
+        self._fresh = RoundsAhead(releases, rounds)
 
-    def release(self, running_sum: np.ndarray) -> np.ndarray:
+    def release(self, running_sum: Array) -> Array:
         """`running_sum` (k, d), the sum of the terms of rounds 1, …, t, plus TREE(t); t counts the calls."""
-        from dpbench.privacy.mechanisms import _normal
-
         if self.t == self.rounds:
             raise PrivacyError(f"{self._label}: this tree was paid for {self.rounds} rounds; start another")
         self._admit()
         self.t += 1
+        value = np.asarray(running_sum, dtype=float)
+        if self.t == 1:
+            z, shape = self._multiplier, value.shape[1:]
+            self._event = self._releases.record(Gaussian, z, self._label, shape, self.std, z, self._count)
         before = self.t & (self.t - 1)  # the right end of the node before the one that ends at t
+        mix = [(before, -1.0)] if before else []  # what is left of a sum is a node and its noise
+        return self._releases.publish(
+            "normal", self._label, self._event, value, self.std, lambda: self._noisy(value, before), self, mix
+        )
+
+    def _noisy(self, running_sum: Array, before: int) -> Array:
         while self._noise and self._noise[-1][0] > before:
             self._noise.pop()
-        fresh = self._mechanisms._noisy(np.zeros(running_sum.shape), self.std, 1.0, _normal)
+        fresh = self._fresh.next(running_sum.shape, self.std, "the tree mechanism")
         total = self._noise[-1][1] + fresh if self._noise else fresh
         self._noise.append((self.t, total))
-        return running_sum + total
+        noisy: Array = running_sum + total
+        return noisy
 
 
-def node_std(rounds: int, by_round: float | np.ndarray, rho: float) -> float:
+def node_std(rounds: int, by_round: float | Array, rho: float) -> float:
     """The noise per node and coordinate that makes the released sums ρ-zCDP: `sensitivity` / sqrt(2ρ).
 
     In the paper's units, (α, αρ'²/2)-RDP with ρ' = sqrt(2ρ), and one s for all rounds: sqrt(h)·s/ρ', h = ⌊log₂ T⌋ + 1.

@@ -25,32 +25,39 @@ from __future__ import annotations
 
 import itertools
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
-from decimal import Decimal, localcontext
+from decimal import MAX_EMAX, Decimal, localcontext
 from functools import lru_cache, reduce
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from dpbench.errors import PrivacyError
+from dpbench.privacy import half_planes
 from dpbench.privacy.ledger import (
     ZCDP,
+    BestOfRuns,
     Composition,
+    ConvexPerturbation,
+    Counts,
     Gaussian,
     Laplace,
+    LastIterate,
+    LogisticPerturbation,
     ObjectivePerturbation,
     Poisson,
+    PoissonReplaced,
     PureDP,
     Release,
     WithoutReplacement,
-    describe,
+    counted,
+    require,
 )
 from dpbench.privacy.relation import Relation
 
 if TYPE_CHECKING:
-    from dpbench.privacy.budget import Budget
-
-Counts = tuple[tuple[Release, int], ...]
+    from dp_accounting.pld.privacy_loss_distribution import PrivacyLossDistribution
 
 
 @dataclass(frozen=True)
@@ -60,31 +67,13 @@ class Spent:
     epsilon: float
     checked_by: str
 
-    def within(self, budget: Budget) -> bool:
-        """Whether this is at most the budget's ε, up to the rounding of two computations of one number."""
-        return self.epsilon <= budget.epsilon * (1 + 1e-6) + 1e-9
-
 
 def spent(composition: Composition, delta: float, relation: Relation) -> Spent:
     """ε at `delta` of everything in `composition`; infinite where the releases cannot give any at that δ.
 
     PrivacyError for a release that is not accounted under `relation`. Cached: one computation per distinct composition.
     """
-    counts: dict[Release, int] = {}
-    for entry in composition:
-        counts[entry.release] = counts.get(entry.release, 0) + entry.count
-    return _spent(tuple(sorted(counts.items(), key=repr)), float(delta), relation)
-
-
-def check(composition: Composition, budget: Budget) -> Spent:
-    """`spent` of the composition; PrivacyError if it is more than the budget's ε."""
-    result = spent(composition, budget.delta, budget.relation)
-    if not result.within(budget):
-        raise PrivacyError(
-            f"the ledger composes to ε = {result.epsilon:.6g} ({result.checked_by}), "
-            f"more than the {budget.epsilon:g} asked for"
-        )
-    return result
+    return _spent(counted(composition), float(delta), relation)
 
 
 @lru_cache(maxsize=4096)
@@ -92,10 +81,14 @@ def _spent(counts: Counts, delta: float, relation: Relation) -> Spent:
     if not counts:
         return Spent(0.0, "nothing released")
     for release, _ in counts:
-        _require(release, relation)
+        require(release, relation)
+    counts = tuple((_drift(r) if isinstance(r, LastIterate) else r, c) for r, c in counts)
+    if any(isinstance(r, LogisticPerturbation) for r, _ in counts):
+        return _perturbed(counts, delta)
     perturbed = [(r, c) for r, c in counts if isinstance(r, ObjectivePerturbation)]
     if perturbed:
-        return _with_objective_perturbation(perturbed, tuple(p for p in counts if p not in perturbed), delta, relation)
+        rest = tuple((r, c) for r, c in counts if not isinstance(r, ObjectivePerturbation))
+        return _with_objective_perturbation(perturbed, rest, delta, relation)
     gaussians = [(r, c) for r, c in counts if isinstance(r, Gaussian)]
     if len(gaussians) == len(counts) and delta > 0:
         from dp_accounting.gaussian_mechanism import get_epsilon_gaussian
@@ -113,7 +106,9 @@ def _spent(counts: Counts, delta: float, relation: Relation) -> Spent:
     return Spent(best.epsilon, best.checked_by + _stand_ins(counts))
 
 
-def _with_objective_perturbation(perturbed: Counts, rest: Counts, delta: float, relation: Relation) -> Spent:
+def _with_objective_perturbation(
+    perturbed: list[tuple[ObjectivePerturbation, int]], rest: Counts, delta: float, relation: Relation
+) -> Spent:
     left = delta - math.fsum(c * r.delta for r, c in perturbed)
     name = "tail bound of objective perturbation"
     if left < -1e-12 * delta or (rest and left <= 0):
@@ -126,10 +121,21 @@ def _with_objective_perturbation(perturbed: Counts, rest: Counts, delta: float, 
     return Spent(epsilon + other.epsilon, f"{name} + {other.checked_by}" if rest else name)
 
 
-def _require(release: Release, relation: Relation) -> None:
-    needed = {Poisson: Relation.ADD_REMOVE, WithoutReplacement: Relation.REPLACE_ONE}.get(type(release), relation)
-    if needed is not relation:
-        raise PrivacyError(f"{describe(release)}: accounted under {needed} neighbours only, the run's are {relation}")
+def _drift(release: LastIterate) -> Gaussian:
+    """On a quadratic, where the bound is attained: how far T steps drift apart over the noise they add up to."""
+    fading = release.contraction ** np.arange(release.steps)
+    return Gaussian(float(release.noise_multiplier * np.linalg.norm(fading) / fading.sum()))
+
+
+def _perturbed(counts: Counts, delta: float) -> Spent:
+    """Objective perturbation with gradient and Jacobian together, and Gaussian releases beside it: `half_planes`."""
+    ((event, count), *more) = [(r, c) for r, c in counts if isinstance(r, LogisticPerturbation)]
+    gaussians = [(r, c) for r, c in counts if isinstance(r, Gaussian)]
+    kind = "a convex" if isinstance(event, ConvexPerturbation) else "the logistic"
+    name = f"tail of {kind} loss by half-planes"
+    if count > 1 or more or len(gaussians) + 1 < len(counts) or delta <= 0:
+        return Spent(math.inf, name)
+    return Spent(half_planes.epsilon_of(event, 1 / _composed(gaussians) if gaussians else 0.0, delta), name)
 
 
 def _stand_ins(counts: Counts) -> str:
@@ -152,12 +158,14 @@ def _pure_epsilon(release: Release) -> float:
             return 1 / z
         case WithoutReplacement(n, m, Laplace(z)):
             return math.log1p(m / n * math.expm1(1 / z))
+        case BestOfRuns(base, "geometric", _):  # Papernot and Steinke (2022): (2 + η)ε, η = 1
+            return (2 + 1) * math.fsum(c * _pure_epsilon(r) for r, c in base)
     return math.inf
 
 
-def _composed(gaussians: Counts) -> float:
+def _composed(gaussians: Sequence[tuple[Gaussian, int]]) -> float:
     """One noise multiplier for all: adaptive Gaussians compose as one (Dong, Roth and Su 2022, Corollary 3.3)."""
-    return math.fsum(c / r.noise_multiplier**2 for r, c in gaussians) ** -0.5
+    return float(math.fsum(c / r.noise_multiplier**2 for r, c in gaussians) ** -0.5)
 
 
 def _basic(counts: Counts) -> Spent:
@@ -172,17 +180,18 @@ def _pld(counts: Counts, delta: float) -> Spent:
 
 
 @lru_cache(maxsize=4)
-def _distribution(counts: Counts):
+def _distribution(counts: Counts) -> PrivacyLossDistribution | None:
     """The privacy-loss distribution of all releases together, None where there is none."""
     from dp_accounting.pld import privacy_loss_distribution as pld
     from dp_accounting.pld.common import DifferentialPrivacyParameters
+    from dp_accounting.privacy_accountant import NeighboringRelation
 
     gaussians = tuple((r, c) for r, c in counts if isinstance(r, Gaussian))
     counts = tuple((r, c) for r, c in counts if not isinstance(r, Gaussian))
     if gaussians:
         counts = (*counts, (Gaussian(_composed(gaussians)), 1))
     deviations = [_deviation(r) for r, _ in counts]
-    if None in deviations or len(counts) > 50:
+    if math.inf in deviations or len(counts) > 50:
         return None
     total = math.sqrt(math.fsum(c * s * s for (_, c), s in zip(counts, deviations, strict=True)))
     step = _grid(counts, deviations)
@@ -195,6 +204,17 @@ def _distribution(counts: Counts):
                 one = pld.from_gaussian_mechanism(z, value_discretization_interval=step)
             case Poisson(rate, Gaussian(z)):
                 one = pld.from_gaussian_mechanism(z, sampling_prob=rate, value_discretization_interval=step)
+            case PoissonReplaced(
+                rate, Gaussian(z)
+            ):  # its sensitivity is a row's against none, half of a replaced one's
+                one = pld.from_gaussian_mechanism(
+                    2 * z,
+                    sampling_prob=rate,
+                    value_discretization_interval=step,
+                    neighboring_relation=NeighboringRelation.REPLACE_ONE,
+                )
+            case WithoutReplacement(n, m, Gaussian(z)):
+                one = _fixed_size(m / n, z, step)
             case Laplace(z):
                 one = pld.from_laplace_mechanism(z, value_discretization_interval=step)
             case _:
@@ -204,15 +224,45 @@ def _distribution(counts: Counts):
     return reduce(lambda a, b: a.compose(b), parts)
 
 
-def _deviation(release: Release) -> float | None:
-    """The rough standard deviation of the privacy loss of one release, None where it has no PLD here."""
+def _fixed_size(rate: float, noise_multiplier: float, step: float) -> PrivacyLossDistribution:
+    """One Gaussian release on a sample of fixed size, replace-one, from dp_accounting's profiles of a Poisson sample.
+
+    Zhu, Dong and Wang (2022), Theorem 11: that of the row removed where e^ε ≥ 1, of the row added where it is less. The
+    pair of this profile is its own reverse, so one distribution serves both directions.
+    """
+    from dp_accounting.pld import pld_pmf
+    from dp_accounting.pld.privacy_loss_distribution import PrivacyLossDistribution
+    from dp_accounting.pld.privacy_loss_mechanism import AdjacencyType, GaussianPrivacyLoss
+
+    removed, added = (
+        GaussianPrivacyLoss(noise_multiplier, sampling_prob=rate, adjacency_type=kind)
+        for kind in (AdjacencyType.REMOVE, AdjacencyType.ADD)
+    )
+    last = math.ceil(removed.connect_dots_bounds().epsilon_upper / step)
+    steps = np.arange(-last, last + 1)
+    below, above = (part * step for part in (steps[:last], steps[last:]))
+    deltas = np.concatenate([added.get_delta_for_epsilon(below), removed.get_delta_for_epsilon(above)])
+    # As pld_pmf.create_pmf_pessimistic_connect_dots, which takes a dictionary of a million points.
+    rise = np.diff(deltas)
+    masses = np.append(1 - deltas[0], rise / np.expm1(-step)) + np.append(rise / np.expm1(step), 0.0)
+    pmf = pld_pmf.DensePLDPmf(step, -last, np.maximum(masses, 0.0), deltas[-1], pessimistic_estimate=True)
+    return PrivacyLossDistribution(pmf)
+
+
+def _deviation(release: Release) -> float:
+    """The rough standard deviation of the privacy loss of one release, infinite where it has no PLD here."""
     match release:
         case Gaussian(z):
             return 1 / z
         case Poisson(rate, Gaussian(z)):
             return min(rate * math.sqrt(math.expm1(min(z**-2, 50.0))), 1 / z + 0.5 / z**2)
-    epsilon = _pure_epsilon(release)
-    return epsilon if math.isfinite(epsilon) else None
+        case PoissonReplaced(rate, Gaussian(z)):
+            return min(2 * rate * math.sqrt(math.expm1(min(0.25 / z**2, 50.0))), 1 / z + 0.5 / z**2)
+        case WithoutReplacement(n, m, Gaussian(z)):
+            spread = _deviation(Poisson(m / n, Gaussian(z)))
+            top = math.log1p(m / n * math.expm1(min(10 / z, 700.0)))  # of the loss, about
+            return spread if top < 4000 * spread else math.inf  # else the grid would be too large
+    return _pure_epsilon(release)
 
 
 def _grid(counts: Counts, deviations: list[float]) -> float:
@@ -222,11 +272,12 @@ def _grid(counts: Counts, deviations: list[float]) -> float:
     one interval each time. So the least ε₀ lies on it exactly, and the others are enlarged to lie on it (`_on_grid`).
     """
     step = min(1e-3, min(deviations) / 32)
-    pure = {_pure_epsilon(r) for r, _ in counts if isinstance(r, PureDP | WithoutReplacement)}
+    pure = {e for e in (_pure_epsilon(r) for r, _ in counts if not isinstance(r, Laplace)) if math.isfinite(e)}
     if not pure:
         return step
     epsilon = min(pure)
-    k = next(k for k in itertools.count(math.ceil(epsilon / step)) if (epsilon / (epsilon / k)).is_integer())
+    near = epsilon * (1 + 1e-12)  # ε₀ itself, as floats divide and multiply
+    k = next(k for k in itertools.count(math.ceil(epsilon / step)) if _on_grid(epsilon, epsilon / k) <= near)
     return epsilon / k
 
 
@@ -248,7 +299,9 @@ def _rdp(counts: Counts, delta: float) -> Spent:
 
     sampled = [r for r, _ in counts if isinstance(r, WithoutReplacement) and isinstance(r.release, Gaussian)]
     orders = _ORDERS if sampled else _MANY_ORDERS
-    if any(isinstance(r, Poisson) for r, _ in counts):
+    if any(isinstance(r, BestOfRuns) for r, _ in counts):  # all pairs of orders, in Python
+        orders = _MANY_ORDERS[::5]
+    if any(isinstance(r, Poisson | PoissonReplaced) for r, _ in counts) and not sampled:
         orders = (*(a / 10 for a in range(11, 110)), *range(11, 65), *map(int, np.geomspace(70, 2**14, 60)))
     curve = sum(c * _curve(r, orders) for r, c in counts)
     epsilon = float(compute_epsilon(orders, curve, delta)[0])
@@ -263,6 +316,7 @@ def _rdp(counts: Counts, delta: float) -> Spent:
 @lru_cache(maxsize=1024)
 def _curve(release: Release, orders: tuple[float, ...]) -> np.ndarray:
     import dp_accounting as dp
+    from dp_accounting import dp_event
     from dp_accounting.rdp import RdpAccountant
 
     relation = dp.NeighboringRelation.ADD_OR_REMOVE_ONE
@@ -275,16 +329,53 @@ def _curve(release: Release, orders: tuple[float, ...]) -> np.ndarray:
             event = dp.ZCDpEvent(rho)
         case Poisson(rate, Gaussian(z)):
             event = dp.PoissonSampledDpEvent(rate, dp.GaussianDpEvent(z))
+        case PoissonReplaced(rate, Gaussian(z)):
+            return _opposite_rows(rate, 2 * z, orders)
         case WithoutReplacement(n, m, Gaussian(z)):
             relation = dp.NeighboringRelation.REPLACE_ONE
             event = dp.SampledWithoutReplacementDpEvent(n, m, dp.GaussianDpEvent(z))
+        case BestOfRuns(base, law, mean):
+            parts = [dp.SelfComposedDpEvent(_plain_event(r), c) for r, c in base]
+            shape = math.inf if law == "poisson" else 1.0
+            event = dp_event.RepeatAndSelectDpEvent(dp.ComposedDpEvent(parts), mean, shape)
         case _:
             event = dp.ZCDpEvent(_pure_epsilon(release) ** 2 / 2)
-    curve = RdpAccountant(list(orders), relation).compose(event).rdp
+    curve: np.ndarray = RdpAccountant(list(orders), relation).compose(event).rdp
     if isinstance(release, WithoutReplacement) and isinstance(release.release, Gaussian):
         # Sampling never costs privacy: the divergence is quasi-convex (van Erven and Harremoës 2014, Theorem 13).
         curve = np.minimum(curve, _curve(release.release, orders))
     return curve
+
+
+def _opposite_rows(rate: float, sigma: float, orders: tuple[float, ...]) -> np.ndarray:
+    """The Rényi curve of (1-q)N(0, σ²) + qN(±1, σ²), which dp_accounting has as a loss distribution only."""
+    from scipy.special import logsumexp
+    from scipy.stats import norm
+
+    step = min(sigma / 6, sigma**2 / 3)
+    x = np.arange(-12 * sigma, 12 * sigma + 2 * max(orders), step)
+    with np.errstate(divide="ignore"):
+        out, here, there = (norm.logpdf(x, m, sigma) + np.log(w) for m, w in ((0, 1 - rate), (1, rate), (-1, rate)))
+    P, Q = np.logaddexp(out, here), np.logaddexp(out, there)
+    return np.array([max(0.0, logsumexp(a * (P - Q) + Q) + np.log(step)) / (a - 1) for a in orders])
+
+
+def _plain_event(release: Release) -> Any:
+    """The event of a release on all rows, within one of a random number of runs."""
+    import dp_accounting as dp
+
+    match release:
+        case Gaussian(z):
+            return dp.GaussianDpEvent(z)
+        case Laplace(z):
+            return dp.LaplaceDpEvent(z)
+        case ZCDP(rho):
+            return dp.ZCDpEvent(rho)
+        case LastIterate():
+            return dp.GaussianDpEvent(_drift(release).noise_multiplier)
+        case PureDP(epsilon):
+            return dp.ZCDpEvent(epsilon**2 / 2)
+    raise PrivacyError(f"{release}: not known within a random number of runs")
 
 
 @lru_cache(maxsize=1024)
@@ -296,6 +387,7 @@ def exact_differences(release: WithoutReplacement, orders: tuple[int, ...]) -> n
     """
     sigma, last = release.release.noise_multiplier, max(orders) + 1
     with localcontext() as context:
+        context.Emax = MAX_EMAX  # e^{j(j-1)/(2σ²)} with small σ
         # The largest of the cancelling terms over their sum is about (2σ)^j: that many digits are lost.
         context.prec = 60 + math.ceil(last * max(0.0, math.log10(2 * sigma)))
         growth = (1 / Decimal(sigma) ** 2).exp()

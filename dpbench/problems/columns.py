@@ -7,12 +7,16 @@ replacing one row moves the mean over n rows by 2C_j/n at most (Mangold et al. 2
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from functools import cached_property
+from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 from scipy.linalg.blas import dger
 
 from dpbench.problems.compiled import kernels
+from dpbench.problems.risk import EmpiricalRisk
 
 BLOCK = 8_192  # numbers worked on at a time: 64 kB; measured, 1.2 ns each, against 2 to 5 ns at four times the size
 GROUP = 2**18  # residuals, of a few replicates, worked on at a time: 2 MB
@@ -21,9 +25,9 @@ GROUP = 2**18  # residuals, of a few replicates, worked on at a time: 2 MB
 class Columns:
     """The columns of a problem's X: (d, n) C-ordered, or CSC. One copy of the data, made when first asked for."""
 
-    def __init__(self, problem):
+    def __init__(self, problem: EmpiricalRisk) -> None:
         self.problem = problem
-        self.X = problem.X.tocsc() if problem.is_sparse else np.ascontiguousarray(problem.X.T)
+        self.X: Any = problem.X.tocsc() if problem.is_sparse else np.ascontiguousarray(problem.X.T)
 
     def clipped_gradient(self, W: np.ndarray, clip: np.ndarray) -> np.ndarray:
         """(k, d) means over the rows of clip(r_i x_ij, ±clip·share_j), at W (k, d); clip (k,), share `clip_shares`."""
@@ -35,7 +39,7 @@ class Columns:
         total /= self.problem.n
         return total
 
-    def _add_up(self, W, clip, total) -> None:
+    def _add_up(self, W: np.ndarray, clip: np.ndarray, total: np.ndarray) -> None:
         """The sums over the rows, into `total` (k, d)."""
         problem = self.problem
         z = problem.predictions(W)
@@ -56,7 +60,7 @@ class Columns:
             return abs(X @ _diagonal(1 / share)).max(axis=1).toarray().ravel()
         return np.abs(X / share).max(axis=1)
 
-    def _clipped_sums(self, r, clip, share) -> np.ndarray:
+    def _clipped_sums(self, r: np.ndarray, clip: np.ndarray, share: np.ndarray) -> np.ndarray:
         """(k, d) Σ_l clip(r_il x_lj, ±clip_i share_j) for r (k, n)."""
         compiled = kernels()
         if not self.problem.is_sparse:
@@ -71,7 +75,7 @@ class Columns:
         return total.T
 
 
-def _dense_sums(A, r, clip, share, total) -> None:
+def _dense_sums(A: np.ndarray, r: np.ndarray, clip: np.ndarray, share: np.ndarray, total: np.ndarray) -> None:
     """total[i, j] = Σ_l clip(r_il a_jl, ±clip_i share_j)."""
     d, n = A.shape
     size = max(1, BLOCK // n)
@@ -88,7 +92,7 @@ def _dense_sums(A, r, clip, share, total) -> None:
             np.matmul(product, ones, out=total[i, start : start + size])
 
 
-def _sparse_sums(A, r, clip, share) -> np.ndarray:
+def _sparse_sums(A: Any, r: np.ndarray, clip: np.ndarray, share: np.ndarray) -> np.ndarray:
     sizes = np.diff(A.indptr)
     scaled, filled = A.data / np.repeat(share, sizes), np.flatnonzero(sizes)
     total = np.zeros((len(r), len(share)))
@@ -100,7 +104,7 @@ def _sparse_sums(A, r, clip, share) -> np.ndarray:
     return total
 
 
-def _diagonal(values: np.ndarray):
+def _diagonal(values: np.ndarray) -> Any:
     from scipy import sparse
 
     return sparse.diags_array(values)
@@ -109,7 +113,9 @@ def _diagonal(values: np.ndarray):
 def coordinate_state(columns: Columns, W: np.ndarray) -> CoordinateState | CompiledState:
     """The predictions of W (k, d), kept up to date while single coordinates of it move."""
     compiled = kernels()
-    return CoordinateState(columns, W) if compiled is None or columns.problem.is_sparse else CompiledState(columns, W)
+    if compiled is None or columns.problem.is_sparse:
+        return CoordinateState(columns, W)
+    return CompiledState(columns, W, compiled)
 
 
 class CompiledState:
@@ -118,8 +124,8 @@ class CompiledState:
     Ten calls of NumPy for every few rows become two for every few replicates.
     """
 
-    def __init__(self, columns: Columns, W: np.ndarray):
-        problem = columns.problem
+    def __init__(self, columns: Columns, W: np.ndarray, compiled: SimpleNamespace) -> None:
+        problem, self._compiled = columns.problem, compiled
         self._columns, self._n, self._loss, self._y = columns.X, problem.n, problem.loss, problem.y
         self._z = problem.predictions(W)
         self._moved: tuple[int, np.ndarray] | None = None
@@ -128,27 +134,26 @@ class CompiledState:
 
     def derivative(self, j: int, threshold: np.ndarray) -> np.ndarray:
         """(k,) means over the rows of clip(r_i x_ij, ±threshold); threshold (k,)."""
-        compiled, x, share = kernels(), self._columns[j : j + 1], np.ones(1)
+        x, share = self._columns[j : j + 1], np.ones(1)
         total = np.empty((len(threshold), 1))
         for start in range(0, len(threshold), self._block):
             block = slice(start, start + self._block)
             z = self._z[block]
-            if self._moved is not None:
-                self._move(block)
+            self._move(block)
             r = self._loss.derivative(z, self._y, self._workspace[: len(z)])
-            compiled.clipped_sums(x, r, threshold[block], share, total[block])
+            self._compiled.clipped_sums(x, r, threshold[block], share, total[block])
         self._moved = None
         return total[:, 0] / self._n
 
     def move(self, j: int, change: np.ndarray) -> None:
         """Coordinate j of every replicate has changed by `change` (k,)."""
-        if self._moved is not None:
-            self._move(slice(None))
+        self._move(slice(None))
         self._moved = j, change.copy()
 
     def _move(self, block: slice) -> None:
-        j, change = self._moved
-        kernels().move(self._z[block], self._columns[j], change[block])
+        if self._moved is not None:
+            j, change = self._moved
+            self._compiled.move(self._z[block], self._columns[j], change[block])
 
 
 class CoordinateState:
@@ -157,7 +162,7 @@ class CoordinateState:
     Rows are the leading axis, so that the few rows of a sparse column are contiguous: z is (n, k).
     """
 
-    def __init__(self, columns: Columns, W: np.ndarray):
+    def __init__(self, columns: Columns, W: np.ndarray) -> None:
         problem = columns.problem
         self._columns, self._sparse, self._n, self._loss = columns.X, problem.is_sparse, problem.n, problem.loss
         self._z = np.ascontiguousarray(problem.predictions(W).T)
@@ -186,7 +191,7 @@ class CoordinateState:
         for rows, x in self._blocks(j):
             self._z[rows] += np.multiply(x, change, out=self._workspace[: len(x)])
 
-    def _blocks(self, j: int):
+    def _blocks(self, j: int) -> Iterator[tuple[Any, np.ndarray]]:
         """Pairs (row indices, their entries (b, 1) of column j)."""
         if self._sparse:
             A = self._columns

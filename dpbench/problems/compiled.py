@@ -6,29 +6,38 @@ Both add in another order: results differ by rounding. Compiled once a machine, 
 from __future__ import annotations
 
 import functools
+from collections.abc import Callable
 from types import SimpleNamespace
+from typing import Any, NamedTuple
 
 import numpy as np
 
 LANES = 8  # `gram` is fastest with a multiple of it: a vector of doubles
 
 
+class Compiler(NamedTuple):
+    """`loop`, a decorator that compiles, and `within(v, low, high)` for the loops to use."""
+
+    loop: Callable[[Callable[..., Any]], Callable[..., Any]]
+    within: Callable[[float, float, float], float]
+
+
 @functools.cache
-def compiler() -> SimpleNamespace | None:
-    """`loop`, a decorator that compiles, and `within(v, low, high)` for the loops to use; None without numba."""
+def compiler() -> Compiler | None:
+    """What compiles; None without numba."""
     try:
         from numba import njit
     except ImportError:
         return None
 
     @njit(cache=True, inline="always")
-    def within(v, low, high):
+    def within(v: float, low: float, high: float) -> float:
         """v clipped to [low, high], by selections that become vector instructions and keep a NaN."""
         v = low if v < low else v
         return high if v > high else v
 
     # NaN and inf keep their meaning.
-    return SimpleNamespace(loop=njit(cache=True, fastmath={"reassoc", "contract"}), within=within)
+    return Compiler(njit(cache=True, fastmath={"reassoc", "contract"}), within)
 
 
 @functools.cache
@@ -40,15 +49,24 @@ def kernels() -> SimpleNamespace | None:
     compile_loop, within = tools.loop, tools.within
 
     @compile_loop
-    def gram(A, h, total):
-        """total (d, d, K) += Σ_i h_ik a_i a_iᵀ, lower triangle, for rows a_i (b, d) most of whose entries are 0."""
+    def gram(
+        A: np.ndarray, inverse: np.ndarray, usual: np.ndarray, slack: np.ndarray, h: np.ndarray, total: np.ndarray
+    ) -> None:
+        """total (e, e, K) += Σ_i h_ik r_i r_iᵀ, lower triangle, for r_i = inverse_i a_i - usual, mostly 0.
+
+        A (b, d). Entries of r up to `slack` count as 0. e = d, or d + 1: then each r_i has a 1 behind it.
+        """
         b, d = A.shape
-        where, entry = np.empty(d, np.int64), np.empty(d)
+        where, entry = np.empty(d + 1, np.int64), np.empty(d + 1)
         for i in range(b):
             m = 0
             for j in range(d):  # without a branch
-                where[m], entry[m] = j, A[i, j]
-                m += A[i, j] != 0
+                r = A[i, j] * inverse[i] - usual[j]
+                where[m], entry[m] = j, r
+                m += not abs(r) <= slack[j]
+            if len(total) > d:
+                where[m], entry[m] = d, 1.0
+                m += 1
             for p in range(m):
                 row = total[where[p]]
                 for q in range(p + 1):
@@ -57,7 +75,7 @@ def kernels() -> SimpleNamespace | None:
                         sums[k] += h[i, k] * x
 
     @compile_loop
-    def clipped_sums(A, r, clip, share, total):
+    def clipped_sums(A: np.ndarray, r: np.ndarray, clip: np.ndarray, share: np.ndarray, total: np.ndarray) -> None:
         """total[i, j] = Σ_l clip(r_il a_jl, ±clip_i share_j): A (d, n), r (k, n), total (k, d)."""
         d, n = A.shape
         size = max(1, 32_768 // n)  # 256 kB of r stay in the second-level cache while all of A goes by
@@ -71,7 +89,15 @@ def kernels() -> SimpleNamespace | None:
                     total[i, j] = s
 
     @compile_loop
-    def clipped_sums_of_sparse(data, indices, indptr, r, clip, share, total):
+    def clipped_sums_of_sparse(
+        data: np.ndarray,
+        indices: np.ndarray,
+        indptr: np.ndarray,
+        r: np.ndarray,
+        clip: np.ndarray,
+        share: np.ndarray,
+        total: np.ndarray,
+    ) -> None:
         """The same for a CSC matrix; r (n, k) and total (d, k) have the replicates last, to go through them in line."""
         k = len(clip)
         for j in range(len(share)):
@@ -84,7 +110,7 @@ def kernels() -> SimpleNamespace | None:
                     sums[i] += within(residuals[i] * x, -high, high)
 
     @compile_loop
-    def move(z, x, change):
+    def move(z: np.ndarray, x: np.ndarray, change: np.ndarray) -> None:
         """z (k, n) += change_i x_l."""
         for i in range(len(z)):
             for l in range(z.shape[1]):

@@ -6,19 +6,19 @@ import numpy as np
 from scipy.linalg import LinAlgError, cho_factor, cho_solve
 
 from dpbench.problems.interior_point import whitening
+from dpbench.problems.risk import EmpiricalRisk
 
 STEPS = 300
 
 
-def solve(problem, tolerance: float) -> np.ndarray:
+def solve(problem: EmpiricalRisk, tolerance: float) -> np.ndarray:
     """A point w (d,) with ‖∇F(w)‖₂ ≤ tolerance, or the one of smallest gradient after 300 steps."""
-    gram = problem._rows.weighted_gram(np.full(problem.n, 1 / problem.n))
-    T = whitening(gram + problem.l2 * np.eye(problem.d))
+    T = whitening(problem.second_moment() + problem.l2 * np.eye(problem.d))
     u, damping = np.zeros(T.shape[1]), 1e-2
     value, slope = evaluate(problem, T @ u)
     best, least = T @ u, np.inf
     for _ in range(STEPS):
-        norm = np.linalg.norm(slope)
+        norm = float(np.linalg.norm(slope))
         if norm < least:
             best, least = T @ u, norm
         if norm <= tolerance:
@@ -45,7 +45,7 @@ def solve(problem, tolerance: float) -> np.ndarray:
     return best
 
 
-def evaluate(problem, w: np.ndarray) -> tuple[float, np.ndarray]:
+def evaluate(problem: EmpiricalRisk, w: np.ndarray) -> tuple[float, np.ndarray]:
     """F(w) and ∇F(w) at one w (d,)."""
     value, slope = problem.value_and_gradient(w[None])
     return value[0], slope[0]

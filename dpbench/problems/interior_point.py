@@ -14,10 +14,13 @@ on a1a, adult, covertype, synthetic, accelerated; 68 on fmnist.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
 from scipy.special import expit, xlogy
+
+from dpbench.problems.kernels import Rows
 
 STEPS = 100
 TO_BOUNDARY = 0.99
@@ -44,7 +47,7 @@ class Solution(NamedTuple):
     smallest_margin: float
 
 
-def solve(rows, l2: float, start: float) -> Solution:
+def solve(rows: Rows, l2: float, start: float) -> Solution:
     """Minimise mean log(1 + exp(-y <x, w>)) + (l2/2)‖w‖² over the rows (`kernels.Rows`).
 
     start: initial μ; a larger one suits optima further out. Stops at a gap of 1e-12 and ‖∇F‖ ≤ 1e-10, or when
@@ -62,7 +65,7 @@ def solve(rows, l2: float, start: float) -> Solution:
         gradient = l2 * w - X.T @ (y * expit(-margins)) / n
         infeasibility = T.T @ (X.T @ (y * point.a)) - ridge @ point.w
         gap = _gap(point, margins, infeasibility, ridge)
-        error = max(gap, np.linalg.norm(gradient))
+        error = max(gap, float(np.linalg.norm(gradient)))
         if error < least:
             best, least = Solution(w, gap, float(margins.min())), error
         mu = (point.a @ point.s + point.b @ point.t) / (2 * n)
@@ -84,7 +87,7 @@ def whitening(gram: np.ndarray) -> np.ndarray:
     return vectors[:, kept] / np.sqrt(values[kept])
 
 
-def _gap(point, margins, infeasibility, ridge) -> float:
+def _gap(point: Point, margins: np.ndarray, infeasibility: np.ndarray, ridge: np.ndarray) -> float:
     """Primal minus dual value, plus what an infeasible dual point may be off by, ‖infeasibility‖·‖w‖; per row."""
     penalty = point.w @ ridge @ point.w
     primal = np.logaddexp(0, -margins).sum() + penalty / 2
@@ -93,14 +96,16 @@ def _gap(point, margins, infeasibility, ridge) -> float:
     return float(abs(primal - dual) + slack) / len(margins)
 
 
-def _newton(rows, T, ridge, margins, infeasibility, point):
+def _newton(
+    rows: Rows, T: np.ndarray, ridge: np.ndarray, margins: np.ndarray, infeasibility: np.ndarray, point: Point
+) -> Callable[[float, Point | None], Point]:
     """direction(μ, affine) -> Point of changes: Newton on the conditions, with second-order terms of `affine`."""
     _, a, b, s, t = point
     weight = 1 / (1 / (a * b) + s / a + t / b)
     K = T.T @ rows.weighted_gram(weight) @ T + ridge
     invert = _pseudo_inverse(K)
 
-    def direction(mu, affine):
+    def direction(mu: float, affine: Point | None) -> Point:
         left, right = (mu, mu) if affine is None else (mu - affine.a * affine.s, mu - affine.b * affine.t)
         residual = np.log(a) - np.log(b) + margins - left / a + right / b
         dw = invert(infeasibility - T.T @ (rows.X.T @ (rows.y * weight * residual)))
@@ -110,7 +115,7 @@ def _newton(rows, T, ridge, margins, infeasibility, point):
     return direction
 
 
-def _pseudo_inverse(K):
+def _pseudo_inverse(K: np.ndarray) -> Callable[[np.ndarray], np.ndarray]:
     """v ↦ K⁺v for a badly scaled positive semi-definite K."""
     scale = 1 / np.sqrt(np.diag(K))
     values, vectors = np.linalg.eigh(K * scale * scale[:, None])

@@ -10,11 +10,11 @@ import math
 from typing import ClassVar
 
 import numpy as np
-from scipy.special import xlogy
 
 from dpbench.errors import DataError, UserError, nearest
 
 EXP_MAX = 700.0  # exp overflows beyond 709; σ(-700) is 1e-304
+EXP_MAX_SINGLE = 85.0  # the same in float32: beyond 88; σ(-85) is 1e-37
 
 
 class Loss:
@@ -67,7 +67,7 @@ class Logistic(Loss):
     name, convex = "logistic", True
     lipschitz, smoothness, hessian_lipschitz = 1.0, 1 / 4, 1 / (6 * math.sqrt(3))
 
-    def value(self, z, y, out):
+    def value(self, z: np.ndarray, y: np.ndarray, out: np.ndarray) -> np.ndarray:
         margin = np.multiply(z, y, out=out)
         tail = np.abs(margin)
         np.negative(tail, out=tail)
@@ -76,15 +76,15 @@ class Logistic(Loss):
         np.minimum(margin, 0, out=margin)  # log(1+e^-m) = log(1+e^-|m|) - min(m, 0)
         return np.subtract(tail, margin, out=out)
 
-    def derivative(self, z, y, out):
+    def derivative(self, z: np.ndarray, y: np.ndarray, out: np.ndarray) -> np.ndarray:
         # -y σ(-yz) = (1-y)/2 - σ(-z): one pass fewer than multiplying by y twice, exact to 1e-16.
         _reverse_sigmoid(z, out)
         return np.subtract(0.5 - 0.5 * y, out, out=out)
 
-    def second_derivative(self, z, y, out):
+    def second_derivative(self, z: np.ndarray, y: np.ndarray, out: np.ndarray) -> np.ndarray:
         return _sigmoid_slope(z, out)
 
-    def quadratic_bound(self, z, y, out):
+    def quadratic_bound(self, z: np.ndarray, y: np.ndarray, out: np.ndarray) -> np.ndarray:
         """tanh(z/2)/(2z), 1/4 at z = 0 (Ganesh et al. 2023, Section 3, after Jaakkola and Jordan 2000)."""
         z = np.maximum(np.abs(z, out=out), 1e-8, out=out)  # even in z, and 1/4 to the last bit below 1e-8
         half = np.multiply(z, 0.5)
@@ -92,9 +92,11 @@ class Logistic(Loss):
         np.multiply(z, 2, out=out)
         return np.divide(half, out, out=out)
 
-    def conjugate(self, u, y):
+    def conjugate(self, u: np.ndarray, y: np.ndarray) -> np.ndarray:
         """a log a + (1-a) log(1-a) with a = -y u in [0, 1]."""
         a = np.clip(-y * u, 0, 1)
+        from scipy.special import xlogy
+
         return xlogy(a, a) + xlogy(1 - a, 1 - a)
 
 
@@ -104,16 +106,16 @@ class Sigmoid(Loss):
     name, convex = "sigmoid", False
     lipschitz, smoothness, hessian_lipschitz = 1 / 4, 1 / (6 * math.sqrt(3)), 1 / 8
 
-    def value(self, z, y, out):
+    def value(self, z: np.ndarray, y: np.ndarray, out: np.ndarray) -> np.ndarray:
         np.multiply(z, y, out=out)
         np.negative(out, out=out)
         return _reverse_sigmoid(out, out)
 
-    def derivative(self, z, y, out):
+    def derivative(self, z: np.ndarray, y: np.ndarray, out: np.ndarray) -> np.ndarray:
         _sigmoid_slope(z, out)
         return np.multiply(out, y, out=out)
 
-    def second_derivative(self, z, y, out):
+    def second_derivative(self, z: np.ndarray, y: np.ndarray, out: np.ndarray) -> np.ndarray:
         """σ'(m)(1 - 2σ(m)) with m = yz, and 1 - 2σ(m) = -tanh(m/2)."""
         bend = np.multiply(z, -0.5 * y)
         np.tanh(bend, out=bend)
@@ -127,23 +129,50 @@ class Squared(Loss):
     name, convex, binary = "squared", True, False
     lipschitz, smoothness, hessian_lipschitz = math.inf, 1.0, 0.0
 
-    def check_labels(self, y):
+    def check_labels(self, y: np.ndarray) -> None:
         """Every finite label will do."""
 
-    def value(self, z, y, out):
+    def value(self, z: np.ndarray, y: np.ndarray, out: np.ndarray) -> np.ndarray:
         np.subtract(z, y, out=out)
         np.multiply(out, out, out=out)
         return np.multiply(out, 0.5, out=out)
 
-    def derivative(self, z, y, out):
+    def derivative(self, z: np.ndarray, y: np.ndarray, out: np.ndarray) -> np.ndarray:
         return np.subtract(z, y, out=out)
 
-    def second_derivative(self, z, y, out):
+    def second_derivative(self, z: np.ndarray, y: np.ndarray, out: np.ndarray) -> np.ndarray:
         out[...] = 1
         return out
 
-    def conjugate(self, u, y):
+    def conjugate(self, u: np.ndarray, y: np.ndarray) -> np.ndarray:
         return u * (0.5 * u + y)
+
+
+class PseudoHuber(Loss):
+    """√(1 + (z - y)²) - 1, any real label: squares near the label, distances far from it (Charbonnier et al. 1997)."""
+
+    name, convex, binary = "pseudo-huber", True, False
+    lipschitz, smoothness, hessian_lipschitz = 1.0, 1.0, 1.5 * 0.8**2.5
+
+    def check_labels(self, y: np.ndarray) -> None:
+        """Every finite label will do."""
+
+    def value(self, z: np.ndarray, y: np.ndarray, out: np.ndarray) -> np.ndarray:
+        np.subtract(z, y, out=out)
+        np.hypot(out, 1, out=out)
+        return np.subtract(out, 1, out=out)
+
+    def derivative(self, z: np.ndarray, y: np.ndarray, out: np.ndarray) -> np.ndarray:
+        np.subtract(z, y, out=out)
+        return np.divide(out, np.hypot(out, 1), out=out)
+
+    def second_derivative(self, z: np.ndarray, y: np.ndarray, out: np.ndarray) -> np.ndarray:
+        np.subtract(z, y, out=out)
+        np.hypot(out, 1, out=out)
+        return np.power(out, -3, out=out)
+
+    def conjugate(self, u: np.ndarray, y: np.ndarray) -> np.ndarray:
+        return u * y + 1 - np.sqrt(np.maximum(0, 1 - u * u))
 
 
 class Nonsmooth(Loss):
@@ -152,7 +181,7 @@ class Nonsmooth(Loss):
     convex, smooth = False, False
     lipschitz, smoothness, hessian_lipschitz = 1.0, math.inf, math.inf
 
-    def second_derivative(self, z, y, out):
+    def second_derivative(self, z: np.ndarray, y: np.ndarray, out: np.ndarray) -> np.ndarray:
         raise UserError(f"loss: {self.name} is not smooth and has no Hessian; use a method that asks for none")
 
 
@@ -161,12 +190,12 @@ class Ramp(Nonsmooth):
 
     name = "ramp"
 
-    def value(self, z, y, out):
+    def value(self, z: np.ndarray, y: np.ndarray, out: np.ndarray) -> np.ndarray:
         np.multiply(z, y, out=out)
         np.subtract(1, out, out=out)
         return np.clip(out, 0, 1, out=out)
 
-    def derivative(self, z, y, out):
+    def derivative(self, z: np.ndarray, y: np.ndarray, out: np.ndarray) -> np.ndarray:
         """-y where 0 ≤ yz < 1, else 0."""
         margin = np.multiply(z, y, out=out)
         falling = (margin >= 0) & (margin < 1)
@@ -178,17 +207,17 @@ class Phase(Nonsmooth):
 
     name, binary = "phase", False
 
-    def check_labels(self, y):
+    def check_labels(self, y: np.ndarray) -> None:
         """Raise DataError unless every label, the size of a measurement, is at least 0."""
         if not np.all(y >= 0):
             raise DataError(f"y: phase loss needs labels >= 0, found {y[~(y >= 0)][0]:g}; give the sizes |<x, w>|")
 
-    def value(self, z, y, out):
+    def value(self, z: np.ndarray, y: np.ndarray, out: np.ndarray) -> np.ndarray:
         np.abs(z, out=out)
         np.subtract(out, y, out=out)
         return np.abs(out, out=out)
 
-    def derivative(self, z, y, out):
+    def derivative(self, z: np.ndarray, y: np.ndarray, out: np.ndarray) -> np.ndarray:
         """sign(z (|z| - y)); 1 or -1 at a kink, both in Clarke's subdifferential there."""
         beyond = np.abs(z)
         beyond -= y
@@ -201,7 +230,8 @@ def _reverse_sigmoid(z: np.ndarray, out: np.ndarray) -> np.ndarray:
 
     Clipped below too: where e^z underflows np.exp takes 13 to 80 ns an element instead of 0.7, and 1 + e^z is 1.
     """
-    np.clip(z, -EXP_MAX, EXP_MAX, out=out)
+    limit = EXP_MAX if out.dtype == np.float64 else EXP_MAX_SINGLE
+    np.clip(z, -limit, limit, out=out)
     np.exp(out, out=out)
     np.add(out, 1, out=out)
     return np.reciprocal(out, out=out)
@@ -217,7 +247,9 @@ def _sigmoid_slope(z: np.ndarray, out: np.ndarray) -> np.ndarray:
     return np.divide(out, one_plus, out=out)
 
 
-LOSSES: dict[str, Loss] = {loss.name: loss for loss in (Logistic(), Sigmoid(), Squared(), Ramp(), Phase())}
+LOSSES: dict[str, Loss] = {
+    loss.name: loss for loss in (Logistic(), Sigmoid(), Squared(), PseudoHuber(), Ramp(), Phase())
+}
 
 
 def get(name: str | Loss) -> Loss:

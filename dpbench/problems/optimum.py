@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import hashlib
-import os
-import tempfile
 import zipfile
+from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
+from dpbench import files
 from dpbench.errors import UserError
 from dpbench.problems import damped_newton, interior_point, sparse_optimum
 from dpbench.problems.kernels import Rows
+from dpbench.problems.risk import EmpiricalRisk
 
 VERSION = 1  # part of the cache's file name: raise it when the solution or the file changes
 GRADIENT_TOLERANCE = 1e-9
@@ -43,7 +45,7 @@ class NoOptimum(UserError):
     """A problem without an optimum to compare with: not convex, separable data, or none found in float64."""
 
 
-def optimum(problem) -> Optimum:
+def find_optimum(problem: EmpiricalRisk) -> Optimum:
     """F* of a convex problem, from its cache if that holds a valid one. See `Problem.optimum`."""
     if not problem.convex:
         raise NoOptimum(f"{problem}: not convex, so it has no certified optimum; compare values of F")
@@ -56,7 +58,7 @@ def optimum(problem) -> Optimum:
     return found
 
 
-def minimise(problem, start: np.ndarray | None = None) -> Optimum:
+def minimise(problem: EmpiricalRisk, start: np.ndarray | None = None) -> Optimum:
     """Solve anew; `start` (d,) speeds up l1 problems along a path of weights."""
     if problem.l1:
         w, gap = sparse_optimum.solve(problem, L1_TOLERANCE / 2, start)
@@ -75,7 +77,7 @@ def minimise(problem, start: np.ndarray | None = None) -> Optimum:
     return found
 
 
-def _certified(problem, w: np.ndarray, gap: float) -> Optimum:
+def _certified(problem: EmpiricalRisk, w: np.ndarray, gap: float) -> Optimum:
     value = float(problem.value(w[None])[0])
     if problem.l1:
         return Optimum(w, value, max(gap, 0.0) / abs(value) if value else 0.0, "duality gap", gap)
@@ -89,21 +91,21 @@ def _valid(found: Optimum) -> bool:
     return found.certificate <= GRADIENT_TOLERANCE and not found.gap > GAP_TOLERANCE
 
 
-def _logistic(problem) -> tuple[np.ndarray, float]:
+def _logistic(problem: EmpiricalRisk) -> tuple[np.ndarray, float]:
     rows, back = _reduced(problem)
-    best = None
+    solutions = []
     for start in STARTS:
         found = interior_point.solve(rows, problem.l2, start)
         if not problem.l2 and found.smallest_margin > 0:
             raise NoOptimum(f"{problem}: the data are linearly separable, so inf F = 0 is not attained; add l2 or l1")
-        if best is None or found.gap < best.gap:
-            best = found
+        solutions.append(found)
+        best = min(solutions, key=lambda solution: solution.gap)
         if _valid(_certified(problem, back(best.w), best.gap)):
             break
     return back(best.w), best.gap
 
 
-def _least_squares(problem) -> np.ndarray:
+def _least_squares(problem: EmpiricalRisk) -> np.ndarray:
     """Newton's step from zero, refined: F is quadratic."""
     rows, back = _reduced(problem)
     if not problem.l2:
@@ -115,7 +117,7 @@ def _least_squares(problem) -> np.ndarray:
     return back(w)
 
 
-def _reduced(problem):
+def _reduced(problem: EmpiricalRisk) -> tuple[Rows, Callable[[np.ndarray], np.ndarray]]:
     """(rows, map back to R^d): for d > n the rows in an orthonormal basis of their span, where w* lies too."""
     rows = Rows(problem.X, problem.y)
     if rows.d <= rows.n:
@@ -131,12 +133,12 @@ def _reduced(problem):
 # The cache
 
 
-def _digest(problem) -> str:
+def _digest(problem: EmpiricalRisk) -> str:
     parts = (VERSION, problem.data_hash, problem.loss.name, problem.l1, problem.l2)
     return hashlib.sha256(repr(parts).encode()).hexdigest()[:16]
 
 
-def _read(path: Path, problem) -> Optimum | None:
+def _read(path: Path, problem: EmpiricalRisk) -> Optimum | None:
     """The cached optimum if it is readable and its certificate, computed anew, holds."""
     try:
         with open(path, "rb") as handle, np.load(handle) as file:
@@ -151,13 +153,5 @@ def _read(path: Path, problem) -> Optimum | None:
 
 def _write(path: Path, found: Optimum) -> None:
     """Whole or not at all; a folder that cannot be written to only costs the time to solve again."""
-    try:
-        handle, temporary = tempfile.mkstemp(prefix=f".{path.stem}-", suffix=".tmp", dir=path.parent)
-    except OSError:
-        return
-    try:
-        with os.fdopen(handle, "wb") as file:
-            np.savez(file, w=found.w, value=found.value, gap=found.gap)
-        os.replace(temporary, path)
-    except OSError:
-        Path(temporary).unlink(missing_ok=True)
+    with suppress(OSError), files.replacing(path) as staged, open(staged, "wb") as file:
+        np.savez(file, w=found.w, value=found.value, gap=found.gap)

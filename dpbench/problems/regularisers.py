@@ -12,7 +12,7 @@ from dpbench.errors import UserError
 
 @dataclass(frozen=True)
 class Regulariser:
-    """weight · r(w). A smooth one has a gradient and a Hessian, one with a `prox` a proximal operator."""
+    """weight · r(w). A smooth one has a gradient and a Hessian."""
 
     weight: float
     smooth: ClassVar[bool] = True
@@ -35,42 +35,31 @@ class Regulariser:
         """sup |r''|, times the weight."""
         raise NotImplementedError
 
-    def prox(self, W: np.ndarray, step: float | np.ndarray) -> np.ndarray:
-        """argmin_v ‖v - w‖²/2 + step · weight · r(v), per coordinate; `step` broadcasts against W."""
-        raise NotImplementedError
-
 
 class L1(Regulariser):
     """‖w‖₁."""
 
     smooth = False
 
-    def value(self, W):
+    def value(self, W: np.ndarray) -> np.ndarray:
         return self.weight * np.abs(W).sum(axis=1)
-
-    def prox(self, W, step):
-        """Soft threshold at step · weight."""
-        return np.sign(W) * np.maximum(np.abs(W) - step * self.weight, 0)
 
 
 class L2(Regulariser):
     """‖w‖²/2."""
 
-    def value(self, W):
+    def value(self, W: np.ndarray) -> np.ndarray:
         return 0.5 * self.weight * np.einsum("ij,ij->i", W, W)
 
-    def gradient(self, W):
+    def gradient(self, W: np.ndarray) -> np.ndarray:
         return self.weight * W
 
-    def hessian_diagonal(self, W):
+    def hessian_diagonal(self, W: np.ndarray) -> np.ndarray:
         return np.full_like(W, self.weight)
 
     @property
-    def smoothness(self):
+    def smoothness(self) -> float:
         return self.weight
-
-    def prox(self, W, step):
-        return W / (1 + step * self.weight)
 
 
 class SaturatingL2(Regulariser):
@@ -78,20 +67,25 @@ class SaturatingL2(Regulariser):
 
     convex = False
 
-    def value(self, W):
+    def value(self, W: np.ndarray) -> np.ndarray:
         square = W * W
         return self.weight * (square / (1 + square)).sum(axis=1)
 
-    def gradient(self, W):
+    def gradient(self, W: np.ndarray) -> np.ndarray:
         return self.weight * 2 * W / (1 + W * W) ** 2
 
-    def hessian_diagonal(self, W):
+    def hessian_diagonal(self, W: np.ndarray) -> np.ndarray:
         square = W * W
         return self.weight * 2 * (1 - 3 * square) / (1 + square) ** 3
 
     @property
-    def smoothness(self):
+    def smoothness(self) -> float:
         return 2 * self.weight  # |r''| is largest at w = 0
+
+
+def soft_threshold(w: np.ndarray, threshold: float | np.ndarray) -> np.ndarray:
+    """The proximal operator of threshold·‖·‖₁: each entry of w moved to 0 by `threshold`, which broadcasts."""
+    return np.copysign(np.maximum(np.abs(w) - threshold, 0), w)
 
 
 KINDS = {"l1": L1, "l2": L2, "w2": SaturatingL2}
@@ -102,7 +96,7 @@ def make(**weights: float) -> dict[str, Regulariser]:
     made = {}
     for name, weight in weights.items():
         if not 0 <= weight < np.inf:
-            raise UserError(f"{name}: the weight of a regulariser must be >= 0 and finite, got {weight}")
+            raise UserError(f"{name} must be a number >= 0, got {weight!r}")
         if weight:
             made[name] = KINDS[name](float(weight))
     return made

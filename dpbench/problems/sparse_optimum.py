@@ -6,13 +6,17 @@ optimality conditions of all of them, enlarge, repeat.
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
+
+from dpbench.problems.risk import EmpiricalRisk
 
 SETS, NEWTON_STEPS, SWEEPS = 200, 100, 1000
 FIRST_SET = 20
 
 
-def duality_gap(problem, w: np.ndarray) -> float:
+def duality_gap(problem: EmpiricalRisk, w: np.ndarray) -> float:
     """F(w) minus the dual value at the scaled residuals of w (d,), for a convex loss + l1 + l2.
 
     With u_i = ℓ'(z_i) and g = Xᵀu/n the dual value is -(1/n) Σ ℓ*(u_i) - ‖S(g, l1)‖²/(2 l2), S the soft
@@ -31,7 +35,7 @@ def duality_gap(problem, w: np.ndarray) -> float:
     return float(problem.value(w[None])[0] - dual)
 
 
-def solve(problem, tolerance: float, start: np.ndarray | None = None) -> tuple[np.ndarray, float]:
+def solve(problem: EmpiricalRisk, tolerance: float, start: np.ndarray | None = None) -> tuple[np.ndarray, float]:
     """(w (d,), duality gap) with gap ≤ tolerance · max(F(w), tiny), or the best of 200 working sets.
 
     start: a first guess (d,), such as the solution for a nearby l1.
@@ -59,11 +63,11 @@ def solve(problem, tolerance: float, start: np.ndarray | None = None) -> tuple[n
     return best
 
 
-def _proximal_newton(problem, A: np.ndarray, v: np.ndarray) -> np.ndarray:
+def _proximal_newton(problem: EmpiricalRisk, A: np.ndarray, v: np.ndarray) -> np.ndarray:
     """Minimise F over the coordinates whose columns are A (n, q), from v (q,)."""
     y, n, l1, l2, loss = problem.y, problem.n, problem.l1, problem.l2, problem.loss
 
-    def value(v):
+    def value(v: np.ndarray) -> float:
         z = (A @ v)[None]
         return loss.value(z, y, z).mean() + l1 * np.abs(v).sum() + l2 / 2 * (v @ v)
 
@@ -97,7 +101,7 @@ def _quadratic(H: np.ndarray, g: np.ndarray, v: np.ndarray, l1: float) -> np.nda
         moved = 0.0
         for j in live:
             target = x[j] - slope[j] / diagonal[j]
-            new = np.sign(target) * max(abs(target) - l1 / diagonal[j], 0.0)
+            new = math.copysign(max(abs(target) - l1 / diagonal[j], 0.0), target)
             if new != x[j]:
                 change = new - x[j]
                 slope += H[j] * change
@@ -110,7 +114,7 @@ def _quadratic(H: np.ndarray, g: np.ndarray, v: np.ndarray, l1: float) -> np.nda
     return x
 
 
-def _on_support(H, g, v, x, l1) -> np.ndarray | None:
+def _on_support(H: np.ndarray, g: np.ndarray, v: np.ndarray, x: np.ndarray, l1: float) -> np.ndarray | None:
     """The minimiser with the signs of x if it satisfies the optimality conditions, else None."""
     support = np.flatnonzero(x)
     signs = np.sign(x[support])

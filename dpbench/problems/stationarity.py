@@ -5,9 +5,11 @@ from __future__ import annotations
 
 import numpy as np
 
+from dpbench.problems.risk import EmpiricalRisk
+
 
 def goldstein_norm(
-    problem,
+    problem: EmpiricalRisk,
     w: np.ndarray,
     radius: float,
     points: np.ndarray,

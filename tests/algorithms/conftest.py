@@ -5,9 +5,9 @@ import pytest
 
 from dpbench.algorithms import resolve
 from dpbench.algorithms.base import make_settings
-from dpbench.execute import run_batch
 from dpbench.privacy.budget import Budget
 from dpbench.problems import Problem
+from dpbench.run.execute import run_batch
 
 
 def small_problem(n=400, d=5, seed=0, loss="logistic", bound=("l2", 1.0), **regularisers):
@@ -18,7 +18,7 @@ def small_problem(n=400, d=5, seed=0, loss="logistic", bound=("l2", 1.0), **regu
     X *= limit / np.linalg.norm(X, ord=2 if kind == "l2" else 1, axis=1, keepdims=True)
     X *= 1 - 1e-15
     margin = X @ generator.standard_normal(d) + 0.3 * generator.standard_normal(n)
-    y = margin if loss == "squared" else np.where(margin > 0, 1.0, -1.0)
+    y = margin if loss in ("squared", "pseudo-huber") else np.where(margin > 0, 1.0, -1.0)
     return Problem(X, y, loss=loss, row_bound=limit, row_bound_norm=kind, **regularisers)
 
 

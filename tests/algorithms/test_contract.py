@@ -9,7 +9,7 @@ from dpbench.algorithms import names, resolve
 from dpbench.algorithms.base import make_settings
 from dpbench.errors import UserError
 from dpbench.privacy.verify import spent
-from dpbench.report.style import LOOKS
+from dpbench.study.style import LOOKS
 from tests.algorithms.conftest import run, small_problem
 
 FEW = {"T": 3, "cap": 20, "passes": 1.5}  # iterations are enough to see the contract

@@ -6,7 +6,8 @@ from scipy import stats
 
 from dpbench.algorithms import damped_newton, get
 from dpbench.algorithms.damped_newton import non_private_step
-from dpbench.privacy import zcdp
+from dpbench.privacy import accounting
+from dpbench.problems import Problem
 from tests.algorithms.conftest import run, small_problem
 
 
@@ -17,7 +18,7 @@ def test_hessian_noise_is_symmetric_with_the_variances_of_the_paper(problem, mon
     monkeypatch.setattr(damped_newton, "clip_and_solve", lambda H, *rest: seen.append(H) or honest(H, *rest))
     k, T = 400, 3
     run("damped-newton", problem, T=T, start=np.zeros((k, problem.d)))
-    rho = zcdp.rho(1.0, problem.n**-2.0, "bs16")
+    rho = accounting.get("bs16").rho(1.0, problem.n**-2.0)
     s = np.sqrt(T / (2 * 0.3 * rho)) / (4 * problem.n)
     noise = (seen[0] - problem.data_hessian(np.zeros((1, problem.d)))) / s
     np.testing.assert_array_equal(noise, noise.swapaxes(1, 2))
@@ -66,3 +67,14 @@ def test_without_noise_it_reaches_the_optimum():
 
 def test_it_is_marked_as_not_private():
     assert not get("damped-newton").private
+
+
+def test_a_ridge_in_the_objective_shortens_steps_by_what_has_gathered_where_the_hessian_is_singular():
+    """Along a column of zeros H and ∇f are zero, so (H + 1e-8 I)⁻¹(∇f + 1e-8 w) is w itself there."""
+    rows = small_problem()
+    problem = Problem(np.column_stack([rows.X, np.zeros(rows.n)]), rows.y, loss="logistic", row_bound=1.0)
+    w = np.array([[0.0] * rows.d + [5.0]])
+    newton = np.linalg.solve(rows.data_hessian(w[:, :-1])[0], rows.data_gradient(w[:, :-1])[0])
+    for ridge, b in (("hessian", np.linalg.norm(newton)), ("objective", np.hypot(np.linalg.norm(newton), 5.0))):
+        result = run("damped-newton", problem, T=1, noiseless=True, start=w, ridge=ridge)
+        np.testing.assert_allclose(result.W[0, :-1], -np.log1p(b) / b * newton, rtol=1e-5)

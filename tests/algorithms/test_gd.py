@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from dpbench.privacy import zcdp
+from dpbench.privacy import accounting
 from tests.algorithms.conftest import run, small_problem
 
 
@@ -14,7 +14,7 @@ def test_noise_has_the_standard_deviation_of_the_paper(problem):
     """One step from zero: w = -η(∇f(0) + N(σ²)), σ = sqrt(T)/(n sqrt(2ρ)), so (w + η∇f(0))/(ησ) ~ N(0, 1)."""
     k, T, step = 400, 1, 4.0
     result = run("dp-gd", problem, T=T, step=step, start=np.zeros((k, problem.d)))
-    rho = zcdp.rho(1.0, problem.n**-2.0, "bs16")
+    rho = accounting.get("bs16").rho(1.0, problem.n**-2.0)
     sigma = np.sqrt(T) / (problem.n * np.sqrt(2 * rho))
     noise = (result.W + step * problem.gradient(np.zeros((1, problem.d)))) / (step * sigma)
     z = (noise**2).sum() / noise.size
@@ -40,7 +40,7 @@ def test_without_noise_it_reaches_the_optimum():
 def test_excess_loss_agrees_with_a_few_lines_written_independently():
     """Same law, other random numbers: means over 200 runs agree within four standard errors of the difference."""
     problem, T, k, epsilon = small_problem(n=300), 25, 200, 2.0
-    rho = zcdp.rho(epsilon, problem.n**-2.0, "bs16")
+    rho = accounting.get("bs16").rho(epsilon, problem.n**-2.0)
     generator = np.random.default_rng(1)
     theirs = []
     for _ in range(k):

@@ -7,7 +7,7 @@ from scipy.optimize import minimize_scalar
 
 from dpbench.algorithms import get
 from dpbench.algorithms.gd_oracle import LARGEST_STEP, best_step
-from dpbench.privacy import zcdp
+from dpbench.privacy import accounting
 from dpbench.problems import Problem
 from tests.algorithms.conftest import run, small_problem
 
@@ -44,7 +44,7 @@ def test_noise_and_ledger_are_those_of_gradient_descent(problem, monkeypatch):
     )
     k, T = 500, 4
     result = run("dp-gd-oracle", problem, T=T, start=np.zeros((k, problem.d)))
-    rho = zcdp.rho(1.0, problem.n**-2.0, "bs16")
+    rho = accounting.get("bs16").rho(1.0, problem.n**-2.0)
     sigma = np.sqrt(T) / (problem.n * np.sqrt(2 * rho))
     noise = (seen[0] - problem.gradient(np.zeros((1, problem.d)))) / sigma
     assert stats.kstest(noise.ravel(), "norm").pvalue > 1e-4

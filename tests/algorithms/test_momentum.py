@@ -6,11 +6,12 @@ import pytest
 from dpbench import algorithms
 from dpbench.algorithms.base import make_settings
 from dpbench.errors import UserError
-from dpbench.execute import run_batch
-from dpbench.privacy import Budget, Mechanisms, Relation
+from dpbench.privacy import Budget, Relation
 from dpbench.privacy.ledger import Laplace, WithoutReplacement
+from dpbench.privacy.release import Releases
 from dpbench.privacy.verify import spent
 from dpbench.problems import Problem
+from dpbench.run.execute import run_batch
 
 PLAIN = ["dp-gd-laplace", "dp-hb", "dp-nag", "dp-masg"]
 OPTIMISED = ["dp-nag-opt", "dp-masg-opt"]
@@ -102,7 +103,7 @@ def test_the_noise_has_variance_2b_squared(problem, name, m, monkeypatch):
 
 def drawn_noise(problem, name, monkeypatch, *, T, k, **values):
     noise = []
-    add = Mechanisms._noisy
+    add = Releases.noisy
 
     def spy(self, value, *args):
         noisy = add(self, value, *args)
@@ -110,7 +111,7 @@ def drawn_noise(problem, name, monkeypatch, *, T, k, **values):
         return noisy
 
     with monkeypatch.context() as patch:
-        patch.setattr(Mechanisms, "_noisy", spy)
+        patch.setattr(Releases, "noisy", spy)
         run(problem, name, k, T=T, **values)
     assert len(noise) == T
     return np.array(noise)

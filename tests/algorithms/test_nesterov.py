@@ -5,7 +5,7 @@ import pytest
 from scipy import stats
 
 from dpbench.algorithms.nesterov import balanced_T
-from dpbench.privacy import zcdp
+from dpbench.privacy import accounting
 from tests.algorithms.conftest import run, small_problem
 
 NAME = "dp-accelerated-nesterov"
@@ -26,7 +26,7 @@ def test_noise_has_the_standard_deviation_of_the_paper(problem):
     """One step from zero inside the ball: 4L₁w₁ = -(∇f + N(σ²)), σ² = L₀²T/(2ρn²)."""
     k = 400
     result = run(NAME, problem, T=1, D=1e6, start=np.zeros((k, problem.d)))
-    sigma = 1 / (problem.n * np.sqrt(2 * zcdp.rho(1.0, problem.n**-2.0, "bs16")))
+    sigma = 1 / (problem.n * np.sqrt(2 * accounting.get("bs16").rho(1.0, problem.n**-2.0)))
     noise = (-4 * problem.smoothness * result.W - problem.gradient(np.zeros((1, problem.d)))) / sigma
     assert stats.kstest(noise.ravel(), "norm").pvalue > 1e-4
     assert stats.kstest(2 * noise.ravel(), "norm").pvalue < 1e-6  # halved noise would fail

@@ -8,7 +8,7 @@ from scipy import stats
 
 from dpbench.algorithms.newton import SOLVE, add_and_solve, clip_and_solve, inverse_sensitivity
 from dpbench.errors import UserError
-from dpbench.privacy import zcdp
+from dpbench.privacy import accounting
 from tests.algorithms.conftest import run, small_problem
 
 VARIANTS = [f"dp-newton-{c}-{m}" for c in ("hess", "qu") for m in ("clip", "add")]
@@ -126,7 +126,7 @@ def test_trace_noise_and_lambda0_follow_algorithm_5(problem, monkeypatch):
     monkeypatch.setattr(Mechanisms, "gaussian", spy)
     k, T, theta, gamma = 2000, 3, 0.3, 0.1
     run("dp-newton", problem, T=T, start=np.zeros((k, problem.d)))
-    rho = zcdp.rho(1.0, problem.n**-2.0, "bs16")
+    rho = accounting.get("bs16").rho(1.0, problem.n**-2.0)
     (value, noisy), *_ = seen
     sigma = np.sqrt(T) / (4 * problem.n * np.sqrt(2 * theta * rho * gamma))
     z = (noisy - value) / sigma

@@ -6,9 +6,10 @@ from scipy import stats
 
 from dpbench.algorithms import newton_minibatch
 from dpbench.algorithms.newton import SOLVE
+from dpbench.privacy.accounting import renyi
+from dpbench.privacy.ledger import Gaussian, Poisson
 from dpbench.privacy.mechanisms import Mechanisms
 from dpbench.privacy.streams import stream
-from dpbench.privacy.subsampled import poisson_epsilon
 from dpbench.privacy.verify import spent
 from tests.algorithms.conftest import run, small_problem
 
@@ -24,7 +25,9 @@ def test_the_ledger_holds_two_poisson_releases_an_iteration_within_their_shares(
         assert entries[label].count == T
         assert entries[label].release.rate == rate
         multiplier = entries[label].release.release.noise_multiplier
-        assert poisson_epsilon(multiplier, share * budget.delta, rate, T) == pytest.approx(share * epsilon, rel=1e-6)
+        assert renyi.epsilon_of(((Poisson(rate, Gaussian(multiplier)), T),), share * budget.delta) == pytest.approx(
+            share * epsilon, rel=1e-6
+        )
     # (ε, δ) shares add up: joint composition shows what that leaves on the table.
     assert 0.4 * epsilon < spent(result.mechanisms.ledger.of(0), budget.delta, budget.relation).epsilon <= epsilon
 

@@ -10,11 +10,11 @@ import pytest
 from dpbench.algorithms import get, o2nc, zeroth_order
 from dpbench.algorithms.base import make_settings
 from dpbench.errors import UserError
-from dpbench.execute import run_batch
 from dpbench.privacy import Budget, Mechanisms
 from dpbench.privacy.ledger import Gaussian
 from dpbench.privacy.verify import spent
 from dpbench.problems import Problem
+from dpbench.run.execute import run_batch
 from tests.algorithms.conftest import run, small_problem
 
 DELTA = 1e-6
@@ -36,7 +36,8 @@ def oracle(name, k, rho, *, accounting="standard", noiseless=False, **values):
     budget = Budget(epsilon_of(rho), DELTA, algorithm.relation, accounting)
     mechanisms = Mechanisms([f"{name}-{i}" for i in range(k)], budget, noiseless=noiseless)
     rows = mechanisms.single_pass(problem.n, "oracle")
-    made = algorithm._oracle(problem, rows, mechanisms, settings, settings.T)
+    coins = zeroth_order.Coins(mechanisms.coins)
+    made = algorithm._oracle(problem, rows, mechanisms, settings, settings.T, coins)
     return made, mechanisms, np.full((k, problem.d), 0.5)
 
 
@@ -180,13 +181,15 @@ def test_the_learner_is_projected_subgradient_descent():
 def test_the_length_of_an_epoch():
     problem = SimpleNamespace(d=4, lipschitz=1.0)
     settings = SimpleNamespace(radius=0.5, gap=0.5, M=1000)  # LδM/(F + Lδ) = 500
-    assert o2nc.rounds(problem, settings, math.inf, power=1 / 2, most=500) == round(1000 ** (2 / 3))
-    assert o2nc.rounds(problem, settings, 0.1, power=1 / 2, most=500) == round(40_000**0.5)  # the larger, not the min
-    assert o2nc.rounds(problem, settings, 10.0, power=1 / 2, most=500) == round(1000 ** (2 / 3))
-    assert o2nc.rounds(problem, settings, 1.0, power=2 / 3, most=10_000) == round(4000 ** (2 / 3))
-    assert o2nc.rounds(problem, settings, 0.001, power=1 / 2, most=500) == 500
+    assert o2nc.rounds(problem, settings, math.inf, kind="variance-reduced", most=500) == round(1000 ** (2 / 3))
+    assert o2nc.rounds(problem, settings, 0.1, kind="variance-reduced", most=500) == round(
+        40_000**0.5
+    )  # the larger, not the min
+    assert o2nc.rounds(problem, settings, 10.0, kind="variance-reduced", most=500) == round(1000 ** (2 / 3))
+    assert o2nc.rounds(problem, settings, 1.0, kind="two-point", most=10_000) == round(4000 ** (2 / 3))
+    assert o2nc.rounds(problem, settings, 0.001, kind="variance-reduced", most=500) == 500
     settings.M = 1e-6
-    assert o2nc.rounds(problem, settings, math.inf, power=1 / 2, most=500) == 1
+    assert o2nc.rounds(problem, settings, math.inf, kind="variance-reduced", most=500) == 1
 
 
 def test_too_few_rows_are_refused_in_one_line():
@@ -203,3 +206,49 @@ def test_it_descends():
     problem = small_problem(n=4000, loss="ramp")
     result = batch("o2nc-tree", problem, epsilon=epsilon_of(30.0), radius=0.3, gap=1.0)
     assert (problem.value(result.W) < problem.value(np.full((1, problem.d), 0.4)) - 0.05).all()
+
+
+@pytest.mark.parametrize("loss", ["phase", "ramp"])
+@pytest.mark.parametrize(
+    ("name", "values"),
+    [("o2nc-tree", {}), ("o2nc-naive", {}), ("o2nc-naive", {"B": 3}), ("o2nc-naive", {"oracle": "gradient"}),
+     ("o2nc", {"oracle": "two-point"})],
+)  # fmt: skip
+def test_compiled_and_in_numpy_they_draw_the_same_and_end_alike(monkeypatch, name, values, loss):
+    """The streams give the same numbers in the same order, however far ahead they are drawn."""
+    if zeroth_order.compiled() is None:
+        pytest.skip("numba is not installed")
+    problem = small_problem(loss="ramp")
+    if loss == "phase":
+        problem = Problem(problem.X, np.abs(problem.X).sum(axis=1), loss="phase", row_bound=1.0)
+    monkeypatch.setattr(zeroth_order, "AHEAD", 50)  # several blocks to an epoch
+    fast = batch(name, problem, T=20, epsilon=20.0, radius=0.3, **values)
+    monkeypatch.setattr(zeroth_order, "compiled", lambda: None)
+    plain = batch(name, problem, T=20, epsilon=20.0, radius=0.3, **values)
+    np.testing.assert_allclose(fast.W, plain.W, rtol=0, atol=1e-9)
+    assert np.abs(fast.W - np.full_like(fast.W, 0.4)).max() > 0.01
+
+
+def test_a_first_order_baseline_has_a_gradients_sensitivity():
+    """Noise 2L/(Bρ), without the d of a two-point estimate; flat losses leave the noise alone."""
+    rho, B, k = 2.0, 5, 3000
+    ask, _, w = oracle("o2nc-naive", k, rho, T=4, B=B, oracle="gradient")
+    ratio, error = z_of(ask(w), 2 / (B * rho))
+    assert abs(ratio - 1) < 4 * error
+    assert abs(ratio / 4 - 1) > 4 * error
+
+
+def test_a_subgradient_is_that_of_the_mean_loss_of_its_rows():
+    problem = small_problem(loss="ramp")
+    w, rows = np.full((2, problem.d), 0.3), np.array([[0, 4, 7], [5, 6, 1]])
+    found = zeroth_order.subgradient(problem, w, rows)
+    for i in range(2):
+        part = Problem(problem.X[rows[i]], problem.y[rows[i]], loss="ramp", row_bound=1.0)
+        np.testing.assert_allclose(found[i], part.gradient(w[[i]])[0], atol=1e-14)
+
+
+def test_the_length_of_a_first_order_epoch_has_no_d():
+    problem = SimpleNamespace(d=16, lipschitz=1.0)
+    settings = make_settings(get("o2nc"), {"M": 2000, "gap": 0.1, "radius": 0.1, "oracle": "gradient"})
+    assert o2nc.rounds(problem, settings, math.inf, kind="gradient", most=2000) == round(1000 ** (2 / 3))
+    assert o2nc.rounds(problem, settings, 0.5, kind="gradient", most=10_000) == round(8000 ** (2 / 3))

@@ -50,7 +50,7 @@ def registered(monkeypatch):
     known = dict(registry._known())
     monkeypatch.setattr(registry, "_known", lambda: known)
     yield registry.register
-    loading._load.cache_clear()
+    loading.load_spec.cache_clear()
 
 
 class _Handler(http.server.SimpleHTTPRequestHandler):

@@ -103,7 +103,7 @@ def test_an_array_of_the_wrong_size_is_prepared_again(tiny):
     folder = datasets.load("tiny").folder
     whole = (folder / "X.npy").read_bytes()
     (folder / "X.npy").write_bytes(whole[:-8])
-    loading._load.cache_clear()
+    loading.load_spec.cache_clear()
     np.testing.assert_array_equal(datasets.load("tiny").X[-1], [7, 8])
     assert (folder / "X.npy").read_bytes() == whole
     assert not leftovers(folder.parent)
@@ -113,7 +113,7 @@ def test_an_array_of_the_wrong_size_is_prepared_again(tiny):
 def test_a_broken_manifest_is_written_again(tiny, content):
     folder = datasets.load("tiny").folder
     (folder / "manifest.json").write_bytes(content)
-    loading._load.cache_clear()
+    loading.load_spec.cache_clear()
     assert datasets.load("tiny").facts["rows"] == 4
 
 
@@ -143,7 +143,7 @@ def test_a_failed_write_leaves_nothing(tiny, home, monkeypatch):
         real(path, array)
 
     monkeypatch.setattr(np, "save", full_disk)
-    with pytest.raises(UserError, match="No space left on device; make room"):
+    with pytest.raises(UserError, match="No space left on device; set DPBENCH_DATA to a writable folder with room"):
         datasets.load("tiny")
     assert list((home / "prepared").iterdir()) == []
 

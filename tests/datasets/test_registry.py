@@ -17,7 +17,18 @@ NOT_A_SPEC = "text"
 def test_all_data_sets_of_the_papers_are_there():
     assert set(datasets.names()) >= {
         *("a1a", "adult", "covertype", "covertype12", "ijcnn", "protein", "fmnist", "california", "madelon"),
-        *("mtp", "mtp-qsar", "dorothea", "synthetic", "log1", "log2", "square", "accelerated"),
+        *(
+            "mtp",
+            "mtp-qsar",
+            "dorothea",
+            "synthetic",
+            "log1",
+            "log2",
+            "square",
+            "lognormal",
+            "sparse-linear",
+            "accelerated",
+        ),
     }
 
 

@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -73,6 +75,47 @@ def test_a_numeric_target_is_a_regression(csv, frame):
     np.testing.assert_allclose(bounded.y, frame["age"] / 50 - 1)
 
 
+DIALECTS = {
+    "semicolon": ({"sep": ";"}, "utf-8", "separator semicolon"),
+    "semicolon, decimal comma": ({"sep": ";", "decimal": ","}, "utf-8", "separator semicolon, decimal comma"),
+    "tab": ({"sep": "\t", "decimal": ","}, "utf-8", "separator tab, decimal comma"),
+    "bar": ({"sep": "|"}, "utf-8", "separator bar"),
+    "byte-order mark": ({}, "utf-8-sig", ""),
+    "Latin-1": ({}, "latin-1", "latin-1"),
+    "UTF-16": ({}, "utf-16", "utf-16"),
+}
+
+
+@pytest.mark.parametrize("name", DIALECTS)
+def test_the_dialect_of_a_text_table_is_found_and_named(csv, frame, name):
+    options, encoding, told = DIALECTS[name]
+    frame = frame.replace({"job": {"a": "Bäcker"}})
+    frame.to_csv(csv, index=False)
+    plain = tables.read(csv, "label")
+    frame.to_csv(csv, index=False, encoding=encoding, **options)
+    table = tables.read(csv, "label")
+    assert table.columns == plain.columns
+    np.testing.assert_allclose(table.X, plain.X)
+    assert table.notes == ([f"{csv}: read with {told}"] if told else [])
+
+
+def test_latin_1_far_down_the_file_is_read_too(csv, frame, monkeypatch):
+    from dpbench.datasets import delimited
+
+    monkeypatch.setattr(delimited, "SAMPLE", 200)
+    frame.loc[N - 1, "job"] = "é"
+    frame.to_csv(csv, index=False, encoding="latin-1")
+    table = tables.read(csv, "label")
+    assert "job=é" in table.columns
+    assert "latin-1" in table.notes[0]
+
+
+def test_one_column_where_several_were_meant_is_explained(tmp_path):
+    (tmp_path / "a.csv").write_text("age label\n1 2\n3 4\n")
+    with pytest.raises(UserError, match="separators known are"):
+        tables.read(tmp_path / "a.csv", "label")
+
+
 @pytest.mark.parametrize("suffix", ["tsv", "parquet", "csv.gz"])
 def test_every_kind_of_file_gives_the_same_rows(csv, frame, tmp_path, suffix):
     path = tmp_path / f"other.{suffix}"
@@ -145,7 +188,7 @@ def test_kept_data_are_found_by_name_and_their_problem_starts_at_zero(csv, tmp_p
     assert datasets.describe(name).rows == N
     problem = build(name)
     np.testing.assert_array_equal(problem.X, table.X)
-    assert (problem.row_bound, problem.loss.name, catalogue.start_of(name)) == (1.0, "logistic", "zero")
+    assert (problem.row_bound, problem.loss.name, catalogue.recipe_of(name).start) == (1.0, "logistic", "zero")
     ridge = catalogue.recipe_of(f"{name}:logistic,l2=0.1")
     assert (ridge.weights, ridge.start) == ({"l2": 0.1}, "zero")
     with pytest.raises(NotAtHand, match="run dpbench compare"):
@@ -154,10 +197,13 @@ def test_kept_data_are_found_by_name_and_their_problem_starts_at_zero(csv, tmp_p
         catalogue.recipe_of(f"{name}:logistic,l2")
 
 
-def test_units_are_those_of_the_recipe():
+def test_units_are_those_of_the_recipe(monkeypatch):
     """One problem in other units: the same loss at w in the one and √d·w/target_unit in the other, but for clipping."""
-    recipe, unit = catalogue.recipe_of("square"), catalogue.recipe_of("square-unit")
-    problem, scaled = build("square"), build("square-unit")
+    monkeypatch.setattr(catalogue, "CATALOGUE", dict(catalogue.CATALOGUE))
+    unit = catalogue.recipe_of("square-unit")
+    recipe = replace(unit, unit=None, target_unit=1.0, row_bound=None, weights={"l1": 41.23})
+    catalogue.register("square-in-its-own-units", recipe)
+    problem, scaled = build("square-in-its-own-units"), build("square-unit")
     assert scaled.row_norm <= 1 + 1e-12
     assert scaled.row_bound == 1.0
     kept = np.linalg.norm(problem.X, axis=1) < unit.unit

@@ -5,9 +5,9 @@ import itertools
 import json
 import math
 
-from dpbench.execute import describe
-from dpbench.experiments.base import plan
-from dpbench.results import RUNS, Store
+from dpbench.run.execute import describe
+from dpbench.run.results import RUNS, Store
+from dpbench.study.plan import plan
 
 STEPS = (0, 1, 2, 5, 10, 20, 50, 100, 200, 500, 1000)
 STATUSES = {"nonconvex": ("terminated", "terminated", "terminated", "not terminated")}
@@ -39,7 +39,8 @@ def row_and_traces(job, experiment: str) -> tuple[dict, list[dict]]:
         "T": T,
         "excess": final,
         "objective": 0.3 + final,
-        "epsilon_spent": 0.95 * job.epsilon,
+        "epsilon_planned": 0.95 * job.epsilon,
+        "epsilon_realised": 0.95 * job.epsilon,
         "delta": 1e-6,
         "seconds": number("seconds", 0.1, 0.2) * T / 100 if job.timed else None,
         "iterations": T,

@@ -9,10 +9,10 @@ import pytest
 from dpbench import experiments
 from dpbench.experiments.accelerated import formulas
 from dpbench.experiments.accelerated.errors import ALGORITHMS, final_errors
-from dpbench.experiments.base import plan
-from dpbench.report import Context
-from dpbench.report.style import figure_style
-from dpbench.results import Store
+from dpbench.run.results import Store
+from dpbench.study.context import Context
+from dpbench.study.plan import plan
+from dpbench.study.style import figure_style
 
 
 @pytest.fixture(scope="module")
@@ -111,7 +111,7 @@ def write_rows(store, experiment, error, skip=()):
                 "key": job.key, "problem": job.problem, "algorithm": job.algorithm, "epsilon": job.epsilon,
                 "seed": job.seed, "settings": msgspec.json.encode(values).decode(), "T": min(T, settings.T),
                 "excess": excess, "status": "done", "accounting": "pure", "timed": 0, "private": not flawed,
-                "epsilon_spent": math.sqrt(2) if flawed else 1.0,
+                "epsilon_planned": math.sqrt(2) if flawed else 1.0,
             }
         )  # fmt: skip
         traces += [
@@ -134,7 +134,7 @@ def artefact(context, name):
 
 
 def verdicts(context):
-    return {claim.name: claim.check(context) for claim in context.experiment.claims}
+    return {claim.name: claim.judge(context)[0] for claim in context.experiment.claims}
 
 
 def test_claims_that_hold_on_made_up_rows(context):
@@ -165,7 +165,7 @@ def test_one_row_against_a_claim_is_seen(experiment, tmp_path, claim, case, valu
     store = Store(tmp_path, "quick", "accelerated")
     write_rows(store, experiment, lambda *args: value if args == case else made_up(*args))
     (one,) = [each for each in experiment.claims if each.name == claim]
-    verdict = one.check(Context(experiment, "quick", store))
+    (verdict,) = one.judge(Context(experiment, "quick", store))
     assert verdict.held is False, verdict.numbers
 
 
@@ -245,3 +245,9 @@ def test_a_diverged_replicate_is_an_infinite_error(experiment, tmp_path):
     store.write([one | {"status": "diverged", "excess": None}], [])
     table = final_errors(Context(experiment, "quick", store), "best_errors")
     assert np.isinf(table.loc[table["algorithm"] == "dp-hb", "mean"]).sum() == 1
+
+
+def test_the_published_code_s_weights_give_the_published_T():
+    published = experiments.get("accelerated").published()["chosen_T"]
+    for algorithm in ("dp-nag-opt", "dp-masg-opt"):
+        assert [formulas.published_code_T(algorithm, c, 1000) for c in published["c"]] == published[algorithm]

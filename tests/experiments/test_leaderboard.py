@@ -1,16 +1,23 @@
+import dataclasses
+
 import numpy as np
 import pandas as pd
 import pytest
 
 from dpbench import algorithms, experiments
-from dpbench.experiments.base import BEST, GridEntry, load_grid, plan
-from dpbench.experiments.leaderboard import entrants, summary
-from dpbench.experiments.leaderboard.figures import efficient
-from dpbench.experiments.leaderboard.ranking import board, overall
+from dpbench.experiments.leaderboard import entrants, guide, summary
+from dpbench.experiments.leaderboard.figures import efficient, fill_styles, named
+from dpbench.experiments.leaderboard.ranking import LEVELS, board, overall
+from dpbench.experiments.leaderboard.tables import failures
+from dpbench.privacy.accounting.base import OUT_OF_REACH
 from dpbench.privacy.relation import Relation
-from dpbench.report import Context
-from dpbench.results import Store
-from dpbench.runner import run
+from dpbench.run.results import Store
+from dpbench.run.runner import run
+from dpbench.study.context import Context
+from dpbench.study.grid import BEST, GridEntry, load_grid
+from dpbench.study.plan import plan
+from dpbench.study.standing import standing
+from dpbench.study.style import look
 
 FEW = ["dp-gd", "dp-newton-hess-clip", "aop", "dp-gd-laplace"]
 GRID = """
@@ -55,7 +62,7 @@ def test_tuning_names_methods_and_settings_that_exist():
 
 def test_accounting_is_the_best_there_is_and_delta_one_for_all():
     found = {name: entrants.accounting(algorithms.resolve(name)[0]) for name in ("dp-gd", "aop", "opt-ls", "dp-sgd-1")}
-    assert found == {"dp-gd": "tight", "aop": "basic", "opt-ls": "cks20", "dp-sgd-1": "rdp"}
+    assert found == {"dp-gd": "tight", "aop": "tight", "opt-ls": "cks20", "dp-sgd-1": "rdp"}
     assert entrants.delta(algorithms.get("dp-nag")) == 0
     assert entrants.delta(algorithms.get("opt")) == "n^-2"
 
@@ -90,6 +97,14 @@ def test_blocks_have_one_relation_and_admissible_candidates_only():
     assert entrants.expand(timed, "full")[0].settings == {"T": BEST}
 
 
+def test_an_artefact_has_the_rows_of_its_own_epsilon_alone():
+    """Candidates are tuned at each ε by themselves: no block of another one is taken along."""
+    for level, epsilon in LEVELS.items():
+        for name in (f"ranking_{level}", f"pareto_{level}"):
+            blocks = experiments.get("leaderboard").blocks("full", name)
+            assert {each for block in blocks for each in block.epsilon} == {epsilon}
+
+
 def rows(**methods):
     """Rows of one cell: method → losses by seed, NaN for a diverged one."""
     listed = []
@@ -98,7 +113,8 @@ def rows(**methods):
             status = "diverged" if np.isnan(loss) else "done"
             listed.append({"problem": "p", "epsilon": 1.0, "algorithm": name, "settings": '{"T": 1}', "seed": seed,
                            "excess": loss, "objective": 1 + loss, "status": status, "timed": 0, "seconds": np.nan,
-                           "accounting": "tight", "relation": "replace-one", "delta": 1e-6, "epsilon_spent": 1.0,
+                           "accounting": "tight", "relation": "replace-one", "delta": 1e-6, "epsilon_planned": 1.0,
+                           "private": True, "counts_public": "",
                            "accuracy": 0.5})  # fmt: skip
     return pd.DataFrame(listed)
 
@@ -172,7 +188,7 @@ def context(tmp_path_factory):
     for part in ([b for b in blocks if not b.tuned], [b for b in blocks if b.tuned]):
         assert run(plan(part, store).runnable, store).failed == 0
     grid = load_grid(folder / "grid.toml")
-    mine = type(experiment)(**{**experiment.__dict__})
+    mine = dataclasses.replace(experiment)
     object.__setattr__(mine, "grid", lambda config=None: grid)
     return Context(mine, "quick", store)
 
@@ -182,14 +198,14 @@ def test_every_row_is_replace_one_within_its_budget(context):
     assert set(runs["algorithm"]) == set(FEW)
     assert set(runs["relation"]) == {"replace-one"}
     assert runs["private"].all()
-    assert (runs["epsilon_spent"] <= 1 + 1e-6).all()
+    assert (runs["epsilon_planned"] <= 1 + 1e-6).all()
     assert set(runs[runs["algorithm"] == "dp-gd"]["delta"]) == {1e-8}
     assert runs[runs["timed"] > 0]["seconds"].notna().all()
 
 
 @pytest.mark.parametrize("artefact", ["overall", "ranking_mid", "pareto_mid", "summary", "fits"])
 def test_artefacts_render_from_rows_without_gaps(context, artefact, tmp_path):
-    from dpbench.report.style import figure_style
+    from dpbench.study.style import figure_style
 
     one = next(a for a in context.experiment.artefacts if a.name == artefact)
     with figure_style():
@@ -206,10 +222,69 @@ def test_artefacts_render_from_rows_without_gaps(context, artefact, tmp_path):
 
 @pytest.mark.parametrize("artefact", ["overall", "ranking_mid", "pareto_mid", "summary"])
 def test_no_rows_are_a_gap_with_the_command(context, artefact, tmp_path):
-    from dpbench.report.style import figure_style
+    from dpbench.study.style import figure_style
 
     empty = Context(context.experiment, "quick", Store(tmp_path, "quick", "leaderboard"))
     one = next(a for a in context.experiment.artefacts if a.name == artefact)
     with figure_style():
         output = one.render(empty)
     assert any("dpbench run --experiment leaderboard/" in line for line in output.gaps)
+
+
+def cells(**means):
+    """A table of problems and methods: method → (mean, se) per problem."""
+    rows = [
+        {"problem": problem, "epsilon": 1.0, "algorithm": name, "mean": mean, "se": se, "seeds": 5, "seconds": 1.0 + i,
+         "accounting": "tight"}
+        for name, values in means.items()
+        for i, (problem, (mean, se)) in enumerate(values.items())
+    ]  # fmt: skip
+    table = pd.DataFrame(rows)
+    table["rank"] = table.groupby("problem")["mean"].rank(method="min").astype(int)
+    return table.assign(beaten_by=table["rank"] - 1)
+
+
+def test_bootstrap_intervals_hold_the_share_and_widen_with_the_errors():
+    def drawn(se):
+        problems = ("a", "b", "c")
+        means = {"dp-gd": 1.0, "aop": 1.1, "opt": 5.0}
+        found = guide.intervals(cells(**{m: dict.fromkeys(problems, (v, se)) for m, v in means.items()}), draws=400)
+        return found.set_index("algorithm")
+
+    sure, unsure = drawn(1e-9), drawn(0.2)
+    assert sure.loc["dp-gd", ["low", "high", "rank_low", "rank_high"]].tolist() == [1, 1, 1, 1]
+    assert sure.loc["opt", ["low", "high", "rank_low", "rank_high"]].tolist() == [0, 0, 3, 3]
+    assert unsure.loc["dp-gd", ["rank_low", "rank_high"]].tolist() == [1, 2]
+    assert unsure.loc["opt", "rank_low"] == 3
+
+
+def test_methods_in_few_cells_have_an_interval_and_no_rank():
+    means = {m: dict.fromkeys("abc", (v, 0.01)) for m, v in {"dp-gd": 1.0, "opt": 2.0}.items()}
+    found = guide.intervals(cells(**means, aop={"a": (0.1, 0.01)}), draws=200).set_index("algorithm")
+    assert found.loc["aop", ["low", "high"]].tolist() == [1, 1]
+    assert np.isnan(found.loc["aop", "rank_low"])
+    assert found.loc["dp-gd", ["rank_low", "rank_high"]].tolist() == [1, 1]
+
+
+def test_at_most_ten_methods_are_drawn_in_colour_and_no_two_alike():
+    table = cells(**{name: {"a": (1.0 + i, 0.1)} for i, name in enumerate(entrants.entrants())})
+    shown = named(table)
+    fills = fill_styles(shown)
+    assert len(shown) == 10
+    assert shown[0] == table["algorithm"][0]  # alone on the front
+    assert len({(look(name).colour, look(name).marker, fills[name]) for name in shown}) == 10
+
+
+def test_an_epsilon_out_of_reach_is_not_applicable(tmp_path):
+    store = Store(tmp_path, "full", "leaderboard")
+    one = experiments.get("leaderboard")
+    job = next(iter(plan(one.blocks("full", "ranking_low"), store).by_key.values()))
+    error = f"epsilon: 0.1 {OUT_OF_REACH}; raise epsilon or delta"
+    store.write([{"key": job.key, "problem": job.problem, "algorithm": job.algorithm, "status": "failed",
+                  "error": error}], [])  # fmt: skip
+    found = {each.artefact: each for each in standing(one, "full", store)}["leaderboard/ranking_low"]
+    assert (found.failed, found.done) == (0, 0)
+    assert "1 not applicable: ε is out of reach" in found.notes
+    assert failures(store.runs()) == []
+    store.write([{"key": "other", "problem": "a1a", "algorithm": "dp-gd", "status": "failed", "error": "boom"}], [])
+    assert failures(store.runs()) == ["dp-gd on a1a: boom"]

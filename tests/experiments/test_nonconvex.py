@@ -1,19 +1,19 @@
 """nonconvex: published values, distances to them, tables, figures and claims that say what the rows say."""
 
 import math
-from importlib import resources
 
+import msgspec
 import numpy as np
 import pandas as pd
 import pytest
 
-from dpbench import experiments, toml
-from dpbench.experiments.base import plan
+from dpbench import experiments
 from dpbench.experiments.nonconvex import figures, study, tables
 from dpbench.experiments.nonconvex.study import EPSILONS, METHODS, TARGETS
-from dpbench.report import Context
-from dpbench.report.style import figure_style
-from dpbench.results import Store
+from dpbench.run.results import Store
+from dpbench.study.context import Context, select
+from dpbench.study.plan import plan
+from dpbench.study.style import figure_style
 
 TABLE1, TABLE2, TABLE5 = TARGETS[0], TARGETS[1], TARGETS[4]
 
@@ -29,7 +29,7 @@ def paper(experiment):
 
 
 def claim(experiment, name):
-    return next(one for one in experiment.claims if one.name == name).check
+    return next(one for one in experiment.claims if one.name == name).judge
 
 
 # ---- published values ----
@@ -122,11 +122,12 @@ def test_every_artefact_has_a_plan(experiment, profile, tmp_path):
 # ---- rows made up ----
 
 
-def ends_as(experiment, store, profile="quick", wanted=lambda job: True, **outcome):
-    """Rows of a profile's grid with made-up ends. outcome: column → value or f(job)."""
+def ends_as(experiment, store, profile="quick", wanted=lambda job: True, artefacts=(), **outcome):
+    """Rows of a profile's grid (or of some artefacts) with made-up ends. outcome: column → value or f(job)."""
+    blocks = [block for name in artefacts for block in experiment.blocks(profile, name)] or experiment.blocks(profile)
     for _ in range(2):  # the second pass plans the timed runs
         rows, traces = [], []
-        for job in plan(experiment.blocks(profile), store).jobs:
+        for job in plan(blocks, store).jobs:
             if not wanted(job):
                 continue
             settings = job.parsed()
@@ -134,7 +135,8 @@ def ends_as(experiment, store, profile="quick", wanted=lambda job: True, **outco
             row = {
                 "key": job.key, "problem": job.problem, "algorithm": job.algorithm, "epsilon": job.epsilon,
                 "seed": job.seed, "timed": job.timed, "status": "terminated", "objective": 0.7 + 0.01 * job.seed,
-                "settings": f'{{"alpha":{settings.alpha}}}', "T": 400, "iterations": 10, "hessian_evaluations": 1,
+                "settings": msgspec.json.encode(settings).decode(), "T": 400, "iterations": 10,
+                "hessian_evaluations": 1,
                 "seconds": 0.5 + 0.1 * job.seed if job.timed else None,
             } | values  # fmt: skip
             rows.append(row)
@@ -150,13 +152,15 @@ def context(experiment, tmp_path):
 
 
 def only(*problems):
-    return lambda job: job.problem in problems
+    """Jobs on these problems, with the published code's runs on the rows as they are."""
+    return lambda job: job.problem.removesuffix("-unclipped") in problems
 
 
 def test_cells_count_seeds_and_time_only_whole_cells(experiment, context):
     fails = lambda job: "not terminated (cap)" if (job.algorithm, job.seed) == ("opt", 1) else "terminated"  # noqa: E731
     ends_as(experiment, context.store, wanted=only("ijcnn-logistic"), status=fails)
-    table = study.cells(study.finished(context.rows("table3"))).set_index(["algorithm", "epsilon"])
+    rows = select(study.finished(context.rows("table3")), variant="")
+    table = study.cells(rows).set_index(["algorithm", "epsilon"])
     opt, other = table.loc[("opt", 0.2)], table.loc[("opt-b", 0.2)]
     assert (opt["terminated"], opt["capped"]) == (opt["seeds"] - 1, 1)
     assert math.isnan(opt["seconds"])  # the plan does not time it
@@ -189,47 +193,80 @@ def test_distance_to_the_published_means(experiment, context, paper):
     known = table[table["paper_mean"].notna()]
     assert len(known) == 23
     assert known["apart"].to_list() == pytest.approx([shift[e] for e in known["epsilon"]], abs=1e-9)
-    assert known["same_end"].eq(known["paper_terminated"]).all()  # ours all terminate
-    frame = tables.differences(context).frame
-    shown = {(row["method"], row["ε"]) for _, row in frame[frame["table"].eq("3")].iterrows()}
-    expected = {
-        (tables.look(row.algorithm).label, f"{row.epsilon:g}")
-        for row in known.itertuples()
-        if row.epsilon == 1.0 or row.paper_terminated is False
-    }
-    assert shown == expected
+
+
+def codes(one):
+    """Whether a job does what the published code does, and takes all of its noise."""
+    return (one.parsed().calibration == "as-published-code", one.parsed().noise == 1)
 
 
 @pytest.mark.parametrize(
-    ("number", "algorithm", "paper_terminated", "all_ended", "reason"),
+    ("matching", "word", "variant"),
     [
-        (3, "opt", True, True, "scaling"),
-        (1, "opt-b", True, False, "minibatch"),
-        (1, "opt-b", True, True, "fit"),
-        (9, "dp-tr", False, True, "trust-region"),
-        (9, "dp-tr", False, False, "scaling"),
-        (11, "2opt", True, False, "scaling"),
-        (2, "2opt", False, False, "stopping"),
-        (2, "opt", True, False, "unexplained"),
+        ((False, True), "match", ""),
+        ((True, True), "explained", "published code"),
+        ((True, False), "differs", "published code, half the noise"),
+        (None, "differs", ""),
     ],
 )
-def test_reasons(number, algorithm, paper_terminated, all_ended, reason):
-    row = pd.Series({"algorithm": algorithm, "epsilon": 0.2, "paper_terminated": paper_terminated,
-                     "all_ended": all_ended})  # fmt: skip
-    reasons = toml.read(resources.files(tables.__package__) / "reasons.toml")
-    assert tables.reason_of(reasons, number, row) == reason
-    assert reasons["text"][reason]
+def test_a_published_value_is_matched_by_ours_or_explained_by_a_variant(
+    experiment, context, paper, matching, word, variant
+):
+    """Half the noise is a fit: it is named, and explains nothing."""
+    published = paper[paper["table"].eq(3)].set_index(["algorithm", "epsilon"])
+
+    def as_published(job):
+        return codes(job) == matching and (job.algorithm, job.epsilon) in published.index
+
+    def loss(job):
+        near = published["mean"].get((job.algorithm, job.epsilon), 0.5) if as_published(job) else 0.3
+        return near + 1e-4 * job.seed
+
+    def status(job):
+        same = as_published(job) and published.loc[(job.algorithm, job.epsilon), "terminated"]
+        other = not as_published(job) and not published["terminated"].get((job.algorithm, job.epsilon), False)
+        return "terminated" if same or other else "not terminated"
+
+    ends_as(experiment, context.store, wanted=only("ijcnn-logistic"), objective=loss, status=status)
+    table = study.judged(context, TARGETS[2])
+    assert len(table) == 2 * 23
+    assert set(table["quantity"]) == {"loss", "end"}
+    assert set(table["word"]) == {word}
+    assert set(table["variant"]) == {variant}
+    shown = tables.differences(context).frame
+    assert len(shown[shown["table"].eq("3")]) == (0 if word == "match" else 46)
+
+
+def test_hessian_counts_match_within_one_evaluation_or_a_factor_of_two(paper):
+    cells = paper[paper["table"].eq(12)].set_index(["algorithm", "epsilon"])
+
+    def word(algorithm, epsilon, counts):
+        rows = pd.DataFrame({"hessian_evaluations": counts, "status": "terminated"})
+        cell = next(cells.loc[[(algorithm, epsilon)]].assign(terminated=True).itertuples())
+        return study.value_and_match(rows, cell, "hessian_evaluations")[1].word
+
+    assert word("opt", 0.2, [0, 0, 1, 0, 0]) == "match"  # published 0 ± 0
+    assert word("opt", 0.2, [0, 0, 30, 0, 0]) == "not comparable"
+    assert word("opt", 0.2, [20, 22, 21, 20, 22]) == "differs"
+    assert word("dp-tr", 1.0, [1061] * 5) == "match"
+    assert word("2opt-ls", 1.0, [1, 2, 8, 4, 9]) == "not comparable"  # 4.8 ± 5: a factor of two is not ruled out
+
+
+def test_the_epsilon_of_what_the_published_minibatches_may_release():
+    """Covertype, loose, at a stated 0.2, 0.6, 1: 75, 235, 235 for all 842 releases of opt-b."""
+    found = [study.planned_epsilon(TABLE1, "opt-b", epsilon) for epsilon in EPSILONS]
+    assert found == pytest.approx([75, 235, 235], rel=0.01)
 
 
 def test_tables_print_what_the_paper_prints(experiment, context):
     fails = lambda job: "not terminated" if job.algorithm == "opt" else "terminated"  # noqa: E731
     ends_as(experiment, context.store, wanted=only("ijcnn-sigmoid"), status=fails)
-    frame = tables.loss(TARGETS[6], context).frame.set_index("method")
+    frame = tables.loss(context, TARGETS[6]).frame.set_index("method")
     assert frame.loc["OPT", "seconds"].startswith("× (0 of ")
     assert "±" in frame.loc["DP-TR", "seconds"]
     assert frame.loc["DP-TR", "paper s"] == "×"
-    assert tables.loss(TARGETS[2], context).gaps  # no rows for the other loss
-    assert set(tables.loss(TARGETS[2], context).frame["loss"]) == {"–"}
+    assert tables.loss(context, TARGETS[2]).gaps  # no rows for the other loss
+    assert set(tables.loss(context, TARGETS[2]).frame["loss"]) == {"–"}
 
 
 @pytest.mark.parametrize(
@@ -245,16 +282,14 @@ def test_without_rows_every_artefact_shows_its_gap(experiment, context):
             output = artefact.render(context)
         gaps = [*output.gaps, context.unfinished(artefact.name)]
         assert any("dpbench run --experiment nonconvex/" in gap for gap in gaps), artefact.name
-    assert {one.check(context).held for one in experiment.claims} == {None}
+    assert {verdict.held for one in experiment.claims for verdict in one.judge(context)} == {None}
 
 
-def test_every_artefact_renders_and_saves(experiment, context, tmp_path):
+def test_with_all_rows_no_table_has_a_gap(experiment, context):
     ends_as(experiment, context.store)
     for artefact in experiment.artefacts:
-        with figure_style():
-            output = artefact.render(context)
-            output.save(tmp_path / artefact.name, artefact.title)
-        assert not output.gaps, artefact.name
+        if artefact.name not in ("endings", "convergence", "convergence_ijcnn"):  # slow to draw; see the golden data
+            assert not artefact.render(context).gaps, artefact.name
 
 
 def test_an_ended_run_keeps_its_loss_in_the_mean_trace(experiment, context):
@@ -278,61 +313,100 @@ def test_the_cap_named_in_captions_is_the_algorithms(experiment, context):
     assert study.most_iterations(context, "differences") == "30 or 150"
 
 
-def test_published_means_are_compared(experiment, context, paper):
-    """One comparison for each published cell of the profile that is not a mean of 0; equal values match."""
+def test_published_values_are_compared(experiment, context, paper):
+    """One comparison for each published value of the profile, and one for × or not."""
     ends_as(
         experiment, context.store, wanted=only("ijcnn-sigmoid"), hessian_evaluations=lambda job: 1 + job.seed * 1e-9
     )
     found = {one.name: one.match.word for one in experiment.comparisons(context)}
-    ijcnn = paper[paper["problem"].str.startswith("ijcnn")]
-    quick = paper[paper["problem"].str.startswith("covertype") & paper["epsilon"].eq(1.0)]
-    assert len(found) == (ijcnn["mean"].ne(0)).sum() + quick["mean"].ne(0).sum()
+    here = paper[paper["problem"].str.startswith("ijcnn") | paper["epsilon"].eq(1.0)]
+    assert len(found) == len(here) + here["quantity"].eq("loss").sum()
     assert found["Table 10, OPT-B at ε = 0.6: hessian evaluations"] == "match"
     assert found["Table 10, DP-TR at ε = 0.6: hessian evaluations"] == "differs"
-    assert found["Table 1, OPT at ε = 1: loss"] == "not comparable"
+    assert found["Table 9, OPT-B at ε = 0.6: end"] == "match"
+    assert found["Table 9, DP-TR at ε = 0.6: end"] == "differs"
+    assert found["Table 1, OPT at ε = 1: loss"] == "no data"
 
 
 # ---- claims ----
 
 
+COVERTYPE, IJCNN = (("table1", "table2", "table5", "table7"), ("table3", "table4", "table9", "table11"))
+NEEDED = {
+    "minibatch": COVERTYPE, "opt_faster_than_tr": COVERTYPE[:1], "opt_lower_than_tr": COVERTYPE[:1],
+    "consistent": ("table1", "table2", "table7"), "consistent_ijcnn": IJCNN[:2], "one_hessian": COVERTYPE,
+    "one_hessian_ijcnn": IJCNN, "two_phases": COVERTYPE[:3],
+}  # fmt: skip
+
+
 def verdict(experiment, tmp_path, name, **outcome):
+    """What the first verdict, the one at a proven ε, says of made-up rows of the full profile."""
     context = Context(experiment, "full", Store(tmp_path, "full", "nonconvex"))
-    covertype = only("covertype12-logistic", "covertype12-sigmoid", "ijcnn-sigmoid")
-    ends_as(experiment, context.store, "full", covertype, **outcome)
-    return claim(experiment, name)(context).held
+    ends_as(experiment, context.store, "full", artefacts=NEEDED[name], **outcome)
+    return claim(experiment, name)(context)[0].held
 
 
-@pytest.mark.parametrize(
-    ("seconds", "gain", "held"), [(5.0, 0.02, True), (1.0, 0.02, False), (5.0, -0.02, False), (5.0, 0.0, None)]
-)
-def test_the_claim_that_opt_beats_tr_can_fail(experiment, tmp_path, seconds, gain, held):
+TIMES = {"opt_faster_than_tr": "opt", "consistent": "2opt-ls", "consistent_ijcnn": "2opt-ls"}
+
+
+@pytest.mark.parametrize(("seconds", "iterations", "held"), [(5.0, 40, True), (1.0, 40, False), (5.0, 20, False)])
+@pytest.mark.parametrize("name", TIMES)
+def test_the_claims_on_time_can_fail_in_seconds_and_in_releases(experiment, tmp_path, name, seconds, iterations, held):
+    assert verdict(
+        experiment, tmp_path, name,
+        seconds=lambda job: (seconds if job.algorithm == "dp-tr" else 0.5) if job.timed else None,
+        iterations=lambda job: iterations if job.algorithm == "dp-tr" else 10,
+        hessian_evaluations=lambda job: iterations if job.algorithm == "dp-tr" else 1,
+    ) is held  # fmt: skip
+
+
+def test_the_claim_that_2opt_ls_is_consistent_needs_all_seeds(experiment, tmp_path):
+    status = lambda job: "not terminated" if (job.algorithm, job.seed) == ("2opt-ls", 4) else "terminated"  # noqa: E731
+    assert verdict(experiment, tmp_path, "consistent", status=status) is False
+
+
+@pytest.mark.parametrize(("gain", "held"), [(0.02, True), (-0.02, False), (0.0, None)])
+def test_the_claim_that_opt_ends_lower_than_tr_can_fail(experiment, tmp_path, gain, held):
     rng = np.random.default_rng(0)
     noise = rng.normal(0, 0.002, 5)
     noise -= noise.mean()
     assert verdict(
-        experiment, tmp_path, "opt_beats_tr",
-        seconds=lambda job: (seconds if job.algorithm == "dp-tr" else 0.5) if job.timed else None,
+        experiment, tmp_path, "opt_lower_than_tr",
         objective=lambda job: 0.7 + 0.05 * job.seed - (gain + noise[job.seed] if job.algorithm == "opt" else 0),
-    ) is held  # fmt: skip
-
-
-@pytest.mark.parametrize(("seconds", "fails", "held"), [(5.0, None, True), (1.0, None, False), (5.0, 4, False)])
-def test_the_claim_that_2opt_ls_is_consistent_can_fail(experiment, tmp_path, seconds, fails, held):
-    assert verdict(
-        experiment, tmp_path, "consistent",
-        seconds=lambda job: (seconds if job.algorithm == "dp-tr" else 0.5) if job.timed else None,
-        status=lambda job: "not terminated" if (job.algorithm, job.seed) == ("2opt-ls", fails) else "terminated",
     ) is held  # fmt: skip
 
 
 @pytest.mark.parametrize(("opt", "tr", "held"), [(1, 10, True), (2, 10, False), (1, 9, False)])
 def test_the_claim_on_hessians_can_fail(experiment, tmp_path, opt, tr, held):
     counts = {"opt": opt, "dp-tr": tr}
-    assert verdict(experiment, tmp_path, "one_hessian",
-                   hessian_evaluations=lambda job: counts.get(job.algorithm, 1)) is held  # fmt: skip
+    for name in ("one_hessian", "one_hessian_ijcnn"):
+        assert verdict(experiment, tmp_path, name,
+                       hessian_evaluations=lambda job: counts.get(job.algorithm, 1)) is held  # fmt: skip
 
 
 @pytest.mark.parametrize(("failing", "held"), [({"opt-ls"}, True), (set(), False), ({"opt-ls", "2opt-ls"}, False)])
 def test_the_claim_on_two_phases_can_fail(experiment, tmp_path, failing, held):
     status = lambda job: "not terminated" if job.algorithm in failing and job.seed == 0 else "terminated"  # noqa: E731
     assert verdict(experiment, tmp_path, "two_phases", status=status) is held
+
+
+@pytest.mark.parametrize(("failing", "iterations", "held"), [("opt", 10, True), ("opt-b", 10, False), ("", 10, True),
+                                                             ("", 1000, False)])  # fmt: skip
+def test_the_claim_on_minibatches_can_fail(experiment, tmp_path, failing, iterations, held):
+    """Better where opt fails, or where both end and fifty times the iterations are not needed."""
+    status = lambda job: "not terminated" if job.algorithm.endswith(failing or "never") else "terminated"  # noqa: E731
+    assert verdict(
+        experiment, tmp_path, "minibatch", status=status,
+        iterations=lambda job: iterations if job.algorithm.endswith("-b") else 10,
+    ) is held  # fmt: skip
+
+
+def test_claims_are_judged_under_both_accountings(experiment, tmp_path):
+    """Where the published code's -B runs terminate and the honest ones do not, only the honest verdict changes."""
+    context = Context(experiment, "full", Store(tmp_path, "full", "nonconvex"))
+    honest = lambda job: job.algorithm.endswith("-b") and not codes(job)[0]  # noqa: E731
+    status = lambda job: "not terminated" if honest(job) else "terminated"  # noqa: E731
+    ends_as(experiment, context.store, "full", artefacts=NEEDED["minibatch"], status=status)
+    found = claim(experiment, "minibatch")(context)
+    assert [one.word for one in found] == ["not held", "held"]
+    assert [one.case for one in found] == ["at a proven ε", "as published, not private"]

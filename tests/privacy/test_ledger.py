@@ -56,6 +56,7 @@ def test_summary_is_a_table():
             "label": "gradient",
             "release": "Laplace, noise multiplier 2, on 10 of 100 rows without replacement",
             "count": 1,
+            "planned": 1,
         }
     ]
 

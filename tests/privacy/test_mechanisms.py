@@ -203,3 +203,40 @@ def test_selections_are_recorded_with_their_epsilon():
     m.member(1).above_threshold(sensitivity=1.0, epsilon=0.25, label="line search")
     assert m.ledger.of(0) == (Entry(PureDP(0.5), 1, "coordinate"),)
     assert m.ledger.of(1) == (Entry(PureDP(0.5), 1, "coordinate"), Entry(PureDP(0.25), 1, "line search"))
+
+
+def test_the_ledger_knows_what_was_drawn():
+    m = Mechanisms(list("abc")[:2], BUDGET)
+    for s in (0.5, 2.0):
+        m.gaussian(np.zeros((2, 3)), sensitivity=np.array([s, 2 * s]), noise_multiplier=1.5, label="g")
+    m.laplace(np.zeros(2), sensitivity=0.5, epsilon=0.1, label="l")
+    m.noisy_argmax(np.zeros((2, 4)), sensitivity=0.5, epsilon=0.1, label="s")
+    found = {row["label"]: (row["shape"], row["sensitivity"], row["noise"]) for row in m.ledger.summary()}
+    assert found == {"g": ("3", "0.5 to 4", "0.75 to 6"), "l": ("1", "0.5", "5"), "s": ("4", "0.5", "10")}
+
+
+def test_the_multiplier_is_that_of_the_noise_drawn(monkeypatch):
+    """A mutant that draws less than it says: the ledger holds what was drawn."""
+    from dpbench.privacy.release import Releases
+
+    plain = Releases.release
+
+    class Less(float):
+        def __mul__(self, other):
+            return super().__mul__(other) / 2
+
+        __rmul__ = __mul__
+
+    monkeypatch.setattr(
+        Releases, "release", lambda self, *a, multiplier, **how: plain(self, *a, multiplier=Less(multiplier), **how)
+    )
+    m = Mechanisms(list("abc")[:1], BUDGET)
+    m.gaussian(np.zeros(1), sensitivity=1.0, noise_multiplier=3.0, label="g")
+    assert m.ledger.of(0) == (Entry(Gaussian(1.5), 1, "g"),)
+
+
+def test_a_release_without_noise_is_known_by_its_replicate():
+    m = Mechanisms(list("abc")[:3], BUDGET)
+    m.gaussian(np.zeros((3, 2)), sensitivity=np.array([1.0, 0.0, np.nan]), noise_multiplier=1.0, label="g")
+    m.member(2).laplace(np.zeros(1), sensitivity=0.0, epsilon=1.0, label="l")
+    assert m.ledger.exact == {1: "g", 2: "l"}

@@ -4,18 +4,19 @@ import numpy as np
 import pytest
 
 from dpbench.algorithms import names, resolve
-from dpbench.algorithms.base import BatchSettings, make_settings
+from dpbench.algorithms.base import batch_settings, make_settings
 from dpbench.errors import PrivacyError, UserError
-from dpbench.execute import run_batch
-from dpbench.jobs import make_job
 from dpbench.privacy.budget import Budget
 from dpbench.privacy.ledger import Gaussian, PureDP, WithoutReplacement
-from dpbench.privacy.mechanisms import Mechanisms, _laplace
+from dpbench.privacy.mechanisms import Mechanisms
 from dpbench.privacy.relation import Relation
+from dpbench.privacy.release import LAPLACE, Releases
 from dpbench.privacy.sampling import WithoutReplacementSampler
 from dpbench.privacy.verify import spent
 from dpbench.problems import Problem
-from dpbench.trace import no_trace
+from dpbench.run.execute import run_batch
+from dpbench.run.jobs import make_job
+from dpbench.run.trace import no_trace
 from tests.algorithms.conftest import small_problem
 
 K = 4000
@@ -68,21 +69,25 @@ def test_a_member_of_the_batch_doubles_too():
 @pytest.mark.parametrize(("two_sided", "steps"), [(True, 2), (False, 1)])
 def test_noisy_argmax_draws_at_twice_its_scale(two_sided, steps):
     """Both steps of a replacement are ε/2-DP at that scale (Dwork and Roth 2014, Claim 3.9), together ε-DP."""
-    m = Recorded(["a"], REPLACED, declared=Relation.ADD_REMOVE)
+    seam = Recorded()
+    m = Mechanisms(["a"], REPLACED, declared=Relation.ADD_REMOVE, releases=seam)
     m.noisy_argmax(np.zeros((1, 3)), sensitivity=0.3, epsilon=0.7, label="r", two_sided=two_sided)
-    assert m.scales == [pytest.approx(2 * 0.3 * steps / 0.7)]
+    assert seam.scales == [pytest.approx(2 * 0.3 * steps / 0.7)]
     assert m.ledger.of(0)[0].release == PureDP(0.7)
 
 
-def test_a_poisson_sample_becomes_one_of_fixed_size():
-    sampler = mechanisms(k=3).poisson(100, 0.07, "r")
+@pytest.mark.parametrize(("mode", "how"), [("rdp", {}), ("tight", {"replaced": True})])
+def test_a_poisson_sample_becomes_one_of_fixed_size(mode, how):
+    budget = Budget(1.0, 1e-5, Relation.REPLACE_ONE, mode)
+    m = Mechanisms(["0", "1", "2"], budget, declared=Relation.ADD_REMOVE)
+    sampler = m.poisson(100, 0.07, "r", **how)
     assert isinstance(sampler, WithoutReplacementSampler)
     assert (sampler.n, sampler.m, sampler.size) == (100, 7, 7)
     assert all(len(rows) == 7 for rows in sampler.draw())
     z = sampler.noise_multiplier(10)
-    assert z == REPLACED.without_replacement_multiplier(100, 7, 10)
+    assert z == budget.noise_scale(((WithoutReplacement(100, 7, Gaussian(1.0)), 10),))
     sampler.gaussian(np.zeros((3, 1)), sensitivity=1.0, noise_multiplier=z)
-    assert sampler._mechanisms.ledger.of(0)[0].release == WithoutReplacement(100, 7, Gaussian(z))
+    assert m.ledger.of(0)[0].release == WithoutReplacement(100, 7, Gaussian(z))
 
 
 def test_objective_perturbation_and_the_other_direction_are_refused():
@@ -90,8 +95,8 @@ def test_objective_perturbation_and_the_other_direction_are_refused():
         mechanisms(k=1).linear_term(2, sensitivity=1, noise_multiplier=1, jacobian=0.1, delta=1e-6, label="b")
     with pytest.raises(PrivacyError, match="say nothing"):
         Mechanisms(["a"], OWN, declared=Relation.REPLACE_ONE)
-    with pytest.raises(UserError, match="aop is replace-one only"):
-        resolve("aop")[0].under("add-remove")
+    with pytest.raises(UserError, match="dp-mf is replace-one only"):
+        resolve("dp-mf")[0].under("add-remove")
     with pytest.raises(UserError, match="did you mean replace-one"):
         resolve("dp-gd")[0].under("replace-on")
 
@@ -132,27 +137,31 @@ def test_the_ledger_of_a_converted_run_is_within_the_budget_and_spends_it(name):
     assert epsilon >= 0.95 * min(1.0, looser)
 
 
-class Recorded(Mechanisms):
+class Recorded(Releases):
     """Adds no noise, keeps what each release moved and may move; given `replay`, answers with those values instead."""
 
-    def __init__(self, *args, replay=None, **kwargs):
-        super().__init__(*args, **kwargs)
+    def __init__(self, *, replay=None):
+        super().__init__(["a"], factor=2.0)
         self.seen, self.scales, self.replay = [], [], replay
 
-    def _noisy(self, value, sensitivity, multiplier, draw, replaced=None):
-        bound = 2 * np.asarray(sensitivity) if replaced is None else np.asarray(replaced)
-        self.scales.append(float(np.max(bound * multiplier)))
-        self.seen.append((np.array(value, dtype=float), bound, 1 if draw is _laplace else 2))
+    def moved(self, sensitivity, replaced=None):
+        self.bound = np.asarray(super().moved(sensitivity, replaced))
+        return self.bound
+
+    def noisy(self, value, scale, noise):
+        self.scales.append(float(np.max(scale)))
+        self.seen.append((np.array(value, dtype=float), self.bound, 1 if noise is LAPLACE else 2))
         return self.seen[-1][0].copy() if self.replay is None else self.replay[len(self.seen) - 1][0].copy()
 
 
 def releases(algorithm, problem, settings, mode, W, replay=None):
     """What one replicate released without noise and the bounds declared; given `replay`, after the same answers."""
     budget = Budget(1.0, problem.n**-2.0, Relation.REPLACE_ONE, algorithm.accounting(mode))
-    m = Recorded(["a"], budget, declared=algorithm.relation, replay=replay)
+    seam = Recorded(replay=replay)
+    m = Mechanisms(["a"], budget, declared=algorithm.relation, releases=seam)
     with np.errstate(all="ignore"):
-        algorithm.run(problem, W, m, BatchSettings([settings], algorithm.per_replicate), no_trace)
-    return m.seen
+        algorithm.run(problem, W, m, batch_settings([settings], algorithm.per_replicate), no_trace)
+    return seam.seen
 
 
 def replaced(problem, i, x, y):

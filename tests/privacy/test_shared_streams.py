@@ -42,14 +42,15 @@ def test_equal_keys_stand_together_and_advance_together():
 
 
 def test_one_row_steps_record_every_step_and_hand_out_one_stream_of_noise():
-    small, large = (Mechanisms(["a", "b"], BUDGET).without_replacement(50, 1, "row") for _ in range(2))
+    both = [Mechanisms(["a", "b"], BUDGET) for _ in range(2)]
+    small, large = (m.without_replacement(50, 1, "row") for m in both)
     rows, noise = small.one_row_steps(40, 3, noise_multiplier=2.0)
     _, whole = large.one_row_steps(40, 3, noise_multiplier=2.0)
     assert rows.shape == (2, 40)
     assert rows.max() < 50
     pieces = np.concatenate([noise.block(7), noise.block(33)], axis=1)
     np.testing.assert_array_equal(pieces, whole.block(40))
-    (entry,) = small._mechanisms.ledger.of(1)
+    (entry,) = both[0].ledger.of(1)
     assert (entry.count, entry.release.m, entry.release.release.noise_multiplier) == (40, 1, 2.0)
     with pytest.raises(PrivacyError, match="m = 1"):
         Mechanisms(["a"], BUDGET).without_replacement(50, 2, "row").one_row_steps(4, 3, noise_multiplier=2.0)

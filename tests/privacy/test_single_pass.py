@@ -6,6 +6,7 @@ import pytest
 from dpbench.errors import PrivacyError
 from dpbench.privacy import Budget, Mechanisms, Relation
 from dpbench.privacy.ledger import Gaussian
+from dpbench.privacy.opendp import OpenDPReleases
 
 
 def mechanisms(k=2, relation=Relation.REPLACE_ONE):
@@ -70,3 +71,48 @@ def test_misuse_is_refused():
         tree.release(zero)
     with pytest.raises(PrivacyError, match="replace-one"):
         mechanisms(relation=Relation.ADD_REMOVE).single_pass(3, "pass")
+
+
+def test_releases_drawn_ahead_are_those_of_one_at_a_time(monkeypatch):
+    """The same noise from the same streams and the same ledger, whatever the size of a block."""
+    found = []
+    for ahead in (None, 10, 10_000):
+        m = mechanisms()
+        rows = m.single_pass(20, "pass")
+        arguments = {"sensitivity": 0.5, "noise_multiplier": 4.0}
+        if ahead:
+            monkeypatch.setattr("dpbench.privacy.release.AHEAD", ahead)
+            release = rows.gaussians(10, (2, 3), **arguments)
+        noise = []
+        for t in range(10):
+            rows.take(2)
+            value = np.full((2, 3), float(t))
+            noise.append(release(value) if ahead else rows.gaussian(value, **arguments))
+        found.append((np.array(noise), m.ledger.of(0)))
+    for noise, entries in found[1:]:
+        np.testing.assert_array_equal(noise, found[0][0])
+        assert entries == found[0][1]
+
+
+def test_releases_drawn_ahead_need_a_fresh_block_each_and_end_with_their_rounds():
+    rows = mechanisms().single_pass(20, "pass")
+    release = rows.gaussians(2, (2, 1), sensitivity=1.0, noise_multiplier=1.0)
+    with pytest.raises(PrivacyError, match="take first"):
+        release(np.zeros((2, 1)))
+    for _ in range(2):
+        rows.take(1)
+        release(np.zeros((2, 1)))
+    rows.take(1)
+    with pytest.raises(PrivacyError, match="no rounds are left"):
+        release(np.zeros((2, 1)))
+
+
+def test_a_seam_that_draws_no_noise_ahead_releases_one_at_a_time(monkeypatch):
+    """OpenDP's samplers add noise to a value and to nothing else; o2nc-naive runs on them."""
+    monkeypatch.setattr("dpbench.privacy.release.Releases.ahead", False)
+    monkeypatch.setattr("dpbench.privacy.release.Releases.draw", lambda *_: pytest.fail("noise apart from a value"))
+    rows = mechanisms().single_pass(20, "pass")
+    release = rows.gaussians(2, (2, 1), sensitivity=1.0, noise_multiplier=1.0)
+    rows.take(1)
+    assert release(np.zeros((2, 1))).shape == (2, 1)
+    assert OpenDPReleases.ahead is False

@@ -12,9 +12,9 @@ from dpbench.problems.catalogue import Recipe
 def test_the_papers_problems():
     recipe = catalogue.recipe_of("accelerated")
     assert (recipe.weights, recipe.row_bound, recipe.row_bound_norm) == ({"l2": 0.02}, 20.0, "l1")
-    assert catalogue.dataset_of("covertype12-sigmoid") == "covertype12"
+    assert catalogue.recipe_of("covertype12-sigmoid").dataset == "covertype12"
     assert catalogue.recipe_of("ijcnn-logistic").weights == {"w2": 1e-3}
-    assert catalogue.start_of("ijcnn-sigmoid") == "normal"
+    assert catalogue.recipe_of("ijcnn-sigmoid").start == "normal"
     for name in catalogue.names():
         recipe = catalogue.recipe_of(name)
         assert recipe.dataset in datasets.names()
@@ -37,7 +37,7 @@ def test_synthetic_problems_build(name):
     p = build(name)
     assert p is build(name)
     assert p.name == name
-    assert p.data_hash == datasets.load(catalogue.dataset_of(name)).sha256
+    assert p.data_hash == datasets.load(catalogue.recipe_of(name).dataset).sha256
     assert np.isfinite(p.value(np.zeros((1, p.d)))).all()
     assert p.row_bound == {"synthetic": 1.0, "accelerated": 20.0}.get(name, p.row_norm)
 

@@ -90,5 +90,5 @@ def test_ramp_loss_on_the_census(real_data):
 def test_a_users_own_phases_are_not_asked_for_signs():
     A, _, b = phase.draw(np.random.default_rng(4), 200, 3)
     fitted = fit(A, b, loss="phase", algorithm="o2nc-tree", epsilon=5.0, delta=1e-6, start="unit", T=10)
-    assert fitted.status == ["done"]
-    assert fitted.epsilon_spent <= 5
+    assert fitted.diagnostics.status == "done"
+    assert fitted.released.epsilon_planned <= 5

@@ -18,11 +18,11 @@ def noisy(n=300, d=8, seed=0, loss="logistic"):
     X = rng.standard_normal((n, d))
     w = rng.standard_normal(d)
     y = X @ w + 2 * rng.standard_normal(n)
-    return X, y if loss == "squared" else np.sign(y)
+    return X, np.sign(y) if loss == "logistic" else y
 
 
 @pytest.mark.parametrize("l2", [0.0, 1e-3, 1.0])
-@pytest.mark.parametrize("loss", ["logistic", "squared"])
+@pytest.mark.parametrize("loss", ["logistic", "squared", "pseudo-huber"])
 def test_smooth_optimum(loss, l2):
     p = Problem(*noisy(loss=loss), loss=loss, l2=l2)
     found = p.optimum()
@@ -223,14 +223,28 @@ def test_published_optima(name, value):
     assert found.gap <= 1e-10
 
 
-def test_dorothea_with_l1():
+@pytest.mark.parametrize(
+    ("name", "start", "nonzeros"),
+    [
+        ("california", 0.0963, 3),
+        ("square", 0.757, 7),
+        ("dorothea", 0.783, 72),
+        ("madelon-l1", 0.01157, 3),
+        ("madelon", 0.05124, 501),
+        ("log1", 0.640, 100),
+        ("log2", 0.575, 100),
+    ],
+)
+def test_starts_and_non_zeros_of_greedy_coordinates_problems(name, start, nonzeros):
+    """Published: 3, 7, 72 and 3 non-zeros; starts near 0.096, 0.75, 0.78, 0.012, 0.0512, 0.63 and 0.59."""
     try:
-        data = datasets.load("dorothea")
+        problem = build(name)
     except NotAtHand as reason:
         pytest.skip(str(reason))
-    found = Problem(data.X, data.y, l1=0.03).optimum()
-    assert found.certificate <= 1e-10
-    assert 0 < np.count_nonzero(found.w) < 400
+    found = problem.optimum()
+    assert np.count_nonzero(found.w) == nonzeros
+    assert problem.value(np.zeros((1, problem.d)))[0] / found.value - 1 == pytest.approx(start, rel=1e-3)
+    assert found.certificate <= (1e-10 if problem.l1 else 1e-9)
 
 
 def test_another_convex_loss():

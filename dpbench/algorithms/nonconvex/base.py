@@ -2,17 +2,40 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+from dataclasses import replace
+from typing import Any, ClassVar
 
 import msgspec
 import numpy as np
 
-from dpbench.algorithms.audit_case import AuditCase
-from dpbench.algorithms.base import Algorithm, Count, Needs, Outcome, Positive, Settings
+from dpbench.algorithms.base import (
+    Algorithm,
+    Array,
+    AuditCase,
+    BaseSettings,
+    Count,
+    Declaration,
+    Disclosure,
+    Generators,
+    Mechanisms,
+    Needs,
+    Outcome,
+    Positive,
+    Problem,
+    Relation,
+    Trace,
+)
 from dpbench.algorithms.nonconvex.driver import Method, drive
 from dpbench.algorithms.nonconvex.oracle import FullBatch, Minibatch
+from dpbench.algorithms.nonconvex.published import (
+    PUBLISHED,
+    RISES,
+    Calibration,
+    SharedMinibatch,
+    until_loss_rises,
+)
 from dpbench.errors import UserError
-from dpbench.privacy.relation import Relation
+from dpbench.privacy.ledger import Counts, Gaussian, WithoutReplacement
 
 
 class SecondOrderMethod(Algorithm):
@@ -22,20 +45,78 @@ class SecondOrderMethod(Algorithm):
     end is decided on released quantities alone. `cap` ends runs earlier still, for the time's sake. Status:
     "terminated", "not terminated" (after the planned iterations) or "not terminated (cap)". The objective, the norm of
     the gradient and λ_min of an outcome are diagnostics, not releases.
+
+    For comparison with the published runs, and not private (`flaw`): `calibration` "as-published-code" does what
+    `published` says, `noise` below 1 takes that much of all noise.
+
+    Sensitivities are for B_g = B_H = 1. A row's gradient is ℓ'(<x, w>)x and its Hessian ℓ''(<x, w>)xxᵀ, so for
+    ‖x‖₂ ≤ R they are bounded by B_g = sup|ℓ'| R and B_H = sup|ℓ''| R², and a value moves by at most B_g‖v‖ along v.
+    Logistic: |ℓ'| ≤ 1, |ℓ''| ≤ 1/4, so R = 1 gives both. Sigmoid: ℓ' = ±s with s = σ(1-σ) ≤ 1/4, and
+    |ℓ''| = s|1-2σ|, greatest where 6s = 1: 1/(6√3) = 0.09623. R = 3.22 gives B_g ≤ 0.805 and B_H ≤ 0.99775, and
+    R² = 6√3, R = 3.2237, would be the most. G = M = 1, which T and the steps rest on and privacy does not, need not
+    hold row by row there.
     """
 
     home = "nonconvex"
     relation = Relation.REPLACE_ONE
     delta = "n^-1"
+    stops_early = True
+    revisions: ClassVar = {"tight": 2}  # the losses' own sensitivities, √2 less noise off the diagonal
     paper_accounting = "standard"
-    needs = Needs(losses=("logistic", "sigmoid"), row_norm=("l2", 1.0), regularisers=("l2", "w2"))
+    needs = Needs(losses=("logistic", "sigmoid"), row_norm_of={"sigmoid": 3.22}, regularisers=("l2", "w2"))
     per_replicate: ClassVar = frozenset({"alpha", "epsilon"})
+    discloses: ClassVar[tuple[Disclosure, ...]] = (
+        Disclosure(
+            "gradient",
+            "the gradient of the objective",
+            count="at most T",
+            replace_one="2·B_g/n",
+            why="Gao and Wright (2023), equation 4: ‖∇f_i‖ ≤ B_g = 1",
+        ),
+        Disclosure(
+            "gradient",
+            "the gradient of the objective",
+            count="at most T",
+            replace_one="2·L₀/n",
+            why="the loss's own L₀ at the rows' bound",
+            when="tight",
+        ),
+        Disclosure(
+            "hessian",
+            "the Hessian of the objective",
+            "Gaussian, symmetric",
+            "at most T",
+            replace_one="2·B_H·√d/n",
+            why="Gao and Wright (2023), equation 4: spectral norm B_H = 1, rank at most d",
+        ),
+        Disclosure(
+            "hessian",
+            "the Hessian of the objective",
+            "Gaussian, symmetric",
+            "at most T",
+            replace_one="√2·L₁/n",
+            why="two positive semidefinite matrices of rank one",
+            when="tight, convex loss",
+        ),
+        Disclosure(
+            "hessian",
+            "the Hessian of the objective",
+            "Gaussian, symmetric",
+            "at most T",
+            replace_one="2·L₁/n",
+            why="ℓ'' may change its sign",
+            when="tight, other losses",
+        ),
+    )
+    published_flaw: ClassVar[str] = "it ends where the true loss rises, which is not released"
 
-    class Settings(Settings):
+    class Settings(BaseSettings, frozen=True):
         alpha: Positive = 0.04
         cap: Count = 2000
+        calibration: Calibration = "private"
+        noise: Positive = 1.0
 
-    def method(self, w: np.ndarray, problem, mechanisms, alpha: float, settings) -> Method:
+    def method(self, w: Array, problem: Problem, mechanisms: Mechanisms, alpha: float, settings: Any) -> Method:
         """One replicate from w (d,), see `driver`; it runs at most `settings.cap` iterations."""
         raise NotImplementedError
 
@@ -43,17 +124,30 @@ class SecondOrderMethod(Algorithm):
         """The most iterations the noise is set for."""
         raise NotImplementedError
 
-    def oracle(self, problem, mechanisms, sigma: float, settings) -> FullBatch:
-        """Noisy gradients and Hessians at noise multiplier σ."""
-        return FullBatch(problem, mechanisms, sigma)
+    def oracle(
+        self, problem: Problem, mechanisms: Mechanisms, sigma: float, settings: Any, hessian_factor: float = 1.0
+    ) -> FullBatch:
+        """Noisy gradients at noise multiplier σ, and Hessians at `hessian_factor` times that."""
+        return FullBatch(problem, mechanisms, sigma, sigma * hessian_factor)
 
-    def run(self, problem, W, mechanisms, settings, trace):
+    def watched(self, method: Method, problem: Problem, settings: Any) -> Method:
+        """The method, with the published runs' stop where the settings ask for it."""
+        if settings.calibration != PUBLISHED:
+            return method
+        return until_loss_rises(method, RISES[problem.loss.name])
+
+    def flaw(self, settings: Settings, accounting: str = "") -> str:
+        less = [f"{settings.noise:g} of the noise that ε asks for"] if settings.noise < 1 else []
+        return "; ".join([self.published_flaw] * (settings.calibration == PUBLISHED) + less)
+
+    def run(self, problem: Problem, W: Array, mechanisms: Mechanisms, settings: Settings, trace: Trace) -> Outcome:
+        alphas = np.asarray(settings.alpha)
         methods = [
             self.method(w, problem, mechanisms.member(i), float(alpha), settings)
-            for i, (w, alpha) in enumerate(zip(W, settings.alpha, strict=True))
+            for i, (w, alpha) in enumerate(zip(W, alphas, strict=True))
         ]
         done = drive(problem, methods, W, trace)
-        planned = [self.planned(float(alpha), problem.d) for alpha in settings.alpha]
+        planned = [self.planned(float(alpha), problem.d) for alpha in alphas]
         unfinished = ["not terminated (cap)" if settings.cap < T else "not terminated" for T in planned]
         return Outcome(
             done.W,
@@ -66,46 +160,91 @@ class SecondOrderMethod(Algorithm):
             },
         )
 
-    def measure(self, problem, outcome, settings, generators):
+    def measure(self, problem: Problem, outcome: Outcome, settings: Settings, generators: Generators) -> dict[str, Any]:
         """λ_min(∇²f(w)) of the final iterates."""
         return {"lambda_min": np.linalg.eigvalsh(problem.hessian(outcome.W))[:, 0]}
 
-    def iterations(self, problem, settings):
+    def iterations(self, problem: Declaration, settings: Settings) -> int:
         return settings.cap
 
-    def audit_case(self):
+    def audit_case(self) -> AuditCase:
         return AuditCase({"alpha": 1e4}, n=2)  # so loose a target that T = 1
 
-    def work(self, n, d, settings):
+    def canaries(self) -> tuple[AuditCase, ...]:
+        # Δ_H = 2B_H√d/n is attained in one dimension, by a loss whose curvature changes its sign with the label.
+        return (AuditCase({"alpha": 1e4}, loss="sigmoid", n=2, d=1, bend=1.0, label="hessian"),)
+
+    def inspection_case(self) -> AuditCase:
+        return replace(super().inspection_case(), settings={"alpha": 0.6, "cap": 12})
+
+    def work(self, n: int, d: int, settings: Any) -> float:
         return 4.0 * n * d * min(self.planned(settings.alpha, d), settings.cap)
 
 
-class MinibatchSettings(SecondOrderMethod.Settings):
+class MinibatchSettings(SecondOrderMethod.Settings, frozen=True):
     """m: rows in a sample; n // 50 when not given."""
 
     m: Count | None = None
 
 
-class OnMinibatches:
-    """Mixin: every release on m of the n rows, drawn without replacement; accounted by Rényi DP (equation 29)."""
+def _on_samples(one: Disclosure) -> Disclosure:
+    """The same release on m of the n rows."""
+    return replace(
+        one,
+        value=f"{one.value} on m rows",
+        mechanism=f"{one.mechanism} on a sample" if one.mechanism == "Gaussian" else f"{one.mechanism}, on a sample",
+        replace_one=one.replace_one.replace("/n", "/m"),
+        why=f"{one.why}; m in place of n",
+    )
+
+
+class OnMinibatches(SecondOrderMethod):
+    """To inherit from before a method: every release on m of the n rows, drawn without replacement.
+
+    Accounted by Rényi DP (equation 29), or with `tight` by the loss distribution of fixed-size samples.
+    """
 
     paper_accounting = "rdp"
     accountings = ("rdp", "tight")
+    published_flaw = (
+        "it adds the noise of a mean over n rows to means over m, and draws one batch with replacement for gradient "
+        "and Hessian; its ε is counted as without replacement with a batch for each, which is less than the truth"
+    )
     Settings = MinibatchSettings
+    discloses = tuple(_on_samples(one) for one in SecondOrderMethod.discloses)
 
-    def complete(self, problem, settings):
+    def complete(self, problem: Declaration, settings: Any) -> Any:
         m = max(1, problem.n // 50) if settings.m is None else settings.m
         if m > problem.n:
             raise UserError(f"{self.name}: m = {m} rows in a sample, but the data have {problem.n}; lower m")
         return msgspec.structs.replace(settings, m=m)
 
-    def audit_case(self):
+    def audit_case(self) -> AuditCase:
         # All other rows pull against the one that differs: whether it is in the sample moves the mean by as much as
         # may be.
         return AuditCase({"alpha": 1e4, "m": 1}, background=-1.0)
 
-    def oracle(self, problem, mechanisms, sigma, settings):
+    def canaries(self) -> tuple[AuditCase, ...]:
+        return tuple(replace(case, settings={**case.settings, "m": case.n}) for case in super().canaries())
+
+    def inspection_case(self) -> AuditCase:
+        case = super().inspection_case()
+        return replace(case, settings={**case.settings, "m": 3})
+
+    @staticmethod
+    def samples(problem: Problem, settings: Any, count: int, sigma: float = 1.0) -> Counts:
+        """`count` Gaussian releases of noise multiplier `sigma`, each on a sample of its own."""
+        return ((WithoutReplacement(problem.n, settings.m, Gaussian(sigma)), count),)
+
+    def oracle(
+        self, problem: Problem, mechanisms: Mechanisms, sigma: float, settings: Any, hessian_factor: float = 1.0
+    ) -> FullBatch:
+        if settings.calibration == PUBLISHED:
+            return SharedMinibatch(problem, mechanisms, sigma, sigma * hessian_factor, settings.m)
         return Minibatch(problem, mechanisms, sigma, settings.m)
 
-    def work(self, n, d, settings):
+    def watched(self, method: Method, problem: Problem, settings: Any) -> Method:
+        return method
+
+    def work(self, n: int, d: int, settings: Any) -> float:
         return super().work(settings.m or max(1, n // 50), d, settings)

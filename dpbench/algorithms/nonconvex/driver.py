@@ -7,11 +7,13 @@ same time costs one product over the data; one that has returned leaves the batc
 
 from __future__ import annotations
 
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
 import numpy as np
+
+from dpbench.algorithms.base import Array, Problem, Trace
 
 
 @dataclass(frozen=True)
@@ -38,7 +40,9 @@ class Iterate(Request):
     """Not a request: an iteration starts at w. Answered with None once all replicates are here."""
 
 
-Method: TypeAlias = Generator[Request, Any, tuple[np.ndarray, bool]]
+Method: TypeAlias = Generator[Request, Any, tuple[Array, bool]]
+ArrayMethod: TypeAlias = Generator[Request, Any, Array]  # a part of a method that returns an array
+FloatMethod: TypeAlias = Generator[Request, Any, float]
 
 
 @dataclass
@@ -55,7 +59,7 @@ class Driven:
     passes: np.ndarray = field(repr=False)
 
 
-def drive(problem, methods: list[Method], W: np.ndarray, trace) -> Driven:
+def drive(problem: Problem, methods: list[Method], W: Array, trace: Trace) -> Driven:
     """Run the replicates to their ends. W (k, d): where they start.
 
     trace(t, W, passes=…, final=…) after t iterations, which is t gradients: all replicates that are still running, and
@@ -89,14 +93,15 @@ def drive(problem, methods: list[Method], W: np.ndarray, trace) -> Driven:
                 del pending[i]
 
 
-def _answer(problem, asked: dict[int, Request], run: Driven) -> dict[int, Any]:
+def _answer(problem: Problem, asked: dict[int, Request], run: Driven) -> dict[int, Any]:
     """Answers by replicate; requests of a kind that share their rows in one call."""
-    answers = {}
-    for kind, ask, count in (
+    answers: dict[int, Any] = {}
+    kinds: list[tuple[type[Request], Callable[..., Array], np.ndarray | None]] = [
         (Gradient, problem.gradient, run.gradients),
         (Hessian, problem.hessian, run.hessians),
         (Value, problem.value, None),
-    ):
+    ]
+    for kind, ask, count in kinds:
         of_kind = {i: request for i, request in asked.items() if isinstance(request, kind)}
         full = [i for i, request in of_kind.items() if request.rows is None]
         if full:

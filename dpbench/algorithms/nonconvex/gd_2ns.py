@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 
+from dpbench.algorithms.base import Array, Mechanisms, Problem
 from dpbench.algorithms.nonconvex import constants as const
 from dpbench.algorithms.nonconvex.base import SecondOrderMethod
-from dpbench.algorithms.nonconvex.driver import Iterate
+from dpbench.algorithms.nonconvex.driver import Iterate, Method
 from dpbench.algorithms.nonconvex.opt import smallest_eigenpair
+from dpbench.algorithms.nonconvex.published import PUBLISHED
 
 
 class DPGD2NS(SecondOrderMethod):
@@ -17,21 +20,29 @@ class DPGD2NS(SecondOrderMethod):
 
     (Wang, Chen and Xu 2019.) The T gradients and at most T Hessians are 1/(2σ²)-zCDP each with σ² = T/ρ. The search
     uses the g̃ of the descent and releases nothing for iterates where that is large. The paper's own
-    σ² = T ln(1/δ)/ε² is a quarter of what the budget asks for.
+    σ² = T ln(1/δ)/ε² ("as-published-code") is a quarter of what the budget asks for.
     """
 
     name = "dp-gd-2ns"
     title = "DP-GD (2NS)"
+    published_flaw = "σ² = T ln(1/δ)/ε² is a quarter of what ε asks for"
 
-    def planned(self, alpha, d):
+    def planned(self, alpha: float, d: int) -> int:
         return const.gd_2ns_iterations(alpha, d)
 
-    def method(self, w, problem, mechanisms, alpha, settings):
+    def method(self, w: Array, problem: Problem, mechanisms: Mechanisms, alpha: float, settings: Any) -> Method:
         T = self.planned(alpha, problem.d)
-        oracle = self.oracle(problem, mechanisms, math.sqrt(T / mechanisms.budget.rho), settings)
+        budget = mechanisms.budget
+        if settings.calibration == PUBLISHED:
+            sigma = math.sqrt(T * -math.log(budget.delta)) / budget.epsilon
+        else:
+            sigma = math.sqrt(T / budget.rho)
+        oracle = self.oracle(problem, mechanisms, settings.noise * sigma, settings)
         tolerances = const.working(alpha)
         candidates = []
-        for _ in range(min(T, settings.cap)):
+        T = min(T, settings.cap)
+        oracle.plan(T)
+        for _ in range(T):
             yield Iterate(w)
             g = yield from oracle.gradient(w)
             if np.linalg.norm(g) <= tolerances.gradient:

@@ -3,21 +3,27 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
 import numpy as np
 
+from dpbench.algorithms.base import Array, Mechanisms, Problem
 from dpbench.algorithms.nonconvex import constants as const
-from dpbench.algorithms.nonconvex.driver import Value
+from dpbench.algorithms.nonconvex.driver import FloatMethod, Value
+from dpbench.privacy.ledger import PureDP
 
 
 class ShortSteps:
     """1/G along -g̃ and 2|λ̃|/M along p̃ (equation 7): nothing is released."""
 
-    def along_gradient(self, w, g):
+    def plan(self, T: int) -> None:
+        """Nothing."""
+
+    def along_gradient(self, w: Array, g: Array) -> FloatMethod:
         return 1 / const.G
         yield  # a generator, as the line search is
 
-    def along_curvature(self, w, p, curvature):
+    def along_curvature(self, w: Array, p: Array, curvature: float) -> FloatMethod:
         return 2 * abs(curvature) / const.M
         yield
 
@@ -30,22 +36,34 @@ class LineSearch:
     (Theorem 5).
     """
 
-    def __init__(self, problem, mechanisms, scale: float):
+    def __init__(self, problem: Problem, mechanisms: Mechanisms, scale: float) -> None:
         self.n, self.mechanisms, self.scale = problem.n, mechanisms, scale
 
-    def along_gradient(self, w: np.ndarray, g: np.ndarray):
+    def plan(self, T: int) -> None:
+        """A search in each of T iterations at most."""
+        self.mechanisms.plan("line search", PureDP(1 / self.scale), T)
+
+    def along_gradient(self, w: Array, g: Array) -> FloatMethod:
         """γ with f(w - γg̃) ≤ f(w) - c_g γ ‖g̃‖² (SD1), as far as the noise lets one see."""
         square = float(g @ g)
         return self._search(w, -g, const.FALLBACK_g, const.b_g, const.beta_g, lambda step: const.c_g * step * square)
 
-    def along_curvature(self, w: np.ndarray, p: np.ndarray, curvature: float):
+    def along_curvature(self, w: Array, p: Array, curvature: float) -> FloatMethod:
         """γ with f(w + γp̃) ≤ f(w) - c_H γ² |λ̃|/2 (SD2)."""
         fallback = const.t2 * abs(curvature) / const.M
         return self._search(
             w, p, fallback, const.b_H, const.beta_H, lambda step: 0.5 * const.c_H * step**2 * abs(curvature)
         )
 
-    def _search(self, w, direction, fallback, multiple, shrink, decrease):
+    def _search(
+        self,
+        w: Array,
+        direction: Array,
+        fallback: float,
+        multiple: float,
+        shrink: float,
+        decrease: Callable[[float], float],
+    ) -> FloatMethod:
         """Algorithm 2: the first of γ_init, βγ_init, … that is seen to decrease f enough, else the fallback."""
         step = multiple * fallback
         enough = self.mechanisms.above_threshold(

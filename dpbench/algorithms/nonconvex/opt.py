@@ -7,16 +7,19 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from typing import ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from scipy.linalg import eigh
 
-from dpbench.algorithms.audit_case import AuditCase
+from dpbench.algorithms.base import Array, AuditCase, Disclosure, Mechanisms, Problem
 from dpbench.algorithms.nonconvex import constants as const
 from dpbench.algorithms.nonconvex.base import OnMinibatches, SecondOrderMethod
-from dpbench.algorithms.nonconvex.driver import Iterate
+from dpbench.algorithms.nonconvex.driver import Iterate, Method
 from dpbench.algorithms.nonconvex.line_search import LineSearch, ShortSteps
+from dpbench.algorithms.nonconvex.oracle import FullBatch
+from dpbench.algorithms.nonconvex.published import searched
+from dpbench.privacy.budget import Budget
 
 
 class Phase(NamedTuple):
@@ -26,7 +29,9 @@ class Phase(NamedTuple):
     sigma: float
 
 
-def descend(w, oracle, steps, tolerances, T):
+def descend(
+    w: Array, oracle: FullBatch, steps: ShortSteps | LineSearch, tolerances: const.Tolerances, T: int
+) -> Method:
     """Algorithms 1 (short steps) and 3 (line search): for a replicate, see `driver`."""
     for _ in range(T):
         yield Iterate(w)
@@ -67,27 +72,33 @@ class Opt(SecondOrderMethod):
         """The most iterations of each phase."""
         return (self.T(alpha),)
 
-    def planned(self, alpha, d):
+    def planned(self, alpha: float, d: int) -> int:
         return sum(self.lengths(alpha))
 
-    def phases(self, problem, budget, alpha, settings) -> list[Phase]:
+    def phases(self, problem: Problem, budget: Budget, alpha: float, settings: Any) -> list[Phase]:
         """One phase, of the whole budget."""
         (T,) = self.lengths(alpha)
         return [Phase(T, math.sqrt(self.releases * T / (2 * budget.rho)))]
 
-    def steps(self, problem, mechanisms, sigma):
+    def steps(self, problem: Problem, mechanisms: Mechanisms, sigma: float) -> ShortSteps | LineSearch:
         return ShortSteps()
 
-    def method(self, w, problem, mechanisms, alpha, settings):
-        left = settings.cap
+    def method(self, w: Array, problem: Problem, mechanisms: Mechanisms, alpha: float, settings: Any) -> Method:
+        left, planned = settings.cap, []
         for phase in self.phases(problem, mechanisms.budget, alpha, settings):
-            oracle = self.oracle(problem, mechanisms, phase.sigma, settings)
-            steps = self.steps(problem, mechanisms, phase.sigma)
-            T = min(phase.T, left)
-            w, found = yield from descend(w, oracle, steps, const.working(alpha), T)
+            T, sigma = min(phase.T, left), settings.noise * phase.sigma
+            oracle, steps = self.oracle(problem, mechanisms, sigma, settings), self.steps(problem, mechanisms, sigma)
+            oracle.plan(T)
+            steps.plan(T)
+            planned.append((oracle, steps, T))
+            left -= T
+        for number, (oracle, steps, T) in enumerate(planned):
+            run = descend(w, oracle, steps, const.working(alpha), T)
+            if not (number and problem.loss.name == "logistic"):  # the published code has no such stop there
+                run = self.watched(run, problem, settings)
+            w, found = yield from run
             if found:
                 return w, True
-            left -= T
         return w, False
 
 
@@ -97,18 +108,29 @@ class OptLineSearch(Opt):
     name = "opt-ls"
     title = "OPT-LS"
     accountings = ("text", "bs16", "cks20", "standard")  # not every release is a Gaussian
+    discloses = (
+        *SecondOrderMethod.discloses,
+        Disclosure(
+            "line search",
+            "which of the trial steps is the first to decrease the objective enough",
+            "sparse vector",
+            "at most T",
+            replace_one="2·γ·B_g·‖v‖/n",
+            why="a row's value moves by at most γ·B_g·‖v‖ along the longest trial step γ·v",
+        ),
+    )
     releases = 3
 
-    def audit_case(self):
+    def audit_case(self) -> AuditCase:
         return AuditCase({"alpha": 2.5}, n=2)  # T = 1, and some first gradients are long enough to search along
 
-    def T(self, alpha):
+    def T(self, alpha: float) -> int:
         return const.line_search_iterations(alpha)
 
-    def steps(self, problem, mechanisms, sigma):
+    def steps(self, problem: Problem, mechanisms: Mechanisms, sigma: float) -> LineSearch:
         return LineSearch(problem, mechanisms, sigma)
 
-    def work(self, n, d, settings):
+    def work(self, n: int, d: int, settings: SecondOrderMethod.Settings) -> float:
         return 4 * super().work(n, d, settings)  # up to seven values to a gradient
 
 
@@ -118,9 +140,9 @@ class OptMinibatch(OnMinibatches, Opt):
     name = "opt-b"
     title = "OPT-B"
 
-    def phases(self, problem, budget, alpha, settings):
+    def phases(self, problem: Problem, budget: Budget, alpha: float, settings: Any) -> list[Phase]:
         (T,) = self.lengths(alpha)
-        return [Phase(T, budget.without_replacement_multiplier(problem.n, settings.m, 2 * T))]
+        return [Phase(T, searched(budget.noise_scale(self.samples(problem, settings, 2 * T)), T, settings))]
 
 
 class TwoPhase(Opt):
@@ -132,11 +154,11 @@ class TwoPhase(Opt):
     name = "2opt"
     title = "2OPT"
 
-    def lengths(self, alpha):
+    def lengths(self, alpha: float) -> tuple[int, ...]:
         T = self.T(alpha)
         return math.isqrt(T), T
 
-    def phases(self, problem, budget, alpha, settings):
+    def phases(self, problem: Problem, budget: Budget, alpha: float, settings: Any) -> list[Phase]:
         return [
             Phase(T, math.sqrt(self.releases * T / (2 * share * budget.rho)))
             for T, share in zip(self.lengths(alpha), (3 / 4, 1 / 4), strict=True)
@@ -156,11 +178,10 @@ class TwoPhaseMinibatch(OnMinibatches, TwoPhase):
     name = "2opt-b"
     title = "2OPT-B"
 
-    def phases(self, problem, budget, alpha, settings):
+    def phases(self, problem: Problem, budget: Budget, alpha: float, settings: Any) -> list[Phase]:
         first, T = self.lengths(alpha)
-        n, m = problem.n, settings.m
-        sigma = dataclasses.replace(budget, epsilon=3 / 4 * budget.epsilon).without_replacement_multiplier(
-            n, m, 2 * first
-        )
-        rest = budget.without_replacement_multiplier(n, m, 2 * T, after=((sigma, 2 * first),))
-        return [Phase(first, sigma), Phase(T, rest)]
+        part = dataclasses.replace(budget, epsilon=3 / 4 * budget.epsilon)
+        sigma = part.noise_scale(self.samples(problem, settings, 2 * first))
+        before = self.samples(problem, settings, 2 * first, sigma)
+        rest = budget.noise_scale(self.samples(problem, settings, 2 * T), after=before)
+        return [Phase(first, searched(sigma, first, settings)), Phase(T, searched(rest, T, settings))]

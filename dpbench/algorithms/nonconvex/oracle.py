@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
 import numpy as np
 
+from dpbench.algorithms.base import Array, Mechanisms, Problem
 from dpbench.algorithms.nonconvex.constants import B_H, B_g
-from dpbench.algorithms.nonconvex.driver import Gradient, Hessian
+from dpbench.algorithms.nonconvex.driver import ArrayMethod, Gradient, Hessian
+from dpbench.privacy.ledger import Gaussian, Release, WithoutReplacement
 
 
 class FullBatch:
@@ -15,37 +18,60 @@ class FullBatch:
 
     Replacing one of m examples moves the mean gradient by at most Δ_g = 2B_g/m, and the mean Hessian by 2B_H/m in
     spectral norm, hence by Δ_H = 2B_H√d/m in Frobenius norm (equation 4). The regularisers use no data. Both
-    are 1/(2σ²)-zCDP.
+    are 1/(2σ²)-zCDP; `hessian_sigma`, where it is given, is the Hessian's σ.
+
+    With `tight`, those of the loss itself: a row's Hessian is ℓ''xxᵀ. Convex losses: two positive semidefinite matrices
+    of rank one are within √2 sup ℓ'' R² of each other in Frobenius norm; else ℓ'' may change its sign, and 2 sup|ℓ''|R²
+    is attained by one x with two labels. Gradients move by 2 sup|ℓ'|R. E has half the variance off the diagonal.
     """
 
-    def __init__(self, problem, mechanisms, sigma: float):
+    def __init__(
+        self, problem: Problem, mechanisms: Mechanisms, sigma: float, hessian_sigma: float | None = None
+    ) -> None:
+        self._mechanisms = mechanisms
         self.sigma = sigma
+        self.hessian_sigma = sigma if hessian_sigma is None else hessian_sigma
         self.size = problem.n
-        self.root_d = math.sqrt(problem.d)
-        self._release_gradient = self._release_hessian = mechanisms.gaussian
+        self.gradient_moves, self.hessian_moves = 2 * B_g, 2 * B_H * math.sqrt(problem.d)
+        if mechanisms.sharp:
+            self.gradient_moves = 2 * problem.lipschitz
+            self.hessian_moves = (math.sqrt(2) if problem.loss.convex else 2.0) * problem.smoothness
+        self._release_gradient: Callable[..., Array] = mechanisms.gaussian
+        self._release_hessian: Callable[..., Array] = mechanisms.gaussian
 
-    def gradient(self, w: np.ndarray):
+    def plan(self, T: int) -> None:
+        """T gradients and T Hessians at most: see `Mechanisms.plan`."""
+        self._mechanisms.plan("gradient", self.event(self.sigma), T)
+        self._mechanisms.plan("hessian", self.event(self.hessian_sigma), T)
+
+    def event(self, sigma: float) -> Release:
+        """What the ledger gets for a release at noise multiplier σ."""
+        return Gaussian(sigma)
+
+    def gradient(self, w: Array) -> ArrayMethod:
         """Generator that returns g̃ (d,)."""
         g = yield Gradient(w, self._gradient_rows())
         return self._release_gradient(
-            g[None], sensitivity=2 * B_g / self.size, noise_multiplier=self.sigma, label="gradient"
+            g[None], sensitivity=self.gradient_moves / self.size, noise_multiplier=self.sigma, label="gradient"
         )[0]
 
-    def hessian(self, w: np.ndarray):
+    def hessian(self, w: Array) -> ArrayMethod:
         """Generator that returns H̃ (d, d), symmetric."""
         H = yield Hessian(w, self._hessian_rows())
         return self._release_hessian(
             H[None],
-            sensitivity=2 * B_H * self.root_d / self.size,
-            noise_multiplier=self.sigma,
+            sensitivity=self.hessian_moves / self.size,
+            noise_multiplier=self.hessian_sigma,
             label="hessian",
             symmetric=True,
         )[0]
 
-    def _gradient_rows(self):
+    def _gradient_rows(self) -> np.ndarray | None:
+        """The rows that the next gradient is a mean over; None for all."""
         return None
 
-    _hessian_rows = _gradient_rows
+    def _hessian_rows(self) -> np.ndarray | None:
+        return None
 
 
 class Minibatch(FullBatch):
@@ -54,11 +80,19 @@ class Minibatch(FullBatch):
     A subset shared by a gradient and a Hessian would not be two amplified releases, as equation 29 has it.
     """
 
-    def __init__(self, problem, mechanisms, sigma: float, m: int):
+    def __init__(self, problem: Problem, mechanisms: Mechanisms, sigma: float, m: int) -> None:
         super().__init__(problem, mechanisms, sigma)
         self.size = m
-        gradients = mechanisms.without_replacement(problem.n, m, label="gradient")
-        hessians = mechanisms.without_replacement(problem.n, m, label="hessian")
-        self._release_gradient, self._release_hessian = gradients.gaussian, hessians.gaussian
-        self._gradient_rows = lambda: gradients.draw()[0]
-        self._hessian_rows = lambda: hessians.draw()[0]
+        self._gradients = mechanisms.without_replacement(problem.n, m, label="gradient")
+        self._hessians = mechanisms.without_replacement(problem.n, m, label="hessian")
+        self._release_gradient, self._release_hessian = self._gradients.gaussian, self._hessians.gaussian
+        self._rows_of = problem.n, m
+
+    def event(self, sigma: float) -> Release:
+        return WithoutReplacement(*self._rows_of, Gaussian(sigma))
+
+    def _gradient_rows(self) -> np.ndarray:
+        return self._gradients.draw()[0]
+
+    def _hessian_rows(self) -> np.ndarray:
+        return self._hessians.draw()[0]

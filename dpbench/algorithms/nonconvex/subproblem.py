@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
-from scipy.optimize import brentq
 
 
 class Step(NamedTuple):
@@ -41,8 +41,10 @@ def solve(H: np.ndarray, g: np.ndarray, radius: float) -> Step:
     return Step(vectors @ inside, max(-smallest, 0.0), smallest)
 
 
-def _root(s, least: float, g: np.ndarray, gaps: np.ndarray, radius: float) -> float:
+def _root(s: Callable[[float], np.ndarray], least: float, g: np.ndarray, gaps: np.ndarray, radius: float) -> float:
     """μ with ‖s(μ)‖ = r: of 1/r - 1/‖s(μ)‖, which is nearly linear, to the last digits."""
+    from scipy.optimize import brentq
+
     low = max(least, np.linalg.norm(g[gaps == 0]) / radius * (1 - 1e-15))
     high = np.linalg.norm(g) / radius * (1 + 1e-15)
     return brentq(lambda mu: 1 / radius - 1 / np.linalg.norm(s(mu)), low, high, xtol=1e-300, rtol=1e-15, maxiter=1000)

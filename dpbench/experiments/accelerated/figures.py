@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 
 from dpbench.experiments.accelerated import formulas
@@ -12,18 +14,25 @@ from dpbench.experiments.accelerated.errors import (
     PUBLIC,
     final_errors,
     mean_traces,
-    seeds_in_words,
 )
-from dpbench.experiments.base import select
-from dpbench.report.output import Figure
-from dpbench.report.style import BLACK, BLUE, GREEN, GREY, ORANGE, RED, SKY, gap, legend_below, look
+from dpbench.study.context import Context, select
+from dpbench.study.declare import artefact
+from dpbench.study.output import Figure
+from dpbench.study.panels import Panels, band
+from dpbench.study.statistics import listed, span
+from dpbench.study.style import BLACK, BLUE, GREEN, GREY, ORANGE, RED, SKY, gap, legend_below, look
+
+if TYPE_CHECKING:
+    import pandas
+    from matplotlib.axes import Axes
 
 # Light to dark with T; thick to thin, so that equal curves (the -opt methods choose one T') all show.
 T_LINES = {100: (SKY, 3.4), 200: (GREEN, 2.5), 500: (ORANGE, 1.8), 1000: (RED, 1.1)}
 ROWS = (0.1, 1.0)  # the paper's c
 
 
-def fig1(context) -> Figure:
+@artefact("fig1", "Fig. 1: heavy ball on a quadratic: rate and error bound")
+def fig1(context: Context) -> Figure:
     """ρ(α, β) of heavy ball, and the logarithm of Theorem 3.5's bound, on Q = diag(0.5, 1)."""
     import matplotlib.pyplot as plt
     import pandas as pd
@@ -68,7 +77,8 @@ def fig1(context) -> Figure:
     return Figure(figure, pd.DataFrame(data), caption)
 
 
-def fig2(context) -> Figure:
+@artefact("fig2", "Fig. 2: optimal noise of the multistage method")
+def fig2(context: Context) -> Figure:
     """b_t nε/S₁ of the multistage method with optimised budgets, for 2 to 5 stages."""
     import matplotlib.pyplot as plt
     import pandas as pd
@@ -98,98 +108,90 @@ def fig2(context) -> Figure:
     return Figure(figure, pd.DataFrame(data), caption)
 
 
-def fig3(context) -> Figure:
+@artefact("fig3", "Fig. 3: error against iterations, m = n")
+def fig3(context: Context) -> Figure:
     """Error against iterations without subsampling."""
-    return error_curves(context, "fig3", "all n = 100,000 rows at each iteration")
+    return error_curves(context, "fig3", "All n = 100,000 rows at each iteration")
 
 
-def fig4(context) -> Figure:
+@artefact("fig4", "Fig. 4: error against iterations, m = 1,000")
+def fig4(context: Context) -> Figure:
     """Error against iterations, 1,000 rows at each."""
-    return error_curves(context, "fig4", "m = 1,000 of n = 100,000 rows without replacement at each iteration")
+    return error_curves(context, "fig4", "At each iteration m = 1,000 of n = 100,000 rows without replacement")
 
 
-def error_curves(context, artefact: str, batch: str) -> Figure:
+def error_curves(context: Context, name: str, batch: str) -> Figure:
     """Mean F(x_t) - F*: a column per algorithm, a row per c, a line per T."""
-    import matplotlib.pyplot as plt
-
-    table = mean_traces(context, artefact)
-    figure, axes = plt.subplots(2, 6, figsize=(11.5, 4.9), layout="constrained", squeeze=False)
-    gaps = []
-    for row, c in zip(axes, ROWS, strict=True):
-        for axis, algorithm in zip(row, ALGORITHMS, strict=True):
-            panel = select(table, algorithm=algorithm, c=c)
-            axis.set_title(look(algorithm).label if c == ROWS[0] else "")
-            missing = [f"{T:,}" for T in T_LINES if T not in set(panel["T_asked"])]
-            if missing:
-                where = f"{algorithm} at c = {c:g}, T = {', '.join(missing)}"
-                gaps.append(f"{where}: {context.command(artefact)}")
-            if panel.empty:
-                gap(axis, "no rows yet\n" + context.command(artefact).replace(" ", "\n"))
-                continue
-            for T, (colour, width) in T_LINES.items():
-                curve(axis, select(panel, T_asked=T).sort_values("iteration"), colour, f"T = {T:,}", width)
-            axis.set_yscale("log")
-            axis.set(xlim=(-20, 1030), xticks=[0, 500, 1000], ylim=(min(5e-3, table["mean"].min() * 0.6), 50))
-            axis.tick_params(labelleft=axis is row[0])
-    for row, c in zip(axes, ROWS, strict=True):
-        row[0].set_ylabel(f"c = {c:g}\nF($x_t$) − F*")
-    for axis in axes[-1]:
-        axis.set_xlabel("t")
-    legend_below(figure, axes.flat, columns=4)
+    table = mean_traces(context, name)
+    page = Panels(context, name, 2 * len(ALGORITHMS), columns=len(ALGORITHMS), size=(11.5 / 6, 2.45))
+    for axis, (c, algorithm) in page.over([(c, algorithm) for c in ROWS for algorithm in ALGORITHMS]):
+        axis.set_title(look(algorithm).label if c == ROWS[0] else "")
+        panel = select(table, algorithm=algorithm, c=c)
+        missing = ", ".join(f"{T:,}" for T in T_LINES if T not in set(panel["T_asked"]))
+        where = f"{algorithm} at c = {c:g}, T = {missing}"
+        if page.empty(axis, panel, where):
+            continue
+        if missing:
+            page.note(where)
+        for T, (colour, width) in T_LINES.items():
+            curve(axis, select(panel, T_asked=T).sort_values("iteration"), colour, f"T = {T:,}", width)
+        axis.set_yscale("log")
+        axis.set(xlim=(-20, 1030), xticks=[0, 500, 1000], ylim=(min(5e-3, table["mean"].min() * 0.6), 50))
+        axis.tick_params(labelleft=algorithm == ALGORITHMS[0])
+    page.label("t", "")
+    for axis, c in zip(page.axes[:, 0], ROWS, strict=True):
+        axis.set_ylabel(f"c = {c:g}\nF($x_t$) − F*")
     start = f"Every curve starts at {select(table, iteration=0)['mean'].mean():.2f}. " if len(table) else ""
     caption = (
-        f"Mean error F(x_t) - F* over {seeds_in_words(table)} seeds, F* the exact optimum; bands: ± 1 standard error "
-        f"of the mean; dots: the last iterate. {batch[0].upper()}{batch[1:]}; {PRIVACY}; {PUBLIC}. A line is a run of "
+        f"Mean error F(x_t) - F* over {span(table['seeds'])} seeds, F* the exact optimum; bands: ± 1 standard error "
+        f"of the mean; dots: the last iterate. {batch}; {PRIVACY}; {PUBLIC}. A line is a run of "
         "T iterations, the noise set for that T; the -opt methods stop at a T' ≤ T of their choice (table chosen_T), "
         f"and their lines coincide where T' does. {start}The published curves start at 29.1 and have about half these "
         "noise floors: see noise_scale."
     )
-    return Figure(figure, table.drop(columns=["noise_scale"]), caption, gaps)
+    return page.figure(caption, table.drop(columns=["noise_scale"]), legend=4)
 
 
-def noise_scale(context) -> Figure:
+@artefact("noise_scale", "Laplace scale b beside the published code's b/√2")
+def noise_scale(context: Context) -> Figure:
     """Both noise scales in one panel: why our noise floors are above the published ones."""
-    import matplotlib.pyplot as plt
-
     table = mean_traces(context, "noise_scale")
     final = final_errors(context, "noise_scale")
-    figure, axis = plt.subplots(figsize=(6.0, 3.9), layout="constrained")
-    gaps, ratios = [], []
+    page = Panels(context, "noise_scale", 1, columns=1, size=(6.0, 3.9))
+    (axis,) = page.axes.flat
+    ratios = {}
     for algorithm in ALGORITHMS:
         style = look(algorithm)
         ours = select(table, algorithm=algorithm, noise_scale="laplace")
         theirs = select(table, algorithm=algorithm, noise_scale="as-published-code")
         if ours.empty or theirs.empty:
-            gaps.append(f"{algorithm}: {context.command('noise_scale')}")
+            page.note(algorithm)
             continue
         curve(axis, ours.sort_values("iteration"), style.colour, style.label, 1.6)
         curve(axis, theirs.sort_values("iteration"), style.colour, "", 1.6, "--")
         ends = select(final, algorithm=algorithm).set_index("noise_scale")["mean"]
-        ratios.append(f"{style.label} {ends['as-published-code'] / ends['laplace']:.2f}")
+        ratios[style.label] = ends["as-published-code"] / ends["laplace"]
     if ratios:
         axis.plot([], [], "-", color=GREY, label="scale b")
         axis.plot([], [], "--", color=GREY, label="scale b/√2, not ε-DP")
-        axis.set_yscale("log")
-        axis.set_xlabel("t")
-        axis.set_ylabel("F($x_t$) − F*")
-        legend_below(figure, [axis], columns=4)
+        axis.set(yscale="log", xlabel="t", ylabel="F($x_t$) − F*")
     else:
-        gap(axis, f"no rows yet\n{context.command('noise_scale')}")
+        gap(axis, context.why_missing("noise_scale"))
     T = "–" if final.empty else f"{final['T_asked'].iloc[0]:.0f}"
-    flawed = select(final, noise_scale="as-published-code")["epsilon_spent"]
+    flawed = select(final, noise_scale="as-published-code")["epsilon_planned"]
     real = f"spends ε = {flawed.max():.3f} instead of 1" if len(flawed) else "spends more than its ε"
+    told = listed(ratios, digits=".2f", between="; ") or "no rows"
     caption = (
-        f"Mean error over {seeds_in_words(table)} seeds at T = {T}, c = 1, m = n = {FULL_BATCH:,}; bands: ± 1 standard "
+        f"Mean error over {span(table['seeds'])} seeds at T = {T}, c = 1, m = n = {FULL_BATCH:,}; bands: ± 1 standard "
         f"error of the mean. Solid: Laplace noise of scale b = S₁/(m ε₀), variance 2b²; {PRIVACY}. Dashed: scale b/√2, "
         f"as the published code draws it; it {real} and is not ε-DP (its rows are marked non-private). Final error, "
-        f"dashed over solid: {'; '.join(ratios) or 'no rows'}. {PUBLIC[0].upper()}{PUBLIC[1:]}."
+        f"dashed over solid: {told}. {PUBLIC[0].upper()}{PUBLIC[1:]}."
     )
-    return Figure(figure, table, caption, gaps)
+    return page.figure(caption, table, legend=4)
 
 
-def curve(axis, line, colour: str, label: str, width: float, style: str = "-") -> None:
+def curve(axis: Axes, line: pandas.DataFrame, colour: str, label: str, width: float, style: str = "-") -> None:
     """One mean curve with its band and a dot at its end."""
     axis.plot(line["iteration"], line["mean"], style, color=colour, lw=width, label=label)
-    low = np.maximum(line["mean"] - line["se"], line["mean"] * 0.05)
-    axis.fill_between(line["iteration"], low, line["mean"] + line["se"], color=colour, alpha=0.18, lw=0)
+    band(axis, line, "iteration", colour)
     axis.plot(line["iteration"].iloc[-1:], line["mean"].iloc[-1:], "o", color=colour, ms=width + 2)

@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import cmath
+import functools
 import math
+from typing import Any
 
 import numpy as np
 
+from dpbench import algorithms
 from dpbench.algorithms import allocation
+from dpbench.algorithms.momentum import ROW_NORM, smoothness
+from dpbench.problems import catalogue
 
 MU, L = 0.5, 1.0  # Q = diag(μ, L) of Fig. 1
 V0 = 10.0  # ‖(ξ₀ - ξ*)(ξ₀ - ξ*)ᵀ‖ in the bound
@@ -48,3 +53,19 @@ def optimal_noise(K: int, mu: float = 1.0, L: float = 20.0, c: float = 1.0, p: i
     stage = allocation.stages(T, L / mu, p=p, first=first)
     weights = allocation.error_weights(allocation.steps(stage, c / L), stage, mu, L)
     return 1 / weights.shares()
+
+
+@functools.cache
+def published_code_T(algorithm: str, c: float, T: int, epsilon: float = 1.0) -> int:
+    """The T' ≤ T that an -opt method chooses on the paper's problem with the weights of the published code.
+
+    The code has 2^{s_T'} E₀ and α/2 (1 + αL) where (4.6) and (4.8) have 2^{s_T' - 1} E₀ and α (1 + αL): the start
+    counts double and the noise by half.
+    """
+    method: Any = algorithms.resolve(algorithm)[0]
+    problem = catalogue.build("accelerated")
+    settings = method.complete(problem, method.Settings(T=T, c=c))
+    alpha, _, stage = method.schedule(problem, settings)
+    weights = allocation.error_weights(alpha[:, 0], stage, problem.l2, smoothness(problem, settings))
+    noise = problem.d * (2 * problem.loss.lipschitz * ROW_NORM / (problem.n * epsilon)) ** 2
+    return weights.best_T(noise / 2, 2 * settings.E0)

@@ -2,87 +2,71 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
 import numpy as np
 
-from dpbench.experiments.base import select
 from dpbench.experiments.greedy_coordinate.study import (
     ACCOUNTING,
-    ALGORITHMS,
+    CASES,
+    CD,
     COVERED,
+    DAGGER,
+    GCD,
     L1,
+    LOOKS,
+    METHODS,
     PAPER,
     PRIVACY,
-    PUBLISHED,
-    RULES,
+    SGD,
+    TIGHT,
     TITLES,
     TUNING,
     curves,
     facts,
+    finals,
     gaps,
-    label,
     problems,
-    seeds_in_words,
-    style_of,
+    trust,
     tuned_runs,
 )
-from dpbench.report.output import Figure
-from dpbench.report.style import GREY, PINK, gap, legend_below
+from dpbench.experiments.greedy_coordinate.tables import AS_PUBLISHED, at_published_settings, cells_within, plain
+from dpbench.study.context import Context, select
+from dpbench.study.declare import artefact
+from dpbench.study.output import Figure
+from dpbench.study.panels import Panels, band
+from dpbench.study.statistics import span
+from dpbench.study.style import BLACK, GREY, PINK, legend_below
+
+if TYPE_CHECKING:
+    import pandas
+    from matplotlib.axes import Axes
+    from matplotlib.axis import Axis
 
 FLOOR = 1e-6  # the lowest relative error drawn
+NEAR = 0.03  # of an axis: ends as near as that get rings of different sizes
+TIMED = (CD, SGD, COVERED, GCD, TIGHT)
+PASSES = "passes over the data: d iterations of DP-CD, n of DP-SGD, 1 of DP-GCD"
 
 
-def fig1(context) -> Figure:
-    """Relative error against passes at the tuned settings."""
-    runs = tuned_runs(context, "fig1")
-    figure, axes = _panels(len(PAPER))
-    table = curves(context, runs)
-    algorithms = ("dp-gcd", "dp-cd", COVERED, "dp-sgd-1", PUBLISHED)
-    draw(context, "fig1", axes, table, problems(runs), algorithms, "passes", "passes over the data")
-    caption = _caption(table, "passes over the data: d iterations of DP-CD, n of DP-SGD, 1 of DP-GCD")
-    caption += (
-        f" {label(PUBLISHED)}: with the paper's selection noise, for which ε = 1 is not proved (table selection_error)."
-    )
-    return Figure(figure, table, caption, gaps(context, "fig1", runs, algorithms=algorithms))
+@artefact("fig1", "Fig. 1: relative error against passes")
+def fig1(context: Context) -> Figure:
+    """At the tuned settings."""
+    return _curves(context, "fig1", PAPER, METHODS, "passes", PASSES, columns=4)
 
 
-def fig3(context) -> Figure:
-    """The greedy rules beside DP-CD and DP-SGD on the L1 problems."""
-    runs = tuned_runs(context, "fig3")
-    algorithms = (*RULES, *ALGORITHMS[1:])
-    figure, axes = _panels(len(L1), rows=1)
-    table = curves(context, runs)
-    draw(context, "fig3", axes, table, L1, algorithms, "passes", "passes over the data")
-    caption = _caption(table, "passes over the data; DP-GCD with the rules GS-r, GS-s and GS-q, each tuned by itself")
-    return Figure(figure, table, caption, gaps(context, "fig3", runs, L1, algorithms))
-
-
-def fig4(context) -> Figure:
-    """Fig. 1 against seconds."""
-    runs = tuned_runs(context, "fig4", timed=True)
-    figure, axes = _panels(len(PAPER))
-    table = curves(context, runs)
-    draw(context, "fig4", axes, table, problems(runs), ALGORITHMS, "seconds", "seconds")
-    caption = _caption(
-        table,
-        "wall seconds of one core, each run alone on the machine, at the settings of Fig. 1 (median over seeds; the "
-        "time that recording the curve takes is left out, that of calibrating and drawing the noise is not)",
-    )
-    return Figure(figure, table, caption, gaps(context, "fig4", runs))
-
-
-def fig2(context) -> Figure:
-    """Histograms of |w*_j| with the α of (α, 5)-quasi-sparsity."""
+@artefact("fig2", "Fig. 2: histograms of the optimum's coordinates")
+def fig2(context: Context) -> Figure:
+    """|w*_j| with the α of (α, 5)-quasi-sparsity."""
     import pandas as pd
 
     known = facts(context, "fig2")
     names = problems(pd.DataFrame({"problem": list(known)}))
-    figure, axes = _panels(len(PAPER))
-    data, missing = [], []
-    for letter, axis, problem in zip("abcdefgh"[: len(names)], axes.flat, names, strict=True):
-        axis.set_title(f"({letter}) {TITLES[problem]}")
-        if problem not in known:
-            missing.append(f"{problem}: {context.command('fig2')}")
-            gap(axis, f"no rows yet\n{context.command('fig2')}")
+    page = Panels(context, "fig2", len(names), columns=4, size=(2.8, 2.9), room=0.4)
+    data = []
+    for axis, problem in page.over(names, title=_lettered(names)):
+        if page.empty(axis, [known[problem]] if problem in known else [], problem, problem):
             continue
         fact = known[problem]
         sizes = np.zeros(fact.d)
@@ -92,89 +76,172 @@ def fig2(context) -> Figure:
         axis.axvline(alpha, color=PINK, lw=1.8, label="α of (α, 5)-quasi-sparsity")
         axis.set_yscale("log")
         axis.set_ylim(0.6, fact.d * 2)
-        axis.text(0.97, 0.93, f"α = {alpha:.3g}\n{len(fact.nonzero):,} of {fact.d:,} non-zero", ha="right", va="top",
-                  transform=axis.transAxes, bbox={"fc": "white", "ec": "none", "pad": 2, "alpha": 0.9})  # fmt: skip
-        axis.set_xlabel("$|w^*_j|$")
+        axis.set_title(
+            f"{axis.get_title()}\nα = {alpha:.3g}, {len(fact.nonzero):,} of {fact.d:,} non-zero", fontsize=8.5
+        )
         data += [{"problem": problem, "from": a, "to": b, "coordinates": int(c), "alpha": alpha}
                  for a, b, c in zip(edges, edges[1:], counts, strict=False)]  # fmt: skip
-    for axis in axes[:, 0]:
-        axis.set_ylabel("coordinates")
-    legend_below(figure, axes.flat)
+    page.label("$|w^*_j|$", "coordinates")
     caption = (
         "Histograms of the absolute values of each problem's non-private optimum w* (30 equal bins, zeros included; "
         "log y). Line: α, the sixth largest |w*_j|: all but five coordinates are at most α, so w* is (α, "
-        "5)-quasi-sparse. "
-        "λ is not in the paper: L1's is the largest whose optimum has the published number of non-zeros, L2's the mean "
-        "M_j over n (table1). Looks at the data: not private."
+        f"5)-quasi-sparse. {trust(context)}. Looks at the data: not private."
     )
-    return Figure(figure, pd.DataFrame(data), caption, missing)
+    return page.figure(caption, pd.DataFrame(data))
 
 
-def draw(context, artefact, axes, table, names, algorithms, x, caption) -> None:
-    """One panel per problem: mean and min-max band per algorithm, a marker where a run ends."""
-    for letter, axis, problem in zip("abcdefgh"[: len(names)], axes.flat, names, strict=True):
-        axis.set_title(f"({letter}) {TITLES[problem]}")
+@artefact("fig3", "Fig. 3: the greedy rules of proximal DP-GCD")
+def fig3(context: Context) -> Figure:
+    """The greedy rules beside DP-CD and DP-SGD on the L1 problems."""
+    rules = tuple(rule for case in CASES for rule in case.rules)
+    drawn = (CD, SGD, COVERED, *rules)
+    x = "passes over the data; DP-GCD with the rules GS-r (unnamed), GS-s and GS-q, each tuned by itself"
+    return _curves(context, "fig3", L1, drawn, "passes", x, columns=4)
+
+
+@artefact("fig4", "Fig. 4: relative error against run time")
+def fig4(context: Context) -> Figure:
+    """Fig. 1 against seconds."""
+    x = (
+        "wall seconds of one core, each run alone on the machine, at the settings of Fig. 1 (median over seeds; the "
+        "time that recording the curve takes is left out, that of calibrating and drawing the noise is not); the "
+        "scale is linear below 0.001 s; a curve begins on the dotted line, once its noise is calibrated"
+    )
+    return _curves(context, "fig4", PAPER, TIMED, "seconds", x, columns=4)
+
+
+@artefact("published_settings", "The paper's own hyperparameters: do they give the paper's own numbers?")
+def published_settings(context: Context) -> Figure:
+    """Relative errors: published, at Table 4's hyperparameters with the published noise, and tuned."""
+    table, tuned = at_published_settings(context), finals(tuned_runs(context, "table4"))
+    names = problems(table)
+    page = Panels(context, "published_settings", len(names), columns=4, size=(2.8, 2.3), room=0.6)
+    for axis, problem in page.over(names, title=TITLES.__getitem__):
         panel = select(table, problem=problem)
-        if panel.empty:
-            gap(axis, f"no rows yet\n{context.command(artefact)}")
+        if page.empty(axis, panel, problem, problem):
             continue
-        for i, algorithm in enumerate(algorithms):
-            line = select(panel, algorithm=algorithm).sort_values("iteration")
-            if len(line):
-                name = "DP-GCD, GS-r" if algorithm == "dp-gcd" and RULES[1] in algorithms else label(algorithm)
-                _curve(axis, line, x, style_of(algorithm), name, zorder=3 - i / 10)
-        _ordinate(axis, panel)
+        for y, method in enumerate(AS_PUBLISHED):
+            look = LOOKS[method]
+            for one in select(panel, algorithm=method).itertuples():
+                axis.plot([max(one.min, FLOOR), one.max], [y, y], color=look.colour, lw=5, alpha=0.3)
+                axis.plot(one.mean, y, look.marker, color=look.colour, label="at the paper's setting: mean, range")
+                axis.plot(one.published, y, "|", color=BLACK, ms=13, mew=1.8, label="published")
+            for one in select(tuned, problem=problem, algorithm=method).itertuples():
+                axis.plot(one.mean, y - 0.28, ".", color=look.colour, label="tuned: mean")
+        if np.isfinite(panel["start"]).all():
+            axis.axvline(panel["start"].iloc[0], color=GREY, ls=":", lw=1, label="the start, w = 0")
+        axis.set_yticks(range(len(AS_PUBLISHED)), [LOOKS[m].label.replace(" selection", "") for m in AS_PUBLISHED])
+        axis.set_ylim(-0.7, len(AS_PUBLISHED) - 0.4)
+        axis.set_xscale("log")
+        _label(axis.xaxis, *axis.get_xlim(), most=4)
+        if axis not in page.axes[:, 0]:
+            axis.set_yticklabels([])
+    for axis in page.axes[-1]:
+        axis.set_xlabel("(f − f*) / f*")
+    caption = (
+        "Relative errors at the hyperparameters of the paper's Table 4 with the published noise (mean and range over "
+        f"{span(table['seeds'])} seeds), tuned on our grid (dots; not private), and published (Table 3; for log1 and "
+        "madelon + L2 the first author's slides). In Table 3 the published error is where the spread of our seeds lets "
+        "a mean of 5 runs be (95 % prediction interval, to half of its last digit; DP-SGD with either noise) in "
+        f"{cells_within(table)}. {DAGGER}. {trust(context)}."
+    )
+    figure = page.figure(caption, plain(table), legend=4)
+    return Figure(figure.figure, figure.data, caption, gaps(context, "published_settings", table, PAPER, AS_PUBLISHED))
+
+
+def _curves(
+    context: Context, artefact: str, names: tuple[str, ...], methods: tuple[str, ...], x: str, words: str, columns: int
+) -> Figure:
+    """One panel per problem: mean and range per method, the start, and a marker where a run ends."""
+    runs = tuned_runs(context, artefact, timed=x == "seconds")
+    known, table = facts(context, artefact), curves(context, runs)
+    page = Panels(context, artefact, len(names), columns=columns, size=(2.8, 2.9), room=0.8)
+    shown = problems(runs, names)
+    for axis, problem in page.over(shown, title=_lettered(shown)):
+        panel = select(table, problem=problem, algorithm=methods)
+        if page.empty(axis, panel, problem, problem):
+            continue
+        lines = [(m, select(panel, algorithm=m).sort_values("iteration")) for m in methods]
+        lines = [(method, line) for method, line in lines if len(line)]
+        for i, (method, line) in enumerate(lines):
+            look = LOOKS[method]
+            axis.plot(line[x], line["mean"], look.line, color=look.colour, zorder=3 - i / 10)
+            axis.plot([], [], look.line, color=look.colour, marker=look.marker, label=look.label)
+            band(axis, line.assign(low=line["low"].clip(lower=FLOOR)), x, look.colour, alpha=0.13)
+        start = known[problem].start if problem in known else panel["high"].max()
+        axis.axhline(start, color=GREY, ls=":", lw=1, label="the start, w = 0")
         _abscissa(axis, panel, x)
-    for axis in axes[-1]:
-        axis.set_xlabel(caption)
-    for axis in axes[:, 0]:
-        axis.set_ylabel("(f − f*) / f*")
-    legend_below(figure=axes.flat[0].figure, axes=axes.flat, columns=5)
+        _ordinate(axis, panel, start)
+        _ends(axis, [(LOOKS[method], line[x].iloc[-1], line["mean"].iloc[-1]) for method, line in lines])
+    page.label("seconds" if x == "seconds" else "passes over the data", "(f − f*) / f*")
+    legend_below(page.canvas, page.axes.flat, columns=4)
+    caption = (
+        "Relative error (f − f*)/f* to the exact non-private optimum f*: mean and range (lowest to highest, shaded) "
+        f"over {span(table['seeds'])} seeds, against {words}. Markers: where the run ends, a ring around those that "
+        "end at the same point; a level line is a setting that changes nothing, where none does better. Dotted: the "
+        f"error of the start w = 0. {PRIVACY}; accounting: {ACCOUNTING}. {TUNING[0].upper()}{TUNING[1:]}. "
+        f"{trust(context, names)}."
+    )
+    return Figure(page.canvas, table, caption, gaps(context, artefact, runs, names, methods))
 
 
-def _curve(axis, line, x, style, name, zorder) -> None:
-    low, high = line["low"].clip(lower=FLOOR), line["high"]
-    axis.plot(line[x], line["mean"], style.line, color=style.colour, label=name, zorder=zorder)
-    axis.fill_between(line[x], low, high, color=style.colour, alpha=0.16, lw=0)
-    axis.plot(line[x].iloc[-1:], line["mean"].iloc[-1:], style.marker, color=style.colour, ms=5.5, zorder=zorder + 1)
+def _lettered(names: list[str]) -> Callable[[str], str]:
+    """The title of a panel, with the letter it has in the paper."""
+    return lambda problem: f"({'abcdefgh'[names.index(problem)]}) {TITLES[problem]}"
 
 
-def _ordinate(axis, panel) -> None:
-    """Logarithmic, with a little room; plain numbers where the panel spans less than a decade."""
-    from matplotlib.ticker import FuncFormatter, LogLocator
+def _ends(axis: Axes, ends: list) -> None:
+    """A marker per end; of those at about one point all but the first are rings, each around the ones before."""
+    axis.figure.canvas.figure.draw_without_rendering()  # the limits count
+    to_axis = axis.transData + axis.transAxes.inverted()
+    placed: list[np.ndarray] = []
+    for look, x, y in ends:
+        if not np.isfinite(y):
+            continue
+        point = to_axis.transform((x, max(y, FLOOR)))
+        below = sum(bool(np.abs(point - other).max() < NEAR) for other in placed)
+        placed.append(point)
+        face = look.colour if not below else "none"
+        axis.plot(x, max(y, FLOOR), look.marker if not below else "o", mec=look.colour, mfc=face, mew=1.4,
+                  ms=5 + 3.2 * below, zorder=4, clip_on=False)  # fmt: skip
 
-    top = panel.loc[np.isfinite(panel["high"]), "high"].max()
-    low = panel["low"].clip(lower=FLOOR).min()
+
+def _ordinate(axis: Axes, panel: pandas.DataFrame, start: float) -> None:
+    """Logarithmic, with a little room; the start is in it."""
+    finite = panel.loc[np.isfinite(panel["high"]), "high"]
+    top, low = max(finite.max(), start), min(panel["low"].clip(lower=FLOOR).min(), start)
     room = max((top / low) ** 0.06, 1.03)
     axis.set_yscale("log")
     axis.set_ylim(low / room, top * room)
-    plain = FuncFormatter(lambda value, _: f"{value:g}")
-    if top / low < 20:
-        axis.yaxis.set_major_locator(LogLocator(subs=(1, 1.2, 1.5, 2, 3, 5, 7) if top / low < 3 else (1, 2, 3, 5)))
-        axis.yaxis.set_minor_formatter(lambda value, _: "")
-        axis.yaxis.set_major_formatter(plain)
+    _label(axis.yaxis, low / room, top * room, most=6)
 
 
-def _abscissa(axis, panel, x) -> None:
-    """Passes on a linear scale; seconds on a logarithmic one, from a tenth of a millisecond."""
+def _label(axis: Axis, low: float, high: float, most: int) -> None:
+    """Decades; where a logarithmic axis has less than two, as many plain numbers as fit."""
+    from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
+
+    if high / low >= 100:
+        return
+    for digits in (
+        range(20, 200),
+        range(20, 200, 5),
+        range(20, 200, 10),
+        (20, 30, 50, 70, 100, 150),
+        (20, 50, 100),
+        (20,),
+    ):
+        numbers = [d * 10.0**k for k in range(-9, 9) for d in digits if low <= d * 10.0**k <= high]
+        if 1 <= len(numbers) <= most:
+            break
+    axis.set_major_locator(FixedLocator(numbers))
+    axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+    axis.set_minor_locator(NullLocator())
+
+
+def _abscissa(axis: Axes, panel: pandas.DataFrame, x: str) -> None:
+    """Passes on a linear scale; seconds on a logarithmic one, linear below a millisecond, with 0."""
     if x == "passes":
         axis.set_xlim(-0.02 * panel[x].max(), panel[x].max() * 1.05)
         return
     axis.set_xscale("symlog", linthresh=1e-3)
     axis.set_xlim(0, panel[x].max() * 1.3)
-
-
-def _panels(count: int, rows: int = 2):
-    import matplotlib.pyplot as plt
-
-    columns = count // rows
-    return plt.subplots(rows, columns, figsize=(11.2, 2.9 * rows + 0.4), layout="constrained", squeeze=False)
-
-
-def _caption(table, x: str) -> str:
-    return (
-        "Relative error (f − f*)/f* to the exact non-private optimum f*: mean and range (lowest to highest, shaded) "
-        f"over {seeds_in_words(table)} seeds, against {x}. Markers: where the run ends; a "
-        f"level line is a setting that changes nothing, where none does better. Start w = 0. {PRIVACY}; accounting: "
-        f"{ACCOUNTING}. {TUNING[0].upper()}{TUNING[1:]}."
-    )

@@ -2,19 +2,66 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+import json
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from dpbench.experiments.base import select
-from dpbench.experiments.tuning import expand_settings
-from dpbench.report.style import Look, look
+from dpbench.study.context import Context, select
+from dpbench.study.plan import plan
+from dpbench.study.statistics import excess, means
+from dpbench.study.style import BLUE, GREEN, GREY, ORANGE, PINK, RED, SKY, YELLOW, Look
+from dpbench.study.tuning import expand_settings
 
 if TYPE_CHECKING:
     import pandas
 
-ALGORITHMS = ("dp-gcd", "dp-cd", "dp-sgd-1")
-RULES = ("dp-gcd", "dp-gcd-gs-s", "dp-gcd-gs-q")  # GS-r is dp-gcd's own
-COVERED = "dp-sgd-1-rdp"  # dp-sgd-1 under an accounting that covers it: how the rows read from here on call it
-PUBLISHED = "dp-gcd-published"  # half the selection noise, and for L1 on the gradient: not private at ε
+# Methods as the rows read from here on call them: algorithm, variant and accounting in one name.
+GCD, TIGHT, PUBLISHED = "dp-gcd", "dp-gcd-tight", "dp-gcd-published"  # GS-r: eq. (2), tight, half the selection noise
+CD = "dp-cd"
+SGD, DOUBLED, COVERED = "dp-sgd-1", "dp-sgd-1-2zc", "dp-sgd-1-rdp"  # the paper's, as σ = zC or 2zC; with a proof
+METHODS = (CD, SGD, DOUBLED, COVERED, PUBLISHED, GCD, TIGHT)
+LOOKS = {
+    CD: Look("DP-CD", BLUE, "p"),
+    SGD: Look("DP-SGD, σ = zC †", GREEN, "v", private=False),
+    DOUBLED: Look("DP-SGD, σ = 2zC †", SKY, "d", private=False),
+    COVERED: Look("DP-SGD, rdp", GREEN, "^"),
+    PUBLISHED: Look("DP-GCD, published selection †", GREY, "P", private=False),
+    GCD: Look("DP-GCD, eq. (2)", RED, "o"),
+    TIGHT: Look("DP-GCD, tight", ORANGE, "s"),
+    "dp-gcd-gs-s-published": Look("DP-GCD, GS-s, published selection †", PINK, "<", private=False),
+    "dp-gcd-gs-q-published": Look("DP-GCD, GS-q, published selection †", YELLOW, ">", private=False),
+    "dp-gcd-gs-s-tight": Look("DP-GCD, GS-s, tight", PINK, "<"),
+    "dp-gcd-gs-q-tight": Look("DP-GCD, GS-q, tight", YELLOW, ">"),
+}
+DAGGER = (
+    "† as published: not private at ε = 1 (selection noise half of what its proof needs; DP-SGD's noise is for Poisson "
+    "samples under add/remove, and whether it is zC or 2zC the paper does not say: each fits one published value)"
+)
+
+
+class Case(NamedTuple):
+    """What a claim is judged on: the variants of DP-GCD, of which the best counts, their rivals, and the rules.
+
+    rivals: by what the paper's DP-SGD is taken to be, "" where that is no question.
+    """
+
+    name: str
+    greedy: tuple[str, ...]
+    rivals: Mapping[str, tuple[str, ...]]
+    rules: tuple[str, ...]
+
+    @property
+    def methods(self) -> tuple[str, ...]:
+        return tuple(dict.fromkeys([*self.greedy, *(one for rivals in self.rivals.values() for one in rivals)]))
+
+
+CASES = tuple(
+    Case(name, greedy, rivals, (f"dp-gcd-{suffix}", f"dp-gcd-gs-s-{suffix}", f"dp-gcd-gs-q-{suffix}"))
+    for name, suffix, greedy, rivals in (
+        ("as published", "published", (PUBLISHED,), {"σ = zC": (CD, SGD), "σ = 2zC": (CD, DOUBLED)}),
+        ("at a proven ε = 1", "tight", (GCD, TIGHT), {"": (CD, COVERED)}),
+    )
+)
 TITLES = {
     "log1": "log1 (logistic + L2)",
     "log2": "log2 (logistic + L2)",
@@ -32,18 +79,18 @@ STAND_INS = {"mtp": "mtp-qsar"}  # a near substitute, used where the data set it
 
 PRIVACY = "ε = 1, δ = 1/n², replace-one neighbours"
 ACCOUNTING = (
-    "DP-GCD by eq. (2) (advanced composition), DP-CD and DP-SGD by RDP, DP-SGD † as the paper accounts for it (RDP of "
-    "Poisson sampling: an add/remove guarantee that does not cover the one uniform row a step runs on, so under "
-    "replace-one its runs spend more than ε = 1 and count as not private)"
+    "DP-GCD by eq. (2) or by privacy-loss distributions (tight), DP-CD and DP-SGD (rdp) by RDP under replace-one; "
+    + DAGGER
 )
 TUNING = (
     "passes, step size and clipping threshold chosen together, by the lowest mean over the seeds of those of the "
-    "grid's runs that are there, which share their random numbers and are drawn again here; this tuning and the "
+    "grid's runs that are there (thinned: table2), which share their random numbers and are drawn again here, and of "
+    "the runs at the paper's own settings; this tuning and the "
     "constants M_j, λ and the standardisation look at the data and are not private, as in the paper"
 )
 
 
-def problems(rows: pandas.DataFrame, names=PAPER) -> list[str]:
+def problems(rows: pandas.DataFrame, names: tuple[str, ...] = PAPER) -> list[str]:
     """`names`, each replaced by its stand-in where only that has rows."""
     there = set(rows["problem"])
     return [STAND_INS[name] if name in STAND_INS and name not in there else name for name in names]
@@ -54,51 +101,80 @@ def published_name(problem: str) -> str:
     return next((name for name, stand_in in STAND_INS.items() if stand_in == problem), problem)
 
 
-def published_method(algorithm: str) -> str:
+def published_method(method: str) -> str:
     """The paper's method that a variant of ours stands beside."""
-    return {COVERED: "dp-sgd-1", PUBLISHED: "dp-gcd"}.get(algorithm, algorithm)
+    return next(name for name in (GCD, CD, SGD) if method.startswith(name))
 
 
-def tuned_runs(context, artefact: str, *, timed: bool = False) -> pandas.DataFrame:
-    """The runs at the tuned settings, with `set.*` columns, f* as `optimum` and (f - f*)/f* as `relative`.
+def trust(context: Context, names: list[str] | tuple[str, ...] = PAPER) -> str:
+    """What is known of the problems' recipes, in a sentence for a caption."""
+    known = context.experiment.published()["recipe"]
+    words = dict.fromkeys(known[published_name(name)]["trust"] for name in names)
+    lists = [f"{word} for {', '.join(n for n in names if known[published_name(n)]['trust'] == word)}" for word in words]
+    return f"λ and data, which the paper does not print: {'; '.join(lists)} (table1)"
 
-    A diverged run has an infinite error. dp-sgd-1 is called `COVERED` where its accounting is rdp, not the paper's.
+
+def tuned_runs(context: Context, artefact: str, *, timed: bool = False, traced: bool = True) -> pandas.DataFrame:
+    """The runs at the chosen settings: see `_shown`. They alone are traced; of an artefact whose runs are not, those
+    that its own blocks ask for, and not those they are chosen from."""
+    if traced:
+        jobs = [job for job in context.jobs(artefact) if job.trace and bool(job.timed) == timed]
+    else:
+        jobs = plan([block for block in context.blocks(artefact) if artefact in block.artefacts], context.store).jobs
+    return _shown(context, artefact, {job.key for job in jobs})
+
+
+def shown_runs(context: Context, artefact: str) -> pandas.DataFrame:
+    """All single runs of an artefact that asks for settings of its own: see `_shown`."""
+    return _shown(context, artefact, {job.key for job in context.jobs(artefact) if not job.sweep})
+
+
+def runs_at_published_settings(context: Context) -> pandas.DataFrame:
+    """The runs at the settings of the paper's Table 4: see `_shown`."""
+    return shown_runs(context, "published_settings")
+
+
+def _shown(context: Context, artefact: str, keys: set[str]) -> pandas.DataFrame:
+    """Rows with `set.*` columns, f* as `optimum` and (f - f*)/f* as `relative`; `algorithm` is the method's name.
+
+    A diverged run has an infinite error.
     """
-    import numpy as np
-
     rows = context.rows(artefact)
-    covered = rows["algorithm"].eq("dp-sgd-1") & rows["accounting"].eq("rdp")
-    rows = rows.assign(algorithm=rows["algorithm"].mask(covered, COVERED))
-    rows = rows[rows["sweep"].isna() & rows["status"].ne("failed") & rows["algorithm"].ne("probe-optimum")]
-    rows = rows[rows["timed"].gt(0) == timed]
+    rows = rows[rows["key"].isin(keys) & rows["status"].ne("failed") & rows["algorithm"].ne("probe-optimum")]
     if rows.empty:
         return rows.assign(relative=[], optimum=[])
     rows = expand_settings(rows)
-    excess = rows["excess"].astype(float).where(rows["status"].ne("diverged"), np.inf)
     optimum = (rows["objective"] - rows["excess"]).groupby(rows["problem"]).transform("median")
-    return rows.assign(optimum=optimum, relative=excess / optimum)
+    return rows.assign(algorithm=_named(rows), optimum=optimum, relative=excess(rows) / optimum)
+
+
+def _named(rows: pandas.DataFrame) -> list[str]:
+    names = []
+    for row in rows[["algorithm", "accounting", "settings"]].itertuples():
+        settings = json.loads(row.settings)
+        name = next(base for base in (GCD, CD, SGD) if row.algorithm.startswith(base))
+        name += "" if settings.get("rule", "gs-r") == "gs-r" else f"-{settings['rule']}"
+        name += "-published" if settings.get("selection") == "published" else ""
+        name += "-2zc" if settings.get("noise") == "2zC" else ""
+        accounted = {(GCD, "tight"): "-tight", (SGD, "rdp"): "-rdp"}
+        names.append(name + accounted.get((published_method(name), row.accounting), ""))
+    return names
 
 
 def finals(runs: pandas.DataFrame) -> pandas.DataFrame:
-    """One row per (problem, algorithm): mean, se, min and max of the relative error, seeds, and the chosen settings."""
-    import numpy as np
-
-    columns = ["relative", "support_correct", "support_wrong", "seconds"]
+    """One row per (problem, method): mean, se, min and max of the relative error, seeds, and the chosen settings."""
+    by = ["problem", "algorithm"]
     if runs.empty:
-        return runs.assign(mean=[], se=[], seeds=[])[["problem", "algorithm", "mean", "se", "seeds"]]
-    grouped = runs.groupby(["problem", "algorithm"], sort=False)
-    with np.errstate(invalid="ignore"):
-        table = grouped["relative"].agg(["mean", "std", "min", "max", "size"]).rename(columns={"size": "seeds"})
-    table["se"] = table.pop("std") / np.sqrt(table["seeds"])
-    for name in columns[1:]:
-        table[name] = grouped[name].mean()
-    for name in ("T", "epsilon_spent", "private", "set.passes", "set.step", "set.clip"):
-        table[name] = grouped[name].first()
-    return table.reset_index()
+        return runs.assign(mean=[], se=[], seeds=[])[[*by, "mean", "se", "seeds"]]
+    firsts = ("T", "epsilon_planned", "private", "set.passes", "set.step", "set.clip")
+    averages = ("support_correct", "support_wrong", "seconds")
+    others: dict[str, Any] = {name: (name, "mean") for name in averages} | {name: (name, "first") for name in firsts}
+    table = means(runs, by, "relative", min=("relative", "min"), max=("relative", "max"), **others)
+    return table.drop(columns="sd")
 
 
-def curves(context, runs: pandas.DataFrame) -> pandas.DataFrame:
-    """(problem, algorithm, iteration): passes, seconds, and mean, min and max over seeds of the relative error."""
+def curves(context: Context, runs: pandas.DataFrame) -> pandas.DataFrame:
+    """(problem, method, iteration): passes, seconds, and mean, min and max over seeds of the relative error."""
     import numpy as np
 
     if runs.empty:
@@ -118,7 +194,7 @@ def curves(context, runs: pandas.DataFrame) -> pandas.DataFrame:
 
 
 class Facts(NamedTuple):
-    """What the probe of a problem's optimum has measured (see `algorithms.probes.OptimumProbe`)."""
+    """What the probe of a problem's optimum has measured (see `study.probes.OptimumProbe`)."""
 
     n: int
     d: int
@@ -133,10 +209,8 @@ class Facts(NamedTuple):
         return self.nonzero[tau] if len(self.nonzero) > tau else 0.0
 
 
-def facts(context, artefact: str) -> dict[str, Facts]:
+def facts(context: Context, artefact: str) -> dict[str, Facts]:
     """problem → what is known of it and its optimum."""
-    import json
-
     found = {}
     for row in select(context.rows(artefact), algorithm="probe-optimum", status="done").itertuples():
         notes = json.loads(row.notes)
@@ -148,32 +222,20 @@ def facts(context, artefact: str) -> dict[str, Facts]:
     return found
 
 
-def gaps(context, artefact: str, runs: pandas.DataFrame, names=PAPER, algorithms=ALGORITHMS) -> list[str]:
-    """A line per (problem, algorithm) without rows."""
+def gaps(
+    context: Context,
+    artefact: str,
+    runs: pandas.DataFrame,
+    names: tuple[str, ...] = PAPER,
+    methods: tuple[str, ...] = METHODS,
+) -> list[str]:
+    """A line per (problem, method) without rows."""
     there = set(zip(runs["problem"], runs["algorithm"], strict=True))
     missing = [
-        f"{problem}, {algorithm}: {context.command(artefact)}"
+        f"{problem}, {method}: {context.command(artefact)}"
         for problem in problems(runs, names)
-        for algorithm in algorithms
-        if (problem, algorithm) not in there
+        for method in methods
+        if (problem, method) not in there
     ]
     absent = [name for name in names if name in STAND_INS and name not in set(runs["problem"])]
     return missing + [f"{name}: {STAND_INS[name]} stands in; dpbench fetch {name}" for name in absent]
-
-
-def label(algorithm: str) -> str:
-    """The algorithm's name in tables and legends, marked where its runs do not keep the ε asked for."""
-    style = style_of(algorithm)
-    return f"{style.label} †" if algorithm == "dp-sgd-1" else style.legend
-
-
-def style_of(algorithm: str) -> Look:
-    """How a figure draws it: dashed where its runs do not keep the ε asked for."""
-    if algorithm == COVERED:
-        return look("dp-sgd-1")
-    return look(algorithm)._replace(private=False) if algorithm == "dp-sgd-1" else look(algorithm)
-
-
-def seeds_in_words(table: pandas.DataFrame) -> str:
-    counts = sorted({int(n) for n in table["seeds"]})
-    return " to ".join(str(n) for n in dict.fromkeys([counts[0], counts[-1]])) if counts else "no"

@@ -2,74 +2,98 @@
 
 from __future__ import annotations
 
-from dpbench.experiments.base import GridEntry, select
+import math
+from typing import TYPE_CHECKING, Any
+
 from dpbench.experiments.greedy_coordinate.study import (
-    ALGORITHMS,
-    COVERED,
+    CD,
+    DAGGER,
+    DOUBLED,
+    GCD,
     L1,
+    LOOKS,
+    METHODS,
     PRIVACY,
     PUBLISHED,
+    SGD,
+    STAND_INS,
     TITLES,
     TUNING,
     facts,
     finals,
     gaps,
-    label,
     problems,
     published_method,
     published_name,
-    seeds_in_words,
+    runs_at_published_settings,
+    trust,
     tuned_runs,
 )
-from dpbench.report.output import Table
-from dpbench.report.style import look
+from dpbench.study.context import Context, select
+from dpbench.study.declare import artefact
+from dpbench.study.grid import GridEntry
+from dpbench.study.output import Table
+from dpbench.study.statistics import plus_minus, span
+from dpbench.study.style import look
+
+if TYPE_CHECKING:
+    import pandas
+
+AS_PUBLISHED = (CD, SGD, DOUBLED, PUBLISHED)  # what runs at the hyperparameters of Table 4
 
 
-def table1(context) -> Table:
-    """Sizes, λ, M_j and quasi-sparsity."""
+@artefact("table1", "Table 1: sizes, and what the paper does not print")
+def table1(context: Context) -> Table:
+    """Sizes, λ and how sure it is, M_j, quasi-sparsity, non-zeros and start."""
     import pandas as pd
 
-    sizes = context.experiment.published()["sizes"]
+    paper = context.experiment.published()
     known = facts(context, "table1")
     rows, data = [], []
     names = problems(pd.DataFrame({"problem": list(known)}))
     for problem in names:
-        n, d = sizes[published_name(problem)]
+        name = published_name(problem)
+        n, d = paper["sizes"][name]
+        recipe = paper["recipe"][name]
+        theirs = [str(paper["nonzeros"].get(name, "")), f"{recipe['start']:g}" if "start" in recipe else "", n, d]
+        words = f"{recipe['trust']}: {recipe['why']}"
         if problem not in known:
-            rows.append([TITLES[problem], f"{n:,} × {d:,}", *["–"] * 7])
+            rows.append([TITLES[problem], f"{n:,} × {d:,}", *["–"] * 5, theirs[0], "–", theirs[1], "–", words])
             continue
         fact = known[problem]
         ((kind, weight),) = fact.weights.items()
         mean, least, largest = fact.M
         alpha = fact.quasi_sparsity()
         rows.append([TITLES[problem], f"{n:,} × {d:,}", f"{fact.n:,} × {fact.d:,}", f"{weight:.4g} ({kind.upper()})",
-                     f"{mean:.4g} [{least:.4g}, {largest:.4g}]", f"{len(fact.nonzero):,}", f"{alpha:.3g}",
-                     f"{fact.optimum:.5g}", f"{fact.start:.3g}"])  # fmt: skip
+                     f"{mean:.4g} [{least:.4g}, {largest:.4g}]", f"{alpha:.3g}", f"{fact.optimum:.5g}", theirs[0],
+                     f"{len(fact.nonzero):,}", theirs[1], f"{fact.start:.3g}", words])  # fmt: skip
         data.append({"problem": problem, "n": fact.n, "d": fact.d, kind: weight, "M_mean": mean, "M_min": least,
                      "M_max": largest, "nonzero": len(fact.nonzero), "alpha5": alpha, "optimum": fact.optimum,
-                     "start": fact.start})  # fmt: skip
+                     "start": fact.start, "published": recipe.get("start"), "trust": recipe["trust"]})  # fmt: skip
     caption = (
-        "Rows × columns as published and here; λ, which the paper does not print: for L1 the largest whose optimum has "
-        "the published number of non-zeros, to 4 digits, for L2 the mean M_j without λ over n; the coordinate "
-        "constants M_j (L2's λ included), mean [least, largest]; non-zeros of the exact optimum w*; α such that w* is "
-        "(α, 5)-quasi-sparse; f*; and the relative error (f(0) − f*)/f* of the start. λ, M_j and the standardisation "
-        "come from the data and count as public."
+        "Rows × columns as published and here; λ; the coordinate constants M_j (L2's λ included), mean [least, "
+        "largest]; α such that w* is (α, 5)-quasi-sparse; f*; non-zeros of the exact optimum w*, published (Table 3) "
+        "and here; relative error (f(0) − f*)/f* of the start, published (Table 3, or the first author's slides) and "
+        "here; how sure the recipe is. λ, M_j and the standardisation come from the data and count as public."
     )
-    header = ["problem", "paper", "here", "λ", "M", "‖w*‖₀", "α", "f*", "start"]
+    header = ["problem", "paper", "here", "λ", "M", "α", "f*", "‖w*‖₀, paper", "‖w*‖₀", "start, paper", "start",
+              "recipe"]  # fmt: skip
     missing = [f"{p}: {context.command('table1')}" for p in names if p not in known]
-    if "mtp" not in names:
-        missing.append("mtp: mtp-qsar stands in, a near substitute from the same study; dpbench fetch mtp")
+    missing += [
+        f"{name}: {other} stands in; dpbench fetch {name}" for name, other in STAND_INS.items() if other in names
+    ]
     return Table(pd.DataFrame(rows, columns=header), caption, pd.DataFrame(data), missing)
 
 
-def table2(context) -> Table:
+@artefact("table2", "Table 2: hyperparameter grids")
+def table2(context: Context) -> Table:
     """The grid: published, and run here."""
     import pandas as pd
 
     published = context.experiment.published()["grid"]
     done = set(context.runs["key"])
     rows = []
-    for algorithm in ALGORITHMS:
+    for algorithm in (GCD, CD, SGD):
         sweeps = [block for block in context.blocks("table2") if algorithm in block.algorithms and block.sweep]
         thin = [block for block in sweeps if block.problems == ["dorothea"]]
         whole = [block for block in sweeps if block not in thin]
@@ -80,9 +104,10 @@ def table2(context) -> Table:
     found = sum(job.count for job in jobs if job.key in done)
     caption = (
         f"Hyperparameter grids, as published and as in the {context.profile} profile, over "
-        f"{context.blocks('table2')[0].seeds} seeds. {found:,} of {sum(job.count for job in jobs):,} runs of this grid "
-        "are behind the choices of this report. logspace values are rounded to 4 digits. The steps and thresholds of "
-        "one (passes, seed) share their random numbers."
+        f"{context.blocks('table2')[0].seeds} seeds: thinned to every third clipping threshold, and on dorothea to "
+        f"fewer passes. {found:,} of {sum(job.count for job in jobs):,} runs of this grid are behind the choices of "
+        "this report. logspace values are rounded to 4 digits. The steps and thresholds of one (passes, seed) share "
+        "their random numbers."
     )
     header = ["algorithm", "parameter", "paper", "here", "here, dorothea"]
     return Table(pd.DataFrame(rows, columns=header), caption)
@@ -92,79 +117,138 @@ def _values(blocks: list[GridEntry], name: str) -> str:
     return next((_in_words(block.settings[name]) for block in blocks), "")
 
 
-def _in_words(values) -> str:
+def _in_words(values: Any) -> str:
     if isinstance(values, dict):
         low, high, count = values["logspace"]
         return f"logspace({low:g}, {high:g}, {count})"
     return ", ".join(f"{v:g}" for v in values)
 
 
-def table3(context) -> Table:
-    """Support recovery on the L1 problems, beside the published."""
+def _support(row: Any) -> str:
+    return f"{row['support_correct']:.1f} / {row['support_wrong']:.1f}"
+
+
+@artefact("table3", "Table 3: support recovery")
+def table3(context: Context) -> Table:
+    """Support recovery on the L1 problems: published, at the published hyperparameters, and tuned."""
     import pandas as pd
 
     paper = context.experiment.published()
     runs = tuned_runs(context, "table3")
-    table = finals(runs)
+    table, set_ = finals(runs), finals(runs_at_published_settings(context))
     rows = []
-    algorithms = ("dp-cd", "dp-sgd-1", COVERED, "dp-gcd", PUBLISHED)
-    for algorithm in algorithms:
+    for method in METHODS:
         for problem in L1:
-            correct, wrong, relative = paper["support"][problem][published_method(algorithm)]
-            published = f"{correct} / {wrong} ({relative:g})"
-            found = select(table, problem=problem, algorithm=algorithm)
+            correct, wrong, relative = paper["support"][problem][published_method(method)]
+            row = [LOOKS[method].label, TITLES[problem], paper["nonzeros"][problem],
+                   f"{correct} / {wrong} ({relative:g})"]  # fmt: skip
+            at = select(set_, problem=problem, algorithm=method)
+            row.append(f"{_support(at.iloc[0])} ({at.iloc[0]['mean']:.2g})" if len(at) else "–")
+            found = select(table, problem=problem, algorithm=method)
             if found.empty:
-                rows.append([label(algorithm), TITLES[problem], paper["nonzeros"][problem], published, *["–"] * 3])
+                rows.append([*row, *["–"] * 3])
                 continue
             one = found.iloc[0]
-            rows.append([label(algorithm), TITLES[problem], paper["nonzeros"][problem], published,
-                         f"{one['support_correct']:.1f} / {one['support_wrong']:.1f} ({one['mean']:.2g})",
-                         f"{one['mean']:.3g} ± {one['se']:.1g}", f"{one['T']:.0f}"])  # fmt: skip
+            rows.append([*row, f"{_support(one)} ({one['mean']:.2g})", plus_minus(one["mean"], one["se"]),
+                         f"{one['T']:.0f}"])  # fmt: skip
     caption = (
         "Coordinates correctly / incorrectly identified as non-zero, and relative error (f − f*)/f* in brackets: "
-        f"published (5 runs) and here, means over {seeds_in_words(table)} seeds (the counts are means too, hence not "
-        f"whole numbers); the error again with its standard error, and the iterations made. {PRIVACY}; DP-SGD † "
-        "keeps its ε under the paper's accounting only; the published selection is that of the paper's text "
-        f"(see published_selection). {TUNING[0].upper()}{TUNING[1:]}."
+        "published (5 runs), at the hyperparameters of the paper's Table 4 (methods as published alone; see "
+        f"published_settings), and tuned here, means over {span(table['seeds'])} seeds (the counts are means too, "
+        "hence not whole numbers); the tuned error again with its standard error, and the iterations made. "
+        f"{PRIVACY}; {DAGGER}. {TUNING[0].upper()}{TUNING[1:]}. {trust(context, L1)}."
     )
-    header = ["algorithm", "problem", "‖w*‖₀", "paper", "here", "relative error", "iterations"]
-    missing = gaps(context, "table3", runs, L1, algorithms)
-    return Table(pd.DataFrame(rows, columns=header), caption, plain(table), missing)
+    header = ["algorithm", "problem", "‖w*‖₀", "paper", "at the paper's setting", "tuned", "relative error",
+              "iterations"]  # fmt: skip
+    return Table(pd.DataFrame(rows, columns=header), caption, plain(table), gaps(context, "table3", runs, L1))
 
 
-def table4(context) -> Table:
+@artefact("table4", "Table 4: chosen hyperparameters")
+def table4(context: Context) -> Table:
     """The chosen hyperparameters, beside the published."""
     import pandas as pd
 
     chosen = context.experiment.published()["chosen"]
     runs = tuned_runs(context, "table4")
-    table = finals(runs)
+    table, set_ = finals(runs), finals(runs_at_published_settings(context))
     rows = []
-    algorithms = (*ALGORITHMS, COVERED)
-    for algorithm in algorithms:
+    for method in METHODS:
         for problem in problems(runs):
-            passes, clip, step = chosen[published_name(problem)][published_method(algorithm)]
-            row = [label(algorithm), TITLES[problem], f"{passes:g}", f"{clip:.3g}", f"{step:.3g}"]
-            found = select(table, problem=problem, algorithm=algorithm)
+            passes, clip, step = chosen[published_name(problem)][published_method(method)]
+            row = [LOOKS[method].label, TITLES[problem], f"{passes:g}", f"{clip:.3g}", f"{step:.3g}"]
+            at = select(set_, problem=problem, algorithm=method)
+            row.append(plus_minus(at.iloc[0]["mean"], at.iloc[0]["se"]) if len(at) else "–")
+            found = select(table, problem=problem, algorithm=method)
             if found.empty:
                 rows.append([*row, *["–"] * 4])
                 continue
             one = found.iloc[0]
             rows.append([*row, f"{one['set.passes']:g}", f"{one['set.clip']:.3g}", f"{one['set.step']:.3g}",
-                         f"{one['mean']:.3g} ± {one['se']:.1g}"])  # fmt: skip
+                         plus_minus(one["mean"], one["se"])])  # fmt: skip
     caption = (
-        "Hyperparameters with the lowest mean relative error over "
-        f"{seeds_in_words(table)} seeds, beside those of the paper, and that error ± its standard error. {PRIVACY}. "
-        f"{TUNING[0].upper()}{TUNING[1:]}. Where two settings are alike in error the choice between them is chance; "
-        "λ and the synthetic data differ from the paper's, which prints neither."
+        "The hyperparameters of the paper and the relative error that they give here (methods as published alone), "
+        f"beside those with the lowest mean relative error over {span(table['seeds'])} seeds, and that error; ± is the "
+        f"standard error. {PRIVACY}; {DAGGER}. {TUNING[0].upper()}{TUNING[1:]}. Where two settings are alike in error "
+        f"the choice between them is chance. {trust(context)}."
     )
-    header = ["algorithm", "problem", "passes, paper", "clip, paper", "step, paper", "passes", "clip", "step",
-              "relative error"]  # fmt: skip
-    return Table(
-        pd.DataFrame(rows, columns=header), caption, plain(table), gaps(context, "table4", runs, algorithms=algorithms)
+    header = ["algorithm", "problem", "passes, paper", "clip, paper", "step, paper", "error there", "passes", "clip",
+              "step", "error"]  # fmt: skip
+    return Table(pd.DataFrame(rows, columns=header), caption, plain(table), gaps(context, "table4", runs))
+
+
+def published_end(paper: dict[str, Any], problem: str, method: str) -> float:
+    """The published relative error at the end, from Table 3 or else the slides; NaN where there is none."""
+    name, method = published_name(problem), published_method(method)
+    if name in paper["support"]:
+        return float(paper["support"][name][method][2])
+    return float(paper["ends"].get(name, {}).get(method, math.nan))
+
+
+def half_a_digit(value: float) -> float:
+    """Half of the last of two printed significant digits."""
+    return 0.5 * 10.0 ** (math.floor(math.log10(value)) - 1)
+
+
+def at_published_settings(context: Context) -> pandas.DataFrame:
+    """`finals` at the hyperparameters of Table 4, with `published`, `start`, `still` and `within`.
+
+    within: whether the published mean of 5 runs is in the 95 % prediction interval that the spread of our seeds gives
+    such a mean (Student's t), to half of its last printed digit; None where none is published. still: whether no run
+    has moved from the start.
+    """
+    import numpy as np
+    from scipy.stats import t
+
+    paper, known = context.experiment.published(), facts(context, "published_settings")
+    table = finals(runs_at_published_settings(context))
+    cells = list(zip(table["problem"], table["algorithm"], strict=True))
+    published = np.array([published_end(paper, *cell) for cell in cells])
+    starts = np.array([known[p].start if p in known else math.nan for p, _ in cells])
+    slack = np.array([half_a_digit(value) if value > 0 else math.nan for value in published])
+    seeds = table["seeds"].to_numpy(float)
+    spread = table["se"].to_numpy(float) * np.sqrt(seeds) * np.sqrt(1 / seeds + 1 / paper["seeds"])
+    near = np.abs(table["mean"].to_numpy(float) - published) <= t.ppf(0.975, seeds - 1) * spread + slack
+    within = [None if math.isnan(value) else bool(one) for value, one in zip(published, near, strict=True)]
+    moved = (np.abs(table[name].to_numpy(float) - starts) for name in ("min", "max")) if len(table) else ()
+    return table.assign(
+        published=published, start=starts, within=within, still=np.maximum(*moved) < 1e-9 if cells else []
     )
 
 
-def plain(table):
+def cells_within(table: pandas.DataFrame) -> str:
+    """In how many cells of Table 3 the published error is within, and which are not; DP-SGD's count by either noise."""
+    cells = select(table, problem=list(L1))
+    cells = cells.assign(method=[published_method(name) for name in cells["algorithm"]])
+    outside, count = [], 0
+    for (problem, method), group in cells.groupby(["problem", "method"], sort=False):
+        count += 1
+        if not group["within"].any():
+            still = f", as our runs stay at the start, {group['start'].iloc[0]:.3g} on our draw"
+            outside.append(f"{problem}, {method} ({plus_minus(group['mean'].iloc[0], math.nan)} against "
+                           f"{group['published'].iloc[0]:g}{still if group['still'].any() else ''})")  # fmt: skip
+    return f"{count - len(outside)} of {count} cells" + (f"; not in {'; '.join(outside)}" if outside else "")
+
+
+def plain(table: pandas.DataFrame) -> pandas.DataFrame:
     """The table behind the strings, settings by their own names."""
     return table.drop(columns=["private"], errors="ignore").rename(columns=lambda name: name.removeprefix("set."))

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import functools
 import itertools
-from importlib import resources
+from pathlib import Path
 from typing import Any
 
 import msgspec
 
-from dpbench import algorithms, toml
+from dpbench import algorithms
 from dpbench.algorithms.base import Algorithm, make_settings
 from dpbench.errors import NotAtHand, UserError
-from dpbench.experiments.base import BEST, GridEntry
-from dpbench.experiments.leaderboard.declared import Declared
+from dpbench.files import read_toml
 from dpbench.privacy.relation import Relation
+from dpbench.problems import catalogue
+from dpbench.study.grid import BEST, GridEntry
 
 RELATION = Relation.REPLACE_ONE
 DELTA = "n^-2"
@@ -38,7 +39,9 @@ def _enters(name: str) -> bool:
 
 
 def accounting(method: Algorithm) -> str:
-    """The best of the accountings the method has; "paper" where it has none of ours."""
+    """The best of the accountings the method has, or that of tuning.toml; "paper" where it has none of ours."""
+    if named := _tuning()["accounting"].get(method.name):
+        return str(named)
     return next((mode for mode in ACCOUNTINGS if mode in method.accountings), "paper")
 
 
@@ -49,7 +52,7 @@ def delta(method: Algorithm) -> str | float:
 
 @functools.cache
 def _tuning() -> dict[str, dict]:
-    return toml.read(resources.files(__package__) / "tuning.toml")
+    return read_toml(Path(__file__).with_name("tuning.toml"))
 
 
 def candidates(name: str, profile: str) -> dict[str, list]:
@@ -75,8 +78,8 @@ def _fit(problem: str, name: str) -> tuple[str, frozenset]:
         return "not private", frozenset()
     if name in excluded():
         return excluded()[name], frozenset()
-    target = Declared(problem)
     try:
+        target = catalogue.declare(problem)
         method.needs.check(target, method.name)
         method.under(RELATION)
     except NotAtHand:
@@ -85,7 +88,8 @@ def _fit(problem: str, name: str) -> tuple[str, frozenset]:
         return _without_name(error, method), frozenset()
     grid = candidates(name, "full") or {}
     refused, why = set(), ""
-    tried = [(key, value) for key, values in grid.items() for value in values] or [None]
+    pairs = [(key, value) for key, values in grid.items() for value in values]
+    tried: list[tuple[str, Any] | None] = [*pairs] or [None]
     for one in tried:
         try:
             settings = method.complete(target, make_settings(method, fixed | dict([one] if one else [])))
@@ -107,6 +111,7 @@ def _without_name(error: UserError, method: Algorithm) -> str:
     return str(error).removeprefix(f"{method.name}: ")
 
 
+@functools.lru_cache(maxsize=4096)
 def expand(block: GridEntry, profile: str) -> list[GridEntry]:
     """The block's methods ("every": all entrants) on its problem, each under its accounting, with its candidates.
 

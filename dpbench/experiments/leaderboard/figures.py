@@ -2,62 +2,73 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from typing import TYPE_CHECKING, Any
+
 import numpy as np
 
-from dpbench.experiments.base import select
-from dpbench.experiments.leaderboard.ranking import board
+from dpbench.experiments.leaderboard.ranking import LEVELS, board, overall
 from dpbench.experiments.leaderboard.tables import RULES, seeds_of
-from dpbench.report.output import Figure
-from dpbench.report.style import GREY, gap, legend_below, look, problem_title
+from dpbench.study.context import Context, select
+from dpbench.study.declare import artefact, each
+from dpbench.study.output import Figure
+from dpbench.study.panels import Panels, joined
+from dpbench.study.style import GREY, look, problem_title
+
+if TYPE_CHECKING:
+    import pandas
 
 COLUMNS = 4
+MOST_NAMED = 10
+OTHER = "#c2c6cc"
 
 
-def pareto(context, epsilon: float, level: str) -> Figure:
+@each(
+    artefact(f"pareto_{name}", f"Excess loss against seconds at ε = {e:g}", epsilon=e, level=name)
+    for name, e in LEVELS.items()
+)
+def pareto(context: Context, epsilon: float, level: str) -> Figure:
     """Mean excess loss against the seconds of one run alone, a panel per problem, the front as a staircase."""
-    import matplotlib.pyplot as plt
-
-    artefact = f"pareto_{level}"
-    table = board(context.rows(artefact))
-    problems = list(dict.fromkeys(p for block in context.blocks(artefact) for p in block.problems))
+    name = f"pareto_{level}"
+    table = board(context.rows(name))
+    problems = context.problems(name)
     columns = min(COLUMNS, len(problems)) or 1
-    rows = -(-len(problems) // columns) or 1
-    figure, axes = plt.subplots(
-        rows, columns, figsize=(max(3.0 * columns, 7.5), 2.7 * rows + 2.0), layout="constrained", squeeze=False
-    )
-    fills = fill_styles(table["algorithm"])
-    gaps, drawn = [], []
-    for axis, problem in zip(axes.flat, problems, strict=False):
-        axis.set_title(problem_title(problem))
+    page = Panels(context, name, len(problems), columns=columns, size=(max(3.0, 7.5 / columns), 2.7), room=2.0)
+    shown = named(table)
+    fills = fill_styles(shown)
+    drawn = []
+    for axis, problem in page.over(problems, title=problem_title):
         cell = select(table, problem=problem)
         cell = cell[np.isfinite(cell["mean"]) & cell["seconds"].notna() & (cell["mean"] > 0)]
-        if cell.empty:
-            gap(axis, "no timed rows yet\n" + context.command(artefact))
-            gaps.append(f"{problem}: {context.command(artefact)}")
+        if page.empty(axis, cell, problem, problem):
             continue
         front = efficient(cell)
         _draw(axis, cell, front, fills)
         drawn.append(cell.assign(efficient=cell["algorithm"].isin(front["algorithm"])))
-    for axis in axes.flat[len(problems) :]:
-        axis.set_visible(False)
-    for axis in axes[:, 0]:
-        axis.set_ylabel("excess loss")
-    for axis in axes[-1]:
-        axis.set_xlabel("seconds of one run")
-    legend_below(figure, axes.flat, columns=5 if columns >= COLUMNS else 3)
-    import pandas as pd
-
-    data = pd.concat(drawn) if drawn else table.assign(efficient=False)
+    page.label("seconds of one run", "excess loss")
     caption = (
         f"Mean excess loss at ε = {epsilon:g} ({seeds_of(table)}; bars: ± 1 standard error) against the seconds of one "
         "run at the chosen settings, timed alone on one core, with the calibration of its noise where no earlier run "
         "had done it. Grey line and names: the front; what lies above and to the right of it is both slower and "
-        f"worse than some other method. Methods at more than three times the median leave the panel. {RULES}"
+        f"worse than some other method. In colour: the {MOST_NAMED} methods most often on a front, then those that "
+        "beat most rivals; grey dots: the others (explore.html names them). Methods at more than three times the "
+        f"median leave the panel. {RULES}"
     )
-    return Figure(figure, data, caption, gaps)
+    data = joined(drawn) if drawn else table.assign(efficient=False)
+    return page.figure(caption, data, legend=5 if columns >= COLUMNS else 3)
 
 
-def fill_styles(names) -> dict[str, str]:
+def named(table: pandas.DataFrame) -> list[str]:
+    """The methods that are drawn in colour: most often on a front, then by the share of rivals beaten."""
+    if table.empty:
+        return []
+    timed = table[np.isfinite(table["mean"]) & table["seconds"].notna() & (table["mean"] > 0)]
+    fronts = Counter(name for _, cell in timed.groupby("problem") for name in efficient(cell)["algorithm"])
+    order = list(overall(table)["algorithm"])
+    return sorted(order, key=lambda name: (-fronts[name], order.index(name)))[:MOST_NAMED]
+
+
+def fill_styles(names: Any) -> dict[str, str]:
     """Methods of different papers may share colour and marker: the second is drawn hollow, the next half filled."""
     count: dict[tuple[str, str], int] = {}
     fills = {}
@@ -68,14 +79,14 @@ def fill_styles(names) -> dict[str, str]:
     return fills
 
 
-def efficient(cell):
+def efficient(cell: pandas.DataFrame) -> pandas.DataFrame:
     """The rows no other row is both faster and better than, fastest first."""
     ordered = cell.sort_values(["seconds", "mean"])
     best_before = ordered["mean"].cummin().shift(fill_value=np.inf)
     return ordered[ordered["mean"] < best_before]
 
 
-def _draw(axis, cell, front, fills: dict[str, str]) -> None:
+def _draw(axis: Any, cell: pandas.DataFrame, front: pandas.DataFrame, fills: dict[str, str]) -> None:
     from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
     best, typical = cell["mean"].min(), cell["mean"].median()
@@ -84,6 +95,9 @@ def _draw(axis, cell, front, fills: dict[str, str]) -> None:
     axis.step(x, y, where="post", color=GREY, lw=1, alpha=0.7, zorder=1)
     for row in cell.itertuples():
         style = look(row.algorithm)
+        if row.algorithm not in fills:
+            axis.plot(row.seconds, row.mean, "o", color=OTHER, ms=3, ls="none", label="other methods", zorder=1.5)
+            continue
         axis.errorbar(row.seconds, row.mean, yerr=row.se, fmt="none", ecolor=style.colour, elinewidth=0.8, zorder=2)
         axis.plot(
             row.seconds,
@@ -105,7 +119,7 @@ def _draw(axis, cell, front, fills: dict[str, str]) -> None:
     axis.yaxis.set_minor_formatter(NullFormatter())
 
 
-def _name(axis, front) -> None:
+def _name(axis: Any, front: pandas.DataFrame) -> None:
     """Names beside the points of the front, the best first; a name that would cover another is left to the legend."""
     from matplotlib.patheffects import withStroke
 

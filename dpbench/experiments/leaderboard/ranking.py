@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+
+from dpbench.study.statistics import means
 
 if TYPE_CHECKING:
     import pandas
 
+LEVELS = {"low": 0.1, "mid": 1.0, "high": 10.0}  # ε
 CELL = ["problem", "epsilon"]
 TIE = 2.0  # standard errors of a difference
 
@@ -29,16 +32,13 @@ def board(runs: pandas.DataFrame) -> pandas.DataFrame:
     known = untimed.groupby("problem")["excess"].transform(lambda excess: excess.notna().any())
     loss = untimed["excess"].where(known, untimed["objective"]).where(untimed["status"].ne("diverged"), np.inf)
     loss = loss.fillna(np.inf)
-    groups = untimed.assign(loss=loss).groupby([*CELL, *columns], sort=False)
-    with np.errstate(invalid="ignore"):
-        table = groups.agg(
-            mean=("loss", "mean"),
-            sd=("loss", "std"),
-            seeds=("loss", "size"),
-            spent=("epsilon_spent", "max"),
-            accuracy=("accuracy", "mean"),
-        ).reset_index()
-        table["se"] = table["sd"] / np.sqrt(table["seeds"])
+    others: dict[str, Any] = {
+        "planned": ("epsilon_planned", "min"),
+        "private": ("private", "all"),
+        "counts_public": ("counts_public", "first"),
+        "accuracy": ("accuracy", "mean"),
+    }
+    table = means(untimed.assign(loss=loss), [*CELL, *columns], "loss", **others)
     if table.empty:
         return table.assign(seconds=[], rank=[], beaten_by=[]).drop(columns="sd")
     timed = runs[(runs["timed"] > 0) & runs["status"].ne("failed")]
@@ -83,7 +83,7 @@ def overall(table: pandas.DataFrame) -> pandas.DataFrame:
     return result.sort_values(["often", "share"], ascending=False, kind="stable").reset_index(drop=True)
 
 
-def tuned(row, names: list[str]) -> str:
+def tuned(row: Any, names: list[str]) -> str:
     """The row's values of the tuned settings in words: "T=100, step=4"."""
     values = json.loads(row.settings)
     return ", ".join(f"{name}={values[name]:g}" for name in names if isinstance(values.get(name), int | float))

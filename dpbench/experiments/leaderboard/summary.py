@@ -2,17 +2,26 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 
 from dpbench.experiments.leaderboard.ranking import board, overall
 from dpbench.experiments.leaderboard.tables import RULES, of_problem, seeds_of
-from dpbench.report.output import Table
-from dpbench.report.style import look, problem_title
+from dpbench.study.context import Context
+from dpbench.study.declare import artefact
+from dpbench.study.output import Table
+from dpbench.study.statistics import plus_minus
+from dpbench.study.style import look, problem_title
+
+if TYPE_CHECKING:
+    import pandas
 
 MOST_NAMED = 3  # methods in one sentence
 
 
-def summary(context) -> Table:
+@artefact("summary", "What the numbers say, in words")
+def summary(context: Context) -> Table:
     """Who leads where, by how much, and over all."""
     import pandas as pd
 
@@ -25,7 +34,7 @@ def summary(context) -> Table:
     return Table(pd.DataFrame(rows, columns=["where", "what the numbers say"]), caption, table, gaps)
 
 
-def over_all(table) -> list[str]:
+def over_all(table: pandas.DataFrame) -> list[str]:
     """Sentences on all cells together."""
     if table.empty:
         return []
@@ -50,14 +59,15 @@ def over_all(table) -> list[str]:
     return text
 
 
-def leader(cell) -> str:
+def leader(cell: pandas.DataFrame) -> str:
     """One sentence or two on one problem at one ε; `cell` has the best method first."""
     finite = cell[np.isfinite(cell["mean"])]
     if finite.empty:
         return "No method ends with a finite loss."
     first = finite.iloc[0]
     tied = list(finite[(finite["beaten_by"] == 0)]["algorithm"][1:])
-    text = f"{label(first.algorithm)} has the lowest mean excess loss, {amount(first)}, of {len(cell)} methods"
+    reached = plus_minus(first["mean"], first["se"])
+    text = f"{label(first.algorithm)} has the lowest mean excess loss, {reached}, of {len(cell)} methods"
     text += f"; {names(tied)} {'is' if len(tied) == 1 else 'are'} within two standard errors of it." if tied else "."
     worse = finite[finite["beaten_by"] > 0]
     if len(worse) and first["mean"] > 0:
@@ -69,6 +79,7 @@ def leader(cell) -> str:
 
 
 def label(algorithm: str) -> str:
+    """The name of an algorithm in words."""
     return look(algorithm).label
 
 
@@ -79,7 +90,3 @@ def names(algorithms: list[str]) -> str:
     if more:
         return f"{', '.join(shown)} and {more} more"
     return shown[0] if len(shown) == 1 else f"{', '.join(shown[:-1])} and {shown[-1]}"
-
-
-def amount(row) -> str:
-    return f"{row['mean']:.3g}" + ("" if np.isnan(row["se"]) else f" ± {row['se']:.1g}")

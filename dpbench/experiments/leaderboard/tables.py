@@ -2,29 +2,42 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Any
+
 import numpy as np
 
-from dpbench.experiments.base import select
 from dpbench.experiments.leaderboard import entrants
-from dpbench.experiments.leaderboard.ranking import board
+from dpbench.experiments.leaderboard.ranking import LEVELS, board
 from dpbench.experiments.leaderboard.ranking import overall as over_all
-from dpbench.report.output import Table
-from dpbench.report.style import look, problem_title
+from dpbench.privacy.accounting.base import OUT_OF_REACH
+from dpbench.study.context import Context, select
+from dpbench.study.declare import artefact, each
+from dpbench.study.output import Table
+from dpbench.study.statistics import plus_minus, span
+from dpbench.study.style import look, problem_title
+
+if TYPE_CHECKING:
+    import pandas
 
 RULES = (
-    "Replace-one neighbours for all: add/remove methods at twice their sensitivities, Poisson samples replaced by "
-    "samples of a fixed size. δ = n⁻² (0 for pure DP); n public. The best accounting each method has. Each method at "
+    "Replace-one neighbours for all: add/remove methods at twice their sensitivities, Poisson samples, where the "
+    "accounting is not `tight`, replaced by samples of a fixed size. δ = n⁻² (0 for pure DP); n public. The best "
+    "accounting each method has. Each method at "
     "the best of its candidate settings (tuning.toml), chosen on the same seeds by the mean: that is not private, and "
     "the mean of the best is a little too good."
 )
 
 
-def overall(context) -> Table:
+@artefact("overall", "All methods over all problems and ε")
+def overall(context: Context) -> Table:
     """Mean rank and share of rivals beaten over all cells."""
     import pandas as pd
 
     table = board(context.rows("overall"))
     result = over_all(table)
+    if len(table):
+        spent = table.assign(planned=table["planned"] / table["epsilon"]).groupby("algorithm")
+        result = result.join(spent.agg({"planned": "min", "counts_public": "first"}), on="algorithm")
     rows = [
         [
             str(i + 1),
@@ -34,6 +47,8 @@ def overall(context) -> Table:
             f"{row.cells}",
             f"{row.leads}",
             row.accounting,
+            "–" if np.isnan(row.planned) else f"{row.planned:.3f}",
+            row.counts_public or "",
         ]
         for i, row in enumerate(result.itertuples())
     ]
@@ -42,65 +57,78 @@ def overall(context) -> Table:
     caption = (
         f"Over {len(cells)} cells (problem × ε), {seeds_of(table)}. Share: the mean share of rivals beaten, 1 if best "
         "in every cell and 0 if last in every cell; leads: in how many cells no method is better by more than two "
-        f"standard errors of the difference. Methods in fewer than half of the cells come last. {RULES}"
+        "standard errors of the difference; ε planned / ε: the least share of ε that all its planned releases add up "
+        "to, by the independent accountant (below 1 the accounting or the method leaves some unused); public: what, "
+        f"beside n, its runs took from the data. Methods in fewer than half of the cells come last. {RULES}"
     )
-    header = ["#", "method", "share of rivals beaten", "mean rank", "cells", "leads", "accounting"]
+    header = [
+        "#",
+        "method",
+        "share of rivals beaten",
+        "mean rank",
+        "cells",
+        "leads",
+        "accounting",
+        "ε planned / ε",
+        "public",
+    ]
     return Table(pd.DataFrame(rows, columns=header), caption, result.drop(columns="often"), gaps)
 
 
-def ranking(context, epsilon: float, level: str) -> Table:
+@each(artefact(f"ranking_{name}", f"Ranking at ε = {e:g}", epsilon=e, level=name) for name, e in LEVELS.items())
+def ranking(context: Context, epsilon: float, level: str) -> Table:
     """Mean excess ± s.e. and rank at one ε: a row per method, a column per problem."""
     import pandas as pd
 
-    artefact = f"ranking_{level}"
-    runs = context.rows(artefact)
+    name = f"ranking_{level}"
+    runs = context.rows(name)
     table = board(runs)
-    problems = list(dict.fromkeys(p for block in context.blocks(artefact) for p in block.problems))
+    problems = context.problems(name)
     order = list(over_all(table)["algorithm"]) if len(table) else []
     lookup = {(row.problem, row.algorithm): row for row in table.itertuples()}
-    rows = [[look(name).label, *[_cell(lookup.get((p, name))) for p in problems]] for name in order]
+    rows = [[look(method).label, *[_cell(lookup.get((p, method))) for p in problems]] for method in order]
     gaps = [
-        f"{problem} at ε = {epsilon:g}: {context.command(artefact)}"
+        f"{problem} at ε = {epsilon:g}: {context.command(name)}"
         for problem in problems
         if problem not in set(table["problem"])
     ]
     gaps += failures(runs)
     caption = (
         f"Mean excess loss ± its standard error and, in brackets, the rank in its column, at ε = {epsilon:g}; =: not "
-        "worse than the column's best by more than two standard errors of the difference; –: not on this problem (see "
-        f"fits); ∞: a seed diverged at every candidate. Methods in the order of the mean share of rivals beaten here. "
+        "worse than the column's best by more than two standard errors of the difference; –: not applicable (see "
+        f"fits; or ε is out of reach of the method's accounting); ∞: a seed diverged at every "
+        "candidate. Methods in the order of the mean share of rivals beaten here. "
         f"{seeds_of(table)}. {RULES}"
     )
     return Table(pd.DataFrame(rows, columns=["method", *map(problem_title, problems)]), caption, table, gaps)
 
 
-def failures(runs) -> list[str]:
-    """One line for each reason that runs failed for."""
-    failed = runs[runs["status"] == "failed"].drop_duplicates(["algorithm", "problem", "error"])
+def failures(runs: pandas.DataFrame) -> list[str]:
+    """One line for each reason that runs failed for; an ε out of reach is not applicable, and no failure."""
+    failed = runs[runs["status"].eq("failed") & ~runs["error"].astype(str).str.contains(OUT_OF_REACH, regex=False)]
+    failed = failed.drop_duplicates(["algorithm", "problem", "error"])
     return [f"{row.algorithm} on {row.problem}: {row.error}" for row in failed.itertuples()]
 
 
-def _cell(row) -> str:
+def _cell(row: Any) -> str:
     if row is None:
         return "–"
     if not np.isfinite(row.mean):
         return f"∞ ({row.rank})"
-    error = "" if np.isnan(row.se) else f" ± {row.se:.1g}"
-    return f"{row.mean:.3g}{error} ({row.rank}{'=' if row.beaten_by == 0 else ''})"
+    return f"{plus_minus(row.mean, row.se)} ({row.rank}{'=' if row.beaten_by == 0 else ''})"
 
 
-def seeds_of(table) -> str:
-    if table.empty:
-        return "No rows"
-    low, high = table["seeds"].min(), table["seeds"].max()
-    return f"{low} seeds" if low == high else f"{low} to {high} seeds"
+def seeds_of(table: pandas.DataFrame) -> str:
+    """How many seeds the rows of a table have, in words."""
+    return "No rows" if table.empty else f"{span(table['seeds'])} seeds"
 
 
-def fits(context) -> Table:
+@artefact("fits", "Who is not on which problem, and why")
+def fits(context: Context) -> Table:
     """Every method that is left out of a problem, with the reason."""
     import pandas as pd
 
-    problems = list(dict.fromkeys(p for block in context.blocks("fits") for p in block.problems))
+    problems = context.problems("fits")
     where: dict[tuple[str, str], list[str]] = {}  # (method, reason) → problems
     for problem in problems:
         for name in entrants.entrants():
@@ -117,6 +145,6 @@ def fits(context) -> Table:
     return Table(pd.DataFrame(rows, columns=["not on", "methods", "why"]), caption)
 
 
-def of_problem(table, problem: str, epsilon: float):
+def of_problem(table: pandas.DataFrame, problem: str, epsilon: float) -> pandas.DataFrame:
     """The board's rows of one cell, best first."""
     return select(table, problem=problem, epsilon=epsilon).sort_values("rank", kind="stable")

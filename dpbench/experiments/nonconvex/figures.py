@@ -2,25 +2,39 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Any
+
 import numpy as np
 
 from dpbench.experiments.nonconvex.study import (
     EPSILONS,
+    LOSSES,
     METHODS,
     TARGETS,
     TERMINATED,
+    VARIANTS,
+    Target,
     compared,
     finished,
     most_iterations,
     place,
     problem_name,
 )
-from dpbench.report.output import Figure
-from dpbench.report.style import GREY, gap, legend_below, look
+from dpbench.study.context import Context, select
+from dpbench.study.declare import artefact
+from dpbench.study.output import Figure
+from dpbench.study.panels import Panels, joined
+from dpbench.study.style import BLACK, GREY, look
 
-SHOWN = (0.2, 1.0)  # ε with a row of panels of their own
-SPREAD = 0.055  # between neighbouring methods at one ε
-LOG_TICKS = (0.3, 0.4, 0.5, 0.6, 0.8, 1, 1.5, 2, 3, 5)
+if TYPE_CHECKING:
+    import pandas
+    from matplotlib.axes import Axes
+
+SHOWN = {0.2: 0.45, 1.0: 1.0}  # ε with a curve of its own: how opaque
+FAMILIES = (("dp-tr", "dp-tr-b"), ("opt", "opt-b"), ("opt-ls",), ("2opt", "2opt-b"), ("2opt-ls",))
+STEP = 0.27  # between the ε of a method
+TOP = 0.9  # losses beyond are written out: one method's would squash all the others
+LOG_TICKS = (0.3, 0.4, 0.5, 0.6, 0.7, 0.8)
 ENDED = (
     "filled: terminated, on released quantities only; ×: it did not within the T iterations the noise is set for, nor "
     "within {cap}"
@@ -28,68 +42,145 @@ ENDED = (
 COMMON = "Replace-one neighbours, δ = 1/n, zCDP (minibatches: RDP of sampling without replacement). Not in the paper"
 
 
-def covertype(context) -> Figure:
+@artefact("endings", "Where the runs ended, beside Tables 1 to 12 (not in the paper)")
+def endings(context: Context) -> Figure:
+    """Final loss of every seed for each method and ε, the published means, and the published code's runs."""
+    order = [t for loss in LOSSES for name in ("loose", "tight") for t in TARGETS if of(t) == loss and t.name == name]
+    page = Panels(context, "endings", len(order), columns=2, size=(5.6, 2.5), room=0.9)
+    drawn = []
+    for axis, target in page.over(order, title=lambda t: f"Table {t.table}: {place(t)}"):
+        rows = finished(context.rows(target.artefact, timed=0))
+        if page.empty(axis, rows, f"Table {target.table}", target.problem):
+            continue
+        ours, code = compared(context, target), compared(context, target, variant=VARIANTS[0].name)
+        drawn.append(ours.assign(problem=target.problem, alpha=target.alpha, code=code["loss"]))
+        for row, other in zip(ours.itertuples(), code.itertuples(), strict=True):
+            x = METHODS.index(row.algorithm) + (EPSILONS.index(row.epsilon) - 1) * STEP
+            seeds = select(rows, algorithm=row.algorithm, epsilon=row.epsilon, variant="")
+            ends(axis, np.full(len(seeds), x), seeds, row.algorithm, 3.5)
+            beside(axis, x, row, other.loss)
+            if row.loss > TOP:
+                down = 9 * (1 + EPSILONS.index(row.epsilon))  # a line of its own for each ε, or they run together
+                axis.annotate(f"{row.loss:.2g}", (x, TOP), (0, -down), textcoords="offset points", ha="center",
+                              fontsize=7)  # fmt: skip
+        axis.set_xticks(range(len(METHODS)), [look(method).label for method in METHODS], fontsize=8)
+        axis.grid(axis="x", visible=False)
+        for edge in range(1, len(METHODS)):
+            axis.axvline(edge - 0.5, color=GREY, lw=0.4)
+    one_scale([(axis, of(target)) for axis, target in page.over(order)])
+    page.label("", "final loss")
+    axis = page.axes[0, 0]
+    axis.plot([], [], color=BLACK, lw=1.6, label="published, terminated")
+    axis.plot([], [], color=BLACK, lw=1.6, ls=":", label="published, ×")
+    axis.plot([], [], color=GREY, lw=1.6, ls="--", label="published code's runs (not private)")
+    axis.plot([], [], "o", color=GREY, label="a seed, terminated")
+    axis.plot([], [], "x", color=GREY, label="a seed, ×")
+    cap = most_iterations(context, "endings")
+    caption = (
+        "Final loss of every seed by method and, from left to right, ε = 0.2, 0.6, 1; "
+        f"{ENDED.format(cap=cap)}. Black bars: the published means (solid where all the paper's runs terminated, "
+        "dotted where it prints ×) with ± 1 standard deviation. Dashed: mean of our runs of what the published code "
+        f"does, which do not keep their ε. One scale per loss, up to {TOP}; means beyond are written. "
+        f"{COMMON}, whose tables hold the bars' values."
+    )
+    return page.figure(caption, joined(drawn), legend=5)
+
+
+def of(target: Target) -> str:
+    """What a target's problem is called after its family."""
+    return target.problem.partition("-")[2]
+
+
+def beside(axis: Axes, x: float, row: Any, code: float) -> None:
+    """The published mean and deviation, and the published code's mean."""
+    around = [x - STEP / 2.6, x + STEP / 2.6]
+    cut: dict[str, Any] = {
+        "solid_capstyle": "butt",
+        "dash_capstyle": "butt",
+    }  # projecting ends close the gaps between the ε
+    if row.paper_mean == row.paper_mean:
+        axis.plot(around, [row.paper_mean] * 2, color=BLACK, lw=1.5, ls="-" if row.paper_terminated is True else ":",
+                  **cut)  # fmt: skip
+        axis.plot([x] * 2, [row.paper_mean - row.paper_std, row.paper_mean + row.paper_std], color=BLACK, lw=0.6)
+    axis.plot(around, [code] * 2, color=look(row.algorithm).colour, lw=1.3, ls=(0, (1.6, 0.8)), **cut)
+
+
+def one_scale(axes: list[tuple[Axes, str]]) -> None:
+    """The same logarithmic axis, up to `TOP`, for all panels of one loss that have something in them."""
+    for loss in LOSSES:
+        mine = [axis for axis, name in axes if name == loss and axis.has_data()]
+        for axis in mine:
+            axis.set_yscale("log")
+        if mine:
+            low, high = min(axis.get_ylim()[0] for axis in mine), min(TOP, max(axis.get_ylim()[1] for axis in mine))
+            ticks = [tick for tick in LOG_TICKS if low < tick < high]
+            for axis in mine:
+                axis.set_ylim(low, high)
+                axis.set_yticks([], minor=True)
+                axis.set_yticks(ticks, [f"{tick:g}" for tick in ticks])
+
+
+@artefact("convergence", "Loss against gradient evaluations, covertype (not in the paper)")
+def covertype(context: Context) -> Figure:
     """Loss against gradient evaluations on covertype."""
     return convergence(context, "convergence", "covertype12")
 
 
-def ijcnn(context) -> Figure:
+@artefact("convergence_ijcnn", "Loss against gradient evaluations, ijcnn (not in the paper)")
+def ijcnn(context: Context) -> Figure:
     """Loss against gradient evaluations on ijcnn."""
     return convergence(context, "convergence_ijcnn", "ijcnn")
 
 
-def convergence(context, artefact: str, dataset: str) -> Figure:
-    """A column per loss and target, a row per ε; a line per method, and where each of its seeds ended."""
-    import matplotlib.pyplot as plt
-    import pandas as pd
-
+def convergence(context: Context, name: str, dataset: str) -> Figure:
+    """A row per loss and target, a column per family of methods; a line per ε, and where each of its seeds ended."""
     targets = [target for target in TARGETS if target.problem.startswith(f"{dataset}-")]
-    rows = finished(context.rows(artefact, timed=0))
-    shown = [e for e in SHOWN if any(e in block.epsilon for block in context.blocks(artefact))]
-    figure, axes = plt.subplots(
-        len(shown), len(targets), figsize=(2.75 * len(targets), 2.5 * len(shown) + 0.7), layout="constrained",
-        sharex="col", squeeze=False,
-    )  # fmt: skip
-    for algorithm in METHODS:  # the legend, in the tables' order
-        style = look(algorithm)
-        axes[0, 0].plot([], [], line_of(algorithm), marker=style.marker, color=style.colour, label=style.legend)
-    drawn, gaps = [], []
-    for line_of_axes, epsilon in zip(axes, shown, strict=True):
-        for axis, target in zip(line_of_axes, targets, strict=True):
-            name = problem_name(target.problem).rpartition(", ")[2]
-            axis.set_title(f"{name}, {target.name} (α = {target.alpha:g}), ε = {epsilon:g}", fontsize=8.5)
-            panel = rows[rows["problem"].eq(target.problem) & rows["alpha"].eq(target.alpha)]
-            panel = panel[panel["epsilon"].eq(epsilon)]
-            traces = context.traces(panel) if len(panel) else panel
-            if traces.empty:
-                gap(axis, f"no rows yet\n{context.command(artefact)}")
-                gaps.append(f"{place(target)}, ε = {epsilon:g}: {context.command(artefact)}")
-                continue
-            for algorithm in METHODS:
-                mine = panel[panel["algorithm"].eq(algorithm)]
+    rows = finished(context.rows(name, timed=0))
+    shown = [e for e in SHOWN if e in context.epsilons(name)]
+    panels = [(target, family) for target in targets for family in FAMILIES]
+    page = Panels(context, name, len(panels), columns=len(FAMILIES), size=(2.25, 1.9), room=0.7,
+                  sharex=True, sharey="row")  # fmt: skip
+    drawn = []
+    for axis, (target, family) in page.over(panels):
+        if target is targets[0]:
+            axis.set_title(" and ".join(look(method).label for method in family))
+        panel = select(rows, problem=target.problem, alpha=target.alpha, algorithm=list(family), epsilon=shown)
+        traces = context.traces(panel) if len(panel) else panel
+        if page.empty(axis, traces, f"{place(target)}, {family[0]}", target.problem):
+            continue
+        for method in family:
+            for epsilon in shown:
+                mine = select(panel, algorithm=method, epsilon=epsilon)
                 if len(mine):
-                    line = mean_trace(traces, mine)
-                    drawn.append(line.assign(problem=target.problem, alpha=target.alpha, epsilon=epsilon,
-                                             algorithm=algorithm))  # fmt: skip
-                    draw(axis, line, mine, algorithm)
-            axis.set_xscale("log")
-            if epsilon == shown[-1]:
-                axis.set_xlabel("gradient evaluations")
-            if target is targets[0]:
-                axis.set_ylabel("loss")
-    legend_below(figure, axes.flat, columns=8)
-    seeds = rows["seed"].nunique() if len(rows) else 0
-    ended = ENDED.format(cap=most_iterations(context, artefact))
+                    line = mean_trace(traces, mine).assign(
+                        problem=target.problem, alpha=target.alpha, epsilon=epsilon, algorithm=method
+                    )
+                    drawn.append(line)
+                    draw(axis, line[line["iteration"] > 0], method, epsilon)
+                    ends(axis, mine["iterations"], mine, method, 2.6, alpha=SHOWN[epsilon] / 2)
+        axis.set(xscale="log", xlim=(0.8, 3000))
+    one_scale([(axis, of(target)) for axis, (target, _) in page.over(panels)])
+    page.label("gradient evaluations", "")
+    for line_of_axes, target in zip(page.axes, targets, strict=True):
+        line_of_axes[0].set_ylabel(f"{problem_name(target.problem).rpartition(', ')[2]}, {target.name}")
+    axis = page.axes[0, 0]
+    for label, style, alpha in (
+        ("ε = 1", "-", 1.0), ("ε = 0.2", "-", SHOWN[0.2]), ("-B, of ⌊n/50⌋ rows", ":", 1.0),
+    ):  # fmt: skip
+        axis.plot([], [], style, color=GREY, alpha=alpha, lw=1.6, label=label)
+    axis.plot([], [], "o", color=GREY, ms=3, label="a seed's end, terminated")
+    axis.plot([], [], "x", color=GREY, ms=3, label="a seed's end, ×")
     caption = (
-        f"{problem_name(targets[0].problem).partition(',')[0]}: loss on all rows against noisy gradients evaluated (-B "
-        f"methods, dotted: of ⌊n/50⌋ rows), mean over up to {seeds} seeds, where a run that has ended keeps its last "
-        f"loss. Markers: where each seed ended; {ended}. "
-        f"The loss is a diagnostic, not released. {COMMON}."
+        f"{problem_name(targets[0].problem).partition(',')[0]}: loss on all rows against noisy gradients evaluated, "
+        f"mean over {len(set(rows['seed']))} seeds, where a run that has ended keeps its last loss. Markers: where "
+        f"each seed ended; {ENDED.format(cap=most_iterations(context, name))}. One scale per loss, up to {TOP}. The "
+        "loss is a diagnostic, not released. "
+        f"{COMMON}."
     )
-    return Figure(figure, pd.concat(drawn) if drawn else pd.DataFrame(), caption, gaps)
+    return page.figure(caption, joined(drawn), legend=5)
 
 
-def mean_trace(traces, runs):
+def mean_trace(traces: pandas.DataFrame, runs: pandas.DataFrame) -> pandas.DataFrame:
     """Mean loss over the runs at every iteration that any of them recorded; ended runs keep their last loss.
 
     Between recorded iterations a run's loss is interpolated.
@@ -109,67 +200,15 @@ def mean_trace(traces, runs):
     return pd.DataFrame({"iteration": iterations, "loss": np.mean(values, axis=0), "seeds": len(values)})
 
 
-def line_of(algorithm: str) -> str:
-    """Minibatches are dotted: they often run on top of their full-batch sibling."""
-    return ":" if algorithm.endswith("-b") else look(algorithm).line
+def draw(axis: Axes, line: pandas.DataFrame, method: str, epsilon: float) -> None:
+    """The mean line, over the markers; minibatches are dotted, as they often run on top of their full-batch sibling."""
+    style = ":" if method.endswith("-b") else look(method).line
+    axis.plot(line["iteration"], line["loss"], style, color=look(method).colour, lw=1.6, alpha=SHOWN[epsilon], zorder=3)
 
 
-def draw(axis, line, runs, algorithm: str) -> None:
-    """The mean line and a marker for each seed's end."""
-    style = look(algorithm)
-    line = line[line["iteration"] > 0]
-    axis.plot(line["iteration"], line["loss"], line_of(algorithm), color=style.colour, lw=1.2, alpha=0.85)
-    good = runs["status"].eq(TERMINATED)
-    for ended, marker, size in ((runs[good], style.marker, 4), (runs[~good], "x", 5)):
-        axis.plot(ended["iterations"], ended["objective"], marker, color=style.colour, ms=size, alpha=0.8)
-
-
-def endings(context) -> Figure:
-    """Final loss of every seed for each method and ε, and the published means: Tables 1 to 12 in one picture."""
-    import matplotlib.pyplot as plt
-    import pandas as pd
-
-    figure, axes = plt.subplots(2, 4, figsize=(11, 5.9), layout="constrained")
-    order = [target for data in ("covertype", "ijcnn") for target in TARGETS if target.problem.startswith(data)]
-    drawn, gaps = [], []
-    for axis, target in zip(axes.flat, order, strict=True):
-        axis.set_title(f"Table {target.table}: {problem_name(target.problem)}, {target.name}", fontsize=8.5)
-        rows = finished(context.rows(target.artefact, timed=0))
-        if rows.empty:
-            gap(axis, f"no rows yet\n{context.command('endings')}")
-            gaps.append(f"Table {target.table}: {context.command('endings')}")
-            continue
-        table = compared(context, target)
-        drawn.append(table.assign(problem=target.problem, alpha=target.alpha))
-        for row in table.itertuples():
-            style = look(row.algorithm)
-            x = EPSILONS.index(row.epsilon) + (METHODS.index(row.algorithm) - (len(METHODS) - 1) / 2) * 2 * SPREAD
-            seeds = rows[rows["algorithm"].eq(row.algorithm) & rows["epsilon"].eq(row.epsilon)]
-            good = seeds["status"].eq(TERMINATED)
-            for part, marker, size in ((seeds[good], style.marker, 4), (seeds[~good], "x", 4.5)):
-                label = style.legend if marker != "x" else None
-                axis.plot(np.full(len(part), x), part["objective"], marker, color=style.colour, ms=size, alpha=0.75,
-                          label=label, ls="none")  # fmt: skip
-            if row.paper_mean == row.paper_mean:
-                ls = "-" if row.paper_terminated is True else ":"
-                axis.plot([x - SPREAD, x + SPREAD], [row.paper_mean] * 2, color="black", lw=1.3, ls=ls)
-        axis.set_xticks(range(len(EPSILONS)), [f"ε = {e:g}" for e in EPSILONS])
-        axis.grid(axis="x", visible=False)
-        for edge in (0.5, 1.5):
-            axis.axvline(edge, color=GREY, lw=0.5)
-        if table["paper_mean"].max() > 2 * table["paper_mean"].median():
-            axis.set_yscale("log")
-            axis.set_yticks([], minor=True)
-            ticks = [t for t in LOG_TICKS if axis.get_ylim()[0] < t < axis.get_ylim()[1]]
-            axis.set_yticks(ticks, [f"{t:g}" for t in ticks])
-    for axis in axes[:, 0]:
-        axis.set_ylabel("final loss")
-    axes[0, 0].plot([], [], color="black", lw=1.3, label="published mean, terminated")
-    axes[0, 0].plot([], [], color="black", lw=1.3, ls=":", label="published mean, ×")
-    legend_below(figure, axes.flat, columns=5)
-    ended = ENDED.format(cap=most_iterations(context, "endings"))
-    caption = (
-        f"Final loss of every seed by method and ε; {ended}. Black bars: the published means, solid where all the "
-        f"paper's runs terminated, dotted where it prints ×. {COMMON}, whose tables hold the bars' values."
-    )
-    return Figure(figure, pd.concat(drawn) if drawn else pd.DataFrame(), caption, gaps)
+def ends(axis: Axes, x: Any, runs: pandas.DataFrame, method: str, size: float, alpha: float = 0.6) -> None:
+    """A marker where each seed ended."""
+    good = runs["status"].eq(TERMINATED).to_numpy()
+    for chosen, marker in ((good, "o"), (~good, "x")):
+        axis.plot(np.asarray(x, dtype=float)[chosen], runs["objective"][chosen], marker, color=look(method).colour,
+                  ms=size, mew=0.8, alpha=alpha, ls="none", zorder=2)  # fmt: skip

@@ -1,15 +1,19 @@
-"""What tables, figures and claims share: the targets, our rows cell by cell, the published ones, their distance."""
+"""What tables, figures and claims share: the targets, our rows cell by cell, the published ones beside."""
 
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from dpbench import datasets
-from dpbench.experiments.tuning import expand_settings
+from dpbench import algorithms
+from dpbench.privacy.budget import Budget
+from dpbench.privacy.ledger import Entry, Gaussian, WithoutReplacement
 from dpbench.problems import catalogue
+from dpbench.study.context import Context, select
+from dpbench.study.tuning import expand_settings
+from dpbench.study.welch import DIFFERS, EXPLAINED, MATCH, NO_DATA, Match, compare
 
 if TYPE_CHECKING:
     import pandas
@@ -45,9 +49,30 @@ LOSSES = {"logistic": "loss A", "sigmoid": "loss B"}
 TERMINATED = "terminated"
 CAP = 2000  # iterations of a run where the grid does not say otherwise
 CELL = ["problem", "alpha", "algorithm", "epsilon"]
-APART = 2.0  # standard errors beyond which a row differs from the published one
 QUANTITIES = ("loss", "hessian_evaluations")
+COLUMNS = {"loss": "objective", "hessian_evaluations": "hessian_evaluations"}
 ROUNDING = {"loss": 5e-4, "hessian_evaluations": 0.05}  # half a unit of the last published digit
+# Equivalence with a published mean: a loss within 5 %, a count within one evaluation; where no difference is seen, a
+# loss within 10 % (five runs on either side seldom tell more) and a count within a factor of two.
+MARGINS = {
+    "loss": {"margin": 0.05, "wider": 0.1},
+    "hessian_evaluations": {"margin": 0.05, "least": 1.0, "wider": 1.0},
+}
+END = "end"  # the quantity that is × or not
+
+
+class Variant(NamedTuple):
+    """Runs that do what the published ones did. known: from the authors' code; else a fit, which explains nothing."""
+
+    name: str
+    settings: dict[str, Any]
+    known: bool
+
+
+VARIANTS = (
+    Variant("published code", {"calibration": "as-published-code", "noise": 1.0}, True),
+    Variant("published code, half the noise", {"calibration": "as-published-code", "noise": 0.5}, False),
+)
 
 
 def place(target: Target) -> str:
@@ -67,7 +92,7 @@ def problem_name(problem: str) -> str:
 
 def setting(target: Target) -> str:
     """What every caption says of a target's runs."""
-    n = datasets.describe(catalogue.dataset_of(target.problem)).rows
+    n = catalogue.declare(target.problem).n
     return (
         f"n = {n:,}, (ε_g, ε_H) = ({target.alpha:.3f}, {math.sqrt(target.alpha):.3f}), replace-one neighbours, "
         f"δ = 1/n = {1 / n:.3g}, zCDP composed over T iterations and converted as in the text (minibatches: RDP of "
@@ -75,7 +100,7 @@ def setting(target: Target) -> str:
     )
 
 
-def most_iterations(context, artefact: str) -> str:
+def most_iterations(context: Context, artefact: str) -> str:
     """The iterations that an artefact's runs may last, whatever their T.
 
     >>> class Quick:
@@ -90,10 +115,19 @@ def most_iterations(context, artefact: str) -> str:
 
 
 def finished(rows: pandas.DataFrame) -> pandas.DataFrame:
-    """The rows that ran, with a column `alpha` and one `set.<name>` per setting; the failed ones are left out."""
+    """The rows that ran, with a column `alpha` and one `set.<name>` per setting; the failed ones are left out.
+
+    variant: the name of one of `VARIANTS`, "" for a run that keeps its ε.
+    """
     rows = rows[rows["status"].ne("failed")]
     rows = rows.assign(**{"set.alpha": []}) if rows.empty else expand_settings(rows)
-    return rows.assign(alpha=rows["set.alpha"].astype(float))
+    default = {"calibration": "private", "noise": 1.0}
+    given = {k: rows[f"set.{k}"].fillna(v) if f"set.{k}" in rows else v for k, v in default.items()}
+    rows = rows.assign(alpha=rows["set.alpha"].astype(float), variant="", **given)
+    for one in VARIANTS:
+        its = rows["calibration"].eq(one.settings["calibration"]) & rows["noise"].eq(one.settings["noise"])
+        rows.loc[its, "variant"] = one.name
+    return rows.drop(columns=list(given))
 
 
 def cells(rows: pandas.DataFrame, by: list[str] = CELL) -> pandas.DataFrame:
@@ -146,29 +180,103 @@ def published_cells(published: dict) -> pandas.DataFrame:
     return pd.DataFrame(rows)
 
 
-def compared(context, target: Target, quantity: str = "loss") -> pandas.DataFrame:
+def compared(context: Context, target: Target, quantity: str = "loss", variant: str = "") -> pandas.DataFrame:
     """Our cells of a target beside the published ones (columns `paper_…`, NaN where there is none), in table order.
 
     A row for each (method, ε) that the profile's grid asks for, with or without runs.
 
+    variant: whose rows; "" for those that keep their ε.
     apart: (ours - published)/standard error, of two means, published digits' rounding included.
-    same_end: whether all our seeds terminated where the paper's did and not all where it prints ×.
     """
     import pandas as pd
 
     on = ["algorithm", "epsilon"]
-    asked = {(a, e) for block in context.blocks(target.artefact) for a in block.algorithms for e in block.epsilon}
-    order = pd.DataFrame([(a, e) for a in METHODS for e in EPSILONS if (a, e) in asked], columns=on)
-    ours = cells(finished(context.rows(target.artefact)))
+    order = pd.DataFrame(asked(context, target), columns=on)
+    ours = cells(select(finished(context.rows(target.artefact)), variant=variant))
     paper = published_cells(context.experiment.published())
-    paper = paper[paper["alpha"].eq(target.alpha) & paper["problem"].eq(target.problem)]
-    paper = paper[paper["quantity"].eq(quantity)].drop(columns=["problem", "alpha", "quantity", "table"])
+    paper = select(paper, alpha=target.alpha, problem=target.problem, quantity=quantity)
+    paper = paper.drop(columns=["problem", "alpha", "quantity", "table"])
     paper = paper.rename(columns={name: f"paper_{name}" for name in paper if name not in on})
     ours = order.merge(ours.drop(columns=["problem", "alpha"]), on=on, how="left")
     table = ours.merge(paper, on=on, how="left")
     variance = table[f"{quantity}_std"] ** 2 / table["seeds"] + table["paper_std"] ** 2 / table["paper_runs"]
     apart = (table[quantity] - table["paper_mean"]) / np.sqrt(variance + ROUNDING[quantity] ** 2 / 3)
-    all_ended = table["terminated"].eq(table["seeds"])
-    known = table["seeds"].notna() & table["paper_mean"].notna()
-    same_end = all_ended.eq(table["paper_terminated"].eq(True)).astype(object).where(known, None)
-    return table.assign(apart=apart, all_ended=all_ended, same_end=same_end)
+    return table.assign(apart=apart, all_ended=table["terminated"].eq(table["seeds"]))
+
+
+def asked(context: Context, target: Target) -> list[tuple[str, float]]:
+    """(method, ε) of a target's grid, in table order."""
+    there = {(a, e) for block in context.blocks(target.artefact) for a in block.algorithms for e in block.epsilon}
+    return [(a, e) for a in METHODS for e in EPSILONS if (a, e) in there]
+
+
+def judged(context: Context, target: Target) -> pandas.DataFrame:
+    """Every published value of a target and of its Hessian table beside ours: loss, count, and × or not.
+
+    word: "match" for ours; "explained" where a known variant matches instead; else what ours is, see `study.welch`.
+    variant: the first variant that matches where ours does not. ours, theirs (the variant's): means, or the share of
+    seeds that terminated; numbers: what was compared.
+    """
+    import pandas as pd
+
+    rows = finished(context.rows(target.artefact, timed=0))
+    paper = published_cells(context.experiment.published())
+    paper = paper[paper["table"].isin([target.table, target.hessians])]
+    there, found = set(asked(context, target)), []
+    for cell in paper.itertuples():
+        if (cell.algorithm, cell.epsilon) not in there:
+            continue
+        mine = select(rows, algorithm=cell.algorithm, epsilon=cell.epsilon)
+        for quantity in (cell.quantity, *([END] if cell.quantity == "loss" else [])):
+            by_variant = {name: value_and_match(select(mine, variant=name), cell, quantity) for name in NAMES}
+            ours, match = by_variant[""]
+            word, numbers, other = match.word, match.numbers, None
+            if word != MATCH and ours == ours:  # not without rows of ours
+                other = next((v for v in VARIANTS if by_variant[v.name][1].word == MATCH), None)
+            if other:
+                word = EXPLAINED if other.known else word
+                numbers += f"; {other.name}: {by_variant[other.name][1].numbers}"
+            found.append({
+                "table": cell.table, "algorithm": cell.algorithm, "epsilon": cell.epsilon, "quantity": quantity,
+                "paper": float(cell.terminated) if quantity == END else cell.mean, "ours": ours, "word": word,
+                "variant": other.name if other else "", "theirs": by_variant[other.name][0] if other else math.nan,
+                "numbers": numbers,
+            })  # fmt: skip
+    return pd.DataFrame(found)
+
+
+NAMES = ("", *(one.name for one in VARIANTS))
+
+
+def value_and_match(rows: pandas.DataFrame, cell: Any, quantity: str) -> tuple[float, Match]:
+    """The mean over the rows of a cell, and whether it is the published one."""
+    if rows.empty:
+        return math.nan, Match(NO_DATA, "no rows")
+    if quantity != END:
+        values = rows[COLUMNS[quantity]].astype(float)
+        return values.mean(), compare(values, cell.mean, cell.std, cell.runs, **MARGINS[quantity])
+    ended = rows["status"].eq(TERMINATED)
+    word = MATCH if bool(ended.all()) is bool(cell.terminated) else DIFFERS
+    paper = "published: all" if cell.terminated else "published ×"
+    return ended.mean(), Match(word, f"{ended.sum()} of {len(ended)} seeds terminate, {paper}")
+
+
+def planned_epsilon(target: Target, algorithm: str, epsilon: float) -> float:
+    """ε of all that the published code of a minibatch method may release, as if on subsets of their own."""
+    method: Any = algorithms.get(algorithm)
+    problem = catalogue.declare(target.problem)
+    settings = method.complete(problem, method.Settings(alpha=target.alpha, **VARIANTS[0].settings))
+    budget = Budget(epsilon, 1 / problem.n, method.relation, method.paper_accounting)
+    if hasattr(method, "phases"):
+        phases = [(*phase, 1.0) for phase in method.phases(problem, budget, target.alpha, settings)]
+    else:
+        T = method.planned(target.alpha, problem.d)
+        phases = [(T, method.sigma(problem, budget, T, settings), math.sqrt(problem.d))]
+    n, m = problem.n, settings.m
+    entries = [
+        Entry(WithoutReplacement(n, m, Gaussian(sigma * each * m / n)), T, "")
+        for T, sigma, factor in phases
+        for each in (1.0, factor)
+    ]
+    proved = budget.epsilon_of(tuple(entries))
+    return math.inf if proved is None else proved

@@ -3,21 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
-from dpbench.experiments.base import select
-from dpbench.report.compare import Comparison, compare
-from dpbench.report.style import problem_title
+from dpbench.study.context import select
+from dpbench.study.style import problem_title
+from dpbench.study.welch import Place, PublishedMean, compare
 
 MIB = 2**20
 
 
-def comparisons(context) -> Iterator[Comparison]:
+def comparisons(context: Any) -> Iterator[PublishedMean]:
     """One per published number that is within the profile's grid; the paper states no spread, so it counts as exact."""
     yield from run_times(context)
     yield from memory(context)
 
 
-def run_times(context) -> Iterator[Comparison]:
+def run_times(context: Any) -> Iterator[PublishedMean]:
     """The r-th run of DP-GD over the r-th of DP-Newton: one ratio per repetition."""
     published = context.experiment.published()["table1"]
     for artefact in ("table1", "table4"):
@@ -33,13 +34,12 @@ def run_times(context) -> Iterator[Comparison]:
                     select(cell, algorithm=name).groupby("timed")["seconds"].median()
                     for name in ("dp-gd", "dp-newton-hess-clip")
                 )
-                name = (
-                    f"{artefact.replace('table', 'Table ')}, {problem_title(problem)} at ε = {epsilon:g}: times faster"
-                )
-                yield Comparison(name, compare((gd / newton).dropna(), theirs))
+                place = Place(artefact.replace("table", "Table "), problem_title(problem), f"ε = {epsilon:g}")
+                name = f"{place.table}, {place.row} at {place.column}: times faster"
+                yield PublishedMean(name, compare((gd / newton).dropna(), theirs), place, artefact)
 
 
-def memory(context) -> Iterator[Comparison]:
+def memory(context: Any) -> Iterator[PublishedMean]:
     """Mebibytes of the paper's modification; it does not say whether those of the whole process or those on top."""
     published = context.experiment.published()["memory"]
     asked = {p for block in context.blocks("c7") for p in block.problems}
@@ -51,4 +51,5 @@ def memory(context) -> Iterator[Comparison]:
         whole = cell["notes"].astype(str).str.extract(r"(\d+)", expand=False).astype(float)
         for what, ours in (("on top of what was resident", cell["measured"]), ("whole process", whole)):
             name = f"App. C.7, {problem_title(problem)}: MiB of the clipped Hessian, {what}"
-            yield Comparison(name, compare(ours / MIB, theirs))
+            place = Place("App. C.7", problem_title(problem), f"MiB, {what}")
+            yield PublishedMean(name, compare(ours / MIB, theirs), place, "c7")

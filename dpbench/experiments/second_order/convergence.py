@@ -2,145 +2,155 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 
-from dpbench.experiments.second_order.figures import why_missing
-from dpbench.report.output import Figure
-from dpbench.report.style import gap, legend_below, look, problem_title
+from dpbench.experiments.second_order.tuned import run_seconds
+from dpbench.study.context import Context, select
+from dpbench.study.declare import artefact
+from dpbench.study.output import Figure
+from dpbench.study.panels import Panels, curve
+from dpbench.study.statistics import means, span
+from dpbench.study.style import look, problem_title
 
-TUNING = "T (and λ₀ and the rates, for minibatches) tuned non-privately, as in the paper"
+if TYPE_CHECKING:
+    import pandas
+
+TUNING = "T (and λ₀ and the rates, for minibatches) tuned non-privately, on one half of the seeds"
 PRIVACY = "δ = n⁻², add/remove neighbours, n public"
 
 
-def fig1(context) -> Figure:
+@artefact("fig1", "Fig. 1: excess loss against wall time, covertype, ε = 1")
+def fig1(context: Context) -> Figure:
     """Excess loss against wall time on covertype at ε = 1: DP-GD and the DP-Newton variants."""
     return against_time(context, "fig1", columns=1, accounting="bs16")
 
 
-def fig4(context) -> Figure:
+@artefact("fig4", "Fig. 4: minibatch variants against wall time")
+def fig4(context: Context) -> Figure:
     """Minibatch variants against DP-SGD and DP-GD: excess loss against wall time."""
     return against_time(context, "fig4", columns=2, accounting="RDP for samples, bs16 for DP-GD")
 
 
-def fig8(context) -> Figure:
+@artefact("fig8", "Fig. 8: minibatch variants, Fashion-MNIST and protein")
+def fig8(context: Context) -> Figure:
     """Fig. 4 on the appendix's data sets."""
     return against_time(context, "fig8", columns=2, accounting="RDP for samples, bs16 for DP-GD")
 
 
-def fig3(context) -> Figure:
+@artefact("fig3", "Fig. 3: convergence against DP-GD with the oracle's step")
+def fig3(context: Context) -> Figure:
     """Convergence per iteration against DP-GD with the oracle's step, at high and at low privacy."""
     return against_iterations(context, "fig3")
 
 
-def fig7(context) -> Figure:
+@artefact("fig7", "Fig. 7: convergence against the oracle's step, Fashion-MNIST and protein")
+def fig7(context: Context) -> Figure:
     """Fig. 3 on the appendix's data sets."""
     return against_iterations(context, "fig7")
 
 
-def against_time(context, artefact: str, columns: int, accounting: str) -> Figure:
-    """One panel a problem; each line is the run of median duration of one (algorithm, tuned settings)."""
-    runs, traces = traced(context, artefact)
-    panels = [
-        (problem, epsilon) for epsilon in _epsilons(context, artefact) for problem in _problems(context, artefact)
-    ]
-    shown = median_runs(runs)
-    figure, gaps = _panels(context, artefact, panels, traces[traces["key"].isin(shown["key"])], "seconds", columns)
+def against_time(context: Context, artefact: str, columns: int, accounting: str) -> Figure:
+    """One panel a problem; means over seeds after each iteration, at the time it takes when a run is alone."""
+    _, traces = traced(context, artefact)
+    traces, guessed = on_the_clock(context, traces)
+    page, curves = _panels(context, artefact, traces, "seconds", columns)
     repeats = max((block.timed for block in context.blocks(artefact)), default=0)
     caption = (
-        f"Excess loss against the wall time of one replicate, run alone, on one core with one BLAS thread, warm; of "
-        f"{repeats} run{'s' if repeats > 1 else ''} the one of median duration (they differ in time only); evaluating "
-        f"the objective and calibrating the noise of samples are not timed. {TUNING}. {PRIVACY}, accounting "
-        f"{accounting}."
+        f"Mean excess loss over {span(curves['seeds'])} seeds after each iteration, against the wall time up to it of "
+        "one replicate, run alone, on one core with one BLAS thread, warm: even shares of the median duration of "
+        f"{repeats} runs{_at_another_T(guessed)}. Bands: ± 1 standard error of the mean. Evaluating the objective and "
+        f"calibrating the noise of samples are not timed. {TUNING}. {PRIVACY}, accounting {accounting}."
     )
-    columns = ["problem", "epsilon", "algorithm", "settings", "iteration", "passes", "seconds", "excess"]
-    return Figure(figure, traces[traces["key"].isin(shown["key"])].reindex(columns=columns), caption, gaps)
+    kept = ["problem", "epsilon", "algorithm", "iteration", "seconds", "mean", "se", "seeds"]
+    return page.figure(caption, curves.reindex(columns=kept), legend=2)
 
 
-def against_iterations(context, artefact: str) -> Figure:
+def _at_another_T(guessed: list[str]) -> str:
+    if not guessed:
+        return ""
+    return f" (≈, of runs at the nearest T that was timed: {'; '.join(guessed)})"
+
+
+def against_iterations(context: Context, artefact: str) -> Figure:
     """A row of panels for each ε, a column for each problem; lines are means over seeds."""
-    problems = _problems(context, artefact)
     _, traces = traced(context, artefact)
-    panels = [(problem, epsilon) for epsilon in _epsilons(context, artefact) for problem in problems]
-    figure, gaps = _panels(context, artefact, panels, traces, "iteration", len(problems))
-    seeds = traces["seed"].nunique()
+    page, curves = _panels(context, artefact, traces, "iteration", None)
     caption = (
-        f"Mean excess loss over {seeds} seeds after each iteration; bands: ± 1 standard error of the mean. Each method "
-        f"has the T that is best for it, {TUNING}, so its noise per iteration is its own. DP-GD with the oracle's step "
-        f"looks at the true loss for its step and is not private. {PRIVACY}, accounting bs16."
+        f"Mean excess loss over {span(curves['seeds'])} seeds after each iteration; bands: ± 1 standard error of the "
+        f"mean. Each method has the T that is best for it, written at its end: {TUNING}. So its noise per iteration is "
+        "its own, and a longer run has more of it. DP-GD with the oracle's step looks at the true loss for its step "
+        f"and is not private. {PRIVACY}, accounting bs16."
     )
-    return Figure(figure, mean_curves(traces).drop(columns=["sd", "seconds"]), caption, gaps)
+    return page.figure(caption, curves.drop(columns=["sd", "seconds"]))
 
 
-def traced(context, artefact: str):
-    """(runs, traces) of the jobs that the artefact's traced blocks ask for today; seconds count from iteration 0 on.
+def traced(context: Context, artefact: str) -> tuple[pandas.DataFrame, pandas.DataFrame]:
+    """(runs, traces) of the jobs that the artefact's traced blocks ask for today: one per seed.
 
-    What comes before is the calibration of the noise of samples: up to 0.1 s that depend on public values only.
+    The first of the timed runs stands in, as one seed, where there are no untimed ones.
     """
-    keys = [job.key for job in context.jobs(artefact) if job.trace]
-    runs = context.runs[context.runs["key"].isin(keys)]
-    traces = context.traces(runs).sort_values(["key", "iteration"])
-    return runs, traces.assign(seconds=traces["seconds"] - traces.groupby("key")["seconds"].transform("first"))
+    runs = context.runs[context.runs["key"].isin([job.key for job in context.jobs(artefact) if job.trace])]
+    cells = list(zip(runs["problem"], runs["algorithm"], runs["epsilon"], strict=True))
+    known = {cell for cell, timed in zip(cells, runs["timed"], strict=True) if not timed}
+    runs = runs.loc[[timed <= (cell not in known) for cell, timed in zip(cells, runs["timed"], strict=True)]]
+    return runs, context.traces(runs).sort_values(["key", "iteration"])
 
 
-def median_runs(runs):
-    """Of the repetitions of each timed run, the one of median duration (the faster of two in the middle)."""
-    ordered = runs.sort_values("seconds")
-    groups = ordered.groupby(["problem", "algorithm", "epsilon", "seed", "settings"], sort=False)
-    rank, size = groups.cumcount(), groups["key"].transform("size")
-    return ordered[rank == (size - 1) // 2]
+def on_the_clock(context: Context, traces: pandas.DataFrame) -> tuple[pandas.DataFrame, list[str]]:
+    """Traces with the seconds up to each iteration of a run alone, and which are of runs at another T.
+
+    In proportion to the iterations. What no run was timed of is left out.
+    """
+    import pandas as pd
+
+    parts, guessed = [traces.iloc[:0]], []
+    for (problem, algorithm, T, settings), part in traces.groupby(
+        ["problem", "algorithm", "T", "settings"], sort=False
+    ):
+        seconds, exact = run_seconds(context, problem, algorithm, T, settings)
+        if len(seconds):
+            parts.append(part.assign(seconds=part["iteration"] * (np.median(seconds) / T)))
+            if not exact:
+                guessed.append(f"{look(algorithm).label} on {problem_title(problem)}")
+    return pd.concat(parts), guessed
 
 
-def mean_curves(traces):
+def mean_curves(traces: pandas.DataFrame) -> pandas.DataFrame:
     """Mean, standard error and number of seeds of the excess by (problem, ε, algorithm, iteration)."""
-    grouped = traces.groupby(["problem", "epsilon", "algorithm", "iteration"], sort=False)
-    table = grouped.agg(mean=("excess", "mean"), sd=("excess", "std"), seeds=("excess", "size"),
-                        seconds=("seconds", "mean")).reset_index()  # fmt: skip
-    return table.assign(se=(table["sd"] / np.sqrt(table["seeds"])).fillna(0.0))
+    table = means(traces, ["problem", "epsilon", "algorithm", "iteration"], seconds=("seconds", "mean"))
+    return table.assign(se=table["se"].fillna(0.0))
 
 
-def _panels(context, artefact, panels, traces, x, columns):
-    import matplotlib.pyplot as plt
-
-    rows = -(-len(panels) // columns)
+def _panels(
+    context: Context, artefact: str, traces: pandas.DataFrame, x: str, columns: int | None
+) -> tuple[Panels, pandas.DataFrame]:
+    """Panels by (ε, problem); problems without any rows are a note, not an empty box, unless all are."""
+    curves = mean_curves(traces)
+    named = context.problems(artefact, trace=True)
+    problems = [problem for problem in named if problem in set(curves["problem"])] or named[:1]
+    panels = [(problem, epsilon) for epsilon in context.epsilons(artefact, trace=True) for problem in problems]
+    columns = min(columns or max(len(problems), 2), len(panels))
     width = {1: 5.0, 2: 3.6}.get(columns, 2.45)
-    figure, axes = plt.subplots(
-        rows, columns, figsize=(width * columns, 2.5 * rows + 0.9), layout="constrained", squeeze=False
-    )
-    curves, gaps = mean_curves(traces), []
-    for axis, (problem, epsilon) in zip(axes.flat, panels, strict=False):
-        axis.set_title(f"{problem_title(problem)}, ε = {epsilon:g}")
-        panel = curves[(curves["problem"] == problem) & (curves["epsilon"] == epsilon)]
-        if panel.empty:
-            gap(axis, why_missing(context, artefact, problem))
-            gaps.append(f"{problem} at ε = {epsilon:g}: {context.command(artefact)}")
+    page = Panels(context, artefact, len(panels), columns=columns, size=(width, 2.5), room=0.9)
+    for problem in named:
+        if problem not in problems:
+            page.note(problem)
+    for axis, (problem, epsilon) in page.over(panels, title=lambda one: f"{problem_title(one[0])}, ε = {one[1]:g}"):
+        panel = select(curves, problem=problem, epsilon=epsilon)
+        if page.empty(axis, panel, f"{problem} at ε = {epsilon:g}", problem):
             continue
-        for algorithm in _algorithms(context, artefact):
-            line = panel[(panel["algorithm"] == algorithm) & (panel["iteration"] > 0)].sort_values("iteration")
-            style = look(algorithm)
-            every = max(1, len(line) // 8)
-            axis.plot(line[x], line["mean"], style.line, color=style.colour, marker=style.marker, markevery=every,
-                      label=style.legend)  # fmt: skip
-            low = np.maximum(line["mean"] - line["se"], line["mean"] * 0.05)
-            axis.fill_between(line[x], low, line["mean"] + line["se"], color=style.colour, alpha=0.18, lw=0)
-        axis.set_xscale("log")
-        axis.set_yscale("log")
-    for axis in axes[:, 0]:
-        axis.set_ylabel("excess loss")
-    for axis in axes[-1]:
-        axis.set_xlabel("seconds" if x == "seconds" else "iteration")
-    for axis in axes.flat[len(panels) :]:
-        axis.set_visible(False)
-    legend_below(figure, axes.flat, columns=2 if columns <= 2 else 3)
-    return figure, gaps
-
-
-def _problems(context, artefact) -> list[str]:
-    return list(dict.fromkeys(p for block in context.blocks(artefact) if block.trace for p in block.problems))
-
-
-def _epsilons(context, artefact) -> list[float]:
-    return sorted({e for block in context.blocks(artefact) if block.trace for e in block.epsilon})
-
-
-def _algorithms(context, artefact) -> list[str]:
-    return list(dict.fromkeys(a for block in context.blocks(artefact) if block.trace for a in block.algorithms))
+        for algorithm in context.algorithms(artefact, trace=True):
+            line = select(panel, algorithm=algorithm)
+            line = line[line["iteration"] > 0].sort_values("iteration")
+            if line.empty:
+                page.note(f"{look(algorithm).label} on {problem} at ε = {epsilon:g}")
+                continue
+            curve(axis, line, x, look(algorithm), markevery=max(1, len(line) // 8))
+            if x == "iteration":
+                end = line.iloc[-1]
+                axis.annotate(f"{end[x]:.0f}", (end[x], end["mean"]), xytext=(3, 0), textcoords="offset points",
+                              fontsize=6, color=look(algorithm).colour, va="center")  # fmt: skip
+    page.label(x if x == "seconds" else "iteration", "excess loss", scale="log")
+    return page, curves

@@ -2,141 +2,150 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Any
+
 import numpy as np
 
-from dpbench import datasets
-from dpbench.experiments.tuning import best, expand_settings
-from dpbench.problems import catalogue
-from dpbench.report.output import Figure
-from dpbench.report.style import gap, legend_below, look, problem_title
+from dpbench.experiments.second_order.tuned import RULE, at_zero, seconds_per_iteration, tuned
+from dpbench.study.context import Context, select
+from dpbench.study.declare import artefact
+from dpbench.study.output import Figure
+from dpbench.study.panels import Panels, curve
+from dpbench.study.statistics import span
+from dpbench.study.style import GREY, legend_below, look, problem_title
+from dpbench.study.tuning import expand_settings
+
+if TYPE_CHECKING:
+    import pandas
 
 
-def fig2(context) -> Figure:
-    """Excess loss at the tuned T against ε, a panel per data set; bands are ± 1 standard error over seeds."""
-    return privacy_utility(context, "fig2", columns=2)
+@artefact("fig2", "Fig. 2: best excess loss against ε")
+def fig2(context: Context) -> Figure:
+    """Excess loss at the tuned T against ε, and its ratio to DP-GD's; a column of panels per data set."""
+    return privacy_utility(context, "fig2")
 
 
-def fig6(context) -> Figure:
+@artefact("fig6", "Fig. 6: best excess loss against ε, Fashion-MNIST and protein")
+def fig6(context: Context) -> Figure:
     """Fig. 2 on the appendix's data sets."""
-    return privacy_utility(context, "fig6", columns=2)
+    return privacy_utility(context, "fig6")
 
 
-def privacy_utility(context, artefact: str, columns: int) -> Figure:
-    """The privacy-utility panels of Figs. 2 and 6."""
-    import matplotlib.pyplot as plt
-
-    blocks = context.blocks(artefact)
-    problems = list(dict.fromkeys(p for block in blocks for p in block.problems))
-    algorithms = list(dict.fromkeys(a for block in blocks for a in block.algorithms))
-    table = best(context.rows(artefact, timed=0))
-    figure, axes = plt.subplots(
-        -(-len(problems) // columns), columns, figsize=(3.4 * columns, 2.6 * -(-len(problems) // columns) + 0.7),
-        layout="constrained", squeeze=False,
-    )  # fmt: skip
-    gaps = []
-    for axis, problem in zip(axes.flat, problems, strict=False):
-        axis.set_title(problem_title(problem))
-        panel = table[table["problem"] == problem]
-        if panel.empty:
-            gap(axis, why_missing(context, artefact, problem))
-            gaps.append(f"{problem}: {context.command(artefact)}")
+def privacy_utility(context: Context, artefact: str) -> Figure:
+    """The privacy-utility panels of Figs. 2 and 6: excess losses above, ratios to DP-GD's below."""
+    algorithms = context.algorithms(artefact)
+    rows = context.rows(artefact, timed=0)
+    table, zero = tuned(rows), at_zero(rows)
+    problems = context.problems(artefact)
+    shown = [problem for problem in problems if problem in set(table["problem"])] or problems[:1]
+    wide = max(len(shown), 2)  # room for the legend
+    page = Panels(context, artefact, 2 * wide, columns=wide, size=(2.6 if wide > 2 else 3.4, 2.5), room=0.8)
+    for axis in page.axes[:, len(shown) :].flat:
+        axis.set_visible(False)
+    absent = [problem for problem in problems if problem not in shown]
+    for problem in absent:
+        page.note(problem)
+    if absent:
+        told = "; ".join(context.why_missing(artefact, problem).replace("\n", ", ") for problem in absent)
+        page.canvas.suptitle(f"{', '.join(map(problem_title, absent))}: {told}", fontsize=7, color=GREY)
+    for (upper, problem), lower in zip(page.over(shown, title=problem_title), page.axes[1], strict=False):
+        panel = select(table, problem=problem)
+        if page.empty(upper, panel, problem, problem):
             continue
+        gd = select(panel, algorithm="dp-gd").set_index("epsilon")["mean"].sort_index()
         for algorithm in algorithms:
-            line = panel[panel["algorithm"] == algorithm].sort_values("epsilon")
+            line = select(panel, algorithm=algorithm)
             line = line[np.isfinite(line["mean"])]
-            style = look(algorithm)
-            axis.plot(line["epsilon"], line["mean"], style.line, color=style.colour, marker=style.marker,
-                      label=style.legend)  # fmt: skip
-            low = np.maximum(line["mean"] - line["se"], line["mean"] * 0.05)
-            axis.fill_between(line["epsilon"], low, line["mean"] + line["se"], color=style.colour, alpha=0.18, lw=0)
-        axis.set_xscale("log")
-        axis.set_yscale("log")
+            curve(upper, line, "epsilon", look(algorithm))
+            base = line["epsilon"].map(gd)
+            ratio = line.assign(mean=line["mean"] / base, se=line["se"] / base).dropna(subset=["mean"])
+            curve(lower, ratio, "epsilon", look(algorithm), zorder=3 if algorithm == "dp-gd" else 2)
+        nothing = zero.get(problem, np.nan)
+        upper.axhline(nothing, color=GREY, lw=1, ls=":", label="w = 0 (no data used)")
+        lower.plot(gd.index, nothing / gd, color=GREY, lw=1, ls=":")
         private = panel[[look(algorithm).private for algorithm in panel["algorithm"]]]["mean"]
         private = private[np.isfinite(private)]
         if len(private):
-            axis.set_ylim(private.min() / 2, private.max() * 3)
-    for axis in axes[:, 0]:
-        axis.set_ylabel("excess loss")
-    for axis in axes[-1]:
-        axis.set_xlabel("ε")
-    for axis in axes.flat[len(problems) :]:
-        axis.set_visible(False)
-    legend_below(figure, axes.flat)
+            upper.set_ylim(private.min() / 2, max(private.max(), nothing) * 3)
+        lower.set_ylim(0.3, 6)
+    page.label("ε", "excess loss", scale="log")
+    page.axes[1, 0].set_ylabel("excess loss / DP-GD's")
+    for axis in page.axes[1]:
+        axis.set_yticks([0.5, 1, 2, 5], ["0.5", "1", "2", "5"])
+        axis.minorticks_off()
     relations = "δ = n⁻², n public, add/remove neighbours"
     if "aop" in algorithms:
         relations += " (AOP: replace-one, so its ε asks for more)"
     unprivate = [look(a).label for a in algorithms if not look(a).private]
     caption = (
-        f"Mean excess loss over {_span(table['seeds'])} seeds at the T with the lowest mean (tuning is non-private, as "
-        "in the paper; the chosen T is in the table best_T; AOP has none); bands: ± 1 standard error of the mean. "
-        f"{relations}; accounting bs16, RDP for samples, (ε, δ) added up for AOP."
-        + (f" Not private: {', '.join(unprivate)} (its step size looks at the data);" if unprivate else "")
-        + (" where it is far above the others it leaves the panel." if unprivate else "")
+        f"Mean excess loss over {span(table['seeds'])} seeds, and below its ratio to DP-GD's. {RULE}; the chosen T "
+        "is in "
+        "the table best_T; AOP has none. Bands: ± 1 standard error of the mean (of the method alone in the ratios). "
+        f"Dotted: w = 0, which uses no data and beats what lies above it. {relations}; accounting bs16, RDP for "
+        "samples, "
+        "(ε, δ) added up for AOP. Lines that leave a panel do so where they are far above the others."
+        + (f" Not private: {', '.join(unprivate)} (its step size looks at the data)." if unprivate else "")
     )
-    return Figure(figure, table.drop(columns=["settings"]), caption, gaps)
+    return page.figure(caption, table.drop(columns=["settings"]))
 
 
-def c5(context) -> Figure:
+@artefact("c5", "App. C.5: DP-GD with other learning rates")
+def c5(context: Context) -> Figure:
     """DP-GD with other learning rates: excess loss at the tuned T against ε, a line per step."""
     import matplotlib.pyplot as plt
 
-    problems = list(dict.fromkeys(p for block in context.blocks("c5") for p in block.problems))
+    problems = context.problems("c5")
     steps = sorted({s for block in context.blocks("c5") for s in block.settings["step"]})
+    longest = max(T for block in context.blocks("c5") for T in block.values("T"))
     table = best_by_step(context.rows("c5", timed=0), steps)
-    figure, axes = plt.subplots(
-        1, len(problems), figsize=(2.5 * len(problems), 3.1), layout="constrained", squeeze=False
-    )
-    colours, gaps = plt.get_cmap("viridis")(np.linspace(0, 0.85, len(steps))), []
-    for axis, problem in zip(axes.flat, problems, strict=True):
-        axis.set_title(problem_title(problem))
-        axis.set_xlabel("ε")
-        panel = table[table["problem"] == problem]
-        if panel.empty:
-            gap(axis, why_missing(context, "c5", problem))
-            gaps.append(f"{problem}: {context.command('c5')}")
+    page = Panels(context, "c5", len(problems), columns=len(problems), size=(2.5, 2.5), room=0.6)
+    colours = plt.get_cmap("viridis")(np.linspace(0, 0.85, len(steps)))
+    for axis, problem in page.over(problems, title=problem_title):
+        panel = select(table, problem=problem)
+        if page.empty(axis, panel, problem, problem):
             continue
         for step, colour, marker in zip(steps, colours, "osD^v<>ph*", strict=False):
-            line = panel[panel["step"] == step].sort_values("epsilon")
+            line = select(panel, step=step)
             label = f"step {step:g}" + (" = 1/smoothness" if step == 4 else "")
-            axis.plot(line["epsilon"], line["mean"], marker=marker, color=colour, label=label)
-            axis.fill_between(line["epsilon"], line["mean"] - line["se"], line["mean"] + line["se"], color=colour,
-                              alpha=0.18, lw=0)  # fmt: skip
-        axis.set_xscale("log")
-        axis.set_yscale("log")
-    axes[0, 0].set_ylabel("excess loss")
-    legend_below(figure, axes.flat, columns=5)
+            curve(axis, line, "epsilon", look("dp-gd"), label, color=colour, marker=marker)
+            ended = line[line["at_end"] == "largest"]
+            axis.plot(ended["epsilon"], ended["mean"], ls="", marker=marker, mfc="white", mec=colour)
+    page.label("ε", "excess loss", scale="log")
     caption = (
-        f"DP-GD at other learning rates: mean excess loss over {_span(table['seeds'])} seeds at the T "
-        "with the lowest mean for that step (tuned non-privately, on the same grid for all steps); bands: ± 1 standard "
-        "error of the mean. δ = n⁻², add/remove neighbours, n public, accounting bs16."
+        f"DP-GD at other learning rates: mean excess loss over {span(table['seeds'])} seeds; {RULE}, for each step on "
+        "the same grid; bands: ± 1 standard error of the mean. Hollow: the best T is the longest of this grid, "
+        f"{longest:,}, so longer runs might do better.{_hours(context, table)} δ = n⁻², add/remove neighbours, n "
+        "public, accounting bs16."
     )
-    return Figure(figure, table.drop(columns=["settings"]), caption, gaps)
+    return page.figure(caption, table.drop(columns=["settings"]), legend=5)
 
 
-def best_by_step(runs, steps):
+def _hours(context: Context, table: pandas.DataFrame) -> str:
+    """What it would cost to go on to Fig. 2's longest T in the cells that end at this grid's."""
+    ended = table[table["at_end"] == "largest"]
+    longest = max(T for block in context.blocks("fig2") for T in block.settings.get("T", []))
+    seeds = max(block.seeds for block in context.blocks("c5"))
+    costs = [seeds * longest * seconds_per_iteration(context, problem, "dp-gd") for problem in ended["problem"]]
+    if not costs or not np.isfinite(costs).all():
+        return ""
+    return (
+        f" Fig. 2 goes on to {longest:,} with its one step; in these {len(costs)} cells that would take "
+        f"{sum(costs) / 3600:.2g} core-hours of runs alone."
+    )
+
+
+def best_by_step(runs: pandas.DataFrame, steps: Any) -> pandas.DataFrame:
     """The summary row with the lowest mean excess for each (problem, ε, step), with its `step`."""
     import pandas as pd
 
     if runs.empty:
-        return best(runs).assign(step=[])
+        return tuned(runs).assign(step=[])
     runs = expand_settings(runs)
-    return pd.concat([best(runs[runs["set.step"] == step]).assign(step=step) for step in steps], ignore_index=True)
+    return pd.concat([tuned(runs[runs["set.step"] == step]).assign(step=step) for step in steps], ignore_index=True)
 
 
-def why_missing(context, artefact: str, problem: str) -> str:
-    """What a panel without rows says: what is missing, and the commands that fill it."""
-    dataset = catalogue.dataset_of(problem)
-    if datasets.available(dataset):
-        return f"no rows yet\n{context.command(artefact)}"
-    return f"data not at hand\ndpbench fetch {dataset}\n{context.command(artefact)}"
-
-
-def _span(counts) -> str:
-    low, high = (min(counts), max(counts)) if len(counts) else (0, 0)
-    return f"{low}" if low == high else f"{low} to {high}"
-
-
-def fig5(context) -> Figure:
+@artefact("fig5", "Fig. 5: quadratic approximations of the logistic loss")
+def fig5(context: Context) -> Figure:
     """log(1 + eˣ) at x₀ with its second-order Taylor polynomial, the bound of Lemma 5.1, the smoothness bound."""
     import matplotlib.pyplot as plt
     import pandas as pd
@@ -166,7 +175,7 @@ def fig5(context) -> Figure:
     return Figure(figure, pd.DataFrame({"x": x} | curves), caption)
 
 
-def logistic_approximations(x, x0: float) -> dict[str, np.ndarray]:
+def logistic_approximations(x: Any, x0: float) -> dict[str, np.ndarray]:
     """log(1+eˣ) and its quadratics around x₀: curvature σ'(x₀), tanh(x₀/2)/(2x₀) (Lemma 5.1), and 1/4."""
     value, slope = np.logaddexp(0, x0), 1 / (1 + np.exp(-x0))
     curvature = {

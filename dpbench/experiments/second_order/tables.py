@@ -2,103 +2,133 @@
 
 from __future__ import annotations
 
-from dpbench import datasets
-from dpbench.experiments.base import select
-from dpbench.experiments.tuning import best
-from dpbench.report.output import Table
-from dpbench.report.style import look, problem_title
+from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
+from dpbench import datasets
+from dpbench.experiments.second_order.tuned import NEWTON, RULE, VARIANTS, run_seconds, seconds_per_iteration, tuned
+from dpbench.study.context import Context, select
+from dpbench.study.declare import artefact
+from dpbench.study.output import Table
+from dpbench.study.style import look, problem_title
+
+if TYPE_CHECKING:
+    import pandas
+
+LINES = ("ratio, ours", "lowest, highest", "ratio of iterations", "T of DP-GD / DP-Newton")
+LONGER, SEEDS = 3, 5  # the next T of a grid, and the seeds of its long runs
 MIB = 2**20
 MARK = {"": "", "smallest": "↓", "largest": "↑"}
 
 
-def table1(context) -> Table:
+@artefact("table1", "Table 1: run time of DP-GD over DP-Newton")
+def table1(context: Context) -> Table:
     """Seconds of DP-GD at its best T over those of DP-Newton (hess, clip) at its best T, beside the paper's."""
     return run_time_ratios(context, "table1")
 
 
-def table4(context) -> Table:
+@artefact("table4", "Table 4: run time of DP-GD over DP-Newton, Fashion-MNIST and protein")
+def table4(context: Context) -> Table:
     """Table 1 on the appendix's data sets."""
     return run_time_ratios(context, "table4")
 
 
-def run_time_ratios(context, artefact: str) -> Table:
+def run_time_ratios(context: Context, artefact: str) -> Table:
     """Tables 1 and 4: medians of runs timed alone; brackets: lowest and highest ratio of any two runs."""
     import pandas as pd
 
     published = context.experiment.published()["table1"]
     epsilons = published["epsilon"]
-    blocks = context.blocks(artefact)
-    problems = list(dict.fromkeys(p for block in blocks for p in block.problems))
-    asked = {e for block in blocks if block.timed for e in block.epsilon}
-    timed = context.rows(artefact)
-    timed = timed[timed["timed"] > 0]
+    asked = context.epsilons(artefact, timed=True)
+    table = tuned(context.rows(artefact, timed=0)).set_index(["problem", "epsilon", "algorithm"])
     rows, data, gaps = [], [], []
-    for problem in problems:
-        cells, ranges, tuned, newton_seconds = [], [], [], []
+    for problem in context.problems(artefact, timed=True):
+        lines: dict[str, list[str]] = {}
+        newton_seconds = []
         for epsilon in epsilons:
-            gd = select(timed, problem=problem, epsilon=epsilon, algorithm="dp-gd")
-            newton = select(timed, problem=problem, epsilon=epsilon, algorithm="dp-newton-hess-clip")
-            if gd.empty or newton.empty:
-                cells.append("–")
-                ranges.append("–")
-                tuned.append("–")
+            found = {}
+            for name in ("dp-gd", NEWTON):
+                if (problem, epsilon, name) in table.index:
+                    T = table.loc[(problem, epsilon, name), "T"]
+                    found[name] = (T, *run_seconds(context, problem, name, T))
+            if len(found) < 2 or not all(len(seconds) for _, seconds, _ in found.values()):
+                cells = ["–"] * 4
                 if epsilon in asked:
                     gaps.append(f"{problem} at ε = {epsilon:g}: {context.command(artefact)}")
-                continue
-            ratio = gd["seconds"].median() / newton["seconds"].median()
-            low = gd["seconds"].min() / newton["seconds"].max()
-            high = gd["seconds"].max() / newton["seconds"].min()
-            newton_seconds.append(newton["seconds"].median())
-            cells.append(f"{ratio:.2f}×")
-            ranges.append(f"[{low:.2f}, {high:.2f}]")
-            tuned.append(f"{gd['T'].iloc[0]:.0f} / {newton['T'].iloc[0]:.0f}")
-            data.append({"problem": problem, "epsilon": epsilon, "ratio": ratio, "low": low, "high": high,
-                         "dp_gd_T": gd["T"].iloc[0], "dp_newton_T": newton["T"].iloc[0],
-                         "dp_gd_seconds": gd["seconds"].median(), "dp_newton_seconds": newton["seconds"].median(),
-                         "runs": len(newton)})  # fmt: skip
+            else:
+                (T, gd, exact), (newton_T, newton, newton_exact) = found.values()
+                ratio, low, high = np.median(gd) / np.median(newton), gd.min() / newton.max(), gd.max() / newton.min()
+                newton_seconds.append(float(np.median(newton)))
+                mark = "" if exact and newton_exact else "≈ "
+                cells = [f"{mark}{ratio:.2f}×", f"[{low:.2f}, {high:.2f}]", f"{T / newton_T:.3g}×",
+                         f"{T:.0f} / {newton_T:.0f}"]  # fmt: skip
+                data.append({"problem": problem, "epsilon": epsilon, "ratio": ratio, "low": low, "high": high,
+                             "iterations": T / newton_T, "dp_gd_T": T, "dp_newton_T": newton_T,
+                             "dp_gd_seconds": np.median(gd), "dp_newton_seconds": np.median(newton),
+                             "timed": exact and newton_exact, "runs": len(newton)})  # fmt: skip
+            for name, cell in zip(LINES, cells, strict=True):
+                lines.setdefault(name, []).append(cell)
         span = [f"{min(newton_seconds):.3g}", f"{max(newton_seconds):.3g}"] if newton_seconds else ["–", "–"]
-        rows.append([problem_title(problem), "ratio, ours", *cells, *span])
-        rows.append(["", "lowest, highest", *ranges, "", ""])
-        rows.append(["", "T of DP-GD / DP-Newton", *tuned, "", ""])
+        for i, (name, cells) in enumerate(lines.items()):
+            rows.append([problem_title(problem) if i == 0 else "", name, *cells, *(span if i == 0 else ["", ""])])
         paper = published["ratio"].get(problem)
         seconds = published["seconds"].get(problem, ["–", "–"])
         if paper:
             rows.append(["", "ratio, paper", *[f"{v:.2f}×" for v in paper], *[f"{v:g}" for v in seconds]])
     header = ["data set", "", *[f"ε = {e:g}" for e in epsilons], "min s", "max s"]
-    repeats = max((block.timed for block in blocks), default=0)
-    medians = f"the median of {repeats} runs" if repeats > 1 else "one run"
+    repeats = max((block.timed for block in context.blocks(artefact)), default=0)
     caption = (
-        "Run time of DP-GD at its best T over that of DP-Newton (hess, clip) at its best T (T tuned non-privately, as "
-        f"in the paper); min and max s: DP-Newton's seconds over ε. Each is {medians} of one "
-        "replicate, timed alone, on one core with one BLAS thread, warm; brackets: the lowest and highest ratio of "
-        "any two runs. The paper's seconds are from its authors' machine."
+        "Run time of DP-GD at its best T over that of DP-Newton (hess, clip) at its best T, and the ratio of these "
+        "T: what "
+        f"an iteration costs depends on the implementation. {RULE}. Min and max s: DP-Newton's seconds over ε. Each is "
+        f"{f'the median of {repeats} runs' if repeats > 1 else 'one run'} of one replicate, timed alone, on one core "
+        "with "
+        "one BLAS thread, warm; ≈: of runs at the nearest T that was timed, in proportion to T; brackets: the "
+        "lowest and "
+        "highest ratio of any two runs. The paper's seconds are from its authors' machine."
     )
     return Table(pd.DataFrame(rows, columns=header), caption, pd.DataFrame(data), gaps)
 
 
-def best_T(context) -> Table:
+@artefact("best_T", "The tuned number of iterations behind Figs. 2 and 6")
+def best_T(context: Context) -> Table:
     """The T behind every point of Figs. 2 and 6; an arrow marks a T at an end of its grid."""
     import pandas as pd
 
-    table = best(context.rows("best_T", timed=0))
+    table = tuned(context.rows("best_T", timed=0))
     cells = [(p, a) for block in context.blocks("best_T") for p in block.problems for a in block.algorithms]
     order = {"problem": list(dict.fromkeys(p for p, _ in cells)), "algorithm": list(dict.fromkeys(a for _, a in cells))}
     table = table.sort_values(list(order), key=lambda column: column.map(order[column.name].index), kind="stable")
     epsilons = sorted(table["epsilon"].unique())
     rows = []
     for (problem, algorithm), group in table.groupby(["problem", "algorithm"], sort=False):
-        cells = {row.epsilon: f"{row.T:.0f}{MARK[row.at_end]}" for row in group.itertuples()}
-        rows.append([problem_title(problem), look(algorithm).legend, *[cells.get(e, "–") for e in epsilons]])
+        told = {row.epsilon: f"{row.T:.0f}{MARK[row.at_end]}" for row in group.itertuples()}
+        line = [problem_title(problem), look(algorithm).legend, *[told.get(e, "–") for e in epsilons]]
+        rows.append([*line, _to_go_on(context, problem, algorithm, group)])
     caption = (
-        "T with the lowest mean excess loss over seeds (non-private tuning, as in the paper). ↑ or ↓: the best T is "
-        "the largest or smallest of its grid, so a wider grid might do better."
+        f"{RULE}. ↑ or ↓: the best T is the largest or smallest of its grid, so a wider grid might do better. To go "
+        "on: "
+        f"core-minutes of the next T, {LONGER} times as long, with {SEEDS} seeds in the cells marked ↑, from the "
+        "seconds "
+        "of runs timed alone (of hess, clip for all variants of DP-Newton)."
     )
-    header = ["data set", "algorithm", *[f"ε = {e:g}" for e in epsilons]]
+    header = ["data set", "algorithm", *[f"ε = {e:g}" for e in epsilons], "to go on"]
     return Table(pd.DataFrame(rows, columns=header), caption, table.drop(columns=["settings"]))
 
 
-def table2(context) -> Table:
+def _to_go_on(context: Context, problem: str, algorithm: str, cells: pandas.DataFrame) -> str:
+    """What the next T costs where the best is the largest tried; "" where none is."""
+    longest = cells.loc[cells["at_end"] == "largest", "T"]
+    if longest.empty:
+        return ""
+    timed = NEWTON if algorithm in VARIANTS else algorithm
+    minutes = LONGER * SEEDS * longest.sum() * seconds_per_iteration(context, problem, timed) / 60
+    return "not timed" if np.isnan(minutes) else f"{minutes:.2g} min"
+
+
+@artefact("table2", "Table 2: hyperparameters of DP-Newton")
+def table2(context: Context) -> Table:
     """DP-Newton's hyperparameters: the paper's, and those of the rows under this profile."""
     import json
 
@@ -109,7 +139,7 @@ def table2(context) -> Table:
     newton = runs[runs["algorithm"].str.startswith("dp-newton-")]
     used = [json.loads(text) for text in newton["settings"].drop_duplicates()]
 
-    def values(name):
+    def values(name: str) -> str:
         return ", ".join(f"{v:g}" for v in sorted({one[name] for one in used})) or "–"
 
     rows = [
@@ -126,7 +156,8 @@ def table2(context) -> Table:
     return Table(pd.DataFrame(rows, columns=["parameter", "meaning", "paper", "here"]), caption)
 
 
-def table3(context) -> Table:
+@artefact("table3", "Table 3: data sets")
+def table3(context: Context) -> Table:
     """The data sets: rows and columns as published and as prepared."""
     import pandas as pd
 
@@ -147,7 +178,8 @@ def table3(context) -> Table:
     return Table(pd.DataFrame(rows, columns=header), caption, gaps=gaps)
 
 
-def c7(context) -> Table:
+@artefact("c7", "App. C.7: peak memory of the eigenvalue modification")
+def c7(context: Context) -> Table:
     """App. C.7: measured peak memory of the eigenvalue modification."""
     import pandas as pd
 
@@ -182,7 +214,7 @@ def c7(context) -> Table:
     return Table(pd.DataFrame(rows, columns=header), caption, pd.DataFrame(data), gaps)
 
 
-def _median_and_range(values) -> str:
+def _median_and_range(values: Any) -> str:
     if values.empty:
         return "–"
     return f"{values.median():.1f} MiB [{values.min():.1f}, {values.max():.1f}]"

@@ -2,42 +2,55 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 
 from dpbench.experiments.zeroth_order.study import (
-    ALGORITHMS,
     DELTA,
+    FLOORS,
+    METHODS,
     RESOLUTION,
     SETTING,
+    TEST,
     TITLES,
-    means,
+    dimension_of,
+    first_term,
+    over_seeds,
     rho_of,
     studied,
 )
-from dpbench.report.output import Figure
-from dpbench.report.style import BLUE, GREY, ORANGE, RED, gap, legend_below, look
+from dpbench.study.context import Context
+from dpbench.study.declare import artefact
+from dpbench.study.output import Figure
+from dpbench.study.panels import Panels, curve, joined
+from dpbench.study.statistics import span
+from dpbench.study.style import BLACK, BLUE, GREY, ORANGE, RED, look
+
+if TYPE_CHECKING:
+    import pandas
+    from matplotlib.axes import Axes
 
 DIMENSION_LOOKS = {"phase-5": (BLUE, "o", 4), "phase-20": (ORANGE, "s", 7), "phase-100": (RED, "D", 11)}
 
 
-def estimators(context) -> Figure:
+@artefact("estimators", f"Variance of GRAD and DIFF ({TEST} Lemmas 3.1 and 3.2)")
+def estimators(context: Context) -> Figure:
     """Variance of GRAD against b and of DIFF against ‖x - y‖/δ beside the bounds of Lemmas 3.1 and 3.2; and bias."""
-    import matplotlib.pyplot as plt
-
     rows = studied(context, "estimators")
-    figure, axes = plt.subplots(1, 3, figsize=(10.2, 3.6), layout="constrained")
+    page = Panels(context, "estimators", 3, columns=3, size=(3.4, 3.6))
+    if "set.directions" in rows:
+        rows = rows[rows["set.directions"].isna()]
     panels = [
         ("GRAD: variance", "grad", "variance", "set.b", "b (rows)"),
         ("DIFF: variance, b = 1", "diff", "variance", "set.distance", "‖x − y‖ / δ"),
     ]
-    gaps, tables = [], []
-    for axis, (title, estimator, quantity, x, label) in zip(axes, panels, strict=False):
-        axis.set_title(title)
-        if rows.empty:
-            gaps.append(_gap(context, axis, "estimators"))
+    tables = []
+    for axis, (title, estimator, quantity, x, label) in page.over(panels, title=lambda panel: panel[0]):
+        if page.empty(axis, rows, "estimators"):
             continue
         part = rows[rows["set.estimator"].eq(estimator) & rows["set.quantity"].eq(quantity)]
-        table = means(part, ["problem", x]).merge(part.groupby(["problem", x])["bound"].first().reset_index())
+        table = over_seeds(part, ["problem", x]).merge(part.groupby(["problem", x])["bound"].first().reset_index())
         tables.append(table.rename(columns={x: "x"}).assign(panel=title))
         for problem, line in table.groupby("problem"):
             colour, marker, size = DIMENSION_LOOKS[problem]
@@ -47,8 +60,7 @@ def estimators(context) -> Figure:
             )
             axis.plot(line[x], line["bound"], ":", color=colour, label=f"bound, d = {d}")
         _log(axis, label, "E‖estimate − mean‖²")
-    _bias(axes[2], rows)
-    legend_below(figure, axes[:2], columns=3)
+    _bias(page.axes[0, 2], rows)
     caption = (
         "Not in the paper: a test of its Lemmas 3.1 and 3.2. Left and middle: variance of GRAD and DIFF (d directions "
         "for each row, rows drawn with replacement, δ = 0.1), mean over starts x of sample variances; dotted: the "
@@ -56,10 +68,10 @@ def estimators(context) -> Figure:
         "ball, over what Monte-Carlo error alone gives; 1 is expected of an unbiased estimator. "
         f"{_draws(rows)}Phase retrieval, n = 100,000. Looks at the data: not private."
     )
-    return Figure(figure, _concat(tables), caption, gaps)
+    return page.figure(caption, joined(tables))
 
 
-def _bias(axis, rows) -> None:
+def _bias(axis: Axes, rows: pandas.DataFrame) -> None:
     axis.set_title("bias over Monte-Carlo error")
     if rows.empty:
         return
@@ -76,62 +88,64 @@ def _bias(axis, rows) -> None:
     axis.set_ylabel("‖mean − ∇F̂‖ / expected")
 
 
-def tree_noise(context) -> Figure:
+@artefact("tree_noise", f"Noise of the tree and naive noise ({TEST} Corollary 4.5)")
+def tree_noise(context: Context) -> Figure:
     """E‖TREE(t)‖² against t and against T, beside naive noise at the same M, K, T."""
-    import matplotlib.pyplot as plt
-
     rows = studied(context, "tree_noise")
-    figure, axes = plt.subplots(1, 2, figsize=(8.4, 3.6), layout="constrained")
-    gaps, tables = [], []
+    page = Panels(context, "tree_noise", 2, columns=2, size=(4.2, 3.6))
+    tables = []
     longest = 1024
-    for axis, x, part in (
-        (axes[0], "set.t", rows[rows["set.T"].eq(longest)] if len(rows) else rows),
-        (axes[1], "set.T", rows[rows["set.t"].eq(rows["set.T"] - 1)] if len(rows) else rows),
-    ):
-        if part.empty:
-            gaps.append(_gap(context, axis, "tree_noise"))
+    panels = [
+        ("set.t", rows[rows["set.T"].eq(longest)] if len(rows) else rows),
+        ("set.T", rows[rows["set.t"].eq(rows["set.T"] - 1)] if len(rows) else rows),
+    ]
+    for axis, (x, part) in page.over(panels):
+        if page.empty(axis, part, "tree_noise"):
             continue
         table = part.sort_values(x)[["set.mechanism", "set.T", "set.t", "measured", "measured_error", "bound"]]
         tables.append(table)
         for mechanism in ("tree", "naive"):
             line, style = table[table["set.mechanism"].eq(mechanism)], look(f"o2nc-{mechanism}")
-            joined = "-" if x == "set.T" or mechanism == "naive" else "none"  # |NODE(t)| jumps with t
+            ls = "-" if x == "set.T" or mechanism == "naive" else "none"  # |NODE(t)| jumps with t
             label = f"{style.label}, measured"
-            axis.plot(line[x], line["measured"], ls=joined, color=style.colour, marker=style.marker, label=label)
+            axis.plot(line[x], line["measured"], ls=ls, color=style.colour, marker=style.marker, label=label)
             if mechanism == "tree":
                 axis.plot(line[x], line["bound"], ":", color=style.colour, label="(⌊log₂ t⌋ + 1) dσ²")
         _log(axis, x.removeprefix("set."), "E‖noise in round t‖²")
-    axes[0].set_title(f"T = {longest}")
-    axes[1].set_title("the noisiest round, t = T − 1")
+    left, right = page.axes.flat
+    left.set_title(f"T = {longest}")
+    right.set_title("the noisiest round, t = T − 1")
     if len(rows):
         line = rows[rows["set.t"].eq(rows["set.T"] - 1) & rows["set.mechanism"].eq("tree")].sort_values("set.T")
         T = line["set.T"].to_numpy(float)
         last = line["measured"].to_numpy()[-1]
-        axes[1].plot(T, last * (T / T[-1]) ** -2, "--", color=GREY, lw=1, label="∝ T⁻²")
-    legend_below(figure, axes, columns=4)
+        right.plot(T, last * (T / T[-1]) ** -2, "--", color=GREY, lw=1, label="∝ T⁻²")
     caption = (
         "Not in the paper: a test of its Corollary 4.5 and of the T² reduction that Section 4.1 states (up to ln² T). "
         "Mean squared norm of the noise that round t adds, over 1,000 draws (standard errors: below 3 %), at ρ = 1, "
         " d = 5, L = 1 and equal M, K and T: the naive oracle then has B = 2 rows a round. Both are calibrated "
         f"to the same ε; {SETTING}."
     )
-    return Figure(figure, _concat(tables), caption, gaps)
+    return page.figure(caption, joined(tables), legend=4)
 
 
-def stationarity(context) -> Figure:
+@artefact("stationarity", f"Stationarity against M ({TEST} Theorem 4.9)")
+def stationarity(context: Context) -> Figure:
     """The measured ‖∇F(w)‖_{2δ} against M, a column per ρ and a row per problem."""
     caption = (
         "Not in the paper: a test of its Theorem 4.9. Mean over {seeds} seeds of the measured ‖∇F(w)‖_2δ of the output "
         "w, bands ± 1 standard error: the norm of the least convex combination of gradients of F at points in the "
         "2δ-ball around w, an upper estimate (its own error is in the table guarantee). Phase retrieval: δ = 0.1, "
-        "n = 100,000, start uniform on the unit sphere; a1a: δ = 0.5, n = 32,561, start 0, a kink of every row and so "
-        "nearly stationary itself: runs that noise holds there measure low (see objective). Each row is used once. "
-        f"Grey: M^(−1/3), the theorem's rate at ρ = ∞. {SETTING}."
+        "start uniform on the unit sphere; a1a: δ = 0.5, n = 32,561, start N(0, I). Each row is used once. Private "
+        "gradients: the same steps on noisy subgradients of a row each, the first-order baseline. "
+        "Grey: M^(−1/3), the theorem's rate at ρ = ∞. Black: the part 2(F + 2Lδ)T/(δM) of the theorem's bound, which "
+        f"is cut off where it is larger; the whole bound is larger still (table slopes). {SETTING}."
     )
     return _against_M(context, "stationarity", "measured", "‖∇F(w)‖_2δ, measured", caption, rate=-1 / 3)
 
 
-def objective(context) -> Figure:
+@artefact("objective", f"F against M ({TEST} Theorem 4.9)")
+def objective(context: Context) -> Figure:
     """F at the output against M, of the same runs."""
     caption = (
         "Not in the paper: the objective behind the test of its Theorem 4.9. Mean F of the output over {seeds} seeds, "
@@ -140,60 +154,63 @@ def objective(context) -> Figure:
     return _against_M(context, "objective", "objective", "F(w)", caption)
 
 
-def _against_M(context, artefact, value, label, caption, rate=None) -> Figure:
-    import matplotlib.pyplot as plt
-
-    rows = studied(context, artefact)
-    blocks = context.blocks(artefact)
-    problems = list(dict.fromkeys(p for block in blocks for p in block.problems))
-    private = {e for block in blocks if "o2nc-tree" in block.algorithms for e in block.epsilon}
-    columns = sorted({round(rho_of(e), 3) for e in private}, reverse=True)
-    figure, axes = plt.subplots(
-        len(problems), len(columns), figsize=(3.1 * len(columns), 2.5 * len(problems) + 0.6),
-        layout="constrained", squeeze=False, sharex="row", sharey="row",
-    )  # fmt: skip
-    gaps, tables = [], []
-    for line_of_axes, problem in zip(axes, problems, strict=True):
-        panel = rows[rows["problem"].eq(problem)]
-        if panel.empty:
-            gaps += [_gap(context, axis, artefact) for axis in line_of_axes[:1]]
+def _against_M(context: Context, name: str, value: str, label: str, caption: str, rate: float | None = None) -> Figure:
+    rows = studied(context, name)
+    problems = context.problems(name)
+    private = {e for block in context.blocks(name) if "o2nc-tree" in block.algorithms for e in block.epsilon}
+    rhos = sorted({round(rho_of(e), 3) for e in private}, reverse=True)
+    count = len(problems) * len(rhos)
+    page = Panels(context, name, count, columns=len(rhos), size=(3.3, 2.7), room=0.8, sharex="row", sharey="row")
+    tables = {problem: _by_M(rows, problem, value) for problem in problems}
+    for axis, (problem, rho) in page.over([(problem, rho) for problem in problems for rho in rhos]):
+        table = tables[problem]
+        if table.empty:
+            if rho == rhos[0]:
+                page.empty(axis, table, name)
             continue
-        table = means(panel, ["problem", "algorithm", "rho", "set.M"], value)
-        tables.append(table)
-        for axis, rho in zip(line_of_axes, columns, strict=True):
-            axis.set_title(f"{TITLES[problem]}, ρ = {rho:g}", fontsize=8.5)
-            for algorithm in ALGORITHMS:
-                line = table[table["algorithm"].eq(algorithm) & table["rho"].isin([rho, np.inf])]
-                _line(axis, line, "set.M", algorithm)
-            if rate is not None and len(line):
-                M = np.sort(table["set.M"].unique()).astype(float)
-                top = table["mean"].max()
-                axis.plot(M, top * (M / M[0]) ** rate, ":", color=GREY, lw=1, label="∝ M^(−1/3)")
-            below, left = problem == problems[-1], rho == columns[0]
-            _log(axis, "M (rows used)" if below else "", label if left else "")
-            if value == "objective":
-                axis.set_yscale("linear")
-            ticks = sorted(table["set.M"].unique())
-            axis.set_xticks(ticks, [f"{M:,.0f}" for M in ticks], fontsize=7.5)
-            axis.set_xticks([], minor=True)
-    legend_below(figure, axes.flat, columns=4)
-    seeds = _concat(tables)["seeds"] if tables else [0]
-    span = f"{min(seeds)} to {max(seeds)}" if min(seeds) != max(seeds) else f"{max(seeds)}"
-    return Figure(figure, _concat(tables), caption.format(seeds=span), gaps)
+        axis.set_title(f"{TITLES[problem]}, ρ = {rho:g}", fontsize=8.5)
+        for method, style in METHODS.items():
+            line = table[table["algorithm"].eq(method) & table["rho"].isin([rho, np.inf])]
+            if len(line):
+                curve(axis, line, "set.M", style, lw=1 if method in FLOORS.values() else 1.5)
+        hardly = table.loc[table["set.M"].eq(table["set.M"].min()), "mean"].max()
+        axis.axhline(hardly, color=GREY, lw=0.8, label="runs that hardly move: the start, about")
+        if rate is not None:
+            M = np.sort(table["set.M"].unique()).astype(float)
+            top = table["mean"].max()
+            axis.plot(M, top * (M / M[0]) ** rate, ":", color=GREY, lw=1, label="∝ M^(−1/3)")
+            tree = rows[rows["problem"].eq(problem) & rows["algorithm"].eq("o2nc-tree") & rows["rho"].eq(rho)]
+            least = first_term(tree).groupby(tree["set.M"]).first()
+            axis.plot(least.index, least, "-.", color=BLACK, lw=1, label="first term of Theorem 4.9's bound (tree)")
+        below, left = problem == problems[-1], rho == rhos[0]
+        _log(axis, "M (rows used)" if below else "", label if left else "")
+        if value == "objective":
+            axis.set_yscale("linear")
+        else:
+            axis.set_ylim(None, 1.1 * (table["mean"] + table["se"].fillna(0)).max())
+        ticks = sorted(table["set.M"].unique())
+        axis.set_xticks(ticks, [f"{M:,.0f}" for M in ticks], fontsize=7.5)
+        axis.set_xticks([], minor=True)
+    drawn = joined([table for table in tables.values() if len(table)])
+    seeds = span(drawn["seeds"]) if len(drawn) else "0"
+    return page.figure(caption.format(seeds=seeds), drawn, legend=4)
 
 
-def privacy_for_free(context) -> Figure:
+def _by_M(rows: pandas.DataFrame, problem: str, value: str) -> pandas.DataFrame:
+    panel = rows[rows["problem"].eq(problem)]
+    return over_seeds(panel, ["problem", "algorithm", "rho", "set.M"], value) if len(panel) else panel
+
+
+@artefact("privacy_for_free", f"Stationarity against ρ ({TEST} Theorem 4.9)")
+def privacy_for_free(context: Context) -> Figure:
     """Measured stationarity and F against ρ at one M; the band is o2nc's, without noise."""
-    import matplotlib.pyplot as plt
-
     rows = studied(context, "privacy_for_free")
-    figure, axes = plt.subplots(1, 2, figsize=(8.4, 3.5), layout="constrained")
-    gaps, tables = [], []
-    for axis, value, label in ((axes[0], "measured", "‖∇F(w)‖_2δ, measured"), (axes[1], "objective", "F(w)")):
-        if rows.empty:
-            gaps.append(_gap(context, axis, "privacy_for_free"))
+    page = Panels(context, "privacy_for_free", 2, columns=2, size=(4.2, 3.5))
+    tables = []
+    for axis, (value, label) in page.over([("measured", "‖∇F(w)‖_2δ, measured"), ("objective", "F(w)")]):
+        if page.empty(axis, rows, "privacy_for_free"):
             continue
-        table = means(rows, ["problem", "algorithm", "rho", "set.M"], value)
+        table = over_seeds(rows, ["problem", "algorithm", "rho", "set.M"], value)
         tables.append(table.assign(quantity=value))
         floor = table[table["algorithm"].eq("o2nc")]
         style = look("o2nc")
@@ -202,8 +219,12 @@ def privacy_for_free(context) -> Figure:
             axis.axhspan(mean - se, mean + se, color=style.colour, alpha=0.1, lw=0)
             if value == "measured":
                 axis.axvline(np.sqrt(5) * mean, color=GREY, lw=1, ls=":", label="ρ = √d · (stationarity without noise)")
-        for algorithm in ALGORITHMS[1:]:
-            _line(axis, table[table["algorithm"].eq(algorithm)], "rho", algorithm)
+        for method, base in FLOORS.items():
+            curve(axis, table[table["algorithm"].eq(method)], "rho", METHODS[method])
+            line = table[table["algorithm"].eq(base)]
+            if base != "o2nc" and len(line):
+                style = METHODS[base]
+                axis.axhline(line["mean"].iloc[0], ls=style.line, color=style.colour, lw=1, label=style.legend)
         _log(axis, "ρ", label)
         if value == "measured":
             axis.set_ylim(RESOLUTION, None)
@@ -213,45 +234,61 @@ def privacy_for_free(context) -> Figure:
         epsilons = {rho: rho**2 / 2 + rho * np.sqrt(-2 * np.log(DELTA)) for rho in (0.1, 1, 10, 100)}
         top.set_xticks(list(epsilons), [f"ε = {e:,.2f}" if e < 10 else f"ε = {e:,.0f}" for e in epsilons.values()])
         top.tick_params(labelsize=7.5)
-    legend_below(figure, axes, columns=4)
     M = f"{rows['set.M'].iloc[0]:,.0f}" if len(rows) else "–"
     seeds = f"{tables[0]['seeds'].max()}" if tables else "no"
     caption = (
         'Not in the paper: a test of "privacy for free" (Theorem 4.9 and Section 1.1). Phase retrieval, d = 5, '
         f"M = {M} of n = 100,000 rows, δ = 0.1: measured stationarity of the output and F, mean over {seeds} seeds ± 1 "
-        "standard error; dashed: no noise. The theorem expects no cost for ρ above √d times the stationarity reached, "
+        "standard error; dashed: no noise, the floor of each of the three. The theorem expects no cost for ρ above √d "
+        "times the stationarity reached, "
         f"up to constants and logarithms. Values below 0.001, the measure's own error, are cut off. {SETTING}."
     )
-    return Figure(figure, _concat(tables), caption, gaps)
+    return page.figure(caption, joined(tables), legend=4)
 
 
-def _line(axis, line, x: str, algorithm: str) -> None:
-    style = look(algorithm)
-    line = line.sort_values(x)
-    axis.plot(line[x], line["mean"], style.line, color=style.colour, marker=style.marker, label=style.legend)
-    low = np.maximum(line["mean"] - line["se"], line["mean"] * 0.05)
-    axis.fill_between(line[x], low, line["mean"] + line["se"], color=style.colour, alpha=0.15, lw=0)
+@artefact("dimension", f"Stationarity against d ({TEST} Theorem 4.9)")
+def dimension(context: Context) -> Figure:
+    """Measured stationarity and F against d of problems that have the same F, for O2NC and the tree at one ρ."""
+    rows = studied(context, "dimension")
+    page = Panels(context, "dimension", 2, columns=2, size=(4.2, 3.3), room=0.5)
+    tables = []
+    for axis, (value, label) in page.over([("measured", "‖∇F(w)‖_2δ, measured"), ("objective", "F(w)")]):
+        if page.empty(axis, rows, "dimension"):
+            continue
+        table = over_seeds(rows.assign(d=rows["problem"].map(dimension_of)), ["algorithm", "rho", "d"], value)
+        tables.append(table.assign(quantity=value))
+        for (method, rho), line in table.groupby(["algorithm", "rho"]):
+            style = METHODS[method]
+            curve(axis, line, "d", style, style.legend if np.isinf(rho) else f"{style.legend}, ρ = {rho:g}")
+        _log(axis, "d", label)
+        if value == "measured":
+            d = np.sort(table["d"].unique()).astype(float)
+            low = table.loc[table["rho"].eq(np.inf) & table["d"].eq(d[0]), "mean"]
+            if len(low):
+                axis.plot(d, low.iloc[0] * (d / d[0]) ** (1 / 3), ":", color=GREY, lw=1, label="∝ d^(1/3)")
+        else:
+            axis.set_yscale("linear")
+        ticks = sorted(table["d"].unique())
+        axis.set_xticks(ticks, [f"{d}" for d in ticks])
+        axis.set_xticks([], minor=True)
+    M = f"{rows['set.M'].iloc[0]:,.0f}" if len(rows) else "–"
+    seeds = span(tables[0]["seeds"]) if tables else "no"
+    caption = (
+        "Not in the paper: a test of what its Theorem 4.9 says of d. Phase retrieval in 5 coordinates; the others are "
+        "in the search space and in no row, so that F, its start and δ = 0.1 are the same for every d. "
+        f"M = {M} of n = 100,000 rows, mean over {seeds} seeds ± 1 standard error. {SETTING}."
+    )
+    return page.figure(caption, joined(tables), legend=4)
 
 
-def _log(axis, x: str, y: str) -> None:
+def _log(axis: Axes, x: str, y: str) -> None:
     axis.set_xscale("log")
     axis.set_yscale("log")
     axis.set_xlabel(x)
     axis.set_ylabel(y)
 
 
-def _gap(context, axis, artefact: str) -> str:
-    gap(axis, f"no rows yet\n{context.command(artefact)}")
-    return f"{artefact}: {context.command(artefact)}"
-
-
-def _draws(rows) -> str:
+def _draws(rows: pandas.DataFrame) -> str:
     if rows.empty:
         return ""
     return f"{rows['set.draws'].max():,.0f} draws at each of {rows['seed'].nunique()} starts. "
-
-
-def _concat(tables):
-    import pandas as pd
-
-    return pd.concat(tables) if tables else pd.DataFrame()

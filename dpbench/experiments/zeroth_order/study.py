@@ -3,20 +3,41 @@
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from dpbench.experiments.tuning import expand_settings
-from dpbench.privacy import zcdp
+from dpbench.privacy import accounting
+from dpbench.study.context import Context
+from dpbench.study.statistics import means
+from dpbench.study.style import GREEN, GREY, SKY, Look, look
+from dpbench.study.tuning import expand_settings
+from dpbench.study.verdict import NotEnough
+
+if TYPE_CHECKING:
+    import pandas
 
 DELTA = 1e-6
-ALGORITHMS = ("o2nc", "o2nc-tree", "o2nc-naive")
+TEST = "not in the paper: a test of its"  # in every title
+METHODS = {
+    "o2nc": look("o2nc"),
+    "o2nc-two-point": Look("naive oracle, no noise", SKY, "v", private=False),
+    "o2nc-gradient": Look("gradients, no noise", GREY, "d", private=False),
+    "o2nc-tree": look("o2nc-tree"),
+    "o2nc-naive": look("o2nc-naive"),
+    "o2nc-naive-gradient": Look("private gradients (first order)", GREEN, "D"),
+}
+FLOORS = {"o2nc-tree": "o2nc", "o2nc-naive": "o2nc-two-point", "o2nc-naive-gradient": "o2nc-gradient"}
 FIT_DECADES = 1.0  # exponents are fitted over the last decade of M, where the theorem's bound is lowest
 RESAMPLES = 2000
+OTHERWISE = "It could have come out otherwise: "
+GAP, RADIUS = 1.0, 0.1  # the defaults of the settings
 RESOLUTION = 1e-3  # of the measured stationarity: what halving its samples changes
 TITLES = {
     "phase-5": "phase retrieval, d = 5",
+    "phase-5-long": "phase retrieval, d = 5",
+    "phase-5-in-20": "phase retrieval in 5 of d = 20",
+    "phase-5-in-100": "phase retrieval in 5 of d = 100",
     "phase-20": "phase retrieval, d = 20",
     "phase-100": "phase retrieval, d = 100",
     "a1a-ramp": "a1a, ramp loss, d = 124",
@@ -29,23 +50,68 @@ SETTING = (
 
 def rho_of(epsilon: float) -> float:
     """The paper's ρ, (α, αρ²/2)-RDP for all α, behind the ε of a row: ρ²/2 + ρ sqrt(2 ln 1/δ) = ε."""
-    return math.sqrt(2 * zcdp.rho(epsilon, DELTA, "standard"))
+    return math.sqrt(2 * accounting.get("standard").rho(epsilon, DELTA))
 
 
-def studied(context, artefact: str):
-    """The finished rows of an artefact with a column `set.<name>` per setting and `rho` (∞ where not private)."""
+def studied(context: Context, artefact: str) -> pandas.DataFrame:
+    """The finished rows of an artefact with a column `set.<name>` per setting and `rho` (∞ where not private).
+
+    algorithm: a key of `METHODS`, which tells the oracles of o2nc and o2nc-naive apart.
+    """
     rows = context.rows(artefact)
     rows = rows[rows["status"].eq("done")]
     if rows.empty:
         return rows.assign(rho=[])
     rho = [rho_of(e) if private else math.inf for e, private in zip(rows["epsilon"], rows["private"], strict=True)]
-    return expand_settings(rows).assign(rho=np.round(rho, 3))
+    rows = expand_settings(rows).assign(rho=np.round(rho, 3))
+    if "set.oracle" in rows:
+        default = {"o2nc": "variance-reduced", "o2nc-naive": "two-point"}
+        own = rows["set.oracle"].isna() | rows["set.oracle"].eq(rows["algorithm"].map(default))
+        rows["algorithm"] = rows["algorithm"].where(own, rows["algorithm"] + "-" + rows["set.oracle"].astype(str))
+    return rows
 
 
-def means(rows, by: list[str], value: str = "measured"):
+def needed(context: Context, artefact: str) -> pandas.DataFrame:
+    """`studied`; NotEnough without any."""
+    rows = studied(context, artefact)
+    if rows.empty:
+        raise NotEnough(context.command(artefact), "no rows")
+    return rows
+
+
+def dimension_of(problem: str) -> int:
+    """d of a problem of `TITLES`.
+
+    >>> dimension_of("phase-5-in-100"), dimension_of("a1a-ramp")
+    (100, 124)
+    """
+    return int(TITLES[problem].rpartition(" ")[2])
+
+
+def first_term(rows: pandas.DataFrame) -> pandas.Series:
+    """(F + 2Lδ)/(DKT) of Corollary 4.7, row by row: D = δ/T, KT = M/2, L = 1, F the `gap`. Of the variance-reduced
+    oracle; all other terms of the bound come on top."""
+    gap, radius = rows["set.gap"].fillna(GAP), rows["set.radius"].fillna(RADIUS)
+    return 2 * (gap + 2 * radius) * rows["T"] / (radius * rows["set.M"])
+
+
+def whole_bound(rows: pandas.DataFrame) -> pandas.Series:
+    """The right-hand side of Theorem 4.9 row by row, with the constants its proof prints; for o2nc and o2nc-tree.
+
+    Corollary 4.7's three terms, L = B₂ = 1: `first_term`; the regret over DT, sqrt(mean E‖g̃‖²)/√T with E‖g̃‖² ≤
+    3(v + 1 + n²), v = 80d/T the variance of Lemma 4.8 and n² = h²d(4d/(Tρ))² the noise of h = ⌊log₂ T⌋ + 1 nodes
+    (Corollaries 4.4 and 4.5, their 2 ln T replaced by the count it bounds); and 2 sqrt(v + n²), for ‖Δ - û‖ ≤ 2D.
+    """
+    d, T = rows["problem"].map(dimension_of), rows["T"].astype(float)
+    nodes = np.floor(np.log2(T)) + 1
+    variance = 80 * d / T
+    noise = np.where(np.isinf(rows["rho"]), 0.0, nodes**2 * d * (4 * d / (T * rows["rho"])) ** 2)
+    return first_term(rows) + np.sqrt(3 * (variance + 1 + noise) / T) + 2 * np.sqrt(variance + noise)
+
+
+def over_seeds(rows: pandas.DataFrame, by: list[str], value: str = "measured") -> pandas.DataFrame:
     """Mean of a column, its standard error and the number of seeds, for each group."""
-    table = rows.groupby(by, sort=True)[value].agg(mean="mean", sd="std", seeds="count").reset_index()
-    return table.assign(se=table["sd"] / np.sqrt(table["seeds"])).drop(columns="sd")
+    return means(rows, by, value, sort=True).drop(columns="sd")
 
 
 class Slope(NamedTuple):
@@ -61,13 +127,13 @@ class Slope(NamedTuple):
         return f"{self.value:.2f} [{self.lower:.2f}, {self.upper:.2f}]"
 
 
-def slope(rows) -> Slope | None:
-    """Least squares of log mean measured on log M over the last decade; None with fewer than two M.
+def slope(rows: pandas.DataFrame, decades: float = FIT_DECADES) -> Slope | None:
+    """Least squares of log mean measured on log M over the last decade(s); None with fewer than two M.
 
     The interval is a percentile bootstrap over the seeds at each M: single values may be 0, so their logs will not do.
     """
     M = np.sort(rows["set.M"].unique())
-    M = M[np.log10(M[-1] / M) <= FIT_DECADES + 1e-9] if len(M) else M
+    M = M[np.log10(M[-1] / M) <= decades + 1e-9] if len(M) else M
     samples = [np.sort(rows.loc[rows["set.M"].eq(m), "measured"]) for m in M]  # whatever the order of the rows
     if len(M) < 2 or min(map(len, samples)) < 2:
         return None
@@ -75,7 +141,7 @@ def slope(rows) -> Slope | None:
     drawn = np.stack([s[generator.integers(len(s), size=(RESAMPLES, len(s)))].mean(axis=1) for s in samples])
     centred = np.log(M) - np.log(M).mean()
 
-    def fit(values):
+    def fit(values: Any) -> Any:
         return centred @ np.log(np.maximum(values, RESOLUTION)) / (centred @ centred)
 
     lower, upper = np.quantile(fit(drawn), [0.025, 0.975])

@@ -4,7 +4,7 @@ import numpy as np
 
 from dpbench.algorithms.nonconvex.driver import Gradient, Hessian, Iterate, Value, drive
 from dpbench.problems import Problem
-from dpbench.trace import no_trace
+from dpbench.run.trace import no_trace
 from tests.algorithms.conftest import small_problem
 
 

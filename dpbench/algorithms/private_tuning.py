@@ -1,0 +1,223 @@
+"""Tuning that is paid for: a random number of runs at settings drawn at random, of which only the best is released."""
+
+from __future__ import annotations
+
+import json
+import math
+from typing import Annotated, Any, Literal
+
+import msgspec
+import numpy as np
+
+from dpbench.algorithms.base import (
+    Algorithm,
+    Array,
+    BaseSettings,
+    Declaration,
+    Disclosure,
+    Mechanisms,
+    Needs,
+    Outcome,
+    Positive,
+    Problem,
+    Relation,
+    Share,
+    Trace,
+    batch_settings,
+    make_settings,
+)
+from dpbench.algorithms.registry import resolve
+from dpbench.errors import PrivacyError, UserError
+from dpbench.privacy.accounting.gaussian import gaussian_epsilon
+from dpbench.privacy.budget import Budget
+from dpbench.privacy.last_iterate import as_gaussian
+from dpbench.privacy.ledger import BestOfRuns, Counts, Gaussian, Laplace, LastIterate, Release, counted
+
+LABEL = "best of a random number of runs"
+COVERED = (Gaussian, LastIterate)  # releases that compose as one Gaussian
+SLACK = 0.9995  # of ε and δ: the orders of two accountants' grids differ
+
+
+class PrivateTuning(Algorithm):
+    """private-tuning: K runs of `method`, each at one of `candidates` drawn uniformly; the best by its score is kept.
+
+    Each run releases its model and its score together, inside a budget of its own: the mean over rows of
+    min(loss, clip) plus Gaussian noise (Laplace for pure DP), of sensitivity clip/n under replace-one, and the
+    regulariser. A clipped loss, as that of a row has no bound in ‖w‖. K is random and neither it nor any other run is
+    released. δ > 0: K ~ Poisson(mean), the start returned where K = 0 (Papernot and Steinke 2022, Theorem 6). δ = 0:
+    K geometric on 1, 2, …, three times the ε of one run (Liu and Talwar 2019).
+
+    Drawing the setting costs nothing: a mixture with public weights is at most as far apart as the worst of its parts.
+    Every candidate gets the same ρ (or ε), so all are that worst. `share` of it goes to the score.
+
+    candidates: JSON, a list of objects of settings of the method: '[{"T": 30}, {"T": 100}]'. Only methods whose
+    releases are Gaussians on all rows, or pure ε-DP.
+    """
+
+    name = "private-tuning"
+    title = "tuned privately"
+    home = "tracks"
+    relation = Relation.REPLACE_ONE
+    paper_accounting = "tight"
+    accountings = ("tight", "pure")
+    needs = Needs(row_norm=None, regularisers=("l1", "l2", "w2"))
+    discloses = (
+        Disclosure(
+            LABEL,
+            "the best by a noisy score of K runs of `method`, K Poisson (pure DP: geometric)",
+            "best of runs",
+            "1",
+            add_remove="as of the method's releases, and clip/n of the score",
+            replace_one="as of the method's releases, and clip/n of the score",
+            why="a mixture of settings is at most as far apart as the worst of them",
+        ),
+    )
+
+    class Settings(BaseSettings, frozen=True):
+        method: str = "dp-gd"
+        candidates: str = "[{}]"
+        mean: Annotated[float, msgspec.Meta(gt=1)] = 6.0
+        share: Share = 0.2
+        clip: Positive = 1.0
+
+    def complete(self, problem: Declaration, settings: Settings) -> Settings:
+        method, _ = resolve(settings.method)
+        if not method.private:
+            raise UserError(f"{self.name}: method {settings.method} is not private")
+        method.needs.check(problem, method.name)
+        _parsed(problem, settings)
+        return settings
+
+    def work(self, n: int, d: int, settings: Settings) -> float:
+        method, fixed = resolve(settings.method)
+        found = [method.work(n, d, make_settings(method, fixed | one)) for one in _listed(settings)]
+        return settings.mean * sum(found) / len(found)
+
+    def iterations(self, problem: Declaration, settings: Settings) -> None:
+        return None
+
+    def run(self, problem: Problem, W: Array, mechanisms: Mechanisms, settings: Settings, trace: Trace) -> Outcome:
+        method, _ = resolve(settings.method)
+        tried, k = _parsed(problem, settings), len(W)
+        plan = Plan(mechanisms.budget, method, settings)
+        runs: list[list[tuple[int, str]]] = [[] for _ in tried]  # of each candidate: (replicate, key)
+        for i, coins in enumerate(mechanisms.coins):
+            count = coins.geometric(1 / settings.mean) if plan.pure else coins.poisson(settings.mean)
+            token = "/".join(str(coins.integers(2**63)) for _ in range(2))
+            for j, choice in enumerate(coins.integers(len(tried), size=count)):
+                runs[choice].append((i, f"private-tuning/{token}/{j}"))
+        best, released, used = np.full(k, math.inf), W.copy(), np.full(k, -1)
+        bases: set[Counts] = set()
+        size = method.batch_size(problem.n, problem.d)
+        for c, one in enumerate(tried):
+            for first in range(0, len(runs[c]), size):
+                part = runs[c][first : first + size]
+                members = [i for i, _ in part]
+                sub = type(mechanisms)([key for _, key in part], plan.model, declared=method.relation)
+                given = batch_settings([one] * len(part), method.per_replicate)
+                found = method.run(problem, W[members], sub, given, _Silent())
+                V = found.W if isinstance(found, Outcome) else found
+                scores = plan.score(problem, V, sub, settings.clip)
+                bases |= {counted(sub.ledger.of(j)) for j in range(len(part))}
+                for j, i in enumerate(members):
+                    if scores[j] < best[i]:
+                        best[i], released[i], used[i] = scores[j], V[j], c
+        for base in bases:
+            plan.check(base)
+        worst = tuple((_gaussian(r), n) for r, n in max(sorted(bases, key=repr), key=plan.cost, default=plan.base))
+        event = BestOfRuns(worst, plan.law, settings.mean)
+        mechanisms.ledger.record(event, LABEL, mechanisms.releases.members)
+        notes = [json.dumps(_listed(settings)[c]) if c >= 0 else "no run: the start" for c in used]
+        return Outcome(released, columns={"notes": notes})
+
+
+class Plan:
+    """What one run may release, so that the best of them is within the budget.
+
+    model: its budget. base: everything it may release, as one Gaussian (or pure release) each of model and score.
+    """
+
+    def __init__(self, budget: Budget, method: Algorithm, settings: PrivateTuning.Settings) -> None:
+        self.budget, self.pure, share = budget, budget.mode.pure, settings.share
+        self.law: Literal["poisson", "geometric"] = "geometric" if self.pure else "poisson"
+        mode = method.accounting("tight" if "tight" in method.accountings else "paper")
+        if (mode == "pure") != self.pure:
+            raise UserError(
+                f"private-tuning: {method.name} is {'pure DP' if mode == 'pure' else 'not pure DP'}; "
+                f"use accounting {'pure and delta 0' if mode == 'pure' else 'tight and delta > 0'}"
+            )
+        if self.pure:
+            whole = budget.epsilon / 3
+            self.model = Budget((1 - share) * whole, 0.0, budget.relation, mode)
+            self.noise = 1 / (share * whole)
+            self.base: Counts = ((Laplace(1 / ((1 - share) * whole)), 1), (Laplace(self.noise), 1))
+            return
+        parts: Counts = ((Gaussian((1 - share) ** -0.5), 1), (Gaussian(share**-0.5), 1))
+        scale = budget.noise_scale(((BestOfRuns(parts, "poisson", settings.mean), 1),), share=SLACK)
+        z, self.noise = (1 - share) ** -0.5 * scale, share**-0.5 * scale
+        self.base = ((Gaussian(z), 1), (Gaussian(self.noise), 1))
+        self.model = Budget(gaussian_epsilon(1 / z, budget.delta), budget.delta, budget.relation, "tight")
+
+    def score(self, problem: Problem, V: Array, mechanisms: Mechanisms, clip: float) -> Array:
+        """(m,): the noisy score of each model V (m, d), regulariser included; released with its run."""
+        clipped = np.array([_clipped(problem, v, clip) for v in V])
+        moved = clip / problem.n
+        if self.pure:
+            noisy = mechanisms.laplace(clipped, sensitivity=moved, epsilon=1 / self.noise, label="score")
+        else:
+            noisy = mechanisms.gaussian(
+                clipped, sensitivity=moved, noise_multiplier=self.noise, label="score", replaced=moved
+            )
+        with np.errstate(over="ignore"):
+            penalty = sum((r.value(V) for r in problem.regularisers.values()), start=np.zeros(len(V)))
+        return np.where(np.isfinite(V).all(axis=1), noisy + penalty, math.inf)
+
+    def cost(self, base: Counts) -> float:
+        """Of one run: Σ 1/z², or ε."""
+        if self.pure:
+            return self.budget.mode.epsilon_of(base, 0.0) or 0.0
+        found = self.budget.mode.epsilon_of(base, self.budget.delta)
+        return math.inf if found is None else found
+
+    def check(self, base: Counts) -> None:
+        """PrivacyError for a run that released more than was planned, or what is not covered."""
+        if not self.pure and not all(isinstance(release, COVERED) for release, _ in base):
+            raise PrivacyError("private-tuning: a run released what is no Gaussian on all rows")
+        if not self.cost(base) <= self.cost(self.base) * (1 + 1e-6):
+            raise PrivacyError("private-tuning: a run released more than its part of the budget")
+
+
+def _clipped(problem: Problem, w: Array, clip: float) -> float:
+    """The mean over rows of min(loss, clip); clip where the model is not finite."""
+    with np.errstate(all="ignore"):
+        margins = problem.X @ w
+        found = problem.loss.value(margins, problem.y, np.empty_like(margins))
+    return float(np.mean(np.where(np.isnan(found), clip, np.clip(found, 0.0, clip))))
+
+
+def _listed(settings: PrivateTuning.Settings) -> list[dict[str, Any]]:
+    try:
+        found = msgspec.json.decode(settings.candidates, type=list[dict[str, Any]])
+    except msgspec.DecodeError as error:
+        raise UserError(f"private-tuning: candidates is no JSON list of settings: {error}") from None
+    if not found:
+        raise UserError("private-tuning: candidates is empty")
+    return found
+
+
+def _parsed(problem: Declaration, settings: PrivateTuning.Settings) -> list[BaseSettings]:
+    method, fixed = resolve(settings.method)
+    return [method.complete(problem, make_settings(method, fixed | one)) for one in _listed(settings)]
+
+
+def _gaussian(release: Release) -> Release:
+    return as_gaussian(release) if isinstance(release, LastIterate) else release
+
+
+class _Silent:
+    """A trace that nobody listens to: what a run passes on the way is not released."""
+
+    next = -1
+
+    def __call__(self, iteration: int, W: Array, passes: float | Array, *, final: bool | Array = False) -> None:
+        pass

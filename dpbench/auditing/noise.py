@@ -1,0 +1,158 @@
+"""Whether the noise of the recorded runs is drawn from the law recorded, and afresh for every release and replicate.
+
+An index or an answer of a selection hides its noise; there what comes out ought to come out as often as the law has it.
+The residuals (output - value)/scale of all releases, and noise drawn apart from any value, ought to be independent unit
+normal or Laplace numbers; a row ought to be in a sample as often as is accounted, and in one independently of another.
+Each test is at LEVEL: of 1,000 of them on sound noise one fails with probability 1e-3.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections import defaultdict
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from scipy.stats import binomtest, kstest, norm
+
+from dpbench.auditing.scores import column, flat, log_answers, log_chance
+from dpbench.auditing.transcript import Published, Recorder
+
+LEVEL = 1e-6
+LEAST = 100  # numbers, below which correlations are not looked at
+MOST = 50_000  # numbers of one release for a test of their law
+ENTRIES = 4  # of a value, of which each is looked at alone
+SLACK = 1e-3  # of a chance, for quadratures
+RELEASES = 24  # of which every pair is compared
+LAWS = {"normal": "norm", "symmetric": "norm", "isometric": "norm", "laplace": "laplace"}
+
+
+def fault(run: Recorder) -> str:
+    """What is wrong with the noise of `run`, in words; "" where nothing is seen."""
+    return next(itertools.chain(_laws(run), _repeats(run), _samples(run), _choices(run), _answers(run)), "")
+
+
+def _residuals(run: Recorder) -> Iterator[tuple[str, str, np.ndarray]]:
+    """(label, kind, (k, m) residuals) of every release, equal ones of replicates that advance alone together."""
+    groups = defaultdict(list)
+    for key, tape in run.tape.items():
+        seen: dict[tuple, int] = defaultdict(int)
+        for one in tape:
+            if one.kind in LAWS:
+                place = one.label, one.kind, np.shape(one.value)[1:], key is None
+                groups[place, seen[place]].append(one)
+                seen[place] += 1
+    for ((label, kind, *_), _), found in groups.items():
+        parts = [(flat(one, one.output) - flat(one, one.value)) / column(one.scale) for one in found]
+        yield label, kind, np.concatenate(parts)
+    for what, kind, noise in run.releases.hidden:
+        yield what, kind, noise.reshape(len(noise), -1)
+
+
+def _laws(run: Recorder) -> Iterator[str]:
+    pooled = defaultdict(list)
+    for label, kind, residuals in _residuals(run):
+        for entry in (slice(None), *range(min(residuals.shape[1], ENTRIES))):
+            pooled[label, kind, str(entry)].append(residuals[:, entry].ravel())
+    for (label, kind, _), parts in pooled.items():
+        numbers = np.concatenate(parts)[:MOST]
+        numbers = numbers[np.isfinite(numbers)]
+        if np.count_nonzero(numbers == 0) > 1:
+            yield f"{label}: {np.mean(numbers == 0):.2g} of its numbers are released without noise"
+        if len(numbers) and kstest(numbers, LAWS[kind]).pvalue < LEVEL:
+            yield f"{label}: the noise is not of the law and the scale recorded (its deviation is {numbers.std():.3g})"
+
+
+def _repeats(run: Recorder) -> Iterator[str]:
+    found = [(label, np.clip(np.nan_to_num(r), -4, 4)) for label, _, r in itertools.islice(_residuals(run), RELEASES)]
+    for label, r in found:
+        for name, one, other in (
+            ("replicates", r[1:], r[:-1]),
+            ("entries", r[:, 1:], r[:, :-1]),
+        ):
+            if _dependent(one * other):
+                yield f"{label}: the noise of one of its {name} tells that of another"
+    for (label, one), (other, two) in itertools.combinations(found, 2):
+        if one.shape == two.shape and _dependent(one * two):
+            yield f"{other}: its noise is not fresh: that of an earlier release ({label}) tells it"
+
+
+def _dependent(products: np.ndarray) -> bool:
+    """Whether products of bounded numbers of mean 0 have another mean than 0."""
+    if products.size < LEAST:
+        return False
+    mean, spread = abs(products.mean()), products.std()
+    return bool(mean * np.sqrt(products.size) > norm.isf(LEVEL / 2) * spread + 1e-12)
+
+
+def _samples(run: Recorder) -> Iterator[str]:
+    by_label = defaultdict(list)
+    for label, chance, present in run.releases.present:
+        if chance < 1:
+            by_label[label, chance].append(present)
+    for (label, chance), drawn in by_label.items():
+        present = np.concatenate(drawn)
+        if binomtest(int(present.sum()), len(present), chance).pvalue < LEVEL:
+            yield f"{label}: a row is in {present.mean():.3g} of the samples, the ledger says {chance:.3g}"
+        if len({len(each) for each in drawn}) == 1 and len(drawn[0]) > 1:
+            centred = [each - chance for each in drawn[:RELEASES]]
+            for one, other in itertools.combinations(centred, 2):
+                if _dependent(one * other):
+                    yield f"{label}: the samples of two releases are not drawn apart"
+                    return
+
+
+def _choices(run: Recorder) -> Iterator[str]:
+    """Whether the largest score is chosen as often as unit Laplace noise lets it."""
+    for label, found in _gathered(run, lambda one: one.kind.startswith("argmax")).items():
+        chances, chosen = [], []
+        for one in (one for _, one in found):
+            top = (np.abs(one.value) if one.kind != "argmax" else one.value).argmax(axis=1)
+            value = one.value / column(one.scale)
+            fine = np.isfinite(value).all(axis=1)
+            chances.append(np.exp(log_chance(replace(one, output=top[fine]), value[fine])))
+            chosen.append((one.output == top)[fine])
+        if _off(np.concatenate(chosen), np.concatenate(chances)):
+            yield f"{label}: the largest score is chosen more or less often than its noise has it"
+
+
+def _answers(run: Recorder) -> Iterator[str]:
+    """Whether a sparse vector fires as often as its noise lets it, given its answers before, and then never again."""
+    for label, found in _gathered(run, lambda one: one.kind == "threshold").items():
+        vectors = defaultdict(list)
+        for key, one in found:
+            vectors[key, one.group].append((one.value[0] / float(one.scale), one.output[0]))
+        if any(fired for answers in vectors.values() for _, fired in answers[:-1]):
+            yield f"{label}: it goes on answering after it has fired"
+            return
+        chances, fired = [], []
+        for length in {len(answers) for answers in vectors.values()}:
+            table = np.array([one for one in vectors.values() if len(one) == length], dtype=float)
+            queries, answers = table[:, :, 0], table[:, :, 1]
+            for t in range(length):
+                below = np.zeros_like(queries[:, : t + 1])
+                now = np.arange(t + 1) == t  # it fires at the last of them
+                is_below, is_above = (log_answers(queries[:, : t + 1], last) for last in (below, below + now))
+                chances.append(np.exp(is_above - np.logaddexp(is_below, is_above)))
+                fired.append(answers[:, t])
+        if _off(np.concatenate(fired), np.concatenate(chances)):
+            yield f"{label}: it fires more or less often than its noise has it"
+
+
+def _gathered(run: Recorder, wanted: Callable[[Published], bool]) -> dict[str, list[tuple[Any, Published]]]:
+    found = defaultdict(list)
+    for key, tape in run.tape.items():
+        for one in tape:
+            if wanted(one):
+                found[one.label].append((key, one))
+    return found
+
+
+def _off(seen: np.ndarray, chances: np.ndarray) -> bool:
+    """Whether events happen more or less often than their chances, each given those before, add up to."""
+    spread = np.sqrt((chances * (1 - chances)).sum())
+    return len(seen) >= LEAST and bool(
+        abs(seen.sum() - chances.sum()) > norm.isf(LEVEL / 2) * spread + SLACK * len(seen)
+    )

@@ -1,0 +1,217 @@
+"""The audit of an algorithm as it is implemented: whole runs on two neighbours, told apart by all they release.
+
+Three looks at it, of which any can fail it. Inspection: on many pairs, with the releases given, nothing else that
+comes out may differ, and no value may move further than the ledger says. Noise: it is of the law recorded, and fresh.
+Tests: a threshold on the likelihood ratio of whole runs, and of the releases of each label on the pair that shows them
+best, bounds the privacy loss from below; the bound may not be above the claim.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy.stats import norm
+from threadpoolctl import threadpool_limits
+
+from dpbench import algorithms
+from dpbench.algorithms.base import Algorithm, AuditCase, make_settings
+from dpbench.auditing import noise, scores
+from dpbench.auditing.claims import Claim, claim, joint
+from dpbench.auditing.decide import Verdict, decide, least_runs
+from dpbench.auditing.learned import along_the_means
+from dpbench.auditing.neighbours import Neighbours
+from dpbench.auditing.transcript import Leak, Recorder, rate
+from dpbench.auditing.worlds import ROUNDING, Setup, hides
+from dpbench.errors import UserError
+from dpbench.privacy.check import check
+from dpbench.privacy.ledger import Composition, WithoutReplacement
+from dpbench.problems import Problem
+
+LEVEL = 0.01
+SHORT = 0.18  # of a Gaussian claim, what the bound of a sound release on its worst pair stays below it by
+EXCESS = 0.6  # of the loss over the claim with halved noise, which doubles μ, on the least telling of the cases
+PURE_RUNS = 20_000  # two Laplace releases in two dimensions: 1 run in 16 has the largest loss
+MOST_RUNS = 200_000
+NEAR_RUNS = 20_000  # the most that are made for a bound near the claim
+WHOLE, LAST, LEARNED = "whole run", "last iterate", "last iterate, learned"
+WHOLES = (WHOLE, LAST, LEARNED)
+
+
+class Audit(NamedTuple):
+    """verdicts: of the whole run, and of each label of its releases alone.
+
+    defect: what is wrong before any test: it gave away data it did not release, moves further than it says, draws
+    other noise, or its ledger composes to more than ε. moved: by label, the largest share of what the ledger says that
+    a neighbour moved a release by; near 1 where a pair is the worst there is. least: the fewest runs with which some
+    bound can be above the claim of the whole run; 0 if `runs` is enough. pair: the neighbours that a search chose.
+    """
+
+    algorithm: str
+    epsilon: float
+    delta: float
+    runs: int
+    verdicts: dict[str, Verdict]
+    units: dict[str, str]
+    defect: str = ""
+    moved: Mapping[str, float] = MappingProxyType({})
+    least: int = 0
+    pair: str = ""
+
+    @property
+    def passed(self) -> bool:
+        return not self.defect and all(verdict.passed for verdict in self.verdicts.values())
+
+
+def audit(
+    name: str,
+    epsilon: float,
+    *,
+    runs: int | None = None,
+    seed: int = 0,
+    level: float = LEVEL,
+    factor: float = 1.0,
+    case: AuditCase | None = None,
+    tests: bool = True,
+    near: bool = True,
+) -> Audit:
+    """Audit the algorithm `name` at `epsilon` on `runs` runs of every case, half of them on either of two neighbours.
+
+    runs: None takes as many as a bound near the claim needs, or, where not `near`, to notice halved noise. level: the
+    probability of a false alarm of all tests of this audit. factor: what all noise is multiplied by, for mutants.
+    case: instead of the algorithm's own, canaries included. tests: False inspects only. UserError for an algorithm that
+    claims nothing.
+
+    Where every bound is tight, an audit of a sound algorithm fails with a probability of at most `level`; that of m
+    audits, at most m times that. In fact it is far less: both error rates have to be underestimated, each beyond its
+    limit at level/2, or one by more; for one tight Gaussian release that is 1.4e-4 at 0.01, hence 1 % for 80 audits.
+    A seed decides all: the same audit gives the same answer.
+    """
+    algorithm, fixed = algorithms.resolve(name)
+    if not algorithm.private:
+        raise UserError(f"algo: {name} is not private: it makes no claim to audit")
+    if runs is not None and runs < 40:
+        raise UserError(f"runs must be at least 40, got {runs}")
+    cases = [case] if case else [algorithm.audit_case(), *algorithm.canaries()]
+    cases = [one for one in cases if all(one.settings.get(key, value) == value for key, value in fixed.items())]
+    setups = [Setup(algorithm, one, fixed, epsilon, factor) for one in cases]
+    looked = [*setups, *([] if case else [Setup(algorithm, algorithm.inspection_case(), fixed, epsilon, factor)])]
+    shares: dict[str, float] = {}
+    done = Audit(name, epsilon, setups[0].budget.delta, 0, {}, {}, moved=shares)
+    with threadpool_limits(1):
+        try:
+            for setup in looked:
+                for label, share in setup.inspect(seed).items():
+                    shares[label] = max(shares.get(label, 0.0), share)
+                    if share > 1 + ROUNDING:
+                        raise Leak(f"{label}: a neighbour moves it by {share:.3g} of what the ledger says")
+            for setup in setups if tests else []:
+                done = _tested(done, setup, runs, seed, level / len(setups), near)
+        except Leak as leak:
+            return done._replace(defect=str(leak))
+    return done
+
+
+def learner(name: str) -> Any:
+    """What "file.py:name" names where that is no `Algorithm`: somebody else's; None for all other names."""
+    found = algorithms.attribute(name) if ".py:" in name else None
+    return None if isinstance(found, type) and issubclass(found, Algorithm) else found
+
+
+def auditable() -> list[str]:
+    """The names of all private algorithms; of names for the same settings, the one that says most."""
+    distinct: dict[str, None] = {}
+    for name in algorithms.names():
+        algorithm, fixed = algorithms.resolve(name)
+        defaults = make_settings(algorithm, fixed)
+        if algorithm.private and not algorithm.flaw(defaults, algorithm.accounting(algorithm.audit_case().accounting)):
+            distinct[algorithms.display_name(algorithm.name, defaults)] = None
+    return list(distinct)
+
+
+def _tested(done: Audit, setup: Setup, runs: int | None, seed: int, level: float, near: bool) -> Audit:
+    """`done` with the verdicts of this case: of all its tests, or of its canary."""
+    label = setup.case.label
+    runs = runs or _enough(setup, label, level, near)
+    worlds = [_world(setup, problem, runs // 2, (seed, i)) for i, problem in enumerate(setup.pair[:2])]
+    compositions = list({run.ledger.of(i) for run, _ in worlds for i in range(run.k)})
+    for composition in compositions:
+        if error := check(composition, setup.budget).error:
+            raise Leak(error)
+    for run, _ in worlds:
+        if setup.factor == 1 and (fault := noise.fault(run)):
+            raise Leak(fault)
+    everything = joint(compositions)
+    first, second = (found for _, found in worlds)
+    wanted = [one for one in first if one in second and (not label or one == label)] or [WHOLE]
+    for one in sorted(wanted, key=lambda each: (each not in WHOLES, each)):
+        told = _claim(setup, everything, one)
+        scored = along_the_means(first[one], second[one]) if one == LEARNED else (first[one], second[one])
+        verdict = decide(*scored, told, level / len(wanted))
+        name = label or one
+        if name not in done.verdicts or done.verdicts[name].passed:
+            done.verdicts[name], done.units[name] = verdict, told.unit
+        if not label and one in WHOLES and (needed := least_runs(told, level / len(wanted))) > runs:
+            done = done._replace(least=needed)
+    return done._replace(runs=max(done.runs, runs))
+
+
+def _claim(setup: Setup, everything: Composition, label: str) -> Claim:
+    mine = tuple(entry for entry in everything if label in (*WHOLES, entry.label))
+    return claim(mine, setup.algorithm.relation, setup.budget.delta)
+
+
+def _world(setup: Setup, problem: Problem, k: int, seed: Any) -> tuple[Recorder, dict[str, np.ndarray]]:
+    """k runs on `problem`, and their scores by test."""
+    run = setup.recorder(k, seed)
+    came = setup.run(problem, run)
+    if hides(run):
+        along = _along_difference(setup.pair, came.W)
+        return run, {LAST: along, LEARNED: came.W}
+    sampled = any(rate(entry.release) < 1 for entry in run.ledger.of(0))
+    replays: list[Recorder]
+    if sampled:  # also on its own world: there with the row in the sample
+        replays = [setup.replay(other, run, seed, came) for other in setup.pair]
+    else:
+        replays = [run if other is problem else setup.replay(other, run, seed, came) for other in setup.pair[:2]]
+        replays.append(replays[-1])
+    found = {WHOLE: scores.likelihood_ratio(run, *replays)}
+    return run, found | (scores.by_label(run, *replays) if len(run.ledger.of(0)) > 1 else {})
+
+
+def _enough(setup: Setup, label: str, level: float, near: bool) -> int:
+    """Runs after which the bound of a release on its worst pair is within SHORT of the claim, by normal approximation.
+
+    Or, where not `near`, after which a loss of (1 + EXCESS)μ is seen to be more than μ. The thresholds of best power
+    for a loss of 2m have error rates Φ(-m) both; each is estimated on n runs with a standard error of
+    s = √(Φ(-m)Φ(m)/n)/φ(m) on the scale of Φ⁻¹, of which the limits take z for both rates and a power of 99 % takes
+    2.33 √2.
+    """
+    run, found = _world(setup, setup.pair.first, 2, 0)
+    told = _claim(setup, run.ledger.of(0), label or WHOLE)
+    if told.unit == "ε":
+        return PURE_RUNS
+    parts, excess = [told], EXCESS
+    if not label and any(isinstance(entry.release, WithoutReplacement) for entry in run.ledger.of(0)):
+        # Composed, these have no tight bound: count on the releases of one label, of which each doubles μ and more.
+        labels = {entry.label for entry in run.ledger.of(0)}
+        parts, excess = [_claim(setup, run.ledger.of(0), one) for one in labels], 1.0
+    mu = max(float(part.at(np.array(0.3))) for part in parts)
+    z = norm.isf(level / 2 / (1 if label else len(found)))
+
+    def judged(m: float, gap: float) -> int:
+        spread = math.sqrt(norm.cdf(-m) * norm.cdf(m)) / norm.pdf(m)
+        return 4 * math.ceil(((2 * z + 2.33 * math.sqrt(2)) * spread / gap) ** 2)
+
+    noticed = judged((1 + excess) * mu / 2, excess * mu)
+    wanted = min(judged(mu / 2, SHORT * mu), NEAR_RUNS) if near else 0
+    return min(MOST_RUNS, max(noticed, wanted))
+
+
+def _along_difference(pair: Neighbours, W: np.ndarray) -> np.ndarray:
+    """Final iterates along the difference of the neighbours' gradients: a step goes against the gradient."""
+    at = np.zeros((1, pair.first.d))
+    return W @ (pair.second.data_gradient(at) - pair.first.data_gradient(at))[0]

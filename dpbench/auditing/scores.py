@@ -1,0 +1,175 @@
+"""How much a transcript speaks for one data set against its neighbour.
+
+`likelihood_ratio` is the log-likelihood ratio of all releases: no test is better if the noise is what it should be,
+and whatever the noise is, what a test achieves is a fact. `by_label` looks at the releases of one label alone: each is
+projected on the line between the two values it may hide, x = <o - (v + v')/2, v - v'>/(‖v - v'‖ std), a location
+family with a shift of at most 1/z, z the noise multiplier of its ledger entry; the score is the log-likelihood ratio at
+that largest shift. It is monotone in x, so whatever else the adversary saw, its tests are no better than those on
+independent releases of multiplier z (by coupling), which is what the ledger claims for the label.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+from scipy.integrate import trapezoid
+
+from dpbench.auditing.transcript import Published, Recorder, rate
+from dpbench.privacy.ledger import Gaussian, Laplace, Poisson, PoissonReplaced, WithoutReplacement
+
+POINTS = 161  # of the quadratures: a score need not be exact
+
+
+def likelihood_ratio(run: Recorder, first: Recorder, second: Recorder, neither: Recorder) -> np.ndarray:
+    """(k,) ln p(transcript | first) - ln p(transcript | second); the arguments are replays of `run`."""
+    total = np.zeros(run.k)
+    for members, one, values in releases(run, first, second, neither):
+        if one.kind == "threshold":
+            continue
+        score = _argmax(one, values) if one.kind.startswith("argmax") else _location(one, values)
+        np.add.at(total, members, score)
+    for members, score in _thresholds(run, first, second):
+        np.add.at(total, members, score)
+    return total
+
+
+def by_label(run: Recorder, first: Recorder, second: Recorder, neither: Recorder) -> dict[str, np.ndarray]:
+    """(k,) scores of each label whose releases are Gaussian, or Laplace of one number each."""
+    scores: dict[str, np.ndarray] = {}
+    for members, one, values in releases(run, first, second, neither):
+        if one.kind in ("normal", "symmetric", "isometric") or (one.kind == "laplace" and one.value.ndim == 1):
+            total = scores.setdefault(one.label, np.zeros(run.k))
+            np.add.at(total, members, _alone(one, values))
+    return scores
+
+
+def releases(run: Recorder, *replays: Recorder) -> Iterator[tuple[np.ndarray, Published, list[np.ndarray]]]:
+    """(members, release, values on each data set): equal releases of replicates that advance alone put together."""
+    groups = defaultdict(list)
+    for key, tape in run.tape.items():
+        for i, one in enumerate(tape):
+            values = [replay.tape[key][i].value for replay in replays]
+            place = ("all", i) if key is None else (one.kind, one.label, one.event, np.shape(one.value))
+            groups[place].append((key, one, values))
+    for (first, *_), found in groups.items():
+        if first == "all":
+            ((_, one, values),) = found
+            yield np.arange(run.k), one, values
+            continue
+        keys, ones, values = zip(*found, strict=True)
+        value, output = (np.concatenate([getattr(one, name) for one in ones]) for name in ("value", "output"))
+        scale = np.concatenate([np.ravel(one.scale) for one in ones])
+        together = Published(ones[0].kind, ones[0].label, ones[0].event, value, output, scale)
+        yield np.array(keys), together, [np.concatenate(each) for each in zip(*values, strict=True)]
+
+
+def flat(one: Published, array: np.ndarray) -> np.ndarray:
+    """(k, m): what was drawn independently of it."""
+    if one.kind in ("symmetric", "isometric"):
+        rows, columns = np.triu_indices(array.shape[-1])
+        return array[:, rows, columns] * np.where((rows != columns) & (one.kind == "isometric"), np.sqrt(2), 1.0)
+    return array.reshape(len(array), -1)
+
+
+def column(scale: Any) -> np.ndarray:
+    """Scales as a column, or one number; zero noise on nothing to hide is no evidence."""
+    scale = np.asarray(scale, dtype=float)
+    return np.maximum(scale.reshape(-1, 1) if scale.ndim else scale, np.finfo(float).tiny)
+
+
+def _location(one: Published, values: list[np.ndarray]) -> np.ndarray:
+    """Noise around one of two values, or around `neither` with the probability that the row is not in the sample."""
+    output, scale = flat(one, one.output), column(one.scale)
+    first, second, neither = (_log_density(one, output, flat(one, value), scale) for value in values)
+    chance = rate(one.event)
+    if chance == 1:
+        return first - second
+    return _mixed(neither, first, chance) - _mixed(neither, second, chance)
+
+
+def _mixed(out: np.ndarray, in_: np.ndarray, rate: float) -> np.ndarray:
+    return np.logaddexp(np.log1p(-rate) + out, np.log(rate) + in_)
+
+
+def _log_density(one: Published, output: np.ndarray, value: np.ndarray, scale: Any) -> np.ndarray:
+    x = (output - value) / scale
+    return -np.abs(x).sum(axis=1) if one.kind == "laplace" else -0.5 * (x * x).sum(axis=1)
+
+
+def _alone(one: Published, values: list[np.ndarray]) -> np.ndarray:
+    output, scale = flat(one, one.output), column(one.scale)
+    first, second, neither = (flat(one, value) for value in values)
+    line = first - second
+    length = np.linalg.norm(line, axis=1, keepdims=True)
+    unit = np.where(length > 0, line / np.where(length > 0, length, 1), np.eye(1, line.shape[1]))
+    event, chance = base(one.event), rate(one.event)
+    centre = (first + second) / 2 if chance == 1 or not isinstance(one.event, Poisson) else neither
+    x = ((output - centre) * unit).sum(axis=1) / np.broadcast_to(scale, (len(output), 1))[:, 0]
+    half = 0.5 / event.noise_multiplier
+    if isinstance(event, Laplace):
+        return np.abs(x + half) - np.abs(x - half)
+    if isinstance(one.event, Poisson):
+        return _mixed(np.zeros_like(x), 2 * half * x - 2 * half**2, chance)
+    plus, minus = half * x - half**2 / 2, -half * x - half**2 / 2
+    nothing = np.zeros_like(x)
+    return plus - minus if chance == 1 else _mixed(nothing, plus, chance) - _mixed(nothing, minus, chance)
+
+
+def base(event: Any) -> Gaussian | Laplace:
+    """The release itself, of one on a sample."""
+    return event.release if isinstance(event, Poisson | PoissonReplaced | WithoutReplacement) else event
+
+
+def _argmax(one: Published, values: list[np.ndarray]) -> np.ndarray:
+    first, second, _ = (log_chance(one, value / column(one.scale)) for value in values)
+    return first - second
+
+
+def log_chance(one: Published, scores: np.ndarray) -> np.ndarray:
+    """ln of the probability that unit Laplace noise makes the index that was released the largest."""
+    cases, place = np.unique(np.column_stack([scores, one.output]), axis=0, return_inverse=True)
+    scores, chosen = cases[:, :-1], cases[:, -1].astype(int)
+    low, high = scores.min() - 15, scores.max() + 15
+    folded = one.kind == "argmax of magnitudes"
+    x = np.linspace(0 if folded else low, max(high, -low) if folded else high, POINTS)[:, None, None]
+    below, density = _laplace_cdf(x - scores), 0.5 * np.exp(-np.abs(x - scores))
+    if folded:
+        below, density = below - _laplace_cdf(-x - scores), density + 0.5 * np.exp(-np.abs(x + scores))
+    at = np.arange(len(scores)), chosen
+    mine = density[:, at[0], at[1]]
+    others = below.copy()
+    others[:, at[0], at[1]] = 1
+    return np.log(trapezoid(mine * others.prod(axis=2), x[:, 0, 0], axis=0))[place.ravel()]
+
+
+def _laplace_cdf(x: np.ndarray) -> np.ndarray:
+    tail = 0.5 * np.exp(-np.abs(x))
+    return np.where(x < 0, tail, 1 - tail)
+
+
+def _thresholds(run: Recorder, first: Recorder, second: Recorder) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    """Log-likelihood ratios of the answers of every sparse vector; threshold noise 2·scale, query noise 4·scale."""
+    vectors = defaultdict(list)
+    for key, tape in run.tape.items():
+        for i, one in enumerate(tape):
+            if one.kind == "threshold":
+                pair = first.tape[key][i].value[0], second.tape[key][i].value[0]
+                vectors[key, one.group].append((*pair, one.output[0], float(one.scale)))
+    by_length = defaultdict(list)
+    for (key, _), answers in vectors.items():
+        by_length[len(answers)].append((key, answers))
+    for found in by_length.values():
+        members = np.array([key for key, _ in found])
+        a, b, fired, scale = np.moveaxis(np.array([answers for _, answers in found], dtype=float), 2, 0)
+        yield members, log_answers(a / scale, fired) - log_answers(b / scale, fired)
+
+
+def log_answers(queries: np.ndarray, fired: np.ndarray, width: float = 4) -> np.ndarray:
+    """ln ∫ f(r) Π P(answer | r) dr over the noise r of the threshold; queries (m, l) in units of Δ/ε."""
+    r = 2 * np.linspace(-15, 15, POINTS)[:, None, None]
+    above = _laplace_cdf((queries - r) / width)
+    chances = np.where(fired > 0, above, 1 - above).prod(axis=2)
+    return np.log(trapezoid(chances * np.exp(-np.abs(r[:, :, 0]) / 2), r[:, 0, 0], axis=0))

@@ -1,0 +1,198 @@
+"""Everything a run released, and what it would have released had the data been others.
+
+An adversary who knows both neighbours and sees what was released can repeat the computation on either: each release
+is the same known noise around one of two known values. `Recorder` writes down what a run releases; `Replay` runs the
+algorithm again on other data, answers every release with what was recorded, and writes down the value that the noise
+would have hidden. Both decorate the seam below the mechanisms (`Releases`): the code that draws and adds noise is the
+audited one; only its generators can be weakened, to show that an audit notices.
+
+Random choices from "coins" and the order of a single pass count as known to the adversary, since the guarantee holds
+for each; who is in a sample does not. Noise that is hidden in what is computed on (`draw`) is written down too, to see
+that it is drawn from the law recorded, and afresh.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable
+from dataclasses import dataclass
+from typing import Any, cast
+
+import numpy as np
+
+from dpbench.errors import PrivacyError
+from dpbench.privacy.ledger import Ledger, Poisson, PoissonReplaced, Release, WithoutReplacement
+from dpbench.privacy.mechanisms import Mechanisms
+from dpbench.privacy.release import Array, Noise, Releases
+
+
+class Leak(PrivacyError):
+    """What a run did next, or returned, depends on more of the data than it released."""
+
+
+@dataclass
+class Published:
+    """One release of one or all replicates: `value` before and `output` after the noise of `scale`, (k, …).
+
+    kind, group: see `Releases.publish`; of rounds with correlated noise, the independent releases.
+    """
+
+    kind: str
+    label: str
+    event: Release | None
+    value: np.ndarray
+    output: np.ndarray
+    scale: Any
+    group: Hashable = None
+
+
+class Weakened:
+    """A generator whose noise is `factor` times what it should be: below every mechanism, for mutants only."""
+
+    def __init__(self, generator: np.random.Generator, factor: float) -> None:
+        self._generator, self._factor = generator, factor
+
+    def standard_normal(self, *args: Any, **kwargs: Any) -> np.ndarray:
+        noise = self._generator.standard_normal(*args, **kwargs)
+        noise *= self._factor
+        return noise
+
+    def laplace(self, *args: Any, **kwargs: Any) -> np.ndarray:
+        return self._factor * self._generator.laplace(*args, **kwargs)
+
+
+class Tape(Releases):
+    """The seam of k replicates on common streams, with everything published written down.
+
+    published: per replicate that advances alone, and under None what all release together. rule: draws samples instead
+    of the mechanisms' own rule, for mutants.
+    """
+
+    rule: Callable[[np.random.Generator], np.ndarray] | None = None
+
+    def __init__(self, k: int, seed: Any, *, factor: float = 1.0) -> None:
+        super().__init__(["audit"])
+        self.k, self.ledger = k, Ledger(k)
+        self.streams = [slice(i, i + 1) for i in range(k)]
+        noise, sampling, coins = (
+            np.random.Generator(np.random.PCG64DXSM(child)) for child in np.random.SeedSequence(seed).spawn(3)
+        )
+        weakened = cast(np.random.Generator, Weakened(noise, factor))
+        self.noise, self.sampling, self.coins = [weakened] * k, [sampling] * k, [coins] * k
+        self.published: dict[int | None, list[Published]] = {}
+        # What it is, the law and the noise over its scale, of every `draw` that is not for something published.
+        self.hidden: list[tuple[str, str, Array]] = []
+        self._publishing = False
+        # Of every release on a sample: its label, the chance that row 0 is in it, and whether it was, by stream.
+        self.present: list[tuple[str, float, Array]] = []
+        self._sample: list[Array] = []
+        self._rounds: dict[Hashable, list[tuple[np.ndarray, np.ndarray]]] = {}  # values and what was released of each
+
+    def sample(self, rule: Any, least: Any) -> Any:
+        self._sample = super().sample(self.rule or rule, least)
+        return self._sample
+
+    def draw(self, shape: tuple[int, ...], scale: Array, noise: Noise, what: str) -> Array:
+        drawn = super().draw(shape, scale, noise, what)
+        if not self._publishing:
+            self.hidden.append((what, noise.name, drawn / _over(scale, shape)))
+        return drawn
+
+    @property
+    def key(self) -> int | None:
+        return None if self.members is None else self.members[0]
+
+    def publish(
+        self,
+        kind: str,
+        label: str,
+        event: Release | None,
+        value: Any,
+        scale: Any,
+        release: Any,
+        group: Any = None,
+        mix: Any = (),
+    ) -> Any:
+        if kind != "normal" or group is None:
+            return self._write(kind, label, event, value, scale, release, group)
+        rounds = self._rounds.setdefault(group, [])
+        true, released = (sum((w * rounds[t - 1][i] for t, w in mix), np.zeros(value.shape)) for i in (0, 1))
+        independent = self._write(kind, label, event, value + true, scale, lambda: release() + released, None)
+        rounds.append((value, independent - released))
+        return independent - released
+
+    def _write(
+        self, kind: str, label: str, event: Release | None, value: Any, scale: Any, release: Any, group: Any
+    ) -> Any:
+        value = np.array(value, dtype=float)
+        if isinstance(event, Poisson | PoissonReplaced | WithoutReplacement):
+            self.present.append((label, rate(event), np.array([0 in rows for rows in self._sample])))
+        self._publishing = True
+        output = release()
+        self._publishing = False
+        self.published.setdefault(self.key, []).append(
+            Published(kind, label, event, value, np.array(output), scale, group)
+        )
+        return output
+
+
+class ReplayedTape(Tape):
+    """Answers every release with what was recorded, and writes down the value; a sample always holds row 0."""
+
+    def __init__(self, recorded: Tape, seed: Any) -> None:
+        super().__init__(recorded.k, seed)
+        self._recorded = recorded
+
+    def sample(self, rule: Any, least: Any) -> Any:
+        return [least.copy() for _ in self.sampling]
+
+    def _write(
+        self, kind: str, label: str, event: Release | None, value: Any, scale: Any, release: Any, group: Any
+    ) -> Any:
+        mine = self.published.setdefault(self.key, [])
+        theirs = self._recorded.published.get(self.key, [])
+        value = np.array(value, dtype=float)
+        one = theirs[len(mine)] if len(mine) < len(theirs) else None
+        if one is None or (one.label, one.kind, one.value.shape) != (label, kind, value.shape):
+            raise Leak(f"on a neighbour it releases something else after the same releases: {label}")
+        if one.event != event or not np.array_equal(np.asarray(one.scale), np.asarray(scale), equal_nan=True):
+            raise Leak(f"on a neighbour it adds noise of another scale after the same releases: {label}")
+        mine.append(Published(one.kind, label, one.event, value, one.output, one.scale, one.group))
+        return one.output.copy()
+
+
+class Recorder(Mechanisms):
+    """Mechanisms for k replicates on common streams, with the `tape` of what was released."""
+
+    releases: Tape
+
+    def __init__(self, k: int, budget: Any, seed: Any, *, factor: float = 1.0) -> None:
+        super().__init__([], budget, releases=Tape(k, seed, factor=factor))
+
+    @property
+    def tape(self) -> dict[int | None, list[Published]]:
+        """Per replicate that advances alone, and under None what all release together."""
+        return self.releases.published
+
+
+class Replay(Recorder):
+    """The same run on other data: every release is answered from the `recorded` run, and its value written down."""
+
+    def __init__(self, recorded: Recorder, seed: Any) -> None:
+        Mechanisms.__init__(self, [], recorded.budget, releases=ReplayedTape(recorded.releases, seed))
+
+
+def rate(event: Release | None) -> float:
+    """The probability that the row that differs is in the sample of a release."""
+    match event:
+        case Poisson(probability, _) | PoissonReplaced(probability, _):
+            return probability
+        case WithoutReplacement(n, m, _):
+            return m / n
+    return 1.0
+
+
+def _over(scale: Array, shape: tuple[int, ...]) -> Array:
+    """Scales to divide an array of `shape` by; where nothing was added, by 1."""
+    column = np.asarray(scale, dtype=float)
+    column = column.reshape((-1,) + (1,) * (len(shape) - 1)) if column.ndim else column
+    return np.where(column > 0, column, 1.0)

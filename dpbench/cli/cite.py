@@ -1,0 +1,17 @@
+"""dpbench cite second_order"""
+
+from __future__ import annotations
+
+import click
+
+
+@click.command("cite")
+@click.argument("experiment", required=False)
+def command(experiment: str | None) -> None:
+    """Print BibTeX entries: of dpbench, and of an experiment's paper and data sets.
+
+    dpbench cite second_order >> references.bib
+    """
+    from dpbench import api
+
+    click.echo(api.cite(experiment), nl=False)

@@ -1,0 +1,1 @@
+"""Ranking the private methods on data of one's own."""

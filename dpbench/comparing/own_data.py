@@ -1,0 +1,182 @@
+"""From a file of rows to rankings, a recommendation, and the code that fits one model."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from dpbench.comparing import pilot, ranking
+from dpbench.comparing.references import Reference, references
+from dpbench.errors import DataError, UserError, nearest, positive
+
+if TYPE_CHECKING:
+    from dpbench.datasets.tables import Table
+    from dpbench.run.jobs import Job
+    from dpbench.run.runner import Progress
+
+PROFILES = ("quick", "full")
+FEWEST = 100  # rows: with fewer, the standard errors of what is held out are as large as any difference
+FEWEST_HELD = 5  # rows of each class, held out
+UNFIT = ("sigmoid", "phase")  # losses of the papers that are least where <x, w> does not tell the label
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """What `dpbench.compare` returns.
+
+    rankings: one for each ε and track, in this order; the first decides the snippet and the recommendation.
+    task: "binary" or "regression". warnings: what used the data on the way. notes: what else there is to say.
+    references: what private methods are set against. rows, held: how many rows are in use, and held out. unit: of the
+    target, see `tables.Table`. snippet: code that fits one model by the best method on all rows; "" when none is of
+    use. recommendation: sentences.
+    """
+
+    rankings: list[ranking.Ranking]
+    task: str
+    profile: str
+    warnings: list[str]
+    notes: list[str]
+    references: list[Reference]
+    rows: int
+    held: int
+    unit: float
+    snippet: str
+    recommendation: list[str]
+
+    @property
+    def ranking(self) -> ranking.Ranking:
+        """The first of the rankings."""
+        return self.rankings[0]
+
+
+def compare_file(
+    data: str | os.PathLike[str],
+    target: str | None,
+    reading: dict[str, Any],
+    *,
+    epsilons: list[float],
+    tracks: list[str],
+    holdout: float,
+    precision: str,
+    loss: str | None,
+    weights: dict[str, float],
+    extra: Iterable[str],
+    profile: str,
+    seeds: int,
+    timed: bool,
+    results: str | os.PathLike[str],
+    jobs: int | None,
+    reading_of_file: Callable[[str, float], None],
+    progress: Callable[[Progress], None],
+    notify: Callable[[str], None],
+) -> Comparison:
+    """See `dpbench.compare`; reading: the arguments of `tables.read`, weights: of the regularisers."""
+    from dpbench import datasets
+    from dpbench.datasets import tables
+    from dpbench.problems import build, losses
+    from dpbench.run import runner
+    from dpbench.run.results import Store
+
+    epsilons, tracks = _checked(epsilons, tracks, holdout, profile, seeds, jobs)
+    if loss in UNFIT:
+        raise UserError(f"loss: {loss} has no held-out score; compare takes logistic, squared or ramp")
+    references_of = ranking.entering(extra)  # a name that is none is told before the data are read
+    given = reading | {"task": None if loss is None else "binary" if losses.get(loss).binary else "regression"}
+    table = tables.read(data, target, **given, holdout=holdout, precision=precision, progress=reading_of_file)
+    _check_size(data, table)
+    for line in table.warnings:
+        notify(f"warning: not private: {line}")
+    for line in table.notes:
+        notify(f"note: {line}")
+    loss = loss or ("logistic" if table.task == "binary" else "squared")
+    name = re.sub(r"[^A-Za-z0-9]+", "-", Path(data).name.partition(".")[0]).strip("-").lower() or "data"
+    labels = datasets.labels_of(table.task)
+    dataset = datasets.keep(table.X, table.y, name, table.recipe, labels=labels, held_out=table.held_out)
+    words = ",".join([loss, *(f"{key}={weight!r}" for key, weight in weights.items())])
+    problem = f"{dataset}:{words}"
+    notify(f"{dataset}: {table.X.shape[0]:,} rows in use, {table.X.shape[1]:,} columns, {words}; {table.recipe}")
+    store = Store(results, "adhoc", f"compare-{dataset}")
+
+    def run(todo: list[Job]) -> runner.Summary:
+        return runner.run(todo, store, workers=jobs, report=progress)
+
+    trial = pilot.made(dataset, words, name) if table.X.shape[0] >= pilot.FROM else ""
+    found = []
+    for epsilon in epsilons:
+        for track in tracks:
+            entered = ranking.field_of(problem, epsilon, track, references_of.values(), seeds, profile)
+            if trial:
+                pilot.cut(entered, trial, epsilon, store, run)
+            found.append(ranking.rank(entered, epsilon, track, references_of, store, run, timed))
+    lines = references(build(problem), datasets.load(dataset), table.classes)
+    baseline = lines[0].name
+    first = found[0]
+    snippet = ""
+    if first.best is not None and first.useful:
+        reference = first.references[first.best.algorithm]
+        snippet = ranking.snippet(_source(data, target, given), first.best, reference, loss=loss, weights=weights)
+    sentences = [
+        sentence
+        for one in found
+        if one.track == tracks[0]
+        for sentence in ranking.recommendation(one, baseline, profile)
+    ]
+    held = 0 if table.held_out is None else len(table.held_out[1])
+    return Comparison(
+        found,
+        table.task,
+        profile,
+        table.warnings,
+        table.notes,
+        lines,
+        len(table.y),
+        held,
+        table.unit,
+        snippet,
+        sentences,
+    )
+
+
+def _checked(
+    epsilons: list[float], tracks: list[str], holdout: float, profile: str, seeds: int, jobs: int | None
+) -> tuple[list[float], list[str]]:
+    for argument, value in (("jobs", jobs), ("seeds", seeds)):
+        if value is not None and value < 1:
+            raise UserError(f"{argument} must be at least 1, got {value}")
+    if profile not in PROFILES:
+        raise UserError(f"unknown profile {profile!r}: {nearest(profile, PROFILES)}")
+    for track in tracks:
+        if track not in ranking.TRACKS:
+            raise UserError(f"unknown track {track!r}: {nearest(track, ranking.TRACKS)}")
+    if not 0 < holdout <= 0.5:
+        raise UserError(f"holdout must be in (0, 0.5], a share of the rows, got {holdout:g}")
+    return [positive("epsilon", epsilon) for epsilon in dict.fromkeys(epsilons)], list(dict.fromkeys(tracks))
+
+
+def _check_size(data: str | os.PathLike[str], table: Table) -> None:
+    """DataError, in one line, where there are too few rows to judge by."""
+    y, held = table.y, table.held_out[1] if table.held_out is not None else np.empty(0)
+    n = len(y) + len(held)
+    if n < FEWEST:
+        raise DataError(f"{data}: {n:,} rows are too few to compare private methods on: {FEWEST} at least")
+    if table.classes is not None:
+        for sign, label in zip((-1.0, 1.0), table.classes, strict=True):
+            if (count := int(np.sum(held == sign))) < FEWEST_HELD or not np.any(y == sign):
+                raise DataError(
+                    f"{data}: {count} of {len(held):,} rows held out are {label}, too few to judge by; "
+                    "raise holdout, or give more rows"
+                )
+
+
+def _source(data: str | os.PathLike[str], target: str | None, given: dict[str, Any]) -> str:
+    """The call that reads the data again."""
+    defaults: dict[str, Any] = {"row_bound": None, "bounds": {}, "standardise": True, "drop": [], "task": None}
+    words = [repr(os.fspath(data)), *([repr(target)] if target is not None else [])]
+    words += [f"{name}={value!r}" for name, value in given.items() if value != defaults[name]]
+    return f"tables.read({', '.join(words)})"

@@ -1,0 +1,66 @@
+"""A trial on a tenth of the rows, so that large data are not spent on methods and settings that are far from the best.
+
+A release on n/10 rows at 10ε has the noise, beside the data, of one on n rows at ε: what is hopeless in the trial is
+hopeless on all rows, but for the bias that a finite number of steps leaves, which is the same.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+import msgspec
+import numpy as np
+
+from dpbench import datasets
+from dpbench.comparing.ranking import Field, held_loss
+
+if TYPE_CHECKING:
+    from dpbench.run.jobs import Job
+    from dpbench.run.results import Store
+
+FROM = 100_000  # rows in use from which a trial pays
+SHARE = 10  # one row in so many
+ERRORS = 10.0  # standard errors of the difference to the best, beyond which a setting is cut
+CUT = f"cut: on a tenth of the rows (at {SHARE} ε) more than {ERRORS:g} standard errors worse than the best"
+
+
+def made(dataset: str, words: str, name: str) -> str:
+    """The problem of every tenth row of kept data, in use and held out alike."""
+    data = datasets.load(dataset)
+    assert data.held_out is not None
+    X, y, held_out = data.X[::SHARE], data.y[::SHARE], (data.held_out[0][::SHARE], data.held_out[1][::SHARE])
+    labels = datasets.labels_of(data.facts["task"])
+    recipe = f"every {SHARE}th row of {dataset}"
+    return f"{datasets.keep(X, y, f'{name}-tenth', recipe, labels=labels, held_out=held_out)}:{words}"
+
+
+def cut(entered: Field, problem: str, epsilon: float, store: Store, run: Callable[[list[Job]], object]) -> None:
+    """Take out of the field what a trial on `problem` shows to be hopeless; a method with nothing left is left out.
+
+    What fails there, because so few rows do not admit it, stays in.
+    """
+    trial: dict[tuple[str, str], list[Job]] = defaultdict(list)
+    for name, jobs in entered.jobs.items():
+        for job in jobs:
+            trial[name, job.settings].append(msgspec.structs.replace(job, problem=problem, epsilon=SHARE * epsilon))
+    todo = [job for jobs in trial.values() for job in jobs]
+    run(todo)
+    rows = store.runs().set_index("key")
+    scores = {}
+    for one, jobs in trial.items():
+        ended = rows.loc[[job.key for job in jobs if job.key in rows.index]]
+        if len(ended) and ended["status"].ne("failed").all():
+            scores[one] = held_loss(ended)
+    if not scores:
+        return
+    least, spread = min(scores.values())
+    hopeless = {one for one, (mean, se) in scores.items() if not mean - least <= ERRORS * float(np.hypot(se, spread))}
+    for name, jobs in list(entered.jobs.items()):
+        kept = [job for job in jobs if (name, job.settings) not in hopeless]
+        if kept:
+            entered.jobs[name] = kept
+        else:
+            del entered.jobs[name]
+            entered.left_out[name] = CUT

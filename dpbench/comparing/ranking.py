@@ -1,0 +1,323 @@
+"""The leaderboard's methods on data of one's own, judged on rows that they have not seen.
+
+A track is a rule for the settings. "default" takes each method's public rule, which looks at no data; "tuned" the best
+of a few candidates on the rows in use, which no ε covers: see `PRICE`.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+import numpy as np
+
+from dpbench import algorithms
+from dpbench.algorithms.base import make_settings
+from dpbench.algorithms.rules import public_settings
+from dpbench.errors import UserError
+from dpbench.experiments.leaderboard import entrants
+from dpbench.experiments.leaderboard.ranking import TIE, beaten_by
+from dpbench.problems import catalogue
+from dpbench.run.jobs import make_job
+from dpbench.study.grid import GridEntry
+from dpbench.study.plan import plan
+
+if TYPE_CHECKING:
+    import pandas
+
+    from dpbench.run.jobs import Job
+    from dpbench.run.results import Store
+    from dpbench.run.runner import Summary
+
+TRACKS = {
+    "default": "no tuning: every method at settings that n, d and ε decide",
+    "tuned": "every method at the best of a few settings on these rows: not private",
+}
+PRICE = {
+    "default": (
+        "Settings looked at no data; the choice of the method does, if you make it by this table, and no ε above "
+        "covers that: each line is the privacy of one run, not of this comparison. To release a model, choose on "
+        "public or older data of the same kind and run the choice once on the private data."
+    ),
+    "tuned": (
+        "Settings and method were chosen by looking at the data, which no ε above covers: each line is the privacy of "
+        "one run, not of this comparison. To release a model, choose on public or older data of the same kind and run "
+        "the choice once on the private data; or keep the comparison itself secret and count its runs into the budget."
+    ),
+}
+RunJobs = Callable[[list["Job"]], "Summary"]  # runs what the store has not got, as runner.run does
+
+
+@dataclass(frozen=True)
+class Ranking:
+    """table: one row per method, best first (see `board`). left_out: method → reason, cut by a pilot among them.
+
+    failed: method → error, of those none of whose runs ended and whose error is no refusal. references: what `fit`
+    calls each method of the table.
+    """
+
+    epsilon: float
+    track: str
+    table: pandas.DataFrame
+    left_out: dict[str, str]
+    failed: dict[str, str]
+    references: dict[str, str]
+    tracebacks: list[str] = field(default_factory=list)
+
+    @property
+    def best(self) -> Any:
+        """The useful row with the lowest mean, the lowest of all if none is useful, None when none is finite."""
+        finite = self.table[self.table["mean"].lt(float("inf"))]
+        finite = finite[finite["algorithm"].isin(self.useful)] if self.useful else finite
+        return None if finite.empty else next(finite.itertuples())
+
+    @property
+    def tied(self) -> list[str]:
+        """The other useful methods that no method beats by more than two standard errors of the difference."""
+        names = list(self.table[self.table["beaten_by"] == 0]["algorithm"])
+        return [name for name in names if name in self.useful and name != self.best.algorithm]
+
+    @property
+    def useful(self) -> list[str]:
+        """The methods that beat the majority class, or the mean, by more than two standard errors."""
+        return list(self.table[self.table["gain"] > TIE * self.table["gain_se"]]["algorithm"])
+
+
+@dataclass
+class Field:
+    """Who takes part on a problem: reference → its candidates' jobs at one ε, and who does not, with the reason."""
+
+    jobs: dict[str, list[Job]] = field(default_factory=dict)
+    left_out: dict[str, str] = field(default_factory=dict)
+
+
+def entering(extra: Iterable[str]) -> dict[str, str]:
+    """Method's name → reference, of the leaderboard's entrants and of `extra` ones (names or "file.py:Class")."""
+    references = {name: name for name in entrants.entrants()}
+    for name in extra:
+        method, fixed = algorithms.resolve(name)
+        flaw = (
+            method.flaw(make_settings(method, fixed), entrants.accounting(method)) if method.private else "not private"
+        )
+        if flaw:
+            raise UserError(f"{name} is not private: a comparison at equal ε has no place for it ({flaw})")
+        shown = algorithms.display_name(method.name, make_settings(method, fixed)) if fixed else method.name
+        if references.setdefault(shown, name) != name:
+            raise UserError(f"{name}: the name {shown} is taken; give the class another `name`")
+    return references
+
+
+def field_of(problem: str, epsilon: float, track: str, names: Iterable[str], seeds: int, profile: str) -> Field:
+    """The jobs of every method that takes the problem at the track's settings. Raises UserError when none does."""
+    found, target = Field(), catalogue.declare(problem)
+    for name in names:
+        method, _ = algorithms.resolve(name)
+        if why := entrants.reason(problem, name):
+            found.left_out[name] = why
+            continue
+        if track == "tuned":
+            block = GridEntry(problems=[problem], algorithms=[name], epsilon=[epsilon], seeds=seeds)
+            jobs = plan(entrants.expand(block, profile), None).jobs
+        else:
+            chosen = public_settings(name, target.n, target.d, epsilon)
+            jobs = [
+                make_job(
+                    problem=problem,
+                    algorithm=name,
+                    epsilon=epsilon,
+                    seed=seed,
+                    settings=chosen,
+                    accounting=entrants.accounting(method),
+                    delta=entrants.delta(method),
+                    relation=entrants.RELATION.value,
+                )
+                for seed in range(seeds)
+            ]
+        kept = []
+        for job in jobs:
+            try:
+                method.complete(target, job.parsed())
+            except UserError as error:
+                found.left_out[name] = str(error).removeprefix(f"{method.name}: ")
+            else:
+                kept.append(job)
+        if kept:
+            found.left_out.pop(name, None)
+            found.jobs[name] = kept
+    if not found.jobs:
+        raise UserError(f"no private method fits {problem}: {'; '.join(sorted(set(found.left_out.values()))[:3])}")
+    return found
+
+
+def rank(
+    field_: Field, epsilon: float, track: str, references: dict[str, str], store: Store, run: RunJobs, timed: bool
+) -> Ranking:
+    """Run the field's jobs, and rank the methods by their mean loss on the rows held out.
+
+    timed: also measure the best settings of each, alone.
+    """
+    jobs = [job for group in field_.jobs.values() for job in group]
+    tracebacks = [text for row in run(jobs).failures if (text := row.get("traceback", ""))]
+    rows = _rows(store, jobs)
+    table = board(rows)
+    if timed:
+        chosen = set(zip(table["algorithm"], table["settings"], strict=True))
+        picked = [job for job, row in _first_of_each(jobs, rows) if (row["algorithm"], row["settings"]) in chosen]
+        again = [msgspec.structs.replace(job, timed=1) for job in picked]
+        run(again)
+        seconds = _rows(store, again).groupby("algorithm")["seconds"].median()
+        table["seconds"] = table["algorithm"].map(seconds)
+    lost = rows[rows["status"].eq("failed") & ~rows["algorithm"].isin(table["algorithm"])].drop_duplicates("algorithm")
+    refused: dict[str, str] = dict(field_.left_out)
+    failed: dict[str, str] = {}
+    for name, error in zip(lost["algorithm"], lost["error"], strict=True):
+        (failed if _is_defect(error) else refused)[name] = error
+    return Ranking(epsilon, track, table, refused, failed, references, tracebacks)
+
+
+def _first_of_each(jobs: list[Job], rows: pandas.DataFrame) -> Iterator[tuple[Job, Any]]:
+    by_key = rows.set_index("key")
+    for job in jobs:
+        if job.seed == 0 and job.key in by_key.index:
+            yield job, by_key.loc[job.key]
+
+
+def _rows(store: Store, jobs: list[Job]) -> pandas.DataFrame:
+    rows = store.runs()
+    return rows[rows["key"].isin({job.key for job in jobs})]
+
+
+def _is_defect(error: str) -> bool:
+    """Whether a row's error is an exception of the method's own code, which names its type, and no refusal."""
+    return re.match(r"[A-Z]\w*: ", error) is not None
+
+
+def board(runs: pandas.DataFrame) -> pandas.DataFrame:
+    """One row per method, best first: its settings with the lowest mean objective on the rows in use, and scores.
+
+    `mean`: loss on the rows held out, `se` over seeds and over the draw of these rows; `gain`, `gain_se`: the same of
+    accuracy beyond the majority class, or of R². `accuracy`, `auc`, `excess`: means. `rank` is by `mean`; `beaten_by`
+    counts the methods that are better by more than two standard errors of the difference.
+    """
+    runs = runs[runs["status"].ne("failed")]
+    diverged = runs["status"].eq("diverged")
+    runs = runs.assign(
+        tuned_by=runs["objective"].where(~diverged, np.inf).fillna(np.inf),
+        loss=runs["held_loss"].where(~diverged, np.inf).fillna(np.inf),
+    )
+    by = ["algorithm", "settings", "accounting", "relation", "delta", "epsilon"]
+    with np.errstate(invalid="ignore"):
+        table = runs.groupby(by, sort=False, dropna=False).agg(
+            tuned_by=("tuned_by", "mean"),
+            mean=("loss", "mean"),
+            sd=("loss", "std"),
+            drawn=("held_loss_se", "mean"),
+            seeds=("seed", "size"),
+            gain=("held_gain", "mean"),
+            gain_sd=("held_gain", "std"),
+            gain_drawn=("held_gain_se", "mean"),
+            accuracy=("held_accuracy", "mean"),
+            auc=("held_auc", "mean"),
+            excess=("excess", "mean"),
+            planned=("epsilon_planned", "min"),
+            private=("private", "all"),
+            counts_public=("counts_public", "first"),
+        )
+        table = table.reset_index()
+        table["se"] = np.hypot(table["sd"].fillna(0) / np.sqrt(table["seeds"]), table["drawn"].fillna(0))
+        table["gain_se"] = np.hypot(table["gain_sd"].fillna(0) / np.sqrt(table["seeds"]), table["gain_drawn"].fillna(0))
+    table = table.sort_values("tuned_by", kind="stable").drop_duplicates("algorithm").reset_index(drop=True)
+    table["rank"] = table["mean"].rank(method="min").astype(int)
+    table["beaten_by"] = beaten_by(table) if len(table) else []
+    columns = [
+        *by,
+        "mean",
+        "se",
+        "seeds",
+        "accuracy",
+        "auc",
+        "gain",
+        "gain_se",
+        "excess",
+        "planned",
+        "private",
+        "counts_public",
+        "rank",
+        "beaten_by",
+    ]
+    return (
+        table[columns].sort_values(["rank", "algorithm"], kind="stable").reset_index(drop=True).assign(seconds=np.nan)
+    )
+
+
+def held_loss(rows: pandas.DataFrame) -> tuple[float, float]:
+    """(mean, standard error) of the loss on the rows held out, over seeds and their draw; infinite if one diverged."""
+    loss = rows["held_loss"].where(rows["status"].ne("diverged"), np.inf).fillna(np.inf)
+    over_seeds = float(loss.std(ddof=1)) / len(rows) ** 0.5 if len(rows) > 1 and np.isfinite(loss).all() else 0.0
+    return float(loss.mean()), float(np.hypot(over_seeds, rows["held_loss_se"].fillna(0).mean()))
+
+
+def shown_settings(row: Any, reference: str, profile: str = "quick") -> str:
+    """The settings of a row of the table that are chosen by anybody: "T=10, clip=0.3"."""
+    values = json.loads(row.settings)
+    names = list(entrants.candidates(reference, profile))
+    return ", ".join(f"{name}={values[name]:g}" for name in names if isinstance(values.get(name), int | float))
+
+
+def arguments(row: Any, reference: str) -> dict[str, Any]:
+    """The arguments of `dpbench.fit` behind the data that repeat a row of the table; `reference`: the method's name."""
+    method, fixed = algorithms.resolve(reference)
+    defaults, tried = make_settings(method, fixed), entrants.candidates(reference, "full")
+    settings = {
+        name: value
+        for name, value in json.loads(row.settings).items()
+        if name not in fixed and (name in tried or value != getattr(defaults, name))
+    }
+    delta = 0.0 if row.delta == 0 else entrants.DELTA
+    named = {"algorithm": reference, "epsilon": row.epsilon, "delta": delta, "relation": entrants.RELATION.value}
+    return named | {"accounting": row.accounting} | settings
+
+
+def snippet(source: str, row: Any, reference: str, *, loss: str, weights: dict[str, float]) -> str:
+    """Python that reads the data (`source`: the call that does) and fits one model by the row's method and settings."""
+    given = arguments(row, reference) | ({"loss": loss} if loss != "logistic" else {}) | weights
+    lines = ["import dpbench", "from dpbench.datasets import tables", "", f"table = {source}", "fit = dpbench.fit("]
+    lines += ["    table.X,", "    table.y,", *(f"    {name}={value!r}," for name, value in given.items())]
+    return "\n".join([*lines, ")", "print(fit.w, fit.guarantee)", ""])
+
+
+def recommendation(found: Ranking, baseline: str, profile: str = "quick") -> Iterator[str]:
+    """Sentences: which method, at which settings, and what is as good; or not to use any.
+
+    baseline: what a useful model has to beat, in words.
+    """
+    best = found.best
+    if best is None:
+        yield f"Do not use any at ε = {found.epsilon:g}: no method ended with a finite loss."
+        return
+    if not found.useful:
+        yield (
+            f"Do not use any of these at ε = {found.epsilon:g}: on the rows held out none is better than {baseline} by "
+            "two standard errors. More rows or a larger ε would help; so would fewer columns."
+        )
+        ranks = found.table[found.table["auc"] > 0.6]
+        if len(ranks):
+            first = ranks.sort_values("auc").iloc[-1]
+            yield f"{first.algorithm} ranks rows all the same (AUC {first.auc:.2f}): another threshold may serve."
+        return
+    settings = shown_settings(best, found.references[best.algorithm], profile)
+    yield f"At ε = {found.epsilon:g} use {best.algorithm}" + (f" with {settings}." if settings else ".")
+    if best.counts_public:
+        yield f"It takes {best.counts_public} from the data and counts that as public: its ε does not cover it."
+    if found.tied:
+        yield f"As good within two standard errors: {', '.join(found.tied)}."
+    first = found.table.loc[found.table["accuracy"].fillna(0).idxmax()]
+    if first.accuracy > best.accuracy:
+        yield f"Right most often: {first.algorithm}, on {100 * first.accuracy:.1f} % of the rows."
+    poor = [name for name in found.table["algorithm"] if name not in found.useful]
+    if poor:
+        yield f"Not better than {baseline}: {', '.join(poor)}."

@@ -1,0 +1,75 @@
+"""What private models are set against: answering the same every time, starting, and knowing no privacy."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from dpbench.datasets import Dataset
+from dpbench.problems import Problem
+from dpbench.problems.optimum import NoOptimum
+from dpbench.problems.scores import held_out_scores
+
+
+@dataclass(frozen=True)
+class Reference:
+    """A line of the table that is no private method: scores on the rows held out, NaN where they have no meaning.
+
+    mean: loss. The others as of `ranking.board`.
+    """
+
+    name: str
+    mean: float
+    accuracy: float = np.nan
+    auc: float = np.nan
+    gain: float = 0.0
+    se: float = np.nan
+    gain_se: float = np.nan
+
+
+def references(problem: Problem, data: Dataset, classes: tuple[str, str] | None) -> list[Reference]:
+    """The constant answer (majority class, or the mean), w = 0, and the optimum without privacy where there is one."""
+    assert data.held_out is not None
+    optimum, name = _optimum(problem)
+    X, y = data.held_out
+    W = np.stack([np.zeros(problem.d), *([] if optimum is None else [optimum])])
+    found = held_out_scores(problem.loss, X, y, W, W[-1], problem.y)
+    lines = [_constant(problem, y, classes)]
+    for i, called in enumerate(["w = 0", *([name] if optimum is not None else [])]):
+        scores = {key.removeprefix("held_"): float(values[i]) for key, values in found.items()}
+        line = Reference(
+            called, scores["loss"], scores.get("accuracy", np.nan), scores.get("auc", np.nan), scores["gain"]
+        )
+        lines.append(replace(line, accuracy=np.nan, gain=np.nan) if problem.loss.binary and not i else line)  # all ties
+    return lines
+
+
+def _constant(problem: Problem, y: np.ndarray, classes: tuple[str, str] | None) -> Reference:
+    """The prediction z, the same for every row, that fits the rows in use best."""
+    if not problem.loss.binary:
+        z, name = float(problem.y.mean()), "the mean"
+    else:
+        rate = float(np.mean(problem.y > 0))
+        z = np.log(rate / (1 - rate)) if problem.loss.name == "logistic" else np.sign(rate - 0.5)
+        name = f"always {classes[int(rate >= 0.5)]}" if classes else "the majority class"
+    loss = problem.loss.value(np.full((1, len(y)), z), y, np.empty((1, len(y)))).mean()
+    if not problem.loss.binary:
+        return Reference(name, float(loss))
+    return Reference(name, float(loss), accuracy=float(np.mean(y * np.sign(z or 1.0) > 0)), auc=0.5)
+
+
+def _optimum(problem: Problem) -> tuple[np.ndarray | None, str]:
+    """w* and how to call it; with a ridge 1/n where the loss alone has no minimum."""
+    try:
+        return problem.optimum().w, "not private"
+    except NoOptimum:
+        if not problem.convex or problem.l1:
+            return None, ""
+    try:
+        ridge = Problem(
+            problem.X, problem.y, loss=problem.loss, l2=problem.l2 + 1 / problem.n, row_bound=problem.row_bound
+        )
+        return ridge.optimum().w, "not private, ridge 1/n"
+    except NoOptimum:
+        return None, ""

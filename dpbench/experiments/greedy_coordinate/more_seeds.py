@@ -1,0 +1,130 @@
+"""What more seeds tell: the greedy rules at their chosen settings, and the cell of Table 3 that does not come out."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from dpbench.experiments.greedy_coordinate.study import (
+    CASES,
+    DAGGER,
+    L1,
+    LOOKS,
+    PRIVACY,
+    TITLES,
+    TUNING,
+    finals,
+    gaps,
+    shown_runs,
+    tuned_runs,
+)
+from dpbench.experiments.greedy_coordinate.tables import half_a_digit, published_end
+from dpbench.study.context import Context, select
+from dpbench.study.declare import artefact
+from dpbench.study.output import Table
+from dpbench.study.statistics import plus_minus
+
+DRAWS = 20_000  # means of five that are drawn from the seeds
+CELL = {"set.passes": 1.0, "set.clip": 7.91, "set.step": 2.15}  # Table 4, madelon + L1, DP-GCD
+
+
+@artefact("rules", "The greedy rules on more seeds (not in the paper)")
+def rules(context: Context) -> Table:
+    """Mean relative error of GS-r, GS-s and GS-q at their chosen settings, per problem: what claim 5 is judged on."""
+    import pandas as pd
+
+    runs = tuned_runs(context, "rules", traced=False)
+    ends = finals(runs)
+    methods = [method for case in CASES for method in case.rules]
+    lines, data = [], []
+    for problem in L1:
+        for method in methods:
+            for row in select(ends, problem=problem, algorithm=method).itertuples():
+                data.append([problem, method, row.mean, row.se, row.seeds, row.T])
+                words = [plus_minus(row.mean, row.se), f"{row.seeds}", f"{row.T:g}"]
+                lines.append([TITLES[problem], LOOKS[method].label, *words])
+    caption = (
+        "Relative error at the settings chosen on five seeds, mean ± standard error over all of them and others. "
+        f"{PRIVACY}; {DAGGER}; {TUNING}."
+    )
+    header = ["problem", "rule", "relative error", "seeds", "iterations"]
+    frame = pd.DataFrame(data, columns=["problem", "algorithm", "mean", "se", "seeds", "T"])
+    return Table(pd.DataFrame(lines, columns=header), caption, frame, gaps(context, "rules", runs, L1, tuple(methods)))
+
+
+@artefact("one_cell", "Table 3, madelon + L1, DP-GCD: what gives the published number (not in the paper)")
+def one_cell(context: Context) -> Table:
+    """Runs at the paper's setting and at its neighbours in one thing each: means, and means of five, as published."""
+    import pandas as pd
+
+    runs = shown_runs(context, "one_cell")
+    paper = context.experiment.published()
+    lines, data = [], []
+    by = ["problem", "epsilon", "algorithm", "set.passes", "set.clip", "set.step"]
+    order = {"madelon-l1": 0, "madelon": 1, "california": 2}
+    groups = runs.groupby(by) if len(runs) else ()
+    cells = sorted(groups, key=lambda cell: (order[cell[0][0]], not _as_published(cell[0], by), -cell[0][1]))
+    for key, rows in cells:
+        values = rows["relative"].to_numpy(float)
+        published = published_end(paper, key[0], "dp-gcd")
+        low, high, chance = means_of_five(values, published)
+        data.append([*key, len(values), values.mean(), low, high, published, chance])
+        told = [f"{values.mean():.2g}", f"{low:.2g} – {high:.2g}", f"{published:.2g}", f"{chance:.3f}"]
+        support = f"{rows['support_correct'].mean():.2f} / {rows['support_wrong'].mean():.2f}"
+        if rows["support_correct"].isna().all():
+            support = "–"
+        lines.append([TITLES[key[0]], words(dict(zip(by, key, strict=True))), f"{len(values)}", *told, support])
+    verdict = "its number has no rows yet."
+    for *_, low, high, published, chance in data[:1]:
+        inside = "inside" if low <= published <= high else "outside"
+        verdict = f"its number, {published:.2g}, is {inside} 95 % of the means of five, and as rare as {chance:.1%}."
+    caption = (
+        "Relative errors at the hyperparameters of the paper's Table 4 with the published noise, or one thing changed. "
+        "ε = 0.5 and 0.333 stand for noise of twice and three times the published scale. of five: 95 % of the means of "
+        "five seeds, as the paper prints, drawn from ours; chance: of such a mean being as far from our mean as the "
+        "published one or farther on its side. madelon + L1 is the cell that five seeds of ours did not give: with 200 "
+        f"{verdict} None of its neighbours in step, clip, rule or selection noise gives it more often, two iterations "
+        "do; so does more noise, which misses the published numbers of the two problems below. support: right and "
+        f"wrong non-zeros; the paper prints 1 and 0. {DAGGER}."
+    )
+    header = ["problem", "what is changed", "seeds", "mean", "of five", "published", "chance", "support"]
+    names = [name.removeprefix("set.") for name in by]
+    names += ["seeds", "mean", "low", "high", "published", "chance"]
+    missing = [] if lines else [f"one_cell: {context.command('one_cell')}"]
+    return Table(pd.DataFrame(lines, columns=header), caption, pd.DataFrame(data, columns=names), missing)
+
+
+def means_of_five(values: np.ndarray, published: float) -> tuple[float, float, float]:
+    """(2.5 % and 97.5 % quantile of means of five of the values, chance that one lies beyond `published` on its side).
+
+    Beyond: to half of its last digit.
+    """
+    generator = np.random.Generator(np.random.PCG64DXSM(0))
+    means = values[generator.integers(len(values), size=(DRAWS, 5))].mean(axis=1)
+    slack = half_a_digit(published)
+    beyond = means >= published - slack if published > values.mean() else means <= published + slack
+    low, high = np.quantile(means, [0.025, 0.975])
+    return float(low), float(high), float(beyond.mean())
+
+
+def _as_published(key: tuple[Any, ...], by: list[str]) -> bool:
+    return words(dict(zip(by, key, strict=True))) == "nothing"
+
+
+def words(cell: dict[str, Any]) -> str:
+    """What a cell of `one_cell` has changed.
+
+    >>> words({"problem": "madelon-l1", "epsilon": 1.0, "algorithm": "dp-gcd-published"} | CELL | {"set.step": 1.0})
+    'step 1'
+    """
+    said = []
+    if cell["epsilon"] != 1:
+        said.append(f"noise × {1 / cell['epsilon']:.3g}")
+    if cell["algorithm"] == "dp-gcd":
+        said.append("selection noise × 2, on the score")
+    elif "gs-" in cell["algorithm"]:
+        said.append("rule " + cell["algorithm"].removeprefix("dp-gcd-").removesuffix("-published").upper())
+    if cell["problem"] == "madelon-l1":
+        said += [f"{name.removeprefix('set.')} {cell[name]:g}" for name, value in CELL.items() if cell[name] != value]
+    return ", ".join(said) or "nothing"

@@ -1,0 +1,85 @@
+"""second_order's rows at their tuned T, and what an iteration costs: one rule behind every figure, table and claim."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from dpbench.study.context import Context, select
+from dpbench.study.tuning import best
+
+if TYPE_CHECKING:
+    import numpy
+    import pandas
+
+NEWTON = "dp-newton-hess-clip"
+VARIANTS = ("dp-newton-hess-clip", "dp-newton-hess-add", "dp-newton-qu-clip", "dp-newton-qu-add")
+RULE = (
+    "T has the lowest mean over one half of the seeds that all T of a cell share, and the score is over the other "
+    "seeds (tuning is non-private, as in the paper)"
+)
+
+
+def tuned(rows: pandas.DataFrame) -> pandas.DataFrame:
+    """The row at the best T of each (problem, algorithm, ε), held out: see `study.tuning`."""
+    return best(rows, held_out=True)
+
+
+def both(context: Context) -> pandas.DataFrame:
+    """The untimed rows of Figs. 2 and 6 together."""
+    import pandas as pd
+
+    return pd.concat([context.rows(artefact, timed=0) for artefact in ("fig2", "fig6")])
+
+
+def with_released(context: Context) -> pandas.DataFrame:
+    """The rows of Fig. 2 as the released conversion gives them: its own where its ρ is another, bs16's elsewhere."""
+    import pandas as pd
+
+    released = select(context.rows("released"), timed=0)
+    plain = context.rows("fig2", timed=0)
+    cells = set(zip(released["problem"], released["epsilon"], strict=True))
+    same = [cell not in cells for cell in zip(plain["problem"], plain["epsilon"], strict=True)]
+    return pd.concat([released, plain[same]])
+
+
+def at_zero(rows: pandas.DataFrame) -> pandas.Series:
+    """The excess loss of w = 0, log 2 - f*, by problem: a release of nothing."""
+    known = rows.dropna(subset=["excess", "objective"])
+    known = known[np.isfinite(known["excess"])]
+    return np.log(2) - (known["objective"] - known["excess"]).groupby(known["problem"]).median()
+
+
+def run_seconds(
+    context: Context, problem: str, algorithm: str, T: float, settings: str = "{}"
+) -> tuple[numpy.ndarray, bool]:
+    """Seconds of T iterations alone, one per repetition, and whether runs of just this T were timed.
+
+    Of those at the nearest T otherwise, in proportion; at any ε and with any other settings: nothing but T and the
+    rates of sampling changes the work. Of other rates only where those of `settings` (JSON) were not timed: then they
+    are no runs of just this T. Empty without any.
+    """
+    timed = select(context.runs, problem=problem, algorithm=algorithm)
+    timed = timed[(timed["timed"] > 0) & timed["status"].ne("failed")]
+    timed = timed[~timed["settings"].str.contains('"measure_memory":true')]
+    if timed.empty:
+        return np.empty(0), False
+    rates = _rates(settings)
+    same = np.array([not rates or _rates(one) == rates for one in timed["settings"]])
+    timed = timed[same] if same.any() else timed
+    gaps = np.abs(np.log(timed["T"].astype(float) / T))
+    nearest = timed[gaps <= gaps.min() + 1e-12]
+    exact = bool(gaps.min() < 1e-12 and same.any())
+    return (nearest["seconds"] * (T / nearest["T"])).to_numpy(dtype=float), exact
+
+
+def _rates(settings: str) -> dict[str, float]:
+    return {name: value for name, value in json.loads(settings).items() if name.endswith("rate")}
+
+
+def seconds_per_iteration(context: Context, problem: str, algorithm: str) -> float:
+    """Of the longest runs timed alone; NaN without any."""
+    seconds, _ = run_seconds(context, problem, algorithm, 1e6)
+    return float(np.median(seconds)) / 1e6 if len(seconds) else np.nan

@@ -1,0 +1,140 @@
+"""Three tracks of tuning: which settings a method runs at, from nothing, from an oracle, from its own ε.
+
+default: the public rule of `algorithms.rules`, from (n, d, ε) alone. oracle: the best of a few values around the rule
+on TUNED_ON seeds, scored on others, so that the score has not the optimism of a minimum; the choice itself is free,
+which no practitioner has. private: the same values searched within the one ε (`algorithms.private_tuning`).
+"""
+
+from __future__ import annotations
+
+import functools
+import itertools
+import json
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from dpbench import algorithms
+from dpbench.algorithms.base import Algorithm, make_settings
+from dpbench.algorithms.rules import public_settings
+from dpbench.errors import NotAtHand, UserError
+from dpbench.experiments.leaderboard import entrants
+from dpbench.files import read_toml
+from dpbench.problems import catalogue
+from dpbench.study.grid import BEST, Grid, GridEntry
+
+TRACKS = ("default", "oracle", "private")
+PRIVATE = "private-tuning"  # the algorithm that searches within ε
+TRACK = "track"  # a block's settings name it under this key
+TUNE = "oracle-tune"  # the rows that the oracle's choice is made on
+TUNED_ON = 10  # seeds, from 0 on
+
+
+@functools.cache
+def _file() -> dict[str, Any]:
+    return read_toml(Path(__file__).with_name("tracks.toml"))
+
+
+def excluded() -> dict[str, str]:
+    """Entrants that are on no track, and why."""
+    return {**entrants.excluded(), **_file()["excluded"]}
+
+
+def knob(name: str) -> str:
+    """The setting that is tuned; "" for a method that has none."""
+    method, fixed = algorithms.resolve(name)
+    found = _file()["knob"].get(method.name, "T" if "T" in method.public_settings(1000, 10, 1.0) else "")
+    return "" if found in fixed else found
+
+
+def size(problem: str) -> tuple[int, int]:
+    """(n, d), declared, so that it takes no data."""
+    spec = catalogue.recipe_of(problem).spec
+    if spec.rows is None or spec.columns is None:
+        declared = catalogue.declare(problem)
+        return declared.n, declared.d
+    return spec.rows, spec.columns
+
+
+@functools.lru_cache(maxsize=8192)
+def rule(problem: str, name: str, epsilon: float) -> tuple[tuple[str, Any], ...] | None:
+    """The default track's settings, as items; None where method and problem, or its rule there, do not fit."""
+    if name in excluded() or entrants.reason(problem, name):
+        return None
+    settings = public_settings(name, *size(problem), epsilon)
+    return tuple(settings.items()) if _admitted(problem, name, settings) else None
+
+
+@functools.lru_cache(maxsize=8192)
+def candidates(problem: str, name: str, epsilon: float) -> tuple[Any, ...]:
+    """The values of the knob that the oracle and the private search try, rising; () without a knob."""
+    settings, tuned = dict(rule(problem, name, epsilon) or ()), knob(name)
+    if tuned not in settings:
+        return ()
+    values = [_scaled(settings[tuned], factor) for factor in _file()["factors"]]
+    return tuple(sorted({v for v in values if _admitted(problem, name, settings | {tuned: v})}))
+
+
+def _scaled(value: float, factor: float) -> float:
+    return max(1, round(value * factor)) if isinstance(value, int) else float(f"{value * factor:.2g}")
+
+
+def _admitted(problem: str, name: str, settings: dict[str, Any]) -> bool:
+    method, fixed = algorithms.resolve(name)
+    try:
+        method.complete(catalogue.declare(problem), make_settings(method, fixed | settings))
+    except NotAtHand:
+        return True
+    except UserError:
+        return False
+    return True
+
+
+@functools.lru_cache(maxsize=4096)
+def expand(block: GridEntry) -> list[GridEntry]:
+    """A block of a track: one per (problem, method, ε), with the settings of the track named in `settings`."""
+    track = block.settings[TRACK]
+    names = itertools.chain.from_iterable(entrants.entrants() if a == "every" else [a] for a in block.algorithms)
+    cells = itertools.product(block.problems, list(names), block.epsilon)
+    return [one for cell in cells if (one := _block(block, track, *cell)) is not None]
+
+
+def cells(profile: str, grid: Grid) -> list[GridEntry]:
+    """The default track's cells, one block per (problem, ε), for a method that is not yet in it."""
+    blocks = [block for block in grid[profile] if block.settings.get(TRACK) == "default"]
+    return [
+        msgspec.structs.replace(block, problems=[problem], epsilon=[epsilon])
+        for block in blocks
+        for problem, epsilon in itertools.product(block.problems, block.epsilon)
+    ]
+
+
+def _block(block: GridEntry, track: str, problem: str, name: str, epsilon: float) -> GridEntry | None:
+    settings = rule(problem, name, epsilon)
+    if settings is None:
+        return None
+    values = candidates(problem, name, epsilon)
+    given: dict[str, Any] = dict(settings)
+    method: Algorithm = algorithms.resolve(name)[0]
+    run = name
+    if track == "private" and len(values) > 1 and method.name in _file()["private"]["methods"]:
+        tried = [given | {knob(name): value} for value in values]
+        run, given = PRIVATE, {"method": name, "candidates": json.dumps(tried)}
+    if track in (TUNE, "oracle"):
+        if len(values) < 2:
+            if track == TUNE:
+                return None
+        else:
+            given[knob(name)] = list(values) if track == TUNE else BEST
+    pure = entrants.delta(method) == 0
+    return msgspec.structs.replace(
+        block,
+        problems=[problem],
+        algorithms=[run],
+        epsilon=[epsilon],
+        settings=given,
+        accounting=("pure" if pure else "tight") if run == PRIVATE else entrants.accounting(method),
+        delta=entrants.delta(method),
+        relation=entrants.RELATION.value,
+    )

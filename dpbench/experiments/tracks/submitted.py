@@ -1,0 +1,37 @@
+"""What others submitted: their rows and where these come from, as `dpbench merge` left them."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from dpbench.run.results import Store
+
+if TYPE_CHECKING:
+    import pandas
+
+FOLDER = "submissions"
+
+
+class Submitted(NamedTuple):
+    """One method: its manifest, its audits, what was checked of it, its rows."""
+
+    manifest: dict[str, Any]
+    audits: list[dict[str, Any]]
+    checked: dict[str, Any]
+    rows: pandas.DataFrame
+
+
+def submissions(store: Store) -> list[Submitted]:
+    """Those beside the rows of `store`, by name."""
+    found = []
+    for folder in sorted((store.folder / FOLDER).glob("*/")):
+        manifest, audits, checked = (_read(folder / f"{name}.json") for name in ("manifest", "audit", "checked"))
+        rows = Store(folder.parent.parent, folder.parent.name, folder.name).runs()
+        found.append(Submitted(manifest, audits, checked, rows))
+    return found
+
+
+def _read(path: Path) -> Any:
+    return json.loads(path.read_text(encoding="utf-8"))

@@ -1,0 +1,347 @@
+"""The claims of zeroth_order on what runs reach: bound, rates, tree against naive noise, first order, d, ρ."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from dpbench.experiments.zeroth_order.study import (
+    GAP,
+    METHODS,
+    OTHERWISE,
+    RADIUS,
+    Slope,
+    dimension_of,
+    exponent,
+    first_term,
+    needed,
+    over_seeds,
+    slope,
+    whole_bound,
+)
+from dpbench.study.context import Context
+from dpbench.study.declare import claim
+from dpbench.study.statistics import plus_minus
+from dpbench.study.verdict import HELD, NOT_HELD, NOT_TESTABLE, OPEN, NotEnough, Verdict
+
+if TYPE_CHECKING:
+    import pandas
+
+FREE = 2.0  # standard errors within which two means count as equal
+ORDER = 10.0  # the theorem's Õ hides constants and logarithms: its threshold is tested to an order of magnitude
+
+
+def word_of(held: bool | None) -> str:
+    """The word of a decision; None: the rows do not tell."""
+    return OPEN if held is None else HELD if held else NOT_HELD
+
+
+@claim(
+    "bound",
+    "Theorem 4.9: stationarity is below the theorem's bound, with the constants that its proof prints",
+    place="Theorem 4.9",
+    shows="slopes",
+)
+def below_the_bound(context: Context) -> Iterator[Verdict]:
+    """At the largest M, by ρ: a bound above what runs have that hardly move cannot be broken."""
+    panel = long_runs(context)
+    start, last = start_level(panel), panel[panel["set.M"].eq(panel["set.M"].max())]
+    for (_, rho), rows in last[last["algorithm"].isin(["o2nc", "o2nc-tree"])].groupby(["algorithm", "rho"]):
+        reached, least, whole = rows["measured"].mean(), first_term(rows).iloc[0], whole_bound(rows).iloc[0]
+        text = (
+            f"M = {rows['set.M'].iloc[0]:,.0f}: measured {plus_minus(reached, rows['measured'].sem())}, the bound "
+            f"{whole:.3g} (its first term alone {least:.3g}), runs that hardly move {start:.3f}"
+        )
+        testable = whole < start
+        held = HELD if reached <= whole else NOT_HELD
+        radius = rows["set.radius"].fillna(RADIUS).iloc[0]
+        why = (
+            f"It could not have come out otherwise: no run is that far from stationary; with d = 5 and δ = {radius:g} "
+            f"the bound gets there at M = {enough(rows, start):.1g}"
+        )
+        text += ". " + (f"{OTHERWISE}a run that stays is above the bound" if testable else why)
+        yield Verdict(held if testable else NOT_TESTABLE, text, "no noise" if math.isinf(rho) else f"tree, ρ = {rho:g}")
+
+
+def enough(rows: pandas.DataFrame, start: float) -> float:
+    """The M (a power of 10^(1/4)) from which `whole_bound` is below the start, T chosen as Theorem 4.9 says."""
+    one = rows.iloc[[0]]
+    d, rho = dimension_of(one["problem"].iloc[0]), float(one["rho"].iloc[0])
+    radius, gap = float(one["set.radius"].fillna(RADIUS).iloc[0]), float(one["set.gap"].fillna(GAP).iloc[0])
+    for M in 10.0 ** np.arange(3, 16, 0.25):
+        scale = radius * M / (gap + radius)
+        T = max((math.sqrt(d) * scale) ** (2 / 3), (d**1.5 * scale / rho) ** 0.5)
+        if whole_bound(one.assign(**{"set.M": M, "T": round(T)})).iloc[0] < start:
+            return float(M)
+    return math.inf
+
+
+def long_runs(context: Context) -> pandas.DataFrame:
+    """Phase retrieval in five dimensions, the problem that goes to the largest M."""
+    rows = needed(context, "stationarity")
+    panel = rows[rows["problem"].isin(["phase-5-long", "phase-5"])]
+    if panel.empty:
+        raise NotEnough(context.command("stationarity"), "no rows of phase retrieval")
+    return panel
+
+
+def start_level(panel: pandas.DataFrame) -> float:
+    """The stationarity that runs begin with: the largest mean among methods and ρ at the smallest M."""
+    first = panel[panel["set.M"].eq(panel["set.M"].min())]
+    return float(over_seeds(first, ["algorithm", "rho"])["mean"].max())
+
+
+@claim(
+    "rate",
+    "After Theorem 4.9: without noise, stationarity falls like M^(-1/3) or faster",
+    place="ours, after Theorem 4.9",
+    shows="slopes",
+    algorithm="o2nc",
+)
+@claim(
+    "rate_tree_10",
+    "After Theorem 4.9: so does the tree at ρ = 10",
+    place="ours, after Theorem 4.9",
+    shows="slopes",
+    algorithm="o2nc-tree",
+    rho=10.0,
+)
+@claim(
+    "rate_tree_1",
+    "After Theorem 4.9: so does the tree at ρ = 1",
+    place="ours, after Theorem 4.9",
+    shows="slopes",
+    algorithm="o2nc-tree",
+    rho=1.0,
+)
+@claim(
+    "rate_tree_0.1",
+    "After Theorem 4.9: so does the tree at ρ = 0.1",
+    place="ours, after Theorem 4.9",
+    shows="slopes",
+    algorithm="o2nc-tree",
+    rho=0.1,
+)
+@claim(
+    "rate_naive_1",
+    "After Appendix E: so does naive noise at ρ = 1",
+    place="ours, after Appendix E",
+    shows="slopes",
+    algorithm="o2nc-naive",
+    rho=1.0,
+)
+def rate(context: Context, algorithm: str, rho: float = math.inf) -> Verdict:
+    """The exponent of M over the last decade; the theorem bounds levels, so its exponent is a claim of ours."""
+    panel = long_runs(context)
+    ours = panel[panel["algorithm"].eq(algorithm) & panel["rho"].eq(rho)]
+    floor = panel[panel["algorithm"].eq("o2nc")]
+    fitted = slope(ours)
+    if fitted is None or floor.empty:
+        raise NotEnough(context.command("stationarity"), f"fewer than two M for {algorithm} at ρ = {rho:g}")
+    return rated(panel, ours, fitted, algorithm)
+
+
+def rated(panel: pandas.DataFrame, ours: pandas.DataFrame, fitted: Slope, algorithm: str) -> Verdict:
+    """Not testable where runs at the largest M have not left the start's level; open where the interval is wide."""
+    floor = panel[panel["algorithm"].eq("o2nc")]
+    last = ours[ours["set.M"].eq(fitted.high)]
+    theory = exponent(algorithm, last["T"].iloc[0], floor.loc[floor["set.M"].eq(fitted.high), "T"].iloc[0])
+    reached, error, start = last["measured"].mean(), last["measured"].sem(), start_level(panel)
+    text = (
+        f"exponent {fitted} over M = {fitted.low:,.0f} to {fitted.high:,.0f}, {last['seed'].nunique()} seeds, theorem "
+        f"{theory:.2f}; at M = {fitted.high:,.0f} measured {plus_minus(reached, error)}, runs that hardly move "
+        f"{start:.3f}"
+    )
+    if reached > start - FREE * error:
+        return Verdict(NOT_TESTABLE, f"{text}. Runs have not left the start: their exponent says nothing of a rate")
+    others = flattest(panel, algorithm)
+    if fitted.upper <= theory:
+        return Verdict(HELD, f"{text}. The whole interval is below. {OTHERWISE}{others}")
+    if fitted.lower > theory:
+        return Verdict(NOT_HELD, f"{text}. The whole interval is above. {OTHERWISE}a steeper fall would hold")
+    return Verdict(OPEN, f"{text}. The interval holds the theorem's exponent: it may be either. {OTHERWISE}{others}")
+
+
+def flattest(panel: pandas.DataFrame, algorithm: str) -> str:
+    """The flattest of the other methods' exponents on the same data, in words."""
+    found = [
+        (fitted.value, str(fitted), method, rho)
+        for (method, rho), rows in panel[panel["algorithm"].ne(algorithm)].groupby(["algorithm", "rho"])
+        if (fitted := slope(rows)) is not None
+    ]
+    if not found:
+        return "a flatter line would not hold"
+    _, words, method, rho = max(found)
+    return f"{METHODS[method].label}" + ("" if math.isinf(rho) else f" at ρ = {rho:g}") + f" has {words} on these data"
+
+
+def apart(table: pandas.DataFrame, first: str, second: str) -> float:
+    """(mean of `second` - mean of `first`) in standard errors: above 0 where `first` is lower. By algorithm."""
+    one, other = table.loc[first], table.loc[second]
+    return float((other["mean"] - one["mean"]) / math.hypot(one["se"], other["se"]))
+
+
+@claim(
+    "tree_reaches_further",
+    "The tree reaches further than naive noise at the same M and ρ = 1",
+    place="Section 4.1",
+    shows="stationarity",
+)
+def tree_reaches_further(context: Context) -> Verdict:
+    """Section 4.1, at the largest M, where the noise matters (ρ = 1): by F and by stationarity."""
+    panel = long_runs(context)
+    panel = panel[panel["rho"].eq(1.0) & panel["set.M"].eq(panel["set.M"].max())]
+    if not {"o2nc-tree", "o2nc-naive"} <= set(panel["algorithm"]):
+        raise NotEnough(context.command("stationarity"), "rows of one of the two methods are missing at ρ = 1")
+    words, gaps = [], []
+    for value, name in (("measured", "stationarity"), ("objective", "F")):
+        table = over_seeds(panel, ["algorithm"], value).set_index("algorithm")
+        tree, naive = table.loc["o2nc-tree"], table.loc["o2nc-naive"]
+        gaps.append(apart(table, "o2nc-tree", "o2nc-naive"))
+        words.append(f"{name} {plus_minus(tree['mean'], tree['se'])} against {plus_minus(naive['mean'], naive['se'])}")
+    held = None if abs(min(gaps, key=abs)) <= FREE and min(gaps) > -FREE else min(gaps) > 0
+    return Verdict(
+        word_of(held),
+        f"tree against naive at M = {panel['set.M'].iloc[0]:,.0f}, ρ = 1: {'; '.join(words)} "
+        f"({gaps[0]:.1f} and {gaps[1]:.1f} standard errors apart; held where both are above {FREE:g}). {OTHERWISE}"
+        "see crossover, where the same two change places",
+    )
+
+
+@claim(
+    "crossover",
+    "Ours: below some ρ the tree ends lower than naive noise, above it higher, by F and stationarity",
+    place="ours, against Section 4.1",
+    shows="privacy_for_free",
+)
+def crossover(context: Context) -> Iterator[Verdict]:
+    """By each measure at one M: the ρ up to which the tree is clearly ahead, and from which naive noise is."""
+    rows = needed(context, "privacy_for_free")
+    for value, name in (("objective", "F"), ("measured", "stationarity")):
+        table = over_seeds(rows, ["algorithm", "rho"], value).set_index("algorithm")
+        both = sorted(set(table.loc[["o2nc-tree"], "rho"]) & set(table.loc[["o2nc-naive"], "rho"]))
+        gaps = {rho: apart(table[table["rho"].eq(rho)], "o2nc-tree", "o2nc-naive") for rho in both}
+        tree, naive = ([rho for rho, gap in gaps.items() if sign * gap > FREE] for sign in (1, -1))
+        floors = table[np.isinf(table["rho"])]
+        words = ", ".join(f"ρ = {rho:g}: {gap:+.1f}" for rho, gap in gaps.items())
+        text = f"{name}, naive less tree in standard errors: {words}"
+        if {"o2nc", "o2nc-two-point"} <= set(floors.index):
+            text += f"; without noise {apart(floors, 'o2nc', 'o2nc-two-point'):+.1f}"
+        if not tree or not naive:
+            missing = "the tree" if not tree else "naive noise"
+            yield Verdict(OPEN, f"{text}; no ρ where {missing} is ahead by {FREE:g} standard errors", name)
+            continue
+        held = max(tree) < min(naive)
+        text += f"; the tree is ahead up to ρ = {max(tree):g}, naive noise from {min(naive):g}"
+        yield Verdict(word_of(held), f"{text}. {OTHERWISE}one of them could have been ahead throughout", name)
+
+
+@claim(
+    "first_order",
+    "Ours: private gradients (first order) end lower than the tree at every ρ ≤ 10, by F",
+    place="ours",
+    shows="privacy_for_free",
+)
+def first_order(context: Context) -> Verdict:
+    """What zeroth order costs: the same steps on noisy subgradients, each row used once, at the same M and ρ."""
+    rows = needed(context, "privacy_for_free")
+    table = over_seeds(rows, ["algorithm", "rho"], "objective").set_index("algorithm")
+    method = "o2nc-naive-gradient"
+    if not {method, "o2nc-tree"} <= set(table.index):
+        raise NotEnough(context.command("privacy_for_free"), "rows of one of the two methods are missing")
+    found = {
+        rho: part
+        for rho, part in table.groupby("rho")
+        if rho <= 10 and {method, "o2nc-tree"} <= set(part.index)
+    }  # fmt: skip
+    gaps = {rho: apart(part, method, "o2nc-tree") for rho, part in found.items()}
+    words = ", ".join(
+        f"ρ = {rho:g}: {part.loc[method, 'mean']:.3f} against {part.loc['o2nc-tree', 'mean']:.3f} ({gaps[rho]:+.1f})"
+        for rho, part in found.items()
+    )
+    clear = [gap > FREE for gap in gaps.values()]
+    held = True if all(clear) else False if any(gap < -FREE for gap in gaps.values()) else None
+    return Verdict(
+        word_of(held),
+        f"F, gradients against tree (apart in standard errors): {words}; held where all are above {FREE:g}. {OTHERWISE}"
+        "the noise of a gradient is that of naive noise over d, but the tree's falls with T",
+    )
+
+
+@claim(
+    "dimension",
+    "After Theorem 4.9: at one M and one F, stationarity grows with d no faster than d^(1/3)",
+    place="ours, after Theorem 4.9",
+    shows="dimension",
+)
+@claim(
+    "dimension_tree",
+    "After Theorem 4.9: nor does the tree's at ρ = 10",
+    place="ours, after Theorem 4.9",
+    shows="dimension",
+    algorithm="o2nc-tree",
+    rho=10.0,
+)
+def dimension(context: Context, algorithm: str = "o2nc", rho: float = math.inf) -> Verdict:
+    """Least squares of log mean stationarity on log d, with a bootstrap over seeds."""
+    rows = needed(context, "dimension")
+    part = rows[rows["algorithm"].eq(algorithm) & rows["rho"].eq(rho)]
+    part = part.assign(**{"set.M": part["problem"].map(dimension_of)})  # `slope` is that in whatever stands there
+    fitted = slope(part, decades=math.inf)
+    if fitted is None:
+        raise NotEnough(context.command("dimension"), "fewer than two d")
+    table = over_seeds(part, ["set.M"])
+    T = part.groupby("set.M")["T"].first()
+    theory = 1 / 3
+    words = ", ".join(
+        f"d = {d:.0f}: {plus_minus(mean, se)} (T = {T[d]:,.0f})"
+        for d, mean, se in zip(table["set.M"], table["mean"], table["se"], strict=True)
+    )
+    start = start_level(needed(context, "privacy_for_free").assign(**{"set.M": 0}))
+    text = f"exponent of d {fitted}, the theorem's term (d/(δM))^(1/3): {theory:.2f}; {words}"
+    held = True if fitted.upper <= theory else False if fitted.lower > theory else None
+    least, d = table["mean"].min(), table["set.M"]
+    most = math.log(start / least) / math.log(d.max() / d.min())
+    full = f"were only the least d below the start's level ({start:.3f}), the exponent would be up to {most:.2f}"
+    return Verdict(word_of(held), f"{text}. {OTHERWISE}{full}")
+
+
+@claim(
+    "privacy_for_free",
+    "Privacy is free until ρ falls to about √d times the stationarity reached",
+    place="Theorem 4.9",
+    shows="privacy_for_free",
+)
+def free_privacy(context: Context) -> Verdict:
+    """Theorem 4.9: no cost of privacy for ρ above about √d times the stationarity reached."""
+    rows = needed(context, "privacy_for_free")
+    table = over_seeds(rows, ["algorithm", "rho"])
+    floor = table[table["algorithm"].eq("o2nc")]
+    tree = table[table["algorithm"].eq("o2nc-tree")].sort_values("rho")
+    if floor.empty or len(tree) < 3:
+        raise NotEnough(what="too few values of ρ, or no run without noise")
+    mean, se = floor["mean"].iloc[0], floor["se"].iloc[0]
+    worse = tree["mean"].to_numpy() > mean + FREE * np.hypot(tree["se"].to_numpy(), se)
+    if not worse.any():
+        return Verdict(OPEN, f"no ρ from {tree['rho'].min():g} on is measurably worse than {plus_minus(mean, se)}")
+    costly, threshold = tree["rho"][worse].max(), math.sqrt(5) * mean
+    free = tree["rho"][~worse & (tree["rho"] > costly)]
+    if free.empty:
+        return Verdict.of(False, f"still worse than without noise at the largest ρ = {costly:g}")
+    return Verdict.of(
+        bool(free.min() <= ORDER * threshold),
+        f"without noise {plus_minus(mean, se)}; the tree is worse by more than {FREE:g} standard errors up to ρ = "
+        f"{costly:g}, free from ρ = {free.min():g}; √d·ε = {threshold:.2g}, tested within a factor {ORDER:g} "
+        f"(its Õ hides constants and logarithms). {OTHERWISE}not held with the first free ρ above "
+        f"{ORDER * threshold:.2g}; naive noise is worse up to {naive_costly(table, mean, se)}",
+    )
+
+
+def naive_costly(table: pandas.DataFrame, mean: float, se: float) -> str:
+    """The largest ρ at which naive noise is clearly worse than no noise, in words."""
+    naive = table[table["algorithm"].eq("o2nc-naive")]
+    worse = naive["mean"] > mean + FREE * np.hypot(naive["se"], se)
+    return f"ρ = {naive['rho'][worse].max():g}" if worse.any() else "no ρ"

@@ -1,0 +1,75 @@
+"""Files and folders written whole or not at all, and TOML; what killed writers left is swept away."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+from dpbench.errors import UserError
+
+STALE = 3600.0  # seconds: older temporary files belong to no running process
+
+
+def sweep(folder: Path) -> None:
+    """Remove the temporary files and folders that a killed process left."""
+    for leftover in folder.glob(".*.tmp"):
+        with suppress(OSError):  # another process may be sweeping too
+            if time.time() - leftover.stat().st_mtime > STALE:
+                shutil.rmtree(leftover) if leftover.is_dir() else leftover.unlink()
+
+
+@contextmanager
+def temporary(path: Path) -> Iterator[Path]:
+    """An empty file beside `path`, gone at the end whatever happens: rename it to keep it."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    sweep(path.parent)
+    handle, name = tempfile.mkstemp(prefix=f".{path.name}-", suffix=".tmp", dir=path.parent)
+    os.close(handle)
+    os.chmod(name, 0o644)
+    try:
+        yield Path(name)
+    finally:
+        Path(name).unlink(missing_ok=True)
+
+
+@contextmanager
+def replacing(path: Path) -> Iterator[Path]:
+    """An empty file beside `path` to write to; it takes its name at the end, unless an error is raised."""
+    with temporary(path) as written:
+        yield written
+        os.replace(written, path)
+
+
+@contextmanager
+def staging(target: Path) -> Iterator[Path]:
+    """An empty folder beside `target`, gone at the end whatever happens: move out of it what is to stay."""
+    target.parent.mkdir(parents=True, exist_ok=True)
+    sweep(target.parent)
+    folder = Path(tempfile.mkdtemp(prefix=f".{target.name}-", suffix=".tmp", dir=target.parent))
+    try:
+        os.chmod(folder, 0o755)
+        yield folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def read_toml(source: str | os.PathLike[str]) -> dict[str, Any]:
+    """The content of a TOML file; UserError, in one line, if it cannot be read or is not TOML."""
+    if sys.version_info >= (3, 11):  # `tomllib` came with it
+        import tomllib
+    else:
+        import tomli as tomllib
+    try:
+        with open(source, "rb") as file:
+            return tomllib.load(file)
+    except OSError as error:
+        raise UserError(f"{source}: {error.strerror}") from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise UserError(f"{source}: {error}") from None

@@ -1,0 +1,56 @@
+"""The exact privacy of Gaussian releases: (ε, δ) of one with trade-off μ, i.e. of N(0, 1) against N(μ, 1).
+
+Adaptively composed full-batch Gaussian releases with noise multipliers z_t behave as one with μ² = Σ 1/z_t² = 2ρ
+(Dong, Roth and Su 2022, Corollary 3.3).
+"""
+
+from __future__ import annotations
+
+import math
+
+from dpbench.errors import UserError
+
+
+def gaussian_delta(mu: float, epsilon: float) -> float:
+    """δ(ε) = Φ(μ/2 - ε/μ) - e^ε Φ(-μ/2 - ε/μ) (Balle and Wang 2018, Theorem 8); μ > 0, ε ≥ 0."""
+    from scipy.special import erfcx, log_ndtr, ndtr
+
+    x = epsilon / mu - mu / 2
+    if x < 0:
+        return float(ndtr(-x) - math.exp(epsilon + log_ndtr(-x - mu)))
+    # e^ε φ(x + μ) = φ(x), so δ = φ(x)(M(x) - M(x + μ)) with M the Mills ratio: no cancellation of tiny tails.
+    mills = erfcx(x / math.sqrt(2)) - erfcx((x + mu) / math.sqrt(2))
+    return float(0.5 * math.exp(-x * x / 2) * mills)
+
+
+def gaussian_epsilon(mu: float, delta: float) -> float:
+    """The smallest ε ≥ 0 with δ(ε) ≤ `delta`; μ ≥ 0, 0 < δ < 1."""
+    from scipy.optimize import brentq
+
+    _check(delta)
+    if mu == 0 or gaussian_delta(mu, 0.0) <= delta:
+        return 0.0
+    # An upper end that always holds: μ²/2-zCDP by Bun and Steinke (2016), Proposition 1.3.
+    high = mu**2 / 2 + mu * math.sqrt(-2 * math.log(delta))
+    return float(brentq(lambda eps: delta - gaussian_delta(mu, eps), 0.0, high, xtol=1e-300, rtol=1e-13))
+
+
+def gaussian_mu(epsilon: float, delta: float) -> float:
+    """The largest μ with δ(ε) ≤ `delta`: the reciprocal of the smallest sound noise multiplier; ε ≥ 0, 0 < δ < 1."""
+    from scipy.optimize import brentq
+
+    _check(delta)
+    if not 0 <= epsilon < math.inf:
+        raise UserError(f"epsilon must be non-negative and finite, got {epsilon}")
+    high = 1.0
+    while gaussian_delta(high, epsilon) < delta:
+        high *= 2
+    low = high
+    while gaussian_delta(low, epsilon) >= delta:
+        low /= 2
+    return float(brentq(lambda mu: gaussian_delta(mu, epsilon) - delta, low, high, xtol=1e-300, rtol=1e-13))
+
+
+def _check(delta: float) -> None:
+    if not 0 < delta < 1:
+        raise UserError(f"delta must be in (0, 1) for Gaussian noise, got {delta}")

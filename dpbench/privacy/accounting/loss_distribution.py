@@ -1,0 +1,297 @@
+"""Privacy-loss distributions on a grid, composed by Fourier transforms (Koskela, Jälkö and Honkela 2020).
+
+For outputs P and Q of one release on two neighbours, the loss is L = ln(P/Q) under P; losses of a composition add up,
+and δ(ε) = E[(1 - e^{ε-L})⁺] + P(L = ∞). Every release here has one dominating pair that serves all neighbours, or two:
+a Poisson sample's with the row removed and with it added, each composed with its own kind and the worse taken (Zhu,
+Dong and Wang 2022, Theorem 11 and Section 3).
+
+On m of n rows under replace-one, q = m/n, neither direction alone dominates (Lebeda, Regehr, Kamath and Steinke 2024,
+Section 4), but the larger of the two profiles does, and it is that of one pair. Without the row, a sample releases A;
+with it B on the one data set and B' on the other, all pairs of them neighbours (put another row in its place). For
+e^ε ≥ 1, H_ε((1-q)A + qB, (1-q)A + qB') ≤ q H_ε'(B, one of A, B') ≤ H_ε((1-q)N(0, z²) + qN(1, z²), N(0, z²)) by
+advanced joint convexity (Balle, Barthe and Gaboardi 2018, Theorem 2); for e^ε < 1 the same of the reverse pairs (Zhu,
+Dong and Wang 2022, Theorem 11). So its losses above 0 are those of the row removed, those below 0 those of the row
+added, and what is left of both, (1-q)(2Φ(1/(2z)) - 1), is at 0: under P and under Q.
+
+On a Poisson sample under replace-one the pair is (1-q)N(0, z²) + qN(±1/2, z²), the two rows opposite each other. Given
+the other rows in the sample, the neighbours release (1-q)N(0) + qN(g) and (1-q)N(0) + qN(g'), in units of which
+‖g‖, ‖g'‖ ≤ 1/2, and H_ε = E φ(l, l') over N(0), l and l' the likelihood ratios of N(g) and N(g') to it,
+φ = ((1-q)(1-e^ε) + ql - e^ε ql')⁺; mixing over the other rows only lowers it (joint convexity). (a) φ is convex: the
+larger the Gram matrix of (g, g') in Loewner's order, the larger H_ε (Blackwell 1953: a contraction and added noise lead
+from one family of shifts to the other), so both norms may be taken as 1/2 at the same <g, g'>. (b) ln l and ln l' are
+then jointly normal, with variances that do not depend on <g, g'>, their covariance; as a function of these two φ has
+mixed derivative ≤ 0, a convex function of an increasing less another increasing one, so that H_ε falls with <g, g'>
+(Slepian's inequality as Plackett 1954 derives it). It is largest at g' = -g, for every real ε, and attained there. The
+pair is its own reverse, mirrored. With u = x/(2z²) its loss ln(P/Q) is L where
+u = L/2 + arsinh((1/q - 1) e^{1/(8z²)} sinh(L/2)).
+
+On the grid of interval h, the masses p and q of a cell under P and Q go to its two ends such that both are kept: that
+is the least pair on the grid that dominates ("connect the dots": Doroshenko, Ghazi, Kamath, Kumar and Manurangsi 2022,
+Section 3), so ε is never underestimated, by a relative error of about (h/s)²/10 at a standard deviation s of the loss.
+"""
+
+from __future__ import annotations
+
+import math
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpbench.privacy.accounting.pure import pure_epsilon
+from dpbench.privacy.ledger import (
+    Counts,
+    Gaussian,
+    Laplace,
+    Poisson,
+    PoissonReplaced,
+    PureDP,
+    Release,
+    WithoutReplacement,
+)
+
+Array = NDArray[np.floating[Any]]
+Part = tuple[Array, Array, int]  # losses, masses, count
+
+FINENESS = 32  # intervals to the least standard deviation: the error of ε is about 1e-4
+REACH, BEYOND = 9.5, 2e-21  # standard deviations of a Gaussian, and what lies beyond: counted as an infinite loss
+TAIL = 1e-17  # what of the tilted masses may wrap around
+NOISE = 1e-12  # of a transform, 1e-16 of all mass, over the share of δ that it may take, 1e-4
+MOST = 2**23  # points of a grid
+WIDEST = 4000.0  # standard deviations of the loss of a sample of fixed size: with one row of 1e5 the grid is too large
+
+
+def covers(releases: Counts, delta: float) -> bool:
+    """Whether each of `releases` has a distribution here, and δ is not lost in the rounding of a transform."""
+    return delta >= 1e-13 and all(math.isfinite(_deviation(release)) for release, _ in releases)
+
+
+def epsilon_of(releases: Counts, delta: float) -> float | None:
+    """ε ≥ 0 at `delta` of all `releases`; None where not `covers`, or where the grid would be too large."""
+    if not covers(releases, delta):
+        return None
+    gaussians = math.fsum(c / r.noise_multiplier**2 for r, c in releases if isinstance(r, Gaussian))
+    rest = tuple((r, c) for r, c in releases if not isinstance(r, Gaussian))
+    releases = (*rest, (Gaussian(gaussians**-0.5), 1)) if gaussians else rest  # they compose as one
+    try:
+        return max(_epsilon(releases, delta, added) for added in _directions(releases))
+    except _TooLarge:
+        return None
+
+
+class _TooLarge(Exception):
+    pass
+
+
+def _directions(releases: Counts) -> tuple[bool, ...]:
+    return (False, True) if any(isinstance(release, Poisson) for release, _ in releases) else (False,)
+
+
+@lru_cache(maxsize=256)
+def _epsilon(releases: Counts, delta: float, added: bool) -> float:
+    h = min(_deviation(release) for release, _ in releases) / FINENESS
+    grids = [_on_grid(release, h, added) for release, _ in releases]
+    parts = [
+        (h * (first + np.arange(len(p))), p, count) for (first, p), (_, count) in zip(grids, releases, strict=True)
+    ]
+    # Chernoff's tilt suits many releases. Where one rare, large loss outweighs the others' sum, a smaller one does.
+    best = _tilt(parts, delta)
+    for tilt in (*(best / 4**k for k in range(6)), 0.0):
+        found = _tilted(parts, h, tilt, delta)
+        if found is not None:
+            return found
+    raise _TooLarge
+
+
+def _tilted(parts: list[Part], h: float, tilt: float, delta: float) -> float | None:
+    """ε from masses tilted by e^{tL}: rounding and wrapping are then relative to those that are large after it.
+
+    None where that would be felt at the ε found, which then means nothing, or where the grid would be too large.
+    """
+    moments = [_log_moment(p, tilt * losses) for losses, p, _ in parts]
+    tilted = [
+        (losses, p * np.exp(tilt * losses - moment), count)
+        for (losses, p, count), moment in zip(parts, moments, strict=True)
+    ]
+    low, size = _window(tilted, h)
+    if size > MOST:
+        return None
+    spectrum: NDArray[np.complex128] = np.ones(size // 2 + 1, dtype=complex)
+    for _, p, count in tilted:  # sums are known modulo the size: the offset of all together is undone below
+        spectrum *= np.fft.rfft(np.bincount(np.arange(len(p)) % size, weights=p, minlength=size)) ** count
+    start = sum(round(float(losses[0]) / h) * count for losses, _, count in parts)
+    total = np.roll(np.fft.irfft(spectrum, size), start - low)
+    losses = h * np.arange(low, low + size)
+    keep = losses > 0
+    scale = sum(count * moment for (_, _, count), moment in zip(parts, moments, strict=True))
+    masses = np.maximum(total[keep], 0.0) * np.exp(scale - tilt * losses[keep])
+    found = _solve(losses[keep], masses, BEYOND * sum(count for _, _, count in parts), delta)
+    felt = max(low * h, 0.0) >= found > 0 or (found == 0 and low > 0) or scale - tilt * found > math.log(delta / NOISE)
+    return None if felt else found
+
+
+def _solve(losses: Array, masses: Array, infinite: float, delta: float) -> float:
+    """The least ε ≥ 0 with Σ p(1 - e^{ε-L})⁺ + `infinite` ≤ δ: exact, as e^ε enters linearly between grid points."""
+    losses, masses = losses[::-1], masses[::-1]
+    above = np.cumsum(masses) + infinite
+    reached = np.flatnonzero(above > delta)
+    if not len(reached):
+        return 0.0
+    top = losses[reached[0]]  # ε is below it: relative to it nothing that counts overflows
+    with np.errstate(over="ignore", invalid="ignore"):
+        weighted = np.cumsum(masses * np.exp(top - losses))
+        at_next = above - np.exp(np.append(losses[1:], 0.0) - top) * weighted  # δ at the grid point below each loss
+    found = np.flatnonzero(at_next > delta)
+    if not len(found):
+        return 0.0
+    i = int(found[0])
+    return max(0.0, float(top) + math.log((above[i] - delta) / weighted[i]))
+
+
+def _tilt(parts: list[Part], delta: float) -> float:
+    """The t of Chernoff's bound on the loss of probability `delta`: the tilted losses lie about that loss."""
+    rates = np.geomspace(0.02, 3, 10) * math.sqrt(-2 * math.log(delta) / _variance(parts))
+    return float(min(rates, key=lambda rate: (_cumulant(parts, rate) - math.log(delta)) / rate))
+
+
+def _window(parts: list[Part], h: float) -> tuple[int, int]:
+    """(first grid point, a power of two points) outside of which the sum has mass `TAIL` on either side (Chernoff)."""
+    low, high = (sum(count * losses[end] for losses, _, count in parts) for end in (0, -1))
+    for rate in np.geomspace(0.04, 3, 7) * math.sqrt(-2 * math.log(TAIL) / _variance(parts)):
+        low = max(low, (math.log(TAIL) - _cumulant(parts, -rate)) / rate)
+        high = min(high, (_cumulant(parts, rate) - math.log(TAIL)) / rate)
+    first, last = math.floor(low / h) - 1, math.ceil(high / h) + 1
+    return first, 2 ** math.ceil(math.log2(last - first + 1))
+
+
+def _variance(parts: list[Part]) -> float:
+    return sum(count * max(float(p @ (at - p @ at) ** 2), float(at[1] - at[0]) ** 2) for at, p, count in parts)
+
+
+def _cumulant(parts: list[Part], rate: float) -> float:
+    return sum(count * _log_moment(p, rate * losses) for losses, p, count in parts)
+
+
+def _log_moment(masses: Array, exponents: Array) -> float:
+    top = float(exponents[np.flatnonzero(masses)[[0, -1]]].max())  # exponents are monotone
+    return top + math.log(float(masses @ np.exp(np.minimum(exponents - top, 0.0))))
+
+
+@lru_cache(maxsize=64)
+def _on_grid(release: Release, h: float, added: bool) -> tuple[int, Array]:
+    """(index of the first grid point, masses under P on it and those that follow); what is missing to 1 is infinite."""
+    low, high = _range(release, added)
+    first, last = math.floor(low / h), math.ceil(high / h) + 1
+    if last - first > MOST:
+        raise _TooLarge
+    p, q = _cells(release, h * np.arange(first, last + 1), added)
+    grid = h * np.arange(first, last)  # lower ends
+    up = np.clip((p - np.exp(np.minimum(grid, 700.0)) * q) / -math.expm1(-h), 0.0, p)
+    masses = np.zeros(len(p) + 1)
+    masses[:-1] += p - up
+    masses[1:] += up
+    return first, masses
+
+
+def _range(release: Release, added: bool) -> tuple[float, float]:
+    """Where the loss lies, but for 1e-21."""
+    match release:
+        case Gaussian(z):
+            return 0.5 / z**2 - REACH / z, 0.5 / z**2 + REACH / z
+        case Poisson(rate, Gaussian(z)):
+            ends = [float(np.logaddexp(math.log1p(-rate), math.log(rate) + (x - 0.5) / z**2)) if rate < 1
+                    else (x - 0.5) / z**2 for x in (-REACH * z, 1 + REACH * z)]  # fmt: skip
+            return (-ends[1], -ends[0]) if added else (ends[0], ends[1])
+        case PoissonReplaced(rate, Gaussian(z)):
+            end = _opposed_loss(rate, z, (0.5 + REACH * z) / z)
+            return -end, end
+        case WithoutReplacement(n, m, Gaussian(z)):
+            end = _range(Poisson(m / n, Gaussian(z)), added=False)[1]
+            return -end, end
+    epsilon = pure_epsilon(release)
+    return -epsilon, epsilon
+
+
+def _cells(release: Release, edges: Array, added: bool) -> tuple[Array, Array]:
+    """The masses under P and under Q of the cells between `edges`, losses."""
+    match release:
+        case Gaussian(z):
+            return _normal(edges * z - 0.5 / z), _normal(edges * z + 0.5 / z)
+        case Poisson(rate, Gaussian(z)):
+            # P = (1-q)N(0, z²) + qN(1, z²) and Q = N(0, z²), or the reverse with losses of the other sign.
+            signed = -edges[::-1] if added else edges
+            with np.errstate(divide="ignore"):
+                inner = np.maximum(np.expm1(signed) + rate, 0.0) / rate
+                x = z * np.log(inner) + 0.5 / z  # in units of z
+            without = _normal(x)
+            mixed = (1 - rate) * without + rate * _normal(x - 1 / z)
+            return (without[::-1], mixed[::-1]) if added else (mixed, without)
+        case PoissonReplaced(rate, Gaussian(z)):
+            x = 2 * z * (edges / 2 + _bent(rate, z, edges / 2))  # in units of z
+            middle = (1 - rate) * _normal(x)
+            return middle + rate * _normal(x - 0.5 / z), middle + rate * _normal(x + 0.5 / z)
+        case WithoutReplacement(n, m, Gaussian(z)):
+            one, zero = Poisson(m / n, Gaussian(z)), int(np.searchsorted(edges, 0.0))
+            parts = _cells(one, edges[: zero + 1], added=True), _cells(one, edges[zero:], added=False)
+            p, q = (np.concatenate(both) for both in zip(*parts, strict=True))
+            rest = (1 - m / n) * float(_normal(np.array([-0.5, 0.5]) / z)[0])
+            p[zero] += rest
+            q[zero] += rest
+            return p, q
+    epsilon = pure_epsilon(release)
+    # Randomised response, or half of Laplace noise: atoms at both ends. Of Laplace, e^{±L/2 - ε/2}/4 between them.
+    worst = 0.5 if isinstance(release, Laplace) else 1 / (1 + math.exp(-epsilon))
+    p, q = np.zeros(len(edges) - 1), np.zeros(len(edges) - 1)
+    if isinstance(release, Laplace):
+        inside = np.clip(edges, -epsilon, epsilon)
+        p += np.diff(np.exp((inside - epsilon) / 2)) / 2
+        q -= np.diff(np.exp((-inside - epsilon) / 2)) / 2
+    least = worst * math.exp(-epsilon)
+    for loss, mass, other in ((epsilon, worst, least), (-epsilon, least, worst)):
+        cell = int(np.searchsorted(edges, loss, side="right")) - 1
+        p[cell] += mass
+        q[cell] += other
+    return p, q
+
+
+def _opposed_loss(rate: float, z: float, x: float) -> float:
+    """ln of (1-q)N(0, 1) + qN(1/(2z), 1) over its mirror image, at x."""
+    out = math.log1p(-rate) if rate < 1 else -math.inf
+    mixed = [float(np.logaddexp(out, math.log(rate) + s * 0.5 * x / z - 0.125 / z**2)) for s in (1, -1)]
+    return mixed[0] - mixed[1]
+
+
+def _bent(rate: float, z: float, half: Array) -> Array:
+    """arsinh((1/q - 1) e^{1/(8z²)} sinh(half)), whatever overflows on the way."""
+    size = np.abs(half)
+    with np.errstate(divide="ignore"):
+        log = np.log(1 / rate - 1) + 0.125 / z**2 + size + np.log(-np.expm1(-2 * size)) - math.log(2)
+    found: Array = np.copysign(np.where(log > 20, log + math.log(2), np.arcsinh(np.exp(np.minimum(log, 20)))), half)
+    return found
+
+
+def _normal(edges: Array) -> Array:
+    """Masses of N(0, 1) between edges, each from the tail that is near."""
+    from scipy.special import ndtr
+
+    below, above = ndtr(edges), ndtr(-edges)
+    masses: Array = np.where(edges[:-1] > 0, above[:-1] - above[1:], below[1:] - below[:-1])
+    return masses
+
+
+def _deviation(release: Release) -> float:
+    """The rough standard deviation of the loss of one release, infinite where it has no distribution here."""
+    match release:
+        case Gaussian(z):
+            return 1 / z
+        case Poisson(rate, Gaussian(z)):
+            return min(rate * math.sqrt(math.expm1(min(z**-2, 50.0))), 1 / z + 0.5 / z**2)
+        case PoissonReplaced(rate, Gaussian(z)):
+            return min(2 * rate * math.sqrt(math.expm1(min(0.25 * z**-2, 50.0))), 1 / z + 0.5 / z**2)
+        case WithoutReplacement(n, m, Gaussian(z)):
+            spread = _deviation(Poisson(m / n, Gaussian(z)))
+            return spread if math.log1p(m / n * math.expm1(min(10 / z, 700.0))) < WIDEST * spread else math.inf
+        case Laplace() | PureDP() | WithoutReplacement():
+            return pure_epsilon(release)
+    return math.inf

@@ -1,0 +1,193 @@
+"""Objective perturbation of linear models, gradient and curvature bounded together: first of the logistic loss.
+
+Released: θ = argmin Σ ℓ_i(w) + Λ/2 ‖w‖² + <b, w>, b ~ N(0, σ²I), w unconstrained; ‖x‖₂ ≤ R, and L₀ = R, β = R²/4.
+
+1. θ ↔ b is one-to-one and smooth, b = -(Σ ∇ℓ_i(θ) + Λθ). So with b as it is under D, and row (x, y) of D replaced by
+   (x', y') in D', the privacy loss at θ is
+
+       ln det A/det A' + (‖b + Δ‖² - ‖b‖²)/(2σ²),  A = ΛI + Σ ∇²ℓ_i(θ),  Δ = ∇ℓ(θ) - ∇ℓ'(θ)
+
+   (Kifer, Smith and Thakurta 2012, Theorem 2; Redberg, Koskela and Wang 2023, Theorem 4.1, bound the parts apart).
+2. With u = yx and p = 1/(1 + e^{<u, θ>}): ∇ℓ = -pu, ∇²ℓ = p(1-p) xxᵀ. Hence Δ = p'u' - pu, and with A₀ = A without the
+   row, det A/det A' = (1 + p(1-p) xᵀA₀⁻¹x)/(1 + p'(1-p') x'ᵀA₀⁻¹x') ≤ 1 + p(1-p)R²/Λ: rank one, not two.
+3. So the loss is at most U(b), the largest over p, p' in [0, 1] of ln(1 + p(1-p)R²/Λ) + (2<b, Δ> + ‖Δ‖²)/(2σ²), and
+   δ(ε) ≤ E(1 - e^{ε-U})⁺ =: E. The Jacobian counts nothing where the gradients differ most, at p = 1.
+4. E = E_{N(0)} φ(…) with φ convex in the likelihood ratios of the shifts Δ/σ: a more informative family of shifts has a
+   larger E. N(v_i), v_i = V c_i, is the more informative the larger VᵀV is in Loewner's order (Blackwell's: a linear
+   contraction and added noise lead from one to the other). The Gram matrix of (u, u') with ‖u‖, ‖u'‖ ≤ R is below one
+   with a diagonal of R²: only the angle is left. Its eigenvectors are (1, ∓1)/√2 at all angles, with eigenvalues
+   R²(2-t) and R²t, t = 1 + cos: so (2-a, b) is above those of all t in [a, b], and a few cells cover [0, 2].
+5. The maximum over p' is at 0 or 1 (convex), that over p is taken cell by cell, from above. The rest is quadrature.
+6. What is released besides with Gaussian noise, adaptively, adds an independent loss of N(μ²/2, μ²).
+
+At t = 0, opposite rows, the loss is that of a Gaussian of sensitivity 2L₀ as long as no p < 1 beats p = 1 where that
+exceeds ε. With p' = 1 and x the component of b, in units of L₀, the Gaussian part g(p) = (1+p)x/σ² + (1+p)²/(2σ²) has
+g(1) - g(p) = (1-p)(x/σ² + (3+p)/(2σ²)) ≥ (1-p)(ε/2 + (1+p)/(2σ²)) where g(1) ≥ ε, and the Jacobian's is at most
+p(1-p)R²/Λ. Hence Λ ≥ R²/(ε/2 + σ⁻²) costs nothing: `free_curvature`.
+
+Add/remove, the logistic loss. With the row the determinant is (1 + p(1-p)xᵀA₀⁻¹x) times that without, Δ = ∓pu. Where b
+is that of the data with the row, the loss is at most the largest over p of ln(1 + p(1-p)R²/Λ) + (2<b, Δ> + ‖Δ‖²)/(2σ²);
+where it is that of the data without, the logarithm has the other sign: less. So it is 3 to 5 with p' = 0, in one
+dimension. Free: g(p) = px/σ² + p²/(2σ²) gives g(1) - g(p) ≥ (1-p)(ε + p/(2σ²)), hence Λ ≥ R²/(ε + σ⁻²/2), half as much.
+
+Any other convex loss ℓ(<x, w>, y) in C² with |ℓ'|R ≤ L₀: the coefficients of Δ = ax - a'x' may have either sign and
+say nothing of ℓ''. So J = ln(1 + β/Λ) whole (2. holds for any loss), and the rest is the largest over the vertices
+±L₀(x ± x')/R, under add/remove ±L₀x/R. As in 4., more informative shifts cost more; x + x' and x - x' are orthogonal,
+of lengths R√(2t) and R√(2(2-t)): U - J is the larger of two independent A|ξ| + A²/2, and P(U ≤ v) is a product. By
+symmetry t ≤ 1. At t = 0, and under add/remove, it is that of one Gaussian of that sensitivity, either sign counting.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from dataclasses import replace
+from functools import lru_cache
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpbench.errors import PrivacyError
+from dpbench.privacy.accounting.base import smallest_scale
+from dpbench.privacy.accounting.gaussian import gaussian_epsilon, gaussian_mu
+from dpbench.privacy.ledger import ConvexPerturbation, Counts, Gaussian, LogisticPerturbation
+from dpbench.privacy.relation import Relation
+
+Array = NDArray[np.float64]
+
+CELLS = np.sin(np.linspace(0, math.pi / 2, 97)) ** 2  # of p, finer at both ends
+ANGLES = (0.0, 0.01, 0.03, 0.1, 0.3, 0.6, 1.0, 2.0)  # cells of t = 1 + cos; beyond the first two nothing is close
+REACH = 11.0  # standard deviations of b that are looked at
+FINE, COARSE = 6001, 1501  # points of the quadrature
+MARGIN = 1e-3  # of ln δ: far above the errors of quadratures, and 3e-5 of the noise
+NODES, WEIGHTS = np.polynomial.hermite_e.hermegauss(24)
+
+
+def free_curvature(epsilon: float, delta: float, relation: Relation = Relation.REPLACE_ONE) -> float:
+    """The largest β/Λ at which the logistic loss's Jacobian is free at (ε, δ), see above: R²/(4Λ).
+
+    Of a Gaussian release σ⁻² is (μ/2)² under replace-one and μ² under add/remove, in units of L₀.
+    """
+    mu = gaussian_mu(epsilon, delta)
+    return (epsilon / 2 + (mu / 2) ** 2) / 4 if relation is Relation.REPLACE_ONE else (epsilon + mu**2 / 2) / 4
+
+
+def delta_of(event: LogisticPerturbation, mu: float, epsilon: float) -> float:
+    """δ at ε of one perturbation and of Gaussian releases of Σ 1/z² = μ²."""
+    z, curvature, both = event.noise_multiplier, event.curvature, event.relation is Relation.REPLACE_ONE
+    if isinstance(event, ConvexPerturbation):
+        pairs = itertools.pairwise(t for t in ANGLES if t <= 1) if both else [(0.0, 0.0)]
+        lengths = [(math.sqrt((2 - a) / 2) / z, math.sqrt(b / 2) / z) for a, b in pairs]
+        return max(_delta_of_either_sign(*each, math.log1p(curvature), mu, epsilon) for each in lengths)
+    if not both:
+        return _delta_of_one_row(1 / z, curvature, mu, epsilon)
+    return max(_delta(0.5 / z, curvature, mu, epsilon, a, b) for a, b in itertools.pairwise(ANGLES))
+
+
+def epsilon_of(releases: Counts, delta: float) -> float | None:
+    """ε at `delta` of one perturbation and Gaussian releases; None for anything else."""
+    found = _split(releases)
+    return None if found is None else _epsilon(*found, delta)
+
+
+@lru_cache(maxsize=256)
+def _epsilon(event: LogisticPerturbation, mu: float, delta: float) -> float:
+    from scipy.optimize import brentq
+
+    def excess(epsilon: float) -> float:
+        return math.log(delta_of(event, mu, epsilon) / delta)
+
+    low = gaussian_epsilon(math.hypot(1 / event.noise_multiplier, mu), delta)
+    high = low + math.log1p(event.curvature)
+    if excess(low) <= 0:
+        return low
+    while excess(high) > 0:
+        high *= 1.1
+    return float(brentq(excess, low, high, xtol=1e-6 * low))
+
+
+def noise_scale(plan: Counts, after: Counts, epsilon: float, delta: float) -> float:
+    """The smallest z at which `plan` with z times its noise, and `after`, are (ε, δ)-DP; see `Accounting.noise_scale`.
+
+    PrivacyError unless `plan` is one perturbation and Gaussian releases, and `after` Gaussian ones.
+    """
+    mine, before = _split(plan), _split((*plan, *after))
+    if mine is None or before is None:
+        raise PrivacyError("objective perturbation is accounted with Gaussian releases beside it only")
+    (event, mu), kept = mine, math.sqrt(max(0.0, before[1] ** 2 - mine[1] ** 2))
+
+    def cost(z: float) -> float:
+        found = delta_of(replace(event, noise_multiplier=event.noise_multiplier * z), math.hypot(mu / z, kept), epsilon)
+        return math.log(max(found, 1e-300))
+
+    start = math.hypot(1 / event.noise_multiplier, mu) / gaussian_mu(epsilon, delta)
+    return smallest_scale(cost, math.log(delta) - MARGIN, start=start, rtol=1e-6)
+
+
+def _split(releases: Counts) -> tuple[LogisticPerturbation, float] | None:
+    """(the one perturbation, μ of the Gaussian releases); None for anything else."""
+    ours = [release for release, count in releases for _ in range(count) if isinstance(release, LogisticPerturbation)]
+    rest = [(r, c) for r, c in releases if not isinstance(r, LogisticPerturbation)]
+    if len(ours) != 1 or not all(isinstance(release, Gaussian) for release, _ in rest):
+        return None
+    return ours[0], math.sqrt(math.fsum(c / r.noise_multiplier**2 for r, c in rest if isinstance(r, Gaussian)))
+
+
+def _delta(s: float, curvature: float, mu: float, epsilon: float, a: float, b: float) -> float:
+    """`delta_of` for angles in [a, b], s = L₀/σ."""
+    along, across = math.sqrt((2 - a) / 2), math.sqrt(b / 2)  # of u = (along, across) and -u' = (along, -across)
+    square, product = s * s * (along**2 + across**2), s * s * (along**2 - across**2)
+    slopes = np.linspace(-3 * REACH * s, 3 * REACH * s + square, FINE)
+    gains = _gain(slopes, square, curvature)  # convex, so its chords lie above it
+    x = np.linspace(-REACH, REACH, FINE if a == 0 else COARSE)
+    mass = np.exp(-x * x / 2) * ((x[1] - x[0]) / math.sqrt(2 * math.pi))
+    total = 0.0
+    for y, weight in zip(NODES, WEIGHTS / WEIGHTS.sum(), strict=True):
+        u, w = s * (along * x + across * y), s * (along * x - across * y)
+        both = np.interp(u + product, slopes, gains) + w + square / 2  # p' = 1
+        loss = np.maximum(np.interp(u, slopes, gains), both)
+        live = loss > epsilon - 10 * mu
+        total += weight * float(mass[live] @ _hockey_stick(mu, epsilon - loss[live]))
+    return total
+
+
+def _delta_of_one_row(s: float, curvature: float, mu: float, epsilon: float) -> float:
+    """`delta_of` of the logistic loss under add/remove, s = L₀/σ."""
+    x = np.linspace(-REACH, REACH, FINE)
+    mass = np.exp(-x * x / 2) * ((x[1] - x[0]) / math.sqrt(2 * math.pi))
+    return float(mass @ _hockey_stick(mu, epsilon - _gain(s * x, s * s, curvature)))
+
+
+def _delta_of_either_sign(long: float, short: float, jacobian: float, mu: float, epsilon: float) -> float:
+    """`delta_of` of any convex loss: U = J + the larger of A|ξ| + A²/2 for A = `long` and `short`."""
+    from scipy.special import ndtr
+
+    u = np.linspace(0.0, REACH * long + long * long / 2, 4 * FINE)
+    with np.errstate(divide="ignore"):
+        log_below = sum(np.log1p(-2 * ndtr(-np.maximum(u / A - A / 2, 0.0))) for A in (long, short) if A)
+    tail = -np.expm1(log_below)  # P(U - J > u)
+    # The mass of a cell at its upper end, so from above.
+    return float(tail[-1] - np.diff(tail) @ _hockey_stick(mu, epsilon - jacobian - u[1:]))
+
+
+def _gain(slopes: Array, square: float, curvature: float) -> Array:
+    """max over p of ln(1 + 4 curvature p(1-p)) + slope p + square p²/2, from above."""
+    middle, half = (CELLS[:-1] + CELLS[1:]) / 2, np.diff(CELLS) / 2
+    value = np.log1p(4 * curvature * middle * (1 - middle))
+    tilt = 4 * curvature * (1 - 2 * middle) / (1 + 4 * curvature * middle * (1 - middle))
+    ends = [  # the logarithm is concave, so below its tangents; with those, the whole is convex in each cell
+        np.max(value + tilt * step + slopes[:, None] * (middle + step) + square * (middle + step) ** 2 / 2, axis=1)
+        for step in (-half, half)
+    ]
+    gains: Array = np.maximum(*ends)
+    return gains
+
+
+def _hockey_stick(mu: float, epsilon: Array) -> Array:
+    """δ at any real ε of N(0, 1) against N(μ, 1); μ ≥ 0."""
+    from scipy.special import log_ndtr
+
+    if mu == 0:
+        return np.maximum(-np.expm1(epsilon), 0.0)
+    found: Array = np.exp(log_ndtr(mu / 2 - epsilon / mu)) - np.exp(epsilon + log_ndtr(-mu / 2 - epsilon / mu))
+    return np.maximum(found, 0.0)

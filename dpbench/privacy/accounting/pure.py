@@ -1,0 +1,58 @@
+"""`pure`: ε-DP releases, their basic composition and their amplification by sampling without replacement."""
+
+from __future__ import annotations
+
+import math
+from typing import overload
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpbench.privacy.accounting.base import Accounting
+from dpbench.privacy.ledger import BestOfRuns, Counts, Laplace, PureDP, Release, WithoutReplacement
+
+
+class Pure(Accounting):
+    """δ = 0: the ε₀ of the releases add up (Dwork and Roth 2014, Theorem 3.16)."""
+
+    name = "pure"
+    pure = True
+
+    def epsilon_of(self, releases: Counts, delta: float) -> float | None:
+        total = sum(count * pure_epsilon(release) for release, count in releases)
+        return total if math.isfinite(total) else None
+
+
+def pure_epsilon(release: Release) -> float:
+    """The ε₀ of a release that is ε₀-DP; infinite for others."""
+    match release:
+        case PureDP(epsilon):
+            return epsilon
+        case Laplace(z):
+            return 1 / z
+        case WithoutReplacement(n, m, Laplace(z)):
+            return amplified(1 / z, n, m)
+        case BestOfRuns(base, "geometric", _):  # Liu and Talwar (2019): see `BestOfRuns`
+            return 3 * sum(count * pure_epsilon(each) for each, count in base)
+    return math.inf
+
+
+@overload
+def amplified(base_epsilon: float, n: int, m: int) -> float: ...
+@overload
+def amplified(base_epsilon: NDArray[np.float64], n: int, m: int) -> NDArray[np.float64]: ...
+def amplified(base_epsilon, n, m):  # type: ignore[no-untyped-def]
+    """ε of a `base_epsilon`-DP release on a uniformly random subset of `m` of `n` rows, replace-one neighbours.
+
+    ln(1 + (e^{ε₀} - 1) m/n): Balle, Barthe and Gaboardi (2018), Theorem 9; accelerated's eq. (3.3).
+    """
+    return np.log1p(np.expm1(base_epsilon) * (m / n))
+
+
+@overload
+def base_epsilon(amplified_epsilon: float, n: int, m: int) -> float: ...
+@overload
+def base_epsilon(amplified_epsilon: NDArray[np.float64], n: int, m: int) -> NDArray[np.float64]: ...
+def base_epsilon(amplified_epsilon, n, m):  # type: ignore[no-untyped-def]
+    """The inverse of `amplified`: what a release on the subset may cost (accelerated's eq. (3.5))."""
+    return np.log1p(np.expm1(amplified_epsilon) * (n / m))

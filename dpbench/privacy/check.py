@@ -1,0 +1,119 @@
+"""Two routes for every number: the accountings' own ε of what a run released against `verify`'s."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+
+from dpbench.errors import PrivacyError
+from dpbench.privacy.accounting.tight import Tight
+from dpbench.privacy.budget import Budget
+from dpbench.privacy.disclosure import undeclared
+from dpbench.privacy.ledger import Composition, Ledger, ObjectivePerturbation, counted
+from dpbench.privacy.relation import Relation
+from dpbench.privacy.verify import spent
+
+ROUNDING = 1e-6  # of two computations of one number
+BELOW = 0.02  # how far the second route may be below the first's least ε: the errors of two grids
+TWO_PROOFS = 0.4  # the same where both are bounds by different proofs: objective perturbation
+ABOVE = 0.5  # how far it may be above: it takes Rényi bounds where its grid would be too large
+ABSOLUTE = 1e-4  # of the budget's ε, where both are next to nothing
+EMPTY = "nothing was released: the ledger of a private run is never empty"
+
+
+@dataclass(frozen=True)
+class Checked:
+    """What a run's releases cost by both routes.
+
+    epsilon, checked_by: of the second (`verify`). accounted: by the budget's own accounting, None where it has no
+    theorem for them. error: "" or one line on why a private run has failed.
+    """
+
+    epsilon: float
+    checked_by: str
+    accounted: float | None
+    error: str
+
+
+@lru_cache(maxsize=4096)
+def check(composition: Composition, budget: Budget) -> Checked:
+    """Both routes' ε of `composition`, and whether they agree and are within the budget.
+
+    A run that released nothing has failed: what it returns used the data some other way, or not at all. The second may
+    not be above the budget's ε; nor below the least ε that the accountings know for these releases
+    (`tight`): then one of the two is wrong; nor far above that, or above what the budget's own accounting claims.
+    PrivacyError for a release that is not accounted under the budget's relation.
+    """
+    found = spent(composition, budget.delta, budget.relation)
+    accounted, least = budget.epsilon_of(composition), Tight().epsilon_of(counted(composition), budget.delta)
+    error = ""
+    if not composition:
+        error = EMPTY
+    elif not found.epsilon <= budget.epsilon * (1 + ROUNDING) + 1e-9:
+        error = f"the ledger composes to ε = {found.epsilon:.6g}, more than the {budget.epsilon:g} asked for"
+    elif disagreement := _disagreement(composition, found.epsilon, least, accounted, ABSOLUTE * budget.epsilon):
+        error = f"two computations of ε disagree: {found.epsilon:.6g} by {found.checked_by}, {disagreement}"
+    return Checked(found.epsilon, found.checked_by, accounted, error)
+
+
+@dataclass(frozen=True)
+class Guarantee:
+    """What is known of one run's privacy.
+
+    planned: ε of all that it could have released; this is guaranteed, and `error` is about it. realised: ε of what it
+    did release, which is less where it stopped early; when it stops depends on the data, so this is a diagnostic.
+    checked_by, accounted, error: as of `Checked`, of what was planned.
+    """
+
+    planned: float
+    realised: float
+    checked_by: str
+    accounted: float | None
+    error: str
+
+
+def guarantee(ledger: Ledger, i: int, budget: Budget, labels: Collection[str]) -> Guarantee:
+    """Both routes' ε of what replicate `i` planned, and what it realised; `labels`: those its algorithm declared."""
+    released = ledger.of(i)
+    found, realised = check(ledger.planned(i), budget), spent(released, budget.delta, budget.relation).epsilon
+    error = found.error if released else EMPTY
+    error = error or undeclared(released, labels) or exact_release(ledger, i)
+    if not error and (beyond := ledger.beyond_plan(i)):
+        error = f"{', '.join(beyond)}: released more often, or at other noise, than was planned"
+    return Guarantee(found.epsilon, realised, found.checked_by, found.accounted, error)
+
+
+def together(
+    parts: Sequence[tuple[Composition, float, float]], epsilon: float, delta: float, relation: Relation
+) -> float:
+    """ε at `delta` of all that several runs released; each part is (composition, ε, δ) of one run.
+
+    The lesser of the independent accountant's ε of all ledgers as one and, where their δ add up to `delta` at most,
+    the sum of the runs' own. PrivacyError where that is more than `epsilon`.
+    """
+    joint = spent(tuple(entry for composition, _, _ in parts for entry in composition), delta, relation).epsilon
+    if math.fsum(d for _, _, d in parts) <= delta * (1 + ROUNDING):
+        joint = min(joint, math.fsum(e for _, e, _ in parts))
+    if not joint <= epsilon * (1 + ROUNDING) + 1e-9:
+        raise PrivacyError(f"{len(parts)} runs compose to ε = {joint:.6g}, more than the {epsilon:g} asked for")
+    return joint
+
+
+def exact_release(ledger: Ledger, i: int) -> str:
+    """One line if replicate `i` released something without noise, "" if not."""
+    label = ledger.exact.get(i)
+    return f"{label}: released without noise (a sensitivity of 0 hides nothing)" if label else ""
+
+
+def _disagreement(
+    composition: Composition, second: float, least: float | None, accounted: float | None, slack: float
+) -> str:
+    two_proofs = any(isinstance(entry.release, ObjectivePerturbation) for entry in composition)
+    if least is not None and second < least * (1 - (TWO_PROOFS if two_proofs else BELOW)) - slack:
+        return f"{least:.6g} by our own"
+    for epsilon, name in ((least, "our own"), (accounted, "the accounting that set the noise")):
+        if epsilon is not None and second > epsilon * (1 + ABOVE) + slack:
+            return f"{epsilon:.6g} by {name}"
+    return ""

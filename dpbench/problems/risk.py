@@ -1,0 +1,256 @@
+"""The empirical risk: data + loss + regularisers, evaluated on a batch of iterates.
+
+F(w) = (1/n) Σ_i ℓ(<x_i, w>, y_i) + l1 ‖w‖₁ + (l2/2) ‖w‖² + w2 Σ_j w_j²/(1 + w_j²).
+"""
+
+from __future__ import annotations
+
+import hashlib
+from functools import cached_property
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+from scipy import sparse
+
+from dpbench.datasets.recipes import row_norms
+from dpbench.errors import DataError, UserError, positive
+from dpbench.problems.declaration import Declaration
+from dpbench.problems.kernels import Pointwise, Rows
+
+BOUND_SLACK = 1e-12  # relative: a row divided by its norm has norm 1 up to rounding
+HESSIAN_BYTES = 4e9
+
+
+class EmpiricalRisk(Declaration):
+    """What a `Declaration` says, with the n rows in d dimensions: every sum over them is taken here.
+
+    Iterates are batches `W` (k, d). "data" methods leave the regularisers out; gradients and Hessians are
+    those of the smooth part: everything but l1.
+
+    X: (n, d) float64 array (a read-only np.memmap is shared, never copied) or scipy.sparse matrix. A float32 array is
+        worked on in float32, block by block, and summed in float64 (see `kernels`).
+    y: (n,) labels: ±1 for logistic and sigmoid, real for squared.
+    row_bound: declared without looking at the data; rows beyond it are a DataError. None: the largest norm measured,
+        which then counts as public.
+    folder: where what is derived from the data may be cached; None keeps it in memory only.
+    data_hash: what names the data in that cache; computed from X and y when not given.
+    declared: loss, weights, `row_bound_norm` and name, as of a `Declaration`.
+    """
+
+    derived: ClassVar[tuple[str, ...]] = ("_rows",)  # made anew where it is unpickled
+
+    def __init__(
+        self,
+        X: Any,
+        y: Any,
+        *,
+        row_bound: float | None = None,
+        folder: str | Path | None = None,
+        data_hash: str | None = None,
+        **declared: Any,
+    ) -> None:
+        self.X, self.y = _checked(X, y)
+        super().__init__(*self.X.shape, **declared)
+        self.loss.check_labels(self.y)
+        self.folder = None if folder is None else Path(folder)
+        if data_hash is not None:
+            self.data_hash = data_hash
+        self.row_bound = self._checked_bound(row_bound)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {key: value for key, value in self.__dict__.items() if key not in self.derived}
+
+    @cached_property
+    def _rows(self) -> Rows:
+        return Rows(self.X, self.y)
+
+    @cached_property
+    def data_hash(self) -> str:
+        """sha256 of X and y, or what the caller gave."""
+        arrays = (self.X.data, self.X.indices, self.X.indptr) if self._rows.sparse else (self.X,)
+        sha = hashlib.sha256(repr(self.X.shape).encode())
+        for array in (*arrays, self.y):
+            sha.update(memoryview(array).cast("B"))
+        return sha.hexdigest()
+
+    @property
+    def is_sparse(self) -> bool:
+        """Whether X is a scipy.sparse matrix (CSR)."""
+        return self._rows.sparse
+
+    # Values and gradients
+
+    def predictions(self, W: np.ndarray) -> np.ndarray:
+        """<x_i, w>, (k, n)."""
+        W = self.batch(W)
+        if self._rows.sparse:
+            return (self.X @ W.T).T
+        X = self._rows.X
+        return W @ X.T if X.dtype == W.dtype else (W.astype(X.dtype) @ X.T).astype(W.dtype)
+
+    def data_value(self, W: np.ndarray) -> np.ndarray:
+        """Mean loss, (k,)."""
+        return self._rows.sum(self.loss.value, self.batch(W)) / self.n
+
+    def value(self, W: np.ndarray) -> np.ndarray:
+        """F(w), (k,), with every regulariser."""
+        return self.data_value(W) + self._penalty(self.batch(W))
+
+    def data_gradient(self, W: np.ndarray, rows: np.ndarray | None = None) -> np.ndarray:
+        """Mean gradient of the loss over the given row indices (default all), (k, d)."""
+        return self.gradient_sum(self.batch(W), rows) / (self.n if rows is None else len(rows))
+
+    def gradient(self, W: np.ndarray, rows: np.ndarray | None = None) -> np.ndarray:
+        """Gradient of the smooth part of F, its mean over the given row indices (default all), (k, d)."""
+        return self._add_slopes(self.data_gradient(W, rows), self.batch(W))
+
+    def value_and_gradient(self, W: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """(`value`, `gradient`) for the price of about one and a half gradients."""
+        W = self.batch(W)
+        total, weighted = self._rows.sum_and_weighted_sum(self.loss.value, self.loss.derivative, W)
+        return total / self.n + self._penalty(W), self._add_slopes(weighted / self.n, W)
+
+    def gradient_sum(self, w: np.ndarray, rows: np.ndarray | None = None) -> np.ndarray:
+        """Sum (not mean) of the loss gradients of the given row indices (default all), the data part only.
+
+        w is (d,) or a batch (k, d) that shares the rows; the result has its shape.
+        """
+        W = np.atleast_2d(w)
+        return self._rows.weighted_sum(self.loss.derivative, W, rows).reshape(np.shape(w))
+
+    def accuracy(self, W: np.ndarray) -> np.ndarray:
+        """Fraction of rows with y <x, w> > 0, (k,); for losses with labels ±1."""
+        return self._rows.sum(_correct, self.batch(W)) / self.n
+
+    # Curvature
+
+    def data_hessian(self, W: np.ndarray, curvature: str = "hess", rows: np.ndarray | None = None) -> np.ndarray:
+        """Mean Hessian of the loss (or its quadratic upper bound, "qu") over the rows (default all), (k, d, d)."""
+        return self.hessian_sum(self.batch(W), rows, curvature) / (self.n if rows is None else len(rows))
+
+    def hessian(self, W: np.ndarray, curvature: str = "hess", rows: np.ndarray | None = None) -> np.ndarray:
+        """Hessian of the smooth part of F, its mean over the given row indices (default all), (k, d, d).
+
+        curvature: "hess", or "qu" for the logistic loss: the weights tanh(z/2)/(2z) of the quadratic that
+        bounds the loss from above and touches it at w (Ganesh et al. 2023, Section 3); regularisers exact.
+        """
+        W = self.batch(W)
+        H = self.data_hessian(W, curvature, rows)
+        diagonal = np.einsum("kii->ki", H)
+        for r in self.smooth_regularisers:
+            diagonal += r.hessian_diagonal(W)
+        return H
+
+    def hessian_sum(self, w: np.ndarray, rows: np.ndarray | None = None, curvature: str = "hess") -> np.ndarray:
+        """Sum (not mean) of the loss Hessians of the given rows (default all), the data part only.
+
+        w is (d,), result (d, d), or a batch (k, d) that shares the rows, result (k, d, d).
+        """
+        W = np.atleast_2d(w)
+        if len(W) * self.d**2 * 8 > HESSIAN_BYTES:
+            raise UserError(f"a Hessian at d = {self.d} does not fit in memory; use a method that asks for none")
+        weights = self._curvature(curvature)
+        H = self._rows.gram(weights, W, rows, convex=self.loss.convex)
+        return H if np.ndim(w) == 2 else H[0]
+
+    def second_moment(self) -> np.ndarray:
+        """XᵀX/n, (d, d)."""
+        return self._rows.weighted_gram(np.full(self.n, 1 / self.n))
+
+    # Constants of the data
+
+    @cached_property
+    def row_norms(self) -> np.ndarray:
+        """‖x_i‖₂, (n,)."""
+        return row_norms(self.X)
+
+    @cached_property
+    def row_norm(self) -> float:
+        """max_i ‖x_i‖₂, measured."""
+        return float(self.row_norms.max())
+
+    @cached_property
+    def row_norm_l1(self) -> float:
+        """max_i ‖x_i‖₁, measured."""
+        return float(row_norms(self.X, 1).max())
+
+    @cached_property
+    def coordinate_constants(self) -> np.ndarray:
+        """M_j = L1 · mean_i x_ij² + the regularisers' smoothness, (d,)."""
+        penalty = sum(r.smoothness for r in self.smooth_regularisers)
+        return self.loss.smoothness * self._rows.column_squares() / self.n + penalty
+
+    @cached_property
+    def clip_shares(self) -> np.ndarray:
+        """sqrt(M_j / Σ_k M_k), (d,): how greedy_coordinate shares one clipping threshold among the coordinates."""
+        return np.sqrt(self.coordinate_constants / self.coordinate_constants.sum())
+
+    @cached_property
+    def top_eigenvalue(self) -> float:
+        """Largest eigenvalue of XᵀX/n, measured."""
+        if self.d <= 2000:
+            return float(np.linalg.eigvalsh(self._rows.weighted_gram(np.ones(self.n)))[-1]) / self.n
+        from scipy.sparse.linalg import svds
+
+        start = np.ones(min(self.n, self.d))
+        return float(svds(self.X, k=1, v0=start, return_singular_vectors=False)[0] ** 2) / self.n
+
+    # Internals
+
+    def batch(self, W: np.ndarray) -> np.ndarray:
+        """W as (k, d) float64; ValueError for another shape."""
+        W = np.asarray(W, dtype=float)
+        if W.ndim != 2 or W.shape[1] != self.d:
+            raise ValueError(f"W: expected shape (k, {self.d}), got {W.shape}")
+        return W
+
+    def _penalty(self, W: np.ndarray) -> np.ndarray:
+        return sum((r.value(W) for r in self.regularisers.values()), np.zeros(len(W)))
+
+    def _add_slopes(self, G: np.ndarray, W: np.ndarray) -> np.ndarray:
+        for r in self.smooth_regularisers:
+            G += r.gradient(W)
+        return G
+
+    def _curvature(self, name: str) -> Pointwise:
+        if name == "qu" and self.loss.convex:
+            return self.loss.quadratic_bound
+        if name == "hess":
+            return self.loss.second_derivative
+        raise UserError(f"curvature: must be hess or qu (logistic loss only), got {name!r}")
+
+    def _checked_bound(self, bound: float | None) -> float:
+        measured = self.row_norm if self.row_bound_norm == "l2" else self.row_norm_l1
+        if not np.isfinite(measured):
+            raise DataError("X: contains NaN or infinite values; drop or impute those rows")
+        if bound is None:
+            return float(measured)
+        positive("row_bound", bound)
+        if measured > bound * (1 + BOUND_SLACK):
+            sign = "₂" if self.row_bound_norm == "l2" else "₁"
+            raise DataError(
+                f"X: the largest row has ‖x‖{sign} = {measured:.4g}, beyond row_bound = {bound:g}; "
+                f"divide each row by max(1, ‖x‖{sign}/{bound:g}) or declare a larger bound"
+            )
+        return float(bound)
+
+
+def _checked(X: Any, y: Any) -> tuple[Any, np.ndarray]:
+    """X as C-ordered float64 (or float32) or CSR, without a copy where it already is, y as (n,) float64."""
+    if sparse.issparse(X):
+        X = X.tocsr().astype(np.float64, copy=False)
+    elif not (isinstance(X, np.ndarray) and X.dtype in (np.float64, np.float32) and X.flags.c_contiguous):
+        X = np.ascontiguousarray(X, dtype=np.float64)
+    if X.ndim != 2 or 0 in X.shape:
+        raise DataError(f"X: expected a non-empty table of shape (n, d), got shape {X.shape}")
+    y = np.ascontiguousarray(y, dtype=np.float64)
+    if y.shape != (X.shape[0],):
+        raise DataError(f"y: expected shape ({X.shape[0]},), one label per row of X, got {y.shape}")
+    if not np.isfinite(y).all():
+        raise DataError("y: contains NaN or infinite values; drop those rows")
+    return X, y
+
+
+def _correct(z: np.ndarray, y: np.ndarray, out: np.ndarray) -> np.ndarray:
+    return np.greater(np.multiply(z, y, out=out), 0, out=out)

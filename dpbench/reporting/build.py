@@ -1,0 +1,94 @@
+"""From parquet to figures and tables. Nothing here runs a solver."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+from dpbench import experiments
+from dpbench.errors import UserError, nearest
+from dpbench.study.context import Context, contexts
+from dpbench.study.declare import Artefact
+from dpbench.study.experiment import Experiment
+
+
+def build(
+    reference: str | None = None,
+    profile: str | None = None,
+    *,
+    results: str | os.PathLike[str] = "results",
+    figures: str | os.PathLike[str] = "figures",
+    beside: Iterable[str | os.PathLike[str]] = (),
+) -> Iterator[str]:
+    """Rebuild artefacts, scorecards and the pages around them, and yield a line for each.
+
+    reference: "experiment" or "experiment/artefact"; None for all. beside: folders of other rows to draw into them.
+    UserError when the selection has no results.
+    """
+    from dpbench.reporting import errata_pages, explorer, manifest, pages, privacy_page
+    from dpbench.reporting.scorecard import artefacts
+
+    folders = []
+    for experiment, artefact in _selection(reference):
+        for context in contexts(experiment, profile, results, beside):
+            folder = Path(figures) / context.profile / experiment.name
+            folder.mkdir(parents=True, exist_ok=True)
+            parts = [one for one in experiment.artefacts if artefact in ("", one.name)]
+            entries = []
+            for one in parts if artefact else [*parts, *artefacts(experiment)]:
+                entries.append(_save(context, one, folder))
+                gaps = f"  ({len(entries[-1]['gaps'])} gaps)" if entries[-1]["gaps"] else ""
+                yield f"{folder / one.name}.*  {one.title}{gaps}"
+            manifest.update(folder, context, entries)
+            folders.append(folder.parent)
+    for folder in dict.fromkeys(folders):
+        yield f"{errata_pages.save(folder)}.*  {errata_pages.TITLE}"
+        yield f"{privacy_page.save(folder)}.*  {privacy_page.TITLE}"
+        if "/" not in (reference or ""):
+            rows = [c for name in experiments.NAMES for c in contexts(experiments.get(name), folder.name, results)]
+            yield explorer.write_data(folder, rows)
+        yield f"to read all of it, open {pages.write(folder, Path(results) / folder.name)}"
+    if not folders:
+        what = f" for {reference}" if reference else ""
+        raise UserError(f"no results{what} in {results}; run: dpbench run --experiment NAME --profile quick")
+
+
+def _save(context: Context, one: Artefact, folder: Path) -> dict:
+    """Render one artefact and save it in every format; its entry in the manifest."""
+    from dpbench.reporting import manifest
+    from dpbench.study.style import figure_style
+
+    own = one in context.experiment.artefacts
+    with figure_style():
+        output = one.render(context)
+        unfinished = context.unfinished(one.name) if own else ""
+        output.gaps += [unfinished] if unfinished else []
+        output.caption = " ".join(filter(None, [output.caption, context.behind(one.name) if own else ""]))
+        if own and (drawn := context.drawn_beside(one.name)):
+            output.caption += f" Beside the rows of this grid: {', '.join(drawn)}."
+        files = output.save(folder / one.name, one.title)
+    return manifest.entry(one.name, one.title, context.command(one.name if own else ""), output, files)
+
+
+def check(
+    reference: str | None = None, profile: str | None = None, *, results: str | os.PathLike[str] = "results"
+) -> Iterator[Context | Experiment]:
+    """What `report --check` judges: a context per selected experiment and profile; the experiment where no rows are."""
+    for experiment, _ in _selection(reference):
+        found = list(contexts(experiment, profile, results))
+        yield from found
+        if not found:
+            yield experiment
+
+
+def _selection(reference: str | None) -> list[tuple[Experiment, str]]:
+    """(experiment, artefact or "") pairs; UserError for an unknown name."""
+    if reference is None:
+        return [(experiments.get(name), "") for name in experiments.NAMES]
+    name, _, artefact = reference.partition("/")
+    experiment = experiments.get(name)
+    known = [one.name for one in experiment.artefacts]
+    if artefact and artefact not in known:
+        raise UserError(f"{name} has no artefact {artefact!r}: {nearest(artefact, known)}")
+    return [(experiment, artefact)]

@@ -1,0 +1,89 @@
+"""Two summaries side by side: settings whose means moved by more than their errors, verdicts that changed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from dpbench.reporting.summary import CELL, Summary
+from dpbench.study.verdict import NOT_ENOUGH
+
+if TYPE_CHECKING:
+    import pandas
+
+ERRORS = 3.0  # standard errors of a difference
+ROUNDING = 1e-6  # relative: what another summation order, or a compiled loop, may change
+
+
+@dataclass(frozen=True)
+class Difference:
+    """moved: cells with both means, their errors and `apart` (in standard errors of the difference), the largest first.
+
+    changed: claims with either verdict. compared, judged: how many of each are on both sides; chance: about how many
+    cells would have moved by as much if the two sides had drawn independently; only: how many cells are on one side
+    alone, first and second.
+    """
+
+    moved: pandas.DataFrame
+    changed: pandas.DataFrame
+    compared: int
+    judged: int
+    chance: float
+    only: tuple[int, int]
+
+    @property
+    def same(self) -> bool:
+        """Whether nothing moved and nothing changed."""
+        return self.moved.empty and self.changed.empty
+
+    def __str__(self) -> str:
+        return (
+            f"{self.compared:,} settings on both sides, {len(self.moved):,} moved; "
+            f"{self.judged} verdicts on both sides, {len(self.changed)} changed"
+            + (f"; {self.only[0]:,} settings only on the first" if self.only[0] else "")
+            + (f"; {self.only[1]:,} settings only on the second" if self.only[1] else "")
+        )
+
+
+def diff(first: Summary, second: Summary, errors: float = ERRORS) -> Difference:
+    """What differs. A cell has moved when its means are apart by more than `errors` standard errors and by rounding.
+
+    A mean over one seed has no error: it has moved when it is apart by more than rounding. A setting that diverged or
+    failed on one side alone has moved, too. What is on one side alone is counted, and is no difference: data may not
+    be at hand. Likewise a verdict that waits for rows on either side.
+    """
+    import numpy as np
+    from scipy.stats import t
+
+    both = first.cells.merge(second.cells, on=CELL, how="outer", suffixes=("_a", "_b"), indicator=True)
+    only = tuple(int((both["_merge"] == side).sum()) for side in ("left_only", "right_only"))
+    both = both[both["_merge"] == "both"].drop(columns="_merge")
+    a, b = both["mean_a"].to_numpy(), both["mean_b"].to_numpy()
+    se = np.hypot(both["se_a"].fillna(0), both["se_b"].fillna(0)).to_numpy()
+    with np.errstate(invalid="ignore", divide="ignore"):
+        gap = b - a
+        rounding = ROUNDING * np.maximum(np.abs(a), np.abs(b))
+        apart = np.where(np.abs(gap) <= rounding, 0.0, gap / se)
+        finite = np.isfinite(a) & np.isfinite(b)
+        moved = np.where(finite, np.abs(gap) > np.maximum(errors * np.nan_to_num(se), rounding), ~_alike(a, b))
+    freedom = both["n_a"] + both["n_b"] - 2
+    chance = 2 * t.sf(errors, freedom[freedom > 0]).sum()
+    order = np.argsort(-np.abs(np.nan_to_num(apart, nan=np.inf)), kind="stable")
+    table = both.assign(apart=apart).iloc[order]
+    verdicts = first.verdicts.merge(second.verdicts, on=["experiment", "claim"], suffixes=("_a", "_b"))
+    verdicts = verdicts[verdicts["verdict_a"].ne(NOT_ENOUGH) & verdicts["verdict_b"].ne(NOT_ENOUGH)]
+    return Difference(
+        moved=table[moved[order]].reset_index(drop=True),
+        changed=verdicts[verdicts["verdict_a"].ne(verdicts["verdict_b"])].reset_index(drop=True),
+        compared=len(both),
+        judged=len(verdicts),
+        chance=float(chance),
+        only=(only[0], only[1]),
+    )
+
+
+def _alike(a: Any, b: Any) -> Any:
+    """Whether two means, of which at least one is not finite, say the same."""
+    import numpy as np
+
+    return (a == b) | (np.isnan(a) & np.isnan(b))

@@ -1,0 +1,125 @@
+"""The privacy errata in words: errata.md, errata.csv, and the body of errata.html."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from dpbench import experiments
+from dpbench.reporting.html import Markup, articles, badge, breakable, link, paragraphs, table, tag
+from dpbench.study.declare import FALSE, HARMLESS, NEEDS_DATA, UNPROVED, Case, Erratum
+from dpbench.study.output import markdown
+
+if TYPE_CHECKING:
+    import pandas
+
+TITLE = "Privacy errata"
+INTRO = (
+    "Published settings whose noise is not what their stated guarantee asks for, in words and numbers. Each ε is "
+    "computed by the accountants of this package, at the δ of the setting, and each is checked by a second route in "
+    "the tests. “At most” is proved, “at least” is reached, or approached, by neighbours given with the entry, so the "
+    "ε that a setting has lies between them: the statement is false where “at least” exceeds it, unproved where only "
+    "“at most” does. An entry is called by the worst of its whole runs; harmless are those of which every run keeps "
+    "its ε, by luck or by wasting noise. The runs of this benchmark draw the noise that the proofs ask for; where a "
+    "published form is kept for comparison its rows are marked not private."
+)
+HEADER = ["setting", "ε stated", "ε at least", "ε at most", "the statement"]
+WORDS = (("What was run", "ran"), ("What it misses", "misses"), ("Where the numbers come from", "bounds"))
+
+
+@functools.cache
+def computed() -> tuple[tuple[str, Erratum, tuple[Case, ...] | str], ...]:
+    """(experiment, entry, its cases or the line that says which data they need), paper by paper."""
+    return tuple((name, one, one.computed()) for name in experiments.NAMES for one in experiments.get(name).errata)
+
+
+def save(folder: Path) -> Path:
+    """Write errata.md and errata.csv; their path without the suffix."""
+    stem = folder / "errata"
+    stem.with_suffix(".md").write_text(text(), encoding="utf-8")
+    data().to_csv(stem.with_suffix(".csv"), index=False, float_format="%.8g")
+    return stem
+
+
+def data() -> pandas.DataFrame:
+    """One row per case, with the numbers in full."""
+    import pandas as pd
+
+    names = ["erratum", "experiment", "category", "setting", "stated", "at_least", "at_most", "verdict"]
+    rows = [
+        [one.name, experiment, one.category(cases), *dataclasses.astuple(case)[:4], case.verdict]
+        for experiment, one, cases in computed()
+        if not isinstance(cases, str)
+        for case in cases
+    ]
+    return pd.DataFrame(rows, columns=names)
+
+
+def cells(cases: tuple[Case, ...]) -> list[list[str]]:
+    """The cells of a table of cases."""
+    return [
+        [one.setting, *(f"{value:.4g}" for value in (one.stated, one.at_least, one.at_most)), one.verdict]
+        for one in cases
+    ]
+
+
+CATEGORIES = (FALSE, UNPROVED, HARMLESS, NEEDS_DATA)
+OVERVIEW = ["entry", "a part alone", "whole runs, at least", "at most", "what it is"]
+
+
+def counts() -> dict[str, int]:
+    """How many entries there are of each category."""
+    found = [one.category(cases) for _, one, cases in computed()]
+    return {category: found.count(category) for category in CATEGORIES}
+
+
+def overview() -> list[tuple[str, str, list[str]]]:
+    """(name, category, cells of the overview) of each entry, the worst category first.
+
+    Cells: the most that a stated ε is exceeded by, of a part of a run and of whole runs.
+    """
+    found = []
+    for experiment, one, cases in computed():
+        known = [] if isinstance(cases, str) else [c for c in cases if not c.part]
+        parts = [] if isinstance(cases, str) else [c for c in cases if c.part]
+        worst = [_times([c.at_least / c.stated for c in some]) for some in (parts, known)]
+        category = one.category(cases)
+        most = _times([c.at_most / c.stated for c in known])
+        found.append((one.name, category, [f"{experiment}: {one.title}", *worst, most, category]))
+    return sorted(found, key=lambda each: CATEGORIES.index(each[1]))
+
+
+def _times(ratios: list[float]) -> str:
+    return f"{max(ratios):.3g} times" if ratios else "–"
+
+
+def text() -> str:
+    """All errata as one page of Markdown."""
+    import pandas as pd
+
+    table_ = markdown(pd.DataFrame([cells_ for _, _, cells_ in overview()], columns=OVERVIEW))
+    parts = [f"# {TITLE}\n\n{INTRO}\n\n{table_}"]
+    for experiment, one, cases in computed():
+        parts.append(f"\n## {experiment}: {one.title} ({one.category(cases)})\n")
+        parts += [f"\n**{label}.** {getattr(one, name)}\n" for label, name in WORDS]
+        told = f"gap: {cases}\n" if isinstance(cases, str) else markdown(pd.DataFrame(cells(cases), columns=HEADER))
+        parts.append(f"\n{told}")
+    return "".join(parts)
+
+
+def body() -> Markup:
+    """The main part of errata.html."""
+    sections = []
+    for experiment, one, cases in computed():
+        words = paragraphs([(label, getattr(one, name)) for label, name in WORDS])
+        if isinstance(cases, str):
+            numbers = tag("p", breakable(f"Gap: {cases}"), cls="gap")
+        else:
+            rows = cells(cases)
+            numbers = table(HEADER, rows, last=badge)
+        sections.append((one.name, f"{experiment}: {one.title}", badge(one.category(cases)) + words + numbers))
+    linked = [[link(f"#{name}", cells_[0]), *cells_[1:]] for name, _, cells_ in overview()]
+    seen = table(OVERVIEW, linked, last=badge)
+    return tag("h1", TITLE) + tag("p", INTRO, cls="lead") + seen + articles(sections)

@@ -1,0 +1,114 @@
+"""The page of one experiment: verdicts first, then the published values, then every figure and table."""
+
+from __future__ import annotations
+
+import struct
+from pathlib import Path
+from typing import Any
+
+from dpbench.reporting import manifest, matrix
+from dpbench.reporting.html import Markup, articles, breakable, image, join, link, table, tag
+
+
+def body(one: dict[str, Any], folder: Path, rows: str) -> Markup:
+    """The main part. one: its manifest; folder: its figures; rows: the way from there to its rows."""
+    artefacts = {artefact["name"]: artefact for artefact in one["artefacts"]}
+    sections = [_judged(artefacts[name], one) for name in manifest.JUDGED if name in artefacts]
+    sections += [
+        (name, artefact["title"], _artefact(artefact, one, folder, rows))
+        for name, artefact in artefacts.items()
+        if name not in manifest.JUDGED
+    ]
+    if one["published"]:
+        folded = tag("summary", "The file behind it") + tag("pre", one["published"])
+        sections.append(("published", "Published values, as data", tag("details", folded)))
+    sections.append(("environment", "Rows and environment", _environment(one, rows)))
+    missing = [name for name in one["planned"] if name not in artefacts]
+    gap = f"Not built yet: {', '.join(missing)}; run: dpbench report --experiment {one['experiment']}"
+    about = f". Profile {one['profile']}, {one['runs']:,} runs; {one['experiment']} on the command line."
+    return join(
+        [
+            tag("h1", one["title"]),
+            tag("p", citation(one) + about, cls="lead"),
+            tag("p", breakable(gap), cls="gap") if missing else "",
+            articles(sections),
+        ]
+    )
+
+
+def citation(one: dict[str, Any]) -> Markup:
+    """Who and where, with links to the paper."""
+    return join([one["citation"], *(link(address, text) for text, address in one.get("links", []))], ", ")
+
+
+def figure(folder: Path, name: str, alt: str) -> Markup:
+    """A figure that opens large: the bitmap in the page, the drawing behind it."""
+    drawn = image(f"{name}.png", alt, _png_size(folder / f"{name}.png"))
+    return Markup(f'<a class="figure" href="{name}.svg" title="open large">{drawn}</a>\n')
+
+
+def _judged(artefact: dict[str, Any], one: dict[str, Any]) -> tuple[str, str, Markup]:
+    """Claims or published values: (id, heading, content)."""
+    found = artefact.get("records", [])
+    files = tag("p", join((_file(name) for name in artefact["files"]), " · "), cls="files")
+    told = tag("p", breakable(artefact["caption"]), cls="caption")
+    if artefact["name"] == manifest.SCORECARD:
+        return artefact["name"], "Claims, judged on these rows", matrix.claims_list(found) + told + files
+    listed = matrix.values(found, one["experiment"], one["profile"])
+    return "values", artefact["title"], told + listed + files
+
+
+def _file(name: str) -> Markup:
+    return link(name, name.rpartition(".")[2].upper())
+
+
+def _artefact(artefact: dict[str, Any], one: dict[str, Any], folder: Path, rows: str) -> Markup:
+    name = artefact["name"]
+    if artefact["kind"] == "table":
+        content = table(artefact["columns"], artefact["rows"])
+    else:
+        alt = f"{artefact['title']}. {artefact['caption'].split('. ')[0].rstrip('.')}."
+        content = figure(folder, name, alt)
+    gaps = tag("ul", join(tag("li", breakable(f"Gap: {line}")) for line in artefact["gaps"]), cls="gap")
+    sources = [*(_file(file) for file in artefact["files"]), link(f"{rows}/runs", "rows (parquet)")]
+    if f"[{name}" in one["published"]:
+        sources.append(link("#published", "published values"))
+    rebuild = (
+        f"{artefact['command']}\ndpbench report --experiment {one['experiment']}/{name} --profile {one['profile']}"
+    )
+    return join(
+        [
+            content,
+            tag("p", breakable(artefact["caption"]), cls="caption"),
+            gaps if artefact["gaps"] else "",
+            tag("p", join(sources, " · "), cls="files"),
+            tag("details", tag("summary", "commands") + tag("pre", rebuild), cls="rebuild"),
+        ]
+    )
+
+
+def _environment(one: dict[str, Any], rows: str) -> Markup:
+    def several(values: list[str]) -> Markup:
+        return join((tag("span", value) for value in values), "") if values else Markup("–")
+
+    facts: list[tuple[str, Any]] = [
+        ("runs", ", ".join(f"{count:,} {status}" for status, count in one["statuses"].items())),
+        ("rows", link(f"{rows}/runs", f"{rows}/runs")),
+        ("code", several(one["code_versions"])),
+        ("environment", several(one["environments"])),
+        ("neighbours", several(one["relations"])),
+        ("ε checked by", several(one["checked_by"])),
+    ]
+    data = table(["problem", "data set", "sha256 of its arrays"], [_data_row(each) for each in one["data"]])
+    return tag("dl", join(tag("dt", name) + tag("dd", value) for name, value in facts)) + data
+
+
+def _data_row(each: dict[str, Any]) -> list[object]:
+    hashes = join((tag("code", value[:16] + "…", title=value) for value in each["sha256"]), " ")
+    return [each["problem"], each["dataset"], hashes]
+
+
+def _png_size(path: Path) -> tuple[int, int]:
+    """(width, height) from the header of a PNG file."""
+    width, height = struct.unpack(">II", path.read_bytes()[16:24])
+    return width, height

@@ -1,0 +1,99 @@
+"""artefacts.json: what a folder of figures and tables holds, as data. The pages are made from it and nothing else."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from dpbench.files import replacing
+from dpbench.privacy.accounting.base import OUT_OF_REACH
+from dpbench.problems import catalogue
+from dpbench.reporting.scorecard import artefacts as judged
+from dpbench.study.output import Figure, Table
+from dpbench.study.standing import NOT_APPLICABLE
+
+if TYPE_CHECKING:
+    from dpbench.study.context import Context
+
+FILE = "artefacts.json"
+JUDGED = SCORECARD, MEANS = "scorecard", "published_means"  # the artefacts whose lines the pages take apart
+RECORDED_LATER = "not recorded in these rows"
+
+
+def entry(name: str, title: str, command: str, output: Figure | Table, files: list[Path]) -> dict[str, Any]:
+    """One artefact: its words, a table's cells, and the files it was saved to."""
+    described: dict[str, Any] = {
+        "name": name,
+        "title": title,
+        "kind": "table" if isinstance(output, Table) else "figure",
+        "caption": output.caption,
+        "gaps": output.gaps,
+        "command": command,
+        "files": [path.name for path in files],
+    }
+    if isinstance(output, Table):
+        described["columns"] = [str(name) for name in output.frame.columns]
+        described["rows"] = [[str(value) for value in row] for row in output.frame.to_numpy()]
+        if name in JUDGED and output.data is not None:
+            described["records"] = output.data.to_dict("records")
+    return described
+
+
+def update(folder: Path, context: Context, entries: list[dict[str, Any]]) -> None:
+    """Put `entries` into the folder's manifest, in the experiment's order; those of artefacts not built now stay."""
+    path = folder / FILE
+    known = {one["name"]: one for one in read(path)["artefacts"]} if path.exists() else {}
+    known |= {one["name"]: one for one in entries}
+    order = [one.name for one in (*context.experiment.artefacts, *judged(context.experiment))]
+    manifest = about(context) | {"artefacts": [known[name] for name in order if name in known]}
+    with replacing(path) as staged:
+        staged.write_text(json.dumps(manifest, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+
+
+def records(manifest: dict[str, Any], name: str) -> list[dict[str, Any]]:
+    """The lines of one of `JUDGED` as data; none where it was not built, or by an earlier version."""
+    return next((one.get("records", []) for one in manifest["artefacts"] if one["name"] == name), [])
+
+
+def read(path: Path) -> dict[str, Any]:
+    """The manifest at `path`."""
+    return json.loads(path.read_text(encoding="utf-8"))
+
+
+def about(context: Context) -> dict[str, Any]:
+    """The experiment and the environment of its rows, distinct values sorted: the same bytes from the same rows."""
+    experiment, runs = context.experiment, context.runs
+    data = runs.dropna(subset=["data_sha256"]).groupby("problem")["data_sha256"].unique()
+    return {
+        "experiment": experiment.name,
+        "title": experiment.title,
+        "short": experiment.short or experiment.name,
+        "citation": experiment.citation,
+        "links": [list(one) for one in experiment.links],
+        "profile": context.profile,
+        "planned": [one.name for one in experiment.artefacts],
+        "runs": len(runs),
+        "statuses": {str(k): int(v) for k, v in sorted(_statuses(runs).value_counts().items())},
+        "code_versions": _distinct(runs, "code_version"),
+        "environments": _distinct(runs, "environment"),
+        "checked_by": _distinct(runs, "checked_by"),
+        "relations": _distinct(runs, "relation"),
+        "data": [
+            {"problem": problem, "dataset": catalogue.recipe_of(problem).dataset, "sha256": sorted(hashes)}
+            for problem, hashes in sorted(data.items())
+        ],
+        "published": experiment.published_text(),
+    }
+
+
+def _statuses(runs: Any) -> Any:
+    """An ε that no noise reaches is not applicable, and no failure."""
+    beyond = runs["error"].astype(str).str.contains(OUT_OF_REACH, regex=False)
+    return runs["status"].mask(runs["status"].eq("failed") & beyond, NOT_APPLICABLE)
+
+
+def _distinct(runs: Any, column: str) -> list[str]:
+    found = sorted(set(runs[column].dropna()))
+    unknown = column == "environment" and runs[column].isna().any()
+    return [*found, RECORDED_LATER] if unknown else found

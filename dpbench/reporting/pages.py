@@ -1,0 +1,147 @@
+"""The static pages of a profile: figures/<profile>/index.html, one page per experiment, the privacy errata.
+
+Made from the manifests that stand beside the figures (and from the errata, which are computed): no clock, no host, so
+the same rows give the same bytes. No script, nothing from the network.
+"""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+from dpbench import experiments
+from dpbench.reporting import errata_pages, experiment_page, explorer, manifest, matrix, privacy_page, reproduction
+from dpbench.reporting.html import Markup, articles, badge, breakable, join, link, page, table, tag
+from dpbench.study.declare import FALSE, HARMLESS, NEEDS_DATA, UNPROVED
+from dpbench.study.verdict import HELD, NOT_ENOUGH, NOT_HELD, NOT_TESTABLE, OPEN
+
+SITE = "dpbench"
+DESCRIPTION = "Differentially private optimisers, side by side"
+
+
+def read(folder: Path) -> dict[str, dict[str, Any]]:
+    """The manifests of a profile's folder by experiment, in the experiments' order."""
+    found = {path.parent.name: manifest.read(path) for path in sorted(folder.glob(f"*/{manifest.FILE}"))}
+    return {name: found[name] for name in (*experiments.NAMES, *found) if name in found}
+
+
+def write(folder: Path, results: Path) -> Path:
+    """Write the pages of the profile whose figures lie in `folder` and rows in `results`; the path of index.html."""
+    found = read(folder)
+    cells = reproduction.save(folder, found)
+    nav = [
+        ("index.html", "Overview"),
+        *((f"{name}/index.html", one.get("short", name)) for name, one in found.items()),
+        (explorer.PAGE, "Explore"),
+        ("privacy.html", "Privacy"),
+        ("errata.html", "Errata"),
+    ]
+    (folder / "style.css").write_text((resources.files(__package__) / "style.css").read_text("utf-8"), "utf-8")
+    for name, one in found.items():
+        rows = Path(os.path.relpath(results / name, folder / name)).as_posix()
+        body = experiment_page.body(one, folder / name, rows)
+        title = f"{one.get('short', name)} – {SITE}"
+        here = f"{name}/index.html"
+        (folder / name / "index.html").write_text(page(title, nav, body, root="../", here=here), "utf-8")
+    errata = page(f"{errata_pages.TITLE} – {SITE}", nav, errata_pages.body(), here="errata.html")
+    (folder / "errata.html").write_text(errata, "utf-8")
+    privacy = page(f"{privacy_page.TITLE} – {SITE}", nav, privacy_page.body(), here="privacy.html")
+    (folder / "privacy.html").write_text(privacy, "utf-8")
+    explorer.write_page(folder, nav)
+    index = folder / "index.html"
+    overview = _overview(folder, found, cells)
+    index.write_text(page(f"{SITE}, {folder.name} profile", nav, overview, here="index.html"), "utf-8")
+    return index
+
+
+def _overview(folder: Path, found: dict[str, dict[str, Any]], cells: Any) -> Markup:
+    profile = folder.name
+    sections = []
+    if len(cells):
+        figure = experiment_page.figure(
+            folder, reproduction.NAME, f"{reproduction.TITLE}: {reproduction.in_words(cells)}"
+        )
+        sections.append((reproduction.NAME, reproduction.TITLE, figure + matrix.counts_table(cells)))
+    claims = join(_claims_in_brief(name, one) for name, one in found.items())
+    if claims:
+        sections.append(("claims", "What the papers claim, judged on these rows", _settings_note() + claims))
+    sections.append(("experiments", "Figures and tables", _experiments(profile, found)))
+    errata = Markup(f"{_errata_summary()} {link('errata.html', 'All entries, with the numbers')}.")
+    sections.append(("errata", errata_pages.TITLE, tag("p", errata)))
+    rebuild = f"dpbench run --experiment all --profile {profile}\ndpbench report --profile {profile}"
+    made = tag("p", "Figures, tables and pages are made from the rows alone: no solver runs.")
+    sections.append(("rebuild", "To rebuild", tag("pre", rebuild) + made))
+    return tag("h1", DESCRIPTION) + tag("p", _summary(profile, found, cells), cls="lead") + articles(sections)
+
+
+def _summary(profile: str, found: dict[str, dict[str, Any]], cells: Any) -> str:
+    words = sum((Counter(r["verdict"] for r in _claims(one)) for one in found.values()), Counter[str]())
+    told = [
+        f"{words[word]} {text}"
+        for word, text in (
+            (HELD, "held"),
+            (NOT_HELD, "did not"),
+            (OPEN, "are open on these rows"),
+            (NOT_TESTABLE, "could not have come out otherwise"),
+            (NOT_ENOUGH, "wait for rows"),
+        )
+        if words[word]
+    ]
+    runs = sum(one["runs"] for one in found.values())
+    return (
+        f"The {profile} profile: {len(found)} experiments, {runs:,} runs. "
+        + (f"{reproduction.in_words(cells)} " if len(cells) else "")
+        + (f"Of {sum(words.values())} verdicts on the papers' claims {', '.join(told)}. " if told else "")
+        + "A claim that is not held is a result, not an error."
+    )
+
+
+def _settings_note() -> Markup:
+    return tag(
+        "p",
+        "Each claim is judged under the paper's own setting and on runs that keep their ε; where the paper's own "
+        "setting keeps it, one verdict stands for both. Each links to the figure that shows it.",
+    )
+
+
+def _claims(one: dict[str, Any]) -> list[dict[str, Any]]:
+    return manifest.records(one, manifest.SCORECARD)
+
+
+def _claims_in_brief(name: str, one: dict[str, Any]) -> Markup:
+    judged = _claims(one)
+    if not judged:
+        return Markup("")
+    return tag("h3", link(f"{name}/index.html#scorecard", one["short"])) + matrix.claims_table(
+        judged, f"{name}/index.html"
+    )
+
+
+def _experiments(profile: str, found: dict[str, dict[str, Any]]) -> Markup:
+    rows: list[list[object]] = []
+    for name in dict.fromkeys((*experiments.NAMES, *found)):
+        if name not in found:
+            command = f"dpbench run --experiment {name} --profile {profile}"
+            rows.append([name, breakable(f"no results yet: {command}"), "", "", ""])
+            continue
+        one = found[name]
+        built = [artefact for artefact in one["artefacts"] if artefact["name"] in one["planned"]]
+        title = link(f"{name}/index.html", one["title"]) + tag("small", experiment_page.citation(one))
+        gaps = sum(bool(a["gaps"]) for a in built)
+        words = Counter(record["verdict"] for record in _claims(one))
+        claims = join((badge(word, count) for word, count in words.most_common()), " ") if words else Markup("–")
+        rows.append([Markup(title), f"{len(built)} of {len(one['planned'])}", gaps, f"{one['runs']:,}", claims])
+    return table(["experiment", "figures and tables", "with gaps", "runs", "verdicts"], rows)
+
+
+def _errata_summary() -> str:
+    counts = errata_pages.counts()
+    return (
+        f"{sum(counts.values())} published settings whose noise is not what their guarantee asks for: "
+        f"{counts[FALSE]} state an ε that some neighbours break, {counts[UNPROVED]} one that is not proved, "
+        f"{counts[HARMLESS]} are harmless"
+        + (f", {counts[NEEDS_DATA]} need data that are not at hand." if counts[NEEDS_DATA] else ".")
+    )

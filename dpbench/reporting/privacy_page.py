@@ -1,0 +1,155 @@
+"""The page "The privacy of each algorithm": what every method declares of its releases, beside the audit's bounds.
+
+The bounds are in `audited.csv`, which `python docs/audited.py` makes anew (minutes); all else is made from code.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import csv
+import sys
+from collections.abc import Iterator
+from importlib import resources
+from pathlib import Path
+from typing import NamedTuple
+
+from dpbench import algorithms
+from dpbench.algorithms.base import Algorithm, make_settings
+from dpbench.errors import UserError
+from dpbench.privacy import accounting
+from dpbench.privacy.disclosure import MECHANISMS
+from dpbench.reporting.html import Markup, articles, breakable, join, table, tag
+
+TITLE = "The privacy of each algorithm"
+INTRO = (
+    "Made from what each method declares in code. A run that releases anything under a label that is not here fails, "
+    "and a test holds every sensitivity against the noise that is drawn. L₀ bounds a row's gradient, L₁ its Hessian, R "
+    "its norm; n rows, d columns, m rows in a sample; g̃ is a released gradient, C_j a clipping threshold. δ, the "
+    "accounting and the neighbours are the user's choice where the method takes more than one."
+)
+HEADER = ["release", "what", "mechanism", "times", "add/remove", "replace-one", "because", "where"]
+AUDIT = ["release", "audited at", "bound", "claim"]
+AUDITED = "audited.csv"
+PUBLISHED = (("noise_scale", "as-published-code"), ("calibration", "as-published-code"), ("noise", "0.5"))
+
+
+class Section(NamedTuple):
+    """One method. facts: (name, text). releases: rows under HEADER. audited: rows under AUDIT."""
+
+    name: str
+    title: str
+    facts: list[tuple[str, str]]
+    releases: list[list[str]]
+    audited: list[list[str]]
+
+
+def sections() -> Iterator[Section]:
+    """A section per method that is no alias, by name."""
+    bounds = _bounds()
+    for name in algorithms.names():
+        method, fixed = algorithms.resolve(name)
+        if fixed:
+            continue
+        releases = [
+            [*(one.label, one.value, one.mechanism, one.count, one.add_remove or "–", one.replace_one or "–"), one.why]
+            for one in method.discloses
+        ]
+        releases = [[*row, one.when] for row, one in zip(releases, method.discloses, strict=True)]
+        yield Section(name, method.title or name, list(_facts(method, name)), releases, bounds.get(name, []))
+
+
+def _facts(method: Algorithm, name: str) -> Iterator[tuple[str, str]]:
+    yield "private", "yes" if method.private else f"no: without paying it takes {method.unpaid}"
+    both = method.discloses and any(one.add_remove for one in method.discloses)
+    yield (
+        "proved for",
+        f"{method.relation} neighbours"
+        + (", and replace-one" if method.relation.value == "add-remove" else ", and add-remove" if both else ""),
+    )
+    others = ", ".join(mode for mode in method.accountings if mode != method.paper_accounting)
+    yield "composed by", f"{method.paper_accounting} (paper)" + (f"; also {others}" if others else "")
+    yield "δ by default", str(method.delta)
+    yield "counts as public", ", ".join(filter(None, ("n", method.counts_public)))
+    if method.stops_early:
+        yield "stops early", "it may; its ε is that of all it planned"
+    for variant, flaw in _flaws(method, name):
+        yield f"not private: {variant}", flaw
+
+
+def _flaws(method: Algorithm, name: str) -> Iterator[tuple[str, str]]:
+    """Published variants of a method that do not keep their ε, and why."""
+    if not method.private:
+        return
+    defaults = make_settings(method, {})
+    if flaw := method.flaw(defaults, method.accounting("paper")):
+        yield f"accounting {method.paper_accounting}", flaw
+    for alias in algorithms.names():
+        target, fixed = algorithms.resolve(alias)
+        if target is method and fixed:
+            flaw = method.flaw(make_settings(method, fixed), method.accounting("paper"))
+            if flaw and flaw != method.flaw(defaults, method.accounting("paper")):
+                yield alias, flaw
+    for setting, value in PUBLISHED:
+        if setting in method.Settings.__struct_fields__:
+            with contextlib.suppress(UserError):  # a setting of that name with other values
+                if flaw := method.flaw(make_settings(method, {setting: value}), ""):
+                    yield f"{setting} = {value}", flaw
+
+
+def _bounds() -> dict[str, list[list[str]]]:
+    """Algorithm → rows under AUDIT, of the last audit that was kept."""
+    source = resources.files(__package__) / AUDITED
+    if not source.is_file():
+        return {}
+    found: dict[str, list[list[str]]] = {}
+    for row in csv.DictReader(source.read_text("utf-8").splitlines()):
+        told = [f"{row['unit']} ≥ {float(row['bound']):.3g}", f"{float(row['claim']):.3g}"]
+        at = f"ε = {float(row['epsilon']):g}, {int(row['runs']):,} runs"
+        found.setdefault(row["algorithm"], []).append([row["label"], at, *told])
+    return found
+
+
+def modes() -> list[tuple[str, str]]:
+    """(accounting, what the first line of its module says of it)."""
+    first = {name: (sys.modules[type(accounting.get(name)).__module__].__doc__ or "") for name in accounting.names()}
+    return [(name, doc.partition("\n")[0].partition("`: ")[2]) for name, doc in first.items()]
+
+
+def text() -> str:
+    """The page as Markdown."""
+    parts = [f"# {TITLE}", INTRO, "## Mechanisms"]
+    parts.append(_markdown(["mechanism", "sensitivity in", "theorem"], [[k, *v] for k, v in MECHANISMS.items()]))
+    parts += ["## Composition", _markdown(["accounting", "what it is"], [list(mode) for mode in modes()])]
+    for one in sections():
+        parts += [f"## {one.name}", f"**{one.title}**"]
+        parts.append("\n".join(f"- *{name}*: {told}" for name, told in one.facts))
+        parts.append(_markdown(HEADER, one.releases) if one.releases else "It releases nothing with noise.")
+        if one.audited:
+            parts.append(_markdown(AUDIT, one.audited))
+    return "\n\n".join(parts) + "\n"
+
+
+def body() -> Markup:
+    """The main part of privacy.html."""
+    found = []
+    for one in sections():
+        facts = tag("dl", join(tag("dt", name) + tag("dd", breakable(told)) for name, told in one.facts))
+        releases = table(HEADER, one.releases) if one.releases else tag("p", "It releases nothing with noise.")
+        audited = table(AUDIT, one.audited) if one.audited else Markup("")
+        found.append((f"method-{one.name}", f"{one.name}: {one.title}", facts + releases + audited))
+    kinds = table(["mechanism", "sensitivity in", "theorem"], [[k, *v] for k, v in MECHANISMS.items()])
+    composed = table(["accounting", "what it is"], [list(mode) for mode in modes()])
+    head = tag("h1", TITLE) + tag("p", INTRO, cls="lead") + tag("h2", "Mechanisms") + kinds
+    return head + tag("h2", "Composition") + composed + articles(found)
+
+
+def save(folder: Path) -> Path:
+    """Write privacy.md; its path without the suffix."""
+    stem = folder / "privacy"
+    stem.with_suffix(".md").write_text(text(), encoding="utf-8")
+    return stem
+
+
+def _markdown(header: list[str], rows: list[list[str]]) -> str:
+    lines = [header, ["---"] * len(header), *rows]
+    return "\n".join("| " + " | ".join(cell.replace("|", "\\|") for cell in line) + " |" for line in lines)

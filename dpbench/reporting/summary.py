@@ -1,0 +1,126 @@
+"""What the rows of a folder come to, small enough to commit: a mean per setting, a word per claim.
+
+A summary is read from a folder of rows (`results/quick`, or one experiment's in it) or from the file that `save` wrote.
+Nothing in it depends on the machine: no seconds, no memory, no versions. The same seeds draw the same numbers
+everywhere, so two summaries of one grid differ by rounding, except where rounding decides (an early stop, an argmax).
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from dpbench import experiments
+from dpbench.errors import UserError
+from dpbench.files import replacing
+from dpbench.reporting.explorer import in_words
+from dpbench.reporting.scorecard import statement, verdicts
+from dpbench.run.results import Store
+from dpbench.study.context import contexts
+
+if TYPE_CHECKING:
+    import pandas
+
+CELL = ["experiment", "problem", "algorithm", "epsilon", "settings", "accounting", "relation"]
+COLUMNS = [*CELL, "n", "mean", "se"]
+JUDGED = ["experiment", "claim", "verdict"]
+DIGITS = 8
+FORMAT = 1
+
+
+@dataclass(frozen=True)
+class Summary:
+    """cells: a row per setting (`COLUMNS`); verdicts: a row per verdict (`JUDGED`); name: where both come from."""
+
+    name: str
+    cells: pandas.DataFrame
+    verdicts: pandas.DataFrame
+
+
+def load(source: str | Path) -> Summary:
+    """The summary of a folder of rows, or in a file; UserError where there are none."""
+    path = Path(source)
+    if path.is_file():
+        return _read(path)
+    if (path / "runs").is_dir():
+        return _of_rows(path, path.parent, [path.name])
+    names = sorted(one.name for one in path.iterdir() if (one / "runs").is_dir()) if path.is_dir() else []
+    if not names:
+        raise UserError(f"no rows in {path}: it is no folder like results/quick or results/quick/NAME, and no summary")
+    return _of_rows(path, path, names)
+
+
+def save(summary: Summary, path: Path) -> None:
+    """Write a summary as JSON, a cell a line, sorted: two versions of it can be compared line by line."""
+    lines = ",\n".join(json.dumps(row, ensure_ascii=False) for row in _plain(summary.cells))
+    words = ",\n".join(json.dumps(row, ensure_ascii=False) for row in _plain(summary.verdicts))
+    with replacing(path) as staged:
+        staged.write_text(f'{{"format": {FORMAT},\n"cells": [\n{lines}\n],\n"verdicts": [\n{words}\n]}}\n', "utf-8")
+
+
+def _of_rows(path: Path, profile: Path, names: list[str]) -> Summary:
+    import pandas as pd
+
+    parts, judged = [], []
+    for name in names:
+        store = Store(profile.parent, profile.name, name)
+        parts.append(cells(store.runs()).assign(experiment=name)[COLUMNS])
+        if name in experiments.NAMES and profile.name in experiments.get(name).grid():
+            for context in contexts(experiments.get(name), profile.name, profile.parent):
+                judged += [[name, statement(claim, verdict), verdict.word] for claim, verdict in verdicts(context)]
+    table = pd.concat(parts, ignore_index=True).sort_values(CELL, ignore_index=True)
+    return Summary(str(path), table, pd.DataFrame(judged, columns=JUDGED))
+
+
+def cells(runs: pandas.DataFrame) -> pandas.DataFrame:
+    """Mean and standard error per setting of the excess loss, else of the objective, else of a sweep's median.
+
+    Timed runs repeat the numbers of untimed ones and are left out; a failed run counts as none.
+    """
+    import numpy as np
+
+    runs = runs[runs["timed"].eq(0)]
+    value = runs["excess"].astype(float).fillna(runs["objective"].astype(float))
+    swept = [np.median(one) if one is not None and len(one) else math.nan for one in runs["values"]]
+    value = value.fillna(dict(zip(runs.index, swept, strict=True)))
+    runs = runs.assign(
+        value=value.where(runs["status"].ne("diverged"), math.inf),
+        settings=[in_words(text) for text in runs["settings"]],
+        sweep=runs["sweep"].fillna("").astype(str),
+        relation=runs["relation"].fillna("").astype(str),
+    )
+    runs = runs.assign(settings=runs["settings"] + runs["sweep"].map(lambda text: f"; swept {text}" if text else ""))
+    with np.errstate(invalid="ignore"):
+        table = runs.groupby(CELL[1:], sort=False)["value"].agg(n="count", mean="mean", se="sem")
+    return table.reset_index()
+
+
+def _plain(frame: pandas.DataFrame) -> list[list[Any]]:
+    """Rows of JSON's own types: numbers rounded, infinity as a text, what is missing as null."""
+
+    def plain(value: Any) -> Any:
+        if isinstance(value, str):
+            return value
+        number = float(value)
+        if math.isnan(number):
+            return None
+        return str(number) if math.isinf(number) else float(f"{number:.{DIGITS}g}")
+
+    return [[plain(value) for value in row] for row in frame.to_numpy()]
+
+
+def _read(path: Path) -> Summary:
+    import pandas as pd
+
+    try:
+        found = json.loads(path.read_text(encoding="utf-8"))
+        if found["format"] != FORMAT:
+            raise UserError(f"{path} has format {found['format']}, this version reads {FORMAT}: write it anew")
+        table = pd.DataFrame(found["cells"], columns=COLUMNS)
+        judged = pd.DataFrame(found["verdicts"], columns=JUDGED)
+    except (ValueError, KeyError, TypeError) as error:
+        raise UserError(f"{path} is no summary that dpbench diff --save wrote") from error
+    return Summary(str(path), table.astype({"n": float, "mean": float, "se": float, "epsilon": float}), judged)

@@ -1,0 +1,211 @@
+"""Batches on a dask cluster: `dpbench run --backend dask --scheduler ADDRESS`.
+
+A worker needs dpbench installed and a connection to the scheduler, nothing else: no shared file system, no network.
+Batches go out one per worker thread and rows come back; a data set goes out once to each worker that does not hold
+the same bytes, and from worker to worker where dask can; the file of an algorithm that is one goes with its batches.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+import queue
+import sys
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, NamedTuple, cast
+
+import msgspec
+
+from dpbench import datasets
+from dpbench.datasets import shipping
+from dpbench.errors import UserError, how_to_install
+from dpbench.run.batch import Batch, Death, Rows
+from dpbench.run.execute import execute, failed_row
+from dpbench.version import __version__
+
+PATIENCE = 10.0  # seconds for the scheduler to answer, and for its first worker to be there
+TIMEOUTS = (TimeoutError, asyncio.TimeoutError)  # one and the same from Python 3.11 on
+LOSSES = 3  # times that a batch is sent again because the data sent for it were lost with a worker
+
+
+class Parcel(NamedTuple):
+    """What a worker is told besides the jobs: the data to use, the driver's version, the text of a file algorithm."""
+
+    data: str
+    sha256: str
+    version: str
+    source: str
+
+
+def connect(scheduler: str) -> Any:
+    """A `distributed.Client`, with a worker behind it; UserError, in one line, if there is none."""
+    try:
+        import distributed
+    except ImportError:
+        raise UserError(f"--backend dask needs dask.distributed; {how_to_install('dask')}") from None
+    where: dict[str, str] = {"scheduler_file": scheduler} if Path(scheduler).is_file() else {"address": scheduler}
+
+    class Client(cast(Any, distributed.Client)):  # type: ignore[misc]
+        """Closed at once where it cannot start: collected later, it would wait for a lock that the next one holds."""
+
+        def __init__(self) -> None:
+            try:
+                super().__init__(**where, timeout=PATIENCE, set_as_default=False)
+            except BaseException:
+                self.close()
+                raise
+
+    try:
+        client = Client()
+    except (OSError, ValueError, KeyError, *TIMEOUTS) as error:
+        reason = " ".join(str(error).split())[:200] or type(error).__name__
+        raise UserError(f"--scheduler: no dask scheduler answers at {scheduler} ({reason})") from None
+    try:
+        client.wait_for_workers(1, timeout=PATIENCE)
+    except TIMEOUTS:
+        client.close()
+        raise UserError(
+            f"--scheduler: {scheduler} has no workers; start some: dask worker {scheduler} --nthreads 1"
+        ) from None
+    return client
+
+
+class Cluster:
+    """The executor of a dask `scheduler` ("tcp://host:port" or its file).
+
+    dask moves the batches of a dead worker to others: a death is told when `distributed.scheduler.allowed-failures` + 1
+    workers died under one batch. Raises UserError if the scheduler cannot be reached or goes away.
+    """
+
+    def __init__(self, scheduler: str) -> None:
+        self.scheduler = scheduler
+        self._ended: queue.SimpleQueue[str] = queue.SimpleQueue()  # keys of futures, put there by their callbacks
+        self._flying: dict[str, tuple[int, Batch]] = {}  # key of a future -> its batch; `_futures` keeps it alive
+        self._futures: dict[str, Any] = {}
+        self._shipments: dict[str, Any] = {}  # data set -> future of its files
+        self._losses: Counter[int] = Counter()
+        self._slots, self._counted = 1, -float("inf")
+
+    def __enter__(self) -> Cluster:
+        self._client = connect(self.scheduler)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._client.close()
+
+    def shares(self) -> int:
+        return max(1, self._threads())
+
+    def _threads(self) -> int:
+        """Of all its workers now."""
+        try:
+            return sum(int(threads) for threads in self._client.nthreads().values())
+        except (OSError, *TIMEOUTS) as error:  # a client whose scheduler died may still try to reach it
+            raise _gone(self.scheduler) from error
+
+    def run(self, batches: dict[int, Batch]) -> Iterator[tuple[int, Rows | Death]]:
+        from distributed.comm.core import CommClosedError
+
+        waiting = list(batches.items())[::-1]
+        try:
+            while waiting or self._flying:
+                while waiting and len(self._flying) < self._free():
+                    self._send(*waiting.pop())
+                key = self._next_key()
+                (index, batch), future = self._flying.pop(key), self._futures.pop(key)
+                outcome = self._outcome(future, index, batch)
+                if outcome is None:
+                    self._send(index, batch, shipped=True)
+                else:
+                    yield index, outcome
+        except CommClosedError as error:
+            raise _gone(self.scheduler) from error
+
+    def _free(self) -> int:
+        """Threads of all workers, asked for every two seconds: workers come and go."""
+        if time.monotonic() - self._counted > 2:
+            self._slots = self.shares()
+            self._counted = time.monotonic()
+        return self._slots
+
+    def _send(self, index: int, batch: Batch, shipped: bool = False) -> None:
+        data = datasets.load(batch[0].recipe.dataset)
+        text = Path(batch[0].algorithm.rpartition(":")[0]).read_text("utf-8") if batch[0].source else ""
+        parcel = Parcel(data.name, data.sha256, __version__, text)
+        if shipped and data.name not in self._shipments:
+            self._shipments[data.name] = self._client.scatter(shipping.pack(data.name), hash=False)
+        shipment = self._shipments[data.name] if shipped else None
+        future = self._client.submit(perform, batch, parcel, shipment, pure=False)
+        self._flying[future.key], self._futures[future.key] = (index, batch), future
+        future.add_done_callback(lambda done: self._ended.put(done.key))
+
+    def _next_key(self) -> str:
+        told = False
+        while True:
+            try:
+                key = self._ended.get(timeout=PATIENCE)
+            except queue.Empty:
+                self._alive()
+                if not told and not self._threads():
+                    print(f"warning: {self.scheduler} has no workers left; waiting for one", file=sys.stderr)
+                    told = True
+                continue
+            if key in self._flying:
+                return key
+
+    def _outcome(self, future: Any, index: int, batch: Batch) -> Rows | Death | None:
+        """How a batch ended, or None if it has to go out again with its data."""
+        from distributed import CancelledError, KilledWorker
+
+        try:
+            rows: Rows | None = future.result()
+            return rows
+        except KilledWorker as death:
+            return Death(death.allowed_failures + 1, "KilledWorker")
+        except CancelledError as error:
+            self._alive()
+            self._losses[index] += 1
+            if self._losses[index] > LOSSES:
+                return Rows([failed_row(job, error) for job in batch], [])
+            self._shipments.pop(batch[0].recipe.dataset, None)  # lost with the worker that held it
+            return None
+        except UserError:
+            raise
+        except Exception as error:  # `perform` makes rows of an algorithm's failures: this is the worker's own
+            reason = " ".join(f"{type(error).__name__}: {error}".split())[:300]
+            raise UserError(f"a worker of {self.scheduler} cannot run dpbench: {reason}") from error
+
+    def _alive(self) -> None:
+        if self._client.status != "running":
+            raise _gone(self.scheduler)
+
+
+def _gone(scheduler: str) -> UserError:
+    return UserError(f"the scheduler {scheduler} went away; what was finished is kept, the same command goes on")
+
+
+def perform(batch: Batch, parcel: Parcel, shipment: dict[str, bytes] | None) -> Rows | None:
+    """On a worker: the rows of a batch, or None if the data set must be sent first."""
+    from threadpoolctl import threadpool_limits
+
+    if parcel.version != __version__:
+        raise UserError(f"a worker has dpbench {__version__}, the driver {parcel.version}: install the same version")
+    if not shipping.adopt(parcel.data, parcel.sha256, shipment):
+        return None
+    threadpool_limits(1)  # for good: with several threads a worker, leaving a `with` would undo it for the others
+    if parcel.source:
+        path, _, name = batch[0].algorithm.rpartition(":")
+        here = f"{_source_file(Path(path).name, parcel.source)}:{name}"
+        batch = [msgspec.structs.replace(job, algorithm=here) for job in batch]
+    return Rows(*execute(batch))
+
+
+@functools.cache
+def _source_file(name: str, text: str) -> Path:
+    folder = Path(tempfile.mkdtemp(prefix="dpbench-"))
+    (folder / name).write_text(text, encoding="utf-8")
+    return folder / name

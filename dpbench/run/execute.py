@@ -1,0 +1,314 @@
+"""One batch of jobs, from streams to checked rows. The runner and the Python API both end here."""
+
+from __future__ import annotations
+
+import functools
+import subprocess
+from pathlib import Path
+from traceback import extract_tb, format_exception
+from typing import Any, NamedTuple
+
+import msgspec
+import numpy as np
+from threadpoolctl import threadpool_limits
+
+from dpbench import algorithms, datasets
+from dpbench.algorithms.base import Algorithm, BaseSettings, Outcome, batch_settings
+from dpbench.errors import PrivacyError, UserError
+from dpbench.privacy.budget import Budget, Budgets
+from dpbench.privacy.check import guarantee
+from dpbench.privacy.ledger import Ledger
+from dpbench.privacy.mechanisms import Mechanisms
+from dpbench.privacy.streams import stream
+from dpbench.problems import Problem, build, starts
+from dpbench.problems.optimum import NoOptimum, Optimum
+from dpbench.problems.scores import held_out_scores
+from dpbench.run.environment import environment
+from dpbench.run.jobs import Job, delta_value
+from dpbench.run.results import Row
+from dpbench.run.trace import Clock, Trace, no_trace, schedule
+from dpbench.version import DISTRIBUTION, __version__
+
+# A timed run shorter than this is made twice, and the second is measured: the first pages in the data, solves for the
+# noise scale (which is kept) and compiles loops. In a longer one these do not count.
+REHEARSED = 10.0  # seconds
+DIVERGED = 1 / np.finfo(float).eps  # an objective this many times that of the start: none of its digits are the data's
+
+
+class BatchRun(NamedTuple):
+    """What came out of one batch: final iterates, the ledger, and what is known of each replicate."""
+
+    W: np.ndarray
+    objective: np.ndarray
+    status: list[str]
+    columns: dict[str, Any]
+    mechanisms: Mechanisms
+    trace: Trace | None
+    seconds: float
+    evidence: Any = None  # see Outcome
+
+
+def run_batch(
+    problem: Problem,
+    algorithm: Algorithm,
+    settings: list[BaseSettings],
+    start: np.ndarray,
+    budget: Budget | Budgets,
+    stream_keys: list[str],
+    *,
+    traced: bool = False,
+    noiseless: bool = False,
+    mechanisms_class: type[Mechanisms] = Mechanisms,
+) -> BatchRun:
+    """Run k replicates together from `start` (k, d); replicate i draws its noise from stream_keys[i] alone."""
+    declared = budget.relation if algorithm.either else algorithm.relation
+    mechanisms = mechanisms_class(stream_keys, budget, noiseless=noiseless, declared=declared)
+    clock = Clock()
+    iterations = algorithm.iterations(problem, settings[0])
+    trace = Trace(problem.value, schedule(iterations), clock) if traced and iterations else None
+    batch = batch_settings(settings, algorithm.per_replicate)
+    with np.errstate(all="ignore"):  # a diverging iterate is a result (its status says so), not a warning
+        outcome = algorithm.run(problem, start.copy(), mechanisms, batch, trace or no_trace)
+    seconds = clock.seconds
+    if not isinstance(outcome, Outcome):
+        outcome = Outcome(outcome)
+    with np.errstate(all="ignore"):
+        objective = problem.value(outcome.W)
+        sane = np.isfinite(outcome.W).all(axis=1) & (objective <= DIVERGED * np.maximum(1, abs(problem.value(start))))
+    status = [
+        word if fine or word != "done" else "diverged"
+        for word, fine in zip(outcome.status or ["done"] * len(settings), sane, strict=True)
+    ]
+    return BatchRun(outcome.W, objective, status, outcome.columns, mechanisms, trace, seconds, outcome.evidence)
+
+
+def execute(jobs: list[Job]) -> tuple[list[Row], list[Row]]:
+    """Rows of `runs` and of `traces` for jobs of one group; failures become rows, never exceptions."""
+    with threadpool_limits(1):
+        try:
+            return _sweep(jobs[0]) if jobs[0].sweep else _execute(jobs)
+        except (KeyboardInterrupt, SystemExit):
+            raise
+        except Exception as error:
+            return [failed_row(job, error) for job in jobs], []
+
+
+def _execute(jobs: list[Job]) -> tuple[list[Row], list[Row]]:
+    first = jobs[0]
+    algorithm = algorithms.get(first.algorithm)
+    problem = build(first.problem)
+    settings = [algorithm.complete(problem, job.parsed()) for job in jobs]
+    flaw = algorithm.flaw(settings[0], algorithm.accounting(first.accounting))
+    algorithm.needs.check(problem, algorithm.name, rows=not flaw)
+    budgets = [
+        Budget(
+            epsilon=job.epsilon,
+            delta=delta_value(job.delta, problem.n),
+            relation=job.neighbours,
+            accounting=algorithm.accounting(job.accounting),
+        )
+        for job in jobs
+    ]
+    budget = budgets[0] if len(set(budgets)) == 1 else Budgets(tuple(budgets))
+    rule = first.recipe.start
+    start = np.stack([starts.draw(rule, problem.d, stream(job.start_key, "init")) for job in jobs])
+    keys = [job.stream_key for job in jobs]
+    run = run_batch(problem, algorithm, settings, start, budget, keys, traced=first.trace)
+    if first.timed and run.seconds < REHEARSED:
+        run = run_batch(problem, algorithm, settings, start, budget, keys, traced=first.trace)
+    outcome = Outcome(run.W, run.status, run.columns, run.evidence)
+    measured = algorithm.measure(problem, outcome, settings[0], [stream(job.stream_key, "measure") for job in jobs])
+    run = run._replace(columns=run.columns | measured)
+    optimum = _optimum(problem)
+    rows = _rows(jobs, settings, problem, algorithm, budgets, run, optimum)
+    return rows, _trace_rows(jobs, run.trace, optimum)
+
+
+def _sweep(job: Job) -> tuple[list[Row], list[Row]]:
+    """The one row of a sweep: the excess losses of its members (infinite where one diverged), their worst ε."""
+    members = job.members()
+    problem, algorithm = build(job.problem), algorithms.get(job.algorithm)
+    size = algorithm.batch_size(problem.n, problem.d)
+    rows = [row for i in range(0, len(members), size) for row in _execute(members[i : i + size])[0]]
+    worst = max(rows, key=lambda row: (row["status"] == "failed", row["epsilon_planned"]))
+    kept = ("T", "delta", "relation", "accounting", "private", "epsilon_planned", "epsilon_realised",
+            "epsilon_accounted", "checked_by", "counts_public", "error", "data_sha256")  # fmt: skip
+    excess = [row["excess"] if row["status"] == "done" and np.isfinite(row["excess"]) else np.inf for row in rows]
+    status = "failed" if worst["status"] == "failed" else "done"
+    return [describe(job, job.parsed()) | {k: worst[k] for k in kept} | {"values": excess, "status": status}], []
+
+
+@functools.lru_cache(maxsize=32)  # a failed search is long, and not worth repeating for every batch
+def _optimum(problem: Problem) -> Optimum | None:
+    """None where there is none to high accuracy (nonconvex, separable data): excess is then left empty."""
+    try:
+        return problem.optimum() if problem.convex else None
+    except NoOptimum:
+        return None
+
+
+def _support(problem: Problem, W: np.ndarray, optimum: Optimum | None) -> dict[str, np.ndarray]:
+    """With l1: the non-zeros of each of W (k, d) that the optimum has too, and those that it has not."""
+    if not problem.l1 or optimum is None:
+        return {}
+    found, true = W != 0, optimum.w != 0
+    return {"support_correct": (found & true).sum(axis=1), "support_wrong": (found & ~true).sum(axis=1)}
+
+
+def _held_out(job: Job, problem: Problem, W: np.ndarray, optimum: Optimum | None) -> dict[str, np.ndarray]:
+    """Scores on the rows that the data set keeps apart, where it does."""
+    data = datasets.load(job.recipe.dataset)
+    if data.held_out is None:
+        return {}
+    reference = np.zeros(problem.d) if optimum is None else optimum.w
+    with np.errstate(all="ignore"):
+        return held_out_scores(problem.loss, *data.held_out, W, reference, problem.y)
+
+
+def _rows(
+    jobs: list[Job],
+    settings: list[BaseSettings],
+    problem: Problem,
+    algorithm: Algorithm,
+    budgets: list[Budget],
+    run: BatchRun,
+    optimum: Optimum | None,
+) -> list[Row]:
+    with np.errstate(all="ignore"):
+        gradient_norm = np.linalg.norm(problem.gradient(run.W), axis=1)
+        accuracy = problem.accuracy(run.W) if problem.loss.binary else None
+    columns = run.columns | _support(problem, run.W, optimum) | _held_out(jobs[0], problem, run.W, optimum)
+    rows = []
+    for i, job in enumerate(jobs):
+        flaw = algorithm.flaw(settings[i], budgets[i].accounting)
+        privacy = _privacy(run.mechanisms.ledger, i, budgets[i], algorithm, flaw)
+        given = {name: values[i] for name, values in columns.items() if not _blank(values[i])}
+        extra = {name: msgspec.to_builtins(value, enc_hook=_plain) for name, value in given.items()}
+        rows.append(
+            describe(job, settings[i])
+            | {
+                "T": algorithm.iterations(problem, settings[i]),
+                "delta": budgets[i].delta,
+                "objective": float(run.objective[i]),
+                "excess": None if optimum is None else float(run.objective[i] - optimum.value),
+                "gradient_norm": float(gradient_norm[i]),
+                "accuracy": None if accuracy is None else float(accuracy[i]),
+                "seconds": run.seconds if job.timed else None,
+                "status": run.status[i],
+                "data_sha256": problem.data_hash,
+            }
+            | privacy
+            | extra
+        )
+    return rows
+
+
+def _plain(value: Any) -> Any:
+    return value.tolist() if isinstance(value, np.ndarray) else float(value)
+
+
+def _blank(value: object) -> bool:
+    return value is None or (isinstance(value, str) and not value)
+
+
+def _privacy(ledger: Ledger, i: int, budget: Budget, algorithm: Algorithm, flaw: str) -> Row:
+    """The privacy columns; a private run that fails its check is a failed run."""
+    columns: Row = {
+        "relation": budget.relation.value,
+        "accounting": budget.accounting,
+        "private": algorithm.private and not flaw,
+    }
+    result = guarantee(ledger, i, budget, algorithm.labels)
+    columns |= {"epsilon_planned": result.planned, "epsilon_realised": result.realised}
+    columns |= {"epsilon_accounted": result.accounted, "checked_by": result.checked_by, "error": flaw}
+    if columns["private"] and result.error:
+        columns |= {"status": "failed", "private": False, "error": result.error}
+    return columns
+
+
+def describe(job: Job, settings: BaseSettings) -> Row:
+    """The columns that are known before a job has run."""
+    values = msgspec.to_builtins(settings)
+    full = {name: getattr(settings, name) for name in settings.__struct_fields__} | values
+    return {
+        "key": job.key,
+        "problem": job.problem,
+        "algorithm": algorithms.display_name(job.algorithm, settings),
+        "epsilon": job.epsilon,
+        "seed": job.seed,
+        "settings": msgspec.json.encode(full | job.axes, order="deterministic").decode(),
+        "sweep": job.sweep or None,
+        "T": full.get("T"),
+        "timed": job.timed,
+        "code_version": code_version(),
+        "environment": environment(),
+        "counts_public": algorithms.get(job.algorithm).public(settings),
+    }
+
+
+def failed_row(job: Job, error: BaseException, status: str = "failed") -> Row:
+    """The row of a job that raised: its description, the status, and one line on why.
+
+    "traceback" is for the user of this run, and not kept in the store.
+    """
+    algorithm = algorithms.get(job.algorithm)
+    line, traceback = " ".join(str(error).split()) or type(error).__name__, ""
+    if not isinstance(error, UserError | PrivacyError):
+        line, traceback = f"{type(error).__name__}: {line}{_place(error, algorithm)}"[:500], _traceback(error)
+    return describe(job, job.parsed()) | {
+        "delta": None if isinstance(job.delta, str) else job.delta,
+        "status": status,
+        "error": line[:500],
+        "traceback": traceback,
+        "relation": job.neighbours.value,
+        "accounting": algorithm.accounting(job.accounting),
+        "private": algorithm.private,
+    }
+
+
+def _place(error: BaseException, algorithm: Algorithm) -> str:
+    """ " (file:line)" of the algorithm's own code that raised; of any code where that was not in it; "" of none."""
+    frames = extract_tb(error.__traceback__)
+    own = [frame for frame in frames if frame.filename == type(algorithm).run.__code__.co_filename]
+    return "".join(f" ({Path(frame.filename).name}:{frame.lineno})" for frame in (own or frames)[-1:])
+
+
+def _traceback(error: BaseException) -> str:
+    return "".join(format_exception(error)) if error.__traceback__ else ""
+
+
+def _trace_rows(jobs: list[Job], trace: Trace | None, optimum: Optimum | None) -> list[Row]:
+    if trace is None:
+        return []
+    reference = 0.0 if optimum is None else optimum.value
+    return [
+        {
+            "key": job.key,
+            "iteration": iteration,
+            "passes": float(passes[i]),
+            "seconds": seconds if job.timed else None,
+            "excess": float(values[i] - reference),
+        }
+        for i, job in enumerate(jobs)
+        for iteration, passes, seconds, values in trace.points
+        if not np.isnan(passes[i])
+    ]
+
+
+@functools.cache
+def code_version() -> str:
+    """Distribution and version, with the commit when it runs from a git checkout; in rows, not in their keys."""
+    version = f"{DISTRIBUTION} {__version__}"
+    root = Path(__file__).resolve().parent.parent.parent
+    if not (root / ".git").exists():
+        return version
+    try:
+        commit = subprocess.run(
+            ["git", "-C", str(root), "rev-parse", "--short=10", "HEAD"],
+            capture_output=True,
+            text=True,
+            timeout=5,
+        ).stdout.strip()
+    except (OSError, subprocess.SubprocessError):
+        commit = ""
+    return f"{version}+g{commit}" if commit else version

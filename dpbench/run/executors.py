@@ -1,0 +1,136 @@
+"""Where batches are computed: here, in processes or threads of this machine, or on a dask cluster.
+
+One policy for a worker that dies: what was in flight is tried again one at a time, so that the culprit shows; a batch
+under which workers died ATTEMPTS times becomes failed rows. What an executor has to do is to say which batches ended,
+and how.
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+import threading
+import time
+import warnings
+from collections import Counter
+from collections.abc import Iterator
+from concurrent.futures.process import BrokenProcessPool
+from contextlib import AbstractContextManager, nullcontext
+
+from threadpoolctl import threadpool_limits
+
+from dpbench.errors import UserError, nearest
+from dpbench.run.batch import Batch, Death, Executor, Rows
+from dpbench.run.cluster import Cluster
+from dpbench.run.execute import execute, failed_row
+
+ATTEMPTS = 3  # of a batch whose worker died under it
+BACKENDS = ("loky", "threading", "dask")
+
+
+class Here:
+    """In this process, one after the other."""
+
+    def shares(self) -> int:
+        return 1
+
+    def run(self, batches: dict[int, Batch]) -> Iterator[tuple[int, Rows | Death]]:
+        for index, batch in batches.items():
+            yield index, Rows(*execute(batch))
+
+
+class Local:
+    """In `jobs` processes ("loky") or threads ("threading") of this machine."""
+
+    def __init__(self, jobs: int, backend: str) -> None:
+        self._jobs, self._backend = jobs, backend
+
+    def shares(self) -> int:
+        return 1
+
+    def run(self, batches: dict[int, Batch]) -> Iterator[tuple[int, Rows | Death]]:
+        from joblib import Parallel, delayed
+
+        flying: list[int] = []
+
+        def tasks() -> Iterator[object]:
+            for index, batch in batches.items():
+                flying.append(index)
+                yield delayed(_indexed)(index, batch, os.getpid())
+
+        parallel = Parallel(
+            n_jobs=self._jobs,
+            backend=self._backend,
+            return_as="generator_unordered",
+            batch_size=1,
+            pre_dispatch="n_jobs",
+        )
+        # Threads share one BLAS: the limit that `execute` sets would end with the first of them.
+        with threadpool_limits(1 if self._backend == "threading" else None), warnings.catch_warnings():
+            warnings.filterwarnings("ignore", message="A worker stopped while some jobs were given to the executor")
+            try:
+                for index, rows in parallel(tasks()):
+                    flying.remove(index)
+                    yield index, rows
+            except BrokenProcessPool as death:
+                for index in flying:
+                    yield index, Death(1, type(death).__name__)
+
+
+def check(backend: str, jobs: int | None, scheduler: str | None) -> None:
+    """UserError, in one line, for options that `open_executor` does not take."""
+    if jobs is not None and jobs < 1:
+        raise UserError(f"jobs must be at least 1, got {jobs}")
+    if backend not in BACKENDS:
+        raise UserError(f"unknown backend {backend!r}: {nearest(backend, BACKENDS)}")
+    if (backend == "dask") != (scheduler is not None):
+        raise UserError("backend dask and the address of its scheduler go together")
+
+
+def open_executor(
+    backend: str = "loky", jobs: int | None = None, scheduler: str | None = None
+) -> AbstractContextManager[Executor]:
+    """The executor of these options; leaving the context releases it.
+
+    backend: "loky" (processes), "threading" or "dask". jobs: how many processes or threads, None for one per core.
+    scheduler: dask's, "tcp://host:port" or its scheduler file. Raises UserError as `check`.
+    """
+    check(backend, jobs, scheduler)
+    jobs = jobs or os.cpu_count() or 1
+    if scheduler is not None:
+        return Cluster(scheduler)
+    return nullcontext(Here() if jobs == 1 and backend == "loky" else Local(jobs, backend))
+
+
+def results(todo: list[Batch], executor: Executor) -> Iterator[tuple[Batch, Rows]]:
+    """Every batch with its rows, in the order they end; see the module's docstring for those whose workers die."""
+    waiting, deaths = dict(enumerate(todo)), Counter[int]()
+    while waiting:
+        suspects = [index for index in waiting if deaths[index]]
+        ready = {suspects[0]: waiting[suspects[0]]} if suspects else dict(waiting)
+        for index, ended in executor.run(ready):
+            if isinstance(ended, Death):
+                deaths[index] += ended.times
+                if deaths[index] < ATTEMPTS:
+                    continue
+                error = RuntimeError(f"its worker process died {deaths[index]} times ({ended.why})")
+                ended = Rows([failed_row(job, error) for job in waiting[index]], [])
+            yield waiting.pop(index), ended
+
+
+def _indexed(index: int, batch: Batch, driver: int) -> tuple[int, Rows]:
+    _end_with(driver)
+    return index, Rows(*execute(batch))
+
+
+@functools.cache
+def _end_with(driver: int) -> None:
+    """End this worker soon after a driver that was killed; loky lets it wait for more work for five minutes."""
+
+    def watch() -> None:
+        while os.getppid() == driver:
+            time.sleep(1)
+        os._exit(1)
+
+    if os.getpid() != driver:
+        threading.Thread(target=watch, daemon=True).start()

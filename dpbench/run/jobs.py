@@ -1,0 +1,267 @@
+"""A job: one run of one algorithm on one problem at one ε with one seed, and the key that names it."""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import itertools
+import math
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
+
+import msgspec
+
+from dpbench import algorithms
+from dpbench.algorithms.base import Algorithm, BaseSettings, make_settings
+from dpbench.errors import UserError, positive
+from dpbench.privacy.relation import Relation
+from dpbench.problems import catalogue
+
+JSON = msgspec.json.Encoder(order="deterministic")
+
+
+class Job(msgspec.Struct, frozen=True, kw_only=True):
+    """One run. Make it with `make_job`, which validates; two equal jobs have equal keys on every machine.
+
+    algorithm is a canonical name (no alias) or `/path/to/file.py:Class`, and source then the hash of that file;
+    settings is canonical JSON, defaults left out; delta is a number or "n^-2", "n^-1"; timed > 0 counts
+    repetitions of a run whose seconds are measured alone; trace asks for the objective along the way; relation is the
+    neighbouring relation where it is not the algorithm's own.
+
+    sweep: {setting: [values]} as JSON, or "". A sweep is all the runs in the product of these values, as one job with
+    one row, which holds their excess losses alone: a tuning grid of 500 settings is kept in 2 kB. `settings` then has
+    the first of the values.
+    """
+
+    problem: str
+    algorithm: str
+    epsilon: float
+    seed: int
+    settings: str = "{}"
+    accounting: str = "paper"
+    delta: str | float = "n^-2"
+    timed: int = 0
+    trace: bool = False
+    source: str = ""
+    relation: str = ""
+    sweep: str = ""
+
+    @property
+    def key(self) -> str:
+        """128-bit hash of everything that decides the job's rows."""
+        return _key(self, self.timed)
+
+    @property
+    def stream_key(self) -> str:
+        """What its random streams are seeded from: the key of the untimed job, so timing repeats the run.
+
+        Without the algorithm's `common_random` settings: jobs that differ in those alone draw the same numbers.
+        """
+        common = algorithms.get(self.algorithm).common_random
+        if not common:
+            return _key(self, 0)
+        kept = {name: value for name, value in msgspec.json.decode(self.settings).items() if name not in common}
+        return _key(msgspec.structs.replace(self, settings=JSON.encode(kept).decode(), trace=False), 0)
+
+    @property
+    def start_key(self) -> str:
+        """Starting points depend on problem and seed alone: every algorithm starts from the same ones."""
+        return f"{self.problem}/{self.seed}"
+
+    @property
+    def neighbours(self) -> Relation:
+        """The neighbouring relation of the run."""
+        return Relation(self.relation) if self.relation else algorithms.get(self.algorithm).relation
+
+    @property
+    def private(self) -> bool:
+        """Whether algorithm and settings claim to keep ε."""
+        method = algorithms.get(self.algorithm)
+        return method.private and not method.flaw(self.parsed(), method.accounting(self.accounting))
+
+    @property
+    def recipe(self) -> catalogue.Recipe:
+        """What the problem's name stands for."""
+        return catalogue.recipe_of(self.problem)
+
+    def parsed(self) -> BaseSettings:
+        return msgspec.json.decode(self.settings, type=algorithms.get(self.algorithm).Settings)
+
+    @property
+    def count(self) -> int:
+        """How many runs the job stands for."""
+        return math.prod(len(values) for values in self.axes.values())
+
+    @property
+    def axes(self) -> dict[str, list[Any]]:
+        return msgspec.json.decode(self.sweep, type=dict[str, list[Any]]) if self.sweep else {}
+
+    def members(self) -> list[Job]:
+        """The runs of a sweep, in the order of `itertools.product` over its values (names sorted)."""
+        settings, axes = self.parsed(), self.axes
+        return [
+            msgspec.structs.replace(self, settings=JSON.encode(one).decode(), sweep="")
+            for one in (
+                msgspec.structs.replace(settings, **dict(zip(axes, values, strict=True)))
+                for values in itertools.product(*axes.values())
+            )
+        ]
+
+    @property
+    def group(self) -> tuple[Any, ...]:
+        """Jobs of one group may advance together in a batch: all but seed and what is per-replicate agree.
+
+        With `common_random` settings the seed agrees too, so that a batch draws its noise once.
+        """
+        algorithm = algorithms.get(self.algorithm)
+        varying = algorithm.per_replicate
+        shared = {k: v for k, v in msgspec.json.decode(self.settings).items() if k not in varying}
+        alone = (self.seed, self.settings, self.epsilon, self.timed) if self.timed or self.sweep else ()
+        epsilon = () if "epsilon" in varying else (self.epsilon,)
+        stream = (self.stream_key,) if algorithm.common_random else ()
+        identity = (self.problem, self.algorithm, self.accounting, self.delta, self.trace, *stream)
+        return (*identity, self.relation, *epsilon, JSON.encode(shared), *alone)
+
+
+@functools.lru_cache(maxsize=200_000)
+def _key(job: Job, timed: int) -> str:
+    return _hash(job)(job.seed, timed)
+
+
+def identity(job: Job) -> dict[str, Any]:
+    """All that a job's key is a hash of, but for its seed and the number of a timed repetition."""
+    algorithm, recipe = algorithms.get(job.algorithm), job.recipe
+    return {
+        "problem": job.problem,
+        "data_version": recipe.spec.version,
+        "algorithm": algorithm.name,
+        "algorithm_version": algorithm.version,
+        "epsilon": job.epsilon,
+        "settings": msgspec.json.decode(job.settings),
+        "accounting": job.accounting,
+        "delta": job.delta,
+        **({"problem_version": recipe.version} if recipe.version > 1 else {}),
+        **({"revision": revision} if (revision := algorithm.revisions.get(job.accounting, 1)) > 1 else {}),
+        **({"source": job.source} if job.source else {}),
+        **({"relation": job.relation} if job.relation else {}),
+        **({"sweep": job.axes} if job.sweep else {}),
+    }
+
+
+def keys_of(content: dict[str, Any]) -> Callable[[int, int], str]:
+    """(seed, timed) → the key of the job of this `identity` with these."""
+    before = JSON.encode({name: value for name, value in content.items() if name < "seed"})
+    after = JSON.encode({name: value for name, value in content.items() if name > "seed"})  # and before "timed"
+    head, tail = hashlib.blake2b(before[:-1] + b',"seed":', digest_size=16), b"," + after[1:-1]
+
+    def key(seed: int, timed: int) -> str:
+        whole = head.copy()
+        whole.update(b"%d" % seed + tail + (b',"timed":%d}' % timed if timed else b"}"))
+        return whole.hexdigest()
+
+    return key
+
+
+def _hash(job: Job) -> Callable[[int, int], str]:
+    """(seed, timed) → the key of the job with these: a hash of canonical JSON, whose first part is hashed once."""
+    return keys_of(identity(job))
+
+
+def repeated(job: Job, seeds: Iterable[int], repetitions: Iterable[int]) -> Iterator[tuple[str, Job]]:
+    """(key, job) of the job with each seed and, for each, each number of a timed repetition."""
+    key = _hash(job)
+    for seed, timed in itertools.product(seeds, repetitions):
+        yield key(seed, timed), msgspec.structs.replace(job, seed=seed, timed=timed)
+
+
+def make_job(
+    *,
+    problem: str,
+    algorithm: str,
+    epsilon: float,
+    seed: int,
+    settings: dict[str, Any] | None = None,
+    accounting: str = "paper",
+    delta: str | float | None = None,
+    timed: int = 0,
+    trace: bool = False,
+    relation: str | None = None,
+    sweep: dict[str, list[Any]] | None = None,
+) -> Job:
+    """A validated Job; every mistake is a UserError that names the argument. `relation` None: the algorithm's own."""
+    method, fixed = algorithms.resolve(algorithm)
+    canonical, source = algorithms.reference(algorithm)
+    clash = sorted(set(fixed) & set(settings or {}))
+    if clash:
+        raise UserError(f"{algorithm} already fixes {', '.join(clash)}; use {method.name} to set it")
+    sweep = sweep or {}
+    if sweep and (timed or trace):
+        raise UserError(f"sweep: a sweep of {algorithm} over {', '.join(sweep)} is neither timed nor traced")
+    given = {**fixed, **(settings or {})}
+    axes = _axes(method, JSON.encode(given), JSON.encode(sweep))
+    parsed = make_settings(method, given | {name: values[0] for name, values in axes.items()})
+    delta = check_delta(method.delta if delta is None else delta)
+    _check_pair(method, accounting, delta)
+    if relation is None or method.under(relation) is method.relation:
+        relation = ""
+    return Job(
+        problem=problem,
+        algorithm=canonical,
+        epsilon=positive("epsilon", epsilon),
+        seed=seed,
+        settings=JSON.encode(parsed).decode(),
+        accounting=accounting,
+        delta=delta,
+        timed=timed,
+        trace=trace,
+        source=source,
+        relation=relation,
+        sweep=JSON.encode(axes).decode() if axes else "",
+    )
+
+
+@functools.lru_cache(maxsize=256)
+def _axes(method: Algorithm, given: bytes, sweep: bytes) -> dict[str, list[Any]]:
+    """The values of a sweep, each validated as a setting; UserError for an empty list or a setting that cannot vary."""
+    axes: dict[str, list[Any]] = {}
+    first, asked = msgspec.json.decode(given), msgspec.json.decode(sweep)
+    first |= {name: values[0] for name, values in asked.items() if isinstance(values, list) and values}
+    for name, values in sorted(asked.items()):
+        if name not in method.per_replicate:
+            known = ", ".join(sorted(method.per_replicate)) or "none"
+            raise UserError(f"{method.name}: setting {name} cannot be swept; those that can: {known}")
+        if not isinstance(values, list) or not values:
+            raise UserError(f"{method.name}: a sweep over {name} needs a list of values, got {values!r}")
+        axes[name] = [getattr(make_settings(method, first | {name: value}), name) for value in values]
+    return axes
+
+
+def check_delta(delta: str | float) -> str | float:
+    """δ as "n^-2", "n^-1" or a number in [0, 1), or a UserError."""
+    if delta in ("n^-2", "n^-1"):
+        return delta
+    try:
+        value = float(delta)
+    except ValueError:
+        raise UserError(f"delta must be a number in [0, 1), n^-2 or n^-1, got {delta!r}") from None
+    if not 0 <= value < 1:
+        raise UserError(f"delta must be in [0, 1), got {value:g}")
+    return value
+
+
+def _check_pair(method: Algorithm, accounting: str, delta: str | float) -> None:
+    """Pure DP has δ = 0 and every other accounting δ > 0; UserError where the two clash."""
+    pure = method.accounting(accounting) == "pure"
+    if pure and delta != 0:
+        raise UserError(f"delta: {method.name} with accounting {accounting} is pure DP and needs delta 0, got {delta}")
+    if not pure and delta == 0:
+        raise UserError(f"delta: {method.name} with accounting {accounting} needs delta > 0")
+
+
+def delta_value(delta: str | float, n: int) -> float:
+    """The number behind a δ rule on a data set of n rows.
+
+    >>> delta_value("n^-2", 100)
+    0.0001
+    """
+    return {"n^-2": float(n) ** -2, "n^-1": 1.0 / n}[delta] if isinstance(delta, str) else delta

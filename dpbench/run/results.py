@@ -1,0 +1,263 @@
+"""The parquet store: part files written once, atomically, read as one table.
+
+`results/<profile>/<experiment>/runs/*.parquet` has one row per job, `…/traces/*.parquet` one per recorded
+iteration. A part is written to a temporary name and renamed, so a reader, or the run after a crash, sees whole
+parts or none; a job's traces land before its row, so a row's traces are always there.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sys
+import tempfile
+import time
+import uuid
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from dpbench import files
+from dpbench.errors import UserError, reason
+from dpbench.run import older
+
+if TYPE_CHECKING:
+    import pandas
+    import pyarrow
+
+Row: TypeAlias = dict[str, Any]  # of a table: column → value
+
+SCHEMA_VERSION = 2
+
+RUNS = {
+    "experiment": "string",
+    "problem": "string",
+    "algorithm": "string",
+    "epsilon": "double",
+    "delta": "double",
+    "seed": "int64",
+    "settings": "string",
+    "T": "int64",
+    "sweep": "string",  # the settings of a sweep and their values, null for a single run
+    "objective": "double",
+    "excess": "double",
+    "gradient_norm": "double",
+    "accuracy": "double",
+    "seconds": "double",
+    "status": "string",
+    "error": "string",
+    "epsilon_planned": "double",  # of all that the run could have released: the guarantee
+    "epsilon_realised": "double",  # of what it did release: less where it stopped early, a diagnostic
+    "epsilon_accounted": "double",
+    "checked_by": "string",
+    "relation": "string",
+    "accounting": "string",
+    "private": "bool",
+    "counts_public": "string",  # what the run took from the data beside n, "" for nothing
+    "timed": "int64",
+    "iterations": "int64",
+    "gradient_evaluations": "int64",
+    "hessian_evaluations": "int64",
+    "lambda_min": "double",
+    "support_correct": "int64",  # non-zeros of w that w* has too, and that it has not (l1 problems)
+    "support_wrong": "int64",
+    "measured": "double",  # what the algorithm's `measure` says, its error, and the bound of its theorem
+    "measured_error": "double",
+    "bound": "double",
+    "held_loss": "double",  # on rows kept apart, see problems.scores
+    "held_loss_se": "double",
+    "held_accuracy": "double",
+    "held_auc": "double",
+    "held_gain": "double",
+    "held_gain_se": "double",
+    "notes": "string",
+    "values": "list",  # a sweep's excess losses; what else a run or a probe measures as a vector
+    "key": "string",
+    "code_version": "string",
+    "data_sha256": "string",
+    "environment": "string",
+}
+TRACES = {"key": "string", "iteration": "int64", "passes": "double", "seconds": "double", "excess": "double"}
+TABLES = {"runs": RUNS, "traces": TRACES}
+
+
+class Store:
+    """The results of one experiment under one profile."""
+
+    def __init__(self, root: str | os.PathLike[str], profile: str, experiment: str) -> None:
+        self.experiment = experiment
+        self.folder = Path(root) / profile / experiment
+
+    def write(self, runs: list[Row], traces: list[Row]) -> None:
+        """Add one batch's rows: durable when this returns. Raises UserError if the folder cannot be written."""
+        for row in runs:
+            row["experiment"] = self.experiment
+        if traces:
+            self._write_part("traces", traces)
+        if runs:
+            self._write_part("runs", runs)
+
+    def prepare(self) -> None:
+        """Make the folders, so that one that cannot be written is named before hours of work; UserError if so."""
+        for table in TABLES:
+            with self._explained(self.folder / table):
+                (self.folder / table).mkdir(parents=True, exist_ok=True)
+                tempfile.TemporaryFile(dir=self.folder / table).close()
+                files.sweep(self.folder / table)
+
+    @staticmethod
+    @contextlib.contextmanager
+    def _explained(folder: Path) -> Iterator[None]:
+        try:
+            yield
+        except OSError as error:
+            raise UserError(
+                f"cannot write results to {folder}: {reason(error)}; what was finished before is kept"
+            ) from error
+
+    def runs(self) -> pandas.DataFrame:
+        """All rows, one per key: a finished row beats a failed one, a later part an earlier one.
+
+        Columns that older rows lack are filled where these say enough: see `older`.
+        """
+        frame = older.filled(self._read("runs"))
+        frame = frame.assign(_failed=frame["status"].eq("failed"))
+        frame = frame.sort_values("_failed", ascending=False, kind="stable").drop_duplicates("key", keep="last")
+        return frame.drop(columns="_failed").sort_index().reset_index(drop=True)
+
+    def traces(self, keys: Iterable[str] | None = None) -> pandas.DataFrame:
+        """All recorded iterations, or those of `keys`; one row per (key, iteration)."""
+        frame = self._read("traces", None if keys is None else list(keys))
+        return frame.drop_duplicates(["key", "iteration"], keep="last").reset_index(drop=True)
+
+    def finished(self) -> set[str]:
+        """Keys of the jobs that need not run again (everything but failures)."""
+        return {key for key, status in self.statuses().items() if status != "failed"}
+
+    def traced(self) -> set[str]:
+        """Keys that have traces."""
+        return set(self._read("traces")["key"])
+
+    def statuses(self) -> dict[str, str]:
+        """key → status."""
+        return dict(self.columns("key", "status"))
+
+    def columns(self, *names: str) -> list[tuple[Any, ...]]:
+        """These columns alone of all rows, in the order and of the rows that `runs` has; None where there is none."""
+        table = self._table("runs", columns=list(dict.fromkeys(["key", "status", *names])))
+        kept: dict[str, int] = {}
+        statuses = table["status"].to_pylist()
+        for row, key in enumerate(table["key"].to_pylist()):
+            if statuses[row] != "failed" or statuses[kept.get(key, row)] == "failed":
+                kept[key] = row
+        columns = [_as_list(table[name]) for name in names]
+        return [tuple(column[row] for column in columns) for row in sorted(kept.values())]
+
+    def compact(self) -> None:
+        """Merge the parts into one file per table. A crash in between leaves duplicates, which reading drops."""
+        for table, read in (("traces", self.traces), ("runs", self.runs)):
+            parts = self._parts(table)
+            if len(parts) < 2:
+                continue
+            frame = read().sort_values("key" if table == "runs" else ["key", "iteration"])
+            self._write_part(table, frame)
+            for part in parts:
+                part.unlink(missing_ok=True)
+
+    def _parts(self, table: str) -> list[Path]:
+        return sorted((self.folder / table).glob("*.parquet"))
+
+    def _read(self, table: str, keys: list[str] | None = None) -> pandas.DataFrame:
+        return self._table(table, keys).to_pandas()
+
+    def _table(self, table: str, keys: list[str] | None = None, columns: list[str] | None = None) -> pyarrow.Table:
+        import pyarrow as pa
+
+        filters = None if keys is None else [("key", "in", keys)]
+        schema = _schema(table, columns)
+        for _ in range(100):
+            parts = self._parts(table) if keys is None or keys else []
+            try:
+                renamed = {new: old for new, old in older.RENAMED.get(table, {}).items() if new in schema.names}
+                found = _tables(schema, parts, filters, renamed)
+                return pa.concat_tables([pa.Table.from_batches([], schema), *found])
+            except FileNotFoundError:
+                continue  # another process has just merged a part into a newer one: list them again
+        raise UserError(f"cannot read results from {self.folder / table}: its files keep disappearing")
+
+    def _write_part(self, table: str, rows: list[Row] | pandas.DataFrame) -> None:
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+
+        schema = _schema(table)
+        if isinstance(rows, list):
+            unknown = sorted({name for row in rows for name in row} - set(schema.names))
+            if unknown:
+                raise ValueError(f"columns {', '.join(unknown)} are not in the {table} schema")
+            data = pa.Table.from_pylist(rows, schema)
+        else:
+            data = pa.Table.from_pandas(rows, schema, preserve_index=False)
+        folder = self.folder / table
+        final = folder / f"{time.time_ns():020d}-{uuid.uuid4().hex[:8]}.parquet"
+        with self._explained(folder), files.replacing(final) as staged:
+            pq.write_table(data, staged, compression="zstd", compression_level=9)
+
+
+def _tables(
+    schema: pyarrow.Schema,
+    parts: list[Path],
+    filters: list[tuple[str, str, list[str]]] | None,
+    renamed: Mapping[str, str],
+) -> Iterator[pyarrow.Table]:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    for part in parts:
+        try:
+            with pq.ParquetFile(part) as file:  # reads without pandas, which read_table needs for its filters
+                names = [name for name in (*schema.names, *renamed.values()) if name in file.schema_arrow.names]
+                read = pq.read_table(part, filters=filters, columns=names) if filters else file.read(names)
+        except FileNotFoundError:
+            raise
+        except (pa.ArrowInvalid, OSError) as error:
+            if getattr(error, "errno", None):  # the part may be sound, and the disk or its rights are not
+                raise UserError(f"cannot read results from {part}: {reason(error)}") from error
+            broken = part.with_suffix(".broken")
+            with contextlib.suppress(OSError):
+                part.rename(broken)
+            print(f"warning: {part} is not readable, set aside as {broken.name} ({error})", file=sys.stderr)
+            continue
+        yield _conform(read, schema, renamed)
+
+
+def _as_list(column: pyarrow.ChunkedArray) -> list[Any]:
+    """Python values; arrays for lists of numbers."""
+    found: list[Any] = column.to_pylist()
+    if not hasattr(column.type, "value_type"):
+        return found
+    import numpy as np
+
+    return [None if each is None else np.array(each, np.float32) for each in found]  # to_numpy would load pandas
+
+
+def _schema(table: str, columns: list[str] | None = None) -> pyarrow.Schema:
+    import pyarrow as pa
+
+    types = {"string": pa.string(), "double": pa.float64(), "int64": pa.int64(), "bool": pa.bool_(),
+             "list": pa.list_(pa.float32())}  # fmt: skip
+    return pa.schema(
+        [(name, types[kind]) for name, kind in TABLES[table].items() if columns is None or name in columns],
+        metadata={"dpbench_schema": str(SCHEMA_VERSION)},
+    )
+
+
+def _conform(read: pyarrow.Table, schema: pyarrow.Schema, renamed: Mapping[str, str]) -> pyarrow.Table:
+    """Give an older part today's names and order, and the columns that came later (as nulls)."""
+    import pyarrow as pa
+
+    columns = []
+    for field in schema:
+        name = field.name if field.name in read.column_names else renamed.get(field.name, "")
+        known = name in read.column_names
+        columns.append(read[name].cast(field.type) if known else pa.nulls(len(read), field.type))
+    return pa.table(columns, schema=schema)

@@ -1,0 +1,149 @@
+"""From a list of jobs to rows in the store: group, batch, run in a process pool, survive what goes wrong."""
+
+from __future__ import annotations
+
+import contextlib
+import math
+import sys
+from collections import Counter, defaultdict
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from dpbench import algorithms, datasets
+from dpbench.errors import UserError
+from dpbench.run.batch import Rows
+from dpbench.run.executors import Here, open_executor, results
+from dpbench.run.jobs import Job
+from dpbench.run.results import Row, Store
+
+
+@dataclass
+class Summary:
+    """What a call of `run` did: rows by status, jobs found finished, and the rows that failed."""
+
+    found: int = 0
+    statuses: Counter[str] = field(default_factory=Counter)
+    failures: list[Row] = field(default_factory=list)
+    keys: list[str] = field(default_factory=list)
+
+    @property
+    def failed(self) -> int:
+        return self.statuses["failed"]
+
+    def __add__(self, other: Summary) -> Summary:
+        """Of two calls, one after the other."""
+        return Summary(
+            self.found + other.found,
+            self.statuses + other.statuses,
+            self.failures + other.failures,
+            self.keys + other.keys,
+        )
+
+
+@dataclass(frozen=True)
+class Progress:
+    """Told to the caller after each batch: a share of the work in [0, 1] and what has just ended."""
+
+    share: float
+    done: int
+    total: int
+    last: Job
+    seconds_alone: bool
+
+
+def work(job: Job) -> float:
+    """The job's rough cost in flops (see Algorithm.work); 1 where extreme settings overflow: the run will say so."""
+    try:
+        cost = job.count * algorithms.get(job.algorithm).work(*_size(job), job.parsed())
+    except ArithmeticError:
+        return 1.0
+    return cost if math.isfinite(cost) else 1.0
+
+
+def _size(job: Job) -> tuple[int, int]:
+    """Rows and columns of the problem's data, guessed where a third party's data set does not declare them."""
+    spec = job.recipe.spec
+    return spec.rows or 10_000, spec.columns or 100
+
+
+def batches(jobs: list[Job], workers: int = 1) -> list[list[Job]]:
+    """Jobs grouped into batches that advance together, the costliest first so that no core idles at the end.
+
+    With many `workers`, a batch that is more than one's even share of the whole is cut: it would be the last to end.
+    """
+    groups = defaultdict(list)
+    for job in jobs:
+        groups[job.group].append(job)
+    share = sum(map(work, jobs)) / workers
+    result = []
+    for group in groups.values():
+        size = algorithms.get(group[0].algorithm).batch_size(*_size(group[0]))
+        if workers > 1:
+            size = min(size, max(1, int(share / work(group[0]))))
+        result += [group[i : i + size] for i in range(0, len(group), size)]
+    return sorted(result, key=lambda batch: -sum(work(job) for job in batch))
+
+
+def run(
+    jobs: list[Job],
+    store: Store,
+    *,
+    workers: int | None = 1,
+    backend: str = "loky",
+    scheduler: str | None = None,
+    report: Callable[[Progress], None] = lambda progress: None,
+) -> Summary:
+    """Run the jobs that the store has not finished and write each batch's rows as soon as it ends.
+
+    Batches of untimed jobs go to the executor of `backend`, `workers` and `scheduler` (see `executors`). Timed jobs run
+    afterwards, one at a time with nothing else of ours running, in the driver. Interrupting loses at most the batches
+    in flight.
+    """
+    unique = {job.key: job for job in jobs}
+    finished = store.finished()
+    traced = store.traced() if any(job.trace for job in jobs) else set()
+    missing = [job for key, job in unique.items() if key not in finished or (job.trace and key not in traced)]
+    if missing:
+        store.prepare()
+        _heal(missing)
+    summary = Summary(found=len(unique) - len(missing), keys=list(unique))
+    total = sum(work(job) for job in missing) or 1.0
+    progress = _Progress(report, total, len(missing))
+
+    timed = batches([job for job in missing if job.timed])
+    pooled = [job for job in missing if not job.timed]
+    if pooled:
+        with open_executor(backend, workers, scheduler) as executor:
+            for batch, rows in results(batches(pooled, executor.shares()), executor):
+                _record(store, summary, rows)
+                progress.advance(batch, alone=False)
+    for batch, rows in results(timed, Here()):
+        _record(store, summary, rows)
+        progress.advance(batch, alone=True)
+    with contextlib.suppress(UserError):  # every row is in the store by now: merging the parts can wait
+        store.compact()
+    return summary
+
+
+def _heal(jobs: list[Job]) -> None:
+    """Hash the prepared data before they are used; what was damaged on the disk is prepared anew."""
+    for name in sorted({job.recipe.dataset for job in jobs}):
+        if datasets.heal(name):
+            print(f"warning: data set {name}: its prepared arrays were damaged; prepared anew", file=sys.stderr)
+
+
+def _record(store: Store, summary: Summary, rows: Rows) -> None:
+    store.write([{name: row[name] for name in row if name != "traceback"} for row in rows.runs], rows.traces)
+    summary.statuses.update(row["status"] for row in rows.runs)
+    summary.failures += [row for row in rows.runs if row["status"] == "failed"]
+
+
+class _Progress:
+    def __init__(self, report: Callable[[Progress], None], total: float, jobs: int) -> None:
+        self._report, self._total, self._jobs = report, total, jobs
+        self._work, self._done = 0.0, 0
+
+    def advance(self, batch: list[Job], alone: bool) -> None:
+        self._work += sum(work(job) for job in batch)
+        self._done += len(batch)
+        self._report(Progress(self._work / self._total, self._done, self._jobs, batch[-1], alone))

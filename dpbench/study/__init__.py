@@ -1,0 +1,19 @@
+"""The kit below the papers: what every experiment is made with. It knows no paper.
+
+A paper is a package under `experiments/`: a `grid.toml` (see `study.grid` for the format), what the paper published
+(`published.toml`), and modules of functions that say beside themselves what they are:
+
+    EXPERIMENT = Experiment(name=…, title=…, citation=…, package=__name__, modules=(figures, tables, claims, errata))
+
+- `declare`: `@artefact("fig2", "Fig. 2: …")`, `@claim("ten-times", "DP-GD needs …")`, `@erratum("…", ran=…, …)`;
+  `each` for several of one function. A new artefact or claim is one function; its rows are one block of the grid.
+- `context`: claims and artefacts are functions of a `Context`: `context.rows("fig2")`, `.traces(runs)`,
+  `.problems("fig2")`, and `.command("fig2")`, the command that fills its gaps.
+- `verdict`: a claim returns `Verdict.of(held, numbers)`, or yields several with a `case`; `Verdict(OPEN, …)` where the
+  rows do not tell, `Verdict(NOT_TESTABLE, …)` where it could not have come out otherwise; it raises
+  `NotEnough(command)` where rows are missing.
+- `statistics`: `means` (± s.e. over seeds), `excess` (infinite where diverged), `plus_minus`, `span`, `listed`.
+- `panels`: `Panels`, a figure whose panels without rows show the gap; `curve` and `band`.
+- `output`: `Figure` and `Table`, saved in every format; `style`: one look per algorithm.
+- `tuning`, `welch`: best settings as the papers choose them; published means beside ours.
+"""

@@ -1,0 +1,201 @@
+"""What an artefact or a claim is made from: an experiment's rows under one profile."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from dpbench import datasets
+from dpbench.errors import UserError
+from dpbench.problems import catalogue
+from dpbench.run.jobs import Job
+from dpbench.run.results import Store
+from dpbench.study.experiment import Experiment
+from dpbench.study.grid import GridEntry
+from dpbench.study.plan import Plan, Planner
+from dpbench.study.statistics import span
+
+if TYPE_CHECKING:
+    import pandas
+
+
+def select(frame: pandas.DataFrame, **equal: Any) -> pandas.DataFrame:
+    """Rows whose columns equal the given values (a list: any of them)."""
+    for column, value in equal.items():
+        frame = frame[frame[column].isin(value if isinstance(value, list | tuple | set) else [value])]
+    return frame
+
+
+@dataclass(frozen=True)
+class Context:
+    """What an artefact or a claim is made from: the experiment's rows under one profile.
+
+    beside: stores of other rows (of a method of one's own, from `results/adhoc`) drawn into every artefact that has
+    their problem and ε.
+    """
+
+    experiment: Experiment
+    profile: str
+    store: Store
+    beside: tuple[Store, ...] = ()
+
+    @cached_property
+    def runs(self) -> pandas.DataFrame:
+        return self.store.runs()
+
+    def rows(self, artefact: str, **equal: Any) -> pandas.DataFrame:
+        """The rows that the artefact's own blocks of the grid ask for, further narrowed to `equal` columns."""
+        return select(self._with_beside(artefact, self._of_blocks(artefact)), **equal)
+
+    def drawn_beside(self, artefact: str) -> list[str]:
+        """The methods of the rows beside that the artefact takes along, in words."""
+        found = self._beside_of(artefact)
+        told = found[["algorithm", "relation", "accounting"]].drop_duplicates().itertuples(index=False)
+        return [f"{algorithm} ({relation}, {accounting} accounting)" for algorithm, relation, accounting in told]
+
+    def traces(self, runs: pandas.DataFrame) -> pandas.DataFrame:
+        """The traces of these runs, with the runs' columns beside them."""
+        import pandas as pd
+
+        found = [store.traces(runs["key"]) for store in (self.store, *self.beside)]
+        traces = pd.concat([one for one in found if not one.empty] or found[:1], ignore_index=True)
+        return traces.merge(runs.drop(columns=["excess", "seconds"]), on="key")
+
+    def blocks(self, artefact: str, **equal: Any) -> list[GridEntry]:
+        """The artefact's blocks of the grid; `trace=True`, say, keeps those that record traces."""
+        blocks = self.experiment.blocks(self.profile, artefact)
+        return [block for block in blocks if all(bool(getattr(block, k)) == v for k, v in equal.items())]
+
+    def problems(self, artefact: str, **equal: Any) -> list[str]:
+        """The problems of these blocks, in the order of the grid."""
+        return list(dict.fromkeys(p for block in self.blocks(artefact, **equal) for p in block.problems))
+
+    def algorithms(self, artefact: str, **equal: Any) -> list[str]:
+        """Their algorithms, in the order of the grid."""
+        listed = [a for block in self.blocks(artefact, **equal) for a in block.algorithms]
+        return list(dict.fromkeys([*listed, *(self._beside_of(artefact)["algorithm"] if self.beside else ())]))
+
+    def epsilons(self, artefact: str, **equal: Any) -> list[float]:
+        """Their ε, rising."""
+        return sorted({e for block in self.blocks(artefact, **equal) for e in block.epsilon})
+
+    def command(self, artefact: str) -> str:
+        """The command that fills the artefact's gaps; "" for those of all."""
+        part = f"/{artefact}" if artefact else ""
+        return f"dpbench run --experiment {self.experiment.name}{part} --profile {self.profile}"
+
+    def why_missing(self, artefact: str, problem: str = "") -> str:
+        """What stands where rows are missing: the command that makes them, after the one that gets the data."""
+        dataset = catalogue.recipe_of(problem).dataset if problem else ""
+        if not dataset or datasets.available(dataset):
+            return f"no rows yet\n{self.command(artefact)}"
+        return f"data not at hand\ndpbench fetch {dataset}\n{self.command(artefact)}"
+
+    def jobs(self, artefact: str) -> list[Job]:
+        """The jobs that the artefact's blocks ask for; those with "best" settings as tuned on today's rows."""
+        return self._plan(artefact).jobs
+
+    def unfinished(self, artefact: str) -> str:
+        """One line on the runs of the artefact's grid that are not there, "" when none is missing."""
+        keys = self._plan(artefact).by_key.keys()
+        missing = len(keys - set(self.runs["key"]))
+        return (
+            f"{missing:,} of the {len(keys):,} runs of its grid are not there yet: {self.command(artefact)}"
+            if missing
+            else ""
+        )
+
+    def behind(self, artefact: str) -> str:
+        """One sentence on the rows behind an artefact: n, seeds, accounting, neighbours, tuning; "" without rows."""
+        blocks = self.blocks(artefact)
+        own = [block for block in blocks if artefact in block.artefacts] or blocks  # others tune for it
+        shown = {(p, a) for block in own for p in block.problems for a in block.algorithms}
+        rows = self.rows(artefact)
+        rows = rows[[at in shown for at in zip(rows["problem"], rows["algorithm"], strict=True)]]
+        if rows.empty:
+            return ""
+        alike = ["problem", "algorithm", "epsilon", "settings", "accounting"]
+        untimed = rows[rows["timed"].eq(0)]
+        seeds = (untimed if len(untimed) else rows).groupby(alike, sort=False, dropna=False)["seed"].nunique()
+        parts = [_sizes(list(dict.fromkeys(rows["problem"]))), f"{span(seeds)} seeds"]
+        parts.append(f"accounting {_either(rows['accounting'])}")
+        parts.append(f"{_either(rows['relation'])} neighbours")
+        tuned = [block for block in own if block.tuned]
+        if tuned:
+            names = ", ".join(dict.fromkeys(name for block in tuned for name in block.tuned))
+            where = "chosen on half of the seeds, scored on the others" if tuned[0].held_out else "on the same seeds"
+            parts.append(f"{names} tuned to the lowest mean, {where} (not private)")
+        return f"Rows: {'; '.join(filter(None, parts))}."
+
+    @cached_property
+    def _planner(self) -> Planner:
+        return Planner(self.store)
+
+    def _plan(self, artefact: str) -> Plan:
+        return self._planner.plan(self.blocks(artefact))
+
+    def _beside_of(self, artefact: str) -> pandas.DataFrame:
+        """Untimed rows beside, of methods that the grid has not, on the artefact's problems at its ε."""
+        import pandas as pd
+
+        cells = {(p, e) for block in self.blocks(artefact) for p in block.problems for e in block.epsilon}
+        own = {a for block in self.blocks(artefact) for a in block.algorithms}
+        frames = [self.runs.iloc[:0], *(store.runs() for store in self.beside)]
+        found = pd.concat([frame for frame in frames if not frame.empty] or frames[:1], ignore_index=True)
+        there = [cell in cells for cell in zip(found["problem"], found["epsilon"], strict=True)]
+        return found[pd.Series(there, index=found.index, dtype=bool) & ~found["algorithm"].isin(own)]
+
+    def _with_beside(self, artefact: str, rows: pandas.DataFrame) -> pandas.DataFrame:
+        import pandas as pd
+
+        beside = self._beside_of(artefact) if self.beside else rows.iloc[:0]
+        return rows if beside.empty else pd.concat([rows, beside], ignore_index=True)
+
+    def _of_blocks(self, artefact: str) -> pandas.DataFrame:
+        return self.runs[self.runs["key"].isin(self._plan(artefact).by_key)]
+
+
+def _sizes(problems: list[str]) -> str:
+    """ "n = 30,956" of the problems, from the least to the largest; "" where none is known without its data."""
+    found = []
+    for problem in problems:
+        try:
+            found.append(catalogue.declare(problem).n)
+        except UserError:  # not at hand, or of a package that is not installed here
+            continue
+    return f"n = {span(found)}" if found else ""
+
+
+def _either(column: pandas.Series) -> str:
+    """The distinct values in words."""
+    return " or ".join(sorted(set(column.dropna().astype(str)))) or "unknown"
+
+
+def contexts(
+    experiment: Experiment,
+    profile: str | None = None,
+    results: str | os.PathLike[str] = "results",
+    beside: Iterable[str | os.PathLike[str]] = (),
+) -> Iterator[Context]:
+    """A context for each profile of the experiment (or the one named) that has rows.
+
+    beside: folders of other rows to draw, as `results/adhoc/NAME`; UserError for one without.
+    """
+    stores = tuple(map(_store_in, beside))
+    for each in [profile] if profile else list(experiment.grid()):
+        experiment.blocks(each)  # an unknown profile is named before any work
+        context = Context(experiment, each, Store(results, each, experiment.name), stores)
+        if not context.runs.empty:
+            yield context
+
+
+def _store_in(folder: str | os.PathLike[str]) -> Store:
+    path = Path(folder).resolve()
+    store = Store(path.parent.parent, path.parent.name, path.name)
+    if store.runs().empty:
+        raise UserError(f"with: {folder} has no rows; give a folder like results/adhoc/my-method")
+    return store

@@ -1,0 +1,186 @@
+"""What a paper's modules declare beside their functions: artefacts, claims and errata.
+
+    @artefact("fig2", "Fig. 2: best excess loss against ε")
+    def fig2(context): ...            # a Figure or Table
+
+    @claim("ten-times", "DP-GD needs at least 10 times the run time of DP-Newton", place="Table 1", shows="table1")
+    def ten_times(context): ...       # a Verdict, or several as a generator; NotEnough where rows are missing
+
+    @each(artefact(f"table{t.table}", f"Table {t.table}", target=t) for t in TARGETS)
+    def loss(context, target): ...    # one function, several artefacts: what follows the title is passed on
+
+A declaration stays with its function; `declared` collects those of some modules, in their order.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from types import ModuleType
+from typing import Any, NamedTuple, TypeAlias, TypeVar
+
+from dpbench.errors import NotAtHand
+from dpbench.study.verdict import NOT_ENOUGH, NotEnough, Verdict
+
+Context: TypeAlias = Any  # a `study.context.Context`, whose experiment is made of declarations
+F = TypeVar("F", bound=Callable[..., Any])
+D = TypeVar("D", "Artefact", "Claim", "Erratum")
+_KEPT = "_declared"  # the attribute of a function that holds what is declared of it
+
+
+@dataclass(frozen=True)
+class Artefact:
+    """A figure or table: `render(context)` returns what `study.output` can save."""
+
+    name: str
+    title: str
+    render: Callable[[Context], Any]
+
+
+class Why(NamedTuple):
+    """What one verdict comes from, and the artefact whose runs demonstrate it; told only beside that verdict."""
+
+    verdict: str
+    text: str
+    artefact: str
+    case: str = ""  # of the verdict, as "as published"; "" for any
+
+    def explains(self, verdict: Verdict) -> bool:
+        return self.verdict == verdict.word and self.case in ("", verdict.case)
+
+
+@dataclass(frozen=True)
+class Claim:
+    """A claim of the paper: `check(context)` returns a `Verdict` or several, or raises NotEnough; see `judge`.
+
+    place: where the paper makes it, as "Section 6.2, Fig. 2"; shows: our artefact that a reader looks at; why: what
+    verdicts come from.
+    """
+
+    name: str
+    text: str
+    check: Callable[[Context], Verdict | Iterable[Verdict]]
+    place: str = ""
+    shows: str = ""
+    why: tuple[Why, ...] = ()
+
+    def reason(self, verdict: Verdict) -> Why | None:
+        """What a verdict of this claim comes from, where that is demonstrated."""
+        return next((one for one in self.why if one.explains(verdict)), None)
+
+    def judge(self, context: Context) -> list[Verdict]:
+        """The verdicts, one or (as published, at a proven ε) several; missing rows are one, too."""
+        found: list[Verdict] = []
+        try:
+            checked = self.check(context)
+            for verdict in [checked] if isinstance(checked, Verdict) else checked:
+                found.append(verdict)
+        except NotEnough as missing:
+            found.append(Verdict(NOT_ENOUGH, str(missing)))
+        return found
+
+
+@dataclass(frozen=True)
+class Case:
+    """One published setting: the ε that is stated, and the lower and upper bounds on the ε it has at the same δ.
+
+    part: whether the statement is of a part of a run alone, as of one release.
+    """
+
+    setting: str
+    stated: float
+    at_least: float
+    at_most: float
+    part: bool = False
+
+    @property
+    def verdict(self) -> str:
+        if self.at_least > self.stated * (1 + 1e-9):
+            return "false"
+        if self.at_most > self.stated * (1 + 1e-9):
+            return "unproved"
+        return "holds, with noise to spare"
+
+
+FALSE, UNPROVED, HARMLESS, NEEDS_DATA = "false statement", "unproved", "harmless", "needs data"  # of errata
+
+
+@dataclass(frozen=True)
+class Erratum:
+    """Published settings whose noise does not give the stated guarantee.
+
+    ran: what noise was drawn; misses: the theorem and where it fails; bounds: where the numbers come from.
+    """
+
+    name: str
+    title: str
+    ran: str
+    misses: str
+    bounds: str
+    cases: Callable[[], Iterator[Case]]
+
+    def computed(self) -> tuple[Case, ...] | str:
+        """The cases, or a line that says which data they need."""
+        try:
+            return tuple(self.cases())
+        except NotAtHand as error:
+            return str(error)
+
+    @staticmethod
+    def category(cases: tuple[Case, ...] | str) -> str:
+        """By the worst of the cases of a whole run: some neighbours break a stated ε; one is not proved; all hold."""
+        if isinstance(cases, str):
+            return NEEDS_DATA
+        verdicts = {case.verdict for case in cases if not case.part} or {case.verdict for case in cases}
+        return FALSE if "false" in verdicts else UNPROVED if "unproved" in verdicts else HARMLESS
+
+
+def artefact(name: str, title: str, **parameters: Any) -> Callable[[F], F]:
+    """Declare a figure or table that the function renders from (context, **parameters)."""
+    return lambda function: _keep(function, Artefact(name, title, _given(function, parameters)))
+
+
+def claim(
+    name: str, text: str, *, place: str = "", shows: str = "", why: Iterable[Why] = (), **parameters: Any
+) -> Callable[[F], F]:
+    """Declare a claim that the function judges from (context, **parameters); place, shows, why: see `Claim`."""
+    return lambda function: _keep(function, Claim(name, text, _given(function, parameters), place, shows, tuple(why)))
+
+
+def erratum(title: str, *, ran: str, misses: str, bounds: str) -> Callable[[F], F]:
+    """Declare an erratum whose cases the function computes; it is called by the function's name."""
+    return lambda function: _keep(function, Erratum(function.__name__, title, ran, misses, bounds, function))
+
+
+def each(declarations: Iterable[Callable[[F], F]]) -> Callable[[F], F]:
+    """Several declarations of one function, in this order."""
+
+    def declare(function: F) -> F:
+        for declaration in reversed(list(declarations)):
+            function = declaration(function)
+        return function
+
+    return declare
+
+
+def declared(modules: Iterable[ModuleType], kind: type[D]) -> tuple[D, ...]:
+    """What the modules' own functions declare, in the order of the modules and, in each, of the definitions."""
+    return tuple(
+        one
+        for module in modules
+        for function in vars(module).values()
+        if getattr(function, "__module__", None) == module.__name__
+        for one in getattr(function, _KEPT, ())
+        if isinstance(one, kind)
+    )
+
+
+def _given(function: Callable[..., Any], parameters: dict[str, Any]) -> Callable[..., Any]:
+    return functools.partial(function, **parameters) if parameters else function
+
+
+def _keep(function: F, one: Artefact | Claim | Erratum) -> F:
+    """Stacked decorators are applied from the last to the first and read from the first to the last."""
+    setattr(function, _KEPT, [one, *vars(function).get(_KEPT, ())])
+    return function

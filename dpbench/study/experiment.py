@@ -1,0 +1,110 @@
+"""What an experiment is: a grid per profile, the artefacts drawn from its rows, and the claims they test."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from functools import cached_property
+from importlib import resources
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from dpbench.errors import UserError, nearest
+from dpbench.files import read_toml
+from dpbench.study.declare import Artefact, Claim, Erratum, declared
+from dpbench.study.grid import Grid, GridEntry, load_grid, serving
+from dpbench.study.verdict import BOTH
+from dpbench.study.welch import PublishedMean
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """One paper: its grid file, and what its modules declare (see `study.declare`).
+
+    modules: where artefacts, claims and errata are declared, in the order of the report; order: names of artefacts
+    that come first, in this order, where that of the modules is not the paper's.
+    comparisons: published means beside ours: `comparisons(context)` yields `study.welch.PublishedMean`s.
+    short: the title in a few words, for navigation and axes.
+    alone: under which settings a claim's only verdict is: BOTH where the paper's own setting keeps its ε, else PROVEN.
+    """
+
+    name: str
+    title: str
+    citation: str
+    package: str
+    modules: tuple[ModuleType, ...] = ()
+    order: tuple[str, ...] = ()
+    comparisons: Callable[[Any], Iterable[PublishedMean]] | None = None
+    short: str = ""
+    alone: str = BOTH
+
+    @cached_property
+    def links(self) -> tuple[tuple[str, str], ...]:
+        """(text, address) of the paper's DOI and arXiv number, where its `paper.bib` has them."""
+        source = self.file("paper.bib")
+        text = source.read_text(encoding="utf-8") if source.is_file() else ""
+        given = dict(re.findall(r"^ *(doi|eprint) *= *[{]([^}]+)[}]", text, flags=re.MULTILINE))
+        found = (("doi", "doi", "https://doi.org/"), ("eprint", "arXiv", "https://arxiv.org/abs/"))
+        return tuple((f"{label}:{given[name]}", root + given[name]) for name, label, root in found if name in given)
+
+    @cached_property
+    def artefacts(self) -> tuple[Artefact, ...]:
+        found = {one.name: one for one in declared(self.modules, Artefact)}
+        return tuple(found[name] for name in dict.fromkeys([*self.order, *found]))
+
+    @cached_property
+    def claims(self) -> tuple[Claim, ...]:
+        return declared(self.modules, Claim)
+
+    @cached_property
+    def errata(self) -> tuple[Erratum, ...]:
+        return declared(self.modules, Erratum)
+
+    def file(self, name: str) -> Path:
+        """A file beside the paper's modules."""
+        return Path(str(resources.files(self.package))) / name
+
+    @cached_property
+    def _grid(self) -> Grid:
+        return load_grid(self.file("grid.toml"))
+
+    def grid(self, config: str | os.PathLike[str] | None = None) -> Grid:
+        """The experiment's own grid, or the one of a file."""
+        return self._grid if config is None else load_grid(config)
+
+    def published(self) -> dict[str, Any]:
+        """The paper's own values, as data."""
+        return read_toml(self.file("published.toml"))
+
+    def published_text(self) -> str:
+        """The file behind `published`, comments and all; "" where the paper publishes none."""
+        source = self.file("published.toml")
+        return source.read_text(encoding="utf-8") if source.is_file() else ""
+
+    def blocks(
+        self, profile: str, artefact: str | None = None, config: str | os.PathLike[str] | None = None
+    ) -> list[GridEntry]:
+        """The grid's blocks under a profile, or those that one artefact needs (tuning blocks included)."""
+        grid = self.grid(config)
+        if profile not in grid:
+            raise UserError(f"unknown profile {profile!r}: {nearest(profile, grid)}")
+        known = {one.name for one in self.artefacts}
+        if artefact is not None and artefact not in known:
+            raise UserError(f"{self.name} has no artefact {artefact!r}: {nearest(artefact, known)}")
+        for block in grid[profile]:
+            wrong = sorted(set(block.artefacts) - known)
+            if wrong:
+                raise UserError(f"{self.name} has no artefact {wrong[0]!r}: {nearest(wrong[0], known)}")
+        blocks = grid[profile] if artefact is None else serving(artefact, grid[profile])
+        return [one for block in blocks for one in self.expand(block, profile)]
+
+    def expand(self, block: GridEntry, profile: str) -> list[GridEntry]:
+        """What a block of the file stands for: itself."""
+        return [block]
+
+    def problems(self, profile: str = "full") -> list[str]:
+        """Every problem of the grid, in the order the grid names them."""
+        return list(dict.fromkeys(p for block in self.blocks(profile) for p in block.problems))

@@ -1,0 +1,123 @@
+"""Saving figures and tables, each in every format, the same bytes from the same rows."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from dpbench import files
+from dpbench.errors import UserError, reason, system_error
+from dpbench.study.style import tick_alike
+
+if TYPE_CHECKING:
+    import pandas
+    from matplotlib.figure import Figure as MatplotlibFigure
+
+
+class _Files:
+    """What can be saved."""
+
+    def _write(self, stem: Path, title: str) -> list[Path]:
+        """Make the files of every format beside a stem."""
+        raise NotImplementedError
+
+    def save(self, stem: Path, title: str) -> list[Path]:
+        """Write every format, all of them or none; UserError if the folder cannot be written."""
+        folder = stem.parent
+        try:
+            with files.staging(stem) as stage:
+                written = self._write(stage / stem.name, title)
+                for file in written:
+                    os.replace(file, folder / file.name)
+        except Exception as error:  # a full disk makes matplotlib raise errors of other kinds over the system's
+            system = system_error(error)
+            if system is None:
+                raise
+            raise UserError(f"cannot write to {folder}: {reason(system)}") from error
+        return [folder / file.name for file in written]
+
+
+@dataclass
+class Figure(_Files):
+    """A drawn figure, the data it draws, and a caption that states n and the statistic."""
+
+    figure: MatplotlibFigure
+    data: pandas.DataFrame
+    caption: str
+    gaps: list[str] = field(default_factory=list)
+
+    def _write(self, stem: Path, title: str) -> list[Path]:
+        tick_alike(self.figure)
+        for suffix, metadata in (
+            (".pdf", {"CreationDate": None, "ModDate": None}),
+            (".svg", {"Date": None}),
+            (".png", {}),
+        ):
+            self.figure.savefig(stem.with_suffix(suffix), metadata=metadata)
+        self.data.to_csv(stem.with_suffix(".csv"), index=False, float_format="%.8g")
+        text = f"# {title}\n\n![{title}]({stem.name}.png)\n\n{self.caption}\n{_gaps(self.gaps)}"
+        stem.with_suffix(".md").write_text(text)
+        return [stem.with_suffix(s) for s in (".pdf", ".svg", ".png", ".csv", ".md")]
+
+
+@dataclass
+class Table(_Files):
+    """A table of ready strings, a caption, and the plain data behind it where that is more than the strings."""
+
+    frame: pandas.DataFrame
+    caption: str
+    data: pandas.DataFrame | None = None
+    gaps: list[str] = field(default_factory=list)
+
+    def _write(self, stem: Path, title: str) -> list[Path]:
+        text = f"# {title}\n\n{markdown(self.frame)}\n{self.caption}\n{_gaps(self.gaps)}"
+        stem.with_suffix(".md").write_text(text)
+        stem.with_suffix(".tex").write_text(latex(self.frame, self.caption))
+        data = self.frame if self.data is None else self.data
+        data.to_csv(stem.with_suffix(".csv"), index=False, float_format="%.8g")
+        return [stem.with_suffix(s) for s in (".md", ".tex", ".csv")]
+
+
+def _gaps(gaps: list[str]) -> str:
+    return "".join(f"\n- gap: {line}" for line in gaps) + ("\n" if gaps else "")
+
+
+def markdown(frame: pandas.DataFrame) -> str:
+    """A pipe table whose columns also line up in plain text."""
+    cells = [[str(c) for c in frame.columns], *[[str(v) for v in row] for row in frame.to_numpy()]]
+    cells = [[text.replace("|", "\\|") for text in row] for row in cells]
+    widths = [max(3, *(len(row[i]) for row in cells)) for i in range(len(frame.columns))]
+    lines = ["| " + " | ".join(text.ljust(w) for text, w in zip(row, widths, strict=True)) + " |" for row in cells]
+    lines.insert(1, "|" + "|".join("-" * (w + 2) for w in widths) + "|")
+    return "\n".join(lines) + "\n"
+
+
+LATEX = {"^": r"\^{}",  # first: other commands hold one
+         "&": r"\&", "%": r"\%", "_": r"\_", "#": r"\#", "ε": r"$\varepsilon$", "δ": r"$\delta$", "±": r"$\pm$",
+         "×": r"$\times$", "≤": r"$\le$", "≥": r"$\ge$", "λ": r"$\lambda$", "β": r"$\beta$", "γ": r"$\gamma$",
+         "θ": r"$\theta$", "ρ": r"$\rho$", "⁻²": r"$^{-2}$", "−": "--", "–": "--", "₀": r"$_0$", "₂": r"$_2$",
+         "σ": r"$\sigma$", "‖": r"$\|$", "†": r"$^\dagger$", "‡": r"$^\ddagger$", "∞": r"$\infty$",
+         "F̂": r"$\hat F$", "∇": r"$\nabla$", "²": r"$^2$", "√": r"$\surd$", "⌊": r"$\lfloor$", "⌋": r"$\rfloor$",
+         "∝": r"$\propto$", "·": r"$\cdot$", "Õ": r"\~O", "α": r"$\alpha$", "Δ": r"$\Delta$"}  # fmt: skip
+
+
+def latex(frame: pandas.DataFrame, caption: str) -> str:
+    """A booktabs table that compiles with pdflatex."""
+
+    def clean(value: object) -> str:
+        text = str(value)
+        for symbol, command in LATEX.items():
+            text = text.replace(symbol, command)
+        return text
+
+    rows = [" & ".join(clean(v) for v in row) + r" \\" for row in frame.to_numpy()]
+    head = " & ".join(clean(c) for c in frame.columns) + r" \\"
+    body = "\n".join([r"\toprule", head, r"\midrule", *rows, r"\bottomrule"])
+    columns = "l" * len(frame.columns)
+    return (
+        "\\begin{table}\n\\centering\n"
+        f"\\begin{{tabular}}{{{columns}}}\n{body}\n\\end{{tabular}}\n"
+        f"\\caption{{{clean(caption)}}}\n\\end{{table}}\n"
+    )

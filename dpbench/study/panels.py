@@ -1,0 +1,113 @@
+"""Figures of panels: one loop for all, where a panel without rows shows its gap and the command that fills it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from dpbench.study.context import Context
+from dpbench.study.output import Figure
+from dpbench.study.style import Look, gap, legend_below
+
+if TYPE_CHECKING:
+    import pandas
+    from matplotlib.axes import Axes
+
+T = TypeVar("T")
+LOWEST = 0.05  # of the mean: a band that reaches zero ends here on a logarithmic axis
+
+
+class Panels:
+    """Panels of one artefact on a grid.
+
+    page = Panels(context, "fig2", len(problems), columns=2, size=(3.4, 2.6), room=0.7)
+    for axis, problem in page.over(problems, title=problem_title):
+        panel = select(table, problem=problem)
+        if page.empty(axis, panel, problem, problem):
+            continue
+        curve(axis, panel, "epsilon", look("dp-gd"))
+    page.label("ε", "excess loss", scale="log")
+    return page.figure(caption, table)
+    """
+
+    def __init__(
+        self,
+        context: Context,
+        artefact: str,
+        count: int,
+        *,
+        columns: int,
+        size: tuple[float, float],
+        room: float = 0.0,
+        **subplots: Any,
+    ) -> None:
+        """count panels of `size` inches in rows of `columns`; room: inches below them, for the legend."""
+        import matplotlib.pyplot as plt
+
+        rows = -(-count // columns) or 1
+        figsize = (size[0] * columns, size[1] * rows + room)
+        self.context, self.artefact, self.count = context, artefact, count
+        self.canvas, self.axes = plt.subplots(
+            rows, columns, figsize=figsize, layout="constrained", squeeze=False, **subplots
+        )
+        self.gaps: list[str] = []
+        for axis in self.axes.flat[count:]:
+            axis.set_visible(False)
+
+    def over(self, names: Iterable[T], title: Callable[[T], str] | None = None) -> Iterator[tuple[Axes, T]]:
+        """Each panel with what it shows, titled."""
+        for axis, name in zip(self.axes.flat, names, strict=False):
+            if title:
+                axis.set_title(title(name))
+            yield axis, name
+
+    def empty(self, axis: Axes, rows: pandas.DataFrame, what: str, problem: str = "") -> bool:
+        """Whether a panel has no rows: then it says so, and the figure's gaps name `what`; problem: whose data."""
+        if len(rows):
+            return False
+        gap(axis, self.context.why_missing(self.artefact, problem))
+        self.note(what)
+        return True
+
+    def note(self, what: str) -> None:
+        """A gap in what is drawn, with the command that fills it."""
+        self.gaps.append(f"{what}: {self.context.command(self.artefact)}")
+
+    def label(self, x: str, y: str, *, scale: str = "") -> None:
+        """x below the last row, y left of the first column; scale: "log" for both axes of the panels with rows."""
+        for axis in self.axes[-1]:
+            axis.set_xlabel(x)
+        for axis in self.axes[:, 0]:
+            axis.set_ylabel(y)
+        for axis in self.axes.flat if scale else ():
+            if axis.has_data():
+                axis.set(xscale=scale, yscale=scale)
+
+    def figure(self, caption: str, data: pandas.DataFrame, *, legend: int = 3) -> Figure:
+        """The finished figure with a legend of so many columns below; data: what it draws."""
+        legend_below(self.canvas, self.axes.flat, columns=legend)
+        return Figure(self.canvas, data, caption, self.gaps)
+
+
+def band(axis: Axes, line: pandas.DataFrame, x: str, colour: Any, alpha: float = 0.18) -> None:
+    """± 1 standard error around the mean; the range where the line has columns `low` and `high`."""
+    if {"low", "high"} <= set(line):
+        low, high = line["low"], line["high"]
+    else:
+        low, high = (line["mean"] - line["se"]).clip(lower=line["mean"] * LOWEST), line["mean"] + line["se"]
+    axis.fill_between(line[x], low, high, color=colour, alpha=alpha, lw=0)
+
+
+def curve(axis: Axes, line: pandas.DataFrame, x: str, style: Look, label: str | None = None, **drawn: Any) -> None:
+    """The mean against x in an algorithm's look, with its band; label: its own by default; drawn: as in `plot`."""
+    line = line.sort_values(x)
+    drawn = {"color": style.colour, "marker": style.marker, "ls": style.line} | drawn
+    axis.plot(line[x], line["mean"], label=style.legend if label is None else label, **drawn)
+    band(axis, line, x, drawn["color"])
+
+
+def joined(tables: list[pandas.DataFrame]) -> pandas.DataFrame:
+    """The tables below one another; an empty one for none."""
+    import pandas as pd
+
+    return pd.concat(tables) if tables else pd.DataFrame()

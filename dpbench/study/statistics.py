@@ -1,0 +1,60 @@
+"""Means over seeds and how they are told: one way for every figure, table and claim."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import pandas
+
+
+def excess(runs: pandas.DataFrame) -> pandas.Series:
+    """The runs' excess loss, infinite where a run diverged: a setting is only as good as all of its seeds."""
+    return runs["excess"].astype(float).where(runs["status"].ne("diverged"), math.inf)
+
+
+def means(
+    rows: pandas.DataFrame, by: list[str], value: str = "excess", *, sort: bool = False, **others: tuple[str, Any]
+) -> pandas.DataFrame:
+    """One row per group: `mean`, `sd` (ddof = 1), number of `seeds` and standard error `se` of a column.
+
+    others: more columns, as name = (column, function). An infinite value makes the mean infinite.
+    """
+    import numpy as np
+
+    grouped = rows.groupby(by, sort=sort, dropna=False)
+    with np.errstate(invalid="ignore"):
+        table = grouped.agg(mean=(value, "mean"), sd=(value, "std"), seeds=(value, "size"), **others).reset_index()
+    return table.assign(se=table["sd"] / np.sqrt(table["seeds"]))
+
+
+def plus_minus(mean: float, spread: float, digits: str = ".3g", spread_digits: str = ".1g") -> str:
+    """A mean and its standard error or deviation; the mean alone where that is unknown, "–" where there is none.
+
+    >>> plus_minus(0.12345, 0.0067), plus_minus(2.0, math.nan, ".2f"), plus_minus(math.nan, math.nan)
+    ('0.123 ± 0.007', '2.00', '–')
+    """
+    if math.isnan(mean):
+        return "–"
+    return f"{mean:{digits}}" + ("" if math.isnan(spread) else f" ± {spread:{spread_digits}}")
+
+
+def span(counts: Iterable[float]) -> str:
+    """How many seeds, or other whole numbers, in words: from the least to the largest.
+
+    >>> span([5, 3, 5]), span([2.0]), span([])
+    ('3 to 5', '2', 'no')
+    """
+    found = sorted({int(count) for count in counts if not math.isnan(count)})
+    return " to ".join(f"{count:,}" for count in dict.fromkeys(found[:1] + found[-1:])) or "no"
+
+
+def listed(values: Mapping[str, float], unit: str = "", digits: str = ".3g", between: str = ", ") -> str:
+    """Named numbers, as ratios.
+
+    >>> listed({"adult": 12.345, "covertype": 0.5}, "×")
+    'adult 12.3×, covertype 0.5×'
+    """
+    return between.join(f"{name} {value:{digits}}{unit}" for name, value in values.items())

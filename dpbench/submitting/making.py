@@ -1,0 +1,141 @@
+"""Making a submission: the default track's cells of one method, its ledgers, its audit, its code."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from dpbench import algorithms, experiments
+from dpbench.errors import UserError, nearest
+from dpbench.experiments.leaderboard import entrants
+from dpbench.experiments.tracks import study
+from dpbench.run import runner
+from dpbench.run.environment import environment
+from dpbench.run.execute import code_version
+from dpbench.run.jobs import Job, identity
+from dpbench.run.results import RUNS, Store
+from dpbench.study.plan import plan
+from dpbench.submitting import archive
+from dpbench.submitting.ledgers import plain, replay
+
+if TYPE_CHECKING:
+    from dpbench.run.runner import Progress
+
+EXPERIMENT = "tracks"
+
+
+def submit(
+    reference: str,
+    *,
+    audits: Callable[[], Iterable[Any]],
+    profile: str,
+    out: str | os.PathLike[str] | None,
+    results: str | os.PathLike[str],
+    jobs: int | None,
+    progress: Callable[[Progress], None],
+    notify: Callable[[str], None],
+) -> Path:
+    """See `dpbench.submit`; audits: makes the audit, after the runs."""
+    method, _ = algorithms.resolve(reference)
+    if ".py:" not in reference:
+        raise UserError(f"algo: {reference}: a submission is one file with one class; give path/to/file.py:Class")
+    if method.name in algorithms.names():
+        raise UserError(f"algo: the name {method.name} is taken; give the class another `name`")
+    if not method.private:
+        raise UserError(f"algo: {method.name} is not private: the leaderboard has private methods alone")
+    blocks, left_out = _blocks(reference, profile)
+    if not blocks:
+        raise UserError(f"{method.name} fits no problem of the {profile} profile: {'; '.join(set(left_out.values()))}")
+    store = Store(results, "adhoc", f"submit-{method.name}")
+    planned = plan(blocks, store)
+    for problem, dataset in planned.missing_data.items():
+        left_out[problem] = f"its data are not at hand (dpbench fetch {dataset})"
+    for problem, why in left_out.items():
+        notify(f"left out: {problem}: {why}")
+    if not planned.runnable:
+        raise UserError(f"{method.name}: no problem's data are at hand: {', '.join(sorted(left_out))}")
+    runner.run(planned.runnable, store, workers=jobs, report=progress)
+    by_key = {job.key: job for job in planned.runnable}
+    rows = store.runs()
+    rows = rows[rows["key"].isin(by_key)].sort_values(["problem", "epsilon", "seed"])
+    if failed := sorted(set(rows[rows["status"].eq("failed")]["error"])):
+        raise UserError(f"{method.name}: some runs failed, and are not submitted: {failed[0]}")
+    notify("ledgers: the first seed of every cell again")
+    path, class_name, source = _code(reference)
+    members = {
+        "rows.jsonl": b"".join(_line(row, by_key[row["key"]]) for row in rows.to_dict("records")),
+        "ledgers.json": msgspec.json.encode([_ledger(job) for job in by_key.values() if job.seed == 0]),
+        "audit.json": msgspec.json.encode([_audit(one) for one in audits()]),
+        "method.py": path.read_bytes(),
+    }
+    manifest = {
+        "method": method.name,
+        "title": method.title or method.name,
+        "class_name": class_name,
+        "source": source,
+        "profile": profile,
+        "code_version": code_version(),
+        "environment": environment(),
+        "left_out": left_out,
+    }
+    target = Path(out or f"{method.name}.dpbench.zip")
+    archive.write(target, manifest, members)
+    return target
+
+
+def _blocks(reference: str, profile: str) -> tuple[list[Any], dict[str, str]]:
+    """The blocks of the method's cells, and problem → why it is not on it."""
+    experiment = experiments.get(EXPERIMENT)
+    grid = experiment.grid()
+    if profile not in grid:
+        raise UserError(f"unknown profile {profile!r}: {nearest(profile, grid)}")
+    blocks, left_out = [], {}
+    for cell in study.cells(profile, grid):
+        (problem,) = cell.problems
+        found = study.expand(msgspec.structs.replace(cell, algorithms=[reference]))
+        blocks += found
+        if not found:
+            left_out[problem] = entrants.reason(problem, reference) or "its public settings are refused there"
+    return blocks, left_out
+
+
+def _code(reference: str) -> tuple[Path, str, str]:
+    located, source = algorithms.reference(reference)
+    path, _, class_name = located.rpartition(":")
+    return Path(path), class_name, source
+
+
+def _line(row: dict[str, Any], job: Job) -> bytes:
+    kept = {name: _value(row[name]) for name in RUNS if name in row and not _missing(row[name])}
+    return msgspec.json.encode({"identity": identity(job), **kept}) + b"\n"
+
+
+def _missing(value: Any) -> bool:
+    return value is None or (not hasattr(value, "__len__") and value != value) or value in (float("inf"), -float("inf"))
+
+
+def _value(value: Any) -> Any:
+    return value.tolist() if hasattr(value, "tolist") else value
+
+
+def _ledger(job: Job) -> dict[str, Any]:
+    entries = replay(job).composition
+    return {"key": job.key, "releases": [{"release": plain(r), "count": c, "label": label} for r, c, label in entries]}
+
+
+def _audit(found: Any) -> dict[str, Any]:
+    """A `dpbench.auditing.Audit` as `archive.AuditRecord`."""
+    return {
+        "epsilon": found.epsilon,
+        "runs": found.runs,
+        "passed": bool(found.passed),
+        "defect": found.defect,
+        "tests": [
+            {"test": name, "bound": float(one.bound), "claim": float(one.claim), "unit": found.units[name]}
+            for name, one in found.verdicts.items()
+        ],
+    }

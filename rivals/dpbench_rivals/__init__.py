@@ -1,0 +1,1 @@
+"""Solvers of other libraries as entrants of dpbench's leaderboard."""

@@ -1,0 +1,65 @@
+import pytest
+
+from dpbench.cli import main
+
+WRONG = """
+from dpbench.algorithms.gd import DPGradientDescent
+
+class TooLittle(DPGradientDescent):
+    name = "too-little"
+
+    def run(self, problem, W, mechanisms, settings, trace):
+        for _ in range(settings.T):
+            rho = mechanisms.budget.rho / settings.T
+            W = W - mechanisms.gaussian(problem.gradient(W), sensitivity=0.5 / problem.n, rho=rho, label="gradient")
+        return W
+"""
+
+
+@pytest.fixture
+def call(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+
+    def run(*args):
+        with pytest.raises(SystemExit) as exit_:
+            main(["audit", *map(str, args)])
+        out, err = capsys.readouterr()
+        return exit_.value.code or 0, out, err
+
+    return run
+
+
+def test_a_pass_is_said_to_be_no_proof(call):
+    code, out, _ = call("--algo", "dp-gd", "--eps", 1, "--eps", 4)
+    assert code == 0
+    assert out.count("whole run") == 2
+    assert "a pass is no proof" in out
+
+
+def test_a_plugin_with_too_little_noise_fails_with_exit_code_1(call, tmp_path):
+    (tmp_path / "mine.py").write_text(WRONG)
+    code, out, _ = call("--algo", "mine.py:TooLittle", "--eps", 4)
+    assert code == 1
+    assert "FAIL: mine.py:TooLittle at ε = 4" in out
+
+
+@pytest.mark.parametrize(
+    ("args", "message"),
+    [
+        ((), "either --algo NAME or --mechanisms"),
+        (("--algo", "dp-gd", "--mechanisms"), "either --algo NAME or --mechanisms"),
+        (("--mechanisms", "--eps", "1"), "--eps goes with --algo"),
+        (("--algo", "dp-gdd"), "did you mean dp-gd?"),
+        (("--algo", "damped-newton"), "not private"),
+        (("--algo", "dp-gd", "--eps", "0"), "epsilon must be a positive"),
+        (("--algo", "dp-gd", "--runs", "3"), "runs must be at least 40"),
+        (("--mechanisms", "--runs", "3"), "runs must be at least"),
+        (("--algo", "dp-gd", "--seed", "-1"), "seed must be at least 0"),
+    ],
+)
+def test_mistakes_are_one_line_and_exit_code_2(call, args, message):
+    code, out, err = call(*args)
+    assert code == 2
+    assert out == ""
+    assert message in err
+    assert err.count("\n") == 1

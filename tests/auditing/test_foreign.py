@@ -1,0 +1,66 @@
+"""Other people's callables: what is private passes, what is not fails, by what is returned alone."""
+
+import numpy as np
+import pytest
+
+from dpbench.auditing.foreign import Target, audit_callable, pairs
+from dpbench.errors import UserError
+from dpbench.privacy.relation import Relation
+
+
+def mean(scale):
+    """The mean of n labels in [-1, 1] with Laplace noise of `scale` times its replace-one sensitivity over ε."""
+
+    def learner(X, y, epsilon, rng):
+        return y.mean() + scale * 2 / len(y) / epsilon * rng.laplace()
+
+    return learner
+
+
+def test_a_sound_one_passes_with_a_bound_near_its_claim():
+    done = audit_callable(Target(mean(1.0)), 1.0, runs=16_000)
+    (verdict,) = done.verdicts.values()
+    assert done.passed
+    assert 0.6 < verdict.bound <= 1.0
+    assert "y 1" in done.pair
+    assert "y -1" in done.pair
+
+
+def test_half_of_the_noise_fails():
+    done = audit_callable(mean(0.5), 1.0)
+    assert not done.passed
+    assert done.algorithm == "learner"
+
+
+def test_what_is_exact_fails_at_once():
+    assert audit_callable(lambda X, y, epsilon, rng: [rng.laplace(), y.mean()], 1.0).verdicts.popitem()[1].bound > 3
+
+
+def raises_where_a_class_is_missing(X, y, epsilon, rng):
+    if len(np.unique(y)) < 2:
+        raise ValueError("one class")
+    return rng.laplace()
+
+
+def longer_where_there_are_more_classes(X, y, epsilon, rng):
+    return rng.laplace(size=len(np.unique(y)))
+
+
+def test_an_exception_and_a_length_are_outputs():
+    assert not audit_callable(Target(raises_where_a_class_is_missing, sizes=(1, 2)), 1.0).passed
+    assert not audit_callable(Target(longer_where_there_are_more_classes, labels=(0.0, 1.0, 2.0)), 1.0).passed
+
+
+def test_add_remove_neighbours_differ_in_their_number_of_rows():
+    target = Target(mean(1.0), relation=Relation.ADD_REMOVE, sizes=(3,), d=2, low=0.0, high=2.0, row_norm=1.0)
+    found = list(pairs(target))
+    assert {(len(pair.first[1]), len(pair.second[1])) for pair in found} == {(3, 2)}
+    assert max(np.linalg.norm(pair.first[0], axis=1).max() for pair in found) <= 1 + 1e-12
+
+
+def test_what_too_few_runs_cannot_reach_is_said():
+    done = audit_callable(mean(1.0), 8.0, runs=400)
+    assert done.passed
+    assert done.least > 10_000
+    with pytest.raises(UserError, match="runs must be at least 40"):
+        audit_callable(mean(1.0), 1.0, runs=3)

@@ -1,0 +1,152 @@
+"""Every private algorithm is audited here at ε = 1 and 4: sound as it is, and caught with all its noise halved."""
+
+import numpy as np
+import pytest
+
+from dpbench.algorithms.base import Algorithm, AuditCase, BaseSettings, Needs, Outcome
+from dpbench.auditing.runs import audit, auditable
+from dpbench.errors import UserError
+from dpbench.privacy.relation import Relation
+
+
+@pytest.mark.parametrize("epsilon", [1.0, 4.0])
+@pytest.mark.parametrize("name", auditable())
+def test_no_bound_is_above_its_claim(name, epsilon):
+    done = audit(name, epsilon, near=False)
+    assert done.passed, (done.defect, done.verdicts)
+    assert done.verdicts
+
+
+@pytest.mark.parametrize("name", auditable())
+def test_halved_noise_is_noticed(name):
+    assert not audit(name, 4.0, factor=0.5, near=False).passed
+
+
+@pytest.mark.parametrize("name", ["dp-gd", "dp-newton", "dp-sgd", "aop", "dp-gcd", "dp-nag", "o2nc-tree"])
+def test_halved_noise_is_noticed_at_epsilon_one(name):
+    done = audit(name, 1.0, factor=0.5, near=False)
+    assert not done.passed
+    assert not done.defect
+
+
+@pytest.mark.parametrize("name", ["o2nc-naive", "o2nc-tree"])
+def test_loops_compiled_for_a_loss_do_not_stand_in_for_the_steepest(name):
+    """Which has the name of that loss; by the loss itself the row that differs moves a release by half as much."""
+    (moved,) = audit(name, 4.0, tests=False).moved.values()
+    assert moved == pytest.approx(1, abs=1e-6)
+
+
+class Wrong(Algorithm):
+    """Gradient descent on one row's worth of gradient, wrong in one way."""
+
+    name, needs, relation = "wrong", Needs(losses=("logistic",)), Relation.ADD_REMOVE
+
+    class Settings(BaseSettings):
+        T: int = 2
+
+    def run(self, problem, W, mechanisms, settings, trace):
+        for _ in range(settings.T):
+            W = self.step(problem, W, mechanisms, mechanisms.budget.rho / settings.T)
+        return W
+
+    def gradient(self, problem, W, mechanisms, rho, sensitivity=1.0):
+        return mechanisms.gaussian(problem.gradient(W), sensitivity=sensitivity / problem.n, rho=rho, label="gradient")
+
+
+class Right(Wrong):
+    def step(self, problem, W, mechanisms, rho):
+        return W - self.gradient(problem, W, mechanisms, rho)
+
+
+class HalfTheSensitivity(Wrong):
+    def step(self, problem, W, mechanisms, rho):
+        return W - self.gradient(problem, W, mechanisms, rho, sensitivity=0.5)
+
+
+class AddRemoveNoiseForReplaceOne(Right):
+    relation = Relation.REPLACE_ONE
+
+
+class SpendsTooMuch(Wrong):
+    def step(self, problem, W, mechanisms, rho):
+        return W - self.gradient(problem, W, mechanisms, 4 * mechanisms.budget.rho)
+
+
+class StepByTheData(Wrong):
+    def step(self, problem, W, mechanisms, rho):
+        size = 1 + np.linalg.norm(problem.gradient(W), axis=1, keepdims=True)
+        return W - size * self.gradient(problem, W, mechanisms, rho)
+
+
+class StopByTheData(Wrong):
+    def run(self, problem, W, mechanisms, settings, trace):
+        W = W - self.gradient(problem, W, mechanisms, mechanisms.budget.rho / 2)
+        if problem.gradient(W).any():
+            W = W - self.gradient(problem, W, mechanisms, mechanisms.budget.rho / 2)
+        return Outcome(W)
+
+
+@pytest.fixture
+def audited(monkeypatch):
+    def run(cls, **options):
+        monkeypatch.setattr("dpbench.auditing.runs.algorithms.resolve", lambda name: (cls(), {}))
+        return audit("wrong", 1.0, near=False, **options)
+
+    return run
+
+
+def test_a_right_one_passes(audited):
+    assert audited(Right).passed
+
+
+@pytest.mark.parametrize("cls", [HalfTheSensitivity, AddRemoveNoiseForReplaceOne])
+def test_a_wrong_sensitivity_is_noticed(audited, cls):
+    assert "a neighbour moves it by 2 of what the ledger says" in audited(cls).defect
+
+
+def test_a_ledger_beyond_the_budget_is_a_defect(audited):
+    assert "more than the 1 asked for" in audited(SpendsTooMuch).defect
+
+
+def test_a_step_that_reads_the_data_is_a_leak(audited):
+    assert "returns something else" in audited(StepByTheData).defect
+
+
+def test_control_flow_that_reads_the_data_is_a_leak(audited):
+    done = audited(StopByTheData)
+    assert not done.passed
+    assert "something else" in done.defect
+
+
+def test_the_same_seed_gives_the_same_answer_and_another_another():
+    first, again, other = (audit("dp-gd", 1.0, runs=400, seed=seed) for seed in (0, 0, 1))
+    assert first == again
+    assert first.verdicts != other.verdicts
+
+
+def test_more_runs_give_a_higher_bound():
+    few, many = (audit("dp-gd", 1.0, runs=runs).verdicts["whole run"].bound for runs in (400, 40_000))
+    assert few < many
+
+
+def test_a_case_of_ones_own():
+    steep, flat = (
+        audit("dp-gd", 4.0, runs=4000, case=AuditCase({"T": 1}, steepest=steepest)).verdicts["whole run"].bound
+        for steepest in (True, False)
+    )
+    assert flat < steep  # at w = 0 the logistic loss has half its largest slope
+
+
+def test_mistakes_are_one_line():
+    with pytest.raises(UserError, match="no claim to audit"):
+        audit("dp-gd-oracle", 1.0)
+    with pytest.raises(UserError, match="runs must be at least 40"):
+        audit("dp-gd", 1.0, runs=10)
+    with pytest.raises(UserError, match="did you mean"):
+        audit("dp-gdd", 1.0)
+
+
+def test_all_private_names_are_audited_but_for_flawed_ones():
+    names = auditable()
+    assert len(set(names)) == len(names) >= 35
+    assert "dp-gd-oracle" not in names

@@ -1,0 +1,135 @@
+"""What a replay answers and writes down, and that scores are the log-likelihood ratios they claim to be."""
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from dpbench.auditing import scores
+from dpbench.auditing.transcript import Leak, Recorder, Replay
+from dpbench.privacy.budget import Budget
+from dpbench.privacy.mechanisms import Mechanisms
+from dpbench.privacy.relation import Relation
+from tests.privacy.laws import follows
+
+BUDGET = Budget(1.0, 0.01, Relation.REPLACE_ONE, "standard")
+K = 4000
+
+
+def recorder(k=K, factor=1.0):
+    return Recorder(k, BUDGET, 0, factor=factor)
+
+
+def test_noise_is_that_of_the_mechanisms_unless_weakened():
+    for factor in (1.0, 0.5):
+        m = recorder(factor=factor)
+        normal = m.gaussian(np.zeros((K, 2)), sensitivity=2.0, noise_multiplier=1.5, label="g")
+        laplace = m.laplace(np.zeros(K), sensitivity=2.0, epsilon=0.5, label="l")
+        assert follows(normal[:, 0], stats.norm(0, 3.0)) == (factor == 1.0)
+        assert follows(laplace, stats.laplace(0, 4.0)) == (factor == 1.0)
+
+
+def test_a_replay_answers_what_was_recorded_and_writes_down_its_own_value():
+    run = recorder(3)
+    output = run.gaussian(np.zeros((3, 2)), sensitivity=1.0, rho=0.5, label="g")
+    replay = Replay(run, 0)
+    answer = replay.gaussian(np.ones((3, 2)), sensitivity=1.0, rho=0.5, label="g")
+    np.testing.assert_array_equal(answer, output)
+    assert (replay.tape[None][0].value == 1).all()
+    with pytest.raises(Leak, match="something else"):
+        replay.gaussian(np.ones((3, 2)), sensitivity=1.0, rho=0.5, label="g")
+
+
+def ratio(act):
+    """Scores of a run of `act(mechanisms, 1.0)`, and the run."""
+    run = recorder()
+    act(run, 1.0)
+    replays = [Replay(run, 0) for _ in range(3)]
+    for replay, s in zip(replays, (1.0, 0.0, 0.0), strict=True):
+        act(replay, s)
+    return scores.likelihood_ratio(run, *replays), run
+
+
+def test_gaussian_and_laplace_scores_are_exact():
+    def act(m, s):
+        m.gaussian(np.full((m.k, 2), s), sensitivity=1.0, noise_multiplier=2.0, label="g")
+        m.laplace(np.full(m.k, s), sensitivity=1.0, epsilon=1.0, label="l")
+
+    score, run = ratio(act)
+    g, l = (one.output for one in run.tape[None])
+    expected = (stats.norm.logpdf(g, 1, 2) - stats.norm.logpdf(g, 0, 2)).sum(axis=1)
+    expected += stats.laplace.logpdf(l, 1) - stats.laplace.logpdf(l, 0)
+    np.testing.assert_allclose(score, expected, atol=1e-12)
+
+
+@pytest.mark.parametrize("magnitude", [False, True])
+def test_the_score_of_a_noisy_max_is_its_log_odds(magnitude):
+    values = {1.0: [1.0, 0.0, -0.5], 0.0: [0.2, 0.4, -1.5]}
+
+    def act(m, s):
+        m.noisy_argmax(np.tile(values[s], (m.k, 1)), sensitivity=0.5, epsilon=1.0, label="a", magnitude=magnitude)
+
+    score, run = ratio(act)
+    draws = 400_000
+    noise = np.random.default_rng(1).laplace(size=(draws, 3))
+    chance = {}
+    for s, v in values.items():
+        noisy = np.abs(noise + v) if magnitude else noise + v
+        chance[s] = np.bincount(noisy.argmax(axis=1), minlength=3) / draws
+    expected = np.log(chance[1.0] / chance[0.0])[run.tape[None][0].output]
+    np.testing.assert_allclose(score, expected, atol=0.02)
+
+
+def test_the_score_of_a_sparse_vector_is_its_log_odds():
+    queries = {1.0: (0.0, 0.0, 1.0), 0.0: (1.0, 1.0, 0.0)}
+
+    def answers(m, s):
+        out = []
+        for i in range(m.k):
+            above = m.member(i).above_threshold(sensitivity=1.0, epsilon=1.0, label="v")
+            out.append(next((t for t, q in enumerate(queries[s]) if above(q)), 3))
+        return np.array(out)
+
+    run = recorder()
+    stopped = answers(run, 1.0)
+    replays = [Replay(run, 0) for _ in range(2)]
+    for replay, s in zip(replays, (1.0, 0.0), strict=True):
+        np.testing.assert_array_equal(answers(replay, s), stopped)
+    score = scores.likelihood_ratio(run, *replays, replays[1])
+    generator, draws, chance = np.random.default_rng(1), 300_000, {}
+    threshold, noise = 2 * generator.laplace(size=draws), 4 * generator.laplace(size=(draws, 3))
+    for s, q in queries.items():
+        above = np.column_stack([noise + q >= threshold[:, None], np.ones(draws, bool)])
+        chance[s] = np.bincount(above.argmax(axis=1), minlength=4) / draws
+    np.testing.assert_allclose(score, np.log(chance[1.0] / chance[0.0])[stopped], atol=0.03)
+
+
+def test_the_nodes_of_a_tree_are_independent_releases():
+    m = recorder()
+    tree = m.tree(4, sensitivity=1.0, rho=0.5, label="t")
+    sums = [tree.release(np.full((K, 1), float(t))) for t in range(1, 5)]
+    nodes = [one.output - one.value for one in m.tape[None]]
+    for node in nodes:
+        assert follows(node[:, 0], stats.norm(0, tree.std))
+    correlation = np.corrcoef(np.hstack(nodes).T) - np.eye(4)
+    assert np.abs(correlation).max() < 5 / np.sqrt(K)
+    np.testing.assert_allclose(sums[2], 3 + nodes[1] + nodes[2])
+
+
+def test_scores_of_members_and_of_a_batch_agree():
+    def batch(m, s):
+        m.gaussian(np.full((m.k, 2), s), sensitivity=1.0, noise_multiplier=2.0, label="g")
+
+    def members(m, s):
+        for i in range(m.k):
+            m.member(i).gaussian(np.full((1, 2), s), sensitivity=1.0, noise_multiplier=2.0, label="g")
+
+    np.testing.assert_allclose(ratio(batch)[0], ratio(members)[0])
+
+
+def test_a_recorder_is_mechanisms_and_its_ledger_is_theirs():
+    run, plain = recorder(2), Mechanisms(["a", "b"], BUDGET)
+    for m in (run, plain):
+        m.gaussian(np.zeros(2), sensitivity=1.0, rho=0.5, label="g")
+        m.noisy_argmax(np.zeros((2, 3)), sensitivity=1.0, epsilon=0.5, label="a")
+        m.linear_term(2, sensitivity=1.0, noise_multiplier=3.0, jacobian=0.1, delta=0.01, label="b")
+    assert run.ledger.of(1) == plain.ledger.of(1)

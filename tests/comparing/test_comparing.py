@@ -1,0 +1,388 @@
+"""dpbench compare, from a file of rows to code that runs."""
+
+import sys
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from dpbench.algorithms.rules import public_settings
+from dpbench.cli import main
+from dpbench.cli.compare import parse_bounds
+from dpbench.errors import UserError
+from dpbench.experiments.leaderboard import entrants
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+MINE = f"{ROOT / 'examples' / 'my_algorithm.py'}:MyAlgorithm"
+FEW = ["dp-gd", "dp-newton-hess-clip", "dp-nag", "dp-gcd", "dp-cd"]
+N = 1500
+
+
+@pytest.fixture
+def call(tmp_path, monkeypatch, capsys):
+    """Run the command line in tmp_path; returns (exit code, stdout, stderr). Few methods, for the time's sake."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("DPBENCH_DATA", str(tmp_path / "cache"))
+    monkeypatch.setattr(entrants, "entrants", lambda: FEW)
+
+    def call(*args, columns=120):
+        monkeypatch.setenv("COLUMNS", str(columns))
+        with pytest.raises(SystemExit) as exit_:
+            main([str(a) for a in args])
+        out, err = capsys.readouterr()
+        return exit_.value.code or 0, out, err
+
+    return call
+
+
+@pytest.fixture
+def csv(tmp_path):
+    generator = np.random.default_rng(0)
+    age, wage = generator.uniform(20, 80, N), generator.lognormal(0, 0.5, N)
+    job = generator.choice(["clerk", "nurse"], N)
+    margin = (age - 50) / 10 - wage + (job == "nurse") + generator.logistic(size=N)
+    frame = pd.DataFrame({"age": age, "wage": wage, "job": job, "label": np.where(margin > 0, "yes", "no")})
+    frame.to_csv(tmp_path / "my.csv", index=False)
+    return tmp_path / "my.csv"
+
+
+COMPARE = ("compare", "--data", "my.csv", "--target", "label", "--seeds", 3, "--jobs", 1)
+
+
+def methods_of(out):
+    return [line.split()[1] for line in out.split("\n\n")[0].splitlines()[2:] if line[0].isdigit()]
+
+
+def test_it_ranks_what_fits_says_what_does_not_and_counts_ones_own(call, csv):
+    code, out, err = call(*COMPARE, "--algo", MINE)
+    assert code == 0, err
+    assert set(methods_of(out)) == {"dp-gd", "dp-newton-hess-clip", "dp-gcd", "dp-cd", "averaged-gd"}
+    assert "not in it: dp-nag: needs 0 < c·l2" in err
+    assert "warning: not private: mean and deviation of age, wage come from the data" in " ".join(err.split())
+    assert "no ε above covers" in " ".join(err.split())
+    assert f"use {methods_of(out)[0]}" in out
+    assert "held out by position: exact, so not private" in " ".join(out.split())
+    again = call(*COMPARE, "--algo", MINE)
+    assert again[1] == out
+    assert "runs  100 %" not in again[2]  # nothing was run anew
+
+
+def test_scores_are_of_rows_that_no_run_has_seen(call, csv, tmp_path):
+    """The table's figures, computed again from the stored models' own inputs by a second route."""
+    from sklearn.metrics import log_loss, roc_auc_score
+
+    import dpbench
+    from dpbench.comparing.references import references
+    from dpbench.datasets import load, tables
+    from dpbench.problems import build
+
+    found = dpbench.compare(csv, "label", seeds=2, jobs=1, results=tmp_path / "r")
+    table = tables.read(csv, "label", holdout=0.2)
+    assert (found.rows, found.held) == (len(table.y), len(table.held_out[1]))
+    assert found.rows + found.held == N
+    assert not {tuple(row) for row in table.X} & {tuple(row) for row in table.held_out[0]}
+    problem = build(next((tmp_path / "cache" / "prepared").iterdir()).name.removesuffix("-v1"))
+    np.testing.assert_array_equal(problem.X, table.X)
+    always, zero, optimum = references(problem, load(problem.name), table.classes)
+    X, y = table.held_out
+    w = problem.optimum().w
+    assert optimum.mean == pytest.approx(log_loss(y, 1 / (1 + np.exp(-X @ w))))
+    assert optimum.auc == pytest.approx(roc_auc_score(y, X @ w))
+    assert optimum.accuracy == pytest.approx(np.mean(np.sign(X @ w) == y))
+    assert zero.mean == pytest.approx(np.log(2))
+    common = 1.0 if (table.y > 0).mean() > 0.5 else -1.0
+    assert always.accuracy == pytest.approx(np.mean(y == common))
+    assert always.name == f"always {table.classes[int(common > 0)]}"
+    best = found.ranking.best
+    assert best.gain == pytest.approx(best.accuracy - always.accuracy)
+    assert optimum.mean - 0.02 < best.mean < zero.mean
+
+
+def test_statistics_come_from_the_rows_in_use_alone(csv):
+    from dpbench.datasets import tables
+
+    frame = pd.read_csv(csv)
+    kept = tables.used_rows(N, 0.2)
+    before = tables.read(csv, "label", holdout=0.2)
+    frame.loc[~kept, "age"] += 1000
+    frame.to_csv(csv, index=False)
+    after = tables.read(csv, "label", holdout=0.2)
+    np.testing.assert_array_equal(before.X, after.X)
+    assert (before.held_out[0] != after.held_out[0]).any()
+
+
+def test_the_default_track_looks_at_no_data_and_tuned_does(call, csv, tmp_path):
+    import dpbench
+
+    found = dpbench.compare(
+        csv, "label", epsilon=[0.5, 2], track=["default", "tuned"], seeds=2, jobs=1, results=tmp_path / "r"
+    )
+    assert [(one.epsilon, one.track) for one in found.rankings] == [
+        (0.5, "default"), (0.5, "tuned"), (2.0, "default"), (2.0, "tuned"),
+    ]  # fmt: skip
+    import json
+
+    T = [json.loads(one.table.set_index("algorithm").loc["dp-gd", "settings"])["T"] for one in found.rankings]
+    d = len(pd.get_dummies(pd.read_csv(csv)["job"]).columns) + 3
+    assert T[0] == public_settings("dp-gd", found.rows, d, 0.5)["T"]
+    assert T[2] == public_settings("dp-gd", found.rows, d, 2.0)["T"] > T[0]
+    assert T[1] in (10, 100)
+    code, out, _ = call(*COMPARE, "--eps", 0.5, "--eps", 2)
+    assert code == 0
+    assert "ε = 0.5, no tuning" in out
+    assert "At ε = 2 use" in out
+
+
+def test_when_nothing_beats_the_majority_class_it_says_do_not_use(call, tmp_path):
+    generator = np.random.default_rng(1)
+    frame = pd.DataFrame(generator.uniform(0, 1, (400, 5)), columns=list("abcde"))
+    frame["label"] = np.where(generator.random(400) < 0.3, "yes", "no")  # nothing to learn
+    frame.to_csv(tmp_path / "my.csv", index=False)
+    code, out, _ = call(*COMPARE)
+    assert code == 0
+    assert "Do not use any of these at ε = 1" in out
+    assert "none is better than always no by two standard errors" in " ".join(out.split())
+    assert "import dpbench" not in out
+
+
+def test_the_printed_code_runs_and_is_as_good_as_the_row(call, csv, capsys):
+    _, out, _ = call(*COMPARE, "--algo", MINE)
+    code = out[out.index("import dpbench") :]
+    space: dict = {}
+    exec(compile(code, "snippet", "exec"), space)
+    fit = space["fit"]
+    from dpbench.problems import Problem
+
+    start = np.log(2)
+    optimum = Problem(space["table"].X, space["table"].y).optimum().value
+    assert fit.diagnostics.objective - optimum < 0.5 * (start - optimum)
+    assert 0.9 < fit.released.epsilon_planned <= 1 + 1e-6
+    assert fit.w.shape == (space["table"].X.shape[1],)
+    printed = capsys.readouterr().out
+    assert str(fit.w) in printed
+    assert "(ε = 1, δ = 4.44e-07)-DP under replace-one neighbours" in printed
+    assert f"{fit.diagnostics.objective:.5}" not in printed
+    best = MINE if methods_of(out)[0] == "averaged-gd" else methods_of(out)[0]
+    assert all(f"{name}=" in code for name in entrants.candidates(best, "quick"))
+
+
+def test_a_numeric_target_takes_the_squared_loss_and_the_methods_for_it(call, csv):
+    code, out, err = call("compare", "--data", "my.csv", "--target", "age", "--drop", "wage", "--seeds", 2, "--jobs", 1)
+    assert code == 0, err
+    assert set(methods_of(out)) == {"dp-gcd", "dp-cd"}
+    assert "loss squared is not covered by its privacy proof" in " ".join(err.split())
+    assert "accuracy" not in out
+    assert out.splitlines()[0].split()[:4] == ["#", "method", "RMSE", "R²"]
+    assert "(the mean)" in out
+    assert "mean square of each column (M_j) from the data" in " ".join(out.split())
+    rmse = float(next(line for line in out.splitlines() if "(the mean)" in line).split()[2])
+    assert rmse == pytest.approx(pd.read_csv(csv)["age"].std(), rel=0.1)  # in the file's own unit
+    exec(compile(out[out.index("import dpbench") :], "snippet", "exec"), {})
+
+
+def test_a_regulariser_lets_others_in_and_is_in_the_code(call, csv):
+    _, out, err = call(*COMPARE, "--l2", 0.01)
+    assert "dp-nag" in methods_of(out)
+    assert "dp-newton-hess-clip: regulariser l2" in " ".join(err.split())
+    assert "l2=0.01" in out
+
+
+def test_a_default_that_a_method_cannot_take_is_not_in_it_and_no_failure(call, csv, tmp_path):
+    (tmp_path / "mine.py").write_text(
+        (ROOT / "examples" / "my_algorithm.py").read_text()
+        + """
+    def complete(self, problem, settings):
+        from dpbench.errors import UserError
+
+        if settings.T * 20 > problem.n:
+            raise UserError(f"{self.name}: T = {settings.T} is too many for {problem.n} rows")
+        return settings
+"""
+    )
+    code, out, err = call(*COMPARE, "--algo", "mine.py:MyAlgorithm")
+    assert code == 0
+    assert "averaged-gd" not in methods_of(out)
+    assert "MyAlgorithm: T = 100 is too many" in " ".join(err.split())
+
+
+def test_an_exception_of_a_method_is_a_failure_with_its_line_and_debug_shows_the_traceback(call, csv, tmp_path):
+    text = (ROOT / "examples" / "my_algorithm.py").read_text().replace("trace(0, W, passes=0)", "1 / 0")
+    (tmp_path / "mine.py").write_text(text)
+    code, _, err = call(*COMPARE, "--algo", "mine.py:MyAlgorithm", "--debug")
+    assert code == 1
+    assert "ZeroDivisionError: division by zero (mine.py:" in " ".join(err.split())
+    assert "Traceback" in err
+
+
+def test_a_trial_on_a_tenth_cuts_what_is_hopeless_and_says_so(csv, call, monkeypatch):
+    from dpbench.comparing import pilot
+
+    frame = pd.concat([pd.read_csv(csv)] * 4)
+    frame.to_csv(csv, index=False)
+    plain = call(*COMPARE, "--row-bound", 2)
+    monkeypatch.setattr(pilot, "FROM", 1000)
+    monkeypatch.setattr(pilot, "ERRORS", 3.0)
+    (csv.parent / "slow.py").write_text(
+        (ROOT / "examples" / "my_algorithm.py").read_text().replace("return total / counted", "return -total / counted")
+    )
+    code, out, err = call(*COMPARE, "--algo", "slow.py:MyAlgorithm", "--row-bound", 2)
+    assert code == 0
+    assert "averaged-gd" not in methods_of(out)
+    assert "MyAlgorithm: cut: on a tenth of the rows" in " ".join(err.split())
+    assert methods_of(out)[0] in methods_of(plain[1])[:2]
+
+
+def test_seconds_are_measured_on_request(call, csv):
+    assert "seconds" not in call(*COMPARE)[1].splitlines()[0]
+    assert "seconds" in call(*COMPARE, "--seconds")[1].splitlines()[0]
+
+
+@pytest.mark.parametrize("columns", [60, 80, 120])
+def test_the_table_fits_the_terminal(call, csv, columns):
+    _, out, _ = call(*COMPARE, columns=columns)
+    table = out.split("\n\n")[0]
+    assert max(map(len, table.splitlines())) <= columns
+    assert max(map(len, out.split("\nimport dpbench")[0].splitlines())) <= columns
+
+
+def test_an_interrupted_comparison_keeps_what_is_finished(call, csv, monkeypatch):
+    from dpbench.run import executors
+
+    execute, done = executors.execute, []
+
+    def interrupted(jobs):
+        if len(done) == 2:
+            raise KeyboardInterrupt
+        done.append(len(jobs))
+        return execute(jobs)
+
+    monkeypatch.setattr(executors, "execute", interrupted)
+    code, _, err = call(*COMPARE)
+    assert code == 130
+    assert "what was finished is kept" in err
+    again = []
+    monkeypatch.setattr(executors, "execute", lambda jobs: again.append(len(jobs)) or execute(jobs))
+    code, out, _ = call(*COMPARE)
+    assert code == 0
+    monkeypatch.setattr(executors, "execute", execute)
+    assert call(*COMPARE)[1] == out
+    assert sum(done) + sum(again) == 3 * 4  # seeds × methods
+
+
+MISTAKES = [
+    (("--target", "lable"), "did you mean label?"),
+    (("--eps", "0"), "epsilon must be a positive"),
+    (("--seeds", "0"), "seeds must be at least 1"),
+    (("--row-bound", "-1"), "row_bound must be"),
+    (("--bounds", "age"), "COLUMN=LOW:HIGH"),
+    (("--bounds", "age=9:1"), "bounds of age"),
+    (("--loss", "logistc"), "logistic"),
+    (("--loss", "squared"), "2 classes"),
+    (("--loss", "sigmoid"), "no held-out score"),
+    (("--drop", "label"), "label is the target"),
+    (("--holdout", "0"), "holdout must be in (0, 0.5]"),
+    (("--track", "tunned"), "did you mean tuned?"),
+    (("--bounds", "job=0:1"), "job is not a column of numbers"),
+    (("--profile", "fast"), "unknown profile 'fast'"),
+    (("--data", "none.csv"), "no such file"),
+    (("--algo", "dp-gd-oracle"), "not private"),
+    (("--algo", "nofile.py:Mine"), "does not exist"),
+]
+
+
+@pytest.mark.parametrize(("args", "message"), MISTAKES, ids=[" ".join(a) for a, _ in MISTAKES])
+def test_a_mistake_is_one_line_on_stderr_and_exit_code_2(call, csv, args, message):
+    code, out, err = call(*COMPARE, *args)
+    assert (code, out) == (2, "")
+    assert message in err
+    assert err.splitlines()[-1].startswith("error: ")
+
+
+def test_missing_values_are_one_line(call, csv):
+    frame = pd.read_csv(csv)
+    frame.loc[:4, "age"] = np.nan
+    frame.to_csv(csv, index=False)
+    code, _, err = call(*COMPARE)
+    assert code == 2
+    assert err == "error: my.csv: missing or infinite values in age (5); drop or fill them first\n"
+
+
+LITTLE = {
+    "two rows": (lambda f: f[f.index < 2].assign(label=["yes", "no"]), "2 rows are too few"),
+    "one class": (lambda f: f.assign(label="yes"), "label has the one value yes"),
+    "few of a class": (lambda f: f.assign(label=["yes"] * 3 + ["no"] * (N - 3)), "held out are yes, too few"),
+    "three classes": (lambda f: f.assign(label=np.arange(N) % 3), "numbers or classes?"),
+    "constant": (lambda f: f[["label"]].assign(a=1.0, b="x"), "every column besides the target has one value only"),
+}
+
+
+@pytest.mark.parametrize("case", LITTLE)
+def test_data_that_say_too_little_are_one_clear_line(call, csv, case):
+    change, message = LITTLE[case]
+    change(pd.read_csv(csv)).to_csv(csv, index=False)
+    code, out, err = call(*COMPARE)
+    assert (code, out) == (2, "")
+    assert message in err
+    assert len(err.splitlines()) == 1
+
+
+def test_a_constant_column_is_named(call, csv):
+    pd.read_csv(csv).assign(unit=3).to_csv(csv, index=False)
+    code, _, err = call(*COMPARE)
+    assert code == 0, err
+    assert "note: unit: the same in all rows" in err
+
+
+def test_bounds_are_parsed():
+    assert parse_bounds(["a=0:1", "b=c=-2:1e3"]) == {"a": (0.0, 1.0), "b=c": (-2.0, 1000.0)}
+    with pytest.raises(UserError):
+        parse_bounds(["a=0"])
+
+
+PLUGIN = """
+from dpbench.algorithms.base import Algorithm, Disclosure, Needs
+
+class OneShot(Algorithm):
+    '''Output perturbation of one gradient step from 0.'''
+    name = "one-shot"
+    title = "one shot"
+    needs = Needs(losses=("logistic",))
+    discloses = (Disclosure("gradient", "the mean gradient", count="1", add_remove="1/n"),)
+
+    def run(self, problem, W, mechanisms, settings, trace):
+        return W - 4 * mechanisms.gaussian(
+            problem.data_gradient(W), sensitivity=1 / problem.n, rho=mechanisms.budget.rho, label="gradient")
+"""
+
+
+def test_an_installed_plugin_is_listed_run_and_compared(csv, tmp_path):
+    """A package as pip leaves it: a module and a dist-info folder with its entry point."""
+    import os
+    import subprocess
+
+    site = tmp_path / "site"
+    info = site / "oneshot-1.0.dist-info"
+    info.mkdir(parents=True)
+    (site / "oneshot.py").write_text(PLUGIN)
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: oneshot\nVersion: 1.0\n")
+    (info / "entry_points.txt").write_text("[dpbench.algorithms]\none-shot = oneshot:OneShot\n")
+    script = (
+        "import sys\nfrom dpbench.cli import main\nfrom dpbench.experiments.leaderboard import entrants\n"
+        "assert 'one-shot' in entrants.entrants()\n"
+        "entrants.entrants = lambda: ['dp-gd', 'one-shot']\n"
+        "main(sys.argv[1:])\n"
+    )
+    env = os.environ | {"PYTHONPATH": str(site), "DPBENCH_DATA": str(tmp_path / "cache")}
+
+    def call(*args):
+        done = subprocess.run(
+            [sys.executable, "-c", script, *map(str, args)], cwd=tmp_path, env=env, capture_output=True, text=True
+        )
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+    assert "one-shot" in call("list", "algorithms")
+    run = call("run", "--algo", "one-shot", "--dataset", "synthetic", "--eps", 1, "--seeds", 2, "--jobs", 1)
+    assert run.splitlines()[2].split()[:2] == ["synthetic", "one-shot"]
+    assert set(methods_of(call(*COMPARE))) == {"dp-gd", "one-shot"}

@@ -1,0 +1,137 @@
+"""Objective perturbation of the logistic loss: known numbers, true mechanisms, simulation, and the second route."""
+
+import math
+
+import numpy as np
+import pytest
+from scipy.integrate import quad
+from scipy.special import expit
+from scipy.stats import norm
+
+from dpbench.errors import PrivacyError
+from dpbench.privacy import Budget, Relation, verify
+from dpbench.privacy.accounting import objective_perturbation as ours
+from dpbench.privacy.accounting.gaussian import gaussian_mu
+from dpbench.privacy.ledger import Entry, Gaussian, LogisticPerturbation
+
+N = 45_222
+DELTA = N**-2.0
+
+
+def published_curvature(epsilon):
+    """β/Λ of Iyengar et al. (2019): Λ = 2β/J, J what their split leaves for the Jacobian."""
+    kept = max(min(0.88671 + 0.0186607 / epsilon**0.372906, 0.99), 1 - 1 / epsilon + 0.001)
+    return 0.99 * epsilon * (1 - kept) / 2
+
+
+def sigma(curvature, epsilon, delta=DELTA):
+    """Noise on the sum of gradients, in units of L₀."""
+    return 2 * ours.noise_scale(((LogisticPerturbation(1.0, curvature), 1),), (), epsilon, delta)
+
+
+@pytest.mark.parametrize(("epsilon", "known"), [(0.1, 104.0), (1.0, 11.34), (10.0, 1.333)])
+def test_at_the_published_ridge_and_at_half_of_it_the_jacobian_is_free(epsilon, known):
+    for factor in (1.0, 2.0):
+        found = sigma(factor * published_curvature(epsilon), 0.99 * epsilon, 0.99 * DELTA)
+        assert found == pytest.approx(known, rel=5e-4)
+    at_a_fifth = sigma(5 * published_curvature(epsilon), 0.99 * epsilon, 0.99 * DELTA)
+    assert at_a_fifth > 1.008 * known
+
+
+@pytest.mark.parametrize("epsilon", [0.1, 1.0, 10.0])
+def test_the_free_curvature_costs_nothing_and_twice_it_does(epsilon):
+    gaussian = 2 / gaussian_mu(epsilon, DELTA)
+    free = ours.free_curvature(epsilon, DELTA)
+    assert gaussian <= sigma(free, epsilon) <= gaussian * (1 + 2e-4)
+    assert sigma(2 * free, epsilon) > 1.01 * gaussian
+
+
+def true_delta(s, ridge, shared, first, second, epsilon):
+    """δ of the minimiser in one dimension, from its densities: rows are signed features u; b ~ N(0, s²)."""
+
+    def log_density(theta, rows):
+        p = expit(-rows * theta)
+        b = (p * rows).sum() - ridge * theta
+        return norm.logpdf(b, scale=s) + math.log(ridge + (p * (1 - p) * rows**2).sum())
+
+    one, other = np.append(shared, first), np.append(shared, second)
+
+    def excess(theta):
+        a, b = log_density(theta, one), log_density(theta, other)
+        return max(0.0, math.exp(a) - math.exp(epsilon + b))
+
+    reach = (8 * s + len(one)) / ridge
+    return quad(excess, -reach, reach, limit=2000, points=np.linspace(-reach, reach, 41)[1:-1])[0]
+
+
+@pytest.mark.parametrize("shared", [[], [-1.0] * 5, [0.3, 0.3]])
+@pytest.mark.parametrize(("first", "second"), [(1.0, -1.0), (1.0, 0.0), (0.0, 1.0), (0.5, -0.1)])
+def test_no_true_mechanism_costs_more(shared, first, second):
+    z, curvature, epsilon = 0.6, 0.5, 0.4
+    bound = ours.delta_of(LogisticPerturbation(z, curvature), 0.0, epsilon)
+    found = true_delta(2 * z, 0.25 / curvature, np.array(shared), first, second, epsilon)
+    assert 0 <= found <= bound
+    if (first, second) == (1.0, -1.0):
+        assert found > 0.15
+
+
+def test_rows_that_the_shared_ones_hold_at_their_steepest_come_close_to_it():
+    """Two dimensions: shared rows push the minimiser to where both rows' gradients are whole, p = p' = 1."""
+    s, cosine, epsilon, ridge, many = 1.2, -0.8, 0.4, 0.5, np.exp([14.0, 34.0])
+    u, v = np.array([1.0, 0.0]), np.array([cosine, math.sqrt(1 - cosine**2)])
+    axes = [np.linspace(-math.log(m) - 4, -math.log(m) + 14, 1601) for m in many]
+    at = np.meshgrid(*axes, indexing="ij")
+
+    def density(row):
+        p = expit(-(row[0] * at[0] + row[1] * at[1]))
+        held = [m * expit(x) for m, x in zip(many, at, strict=True)]  # m rows of minus the unit vector
+        b = [p * row[i] - held[i] - ridge * at[i] for i in range(2)]
+        H = [ridge + p * (1 - p) * row[i] ** 2 + held[i] * expit(-at[i]) for i in range(2)]
+        determinant = H[0] * H[1] - (p * (1 - p) * row[0] * row[1]) ** 2
+        return np.exp(-(b[0] ** 2 + b[1] ** 2) / (2 * s * s)) / (2 * math.pi * s * s) * determinant
+
+    one, other = density(u), density(v)
+    cell = math.prod(axis[1] - axis[0] for axis in axes)
+    assert one.sum() * cell == pytest.approx(1.0, abs=2e-2)
+    found = np.maximum(one - math.exp(epsilon) * other, 0.0).sum() * cell
+    bound = ours.delta_of(LogisticPerturbation(s / 2, 0.25 / ridge), 0.0, epsilon)
+    assert 0.85 * bound < found <= bound
+
+
+@pytest.mark.parametrize("cosine", [-1.0, -0.8, 0.0, 0.7])
+@pytest.mark.parametrize(("z", "curvature", "epsilon", "mu"), [(0.7, 2.0, 1.0, 0.0), (0.4, 0.1, 2.0, 0.5)])
+def test_simulated_losses_of_rows_at_any_angle_are_within_the_bound(cosine, z, curvature, epsilon, mu):
+    """The adversary picks p and p' after b is seen: more than any data set can do."""
+    rng, s = np.random.default_rng(0), 0.5 / z
+    b = rng.standard_normal((100_000, 2))
+    u, v = np.array([1.0, 0.0]), np.array([cosine, math.sqrt(1 - cosine**2)])
+    worst = np.zeros(len(b))
+    for p in np.linspace(0, 1, 41):
+        for other in (0.0, 0.5, 1.0):
+            shift = s * (p * u - other * v)
+            loss = math.log1p(4 * curvature * p * (1 - p)) + b @ shift + shift @ shift / 2
+            worst = np.maximum(worst, loss)
+    worst += mu * rng.standard_normal(len(b)) + mu**2 / 2
+    simulated = np.maximum(-np.expm1(epsilon - worst), 0.0)
+    bound = ours.delta_of(LogisticPerturbation(z, curvature), mu, epsilon)
+    assert simulated.mean() <= bound + 4 * simulated.std() / math.sqrt(len(b))
+    if cosine == -1:
+        assert simulated.mean() >= 0.97 * bound - 4 * simulated.std() / math.sqrt(len(b))
+
+
+@pytest.mark.parametrize(("z", "curvature", "mu", "delta"), [(5.6, 0.13, 0.01, DELTA), (1.0, 0.5, 0.1, 1e-3)])
+def test_two_routes_agree(z, curvature, mu, delta):
+    entries = (Entry(LogisticPerturbation(z, curvature), 1, "b"), Entry(Gaussian(1 / mu), 1, "output"))
+    second = verify.spent(entries, delta, Relation.REPLACE_ONE)
+    first = Budget(1.0, delta, Relation.REPLACE_ONE, "tight").epsilon_of(entries)
+    assert second.epsilon == pytest.approx(first, rel=3e-4)
+    assert "half-planes" in second.checked_by
+
+
+def test_it_is_for_replace_one_neighbours_and_stands_with_gaussian_releases_only():
+    entry = Entry(LogisticPerturbation(2.0, 0.1), 1, "b")
+    with pytest.raises(PrivacyError, match="replace-one"):
+        verify.spent((entry,), 1e-6, Relation.ADD_REMOVE)
+    with pytest.raises(PrivacyError, match="Gaussian releases beside it only"):
+        ours.noise_scale(((LogisticPerturbation(2.0, 0.1), 2),), (), 1.0, 1e-6)
+    assert verify.spent((entry, entry), 1e-6, Relation.REPLACE_ONE).epsilon == math.inf

@@ -1,0 +1,118 @@
+"""A small experiment with a figure, a table, claims, published means and gaps, and its pages."""
+
+import sys
+
+import pandas as pd
+import pytest
+
+from dpbench import experiments
+from dpbench.errors import NotAtHand
+from dpbench.reporting import build as report
+from dpbench.reporting import errata_pages
+from dpbench.run.results import Store
+from dpbench.study.declare import Case, Why, artefact, claim, erratum
+from dpbench.study.experiment import Experiment
+from dpbench.study.output import Figure, Table
+from dpbench.study.verdict import NOT_HELD, NotEnough, Verdict
+from dpbench.study.welch import Place, PublishedMean, compare
+
+
+@artefact("drawn", "Fig. 1: x < y")
+def drawn(context):
+    import matplotlib.pyplot as plt
+
+    figure, axis = plt.subplots(figsize=(9, 4), layout="constrained")
+    axis.plot([1, 2, 3], [3, 1, 2], label="<ours> & theirs")
+    axis.legend()
+    return Figure(figure, pd.DataFrame({"x": [1, 2, 3], "y": [3, 1, 2]}), "Mean of 3 seeds. δ < n⁻² & more.", ["a1a"])
+
+
+@artefact("tabled", "Table 1: wide")
+def tabled(context):
+    wide = {f"a column of number {i}": ["0.123 ± 0.004 (T = 1000)", "–"] for i in range(12)}
+    return Table(pd.DataFrame({"name": ["<b>", "R&D"], **wide}), "Twelve columns.")
+
+
+@claim("1", "x < y at ε = 1")
+def held(context):
+    return Verdict.of(True, "2 > 1")
+
+
+@claim("2", "y < x", place="Section 2, Fig. 1", shows="drawn", why=[Why(NOT_HELD, "y is smaller there", "tabled")])
+def not_held(context):
+    return Verdict.of(False, "1 < 2; the longest of all sentences " * 8)
+
+
+@claim("3", "neither")
+def without_rows(context):
+    raise NotEnough("dpbench run --experiment small/drawn")
+
+
+@erratum("Half of the noise", ran="Half of it.", misses="The other half.", bounds="Closed form.")
+def half_of_it():
+    yield Case("T = 1", 1.0, 2.0, 2.0)
+
+
+class Small(Experiment):
+    links = (("doi:10.1/small", "https://doi.org/10.1/small"),)
+
+    def grid(self, config=None):
+        return {"quick": []}
+
+    def published_text(self):
+        return "# of the paper\n[tabled]\nx = 1 # < 2\n"
+
+
+SMALL = Small(
+    name="small",
+    title="A small & made-up experiment",
+    citation="Nobody, Nowhere 2000",
+    package="dpbench.experiments.small",
+    modules=(sys.modules[__name__],),
+    comparisons=lambda context: [
+        PublishedMean("mean of y", compare([1.0, 1.01, 0.99], 1.0), Place("Table 1", "y", "mean"), "tabled")
+    ],
+    short="Small",
+)
+
+
+def row(seed, problem="synthetic"):
+    return {"key": f"{problem}{seed}", "problem": problem, "algorithm": "dp-gd", "seed": seed, "status": "done",
+            "settings": '{"T":5}', "epsilon": 1.0, "epsilon_accounted": 1.0, "epsilon_planned": 0.9, "delta": 1e-8,
+            "accounting": "bs16", "private": True, "timed": 0, "excess": 0.1 + seed, "objective": 0.5 + seed,
+            "code_version": "0.1", "data_sha256": "ab" * 32, "relation": "add-remove",
+            "environment": "Python 3 & more", "checked_by": "dp_accounting"}  # fmt: skip
+
+
+@pytest.fixture(autouse=True)
+def no_reading_of_raw_files(monkeypatch):
+    """The errata read a large raw file once per data cache: a test that needs it asks for it.
+
+    They are computed once per process, so each test starts and ends without any, in whatever order tests run.
+    """
+
+    def absent(name):
+        raise NotAtHand(f"data set {name} is not at hand; run: dpbench fetch {name}")
+
+    monkeypatch.setattr("dpbench.datasets.unclipped.unclipped_row_norms", absent)
+    errata_pages.computed.cache_clear()
+    yield
+    errata_pages.computed.cache_clear()
+
+
+@pytest.fixture
+def small(monkeypatch, tmp_path):
+    """The experiment, registered beside one that has no rows, with results under tmp_path / "results"."""
+    monkeypatch.setattr(experiments, "NAMES", ("small", "absent"))
+    monkeypatch.setattr(experiments, "get", lambda name: SMALL if name == "small" else Small(
+        "absent", "Absent", "Nobody", "dpbench.experiments.absent"))  # fmt: skip
+    Store(tmp_path / "results", "quick", "small").write([row(0), row(1, "a1a")], [])
+    return SMALL
+
+
+@pytest.fixture
+def site(small, tmp_path):
+    """figures/quick with the pages of `small`, all built by `dpbench report`."""
+    lines = list(report.build(results=tmp_path / "results", figures=tmp_path / "figures"))
+    assert lines[-1] == f"to read all of it, open {tmp_path / 'figures' / 'quick' / 'index.html'}"
+    return tmp_path / "figures" / "quick"

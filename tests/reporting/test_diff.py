@@ -1,0 +1,125 @@
+"""Two sets of results side by side: what moved, what changed, what is on one side alone, and the exit code."""
+
+import json
+import math
+
+import numpy as np
+import pytest
+
+from dpbench.cli import main
+from dpbench.reporting.diff import diff
+from dpbench.reporting.summary import load, save
+from dpbench.run.results import Store
+
+ROW = {"problem": "synthetic", "algorithm": "dp-gd", "epsilon": 1.0, "settings": '{"T":5}', "accounting": "bs16",
+       "relation": "add-remove", "status": "done", "timed": 0}  # fmt: skip
+VALUES = [0.10, 0.12, 0.11, 0.13]
+
+
+def written(root, values, experiment="mine", **other):
+    rows = [ROW | {"key": f"{other}{i}", "seed": i, "excess": v} | other for i, v in enumerate(values)]
+    Store(root, "quick", experiment).write(rows, [])
+    return root / "quick"
+
+
+def code(*arguments):
+    with pytest.raises(SystemExit) as exit_:
+        main(["diff", *map(str, arguments)])
+    return exit_.value.code
+
+
+def test_the_same_numbers_up_to_rounding_are_no_difference(tmp_path, capsys):
+    a = written(tmp_path / "a", VALUES)
+    b = written(tmp_path / "b", np.array(VALUES) * (1 + 1e-9))
+    found = diff(load(a), load(b))
+    assert found.same
+    assert (found.compared, found.only) == (1, (0, 0))
+    assert code(a, b) == 0
+    assert "1 settings on both sides, 0 moved" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(("shift", "moved"), [(2.5, False), (3.5, True), (-3.5, True)])
+def test_a_mean_moves_beyond_three_errors_of_the_difference(tmp_path, shift, moved):
+    error = math.sqrt(2) * np.std(VALUES, ddof=1) / 2
+    a = load(written(tmp_path / "a", VALUES))
+    b = load(written(tmp_path / "b", np.array(VALUES) + shift * error))
+    found = diff(a, b)
+    assert len(found.moved) == moved
+    assert diff(a, b, errors=abs(shift) - 0.1).moved["apart"].tolist() == pytest.approx([shift])
+
+
+def test_a_move_is_printed_and_exits_1(tmp_path, capsys):
+    a, b = written(tmp_path / "a", VALUES), written(tmp_path / "b", np.array(VALUES) + 1)
+    assert code(a, b) == 1
+    told = capsys.readouterr().out
+    assert "dp-gd" in told
+    assert "T=5" in told
+    assert "1.115" in told
+
+
+@pytest.mark.parametrize(("status", "value"), [("diverged", 5.0), ("failed", math.nan)])
+def test_what_diverged_or_failed_on_one_side_has_moved(tmp_path, status, value):
+    a = load(written(tmp_path / "a", VALUES))
+    b = load(written(tmp_path / "b", [value] * 4, status=status))
+    assert len(diff(a, b).moved) == 1
+    assert diff(b, b).same
+
+
+def test_one_seed_is_compared_up_to_rounding(tmp_path):
+    a, b = (load(written(tmp_path / name, [value])) for name, value in (("a", 0.1), ("b", 0.1001)))
+    assert len(diff(a, b).moved) == 1
+    assert diff(a, a).same
+
+
+def test_what_is_on_one_side_alone_is_counted_and_is_no_difference(tmp_path):
+    a = written(tmp_path / "a", VALUES)
+    written(tmp_path / "a", VALUES, epsilon=2.0)
+    b = written(tmp_path / "b", VALUES)
+    found = diff(load(a), load(b))
+    assert found.same
+    assert found.only == (1, 0)
+
+
+def test_timed_runs_and_other_experiments_do_not_mix(tmp_path):
+    a = written(tmp_path / "a", VALUES)
+    written(tmp_path / "a", [9.0] * 4, timed=1)
+    written(tmp_path / "a", [7.0] * 4, experiment="other")
+    cells = load(a).cells
+    assert cells.groupby("experiment")["mean"].first().to_dict() == pytest.approx({"mine": 0.115, "other": 7.0})
+    assert load(a / "mine").cells["n"].tolist() == [4]
+
+
+def test_a_summary_is_read_back_as_it_was(tmp_path):
+    a = written(tmp_path / "a", VALUES)
+    written(tmp_path / "a", [0.5] * 4, status="diverged", epsilon=3.0)
+    file = tmp_path / "quick.json"
+    assert code(a, "--save", file) == 0
+    again = load(file)
+    assert diff(load(a), again).same
+    assert np.isinf(again.cells["mean"]).sum() == 1
+    first = file.read_bytes()
+    save(load(a), file)
+    assert file.read_bytes() == first
+
+
+def test_a_verdict_that_changed_is_a_difference_and_one_that_waits_for_rows_is_none(tmp_path):
+    a, b = tmp_path / "a.json", tmp_path / "b.json"
+    for file, words in ((a, ("held", "open")), (b, ("not held", "not enough data"))):
+        verdicts = [["second_order", "one", words[0]], ["second_order", "two", words[1]]]
+        file.write_text(json.dumps({"format": 1, "cells": [], "verdicts": verdicts}))
+    found = diff(load(a), load(b))
+    assert found.changed[["claim", "verdict_a", "verdict_b"]].to_numpy().tolist() == [["one", "held", "not held"]]
+    assert found.judged == 1
+    assert code(a, b) == 1
+
+
+def test_a_wrong_place_is_one_line(tmp_path, capsys):
+    (tmp_path / "bad.json").write_text("[]")
+    for arguments in (
+        ["nowhere", "nowhere"],
+        [tmp_path / "bad.json", tmp_path],
+        [tmp_path],
+        [tmp_path, tmp_path, "--errors", "0"],
+    ):
+        assert code(*arguments) == 2
+        assert capsys.readouterr().err.count("\n") == 1

@@ -1,0 +1,147 @@
+import json
+from pathlib import Path
+
+import pytest
+
+from dpbench import experiments
+from dpbench.cli import main
+from dpbench.reporting import build as report
+from dpbench.reporting.html import Markup, breakable, html, tag
+from dpbench.run.results import Store
+from dpbench.study.context import Context
+from dpbench.study.plan import plan
+from tests.reporting.made_up_site import problems
+
+COMMITTED = Path(__file__).parents[2] / "figures" / "full"
+
+
+def text(path):
+    return path.read_text(encoding="utf-8")
+
+
+def test_every_link_resolves_and_every_image_says_what_it_shows(site):
+    assert problems(site) == []
+    assert {str(path.relative_to(site)) for path in site.rglob("*.html")} == {
+        "index.html", "errata.html", "privacy.html", "explore.html", "small/index.html"}  # fmt: skip
+
+
+@pytest.mark.skipif(not (COMMITTED / "index.html").exists(), reason="figures/full has no pages yet")
+def test_the_committed_pages_are_sound():
+    assert problems(COMMITTED) == []
+
+
+def test_the_checker_sees_what_is_wrong(site):
+    page = site / "small" / "index.html"
+    whole = text(page)
+    for old, new, told in [
+        ('href="drawn.pdf"', 'href="gone.pdf"', "link gone.pdf"),
+        ('href="#tabled"', 'href="#nowhere"', "link #nowhere"),
+        ('href="../style.css"', 'href="https://example.org/a.css"', "link https"),
+        ('alt="Fig. 1', 'title="Fig. 1', "no telling alt text"),
+        ('src="drawn.png"', 'src="none.png"', "not there"),
+        ("</article>", "", "closes something else"),
+        ("<h1>", "<h1><script></script>", "a script"),
+    ]:
+        assert old in whole
+        page.write_text(whole.replace(old, new, 1), encoding="utf-8")
+        assert any(told in line for line in problems(site)), told
+
+
+def test_the_overview_counts_what_there_is(site):
+    page = text(site / "index.html")
+    assert "1 experiments, 2 runs. Of 1 published values that can be compared 1 match, 0 are explained" in page
+    assert "Of 3 verdicts on the papers&#x27; claims 1 held, 1 did not, 1 wait for rows." in page
+    assert "2 of 2" in page
+    assert 'href="https://doi.org/10.1/small"' in page
+    assert "reproduction.svg" in page
+    assert "no results yet: <code>dpbench run --experiment absent --profile quick</code>" in page
+
+
+def test_an_experiments_page_has_the_words_cells_gaps_and_sources(site):
+    page = text(site / "small" / "index.html")
+    for part in (
+        "A small &amp; made-up experiment",
+        'alt="Fig. 1: x &lt; y. Mean of 3 seeds."',
+        "&lt;b&gt;",
+        "Gap: a1a",
+        'href="drawn.pdf"',
+        'href="tabled.tex"',
+        'href="tabled.csv"',
+        "results/quick/small/runs",
+        "dpbench run --experiment small/drawn --profile quick",
+        "Python 3 &amp; more",
+        "ab" * 8,
+        "x = 1 # &lt; 2",
+        'href="#published"',
+        "Welch p = ",
+        'href="https://doi.org/10.1/small"',
+        'href="#value-1"',  # a square that leads to what was compared, to the table it stands in, and the command
+        "Table 1, y, mean: match",
+        'href="#tabled"',
+        "Section 2, Fig. 1",
+        "Why: y is smaller there",
+    ):
+        assert part in page, part
+
+
+def test_the_same_rows_give_the_same_bytes_and_no_trace_of_the_place(site, small, tmp_path):
+    def files():
+        return {path: path.read_bytes() for path in site.rglob("*") if path.suffix in (".html", ".json", ".css", ".md")}
+
+    before = files()
+    list(report.build(results=tmp_path / "results", figures=tmp_path / "figures"))
+    assert files() == before
+    assert not any(str(tmp_path).encode() in content for content in before.values())
+
+
+def test_one_artefact_built_again_leaves_the_others_on_the_page(site, small, tmp_path):
+    list(report.build("small/drawn", results=tmp_path / "results", figures=tmp_path / "figures"))
+    page = text(site / "small" / "index.html")
+    assert "Twelve columns." in page
+    assert "x &lt; y at ε = 1" in page
+    names = [one["name"] for one in json.loads(text(site / "small" / "artefacts.json"))["artefacts"]]
+    assert names == ["drawn", "tabled", "scorecard", "published_means"]
+
+
+def test_what_was_never_built_is_a_visible_gap(small, tmp_path):
+    list(report.build("small/drawn", results=tmp_path / "results", figures=tmp_path / "figures"))
+    folder = tmp_path / "figures" / "quick"
+    assert "Not built yet: tabled; run: <code>dpbench report --experiment small</code>" in text(
+        folder / "small" / "index.html"
+    )
+    assert problems(folder) == []
+
+
+def test_check_names_what_is_missing_and_exits_2(small, tmp_path, capsys):
+    with pytest.raises(SystemExit) as exit_:
+        main(["report", "--check", "--results", str(tmp_path / "results")])
+    told = capsys.readouterr()
+    assert exit_.value.code == 2
+    assert "no results to judge of absent; run: dpbench run --experiment absent --profile quick" in told.err
+    assert "  held             1: x < y at ε = 1\n" in told.out
+    assert "  match            mean of y\n" in told.out
+    assert "equivalence within ±0.1" in told.out
+    with pytest.raises(SystemExit) as exit_:
+        main(["report", "--check", "--experiment", "small", "--results", str(tmp_path / "results")])
+    assert exit_.value.code in (0, None)
+
+
+def test_text_is_escaped_once():
+    assert tag("p", "<a> & b") == "<p>&lt;a&gt; &amp; b</p>\n"
+    assert Markup("<b>") + "<" == "<b>&lt;"
+    assert html(Markup("<b>") + Markup("</b>")) == "<b></b>"
+    assert breakable("a < b: dpbench run --experiment x/y --profile full, then") == (
+        "a &lt; b: <code>dpbench run --experiment x/y --profile full</code>, then"
+    )
+
+
+def test_a_caption_ends_with_what_is_behind_it(tmp_path):
+    store = Store(tmp_path, "quick", "accelerated")
+    one = experiments.get("accelerated")
+    jobs = [job for job in plan(one.blocks("quick", "fig3"), store).jobs if job.algorithm == "dp-hb"][:2]
+    store.write([{"key": job.key, "problem": job.problem, "algorithm": job.algorithm, "seed": i, "settings": "{}",
+                  "epsilon": 1.0, "timed": 0, "status": "done", "accounting": "pure", "relation": "replace-one"}
+                 for i, job in enumerate(jobs)], [])  # fmt: skip
+    context = Context(one, "quick", store)
+    assert context.behind("fig3") == "Rows: n = 100,000; 2 seeds; accounting pure; replace-one neighbours."
+    assert context.behind("fig1") == ""

@@ -1,0 +1,55 @@
+"""The page of every method's privacy is what the code declares, and nothing else."""
+
+import re
+
+from dpbench import algorithms
+from dpbench.reporting import privacy_page
+
+
+def test_every_method_is_there_with_every_release_it_declares():
+    found = {one.name: one for one in privacy_page.sections()}
+    assert set(found) == {name for name in algorithms.names() if not algorithms.resolve(name)[1]}
+    for name, one in found.items():
+        method = algorithms.get(name)
+        assert [row[0] for row in one.releases] == [each.label for each in method.discloses]
+        assert all(len(row) == len(privacy_page.HEADER) for row in one.releases)
+    facts = dict(found["damped-newton"].facts)
+    assert facts["private"] == "no: without paying it takes its step, from the gradient and the Hessian without noise"
+    assert "M_j" in dict(found["dp-gcd"].facts)["counts as public"]
+    assert "2ε'" in dict(found["dp-gcd"].facts)["not private: dp-gcd-published"]
+    assert "b/√2" in dict(found["dp-nag"].facts)["not private: noise_scale = as-published-code"]
+    gradient = found["dp-gd"].releases[0]
+    assert gradient[4:6] == ["L₀/n", "2·L₀/n"]
+
+
+def test_a_method_that_is_new_is_on_the_page(monkeypatch):
+    from dpbench.algorithms import registry
+    from dpbench.algorithms.base import Algorithm, Disclosure
+
+    class OneShot(Algorithm):
+        name, title = "one-shot", "One Shot"
+        discloses = (Disclosure("answer", "the answer|to all", "Laplace", "1", add_remove="1/n"),)
+
+    monkeypatch.setattr(registry, "BUILTIN", {"one-shot": "x:y"})
+    monkeypatch.setattr(registry, "ALIASES", {})
+    monkeypatch.setattr(registry, "get", lambda name: OneShot())
+    text = privacy_page.text()
+    assert "| answer | the answer\\|to all | Laplace | 1 | 1/n | 2·1/n |" in text
+    assert '<td class="short">the answer|to all</td>' in privacy_page.body()
+
+
+def test_the_audits_bounds_stand_beside_their_releases_and_are_below_their_claims():
+    found = {one.name: one.audited for one in privacy_page.sections()}
+    assert any(found.values())
+    for name, rows in found.items():
+        labels = algorithms.get(name).labels | {"whole run", "last iterate"}
+        for label, at, bound, claim in rows:
+            assert label in labels, name
+            assert re.fullmatch(r"ε = 4, [\d,]+ runs", at)
+            assert float(bound.split(" ≥ ")[1]) <= float(claim) * (1 + 1e-3), name
+
+
+def test_markdown_tables_are_whole():
+    for line in privacy_page.text().splitlines():
+        if line.startswith("|"):
+            assert len(re.findall(r"(?<!\\)\|", line)) in {3, 4, 5, 9}, line

@@ -1,0 +1,273 @@
+"""`--backend dask`: real scheduler and worker processes on the loopback interface, each worker with its own cache."""
+
+import contextlib
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from dpbench import datasets
+from dpbench.cli import main
+from dpbench.datasets import loading, shipping
+from dpbench.errors import DataError, UserError
+from dpbench.run import runner
+from dpbench.run.jobs import make_job
+from dpbench.run.results import Store
+
+pytest.importorskip("distributed", reason="the extra dask is not installed")
+
+ENVIRONMENT = {"DASK_DISTRIBUTED__WORKER__DAEMON": "False", "DASK_LOGGING__DISTRIBUTED": "error"}
+
+
+@pytest.fixture
+def cluster(tmp_path):
+    """Start a scheduler and workers; `cluster.worker(name)` starts one more, with an empty data cache of its own."""
+    pytest.importorskip("distributed")
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    running = []
+
+    def start(*arguments, **environment):
+        log = open(tmp_path / f"{arguments[0]}-{len(running)}.log", "wb")  # noqa: SIM115
+        command = [sys.executable, "-m", "distributed.cli.dask_" + arguments[0], *arguments[1:]]
+        environment = {k: v for k, v in os.environ.items() if k != "DPBENCH_MIRROR"} | ENVIRONMENT | environment
+        process = subprocess.Popen(
+            command, stdout=log, stderr=log, env=environment, cwd=tmp_path, start_new_session=True
+        )
+        log.close()
+        running.append(process)
+        return process
+
+    class Cluster:
+        address = f"tcp://127.0.0.1:{port}"
+        scheduler = start("scheduler", "--host", "127.0.0.1", "--port", str(port), "--no-dashboard", "--no-show")
+
+        @staticmethod
+        def cache(name):
+            return tmp_path / f"cache-{name}"
+
+        @classmethod
+        def worker(cls, name, *options, **environment):
+            return start(
+                "worker",
+                *(cls.address, "--nthreads", "1", "--no-dashboard", "--name", name),
+                *("--local-directory", str(tmp_path / f"dask-{name}"), *(options or ("--no-nanny",))),
+                **{"DPBENCH_DATA": str(cls.cache(name))} | environment,
+            )
+
+    yield Cluster
+    for process in running:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)  # with the children of a nanny
+        process.wait(20)
+
+
+def grid(T=(20, 30, 50, 80), seeds=3, problem="synthetic"):
+    first = [
+        make_job(problem=problem, algorithm="dp-gd", epsilon=1, seed=s, settings={"T": t})
+        for t in T
+        for s in range(seeds)
+    ]
+    newton = make_job(problem=problem, algorithm="dp-newton-qu-add", epsilon=1, seed=0, settings={"T": 2}, trace=True)
+    return [*first, newton]
+
+
+def values(store):
+    """The rows without what may differ between two runs: where, when and how fast."""
+    runs = store.runs().sort_values("key")
+    return runs.drop(columns=["experiment", *runs.filter(regex="seconds|version|environment")]).to_json(
+        orient="records"
+    )
+
+
+def local(tmp_path, jobs):
+    store = Store(tmp_path, "local", "e")
+    runner.run(jobs, store)
+    return store
+
+
+def test_two_workers_with_caches_of_their_own_give_the_rows_of_a_local_run(cluster, tmp_path):
+    workers = [cluster.worker(name) for name in "ab"]
+    assert all(worker.poll() is None for worker in workers)
+    remote = Store(tmp_path, "remote", "e")
+    jobs = grid()
+    summary = runner.run(jobs, remote, backend="dask", scheduler=cluster.address)
+    assert summary.statuses["done"] == len(jobs)
+    here = local(tmp_path, jobs)
+    assert values(remote) == values(here)
+    assert remote.traces().drop(columns="seconds").equals(here.traces().drop(columns="seconds"))
+    assert runner.run(jobs, remote, backend="dask", scheduler="tcp://127.0.0.1:1").found == len(jobs)
+
+
+@pytest.fixture
+def other_synthetic(tmp_path, monkeypatch):
+    """A driver whose copy of `synthetic` is not what a worker would draw: one label is flipped."""
+    spec, original = datasets.describe("synthetic"), datasets.load("synthetic")
+    y = np.array(original.y)
+    y[0] = -y[0]
+    loading.cache.write(tmp_path / "driver", spec, np.array(original.X), y, [])
+    monkeypatch.setenv("DPBENCH_DATA", str(tmp_path / "driver"))
+    return datasets.load("synthetic")
+
+
+def slow_grid():
+    """Twelve batches of a fraction of a second."""
+    return [
+        make_job(problem="synthetic", algorithm="dp-gd", epsilon=1, seed=0, settings={"T": 250 + t}) for t in range(12)
+    ]
+
+
+def test_one_worker_killed_mid_run_and_data_that_only_the_driver_has(cluster, tmp_path, other_synthetic):
+    workers = {name: cluster.worker(name) for name in "ab"}
+    store = Store(tmp_path, "remote", "e")
+    done = []
+
+    def kill_one(progress):
+        done.append(progress.done)
+        if len(done) == 3:
+            workers["a"].kill()
+
+    jobs = slow_grid()
+    summary = runner.run(jobs, store, backend="dask", scheduler=cluster.address, report=kill_one)
+    assert workers["a"].wait(10) == -signal.SIGKILL
+    assert summary.statuses["done"] == len(jobs)
+    assert values(store) == values(local(tmp_path, jobs))
+    assert set(store.runs()["data_sha256"]) == {other_synthetic.sha256}
+    received = list(cluster.cache("b").glob("received/synthetic-*"))
+    assert [folder.name for folder in received] == [f"synthetic-{other_synthetic.sha256[:16]}"]
+
+
+KILLER = """
+import os, signal
+from dpbench.algorithms.base import Algorithm
+class Killer(Algorithm):
+    name = "killer"
+    def run(self, problem, W, mechanisms, settings, trace):
+        os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+def test_a_file_goes_with_its_batches_and_what_kills_every_worker_is_a_failed_row(cluster, tmp_path):
+    (tmp_path / "killer.py").write_text(KILLER)
+    cluster.worker("nanny", "--nanny", DASK_DISTRIBUTED__SCHEDULER__ALLOWED_FAILURES="1")
+    killer = make_job(problem="synthetic", algorithm=f"{tmp_path / 'killer.py'}:Killer", epsilon=1.0, seed=0)
+    store = Store(tmp_path, "remote", "e")
+    summary = runner.run([*grid(T=(20,)), killer], store, backend="dask", scheduler=cluster.address)
+    assert (summary.statuses["done"], summary.failed) == (4, 1)
+    assert "its worker process died" in summary.failures[0]["error"]
+    assert store.runs().set_index("algorithm")["status"]["killer"] == "failed"
+
+
+MINE = """
+from dpbench.algorithms.base import Algorithm, Disclosure
+class Mine(Algorithm):
+    name = "mine"
+    discloses = (Disclosure("w", "the iterate"),)
+    def run(self, problem, W, mechanisms, settings, trace):
+        return mechanisms.gaussian(W, sensitivity=1.0, rho=mechanisms.budget.rho, label="w")
+"""
+
+
+def call(capsys, *arguments):
+    with pytest.raises(SystemExit) as end:
+        main([str(argument) for argument in arguments])
+    out, err = capsys.readouterr()
+    return end.value.code or 0, out, err
+
+
+def test_from_the_command_line_with_an_algorithm_that_only_the_driver_has(cluster, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "mine.py").write_text(MINE)
+    cluster.worker("a")
+    command = ("run", "--algo", "mine.py:Mine", "--dataset", "synthetic", "--seeds", 2, "--jobs", 1)
+    code, out, err = call(capsys, *command, "--out", "remote", "--backend", "dask", "--scheduler", cluster.address)
+    assert (code, "2 done" in err) == (0, True), err
+    assert call(capsys, *command, "--out", "local")[1] == out
+
+
+def test_a_scheduler_that_dies_is_one_line_and_finished_rows_are_kept(cluster, tmp_path):
+    cluster.worker("a")
+    store = Store(tmp_path, "remote", "e")
+    with pytest.raises(UserError, match="went away; what was finished is kept"):
+        runner.run(
+            slow_grid(), store, backend="dask", scheduler=cluster.address, report=lambda _: cluster.scheduler.kill()
+        )
+    assert 1 <= len(store.runs()) < len(slow_grid())
+    assert runner.run(slow_grid(), store).found >= 1
+
+
+def test_a_scheduler_that_died_as_its_workers_are_counted_is_one_line():
+    from dpbench.run import cluster
+
+    class Client:
+        def nthreads(self):
+            raise OSError("Timed out trying to connect to tcp://127.0.0.1:1 after 10 s")
+
+    executor = cluster.Cluster("tcp://127.0.0.1:1")
+    executor._client = Client()
+    with pytest.raises(UserError, match="went away; what was finished is kept"):
+        executor.shares()
+
+
+def test_nobody_there_is_one_line(cluster, tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("dpbench.run.cluster.PATIENCE", 0.5)
+    command = ("run", "--algo", "dp-gd", "--dataset", "synthetic", "--backend", "dask")
+    for address, expected in (
+        (None, "backend dask and the address of its scheduler go together"),
+        ("tcp://127.0.0.1:1", "no dask scheduler answers"),
+        ("nonsense://x", "no dask scheduler answers"),
+        ("tcp://127.0.0.1:port", "no dask scheduler answers"),
+    ):
+        code, _, err = call(capsys, *command, *(() if address is None else ("--scheduler", address)))
+        assert (code, err.count("\n")) == (2, 1), err
+        assert expected in err
+    monkeypatch.setattr("dpbench.run.cluster.PATIENCE", 5)
+    code, _, err = call(capsys, *command, "--scheduler", cluster.address)
+    assert (code, "has no workers; start some" in err, err.count("\n")) == (2, True, 1), err
+
+
+def test_a_worker_takes_the_drivers_bytes_and_no_others(tmp_path, monkeypatch, other_synthetic):
+    files = shipping.pack("synthetic")
+    monkeypatch.setenv("DPBENCH_DATA", str(tmp_path / "worker"))
+    monkeypatch.setattr(loading, "adopted", {})
+    own = datasets.load("synthetic").sha256
+    wanted = other_synthetic.sha256
+    assert own != wanted
+    assert not shipping.adopt("synthetic", wanted)
+    with pytest.raises(DataError, match="do not have the sha256"):
+        shipping.adopt("synthetic", wanted, files | {"y.npy": files["y.npy"][:-1] + b"\1"})
+    assert shipping.adopt("synthetic", wanted, files)
+    assert datasets.load("synthetic").sha256 == wanted
+    loading.adopted.clear()  # another process of the same machine finds it on the disk …
+    assert shipping.adopt("synthetic", wanted)
+    loading.adopted.clear()
+    part = datasets.cache.root() / "received" / f"synthetic-{wanted[:16]}" / "X.npy"
+    content = bytearray(part.read_bytes())
+    content[-1] ^= 1
+    part.write_bytes(content)
+    assert not shipping.adopt("synthetic", wanted)  # … and not when it is damaged
+    assert shipping.adopt("synthetic", wanted, files)
+    shutil.rmtree(part.parent)
+    assert shipping.adopt("synthetic", own)
+
+
+def test_without_the_extra_the_line_says_what_to_install(monkeypatch):
+    from dpbench.run import cluster
+
+    monkeypatch.setitem(sys.modules, "distributed", None)
+    with pytest.raises(UserError, match=r"run in its source folder: pip install '\.\[dask\]'"):
+        cluster.connect("tcp://127.0.0.1:1")
+
+
+def test_different_versions_do_not_mix():
+    from dpbench.run import cluster
+
+    with pytest.raises(UserError, match="install the same version"):
+        cluster.perform([], cluster.Parcel("synthetic", "", "0.0.0", ""), None)

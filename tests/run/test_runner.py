@@ -1,0 +1,270 @@
+"""Resuming, batching, and what happens when workers die."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pytest
+from threadpoolctl import threadpool_info, threadpool_limits
+
+from dpbench.run import execute, executors, runner
+from dpbench.run.jobs import make_job
+from dpbench.run.results import Store
+
+
+def jobs(seeds=4, T=20, **more):
+    given = {"problem": "synthetic", "algorithm": "dp-gd", "epsilon": 1.0} | more
+    return [make_job(seed=seed, settings={"T": T}, **given) for seed in range(seeds)]
+
+
+def grid():
+    """A few batches of different cost: two algorithms, two T."""
+    return [
+        *jobs(4, 20),
+        *jobs(4, 50),
+        *jobs(3, 3, algorithm="dp-newton-hess-clip"),
+        *jobs(3, 2, algorithm="dp-newton-qu-add", trace=True),
+    ]
+
+
+def values(store):
+    runs = store.runs().sort_values("key")
+    return runs.drop(columns=["experiment", "code_version"]).to_json(orient="records")
+
+
+def test_same_bytes_for_one_worker_and_two(tmp_path):
+    one, two = Store(tmp_path, "one", "e"), Store(tmp_path, "two", "e")
+    runner.run(grid(), one, workers=1)
+    runner.run(grid(), two, workers=2)
+    assert values(one) == values(two)
+    assert one.traces().to_json() == two.traces().to_json()
+
+
+def test_a_result_does_not_depend_on_its_batch(tmp_path):
+    together, apart = Store(tmp_path, "a", "e"), Store(tmp_path, "b", "e")
+    runner.run(jobs(4), together)
+    for job in jobs(4):
+        runner.run([job], apart)
+    left, right = (s.runs().sort_values("key")["objective"].to_numpy() for s in (together, apart))
+    np.testing.assert_allclose(left, right, rtol=1e-9)
+
+
+def test_finished_runs_are_found_and_failed_ones_tried_again(tmp_path):
+    store = Store(tmp_path, "p", "e")
+    first = runner.run(jobs(3), store)
+    assert (first.found, first.statuses["done"]) == (0, 3)
+    again = runner.run(jobs(5), store)
+    assert (again.found, again.statuses["done"]) == (3, 2)
+    assert len(store.runs()) == 5
+
+
+def test_a_trace_that_is_asked_for_later_is_made(tmp_path):
+    store = Store(tmp_path, "p", "e")
+    runner.run(jobs(1), store)
+    assert store.traces().empty
+    runner.run(jobs(1, trace=True), store)
+    trace = store.traces()
+    assert trace["iteration"].max() == 20
+    assert trace.sort_values("iteration")["excess"].iloc[-1] == pytest.approx(store.runs()["excess"].iloc[0])
+    assert len(store.runs()) == 1
+
+
+def test_rows_say_what_was_spent_and_under_what(tmp_path):
+    store = Store(tmp_path, "p", "e")
+    runner.run(jobs(1) + jobs(1, accounting="tight"), store)
+    for row in store.runs().to_dict("records"):
+        assert row["relation"] == "add-remove"
+        assert row["accounting"] in ("bs16", "tight")
+        assert row["private"]
+        assert row["delta"] == pytest.approx(1e-8)
+        assert 0.95 <= row["epsilon_accounted"] <= 1 + 1e-6
+        assert row["epsilon_planned"] <= row["epsilon_accounted"] * (1 + 1e-6)
+        assert row["epsilon_planned"] > (0.95 if row["accounting"] == "tight" else 0.7)
+        assert row["checked_by"]
+        assert row["seconds"] is None or np.isnan(row["seconds"])
+        assert json.loads(row["settings"])["step"] == pytest.approx(4.0, rel=1e-6)
+        assert len(row["data_sha256"]) == 64
+
+
+def test_only_runs_that_were_timed_alone_carry_seconds(tmp_path):
+    store = Store(tmp_path, "p", "e")
+    runner.run(jobs(1) + jobs(1, timed=1) + jobs(1, timed=2), store, workers=2)
+    runs = store.runs().set_index("timed")
+    assert np.isnan(runs.loc[0, "seconds"])
+    assert (runs.loc[[1, 2], "seconds"] > 0).all()
+    assert runs["objective"].nunique() == 1
+
+
+def test_threads_that_share_a_blas_each_have_one_of_its_threads(monkeypatch):
+    """A batch that ends must not give those that still run more."""
+    widths = []
+
+    def slow(batch):
+        rows = execute.execute(batch)
+        time.sleep(0.2)  # others of the first round have ended by now, and with them their own limits
+        widths.extend(library["num_threads"] for library in threadpool_info() if library["user_api"] == "blas")
+        return rows
+
+    monkeypatch.setattr(executors, "execute", slow)
+    with threadpool_limits(2):
+        todo = [[job] for job in jobs(4)]
+        assert len(list(executors.results(todo, executors.Local(2, "threading")))) == 4
+    assert set(widths) == {1}
+
+
+@pytest.mark.parametrize(("limit", "expected"), [(10.0, 2.0), (0.5, 1.0)])
+def test_a_short_timed_run_is_measured_the_second_time(limit, expected, monkeypatch):
+    made = []
+
+    def run_batch(*arguments, **options):
+        made.append(1)
+        return real(*arguments, **options)._replace(seconds=float(len(made)))
+
+    real = execute.run_batch
+    monkeypatch.setattr(execute, "run_batch", run_batch)
+    monkeypatch.setattr(execute, "REHEARSED", limit)
+    rows, _ = execute.execute(jobs(1, timed=1))
+    assert [row["seconds"] for row in rows] == [expected]
+    made.clear()
+    execute.execute(jobs(1))
+    assert len(made) == 1
+
+
+def test_a_failing_job_is_a_row_and_the_sweep_goes_on(tmp_path):
+    store = Store(tmp_path, "p", "e")
+    bad = [make_job(problem="synthetic", algorithm="dp-newton", epsilon=1, seed=0, settings={"lambda0": 1e-9, "T": 1})]
+    summary = runner.run(bad + jobs(2), store)
+    assert summary.failed == 1
+    assert summary.statuses["done"] == 2
+    row = store.runs().query("status == 'failed'").iloc[0]
+    assert "1/(4n)" in row["error"]
+
+
+KILLER = """
+import os, pathlib, signal
+from dpbench.algorithms.base import Algorithm, Disclosure
+class Killer(Algorithm):
+    name = "killer"
+    discloses = (Disclosure("w", "the iterate"),)
+    def run(self, problem, W, mechanisms, settings, trace):
+        mark = pathlib.Path(__file__).with_suffix(".died")
+        if not mark.exists() or {always}:
+            mark.touch()
+            os.kill(os.getpid(), signal.SIGKILL)
+        return mechanisms.gaussian(W, sensitivity=1.0, rho=mechanisms.budget.rho, label="w")
+"""
+
+
+@pytest.mark.parametrize("always", [False, True])
+def test_a_worker_that_dies_loses_nothing_else(tmp_path, always):
+    (tmp_path / "killer.py").write_text(KILLER.format(always=always))
+    store = Store(tmp_path, "p", "e")
+    killer = [make_job(problem="synthetic", algorithm=f"{tmp_path / 'killer.py'}:Killer", epsilon=1.0, seed=0)]
+    summary = runner.run([*jobs(2, 20), *killer, *jobs(2, 50), *jobs(2, 70)], store, workers=2)
+    statuses = store.runs().set_index("algorithm")["status"].to_dict()
+    assert statuses["dp-gd"] == "done"
+    assert statuses["killer"] == ("failed" if always else "done")
+    assert summary.statuses["done"] == (6 if always else 7)
+    if always:
+        assert "worker process died" in store.runs().query("status == 'failed'")["error"].iloc[0]
+
+
+SWEEP = """
+import sys
+from dpbench.run import execute
+from dpbench.run import runner
+from dpbench.run.jobs import make_job
+from dpbench.run.results import Store
+jobs = [make_job(problem="synthetic", algorithm="dp-gd", epsilon=1.0, seed=s, settings={"T": T})
+        for T in range(400, 406) for s in range(3)]
+runner.run(jobs, Store(sys.argv[1], "p", "e"), workers=2)
+"""
+
+
+def test_killed_twice_and_started_again_gives_the_same_rows(tmp_path):
+    def start(folder):
+        return subprocess.Popen([sys.executable, "-c", SWEEP, str(folder)], start_new_session=True)
+
+    assert start(tmp_path / "whole").wait(timeout=120) == 0
+    whole = Store(tmp_path / "whole", "p", "e")
+    broken = Store(tmp_path / "broken", "p", "e")
+    for parts in (1, 2):
+        process = start(tmp_path / "broken")
+        deadline = time.monotonic() + 60
+        while len(list((broken.folder / "runs").glob("*.parquet"))) < parts and time.monotonic() < deadline:
+            if process.poll() is not None:
+                break
+            time.sleep(0.005)
+        os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+        assert len(broken.runs()) >= 3
+    assert start(tmp_path / "broken").wait(timeout=120) == 0
+    assert values(whole) == values(broken)
+
+
+def test_batches_start_with_the_costliest_and_respect_memory():
+    todo = runner.batches([*jobs(2, 5), *jobs(2, 500), *jobs(150, 7)])
+    costs = [sum(runner.work(job) for job in batch) for batch in todo]
+    assert costs == sorted(costs, reverse=True)
+    assert max(len(batch) for batch in todo) <= 128
+    assert sum(len(batch) for batch in todo) == 154
+
+
+def test_progress_reaches_one():
+    seen = []
+
+    class Memory:
+        def finished(self):
+            return set()
+
+        def traced(self):
+            return set()
+
+        def prepare(self):
+            pass
+
+        def write(self, runs, traces):
+            pass
+
+        def compact(self):
+            pass
+
+    runner.run(jobs(2, 3) + jobs(2, 4), Memory(), report=seen.append)
+    assert [p.done for p in seen] == [2, 4]
+    assert seen[-1].share == pytest.approx(1.0)
+
+
+def test_jobs_of_different_epsilon_advance_together_and_give_what_they_give_alone(tmp_path):
+    mixed = [job for epsilon in (0.1, 1.0, 10.0) for job in jobs(2, 10, epsilon=epsilon)]
+    assert len(runner.batches(mixed)) == 1
+    together, apart = Store(tmp_path, "a", "e"), Store(tmp_path, "b", "e")
+    runner.run(mixed, together)
+    for job in mixed:
+        runner.run([job], apart)
+    left, right = (s.runs().sort_values("key") for s in (together, apart))
+    np.testing.assert_allclose(left["objective"], right["objective"], rtol=1e-9)
+    for column in ("epsilon", "epsilon_planned", "epsilon_accounted", "delta"):
+        np.testing.assert_allclose(left[column], right[column], rtol=1e-12)
+
+
+def test_data_without_an_optimum_leave_the_excess_empty(monkeypatch, tmp_path):
+    from dpbench.problems import Problem
+    from dpbench.problems.optimum import NoOptimum
+    from dpbench.run import execute
+
+    def separable(self):
+        raise NoOptimum("separable")
+
+    monkeypatch.setattr(Problem, "optimum", separable)
+    execute._optimum.cache_clear()
+    store = Store(tmp_path, "p", "e")
+    runner.run(jobs(1, 3), store)
+    execute._optimum.cache_clear()
+    row = store.runs().iloc[0]
+    assert row["status"] == "done"
+    assert np.isnan(row["excess"])
+    assert row["objective"] > 0

@@ -1,0 +1,51 @@
+"""Rows of one's own beside an experiment's: in every artefact that has their problem and ε, and nowhere else."""
+
+import pytest
+
+from dpbench import experiments
+from dpbench.errors import UserError
+from dpbench.run.results import Store
+from dpbench.study.context import contexts
+
+
+def row(algorithm, problem="synthetic", epsilon=1.0, **columns):
+    return {"algorithm": algorithm, "problem": problem, "epsilon": epsilon, "seed": 0, "settings": "{}", "timed": 0,
+            "status": "done", "excess": 0.5, "relation": "add-remove", "accounting": "bs16",
+            "key": f"{algorithm}/{problem}/{epsilon}", **columns}  # fmt: skip
+
+
+@pytest.fixture
+def folders(tmp_path):
+    Store(tmp_path, "quick", "second_order").write([row("dp-gd")], [])
+    mine = Store(tmp_path, "adhoc", "mine")
+    trace = {"key": "mine/synthetic/1.0", "iteration": 1, "passes": 1.0, "excess": 0.2}
+    mine.write([row("mine"), row("mine", epsilon=0.77), row("mine", problem="log1"), row("dp-gd", seed=9)], [trace])
+    return tmp_path, mine.folder
+
+
+def context(folders, beside=()):
+    (found,) = contexts(experiments.get("second_order"), "quick", folders[0], beside)
+    return found
+
+
+def test_they_join_where_problem_and_epsilon_are_asked_for(folders):
+    alone, together = context(folders), context(folders, [folders[1]])
+    assert set(together.rows("fig2")["algorithm"]) - set(alone.rows("fig2")["algorithm"]) == {"mine"}
+    assert len(together.rows("fig2").query("algorithm == 'mine'")) == 1  # not ε = 0.77, not log1, not again dp-gd
+    assert together.drawn_beside("fig2") == ["mine (add-remove, bs16 accounting)"]
+    assert together.algorithms("fig2") == [*alone.algorithms("fig2"), "mine"]
+    assert not alone.drawn_beside("fig2")
+    traced = together.traces(together.rows("fig2").query("algorithm == 'mine'"))
+    assert list(traced["excess"]) == [0.2]
+
+
+def test_a_folder_without_rows_is_named(folders, tmp_path):
+    with pytest.raises(UserError, match=r"nothing has no rows; give a folder like results/adhoc"):
+        context(folders, [tmp_path / "nothing"])
+
+
+def test_figures_of_the_papers_are_not_overwritten():
+    import dpbench
+
+    with pytest.raises(UserError, match="give a folder of your own"):
+        dpbench.report(beside=["results/adhoc/mine"])

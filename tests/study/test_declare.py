@@ -1,0 +1,56 @@
+"""What modules declare is found in their order, and a claim is judged to verdicts whatever becomes of it."""
+
+import types
+
+import pytest
+
+from dpbench.study.declare import Artefact, Claim, artefact, claim, declared, each
+from dpbench.study.verdict import NOT_ENOUGH, OPEN, NotEnough, Verdict
+
+
+def module(name, **functions):
+    made = types.ModuleType(name)
+    for key, function in functions.items():
+        function.__module__ = name
+        setattr(made, key, function)
+    return made
+
+
+def fresh(value=None):
+    return lambda context, **given: (value, given)
+
+
+def test_declarations_are_collected_in_order_with_their_parameters():
+    one = module(
+        "one",
+        b=artefact("b", "B")(fresh()),
+        many=each(artefact(f"table{i}", f"Table {i}", number=i) for i in (1, 2))(fresh("t")),
+        a=artefact("a", "A", x=1)(artefact("a2", "A again", x=2)(fresh("a"))),
+        judged=claim("c", "C")(fresh()),
+        plain=fresh(),
+    )
+    two = module("two", first=artefact("first", "First")(fresh()))
+    two.imported = one.b
+    found = declared((two, one), Artefact)
+    assert [each.name for each in found] == ["first", "b", "table1", "table2", "a", "a2"]
+    assert [found[i].render(None) for i in (2, 3, 4, 5)] == [
+        ("t", {"number": 1}), ("t", {"number": 2}), ("a", {"x": 1}), ("a", {"x": 2})]  # fmt: skip
+    assert [each.text for each in declared((one, two), Claim)] == ["C"]
+
+
+def test_a_claim_without_rows_is_told_with_the_command_after_what_was_judged_before():
+    def check(context):
+        yield Verdict.of(True, "2 > 1", "as published")
+        raise NotEnough("dpbench run", "no rows of dp-gd")
+
+    judged, missing = Claim("c", "C", check).judge(None)
+    assert judged == Verdict("held", "2 > 1", "as published")
+    assert missing == Verdict(NOT_ENOUGH, "no rows of dp-gd; run: dpbench run")
+    assert Claim("c", "C", lambda context: Verdict(OPEN, "1 ≈ 1")).judge(None) == [Verdict(OPEN, "1 ≈ 1")]
+
+
+def test_a_verdict_is_one_of_the_words():
+    assert [Verdict.of(held, "").word for held in (True, False, None)] == ["held", "not held", NOT_ENOUGH]
+    assert [Verdict.of(True, "").held, Verdict.of(False, "").held, Verdict(OPEN, "").held] == [True, False, None]
+    with pytest.raises(ValueError, match="perhaps"):
+        Verdict("perhaps", "")

@@ -1,0 +1,96 @@
+import re
+from types import SimpleNamespace
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from dpbench.algorithms import registry
+from dpbench.algorithms.base import Algorithm
+from dpbench.study.output import Figure, Table, latex, markdown
+from dpbench.study.style import LOOKS, figure_style, look
+
+
+def test_markdown_columns_line_up():
+    text = markdown(pd.DataFrame({"a|b": ["x", "longer"], "n": [1, 22]}))
+    lines = text.splitlines()
+    assert len({len(line) for line in lines}) == 1
+    assert re.fullmatch(r"\|[-|]+\|", lines[1])
+    assert "a\\|b" in lines[0]
+
+
+def test_latex_escapes_what_pdflatex_would_choke_on():
+    text = latex(pd.DataFrame({"ε": ["5 % of a_b & c"]}), "δ ≤ n⁻²")
+    assert r"$\varepsilon$" in text
+    assert r"5 \% of a\_b \& c \\" in text
+    assert text.isascii()
+
+
+@pytest.fixture
+def drawn(tmp_path):
+    def draw(name):
+        with figure_style() as plt:
+            figure, axis = plt.subplots()
+            axis.plot([1, 2], [3, 4], label="ε")
+            Figure(figure, pd.DataFrame({"x": [1.5]}), "Caption.", ["a1a: run it"]).save(tmp_path / name, "Title")
+        return {path.suffix: path for path in tmp_path.glob(f"{name}.*")}
+
+    return draw
+
+
+def test_a_figure_comes_in_every_format_with_its_data_and_gaps(drawn):
+    files = drawn("f")
+    assert files.keys() == {".pdf", ".png", ".svg", ".csv", ".md"}
+    assert "gap: a1a: run it" in files[".md"].read_text()
+    assert files[".csv"].read_text() == "x\n1.5\n"
+
+
+def test_the_same_rows_give_the_same_bytes(drawn):
+    first, second = drawn("one"), drawn("two")
+    for suffix in (".pdf", ".png", ".svg", ".csv"):
+        assert first[suffix].read_bytes() == second[suffix].read_bytes()
+
+
+def test_a_table_comes_in_every_format(tmp_path):
+    Table(pd.DataFrame({"a": ["1"]}), "Caption.", pd.DataFrame({"b": [np.pi]})).save(tmp_path / "t", "Title")
+    assert (tmp_path / "t.csv").read_text() == "b\n3.1415927\n"
+    assert (tmp_path / "t.md").read_text().startswith("# Title\n\n| a")
+    assert "\\toprule" in (tmp_path / "t.tex").read_text()
+
+
+def test_looks_are_told_apart():
+    assert len({(one.colour, one.marker) for one in LOOKS.values()}) == len(LOOKS)
+    assert look("unknown-method").label == "unknown-method"
+    assert look("unknown-method") == look("unknown-method")
+
+
+def test_a_plug_in_is_drawn_under_its_title(monkeypatch):
+    class OneShot(Algorithm):
+        """A method of another package."""
+
+        name, title, private = "one-shot", "One Shot", False
+
+    point = SimpleNamespace(load=lambda: OneShot)
+    monkeypatch.setattr(registry, "_plugins", lambda: {"one-shot": point})
+    assert look("one-shot").legend == "One Shot (not private)"
+
+
+@pytest.mark.parametrize(
+    ("high", "labels"),
+    [
+        (0.9, {"0.05", "0.1", "0.2", "0.5"}),
+        (90.0, {"0.1", "1", "10"}),
+    ],
+)
+def test_logarithmic_ticks_have_one_style(tmp_path, high, labels):
+    with figure_style() as plt:
+        figure, (axis, own) = plt.subplots(1, 2)
+        for each in (axis, own):
+            each.plot([1, 2], [0.03, high])
+            each.set_yscale("log")
+        own.set_yticks([0.3], labels=["mine"])
+        Figure(figure, pd.DataFrame({"x": [1]}), "A caption.").save(tmp_path / "one", "One")
+        shown = {tick.get_text() for tick in axis.get_yticklabels()}
+        assert labels <= shown
+        assert {tick.get_text() for tick in axis.get_yticklabels(minor=True)} <= {""}
+        assert [tick.get_text() for tick in own.get_yticklabels()] == ["mine"]

@@ -1,0 +1,54 @@
+"""Panels without rows show the gap; bands and means over seeds."""
+
+import math
+from types import SimpleNamespace
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from dpbench.study.panels import Panels, band, curve
+from dpbench.study.statistics import means
+from dpbench.study.style import figure_style, look
+
+CONTEXT = SimpleNamespace(command=lambda name: f"dpbench run {name}", why_missing=lambda name, problem: f"no {problem}")
+
+
+def test_means_over_seeds():
+    rows = pd.DataFrame({"a": [1, 1, 1, 2], "excess": [1.0, 2.0, 6.0, math.inf], "T": [3, 4, 5, 6]})
+    table = means(rows, ["a"], T=("T", "max"))
+    assert table["mean"].tolist() == [3.0, math.inf]
+    assert table["se"][0] == pytest.approx(np.std([1, 2, 6], ddof=1) / math.sqrt(3))
+    assert table[["seeds", "T"]].to_numpy().tolist() == [[3, 5], [1, 6]]
+
+
+def test_a_panel_without_rows_is_a_gap_and_the_others_are_drawn():
+    line = pd.DataFrame({"x": [10, 1], "mean": [1.0, 2.0], "se": [2.0, 0.5]})
+    with figure_style():
+        page = Panels(CONTEXT, "fig", 3, columns=2, size=(2, 1), room=0.5)
+        for axis, name in page.over(["a", "b", "c"], title=str.upper):
+            if not page.empty(axis, line if name != "b" else line[:0], name, name):
+                curve(axis, line, "x", look("dp-gd"))
+        page.label("x", "y", scale="log")
+        figure = page.figure("caption", line)
+        shown = list(page.axes.flat)
+        assert figure.gaps == ["b: dpbench run fig"]
+        assert [axis.get_title() for axis in shown] == ["A", "B", "C", ""]
+        assert [axis.get_visible() for axis in shown] == [True, True, True, False]
+        assert shown[1].texts[0].get_text() == "no b"
+        assert [axis.get_yscale() for axis in shown[:3]] == ["log", "linear", "log"]
+        assert list(figure.figure.get_size_inches()) == [4, 2.5]
+        assert shown[0].lines[0].get_xdata().tolist() == [1, 10]  # sorted
+
+
+def test_a_band_is_one_standard_error_and_stays_above_zero_or_the_range_given():
+    line = pd.DataFrame({"x": [1, 2], "mean": [1.0, 2.0], "se": [2.0, 0.5]})
+    with figure_style() as plt:
+        _, axis = plt.subplots()
+        for drawn, low, high in (
+            (line, [0.05, 1.5], [3.0, 2.5]),
+            (line.assign(low=[0.5, 1], high=9), [0.5, 1], [9, 9]),
+        ):
+            band(axis, drawn, "x", "red")
+            y = axis.collections[-1].get_paths()[0].vertices[:, 1]
+            assert (y.min(), y.max()) == (min(low), max(high))

@@ -1,0 +1,53 @@
+"""Blocks that wait for other blocks' rows: timed runs of cells whose untimed runs all ended well."""
+
+import pytest
+
+from dpbench.errors import UserError
+from dpbench.run.jobs import make_job
+from dpbench.run.results import Store
+from dpbench.study.grid import GridEntry, load_grid
+from dpbench.study.plan import plan
+
+SHARED = {"artefacts": ["t"], "problems": ["synthetic"], "algorithms": ["dp-gd"], "epsilon": [0.5, 1], "seeds": 2}
+TIMED = GridEntry(**SHARED, settings={"T": [3, 5]}, timed=2, timed_if="done")
+
+
+def store_with(tmp_path, status):
+    """A store with the untimed rows of TIMED's cells; status(epsilon, T, seed) says how each ended, None: no row."""
+    store = Store(tmp_path, "quick", "second_order")
+    for epsilon, T, seed in ((e, T, s) for e in (0.5, 1) for T in (3, 5) for s in (0, 1)):
+        job = make_job(problem="synthetic", algorithm="dp-gd", epsilon=epsilon, seed=seed, settings={"T": T})
+        if status(epsilon, T, seed):
+            store.write([{"key": job.key, "status": status(epsilon, T, seed)}], [])
+    return store
+
+
+def test_a_cell_is_timed_only_if_all_its_seeds_ended_so(tmp_path):
+    store = store_with(tmp_path, lambda epsilon, T, seed: "diverged" if (epsilon, T, seed) == (1, 5, 1) else "done")
+    planned = plan([TIMED], store)
+    assert sorted({(j.epsilon, j.parsed().T) for j in planned.jobs}) == [(0.5, 3), (0.5, 5), (1.0, 3)]
+    assert len(planned.jobs) == 3 * 2 * 2  # cells × seeds × repetitions
+    assert all(job.timed for job in planned.jobs)
+    assert planned.waiting == []
+
+
+def test_a_cell_with_a_missing_seed_waits(tmp_path):
+    store = store_with(tmp_path, lambda epsilon, T, seed: None if (epsilon, T, seed) == (0.5, 3, 0) else "done")
+    planned = plan([TIMED], store)
+    assert sorted({(j.epsilon, j.parsed().T) for j in planned.jobs}) == [(0.5, 5), (1.0, 3), (1.0, 5)]
+    assert planned.waiting == ["dp-gd on synthetic at ε = 0.5 (its untimed runs)"]
+
+
+def test_without_rows_everything_waits():
+    planned = plan([TIMED], None)
+    assert not planned.jobs
+    assert len(planned.waiting) == 4
+
+
+def test_timed_if_without_timed_is_refused(tmp_path):
+    grid = tmp_path / "g.toml"
+    grid.write_text(
+        '[[full]]\nartefacts = []\nproblems = []\nalgorithms = []\nepsilon = [1]\nseeds = 1\ntimed_if = "done"\n'
+    )
+    with pytest.raises(UserError, match=r"timed_if needs timed >= 1 - at `\$\.full\[0\]`"):
+        load_grid(grid)

@@ -1,0 +1,69 @@
+"""The probes measure what they say: against closed forms."""
+
+import math
+
+import numpy as np
+import pytest
+
+from dpbench.errors import UserError
+from dpbench.privacy.tree import node
+from dpbench.problems import Problem
+from tests.algorithms.conftest import run, small_problem
+
+
+def linear(n=20, d=4):
+    """f = <e₁, x> around x = (10, 0, …): GRAD has variance 1 + (1 - 2)/d at d directions, see below."""
+    return Problem(np.tile(np.eye(d)[0], (n, 1)), np.zeros(n), loss="phase", row_bound=1.0)
+
+
+def test_variance_of_grad_on_a_linear_loss():
+    """g = mean_j d u_j u_jᵀ a over d directions: E‖d u uᵀ a‖² = d, so the variance is (d - 1)/d for ‖a‖ = 1."""
+    d, start = 4, 10.0 * np.eye(4)[:1]
+    result = run("probe-estimator", linear(d=d), start=start, draws=4000)
+    assert result.columns["bound"] == [16 * d]
+    assert abs(result.columns["measured"][0] - (d - 1) / d) < 4.5 * result.columns["measured_error"][0]
+    four = run("probe-estimator", linear(d=d), start=start, draws=4000, b=4)
+    assert abs(four.columns["measured"][0] - (d - 1) / d / 4) < 4.5 * four.columns["measured_error"][0]
+
+
+def test_variance_of_diff_on_a_linear_loss():
+    """d u <a, x - y>/δ, the same for all rows: variance <a, x - y>²/δ² times that of the mean of d directions, d."""
+    start = 10.0 * np.eye(4)[:1]
+    result = run("probe-estimator", linear(), start=start, estimator="diff", draws=4000, distance=0.5)
+    assert result.columns["bound"] == [16 * 4 * 0.25]
+    assert result.columns["measured"][0] <= 4 * 0.25
+
+
+@pytest.mark.parametrize("estimator", ["grad", "diff"])
+def test_bias_is_within_chance_and_a_wrong_estimator_is_not(estimator, monkeypatch):
+    problem = small_problem(n=50, loss="ramp")
+    options = {"estimator": estimator, "quantity": "bias", "distance": 1.0, "draws": 4000}
+    start = np.array([[0.4, -0.3, 0.2, 0.1, -0.2]]) if estimator == "grad" else np.zeros((1, 5))
+    right = run("probe-estimator", problem, start=start, **options).columns
+    assert right["measured"][0] < 2.5 * right["measured_error"][0]
+    from dpbench.algorithms import zeroth_order
+
+    original = zeroth_order._mean_difference  # compiled or not
+    monkeypatch.setattr(zeroth_order, "_mean_difference", lambda *arguments: 3 * original(*arguments))
+    wrong = run("probe-estimator", problem, start=start, **options).columns
+    assert wrong["measured"][0] > 2.5 * wrong["measured_error"][0]
+
+
+@pytest.mark.parametrize("t", [1, 6, 7])
+def test_noise_of_the_tree_and_naive_noise(t):
+    problem, T, epsilon = small_problem(loss="ramp"), 8, 2.0
+    tree = run("probe-noise", problem, epsilon=epsilon, T=T, t=t, draws=4000)
+    rho = tree.mechanisms.budget.rho
+    variance = 4 * (4 * problem.d / T) ** 2 / (2 * rho)  # h = 4
+    expected = len(node(t)) * problem.d * variance
+    assert abs(tree.columns["measured"][0] - expected) < 4.5 * tree.columns["measured_error"][0]
+    assert tree.columns["bound"][0] == pytest.approx((math.floor(math.log2(t)) + 1) * problem.d * variance)
+    naive = run("probe-noise", problem, epsilon=epsilon, T=T, t=t, draws=4000, mechanism="naive")
+    expected = problem.d * problem.d**2 / (2 * rho)
+    assert naive.columns["bound"][0] == pytest.approx(expected)
+    assert abs(naive.columns["measured"][0] - expected) < 4.5 * naive.columns["measured_error"][0]
+
+
+def test_a_round_beyond_the_last_is_refused():
+    with pytest.raises(UserError, match="t = 9 must be at most T = 8"):
+        run("probe-noise", small_problem(loss="ramp"), T=8, t=9)

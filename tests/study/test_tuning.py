@@ -1,0 +1,96 @@
+"""The "best" of a grid: over the tuned settings alone."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from dpbench.run.jobs import make_job
+from dpbench.run.results import RUNS
+from dpbench.study.tuning import Row, Tuner, best, choose
+
+
+def frame(*cases):
+    """Rows of dp-gd on synthetic at ε = 1 from (settings of the job, excess); `step` completed as the runner does."""
+    rows = []
+    for settings, excess in cases:
+        losses = np.broadcast_to(excess, (2,)) if np.ndim(excess) == 0 else excess
+        for seed, loss in enumerate(losses):
+            job = make_job(problem="synthetic", algorithm="dp-gd", epsilon=1.0, seed=seed, settings=settings)
+            T, step = settings.get("T", 100), settings.get("step", 4.0)
+            rows.append(
+                {"key": job.key, "problem": "synthetic", "algorithm": "dp-gd", "epsilon": 1.0, "seed": seed, "timed": 0,
+                 "excess": loss, "status": "done", "T": T, "accounting": "bs16",
+                 "settings": f'{{"T":{T},"step":{step}}}'}
+            )  # fmt: skip
+    return pd.DataFrame(rows, columns=list(RUNS))
+
+
+def tuned(runs, fixed=None, tuned=("T",), **rule):
+    rows = runs[list(Row._fields)].itertuples(index=False)
+    return Tuner(rows).best("synthetic", "dp-gd", 1.0, fixed or {}, list(tuned), **rule)
+
+
+def test_the_lowest_mean_wins():
+    assert tuned(frame(({"T": 10}, 0.3), ({"T": 30}, 0.1), ({"T": 100}, 0.2))) == {"T": 30}
+
+
+def test_a_sweep_over_another_setting_does_not_decide():
+    runs = frame(({"T": 10}, 0.3), ({"T": 30}, 0.2), ({"T": 100, "step": 8.0}, 0.1))
+    assert tuned(runs) == {"T": 30}
+    assert tuned(runs, {"step": 8.0}) == {"T": 100}
+    assert tuned(runs, tuned=("T", "step")) == {"T": 100, "step": 8.0}
+
+
+def test_without_rows_there_is_no_best():
+    assert tuned(frame()) is None
+    assert tuned(frame(({"T": 10}, 0.3)), {"step": 2.0}) is None
+
+
+def test_a_diverged_seed_disqualifies_its_setting():
+    runs = frame(({"T": 10}, 0.3), ({"T": 30}, 0.1))
+    runs.loc[runs["T"].eq(30) & runs["seed"].eq(1), "status"] = "diverged"
+    assert tuned(runs) == {"T": 10}
+
+
+def test_best_values_come_back_as_numbers():
+    assert tuned(frame(({"T": 10, "step": 2.0}, 0.3)), tuned=("T", "step"))["step"] == pytest.approx(2.0)
+
+
+def arrays(losses):
+    return {setting: {seed: np.array([loss]) for seed, loss in seeds.items()} for setting, seeds in losses.items()}
+
+
+def test_settings_are_compared_on_the_seeds_that_all_of_them_have():
+    losses = {80: dict.fromkeys(range(5), 0.2) | dict.fromkeys(range(5, 15), 0.0), 300: dict.fromkeys(range(5), 0.1)}
+    assert choose(arrays(losses), held_out=False) == (300, 0, [0, 1, 2, 3, 4])
+    assert choose(arrays(losses), held_out=True) == (300, 0, [1, 3])
+
+
+def test_a_lucky_half_chooses_and_the_other_half_tells():
+    """Of equally good settings the minimum over all seeds is below the truth; the held-out score is not."""
+    rng = np.random.default_rng(1)
+    scores = {False: [], True: []}
+    for _ in range(200):
+        losses = {T: dict(enumerate(rng.normal(1.0, 1.0, 10))) for T in range(8)}
+        for held_out, found in scores.items():
+            winner, _, seeds = choose(arrays(losses), held_out)
+            found.append(np.mean([losses[winner][seed] for seed in seeds]))
+    assert np.mean(scores[False]) < 0.7
+    assert np.mean(scores[True]) == pytest.approx(1.0, abs=0.1)  # s.e. 0.03
+
+
+def test_a_grid_still_being_run_is_not_compared():
+    losses = {10: dict.fromkeys(range(15), 0.2), 30: dict.fromkeys(range(4), 0.1)}
+    assert choose(arrays(losses), held_out=True)[0] == 10
+    assert choose({}, held_out=True) is None
+
+
+@pytest.mark.parametrize("held_out", [False, True])
+def test_tables_and_grids_tune_by_one_rule(held_out):
+    """`best` (tables, figures) and `best_settings` (a grid's "best") on rows where seeds, halves and means disagree."""
+    rng = np.random.default_rng(2)
+    for _ in range(20):
+        cases = [({"T": T}, rng.exponential(size=seeds)) for T, seeds in ((10, 15), (30, 9), (100, 5), (300, 2))]
+        runs = frame(*cases)
+        (row,) = best(runs, held_out=held_out).itertuples()
+        assert tuned(runs, held_out=held_out) == {"T": row.T}

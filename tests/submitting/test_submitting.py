@@ -1,0 +1,252 @@
+"""A submission from a folder of one's own: made, checked, merged; and doctored archives, each found."""
+
+import hashlib
+import json
+import os
+import re
+import stat
+import zipfile
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+import dpbench
+from dpbench.cli import main
+from dpbench.errors import UserError
+from dpbench.run.results import RUNS
+from dpbench.submitting import archive, checking, ledgers
+from dpbench.submitting.making import submit
+
+EXAMPLE = Path(__file__).resolve().parents[2] / "examples" / "my_algorithm.py"
+SPENT = next(name for name in checking.SPENT if name in RUNS)
+AUDITED = SimpleNamespace(
+    epsilon=1.0, runs=100, passed=True, defect="", units={"whole run": "μ"},
+    verdicts={"whole run": SimpleNamespace(bound=0.2, claim=0.4)},
+)  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory):
+    """The example's submission; its file leaves a mark wherever it is executed with RAN in the environment."""
+    folder = tmp_path_factory.mktemp("stranger")
+    mark = "\nimport os, pathlib\nif 'RAN' in os.environ:\n    pathlib.Path(os.environ['RAN']).write_text('ran')\n"
+    (folder / "mine.py").write_text(EXAMPLE.read_text() + mark)
+    said = []
+    path = submit(
+        f"{folder / 'mine.py'}:MyAlgorithm", audits=lambda: [AUDITED], profile="quick", out=folder / "mine.zip",
+        results=folder / "results", jobs=1, progress=lambda _: None, notify=said.append,
+    )  # fmt: skip
+    assert any("left out: diabetes-ridge" in line for line in said)
+    return path
+
+
+def test_a_sound_one_is_sound_and_nothing_in_it_runs(made, tmp_path, monkeypatch):
+    monkeypatch.setenv("RAN", str(tmp_path / "ran"))
+    report = checking.check(made)
+    assert report.problems == []
+    assert len(report.submission.rows) == 5
+    folder = dpbench.merge(made, results=tmp_path)
+    assert not (tmp_path / "ran").exists()
+    assert {path.name for path in folder.iterdir()} == {
+        "audit.json", "checked.json", "manifest.json", "method.py", "runs"
+    }  # fmt: skip
+    assert dpbench.results("tracks/submissions/averaged-gd", "quick", results=tmp_path)["excess"].notna().sum() == 5
+    with pytest.raises(UserError, match="there already"):
+        dpbench.merge(made, results=tmp_path)
+    dpbench.merge(made, results=tmp_path, replace=True)
+
+
+def test_rerun_runs_its_code_in_a_process_of_its_own(made, tmp_path, monkeypatch):
+    monkeypatch.setenv("RAN", str(tmp_path / "ran"))
+    assert checking.check(made, rerun=True).problems == []
+    assert (tmp_path / "ran").read_text() == "ran"
+
+
+def doctored(made, target, **edits):
+    """An archive with members edited (name with _ for . → function of bytes) and a manifest that fits them."""
+    with zipfile.ZipFile(made) as old:
+        members = {name: old.read(name) for name in old.namelist()}
+    manifest = json.loads(members.pop("manifest.json"))
+    for name, edit in edits.items():
+        if name == "manifest":
+            edit(manifest)
+        else:
+            members[name.replace("_", ".")] = edit(members[name.replace("_", ".")])
+    manifest["sha256"] = {name: hashlib.sha256(content).hexdigest() for name, content in members.items()}
+    with zipfile.ZipFile(target, "w", zipfile.ZIP_DEFLATED) as new:
+        for name, content in {"manifest.json": json.dumps(manifest).encode(), **members}.items():
+            new.writestr(name, content)
+    return target
+
+
+def rows(edit):
+    """An edit of rows.jsonl: of its rows as a list of dicts, in place."""
+
+    def edited(content):
+        found = [json.loads(line) for line in content.splitlines()]
+        edit(found)
+        return b"".join(json.dumps(row).encode() + b"\n" for row in found)
+
+    return edited
+
+
+def ledger(edit):
+    def edited(content):
+        found = json.loads(content)
+        edit(found)
+        return json.dumps(found).encode()
+
+    return edited
+
+
+def change(i=0, identity=None, **columns):
+    def edit(found):
+        found[i].update(columns)
+        found[i]["identity"].update(identity or {})
+
+    return rows(edit)
+
+
+def half_noise(found):
+    found[0]["releases"][0]["release"]["noise_multiplier"] /= 2
+
+
+def fewer(found):
+    found[0]["releases"][0]["count"] -= 50
+
+
+def lied_key(found):
+    """All of a row's ε changed, and its key made to fit."""
+    found[0]["epsilon"] = found[0]["identity"]["epsilon"] = 10.0
+    found[0]["key"] = checking.keys_of(found[0]["identity"])(0, 0)
+
+
+@pytest.mark.parametrize(
+    ("edits", "found"),
+    [
+        ({"rows_jsonl": change(epsilon=0.1)}, "epsilon is 1.0 in its key and 0.1 here"),
+        ({"rows_jsonl": change(**{SPENT: 1.2})}, "spends ε = 1.2, more than the 1.0 asked for"),
+        ({"rows_jsonl": change(**{SPENT: 0.5})}, "its rows say ε = 0.5, its ledger 1"),
+        ({"rows_jsonl": rows(lied_key)}, "not all of the seeds 0 to 4|no cell of the quick profile"),
+        ({"rows_jsonl": change(excess=0.001)}, "excess 0.001 is not F"),
+        ({"rows_jsonl": change(i=3, seed=9)}, "row 4: its key is not the hash"),
+        ({"rows_jsonl": change(i=2, settings='{"T":50}', identity={"settings": {"T": 50}})}, "row 3: its key is not"),
+        ({"rows_jsonl": change(settings='{"T":50}', identity={"settings": {}})}, "several settings"),
+        ({"rows_jsonl": change(data_sha256="0" * 64)}, "made on other data"),
+        ({"rows_jsonl": change(relation="add-remove")}, "add-remove neighbours"),
+        ({"rows_jsonl": change(delta=0.01)}, "δ = 0.01"),
+        ({"rows_jsonl": change(private=False)}, "private: False"),
+        ({"rows_jsonl": rows(lambda found: found.pop(1))}, "has not all of the seeds 0 to 4"),
+        ({"rows_jsonl": rows(lambda found: found.append(found[0]))}, "in the archive twice"),
+        ({"ledgers_json": ledger(half_noise)}, "its noise composes to ε = 2"),
+        ({"ledgers_json": ledger(fewer)}, "its rows say ε = 1, its ledger 0.6"),
+        ({"ledgers_json": ledger(list.clear)}, "no ledger"),
+        ({"audit_json": ledger(lambda found: found[0]["tests"][0].update(bound=0.9))}, "its audit at ε = 1 failed"),
+        ({"method_py": lambda code: code + b"# changed\n"}, "method.py is not the code"),
+        ({"manifest": lambda told: told.update(method="dp-gd")}, "the name is taken"),
+        ({"manifest": lambda told: told["left_out"].clear()}, "no rows, and no reason"),
+    ],
+)  # fmt: skip
+def test_what_is_doctored_is_found_without_running_it(made, tmp_path, edits, found):
+    report = checking.check(doctored(made, tmp_path / "forged.zip", **edits))
+    assert re.search(found, "\n".join(report.problems)), report.problems
+    with pytest.raises(UserError, match="is not merged"):
+        dpbench.merge(tmp_path / "forged.zip", results=tmp_path)
+    assert not (tmp_path / "quick").exists() or not list(tmp_path.glob("quick/tracks/submissions/*"))
+
+
+def test_a_loss_that_was_made_up_consistently_is_found_by_running_the_code(made, tmp_path):
+    def better(found):
+        for row in found:
+            row["objective"] -= row["excess"] / 2
+            row["excess"] /= 2
+
+    forged = doctored(made, tmp_path / "forged.zip", rows_jsonl=rows(better))
+    assert checking.check(forged).sound  # what a check without the code cannot see, and says so
+    assert "its code gives F" in checking.check(forged, rerun=True).problems[0]
+
+
+def unlike(made, target, name, content=b"x", mode=stat.S_IFREG | 0o644, compress=zipfile.ZIP_DEFLATED):
+    """The archive with one more member."""
+    with zipfile.ZipFile(made) as old, zipfile.ZipFile(target, "w", zipfile.ZIP_DEFLATED) as new:
+        for entry in old.infolist():
+            if entry.filename != name:
+                new.writestr(entry, old.read(entry))
+        entry = zipfile.ZipInfo(name)
+        entry.external_attr = mode << 16
+        new.writestr(entry, content, compress)
+    return target
+
+
+@pytest.mark.parametrize(
+    ("member", "found"),
+    [
+        ({"name": "../evil.py"}, "points out of the archive"),
+        ({"name": "/etc/evil"}, "points out of the archive"),
+        ({"name": "method.py", "content": b"/etc/passwd", "mode": stat.S_IFLNK | 0o777}, "is a link"),
+        ({"name": "more.py"}, "has no place in it"),
+        ({"name": "audit.json", "content": b"0" * (archive.MB + 1)}, "1,048,577 bytes; at most"),
+        ({"name": "rows.jsonl", "content": b"[]"}, "is not what the manifest was made for"),
+        ({"name": "rows.jsonl", "compress": zipfile.ZIP_LZMA}, "packed in another way"),
+    ],
+)
+def test_an_archive_is_refused_before_anything_is_unpacked(made, tmp_path, member, found):
+    with pytest.raises(UserError, match=found):
+        checking.check(unlike(made, tmp_path / "forged.zip", **member))
+    assert [path.name for path in tmp_path.iterdir()] == ["forged.zip"]
+
+
+def test_a_schema_or_a_file_that_is_none(made, tmp_path):
+    more = doctored(made, tmp_path / "more.zip", rows_jsonl=change(extra=1))
+    with pytest.raises(UserError, match=r"rows.jsonl, line 1: .*unknown field"):
+        checking.check(more)
+    (tmp_path / "cut.zip").write_bytes(made.read_bytes()[:-100])
+    with pytest.raises(UserError, match="not a sound zip file"):
+        checking.check(tmp_path / "cut.zip")
+    with pytest.raises(UserError, match="No such file"):
+        checking.check(tmp_path / "none.zip")
+    twice = tmp_path / "twice.zip"
+    twice.write_bytes(made.read_bytes())
+    with zipfile.ZipFile(twice, "a") as added, pytest.warns(UserWarning, match="Duplicate"):
+        added.writestr("method.py", b"")
+    with pytest.raises(UserError, match="in it twice"):
+        checking.check(twice)
+
+
+def test_releases_go_there_and_back():
+    from dpbench.privacy.ledger import Gaussian, Laplace, PureDP, WithoutReplacement
+
+    for one in (Gaussian(1.5), PureDP(0.1), WithoutReplacement(10, 2, Laplace(3.0))):
+        assert ledgers.release_of(json.loads(json.dumps(ledgers.plain(one)))) == one
+    for wrong in (
+        {"kind": "Gaussian"},
+        {"kind": "os.system", "x": 1},
+        {"kind": "Gaussian", "noise_multiplier": -1},
+        {"kind": "WithoutReplacement", "n": 1.5, "m": 1, "release": {"kind": "Gaussian", "noise_multiplier": 1}},
+        {"kind": "Poisson", "rate": "1", "release": {"kind": "Gaussian", "noise_multiplier": 1}},
+    ):
+        with pytest.raises(UserError):
+            ledgers.release_of(wrong)
+
+
+def test_the_command_from_a_folder_of_ones_own(made, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+
+    def call(*args):
+        with pytest.raises(SystemExit) as end:
+            main(list(args))
+        out, err = capsys.readouterr()
+        return end.value.code or 0, out + err
+
+    code, told = call("submit", "--check", os.fspath(made))
+    assert code == 0
+    assert "sound; its code was not run" in told
+    forged = doctored(made, tmp_path / "forged.zip", rows_jsonl=change(excess=0.001))
+    code, told = call("submit", "--check", os.fspath(forged))
+    assert code == 1
+    assert "WRONG    synthetic at ε = 1, seed 0: excess 0.001" in told
+    assert call("submit")[0] == 2
+    assert call("submit", "--algo", "dp-gd")[1].startswith("error: algo: dp-gd: a submission is one file")
+    code, told = call("merge", os.fspath(made))
+    assert (code, Path("results/quick/tracks/submissions/averaged-gd").is_dir()) == (0, True)

@@ -1,0 +1,134 @@
+"""The house as its imports draw it: data flow down it once, no circle, no upward arrow, and the page that says so."""
+
+import ast
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+PACKAGE = ROOT / "dpbench"
+# From the top floor down; rooms of one floor do not import each other.
+FLOORS = (
+    {"__main__"},
+    {"cli"},
+    {"api"},
+    {"reporting", "comparing", "auditing", "submitting", "estimators"},
+    {"experiments"},
+    {"study"},
+    {"run"},
+    {"algorithms"},
+    {"problems"},
+    {"privacy", "datasets"},
+    {"files", "memory"},
+    {"errors", "version"},
+)
+FRONT = "dpbench"  # the package's own file: it names what is public and loads it on first use
+
+
+def modules() -> dict[str, Path]:
+    """Dotted name → file of every module."""
+    found = {}
+    for path in sorted(PACKAGE.rglob("*.py")):
+        parts = path.relative_to(ROOT).with_suffix("").parts
+        found[".".join(parts[:-1] if parts[-1] == "__init__" else parts)] = path
+    return found
+
+
+MODULES = modules()
+
+
+def imports(name: str) -> set[str]:
+    """The modules of the house that `name` imports anywhere: in functions, and for types alone, too."""
+    found = set()
+    for node in ast.walk(ast.parse(MODULES[name].read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and not node.level:
+            within = {f"{node.module}.{alias.name}" for alias in node.names} & MODULES.keys()
+            others = [alias.name for alias in node.names if f"{node.module}.{alias.name}" not in MODULES]
+            found |= within | ({node.module} if others else set())
+    return {one for one in found if one in MODULES and one != name}
+
+
+GRAPH = {name: imports(name) for name in MODULES}
+
+
+def room(name: str) -> str:
+    """The first floor's name of a module: "privacy" of dpbench.privacy.tree."""
+    return name.split(".")[1] if "." in name else FRONT
+
+
+def floor(name: str) -> int:
+    return next(i for i, rooms in enumerate(FLOORS) if room(name) in rooms)
+
+
+def circles(graph: dict[str, set[str]]) -> list[list[str]]:
+    """The strongly connected components of more than one node (Tarjan 1972)."""
+    index: dict[str, int] = {}
+    low: dict[str, int] = {}
+    stack: list[str] = []
+    found: list[list[str]] = []
+
+    def visit(node: str) -> None:
+        index[node] = low[node] = len(index)
+        stack.append(node)
+        for other in sorted(graph.get(node, ())):
+            if other not in index:
+                visit(other)
+                low[node] = min(low[node], low[other])
+            elif other in stack:
+                low[node] = min(low[node], index[other])
+        if low[node] == index[node]:
+            cut = stack.index(node)
+            component, stack[cut:] = stack[cut:], []
+            if len(component) > 1:
+                found.append(sorted(component))
+
+    for node in graph:
+        if node not in index:
+            visit(node)
+    return found
+
+
+def test_every_room_has_a_floor():
+    named = {one for rooms in FLOORS for one in rooms}
+    assert {room(name) for name in MODULES} - {FRONT} == named
+
+
+def test_no_arrow_goes_up_or_sideways():
+    wrong = [
+        f"{name} → {other}"
+        for name, others in GRAPH.items()
+        for other in others
+        if name != FRONT and room(other) != room(name) and (room(other) == FRONT or floor(other) <= floor(name))
+    ]
+    assert not wrong, "\n".join(wrong)
+
+
+def test_modules_and_packages_stand_in_no_circle():
+    assert not circles({name: others - {FRONT} for name, others in GRAPH.items() if name != FRONT})
+    packages: dict[str, set[str]] = {}
+    for name, others in GRAPH.items():
+        own = name if MODULES[name].name == "__init__.py" else name.rpartition(".")[0]
+        for other in others:
+            target = other if MODULES[other].name == "__init__.py" else other.rpartition(".")[0]
+            if not (own.startswith(target) or target.startswith(own)):
+                packages.setdefault(own, set()).add(target)
+    assert not circles(packages)
+
+
+@pytest.mark.parametrize(("graph", "count"), [({"a": {"b"}, "b": {"c"}, "c": {"a"}, "d": {"a"}}, 1), ({"a": {"b"}}, 0)])
+def test_a_circle_is_seen(graph, count):
+    assert len(circles(graph)) == count
+
+
+def test_the_page_shows_the_floors_that_there_are():
+    page = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
+    picture = page.split("```")[1].splitlines()
+    shown = [
+        set(re.findall(r"^\w+|(?<= · )\w+", line.strip())) for line in picture if line and not line.startswith(" ")
+    ]
+    assert [one & {r for rooms in FLOORS for r in rooms} for one in shown if one] == [
+        set(rooms) for rooms in FLOORS if rooms != {"__main__"}
+    ]

@@ -1,0 +1,201 @@
+"""PrivateClassifier and PrivateRegressor: scikit-learn's contract, public bounds, one budget for all models."""
+
+import subprocess
+import sys
+import warnings
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.base import clone
+from sklearn.datasets import load_breast_cancer, load_iris, make_regression
+from sklearn.exceptions import SkipTestWarning
+from sklearn.model_selection import GridSearchCV, cross_val_score
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.utils.estimator_checks import check_estimator
+
+from dpbench import PrivacyWarning, PrivateClassifier, PrivateRegressor
+from dpbench.errors import PrivacyError, UserError
+from dpbench.privacy import check
+from dpbench.privacy.accounting.gaussian import gaussian_mu
+from dpbench.privacy.ledger import Entry, Gaussian
+from dpbench.privacy.relation import Relation
+from dpbench.privacy.split import share
+
+IRIS = ([4, 2, 1, 0], [8, 4.5, 7, 2.5])
+# Of scikit-learn's checks, those that are not passed, and why.
+EXCEPTIONS = {"check_array_api_input": "skipped by scikit-learn itself without SCIPY_ARRAY_API"}
+
+
+@pytest.fixture(scope="module")
+def flowers():
+    return load_iris(return_X_y=True)
+
+
+@pytest.fixture
+def line():
+    return make_regression(4000, 4, noise=10, random_state=0)
+
+
+@pytest.mark.parametrize(
+    "estimator",
+    [
+        PrivateClassifier(1e3, delta=1e-3, bounds=(-10, 10), settings={"T": 50}),
+        PrivateRegressor(1e4, bounds=(-5, 5), target_bounds=(-5, 5)),
+    ],
+    ids=lambda one: type(one).__name__,
+)
+def test_scikit_learns_own_checks_pass(estimator):
+    """At an ε that hides next to nothing: the checks ask for good predictions on 50 to 300 rows."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", SkipTestWarning)
+        found = check_estimator(estimator, on_fail=None)
+    assert len(found) >= 50
+    assert {one["check_name"]: one["exception"] for one in found if one["status"] != "passed"}.keys() == set(EXCEPTIONS)
+
+
+def test_the_package_does_not_import_scikit_learn_until_an_estimator_is_asked_for():
+    code = "import sys, dpbench.cli; assert 'sklearn' not in sys.modules; assert dpbench.PrivateClassifier"
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_nothing_but_the_declared_is_taken_from_the_data(flowers):
+    """The scaling and every setting are functions of bounds, n, d and ε: other rows, the same noise and start."""
+    X, y = flowers
+    one = PrivateClassifier(bounds=IRIS).fit(X, y)
+    other = PrivateClassifier(bounds=IRIS).fit(X[::-1] * 0 + 5.0, y)
+    for name in ("settings_", "ledger_", "delta_", "epsilon_", "algorithm_"):
+        assert getattr(one, name) == getattr(other, name)
+    rows = one._rows(np.vstack([X, 1e6 * X, -1e6 * X]))
+    assert np.linalg.norm(rows, axis=1).max() <= 1 + 1e-12
+
+
+@pytest.mark.parametrize("estimator", [PrivateClassifier(), PrivateRegressor(bounds=(0, 1))])
+def test_bounds_are_asked_for_and_never_estimated(flowers, estimator):
+    with pytest.raises(ValueError, match="bounds: give the public range"):
+        estimator.fit(*flowers)
+
+
+@pytest.mark.parametrize(
+    ("parameters", "message"),
+    [
+        ({"bounds": 3}, r"bounds must be \(low, high\): two numbers, or two arrays of the 4 columns"),
+        ({"bounds": (1, 1)}, "low < high"),
+        ({"bounds": ([0, 0], [1, 1])}, "two arrays of the 4 columns"),
+        ({"bounds": (0, np.inf)}, "both finite"),
+        ({"epsilon": 0}, "epsilon must be a positive"),
+        ({"epsilon": -1.0}, "epsilon must be a positive"),
+        ({"delta": 2}, "delta must be in"),
+        ({"algorithm": "dp-gdd"}, "did you mean dp-gd?"),
+        ({"algorithm": "dp-gd-oracle"}, "is not private"),
+        ({"settings": {"TT": 3}}, "unknown setting 'TT'"),
+        ({"row_bound": -1}, "row_bound must be a positive"),
+    ],
+)
+def test_a_mistake_is_one_line(flowers, parameters, message):
+    with pytest.raises(UserError, match=message) as caught:
+        PrivateClassifier(**({"bounds": (0, 8)} | parameters)).fit(*flowers)
+    assert "\n" not in str(caught.value)
+
+
+def test_one_against_the_rest_spends_one_budget(flowers):
+    X, y = flowers
+    names = np.array(["setosa", "versicolor", "virginica"])[y]
+    model = PrivateClassifier(20.0, bounds=IRIS).fit(X, names)
+    assert list(model.classes_) == ["setosa", "versicolor", "virginica"]
+    assert {line["model"] for line in model.ledger_} == {0, 1, 2}
+    assert 0.99 * 20 < model.epsilon_ <= 20 * (1 + 1e-6)
+    assert model.score(X, names) > 0.7
+    probabilities = model.predict_proba(X)
+    np.testing.assert_allclose(probabilities.sum(axis=1), 1)
+    np.testing.assert_array_equal(model.classes_[probabilities.argmax(axis=1)], model.predict(X))
+    np.testing.assert_allclose(X @ model.coef_.T + model.intercept_, model.decision_function(X))
+    assert "the set of classes" in model.guarantee_
+    profile = model.profile_
+    assert profile[4] == pytest.approx((model.delta_, model.epsilon_))
+    assert (np.diff(profile[:, 1]) < 0).all()
+    basic = PrivateClassifier(20.0, bounds=IRIS, algorithm="dp-newton-hess-clip").fit(X, names)
+    assert basic.epsilon_ <= 20 * (1 + 1e-6)
+
+
+def test_a_split_that_gives_each_model_the_whole_budget_is_found(flowers, monkeypatch):
+    monkeypatch.setattr("dpbench.estimators.share", lambda epsilon, delta, runs, gaussian: (epsilon, delta))
+    with pytest.raises(PrivacyError, match="3 runs compose to"):
+        PrivateClassifier(bounds=IRIS).fit(*flowers)
+
+
+@pytest.mark.parametrize(("epsilon", "delta", "k"), [(0.1, 1e-6, 3), (1.0, 1e-5, 2), (5.0, 1e-8, 10)])
+def test_shares_of_gaussian_runs_add_up_exactly_and_beat_basic_composition(epsilon, delta, k):
+    one, same = share(epsilon, delta, k, gaussian=True)
+    assert same == delta
+    z = 1 / gaussian_mu(one, delta)
+    parts = [((Entry(Gaussian(z), 1, "x"),), one, delta)] * k
+    assert check.together(parts, epsilon, delta, Relation.REPLACE_ONE) == pytest.approx(epsilon, rel=1e-6)
+    assert one > 1.2 * share(epsilon, delta, k, gaussian=False)[0]
+
+
+def test_two_classes_of_any_name_a_frame_and_its_names():
+    X, y = load_breast_cancer(return_X_y=True, as_frame=True)
+    labels = np.where(y == 1, "benign", "malignant")
+    model = PrivateClassifier(20.0, algorithm="dp-gd", bounds=(np.zeros(30), 1.2 * X.max().to_numpy())).fit(X, labels)
+    assert list(model.feature_names_in_) == list(X.columns)
+    assert model.score(X, labels) > 0.85
+    np.testing.assert_allclose(X.to_numpy() @ model.coef_[0] + model.intercept_[0], model.decision_function(X))
+    with pytest.raises(ValueError, match="feature names"):
+        model.predict(X.rename(columns={"mean area": "area"}))
+
+
+def test_noise_is_fresh_unless_a_state_is_given_which_is_no_release(flowers):
+    X, y = flowers[0], flowers[1] > 0
+    model = PrivateClassifier(bounds=IRIS, algorithm="dp-gd")
+    assert (clone(model).fit(X, y).coef_ != clone(model).fit(X, y).coef_).all()
+    seeded = clone(model).set_params(random_state=3)
+    np.testing.assert_array_equal(clone(seeded).fit(X, y).coef_, clone(seeded).fit(X, y).coef_)
+    assert seeded.fit(X, y).guarantee_ == "reproducible: not a release"
+    assert "(ε = 1, δ = 4.44e-05)-DP under replace-one neighbours" in model.fit(X, y).guarantee_
+
+
+def test_selecting_models_warns_that_it_multiplies_epsilon(flowers):
+    X, y = flowers[0], flowers[1] > 0
+    model = make_pipeline(PrivateClassifier(bounds=IRIS, algorithm="dp-gd", settings={"T": 2}))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        model.fit(X, y)  # one fit is one release
+    with pytest.warns(PrivacyWarning, match="cost up to k·ε, not the ε = 1 of one"):
+        cross_val_score(model, X, y, cv=2)
+    with pytest.warns(PrivacyWarning):
+        GridSearchCV(model, {"privateclassifier__l2": [0.0, 0.1]}, cv=2).fit(X, y)
+    assert make_pipeline(StandardScaler(), model).get_params()["pipeline"] is model
+
+
+def test_a_regression_in_the_units_of_its_target(line):
+    X, y = line
+    model = PrivateRegressor(10.0, bounds=(-4, 4), target_bounds=(-400, 400)).fit(X, y)
+    assert model.score(X, y) > 0.9
+    assert model.algorithm_ == "adassp"
+    inside = np.abs(X).max(axis=1) < 4
+    np.testing.assert_allclose((X @ model.coef_ + model.intercept_)[inside], model.predict(X)[inside], rtol=1e-6)
+    assert 0.9 * 10 < model.epsilon_ <= 10 * (1 + 1e-6)
+    assert "target_bounds" in model.guarantee_
+    narrow = PrivateRegressor(10.0, bounds=(-4, 4), target_bounds=(-1, 1)).fit(X, y)
+    assert np.abs(narrow.predict(X)).max() <= 1
+
+
+def test_a_known_row_bound_is_used_and_longer_rows_are_shortened(line):
+    X, _ = line
+    y = X[:, 0] > 0
+    wide = PrivateClassifier(1.0, bounds=(-40, 40), algorithm="dp-gd", random_state=0).fit(X, y)
+    tight = clone(wide).set_params(row_bound=1.05).fit(X, y)
+    assert np.linalg.norm(tight._rows(100 * X), axis=1).max() <= 1 + 1e-12
+    assert tight.score(X, y) > wide.score(X, y)
+
+
+def test_aop_is_chosen_where_it_can_be_and_a_regulariser_takes_dp_gd():
+    generator = np.random.default_rng(0)
+    X = generator.uniform(-1, 1, (3000, 3))
+    y = X[:, 0] + 0.3 * generator.standard_normal(3000) > 0
+    model = PrivateClassifier(1.0, bounds=(-1, 1)).fit(pd.DataFrame(X, columns=list("abc")), y)
+    assert model.algorithm_ == "aop"
+    assert model.score(pd.DataFrame(X, columns=list("abc")), y) > 0.8
+    assert PrivateClassifier(1.0, bounds=(-1, 1), l2=0.01).fit(X, y).algorithm_ == "dp-gd"

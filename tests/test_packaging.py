@@ -1,0 +1,70 @@
+"""What a stranger installs is this project, and one version is told everywhere."""
+
+import re
+import sys
+from pathlib import Path
+
+import pytest
+
+import dpbench
+from dpbench import files
+from dpbench.cli import main
+from dpbench.run import jobs
+from dpbench.run.execute import code_version
+from dpbench.run.jobs import make_job
+
+ROOT = Path(__file__).resolve().parent.parent
+# The package index has another project under the name dpbench: nothing may send anyone there.
+FOREIGN = re.compile(r"(?:pip|pipx|uv|conda)[^\n]*\binstall\b[^\n;&|`]*?(?<![\w./-])dpbench(?![\w/-])|\bdpbench\[\w")
+
+
+@pytest.mark.parametrize(
+    ("text", "foreign"),
+    [
+        ("pip install 'dpbench[fast]'", True),
+        ("python -m pip install --upgrade dpbench", True),
+        ('pip3 install "dpbench==0.2"', True),
+        ("the extra dpbench[dask]", True),
+        ("pip install '.[fast]'", False),
+        ("pip install ./dpbench", False),
+        ("pip install . && dpbench fetch all", False),
+        ("pip install dpbench-0.2.0-py3-none-any.whl", False),
+    ],
+)
+def test_the_pattern_finds_instructions_to_install_the_other_project(text, foreign):
+    assert bool(FOREIGN.search(text)) == foreign
+
+
+def test_nothing_tells_to_install_the_other_project():
+    files = [ROOT / name for name in ("README.md", "CHANGELOG.md", "Makefile", "pyproject.toml", ".ci/run")]
+    for folder in ("docs", "dpbench", "benchmarks", "examples"):
+        found = (path for path in (ROOT / folder).rglob("*") if "_build" not in path.parts)
+        files += [path for path in found if path.suffix in (".md", ".py", ".toml", ".html")]
+    wrong = [f"{path.relative_to(ROOT)}: {found[0]}" for path in files if (found := FOREIGN.search(path.read_text()))]
+    assert not wrong
+
+
+def test_name_and_version_are_told_once():
+    project = files.read_toml(ROOT / "pyproject.toml")
+    assert project["project"]["name"] == dpbench.DISTRIBUTION
+    assert project["tool"]["setuptools"]["dynamic"]["version"] == {"attr": "dpbench.version.__version__"}
+    cited = re.search(r"^version: (.*)$", (ROOT / "CITATION.cff").read_text(), re.MULTILINE)
+    assert cited is not None
+    assert cited[1] == dpbench.__version__
+
+
+def test_the_command_and_the_rows_say_distribution_and_version(capsys):
+    with pytest.raises(SystemExit):
+        main(["--version"])
+    assert capsys.readouterr().out == f"dpbench {dpbench.__version__} ({dpbench.DISTRIBUTION})\n"
+    assert code_version().startswith(f"{dpbench.DISTRIBUTION} {dpbench.__version__}")
+
+
+def test_a_new_version_leaves_the_keys_as_they_are(monkeypatch):
+    job = {"problem": "synthetic", "algorithm": "dp-gd", "epsilon": 1.0, "seed": 0, "settings": {"T": 7}}
+    before = make_job(**job).key
+    for module in [module for name, module in sys.modules.items() if name.startswith("dpbench")]:
+        if hasattr(module, "__version__"):
+            monkeypatch.setattr(module, "__version__", "9.9.9")
+    jobs._key.cache_clear()
+    assert make_job(**job).key == before

@@ -1,0 +1,57 @@
+"""The progress bar and its plain lines: readable at 80 columns, with an ETA that means something."""
+
+import io
+import re
+from types import SimpleNamespace
+
+import pytest
+
+from dpbench.cli import progress as module
+from dpbench.cli.progress import eta, progress
+
+
+class Terminal(io.StringIO):
+    def isatty(self):
+        return True
+
+
+def state(done, share, total=40):
+    job = SimpleNamespace(
+        private=True,
+        algorithm="dp-newton-minibatch-hess-clip",
+        problem="own-a-name-that-is-long-12345678:logistic",
+        epsilon=1,
+    )
+    return SimpleNamespace(share=share, done=done, total=total, last=job, seconds_alone=False)
+
+
+@pytest.mark.parametrize("columns", [80, 120])
+def test_the_bar_is_one_line_with_counts_and_an_eta(monkeypatch, columns):
+    screen = Terminal()
+    monkeypatch.setattr("sys.stderr", screen)
+    monkeypatch.setenv("COLUMNS", str(columns))
+    monkeypatch.setenv("TERM", "xterm")
+    with progress() as report:
+        report(state(10, 0.25))
+        report(state(20, 0.999))
+    plain = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", screen.getvalue())
+    lines = [line for line in re.split(r"[\r\n]+", plain) if line.strip()]
+    assert max(map(len, lines)) <= columns
+    assert "20/40" in lines[-1]
+    assert re.search(r"100 %\s+ETA 0:01\s+dp-newton", lines[-1])
+
+
+def test_a_second_phase_starts_its_own_clock(monkeypatch):
+    now = [0.0]
+    monkeypatch.setattr(module.time, "monotonic", lambda: now[0])
+    screen = io.StringIO()
+    monkeypatch.setattr("sys.stderr", screen)
+    with progress() as report:
+        for done, share, at in ((1, 0.1, 20.0), (40, 1.0, 40.0), (1, 0.5, 60.0)):
+            now[0] = at
+            report(state(done, share))
+    assert [re.search(r"ETA (\S+)", line)[1] for line in screen.getvalue().splitlines()] == ["3:00", "0:00", "0:20"]
+
+
+def test_the_eta_stands_at_nothing_only_at_the_end():
+    assert [eta(10.0, share) for share in (0.0, 0.5, 0.9999, 1.0)] == ["–", "0:10", "0:01", "0:00"]

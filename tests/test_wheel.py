@@ -1,0 +1,87 @@
+"""What a stranger installs works: a wheel in an empty environment, in another folder, by the documented commands."""
+
+import os
+import subprocess
+import sys
+import sysconfig
+import tarfile
+import venv
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+BUILD = "from setuptools import build_meta; import sys; print(build_meta.{}(sys.argv[1]))"
+
+pytestmark = pytest.mark.slow
+
+
+def call(*command, cwd, **environment):
+    # An environment without PYTHONPATH: what is imported is what is installed.
+    kept = {name: value for name, value in os.environ.items() if name not in ("PYTHONPATH", "DPBENCH_DATA")}
+    done = subprocess.run(command, cwd=cwd, env={**kept, **environment}, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, f"{' '.join(map(str, command))}\n{done.stdout}\n{done.stderr}"
+    return done.stdout
+
+
+@pytest.fixture(scope="module")
+def source(tmp_path_factory):
+    """The files of the tree, as git has them or will: building leaves nothing behind in it."""
+    folder = tmp_path_factory.mktemp("source")
+    names = subprocess.run(
+        ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
+        cwd=ROOT,
+        capture_output=True,
+        check=True,
+    )
+    for name in names.stdout.decode().split("\0"):
+        if name and not name.startswith(("results/", "figures/")) and (ROOT / name).is_file():
+            (folder / name).parent.mkdir(parents=True, exist_ok=True)
+            (folder / name).write_bytes((ROOT / name).read_bytes())
+    return folder
+
+
+@pytest.fixture(scope="module")
+def installed(source, tmp_path_factory):
+    """The folder of an environment that has the wheel, and the dependencies of this one but not its dpbench."""
+    folder = tmp_path_factory.mktemp("elsewhere")
+    wheel = call(sys.executable, "-c", BUILD.format("build_wheel"), folder, cwd=source).split()[-1]
+    venv.create(folder / "env", with_pip=False)
+    python = folder / "env" / "bin" / "python"
+    site = Path(call(python, "-c", "import sysconfig; print(sysconfig.get_path('purelib'))", cwd=folder).strip())
+    install = (sys.executable, "-m", "pip", "--python", python, "install", "--quiet", "--no-deps", "--no-index")
+    call(*install, folder / wheel, cwd=folder)
+    # After the wheel's own files; a .pth file named in a .pth file is not read, so no editable dpbench comes along.
+    (site / "dependencies.pth").write_text(sysconfig.get_path("purelib") + "\n")
+    return folder
+
+
+def test_the_documented_commands_work_from_a_wheel(installed):
+    command = installed / "env" / "bin" / "dpbench"
+    where = call(installed / "env" / "bin" / "python", "-c", "import dpbench; print(dpbench.__file__)", cwd=installed)
+    assert where.startswith(str(installed))
+
+    def dpbench(*arguments):
+        return call(command, *arguments, cwd=installed, DPBENCH_DATA=str(installed / "data"))
+
+    assert "ready" in dpbench("fetch", "synthetic")
+    assert "dp_accounting" in dpbench("run", "--algo", "dp-gd", "--dataset", "synthetic", "--eps", "1", "--seeds", "2",
+                                      "--set", "T=10", "--jobs", "1")  # fmt: skip
+    dpbench("run", "--experiment", "accelerated/noise_scale", "--profile", "quick", "--jobs", "1")
+    dpbench("report", "--experiment", "accelerated", "--profile", "quick")
+    assert (installed / "figures" / "quick" / "accelerated" / "noise_scale.png").is_file()
+    assert (installed / "figures" / "quick" / "index.html").is_file()
+    table = installed / "mine.csv"
+    table.write_text("a,b,label\n" + "".join(f"{i % 7 / 7},{i % 5 / 5},{i % 2}\n" for i in range(1500)))
+    assert "dp-gd" in dpbench("compare", "--data", table, "--target", "label", "--algo", "dp-gd", "--seeds", "1")
+    assert "pass" in dpbench("audit", "--algo", "dp-gd", "--eps", "4")
+
+
+def test_the_source_distribution_has_what_it_takes_to_build_and_test_itself(source, tmp_path):
+    name = call(sys.executable, "-c", BUILD.format("build_sdist"), tmp_path, cwd=source).split()[-1]
+    with tarfile.open(tmp_path / name) as archive:
+        has = {member.partition("/")[2] for member in archive.getnames()}
+    listed = ("Makefile", ".ci/run", "pyproject.toml", "docs/conf.py", "examples/my_algorithm.py", "tests/conftest.py",
+              "dpbench/py.typed", "dpbench/experiments/second_order/grid.toml", "datasets/README.md")  # fmt: skip
+    assert set(listed) <= has
+    assert not any("_build" in one or "__pycache__" in one for one in has)
