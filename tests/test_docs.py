@@ -34,6 +34,7 @@ def elsewhere(tmp_path, monkeypatch):
     shutil.copytree(ROOT / "examples", tmp_path / "examples")
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("COLUMNS", "120")  # the width that the pages show
+    return tmp_path
 
 
 @pytest.mark.parametrize("page", PAGES, ids=_name)
@@ -106,9 +107,11 @@ def not_at_hand(text):
 
 
 @pytest.mark.parametrize("page", [page for page in PAGES if BLOCK.search(page.read_text(encoding="utf-8"))], ids=_name)
-def test_the_blocks_of_a_page_do_what_they_say(page, elsewhere, capsys):
+def test_the_blocks_of_a_page_do_what_they_say(page, elsewhere, capsys, monkeypatch):
     namespace, skipped = {"__name__": "__main__"}, []
     whole = page.read_text(encoding="utf-8")
+    if "$ dpbench fetch" in whole:  # what it prints depends on what was prepared before: here, nothing
+        monkeypatch.setenv("DPBENCH_DATA", str(elsewhere / "data"))
     for found in BLOCK.finditer(whole):
         language, text = found.groups()
         if language == "python":
