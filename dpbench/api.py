@@ -182,8 +182,8 @@ def privacy_profile(key: str, *, results: str | os.PathLike[str] = "results") ->
     from dpbench.run import replay
 
     row = replay.row_of(key, results)
-    composition, relation = replay.planned(row)
-    return profile_figure.save(row, composition, relation, Path(results) / "profiles")
+    composition, budget = replay.planned(row)
+    return profile_figure.save(row, composition, budget.relation, Path(results) / "profiles")
 
 
 def _home_problems(home: str) -> tuple[list[str], dict[str, str]]:

@@ -27,7 +27,7 @@ from dpbench.auditing.neighbours import Neighbours
 from dpbench.auditing.transcript import Leak, Recorder, rate
 from dpbench.auditing.worlds import ROUNDING, Setup, hides
 from dpbench.errors import UserError
-from dpbench.privacy.check import check
+from dpbench.privacy.check import guarantee
 from dpbench.privacy.ledger import Composition, WithoutReplacement
 from dpbench.problems import Problem
 
@@ -36,7 +36,7 @@ SHORT = 0.18  # of a Gaussian claim, what the bound of a sound release on its wo
 EXCESS = 0.6  # of the loss over the claim with halved noise, which doubles μ, on the least telling of the cases
 PURE_RUNS = 20_000  # two Laplace releases in two dimensions: 1 run in 16 has the largest loss
 MOST_RUNS = 200_000
-NEAR_RUNS = 20_000  # the most that are made for a bound near the claim
+NEAR_RUNS = 30_000  # the most that are made for a bound near the claim
 WHOLE, LAST, LEARNED = "whole run", "last iterate", "last iterate, learned"
 WHOLES = (WHOLE, LAST, LEARNED)
 
@@ -45,9 +45,10 @@ class Audit(NamedTuple):
     """verdicts: of the whole run, and of each label of its releases alone.
 
     defect: what is wrong before any test: it gave away data it did not release, moves further than it says, draws
-    other noise, or its ledger composes to more than ε. moved: by label, the largest share of what the ledger says that
-    a neighbour moved a release by; near 1 where a pair is the worst there is. least: the fewest runs with which some
-    bound can be above the claim of the whole run; 0 if `runs` is enough. pair: the neighbours that a search chose.
+    other noise, releases under a label never declared, or planned for more than ε. moved: by label, the largest share
+    of what the ledger says that a neighbour moved a release by; near 1 where a pair is the worst there is. least: the
+    fewest runs with which some bound can be above the claim of the whole run; 0 if `runs` is enough. pair: the
+    neighbours that a search chose.
     """
 
     algorithm: str
@@ -138,10 +139,10 @@ def _tested(done: Audit, setup: Setup, runs: int | None, seed: int, level: float
     runs = runs or _enough(setup, label, level, near)
     worlds = [_world(setup, problem, runs // 2, (seed, i)) for i, problem in enumerate(setup.pair[:2])]
     compositions = list({run.ledger.of(i) for run, _ in worlds for i in range(run.k)})
-    for composition in compositions:
-        if error := check(composition, setup.budget).error:
-            raise Leak(error)
     for run, _ in worlds:
+        for i in {run.ledger.of(i): i for i in range(run.k)}.values():
+            if error := guarantee(run.ledger, i, setup.budget, setup.algorithm.labels).error:
+                raise Leak(error)
         if setup.factor == 1 and (fault := noise.fault(run)):
             raise Leak(fault)
     everything = joint(compositions)

@@ -1,4 +1,4 @@
-"""A row's run made again, for what it planned to release: rows do not hold their ledgers."""
+"""A row's run made again, as far as it takes to know what it planned to release: rows do not hold their ledgers."""
 
 from __future__ import annotations
 
@@ -13,16 +13,20 @@ from threadpoolctl import threadpool_limits
 
 from dpbench import algorithms
 from dpbench.algorithms.base import make_settings
-from dpbench.errors import UserError
+from dpbench.errors import PrivacyError, UserError
 from dpbench.privacy.budget import Budget
-from dpbench.privacy.ledger import Composition
+from dpbench.privacy.check import check
+from dpbench.privacy.ledger import Composition, Ledger
+from dpbench.privacy.mechanisms import Mechanisms
 from dpbench.privacy.relation import Relation
+from dpbench.privacy.release import Releases
 from dpbench.privacy.streams import stream
 from dpbench.problems import build, catalogue, starts
 from dpbench.run.execute import run_batch
-from dpbench.run.results import Store
+from dpbench.run.results import Row, Store
 
 LEAST = 6  # letters of a key
+PLAN = ["problem", "algorithm", "epsilon", "delta", "settings", "relation", "accounting"]  # what a plan depends on
 
 
 def row_of(key: str, results: str | os.PathLike[str]) -> dict[str, Any]:
@@ -39,10 +43,28 @@ def row_of(key: str, results: str | os.PathLike[str]) -> dict[str, Any]:
     return found.popitem()[1]
 
 
-def planned(row: Mapping[str, Any]) -> tuple[Composition, Relation]:
-    """What the run of a row could have released, and its neighbours; made again with noise of its own.
+class _Planned(Exception):
+    """What a run planned is known."""
 
-    UserError for a run of an algorithm that is not installed, or of a sweep; NotAtHand for its data.
+    def __init__(self, ledger: Ledger) -> None:
+        self.ledger = ledger
+
+
+class _Planning(Mechanisms):
+    """Ends a run that planned its releases before the first of them is made."""
+
+    class seam(Releases):
+        def publish(self, *args: Any, **kwargs: Any) -> Any:
+            if self.ledger.planned(0) != self.ledger.of(0):
+                raise _Planned(self.ledger)
+            return super().publish(*args, **kwargs)
+
+
+def planned(row: Mapping[str, Any]) -> tuple[Composition, Budget]:
+    """What the run of a row could have released, and its budget; made again with noise of its own.
+
+    A method that plans its releases, as those that stop early do, is run no further than that. UserError for a run of
+    an algorithm that is not installed, or of a sweep; NotAtHand for its data.
     """
     if isinstance(row["sweep"], str) and row["sweep"]:
         raise UserError(f"key: {row['key']} is a sweep of many runs; give that of a single one")
@@ -51,7 +73,41 @@ def planned(row: Mapping[str, Any]) -> tuple[Composition, Relation]:
     settings = method.complete(problem, make_settings(method, msgspec.json.decode(row["settings"])))
     budget = Budget(float(row["epsilon"]), float(row["delta"]), Relation(row["relation"]), row["accounting"])
     generator = stream(f"{row['problem']}/{row['seed']}", "init")
-    start = starts.draw(catalogue.recipe_of(row["problem"]).start, problem.d, generator)
+    start = np.asarray(starts.draw(catalogue.recipe_of(row["problem"]).start, problem.d, generator))[None]
+    keys = [f"replay/{row['key']}"]
     with threadpool_limits(1):
-        run = run_batch(problem, method, [settings], np.asarray(start)[None], budget, [f"replay/{row['key']}"])
-    return run.mechanisms.ledger.planned(0), budget.relation
+        try:
+            run = run_batch(problem, method, [settings], start, budget, keys, mechanisms_class=_Planning)
+            return run.mechanisms.ledger.planned(0), budget
+        except _Planned as found:
+            return found.ledger.planned(0), budget
+
+
+def fill_planned(store: Store) -> int:
+    """Write `epsilon_planned` of the finished rows that lack it, those that stopped early before it was kept; how many.
+
+    By both routes, with `epsilon_accounted` and `checked_by`, of what each run planned: rows that differ in their seed
+    alone planned the same. What was released is a part of it, so its ε is a bound on `epsilon_realised` too, which may
+    have been by a looser accountant. PrivacyError, and nothing is written, where one accountant contradicts itself, or
+    a private run fails its check.
+    """
+    runs = store.runs()
+    missing = runs[runs["epsilon_planned"].isna() & runs["status"].ne("failed")]
+    rows: list[Row] = []
+    for _, alike in missing.groupby(PLAN, sort=False):
+        composition, budget = planned(alike.iloc[0])
+        found = check(composition, budget)
+        private, like = alike["private"].astype(bool).any(), alike["checked_by"].eq(found.checked_by)
+        if (private and found.error) or found.epsilon * (1 + 1e-6) < alike.loc[like, "epsilon_realised"].max():
+            raise PrivacyError(f"{alike['key'].iloc[0]}: {found.error or 'it released more than it planned'}")
+        alike = alike.assign(epsilon_realised=alike["epsilon_realised"].clip(upper=found.epsilon))
+        columns = {
+            "epsilon_planned": found.epsilon,
+            "epsilon_accounted": found.accounted,
+            "checked_by": found.checked_by,
+        }
+        known = alike.astype(object).where(alike.notna(), None)
+        rows += [row | columns for row in known.to_dict("records")]
+    store.write(rows, [])
+    store.compact()
+    return len(rows)

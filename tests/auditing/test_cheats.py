@@ -6,7 +6,7 @@ import msgspec
 import numpy as np
 import pytest
 
-from dpbench.algorithms.base import Algorithm, BaseSettings, Needs, Outcome
+from dpbench.algorithms.base import Algorithm, BaseSettings, Disclosure, Needs, Outcome
 from dpbench.auditing.runs import audit
 from dpbench.privacy.relation import Relation
 
@@ -15,6 +15,7 @@ class Honest(Algorithm):
     """Gradient descent with the noise that it owes: every cheat below is this and one thing more."""
 
     name, needs, relation = "honest", Needs(losses=("logistic",)), Relation.REPLACE_ONE
+    discloses = tuple(Disclosure(label, "the gradient", replace_one="2·L₀/n") for label in ("gradient", "decoy"))
 
     class Settings(BaseSettings, frozen=True):
         T: int = 4

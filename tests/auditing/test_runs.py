@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from dpbench.algorithms.base import Algorithm, AuditCase, BaseSettings, Needs, Outcome
+from dpbench.algorithms.base import Algorithm, AuditCase, BaseSettings, Disclosure, Needs, Outcome
 from dpbench.auditing.runs import audit, auditable
 from dpbench.errors import UserError
 from dpbench.privacy.relation import Relation
@@ -40,6 +40,7 @@ class Wrong(Algorithm):
     """Gradient descent on one row's worth of gradient, wrong in one way."""
 
     name, needs, relation = "wrong", Needs(losses=("logistic",)), Relation.ADD_REMOVE
+    discloses = (Disclosure("gradient", "the mean gradient", add_remove="L₀/n"),)
 
     class Settings(BaseSettings):
         T: int = 2
@@ -70,6 +71,10 @@ class AddRemoveNoiseForReplaceOne(Right):
 class SpendsTooMuch(Wrong):
     def step(self, problem, W, mechanisms, rho):
         return W - self.gradient(problem, W, mechanisms, 4 * mechanisms.budget.rho)
+
+
+class NeverDeclared(Right):
+    discloses = ()
 
 
 class StepByTheData(Wrong):
@@ -106,6 +111,13 @@ def test_a_wrong_sensitivity_is_noticed(audited, cls):
 
 def test_a_ledger_beyond_the_budget_is_a_defect(audited):
     assert "more than the 1 asked for" in audited(SpendsTooMuch).defect
+
+
+def test_a_label_never_declared_is_one_line(audited):
+    done = audited(NeverDeclared)
+    assert not done.passed
+    assert done.defect.startswith("gradient: released, but never declared")
+    assert "\n" not in done.defect
 
 
 def test_a_step_that_reads_the_data_is_a_leak(audited):
