@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 T = TypeVar("T")
+LINE, NEAR = 6.5, 18  # points: of a label's line, and across within which two would touch
 LOWEST = 0.05  # of the mean: a band that reaches zero ends here on a logarithmic axis
 
 
@@ -104,6 +105,20 @@ def curve(axis: Axes, line: pandas.DataFrame, x: str, style: Look, label: str | 
     drawn = {"color": style.colour, "marker": style.marker, "ls": style.line} | drawn
     axis.plot(line[x], line["mean"], label=style.legend if label is None else label, **drawn)
     band(axis, line, x, drawn["color"])
+
+
+def end_labels(axis: Axes, ends: Iterable[tuple[float, float, str, Any]]) -> None:
+    """Texts right of where lines end, (x, y, text, colour), moved up where they would cover one another.
+
+    After the axis has its scales and limits.
+    """
+    placed: list[tuple[float, float]] = []
+    for x, y, text, colour in sorted(ends, key=lambda end: end[1]):
+        across, own = axis.transData.transform((x, y)) * 72 / axis.get_figure().dpi  # type: ignore[union-attr]
+        up = max([own, *(other + LINE for a, other in placed if abs(a - across) < NEAR and other + LINE > own)])
+        placed.append((across, up))
+        axis.annotate(text, (x, y), xytext=(4, up - own), textcoords="offset points", fontsize=LINE, color=colour,
+                      va="center")  # fmt: skip
 
 
 def joined(tables: list[pandas.DataFrame]) -> pandas.DataFrame:

@@ -55,7 +55,7 @@ LOOKS = {
     "dp-mf": Look("DP-MF", SKY, "s"),
     "aop": Look("AOP (replace-one)", YELLOW, "H"),
     "cubic-newton": Look("cubic Newton", GREEN, "8"),
-    "dp-accelerated-nesterov": Look("DP accelerated Nesterov", BLUE, "1"),
+    "dp-accelerated-nesterov": Look("DP accelerated Nesterov", BLUE, "X"),
     "dp-gd-laplace": Look("DP-GD (Laplace)", BLACK, "D"),
     "dp-hb": Look("DP-HB", GREEN, "s"),
     "dp-nag": Look("DP-NAG", SKY, "^"),
@@ -85,7 +85,7 @@ LOOKS = {
     "probe-noise": Look("probe of the noise", GREY, "+", private=False),
 }
 
-PLAIN = (5e-5, 2e5)  # logarithmic axes within it have plain numbers
+PLAIN = (1.1e-5, 2e5)  # logarithmic axes within it have plain numbers
 PROBLEM_TITLES = {"fmnist": "Fashion-MNIST"}
 
 RC: dict[Any, Any] = {
@@ -143,13 +143,16 @@ def figure_style() -> Iterator[Any]:
 
 
 def legend_below(figure: Figure, axes: Iterable[Axes], columns: int = 3) -> None:
-    """One legend for all panels, under them, each label once."""
+    """One legend for all panels, under them, each label once; fewer columns where those are wider than the figure."""
     entries: dict[str, Any] = {}
     for axis in axes:
         for handle, label in zip(*axis.get_legend_handles_labels(), strict=True):
             entries.setdefault(label, handle)
-    if entries:
-        figure.legend(entries.values(), entries.keys(), loc="outside lower center", ncols=min(columns, len(entries)))
+    for ncols in range(min(columns, len(entries)), 0, -1):
+        legend = figure.legend(entries.values(), entries.keys(), loc="outside lower center", ncols=ncols)
+        if ncols == 1 or legend.get_window_extent().width <= figure.bbox.width:
+            break
+        legend.remove()
 
 
 def tick_alike(figure: Figure) -> None:
@@ -169,7 +172,7 @@ def tick_alike(figure: Figure) -> None:
             if max(ends) < 100 * min(ends):
                 axis.set_major_locator(LogLocator(subs=(1, 2, 5)))
             if min(ends) >= PLAIN[0] and max(ends) <= PLAIN[1]:
-                axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+                axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:.6f}".rstrip("0").rstrip(".")))
 
 
 def gap(axis: Axes, text: str) -> None:

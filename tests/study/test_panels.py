@@ -7,9 +7,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from dpbench.study.panels import Panels, band, curve
+from dpbench.study.panels import Panels, band, curve, end_labels
 from dpbench.study.statistics import means
-from dpbench.study.style import figure_style, look
+from dpbench.study.style import figure_style, legend_below, look
 
 CONTEXT = SimpleNamespace(command=lambda name: f"dpbench run {name}", why_missing=lambda name, problem: f"no {problem}")
 
@@ -52,3 +52,27 @@ def test_a_band_is_one_standard_error_and_stays_above_zero_or_the_range_given():
             band(axis, drawn, "x", "red")
             y = axis.collections[-1].get_paths()[0].vertices[:, 1]
             assert (y.min(), y.max()) == (min(low), max(high))
+
+
+def test_a_legend_takes_fewer_columns_where_it_would_leave_the_figure():
+    with figure_style() as plt:
+        for width, columns in ((12, 4), (4, 1)):
+            figure, axis = plt.subplots(figsize=(width, 3), layout="constrained")
+            for i in range(4):
+                axis.plot([i], label=f"a name of some length, number {i}")
+            legend_below(figure, [axis], columns=4)
+            (legend,) = figure.legends
+            assert legend._ncols == columns
+            assert legend.get_window_extent().width <= figure.bbox.width
+
+
+def test_labels_at_ends_that_meet_stand_above_one_another():
+    with figure_style() as plt:
+        figure, axis = plt.subplots(figsize=(3, 3))
+        axis.set(xlim=(0, 10), ylim=(0, 10))
+        end_labels(axis, [(5, 5, "a", "red"), (5, 5.01, "b", "blue"), (5, 4.99, "c", "black"), (5, 9, "d", "red")])
+        figure.draw_without_rendering()
+        boxes = {text.get_text(): text.get_window_extent() for text in axis.texts}
+        assert boxes["c"].y1 <= boxes["a"].y0 + 1
+        assert boxes["a"].y1 <= boxes["b"].y0 + 1
+        assert axis.texts[-1].xyann == (4, 0)  # alone: beside its own end

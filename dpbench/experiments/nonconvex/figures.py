@@ -62,7 +62,7 @@ def endings(context: Context) -> Figure:
             if row.loss > TOP:
                 down = 9 * (1 + EPSILONS.index(row.epsilon))  # a line of its own for each ε, or they run together
                 axis.annotate(f"{row.loss:.2g}", (x, TOP), (0, -down), textcoords="offset points", ha="center",
-                              fontsize=7)  # fmt: skip
+                              fontsize=7, bbox={"fc": "white", "ec": "none", "pad": 0.5})  # fmt: skip
         axis.set_xticks(range(len(METHODS)), [look(method).label for method in METHODS], fontsize=8)
         axis.grid(axis="x", visible=False)
         for edge in range(1, len(METHODS)):

@@ -10,12 +10,13 @@ from dpbench.experiments.second_order.tuned import run_seconds
 from dpbench.study.context import Context, select
 from dpbench.study.declare import artefact
 from dpbench.study.output import Figure
-from dpbench.study.panels import Panels, curve
+from dpbench.study.panels import Panels, curve, end_labels
 from dpbench.study.statistics import means, span
 from dpbench.study.style import look, problem_title
 
 if TYPE_CHECKING:
     import pandas
+    from matplotlib.axes import Axes
 
 TUNING = "T (and λ₀ and the rates, for minibatches) tuned non-privately, on one half of the seeds"
 PRIVACY = "δ = n⁻², add/remove neighbours, n public"
@@ -137,6 +138,7 @@ def _panels(
     for problem in named:
         if problem not in problems:
             page.note(problem)
+    ends: dict[Axes, list[tuple[float, float, str, str]]] = {}
     for axis, (problem, epsilon) in page.over(panels, title=lambda one: f"{problem_title(one[0])}, ε = {one[1]:g}"):
         panel = select(curves, problem=problem, epsilon=epsilon)
         if page.empty(axis, panel, f"{problem} at ε = {epsilon:g}", problem):
@@ -150,7 +152,8 @@ def _panels(
             curve(axis, line, x, look(algorithm), markevery=max(1, len(line) // 8))
             if x == "iteration":
                 end = line.iloc[-1]
-                axis.annotate(f"{end[x]:.0f}", (end[x], end["mean"]), xytext=(3, 0), textcoords="offset points",
-                              fontsize=6, color=look(algorithm).colour, va="center")  # fmt: skip
+                ends.setdefault(axis, []).append((end[x], end["mean"], f"{end[x]:.0f}", look(algorithm).colour))
     page.label(x if x == "seconds" else "iteration", "excess loss", scale="log")
+    for axis, labels in ends.items():
+        end_labels(axis, labels)
     return page, curves

@@ -27,5 +27,6 @@ EXPERIMENT = Tracks(
     citation="not in any of the papers",
     package=__name__,
     modules=(tables, figures),
+    short="Leaderboard by tuning",
     order=("answers", "moves", "default", "oracle", "private", "submitted", "problems"),
 )

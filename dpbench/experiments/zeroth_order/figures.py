@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 DIMENSION_LOOKS = {"phase-5": (BLUE, "o", 4), "phase-20": (ORANGE, "s", 7), "phase-100": (RED, "D", 11)}
+STATIONARITY = r"$\Vert\nabla F(w)\Vert_{2\delta}$, measured"
 
 
 @artefact("estimators", f"Variance of GRAD and DIFF ({TEST} Lemmas 3.1 and 3.2)")
@@ -123,7 +124,7 @@ def tree_noise(context: Context) -> Figure:
     caption = (
         "Not in the paper: a test of its Corollary 4.5 and of the T² reduction that Section 4.1 states (up to ln² T). "
         "Mean squared norm of the noise that round t adds, over 1,000 draws (standard errors: below 3 %), at ρ = 1, "
-        " d = 5, L = 1 and equal M, K and T: the naive oracle then has B = 2 rows a round. Both are calibrated "
+        "d = 5, L = 1 and equal M, K and T: the naive oracle then has B = 2 rows a round. Both are calibrated "
         f"to the same ε; {SETTING}."
     )
     return page.figure(caption, joined(tables), legend=4)
@@ -141,7 +142,7 @@ def stationarity(context: Context) -> Figure:
         "Grey: M^(−1/3), the theorem's rate at ρ = ∞. Black: the part 2(F + 2Lδ)T/(δM) of the theorem's bound, which "
         f"is cut off where it is larger; the whole bound is larger still (table slopes). {SETTING}."
     )
-    return _against_M(context, "stationarity", "measured", "‖∇F(w)‖_2δ, measured", caption, rate=-1 / 3)
+    return _against_M(context, "stationarity", "measured", STATIONARITY, caption, rate=-1 / 3)
 
 
 @artefact("objective", f"F against M ({TEST} Theorem 4.9)")
@@ -178,7 +179,7 @@ def _against_M(context: Context, name: str, value: str, label: str, caption: str
         if rate is not None:
             M = np.sort(table["set.M"].unique()).astype(float)
             top = table["mean"].max()
-            axis.plot(M, top * (M / M[0]) ** rate, ":", color=GREY, lw=1, label="∝ M^(−1/3)")
+            axis.plot(M, top * (M / M[0]) ** rate, ":", color=GREY, lw=1, label="∝ $M^{-1/3}$")
             tree = rows[rows["problem"].eq(problem) & rows["algorithm"].eq("o2nc-tree") & rows["rho"].eq(rho)]
             least = first_term(tree).groupby(tree["set.M"]).first()
             axis.plot(least.index, least, "-.", color=BLACK, lw=1, label="first term of Theorem 4.9's bound (tree)")
@@ -189,7 +190,7 @@ def _against_M(context: Context, name: str, value: str, label: str, caption: str
         else:
             axis.set_ylim(None, 1.1 * (table["mean"] + table["se"].fillna(0)).max())
         ticks = sorted(table["set.M"].unique())
-        axis.set_xticks(ticks, [f"{M:,.0f}" for M in ticks], fontsize=7.5)
+        axis.set_xticks(ticks, [f"{M:,.0f}" if np.log10(M) % 1 == 0 else "" for M in ticks])
         axis.set_xticks([], minor=True)
     drawn = joined([table for table in tables.values() if len(table)])
     seeds = span(drawn["seeds"]) if len(drawn) else "0"
@@ -207,7 +208,7 @@ def privacy_for_free(context: Context) -> Figure:
     rows = studied(context, "privacy_for_free")
     page = Panels(context, "privacy_for_free", 2, columns=2, size=(4.2, 3.5))
     tables = []
-    for axis, (value, label) in page.over([("measured", "‖∇F(w)‖_2δ, measured"), ("objective", "F(w)")]):
+    for axis, (value, label) in page.over([("measured", STATIONARITY), ("objective", "F(w)")]):
         if page.empty(axis, rows, "privacy_for_free"):
             continue
         table = over_seeds(rows, ["problem", "algorithm", "rho", "set.M"], value)
@@ -252,7 +253,7 @@ def dimension(context: Context) -> Figure:
     rows = studied(context, "dimension")
     page = Panels(context, "dimension", 2, columns=2, size=(4.2, 3.3), room=0.5)
     tables = []
-    for axis, (value, label) in page.over([("measured", "‖∇F(w)‖_2δ, measured"), ("objective", "F(w)")]):
+    for axis, (value, label) in page.over([("measured", STATIONARITY), ("objective", "F(w)")]):
         if page.empty(axis, rows, "dimension"):
             continue
         table = over_seeds(rows.assign(d=rows["problem"].map(dimension_of)), ["algorithm", "rho", "d"], value)
@@ -265,7 +266,7 @@ def dimension(context: Context) -> Figure:
             d = np.sort(table["d"].unique()).astype(float)
             low = table.loc[table["rho"].eq(np.inf) & table["d"].eq(d[0]), "mean"]
             if len(low):
-                axis.plot(d, low.iloc[0] * (d / d[0]) ** (1 / 3), ":", color=GREY, lw=1, label="∝ d^(1/3)")
+                axis.plot(d, low.iloc[0] * (d / d[0]) ** (1 / 3), ":", color=GREY, lw=1, label="∝ $d^{1/3}$")
         else:
             axis.set_yscale("linear")
         ticks = sorted(table["d"].unique())
