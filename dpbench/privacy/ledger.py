@@ -333,7 +333,7 @@ class Ledger:
         return counts
 
     def _composition(self, counts: dict[tuple[Release, str], int]) -> Composition:
-        entries = (Entry(release, count, label) for (release, label), count in counts.items())
+        entries = (Entry(release, count, label) for (release, label), count in counts.items() if count)
         composition = tuple(sorted(entries, key=lambda e: (e.label, repr(e.release))))
         return self._known.setdefault(composition, composition)
 

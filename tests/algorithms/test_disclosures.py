@@ -204,6 +204,18 @@ def test_more_than_was_planned_fails_within_the_budget():
     assert "at other noise, than was planned" in guarantee(ledger, 0, BUDGET, {"gradient"}).error
 
 
+def test_a_plan_of_no_release_composes_with_the_others():
+    """As the second phase of 2opt-ls has it where the cap ends in the first."""
+    ledger = stopped(20, 3)
+    ledger.plan(PureDP(0.01), "line search", 2)
+    ledger.plan(PureDP(0.02), "line search", 0)
+    found = guarantee(ledger, 0, BUDGET, {"gradient", "line search"})
+    assert found.error == ""
+    assert found.planned > guarantee(stopped(20, 3), 0, BUDGET, {"gradient"}).planned
+    ledger.record(PureDP(0.02), "line search")
+    assert "line search: released more often" in guarantee(ledger, 0, BUDGET, {"gradient", "line search"}).error
+
+
 def test_a_plan_of_which_nothing_was_made_released_nothing():
     assert "nothing was released" in guarantee(stopped(3, 0), 0, BUDGET, {"gradient"}).error
 
