@@ -60,6 +60,10 @@ if TYPE_CHECKING:
     from dp_accounting.pld.privacy_loss_distribution import PrivacyLossDistribution
 
 
+# What of a distribution is cut to infinity at each composition. dp_accounting's own 1e-15 is felt at δ = 1e-12.
+TAIL = 1e-18
+
+
 @dataclass(frozen=True)
 class Spent:
     """ε at the δ asked, and how it was found."""
@@ -174,7 +178,6 @@ def _basic(counts: Counts) -> Spent:
 
 def _pld(counts: Counts, delta: float) -> Spent:
     """By privacy-loss distributions; infinite where a release has none or the grid would be too large."""
-    # Tails of 1e-15 are cut to infinity at each composition.
     whole = _distribution(counts) if delta >= 1e-13 else None
     return Spent(float(whole.get_epsilon_for_delta(delta)) if whole else math.inf, "dp_accounting PLD")
 
@@ -220,8 +223,8 @@ def _distribution(counts: Counts) -> PrivacyLossDistribution | None:
             case _:
                 guarantee = DifferentialPrivacyParameters(_on_grid(_pure_epsilon(release), step), 0)
                 one = pld.from_privacy_parameters(guarantee, value_discretization_interval=step)
-        parts.append(one.self_compose(count))
-    return reduce(lambda a, b: a.compose(b), parts)
+        parts.append(one.self_compose(count, TAIL))
+    return reduce(lambda a, b: a.compose(b, TAIL), parts)
 
 
 def _fixed_size(rate: float, noise_multiplier: float, step: float) -> PrivacyLossDistribution:

@@ -7,7 +7,7 @@ from scipy import stats
 
 from dpbench.privacy import Budget, Relation, accounting
 from dpbench.privacy.accounting.gaussian import gaussian_delta
-from dpbench.privacy.ledger import Entry, Gaussian, Laplace, PureDP
+from dpbench.privacy.ledger import Entry, Gaussian, Laplace, PoissonReplaced, PureDP, scaled
 from dpbench.privacy.verify import spent
 
 DELTA = 1e-6
@@ -47,6 +47,16 @@ def test_tight_uses_the_budget_up_and_never_loses_to_the_others(T, selection, ep
 
 def test_at_one_iteration_equation_2_wastes_most_of_epsilon():
     assert 0.2 < 2 * each(1.0, "advanced", 1) < 0.4
+
+
+@pytest.mark.parametrize(("T", "rate"), [(1, 0.01), (3, 0.03), (8, 0.1), (12, 0.01), (50, 0.03)])
+def test_at_the_small_delta_of_many_rows_the_check_agrees(T, rate):
+    """δ = n⁻² = 1.6e-12, where what dp_accounting's grid cuts off and rounds counts."""
+    asked = Budget(1.0, 799_913**-2.0, Relation.REPLACE_ONE, "tight")
+    plan = tuple((PoissonReplaced(rate, Gaussian(rate / math.sqrt(share))), T) for share in (0.7, 0.3))
+    z = asked.noise_scale(plan)
+    composition = tuple(Entry(scaled(release, z), count, str(i)) for i, (release, count) in enumerate(plan))
+    assert 0.99 < spent(composition, asked.delta, asked.relation).epsilon <= 1 + 1e-6
 
 
 def exact_selections(epsilon0, count, epsilon):
