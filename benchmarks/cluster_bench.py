@@ -4,6 +4,10 @@ A scheduler and two worker processes on the loopback interface, each with a data
 short job each (dp-gd, T = 1 ... N, on the synthetic data). overhead: processor seconds per batch, of workers and
 driver together, beyond what the same batches cost in one local process. driver: those of the driver (sending,
 receiving, writing part files): what no number of workers makes faster. Rates per second are by the clock.
+
+shard_…: the same for dp-gd's gradient on a dask array, in processor seconds. shard_row: of a worker for a row of 20
+columns, in two large shards; shard_driver, shard_scheduler, shard_worker: for each shard and iteration, in many small
+ones. shard_overhead: the share of the two large shards' processor seconds that is not the local gradient's.
 """
 
 from __future__ import annotations
@@ -19,9 +23,13 @@ import time
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
+import numpy as np
+
 from benchmarks.machine import describe, load
+from dpbench.problems.losses import LOSSES
 
 BATCHES, WORKERS = 100, 2
+LARGE, SMALL, ITERATIONS = 500_000, 100, 20  # rows of a large shard, how many small ones, iterations
 RESULT = Path(__file__).parent / "results" / "cluster.json"
 
 
@@ -34,7 +42,7 @@ def main() -> None:
         make_job(problem="synthetic", algorithm="dp-gd", epsilon=1.0, seed=0, settings={"T": T})
         for T in range(1, BATCHES + 1)
     ]
-    with tempfile.TemporaryDirectory() as folder, cluster(Path(folder)) as (address, workers):
+    with tempfile.TemporaryDirectory() as folder, cluster(Path(folder)) as (address, scheduler, workers):
         warm = [
             make_job(problem="synthetic", algorithm="dp-gd", epsilon=2.0, seed=s, settings={"T": s + 1})
             for s in range(20)
@@ -47,6 +55,7 @@ def main() -> None:
             runner.run(jobs, Store(folder, "bench", name), **where)
             times[name] = (time.perf_counter() - wall, time.process_time() - processor)
         busy = processor_seconds(workers) - busy
+        shards = sharded(address, scheduler, workers)
     result = {
         "batches": BATCHES,
         "workers": WORKERS,
@@ -54,13 +63,51 @@ def main() -> None:
         "local_batches_per_second": BATCHES / times["local"][0],
         "overhead": (busy + times["dask"][1] - times["local"][1]) / BATCHES,
         "driver": times["dask"][1] / BATCHES,
+        **shards,
         "load": load(),
         "machine": describe(),
     }
     RESULT.parent.mkdir(exist_ok=True)
     RESULT.write_text(json.dumps(result, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
-    for name in ("batches_per_second", "local_batches_per_second", "overhead", "driver"):
+    for name in ("batches_per_second", "local_batches_per_second", "overhead", "driver", *shards):
         print(f"{name}: {result[name]:.3g}")
+
+
+def sharded(address: str, scheduler: subprocess.Popen, workers: list[subprocess.Popen]) -> dict[str, float]:
+    """The costs of `problems.sharded` on two large shards and on many small ones."""
+    import dask.array as da
+    from distributed import Client
+
+    from dpbench.problems.kernels import Rows
+    from dpbench.run import shards
+
+    W = np.zeros((1, 20))
+    found = []
+    with Client(address):
+        for size, count in ((LARGE, WORKERS), (100, SMALL)):
+            X = da.random.default_rng(0).uniform(-0.2, 0.2, (size * count, 20), chunks=(size, 20))
+            problem = shards.of_arrays(X, da.where(X[:, 0] > 0, 1.0, -1.0), Rows)
+            problem.gradient(W)
+            clocks = [time.process_time(), processor_seconds([scheduler]), processor_seconds(workers)]
+            for _ in range(ITERATIONS):
+                problem.gradient(W)
+            ended = [time.process_time(), processor_seconds([scheduler]), processor_seconds(workers)]
+            found.append([(b - a) / ITERATIONS for a, b in zip(clocks, ended, strict=True)])
+        X = np.random.default_rng(0).uniform(-0.2, 0.2, (LARGE, 20))
+        rows = Rows(X, np.sign(X[:, 0]))
+        rows.weighted_sum(LOSSES["logistic"].derivative, W)
+        start = time.process_time()
+        for _ in range(ITERATIONS):
+            rows.weighted_sum(LOSSES["logistic"].derivative, W)
+        local = WORKERS * (time.process_time() - start) / ITERATIONS
+    large, small = found
+    return {
+        "shard_row": large[2] / (LARGE * WORKERS),
+        "shard_driver": small[0] / SMALL,
+        "shard_scheduler": small[1] / SMALL,
+        "shard_worker": small[2] / SMALL,
+        "shard_overhead": 1 - local / sum(large),
+    }
 
 
 def processor_seconds(processes: list[subprocess.Popen]) -> float:
@@ -72,7 +119,7 @@ def processor_seconds(processes: list[subprocess.Popen]) -> float:
 
 @contextmanager
 def cluster(folder: Path):
-    """(address, worker processes) of a scheduler with `WORKERS` workers."""
+    """(address, scheduler process, worker processes) of a scheduler with `WORKERS` workers."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
@@ -91,7 +138,7 @@ def cluster(folder: Path):
             stack.callback(_end, process)
             return process
 
-        start("scheduler", "--host", "127.0.0.1", "--port", str(port))
+        scheduler = start("scheduler", "--host", "127.0.0.1", "--port", str(port))
         workers = []
         for i in range(WORKERS):
             local = str(folder / f"dask-{i}")
@@ -107,7 +154,7 @@ def cluster(folder: Path):
                     DPBENCH_DATA=f"{folder}/{i}",
                 )
             )
-        yield address, workers
+        yield address, scheduler, workers
 
 
 def _end(process: subprocess.Popen) -> None:

@@ -4,7 +4,10 @@ A batch's seconds are `Algorithm.work` over the rates in results/iterations.json
 time per replicate taken as a + b/k between and beyond them), its overheads those of results/cluster.json. The batches
 are the runner's, in the runner's order; a worker gets the next one when the driver has dealt with its last, and the
 driver deals with one at a time. Runs that are timed alone stay in the driver and are left out. The rates are checked
-against the rows of the full profiles that were timed alone.
+against the rows of the full profiles that were timed alone. Runs that stop early cost what they made, by their rows.
+
+Then one iteration of dp-gd on 1e9 rows in shards, from what results/cluster.json says of a shard: the rows of a worker,
+what a worker does beside them, and what driver and scheduler do for each shard, one after the other.
 """
 
 from __future__ import annotations
@@ -19,6 +22,7 @@ from benchmarks.iteration_bench import BATCH
 
 RESULTS = Path(__file__).parent / "results"
 WORKERS = (1, 10, 100, 1000)
+ROWS = 1e9
 
 
 def makespan(seconds: list[float], workers: int, overhead: float, driver: float) -> float:
@@ -69,27 +73,45 @@ def main() -> None:
     cost = json.loads((RESULTS / "cluster.json").read_text())
     overhead, driver, rate = cost["overhead"], cost["driver"], rates()
     print(f"overhead {1e3 * overhead:.1f} ms, driver {1e3 * driver:.1f} ms a batch")
+    sharded(cost)
     for name in experiments.NAMES:
         store = Store("results", "full", name)
         jobs = plan(experiments.get(name).blocks("full"), store).jobs
+        rows = store.runs().set_index("key")
+        made = (rows["iterations"] / rows["T"]).clip(upper=1).dropna().to_dict() if "iterations" in rows else {}
+
+        def seconds_of(job, k: int, made=made) -> float:
+            return runner.work(job) * made.get(job.key, 1.0) / rate(job.algorithm, k)
+
         pooled = [job for job in jobs if not job.timed]
         alone = None
         for workers in WORKERS:
             todo = runner.batches(pooled, workers)
-            seconds = [sum(map(runner.work, batch)) / rate(batch[0].algorithm, len(batch)) for batch in todo]
+            seconds = [sum(seconds_of(job, len(batch)) for job in batch) for batch in todo]
             end = makespan(seconds, workers, overhead, driver)
             alone = alone or end
             print(
                 f"{name:<20}{len(pooled):>7} runs {len(todo):>6} batches {workers:>5} workers {_clock(end):>10}"
                 f"   {alone / end:>5.0f} times faster   longest batch {_clock(max(seconds))}"
             )
-        check(name, jobs, store, rate, runner.work)
+        check(name, jobs, rows["seconds"].dropna(), seconds_of)
 
 
-def check(name: str, jobs, store, rate, work) -> None:
-    """Print the median of predicted over measured seconds, where rows were timed alone."""
-    rows = store.runs().set_index("key")["seconds"].dropna()
-    ratios = [work(job) / rate(job.algorithm, 1) / rows[job.key] for job in jobs if job.key in rows.index]
+def sharded(cost: dict) -> None:
+    """Print the seconds of an iteration, and how much of them is no work on rows."""
+    rows = cost["shard_row"] * ROWS
+    for workers in WORKERS:
+        over = cost["shard_worker"] + workers * (cost["shard_driver"] + cost["shard_scheduler"])
+        seconds = rows / workers + over
+        print(
+            f"dp-gd on {ROWS:.0e} x 20 in {workers:>4} shards, one a worker: {seconds:>8.2f} s an iteration, "
+            f"{(rows + over) / seconds:>4.0f} times faster than one worker, {over / seconds:>4.0%} overhead"
+        )
+
+
+def check(name: str, jobs, rows, seconds_of: Callable[..., float]) -> None:
+    """Print the median of predicted over measured seconds (rows: key → seconds), where rows were timed alone."""
+    ratios = [seconds_of(job, 1) / rows[job.key] for job in jobs if job.key in rows.index]
     if ratios:
         median = statistics.median(ratios)
         print(f"{name:<20}predicted over measured seconds of {len(ratios)} timed runs: median {median:.2f}")

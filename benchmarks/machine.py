@@ -12,6 +12,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from dpbench.version import __version__
+
 
 class Roofline(NamedTuple):
     """Best of several repetitions on one core: flop/s of dgemm and bytes/s read from memory."""
@@ -37,7 +39,8 @@ def describe() -> dict[str, str | int]:
         "system": f"{platform.system()} {platform.machine()}",
         "python": platform.python_version(),
         "blas": ", ".join(sorted(set(blas))),
-        **{name: version(name) for name in ("numpy", "scipy", "numba", "dpbench") if find_spec(name)},
+        **{name: version(name) for name in ("numpy", "scipy", "numba") if find_spec(name)},
+        "dpbench": __version__,
     }
 
 

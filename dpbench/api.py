@@ -99,6 +99,7 @@ def run_algorithm(
     jobs: int | None = None,
     backend: str = "loky",
     scheduler: str | None = None,
+    shards: int | None = None,
     progress: Listener = _silent,
     notify: Notify = _silent,
 ) -> Runs:
@@ -115,7 +116,8 @@ def run_algorithm(
         accounting, delta, relation: as for `fit`.
         results: the folder of all results; the rows go to `results/adhoc/ALGORITHM`.
         jobs: worker processes or threads, None for one per core. backend: "loky", "threading" or "dask".
-            scheduler: dask's, "tcp://host:port" or its scheduler file.
+            scheduler: dask's, "tcp://host:port" or its scheduler file. shards: cut the rows into so many parts, which
+            lie with dask's workers; the runs themselves are made here, one batch at a time.
 
     Raises:
         UserError: for any argument that does not fit, in one line that names it; NotAtHand: for data not fetched.
@@ -127,7 +129,7 @@ def run_algorithm(
     from dpbench.run.jobs import make_job
     from dpbench.run.results import Store
 
-    executors.check(backend, jobs, scheduler)
+    executors.check(backend, jobs, scheduler, shards)
     if seeds < 1:
         raise UserError(f"seeds must be at least 1, got {seeds}")
     method, _ = algorithms.resolve(algorithm)
@@ -166,7 +168,9 @@ def run_algorithm(
         for seed in range(seeds)
     ]
     store = Store(results, "adhoc", method.name)
-    summary = runner.run(todo, store, workers=jobs, backend=backend, scheduler=scheduler, report=progress)
+    summary = runner.run(
+        todo, store, workers=jobs, backend=backend, scheduler=scheduler, shards=shards, report=progress
+    )
     return Runs(summary, store, missing, tuned=bool(used))
 
 
@@ -207,6 +211,7 @@ def run_experiment(
     jobs: int | None = None,
     backend: str = "loky",
     scheduler: str | None = None,
+    shards: int | None = None,
     progress: Listener = _silent,
     notify: Notify = _silent,
 ) -> Runs:
@@ -221,7 +226,7 @@ def run_experiment(
     from dpbench.run.results import Store
     from dpbench.study.plan import plan
 
-    executors.check(backend, jobs, scheduler)
+    executors.check(backend, jobs, scheduler, shards)
     name, _, artefact = reference.partition("/")
     experiment = experiments.get(name)
     blocks = experiment.blocks(profile, artefact or None, config)
@@ -244,7 +249,13 @@ def run_experiment(
             notify(f"rows to decide on are missing: {what}")
         waiting += planned.waiting
         summary += runner.run(
-            planned.runnable, store, workers=jobs, backend=backend, scheduler=scheduler, report=progress
+            planned.runnable,
+            store,
+            workers=jobs,
+            backend=backend,
+            scheduler=scheduler,
+            shards=shards,
+            report=progress,
         )
     return Runs(summary, store, missing, tuple(waiting))
 

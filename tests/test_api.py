@@ -251,3 +251,23 @@ def test_bibtex_has_paper_and_data_with_balanced_braces(name):
         assert "author = {" in entry
         assert "title = {" in entry
     assert ("eprint = {" in entries[1]) == (name not in ("leaderboard", "tracks"))
+
+
+def test_rows_kept_as_float32_stay_within_the_bound_and_give_the_model():
+    from dpbench.run.fit import _checked
+
+    generator = np.random.default_rng(0)
+    X = generator.standard_normal((3000, 5))
+    X /= np.linalg.norm(X, axis=1)[:, None]
+    y = np.where(X[:, 0] > 0, 1.0, -1.0)
+    narrow = X.astype(np.float32)
+    assert np.linalg.norm(narrow.astype(float), axis=1).max() > 1  # rounded beyond
+    for given in (X, narrow):
+        kept, _ = _checked("dp-gd", ("l2", 1.0), "check", "float32", given, y, "binary")
+        assert kept.dtype == np.float32
+        assert 1 - 1e-6 < np.linalg.norm(kept.astype(float), axis=1).max() <= 1
+    call = {"algorithm": "dp-gd", "epsilon": 1.0, "seed": 1, "T": 3}
+    found = dpbench.fit(narrow, y, precision="float32", **call)
+    np.testing.assert_allclose(found.w, dpbench.fit(X, y, **call).w, atol=1e-5)
+    with pytest.raises(UserError, match="precision must be float64 or float32"):
+        dpbench.fit(X, y, precision="half", **call)

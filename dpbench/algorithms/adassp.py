@@ -89,7 +89,7 @@ class AdaSSP(Algorithm):
             replaced=math.sqrt(2) * square,
         )
         moments = mechanisms.gaussian(
-            np.tile(problem.X.T @ np.clip(problem.y, -bound, bound), (k, 1)),
+            np.tile(problem.label_moments(bound), (k, 1)),
             sensitivity=problem.row_bound * bound,
             rho=rho,
             label="moments",

@@ -17,6 +17,7 @@ from dpbench.algorithms.base import Array, Problem
 from dpbench.algorithms.passes import proximal_step
 from dpbench.problems.compiled import compiler
 from dpbench.problems.losses import Logistic, Loss, Squared
+from dpbench.problems.sharded import ShardedProblem
 
 
 def stepper(problem: Problem) -> Callable[..., None]:
@@ -27,6 +28,8 @@ def stepper(problem: Problem) -> Callable[..., None]:
     kinds: dict[type[Loss], int] = {Squared: 0, Logistic: 1}
     kind = kinds.get(type(problem.loss))  # by type: a name may be lent to another
     compiled = _compiled() if kind is not None else None
+    if isinstance(problem, ShardedProblem):
+        return functools.partial(_fetched, problem)
     if compiled is None:
         return functools.partial(advance, problem, problem.row_norms)
     if problem.is_sparse:
@@ -37,6 +40,13 @@ def stepper(problem: Problem) -> Callable[..., None]:
     return functools.partial(
         compiled[0], np.asarray(problem.X), problem.y, problem.row_norms, kind, problem.l1, problem.l2
     )
+
+
+def _fetched(problem: ShardedProblem, W: Array, rows: np.ndarray, *others: Array) -> None:
+    """The same where the rows lie elsewhere: those that come next are fetched."""
+    X, y = problem.take(rows)
+    visited = Problem(X, y, loss=problem.loss, l1=problem.l1, l2=problem.l2, w2=problem.w2)
+    stepper(visited)(W, np.arange(len(rows)), *others)
 
 
 def advance(problem: Problem, norms: Array, W: Array, rows: np.ndarray, noise: Array, step: Array, clip: Array) -> None:

@@ -160,7 +160,8 @@ class Plan:
 
     def score(self, problem: Problem, V: Array, mechanisms: Mechanisms, clip: float) -> Array:
         """(m,): the noisy score of each model V (m, d), regulariser included; released with its run."""
-        clipped = np.array([_clipped(problem, v, clip) for v in V])
+        with np.errstate(all="ignore"):
+            clipped = problem.clipped_value(V, clip)
         moved = clip / problem.n
         if self.pure:
             noisy = mechanisms.laplace(clipped, sensitivity=moved, epsilon=1 / self.noise, label="score")
@@ -185,14 +186,6 @@ class Plan:
             raise PrivacyError("private-tuning: a run released what is no Gaussian on all rows")
         if not self.cost(base) <= self.cost(self.base) * (1 + 1e-6):
             raise PrivacyError("private-tuning: a run released more than its part of the budget")
-
-
-def _clipped(problem: Problem, w: Array, clip: float) -> float:
-    """The mean over rows of min(loss, clip); clip where the model is not finite."""
-    with np.errstate(all="ignore"):
-        margins = problem.X @ w
-        found = problem.loss.value(margins, problem.y, np.empty_like(margins))
-    return float(np.mean(np.where(np.isnan(found), clip, np.clip(found, 0.0, clip))))
 
 
 def _listed(settings: PrivateTuning.Settings) -> list[dict[str, Any]]:

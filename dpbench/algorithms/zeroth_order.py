@@ -97,7 +97,7 @@ def diff(problem: Problem, x: Array, y: Array, rows: np.ndarray, *, radius: floa
 
 def subgradient(problem: Problem, w: Array, rows: np.ndarray) -> Array:
     """(k, d): mean over rows (k, b) of f'(<a_i, w>) a_i, a subgradient of each row's loss at w (k, d)."""
-    A, labels = _rows(problem, rows)
+    A, labels = problem.take(rows)
     z = (A @ w[:, :, None])[:, :, 0]
     slopes = problem.loss.derivative(z, labels, np.empty_like(z))
     return (slopes[:, None] @ A)[:, 0] / rows.shape[1]
@@ -116,7 +116,7 @@ def in_blocks(estimate: Callable[..., Array], rows: np.ndarray, generators: Gene
 
 def _mean_difference(problem: Problem, x: Array, r: float, y: Array, q: float, rows: np.ndarray, U: Array) -> Array:
     """(k, d) means over rows and directions of (f(x + ru, z) - f(y + qu, z)) u."""
-    A, labels = _rows(problem, rows)
+    A, labels = problem.take(rows)
     loops, kind = compiled(), KINDS.get(type(problem.loss))
     if loops is not None and kind is not None:
         out = np.zeros(x.shape)
@@ -137,13 +137,6 @@ def _mean(weights: np.ndarray, U: np.ndarray) -> np.ndarray:
     """(k, d) means over rows and directions of weights (k, b, m) times U."""
     k, b, m, d = U.shape
     return (weights.reshape(k, 1, b * m) @ U.reshape(k, b * m, d))[:, 0] / (b * m)
-
-
-def _rows(problem: Problem, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The rows (k, b) of the data: features (k, b, d), labels (k, b)."""
-    if hasattr(problem.X, "tocsr"):
-        return problem.X[rows.ravel()].toarray().reshape(*rows.shape, problem.d), problem.y[rows]
-    return np.asarray(problem.X)[rows], problem.y[rows]
 
 
 @functools.cache

@@ -55,6 +55,7 @@ RESULTS = click.option(
     help="Processes or threads here, or a dask cluster.",
 )
 @click.option("--scheduler", metavar="ADDRESS", help="dask's scheduler: tcp://host:port, or its scheduler file.")
+@click.option("--shards", type=int, metavar="N", help="Cut the rows into N parts that lie with dask's workers.")
 @click.option(
     "--profile-of", "key", metavar="KEY", help="Privacy profile and trade-off curve of a run, by its row's key."
 )
@@ -75,6 +76,7 @@ def command(
     jobs: int | None,
     backend: str,
     scheduler: str | None,
+    shards: int | None,
     key: str | None,
     debug: bool,
     out: str,
@@ -100,7 +102,8 @@ def command(
         return 0
     if (algorithm is None) == (experiment is None):
         raise UserError("give either --algo NAME or --experiment NAME")
-    pool: dict[str, Any] = {"jobs": jobs, "backend": backend, "scheduler": scheduler, "results": out, "notify": say}
+    pool: dict[str, Any] = {"jobs": jobs, "backend": backend, "scheduler": scheduler, "shards": shards}
+    pool |= {"results": out, "notify": say}
     if algorithm is not None:
         if config is not None:
             raise UserError("--config goes with --experiment")

@@ -34,7 +34,7 @@ def references(problem: Problem, data: Dataset, classes: tuple[str, str] | None)
     optimum, name = _optimum(problem)
     X, y = data.held_out
     W = np.stack([np.zeros(problem.d), *([] if optimum is None else [optimum])])
-    found = held_out_scores(problem.loss, X, y, W, W[-1], problem.y)
+    found = held_out_scores(problem.loss, X, y, W, W[-1], problem.mean_label)
     lines = [_constant(problem, y, classes)]
     for i, called in enumerate(["w = 0", *([name] if optimum is not None else [])]):
         scores = {key.removeprefix("held_"): float(values[i]) for key, values in found.items()}

@@ -16,54 +16,52 @@ import numpy as np
 from scipy.linalg.blas import dger
 
 from dpbench.problems.compiled import kernels
-from dpbench.problems.risk import EmpiricalRisk
+from dpbench.problems.kernels import Rows
+from dpbench.problems.losses import Loss
 
 BLOCK = 8_192  # numbers worked on at a time: 64 kB; measured, 1.2 ns each, against 2 to 5 ns at four times the size
 GROUP = 2**18  # residuals, of a few replicates, worked on at a time: 2 MB
 
 
 class Columns:
-    """The columns of a problem's X: (d, n) C-ordered, or CSC. One copy of the data, made when first asked for."""
+    """The columns of rows' X: (d, n) C-ordered, or CSC, one copy of the data. share (d,): `Problem.clip_shares`."""
 
-    def __init__(self, problem: EmpiricalRisk) -> None:
-        self.problem = problem
-        self.X: Any = problem.X.tocsc() if problem.is_sparse else np.ascontiguousarray(problem.X.T)
+    def __init__(self, rows: Rows, loss: Loss, share: np.ndarray) -> None:
+        self.rows, self.loss, self.share = rows, loss, share
+        self.X: Any = rows.X.tocsc() if rows.sparse else np.ascontiguousarray(rows.X.T)
 
     def clipped_gradient(self, W: np.ndarray, clip: np.ndarray) -> np.ndarray:
-        """(k, d) means over the rows of clip(r_i x_ij, ±clip·share_j), at W (k, d); clip (k,), share `clip_shares`."""
+        """(k, d) sums over the rows of clip(r_i x_ij, ±clip·share_j), at W (k, d); clip (k,)."""
         total = np.empty_like(W)
-        size = max(1, GROUP // self.problem.n)
+        size = max(1, GROUP // self.rows.n)
         for start in range(0, len(W), size):
             group = slice(start, start + size)
             self._add_up(W[group], clip[group], total[group])
-        total /= self.problem.n
         return total
 
     def _add_up(self, W: np.ndarray, clip: np.ndarray, total: np.ndarray) -> None:
         """The sums over the rows, into `total` (k, d)."""
-        problem = self.problem
-        z = problem.predictions(W)
-        r = problem.loss.derivative(z, problem.y, z)
+        z = self.rows.all_predictions(W)
+        r = self.loss.derivative(z, self.rows.y, z)
         # Where no row can reach its threshold, clipping changes nothing: one matrix product for all such replicates.
         free = (np.abs(r) * self._reach).max(axis=1) <= clip
         if free.any():
-            total[free] = (problem.X.T @ r[free].T).T
+            total[free] = (self.rows.X.T @ r[free].T).T
         if not free.all():
-            total[~free] = self._clipped_sums(r[~free], clip[~free], problem.clip_shares)
+            total[~free] = self._clipped_sums(r[~free], clip[~free])
 
     @cached_property
     def _reach(self) -> np.ndarray:
         """(n,) max_j |x_ij|/share_j."""
-        X, share = self.problem.X, self.problem.clip_shares
-        share = np.where(share > 0, share, np.inf)  # an empty column reaches nothing
-        if self.problem.is_sparse:
+        X, share = self.rows.X, np.where(self.share > 0, self.share, np.inf)  # an empty column reaches nothing
+        if self.rows.sparse:
             return abs(X @ _diagonal(1 / share)).max(axis=1).toarray().ravel()
         return np.abs(X / share).max(axis=1)
 
-    def _clipped_sums(self, r: np.ndarray, clip: np.ndarray, share: np.ndarray) -> np.ndarray:
+    def _clipped_sums(self, r: np.ndarray, clip: np.ndarray) -> np.ndarray:
         """(k, d) Σ_l clip(r_il x_lj, ±clip_i share_j) for r (k, n)."""
-        compiled = kernels()
-        if not self.problem.is_sparse:
+        compiled, share = kernels(), self.share
+        if not self.rows.sparse:
             total = np.empty((len(r), len(share)))
             (compiled.clipped_sums if compiled else _dense_sums)(self.X, r, clip, share, total)
             return total
@@ -113,7 +111,7 @@ def _diagonal(values: np.ndarray) -> Any:
 def coordinate_state(columns: Columns, W: np.ndarray) -> CoordinateState | CompiledState:
     """The predictions of W (k, d), kept up to date while single coordinates of it move."""
     compiled = kernels()
-    if compiled is None or columns.problem.is_sparse:
+    if compiled is None or columns.rows.sparse:
         return CoordinateState(columns, W)
     return CompiledState(columns, W, compiled)
 
@@ -125,9 +123,9 @@ class CompiledState:
     """
 
     def __init__(self, columns: Columns, W: np.ndarray, compiled: SimpleNamespace) -> None:
-        problem, self._compiled = columns.problem, compiled
-        self._columns, self._n, self._loss, self._y = columns.X, problem.n, problem.loss, problem.y
-        self._z = problem.predictions(W)
+        rows, self._compiled = columns.rows, compiled
+        self._columns, self._n, self._loss, self._y = columns.X, rows.n, columns.loss, rows.y
+        self._z = rows.all_predictions(W)
         self._moved: tuple[int, np.ndarray] | None = None
         self._block = max(1, 4 * BLOCK // self._n)
         self._workspace = np.empty((self._block, self._n))
@@ -163,10 +161,10 @@ class CoordinateState:
     """
 
     def __init__(self, columns: Columns, W: np.ndarray) -> None:
-        problem = columns.problem
-        self._columns, self._sparse, self._n, self._loss = columns.X, problem.is_sparse, problem.n, problem.loss
-        self._z = np.ascontiguousarray(problem.predictions(W).T)
-        self._y = problem.y[:, None]
+        rows = columns.rows
+        self._columns, self._sparse, self._n, self._loss = columns.X, rows.sparse, rows.n, columns.loss
+        self._z = np.ascontiguousarray(rows.all_predictions(W).T)
+        self._y = rows.y[:, None]
         self._block = max(1, BLOCK // len(W))
         self._workspace, self._ones = np.empty((self._block, len(W))), np.ones(self._block)
 

@@ -20,6 +20,7 @@ import numpy as np
 from scipy import sparse
 from scipy.linalg.blas import dsyrk
 
+from dpbench.datasets.recipes import row_norms
 from dpbench.problems.compiled import LANES, kernels
 from dpbench.problems.usual import Usual, usual_entries
 
@@ -42,6 +43,11 @@ class Rows:
         self.single = not self.sparse and self.X.dtype == np.float32
         self.y = y.astype(np.float32) if self.single else y
         self.n, self.d = X.shape
+
+    def __sizeof__(self) -> int:
+        """In bytes, with the arrays: a cluster that thinks them small would copy them about."""
+        arrays = (self.X.data, self.X.indices, self.X.indptr) if self.sparse else (self.X,)
+        return sum(array.nbytes for array in (*arrays, self.y))
 
     @cached_property
     def usual(self) -> Usual | None:
@@ -77,6 +83,12 @@ class Rows:
             else:
                 np.matmul(W, A.T, out=z)
             yield A, y, z
+
+    def all_predictions(self, W: np.ndarray) -> np.ndarray:
+        """<x_i, w>, (k, n), of the type of W."""
+        if self.sparse:
+            return (self.X @ W.T).T
+        return W @ self.X.T if self.X.dtype == W.dtype else (W.astype(self.X.dtype) @ self.X.T).astype(W.dtype)
 
     def sum(self, function: Pointwise, W: np.ndarray, rows: np.ndarray | None = None) -> np.ndarray:
         """(k,) sums over rows of function(<x_i, w>, y_i)."""
@@ -151,13 +163,14 @@ class Rows:
         cross = sums[:, d, :d, None] * b
         return sums[:, :d, :d] + (cross + cross.swapaxes(1, 2)) + sums[:, d, d, None, None] * np.outer(b, b)
 
-    def weighted_gram(self, weights: np.ndarray) -> np.ndarray:
-        """(d, d) Σ_i weights_i x_i x_iᵀ for weights (n,) ≥ 0."""
+    def weighted_gram(self, weights: np.ndarray | None = None) -> np.ndarray:
+        """(d, d) Σ_i weights_i x_i x_iᵀ for weights (n,) ≥ 0, by default 1."""
         total = np.zeros((self.d, self.d))
         workspace = np.empty((BLOCK, self.d))
-        for start, (A, _) in zip(range(0, self.n, BLOCK), self.blocks(), strict=True):
+        for start, (A, y) in zip(range(0, self.n, BLOCK), self.blocks(), strict=True):
             add = self._add_sparse_gram if self.sparse else self._add_gram
-            add(weights[start : start + BLOCK].copy(), A.astype(np.float64, copy=False), total, workspace)
+            h = np.ones(len(y)) if weights is None else weights[start : start + BLOCK].copy()
+            add(h, A.astype(np.float64, copy=False), total, workspace)
         return total if self.sparse else total + np.tril(total, -1).T
 
     def column_squares(self) -> np.ndarray:
@@ -166,6 +179,26 @@ class Rows:
         for A, _ in self.blocks():
             total += np.asarray(A.power(2).sum(axis=0)).ravel() if self.sparse else (A * A).sum(axis=0)
         return total
+
+    def label_moments(self, bound: float) -> np.ndarray:
+        """(d,) Σ_i y_i x_i with labels clipped to ±bound."""
+        total = np.zeros((1, self.d))
+        for A, y in self.blocks():
+            self._add_rows(np.clip(y, -bound, bound)[None], A, total)
+        return total[0]
+
+    def label_sum(self) -> float:
+        """Σ_i y_i."""
+        return float(self.y.sum(dtype=np.float64))
+
+    def largest_norm(self, order: int) -> float:
+        """max_i ‖x_i‖₁ or ‖x_i‖₂; NaN where an entry is."""
+        size = 8 * BLOCK
+        return float(np.max([row_norms(self.X[i : i + size], order).max() for i in range(0, self.n, size)]))
+
+    def take(self, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """The rows (m,) themselves: features (m, d), dense, and labels (m,)."""
+        return (self.X[rows].toarray() if self.sparse else self.X[rows]), self.y[rows]
 
     def _add_rows(self, C: np.ndarray, A: Any, total: np.ndarray) -> None:
         """total (k, d) += C (k, b) @ A (b, d)."""

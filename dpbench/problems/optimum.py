@@ -8,6 +8,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeAlias
 
 import numpy as np
 
@@ -45,22 +46,27 @@ class NoOptimum(UserError):
     """A problem without an optimum to compare with: not convex, separable data, or none found in float64."""
 
 
-def find_optimum(problem: EmpiricalRisk) -> Optimum:
-    """F* of a convex problem, from its cache if that holds a valid one. See `Problem.optimum`."""
+Solver: TypeAlias = Callable[[EmpiricalRisk], tuple[np.ndarray, float]]  # (w (d,), bound on F(w) - F* or NaN)
+
+
+def find_optimum(problem: EmpiricalRisk, solve: Solver | None = None) -> Optimum:
+    """F* of a convex problem, from its cache if that holds a valid one. See `Problem.optimum` and `minimise`."""
     if not problem.convex:
         raise NoOptimum(f"{problem}: not convex, so it has no certified optimum; compare values of F")
     path = None if problem.folder is None else problem.folder / f"optimum-{_digest(problem)}.npz"
     found = _read(path, problem) if path is not None else None
     if found is None:
-        found = minimise(problem)
+        found = minimise(problem, solve=solve)
         if path is not None:
             _write(path, found)
     return found
 
 
-def minimise(problem: EmpiricalRisk, start: np.ndarray | None = None) -> Optimum:
-    """Solve anew; `start` (d,) speeds up l1 problems along a path of weights."""
-    if problem.l1:
+def minimise(problem: EmpiricalRisk, start: np.ndarray | None = None, solve: Solver | None = None) -> Optimum:
+    """Solve anew, by `solve` if it is given; `start` (d,) speeds up l1 problems along a path of weights."""
+    if solve is not None:
+        w, gap = solve(problem)
+    elif problem.l1:
         w, gap = sparse_optimum.solve(problem, L1_TOLERANCE / 2, start)
     elif problem.loss.name == "logistic":
         w, gap = _logistic(problem)

@@ -20,11 +20,11 @@ class Problem(EmpiricalRisk):
 
     @cached_property
     def _columns(self) -> Columns:
-        return Columns(self)
+        return Columns(self._rows, self.loss, self.clip_shares)
 
     def clipped_gradient(self, W: np.ndarray, clip: np.ndarray) -> np.ndarray:
         """(k, d) means of the rows' loss gradients, clipped per coordinate at ±clip·`clip_shares`; clip (k,)."""
-        return self._columns.clipped_gradient(self.batch(W), clip)
+        return self._columns.clipped_gradient(self.batch(W), clip) / self.n
 
     def coordinate_state(self, W: np.ndarray) -> CoordinateState | CompiledState:
         """The predictions of W (k, d), kept up to date while single coordinates move."""

@@ -5,6 +5,7 @@ F(w) = (1/n) Σ_i ℓ(<x_i, w>, y_i) + l1 ‖w‖₁ + (l2/2) ‖w‖² + w2 Σ_
 
 from __future__ import annotations
 
+import functools
 import hashlib
 from functools import cached_property
 from pathlib import Path
@@ -83,11 +84,7 @@ class EmpiricalRisk(Declaration):
 
     def predictions(self, W: np.ndarray) -> np.ndarray:
         """<x_i, w>, (k, n)."""
-        W = self.batch(W)
-        if self._rows.sparse:
-            return (self.X @ W.T).T
-        X = self._rows.X
-        return W @ X.T if X.dtype == W.dtype else (W.astype(X.dtype) @ X.T).astype(W.dtype)
+        return self._rows.all_predictions(self.batch(W))
 
     def data_value(self, W: np.ndarray) -> np.ndarray:
         """Mean loss, (k,)."""
@@ -156,7 +153,27 @@ class EmpiricalRisk(Declaration):
 
     def second_moment(self) -> np.ndarray:
         """XᵀX/n, (d, d)."""
-        return self._rows.weighted_gram(np.full(self.n, 1 / self.n))
+        return self._rows.weighted_gram() / self.n
+
+    # Labels and single rows
+
+    def clipped_value(self, W: np.ndarray, clip: float) -> np.ndarray:
+        """Mean of each row's loss, at most clip (> 0) and clip where it is no number, (k,)."""
+        return self._rows.sum(functools.partial(_clipped, self.loss.value, clip), self.batch(W)) / self.n
+
+    def label_moments(self, bound: float) -> np.ndarray:
+        """Σ_i y_i x_i, labels clipped to ±bound, (d,)."""
+        return self._rows.label_moments(bound)
+
+    @cached_property
+    def mean_label(self) -> float:
+        """Σ_i y_i / n."""
+        return self._rows.label_sum() / self.n
+
+    def take(self, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """The rows of these indices, of any shape: features (..., d), dense, and labels (...)."""
+        A, y = self._rows.take(rows.ravel())
+        return A.reshape(*rows.shape, self.d), y.reshape(rows.shape)
 
     # Constants of the data
 
@@ -168,12 +185,12 @@ class EmpiricalRisk(Declaration):
     @cached_property
     def row_norm(self) -> float:
         """max_i ‖x_i‖₂, measured."""
-        return float(self.row_norms.max())
+        return self._rows.largest_norm(2)
 
     @cached_property
     def row_norm_l1(self) -> float:
         """max_i ‖x_i‖₁, measured."""
-        return float(row_norms(self.X, 1).max())
+        return self._rows.largest_norm(1)
 
     @cached_property
     def coordinate_constants(self) -> np.ndarray:
@@ -190,7 +207,7 @@ class EmpiricalRisk(Declaration):
     def top_eigenvalue(self) -> float:
         """Largest eigenvalue of XᵀX/n, measured."""
         if self.d <= 2000:
-            return float(np.linalg.eigvalsh(self._rows.weighted_gram(np.ones(self.n)))[-1]) / self.n
+            return float(np.linalg.eigvalsh(self._rows.weighted_gram())[-1]) / self.n
         from scipy.sparse.linalg import svds
 
         start = np.ones(min(self.n, self.d))
@@ -250,6 +267,10 @@ def _checked(X: Any, y: Any) -> tuple[Any, np.ndarray]:
     if not np.isfinite(y).all():
         raise DataError("y: contains NaN or infinite values; drop those rows")
     return X, y
+
+
+def _clipped(value: Pointwise, clip: float, z: np.ndarray, y: np.ndarray, out: np.ndarray) -> np.ndarray:
+    return np.nan_to_num(np.clip(value(z, y, out), 0.0, clip, out=out), copy=False, nan=clip)
 
 
 def _correct(z: np.ndarray, y: np.ndarray, out: np.ndarray) -> np.ndarray:

@@ -10,14 +10,14 @@ from dpbench.problems.losses import Loss
 
 
 def held_out_scores(
-    loss: Loss, X: Any, y: np.ndarray, W: np.ndarray, reference: np.ndarray, seen: np.ndarray
+    loss: Loss, X: Any, y: np.ndarray, W: np.ndarray, reference: np.ndarray, mean: float
 ) -> dict[str, np.ndarray]:
-    """Scores of W (k, d) on the rows X (m, d), y (m,), each (k,). `seen`: the labels of the rows in use.
+    """Scores of W (k, d) on the rows X (m, d), y (m,), each (k,). mean: of the labels of the rows in use.
 
     held_loss: mean loss, and held_loss_se, the standard error of its difference to that of `reference` (d,), a model
     that all are set against: over the draw of the rows, paired. For ±1: held_accuracy (a tie is half right), held_auc
-    (the chance that a +1 is ranked above a -1), and held_gain, the accuracy beyond that of the class which `seen` has
-    more of. For numbers held_gain is R² against the mean of `seen`: 1 - Σ(y - z)²/Σ(y - mean)². held_gain_se: its
+    (the chance that a +1 is ranked above a -1), and held_gain, the accuracy beyond that of the class that they
+    have more of. For numbers held_gain is R² against `mean`: 1 - Σ(y - z)²/Σ(y - mean)². held_gain_se: its
     standard error over the draw of the rows, paired.
     """
     m = len(y)
@@ -26,10 +26,10 @@ def held_out_scores(
     found = {name: np.empty(len(W)) for name in columns}
     base = _losses(loss, X @ reference, y)
     if loss.binary:
-        against = np.where(y == (1.0 if seen.sum() >= 0 else -1.0), 1.0, 0.0)
+        against = np.where(y == (1.0 if mean >= 0 else -1.0), 1.0, 0.0)
         scale = 1.0
     else:
-        against = -((y - seen.mean()) ** 2)
+        against = -((y - mean) ** 2)
         scale = float(-against.mean()) or 1.0
     for i, w in enumerate(W):  # one at a time: nothing of size (k, m)
         z = X @ w

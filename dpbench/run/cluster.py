@@ -105,7 +105,7 @@ class Cluster:
         try:
             return sum(int(threads) for threads in self._client.nthreads().values())
         except (OSError, *TIMEOUTS) as error:  # a client whose scheduler died may still try to reach it
-            raise _gone(self.scheduler) from error
+            raise gone(self.scheduler) from error
 
     def run(self, batches: dict[int, Batch]) -> Iterator[tuple[int, Rows | Death]]:
         from distributed.comm.core import CommClosedError
@@ -123,7 +123,7 @@ class Cluster:
                 else:
                     yield index, outcome
         except CommClosedError as error:
-            raise _gone(self.scheduler) from error
+            raise gone(self.scheduler) from error
 
     def _free(self) -> int:
         """Threads of all workers, asked for every two seconds: workers come and go."""
@@ -181,19 +181,25 @@ class Cluster:
 
     def _alive(self) -> None:
         if self._client.status != "running":
-            raise _gone(self.scheduler)
+            raise gone(self.scheduler)
 
 
-def _gone(scheduler: str) -> UserError:
+def gone(scheduler: str) -> UserError:
+    """What to raise where the scheduler does not answer any more."""
     return UserError(f"the scheduler {scheduler} went away; what was finished is kept, the same command goes on")
+
+
+def check_version(driver: str) -> None:
+    """UserError, on a worker, unless its version is the driver's."""
+    if driver != __version__:
+        raise UserError(f"a worker has dpbench {__version__}, the driver {driver}: install the same version")
 
 
 def perform(batch: Batch, parcel: Parcel, shipment: dict[str, bytes] | None) -> Rows | None:
     """On a worker: the rows of a batch, or None if the data set must be sent first."""
     from threadpoolctl import threadpool_limits
 
-    if parcel.version != __version__:
-        raise UserError(f"a worker has dpbench {__version__}, the driver {parcel.version}: install the same version")
+    check_version(parcel.version)
     if not shipping.adopt(parcel.data, parcel.sha256, shipment):
         return None
     threadpool_limits(1)  # for good: with several threads a worker, leaving a `with` would undo it for the others

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import functools
 import subprocess
+from collections.abc import Callable
 from pathlib import Path
 from traceback import extract_tb, format_exception
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import msgspec
 import numpy as np
@@ -23,6 +24,7 @@ from dpbench.privacy.streams import stream
 from dpbench.problems import Problem, build, starts
 from dpbench.problems.optimum import NoOptimum, Optimum
 from dpbench.problems.scores import held_out_scores
+from dpbench.problems.sharded import Elsewhere
 from dpbench.run.environment import environment
 from dpbench.run.jobs import Job, delta_value
 from dpbench.run.results import Row
@@ -32,6 +34,7 @@ from dpbench.version import DISTRIBUTION, __version__
 # A timed run shorter than this is made twice, and the second is measured: the first pages in the data, solves for the
 # noise scale (which is kept) and compiles loops. In a longer one these do not count.
 REHEARSED = 10.0  # seconds
+Build: TypeAlias = Callable[[str], Problem]
 DIVERGED = 1 / np.finfo(float).eps  # an objective this many times that of the start: none of its digits are the data's
 
 
@@ -67,8 +70,11 @@ def run_batch(
     iterations = algorithm.iterations(problem, settings[0])
     trace = Trace(problem.value, schedule(iterations), clock) if traced and iterations else None
     batch = batch_settings(settings, algorithm.per_replicate)
-    with np.errstate(all="ignore"):  # a diverging iterate is a result (its status says so), not a warning
-        outcome = algorithm.run(problem, start.copy(), mechanisms, batch, trace or no_trace)
+    try:
+        with np.errstate(all="ignore"):  # a diverging iterate is a result (its status says so), not a warning
+            outcome = algorithm.run(problem, start.copy(), mechanisms, batch, trace or no_trace)
+    except Elsewhere as error:
+        raise UserError(f"{algorithm.name}: it {error}; run it without shards") from error
     seconds = clock.seconds
     if not isinstance(outcome, Outcome):
         outcome = Outcome(outcome)
@@ -82,18 +88,21 @@ def run_batch(
     return BatchRun(outcome.W, objective, status, outcome.columns, mechanisms, trace, seconds, outcome.evidence)
 
 
-def execute(jobs: list[Job]) -> tuple[list[Row], list[Row]]:
-    """Rows of `runs` and of `traces` for jobs of one group; failures become rows, never exceptions."""
+def execute(jobs: list[Job], build: Build = build) -> tuple[list[Row], list[Row]]:
+    """Rows of `runs` and of `traces` for jobs of one group; failures become rows, never exceptions.
+
+    build: what gives the problem of a name.
+    """
     with threadpool_limits(1):
         try:
-            return _sweep(jobs[0]) if jobs[0].sweep else _execute(jobs)
+            return _sweep(jobs[0], build) if jobs[0].sweep else _execute(jobs, build)
         except (KeyboardInterrupt, SystemExit):
             raise
         except Exception as error:
             return [failed_row(job, error) for job in jobs], []
 
 
-def _execute(jobs: list[Job]) -> tuple[list[Row], list[Row]]:
+def _execute(jobs: list[Job], build: Build) -> tuple[list[Row], list[Row]]:
     first = jobs[0]
     algorithm = algorithms.get(first.algorithm)
     problem = build(first.problem)
@@ -124,12 +133,12 @@ def _execute(jobs: list[Job]) -> tuple[list[Row], list[Row]]:
     return rows, _trace_rows(jobs, run.trace, optimum)
 
 
-def _sweep(job: Job) -> tuple[list[Row], list[Row]]:
+def _sweep(job: Job, build: Build) -> tuple[list[Row], list[Row]]:
     """The one row of a sweep: the excess losses of its members (infinite where one diverged), their worst ε."""
     members = job.members()
     problem, algorithm = build(job.problem), algorithms.get(job.algorithm)
     size = algorithm.batch_size(problem.n, problem.d)
-    rows = [row for i in range(0, len(members), size) for row in _execute(members[i : i + size])[0]]
+    rows = [row for i in range(0, len(members), size) for row in _execute(members[i : i + size], build)[0]]
     worst = max(rows, key=lambda row: (row["status"] == "failed", row["epsilon_planned"]))
     kept = ("T", "delta", "relation", "accounting", "private", "epsilon_planned", "epsilon_realised",
             "epsilon_accounted", "checked_by", "counts_public", "error", "data_sha256")  # fmt: skip
@@ -162,7 +171,7 @@ def _held_out(job: Job, problem: Problem, W: np.ndarray, optimum: Optimum | None
         return {}
     reference = np.zeros(problem.d) if optimum is None else optimum.w
     with np.errstate(all="ignore"):
-        return held_out_scores(problem.loss, *data.held_out, W, reference, problem.y)
+        return held_out_scores(problem.loss, *data.held_out, W, reference, problem.mean_label)
 
 
 def _rows(

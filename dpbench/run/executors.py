@@ -23,6 +23,7 @@ from dpbench.errors import UserError, nearest
 from dpbench.run.batch import Batch, Death, Executor, Rows
 from dpbench.run.cluster import Cluster
 from dpbench.run.execute import execute, failed_row
+from dpbench.run.shards import Sharded
 
 ATTEMPTS = 3  # of a batch whose worker died under it
 BACKENDS = ("loky", "threading", "dask")
@@ -77,7 +78,7 @@ class Local:
                     yield index, Death(1, type(death).__name__)
 
 
-def check(backend: str, jobs: int | None, scheduler: str | None) -> None:
+def check(backend: str, jobs: int | None, scheduler: str | None, shards: int | None = None) -> None:
     """UserError, in one line, for options that `open_executor` does not take."""
     if jobs is not None and jobs < 1:
         raise UserError(f"jobs must be at least 1, got {jobs}")
@@ -85,20 +86,23 @@ def check(backend: str, jobs: int | None, scheduler: str | None) -> None:
         raise UserError(f"unknown backend {backend!r}: {nearest(backend, BACKENDS)}")
     if (backend == "dask") != (scheduler is not None):
         raise UserError("backend dask and the address of its scheduler go together")
+    if shards is not None and (backend != "dask" or shards < 1):
+        raise UserError("shards: a number of at least 1, with backend dask, whose workers hold them")
 
 
 def open_executor(
-    backend: str = "loky", jobs: int | None = None, scheduler: str | None = None
+    backend: str = "loky", jobs: int | None = None, scheduler: str | None = None, shards: int | None = None
 ) -> AbstractContextManager[Executor]:
     """The executor of these options; leaving the context releases it.
 
     backend: "loky" (processes), "threading" or "dask". jobs: how many processes or threads, None for one per core.
-    scheduler: dask's, "tcp://host:port" or its scheduler file. Raises UserError as `check`.
+    scheduler: dask's, "tcp://host:port" or its scheduler file. shards: into how many the rows of each problem are cut,
+    which then lie with dask's workers while batches run here. Raises UserError as `check`.
     """
-    check(backend, jobs, scheduler)
+    check(backend, jobs, scheduler, shards)
     jobs = jobs or os.cpu_count() or 1
     if scheduler is not None:
-        return Cluster(scheduler)
+        return Cluster(scheduler) if shards is None else Sharded(scheduler, shards)
     return nullcontext(Here() if jobs == 1 and backend == "loky" else Local(jobs, backend))
 
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 import secrets
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -11,9 +12,10 @@ import msgspec
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from dpbench import algorithms
+from dpbench import algorithms, datasets
 from dpbench.algorithms.base import Algorithm, make_settings
 from dpbench.datasets.recipes import row_norms
+from dpbench.datasets.tables import PRECISIONS, WITHIN
 from dpbench.errors import DataError, PrivacyError, UserError, positive
 from dpbench.privacy.budget import Budget
 from dpbench.privacy.check import guarantee
@@ -23,6 +25,8 @@ from dpbench.privacy.profile import profile, trade_off
 from dpbench.privacy.relation import Relation
 from dpbench.privacy.streams import stream
 from dpbench.problems import Problem, losses, starts
+from dpbench.problems.kernels import Rows
+from dpbench.run import shards
 from dpbench.run.execute import run_batch
 from dpbench.run.jobs import check_delta, delta_value
 
@@ -109,12 +113,14 @@ def fit(
     bound: Literal["check", "rescale"] = "check",
     start: str = "zero",
     release_noise: Literal["numpy", "opendp"] = "numpy",
+    precision: Literal["float64", "float32"] = "float64",
     **settings: Any,
 ) -> Fit:
     """Fit one model to (X, y) by a private optimiser, and check what it spent.
 
     Args:
-        X: (n, d) array or scipy.sparse matrix of finite numbers. n counts as public.
+        X: (n, d) array or scipy.sparse matrix of finite numbers, or a dask array, whose blocks of rows stay with the
+            workers of the active `distributed.Client`: sums over them are taken there. n counts as public.
         y: (n,) labels -1/+1 for logistic, sigmoid and ramp loss, numbers for squared loss, numbers >= 0 for phase loss.
         algorithm: a name from `dpbench list algorithms`, or "path/to/file.py:Class".
         epsilon: the budget ε > 0.
@@ -131,6 +137,8 @@ def fit(
         start: "zero", "unit" (a random unit vector) or "normal".
         release_noise: "numpy" adds float64 noise; "opendp" (extra `release`) draws it exactly, by the samplers of a
             library made for releases, about 1000 times as slowly.
+        precision: "float64" or "float32", in which rows are kept and multiplied; sums are float64 in both. Rows that
+            rounding to float32 would take beyond the bound are kept within it.
         **settings: the algorithm's settings, e.g. T=100.
 
     Raises:
@@ -140,26 +148,32 @@ def fit(
 
     What remains between this and a release of sensitive data: "From benchmark to release" in the README.
     """
-    from dpbench.datasets import check_arrays
-
     if "seeds" in settings:
         raise UserError("seeds: fit returns one model; several seeds are a benchmark's: dpbench run --seeds, or seed=")
     if seed is not None and (not isinstance(seed, int | np.integer) or seed < 0):
         raise UserError(f"seed must be a whole number >= 0 or None, got {seed!r}")
     if bound not in ("check", "rescale"):
         raise UserError(f'bound must be "check" or "rescale", got {bound!r}')
+    if precision not in PRECISIONS:
+        raise UserError(f"precision must be {' or '.join(PRECISIONS)}, got {precision!r}")
     if release_noise not in ("numpy", "opendp"):
         raise UserError(f'release_noise must be "numpy" or "opendp", got {release_noise!r}')
     if seed is not None and release_noise != "numpy":
         raise UserError(f"seed: release_noise={release_noise!r} draws from the system's entropy alone; leave seed out")
     method, fixed = algorithms.resolve(algorithm)
-    X, y = check_arrays(X, y, labels="binary" if losses.get(loss).binary else "real")
     needed = method.needs.row_bound(losses.get(loss).name)
-    X = _bounded_rows(X, method, needed, bound)
-    declared: dict[str, Any] = {}
+    declared: dict[str, Any] = {"loss": loss, "l1": l1, "l2": l2, "w2": w2, "name": "own data"}
     if needed is not None:  # noise is scaled by the declared bound, never by the rows at hand
-        declared = dict(zip(("row_bound_norm", "row_bound"), needed, strict=True))
-    problem = Problem(X, y, loss=loss, l1=l1, l2=l2, w2=w2, name="own data", **declared)
+        declared |= dict(zip(("row_bound_norm", "row_bound"), needed, strict=True))
+    checked = functools.partial(_checked, method.name, needed, bound, precision)
+    problem: Problem
+    if shards.is_lazy(X):
+        problem = shards.of_arrays(X, y, functools.partial(_shard, checked, losses.get(loss)), **declared)
+        if problem.loss.binary and abs(problem.mean_label) == 1:
+            raise DataError(f"y: the only label is {problem.mean_label:g}; give both -1 and +1")
+    else:
+        labels: Literal["binary", "real"] = "binary" if losses.get(loss).binary else "real"
+        problem = Problem(*checked(X, y, labels), **declared)
     method.needs.check(problem, method.name)
     parsed = method.complete(problem, make_settings(method, {**fixed, **settings}))
     budget = Budget(
@@ -216,21 +230,52 @@ def _guarantee(released: Released, method: Algorithm, flaw: str, seed: int | Non
     )
 
 
-def _bounded_rows(X: Any, method: Algorithm, needed: tuple[str, float] | None, bound: str) -> Any:
+def _shard(checked: Callable[..., tuple[Any, np.ndarray]], loss: losses.Loss, X: Any, y: Any) -> Rows:
+    X, y = checked(X, y, "real")
+    loss.check_labels(y)
+    return Rows(X, y)
+
+
+def _checked(
+    method: str,
+    needed: tuple[str, float] | None,
+    bound: str,
+    precision: str,
+    X: Any,
+    y: Any,
+    labels: Literal["binary", "real"],
+) -> tuple[Any, np.ndarray]:
+    """(X, y) as the solvers take them: finite, of this precision, within the bound."""
+    X, y = datasets.check_arrays(X, y, labels=labels, single=precision == "float32")
+    X = _bounded_rows(X, method, needed, bound)
+    if precision == "float32":
+        if hasattr(X, "tocsr"):
+            raise UserError("precision: sparse rows are kept as float64; leave precision out")
+        X = X.astype(np.float32, copy=False)
+        if needed is not None:
+            norms = row_norms(X, 2 if needed[0] == "l2" else 1)
+            beyond = norms > needed[1]
+            if beyond.any():
+                X = X * np.where(beyond, needed[1] * WITHIN / np.maximum(norms, needed[1]), 1)[:, None].astype(X.dtype)
+    return X, y
+
+
+def _bounded_rows(X: Any, method: str, needed: tuple[str, float] | None, bound: str) -> Any:
     """X, or X with the rows beyond what the algorithm needs scaled down to it; DataError if they must not be."""
     if needed is None:
         return X
     kind, limit = needed
     order = 2 if kind == "l2" else 1
     norms = row_norms(X, order)
-    if norms.max(initial=0) <= limit * (1 + 1e-12):
+    slack = 1e-12 if X.dtype == np.float64 else 1e-6  # a row divided by its norm has norm 1 up to rounding
+    if norms.max(initial=0) <= limit * (1 + slack):
         return X
     if bound == "check":
         mark = "₂" if order == 2 else "₁"
         raise DataError(
             f"X: {np.sum(norms > limit):,} of {len(norms):,} rows have ‖x‖{mark} > {limit:g} (largest "
-            f"{norms.max():.4g}), beyond what {method.name}'s proof covers; scale the columns by public constants, or "
+            f"{norms.max():.4g}), beyond what {method}'s proof covers; scale the columns by public constants, or "
             'pass bound="rescale" to divide each such row by its norm'
         )
     factors = limit / np.maximum(norms, limit)
-    return X.multiply(factors[:, None]).tocsr() if hasattr(X, "tocsr") else X * factors[:, None]
+    return X.multiply(factors[:, None]).tocsr() if hasattr(X, "tocsr") else X * factors[:, None].astype(X.dtype)

@@ -91,13 +91,14 @@ def run(
     workers: int | None = 1,
     backend: str = "loky",
     scheduler: str | None = None,
+    shards: int | None = None,
     report: Callable[[Progress], None] = lambda progress: None,
 ) -> Summary:
     """Run the jobs that the store has not finished and write each batch's rows as soon as it ends.
 
-    Batches of untimed jobs go to the executor of `backend`, `workers` and `scheduler` (see `executors`). Timed jobs run
-    afterwards, one at a time with nothing else of ours running, in the driver. Interrupting loses at most the batches
-    in flight.
+    Batches of untimed jobs go to the executor of `backend`, `workers`, `scheduler` and `shards` (see `executors`).
+    Timed jobs run afterwards, one at a time with nothing else of ours running, in the driver. Interrupting loses at
+    most the batches in flight.
     """
     unique = {job.key: job for job in jobs}
     finished = store.finished()
@@ -110,10 +111,10 @@ def run(
     total = sum(work(job) for job in missing) or 1.0
     progress = _Progress(report, total, len(missing))
 
-    timed = batches([job for job in missing if job.timed])
-    pooled = [job for job in missing if not job.timed]
+    timed = batches([job for job in missing if job.timed and shards is None])
+    pooled = [job for job in missing if not job.timed or shards is not None]  # shards: one at a time anyway
     if pooled:
-        with open_executor(backend, workers, scheduler) as executor:
+        with open_executor(backend, workers, scheduler, shards) as executor:
             for batch, rows in results(batches(pooled, executor.shares()), executor):
                 _record(store, summary, rows)
                 progress.advance(batch, alone=False)

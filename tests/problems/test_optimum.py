@@ -155,7 +155,7 @@ def counted(monkeypatch):
     """Counts how often an optimum is solved for."""
     calls = []
     solve = optima.minimise
-    monkeypatch.setattr(optima, "minimise", lambda p: calls.append(p) or solve(p))
+    monkeypatch.setattr(optima, "minimise", lambda p, **more: calls.append(p) or solve(p, **more))
     return calls
 
 

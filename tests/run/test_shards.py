@@ -1,0 +1,178 @@
+"""Rows in shards on two worker processes: the numbers of one place, also after a worker was killed."""
+
+import contextlib
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pytest
+
+import dpbench
+from dpbench.cli import main
+from dpbench.errors import DataError, UserError
+from dpbench.run import runner, shards
+from dpbench.run.jobs import make_job
+from dpbench.run.results import Store
+
+distributed = pytest.importorskip("distributed", reason="the extra dask is not installed")
+da = pytest.importorskip("dask.array")
+
+
+@pytest.fixture(scope="module")
+def scheduler(tmp_path_factory):
+    """(address, start(name) of a worker process) of a scheduler in a process of its own; two workers are there."""
+    folder = tmp_path_factory.mktemp("shards")
+    file = folder / "scheduler.json"
+    running = []
+
+    def start(kind, *arguments):
+        command = [sys.executable, "-m", f"distributed.cli.dask_{kind}", *arguments, "--no-dashboard"]
+        log = subprocess.DEVNULL
+        own = {"DPBENCH_DATA": str(folder / f"data-{len(running)}"), "DASK_LOGGING__DISTRIBUTED": "error"}
+        running.append(
+            subprocess.Popen(command, stdout=log, stderr=log, cwd=folder, env=os.environ | own, start_new_session=True)
+        )
+        return running[-1]
+
+    def worker():
+        return start("worker", "--scheduler-file", str(file), "--nthreads", "1", "--no-nanny")
+
+    start("scheduler", "--port", "0", "--host", "127.0.0.1", "--scheduler-file", str(file))
+    while not file.exists():
+        assert running[0].poll() is None
+        time.sleep(0.05)
+    worker(), worker()
+    with distributed.Client(scheduler_file=str(file), set_as_default=False) as client:
+        client.wait_for_workers(2, timeout=60)
+    yield str(file), worker, running
+    for process in running:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+        process.wait(20)
+
+
+@pytest.fixture
+def client(scheduler):
+    with distributed.Client(scheduler_file=scheduler[0]) as one:
+        one.wait_for_workers(2, timeout=60)
+        yield one
+
+
+def data(n=3000, d=6):
+    generator = np.random.default_rng(0)
+    X = generator.standard_normal((n, d))
+    X /= np.linalg.norm(X, axis=1)[:, None]
+    return X, np.where(X[:, 0] + 0.3 * generator.standard_normal(n) > 0, 1.0, -1.0)
+
+
+@pytest.mark.parametrize(
+    ("algorithm", "settings"),
+    [("dp-gd", {"T": 5}), ("dp-newton-minibatch-hess-clip", {"T": 3})],
+)
+def test_fit_on_a_dask_array_is_fit_on_its_rows(client, algorithm, settings):
+    X, y = data()
+    call = {"algorithm": algorithm, "epsilon": 1.0, "seed": 1, **settings}
+    there = dpbench.fit(da.from_array(X, chunks=(700, 4)), da.from_array(y, chunks=1000), **call)
+    here = dpbench.fit(X, y, **call)
+    np.testing.assert_allclose(there.w, here.w, rtol=1e-9, atol=1e-12)
+    assert there.diagnostics.objective == pytest.approx(here.diagnostics.objective, rel=1e-9)
+    assert there.released.ledger == here.released.ledger
+
+
+def test_what_does_not_fit_is_one_line(client):
+    X, y = data(300)
+    blocks = da.from_array(X, chunks=(100, 6))
+    call = {"algorithm": "dp-gd", "epsilon": 1.0, "seed": 1, "T": 2}
+    long = 0.99 * X
+    long[250] *= 3
+    for error, match, rows, labels in (
+        (DataError, r"X: 1 of 100 rows have ‖x‖₂ > 1 \(largest 2.97\)", da.from_array(long, chunks=(100, 6)), y),
+        (DataError, "y: logistic loss needs labels -1 and \\+1, found 0", blocks, np.where(y > 0, 1.0, 0.0)),
+        (DataError, "y: the only label is 1; give both", blocks, np.ones(300)),
+        (DataError, "y: give one entry per row of X", blocks, y[:-1]),
+    ):
+        with pytest.raises(error, match=match):
+            dpbench.fit(rows, labels, **call)
+    with pytest.raises(UserError, match=r"^dp-cd: .*shards"):
+        dpbench.fit(blocks, y, algorithm="dp-cd", epsilon=1.0, seed=1)
+    assert np.isfinite(dpbench.fit(da.from_array(long, chunks=(100, 6)), y, bound="rescale", **call).w).all()
+
+
+def test_a_dask_array_without_a_client_is_one_line():
+    X, y = data(100)
+    with pytest.raises(UserError, match=r"make a distributed.Client first"):
+        dpbench.fit(da.from_array(X), y, algorithm="dp-gd", epsilon=1.0)
+
+
+def test_run_on_shards_gives_the_rows_of_a_local_run(scheduler, tmp_path):
+    jobs = [
+        make_job(problem="synthetic", algorithm=name, epsilon=1, seed=0, settings={"T": 4})
+        for name in ("dp-gd", "dp-newton-qu-add")
+    ]
+    stores = {name: Store(tmp_path, name, "e") for name in ("there", "here")}
+    summary = runner.run(jobs, stores["there"], backend="dask", scheduler=scheduler[0], shards=3)
+    assert summary.statuses == {"done": 2}, summary.failures
+    runner.run(jobs, stores["here"])
+    there, here = (store.runs().sort_values("key") for store in stores.values())
+    for column in ("objective", "excess", "gradient_norm", "accuracy"):
+        np.testing.assert_allclose(there[column], here[column], rtol=1e-9)
+    for column in ("key", "epsilon_planned", "data_sha256"):
+        assert there[column].tolist() == here[column].tolist()
+
+
+def test_shards_from_the_command_line(scheduler, tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    command = ["run", "--algo", "dp-gd", "--dataset", "synthetic", "--seeds", "2", "--set", "T=3", "--jobs", "1"]
+    printed = []
+    for more in (["--out", "a"], ["--out", "b", "--backend", "dask", "--scheduler", scheduler[0], "--shards", "2"]):
+        with pytest.raises(SystemExit) as end:
+            main([*command, *more])
+        assert not end.value.code
+        printed.append(capsys.readouterr().out)
+    assert printed[0] == printed[1]
+    with pytest.raises(SystemExit) as end:
+        main([*command, "--shards", "2"])
+    assert end.value.code == 2
+    assert "shards: a number of at least 1, with backend dask" in capsys.readouterr().err
+
+
+def test_shards_of_a_worker_that_was_killed_are_made_again(client, scheduler):
+    """And another worker takes its place, for the tests that come next."""
+    _, worker, running = scheduler
+    X, y = data()
+    call = {"algorithm": "dp-gd", "epsilon": 1.0, "seed": 1, "T": 12}
+    asked, answer = [], shards.Asker.__call__
+
+    def killing(self, calls):
+        found = answer(self, calls)
+        asked.append(len(calls))
+        if len(asked) == 6:
+            holding = client.who_has(self.shards)
+            assert len({where for workers in holding.values() for where in workers}) == 2  # both hold some
+            running[1].kill()
+        return found
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(shards.Asker, "__call__", killing)
+        there = dpbench.fit(da.from_array(X, chunks=(300, 6)), y, **call)
+    assert running[1].wait(10) == -signal.SIGKILL
+    assert len(asked) > 12  # and it went on
+    np.testing.assert_allclose(there.w, dpbench.fit(X, y, **call).w, rtol=1e-9, atol=1e-12)
+    worker()
+    client.wait_for_workers(2, timeout=60)
+
+
+@pytest.mark.parametrize(("held", "submitted"), [(True, "_mapped"), (False, "_prepared")])
+def test_data_that_a_worker_has_not_got_are_sent(client, monkeypatch, held, submitted):
+    sent, submit = [], client.submit
+    monkeypatch.setattr(client, "run", lambda *arguments: {"a": True, "b": held})
+    monkeypatch.setattr(client, "submit", lambda f, *a, **k: sent.append(f.__name__) or submit(f, *a, **k))
+    here = dpbench.problems.build("synthetic")
+    there = shards.of_problem(client, here, 2)
+    assert sent == [submitted] * 2
+    np.testing.assert_allclose(there.second_moment(), here.second_moment(), rtol=1e-9, atol=1e-15)
+    with pytest.raises(UserError, match="shards must be between 1 and"):
+        shards.of_problem(client, here, here.n + 1)
