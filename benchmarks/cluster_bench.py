@@ -7,7 +7,8 @@ receiving, writing part files): what no number of workers makes faster. Rates pe
 
 shard_…: the same for dp-gd's gradient on a dask array, in processor seconds. shard_row: of a worker for a row of 20
 columns, in two large shards; shard_driver, shard_scheduler, shard_worker: for each shard and iteration, in many small
-ones. shard_overhead: the share of the two large shards' processor seconds that is not the local gradient's.
+ones. shard_overhead: the share of the two large shards' processor seconds that is not the local gradient's. What idle
+processes take is left out everywhere.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Callable
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
@@ -29,7 +31,7 @@ from benchmarks.machine import describe, load
 from dpbench.problems.losses import LOSSES
 
 BATCHES, WORKERS = 100, 2
-LARGE, SMALL, ITERATIONS = 500_000, 100, 20  # rows of a large shard, how many small ones, iterations
+LARGE, SMALL, ITERATIONS = 500_000, 100, 10  # rows of a large shard, how many small ones, iterations
 RESULT = Path(__file__).parent / "results" / "cluster.json"
 
 
@@ -49,20 +51,18 @@ def main() -> None:
         ]
         for where in ({}, {"backend": "dask", "scheduler": address}):
             runner.run(warm, Store(folder, "warm", where.get("backend", "local")), **where)
-        times, busy = {}, processor_seconds(workers)
+        times = {}
         for name, where in (("local", {}), ("dask", {"backend": "dask", "scheduler": address})):
-            wall, processor = time.perf_counter(), time.process_time()
-            runner.run(jobs, Store(folder, "bench", name), **where)
-            times[name] = (time.perf_counter() - wall, time.process_time() - processor)
-        busy = processor_seconds(workers) - busy
+            store = Store(folder, "bench", name)
+            times[name] = busy_seconds(lambda store=store, where=where: runner.run(jobs, store, **where), workers)
         shards = sharded(address, scheduler, workers)
     result = {
         "batches": BATCHES,
         "workers": WORKERS,
-        "batches_per_second": BATCHES / times["dask"][0],
-        "local_batches_per_second": BATCHES / times["local"][0],
-        "overhead": (busy + times["dask"][1] - times["local"][1]) / BATCHES,
-        "driver": times["dask"][1] / BATCHES,
+        "batches_per_second": BATCHES / times["dask"][-1],
+        "local_batches_per_second": BATCHES / times["local"][-1],
+        "overhead": (times["dask"][:2].sum() - times["local"][0]) / BATCHES,
+        "driver": times["dask"][0] / BATCHES,
         **shards,
         "load": load(),
         "machine": describe(),
@@ -88,18 +88,21 @@ def sharded(address: str, scheduler: subprocess.Popen, workers: list[subprocess.
             X = da.random.default_rng(0).uniform(-0.2, 0.2, (size * count, 20), chunks=(size, 20))
             problem = shards.of_arrays(X, da.where(X[:, 0] > 0, 1.0, -1.0), Rows)
             problem.gradient(W)
-            clocks = [time.process_time(), processor_seconds([scheduler]), processor_seconds(workers)]
-            for _ in range(ITERATIONS):
-                problem.gradient(W)
-            ended = [time.process_time(), processor_seconds([scheduler]), processor_seconds(workers)]
-            found.append([(b - a) / ITERATIONS for a, b in zip(clocks, ended, strict=True)])
+
+            def iterate(problem=problem) -> None:
+                for _ in range(ITERATIONS):
+                    problem.gradient(W)
+
+            found.append(busy_seconds(iterate, [scheduler], workers, times=5)[:-1] / ITERATIONS)
         X = np.random.default_rng(0).uniform(-0.2, 0.2, (LARGE, 20))
         rows = Rows(X, np.sign(X[:, 0]))
         rows.weighted_sum(LOSSES["logistic"].derivative, W)
-        start = time.process_time()
-        for _ in range(ITERATIONS):
+        alone = []
+        for _ in range(5 * ITERATIONS):
+            start = time.process_time()
             rows.weighted_sum(LOSSES["logistic"].derivative, W)
-        local = WORKERS * (time.process_time() - start) / ITERATIONS
+            alone.append(time.process_time() - start)
+        local = WORKERS * min(alone)
     large, small = found
     return {
         "shard_row": large[2] / (LARGE * WORKERS),
@@ -108,6 +111,28 @@ def sharded(address: str, scheduler: subprocess.Popen, workers: list[subprocess.
         "shard_worker": small[2] / SMALL,
         "shard_overhead": 1 - local / sum(large),
     }
+
+
+def busy_seconds(work: Callable[[], object], *processes: list[subprocess.Popen], times: int = 1) -> np.ndarray:
+    """Processor seconds that work takes here and in each group of processes, and at the end those by the clock.
+
+    The best of so many times. Without those of idle processes, whose heartbeats go on while others have the machine.
+    """
+
+    def now() -> np.ndarray:
+        return np.array([time.process_time(), *map(processor_seconds, processes), time.perf_counter()])
+
+    start = now()
+    time.sleep(5)
+    idle = now() - start
+    found = []
+    for _ in range(times):
+        start = now()
+        work()
+        used = now() - start
+        used[:-1] -= idle[:-1] / idle[-1] * used[-1]
+        found.append(used)
+    return min(found, key=lambda used: used[:-1].sum())
 
 
 def processor_seconds(processes: list[subprocess.Popen]) -> float:

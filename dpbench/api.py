@@ -400,7 +400,8 @@ def compare(
         holdout: the share of rows kept apart to judge by, in (0, 0.5], chosen by their positions.
         precision: "float64" or "float32", in which the rows are kept and multiplied; sums are float64 in both.
         track: the rule for settings, one or several: "default" takes each method's public rule in n, d and ε, "tuned"
-            the best of a few on the rows in use, which is not private.
+            the best of a few on the rows in use, which is not private, "private" searches a few around the rule within
+            ε; methods that cannot be searched so are left out.
         profile: "quick" or "full": how many settings "tuned" tries. seeds: replicates of each. timed: measure the
             seconds of each, alone.
         results, jobs: as of `run_algorithm`; the rows go to `results/adhoc/compare-DATA`.

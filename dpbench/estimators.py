@@ -61,6 +61,7 @@ class _Private(BaseEstimator):
         l2: float = 0.0,
         settings: Mapping[str, Any] | None = None,
         release_noise: Literal["numpy", "opendp"] = "numpy",
+        precision: Literal["float64", "float32"] = "float64",
         random_state: Any = None,
     ) -> None:
         self.epsilon = epsilon
@@ -72,6 +73,7 @@ class _Private(BaseEstimator):
         self.l2 = l2
         self.settings = settings
         self.release_noise = release_noise
+        self.precision = precision
         self.random_state = random_state
 
     # Public scaling
@@ -153,6 +155,7 @@ class _Private(BaseEstimator):
                 accounting=accounting,
                 relation=Relation.REPLACE_ONE.value,
                 release_noise=self.release_noise,
+                precision=self.precision,
                 **chosen,
             )
             for y, seed in zip(targets, seeds, strict=True)
@@ -215,7 +218,7 @@ class PrivateClassifier(ClassifierMixin, _Private):
         fit_intercept: add a column of ones.
         l2: weight of ‖w‖²/2 on the scaled rows, the intercept's w included.
         settings: of the algorithm, over those of the rule.
-        release_noise: "numpy", or "opendp" (extra `release`): see `dpbench.fit`.
+        release_noise: "numpy", or "opendp" (extra `release`); precision: "float64" or "float32". See `dpbench.fit`.
         random_state: None draws noise from the operating system's entropy, anew for every fit. A number or RandomState
             makes the fit repeatable, and no release: `guarantee_` says so.
 
@@ -268,8 +271,8 @@ class PrivateRegressor(RegressorMixin, _Private):
     Args:
         target_bounds: (low, high), the public range of the target; values beyond are moved to the nearest end.
             Required: nothing is taken from the data.
-        epsilon, delta, algorithm, bounds, row_bound, fit_intercept, l2, settings, release_noise, random_state: as of
-            `PrivateClassifier`. l2 is on a target scaled to [-1, 1].
+        epsilon, delta, algorithm, bounds, row_bound, fit_intercept, l2, settings, release_noise, precision,
+            random_state: as of `PrivateClassifier`. l2 is on a target scaled to [-1, 1].
 
     Attributes:
         coef_, intercept_: of predict, on features and target as given (within their bounds). The others as of
@@ -291,6 +294,7 @@ class PrivateRegressor(RegressorMixin, _Private):
         l2: float = 0.0,
         settings: Mapping[str, Any] | None = None,
         release_noise: Literal["numpy", "opendp"] = "numpy",
+        precision: Literal["float64", "float32"] = "float64",
         random_state: Any = None,
     ) -> None:
         super().__init__(
@@ -303,6 +307,7 @@ class PrivateRegressor(RegressorMixin, _Private):
             l2=l2,
             settings=settings,
             release_noise=release_noise,
+            precision=precision,
             random_state=random_state,
         )
         self.target_bounds = target_bounds

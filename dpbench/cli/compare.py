@@ -47,8 +47,8 @@ if TYPE_CHECKING:
     "--track",
     "tracks",
     multiple=True,
-    metavar="default|tuned",
-    help="Settings by public rules (default), or tuned on these rows, not privately; may be repeated.",
+    metavar="default|tuned|private",
+    help="Settings by public rules (default), tuned on these rows, or tuned within ε; may be repeated.",
 )
 @click.option(
     "--profile", default="quick", show_default=True, metavar="quick|full", help="How many settings --track tuned tries."

@@ -1,7 +1,8 @@
 """The leaderboard's methods on data of one's own, judged on rows that they have not seen.
 
 A track is a rule for the settings. "default" takes each method's public rule, which looks at no data; "tuned" the best
-of a few candidates on the rows in use, which no ε covers: see `PRICE`.
+of a few candidates on the rows in use, which no ε covers: see `PRICE`. "private" searches around that rule within ε
+(`algorithms.private_tuning`); what cannot be searched so is not in it.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from dpbench.algorithms.rules import public_settings
 from dpbench.errors import UserError
 from dpbench.experiments.leaderboard import entrants
 from dpbench.experiments.leaderboard.ranking import TIE, beaten_by
+from dpbench.experiments.tracks import study as tracks
 from dpbench.problems import catalogue
 from dpbench.run.jobs import make_job
 from dpbench.study.grid import GridEntry
@@ -36,12 +38,18 @@ if TYPE_CHECKING:
 TRACKS = {
     "default": "no tuning: every method at settings that n, d and ε decide",
     "tuned": "every method at the best of a few settings on these rows: not private",
+    "private": "tuned privately: every method searches a few settings within its ε",
 }
 PRICE = {
     "default": (
         "Settings looked at no data; the choice of the method does, if you make it by this table, and no ε above "
         "covers that: each line is the privacy of one run, not of this comparison. To release a model, choose on "
         "public or older data of the same kind and run the choice once on the private data."
+    ),
+    "private": (
+        "Settings were searched within ε; the choice of the method, if you make it by this table, is not covered: each "
+        "line is the privacy of one search, not of this comparison. To release a model, choose the method on public or "
+        "older data of the same kind and run the search once on the private data."
     ),
     "tuned": (
         "Settings and method were chosen by looking at the data, which no ε above covers: each line is the privacy of "
@@ -122,6 +130,18 @@ def field_of(problem: str, epsilon: float, track: str, names: Iterable[str], see
         if track == "tuned":
             block = GridEntry(problems=[problem], algorithms=[name], epsilon=[epsilon], seeds=seeds)
             jobs = plan(entrants.expand(block, profile), None).jobs
+        elif track == "private":
+            block = GridEntry(
+                problems=[problem],
+                algorithms=[name],
+                epsilon=[epsilon],
+                seeds=seeds,
+                settings={tracks.TRACK: track},
+            )
+            jobs = [job for job in plan(tracks.expand(block), None).jobs if job.algorithm == tracks.PRIVATE]
+            if not jobs:
+                found.left_out[name] = "cannot be tuned privately: see dpbench.algorithms.private_tuning"
+                continue
         else:
             chosen = public_settings(name, target.n, target.d, epsilon)
             jobs = [
@@ -140,7 +160,7 @@ def field_of(problem: str, epsilon: float, track: str, names: Iterable[str], see
         kept = []
         for job in jobs:
             try:
-                method.complete(target, job.parsed())
+                algorithms.get(job.algorithm).complete(target, job.parsed())
             except UserError as error:
                 found.left_out[name] = str(error).removeprefix(f"{method.name}: ")
             else:
@@ -188,7 +208,9 @@ def _first_of_each(jobs: list[Job], rows: pandas.DataFrame) -> Iterator[tuple[Jo
 
 def _rows(store: Store, jobs: list[Job]) -> pandas.DataFrame:
     rows = store.runs()
-    return rows[rows["key"].isin({job.key for job in jobs})]
+    rows = rows[rows["key"].isin({job.key for job in jobs})]
+    methods = rows["settings"].map(lambda settings: json.loads(settings).get("method"))
+    return rows.assign(algorithm=rows["algorithm"].mask(rows["algorithm"] == tracks.PRIVATE, methods))
 
 
 def _is_defect(error: str) -> bool:
@@ -264,21 +286,33 @@ def held_loss(rows: pandas.DataFrame) -> tuple[float, float]:
 def shown_settings(row: Any, reference: str, profile: str = "quick") -> str:
     """The settings of a row of the table that are chosen by anybody: "T=10, clip=0.3"."""
     values = json.loads(row.settings)
+    if searched := _searched(values):
+        return ", ".join(f"{name} of {', '.join(f'{value:g}' for value in tried)}" for name, tried in searched.items())
     names = list(entrants.candidates(reference, profile))
     return ", ".join(f"{name}={values[name]:g}" for name in names if isinstance(values.get(name), int | float))
+
+
+def _searched(values: dict[str, Any]) -> dict[str, list[Any]]:
+    """Of a private search's settings, those that differ between its candidates, and their values; {} of any other."""
+    tried = json.loads(values["candidates"]) if "candidates" in values else [{}]
+    return {name: found for name in tried[0] if len(set(found := [one[name] for one in tried])) > 1}
 
 
 def arguments(row: Any, reference: str) -> dict[str, Any]:
     """The arguments of `dpbench.fit` behind the data that repeat a row of the table; `reference`: the method's name."""
     method, fixed = algorithms.resolve(reference)
     defaults, tried = make_settings(method, fixed), entrants.candidates(reference, "full")
-    settings = {
-        name: value
-        for name, value in json.loads(row.settings).items()
-        if name not in fixed and (name in tried or value != getattr(defaults, name))
-    }
+    values, run = json.loads(row.settings), reference
+    if _searched(values):
+        run, settings = tracks.PRIVATE, {name: values[name] for name in ("method", "candidates")}
+    else:
+        settings = {
+            name: value
+            for name, value in values.items()
+            if name not in fixed and (name in tried or value != getattr(defaults, name))
+        }
     delta = 0.0 if row.delta == 0 else entrants.DELTA
-    named = {"algorithm": reference, "epsilon": row.epsilon, "delta": delta, "relation": entrants.RELATION.value}
+    named = {"algorithm": run, "epsilon": row.epsilon, "delta": delta, "relation": entrants.RELATION.value}
     return named | {"accounting": row.accounting} | settings
 
 

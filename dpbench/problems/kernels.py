@@ -3,8 +3,9 @@
 A block of X stays in the second-level cache between the product that reads it for the predictions and the
 one that reads it for the result, and nothing of size (n, k) or (n, d) is ever made. Measured on one core with
 128 … 4,096 rows a block, 1,024 is within 12 % of the best: for the gradient at k = 15, 50, 105 and d = 20 … 784, for
-the Hessian at k = 1, 4, 15 and d = 20, 54, 105, 784. Hence one constant. (Gradients at k = 1 lose up to 22 %, 46 % at
-d = 20; at k = 5 and d = 784, 70 %.) Workspaces are per call, so threads do not share.
+the Hessian at k = 1, 4, 15 and d = 20, 54, 105, 784. Hence one constant; where k and d are small, so that a block is
+done in less time than its calls of NumPy take, sums take longer blocks (at k = 1, d = 20 a gradient takes 17 instead of
+23 ns a row, 6 instead of 16 in float32). Workspaces are per call, so threads do not share.
 
 Rows kept as float32 are multiplied in float32, and the products of each block summed in float64: half the bytes and
 twice the numbers a cycle, for a relative error of about 1e-7 in each gradient. Curvatures are formed in float64.
@@ -25,6 +26,7 @@ from dpbench.problems.compiled import LANES, kernels
 from dpbench.problems.usual import Usual, usual_entries
 
 BLOCK = 1024
+LONGEST, CACHED = 8192, 640 * 1024  # rows, and bytes with their predictions, of the blocks of sums
 MOSTLY_ZERO = 1 / 3  # a row's m nonzeros make m²/2 products, one by one, where all d² run at full speed
 
 Pointwise = Callable[[np.ndarray, np.ndarray, np.ndarray], np.ndarray]  # (z, y, out) -> out, see `losses`
@@ -59,30 +61,37 @@ class Rows:
             return Usual.zeros(self.n, self.d)
         return usual_entries(self.X, MOSTLY_ZERO)
 
-    def blocks(self, rows: np.ndarray | None = None) -> Iterator[tuple[Any, np.ndarray]]:
+    def blocks(self, rows: np.ndarray | None = None, size: int = BLOCK) -> Iterator[tuple[Any, np.ndarray]]:
         """Pairs (block of X, block of y)."""
         if rows is None:
-            for start in range(0, self.n, BLOCK):
-                yield self.X[start : start + BLOCK], self.y[start : start + BLOCK]
+            for start in range(0, self.n, size):
+                yield self.X[start : start + size], self.y[start : start + size]
         else:
-            for start in range(0, len(rows), BLOCK):
-                chosen = rows[start : start + BLOCK]
+            for start in range(0, len(rows), size):
+                chosen = rows[start : start + size]
                 yield (self.X[chosen] if self.sparse else self.X.take(chosen, axis=0)), self.y[chosen]
 
     def predictions(
-        self, W: np.ndarray, rows: np.ndarray | None = None
+        self, W: np.ndarray, rows: np.ndarray | None = None, size: int = BLOCK
     ) -> Iterator[tuple[Any, np.ndarray, np.ndarray]]:
         """Triples (block of X, block of y, predictions z (k, b)); z is a workspace, valid until the next."""
-        workspace = np.empty((len(W), BLOCK), np.float32 if self.single else np.float64)
+        workspace = np.empty((len(W), size), np.float32 if self.single else np.float64)
         W = W.astype(workspace.dtype, copy=False)
         flat = workspace.reshape(-1)
-        for A, y in self.blocks(rows):
+        for A, y in self.blocks(rows, size):
             z = flat[: len(W) * len(y)].reshape(len(W), len(y))
             if self.sparse:
                 z[...] = (A @ W.T).T
             else:
                 np.matmul(W, A.T, out=z)
             yield A, y, z
+
+    def _size(self, k: int) -> int:
+        """Rows of a block of a sum for k iterates."""
+        if self.sparse:
+            return BLOCK
+        fitting = CACHED // ((self.d + k) * self.X.dtype.itemsize)
+        return min(LONGEST, max(1, fitting // BLOCK) * BLOCK)
 
     def all_predictions(self, W: np.ndarray) -> np.ndarray:
         """<x_i, w>, (k, n), of the type of W."""
@@ -93,14 +102,14 @@ class Rows:
     def sum(self, function: Pointwise, W: np.ndarray, rows: np.ndarray | None = None) -> np.ndarray:
         """(k,) sums over rows of function(<x_i, w>, y_i)."""
         total = np.zeros(len(W))
-        for _, y, z in self.predictions(W, rows):
+        for _, y, z in self.predictions(W, rows, self._size(len(W))):
             total += function(z, y, z).sum(axis=1, dtype=np.float64)
         return total
 
     def weighted_sum(self, function: Pointwise, W: np.ndarray, rows: np.ndarray | None = None) -> np.ndarray:
         """(k, d) sums over rows of function(<x_i, w>, y_i) x_i."""
         total = np.zeros((len(W), self.d))
-        for A, y, z in self.predictions(W, rows):
+        for A, y, z in self.predictions(W, rows, self._size(len(W))):
             self._add_rows(function(z, y, z), A, total)
         return total
 
@@ -109,7 +118,7 @@ class Rows:
     ) -> tuple[np.ndarray, np.ndarray]:
         """Both of the above from one product for the predictions."""
         total, weighted = np.zeros(len(W)), np.zeros((len(W), self.d))
-        for A, y, z in self.predictions(W):
+        for A, y, z in self.predictions(W, size=self._size(len(W))):
             total += value(z, y, np.empty_like(z)).sum(axis=1, dtype=np.float64)
             self._add_rows(derivative(z, y, z), A, weighted)
         return total, weighted

@@ -134,6 +134,24 @@ def test_the_default_track_looks_at_no_data_and_tuned_does(call, csv, tmp_path):
     assert "At ε = 2 use" in out
 
 
+def test_the_private_track_searches_within_epsilon_and_its_code_runs(call, csv):
+    code, out, err = call(*COMPARE, "--track", "default", "--track", "private", "--eps", 3)
+    assert code == 0, err
+    first, second = (part for part in out.split("ε = 3, ")[1:3])
+    assert second.startswith("tuned privately")
+    assert "dp-gcd" in first.split("(always")[0]
+    assert "dp-gcd" not in second.split("(always")[0]  # its releases are no Gaussians on all rows
+    assert "dp-gcd: cannot be tuned privately" in " ".join(err.split()) or "dp-gcd" in err
+    line = next(line for line in second.splitlines() if " dp-gd " in line)
+    assert "T of " in line
+    code, out, _ = call(*COMPARE, "--track", "private", "--eps", 3)
+    assert "algorithm='private-tuning'" in out
+    snippet = out[out.index("import dpbench") :]
+    namespace = {}
+    exec(snippet, namespace)
+    assert namespace["fit"].released.epsilon_planned <= 3
+
+
 def test_when_nothing_beats_the_majority_class_it_says_do_not_use(call, tmp_path):
     generator = np.random.default_rng(1)
     frame = pd.DataFrame(generator.uniform(0, 1, (400, 5)), columns=list("abcde"))

@@ -52,7 +52,7 @@ def test_value_is_the_naive_formula(loss):
     np.testing.assert_allclose(p.value(W), [naive_value(p, w) for w in W], rtol=1e-13)
 
 
-@pytest.mark.parametrize("n", [1, kernels.BLOCK - 1, kernels.BLOCK, kernels.BLOCK + 1, 2 * kernels.BLOCK + 37])
+@pytest.mark.parametrize("n", [1, kernels.BLOCK - 1, kernels.BLOCK + 1, kernels.LONGEST, kernels.LONGEST + 37])
 @pytest.mark.parametrize("loss", SMOOTH)
 def test_blocks_dense_sparse_and_naive_agree(loss, n):
     X, y = data(loss, n=n)
