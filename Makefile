@@ -3,6 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
+RIVALS := diffprivlib opacus jax-privacy
 
 .DEFAULT_GOAL := help
 .PHONY: help setup test lint docs reproduce report bench rivals clean
@@ -39,9 +40,11 @@ reproduce: $(STAMP)  ## rebuild every figure and table at reduced size (minutes)
 report: $(STAMP)  ## rebuild figures and tables of every profile from the rows at hand
 	$(BIN)/dpbench report
 
-rivals:  ## an environment of its own, .venv-rivals, for the solvers of other libraries (rivals/README.md)
-	$(PYTHON) -m venv .venv-rivals
-	.venv-rivals/bin/python -m pip install --quiet --disable-pip-version-check . './rivals[diffprivlib]'
+rivals:  ## an environment for each library in RIVALS, .venv-rivals/NAME, with its solvers (rivals/README.md)
+	set -e; for each in $(RIVALS); do \
+	  $(PYTHON) -m venv .venv-rivals/$$each; \
+	  .venv-rivals/$$each/bin/python -m pip install --quiet --disable-pip-version-check . "./rivals[$$each]"; \
+	done
 
 bench: $(STAMP)  ## measure speed and memory as ratios, on one core
 	$(BIN)/python -m benchmarks

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import itertools
 import os
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -536,10 +536,10 @@ def audit(
     if seed < 0:
         raise UserError(f"seed must be at least 0, got {seed}")
     epsilons = [positive("epsilon", each) for each in (epsilon if isinstance(epsilon, Iterable) else [epsilon])]
-    learner = algorithm if not isinstance(algorithm, str) else audits.learner(algorithm)
-    if learner is not None:
-        from dpbench.auditing.foreign import audit_callable
+    from dpbench.auditing.foreign import audit_callable, of_solver
 
+    learner = algorithm if not isinstance(algorithm, str) else audits.learner(algorithm) or of_solver(algorithm)
+    if learner is not None:
         return [audit_callable(learner, each, runs=runs, seed=seed) for each in epsilons]
     assert isinstance(algorithm, str)
     names, near = (audits.auditable(), False) if algorithm == "all" else ([algorithm], True)
@@ -550,6 +550,8 @@ def submit(
     algorithm: str,
     *,
     profile: str = "full",
+    problems: Collection[str] = (),
+    runs: int | None = None,
     archive: str | os.PathLike[str] | None = None,
     results: str | os.PathLike[str] = "results",
     jobs: int | None = None,
@@ -561,6 +563,8 @@ def submit(
     Args:
         algorithm: "path/to/file.py:Class"; it runs at its `public_settings`, on every problem it fits.
         profile: "full", or "quick" for a rehearsal.
+        problems: these alone, for a slow method; the archive says that the others were not run.
+        runs: of the audit, as of `audit`.
         archive: where to write; None: NAME.dpbench.zip here.
         results, jobs: as of `run_algorithm`; rows are kept in `results/adhoc/submit-NAME`, so a killed call goes on.
 
@@ -571,8 +575,9 @@ def submit(
 
     return made(
         algorithm,
-        audits=lambda: audit(algorithm, 1.0),
+        audits=lambda: audit(algorithm, 1.0, runs=runs),
         profile=profile,
+        problems=problems,
         out=archive,
         results=results,
         jobs=jobs,

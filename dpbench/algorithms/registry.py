@@ -87,9 +87,9 @@ ALIASES = {
 }
 
 
-def names() -> list[str]:
-    """Every registered name, aliases and installed plugins included, sorted."""
-    return sorted({*BUILTIN, *ALIASES, *_plugins()})
+def names(*, plugins: bool = True) -> list[str]:
+    """Every registered name, aliases and installed plugins included, sorted; or the built-in ones alone."""
+    return sorted({*BUILTIN, *ALIASES, *(_plugins() if plugins else ())})
 
 
 def resolve(name: str) -> tuple[Algorithm, dict[str, Any]]:

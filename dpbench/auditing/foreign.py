@@ -15,12 +15,21 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from dpbench import algorithms
+from dpbench.algorithms.base import make_settings
+from dpbench.algorithms.library import LibrarySolver
 from dpbench.auditing.claims import PureClaim
 from dpbench.auditing.decide import decide, least_runs, promise
 from dpbench.auditing.learned import candidates
 from dpbench.auditing.runs import LEVEL, Audit
+from dpbench.auditing.worlds import STEPS
 from dpbench.errors import UserError, positive
+from dpbench.privacy.budget import Budget
+from dpbench.privacy.mechanisms import Mechanisms
 from dpbench.privacy.relation import Relation
+from dpbench.problems import Problem
+from dpbench.run.jobs import delta_value
+from dpbench.run.trace import no_trace
 
 RUNS = 4_000
 PILOTS = ((16, 6), (150, 1))  # runs on either data set of every pair still tried, and how many go on
@@ -92,6 +101,29 @@ def audit_callable(
     name = target.name or getattr(target.function, "__name__", "callable")
     least = needed if (needed := least_runs(told, level)) > runs else 0
     return Audit(name, epsilon, target.delta, runs, {OUTPUT: verdict}, {OUTPUT: "ε"}, least=least, pair=best.words)
+
+
+def of_solver(name: str) -> Target | None:
+    """The target of a method whose noise another library draws (`algorithms.library`), None for any other name.
+
+    Six rows of which one pulls, with label 1 or -1; both labels are in either world. Four steps, where it has a T.
+    """
+    solver = algorithms.resolve(name)[0] if name != "all" else None
+    if not isinstance(solver, LibrarySolver):
+        return None
+    settings = {"T": STEPS} if "T" in solver.Settings.__struct_fields__ else {}
+    X, y = np.eye(1, 6).T, np.resize([1.0, -1.0], 6)
+    delta, mode = delta_value(solver.delta, len(y)), solver.accounting("paper")
+    loss = solver.needs.losses[0] if solver.needs.losses else "logistic"
+
+    def function(X: np.ndarray, y: np.ndarray, epsilon: float, rng: np.random.Generator) -> np.ndarray:
+        problem = Problem(X, y, loss=loss, row_bound=1.0, row_bound_norm="l2")
+        mechanisms = Mechanisms([str(rng.integers(2**62))], Budget(epsilon, delta, solver.relation, mode))
+        complete = solver.complete(problem, make_settings(solver, settings))
+        return solver.run(problem, np.zeros((1, problem.d)), mechanisms, complete, no_trace).W[0]
+
+    pair = Pair((X, y), (X, np.append(-1.0, y[1:])), "one row of norm 1 and five at 0; its label 1 or -1")
+    return Target(function, name, solver.relation, delta, pairs=(pair,))
 
 
 def pairs(target: Target) -> Iterator[Pair]:

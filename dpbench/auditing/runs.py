@@ -19,6 +19,7 @@ from threadpoolctl import threadpool_limits
 
 from dpbench import algorithms
 from dpbench.algorithms.base import Algorithm, AuditCase, make_settings
+from dpbench.algorithms.library import LibrarySolver
 from dpbench.auditing import noise, scores
 from dpbench.auditing.claims import Claim, claim, joint
 from dpbench.auditing.decide import Verdict, decide, least_runs
@@ -128,6 +129,8 @@ def auditable() -> list[str]:
     for name in algorithms.names():
         algorithm, fixed = algorithms.resolve(name)
         defaults = make_settings(algorithm, fixed)
+        if isinstance(algorithm, LibrarySolver):  # see `foreign.of_solver`
+            continue
         if algorithm.private and not algorithm.flaw(defaults, algorithm.accounting(algorithm.audit_case().accounting)):
             distinct[algorithms.display_name(algorithm.name, defaults)] = None
     return list(distinct)

@@ -12,6 +12,8 @@ from dpbench.errors import UserError
 @click.command("submit")
 @click.option("--algo", "algorithm", metavar="FILE:CLASS", help="Your method: path/to/file.py:Class.")
 @click.option("--profile", default="full", show_default=True, metavar="quick|full", help="quick: a rehearsal.")
+@click.option("--problem", "problems", multiple=True, metavar="NAME", help="These alone; may be repeated.")
+@click.option("--runs", type=int, metavar="N", help="Runs of the audit; enough for a bound near the claim by default.")
 @click.option("--archive", "target", metavar="FILE", help="The archive to write; NAME.dpbench.zip by default.")
 @click.option("--check", "checked", metavar="ARCHIVE", help="Check an archive; nothing in it is run.")
 @click.option("--rerun", is_flag=True, help="With --check: run its code again on a few cells. No sandbox.")
@@ -20,6 +22,8 @@ from dpbench.errors import UserError
 def command(
     algorithm: str | None,
     profile: str,
+    problems: tuple[str, ...],
+    runs: int | None,
     target: str | None,
     checked: str | None,
     rerun: bool,
@@ -46,8 +50,9 @@ def command(
         assert algorithm is not None
         with progress() as report:
             path = api.submit(
-                algorithm, profile=profile, archive=target, results=out, jobs=jobs, progress=report, notify=say
-            )
+                algorithm, profile=profile, problems=problems, runs=runs, archive=target, results=out,
+                jobs=jobs, progress=report, notify=say,
+            )  # fmt: skip
         click.echo(f"{path}: ready; its check: dpbench submit --check {path}")
         return 0
     if rerun:

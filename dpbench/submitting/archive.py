@@ -35,7 +35,10 @@ STAMP = (1980, 1, 1, 0, 0, 0)  # equal content gives equal bytes
 
 
 class Manifest(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """What the archive is of. source: the hash of method.py in job keys; sha256: of the other members, by name."""
+    """What the archive is of. source: the hash of method.py in job keys; sha256: of the other members, by name.
+
+    library: the distribution whose solver it is, "" for a method of its own.
+    """
 
     format: int
     method: str
@@ -47,6 +50,7 @@ class Manifest(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=
     environment: str
     left_out: dict[str, str]
     sha256: dict[str, str]
+    library: str = ""
 
 
 class Test(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

@@ -71,7 +71,7 @@ def check(path: str | os.PathLike[str], *, rerun: bool = False) -> Report:
 
 
 def _name(s: Submission) -> Iterator[str]:
-    if s.manifest.method in algorithms.names():
+    if s.manifest.method in algorithms.names(plugins=False):
         yield f"method {s.manifest.method}: the name is taken by a method of this dpbench"
     if not s.manifest.method.replace("-", "").replace("_", "").isalnum() or len(s.manifest.method) > 60:
         yield f"method {s.manifest.method!r}: letters, digits, - and _ only, 60 at most"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -33,6 +33,7 @@ def submit(
     *,
     audits: Callable[[], Iterable[Any]],
     profile: str,
+    problems: Collection[str],
     out: str | os.PathLike[str] | None,
     results: str | os.PathLike[str],
     jobs: int | None,
@@ -43,11 +44,11 @@ def submit(
     method, _ = algorithms.resolve(reference)
     if ".py:" not in reference:
         raise UserError(f"algo: {reference}: a submission is one file with one class; give path/to/file.py:Class")
-    if method.name in algorithms.names():
+    if method.name in algorithms.names(plugins=False):
         raise UserError(f"algo: the name {method.name} is taken; give the class another `name`")
     if not method.private:
         raise UserError(f"algo: {method.name} is not private: the leaderboard has private methods alone")
-    blocks, left_out = _blocks(reference, profile)
+    blocks, left_out = _blocks(reference, profile, problems)
     if not blocks:
         raise UserError(f"{method.name} fits no problem of the {profile} profile: {'; '.join(set(left_out.values()))}")
     store = Store(results, "adhoc", f"submit-{method.name}")
@@ -75,6 +76,7 @@ def submit(
     manifest = {
         "method": method.name,
         "title": method.title or method.name,
+        "library": getattr(method, "library", ""),
         "class_name": class_name,
         "source": source,
         "profile": profile,
@@ -87,15 +89,23 @@ def submit(
     return target
 
 
-def _blocks(reference: str, profile: str) -> tuple[list[Any], dict[str, str]]:
-    """The blocks of the method's cells, and problem → why it is not on it."""
+def _blocks(reference: str, profile: str, wanted: Collection[str]) -> tuple[list[Any], dict[str, str]]:
+    """The blocks of the method's cells on the problems `wanted` (all if empty), and problem → why it is not on it."""
     experiment = experiments.get(EXPERIMENT)
     grid = experiment.grid()
     if profile not in grid:
         raise UserError(f"unknown profile {profile!r}: {nearest(profile, grid)}")
     blocks, left_out = [], {}
-    for cell in study.cells(profile, grid):
+    cells = study.cells(profile, grid)
+    known = sorted({cell.problems[0] for cell in cells})
+    for problem in wanted:
+        if problem not in known:
+            raise UserError(f"problem: {nearest(problem, known)}")
+    for cell in cells:
         (problem,) = cell.problems
+        if wanted and problem not in wanted:
+            left_out[problem] = "not run"
+            continue
         found = study.expand(msgspec.structs.replace(cell, algorithms=[reference]))
         blocks += found
         if not found:

@@ -14,7 +14,10 @@ import pytest
 import dpbench
 from dpbench.cli import main
 from dpbench.errors import UserError
-from dpbench.run.results import RUNS
+from dpbench.experiments.tracks import EXPERIMENT as TRACKS
+from dpbench.experiments.tracks import tables
+from dpbench.run.results import RUNS, Store
+from dpbench.study.context import Context
 from dpbench.submitting import archive, checking, ledgers
 from dpbench.submitting.making import submit
 
@@ -34,8 +37,8 @@ def made(tmp_path_factory):
     (folder / "mine.py").write_text(EXAMPLE.read_text() + mark)
     said = []
     path = submit(
-        f"{folder / 'mine.py'}:MyAlgorithm", audits=lambda: [AUDITED], profile="quick", out=folder / "mine.zip",
-        results=folder / "results", jobs=1, progress=lambda _: None, notify=said.append,
+        f"{folder / 'mine.py'}:MyAlgorithm", audits=lambda: [AUDITED], profile="quick", problems=(),
+        out=folder / "mine.zip", results=folder / "results", jobs=1, progress=lambda _: None, notify=said.append,
     )  # fmt: skip
     assert any("left out: diabetes-ridge" in line for line in said)
     return path
@@ -52,9 +55,27 @@ def test_a_sound_one_is_sound_and_nothing_in_it_runs(made, tmp_path, monkeypatch
         "audit.json", "checked.json", "manifest.json", "method.py", "runs"
     }  # fmt: skip
     assert dpbench.results("tracks/submissions/averaged-gd", "quick", results=tmp_path)["excess"].notna().sum() == 5
+    (row,) = tables.submitted(Context(TRACKS, "quick", Store(tmp_path, "quick", "tracks"))).frame.to_dict("records")
+    assert row["method"] == "Averaged DP-GD †"
+    assert row["ε"] == "1.00 to 1.00 of what was asked, by dp_accounting exact Gaussian"
+    assert tables.marked({"title": "Theirs", "library": "a-library"}) == "Theirs ‡"
     with pytest.raises(UserError, match="there already"):
         dpbench.merge(made, results=tmp_path)
     dpbench.merge(made, results=tmp_path, replace=True)
+
+
+def test_a_slow_method_may_name_its_problems(tmp_path):
+    def only(*problems):
+        return submit(
+            f"{EXAMPLE}:MyAlgorithm", audits=lambda: [AUDITED], profile="quick", problems=problems,
+            out=tmp_path / "mine.zip", results=tmp_path, jobs=1, progress=lambda _: None, notify=lambda _: None,
+        )  # fmt: skip
+
+    with pytest.raises(UserError, match="did you mean synthetic"):
+        only("synthetik")
+    report = checking.check(only("synthetic"))
+    assert report.problems == []
+    assert report.submission.manifest.left_out["breast-cancer-ridge"] == "not run"
 
 
 def test_rerun_runs_its_code_in_a_process_of_its_own(made, tmp_path, monkeypatch):

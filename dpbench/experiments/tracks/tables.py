@@ -38,6 +38,10 @@ RULES = (
     "Replace-one neighbours for all, δ = n⁻² (0 for pure DP), each method's best accounting. In brackets: 95 % "
     "intervals by a bootstrap over problems and seeds."
 )
+MARKS = (
+    "†: a submitted method. ‡: another library's solver, whose noise is drawn over there: its ε is what our "
+    "accountants make of the noise that was read (table `submitted`)."
+)
 MOST_NAMED = 4
 ENOUGH = 0.8  # of the methods planned on a problem
 
@@ -66,7 +70,9 @@ def track_rows(context: Context, track: str) -> pandas.DataFrame:
     found = found[found["problem"].isin(enough)]
     if track != "default":
         return found
-    return pd.concat([found, *(losses(one.rows) for one in submissions(context.store))], ignore_index=True)
+    theirs = [losses(one.rows) for one in submissions(context.store)]
+    theirs = [one[one["problem"].isin(enough)] if enough else one for one in theirs]
+    return pd.concat([found, *theirs], ignore_index=True)
 
 
 @each(artefact(track, f"{title}: the standing", track=track) for track, title in TITLES.items())
@@ -78,10 +84,10 @@ def table(context: Context, track: str) -> Table:
     epsilons = sorted(set(rows["epsilon"]))
     overall = standing(rows)
     at = {e: standing(select(rows, epsilon=e)).set_index("algorithm") for e in epsilons}
-    theirs = {one.manifest["method"]: one.manifest["title"] for one in submissions(context.store)}
+    theirs = {one.manifest["method"]: marked(one.manifest) for one in submissions(context.store)}
     lines = []
     for i, row in enumerate(overall.itertuples(), 1):
-        name = f"{theirs[row.algorithm]} †" if row.algorithm in theirs else look(row.algorithm).label
+        name = theirs.get(row.algorithm) or look(row.algorithm).label
         cells = [_cell(at[e].loc[row.algorithm]) if row.algorithm in at[e].index else "–" for e in epsilons]
         lines.append([str(i), name, _cell(row), *cells, f"{row.share:.2f}", f"{row.problems}"])
     header = ["#", "method", "times the best, all ε", *[f"ε = {e:g}" for e in epsilons], "rivals beaten", "problems"]
@@ -90,10 +96,15 @@ def table(context: Context, track: str) -> Table:
         "the lowest of the cell (at most 1000 times); =: of the group of leaders that 95 % do not tell apart, on the "
         "problems they share. Rivals beaten: the mean share. Methods on fewer than half of the problems come last. "
         f"{len(set(rows['problem']))} problems, {_seeds(rows)} seeds. {RULES}"
-        + (" †: submitted, see `submitted`." if theirs and track == "default" else "")
+        + (f" {MARKS}" if theirs and track == "default" else "")
     )
     gaps = [] if lines else [f"every row: {context.command(track)}"]
     return Table(pd.DataFrame(lines, columns=header), caption, overall, gaps)
+
+
+def marked(manifest: dict[str, Any]) -> str:
+    """The title of a submission, with its mark."""
+    return f"{manifest['title']} {'‡' if manifest.get('library') else '†'}"
 
 
 def _seeds(rows: pandas.DataFrame) -> str:
@@ -164,8 +175,9 @@ def submitted(context: Context) -> Table:
                   for t in a["tests"]]  # fmt: skip
         lines.append(
             [
-                told["title"],
+                marked(told),
                 f"{len(one.rows):,} on {one.rows['problem'].nunique()} problems",
+                _guarantee(one.rows),
                 told["source"],
                 told["code_version"],
                 told["environment"],
@@ -173,14 +185,22 @@ def submitted(context: Context) -> Table:
                 one.checked["archive_sha256"][:16],
             ]
         )
-    header = ["method", "rows", "code", "dpbench", "environment", "audit: bound of claim", "archive"]
+    header = ["method", "rows", "ε", "code", "dpbench", "environment", "audit: bound of claim", "archive"]
     caption = (
-        "Rows of methods that others ran and sent (dpbench submit). Checked before they were merged, without running "
+        f"Rows that came by `dpbench submit`. {MARKS} Checked before they were merged, without running "
         "their code: schema, hashes, keys, seeds, ε ≤ asked with every ledger composed anew, losses against our "
         "optimum, the audit's verdict. Their losses are as stated: submit --check ARCHIVE --rerun runs the code."
         + ("" if lines else " None so far.")
     )
     return Table(pd.DataFrame(lines, columns=header), caption)
+
+
+def _guarantee(rows: pandas.DataFrame) -> str:
+    """How much of the ε asked for was planned, by which accountant, and what the rows note of it."""
+    share = rows["epsilon_planned"] / rows["epsilon"]
+    notes = rows["notes"].dropna() if "notes" in rows else []
+    told = f"{share.min():.2f} to {share.max():.2f} of what was asked, by {', '.join(sorted(set(rows['checked_by'])))}"
+    return f"{told}. {notes.iloc[0]}" if len(notes) else told
 
 
 @artefact("problems", "The problems, and who is on none of the tracks")
