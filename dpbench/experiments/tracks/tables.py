@@ -198,9 +198,8 @@ def submitted(context: Context) -> Table:
 def _guarantee(rows: pandas.DataFrame) -> str:
     """How much of the ε asked for was planned, by which accountant, and what the rows note of it."""
     share = rows["epsilon_planned"] / rows["epsilon"]
-    notes = rows["notes"].dropna() if "notes" in rows else []
     told = f"{share.min():.2f} to {share.max():.2f} of what was asked, by {', '.join(sorted(set(rows['checked_by'])))}"
-    return f"{told}. {notes.iloc[0]}" if len(notes) else told
+    return ". ".join([told, *rows["notes"].dropna()[:1]])
 
 
 @artefact("problems", "The problems, and who is on none of the tracks")
