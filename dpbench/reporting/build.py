@@ -60,11 +60,14 @@ def _save(context: Context, one: Artefact, folder: Path) -> dict:
     from dpbench.study.style import figure_style
 
     own = one in context.experiment.artefacts
+    printed = one.title.partition(":")[0]
+    cited = context.experiment.cited(printed) if own and printed.startswith(("Fig.", "Table")) else printed
     with figure_style():
         output = one.render(context)
         unfinished = context.unfinished(one.name) if own else ""
         output.gaps += [unfinished] if unfinished else []
         output.caption = " ".join(filter(None, [output.caption, context.behind(one.name) if own else ""]))
+        output.caption += f" In the paper: {cited}." if cited != printed else ""
         if own and (drawn := context.drawn_beside(one.name)):
             output.caption += f" Beside the rows of this grid: {', '.join(drawn)}."
         files = output.save(folder / one.name, one.title)

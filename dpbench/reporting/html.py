@@ -68,8 +68,9 @@ def _nav(root: str, target: str, text: str, current: bool) -> Markup:
 
 
 def breakable(text: str) -> Markup:
-    """Text whose commands stand in code type, as `dpbench run --experiment x/y --profile full`."""
-    return Markup(re.sub(r"(dpbench (?:run|fetch|report|diff)(?: [\w./-]+)*)", r"<code>\1</code>", escape(text)))
+    """Text whose commands, and what stands in backticks, are in code type: `dpbench run --experiment x/y`."""
+    commands = re.sub(r"(dpbench (?:run|fetch|report|diff)(?: [\w./-]+)*)", r"<code>\1</code>", escape(text))
+    return Markup(re.sub(r"`([^`<>]+)`", r"<code>\1</code>", commands))
 
 
 def table(

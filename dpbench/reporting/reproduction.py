@@ -26,7 +26,7 @@ MEANINGS = {
     EXPLAINED: "a run with one named difference of the published code matches",
     DIFFERS: "and no run of ours shows why",
     NO_DATA: "our runs are missing, or the data are not at hand",
-    NOT_COMPARABLE: "the spread, or a single value, does not tell",
+    NOT_COMPARABLE: "the spread, a single value, or a run time that one side has not, does not tell",
 }
 
 

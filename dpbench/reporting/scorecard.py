@@ -42,10 +42,11 @@ def scorecard(context: Any) -> Table:
         judged = claim.judge(context)
         for verdict, setting in zip(judged, settings_of(judged, context.experiment.alone), strict=True):
             why = claim.reason(verdict)
-            rows.append([claim.name, statement(claim, verdict), claim.place, verdict.word, verdict.numbers])
+            place = context.experiment.cited(claim.place)
+            rows.append([claim.name, statement(claim, verdict), place, verdict.word, verdict.numbers])
             records.append({
                 "claim": claim.name, "text": claim.text, "setting": setting, "verdict": verdict.word,
-                "numbers": verdict.numbers, "place": claim.place, "shows": claim.shows,
+                "numbers": verdict.numbers, "place": place, "shows": claim.shows,
                 "why": why.text if why else "", "demonstrated_by": why.artefact if why else "",
             })  # fmt: skip
     words = pd.Series([row[3] for row in rows]).value_counts()
@@ -71,10 +72,10 @@ def published_means(context: Any) -> Table:
     found = list(comparisons(context))
     rows = [[one.name, one.match.word, one.match.numbers] for one in found]
     records = [
-        {**one.place._asdict(), "value": one.name, "artefact": one.artefact, "verdict": one.match.word,
-         "numbers": one.match.numbers}
+        one.place._replace(table=context.experiment.cited(one.place.table))._asdict()
+        | {"value": one.name, "artefact": one.artefact, "verdict": one.match.word, "numbers": one.match.numbers}
         for one in found
-    ]  # fmt: skip
+    ]
     words = pd.Series([row[1] for row in rows], dtype=str).value_counts()
     caption = (
         ", ".join(f"{count} {word}" for word, count in words.items())

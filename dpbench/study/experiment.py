@@ -79,6 +79,18 @@ class Experiment:
         """The paper's own values, as data."""
         return read_toml(self.file("published.toml"))
 
+    def cited(self, place: str) -> str:
+        """A place in the paper with its pages, where `[pages]` of the published values has them: "Fig. 3 (p. 812)".
+
+        Those of the figures and tables it names, else of its section.
+        """
+        named = re.findall(r"(Fig|Table)s?[.]? (\d+(?:(?:, | and )\d+)*)", place)
+        keys = [f"{'Fig.' if kind == 'Fig' else kind} {n}" for kind, ns in named for n in re.findall(r"\d+", ns)]
+        keys = keys or re.findall(r"Section [\w.]*\w", place)
+        known = self.published().get("pages", {}) if keys and self.published_text() else {}
+        found = [str(known[key]) for key in keys if key in known]
+        return f"{place} ({'p.' if len(found) == 1 else 'pp.'} {', '.join(found)})" if found else place
+
     def published_text(self) -> str:
         """The file behind `published`, comments and all; "" where the paper publishes none."""
         source = self.file("published.toml")

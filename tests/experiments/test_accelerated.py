@@ -15,6 +15,14 @@ from dpbench.study.plan import plan
 from dpbench.study.style import figure_style
 
 
+def test_places_are_cited_with_the_pages_that_are_known():
+    cited = experiments.get("accelerated").cited
+    assert cited("Section 5, Figs. 3 and 4, top") == "Section 5, Figs. 3 and 4, top (pp. 812, 813)"
+    assert cited("Section 5 (published code)") == "Section 5 (published code) (p. 810)"
+    assert cited("Fig. 33") == "Fig. 33"
+    assert experiments.get("zeroth_order").cited("Section 4.1") == "Section 4.1"  # no values of its own, so no file
+
+
 @pytest.fixture(scope="module")
 def experiment():
     return experiments.get("accelerated")

@@ -320,12 +320,47 @@ def test_published_values_are_compared(experiment, context, paper):
     )
     found = {one.name: one.match.word for one in experiment.comparisons(context)}
     here = paper[paper["problem"].str.startswith("ijcnn") | paper["epsilon"].eq(1.0)]
-    assert len(found) == len(here) + here["quantity"].eq("loss").sum()
+    timed = (
+        here["quantity"].eq("loss")
+        & here["seconds"].notna()
+        & ~(here["algorithm"].eq("2opt-ls") & here["epsilon"].eq(1))
+    )
+    assert len(found) == len(here) + here["quantity"].eq("loss").sum() + timed.sum()
     assert found["Table 10, OPT-B at ε = 0.6: hessian evaluations"] == "match"
     assert found["Table 10, DP-TR at ε = 0.6: hessian evaluations"] == "differs"
     assert found["Table 9, OPT-B at ε = 0.6: end"] == "match"
     assert found["Table 9, DP-TR at ε = 0.6: end"] == "differs"
     assert found["Table 1, OPT at ε = 1: loss"] == "no data"
+    base = "seconds / 2OPT-LS's at ε = 1"
+    assert found[f"Table 11, run times, OPT-B, ε = 0.6: {base}"] == "not comparable"  # 7.8 ± 6.2 over 0.4 ± 0.4
+    assert found[f"Table 9, run times, OPT-B, ε = 0.6: {base}"] == "not comparable"  # published as 0.0 s
+    assert found[f"Table 1, run times, OPT, ε = 1: {base}"] == "no data"
+
+
+def timed(algorithm, seconds, status="terminated"):
+    """Rows of one method at ε = 1, five seeds with and without the clock."""
+    columns = {"algorithm": algorithm, "epsilon": 1.0, "status": status}
+    return pd.DataFrame([columns | {"seed": seed, "timed": t, "seconds": second}
+                         for seed, second in enumerate(seconds) for t in (0, 1)])  # fmt: skip
+
+
+def test_a_ratio_of_run_times_leaves_out_how_fast_the_machine_is(paper):
+    cell, base = (
+        next(select(paper, table=1, algorithm=name, epsilon=1.0).itertuples()) for name in ("dp-tr", "2opt-ls")
+    )
+    assert (cell.seconds, base.seconds) == (9.5, 0.5)  # 19 times
+    one = np.array([1.0, 1.1, 0.9, 1.05, 0.95])
+    for machine in (0.01, 1.0, 100.0):
+        for times, word in ((19, "not comparable"), (1, "differs")):  # published with a spread as large as its mean
+            rows = pd.concat([timed("dp-tr", times * machine * one), timed("2opt-ls", machine * one[::-1])])
+            match = study.time_ratio(rows, cell._replace(seconds_std=0.1 if times == 1 else 9.1), base)
+            assert match.word == word, match.numbers
+            assert match.numbers.startswith(f"ours {times} ")
+    rows = pd.concat([timed("dp-tr", 19 * one), timed("2opt-ls", one)])
+    exact = cell._replace(seconds_std=0.0), base._replace(seconds_std=0.0)
+    assert study.time_ratio(rows, *exact).word == "match"
+    stopped = pd.concat([timed("dp-tr", 19 * one, "not terminated"), timed("2opt-ls", one)])
+    assert study.time_ratio(stopped, *exact).numbers == "0 of 5 seeds of dp-tr terminate: no run time"
 
 
 # ---- claims ----

@@ -59,6 +59,9 @@ class Small(Experiment):
     def grid(self, config=None):
         return {"quick": []}
 
+    def published(self):
+        return {"pages": {"Fig. 1": 3, "Table 1": 7}}
+
     def published_text(self):
         return "# of the paper\n[tabled]\nx = 1 # < 2\n"
 

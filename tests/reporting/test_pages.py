@@ -76,9 +76,10 @@ def test_an_experiments_page_has_the_words_cells_gaps_and_sources(site):
         "Welch p = ",
         'href="https://doi.org/10.1/small"',
         'href="#value-1"',  # a square that leads to what was compared, to the table it stands in, and the command
-        "Table 1, y, mean: match",
+        "Table 1 (p. 7), y, mean: match",
         'href="#tabled"',
-        "Section 2, Fig. 1",
+        "Section 2, Fig. 1 (p. 3)",
+        "In the paper: Fig. 1 (p. 3).",
         "Why: y is smaller there",
     ):
         assert part in page, part

@@ -13,7 +13,7 @@ from dpbench.privacy.ledger import Entry, Gaussian, WithoutReplacement
 from dpbench.problems import catalogue
 from dpbench.study.context import Context, select
 from dpbench.study.tuning import expand_settings
-from dpbench.study.welch import DIFFERS, EXPLAINED, MATCH, NO_DATA, Match, compare
+from dpbench.study.welch import DIFFERS, EXPLAINED, MATCH, NO_DATA, NOT_COMPARABLE, Match, compare
 
 if TYPE_CHECKING:
     import pandas
@@ -57,6 +57,7 @@ ROUNDING = {"loss": 5e-4, "hessian_evaluations": 0.05}  # half a unit of the las
 MARGINS = {
     "loss": {"margin": 0.05, "wider": 0.1},
     "hessian_evaluations": {"margin": 0.05, "least": 1.0, "wider": 1.0},
+    "seconds": {"margin": 0.1, "wider": 0.5},  # of a ratio
 }
 END = "end"  # the quantity that is × or not
 
@@ -259,6 +260,40 @@ def value_and_match(rows: pandas.DataFrame, cell: Any, quantity: str) -> tuple[f
     word = MATCH if bool(ended.all()) is bool(cell.terminated) else DIFFERS
     paper = "published: all" if cell.terminated else "published ×"
     return ended.mean(), Match(word, f"{ended.sum()} of {len(ended)} seeds terminate, {paper}")
+
+
+def time_ratio(rows: pandas.DataFrame, cell: Any, base: Any) -> Match:
+    """The seconds of a published cell over those of `base`, a cell of the same table, beside ours.
+
+    rows: of `finished`, of one target and variant, timed ones included. Either side's ratio is of means, its spread to
+    first order (the delta method: ours over the seeds that both share), half of the published last digit included.
+    """
+    clocks = []
+    for one in (cell, base):
+        mine = select(rows, algorithm=one.algorithm, epsilon=one.epsilon)
+        ended = mine.loc[mine["timed"].eq(0), "status"].eq(TERMINATED)
+        if not ended.all():
+            return Match(
+                NOT_COMPARABLE, f"{ended.sum()} of {len(ended)} seeds of {one.algorithm} terminate: no run time"
+            )
+        clocks.append(mine[mine["timed"].gt(0)].groupby("seed")["seconds"].median().astype(float))
+    if not min(cell.seconds, base.seconds) > 0:
+        return Match(NOT_COMPARABLE, "published as 0.0 seconds")
+    a, b = (clock.loc[clocks[0].index.intersection(clocks[1].index)] for clock in clocks)
+    ratio, published = a.mean() / b.mean(), cell.seconds / base.seconds
+    spread = sum(((one.seconds_std**2 + one.runs * half_a_digit(one.seconds) ** 2 / 3) / one.seconds**2)
+                 for one in (cell, base))  # fmt: skip
+    values = ratio * (1 + a / a.mean() - b / b.mean())
+    return compare(values, published, published * math.sqrt(spread), cell.runs, **MARGINS["seconds"])
+
+
+def half_a_digit(seconds: float) -> float:
+    """Half a unit of the last digit that the paper prints of a run time.
+
+    >>> half_a_digit(0.6), half_a_digit(0.045)
+    (0.05, 0.0005)
+    """
+    return 0.05 if math.isclose(seconds, round(seconds, 1)) else 0.0005
 
 
 def planned_epsilon(target: Target, algorithm: str, epsilon: float) -> float:
