@@ -28,8 +28,9 @@ def command(first: str, second: str | None, errors: float, save: str | None) -> 
     dpbench diff results/quick --save results/quick.json
 
     A and B are folders of rows (results/PROFILE, or one experiment's in it) or summaries that --save wrote. The same
-    seeds draw the same noise on every machine, so what moved was changed; what is on one side alone is counted, and is
-    no difference. Exit code: 0 nothing moved, 1 something did, 2 a mistake in the call.
+    seeds draw the same noise on every machine, so what moved was changed; what is on one side alone, an experiment or
+    a setting, is counted and named, and is no difference. Exit code: 0 nothing moved, 1 something did, 2 a mistake in
+    the call, or nothing in common.
     """
     from dpbench import api
     from dpbench.errors import UserError
@@ -40,6 +41,8 @@ def command(first: str, second: str | None, errors: float, save: str | None) -> 
     if second is None or save is not None:
         raise UserError("diff takes two results, or one and --save FILE")
     found = api.diff(first, second, errors=errors)
+    if not found.compared and not found.judged:
+        raise UserError(f"{first} and {second} have no setting in common: nothing was compared ({found})")
     if len(found.moved):
         _moved(found.moved)
         click.echo(f"moved: by more than {errors:g} standard errors; {found.chance:.0f} would have if A and B were "

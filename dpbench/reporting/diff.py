@@ -21,7 +21,7 @@ class Difference:
 
     changed: claims with either verdict. compared, judged: how many of each are on both sides; chance: about how many
     cells would have moved by as much if the two sides had drawn independently; only: how many cells are on one side
-    alone, first and second.
+    alone, first and second; missing: the experiments that the first has no setting of, and that the second has not.
     """
 
     moved: pandas.DataFrame
@@ -30,6 +30,7 @@ class Difference:
     judged: int
     chance: float
     only: tuple[int, int]
+    missing: tuple[tuple[str, ...], tuple[str, ...]] = ((), ())
 
     @property
     def same(self) -> bool:
@@ -42,6 +43,11 @@ class Difference:
             f"{self.judged} verdicts on both sides, {len(self.changed)} changed"
             + (f"; {self.only[0]:,} settings only on the first" if self.only[0] else "")
             + (f"; {self.only[1]:,} settings only on the second" if self.only[1] else "")
+            + "".join(
+                f"; the {side} has nothing of {', '.join(names)}"
+                for side, names in zip(("first", "second"), self.missing, strict=True)
+                if names
+            )
         )
 
 
@@ -79,7 +85,13 @@ def diff(first: Summary, second: Summary, errors: float = ERRORS) -> Difference:
         judged=len(verdicts),
         chance=float(chance),
         only=(only[0], only[1]),
+        missing=(_beyond(second, first), _beyond(first, second)),
     )
+
+
+def _beyond(one: Summary, other: Summary) -> tuple[str, ...]:
+    """The experiments of one summary that the other has not."""
+    return tuple(sorted(set(one.cells["experiment"]) - set(other.cells["experiment"])))
 
 
 def _alike(a: Any, b: Any) -> Any:

@@ -80,6 +80,16 @@ def test_what_is_on_one_side_alone_is_counted_and_is_no_difference(tmp_path):
     assert found.only == (1, 0)
 
 
+def test_an_experiment_on_one_side_alone_is_named_and_nothing_in_common_is_a_mistake(tmp_path, capsys):
+    a = written(tmp_path / "a", VALUES)
+    b = written(tmp_path / "b", VALUES, experiment="other")
+    assert code(a, b) == 2
+    assert "no setting in common" in capsys.readouterr().err
+    written(tmp_path / "b", VALUES)
+    assert code(a, b) == 0
+    assert "1 settings only on the second; the first has nothing of other" in capsys.readouterr().out
+
+
 def test_timed_runs_and_other_experiments_do_not_mix(tmp_path):
     a = written(tmp_path / "a", VALUES)
     written(tmp_path / "a", [9.0] * 4, timed=1)
