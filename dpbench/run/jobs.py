@@ -20,7 +20,7 @@ from dpbench.problems import catalogue
 JSON = msgspec.json.Encoder(order="deterministic")
 
 
-class Job(msgspec.Struct, frozen=True, kw_only=True):
+class Job(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """One run. Make it with `make_job`, which validates; two equal jobs have equal keys on every machine.
 
     algorithm is a canonical name (no alias) or `/path/to/file.py:Class`, and source then the hash of that file;

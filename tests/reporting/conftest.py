@@ -1,5 +1,6 @@
 """A small experiment with a figure, a table, claims, published means and gaps, and its pages."""
 
+import shutil
 import sys
 
 import pandas as pd
@@ -87,35 +88,51 @@ def row(seed, problem="synthetic"):
             "environment": "Python 3 & more", "checked_by": "dp_accounting"}  # fmt: skip
 
 
+def absent(name):
+    raise NotAtHand(f"data set {name} is not at hand; run: dpbench fetch {name}")
+
+
 @pytest.fixture(autouse=True)
 def no_reading_of_raw_files(monkeypatch):
     """The errata read a large raw file once per data cache: a test that needs it asks for it.
 
     They are computed once per process, so each test starts and ends without any, in whatever order tests run.
     """
-
-    def absent(name):
-        raise NotAtHand(f"data set {name} is not at hand; run: dpbench fetch {name}")
-
     monkeypatch.setattr("dpbench.datasets.unclipped.unclipped_row_norms", absent)
     errata_pages.computed.cache_clear()
     yield
     errata_pages.computed.cache_clear()
 
 
-@pytest.fixture
-def small(monkeypatch, tmp_path):
-    """The experiment, registered beside one that has no rows, with results under tmp_path / "results"."""
+def register(monkeypatch, folder):
+    """The experiment beside one that has no rows, with results under folder / "results"."""
     monkeypatch.setattr(experiments, "NAMES", ("small", "absent"))
     monkeypatch.setattr(experiments, "get", lambda name: SMALL if name == "small" else Small(
         "absent", "Absent", "Nobody", "dpbench.experiments.absent"))  # fmt: skip
-    Store(tmp_path / "results", "quick", "small").write([row(0), row(1, "a1a")], [])
-    return SMALL
+    Store(folder / "results", "quick", "small").write([row(0), row(1, "a1a")], [])
 
 
 @pytest.fixture
-def site(small, tmp_path):
-    """figures/quick with the pages of `small`, all built by `dpbench report`."""
-    lines = list(report.build(results=tmp_path / "results", figures=tmp_path / "figures"))
-    assert lines[-1] == f"to read all of it, open {tmp_path / 'figures' / 'quick' / 'index.html'}"
-    return tmp_path / "figures" / "quick"
+def small(monkeypatch, tmp_path):
+    register(monkeypatch, tmp_path)
+    return SMALL
+
+
+@pytest.fixture(scope="session")
+def built_site(tmp_path_factory):
+    """figures/quick with the pages of `small`, all built by `dpbench report`: a test that writes takes `site`."""
+    folder = tmp_path_factory.mktemp("site")
+    with pytest.MonkeyPatch.context() as patch:
+        register(patch, folder)
+        patch.setattr("dpbench.datasets.unclipped.unclipped_row_norms", absent)
+        errata_pages.computed.cache_clear()
+        lines = list(report.build(results=folder / "results", figures=folder / "figures"))
+        errata_pages.computed.cache_clear()
+    assert lines[-1] == f"to read all of it, open {folder / 'figures' / 'quick' / 'index.html'}"
+    return folder / "figures" / "quick"
+
+
+@pytest.fixture
+def site(built_site, small, tmp_path):
+    """A copy of the site that a test may change, beside the rows it is of."""
+    return shutil.copytree(built_site, tmp_path / "figures" / "quick")

@@ -1,5 +1,10 @@
-"""The pages in a real browser, if a Chromium is installed: apt-get install chromium."""
+"""The pages in a real browser, if a Chromium is installed: apt-get install chromium.
 
+It is started once for all pages: each is a frame of one page, as wide as a desktop or a phone, and tells what it is.
+"""
+
+import html
+import json
 import re
 import shutil
 import subprocess
@@ -10,6 +15,7 @@ from dpbench.reporting import explorer
 
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
 pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="no chromium on the PATH (Debian: apt-get install chromium)")
+needs_bokeh = pytest.mark.skipif(explorer.library() is None, reason="no bokeh: pip install '.[explore]'")
 
 PROBE = """<script>addEventListener("load", () => {
   const images = [...document.images];
@@ -22,67 +28,6 @@ PROBE = """<script>addEventListener("load", () => {
   };
   document.body.setAttribute("data-probe", JSON.stringify(told));
 });</script>"""
-SIZES = {"desktop": 1280, "phone": 500}  # no window of Chromium is narrower than 500 px; a frame may be
-
-
-def chromium(profile, *arguments):
-    run = subprocess.run(
-        [CHROMIUM, "--headless", "--no-sandbox", "--disable-gpu", f"--user-data-dir={profile}",
-         "--allow-file-access-from-files", "--enable-logging=stderr", "--virtual-time-budget=4000", *arguments],
-        capture_output=True, text=True, timeout=120, check=True)  # fmt: skip
-    told = [line for line in run.stderr.splitlines() if "CONSOLE" in line]
-    return run.stdout, [line for line in told if "[bokeh " not in line]  # BokehJS says that it has drawn
-
-
-@pytest.fixture
-def probed(site):
-    """The pages with a probe in each, and a frame as wide as a phone around each."""
-    for page in list(site.rglob("*.html")):
-        content = page.read_text(encoding="utf-8")
-        page.write_text(content.replace("</body>", f"{PROBE}</body>"), encoding="utf-8")
-    return site
-
-
-def told(dom, name):
-    import html
-    import json
-
-    found = re.search(r'data-probe="([^"]*)"', dom)
-    assert found, f"{name}: the page did not load"
-    return json.loads(html.unescape(found[1]))
-
-
-@pytest.mark.parametrize("page", ["index.html", "errata.html", "privacy.html", "small/index.html"])
-def test_a_page_loads_without_an_error_and_its_images_are_there(probed, tmp_path, page):
-    dom, console = chromium(tmp_path / "profile", "--window-size=1280,900", "--dump-dom", (probed / page).as_uri())
-    found = told(dom, page)
-    assert console == []
-    assert found["images"] == (page not in ("errata.html", "privacy.html"))
-    assert found["broken"] == found["silent"] == 0
-    assert found["styled"]
-    assert found["overflow"] <= 0
-
-
-@pytest.mark.parametrize("page", ["index.html", "errata.html", "privacy.html", "small/index.html"])
-def test_nothing_but_tables_scrolls_sideways_on_a_phone(probed, tmp_path, page):
-    frame = tmp_path / "frame.html"
-    frame.write_text(
-        f'<body><iframe width="390" height="844" src="{(probed / page).as_uri()}"></iframe>'
-        '<script>addEventListener("load", () => setTimeout(() => document.body.setAttribute("data-probe", '
-        "frames[0].document.body.dataset.probe), 50))</script></body>"
-    )
-    dom, console = chromium(tmp_path / "profile", "--window-size=800,900", "--dump-dom", frame.as_uri())
-    assert told(dom, page)["overflow"] <= 0
-    assert console == []
-
-
-def test_a_page_prints(site, tmp_path):
-    target = tmp_path / "page.pdf"
-    chromium(tmp_path / "profile", f"--print-to-pdf={target}", (site / "small" / "index.html").as_uri())
-    assert target.read_bytes().startswith(b"%PDF")
-    assert target.stat().st_size > 10_000
-
-
 EXPLORE = """<script>addEventListener("load", () => setTimeout(() => {
   const choose = (name, value) => {
     const select = document.querySelector(`select[name="${name}"]`);
@@ -102,22 +47,89 @@ EXPLORE = """<script>addEventListener("load", () => setTimeout(() => {
     overflow: document.documentElement.scrollWidth - document.documentElement.clientWidth,
   })), 300);
 }, 300));</script>"""
-needs_bokeh = pytest.mark.skipif(explorer.library() is None, reason="no bokeh: pip install '.[explore]'")
+COLLECT = """<script>addEventListener("load", () => setTimeout(() => document.body.setAttribute("data-probe",
+  JSON.stringify(Array.from(frames, one => one.document.body.dataset.probe || null))), 1500))</script>"""
+
+PAGES = ["index.html", "errata.html", "privacy.html", "small/index.html"]
+EXPLORERS = {  # page → (what is done on it, what its address ends with)
+    "chosen.html": ('choose("problem", "a1a"); choose("y", "objective"); choose("show", "all");', ""),
+    "opened.html": ("", "#problem=synthetic&y=accuracy&x=epsilon_planned&sort=-excess"),
+}
+WIDTHS = {"desktop": 1280, "phone": 390}
 
 
-def explored(site, tmp_path, steps, address=""):
-    page = site / "explore.html"
-    whole = page.read_text(encoding="utf-8")
-    page.write_text(whole.replace("</body>", EXPLORE.replace("STEPS", steps) + "</body>"), encoding="utf-8")
-    dom, console = chromium(tmp_path / "profile", "--window-size=1280,900", "--dump-dom", page.as_uri() + address)
-    page.write_text(whole, encoding="utf-8")
-    assert console == []
-    return told(dom, "explore.html")
+def chromium(profile, *arguments):
+    run = subprocess.run(
+        [CHROMIUM, "--headless", "--no-sandbox", "--disable-gpu", f"--user-data-dir={profile}",
+         "--allow-file-access-from-files", "--enable-logging=stderr", "--virtual-time-budget=4000", *arguments],
+        capture_output=True, text=True, timeout=120, check=True)  # fmt: skip
+    told = [line for line in run.stderr.splitlines() if "CONSOLE" in line]
+    return run.stdout, [line for line in told if "[bokeh " not in line]  # BokehJS says that it has drawn
+
+
+def with_probe(path, probe, target=None):
+    content = path.read_text(encoding="utf-8")
+    assert "</body>" in content
+    (target or path).write_text(content.replace("</body>", f"{probe}</body>"), encoding="utf-8")
+
+
+@pytest.fixture(scope="module")
+def seen(built_site, tmp_path_factory):
+    """(page, width) → what it told, and what all of them wrote to the console."""
+    folder = tmp_path_factory.mktemp("browser")
+    site = folder / "site"
+    shutil.copytree(built_site, site)
+    for page in PAGES:
+        with_probe(site / page, PROBE)
+    shown = dict.fromkeys(PAGES, "")
+    if explorer.library() is not None:
+        for page, (steps, shown[page]) in EXPLORERS.items():
+            with_probe(site / "explore.html", EXPLORE.replace("STEPS", steps), site / page)
+    frames = [(page, width) for page in shown for width in WIDTHS]
+    whole = "".join(
+        f'<iframe width="{WIDTHS[width]}" height="900" src="{html.escape(site.as_uri())}/{page}{shown[page]}"></iframe>'
+        for page, width in frames
+    )
+    (folder / "frames.html").write_text(f"<body>{whole}{COLLECT}</body>", encoding="utf-8")
+    dom, console = chromium(
+        folder / "profile", "--window-size=1400,900", "--dump-dom", (folder / "frames.html").as_uri()
+    )
+    found = re.search(r'data-probe="([^"]*)"', dom)
+    assert found, "the page of frames did not load"
+    told = {
+        (page, width): json.loads(one) if one else None
+        for (page, width), one in zip(frames, json.loads(html.unescape(found[1])), strict=True)
+    }
+    return told, console
+
+
+def told(seen, page, width):
+    found = seen[0][page, width]
+    assert found is not None, f"{page} did not load at the width of a {width}"
+    return found
+
+
+def test_no_page_writes_to_the_console(seen):
+    assert seen[1] == []
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_a_page_loads_and_its_images_are_there(seen, page):
+    found = told(seen, page, "desktop")
+    assert (found["images"] > 0) == (page not in ("errata.html", "privacy.html"))
+    assert found["broken"] == found["silent"] == 0
+    assert found["styled"]
+    assert found["overflow"] <= 0
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_nothing_but_tables_scrolls_sideways_on_a_phone(seen, page):
+    assert told(seen, page, "phone")["overflow"] <= 0
 
 
 @needs_bokeh
-def test_the_explorer_filters_changes_axes_and_keeps_its_state_in_the_address(site, tmp_path):
-    found = explored(site, tmp_path, 'choose("problem", "a1a"); choose("y", "objective"); choose("show", "all");')
+def test_the_explorer_filters_changes_axes_and_keeps_its_state_in_the_address(seen):
+    found = told(seen, "chosen.html", "desktop")
     assert "problem=a1a" in found["hash"]
     assert "y=objective" in found["hash"]
     assert found["rows"] == 1  # of two problems
@@ -125,21 +137,18 @@ def test_the_explorer_filters_changes_axes_and_keeps_its_state_in_the_address(si
     assert found["axis"]
     assert found["leaving"] == []
     assert found["overflow"] <= 0
-    again = explored(site, tmp_path, "", "#problem=synthetic&y=accuracy&x=epsilon_planned&sort=-excess")
+    again = told(seen, "opened.html", "desktop")
     assert (again["problem"], again["y"]) == ("synthetic", "accuracy")
     assert again["counted"].startswith("1 of 2 settings selected, 0 have both values")
 
 
 @needs_bokeh
-def test_the_explorer_fits_a_phone(site, tmp_path):
-    frame = tmp_path / "frame.html"
-    page = site / "explore.html"
-    page.write_text(page.read_text(encoding="utf-8").replace("</body>", EXPLORE.replace("STEPS", "") + "</body>"))
-    frame.write_text(
-        f'<body><iframe width="390" height="844" src="{page.as_uri()}"></iframe>'
-        '<script>addEventListener("load", () => setTimeout(() => document.body.setAttribute("data-probe", '
-        "frames[0].document.body.dataset.probe), 900))</script></body>"
-    )
-    dom, console = chromium(tmp_path / "profile", "--window-size=800,900", "--dump-dom", frame.as_uri())
-    assert told(dom, "explore.html")["overflow"] <= 0
-    assert console == []
+def test_the_explorer_fits_a_phone(seen):
+    assert told(seen, "opened.html", "phone")["overflow"] <= 0
+
+
+def test_a_page_prints(site, tmp_path):
+    target = tmp_path / "page.pdf"
+    chromium(tmp_path / "profile", f"--print-to-pdf={target}", (site / "small" / "index.html").as_uri())
+    assert target.read_bytes().startswith(b"%PDF")
+    assert target.stat().st_size > 10_000
