@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import importlib
 import sys
 
@@ -60,6 +61,7 @@ def group() -> None:
 
 def main(args: list[str] | None = None) -> None:
     """Entry point: every mistake of the user is one line on stderr and exit code 2."""
+    gc.set_threshold(100_000, 50, 50)  # a plan is 200,000 jobs without a cycle among them, walked again and again
     try:
         code = group.main(args, prog_name="dpbench", standalone_mode=False)
     except UserError as error:

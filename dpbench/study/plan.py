@@ -72,8 +72,9 @@ class Planner:
         return Tuner(self.store.columns(*Row._fields)) if self.store else None
 
     @cached_property
-    def _statuses(self) -> dict[str, str]:
-        return self.store.statuses() if self.store else {}
+    def outcomes(self) -> dict[str, list[Any]]:
+        """key → [status, error] of the rows there are."""
+        return {key: told for key, *told in self.store.columns("key", "status", "error")} if self.store else {}
 
     @cached_property
     def _missing(self) -> dict[str, bool]:
@@ -107,7 +108,7 @@ class Planner:
                     sweep=block.swept,
                 )
                 if block.timed_if:
-                    ended = {self._statuses.get(key) for key, _ in repeated(job, range(block.seeds), [0])}
+                    ended = {self.outcomes.get(key, [None])[0] for key, _ in repeated(job, range(block.seeds), [0])}
                     if None in ended and problem not in result.missing_data:
                         result.waiting.append(f"{where} (its untimed runs)")
                     if ended != {block.timed_if}:

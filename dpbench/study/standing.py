@@ -31,7 +31,7 @@ class Standing:
 def standing(one: Experiment, profile: str, store: Store) -> Iterator[Standing]:
     """The standing of each artefact that asks for runs under a profile."""
     planner, statuses = Planner(store), {}
-    for key, status, error in store.columns("key", "status", "error"):
+    for key, (status, error) in planner.outcomes.items():
         statuses[key] = NOT_APPLICABLE if status == "failed" and OUT_OF_REACH in (error or "") else status
     for artefact in one.artefacts:
         planned = planner.plan(one.blocks(profile, artefact.name))

@@ -14,7 +14,7 @@ from collections import defaultdict
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
-from dpbench.run.jobs import make_job, repeated
+from dpbench.run.jobs import identity, keys_of, make_job
 from dpbench.study.statistics import excess, means
 
 if TYPE_CHECKING:
@@ -79,19 +79,26 @@ def best(runs: pandas.DataFrame, by: list[str] = IDENTITY, *, held_out: bool = F
     on there; no T is smaller than 1.
     """
     import numpy as np
-    import pandas as pd
 
     known = _tried(runs)
-    known = known[known["excess"].notna()]  # no excess: no optimum to measure from
-    scored, tried = [], {}
-    for group, rows in known.sort_values("T", kind="stable").groupby(by, sort=False):
-        cells = dict(iter(rows.groupby(["settings", "accounting"], sort=False)))  # of equals the smallest T
-        losses = {c: dict(zip(one["seed"], np.array(one["excess"])[:, None], strict=True)) for c, one in cells.items()}
-        if choice := choose(losses, held_out):
-            winner, _, seeds = choice
-            scored.append(cells[winner][cells[winner]["seed"].isin(seeds)])
-            tried[group] = {"": None, "smallest": rows["T"].min(), "largest": rows["T"].max()}
-    table = means(pd.concat(scored).sort_index() if scored else known, [*IDENTITY, "settings", "T"])
+    known = known[known["excess"].notna()].sort_values("T", kind="stable")  # no excess: no optimum to measure from
+    values = {name: known[name].to_numpy(object) for name in {*by, "settings", "accounting", "seed", "T"}}
+    losses = known["excess"].to_numpy()[:, None]
+    groups: dict[tuple[Any, ...], dict[tuple[str, str], dict[int, list[int]]]] = {}  # … → setting → seed → rows
+    for row, group in enumerate(zip(*(values[name] for name in by), strict=True)):
+        cell = groups.setdefault(group, {}).setdefault((values["settings"][row], values["accounting"][row]), {})
+        cell.setdefault(values["seed"][row], []).append(row)
+    scored: list[int] = []
+    tried = {}
+    for group, cells in groups.items():  # of equals the smallest T
+        choice = choose({cell: {s: losses[at[-1]] for s, at in one.items()} for cell, one in cells.items()}, held_out)
+        if choice is None:
+            continue
+        winner, _, seeds = choice
+        scored += [row for seed in seeds for row in cells[winner][seed]]
+        T = values["T"][[row for one in cells.values() for rows in one.values() for row in rows]].astype(float)
+        tried[group] = {"": None, "smallest": np.fmin.reduce(T), "largest": np.fmax.reduce(T)}
+    table = means(known.iloc[scored].sort_index(), [*IDENTITY, "settings", "T"])
     at_end = []
     for row in table.to_dict("records"):
         ends = tried[tuple(row[name] for name in by)]
@@ -168,7 +175,8 @@ class Tuner:
                 relation=relation,
                 sweep=axes,
             )
-            keys = {key for key, _ in repeated(job, {row.seed for row in rows}, [0])}
+            key_of = keys_of(identity(job))
+            keys = {key_of(seed, 0) for seed in {row.seed for row in rows}}
             cell = (*chosen.values(), json.dumps([chosen, axes]))
             cells[cell] |= {row.seed: _excesses(row, bool(axes)) for row in rows if row.key in keys}
         choice = choose({cell: cells[cell] for cell in sorted(cells, key=lambda cell: cell[:-1])}, held_out)

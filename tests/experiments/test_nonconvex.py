@@ -126,14 +126,14 @@ def ends_as(experiment, store, profile="quick", wanted=lambda job: True, artefac
     """Rows of a profile's grid (or of some artefacts) with made-up ends. outcome: column → value or f(job)."""
     blocks = [block for name in artefacts for block in experiment.blocks(profile, name)] or experiment.blocks(profile)
     for _ in range(2):  # the second pass plans the timed runs
-        rows, traces = [], []
-        for job in plan(blocks, store).jobs:
-            if not wanted(job):
+        rows, traces, there = [], [], store.statuses()
+        for key, job in plan(blocks, store).by_key.items():
+            if key in there or not wanted(job):
                 continue
             settings = job.parsed()
             values = {name: value(job) if callable(value) else value for name, value in outcome.items()}
             row = {
-                "key": job.key, "problem": job.problem, "algorithm": job.algorithm, "epsilon": job.epsilon,
+                "key": key, "problem": job.problem, "algorithm": job.algorithm, "epsilon": job.epsilon,
                 "seed": job.seed, "timed": job.timed, "status": "terminated", "objective": 0.7 + 0.01 * job.seed,
                 "settings": msgspec.json.encode(settings).decode(), "T": 400, "iterations": 10,
                 "hessian_evaluations": 1,
@@ -142,7 +142,7 @@ def ends_as(experiment, store, profile="quick", wanted=lambda job: True, artefac
             rows.append(row)
             if job.trace:
                 losses = [(0, 1.0), (5, 0.8), (row["iterations"], row["objective"])]
-                traces += [{"key": job.key, "iteration": i, "passes": float(i), "excess": v} for i, v in losses]
+                traces += [{"key": key, "iteration": i, "passes": float(i), "excess": v} for i, v in losses]
         store.write(rows, traces)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -24,22 +25,24 @@ FOUR = "best of the four"
 PASSES = 2  # over the data, an iteration of DP-Newton: gradient and curvature
 
 
+Costs = Callable[[str], float]  # problem → iterations of DP-GD in the seconds of one of DP-Newton's (hess, clip)
+
+
 class Rule(NamedTuple):
     """A way to give T to DP-GD: a name, and the largest T it may have beside a tuned run of DP-Newton."""
 
     name: str
-    cap: Callable[[Context, str, float], float]  # (context, problem, T of DP-Newton)
+    cap: Callable[[Costs, str, float], float]  # (costs, problem, T of DP-Newton)
     exactly: bool = False  # the largest T up to the cap, not the best
     released: bool = False  # with the released code's conversion of ε, for both methods
 
 
 def _costs(context: Context, problem: str) -> float:
-    """Iterations of DP-GD in the seconds of one of DP-Newton's (hess, clip)."""
     return seconds_per_iteration(context, problem, NEWTON) / seconds_per_iteration(context, problem, "dp-gd")
 
 
-def _fixed(cap: float) -> Callable[[Context, str, float], float]:
-    return lambda context, problem, T: cap
+def _fixed(cap: float) -> Callable[[Costs, str, float], float]:
+    return lambda costs, problem, T: cap
 
 
 RULES = (
@@ -47,9 +50,9 @@ RULES = (
     Rule("T of DP-GD as long as it helps", _fixed(np.inf)),
     Rule("T of DP-GD = 100, as released", _fixed(100), exactly=True),
     Rule("T of DP-GD = 100 and ρ, as released", _fixed(100), exactly=True, released=True),
-    Rule("equal T", lambda context, problem, T: T),
-    Rule("equal passes over the data", lambda context, problem, T: PASSES * T),
-    Rule("equal seconds", lambda context, problem, T: T * _costs(context, problem)),
+    Rule("equal T", lambda costs, problem, T: T),
+    Rule("equal passes over the data", lambda costs, problem, T: PASSES * T),
+    Rule("equal seconds", lambda costs, problem, T: T * costs(problem)),
 )
 
 
@@ -62,7 +65,8 @@ def wins(context: Context) -> pandas.DataFrame:
     import pandas as pd
 
     scores = {False: _scores(both(context)), True: _scores(with_released(context))}
-    return pd.DataFrame([_wins(context, rule, scores[rule.released]) for rule in RULES])
+    costs = functools.cache(functools.partial(_costs, context))
+    return pd.DataFrame([_wins(costs, rule, scores[rule.released]) for rule in RULES])
 
 
 class Scores(NamedTuple):
@@ -87,14 +91,14 @@ def _scores(rows: pandas.DataFrame) -> Scores:
     )
 
 
-def _wins(context: Context, rule: Rule, scores: Scores) -> dict[str, Any]:
+def _wins(costs: Costs, rule: Rule, scores: Scores) -> dict[str, Any]:
     """The row of one rule; its cells are those with rows of DP-GD and of every variant, and a T that the rule names."""
     outcomes = []
     for cell, tried in scores.tried.items():
         if not all(cell in table.index for table in scores.newton.values()):
             continue
         ours = {name: table.loc[cell] for name, table in scores.newton.items()}
-        caps = {name: rule.cap(context, cell[0], one["T"]) for name, one in ours.items()}
+        caps = {name: rule.cap(costs, cell[0], one["T"]) for name, one in ours.items()}
         if not np.isnan(list(caps.values())).any():
             gd = scores.only if rule.exactly else scores.up_to
             last = {name: tried[tried <= max(cap, tried.min())].max() for name, cap in caps.items()}
