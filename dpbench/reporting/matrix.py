@@ -71,21 +71,20 @@ def claims_table(records: list[dict[str, Any]], page: str) -> Markup:
     """A claim a row: its text and place, the verdict under either setting, the figure, and why."""
     rows: list[list[object]] = []
     for (_, text, place), group in _by_claim(records):
-        found = {record["setting"]: record for record in group}
         first = group[0]
         where = tag("small", place) if place else Markup("")
         shown = link(f"{page}#{first['shows']}", first["shows"]) if first["shows"] else "–"
-        if BOTH in found:
-            published = proven = badge(found[BOTH]["verdict"])
-        else:
-            published, proven = (
-                badge(found[one]["verdict"]) if one in found else Markup('<span class="none">not judged</span>')
-                for one in (AS_PUBLISHED, PROVEN)
-            )
+        published, proven = (_badges(group, setting) for setting in (AS_PUBLISHED, PROVEN))
         rows.append([Markup(str(join([text])) + where), published, proven, shown, _why(group, page)])
     return table(
         ["claim, and where it is made", "the paper's setting", "at a proven ε", "shown by", "why"], rows, whole=True
     )
+
+
+def _badges(records: Iterable[dict[str, Any]], setting: str) -> Markup:
+    """The words of one claim's verdicts under a setting, each once."""
+    words = dict.fromkeys(record["verdict"] for record in records if record["setting"] in (setting, BOTH))
+    return join(map(badge, words), " ") if words else Markup('<span class="none">not judged</span>')
 
 
 def _why(records: Iterable[dict[str, Any]], page: str) -> Markup:
@@ -101,7 +100,8 @@ def claims_list(records: list[dict[str, Any]]) -> Markup:
     for (_, text, place), group in _by_claim(records):
         lines = []
         for record in group:
-            setting = "" if record["setting"] == BOTH else f" ({record['setting']})"
+            case = record.get("case") or ("" if record["setting"] == BOTH else record["setting"])
+            setting = f" ({case})" if case else ""
             why = join([" Why: ", _why([record], "")]) if record["why"] else Markup("")
             numbers = tag("details", tag("summary", "numbers") + tag("small", breakable(record["numbers"])))
             lines.append(tag("div", badge(record["verdict"]) + setting + why + numbers, cls="verdict"))

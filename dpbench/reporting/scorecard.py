@@ -45,8 +45,8 @@ def scorecard(context: Any) -> Table:
             place = context.experiment.cited(claim.place)
             rows.append([claim.name, statement(claim, verdict), place, verdict.word, verdict.numbers])
             records.append({
-                "claim": claim.name, "text": claim.text, "setting": setting, "verdict": verdict.word,
-                "numbers": verdict.numbers, "place": place, "shows": claim.shows,
+                "claim": claim.name, "text": claim.text, "setting": setting, "case": verdict.case,
+                "verdict": verdict.word, "numbers": verdict.numbers, "place": place, "shows": claim.shows,
                 "why": why.text if why else "", "demonstrated_by": why.artefact if why else "",
             })  # fmt: skip
     words = pd.Series([row[3] for row in rows]).value_counts()

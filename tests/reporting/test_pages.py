@@ -6,6 +6,7 @@ import pytest
 from dpbench import experiments
 from dpbench.cli import main
 from dpbench.reporting import build as report
+from dpbench.reporting import matrix
 from dpbench.reporting.html import Markup, breakable, html, tag
 from dpbench.run.results import Store
 from dpbench.study.context import Context
@@ -83,6 +84,20 @@ def test_an_experiments_page_has_the_words_cells_gaps_and_sources(site):
         "Why: y is smaller there",
     ):
         assert part in page, part
+
+
+def test_every_verdict_of_a_claim_is_shown_with_what_it_is_of():
+    one = {"claim": "1", "text": "x < y", "place": "Fig. 1", "shows": "", "why": "", "numbers": "1 < 2"}
+    several = [
+        one | {"setting": "both", "case": "no noise", "verdict": "held"},
+        one | {"setting": "both", "case": "tree, ρ = 10", "verdict": "open"},
+    ]
+    table, listed = matrix.claims_table(several, "page.html"), matrix.claims_list(several)
+    assert [table.count(f">{word}<") for word in ("held", "open")] == [2, 2]  # under either setting
+    assert all(f"({case})" in listed for case in ("no noise", "tree, ρ = 10"))
+    apart = [one | {"setting": "at a proven ε", "case": "", "verdict": "not held"}]
+    assert "not judged" in matrix.claims_table(apart, "page.html")
+    assert "(at a proven ε)" in matrix.claims_list(apart)
 
 
 def test_the_same_rows_give_the_same_bytes_and_no_trace_of_the_place(site, small, tmp_path):
