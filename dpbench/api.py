@@ -523,13 +523,15 @@ def audit(
     *,
     runs: int | None = None,
     seed: int = 0,
+    one_run: bool = False,
 ) -> list[Audit]:
     """Lower bounds on the privacy loss of what is implemented, against what its ledger claims; a pass is no proof.
 
     algorithm: a name, "file.py:Class", or "all" private ones; or somebody else's learner, (X, y, epsilon, rng) → vector
     or a `dpbench.auditing.foreign.Target`, itself or as "file.py:name". epsilon: one or several. runs: half of them on
     either of two neighbours; None takes enough for bounds near the claim, for "all" enough to notice halved noise.
-    seed: of all random numbers.
+    seed: of all random numbers. one_run: a bound on ε from one run with many canaries
+    (`dpbench.auditing.one_run.audit_in_one_run`), which is quick, and low.
     """
     from dpbench.auditing import runs as audits
 
@@ -539,6 +541,12 @@ def audit(
     from dpbench.auditing.foreign import audit_callable, of_solver
 
     learner = algorithm if not isinstance(algorithm, str) else audits.learner(algorithm) or of_solver(algorithm)
+    if one_run:
+        from dpbench.auditing.one_run import audit_in_one_run
+
+        if runs is not None or algorithm == "all":
+            raise UserError(f"one run: takes one algorithm, and no {'runs' if runs is not None else 'list of all'}")
+        return [audit_in_one_run(learner or algorithm, each, seed=seed) for each in epsilons]
     if learner is not None:
         return [audit_callable(learner, each, runs=runs, seed=seed) for each in epsilons]
     assert isinstance(algorithm, str)

@@ -114,7 +114,7 @@ class DPNewton(Algorithm):
         # In one dimension g̃ lies in the worst direction. What adds feels a row most where there is no curvature but
         # its own, what clips where the others' alone is λ₀: next to L₁, with so many of them that one is next to none.
         most = {"theta": 0.9, "gamma": 0.9}
-        many = 40
+        many = 100
         return (
             AuditCase(most, bend=1.0, label="trace"),
             AuditCase({"theta": 0.9, "modification": "add", "lambda0": 0.5}, d=1, bend=1.0, label="direction"),

@@ -87,9 +87,9 @@ ALIASES = {
 }
 
 
-def names(*, plugins: bool = True) -> list[str]:
-    """Every registered name, aliases and installed plugins included, sorted; or the built-in ones alone."""
-    return sorted({*BUILTIN, *ALIASES, *(_plugins() if plugins else ())})
+def names(*, plugins: bool = True, wrappers: bool = False) -> list[str]:
+    """Every registered name, sorted: built-in ones, aliases, installed `plugins`, and `wrappers` of other methods."""
+    return sorted({*BUILTIN, *ALIASES, *(_plugins() if plugins else ()), *(WRAPPERS if wrappers else ())})
 
 
 def resolve(name: str) -> tuple[Algorithm, dict[str, Any]]:

@@ -1,5 +1,5 @@
 """A lower bound on ε from one run with many canaries (Steinke, Nasr and Jagielski 2023, "Privacy auditing with one (1)
-training run", Algorithm 1 and Theorem 5.2).
+training run", Algorithm 1 and Theorem 5.2; `p_value` is the function of its Appendix D, in closed form).
 
 The label of every row is a fair coin. Whoever sees the model guesses some of the coins: those whose coordinates are the
 largest and the smallest. Of (ε, δ)-DP each guess is right with probability e^ε/(e^ε + 1) at most, given the others, but
@@ -14,12 +14,17 @@ from typing import Any
 import numpy as np
 from scipy.stats import binom
 
+from dpbench import algorithms
+from dpbench.algorithms.base import make_settings
 from dpbench.auditing.decide import Verdict
 from dpbench.auditing.foreign import Target
 from dpbench.auditing.runs import LEVEL, Audit
 from dpbench.errors import UserError, positive
 from dpbench.privacy.relation import Relation
+from dpbench.run.fit import fit
+from dpbench.run.jobs import delta_value
 
+CANARIES = 1000
 SHARES = (1.0, 0.5, 0.2)  # of the canaries that are guessed; each test gets as much of the level
 LARGEST = 60.0  # ε beyond which no bound is looked for
 
@@ -52,15 +57,39 @@ def least_epsilon(*, canaries: int, guesses: int, correct: int, delta: float = 0
     return low
 
 
+def target_of(name: str, canaries: int) -> Target:
+    """The algorithm `name` at its defaults as a target: one `fit` under replace-one neighbours; UserError if flawed."""
+    method, fixed = algorithms.resolve(name)
+    if not method.private:
+        raise UserError(f"algo: {name} is not private: it makes no claim to audit")
+    if flaw := method.flaw(make_settings(method, fixed), method.accounting("paper")):
+        raise UserError(f"{name}: nothing to audit: {flaw}")
+    covered = method.needs.losses
+    loss = "logistic" if covered is None or "logistic" in covered else covered[0]
+
+    def learner(X: np.ndarray, y: np.ndarray, epsilon: float, rng: np.random.Generator) -> np.ndarray:
+        seed = int(rng.integers(2**63))
+        return fit(X, y, algorithm=name, epsilon=epsilon, loss=loss, relation="replace-one", seed=seed).w
+
+    return Target(learner, name, delta=delta_value(method.delta, canaries), row_norm=1.0)
+
+
 def audit_in_one_run(
-    target: Target | Callable[..., Any], epsilon: float, *, canaries: int = 1000, seed: int = 0, level: float = LEVEL
+    target: Target | Callable[..., Any] | str,
+    epsilon: float,
+    *,
+    canaries: int = CANARIES,
+    seed: int = 0,
+    level: float = LEVEL,
 ) -> Audit:
     """Run `target` once on `canaries` orthogonal rows with coins for labels, and bound ε by what its vector gives away.
 
     Row i is the i-th unit vector times what the target allows; coordinate i of the vector is taken to follow label i,
     as in any model that is linear in the rows. For replace-one targets: a coin that falls the other way is a row
-    replaced.
+    replaced. A name is an algorithm's, see `target_of`.
     """
+    if isinstance(target, str):
+        target = target_of(target, canaries)
     target = target if isinstance(target, Target) else Target(target)
     epsilon = positive("epsilon", epsilon)
     if canaries < 10:

@@ -126,7 +126,7 @@ def learner(name: str) -> Any:
 def auditable() -> list[str]:
     """The names of all private algorithms; of names for the same settings, the one that says most."""
     distinct: dict[str, None] = {}
-    for name in algorithms.names():
+    for name in algorithms.names(wrappers=True):
         algorithm, fixed = algorithms.resolve(name)
         defaults = make_settings(algorithm, fixed)
         if isinstance(algorithm, LibrarySolver):  # see `foreign.of_solver`

@@ -13,15 +13,17 @@ that it is drawn from the law recorded, and afresh.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 from typing import Any, cast
 
 import numpy as np
 
 from dpbench.errors import PrivacyError
+from dpbench.privacy.budget import Budget
 from dpbench.privacy.ledger import Ledger, Poisson, PoissonReplaced, Release, WithoutReplacement
 from dpbench.privacy.mechanisms import Mechanisms
+from dpbench.privacy.relation import Relation
 from dpbench.privacy.release import Array, Noise, Releases
 
 
@@ -76,8 +78,8 @@ class Tape(Releases):
         noise, sampling, coins = (
             np.random.Generator(np.random.PCG64DXSM(child)) for child in np.random.SeedSequence(seed).spawn(3)
         )
-        weakened = cast(np.random.Generator, Weakened(noise, factor))
-        self.noise, self.sampling, self.coins = [weakened] * k, [sampling] * k, [coins] * k
+        self._weakness = factor
+        self.noise, self.sampling, self.coins = [self.weakened(noise)] * k, [sampling] * k, [coins] * k
         self.published: dict[int | None, list[Published]] = {}
         # What it is, the law and the noise over its scale, of every `draw` that is not for something published.
         self.hidden: list[tuple[str, str, Array]] = []
@@ -86,6 +88,10 @@ class Tape(Releases):
         self.present: list[tuple[str, float, Array]] = []
         self._sample: list[Array] = []
         self._rounds: dict[Hashable, list[tuple[np.ndarray, np.ndarray]]] = {}  # values and what was released of each
+
+    def weakened(self, noise: np.random.Generator) -> np.random.Generator:
+        """`noise` times the factor of this tape."""
+        return cast(np.random.Generator, Weakened(noise, self._weakness))
 
     def sample(self, rule: Any, least: Any) -> Any:
         self._sample = super().sample(self.rule or rule, least)
@@ -167,6 +173,12 @@ class Recorder(Mechanisms):
 
     def __init__(self, k: int, budget: Any, seed: Any, *, factor: float = 1.0) -> None:
         super().__init__([], budget, releases=Tape(k, seed, factor=factor))
+
+    def inner(self, keys: Sequence[str], budget: Budget, declared: Relation) -> Mechanisms:
+        """Not on the tape: what these release is known to nobody; its noise is as weak as the rest."""
+        made = Mechanisms(keys, budget, declared=declared)
+        made.releases.noise = [self.releases.weakened(each) for each in made.releases.noise]
+        return made
 
     @property
     def tape(self) -> dict[int | None, list[Published]]:

@@ -108,6 +108,10 @@ class Mechanisms:
         view.budget = self.budget[i] if isinstance(self.budget, Budgets) else self.budget
         return view
 
+    def inner(self, keys: Sequence[str], budget: Budget, declared: Relation) -> Mechanisms:
+        """Those of runs inside this one, of which nothing is released but what this one releases of them."""
+        return type(self)(keys, budget, declared=declared)
+
     def plan(self, label: str, release: Release, count: int) -> None:
         """For a method that may stop early: `count` releases of `label` at most, before any of them is made.
 

@@ -46,7 +46,7 @@ class Section(NamedTuple):
 def sections() -> Iterator[Section]:
     """A section per method that is no alias, by name."""
     bounds = _bounds()
-    for name in algorithms.names():
+    for name in algorithms.names(wrappers=True):
         method, fixed = algorithms.resolve(name)
         if fixed:
             continue

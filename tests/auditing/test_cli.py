@@ -36,6 +36,12 @@ def test_a_pass_is_said_to_be_no_proof(call):
     assert "a pass is no proof" in out
 
 
+def test_one_run_of_a_method_by_its_name(call):
+    code, out, _ = call("--algo", "dp-gd", "--one-run", "--eps", 1)
+    assert code == 0
+    assert "one run" in out
+
+
 def test_a_plugin_with_too_little_noise_fails_with_exit_code_1(call, tmp_path):
     (tmp_path / "mine.py").write_text(WRONG)
     code, out, _ = call("--algo", "mine.py:TooLittle", "--eps", 4)
@@ -54,6 +60,10 @@ def test_a_plugin_with_too_little_noise_fails_with_exit_code_1(call, tmp_path):
         (("--algo", "dp-gd", "--eps", "0"), "epsilon must be a positive"),
         (("--algo", "dp-gd", "--runs", "3"), "runs must be at least 40"),
         (("--mechanisms", "--runs", "3"), "runs must be at least"),
+        (("--mechanisms", "--one-run"), "--one-run goes with --algo"),
+        (("--algo", "dp-gd", "--one-run", "--runs", "50"), "one run: takes one algorithm, and no runs"),
+        (("--algo", "all", "--one-run"), "one run: takes one algorithm"),
+        (("--algo", "damped-newton", "--one-run"), "not private"),
         (("--algo", "dp-gd", "--seed", "-1"), "seed must be at least 0"),
     ],
 )

@@ -10,6 +10,7 @@ from dpbench.auditing.foreign import Target
 from dpbench.auditing.one_run import audit_in_one_run, least_epsilon, p_value
 from dpbench.errors import UserError
 from dpbench.privacy.relation import Relation
+from dpbench.privacy.release import Releases
 
 
 def test_pure_dp_is_a_binomial_tail():
@@ -57,6 +58,23 @@ def test_one_run_tells_the_noise_that_is_due_from_a_fifth_of_it():
     caught = audit_in_one_run(sums(0.2), 1.0)
     assert not caught.passed
     assert caught.runs == 1
+
+
+def test_a_method_with_a_fiftieth_of_its_noise_is_told_apart_in_one_run(monkeypatch):
+    """The coins are seen through a real `fit`, and the bound is above ε only where the noise is too little."""
+    sound = audit_in_one_run("dp-gd", 1.0, canaries=300)
+    assert sound.passed
+    assert (sound.delta, sound.algorithm) == (pytest.approx(300**-2), "dp-gd")
+    real = Releases.release
+
+    def release(self, value, noise, event, label, *, sensitivity, multiplier, **more):
+        out = real(self, value, noise, event, label, sensitivity=sensitivity, multiplier=multiplier, **more)
+        return value + (out - value) / 50
+
+    monkeypatch.setattr(Releases, "release", release)
+    caught = audit_in_one_run("dp-gd", 1.0, canaries=300)
+    assert not caught.passed
+    assert caught.verdicts["one run"].bound > 2
 
 
 def test_mistakes_are_one_line():
