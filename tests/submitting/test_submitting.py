@@ -55,7 +55,9 @@ def test_a_sound_one_is_sound_and_nothing_in_it_runs(made, tmp_path, monkeypatch
         "audit.json", "checked.json", "manifest.json", "method.py", "runs"
     }  # fmt: skip
     assert dpbench.results("tracks/submissions/averaged-gd", "quick", results=tmp_path)["excess"].notna().sum() == 5
-    (row,) = tables.submitted(Context(TRACKS, "quick", Store(tmp_path, "quick", "tracks"))).frame.to_dict("records")
+    context = Context(TRACKS, "quick", Store(tmp_path, "quick", "tracks"))
+    (row,) = tables.submitted(context).frame.to_dict("records")
+    assert "Averaged DP-GD †, 1.00 [1.00, 1.00]" in set(tables.answers(context).frame["Without tuning"])
     assert row["method"] == "Averaged DP-GD †"
     assert row["ε"] == "1.00 to 1.00 of what was asked, by dp_accounting exact Gaussian"
     assert tables.marked({"title": "Theirs", "library": "a-library"}) == "Theirs ‡"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from dpbench.experiments.tracks import study
@@ -84,7 +85,7 @@ def table(context: Context, track: str) -> Table:
     epsilons = sorted(set(rows["epsilon"]))
     overall = standing(rows)
     at = {e: standing(select(rows, epsilon=e)).set_index("algorithm") for e in epsilons}
-    theirs = {one.manifest["method"]: marked(one.manifest) for one in submissions(context.store)}
+    theirs = _submitted(context)
     lines = []
     for i, row in enumerate(overall.itertuples(), 1):
         name = theirs.get(row.algorithm) or look(row.algorithm).label
@@ -100,6 +101,11 @@ def table(context: Context, track: str) -> Table:
     )
     gaps = [] if lines else [f"every row: {context.command(track)}"]
     return Table(pd.DataFrame(lines, columns=header), caption, overall, gaps)
+
+
+def _submitted(context: Context) -> dict[str, str]:
+    """The marked title of every submission, by its method."""
+    return {one.manifest["method"]: marked(one.manifest) for one in submissions(context.store)}
 
 
 def marked(manifest: dict[str, Any]) -> str:
@@ -123,6 +129,7 @@ def answers(context: Context) -> Table:
     rows = {track: track_rows(context, track) for track in TITLES}
     epsilons = sorted({e for found in rows.values() for e in found["epsilon"]})
     kinds = {track: found["problem"].map({p: kind(p) for p in set(found["problem"])}) for track, found in rows.items()}
+    theirs = _submitted(context)
     lines, data = [], []
     for epsilon in epsilons:
         for which in ("all", *KINDS):
@@ -131,13 +138,14 @@ def answers(context: Context) -> Table:
                 chosen = found[found["epsilon"].eq(epsilon) & (kinds[track].eq(which) | (which == "all"))]
                 result = standing(chosen)
                 data.append(result.assign(track=track, epsilon=epsilon, kind=which))
-                line.append(leaders(result))
+                line.append(leaders(result, theirs))
             lines.append(line)
     caption = (
         "The first of each cell with its mean excess loss in times of the best of each problem (1 is the best on every "
         "one), then those that 95 % do not tell from it. "
         + "; ".join(f"{TITLES[track].lower()}: {WHAT[track].partition(': ')[2]}" for track in TITLES)
         + f". {RULES}"
+        + (f" {MARKS}" if theirs else "")
     )
     gaps = [f"{TITLES[track]}: {context.command(track)}" for track, found in rows.items() if found.empty]
     filled = [one for one in data if len(one)]
@@ -149,14 +157,15 @@ def answers(context: Context) -> Table:
     )
 
 
-def leaders(result: pandas.DataFrame) -> str:
-    """The first, its distance, and the rest of its group, in words."""
+def leaders(result: pandas.DataFrame, theirs: Mapping[str, str]) -> str:
+    """The first, its distance, and the rest of its group, in words; theirs: what submitted methods are called."""
     group = result[result["leads"]] if len(result) else result
     if group.empty:
         return "–"
     first = group.iloc[0]
-    names = [look(name).label for name in group["algorithm"][1:]]
-    text = f"{look(first.algorithm).label}, {first.times:.2f} [{first.low:.2f}, {first.high:.2f}]"
+    titles = [theirs.get(name) or look(name).label for name in group["algorithm"]]
+    names = titles[1:]
+    text = f"{titles[0]}, {first.times:.2f} [{first.low:.2f}, {first.high:.2f}]"
     if not names:
         return text
     more = f" and {len(names) - MOST_NAMED} more" if len(names) > MOST_NAMED else ""
