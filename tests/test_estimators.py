@@ -191,6 +191,15 @@ def test_a_known_row_bound_is_used_and_longer_rows_are_shortened(line):
     assert tight.score(X, y) > wide.score(X, y)
 
 
+@pytest.mark.parametrize(
+    "estimator", [PrivateClassifier(bounds=IRIS), PrivateRegressor(bounds=IRIS, target_bounds=(0, 2))]
+)
+def test_rows_kept_as_float32_give_nearly_the_model(flowers, estimator):
+    wide = clone(estimator).set_params(random_state=0, epsilon=10).fit(*flowers)
+    narrow = clone(wide).set_params(precision="float32").fit(*flowers)
+    assert 0 < np.max(np.abs(narrow.coef_ - wide.coef_)) < 1e-4 * np.max(np.abs(wide.coef_))
+
+
 def test_aop_is_chosen_where_it_can_be_and_a_regulariser_takes_dp_gd():
     generator = np.random.default_rng(0)
     X = generator.uniform(-1, 1, (3000, 3))

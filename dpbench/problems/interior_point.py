@@ -54,7 +54,7 @@ def solve(rows: Rows, l2: float, start: float) -> Solution:
     μ has reached the end of float64, or after 100 steps: the caller judges what was reached.
     """
     n, y, X = rows.n, rows.y, rows.X
-    T = whitening(rows.weighted_gram(np.ones(n)) / n + l2 * np.eye(rows.d))
+    T = whitening(rows.weighted_gram() / n + l2 * np.eye(rows.d))
     ridge = n * l2 * (T.T @ T)
     half, wall = np.full(n, 0.5), np.full(n, 2 * start)
     point = Point(np.zeros(T.shape[1]), half, half, wall, wall)

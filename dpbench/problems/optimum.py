@@ -116,7 +116,7 @@ def _least_squares(problem: EmpiricalRisk) -> np.ndarray:
     rows, back = _reduced(problem)
     if not problem.l2:
         return back(np.linalg.lstsq(rows.X.toarray() if rows.sparse else rows.X, rows.y, rcond=None)[0])
-    K = rows.weighted_gram(np.full(rows.n, 1 / rows.n)) + problem.l2 * np.eye(rows.d)
+    K = rows.weighted_gram() / rows.n + problem.l2 * np.eye(rows.d)
     w = np.zeros(rows.d)
     for _ in range(3):
         w -= np.linalg.solve(K, rows.X.T @ (rows.X @ w - rows.y) / rows.n + problem.l2 * w)
