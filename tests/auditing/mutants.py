@@ -161,7 +161,7 @@ MUTANTS = (
         "dp-gd-last",
     ),
     Mutant(
-        MECH + "Mechanisms.logistic_term",
+        MECH + "Mechanisms.joint_term",
         "(self.k, d), scale, NORMAL",
         "(self.k, d), 0.4 * scale, NORMAL",
         "a random linear term smaller than the ledger has",
