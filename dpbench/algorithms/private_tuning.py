@@ -166,7 +166,10 @@ class Plan:
         scale = budget.noise_scale(((BestOfRuns(parts, "poisson", settings.mean), 1),), share=SLACK)
         z, self.noise = (1 - share) ** -0.5 * scale, share**-0.5 * scale
         self.base = ((Gaussian(z), 1), (Gaussian(self.noise), 1))
-        self.model = Budget(gaussian_epsilon(1 / z, budget.delta), budget.delta, budget.relation, "tight")
+        each = gaussian_epsilon(1 / z, budget.delta)
+        if not each:
+            raise UserError(f"{PrivateTuning.name}: delta = {budget.delta:g} alone covers a run: give a smaller one")
+        self.model = Budget(each, budget.delta, budget.relation, "tight")
 
     def score(self, problem: Problem, V: Array, mechanisms: Mechanisms, clip: float) -> Array:
         """(m,): the noisy score of each model V (m, d), regulariser included; released with its run."""

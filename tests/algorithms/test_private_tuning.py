@@ -108,3 +108,8 @@ def test_a_run_that_spends_more_or_what_is_not_covered_is_refused(monkeypatch):
 def test_mistakes_are_one_line(settings, message):
     with pytest.raises(UserError, match=message):
         TUNING.complete(problem(), PrivateTuning.Settings(**settings))
+
+
+def test_a_delta_that_covers_a_run_without_any_epsilon_is_one_line():
+    with pytest.raises(UserError, match=r"private-tuning: delta = 0\.25 alone covers a run"):
+        run(problem(), Budget(1.0, 0.25, Relation.REPLACE_ONE, "tight"), candidates=CANDIDATES)
