@@ -386,7 +386,7 @@ MUTANTS = (
         "dp-gcd",
     ),
     Mutant(
-        A + "adassp:AdaSSP.run", "np.clip(problem.y, -bound, bound)", "problem.y", "labels are not clipped", "adassp"
+        A + "adassp:AdaSSP.run", "label_moments(bound)", "label_moments(np.inf)", "labels are not clipped", "adassp"
     ),
     Mutant(
         A + "adassp:AdaSSP.run",
