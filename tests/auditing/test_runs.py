@@ -9,7 +9,7 @@ from dpbench.errors import UserError
 from dpbench.privacy.relation import Relation
 
 
-@pytest.mark.parametrize("epsilon", [1.0, 4.0])
+@pytest.mark.parametrize("epsilon", [pytest.param(1.0, marks=pytest.mark.slow), 4.0])
 @pytest.mark.parametrize("name", auditable())
 def test_no_bound_is_above_its_claim(name, epsilon):
     done = audit(name, epsilon, near=False)
