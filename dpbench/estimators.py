@@ -271,8 +271,9 @@ class PrivateRegressor(RegressorMixin, _Private):
     Args:
         target_bounds: (low, high), the public range of the target; values beyond are moved to the nearest end.
             Required: nothing is taken from the data.
-        epsilon, delta, algorithm, bounds, row_bound, fit_intercept, l2, settings, release_noise, precision,
-            random_state: as of `PrivateClassifier`. l2 is on a target scaled to [-1, 1].
+        epsilon, delta, algorithm, bounds, row_bound, fit_intercept: as of `PrivateClassifier`.
+        l2: the ridge, on a target scaled to [-1, 1].
+        settings, release_noise, precision, random_state: as of `PrivateClassifier`.
 
     Attributes:
         coef_, intercept_: of predict, on features and target as given (within their bounds). The others as of
