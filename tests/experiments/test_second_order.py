@@ -33,7 +33,9 @@ def test_the_full_grid_is_the_papers(experiment):
         assert grid["dp-gd", epsilon] == GD | first | {T for T, least in ((10_000, 1), (30_000, 3)) if epsilon >= least}
         longer = {T for T, least in ((150, 1), (300, 1), (1000, 1), (3000, 10)) if epsilon >= least}
         for variant in ("hess-clip", "hess-add", "qu-clip", "qu-add"):
-            more = {("qu-add", 0.1): {50}, ("qu-clip", 0.3): {150}}.get((variant, epsilon), set())
+            more = {("qu-add", 0.1): {50}, ("qu-clip", 0.3): {150}, ("hess-clip", 3): {3000}}.get(
+                (variant, epsilon), set()
+            )
             expected = NEWTON - ({50, 80} if epsilon <= 0.1 else set()) | longer | more
             assert grid[f"dp-newton-{variant}", epsilon] == expected
         for algorithm in ("aop", "damped-newton", "dp-sgd"):
