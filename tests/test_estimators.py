@@ -52,7 +52,8 @@ def test_scikit_learns_own_checks_pass(estimator):
         warnings.simplefilter("ignore", SkipTestWarning)
         found = check_estimator(estimator, on_fail=None)
     assert len(found) >= 50
-    assert {one["check_name"]: one["exception"] for one in found if one["status"] != "passed"}.keys() == set(EXCEPTIONS)
+    made = {one["check_name"] for one in found}  # older versions have fewer
+    assert {one["check_name"] for one in found if one["status"] != "passed"} == set(EXCEPTIONS) & made
 
 
 def test_the_package_does_not_import_scikit_learn_until_an_estimator_is_asked_for():

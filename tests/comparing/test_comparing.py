@@ -108,7 +108,7 @@ def test_statistics_come_from_the_rows_in_use_alone(csv):
     frame.loc[~kept, "age"] += 1000
     frame.to_csv(csv, index=False)
     after = tables.read(csv, "label", holdout=0.2)
-    np.testing.assert_array_equal(before.X, after.X)
+    np.testing.assert_allclose(before.X, after.X, atol=1e-12)  # sums are rounded as their memory lies
     assert (before.held_out[0] != after.held_out[0]).any()
 
 
