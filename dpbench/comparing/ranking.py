@@ -11,10 +11,11 @@ import json
 import re
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 import numpy as np
+import pandas as pd
 
 from dpbench import algorithms
 from dpbench.algorithms.base import make_settings
@@ -24,16 +25,11 @@ from dpbench.experiments.leaderboard import entrants
 from dpbench.experiments.leaderboard.ranking import TIE, beaten_by
 from dpbench.experiments.tracks import study as tracks
 from dpbench.problems import catalogue
-from dpbench.run.jobs import make_job
+from dpbench.run.jobs import Job, make_job
+from dpbench.run.results import Store
+from dpbench.run.runner import Summary
 from dpbench.study.grid import GridEntry
 from dpbench.study.plan import plan
-
-if TYPE_CHECKING:
-    import pandas
-
-    from dpbench.run.jobs import Job
-    from dpbench.run.results import Store
-    from dpbench.run.runner import Summary
 
 TRACKS = {
     "default": "no tuning: every method at settings that n, d and ε decide",
@@ -70,7 +66,7 @@ class Ranking:
 
     epsilon: float
     track: str
-    table: pandas.DataFrame
+    table: pd.DataFrame
     left_out: dict[str, str]
     failed: dict[str, str]
     references: dict[str, str]
@@ -199,14 +195,14 @@ def rank(
     return Ranking(epsilon, track, table, refused, failed, references, tracebacks)
 
 
-def _first_of_each(jobs: list[Job], rows: pandas.DataFrame) -> Iterator[tuple[Job, Any]]:
+def _first_of_each(jobs: list[Job], rows: pd.DataFrame) -> Iterator[tuple[Job, Any]]:
     by_key = rows.set_index("key")
     for job in jobs:
         if job.seed == 0 and job.key in by_key.index:
             yield job, by_key.loc[job.key]
 
 
-def _rows(store: Store, jobs: list[Job]) -> pandas.DataFrame:
+def _rows(store: Store, jobs: list[Job]) -> pd.DataFrame:
     rows = store.runs()
     rows = rows[rows["key"].isin({job.key for job in jobs})]
     methods = rows["settings"].map(lambda settings: json.loads(settings).get("method"))
@@ -218,7 +214,7 @@ def _is_defect(error: str) -> bool:
     return re.match(r"[A-Z]\w*: ", error) is not None
 
 
-def board(runs: pandas.DataFrame) -> pandas.DataFrame:
+def board(runs: pd.DataFrame) -> pd.DataFrame:
     """One row per method, best first: its settings with the lowest mean objective on the rows in use, and scores.
 
     `mean`: loss on the rows held out, `se` over seeds and over the draw of these rows; `gain`, `gain_se`: the same of
@@ -276,7 +272,7 @@ def board(runs: pandas.DataFrame) -> pandas.DataFrame:
     )
 
 
-def held_loss(rows: pandas.DataFrame) -> tuple[float, float]:
+def held_loss(rows: pd.DataFrame) -> tuple[float, float]:
     """(mean, standard error) of the loss on the rows held out, over seeds and their draw; infinite if one diverged."""
     loss = rows["held_loss"].where(rows["status"].ne("diverged"), np.inf).fillna(np.inf)
     over_seeds = float(loss.std(ddof=1)) / len(rows) ** 0.5 if len(rows) > 1 and np.isfinite(loss).all() else 0.0

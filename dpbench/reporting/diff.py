@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import numpy as np
+import pandas as pd
 
 from dpbench.reporting.summary import CELL, Summary
 from dpbench.study.verdict import NOT_ENOUGH
-
-if TYPE_CHECKING:
-    import pandas
 
 ERRORS = 3.0  # standard errors of a difference
 ROUNDING = 1e-6  # relative: what another summation order, or a compiled loop, may change
@@ -24,8 +24,8 @@ class Difference:
     alone, first and second; missing: the experiments that the first has no setting of, and that the second has not.
     """
 
-    moved: pandas.DataFrame
-    changed: pandas.DataFrame
+    moved: pd.DataFrame
+    changed: pd.DataFrame
     compared: int
     judged: int
     chance: float
@@ -58,7 +58,6 @@ def diff(first: Summary, second: Summary, errors: float = ERRORS) -> Difference:
     failed on one side alone has moved, too. What is on one side alone is counted, and is no difference: data may not
     be at hand. Likewise a verdict that waits for rows on either side.
     """
-    import numpy as np
     from scipy.stats import t
 
     both = first.cells.merge(second.cells, on=CELL, how="outer", suffixes=("_a", "_b"), indicator=True)
@@ -96,6 +95,4 @@ def _beyond(one: Summary, other: Summary) -> tuple[str, ...]:
 
 def _alike(a: Any, b: Any) -> Any:
     """Whether two means, of which at least one is not finite, say the same."""
-    import numpy as np
-
     return (a == b) | (np.isnan(a) & np.isnan(b))

@@ -5,15 +5,13 @@ from __future__ import annotations
 import dataclasses
 import functools
 from pathlib import Path
-from typing import TYPE_CHECKING
+
+import pandas as pd
 
 from dpbench import experiments
 from dpbench.reporting.html import Markup, articles, badge, breakable, link, paragraphs, table, tag
 from dpbench.study.declare import FALSE, HARMLESS, NEEDS_DATA, UNPROVED, Case, Erratum
 from dpbench.study.output import markdown
-
-if TYPE_CHECKING:
-    import pandas
 
 TITLE = "Privacy errata"
 INTRO = (
@@ -43,10 +41,8 @@ def save(folder: Path) -> Path:
     return stem
 
 
-def data() -> pandas.DataFrame:
+def data() -> pd.DataFrame:
     """One row per case, with the numbers in full."""
-    import pandas as pd
-
     names = ["erratum", "experiment", "category", "setting", "stated", "at_least", "at_most", "verdict"]
     rows = [
         [one.name, experiment, one.category(cases), *dataclasses.astuple(case)[:4], case.verdict]
@@ -97,8 +93,6 @@ def _times(ratios: list[float]) -> str:
 
 def text() -> str:
     """All errata as one page of Markdown."""
-    import pandas as pd
-
     table_ = markdown(pd.DataFrame([cells_ for _, _, cells_ in overview()], columns=OVERVIEW))
     parts = [f"# {TITLE}\n\n{INTRO}\n\n{table_}"]
     for experiment, one, cases in computed():

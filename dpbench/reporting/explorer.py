@@ -13,20 +13,19 @@ import shutil
 from collections.abc import Iterable
 from importlib import resources, util
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import numpy as np
+import pandas as pd
 
 from dpbench import algorithms
 from dpbench.algorithms.base import make_settings
 from dpbench.errors import UserError
 from dpbench.files import replacing
 from dpbench.reporting.html import Markup, page
+from dpbench.study.context import Context
 from dpbench.study.statistics import excess
 from dpbench.study.style import look
-
-if TYPE_CHECKING:
-    import pandas
-
-    from dpbench.study.context import Context
 
 PAGE, FOLDER, DATA = "explore.html", "explore", "data.js"
 LIBRARY = ("bokeh.min.js", "bokeh-api.min.js")
@@ -83,8 +82,6 @@ def library() -> list[Path] | None:
 
 def packed(contexts: list[Context]) -> dict[str, Any]:
     """The means as columns: texts as an index into a list of the distinct ones, numbers as they are, null for none."""
-    import pandas as pd
-
     tables = [points(context) for context in contexts]
     table = pd.concat(tables, ignore_index=True) if tables else pd.DataFrame(columns=["algorithm", "problem"])
     texts, rows = {}, {}
@@ -100,11 +97,8 @@ def packed(contexts: list[Context]) -> dict[str, Any]:
     return {"rows": rows, "texts": texts, "looks": looks, "titles": titles}
 
 
-def points(context: Context) -> pandas.DataFrame:
+def points(context: Context) -> pd.DataFrame:
     """One row per setting: means and standard errors over its seeds, and the flags that repeat its runs."""
-    import numpy as np
-    import pandas as pd
-
     runs = context.runs
     runs = runs.assign(
         excess=excess(runs).replace(np.inf, np.nan),
@@ -128,18 +122,14 @@ def points(context: Context) -> pandas.DataFrame:
     return table.drop(columns=["delta"]).assign(delta=table["delta"])
 
 
-def _among(runs: pandas.DataFrame, others: pandas.DataFrame) -> pandas.Series:
+def _among(runs: pd.DataFrame, others: pd.DataFrame) -> pd.Series:
     """Which runs share their setting with some of the others."""
-    import pandas as pd
-
     at = [pd.MultiIndex.from_frame(frame[list(BY)].astype(str)) for frame in (runs, others)]
     return pd.Series(at[0].isin(at[1]), index=runs.index)
 
 
-def _passes(context: Context) -> pandas.Series:
+def _passes(context: Context) -> pd.Series:
     """Passes over the data at the end of each run: as its trace has it, else as its settings do, else none."""
-    import pandas as pd
-
     runs = context.runs
     given = runs["settings"].str.extract(r'"passes":([0-9.e+-]+)', expand=False).astype(float)
     traces = context.store.traces(runs["key"])

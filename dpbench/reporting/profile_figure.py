@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 
 from dpbench.privacy.ledger import Composition
 from dpbench.privacy.profile import profile, trade_off
@@ -18,7 +19,6 @@ ALPHAS = np.linspace(0, 1, 201)
 
 def save(row: Mapping[str, Any], composition: Composition, relation: Relation, folder: Path) -> list[Path]:
     """profile-KEY.csv (curve, x, y) and profile-KEY.png in `folder`; their paths."""
-    import pandas as pd
     from matplotlib import pyplot
 
     from dpbench import files

@@ -8,15 +8,14 @@ from __future__ import annotations
 
 from collections import Counter
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import pandas as pd
 
 from dpbench.reporting.manifest import MEANS, records
 from dpbench.study.output import Figure, markdown
 from dpbench.study.style import figure_style
 from dpbench.study.welch import DIFFERS, EXPLAINED, MATCH, NO_DATA, NOT_COMPARABLE, WORDS
-
-if TYPE_CHECKING:
-    import pandas
 
 NAME, TITLE = "reproduction", "Published values, and what came of each"
 FILLS = {MATCH: "#009E73", EXPLAINED: "#56B4E9", DIFFERS: "#D55E00", NO_DATA: "#FFFFFF", NOT_COMPARABLE: "#BDBDBD"}
@@ -30,10 +29,8 @@ MEANINGS = {
 }
 
 
-def cells(found: dict[str, dict[str, Any]]) -> pandas.DataFrame:
+def cells(found: dict[str, dict[str, Any]]) -> pd.DataFrame:
     """One row per published value: experiment, short title, table, row, column, value, artefact, verdict, numbers."""
-    import pandas as pd
-
     rows = [
         {"experiment": name, "short": one.get("short", name), **record}
         for name, one in found.items()
@@ -43,7 +40,7 @@ def cells(found: dict[str, dict[str, Any]]) -> pandas.DataFrame:
     return pd.DataFrame(rows, columns=columns)
 
 
-def counts(frame: pandas.DataFrame) -> list[tuple[str, str, Counter[str]]]:
+def counts(frame: pd.DataFrame) -> list[tuple[str, str, Counter[str]]]:
     """(experiment, short title, how many cells of each verdict), paper by paper."""
     return [
         (str(name), str(part["short"].iloc[0]), Counter(part["verdict"]))
@@ -51,7 +48,7 @@ def counts(frame: pandas.DataFrame) -> list[tuple[str, str, Counter[str]]]:
     ]
 
 
-def in_words(frame: pandas.DataFrame) -> str:
+def in_words(frame: pd.DataFrame) -> str:
     """One sentence on all of them.
 
     >>> import pandas as pd
@@ -67,7 +64,7 @@ def in_words(frame: pandas.DataFrame) -> str:
     )
 
 
-def save(folder: Path, found: dict[str, dict[str, Any]]) -> pandas.DataFrame:
+def save(folder: Path, found: dict[str, dict[str, Any]]) -> pd.DataFrame:
     """Write reproduction.{pdf,svg,png,csv,md} of a profile's folder; the cells, none of which writes nothing."""
     frame = cells(found)
     if len(frame):
@@ -83,16 +80,14 @@ def save(folder: Path, found: dict[str, dict[str, Any]]) -> pandas.DataFrame:
     return frame
 
 
-def table(frame: pandas.DataFrame) -> pandas.DataFrame:
+def table(frame: pd.DataFrame) -> pd.DataFrame:
     """The counts as a table, with a last line for all papers."""
-    import pandas as pd
-
     rows = [[short, sum(words.values()), *(words[word] for word in WORDS)] for _, short, words in counts(frame)]
     rows.append(["all", len(frame), *(Counter(frame["verdict"])[word] for word in WORDS)])
     return pd.DataFrame(rows, columns=["paper", "values", *WORDS])
 
 
-def _drawn(frame: pandas.DataFrame) -> Any:
+def _drawn(frame: pd.DataFrame) -> Any:
     """A row of squares per published table, the papers under one another, counts at the right."""
     import matplotlib.pyplot as plt
     from matplotlib.patches import Patch, Rectangle
@@ -127,6 +122,6 @@ def _drawn(frame: pandas.DataFrame) -> Any:
     return figure
 
 
-def _legend(word: str, frame: pandas.DataFrame) -> str:
+def _legend(word: str, frame: pd.DataFrame) -> str:
     mark = f" ({MARKS[word]})" if MARKS[word] else ""
     return f"{word}{mark}: {(frame['verdict'] == word).sum():,}"

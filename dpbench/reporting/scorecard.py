@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+import pandas as pd
+
 from dpbench.study.declare import Artefact, Claim
 from dpbench.study.output import Table
 from dpbench.study.verdict import Verdict, settings_of
@@ -35,8 +37,6 @@ def statement(claim: Claim, verdict: Verdict) -> str:
 
 def scorecard(context: Any) -> Table:
     """The verdicts as a table."""
-    import pandas as pd
-
     rows, records = [], []
     for claim in context.experiment.claims:
         judged = claim.judge(context)
@@ -67,8 +67,6 @@ def comparisons(context: Any) -> Iterator[PublishedMean]:
 
 def published_means(context: Any) -> Table:
     """The comparisons as a table."""
-    import pandas as pd
-
     found = list(comparisons(context))
     rows = [[one.name, one.match.word, one.match.numbers] for one in found]
     records = [

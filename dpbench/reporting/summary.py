@@ -11,7 +11,10 @@ import json
 import math
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import numpy as np
+import pandas as pd
 
 from dpbench import experiments
 from dpbench.errors import UserError
@@ -20,9 +23,6 @@ from dpbench.reporting.explorer import in_words
 from dpbench.reporting.scorecard import statement, verdicts
 from dpbench.run.results import Store
 from dpbench.study.context import contexts
-
-if TYPE_CHECKING:
-    import pandas
 
 CELL = ["experiment", "problem", "algorithm", "epsilon", "settings", "accounting", "relation"]
 COLUMNS = [*CELL, "n", "mean", "se"]
@@ -36,8 +36,8 @@ class Summary:
     """cells: a row per setting (`COLUMNS`); verdicts: a row per verdict (`JUDGED`); name: where both come from."""
 
     name: str
-    cells: pandas.DataFrame
-    verdicts: pandas.DataFrame
+    cells: pd.DataFrame
+    verdicts: pd.DataFrame
 
 
 def load(source: str | Path) -> Summary:
@@ -62,8 +62,6 @@ def save(summary: Summary, path: Path) -> None:
 
 
 def _of_rows(path: Path, profile: Path, names: list[str]) -> Summary:
-    import pandas as pd
-
     parts, judged = [], []
     for name in names:
         store = Store(profile.parent, profile.name, name)
@@ -75,13 +73,11 @@ def _of_rows(path: Path, profile: Path, names: list[str]) -> Summary:
     return Summary(str(path), table, pd.DataFrame(judged, columns=JUDGED))
 
 
-def cells(runs: pandas.DataFrame) -> pandas.DataFrame:
+def cells(runs: pd.DataFrame) -> pd.DataFrame:
     """Mean and standard error per setting of the excess loss, else of the objective, else of a sweep's median.
 
     Timed runs repeat the numbers of untimed ones and are left out; a failed run counts as none.
     """
-    import numpy as np
-
     runs = runs[runs["timed"].eq(0)]
     value = runs["excess"].astype(float).fillna(runs["objective"].astype(float))
     swept = [np.median(one) if one is not None and len(one) else math.nan for one in runs["values"]]
@@ -98,7 +94,7 @@ def cells(runs: pandas.DataFrame) -> pandas.DataFrame:
     return table.reset_index()
 
 
-def _plain(frame: pandas.DataFrame) -> list[list[Any]]:
+def _plain(frame: pd.DataFrame) -> list[list[Any]]:
     """Rows of JSON's own types: numbers rounded, infinity as a text, what is missing as null."""
 
     def plain(value: Any) -> Any:
@@ -113,8 +109,6 @@ def _plain(frame: pandas.DataFrame) -> list[list[Any]]:
 
 
 def _read(path: Path) -> Summary:
-    import pandas as pd
-
     try:
         found = json.loads(path.read_text(encoding="utf-8"))
         if found["format"] != FORMAT:

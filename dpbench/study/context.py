@@ -7,7 +7,9 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import pandas as pd
 
 from dpbench import datasets
 from dpbench.errors import UserError
@@ -19,11 +21,8 @@ from dpbench.study.grid import GridEntry
 from dpbench.study.plan import Plan, Planner
 from dpbench.study.statistics import span
 
-if TYPE_CHECKING:
-    import pandas
 
-
-def select(frame: pandas.DataFrame, **equal: Any) -> pandas.DataFrame:
+def select(frame: pd.DataFrame, **equal: Any) -> pd.DataFrame:
     """Rows whose columns equal the given values (a list: any of them)."""
     for column, value in equal.items():
         frame = frame[frame[column].isin(value if isinstance(value, list | tuple | set) else [value])]
@@ -44,10 +43,10 @@ class Context:
     beside: tuple[Store, ...] = ()
 
     @cached_property
-    def runs(self) -> pandas.DataFrame:
+    def runs(self) -> pd.DataFrame:
         return self.store.runs()
 
-    def rows(self, artefact: str, **equal: Any) -> pandas.DataFrame:
+    def rows(self, artefact: str, **equal: Any) -> pd.DataFrame:
         """The rows that the artefact's own blocks of the grid ask for, further narrowed to `equal` columns."""
         return select(self._with_beside(artefact, self._of_blocks(artefact)), **equal)
 
@@ -57,10 +56,8 @@ class Context:
         told = found[["algorithm", "relation", "accounting"]].drop_duplicates().itertuples(index=False)
         return [f"{algorithm} ({relation}, {accounting} accounting)" for algorithm, relation, accounting in told]
 
-    def traces(self, runs: pandas.DataFrame) -> pandas.DataFrame:
+    def traces(self, runs: pd.DataFrame) -> pd.DataFrame:
         """The traces of these runs, with the runs' columns beside them."""
-        import pandas as pd
-
         found = [store.traces(runs["key"]) for store in (self.store, *self.beside)]
         traces = pd.concat([one for one in found if not one.empty] or found[:1], ignore_index=True)
         return traces.merge(runs.drop(columns=["excess", "seconds"]), on="key")
@@ -138,10 +135,8 @@ class Context:
     def _plan(self, artefact: str) -> Plan:
         return self._planner.plan(self.blocks(artefact))
 
-    def _beside_of(self, artefact: str) -> pandas.DataFrame:
+    def _beside_of(self, artefact: str) -> pd.DataFrame:
         """Untimed rows beside, of methods that the grid has not, on the artefact's problems at its ε."""
-        import pandas as pd
-
         cells = {(p, e) for block in self.blocks(artefact) for p in block.problems for e in block.epsilon}
         own = {a for block in self.blocks(artefact) for a in block.algorithms}
         frames = [self.runs.iloc[:0], *(store.runs() for store in self.beside)]
@@ -149,13 +144,11 @@ class Context:
         there = [cell in cells for cell in zip(found["problem"], found["epsilon"], strict=True)]
         return found[pd.Series(there, index=found.index, dtype=bool) & ~found["algorithm"].isin(own)]
 
-    def _with_beside(self, artefact: str, rows: pandas.DataFrame) -> pandas.DataFrame:
-        import pandas as pd
-
+    def _with_beside(self, artefact: str, rows: pd.DataFrame) -> pd.DataFrame:
         beside = self._beside_of(artefact) if self.beside else rows.iloc[:0]
         return rows if beside.empty else pd.concat([rows, beside], ignore_index=True)
 
-    def _of_blocks(self, artefact: str) -> pandas.DataFrame:
+    def _of_blocks(self, artefact: str) -> pd.DataFrame:
         return self.runs[self.runs["key"].isin(self._plan(artefact).by_key)]
 
 
@@ -170,7 +163,7 @@ def _sizes(problems: list[str]) -> str:
     return f"n = {span(found)}" if found else ""
 
 
-def _either(column: pandas.Series) -> str:
+def _either(column: pd.Series) -> str:
     """The distinct values in words."""
     return " or ".join(sorted(set(column.dropna().astype(str)))) or "unknown"
 

@@ -7,12 +7,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import pandas as pd
+
 from dpbench import files
 from dpbench.errors import UserError, reason, system_error
 from dpbench.study.style import tick_alike
 
 if TYPE_CHECKING:
-    import pandas
     from matplotlib.figure import Figure as MatplotlibFigure
 
 
@@ -44,7 +45,7 @@ class Figure(_Files):
     """A drawn figure, the data it draws, and a caption that states n and the statistic."""
 
     figure: MatplotlibFigure
-    data: pandas.DataFrame
+    data: pd.DataFrame
     caption: str
     gaps: list[str] = field(default_factory=list)
 
@@ -66,9 +67,9 @@ class Figure(_Files):
 class Table(_Files):
     """A table of ready strings, a caption, and the plain data behind it where that is more than the strings."""
 
-    frame: pandas.DataFrame
+    frame: pd.DataFrame
     caption: str
-    data: pandas.DataFrame | None = None
+    data: pd.DataFrame | None = None
     gaps: list[str] = field(default_factory=list)
 
     def _write(self, stem: Path, title: str) -> list[Path]:
@@ -84,7 +85,7 @@ def _gaps(gaps: list[str]) -> str:
     return "".join(f"\n- gap: {line}" for line in gaps) + ("\n" if gaps else "")
 
 
-def markdown(frame: pandas.DataFrame) -> str:
+def markdown(frame: pd.DataFrame) -> str:
     """A pipe table whose columns also line up in plain text."""
     cells = [[str(c) for c in frame.columns], *[[str(v) for v in row] for row in frame.to_numpy()]]
     cells = [[text.replace("|", "\\|") for text in row] for row in cells]
@@ -103,7 +104,7 @@ LATEX = {"^": r"\^{}",  # first: other commands hold one
          "∝": r"$\propto$", "·": r"$\cdot$", "Õ": r"\~O", "α": r"$\alpha$", "Δ": r"$\Delta$"}  # fmt: skip
 
 
-def latex(frame: pandas.DataFrame, caption: str) -> str:
+def latex(frame: pd.DataFrame, caption: str) -> str:
     """A booktabs table that compiles with pdflatex."""
 
     def clean(value: object) -> str:

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any, TypeVar
 
+import pandas as pd
+
 from dpbench.study.context import Context
 from dpbench.study.output import Figure
 from dpbench.study.style import Look, gap, legend_below
 
 if TYPE_CHECKING:
-    import pandas
     from matplotlib.axes import Axes
 
 T = TypeVar("T")
@@ -62,7 +63,7 @@ class Panels:
                 axis.set_title(title(name))
             yield axis, name
 
-    def empty(self, axis: Axes, rows: pandas.DataFrame, what: str, problem: str = "") -> bool:
+    def empty(self, axis: Axes, rows: pd.DataFrame, what: str, problem: str = "") -> bool:
         """Whether a panel has no rows: then it says so, and the figure's gaps name `what`; problem: whose data."""
         if len(rows):
             return False
@@ -84,13 +85,13 @@ class Panels:
             if axis.has_data():
                 axis.set(xscale=scale, yscale=scale)
 
-    def figure(self, caption: str, data: pandas.DataFrame, *, legend: int = 3) -> Figure:
+    def figure(self, caption: str, data: pd.DataFrame, *, legend: int = 3) -> Figure:
         """The finished figure with a legend of so many columns below; data: what it draws."""
         legend_below(self.canvas, self.axes.flat, columns=legend)
         return Figure(self.canvas, data, caption, self.gaps)
 
 
-def band(axis: Axes, line: pandas.DataFrame, x: str, colour: Any, alpha: float = 0.18) -> None:
+def band(axis: Axes, line: pd.DataFrame, x: str, colour: Any, alpha: float = 0.18) -> None:
     """± 1 standard error around the mean; the range where the line has columns `low` and `high`."""
     if {"low", "high"} <= set(line):
         low, high = line["low"], line["high"]
@@ -99,7 +100,7 @@ def band(axis: Axes, line: pandas.DataFrame, x: str, colour: Any, alpha: float =
     axis.fill_between(line[x], low, high, color=colour, alpha=alpha, lw=0)
 
 
-def curve(axis: Axes, line: pandas.DataFrame, x: str, style: Look, label: str | None = None, **drawn: Any) -> None:
+def curve(axis: Axes, line: pd.DataFrame, x: str, style: Look, label: str | None = None, **drawn: Any) -> None:
     """The mean against x in an algorithm's look, with its band; label: its own by default; drawn: as in `plot`."""
     line = line.sort_values(x)
     drawn = {"color": style.colour, "marker": style.marker, "ls": style.line} | drawn
@@ -121,8 +122,6 @@ def end_labels(axis: Axes, ends: Iterable[tuple[float, float, str, Any]]) -> Non
                       va="center")  # fmt: skip
 
 
-def joined(tables: list[pandas.DataFrame]) -> pandas.DataFrame:
+def joined(tables: list[pd.DataFrame]) -> pd.DataFrame:
     """The tables below one another; an empty one for none."""
-    import pandas as pd
-
     return pd.concat(tables) if tables else pd.DataFrame()

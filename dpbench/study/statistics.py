@@ -4,26 +4,24 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-if TYPE_CHECKING:
-    import pandas
+import numpy as np
+import pandas as pd
 
 
-def excess(runs: pandas.DataFrame) -> pandas.Series:
+def excess(runs: pd.DataFrame) -> pd.Series:
     """The runs' excess loss, infinite where a run diverged: a setting is only as good as all of its seeds."""
     return runs["excess"].astype(float).where(runs["status"].ne("diverged"), math.inf)
 
 
 def means(
-    rows: pandas.DataFrame, by: list[str], value: str = "excess", *, sort: bool = False, **others: tuple[str, Any]
-) -> pandas.DataFrame:
+    rows: pd.DataFrame, by: list[str], value: str = "excess", *, sort: bool = False, **others: tuple[str, Any]
+) -> pd.DataFrame:
     """One row per group: `mean`, `sd` (ddof = 1), number of `seeds` and standard error `se` of a column.
 
     others: more columns, as name = (column, function). An infinite value makes the mean infinite.
     """
-    import numpy as np
-
     grouped = rows.groupby(by, sort=sort, dropna=False)
     with np.errstate(invalid="ignore"):
         table = grouped.agg(mean=(value, "mean"), sd=(value, "std"), seeds=(value, "size"), **others).reset_index()

@@ -12,30 +12,27 @@ import json
 import math
 from collections import defaultdict
 from collections.abc import Hashable, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar
+
+import numpy as np
+import pandas as pd
 
 from dpbench.run.jobs import identity, keys_of, make_job
 from dpbench.study.statistics import excess, means
-
-if TYPE_CHECKING:
-    import numpy
-    import pandas
 
 Setting = TypeVar("Setting", bound=Hashable)
 
 IDENTITY = ["problem", "algorithm", "epsilon", "accounting"]
 
 
-def expand_settings(runs: pandas.DataFrame) -> pandas.DataFrame:
+def expand_settings(runs: pd.DataFrame) -> pd.DataFrame:
     """The runs with one more column `set.<name>` per setting that any of them has."""
-    import pandas as pd
-
     distinct = runs["settings"].drop_duplicates()
     parsed = pd.DataFrame([json.loads(text) for text in distinct], index=distinct.to_numpy()).add_prefix("set.")
     return runs.join(parsed, on="settings")
 
 
-def summarise(runs: pandas.DataFrame) -> pandas.DataFrame:
+def summarise(runs: pd.DataFrame) -> pd.DataFrame:
     """One row per (problem, algorithm, ε, accounting, settings): mean excess, its standard error, and counts.
 
     A diverged replicate counts as an infinite excess: a setting is only as good as all of its seeds.
@@ -43,22 +40,18 @@ def summarise(runs: pandas.DataFrame) -> pandas.DataFrame:
     return means(_tried(runs), [*IDENTITY, "settings", "T"])
 
 
-def _tried(runs: pandas.DataFrame) -> pandas.DataFrame:
+def _tried(runs: pd.DataFrame) -> pd.DataFrame:
     untimed = runs[(runs["timed"] == 0) & runs["status"].ne("failed") & runs["sweep"].isna()]
     return untimed.assign(excess=excess(untimed))
 
 
-def choose(
-    losses: Mapping[Setting, Mapping[int, numpy.ndarray]], held_out: bool
-) -> tuple[Setting, int, list[int]] | None:
+def choose(losses: Mapping[Setting, Mapping[int, np.ndarray]], held_out: bool) -> tuple[Setting, int, list[int]] | None:
     """(setting, member of its sweep, seeds to score it on) from setting → {seed: (m,) excess}; None without losses.
 
     The lowest mean over the seeds that all settings have, the first of equals. held_out: over every other of these
     seeds, and the score is over all the other seeds of the winner (where there are none, on those it was chosen on). A
     setting with less than half the seeds of another, and fewer than five, is not compared: its grid is still being run.
     """
-    import numpy as np
-
     enough = min(5, max(map(len, losses.values()), default=0) / 2)
     compared = {setting: seeds for setting, seeds in losses.items() if seeds and len(seeds) >= enough}
     shared = sorted(set.intersection(*map(set, compared.values()))) if compared else []
@@ -72,14 +65,12 @@ def choose(
     return winner, int(averages[winner].argmin()), rest or seen
 
 
-def best(runs: pandas.DataFrame, by: list[str] = IDENTITY, *, held_out: bool = False) -> pandas.DataFrame:
+def best(runs: pd.DataFrame, by: list[str] = IDENTITY, *, held_out: bool = False) -> pd.DataFrame:
     """The chosen setting of each group, summarised over the seeds it is scored on, and whether its T ends the grid.
 
     Adds `at_end`: "" or "smallest"/"largest" when the best T is an end of the T values tried for its group and could go
     on there; no T is smaller than 1.
     """
-    import numpy as np
-
     known = _tried(runs)
     known = known[known["excess"].notna()].sort_values("T", kind="stable")  # no excess: no optimum to measure from
     values = {name: known[name].to_numpy(object) for name in {*by, "settings", "accounting", "seed", "T"}}
@@ -120,7 +111,7 @@ class Row(NamedTuple):
     status: str
     timed: int
     excess: float | None
-    values: numpy.ndarray | None
+    values: np.ndarray | None
 
 
 class Tuner:
@@ -158,7 +149,7 @@ class Tuner:
 
         method, alias = algorithms.resolve(algorithm)
         shown = algorithms.display_name(algorithms.reference(algorithm)[0], make_settings(method, alias | fixed))
-        cells: dict[tuple[Any, ...], dict[int, numpy.ndarray]] = defaultdict(dict)
+        cells: dict[tuple[Any, ...], dict[int, np.ndarray]] = defaultdict(dict)
         for (settings, sweep), rows in self._tried.get((problem, shown, epsilon), {}).items():
             axes, values = json.loads(sweep or "{}"), json.loads(settings)
             if not set(axes) <= set(tuned):
@@ -189,10 +180,8 @@ class Tuner:
         return {name: found[name] for name in tuned}
 
 
-def _excesses(row: Row, swept: bool) -> numpy.ndarray:
+def _excesses(row: Row, swept: bool) -> np.ndarray:
     """(m,) The excess losses of a row's runs; infinite where one diverged or has none."""
-    import numpy as np
-
     if swept and row.values is not None:
         return np.where(np.isnan(row.values), math.inf, row.values)
     known = row.status != "diverged" and row.excess is not None and row.excess == row.excess

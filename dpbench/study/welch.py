@@ -6,6 +6,8 @@ import math
 from collections.abc import Sequence
 from typing import NamedTuple
 
+import numpy as np
+
 MATCH, DIFFERS, NOT_COMPARABLE = "match", "differs", "not comparable"
 NO_DATA = "no data"  # of ours: the data set is not at hand, or its runs are missing
 EXPLAINED = "explained"  # a run with one named difference of the published code switched on matches
@@ -64,8 +66,6 @@ def compare(
     margin. Else the spread leaves it open, which is "not comparable", as are fewer than two finite values of ours and a
     missing mean: that a test finds no difference proves no agreement. Without values of ours it is "no data".
     """
-    import numpy as np
-
     values = np.asarray(ours, dtype=float)
     if mean is None or not math.isfinite(mean):
         return Match(NOT_COMPARABLE, "no published mean")

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import pandas as pd
 
 from dpbench.study.context import Context
 from dpbench.study.statistics import excess, means
 from dpbench.study.tuning import expand_settings
-
-if TYPE_CHECKING:
-    import pandas
 
 ALGORITHMS = ("dp-gd-laplace", "dp-hb", "dp-nag", "dp-masg", "dp-nag-opt", "dp-masg-opt")
 FULL_BATCH = 100_000
@@ -17,7 +14,7 @@ PRIVACY = "pure ε-DP at ε = 1 (δ = 0, replace-one neighbours, basic compositi
 PUBLIC = "as in the paper, n and the smoothness constant L behind the step size c/L count as public"
 
 
-def runs_of(context: Context, artefact: str) -> pandas.DataFrame:
+def runs_of(context: Context, artefact: str) -> pd.DataFrame:
     """The artefact's finished rows with columns m, c, T_asked and noise_scale; T is what was run (T' for -opt)."""
     rows = context.rows(artefact)
     rows = rows[rows["status"] != "failed"]
@@ -27,7 +24,7 @@ def runs_of(context: Context, artefact: str) -> pandas.DataFrame:
     return rows.rename(columns={f"set.{name}": name for name in ("m", "c", "noise_scale")})
 
 
-def final_errors(context: Context, artefact: str, *, pooled: bool = False) -> pandas.DataFrame:
+def final_errors(context: Context, artefact: str, *, pooled: bool = False) -> pd.DataFrame:
     """Mean final F(x_T) - F* over seeds, its standard error and the ε spent, per algorithm, m, c, T_asked and noise.
 
     pooled: per T run instead of T_asked, since an -opt method that chooses one T' for several T is one method.
@@ -43,7 +40,7 @@ def final_errors(context: Context, artefact: str, *, pooled: bool = False) -> pa
     return table[[*by, other, "mean", "seeds", "epsilon_planned", "se"]]
 
 
-def mean_traces(context: Context, artefact: str) -> pandas.DataFrame:
+def mean_traces(context: Context, artefact: str) -> pd.DataFrame:
     """Mean F(x_t) - F* over seeds and its standard error at every recorded t; the columns of `final_errors`."""
     traces = context.traces(runs_of(context, artefact))
     by = ["algorithm", "m", "c", "T_asked", "noise_scale", "T", "iteration"]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import numpy as np
+import pandas as pd
 
 from dpbench.experiments.accelerated import formulas
 from dpbench.experiments.accelerated.errors import (
@@ -23,7 +24,6 @@ from dpbench.study.statistics import listed, span
 from dpbench.study.style import BLACK, BLUE, GREEN, GREY, ORANGE, RED, SKY, gap, legend_below, look
 
 if TYPE_CHECKING:
-    import pandas
     from matplotlib.axes import Axes
 
 # Light to dark with T; thick to thin, so that equal curves (the -opt methods choose one T') all show.
@@ -35,7 +35,6 @@ ROWS = (0.1, 1.0)  # the paper's c
 def fig1(context: Context) -> Figure:
     """ρ(α, β) of heavy ball, and the logarithm of Theorem 3.5's bound, on Q = diag(0.5, 1)."""
     import matplotlib.pyplot as plt
-    import pandas as pd
 
     betas, t = np.linspace(0, 0.99, 199), np.arange(1, 251)
     figure, axes = plt.subplots(3, 3, figsize=(9.0, 7.2), layout="constrained", sharex="row", sharey="row")
@@ -81,7 +80,6 @@ def fig1(context: Context) -> Figure:
 def fig2(context: Context) -> Figure:
     """b_t nε/S₁ of the multistage method with optimised budgets, for 2 to 5 stages."""
     import matplotlib.pyplot as plt
-    import pandas as pd
 
     figure, axis = plt.subplots(figsize=(5.4, 3.5), layout="constrained")
     data = []
@@ -190,7 +188,7 @@ def noise_scale(context: Context) -> Figure:
     return page.figure(caption, table, legend=4)
 
 
-def curve(axis: Axes, line: pandas.DataFrame, colour: str, label: str, width: float, style: str = "-") -> None:
+def curve(axis: Axes, line: pd.DataFrame, colour: str, label: str, width: float, style: str = "-") -> None:
     """One mean curve with its band and a dot at its end."""
     axis.plot(line["iteration"], line["mean"], style, color=colour, lw=width, label=label)
     band(axis, line, "iteration", colour)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pandas as pd
+
 from dpbench.experiments.accelerated.errors import (
     ALGORITHMS,
     FULL_BATCH,
@@ -21,8 +23,6 @@ from dpbench.study.style import look
 @artefact("best_errors", "Best final error of each algorithm")
 def best_errors(context: Context) -> Table:
     """The lowest mean final error over T per (algorithm, m, c), its T and its standard error."""
-    import pandas as pd
-
     table = final_errors(context, "best_errors", pooled=True)
     best = table.loc[table.groupby(["algorithm", "m", "c"], sort=False)["mean"].idxmin()]
     columns = [(m, c) for m in sorted(set(table["m"]), reverse=True) for c in sorted(set(table["c"]))]
@@ -50,8 +50,6 @@ def best_errors(context: Context) -> Table:
 @artefact("chosen_T", "The number of iterations that the -opt methods choose")
 def chosen_T(context: Context) -> Table:
     """T' of the -opt methods beside the published code's."""
-    import pandas as pd
-
     published = context.experiment.published()["chosen_T"]
     runs = select(runs_of(context, "chosen_T"), algorithm=["dp-nag-opt", "dp-masg-opt"])
     chosen = runs.groupby(["algorithm", "c", "T_asked"])["T"].agg(lambda T: ", ".join(str(v) for v in sorted(set(T))))

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 import numpy as np
+import pandas as pd
 
 from dpbench.experiments.greedy_coordinate.study import (
     ACCOUNTING,
@@ -40,7 +41,6 @@ from dpbench.study.statistics import span
 from dpbench.study.style import BLACK, GREY, PINK, legend_below
 
 if TYPE_CHECKING:
-    import pandas
     from matplotlib.axes import Axes
     from matplotlib.axis import Axis
 
@@ -59,8 +59,6 @@ def fig1(context: Context) -> Figure:
 @artefact("fig2", "Fig. 2: histograms of the optimum's coordinates")
 def fig2(context: Context) -> Figure:
     """|w*_j| with the α of (α, 5)-quasi-sparsity."""
-    import pandas as pd
-
     known = facts(context, "fig2")
     names = problems(pd.DataFrame({"problem": list(known)}))
     page = Panels(context, "fig2", len(names), columns=4, size=(2.8, 2.9), room=0.4)
@@ -206,7 +204,7 @@ def _ends(axis: Axes, ends: list) -> None:
                   ms=5 + 3.2 * below, zorder=4, clip_on=False)  # fmt: skip
 
 
-def _ordinate(axis: Axes, panel: pandas.DataFrame, start: float) -> None:
+def _ordinate(axis: Axes, panel: pd.DataFrame, start: float) -> None:
     """Logarithmic, with a little room; the start is in it."""
     finite = panel.loc[np.isfinite(panel["high"]), "high"]
     top, low = max(finite.max(), start), min(panel["low"].clip(lower=FLOOR).min(), start)
@@ -238,7 +236,7 @@ def _label(axis: Axis, low: float, high: float, most: int) -> None:
     axis.set_minor_locator(NullLocator())
 
 
-def _abscissa(axis: Axes, panel: pandas.DataFrame, x: str) -> None:
+def _abscissa(axis: Axes, panel: pd.DataFrame, x: str) -> None:
     """Passes on a linear scale; seconds on a logarithmic one, linear below a millisecond, with 0."""
     if x == "passes":
         axis.set_xlim(-0.02 * panel[x].max(), panel[x].max() * 1.05)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import pandas as pd
 
 from dpbench.experiments.greedy_coordinate.study import (
     CASES,
@@ -32,8 +33,6 @@ CELL = {"set.passes": 1.0, "set.clip": 7.91, "set.step": 2.15}  # Table 4, madel
 @artefact("rules", "The greedy rules on more seeds (not in the paper)")
 def rules(context: Context) -> Table:
     """Mean relative error of GS-r, GS-s and GS-q at their chosen settings, per problem: what claim 5 is judged on."""
-    import pandas as pd
-
     runs = tuned_runs(context, "rules", traced=False)
     ends = finals(runs)
     methods = [method for case in CASES for method in case.rules]
@@ -56,8 +55,6 @@ def rules(context: Context) -> Table:
 @artefact("one_cell", "Table 3, madelon + L1, DP-GCD: what gives the published number (not in the paper)")
 def one_cell(context: Context) -> Table:
     """Runs at the paper's setting and at its neighbours in one thing each: means, and means of five, as published."""
-    import pandas as pd
-
     runs = shown_runs(context, "one_cell")
     paper = context.experiment.published()
     lines, data = [], []

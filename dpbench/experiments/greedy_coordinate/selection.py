@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import pandas as pd
 
 from dpbench.errors import NotAtHand
 from dpbench.experiments.greedy_coordinate.errata import attained_by_ties, attained_by_two_coordinates
@@ -25,17 +25,12 @@ from dpbench.study.declare import artefact
 from dpbench.study.output import Table
 from dpbench.study.statistics import span
 
-if TYPE_CHECKING:
-    import pandas
-
 TIGHT_N = (1_000, 20_640)  # rows of log1 and square, and of california
 
 
 @artefact("selection_error", "The error that the published selection buys (not in the paper)")
 def selection_error(context: Context) -> Table:
     """What the published noise of the selection buys in error, and costs in ε."""
-    import pandas as pd
-
     runs = tuned_runs(context, "selection_error")
     table = finals(runs)
     rows = []
@@ -70,7 +65,7 @@ def selection_error(context: Context) -> Table:
                  gaps(context, "selection_error", runs, methods=(GCD, TIGHT, PUBLISHED)))  # fmt: skip
 
 
-def _at_least(problem: str, published: pandas.DataFrame) -> str:
+def _at_least(problem: str, published: pd.DataFrame) -> str:
     """The lower bound on the ε of the published selection at its tuned T, ε' by eq. (2) at ε = 1."""
     if published.empty:
         return "–"
@@ -87,8 +82,6 @@ def _at_least(problem: str, published: pandas.DataFrame) -> str:
 @artefact("published_selection", "The ε of the published selection (not in the paper)")
 def published_selection(context: Context) -> Table:
     """The ε that the published noise of the selection really has."""
-    import pandas as pd
-
     rows = context.rows("published_selection")
     rows = rows[rows["status"].eq("done")]
     rows = rows.assign(published=rows["settings"].str.contains('"selection":"published"'))
@@ -115,8 +108,6 @@ def published_selection(context: Context) -> Table:
 @artefact("tight_noise", "The noise that tight accounting saves (not in the paper)")
 def tight_noise(context: Context) -> Table:
     """The noise that `accounting = tight` saves over eq. (2)."""
-    import pandas as pd
-
     from dpbench.privacy.budget import Budget
     from dpbench.privacy.ledger import Laplace, PureDP
     from dpbench.privacy.relation import Relation

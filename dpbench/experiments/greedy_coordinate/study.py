@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
+
+import numpy as np
+import pandas as pd
 
 from dpbench.study.context import Context, select
 from dpbench.study.plan import plan
 from dpbench.study.statistics import excess, means
 from dpbench.study.style import BLUE, GREEN, GREY, ORANGE, PINK, RED, SKY, YELLOW, Look
 from dpbench.study.tuning import expand_settings
-
-if TYPE_CHECKING:
-    import pandas
 
 # Methods as the rows read from here on call them: algorithm, variant and accounting in one name.
 GCD, TIGHT, PUBLISHED = "dp-gcd", "dp-gcd-tight", "dp-gcd-published"  # GS-r: eq. (2), tight, half the selection noise
@@ -90,7 +90,7 @@ TUNING = (
 )
 
 
-def problems(rows: pandas.DataFrame, names: tuple[str, ...] = PAPER) -> list[str]:
+def problems(rows: pd.DataFrame, names: tuple[str, ...] = PAPER) -> list[str]:
     """`names`, each replaced by its stand-in where only that has rows."""
     there = set(rows["problem"])
     return [STAND_INS[name] if name in STAND_INS and name not in there else name for name in names]
@@ -114,7 +114,7 @@ def trust(context: Context, names: list[str] | tuple[str, ...] = PAPER) -> str:
     return f"λ and data, which the paper does not print: {'; '.join(lists)} (table1)"
 
 
-def tuned_runs(context: Context, artefact: str, *, timed: bool = False, traced: bool = True) -> pandas.DataFrame:
+def tuned_runs(context: Context, artefact: str, *, timed: bool = False, traced: bool = True) -> pd.DataFrame:
     """The runs at the chosen settings: see `_shown`. They alone are traced; of an artefact whose runs are not, those
     that its own blocks ask for, and not those they are chosen from."""
     if traced:
@@ -124,17 +124,17 @@ def tuned_runs(context: Context, artefact: str, *, timed: bool = False, traced: 
     return _shown(context, artefact, {job.key for job in jobs})
 
 
-def shown_runs(context: Context, artefact: str) -> pandas.DataFrame:
+def shown_runs(context: Context, artefact: str) -> pd.DataFrame:
     """All single runs of an artefact that asks for settings of its own: see `_shown`."""
     return _shown(context, artefact, {job.key for job in context.jobs(artefact) if not job.sweep})
 
 
-def runs_at_published_settings(context: Context) -> pandas.DataFrame:
+def runs_at_published_settings(context: Context) -> pd.DataFrame:
     """The runs at the settings of the paper's Table 4: see `_shown`."""
     return shown_runs(context, "published_settings")
 
 
-def _shown(context: Context, artefact: str, keys: set[str]) -> pandas.DataFrame:
+def _shown(context: Context, artefact: str, keys: set[str]) -> pd.DataFrame:
     """Rows with `set.*` columns, f* as `optimum` and (f - f*)/f* as `relative`; `algorithm` is the method's name.
 
     A diverged run has an infinite error.
@@ -148,7 +148,7 @@ def _shown(context: Context, artefact: str, keys: set[str]) -> pandas.DataFrame:
     return rows.assign(algorithm=_named(rows), optimum=optimum, relative=excess(rows) / optimum)
 
 
-def _named(rows: pandas.DataFrame) -> list[str]:
+def _named(rows: pd.DataFrame) -> list[str]:
     names = []
     for row in rows[["algorithm", "accounting", "settings"]].itertuples():
         settings = json.loads(row.settings)
@@ -161,7 +161,7 @@ def _named(rows: pandas.DataFrame) -> list[str]:
     return names
 
 
-def finals(runs: pandas.DataFrame) -> pandas.DataFrame:
+def finals(runs: pd.DataFrame) -> pd.DataFrame:
     """One row per (problem, method): mean, se, min and max of the relative error, seeds, and the chosen settings."""
     by = ["problem", "algorithm"]
     if runs.empty:
@@ -173,10 +173,8 @@ def finals(runs: pandas.DataFrame) -> pandas.DataFrame:
     return table.drop(columns="sd")
 
 
-def curves(context: Context, runs: pandas.DataFrame) -> pandas.DataFrame:
+def curves(context: Context, runs: pd.DataFrame) -> pd.DataFrame:
     """(problem, method, iteration): passes, seconds, and mean, min and max over seeds of the relative error."""
-    import numpy as np
-
     if runs.empty:
         return runs.assign(iteration=[], passes=[], mean=[], low=[], high=[], seeds=[])
     traces = context.traces(runs)
@@ -225,7 +223,7 @@ def facts(context: Context, artefact: str) -> dict[str, Facts]:
 def gaps(
     context: Context,
     artefact: str,
-    runs: pandas.DataFrame,
+    runs: pd.DataFrame,
     names: tuple[str, ...] = PAPER,
     methods: tuple[str, ...] = METHODS,
 ) -> list[str]:

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import numpy as np
+import pandas as pd
 
 from dpbench.experiments.greedy_coordinate.study import (
     CD,
@@ -36,17 +39,12 @@ from dpbench.study.output import Table
 from dpbench.study.statistics import plus_minus, span
 from dpbench.study.style import look
 
-if TYPE_CHECKING:
-    import pandas
-
 AS_PUBLISHED = (CD, SGD, DOUBLED, PUBLISHED)  # what runs at the hyperparameters of Table 4
 
 
 @artefact("table1", "Table 1: sizes, and what the paper does not print")
 def table1(context: Context) -> Table:
     """Sizes, λ and how sure it is, M_j, quasi-sparsity, non-zeros and start."""
-    import pandas as pd
-
     paper = context.experiment.published()
     known = facts(context, "table1")
     rows, data = [], []
@@ -88,8 +86,6 @@ def table1(context: Context) -> Table:
 @artefact("table2", "Table 2: hyperparameter grids")
 def table2(context: Context) -> Table:
     """The grid: published, and run here."""
-    import pandas as pd
-
     published = context.experiment.published()["grid"]
     done = set(context.runs["key"])
     rows = []
@@ -131,8 +127,6 @@ def _support(row: Any) -> str:
 @artefact("table3", "Table 3: support recovery")
 def table3(context: Context) -> Table:
     """Support recovery on the L1 problems: published, at the published hyperparameters, and tuned."""
-    import pandas as pd
-
     paper = context.experiment.published()
     runs = tuned_runs(context, "table3")
     table, set_ = finals(runs), finals(runs_at_published_settings(context))
@@ -166,8 +160,6 @@ def table3(context: Context) -> Table:
 @artefact("table4", "Table 4: chosen hyperparameters")
 def table4(context: Context) -> Table:
     """The chosen hyperparameters, beside the published."""
-    import pandas as pd
-
     chosen = context.experiment.published()["chosen"]
     runs = tuned_runs(context, "table4")
     table, set_ = finals(runs), finals(runs_at_published_settings(context))
@@ -209,14 +201,13 @@ def half_a_digit(value: float) -> float:
     return 0.5 * 10.0 ** (math.floor(math.log10(value)) - 1)
 
 
-def at_published_settings(context: Context) -> pandas.DataFrame:
+def at_published_settings(context: Context) -> pd.DataFrame:
     """`finals` at the hyperparameters of Table 4, with `published`, `start`, `still` and `within`.
 
     within: whether the published mean of 5 runs is in the 95 % prediction interval that the spread of our seeds gives
     such a mean (Student's t), to half of its last printed digit; None where none is published. still: whether no run
     has moved from the start.
     """
-    import numpy as np
     from scipy.stats import t
 
     paper, known = context.experiment.published(), facts(context, "published_settings")
@@ -235,7 +226,7 @@ def at_published_settings(context: Context) -> pandas.DataFrame:
     )
 
 
-def cells_within(table: pandas.DataFrame) -> str:
+def cells_within(table: pd.DataFrame) -> str:
     """In how many cells of Table 3 the published error is within, and which are not; DP-SGD's count by either noise."""
     cells = select(table, problem=list(L1))
     cells = cells.assign(method=[published_method(name) for name in cells["algorithm"]])
@@ -249,6 +240,6 @@ def cells_within(table: pandas.DataFrame) -> str:
     return f"{count - len(outside)} of {count} cells" + (f"; not in {'; '.join(outside)}" if outside else "")
 
 
-def plain(table: pandas.DataFrame) -> pandas.DataFrame:
+def plain(table: pd.DataFrame) -> pd.DataFrame:
     """The table behind the strings, settings by their own names."""
     return table.drop(columns=["private"], errors="ignore").rename(columns=lambda name: name.removeprefix("set."))

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import pandas as pd
 
 from dpbench.experiments.leaderboard.ranking import LEVELS, board, overall
 from dpbench.experiments.leaderboard.tables import RULES, seeds_of
@@ -14,9 +15,6 @@ from dpbench.study.declare import artefact, each
 from dpbench.study.output import Figure
 from dpbench.study.panels import Panels, joined
 from dpbench.study.style import GREY, look, problem_title
-
-if TYPE_CHECKING:
-    import pandas
 
 COLUMNS = 4
 MOST_NAMED = 10
@@ -58,7 +56,7 @@ def pareto(context: Context, epsilon: float, level: str) -> Figure:
     return page.figure(caption, data, legend=5 if columns >= COLUMNS else 3)
 
 
-def named(table: pandas.DataFrame) -> list[str]:
+def named(table: pd.DataFrame) -> list[str]:
     """The methods that are drawn in colour: most often on a front, then by the share of rivals beaten."""
     if table.empty:
         return []
@@ -79,14 +77,14 @@ def fill_styles(names: Any) -> dict[str, str]:
     return fills
 
 
-def efficient(cell: pandas.DataFrame) -> pandas.DataFrame:
+def efficient(cell: pd.DataFrame) -> pd.DataFrame:
     """The rows no other row is both faster and better than, fastest first."""
     ordered = cell.sort_values(["seconds", "mean"])
     best_before = ordered["mean"].cummin().shift(fill_value=np.inf)
     return ordered[ordered["mean"] < best_before]
 
 
-def _draw(axis: Any, cell: pandas.DataFrame, front: pandas.DataFrame, fills: dict[str, str]) -> None:
+def _draw(axis: Any, cell: pd.DataFrame, front: pd.DataFrame, fills: dict[str, str]) -> None:
     from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
     best, typical = cell["mean"].min(), cell["mean"].median()
@@ -119,7 +117,7 @@ def _draw(axis: Any, cell: pandas.DataFrame, front: pandas.DataFrame, fills: dic
     axis.yaxis.set_minor_formatter(NullFormatter())
 
 
-def _name(axis: Any, front: pandas.DataFrame) -> None:
+def _name(axis: Any, front: pd.DataFrame) -> None:
     """Names beside the points of the front, the best first; a name that would cover another is left to the legend."""
     from matplotlib.patheffects import withStroke
 

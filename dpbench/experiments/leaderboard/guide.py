@@ -5,9 +5,10 @@ All three are drawn from the rows of `overall`.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import pandas as pd
 
 from dpbench.errors import NotAtHand
 from dpbench.experiments.leaderboard.ranking import CELL, board
@@ -22,9 +23,6 @@ from dpbench.study.output import Figure, Table
 from dpbench.study.statistics import plus_minus
 from dpbench.study.style import GREY, look, problem_title
 
-if TYPE_CHECKING:
-    import pandas
-
 MOST = 2  # methods named beside the best
 DRAWS = 2000  # of the bootstrap
 LEVEL = 0.95
@@ -34,8 +32,6 @@ WORST = 100.0  # times the best: the end of the colours
 @artefact("guide", "Which should I use?")
 def guide(context: Context) -> Table:
     """The best method by problem, whose n, d and loss are told, and by ε."""
-    import pandas as pd
-
     table = board(context.rows("overall"))
     epsilons = sorted(set(table["epsilon"]))
     rows = []
@@ -62,7 +58,7 @@ def shape(problem: str) -> list[str]:
     return [" + ".join([found.loss.name, *penalties]), f"{found.n:,}", f"{found.d:,}"]
 
 
-def _answer(cell: pandas.DataFrame) -> str:
+def _answer(cell: pd.DataFrame) -> str:
     """ "DP-GD (0.0165), or AOP": the best method of a cell, and what cannot be told from it."""
     finite = cell[np.isfinite(cell["mean"])]
     if finite.empty:
@@ -172,7 +168,7 @@ def standing(context: Context) -> Figure:
     return Figure(figure, result, caption, gaps)
 
 
-def intervals(table: pandas.DataFrame, draws: int = DRAWS, seed: int = 0) -> pandas.DataFrame:
+def intervals(table: pd.DataFrame, draws: int = DRAWS, seed: int = 0) -> pd.DataFrame:
     """`ranking.overall` with bootstrap bounds: `low`, `high` of the share, `rank_low`, `rank_high` of the rank.
 
     A draw takes the problems with replacement and every mean from a normal distribution with its standard error. Ranks

@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import pandas as pd
 
 from dpbench.study.statistics import means
-
-if TYPE_CHECKING:
-    import pandas
 
 LEVELS = {"low": 0.1, "mid": 1.0, "high": 10.0}  # ε
 CELL = ["problem", "epsilon"]
 TIE = 2.0  # standard errors of a difference
 
 
-def board(runs: pandas.DataFrame) -> pandas.DataFrame:
+def board(runs: pd.DataFrame) -> pd.DataFrame:
     """One row per (problem, ε, method): its best settings, `mean`, `se`, `seeds`, `seconds`, `rank` and `beaten_by`.
 
     `mean` is of the excess loss, or of the objective where the optimum is not known. Best: the lowest mean over seeds,
@@ -25,8 +23,6 @@ def board(runs: pandas.DataFrame) -> pandas.DataFrame:
     than two standard errors of the difference, so 0 marks the leader and those tied with it. `seconds` is of the timed
     run, NaN without one.
     """
-    import pandas as pd
-
     columns = ["algorithm", "settings", "accounting", "relation", "delta"]
     untimed = runs[(runs["timed"] == 0) & runs["status"].ne("failed")]
     known = untimed.groupby("problem")["excess"].transform(lambda excess: excess.notna().any())
@@ -51,19 +47,17 @@ def board(runs: pandas.DataFrame) -> pandas.DataFrame:
     return table.sort_values([*CELL, "rank", "algorithm"], kind="stable").reset_index(drop=True)
 
 
-def beaten_by(cell: pandas.DataFrame) -> pandas.Series:
+def beaten_by(cell: pd.DataFrame) -> pd.Series:
     """How many of the cell's methods are better by more than two standard errors of the difference, each."""
     mean, se = cell["mean"].to_numpy(), cell["se"].fillna(0).to_numpy()
     with np.errstate(invalid="ignore"):
         gap = mean[:, None] - mean[None, :]
         clear = gap > TIE * np.hypot(se[:, None], se[None, :])
     clear |= np.isinf(mean)[:, None] & np.isfinite(mean)[None, :]
-    import pandas as pd
-
     return pd.Series(clear.sum(axis=1), index=cell.index)
 
 
-def overall(table: pandas.DataFrame) -> pandas.DataFrame:
+def overall(table: pd.DataFrame) -> pd.DataFrame:
     """Per method: the number of cells it is in, mean rank, mean share of rivals beaten, and how often it leads.
 
     A rank in a cell of three methods is not one in a cell of thirty: `share` is the mean of (size - rank)/(size - 1),

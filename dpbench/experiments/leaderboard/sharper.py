@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
+import pandas as pd
 
 from dpbench.algorithms import aop
 from dpbench.algorithms.newton import inverse_sensitivity, sharp_sensitivities
@@ -193,8 +194,6 @@ def bounds() -> Iterator[tuple[Bound, float, Pair]]:
 @artefact("sharper_bounds", "Noise before and after the sharper bounds")
 def sharper_bounds(context: Context) -> Table:
     """A row per release, a column per ε: before → after. Formulas: no rows."""
-    import pandas as pd
-
     found = list(bounds())
     data = pd.DataFrame(
         [(b.method, b.what, b.before, e, *pair, pair[1] / pair[0]) for b, e, pair in found],

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
+import pandas as pd
 
 from dpbench.experiments.leaderboard.ranking import board, overall
 from dpbench.experiments.leaderboard.tables import RULES, of_problem, seeds_of
@@ -14,17 +13,12 @@ from dpbench.study.output import Table
 from dpbench.study.statistics import plus_minus
 from dpbench.study.style import look, problem_title
 
-if TYPE_CHECKING:
-    import pandas
-
 MOST_NAMED = 3  # methods in one sentence
 
 
 @artefact("summary", "What the numbers say, in words")
 def summary(context: Context) -> Table:
     """Who leads where, by how much, and over all."""
-    import pandas as pd
-
     table = board(context.rows("summary"))
     rows = [["over all", sentence] for sentence in over_all(table)]
     for problem, epsilon in table[["problem", "epsilon"]].drop_duplicates().itertuples(index=False):
@@ -34,7 +28,7 @@ def summary(context: Context) -> Table:
     return Table(pd.DataFrame(rows, columns=["where", "what the numbers say"]), caption, table, gaps)
 
 
-def over_all(table: pandas.DataFrame) -> list[str]:
+def over_all(table: pd.DataFrame) -> list[str]:
     """Sentences on all cells together."""
     if table.empty:
         return []
@@ -59,7 +53,7 @@ def over_all(table: pandas.DataFrame) -> list[str]:
     return text
 
 
-def leader(cell: pandas.DataFrame) -> str:
+def leader(cell: pd.DataFrame) -> str:
     """One sentence or two on one problem at one ε; `cell` has the best method first."""
     finite = cell[np.isfinite(cell["mean"])]
     if finite.empty:

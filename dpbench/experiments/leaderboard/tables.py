@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import pandas as pd
 
 from dpbench.experiments.leaderboard import entrants
 from dpbench.experiments.leaderboard.ranking import LEVELS, board
@@ -15,9 +16,6 @@ from dpbench.study.declare import artefact, each
 from dpbench.study.output import Table
 from dpbench.study.statistics import plus_minus, span
 from dpbench.study.style import look, problem_title
-
-if TYPE_CHECKING:
-    import pandas
 
 RULES = (
     "Replace-one neighbours for all: add/remove methods at twice their sensitivities, Poisson samples, where the "
@@ -31,8 +29,6 @@ RULES = (
 @artefact("overall", "All methods over all problems and ε")
 def overall(context: Context) -> Table:
     """Mean rank and share of rivals beaten over all cells."""
-    import pandas as pd
-
     table = board(context.rows("overall"))
     result = over_all(table)
     if len(table):
@@ -78,8 +74,6 @@ def overall(context: Context) -> Table:
 @each(artefact(f"ranking_{name}", f"Ranking at ε = {e:g}", epsilon=e, level=name) for name, e in LEVELS.items())
 def ranking(context: Context, epsilon: float, level: str) -> Table:
     """Mean excess ± s.e. and rank at one ε: a row per method, a column per problem."""
-    import pandas as pd
-
     name = f"ranking_{level}"
     runs = context.rows(name)
     table = board(runs)
@@ -103,7 +97,7 @@ def ranking(context: Context, epsilon: float, level: str) -> Table:
     return Table(pd.DataFrame(rows, columns=["method", *map(problem_title, problems)]), caption, table, gaps)
 
 
-def failures(runs: pandas.DataFrame) -> list[str]:
+def failures(runs: pd.DataFrame) -> list[str]:
     """One line for each reason that runs failed for; an ε out of reach is not applicable, and no failure."""
     failed = runs[runs["status"].eq("failed") & ~runs["error"].astype(str).str.contains(OUT_OF_REACH, regex=False)]
     failed = failed.drop_duplicates(["algorithm", "problem", "error"])
@@ -118,7 +112,7 @@ def _cell(row: Any) -> str:
     return f"{plus_minus(row.mean, row.se)} ({row.rank}{'=' if row.beaten_by == 0 else ''})"
 
 
-def seeds_of(table: pandas.DataFrame) -> str:
+def seeds_of(table: pd.DataFrame) -> str:
     """How many seeds the rows of a table have, in words."""
     return "No rows" if table.empty else f"{span(table['seeds'])} seeds"
 
@@ -126,8 +120,6 @@ def seeds_of(table: pandas.DataFrame) -> str:
 @artefact("fits", "Who is not on which problem, and why")
 def fits(context: Context) -> Table:
     """Every method that is left out of a problem, with the reason."""
-    import pandas as pd
-
     problems = context.problems("fits")
     where: dict[tuple[str, str], list[str]] = {}  # (method, reason) → problems
     for problem in problems:
@@ -145,6 +137,6 @@ def fits(context: Context) -> Table:
     return Table(pd.DataFrame(rows, columns=["not on", "methods", "why"]), caption)
 
 
-def of_problem(table: pandas.DataFrame, problem: str, epsilon: float) -> pandas.DataFrame:
+def of_problem(table: pd.DataFrame, problem: str, epsilon: float) -> pd.DataFrame:
     """The board's rows of one cell, best first."""
     return select(table, problem=problem, epsilon=epsilon).sort_values("rank", kind="stable")

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import pandas as pd
 
 from dpbench.experiments.nonconvex.study import EPSILONS, TARGETS, TERMINATED, VARIANTS, cells, finished
 from dpbench.study.context import Context, select
 from dpbench.study.declare import Why, claim, each
 from dpbench.study.statistics import listed
 from dpbench.study.verdict import HELD, NOT_HELD, NOT_TESTABLE, OPEN, NotEnough, Verdict
-
-if TYPE_CHECKING:
-    import pandas
 
 FAR_LESS = 3.0  # "far less", "several times faster": by this factor or more
 CLEAR = 2.0  # standard errors of the seeds' paired differences
@@ -22,7 +21,7 @@ CASES = {"": "at a proven ε", VARIANTS[0].name: "as published, not private"}
 DATA = {"covertype": (1, 2, 5, 7), "ijcnn": (3, 4, 9, 11)}
 
 
-def rows_of(context: Context, table: int, algorithm: str, epsilon: float, variant: str = "") -> pandas.DataFrame:
+def rows_of(context: Context, table: int, algorithm: str, epsilon: float, variant: str = "") -> pd.DataFrame:
     """The finished rows of a cell; NotEnough if there are none."""
     target = TABLES[table]
     rows = finished(context.rows(target.artefact, algorithm=algorithm, epsilon=epsilon))
@@ -187,8 +186,6 @@ def consistent(context: Context, tables: tuple[int, ...]) -> Verdict:
 )
 def one_hessian(context: Context, data: str) -> Verdict:
     """Claim 3: over all the runs of the data set's tables."""
-    import pandas as pd
-
     rows = pd.concat([finished(context.rows(f"table{table}", timed=0)) for table in DATA[data]])
     rows = select(rows, variant="")
     opt, tr = select(rows, algorithm="opt"), select(rows, algorithm="dp-tr")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import pandas as pd
 
 from dpbench.experiments.nonconvex.study import (
     EPSILONS,
@@ -27,7 +28,6 @@ from dpbench.study.panels import Panels, joined
 from dpbench.study.style import BLACK, GREY, look
 
 if TYPE_CHECKING:
-    import pandas
     from matplotlib.axes import Axes
 
 SHOWN = {0.2: 0.45, 1.0: 1.0}  # ε with a curve of its own: how opaque
@@ -180,13 +180,11 @@ def convergence(context: Context, name: str, dataset: str) -> Figure:
     return page.figure(caption, joined(drawn), legend=5)
 
 
-def mean_trace(traces: pandas.DataFrame, runs: pandas.DataFrame) -> pandas.DataFrame:
+def mean_trace(traces: pd.DataFrame, runs: pd.DataFrame) -> pd.DataFrame:
     """Mean loss over the runs at every iteration that any of them recorded; ended runs keep their last loss.
 
     Between recorded iterations a run's loss is interpolated.
     """
-    import pandas as pd
-
     own = traces[traces["key"].isin(runs["key"])]
     ends = runs.set_index("key")["iterations"].astype(float)
     own = own[own["iteration"] <= own["key"].map(ends)]
@@ -200,13 +198,13 @@ def mean_trace(traces: pandas.DataFrame, runs: pandas.DataFrame) -> pandas.DataF
     return pd.DataFrame({"iteration": iterations, "loss": np.mean(values, axis=0), "seeds": len(values)})
 
 
-def draw(axis: Axes, line: pandas.DataFrame, method: str, epsilon: float) -> None:
+def draw(axis: Axes, line: pd.DataFrame, method: str, epsilon: float) -> None:
     """The mean line, over the markers; minibatches are dotted, as they often run on top of their full-batch sibling."""
     style = ":" if method.endswith("-b") else look(method).line
     axis.plot(line["iteration"], line["loss"], style, color=look(method).colour, lw=1.6, alpha=SHOWN[epsilon], zorder=3)
 
 
-def ends(axis: Axes, x: Any, runs: pandas.DataFrame, method: str, size: float, alpha: float = 0.6) -> None:
+def ends(axis: Axes, x: Any, runs: pd.DataFrame, method: str, size: float, alpha: float = 0.6) -> None:
     """A marker where each seed ended."""
     good = runs["status"].eq(TERMINATED).to_numpy()
     for chosen, marker in ((good, "o"), (~good, "x")):

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
+import pandas as pd
 
 from dpbench import algorithms
 from dpbench.privacy.budget import Budget
@@ -14,9 +15,6 @@ from dpbench.problems import catalogue
 from dpbench.study.context import Context, select
 from dpbench.study.tuning import expand_settings
 from dpbench.study.welch import DIFFERS, EXPLAINED, MATCH, NO_DATA, NOT_COMPARABLE, Match, compare
-
-if TYPE_CHECKING:
-    import pandas
 
 
 class Target(NamedTuple):
@@ -115,7 +113,7 @@ def most_iterations(context: Context, artefact: str) -> str:
     return " or ".join(f"{cap:,}" for cap in caps)
 
 
-def finished(rows: pandas.DataFrame) -> pandas.DataFrame:
+def finished(rows: pd.DataFrame) -> pd.DataFrame:
     """The rows that ran, with a column `alpha` and one `set.<name>` per setting; the failed ones are left out.
 
     variant: the name of one of `VARIANTS`, "" for a run that keeps its ε.
@@ -131,13 +129,11 @@ def finished(rows: pandas.DataFrame) -> pandas.DataFrame:
     return rows.drop(columns=list(given))
 
 
-def cells(rows: pandas.DataFrame, by: list[str] = CELL) -> pandas.DataFrame:
+def cells(rows: pd.DataFrame, by: list[str] = CELL) -> pd.DataFrame:
     """One row per cell: mean and std (ddof = 1) over seeds of what the runs ended with, and how many terminated.
 
     rows: of `finished`, timed ones included. `seconds` is NaN unless every seed was timed alone.
     """
-    import pandas as pd
-
     untimed, timed = rows[rows["timed"].eq(0)], rows[rows["timed"].gt(0)]
     ended = untimed.assign(
         terminated=untimed["status"].eq(TERMINATED), capped=untimed["status"].str.endswith("(cap)").astype(bool)
@@ -157,13 +153,11 @@ def cells(rows: pandas.DataFrame, by: list[str] = CELL) -> pandas.DataFrame:
     return table.drop(columns=["timed_seeds", "T_std"])
 
 
-def published_cells(published: dict) -> pandas.DataFrame:
+def published_cells(published: dict) -> pd.DataFrame:
     """The published tables as one row per (table, method, ε): mean, std, runs, seconds; × as terminated = False.
 
     A cell that the paper prints as <NA> has no row.
     """
-    import pandas as pd
-
     rows = []
     for name, table in published.items():
         if not name.startswith("table"):
@@ -181,7 +175,7 @@ def published_cells(published: dict) -> pandas.DataFrame:
     return pd.DataFrame(rows)
 
 
-def compared(context: Context, target: Target, quantity: str = "loss", variant: str = "") -> pandas.DataFrame:
+def compared(context: Context, target: Target, quantity: str = "loss", variant: str = "") -> pd.DataFrame:
     """Our cells of a target beside the published ones (columns `paper_…`, NaN where there is none), in table order.
 
     A row for each (method, ε) that the profile's grid asks for, with or without runs.
@@ -189,8 +183,6 @@ def compared(context: Context, target: Target, quantity: str = "loss", variant: 
     variant: whose rows; "" for those that keep their ε.
     apart: (ours - published)/standard error, of two means, published digits' rounding included.
     """
-    import pandas as pd
-
     on = ["algorithm", "epsilon"]
     order = pd.DataFrame(asked(context, target), columns=on)
     ours = cells(select(finished(context.rows(target.artefact)), variant=variant))
@@ -211,15 +203,13 @@ def asked(context: Context, target: Target) -> list[tuple[str, float]]:
     return [(a, e) for a in METHODS for e in EPSILONS if (a, e) in there]
 
 
-def judged(context: Context, target: Target) -> pandas.DataFrame:
+def judged(context: Context, target: Target) -> pd.DataFrame:
     """Every published value of a target and of its Hessian table beside ours: loss, count, and × or not.
 
     word: "match" for ours; "explained" where a known variant matches instead; else what ours is, see `study.welch`.
     variant: the first variant that matches where ours does not. ours, theirs (the variant's): means, or the share of
     seeds that terminated; numbers: what was compared.
     """
-    import pandas as pd
-
     rows = finished(context.rows(target.artefact, timed=0))
     paper = published_cells(context.experiment.published())
     paper = paper[paper["table"].isin([target.table, target.hessians])]
@@ -249,7 +239,7 @@ def judged(context: Context, target: Target) -> pandas.DataFrame:
 NAMES = ("", *(one.name for one in VARIANTS))
 
 
-def value_and_match(rows: pandas.DataFrame, cell: Any, quantity: str) -> tuple[float, Match]:
+def value_and_match(rows: pd.DataFrame, cell: Any, quantity: str) -> tuple[float, Match]:
     """The mean over the rows of a cell, and whether it is the published one."""
     if rows.empty:
         return math.nan, Match(NO_DATA, "no rows")
@@ -262,7 +252,7 @@ def value_and_match(rows: pandas.DataFrame, cell: Any, quantity: str) -> tuple[f
     return ended.mean(), Match(word, f"{ended.sum()} of {len(ended)} seeds terminate, {paper}")
 
 
-def time_ratio(rows: pandas.DataFrame, cell: Any, base: Any) -> Match:
+def time_ratio(rows: pd.DataFrame, cell: Any, base: Any) -> Match:
     """The seconds of a published cell over those of `base`, a cell of the same table, beside ours.
 
     rows: of `finished`, of one target and variant, timed ones included. Either side's ratio is of means, its spread to

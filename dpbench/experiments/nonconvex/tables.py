@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import pandas as pd
 
 from dpbench.experiments.nonconvex.study import (
     END,
@@ -29,9 +31,6 @@ from dpbench.study.statistics import plus_minus, span
 from dpbench.study.style import look
 from dpbench.study.welch import EXPLAINED, MATCH, WORDS
 
-if TYPE_CHECKING:
-    import pandas
-
 APART_RULE = (
     "apart: ours minus the published mean in standard errors of that difference, the published rounding included"
 )
@@ -55,8 +54,6 @@ HALF = VARIANTS[1].name
 @each(artefact(f"table{t.table}", f"Table {t.table}: {place(t)}", target=t) for t in TARGETS)
 def loss(context: Context, target: Target) -> Table:
     """Final loss and run time of a target's runs, beside the published table and the published code's runs."""
-    import pandas as pd
-
     table, code = compared(context, target), compared(context, target, variant=VARIANTS[0].name)
     spent = epsilons(context, target)
     words = verdicts(context, target)
@@ -98,8 +95,6 @@ def loss(context: Context, target: Target) -> Table:
 )
 def hessians(context: Context, target: Target) -> Table:
     """Hessian evaluations of a target's runs, beside the published table."""
-    import pandas as pd
-
     quantity = "hessian_evaluations"
     table, code = compared(context, target, quantity), compared(context, target, quantity, VARIANTS[0].name)
     words = verdicts(context, target, quantity)
@@ -131,8 +126,6 @@ def hessians(context: Context, target: Target) -> Table:
 @artefact("differences", "Published values that ours differ from, and what gives them")
 def differences(context: Context) -> Table:
     """Every published value that ours does not match, with the variant that does; the data file has all of them."""
-    import pandas as pd
-
     table = pd.concat([judged(context, target) for target in TARGETS]).sort_values("table", kind="stable")
     rows = []
     for cell in table[table["word"].ne(MATCH)].itertuples():
@@ -158,7 +151,7 @@ def differences(context: Context) -> Table:
     return Table(pd.DataFrame(rows, columns=header), caption, table)
 
 
-def tally(table: pandas.DataFrame) -> str:
+def tally(table: pd.DataFrame) -> str:
     """ "12 match, 3 explained" with their share."""
     counts = table["word"].value_counts()
     good = counts.get(MATCH, 0) + counts.get(EXPLAINED, 0)
@@ -212,8 +205,6 @@ def half_the_noise(context: Context, target: Target) -> str:
 @artefact("variants", "Other minibatches, radii, and dp-gd-2ns (not in the paper)")
 def variants(context: Context) -> Table:
     """m = n // 100 beside n // 50, the theory's trust-region radius beside the published one, and dp-gd-2ns."""
-    import pandas as pd
-
     rows = finished(context.rows("variants"))
     for name in ("set.m", "set.radius"):
         rows = rows.assign(**{name: rows.get(name)})
@@ -264,7 +255,7 @@ def status_rule(context: Context, target: Target) -> str:
     )
 
 
-def named(table: pandas.DataFrame) -> Iterator[tuple[list[str], Any]]:
+def named(table: pd.DataFrame) -> Iterator[tuple[list[str], Any]]:
     """(method, ε) as the first cells of each row; a method's name is printed once."""
     previous = None
     for row in table.itertuples():
@@ -272,7 +263,7 @@ def named(table: pandas.DataFrame) -> Iterator[tuple[list[str], Any]]:
         previous = row.algorithm
 
 
-def gaps(context: Context, target: Target, *tables: pandas.DataFrame) -> list[str]:
+def gaps(context: Context, target: Target, *tables: pd.DataFrame) -> list[str]:
     """A line per method that has cells without rows, and one for the published code's."""
     found = [
         f"{look(algorithm).label} at ε = {', '.join(f'{e:g}' for e in part['epsilon'])}"

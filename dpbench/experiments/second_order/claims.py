@@ -6,9 +6,10 @@ One bar for all: what a claim says of data sets and ε must come out in `BAR` of
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import pandas as pd
 
 from dpbench.experiments.second_order.convergence import mean_curves, traced
 from dpbench.experiments.second_order.figures import logistic_approximations
@@ -19,9 +20,6 @@ from dpbench.study.statistics import listed
 from dpbench.study.style import problem_title
 from dpbench.study.tuning import best
 from dpbench.study.verdict import NOT_HELD, NotEnough, Verdict
-
-if TYPE_CHECKING:
-    import pandas
 
 OTHERS = ("dp-gd", "dp-sgd", "aop")  # the other private methods of Figs. 2 and 6
 
@@ -254,7 +252,7 @@ def upper_bound_curvature(context: Context) -> Verdict:
     )
 
 
-def _best_excess(context: Context) -> pandas.DataFrame:
+def _best_excess(context: Context) -> pd.DataFrame:
     """Mean excess at the tuned T: a row per (problem, ε), a column per algorithm; Figs. 2 and 6 together."""
     table = tuned(both(context))
     return table.pivot_table(index=["problem", "epsilon"], columns="algorithm", values="mean", sort=False)
@@ -272,7 +270,7 @@ def _ratios(context: Context) -> dict[tuple[str, float], float]:
     return ratios
 
 
-def _shortest(context: Context, rows: pandas.DataFrame, target: float) -> float:
+def _shortest(context: Context, rows: pd.DataFrame, target: float) -> float:
     """Seconds of the shortest run, of any settings tried, whose mean over seeds is at or below `target`; else inf."""
     rows = rows[rows["excess"].notna()]
     fastest = np.inf
@@ -283,7 +281,7 @@ def _shortest(context: Context, rows: pandas.DataFrame, target: float) -> float:
     return fastest
 
 
-def _panels(context: Context) -> Iterator[tuple[str, float, dict[str, pandas.Series]]]:
+def _panels(context: Context) -> Iterator[tuple[str, float, dict[str, pd.Series]]]:
     """(problem, ε, {algorithm: mean excess by iteration, from 1}) of Figs. 3 and 7."""
     for artefact in ("fig3", "fig7"):
         _, traces = traced(context, artefact)
@@ -293,13 +291,13 @@ def _panels(context: Context) -> Iterator[tuple[str, float, dict[str, pandas.Ser
             yield problem, epsilon, {a: line.set_index("iteration")["mean"] for a, line in lines}
 
 
-def _reached(curve: pandas.Series, target: float) -> float:
+def _reached(curve: pd.Series, target: float) -> float:
     """The first index at which the curve is at or below `target`; infinite if it never is."""
     below = curve.index[curve.to_numpy() <= target * (1 + 1e-12)]
     return float(below[0]) if len(below) else np.inf
 
 
-def _at(curve: pandas.Series, index: float) -> float:
+def _at(curve: pd.Series, index: float) -> float:
     """The curve at the last recorded index up to `index`."""
     return float(curve[curve.index <= index].iloc[-1])
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import numpy as np
+import pandas as pd
 
 from dpbench.experiments.second_order.tuned import run_seconds
 from dpbench.study.context import Context, select
@@ -15,7 +16,6 @@ from dpbench.study.statistics import means, span
 from dpbench.study.style import look, problem_title
 
 if TYPE_CHECKING:
-    import pandas
     from matplotlib.axes import Axes
 
 TUNING = "T (and λ₀ and the rates, for minibatches) tuned non-privately, on one half of the seeds"
@@ -87,7 +87,7 @@ def against_iterations(context: Context, artefact: str) -> Figure:
     return page.figure(caption, curves.drop(columns=["sd", "seconds"]))
 
 
-def traced(context: Context, artefact: str) -> tuple[pandas.DataFrame, pandas.DataFrame]:
+def traced(context: Context, artefact: str) -> tuple[pd.DataFrame, pd.DataFrame]:
     """(runs, traces) of the jobs that the artefact's traced blocks ask for today: one per seed.
 
     The first of the timed runs stands in, as one seed, where there are no untimed ones.
@@ -99,13 +99,11 @@ def traced(context: Context, artefact: str) -> tuple[pandas.DataFrame, pandas.Da
     return runs, context.traces(runs).sort_values(["key", "iteration"])
 
 
-def on_the_clock(context: Context, traces: pandas.DataFrame) -> tuple[pandas.DataFrame, list[str]]:
+def on_the_clock(context: Context, traces: pd.DataFrame) -> tuple[pd.DataFrame, list[str]]:
     """Traces with the seconds up to each iteration of a run alone, and which are of runs at another T.
 
     In proportion to the iterations. What no run was timed of is left out.
     """
-    import pandas as pd
-
     parts, guessed = [traces.iloc[:0]], []
     for (problem, algorithm, T, settings), part in traces.groupby(
         ["problem", "algorithm", "T", "settings"], sort=False
@@ -118,15 +116,15 @@ def on_the_clock(context: Context, traces: pandas.DataFrame) -> tuple[pandas.Dat
     return pd.concat(parts), guessed
 
 
-def mean_curves(traces: pandas.DataFrame) -> pandas.DataFrame:
+def mean_curves(traces: pd.DataFrame) -> pd.DataFrame:
     """Mean, standard error and number of seeds of the excess by (problem, ε, algorithm, iteration)."""
     table = means(traces, ["problem", "epsilon", "algorithm", "iteration"], seconds=("seconds", "mean"))
     return table.assign(se=table["se"].fillna(0.0))
 
 
 def _panels(
-    context: Context, artefact: str, traces: pandas.DataFrame, x: str, columns: int | None
-) -> tuple[Panels, pandas.DataFrame]:
+    context: Context, artefact: str, traces: pd.DataFrame, x: str, columns: int | None
+) -> tuple[Panels, pd.DataFrame]:
     """Panels by (ε, problem); problems without any rows are a note, not an empty box, unless all are."""
     curves = mean_curves(traces)
     named = context.problems(artefact, trace=True)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import pandas as pd
 
 from dpbench.experiments.second_order.tuned import RULE, at_zero, seconds_per_iteration, tuned
 from dpbench.study.context import Context, select
@@ -14,9 +15,6 @@ from dpbench.study.panels import Panels, curve
 from dpbench.study.statistics import span
 from dpbench.study.style import GREY, legend_below, look, problem_title
 from dpbench.study.tuning import expand_settings
-
-if TYPE_CHECKING:
-    import pandas
 
 
 @artefact("fig2", "Fig. 2: best excess loss against ε")
@@ -120,7 +118,7 @@ def c5(context: Context) -> Figure:
     return page.figure(caption, table.drop(columns=["settings"]), legend=5)
 
 
-def _hours(context: Context, table: pandas.DataFrame) -> str:
+def _hours(context: Context, table: pd.DataFrame) -> str:
     """What it would cost to go on to Fig. 2's longest T in the cells that end at this grid's."""
     ended = table[table["at_end"] == "largest"]
     longest = max(T for block in context.blocks("fig2") for T in block.settings.get("T", []))
@@ -134,10 +132,8 @@ def _hours(context: Context, table: pandas.DataFrame) -> str:
     )
 
 
-def best_by_step(runs: pandas.DataFrame, steps: Any) -> pandas.DataFrame:
+def best_by_step(runs: pd.DataFrame, steps: Any) -> pd.DataFrame:
     """The summary row with the lowest mean excess for each (problem, ε, step), with its `step`."""
-    import pandas as pd
-
     if runs.empty:
         return tuned(runs).assign(step=[])
     runs = expand_settings(runs)
@@ -148,7 +144,6 @@ def best_by_step(runs: pandas.DataFrame, steps: Any) -> pandas.DataFrame:
 def fig5(context: Context) -> Figure:
     """log(1 + eˣ) at x₀ with its second-order Taylor polynomial, the bound of Lemma 5.1, the smoothness bound."""
     import matplotlib.pyplot as plt
-    import pandas as pd
 
     x, x0 = np.linspace(-10, 10, 401), 3.0
     curves = logistic_approximations(x, x0)

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
+import pandas as pd
 
 from dpbench.experiments.second_order.tuned import NEWTON, VARIANTS, both, seconds_per_iteration, with_released
 from dpbench.study.context import Context, select
@@ -14,10 +15,6 @@ from dpbench.study.declare import artefact
 from dpbench.study.output import Figure, Table
 from dpbench.study.style import BLACK, look
 from dpbench.study.tuning import best
-
-if TYPE_CHECKING:
-    import numpy
-    import pandas
 
 CELL = ["problem", "epsilon"]
 CAPS = (3, 10, 30, 100, 300, 1000, 3000, 10_000, 30_000)
@@ -56,14 +53,12 @@ RULES = (
 )
 
 
-def wins(context: Context) -> pandas.DataFrame:
+def wins(context: Context) -> pd.DataFrame:
     """Cells won by DP-Newton: a row per rule, with `cells` and a column per variant and for the best of the four.
 
     DP-Newton has its best T; DP-GD the best T that the rule allows (the smallest tried where the rule allows none).
     Both are chosen on one half of the seeds and scored on the others.
     """
-    import pandas as pd
-
     scores = {False: _scores(both(context)), True: _scores(with_released(context))}
     costs = functools.cache(functools.partial(_costs, context))
     return pd.DataFrame([_wins(costs, rule, scores[rule.released]) for rule in RULES])
@@ -72,14 +67,14 @@ def wins(context: Context) -> pandas.DataFrame:
 class Scores(NamedTuple):
     """Held-out scores by cell (problem, ε): of DP-Newton at its best T, and of DP-GD by the largest T it may have."""
 
-    newton: dict[str, pandas.DataFrame]
-    tried: dict[tuple[str, float], numpy.ndarray]  # DP-GD's T
-    up_to: dict[int, pandas.DataFrame]  # the best T up to this one
-    only: dict[int, pandas.DataFrame]  # this T
+    newton: dict[str, pd.DataFrame]
+    tried: dict[tuple[str, float], np.ndarray]  # DP-GD's T
+    up_to: dict[int, pd.DataFrame]  # the best T up to this one
+    only: dict[int, pd.DataFrame]  # this T
 
 
-def _scores(rows: pandas.DataFrame) -> Scores:
-    def scored(rows: pandas.DataFrame) -> pandas.DataFrame:
+def _scores(rows: pd.DataFrame) -> Scores:
+    def scored(rows: pd.DataFrame) -> pd.DataFrame:
         return best(rows, CELL, held_out=True).set_index(CELL)
 
     gd = select(rows[rows["excess"].notna()], algorithm="dp-gd")
@@ -143,7 +138,7 @@ def tuning_rules(context: Context) -> Table:
     return Table(shown.astype(str), _told(table), table)
 
 
-def _told(table: pandas.DataFrame) -> str:
+def _told(table: pd.DataFrame) -> str:
     """The paragraph: which rule gives the paper's first claim, and which does not."""
     by = table.set_index("rule")
     if not len(by) or not by["cells"].max():

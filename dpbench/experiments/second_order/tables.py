@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import pandas as pd
 
 from dpbench import datasets
 from dpbench.experiments.second_order.tuned import NEWTON, RULE, VARIANTS, run_seconds, seconds_per_iteration, tuned
@@ -12,9 +13,6 @@ from dpbench.study.context import Context, select
 from dpbench.study.declare import artefact
 from dpbench.study.output import Table
 from dpbench.study.style import look, problem_title
-
-if TYPE_CHECKING:
-    import pandas
 
 LINES = ("ratio, ours", "lowest, highest", "ratio of iterations", "T of DP-GD / DP-Newton")
 LONGER, SEEDS = 3, 5  # the next T of a grid, and the seeds of its long runs
@@ -36,8 +34,6 @@ def table4(context: Context) -> Table:
 
 def run_time_ratios(context: Context, artefact: str) -> Table:
     """Tables 1 and 4: medians of runs timed alone; brackets: lowest and highest ratio of any two runs."""
-    import pandas as pd
-
     published = context.experiment.published()["table1"]
     epsilons = published["epsilon"]
     asked = context.epsilons(artefact, timed=True)
@@ -94,8 +90,6 @@ def run_time_ratios(context: Context, artefact: str) -> Table:
 @artefact("best_T", "The tuned number of iterations behind Figs. 2 and 6")
 def best_T(context: Context) -> Table:
     """The T behind every point of Figs. 2 and 6; an arrow marks a T at an end of its grid."""
-    import pandas as pd
-
     table = tuned(context.rows("best_T", timed=0))
     cells = [(p, a) for block in context.blocks("best_T") for p in block.problems for a in block.algorithms]
     order = {"problem": list(dict.fromkeys(p for p, _ in cells)), "algorithm": list(dict.fromkeys(a for _, a in cells))}
@@ -117,7 +111,7 @@ def best_T(context: Context) -> Table:
     return Table(pd.DataFrame(rows, columns=header), caption, table.drop(columns=["settings"]))
 
 
-def _to_go_on(context: Context, problem: str, algorithm: str, cells: pandas.DataFrame) -> str:
+def _to_go_on(context: Context, problem: str, algorithm: str, cells: pd.DataFrame) -> str:
     """What the next T costs where the best is the largest tried; "" where none is."""
     longest = cells.loc[cells["at_end"] == "largest", "T"]
     if longest.empty:
@@ -131,8 +125,6 @@ def _to_go_on(context: Context, problem: str, algorithm: str, cells: pandas.Data
 def table2(context: Context) -> Table:
     """DP-Newton's hyperparameters: the paper's, and those of the rows under this profile."""
     import json
-
-    import pandas as pd
 
     published = context.experiment.published()["table2"]
     runs = context.rows("table2")
@@ -159,8 +151,6 @@ def table2(context: Context) -> Table:
 @artefact("table3", "Table 3: data sets")
 def table3(context: Context) -> Table:
     """The data sets: rows and columns as published and as prepared."""
-    import pandas as pd
-
     rows, gaps = [], []
     for problem, (n, d) in context.experiment.published()["table3"].items():
         spec = datasets.describe(problem)
@@ -181,8 +171,6 @@ def table3(context: Context) -> Table:
 @artefact("c7", "App. C.7: peak memory of the eigenvalue modification")
 def c7(context: Context) -> Table:
     """App. C.7: measured peak memory of the eigenvalue modification."""
-    import pandas as pd
-
     published = context.experiment.published()["memory"]
     problems = list(dict.fromkeys(p for block in context.blocks("c7") for p in block.problems))
     runs = context.rows("c7")

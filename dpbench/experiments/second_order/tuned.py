@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING
 
 import numpy as np
+import pandas as pd
 
 from dpbench.study.context import Context, select
 from dpbench.study.tuning import best
-
-if TYPE_CHECKING:
-    import numpy
-    import pandas
 
 NEWTON = "dp-newton-hess-clip"
 VARIANTS = ("dp-newton-hess-clip", "dp-newton-hess-add", "dp-newton-qu-clip", "dp-newton-qu-add")
@@ -22,22 +18,18 @@ RULE = (
 )
 
 
-def tuned(rows: pandas.DataFrame) -> pandas.DataFrame:
+def tuned(rows: pd.DataFrame) -> pd.DataFrame:
     """The row at the best T of each (problem, algorithm, ε), held out: see `study.tuning`."""
     return best(rows, held_out=True)
 
 
-def both(context: Context) -> pandas.DataFrame:
+def both(context: Context) -> pd.DataFrame:
     """The untimed rows of Figs. 2 and 6 together."""
-    import pandas as pd
-
     return pd.concat([context.rows(artefact, timed=0) for artefact in ("fig2", "fig6")])
 
 
-def with_released(context: Context) -> pandas.DataFrame:
+def with_released(context: Context) -> pd.DataFrame:
     """The rows of Fig. 2 as the released conversion gives them: its own where its ρ is another, bs16's elsewhere."""
-    import pandas as pd
-
     released = select(context.rows("released"), timed=0)
     plain = context.rows("fig2", timed=0)
     cells = set(zip(released["problem"], released["epsilon"], strict=True))
@@ -45,7 +37,7 @@ def with_released(context: Context) -> pandas.DataFrame:
     return pd.concat([released, plain[same]])
 
 
-def at_zero(rows: pandas.DataFrame) -> pandas.Series:
+def at_zero(rows: pd.DataFrame) -> pd.Series:
     """The excess loss of w = 0, log 2 - f*, by problem: a release of nothing."""
     known = rows.dropna(subset=["excess", "objective"])
     known = known[np.isfinite(known["excess"])]
@@ -54,7 +46,7 @@ def at_zero(rows: pandas.DataFrame) -> pandas.Series:
 
 def run_seconds(
     context: Context, problem: str, algorithm: str, T: float, settings: str = "{}"
-) -> tuple[numpy.ndarray, bool]:
+) -> tuple[np.ndarray, bool]:
     """Seconds of T iterations alone, one per repetition, and whether runs of just this T were timed.
 
     Of those at the nearest T otherwise, in proportion; at any ε and with any other settings: nothing but T and the

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
+import pandas as pd
 
 from dpbench.experiments.second_order.tuned import NEWTON, RULE, run_seconds, tuned, with_released
 from dpbench.study.context import Context, select
@@ -15,17 +14,12 @@ from dpbench.study.statistics import means, plus_minus, span
 from dpbench.study.style import GREY, look, problem_title
 from dpbench.study.tuning import expand_settings
 
-if TYPE_CHECKING:
-    import pandas
-
 AS_RELEASED = 100  # T of DP-GD in the released script
 
 
 @artefact("beta", "DP-Newton with β tuned over {0.5, 1, 2}, beside β = 1 (not in the paper)")
 def beta(context: Context) -> Table:
     """What tuning β with T gains over β = 1, and whether DP-Newton then beats DP-GD."""
-    import pandas as pd
-
     tried = select(context.rows("beta"), timed=0)
     fixed = select(context.rows("fig2", timed=0), epsilon=context.epsilons("beta"))
     rows = pd.concat([fixed, tried]).drop_duplicates("key")
@@ -62,7 +56,7 @@ def beta(context: Context) -> Table:
     return Table(pd.DataFrame(lines, columns=["data set", "", *[f"ε = {e:g}" for e in epsilons]]), caption, table, gaps)
 
 
-def _beta_told(table: pandas.DataFrame) -> str:
+def _beta_told(table: pd.DataFrame) -> str:
     if table.empty:
         return ""
     ratio = np.exp(np.log(table["excess"] / table["beta_1_excess"]).mean())
@@ -77,8 +71,6 @@ def _beta_told(table: pandas.DataFrame) -> str:
 @artefact("released", "Fig. 2 with the released code's conversion (not (ε, δ)-DP at small ε; not in the paper)")
 def released(context: Context) -> Figure:
     """Excess loss against the ε stated, under the released conversion and under bs16; below: hess clip over DP-GD."""
-    import pandas as pd
-
     rows = with_released(context)
     problems = context.problems("released")
     marked = set(select(rows, accounting="as-released-code")["epsilon"])
@@ -124,8 +116,6 @@ def released(context: Context) -> Figure:
 @artefact("released_table", "Table 1 with the released code's conversion (not (ε, δ)-DP as stated; not in the paper)")
 def released_table(context: Context) -> Table:
     """Run times and excess losses of DP-GD over DP-Newton (hess, clip) at the ρ that the released code spends."""
-    import pandas as pd
-
     published = context.experiment.published()["table1"]
     rows = select(context.rows("released"), timed=0)
     spent = rows.groupby(["problem", "epsilon"])["epsilon_planned"].max()
@@ -165,8 +155,6 @@ def released_table(context: Context) -> Table:
 @artefact("ridge", "damped Newton's ridge: which reading gives the authors' excess loss (not in the paper)")
 def ridge(context: Context) -> Table:
     """Damped Newton with its 1e-8 in the Hessian alone and in the objective, beside the authors' number."""
-    import pandas as pd
-
     (theirs,) = context.experiment.published()["damped_newton"]
     rows = expand_settings(context.rows("ridge", timed=0))
     rows["set.ridge"] = rows["set.ridge"].fillna("hessian")  # a default is left out of a row's settings

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import pandas as pd
 
 from dpbench.experiments.tracks.ranking import CELL, standing
 from dpbench.experiments.tracks.tables import RULES, TITLES, track_rows
@@ -11,9 +11,6 @@ from dpbench.study.declare import artefact
 from dpbench.study.output import Figure
 from dpbench.study.panels import Panels, joined
 from dpbench.study.style import GREY, look
-
-if TYPE_CHECKING:
-    import pandas
 
 FEWEST = 3  # problems of a method that is ranked
 SHORT = {"default": "none", "oracle": "oracle", "private": "paid"}
@@ -59,10 +56,8 @@ def moves(context: Context) -> Figure:
     return page.figure(caption, joined(drawn) if drawn else ranks(found), legend=1)
 
 
-def ranks(found: pandas.DataFrame) -> pandas.DataFrame:
+def ranks(found: pd.DataFrame) -> pd.DataFrame:
     """One row per (track, method) with `rank` and `times`, on the (problem, ε, method) that all tracks have."""
-    import pandas as pd
-
     key = [*CELL, "algorithm"]
     shared = None
     for rows in found.values():

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import warnings
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import pandas as pd
 
 from dpbench.experiments.tracks.study import TUNED_ON, candidates
 from dpbench.problems import catalogue
-
-if TYPE_CHECKING:
-    import pandas
 
 CELL = ["problem", "epsilon"]
 DRAWS = 1000
@@ -28,14 +26,14 @@ def kind(problem: str) -> str:
     return f"{recipe.loss} + ridge" if recipe.weights else recipe.loss
 
 
-def losses(runs: pandas.DataFrame) -> pandas.DataFrame:
+def losses(runs: pd.DataFrame) -> pd.DataFrame:
     """Untimed runs that ended, with `loss`: the excess, infinite where one diverged."""
     found = runs[(runs["timed"] == 0) & runs["status"].ne("failed")]
     loss = found["excess"].where(found["status"].ne("diverged"), np.inf).fillna(np.inf)
     return found.assign(loss=loss.clip(lower=LEAST))
 
 
-def tuned(runs: pandas.DataFrame) -> pandas.DataFrame:
+def tuned(runs: pd.DataFrame) -> pd.DataFrame:
     """Of each cell and method the setting with the lowest mean on the first seeds, by its other seeds alone."""
     table = losses(runs)
     seen = table[table["seed"] < TUNED_ON]
@@ -49,7 +47,7 @@ def tuned(runs: pandas.DataFrame) -> pandas.DataFrame:
     return scored.merge(best[[*CELL, "algorithm", "settings"]], on=[*CELL, "algorithm", "settings"])
 
 
-def standing(table: pandas.DataFrame, draws: int = DRAWS) -> pandas.DataFrame:
+def standing(table: pd.DataFrame, draws: int = DRAWS) -> pd.DataFrame:
     """One row per method, best first, from `losses` rows of one track.
 
     times: the geometric mean over its cells of (mean excess)/(the lowest of the cell); low, high: its 95 % interval by
@@ -57,8 +55,6 @@ def standing(table: pandas.DataFrame, draws: int = DRAWS) -> pandas.DataFrame:
     mean over cells. problems: how many it is on. leads: in the group of those whose distance from the first, on the
     problems they share, is not above 0 at 95 %. Methods on fewer than half of the problems come last and never lead.
     """
-    import pandas as pd
-
     columns = ["algorithm", "times", "low", "high", "share", "problems", "often", "leads"]
     if table.empty:
         return pd.DataFrame(columns=columns)

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
+
+import pandas as pd
 
 from dpbench.run.results import Store
-
-if TYPE_CHECKING:
-    import pandas
 
 FOLDER = "submissions"
 
@@ -20,7 +19,7 @@ class Submitted(NamedTuple):
     manifest: dict[str, Any]
     audits: list[dict[str, Any]]
     checked: dict[str, Any]
-    rows: pandas.DataFrame
+    rows: pd.DataFrame
 
 
 def submissions(store: Store) -> list[Submitted]:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import pandas as pd
 
 from dpbench.experiments.tracks import study
 from dpbench.experiments.tracks.ranking import KINDS, kind, losses, standing, tuned
@@ -14,9 +16,6 @@ from dpbench.study.declare import artefact, each
 from dpbench.study.output import Table
 from dpbench.study.statistics import span
 from dpbench.study.style import look
-
-if TYPE_CHECKING:
-    import pandas
 
 WHAT = {
     "default": "without tuning: every method at its public rule in (n, d, ε)",
@@ -47,13 +46,11 @@ MOST_NAMED = 4
 ENOUGH = 0.8  # of the methods planned on a problem
 
 
-def track_rows(context: Context, track: str) -> pandas.DataFrame:
+def track_rows(context: Context, track: str) -> pd.DataFrame:
     """The rows that score a track, with `loss`; on the default track those of submissions too.
 
     Without the problems on which too few of the planned methods are there: who is first of a few is not first.
     """
-    import pandas as pd
-
     rows = context.rows(track)
     if track == "oracle":
         found = tuned(rows)
@@ -79,8 +76,6 @@ def track_rows(context: Context, track: str) -> pandas.DataFrame:
 @each(artefact(track, f"{title}: the standing", track=track) for track, title in TITLES.items())
 def table(context: Context, track: str) -> Table:
     """A row per method: how many times the best's excess loss it has, at each ε and over all."""
-    import pandas as pd
-
     rows = track_rows(context, track)
     epsilons = sorted(set(rows["epsilon"]))
     overall = standing(rows)
@@ -113,7 +108,7 @@ def marked(manifest: dict[str, Any]) -> str:
     return f"{manifest['title']} {'‡' if manifest.get('library') else '†'}"
 
 
-def _seeds(rows: pandas.DataFrame) -> str:
+def _seeds(rows: pd.DataFrame) -> str:
     return span(rows.groupby(["problem", "epsilon", "algorithm", "settings"]).size())
 
 
@@ -124,8 +119,6 @@ def _cell(row: Any) -> str:
 @artefact("answers", "Which method: without tuning, with an oracle's, with paid tuning, per ε and kind of problem")
 def answers(context: Context) -> Table:
     """A row per ε and kind of problem, a column per track: the leaders, computed from the rows."""
-    import pandas as pd
-
     rows = {track: track_rows(context, track) for track in TITLES}
     epsilons = sorted({e for found in rows.values() for e in found["epsilon"]})
     kinds = {track: found["problem"].map({p: kind(p) for p in set(found["problem"])}) for track, found in rows.items()}
@@ -157,7 +150,7 @@ def answers(context: Context) -> Table:
     )
 
 
-def leaders(result: pandas.DataFrame, theirs: Mapping[str, str]) -> str:
+def leaders(result: pd.DataFrame, theirs: Mapping[str, str]) -> str:
     """The first, its distance, and the rest of its group, in words; theirs: what submitted methods are called."""
     group = result[result["leads"]] if len(result) else result
     if group.empty:
@@ -175,8 +168,6 @@ def leaders(result: pandas.DataFrame, theirs: Mapping[str, str]) -> str:
 @artefact("submitted", "Submitted methods: where their rows come from")
 def submitted(context: Context) -> Table:
     """A row per submission that `dpbench merge` added."""
-    import pandas as pd
-
     lines = []
     for one in submissions(context.store):
         told = one.manifest
@@ -204,7 +195,7 @@ def submitted(context: Context) -> Table:
     return Table(pd.DataFrame(lines, columns=header), caption)
 
 
-def _guarantee(rows: pandas.DataFrame) -> str:
+def _guarantee(rows: pd.DataFrame) -> str:
     """How much of the ε asked for was planned, by which accountant, and what the rows note of it."""
     share = rows["epsilon_planned"] / rows["epsilon"]
     told = f"{share.min():.2f} to {share.max():.2f} of what was asked, by {', '.join(sorted(set(rows['checked_by'])))}"
@@ -214,8 +205,6 @@ def _guarantee(rows: pandas.DataFrame) -> str:
 @artefact("problems", "The problems, and who is on none of the tracks")
 def problems(context: Context) -> Table:
     """A row per problem: size, kind, and how many methods are on it; then the methods left out."""
-    import pandas as pd
-
     rows = context.rows("default")
     lines = []
     for problem in context.problems("default"):

@@ -5,18 +5,14 @@ Every verdict answers in its text whether it could have come out otherwise.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
+import pandas as pd
 
 from dpbench.experiments.zeroth_order.study import OTHERWISE, dimension_of, needed, over_seeds, rho_of
 from dpbench.privacy.tree import node
 from dpbench.study.context import Context
 from dpbench.study.declare import claim
 from dpbench.study.verdict import NotEnough, Verdict
-
-if TYPE_CHECKING:
-    import pandas
 
 CHANCE = 2.5  # ‖mean - ∇F̂‖ over its expected root mean square: an unbiased estimator hardly ever exceeds it
 GROWS = 0.25  # exponent of d from which a variance counts as growing
@@ -25,7 +21,7 @@ CELL = ["set.b", "set.distance"]
 LONG = 64  # T from which the T² reduction is asked for; below, the logarithms are larger
 
 
-def variances(context: Context, estimator: str, *, one_direction: bool = False) -> pandas.DataFrame:
+def variances(context: Context, estimator: str, *, one_direction: bool = False) -> pd.DataFrame:
     """The variance rows of GRAD or DIFF with the paper's d directions to a row, or with one."""
     rows = needed(context, "estimators")
     part = rows[rows["set.estimator"].eq(estimator) & rows["set.quantity"].eq("variance")]
@@ -83,7 +79,7 @@ def variance_bound(context: Context, estimator: str) -> Verdict:
 def variance_in_d(context: Context, estimator: str) -> Verdict:
     """The exponent of d at equal b and ‖x - y‖: 1 in the lemmas; d directions to a point cancel it."""
 
-    def exponents(part: pandas.DataFrame) -> list[float]:
+    def exponents(part: pd.DataFrame) -> list[float]:
         table = over_seeds(part.assign(d=part["problem"].map(dimension_of)), ["d", *CELL])
         cells = [cell for _, cell in table.groupby(CELL) if cell["d"].nunique() > 1]
         return [float(np.polyfit(np.log(cell["d"]), np.log(cell["mean"]), 1)[0]) for cell in cells]

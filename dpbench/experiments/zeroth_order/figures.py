@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import numpy as np
+import pandas as pd
 
 from dpbench.experiments.zeroth_order.study import (
     DELTA,
@@ -28,7 +29,6 @@ from dpbench.study.statistics import span
 from dpbench.study.style import BLACK, BLUE, GREY, ORANGE, RED, look
 
 if TYPE_CHECKING:
-    import pandas
     from matplotlib.axes import Axes
 
 DIMENSION_LOOKS = {"phase-5": (BLUE, "o", 4), "phase-20": (ORANGE, "s", 7), "phase-100": (RED, "D", 11)}
@@ -72,7 +72,7 @@ def estimators(context: Context) -> Figure:
     return page.figure(caption, joined(tables))
 
 
-def _bias(axis: Axes, rows: pandas.DataFrame) -> None:
+def _bias(axis: Axes, rows: pd.DataFrame) -> None:
     axis.set_title("bias over Monte-Carlo error")
     if rows.empty:
         return
@@ -197,7 +197,7 @@ def _against_M(context: Context, name: str, value: str, label: str, caption: str
     return page.figure(caption.format(seeds=seeds), drawn, legend=4)
 
 
-def _by_M(rows: pandas.DataFrame, problem: str, value: str) -> pandas.DataFrame:
+def _by_M(rows: pd.DataFrame, problem: str, value: str) -> pd.DataFrame:
     panel = rows[rows["problem"].eq(problem)]
     return over_seeds(panel, ["problem", "algorithm", "rho", "set.M"], value) if len(panel) else panel
 
@@ -289,7 +289,7 @@ def _log(axis: Axes, x: str, y: str) -> None:
     axis.set_ylabel(y)
 
 
-def _draws(rows: pandas.DataFrame) -> str:
+def _draws(rows: pd.DataFrame) -> str:
     if rows.empty:
         return ""
     return f"{rows['set.draws'].max():,.0f} draws at each of {rows['seed'].nunique()} starts. "

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 import numpy as np
+import pandas as pd
 
 from dpbench.experiments.zeroth_order.study import (
     GAP,
@@ -26,9 +26,6 @@ from dpbench.study.context import Context
 from dpbench.study.declare import claim
 from dpbench.study.statistics import plus_minus
 from dpbench.study.verdict import HELD, NOT_HELD, NOT_TESTABLE, OPEN, NotEnough, Verdict
-
-if TYPE_CHECKING:
-    import pandas
 
 FREE = 2.0  # standard errors within which two means count as equal
 ORDER = 10.0  # the theorem's Õ hides constants and logarithms: its threshold is tested to an order of magnitude
@@ -66,7 +63,7 @@ def below_the_bound(context: Context) -> Iterator[Verdict]:
         yield Verdict(held if testable else NOT_TESTABLE, text, "no noise" if math.isinf(rho) else f"tree, ρ = {rho:g}")
 
 
-def enough(rows: pandas.DataFrame, start: float) -> float:
+def enough(rows: pd.DataFrame, start: float) -> float:
     """The M (a power of 10^(1/4)) from which `whole_bound` is below the start, T chosen as Theorem 4.9 says."""
     one = rows.iloc[[0]]
     d, rho = dimension_of(one["problem"].iloc[0]), float(one["rho"].iloc[0])
@@ -79,7 +76,7 @@ def enough(rows: pandas.DataFrame, start: float) -> float:
     return math.inf
 
 
-def long_runs(context: Context) -> pandas.DataFrame:
+def long_runs(context: Context) -> pd.DataFrame:
     """Phase retrieval in five dimensions, the problem that goes to the largest M."""
     rows = needed(context, "stationarity")
     panel = rows[rows["problem"].isin(["phase-5-long", "phase-5"])]
@@ -88,7 +85,7 @@ def long_runs(context: Context) -> pandas.DataFrame:
     return panel
 
 
-def start_level(panel: pandas.DataFrame) -> float:
+def start_level(panel: pd.DataFrame) -> float:
     """The stationarity that runs begin with: the largest mean among methods and ρ at the smallest M."""
     first = panel[panel["set.M"].eq(panel["set.M"].min())]
     return float(over_seeds(first, ["algorithm", "rho"])["mean"].max())
@@ -144,7 +141,7 @@ def rate(context: Context, algorithm: str, rho: float = math.inf) -> Verdict:
     return rated(panel, ours, fitted, algorithm)
 
 
-def rated(panel: pandas.DataFrame, ours: pandas.DataFrame, fitted: Slope, algorithm: str) -> Verdict:
+def rated(panel: pd.DataFrame, ours: pd.DataFrame, fitted: Slope, algorithm: str) -> Verdict:
     """Not testable where runs at the largest M have not left the start's level; open where the interval is wide."""
     floor = panel[panel["algorithm"].eq("o2nc")]
     last = ours[ours["set.M"].eq(fitted.high)]
@@ -165,7 +162,7 @@ def rated(panel: pandas.DataFrame, ours: pandas.DataFrame, fitted: Slope, algori
     return Verdict(OPEN, f"{text}. The interval holds the theorem's exponent: it may be either. {OTHERWISE}{others}")
 
 
-def flattest(panel: pandas.DataFrame, algorithm: str) -> str:
+def flattest(panel: pd.DataFrame, algorithm: str) -> str:
     """The flattest of the other methods' exponents on the same data, in words."""
     found = [
         (fitted.value, str(fitted), method, rho)
@@ -178,7 +175,7 @@ def flattest(panel: pandas.DataFrame, algorithm: str) -> str:
     return f"{METHODS[method].label}" + ("" if math.isinf(rho) else f" at ρ = {rho:g}") + f" has {words} on these data"
 
 
-def apart(table: pandas.DataFrame, first: str, second: str) -> float:
+def apart(table: pd.DataFrame, first: str, second: str) -> float:
     """(mean of `second` - mean of `first`) in standard errors: above 0 where `first` is lower. By algorithm."""
     one, other = table.loc[first], table.loc[second]
     return float((other["mean"] - one["mean"]) / math.hypot(one["se"], other["se"]))
@@ -340,7 +337,7 @@ def free_privacy(context: Context) -> Verdict:
     )
 
 
-def naive_costly(table: pandas.DataFrame, mean: float, se: float) -> str:
+def naive_costly(table: pd.DataFrame, mean: float, se: float) -> str:
     """The largest ρ at which naive noise is clearly worse than no noise, in words."""
     naive = table[table["algorithm"].eq("o2nc-naive")]
     worse = naive["mean"] > mean + FREE * np.hypot(naive["se"], se)

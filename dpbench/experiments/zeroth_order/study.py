@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
+import pandas as pd
 
 from dpbench.privacy import accounting
 from dpbench.study.context import Context
@@ -13,9 +14,6 @@ from dpbench.study.statistics import means
 from dpbench.study.style import GREEN, GREY, SKY, Look, look
 from dpbench.study.tuning import expand_settings
 from dpbench.study.verdict import NotEnough
-
-if TYPE_CHECKING:
-    import pandas
 
 DELTA = 1e-6
 TEST = "not in the paper: a test of its"  # in every title
@@ -53,7 +51,7 @@ def rho_of(epsilon: float) -> float:
     return math.sqrt(2 * accounting.get("standard").rho(epsilon, DELTA))
 
 
-def studied(context: Context, artefact: str) -> pandas.DataFrame:
+def studied(context: Context, artefact: str) -> pd.DataFrame:
     """The finished rows of an artefact with a column `set.<name>` per setting and `rho` (∞ where not private).
 
     algorithm: a key of `METHODS`, which tells the oracles of o2nc and o2nc-naive apart.
@@ -71,7 +69,7 @@ def studied(context: Context, artefact: str) -> pandas.DataFrame:
     return rows
 
 
-def needed(context: Context, artefact: str) -> pandas.DataFrame:
+def needed(context: Context, artefact: str) -> pd.DataFrame:
     """`studied`; NotEnough without any."""
     rows = studied(context, artefact)
     if rows.empty:
@@ -88,14 +86,14 @@ def dimension_of(problem: str) -> int:
     return int(TITLES[problem].rpartition(" ")[2])
 
 
-def first_term(rows: pandas.DataFrame) -> pandas.Series:
+def first_term(rows: pd.DataFrame) -> pd.Series:
     """(F + 2Lδ)/(DKT) of Corollary 4.7, row by row: D = δ/T, KT = M/2, L = 1, F the `gap`. Of the variance-reduced
     oracle; all other terms of the bound come on top."""
     gap, radius = rows["set.gap"].fillna(GAP), rows["set.radius"].fillna(RADIUS)
     return 2 * (gap + 2 * radius) * rows["T"] / (radius * rows["set.M"])
 
 
-def whole_bound(rows: pandas.DataFrame) -> pandas.Series:
+def whole_bound(rows: pd.DataFrame) -> pd.Series:
     """The right-hand side of Theorem 4.9 row by row, with the constants its proof prints; for o2nc and o2nc-tree.
 
     Corollary 4.7's three terms, L = B₂ = 1: `first_term`; the regret over DT, sqrt(mean E‖g̃‖²)/√T with E‖g̃‖² ≤
@@ -109,7 +107,7 @@ def whole_bound(rows: pandas.DataFrame) -> pandas.Series:
     return first_term(rows) + np.sqrt(3 * (variance + 1 + noise) / T) + 2 * np.sqrt(variance + noise)
 
 
-def over_seeds(rows: pandas.DataFrame, by: list[str], value: str = "measured") -> pandas.DataFrame:
+def over_seeds(rows: pd.DataFrame, by: list[str], value: str = "measured") -> pd.DataFrame:
     """Mean of a column, its standard error and the number of seeds, for each group."""
     return means(rows, by, value, sort=True).drop(columns="sd")
 
@@ -127,7 +125,7 @@ class Slope(NamedTuple):
         return f"{self.value:.2f} [{self.lower:.2f}, {self.upper:.2f}]"
 
 
-def slope(rows: pandas.DataFrame, decades: float = FIT_DECADES) -> Slope | None:
+def slope(rows: pd.DataFrame, decades: float = FIT_DECADES) -> Slope | None:
     """Least squares of log mean measured on log M over the last decade(s); None with fewer than two M.
 
     The interval is a percentile bootstrap over the seeds at each M: single values may be 0, so their logs will not do.

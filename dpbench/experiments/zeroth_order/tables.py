@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pandas as pd
+
 from dpbench.experiments.zeroth_order.study import (
     FLOORS,
     METHODS,
@@ -22,8 +24,6 @@ from dpbench.study.output import Table
 @artefact("slopes", f"Fitted exponents of M ({TEST} Theorem 4.9)")
 def slopes(context: Context) -> Table:
     """Fitted exponents of M beside those of Theorem 4.9."""
-    import pandas as pd
-
     rows = studied(context, "slopes")
     lines, data = [], []
     for problem in TITLES:
@@ -70,8 +70,6 @@ def slopes(context: Context) -> Table:
 @artefact("guarantee", f"d, M, ε and stationarity ({TEST} Theorem 4.9)")
 def guarantee(context: Context) -> Table:
     """d, M, ρ and ε at δ = 1e-6, with what the tree method reaches: the guarantee in a practitioner's units."""
-    import pandas as pd
-
     rows = studied(context, "guarantee")
     rows = rows[rows["algorithm"].isin(["o2nc", "o2nc-tree"])]
     lines, data = [], []
