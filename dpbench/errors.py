@@ -28,10 +28,13 @@ class PrivacyError(RuntimeError):
 
 def positive(name: str, value: float) -> float:
     """`value` as a positive finite float; UserError, naming it, for any other."""
-    value = float(value)
-    if not 0 < value < math.inf:
-        raise UserError(f"{name} must be a positive number, got {value:g}")
-    return value
+    try:
+        number = float(value)
+    except (TypeError, ValueError):
+        raise UserError(f"{name} must be a positive number, got {value!r}") from None
+    if not 0 < number < math.inf:
+        raise UserError(f"{name} must be a positive number, got {number:g}")
+    return number
 
 
 def system_error(error: BaseException | None) -> OSError | None:

@@ -123,6 +123,10 @@ def test_the_noise_is_scaled_by_the_declared_bound_not_by_the_data():
     [
         ({"epsilon": 0}, "epsilon must be a positive"),
         ({"epsilon": -1}, "epsilon must be a positive"),
+        ({"epsilon": [1, 2]}, "epsilon must be a positive"),
+        ({"algorithm": None}, "algorithm must be a name"),
+        ({"l2": "much"}, "l2 must be a number >= 0"),
+        ({"relation": "swap"}, "no 'swap'"),
         ({"delta": 1.5}, "delta must be in"),
         ({"algorithm": "dp-dg"}, "did you mean dp-gd?"),
         ({"loss": "logistik"}, "logistic"),

@@ -290,7 +290,9 @@ class Algorithm:
         try:
             relation = Relation(relation)
         except ValueError:
-            raise UserError(f"relation: {nearest(str(relation), [r.value for r in Relation])}") from None
+            raise UserError(
+                f"relation: there is no {relation!r}; {nearest(str(relation), [r.value for r in Relation])}"
+            ) from None
         if relation not in (self.relation, Relation.REPLACE_ONE) and not self.either:
             raise UserError(f"relation: {self.name} is {self.relation} only, {relation} asks for another proof")
         return relation

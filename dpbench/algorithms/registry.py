@@ -94,6 +94,8 @@ def names(*, plugins: bool = True, wrappers: bool = False) -> list[str]:
 
 def resolve(name: str) -> tuple[Algorithm, dict[str, Any]]:
     """The algorithm behind `name` and the settings the name fixes; UserError for an unknown name."""
+    if not isinstance(name, str):
+        raise UserError(f"algorithm must be a name or file.py:Class, got {name!r}")
     if name in ALIASES:
         alias = ALIASES[name]
         return get(alias.algorithm), dict(alias.settings)

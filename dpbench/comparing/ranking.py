@@ -305,7 +305,7 @@ def arguments(row: Any, reference: str) -> dict[str, Any]:
         settings = {
             name: value
             for name, value in values.items()
-            if name not in fixed and (name in tried or value != getattr(defaults, name))
+            if name not in fixed and (value != getattr(defaults, name) or (name in tried and value is not None))
         }
     delta = 0.0 if row.delta == 0 else entrants.DELTA
     named = {"algorithm": run, "epsilon": row.epsilon, "delta": delta, "relation": entrants.RELATION.value}

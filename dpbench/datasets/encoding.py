@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from dpbench.datasets.recipes import LARGEST
 from dpbench.errors import DataError, UserError, nearest
 
 if TYPE_CHECKING:
@@ -198,10 +199,15 @@ class Scan:
 
     def _start(self, frame: pandas.DataFrame) -> None:
         names = list(frame.columns)
+        if not frame.columns.is_unique:
+            twice = some(frame.columns[frame.columns.duplicated()].unique())
+            raise DataError(f"{self.path}: two columns are called {twice}; rename one")
         for name in (self.target.name, *self.bounds, *self.drop):
             if name not in names:
-                alone = "; it has one column: separators known are , ; tab |" if len(names) == 1 else ""
-                raise UserError(f"{self.path}: there is no column {name!r}; {nearest(name, names)}{alone}")
+                hint = "; it has one column: separators known are , ; tab |" if len(names) == 1 else ""
+                if all(map(_reads_as_number, names)):
+                    hint = "; its first line holds numbers: put a line of names before it"
+                raise UserError(f"{self.path}: there is no column {name!r}; {nearest(name, names)}{hint}")
         for name in names:
             if name in (self.target.name, *self.drop):
                 continue
@@ -215,7 +221,9 @@ class Scan:
         """What to write; adds to the steps in words, the warnings of what used the data, and the notes."""
         if self.missing:
             shown = some([f"{name} ({count:,})" for name, count in self.missing.items()])
-            raise DataError(f"{self.path}: missing or infinite values in {shown}; drop or fill them first")
+            raise DataError(
+                f"{self.path}: missing or infinite (beyond {LARGEST:g}) values in {shown}; drop or fill them first"
+            )
         target = self.target.labels(steps, warnings)
         scales: dict[str, tuple[float, float, bool]] = {}
         labels: dict[str, list[str]] = {}
@@ -274,7 +282,16 @@ def is_number(column: pandas.Series) -> bool:
 
 
 def _infinite(column: pandas.Series) -> int:
-    return int(np.isinf(column.to_numpy(dtype=float, na_value=np.nan)).sum()) if is_number(column) else 0
+    """How many of its numbers are infinite, or too large to be squared."""
+    return int((np.abs(column.to_numpy(dtype=float, na_value=np.nan)) > LARGEST).sum()) if is_number(column) else 0
+
+
+def _reads_as_number(name: str) -> bool:
+    try:
+        float(name)
+    except ValueError:
+        return False
+    return True
 
 
 def some(names: Iterable[object]) -> str:

@@ -9,7 +9,7 @@ import numpy as np
 
 from dpbench.datasets import cache
 from dpbench.datasets.cache import Dataset, digest, facts_of, parts_of
-from dpbench.datasets.recipes import BLOCK
+from dpbench.datasets.recipes import BLOCK, LARGEST
 from dpbench.datasets.spec import Arrays, DatasetSpec, Raw, Task
 from dpbench.errors import DataError, NotAtHand
 
@@ -47,14 +47,19 @@ def check_arrays(
     if y.shape != (X.shape[0],):
         raise DataError(f"y: shape {y.shape} found; give one entry per row of X, shape ({X.shape[0]},)")
     for name, array in (("X", values), ("y", y)):
-        if bad := sum(int(np.count_nonzero(~np.isfinite(array[i : i + BLOCK]))) for i in range(0, len(array), BLOCK)):
-            raise DataError(f"{name}: {bad} entries are NaN or infinite; drop or impute them first")
+        blocks = (array[i : i + BLOCK] for i in range(0, len(array), BLOCK))
+        if bad := sum(int(np.count_nonzero(~(np.abs(block) <= LARGEST))) for block in blocks):
+            raise DataError(
+                f"{name}: {bad} entries are NaN or infinite (beyond {LARGEST:g}); drop or impute them first"
+            )
     if labels == "binary":
         _check_binary(y)
     return X, y
 
 
 def _float64(array: Any, name: str) -> Any:
+    if np.iscomplexobj(array):
+        raise DataError(f"{name}: complex numbers found; give real ones")
     try:
         return array.astype(np.float64) if hasattr(array, "tocsr") else np.asarray(array, np.float64, order="C")
     except (TypeError, ValueError) as error:

@@ -10,6 +10,7 @@ import numpy as np
 from dpbench.datasets.raw import opened
 from dpbench.errors import DataError
 
+LARGEST = 1e150  # an entry whose square, and a row's sum of them, is finite
 BLOCK = 8192  # rows at a time: temporaries stay small beside X
 
 

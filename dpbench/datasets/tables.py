@@ -16,7 +16,7 @@ import numpy as np
 
 from dpbench.datasets import batches, delimited
 from dpbench.datasets.encoding import Labels, Scan, Target, some
-from dpbench.datasets.recipes import clip_rows, row_norms
+from dpbench.datasets.recipes import LARGEST, clip_rows, row_norms
 from dpbench.errors import DataError, UserError, positive
 
 if TYPE_CHECKING:
@@ -89,7 +89,7 @@ def read(
     if not 0 <= holdout < 1:
         raise UserError(f"holdout must be a share of the rows in [0, 1), got {holdout:g}")
     if not path.is_file():
-        raise UserError(f"{path}: there is no such file")
+        raise UserError(f"{path}: {'is a folder; name a file in it' if path.is_dir() else 'there is no such file'}")
     if precision not in PRECISIONS:
         raise UserError(f"precision must be float64 or float32, got {precision!r}")
     kind = _kind(path)
@@ -144,17 +144,19 @@ def _frame(path: Path, kind: str) -> tuple[pandas.DataFrame, str]:
         raise DataError(f"{path}: cannot be read as {kind}: {' '.join(str(error).split())}") from error
     if frame.empty:
         raise DataError(f"{path}: no rows")
-    frame = frame.rename(columns=str)
-    if not frame.columns.is_unique:
-        twice = some(frame.columns[frame.columns.duplicated()])
-        raise DataError(f"{path}: two columns are called {twice}; rename one")
-    return frame, told
+    return frame.rename(columns=str), told
 
 
 def _text(path: Path, dialect: delimited.Dialect) -> pandas.DataFrame:
+    """The rows under the names in the file: pandas would call a second `label` label.1, and use it to predict label."""
     import pandas as pd
 
-    return pd.read_csv(path, sep=dialect.separator, decimal=dialect.decimal, encoding=dialect.encoding)
+    how = {"sep": dialect.separator, "encoding": dialect.encoding}
+    frame = pd.read_csv(path, decimal=dialect.decimal, **how)
+    if not isinstance(frame.index, pd.RangeIndex):
+        raise ValueError("its rows have more fields than its first line has names")
+    names = pd.read_csv(path, header=None, nrows=1, dtype=str, **how).iloc[0]
+    return frame.set_axis(names.where(names.notna(), frame.columns), axis=1)
 
 
 def _from_frame(frame: pandas.DataFrame, scan: Scan, row_bound: float | None, holdout: float) -> Table:
@@ -248,7 +250,7 @@ def _from_svmlight(path: Path, row_bound: float | None, task: str | None, holdou
         raise DataError(f"{path}: cannot be read as svmlight: {' '.join(str(error).split())}") from error
     if not X.shape[0]:
         raise DataError(f"{path}: no rows")
-    if not np.isfinite(X.data).all():
+    if not (np.abs(X.data) <= LARGEST).all():
         raise DataError(f"{path}: NaN or infinite values; drop or fill them first")
     steps: list[str] = []
     warnings: list[str] = []

@@ -35,8 +35,8 @@ class Declaration:
             raise UserError(f"row_bound_norm: must be l1 or l2, got {row_bound_norm!r}")
         self.n, self.d, self.name = n, d, name
         self.loss = losses.get(loss)
+        self.regularisers = regularisers.make(l1=l1, l2=l2, w2=w2)
         self.l1, self.l2, self.w2 = float(l1), float(l2), float(w2)
-        self.regularisers = regularisers.make(l1=self.l1, l2=self.l2, w2=self.w2)
         self.row_bound, self.row_bound_norm = row_bound, row_bound_norm
 
     def __repr__(self) -> str:

@@ -146,7 +146,7 @@ def fit(
         DataError: for NaN, wrong shapes or labels, rows beyond the bound.
         PrivacyError: for an algorithm whose releases compose to more than ε.
 
-    What remains between this and a release of sensitive data: "From benchmark to release" in the README.
+    What remains between this and a release of sensitive data: the guide "From benchmark to release".
     """
     if "seeds" in settings:
         raise UserError("seeds: fit returns one model; several seeds are a benchmark's: dpbench run --seeds, or seed=")

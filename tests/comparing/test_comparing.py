@@ -2,6 +2,7 @@
 
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -10,6 +11,7 @@ import pytest
 from dpbench.algorithms.rules import public_settings
 from dpbench.cli import main
 from dpbench.cli.compare import parse_bounds
+from dpbench.comparing.ranking import arguments
 from dpbench.errors import UserError
 from dpbench.experiments.leaderboard import entrants
 
@@ -162,6 +164,11 @@ def test_when_nothing_beats_the_majority_class_it_says_do_not_use(call, tmp_path
     assert "Do not use any of these at ε = 1" in out
     assert "none is better than always no by two standard errors" in " ".join(out.split())
     assert "import dpbench" not in out
+
+
+def test_the_printed_code_leaves_out_what_the_method_decides_itself():
+    row = SimpleNamespace(settings='{"T": null}', epsilon=1.0, delta=1e-4, accounting="tight")
+    assert "T" not in arguments(row, "dp-accelerated-nesterov")
 
 
 def test_the_printed_code_runs_and_is_as_good_as_the_row(call, csv, capsys):
@@ -323,7 +330,7 @@ def test_missing_values_are_one_line(call, csv):
     frame.to_csv(csv, index=False)
     code, _, err = call(*COMPARE)
     assert code == 2
-    assert err == "error: my.csv: missing or infinite values in age (5); drop or fill them first\n"
+    assert err == "error: my.csv: missing or infinite (beyond 1e+150) values in age (5); drop or fill them first\n"
 
 
 LITTLE = {

@@ -83,7 +83,7 @@ def build_of(table):
 
 MISTAKES = [
     ({}, {"standardise": False}, "give row_bound, or bounds for every column"),
-    ({"wage": np.nan}, {}, r"missing or infinite values in wage \(3,000\)"),
+    ({"wage": np.nan}, {}, r"values in wage \(3,000\)"),
     ({"label": "yes"}, {}, "label has the one value yes"),
     ({}, {"target": "lable"}, "did you mean label?"),
     ({}, {"precision": "float16"}, "precision must be float64 or float32"),

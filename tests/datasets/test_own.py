@@ -38,8 +38,10 @@ def with_bad(value):
 @pytest.mark.parametrize(
     ("X", "y", "message"),
     [
-        (with_bad(np.nan), Y, "X: 1 entries are NaN or infinite; drop or impute"),
+        (with_bad(np.nan), Y, r"X: 1 entries are NaN or infinite \(beyond 1e\+150\); drop or impute"),
         (csr_array(with_bad(np.inf)), Y, "X: 1 entries are NaN or infinite"),
+        (with_bad(-1e300), Y, r"X: 1 entries are NaN or infinite \(beyond"),
+        (X + 1j, Y, "X: complex numbers found"),
         (X, np.array([1.0, np.nan, -1.0]), "y: 1 entries are NaN or infinite"),
         (X[0], Y, r"X: shape \(2,\) found; give rows × columns"),
         (X[:0], Y[:0], r"X: shape \(0, 2\) found"),

@@ -161,7 +161,8 @@ def test_each_mistake_is_one_line(csv, change, message):
 
 def test_bad_files_are_one_line(csv, frame, tmp_path):
     for change, message in (
-        ({"age": [np.nan] + [1.0] * (N - 1)}, r"missing or infinite values in age \(1\); drop or fill"),
+        ({"age": [np.nan] + [1.0] * (N - 1)}, r"missing or infinite \(.*\) values in age \(1\); drop or fill"),
+        ({"age": [1e300] + [1.0] * (N - 1)}, r"beyond 1e\+150\) values in age \(1\)"),
         ({"wage": [np.inf] * 2 + [1.0] * (N - 2)}, r"wage \(2\)"),
         ({"job": [None] + ["a"] * (N - 1)}, r"job \(1\)"),
         ({"label": ["yes"] * N}, "nothing to predict"),
@@ -173,6 +174,16 @@ def test_bad_files_are_one_line(csv, frame, tmp_path):
     many.to_csv(csv, index=False)
     with pytest.raises(DataError, match=r"job has 120 categories; drop it"):
         tables.read(csv, "label")
+    for text, message in (
+        ("a,label,label\n" + "1,0,0\n2,1,1\n" * 60, "two columns are called label; rename"),
+        ("a,label\n" + "1,0,7\n2,1,7\n" * 60, "more fields than its first line has names"),
+        ("1,0\n2,1\n" * 60, "put a line of names before it"),
+    ):
+        csv.write_text(text)
+        with pytest.raises(UserError, match=message):
+            tables.read(csv, "label")
+    with pytest.raises(UserError, match="is a folder"):
+        tables.read(tmp_path, "label")
     with pytest.raises(UserError, match="unknown kind of file"):
         tables.read(csv.rename(tmp_path / "my.xls"), "label")
     with pytest.raises(UserError, match="no such file"):
