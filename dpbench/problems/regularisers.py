@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from numbers import Real
 from typing import ClassVar
 
 import numpy as np
@@ -96,7 +95,7 @@ def make(**weights: float) -> dict[str, Regulariser]:
     """Regularisers with a non-zero weight, by name; UserError for a negative or infinite weight."""
     made = {}
     for name, weight in weights.items():
-        if not (isinstance(weight, Real) and 0 <= weight < np.inf):
+        if not (isinstance(weight, float | int | np.number) and 0 <= weight < np.inf):
             raise UserError(f"{name} must be a number >= 0, got {weight!r}")
         if weight:
             made[name] = KINDS[name](float(weight))
