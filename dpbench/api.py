@@ -249,13 +249,7 @@ def run_experiment(
             notify(f"rows to decide on are missing: {what}")
         waiting += planned.waiting
         summary += runner.run(
-            planned.runnable,
-            store,
-            workers=jobs,
-            backend=backend,
-            scheduler=scheduler,
-            shards=shards,
-            report=progress,
+            planned.runnable, store, workers=jobs, backend=backend, scheduler=scheduler, shards=shards, report=progress
         )
     return Runs(summary, store, missing, tuple(waiting))
 

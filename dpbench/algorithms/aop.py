@@ -119,12 +119,7 @@ class ApproximateObjectivePerturbation(Algorithm):
                 label="objective",
             )
         W, norms, evaluations = minimise(problem, np.zeros_like(W), b, ridge, gamma)
-        W = mechanisms.gaussian(
-            W,
-            sensitivity=2 * gamma / ridge,
-            noise_multiplier=z_output,
-            label="output",
-        )
+        W = mechanisms.gaussian(W, sensitivity=2 * gamma / ridge, noise_multiplier=z_output, label="output")
         reached = norms <= gamma
         W[~reached] = np.nan  # not fit to be released
         return Outcome(

@@ -289,13 +289,7 @@ class O2NCNaive(O2NC):
 
 
 def fresh(
-    problem: Problem,
-    rows: SinglePass,
-    coins: zeroth_order.Coins,
-    settings: Any,
-    kind: Kind,
-    T: int,
-    release: Oracle,
+    problem: Problem, rows: SinglePass, coins: zeroth_order.Coins, settings: Any, kind: Kind, T: int, release: Oracle
 ) -> Oracle:
     """Each round's own estimate on its own B rows: "two-point", one direction a row, or "gradient"; released."""
     B, d = getattr(settings, "B", 1), problem.d

@@ -128,11 +128,7 @@ def field_of(problem: str, epsilon: float, track: str, names: Iterable[str], see
             jobs = plan(entrants.expand(block, profile), None).jobs
         elif track == "private":
             block = GridEntry(
-                problems=[problem],
-                algorithms=[name],
-                epsilon=[epsilon],
-                seeds=seeds,
-                settings={tracks.TRACK: track},
+                problems=[problem], algorithms=[name], epsilon=[epsilon], seeds=seeds, settings={tracks.TRACK: track}
             )
             jobs = [job for job in plan(tracks.expand(block), None).jobs if job.algorithm == tracks.PRIVATE]
             if not jobs:

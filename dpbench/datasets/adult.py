@@ -24,10 +24,7 @@ FILES = tuple(
     RawFile(
         name,
         "adult",
-        sources=(
-            f"{UCI}/ml/machine-learning-databases/adult/{name}",
-            f"{UCI}/static/public/2/adult.zip",
-        ),
+        sources=(f"{UCI}/ml/machine-learning-databases/adult/{name}", f"{UCI}/static/public/2/adult.zip"),
         sha256=(sha256,),
     )
     for name, sha256 in (

@@ -16,10 +16,7 @@ ROWS = 800
 
 
 def _file(name: str, sha256: str) -> RawFile:
-    sources = (
-        f"{UCI}/ml/machine-learning-databases/dorothea/DOROTHEA/{name}",
-        f"{UCI}/static/public/169/dorothea.zip",
-    )
+    sources = (f"{UCI}/ml/machine-learning-databases/dorothea/DOROTHEA/{name}", f"{UCI}/static/public/169/dorothea.zip")
     return RawFile(name, "dorothea", sources, (sha256,), pinned=False, rows=ROWS)
 
 

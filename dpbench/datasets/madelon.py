@@ -11,32 +11,14 @@ UCI = "https://archive.ics.uci.edu"
 
 
 def _file(name: str, folder: str, rows: int, sha256: str) -> RawFile:
-    sources = (
-        f"{UCI}/ml/machine-learning-databases/madelon/{folder}{name}",
-        f"{UCI}/static/public/171/madelon.zip",
-    )
+    sources = (f"{UCI}/ml/machine-learning-databases/madelon/{folder}{name}", f"{UCI}/static/public/171/madelon.zip")
     return RawFile(name, "madelon", sources, (sha256,), pinned=False, rows=rows)
 
 
 FILES = (
-    _file(
-        "madelon_train.data",
-        "MADELON/",
-        2000,
-        "0b6e37711efdc7ab74250c51e7d6966bffd9f8f2b0e9971e882c3a7a380c2314",
-    ),
-    _file(
-        "madelon_train.labels",
-        "MADELON/",
-        2000,
-        "10bffcc3b017467cb810d326b931951adcbde2b4870faf981da2991993b48689",
-    ),
-    _file(
-        "madelon_valid.data",
-        "MADELON/",
-        600,
-        "cb9a46475147de1a58d9f15ef4c318e5b85de344e0f9ab92626fa446aa815dc9",
-    ),
+    _file("madelon_train.data", "MADELON/", 2000, "0b6e37711efdc7ab74250c51e7d6966bffd9f8f2b0e9971e882c3a7a380c2314"),
+    _file("madelon_train.labels", "MADELON/", 2000, "10bffcc3b017467cb810d326b931951adcbde2b4870faf981da2991993b48689"),
+    _file("madelon_valid.data", "MADELON/", 600, "cb9a46475147de1a58d9f15ef4c318e5b85de344e0f9ab92626fa446aa815dc9"),
     _file("madelon_valid.labels", "", 600, "fbac32fa87fac41ab731994a1c824e7b25396069bff6df242c01fe240fcb34dc"),
 )
 

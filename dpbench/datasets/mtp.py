@@ -12,9 +12,7 @@ from dpbench.errors import DataError
 FEATURES = 202
 OPENML = RawFile("mtp.arff", "mtp", sources=("openml:405",), pinned=False)
 QSAR = RawFile(
-    "MeltingPoint.csv.gz",
-    "mtp",
-    sha256=("527b0c86131dfe018bb1f6ecbdf7fa1a460f788aaebde6b8f6b1511f32da7977",),
+    "MeltingPoint.csv.gz", "mtp", sha256=("527b0c86131dfe018bb1f6ecbdf7fa1a460f788aaebde6b8f6b1511f32da7977",)
 )
 
 

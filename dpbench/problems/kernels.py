@@ -141,12 +141,7 @@ class Rows:
         return total
 
     def _gram_of_usual(
-        self,
-        add: Callable[..., None],
-        usual: Usual,
-        function: Pointwise,
-        W: np.ndarray,
-        rows: np.ndarray | None,
+        self, add: Callable[..., None], usual: Usual, function: Pointwise, W: np.ndarray, rows: np.ndarray | None
     ) -> np.ndarray:
         """The same for all replicates together, from what is unusual in each row.
 

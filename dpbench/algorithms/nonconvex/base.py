@@ -27,13 +27,7 @@ from dpbench.algorithms.base import (
 )
 from dpbench.algorithms.nonconvex.driver import Method, drive
 from dpbench.algorithms.nonconvex.oracle import FullBatch, Minibatch
-from dpbench.algorithms.nonconvex.published import (
-    PUBLISHED,
-    RISES,
-    Calibration,
-    SharedMinibatch,
-    until_loss_rises,
-)
+from dpbench.algorithms.nonconvex.published import PUBLISHED, RISES, Calibration, SharedMinibatch, until_loss_rises
 from dpbench.errors import UserError
 from dpbench.privacy.ledger import Counts, Gaussian, WithoutReplacement
 

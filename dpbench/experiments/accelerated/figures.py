@@ -8,14 +8,7 @@ import numpy as np
 import pandas as pd
 
 from dpbench.experiments.accelerated import formulas
-from dpbench.experiments.accelerated.errors import (
-    ALGORITHMS,
-    FULL_BATCH,
-    PRIVACY,
-    PUBLIC,
-    final_errors,
-    mean_traces,
-)
+from dpbench.experiments.accelerated.errors import ALGORITHMS, FULL_BATCH, PRIVACY, PUBLIC, final_errors, mean_traces
 from dpbench.study.context import Context, select
 from dpbench.study.declare import artefact
 from dpbench.study.output import Figure

@@ -4,14 +4,7 @@ from __future__ import annotations
 
 import pandas as pd
 
-from dpbench.experiments.accelerated.errors import (
-    ALGORITHMS,
-    FULL_BATCH,
-    PRIVACY,
-    PUBLIC,
-    final_errors,
-    runs_of,
-)
+from dpbench.experiments.accelerated.errors import ALGORITHMS, FULL_BATCH, PRIVACY, PUBLIC, final_errors, runs_of
 from dpbench.experiments.accelerated.formulas import published_code_T
 from dpbench.study.context import Context, select
 from dpbench.study.declare import artefact

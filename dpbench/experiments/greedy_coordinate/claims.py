@@ -10,15 +10,7 @@ import math
 from collections.abc import Iterator
 from typing import Any
 
-from dpbench.experiments.greedy_coordinate.study import (
-    CASES,
-    L1,
-    STAND_INS,
-    Case,
-    facts,
-    finals,
-    tuned_runs,
-)
+from dpbench.experiments.greedy_coordinate.study import CASES, L1, STAND_INS, Case, facts, finals, tuned_runs
 from dpbench.study.context import Context
 from dpbench.study.declare import Why, claim
 from dpbench.study.statistics import plus_minus

@@ -29,11 +29,7 @@ WHAT = {
         "for pure DP); methods on samples, and those with nothing to tune, run at their rule"
     ),
 }
-TITLES = {
-    "default": "Without tuning",
-    "oracle": "With an oracle's tuning",
-    "private": "With tuning that is paid for",
-}
+TITLES = {"default": "Without tuning", "oracle": "With an oracle's tuning", "private": "With tuning that is paid for"}
 RULES = (
     "Replace-one neighbours for all, δ = n⁻² (0 for pure DP), each method's best accounting. In brackets: 95 % "
     "intervals by a bootstrap over problems and seeds."
