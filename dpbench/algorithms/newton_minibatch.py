@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import ClassVar, Literal
 
 import numpy as np
@@ -21,7 +22,19 @@ from dpbench.algorithms.base import (
     Share,
     Trace,
 )
-from dpbench.algorithms.newton import SOLVE, inverse_sensitivity, sharp_sensitivities
+from dpbench.algorithms.newton import SOLVE, DPNewton, inverse_sensitivity, sharp_sensitivities
+
+
+def _on_a_sample(one: Disclosure) -> Disclosure:
+    """What dp-newton says of a direction, with the sample's size b for n."""
+    return replace(
+        one,
+        value=f"{one.value.partition(',')[0]} of the sample's curvature, b its (expected) size",
+        mechanism="Gaussian on a sample",
+        add_remove=one.add_remove.replace("n", "b"),
+        replace_one=one.replace_one.replace("n", "b"),
+        why=one.why if "tight" in one.when else f"{one.why}, with b for n",
+    )
 
 
 class DPNewtonMinibatch(Algorithm):
@@ -56,40 +69,7 @@ class DPNewtonMinibatch(Algorithm):
             add_remove="1",
             why="‖x‖₂ ≤ 1 and |ℓ'| ≤ 1",
         ),
-        Disclosure(
-            "direction",
-            "H̃⁻¹g̃ of the sample's curvature, b its (expected) size",
-            "Gaussian on a sample",
-            add_remove="‖g̃‖/(4·b·λ₀² - λ₀)",
-            why="Ganesh et al. (2023), Theorem B.2, with b for n",
-            when="modification=clip",
-        ),
-        Disclosure(
-            "direction",
-            "(H + λ₀I)⁻¹g̃ of the sample's curvature, b its (expected) size",
-            "Gaussian on a sample",
-            add_remove="‖g̃‖/(4·b·λ₀² + λ₀)",
-            why="Ganesh et al. (2023), Theorem B.3, with b for n",
-            when="modification=add",
-        ),
-        Disclosure(
-            "direction",
-            "H̃⁻¹g̃ of the sample's curvature, b its (expected) size",
-            "Gaussian on a sample",
-            add_remove="‖g̃‖/(4·b·λ₀²)",
-            replace_one="√2·‖g̃‖/(4·b·λ₀²)",
-            why="x ↦ 1/max(x, λ₀) is λ₀⁻²-Lipschitz in Frobenius norm (algorithms/newton.py)",
-            when="modification=clip, tight",
-        ),
-        Disclosure(
-            "direction",
-            "(H + λ₀I)⁻¹g̃ of the sample's curvature, b its (expected) size",
-            "Gaussian on a sample",
-            add_remove="‖g̃‖/(4·b·λ₀² + λ₀)",
-            replace_one="‖g̃‖/(4·b·λ₀² + λ₀)",
-            why="Sherman and Morrison (algorithms/newton.py)",
-            when="modification=add, tight",
-        ),
+        *(_on_a_sample(one) for one in DPNewton.discloses if one.label == "direction"),
     )
 
     class Settings(BaseSettings, frozen=True):

@@ -147,7 +147,7 @@ class O2NC(Algorithm):
         return 2 if self._kind(settings) == "variance-reduced" else getattr(settings, "B", 1)
 
     def _rho(self, mechanisms: Mechanisms) -> float:
-        return math.inf
+        return math.sqrt(2 * mechanisms.budget.rho) if self.private else math.inf
 
     def _horizon(self, problem: Problem, settings: Any, rho: float) -> int:
         kind = self._kind(settings)
@@ -163,10 +163,14 @@ class O2NC(Algorithm):
         T: int,
         coins: zeroth_order.Coins,
     ) -> Oracle:
-        kind = self._kind(settings)
+        kind, release = self._kind(settings), self._release(problem, rows, mechanisms, settings, T)
         if kind == "variance-reduced":
-            return VarianceReduced(problem, rows, coins, settings.radius, T, release=lambda g: g)
-        return fresh(problem, rows, coins, settings, kind, T, release=lambda g: g)
+            return VarianceReduced(problem, rows, coins, settings.radius, T, release)
+        return fresh(problem, rows, coins, settings, kind, T, release)
+
+    def _release(self, problem: Problem, rows: SinglePass, mechanisms: Mechanisms, settings: Any, T: int) -> Oracle:
+        """What an estimate becomes before the learner sees it, in one epoch; here, itself."""
+        return lambda g: g
 
 
 class O2NCTree(O2NC):
@@ -208,24 +212,12 @@ class O2NCTree(O2NC):
     def _kind(self, settings: Any) -> Kind:
         return "variance-reduced"
 
-    def _rho(self, mechanisms: Mechanisms) -> float:
-        return math.sqrt(2 * mechanisms.budget.rho)
-
-    def _oracle(
-        self,
-        problem: Problem,
-        rows: SinglePass,
-        mechanisms: Mechanisms,
-        settings: Any,
-        T: int,
-        coins: zeroth_order.Coins,
-    ) -> Oracle:
+    def _release(self, problem: Problem, rows: SinglePass, mechanisms: Mechanisms, settings: Any, T: int) -> Oracle:
         d, L, budget = problem.d, problem.lipschitz, mechanisms.budget
         sensitivity: float | Array = 4 * d * L / T
         if budget.accounting == "tight":
             sensitivity = np.append(2 * d * L / (T + 1), np.full(T - 1, sensitivity))
-        tree = rows.tree(T, sensitivity=sensitivity, rho=budget.rho)
-        return VarianceReduced(problem, rows, coins, settings.radius, T, tree.release)
+        return rows.tree(T, sensitivity=sensitivity, rho=budget.rho).release
 
 
 class O2NCNaive(O2NC):
@@ -266,26 +258,14 @@ class O2NCNaive(O2NC):
         B: Count = 1
         oracle: Literal["two-point", "gradient"] = "two-point"
 
-    def _rho(self, mechanisms: Mechanisms) -> float:
-        return math.sqrt(2 * mechanisms.budget.rho)
-
-    def _oracle(
-        self,
-        problem: Problem,
-        rows: SinglePass,
-        mechanisms: Mechanisms,
-        settings: Any,
-        T: int,
-        coins: zeroth_order.Coins,
-    ) -> Oracle:
+    def _release(self, problem: Problem, rows: SinglePass, mechanisms: Mechanisms, settings: Any, T: int) -> Oracle:
         factor = problem.d if settings.oracle == "two-point" else 1
-        release = rows.gaussians(
+        return rows.gaussians(
             T,
             (mechanisms.k, problem.d),
             sensitivity=2 * factor * problem.lipschitz / settings.B,
             noise_multiplier=1 / self._rho(mechanisms),
         )
-        return fresh(problem, rows, coins, settings, settings.oracle, T, release)
 
 
 def fresh(

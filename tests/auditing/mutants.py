@@ -396,7 +396,7 @@ MUTANTS = (
         "adassp",
     ),
     Mutant(
-        A + "o2nc:O2NCNaive._oracle",
+        A + "o2nc:O2NCNaive._release",
         "sensitivity=2 * factor",
         "sensitivity=factor",
         "half of the sensitivity (the text's slip)",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from typing import Any, ClassVar
 
 import msgspec
@@ -30,6 +31,9 @@ from dpbench.algorithms.nonconvex.oracle import FullBatch, Minibatch
 from dpbench.algorithms.nonconvex.published import PUBLISHED, RISES, Calibration, SharedMinibatch, until_loss_rises
 from dpbench.errors import UserError
 from dpbench.privacy.ledger import Counts, Gaussian, WithoutReplacement
+
+_GRADIENT = partial(Disclosure, "gradient", "the gradient of the objective", count="at most T")
+_HESSIAN = partial(Disclosure, "hessian", "the Hessian of the objective", "Gaussian, symmetric", "at most T")
 
 
 class SecondOrderMethod(Algorithm):
@@ -60,47 +64,15 @@ class SecondOrderMethod(Algorithm):
     needs = Needs(losses=("logistic", "sigmoid"), row_norm_of={"sigmoid": 3.22}, regularisers=("l2", "w2"))
     per_replicate: ClassVar = frozenset({"alpha", "epsilon"})
     discloses: ClassVar[tuple[Disclosure, ...]] = (
-        Disclosure(
-            "gradient",
-            "the gradient of the objective",
-            count="at most T",
-            replace_one="2·B_g/n",
-            why="Gao and Wright (2023), equation 4: ‖∇f_i‖ ≤ B_g = 1",
+        _GRADIENT(replace_one="2·B_g/n", why="Gao and Wright (2023), equation 4: ‖∇f_i‖ ≤ B_g = 1"),
+        _GRADIENT(replace_one="2·L₀/n", why="the loss's own L₀ at the rows' bound", when="tight"),
+        _HESSIAN(
+            replace_one="2·B_H·√d/n", why="Gao and Wright (2023), equation 4: spectral norm B_H = 1, rank at most d"
         ),
-        Disclosure(
-            "gradient",
-            "the gradient of the objective",
-            count="at most T",
-            replace_one="2·L₀/n",
-            why="the loss's own L₀ at the rows' bound",
-            when="tight",
+        _HESSIAN(
+            replace_one="√2·L₁/n", why="two positive semidefinite matrices of rank one", when="tight, convex loss"
         ),
-        Disclosure(
-            "hessian",
-            "the Hessian of the objective",
-            "Gaussian, symmetric",
-            "at most T",
-            replace_one="2·B_H·√d/n",
-            why="Gao and Wright (2023), equation 4: spectral norm B_H = 1, rank at most d",
-        ),
-        Disclosure(
-            "hessian",
-            "the Hessian of the objective",
-            "Gaussian, symmetric",
-            "at most T",
-            replace_one="√2·L₁/n",
-            why="two positive semidefinite matrices of rank one",
-            when="tight, convex loss",
-        ),
-        Disclosure(
-            "hessian",
-            "the Hessian of the objective",
-            "Gaussian, symmetric",
-            "at most T",
-            replace_one="2·L₁/n",
-            why="ℓ'' may change its sign",
-            when="tight, other losses",
-        ),
+        _HESSIAN(replace_one="2·L₁/n", why="ℓ'' may change its sign", when="tight, other losses"),
     )
     published_flaw: ClassVar[str] = "it ends where the true loss rises, which is not released"
 
