@@ -13,31 +13,7 @@ from typing import TYPE_CHECKING, Any
 from dpbench.version import DISTRIBUTION, __version__
 
 if TYPE_CHECKING:
-    from dpbench.api import (
-        Diagnostics,
-        Fit,
-        Released,
-        Runs,
-        Scorecard,
-        audit,
-        check_submission,
-        cite,
-        compare,
-        diff,
-        fetch,
-        fit,
-        listing,
-        merge,
-        privacy_profile,
-        report,
-        results,
-        run_algorithm,
-        run_experiment,
-        scorecard,
-        status,
-        submit,
-        summarise,
-    )
+    from dpbench.api import *
     from dpbench.estimators import PrivacyWarning, PrivateClassifier, PrivateRegressor
 
 __all__ = [

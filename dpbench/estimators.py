@@ -11,7 +11,8 @@ import inspect
 import math
 import warnings
 from collections.abc import Mapping
-from typing import Any, Literal
+from dataclasses import KW_ONLY, dataclass
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
@@ -44,37 +45,24 @@ class PrivacyWarning(UserWarning):
     """Something that costs privacy beyond the ε of one fit."""
 
 
+@dataclass(eq=False, repr=False)  # scikit-learn compares and shows
 class _Private(BaseEstimator):
     """What the two estimators share: parameters, public scaling, the fit of one model, and the account of all."""
 
-    _loss: str
+    _loss: ClassVar[str]
 
-    def __init__(
-        self,
-        epsilon: float = 1.0,
-        delta: float | None = None,
-        *,
-        algorithm: str = AUTO,
-        bounds: Any = None,
-        row_bound: float | None = None,
-        fit_intercept: bool = True,
-        l2: float = 0.0,
-        settings: Mapping[str, Any] | None = None,
-        release_noise: Literal["numpy", "opendp"] = "numpy",
-        precision: Literal["float64", "float32"] = "float64",
-        random_state: Any = None,
-    ) -> None:
-        self.epsilon = epsilon
-        self.delta = delta
-        self.algorithm = algorithm
-        self.bounds = bounds
-        self.row_bound = row_bound
-        self.fit_intercept = fit_intercept
-        self.l2 = l2
-        self.settings = settings
-        self.release_noise = release_noise
-        self.precision = precision
-        self.random_state = random_state
+    epsilon: float = 1.0
+    delta: float | None = None
+    _: KW_ONLY
+    algorithm: str = AUTO
+    bounds: Any = None
+    row_bound: float | None = None
+    fit_intercept: bool = True
+    l2: float = 0.0
+    settings: Mapping[str, Any] | None = None
+    release_noise: Literal["numpy", "opendp"] = "numpy"
+    precision: Literal["float64", "float32"] = "float64"
+    random_state: Any = None
 
     # Public scaling
 
@@ -265,6 +253,7 @@ class PrivateClassifier(ClassifierMixin, _Private):
         return self.classes_[(scores > 0).astype(int) if scores.ndim == 1 else scores.argmax(axis=1)]
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class PrivateRegressor(RegressorMixin, _Private):
     """Linear least squares under (ε, δ)-differential privacy, one row replaced by another.
 
@@ -282,36 +271,7 @@ class PrivateRegressor(RegressorMixin, _Private):
 
     _loss = "squared"
 
-    def __init__(
-        self,
-        epsilon: float = 1.0,
-        delta: float | None = None,
-        *,
-        algorithm: str = AUTO,
-        bounds: Any = None,
-        target_bounds: tuple[float, float] | None = None,
-        row_bound: float | None = None,
-        fit_intercept: bool = True,
-        l2: float = 0.0,
-        settings: Mapping[str, Any] | None = None,
-        release_noise: Literal["numpy", "opendp"] = "numpy",
-        precision: Literal["float64", "float32"] = "float64",
-        random_state: Any = None,
-    ) -> None:
-        super().__init__(
-            epsilon,
-            delta,
-            algorithm=algorithm,
-            bounds=bounds,
-            row_bound=row_bound,
-            fit_intercept=fit_intercept,
-            l2=l2,
-            settings=settings,
-            release_noise=release_noise,
-            precision=precision,
-            random_state=random_state,
-        )
-        self.target_bounds = target_bounds
+    target_bounds: tuple[float, float] | None = None
 
     def fit(self, X: Any, y: Any) -> PrivateRegressor:
         """Fit on X (n, d) and numbers y (n,)."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.metadata
 import warnings
 from functools import cache
 
@@ -10,45 +11,17 @@ from dpbench.datasets.spec import DatasetSpec
 from dpbench.errors import UserError, nearest
 
 ENTRY_POINTS = "dpbench.datasets"
+MODULES = (
+    *("a1a", "adult", "covertype", "ijcnn", "protein", "fmnist", "california", "madelon", "mtp", "dorothea"),
+    *("synthetic", "phase", "bundled"),
+)
 
 
 @cache
 def _known() -> dict[str, DatasetSpec]:
-    from importlib.metadata import entry_points
-
-    from dpbench.datasets import (
-        a1a,
-        adult,
-        bundled,
-        california,
-        covertype,
-        dorothea,
-        fmnist,
-        ijcnn,
-        madelon,
-        mtp,
-        phase,
-        protein,
-        synthetic,
-    )
-
-    modules = (
-        a1a,
-        adult,
-        covertype,
-        ijcnn,
-        protein,
-        fmnist,
-        california,
-        madelon,
-        mtp,
-        dorothea,
-        synthetic,
-        phase,
-        bundled,
-    )
+    modules = (importlib.import_module(f"dpbench.datasets.{name}") for name in MODULES)
     known = {spec.name: spec for module in modules for spec in module.SPECS}
-    for point in entry_points(group=ENTRY_POINTS):
+    for point in importlib.metadata.entry_points(group=ENTRY_POINTS):
         try:
             _add(known, point.load())
         except Exception as error:  # one broken package must not take the others along
