@@ -14,7 +14,7 @@ from dpbench.study.tuning import Row, Tuner
 PROFILES = ("full", "quick")  # the first that has rows
 
 
-class Tuned(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class Tuned(msgspec.Struct, frozen=True, array_like=True):
     """What was best for (algorithm, problem) at ε, and the profile whose rows say so."""
 
     algorithm: str
@@ -52,16 +52,10 @@ def as_toml(experiment: Experiment, tuned: list[Tuned]) -> str:
     lines = [
         f"# Settings with the lowest mean excess loss in {experiment.name}'s grids: tuned on the data, not private.",
         f"# Written by: python -m dpbench.experiments.tuned {experiment.name}",
+        "tuned = [ # algorithm, problem, ε, profile, settings",
     ]
     for one in tuned:
         settings = ", ".join(f"{k} = {msgspec.json.encode(value).decode()}" for k, value in one.settings.items())
-        lines += [
-            "",
-            "[[tuned]]",
-            f'algorithm = "{one.algorithm}"',
-            f'problem = "{one.problem}"',
-            f"epsilon = {one.epsilon!r}",
-            f'profile = "{one.profile}"',
-            f"settings = {{ {settings} }}",
-        ]
+        lines.append(f'  ["{one.algorithm}", "{one.problem}", {one.epsilon!r}, "{one.profile}", {{ {settings} }}],')
+    lines.append("]")
     return "\n".join(lines) + "\n"
