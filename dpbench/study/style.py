@@ -172,7 +172,16 @@ def tick_alike(figure: Figure) -> None:
             if max(ends) < 100 * min(ends):
                 axis.set_major_locator(LogLocator(subs=(1, 2, 5)))
             if min(ends) >= PLAIN[0] and max(ends) <= PLAIN[1]:
-                axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:.6f}".rstrip("0").rstrip(".")))
+                axis.set_major_formatter(FuncFormatter(plain))
+
+
+def plain(value: float, _: int | None = None) -> str:
+    """The label of a tick without a power of ten, down to 10⁻⁶.
+
+    >>> plain(2e-05), plain(100.0)
+    ('0.00002', '100')
+    """
+    return f"{value:.6f}".rstrip("0").rstrip(".")
 
 
 def gap(axis: Axes, text: str) -> None:

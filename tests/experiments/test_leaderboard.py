@@ -6,7 +6,7 @@ import pytest
 
 from dpbench import algorithms, experiments
 from dpbench.experiments.leaderboard import entrants, guide, summary
-from dpbench.experiments.leaderboard.figures import efficient, fill_styles, named
+from dpbench.experiments.leaderboard.figures import efficient, fill_styles, name_front, named
 from dpbench.experiments.leaderboard.ranking import LEVELS, board, overall
 from dpbench.experiments.leaderboard.tables import failures
 from dpbench.privacy.accounting.base import OUT_OF_REACH
@@ -117,6 +117,35 @@ def rows(**methods):
                            "private": True, "counts_public": "",
                            "accuracy": 0.5})  # fmt: skip
     return pd.DataFrame(listed)
+
+
+def test_names_of_a_front_cross_nothing_that_is_drawn_and_stay_in_their_panel():
+    from matplotlib import pyplot
+
+    cell = pd.DataFrame(
+        {
+            "algorithm": ["opt-b", "dp-newton-minibatch-hess-add", "aop", "dp-gd", "dp-sgd", "adassp"],
+            "seconds": [0.001, 0.05, 0.06, 0.08, 5.0, 0.5],
+            "mean": [0.5, 0.2, 0.19, 0.1, 0.09, 0.4],
+            "se": 0.001,
+        }
+    )
+    canvas, axis = pyplot.subplots(figsize=(2, 2.7), layout="constrained")
+    axis.set(xscale="log", yscale="log", xlim=(0.0001, 10), ylim=(0.05, 1))
+    canvas.draw_without_rendering()
+    front = efficient(cell)
+    name_front(axis, cell, front)
+    names = [text.get_window_extent() for text in axis.texts]
+    assert {"OPT-B", "DP-GD", "DP-SGD"} <= {text.get_text() for text in axis.texts}
+    axis.step([*front["seconds"], 10], [*front["mean"], 0.09], where="post")
+    line = axis.lines[0].get_transform().transform_path(axis.lines[0].get_path())
+    dots = axis.transData.transform(cell[["seconds", "mean"]])
+    for i, name in enumerate(names):
+        assert not name.count_overlaps(names[:i] + names[i + 1 :])
+        assert not name.count_contains(dots)
+        assert not line.cleaned().intersects_bbox(name, filled=False)
+        assert axis.bbox.x0 < name.x0 < name.x1 < axis.bbox.x1
+    pyplot.close(canvas)
 
 
 def test_ranks_ties_and_standard_errors():

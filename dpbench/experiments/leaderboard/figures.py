@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections import Counter
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -14,11 +16,20 @@ from dpbench.study.context import Context, select
 from dpbench.study.declare import artefact, each
 from dpbench.study.output import Figure
 from dpbench.study.panels import Panels, joined
-from dpbench.study.style import GREY, look, problem_title
+from dpbench.study.style import GREY, look, plain, problem_title
 
 COLUMNS = 4
 MOST_NAMED = 10
 OTHER = "#c2c6cc"
+MARKER = 4.5  # pixels around the middle of a marker
+PLACES = {
+    (-4, -2): "right",
+    (4, -2): "left",
+    (0, -5): "center",
+    (4, 3): "left",
+    (0, 5): "center",
+    (-4, 3): "right",
+}  # (right, up)
 
 
 @each(
@@ -35,6 +46,7 @@ def pareto(context: Context, epsilon: float, level: str) -> Figure:
     shown = named(table)
     fills = fill_styles(shown)
     drawn = []
+    fronts = []
     for axis, problem in page.over(problems, title=problem_title):
         cell = select(table, problem=problem)
         cell = cell[np.isfinite(cell["mean"]) & cell["seconds"].notna() & (cell["mean"] > 0)]
@@ -42,18 +54,23 @@ def pareto(context: Context, epsilon: float, level: str) -> Figure:
             continue
         front = efficient(cell)
         _draw(axis, cell, front, fills)
+        fronts.append((axis, cell, front))
         drawn.append(cell.assign(efficient=cell["algorithm"].isin(front["algorithm"])))
     page.label("seconds of one run", "excess loss")
     caption = (
         f"Mean excess loss at ε = {epsilon:g} ({seeds_of(table)}; bars: ± 1 standard error) against the seconds of one "
         "run at the chosen settings, timed alone on one core, with the calibration of its noise where no earlier run "
-        "had done it. Grey line and names: the front; what lies above and to the right of it is both slower and "
+        "had done it. Grey line: the front, named where there is room; what lies above and to the right of it is both slower and "
         f"worse than some other method. In colour: the {MOST_NAMED} methods most often on a front, then those that "
         "beat most rivals; grey dots: the others (explore.html names them). Methods at more than three times the "
         f"median leave the panel. {RULES}"
     )
     data = joined(drawn) if drawn else table.assign(efficient=False)
-    return page.figure(caption, data, legend=5 if columns >= COLUMNS else 3)
+    figure = page.figure(caption, data, legend=5 if columns >= COLUMNS else 3)
+    page.canvas.draw_without_rendering()
+    for each_front in fronts:
+        name_front(*each_front)
+    return figure
 
 
 def named(table: pd.DataFrame) -> list[str]:
@@ -110,34 +127,51 @@ def _draw(axis: Any, cell: pd.DataFrame, front: pd.DataFrame, fills: dict[str, s
     axis.set(xscale="log", yscale="log", ylim=(best / 1.7, 3 * max(typical, front["mean"].max())))
     low, high = np.log10(cell["seconds"].min()), np.log10(cell["seconds"].max() * 2)
     axis.set_xlim(10 ** np.floor(low - 0.1), 10 ** np.ceil(high))
-    _name(axis, front)
     axis.xaxis.set_minor_formatter(NullFormatter())
     axis.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
-    axis.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+    axis.yaxis.set_major_formatter(FuncFormatter(plain))
     axis.yaxis.set_minor_formatter(NullFormatter())
 
 
-def _name(axis: Any, front: pd.DataFrame) -> None:
-    """Names beside the points of the front, the best first; a name that would cover another is left to the legend."""
-    from matplotlib.patheffects import withStroke
+def name_front(axis: Any, cell: pd.DataFrame, front: pd.DataFrame) -> None:
+    """Names beside the points of the front, the best first, clear of all that is drawn; else left to the legend.
 
-    to_axes = axis.transData + axis.transAxes.inverted()
-    taken: list[tuple[float, float]] = []
+    After the figure has its layout, which names do not change.
+    """
+    from matplotlib.transforms import Bbox
+
+    def box(x: Sequence[float], y: Sequence[float], room: float) -> Bbox:
+        return Bbox(axis.transData.transform(np.column_stack([x, y]))).padded(room)
+
+    def apart(name: Bbox, point: Bbox) -> float:
+        gaps = np.maximum(np.subtract(name.min, point.max), np.subtract(point.min, name.max))
+        return float(np.hypot(*np.maximum(gaps, 0)))
+
+    within = axis.get_window_extent().padded(-2)
+    points = {row.algorithm: box([row.seconds] * 2, [row.mean] * 2, MARKER) for row in cell.itertuples()}
+    drawn = [*points.values()]
+    x, y = [*front["seconds"], axis.get_xlim()[1]], [*front["mean"]]
+    drawn += [box(x[i : i + 2], [y[i]] * 2, 1) for i in range(len(y))]
+    drawn += [box([x[i + 1]] * 2, y[i : i + 2], 1) for i in range(len(y) - 1)]
     for row in front.sort_values("mean").itertuples():
-        x, y = to_axes.transform((row.seconds, row.mean))
-        if any(abs(x - a) < 0.5 and abs(y - b) < 0.06 for a, b in taken):
-            continue
-        taken.append((x, y))
-        left = x > 0.6
-        axis.annotate(
-            look(row.algorithm).label,
-            (row.seconds, row.mean),
-            xytext=(-4 if left else 4, -4),
-            textcoords="offset points",
-            ha="right" if left else "left",
-            va="top",
-            fontsize=6.5,
-            color="#333333",
-            path_effects=[withStroke(linewidth=2, foreground="white")],  # clear of the front, but below all markers
-            zorder=2.5,
-        )
+        for (right, up), align in PLACES.items():
+            name = axis.annotate(
+                textwrap.fill(look(row.algorithm).label, 20),
+                (row.seconds, row.mean),
+                xytext=(right, up),
+                textcoords="offset points",
+                ha=align,
+                va="top" if up < 0 else "bottom",
+                multialignment=align,
+                fontsize=6.5,
+                color="#333333",
+                zorder=2.5,
+                in_layout=False,
+            )
+            taken = name.get_window_extent()
+            nearest = min(points, key=lambda other: apart(taken, points[other]))
+            clear = within.contains(*taken.min) and within.contains(*taken.max) and not taken.count_overlaps(drawn)
+            if clear and nearest == row.algorithm:
+                drawn.append(taken)
+                break
+            name.remove()
