@@ -16,36 +16,10 @@ if TYPE_CHECKING:
     from dpbench.api import *
     from dpbench.estimators import PrivacyWarning, PrivateClassifier, PrivateRegressor
 
-__all__ = [
-    "DISTRIBUTION",
-    "Diagnostics",
-    "Fit",
-    "PrivacyWarning",
-    "PrivateClassifier",
-    "PrivateRegressor",
-    "Released",
-    "Runs",
-    "Scorecard",
-    "__version__",
-    "audit",
-    "check_submission",
-    "cite",
-    "compare",
-    "diff",
-    "fetch",
-    "fit",
-    "listing",
-    "merge",
-    "privacy_profile",
-    "report",
-    "results",
-    "run_algorithm",
-    "run_experiment",
-    "scorecard",
-    "status",
-    "submit",
-    "summarise",
-]
+__all__ = ["DISTRIBUTION", "Diagnostics", "Fit", "PrivacyWarning", "PrivateClassifier", "PrivateRegressor", "Released",
+           "Runs", "Scorecard", "__version__", "audit", "check_submission", "cite", "compare", "diff", "fetch", "fit",
+           "listing", "merge", "privacy_profile", "report", "results", "run_algorithm", "run_experiment", "scorecard",
+           "status", "submit", "summarise"]  # fmt: skip
 
 
 def __getattr__(name: str) -> Any:

@@ -30,31 +30,9 @@ if TYPE_CHECKING:
     from dpbench.run.runner import Progress, Summary
     from dpbench.submitting.checking import Report as SubmissionReport
 
-__all__ = [
-    "Diagnostics",
-    "Fit",
-    "Released",
-    "Runs",
-    "Scorecard",
-    "audit",
-    "check_submission",
-    "cite",
-    "compare",
-    "diff",
-    "fetch",
-    "fit",
-    "listing",
-    "merge",
-    "privacy_profile",
-    "report",
-    "results",
-    "run_algorithm",
-    "run_experiment",
-    "scorecard",
-    "status",
-    "submit",
-    "summarise",
-]
+__all__ = ["Diagnostics", "Fit", "Released", "Runs", "Scorecard", "audit", "check_submission", "cite", "compare",
+           "diff", "fetch", "fit", "listing", "merge", "privacy_profile", "report", "results", "run_algorithm",
+           "run_experiment", "scorecard", "status", "submit", "summarise"]  # fmt: skip
 
 Listener = Callable[["Progress"], None]
 Notify = Callable[[str], None]

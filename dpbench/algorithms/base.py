@@ -20,26 +20,9 @@ from dpbench.privacy.mechanisms import Mechanisms
 from dpbench.privacy.relation import Relation
 from dpbench.problems import Declaration, Problem
 
-__all__ = [
-    "Algorithm",
-    "Array",
-    "AuditCase",
-    "BaseSettings",
-    "Count",
-    "Declaration",
-    "Disclosure",
-    "Generators",
-    "Mechanisms",
-    "Needs",
-    "Outcome",
-    "Positive",
-    "Problem",
-    "Relation",
-    "Share",
-    "Trace",
-    "batch_settings",
-    "make_settings",
-]
+__all__ = ["Algorithm", "Array", "AuditCase", "BaseSettings", "Count", "Declaration", "Disclosure", "Generators",
+           "Mechanisms", "Needs", "Outcome", "Positive", "Problem", "Relation", "Share", "Trace", "batch_settings",
+           "make_settings"]  # fmt: skip
 
 Array: TypeAlias = np.ndarray  # of float64
 Generators: TypeAlias = Sequence[np.random.Generator]  # one per replicate

@@ -247,22 +247,8 @@ def board(runs: pd.DataFrame) -> pd.DataFrame:
     table = table.sort_values("tuned_by", kind="stable").drop_duplicates("algorithm").reset_index(drop=True)
     table["rank"] = table["mean"].rank(method="min").astype(int)
     table["beaten_by"] = beaten_by(table) if len(table) else []
-    columns = [
-        *by,
-        "mean",
-        "se",
-        "seeds",
-        "accuracy",
-        "auc",
-        "gain",
-        "gain_se",
-        "excess",
-        "planned",
-        "private",
-        "counts_public",
-        "rank",
-        "beaten_by",
-    ]
+    columns = [*by, "mean", "se", "seeds", "accuracy", "auc", "gain", "gain_se", "excess", "planned", "private",
+               "counts_public", "rank", "beaten_by"]  # fmt: skip
     return (
         table[columns].sort_values(["rank", "algorithm"], kind="stable").reset_index(drop=True).assign(seconds=np.nan)
     )

@@ -11,22 +11,5 @@ from dpbench.datasets.own import check_arrays, from_arrays, keep, labels_of
 from dpbench.datasets.registry import describe, is_own, names, register
 from dpbench.datasets.spec import DatasetSpec, RawFile
 
-__all__ = [
-    "Dataset",
-    "DatasetSpec",
-    "FetchResult",
-    "RawFile",
-    "available",
-    "check_arrays",
-    "describe",
-    "fetch",
-    "from_arrays",
-    "heal",
-    "is_own",
-    "keep",
-    "labels_of",
-    "load",
-    "names",
-    "register",
-    "verify",
-]
+__all__ = ["Dataset", "DatasetSpec", "FetchResult", "RawFile", "available", "check_arrays", "describe", "fetch",
+           "from_arrays", "heal", "is_own", "keep", "labels_of", "load", "names", "register", "verify"]  # fmt: skip

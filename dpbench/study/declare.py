@@ -136,7 +136,7 @@ class Erratum:
         return FALSE if "false" in verdicts else UNPROVED if "unproved" in verdicts else HARMLESS
 
 
-def artefact(name: str, title: str, **parameters: Any) -> Callable[[F], F]:
+def artefact(name: str, title: str, /, **parameters: Any) -> Callable[[F], F]:
     """Declare a figure or table that the function renders from (context, **parameters)."""
     return lambda function: _keep(function, Artefact(name, title, _given(function, parameters)))
 

@@ -99,18 +99,15 @@ def fig2(context: Context) -> Figure:
     return Figure(figure, pd.DataFrame(data), caption)
 
 
-@artefact("fig3", "Fig. 3: error against iterations, m = n")
-def fig3(context: Context) -> Figure:
-    """Error against iterations without subsampling."""
-    return error_curves(context, "fig3", "All n = 100,000 rows at each iteration")
-
-
-@artefact("fig4", "Fig. 4: error against iterations, m = 1,000")
-def fig4(context: Context) -> Figure:
-    """Error against iterations, 1,000 rows at each."""
-    return error_curves(context, "fig4", "At each iteration m = 1,000 of n = 100,000 rows without replacement")
-
-
+@artefact(
+    "fig3", "Fig. 3: error against iterations, m = n", name="fig3", batch="All n = 100,000 rows at each iteration"
+)
+@artefact(
+    "fig4",
+    "Fig. 4: error against iterations, m = 1,000",
+    name="fig4",
+    batch="At each iteration m = 1,000 of n = 100,000 rows without replacement",
+)
 def error_curves(context: Context, name: str, batch: str) -> Figure:
     """Mean F(x_t) - F*: a column per algorithm, a row per c, a line per T."""
     table = mean_traces(context, name)

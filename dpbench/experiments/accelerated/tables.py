@@ -55,13 +55,8 @@ def chosen_T(context: Context) -> Table:
             if not any(cell != "–" for cell in cells):
                 gaps.append(f"{algorithm} at c = {c:g} is not in this profile's rows: {context.command('chosen_T')}")
             rows.append([look(algorithm).label, f"{c:g}", *cells, str(coded), str(theirs)])
-    header = [
-        "algorithm",
-        "c",
-        *[f"T = {T:,.0f}" for T in asked],
-        "with the code's weights",
-        "published code, T = 1,000",
-    ]
+    header = ["algorithm", "c", *[f"T = {T:,.0f}" for T in asked], "with the code's weights"]
+    header.append("published code, T = 1,000")
     caption = (
         "T' ≤ T that minimises the bound (4.6), with E₀ = 10 and the weights of (4.8); the same for m = n and 1,000 "
         "(Remark 4.2). The published code has a factor 2 before E₀ and half the weight of the noise: with these "

@@ -139,9 +139,8 @@ def on_a_par(context: Context) -> Iterator[Verdict]:
         yield _decided(
             words,
             f"california, of the start's error {ends.start['california']:.3g}: {shares} taken off "
-            f"({ends.show('california', case.methods)}; on a par: all at least {PAR:.0%}); "
-            f"{mtp}: {ends.show(mtp, case.methods)} (not better: ahead of the next by at most {APART:g} standard "
-            "errors)",
+            f"({ends.show('california', case.methods)}; on a par: all at least {PAR:.0%}); {mtp}: "
+            f"{ends.show(mtp, case.methods)} (not better: ahead of the next by at most {APART:g} standard errors)",
             case,
         )
 

@@ -110,11 +110,10 @@ def heat(context: Context) -> Figure:
         bar.ax.minorticks_off()
         bar.set_label("mean excess loss over the best")
     caption = (
-        f"Mean excess loss over that of the column's best method, methods in the order of the mean share of rivals "
+        "Mean excess loss over that of the column's best method, methods in the order of the mean share of rivals "
         f"beaten; {seeds_of(table)}. White ring: not worse than the best by more than two standard errors of the "
-        "difference. ∞: a seed diverged at every candidate. "
-        "Grey: not applicable: the method's proof does not cover the problem, or its "
-        f"accounting reaches no such ε with any noise (see fits). {RULES}"
+        "difference. ∞: a seed diverged at every candidate. Grey: not applicable: the method's proof does not cover "
+        f"the problem, or its accounting reaches no such ε with any noise (see fits). {RULES}"
     )
     gaps = [] if order else [f"every cell: {context.command('overall')}"]
     return Figure(figure, table, caption, gaps)

@@ -20,9 +20,8 @@ from dpbench.study.style import look, problem_title
 RULES = (
     "Replace-one neighbours for all: add/remove methods at twice their sensitivities, Poisson samples, where the "
     "accounting is not `tight`, replaced by samples of a fixed size. δ = n⁻² (0 for pure DP); n public. The best "
-    "accounting each method has. Each method at "
-    "the best of its candidate settings (tuning.toml), chosen on the same seeds by the mean: that is not private, and "
-    "the mean of the best is a little too good."
+    "accounting each method has. Each method at the best of its candidate settings (tuning.toml), chosen on the same "
+    "seeds by the mean: that is not private, and the mean of the best is a little too good."
 )
 
 
@@ -57,17 +56,8 @@ def overall(context: Context) -> Table:
         "to, by the independent accountant (below 1 the accounting or the method leaves some unused); public: what, "
         f"beside n, its runs took from the data. Methods in fewer than half of the cells come last. {RULES}"
     )
-    header = [
-        "#",
-        "method",
-        "share of rivals beaten",
-        "mean rank",
-        "cells",
-        "leads",
-        "accounting",
-        "ε planned / ε",
-        "public",
-    ]
+    header = ["#", "method", "share of rivals beaten", "mean rank", "cells", "leads", "accounting", "ε planned / ε",
+              "public"]  # fmt: skip
     return Table(pd.DataFrame(rows, columns=header), caption, result.drop(columns="often"), gaps)
 
 
@@ -89,10 +79,9 @@ def ranking(context: Context, epsilon: float, level: str) -> Table:
     gaps += failures(runs)
     caption = (
         f"Mean excess loss ± its standard error and, in brackets, the rank in its column, at ε = {epsilon:g}; =: not "
-        "worse than the column's best by more than two standard errors of the difference; –: not applicable (see "
-        f"fits; or ε is out of reach of the method's accounting); ∞: a seed diverged at every "
-        "candidate. Methods in the order of the mean share of rivals beaten here. "
-        f"{seeds_of(table)}. {RULES}"
+        "worse than the column's best by more than two standard errors of the difference; –: not applicable (see fits; "
+        "or ε is out of reach of the method's accounting); ∞: a seed diverged at every candidate. Methods in the order "
+        f"of the mean share of rivals beaten here. {seeds_of(table)}. {RULES}"
     )
     return Table(pd.DataFrame(rows, columns=["method", *map(problem_title, problems)]), caption, table, gaps)
 

@@ -22,7 +22,7 @@ from dpbench.experiments.nonconvex.study import (
     problem_name,
 )
 from dpbench.study.context import Context, select
-from dpbench.study.declare import artefact
+from dpbench.study.declare import artefact, each
 from dpbench.study.output import Figure
 from dpbench.study.panels import Panels, joined
 from dpbench.study.style import BLACK, GREY, look
@@ -77,11 +77,10 @@ def endings(context: Context) -> Figure:
     axis.plot([], [], "x", color=GREY, label="a seed, ×")
     cap = most_iterations(context, "endings")
     caption = (
-        "Final loss of every seed by method and, from left to right, ε = 0.2, 0.6, 1; "
-        f"{ENDED.format(cap=cap)}. Black bars: the published means (solid where all the paper's runs terminated, "
-        "dotted where it prints ×) with ± 1 standard deviation. Dashed: mean of our runs of what the published code "
-        f"does, which do not keep their ε. One scale per loss, up to {TOP}; means beyond are written. "
-        f"{COMMON}, whose tables hold the bars' values."
+        f"Final loss of every seed by method and, from left to right, ε = 0.2, 0.6, 1; {ENDED.format(cap=cap)}. Black "
+        "bars: the published means (solid where all the paper's runs terminated, dotted where it prints ×) with ± 1 "
+        "standard deviation. Dashed: mean of our runs of what the published code does, which do not keep their ε. One "
+        f"scale per loss, up to {TOP}; means beyond are written. {COMMON}, whose tables hold the bars' values."
     )
     return page.figure(caption, joined(drawn), legend=5)
 
@@ -120,18 +119,11 @@ def one_scale(axes: list[tuple[Axes, str]]) -> None:
                 axis.set_yticks(ticks, [f"{tick:g}" for tick in ticks])
 
 
-@artefact("convergence", "Loss against gradient evaluations, covertype (not in the paper)")
-def covertype(context: Context) -> Figure:
-    """Loss against gradient evaluations on covertype."""
-    return convergence(context, "convergence", "covertype12")
-
-
-@artefact("convergence_ijcnn", "Loss against gradient evaluations, ijcnn (not in the paper)")
-def ijcnn(context: Context) -> Figure:
-    """Loss against gradient evaluations on ijcnn."""
-    return convergence(context, "convergence_ijcnn", "ijcnn")
-
-
+@each(
+    artefact(name, f"Loss against gradient evaluations, {dataset.removesuffix('12')} (not in the paper)",
+             name=name, dataset=dataset)
+    for name, dataset in (("convergence", "covertype12"), ("convergence_ijcnn", "ijcnn"))
+)  # fmt: skip
 def convergence(context: Context, name: str, dataset: str) -> Figure:
     """A row per loss and target, a column per family of methods; a line per ε, and where each of its seeds ended."""
     targets = [target for target in TARGETS if target.problem.startswith(f"{dataset}-")]
@@ -174,8 +166,7 @@ def convergence(context: Context, name: str, dataset: str) -> Figure:
         f"{problem_name(targets[0].problem).partition(',')[0]}: loss on all rows against noisy gradients evaluated, "
         f"mean over {len(set(rows['seed']))} seeds, where a run that has ended keeps its last loss. Markers: where "
         f"each seed ended; {ENDED.format(cap=most_iterations(context, name))}. One scale per loss, up to {TOP}. The "
-        "loss is a diagnostic, not released. "
-        f"{COMMON}."
+        f"loss is a diagnostic, not released. {COMMON}."
     )
     return page.figure(caption, joined(drawn), legend=5)
 

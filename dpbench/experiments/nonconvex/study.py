@@ -47,7 +47,6 @@ LOSSES = {"logistic": "loss A", "sigmoid": "loss B"}
 TERMINATED = "terminated"
 CAP = 2000  # iterations of a run where the grid does not say otherwise
 CELL = ["problem", "alpha", "algorithm", "epsilon"]
-QUANTITIES = ("loss", "hessian_evaluations")
 COLUMNS = {"loss": "objective", "hessian_evaluations": "hessian_evaluations"}
 ROUNDING = {"loss": 5e-4, "hessian_evaluations": 0.05}  # half a unit of the last published digit
 # Equivalence with a published mean: a loss within 5 %, a count within one evaluation; where no difference is seen, a

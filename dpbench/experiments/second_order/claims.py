@@ -51,10 +51,9 @@ def lowest_excess(context: Context) -> Verdict:
     won = [_name(cell) for cell in cells.index[wins]]
     return Verdict.of(
         bool(wins.mean() >= BAR),
-        f"hess-clip lowest in {wins.sum()} of {len(cells)} cells ({wins.mean():.0%}, asked: {BAR:.0%}"
-        f"{'; ' + ', '.join(won) if won and len(won) < 6 else ''}); any variant on these seeds in {any_wins.sum()}. "
-        "Rule: "
-        f"{TUNED}, for every method; other rules give other verdicts, see tuning_rule",
+        f"hess-clip lowest in {wins.sum()} of {len(cells)} cells ({wins.mean():.0%}, asked: "
+        f"{BAR:.0%}{'; ' + ', '.join(won) if won and len(won) < 6 else ''}); any variant on these seeds in "
+        f"{any_wins.sum()}. Rule: {TUNED}, for every method; other rules give other verdicts, see tuning_rule",
     )
 
 
@@ -106,8 +105,7 @@ def damped_newton_at_large_epsilon(context: Context) -> Verdict:
         _most(low > COMPETITIVE) and _most(high <= COMPETITIVE),
         f"ε ≤ 0.1: {low.min():.3g} to {low.max():.3g} times the best private excess loss; ε = 10: "
         f"{listed({problem_title(p): r for (p, _), r in high.items()}, '×')} (asked: above {COMPETITIVE:g}× at ε ≤ "
-        "0.1, "
-        f"at most that at ε = 10, each in {BAR:.0%}). Rule: {TUNED}",
+        f"0.1, at most that at ε = 10, each in {BAR:.0%}). Rule: {TUNED}",
     )
 
 
@@ -137,11 +135,10 @@ def faster_than_the_oracle(context: Context) -> Verdict:
     )
     return Verdict.of(
         _most(s > 1 for s in speed.values()) and _most(grows.values()),
-        f"DP-GD-oracle needs more iterations to the worse of both final losses in "
-        f"{sum(s > 1 for s in speed.values())} of {len(speed)} panels ({min(speed.values()):.3g} to "
-        f"{max(speed.values()):.3g} times); its excess loss over DP-Newton's after the shorter run: {told} (asked: "
-        "more "
-        f"iterations, and a gap that grows with ε, in {BAR:.0%}). Rule: each at the T that is best for it",
+        f"DP-GD-oracle needs more iterations to the worse of both final losses in {sum(s > 1 for s in speed.values())} "
+        f"of {len(speed)} panels ({min(speed.values()):.3g} to {max(speed.values()):.3g} times); its excess loss over "
+        f"DP-Newton's after the shorter run: {told} (asked: more iterations, and a gap that grows with ε, in "
+        f"{BAR:.0%}). Rule: each at the T that is best for it",
     )
 
 
@@ -245,10 +242,8 @@ def upper_bound_curvature(context: Context) -> Verdict:
     return Verdict.of(
         _most(values <= ALMOST_AS_FAST),
         f"qu needs {values.min():.3g} to {values.max():.3g} times the iterations of hess, at most {ALMOST_AS_FAST:g} "
-        "in "
-        f"{(values <= ALMOST_AS_FAST).sum()} of {len(values)} panels and modifications (asked: {BAR:.0%}); geometric "
-        "mean "
-        f"{np.exp(np.log(values).mean()):.3g}. Rule: each at the T that is best for it",
+        f"in {(values <= ALMOST_AS_FAST).sum()} of {len(values)} panels and modifications (asked: {BAR:.0%}); "
+        f"geometric mean {np.exp(np.log(values).mean()):.3g}. Rule: each at the T that is best for it",
     )
 
 

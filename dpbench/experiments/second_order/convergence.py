@@ -22,42 +22,18 @@ TUNING = "T (and λ₀ and the rates, for minibatches) tuned non-privately, on o
 PRIVACY = "δ = n⁻², add/remove neighbours, n public"
 
 
-@artefact("fig1", "Fig. 1: excess loss against wall time, covertype, ε = 1")
-def fig1(context: Context) -> Figure:
-    """Excess loss against wall time on covertype at ε = 1: DP-GD and the DP-Newton variants."""
-    return against_time(context, "fig1", columns=1, accounting="bs16")
+SAMPLED = "RDP for samples, bs16 for DP-GD"
 
 
-@artefact("fig4", "Fig. 4: minibatch variants against wall time")
-def fig4(context: Context) -> Figure:
-    """Minibatch variants against DP-SGD and DP-GD: excess loss against wall time."""
-    return against_time(context, "fig4", columns=2, accounting="RDP for samples, bs16 for DP-GD")
-
-
-@artefact("fig8", "Fig. 8: minibatch variants, Fashion-MNIST and protein")
-def fig8(context: Context) -> Figure:
-    """Fig. 4 on the appendix's data sets."""
-    return against_time(context, "fig8", columns=2, accounting="RDP for samples, bs16 for DP-GD")
-
-
-@artefact("fig3", "Fig. 3: convergence against DP-GD with the oracle's step")
-def fig3(context: Context) -> Figure:
-    """Convergence per iteration against DP-GD with the oracle's step, at high and at low privacy."""
-    return against_iterations(context, "fig3")
-
-
-@artefact("fig7", "Fig. 7: convergence against the oracle's step, Fashion-MNIST and protein")
-def fig7(context: Context) -> Figure:
-    """Fig. 3 on the appendix's data sets."""
-    return against_iterations(context, "fig7")
-
-
-def against_time(context: Context, artefact: str, columns: int, accounting: str) -> Figure:
+@artefact("fig1", "Fig. 1: excess loss against wall time, covertype, ε = 1", name="fig1", columns=1, accounting="bs16")
+@artefact("fig4", "Fig. 4: minibatch variants against wall time", name="fig4", columns=2, accounting=SAMPLED)
+@artefact("fig8", "Fig. 8: minibatch variants, Fashion-MNIST and protein", name="fig8", columns=2, accounting=SAMPLED)
+def against_time(context: Context, name: str, columns: int, accounting: str) -> Figure:
     """One panel a problem; means over seeds after each iteration, at the time it takes when a run is alone."""
-    _, traces = traced(context, artefact)
+    _, traces = traced(context, name)
     traces, guessed = on_the_clock(context, traces)
-    page, curves = _panels(context, artefact, traces, "seconds", columns)
-    repeats = max((block.timed for block in context.blocks(artefact)), default=0)
+    page, curves = _panels(context, name, traces, "seconds", columns)
+    repeats = max((block.timed for block in context.blocks(name)), default=0)
     caption = (
         f"Mean excess loss over {span(curves['seeds'])} seeds after each iteration, against the wall time up to it of "
         "one replicate, run alone, on one core with one BLAS thread, warm: even shares of the median duration of "
@@ -74,10 +50,12 @@ def _at_another_T(guessed: list[str]) -> str:
     return f" (≈, of runs at the nearest T that was timed: {'; '.join(guessed)})"
 
 
-def against_iterations(context: Context, artefact: str) -> Figure:
+@artefact("fig3", "Fig. 3: convergence against DP-GD with the oracle's step", name="fig3")
+@artefact("fig7", "Fig. 7: convergence against the oracle's step, Fashion-MNIST and protein", name="fig7")
+def against_iterations(context: Context, name: str) -> Figure:
     """A row of panels for each ε, a column for each problem; lines are means over seeds."""
-    _, traces = traced(context, artefact)
-    page, curves = _panels(context, artefact, traces, "iteration", None)
+    _, traces = traced(context, name)
+    page, curves = _panels(context, name, traces, "iteration", None)
     caption = (
         f"Mean excess loss over {span(curves['seeds'])} seeds after each iteration; bands: ± 1 standard error of the "
         f"mean. Each method has the T that is best for it, written at its end: {TUNING}. So its noise per iteration is "

@@ -17,34 +17,24 @@ from dpbench.study.style import GREY, legend_below, look, problem_title
 from dpbench.study.tuning import expand_settings
 
 
-@artefact("fig2", "Fig. 2: best excess loss against ε")
-def fig2(context: Context) -> Figure:
-    """Excess loss at the tuned T against ε, and its ratio to DP-GD's; a column of panels per data set."""
-    return privacy_utility(context, "fig2")
-
-
-@artefact("fig6", "Fig. 6: best excess loss against ε, Fashion-MNIST and protein")
-def fig6(context: Context) -> Figure:
-    """Fig. 2 on the appendix's data sets."""
-    return privacy_utility(context, "fig6")
-
-
-def privacy_utility(context: Context, artefact: str) -> Figure:
+@artefact("fig2", "Fig. 2: best excess loss against ε", name="fig2")
+@artefact("fig6", "Fig. 6: best excess loss against ε, Fashion-MNIST and protein", name="fig6")
+def privacy_utility(context: Context, name: str) -> Figure:
     """The privacy-utility panels of Figs. 2 and 6: excess losses above, ratios to DP-GD's below."""
-    algorithms = context.algorithms(artefact)
-    rows = context.rows(artefact, timed=0)
+    algorithms = context.algorithms(name)
+    rows = context.rows(name, timed=0)
     table, zero = tuned(rows), at_zero(rows)
-    problems = context.problems(artefact)
+    problems = context.problems(name)
     shown = [problem for problem in problems if problem in set(table["problem"])] or problems[:1]
     wide = max(len(shown), 2)  # room for the legend
-    page = Panels(context, artefact, 2 * wide, columns=wide, size=(2.6 if wide > 2 else 3.4, 2.5), room=0.8)
+    page = Panels(context, name, 2 * wide, columns=wide, size=(2.6 if wide > 2 else 3.4, 2.5), room=0.8)
     for axis in page.axes[:, len(shown) :].flat:
         axis.set_visible(False)
     absent = [problem for problem in problems if problem not in shown]
     for problem in absent:
         page.note(problem)
     if absent:
-        told = "; ".join(context.why_missing(artefact, problem).replace("\n", ", ") for problem in absent)
+        told = "; ".join(context.why_missing(name, problem).replace("\n", ", ") for problem in absent)
         page.canvas.suptitle(f"{', '.join(map(problem_title, absent))}: {told}", fontsize=7, color=GREY)
     for (upper, problem), lower in zip(page.over(shown, title=problem_title), page.axes[1], strict=False):
         panel = select(table, problem=problem)
@@ -76,12 +66,10 @@ def privacy_utility(context: Context, artefact: str) -> Figure:
         relations += " (AOP: replace-one, so its ε asks for more)"
     unprivate = [look(a).label for a in algorithms if not look(a).private]
     caption = (
-        f"Mean excess loss over {span(table['seeds'])} seeds, and below its ratio to DP-GD's. {RULE}; the chosen T "
-        "is in "
-        "the table best_T; AOP has none. Bands: ± 1 standard error of the mean (of the method alone in the ratios). "
+        f"Mean excess loss over {span(table['seeds'])} seeds, and below its ratio to DP-GD's. {RULE}; the chosen T is "
+        "in the table best_T; AOP has none. Bands: ± 1 standard error of the mean (of the method alone in the ratios). "
         f"Dotted: w = 0, which uses no data and beats what lies above it. {relations}; accounting bs16, RDP for "
-        "samples, "
-        "(ε, δ) added up for AOP. Lines that leave a panel do so where they are far above the others."
+        "samples, (ε, δ) added up for AOP. Lines that leave a panel do so where they are far above the others."
         + (f" Not private: {', '.join(unprivate)} (its step size looks at the data)." if unprivate else "")
     )
     return page.figure(caption, table.drop(columns=["settings"]))

@@ -150,9 +150,8 @@ def _told(table: pd.DataFrame) -> str:
     steps = [f"{cap:,}: {by.loc[f'T of DP-GD up to {cap:,}', NEWTON]}" for cap in CAPS]
     return (
         "In how many cells (data set, ε) DP-Newton at its best T has a lower mean excess loss than DP-GD, whose T a "
-        "rule "
-        "limits. DP-Newton takes tens of iterations, DP-GD hundreds to tens of thousands before its noise stops it, so "
-        f"the rule decides. With DP-GD's T up to a cap, hess clip wins ({'; '.join(steps)}) of "
+        "rule limits. DP-Newton takes tens of iterations, DP-GD hundreds to tens of thousands before its noise stops "
+        f"it, so the rule decides. With DP-GD's T up to a cap, hess clip wins ({'; '.join(steps)}) of "
         f"{by['cells'].max()} cells; with T as long as it helps, {share(RULES[len(CAPS)].name)} (best of the four "
         f"variants: {share(RULES[len(CAPS)].name, FOUR)}), which is claim 1's own rule and does not bear it out. With "
         f"T = 100, as the released script runs DP-GD: {share('T of DP-GD = 100, as released')}, and with the ρ of its "
@@ -161,7 +160,6 @@ def _told(table: pd.DataFrame) -> str:
         f"{share('equal passes over the data')}, at equal seconds {share('equal seconds')}. So an iteration of "
         "DP-Newton does more than one of DP-GD, and that is what a short cap measures; it does not spend the budget "
         "better. The published Table 1 needs runs of DP-GD far longer than T = 100: no single rule gives both that "
-        "table "
-        "and claim 1. T is chosen on one half of the seeds and scored on the other, for both methods; dotted: half of "
-        "the cells. δ = n⁻², add/remove, accounting bs16."
+        "table and claim 1. T is chosen on one half of the seeds and scored on the other, for both methods; dotted: "
+        "half of the cells. δ = n⁻², add/remove, accounting bs16."
     )

@@ -20,38 +20,28 @@ MIB = 2**20
 MARK = {"": "", "smallest": "↓", "largest": "↑"}
 
 
-@artefact("table1", "Table 1: run time of DP-GD over DP-Newton")
-def table1(context: Context) -> Table:
-    """Seconds of DP-GD at its best T over those of DP-Newton (hess, clip) at its best T, beside the paper's."""
-    return run_time_ratios(context, "table1")
-
-
-@artefact("table4", "Table 4: run time of DP-GD over DP-Newton, Fashion-MNIST and protein")
-def table4(context: Context) -> Table:
-    """Table 1 on the appendix's data sets."""
-    return run_time_ratios(context, "table4")
-
-
-def run_time_ratios(context: Context, artefact: str) -> Table:
+@artefact("table1", "Table 1: run time of DP-GD over DP-Newton", name="table1")
+@artefact("table4", "Table 4: run time of DP-GD over DP-Newton, Fashion-MNIST and protein", name="table4")
+def run_time_ratios(context: Context, name: str) -> Table:
     """Tables 1 and 4: medians of runs timed alone; brackets: lowest and highest ratio of any two runs."""
     published = context.experiment.published()["table1"]
     epsilons = published["epsilon"]
-    asked = context.epsilons(artefact, timed=True)
-    table = tuned(context.rows(artefact, timed=0)).set_index(["problem", "epsilon", "algorithm"])
+    asked = context.epsilons(name, timed=True)
+    table = tuned(context.rows(name, timed=0)).set_index(["problem", "epsilon", "algorithm"])
     rows, data, gaps = [], [], []
-    for problem in context.problems(artefact, timed=True):
+    for problem in context.problems(name, timed=True):
         lines: dict[str, list[str]] = {}
         newton_seconds = []
         for epsilon in epsilons:
             found = {}
-            for name in ("dp-gd", NEWTON):
-                if (problem, epsilon, name) in table.index:
-                    T = table.loc[(problem, epsilon, name), "T"]
-                    found[name] = (T, *run_seconds(context, problem, name, T))
+            for method in ("dp-gd", NEWTON):
+                if (problem, epsilon, method) in table.index:
+                    T = table.loc[(problem, epsilon, method), "T"]
+                    found[method] = (T, *run_seconds(context, problem, method, T))
             if len(found) < 2 or not all(len(seconds) for _, seconds, _ in found.values()):
                 cells = ["–"] * 4
                 if epsilon in asked:
-                    gaps.append(f"{problem} at ε = {epsilon:g}: {context.command(artefact)}")
+                    gaps.append(f"{problem} at ε = {epsilon:g}: {context.command(name)}")
             else:
                 (T, gd, exact), (newton_T, newton, newton_exact) = found.values()
                 ratio, low, high = np.median(gd) / np.median(newton), gd.min() / newton.max(), gd.max() / newton.min()
@@ -63,26 +53,23 @@ def run_time_ratios(context: Context, artefact: str) -> Table:
                              "iterations": T / newton_T, "dp_gd_T": T, "dp_newton_T": newton_T,
                              "dp_gd_seconds": np.median(gd), "dp_newton_seconds": np.median(newton),
                              "timed": exact and newton_exact, "runs": len(newton)})  # fmt: skip
-            for name, cell in zip(LINES, cells, strict=True):
-                lines.setdefault(name, []).append(cell)
+            for line, cell in zip(LINES, cells, strict=True):
+                lines.setdefault(line, []).append(cell)
         span = [f"{min(newton_seconds):.3g}", f"{max(newton_seconds):.3g}"] if newton_seconds else ["–", "–"]
-        for i, (name, cells) in enumerate(lines.items()):
-            rows.append([problem_title(problem) if i == 0 else "", name, *cells, *(span if i == 0 else ["", ""])])
+        for i, (line, cells) in enumerate(lines.items()):
+            rows.append([problem_title(problem) if i == 0 else "", line, *cells, *(span if i == 0 else ["", ""])])
         paper = published["ratio"].get(problem)
         seconds = published["seconds"].get(problem, ["–", "–"])
         if paper:
             rows.append(["", "ratio, paper", *[f"{v:.2f}×" for v in paper], *[f"{v:g}" for v in seconds]])
     header = ["data set", "", *[f"ε = {e:g}" for e in epsilons], "min s", "max s"]
-    repeats = max((block.timed for block in context.blocks(artefact)), default=0)
+    repeats = max((block.timed for block in context.blocks(name)), default=0)
     caption = (
-        "Run time of DP-GD at its best T over that of DP-Newton (hess, clip) at its best T, and the ratio of these "
-        "T: what "
-        f"an iteration costs depends on the implementation. {RULE}. Min and max s: DP-Newton's seconds over ε. Each is "
-        f"{f'the median of {repeats} runs' if repeats > 1 else 'one run'} of one replicate, timed alone, on one core "
-        "with "
-        "one BLAS thread, warm; ≈: of runs at the nearest T that was timed, in proportion to T; brackets: the "
-        "lowest and "
-        "highest ratio of any two runs. The paper's seconds are from its authors' machine."
+        "Run time of DP-GD at its best T over that of DP-Newton (hess, clip) at its best T, and the ratio of these T: "
+        f"what an iteration costs depends on the implementation. {RULE}. Min and max s: DP-Newton's seconds over ε. "
+        f"Each is {f'the median of {repeats} runs' if repeats > 1 else 'one run'} of one replicate, timed alone, on "
+        "one core with one BLAS thread, warm; ≈: of runs at the nearest T that was timed, in proportion to T; "
+        "brackets: the lowest and highest ratio of any two runs. The paper's seconds are from its authors' machine."
     )
     return Table(pd.DataFrame(rows, columns=header), caption, pd.DataFrame(data), gaps)
 
@@ -102,10 +89,8 @@ def best_T(context: Context) -> Table:
         rows.append([*line, _to_go_on(context, problem, algorithm, group)])
     caption = (
         f"{RULE}. ↑ or ↓: the best T is the largest or smallest of its grid, so a wider grid might do better. To go "
-        "on: "
-        f"core-minutes of the next T, {LONGER} times as long, with {SEEDS} seeds in the cells marked ↑, from the "
-        "seconds "
-        "of runs timed alone (of hess, clip for all variants of DP-Newton)."
+        f"on: core-minutes of the next T, {LONGER} times as long, with {SEEDS} seeds in the cells marked ↑, from the "
+        "seconds of runs timed alone (of hess, clip for all variants of DP-Newton)."
     )
     header = ["data set", "algorithm", *[f"ε = {e:g}" for e in epsilons], "to go on"]
     return Table(pd.DataFrame(rows, columns=header), caption, table.drop(columns=["settings"]))

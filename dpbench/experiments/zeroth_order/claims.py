@@ -11,7 +11,7 @@ import pandas as pd
 from dpbench.experiments.zeroth_order.study import OTHERWISE, dimension_of, needed, over_seeds, rho_of
 from dpbench.privacy.tree import node
 from dpbench.study.context import Context
-from dpbench.study.declare import claim
+from dpbench.study.declare import claim, each
 from dpbench.study.verdict import NotEnough, Verdict
 
 CHANCE = 2.5  # ‖mean - ∇F̂‖ over its expected root mean square: an unbiased estimator hardly ever exceeds it
@@ -29,20 +29,11 @@ def variances(context: Context, estimator: str, *, one_direction: bool = False) 
     return part[ones if one_direction else ~ones]
 
 
-@claim(
-    "grad_variance",
-    "Lemma 3.1: the variance of GRAD is at most 16dL²/b",
-    place="Lemma 3.1",
-    shows="estimators",
-    estimator="grad",
-)
-@claim(
-    "diff_variance",
-    "Lemma 3.2: the variance of DIFF is at most 16dL²‖x-y‖²/(bδ²)",
-    place="Lemma 3.2",
-    shows="estimators",
-    estimator="diff",
-)
+@each(
+    claim(f"{estimator}_variance", f"{lemma}: the variance of {estimator.upper()} is at most {bound}", place=lemma,
+          shows="estimators", estimator=estimator)
+    for estimator, lemma, bound in (("grad", "Lemma 3.1", "16dL²/b"), ("diff", "Lemma 3.2", "16dL²‖x-y‖²/(bδ²)"))
+)  # fmt: skip
 def variance_bound(context: Context, estimator: str) -> Verdict:
     """The measured variance is below 16dL²/b, or 16dL²‖x-y‖²/(bδ²)."""
     part = variances(context, estimator)
@@ -62,20 +53,11 @@ def variance_bound(context: Context, estimator: str) -> Verdict:
     )
 
 
-@claim(
-    "grad_variance_in_d",
-    "Ours: the variance of GRAD does not grow with d, where Lemma 3.1 allows d",
-    place="ours, against Lemma 3.1",
-    shows="estimators",
-    estimator="grad",
-)
-@claim(
-    "diff_variance_in_d",
-    "Ours: the variance of DIFF does not grow with d, where Lemma 3.2 allows d",
-    place="ours, against Lemma 3.2",
-    shows="estimators",
-    estimator="diff",
-)
+@each(
+    claim(f"{estimator}_variance_in_d", f"Ours: the variance of {estimator.upper()} does not grow with d, where "
+          f"{lemma} allows d", place=f"ours, against {lemma}", shows="estimators", estimator=estimator)
+    for estimator, lemma in (("grad", "Lemma 3.1"), ("diff", "Lemma 3.2"))
+)  # fmt: skip
 def variance_in_d(context: Context, estimator: str) -> Verdict:
     """The exponent of d at equal b and ‖x - y‖: 1 in the lemmas; d directions to a point cancel it."""
 

@@ -23,7 +23,7 @@ from dpbench.experiments.zeroth_order.study import (
     whole_bound,
 )
 from dpbench.study.context import Context
-from dpbench.study.declare import claim
+from dpbench.study.declare import claim, each
 from dpbench.study.statistics import plus_minus
 from dpbench.study.verdict import HELD, NOT_HELD, NOT_TESTABLE, OPEN, NotEnough, Verdict
 
@@ -91,44 +91,15 @@ def start_level(panel: pd.DataFrame) -> float:
     return float(over_seeds(first, ["algorithm", "rho"])["mean"].max())
 
 
-@claim(
-    "rate",
-    "After Theorem 4.9: without noise, stationarity falls like M^(-1/3) or faster",
-    place="ours, after Theorem 4.9",
-    shows="slopes",
-    algorithm="o2nc",
-)
-@claim(
-    "rate_tree_10",
-    "After Theorem 4.9: so does the tree at ρ = 10",
-    place="ours, after Theorem 4.9",
-    shows="slopes",
-    algorithm="o2nc-tree",
-    rho=10.0,
-)
-@claim(
-    "rate_tree_1",
-    "After Theorem 4.9: so does the tree at ρ = 1",
-    place="ours, after Theorem 4.9",
-    shows="slopes",
-    algorithm="o2nc-tree",
-    rho=1.0,
-)
-@claim(
-    "rate_tree_0.1",
-    "After Theorem 4.9: so does the tree at ρ = 0.1",
-    place="ours, after Theorem 4.9",
-    shows="slopes",
-    algorithm="o2nc-tree",
-    rho=0.1,
-)
-@claim(
-    "rate_naive_1",
-    "After Appendix E: so does naive noise at ρ = 1",
-    place="ours, after Appendix E",
-    shows="slopes",
-    algorithm="o2nc-naive",
-    rho=1.0,
+@each(
+    claim(name, f"After {source}: {text}", place=f"ours, after {source}", shows="slopes", **which)
+    for name, source, text, which in (
+        ("rate", "Theorem 4.9", "without noise, stationarity falls like M^(-1/3) or faster", {"algorithm": "o2nc"}),
+        ("rate_tree_10", "Theorem 4.9", "so does the tree at ρ = 10", {"algorithm": "o2nc-tree", "rho": 10.0}),
+        ("rate_tree_1", "Theorem 4.9", "so does the tree at ρ = 1", {"algorithm": "o2nc-tree", "rho": 1.0}),
+        ("rate_tree_0.1", "Theorem 4.9", "so does the tree at ρ = 0.1", {"algorithm": "o2nc-tree", "rho": 0.1}),
+        ("rate_naive_1", "Appendix E", "so does naive noise at ρ = 1", {"algorithm": "o2nc-naive", "rho": 1.0}),
+    )
 )
 def rate(context: Context, algorithm: str, rho: float = math.inf) -> Verdict:
     """The exponent of M over the last decade; the theorem bounds levels, so its exponent is a claim of ours."""
