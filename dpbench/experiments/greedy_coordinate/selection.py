@@ -15,6 +15,7 @@ from dpbench.experiments.greedy_coordinate.study import (
     finals,
     gaps,
     problems,
+    row_of,
     tuned_runs,
 )
 from dpbench.experiments.greedy_coordinate.tables import plain
@@ -37,11 +38,10 @@ def selection_error(context: Context) -> Table:
     for problem in problems(runs):
         cells = []
         for algorithm in (GCD, TIGHT, PUBLISHED):
-            found = select(table, problem=problem, algorithm=algorithm)
-            if found.empty:
+            one = row_of(table, problem, algorithm)
+            if one is None:
                 cells += ["–"] * 3
                 continue
-            one = found.iloc[0]
             spread = f" ± {one['se']:.1g}" if one["seeds"] > 1 else ""
             support = "" if one["support_correct"] != one["support_correct"] else (
                 f"{one['support_correct']:.1f} / {one['support_wrong']:.1f}")  # fmt: skip

@@ -173,6 +173,11 @@ def finals(runs: pd.DataFrame) -> pd.DataFrame:
     return table.drop(columns="sd")
 
 
+def row_of(table: pd.DataFrame, problem: str, method: str) -> Any:
+    """The row of `finals` of a method on a problem; None where there is none."""
+    return next((row for _, row in select(table, problem=problem, algorithm=method).iterrows()), None)
+
+
 def curves(context: Context, runs: pd.DataFrame) -> pd.DataFrame:
     """(problem, method, iteration): passes, seconds, and mean, min and max over seeds of the relative error."""
     if runs.empty:

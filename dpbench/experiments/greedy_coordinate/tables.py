@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from typing import Any
 
@@ -28,6 +29,7 @@ from dpbench.experiments.greedy_coordinate.study import (
     problems,
     published_method,
     published_name,
+    row_of,
     runs_at_published_settings,
     trust,
     tuned_runs,
@@ -131,20 +133,13 @@ def table3(context: Context) -> Table:
     runs = tuned_runs(context, "table3")
     table, set_ = finals(runs), finals(runs_at_published_settings(context))
     rows = []
-    for method in METHODS:
-        for problem in L1:
-            correct, wrong, relative = paper["support"][problem][published_method(method)]
-            row = [LOOKS[method].label, TITLES[problem], paper["nonzeros"][problem],
-                   f"{correct} / {wrong} ({relative:g})"]  # fmt: skip
-            at = select(set_, problem=problem, algorithm=method)
-            row.append(f"{_support(at.iloc[0])} ({at.iloc[0]['mean']:.2g})" if len(at) else "–")
-            found = select(table, problem=problem, algorithm=method)
-            if found.empty:
-                rows.append([*row, *["–"] * 3])
-                continue
-            one = found.iloc[0]
-            rows.append([*row, f"{_support(one)} ({one['mean']:.2g})", plus_minus(one["mean"], one["se"]),
-                         f"{one['T']:.0f}"])  # fmt: skip
+    for method, problem in itertools.product(METHODS, L1):
+        correct, wrong, relative = paper["support"][problem][published_method(method)]
+        names = [LOOKS[method].label, TITLES[problem], paper["nonzeros"][problem]]
+        at, tuned = (row_of(one, problem, method) for one in (set_, table))
+        there, here = (f"{_support(one)} ({one['mean']:.2g})" if one is not None else "–" for one in (at, tuned))
+        rest = ["–"] * 2 if tuned is None else [plus_minus(tuned["mean"], tuned["se"]), f"{tuned['T']:.0f}"]
+        rows.append([*names, f"{correct} / {wrong} ({relative:g})", there, here, *rest])
     caption = (
         "Coordinates correctly / incorrectly identified as non-zero, and relative error (f − f*)/f* in brackets: "
         "published (5 runs), at the hyperparameters of the paper's Table 4 (methods as published alone; see "
@@ -164,19 +159,14 @@ def table4(context: Context) -> Table:
     runs = tuned_runs(context, "table4")
     table, set_ = finals(runs), finals(runs_at_published_settings(context))
     rows = []
-    for method in METHODS:
-        for problem in problems(runs):
-            passes, clip, step = chosen[published_name(problem)][published_method(method)]
-            row = [LOOKS[method].label, TITLES[problem], f"{passes:g}", f"{clip:.3g}", f"{step:.3g}"]
-            at = select(set_, problem=problem, algorithm=method)
-            row.append(plus_minus(at.iloc[0]["mean"], at.iloc[0]["se"]) if len(at) else "–")
-            found = select(table, problem=problem, algorithm=method)
-            if found.empty:
-                rows.append([*row, *["–"] * 4])
-                continue
-            one = found.iloc[0]
-            rows.append([*row, f"{one['set.passes']:g}", f"{one['set.clip']:.3g}", f"{one['set.step']:.3g}",
-                         plus_minus(one["mean"], one["se"])])  # fmt: skip
+    for method, problem in itertools.product(METHODS, problems(runs)):
+        passes, clip, step = chosen[published_name(problem)][published_method(method)]
+        names = [LOOKS[method].label, TITLES[problem], f"{passes:g}", f"{clip:.3g}", f"{step:.3g}"]
+        at, tuned = (row_of(one, problem, method) for one in (set_, table))
+        there, here = (plus_minus(one["mean"], one["se"]) if one is not None else "–" for one in (at, tuned))
+        digits = {"passes": "g", "clip": ".3g", "step": ".3g"}
+        ours = ["–" if tuned is None else f"{tuned[f'set.{name}']:{form}}" for name, form in digits.items()]
+        rows.append([*names, there, *ours, here])
     caption = (
         "The hyperparameters of the paper and the relative error that they give here (methods as published alone), "
         f"beside those with the lowest mean relative error over {span(table['seeds'])} seeds, and that error; ± is the "
