@@ -25,7 +25,7 @@ from dpbench.experiments.leaderboard import entrants
 from dpbench.experiments.leaderboard.ranking import TIE, beaten_by
 from dpbench.experiments.tracks import study as tracks
 from dpbench.problems import catalogue
-from dpbench.run.jobs import Job, make_job
+from dpbench.run.jobs import Job
 from dpbench.run.results import Store
 from dpbench.run.runner import Summary
 from dpbench.study.grid import GridEntry
@@ -123,34 +123,19 @@ def field_of(problem: str, epsilon: float, track: str, names: Iterable[str], see
         if why := entrants.reason(problem, name):
             found.left_out[name] = why
             continue
+        block = GridEntry(problems=[problem], algorithms=[name], epsilon=[epsilon], seeds=seeds)
         if track == "tuned":
-            block = GridEntry(problems=[problem], algorithms=[name], epsilon=[epsilon], seeds=seeds)
-            jobs = plan(entrants.expand(block, profile), None).jobs
+            blocks = entrants.expand(block, profile)
         elif track == "private":
-            block = GridEntry(
-                problems=[problem], algorithms=[name], epsilon=[epsilon], seeds=seeds, settings={tracks.TRACK: track}
-            )
-            jobs = [job for job in plan(tracks.expand(block), None).jobs if job.algorithm == tracks.PRIVATE]
-            if not jobs:
+            searched = tracks.expand(msgspec.structs.replace(block, settings={tracks.TRACK: track}))
+            blocks = [one for one in searched if one.algorithms == [tracks.PRIVATE]]
+            if not blocks:
                 found.left_out[name] = "cannot be tuned privately: see dpbench.algorithms.private_tuning"
                 continue
         else:
-            chosen = public_settings(name, target.n, target.d, epsilon)
-            jobs = [
-                make_job(
-                    problem=problem,
-                    algorithm=name,
-                    epsilon=epsilon,
-                    seed=seed,
-                    settings=chosen,
-                    accounting=entrants.accounting(method),
-                    delta=entrants.delta(method),
-                    relation=entrants.RELATION.value,
-                )
-                for seed in range(seeds)
-            ]
+            blocks = [entrants.entering(block, problem, name, public_settings(name, target.n, target.d, epsilon))]
         kept = []
-        for job in jobs:
+        for job in plan(blocks, None).jobs:
             try:
                 algorithms.get(job.algorithm).complete(target, job.parsed())
             except UserError as error:

@@ -23,6 +23,15 @@ CLASSES = 10  # so few whole numbers in a target may be classes: the user has to
 
 
 @dataclass
+class Told:
+    """What is said of a table on the way: steps in words, warnings of what used the data, and the rest."""
+
+    steps: list[str] = field(default_factory=list)
+    warnings: list[str] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+
+
+@dataclass
 class Moments:
     """Count, mean, sum of squared deviations and range of a stream of numbers (Chan, Golub and LeVeque 1979)."""
 
@@ -120,15 +129,15 @@ class Target:
             self.whole &= bool((values == np.round(values)).all())
             self.moments.add(values[used])
 
-    def labels(self, steps: list[str], warnings: list[str]) -> Labels:
-        """What y is to be; adds to the steps in words, and to the warnings of what used the data."""
+    def labels(self, told: Told) -> Labels:
+        """What y is to be, which is also told."""
         values, name = self._sorted(), self.name
         if len(values) < 2:
             raise DataError(f"{self.path}: {name} has the one value {values[0]!s}; there is nothing to predict")
         if self.task == "binary" or (self.task is None and len(values) == 2):
             if len(values) != 2:
                 raise DataError(f"{self.path}: {name} has {len(values)} values, a binary target has two")
-            steps.append(f"{name} = {values[1]!s} is +1, {values[0]!s} is -1")
+            told.steps.append(f"{name} = {values[1]!s} is +1, {values[0]!s} is -1")
             return Labels(name, "binary", (values[0], values[1]))
         if not self.numeric:
             raise DataError(
@@ -142,11 +151,11 @@ class Target:
             )
         if self.bounds is not None:
             low, high = self.bounds
-            steps.append(f"{name} from [{low:g}, {high:g}] to [-1, 1]")
+            told.steps.append(f"{name} from [{low:g}, {high:g}] to [-1, 1]")
             return Labels(name, "regression", scale=((low + high) / 2, (high - low) / 2, True))
         mean, deviation = self.moments.mean, self.moments.deviation
-        steps.append(f"{name} standardised (mean {mean:.4g}, deviation {deviation:.4g})")
-        warnings.append(f"mean and deviation of {name} come from the data; give its bounds (bounds) to avoid that")
+        told.steps.append(f"{name} standardised (mean {mean:.4g}, deviation {deviation:.4g})")
+        told.warnings.append(f"mean and deviation of {name} come from the data; give its bounds (bounds) to avoid that")
         return Labels(name, "regression", scale=(mean, deviation or np.inf, False))
 
     def _sorted(self) -> list[Any]:
@@ -217,14 +226,14 @@ class Scan:
         if not self.columns:
             raise DataError(f"{self.path}: no columns besides the target")
 
-    def encoding(self, steps: list[str], warnings: list[str], notes: list[str]) -> Encoding:
-        """What to write; adds to the steps in words, the warnings of what used the data, and the notes."""
+    def encoding(self, told: Told) -> Encoding:
+        """What to write, which is also told."""
         if self.missing:
             shown = some([f"{name} ({count:,})" for name, count in self.missing.items()])
             raise DataError(
                 f"{self.path}: missing or infinite (beyond {LARGEST:g}) values in {shown}; drop or fill them first"
             )
-        target = self.target.labels(steps, warnings)
+        target = self.target.labels(told)
         scales: dict[str, tuple[float, float, bool]] = {}
         labels: dict[str, list[str]] = {}
         names, constant = ["intercept"], []
@@ -246,15 +255,15 @@ class Scan:
         if len(constant) == len(self.columns):
             raise DataError(f"{self.path}: every column besides the target has one value only; there is nothing to use")
         if constant:
-            notes.append(
+            told.notes.append(
                 f"{some(constant)}: the same in all rows, which says nothing: left out, unless bounds are given"
             )
         if labels:
-            warnings.append("the categories of the categorical columns are those found in the data")
+            told.warnings.append("the categories of the categorical columns are those found in the data")
         loose = [name for name in scales if name not in self.bounds]
         if loose and self.standardise:
-            steps.append("numeric columns standardised")
-            warnings.append(
+            told.steps.append("numeric columns standardised")
+            told.warnings.append(
                 f"mean and deviation of {some(loose)} come from the data; give bounds you know (bounds) to avoid that"
             )
         return Encoding(names, scales, labels, target)

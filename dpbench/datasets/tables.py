@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from dpbench.datasets import batches, delimited
-from dpbench.datasets.encoding import Labels, Scan, Target, some
+from dpbench.datasets.encoding import Labels, Scan, Target, Told, some
 from dpbench.datasets.recipes import LARGEST, clip_rows, row_norms
 from dpbench.errors import DataError, UserError, positive
 
@@ -160,15 +160,12 @@ def _text(path: Path, dialect: delimited.Dialect) -> pandas.DataFrame:
 
 
 def _from_frame(frame: pandas.DataFrame, scan: Scan, row_bound: float | None, holdout: float) -> Table:
-    steps: list[str] = []
-    warnings: list[str] = []
-    notes: list[str] = []
-    used = used_rows(len(frame), holdout)
+    told, used = Told(), used_rows(len(frame), holdout)
     scan.add(frame, used)
-    encoding = scan.encoding(steps, warnings, notes)
+    encoding = scan.encoding(told)
     X, y = encoding.write(frame)
-    X = _bounded(X, used, row_bound or scan.public_bound, steps, warnings)
-    return _table(X, y, used, encoding.target, encoding.columns, steps, warnings, notes)
+    X = _bounded(X, used, row_bound or scan.public_bound, told)
+    return _table(X, y, used, encoding.target, encoding.columns, told)
 
 
 def _from_batches(
@@ -181,9 +178,7 @@ def _from_batches(
     progress: batches.Reading,
 ) -> Table:
     """Two passes: what `Scan` needs to know, then the rows, each where it belongs."""
-    steps: list[str] = []
-    warnings: list[str] = []
-    notes: list[str] = [f"{path}: read in batches; its rows lie on disk as {precision}"]
+    told = Told(notes=[f"{path}: read in batches; its rows lie on disk as {precision}"])
     draw, rows, used = np.random.default_rng(SPLIT), 0, 0
     for frame, share in batches.frames(path, kind):
         kept = draw.random(len(frame)) >= holdout
@@ -192,7 +187,7 @@ def _from_batches(
         progress("first pass", share)
     if not rows:
         raise DataError(f"{path}: no rows")
-    encoding = scan.encoding(steps, warnings, notes)
+    encoding = scan.encoding(told)
     R = row_bound or scan.public_bound
     if R is None:
         raise UserError(
@@ -215,20 +210,8 @@ def _from_batches(
         Z[apart : apart + m], z[apart : apart + m] = A[~kept], b[~kept]
         done, apart = done + n, apart + m
         progress("second pass", share)
-    steps.append(f"rows divided by {R:.4g}" + (f", {longer:,} of {used:,} shortened to 1" if longer else ""))
-    target = encoding.target
-    return Table(
-        X,
-        y,
-        target.task,
-        encoding.columns,
-        warnings,
-        "; ".join(steps),
-        held_out=(Z, z) if rows > used else None,
-        unit=target.scale[1],
-        classes=None if target.classes is None else (str(target.classes[0]), str(target.classes[1])),
-        notes=notes,
-    )
+    told.steps.append(_divided(R, longer, used))
+    return _assembled(X, y, (Z, z) if rows > used else None, encoding.target, encoding.columns, told)
 
 
 def _rounded(table: Table, precision: str) -> Table:
@@ -252,57 +235,50 @@ def _from_svmlight(path: Path, row_bound: float | None, task: str | None, holdou
         raise DataError(f"{path}: no rows")
     if not (np.abs(X.data) <= LARGEST).all():
         raise DataError(f"{path}: NaN or infinite values; drop or fill them first")
-    steps: list[str] = []
-    warnings: list[str] = []
+    told = Told()
     used, target, column = used_rows(X.shape[0], holdout), Target(path, "the label", task), pd.Series(labels)
     target.add(column, used)
-    found = target.labels(steps, warnings)
+    found = target.labels(told)
     X = csr_array(hstack([np.ones((X.shape[0], 1)), X]))
     if X.shape[0] * X.shape[1] <= DENSE:
         X = X.toarray()
-    X = _bounded(X, used, row_bound, steps, warnings)
+    X = _bounded(X, used, row_bound, told)
     names = ["intercept", *(str(j) for j in range(1, X.shape[1]))]
-    return _table(X, found.write(column), used, found, names, steps, warnings, [])
+    return _table(X, found.write(column), used, found, names, told)
 
 
-def _table(
-    X: Any,
-    y: np.ndarray,
-    used: np.ndarray,
-    target: Labels,
-    columns: list[str],
-    steps: list[str],
-    warnings: list[str],
-    notes: list[str],
+def _table(X: Any, y: np.ndarray, used: np.ndarray, target: Labels, columns: list[str], told: Told) -> Table:
+    """The rows in use, and those held out."""
+    if used.all():
+        return _assembled(X, y, None, target, columns, told)
+    return _assembled(X[used], y[used], (X[~used], y[~used]), target, columns, told)
+
+
+def _assembled(
+    X: Any, y: np.ndarray, held_out: tuple[Any, np.ndarray] | None, target: Labels, columns: list[str], told: Told
 ) -> Table:
-    split = not used.all()
-    return Table(
-        X[used] if split else X,
-        y[used] if split else y,
-        target.task,
-        columns,
-        warnings,
-        "; ".join(steps),
-        held_out=(X[~used], y[~used]) if split else None,
-        unit=target.scale[1],
-        classes=None if target.classes is None else (str(target.classes[0]), str(target.classes[1])),
-        notes=notes,
-    )
+    classes = None if target.classes is None else (str(target.classes[0]), str(target.classes[1]))
+    recipe, unit = "; ".join(told.steps), target.scale[1]
+    return Table(X, y, target.task, columns, told.warnings, recipe, held_out, unit, classes, told.notes)
 
 
-def _bounded(X: Any, used: np.ndarray, R: float | None, steps: list[str], warnings: list[str]) -> Any:
+def _bounded(X: Any, used: np.ndarray, R: float | None, told: Told) -> Any:
     """X/R with rows beyond 1 divided by their norm; R None: the largest norm of the `used` rows."""
     if R is None:
         R = float(row_norms(X)[used].max(initial=0)) or 1.0
-        warnings.append(
+        told.warnings.append(
             f"the bound on the rows, {R:.4g}, is the largest norm in the data; give one you know (row_bound)"
         )
     X = X / R
     norms = row_norms(X)
     longer = int(np.sum(norms[used] > 1 + 1e-12))
-    steps.append(f"rows divided by {R:.4g}" + (f", {longer:,} of {used.sum():,} shortened to 1" if longer else ""))
+    told.steps.append(_divided(R, longer, int(used.sum())))
     if hasattr(X, "tocsr"):
         from scipy.sparse import csr_array
 
         return csr_array(X.multiply(1 / np.maximum(norms, 1.0)[:, None]))
     return clip_rows(X)
+
+
+def _divided(R: float, longer: int, rows: int) -> str:
+    return f"rows divided by {R:.4g}" + (f", {longer:,} of {rows:,} shortened to 1" if longer else "")

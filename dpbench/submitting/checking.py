@@ -37,7 +37,6 @@ from dpbench.submitting.making import EXPERIMENT
 ROUNDING = 1e-6
 SAME = 2e-3  # relative, of two computations of one ε: their grids
 SAMPLE = 4  # cells that are run again, at most
-SPENT = ("epsilon_planned", "epsilon_spent")  # the column's name in rows of this version
 
 
 @dataclass
@@ -145,7 +144,7 @@ def _guarantees(s: Submission) -> Iterator[str]:
     for i, row in enumerate(s.rows, 1):
         if row.status == "failed" or not row.private:
             yield f"row {i}: {row.status}, private: {row.private}"
-        used = epsilon_of(row)
+        used = row.epsilon_planned
         if used is None or not used <= row.epsilon * (1 + ROUNDING) + 1e-9:
             yield f"row {i}: spends ε = {used}, more than the {row.epsilon} asked for"
         if row.relation != entrants.RELATION.value:
@@ -170,8 +169,8 @@ def _ledgers(s: Submission) -> Iterator[str]:
             continue
         if not one.releases or not found <= row.epsilon * (1 + ROUNDING) + 1e-9:
             yield f"ledger of {row.problem} at ε = {row.epsilon:g}: its noise composes to ε = {found:.6g}"
-        elif not math.isclose(found, epsilon_of(row) or 0.0, rel_tol=SAME, abs_tol=1e-4 * row.epsilon):
-            told = f"its rows say ε = {epsilon_of(row):.6g}, its ledger {found:.6g}"
+        elif not math.isclose(found, row.epsilon_planned or 0.0, rel_tol=SAME, abs_tol=1e-4 * row.epsilon):
+            told = f"its rows say ε = {row.epsilon_planned:.6g}, its ledger {found:.6g}"
             yield f"{row.problem} at ε = {row.epsilon:g}: {told}"
     covered = {(rows[one.key].problem, rows[one.key].epsilon) for one in s.ledgers if one.key in rows}
     for problem, epsilon in sorted({(row.problem, row.epsilon) for row in s.rows} - covered):
@@ -220,12 +219,6 @@ CHECKS = {
     "losses against our optimum": _losses,
     "audit": _audit,
 }
-
-
-def epsilon_of(row: Any) -> float | None:
-    """The ε that a row spent."""
-    found = [getattr(row, name) for name in SPENT if hasattr(row, name)]
-    return found[0] if found else None
 
 
 # Running the code

@@ -123,7 +123,6 @@ def expand(block: GridEntry, profile: str) -> list[GridEntry]:
         why, refused = _fit(problem, name)
         if why:
             continue
-        method, _ = algorithms.resolve(name)
         grid: dict[str, Any] = {
             key: [value for value in values if (key, value) not in refused]
             for key, values in candidates(name, profile).items()
@@ -131,15 +130,19 @@ def expand(block: GridEntry, profile: str) -> list[GridEntry]:
         grid = {key: values for key, values in grid.items() if values}
         if block.timed:
             grid = dict.fromkeys(grid, BEST)
-        blocks.append(
-            msgspec.structs.replace(
-                block,
-                problems=[problem],
-                algorithms=[name],
-                settings=grid | block.settings,
-                accounting=accounting(method),
-                delta=delta(method),
-                relation=RELATION.value,
-            )
-        )
+        blocks.append(entering(block, problem, name, grid | block.settings))
     return blocks
+
+
+def entering(block: GridEntry, problem: str, name: str, settings: dict[str, Any]) -> GridEntry:
+    """The block for one method on one problem at these settings: under its accounting, at its δ, for replace-one."""
+    method, _ = algorithms.resolve(name)
+    return msgspec.structs.replace(
+        block,
+        problems=[problem],
+        algorithms=[name],
+        settings=settings,
+        accounting=accounting(method),
+        delta=delta(method),
+        relation=RELATION.value,
+    )

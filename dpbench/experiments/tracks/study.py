@@ -127,14 +127,8 @@ def _block(block: GridEntry, track: str, problem: str, name: str, epsilon: float
                 return None
         else:
             given[knob(name)] = list(values) if track == TUNE else BEST
-    pure = entrants.delta(method) == 0
-    return msgspec.structs.replace(
-        block,
-        problems=[problem],
-        algorithms=[run],
-        epsilon=[epsilon],
-        settings=given,
-        accounting=("pure" if pure else "tight") if run == PRIVATE else entrants.accounting(method),
-        delta=entrants.delta(method),
-        relation=entrants.RELATION.value,
-    )
+    found = msgspec.structs.replace(entrants.entering(block, problem, name, given), epsilon=[epsilon])
+    if run == PRIVATE:
+        mode = "pure" if entrants.delta(method) == 0 else "tight"
+        return msgspec.structs.replace(found, algorithms=[run], accounting=mode)
+    return found
