@@ -137,8 +137,8 @@ def body() -> Markup:
         releases = table(HEADER, one.releases) if one.releases else tag("p", "It releases nothing with noise.")
         audited = table(AUDIT, one.audited) if one.audited else Markup("")
         found.append((f"method-{one.name}", f"{one.name}: {one.title}", facts + releases + audited))
-    kinds = table(["mechanism", "sensitivity in", "theorem"], [[k, *v] for k, v in MECHANISMS.items()])
-    composed = table(["accounting", "what it is"], [list(mode) for mode in modes()])
+    kinds = table(["mechanism", "sensitivity in", "theorem"], [[k, *v] for k, v in MECHANISMS.items()], whole=True)
+    composed = table(["accounting", "what it is"], [[name, breakable(told)] for name, told in modes()], whole=True)
     head = tag("h1", TITLE) + tag("p", INTRO, cls="lead") + tag("h2", "Mechanisms") + kinds
     return head + tag("h2", "Composition") + composed + articles(found)
 

@@ -118,7 +118,7 @@ class Context:
         alike = ["problem", "algorithm", "epsilon", "settings", "accounting"]
         untimed = rows[rows["timed"].eq(0)]
         seeds = (untimed if len(untimed) else rows).groupby(alike, sort=False, dropna=False)["seed"].nunique()
-        parts = [_sizes(list(dict.fromkeys(rows["problem"]))), f"{span(seeds)} seeds"]
+        parts = [_sizes(list(dict.fromkeys(rows["problem"]))), f"{span(seeds)} seed{'s' if seeds.max() > 1 else ''}"]
         parts.append(f"accounting {_either(rows['accounting'])}")
         parts.append(f"{_either(rows['relation'])} neighbours")
         tuned = [block for block in own if block.tuned]

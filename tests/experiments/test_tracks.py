@@ -8,7 +8,7 @@ from dpbench import algorithms, experiments
 from dpbench.algorithms.rules import RULES, gradient_steps, public_rho, public_settings
 from dpbench.errors import UserError
 from dpbench.experiments.leaderboard import entrants
-from dpbench.experiments.tracks import study
+from dpbench.experiments.tracks import study, tables
 from dpbench.experiments.tracks.ranking import KINDS, kind, losses, standing, tuned
 from dpbench.problems import catalogue
 from dpbench.run.results import Store
@@ -112,6 +112,13 @@ def test_artefacts_render(context, artefact, tmp_path):
     assert output.frame.empty == (artefact == "submitted")
     empty = one.render(Context(TRACKS, "quick", Store(tmp_path, "quick", "tracks")))
     assert empty.gaps or artefact in ("submitted", "problems")
+
+
+def test_who_is_on_fewer_than_half_of_the_problems_has_no_place(context, monkeypatch):
+    found = rows(a={"p": [1.0], "q": [2.0], "r": [1.0]}, b={"p": [1.1], "q": [2.1], "r": [1.1]}, c={"p": [0.5]})
+    monkeypatch.setattr(tables, "track_rows", lambda context, track: found)
+    shown = tables.table(context, "oracle").frame
+    assert shown[["#", "method"]].to_numpy().tolist() == [["1", "a"], ["2", "b"], ["–", "c"]]
 
 
 def rows(**methods):

@@ -60,10 +60,10 @@ def pareto(context: Context, epsilon: float, level: str) -> Figure:
     caption = (
         f"Mean excess loss at ε = {epsilon:g} ({seeds_of(table)}; bars: ± 1 standard error) against the seconds of one "
         "run at the chosen settings, timed alone on one core, with the calibration of its noise where no earlier run "
-        "had done it. Grey line: the front, named where there is room; what lies above and to the right of it is both slower and "
-        f"worse than some other method. In colour: the {MOST_NAMED} methods most often on a front, then those that "
-        "beat most rivals; grey dots: the others (explore.html names them). Methods at more than three times the "
-        f"median leave the panel. {RULES}"
+        "had done it. Grey line: the front, named where there is room; what lies above and to the right of it is both "
+        f"slower and worse than some other method. In colour: the {MOST_NAMED} methods most often on a front, "
+        "then those that beat most rivals; grey dots: the others (explore.html names them). Methods at more than three "
+        f"times the median leave the panel. {RULES}"
     )
     data = joined(drawn) if drawn else table.assign(efficient=False)
     figure = page.figure(caption, data, legend=5 if columns >= COLUMNS else 3)

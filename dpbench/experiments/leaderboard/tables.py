@@ -35,7 +35,7 @@ def overall(context: Context) -> Table:
         result = result.join(spent.agg({"planned": "min", "counts_public": "first"}), on="algorithm")
     rows = [
         [
-            str(i + 1),
+            str(i + 1) if row.often else "–",
             look(row.algorithm).label,
             f"{row.share:.2f}",
             f"{row.mean_rank:.1f}",
@@ -54,7 +54,8 @@ def overall(context: Context) -> Table:
         "in every cell and 0 if last in every cell; leads: in how many cells no method is better by more than two "
         "standard errors of the difference; ε planned / ε: the least share of ε that all its planned releases add up "
         "to, by the independent accountant (below 1 the accounting or the method leaves some unused); public: what, "
-        f"beside n, its runs took from the data. Methods in fewer than half of the cells come last. {RULES}"
+        "beside n, its runs took from the data. Methods in fewer than half of the cells come last, without a place. "
+        f"{RULES}"
     )
     header = ["#", "method", "share of rivals beaten", "mean rank", "cells", "leads", "accounting", "ε planned / ε",
               "public"]  # fmt: skip

@@ -81,12 +81,13 @@ def table(context: Context, track: str) -> Table:
     for i, row in enumerate(overall.itertuples(), 1):
         name = theirs.get(row.algorithm) or look(row.algorithm).label
         cells = [_cell(at[e].loc[row.algorithm]) if row.algorithm in at[e].index else "–" for e in epsilons]
-        lines.append([str(i), name, _cell(row), *cells, f"{row.share:.2f}", f"{row.problems}"])
+        lines.append([str(i) if row.often else "–", name, _cell(row), *cells, f"{row.share:.2f}", f"{row.problems}"])
     header = ["#", "method", "times the best, all ε", *[f"ε = {e:g}" for e in epsilons], "rivals beaten", "problems"]
     caption = (
         f"{WHAT[track][0].upper()}{WHAT[track][1:]}. Geometric mean over problems of a method's mean excess loss over "
         "the lowest of the cell (at most 1000 times); =: of the group of leaders that 95 % do not tell apart, on the "
-        "problems they share. Rivals beaten: the mean share. Methods on fewer than half of the problems come last. "
+        "problems they share. Rivals beaten: the mean share. Methods on fewer than half of the problems come last, "
+        "without a place. "
         f"{len(set(rows['problem']))} problems, {_seeds(rows)} seeds. {RULES}"
         + (f" {MARKS}" if theirs and track == "default" else "")
     )
