@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gc
+
 import click
 
 from dpbench.cli.run import RESULTS
@@ -20,6 +22,7 @@ def command(experiment: str | None, profile: str | None, out: str) -> None:
     """
     from dpbench import api
 
+    gc.disable()  # the plans are half a million objects that stay until the table is printed, and so the process ends
     found = api.status(experiment, profile, results=out)
     if found.empty:
         raise UserError("nothing is planned for this selection")

@@ -145,13 +145,13 @@ class Store:
     def columns(self, *names: str) -> list[tuple[Any, ...]]:
         """These columns alone of all rows, in the order and of the rows that `runs` has; None where there is none."""
         table = self._table("runs", columns=list(dict.fromkeys(["key", "status", *names])))
-        kept: dict[str, int] = {}
-        statuses = table["status"].to_pylist()
-        for row, key in enumerate(table["key"].to_pylist()):
-            if statuses[row] != "failed" or statuses[kept.get(key, row)] == "failed":
-                kept[key] = row
-        columns = [_as_list(table[name]) for name in names]
-        return [tuple(column[row] for column in columns) for row in sorted(kept.values())]
+        keys, statuses = table["key"].to_pylist(), table["status"].to_pylist()
+        rows = list(zip(*(_as_list(table[name]) for name in names), strict=True))
+        last = dict(zip(keys, range(len(keys)), strict=True))
+        if len(last) == len(keys):
+            return rows
+        sound = {key: row for row, key in enumerate(keys) if statuses[row] != "failed"}
+        return [rows[row] for row in sorted((last | sound).values())]
 
     def compact(self) -> None:
         """Merge the parts into one file per table. A crash in between leaves duplicates, which reading drops."""

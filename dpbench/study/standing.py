@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -37,11 +38,10 @@ def standing(one: Experiment, profile: str, store: Store) -> Iterator[Standing]:
         planned = planner.plan(one.blocks(profile, artefact.name))
         if not (planned.by_key or planned.missing_data or planned.waiting):
             continue
-        found = [statuses.get(key) for key in planned.by_key]
-        failed, missing = found.count("failed"), found.count(None)
-        unfinished = {job.problem for key, job in planned.by_key.items() if key not in statuses}
-        beyond = found.count(NOT_APPLICABLE)
-        done = len(found) - failed - missing - beyond
+        found = Counter(map(statuses.get, planned.by_key))
+        failed, missing, beyond = found["failed"], found[None], found[NOT_APPLICABLE]
+        unfinished = {job.problem for key, job in planned.by_key.items() if key not in statuses} if missing else set()
+        done = found.total() - failed - missing - beyond
         yield Standing(
             f"{one.name}/{artefact.name}", profile, done, missing, failed, _notes(planned, unfinished, beyond)
         )

@@ -14,6 +14,7 @@ from collections import defaultdict
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple, TypeVar
 
+import msgspec
 import numpy as np
 import pandas as pd
 
@@ -45,7 +46,7 @@ def _tried(runs: pd.DataFrame) -> pd.DataFrame:
     return untimed.assign(excess=excess(untimed))
 
 
-def choose(losses: Mapping[Setting, Mapping[int, np.ndarray]], held_out: bool) -> tuple[Setting, int, list[int]] | None:
+def choose(losses: Mapping[Setting, Mapping[int, Any]], held_out: bool) -> tuple[Setting, int, list[int]] | None:
     """(setting, member of its sweep, seeds to score it on) from setting → {seed: (m,) excess}; None without losses.
 
     The lowest mean over the seeds that all settings have, the first of equals. held_out: over every other of these
@@ -148,28 +149,21 @@ class Tuner:
         from dpbench.algorithms.base import make_settings
 
         method, alias = algorithms.resolve(algorithm)
-        shown = algorithms.display_name(algorithms.reference(algorithm)[0], make_settings(method, alias | fixed))
-        cells: dict[tuple[Any, ...], dict[int, np.ndarray]] = defaultdict(dict)
+        given = make_settings(method, alias | fixed)
+        job = make_job(problem=problem, algorithm=algorithm, epsilon=epsilon, seed=0, settings=fixed,
+                       accounting=accounting, delta=delta, relation=relation)  # fmt: skip
+        content = identity(job)
+        shown = algorithms.display_name(algorithms.reference(algorithm)[0], given)
+        cells: dict[tuple[Any, ...], dict[int, Any]] = defaultdict(dict)
         for (settings, sweep), rows in self._tried.get((problem, shown, epsilon), {}).items():
             axes, values = json.loads(sweep or "{}"), json.loads(settings)
             if not set(axes) <= set(tuned):
                 continue
+            tried = msgspec.structs.replace(given, **{name: values[name] for name in tuned})
+            key_of = keys_of(content | {"settings": msgspec.to_builtins(tried)} | ({"sweep": axes} if axes else {}))
             chosen = {name: values[name] for name in tuned if name not in axes}
-            job = make_job(
-                problem=problem,
-                algorithm=algorithm,
-                epsilon=epsilon,
-                seed=0,
-                settings=fixed | chosen,
-                accounting=accounting,
-                delta=delta,
-                relation=relation,
-                sweep=axes,
-            )
-            key_of = keys_of(identity(job))
-            keys = {key_of(seed, 0) for seed in {row.seed for row in rows}}
             cell = (*chosen.values(), json.dumps([chosen, axes]))
-            cells[cell] |= {row.seed: _excesses(row, bool(axes)) for row in rows if row.key in keys}
+            cells[cell] |= {row.seed: _excesses(row, bool(axes)) for row in rows if row.key == key_of(row.seed, 0)}
         choice = choose({cell: cells[cell] for cell in sorted(cells, key=lambda cell: cell[:-1])}, held_out)
         if choice is None:
             return None
@@ -180,9 +174,8 @@ class Tuner:
         return {name: found[name] for name in tuned}
 
 
-def _excesses(row: Row, swept: bool) -> np.ndarray:
-    """(m,) The excess losses of a row's runs; infinite where one diverged or has none."""
+def _excesses(row: Row, swept: bool) -> np.ndarray | float:
+    """(m,) The excess losses of a row's sweep, or that of its one run; infinite where one diverged or has none."""
     if swept and row.values is not None:
         return np.where(np.isnan(row.values), math.inf, row.values)
-    known = row.status != "diverged" and row.excess is not None and row.excess == row.excess
-    return np.array([row.excess if known else math.inf])
+    return math.inf if row.status == "diverged" or row.excess is None or math.isnan(row.excess) else row.excess

@@ -32,6 +32,7 @@ _MODES = (
 _BUILT_IN: dict[str, Accounting] = {mode.name: mode() for mode in _MODES}
 
 
+@cache
 def names() -> tuple[str, ...]:
     """The built-in ones first."""
     return (*_BUILT_IN, *(name for name in _installed() if name not in _BUILT_IN))
