@@ -159,9 +159,9 @@ class Tuner:
             axes, values = json.loads(sweep or "{}"), json.loads(settings)
             if not set(axes) <= set(tuned):
                 continue
-            tried = msgspec.structs.replace(given, **{name: values[name] for name in tuned})
-            key_of = keys_of(content | {"settings": msgspec.to_builtins(tried)} | ({"sweep": axes} if axes else {}))
             chosen = {name: values[name] for name in tuned if name not in axes}
+            tried = msgspec.structs.replace(given, **chosen, **{name: each[0] for name, each in axes.items()})
+            key_of = keys_of(content | {"settings": msgspec.to_builtins(tried)} | ({"sweep": axes} if axes else {}))
             cell = (*chosen.values(), json.dumps([chosen, axes]))
             cells[cell] |= {row.seed: _excesses(row, bool(axes)) for row in rows if row.key == key_of(row.seed, 0)}
         choice = choose({cell: cells[cell] for cell in sorted(cells, key=lambda cell: cell[:-1])}, held_out)

@@ -190,7 +190,6 @@ def _lettered(names: list[str]) -> Callable[[str], str]:
 
 def _ends(axis: Axes, ends: list) -> None:
     """A marker per end; of those at about one point all but the first are rings, each around the ones before."""
-    axis.figure.canvas.figure.draw_without_rendering()  # the limits count
     to_axis = axis.transData + axis.transAxes.inverted()
     placed: list[np.ndarray] = []
     for look, x, y in ends:

@@ -213,23 +213,24 @@ def judged(context: Context, target: Target) -> pd.DataFrame:
     paper = published_cells(context.experiment.published())
     paper = paper[paper["table"].isin([target.table, target.hessians])]
     there, found = set(asked(context, target)), []
+    ended = dict(list(rows.groupby(["algorithm", "epsilon", "variant"])))
     for cell in paper.itertuples():
         if (cell.algorithm, cell.epsilon) not in there:
             continue
-        mine = select(rows, algorithm=cell.algorithm, epsilon=cell.epsilon)
+        mine = {name: ended.get((cell.algorithm, cell.epsilon, name), rows[:0]) for name in NAMES}
         for quantity in (cell.quantity, *([END] if cell.quantity == "loss" else [])):
-            by_variant = {name: value_and_match(select(mine, variant=name), cell, quantity) for name in NAMES}
-            ours, match = by_variant[""]
-            word, numbers, other = match.word, match.numbers, None
+            ours, match = value_and_match(mine[""], cell, quantity)
+            word, numbers, other, theirs = *match, None, math.nan
             if word != MATCH and ours == ours:  # not without rows of ours
-                other = next((v for v in VARIANTS if by_variant[v.name][1].word == MATCH), None)
+                tried = ((one, *value_and_match(mine[one.name], cell, quantity)) for one in VARIANTS)
+                other, theirs, match = next((each for each in tried if each[2].word == MATCH), (None, math.nan, match))
             if other:
                 word = EXPLAINED if other.known else word
-                numbers += f"; {other.name}: {by_variant[other.name][1].numbers}"
+                numbers += f"; {other.name}: {match.numbers}"
             found.append({
                 "table": cell.table, "algorithm": cell.algorithm, "epsilon": cell.epsilon, "quantity": quantity,
                 "paper": float(cell.terminated) if quantity == END else cell.mean, "ours": ours, "word": word,
-                "variant": other.name if other else "", "theirs": by_variant[other.name][0] if other else math.nan,
+                "variant": other.name if other else "", "theirs": theirs,
                 "numbers": numbers,
             })  # fmt: skip
     return pd.DataFrame(found)
