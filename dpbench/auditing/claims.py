@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -43,6 +44,10 @@ class Claim:
     def __call__(self, alpha: np.ndarray) -> np.ndarray:
         """f(α), the smallest false-negative rate."""
         raise NotImplementedError
+
+    def of(self, loss: float) -> Claim:
+        """The trade-off of this `loss`, in the unit of this claim."""
+        return GaussianClaim(loss)
 
     def bound(self, alpha: np.ndarray, beta: np.ndarray) -> np.ndarray:
         """The privacy loss that rates of at most α and β prove."""
@@ -79,6 +84,9 @@ class PureClaim(Claim):
         one = 1 - self.delta - math.exp(self.epsilon) * alpha
         return np.maximum(0, np.maximum(one, math.exp(-self.epsilon) * (1 - self.delta - alpha)))
 
+    def of(self, loss: float) -> Claim:
+        return PureClaim(loss, self.delta)
+
     def bound(self, alpha: np.ndarray, beta: np.ndarray) -> np.ndarray:
         left = 1 - self.delta
         with np.errstate(all="ignore"):
@@ -102,6 +110,7 @@ class CurveClaim(Claim):
         return np.maximum(0, np.maximum(one, other)).max(axis=-1)
 
 
+@lru_cache(maxsize=256)
 def claim(composition: Composition, relation: Relation, delta: float) -> Claim:
     """What `composition` claims under `relation`; of a run with δ = 0, its ε there."""
     releases = [(_on_line(entry.release), entry.count) for entry in composition]

@@ -1,4 +1,9 @@
-"""A threshold test chosen on half of the runs and judged on the other half."""
+"""A threshold test chosen on some of the runs and judged on the others.
+
+A trade-off f is refuted where, whatever the rates (α, f(α)) of the test, so few errors of both kinds are improbable.
+The two counts are independent, so their p-values p, q are; by Fisher (1925), P[pq ≤ t] ≤ t(1 - ln t). Two limits that
+hold together would each need half of the level, and half as many runs again.
+"""
 
 from __future__ import annotations
 
@@ -6,13 +11,17 @@ import math
 from typing import Any, NamedTuple
 
 import numpy as np
+from scipy.special import bdtr
 from scipy.stats import beta as beta_law
 
 from dpbench.auditing.claims import Claim
 
+EVERY = 4  # run chooses the threshold
 CANDIDATES = 400
 CAUTION = 100  # thresholds are compared at the level over this: the best of many promises most by chance at the ends
 DIGITS = 9  # scores that differ by rounding are one score
+TAILS = np.concatenate([np.geomspace(1.0, 1e-12, 600), [0.0]])  # p-values of the one count at which both are compared
+LOSSES = 0.0, 100.0  # between which a bound is looked for
 
 
 class Verdict(NamedTuple):
@@ -29,37 +38,70 @@ class Verdict(NamedTuple):
         return not self.bound > self.claim
 
 
-def decide(first: np.ndarray, second: np.ndarray, claim: Claim, level: float) -> Verdict:
+class Errors(NamedTuple):
+    """How many of how many runs on either data set were taken for the other."""
+
+    positives: int
+    of_second: int
+    negatives: int
+    of_first: int
+
+    def improbable(self, trade_off: Any) -> tuple[float, float]:
+        """The most probable that so few are under `trade_off`, as a p-value, and the α of it.
+
+        Between two α of a grid no more than p at the lower and q at the upper.
+        """
+        if self.positives == self.of_second or self.negatives == self.of_first:
+            return 1.0, 1.0
+        alpha = beta_law.isf(TAILS, self.positives + 1, self.of_second - self.positives)
+        q = bdtr(self.negatives, self.of_first, np.clip(trade_off(alpha), 0.0, 1.0))
+        joint = TAILS[:-1] * q[1:]
+        most = int(np.argmax(joint))
+        return fisher(float(joint[most])), float(alpha[most])
+
+
+def fisher(product: float) -> float:
+    """The p-value of a product of two independent ones."""
+    return product * (1 - math.log(product)) if 0 < product < 1 else product
+
+
+def decide(first: np.ndarray, second: np.ndarray, claim: Claim, level: float, every: int = EVERY) -> Verdict:
     """Scores of runs on the two data sets, larger ones speaking for `first`: one test against the claim.
 
-    The bound exceeds the true privacy loss with probability at most `level`: each of the two error rates is below its
-    Clopper-Pearson limit with probability 1 - level/2. The threshold that promises most on the even runs is judged on
-    the odd ones.
+    The bound exceeds the true privacy loss with probability at most `level`. The threshold that promises most on every
+    fourth run (`every`) is judged on the others.
     """
     first, second = np.round(first, DIGITS), np.round(second, DIGITS)
-    best = np.array([_best(first[::2], second[::2], claim, level / CAUTION)])
-    alpha, beta = _limits(first[1::2], second[1::2], best, level)
-    return Verdict(
-        float(claim.bound(alpha, beta)[0]),
-        float(claim.at(alpha)[0]),
-        float((second[1::2] >= best).mean()),
-        float((first[1::2] < best).mean()),
-        len(first[1::2]) + len(second[1::2]),
-    )
+    best = _best(first[::every], second[::every], claim, level / CAUTION)
+    one, other = (np.delete(each, np.s_[::every]) for each in (first, second))
+    seen = Errors(int((other >= best).sum()), len(other), int((one < best).sum()), len(one))
+    low, high = LOSSES
+    if seen.improbable(claim.of(low))[0] > level:
+        high = low
+    while high - low > 1e-4:
+        middle = (low + high) / 2
+        low, high = (middle, high) if seen.improbable(claim.of(middle))[0] <= level else (low, middle)
+    probable, likely = seen.improbable(claim)
+    told = float(claim.at(np.array(seen.improbable(claim.of(low))[1])))  # refuted, it is below the bound there
+    if probable > level and told < low:
+        told = float(claim.at(np.array(likely)))
+    return Verdict(low, told, seen.positives / len(other), seen.negatives / len(one), len(one) + len(other))
 
 
-def least_runs(claim: Claim, level: float) -> int:
+def least_runs(claim: Claim, level: float, every: int = EVERY) -> int:
     """The fewest runs, half on either data set, with which a test that never errs has a bound above the claim.
 
     With fewer no loss however large can be noticed.
     """
     judged = 10
-    while judged < 1e12:
-        alpha = beta = _upper(np.zeros(1), judged, level / 2)
-        if claim.bound(alpha, beta)[0] > claim.at(alpha)[0]:
-            break
+    while judged < 1e12 and Errors(0, judged, 0, judged).improbable(claim)[0] > level:
         judged = math.ceil(1.05 * judged)
-    return 4 * judged
+    return runs_of(judged, every)
+
+
+def runs_of(judged: int, every: int = EVERY) -> int:
+    """How many runs it takes, half on either data set, to judge by so many of each."""
+    return 2 * math.ceil(judged * every / (every - 1))
 
 
 def promise(first: np.ndarray, second: np.ndarray, claim: Claim) -> float:
@@ -74,7 +116,9 @@ def promise(first: np.ndarray, second: np.ndarray, claim: Claim) -> float:
 def _best(first: np.ndarray, second: np.ndarray, claim: Claim, level: float) -> float:
     pooled = np.unique(np.concatenate([first, second]))
     thresholds = pooled[np.linspace(0, len(pooled) - 1, min(CANDIDATES, len(pooled))).astype(int)]
-    return float(thresholds[np.argmax(_above(claim, *_limits(first, second, thresholds, level)))])
+    alpha, beta = _limits(first, second, thresholds, level)
+    hopes = np.where((alpha < 1) & (beta < 1), _above(claim, alpha, beta), -np.inf)  # constant tests prove nothing
+    return float(thresholds[np.argmax(hopes)])
 
 
 def _above(claim: Claim, alpha: np.ndarray, beta: np.ndarray) -> np.ndarray:

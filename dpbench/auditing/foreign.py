@@ -82,7 +82,7 @@ def audit_callable(
     if runs is not None and runs < 40:
         raise UserError(f"runs must be at least 40, got {runs}")
     told = PureClaim(epsilon, target.delta)
-    runs = runs or max(RUNS, min(10 * RUNS, 2 * least_runs(told, level)))
+    runs = runs or max(RUNS, min(10 * RUNS, 2 * least_runs(told, level, every=2)))
     seeds = np.random.SeedSequence(seed)
     left = list(target.pairs or pairs(target))
     for k, kept in PILOTS:
@@ -97,9 +97,9 @@ def audit_callable(
     first, second = (_outputs(target, data, epsilon, runs // 2, seeds.spawn(1)[0]) for data in best[:2])
     tried = candidates(*_aligned(first, second))  # learnt on every fourth run, chosen by the other even ones
     one, other = max(tried, key=lambda scores: promise(scores[0][2::4], scores[1][2::4], told))
-    verdict = decide(one, other, told, level)
+    verdict = decide(one, other, told, level, every=2)
     name = target.name or getattr(target.function, "__name__", "callable")
-    least = needed if (needed := least_runs(told, level)) > runs else 0
+    least = needed if (needed := least_runs(told, level, every=2)) > runs else 0
     return Audit(name, epsilon, target.delta, runs, {OUTPUT: verdict}, {OUTPUT: "ε"}, least=least, pair=best.words)
 
 

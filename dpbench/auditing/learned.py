@@ -1,6 +1,6 @@
-"""Scores of vectors that nothing is known of but that they came from one of two worlds: learnt on half of the runs.
+"""Scores of vectors that nothing is known of but that they came from one of two worlds: learnt on a fourth of the runs.
 
-What is learnt on the even runs is judged on the odd ones (see `decide`): however bad the fit, the bound holds.
+What is learnt on every fourth run is judged on others (see `decide`): however bad the fit, the bound holds.
 """
 
 from __future__ import annotations
@@ -11,22 +11,22 @@ TREES = 200  # runs to learn from, below which trees are not grown
 
 
 def along_the_means(first: np.ndarray, second: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """(k,) scores of the vectors (k, d) of both worlds: Fisher's linear discriminant of their even runs."""
+    """(k,) scores of the vectors (k, d) of both worlds: Fisher's linear discriminant of every fourth of their runs."""
     one, other = squashed(first, second)
-    line = one[::2].mean(axis=0) - other[::2].mean(axis=0)
-    spread = np.cov(one[::2].T) + np.cov(other[::2].T) + 1e-9 * np.eye(len(line)) if len(line) > 1 else np.eye(1)
+    line = one[::4].mean(axis=0) - other[::4].mean(axis=0)
+    spread = np.cov(one[::4].T) + np.cov(other[::4].T) + 1e-9 * np.eye(len(line)) if len(line) > 1 else np.eye(1)
     direction = np.linalg.lstsq(np.atleast_2d(spread), line, rcond=None)[0]
     return one @ direction, other @ direction
 
 
 def squashed(first: np.ndarray, second: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Every coordinate in units of the even runs' quartiles, with what is not finite far off and the rest within ±50.
+    """Every coordinate in units of the quartiles of every fourth run, what is not finite far off, the rest within ±50.
 
-    A coordinate that has one value in the even runs keeps its differences from it: it tells the worlds apart by itself.
+    A coordinate that has one value there keeps its differences from it: it tells the worlds apart by itself.
     """
-    even = np.concatenate([first[::2], second[::2]])
-    even = np.where(np.isfinite(even), even, np.where(np.isfinite(even).any(axis=0), np.nan, 0.0))
-    low, middle, high = np.nanquantile(even, [0.25, 0.5, 0.75], axis=0)
+    fourth = np.concatenate([first[::4], second[::4]])
+    fourth = np.where(np.isfinite(fourth), fourth, np.where(np.isfinite(fourth).any(axis=0), np.nan, 0.0))
+    low, middle, high = np.nanquantile(fourth, [0.25, 0.5, 0.75], axis=0)
     width = np.where(high > low, high - low, 1.0)
 
     def inside(each: np.ndarray) -> np.ndarray:
@@ -39,7 +39,7 @@ def squashed(first: np.ndarray, second: np.ndarray) -> tuple[np.ndarray, np.ndar
 def candidates(first: np.ndarray, second: np.ndarray) -> list[tuple[np.ndarray, np.ndarray]]:
     """Scores (k,) of both worlds by several rules: coordinates, how far out they are, and trees learnt on every fourth.
 
-    None is learnt from runs 1, 2 or 3 modulo 4 (but for units and a direction, from the even ones).
+    None is learnt from runs 1, 2 or 3 modulo 4.
     """
     one, other = squashed(first, second)
     found = [along_the_means(first, second)]

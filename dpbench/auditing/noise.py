@@ -45,8 +45,9 @@ def _residuals(run: Recorder) -> Iterator[tuple[str, str, np.ndarray]]:
                 groups[place, seen[place]].append(one)
                 seen[place] += 1
     for ((label, kind, *_), _), found in groups.items():
-        parts = [(flat(one, one.output) - flat(one, one.value)) / column(one.scale) for one in found]
-        yield label, kind, np.concatenate(parts)
+        noise = np.concatenate([one.output for one in found]) - np.concatenate([one.value for one in found])
+        scales = [np.broadcast_to(np.ravel(one.scale), len(one.value)) for one in found]
+        yield label, kind, flat(found[0], noise) / column(np.concatenate(scales))
     for what, kind, noise in run.releases.hidden:
         yield what, kind, noise.reshape(len(noise), -1)
 

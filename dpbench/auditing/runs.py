@@ -14,6 +14,7 @@ from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import numpy as np
+from scipy.optimize import brentq
 from scipy.stats import norm
 from threadpoolctl import threadpool_limits
 
@@ -22,11 +23,11 @@ from dpbench.algorithms.base import Algorithm, AuditCase, make_settings
 from dpbench.algorithms.library import LibrarySolver
 from dpbench.auditing import noise, scores
 from dpbench.auditing.claims import Claim, claim, joint
-from dpbench.auditing.decide import Verdict, decide, least_runs
+from dpbench.auditing.decide import Verdict, decide, fisher, least_runs, runs_of
 from dpbench.auditing.learned import along_the_means
 from dpbench.auditing.neighbours import Neighbours
 from dpbench.auditing.transcript import Leak, Recorder, rate
-from dpbench.auditing.worlds import ROUNDING, Setup, hides
+from dpbench.auditing.worlds import ROUNDING, Setup, hides, moved, moved_in_all
 from dpbench.errors import UserError
 from dpbench.privacy.check import guarantee
 from dpbench.privacy.ledger import Composition, WithoutReplacement
@@ -34,7 +35,9 @@ from dpbench.problems import Problem
 
 LEVEL = 0.01
 SHORT = 0.18  # of a Gaussian claim, what the bound of a sound release on its worst pair stays below it by
-EXCESS = 0.6  # of the loss over the claim with halved noise, which doubles μ, on the least telling of the cases
+POWER = 0.99  # to notice halved noise
+HIDDEN = 0.8  # of the claim, what a final iterate may give away
+LEAST_GAP = 0.3  # of the loss over the claim, of cases that tell little
 PURE_RUNS = 20_000  # two Laplace releases in two dimensions: 1 run in 16 has the largest loss
 MOST_RUNS = 200_000
 NEAR_RUNS = 30_000  # the most that are made for a bound near the claim
@@ -141,15 +144,15 @@ def _tested(done: Audit, setup: Setup, runs: int | None, seed: int, level: float
     label = setup.case.label
     runs = runs or _enough(setup, label, level, near)
     worlds = [_world(setup, problem, runs // 2, (seed, i)) for i, problem in enumerate(setup.pair[:2])]
-    compositions = list({run.ledger.of(i) for run, _ in worlds for i in range(run.k)})
-    for run, _ in worlds:
+    compositions = list({run.ledger.of(i) for run, *_ in worlds for i in range(run.k)})
+    for run, *_ in worlds:
         for i in {run.ledger.of(i): i for i in range(run.k)}.values():
             if error := guarantee(run.ledger, i, setup.budget, setup.algorithm.labels).error:
                 raise Leak(error)
         if setup.factor == 1 and (fault := noise.fault(run)):
             raise Leak(fault)
     everything = joint(compositions)
-    first, second = (found for _, found in worlds)
+    first, second = (_scores(setup, world) for world in worlds)
     wanted = [one for one in first if one in second and (not label or one == label)] or [WHOLE]
     for one in sorted(wanted, key=lambda each: (each not in WHOLES, each)):
         told = _claim(setup, everything, one)
@@ -168,51 +171,72 @@ def _claim(setup: Setup, everything: Composition, label: str) -> Claim:
     return claim(mine, setup.algorithm.relation, setup.budget.delta)
 
 
-def _world(setup: Setup, problem: Problem, k: int, seed: Any) -> tuple[Recorder, dict[str, np.ndarray]]:
-    """k runs on `problem`, and their scores by test."""
+class _World(NamedTuple):
+    """Runs on one data set, and their replays on the three of the pair (None where what is computed on is hidden)."""
+
+    run: Recorder
+    W: np.ndarray
+    replays: list[Recorder] | None
+
+
+def _world(setup: Setup, problem: Problem, k: int, seed: Any) -> _World:
     run = setup.recorder(k, seed)
     came = setup.run(problem, run)
     if hides(run):
-        along = _along_difference(setup.pair, came.W)
-        return run, {LAST: along, LEARNED: came.W}
-    sampled = any(rate(entry.release) < 1 for entry in run.ledger.of(0))
-    replays: list[Recorder]
-    if sampled:  # also on its own world: there with the row in the sample
-        replays = [setup.replay(other, run, seed, came) for other in setup.pair]
-    else:
-        replays = [run if other is problem else setup.replay(other, run, seed, came) for other in setup.pair[:2]]
-        replays.append(replays[-1])
+        return _World(run, came.W, None)
+    sampled = any(
+        rate(entry.release) < 1 for entry in run.ledger.of(0)
+    )  # then also on its own world, row in the sample
+    known: dict[int, Recorder] = {} if sampled else {id(problem): run}
+    for other in setup.pair if sampled else setup.pair[:2]:
+        if id(other) not in known:
+            known[id(other)] = setup.replay(other, run, seed, came)
+    first, second, neither = (id(other) for other in setup.pair)
+    return _World(run, came.W, [known[first], known[second], known.get(neither, known[second])])
+
+
+def _scores(setup: Setup, world: _World) -> dict[str, np.ndarray]:
+    """By test; of what is hidden, vectors that a score has to be learnt for."""
+    run, W, replays = world
+    if replays is None:
+        return {LAST: _along_difference(setup.pair, W), LEARNED: W}
     found = {WHOLE: scores.likelihood_ratio(run, *replays)}
-    return run, found | (scores.by_label(run, *replays) if len(run.ledger.of(0)) > 1 else {})
+    return found | (scores.by_label(run, *replays) if len(run.ledger.of(0)) > 1 else {})
 
 
 def _enough(setup: Setup, label: str, level: float, near: bool) -> int:
     """Runs after which the bound of a release on its worst pair is within SHORT of the claim, by normal approximation.
 
-    Or, where not `near`, after which a loss of (1 + EXCESS)μ is seen to be more than μ. The thresholds of best power
-    for a loss of 2m have error rates Φ(-m) both; each is estimated on n runs with a standard error of
-    s = √(Φ(-m)Φ(m)/n)/φ(m) on the scale of Φ⁻¹, of which the limits take z for both rates and a power of 99 % takes
-    2.33 √2.
+    Or, where not `near`, after which halved noise is seen with a probability of POWER, by the test for which the fewest
+    will do: what a neighbour moves of the claim is known, and doubles. The thresholds of best power for a loss of 2m
+    have error rates Φ(-m) both; each is estimated on n runs with a standard error of s = √(Φ(-m)Φ(m)/n)/φ(m) on the
+    scale of Φ⁻¹, of which the level takes z for both (`decide`) and the power √2 times its quantile.
     """
-    run, found = _world(setup, setup.pair.first, 2, 0)
-    told = _claim(setup, run.ledger.of(0), label or WHOLE)
-    if told.unit == "ε":
+    world = _world(setup, setup.pair.first, 2, 0)
+    run, found = world.run, _scores(setup, world)
+    everything = joint([run.ledger.of(i) for i in range(run.k)])
+    if _claim(setup, everything, label or WHOLE).unit == "ε":
         return PURE_RUNS
-    parts, excess = [told], EXCESS
-    if not label and any(isinstance(entry.release, WithoutReplacement) for entry in run.ledger.of(0)):
-        # Composed, these have no tight bound: count on the releases of one label, of which each doubles μ and more.
-        labels = {entry.label for entry in run.ledger.of(0)}
-        parts, excess = [_claim(setup, run.ledger.of(0), one) for one in labels], 1.0
-    mu = max(float(part.at(np.array(0.3))) for part in parts)
-    z = norm.isf(level / 2 / (1 if label else len(found)))
+    shares = dict.fromkeys(found, HIDDEN)
+    if world.replays:
+        shares = {WHOLE: moved_in_all(run, world.replays)} | moved(run, world.replays)
+    tests = [label] if label else list(found)
+    if WHOLE in tests and len(tests) > 1 and any(isinstance(entry.release, WithoutReplacement) for entry in everything):
+        tests.remove(WHOLE)  # composed, these have no tight bound: count on the releases of one label
+    of_each = level / (1 if label else len(found))
+    z, power = 2 * norm.isf(brentq(lambda p: fisher(p * p) - of_each, 1e-9, 0.5)), math.sqrt(2) * norm.ppf(POWER)
 
     def judged(m: float, gap: float) -> int:
         spread = math.sqrt(norm.cdf(-m) * norm.cdf(m)) / norm.pdf(m)
-        return 4 * math.ceil(((2 * z + 2.33 * math.sqrt(2)) * spread / gap) ** 2)
+        return runs_of(math.ceil(((z + power) * spread / gap) ** 2))
 
-    noticed = judged((1 + excess) * mu / 2, excess * mu)
-    wanted = min(judged(mu / 2, SHORT * mu), NEAR_RUNS) if near else 0
-    return min(MOST_RUNS, max(noticed, wanted))
+    wanted = []
+    for one in tests:
+        mu = float(_claim(setup, everything, one).at(np.array(0.3)))
+        gap = max(2 * shares[one] - 1, LEAST_GAP) * mu
+        wanted.append((judged(mu / 2, SHORT * mu) if near else 0, judged((mu + gap) / 2, gap)))
+    best_near, noticed = map(min, zip(*wanted, strict=True))
+    return min(MOST_RUNS, max(noticed, min(best_near, NEAR_RUNS)))
 
 
 def _along_difference(pair: Neighbours, W: np.ndarray) -> np.ndarray:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -92,7 +92,8 @@ class Setup:
             run = self.recorder(INSPECTED, seed)
             came = self.run(first, run, start)
             third = neither if self.algorithm.relation is Relation.ADD_REMOVE else second
-            replays = [self.replay(problem, run, seed, came, start) for problem in (first, second, third)]
+            one, other = (self.replay(problem, run, seed, came, start) for problem in (first, second))
+            replays = [one, other, other if third is second else self.replay(third, run, seed, came, start)]
             for label, share in ({} if hides(run) else moved(run, replays)).items():
                 most[label] = max(most[label], share)
         return dict(most)
@@ -104,12 +105,30 @@ def hides(run: Recorder) -> bool:
     return told < {entry.label for entry in run.ledger.of(0)}
 
 
-def moved(run: Recorder, replays: list[Replay]) -> dict[str, float]:
+def moved(run: Recorder, replays: Sequence[Recorder]) -> dict[str, float]:
     """How far apart the values of a label's releases are on neighbours, over what the ledger says: at most 1 if sound.
 
     Gaussian releases: the root of the sum of (distance/σ)² over that of 1/z²; ε-DP ones: the sum of their losses over
     that of ε. The largest over the replicates; of a sample, with the row in it.
     """
+    return {label: _share(*one) for label, one in _losses(run, replays).items()}
+
+
+def moved_in_all(run: Recorder, replays: Sequence[Recorder]) -> float:
+    """The same of the releases of all labels together."""
+    losses, claimed = zip(*_losses(run, replays).values(), strict=True)
+    return _share(np.sum(losses, axis=0), np.sum(claimed, axis=0))
+
+
+def _share(losses: np.ndarray, claimed: np.ndarray) -> float:
+    with np.errstate(all="ignore"):
+        ratio = np.where(losses > 0, losses / claimed, 0.0)
+    ratio[0] = np.sqrt(ratio[0])
+    return float(np.nanmax(ratio))
+
+
+def _losses(run: Recorder, replays: Sequence[Recorder]) -> dict[str, tuple[np.ndarray, np.ndarray]]:
+    """Of each label (2, k): Σ (distance/σ)² and the sum of pure losses, as moved and as the ledger has them."""
     first, second, neither = replays
     found: dict[str, np.ndarray] = defaultdict(lambda: np.zeros((2, run.k)))
     thresholds: dict[tuple, float] = defaultdict(float)
@@ -132,14 +151,8 @@ def moved(run: Recorder, replays: list[Replay]) -> dict[str, float]:
                     found[label][0, members] += ((scores.flat(one, a - b) / scale) ** 2).sum(axis=1)
     for (key, label, _), loss in thresholds.items():
         found[label][1, key] += loss
-    shares = {}
-    for label, losses in found.items():
-        claimed = np.array([_claimed(run, i, label) for i in range(run.k)]).T
-        with np.errstate(all="ignore"):
-            ratio = np.where(losses > 0, losses / claimed, 0.0)
-        ratio[0] = np.sqrt(ratio[0])
-        shares[label] = float(np.nanmax(ratio))
-    return shares
+    claimed = {label: np.array([_claimed(run, i, label) for i in range(run.k)]).T for label in found}
+    return {label: (losses, claimed[label]) for label, losses in found.items()}
 
 
 def _claimed(run: Recorder, i: int, label: str) -> tuple[float, float]:

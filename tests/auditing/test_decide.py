@@ -3,7 +3,7 @@ import pytest
 from scipy.stats import binom
 
 from dpbench.auditing.claims import GaussianClaim, PureClaim
-from dpbench.auditing.decide import _upper, decide
+from dpbench.auditing.decide import Errors, _upper, decide, fisher, least_runs
 
 
 def test_clopper_pearson_is_the_rate_at_which_so_few_are_seen_with_that_probability():
@@ -37,3 +37,26 @@ def test_no_difference_is_no_loss():
 
 def test_a_score_with_one_value_proves_nothing():
     assert decide(np.zeros(100), np.zeros(100), GaussianClaim(0.1), 0.01).passed
+
+
+def test_fishers_rule_is_the_law_of_a_product_of_two_uniform_numbers():
+    products = np.prod(np.random.default_rng(0).random((2, 200_000)), axis=0)
+    for t in (0.3, 0.01):
+        assert (products <= t).mean() == pytest.approx(fisher(t), rel=0.03)
+    assert fisher(1.0) == 1.0
+
+
+@pytest.mark.parametrize("trade_off", [GaussianClaim(1.0), PureClaim(1.2), PureClaim(0.8, 0.1)])
+def test_few_errors_are_as_improbable_as_the_most_probable_rates_make_them(trade_off):
+    seen = Errors(30, 400, 150, 300)
+    alpha = np.linspace(0, 1, 20_001)
+    worst = (binom.cdf(30, 400, alpha) * binom.cdf(150, 300, np.clip(trade_off(alpha), 0, 1))).max()
+    found = seen.improbable(trade_off)[0]
+    assert fisher(worst) <= found <= 1.06 * fisher(worst)
+
+
+def test_a_test_that_never_errs_can_be_refuted_with_the_least_runs_and_not_with_fewer():
+    told = PureClaim(2.0)
+    judged = least_runs(told, 0.01) * 3 // 8
+    assert Errors(0, judged, 0, judged).improbable(told)[0] <= 0.01
+    assert Errors(0, int(0.9 * judged), 0, int(0.9 * judged)).improbable(told)[0] > 0.01

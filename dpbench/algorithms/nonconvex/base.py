@@ -188,7 +188,7 @@ class OnMinibatches(SecondOrderMethod):
     def audit_case(self) -> AuditCase:
         # All other rows pull against the one that differs: whether it is in the sample moves the mean by as much as
         # may be.
-        return AuditCase({"alpha": 1e4, "m": 1}, background=-1.0)
+        return AuditCase({"alpha": 1e4, "m": 1}, n=2, background=-1.0)
 
     def canaries(self) -> tuple[AuditCase, ...]:
         return tuple(replace(case, settings={**case.settings, "m": case.n}) for case in super().canaries())
