@@ -26,19 +26,8 @@ def prepare(raw: Raw) -> Arrays:
     """The features of scikit-learn's form of the data; the target in 100,000 $."""
     table = read_table(raw[FILE.name], columns=9)
     longitude, latitude, age, rooms, bedrooms, population, households, income, value = table.T
-    X = np.stack(
-        [
-            income,
-            age,
-            rooms / households,
-            bedrooms / households,
-            population,
-            population / households,
-            latitude,
-            longitude,
-        ],
-        axis=1,
-    )
+    per_household = (rooms / households, bedrooms / households, population, population / households)
+    X = np.column_stack([income, age, *per_household, latitude, longitude])
     return standardise(X), value / 100_000.0
 
 

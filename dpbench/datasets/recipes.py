@@ -14,7 +14,7 @@ LARGEST = 1e150  # an entry whose square, and a row's sum of them, is finite
 BLOCK = 8192  # rows at a time: temporaries stay small beside X
 
 
-def standardise(X: np.ndarray, *, scale_only: bool = False) -> np.ndarray:
+def standardise(X: np.ndarray) -> np.ndarray:
     """Columns to zero mean and unit population variance, in place; constant columns become zero.
 
     Mean and variance come from all the rows given and count as public knowledge, in every paper of the
@@ -25,8 +25,7 @@ def standardise(X: np.ndarray, *, scale_only: bool = False) -> np.ndarray:
             column[:] = 0.0  # exactly: the rounding of a mean must not be blown up to unit variance
             continue
         scale = column.std()
-        if not scale_only:
-            column -= column.mean()
+        column -= column.mean()
         column /= scale
     return X
 

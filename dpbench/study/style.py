@@ -186,12 +186,9 @@ def plain(value: float, _: int | None = None) -> str:
 
 def gap(axis: Axes, text: str) -> None:
     """A panel without rows: says why and how to fill it."""
-    axis.set_xticks([])
-    axis.set_yticks([])
+    axis.set(xticks=[], yticks=[])
     axis.grid(False)
     for spine in axis.spines.values():
-        spine.set_visible(True)
-        spine.set_linestyle(":")
-        spine.set_color(GREY)
+        spine.set(visible=True, linestyle=":", color=GREY)
     text = text.replace(" --", "\n--")  # a command on one line is wider than a panel
     axis.text(0.5, 0.5, text, ha="center", va="center", transform=axis.transAxes, color=GREY, fontsize=7, wrap=True)

@@ -32,8 +32,8 @@ class Verdict:
 
     @classmethod
     def of(cls, held: bool | None, numbers: str, case: str = "") -> Verdict:
-        """held: whether the claim is; None where there is not enough data to tell."""
-        return cls(NOT_ENOUGH if held is None else HELD if held else NOT_HELD, numbers, case)
+        """held: whether the claim is; None where the rows do not tell."""
+        return cls(OPEN if held is None else HELD if held else NOT_HELD, numbers, case)
 
     @property
     def held(self) -> bool | None:

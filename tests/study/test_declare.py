@@ -50,7 +50,7 @@ def test_a_claim_without_rows_is_told_with_the_command_after_what_was_judged_bef
 
 
 def test_a_verdict_is_one_of_the_words():
-    assert [Verdict.of(held, "").word for held in (True, False, None)] == ["held", "not held", NOT_ENOUGH]
+    assert [Verdict.of(held, "").word for held in (True, False, None)] == ["held", "not held", OPEN]
     assert [Verdict.of(True, "").held, Verdict.of(False, "").held, Verdict(OPEN, "").held] == [True, False, None]
     with pytest.raises(ValueError, match="perhaps"):
         Verdict("perhaps", "")

@@ -40,9 +40,7 @@ def fig1(context: Context) -> Figure:
         top.plot([best], [formulas.rate(alpha, best)], "o", color=RED)
         top.annotate(f"β = {best:.3f}", (best, formulas.rate(alpha, best)), xytext=(9, -4),
                      textcoords="offset points", color=RED)  # fmt: skip
-        top.set_ylim(0.2, 1.02)
-        top.set_title(f"α = {factor:g}/L")
-        top.set_xlabel("β")
+        top.set(ylim=(0.2, 1.02), title=f"α = {factor:g}/L", xlabel="β")
         data += [{"alpha": alpha, "x": b, "quantity": "rho", "value": r} for b, r in zip(betas, rates, strict=True)]
         lines = [(0.0, "β = 0", BLACK, "-"), (0.3, "β = 0.3", BLUE, "--"), (0.7, "β = 0.7", GREEN, "-."),
                  (best, "β of the best rate", RED, "-")]  # fmt: skip
@@ -86,10 +84,7 @@ def fig2(context: Context) -> Figure:
         axis.annotate(f"K = {K}, T = {len(values)}", (t[-1], values[-1]), xytext=(5, 0), textcoords="offset points",
                       va="center", color=colour)  # fmt: skip
         data += [{"K": K, "t": a, "b_t n epsilon / S1": b} for a, b in zip(t, values, strict=True)]
-    axis.set_yscale("log")
-    axis.set_xlim(-5, 800)
-    axis.set_xlabel("t")
-    axis.set_ylabel("$b_t\\,n\\varepsilon/S_1$")
+    axis.set(yscale="log", xlim=(-5, 800), xlabel="t", ylabel="$b_t\\,n\\varepsilon/S_1$")
     caption = (
         "Laplace scale of iteration t, in units of S₁/(nε), that minimises the error bound of DP-MASG over K stages "
         "(Proposition 4.2 with Theorem 4.3): μ = 1, L = 20, p = 1, c = 1, m = n. A formula, no rows. Stage lengths 13, "

@@ -72,8 +72,7 @@ def fig2(context: Context) -> Figure:
         counts, edges, _ = axis.hist(sizes, bins=30, color=GREY)
         alpha = fact.quasi_sparsity()
         axis.axvline(alpha, color=PINK, lw=1.8, label="α of (α, 5)-quasi-sparsity")
-        axis.set_yscale("log")
-        axis.set_ylim(0.6, fact.d * 2)
+        axis.set(yscale="log", ylim=(0.6, fact.d * 2))
         axis.set_title(
             f"{axis.get_title()}\nα = {alpha:.3g}, {len(fact.nonzero):,} of {fact.d:,} non-zero", fontsize=8.5
         )
@@ -129,8 +128,7 @@ def published_settings(context: Context) -> Figure:
         if np.isfinite(panel["start"]).all():
             axis.axvline(panel["start"].iloc[0], color=GREY, ls=":", lw=1, label="the start, w = 0")
         axis.set_yticks(range(len(AS_PUBLISHED)), [LOOKS[m].label.replace(" selection", "") for m in AS_PUBLISHED])
-        axis.set_ylim(-0.7, len(AS_PUBLISHED) - 0.4)
-        axis.set_xscale("log")
+        axis.set(ylim=(-0.7, len(AS_PUBLISHED) - 0.4), xscale="log")
         _label(axis.xaxis, *axis.get_xlim(), most=4)
         if axis not in page.axes[:, 0]:
             axis.set_yticklabels([])
@@ -208,8 +206,7 @@ def _ordinate(axis: Axes, panel: pd.DataFrame, start: float) -> None:
     finite = panel.loc[np.isfinite(panel["high"]), "high"]
     top, low = max(finite.max(), start), min(panel["low"].clip(lower=FLOOR).min(), start)
     room = max((top / low) ** 0.06, 1.03)
-    axis.set_yscale("log")
-    axis.set_ylim(low / room, top * room)
+    axis.set(yscale="log", ylim=(low / room, top * room))
     _label(axis.yaxis, low / room, top * room, most=6)
 
 

@@ -41,9 +41,9 @@ def terminates(one: Any) -> bool:
     return bool(one.terminated == one.seeds)
 
 
-def decided(parts: list[bool | None]) -> str:
-    """All of several verdicts: not held beats open, open beats held."""
-    return NOT_HELD if False in parts else OPEN if None in parts else HELD
+def decided(parts: list[bool | None]) -> bool | None:
+    """All of several verdicts: not held (False) beats open (None), open beats held."""
+    return False if False in parts else None if None in parts else True
 
 
 def faster(
@@ -121,7 +121,7 @@ def opt_faster_than_tr(context: Context) -> Iterator[Verdict]:
     for variant, case in CASES.items():
         found = [faster(context, 1, "opt", "dp-tr", epsilon, variant) for epsilon in EPSILONS[1:]]
         held: list[bool | None] = [ratio >= FAR_LESS for ratios, _ in found for ratio in ratios.values()]
-        yield Verdict(decided(held), "; ".join(text for _, text in found), case)
+        yield Verdict.of(decided(held), "; ".join(text for _, text in found), case)
 
 
 @claim(
@@ -142,7 +142,7 @@ def opt_lower_than_tr(context: Context) -> Iterator[Verdict]:
             mean, error = difference.mean(), difference.sem()
             held.append(bool(mean < 0) if len(difference) > 1 and abs(mean) > CLEAR * error else None)
             words.append(f"ε = {epsilon:g}: {opt.mean():.3f} and {tr.mean():.3f}, paired {mean:+.4f} ± {error:.4f}")
-        yield Verdict(decided(held), "; ".join(words), case)
+        yield Verdict.of(decided(held), "; ".join(words), case)
 
 
 @claim(
@@ -171,7 +171,7 @@ def consistent(context: Context, tables: tuple[int, ...]) -> Verdict:
     if 1 in tables:
         exception = cell(context, 7, "2opt-ls", 0.2)
         words.append(f"Table 7, ε = 0.2, × in the paper: {exception.terminated} of {exception.seeds} seeds terminate")
-    return Verdict(decided(held), "; ".join(words))
+    return Verdict.of(decided(held), "; ".join(words))
 
 
 @each(
@@ -238,4 +238,4 @@ def two_phases(
         plain = [cell(context, 2, name, 1.0) for name in ("opt", "2opt")]
         counts = [f"{c.terminated} of {c.seeds}" for c in plain]
         words.append(f"plain 2opt can lose (Table 2, ε = 1): opt {counts[0]}, 2opt {counts[1]}")
-    return Verdict(decided(held), f"seeds that terminate: {'; '.join(words)}")
+    return Verdict.of(decided(held), f"seeds that terminate: {'; '.join(words)}")

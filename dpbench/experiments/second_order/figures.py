@@ -147,9 +147,7 @@ def fig5(context: Context) -> Figure:
         axis.plot(x, values, line, color=colour, label=label, lw=2.2 if colour == "#000000" else 1.5)
     axis.plot([x0], [np.logaddexp(0, x0)], "o", color="#000000", ms=5)
     axis.annotate(f"x₀ = {x0:g}", (x0, np.logaddexp(0, x0)), xytext=(6, -12), textcoords="offset points")
-    axis.set_ylim(-3, 14)
-    axis.set_xlabel("x")
-    axis.set_ylabel("value")
+    axis.set(ylim=(-3, 14), xlabel="x", ylabel="value")
     legend_below(figure, [axis], columns=2)
     caption = (
         f"Three quadratics that touch log(1 + eˣ) at x₀ = {x0:g}. A formula: no rows. The bound of Lemma 5.1 lies "

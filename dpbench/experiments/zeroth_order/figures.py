@@ -85,8 +85,7 @@ def _bias(axis: Axes, rows: pd.DataFrame) -> None:
             axis.plot(np.full(len(ratio), place), ratio, marker, color=colour, alpha=0.6, ls="none")
     axis.axhline(1, color=GREY, lw=1)
     axis.set_xticks([0, 1], ["GRAD", "DIFF"])
-    axis.set_ylim(0, None)
-    axis.set_ylabel("‖mean − ∇F̂‖ / expected")
+    axis.set(ylim=(0, None), ylabel="‖mean − ∇F̂‖ / expected")
 
 
 @artefact("tree_noise", f"Noise of the tree and naive noise ({TEST} Corollary 4.5)")
@@ -283,10 +282,7 @@ def dimension(context: Context) -> Figure:
 
 
 def _log(axis: Axes, x: str, y: str) -> None:
-    axis.set_xscale("log")
-    axis.set_yscale("log")
-    axis.set_xlabel(x)
-    axis.set_ylabel(y)
+    axis.set(xscale="log", yscale="log", xlabel=x, ylabel=y)
 
 
 def _draws(rows: pd.DataFrame) -> str:

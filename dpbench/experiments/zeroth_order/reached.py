@@ -31,11 +31,6 @@ FREE = 2.0  # standard errors within which two means count as equal
 ORDER = 10.0  # the theorem's Õ hides constants and logarithms: its threshold is tested to an order of magnitude
 
 
-def word_of(held: bool | None) -> str:
-    """The word of a decision; None: the rows do not tell."""
-    return OPEN if held is None else HELD if held else NOT_HELD
-
-
 @claim(
     "bound",
     "Theorem 4.9: stationarity is below the theorem's bound, with the constants that its proof prints",
@@ -53,14 +48,14 @@ def below_the_bound(context: Context) -> Iterator[Verdict]:
             f"{whole:.3g} (its first term alone {least:.3g}), runs that hardly move {start:.3f}"
         )
         testable = whole < start
-        held = HELD if reached <= whole else NOT_HELD
         radius = rows["set.radius"].fillna(RADIUS).iloc[0]
         why = (
             f"It could not have come out otherwise: no run is that far from stationary; with d = 5 and δ = {radius:g} "
             f"the bound gets there at M = {enough(rows, start):.1g}"
         )
         text += ". " + (f"{OTHERWISE}a run that stays is above the bound" if testable else why)
-        yield Verdict(held if testable else NOT_TESTABLE, text, "no noise" if math.isinf(rho) else f"tree, ρ = {rho:g}")
+        case = "no noise" if math.isinf(rho) else f"tree, ρ = {rho:g}"
+        yield Verdict.of(bool(reached <= whole), text, case) if testable else Verdict(NOT_TESTABLE, text, case)
 
 
 def enough(rows: pd.DataFrame, start: float) -> float:
@@ -171,8 +166,8 @@ def tree_reaches_further(context: Context) -> Verdict:
         gaps.append(apart(table, "o2nc-tree", "o2nc-naive"))
         words.append(f"{name} {plus_minus(tree['mean'], tree['se'])} against {plus_minus(naive['mean'], naive['se'])}")
     held = None if abs(min(gaps, key=abs)) <= FREE and min(gaps) > -FREE else min(gaps) > 0
-    return Verdict(
-        word_of(held),
+    return Verdict.of(
+        held,
         f"tree against naive at M = {panel['set.M'].iloc[0]:,.0f}, ρ = 1: {'; '.join(words)} "
         f"({gaps[0]:.1f} and {gaps[1]:.1f} standard errors apart; held where both are above {FREE:g}). {OTHERWISE}"
         "see crossover, where the same two change places",
@@ -204,7 +199,7 @@ def crossover(context: Context) -> Iterator[Verdict]:
             continue
         held = max(tree) < min(naive)
         text += f"; the tree is ahead up to ρ = {max(tree):g}, naive noise from {min(naive):g}"
-        yield Verdict(word_of(held), f"{text}. {OTHERWISE}one of them could have been ahead throughout", name)
+        yield Verdict.of(held, f"{text}. {OTHERWISE}one of them could have been ahead throughout", name)
 
 
 @claim(
@@ -232,8 +227,8 @@ def first_order(context: Context) -> Verdict:
     )
     clear = [gap > FREE for gap in gaps.values()]
     held = True if all(clear) else False if any(gap < -FREE for gap in gaps.values()) else None
-    return Verdict(
-        word_of(held),
+    return Verdict.of(
+        held,
         f"F, gradients against tree (apart in standard errors): {words}; held where all are above {FREE:g}. {OTHERWISE}"
         "the noise of a gradient is that of naive noise over d, but the tree's falls with T",
     )
@@ -274,7 +269,7 @@ def dimension(context: Context, algorithm: str = "o2nc", rho: float = math.inf) 
     least, d = table["mean"].min(), table["set.M"]
     most = math.log(start / least) / math.log(d.max() / d.min())
     full = f"were only the least d below the start's level ({start:.3f}), the exponent would be up to {most:.2f}"
-    return Verdict(word_of(held), f"{text}. {OTHERWISE}{full}")
+    return Verdict.of(held, f"{text}. {OTHERWISE}{full}")
 
 
 @claim(
