@@ -35,8 +35,8 @@ class Loss:
     hessian_lipschitz: ClassVar[float]
 
     def check_labels(self, y: np.ndarray) -> None:
-        """Raise DataError unless every label is -1 or +1."""
-        if not np.all(np.abs(y) == 1):
+        """Raise DataError where labels are signs and one is neither -1 nor +1."""
+        if self.binary and not np.all(np.abs(y) == 1):
             odd = y[np.abs(y) != 1][0]
             raise DataError(f"y: {self.name} loss needs labels -1 and +1, found {odd:g}; recode the labels")
 
@@ -129,9 +129,6 @@ class Squared(Loss):
     name, convex, binary = "squared", True, False
     lipschitz, smoothness, hessian_lipschitz = math.inf, 1.0, 0.0
 
-    def check_labels(self, y: np.ndarray) -> None:
-        """Every finite label will do."""
-
     def value(self, z: np.ndarray, y: np.ndarray, out: np.ndarray) -> np.ndarray:
         np.subtract(z, y, out=out)
         np.multiply(out, out, out=out)
@@ -153,9 +150,6 @@ class PseudoHuber(Loss):
 
     name, convex, binary = "pseudo-huber", True, False
     lipschitz, smoothness, hessian_lipschitz = 1.0, 1.0, 1.5 * 0.8**2.5
-
-    def check_labels(self, y: np.ndarray) -> None:
-        """Every finite label will do."""
 
     def value(self, z: np.ndarray, y: np.ndarray, out: np.ndarray) -> np.ndarray:
         np.subtract(z, y, out=out)

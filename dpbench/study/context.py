@@ -51,7 +51,9 @@ class Context:
 
     def rows(self, artefact: str, **equal: Any) -> pd.DataFrame:
         """The rows that the artefact's own blocks of the grid ask for, further narrowed to `equal` columns."""
-        return select(self._with_beside(artefact, self._of_blocks(artefact)), **equal)
+        rows = self.runs[self.runs["key"].isin(self._plan(artefact).by_key)]
+        beside = self._beside_of(artefact) if self.beside else rows.iloc[:0]
+        return select(rows if beside.empty else pd.concat([rows, beside], ignore_index=True), **equal)
 
     def drawn_beside(self, artefact: str) -> list[str]:
         """The methods of the rows beside that the artefact takes along, in words."""
@@ -146,13 +148,6 @@ class Context:
         found = pd.concat([frame for frame in frames if not frame.empty] or frames[:1], ignore_index=True)
         there = [cell in cells for cell in zip(found["problem"], found["epsilon"], strict=True)]
         return found[pd.Series(there, index=found.index, dtype=bool) & ~found["algorithm"].isin(own)]
-
-    def _with_beside(self, artefact: str, rows: pd.DataFrame) -> pd.DataFrame:
-        beside = self._beside_of(artefact) if self.beside else rows.iloc[:0]
-        return rows if beside.empty else pd.concat([rows, beside], ignore_index=True)
-
-    def _of_blocks(self, artefact: str) -> pd.DataFrame:
-        return self.runs[self.runs["key"].isin(self._plan(artefact).by_key)]
 
 
 def _sizes(problems: list[str]) -> str:

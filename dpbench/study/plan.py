@@ -58,6 +58,7 @@ class Planner:
     def __init__(self, store: Store | None) -> None:
         self.store = store
         self._planned: dict[GridEntry, Plan] = {}
+        self._missing: dict[str, bool] = {}  # data set → whether it is not at hand
 
     def plan(self, blocks: list[GridEntry]) -> Plan:
         result = Plan()
@@ -75,10 +76,6 @@ class Planner:
     def outcomes(self) -> dict[str, list[Any]]:
         """key → [status, error] of the rows there are."""
         return {key: told for key, *told in self.store.columns("key", "status", "error")} if self.store else {}
-
-    @cached_property
-    def _missing(self) -> dict[str, bool]:
-        return {}
 
     def _missing_data(self, problems: list[str]) -> dict[str, str]:
         found = {problem: catalogue.recipe_of(problem).dataset for problem in problems}

@@ -40,23 +40,15 @@ class Bound:
     noise: Callable[[Budget, Budget], Pair]
 
 
-def _objective(tight: Budget, before: Budget) -> Pair:
-    split = aop.split_budget(before.epsilon, before.delta)
-    plan = aop.joint_plan(tight, D)
-    after = tight.noise_scale(plan) * plan[0][0].noise_multiplier
-    return 2 * aop.multiplier(split.noise, split.delta), 2 * after
+def _objective(logistic: bool = True, *, rows: int = 2) -> Callable[[Budget, Budget], Pair]:
+    """b under replace-one, which changes two rows, or under add/remove, which changes one."""
 
-
-def _any_loss(tight: Budget, before: Budget) -> Pair:
-    plan = aop.joint_plan(tight, D, logistic=False)
-    return _objective(tight, before)[0], 2 * tight.noise_scale(plan) * plan[0][0].noise_multiplier
-
-
-def _one_row(logistic: bool) -> Callable[[Budget, Budget], Pair]:
     def noise(tight: Budget, before: Budget) -> Pair:
-        alone = replace(tight, relation=Relation.ADD_REMOVE)
-        plan = aop.joint_plan(alone, D, logistic=logistic)
-        return _objective(tight, before)[0] / 2, alone.noise_scale(plan) * plan[0][0].noise_multiplier
+        split = aop.split_budget(before.epsilon, before.delta)
+        tight = tight if rows == 2 else replace(tight, relation=Relation.ADD_REMOVE)
+        plan = aop.joint_plan(tight, D, logistic=logistic)
+        after = tight.noise_scale(plan) * plan[0][0].noise_multiplier
+        return rows * aop.multiplier(split.noise, split.delta), rows * after
 
     return noise
 
@@ -152,11 +144,11 @@ def _correlated(tight: Budget, _: Budget) -> Pair:
 
 
 BOUNDS = (
-    Bound("aop", "b, sum of gradients, in L₀", "basic composition", _objective),
-    Bound("aop, any other convex loss", "b, sum of gradients, in L₀", "basic composition", _any_loss),
-    Bound("aop, add/remove", "b, sum of gradients, in L₀", "basic composition", _one_row(logistic=True)),
+    Bound("aop", "b, sum of gradients, in L₀", "basic composition", _objective()),
+    Bound("aop, any other convex loss", "b, sum of gradients, in L₀", "basic composition", _objective(False)),
+    Bound("aop, add/remove", "b, sum of gradients, in L₀", "basic composition", _objective(rows=1)),
     Bound("aop, add/remove, any other loss", "b, sum of gradients, in L₀", "basic composition",
-          _one_row(logistic=False)),
+          _objective(False, rows=1)),
     Bound("aop", "output, in nγ (L₀ = 1)", "its own 1 % of ε", _output),
     Bound("dp-sgd", "sum of gradients, in L₀ (q = 0.02, T = 1,000)", "Rényi DP, fixed size",
           _sampled(0.02, 1000, poisson=True)),

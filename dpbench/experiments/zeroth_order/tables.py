@@ -79,11 +79,8 @@ def guarantee(context: Context) -> Table:
             continue
         for (M, rho), group in panel.groupby(["set.M", "rho"]):
             mean, se, n = group["measured"].mean(), group["measured"].sem(), len(group)
-            error, spent, d = (
-                group["measured_error"].mean(),
-                group["epsilon_planned"].max(),
-                TITLES[problem].split()[-1],
-            )
+            error, spent = group["measured_error"].mean(), group["epsilon_planned"].max()
+            d = TITLES[problem].split()[-1]
             private = bool(group["private"].iloc[0])
             F, T = group["objective"].mean(), group["T"].iloc[0]
             epsilon, spent = (group["epsilon"].iloc[0], spent) if private else (float("inf"), float("inf"))
