@@ -52,10 +52,7 @@ def clip_rows(X: np.ndarray) -> np.ndarray:
 
 def one_hot(values: np.ndarray) -> np.ndarray:
     """(n,) of categories -> (n, number of categories) of 0/1, categories in sorted order."""
-    categories, index = np.unique(values, return_inverse=True)
-    columns = np.zeros((len(values), len(categories)))
-    columns[np.arange(len(values)), index] = 1.0
-    return columns
+    return (values[:, None] == np.unique(values)).astype(np.float64)
 
 
 def signs(labels: np.ndarray, positive: object, negative: object) -> np.ndarray:

@@ -107,12 +107,11 @@ def _weighted(values: Any, weights: Any) -> Any:
 
 def _share(point: Any) -> Any:
     """(methods,): mean over its cells of the share of rivals with a larger mean; ties count half."""
+    from scipy.stats import rankdata
+
     shares = np.full(point.shape, np.nan)
     for i, row in enumerate(point):
         there = np.flatnonzero(~np.isnan(row))
         if len(there) > 1:
-            values = row[there]
-            above = (values[None, :] > values[:, None]).sum(axis=1)
-            equal = (values[None, :] == values[:, None]).sum(axis=1) - 1
-            shares[i, there] = (above + equal / 2) / (len(there) - 1)
+            shares[i, there] = (len(there) - rankdata(row[there])) / (len(there) - 1)
     return np.nanmean(shares, axis=0) if np.isfinite(shares).any() else np.ones(point.shape[1])
