@@ -54,6 +54,10 @@ MISTAKES = [
     ((*RUN, "--config", "x.toml"), "--config goes with --experiment"),
     (("run", "--algo", "dp-gd", "--jobs", "0"), "jobs must be at least 1"),
     (("run", "--algo", "nofile.py:Mine"), "nofile.py does not exist"),
+    (("run", "--algo", "mine.py"), "name the class in it, mine.py:Class"),
+    ((*RUN, "--profile", "full"), "--profile goes with --experiment"),
+    (("run", "--experiment", "second_order", "--seeds", "3"), "--seeds goes with --algo"),
+    (("run", "--experiment", "second_order", "--accounting", "tight"), "--accounting goes with --algo"),
     (("run", "--algo", "dp-newton-hess-clip", "--dataset", "synthetic", "--set", "curvature=qu"), "already fixes"),
     (("run", "--experiment", "second_ordre"), "did you mean second_order?"),
     (("run", "--experiment", "second_order/fig22"), "did you mean fig2?"),
@@ -179,6 +183,17 @@ def test_a_loss_with_no_digit_of_the_data_in_it_is_diverged(call, tmp_path):
     assert code == 0
     assert "inf" in out
     assert set(Store(tmp_path / "results", "adhoc", "dp-gd").runs()["status"]) == {"diverged"}
+
+
+def test_a_file_algorithm_may_not_take_the_name_of_a_built_in_one(call, tmp_path):
+    (tmp_path / "mine.py").write_text(
+        "from dpbench.algorithms.base import Algorithm\nclass Mine(Algorithm):\n    name = 'dp-gd'\n"
+    )
+    code, _, err = call("run", "--algo", "mine.py:Mine", "--dataset", "synthetic")
+    assert (code, "the name dp-gd is taken" in err) == (2, True)
+    code, _, err = call("run", "--algo", "mine.py:Mein", "--dataset", "synthetic")
+    assert (code, "did you mean Mine?" in err) == (2, True)
+    assert not (tmp_path / "results").exists()
 
 
 def test_an_algorithm_that_overspends_is_a_failure(call, tmp_path):

@@ -127,6 +127,8 @@ def _registered(name: str) -> Algorithm:
     plugins = _plugins()
     if name in plugins:
         return _checked(plugins[name].load(), f"entry point {name}")()
+    if name.endswith(".py"):
+        raise UserError(f"algorithm {name}: name the class in it, {name}:Class")
     raise UserError(f"unknown algorithm {name!r}: {nearest(name, names())}")
 
 
@@ -154,7 +156,10 @@ def _located(name: str) -> tuple[Path, str, str]:
 
 @functools.cache
 def _from_file(file: Path, class_name: str, digest: str) -> Algorithm:
-    return _checked(_attribute(file, class_name, digest), f"{file}:{class_name}")()
+    method = _checked(_attribute(file, class_name, digest), f"{file}:{class_name}")()
+    if method.name in BUILTIN | ALIASES | PROBES | WRAPPERS:  # its rows would be told as those of the other
+        raise UserError(f"{file}:{class_name}: the name {method.name} is taken; give the class another `name`")
+    return method
 
 
 def attribute(name: str) -> Any:
@@ -173,7 +178,8 @@ def _attribute(file: Path, class_name: str, digest: str) -> Any:
     except Exception as error:  # a user's file may fail in any way; the line says where
         raise UserError(f"{file} cannot be imported: {type(error).__name__}: {error}") from error
     if not hasattr(module, class_name):
-        raise UserError(f"{file} defines no {class_name!r}")
+        own = [name for name, each in vars(module).items() if getattr(each, "__module__", "") == module.__name__]
+        raise UserError(f"{file} defines no {class_name!r}: {nearest(class_name, own)}")
     return getattr(module, class_name)
 
 

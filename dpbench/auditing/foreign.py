@@ -78,6 +78,9 @@ def audit_callable(
     runs: of the test, half on either data set; None takes 4,000 or what the claim needs, up to ten times as many.
     """
     target = target if isinstance(target, Target) else Target(target)
+    name = target.name or getattr(target.function, "__name__", "callable")
+    if not callable(target.function):
+        raise UserError(f"{name} cannot be called; an audit takes a function (X, y, epsilon, rng) → vector")
     epsilon = positive("epsilon", epsilon)
     if runs is not None and runs < 40:
         raise UserError(f"runs must be at least 40, got {runs}")
@@ -85,20 +88,23 @@ def audit_callable(
     runs = runs or max(RUNS, min(10 * RUNS, 2 * least_runs(told, level, every=2)))
     seeds = np.random.SeedSequence(seed)
     left = list(target.pairs or pairs(target))
+    silent = True
     for k, kept in PILOTS:
         if len(left) > kept:
             hopes = []
             for pair in left:
                 first, second = (_outputs(target, data, epsilon, k, seeds.spawn(1)[0]) for data in pair[:2])
+                silent &= not any(map(len, (*first, *second)))
                 scored = candidates(*_aligned(first, second))
                 hopes.append(max(promise(one, other, told) for one, other in scored))
             left = [left[i] for i in np.argsort(hopes, kind="stable")[::-1][:kept]]
     (best,) = left
     first, second = (_outputs(target, data, epsilon, runs // 2, seeds.spawn(1)[0]) for data in best[:2])
+    if silent and not any(map(len, (*first, *second))):
+        raise UserError(f"{name}: no call returned a number{_why(target, best.first, epsilon)}; nothing was audited")
     tried = candidates(*_aligned(first, second))  # learnt on every fourth run, chosen by the other even ones
     one, other = max(tried, key=lambda scores: promise(scores[0][2::4], scores[1][2::4], told))
     verdict = decide(one, other, told, level, every=2)
-    name = target.name or getattr(target.function, "__name__", "callable")
     least = needed if (needed := least_runs(told, level, every=2)) > runs else 0
     return Audit(name, epsilon, target.delta, runs, {OUTPUT: verdict}, {OUTPUT: "ε"}, least=least, pair=best.words)
 
@@ -168,6 +174,15 @@ def _outputs(target: Target, data: Any, epsilon: float, k: int, seed: np.random.
         except Exception:
             found.append(np.zeros(0))  # it tells the worlds apart as well as a number does
     return found
+
+
+def _why(target: Target, data: Any, epsilon: float) -> str:
+    """What one more call raises, in words; "" if it does not."""
+    try:
+        target.function(data[0].copy(), data[1].copy(), epsilon, np.random.default_rng(0))
+    except Exception as error:
+        return f" ({type(error).__name__}: {error})"
+    return ""
 
 
 def _aligned(first: list[np.ndarray], second: list[np.ndarray]) -> tuple[np.ndarray, np.ndarray]:

@@ -17,6 +17,17 @@ if TYPE_CHECKING:
 
     from dpbench.api import Runs
 
+COMMANDLINE = click.core.ParameterSource.COMMANDLINE
+OF_A_GRID = {"profile": "--profile", "config": "--config"}
+OF_ONE = {
+    "problems": "--dataset",
+    "epsilons": "--eps",
+    "settings": "--set",
+    "seeds": "--seeds",
+    "accounting": "--accounting",
+    "delta": "--delta",
+    "relation": "--relation",
+}
 RESULTS = click.option(
     "--out",
     "--results",
@@ -104,9 +115,14 @@ def command(
         raise UserError("give either --algo NAME or --experiment NAME")
     pool: dict[str, Any] = {"jobs": jobs, "backend": backend, "scheduler": scheduler, "shards": shards}
     pool |= {"results": out, "notify": say}
+    context = click.get_current_context()
+    other = OF_A_GRID if algorithm is not None else OF_ONE
+    clash = [flag for name, flag in other.items() if context.get_parameter_source(name) is COMMANDLINE]
+    if clash and algorithm is not None:
+        raise UserError(f"{clash[0]} goes with --experiment")
+    if clash:
+        raise UserError(f"{clash[0]} goes with --algo; an experiment's grid is changed with --config FILE")
     if algorithm is not None:
-        if config is not None:
-            raise UserError("--config goes with --experiment")
         with progress() as report:
             runs = api.run_algorithm(
                 algorithm,
@@ -128,9 +144,6 @@ def command(
         for line in public_lines(rows):
             say(line)
         return _verdict(runs, debug)
-    clash = [flag for flag, given in (("--dataset", problems), ("--eps", epsilons), ("--set", settings)) if given]
-    if clash:
-        raise UserError(f"{clash[0]} goes with --algo; an experiment's grid is changed with --config FILE")
     assert experiment is not None
     codes = []
     for one in experiments.NAMES if experiment == "all" else [experiment]:

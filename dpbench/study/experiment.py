@@ -102,7 +102,8 @@ class Experiment:
         """The grid's blocks under a profile, or those that one artefact needs (tuning blocks included)."""
         grid = self.grid(config)
         if profile not in grid:
-            raise UserError(f"unknown profile {profile!r}: {nearest(profile, grid)}")
+            where = f"{config}: " if config is not None else ""
+            raise UserError(f"{where}unknown profile {profile!r}: {nearest(profile, grid)}")
         known = {one.name for one in self.artefacts}
         if artefact is not None and artefact not in known:
             raise UserError(f"{self.name} has no artefact {artefact!r}: {nearest(artefact, known)}")

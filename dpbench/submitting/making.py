@@ -40,7 +40,7 @@ def submit(
     progress: Callable[[Progress], None],
     notify: Callable[[str], None],
 ) -> Path:
-    """See `dpbench.submit`; audits: makes the audit, after the runs."""
+    """See `dpbench.submit`; audits: makes the audit, before the runs, which take longer."""
     method, _ = algorithms.resolve(reference)
     if ".py:" not in reference:
         raise UserError(f"algo: {reference}: a submission is one file with one class; give path/to/file.py:Class")
@@ -59,6 +59,7 @@ def submit(
         notify(f"left out: {problem}: {why}")
     if not planned.runnable:
         raise UserError(f"{method.name}: no problem's data are at hand: {', '.join(sorted(left_out))}")
+    audited = [_audit(one) for one in audits()]
     runner.run(planned.runnable, store, workers=jobs, report=progress)
     by_key = {job.key: job for job in planned.runnable}
     rows = store.runs()
@@ -70,7 +71,7 @@ def submit(
     members = {
         "rows.jsonl": b"".join(_line(row, by_key[row["key"]]) for row in rows.to_dict("records")),
         "ledgers.json": msgspec.json.encode([_ledger(job) for job in by_key.values() if job.seed == 0]),
-        "audit.json": msgspec.json.encode([_audit(one) for one in audits()]),
+        "audit.json": msgspec.json.encode(audited),
         "method.py": path.read_bytes(),
     }
     manifest = {
@@ -100,7 +101,7 @@ def _blocks(reference: str, profile: str, wanted: Collection[str]) -> tuple[list
     known = sorted({cell.problems[0] for cell in cells})
     for problem in wanted:
         if problem not in known:
-            raise UserError(f"problem: {nearest(problem, known)}")
+            raise UserError(f"problem: there is no {problem!r} on the {profile} board; {nearest(problem, known)}")
     for cell in cells:
         (problem,) = cell.problems
         if wanted and problem not in wanted:

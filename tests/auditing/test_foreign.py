@@ -36,6 +36,13 @@ def test_what_is_exact_fails_at_once():
     assert audit_callable(lambda X, y, epsilon, rng: [rng.laplace(), y.mean()], 1.0).verdicts.popitem()[1].bound > 3
 
 
+def test_what_never_returns_is_no_pass():
+    with pytest.raises(UserError, match=r"no call returned a number \(TypeError: .*'seed'"):
+        audit_callable(Target(lambda X, y, epsilon, rng, seed: 0.0, sizes=(4,)), 1.0, runs=40)
+    with pytest.raises(UserError, match="numpy cannot be called"):
+        audit_callable(np, 1.0)
+
+
 def raises_where_a_class_is_missing(X, y, epsilon, rng):
     if len(np.unique(y)) < 2:
         raise ValueError("one class")
