@@ -62,7 +62,7 @@ class Neighbours(NamedTuple):
 
 def neighbours(algorithm: Algorithm, case: AuditCase) -> Neighbours:
     """The three problems of an audit of `algorithm`."""
-    name, kind, bound = _declared(algorithm, case)
+    name, kind, bound = declared(algorithm, case)
     x = np.where(np.arange(case.d) % 2, -1.0, 1.0)
     x *= bound / np.linalg.norm(x, ord=2 if kind == "l2" else 1) * (1 - 1e-15)
     shared = np.broadcast_to(np.asarray(case.background, dtype=float), case.d)
@@ -88,7 +88,7 @@ def neighbours(algorithm: Algorithm, case: AuditCase) -> Neighbours:
 
 def probes(algorithm: Algorithm, case: AuditCase, seed: int = 0) -> list[Neighbours]:
     """Pairs that differ in y, in x and in both. Where columns count as public, x differs in its sign alone."""
-    name, kind, bound = _declared(algorithm, case)
+    name, kind, bound = declared(algorithm, case)
     generator = np.random.default_rng(seed)
     rows = generator.standard_normal((case.n + 1, case.d))
     lengths = generator.uniform(0.3, 1, case.n + 1)
@@ -114,7 +114,7 @@ def probes(algorithm: Algorithm, case: AuditCase, seed: int = 0) -> list[Neighbo
     return [Neighbours(first, second, nothing) for second in seconds]
 
 
-def _declared(algorithm: Algorithm, case: AuditCase) -> tuple[str, str, float]:
+def declared(algorithm: Algorithm, case: AuditCase) -> tuple[str, str, float]:
     """The loss, and the norm and the bound of the rows."""
     needs = algorithm.needs
     name = case.loss or _loss(needs)

@@ -26,6 +26,7 @@ from dpbench.auditing.claims import Claim, claim, joint
 from dpbench.auditing.decide import Verdict, decide, fisher, least_runs, runs_of
 from dpbench.auditing.learned import along_the_means
 from dpbench.auditing.neighbours import Neighbours
+from dpbench.auditing.search import searched
 from dpbench.auditing.transcript import Leak, Recorder, rate
 from dpbench.auditing.worlds import ROUNDING, Setup, hides, moved, moved_in_all
 from dpbench.errors import UserError
@@ -34,7 +35,7 @@ from dpbench.privacy.ledger import Composition, WithoutReplacement
 from dpbench.problems import Problem
 
 LEVEL = 0.01
-SHORT = 0.18  # of a Gaussian claim, what the bound of a sound release on its worst pair stays below it by
+SHORT = 0.15  # of a Gaussian claim, what the bound of a sound release on its worst pair stays below it by
 POWER = 0.99  # to notice halved noise
 HIDDEN = 0.8  # of the claim, what a final iterate may give away
 LEAST_GAP = 0.3  # of the loss over the claim, of cases that tell little
@@ -82,6 +83,7 @@ def audit(
     case: AuditCase | None = None,
     tests: bool = True,
     near: bool = True,
+    search: bool | None = None,
 ) -> Audit:
     """Audit the algorithm `name` at `epsilon` on `runs` runs of every case, half of them on either of two neighbours.
 
@@ -89,6 +91,9 @@ def audit(
     probability of a false alarm of all tests of this audit. factor: what all noise is multiplied by, for mutants.
     case: instead of the algorithm's own, canaries included. tests: False inspects only. UserError for an algorithm that
     claims nothing.
+
+    search: whether to look for a pair that moves the releases more than the algorithm's own (`search`), and to audit it
+    there. None does for every algorithm without an `audit_case` of its own, and for all where `near`.
 
     Where every bound is tight, an audit of a sound algorithm fails with a probability of at most `level`; that of m
     audits, at most m times that. In fact it is far less: both error rates have to be underestimated, each beyond its
@@ -105,6 +110,8 @@ def audit(
     setups = [Setup(algorithm, one, fixed, epsilon, factor) for one in cases]
     looked = [*setups, *([] if case else [Setup(algorithm, algorithm.inspection_case(), fixed, epsilon, factor)])]
     shares: dict[str, float] = {}
+    if search is None:
+        search = case is None and (near or type(algorithm).audit_case is Algorithm.audit_case)
     done = Audit(name, epsilon, setups[0].budget.delta, 0, {}, {}, moved=shares)
     with threadpool_limits(1):
         try:
@@ -113,6 +120,10 @@ def audit(
                     shares[label] = max(shares.get(label, 0.0), share)
                     if share > 1 + ROUNDING:
                         raise Leak(f"{label}: a neighbour moves it by {share:.3g} of what the ledger says")
+            if search:
+                setups[0], words, found = searched(setups[0], seed)
+                done = done._replace(pair=words)
+                shares.update({label: max(shares.get(label, 0.0), share) for label, share in found.items()})
             for setup in setups if tests else []:
                 done = _tested(done, setup, runs, seed, level / len(setups), near)
         except Leak as leak:

@@ -11,7 +11,7 @@ import numpy as np
 
 from dpbench.algorithms.base import Algorithm, AuditCase, Outcome, batch_settings, make_settings
 from dpbench.auditing import returned, scores
-from dpbench.auditing.neighbours import neighbours, probes
+from dpbench.auditing.neighbours import Neighbours, neighbours, probes
 from dpbench.auditing.returned import Listener, Returned
 from dpbench.auditing.transcript import Leak, Recorder, Replay
 from dpbench.errors import UserError
@@ -77,6 +77,14 @@ class Setup:
             raise Leak("on a neighbour it ends before it has released as much")
         return replay
 
+    def compared(self, pair: Neighbours, seed: Any, k: int, start: Any = None) -> tuple[Recorder, list[Replay]]:
+        """k runs on the first of `pair`, replayed on the first, on the second, and where the row is not in a sample."""
+        run = self.recorder(k, seed)
+        came = self.run(pair.first, run, start)
+        third = pair.neither if self.algorithm.relation is Relation.ADD_REMOVE else pair.second
+        one, other = (self.replay(problem, run, seed, came, start) for problem in pair[:2])
+        return run, [one, other, other if third is pair.second else self.replay(third, run, seed, came, start)]
+
     def inspect(self, seed: Any) -> dict[str, float]:
         """What a neighbour moves of what the ledger says, by label, at most, over the case's pair and `probes`.
 
@@ -89,11 +97,7 @@ class Setup:
             if turned:
                 first, second = second, first
             start = np.random.default_rng(0).standard_normal((INSPECTED, first.d)) * SPREAD if rows else None
-            run = self.recorder(INSPECTED, seed)
-            came = self.run(first, run, start)
-            third = neither if self.algorithm.relation is Relation.ADD_REMOVE else second
-            one, other = (self.replay(problem, run, seed, came, start) for problem in (first, second))
-            replays = [one, other, other if third is second else self.replay(third, run, seed, came, start)]
+            run, replays = self.compared(Neighbours(first, second, neither), seed, INSPECTED, start)
             for label, share in ({} if hides(run) else moved(run, replays)).items():
                 most[label] = max(most[label], share)
         return dict(most)

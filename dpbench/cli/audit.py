@@ -51,6 +51,7 @@ def _algorithms(name: str, epsilons: tuple[float, ...], runs: int | None, seed: 
 
     failed: list[str] = []
     weak: list[str] = []
+    pairs: list[str] = []
     rows: list[list[str]] = []
     for done in api.audit(name, epsilons, runs=runs, seed=seed, one_run=one_run):
         which = [done.algorithm, f"{done.epsilon:g}"]
@@ -58,6 +59,8 @@ def _algorithms(name: str, epsilons: tuple[float, ...], runs: int | None, seed: 
             failed.append(" at ε = ".join(which))
         if done.defect:
             rows.append([*which, done.defect, "", "", "", "", "", "", "FAIL"])
+        if done.pair and not one_run:
+            pairs.append(f"{' at ε = '.join(which)}: neighbours that were searched: {done.pair}")
         if done.least:
             weak.append(f"{' at ε = '.join(which)}: {done.runs} runs cannot reach the claim; --runs {done.least} could")
         for what, verdict in done.verdicts.items():
@@ -69,7 +72,7 @@ def _algorithms(name: str, epsilons: tuple[float, ...], runs: int | None, seed: 
         "moves: how far a neighbour moves the release, in units of what the ledger says; share: bound over claim"
     )
     click.echo()
-    for line in weak:
+    for line in [*pairs, *weak]:
         click.echo(line)
     if not failed:
         click.echo("pass: no bound is above its claim (at 99 %; a pass is no proof)")

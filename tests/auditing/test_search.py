@@ -1,0 +1,135 @@
+"""Methods that are wrong on some neighbours alone: the pair that is thought out passes them, a search fails them."""
+
+import numpy as np
+import pytest
+
+from dpbench import algorithms
+from dpbench.algorithms.base import Algorithm, BaseSettings, Disclosure, Needs
+from dpbench.auditing.runs import audit
+from dpbench.auditing.search import candidates
+from dpbench.privacy.relation import Relation
+
+
+class Moment(Algorithm):
+    """Releases a sum over the rows, wrong or right in the constant alone, and steps along it."""
+
+    name, needs, relation = "moment", Needs(losses=("logistic",)), Relation.REPLACE_ONE
+    discloses = (Disclosure("moment", "a moment of the rows", replace_one="in the class"),)
+    sensitivity = 2.0
+
+    class Settings(BaseSettings):
+        T: int = 2
+
+    def value(self, problem, W):
+        return np.tile(problem.X.sum(axis=0), (len(W), 1))
+
+    def run(self, problem, W, mechanisms, settings, trace):
+        for _ in range(settings.T):
+            W = (
+                W
+                - mechanisms.gaussian(
+                    self.value(problem, W),
+                    sensitivity=self.sensitivity,
+                    rho=mechanisms.budget.rho / settings.T,
+                    label="moment",
+                ).reshape(len(W), -1)[:, : W.shape[1]]
+            )
+        return W
+
+
+class Mean(Moment):
+    """Replaced by its opposite, a row moves the sum by 2."""
+
+
+class MeanButForOppositeRows(Mean):
+    sensitivity = 1.9
+
+
+class Gram(Moment):
+    """Replaced by one across it, a row moves XᵀX by √2 in Frobenius norm; all others by less, its opposite by 0."""
+
+    sensitivity = np.sqrt(2)
+
+    def value(self, problem, W):
+        return np.tile((problem.X.T @ problem.X).ravel(), (len(W), 1))
+
+
+class GramButForRowsAcross(Gram):
+    sensitivity = 1.38
+
+
+class SignedGram(Moment):
+    """Σ y xxᵀ moves by 2 where the label alone differs, which is the pair that is thought out."""
+
+    def value(self, problem, W):
+        return np.tile(((problem.X * problem.y[:, None]).T @ problem.X).ravel(), (len(W), 1))
+
+
+class LengthOfTheSum(Moment):
+    """|Σ yx| moves by 2 if a row that points along the others is replaced by one against them, and by 0 if alone."""
+
+    def value(self, problem, W):
+        return np.full(len(W), np.linalg.norm(problem.X.T @ problem.y))
+
+
+class LengthButForRowsAlongTheOthers(LengthOfTheSum):
+    sensitivity = 1.9
+
+
+WRONG = [MeanButForOppositeRows, GramButForRowsAcross, LengthButForRowsAlongTheOthers]
+
+
+@pytest.fixture
+def audited(monkeypatch):
+    def run(cls, **options):
+        monkeypatch.setattr("dpbench.auditing.runs.algorithms.resolve", lambda name: (cls(), {}))
+        return audit("moment", 4.0, **options)
+
+    return run
+
+
+@pytest.mark.parametrize("cls", WRONG)
+def test_what_is_wrong_on_some_neighbours_passes_the_pair_that_is_thought_out_and_not_the_search(audited, cls):
+    assert audited(cls, search=False, near=False).passed
+    done = audited(cls, tests=False)
+    assert not done.passed
+    assert "a neighbour moves it by 1.0" in done.defect
+
+
+@pytest.mark.parametrize("cls", [Mean, Gram, SignedGram, LengthOfTheSum])
+def test_what_is_right_passes_on_the_pair_that_was_found(audited, cls):
+    done = audited(cls, near=False)
+    assert done.passed, done.defect
+    assert done.moved["moment"] == pytest.approx(1, abs=1e-6)
+    assert done.pair or cls is SignedGram
+    hand = audited(cls, near=False, search=False)
+    assert done.verdicts["whole run"].bound >= hand.verdicts["whole run"].bound
+
+
+def test_it_says_which_rows_it_found(audited):
+    assert "or its opposite" in audited(Mean, tests=False).pair
+    assert "across it" in audited(Gram, tests=False).pair
+
+
+def test_the_same_pair_is_found_again(audited):
+    assert audited(Gram, near=False) == audited(Gram, near=False)
+
+
+@pytest.mark.parametrize("name", ["dp-gd", "dp-newton", "dp-cd", "dp-nag", "adassp", "o2nc-tree", "dp-sgd", "opt-ls"])
+def test_no_pair_moves_a_built_in_method_further_than_it_says(name):
+    """Nor is a pair a leak: where something counts as public, it is equal on both."""
+    done = audit(name, 4.0, tests=False)
+    assert done.passed, done.defect
+
+
+def test_pairs_differ_in_one_row_within_the_bound():
+    for name in ("dp-gd", "dp-nag", "adassp", "dp-cd"):
+        method, _ = algorithms.resolve(name)
+        found = list(candidates(method, method.audit_case()))
+        assert len(found) >= 10
+        for words, (first, second, _), _ in found:
+            differs = (first.X != second.X).any(axis=1) | (first.y != second.y)
+            assert differs[0], words
+            assert not differs[1:].any(), words
+            method.needs.check(first, name)
+            method.needs.check(second, name)
