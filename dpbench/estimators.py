@@ -52,7 +52,7 @@ class _Private(BaseEstimator):
     _loss: ClassVar[str]
 
     epsilon: float = 1.0
-    delta: float | None = None
+    delta: float | str | None = None
     _: KW_ONLY
     algorithm: str = AUTO
     bounds: Any = None
@@ -225,7 +225,7 @@ class PrivateClassifier(ClassifierMixin, _Private):
         check_classification_targets(y)
         self.classes_, index = np.unique(y, return_inverse=True)
         if len(self.classes_) < 2:
-            raise ParameterError(f"y has the one class {self.classes_[0]!r}: a classifier needs two or more")
+            raise ParameterError(f"y has the one class {self.classes_[0]}: a classifier needs two or more")
         positives = range(1, 2) if len(self.classes_) == 2 else range(len(self.classes_))
         self.W_ = self._models(X, np.stack([np.where(index == i, 1.0, -1.0) for i in positives]))
         self.coef_, self.intercept_ = self._in_units(self.W_)
@@ -276,6 +276,8 @@ class PrivateRegressor(RegressorMixin, _Private):
     def fit(self, X: Any, y: Any) -> PrivateRegressor:
         """Fit on X (n, d) and numbers y (n,)."""
         X, y = validate_data(self, X, y, dtype=np.float64, y_numeric=True)
+        if y.dtype.kind not in "biuf":
+            raise ParameterError(f"y: not numbers ({y[0]!s}, …); PrivateClassifier takes classes")
         if self.target_bounds is None:
             raise ParameterError("target_bounds: give the public range of the target, (low, high)")
         (low,), (high,) = _bounds("target_bounds", self.target_bounds, 1)
@@ -302,7 +304,7 @@ def _bounds(name: str, bounds: Any, columns: int) -> tuple[np.ndarray, np.ndarra
         each = "two numbers" if columns == 1 else f"two numbers, or two arrays of the {columns} columns"
         raise ParameterError(f"{name} must be (low, high): {each}, got {bounds!r}") from None
     if not (np.isfinite(low).all() and np.isfinite(high).all() and (low < high).all()):
-        raise ParameterError(f"{name}: low < high, both finite, are needed in every column")
+        raise ParameterError(f"{name}: low < high, both finite, are needed" + " in every column" * (columns > 1))
     return low, high
 
 

@@ -100,6 +100,11 @@ def test_a_mistake_is_one_line(flowers, parameters, message):
     assert "\n" not in str(caught.value)
 
 
+def test_a_target_of_words_is_one_line():
+    with pytest.raises(UserError, match=r"y: not numbers \(a, …\)"):
+        PrivateRegressor(bounds=(0, 1), target_bounds=(0, 1)).fit(np.eye(4), ["a", "b", "a", "b"])
+
+
 def test_one_against_the_rest_spends_one_budget(flowers):
     X, y = flowers
     names = np.array(["setosa", "versicolor", "virginica"])[y]

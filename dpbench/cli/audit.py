@@ -14,11 +14,14 @@ if TYPE_CHECKING:
 
 
 @click.command("audit")
-@click.option("--algo", "name", help='An algorithm, path/to/file.py:Class, or "all" private ones.')
-@click.option("--eps", "epsilons", type=float, multiple=True, help="Repeat for several. [default: 1]")
+@click.option("--algo", "name", metavar="NAME", help='Algorithm, alias, path/to/file.py:Class, or "all" private ones.')
+@click.option(
+    "--eps", "epsilons", type=float, multiple=True, metavar="ε", help="Privacy budget, 1 by default; may be repeated."
+)
 @click.option(
     "--runs",
     type=int,
+    metavar="N",
     help="Runs, half on either data set. [default: enough for bounds near the claim; with all, for halved noise]",
 )
 @click.option("--seed", type=int, default=0, show_default=True, help="Of all random numbers.")

@@ -53,7 +53,7 @@ if TYPE_CHECKING:
 @click.option(
     "--profile", default="quick", show_default=True, metavar="quick|full", help="How many settings --track tuned tries."
 )
-@click.option("--seeds", type=int, default=5, show_default=True, help="How many seeds.")
+@click.option("--seeds", type=int, metavar="N", default=5, show_default=True, help="How many seeds.")
 @click.option("--seconds", "timed", is_flag=True, help="Also measure the seconds of each method, alone.")
 @click.option("--jobs", type=int, metavar="N", help="Worker processes; all cores by default.")
 @click.option("--debug", is_flag=True, help="Show the traceback of a method that raised.")

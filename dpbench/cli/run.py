@@ -43,7 +43,7 @@ RESULTS = click.option(
 @click.option("--algo", "algorithm", metavar="NAME", help="Algorithm, alias, or path/to/file.py:Class.")
 @click.option("--dataset", "problems", multiple=True, metavar="NAME", help="Data set or problem; may be repeated.")
 @click.option("--eps", "epsilons", type=float, multiple=True, metavar="ε", help="Privacy budget; may be repeated.")
-@click.option("--seeds", type=int, default=5, show_default=True, help="How many seeds.")
+@click.option("--seeds", type=int, metavar="N", default=5, show_default=True, help="How many seeds.")
 @click.option("--set", "settings", multiple=True, metavar="KEY=VALUE", help="A setting; may be repeated.")
 @click.option(
     "--accounting",
