@@ -195,7 +195,7 @@ class PrivateClassifier(ClassifierMixin, _Private):
 
     Args:
         epsilon: the budget ε > 0 of one fit, all classes together.
-        delta: δ in [0, 1); None takes n⁻².
+        delta: δ in [0, 1), "n^-2" or "n^-1"; None takes n⁻².
         algorithm: a name from `dpbench list algorithms`, or "auto": by a rule in n, d and ε
             (`experiments/leaderboard/public_rules.toml` says where it is from), and so are its settings
             (`dpbench.algorithms.rules`).
