@@ -133,9 +133,11 @@ def command(
 
 def parse_bounds(pairs: Iterable[str]) -> dict[str, tuple[float, float]]:
     """["age=0:100"] → {"age": (0.0, 100.0)}; UserError for anything else."""
-    bounds = {}
+    bounds: dict[str, tuple[float, float]] = {}
     for pair in pairs:
         name, equals, ends = pair.rpartition("=")
+        if name in bounds:
+            raise UserError(f"--bounds {name} is given twice")
         low, colon, high = ends.partition(":")
         try:
             if not (name and equals and colon):

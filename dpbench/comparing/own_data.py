@@ -79,13 +79,14 @@ def compare_file(
     """See `dpbench.compare`; reading: the arguments of `tables.read`, weights: of the regularisers."""
     from dpbench import datasets
     from dpbench.datasets import tables
-    from dpbench.problems import build, losses
+    from dpbench.problems import build, losses, regularisers
     from dpbench.run import runner
     from dpbench.run.results import Store
 
     epsilons, tracks = _checked(epsilons, tracks, holdout, profile, seeds, jobs)
     if loss in UNFIT:
         raise UserError(f"loss: {loss} has no held-out score; compare takes logistic, squared or ramp")
+    regularisers.make(**weights)
     references_of = ranking.entering(extra)  # a name that is none is told before the data are read
     given = reading | {"task": None if loss is None else "binary" if losses.get(loss).binary else "regression"}
     table = tables.read(data, target, **given, holdout=holdout, precision=precision, progress=reading_of_file)

@@ -302,6 +302,8 @@ MISTAKES = [
     (("--row-bound", "-1"), "row_bound must be"),
     (("--bounds", "age"), "COLUMN=LOW:HIGH"),
     (("--bounds", "age=9:1"), "bounds of age"),
+    (("--bounds", "age=1:9", "--bounds", "age=2:9"), "--bounds age is given twice"),
+    (("--l1", "-1"), "l1 must be a number >= 0"),
     (("--loss", "logistc"), "logistic"),
     (("--loss", "squared"), "2 classes"),
     (("--loss", "sigmoid"), "no held-out score"),
@@ -321,7 +323,8 @@ def test_a_mistake_is_one_line_on_stderr_and_exit_code_2(call, csv, args, messag
     code, out, err = call(*COMPARE, *args)
     assert (code, out) == (2, "")
     assert message in err
-    assert err.splitlines()[-1].startswith("error: ")
+    assert err.startswith("error: ")
+    assert err.count("\n") == 1
 
 
 def test_missing_values_are_one_line(call, csv):
