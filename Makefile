@@ -20,7 +20,8 @@ $(STAMP): pyproject.toml
 	@touch $@
 
 test: $(STAMP)  ## run the tests (no network needed)
-	$(BIN)/python -m pytest -q -n 2
+	@# one thread for each of the two workers; and what the processes of tests compile is kept for the next ones
+	env -u PYTHONDONTWRITEBYTECODE OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -n 2
 
 lint: $(STAMP)  ## check style, format and types
 	$(BIN)/ruff check .
