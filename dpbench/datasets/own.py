@@ -9,7 +9,7 @@ import numpy as np
 
 from dpbench.datasets import cache
 from dpbench.datasets.cache import Dataset, digest, facts_of, parts_of
-from dpbench.datasets.recipes import BLOCK, LARGEST
+from dpbench.datasets.recipes import BLOCK, LARGEST, LARGEST_SINGLE
 from dpbench.datasets.spec import Arrays, DatasetSpec, Raw, Task
 from dpbench.errors import DataError, NotAtHand
 
@@ -48,9 +48,10 @@ def check_arrays(
         raise DataError(f"y: shape {y.shape} found; give one entry per row of X, shape ({X.shape[0]},)")
     for name, array in (("X", values), ("y", y)):
         blocks = (array[i : i + BLOCK] for i in range(0, len(array), BLOCK))
-        if bad := sum(int(np.count_nonzero(~(np.abs(block) <= LARGEST))) for block in blocks):
+        largest = LARGEST if array.dtype == np.float64 else LARGEST_SINGLE
+        if bad := sum(int(np.count_nonzero(~(np.abs(block) <= largest))) for block in blocks):
             raise DataError(
-                f"{name}: {bad} entries are NaN or infinite (beyond {LARGEST:g}); drop or impute them first"
+                f"{name}: {bad} entries are NaN or infinite (beyond {largest:g}); drop or impute them first"
             )
     if labels == "binary":
         _check_binary(y)

@@ -10,7 +10,7 @@ import numpy as np
 from dpbench.datasets.raw import opened
 from dpbench.errors import DataError
 
-LARGEST = 1e150  # an entry whose square, and a row's sum of them, is finite
+LARGEST, LARGEST_SINGLE = 1e150, 1e15  # an entry whose square, and a row's sum of them, is finite; in float32
 BLOCK = 8192  # rows at a time: temporaries stay small beside X
 
 

@@ -61,6 +61,15 @@ def test_bad_input_is_one_line_that_names_argument_and_fix(X, y, message):
     assert "\n" not in str(caught.value)
 
 
+@pytest.mark.parametrize("bad", [np.nan, np.inf, 1e16])
+def test_single_precision_has_a_bound_of_its_own(bad):
+    rows = with_bad(bad).astype(np.float32)
+    with pytest.raises(DataError, match=r"X: 1 entries are NaN or infinite \(beyond 1e\+15\)"):
+        check_arrays(rows, Y, single=True)
+    kept, _ = check_arrays(np.nan_to_num(rows, posinf=1.0).clip(-1, 1), Y, single=True)
+    assert kept.dtype == np.float32
+
+
 def test_real_targets_may_be_anything_finite():
     _, y = check_arrays(X, [0.5, 1.5, 2.5], labels="real")
     np.testing.assert_array_equal(y, [0.5, 1.5, 2.5])
