@@ -25,6 +25,7 @@ from dpbench.privacy.ledger import Ledger, Poisson, PoissonReplaced, Release, Wi
 from dpbench.privacy.mechanisms import Mechanisms
 from dpbench.privacy.relation import Relation
 from dpbench.privacy.release import Array, Noise, Releases
+from dpbench.privacy.sampling import PoissonSampler
 
 
 class Leak(PrivacyError):
@@ -87,6 +88,7 @@ class Tape(Releases):
         # Of every release on a sample: its label, the chance that row 0 is in it, and whether it was, by stream.
         self.present: list[tuple[str, float, Array]] = []
         self._sample: list[Array] = []
+        self.drawn: dict[int | None, list[list[Array]]] = {}  # every sample, per replicate that advances alone
         self._rounds: dict[Hashable, list[tuple[np.ndarray, np.ndarray]]] = {}  # values and what was released of each
 
     def weakened(self, noise: np.random.Generator) -> np.random.Generator:
@@ -95,6 +97,7 @@ class Tape(Releases):
 
     def sample(self, rule: Any, least: Any) -> Any:
         self._sample = super().sample(self.rule or rule, least)
+        self.drawn.setdefault(self.key, []).append(self._sample)
         return self._sample
 
     def draw(self, shape: tuple[int, ...], scale: Array, noise: Noise, what: str) -> Array:
@@ -142,14 +145,23 @@ class Tape(Releases):
 
 
 class ReplayedTape(Tape):
-    """Answers every release with what was recorded, and writes down the value; a sample always holds row 0."""
+    """Answers every release with what was recorded, and writes down the value; a sample always holds row 0.
+
+    Of a Poisson sample the other rows are those recorded: they tell nothing of row 0, and an adversary may know them.
+    The rows of a sample of fixed size tell whether row 0 is one, so there they are the first.
+    """
 
     def __init__(self, recorded: Tape, seed: Any) -> None:
         super().__init__(recorded.k, seed)
         self._recorded = recorded
 
     def sample(self, rule: Any, least: Any) -> Any:
-        return [least.copy() for _ in self.sampling]
+        mine = self.drawn.setdefault(self.key, [])
+        theirs = self._recorded.drawn.get(self.key, [])
+        poisson = isinstance(getattr(rule, "__self__", None), PoissonSampler)
+        known = theirs[len(mine)] if poisson and len(mine) < len(theirs) else [least] * len(self.sampling)
+        mine.append([np.union1d(least[:1], rows) for rows in known] if poisson else [least.copy() for _ in known])
+        return mine[-1]
 
     def _write(
         self, kind: str, label: str, event: Release | None, value: Any, scale: Any, release: Any, group: Any

@@ -343,6 +343,13 @@ MUTANTS = (
         "dp-newton-minibatch-hess-add",
     ),
     Mutant(
+        A + "newton_minibatch:DPNewtonMinibatch.run",
+        "sensitivity=norms * inverse",
+        "sensitivity=0.6 * norms * inverse",
+        "the sensitivity of a clipped direction on a sample is too small",
+        "dp-newton-minibatch-hess-clip",
+    ),
+    Mutant(
         A + "sgd:DPSGD.run",
         "sensitivity=problem.lipschitz",
         "sensitivity=0.5 * problem.lipschitz",
