@@ -266,7 +266,7 @@ def listing(what: str) -> pandas.DataFrame:
     """What there is: "algorithms", "datasets" (with whether each is at hand) or "experiments", a row each.
 
     An algorithm's `private`: whether it keeps its ε as `--accounting paper` runs it; `sound`: the accountings under
-    which it does, where these are not all.
+    which it does, "all" or "none".
     """
     import pandas as pd
 
@@ -282,7 +282,7 @@ def listing(what: str) -> pandas.DataFrame:
             method, fixed = algorithms.resolve(name)
             settings = ", ".join(field for field in method.Settings.__struct_fields__ if field not in fixed)
             sound = method.sound(make_settings(method, fixed))
-            told = "" if len(sound) == len({"paper", *method.accountings}) else ", ".join(sound) or "none"
+            told = "all" if len(sound) == len({"paper", *method.accountings}) else ", ".join(sound) or "none"
             rows.append({"algorithm": name, "private": "paper" in sound, "sound": told,
                          "relation": method.relation.value, "home_experiment": method.home,
                          "settings": settings})  # fmt: skip
