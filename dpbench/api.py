@@ -46,9 +46,12 @@ def _silent(_: Any) -> None:
 class Runs:
     """What `run_algorithm` and `run_experiment` did.
 
-    summary: runs by status, and those found finished. store: where the rows are. missing_data: problem → data set that
-    is not at hand. waiting: cells whose settings depend on rows that are not there. tuned: whether settings that were
-    not given are an experiment's tuned ones.
+    Attributes:
+        summary: runs by status, and those found finished.
+        store: where the rows are.
+        missing_data: problem → data set that is not at hand.
+        waiting: cells whose settings depend on rows that are not there.
+        tuned: whether settings that were not given are an experiment's tuned ones.
     """
 
     summary: Summary
@@ -499,11 +502,21 @@ def audit(
 ) -> list[Audit]:
     """Lower bounds on the privacy loss of what is implemented, against what its ledger claims; a pass is no proof.
 
-    algorithm: a name, "file.py:Class", or "all" private ones; or somebody else's learner, (X, y, epsilon, rng) → vector
-    or a `dpbench.auditing.foreign.Target`, itself or as "file.py:name". epsilon: one or several. runs: half of them on
-    either of two neighbours; None takes enough for bounds near the claim, for "all" enough to notice halved noise.
-    seed: of all random numbers. one_run: a bound on ε from one run with many canaries
-    (`dpbench.auditing.one_run.audit_in_one_run`), which is quick, and low.
+    Args:
+        algorithm: a name, "file.py:Class", or "all" private ones; or somebody else's learner, (X, y, epsilon, rng) →
+            vector or a `dpbench.auditing.foreign.Target`, itself or as "file.py:name".
+        epsilon: the ε > 0 that is claimed: one or several.
+        runs: half of them on either of two neighbours, at least 40; None takes enough for bounds near the claim, for
+            "all" enough to notice halved noise.
+        seed: of all random numbers, >= 0.
+        one_run: a bound on ε from one run with many canaries (`dpbench.auditing.one_run.audit_in_one_run`), which is
+            quick, and low.
+
+    Returns:
+        An `Audit` per ε, of "all" per algorithm and ε.
+
+    Raises:
+        UserError: for an algorithm that is not known or not private, and for any argument out of its range.
     """
     from dpbench.auditing import runs as audits
 

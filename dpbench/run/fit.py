@@ -37,13 +37,16 @@ REPRODUCIBLE = "reproducible: not a release"
 class Released:
     """What the guarantee of a fit is about.
 
-    w: (d,), the model. epsilon, delta, relation: the budget, which the plan of releases meets and is checked against.
-    epsilon_planned: what the plan composes to, by the independent accountant `checked_by`; at most `epsilon`. ledger:
-    one row per kind of release: what was released, how often, how often at most, and the noise that was drawn: shape
-    of the value, its sensitivity and the noise per entry.
-    noise: the library that drew it, "numpy" or "opendp".
-    counts_public: what the method took from the data and counts as public, beyond their number of rows.
-    composition: the plan as the accountants take it, to compose with that of other fits on the same rows.
+    Attributes:
+        w: (d,), the model.
+        epsilon, delta, relation: the budget, which the plan of releases meets and is checked against.
+        epsilon_planned: what the plan composes to, by the independent accountant `checked_by`; at most `epsilon`.
+        checked_by: the accountant that composed the plan, and by which theorem.
+        ledger: one row per kind of release: what was released, how often, how often at most, and the noise that was
+            drawn: shape of the value, its sensitivity and the noise per entry.
+        noise: the library that drew it, "numpy" or "opendp".
+        counts_public: what the method took from the data and counts as public, beyond their number of rows.
+        composition: the plan as the accountants take it, to compose with that of other fits on the same rows.
     """
 
     w: np.ndarray
@@ -62,9 +65,12 @@ class Released:
 class Diagnostics:
     """What was read off the data without noise: no guarantee covers it, so it must not leave with the model.
 
-    objective: F(w) on the data. seconds: wall time. status: how the run ended: "done", "diverged", or a word of the
-    method's own. epsilon_realised: what the releases made compose to; below `Released.epsilon_planned` where the run
-    stopped early, which depends on the data: no guarantee.
+    Attributes:
+        objective: F(w) on the data.
+        seconds: wall time.
+        status: how the run ended: "done", "diverged", or a word of the method's own.
+        epsilon_realised: what the releases made compose to; below `Released.epsilon_planned` where the run stopped
+            early, which depends on the data: no guarantee.
     """
 
     objective: float
