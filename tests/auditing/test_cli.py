@@ -42,6 +42,19 @@ def test_one_run_of_a_method_by_its_name(call):
     assert "one run" in out
 
 
+def test_too_few_runs_for_the_claim_say_how_many_could(call):
+    code, out, _ = call("--algo", "dp-nag", "--eps", 4, "--runs", 100)
+    assert code == 0
+    (line,) = [one for one in out.splitlines() if "cannot reach the claim" in one]
+    assert line.startswith("dp-nag at ε = 4: 100 runs cannot reach the claim; --runs ")
+    enough = line.split("--runs ")[1].split()[0]
+    assert "cannot reach" not in call("--algo", "dp-nag", "--eps", 4, "--runs", enough)[1]
+
+
+def test_neighbours_that_were_searched_are_named(call):
+    assert "neighbours that were searched: most curved" in call("--algo", "dp-newton", "--eps", 4, "--runs", 100)[1]
+
+
 def test_a_plugin_with_too_little_noise_fails_with_exit_code_1(call, tmp_path):
     (tmp_path / "mine.py").write_text(WRONG)
     code, out, _ = call("--algo", "mine.py:TooLittle", "--eps", 4)
