@@ -80,7 +80,10 @@ def run_batch(
         outcome = Outcome(outcome)
     with np.errstate(all="ignore"):
         objective = problem.value(outcome.W)
-        sane = np.isfinite(outcome.W).all(axis=1) & (objective <= DIVERGED * np.maximum(1, abs(problem.value(start))))
+        within = objective <= DIVERGED
+        if not within.all():  # else the start's is not needed, which is a pass over the data
+            within = objective <= DIVERGED * np.maximum(1, abs(problem.value(start)))
+        sane = np.isfinite(outcome.W).all(axis=1) & within
     status = [
         word if fine or word != "done" else "diverged"
         for word, fine in zip(outcome.status or ["done"] * len(settings), sane, strict=True)
