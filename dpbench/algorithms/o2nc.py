@@ -209,6 +209,12 @@ class O2NCTree(O2NC):
     class Settings(Rounds, frozen=True):
         pass
 
+    def canaries(self) -> tuple[AuditCase, ...]:
+        # s_q = 4dL/T is for two steps of the learner in a row, as long as they may be and one way: round q = 3, 5, 9, …
+        # has them if s_{q-1} = 0 and s_q = 1. The other rows pull, so that noise seldom turns a step.
+        case = AuditCase({"T": 32}, accounting="tight", n=64, d=1, background=1.0, best_coins=True, label="oracle")
+        return (replace(case, near_runs=15_000),)
+
     def _kind(self, settings: Any) -> Kind:
         return "variance-reduced"
 

@@ -230,6 +230,7 @@ WITHIN = (
     "dp-mf",
     "dp-gd-last",
     "aop",
+    "o2nc-tree",
 )
 
 

@@ -26,7 +26,7 @@ from dpbench.auditing.claims import Claim, claim, joint
 from dpbench.auditing.decide import Verdict, decide, fisher, least_runs, runs_of
 from dpbench.auditing.learned import along_the_means
 from dpbench.auditing.neighbours import Neighbours
-from dpbench.auditing.search import searched
+from dpbench.auditing.search import searched, with_best_coins
 from dpbench.auditing.transcript import Leak, Recorder, rate
 from dpbench.auditing.worlds import ROUNDING, Setup, hides, moved, moved_in_all
 from dpbench.errors import UserError
@@ -41,7 +41,6 @@ HIDDEN = 0.8  # of the claim, what a final iterate may give away
 LEAST_GAP = 0.3  # of the loss over the claim, of cases that tell little
 PURE_RUNS = 20_000  # two Laplace releases in two dimensions: 1 run in 16 has the largest loss
 MOST_RUNS = 200_000
-NEAR_RUNS = 30_000  # the most that are made for a bound near the claim
 WHOLE, LAST, LEARNED = "whole run", "last iterate", "last iterate, learned"
 WHOLES = (WHOLE, LAST, LEARNED)
 
@@ -108,14 +107,15 @@ def audit(
     cases = [case] if case else [algorithm.audit_case(), *algorithm.canaries()]
     cases = [one for one in cases if all(one.settings.get(key, value) == value for key, value in fixed.items())]
     setups = [Setup(algorithm, one, fixed, epsilon, factor) for one in cases]
-    looked = [*setups, *([] if case else [Setup(algorithm, algorithm.inspection_case(), fixed, epsilon, factor)])]
+    further = [] if case else [Setup(algorithm, algorithm.inspection_case(), fixed, epsilon, factor)]
     shares: dict[str, float] = {}
     if search is None:
         search = case is None and (near or type(algorithm).audit_case is Algorithm.audit_case)
     done = Audit(name, epsilon, setups[0].budget.delta, 0, {}, {}, moved=shares)
     with threadpool_limits(1):
         try:
-            for setup in looked:
+            setups = [with_best_coins(setup, seed) for setup in setups]
+            for setup in [*setups, *further]:
                 for label, share in setup.inspect(seed).items():
                     shares[label] = max(shares.get(label, 0.0), share)
                     if share > 1 + ROUNDING:
@@ -155,9 +155,9 @@ def _tested(done: Audit, setup: Setup, runs: int | None, seed: int, level: float
     label = setup.case.label
     runs = runs or _enough(setup, label, level, near)
     worlds = [_world(setup, problem, runs // 2, (seed, i)) for i, problem in enumerate(setup.pair[:2])]
-    compositions = list({run.ledger.of(i) for run, *_ in worlds for i in range(run.k)})
-    for run, *_ in worlds:
-        for i in {run.ledger.of(i): i for i in range(run.k)}.values():
+    compositions = list({one for world in worlds for one in world.ledger})
+    for run, ledger, *_ in worlds:
+        for i in {one: i for i, one in enumerate(ledger)}.values():
             if error := guarantee(run.ledger, i, setup.budget, setup.algorithm.labels).error:
                 raise Leak(error)
         if setup.factor == 1 and (fault := noise.fault(run)):
@@ -186,6 +186,7 @@ class _World(NamedTuple):
     """Runs on one data set, and their replays on the three of the pair (None where what is computed on is hidden)."""
 
     run: Recorder
+    ledger: list[Composition]
     W: np.ndarray
     replays: list[Recorder] | None
 
@@ -194,7 +195,7 @@ def _world(setup: Setup, problem: Problem, k: int, seed: Any) -> _World:
     run = setup.recorder(k, seed)
     came = setup.run(problem, run)
     if hides(run):
-        return _World(run, came.W, None)
+        return _World(run, came.ledger, came.W, None)
     sampled = any(
         rate(entry.release) < 1 for entry in run.ledger.of(0)
     )  # then also on its own world, row in the sample
@@ -203,12 +204,12 @@ def _world(setup: Setup, problem: Problem, k: int, seed: Any) -> _World:
         if id(other) not in known:
             known[id(other)] = setup.replay(other, run, seed, came)
     first, second, neither = (id(other) for other in setup.pair)
-    return _World(run, came.W, [known[first], known[second], known.get(neither, known[second])])
+    return _World(run, came.ledger, came.W, [known[first], known[second], known.get(neither, known[second])])
 
 
 def _scores(setup: Setup, world: _World) -> dict[str, np.ndarray]:
     """By test; of what is hidden, vectors that a score has to be learnt for."""
-    run, W, replays = world
+    run, _, W, replays = world
     if replays is None:
         return {LAST: _along_difference(setup.pair, W), LEARNED: W}
     found = {WHOLE: scores.likelihood_ratio(run, *replays)}
@@ -225,7 +226,7 @@ def _enough(setup: Setup, label: str, level: float, near: bool) -> int:
     """
     world = _world(setup, setup.pair.first, 2, 0)
     run, found = world.run, _scores(setup, world)
-    everything = joint([run.ledger.of(i) for i in range(run.k)])
+    everything = joint(world.ledger)
     if _claim(setup, everything, label or WHOLE).unit == "ε":
         return PURE_RUNS
     shares = dict.fromkeys(found, HIDDEN)
@@ -247,7 +248,7 @@ def _enough(setup: Setup, label: str, level: float, near: bool) -> int:
         gap = max(2 * shares[one] - 1, LEAST_GAP) * mu
         wanted.append((judged(mu / 2, SHORT * mu) if near else 0, judged((mu + gap) / 2, gap)))
     best_near, noticed = map(min, zip(*wanted, strict=True))
-    return min(MOST_RUNS, max(noticed, min(best_near, NEAR_RUNS)))
+    return min(MOST_RUNS, max(noticed, min(best_near, setup.case.near_runs)))
 
 
 def _along_difference(pair: Neighbours, W: np.ndarray) -> np.ndarray:

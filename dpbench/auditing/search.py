@@ -19,12 +19,13 @@ import numpy as np
 from dpbench.algorithms.base import Algorithm, AuditCase
 from dpbench.auditing.neighbours import CLIPPED, Extreme, Neighbours, declared
 from dpbench.auditing.transcript import Leak
-from dpbench.auditing.worlds import ROUNDING, SPREAD, Setup, hides, moved, moved_in_all
+from dpbench.auditing.worlds import ROUNDING, SPREAD, Setup, hides, moved, moved_in_all, moved_in_each
 from dpbench.errors import UserError
 from dpbench.privacy.relation import Relation
 from dpbench.problems import Problem, losses
 
 REPLICATES = 2
+DRAWS = 1024  # of public randomness
 MORE = 0.01  # by which another pair has to move more than the one that was thought out
 
 
@@ -65,6 +66,20 @@ def searched(setup: Setup, seed: object) -> tuple[Setup, str, dict[str, float]]:
         if not candidate.far and (now := moved_in_all(run, replays)) > share + MORE:
             best, words, share = other, candidate.words, now
     return best, words, most
+
+
+def with_best_coins(setup: Setup, seed: object) -> Setup:
+    """`setup` with the public randomness of all its runs fixed, where its case asks for it (`AuditCase.best_coins`).
+
+    A guarantee holds for every draw of it, so for the one of DRAWS with which the pair moves most in a run.
+    """
+    if not setup.case.best_coins:
+        return setup
+    found = copy.copy(setup)
+    found.public = range(DRAWS)
+    run, replays = found.compared(setup.pair, seed, DRAWS)
+    found.public = [int(np.nanargmax(moved_in_each(run, replays)))]
+    return found
 
 
 def candidates(algorithm: Algorithm, case: AuditCase) -> Iterator[Candidate]:

@@ -13,11 +13,13 @@ that it is drawn from the law recorded, and afresh.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 from typing import Any, cast
 
 import numpy as np
+from numpy.random.bit_generator import ISeedSequence
 
 from dpbench.errors import PrivacyError
 from dpbench.privacy.budget import Budget
@@ -63,16 +65,27 @@ class Weakened:
         return self._factor * self._generator.laplace(*args, **kwargs)
 
 
+class _Known(ISeedSequence):
+    """A seed whose state is computed once, for thousands of generators that give the same."""
+
+    def __init__(self, sequence: np.random.SeedSequence) -> None:
+        self._state = functools.cache(sequence.generate_state)
+
+    def generate_state(self, n_words: int, dtype: Any = np.uint32) -> np.ndarray:
+        return self._state(n_words, dtype)
+
+
 class Tape(Releases):
     """The seam of k replicates on common streams, with everything published written down.
 
     published: per replicate that advances alone, and under None what all release together. rule: draws samples instead
-    of the mechanisms' own rule, for mutants.
+    of the mechanisms' own rule, for mutants. public: of each replicate, the seed of its coins and of the order of a
+    single pass; () draws these like all else.
     """
 
     rule: Callable[[np.random.Generator], np.ndarray] | None = None
 
-    def __init__(self, k: int, seed: Any, *, factor: float = 1.0) -> None:
+    def __init__(self, k: int, seed: Any, *, factor: float = 1.0, public: Sequence[int] = ()) -> None:
         super().__init__(["audit"])
         self.k, self.ledger = k, Ledger(k)
         self.streams = [slice(i, i + 1) for i in range(k)]
@@ -81,6 +94,14 @@ class Tape(Releases):
         )
         self._weakness = factor
         self.noise, self.sampling, self.coins = [self.weakened(noise)] * k, [sampling] * k, [coins] * k
+        self.public = public
+        if len(public):
+            known: dict[int, list[Any]] = {
+                seed: [_Known(child) for child in np.random.SeedSequence(seed).spawn(2)] for seed in set(public)
+            }
+            self.sampling, self.coins = (
+                [np.random.Generator(np.random.PCG64DXSM(known[seed][i])) for seed in public] for i in (0, 1)
+            )
         self.published: dict[int | None, list[Published]] = {}
         # What it is, the law and the noise over its scale, of every `draw` that is not for something published.
         self.hidden: list[tuple[str, str, Array]] = []
@@ -152,7 +173,7 @@ class ReplayedTape(Tape):
     """
 
     def __init__(self, recorded: Tape, seed: Any) -> None:
-        super().__init__(recorded.k, seed)
+        super().__init__(recorded.k, seed, public=recorded.public)
         self._recorded = recorded
 
     def sample(self, rule: Any, least: Any) -> Any:
@@ -183,8 +204,8 @@ class Recorder(Mechanisms):
 
     releases: Tape
 
-    def __init__(self, k: int, budget: Any, seed: Any, *, factor: float = 1.0) -> None:
-        super().__init__([], budget, releases=Tape(k, seed, factor=factor))
+    def __init__(self, k: int, budget: Any, seed: Any, *, factor: float = 1.0, public: Sequence[int] = ()) -> None:
+        super().__init__([], budget, releases=Tape(k, seed, factor=factor, public=public))
 
     def inner(self, keys: Sequence[str], budget: Budget, declared: Relation) -> Mechanisms:
         """Not on the tape: what these release is known to nobody; its noise is as weak as the rest."""

@@ -29,7 +29,12 @@ ROUNDING = 1e-6
 
 
 class Setup:
-    """What all runs of an algorithm on one case share."""
+    """What all runs of an algorithm on one case share.
+
+    public: seeds of the public randomness (`Tape`) of replicates 0, 1, …, over and over; () draws it in every run.
+    """
+
+    public: Sequence[int] = ()
 
     def __init__(
         self, algorithm: Algorithm, case: AuditCase, fixed: Mapping[str, Any], epsilon: float, factor: float
@@ -48,7 +53,8 @@ class Setup:
 
     def recorder(self, k: int, seed: Any) -> Recorder:
         """What k runs release through."""
-        return Recorder(k, self.budget, seed, factor=self.factor)
+        public = np.resize(self.public, k).tolist() if len(self.public) else ()
+        return Recorder(k, self.budget, seed, factor=self.factor, public=public)
 
     def run(self, problem: Problem, mechanisms: Mechanisms, start: np.ndarray | None = None) -> Returned:
         """All that comes out of a run on `problem` from `start` (k, d), by default 0."""
@@ -115,20 +121,26 @@ def moved(run: Recorder, replays: Sequence[Recorder]) -> dict[str, float]:
     Gaussian releases: the root of the sum of (distance/σ)² over that of 1/z²; ε-DP ones: the sum of their losses over
     that of ε. The largest over the replicates; of a sample, with the row in it.
     """
-    return {label: _share(*one) for label, one in _losses(run, replays).items()}
+    return {label: float(np.nanmax(_shares(*one))) for label, one in _losses(run, replays).items()}
 
 
 def moved_in_all(run: Recorder, replays: Sequence[Recorder]) -> float:
     """The same of the releases of all labels together."""
+    return float(np.nanmax(moved_in_each(run, replays)))
+
+
+def moved_in_each(run: Recorder, replays: Sequence[Recorder]) -> np.ndarray:
+    """(k,) the same, of each replicate."""
     losses, claimed = zip(*_losses(run, replays).values(), strict=True)
-    return _share(np.sum(losses, axis=0), np.sum(claimed, axis=0))
+    each: np.ndarray = np.fmax(*_shares(np.sum(losses, axis=0), np.sum(claimed, axis=0)))
+    return each
 
 
-def _share(losses: np.ndarray, claimed: np.ndarray) -> float:
+def _shares(losses: np.ndarray, claimed: np.ndarray) -> np.ndarray:
     with np.errstate(all="ignore"):
         ratio = np.where(losses > 0, losses / claimed, 0.0)
     ratio[0] = np.sqrt(ratio[0])
-    return float(np.nanmax(ratio))
+    return ratio
 
 
 def _losses(run: Recorder, replays: Sequence[Recorder]) -> dict[str, tuple[np.ndarray, np.ndarray]]:

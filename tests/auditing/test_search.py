@@ -6,7 +6,8 @@ import pytest
 from dpbench import algorithms
 from dpbench.algorithms.base import Algorithm, BaseSettings, Disclosure, Needs
 from dpbench.auditing.runs import audit
-from dpbench.auditing.search import candidates
+from dpbench.auditing.search import candidates, with_best_coins
+from dpbench.auditing.worlds import Setup, moved_in_each
 from dpbench.privacy.relation import Relation
 
 
@@ -120,6 +121,24 @@ def test_no_pair_moves_a_built_in_method_further_than_it_says(name):
     """Nor is a pair a leak: where something counts as public, it is equal on both."""
     done = audit(name, 4.0, tests=False)
     assert done.passed, done.defect
+
+
+def test_public_randomness_is_fixed_where_it_tells_most():
+    """Half as far in the median where every run draws its own; the noise is drawn in every run."""
+    method = algorithms.get("o2nc-tree")
+    (case,) = method.canaries()
+    setup = Setup(method, case, {}, 4.0, 1.0)
+    found = with_best_coins(setup, 0)
+    fixed, drawn = (moved_in_each(*one.compared(one.pair, 1, 200)) for one in (found, setup))
+    assert np.median(fixed) > 0.95
+    assert np.median(drawn) < 0.6
+    run = found.recorder(3, 0)
+    assert len({run.coins[i].random() for i in range(3)}) == 1
+    first, *others = run.single_pass(64, "oracle").take(64)
+    assert all((first == other).all() for other in others)
+    assert len(set(run.gaussian(np.zeros(3), sensitivity=1.0, rho=1.0, label="oracle"))) == 3
+    plain = Setup(method, method.audit_case(), {}, 4.0, 1.0)
+    assert with_best_coins(plain, 0) is plain
 
 
 def test_pairs_differ_in_one_row_within_the_bound():
