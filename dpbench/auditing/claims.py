@@ -16,7 +16,7 @@ from functools import lru_cache
 from typing import Any
 
 import numpy as np
-from scipy.stats import norm
+from scipy.special import ndtr, ndtri
 
 from dpbench.privacy.accounting.gaussian import gaussian_delta
 from dpbench.privacy.last_iterate import as_gaussian
@@ -52,7 +52,7 @@ class Claim:
     def bound(self, alpha: np.ndarray, beta: np.ndarray) -> np.ndarray:
         """The privacy loss that rates of at most α and β prove."""
         with np.errstate(all="ignore"):
-            return norm.isf(alpha) - norm.ppf(beta)
+            return -ndtri(alpha) - ndtri(beta)
 
     def at(self, alpha: np.ndarray) -> np.ndarray:
         """What is claimed of a test of false-positive rate α, in the same unit."""
@@ -66,7 +66,7 @@ class GaussianClaim(Claim):
         self.mu = mu
 
     def __call__(self, alpha: np.ndarray) -> np.ndarray:
-        return norm.cdf(norm.isf(alpha) - self.mu)
+        return ndtr(-ndtri(alpha) - self.mu)
 
     def at(self, alpha: np.ndarray) -> np.ndarray:
         return np.full(np.shape(alpha), self.mu)

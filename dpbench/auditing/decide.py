@@ -8,11 +8,11 @@ hold together would each need half of the level, and half as many runs again.
 from __future__ import annotations
 
 import math
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy.special import bdtr
-from scipy.stats import beta as beta_law
+from scipy.special import bdtr, betainccinv
 
 from dpbench.auditing.claims import Claim
 
@@ -53,11 +53,17 @@ class Errors(NamedTuple):
         """
         if self.positives == self.of_second or self.negatives == self.of_first:
             return 1.0, 1.0
-        alpha = beta_law.isf(TAILS, self.positives + 1, self.of_second - self.positives)
+        alpha = _rates(self.positives, self.of_second)
         q = bdtr(self.negatives, self.of_first, np.clip(trade_off(alpha), 0.0, 1.0))
         joint = TAILS[:-1] * q[1:]
         most = int(np.argmax(joint))
         return fisher(float(joint[most])), float(alpha[most])
+
+
+@lru_cache(maxsize=64)
+def _rates(count: int, n: int) -> np.ndarray:
+    """The rates at which no more than `count` of n are as probable as `TAILS`."""
+    return np.asarray(betainccinv(count + 1, n - count, TAILS))
 
 
 def fisher(product: float) -> float:
@@ -136,4 +142,4 @@ def _limits(
 
 def _upper(count: Any, n: int, level: float) -> np.ndarray:
     """Clopper and Pearson (1934): the rate at which so few of n are seen with probability `level`."""
-    return np.where(count == n, 1.0, beta_law.isf(level, count + 1, np.maximum(n - count, 1)))
+    return np.where(count == n, 1.0, betainccinv(count + 1, np.maximum(n - count, 1), level))
