@@ -198,9 +198,10 @@ def test_aop_keeps_its_ridge_and_noise_public_and_its_ledger_has_the_event():
 def test_audits_under_tight_pass_and_halved_noise_fails(name):
     method, _ = resolve(name)
     case = dataclasses.replace(method.audit_case(), accounting="tight")
-    sound = audit(name, 4.0, case=case, seed=1, near=False)
+    runs = 4000 if "minibatch" in name else None  # its samples of this case hide the row half of the time
+    sound = audit(name, 4.0, case=case, seed=1, runs=runs, near=False)
     assert sound.passed, sound
-    assert not audit(name, 4.0, case=case, seed=1, factor=0.5, near=False).passed
+    assert not audit(name, 4.0, case=case, seed=1, runs=runs, factor=0.5, near=False).passed
 
 
 def test_only_keys_of_tight_runs_change_with_a_revision(monkeypatch):
