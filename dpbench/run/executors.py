@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import functools
 import os
+import signal
 import threading
 import time
 import warnings
@@ -129,7 +130,10 @@ def _indexed(index: int, batch: Batch, driver: int) -> tuple[int, Rows]:
 
 @functools.cache
 def _end_with(driver: int) -> None:
-    """End this worker soon after a driver that was killed; loky lets it wait for more work for five minutes."""
+    """End this worker soon after a driver that was killed; loky lets it wait for more work for five minutes.
+
+    Ctrl-C, which a terminal sends to workers too, is the driver's to answer: between two batches it was a traceback.
+    """
 
     def watch() -> None:
         while os.getppid() == driver:
@@ -137,4 +141,5 @@ def _end_with(driver: int) -> None:
         os._exit(1)
 
     if os.getpid() != driver:
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
         threading.Thread(target=watch, daemon=True).start()
