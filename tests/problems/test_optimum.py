@@ -212,15 +212,23 @@ def test_a_folder_that_cannot_be_written_to(tmp_path):
     assert Problem(*noisy(), folder=tmp_path / "missing").optimum().certificate <= 1e-9
 
 
-@pytest.mark.parametrize(("name", "value"), [("a1a", 0.325618), ("adult", 0.388803), ("covertype", 0.492980)])
-def test_published_optima(name, value):
+@pytest.mark.parametrize(
+    ("name", "value", "gap"),
+    [
+        ("a1a", 0.325618, 1e-10),
+        ("adult", 0.388803, 1e-10),
+        ("covertype", 0.492980, 1e-10),
+        pytest.param("fmnist", 0.086440, 1e-7, marks=pytest.mark.slow),  # ‖w*‖ = 2e9: rounding decides on the steps
+    ],
+)
+def test_published_optima(name, value, gap):
     try:
         datasets.load(name)
     except NotAtHand as reason:
         pytest.skip(str(reason))
     found = build(name).optimum()
     assert found.value == pytest.approx(value, abs=6e-7)
-    assert found.gap <= 1e-10
+    assert found.gap <= gap
 
 
 @pytest.mark.parametrize(
