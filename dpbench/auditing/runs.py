@@ -196,9 +196,8 @@ def _world(setup: Setup, problem: Problem, k: int, seed: Any) -> _World:
     came = setup.run(problem, run)
     if hides(run):
         return _World(run, came.ledger, came.W, None)
-    sampled = any(
-        rate(entry.release) < 1 for entry in run.ledger.of(0)
-    )  # then also on its own world, row in the sample
+    # Samples are replayed on the run's own world too, with the row that differs in each.
+    sampled = any(rate(entry.release) < 1 for entry in run.ledger.of(0))
     known: dict[int, Recorder] = {} if sampled else {id(problem): run}
     for other in setup.pair if sampled else setup.pair[:2]:
         if id(other) not in known:

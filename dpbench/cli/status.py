@@ -22,8 +22,11 @@ def command(experiment: str | None, profile: str | None, out: str) -> None:
     """
     from dpbench import api
 
-    gc.disable()  # the plans are half a million objects that stay until the table is printed, and so the process ends
-    found = api.status(experiment, profile, results=out)
+    gc.disable()  # the plans are half a million objects, and none of them is garbage
+    try:
+        found = api.status(experiment, profile, results=out)
+    finally:
+        gc.enable()
     if found.empty:
         raise UserError("nothing is planned for this selection")
     print_table(list(found), found.astype(str).to_numpy().tolist(), right={2, 3, 4})
