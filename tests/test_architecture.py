@@ -38,17 +38,30 @@ def modules() -> dict[str, Path]:
 MODULES = modules()
 
 
+def tree(name: str) -> ast.Module:
+    return ast.parse(MODULES[name].read_text(encoding="utf-8"))
+
+
 def imports(name: str) -> set[str]:
     """The modules of the house that `name` imports anywhere: in functions, and for types alone, too."""
     found = set()
-    for node in ast.walk(ast.parse(MODULES[name].read_text(encoding="utf-8"))):
+    for node in ast.walk(tree(name)):
         if isinstance(node, ast.Import):
             found |= {alias.name for alias in node.names}
-        elif isinstance(node, ast.ImportFrom) and not node.level:
+        elif isinstance(node, ast.ImportFrom):
+            assert not node.level, f"{name}: a relative import, which this graph does not follow"
             within = {f"{node.module}.{alias.name}" for alias in node.names} & MODULES.keys()
             others = [alias.name for alias in node.names if f"{node.module}.{alias.name}" not in MODULES]
             found |= within | ({node.module} if others else set())
+    if "iter_modules(__path__)" in MODULES[name].read_text(encoding="utf-8"):  # it loads all that lie beside it
+        found |= {other for other in MODULES if other.rpartition(".")[0] == name}
     return {one for one in found if one in MODULES and one != name}
+
+
+def told(name: str) -> set[str]:
+    """The modules of the house that `name` has in strings, to load by name: "dpbench.algorithms.gd:Method" too."""
+    strings = {node.value for node in ast.walk(tree(name)) if isinstance(node, ast.Constant)} - {None}
+    return {str(each).partition(":")[0].rstrip(".") for each in strings} & (MODULES.keys() - {FRONT, name})
 
 
 GRAPH = {name: imports(name) for name in MODULES}
@@ -100,10 +113,33 @@ def test_no_arrow_goes_up_or_sideways():
     wrong = [
         f"{name} → {other}"
         for name, others in GRAPH.items()
-        for other in others
+        for other in others | told(name)
         if name != FRONT and room(other) != room(name) and (room(other) == FRONT or floor(other) <= floor(name))
     ]
     assert not wrong, "\n".join(wrong)
+
+
+def test_no_private_name_of_another_module_is_imported():
+    """What ruff's SLF does not see: it looks at attributes."""
+    wrong = [
+        f"{name}: {alias.name}"
+        for name in MODULES
+        for node in ast.walk(tree(name))
+        if isinstance(node, ast.ImportFrom)
+        for alias in node.names
+        if re.match(r"_(?!_)", alias.name)
+    ]
+    assert not wrong, "\n".join(wrong)
+
+
+def test_no_variable_is_looked_up_by_its_spelling():
+    calls = {
+        (name, node.func.id)
+        for name in MODULES
+        for node in ast.walk(tree(name))
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name)
+    }
+    assert {(name, f) for name, f in calls if f in {"locals", "globals", "eval", "exec"}} == {(FRONT, "globals")}
 
 
 def test_modules_and_packages_stand_in_no_circle():

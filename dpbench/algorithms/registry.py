@@ -56,12 +56,8 @@ BUILTIN = {
     "opt-ls": "dpbench.algorithms.nonconvex.opt:OptLineSearch",
 }
 
-# Jobs that measure and do not optimise: found by name, and not among `names`.
-PROBES = {
-    "probe-estimator": "dpbench.study.probes:EstimatorProbe",
-    "probe-noise": "dpbench.study.probes:NoiseProbe",
-    "probe-optimum": "dpbench.study.probes:OptimumProbe",
-}
+# Jobs that measure and do not optimise: found by name, and not among `names`. `dpbench.run` enters its own here.
+PROBES: dict[str, str] = {}
 
 # What runs other methods: found by name, and not among `names`.
 WRAPPERS = {"private-tuning": "dpbench.algorithms.private_tuning:PrivateTuning"}

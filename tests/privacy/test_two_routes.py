@@ -1,7 +1,9 @@
 """What sets the noise and what checks it share no code, and a mutant of either fails the run."""
 
 import ast
+import sys
 from pathlib import Path
+from typing import get_args
 
 import pytest
 
@@ -10,6 +12,8 @@ from dpbench.algorithms import aop
 from dpbench.privacy import Budget, Relation, accounting, budget, check, verify
 from dpbench.privacy.accounting import loss_distribution, renyi
 from dpbench.privacy.ledger import (
+    ZCDP,
+    BestOfRuns,
     ConvexPerturbation,
     Entry,
     Gaussian,
@@ -20,23 +24,24 @@ from dpbench.privacy.ledger import (
     Poisson,
     PoissonReplaced,
     PureDP,
+    Release,
     WithoutReplacement,
     scaled,
 )
 
-ROOM = Path(dpbench.__file__).parent / "privacy"
+HOUSE = Path(dpbench.__file__).parent
 
 
 def module_name(path):
-    parts = path.relative_to(ROOM.parent.parent).with_suffix("").parts
+    parts = path.relative_to(HOUSE.parent).with_suffix("").parts
     return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
 
 
-MODULES = {module_name(path): path for path in ROOM.rglob("*.py")}
+MODULES = {module_name(path): path for path in (HOUSE / "privacy").rglob("*.py")}
 
 
 def imported(name, path):
-    """The modules of the privacy room that the file imports, at its top or within a function."""
+    """The modules of the privacy room that the file imports or names, at its top or within a function."""
     found = set()
     for node in ast.walk(ast.parse(path.read_text())):
         if isinstance(node, ast.ImportFrom):
@@ -45,6 +50,8 @@ def imported(name, path):
             found |= parts if parts <= MODULES.keys() else parts | {node.module}
         elif isinstance(node, ast.Import):
             found |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.Constant):
+            found.add(node.value)
     return found & MODULES.keys() - {name}
 
 
@@ -68,6 +75,10 @@ def test_no_calibrator_reaches_verify_and_verify_reaches_no_calibrator():
         assert not reading & reached(name), name
         assert "dpbench.privacy.verify" not in reached(name), name
         assert name == "dpbench.privacy.verify" or "dpbench.privacy.half_planes" not in reached(name), name
+    second = reading | {"dpbench.privacy.verify", "dpbench.privacy.half_planes"}
+    for room in ("algorithms", "problems"):  # methods set noise too
+        for path in (HOUSE / room).rglob("*.py"):
+            assert not second & imported("", path), path
     assert {"dpbench.privacy.verify", "dpbench.privacy.accounting.tight"} <= reached("dpbench.privacy.check")
 
 
@@ -96,8 +107,34 @@ CALIBRATED = {
     "tight, one row, any loss": ("tight", ADD_REMOVE, 1e-6, ((ConvexPerturbation(1.0, 0.1, ADD_REMOVE), 1),)),
     "advanced": ("advanced", REPLACE_ONE, 1e-6, ((Laplace(1.0), 20), (PureDP(1.0), 20))),
     "pure": ("pure", REPLACE_ONE, 0.0, ((WithoutReplacement(900, 20, Laplace(1.0)), 50),)),
+    "tight, zCDP": ("tight", REPLACE_ONE, 1e-6, ((ZCDP(0.1), 5),)),
+    "tight, best of runs": ("tight", REPLACE_ONE, 1e-6, ((BestOfRuns(((Gaussian(1.0), 2),), "geometric", 6.0), 1),)),
+    "pure, best of runs": ("pure", REPLACE_ONE, 0.0, ((BestOfRuns(((Laplace(1.0), 2),), "geometric", 6.0), 1),)),
+    "as-released-code": ("as-released-code", ADD_REMOVE, 1e-6, ((Gaussian(1.0), 20),)),  # sound from ε = 0.15 on
     "basic": ("basic", REPLACE_ONE, 1e-6, ()),  # calibrated by aop itself
 }
+
+
+def test_every_accounting_and_every_kind_of_release_has_a_plan():
+    ours = {name for name in accounting.names() if type(accounting.get(name)).__module__ in MODULES}
+    assert {mode for mode, *_ in CALIBRATED.values()} == ours
+    kinds = {type(release) for *_, plan in CALIBRATED.values() for release, _ in plan}
+    assert kinds | {ObjectivePerturbation} == set(get_args(Release))
+
+
+def test_an_accounting_is_one_file(tmp_path, monkeypatch):
+    """The diff of docs/guides/experiment.md, and nothing besides."""
+    (tmp_path / "quarter.py").write_text(
+        "from dpbench.privacy.accounting.zcdp import ZeroConcentrated\n\n\n"
+        "class Quarter(ZeroConcentrated):\n    name = 'quarter'\n\n"
+        "    def _rho(self, epsilon, delta):\n        return epsilon / 4\n\n"
+        "    def _epsilon(self, rho, delta):\n        return 4 * rho\n"
+    )
+    monkeypatch.setattr(accounting, "__path__", [*accounting.__path__, str(tmp_path)])
+    found = accounting._found()
+    monkeypatch.delitem(sys.modules, "dpbench.privacy.accounting.quarter")
+    assert found.keys() - accounting.names() == {"quarter"}
+    assert found["quarter"].rho(1.0, 1e-6) == 0.25
 
 
 def released(case):

@@ -197,7 +197,7 @@ def curves(context: Context, runs: pd.DataFrame) -> pd.DataFrame:
 
 
 class Facts(NamedTuple):
-    """What the probe of a problem's optimum has measured (see `study.probes.OptimumProbe`)."""
+    """What the probe of a problem's optimum has measured (see `run.probes.OptimumProbe`)."""
 
     n: int
     d: int

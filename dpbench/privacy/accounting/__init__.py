@@ -1,4 +1,4 @@
-"""The accountings by name, a class and a file each: built in, or from the entry points `dpbench.accountings`.
+"""The accountings by name, a class and a file each: found in this folder, or by the entry points `dpbench.accountings`.
 
 None of this room imports `dpbench.privacy.verify`, or is imported by it: what sets the noise and what checks it are two
 routes (a test draws the graph).
@@ -7,29 +7,25 @@ routes (a test draws the graph).
 from __future__ import annotations
 
 from functools import cache
+from importlib import import_module
 from importlib.metadata import EntryPoint, entry_points
+from pkgutil import iter_modules
 
 from dpbench.errors import UserError, nearest
-from dpbench.privacy.accounting.advanced import Advanced
-from dpbench.privacy.accounting.as_released import AsReleasedCode
 from dpbench.privacy.accounting.base import Accounting
-from dpbench.privacy.accounting.basic import Basic
-from dpbench.privacy.accounting.bs16 import BunSteinke
-from dpbench.privacy.accounting.cks20 import CanonneKamathSteinke
-from dpbench.privacy.accounting.poisson import PoissonSample
-from dpbench.privacy.accounting.pure import Pure
-from dpbench.privacy.accounting.rdp import Renyi
-from dpbench.privacy.accounting.standard import Standard
-from dpbench.privacy.accounting.text import Text
-from dpbench.privacy.accounting.tight import Tight
 
 __all__ = ["Accounting", "get", "names"]
 
-_MODES = (
-    Text, BunSteinke, CanonneKamathSteinke, Standard, Tight, Renyi, PoissonSample, Advanced, Basic, Pure,
-    AsReleasedCode,
-)  # fmt: skip
-_BUILT_IN: dict[str, Accounting] = {mode.name: mode() for mode in _MODES}
+
+def _found() -> dict[str, Accounting]:
+    """Those of this folder, by name: every file in it may have some."""
+    modules = [import_module(f"{__name__}.{each.name}") for each in iter_modules(__path__)]
+    classes = {one for module in modules for one in vars(module).values() if isinstance(one, type)}
+    modes = [one for one in classes if issubclass(one, Accounting) and "name" in vars(one)]
+    return {mode.name: mode() for mode in sorted(modes, key=lambda mode: mode.name)}
+
+
+_BUILT_IN = _found()
 
 
 @cache
