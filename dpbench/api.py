@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     import pandas
 
     from dpbench.auditing.foreign import Target
+    from dpbench.auditing.releases import Row as ReleaseAudit
     from dpbench.auditing.runs import Audit
     from dpbench.comparing.own_data import Comparison
     from dpbench.datasets import FetchResult
@@ -30,9 +31,9 @@ if TYPE_CHECKING:
     from dpbench.run.runner import Progress, Summary
     from dpbench.submitting.checking import Report as SubmissionReport
 
-__all__ = ["Diagnostics", "Fit", "Released", "Runs", "Scorecard", "audit", "check_submission", "cite", "compare",
-           "diff", "fetch", "fit", "listing", "merge", "privacy_profile", "report", "results", "run_algorithm",
-           "run_experiment", "scorecard", "status", "submit", "summarise"]  # fmt: skip
+__all__ = ["Diagnostics", "Fit", "Released", "Runs", "Scorecard", "audit", "audit_releases", "check_submission",
+           "cite", "compare", "diff", "fetch", "fit", "listing", "merge", "privacy_profile", "report", "results",
+           "run_algorithm", "run_experiment", "scorecard", "status", "submit", "summarise"]  # fmt: skip
 
 Listener = Callable[["Progress"], None]
 Notify = Callable[[str], None]
@@ -64,6 +65,19 @@ class Runs:
         """The rows of the runs asked for, those found finished among them."""
         runs = self.store.runs().set_index("key", drop=False)
         return runs.loc[[key for key in self.summary.keys if key in runs.index]].reset_index(drop=True)
+
+    def table(self) -> pandas.DataFrame:
+        """What the rows come to: a row per setting, or per problem and ε where settings are the `tuned` ones."""
+        from dpbench.study import overview
+
+        return (overview.by_problem if self.tuned else overview.by_setting)(self.rows())
+
+    def warnings(self) -> list[str]:
+        """One line for each method that does not keep its ε, and for what, beside n, counts as public."""
+        from dpbench.study import overview
+
+        rows = self.rows()
+        return overview.not_private(rows) + overview.counts_as_public(rows)
 
 
 def run_algorithm(
@@ -537,6 +551,16 @@ def audit(
     assert isinstance(algorithm, str)
     names, near = (audits.auditable(), False) if algorithm == "all" else ([algorithm], True)
     return [audits.audit(name, each, runs=runs, seed=seed, near=near) for name in names for each in epsilons]
+
+
+def audit_releases(*, runs: int | None = None, seed: int = 0) -> list[ReleaseAudit]:
+    """Audit every kind of release alone, against its ledger entry, and weakened: noise halved, sample doubled.
+
+    runs: of each, at least 400; None takes 20,000. seed: as of `audit`. Raises UserError for too few runs.
+    """
+    from dpbench.auditing import releases
+
+    return releases.table(seed=seed) if runs is None else releases.table(runs=runs, seed=seed)
 
 
 def submit(

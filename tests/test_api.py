@@ -185,7 +185,13 @@ def test_an_algorithm_runs_from_python_as_from_the_command_line(tmp_path):
     assert told[-1].share == pytest.approx(1)
     rows = first.rows()
     assert sorted(zip(rows["epsilon"], rows["seed"], strict=True)) == [(0.5, 0), (0.5, 1), (1.0, 0), (1.0, 1)]
-    assert dpbench.run_algorithm("dp-gd", "synthetic", 1.0, **call).summary.found == 2
+    again = dpbench.run_algorithm("dp-gd", "synthetic", 1.0, **call)
+    assert again.summary.found == 2
+    (told_as,) = again.table().itertuples()  # what the command prints
+    assert (told_as.T, told_as.seeds, told_as.mean) == (5, 2, pytest.approx(again.rows()["excess"].mean()))
+    assert again.warnings() == []
+    (warning,) = dpbench.run_algorithm("dp-gd-oracle", "synthetic", **call).warnings()
+    assert warning.startswith("not private: dp-gd-oracle")
     assert len(dpbench.results("dp-gd", "adhoc", results=tmp_path)) == 4
 
 

@@ -1,10 +1,15 @@
 """The house as its imports draw it: data flow down it once, no circle, no upward arrow, and the page that says so."""
 
 import ast
+import functools
 import re
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+
+import dpbench
+from dpbench import api, cli, experiments
 
 ROOT = Path(__file__).resolve().parent.parent
 PACKAGE = ROOT / "dpbench"
@@ -38,14 +43,23 @@ def modules() -> dict[str, Path]:
 MODULES = modules()
 
 
+@functools.cache
 def tree(name: str) -> ast.Module:
     return ast.parse(MODULES[name].read_text(encoding="utf-8"))
 
 
-def imports(name: str) -> set[str]:
-    """The modules of the house that `name` imports anywhere: in functions, and for types alone, too."""
+def nodes(top: ast.AST, *, types: bool = True) -> Iterator[ast.AST]:
+    """Every node below; types: those under `if TYPE_CHECKING`, too."""
+    for node in ast.iter_child_nodes(top):
+        if types or not (isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"):
+            yield node
+            yield from nodes(node, types=types)
+
+
+def imports(name: str, *, types: bool = True) -> set[str]:
+    """The modules of the house that `name` imports anywhere, also in functions; types: and for types alone."""
     found = set()
-    for node in ast.walk(tree(name)):
+    for node in nodes(tree(name), types=types):
         if isinstance(node, ast.Import):
             found |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom):
@@ -159,12 +173,37 @@ def test_a_circle_is_seen(graph, count):
     assert len(circles(graph)) == count
 
 
+# The errors, the version, and how a mean is told are no logic of a verb.
+BESIDE_THE_API = {"dpbench.errors", "dpbench.version", "dpbench.study.statistics"}
+
+
+def test_a_verb_is_made_of_the_api():
+    """What the command line can do, `import dpbench` can: no verb reaches behind the API, and each calls it."""
+    verbs = {name for name in MODULES if room(name) == "cli"}
+    for name in verbs:
+        others = imports(name, types=False) - verbs - BESIDE_THE_API
+        assert others <= {"dpbench.api"}, f"{name} imports {others}"
+    for verb in cli.VERBS:
+        called = {
+            n.attr
+            for n in nodes(tree(f"dpbench.cli.{verb}"))
+            if isinstance(n, ast.Attribute) and ast.unparse(n.value) == "api"
+        }
+        assert called, f"{verb} calls nothing of the API"
+        assert called <= set(api.__all__), f"{verb} calls {called}"
+    assert set(api.__all__) <= set(dpbench.__all__)
+
+
+def test_the_site_knows_no_paper():
+    papers = re.compile(rf"\b({'|'.join(experiments.NAMES)})\b")
+    for name in MODULES:
+        if room(name) == "reporting":
+            names = {n.value for n in nodes(tree(name)) if isinstance(n, ast.Constant) and isinstance(n.value, str)}
+            assert not {one for one in names if papers.search(one)}, name
+
+
 def test_the_page_shows_the_floors_that_there_are():
     page = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
-    picture = page.split("```")[1].splitlines()
-    shown = [
-        set(re.findall(r"^\w+|(?<= · )\w+", line.strip())) for line in picture if line and not line.startswith(" ")
-    ]
-    assert [one & {r for rooms in FLOORS for r in rooms} for one in shown if one] == [
-        set(rooms) for rooms in FLOORS if rooms != {"__main__"}
-    ]
+    picture = [line for line in page.split("```")[1].splitlines() if line and not line.startswith(" ")]
+    shown = [set(re.split(r"\s{2,}", line)[0].split(" · ")) for line in picture]
+    assert shown == [set(rooms) for rooms in FLOORS if rooms != {"__main__"}]

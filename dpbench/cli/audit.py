@@ -90,9 +90,9 @@ def _verdict(unit: str, verdict: Verdict) -> list[str]:
 
 
 def _mechanisms(runs: int | None, seed: int) -> int:
-    from dpbench.auditing import releases
+    from dpbench import api
 
-    rows = releases.table(seed=seed) if runs is None else releases.table(runs=runs, seed=seed)
+    rows = api.audit_releases(runs=runs, seed=seed)
     cells = [
         [
             row.release,

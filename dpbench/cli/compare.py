@@ -5,12 +5,12 @@ from __future__ import annotations
 import shutil
 import textwrap
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
 from dpbench.cli.progress import progress
-from dpbench.cli.run import RESULTS, public_lines
+from dpbench.cli.run import RESULTS
 from dpbench.cli.tables import number, print_table, width
 from dpbench.errors import UserError
 
@@ -89,9 +89,7 @@ def command(
     shows is exact, so it is not private: for your eyes. Finished runs are kept under results/adhoc and not repeated.
     """
     from dpbench import api
-    from dpbench.comparing.ranking import PRICE
 
-    tracks = tracks or ("default",)
     with progress() as report:
         found = api.compare(
             data,
@@ -107,7 +105,7 @@ def command(
             extra=extra,
             holdout=holdout,
             precision=precision,
-            track=tracks,
+            track=tracks or ("default",),
             profile=profile,
             seeds=seeds,
             timed=timed,
@@ -127,7 +125,7 @@ def command(
     if found.snippet:
         click.echo()
         click.echo(found.snippet)
-        _say(PRICE[tracks[0]])
+        _say(found.price)
     return 1 if any(one.failed or one.best is None for one in found.rankings) else 0
 
 
@@ -148,29 +146,27 @@ def parse_bounds(pairs: Iterable[str]) -> dict[str, tuple[float, float]]:
     return bounds
 
 
-BINARY = {"log loss": "mean", "accuracy": "accuracy", "AUC": "auc"}
-NUMBERS = {"RMSE": "mean", "R²": "gain"}
-
-
 def _print(comparison: Comparison, found: Ranking) -> None:
     """One table: the methods, best first, and what they are set against."""
-    from dpbench.comparing.ranking import TRACKS, shown_settings
+    from dpbench.study.statistics import plus_minus
 
-    binary = comparison.task == "binary"
-    header = ["#", "method", *(BINARY if binary else NUMBERS), "seconds", "settings", "accounting"]
+    def scores(line: object) -> list[str]:
+        return [plus_minus(mean, se) for mean, se in comparison.scores(line).values()]
+
+    header = ["#", "method", *comparison.scores(comparison.references[0]), "seconds", "settings", "accounting"]
     last = len(header) - 3
     rows = [
         [
             f"{row.rank}{'=' if row.beaten_by == 0 else ''}",
             row.algorithm + ("" if row.private else " (not private)"),
-            *_scores(comparison, row),
+            *scores(row),
             number(row.seconds, 2),
-            shown_settings(row, found.references[row.algorithm], comparison.profile),
+            found.settings_of(row, comparison.profile),
             row.accounting,
         ]
         for row in found.table.itertuples()
     ]
-    rows += [["", f"({line.name})", *_scores(comparison, line), "", "", ""] for line in comparison.references]
+    rows += [["", f"({line.name})", *scores(line), "", "", ""] for line in comparison.references]
     dropped = {last} if found.table["seconds"].isna().all() else set()
     room = shutil.get_terminal_size((120, 24)).columns
     for least in (last + 2, last + 1, last, 4, 3):
@@ -180,27 +176,13 @@ def _print(comparison: Comparison, found: Ranking) -> None:
         dropped.add(least)
     kept = [i for i in range(len(header)) if i not in dropped]
     if len(comparison.rankings) > 1:
-        _tell(f"ε = {found.epsilon:g}, {TRACKS[found.track]}")
+        _tell(f"ε = {found.epsilon:g}, {found.rule}")
     print_table([header[i] for i in kept], [[row[i] for i in kept] for row in rows], right=set())
     click.echo()
 
 
-def _scores(comparison: Comparison, line: Any) -> list[str]:
-    """Of a row of a ranking or a reference: what was reached on the rows held out."""
-    from dpbench.study.statistics import plus_minus
-
-    if comparison.task == "binary":
-        return [plus_minus(line.mean, line.se), number(line.accuracy, 3), number(line.auc, 3)]
-    rmse = (2 * line.mean) ** 0.5  # `mean` is of (y - z)²/2
-    spread = line.se / rmse if rmse else line.se
-    return [plus_minus(rmse * comparison.unit, spread * comparison.unit), plus_minus(line.gain, line.gain_se)]
-
-
 def _explain(comparison: Comparison, seeds: int) -> None:
-    from dpbench.comparing.ranking import TRACKS
-
-    first = comparison.rankings[0]
-    more = "" if len(comparison.rankings) > 1 else f" Settings: {TRACKS[first.track]}."
+    more = "" if len(comparison.rankings) > 1 else f" Settings: {comparison.ranking.rule}."
     _tell(
         f"Scores are of {comparison.held:,} of {comparison.held + comparison.rows:,} rows, held out by position: "
         f"exact, so not private. Means over {seeds} seed{'s' * (seeds > 1)} ± standard error, over seeds and over the "
@@ -214,7 +196,7 @@ def _explain(comparison: Comparison, seeds: int) -> None:
     for line, places in told.items():
         everywhere = len(places) == len(comparison.rankings)
         _say(f"not in it: {line}" + ("" if everywhere else "".join(places)))
-    for line in public_lines(first.table):
+    for line in comparison.counts_public:
         _tell(line)
     for sentence in comparison.recommendation:
         _tell(sentence)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
+from math import isnan
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -103,7 +104,7 @@ def command(
     the algorithm runs on its home experiment's data sets that are at hand, and on the synthetic one. Settings not given
     are the tuned ones that ship with that experiment, if there are any: such runs are made one at a time, and timed.
     """
-    from dpbench import api, experiments
+    from dpbench import api
 
     if key is not None:
         if algorithm is not None or experiment is not None:
@@ -136,28 +137,17 @@ def command(
                 progress=report,
                 **pool,
             )
-        rows = runs.rows()
-        (_summarise_tuned if runs.tuned else _summarise)(rows)
-        flawed = rows[rows["private"].eq(False) & rows["status"].ne("failed")].drop_duplicates(["algorithm", "error"])
-        for name, flaw in zip(flawed["algorithm"], flawed["error"], strict=True):
-            say(f"not private: {name}: {flaw or 'it looks at the data without paying'}")
-        for line in public_lines(rows):
+        (_print_tuned if runs.tuned else _print)(runs.table())
+        for line in runs.warnings():
             say(line)
         return _verdict(runs, debug)
     assert experiment is not None
     codes = []
-    for one in experiments.NAMES if experiment == "all" else [experiment]:
+    for one in api.listing("experiments")["experiment"] if experiment == "all" else [experiment]:
         with progress() as report:
             runs = api.run_experiment(one, profile=profile, config=config, progress=report, **pool)
         codes.append(_verdict(runs, debug))
     return max(codes)
-
-
-def public_lines(rows: pandas.DataFrame) -> list[str]:
-    """One line for each thing, beside n, that runs took from the data and count as public."""
-    named = rows["algorithm"].where(rows["private"], rows["algorithm"] + ", not private")
-    found = named[rows["counts_public"].fillna("").ne("")].groupby(rows["counts_public"]).unique()
-    return [f"counts as public, beside n: {what} ({'; '.join(names)})" for what, names in found.items()]
 
 
 def say(line: str) -> None:
@@ -178,18 +168,8 @@ def parse_settings(pairs: Iterable[str]) -> dict[str, str]:
     return settings
 
 
-def _summarise(rows: pandas.DataFrame) -> None:
-    from dpbench.study.tuning import summarise
-
-    table = summarise(rows)
-    spent = rows.groupby(["problem", "algorithm", "epsilon", "settings"], sort=False).agg(
-        private=("private", "all"),
-        planned=("epsilon_planned", "max"),
-        realised=("epsilon_realised", "median"),
-        objective=("objective", "mean"),
-        checked=("checked_by", "first"),
-    )
-    table = table.join(spent, on=["problem", "algorithm", "epsilon", "settings"])
+def _print(table: pandas.DataFrame) -> None:
+    """One line per setting."""
     early = bool((table["realised"] < table["planned"]).any())
     print_table(
         [
@@ -225,33 +205,27 @@ def _summarise(rows: pandas.DataFrame) -> None:
     )
 
 
-def _summarise_tuned(rows: pandas.DataFrame) -> None:
+def _print_tuned(table: pandas.DataFrame) -> None:
     """One line per (problem, ε): what was reached, beside the settings that differ between problems."""
-    import numpy as np
+    from dpbench.study.statistics import plus_minus
 
-    lines = []
-    for (problem, epsilon), runs in rows[rows["status"].ne("failed")].groupby(["problem", "epsilon"], sort=False):
-        excess = runs["excess"].where(runs["status"].ne("diverged"), np.inf)
-        relative = excess / (runs["objective"] - runs["excess"]).median()
-        support = [runs[name].mean() for name in ("support_correct", "support_wrong")]
-        settings = json.loads(runs["settings"].iloc[0])
-        with np.errstate(invalid="ignore"):
-            gap = f"{number(relative.mean())} ± {number(relative.sem(), 2)}"
-        lines.append(
-            [
-                problem,
-                f"{epsilon:g}",
-                ", ".join(f"{k} {v:g}" for k, v in settings.items() if isinstance(v, float)),
-                str(len(runs)),
-                gap,
-                "–" if support[0] != support[0] else "{:.1f} right, {:.1f} wrong".format(*support),
-                number(runs["seconds"].median()),
-                number(runs["epsilon_planned"].max(), 4) + ("" if runs["private"].all() else " (not private)"),
-            ]
-        )
     print_table(
         ["problem", "ε", "settings", "seeds", "(F - F*)/F*", "support found", "seconds", "ε planned"],
-        lines,
+        [
+            [
+                row.problem,
+                f"{row.epsilon:g}",
+                ", ".join(f"{k} {v:g}" for k, v in json.loads(row.settings).items() if isinstance(v, float)),
+                str(row.seeds),
+                plus_minus(row.mean, row.se, spread_digits=".2g"),
+                "–"
+                if isnan(row.support_correct)
+                else f"{row.support_correct:.1f} right, {row.support_wrong:.1f} wrong",
+                number(row.seconds),
+                number(row.planned, 4) + ("" if row.private else " (not private)"),
+            ]
+            for row in table.itertuples()
+        ],
         right={1, 3, 4, 6, 7},
     )
 

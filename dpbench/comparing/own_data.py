@@ -14,6 +14,7 @@ import numpy as np
 from dpbench.comparing import pilot, ranking
 from dpbench.comparing.references import Reference, references
 from dpbench.errors import DataError, UserError, nearest, positive
+from dpbench.study.overview import counts_as_public
 
 if TYPE_CHECKING:
     from dpbench.datasets.tables import Table
@@ -53,6 +54,27 @@ class Comparison:
     def ranking(self) -> ranking.Ranking:
         """The first of the rankings."""
         return self.rankings[0]
+
+    @property
+    def price(self) -> str:
+        """What the privacy of the first ranking's runs does not cover."""
+        return ranking.PRICE[self.ranking.track]
+
+    @property
+    def counts_public(self) -> list[str]:
+        """One line for each thing, beside n, that the methods took from the data and count as public."""
+        return counts_as_public(self.ranking.table)
+
+    def scores(self, line: Any) -> dict[str, tuple[float, float]]:
+        """What a row of a ranking, or a reference, reached on the rows held out: name → (mean, standard error or NaN).
+
+        The log loss, accuracy and AUC of a binary target; of numbers the RMSE, in the target's own unit, and R².
+        """
+        if self.task == "binary":
+            return {"log loss": (line.mean, line.se), "accuracy": (line.accuracy, np.nan), "AUC": (line.auc, np.nan)}
+        rmse = (2 * line.mean) ** 0.5  # `mean` is of (y - z)²/2
+        spread = line.se / rmse if rmse else line.se
+        return {"RMSE": (rmse * self.unit, spread * self.unit), "R²": (line.gain, line.gain_se)}
 
 
 def compare_file(

@@ -30,6 +30,7 @@ from dpbench.run.results import Store
 from dpbench.run.runner import Summary
 from dpbench.study.grid import GridEntry
 from dpbench.study.plan import plan
+from dpbench.study.statistics import or_infinite
 
 TRACKS = {
     "default": "no tuning: every method at settings that n, d and ε decide",
@@ -89,6 +90,19 @@ class Ranking:
     def useful(self) -> list[str]:
         """The methods that beat the majority class, or the mean, by more than two standard errors."""
         return list(self.table[self.table["gain"] > TIE * self.table["gain_se"]]["algorithm"])
+
+    @property
+    def rule(self) -> str:
+        """The track in words."""
+        return TRACKS[self.track]
+
+    def settings_of(self, row: Any, profile: str = "quick") -> str:
+        """The settings of a row of the table that are chosen by anybody: "T=10, clip=0.3"."""
+        values = json.loads(row.settings)
+        if tried := _searched(values):
+            return ", ".join(f"{name} of {', '.join(f'{value:g}' for value in one)}" for name, one in tried.items())
+        names = entrants.candidates(self.references[row.algorithm], profile)
+        return ", ".join(f"{name}={values[name]:g}" for name in names if isinstance(values.get(name), int | float))
 
 
 @dataclass
@@ -203,10 +217,9 @@ def board(runs: pd.DataFrame) -> pd.DataFrame:
     counts the methods that are better by more than two standard errors of the difference.
     """
     runs = runs[runs["status"].ne("failed")]
-    diverged = runs["status"].eq("diverged")
     runs = runs.assign(
-        tuned_by=runs["objective"].where(~diverged, np.inf).fillna(np.inf),
-        loss=runs["held_loss"].where(~diverged, np.inf).fillna(np.inf),
+        tuned_by=or_infinite(runs["objective"], runs).fillna(np.inf),
+        loss=or_infinite(runs["held_loss"], runs).fillna(np.inf),
     )
     by = ["algorithm", "settings", "accounting", "relation", "delta", "epsilon"]
     with np.errstate(invalid="ignore"):
@@ -241,18 +254,9 @@ def board(runs: pd.DataFrame) -> pd.DataFrame:
 
 def held_loss(rows: pd.DataFrame) -> tuple[float, float]:
     """(mean, standard error) of the loss on the rows held out, over seeds and their draw; infinite if one diverged."""
-    loss = rows["held_loss"].where(rows["status"].ne("diverged"), np.inf).fillna(np.inf)
+    loss = or_infinite(rows["held_loss"], rows).fillna(np.inf)
     over_seeds = float(loss.std(ddof=1)) / len(rows) ** 0.5 if len(rows) > 1 and np.isfinite(loss).all() else 0.0
     return float(loss.mean()), float(np.hypot(over_seeds, rows["held_loss_se"].fillna(0).mean()))
-
-
-def shown_settings(row: Any, reference: str, profile: str = "quick") -> str:
-    """The settings of a row of the table that are chosen by anybody: "T=10, clip=0.3"."""
-    values = json.loads(row.settings)
-    if searched := _searched(values):
-        return ", ".join(f"{name} of {', '.join(f'{value:g}' for value in tried)}" for name, tried in searched.items())
-    names = list(entrants.candidates(reference, profile))
-    return ", ".join(f"{name}={values[name]:g}" for name in names if isinstance(values.get(name), int | float))
 
 
 def _searched(values: dict[str, Any]) -> dict[str, list[Any]]:
@@ -306,7 +310,7 @@ def recommendation(found: Ranking, baseline: str, profile: str = "quick") -> Ite
             first = ranks.sort_values("auc").iloc[-1]
             yield f"{first.algorithm} ranks rows all the same (AUC {first.auc:.2f}): another threshold may serve."
         return
-    settings = shown_settings(best, found.references[best.algorithm], profile)
+    settings = found.settings_of(best, profile)
     yield f"At ε = {found.epsilon:g} use {best.algorithm}" + (f" with {settings}." if settings else ".")
     if best.counts_public:
         yield f"It takes {best.counts_public} from the data and counts that as public: its ε does not cover it."

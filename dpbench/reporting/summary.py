@@ -23,6 +23,7 @@ from dpbench.reporting.explorer import in_words
 from dpbench.reporting.scorecard import statement, verdicts
 from dpbench.run.results import Store
 from dpbench.study.context import contexts
+from dpbench.study.statistics import or_infinite
 
 CELL = ["experiment", "problem", "algorithm", "epsilon", "settings", "accounting", "relation"]
 COLUMNS = [*CELL, "n", "mean", "se"]
@@ -83,7 +84,7 @@ def cells(runs: pd.DataFrame) -> pd.DataFrame:
     swept = [np.median(one) if one is not None and len(one) else math.nan for one in runs["values"]]
     value = value.fillna(dict(zip(runs.index, swept, strict=True)))
     runs = runs.assign(
-        value=value.where(runs["status"].ne("diverged"), math.inf),
+        value=or_infinite(value, runs),
         settings=[in_words(text) for text in runs["settings"]],
         sweep=runs["sweep"].fillna("").astype(str),
         relation=runs["relation"].fillna("").astype(str),

@@ -90,6 +90,10 @@ class Context:
         part = f"/{artefact}" if artefact else ""
         return f"dpbench run --experiment {self.experiment.name}{part} --profile {self.profile}"
 
+    def gap(self, artefact: str, what: str) -> str:
+        """One line on what an artefact has no rows for, with the command that makes them."""
+        return f"{what}: {self.command(artefact)}"
+
     def why_missing(self, artefact: str, problem: str = "") -> str:
         """What stands where rows are missing: the command that makes them, after the one that gets the data."""
         dataset = catalogue.recipe_of(problem).dataset if problem else ""

@@ -77,7 +77,8 @@ class Claim:
             for verdict in [checked] if isinstance(checked, Verdict) else checked:
                 found.append(verdict)
         except NotEnough as missing:
-            found.append(Verdict(NOT_ENOUGH, str(missing)))
+            command = context.command(self.shows if missing.artefact is None else missing.artefact)
+            found.append(Verdict(NOT_ENOUGH, f"{missing}; run: {command}"))
         return found
 
 

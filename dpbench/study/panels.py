@@ -73,7 +73,7 @@ class Panels:
 
     def note(self, what: str) -> None:
         """A gap in what is drawn, with the command that fills it."""
-        self.gaps.append(f"{what}: {self.context.command(self.artefact)}")
+        self.gaps.append(self.context.gap(self.artefact, what))
 
     def label(self, x: str, y: str, *, scale: str = "") -> None:
         """x below the last row, y left of the first column; scale: "log" for both axes of the panels with rows."""

@@ -11,8 +11,13 @@ import pandas as pd
 
 
 def excess(runs: pd.DataFrame) -> pd.Series:
-    """The runs' excess loss, infinite where a run diverged: a setting is only as good as all of its seeds."""
-    return runs["excess"].astype(float).where(runs["status"].ne("diverged"), math.inf)
+    """The runs' excess loss, infinite where a run diverged: see `or_infinite`."""
+    return or_infinite(runs["excess"].astype(float), runs)
+
+
+def or_infinite(values: pd.Series, runs: pd.DataFrame) -> pd.Series:
+    """Values of the runs, infinite where a run diverged: a setting is only as good as all of its seeds."""
+    return values.where(runs["status"].ne("diverged"), math.inf)
 
 
 def means(
@@ -47,6 +52,15 @@ def span(counts: Iterable[float]) -> str:
     """
     found = sorted({int(count) for count in counts if not math.isnan(count)})
     return " to ".join(f"{count:,}" for count in dict.fromkeys(found[:1] + found[-1:])) or "no"
+
+
+def capitalised(words: str) -> str:
+    """Words that begin a sentence, the rest as it is.
+
+    >>> capitalised("tuned on ε"), capitalised("F* is known")
+    ('Tuned on ε', 'F* is known')
+    """
+    return words[:1].upper() + words[1:]
 
 
 def listed(values: Mapping[str, float], unit: str = "", digits: str = ".3g", between: str = ", ") -> str:

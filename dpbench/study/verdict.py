@@ -56,7 +56,11 @@ def settings_of(verdicts: Sequence[Verdict], alone: str = BOTH) -> list[str]:
 
 
 class NotEnough(LookupError):
-    """Rows that a claim needs are not there: raised with the command that makes them, told as "not enough data"."""
+    """Rows that a claim needs are not there; told as "not enough data", with the command that makes them.
 
-    def __init__(self, command: str = "", what: str = "rows are missing") -> None:
-        super().__init__(f"{what}; run: {command}" if command else what)
+    artefact: whose rows they are, "" for those of all; None for the artefact that the claim `shows`.
+    """
+
+    def __init__(self, what: str = "rows are missing", artefact: str | None = None) -> None:
+        super().__init__(what)
+        self.artefact = artefact

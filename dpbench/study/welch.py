@@ -8,6 +8,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from dpbench.study.statistics import plus_minus
+
 MATCH, DIFFERS, NOT_COMPARABLE = "match", "differs", "not comparable"
 NO_DATA = "no data"  # of ours: the data set is not at hand, or its runs are missing
 EXPLAINED = "explained"  # a run with one named difference of the published code switched on matches
@@ -81,8 +83,9 @@ def compare(
     word, test = _judged(*given, max(margin * abs(mean), least))
     if word == NOT_COMPARABLE and wider > margin:
         word, test = _judged(*given, max(wider * abs(mean), least))
-    theirs = f"{mean:.4g} ± {spread:.2g} (n = {n})" if spread else f"{mean:.4g} (taken as exact)"
-    return Match(word, f"ours {center:.4g} ± {sd:.2g} (n = {len(values)}), published {theirs}; {test}")
+    found = f"{plus_minus(center, sd, '.4g', '.2g')} (n = {len(values)})"
+    theirs = f"{plus_minus(mean, spread, '.4g', '.2g')} (n = {n})" if spread else f"{mean:.4g} (taken as exact)"
+    return Match(word, f"ours {found}, published {theirs}; {test}")
 
 
 def _judged(gap: float, variances: tuple[float, float], sizes: tuple[int, int], width: float) -> tuple[str, str]:

@@ -46,7 +46,7 @@ def not_held(context):
 
 @claim("3", "neither")
 def without_rows(context):
-    raise NotEnough("dpbench run --experiment small/drawn")
+    raise NotEnough(artefact="drawn")
 
 
 @erratum("Half of the noise", ran="Half of it.", misses="The other half.", bounds="Closed form.")

@@ -26,7 +26,7 @@ def less(context):
 
 @claim("3", "none is best")
 def none(context):
-    raise NotEnough("dpbench run", "no rows")
+    raise NotEnough("no rows", "fig1")
 
 
 @pytest.fixture
@@ -46,7 +46,7 @@ def test_verdicts_are_counted_and_told_apart(experiment, tmp_path):
     assert table.frame["verdict"].tolist() == ["held", "open", "not held", "not enough data"]
     assert table.frame["claim"].tolist() == ["1", "1", "2", "3"]
     assert table.frame["text"].tolist()[:2] == ["more is better (as published)", "more is better (at a proven ε)"]
-    assert table.frame["numbers"].tolist()[-1] == "no rows; run: dpbench run"
+    assert table.frame["numbers"].tolist()[-1] == "no rows; run: dpbench run --experiment fake/fig1 --profile quick"
     assert table.caption.startswith("1 held, 1 open, 1 not held, 1 not enough data")
 
 

@@ -38,14 +38,16 @@ def test_declarations_are_collected_in_order_with_their_parameters():
     assert [each.text for each in declared((one, two), Claim)] == ["C"]
 
 
-def test_a_claim_without_rows_is_told_with_the_command_after_what_was_judged_before():
+@pytest.mark.parametrize(("artefact", "told"), [((), "x/fig1"), (("table2",), "x/table2"), (("",), "x/")])
+def test_a_claim_without_rows_is_told_with_the_command_after_what_was_judged_before(artefact, told):
     def check(context):
         yield Verdict.of(True, "2 > 1", "as published")
-        raise NotEnough("dpbench run", "no rows of dp-gd")
+        raise NotEnough("no rows of dp-gd", *artefact)
 
-    judged, missing = Claim("c", "C", check).judge(None)
+    context = types.SimpleNamespace(command=lambda artefact: f"dpbench run --experiment x/{artefact}")
+    judged, missing = Claim("c", "C", check, shows="fig1").judge(context)
     assert judged == Verdict("held", "2 > 1", "as published")
-    assert missing == Verdict(NOT_ENOUGH, "no rows of dp-gd; run: dpbench run")
+    assert missing == Verdict(NOT_ENOUGH, f"no rows of dp-gd; run: dpbench run --experiment {told}")
     assert Claim("c", "C", lambda context: Verdict(OPEN, "1 ≈ 1")).judge(None) == [Verdict(OPEN, "1 ≈ 1")]
 
 

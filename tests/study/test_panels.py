@@ -11,7 +11,9 @@ from dpbench.study.panels import Panels, band, curve, end_labels
 from dpbench.study.statistics import means
 from dpbench.study.style import figure_style, legend_below, look
 
-CONTEXT = SimpleNamespace(command=lambda name: f"dpbench run {name}", why_missing=lambda name, problem: f"no {problem}")
+CONTEXT = SimpleNamespace(
+    gap=lambda name, what: f"{what}: dpbench run {name}", why_missing=lambda name, problem: f"no {problem}"
+)
 
 
 def test_means_over_seeds():

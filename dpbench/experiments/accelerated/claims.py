@@ -13,6 +13,7 @@ from dpbench.study.statistics import plus_minus
 from dpbench.study.verdict import NOT_HELD, NotEnough, Verdict
 
 BATCHES = FULL, SMALL = "m = n", "m = 1,000"
+ARTEFACTS = {FULL: "fig3", SMALL: "fig4"}
 TS = (100, 200, 500, 1000)
 OPTIMISED = {"dp-nag-opt": "dp-nag", "dp-masg-opt": "dp-masg"}
 ABOUT_EQUAL = 1.5  # ratio of two errors that a reader of log-scale curves calls about equal
@@ -34,9 +35,8 @@ class Errors:
     """Final errors by batch ("m = n" or "m = 1,000"), algorithm, c and T."""
 
     def __init__(self, context: Context) -> None:
-        self._at, self._run, self._command = {}, defaultdict(list), {}
-        for batch, artefact in ((FULL, "fig3"), (SMALL, "fig4")):
-            self._command[batch] = context.command(artefact)
+        self._at, self._run = {}, defaultdict(list)
+        for batch, artefact in ARTEFACTS.items():
             for row in final_errors(context, artefact).itertuples():
                 self._at[batch, row.algorithm, row.c, row.T_asked] = error_of(row)
             for row in final_errors(context, artefact, pooled=True).itertuples():
@@ -48,7 +48,7 @@ class Errors:
             return self._at[batch, algorithm, c, T]
         except KeyError:
             what = f"no rows of {algorithm} at {batch}, c = {c:g}, T = {T}"
-            raise NotEnough(self._command[batch], what) from None
+            raise NotEnough(what, ARTEFACTS[batch]) from None
 
     def best(self, batch: str, algorithm: str, c: float) -> Error:
         """Over the T that were run; all of the paper's must be there."""

@@ -13,7 +13,7 @@ from dpbench.study.context import Context, select
 from dpbench.study.declare import artefact
 from dpbench.study.output import Figure
 from dpbench.study.panels import Panels, band
-from dpbench.study.statistics import listed, span
+from dpbench.study.statistics import capitalised, listed, span
 from dpbench.study.style import BLACK, BLUE, GREEN, GREY, ORANGE, RED, SKY, gap, legend_below, look
 
 if TYPE_CHECKING:
@@ -168,7 +168,7 @@ def noise_scale(context: Context) -> Figure:
         f"Mean error over {span(table['seeds'])} seeds at T = {T}, c = 1, m = n = {FULL_BATCH:,}; bands: ± 1 standard "
         f"error of the mean. Solid: Laplace noise of scale b = S₁/(m ε₀), variance 2b²; {PRIVACY}. Dashed: scale b/√2, "
         f"as the published code draws it; it {real} and is not ε-DP (its rows are marked non-private). Final error, "
-        f"dashed over solid: {told}. {PUBLIC[0].upper()}{PUBLIC[1:]}."
+        f"dashed over solid: {told}. {capitalised(PUBLIC)}."
     )
     return page.figure(caption, table, legend=4)
 

@@ -25,12 +25,12 @@ def best_errors(context: Context) -> Table:
         for m, c in columns:
             cell = select(best, algorithm=algorithm, m=m, c=c)
             if cell.empty:
-                gaps.append(f"{algorithm} at m = {m:,.0f}, c = {c:g}: {context.command('best_errors')}")
+                gaps.append(context.gap("best_errors", f"{algorithm} at m = {m:,.0f}, c = {c:g}"))
             cells += [f"{plus_minus(row.mean, row.se)} (T = {row.T:.0f})" for row in cell.itertuples()] or ["–"]
         rows.append([look(algorithm).label, *cells])
     header = ["algorithm", *[f"{'m = n' if m == FULL_BATCH else f'm = {m:,.0f}'}, c = {c:g}" for m, c in columns]]
     if not columns:
-        gaps = [f"every row: {context.command('best_errors')}"]
+        gaps = [context.gap("best_errors", "every row")]
     caption = (
         f"Lowest mean final error F(x_T) - F* over T = 100, 200, 500 and 1000 ± its standard error over "
         f"{span(best['seeds'])} seeds, and its T: for the -opt methods the T' that they choose, where the runs of all "
@@ -53,7 +53,7 @@ def chosen_T(context: Context) -> Table:
             cells = [chosen.get((algorithm, c, T), "–") for T in asked]
             coded = published_code_T(algorithm, c, 1000)
             if not any(cell != "–" for cell in cells):
-                gaps.append(f"{algorithm} at c = {c:g} is not in this profile's rows: {context.command('chosen_T')}")
+                gaps.append(context.gap("chosen_T", f"{algorithm} at c = {c:g} is not in this profile's rows"))
             rows.append([look(algorithm).label, f"{c:g}", *cells, str(coded), str(theirs)])
     header = ["algorithm", "c", *[f"T = {T:,.0f}" for T in asked], "with the code's weights"]
     header.append("published code, T = 1,000")

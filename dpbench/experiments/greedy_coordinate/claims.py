@@ -32,7 +32,7 @@ class Ends:
         missing = [f"{m} on {p}" for p in problems for m in methods if (p, m) not in self._rows]
         missing += [f"the optimum of {p}" for p in problems if p not in self.start]
         if missing:
-            raise NotEnough(context.command(artefact), f"no rows: {', '.join(missing)}")
+            raise NotEnough(f"no rows: {', '.join(missing)}", artefact)
 
     def __call__(self, problem: str, method: str) -> Any:
         return self._rows[problem, method]

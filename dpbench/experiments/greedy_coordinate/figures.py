@@ -37,7 +37,7 @@ from dpbench.study.context import Context, select
 from dpbench.study.declare import artefact
 from dpbench.study.output import Figure
 from dpbench.study.panels import Panels, band
-from dpbench.study.statistics import span
+from dpbench.study.statistics import capitalised, span
 from dpbench.study.style import BLACK, GREY, PINK, legend_below
 
 if TYPE_CHECKING:
@@ -175,7 +175,7 @@ def _curves(
         "Relative error (f − f*)/f* to the exact non-private optimum f*: mean and range (lowest to highest, shaded) "
         f"over {span(table['seeds'])} seeds, against {words}. Markers: where the run ends, a ring around those that "
         "end at the same point; a level line is a setting that changes nothing, where none does better. Dotted: the "
-        f"error of the start w = 0. {PRIVACY}; accounting: {ACCOUNTING}. {TUNING[0].upper()}{TUNING[1:]}. "
+        f"error of the start w = 0. {PRIVACY}; accounting: {ACCOUNTING}. {capitalised(TUNING)}. "
         f"{trust(context, names)}."
     )
     return Figure(page.canvas, table, caption, gaps(context, artefact, runs, names, methods))

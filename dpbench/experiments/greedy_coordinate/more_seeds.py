@@ -88,7 +88,7 @@ def one_cell(context: Context) -> Table:
     header = ["problem", "what is changed", "seeds", "mean", "of five", "published", "chance", "support"]
     names = [name.removeprefix("set.") for name in by]
     names += ["seeds", "mean", "low", "high", "published", "chance"]
-    missing = [] if lines else [f"one_cell: {context.command('one_cell')}"]
+    missing = [] if lines else [context.gap("one_cell", "one_cell")]
     return Table(pd.DataFrame(lines, columns=header), caption, pd.DataFrame(data, columns=names), missing)
 
 

@@ -24,7 +24,7 @@ from dpbench.problems import catalogue
 from dpbench.study.context import Context, select
 from dpbench.study.declare import artefact
 from dpbench.study.output import Table
-from dpbench.study.statistics import span
+from dpbench.study.statistics import capitalised, plus_minus, span
 
 TIGHT_N = (1_000, 20_640)  # rows of log1 and square, and of california
 
@@ -42,10 +42,9 @@ def selection_error(context: Context) -> Table:
             if one is None:
                 cells += ["–"] * 3
                 continue
-            spread = f" ± {one['se']:.1g}" if one["seeds"] > 1 else ""
             support = "" if one["support_correct"] != one["support_correct"] else (
                 f"{one['support_correct']:.1f} / {one['support_wrong']:.1f}")  # fmt: skip
-            cells += [f"{one['mean']:.3g}{spread} (T = {one['T']:.0f})", support,
+            cells += [f"{plus_minus(one['mean'], one['se'])} (T = {one['T']:.0f})", support,
                       f"{one['epsilon_planned']:.3g}"]  # fmt: skip
         cells.append(_at_least(problem, select(table, problem=problem, algorithm=PUBLISHED)))
         rows.append([TITLES[problem], *cells])
@@ -56,7 +55,7 @@ def selection_error(context: Context) -> Table:
         f"{span(table['seeds'])} seeds, correct / incorrect non-zeros, and the ε that an independent accountant finds "
         "(replace-one, δ = 1/n²; with L1 the published noise is proved for no less than d·ε' a selection). At least: "
         "with L1, the ε that scores tied on their flat pieces attain at the same ε', d and T (see the errata); "
-        f"without, the one of two coordinates. {TUNING[0].upper()}{TUNING[1:]}."
+        f"without, the one of two coordinates. {capitalised(TUNING)}."
     )
     modes = ("eq. (2)", "tight", "published")
     header = ["problem", *(f"{what}, {mode}" for mode in modes for what in ("error", "support", "ε planned"))]
@@ -100,7 +99,7 @@ def published_selection(context: Context) -> Table:
         "2ε'-DP; with L1 (california) it sits on the gradient, not on the score, and no less than d·ε' is proved. "
         "Below 1 the slack of eq. (2) covers the error. These numbers depend on T, n and, with L1, d only."
     )
-    gaps_ = [] if lines else [f"published selection: {context.command('published_selection')}"]
+    gaps_ = [] if lines else [context.gap("published_selection", "published selection")]
     header = ["rows at n of", "δ", "T", "ε spent, proven", "ε spent, published"]
     return Table(pd.DataFrame(lines, columns=header), caption, table.rename(columns=str), gaps_)
 

@@ -235,7 +235,7 @@ def gaps(
     """A line per (problem, method) without rows."""
     there = set(zip(runs["problem"], runs["algorithm"], strict=True))
     missing = [
-        f"{problem}, {method}: {context.command(artefact)}"
+        context.gap(artefact, f"{problem}, {method}")
         for problem in problems(runs, names)
         for method in methods
         if (problem, method) not in there

@@ -38,7 +38,7 @@ from dpbench.study.context import Context, select
 from dpbench.study.declare import artefact
 from dpbench.study.grid import GridEntry
 from dpbench.study.output import Table
-from dpbench.study.statistics import plus_minus, span
+from dpbench.study.statistics import capitalised, plus_minus, span
 from dpbench.study.style import look
 
 AS_PUBLISHED = (CD, SGD, DOUBLED, PUBLISHED)  # what runs at the hyperparameters of Table 4
@@ -78,7 +78,7 @@ def table1(context: Context) -> Table:
     )
     header = ["problem", "paper", "here", "λ", "M", "α", "f*", "‖w*‖₀, paper", "‖w*‖₀", "start, paper", "start",
               "recipe"]  # fmt: skip
-    missing = [f"{p}: {context.command('table1')}" for p in names if p not in known]
+    missing = [context.gap("table1", p) for p in names if p not in known]
     missing += [
         f"{name}: {other} stands in; dpbench fetch {name}" for name, other in STAND_INS.items() if other in names
     ]
@@ -145,7 +145,7 @@ def table3(context: Context) -> Table:
         "published (5 runs), at the hyperparameters of the paper's Table 4 (methods as published alone; see "
         f"published_settings), and tuned here, means over {span(table['seeds'])} seeds (the counts are means too, "
         "hence not whole numbers); the tuned error again with its standard error, and the iterations made. "
-        f"{PRIVACY}; {DAGGER}. {TUNING[0].upper()}{TUNING[1:]}. {trust(context, L1)}."
+        f"{PRIVACY}; {DAGGER}. {capitalised(TUNING)}. {trust(context, L1)}."
     )
     header = ["algorithm", "problem", "‖w*‖₀", "paper", "at the paper's setting", "tuned", "relative error",
               "iterations"]  # fmt: skip
@@ -170,7 +170,7 @@ def table4(context: Context) -> Table:
     caption = (
         "The hyperparameters of the paper and the relative error that they give here (methods as published alone), "
         f"beside those with the lowest mean relative error over {span(table['seeds'])} seeds, and that error; ± is the "
-        f"standard error. {PRIVACY}; {DAGGER}. {TUNING[0].upper()}{TUNING[1:]}. Where two settings are alike in error "
+        f"standard error. {PRIVACY}; {DAGGER}. {capitalised(TUNING)}. Where two settings are alike in error "
         f"the choice between them is chance. {trust(context)}."
     )
     header = ["algorithm", "problem", "passes, paper", "clip, paper", "step, paper", "error there", "passes", "clip",

@@ -44,7 +44,7 @@ def guide(context: Context) -> Table:
         f"{' '.join(sentences(table))} In each cell the method with the lowest mean excess loss and, after “or”, those "
         f"that are not worse by more than two standard errors of the difference (at most {MOST} named). {RULES}"
     )
-    gaps = [] if rows else [f"every row: {context.command('overall')}"]
+    gaps = [] if rows else [context.gap("overall", "every row")]
     return Table(pd.DataFrame(rows, columns=header), caption, table, gaps)
 
 
@@ -115,7 +115,7 @@ def heat(context: Context) -> Figure:
         "difference. ∞: a seed diverged at every candidate. Grey: not applicable: the method's proof does not cover "
         f"the problem, or its accounting reaches no such ε with any noise (see fits). {RULES}"
     )
-    gaps = [] if order else [f"every cell: {context.command('overall')}"]
+    gaps = [] if order else [context.gap("overall", "every cell")]
     return Figure(figure, table, caption, gaps)
 
 
@@ -163,7 +163,7 @@ def standing(context: Context) -> Figure:
         f"standard error over {seeds_of(table)}). So few problems leave wide intervals: methods whose lines overlap "
         f"are not told apart. {RULES}"
     )
-    gaps = [] if len(result) else [f"every line: {context.command('overall')}"]
+    gaps = [] if len(result) else [context.gap("overall", "every line")]
     return Figure(figure, result, caption, gaps)
 
 

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from dpbench.study.statistics import means
+from dpbench.study.statistics import means, or_infinite
 
 LEVELS = {"low": 0.1, "mid": 1.0, "high": 10.0}  # ε
 CELL = ["problem", "epsilon"]
@@ -26,8 +25,7 @@ def board(runs: pd.DataFrame) -> pd.DataFrame:
     columns = ["algorithm", "settings", "accounting", "relation", "delta"]
     untimed = runs[(runs["timed"] == 0) & runs["status"].ne("failed")]
     known = untimed.groupby("problem")["excess"].transform(lambda excess: excess.notna().any())
-    loss = untimed["excess"].where(known, untimed["objective"]).where(untimed["status"].ne("diverged"), np.inf)
-    loss = loss.fillna(np.inf)
+    loss = or_infinite(untimed["excess"].where(known, untimed["objective"]), untimed).fillna(np.inf)
     others: dict[str, Any] = {
         "planned": ("epsilon_planned", "min"),
         "private": ("private", "all"),
@@ -75,9 +73,3 @@ def overall(table: pd.DataFrame) -> pd.DataFrame:
     total = len(table[CELL].drop_duplicates())
     result = result.assign(often=2 * result["cells"] >= total).reset_index()
     return result.sort_values(["often", "share"], ascending=False, kind="stable").reset_index(drop=True)
-
-
-def tuned(row: Any, names: list[str]) -> str:
-    """The row's values of the tuned settings in words: "T=100, step=4"."""
-    values = json.loads(row.settings)
-    return ", ".join(f"{name}={values[name]:g}" for name in names if isinstance(values.get(name), int | float))

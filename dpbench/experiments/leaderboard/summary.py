@@ -23,7 +23,7 @@ def summary(context: Context) -> Table:
     rows = [["over all", sentence] for sentence in over_all(table)]
     for problem, epsilon in table[["problem", "epsilon"]].drop_duplicates().itertuples(index=False):
         rows.append([f"{problem_title(problem)}, ε = {epsilon:g}", leader(of_problem(table, problem, epsilon))])
-    gaps = [] if rows else [f"every sentence: {context.command('summary')}"]
+    gaps = [] if rows else [context.gap("summary", "every sentence")]
     caption = f"Computed from the rows of this profile. {seeds_of(table)}. {RULES}"
     return Table(pd.DataFrame(rows, columns=["where", "what the numbers say"]), caption, table, gaps)
 

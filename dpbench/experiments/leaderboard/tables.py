@@ -47,7 +47,7 @@ def overall(context: Context) -> Table:
         ]
         for i, row in enumerate(result.itertuples())
     ]
-    gaps = [] if rows else [f"every row: {context.command('overall')}"]
+    gaps = [] if rows else [context.gap("overall", "every row")]
     cells = table[["problem", "epsilon"]].drop_duplicates()
     caption = (
         f"Over {len(cells)} cells (problem × ε), {seeds_of(table)}. Share: the mean share of rivals beaten, 1 if best "
@@ -73,7 +73,7 @@ def ranking(context: Context, epsilon: float, level: str) -> Table:
     lookup = {(row.problem, row.algorithm): row for row in table.itertuples()}
     rows = [[look(method).label, *[_cell(lookup.get((p, method))) for p in problems]] for method in order]
     gaps = [
-        f"{problem} at ε = {epsilon:g}: {context.command(name)}"
+        context.gap(name, f"{problem} at ε = {epsilon:g}")
         for problem in problems
         if problem not in set(table["problem"])
     ]

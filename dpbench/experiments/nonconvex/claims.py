@@ -11,7 +11,7 @@ import pandas as pd
 from dpbench.experiments.nonconvex.study import EPSILONS, TARGETS, TERMINATED, VARIANTS, cells, finished
 from dpbench.study.context import Context, select
 from dpbench.study.declare import Why, claim, each
-from dpbench.study.statistics import listed
+from dpbench.study.statistics import listed, plus_minus
 from dpbench.study.verdict import HELD, NOT_HELD, NOT_TESTABLE, OPEN, NotEnough, Verdict
 
 FAR_LESS = 3.0  # "far less", "several times faster": by this factor or more
@@ -27,7 +27,7 @@ def rows_of(context: Context, table: int, algorithm: str, epsilon: float, varian
     rows = finished(context.rows(target.artefact, algorithm=algorithm, epsilon=epsilon))
     rows = select(rows, variant=variant)
     if rows.empty:
-        raise NotEnough(context.command(target.artefact), f"no {variant} rows of {algorithm} at ε = {epsilon:g}")
+        raise NotEnough(f"no {variant} rows of {algorithm} at ε = {epsilon:g}", target.artefact)
     return rows
 
 
@@ -141,7 +141,10 @@ def opt_lower_than_tr(context: Context) -> Iterator[Verdict]:
             difference = (opt - tr).dropna()  # same seed, same start
             mean, error = difference.mean(), difference.sem()
             held.append(bool(mean < 0) if len(difference) > 1 and abs(mean) > CLEAR * error else None)
-            words.append(f"ε = {epsilon:g}: {opt.mean():.3f} and {tr.mean():.3f}, paired {mean:+.4f} ± {error:.4f}")
+            words.append(
+                f"ε = {epsilon:g}: {opt.mean():.3f} and {tr.mean():.3f}, paired "
+                f"{plus_minus(mean, error, '+.4f', '.4f')}"
+            )
         yield Verdict.of(decided(held), "; ".join(words), case)
 
 
@@ -191,7 +194,7 @@ def one_hessian(context: Context, data: str) -> Verdict:
     opt, tr = select(rows, algorithm="opt"), select(rows, algorithm="dp-tr")
     good = opt["status"].eq(TERMINATED)
     if opt.empty or tr.empty:
-        raise NotEnough(context.command(""))
+        raise NotEnough(artefact="")
     if not good.any():
         return Verdict(NOT_TESTABLE, f"none of {len(opt)} runs of opt terminates: there is nothing to count")
     needed, wasted = opt.loc[good, "hessian_evaluations"], opt.loc[~good, "hessian_evaluations"]

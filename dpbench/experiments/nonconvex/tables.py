@@ -218,7 +218,7 @@ def variants(context: Context) -> Table:
             for block in context.blocks("variants")
         )
         if part.empty and asked:
-            missing.append(f"{place(target)}: {context.command('variants')}")
+            missing.append(context.gap("variants", f"{place(target)}"))
         for row in part.sort_values(["algorithm", "variant", "epsilon"]).itertuples():
             lines.append([
                 problem_name(row.problem), f"{row.alpha:g}", look(row.algorithm).label, row.variant, f"{row.epsilon:g}",
@@ -272,7 +272,7 @@ def gaps(context: Context, target: Target, *tables: pd.DataFrame) -> list[str]:
     lacking = tables[1][tables[1]["seeds"].isna()]["algorithm"]
     if len(lacking):
         found.append(f"{VARIANTS[0].name}: {', '.join(look(a).label for a in METHODS if a in set(lacking))}")
-    return [f"{what}: {context.command(target.artefact)}" for what in found]
+    return [context.gap(target.artefact, what) for what in found]
 
 
 def mean_std(mean: float, std: float, digits: int = 3) -> str:

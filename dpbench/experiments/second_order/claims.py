@@ -45,7 +45,7 @@ def lowest_excess(context: Context) -> Verdict:
     cells = _best_excess(context)
     cells = cells[cells.columns.intersection([*VARIANTS, *OTHERS])].dropna()
     if cells.empty or not {NEWTON, *OTHERS} <= set(cells.columns):
-        raise NotEnough(context.command("fig2"))
+        raise NotEnough
     others = cells[list(OTHERS)].min(axis=1)
     wins, any_wins = cells[NEWTON] < others, cells[[v for v in VARIANTS if v in cells]].min(axis=1) < others
     won = [_name(cell) for cell in cells.index[wins]]
@@ -76,7 +76,7 @@ def ten_times_faster(context: Context) -> Verdict:
     ratios = {cell: ratio for cell, ratio in _ratios(context).items() if cell[1] >= 1}
     ratios = {cell: ratio for cell, ratio in ratios.items() if cell[0] in ("adult", "covertype")}
     if not ratios:
-        raise NotEnough(context.command("table1"))
+        raise NotEnough
     return Verdict.of(
         _most(ratio >= 10 for ratio in ratios.values()),
         f"{listed(_named(ratios), '×')} (asked: 10× in {BAR:.0%}). Rule: {TUNED}",
@@ -94,13 +94,13 @@ def damped_newton_at_large_epsilon(context: Context) -> Verdict:
     """damped-newton's excess over the best private one, at ε ≤ 0.1 and at ε = 10."""
     cells = _best_excess(context)
     if "damped-newton" not in cells:
-        raise NotEnough(context.command("fig2"))
+        raise NotEnough
     private = cells[cells.columns.intersection([*VARIANTS, *OTHERS])].min(axis=1)
     ratio = (cells["damped-newton"] / private).dropna()
     epsilon = ratio.index.get_level_values("epsilon")
     low, high = ratio[epsilon <= 0.1], ratio[epsilon == 10]
     if low.empty or high.empty:
-        raise NotEnough(context.command("fig2"))
+        raise NotEnough
     return Verdict.of(
         _most(low > COMPETITIVE) and _most(high <= COMPETITIVE),
         f"ε ≤ 0.1: {low.min():.3g} to {low.max():.3g} times the best private excess loss; ε = 10: "
@@ -129,7 +129,7 @@ def faster_than_the_oracle(context: Context) -> Verdict:
             gaps.setdefault(problem, {})[epsilon] = _at(oracle, end) / _at(newton, end)
     grows = {p: g[max(g)] > g[min(g)] for p, g in gaps.items() if len(g) > 1}
     if not speed or not grows:
-        raise NotEnough(context.command("fig3"))
+        raise NotEnough
     told = "; ".join(
         f"{problem_title(p)}: gap {', '.join(f'{g[e]:.3g}× at ε = {e:g}' for e in sorted(g))}" for p, g in gaps.items()
     )
@@ -167,7 +167,7 @@ def minibatches(context: Context) -> Verdict:
             speedups[problem_title(problem)] = slow / fast if np.isfinite(fast) else 0.0
             orders[problem_title(problem)] = finals["clip"].mean / finals["add"].mean
     if not speedups:
-        raise NotEnough(context.command("fig4"))
+        raise NotEnough
     return Verdict.of(
         _most(s >= 8 for s in speedups.values()) and _most(ratio >= 1 for ratio in orders.values()),
         f"shortest run whose mean is within 10 % of DP-GD's best: {listed(speedups, '× faster')} (0 = none is; asked: "
@@ -212,7 +212,7 @@ def thirty_times_on_covertype(context: Context) -> Verdict:
     cells, ratios = _best_excess(context), _ratios(context)
     at = ("covertype", 1.0)
     if at not in ratios or at not in cells.index:
-        raise NotEnough(context.command("table1"))
+        raise NotEnough(artefact="table1")
     newton, gd = cells.loc[at, [NEWTON, "dp-gd"]]
     return Verdict.of(
         bool(ratios[at] >= ABOUT_THIRTY and newton < gd),
@@ -237,7 +237,7 @@ def upper_bound_curvature(context: Context) -> Verdict:
                 target = NEAR * max(qu.iloc[-1], hess.iloc[-1])
                 ratios[problem, epsilon, modification] = _reached(qu, target) / _reached(hess, target)
     if not ratios:
-        raise NotEnough(context.command("fig3"))
+        raise NotEnough
     values = np.array(list(ratios.values()))
     return Verdict.of(
         _most(values <= ALMOST_AS_FAST),

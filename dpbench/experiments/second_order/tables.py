@@ -41,7 +41,7 @@ def run_time_ratios(context: Context, name: str) -> Table:
             if len(found) < 2 or not all(len(seconds) for _, seconds, _ in found.values()):
                 cells = ["–"] * 4
                 if epsilon in asked:
-                    gaps.append(f"{problem} at ε = {epsilon:g}: {context.command(name)}")
+                    gaps.append(context.gap(name, f"{problem} at ε = {epsilon:g}"))
             else:
                 (T, gd, exact), (newton_T, newton, newton_exact) = found.values()
                 ratio, low, high = np.median(gd) / np.median(newton), gd.min() / newton.max(), gd.max() / newton.min()
@@ -168,7 +168,7 @@ def c7(context: Context) -> Table:
             d = datasets.describe(problem).columns
             if measured.empty:
                 rows.append([problem_title(problem), f"{d}", modification, "–", "–", paper])
-                gaps.append(f"{problem}: {context.command('c7')}")
+                gaps.append(context.gap("c7", problem))
                 continue
             extra = measured["measured"] / MIB
             process = measured["notes"].str.extract(r"(\d+)", expand=False).astype(float).dropna() / MIB

@@ -39,7 +39,7 @@ def beta(context: Context) -> Table:
                 there = not select(tried, problem=problem, algorithm=algorithm, epsilon=epsilon).empty
                 if not there or at not in alone.index or (problem, "dp-gd", epsilon) not in alone.index:
                     cells.append("–")
-                    gaps.append(f"{algorithm} on {problem} at ε = {epsilon:g}: {context.command('beta')}")
+                    gaps.append(context.gap("beta", f"{algorithm} on {problem} at ε = {epsilon:g}"))
                     continue
                 one, base, gd = found.loc[at], alone.loc[at, "mean"], alone.loc[(problem, "dp-gd", epsilon), "mean"]
                 cells.append(f"β = {one['set.beta']:g}, T = {one['T']:.0f}: {one['mean'] / base:.2f}×")
@@ -125,7 +125,7 @@ def released_table(context: Context) -> Table:
         for epsilon in context.epsilons("released"):
             cells = [(problem, epsilon, name) for name in ("dp-gd", NEWTON)]
             if not all(cell in table.index for cell in cells):
-                gaps.append(f"{problem} at ε = {epsilon:g}: {context.command('released_table')}")
+                gaps.append(context.gap("released_table", f"{problem} at ε = {epsilon:g}"))
                 continue
             gd, newton = (table.loc[cell] for cell in cells)
             duration = np.median(run_seconds(context, problem, "dp-gd", gd["T"])[0])
@@ -173,7 +173,7 @@ def ridge(context: Context) -> Table:
         "ridge of the objective puts 10⁻⁸w into the gradient, b grows by it and steps are shorter. All other figures "
         "have the first reading, which the text has."
     )
-    gaps = [] if len(lines) == len(words) else [f"a reading: {context.command('ridge')}"]
+    gaps = [] if len(lines) == len(words) else [context.gap("ridge", "a reading")]
     return Table(
         pd.DataFrame(lines, columns=["the ridge is", "T", "here", "seeds", "authors' code"]), caption, table, gaps
     )

@@ -10,6 +10,7 @@ import pandas as pd
 
 from dpbench.experiments.tracks.study import TUNED_ON, candidates
 from dpbench.problems import catalogue
+from dpbench.study.statistics import excess
 
 CELL = ["problem", "epsilon"]
 DRAWS = 1000
@@ -28,9 +29,8 @@ def kind(problem: str) -> str:
 
 def losses(runs: pd.DataFrame) -> pd.DataFrame:
     """Untimed runs that ended, with `loss`: the excess, infinite where one diverged."""
-    found = runs[(runs["timed"] == 0) & runs["status"].ne("failed")]
-    loss = found["excess"].where(found["status"].ne("diverged"), np.inf).fillna(np.inf)
-    return found.assign(loss=loss.clip(lower=LEAST))
+    found = runs[runs["timed"].eq(0) & runs["status"].ne("failed")]
+    return found.assign(loss=excess(found).fillna(np.inf).clip(lower=LEAST))
 
 
 def tuned(runs: pd.DataFrame) -> pd.DataFrame:

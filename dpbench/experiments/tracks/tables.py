@@ -14,7 +14,7 @@ from dpbench.experiments.tracks.submitted import submissions
 from dpbench.study.context import Context, select
 from dpbench.study.declare import artefact, each
 from dpbench.study.output import Table
-from dpbench.study.statistics import span
+from dpbench.study.statistics import capitalised, span
 from dpbench.study.style import look
 
 WHAT = {
@@ -84,14 +84,14 @@ def table(context: Context, track: str) -> Table:
         lines.append([str(i) if row.often else "–", name, _cell(row), *cells, f"{row.share:.2f}", f"{row.problems}"])
     header = ["#", "method", "times the best, all ε", *[f"ε = {e:g}" for e in epsilons], "rivals beaten", "problems"]
     caption = (
-        f"{WHAT[track][0].upper()}{WHAT[track][1:]}. Geometric mean over problems of a method's mean excess loss over "
+        f"{capitalised(WHAT[track])}. Geometric mean over problems of a method's mean excess loss over "
         "the lowest of the cell (at most 1000 times); =: of the group of leaders that 95 % do not tell apart, on the "
         "problems they share. Rivals beaten: the mean share. Methods on fewer than half of the problems come last, "
         "without a place. "
         f"{len(set(rows['problem']))} problems, {_seeds(rows)} seeds. {RULES}"
         + (f" {MARKS}" if theirs and track == "default" else "")
     )
-    gaps = [] if lines else [f"every row: {context.command(track)}"]
+    gaps = [] if lines else [context.gap(track, "every row")]
     return Table(pd.DataFrame(lines, columns=header), caption, overall, gaps)
 
 
@@ -137,7 +137,7 @@ def answers(context: Context) -> Table:
         + f". {RULES}"
         + (f" {MARKS}" if theirs else "")
     )
-    gaps = [f"{TITLES[track]}: {context.command(track)}" for track, found in rows.items() if found.empty]
+    gaps = [context.gap(track, f"{TITLES[track]}") for track, found in rows.items() if found.empty]
     filled = [one for one in data if len(one)]
     return Table(
         pd.DataFrame(lines, columns=["ε", "problems", *TITLES.values()]),

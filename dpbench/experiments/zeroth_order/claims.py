@@ -38,11 +38,11 @@ def variance_bound(context: Context, estimator: str) -> Verdict:
     """The measured variance is below 16dL²/b, or 16dL²‖x-y‖²/(bδ²)."""
     part = variances(context, estimator)
     if part.empty:
-        raise NotEnough(what=f"no variance rows of {estimator}")
+        raise NotEnough(f"no variance rows of {estimator}")
     ratio = part["measured"] / part["bound"]
     x, lemma, what = ("set.b", -1, "b") if estimator == "grad" else ("set.distance", 2, "‖x - y‖")
     if part[x].nunique() < 2:
-        raise NotEnough(context.command("estimators"), f"fewer than two values of {what}")
+        raise NotEnough(f"fewer than two values of {what}")
     power = np.polyfit(np.log(part[x]), np.log(part["measured"]), 1)[0]
     return Verdict.of(
         bool((ratio <= 1).all() and abs(power - lemma) <= NEAR),
@@ -69,7 +69,7 @@ def variance_in_d(context: Context, estimator: str) -> Verdict:
     part, one = variances(context, estimator), variances(context, estimator, one_direction=True)
     powers, ones = exponents(part), exponents(one)
     if not powers:
-        raise NotEnough(context.command("estimators"), "fewer than two d")
+        raise NotEnough("fewer than two d")
     alone = ", ".join(f"{power:+.2f}" for power in ones) or "not measured"
     return Verdict.of(
         max(powers) < GROWS,
@@ -85,7 +85,7 @@ def unbiased(context: Context) -> Verdict:
     rows = needed(context, "estimators")
     part = rows[rows["set.quantity"].eq("bias")]
     if part.empty:
-        raise NotEnough(what="no bias rows")
+        raise NotEnough("no bias rows")
     ratio = part["measured"] / part["measured_error"]
     grad = part[part["set.estimator"].eq("grad")]
     size = grad["gradient_norm"] / grad["measured_error"]
@@ -103,7 +103,7 @@ def tree_noise_bound(context: Context) -> Verdict:
     rows = needed(context, "tree_noise")
     tree = rows[rows["set.mechanism"].eq("tree")]
     if tree.empty:
-        raise NotEnough(what="no rows of the tree")
+        raise NotEnough("no rows of the tree")
     per_node = tree["bound"] / np.floor(np.log2(tree["set.t"]) + 1)
     exact = per_node * [len(node(int(t))) for t in tree["set.t"]]
     z = (tree["measured"] - exact) / tree["measured_error"]
@@ -127,11 +127,11 @@ def tree_below_naive(context: Context) -> Verdict:
     rows = needed(context, "tree_noise")
     table = rows.pivot_table(index=["set.T", "set.t"], columns="set.mechanism", values="measured").dropna()
     if table.empty or not {"tree", "naive"} <= set(table):
-        raise NotEnough(what="rows of one of the two mechanisms are missing")
+        raise NotEnough("rows of one of the two mechanisms are missing")
     factor = (table["naive"] / table["tree"]).groupby("set.T").min()
     long = factor[factor.index >= LONG]
     if len(long) < 2:
-        raise NotEnough(what=f"fewer than two T >= {LONG}")
+        raise NotEnough(f"fewer than two T >= {LONG}")
     power = np.polyfit(np.log(long.index), np.log(long), 1)[0]
     below = ", ".join(f"T = {T:.0f}: {f:.3g}" for T, f in factor.items())
     return Verdict.of(

@@ -76,7 +76,7 @@ def long_runs(context: Context) -> pd.DataFrame:
     rows = needed(context, "stationarity")
     panel = rows[rows["problem"].isin(["phase-5-long", "phase-5"])]
     if panel.empty:
-        raise NotEnough(context.command("stationarity"), "no rows of phase retrieval")
+        raise NotEnough("no rows of phase retrieval", "stationarity")
     return panel
 
 
@@ -103,7 +103,7 @@ def rate(context: Context, algorithm: str, rho: float = math.inf) -> Verdict:
     floor = panel[panel["algorithm"].eq("o2nc")]
     fitted = slope(ours)
     if fitted is None or floor.empty:
-        raise NotEnough(context.command("stationarity"), f"fewer than two M for {algorithm} at ρ = {rho:g}")
+        raise NotEnough(f"fewer than two M for {algorithm} at ρ = {rho:g}", "stationarity")
     return rated(panel, ours, fitted, algorithm)
 
 
@@ -158,7 +158,7 @@ def tree_reaches_further(context: Context) -> Verdict:
     panel = long_runs(context)
     panel = panel[panel["rho"].eq(1.0) & panel["set.M"].eq(panel["set.M"].max())]
     if not {"o2nc-tree", "o2nc-naive"} <= set(panel["algorithm"]):
-        raise NotEnough(context.command("stationarity"), "rows of one of the two methods are missing at ρ = 1")
+        raise NotEnough("rows of one of the two methods are missing at ρ = 1")
     words, gaps = [], []
     for value, name in (("measured", "stationarity"), ("objective", "F")):
         table = over_seeds(panel, ["algorithm"], value).set_index("algorithm")
@@ -214,7 +214,7 @@ def first_order(context: Context) -> Verdict:
     table = over_seeds(rows, ["algorithm", "rho"], "objective").set_index("algorithm")
     method = "o2nc-naive-gradient"
     if not {method, "o2nc-tree"} <= set(table.index):
-        raise NotEnough(context.command("privacy_for_free"), "rows of one of the two methods are missing")
+        raise NotEnough("rows of one of the two methods are missing")
     found = {
         rho: part
         for rho, part in table.groupby("rho")
@@ -255,7 +255,7 @@ def dimension(context: Context, algorithm: str = "o2nc", rho: float = math.inf) 
     part = part.assign(**{"set.M": part["problem"].map(dimension_of)})  # `slope` is that in whatever stands there
     fitted = slope(part, decades=math.inf)
     if fitted is None:
-        raise NotEnough(context.command("dimension"), "fewer than two d")
+        raise NotEnough("fewer than two d")
     table = over_seeds(part, ["set.M"])
     T = part.groupby("set.M")["T"].first()
     theory = 1 / 3
@@ -285,7 +285,7 @@ def free_privacy(context: Context) -> Verdict:
     floor = table[table["algorithm"].eq("o2nc")]
     tree = table[table["algorithm"].eq("o2nc-tree")].sort_values("rho")
     if floor.empty or len(tree) < 3:
-        raise NotEnough(what="too few values of ρ, or no run without noise")
+        raise NotEnough("too few values of ρ, or no run without noise")
     mean, se = floor["mean"].iloc[0], floor["se"].iloc[0]
     worse = tree["mean"].to_numpy() > mean + FREE * np.hypot(tree["se"].to_numpy(), se)
     if not worse.any():

@@ -73,7 +73,7 @@ def needed(context: Context, artefact: str) -> pd.DataFrame:
     """`studied`; NotEnough without any."""
     rows = studied(context, artefact)
     if rows.empty:
-        raise NotEnough(context.command(artefact), "no rows")
+        raise NotEnough("no rows", artefact)
     return rows
 
 

@@ -19,6 +19,7 @@ from dpbench.experiments.zeroth_order.study import (
 from dpbench.study.context import Context
 from dpbench.study.declare import artefact
 from dpbench.study.output import Table
+from dpbench.study.statistics import plus_minus
 
 
 @artefact("slopes", f"Fitted exponents of M ({TEST} Theorem 4.9)")
@@ -48,7 +49,7 @@ def slopes(context: Context) -> Table:
             span = f"{fitted.low:,.0f} – {fitted.high:,.0f}"
             said = "no flatter" if fitted.upper <= theory else "flatter" if fitted.lower > theory else "open"
             shown = [METHODS[algorithm].legend, _rho(rho), span, str(fitted), f"{theory:.2f}", said]
-            lines.append([TITLES[problem], *shown, f"{reached:.4f} ± {error:.4f}", *words])
+            lines.append([TITLES[problem], *shown, plus_minus(reached, error, ".4f", ".4f"), *words])
     caption = (
         "Not in the paper: a test of its Theorem 4.9. Exponent of M in the measured ‖∇F(w)‖_2δ: least squares of the "
         "log mean over seeds on log M over the last decade of M; brackets: 95 % percentile bootstrap over seeds, means "
@@ -63,7 +64,7 @@ def slopes(context: Context) -> Table:
     header += ["measured", "first term", "bound"]
     names = ["problem", "algorithm", "rho", "slope", "lower", "upper", "theorem", "seeds"]
     names += ["measured", "se", "first_term", "bound"]
-    gaps = [] if lines else [f"slopes: {context.command('slopes')}"]
+    gaps = [] if lines else [context.gap("slopes", "slopes")]
     return Table(pd.DataFrame(lines, columns=header), caption, pd.DataFrame(data, columns=names), gaps)
 
 
@@ -86,7 +87,7 @@ def guarantee(context: Context) -> Table:
             epsilon, spent = (group["epsilon"].iloc[0], spent) if private else (float("inf"), float("inf"))
             data.append([problem, int(d), M, rho, epsilon, spent, mean, se, error, F, n])
             words = [f"{epsilon:.4g}", f"{spent:.4g}"] if private else ["∞ (not private)", "∞"]
-            reached = [f"{T:,.0f}", f"{mean:.4f} ± {se:.4f}", f"{error:.4f}", f"{F:.4f}", n]
+            reached = [f"{T:,.0f}", plus_minus(mean, se, ".4f", ".4f"), f"{error:.4f}", f"{F:.4f}", n]
             lines.append([TITLES[problem].rpartition(",")[0], d, f"{M:,.0f}", _rho(rho), *words, *reached])
     caption = (
         "Not in the paper: its guarantee in a practitioner's units. O2NC-Tree; ρ = ∞ is O2NC without noise. ε asked: "
@@ -97,7 +98,7 @@ def guarantee(context: Context) -> Table:
     header = ["problem", "d", "M", "ρ", "ε asked", "ε spent", "T", "stationarity", "its error", "F", "seeds"]
     names = ["problem", "d", "M", "rho", "epsilon", "spent", "stationarity", "se", "error", "objective", "seeds"]
     gaps = [
-        f"{problem}: {context.command('guarantee')}"
+        context.gap("guarantee", problem)
         for problem in context.problems("guarantee")
         if rows[rows["problem"].eq(problem)].empty
     ]

@@ -1,0 +1,47 @@
+"""The papers are made with one kit: what it has is not written again beside it."""
+
+import ast
+
+import pytest
+
+from dpbench import experiments
+from tests.test_architecture import MODULES, room, tree
+
+PAPERS = [name for name in MODULES if room(name) == "experiments"]
+
+
+def codings(top):
+    """f-strings that put "±" between two values."""
+    for node in ast.walk(top):
+        if isinstance(node, ast.JoinedStr):
+            for before, text, after in zip(node.values, node.values[1:], node.values[2:], strict=False):
+                ends = isinstance(before, ast.FormattedValue) and isinstance(after, ast.FormattedValue)
+                if ends and isinstance(text, ast.Constant) and text.value.strip() == "±":
+                    yield ast.unparse(node)
+
+
+def test_a_mean_and_its_error_are_told_in_one_way():
+    """`statistics.plus_minus`: six papers had seven of them."""
+    found = {name: told for name in MODULES if (told := list(codings(tree(name))))}
+    assert not found
+    assert list(codings(ast.parse('f"{mean:.3g} ± {se:.1g}"')))
+
+
+def test_missing_rows_are_told_in_one_way():
+    """A claim raises `NotEnough`, a panel is `empty`, anything else is a `context.gap`: none writes the command."""
+    for name in PAPERS:
+        names = {node.id for node in ast.walk(tree(name)) if isinstance(node, ast.Name)}
+        assert "NOT_ENOUGH" not in names, name
+        assert not any(isinstance(node, ast.Attribute) and node.attr == "command" for node in ast.walk(tree(name))), (
+            name
+        )
+
+
+@pytest.mark.parametrize("name", experiments.NAMES)
+def test_what_a_claim_shows_is_there(name):
+    """Its rows are what a reader is sent to, and what is run where they are missing."""
+    experiment = experiments.get(name)
+    known = {one.name for one in experiment.artefacts}
+    for claim in experiment.claims:
+        assert claim.shows in known, claim.name
+        assert {why.artefact for why in claim.why} <= known, claim.name
