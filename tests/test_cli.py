@@ -1,12 +1,14 @@
 """The command line as a user meets it: each mistake is one line, exit codes can be trusted."""
 
+import inspect
 import os
 import subprocess
 import sys
 
 import pytest
 
-from dpbench.cli import VERBS, main
+import dpbench
+from dpbench.cli import VERBS, group, main
 
 
 @pytest.fixture
@@ -266,3 +268,29 @@ def test_the_help_of_a_verb_has_an_example(verb, call):
     code, out, _ = call(verb, "--help")
     assert code == 0
     assert f"\n  dpbench {verb}" in out
+
+
+# What a verb passes on, and the options that are of the terminal alone.
+CALLS = {
+    "fetch": ([dpbench.fetch], set()),
+    "list": ([dpbench.listing], set()),
+    "run": ([dpbench.run_algorithm, dpbench.run_experiment, dpbench.privacy_profile], {"debug"}),
+    "compare": ([dpbench.compare], {"debug"}),
+    "status": ([dpbench.status], set()),
+    "report": ([dpbench.report, dpbench.scorecard], {"check"}),
+    "diff": ([dpbench.diff], {"save"}),
+    "cite": ([dpbench.cite], set()),
+    "submit": ([dpbench.submit, dpbench.check_submission], {"checked"}),
+    "merge": ([dpbench.merge], set()),
+    "audit": ([dpbench.audit, dpbench.audit_releases], {"mechanisms"}),
+}
+LISTENERS = {"progress", "notify", "reading"}
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_an_option_is_an_argument_of_the_api(verb):
+    """Each has its argument of that name, and each argument its option."""
+    functions, own = CALLS[verb]
+    options = {one.name for one in group.get_command(None, verb).params} - own
+    arguments = {name for function in functions for name in inspect.signature(function).parameters}
+    assert options == arguments - LISTENERS

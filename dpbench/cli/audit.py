@@ -14,9 +14,11 @@ if TYPE_CHECKING:
 
 
 @click.command("audit")
-@click.option("--algo", "name", metavar="NAME", help='Algorithm, alias, path/to/file.py:Class, or "all" private ones.')
 @click.option(
-    "--eps", "epsilons", type=float, multiple=True, metavar="ε", help="Privacy budget, 1 by default; may be repeated."
+    "--algo", "algorithm", metavar="NAME", help='Algorithm, alias, path/to/file.py:Class, or "all" private ones.'
+)
+@click.option(
+    "--eps", "epsilon", type=float, multiple=True, metavar="ε", help="Privacy budget, 1 by default; may be repeated."
 )
 @click.option(
     "--runs",
@@ -28,7 +30,7 @@ if TYPE_CHECKING:
 @click.option("--one-run", is_flag=True, help="One run with 1,000 canaries, whose bound is quick, and low.")
 @click.option("--mechanisms", is_flag=True, help="Audit every kind of release alone, and weakened: a table of bounds.")
 def command(
-    name: str | None, epsilons: tuple[float, ...], runs: int | None, seed: int, one_run: bool, mechanisms: bool
+    algorithm: str | None, epsilon: tuple[float, ...], runs: int | None, seed: int, one_run: bool, mechanisms: bool
 ) -> int:
     """Lower bounds on the privacy loss of what is implemented.
 
@@ -39,14 +41,14 @@ def command(
     the ledger says; noise is not what it should be; a lower bound, which holds at 99 %, is above the claim. A pass is
     no proof.
     """
-    if (name is None) == (not mechanisms):
+    if (algorithm is None) == (not mechanisms):
         raise UserError("give either --algo NAME or --mechanisms")
     if mechanisms:
-        if epsilons or one_run:
+        if epsilon or one_run:
             raise UserError(f"{'--one-run' if one_run else '--eps'} goes with --algo")
         return _mechanisms(runs, seed)
-    assert name is not None
-    return _algorithms(name, epsilons or (1.0,), runs, seed, one_run)
+    assert algorithm is not None
+    return _algorithms(algorithm, epsilon or (1.0,), runs, seed, one_run)
 
 
 def _algorithms(name: str, epsilons: tuple[float, ...], runs: int | None, seed: int, one_run: bool) -> int:

@@ -5,12 +5,12 @@ from __future__ import annotations
 import shutil
 import textwrap
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from dpbench.cli.progress import progress
-from dpbench.cli.run import RESULTS
+from dpbench.cli.shared import JOBS, RESULTS, SEEDS
 from dpbench.cli.tables import number, print_table, width
 from dpbench.errors import UserError
 
@@ -23,7 +23,13 @@ if TYPE_CHECKING:
 @click.option("--data", required=True, metavar="FILE", help="csv, tsv, parquet or svmlight.")
 @click.option("--target", metavar="COLUMN", help="What to predict; not for svmlight, whose labels come first.")
 @click.option(
-    "--eps", "epsilons", type=float, multiple=True, metavar="ε", help="Privacy budget, 1 by default; may be repeated."
+    "--eps",
+    "epsilon",
+    type=float,
+    multiple=True,
+    default=[1.0],
+    metavar="ε",
+    help="Privacy budget, 1 by default; may be repeated.",
 )
 @click.option("--loss", metavar="NAME", help="By default logistic for two classes, squared for numbers.")
 @click.option("--l1", type=float, default=0.0, metavar="WEIGHT", help="Weight of ‖w‖₁.")
@@ -45,41 +51,21 @@ if TYPE_CHECKING:
 )
 @click.option(
     "--track",
-    "tracks",
+    "track",
     multiple=True,
+    default=["default"],
     metavar="default|tuned|private",
     help="Settings by public rules (default), tuned on these rows, or tuned within ε; may be repeated.",
 )
 @click.option(
     "--profile", default="quick", show_default=True, metavar="quick|full", help="How many settings --track tuned tries."
 )
-@click.option("--seeds", type=int, metavar="N", default=5, show_default=True, help="How many seeds.")
+@SEEDS
 @click.option("--seconds", "timed", is_flag=True, help="Also measure the seconds of each method, alone.")
-@click.option("--jobs", type=int, metavar="N", help="Worker processes; all cores by default.")
+@JOBS
 @click.option("--debug", is_flag=True, help="Show the traceback of a method that raised.")
 @RESULTS
-def command(
-    data: str,
-    target: str | None,
-    epsilons: tuple[float, ...],
-    loss: str | None,
-    l1: float,
-    l2: float,
-    row_bound: float | None,
-    bounds: tuple[str, ...],
-    standardise: bool,
-    drop: tuple[str, ...],
-    extra: tuple[str, ...],
-    holdout: float,
-    precision: str,
-    tracks: tuple[str, ...],
-    profile: str,
-    seeds: int,
-    timed: bool,
-    jobs: int | None,
-    debug: bool,
-    out: str,
-) -> int:
+def command(bounds: tuple[str, ...], debug: bool, **given: Any) -> int:
     """Judge every private method on rows of yours that it has not seen, recommend one or none, and print its code.
 
     \b
@@ -91,33 +77,10 @@ def command(
     from dpbench import api
 
     with progress() as report:
-        found = api.compare(
-            data,
-            target,
-            epsilon=epsilons or (1.0,),
-            loss=loss,
-            l1=l1,
-            l2=l2,
-            row_bound=row_bound,
-            bounds=parse_bounds(bounds),
-            standardise=standardise,
-            drop=drop,
-            extra=extra,
-            holdout=holdout,
-            precision=precision,
-            track=tracks or ("default",),
-            profile=profile,
-            seeds=seeds,
-            timed=timed,
-            results=out,
-            jobs=jobs,
-            reading=report.reading,
-            progress=report,
-            notify=_say,
-        )
+        found = api.compare(bounds=parse_bounds(bounds), **given, reading=report.reading, progress=report, notify=_say)
     for one in found.rankings:
         _print(found, one)
-    _explain(found, seeds)
+    _explain(found, given["seeds"])
     if debug:
         for one in found.rankings:
             for trace in one.tracebacks:

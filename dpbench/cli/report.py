@@ -4,19 +4,21 @@ from __future__ import annotations
 
 import click
 
-from dpbench.cli.run import RESULTS
+from dpbench.cli.shared import RESULTS
 from dpbench.errors import UserError
 
 
 @click.command("report")
-@click.option("--experiment", metavar="NAME[/ARTEFACT]", help="One experiment or artefact; all by default.")
+@click.option(
+    "--experiment", "reference", metavar="NAME[/ARTEFACT]", help="One experiment or artefact; all by default."
+)
 @click.option("--profile", metavar="quick|full", help="One profile; by default each one that has results.")
 @click.option("--figures", default="figures", show_default=True, metavar="DIR", help="Where figures go.")
 @click.option("--with", "beside", multiple=True, metavar="DIR", help="Draw these rows in too: results/adhoc/NAME.")
 @click.option("--check", is_flag=True, help="Print the scorecard, claim by claim, and write nothing.")
 @RESULTS
 def command(
-    experiment: str | None, profile: str | None, figures: str, beside: tuple[str, ...], check: bool, out: str
+    reference: str | None, profile: str | None, figures: str, beside: tuple[str, ...], check: bool, results: str
 ) -> int | None:
     """Rebuild every figure (PDF, PNG, SVG), table (Markdown, LaTeX, CSV) and page from the rows; no solver runs.
 
@@ -30,23 +32,23 @@ def command(
     if check and beside:
         raise UserError("--with goes without --check: claims are about the methods of their paper")
     if check:
-        return _scorecard(experiment, profile, out)
+        return _scorecard(reference, profile, results)
     from dpbench import api
 
-    api.report(experiment, profile=profile, results=out, figures=figures, beside=beside, notify=click.echo)
+    api.report(reference, profile=profile, results=results, figures=figures, beside=beside, notify=click.echo)
     return None
 
 
-def _scorecard(reference: str | None, profile: str | None, out: str) -> int:
+def _scorecard(reference: str | None, profile: str | None, results: str) -> int:
     from dpbench import api
 
-    found = api.scorecard(reference, profile=profile, results=out)
+    found = api.scorecard(reference, profile=profile, results=results)
     for (name, each), rows in found.verdicts.groupby(["experiment", "profile"], sort=False):
         click.echo(f"{name}, {each} profile")
         for row in rows.itertuples():
             _line(row.verdict, f"{row.name}: {row.text}" if row.text else row.name, row.numbers)
     if found.verdicts.empty:
-        raise UserError(f"no results to judge in {out}; run: dpbench run --experiment NAME --profile quick")
+        raise UserError(f"no results to judge in {results}; run: dpbench run --experiment NAME --profile quick")
     for name in found.missing:
         rerun = f"dpbench run --experiment {name} --profile {profile or 'quick'}"
         click.echo(f"no results to judge of {name}; run: {rerun}", err=True)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from dpbench.cli.progress import progress
+from dpbench.cli.shared import JOBS, RESULTS, SEEDS, say
 from dpbench.cli.tables import number, print_table
 from dpbench.errors import UserError
 
@@ -22,29 +23,22 @@ COMMANDLINE = click.core.ParameterSource.COMMANDLINE
 OF_A_GRID = {"profile": "--profile", "config": "--config"}
 OF_ONE = {
     "problems": "--dataset",
-    "epsilons": "--eps",
+    "epsilon": "--eps",
     "settings": "--set",
     "seeds": "--seeds",
     "accounting": "--accounting",
     "delta": "--delta",
     "relation": "--relation",
 }
-RESULTS = click.option(
-    "--out",
-    "--results",
-    "out",
-    default="results",
-    show_default=True,
-    metavar="DIR",
-    help="Where results lie.",
-)
 
 
 @click.command("run")
 @click.option("--algo", "algorithm", metavar="NAME", help="Algorithm, alias, or path/to/file.py:Class.")
 @click.option("--dataset", "problems", multiple=True, metavar="NAME", help="Data set or problem; may be repeated.")
-@click.option("--eps", "epsilons", type=float, multiple=True, metavar="ε", help="Privacy budget; may be repeated.")
-@click.option("--seeds", type=int, metavar="N", default=5, show_default=True, help="How many seeds.")
+@click.option(
+    "--eps", "epsilon", type=float, multiple=True, default=[1.0], metavar="ε", help="Privacy budget; may be repeated."
+)
+@SEEDS
 @click.option("--set", "settings", multiple=True, metavar="KEY=VALUE", help="A setting; may be repeated.")
 @click.option(
     "--accounting",
@@ -55,10 +49,12 @@ RESULTS = click.option(
 )
 @click.option("--delta", metavar="δ", help="A number, n^-2 or n^-1; the algorithm's own rule by default.")
 @click.option("--relation", metavar="NAME", help="add-remove or replace-one; the algorithm's own by default.")
-@click.option("--experiment", metavar="NAME[/ARTEFACT]", help="A paper's experiment, or one of its artefacts.")
+@click.option(
+    "--experiment", "reference", metavar="NAME[/ARTEFACT]", help="A paper's experiment, or one of its artefacts."
+)
 @click.option("--profile", default="quick", show_default=True, metavar="quick|full", help="Which grid.")
 @click.option("--config", metavar="FILE", help="A grid of your own (TOML) instead of the experiment's.")
-@click.option("--jobs", type=int, metavar="N", help="Worker processes; all cores by default.")
+@JOBS
 @click.option(
     "--backend",
     type=click.Choice(["loky", "threading", "dask"]),
@@ -73,26 +69,7 @@ RESULTS = click.option(
 )
 @click.option("--debug", is_flag=True, help="Show the traceback of an algorithm that raised.")
 @RESULTS
-def command(
-    algorithm: str | None,
-    problems: tuple[str, ...],
-    epsilons: tuple[float, ...],
-    seeds: int,
-    settings: tuple[str, ...],
-    accounting: str,
-    delta: str | None,
-    relation: str | None,
-    experiment: str | None,
-    profile: str,
-    config: str | None,
-    jobs: int | None,
-    backend: str,
-    scheduler: str | None,
-    shards: int | None,
-    key: str | None,
-    debug: bool,
-    out: str,
-) -> int:
+def command(algorithm: str | None, reference: str | None, key: str | None, debug: bool, **given: Any) -> int:
     """Run one algorithm (--algo), or an experiment's grid (--experiment), and keep the rows.
 
     \b
@@ -107,15 +84,13 @@ def command(
     from dpbench import api
 
     if key is not None:
-        if algorithm is not None or experiment is not None:
+        if algorithm is not None or reference is not None:
             raise UserError("--profile-of stands alone: it takes the key of a row that there is")
-        for path in api.privacy_profile(key, results=out):
+        for path in api.privacy_profile(key, results=given["results"]):
             click.echo(str(path))
         return 0
-    if (algorithm is None) == (experiment is None):
+    if (algorithm is None) == (reference is None):
         raise UserError("give either --algo NAME or --experiment NAME")
-    pool: dict[str, Any] = {"jobs": jobs, "backend": backend, "scheduler": scheduler, "shards": shards}
-    pool |= {"results": out, "notify": say}
     context = click.get_current_context()
     other = OF_A_GRID if algorithm is not None else OF_ONE
     clash = [flag for name, flag in other.items() if context.get_parameter_source(name) is COMMANDLINE]
@@ -123,36 +98,22 @@ def command(
         raise UserError(f"{clash[0]} goes with --experiment")
     if clash:
         raise UserError(f"{clash[0]} goes with --algo; an experiment's grid is changed with --config FILE")
+    of_one, of_a_grid = ({name: given.pop(name) for name in names} for names in (OF_ONE, OF_A_GRID))
     if algorithm is not None:
+        of_one["settings"] = parse_settings(of_one["settings"])
         with progress() as report:
-            runs = api.run_algorithm(
-                algorithm,
-                problems,
-                epsilons or (1.0,),
-                seeds=seeds,
-                settings=parse_settings(settings),
-                accounting=accounting,
-                delta=delta,
-                relation=relation,
-                progress=report,
-                **pool,
-            )
+            runs = api.run_algorithm(algorithm, **of_one, **given, progress=report, notify=say)
         (_print_tuned if runs.tuned else _print)(runs.table())
         for line in runs.warnings():
             say(line)
         return _verdict(runs, debug)
-    assert experiment is not None
+    assert reference is not None
     codes = []
-    for one in api.listing("experiments")["experiment"] if experiment == "all" else [experiment]:
+    for one in api.listing("experiments")["experiment"] if reference == "all" else [reference]:
         with progress() as report:
-            runs = api.run_experiment(one, profile=profile, config=config, progress=report, **pool)
+            runs = api.run_experiment(one, **of_a_grid, **given, progress=report, notify=say)
         codes.append(_verdict(runs, debug))
     return max(codes)
-
-
-def say(line: str) -> None:
-    """What is no result goes to stderr."""
-    click.echo(line, err=True)
 
 
 def parse_settings(pairs: Iterable[str]) -> dict[str, str]:

@@ -6,7 +6,7 @@ import gc
 
 import click
 
-from dpbench.cli.run import RESULTS
+from dpbench.cli.shared import RESULTS
 from dpbench.cli.tables import print_table
 from dpbench.errors import UserError
 
@@ -15,7 +15,7 @@ from dpbench.errors import UserError
 @click.option("--experiment", metavar="NAME", help="One experiment; all by default.")
 @click.option("--profile", metavar="quick|full", help="One profile; both by default.")
 @RESULTS
-def command(experiment: str | None, profile: str | None, out: str) -> None:
+def command(experiment: str | None, profile: str | None, results: str) -> None:
     """Show, for every artefact, how many of its runs are done, missing and failed.
 
     dpbench status --experiment second_order --profile full
@@ -24,7 +24,7 @@ def command(experiment: str | None, profile: str | None, out: str) -> None:
 
     gc.disable()  # the plans are half a million objects, and none of them is garbage
     try:
-        found = api.status(experiment, profile, results=out)
+        found = api.status(experiment, profile, results=results)
     finally:
         gc.enable()
     if found.empty:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import click
 
 from dpbench.cli.progress import progress
-from dpbench.cli.run import RESULTS, say
+from dpbench.cli.shared import JOBS, RESULTS, say
 from dpbench.errors import UserError
 
 
@@ -14,22 +16,12 @@ from dpbench.errors import UserError
 @click.option("--profile", default="full", show_default=True, metavar="quick|full", help="quick: a rehearsal.")
 @click.option("--problem", "problems", multiple=True, metavar="NAME", help="These alone; may be repeated.")
 @click.option("--runs", type=int, metavar="N", help="Runs of the audit; enough for a bound near the claim by default.")
-@click.option("--archive", "target", metavar="FILE", help="The archive to write; NAME.dpbench.zip by default.")
+@click.option("--archive", metavar="FILE", help="The archive to write; NAME.dpbench.zip by default.")
 @click.option("--check", "checked", metavar="ARCHIVE", help="Check an archive; nothing in it is run.")
 @click.option("--rerun", is_flag=True, help="With --check: run its code again on a few cells. No sandbox.")
-@click.option("--jobs", type=int, metavar="N", help="Worker processes; all cores by default.")
+@JOBS
 @RESULTS
-def command(
-    algorithm: str | None,
-    profile: str,
-    problems: tuple[str, ...],
-    runs: int | None,
-    target: str | None,
-    checked: str | None,
-    rerun: bool,
-    jobs: int | None,
-    out: str,
-) -> int:
+def command(algorithm: str | None, checked: str | None, rerun: bool, **given: Any) -> int:
     """Run the leaderboard's default track for one method, audit it, and write one archive; or check one.
 
     \b
@@ -49,10 +41,7 @@ def command(
             raise UserError("--rerun goes with --check")
         assert algorithm is not None
         with progress() as report:
-            path = api.submit(
-                algorithm, profile=profile, problems=problems, runs=runs, archive=target, results=out,
-                jobs=jobs, progress=report, notify=say,
-            )  # fmt: skip
+            path = api.submit(algorithm, **given, progress=report, notify=say)
         click.echo(f"{path}: ready; its check: dpbench submit --check {path}")
         return 0
     if rerun:
