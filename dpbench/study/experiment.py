@@ -29,6 +29,7 @@ class Experiment:
     comparisons: published means beside ours: `comparisons(context)` yields `study.welch.PublishedMean`s.
     short: the title in a few words, for navigation and axes.
     alone: under which settings a claim's only verdict is: BOTH where the paper's own setting keeps its ε, else PROVEN.
+    expand: what a block of the grid's file stands for under a profile: itself.
     """
 
     name: str
@@ -40,6 +41,7 @@ class Experiment:
     comparisons: Callable[[Any], Iterable[PublishedMean]] | None = None
     short: str = ""
     alone: str = BOTH
+    expand: Callable[[GridEntry, str], list[GridEntry]] = lambda block, profile: [block]
 
     @cached_property
     def links(self) -> tuple[tuple[str, str], ...]:
@@ -113,10 +115,6 @@ class Experiment:
                 raise UserError(f"{self.name} has no artefact {wrong[0]!r}: {nearest(wrong[0], known)}")
         blocks = grid[profile] if artefact is None else serving(artefact, grid[profile])
         return [one for block in blocks for one in self.expand(block, profile)]
-
-    def expand(self, block: GridEntry, profile: str) -> list[GridEntry]:
-        """What a block of the file stands for: itself."""
-        return [block]
 
     def problems(self, profile: str = "full") -> list[str]:
         """Every problem of the grid, in the order the grid names them."""

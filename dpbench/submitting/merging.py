@@ -11,11 +11,10 @@ import msgspec
 
 from dpbench import files
 from dpbench.errors import UserError
+from dpbench.experiments.tracks.submitted import FOLDER
 from dpbench.run.results import RUNS, Store
 from dpbench.submitting import checking
 from dpbench.submitting.making import EXPERIMENT
-
-FOLDER = "submissions"
 
 
 def merge(path: str | os.PathLike[str], results: str | os.PathLike[str], *, replace: bool = False) -> Path:

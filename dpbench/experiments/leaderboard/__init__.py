@@ -14,23 +14,11 @@ those four: the table `fits` has every reason.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from dpbench.experiments.leaderboard import entrants, figures, guide, sharper, summary, tables
 from dpbench.experiments.leaderboard.ranking import LEVELS
 from dpbench.study.experiment import Experiment
-from dpbench.study.grid import GridEntry
 
-
-@dataclass(frozen=True)
-class Leaderboard(Experiment):
-    """An experiment whose blocks name "every" method: they are expanded to those that fit each problem."""
-
-    def expand(self, block: GridEntry, profile: str) -> list[GridEntry]:
-        return entrants.expand(block, profile)
-
-
-EXPERIMENT = Leaderboard(
+EXPERIMENT = Experiment(
     name="leaderboard",
     title="All private methods side by side",
     citation="not in any of the papers",
@@ -45,4 +33,5 @@ EXPERIMENT = Leaderboard(
         *(f"{kind}_{level}" for kind in ("ranking", "pareto") for level in LEVELS),
     ),
     short="Leaderboard",
+    expand=entrants.expand,  # "every" method: those that fit each problem
 )

@@ -117,9 +117,8 @@ def expand(block: GridEntry, profile: str) -> list[GridEntry]:
 
     One block per (problem, method); timed ones take the best of the candidates.
     """
-    names = list(itertools.chain.from_iterable(entrants() if a == "every" else [a] for a in block.algorithms))
     blocks = []
-    for problem, name in itertools.product(block.problems, names):
+    for problem, name in itertools.product(block.problems, named(block)):
         why, refused = _fit(problem, name)
         if why:
             continue
@@ -132,6 +131,11 @@ def expand(block: GridEntry, profile: str) -> list[GridEntry]:
             grid = dict.fromkeys(grid, BEST)
         blocks.append(entering(block, problem, name, grid | block.settings))
     return blocks
+
+
+def named(block: GridEntry) -> list[str]:
+    """The methods that a block names; "every": all entrants."""
+    return [name for one in block.algorithms for name in (entrants() if one == "every" else [one])]
 
 
 def entering(block: GridEntry, problem: str, name: str, settings: dict[str, Any]) -> GridEntry:

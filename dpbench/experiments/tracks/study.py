@@ -95,8 +95,7 @@ def _admitted(problem: str, name: str, settings: dict[str, Any]) -> bool:
 def expand(block: GridEntry) -> list[GridEntry]:
     """A block of a track: one per (problem, method, ε), with the settings of the track named in `settings`."""
     track = block.settings[TRACK]
-    names = itertools.chain.from_iterable(entrants.entrants() if a == "every" else [a] for a in block.algorithms)
-    cells = itertools.product(block.problems, list(names), block.epsilon)
+    cells = itertools.product(block.problems, entrants.named(block), block.epsilon)
     return [one for cell in cells if (one := _block(block, track, *cell)) is not None]
 
 
