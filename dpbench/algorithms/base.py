@@ -21,8 +21,8 @@ from dpbench.privacy.relation import Relation
 from dpbench.problems import Declaration, Problem
 
 __all__ = ["Algorithm", "Array", "AuditCase", "BaseSettings", "Count", "Declaration", "Disclosure", "Generators",
-           "Mechanisms", "Needs", "Outcome", "Positive", "Problem", "Relation", "Share", "Trace", "batch_settings",
-           "make_settings"]  # fmt: skip
+           "Mechanisms", "Needs", "Outcome", "Positive", "Problem", "Relation", "Share", "Trace", "at_default_step",
+           "batch_settings", "make_settings", "no_trace"]  # fmt: skip
 
 Array: TypeAlias = np.ndarray  # of float64
 Generators: TypeAlias = Sequence[np.random.Generator]  # one per replicate
@@ -37,6 +37,18 @@ class Trace(Protocol):
     next: int
 
     def __call__(self, iteration: int, W: Array, passes: float | Array, *, final: bool | Array = False) -> None: ...
+
+
+class NoTrace:
+    """Nobody listens."""
+
+    next = -1
+
+    def __call__(self, iteration: int, W: Array, passes: float | Array, *, final: bool | Array = False) -> None:
+        pass
+
+
+no_trace = NoTrace()
 
 
 class BaseSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
@@ -311,6 +323,11 @@ def make_settings(algorithm: Algorithm | type[Algorithm], values: Mapping[str, A
         name = where.rstrip("`")
         given = f", got {values[name]!r}" if name in values else ""
         raise UserError(f"{algorithm.name}: setting {name}: {what[0].lower()}{what[1:]}{given}") from None
+
+
+def at_default_step(problem: Declaration, settings: Any) -> Any:
+    """`settings` with the step that suits gradients, 1/L₁ of the objective, where they give none."""
+    return msgspec.structs.replace(settings, step=settings.step or 1 / problem.objective_smoothness)
 
 
 def batch_settings(settings: Sequence[BaseSettings], per_replicate: frozenset[str]) -> BaseSettings:

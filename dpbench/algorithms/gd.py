@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-import msgspec
 import numpy as np
 
 from dpbench.algorithms.base import (
@@ -19,6 +18,7 @@ from dpbench.algorithms.base import (
     Positive,
     Problem,
     Trace,
+    at_default_step,
 )
 
 
@@ -43,9 +43,7 @@ class DPGradientDescent(Algorithm):
         step: Positive | None = None
 
     def complete(self, problem: Declaration, settings: Settings) -> Settings:
-        if settings.step is None:
-            settings = msgspec.structs.replace(settings, step=1 / problem.objective_smoothness)
-        return settings
+        return at_default_step(problem, settings)
 
     def run(self, problem: Problem, W: Array, mechanisms: Mechanisms, settings: Settings, trace: Trace) -> Array:
         sensitivity = problem.lipschitz / problem.n

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import ClassVar, Literal
 
-import msgspec
 import numpy as np
 
 from dpbench.algorithms.base import (
@@ -21,6 +20,7 @@ from dpbench.algorithms.base import (
     Problem,
     Relation,
     Trace,
+    at_default_step,
 )
 from dpbench.errors import UserError
 
@@ -65,8 +65,7 @@ class DPGDLastIterate(Algorithm):
     def complete(self, problem: Declaration, settings: Settings) -> Settings:
         if not problem.l2:
             raise UserError(f"{self.name}: steps contract on a ridge problem only; give l2 > 0")
-        if settings.step is None:
-            settings = msgspec.structs.replace(settings, step=1 / problem.objective_smoothness)
+        settings = at_default_step(problem, settings)
         if contraction(problem, settings) >= 1:
             raise UserError(
                 f"{self.name}: step = {settings.step:g} does not contract; lower it below "

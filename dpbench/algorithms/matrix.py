@@ -21,6 +21,7 @@ from dpbench.algorithms.base import (
     Problem,
     Relation,
     Trace,
+    at_default_step,
 )
 from dpbench.errors import UserError
 
@@ -67,9 +68,7 @@ class DPMatrixFactorisation(Algorithm):
             raise UserError(f"{self.name}: batches = {b}, but the data have {problem.n} rows; lower it")
         if settings.bands is not None and settings.bands > b:
             raise UserError(f"{self.name}: bands = {settings.bands} must be at most batches = {b}")
-        return msgspec.structs.replace(
-            settings, bands=settings.bands or b, step=settings.step or 1 / problem.objective_smoothness
-        )
+        return msgspec.structs.replace(at_default_step(problem, settings), bands=settings.bands or b)
 
     def iterations(self, problem: Declaration, settings: Settings) -> int:
         return settings.epochs * settings.batches

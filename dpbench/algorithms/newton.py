@@ -159,15 +159,13 @@ class DPNewton(Algorithm):
                 lambda0 = np.full(len(W), settings.lambda0)
             direction = SOLVE[settings.modification](H, gradient, lambda0)
             norms = np.linalg.norm(gradient, axis=1)
-            one, both = inverse_sensitivity(n, lambda0, settings.modification), None
-            if mechanisms.sharp:
-                one, both = sharp_sensitivities(n, lambda0, settings.modification)
+            one, both = sensitivities(n, lambda0, settings.modification, sharp=mechanisms.sharp)
             W = W - mechanisms.gaussian(
                 direction,
                 sensitivity=norms * one,
                 rho=rho_direction,
                 label="direction",
-                replaced=None if both is None else norms * both,
+                replaced=norms * both,
             )
             trace(t, W, passes=2 * t)
         return W
@@ -203,6 +201,14 @@ def inverse_sensitivity(n: float, lambda0: float | Array, modification: str) -> 
     """sup ‖(H̃⁻¹ - H̃'⁻¹) g‖ / ‖g‖ over neighbours: 1/(4nλ₀² ∓ λ₀) (Theorems B.2 for clip, B.3 for add)."""
     sign = -1 if modification == "clip" else 1
     return 1 / (4 * n * lambda0**2 + sign * lambda0)
+
+
+def sensitivities(n: float, lambda0: Array, modification: str, *, sharp: bool) -> tuple[Array, Array]:
+    """Of a direction over ‖g‖, under add/remove and replace-one: the sharp ones, or the paper's and twice that."""
+    if sharp:
+        return sharp_sensitivities(n, lambda0, modification)
+    one = np.asarray(inverse_sensitivity(n, lambda0, modification))
+    return one, 2 * one
 
 
 def sharp_sensitivities(n: float, lambda0: Array, modification: str) -> tuple[Array, Array]:

@@ -22,7 +22,7 @@ from dpbench.algorithms.base import (
     Share,
     Trace,
 )
-from dpbench.algorithms.newton import SMOOTHNESS, SOLVE, DPNewton, inverse_sensitivity, sharp_sensitivities
+from dpbench.algorithms.newton import SMOOTHNESS, SOLVE, DPNewton, sensitivities
 
 
 def _on_a_sample(one: Disclosure) -> Disclosure:
@@ -124,9 +124,7 @@ class DPNewtonMinibatch(Algorithm):
         lambda0 = np.asarray(settings.lambda0)
         if settings.modification == "clip":
             lambda0 = np.maximum(lambda0, 1 / b)
-        inverse, replaced = inverse_sensitivity(b, lambda0, settings.modification), None
-        if mechanisms.sharp:
-            inverse, replaced = sharp_sensitivities(b, lambda0, settings.modification)
+        one, both = sensitivities(b, lambda0, settings.modification, sharp=mechanisms.sharp)
         trace(0, W, passes=0)
         for t in range(1, T + 1):
             total = np.stack([problem.gradient_sum(w, rows) for w, rows in zip(W, gradients.draw(), strict=True)])
@@ -140,9 +138,9 @@ class DPNewtonMinibatch(Algorithm):
             norms = np.linalg.norm(gradient, axis=1)
             W = W - directions.gaussian(
                 SOLVE[settings.modification](H, gradient, lambda0),
-                sensitivity=norms * inverse,
+                sensitivity=norms * one,
                 noise_multiplier=z_H,
-                replaced=None if replaced is None else norms * replaced,
+                replaced=norms * both,
             )
             trace(t, W, passes=t * (p_g + p_H))
         return W

@@ -101,9 +101,10 @@ class O2NC(Algorithm):
         return 15.0 * M * d + 3e4 * M / B
 
     def run(self, problem: Problem, W: Array, mechanisms: Mechanisms, settings: Settings, trace: Trace) -> Outcome:
-        T = settings.T or self._horizon(problem, settings, self._rho(mechanisms))
-        M = settings.M or problem.n
-        K = M // (self._rows_per_round(settings) * T)
+        M, kind = settings.M or problem.n, self._kind(settings)
+        most = M // self._rows_per_round(settings)
+        T = settings.T or rounds(problem, settings, self._rho(mechanisms), kind=kind, most=most)
+        K = most // T
         rows = mechanisms.single_pass(problem.n, label="oracle")
         coins = zeroth_order.Coins(mechanisms.coins)
         chosen = np.array([coin.integers(K) for coin in mechanisms.coins])
@@ -148,11 +149,6 @@ class O2NC(Algorithm):
 
     def _rho(self, mechanisms: Mechanisms) -> float:
         return math.sqrt(2 * mechanisms.budget.rho) if self.private else math.inf
-
-    def _horizon(self, problem: Problem, settings: Any, rho: float) -> int:
-        kind = self._kind(settings)
-        most = settings.M // self._rows_per_round(settings)
-        return rounds(problem, settings, rho, kind=kind, most=most)
 
     def _oracle(
         self,

@@ -27,6 +27,7 @@ from dpbench.algorithms.base import (
     Trace,
     batch_settings,
     make_settings,
+    no_trace,
 )
 from dpbench.algorithms.registry import resolve
 from dpbench.errors import PrivacyError, UserError
@@ -126,7 +127,9 @@ class PrivateTuning(Algorithm):
                 members = [i for i, _ in part]
                 sub = mechanisms.inner([key for _, key in part], plan.model, method.relation)
                 given = batch_settings([one] * len(part), method.per_replicate)
-                found = method.run(problem, W[members], sub, given, _Silent())
+                found = method.run(
+                    problem, W[members], sub, given, no_trace
+                )  # what it passes on the way is not released
                 V = found.W if isinstance(found, Outcome) else found
                 scores = plan.score(problem, V, sub, settings.clip)
                 bases |= {counted(sub.ledger.of(j)) for j in range(len(part))}
@@ -219,12 +222,3 @@ def _parsed(problem: Declaration, settings: PrivateTuning.Settings) -> list[Base
 
 def _gaussian(release: Release) -> Release:
     return as_gaussian(release) if isinstance(release, LastIterate) else release
-
-
-class _Silent:
-    """A trace that nobody listens to: what a run passes on the way is not released."""
-
-    next = -1
-
-    def __call__(self, iteration: int, W: Array, passes: float | Array, *, final: bool | Array = False) -> None:
-        pass

@@ -25,6 +25,7 @@ from typing import Any
 from dpbench.algorithms.registry import resolve
 
 RADIUS = 8.0
+LAPLACE_STEPS = 30  # T with Laplace noise
 CLIP = 0.3  # of the row gradients' norm, at most 1 where ‖x‖₂ ≤ 1 and |ℓ'| ≤ 1; halfway is typical
 
 
@@ -60,8 +61,9 @@ def least_eigenvalue(n: int, epsilon: float) -> float:
     return _within(0.01, 5 / math.sqrt(n * epsilon), 0.25)
 
 
-def laplace_step(n: int, d: int, epsilon: float, T: int = 30) -> float:
-    """c of a step c/L with Laplace noise."""
+def laplace_step(n: int, d: int, epsilon: float) -> float:
+    """c of a step c/L with the Laplace noise of LAPLACE_STEPS."""
+    T = LAPLACE_STEPS
     return _within(1e-4, 0.3 * math.sqrt(RADIUS**2 / (2 * d * T)) * n * epsilon / (40 * T), 1.0)
 
 
@@ -93,8 +95,11 @@ RULES: dict[str, Rule] = {
     "dp-newton-minibatch": lambda n, d, e: {"T": newton_steps(n, e), "lambda0": least_eigenvalue(n, e)},
     "dp-newton-general": lambda n, d, e: {"T": newton_steps(n, e), "lambda0": least_eigenvalue(n, e)},
     "cubic-newton": lambda n, d, e: {"T": max(1, newton_steps(n, e) // 2)},
-    "dp-gd-laplace": lambda n, d, e: {"T": 30, "c": laplace_step(n, d, e)},
-    **dict.fromkeys(("dp-hb", "dp-nag", "dp-masg"), lambda n, d, e: {"T": 30, "c": laplace_step(n, d, e) / 30}),
+    "dp-gd-laplace": lambda n, d, e: {"T": LAPLACE_STEPS, "c": laplace_step(n, d, e)},
+    **dict.fromkeys(
+        ("dp-hb", "dp-nag", "dp-masg"),
+        lambda n, d, e: {"T": LAPLACE_STEPS, "c": laplace_step(n, d, e) / LAPLACE_STEPS},
+    ),
     **dict.fromkeys(("dp-nag-opt", "dp-masg-opt"), lambda n, d, e: {"T": 100, "c": laplace_step(n, d, e)}),
     "dp-cd": _coordinate,
     "dp-gcd": lambda n, d, e: {"passes": float(round(_within(2, math.sqrt(n * e) / 5, 50))), "clip": CLIP},

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-import msgspec
 import numpy as np
 
 from dpbench.algorithms.base import (
@@ -21,6 +20,7 @@ from dpbench.algorithms.base import (
     Problem,
     Share,
     Trace,
+    at_default_step,
 )
 
 
@@ -53,9 +53,7 @@ class DPSGD(Algorithm):
         step: Positive | None = None
 
     def complete(self, problem: Declaration, settings: Settings) -> Settings:
-        if settings.step is None:
-            settings = msgspec.structs.replace(settings, step=1 / problem.objective_smoothness)
-        return settings
+        return at_default_step(problem, settings)
 
     def audit_case(self) -> AuditCase:
         return AuditCase({"T": 2, "rate": 0.5})

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from dpbench import algorithms
-from dpbench.algorithms.base import make_settings
+from dpbench.algorithms.base import make_settings, no_trace
 from dpbench.algorithms.library import LibrarySolver
 from dpbench.auditing.claims import PureClaim
 from dpbench.auditing.decide import decide, least_runs, promise
@@ -29,7 +29,6 @@ from dpbench.privacy.mechanisms import Mechanisms
 from dpbench.privacy.relation import Relation
 from dpbench.problems import Problem
 from dpbench.run.jobs import delta_value
-from dpbench.run.trace import no_trace
 
 RUNS = 4_000
 PILOTS = ((16, 6), (150, 1))  # runs on either data set of every pair still tried, and how many go on
@@ -61,6 +60,11 @@ class Target:
     d: int = 1
     pairs: tuple[Pair, ...] = field(default=(), repr=False)
 
+    @property
+    def called(self) -> str:
+        """`name`, or that of the function."""
+        return self.name or getattr(self.function, "__name__", "callable")
+
 
 class Pair(NamedTuple):
     """Two neighbouring data sets, and in words what differs."""
@@ -78,7 +82,7 @@ def audit_callable(
     runs: of the test, half on either data set; None takes 4,000 or what the claim needs, up to ten times as many.
     """
     target = target if isinstance(target, Target) else Target(target)
-    name = target.name or getattr(target.function, "__name__", "callable")
+    name = target.called
     if not callable(target.function):
         raise UserError(f"{name} cannot be called; an audit takes a function (X, y, epsilon, rng) → vector")
     epsilon = positive("epsilon", epsilon)

@@ -117,6 +117,5 @@ def audit_in_one_run(
         if best is None or bound > best.bound:
             best = Verdict(bound, epsilon, wrong_high / half, wrong_low / half, 1)
     assert best is not None
-    name = target.name or getattr(target.function, "__name__", "callable")
     words = f"one run on {canaries} orthogonal rows"
-    return Audit(name, epsilon, target.delta, 1, {"one run": best}, {"one run": "ε"}, pair=words)
+    return Audit(target.called, epsilon, target.delta, 1, {"one run": best}, {"one run": "ε"}, pair=words)

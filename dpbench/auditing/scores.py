@@ -167,9 +167,12 @@ def _thresholds(run: Recorder, first: Recorder, second: Recorder) -> Iterator[tu
         yield members, log_answers(a / scale, fired) - log_answers(b / scale, fired)
 
 
-def log_answers(queries: np.ndarray, fired: np.ndarray, width: float = 4) -> np.ndarray:
-    """ln ∫ f(r) Π P(answer | r) dr over the noise r of the threshold; queries (m, l) in units of Δ/ε."""
+def log_answers(queries: np.ndarray, fired: np.ndarray) -> np.ndarray:
+    """ln ∫ f(r) Π P(answer | r) dr over the noise r of the threshold; queries (m, l) in units of Δ/ε.
+
+    Noise of scale 2 on the threshold and 4 on a query: see `mechanisms.AboveThreshold`.
+    """
     r = 2 * np.linspace(-15, 15, POINTS)[:, None, None]
-    above = _laplace_cdf((queries - r) / width)
+    above = _laplace_cdf((queries - r) / 4)
     chances = np.where(fired > 0, above, 1 - above).prod(axis=2)
     return np.log(trapezoid(chances * np.exp(-np.abs(r[:, :, 0]) / 2), r[:, 0, 0], axis=0))

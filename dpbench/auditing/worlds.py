@@ -16,7 +16,7 @@ from dpbench.auditing.returned import Listener, Returned
 from dpbench.auditing.transcript import Leak, Recorder, Replay
 from dpbench.errors import UserError
 from dpbench.privacy.budget import Budget
-from dpbench.privacy.ledger import Gaussian, Laplace, Poisson, PoissonReplaced, PureDP, WithoutReplacement
+from dpbench.privacy.ledger import Gaussian, Laplace, Poisson, PureDP
 from dpbench.privacy.mechanisms import Mechanisms
 from dpbench.privacy.relation import Relation
 from dpbench.problems import Problem
@@ -175,13 +175,11 @@ def _claimed(run: Recorder, i: int, label: str) -> tuple[float, float]:
     """Σ 1/z² of the Gaussian and Σ ε of the ε-DP releases of a label."""
     squares = pure = 0.0
     for entry in run.ledger.of(i):
-        release = entry.release
-        release = release.release if isinstance(release, Poisson | PoissonReplaced | WithoutReplacement) else release
-        match release:
-            case Gaussian(z) if entry.label == label:
+        match scores.base(entry.release) if entry.label == label else None:
+            case Gaussian(z):
                 squares += entry.count / z**2
-            case Laplace(z) if entry.label == label:
+            case Laplace(z):
                 pure += entry.count / z
-            case PureDP(epsilon) if entry.label == label:
+            case PureDP(epsilon):
                 pure += entry.count * epsilon
     return squares, pure

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Literal, NamedTuple, TypeAlias
+from typing import Any, Literal, NamedTuple, TypeAlias
 
 from dpbench.errors import PrivacyError
 from dpbench.privacy.relation import Relation
@@ -235,28 +235,17 @@ def scaled(release: Release, factor: float) -> Release:
     Poisson(rate=0.02, release=Gaussian(noise_multiplier=2.2))
     """
     match release:
-        case Gaussian(z):
-            return Gaussian(z * factor)
-        case Laplace(z):
-            return Laplace(z * factor)
+        case Gaussian(z) | Laplace(z) | LogisticPerturbation(z) | LastIterate(z):
+            return replace(release, noise_multiplier=z * factor)
         case PureDP(epsilon):
             return PureDP(epsilon / factor)
         case ZCDP(rho):
             return ZCDP(rho / factor**2)
-        case LogisticPerturbation(z):
-            return replace(release, noise_multiplier=z * factor)
         case BestOfRuns(base, law, mean):
             return BestOfRuns(tuple((scaled(each, factor), count) for each, count in base), law, mean)
-        case LastIterate(z, steps, contraction):
-            return LastIterate(z * factor, steps, contraction)
-        case Poisson(rate, Gaussian(z)):
-            return Poisson(rate, Gaussian(z * factor))
-        case PoissonReplaced(rate, Gaussian(z)):
-            return PoissonReplaced(rate, Gaussian(z * factor))
-        case WithoutReplacement(n, m, Gaussian(z)):
-            return WithoutReplacement(n, m, Gaussian(z * factor))
-        case WithoutReplacement(n, m, Laplace(z)):
-            return WithoutReplacement(n, m, Laplace(z * factor))
+        case Poisson() | PoissonReplaced() | WithoutReplacement():
+            inner: Any = scaled(release.release, factor)
+            return replace(release, release=inner)
     raise PrivacyError(f"{describe(release)}: its noise is not one number to scale")
 
 

@@ -14,7 +14,7 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 from dpbench import algorithms, datasets
-from dpbench.algorithms.base import Algorithm, BaseSettings, Outcome, batch_settings
+from dpbench.algorithms.base import Algorithm, BaseSettings, Outcome, batch_settings, no_trace
 from dpbench.errors import PrivacyError, UserError
 from dpbench.privacy.budget import Budget, Budgets
 from dpbench.privacy.check import guarantee
@@ -28,7 +28,7 @@ from dpbench.problems.sharded import Elsewhere
 from dpbench.run.environment import environment
 from dpbench.run.jobs import Job, delta_value
 from dpbench.run.results import Row
-from dpbench.run.trace import Clock, Trace, no_trace, schedule
+from dpbench.run.trace import Clock, Trace, schedule
 from dpbench.version import DISTRIBUTION, __version__
 
 # A timed run shorter than this is made twice, and the second is measured: the first pages in the data, solves for the
@@ -258,18 +258,19 @@ def describe(job: Job, settings: BaseSettings) -> Row:
     }
 
 
-def failed_row(job: Job, error: BaseException, status: str = "failed") -> Row:
-    """The row of a job that raised: its description, the status, and one line on why.
+def failed_row(job: Job, error: BaseException) -> Row:
+    """The row of a job that raised: its description, and one line on why.
 
     "traceback" is for the user of this run, and not kept in the store.
     """
     algorithm = algorithms.get(job.algorithm)
     line, traceback = " ".join(str(error).split()) or type(error).__name__, ""
     if not isinstance(error, UserError | PrivacyError):
-        line, traceback = f"{type(error).__name__}: {line}{_place(error, algorithm)}"[:500], _traceback(error)
+        line = f"{type(error).__name__}: {line}{_place(error, algorithm)}"[:500]
+        traceback = "".join(format_exception(error)) if error.__traceback__ else ""
     return describe(job, job.parsed()) | {
         "delta": None if isinstance(job.delta, str) else job.delta,
-        "status": status,
+        "status": "failed",
         "error": line[:500],
         "traceback": traceback,
         "relation": job.neighbours.value,
@@ -283,10 +284,6 @@ def _place(error: BaseException, algorithm: Algorithm) -> str:
     frames = extract_tb(error.__traceback__)
     own = [frame for frame in frames if frame.filename == type(algorithm).run.__code__.co_filename]
     return "".join(f" ({Path(frame.filename).name}:{frame.lineno})" for frame in (own or frames)[-1:])
-
-
-def _traceback(error: BaseException) -> str:
-    return "".join(format_exception(error)) if error.__traceback__ else ""
 
 
 def _trace_rows(jobs: list[Job], trace: Trace | None, optimum: Optimum | None) -> list[Row]:

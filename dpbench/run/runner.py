@@ -108,19 +108,24 @@ def run(
         store.prepare()
         _heal(missing)
     summary = Summary(found=len(unique) - len(missing), keys=list(unique))
-    total = sum(work(job) for job in missing) or 1.0
-    progress = _Progress(report, total, len(missing))
+    total, spent, done = sum(work(job) for job in missing) or 1.0, 0.0, 0
+
+    def ended(batch: list[Job], rows: Rows, alone: bool) -> None:
+        nonlocal spent, done
+        store.write([{name: row[name] for name in row if name != "traceback"} for row in rows.runs], rows.traces)
+        summary.statuses.update(row["status"] for row in rows.runs)
+        summary.failures += [row for row in rows.runs if row["status"] == "failed"]
+        spent, done = spent + sum(work(job) for job in batch), done + len(batch)
+        report(Progress(spent / total, done, len(missing), batch[-1], alone))
 
     timed = batches([job for job in missing if job.timed and shards is None])
     pooled = [job for job in missing if not job.timed or shards is not None]  # shards: one at a time anyway
     if pooled:
         with open_executor(backend, workers, scheduler, shards) as executor:
             for batch, rows in results(batches(pooled, executor.shares()), executor):
-                _record(store, summary, rows)
-                progress.advance(batch, alone=False)
+                ended(batch, rows, alone=False)
     for batch, rows in results(timed, Here()):
-        _record(store, summary, rows)
-        progress.advance(batch, alone=True)
+        ended(batch, rows, alone=True)
     with contextlib.suppress(UserError):  # every row is in the store by now: merging the parts can wait
         store.compact()
     return summary
@@ -131,20 +136,3 @@ def _heal(jobs: list[Job]) -> None:
     for name in sorted({job.recipe.dataset for job in jobs}):
         if datasets.heal(name):
             print(f"warning: data set {name}: its prepared arrays were damaged; prepared anew", file=sys.stderr)
-
-
-def _record(store: Store, summary: Summary, rows: Rows) -> None:
-    store.write([{name: row[name] for name in row if name != "traceback"} for row in rows.runs], rows.traces)
-    summary.statuses.update(row["status"] for row in rows.runs)
-    summary.failures += [row for row in rows.runs if row["status"] == "failed"]
-
-
-class _Progress:
-    def __init__(self, report: Callable[[Progress], None], total: float, jobs: int) -> None:
-        self._report, self._total, self._jobs = report, total, jobs
-        self._work, self._done = 0.0, 0
-
-    def advance(self, batch: list[Job], alone: bool) -> None:
-        self._work += sum(work(job) for job in batch)
-        self._done += len(batch)
-        self._report(Progress(self._work / self._total, self._done, self._jobs, batch[-1], alone))

@@ -72,17 +72,3 @@ class Trace:
             self.next = next(self._wanted)
         values = self._clock.outside(lambda: self._objective(W))
         self.points.append((iteration, np.where(wanted, passes, np.nan), seconds, values))
-
-
-class NoTrace:
-    """Nobody listens."""
-
-    next = -1
-
-    def __call__(
-        self, iteration: int, W: np.ndarray, passes: float | np.ndarray, *, final: bool | np.ndarray = False
-    ) -> None:
-        pass
-
-
-no_trace = NoTrace()

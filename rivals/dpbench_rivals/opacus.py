@@ -6,10 +6,9 @@ from importlib.metadata import version
 from typing import Any
 from unittest import mock
 
-import msgspec
 import numpy as np
 
-from dpbench.algorithms.base import BaseSettings, Count, Needs, Positive
+from dpbench.algorithms.base import BaseSettings, Count, Needs, Positive, at_default_step
 from dpbench.algorithms.library import LibrarySolver, Solved, released
 from dpbench.algorithms.rules import gradient_steps
 from dpbench.errors import PrivacyError, UserError
@@ -42,7 +41,7 @@ class OpacusDPSGD(LibrarySolver):
         return {"T": gradient_steps(n, epsilon)}
 
     def complete(self, problem, settings):
-        return msgspec.structs.replace(settings, step=settings.step or 1 / problem.objective_smoothness)
+        return at_default_step(problem, settings)
 
     def solve(self, problem, budget, settings, rng) -> Solved:
         torch, opacus = _libraries()

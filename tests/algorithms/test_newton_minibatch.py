@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from dpbench.algorithms import newton_minibatch
+from dpbench.algorithms import newton
 from dpbench.algorithms.newton import SOLVE
 from dpbench.privacy.accounting import renyi
 from dpbench.privacy.ledger import Gaussian, Poisson
@@ -70,10 +70,8 @@ def test_noise_follows_algorithm_7(problem, modification):
 
 def test_clip_never_goes_below_what_its_proof_needs(problem, monkeypatch):
     used = []
-    honest = newton_minibatch.inverse_sensitivity
-    monkeypatch.setattr(
-        newton_minibatch, "inverse_sensitivity", lambda n, l, m: used.append((float(l[0]), m)) or honest(n, l, m)
-    )
+    honest = newton.inverse_sensitivity
+    monkeypatch.setattr(newton, "inverse_sensitivity", lambda n, l, m: used.append((float(l[0]), m)) or honest(n, l, m))
     for modification in ("clip", "add"):
         run(NAME, problem, T=1, lambda0=1e-4, modification=modification, curvature_rate=0.1)
     assert used == [(1 / (problem.n * 0.1), "clip"), (1e-4, "add")]
@@ -107,5 +105,5 @@ def test_one_sampled_example_never_moves_the_direction_by_more_than_claimed(seed
         SOLVE[modification](problem.hessian_sum(w, some)[None] / (200 * rate), g[None], lambda0)[0]
         for some in (rows, np.append(0, rows))
     ]
-    claimed = newton_minibatch.inverse_sensitivity(200 * rate, lambda0[0], modification) * np.linalg.norm(g)
+    claimed = newton.inverse_sensitivity(200 * rate, lambda0[0], modification) * np.linalg.norm(g)
     assert np.linalg.norm(both[0] - both[1]) <= claimed * (1 + 1e-9)

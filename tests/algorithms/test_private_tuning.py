@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from dpbench import algorithms
+from dpbench.algorithms.base import no_trace
 from dpbench.algorithms.private_tuning import LABEL, PrivateTuning
 from dpbench.errors import PrivacyError, UserError
 from dpbench.privacy.budget import Budget
@@ -14,7 +15,6 @@ from dpbench.privacy.mechanisms import Mechanisms
 from dpbench.privacy.relation import Relation
 from dpbench.privacy.verify import spent
 from dpbench.problems import Problem
-from dpbench.run.trace import no_trace
 
 TUNING = algorithms.get("private-tuning")
 

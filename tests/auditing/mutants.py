@@ -315,7 +315,7 @@ MUTANTS = (
         "dp-gd",
     ),
     Mutant(
-        A + "gd:DPGradientDescent.complete",
+        A + "base:at_default_step",
         "1 / problem.objective_smoothness",
         "1 / (1 + problem.row_norms[0])",
         "the default step reads a row",
@@ -372,15 +372,15 @@ MUTANTS = (
     ),
     Mutant(
         A + "newton_minibatch:DPNewtonMinibatch.run",
-        "inverse_sensitivity(b,",
-        "inverse_sensitivity(n,",
+        "sensitivities(b,",
+        "sensitivities(n,",
         "sensitivity of all rows for a sample",
         "dp-newton-minibatch-hess-add",
     ),
     Mutant(
         A + "newton_minibatch:DPNewtonMinibatch.run",
-        "sensitivity=norms * inverse",
-        "sensitivity=0.6 * norms * inverse",
+        "sensitivity=norms * one",
+        "sensitivity=0.6 * norms * one",
         "the sensitivity of a clipped direction on a sample is too small",
         "dp-newton-minibatch-hess-clip",
     ),

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from dpbench.algorithms import names, resolve
-from dpbench.algorithms.base import batch_settings, make_settings
+from dpbench.algorithms.base import batch_settings, make_settings, no_trace
 from dpbench.errors import PrivacyError, UserError
 from dpbench.privacy.budget import Budget
 from dpbench.privacy.ledger import Gaussian, PureDP, WithoutReplacement
@@ -16,7 +16,6 @@ from dpbench.privacy.verify import spent
 from dpbench.problems import Problem
 from dpbench.run.execute import run_batch
 from dpbench.run.jobs import make_job
-from dpbench.run.trace import no_trace
 from tests.algorithms.conftest import small_problem
 
 K = 4000

@@ -28,5 +28,5 @@ def laplace_as_deviation() -> Iterator[Case]:
     for m in (n, 1_000):
         for T in (100, 200, 500, 1_000) if m < n else (1_000,):
             needed = base_epsilon(epsilon / T, n, m)
-            has = T * float(amplified(math.sqrt(2) * needed, n, m))
+            has = T * amplified(math.sqrt(2) * needed, n, m)
             yield Case(f"m = {m:,}, T = {T:,}" if m < n else "m = n = 100,000, any T", epsilon, has, has)

@@ -9,6 +9,12 @@ from __future__ import annotations
 import math
 
 from dpbench.errors import UserError
+from dpbench.privacy.ledger import Counts, Gaussian
+
+
+def squared_mu(releases: Counts) -> float:
+    """μ² = Σ 1/z² of the Gaussian ones among `releases`."""
+    return math.fsum(c / r.noise_multiplier**2 for r, c in releases if isinstance(r, Gaussian))
 
 
 def gaussian_delta(mu: float, epsilon: float) -> float:

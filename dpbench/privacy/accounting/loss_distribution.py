@@ -39,6 +39,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dpbench.privacy.accounting.gaussian import squared_mu
 from dpbench.privacy.accounting.pure import pure_epsilon
 from dpbench.privacy.ledger import (
     Counts,
@@ -71,21 +72,18 @@ def epsilon_of(releases: Counts, delta: float) -> float | None:
     """ε ≥ 0 at `delta` of all `releases`; None where not `covers`, or where the grid would be too large."""
     if not covers(releases, delta):
         return None
-    gaussians = math.fsum(c / r.noise_multiplier**2 for r, c in releases if isinstance(r, Gaussian))
+    gaussians = squared_mu(releases)
     rest = tuple((r, c) for r, c in releases if not isinstance(r, Gaussian))
     releases = (*rest, (Gaussian(gaussians**-0.5), 1)) if gaussians else rest  # they compose as one
+    directions = (False, True) if any(isinstance(release, Poisson) for release, _ in releases) else (False,)
     try:
-        return max(_epsilon(releases, delta, added) for added in _directions(releases))
+        return max(_epsilon(releases, delta, added) for added in directions)
     except _TooLarge:
         return None
 
 
 class _TooLarge(Exception):
     pass
-
-
-def _directions(releases: Counts) -> tuple[bool, ...]:
-    return (False, True) if any(isinstance(release, Poisson) for release, _ in releases) else (False,)
 
 
 @lru_cache(maxsize=256)

@@ -49,7 +49,7 @@ from numpy.typing import NDArray
 
 from dpbench.errors import PrivacyError
 from dpbench.privacy.accounting.base import smallest_scale
-from dpbench.privacy.accounting.gaussian import gaussian_epsilon, gaussian_mu
+from dpbench.privacy.accounting.gaussian import gaussian_epsilon, gaussian_mu, squared_mu
 from dpbench.privacy.ledger import ConvexPerturbation, Counts, Gaussian, LogisticPerturbation
 from dpbench.privacy.relation import Relation
 
@@ -130,7 +130,7 @@ def _split(releases: Counts) -> tuple[LogisticPerturbation, float] | None:
     rest = [(r, c) for r, c in releases if not isinstance(r, LogisticPerturbation)]
     if len(ours) != 1 or not all(isinstance(release, Gaussian) for release, _ in rest):
         return None
-    return ours[0], math.sqrt(math.fsum(c / r.noise_multiplier**2 for r, c in rest if isinstance(r, Gaussian)))
+    return ours[0], math.sqrt(squared_mu(releases))
 
 
 def _delta(s: float, curvature: float, mu: float, epsilon: float, a: float, b: float) -> float:

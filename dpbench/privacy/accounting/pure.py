@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import math
-from typing import overload
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dpbench.privacy.accounting.base import Accounting
 from dpbench.privacy.ledger import BestOfRuns, Counts, Laplace, PureDP, Release, WithoutReplacement
@@ -37,22 +35,14 @@ def pure_epsilon(release: Release) -> float:
     return math.inf
 
 
-@overload
-def amplified(base_epsilon: float, n: int, m: int) -> float: ...
-@overload
-def amplified(base_epsilon: NDArray[np.float64], n: int, m: int) -> NDArray[np.float64]: ...
-def amplified(base_epsilon, n, m):  # type: ignore[no-untyped-def]
+def amplified(base_epsilon: float, n: int, m: int) -> float:
     """ε of a `base_epsilon`-DP release on a uniformly random subset of `m` of `n` rows, replace-one neighbours.
 
     ln(1 + (e^{ε₀} - 1) m/n): Balle, Barthe and Gaboardi (2018), Theorem 9; accelerated's eq. (3.3).
     """
-    return np.log1p(np.expm1(base_epsilon) * (m / n))
+    return float(np.log1p(np.expm1(base_epsilon) * (m / n)))
 
 
-@overload
-def base_epsilon(amplified_epsilon: float, n: int, m: int) -> float: ...
-@overload
-def base_epsilon(amplified_epsilon: NDArray[np.float64], n: int, m: int) -> NDArray[np.float64]: ...
-def base_epsilon(amplified_epsilon, n, m):  # type: ignore[no-untyped-def]
+def base_epsilon(amplified_epsilon: float, n: int, m: int) -> float:
     """The inverse of `amplified`: what a release on the subset may cost (accelerated's eq. (3.5))."""
-    return np.log1p(np.expm1(amplified_epsilon) * (n / m))
+    return float(np.log1p(np.expm1(amplified_epsilon) * (n / m)))

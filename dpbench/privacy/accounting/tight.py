@@ -8,7 +8,7 @@ from dpbench.errors import PrivacyError
 from dpbench.privacy.accounting import loss_distribution, objective_perturbation, renyi
 from dpbench.privacy.accounting.base import Accounting, smallest_scale
 from dpbench.privacy.accounting.basic import Basic
-from dpbench.privacy.accounting.gaussian import gaussian_epsilon, gaussian_mu
+from dpbench.privacy.accounting.gaussian import gaussian_epsilon, gaussian_mu, squared_mu
 from dpbench.privacy.accounting.pure import Pure
 from dpbench.privacy.last_iterate import as_gaussian
 from dpbench.privacy.ledger import (
@@ -59,7 +59,7 @@ class Tight(Accounting):
         if any(isinstance(release, LogisticPerturbation) for release, _ in releases):
             return objective_perturbation.epsilon_of(releases, delta)
         if all(isinstance(release, Gaussian) for release, _ in releases):
-            return gaussian_epsilon(math.sqrt(_squared_mu(releases)), delta)
+            return gaussian_epsilon(math.sqrt(squared_mu(releases)), delta)
         found = loss_distribution.epsilon_of(releases, delta)
         if found is None:
             found = renyi.epsilon_of(releases, delta)
@@ -71,10 +71,10 @@ class Tight(Accounting):
         if any(isinstance(release, LogisticPerturbation) for release, _ in everything):
             return objective_perturbation.noise_scale(plan, after, epsilon, delta)
         if all(isinstance(release, Gaussian) for release, _ in everything):
-            left = gaussian_mu(epsilon, delta) ** 2 - _squared_mu(after)
+            left = gaussian_mu(epsilon, delta) ** 2 - squared_mu(after)
             if left <= 0:
                 raise PrivacyError(f"what was released before leaves nothing of ε = {epsilon:g}")
-            return math.sqrt(_squared_mu(plan) / left)
+            return math.sqrt(squared_mu(plan) / left)
         basic = None if after else Pure().epsilon_of(plan, 0.0)
         start = basic / epsilon if basic else _as_if_normal(plan, epsilon, delta)
         rounded = delta - FLOOR - TRANSFORM * sum(count for _, count in everything)
@@ -125,8 +125,3 @@ def _as_if_normal(plan: Counts, epsilon: float, delta: float) -> float:
         return total
 
     return smallest_scale(variance, gaussian_mu(epsilon, delta) ** 2, rtol=1e-2) if variance(1.0) else 1.0
-
-
-def _squared_mu(gaussians: Counts) -> float:
-    """μ² = Σ 1/z² (Dong, Roth and Su 2022, Corollary 3.3)."""
-    return math.fsum(c / r.noise_multiplier**2 for r, c in gaussians if isinstance(r, Gaussian))

@@ -2,9 +2,9 @@
 
 import numpy as np
 
+from dpbench.algorithms.base import no_trace
 from dpbench.algorithms.nonconvex.driver import Gradient, Hessian, Iterate, Value, drive
 from dpbench.problems import Problem
-from dpbench.run.trace import no_trace
 from tests.algorithms.conftest import small_problem
 
 

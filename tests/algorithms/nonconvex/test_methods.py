@@ -9,7 +9,7 @@ from scipy import stats
 from scipy.optimize import brentq
 
 from dpbench.algorithms import get
-from dpbench.algorithms.base import Outcome, batch_settings, make_settings
+from dpbench.algorithms.base import Outcome, batch_settings, make_settings, no_trace
 from dpbench.algorithms.nonconvex import constants as const
 from dpbench.algorithms.nonconvex.driver import drive
 from dpbench.algorithms.nonconvex.opt import smallest_eigenpair
@@ -21,7 +21,6 @@ from dpbench.privacy.mechanisms import Mechanisms
 from dpbench.privacy.verify import spent
 from dpbench.problems import Problem
 from dpbench.run.execute import run_batch
-from dpbench.run.trace import no_trace
 from tests.algorithms.conftest import run, small_problem
 
 FULL_BATCH = ("opt", "opt-ls", "2opt", "2opt-ls", "dp-tr", "dp-gd-2ns")

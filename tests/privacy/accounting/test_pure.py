@@ -58,11 +58,6 @@ def test_amplification_is_the_worst_likelihood_ratio_of_the_sampled_laplace_mech
     assert np.abs(ratio).max() == pytest.approx(amplified(e, n, m), rel=1e-9)
 
 
-def test_arrays_of_budgets():
-    budgets = np.array([0.001, 0.01])
-    assert base_epsilon(budgets, 100, 10).shape == (2,)
-
-
 def test_bad_input_is_one_clear_line():
     with pytest.raises(UserError, match="delta must be in"):
         advanced_composition_epsilon0(1.0, 4, 0.0)
