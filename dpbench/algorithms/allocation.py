@@ -15,7 +15,7 @@ import math
 from typing import NamedTuple
 
 import numpy as np
-from scipy.special import softmax
+import scipy
 
 
 def stage_length(k: int, kappa: float, *, p: int = 1, first: int | None = None) -> int:
@@ -47,7 +47,7 @@ class ErrorWeights(NamedTuple):
 
     def shares(self, T: int | None = None) -> np.ndarray:
         """(T,) ε_t/ε = a_{T,t}^{1/3} / Σ_j a_{T,j}^{1/3}: the budgets that minimise the bound (Proposition 4.2)."""
-        return softmax(self.own[:T] / 3)
+        return scipy.special.softmax(self.own[:T] / 3)
 
     def log_bounds(self, noise: float, E0: float) -> np.ndarray:
         """(T,) ln of the optimised bound (4.6) for every T' ≤ T: a_{T',0} E₀ + noise (Σ_t a_{T',t}^{1/3})³.

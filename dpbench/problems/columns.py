@@ -13,7 +13,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
-from scipy.linalg.blas import dger
+import scipy
 
 from dpbench.problems.compiled import kernels
 from dpbench.problems.kernels import Rows
@@ -55,7 +55,7 @@ class Columns:
         """(n,) max_j |x_ij|/share_j."""
         X, share = self.rows.X, np.where(self.share > 0, self.share, np.inf)  # an empty column reaches nothing
         if self.rows.sparse:
-            return abs(X @ _diagonal(1 / share)).max(axis=1).toarray().ravel()
+            return abs(X @ scipy.sparse.diags_array(1 / share)).max(axis=1).toarray().ravel()
         return np.abs(X / share).max(axis=1)
 
     def _clipped_sums(self, r: np.ndarray, clip: np.ndarray) -> np.ndarray:
@@ -100,12 +100,6 @@ def _sparse_sums(A: Any, r: np.ndarray, clip: np.ndarray, share: np.ndarray) -> 
         np.clip(product, -1, 1, out=product)
         total[i, filled] = np.add.reduceat(product, A.indptr[filled]) * (clip[i] * share[filled])
     return total
-
-
-def _diagonal(values: np.ndarray) -> Any:
-    from scipy import sparse
-
-    return sparse.diags_array(values)
 
 
 def coordinate_state(columns: Columns, W: np.ndarray) -> CoordinateState | CompiledState:
@@ -184,7 +178,7 @@ class CoordinateState:
     def move(self, j: int, change: np.ndarray) -> None:
         """Coordinate j of every replicate has changed by `change` (k,)."""
         if not self._sparse:  # one pass over z instead of two
-            dger(1.0, change, self._columns[j], a=self._z.T, overwrite_a=1)
+            scipy.linalg.blas.dger(1.0, change, self._columns[j], a=self._z.T, overwrite_a=1)
             return
         for rows, x in self._blocks(j):
             self._z[rows] += np.multiply(x, change, out=self._workspace[: len(x)])

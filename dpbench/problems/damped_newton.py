@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
-from scipy.linalg import LinAlgError, cho_factor, cho_solve
+import scipy
 
 from dpbench.problems.interior_point import whitening
 from dpbench.problems.risk import EmpiricalRisk
@@ -26,8 +26,8 @@ def solve(problem: EmpiricalRisk, tolerance: float) -> np.ndarray:
         g, H = T.T @ slope, T.T @ problem.hessian((T @ u)[None])[0] @ T
         while damping < 1e12:
             try:
-                step = -cho_solve(cho_factor(H + damping * np.eye(len(u))), g)
-            except LinAlgError:
+                step = -scipy.linalg.cho_solve(scipy.linalg.cho_factor(H + damping * np.eye(len(u))), g)
+            except np.linalg.LinAlgError:
                 damping *= 10
                 continue
             predicted = -(g @ step) - step @ H @ step / 2

@@ -18,7 +18,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
-from scipy.special import expit, xlogy
+import scipy
 
 from dpbench.problems.kernels import Rows
 
@@ -62,7 +62,7 @@ def solve(rows: Rows, l2: float, start: float) -> Solution:
     for _ in range(STEPS):
         w = T @ point.w
         margins = y * (X @ w)
-        gradient = l2 * w - X.T @ (y * expit(-margins)) / n
+        gradient = l2 * w - X.T @ (y * scipy.special.expit(-margins)) / n
         infeasibility = T.T @ (X.T @ (y * point.a)) - ridge @ point.w
         gap = _gap(point, margins, infeasibility, ridge)
         error = max(gap, float(np.linalg.norm(gradient)))
@@ -91,7 +91,7 @@ def _gap(point: Point, margins: np.ndarray, infeasibility: np.ndarray, ridge: np
     """Primal minus dual value, plus what an infeasible dual point may be off by, ‖infeasibility‖·‖w‖; per row."""
     penalty = point.w @ ridge @ point.w
     primal = np.logaddexp(0, -margins).sum() + penalty / 2
-    dual = -(xlogy(point.a, point.a) + xlogy(point.b, point.b)).sum() - penalty / 2
+    dual = -(scipy.special.xlogy(point.a, point.a) + scipy.special.xlogy(point.b, point.b)).sum() - penalty / 2
     slack = np.linalg.norm(infeasibility) * (1 + np.linalg.norm(point.w))
     return float(abs(primal - dual) + slack) / len(margins)
 

@@ -18,8 +18,7 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from scipy import sparse
-from scipy.linalg.blas import dsyrk
+import scipy
 
 from dpbench.datasets.recipes import row_norms
 from dpbench.problems.compiled import LANES, kernels
@@ -39,7 +38,7 @@ class Rows:
     """
 
     def __init__(self, X: Any, y: np.ndarray) -> None:
-        self.sparse = sparse.issparse(X)
+        self.sparse = scipy.sparse.issparse(X)
         # A plain view: slicing a np.memmap instance costs two microseconds a block.
         self.X: Any = X if self.sparse else np.asarray(X)
         self.single = not self.sparse and self.X.dtype == np.float32
@@ -234,4 +233,4 @@ class Rows:
 def _syrk(sign: float, B: np.ndarray, H: np.ndarray) -> None:
     """Lower triangle of H (d, d) += sign · BᵀB, in place, for B (b, d) and H both C-ordered."""
     if len(B):
-        dsyrk(sign, B.T, beta=1.0, c=H.T, overwrite_c=1)
+        scipy.linalg.blas.dsyrk(sign, B.T, beta=1.0, c=H.T, overwrite_c=1)

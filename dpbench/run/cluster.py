@@ -7,7 +7,6 @@ the same bytes, and from worker to worker where dask can; the file of an algorit
 
 from __future__ import annotations
 
-import asyncio
 import functools
 import queue
 import sys
@@ -28,7 +27,6 @@ from dpbench.run.execute import execute, failed_row
 from dpbench.version import __version__
 
 PATIENCE = 10.0  # seconds for the scheduler to answer, and for its first worker to be there
-TIMEOUTS = (TimeoutError, asyncio.TimeoutError)  # one and the same from Python 3.11 on
 LOSSES = 3  # times that a batch is sent again because the data sent for it were lost with a worker
 
 
@@ -39,6 +37,13 @@ class Parcel(NamedTuple):
     sha256: str
     version: str
     source: str
+
+
+def timeouts() -> tuple[type[Exception], type[Exception]]:
+    """What a call of dask raises where it has waited long enough; one and the same from Python 3.11 on."""
+    import asyncio
+
+    return TimeoutError, asyncio.TimeoutError
 
 
 def connect(scheduler: str) -> Any:
@@ -61,12 +66,12 @@ def connect(scheduler: str) -> Any:
 
     try:
         client = Client()
-    except (OSError, ValueError, KeyError, *TIMEOUTS) as error:
+    except (OSError, ValueError, KeyError, *timeouts()) as error:
         reason = " ".join(str(error).split())[:200] or type(error).__name__
         raise UserError(f"--scheduler: no dask scheduler answers at {scheduler} ({reason})") from None
     try:
         client.wait_for_workers(1, timeout=PATIENCE)
-    except TIMEOUTS:
+    except timeouts():
         client.close()
         raise UserError(
             f"--scheduler: {scheduler} has no workers; start some: dask worker {scheduler} --nthreads 1"
@@ -104,7 +109,7 @@ class Cluster:
         """Of all its workers now."""
         try:
             return sum(int(threads) for threads in self._client.nthreads().values())
-        except (OSError, *TIMEOUTS) as error:  # a client whose scheduler died may still try to reach it
+        except (OSError, *timeouts()) as error:  # a client whose scheduler died may still try to reach it
             raise gone(self.scheduler) from error
 
     def run(self, batches: dict[int, Batch]) -> Iterator[tuple[int, Rows | Death]]:

@@ -5,8 +5,10 @@ from __future__ import annotations
 import functools
 import hashlib
 import itertools
+import json
 import math
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import msgspec
@@ -150,9 +152,8 @@ def identity(job: Job) -> dict[str, Any]:
 
 def keys_of(content: dict[str, Any]) -> Callable[[int, int], str]:
     """(seed, timed) → the key of the job of this `identity` with these."""
-    before = JSON.encode({name: value for name, value in content.items() if name < "seed"})
-    after = JSON.encode({name: value for name, value in content.items() if name > "seed"})  # and before "timed"
-    head, tail = hashlib.blake2b(before[:-1] + b',"seed":', digest_size=16), b"," + after[1:-1]
+    before, seed, after = JSON.encode(content | {"seed": 0}).partition(b'"seed":')
+    head, tail = hashlib.blake2b(before + seed, digest_size=16), after[1:-1]  # "timed" is the last of all names
 
     def key(seed: int, timed: int) -> str:
         whole = head.copy()
@@ -167,11 +168,28 @@ def _hash(job: Job) -> Callable[[int, int], str]:
     return keys_of(identity(job))
 
 
-def repeated(job: Job, seeds: Iterable[int], repetitions: Iterable[int]) -> Iterator[tuple[str, Job]]:
-    """(key, job) of the job with each seed and, for each, each number of a timed repetition."""
-    key = _hash(job)
-    for seed, timed in itertools.product(seeds, repetitions):
-        yield key(seed, timed), msgspec.structs.replace(job, seed=seed, timed=timed)
+@dataclass(frozen=True)
+class Series:
+    """The runs of a job under each of some seeds and, for each, under each number of a timed repetition.
+
+    Half a million runs can be planned and counted by their keys alone: the jobs are made where they are asked for.
+    """
+
+    job: Job
+    seeds: range
+    repetitions: Sequence[int]
+
+    @functools.cached_property
+    def keys(self) -> list[str]:
+        """The keys of `jobs`."""
+        key = _hash(self.job)
+        return [key(seed, timed) for seed in self.seeds for timed in self.repetitions]
+
+    @property
+    def jobs(self) -> list[Job]:
+        """A job for each (seed, repetition)."""
+        runs = itertools.product(self.seeds, self.repetitions)
+        return [msgspec.structs.replace(self.job, seed=seed, timed=timed) for seed, timed in runs]
 
 
 def make_job(
@@ -189,44 +207,60 @@ def make_job(
     sweep: dict[str, list[Any]] | None = None,
 ) -> Job:
     """A validated Job; every mistake is a UserError that names the argument. `relation` None: the algorithm's own."""
+    source = algorithms.reference(algorithm)[1]
+    asked = json.dumps([settings or {}, sweep or {}])  # of Python's own json, which carries NaN to its error message
+    template = _template(algorithm, source, asked, accounting, delta, relation, bool(timed or trace))
+    epsilon = positive("epsilon", epsilon)
+    return msgspec.structs.replace(template, problem=problem, epsilon=epsilon, seed=seed, timed=timed, trace=trace)
+
+
+@functools.lru_cache(maxsize=10_000)
+def _template(
+    algorithm: str,
+    source: str,
+    asked: str,
+    accounting: str,
+    delta: str | float | None,
+    relation: str | None,
+    followed: bool,
+) -> Job:
+    """All of a job but its problem, ε and seed: a grid asks for the same settings at hundreds of these.
+
+    asked: settings and sweep as JSON; followed: whether the job is timed or traced.
+    """
     method, fixed = algorithms.resolve(algorithm)
-    canonical, source = algorithms.reference(algorithm)
-    clash = sorted(set(fixed) & set(settings or {}))
+    settings, sweep = json.loads(asked)
+    clash = sorted(set(fixed) & set(settings))
     if clash:
         raise UserError(f"{algorithm} already fixes {', '.join(clash)}; use {method.name} to set it")
-    sweep = sweep or {}
-    if sweep and (timed or trace):
+    if sweep and followed:
         raise UserError(f"sweep: a sweep of {algorithm} over {', '.join(sweep)} is neither timed nor traced")
-    given = {**fixed, **(settings or {})}
-    axes = _axes(method, JSON.encode(given), JSON.encode(sweep))
+    given = {**fixed, **settings}
+    axes = _axes(method, given, sweep)
     parsed = make_settings(method, given | {name: values[0] for name, values in axes.items()})
     delta = check_delta(method.delta if delta is None else delta)
     _check_pair(method, accounting, delta)
     if relation is None or method.under(relation) is method.relation:
         relation = ""
     return Job(
-        problem=problem,
-        algorithm=canonical,
-        epsilon=positive("epsilon", epsilon),
-        seed=seed,
+        problem="",
+        algorithm=algorithms.reference(algorithm)[0],
+        epsilon=1.0,
+        seed=0,
         settings=JSON.encode(parsed).decode(),
         accounting=accounting,
         delta=delta,
-        timed=timed,
-        trace=trace,
         source=source,
         relation=relation,
         sweep=JSON.encode(axes).decode() if axes else "",
     )
 
 
-@functools.lru_cache(maxsize=256)
-def _axes(method: Algorithm, given: bytes, sweep: bytes) -> dict[str, list[Any]]:
+def _axes(method: Algorithm, given: dict[str, Any], sweep: dict[str, Any]) -> dict[str, list[Any]]:
     """The values of a sweep, each validated as a setting; UserError for an empty list or a setting that cannot vary."""
     axes: dict[str, list[Any]] = {}
-    first, asked = msgspec.json.decode(given), msgspec.json.decode(sweep)
-    first |= {name: values[0] for name, values in asked.items() if isinstance(values, list) and values}
-    for name, values in sorted(asked.items()):
+    first = given | {name: values[0] for name, values in sweep.items() if isinstance(values, list) and values}
+    for name, values in sorted(sweep.items()):
         if name not in method.per_replicate:
             known = ", ".join(sorted(method.per_replicate)) or "none"
             raise UserError(f"{method.name}: setting {name} cannot be swept; those that can: {known}")

@@ -21,7 +21,7 @@ from dpbench.problems.kernels import Rows
 from dpbench.problems.sharded import Call, ShardedProblem, Shards
 from dpbench.run.batch import Batch, Death
 from dpbench.run.batch import Rows as Ended
-from dpbench.run.cluster import TIMEOUTS, check_version, connect, gone
+from dpbench.run.cluster import check_version, connect, gone, timeouts
 from dpbench.run.execute import execute
 from dpbench.version import __version__
 
@@ -109,7 +109,7 @@ class Asker:
             raise UserError(
                 f"{death.allowed_failures + 1} workers of {where} died over one shard; make more and smaller ones"
             ) from death
-        except (CancelledError, CommClosedError, OSError, *TIMEOUTS) as error:
+        except (CancelledError, CommClosedError, OSError, *timeouts()) as error:
             raise gone(where) from error
         return found
 

@@ -45,7 +45,7 @@ class GridEntry(msgspec.Struct, frozen=True, eq=False, forbid_unknown_fields=Tru
         { logspace = [a, b, count] } is count values from 10^a to 10^b, to 4 digits.
     sweep: settings whose values run as one job with one row that keeps their excess losses alone (see `jobs.Job`).
     relation: the neighbouring relation of the runs; the algorithm's own where it is left out.
-    held_out: "best" settings are chosen on one half of the seeds, so that the other half can score them (see `tuning`).
+    held_out: "best" settings are chosen on one half of the seeds, so that the other half can score them (see `tuner`).
     timed: repetitions whose seconds are measured alone; 0 for runs that go to the pool in batches.
     timed_if: time a cell (all seeds of one setting) only if every one of its untimed runs ended with this status.
     """

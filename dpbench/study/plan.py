@@ -3,31 +3,45 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from dpbench import datasets
 from dpbench.problems import catalogue
-from dpbench.run.jobs import Job, make_job, repeated
+from dpbench.run.jobs import Job, Series, make_job
 from dpbench.study.grid import GridEntry
-from dpbench.study.tuning import Row, Tuner
+from dpbench.study.tuner import Row, Tuner, rows_of
 
 if TYPE_CHECKING:
     from dpbench.run.results import Store
 
 
-@dataclass
+@dataclass(frozen=True)
 class Plan:
-    """The jobs of some blocks, the problems whose data are not at hand, and what waits for rows of other blocks.
+    """The runs of some blocks, the problems whose data are not at hand, and what waits for rows of other blocks.
 
     Rows of a job may be there although its data are not: reports read them, and only `runnable` jobs can run.
     """
 
-    by_key: dict[str, Job] = field(default_factory=dict)
+    series: list[Series] = field(default_factory=list)
     missing_data: dict[str, str] = field(default_factory=dict)
     waiting: list[str] = field(default_factory=list)
+
+    @cached_property
+    def keys(self) -> set[str]:
+        """The keys of `jobs`."""
+        return set().union(*(one.keys for one in self.series))
+
+    @cached_property
+    def by_key(self) -> dict[str, Job]:
+        """key → job, of equal jobs one that is traced."""
+        found: dict[str, Job] = {}
+        for one in self.series:
+            for key, job in zip(one.keys, one.jobs, strict=True):
+                if key not in found or not found[key].trace:
+                    found[key] = job
+        return found
 
     @property
     def jobs(self) -> list[Job]:
@@ -36,15 +50,6 @@ class Plan:
     @property
     def runnable(self) -> list[Job]:
         return [job for job in self.jobs if job.problem not in self.missing_data]
-
-    def add(self, other: Plan) -> None:
-        """Take along what `other` has; of equal jobs one that is traced."""
-        both = self.by_key.keys() & other.by_key.keys()
-        traced = {key: self.by_key[key] for key in both if self.by_key[key].trace}
-        self.by_key |= other.by_key
-        self.by_key |= traced
-        self.missing_data |= other.missing_data
-        self.waiting += other.waiting
 
 
 def plan(blocks: list[GridEntry], store: Store | None) -> Plan:
@@ -65,17 +70,24 @@ class Planner:
         for block in blocks:
             if block not in self._planned:
                 self._planned[block] = self._block(block)
-            result.add(self._planned[block])
+            one = self._planned[block]
+            result.series.extend(one.series)
+            result.missing_data.update(one.missing_data)
+            result.waiting.extend(one.waiting)
         return result
 
     @cached_property
-    def _tuner(self) -> Tuner | None:
-        return Tuner(self.store.columns(*Row._fields)) if self.store else None
+    def _rows(self) -> list[Row]:
+        return rows_of(self.store) if self.store else []
 
     @cached_property
-    def outcomes(self) -> dict[str, list[Any]]:
-        """key → [status, error] of the rows there are."""
-        return {key: told for key, *told in self.store.columns("key", "status", "error")} if self.store else {}
+    def _tuner(self) -> Tuner | None:
+        return Tuner(self._rows) if self.store else None
+
+    @cached_property
+    def outcomes(self) -> dict[str, tuple[str, str | None]]:
+        """key → (status, error) of the rows there are."""
+        return {row.key: (row.status, row.error) for row in self._rows}
 
     def _missing_data(self, problems: list[str]) -> dict[str, str]:
         found = {problem: catalogue.recipe_of(problem).dataset for problem in problems}
@@ -84,13 +96,15 @@ class Planner:
 
     def _block(self, block: GridEntry) -> Plan:
         result = Plan(missing_data=self._missing_data(block.problems))
-        for problem, algorithm, epsilon in block.cells:
-            where = f"{algorithm} on {problem} at ε = {epsilon:g}"
-            for settings in self._settings(block, problem, algorithm, epsilon):
-                if settings is None:
-                    if problem not in result.missing_data:
-                        result.waiting.append(f"{where} ({', '.join(block.tuned)})")
-                    continue
+        tuned, swept, seeds = block.tuned, block.swept, range(block.seeds)
+        lists = {name: block.values(name) for name in block.settings if name not in (*tuned, *swept)}
+        given = [dict(zip(lists, values, strict=True)) for values in itertools.product(*lists.values())]
+        for (problem, algorithm, epsilon), fixed in itertools.product(block.cells, given):
+            awaited = ""
+            settings = self._best(block, problem, algorithm, epsilon, fixed) if tuned else fixed
+            if settings is None:
+                awaited = ", ".join(tuned)
+            else:
                 job = make_job(
                     problem=problem,
                     algorithm=algorithm,
@@ -102,26 +116,24 @@ class Planner:
                     relation=block.relation,
                     timed=min(block.timed, 1),
                     trace=block.trace,
-                    sweep=block.swept,
+                    sweep=swept,
                 )
-                if block.timed_if:
-                    ended = {self.outcomes.get(key, [None])[0] for key, _ in repeated(job, range(block.seeds), [0])}
-                    if None in ended and problem not in result.missing_data:
-                        result.waiting.append(f"{where} (its untimed runs)")
-                    if ended != {block.timed_if}:
-                        continue
-                result.by_key.update(repeated(job, range(block.seeds), range(1, block.timed + 1) or [0]))
+                ended = self._ended(Series(job, seeds, [0])) if block.timed_if else {""}
+                if None in ended:
+                    awaited = "its untimed runs"
+                if ended == {block.timed_if}:
+                    result.series.append(Series(job, seeds, range(1, block.timed + 1) or [0]))
+            if awaited and problem not in result.missing_data:
+                result.waiting.append(f"{algorithm} on {problem} at ε = {epsilon:g} ({awaited})")
         return result
 
-    def _settings(
-        self, block: GridEntry, problem: str, algorithm: str, epsilon: float
-    ) -> Iterator[dict[str, Any] | None]:
-        lists = {name: block.values(name) for name in block.settings if name not in (*block.tuned, *block.sweep)}
-        for values in itertools.product(*lists.values()):
-            settings = dict(zip(lists, values, strict=True))
-            if not block.tuned:
-                yield settings
-                continue
-            how = (block.accounting, block.delta, block.relation, block.held_out)
-            best = self._tuner.best(problem, algorithm, epsilon, settings, block.tuned, *how) if self._tuner else None
-            yield None if best is None else settings | best
+    def _best(
+        self, block: GridEntry, problem: str, algorithm: str, epsilon: float, fixed: dict[str, Any]
+    ) -> dict[str, Any] | None:
+        how = (block.accounting, block.delta, block.relation, block.held_out)
+        best = self._tuner.best(problem, algorithm, epsilon, fixed, block.tuned, *how) if self._tuner else None
+        return None if best is None else fixed | best
+
+    def _ended(self, series: Series) -> set[str | None]:
+        """How the runs of the series ended; None among them where one is missing."""
+        return {self.outcomes.get(key, (None,))[0] for key in series.keys}

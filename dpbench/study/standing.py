@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -31,20 +30,20 @@ class Standing:
 
 def standing(one: Experiment, profile: str, store: Store) -> Iterator[Standing]:
     """The standing of each artefact that asks for runs under a profile."""
-    planner, statuses = Planner(store), {}
-    for key, (status, error) in planner.outcomes.items():
-        statuses[key] = NOT_APPLICABLE if status == "failed" and OUT_OF_REACH in (error or "") else status
+    planner = Planner(store)
+    failures = {key: error or "" for key, (status, error) in planner.outcomes.items() if status == "failed"}
+    beyond_reach = {key for key, error in failures.items() if OUT_OF_REACH in error}
     for artefact in one.artefacts:
         planned = planner.plan(one.blocks(profile, artefact.name))
-        if not (planned.by_key or planned.missing_data or planned.waiting):
+        if not (planned.series or planned.missing_data or planned.waiting):
             continue
-        found = Counter(map(statuses.get, planned.by_key))
-        failed, missing, beyond = found["failed"], found[None], found[NOT_APPLICABLE]
-        unfinished = {job.problem for key, job in planned.by_key.items() if key not in statuses} if missing else set()
-        done = found.total() - failed - missing - beyond
-        yield Standing(
-            f"{one.name}/{artefact.name}", profile, done, missing, failed, _notes(planned, unfinished, beyond)
-        )
+        missing = planned.keys.difference(planner.outcomes)
+        beyond = len(planned.keys & beyond_reach)
+        failed = len(planned.keys & failures.keys()) - beyond
+        done = len(planned.keys) - len(missing) - failed - beyond
+        unfinished = {each.job.problem for each in planned.series if not missing.isdisjoint(each.keys)}
+        notes = _notes(planned, unfinished, beyond)
+        yield Standing(f"{one.name}/{artefact.name}", profile, done, len(missing), failed, notes)
 
 
 def _notes(planned: Plan, unfinished: set[str], beyond: int) -> str:

@@ -1,27 +1,18 @@
-"""Tuning: the setting with the lowest mean excess loss over seeds. It is not private.
+"""Tuned settings in tables and figures: those with the lowest mean excess loss over seeds. Not private.
 
-One rule for tables, figures and the "best" settings of a grid (`choose`): settings are compared on the seeds that all
-of them have. Held out, they are chosen on one half of these and the winner is scored on its other seeds, so that the
-score has not the optimism of a minimum.
+They are chosen by the rule of `tuner.choose`, as the "best" settings of a grid are.
 """
 
 from __future__ import annotations
 
-import itertools
 import json
-import math
-from collections import defaultdict
-from collections.abc import Hashable, Iterable, Mapping, Sequence
-from typing import Any, NamedTuple, TypeVar
+from typing import Any
 
-import msgspec
 import numpy as np
 import pandas as pd
 
-from dpbench.run.jobs import identity, keys_of, make_job
 from dpbench.study.statistics import excess, means
-
-Setting = TypeVar("Setting", bound=Hashable)
+from dpbench.study.tuner import choose
 
 IDENTITY = ["problem", "algorithm", "epsilon", "accounting"]
 
@@ -44,26 +35,6 @@ def summarise(runs: pd.DataFrame) -> pd.DataFrame:
 def _tried(runs: pd.DataFrame) -> pd.DataFrame:
     untimed = runs[(runs["timed"] == 0) & runs["status"].ne("failed") & runs["sweep"].isna()]
     return untimed.assign(excess=excess(untimed))
-
-
-def choose(losses: Mapping[Setting, Mapping[int, Any]], held_out: bool) -> tuple[Setting, int, list[int]] | None:
-    """(setting, member of its sweep, seeds to score it on) from setting → {seed: (m,) excess}; None without losses.
-
-    The lowest mean over the seeds that all settings have, the first of equals. held_out: over every other of these
-    seeds, and the score is over all the other seeds of the winner (where there are none, on those it was chosen on). A
-    setting with less than half the seeds of another, and fewer than five, is not compared: its grid is still being run.
-    """
-    enough = min(5, max(map(len, losses.values()), default=0) / 2)
-    compared = {setting: seeds for setting, seeds in losses.items() if seeds and len(seeds) >= enough}
-    shared = sorted(set.intersection(*map(set, compared.values()))) if compared else []
-    if not shared:
-        return None
-    seen = shared[::2] if held_out else shared
-    with np.errstate(over="ignore"):  # sums of nearly diverged runs may become infinite
-        averages = {setting: np.mean([seeds[one] for one in seen], axis=0) for setting, seeds in compared.items()}
-    winner = min(averages, key=lambda setting: averages[setting].min())
-    rest = sorted(set(compared[winner]).difference(seen if held_out else ()))
-    return winner, int(averages[winner].argmin()), rest or seen
 
 
 def best(runs: pd.DataFrame, by: list[str] = IDENTITY, *, held_out: bool = False) -> pd.DataFrame:
@@ -97,85 +68,3 @@ def best(runs: pd.DataFrame, by: list[str] = IDENTITY, *, held_out: bool = False
         no_end = ends["smallest"] == ends["largest"] or row["T"] == 1
         at_end.append("" if no_end else next((end for end, T in ends.items() if row["T"] == T), ""))
     return table.assign(at_end=at_end)
-
-
-class Row(NamedTuple):
-    """What of a run's row decides on the best settings; columns of the store."""
-
-    key: str
-    problem: str
-    algorithm: str
-    epsilon: float
-    seed: int
-    settings: str
-    sweep: str | None
-    status: str
-    timed: int
-    excess: float | None
-    values: np.ndarray | None
-
-
-class Tuner:
-    """The best settings among some rows. A single run is a sweep over nothing."""
-
-    def __init__(self, rows: Iterable[Sequence[Any]]) -> None:
-        """rows: values of `Row`'s fields."""
-        self._tried: dict[tuple[str, str, float], dict[tuple[str, str], list[Row]]] = defaultdict(
-            lambda: defaultdict(list)
-        )
-        for row in itertools.starmap(Row, rows):
-            if row.timed == 0 and row.status != "failed":
-                sweep = row.sweep if isinstance(row.sweep, str) else ""
-                self._tried[row.problem, row.algorithm, row.epsilon][row.settings, sweep].append(row)
-
-    def best(
-        self,
-        problem: str,
-        algorithm: str,
-        epsilon: float,
-        fixed: dict[str, Any],
-        tuned: Sequence[str],
-        accounting: str = "paper",
-        delta: str | float | None = None,
-        relation: str | None = None,
-        held_out: bool = False,
-    ) -> dict[str, Any] | None:
-        """Values of the `tuned` settings that `choose` takes, or None if there are no rows.
-
-        algorithm may be an alias. Only rows count that differ from `fixed` and the defaults in the tuned settings alone
-        (their keys tell): a sweep over another setting does not decide here. A diverged run, or NaN, is infinite.
-        """
-        from dpbench import algorithms
-        from dpbench.algorithms.base import make_settings
-
-        method, alias = algorithms.resolve(algorithm)
-        given = make_settings(method, alias | fixed)
-        job = make_job(problem=problem, algorithm=algorithm, epsilon=epsilon, seed=0, settings=fixed,
-                       accounting=accounting, delta=delta, relation=relation)  # fmt: skip
-        content = identity(job)
-        shown = algorithms.display_name(algorithms.reference(algorithm)[0], given)
-        cells: dict[tuple[Any, ...], dict[int, Any]] = defaultdict(dict)
-        for (settings, sweep), rows in self._tried.get((problem, shown, epsilon), {}).items():
-            axes, values = json.loads(sweep or "{}"), json.loads(settings)
-            if not set(axes) <= set(tuned):
-                continue
-            chosen = {name: values[name] for name in tuned if name not in axes}
-            tried = msgspec.structs.replace(given, **chosen, **{name: each[0] for name, each in axes.items()})
-            key_of = keys_of(content | {"settings": msgspec.to_builtins(tried)} | ({"sweep": axes} if axes else {}))
-            cell = (*chosen.values(), json.dumps([chosen, axes]))
-            cells[cell] |= {row.seed: _excesses(row, bool(axes)) for row in rows if row.key == key_of(row.seed, 0)}
-        choice = choose({cell: cells[cell] for cell in sorted(cells, key=lambda cell: cell[:-1])}, held_out)
-        if choice is None:
-            return None
-        (*_, told), member, _ = choice  # of equals the smallest
-        chosen, axes = json.loads(told)
-        swept = next(itertools.islice(itertools.product(*axes.values()), member, None))
-        found = chosen | dict(zip(axes, swept, strict=True))
-        return {name: found[name] for name in tuned}
-
-
-def _excesses(row: Row, swept: bool) -> np.ndarray | float:
-    """(m,) The excess losses of a row's sweep, or that of its one run; infinite where one diverged or has none."""
-    if swept and row.values is not None:
-        return np.where(np.isnan(row.values), math.inf, row.values)
-    return math.inf if row.status == "diverged" or row.excess is None or math.isnan(row.excess) else row.excess

@@ -13,7 +13,8 @@ from dpbench.run.results import Store
 from dpbench.run.runner import run, work
 from dpbench.study.grid import GridEntry
 from dpbench.study.plan import plan
-from dpbench.study.tuning import Row, Tuner, summarise
+from dpbench.study.tuner import Tuner, rows_of
+from dpbench.study.tuning import summarise
 
 RUN = {"problem": "log1", "algorithm": "dp-cd", "epsilon": 1.0, "seed": 0}
 AXES = {"step": [0.1, 1.0, 2.0], "clip": [0.5, 1.0]}
@@ -85,7 +86,7 @@ def test_sweeps_resume_and_are_tuned_on_like_single_runs(tmp_path):
         jobs = plan([block], store).jobs
         assert run(jobs, store).statuses == {"done": rows}
         assert run(jobs, store).found == rows
-        chosen.append(Tuner(store.columns(*Row._fields)).best("log1", "dp-cd", 1.0, {}, ["passes", "step", "clip"]))
+        chosen.append(Tuner(rows_of(store)).best("log1", "dp-cd", 1.0, {}, ["passes", "step", "clip"]))
     assert chosen[0] == chosen[1]
     assert set(chosen[0]) == {"passes", "step", "clip"}
     table = summarise(store.runs())

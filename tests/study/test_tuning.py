@@ -6,7 +6,8 @@ import pytest
 
 from dpbench.run.jobs import make_job
 from dpbench.run.results import RUNS
-from dpbench.study.tuning import Row, Tuner, best, choose
+from dpbench.study.tuner import Row, Tuner, choose
+from dpbench.study.tuning import best
 
 
 def frame(*cases):
@@ -26,7 +27,7 @@ def frame(*cases):
 
 
 def tuned(runs, fixed=None, tuned=("T",), **rule):
-    rows = runs[list(Row._fields)].itertuples(index=False)
+    rows = map(Row._make, runs[list(Row._fields)].itertuples(index=False))
     return Tuner(rows).best("synthetic", "dp-gd", 1.0, fixed or {}, list(tuned), **rule)
 
 

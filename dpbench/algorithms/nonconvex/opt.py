@@ -10,7 +10,7 @@ import math
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
-from scipy.linalg import eigh
+import scipy
 
 from dpbench.algorithms.base import Array, AuditCase, Disclosure, Mechanisms, Problem
 from dpbench.algorithms.nonconvex import constants as const
@@ -49,7 +49,7 @@ def descend(
 
 def smallest_eigenpair(H: np.ndarray, g: np.ndarray) -> tuple[float, np.ndarray]:
     """The smallest eigenvalue of H (d, d) and its unit eigenvector p with <p, g> ≤ 0 (equation 5)."""
-    values, vectors = eigh(H, subset_by_index=[0, 0])
+    values, vectors = scipy.linalg.eigh(H, subset_by_index=[0, 0])
     p = vectors[:, 0]
     return float(values[0]), -p if p @ g > 0 else p
 

@@ -19,7 +19,7 @@ RULE = (
 
 
 def tuned(rows: pd.DataFrame) -> pd.DataFrame:
-    """The row at the best T of each (problem, algorithm, ε), held out: see `study.tuning`."""
+    """The row at the best T of each (problem, algorithm, ε), held out: see `study.tuner`."""
     return best(rows, held_out=True)
 
 

@@ -1,0 +1,137 @@
+"""The rule that settings are chosen by, and the "best" settings of a grid, which are chosen among the rows at hand.
+
+Settings are compared on the seeds that all of them have, by their mean excess loss; this is not private. Held out, they
+are chosen on one half of these seeds and the winner is scored on its others, so that the score has not the optimism of
+a minimum. Tables and figures choose by the same rule: see `tuning`.
+"""
+
+from __future__ import annotations
+
+import functools
+import itertools
+import json
+import math
+from collections import defaultdict
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from typing import Any, NamedTuple, TypeVar
+
+import msgspec
+import numpy as np
+
+from dpbench import algorithms
+from dpbench.algorithms.base import make_settings
+from dpbench.run.jobs import identity, keys_of, make_job
+from dpbench.run.results import Store
+
+Setting = TypeVar("Setting", bound=Hashable)
+
+
+def choose(losses: Mapping[Setting, Mapping[int, Any]], held_out: bool) -> tuple[Setting, int, list[int]] | None:
+    """(setting, member of its sweep, seeds to score it on) from setting → {seed: (m,) excess}; None without losses.
+
+    The lowest mean over the seeds that all settings have, the first of equals. held_out: over every other of these
+    seeds, and the score is over all the other seeds of the winner (where there are none, on those it was chosen on). A
+    setting with less than half the seeds of another, and fewer than five, is not compared: its grid is still being run.
+    """
+    enough = min(5, max(map(len, losses.values()), default=0) / 2)
+    compared = {setting: seeds for setting, seeds in losses.items() if seeds and len(seeds) >= enough}
+    shared = sorted(set.intersection(*map(set, compared.values()))) if compared else []
+    if not shared:
+        return None
+    seen = shared[::2] if held_out else shared
+    with np.errstate(over="ignore"):  # sums of nearly diverged runs may become infinite
+        averages = {
+            setting: np.add.reduce([seeds[one] for one in seen]) / len(seen) for setting, seeds in compared.items()
+        }
+    winner = min(averages, key=lambda setting: averages[setting].min())
+    rest = sorted(set(compared[winner]).difference(seen if held_out else ()))
+    return winner, int(averages[winner].argmin()), rest or seen
+
+
+class Row(NamedTuple):
+    """What of a run's row decides on what else is to run; columns of the store."""
+
+    key: str
+    problem: str
+    algorithm: str
+    epsilon: float
+    seed: int
+    settings: str
+    sweep: str | None
+    status: str
+    timed: int
+    excess: float | None
+    values: np.ndarray | None
+    error: str | None = None
+
+
+def rows_of(store: Store) -> list[Row]:
+    """The rows there are."""
+    return list(itertools.starmap(Row, store.columns(*Row._fields)))
+
+
+class Tuner:
+    """The best settings among some rows. A single run is a sweep over nothing."""
+
+    def __init__(self, rows: Iterable[Row]) -> None:
+        self._tried: dict[tuple[str, str, float], dict[tuple[str, str], list[Row]]] = defaultdict(
+            lambda: defaultdict(list)
+        )
+        for row in rows:
+            if row.timed == 0 and row.status != "failed":
+                sweep = row.sweep if isinstance(row.sweep, str) else ""
+                self._tried[row.problem, row.algorithm, row.epsilon][row.settings, sweep].append(row)
+
+    def best(
+        self,
+        problem: str,
+        algorithm: str,
+        epsilon: float,
+        fixed: dict[str, Any],
+        tuned: Sequence[str],
+        accounting: str = "paper",
+        delta: str | float | None = None,
+        relation: str | None = None,
+        held_out: bool = False,
+    ) -> dict[str, Any] | None:
+        """Values of the `tuned` settings that `choose` takes, or None if there are no rows.
+
+        algorithm may be an alias. Only rows count that differ from `fixed` and the defaults in the tuned settings alone
+        (their keys tell): a sweep over another setting does not decide here. A diverged run, or NaN, is infinite.
+        """
+        method, alias = algorithms.resolve(algorithm)
+        given = make_settings(method, alias | fixed)
+        job = make_job(problem=problem, algorithm=algorithm, epsilon=epsilon, seed=0, settings=fixed,
+                       accounting=accounting, delta=delta, relation=relation)  # fmt: skip
+        content = identity(job)
+        shown = algorithms.display_name(algorithms.reference(algorithm)[0], given)
+        cells: dict[tuple[tuple[Any, ...], str], dict[int, Any]] = defaultdict(dict)
+        for (settings, sweep), rows in self._tried.get((problem, shown, epsilon), {}).items():
+            axes, values = _parsed(sweep), _parsed(settings)
+            if not axes.keys() <= set(tuned):
+                continue
+            chosen = {name: values[name] for name in tuned if name not in axes}
+            tried = msgspec.structs.replace(given, **chosen, **{name: each[0] for name, each in axes.items()})
+            key_of = keys_of(content | {"settings": msgspec.to_builtins(tried)} | ({"sweep": axes} if axes else {}))
+            excesses = {row.seed: _excesses(row, bool(axes)) for row in rows if row.key == key_of(row.seed, 0)}
+            cells[tuple(chosen.values()), sweep] |= excesses
+        choice = choose({cell: cells[cell] for cell in sorted(cells, key=lambda cell: cell[0])}, held_out)
+        if choice is None:
+            return None
+        (alone, sweep), member, _ = choice  # of equals the smallest
+        axes, rest = _parsed(sweep), iter(alone)
+        swept = dict(zip(axes, next(itertools.islice(itertools.product(*axes.values()), member, None)), strict=True))
+        return {name: swept[name] if name in swept else next(rest) for name in tuned}
+
+
+@functools.lru_cache(maxsize=100_000)
+def _parsed(text: str) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(text or "{}")
+    return found
+
+
+def _excesses(row: Row, swept: bool) -> np.ndarray | float:
+    """(m,) The excess losses of a row's sweep, or that of its one run; infinite where one diverged or has none."""
+    if swept and row.values is not None:
+        return np.where(np.isnan(row.values), math.inf, row.values)
+    return math.inf if row.status == "diverged" or row.excess is None or math.isnan(row.excess) else row.excess
