@@ -17,8 +17,6 @@ from dpbench.errors import NotAtHand, UserError, positive
 from dpbench.run.fit import Diagnostics, Fit, Released, fit
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     import pandas
 
     from dpbench.auditing.foreign import Target
@@ -39,8 +37,13 @@ Listener = Callable[["Progress"], None]
 Notify = Callable[[str], None]
 
 
-def _silent(_: Any) -> None:
+def _silent(*_: Any) -> None:
     pass
+
+
+def _several(given: Any) -> list[Any]:
+    """What may be one thing or several, as a list."""
+    return [given] if isinstance(given, str) or not isinstance(given, Iterable) else list(given)
 
 
 @dataclass(frozen=True)
@@ -129,7 +132,7 @@ def run_algorithm(
         raise UserError(f"seeds must be at least 1, got {seeds}")
     method, _ = algorithms.resolve(algorithm)
     missing: dict[str, str] = {}
-    names = [problems] if isinstance(problems, str) else list(problems)
+    names = _several(problems)
     if not names:
         own = ".py:" in algorithm and not any("home" in vars(base) for base in type(method).__mro__[:-2])
         names, missing = (["synthetic"], {}) if own else _home_problems(method.home)
@@ -140,8 +143,7 @@ def run_algorithm(
         if not datasets.available(dataset):
             raise NotAtHand(f"data set {dataset} is not at hand; run: dpbench fetch {dataset}")
     given = dict(settings or {})
-    epsilons = list(epsilon) if isinstance(epsilon, Iterable) else [epsilon]
-    cells = list(itertools.product(names, [positive("epsilon", each) for each in epsilons]))
+    cells = list(itertools.product(names, [positive("epsilon", each) for each in _several(epsilon)]))
     tuned = {(problem, each): lookup(algorithm, method.home, problem, each) for problem, each in cells}
     used = {at: one for at, one in tuned.items() if one is not None and set(one.settings) - set(given)}
     if used:
@@ -175,8 +177,6 @@ def privacy_profile(key: str, *, results: str | os.PathLike[str] = "results") ->
     key: of a row in `results`, or its beginning. The run is made again, for what it planned to release; the files are
     in `results/profiles`. Of a fit: `Fit.profile`, `Fit.trade_off`.
     """
-    from pathlib import Path
-
     from dpbench.reporting import profile_figure
     from dpbench.run import replay
 
@@ -339,7 +339,7 @@ def fetch(
     from dpbench.errors import nearest
 
     known = datasets.names()
-    wanted = [names] if isinstance(names, str) else list(dict.fromkeys(names))
+    wanted = list(dict.fromkeys(_several(names)))
     if "all" in wanted:
         wanted = known
     for name in wanted:
@@ -369,7 +369,7 @@ def compare(
     timed: bool = False,
     results: str | os.PathLike[str] = "results",
     jobs: int | None = None,
-    reading: Callable[[str, float], None] = lambda what, share: None,
+    reading: Callable[[str, float], None] = _silent,
     progress: Listener = _silent,
     notify: Notify = _silent,
 ) -> Comparison:
@@ -406,8 +406,8 @@ def compare(
         data,
         target,
         columns,
-        epsilons=[float(each) for each in (epsilon if isinstance(epsilon, Iterable) else [epsilon])],
-        tracks=[track] if isinstance(track, str) else list(track),
+        epsilons=[float(each) for each in _several(epsilon)],
+        tracks=_several(track),
         holdout=holdout,
         precision=precision,
         loss=loss,
@@ -536,7 +536,7 @@ def audit(
 
     if seed < 0:
         raise UserError(f"seed must be at least 0, got {seed}")
-    epsilons = [positive("epsilon", each) for each in (epsilon if isinstance(epsilon, Iterable) else [epsilon])]
+    epsilons = [positive("epsilon", each) for each in _several(epsilon)]
     from dpbench.auditing.foreign import audit_callable, of_solver
 
     learner = algorithm if not isinstance(algorithm, str) else audits.learner(algorithm) or of_solver(algorithm)

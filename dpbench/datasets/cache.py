@@ -30,8 +30,8 @@ class Dataset:
     """A prepared data set.
 
     ``X`` (n, d) float64 is a read-only memory map in C order, or a ``scipy.sparse.csr_array`` over memory
-    maps; ``y`` (n,) float64. ``sha256`` is that of the arrays. ``folder`` is where they lie, None for data
-    given as arrays; what is derived from them (an optimum) may be cached there. ``row_norm`` is max ‖x_i‖₂,
+    maps; ``y`` (n,) float64. ``sha256`` is that of the arrays. ``folder`` is where they lie; what is derived from
+    them (an optimum) may be cached there. ``row_norm`` is max ‖x_i‖₂,
     exact up to rounding: compare it with a tolerance. ``facts``: rows, columns, task, classes or the target's
     range, row_norm_l1. ``held_out``: (X, y) of rows kept apart to judge models by, or None: own data may have some.
     """
@@ -40,14 +40,14 @@ class Dataset:
     X: Any
     y: np.ndarray
     sha256: str
-    folder: Path | None
+    folder: Path
     row_norm: float
     facts: Mapping[str, Any] = field(repr=False)
     held_out: tuple[Any, np.ndarray] | None = field(default=None, repr=False)
 
     def __reduce__(self) -> Any:
         # A worker maps the same files: the arrays are never copied into the message.
-        return super().__reduce__() if self.folder is None else (open_dataset, (self.folder,))
+        return open_dataset, (self.folder,)
 
 
 def root() -> Path:

@@ -8,7 +8,7 @@ from typing import Any, Literal
 import numpy as np
 
 from dpbench.datasets import cache
-from dpbench.datasets.cache import Dataset, digest, facts_of, parts_of
+from dpbench.datasets.cache import digest, parts_of
 from dpbench.datasets.recipes import BLOCK, LARGEST, LARGEST_SINGLE
 from dpbench.datasets.spec import Arrays, DatasetSpec, Raw, Task
 from dpbench.errors import DataError, NotAtHand
@@ -79,13 +79,6 @@ def _check_binary(y: np.ndarray) -> None:
         raise DataError(f"y: the only label is {found[0]:g}; give both -1 and +1")
     shown = ", ".join(f"{v:g}" for v in found[:4])
     raise DataError(f"y: {len(found)} labels ({shown}, …) found; give -1 and +1, or use a regression loss")
-
-
-def from_arrays(X: Any, y: Any, *, name: str = "own", labels: Literal["binary", "real"] = "binary") -> Dataset:
-    """A `Dataset` of own arrays, checked by `check_arrays`; without a folder, nothing derived is kept."""
-    X, y = check_arrays(X, y, labels=labels)
-    facts = facts_of(X, y, "binary" if labels == "binary" else "regression")
-    return Dataset(name, X, y, digest(parts_of(X, y)), None, facts.pop("row_norm"), facts)
 
 
 def keep(

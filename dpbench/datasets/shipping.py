@@ -15,8 +15,6 @@ from dpbench.errors import DataError, UserError
 def pack(name: str) -> dict[str, bytes]:
     """The files of the prepared data set `name`: arrays, manifest, and the optima that were found for it."""
     folder = loading.load(name).folder
-    if folder is None:
-        raise DataError(f"{name}: arrays without a folder cannot be sent")
     return {path.name: path.read_bytes() for path in sorted(folder.iterdir()) if not path.name.startswith(".")}
 
 
@@ -34,7 +32,7 @@ def adopt(name: str, sha256: str, shipment: dict[str, bytes] | None = None) -> b
     target = cache.root() / "received" / f"{name}-{sha256[:16]}"
     for find in (lambda: _own(name), lambda: _opened(target), lambda: _unpacked(target, shipment)):
         data = find()
-        if data is not None and data.sha256 == sha256 and data.folder and cache.has_right_bytes(data.folder):
+        if data is not None and data.sha256 == sha256 and cache.has_right_bytes(data.folder):
             loading.adopted[name] = data
             return True
     if shipment is not None:

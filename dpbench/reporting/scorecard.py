@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 import pandas as pd
 
+from dpbench.study.context import Context
 from dpbench.study.declare import Artefact, Claim
+from dpbench.study.experiment import Experiment
 from dpbench.study.output import Table
 from dpbench.study.verdict import Verdict, settings_of
 from dpbench.study.welch import PublishedMean
 
 
-def artefacts(experiment: Any) -> list[Artefact]:
+def artefacts(experiment: Experiment) -> list[Artefact]:
     """What every experiment has beside its own artefacts."""
     found = []
     if experiment.claims:
@@ -23,7 +24,7 @@ def artefacts(experiment: Any) -> list[Artefact]:
     return found
 
 
-def verdicts(context: Any) -> Iterator[tuple[Claim, Verdict]]:
+def verdicts(context: Context) -> Iterator[tuple[Claim, Verdict]]:
     """Each claim of the context's experiment with its verdict, or with each of several."""
     for claim in context.experiment.claims:
         for verdict in claim.judge(context):
@@ -35,7 +36,7 @@ def statement(claim: Claim, verdict: Verdict) -> str:
     return f"{claim.text} ({verdict.case})" if verdict.case else claim.text
 
 
-def scorecard(context: Any) -> Table:
+def scorecard(context: Context) -> Table:
     """The verdicts as a table."""
     rows, records = [], []
     for claim in context.experiment.claims:
@@ -59,13 +60,13 @@ def scorecard(context: Any) -> Table:
     return Table(pd.DataFrame(rows, columns=header), caption, pd.DataFrame(records))
 
 
-def comparisons(context: Any) -> Iterator[PublishedMean]:
+def comparisons(context: Context) -> Iterator[PublishedMean]:
     """Each published mean of the context's experiment beside ours."""
     if context.experiment.comparisons:
         yield from context.experiment.comparisons(context)
 
 
-def published_means(context: Any) -> Table:
+def published_means(context: Context) -> Table:
     """The comparisons as a table."""
     found = list(comparisons(context))
     rows = [[one.name, one.match.word, one.match.numbers] for one in found]

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 from scipy.sparse import coo_array, csc_array, csr_array
 
-from dpbench.datasets import check_arrays, from_arrays
+from dpbench.datasets import check_arrays
 from dpbench.errors import DataError
 
 X, Y = np.arange(6.0).reshape(3, 2), np.array([1.0, -1.0, 1.0])
@@ -73,11 +73,3 @@ def test_single_precision_has_a_bound_of_its_own(bad):
 def test_real_targets_may_be_anything_finite():
     _, y = check_arrays(X, [0.5, 1.5, 2.5], labels="real")
     np.testing.assert_array_equal(y, [0.5, 1.5, 2.5])
-
-
-def test_from_arrays():
-    data = from_arrays(X, Y, name="mine")
-    assert (data.name, data.folder, data.row_norm) == ("mine", None, pytest.approx(np.hypot(4, 5)))
-    assert data.facts["classes"] == {"-1": 1, "1": 2}
-    assert data.sha256 != from_arrays(X + 1, Y).sha256
-    assert data.sha256 == from_arrays(np.asfortranarray(X), Y).sha256

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from math import isnan
+
 import pandas as pd
 
 from dpbench.errors import NotAtHand
@@ -18,7 +20,7 @@ from dpbench.experiments.greedy_coordinate.study import (
     row_of,
     tuned_runs,
 )
-from dpbench.experiments.greedy_coordinate.tables import plain
+from dpbench.experiments.greedy_coordinate.tables import plain, support_of
 from dpbench.privacy.accounting.advanced import advanced_composition_epsilon0
 from dpbench.problems import catalogue
 from dpbench.study.context import Context, select
@@ -42,8 +44,7 @@ def selection_error(context: Context) -> Table:
             if one is None:
                 cells += ["–"] * 3
                 continue
-            support = "" if one["support_correct"] != one["support_correct"] else (
-                f"{one['support_correct']:.1f} / {one['support_wrong']:.1f}")  # fmt: skip
+            support = "" if isnan(one["support_correct"]) else support_of(one)
             cells += [f"{plus_minus(one['mean'], one['se'])} (T = {one['T']:.0f})", support,
                       f"{one['epsilon_planned']:.3g}"]  # fmt: skip
         cells.append(_at_least(problem, select(table, problem=problem, algorithm=PUBLISHED)))

@@ -122,7 +122,8 @@ def _in_words(values: Any) -> str:
     return ", ".join(f"{v:g}" for v in values)
 
 
-def _support(row: Any) -> str:
+def support_of(row: Any) -> str:
+    """Mean counts of correct and incorrect non-zeros."""
     return f"{row['support_correct']:.1f} / {row['support_wrong']:.1f}"
 
 
@@ -137,7 +138,7 @@ def table3(context: Context) -> Table:
         correct, wrong, relative = paper["support"][problem][published_method(method)]
         names = [LOOKS[method].label, TITLES[problem], paper["nonzeros"][problem]]
         at, tuned = (row_of(one, problem, method) for one in (set_, table))
-        there, here = (f"{_support(one)} ({one['mean']:.2g})" if one is not None else "–" for one in (at, tuned))
+        there, here = (f"{support_of(one)} ({one['mean']:.2g})" if one is not None else "–" for one in (at, tuned))
         rest = ["–"] * 2 if tuned is None else [plus_minus(tuned["mean"], tuned["se"]), f"{tuned['T']:.0f}"]
         rows.append([*names, f"{correct} / {wrong} ({relative:g})", there, here, *rest])
     caption = (

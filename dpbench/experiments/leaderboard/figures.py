@@ -75,8 +75,6 @@ def pareto(context: Context, epsilon: float, level: str) -> Figure:
 
 def named(table: pd.DataFrame) -> list[str]:
     """The methods that are drawn in colour: most often on a front, then by the share of rivals beaten."""
-    if table.empty:
-        return []
     timed = table[np.isfinite(table["mean"]) & table["seconds"].notna() & (table["mean"] > 0)]
     fronts = Counter(name for _, cell in timed.groupby("problem") for name in efficient(cell)["algorithm"])
     order = list(overall(table)["algorithm"])

@@ -79,7 +79,7 @@ def heat(context: Context) -> Figure:
     problems = [p for p in context.problems("overall") if p in set(table["problem"])]
     columns = [(e, p) for e in sorted(set(table["epsilon"])) for p in problems]
     columns = [at for at in columns if len(of_problem(table, at[1], at[0]))]
-    order = list(over_all(table)["algorithm"]) if len(table) else []
+    order = list(over_all(table)["algorithm"])
     best = table.groupby(CELL)["mean"].transform("min")
     table = table.assign(ratio=(table["mean"] / best).where(best > 0))
     found = {(row.algorithm, row.epsilon, row.problem): row for row in table.itertuples()}

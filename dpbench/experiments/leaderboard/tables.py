@@ -69,7 +69,7 @@ def ranking(context: Context, epsilon: float, level: str) -> Table:
     runs = context.rows(name)
     table = board(runs)
     problems = context.problems(name)
-    order = list(over_all(table)["algorithm"]) if len(table) else []
+    order = list(over_all(table)["algorithm"])
     lookup = {(row.problem, row.algorithm): row for row in table.itertuples()}
     rows = [[look(method).label, *[_cell(lookup.get((p, method))) for p in problems]] for method in order]
     gaps = [

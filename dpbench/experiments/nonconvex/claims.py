@@ -86,10 +86,9 @@ def minibatch(context: Context, data: str) -> Iterator[Verdict]:
     for variant, case in CASES.items():
         better, worse, undecided, seen = [], [], 0, 0
         for table in DATA[data]:
-            asked = {e for block in context.blocks(f"table{table}") for e in block.epsilon}
             mine = cells(select(finished(context.rows(f"table{table}")), variant=variant))
             known = {(c.algorithm, c.epsilon): c for c in reversed([*mine.itertuples()])}
-            for epsilon in sorted(asked):
+            for epsilon in context.epsilons(f"table{table}"):
                 for full in ("opt", "2opt"):
                     one, other = (
                         known.get((name, epsilon)) or cell(context, table, name, epsilon, variant)

@@ -3,22 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
-from dpbench.study.context import select
+from dpbench.study.context import Context, select
 from dpbench.study.style import problem_title
 from dpbench.study.welch import Place, PublishedMean, compare
 
 MIB = 2**20
 
 
-def comparisons(context: Any) -> Iterator[PublishedMean]:
+def comparisons(context: Context) -> Iterator[PublishedMean]:
     """One per published number that is within the profile's grid; the paper states no spread, so it counts as exact."""
     yield from run_times(context)
     yield from memory(context)
 
 
-def run_times(context: Any) -> Iterator[PublishedMean]:
+def run_times(context: Context) -> Iterator[PublishedMean]:
     """The r-th run of DP-GD over the r-th of DP-Newton: one ratio per repetition."""
     published = context.experiment.published()["table1"]
     for artefact in ("table1", "table4"):
@@ -39,10 +38,10 @@ def run_times(context: Any) -> Iterator[PublishedMean]:
                 yield PublishedMean(name, compare((gd / newton).dropna(), theirs), place, artefact)
 
 
-def memory(context: Any) -> Iterator[PublishedMean]:
+def memory(context: Context) -> Iterator[PublishedMean]:
     """Mebibytes of the paper's modification; it does not say whether those of the whole process or those on top."""
     published = context.experiment.published()["memory"]
-    asked = {p for block in context.blocks("c7") for p in block.problems}
+    asked = context.problems("c7")
     runs = select(context.rows("c7"), algorithm="dp-newton-hess-clip")
     for problem, theirs in published.items():
         if problem not in asked:

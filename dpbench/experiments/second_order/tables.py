@@ -78,8 +78,7 @@ def run_time_ratios(context: Context, name: str) -> Table:
 def best_T(context: Context) -> Table:
     """The T behind every point of Figs. 2 and 6; an arrow marks a T at an end of its grid."""
     table = tuned(context.rows("best_T", timed=0))
-    cells = [(p, a) for block in context.blocks("best_T") for p in block.problems for a in block.algorithms]
-    order = {"problem": list(dict.fromkeys(p for p, _ in cells)), "algorithm": list(dict.fromkeys(a for _, a in cells))}
+    order = {"problem": context.problems("best_T"), "algorithm": context.algorithms("best_T")}
     table = table.sort_values(list(order), key=lambda column: column.map(order[column.name].index), kind="stable")
     epsilons = sorted(table["epsilon"].unique())
     rows = []
@@ -157,10 +156,9 @@ def table3(context: Context) -> Table:
 def c7(context: Context) -> Table:
     """App. C.7: measured peak memory of the eigenvalue modification."""
     published = context.experiment.published()["memory"]
-    problems = list(dict.fromkeys(p for block in context.blocks("c7") for p in block.problems))
     runs = context.rows("c7")
     rows, data, gaps = [], [], []
-    for problem in problems:
+    for problem in context.problems("c7"):
         for algorithm in ("dp-newton-hess-clip", "dp-newton-hess-add"):
             measured = select(runs, problem=problem, algorithm=algorithm).dropna(subset=["measured"])
             modification = algorithm.rpartition("-")[2]

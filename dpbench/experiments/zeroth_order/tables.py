@@ -10,6 +10,7 @@ from dpbench.experiments.zeroth_order.study import (
     SETTING,
     TEST,
     TITLES,
+    dimension_of,
     exponent,
     first_term,
     slope,
@@ -81,14 +82,14 @@ def guarantee(context: Context) -> Table:
         for (M, rho), group in panel.groupby(["set.M", "rho"]):
             mean, se, n = group["measured"].mean(), group["measured"].sem(), len(group)
             error, spent = group["measured_error"].mean(), group["epsilon_planned"].max()
-            d = TITLES[problem].split()[-1]
+            d = dimension_of(problem)
             private = bool(group["private"].iloc[0])
             F, T = group["objective"].mean(), group["T"].iloc[0]
             epsilon, spent = (group["epsilon"].iloc[0], spent) if private else (float("inf"), float("inf"))
-            data.append([problem, int(d), M, rho, epsilon, spent, mean, se, error, F, n])
+            data.append([problem, d, M, rho, epsilon, spent, mean, se, error, F, n])
             words = [f"{epsilon:.4g}", f"{spent:.4g}"] if private else ["∞ (not private)", "∞"]
             reached = [f"{T:,.0f}", plus_minus(mean, se, ".4f", ".4f"), f"{error:.4f}", f"{F:.4f}", n]
-            lines.append([TITLES[problem].rpartition(",")[0], d, f"{M:,.0f}", _rho(rho), *words, *reached])
+            lines.append([TITLES[problem].rpartition(",")[0], str(d), f"{M:,.0f}", _rho(rho), *words, *reached])
     caption = (
         "Not in the paper: its guarantee in a practitioner's units. O2NC-Tree; ρ = ∞ is O2NC without noise. ε asked: "
         "of the paper's RDP bound at δ_dp = 1e-6; ε spent: of the ledger, by an independent accountant (exact "
