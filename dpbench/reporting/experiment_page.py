@@ -38,7 +38,7 @@ def body(one: dict[str, Any], folder: Path, rows: str) -> Markup:
 
 def citation(one: dict[str, Any]) -> Markup:
     """Who and where, with links to the paper."""
-    return join([one["citation"], *(link(address, text) for text, address in one.get("links", []))], ", ")
+    return join([one["citation"], *(link(address, text) for text, address in one["links"])], ", ")
 
 
 def figure(folder: Path, name: str, alt: str) -> Markup:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import functools
 import json
+import math
 import shutil
 from collections.abc import Iterable
 from importlib import resources, util
@@ -103,8 +104,6 @@ def points(context: Context) -> pd.DataFrame:
     runs = runs.assign(
         excess=excess(runs).replace(np.inf, np.nan),
         passes=_passes(context),
-        epsilon_planned=runs["epsilon_planned"].fillna(runs["epsilon_accounted"]),  # rows before it was kept
-        relation=runs["relation"].fillna("unknown"),
     )
     clock = runs.groupby(list(BY), sort=False, dropna=False)["seconds"].agg(["mean", "sem"])  # of timed runs alone
     apart = runs[runs["timed"].eq(0)]  # a timed run repeats the numbers of an untimed one
@@ -119,7 +118,7 @@ def points(context: Context) -> pd.DataFrame:
     table["private"] = np.where(table["private"].astype(bool), "private", "not private")
     table["flags"] = [flags(*row) for row in table[["algorithm", "settings", "accounting", "relation"]].to_numpy()]
     table["settings"] = [in_words(text) for text in table["settings"]]
-    return table.drop(columns=["delta"]).assign(delta=table["delta"])
+    return table
 
 
 def _among(runs: pd.DataFrame, others: pd.DataFrame) -> pd.Series:
@@ -160,7 +159,7 @@ def flags(algorithm: str, settings: str, accounting: str, relation: str) -> str:
     except UserError:  # rows of a user's file, or of a package that is not installed here
         pass
     told = [f"--{name} {value}" for name, value in (("accounting", accounting), ("relation", relation))
-            if value not in (own[name], "unknown")]  # fmt: skip
+            if value != own[name]]  # fmt: skip
     return " ".join([*told, *(f"--set {name}={_written(value)}" for name, value in given.items())])
 
 
@@ -172,8 +171,6 @@ def _written(value: Any) -> str:
 
 def _number(value: Any) -> float | int | None:
     """Rounded to what a plot can show; None for what JSON has no number for."""
-    import math
-
     number = float(value)
     if not math.isfinite(number):
         return None

@@ -34,7 +34,7 @@ def write(folder: Path, results: Path) -> Path:
     cells = reproduction.save(folder, found)
     nav = [
         ("index.html", "Overview"),
-        *((f"{name}/index.html", one.get("short", name)) for name, one in found.items()),
+        *((f"{name}/index.html", one["short"]) for name, one in found.items()),
         (explorer.PAGE, "Explore"),
         ("privacy.html", "Privacy"),
         ("errata.html", "Errata"),

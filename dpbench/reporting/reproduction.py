@@ -32,7 +32,7 @@ MEANINGS = {
 def cells(found: dict[str, dict[str, Any]]) -> pd.DataFrame:
     """One row per published value: experiment, short title, table, row, column, value, artefact, verdict, numbers."""
     rows = [
-        {"experiment": name, "short": one.get("short", name), **record}
+        {"experiment": name, "short": one["short"], **record}
         for name, one in found.items()
         for record in records(one, MEANS)
     ]
