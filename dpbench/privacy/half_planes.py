@@ -50,18 +50,21 @@ def _tail(s: float, curvature: float, cosine: float, t: np.ndarray, rows: int) -
     along, across = s * math.sqrt((1 - cosine) / 2), s * math.sqrt((1 + cosine) / 2)
     y = np.linspace(-9, 9, 73) if across else np.zeros(1)
     weight = np.exp(-y * y / 2)
-    nearest = np.full((len(t), len(y)), np.inf)
+    nearest, line = np.full((len(t), len(y)), np.inf), np.empty((len(t), len(y)))
     for p in (1 - np.cos(np.linspace(0, math.pi, 161))) / 2:
         for other in (0.0, 1.0)[:rows]:
             if (slope := along * (p + other)) > 0:
                 tilt = across * (p - other)
                 free = math.log1p(4 * curvature * p * (1 - p)) + (slope**2 + tilt**2) / 2
-                nearest = np.minimum(nearest, (t[:, None] - free - tilt * y) / slope)
+                np.subtract((t[:, None] - free) / slope, tilt / slope * y, out=line)
+                np.minimum(nearest, line, out=nearest)
     return np.asarray(ndtr(-nearest) @ (weight / weight.sum()))
 
 
 def _from_tail(t: np.ndarray, tail: np.ndarray, mu: float, delta: float) -> float:
     """ε at δ of a loss with these tails and an independent Gaussian of μ: δ(ε) = ∫ over t > ε of e^{ε-t} P(L > t)."""
+    from scipy.optimize import brentq
+
     nodes, weights = np.polynomial.hermite_e.hermegauss(40 if mu else 1)
     losses, weights = mu * nodes + mu * mu / 2, weights / weights.sum()
 
@@ -72,10 +75,6 @@ def _from_tail(t: np.ndarray, tail: np.ndarray, mu: float, delta: float) -> floa
             total += weight * float(np.trapezoid(np.exp(x[0] - x) * np.where(x < 0, 1.0, np.interp(x, t, tail)), x))
         return total - delta
 
-    low, high = 0.0, float(t[-1] + losses[-1])
-    if excess(low) <= 0:
+    if excess(0.0) <= 0:
         return 0.0
-    for _ in range(50):
-        middle = (low + high) / 2
-        low, high = (middle, high) if excess(middle) > 0 else (low, middle)
-    return high
+    return float(brentq(excess, 0.0, float(t[-1] + losses[-1]), xtol=1e-13))

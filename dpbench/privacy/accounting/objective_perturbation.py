@@ -175,11 +175,14 @@ def _gain(slopes: Array, square: float, curvature: float) -> Array:
     middle, half = (CELLS[:-1] + CELLS[1:]) / 2, np.diff(CELLS) / 2
     value = np.log1p(4 * curvature * middle * (1 - middle))
     tilt = 4 * curvature * (1 - 2 * middle) / (1 + 4 * curvature * middle * (1 - middle))
-    ends = [  # the logarithm is concave, so below its tangents; with those, the whole is convex in each cell
-        np.max(value + tilt * step + slopes[:, None] * (middle + step) + square * (middle + step) ** 2 / 2, axis=1)
-        for step in (-half, half)
-    ]
-    gains: Array = np.maximum(*ends)
+    gains: Array = np.full(len(slopes), -np.inf)
+    line = np.empty(len(slopes))
+    for step in (-half, half):  # the logarithm is concave, so below its tangents; with those, each cell is convex
+        for p, tangent in zip(middle + step, value + tilt * step, strict=True):
+            np.multiply(slopes, p, out=line)  # one line at a time: all 192 of them would not fit in a cache
+            line += tangent
+            line += square * p**2 / 2
+            np.maximum(gains, line, out=gains)
     return gains
 
 
