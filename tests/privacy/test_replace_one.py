@@ -24,7 +24,7 @@ OWN = Budget(1.0, 1e-5, Relation.ADD_REMOVE, "tight")
 CONVERTED = [n for n in names() if resolve(n)[0].relation is Relation.ADD_REMOVE and resolve(n)[0].private]
 
 
-def mechanisms(doubled=True, k=K):
+def mechanisms(doubled=True, k=5):
     return Mechanisms([str(i) for i in range(k)], REPLACED if doubled else OWN, declared=Relation.ADD_REMOVE)
 
 
@@ -48,13 +48,13 @@ def test_the_variance_of_the_noise_quadruples_and_the_ledger_stays(release):
 
 
 def test_gaussian_noise_has_the_standard_deviation_of_twice_the_sensitivity():
-    noise = RELEASES["gaussian"](mechanisms())
+    noise = RELEASES["gaussian"](mechanisms(k=K))
     z = (np.var(noise) / (2 * 0.3 * 1.5) ** 2 - 1) / np.sqrt(2 / K)
     assert abs(z) < 4
 
 
 def test_a_declared_replace_one_sensitivity_is_taken_as_it_is():
-    given = {"value": np.zeros(K), "sensitivity": 0.3, "noise_multiplier": 1.5, "label": "r"}
+    given = {"value": np.zeros(5), "sensitivity": 0.3, "noise_multiplier": 1.5, "label": "r"}
     own = mechanisms(False).gaussian(**given, replaced=0.4)
     np.testing.assert_allclose(mechanisms().gaussian(**given, replaced=0.4), own * 0.4 / 0.3, rtol=1e-12)
     np.testing.assert_array_equal(own, mechanisms(False).gaussian(**given))

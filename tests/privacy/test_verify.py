@@ -1,6 +1,7 @@
 """The second opinion against known numbers, closed forms, quadrature, and the first opinion."""
 
 import math
+from statistics import NormalDist
 
 import numpy as np
 import pytest
@@ -8,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.integrate import quad
 from scipy.optimize import brentq
-from scipy.stats import binom, norm
+from scipy.stats import binom
 
 from dpbench.errors import PrivacyError
 from dpbench.privacy import Budget, Relation, accounting
@@ -109,10 +110,10 @@ def sampled_hockey_stick(z, q, eps):
     """δ(ε) of one Poisson-sampled Gaussian, the larger of removing and adding a row, by quadrature."""
 
     def base(x):
-        return norm.pdf(x, 0, z)
+        return NormalDist(0, z).pdf(x)
 
     def mixture(x):
-        return (1 - q) * base(x) + q * norm.pdf(x, 1, z)
+        return (1 - q) * base(x) + q * NormalDist(1, z).pdf(x)
 
     limits = {"a": -15 * z, "b": 1 + 15 * z, "limit": 2000, "epsabs": 1e-14}
     removed = quad(lambda x: max(0.0, mixture(x) - math.exp(eps) * base(x)), **limits)[0]

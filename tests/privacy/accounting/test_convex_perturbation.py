@@ -12,6 +12,7 @@ from dpbench.privacy import Budget, Relation, verify
 from dpbench.privacy.accounting import objective_perturbation as ours
 from dpbench.privacy.accounting.gaussian import gaussian_mu
 from dpbench.privacy.ledger import ConvexPerturbation, Entry, Gaussian, LogisticPerturbation, scaled
+from tests.privacy.laws import log_normal_density
 
 DELTA = 45_222**-2.0
 ADDED, REPLACED = Relation.ADD_REMOVE, Relation.REPLACE_ONE
@@ -55,7 +56,7 @@ def true_delta(loss, s, ridge, rows, one, other, epsilon):
 
     def log_density(theta, data):
         slopes, bends = np.sum([loss(theta, row) for row in data], axis=0) if data else (0.0, 0.0)
-        return norm.logpdf(slopes + ridge * theta, scale=s) + math.log(ridge + bends)
+        return log_normal_density(slopes + ridge * theta, s) + math.log(ridge + bends)
 
     def excess(theta):
         a, b = log_density(theta, rows + one), log_density(theta, rows + other)

@@ -1,9 +1,10 @@
 """Gaussian releases on samples of a fixed size, replace-one: profiles of true neighbours, and their composition."""
 
+from statistics import NormalDist
+
 import numpy as np
 import pytest
 from dp_accounting.pld import privacy_loss_distribution as pld
-from scipy import stats
 from scipy.integrate import quad
 
 from dpbench.privacy import Budget, Relation
@@ -26,7 +27,7 @@ def profile(without, first, second, z, epsilon):
     """δ of a sum of rows with values in [-1/2, 1/2]: one row replaced, the sample's others at `without`."""
 
     def density(x, row):
-        return (1 - RATE) * stats.norm.pdf(x, without, z) + RATE * stats.norm.pdf(x, row, z)
+        return (1 - RATE) * NormalDist(without, z).pdf(x) + RATE * NormalDist(row, z).pdf(x)
 
     def excess(x):
         return max(0.0, density(x, first) - np.exp(epsilon) * density(x, second))

@@ -6,13 +6,13 @@ import numpy as np
 import pytest
 from scipy.integrate import quad
 from scipy.special import expit
-from scipy.stats import norm
 
 from dpbench.errors import PrivacyError
 from dpbench.privacy import Budget, Relation, verify
 from dpbench.privacy.accounting import objective_perturbation as ours
 from dpbench.privacy.accounting.gaussian import gaussian_mu
 from dpbench.privacy.ledger import Entry, Gaussian, LogisticPerturbation
+from tests.privacy.laws import log_normal_density
 
 N = 45_222
 DELTA = N**-2.0
@@ -52,7 +52,7 @@ def true_delta(s, ridge, shared, first, second, epsilon):
     def log_density(theta, rows):
         p = expit(-rows * theta)
         b = (p * rows).sum() - ridge * theta
-        return norm.logpdf(b, scale=s) + math.log(ridge + (p * (1 - p) * rows**2).sum())
+        return log_normal_density(b, s) + math.log(ridge + (p * (1 - p) * rows**2).sum())
 
     one, other = np.append(shared, first), np.append(shared, second)
 

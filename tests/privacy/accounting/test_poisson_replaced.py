@@ -1,5 +1,7 @@
 """Gaussian releases on Poisson samples, replace-one: the worst pair of rows, three routes to its ε, and its use."""
 
+from statistics import NormalDist
+
 import numpy as np
 import pytest
 from scipy import stats
@@ -54,7 +56,8 @@ def test_one_release_has_the_profile_of_the_pair(rate, z):
         epsilon = ours(rate, z, 1, delta)
 
         def excess(x, epsilon=epsilon):
-            here, there = ((1 - rate) * stats.norm.pdf(x, 0, z) + rate * stats.norm.pdf(x, m, z) for m in (0.5, -0.5))
+            out = (1 - rate) * NormalDist(0, z).pdf(x)
+            here, there = (out + rate * NormalDist(m, z).pdf(x) for m in (0.5, -0.5))
             return max(0.0, here - np.exp(epsilon) * there)
 
         found = quad(excess, -0.5 - 9 * z, 0.5 + 9 * z, limit=500, epsabs=1e-15)[0]
