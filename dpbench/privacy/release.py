@@ -14,7 +14,7 @@ import copy
 import itertools
 import math
 from collections.abc import Callable, Hashable, Sequence
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -84,10 +84,19 @@ class Releases:
         self.ledger = Ledger(self.k)
         self.members: tuple[int, ...] | None = None  # None: all of the ledger's replicates
         self.streams = _runs_of_equals(keys)
-        distinct = [keys[members.start] for members in self.streams]
-        self.noise, self.sampling, self.coins = (
-            [stream(key, name) for key in distinct] for name in ("noise", "sampling", "coins")
-        )
+        self._distinct = [keys[members.start] for members in self.streams]
+
+    @cached_property  # made when first drawn from: a generator takes as long to seed as a thousand normals
+    def noise(self) -> list[np.random.Generator]:
+        return [stream(key, "noise") for key in self._distinct]
+
+    @cached_property
+    def sampling(self) -> list[np.random.Generator]:
+        return [stream(key, "sampling") for key in self._distinct]
+
+    @cached_property
+    def coins(self) -> list[np.random.Generator]:
+        return [stream(key, "coins") for key in self._distinct]
 
     def member(self, i: int) -> Releases:
         """A view of replicate `i` alone (k = 1) on the same streams and ledger."""

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Hashable, Iterable, Iterator
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, wraps
 from pathlib import Path
-from typing import Any
+from typing import Any, Concatenate, ParamSpec, TypeVar
 
 import pandas as pd
 
@@ -20,6 +20,26 @@ from dpbench.study.experiment import Experiment
 from dpbench.study.grid import GridEntry
 from dpbench.study.plan import Plan, Planner
 from dpbench.study.statistics import span
+
+P = ParamSpec("P")
+Found = TypeVar("Found")
+
+
+def kept(compute: Callable[Concatenate[Context, P], Found]) -> Callable[Concatenate[Context, P], Found]:
+    """Compute once for each context and arguments (hashable): its rows, once read, stay as they are.
+
+    Whoever asks again is given the same object, so nobody writes to it.
+    """
+
+    @wraps(compute)
+    def find(context: Context, /, *args: P.args, **named: P.kwargs) -> Found:
+        asked, known = (compute, args, *sorted(named.items())), context.found_before
+        if asked not in known:
+            known[asked] = compute(context, *args, **named)
+        found: Found = known[asked]
+        return found
+
+    return find
 
 
 def select(frame: pd.DataFrame, **equal: Any) -> pd.DataFrame:
@@ -51,9 +71,13 @@ class Context:
 
     def rows(self, artefact: str, **equal: Any) -> pd.DataFrame:
         """The rows that the artefact's own blocks of the grid ask for, further narrowed to `equal` columns."""
+        return select(self._rows(artefact), **equal)
+
+    @kept
+    def _rows(self, artefact: str) -> pd.DataFrame:
         rows = self.runs[self.runs["key"].isin(self._plan(artefact).by_key)]
         beside = self._beside_of(artefact) if self.beside else rows.iloc[:0]
-        return select(rows if beside.empty else pd.concat([rows, beside], ignore_index=True), **equal)
+        return rows if beside.empty else pd.concat([rows, beside], ignore_index=True)
 
     def drawn_beside(self, artefact: str) -> list[str]:
         """The methods of the rows beside that the artefact takes along, in words."""
@@ -136,6 +160,11 @@ class Context:
             where = "chosen on half of the seeds, scored on the others" if tuned[0].held_out else "on the same seeds"
             parts.append(f"{names} tuned to the lowest mean, {where} (not private)")
         return f"Rows: {'; '.join(filter(None, parts))}."
+
+    @cached_property
+    def found_before(self) -> dict[Hashable, Any]:
+        """What functions that are `kept` have computed."""
+        return {}
 
     @cached_property
     def _planner(self) -> Planner:

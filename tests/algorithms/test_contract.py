@@ -12,7 +12,7 @@ from dpbench.privacy.verify import spent
 from dpbench.study.style import LOOKS
 from tests.algorithms.conftest import run, small_problem
 
-FEW = {"T": 3, "cap": 20, "passes": 1.5}  # iterations are enough to see the contract
+FEW = {"T": 3, "cap": 20, "passes": 1.5, "inner": 20}  # iterations are enough to see the contract
 LOSS = "logistic"
 
 

@@ -52,7 +52,7 @@ TYPES = {
     "sparse vector": PureDP,
     "best of runs": BestOfRuns,
 }
-FEW = {"T": 3, "cap": 20, "passes": 1.5, "alpha": 1e4}
+FEW = {"T": 3, "cap": 20, "passes": 1.5, "alpha": 1e4, "inner": 20}
 # Beside the defaults: settings under which a method releases something else.
 OTHERS = {
     "dp-newton": [{"modification": "add"}, {"lambda0": 0.2}, {"modification": "add", "lambda0": 0.2}],

@@ -5,7 +5,7 @@ import pytest
 from dpbench import experiments
 from dpbench.errors import UserError
 from dpbench.run.results import Store
-from dpbench.study.context import contexts
+from dpbench.study.context import Context, contexts, kept
 
 
 def row(algorithm, problem="synthetic", epsilon=1.0, **columns):
@@ -49,3 +49,19 @@ def test_figures_of_the_papers_are_not_overwritten():
 
     with pytest.raises(UserError, match="give a folder of your own"):
         dpbench.report(beside=["results/adhoc/mine"])
+
+
+def test_what_is_kept_is_computed_once_for_each_context_and_arguments(tmp_path):
+    asked = []
+
+    @kept
+    def found(context, name, *, times=1):
+        asked.append(name)
+        return [context.profile, name * times]
+
+    one, other = (Context(None, profile, Store(tmp_path, profile, "tracks")) for profile in ("quick", "full"))
+    assert found(one, "a") is found(one, "a")
+    assert [found(one, "a"), found(other, "a"), found(one, "b"), found(one, "a", times=2)] == [
+        ["quick", "a"], ["full", "a"], ["quick", "b"], ["quick", "aa"]
+    ]  # fmt: skip
+    assert asked == ["a", "a", "b", "a"]

@@ -9,7 +9,7 @@ from typing import Any
 import pandas as pd
 
 from dpbench.experiments.nonconvex.study import EPSILONS, TARGETS, TERMINATED, VARIANTS, cells, finished
-from dpbench.study.context import Context, select
+from dpbench.study.context import Context, kept, select
 from dpbench.study.declare import Why, claim, each
 from dpbench.study.statistics import listed, plus_minus
 from dpbench.study.verdict import HELD, NOT_HELD, NOT_TESTABLE, OPEN, NotEnough, Verdict
@@ -32,8 +32,16 @@ def rows_of(context: Context, table: int, algorithm: str, epsilon: float, varian
 
 
 def cell(context: Context, table: int, algorithm: str, epsilon: float, variant: str = "") -> Any:
-    """Our cell of a published table, see `study.cells`."""
-    return next(cells(rows_of(context, table, algorithm, epsilon, variant)).itertuples())
+    """Our cell of a published table, see `study.cells`; NotEnough if it has no rows."""
+    found = cells_of(context, table, variant).get((algorithm, epsilon))
+    return next(cells(rows_of(context, table, algorithm, epsilon, variant)).itertuples()) if found is None else found
+
+
+@kept
+def cells_of(context: Context, table: int, variant: str) -> dict[tuple[str, float], Any]:
+    """All of our cells of a published table with rows, by method and ε."""
+    rows = select(finished(context.rows(f"table{table}")), variant=variant)
+    return {(one.algorithm, one.epsilon): one for one in reversed([*cells(rows).itertuples()])}
 
 
 def terminates(one: Any) -> bool:
@@ -86,14 +94,9 @@ def minibatch(context: Context, data: str) -> Iterator[Verdict]:
     for variant, case in CASES.items():
         better, worse, undecided, seen = [], [], 0, 0
         for table in DATA[data]:
-            mine = cells(select(finished(context.rows(f"table{table}")), variant=variant))
-            known = {(c.algorithm, c.epsilon): c for c in reversed([*mine.itertuples()])}
             for epsilon in context.epsilons(f"table{table}"):
                 for full in ("opt", "2opt"):
-                    one, other = (
-                        known.get((name, epsilon)) or cell(context, table, name, epsilon, variant)
-                        for name in (full, f"{full}-b")
-                    )
+                    one, other = (cell(context, table, name, epsilon, variant) for name in (full, f"{full}-b"))
                     seen += 1
                     passes = [c.iterations + c.hessian_evaluations for c in (one, other)]
                     if not (terminates(one) or terminates(other)):

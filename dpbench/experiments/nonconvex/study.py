@@ -12,7 +12,7 @@ from dpbench import algorithms
 from dpbench.privacy.budget import Budget
 from dpbench.privacy.ledger import Entry, Gaussian, WithoutReplacement
 from dpbench.problems import catalogue
-from dpbench.study.context import Context, select
+from dpbench.study.context import Context, kept, select
 from dpbench.study.tuning import expand_settings
 from dpbench.study.welch import DIFFERS, EXPLAINED, MATCH, NO_DATA, NOT_COMPARABLE, Match, compare
 
@@ -174,6 +174,7 @@ def published_cells(published: dict) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
+@kept
 def compared(context: Context, target: Target, quantity: str = "loss", variant: str = "") -> pd.DataFrame:
     """Our cells of a target beside the published ones (columns `paper_…`, NaN where there is none), in table order.
 
@@ -202,6 +203,7 @@ def asked(context: Context, target: Target) -> list[tuple[str, float]]:
     return [(a, e) for a in METHODS for e in EPSILONS if (a, e) in there]
 
 
+@kept
 def judged(context: Context, target: Target) -> pd.DataFrame:
     """Every published value of a target and of its Hessian table beside ours: loss, count, and × or not.
 

@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from dpbench.experiments.second_order.tuned import NEWTON, VARIANTS, both, seconds_per_iteration, with_released
-from dpbench.study.context import Context, select
+from dpbench.study.context import Context, kept, select
 from dpbench.study.declare import artefact
 from dpbench.study.output import Figure, Table
 from dpbench.study.style import BLACK, look
@@ -53,6 +53,7 @@ RULES = (
 )
 
 
+@kept
 def wins(context: Context) -> pd.DataFrame:
     """Cells won by DP-Newton: a row per rule, with `cells` and a column per variant and for the best of the four.
 
