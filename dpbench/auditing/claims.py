@@ -30,6 +30,7 @@ from dpbench.privacy.ledger import (
     Release,
     WithoutReplacement,
 )
+from dpbench.privacy.profile import of_points
 from dpbench.privacy.relation import Relation
 from dpbench.privacy.verify import spent
 
@@ -81,8 +82,7 @@ class PureClaim(Claim):
         self.epsilon, self.delta = epsilon, delta
 
     def __call__(self, alpha: np.ndarray) -> np.ndarray:
-        one = 1 - self.delta - math.exp(self.epsilon) * alpha
-        return np.maximum(0, np.maximum(one, math.exp(-self.epsilon) * (1 - self.delta - alpha)))
+        return of_points(self.epsilon, self.delta, alpha)
 
     def of(self, loss: float) -> Claim:
         return PureClaim(loss, self.delta)
@@ -104,10 +104,7 @@ class CurveClaim(Claim):
         self.epsilon, self.delta = np.array([p for p in points if math.isfinite(p[0])]).T
 
     def __call__(self, alpha: np.ndarray) -> np.ndarray:
-        alpha = np.asarray(alpha)[..., None]
-        one = 1 - self.delta - np.exp(self.epsilon) * alpha
-        other = np.exp(-self.epsilon) * (1 - self.delta - alpha)
-        return np.maximum(0, np.maximum(one, other)).max(axis=-1)
+        return of_points(self.epsilon, self.delta, alpha)
 
 
 @lru_cache(maxsize=256)

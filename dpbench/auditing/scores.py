@@ -18,7 +18,7 @@ import numpy as np
 from scipy.integrate import trapezoid
 
 from dpbench.auditing.transcript import Published, Recorder, rate
-from dpbench.privacy.ledger import Gaussian, Laplace, Poisson, PoissonReplaced, WithoutReplacement
+from dpbench.privacy.ledger import Gaussian, Laplace, Poisson, Sampled
 
 POINTS = 161  # of the quadratures: a score need not be exact
 
@@ -120,7 +120,7 @@ def _alone(one: Published, values: list[np.ndarray]) -> np.ndarray:
 
 def base(event: Any) -> Gaussian | Laplace:
     """The release itself, of one on a sample."""
-    return event.release if isinstance(event, Poisson | PoissonReplaced | WithoutReplacement) else event
+    return event.release if isinstance(event, Sampled) else event
 
 
 def _argmax(one: Published, values: list[np.ndarray]) -> np.ndarray:

@@ -23,7 +23,7 @@ from numpy.random.bit_generator import ISeedSequence
 
 from dpbench.errors import PrivacyError
 from dpbench.privacy.budget import Budget
-from dpbench.privacy.ledger import Ledger, Poisson, PoissonReplaced, Release, WithoutReplacement
+from dpbench.privacy.ledger import Ledger, Release, Sampled
 from dpbench.privacy.mechanisms import Mechanisms
 from dpbench.privacy.relation import Relation
 from dpbench.privacy.release import Array, Noise, Releases
@@ -154,7 +154,7 @@ class Tape(Releases):
         self, kind: str, label: str, event: Release | None, value: Any, scale: Any, release: Any, group: Any
     ) -> Any:
         value = np.array(value, dtype=float)
-        if isinstance(event, Poisson | PoissonReplaced | WithoutReplacement):
+        if isinstance(event, Sampled):
             self.present.append((label, rate(event), np.array([0 in rows for rows in self._sample])))
         self._publishing = True
         output = release()
@@ -228,12 +228,7 @@ class Replay(Recorder):
 
 def rate(event: Release | None) -> float:
     """The probability that the row that differs is in the sample of a release."""
-    match event:
-        case Poisson(probability, _) | PoissonReplaced(probability, _):
-            return probability
-        case WithoutReplacement(n, m, _):
-            return m / n
-    return 1.0
+    return event.rate if isinstance(event, Sampled) else 1.0
 
 
 def _over(scale: Array, shape: tuple[int, ...]) -> Array:

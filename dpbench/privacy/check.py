@@ -23,6 +23,11 @@ ABSOLUTE = 1e-4  # of the budget's ε, where both are next to nothing
 EMPTY = "nothing was released: the ledger of a private run is never empty"
 
 
+def within(spent: float, asked: float) -> bool:
+    """Whether ε `spent` is at most the ε `asked` for, but for rounding; not so if it is no number."""
+    return spent <= asked * (1 + ROUNDING) + 1e-9
+
+
 @dataclass(frozen=True)
 class Checked:
     """What a run's releases cost by both routes.
@@ -51,7 +56,7 @@ def check(composition: Composition, budget: Budget) -> Checked:
     error = ""
     if not composition:
         error = EMPTY
-    elif not found.epsilon <= budget.epsilon * (1 + ROUNDING) + 1e-9:
+    elif not within(found.epsilon, budget.epsilon):
         error = f"the ledger composes to ε = {found.epsilon:.6g}, more than the {budget.epsilon:g} asked for"
     elif disagreement := _disagreement(composition, found.epsilon, least, accounted, ABSOLUTE * budget.epsilon):
         error = f"two computations of ε disagree: {found.epsilon:.6g} by {found.checked_by}, {disagreement}"
@@ -96,7 +101,7 @@ def together(
     joint = spent(tuple(entry for composition, _, _ in parts for entry in composition), delta, relation).epsilon
     if math.fsum(d for _, _, d in parts) <= delta * (1 + ROUNDING):
         joint = min(joint, math.fsum(e for _, e, _ in parts))
-    if not joint <= epsilon * (1 + ROUNDING) + 1e-9:
+    if not within(joint, epsilon):
         raise PrivacyError(f"{len(parts)} runs compose to ε = {joint:.6g}, more than the {epsilon:g} asked for")
     return joint
 

@@ -9,60 +9,62 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal, NamedTuple, TypeAlias
+from typing import Any, ClassVar, Literal, NamedTuple, TypeAlias
 
 from dpbench.errors import PrivacyError
 from dpbench.privacy.relation import Relation
 
 
-def _positive(release: object, name: str) -> None:
-    value = getattr(release, name)
-    if not 0 < value < math.inf:
-        raise PrivacyError(f"{type(release).__name__}: {name} must be positive and finite, got {value}")
+class _Positive:
+    """Refuses numbers that are not positive and finite, of the fields named."""
+
+    positive: ClassVar[tuple[str, ...]] = ("noise_multiplier",)
+
+    def __post_init__(self) -> None:
+        for name in self.positive:
+            value = getattr(self, name)
+            if not 0 < value < math.inf:
+                raise PrivacyError(f"{type(self).__name__}: {name} must be positive and finite, got {value}")
+
+
+class Sampled:
+    """Base of a `release` computed on a sample of the rows, in which a row is with probability `rate`."""
+
+    release: Gaussian | Laplace
 
 
 @dataclass(frozen=True)
-class Gaussian:
+class Gaussian(_Positive):
     """Gaussian mechanism; `noise_multiplier` = standard deviation per coordinate / ℓ₂ sensitivity."""
 
     noise_multiplier: float
 
-    def __post_init__(self) -> None:
-        _positive(self, "noise_multiplier")
-
 
 @dataclass(frozen=True)
-class Laplace:
+class Laplace(_Positive):
     """Laplace mechanism; `noise_multiplier` = scale b per coordinate / ℓ₁ sensitivity, hence 1/noise_multiplier-DP."""
 
     noise_multiplier: float
 
-    def __post_init__(self) -> None:
-        _positive(self, "noise_multiplier")
-
 
 @dataclass(frozen=True)
-class PureDP:
+class PureDP(_Positive):
     """Any ε-DP mechanism, known by its ε alone (report noisy max, sparse vector)."""
 
     epsilon: float
-
-    def __post_init__(self) -> None:
-        _positive(self, "epsilon")
+    positive = ("epsilon",)
 
 
 @dataclass(frozen=True)
-class ZCDP:
+class ZCDP(_Positive):
     """Any ρ-zCDP mechanism, known by its ρ alone."""
 
     rho: float
-
-    def __post_init__(self) -> None:
-        _positive(self, "rho")
+    positive = ("rho",)
 
 
 @dataclass(frozen=True)
-class ObjectivePerturbation:
+class ObjectivePerturbation(_Positive):
     """The minimiser of a strongly convex objective of a linear model plus a random linear term <b, w>.
 
     `noise_multiplier` = standard deviation of b per coordinate / ℓ₂ sensitivity of the objective's gradient;
@@ -74,14 +76,11 @@ class ObjectivePerturbation:
     noise_multiplier: float
     jacobian: float
     delta: float
-
-    def __post_init__(self) -> None:
-        for name in ("noise_multiplier", "jacobian", "delta"):
-            _positive(self, name)
+    positive = ("noise_multiplier", "jacobian", "delta")
 
 
 @dataclass(frozen=True)
-class LogisticPerturbation:
+class LogisticPerturbation(_Positive):
     """Objective perturbation of the logistic loss, gradient and Hessian bounded together.
 
     `noise_multiplier` = standard deviation of b per coordinate / ℓ₂ sensitivity of the objective's gradient, on sums
@@ -91,10 +90,7 @@ class LogisticPerturbation:
     noise_multiplier: float
     curvature: float
     relation: Relation = Relation.REPLACE_ONE
-
-    def __post_init__(self) -> None:
-        _positive(self, "noise_multiplier")
-        _positive(self, "curvature")
+    positive = ("noise_multiplier", "curvature")
 
 
 @dataclass(frozen=True)
@@ -103,7 +99,7 @@ class ConvexPerturbation(LogisticPerturbation):
 
 
 @dataclass(frozen=True)
-class LastIterate:
+class LastIterate(_Positive):
     """The last of `steps` noisy gradient steps that each contract by `contraction`; the others are hidden.
 
     `noise_multiplier` = standard deviation per coordinate and step / ℓ₂ sensitivity of the gradient.
@@ -114,13 +110,13 @@ class LastIterate:
     contraction: float
 
     def __post_init__(self) -> None:
-        _positive(self, "noise_multiplier")
+        super().__post_init__()
         if self.steps < 1 or not 0 <= self.contraction < 1:
             raise PrivacyError(f"LastIterate: needs steps >= 1 and a contraction in [0, 1), got {self}")
 
 
 @dataclass(frozen=True)
-class Poisson:
+class Poisson(Sampled):
     """`release` computed on a Poisson sample: each row is in it independently with probability `rate`."""
 
     rate: float
@@ -132,7 +128,7 @@ class Poisson:
 
 
 @dataclass(frozen=True)
-class PoissonReplaced:
+class PoissonReplaced(Sampled):
     """`release` computed on a Poisson sample, for replace-one neighbours.
 
     The row is in the sample with probability `rate`, and moves the value by at most half the sensitivity then, whatever
@@ -148,7 +144,7 @@ class PoissonReplaced:
 
 
 @dataclass(frozen=True)
-class WithoutReplacement:
+class WithoutReplacement(Sampled):
     """`release` computed on a uniformly random subset of `m` of the `n` rows."""
 
     n: int
@@ -158,6 +154,11 @@ class WithoutReplacement:
     def __post_init__(self) -> None:
         if not 0 < self.m <= self.n:
             raise PrivacyError(f"WithoutReplacement: m must be in 1..{self.n}, got {self.m}")
+
+    @property
+    def rate(self) -> float:
+        """m/n."""
+        return self.m / self.n
 
 
 @dataclass(frozen=True)

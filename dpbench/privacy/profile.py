@@ -59,6 +59,11 @@ def trade_off(composition: Composition, relation: Relation, alphas: Sequence[flo
     deltas = np.array(DELTAS)
     epsilons = profile(composition, relation, deltas)
     known = np.isfinite(epsilons) & (epsilons < 700)
-    epsilon, delta, alpha = epsilons[known], deltas[known], given[:, None]
-    lines = np.maximum(1 - delta - np.exp(epsilon) * alpha, np.exp(-epsilon) * (1 - delta - alpha))
-    return np.asarray(np.maximum(0.0, lines).max(axis=1, initial=0.0))
+    return of_points(epsilons[known], deltas[known], given)
+
+
+def of_points(epsilon: float | Curve, delta: float | Curve, alpha: Curve) -> Curve:
+    """f(α) of all that the pairs (ε, δ) say together, one pair or several."""
+    alpha = np.asarray(alpha)[..., None]
+    lines = np.maximum(1 - delta - np.exp(epsilon) * alpha, np.exp(np.negative(epsilon)) * (1 - delta - alpha))
+    return np.asarray(np.maximum(0.0, lines).max(axis=-1, initial=0.0))

@@ -324,25 +324,21 @@ def _curve(release: Release, orders: tuple[float, ...]) -> np.ndarray:
 
     relation = dp.NeighboringRelation.ADD_OR_REMOVE_ONE
     match release:
-        case Gaussian(z):
-            event = dp.GaussianDpEvent(z)
-        case Laplace(z):
-            event = dp.LaplaceDpEvent(z)
-        case ZCDP(rho):
-            event = dp.ZCDpEvent(rho)
-        case Poisson(rate, Gaussian(z)):
-            event = dp.PoissonSampledDpEvent(rate, dp.GaussianDpEvent(z))
+        case Poisson(rate, inner):
+            event = dp.PoissonSampledDpEvent(rate, _plain_event(inner))
         case PoissonReplaced(rate, Gaussian(z)):
             return _opposite_rows(rate, 2 * z, orders)
-        case WithoutReplacement(n, m, Gaussian(z)):
+        case WithoutReplacement(n, m, Gaussian() as inner):
             relation = dp.NeighboringRelation.REPLACE_ONE
-            event = dp.SampledWithoutReplacementDpEvent(n, m, dp.GaussianDpEvent(z))
+            event = dp.SampledWithoutReplacementDpEvent(n, m, _plain_event(inner))
+        case WithoutReplacement():
+            event = dp.ZCDpEvent(_pure_epsilon(release) ** 2 / 2)
         case BestOfRuns(base, law, mean):
             parts = [dp.SelfComposedDpEvent(_plain_event(r), c) for r, c in base]
             shape = math.inf if law == "poisson" else 1.0
             event = dp_event.RepeatAndSelectDpEvent(dp.ComposedDpEvent(parts), mean, shape)
         case _:
-            event = dp.ZCDpEvent(_pure_epsilon(release) ** 2 / 2)
+            event = _plain_event(release)
     curve: np.ndarray = RdpAccountant(list(orders), relation).compose(event).rdp
     if isinstance(release, WithoutReplacement) and isinstance(release.release, Gaussian):
         # Sampling never costs privacy: the divergence is quasi-convex (van Erven and Harremoës 2014, Theorem 13).
@@ -364,7 +360,7 @@ def _opposite_rows(rate: float, sigma: float, orders: tuple[float, ...]) -> np.n
 
 
 def _plain_event(release: Release) -> Any:
-    """The event of a release on all rows, within one of a random number of runs."""
+    """The event of a release on all rows."""
     import dp_accounting as dp
 
     match release:

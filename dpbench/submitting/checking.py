@@ -25,6 +25,7 @@ from dpbench import algorithms, datasets, experiments
 from dpbench.errors import NotAtHand, PrivacyError, UserError
 from dpbench.experiments.leaderboard import entrants
 from dpbench.experiments.tracks import study
+from dpbench.privacy.check import within
 from dpbench.privacy.relation import Relation
 from dpbench.privacy.verify import spent
 from dpbench.problems import build, catalogue
@@ -34,7 +35,6 @@ from dpbench.submitting.archive import Submission
 from dpbench.submitting.ledgers import composition_of, replay
 from dpbench.submitting.making import EXPERIMENT
 
-ROUNDING = 1e-6
 SAME = 2e-3  # relative, of two computations of one ε: their grids
 SAMPLE = 4  # cells that are run again, at most
 
@@ -145,7 +145,7 @@ def _guarantees(s: Submission) -> Iterator[str]:
         if row.status == "failed" or not row.private:
             yield f"row {i}: {row.status}, private: {row.private}"
         used = row.epsilon_planned
-        if used is None or not used <= row.epsilon * (1 + ROUNDING) + 1e-9:
+        if used is None or not within(used, row.epsilon):
             yield f"row {i}: spends ε = {used}, more than the {row.epsilon} asked for"
         if row.relation != entrants.RELATION.value:
             yield f"row {i}: {row.relation} neighbours; the leaderboard's are {entrants.RELATION.value}"
@@ -167,7 +167,7 @@ def _ledgers(s: Submission) -> Iterator[str]:
         except (UserError, PrivacyError, ValueError, TypeError) as error:
             yield f"ledger of {row.problem} at ε = {row.epsilon:g}: {error}"
             continue
-        if not one.releases or not found <= row.epsilon * (1 + ROUNDING) + 1e-9:
+        if not one.releases or not within(found, row.epsilon):
             yield f"ledger of {row.problem} at ε = {row.epsilon:g}: its noise composes to ε = {found:.6g}"
         elif not math.isclose(found, row.epsilon_planned or 0.0, rel_tol=SAME, abs_tol=1e-4 * row.epsilon):
             told = f"its rows say ε = {row.epsilon_planned:.6g}, its ledger {found:.6g}"

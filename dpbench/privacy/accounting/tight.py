@@ -114,12 +114,10 @@ def _as_if_normal(plan: Counts, epsilon: float, delta: float) -> float:
         total = 0.0
         for release, count in plan:
             match release:
-                case Poisson(rate, Gaussian(z)):
-                    total += count * rate**2 * math.expm1(min((z * scale) ** -2, 50.0))
                 case PoissonReplaced(rate, Gaussian(z)):
                     total += count * (2 * rate) ** 2 * math.expm1(min((2 * z * scale) ** -2, 50.0))
-                case WithoutReplacement(n, m, Gaussian(z)):
-                    total += count * (m / n) ** 2 * math.expm1(min((z * scale) ** -2, 50.0))
+                case Poisson(_, Gaussian(z)) | WithoutReplacement(_, _, Gaussian(z)):
+                    total += count * release.rate**2 * math.expm1(min((z * scale) ** -2, 50.0))
                 case Gaussian(z):
                     total += count * (z * scale) ** -2
         return total
