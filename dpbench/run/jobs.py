@@ -51,7 +51,7 @@ class Job(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     @property
     def key(self) -> str:
         """128-bit hash of everything that decides the job's rows."""
-        return _key(self, self.timed)
+        return keys_like(self)(self.seed, self.timed)
 
     @property
     def stream_key(self) -> str:
@@ -61,9 +61,9 @@ class Job(msgspec.Struct, frozen=True, kw_only=True, gc=False):
         """
         common = algorithms.get(self.algorithm).common_random
         if not common:
-            return _key(self, 0)
+            return keys_like(self)(self.seed, 0)
         kept = {name: value for name, value in msgspec.json.decode(self.settings).items() if name not in common}
-        return _key(msgspec.structs.replace(self, settings=JSON.encode(kept).decode(), trace=False), 0)
+        return keys_like(msgspec.structs.replace(self, settings=JSON.encode(kept).decode()))(self.seed, 0)
 
     @property
     def start_key(self) -> str:
@@ -125,11 +125,6 @@ class Job(msgspec.Struct, frozen=True, kw_only=True, gc=False):
         return (*identity, self.relation, *epsilon, JSON.encode(shared), *alone)
 
 
-@functools.lru_cache(maxsize=200_000)
-def _key(job: Job, timed: int) -> str:
-    return _hash(job)(job.seed, timed)
-
-
 def identity(job: Job) -> dict[str, Any]:
     """All that a job's key is a hash of, but for its seed and the number of a timed repetition."""
     algorithm, recipe = algorithms.get(job.algorithm), job.recipe
@@ -151,7 +146,7 @@ def identity(job: Job) -> dict[str, Any]:
 
 
 def keys_of(content: dict[str, Any]) -> Callable[[int, int], str]:
-    """(seed, timed) → the key of the job of this `identity` with these."""
+    """(seed, timed) → the key of the job of this `identity` with these: a hash of canonical JSON."""
     before, seed, after = JSON.encode(content | {"seed": 0}).partition(b'"seed":')
     head, tail = hashlib.blake2b(before + seed, digest_size=16), after[1:-1]  # "timed" is the last of all names
 
@@ -163,9 +158,14 @@ def keys_of(content: dict[str, Any]) -> Callable[[int, int], str]:
     return key
 
 
-def _hash(job: Job) -> Callable[[int, int], str]:
-    """(seed, timed) → the key of the job with these: a hash of canonical JSON, whose first part is hashed once."""
-    return keys_of(identity(job))
+def keys_like(job: Job) -> Callable[[int, int], str]:
+    """(seed, timed) → the key of the job with these in place of its own."""
+    return _keys_like(msgspec.structs.replace(job, seed=0, timed=0, trace=False))
+
+
+@functools.lru_cache(maxsize=20_000)
+def _keys_like(job: Job) -> Callable[[int, int], str]:
+    return functools.cache(keys_of(identity(job)))
 
 
 @dataclass(frozen=True)
@@ -182,7 +182,7 @@ class Series:
     @functools.cached_property
     def keys(self) -> list[str]:
         """The keys of `jobs`."""
-        key = _hash(self.job)
+        key = keys_like(self.job)
         return [key(seed, timed) for seed in self.seeds for timed in self.repetitions]
 
     @property

@@ -20,7 +20,7 @@ import numpy as np
 
 from dpbench import algorithms
 from dpbench.algorithms.base import make_settings
-from dpbench.run.jobs import identity, keys_of, make_job
+from dpbench.run.jobs import JSON, keys_like, make_job
 from dpbench.run.results import Store
 
 Setting = TypeVar("Setting", bound=Hashable)
@@ -103,7 +103,6 @@ class Tuner:
         given = make_settings(method, alias | fixed)
         job = make_job(problem=problem, algorithm=algorithm, epsilon=epsilon, seed=0, settings=fixed,
                        accounting=accounting, delta=delta, relation=relation)  # fmt: skip
-        content = identity(job)
         shown = algorithms.display_name(algorithms.reference(algorithm)[0], given)
         cells: dict[tuple[tuple[Any, ...], str], dict[int, Any]] = defaultdict(dict)
         for (settings, sweep), rows in self._tried.get((problem, shown, epsilon), {}).items():
@@ -112,7 +111,7 @@ class Tuner:
                 continue
             chosen = {name: values[name] for name in tuned if name not in axes}
             tried = msgspec.structs.replace(given, **chosen, **{name: each[0] for name, each in axes.items()})
-            key_of = keys_of(content | {"settings": msgspec.to_builtins(tried)} | ({"sweep": axes} if axes else {}))
+            key_of = keys_like(msgspec.structs.replace(job, settings=JSON.encode(tried).decode(), sweep=sweep))
             excesses = {row.seed: _excesses(row, bool(axes)) for row in rows if row.key == key_of(row.seed, 0)}
             cells[tuple(chosen.values()), sweep] |= excesses
         choice = choose({cell: cells[cell] for cell in sorted(cells, key=lambda cell: cell[0])}, held_out)

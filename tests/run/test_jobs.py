@@ -47,9 +47,9 @@ def test_a_problem_of_another_version_is_another_job(monkeypatch):
     key = job(problem="synthetic-ridge").key
     recipe = catalogue.recipe_of("synthetic-ridge")
     monkeypatch.setitem(catalogue.CATALOGUE, "synthetic-ridge", replace(recipe, version=2))
-    jobs._key.cache_clear()
+    jobs._keys_like.cache_clear()
     assert job(problem="synthetic-ridge").key != key
-    jobs._key.cache_clear()
+    jobs._keys_like.cache_clear()
 
 
 def test_a_timed_run_repeats_the_untimed_one():
