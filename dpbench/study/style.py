@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -11,6 +12,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 from dpbench import algorithms
+from dpbench.algorithms.base import make_settings
 from dpbench.errors import UserError
 
 
@@ -36,53 +38,54 @@ BLACK, GREY, ORANGE, SKY, GREEN, YELLOW, BLUE, RED, PINK = (
     "#000000", "#777777", "#E69F00", "#56B4E9", "#009E73", "#D4B800", "#0072B2", "#D55E00", "#CC79A7",
 )  # fmt: skip
 
-LOOKS = {
-    "dp-gd": Look("DP-GD", BLACK, "o"),
-    "dp-newton-hess-clip": Look("DP-Newton, hess clip", RED, "s"),
-    "dp-newton-hess-add": Look("DP-Newton, hess add", ORANGE, "D"),
-    "dp-newton-qu-clip": Look("DP-Newton, qu clip", BLUE, "^"),
-    "dp-newton-qu-add": Look("DP-Newton, qu add", SKY, "v"),
-    "dp-newton-minibatch-hess-clip": Look("DP-Newton minibatch, hess clip", RED, "P"),
-    "dp-newton-minibatch-hess-add": Look("DP-Newton minibatch, hess add", ORANGE, "X"),
-    "dp-newton-minibatch-qu-clip": Look("DP-Newton minibatch, qu clip", BLUE, "<"),
-    "dp-newton-minibatch-qu-add": Look("DP-Newton minibatch, qu add", SKY, ">"),
-    "dp-newton-general": Look("DP-Newton, general losses", PINK, "d"),
-    "dp-gd-oracle": Look("DP-GD, oracle step", GREY, "h", private=False),
-    "dp-sgd": Look("DP-SGD", GREEN, "p"),
-    "damped-newton": Look("damped Newton", PINK, "*", private=False),
-    "adassp": Look("AdaSSP", PINK, "p"),
-    "dp-gd-last": Look("DP-GD, last iterate", GREY, "^"),
-    "dp-mf": Look("DP-MF", SKY, "s"),
-    "aop": Look("AOP (replace-one)", YELLOW, "H"),
-    "cubic-newton": Look("cubic Newton", GREEN, "8"),
-    "dp-accelerated-nesterov": Look("DP accelerated Nesterov", BLUE, "X"),
-    "dp-gd-laplace": Look("DP-GD (Laplace)", BLACK, "D"),
-    "dp-hb": Look("DP-HB", GREEN, "s"),
-    "dp-nag": Look("DP-NAG", SKY, "^"),
-    "dp-masg": Look("DP-MASG", ORANGE, "s"),
-    "dp-nag-opt": Look("DP-NAG-opt", BLUE, "v"),
-    "dp-masg-opt": Look("DP-MASG-opt", RED, "D"),
-    "dp-gcd": Look("DP-GCD", RED, "o"),
-    "dp-gcd-gs-s": Look("DP-GCD, GS-s", ORANGE, "^"),
-    "dp-gcd-gs-q": Look("DP-GCD, GS-q", PINK, "v"),
-    "dp-gcd-published": Look("DP-GCD, published selection", GREY, "P", private=False),
-    "dp-cd": Look("DP-CD", BLUE, "p"),
-    "dp-sgd-1": Look("DP-SGD, batch size 1", GREEN, "^"),
-    "o2nc": Look("O2NC, no noise", BLACK, "P", private=False),
-    "o2nc-tree": Look("O2NC-Tree", BLUE, "s"),
-    "o2nc-naive": Look("O2NC-Naive", RED, "^"),
-    "opt": Look("OPT", BLUE, "o"),
-    "opt-b": Look("OPT-B", BLUE, "D"),
-    "opt-ls": Look("OPT-LS", SKY, "X"),
-    "2opt": Look("2OPT", RED, "p"),
-    "2opt-b": Look("2OPT-B", RED, "v"),
-    "2opt-ls": Look("2OPT-LS", ORANGE, "P"),
-    "dp-tr": Look("DP-TR", GREEN, "h"),
-    "dp-tr-b": Look("DP-TR-B", GREEN, "d"),
-    "dp-gd-2ns": Look("DP-GD (2NS)", GREY, "s"),
-    "probe-estimator": Look("probe of GRAD and DIFF", GREY, "x", private=False),
-    "probe-optimum": Look("the optimum", GREY, "*", private=False),
-    "probe-noise": Look("probe of the noise", GREY, "+", private=False),
+# Colour and marker, and what legends say where that is not the method's title.
+LOOKS: dict[str, tuple[str, str] | tuple[str, str, str]] = {
+    "dp-gd": (BLACK, "o"),
+    "dp-newton-hess-clip": (RED, "s", "DP-Newton, hess clip"),
+    "dp-newton-hess-add": (ORANGE, "D", "DP-Newton, hess add"),
+    "dp-newton-qu-clip": (BLUE, "^", "DP-Newton, qu clip"),
+    "dp-newton-qu-add": (SKY, "v", "DP-Newton, qu add"),
+    "dp-newton-minibatch-hess-clip": (RED, "P", "DP-Newton minibatch, hess clip"),
+    "dp-newton-minibatch-hess-add": (ORANGE, "X", "DP-Newton minibatch, hess add"),
+    "dp-newton-minibatch-qu-clip": (BLUE, "<", "DP-Newton minibatch, qu clip"),
+    "dp-newton-minibatch-qu-add": (SKY, ">", "DP-Newton minibatch, qu add"),
+    "dp-newton-general": (PINK, "d"),
+    "dp-gd-oracle": (GREY, "h"),
+    "dp-sgd": (GREEN, "p"),
+    "damped-newton": (PINK, "*", "damped Newton"),
+    "adassp": (PINK, "p"),
+    "dp-gd-last": (GREY, "^"),
+    "dp-mf": (SKY, "s"),
+    "aop": (YELLOW, "H", "AOP (replace-one)"),
+    "cubic-newton": (GREEN, "8", "cubic Newton"),
+    "dp-accelerated-nesterov": (BLUE, "X"),
+    "dp-gd-laplace": (BLACK, "D"),
+    "dp-hb": (GREEN, "s"),
+    "dp-nag": (SKY, "^"),
+    "dp-masg": (ORANGE, "s"),
+    "dp-nag-opt": (BLUE, "v"),
+    "dp-masg-opt": (RED, "D"),
+    "dp-gcd": (RED, "o"),
+    "dp-gcd-gs-s": (ORANGE, "^", "DP-GCD, GS-s"),
+    "dp-gcd-gs-q": (PINK, "v", "DP-GCD, GS-q"),
+    "dp-gcd-published": (GREY, "P", "DP-GCD, published selection"),
+    "dp-cd": (BLUE, "p"),
+    "dp-sgd-1": (GREEN, "^"),
+    "o2nc": (BLACK, "P", "O2NC, no noise"),
+    "o2nc-tree": (BLUE, "s"),
+    "o2nc-naive": (RED, "^"),
+    "opt": (BLUE, "o"),
+    "opt-b": (BLUE, "D"),
+    "opt-ls": (SKY, "X"),
+    "2opt": (RED, "p"),
+    "2opt-b": (RED, "v"),
+    "2opt-ls": (ORANGE, "P"),
+    "dp-tr": (GREEN, "h"),
+    "dp-tr-b": (GREEN, "d"),
+    "dp-gd-2ns": (GREY, "s"),
+    "probe-estimator": (GREY, "x"),
+    "probe-optimum": (GREY, "*"),
+    "probe-noise": (GREY, "+"),
 }
 
 PLAIN = (1.1e-5, 2e5)  # logarithmic axes within it have plain numbers
@@ -110,18 +113,18 @@ RC: dict[Any, Any] = {
 }
 
 
+@functools.cache
 def look(algorithm: str) -> Look:
-    """The look of a registered algorithm; title and steady choices for one this table does not know."""
-    if algorithm in LOOKS:
-        return LOOKS[algorithm]
+    """The look of a registered algorithm; steady choices for one that the table does not know."""
     colours = (GREEN, PINK, YELLOW, GREY)
     index = sum(algorithm.encode()) % 16
-    colour, marker = colours[index % 4], "PXh*"[index // 4]
+    colour, marker, *label = LOOKS.get(algorithm, (colours[index % 4], "PXh*"[index // 4]))
     try:
-        method, _ = algorithms.resolve(algorithm)
+        method, fixed = algorithms.resolve(algorithm)
     except UserError:  # rows of a user's file, or of a package that is not installed here
         return Look(algorithm, colour, marker)
-    return Look(method.title or algorithm, colour, marker, method.private)
+    private = method.private and not method.flaw(make_settings(method, fixed))
+    return Look(label[0] if label else method.title or algorithm, colour, marker, private)
 
 
 def problem_title(problem: str) -> str:

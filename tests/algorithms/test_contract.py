@@ -9,7 +9,7 @@ from dpbench.algorithms import names, resolve
 from dpbench.algorithms.base import make_settings
 from dpbench.errors import UserError
 from dpbench.privacy.verify import spent
-from dpbench.study.style import LOOKS
+from dpbench.study import style
 from tests.algorithms.conftest import run, small_problem
 
 FEW = {"T": 3, "cap": 20, "passes": 1.5, "inner": 20}  # iterations are enough to see the contract
@@ -86,12 +86,12 @@ def test_it_is_documented_and_has_a_look(case):
     name, algorithm, _, _ = case
     assert inspect.getdoc(type(algorithm)), f"{name} has no docstring"
     assert algorithm.title
-    variants = [look for look in LOOKS if look == name or look.startswith(algorithm.name)]
+    variants = [look for look in style.LOOKS if look == name or look.startswith(algorithm.name)]
     assert variants, f"{name} has no colour and marker in report/style.py"
     for look in variants:
         if look == name:
             flaw = algorithm.flaw(make_settings(algorithm, resolve(name)[1]))
-            assert LOOKS[look].private == (algorithm.private and not flaw)
+            assert style.look(look).private == (algorithm.private and not flaw)
 
 
 def test_without_a_bound_on_the_rows_it_must_clip(case):
