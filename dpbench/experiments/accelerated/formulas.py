@@ -15,6 +15,7 @@ from dpbench.algorithms.momentum import ROW_NORM, smoothness
 from dpbench.problems import catalogue
 
 MU, L = 0.5, 1.0  # Q = diag(μ, L) of Fig. 1
+KAPPA = 20.0  # L/μ of Fig. 2, at μ = c = p = 1
 V0 = 10.0  # ‖(ξ₀ - ξ*)(ξ₀ - ξ*)ᵀ‖ in the bound
 
 
@@ -42,22 +43,22 @@ def error_bound(t: np.ndarray, alpha: float, beta: float, c_w: float) -> np.ndar
     return start + L * variance / 2 * floor
 
 
-def optimal_noise(K: int, mu: float = 1.0, L: float = 20.0, c: float = 1.0, p: int = 1) -> np.ndarray:
+def optimal_noise(K: int) -> np.ndarray:
     """b_t nε/S₁, t = 1, …, n_1 + … + n_K, of dp-masg-opt over K stages (Fig. 2; eq. (4.5) with a_{T,t} of (4.8)).
 
     n_1 = ⌊2 √κ ln √κ⌋ here, as in the figure; the experiments round up.
     """
-    root = math.sqrt(L / mu)
+    root = math.sqrt(KAPPA)
     first = math.floor(2 * root * math.log(root))
-    T = sum(allocation.stage_length(k, L / mu, p=p, first=first) for k in range(1, K + 1))
-    stage = allocation.stages(T, L / mu, p=p, first=first)
-    weights = allocation.error_weights(allocation.steps(stage, c / L), stage, mu, L)
+    T = sum(allocation.stage_length(k, KAPPA, first=first) for k in range(1, K + 1))
+    stage = allocation.stages(T, KAPPA, first=first)
+    weights = allocation.error_weights(allocation.steps(stage, 1 / KAPPA), stage, 1.0, KAPPA)
     return 1 / weights.shares()
 
 
 @functools.cache
-def published_code_T(algorithm: str, c: float, T: int, epsilon: float = 1.0) -> int:
-    """The T' ≤ T that an -opt method chooses on the paper's problem with the weights of the published code.
+def published_code_T(algorithm: str, c: float, T: int) -> int:
+    """The T' ≤ T that an -opt method chooses on the paper's problem at ε = 1 with the weights of the published code.
 
     The code has 2^{s_T'} E₀ and α/2 (1 + αL) where (4.6) and (4.8) have 2^{s_T' - 1} E₀ and α (1 + αL): the start
     counts double and the noise by half.
@@ -67,5 +68,5 @@ def published_code_T(algorithm: str, c: float, T: int, epsilon: float = 1.0) -> 
     settings = method.complete(problem, method.Settings(T=T, c=c))
     alpha, _, stage = method.schedule(problem, settings)
     weights = allocation.error_weights(alpha[:, 0], stage, problem.l2, smoothness(problem, settings))
-    noise = problem.d * (2 * problem.loss.lipschitz * ROW_NORM / (problem.n * epsilon)) ** 2
+    noise = problem.d * (2 * problem.loss.lipschitz * ROW_NORM / problem.n) ** 2
     return weights.best_T(noise / 2, 2 * settings.E0)

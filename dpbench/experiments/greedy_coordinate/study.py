@@ -207,9 +207,9 @@ class Facts(NamedTuple):
     start: float  # f(0)/f* - 1
     nonzero: list[float]  # |w*_j| of the non-zero coordinates, falling
 
-    def quasi_sparsity(self, tau: int = 5) -> float:
-        """α such that w* is (α, τ)-quasi-sparse: its (τ + 1)-st largest |w*_j|."""
-        return self.nonzero[tau] if len(self.nonzero) > tau else 0.0
+    def quasi_sparsity(self) -> float:
+        """α such that w* is (α, 5)-quasi-sparse: its sixth largest |w*_j|."""
+        return self.nonzero[5] if len(self.nonzero) > 5 else 0.0
 
 
 def facts(context: Context, artefact: str) -> dict[str, Facts]:

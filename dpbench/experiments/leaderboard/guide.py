@@ -167,7 +167,7 @@ def standing(context: Context) -> Figure:
     return Figure(figure, result, caption, gaps)
 
 
-def intervals(table: pd.DataFrame, draws: int = DRAWS, seed: int = 0) -> pd.DataFrame:
+def intervals(table: pd.DataFrame, draws: int = DRAWS) -> pd.DataFrame:
     """`ranking.overall` with bootstrap bounds: `low`, `high` of the share, `rank_low`, `rank_high` of the rank.
 
     A draw takes the problems with replacement and every mean from a normal distribution with its standard error. Ranks
@@ -176,7 +176,7 @@ def intervals(table: pd.DataFrame, draws: int = DRAWS, seed: int = 0) -> pd.Data
     result = over_all(table)
     if table.empty:
         return result.assign(low=[], high=[], rank_low=[], rank_high=[])
-    rng = np.random.default_rng(seed)
+    rng = np.random.default_rng(0)
     methods, problems = list(result["algorithm"]), list(dict.fromkeys(table["problem"]))
     # Per cell a column of drawn shares; methods that are not in it stay NaN.
     cells, of = [], []
