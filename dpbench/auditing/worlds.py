@@ -16,7 +16,7 @@ from dpbench.auditing.returned import Listener, Returned
 from dpbench.auditing.transcript import Leak, Recorder, Replay
 from dpbench.errors import UserError
 from dpbench.privacy.budget import Budget
-from dpbench.privacy.ledger import Gaussian, Laplace, Poisson, PureDP
+from dpbench.privacy.ledger import Composition, Gaussian, Laplace, Poisson, PureDP
 from dpbench.privacy.mechanisms import Mechanisms
 from dpbench.privacy.relation import Relation
 from dpbench.problems import Problem
@@ -167,14 +167,15 @@ def _losses(run: Recorder, replays: Sequence[Recorder]) -> dict[str, tuple[np.nd
                     found[label][0, members] += ((scores.flat(one, a - b) / scale) ** 2).sum(axis=1)
     for (key, label, _), loss in thresholds.items():
         found[label][1, key] += loss
-    claimed = {label: np.array([_claimed(run, i, label) for i in range(run.k)]).T for label in found}
-    return {label: (losses, claimed[label]) for label, losses in found.items()}
+    ledger = [run.ledger.of(i) for i in range(run.k)]  # one object for equal replicates
+    once = {id(one): {label: _claimed(one, label) for label in found} for one in ledger}
+    return {label: (losses, np.array([once[id(one)][label] for one in ledger]).T) for label, losses in found.items()}
 
 
-def _claimed(run: Recorder, i: int, label: str) -> tuple[float, float]:
+def _claimed(composition: Composition, label: str) -> tuple[float, float]:
     """Σ 1/z² of the Gaussian and Σ ε of the ε-DP releases of a label."""
     squares = pure = 0.0
-    for entry in run.ledger.of(i):
+    for entry in composition:
         match scores.base(entry.release) if entry.label == label else None:
             case Gaussian(z):
                 squares += entry.count / z**2

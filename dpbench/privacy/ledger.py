@@ -275,6 +275,7 @@ class Ledger:
         self._own: list[dict[tuple[Release, str], int]] = [{} for _ in range(k)]
         self._planned: list[dict[tuple[Release, str], int]] = [{} for _ in range(k)]
         self._known: dict[Composition, Composition] = {}
+        self._sorted: dict[tuple[tuple[tuple[Release, str], int], ...], Composition] = {}
         self._drawn: dict[tuple[Release, str], Drawn] = {}
         self.exact: dict[int, str] = {}
 
@@ -323,9 +324,12 @@ class Ledger:
         return counts
 
     def _composition(self, counts: dict[tuple[Release, str], int]) -> Composition:
-        entries = (Entry(release, count, label) for (release, label), count in counts.items() if count)
-        composition = tuple(sorted(entries, key=lambda e: (e.label, repr(e.release))))
-        return self._known.setdefault(composition, composition)
+        listed = tuple(counts.items())
+        if listed not in self._sorted:
+            entries = (Entry(release, count, label) for (release, label), count in listed if count)
+            composition = tuple(sorted(entries, key=lambda e: (e.label, repr(e.release))))
+            self._sorted[listed] = self._known.setdefault(composition, composition)
+        return self._sorted[listed]
 
     def summary(self, i: int = 0) -> list[dict[str, object]]:
         """Replicate `i` as the rows of a table: label, release, count, planned, and what was drawn in its batch.
