@@ -114,7 +114,8 @@ def test_the_key_knows_the_relation_only_where_it_is_not_the_algorithms_own():
 
 def setting_of(name):
     algorithm, fixed = resolve(name)
-    few = {"T": 3} if "T" in algorithm.Settings.__struct_fields__ and "T" not in fixed else {}
+    least = {"T": 3, "inner": 20}  # of iterations, and of the releases within each: all are declared alike
+    few = {key: n for key, n in least.items() if key in algorithm.Settings.__struct_fields__ and key not in fixed}
     regularisers = {"l2": 0.02} if "l2" in algorithm.needs.regularisers else {}
     losses = algorithm.needs.losses or ("logistic",)
     problem = small_problem(loss=losses[0], bound=algorithm.needs.row_norm, **regularisers)
