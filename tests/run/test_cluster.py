@@ -1,12 +1,11 @@
 """`--backend dask`: real scheduler and worker processes on the loopback interface, each worker with its own cache."""
 
-import contextlib
-import os
+import itertools
 import shutil
 import signal
 import socket
-import subprocess
 import sys
+import threading
 
 import numpy as np
 import pytest
@@ -18,31 +17,28 @@ from dpbench.errors import DataError, UserError
 from dpbench.run import runner
 from dpbench.run.jobs import make_job
 from dpbench.run.results import Store
+from tests import processes
 
 pytest.importorskip("distributed", reason="the extra dask is not installed")
 
-ENVIRONMENT = {"DASK_DISTRIBUTED__WORKER__DAEMON": "False", "DASK_LOGGING__DISTRIBUTED": "error"}
+ENVIRONMENT = {"DASK_DISTRIBUTED__SCHEDULER__ALLOWED_FAILURES": "1", "DASK_LOGGING__DISTRIBUTED": "error"}
 
 
 @pytest.fixture
-def cluster(tmp_path):
+def cluster(tmp_path, monkeypatch):
     """Start a scheduler and workers; `cluster.worker(name)` starts one more, with an empty data cache of its own."""
-    pytest.importorskip("distributed")
+    monkeypatch.delenv("DPBENCH_MIRROR", raising=False)  # which its processes would inherit
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
     running = []
 
-    def start(*arguments, **environment):
-        log = open(tmp_path / f"{arguments[0]}-{len(running)}.log", "wb")  # noqa: SIM115
-        command = [sys.executable, "-m", "distributed.cli.dask_" + arguments[0], *arguments[1:]]
-        environment = {k: v for k, v in os.environ.items() if k != "DPBENCH_MIRROR"} | ENVIRONMENT | environment
-        process = subprocess.Popen(
-            command, stdout=log, stderr=log, env=environment, cwd=tmp_path, start_new_session=True
+    def start(kind, *arguments, **environment):
+        log = tmp_path / f"{kind}-{len(running)}.log"
+        running.append(
+            processes.start(tmp_path, processes.dask, kind, *arguments, log=log, **ENVIRONMENT | environment)
         )
-        log.close()
-        running.append(process)
-        return process
+        return running[-1]
 
     class Cluster:
         address = f"tcp://127.0.0.1:{port}"
@@ -53,19 +49,17 @@ def cluster(tmp_path):
             return tmp_path / f"cache-{name}"
 
         @classmethod
-        def worker(cls, name, *options, **environment):
+        def worker(cls, name):
             return start(
                 "worker",
-                *(cls.address, "--nthreads", "1", "--no-dashboard", "--name", name),
-                *("--local-directory", str(tmp_path / f"dask-{name}"), *(options or ("--no-nanny",))),
-                **{"DPBENCH_DATA": str(cls.cache(name))} | environment,
+                *(cls.address, "--nthreads", "1", "--no-dashboard", "--no-nanny", "--name", name),
+                *("--local-directory", str(tmp_path / f"dask-{name}")),
+                DPBENCH_DATA=str(cls.cache(name)),
             )
 
     yield Cluster
     for process in running:
-        with contextlib.suppress(ProcessLookupError):
-            os.killpg(process.pid, signal.SIGKILL)  # with the children of a nanny
-        process.wait(20)
+        processes.kill(process)
 
 
 def grid(T=(20, 30, 50, 80), seeds=3, problem="synthetic"):
@@ -94,7 +88,7 @@ def local(tmp_path, jobs):
 
 def test_two_workers_with_caches_of_their_own_give_the_rows_of_a_local_run(cluster, tmp_path):
     workers = [cluster.worker(name) for name in "ab"]
-    assert all(worker.poll() is None for worker in workers)
+    assert all(worker.is_alive() for worker in workers)
     remote = Store(tmp_path, "remote", "e")
     jobs = grid()
     summary = runner.run(jobs, remote, backend="dask", scheduler=cluster.address)
@@ -119,7 +113,7 @@ def other_synthetic(tmp_path, monkeypatch):
 def slow_grid():
     """Twelve batches of a fraction of a second."""
     return [
-        make_job(problem="synthetic", algorithm="dp-gd", epsilon=1, seed=0, settings={"T": 250 + t}) for t in range(12)
+        make_job(problem="synthetic", algorithm="dp-gd", epsilon=1, seed=0, settings={"T": 60 + t}) for t in range(12)
     ]
 
 
@@ -135,7 +129,8 @@ def test_one_worker_killed_mid_run_and_data_that_only_the_driver_has(cluster, tm
 
     jobs = slow_grid()
     summary = runner.run(jobs, store, backend="dask", scheduler=cluster.address, report=kill_one)
-    assert workers["a"].wait(10) == -signal.SIGKILL
+    workers["a"].join(10)
+    assert workers["a"].exitcode == -signal.SIGKILL
     assert summary.statuses["done"] == len(jobs)
     assert values(store) == values(local(tmp_path, jobs))
     assert set(store.runs()["data_sha256"]) == {other_synthetic.sha256}
@@ -155,12 +150,27 @@ class Killer(Algorithm):
 
 def test_a_file_goes_with_its_batches_and_what_kills_every_worker_is_a_failed_row(cluster, tmp_path):
     (tmp_path / "killer.py").write_text(KILLER)
-    cluster.worker("nanny", "--nanny", DASK_DISTRIBUTED__SCHEDULER__ALLOWED_FAILURES="1")
+    ended = threading.Event()
+
+    def nanny():
+        """One worker at a time, as long as the run lasts: dask's own would import everything for each."""
+        for number in itertools.count():
+            worker = cluster.worker(f"{number}")
+            while worker.is_alive():
+                if ended.wait(0.05):
+                    return
+
+    thread = threading.Thread(target=nanny)
+    thread.start()
     killer = make_job(problem="synthetic", algorithm=f"{tmp_path / 'killer.py'}:Killer", epsilon=1.0, seed=0)
     store = Store(tmp_path, "remote", "e")
-    summary = runner.run([*grid(T=(20,)), killer], store, backend="dask", scheduler=cluster.address)
+    try:
+        summary = runner.run([*grid(T=(20,)), killer], store, backend="dask", scheduler=cluster.address)
+    finally:
+        ended.set()
+        thread.join()
     assert (summary.statuses["done"], summary.failed) == (4, 1)
-    assert "its worker process died" in summary.failures[0]["error"]
+    assert "its worker process died 4 times (KilledWorker)" in summary.failures[0]["error"]
     assert store.runs().set_index("algorithm")["status"]["killer"] == "failed"
 
 

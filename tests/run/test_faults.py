@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+import resource
 import signal
 import subprocess
 import sys
@@ -13,9 +14,12 @@ import pytest
 from dpbench import datasets
 from dpbench.cli import main
 from dpbench.datasets import loading
+from dpbench.reporting.build import build
+from dpbench.run import runner
+from dpbench.run.jobs import make_job
 from dpbench.run.results import Store
+from tests import processes
 
-DPBENCH = (sys.executable, "-m", "dpbench")
 RUN = ("run", "--algo", "dp-gd", "--dataset", "synthetic")
 
 
@@ -41,62 +45,72 @@ def call(tmp_path, monkeypatch, capsys):
     return run
 
 
-def shell(script, folder, *prefix):
-    """Run a shell script with `dpbench` defined; returns its lines."""
-    script = f'dpbench() {{ "{sys.executable}" -m dpbench "$@" 2>&1; echo "code $?"; }}\n{script}'
-    done = subprocess.run([*prefix, "sh", "-c", script], cwd=folder, capture_output=True, text=True, timeout=120)
-    assert "Traceback" not in done.stdout + done.stderr, done.stdout + done.stderr
-    return (done.stdout + done.stderr).splitlines()
-
-
 @pytest.fixture
 def disk(tmp_path):
-    """A function: size, script -> lines of the script, run where `disk` is a file system of that size of its own."""
-    (tmp_path / "disk").mkdir()
+    """A function: size, in mount's notation -> a shell; `disk` is a file system of that size until the test ends.
+
+    It is mounted in a namespace of the shell's own, which takes it along, and seen from here through /proc.
+    """
     private = ("unshare", "-m") if os.geteuid() == 0 else ("unshare", "-rm")
-    mount = "mount -t tmpfs -o size={} tmpfs disk || exit 77\n"
-    try:
-        probe = subprocess.run([*private, "sh", "-c", mount.format("64k")], cwd=tmp_path, capture_output=True)
-    except FileNotFoundError:
-        pytest.skip("unshare is not installed, so no file system can be mounted for the test")
-    if probe.returncode:
-        pytest.skip(f"no file system can be mounted here: {probe.stderr.decode().strip()}")
-    return lambda size, script: shell(mount.format(size) + script, tmp_path, *private)
+    shells = []
+
+    def mount(size):
+        try:
+            shell = subprocess.Popen([*private, "sh"], cwd=tmp_path, stdin=-1, stdout=-1, stderr=-2, text=True)
+        except FileNotFoundError:
+            pytest.skip("unshare is not installed, so no file system can be mounted for the test")
+        shells.append(shell)
+        (tmp_path / "mounted").mkdir()
+        answer = told(shell, f"mount -t tmpfs -o size={size} tmpfs mounted")
+        if answer != "0":
+            pytest.skip(f"no file system can be mounted here: {answer}")
+        (tmp_path / "disk").symlink_to(f"/proc/{shell.pid}/root{tmp_path}/mounted")
+        return shell
+
+    yield mount
+    for shell in shells:
+        shell.communicate("exit")
 
 
-def test_a_full_disk_is_one_line_keeps_what_was_finished_and_goes_on_with_room(disk):
-    run = f"dpbench {' '.join(RUN)} --seeds 1 --jobs 1 --out disk/results"
-    lines = disk(
-        "400k",
-        f"{run} --set T=5\n"
-        "cat /dev/zero > disk/filler 2> filler.log\n"
-        f"echo FULL; {run} --set T=6; ls disk/results/adhoc/dp-gd/runs\n"
-        f"rm disk/filler; echo ROOM; {run} --set T=6; {run} --set T=5",
-    )
-    full, room = lines.index("FULL"), lines.index("ROOM")
-    refused = [line for line in lines[full:room] if line.startswith("error")]
-    assert len(refused) == 1
+def told(shell, command):
+    """What the shell says to a command: its message, if it has one, or its exit code."""
+    with contextlib.suppress(BrokenPipeError):  # `unshare` was refused: it said why
+        shell.stdin.write(f"{command}; echo $?\n")
+        shell.stdin.flush()
+    return shell.stdout.readline().strip()
+
+
+ON_DISK = (*RUN, "--seeds", 1, "--jobs", 1, "--out", "disk/results")
+
+
+def test_a_full_disk_is_one_line_keeps_what_was_finished_and_goes_on_with_room(call, disk, tmp_path):
+    disk("400k")
+    assert call(*ON_DISK, "--set", "T=5")[0] == 0
+    filler = tmp_path / "disk" / "filler"
+    with pytest.raises(OSError, match="No space left"):
+        filler.write_bytes(bytes(400 * 1024))
+    code, _, err = call(*ON_DISK, "--set", "T=6")
+    refused = [line for line in err.splitlines() if line.startswith("error")]
+    assert (code, len(refused)) == (2, 1), err
     assert "cannot write results to disk/results/adhoc/dp-gd" in refused[0]
     assert "No space left on device; what was finished before is kept" in refused[0]
-    assert "code 2" in lines[full:room]
-    assert sum(line.endswith(".parquet") for line in lines[full:room]) == 1
-    assert not [line for line in lines[full:room] if line.endswith(".tmp")]
-    assert "1 done; 0 found finished" in " ".join(lines[room:])
-    assert "nothing to do; 1 found finished" in " ".join(lines[room:])
+    assert [path.suffix for path in (tmp_path / "disk/results/adhoc/dp-gd/runs").iterdir()] == [".parquet"]
+    filler.unlink()
+    assert "1 done; 0 found finished" in call(*ON_DISK, "--set", "T=6")[2]
+    assert "nothing to do; 1 found finished" in call(*ON_DISK, "--set", "T=5")[2]
 
 
-def test_a_read_only_folder_is_named_before_anything_runs_and_its_rows_can_be_read(disk):
-    run = f"dpbench {' '.join(RUN)} --seeds 1 --jobs 1 --out disk/results"
-    lines = disk(
-        "400k",
-        f"{run} --set T=5\n{run} --set T=6\nmount -o remount,ro disk\necho READ; {run} --set T=5\n{run} --set T=7",
-    )
-    found, refused = lines[lines.index("READ") + 1 :][:-2], lines[-2:]
-    assert found[-1] == "code 0"
-    assert "nothing to do; 1 found finished" in found[-2]
-    assert refused[1] == "code 2"
-    assert "cannot write results to disk/results/adhoc/dp-gd/" in refused[0]
-    assert "Read-only file system; what was finished before is kept" in refused[0]
+def test_a_read_only_folder_is_named_before_anything_runs_and_its_rows_can_be_read(call, disk, monkeypatch):
+    shell = disk("400k")
+    assert [call(*ON_DISK, "--set", T)[0] for T in ("T=5", "T=6")] == [0, 0]
+    assert told(shell, "mount -o remount,bind,ro mounted") == "0"
+    code, _, err = call(*ON_DISK, "--set", "T=5")
+    assert (code, "nothing to do; 1 found finished" in err) == (0, True), err
+    monkeypatch.setattr("dpbench.run.runner.results", None)  # nothing runs from here on
+    code, _, err = call(*ON_DISK, "--set", "T=7")
+    assert (code, err.count("\n")) == (2, 1), err
+    assert "cannot write results to disk/results/adhoc/dp-gd/" in err
+    assert "Read-only file system; what was finished before is kept" in err
 
 
 GRID = """
@@ -110,24 +124,37 @@ settings = { T = 3 }
 """
 
 
-def test_files_that_may_not_grow_are_one_line_and_leave_no_figure_half_written(tmp_path):
+FIG5 = "second_order/fig5"
+
+
+def with_short_files():
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (4096, hard))
+    for command in (("report", "--experiment", FIG5, "--profile", "quick"), (*RUN, "--jobs", "1", "--set", "T=3")):
+        try:
+            main(list(command))
+        except SystemExit as end:
+            print("code", end.code, flush=True)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    print(next(build(FIG5, "quick")))  # the figure; what comes after it is computed for seconds
+
+
+def test_files_that_may_not_grow_are_one_line_and_leave_no_figure_half_written(call, tmp_path):
     """RLIMIT_FSIZE: a full disk as far as a program can tell, and anybody may set it."""
     (tmp_path / "grid.toml").write_text(GRID)
-    report = "dpbench report --experiment second_order/fig2 --profile quick"
-    lines = shell(
-        f"dpbench run --experiment second_order --config grid.toml --jobs 1\necho LIMIT\n"
-        f"(ulimit -f 8; {report}; dpbench {' '.join(RUN)} --jobs 1 --set T=3)\necho FREE\n{report}",
-        tmp_path,
-    )
-    limit, free = lines.index("LIMIT"), lines.index("FREE")
-    for line in (
+    assert call("run", "--experiment", "second_order", "--config", "grid.toml", "--jobs", 1)[0] == 0
+    process = processes.start(tmp_path, with_short_files, log="log")
+    process.join(120)
+    lines = (tmp_path / "log").read_text().splitlines()
+    refused = [
         "error: cannot write to figures/quick/second_order: File too large",
+        "code 2",
         "error: cannot write results to results/adhoc/dp-gd/runs: File too large; what was finished before is kept",
-    ):
-        assert line in lines[limit:free], lines
-    assert lines[limit:free].count("code 2") == 2
-    assert lines[-1] == "code 0", lines[free:]
-    assert (tmp_path / "figures/quick/second_order/fig2.png").stat().st_size > 4096
+        "code 2",
+    ]
+    assert lines[:-1] == refused, lines
+    assert lines[-1].startswith("figures/quick/second_order/fig5.*")
+    assert (tmp_path / "figures/quick/second_order/fig5.png").stat().st_size > 4096
 
 
 def test_a_figures_folder_that_is_taken_is_one_line(call, tmp_path):
@@ -142,9 +169,6 @@ def test_a_figures_folder_that_is_taken_is_one_line(call, tmp_path):
 
 @pytest.mark.parametrize("table", ["runs", "traces"])
 def test_a_truncated_part_is_set_aside_and_its_jobs_run_again(tmp_path, capsys, table):
-    from dpbench.run import runner
-    from dpbench.run.jobs import make_job
-
     jobs = [
         make_job(problem="synthetic", algorithm="dp-gd", epsilon=1, seed=s, settings={"T": 5}, trace=True)
         for s in (0, 1)
@@ -252,25 +276,26 @@ def test_a_mirror_that_serves_a_wrong_file_or_cuts_is_one_line_and_the_next_fetc
     loading.load_spec.cache_clear()
 
 
-SWEEP = """
-import sys
-from dpbench.run import runner
-from dpbench.run.jobs import make_job
-from dpbench.run.results import Store
-jobs = [make_job(problem="synthetic", algorithm="dp-gd", epsilon=1.0, seed=s, settings={"T": T})
-        for T in range(200, 206) for s in range(3)]
-runner.run(jobs, Store(sys.argv[1], "p", "e"), workers=int(sys.argv[2]))
-"""
+def sweep(folder, workers=1, last=None):
+    """To be called in a process of its own too; with `last`, it waits for the others before it merges its parts."""
 
+    def meet(progress):
+        if last and progress.done == progress.total:
+            last.wait(60)
 
-def sweep(folder, workers=1):
-    return subprocess.Popen([sys.executable, "-c", SWEEP, str(folder), str(workers)], start_new_session=True)
+    jobs = [
+        make_job(problem="synthetic", algorithm="dp-gd", epsilon=1.0, seed=s, settings={"T": T})
+        for T in range(60, 66)
+        for s in range(3)
+    ]
+    runner.run(jobs, Store(folder, "p", "e"), workers=workers, report=meet)
 
 
 def wait_for_rows(process, store, parts=1):
     deadline = time.monotonic() + 60
     while len(list((store.folder / "runs").glob("*.parquet"))) < parts and time.monotonic() < deadline:
-        assert process.poll() is None, "it ended before it could be disturbed"
+        ended = process.poll() if isinstance(process, subprocess.Popen) else process.exitcode
+        assert ended is None, "it ended before it could be disturbed"
         time.sleep(0.005)
 
 
@@ -285,33 +310,55 @@ def wait_for_end(group):
         pytest.fail("processes are left behind")
 
 
-def test_two_runs_at_once_on_one_folder_lose_and_double_nothing(tmp_path):
-    whole, shared = Store(tmp_path / "whole", "p", "e"), Store(tmp_path / "shared", "p", "e")
-    runs = [sweep(tmp_path / "shared") for _ in range(2)]
-    assert [run.wait(120) for run in runs] == [0, 0]
-    assert sweep(tmp_path / "whole").wait(120) == 0
-    assert values(shared) == values(whole)
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory):
+    """The rows of a sweep that nothing disturbed."""
+    folder = tmp_path_factory.mktemp("whole")
+    sweep(folder)
+    store = Store(folder, "p", "e")
+    assert len(store.runs()) == 18
+    return values(store)
+
+
+def test_two_runs_at_once_on_one_folder_lose_and_double_nothing(tmp_path, whole):
+    last = processes.SERVER.Barrier(2)
+    runs = [processes.start(tmp_path, sweep, tmp_path / "shared", 1, last) for _ in range(2)]
+    for run in runs:
+        run.join(120)
+    assert [run.exitcode for run in runs] == [0, 0]
+    shared = Store(tmp_path / "shared", "p", "e")
+    assert values(shared) == whole
     assert {path.suffix for path in (shared.folder / "runs").iterdir()} == {".parquet"}
 
 
-def test_a_driver_killed_alone_takes_its_workers_along_and_the_next_run_goes_on(tmp_path):
+def test_a_run_killed_twice_and_started_again_gives_the_same_rows(tmp_path, whole):
     store = Store(tmp_path, "p", "e")
-    process = sweep(tmp_path, workers=2)
+    for parts in (1, 2):
+        process = processes.start(tmp_path, sweep, tmp_path)
+        wait_for_rows(process, store, parts)
+        processes.kill(process)
+        assert 3 * parts <= len(store.runs()) < 18
+    sweep(tmp_path)
+    assert values(store) == whole
+
+
+def test_a_driver_killed_alone_takes_its_workers_along_and_the_next_run_goes_on(tmp_path, whole):
+    store = Store(tmp_path, "p", "e")
+    process = processes.start(tmp_path, sweep, tmp_path, 2)
     wait_for_rows(process, store)
     process.kill()
-    process.wait()
+    process.join()
     wait_for_end(process.pid)
-    kept = len(store.runs())
-    assert kept >= 3
-    assert sweep(tmp_path, workers=2).wait(120) == 0
-    assert len(store.runs()) == 18
+    assert 3 <= len(store.runs()) < 18
+    sweep(tmp_path)
+    assert values(store) == whole
 
 
-def test_ctrl_c_with_workers_is_one_line_leaves_no_process_and_the_same_command_goes_on(tmp_path):
-    (tmp_path / "grid.toml").write_text(GRID.replace("T = 3", "T = [1000, 1001, 1002, 1003, 1004, 1005]"))
-    command = (*DPBENCH, "run", "--experiment", "second_order", "--config", "grid.toml", "--jobs", "2")
+def test_ctrl_c_with_workers_is_one_line_leaves_no_process_and_the_same_command_goes_on(call, tmp_path):
+    (tmp_path / "grid.toml").write_text(GRID.replace("T = 3", "T = [300, 301, 302, 303, 304, 305]"))
+    command = ("run", "--experiment", "second_order", "--config", "grid.toml", "--jobs")
     process = subprocess.Popen(
-        command, cwd=tmp_path, start_new_session=True, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        [sys.executable, "-m", "dpbench", *command, "2"], start_new_session=True, stdout=-1, stderr=-1, text=True
     )
     store = Store(tmp_path / "results", "quick", "second_order")
     wait_for_rows(process, store)
@@ -323,5 +370,4 @@ def test_ctrl_c_with_workers_is_one_line_leaves_no_process_and_the_same_command_
     wait_for_end(process.pid)
     kept = len(store.runs())
     assert 1 <= kept < 6
-    again = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=120)
-    assert f"{6 - kept} done; {kept} found finished" in again.stderr
+    assert f"{6 - kept} done; {kept} found finished" in call(*command, 1)[2]

@@ -1,10 +1,6 @@
 """Rows in shards on two worker processes: the numbers of one place, also after a worker was killed."""
 
-import contextlib
-import os
 import signal
-import subprocess
-import sys
 import time
 
 import numpy as np
@@ -16,6 +12,7 @@ from dpbench.errors import DataError, UserError
 from dpbench.run import runner, shards
 from dpbench.run.jobs import make_job
 from dpbench.run.results import Store
+from tests import processes
 
 distributed = pytest.importorskip("distributed", reason="the extra dask is not installed")
 da = pytest.importorskip("dask.array")
@@ -29,12 +26,8 @@ def scheduler(tmp_path_factory):
     running = []
 
     def start(kind, *arguments):
-        command = [sys.executable, "-m", f"distributed.cli.dask_{kind}", *arguments, "--no-dashboard"]
-        log = subprocess.DEVNULL
         own = {"DPBENCH_DATA": str(folder / f"data-{len(running)}"), "DASK_LOGGING__DISTRIBUTED": "error"}
-        running.append(
-            subprocess.Popen(command, stdout=log, stderr=log, cwd=folder, env=os.environ | own, start_new_session=True)
-        )
+        running.append(processes.start(folder, processes.dask, kind, *arguments, "--no-dashboard", **own))
         return running[-1]
 
     def worker():
@@ -42,16 +35,14 @@ def scheduler(tmp_path_factory):
 
     start("scheduler", "--port", "0", "--host", "127.0.0.1", "--scheduler-file", str(file))
     while not file.exists():
-        assert running[0].poll() is None
+        assert running[0].is_alive()
         time.sleep(0.05)
     worker(), worker()
     with distributed.Client(scheduler_file=str(file), set_as_default=False) as client:
         client.wait_for_workers(2, timeout=60)
     yield str(file), worker, running
     for process in running:
-        with contextlib.suppress(ProcessLookupError):
-            os.killpg(process.pid, signal.SIGKILL)
-        process.wait(20)
+        processes.kill(process)
 
 
 @pytest.fixture
@@ -158,7 +149,8 @@ def test_shards_of_a_worker_that_was_killed_are_made_again(client, scheduler):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(shards.Asker, "__call__", killing)
         there = dpbench.fit(da.from_array(X, chunks=(300, 6)), y, **call)
-    assert running[1].wait(10) == -signal.SIGKILL
+    running[1].join(10)
+    assert running[1].exitcode == -signal.SIGKILL
     assert len(asked) > 12  # and it went on
     np.testing.assert_allclose(there.w, dpbench.fit(X, y, **call).w, rtol=1e-9, atol=1e-12)
     worker()
