@@ -2,13 +2,16 @@
 
 import inspect
 import os
+import signal
 import subprocess
 import sys
+import time
 
 import pytest
 
 import dpbench
 from dpbench.cli import VERBS, group, main
+from tests import processes
 
 
 @pytest.fixture
@@ -250,17 +253,18 @@ def test_help_names_every_verb_and_imports_neither_solvers_nor_plots():
 
 
 def test_interrupt_keeps_what_is_finished_and_exits_130(tmp_path):
-    script = (
-        "import os, signal, threading\nfrom dpbench.cli import main\n"
-        "threading.Timer(6, lambda: os.kill(os.getpid(), signal.SIGINT)).start()\n"
-        "main(['run', '--algo', 'dp-gd', '--dataset', 'synthetic', '--set', 'T=1000000', '--jobs', '1'])\n"
-    )
-    done = subprocess.run(
-        [sys.executable, "-c", script], cwd=tmp_path, capture_output=True, text=True, env=os.environ, timeout=120
-    )
-    assert done.returncode == 130
-    assert "interrupted" in done.stderr
-    assert "Traceback" not in done.stderr
+    command = ["run", "--algo", "dp-gd", "--dataset", "synthetic", "--set", "T=1000000", "--jobs", "1"]
+    process = processes.start(tmp_path, main, command, log=tmp_path / "log")
+    deadline = time.monotonic() + 60
+    while not (tmp_path / "results/adhoc/dp-gd/runs").exists() and time.monotonic() < deadline:
+        time.sleep(0.01)
+    time.sleep(0.5)  # it iterates by now
+    os.kill(process.pid, signal.SIGINT)
+    process.join(60)
+    said = (tmp_path / "log").read_text()
+    assert process.exitcode == 130, said
+    assert "interrupted" in said
+    assert "Traceback" not in said
 
 
 @pytest.mark.parametrize("verb", list(VERBS))

@@ -1,5 +1,7 @@
 """The peak memory of the eigenvalue modification is measured, in a process of its own."""
 
+import functools
+
 import numpy as np
 
 from dpbench.algorithms import get
@@ -8,6 +10,7 @@ from dpbench.algorithms.newton import peak_of_modification
 from tests.algorithms.conftest import small_problem
 
 
+@functools.cache
 def extra(d, modification):
     before, peak = peak_of_modification(np.eye(d), modification)
     return peak - before

@@ -14,6 +14,7 @@ from dpbench.cli.compare import parse_bounds
 from dpbench.comparing.ranking import arguments
 from dpbench.errors import UserError
 from dpbench.experiments.leaderboard import entrants
+from tests import processes
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 MINE = f"{ROOT / 'examples' / 'my_algorithm.py'}:MyAlgorithm"
@@ -384,33 +385,37 @@ class OneShot(Algorithm):
 """
 
 
+def with_installed(site, *commands):
+    sys.path.insert(0, str(site))
+    assert "one-shot" in entrants.entrants()
+    entrants.entrants = lambda: ["dp-gd", "one-shot"]
+    for command in commands:
+        try:
+            main([str(word) for word in command])
+        except SystemExit as end:
+            if end.code:
+                raise
+        print("\f", flush=True)
+
+
 def test_an_installed_plugin_is_listed_run_and_compared(csv, tmp_path):
     """A package as pip leaves it: a module and a dist-info folder with its entry point."""
-    import os
-    import subprocess
-
     site = tmp_path / "site"
     info = site / "oneshot-1.0.dist-info"
     info.mkdir(parents=True)
     (site / "oneshot.py").write_text(PLUGIN)
     (info / "METADATA").write_text("Metadata-Version: 2.1\nName: oneshot\nVersion: 1.0\n")
     (info / "entry_points.txt").write_text("[dpbench.algorithms]\none-shot = oneshot:OneShot\n")
-    script = (
-        "import sys\nfrom dpbench.cli import main\nfrom dpbench.experiments.leaderboard import entrants\n"
-        "assert 'one-shot' in entrants.entrants()\n"
-        "entrants.entrants = lambda: ['dp-gd', 'one-shot']\n"
-        "main(sys.argv[1:])\n"
+    run = ("run", "--algo", "one-shot", "--dataset", "synthetic", "--eps", 1, "--seeds", 2, "--jobs", 1)
+    process = processes.start(
+        *(tmp_path, with_installed, site, ("list", "algorithms"), run, COMPARE),
+        log=tmp_path / "log",
+        DPBENCH_DATA=str(tmp_path / "cache"),
     )
-    env = os.environ | {"PYTHONPATH": str(site), "DPBENCH_DATA": str(tmp_path / "cache")}
-
-    def call(*args):
-        done = subprocess.run(
-            [sys.executable, "-c", script, *map(str, args)], cwd=tmp_path, env=env, capture_output=True, text=True
-        )
-        assert done.returncode == 0, done.stderr
-        return done.stdout
-
-    assert "one-shot" in call("list", "algorithms")
-    run = call("run", "--algo", "one-shot", "--dataset", "synthetic", "--eps", 1, "--seeds", 2, "--jobs", 1)
-    assert run.splitlines()[2].split()[:2] == ["synthetic", "one-shot"]
-    assert set(methods_of(call(*COMPARE))) == {"dp-gd", "one-shot"}
+    process.join(120)
+    said = (tmp_path / "log").read_text()
+    assert process.exitcode == 0, said
+    listed, ran, compared = (part.strip() for part in said.split("\f")[:3])
+    assert "one-shot" in listed
+    assert ["synthetic", "one-shot"] in [line.split()[:2] for line in ran.splitlines()]
+    assert {"dp-gd", "one-shot"} == set(methods_of(compared[compared.index("#  ") :])), said
