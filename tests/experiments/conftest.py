@@ -6,13 +6,11 @@ from matplotlib.figure import Figure
 
 @pytest.fixture(autouse=True)
 def drawn_once(monkeypatch):
-    """A saved figure is drawn in one format; that it is saved in all of them is tests/study/test_output.py's."""
-    draw = Figure.savefig
+    """A saved figure is laid out and drawn once; that each format is written is tests/study/test_output.py's."""
 
     def savefig(self, path, **options):
         if path.suffix == ".svg":
-            draw(self, path, **options)
-        else:
-            path.write_bytes(b"drawn elsewhere")
+            self.draw_without_rendering()
+        path.write_bytes(b"drawn elsewhere")
 
     monkeypatch.setattr(Figure, "savefig", savefig)

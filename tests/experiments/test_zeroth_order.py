@@ -87,7 +87,7 @@ def test_a_small_run_fills_every_artefact(experiment, tmp_path):
     for job in plan(experiment.blocks("quick"), None).jobs:
         values = json.loads(job.settings)
         cheap = values.get("M", 0) <= 1000 and values.get("b", 1) <= 4 and values.get("t", 0) <= 63
-        if job.problem == "phase-5" and job.seed < 2 and cheap:
+        if job.problem == "phase-5" and job.seed < (1 if job.algorithm == "probe-estimator" else 2) and cheap:
             wanted.append(job)
     summary = run(wanted, store)
     assert set(summary.statuses) == {"done"}

@@ -105,7 +105,9 @@ def attained_by_ties(each: float, d: int, T: int, delta: float) -> float:
         often, seldom = ({1: math.log(x), 0: math.log1p(-x)} for x in (p, q))
         ties = pld.from_two_probability_mass_functions(seldom, often, **down).self_compose(T)
         steps = pld.from_laplace_mechanism(1 / each, use_connect_dots=False, **down).self_compose(T)
-        most = max(most, float(ties.compose(steps).get_epsilon_for_delta(delta)))
+        both = ties.compose(steps)
+        if both.get_delta_for_epsilon(most) > delta:  # else no more than another t: ε takes longer to find than δ
+            most = float(both.get_epsilon_for_delta(delta))
     return most
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from typing import Any, NamedTuple
 
@@ -133,16 +134,16 @@ def cells(rows: pd.DataFrame, by: list[str] = CELL) -> pd.DataFrame:
 
     rows: of `finished`, timed ones included. `seconds` is NaN unless every seed was timed alone.
     """
+    named = {"objective": "loss", "hessian_evaluations": "hessian_evaluations", "iterations": "iterations", "T": "T"}
+    rows = rows[[*by, "seed", "timed", "seconds", "status", *named]]
     untimed, timed = rows[rows["timed"].eq(0)], rows[rows["timed"].gt(0)]
-    ended = untimed.assign(
+    ended = untimed.astype(dict.fromkeys(named, float)).assign(
         terminated=untimed["status"].eq(TERMINATED), capped=untimed["status"].str.endswith("(cap)").astype(bool)
     )
     grouped = ended.groupby(by, sort=False)
     parts = [grouped.agg(seeds=("seed", "size"), terminated=("terminated", "sum"), capped=("capped", "sum"))]
-    named = {"objective": "loss", "hessian_evaluations": "hessian_evaluations", "iterations": "iterations", "T": "T"}
     for column, name in named.items():
-        values = ended.assign(value=ended[column].astype(float)).groupby(by, sort=False)["value"]
-        parts.append(values.agg(["mean", "std"]).rename(columns={"mean": name, "std": f"{name}_std"}))
+        parts.append(grouped[column].agg(["mean", "std"]).rename(columns={"mean": name, "std": f"{name}_std"}))
     clock = timed.assign(seconds=timed["seconds"].astype(float)).groupby([*by, "seed"], sort=False)["seconds"].median()
     clock = clock.groupby(level=by, sort=False).agg(["mean", "std", "size"])
     parts.append(clock.rename(columns={"mean": "seconds", "std": "seconds_std", "size": "timed_seeds"}))
@@ -288,6 +289,7 @@ def half_a_digit(seconds: float) -> float:
     return 0.05 if math.isclose(seconds, round(seconds, 1)) else 0.0005
 
 
+@functools.cache
 def planned_epsilon(target: Target, algorithm: str, epsilon: float) -> float:
     """ε of all that the published code of a minibatch method may release, as if on subsets of their own."""
     method: Any = algorithms.get(algorithm)
