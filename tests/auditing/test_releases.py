@@ -11,7 +11,7 @@ LITTLE_POWER = ("sparse vector",)  # its worst case is rare, and needs more quer
 
 @pytest.mark.parametrize("alone", releases.MECHANISMS, ids=lambda alone: alone.name)
 def test_a_release_is_sound_and_noticed_where_it_is_weakened(alone):
-    row = releases.judged(alone, RUNS // 4 if alone.name in LITTLE_POWER else RUNS)
+    row = releases.judged(alone, RUNS)
     assert row.correct.passed
     assert not row.defect
     assert row.moved == pytest.approx(1.0)
