@@ -1,7 +1,10 @@
 """Resuming, batching, and what happens when workers die."""
 
 import json
+import os
+import signal
 import time
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -10,6 +13,7 @@ from threadpoolctl import threadpool_info, threadpool_limits
 from dpbench.run import execute, executors, runner
 from dpbench.run.jobs import make_job
 from dpbench.run.results import Store
+from tests import processes
 
 
 def jobs(seeds=4, T=20, **more):
@@ -233,3 +237,17 @@ def test_data_without_an_optimum_leave_the_excess_empty(monkeypatch, tmp_path):
     assert row["status"] == "done"
     assert np.isnan(row["excess"])
     assert row["objective"] > 0
+
+
+def interrupted_worker():
+    """What a worker does before its first batch, then Ctrl-C, which a terminal sends to every process."""
+    executors._end_with(os.getppid())
+    os.kill(os.getpid(), signal.SIGINT)
+    Path("goes on").touch()
+
+
+def test_between_two_batches_an_interrupt_is_the_drivers_to_answer(tmp_path):
+    process = processes.start(tmp_path, interrupted_worker, log=tmp_path / "log")
+    process.join(60)
+    assert (process.exitcode, (tmp_path / "log").read_text()) == (0, "")
+    assert (tmp_path / "goes on").exists()
