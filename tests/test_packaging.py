@@ -66,5 +66,5 @@ def test_a_new_version_leaves_the_keys_as_they_are(monkeypatch):
     for module in [module for name, module in sys.modules.items() if name.startswith("dpbench")]:
         if hasattr(module, "__version__"):
             monkeypatch.setattr(module, "__version__", "9.9.9")
-    jobs._key.cache_clear()
+    jobs._keys_like.cache_clear()
     assert make_job(**job).key == before

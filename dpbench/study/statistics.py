@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping
+from decimal import Decimal
 from typing import Any
 
 import numpy as np
@@ -38,10 +39,18 @@ def plus_minus(mean: float, spread: float, digits: str = ".3g", spread_digits: s
 
     >>> plus_minus(0.12345, 0.0067), plus_minus(2.0, math.nan, ".2f"), plus_minus(math.nan, math.nan)
     ('0.123 ± 0.007', '2.00', '–')
+
+    The two are read together, so a small spread has an exponent only where the mean has one:
+
+    >>> plus_minus(6.09e-4, 5e-5), plus_minus(6.09e-5, 5e-6)
+    ('0.000609 ± 0.00005', '6.09e-05 ± 5e-06')
     """
     if math.isnan(mean):
         return "–"
-    return f"{mean:{digits}}" + ("" if math.isnan(spread) else f" ± {spread:{spread_digits}}")
+    value, error = f"{mean:{digits}}", f"{spread:{spread_digits}}"
+    if "e-" in error and "e" not in value:
+        error = f"{Decimal(error):f}"
+    return value if math.isnan(spread) else f"{value} ± {error}"
 
 
 def span(counts: Iterable[float]) -> str:

@@ -209,7 +209,7 @@ def test_only_keys_of_tight_runs_change_with_a_revision(monkeypatch):
     from dpbench.run import jobs
 
     def keys():
-        jobs._key.cache_clear()
+        jobs._keys_like.cache_clear()
         return [
             make_job(problem="a1a", algorithm="dp-gd", epsilon=1, seed=0, accounting=mode).key
             for mode in ("paper", "tight", "standard")
@@ -218,5 +218,5 @@ def test_only_keys_of_tight_runs_change_with_a_revision(monkeypatch):
     before = keys()
     monkeypatch.setattr(DPGradientDescent, "revisions", {"tight": 2})
     after = keys()
-    jobs._key.cache_clear()
+    jobs._keys_like.cache_clear()
     assert [a == b for a, b in zip(before, after, strict=True)] == [True, False, True]
