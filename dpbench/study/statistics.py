@@ -50,7 +50,7 @@ def plus_minus(mean: float, spread: float, digits: str = ".3g", spread_digits: s
     value, error = f"{mean:{digits}}", f"{spread:{spread_digits}}"
     if "e-" in error and "e" not in value:
         error = f"{Decimal(error):f}"
-    return value if math.isnan(spread) else f"{value} ± {error}"
+    return value + ("" if math.isnan(spread) else f" ± {error}")
 
 
 def span(counts: Iterable[float]) -> str:
