@@ -20,6 +20,7 @@ from contextlib import AbstractContextManager, nullcontext
 
 from threadpoolctl import threadpool_limits
 
+from dpbench.datasets import cache
 from dpbench.errors import UserError, nearest
 from dpbench.run.batch import Batch, Death, Executor, Rows
 from dpbench.run.cluster import Cluster
@@ -58,7 +59,7 @@ class Local:
         def tasks() -> Iterator[object]:
             for index, batch in batches.items():
                 flying.append(index)
-                yield delayed(_indexed)(index, batch, os.getpid())
+                yield delayed(_indexed)(index, batch, os.getpid(), str(cache.root()))
 
         parallel = Parallel(
             n_jobs=self._jobs,
@@ -123,8 +124,10 @@ def results(todo: list[Batch], executor: Executor) -> Iterator[tuple[Batch, Rows
             yield waiting.pop(index), ended
 
 
-def _indexed(index: int, batch: Batch, driver: int) -> tuple[int, Rows]:
+def _indexed(index: int, batch: Batch, driver: int, data: str) -> tuple[int, Rows]:
     _end_with(driver)
+    if os.getpid() != driver:  # a worker of an earlier call may know another folder of data
+        os.environ["DPBENCH_DATA"] = data
     return index, Rows(*execute(batch))
 
 

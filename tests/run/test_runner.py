@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from threadpoolctl import threadpool_info, threadpool_limits
 
+from dpbench.datasets import own
 from dpbench.run import execute, executors, runner
 from dpbench.run.jobs import make_job
 from dpbench.run.results import Store
@@ -251,3 +252,13 @@ def test_between_two_batches_an_interrupt_is_the_drivers_to_answer(tmp_path):
     process.join(60)
     assert (process.exitcode, (tmp_path / "log").read_text()) == (0, "")
     assert (tmp_path / "goes on").exists()
+
+
+def test_workers_look_for_data_where_the_driver_does_now(tmp_path, monkeypatch):
+    """They outlive a call, and DPBENCH_DATA may be another at the next."""
+    X = np.random.default_rng(0).uniform(-0.5, 0.5, (60, 2))
+    for folder in ("here", "there"):
+        monkeypatch.setenv("DPBENCH_DATA", str(tmp_path / folder))
+        name = own.keep(X, np.sign(X[:, 0]), folder, "made up")
+        store = Store(tmp_path, folder, "e")
+        assert runner.run(jobs(4, 3, problem=name), store, workers=2).failed == 0
