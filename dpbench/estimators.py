@@ -23,7 +23,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from dpbench import algorithms
 from dpbench.algorithms.rules import public_settings
 from dpbench.errors import UserError, positive
-from dpbench.experiments.leaderboard import entrants, public_rules
+from dpbench.policy import auto, terms
 from dpbench.privacy.check import together
 from dpbench.privacy.relation import Relation
 from dpbench.privacy.split import share
@@ -119,13 +119,12 @@ class _Private(BaseEstimator):
         declared = Declaration(*rows.shape, loss=self._loss, l2=self.l2, row_bound=1.0)
         name = self.algorithm
         if name == AUTO:
-            name = public_rules.method(declared, epsilon / math.sqrt(k))
-            name = "dp-gd" if name == "aop" and k > 2 else name  # whose budget splits better
+            name = auto.method(declared, epsilon, k)
         method, _ = algorithms.resolve(name)
         if not method.private:
             raise ParameterError(f"algorithm: {name} is not private; dpbench.fit runs it, and says so")
-        accounting = entrants.accounting(method)
-        if entrants.delta(method) == 0:
+        accounting = terms.accounting(method)
+        if terms.delta(method) == 0:
             delta = 0.0
         one = share(epsilon, delta, k, gaussian=name in ONLY_GAUSSIANS and accounting == "tight")
         chosen = public_settings(name, declared.n, declared.d, one[0]) | dict(self.settings or {})
@@ -197,7 +196,7 @@ class PrivateClassifier(ClassifierMixin, _Private):
         epsilon: the budget ε > 0 of one fit, all classes together.
         delta: δ in [0, 1), "n^-2" or "n^-1"; None takes n⁻².
         algorithm: a name from `dpbench list algorithms`, or "auto": by a rule in n, d and ε
-            (`experiments/leaderboard/public_rules.toml` says where it is from), and so are its settings
+            (`policy/auto.toml` says where it is from), and so are its settings
             (`dpbench.algorithms.rules`).
         bounds: (low, high), the public range of the features: two numbers, or two arrays with one for each column.
             Values beyond are moved to the nearest end. Required: nothing is taken from the data.

@@ -21,9 +21,9 @@ from dpbench import algorithms
 from dpbench.algorithms.base import make_settings
 from dpbench.algorithms.rules import public_settings
 from dpbench.errors import UserError
-from dpbench.experiments.leaderboard import entrants
-from dpbench.experiments.leaderboard.ranking import TIE, beaten_by
-from dpbench.experiments.tracks import study as tracks
+from dpbench.leaderboard import entrants, tracks
+from dpbench.leaderboard.ranking import TIE, beaten_by
+from dpbench.policy import terms
 from dpbench.problems import catalogue
 from dpbench.run.jobs import Job
 from dpbench.run.results import Store
@@ -118,9 +118,7 @@ def entering(extra: Iterable[str]) -> dict[str, str]:
     references = {name: name for name in entrants.entrants()}
     for name in extra:
         method, fixed = algorithms.resolve(name)
-        flaw = (
-            method.flaw(make_settings(method, fixed), entrants.accounting(method)) if method.private else "not private"
-        )
+        flaw = method.flaw(make_settings(method, fixed), terms.accounting(method)) if method.private else "not private"
         if flaw:
             raise UserError(f"{name} is not private: a comparison at equal ε has no place for it ({flaw})")
         shown = algorithms.display_name(method.name, make_settings(method, fixed)) if fixed else method.name
@@ -278,8 +276,8 @@ def arguments(row: Any, reference: str) -> dict[str, Any]:
             for name, value in values.items()
             if name not in fixed and (value != getattr(defaults, name) or (name in tried and value is not None))
         }
-    delta = 0.0 if row.delta == 0 else entrants.DELTA
-    named = {"algorithm": run, "epsilon": row.epsilon, "delta": delta, "relation": entrants.RELATION.value}
+    delta = 0.0 if row.delta == 0 else terms.DELTA
+    named = {"algorithm": run, "epsilon": row.epsilon, "delta": delta, "relation": terms.RELATION.value}
     return named | {"accounting": row.accounting} | settings
 
 

@@ -21,10 +21,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from dpbench import algorithms, datasets, experiments
+from dpbench import algorithms, datasets
 from dpbench.errors import NotAtHand, PrivacyError, UserError
-from dpbench.experiments.leaderboard import entrants
-from dpbench.experiments.tracks import study
+from dpbench.leaderboard import tracks
+from dpbench.policy import terms
 from dpbench.privacy.check import within
 from dpbench.privacy.relation import Relation
 from dpbench.privacy.verify import spent
@@ -33,7 +33,6 @@ from dpbench.run.jobs import delta_value, keys_of
 from dpbench.submitting import archive
 from dpbench.submitting.archive import Submission
 from dpbench.submitting.ledgers import composition_of, replay
-from dpbench.submitting.making import EXPERIMENT
 
 SAME = 2e-3  # relative, of two computations of one ε: their grids
 SAMPLE = 4  # cells that are run again, at most
@@ -74,7 +73,7 @@ def _name(s: Submission) -> Iterator[str]:
         yield f"method {s.manifest.method}: the name is taken by a method of this dpbench"
     if not s.manifest.method.replace("-", "").replace("_", "").isalnum() or len(s.manifest.method) > 60:
         yield f"method {s.manifest.method!r}: letters, digits, - and _ only, 60 at most"
-    if s.manifest.profile not in experiments.get(EXPERIMENT).grid():
+    if s.manifest.profile not in tracks.grid():
         yield f"profile {s.manifest.profile!r} is none of the leaderboard's"
     if hashlib.blake2b(s.method, digest_size=8).hexdigest() != s.manifest.source:
         yield "method.py is not the code that the rows were made with (its hash is in their keys)"
@@ -121,8 +120,7 @@ def _settings_agree(identity: Any, shown: str | None) -> bool:
 def _cells(s: Submission) -> Iterator[str]:
     """All seeds of every cell, of the profile's problems and ε, at one setting."""
     asked = {
-        (cell.problems[0], cell.epsilon[0]): cell.seeds
-        for cell in study.cells(s.manifest.profile, experiments.get(EXPERIMENT).grid())
+        (cell.problems[0], cell.epsilon[0]): cell.seeds for cell in tracks.cells(s.manifest.profile, tracks.grid())
     }
     found: dict[tuple[Any, Any], list[Any]] = defaultdict(list)
     for row in s.rows:
@@ -147,10 +145,10 @@ def _guarantees(s: Submission) -> Iterator[str]:
         used = row.epsilon_planned
         if used is None or not within(used, row.epsilon):
             yield f"row {i}: spends ε = {used}, more than the {row.epsilon} asked for"
-        if row.relation != entrants.RELATION.value:
-            yield f"row {i}: {row.relation} neighbours; the leaderboard's are {entrants.RELATION.value}"
-        size = study.size(row.problem)[0]
-        if row.delta not in (0.0, delta_value(entrants.DELTA, size)):
+        if row.relation != terms.RELATION.value:
+            yield f"row {i}: {row.relation} neighbours; the leaderboard's are {terms.RELATION.value}"
+        size = tracks.size(row.problem)[0]
+        if row.delta not in (0.0, delta_value(terms.DELTA, size)):
             yield f"row {i}: δ = {row.delta}; the leaderboard's is n⁻² (or 0 for pure DP)"
 
 
@@ -228,7 +226,7 @@ def sample(submission: Submission) -> list[Any]:
     """The rows that are run again: the first seed of SAMPLE cells, those of the smallest problems at hand."""
     rows = [row for row in submission.rows if row.seed == 0]
     rows = [row for row in rows if datasets.available(catalogue.recipe_of(row.problem).dataset)]
-    return sorted(rows, key=lambda row: (math.prod(study.size(row.problem)), row.epsilon))[:SAMPLE]
+    return sorted(rows, key=lambda row: (math.prod(tracks.size(row.problem)), row.epsilon))[:SAMPLE]
 
 
 def _rerun(submission: Submission) -> list[str]:

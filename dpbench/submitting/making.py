@@ -9,10 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from dpbench import algorithms, experiments
+from dpbench import algorithms
 from dpbench.errors import UserError, nearest
-from dpbench.experiments.leaderboard import entrants
-from dpbench.experiments.tracks import study
+from dpbench.leaderboard import entrants, tracks
 from dpbench.run import runner
 from dpbench.run.environment import environment
 from dpbench.run.execute import code_version
@@ -92,12 +91,11 @@ def submit(
 
 def _blocks(reference: str, profile: str, wanted: Collection[str]) -> tuple[list[Any], dict[str, str]]:
     """The blocks of the method's cells on the problems `wanted` (all if empty), and problem → why it is not on it."""
-    experiment = experiments.get(EXPERIMENT)
-    grid = experiment.grid()
+    grid = tracks.grid()
     if profile not in grid:
         raise UserError(f"unknown profile {profile!r}: {nearest(profile, grid)}")
     blocks, left_out = [], {}
-    cells = study.cells(profile, grid)
+    cells = tracks.cells(profile, grid)
     known = sorted({cell.problems[0] for cell in cells})
     for problem in wanted:
         if problem not in known:
@@ -107,7 +105,7 @@ def _blocks(reference: str, profile: str, wanted: Collection[str]) -> tuple[list
         if wanted and problem not in wanted:
             left_out[problem] = "not run"
             continue
-        found = study.expand(msgspec.structs.replace(cell, algorithms=[reference]))
+        found = tracks.expand(msgspec.structs.replace(cell, algorithms=[reference]))
         blocks += found
         if not found:
             left_out[problem] = entrants.reason(problem, reference) or "its public settings are refused there"

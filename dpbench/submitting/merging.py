@@ -11,7 +11,7 @@ import msgspec
 
 from dpbench import files
 from dpbench.errors import UserError
-from dpbench.experiments.tracks.submitted import FOLDER
+from dpbench.leaderboard.submitted import FOLDER
 from dpbench.run.results import RUNS, Store
 from dpbench.submitting import checking
 from dpbench.submitting.making import EXPERIMENT

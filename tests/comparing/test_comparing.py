@@ -13,7 +13,7 @@ from dpbench.cli import main
 from dpbench.cli.compare import parse_bounds
 from dpbench.comparing.ranking import arguments
 from dpbench.errors import UserError
-from dpbench.experiments.leaderboard import entrants
+from dpbench.leaderboard import entrants
 from tests import processes
 
 ROOT = Path(__file__).resolve().parent.parent.parent

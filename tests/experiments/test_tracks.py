@@ -7,9 +7,10 @@ import pytest
 from dpbench import algorithms, experiments
 from dpbench.algorithms.rules import RULES, gradient_steps, public_rho, public_settings
 from dpbench.errors import UserError
-from dpbench.experiments.leaderboard import entrants
-from dpbench.experiments.tracks import study, tables
+from dpbench.experiments.tracks import tables
 from dpbench.experiments.tracks.ranking import KINDS, kind, losses, standing, tuned
+from dpbench.leaderboard import entrants
+from dpbench.leaderboard import tracks as study
 from dpbench.problems import catalogue
 from dpbench.run.results import Store
 from dpbench.run.runner import run

@@ -14,8 +14,9 @@ those four: the table `fits` has every reason.
 
 from __future__ import annotations
 
-from dpbench.experiments.leaderboard import entrants, figures, guide, sharper, summary, tables
-from dpbench.experiments.leaderboard.ranking import LEVELS
+from dpbench.experiments.leaderboard import figures, guide, sharper, summary, tables
+from dpbench.leaderboard import entrants
+from dpbench.leaderboard.ranking import LEVELS
 from dpbench.study.experiment import Experiment
 
 EXPERIMENT = Experiment(

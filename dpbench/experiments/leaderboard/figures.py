@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from dpbench.experiments.leaderboard.ranking import LEVELS, board, overall
 from dpbench.experiments.leaderboard.tables import RULES, seeds_of
+from dpbench.leaderboard.ranking import LEVELS, board, overall
 from dpbench.study.context import Context, select
 from dpbench.study.declare import artefact, each
 from dpbench.study.output import Figure

@@ -11,11 +11,11 @@ import numpy as np
 import pandas as pd
 
 from dpbench.errors import NotAtHand
-from dpbench.experiments.leaderboard.ranking import CELL, board
-from dpbench.experiments.leaderboard.ranking import overall as over_all
 from dpbench.experiments.leaderboard.summary import label
 from dpbench.experiments.leaderboard.summary import over_all as sentences
 from dpbench.experiments.leaderboard.tables import RULES, of_problem, seeds_of
+from dpbench.leaderboard.ranking import CELL, board
+from dpbench.leaderboard.ranking import overall as over_all
 from dpbench.problems import catalogue
 from dpbench.study.context import Context
 from dpbench.study.declare import artefact

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 
-from dpbench.experiments.leaderboard.ranking import board, overall
 from dpbench.experiments.leaderboard.tables import RULES, of_problem, seeds_of
+from dpbench.leaderboard.ranking import board, overall
 from dpbench.study.context import Context
 from dpbench.study.declare import artefact
 from dpbench.study.output import Table

@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from dpbench.experiments.leaderboard import entrants
-from dpbench.experiments.leaderboard.ranking import LEVELS, board
-from dpbench.experiments.leaderboard.ranking import overall as over_all
+from dpbench.leaderboard import entrants
+from dpbench.leaderboard.ranking import LEVELS, board
+from dpbench.leaderboard.ranking import overall as over_all
 from dpbench.privacy.accounting.base import OUT_OF_REACH
 from dpbench.study.context import Context, select
 from dpbench.study.declare import artefact, each

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from dpbench.experiments.tracks.study import TUNED_ON, candidates
+from dpbench.leaderboard.tracks import TUNED_ON, candidates
 from dpbench.problems import catalogue
 from dpbench.study.statistics import excess
 

@@ -8,9 +8,9 @@ from typing import Any
 
 import pandas as pd
 
-from dpbench.experiments.tracks import study
 from dpbench.experiments.tracks.ranking import KINDS, kind, losses, standing, tuned
-from dpbench.experiments.tracks.submitted import submissions
+from dpbench.leaderboard import tracks
+from dpbench.leaderboard.submitted import submissions
 from dpbench.study.context import Context, select
 from dpbench.study.declare import artefact, each
 from dpbench.study.output import Table
@@ -20,7 +20,7 @@ from dpbench.study.style import look
 WHAT = {
     "default": "without tuning: every method at its public rule in (n, d, ε)",
     "oracle": (
-        f"with an oracle's tuning: the best of three values around the rule on seeds 0 to {study.TUNED_ON - 1}, scored "
+        f"with an oracle's tuning: the best of 3 values around the rule on seeds 0 to {tracks.TUNED_ON - 1}, scored "
         "on the next 20; the choice itself is free, which no practitioner has"
     ),
     "private": (
@@ -51,7 +51,7 @@ def track_rows(context: Context, track: str) -> pd.DataFrame:
     if track == "oracle":
         found = tuned(rows)
     elif track == "private":
-        searched = rows["algorithm"].eq(study.PRIVATE)
+        searched = rows["algorithm"].eq(tracks.PRIVATE)
         method = rows["settings"].where(searched, "{}").map(lambda text: json.loads(text).get("method"))
         found = losses(rows.assign(algorithm=rows["algorithm"].where(~searched, method)))
     else:
@@ -205,9 +205,9 @@ def problems(context: Context) -> Table:
     rows = context.rows("default")
     lines = []
     for problem in context.problems("default"):
-        n, d = study.size(problem)
+        n, d = tracks.size(problem)
         there = rows[rows["problem"] == problem]
         lines.append([problem, f"{n:,}", f"{d:,}", kind(problem), str(there["algorithm"].nunique())])
-    left_out = "; ".join(f"{look(name).label}: {why}" for name, why in study.excluded().items())
+    left_out = "; ".join(f"{look(name).label}: {why}" for name, why in tracks.excluded().items())
     caption = f"All with rows within ‖x‖₂ ≤ 1 and a certified optimum. Methods on no track: {left_out}."
     return Table(pd.DataFrame(lines, columns=["problem", "n", "d", "kind", "methods"]), caption)

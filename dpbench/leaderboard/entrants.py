@@ -13,14 +13,9 @@ from dpbench import algorithms
 from dpbench.algorithms.base import Algorithm, make_settings
 from dpbench.errors import NotAtHand, UserError
 from dpbench.files import read_toml
-from dpbench.privacy.relation import Relation
+from dpbench.policy import terms
 from dpbench.problems import catalogue
 from dpbench.study.grid import BEST, GridEntry
-
-RELATION = Relation.REPLACE_ONE
-DELTA = "n^-2"
-# The best first: an accounting is the first of these that the algorithm has.
-ACCOUNTINGS = ("tight", "rdp", "cks20", "bs16", "standard", "text", "advanced", "basic", "pure")
 
 
 def entrants() -> list[str]:
@@ -36,18 +31,6 @@ def excluded() -> dict[str, str]:
 def _enters(name: str) -> bool:
     method, fixed = algorithms.resolve(name)
     return method.private and algorithms.display_name(method.name, make_settings(method, fixed)) == name
-
-
-def accounting(method: Algorithm) -> str:
-    """The best of the accountings the method has, or that of tuning.toml; "paper" where it has none of ours."""
-    if named := _tuning()["accounting"].get(method.name):
-        return str(named)
-    return next((mode for mode in ACCOUNTINGS if mode in method.accountings), "paper")
-
-
-def delta(method: Algorithm) -> str | float:
-    """n⁻² for all; 0 for a pure-DP method, whose (ε, 0) is (ε, n⁻²) too."""
-    return 0.0 if method.accounting(accounting(method)) == "pure" else DELTA
 
 
 @functools.cache
@@ -81,7 +64,7 @@ def _fit(problem: str, name: str) -> tuple[str, frozenset]:
     try:
         target = catalogue.declare(problem)
         method.needs.check(target, method.name)
-        method.under(RELATION)
+        method.under(terms.RELATION)
     except NotAtHand:
         return "", frozenset()
     except UserError as error:
@@ -146,7 +129,7 @@ def entering(block: GridEntry, problem: str, name: str, settings: dict[str, Any]
         problems=[problem],
         algorithms=[name],
         settings=settings,
-        accounting=accounting(method),
-        delta=delta(method),
-        relation=RELATION.value,
+        accounting=terms.accounting(method),
+        delta=terms.delta(method),
+        relation=terms.RELATION.value,
     )

@@ -1,4 +1,4 @@
-"""Methods chosen by n, d and ε alone, so that the choice costs no privacy; public_rules.toml has the rules."""
+"""Methods chosen by n, d and ε alone, so that the choice costs no privacy; auto.toml has the rules."""
 
 from __future__ import annotations
 
@@ -14,19 +14,22 @@ from dpbench.problems import Declaration
 
 @functools.cache
 def _rules() -> dict[str, Any]:
-    return read_toml(Path(__file__).with_name("public_rules.toml"))
+    return read_toml(Path(__file__).with_name("auto.toml"))
 
 
-def method(problem: Declaration, epsilon: float) -> str:
+def method(problem: Declaration, epsilon: float, models: int = 1) -> str:
     """The method to take where nobody has a reason for another; UserError where no rule covers the problem.
+
+    models: among how many models (classes against the rest) the budget ε is split.
 
     >>> method(Declaration(1_000, 25), 1.0), method(Declaration(1_000, 25, l2=0.1), 1.0)
     ('aop', 'dp-gd')
     """
     for rule in _rules()["auto"].get(problem.loss.name, []):
         if (
-            problem.d <= rule.get("columns", math.inf)
-            and epsilon <= rule.get("epsilon", math.inf)
+            models <= rule.get("models", math.inf)
+            and problem.d <= rule.get("columns", math.inf)
+            and epsilon / math.sqrt(models) <= rule.get("epsilon", math.inf)
             and not (rule.get("plain") and problem.regularisers)
         ):
             return str(rule["algorithm"])

@@ -19,10 +19,11 @@ from dpbench import algorithms
 from dpbench.algorithms.base import Algorithm, make_settings
 from dpbench.algorithms.rules import public_settings
 from dpbench.errors import NotAtHand, UserError
-from dpbench.experiments.leaderboard import entrants
 from dpbench.files import read_toml
+from dpbench.leaderboard import entrants
+from dpbench.policy import terms
 from dpbench.problems import catalogue
-from dpbench.study.grid import BEST, Grid, GridEntry
+from dpbench.study.grid import BEST, Grid, GridEntry, load_grid
 
 TRACKS = ("default", "oracle", "private")
 PRIVATE = "private-tuning"  # the algorithm that searches within ε
@@ -34,6 +35,12 @@ TUNED_ON = 10  # seeds, from 0 on
 @functools.cache
 def _file() -> dict[str, Any]:
     return read_toml(Path(__file__).with_name("tracks.toml"))
+
+
+@functools.cache
+def grid() -> Grid:
+    """The board's own grid: profile → blocks."""
+    return load_grid(Path(__file__).with_name("grid.toml"))
 
 
 def excluded() -> dict[str, str]:
@@ -128,6 +135,6 @@ def _block(block: GridEntry, track: str, problem: str, name: str, epsilon: float
             given[knob(name)] = list(values) if track == TUNE else BEST
     found = msgspec.structs.replace(entrants.entering(block, problem, name, given), epsilon=[epsilon])
     if run == PRIVATE:
-        mode = "pure" if entrants.delta(method) == 0 else "tight"
+        mode = "pure" if terms.delta(method) == 0 else "tight"
         return msgspec.structs.replace(found, algorithms=[run], accounting=mode)
     return found

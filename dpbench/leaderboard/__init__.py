@@ -1,0 +1,1 @@
+"""The leaderboard: who enters, at which settings, how rows become places."""
