@@ -3,20 +3,28 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
+TOOLS := .venv-tools/bin
+# Every package, pinned with its hash, for Python 3.10 to 3.14; `make LOCK= ...` takes the newest that pyproject.toml allows.
+LOCK ?= requirements/dev.txt
 RIVALS := diffprivlib opacus jax-privacy
 
 .DEFAULT_GOAL := help
-.PHONY: help setup test lint docs reproduce report bench rivals clean
+.PHONY: help setup test lint docs reproduce report bench rivals lock vulnerabilities dist clean
 
 help:  ## print this help
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 12
 
 setup: $(STAMP)  ## create .venv and install dpbench with its development tools
 
-$(STAMP): pyproject.toml
+$(STAMP): pyproject.toml $(LOCK)
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 10))' || { echo "dpbench needs Python >= 3.10: make PYTHON=python3.x"; exit 1; }
 	$(PYTHON) -m venv $(VENV)
+ifeq ($(LOCK),)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
+else
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes --requirement $(LOCK)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
+endif
 	@touch $@
 
 test: $(STAMP)  ## run the tests (no network needed)
@@ -50,6 +58,25 @@ rivals:  ## an environment for each library in RIVALS, .venv-rivals/NAME, with i
 bench: $(STAMP)  ## measure speed and memory as ratios, on one core
 	$(BIN)/python -m benchmarks
 
+$(TOOLS)/.installed: requirements/tools.txt
+	$(PYTHON) -m venv .venv-tools
+	$(TOOLS)/python -m pip install --quiet --disable-pip-version-check --require-hashes --requirement $<
+	@touch $@
+
+lock: $(TOOLS)/.installed  ## pin the newest allowed version of every package, with hashes, in requirements/ (network)
+	set -e; export UV_CUSTOM_COMPILE_COMMAND="make lock"; \
+	pin="$(TOOLS)/uv pip compile --quiet --universal --python-version 3.10 --generate-hashes --no-annotate"; \
+	$$pin pyproject.toml --output-file requirements/run.txt; \
+	$$pin pyproject.toml --extra dev --output-file requirements/dev.txt; \
+	$$pin requirements/tools.in --output-file requirements/tools.txt
+
+vulnerabilities: $(TOOLS)/.installed  ## look the pinned packages up in the database of known vulnerabilities (network)
+	$(TOOLS)/pip-audit --require-hashes --disable-pip --requirement requirements/dev.txt
+
+dist: $(STAMP) $(TOOLS)/.installed  ## build wheel and source of the last commit twice, equal to the byte, with an SBOM
+	PYTHON=$(abspath $(BIN))/python .ci/dist dist
+	$(TOOLS)/cyclonedx-py requirements requirements/run.txt --output-reproducible --output-file dist/sbom.cdx.json
+
 clean:  ## remove the environment and caches; results and data stay
-	rm -rf $(VENV) build *.egg-info .pytest_cache .ruff_cache .mypy_cache .hypothesis
+	rm -rf $(VENV) .venv-tools build dist *.egg-info .pytest_cache .ruff_cache .mypy_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
-BUILD = "from setuptools import build_meta; import sys; print(build_meta.{}(sys.argv[1]))"
+BUILD = "from hatchling import build; import sys; print(build.{}(sys.argv[1]))"
 
 pytestmark = pytest.mark.slow
 

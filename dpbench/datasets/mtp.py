@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from io import StringIO
+
 import numpy as np
 
 from dpbench.datasets.raw import opened
@@ -22,18 +24,18 @@ def _finish(table: np.ndarray, target: np.ndarray) -> tuple[np.ndarray, np.ndarr
 
 def prepare_openml(raw: Raw) -> Arrays:
     """Target oz203, the rest descriptors."""
-    import arff
+    from scipy.io import arff
 
     with opened(raw[OPENML.name]) as stream:
         text = stream.read().decode("utf-8")
     try:
-        content = arff.loads(text)
-    except arff.ArffException as error:
+        content, described = arff.loadarff(StringIO(text))
+    except (arff.ArffError, NotImplementedError, StopIteration, ValueError) as error:
         raise DataError(f"{OPENML.name}: not an ARFF file ({error})") from error
-    columns = [name for name, _ in content["attributes"]]
+    columns = described.names()
     if "oz203" not in columns:
         raise DataError(f"{OPENML.name}: no column oz203")
-    table = np.array(content["data"], dtype=np.float64)
+    table = np.array(content.tolist(), dtype=np.float64)
     target = columns.index("oz203")
     return _finish(np.delete(table, target, axis=1), table[:, target])
 
