@@ -66,7 +66,7 @@ def connect(scheduler: str) -> Any:
 
     try:
         client = Client()
-    except (OSError, ValueError, KeyError, *timeouts()) as error:
+    except (OSError, ValueError, KeyError, RuntimeError, *timeouts()) as error:  # RuntimeError: no TLS where it must be
         reason = " ".join(str(error).split())[:200] or type(error).__name__
         raise UserError(f"--scheduler: no dask scheduler answers at {scheduler} ({reason})") from None
     try:

@@ -4,6 +4,7 @@ import itertools
 import shutil
 import signal
 import socket
+import subprocess
 import sys
 import threading
 
@@ -14,19 +15,36 @@ from dpbench import datasets
 from dpbench.cli import main
 from dpbench.datasets import loading, shipping
 from dpbench.errors import DataError, UserError
+from dpbench.run import cluster as cluster_module
 from dpbench.run import runner
 from dpbench.run.jobs import make_job
 from dpbench.run.results import Store
 from tests import processes
 
 pytest.importorskip("distributed", reason="the extra dask is not installed")
+dask = pytest.importorskip("dask")
 
 ENVIRONMENT = {"DASK_DISTRIBUTED__SCHEDULER__ALLOWED_FAILURES": "1", "DASK_LOGGING__DISTRIBUTED": "error"}
 
 
+def certificate(folder):
+    """What dask is told of TLS: one self-signed certificate for scheduler, worker and client."""
+    files = {"key": folder / "key.pem", "cert": folder / "cert.pem"}
+    command = (
+        "openssl req -x509 -newkey rsa:2048 -nodes -days 2 -subj /CN=127.0.0.1 -addext subjectAltName=IP:127.0.0.1"
+    )
+    subprocess.run([*command.split(), "-keyout", files["key"], "-out", files["cert"]], check=True, capture_output=True)
+    roles = {f"distributed.comm.tls.{role}.{kind}": str(file)
+             for role in ("scheduler", "worker", "client") for kind, file in files.items()}  # fmt: skip
+    return {"distributed.comm.require-encryption": True, "distributed.comm.tls.ca-file": str(files["cert"]), **roles}
+
+
 @pytest.fixture
-def cluster(tmp_path, monkeypatch):
+def cluster(tmp_path, monkeypatch, request):
     """Start a scheduler and workers; `cluster.worker(name)` starts one more, with an empty data cache of its own."""
+    protocol = getattr(request, "param", "tcp")
+    secure = certificate(tmp_path) if protocol == "tls" else {}
+    told = {"DASK_" + name.upper().replace(".", "__").replace("-", "_"): str(value) for name, value in secure.items()}
     monkeypatch.delenv("DPBENCH_MIRROR", raising=False)  # which its processes would inherit
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
@@ -36,13 +54,16 @@ def cluster(tmp_path, monkeypatch):
     def start(kind, *arguments, **environment):
         log = tmp_path / f"{kind}-{len(running)}.log"
         running.append(
-            processes.start(tmp_path, processes.dask, kind, *arguments, log=log, **ENVIRONMENT | environment)
+            processes.start(tmp_path, processes.dask, kind, *arguments, log=log, **ENVIRONMENT | told | environment)
         )
         return running[-1]
 
     class Cluster:
-        address = f"tcp://127.0.0.1:{port}"
-        scheduler = start("scheduler", "--host", "127.0.0.1", "--port", str(port), "--no-dashboard", "--no-show")
+        address = f"{protocol}://127.0.0.1:{port}"
+        scheduler = start(
+            *("scheduler", "--host", "127.0.0.1", "--port", str(port), "--protocol", protocol),
+            *("--no-dashboard", "--no-show"),
+        )
 
         @staticmethod
         def cache(name):
@@ -57,7 +78,8 @@ def cluster(tmp_path, monkeypatch):
                 DPBENCH_DATA=str(cls.cache(name)),
             )
 
-    yield Cluster
+    with dask.config.set(secure):
+        yield Cluster
     for process in running:
         processes.kill(process)
 
@@ -199,6 +221,18 @@ def test_from_the_command_line_with_an_algorithm_that_only_the_driver_has(cluste
     code, out, err = call(capsys, *command, "--out", "remote", "--backend", "dask", "--scheduler", cluster.address)
     assert (code, "2 done" in err) == (0, True), err
     assert call(capsys, *command, "--out", "local")[1] == out
+
+
+@pytest.mark.skipif(not shutil.which("openssl"), reason="no openssl to make a certificate with")
+@pytest.mark.parametrize("cluster", ["tls"], indirect=True)
+def test_a_scheduler_with_tls_runs_jobs_and_refuses_a_client_without_it(cluster, tmp_path, monkeypatch):
+    cluster.worker("a")
+    store = Store(tmp_path, "remote", "e")
+    jobs = grid(T=(20,), seeds=1)
+    assert runner.run(jobs, store, backend="dask", scheduler=cluster.address).statuses["done"] == len(jobs)
+    monkeypatch.setattr("dpbench.run.cluster.PATIENCE", 1.0)
+    with pytest.raises(UserError, match="--scheduler: no dask scheduler answers at tcp://"):
+        cluster_module.connect(cluster.address.replace("tls", "tcp"))
 
 
 def test_a_scheduler_that_dies_is_one_line_and_finished_rows_are_kept(cluster, tmp_path):
