@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from dpbench.datasets.raw import opened
-from dpbench.datasets.recipes import clip_rows, one_hot, signs, standardise
+from dpbench.datasets.recipes import clip_rows, one_hot, signs, standardise, with_ones
 from dpbench.datasets.spec import Arrays, DatasetSpec, Raw, RawFile
 from dpbench.errors import DataError
 
@@ -35,14 +36,34 @@ FILES = tuple(
 
 
 def prepare(raw: Raw) -> Arrays:
-    """Rows with "?" dropped; each column in the file's order, categorical ones as one-hot groups."""
-    rows = [row for file in FILES for row in _rows(raw[file.name])]
-    table = dict(zip(COLUMNS, np.array([row for row in rows if "?" not in row]).T, strict=True))
+    """Rows with "?" dropped; each column in the file's order, categorical ones as one-hot groups; standardised."""
+    X, y = _encoded([row for file in FILES for row in _complete_rows(raw[file.name])])
+    return clip_rows(standardise(X)), y
+
+
+def prepare_by_maxima(raw: Raw) -> Arrays:
+    """second_order's: the last complete row of each file lost, numeric columns over their maxima, a column of ones.
+
+    The preparation that the authors load slices off each file's last row as if it were blank, after the rows with "?"
+    are gone. Not standardised: indicators stay 0/1.
+    """
+    X, y = _encoded([row for file in FILES for row in _complete_rows(raw[file.name])[:-1]])
+    X /= X.max(axis=0)  # an indicator's maximum is 1
+    return clip_rows(with_ones(X)), y
+
+
+def _encoded(rows: list[list[str]]) -> Arrays:
+    """Numbers as they are, categories as one-hot groups, (n, 104); y."""
+    table = dict(zip(COLUMNS, np.array(rows).T, strict=True))
     y = signs(table.pop("income"), ">50K", "<=50K")
     X = np.hstack(
         [values.astype(np.float64)[:, None] if name in NUMERIC else one_hot(values) for name, values in table.items()]
     )
-    return clip_rows(standardise(X)), y
+    return X, y
+
+
+def _complete_rows(path: Path) -> list[list[str]]:
+    return [row for row in _rows(path) if "?" not in row]
 
 
 def _rows(path: Path) -> Iterator[list[str]]:
@@ -55,18 +76,32 @@ def _rows(path: Path) -> Iterator[list[str]]:
                 yield row
 
 
+COMMON: dict[str, Any] = {
+    "files": FILES,
+    "licence": "CC BY 4.0",
+    "citation": "Becker and Kohavi (1996), Adult, UCI Machine Learning Repository, doi:10.24432/C5XW20",
+}
 SPECS = [
     DatasetSpec(
         name="adult",
-        title="UCI Adult, training and test rows",
+        title="UCI Adult, training and test rows, standardised",
         prepare=prepare,
         rows=45222,
         columns=104,
         classes={-1: 34014, 1: 11208},
-        files=FILES,
         recipe='rows with "?" dropped; 8 categorical columns one-hot (98), 6 numeric; standardised; '
         "rows divided by max(1, ‖x‖₂)",
-        licence="CC BY 4.0",
-        citation="Becker and Kohavi (1996), Adult, UCI Machine Learning Repository, doi:10.24432/C5XW20",
-    )
+        **COMMON,
+    ),
+    DatasetSpec(
+        name="adult-max",
+        title="UCI Adult, training and test rows, divided by the columns' maxima",
+        prepare=prepare_by_maxima,
+        rows=45220,
+        columns=105,
+        classes={-1: 34014, 1: 11206},
+        recipe='rows with "?" dropped, and the last row left of each file; 8 categorical columns one-hot (98), '
+        "6 numeric divided by their maxima; ones column in front; rows divided by max(1, ‖x‖₂)",
+        **COMMON,
+    ),
 ]

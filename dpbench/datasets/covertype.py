@@ -36,11 +36,24 @@ def _table(raw: Raw) -> tuple[np.ndarray, np.ndarray]:
 
 
 def prepare_3_6(raw: Raw) -> Arrays:
-    """second_order's: classes 3 and 6."""
+    """Classes 3 and 6, standardised."""
     features, cover = _table(raw)
     chosen = np.isin(cover, (3, 6))
     X = standardise(features[chosen].astype(np.float64))
     return clip_rows(with_ones(X)), signs(cover[chosen], 3, 6)
+
+
+def prepare_by_maxima(raw: Raw) -> Arrays:
+    """second_order's: classes 3 and 6, each measure over its maximum of all 581,012 rows; indicators stay 0/1.
+
+    No published file holds these features; of the scalings tried, this one alone gives the paper's curve of DP-GD
+    (Fig. 1, root mean square log error 0.013).
+    """
+    features, cover = _table(raw)
+    chosen = np.isin(cover, (3, 6))
+    X = features[chosen].astype(np.float64)
+    X[:, :NUMERIC] /= features[:, :NUMERIC].max(axis=0)
+    return clip_rows(with_ones(X)), signs(cover[chosen], 6, 3)
 
 
 def scaled_1_2(raw: Raw) -> Arrays:
@@ -68,12 +81,23 @@ COMMON: dict[str, Any] = {
 SPECS = [
     DatasetSpec(
         name="covertype",
-        title="UCI Covertype, class 3 (+1) against 6 (-1)",
+        title="UCI Covertype, class 3 (+1) against 6 (-1), standardised",
         prepare=prepare_3_6,
         rows=53121,
         columns=55,
         classes={-1: 17367, 1: 35754},
         recipe="classes 3 and 6; standardised; ones column in front; rows divided by max(1, ‖x‖₂)",
+        **COMMON,
+    ),
+    DatasetSpec(
+        name="covertype-max",
+        title="UCI Covertype, class 6 (+1) against 3 (-1), divided by the columns' maxima",
+        prepare=prepare_by_maxima,
+        rows=53121,
+        columns=55,
+        classes={-1: 35754, 1: 17367},
+        recipe="classes 3 and 6; 10 numeric columns divided by their maxima over all 581,012 rows, indicators as they "
+        "are; ones column in front; rows divided by max(1, ‖x‖₂)",
         **COMMON,
     ),
     DatasetSpec(
