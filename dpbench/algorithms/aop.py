@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
-from typing import ClassVar, NamedTuple
+from typing import ClassVar, Literal, NamedTuple
 
 import numpy as np
 
@@ -13,12 +13,15 @@ from dpbench.algorithms.base import (
     Array,
     AuditCase,
     BaseSettings,
+    Declaration,
     Disclosure,
     Mechanisms,
     Needs,
     Outcome,
+    Positive,
     Problem,
     Relation,
+    Share,
     Trace,
 )
 from dpbench.errors import UserError
@@ -56,6 +59,10 @@ class ApproximateObjectivePerturbation(Algorithm):
     it. The output gets a share 1/(1 + dΛ/L₁) of μ², as the public guess of a Hessian L₁/d I has it: the excess loss of
     both noises, d²σ_b²/(2L₁) + L₁σ_out²/2, is then least.
 
+    `fraction` and `smoothness` stand in for the published share ε_p/ε_obj and for L₁, both under `basic` alone; with
+    rows = "undivided" the minimiser is that of the rows before their division by max(1, ‖x‖₂), while noise and Λ are
+    for ‖x‖₂ ≤ 1: what second_order's authors ran (0.9, 1, undivided), and no guarantee.
+
     No iterations to tune. A solver that does not reach γ makes the run fail: the guarantee rests on it.
     """
 
@@ -86,6 +93,23 @@ class ApproximateObjectivePerturbation(Algorithm):
     )
     diagnostics: ClassVar = frozenset({"hessian_evaluations", "error"})  # of a solver that sees the data
 
+    class Settings(BaseSettings, frozen=True):
+        fraction: Share | None = None
+        smoothness: Positive | None = None
+        rows: Literal["divided", "undivided"] = "divided"
+
+    def flaw(self, settings: Settings, accounting: str = "") -> str:
+        if settings.rows == "undivided":
+            return "it sees rows of norms above 1, and its noise is for norms up to 1"
+        return super().flaw(settings, accounting)
+
+    def complete(self, problem: Declaration, settings: Settings) -> Settings:
+        if settings.smoothness is not None and settings.smoothness < problem.smoothness:
+            raise UserError(
+                f"aop: smoothness = {settings.smoothness:g} is below the loss's {problem.smoothness:g}; raise it"
+            )
+        return settings
+
     def audit_case(self) -> AuditCase:
         # Where the noise on the output, 1/n² to the solver's tolerance, is small beside b's, and its share of μ² too.
         return AuditCase(accounting="tight", n=300, d=16)
@@ -93,7 +117,7 @@ class ApproximateObjectivePerturbation(Algorithm):
     def work(self, n: int, d: int, settings: BaseSettings) -> float:
         return 20 * (2.0 * n * d * (d + 2) + d**3)
 
-    def run(self, problem: Problem, W: Array, mechanisms: Mechanisms, settings: BaseSettings, trace: Trace) -> Outcome:
+    def run(self, problem: Problem, W: Array, mechanisms: Mechanisms, settings: Settings, trace: Trace) -> Outcome:
         n, gamma = problem.n, problem.n**-2
         budget = mechanisms.budget
         rows = 2 if budget.relation is Relation.REPLACE_ONE else 1
@@ -107,8 +131,8 @@ class ApproximateObjectivePerturbation(Algorithm):
             event = replace(event, noise_multiplier=scale * event.noise_multiplier)
             b = mechanisms.joint_term(problem.d, sensitivity=sensitivity, event=event, label="objective")
         else:
-            split = split_budget(budget.epsilon, budget.delta)
-            ridge = rows * problem.smoothness / split.jacobian / n
+            split = split_budget(budget.epsilon, budget.delta, settings.fraction)
+            ridge = rows * (settings.smoothness or problem.smoothness) / split.jacobian / n
             z_output = multiplier(split.output, split.output_delta)
             b = mechanisms.linear_term(
                 problem.d,
@@ -118,7 +142,8 @@ class ApproximateObjectivePerturbation(Algorithm):
                 delta=split.delta,
                 label="objective",
             )
-        W, norms, evaluations = minimise(problem, np.zeros_like(W), b, ridge, gamma)
+        seen = problem if settings.rows == "divided" else undivided(problem)
+        W, norms, evaluations = minimise(seen, np.zeros_like(W), b, ridge, gamma)
         W = mechanisms.gaussian(W, sensitivity=2 * gamma / ridge, noise_multiplier=z_output, label="output")
         reached = norms <= gamma
         W[~reached] = np.nan  # not fit to be released
@@ -148,16 +173,34 @@ def joint_plan(
     return (kind((1 - share) ** -0.5, curvature, budget.relation), 1), (Gaussian(share**-0.5), 1)
 
 
-def split_budget(epsilon: float, delta: float) -> Split:
-    """The published split of (ε, δ); UserError where 0 < ε_obj - ε_p < 1 fails."""
+def undivided(problem: Problem) -> Problem:
+    """The rows as they were before the division by max(1, ‖x‖₂), which a column of ones in front tells.
+
+    UserError without such a column.
+    """
+    X, y = problem.take(np.arange(problem.n))
+    first = X[:, :1]
+    if not ((first > 0) & (first <= 1)).all():
+        raise UserError("aop: rows = undivided needs a column of ones in front, as the rows had before their division")
+    return Problem(X / first, y, loss=problem.loss.name, row_bound=None)
+
+
+def split_budget(epsilon: float, delta: float, fraction: float | None = None) -> Split:
+    """The published split of (ε, δ), or with this ε_p/ε_obj; UserError where 0 < ε_obj - ε_p < 1 fails."""
     objective = (1 - OUTPUT_SHARE) * epsilon
-    fraction = max(min(0.88671 + 0.0186607 / epsilon**0.372906, 0.99), 1 - 1 / epsilon + 0.001)
+    if fraction is None:
+        fraction = published_fraction(epsilon)
     jacobian = objective * (1 - fraction)
     if not 0 < jacobian < 1:
         raise UserError(f"aop: at epsilon = {epsilon:g} its split leaves {jacobian:g} for the Hessian, not in (0, 1)")
     return Split(
         objective - jacobian, jacobian, (1 - OUTPUT_SHARE) * delta, OUTPUT_SHARE * epsilon, OUTPUT_SHARE * delta
     )
+
+
+def published_fraction(epsilon: float) -> float:
+    """ε_p/ε_obj as Iyengar et al. (2019) fitted it."""
+    return max(min(0.88671 + 0.0186607 / epsilon**0.372906, 0.99), 1 - 1 / epsilon + 0.001)
 
 
 def multiplier(epsilon: float, delta: float) -> float:

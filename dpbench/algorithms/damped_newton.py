@@ -19,6 +19,7 @@ from dpbench.algorithms.base import (
     Trace,
 )
 from dpbench.algorithms.newton import clip_and_solve
+from dpbench.algorithms.resetting import Reset, back_inside, radius
 
 FLOOR = 1e-5  # of the noisy Hessian's eigenvalues
 JITTER = 1e-8  # on the diagonal of the noise-free Hessian
@@ -34,7 +35,8 @@ class DampedNewton(Algorithm):
     Eigenvalues below 1e-5 are raised to it. The step η = log(1 + b)/b, b = ‖(H + 1e-8 I)⁻¹∇f‖, is taken from the
     noise-free gradient and Hessian and pays nothing, as in the comparison of Ganesh et al. 2023, Section 6.1. With
     ridge = "objective" the 1e-8 belongs to the loss, so to the gradient in b too: b then grows with what the iterate
-    has gathered in directions where H is singular, and steps are shorter (as the authors' numbers have it).
+    has gathered in directions where H is singular, and steps are shorter (as the authors' numbers have it). `reset`:
+    as of dp-newton.
     """
 
     name = "damped-newton"
@@ -51,6 +53,7 @@ class DampedNewton(Algorithm):
         T: Count = 10
         theta: Share = 0.3
         ridge: Literal["hessian", "objective"] = "hessian"
+        reset: Reset = None
 
     def work(self, n: int, d: int, settings: Settings) -> float:
         return settings.T * (2.0 * n * d * (d + 2) + 20.0 * d**3)
@@ -58,6 +61,7 @@ class DampedNewton(Algorithm):
     def run(self, problem: Problem, W: Array, mechanisms: Mechanisms, settings: Settings, trace: Trace) -> Array:
         n, rho = problem.n, mechanisms.budget.rho / settings.T
         floor = np.full(len(W), FLOOR)
+        start, farthest = W, radius(problem, settings.reset)
         trace(0, W, passes=0)
         for t in range(1, settings.T + 1):
             G, H = problem.data_gradient(W), problem.data_hessian(W)
@@ -70,6 +74,7 @@ class DampedNewton(Algorithm):
                 H, sensitivity=problem.smoothness / n, rho=settings.theta * rho, label="Hessian"
             )
             W = W - step * clip_and_solve((noisy + noisy.swapaxes(1, 2)) / 2, gradient, floor)
+            W = back_inside(W, start, farthest)
             trace(t, W, passes=2 * t)
         return W
 

@@ -25,6 +25,8 @@ from dpbench.algorithms.base import (
     Share,
     Trace,
 )
+from dpbench.algorithms.resetting import Reset, back_inside, radius
+from dpbench.algorithms.resetting import flaw as flaw_of_reset
 from dpbench.errors import UserError
 from dpbench.memory import peak_of
 
@@ -42,7 +44,8 @@ class DPNewton(Algorithm):
     H is the Hessian ("hess") or the paper's quadratic upper bound ("qu"). "clip" raises the eigenvalues
     below λ₀ to λ₀; "add" takes H + λ₀I. With `lambda0` given, λ₀ is fixed, nothing is spent on the trace
     and the whole share θ goes to the direction (Algorithm 3). With `tight`, directions have the sensitivities of
-    `sharp_sensitivities`. `measure_memory` changes nothing in the run.
+    `sharp_sensitivities`. `measure_memory` changes nothing in the run. With `reset` an iterate beyond that radius is
+    put back to the run's start (`algorithms.resetting`); "optimum" is the published radius, which is not private.
     """
 
     name = "dp-newton"
@@ -100,6 +103,10 @@ class DPNewton(Algorithm):
         gamma: Annotated[float, msgspec.Meta(gt=0, lt=1)] = 0.1
         lambda0: Positive | None = None
         measure_memory: bool = False
+        reset: Reset = None
+
+    def flaw(self, settings: Settings, accounting: str = "") -> str:
+        return super().flaw(settings, accounting) or flaw_of_reset(settings.reset)
 
     def complete(self, problem: Declaration, settings: Settings) -> Settings:
         lambda0 = settings.lambda0
@@ -147,6 +154,7 @@ class DPNewton(Algorithm):
         gamma = settings.gamma if settings.lambda0 is None else 0.0
         rho = mechanisms.budget.rho / T
         rho_direction = theta * (1 - gamma) * rho
+        start, farthest = W, radius(problem, settings.reset)
         trace(0, W, passes=0)
         for t in range(1, T + 1):
             gradient = mechanisms.gaussian(
@@ -167,6 +175,7 @@ class DPNewton(Algorithm):
                 label="direction",
                 replaced=norms * both,
             )
+            W = back_inside(W, start, farthest)
             trace(t, W, passes=2 * t)
         return W
 

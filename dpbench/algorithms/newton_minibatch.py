@@ -23,6 +23,8 @@ from dpbench.algorithms.base import (
     Trace,
 )
 from dpbench.algorithms.newton import SMOOTHNESS, SOLVE, DPNewton, sensitivities
+from dpbench.algorithms.resetting import Reset, back_inside, radius
+from dpbench.algorithms.resetting import flaw as flaw_of_reset
 
 
 def _on_a_sample(one: Disclosure) -> Disclosure:
@@ -80,6 +82,10 @@ class DPNewtonMinibatch(Algorithm):
         theta: Share = 0.3
         gradient_rate: Share = 0.1
         curvature_rate: Share = 0.1
+        reset: Reset = None
+
+    def flaw(self, settings: Settings, accounting: str = "") -> str:
+        return super().flaw(settings, accounting) or flaw_of_reset(settings.reset)
 
     def audit_case(self) -> AuditCase:
         return AuditCase({"T": 1, "gradient_rate": 0.5, "curvature_rate": 0.5})
@@ -125,6 +131,7 @@ class DPNewtonMinibatch(Algorithm):
         if settings.modification == "clip":
             lambda0 = np.maximum(lambda0, 1 / b)
         one, both = sensitivities(b, lambda0, settings.modification, sharp=mechanisms.sharp)
+        start, farthest = W, radius(problem, settings.reset)
         trace(0, W, passes=0)
         for t in range(1, T + 1):
             total = np.stack([problem.gradient_sum(w, rows) for w, rows in zip(W, gradients.draw(), strict=True)])
@@ -142,5 +149,6 @@ class DPNewtonMinibatch(Algorithm):
                 noise_multiplier=z_H,
                 replaced=norms * both,
             )
+            W = back_inside(W, start, farthest)
             trace(t, W, passes=t * (p_g + p_H))
         return W

@@ -75,6 +75,31 @@ def kernels() -> SimpleNamespace | None:
                         sums[k] += h[i, k] * x
 
     @compile_loop
+    def products(
+        data: np.ndarray, indices: np.ndarray, indptr: np.ndarray, first: int, W: np.ndarray, z: np.ndarray
+    ) -> None:
+        """z[i] = x_i W for the CSR rows from `first` on: W (d, k), z (b, k)."""
+        for i in range(len(z)):
+            sums = z[i]
+            sums[:] = 0.0
+            for c in range(indptr[first + i], indptr[first + i + 1]):
+                x, w = data[c], W[indices[c]]
+                for k in range(len(sums)):
+                    sums[k] += x * w[k]
+
+    @compile_loop
+    def add_rows(
+        data: np.ndarray, indices: np.ndarray, indptr: np.ndarray, first: int, r: np.ndarray, total: np.ndarray
+    ) -> None:
+        """total (d, k) += Σ_i x_iᵀ r_i over the same rows: r (b, k)."""
+        for i in range(len(r)):
+            residuals = r[i]
+            for c in range(indptr[first + i], indptr[first + i + 1]):
+                x, sums = data[c], total[indices[c]]
+                for k in range(len(residuals)):
+                    sums[k] += x * residuals[k]
+
+    @compile_loop
     def clipped_sums(A: np.ndarray, r: np.ndarray, clip: np.ndarray, share: np.ndarray, total: np.ndarray) -> None:
         """total[i, j] = Σ_l clip(r_il a_jl, ±clip_i share_j): A (d, n), r (k, n), total (k, d)."""
         d, n = A.shape
@@ -117,5 +142,10 @@ def kernels() -> SimpleNamespace | None:
                 z[i, l] += change[i] * x[l]
 
     return SimpleNamespace(
-        gram=gram, clipped_sums=clipped_sums, clipped_sums_of_sparse=clipped_sums_of_sparse, move=move
+        gram=gram,
+        products=products,
+        add_rows=add_rows,
+        clipped_sums=clipped_sums,
+        clipped_sums_of_sparse=clipped_sums_of_sparse,
+        move=move,
     )

@@ -7,7 +7,7 @@ import pytest
 from scipy import stats
 from scipy.optimize import minimize
 
-from dpbench.algorithms import aop
+from dpbench.algorithms import aop, get
 from dpbench.algorithms.aop import minimise, multiplier, split_budget
 from dpbench.errors import UserError
 from dpbench.privacy.verify import spent
@@ -152,3 +152,36 @@ def test_two_inexact_minimisers_are_as_close_as_claimed(problem):
     coarse, norms, _ = minimise(problem, exact + 0.05, b, ridge, gamma)
     assert norms[0] <= gamma
     assert np.linalg.norm(coarse - exact) <= gamma / ridge
+
+
+def test_the_published_share_and_smoothness_stand_in_for_the_formulas(problem, monkeypatch):
+    seen = {}
+
+    def spy(problem, W, b, ridge, gamma):
+        seen.update(b=b, ridge=ridge)
+        return W, np.zeros(len(W)), np.zeros(len(W), dtype=int)
+
+    monkeypatch.setattr(aop, "minimise", spy)
+    k, n = 500, problem.n
+    run("aop", problem, start=np.zeros((k, problem.d)), fraction=0.9, smoothness=1.0)
+    sigma = 2 / n * (1 + math.sqrt(2 * math.log(n**2 / 0.99))) / (0.99 * 0.9)
+    assert stats.kstest((seen["b"] / sigma).ravel(), "norm").pvalue > 1e-4
+    assert seen["ridge"] == pytest.approx(2 * 1.0 / (0.99 * 0.1) / n, rel=1e-9)
+    with pytest.raises(UserError, match=r"smoothness = 0\.1 is below the loss.s 0\.25; raise it"):
+        run("aop", problem, smoothness=0.1)
+
+
+def test_undivided_rows_are_those_before_the_division_and_no_guarantee():
+    generator = np.random.default_rng(2)
+    raw = np.hstack([np.ones((200, 1)), generator.standard_normal((200, 4))])
+    X = raw / np.linalg.norm(raw, axis=1, keepdims=True)
+    y = np.where(generator.random(200) < 0.5, 1.0, -1.0)
+    problem = Problem(X, y, loss="logistic", row_bound=1.0)
+    np.testing.assert_allclose(aop.undivided(problem).take(np.arange(200))[0], raw, rtol=1e-12)
+    method = get("aop")
+    assert "norms above 1" in method.flaw(method.Settings(rows="undivided"), "basic")
+    assert method.flaw(method.Settings(fraction=0.9, smoothness=1.0), "basic") == ""
+    shared, other = (run("aop", problem, epsilon=5.0, rows=rows) for rows in ("divided", "undivided"))
+    assert np.abs(shared.W - other.W).max() > 1e-3
+    with pytest.raises(UserError, match="a column of ones in front"):
+        aop.undivided(small_problem())

@@ -5,9 +5,32 @@ import pytest
 
 from dpbench import datasets
 
-SMALL = ("a1a", "adult", "covertype", "ijcnn", "california", "madelon", "mtp-qsar", "dorothea", "protein-sample")
+SMALL = (
+    "a1a",
+    "adult",
+    "covertype",
+    "adult-max",
+    "covertype-max",
+    "ijcnn",
+    "california",
+    "madelon",
+    "mtp-qsar",
+    "dorothea",
+    "protein-sample",
+)
 LARGE = ("covertype12", "fmnist", "mtp", "protein")
-BOUNDED = ("a1a", "adult", "covertype", "covertype12", "ijcnn", "fmnist", "protein", "protein-sample")
+BOUNDED = (
+    "a1a",
+    "adult",
+    "adult-max",
+    "covertype",
+    "covertype-max",
+    "covertype12",
+    "ijcnn",
+    "fmnist",
+    "protein",
+    "protein-sample",
+)
 
 
 @pytest.mark.parametrize("name", [*SMALL, *(pytest.param(name, marks=pytest.mark.slow) for name in LARGE)])
@@ -41,7 +64,16 @@ def minimum(A):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("name", "value"), [("a1a", 0.325618), ("adult", 0.388803), ("covertype", 0.492980)])
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("a1a", 0.325618),
+        ("adult", 0.388803),
+        ("covertype", 0.492980),
+        ("adult-max", 0.323420),
+        ("covertype-max", 0.488452),
+    ],
+)
 def test_the_recipes_give_the_optimum_of_the_paper(real_data, name, value):
     data = real_data(name)
     assert minimum(data.X * data.y[:, None]) == pytest.approx(value, abs=6e-7)

@@ -75,6 +75,24 @@ def test_adult(raw):
     np.testing.assert_allclose(X, expected, rtol=1e-12)
 
 
+def test_adult_by_maxima_loses_the_last_complete_row_of_each_file(raw):
+    row = "{}, Private, 77516, Bachelors, {}, Never-married, Sales, Husband, White, {}, 2174, {}, 40, Cuba, {}\n"
+    data = (
+        row.format(30, 13, "Male", 10, "<=50K")
+        + row.format(60, 9, "Female", 5, ">50K")
+        + row.format(99, 16, "Male", 50, ">50K")
+    )
+    data += "28, ?, 1, Bachelors, 9, Never-married, Sales, Husband, White, Male, 1, 1, 1, Cuba, >50K\n\n"
+    test = "|1x3 Cross validator\n" + row.format(45, 13, "Male", 0, ">50K.") + row.format(90, 16, "Male", 50, ">50K.")
+    X, y = adult.prepare_by_maxima(raw("adult.data", data, "adult.test", test))
+    np.testing.assert_array_equal(y, [-1, 1, 1])
+    # ones, age/60, workclass, fnlwgt, education, education-num/13, five groups of one but for sex (2), gain, loss/10, …
+    one = np.ones(3)
+    columns = [one, [0.5, 1, 0.75], one, one, one, [1, 9 / 13, 1], one, one, one, one]
+    columns += [[0, 1, 0], [1, 0, 1], one, [1, 0.5, 0], one, one]
+    np.testing.assert_allclose(X, clipped(np.array(columns).T), rtol=1e-12)
+
+
 def test_adult_with_a_field_missing(raw):
     with pytest.raises(DataError, match=r"adult\.data: a row of 2 fields found, 15 expected"):
         adult.prepare(raw("adult.data", "39, Private\n", "adult.test", ""))
@@ -99,6 +117,18 @@ def test_covertype_3_against_6(forest):
     X, y = covertype.prepare_3_6(paths)
     np.testing.assert_allclose(X, clipped(np.hstack([np.ones((len(Z), 1)), Z])), rtol=1e-12, atol=1e-15)
     np.testing.assert_array_equal(y, np.where(table[chosen, 54] == 3, 1, -1))
+
+
+def test_covertype_by_maxima_of_all_rows_whatever_their_class(forest):
+    table, paths = forest
+    chosen = np.isin(table[:, 54], (3, 6))
+    Z = table[chosen, :54].astype(float)
+    Z[:, :10] /= table[:, :10].max(axis=0)  # of all classes; negative values stay
+    assert (Z < 0).any()
+    assert (table[chosen, :10].max(axis=0) < table[:, :10].max(axis=0)).any()  # else the next line could not fail
+    X, y = covertype.prepare_by_maxima(paths)
+    np.testing.assert_allclose(X, clipped(np.hstack([np.ones((len(Z), 1)), Z])), rtol=1e-12, atol=1e-15)
+    np.testing.assert_array_equal(y, np.where(table[chosen, 54] == 6, 1, -1))
 
 
 def test_covertype_1_against_2_standardises_before_the_class_filter(forest):

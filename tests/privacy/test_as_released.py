@@ -12,6 +12,28 @@ from tests.algorithms.conftest import run, small_problem
 N = 53_121
 
 
+@pytest.mark.parametrize(
+    ("n", "last"), [(10_000, 0.27), (12_000, 0.28), (30_956, 0.29), (45_220, 0.30), (53_121, 0.30)]
+)
+def test_the_state_of_february_returns_its_own_start(n, last):
+    released, honest, delta = accounting.get("released-february"), accounting.get("bs16"), n**-2.0
+    for epsilon in (0.01, 0.1, last):
+        assert released.rho(epsilon, delta) == 5e-3
+    for epsilon in (last + 0.01, 1.0, 10.0):
+        assert released.rho(epsilon, delta) == pytest.approx(honest.rho(epsilon, delta), rel=1e-6)
+
+
+@pytest.mark.parametrize(("n", "spends"), [(10_000, 0.577), (30_956, 0.615), (45_220, 0.627), (53_121, 0.632)])
+def test_what_its_start_spends(n, spends):
+    assert accounting.get("released-february").epsilon(5e-3, n**-2.0) == pytest.approx(spends, abs=5e-4)
+
+
+def test_the_former_name_of_july_is_its_alias():
+    july, former = accounting.get("released-july"), accounting.get("as-released-code")
+    assert [july.rho(e, N**-2.0) for e in (0.05, 0.2, 1.0)] == [former.rho(e, N**-2.0) for e in (0.05, 0.2, 1.0)]
+    assert (july.flaw, july.start) == (former.flaw, former.start)
+
+
 def test_it_returns_its_start_at_small_epsilon_and_the_root_elsewhere():
     released, honest = accounting.get("as-released-code"), accounting.get("bs16")
     for epsilon in (0.01, 0.03, 0.1, 0.11):

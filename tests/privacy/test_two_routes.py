@@ -111,6 +111,8 @@ CALIBRATED = {
     "tight, best of runs": ("tight", REPLACE_ONE, 1e-6, ((BestOfRuns(((Gaussian(1.0), 2),), "geometric", 6.0), 1),)),
     "pure, best of runs": ("pure", REPLACE_ONE, 0.0, ((BestOfRuns(((Laplace(1.0), 2),), "geometric", 6.0), 1),)),
     "as-released-code": ("as-released-code", ADD_REMOVE, 1e-6, ((Gaussian(1.0), 20),)),  # sound from ε = 0.15 on
+    "released-july": ("released-july", ADD_REMOVE, 1e-6, ((Gaussian(1.0), 20),)),
+    "released-february": ("released-february", ADD_REMOVE, 1e-6, ((Gaussian(1.0), 20),)),  # from ε = 0.35 on
     "basic": ("basic", REPLACE_ONE, 1e-6, ()),  # calibrated by aop itself
 }
 

@@ -356,3 +356,16 @@ def test_float32_rows_are_summed_in_float64(loss):
     np.testing.assert_allclose(many.value(W), single.value(W), rtol=1e-7)  # no error that grows with n
     if double.convex:
         assert single.optimum().value == pytest.approx(double.optimum().value, abs=1e-9)
+
+
+@pytest.mark.parametrize("k", [7, 8, 15, 33, 70])
+def test_gradients_of_many_replicates_on_mostly_zero_rows_are_those_of_one(k):
+    """Where few entries are not 0, their products are made one by one: another route to the same sums."""
+    generator = np.random.default_rng(1)
+    X = np.where(generator.random((2500, 30)) < 0.1, generator.standard_normal((2500, 30)), 0.0)
+    X /= np.maximum(1, np.linalg.norm(X, axis=1, keepdims=True))
+    y = np.where(generator.random(2500) < 0.5, 1.0, -1.0)
+    problem = Problem(X, y, loss="logistic", row_bound=1.0)
+    W = 3 * generator.standard_normal((k, 30))
+    expected = np.stack([-(X * (y / (1 + np.exp(y * (X @ w))))[:, None]).mean(axis=0) for w in W])
+    np.testing.assert_allclose(problem.data_gradient(W), expected, rtol=1e-10, atol=1e-15)
