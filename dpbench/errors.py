@@ -22,8 +22,20 @@ class DataError(UserError):
     """Data that is not what it should be: a wrong hash, a wrong row count, NaN, rows beyond the declared bound."""
 
 
-class PrivacyError(RuntimeError):
-    """A release whose accounting is wrong or missing: a defect of an algorithm, never of its user."""
+class OutOfReach(UserError):
+    """An ε that no amount of noise gives under the accounting asked for."""
+
+
+class Defect(RuntimeError):
+    """An algorithm that breaks what it declared: a mistake in its code, never of its user."""
+
+
+class PrivacyError(Defect):
+    """A release whose accounting is wrong or missing."""
+
+
+class WorkerDied(RuntimeError):
+    """The process of a run ended before the run did."""
 
 
 def positive(name: str, value: float) -> float:

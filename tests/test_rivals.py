@@ -54,7 +54,7 @@ def test_without_the_library_the_row_says_what_to_do(monkeypatch, module, librar
     monkeypatch.setitem(sys.modules, library, None)
     name = next(name for name, point in POINTS.items() if point.startswith(f"dpbench_rivals.{module}:"))
     found = row(name, "breast-cancer-ridge")
-    assert (found["status"], "make rivals" in found["error"]) == ("failed", True)
+    assert (found["status"], "make rivals" in found["error"]) == ("refused", True)
 
 
 def stand_in(monkeypatch, mechanism, **models):
@@ -80,7 +80,7 @@ def stand_in(monkeypatch, mechanism, **models):
         monkeypatch.setitem(type(algorithms.get(reference(name))).solve.__globals__, "version", lambda name: "0.0")
 
 
-@pytest.mark.parametrize(("more", "status"), [(1.0, "done"), (0.5, "failed")])
+@pytest.mark.parametrize(("more", "status"), [(1.0, "done"), (0.5, "defect")])
 def test_objective_perturbation_is_accounted_from_what_was_drawn(monkeypatch, more, status):
     """s and the ridge as drawn: 2/s + ln(1 + ¼/Λ); with half the noise, more than ε, so a failed run."""
 
@@ -106,7 +106,7 @@ def test_objective_perturbation_is_accounted_from_what_was_drawn(monkeypatch, mo
     assert "states ε = 2; scale" in found["notes"]
 
 
-@pytest.mark.parametrize(("share", "status"), [(1.0, "done"), (1.02, "failed")])
+@pytest.mark.parametrize(("share", "status"), [(1.0, "done"), (1.02, "defect")])
 def test_moments_are_accounted_by_what_a_row_moves(monkeypatch, share, status):
     class LaplaceNoise:
         def __init__(self, sensitivity, epsilon):

@@ -9,6 +9,7 @@ from typing import ClassVar, Literal, NamedTuple
 import numpy as np
 
 from dpbench.algorithms.base import (
+    HESSIANS,
     Algorithm,
     Array,
     AuditCase,
@@ -91,7 +92,7 @@ class ApproximateObjectivePerturbation(Algorithm):
             why="two γ-approximate minima of a ridge-strongly convex objective, γ = 1/n²; ridge = Λ/n",
         ),
     )
-    diagnostics: ClassVar = frozenset({"hessian_evaluations", "error"})  # of a solver that sees the data
+    diagnostics = (replace(HESSIANS, meaning="Hessians that the solver took", of_data=True),)
 
     class Settings(BaseSettings, frozen=True):
         fraction: Share | None = None
@@ -149,14 +150,11 @@ class ApproximateObjectivePerturbation(Algorithm):
         W[~reached] = np.nan  # not fit to be released
         return Outcome(
             W,
-            status=["done" if fine else "failed" for fine in reached],
-            columns={
-                "hessian_evaluations": evaluations,
-                "error": [
-                    "" if fine else f"solver stopped at ‖∇‖ = {norm:.3g}, above the 1/n² = {gamma:.3g} it promised"
-                    for fine, norm in zip(reached, norms, strict=True)
-                ],
-            },
+            {"hessian_evaluations": evaluations},
+            withheld=[
+                "" if fine else f"solver stopped at ‖∇‖ = {norm:.3g}, above the 1/n² = {gamma:.3g} it promised"
+                for fine, norm in zip(reached, norms, strict=True)
+            ],
         )
 
 

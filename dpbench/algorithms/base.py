@@ -20,9 +20,9 @@ from dpbench.privacy.mechanisms import Mechanisms
 from dpbench.privacy.relation import Relation
 from dpbench.problems import Declaration, Problem
 
-__all__ = ["Algorithm", "Array", "AuditCase", "BaseSettings", "Count", "Declaration", "Disclosure", "Generators",
-           "Mechanisms", "Needs", "Outcome", "Positive", "Problem", "Relation", "Share", "Trace", "at_default_step",
-           "batch_settings", "make_settings", "no_trace"]  # fmt: skip
+__all__ = ["Algorithm", "Array", "AuditCase", "BaseSettings", "Count", "Declaration", "Diagnostic", "Disclosure",
+           "Generators", "Mechanisms", "Needs", "Outcome", "Positive", "Problem", "Relation", "Share", "Trace",
+           "at_default_step", "batch_settings", "make_settings", "no_trace"]  # fmt: skip
 
 Array: TypeAlias = np.ndarray  # of float64
 Generators: TypeAlias = Sequence[np.random.Generator]  # one per replicate
@@ -139,18 +139,44 @@ class AuditCase:
     label: str = ""
 
 
+@dataclass(frozen=True)
+class Diagnostic:
+    """A column of the runs table that an algorithm fills itself; a run that returns any other has failed.
+
+    name: none of those that the runner fills (`dpbench.run.results.FILLED`).
+    meaning: in words, with the unit.
+    of_data: whether it depends on more of the data than was released, like the objective: then no guarantee covers it.
+    """
+
+    name: str
+    meaning: str
+    of_data: bool = False
+
+
+ITERATIONS = Diagnostic("iterations", "iterations made")
+GRADIENTS = Diagnostic("gradient_evaluations", "gradients released")
+HESSIANS = Diagnostic("hessian_evaluations", "Hessians released")
+NOTES = Diagnostic("notes", "what else the method says of its run, in words or JSON")
+MEASURED = (
+    Diagnostic("measured", "what the method's `measure` finds", of_data=True),
+    Diagnostic("measured_error", "the standard error of `measured`", of_data=True),
+)
+
+
 @dataclass
 class Outcome:
-    """What `run` hands back: final iterates `W` (k, d) and, where they mean something, columns per replicate.
+    """What `run` hands back: final iterates `W` (k, d) and, where they mean something, further facts per replicate.
 
-    status: per-replicate status words; None means "done" (or "diverged", which the runner detects).
-    columns: further columns of the runs table, each of length k (iterations, gradient_evaluations, …).
+    columns: what its algorithm declares as `diagnostics`, each of length k.
+    T: the iterations that each replicate planned, where `Algorithm.iterations` does not know them before.
+    withheld: why a replicate's iterates are not fit to be released, "" where they are; such a run is refused.
     evidence: what `Algorithm.measure` needs to know of the run besides W; not stored.
     """
 
     W: Array
-    status: list[str] | None = None
     columns: dict[str, Any] = field(default_factory=dict)
+    T: Sequence[int] | None = None
+    withheld: Sequence[str] | None = None
     evidence: Any = None
 
 
@@ -178,7 +204,7 @@ class Algorithm:
         discloses: every kind of release it may make; a private run that releases under another label has failed.
         stops_early: whether it may stop before it has released all it planned: see `Mechanisms.plan`.
         unpaid: of a method that is not private, what it takes from the data without paying, in words.
-        diagnostics: columns of an `Outcome` that depend on more of the data than was released, like the objective.
+        diagnostics: the columns of the runs table that it fills, by its `Outcome` or by `measure`.
         common_random: settings that do not enter the seed of a job's streams: jobs that differ in these alone draw
             the same random numbers, and a batch holds jobs of one stream (see `Mechanisms.streams`).
     """
@@ -202,7 +228,7 @@ class Algorithm:
     discloses: ClassVar[tuple[Disclosure, ...]] = ()
     stops_early: ClassVar[bool] = False
     unpaid: ClassVar[str] = ""
-    diagnostics: ClassVar[frozenset[str]] = frozenset()
+    diagnostics: ClassVar[tuple[Diagnostic, ...]] = ()
     Settings: ClassVar[type[BaseSettings]] = BaseSettings
 
     def run(self, problem: Problem, W: Array, mechanisms: Mechanisms, settings: Any, trace: Trace) -> Array | Outcome:
@@ -227,7 +253,7 @@ class Algorithm:
         return int(max(1, min(128, 200e6 / (8 * d**2))))
 
     def measure(self, problem: Problem, outcome: Outcome, settings: Any, generators: Generators) -> dict[str, Any]:
-        """Further columns, each of length k, that cost more than `run` should or need the data: a diagnostic.
+        """More of the declared `diagnostics`, each of length k: what costs more than `run` should, or needs the data.
 
         Called after the run, outside its clock; like the objective, what it finds is not released privately.
         `generators` are for a measure that samples.

@@ -7,6 +7,7 @@ import math
 import numpy as np
 
 from dpbench.algorithms.base import (
+    NOTES,
     Algorithm,
     Array,
     AuditCase,
@@ -39,6 +40,7 @@ class CubicNewton(Algorithm):
     name = "cubic-newton"
     title = "Cubic Newton"
     needs = Needs(losses=("logistic",), regularisers=("l2",))
+    diagnostics = (NOTES,)
     discloses = (
         Disclosure(
             "model gradient",

@@ -8,7 +8,7 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from dpbench.algorithms.base import Algorithm, Mechanisms, Outcome, Problem, Trace
+from dpbench.algorithms.base import NOTES, Algorithm, Mechanisms, Outcome, Problem, Trace
 from dpbench.privacy.budget import Budget
 from dpbench.privacy.disclosure import Disclosure
 from dpbench.privacy.ledger import Release
@@ -37,6 +37,7 @@ class LibrarySolver(Algorithm):
     home: ClassVar[str] = "tracks"
     relation: ClassVar[Relation] = Relation.REPLACE_ONE
     library: ClassVar[str] = ""
+    diagnostics = (NOTES,)
 
     def solve(self, problem: Problem, budget: Budget, settings: Any, rng: np.random.Generator) -> Solved:
         """Fit one model; rng is for seeds: all of the library's randomness has to follow from it."""

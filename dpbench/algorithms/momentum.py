@@ -11,6 +11,7 @@ import numpy as np
 
 from dpbench.algorithms import allocation
 from dpbench.algorithms.base import (
+    NOTES,
     Algorithm,
     Array,
     AuditCase,
@@ -61,6 +62,7 @@ class LaplaceMomentum(Algorithm):
 
     per_replicate: ClassVar = frozenset({"c"})
     counts_public = "the top eigenvalue of XᵀX/n (L), unless L is given"
+    diagnostics = (NOTES,)
     discloses = (
         Disclosure(
             "gradient",
@@ -149,7 +151,7 @@ class LaplaceMomentum(Algorithm):
             x, previous = x + v - alpha[t, :, None] * (release(y, epsilon[t]) + problem.l2 * y), x
             trace(t + 1, x, passes=(t + 1) * (settings.m or problem.n) / problem.n, final=t + 1 == T)
         notes = "" if settings.L else f"L = {smoothness(problem, settings):.6g} from the data, counted as public"
-        return Outcome(x, columns={"T": [T] * len(x), "notes": [notes] * len(x)})
+        return Outcome(x, {"notes": [notes] * len(x)}, T=[T] * len(x))
 
 
 def smoothness(problem: Declaration, settings: LaplaceMomentum.Settings) -> float:

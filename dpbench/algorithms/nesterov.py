@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dpbench.algorithms.base import (
+    ITERATIONS,
     Algorithm,
     Array,
     BaseSettings,
@@ -34,6 +35,7 @@ class DPAcceleratedNesterov(Algorithm):
     name = "dp-accelerated-nesterov"
     title = "DP accelerated Nesterov"
     needs = Needs(losses=("logistic",), regularisers=("l2",))
+    diagnostics = (ITERATIONS,)
     discloses = (Disclosure("gradient", "the mean gradient", add_remove="L₀/n", why="‖∇f_i‖ ≤ L₀"),)
 
     class Settings(BaseSettings, frozen=True):

@@ -9,6 +9,8 @@ import msgspec
 import numpy as np
 
 from dpbench.algorithms.base import (
+    MEASURED,
+    NOTES,
     Algorithm,
     Array,
     AuditCase,
@@ -52,6 +54,7 @@ class DPNewton(Algorithm):
     title = "DP-Newton"
     revisions: ClassVar = {"tight": 2}  # the direction's sensitivities
     needs = Needs(losses=("logistic",))
+    diagnostics = (MEASURED[0], NOTES)  # of `measure_memory`
     discloses = (
         Disclosure("gradient", "the mean gradient", add_remove="1/n", why="‖x‖₂ ≤ 1 and |ℓ'| ≤ 1"),
         Disclosure(

@@ -17,6 +17,8 @@ import numpy as np
 
 from dpbench.algorithms import zeroth_order
 from dpbench.algorithms.base import (
+    ITERATIONS,
+    MEASURED,
     Algorithm,
     Array,
     AuditCase,
@@ -72,6 +74,7 @@ class O2NC(Algorithm):
     paper_accounting = "standard"
     delta = 1e-6
     needs = Needs(losses=("ramp", "phase", "logistic", "sigmoid"))
+    diagnostics = (ITERATIONS, *MEASURED)
 
     class Settings(Rounds, frozen=True):
         oracle: Kind = "variance-reduced"
@@ -128,7 +131,7 @@ class O2NC(Algorithm):
             seen = np.stack(points, axis=1)
             kept = seen if epoch == 0 else np.where(ours[:, None], seen, kept)
         k = len(W)
-        return Outcome(output, columns={"T": [T] * k, "iterations": [K * T] * k}, evidence=kept)
+        return Outcome(output, {"iterations": [K * T] * k}, T=[T] * k, evidence=kept)
 
     def measure(self, problem: Problem, outcome: Outcome, settings: Settings, generators: Generators) -> dict[str, Any]:
         """‖∇F(w)‖_{2δ} from above, by the gradients in the 2δ-ball and at the epoch's points (Corollary 4.7)."""

@@ -11,6 +11,7 @@ import msgspec
 import numpy as np
 
 from dpbench.algorithms.base import (
+    NOTES,
     Algorithm,
     Array,
     AuditCase,
@@ -64,6 +65,7 @@ class PrivateTuning(Algorithm):
     paper_accounting = "tight"
     accountings = ("tight", "pure")
     needs = Needs(row_norm=None, regularisers=("l1", "l2", "w2"))
+    diagnostics = (NOTES,)
     discloses = (
         Disclosure(
             LABEL,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import msgspec
@@ -16,7 +16,8 @@ class Returned(NamedTuple):
 
     settings: Any
     W: np.ndarray
-    status: Any
+    T: Any
+    withheld: list[bool]
     columns: dict[str, Any]
     evidence: Any
     trace: list[tuple[Any, ...]]
@@ -68,6 +69,6 @@ def _equal(one: Any, other: Any) -> bool:
     return one.shape == other.shape and bool(np.array_equal(one, other, equal_nan=numbers))
 
 
-def without(returned: Returned, names: Sequence[str] | frozenset[str]) -> Returned:
+def without(returned: Returned, names: set[str]) -> Returned:
     """The same without the columns `names`."""
     return returned._replace(columns={name: one for name, one in returned.columns.items() if name not in names})

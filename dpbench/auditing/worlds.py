@@ -67,13 +67,17 @@ class Setup:
         if not isinstance(outcome, Outcome):
             outcome = Outcome(outcome)
         ledger = [mechanisms.ledger.of(i) for i in range(k)]
-        return Returned(settings, outcome.W, outcome.status, outcome.columns, outcome.evidence, listener.calls, ledger)
+        withheld = [bool(why) for why in outcome.withheld or ()]
+        return Returned(
+            settings, outcome.W, outcome.T, withheld, outcome.columns, outcome.evidence, listener.calls, ledger
+        )
 
     def replay(self, problem: Problem, run: Recorder, seed: Any, first: Returned, start: Any = None) -> Replay:
         """The same runs on `problem`; Leak unless all that comes out is what came out of `first`."""
         replay = Replay(run, seed)
-        again = returned.without(self.run(problem, replay, start), self.algorithm.diagnostics)
-        first = returned.without(first, self.algorithm.diagnostics)
+        of_data = {one.name for one in self.algorithm.diagnostics if one.of_data}
+        again = returned.without(self.run(problem, replay, start), of_data)
+        first = returned.without(first, of_data)
         if hides(run):  # what is computed on is not released, so the rest has to be equal
             again, first = (one._replace(W=np.zeros(0), trace=[]) for one in (again, first))
         where = returned.difference(first._replace(ledger=[])._asdict(), again._replace(ledger=[])._asdict())

@@ -15,6 +15,7 @@ import numpy as np
 
 from dpbench import datasets
 from dpbench.comparing.ranking import Field, held_loss
+from dpbench.run import outcomes
 
 if TYPE_CHECKING:
     from dpbench.run.jobs import Job
@@ -51,7 +52,7 @@ def cut(entered: Field, problem: str, epsilon: float, store: Store, run: Callabl
     scores = {}
     for one, jobs in trial.items():
         ended = rows.loc[[job.key for job in jobs if job.key in rows.index]]
-        if len(ended) and ended["status"].ne("failed").all():
+        if len(ended) and outcomes.has_result(ended["status"]).all():
             scores[one] = held_loss(ended)
     if not scores:
         return

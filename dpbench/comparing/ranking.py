@@ -8,7 +8,6 @@ of a few candidates on the rows in use, which no ε covers: see `PRICE`. "privat
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
@@ -25,6 +24,7 @@ from dpbench.leaderboard import entrants, tracks
 from dpbench.leaderboard.ranking import TIE, beaten_by
 from dpbench.policy import terms
 from dpbench.problems import catalogue
+from dpbench.run import outcomes
 from dpbench.run.jobs import Job
 from dpbench.run.results import Store
 from dpbench.run.runner import Summary
@@ -61,7 +61,7 @@ RunJobs = Callable[[list["Job"]], "Summary"]  # runs what the store has not got,
 class Ranking:
     """table: one row per method, best first (see `board`). left_out: method → reason, cut by a pilot among them.
 
-    failed: method → error, of those none of whose runs ended and whose error is no refusal. references: what `fit`
+    failed: method → error, of those with a defect (see `lost`). references: what `fit`
     calls each method of the table.
     """
 
@@ -172,7 +172,8 @@ def rank(
     jobs = [job for group in field_.jobs.values() for job in group]
     tracebacks = [text for row in run(jobs).failures if (text := row.get("traceback", ""))]
     rows = _rows(store, jobs)
-    table = board(rows)
+    failed, refused = lost(rows)
+    table = board(rows[~rows["algorithm"].isin(failed)])
     if timed:
         chosen = set(zip(table["algorithm"], table["settings"], strict=True))
         picked = [job for job, row in _first_of_each(jobs, rows) if (row["algorithm"], row["settings"]) in chosen]
@@ -180,12 +181,24 @@ def rank(
         run(again)
         seconds = _rows(store, again).groupby("algorithm")["seconds"].median()
         table["seconds"] = table["algorithm"].map(seconds)
-    lost = rows[rows["status"].eq("failed") & ~rows["algorithm"].isin(table["algorithm"])].drop_duplicates("algorithm")
-    refused: dict[str, str] = dict(field_.left_out)
+    return Ranking(epsilon, track, table, {**field_.left_out, **refused}, failed, references, tracebacks)
+
+
+def lost(rows: pd.DataFrame) -> tuple[dict[str, str], dict[str, str]]:
+    """(method → error) of those that a ranking cannot have through their own fault, and of all others with no result.
+
+    One defect is enough: what else that method's code says is not to be trusted. A killed worker is nobody's fault, but
+    as a run of `dpbench run` it is a failure where nothing else of the method ended.
+    """
+    ended = set(rows.loc[outcomes.has_result(rows["status"]), "algorithm"])
     failed: dict[str, str] = {}
-    for name, error in zip(lost["algorithm"], lost["error"], strict=True):
-        (failed if _is_defect(error) else refused)[name] = error
-    return Ranking(epsilon, track, table, refused, failed, references, tracebacks)
+    refused: dict[str, str] = {}
+    for name, status, error in zip(rows["algorithm"], rows["status"], rows["error"], strict=True):
+        if outcomes.OUTCOMES[status].blame or (status == "died" and name not in ended):
+            failed.setdefault(name, error)
+        elif status not in outcomes.RESULTS and name not in ended:
+            refused.setdefault(name, error)
+    return failed, {name: error for name, error in refused.items() if name not in failed}
 
 
 def _first_of_each(jobs: list[Job], rows: pd.DataFrame) -> Iterator[tuple[Job, Any]]:
@@ -202,11 +215,6 @@ def _rows(store: Store, jobs: list[Job]) -> pd.DataFrame:
     return rows.assign(algorithm=rows["algorithm"].mask(rows["algorithm"] == tracks.PRIVATE, methods))
 
 
-def _is_defect(error: str) -> bool:
-    """Whether a row's error is an exception of the method's own code, which names its type, and no refusal."""
-    return re.match(r"[A-Z]\w*: ", error) is not None
-
-
 def board(runs: pd.DataFrame) -> pd.DataFrame:
     """One row per method, best first: its settings with the lowest mean objective on the rows in use, and scores.
 
@@ -214,7 +222,7 @@ def board(runs: pd.DataFrame) -> pd.DataFrame:
     accuracy beyond the majority class, or of R². `accuracy`, `auc`, `excess`: means. `rank` is by `mean`; `beaten_by`
     counts the methods that are better by more than two standard errors of the difference.
     """
-    runs = runs[runs["status"].ne("failed")]
+    runs = runs[outcomes.has_result(runs["status"])]
     runs = runs.assign(
         tuned_by=or_infinite(runs["objective"], runs).fillna(np.inf),
         loss=or_infinite(runs["held_loss"], runs).fillna(np.inf),

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from dpbench.run import outcomes
 from dpbench.study.statistics import means, or_infinite
 
 LEVELS = {"low": 0.1, "mid": 1.0, "high": 10.0}  # ε
@@ -23,7 +24,7 @@ def board(runs: pd.DataFrame) -> pd.DataFrame:
     run, NaN without one.
     """
     columns = ["algorithm", "settings", "accounting", "relation", "delta"]
-    untimed = runs[(runs["timed"] == 0) & runs["status"].ne("failed")]
+    untimed = runs[(runs["timed"] == 0) & outcomes.has_result(runs["status"])]
     known = untimed.groupby("problem")["excess"].transform(lambda excess: excess.notna().any())
     loss = or_infinite(untimed["excess"].where(known, untimed["objective"]), untimed).fillna(np.inf)
     others: dict[str, Any] = {
@@ -35,7 +36,7 @@ def board(runs: pd.DataFrame) -> pd.DataFrame:
     table = means(untimed.assign(loss=loss), [*CELL, *columns], "loss", **others)
     if table.empty:
         return table.assign(seconds=[], rank=[], beaten_by=[]).drop(columns="sd")
-    timed = runs[(runs["timed"] > 0) & runs["status"].ne("failed")]
+    timed = runs[(runs["timed"] > 0) & outcomes.has_result(runs["status"])]
     seconds = timed.groupby([*CELL, "algorithm", "settings"])["seconds"].median()
     table = table.join(seconds.rename("seconds"), on=[*CELL, "algorithm", "settings"]).drop(columns="sd")
     table = table.sort_values(["mean", "seconds"], kind="stable")  # of equals one that was timed

@@ -7,11 +7,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dpbench.files import replacing
-from dpbench.privacy.accounting.base import OUT_OF_REACH
 from dpbench.problems import catalogue
 from dpbench.reporting.scorecard import artefacts as judged
 from dpbench.study.output import Figure, Table
-from dpbench.study.standing import NOT_APPLICABLE
 
 if TYPE_CHECKING:
     from dpbench.study.context import Context
@@ -74,7 +72,7 @@ def about(context: Context) -> dict[str, Any]:
         "profile": context.profile,
         "planned": [one.name for one in experiment.artefacts],
         "runs": len(runs),
-        "statuses": {str(k): int(v) for k, v in sorted(_statuses(runs).value_counts().items())},
+        "statuses": {str(k): int(v) for k, v in sorted(runs["status"].value_counts().items())},
         "code_versions": _distinct(runs, "code_version"),
         "environments": _distinct(runs, "environment"),
         "checked_by": _distinct(runs, "checked_by"),
@@ -85,12 +83,6 @@ def about(context: Context) -> dict[str, Any]:
         ],
         "published": experiment.published_text(),
     }
-
-
-def _statuses(runs: Any) -> Any:
-    """An ε that no noise reaches is not applicable, and no failure."""
-    beyond = runs["error"].astype(str).str.contains(OUT_OF_REACH, regex=False)
-    return runs["status"].mask(runs["status"].eq("failed") & beyond, NOT_APPLICABLE)
 
 
 def _distinct(runs: Any, column: str) -> list[str]:

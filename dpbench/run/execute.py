@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import subprocess
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from traceback import extract_tb, format_exception
 from typing import Any, NamedTuple, TypeAlias
@@ -15,7 +15,7 @@ from threadpoolctl import threadpool_limits
 
 from dpbench import algorithms, datasets
 from dpbench.algorithms.base import Algorithm, BaseSettings, Outcome, batch_settings, no_trace
-from dpbench.errors import PrivacyError, UserError
+from dpbench.errors import Defect, UserError, WorkerDied
 from dpbench.privacy.budget import Budget, Budgets
 from dpbench.privacy.check import guarantee
 from dpbench.privacy.ledger import Ledger
@@ -25,9 +25,11 @@ from dpbench.problems import Problem, build, starts
 from dpbench.problems.optimum import NoOptimum, Optimum
 from dpbench.problems.scores import held_out_scores
 from dpbench.problems.sharded import Elsewhere
+from dpbench.run import outcomes
 from dpbench.run.environment import environment
-from dpbench.run.jobs import Job, delta_value
-from dpbench.run.results import Row
+from dpbench.run.jobs import JSON, Job, delta_value
+from dpbench.run.outcomes import Status
+from dpbench.run.results import FILLED, RUNS, Row
 from dpbench.run.trace import Clock, Trace, schedule
 from dpbench.version import DISTRIBUTION, __version__
 
@@ -39,11 +41,16 @@ DIVERGED = 1 / np.finfo(float).eps  # an objective this many times that of the s
 
 
 class BatchRun(NamedTuple):
-    """What came out of one batch: final iterates, the ledger, and what is known of each replicate."""
+    """What came out of one batch: final iterates, the ledger, and what is known of each replicate.
+
+    errors: why a replicate's iterates were withheld, "" where they were not. columns: those of `Outcome`, checked.
+    """
 
     W: np.ndarray
     objective: np.ndarray
-    status: list[str]
+    status: list[Status]
+    errors: list[str]
+    T: Sequence[int | None]
     columns: dict[str, Any]
     mechanisms: Mechanisms
     trace: Trace | None
@@ -84,11 +91,28 @@ def run_batch(
         if not within.all():  # else the start's is not needed, which is a pass over the data
             within = objective <= DIVERGED * np.maximum(1, abs(problem.value(start)))
         sane = np.isfinite(outcome.W).all(axis=1) & within
-    status = [
-        word if fine or word != "done" else "diverged"
-        for word, fine in zip(outcome.status or ["done"] * len(settings), sane, strict=True)
+    k = len(settings)
+    errors = list(outcome.withheld or [""] * k)
+    status: list[Status] = [
+        "refused" if error else "done" if fine else "diverged" for error, fine in zip(errors, sane, strict=True)
     ]
-    return BatchRun(outcome.W, objective, status, outcome.columns, mechanisms, trace, seconds, outcome.evidence)
+    planned: Sequence[int | None] = outcome.T or [algorithm.iterations(problem, one) for one in settings]
+    columns = _declared(algorithm, outcome.columns, k)
+    return BatchRun(
+        outcome.W, objective, status, errors, planned, columns, mechanisms, trace, seconds, outcome.evidence
+    )
+
+
+def _declared(algorithm: Algorithm, columns: dict[str, Any], k: int) -> dict[str, Any]:
+    """`columns`; Defect unless each is declared, under a name that is not the runner's, with a value per replicate."""
+    declared = {one.name for one in algorithm.diagnostics}
+    if clash := sorted(declared & FILLED):
+        raise Defect(f"diagnostics: {', '.join(clash)}: columns that the runner fills; give them other names")
+    if unknown := sorted(columns.keys() - declared):
+        raise Defect(f"{', '.join(unknown)}: returned, but never declared; add a Diagnostic to `diagnostics`")
+    if short := sorted(name for name, values in columns.items() if len(values) != k):
+        raise Defect(f"{', '.join(short)}: needs a value for each of the {k} replicates")
+    return columns
 
 
 def execute(jobs: list[Job], build: Build = build) -> tuple[list[Row], list[Row]]:
@@ -128,9 +152,9 @@ def _execute(jobs: list[Job], build: Build) -> tuple[list[Row], list[Row]]:
     run = run_batch(problem, algorithm, settings, start, budget, keys, traced=first.trace)
     if first.timed and run.seconds < REHEARSED:
         run = run_batch(problem, algorithm, settings, start, budget, keys, traced=first.trace)
-    outcome = Outcome(run.W, run.status, run.columns, run.evidence)
+    outcome = Outcome(run.W, run.columns, evidence=run.evidence)
     measured = algorithm.measure(problem, outcome, settings[0], [stream(job.stream_key, "measure") for job in jobs])
-    run = run._replace(columns=run.columns | measured)
+    run = run._replace(columns=run.columns | _declared(algorithm, measured, len(jobs)))
     optimum = _optimum(problem)
     rows = _rows(jobs, settings, problem, algorithm, budgets, run, optimum)
     return rows, _trace_rows(jobs, run.trace, optimum)
@@ -142,11 +166,12 @@ def _sweep(job: Job, build: Build) -> tuple[list[Row], list[Row]]:
     problem, algorithm = build(job.problem), algorithms.get(job.algorithm)
     size = algorithm.batch_size(problem.n, problem.d)
     rows = [row for i in range(0, len(members), size) for row in _execute(members[i : i + size], build)[0]]
-    worst = max(rows, key=lambda row: (row["status"] == "failed", row["epsilon_planned"]))
+    worst = max(rows, key=lambda row: (row["status"] not in outcomes.RESULTS, row["epsilon_planned"]))
     kept = ("T", "delta", "relation", "accounting", "private", "epsilon_planned", "epsilon_realised",
             "epsilon_accounted", "checked_by", "counts_public", "error", "data_sha256")  # fmt: skip
     excess = [row["excess"] if row["status"] == "done" and np.isfinite(row["excess"]) else np.inf for row in rows]
-    status = "failed" if worst["status"] == "failed" else "done"
+    status = outcomes.worst([row["status"] for row in rows])
+    status = "done" if status in outcomes.RESULTS else status
     return [describe(job, job.parsed()) | {k: worst[k] for k in kept} | {"values": excess, "status": status}], []
 
 
@@ -193,13 +218,16 @@ def _rows(
     rows = []
     for i, job in enumerate(jobs):
         flaw = algorithm.flaw(settings[i], budgets[i].accounting)
-        privacy = _privacy(run.mechanisms.ledger, i, budgets[i], algorithm, flaw)
+        privacy = _privacy(run.mechanisms.ledger, i, budgets[i], algorithm, flaw, run.errors[i])
         given = {name: values[i] for name, values in columns.items() if not _blank(values[i])}
-        extra = {name: msgspec.to_builtins(value, enc_hook=_plain) for name, value in given.items()}
+        plain = {name: msgspec.to_builtins(value, enc_hook=_plain) for name, value in given.items()}
+        own = {name: plain.pop(name) for name in plain.keys() - RUNS.keys()}
         rows.append(
             describe(job, settings[i])
+            | plain
             | {
-                "T": algorithm.iterations(problem, settings[i]),
+                "diagnostics": JSON.encode(own).decode() if own else None,
+                "T": run.T[i],
                 "delta": budgets[i].delta,
                 "objective": float(run.objective[i]),
                 "excess": None if optimum is None else float(run.objective[i] - optimum.value),
@@ -210,7 +238,6 @@ def _rows(
                 "data_sha256": problem.data_hash,
             }
             | privacy
-            | extra
         )
     return rows
 
@@ -223,8 +250,8 @@ def _blank(value: object) -> bool:
     return value is None or (isinstance(value, str) and not value)
 
 
-def _privacy(ledger: Ledger, i: int, budget: Budget, algorithm: Algorithm, flaw: str) -> Row:
-    """The privacy columns; a private run that fails its check is a failed run."""
+def _privacy(ledger: Ledger, i: int, budget: Budget, algorithm: Algorithm, flaw: str, withheld: str) -> Row:
+    """The privacy columns, which nothing else writes; a private run that fails its check is a defect."""
     columns: Row = {
         "relation": budget.relation.value,
         "accounting": budget.accounting,
@@ -232,9 +259,9 @@ def _privacy(ledger: Ledger, i: int, budget: Budget, algorithm: Algorithm, flaw:
     }
     result = guarantee(ledger, i, budget, algorithm.labels)
     columns |= {"epsilon_planned": result.planned, "epsilon_realised": result.realised}
-    columns |= {"epsilon_accounted": result.accounted, "checked_by": result.checked_by, "error": flaw}
+    columns |= {"epsilon_accounted": result.accounted, "checked_by": result.checked_by, "error": withheld or flaw}
     if columns["private"] and result.error:
-        columns |= {"status": "failed", "private": False, "error": result.error}
+        columns |= {"status": "defect", "private": False, "error": result.error}
     return columns
 
 
@@ -265,12 +292,12 @@ def failed_row(job: Job, error: BaseException) -> Row:
     """
     algorithm = algorithms.get(job.algorithm)
     line, traceback = " ".join(str(error).split()) or type(error).__name__, ""
-    if not isinstance(error, UserError | PrivacyError):
+    if not isinstance(error, UserError | Defect | WorkerDied):
         line = f"{type(error).__name__}: {line}{_place(error, algorithm)}"[:500]
         traceback = "".join(format_exception(error)) if error.__traceback__ else ""
     return describe(job, job.parsed()) | {
         "delta": None if isinstance(job.delta, str) else job.delta,
-        "status": "failed",
+        "status": outcomes.of(error),
         "error": line[:500],
         "traceback": traceback,
         "relation": job.neighbours.value,

@@ -21,7 +21,7 @@ from contextlib import AbstractContextManager, nullcontext
 from threadpoolctl import threadpool_limits
 
 from dpbench.datasets import cache
-from dpbench.errors import UserError, nearest
+from dpbench.errors import UserError, WorkerDied, nearest
 from dpbench.run.batch import Batch, Death, Executor, Rows
 from dpbench.run.cluster import Cluster
 from dpbench.run.execute import execute, failed_row
@@ -119,7 +119,7 @@ def results(todo: list[Batch], executor: Executor) -> Iterator[tuple[Batch, Rows
                 deaths[index] += ended.times
                 if deaths[index] < ATTEMPTS:
                     continue
-                error = RuntimeError(f"its worker process died {deaths[index]} times ({ended.why})")
+                error = WorkerDied(f"its worker process died {deaths[index]} times ({ended.why})")
                 ended = Rows([failed_row(job, error) for job in waiting[index]], [])
             yield waiting.pop(index), ended
 

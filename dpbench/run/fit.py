@@ -68,7 +68,8 @@ class Diagnostics:
     Attributes:
         objective: F(w) on the data.
         seconds: wall time.
-        status: how the run ended: "done", "diverged", or a word of the method's own.
+        status: how the run ended, "done" or "diverged".
+        columns: what the method itself tells of the run, by name: see `Algorithm.diagnostics`.
         epsilon_realised: what the releases made compose to; below `Released.epsilon_planned` where the run stopped
             early, which depends on the data: no guarantee.
     """
@@ -76,6 +77,7 @@ class Diagnostics:
     objective: float
     seconds: float
     status: str
+    columns: dict[str, Any]
     epsilon_realised: float
 
 
@@ -195,6 +197,8 @@ def fit(
         from dpbench.privacy.opendp import OpenDPMechanisms as mechanisms
     with threadpool_limits(1):
         run = run_batch(problem, method, [parsed], W, budget, [key], mechanisms_class=mechanisms)
+    if run.errors[0]:
+        raise UserError(f"{method.name}: {run.errors[0]}")
     flaw = method.flaw(parsed, budget.accounting)
     found = guarantee(run.mechanisms.ledger, 0, budget, method.labels)
     if method.private and not flaw and found.error:
@@ -217,6 +221,7 @@ def fit(
             objective=float(run.objective[0]),
             seconds=run.seconds,
             status=run.status[0],
+            columns={name: values[0] for name, values in run.columns.items()},
             epsilon_realised=found.realised,
         ),
         guarantee=_guarantee(released, method, flaw, seed),

@@ -15,11 +15,14 @@ import numpy as np
 
 from dpbench.algorithms import zeroth_order
 from dpbench.algorithms.base import (
+    MEASURED,
+    NOTES,
     Algorithm,
     Array,
     BaseSettings,
     Count,
     Declaration,
+    Diagnostic,
     Mechanisms,
     Needs,
     Outcome,
@@ -41,6 +44,7 @@ class Probe(Algorithm):
     paper_accounting = "standard"
     delta = 1e-6
     needs = Needs(losses=O2NC.needs.losses)
+    diagnostics = (*MEASURED, Diagnostic("bound", "what the theorem bounds `measured` by"))
 
     def work(self, n: int, d: int, settings: BaseSettings) -> float:
         return 1e6
@@ -166,6 +170,7 @@ class OptimumProbe(Probe):
     title = "the optimum"
     home = "greedy_coordinate"
     needs = Needs(row_norm=None, regularisers=("l1", "l2"))
+    diagnostics = (MEASURED[0], Diagnostic("values", "the non-zero |w*_j| in falling order", of_data=True), NOTES)
 
     def run(self, problem: Problem, W: Array, mechanisms: Mechanisms, settings: BaseSettings, trace: Trace) -> Outcome:
         best, M = problem.optimum(), problem.coordinate_constants

@@ -13,9 +13,8 @@ from threadpoolctl import threadpool_limits
 
 from dpbench import algorithms
 from dpbench.algorithms.base import make_settings
-from dpbench.errors import PrivacyError, UserError
+from dpbench.errors import UserError
 from dpbench.privacy.budget import Budget
-from dpbench.privacy.check import check
 from dpbench.privacy.ledger import Composition, Ledger
 from dpbench.privacy.mechanisms import Mechanisms
 from dpbench.privacy.relation import Relation
@@ -23,10 +22,9 @@ from dpbench.privacy.release import Releases
 from dpbench.privacy.streams import stream
 from dpbench.problems import build, catalogue, starts
 from dpbench.run.execute import run_batch
-from dpbench.run.results import Row, Store
+from dpbench.run.results import Store
 
 LEAST = 6  # letters of a key
-PLAN = ["problem", "algorithm", "epsilon", "delta", "settings", "relation", "accounting"]  # what a plan depends on
 
 
 def row_of(key: str, results: str | os.PathLike[str]) -> dict[str, Any]:
@@ -81,33 +79,3 @@ def planned(row: Mapping[str, Any]) -> tuple[Composition, Budget]:
             return run.mechanisms.ledger.planned(0), budget
         except _Planned as found:
             return found.ledger.planned(0), budget
-
-
-def fill_planned(store: Store) -> int:
-    """Write `epsilon_planned` of the finished rows that lack it, those that stopped early before it was kept; how many.
-
-    By both routes, with `epsilon_accounted` and `checked_by`, of what each run planned: rows that differ in their seed
-    alone planned the same. What was released is a part of it, so its ε is a bound on `epsilon_realised` too, which may
-    have been by a looser accountant. PrivacyError, and nothing is written, where one accountant contradicts itself, or
-    a private run fails its check.
-    """
-    runs = store.runs()
-    missing = runs[runs["epsilon_planned"].isna() & runs["status"].ne("failed")]
-    rows: list[Row] = []
-    for _, alike in missing.groupby(PLAN, sort=False):
-        composition, budget = planned(alike.iloc[0])
-        found = check(composition, budget)
-        private, like = alike["private"].astype(bool).any(), alike["checked_by"].eq(found.checked_by)
-        if (private and found.error) or found.epsilon * (1 + 1e-6) < alike.loc[like, "epsilon_realised"].max():
-            raise PrivacyError(f"{alike['key'].iloc[0]}: {found.error or 'it released more than it planned'}")
-        alike = alike.assign(epsilon_realised=alike["epsilon_realised"].clip(upper=found.epsilon))
-        columns = {
-            "epsilon_planned": found.epsilon,
-            "epsilon_accounted": found.accounted,
-            "checked_by": found.checked_by,
-        }
-        known = alike.astype(object).where(alike.notna(), None)
-        rows += [row | columns for row in known.to_dict("records")]
-    store.write(rows, [])
-    store.compact()
-    return len(rows)

@@ -13,13 +13,13 @@ import sys
 import tempfile
 import time
 import uuid
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from dpbench import files
 from dpbench.errors import UserError, reason
-from dpbench.run import older
+from dpbench.run import outcomes
 
 if TYPE_CHECKING:
     import pandas
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 Row: TypeAlias = dict[str, Any]  # of a table: column → value
 
-SCHEMA_VERSION = 2
+SCHEMA_VERSION = 3
 
 RUNS = {
     "experiment": "string",
@@ -44,7 +44,8 @@ RUNS = {
     "gradient_norm": "double",
     "accuracy": "double",
     "seconds": "double",
-    "status": "string",
+    "status": "string",  # see outcomes
+    "ending": "string",
     "error": "string",
     "epsilon_planned": "double",  # of all that the run could have released: the guarantee
     "epsilon_realised": "double",  # of what it did release: less where it stopped early, a diagnostic
@@ -72,6 +73,7 @@ RUNS = {
     "held_gain_se": "double",
     "notes": "string",
     "values": "list",  # a sweep's excess losses; what else a run or a probe measures as a vector
+    "diagnostics": "string",  # JSON of an algorithm's own columns that have none here
     "key": "string",
     "code_version": "string",
     "data_sha256": "string",
@@ -79,6 +81,10 @@ RUNS = {
 }
 TRACES = {"key": "string", "iteration": "int64", "passes": "double", "seconds": "double", "excess": "double"}
 TABLES = {"runs": RUNS, "traces": TRACES}
+# The columns that algorithms may fill, by declaring a `Diagnostic` of that name; the others are the runner's alone.
+DIAGNOSTICS = frozenset({"ending", "iterations", "gradient_evaluations", "hessian_evaluations", "lambda_min",
+                         "measured", "measured_error", "bound", "notes", "values"})  # fmt: skip
+FILLED = RUNS.keys() - DIAGNOSTICS
 
 
 class Store:
@@ -116,14 +122,11 @@ class Store:
             ) from error
 
     def runs(self) -> pandas.DataFrame:
-        """All rows, one per key: a finished row beats a failed one, a later part an earlier one.
-
-        Columns that older rows lack are filled where these say enough: see `older`.
-        """
-        frame = older.filled(self._read("runs"))
-        frame = frame.assign(_failed=frame["status"].eq("failed"))
-        frame = frame.sort_values("_failed", ascending=False, kind="stable").drop_duplicates("key", keep="last")
-        return frame.drop(columns="_failed").sort_index().reset_index(drop=True)
+        """All rows, one per key: one with a result beats one without, a later part an earlier one."""
+        frame = self._read("runs")
+        frame = frame.assign(_ended=outcomes.has_result(frame["status"]))
+        frame = frame.sort_values("_ended", kind="stable").drop_duplicates("key", keep="last")
+        return frame.drop(columns="_ended").sort_index().reset_index(drop=True)
 
     def traces(self, keys: Iterable[str] | None = None) -> pandas.DataFrame:
         """All recorded iterations, or those of `keys`; one row per (key, iteration)."""
@@ -131,8 +134,8 @@ class Store:
         return frame.drop_duplicates(["key", "iteration"], keep="last").reset_index(drop=True)
 
     def finished(self) -> set[str]:
-        """Keys of the jobs that need not run again (everything but failures)."""
-        return {key for key, status in self.statuses().items() if status != "failed"}
+        """Keys of the jobs that need not run again: those with a result."""
+        return {key for key, status in self.statuses().items() if status in outcomes.RESULTS}
 
     def traced(self) -> set[str]:
         """Keys that have traces."""
@@ -150,7 +153,7 @@ class Store:
         last = dict(zip(keys, range(len(keys)), strict=True))
         if len(last) == len(keys):
             return rows
-        sound = {key: row for row, key in enumerate(keys) if statuses[row] != "failed"}
+        sound = {key: row for row, key in enumerate(keys) if statuses[row] in outcomes.RESULTS}
         return [rows[row] for row in sorted((last | sound).values())]
 
     def compact(self) -> None:
@@ -178,8 +181,7 @@ class Store:
         for _ in range(100):
             parts = self._parts(table) if keys is None or keys else []
             try:
-                renamed = {new: old for new, old in older.RENAMED.get(table, {}).items() if new in schema.names}
-                found = _tables(schema, parts, filters, renamed)
+                found = _tables(schema, parts, filters)
                 return pa.concat_tables([pa.Table.from_batches([], schema), *found])
             except FileNotFoundError:
                 continue  # another process has just merged a part into a newer one: list them again
@@ -204,10 +206,7 @@ class Store:
 
 
 def _tables(
-    schema: pyarrow.Schema,
-    parts: list[Path],
-    filters: list[tuple[str, str, list[str]]] | None,
-    renamed: Mapping[str, str],
+    schema: pyarrow.Schema, parts: list[Path], filters: list[tuple[str, str, list[str]]] | None
 ) -> Iterator[pyarrow.Table]:
     import pyarrow as pa
     import pyarrow.parquet as pq
@@ -215,7 +214,7 @@ def _tables(
     for part in parts:
         try:
             with pq.ParquetFile(part) as file:  # reads without pandas, which read_table needs for its filters
-                names = [name for name in (*schema.names, *renamed.values()) if name in file.schema_arrow.names]
+                names = [name for name in schema.names if name in file.schema_arrow.names]
                 read = pq.read_table(part, filters=filters, columns=names) if filters else file.read(names)
         except FileNotFoundError:
             raise
@@ -227,7 +226,7 @@ def _tables(
                 part.rename(broken)
             print(f"warning: {part} is not readable, set aside as {broken.name} ({error})", file=sys.stderr)
             continue
-        yield _conform(read, schema, renamed)
+        yield _conform(read, schema)
 
 
 def _as_list(column: pyarrow.ChunkedArray) -> list[Any]:
@@ -251,13 +250,13 @@ def _schema(table: str, columns: list[str] | None = None) -> pyarrow.Schema:
     )
 
 
-def _conform(read: pyarrow.Table, schema: pyarrow.Schema, renamed: Mapping[str, str]) -> pyarrow.Table:
-    """Give an older part today's names and order, and the columns that came later (as nulls)."""
+def _conform(read: pyarrow.Table, schema: pyarrow.Schema) -> pyarrow.Table:
+    """Give an older part today's order, and the columns that came later (as nulls)."""
     import pyarrow as pa
 
-    columns = []
-    for field in schema:
-        name = field.name if field.name in read.column_names else renamed.get(field.name, "")
-        known = name in read.column_names
-        columns.append(read[name].cast(field.type) if known else pa.nulls(len(read), field.type))
+    known = set(read.column_names)
+    columns = [
+        read[field.name].cast(field.type) if field.name in known else pa.nulls(len(read), field.type)
+        for field in schema
+    ]
     return pa.table(columns, schema=schema)

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 
 from dpbench import algorithms, datasets
 from dpbench.errors import UserError
+from dpbench.run import outcomes
 from dpbench.run.batch import Rows
 from dpbench.run.executors import Here, open_executor, results
 from dpbench.run.jobs import Job
@@ -19,7 +20,7 @@ from dpbench.run.results import Row, Store
 
 @dataclass
 class Summary:
-    """What a call of `run` did: rows by status, jobs found finished, and the rows that failed."""
+    """What a call of `run` did: rows by status, jobs found finished, and the rows without a result."""
 
     found: int = 0
     statuses: Counter[str] = field(default_factory=Counter)
@@ -28,7 +29,7 @@ class Summary:
 
     @property
     def failed(self) -> int:
-        return self.statuses["failed"]
+        return len(self.failures)
 
     def __add__(self, other: Summary) -> Summary:
         """Of two calls, one after the other."""
@@ -114,7 +115,7 @@ def run(
         nonlocal spent, done
         store.write([{name: row[name] for name in row if name != "traceback"} for row in rows.runs], rows.traces)
         summary.statuses.update(row["status"] for row in rows.runs)
-        summary.failures += [row for row in rows.runs if row["status"] == "failed"]
+        summary.failures += [row for row in rows.runs if row["status"] not in outcomes.RESULTS]
         spent, done = spent + sum(work(job) for job in batch), done + len(batch)
         report(Progress(spent / total, done, len(missing), batch[-1], alone))
 

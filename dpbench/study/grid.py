@@ -47,7 +47,8 @@ class GridEntry(msgspec.Struct, frozen=True, eq=False, forbid_unknown_fields=Tru
     relation: the neighbouring relation of the runs; the algorithm's own where it is left out.
     held_out: "best" settings are chosen on one half of the seeds, so that the other half can score them (see `tuner`).
     timed: repetitions whose seconds are measured alone; 0 for runs that go to the pool in batches.
-    timed_if: time a cell (all seeds of one setting) only if every one of its untimed runs ended with this status.
+    timed_if: time a cell (all seeds of one setting) only if every one of its untimed runs ended so: by their `ending`,
+        or by their `status` where the method has no word of its own.
     """
 
     problems: list[str]

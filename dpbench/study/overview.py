@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pandas as pd
 
+from dpbench.run import outcomes
 from dpbench.study.statistics import excess, means
 from dpbench.study.tuning import summarise
 
@@ -23,7 +24,7 @@ def by_setting(rows: pd.DataFrame) -> pd.DataFrame:
 
 def by_problem(rows: pd.DataFrame) -> pd.DataFrame:
     """One row per (problem, ε) of runs at tuned settings, timed: `mean` and `se` of (F - F*)/F*, and what it took."""
-    rows = rows[rows["status"].ne("failed")]
+    rows = rows[outcomes.has_result(rows["status"])]
     cell = ["problem", "epsilon"]
     optimum = (rows["objective"] - rows["excess"]).groupby([rows[name] for name in cell]).transform("median")
     return means(
@@ -41,7 +42,9 @@ def by_problem(rows: pd.DataFrame) -> pd.DataFrame:
 
 def not_private(rows: pd.DataFrame) -> list[str]:
     """One line for each way in which runs that ended do not keep their ε."""
-    flawed = rows[rows["private"].eq(False) & rows["status"].ne("failed")].drop_duplicates(["algorithm", "error"])
+    flawed = rows[rows["private"].eq(False) & outcomes.has_result(rows["status"])].drop_duplicates(
+        ["algorithm", "error"]
+    )
     return [
         f"not private: {name}: {flaw or 'it looks at the data without paying'}"
         for name, flaw in zip(flawed["algorithm"], flawed["error"], strict=True)

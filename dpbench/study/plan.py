@@ -85,9 +85,14 @@ class Planner:
         return Tuner(self._rows) if self.store else None
 
     @cached_property
-    def outcomes(self) -> dict[str, tuple[str, str | None]]:
-        """key → (status, error) of the rows there are."""
-        return {row.key: (row.status, row.error) for row in self._rows}
+    def outcomes(self) -> dict[str, str]:
+        """key → status of the rows there are."""
+        return {row.key: row.status for row in self._rows}
+
+    @cached_property
+    def _endings(self) -> dict[str, str]:
+        """key → how the run ended: by its method's own word for it, where that has one."""
+        return {row.key: row.ending or row.status for row in self._rows}
 
     def _missing_data(self, problems: list[str]) -> dict[str, str]:
         found = {problem: catalogue.recipe_of(problem).dataset for problem in problems}
@@ -136,4 +141,4 @@ class Planner:
 
     def _ended(self, series: Series) -> set[str | None]:
         """How the runs of the series ended; None among them where one is missing."""
-        return {self.outcomes.get(key, (None,))[0] for key in series.keys}
+        return {self._endings.get(key) for key in series.keys}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from dpbench.privacy.accounting.base import OUT_OF_REACH
+from dpbench.run import outcomes
 from dpbench.run.results import Store
 from dpbench.study.experiment import Experiment
 from dpbench.study.plan import Plan, Planner
@@ -31,15 +31,15 @@ class Standing:
 def standing(one: Experiment, profile: str, store: Store) -> Iterator[Standing]:
     """The standing of each artefact that asks for runs under a profile."""
     planner = Planner(store)
-    failures = {key: error or "" for key, (status, error) in planner.outcomes.items() if status == "failed"}
-    beyond_reach = {key for key, error in failures.items() if OUT_OF_REACH in error}
+    beyond_reach = {key for key, status in planner.outcomes.items() if status == "out of reach"}
+    failures = {key for key, status in planner.outcomes.items() if status not in outcomes.RESULTS} - beyond_reach
     for artefact in one.artefacts:
         planned = planner.plan(one.blocks(profile, artefact.name))
         if not (planned.series or planned.missing_data or planned.waiting):
             continue
         missing = planned.keys.difference(planner.outcomes)
         beyond = len(planned.keys & beyond_reach)
-        failed = len(planned.keys & failures.keys()) - beyond
+        failed = len(planned.keys & failures)
         done = len(planned.keys) - len(missing) - failed - beyond
         unfinished = {each.job.problem for each in planned.series if not missing.isdisjoint(each.keys)}
         notes = _notes(planned, unfinished, beyond)

@@ -21,6 +21,7 @@ import numpy as np
 from dpbench import algorithms
 from dpbench.algorithms.base import make_settings
 from dpbench.run.jobs import JSON, keys_like, make_job
+from dpbench.run.outcomes import RESULTS
 from dpbench.run.results import Store
 
 Setting = TypeVar("Setting", bound=Hashable)
@@ -62,7 +63,7 @@ class Row(NamedTuple):
     timed: int
     excess: float | None
     values: np.ndarray | None
-    error: str | None = None
+    ending: str | None = None
 
 
 def rows_of(store: Store) -> list[Row]:
@@ -78,7 +79,7 @@ class Tuner:
             lambda: defaultdict(list)
         )
         for row in rows:
-            if row.timed == 0 and row.status != "failed":
+            if row.timed == 0 and row.status in RESULTS:
                 sweep = row.sweep if isinstance(row.sweep, str) else ""
                 self._tried[row.problem, row.algorithm, row.epsilon][row.settings, sweep].append(row)
 

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from dpbench.run import outcomes
 from dpbench.study.statistics import excess, means
 from dpbench.study.tuner import choose
 
@@ -33,7 +34,7 @@ def summarise(runs: pd.DataFrame) -> pd.DataFrame:
 
 
 def _tried(runs: pd.DataFrame) -> pd.DataFrame:
-    untimed = runs[(runs["timed"] == 0) & runs["status"].ne("failed") & runs["sweep"].isna()]
+    untimed = runs[(runs["timed"] == 0) & outcomes.has_result(runs["status"]) & runs["sweep"].isna()]
     return untimed.assign(excess=excess(untimed))
 
 

@@ -29,6 +29,7 @@ from dpbench.privacy.check import within
 from dpbench.privacy.relation import Relation
 from dpbench.privacy.verify import spent
 from dpbench.problems import build, catalogue
+from dpbench.run import outcomes
 from dpbench.run.jobs import delta_value, keys_of
 from dpbench.submitting import archive
 from dpbench.submitting.archive import Submission
@@ -140,7 +141,7 @@ def _cells(s: Submission) -> Iterator[str]:
 
 def _guarantees(s: Submission) -> Iterator[str]:
     for i, row in enumerate(s.rows, 1):
-        if row.status == "failed" or not row.private:
+        if row.status not in outcomes.RESULTS or not row.private:
             yield f"row {i}: {row.status}, private: {row.private}"
         used = row.epsilon_planned
         if used is None or not within(used, row.epsilon):

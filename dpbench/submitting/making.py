@@ -12,7 +12,7 @@ import msgspec
 from dpbench import algorithms
 from dpbench.errors import UserError, nearest
 from dpbench.leaderboard import entrants, tracks
-from dpbench.run import runner
+from dpbench.run import outcomes, runner
 from dpbench.run.environment import environment
 from dpbench.run.execute import code_version
 from dpbench.run.jobs import Job, identity
@@ -63,7 +63,7 @@ def submit(
     by_key = {job.key: job for job in planned.runnable}
     rows = store.runs()
     rows = rows[rows["key"].isin(by_key)].sort_values(["problem", "epsilon", "seed"])
-    if failed := sorted(set(rows[rows["status"].eq("failed")]["error"])):
+    if failed := sorted(set(rows[~outcomes.has_result(rows["status"])]["error"])):
         raise UserError(f"{method.name}: some runs failed, and are not submitted: {failed[0]}")
     notify("ledgers: the first seed of every cell again")
     path, class_name, source = _code(reference)

@@ -95,9 +95,9 @@ def test_the_solver_meets_its_promise_and_agrees_with_another(problem):
 def test_a_solver_that_stops_early_fails_the_run(problem, monkeypatch):
     monkeypatch.setattr(aop, "MAX_ITERATIONS", 1)
     result = run("aop", problem)
-    assert result.status == ["failed", "failed"]
+    assert result.status == ["refused", "refused"]
     assert np.isnan(result.W).all()
-    assert all("solver stopped" in error for error in result.columns["error"])
+    assert all("solver stopped" in error for error in result.errors)
 
 
 def test_a_budget_outside_its_split_is_refused(problem):

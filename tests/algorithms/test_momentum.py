@@ -191,8 +191,8 @@ def test_descent_on_the_regulariser_alone_has_a_closed_form():
 @pytest.mark.parametrize("name", ALL)
 def test_without_noise_it_finds_the_optimum(problem, name):
     ran = run(problem, name, 1, noiseless=True, T=400)
-    assert len(ran.columns["T"]) == 1
-    assert ran.columns["T"][0] > 50
+    assert len(ran.T) == 1
+    assert ran.T[0] > 50
     # The steps of dp-masg shrink by four to the stage: it is the slowest of all without noise.
     assert np.linalg.norm(problem.gradient(ran.W)) < (1e-3 if "masg" in name else 1e-9)
 
@@ -219,7 +219,7 @@ def test_step_sizes_may_differ_within_a_batch(problem, name):
 def test_the_chosen_T_is_the_rows_and_ends_the_trace(problem, name):
     method = algorithms.get(name)
     ran = run(problem, name, E0=1e7, T=500, traced=True)
-    (T,) = set(ran.columns["T"])
+    (T,) = set(ran.T)
     assert 1 < T < 500
     assert ran.trace.points[-1][0] == T
     assert sum(e.count for e in ran.mechanisms.ledger.of(0)) == T

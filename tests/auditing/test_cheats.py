@@ -6,7 +6,7 @@ import msgspec
 import numpy as np
 import pytest
 
-from dpbench.algorithms.base import Algorithm, BaseSettings, Disclosure, Needs, Outcome
+from dpbench.algorithms.base import Algorithm, BaseSettings, Diagnostic, Disclosure, Needs, Outcome
 from dpbench.auditing.runs import audit
 from dpbench.privacy.relation import Relation
 
@@ -167,7 +167,7 @@ def test_the_cheats_are_eight_or_more_and_private_by_their_ledgers(audited):
 @pytest.mark.parametrize("column", ["diagnostic", "other"])
 def test_a_declared_diagnostic_may_differ_and_nothing_else(audited, column):
     class Diagnosed(Honest):
-        diagnostics = frozenset({"diagnostic"})
+        diagnostics = (Diagnostic("diagnostic", "a mean of labels", of_data=True), Diagnostic("other", "the same"))
 
         def end(self, problem, W):
             return Outcome(W, columns={column: [float(problem.y.mean())] * len(W)})

@@ -11,7 +11,7 @@ import pytest
 from dpbench.algorithms.rules import public_settings
 from dpbench.cli import main
 from dpbench.cli.compare import parse_bounds
-from dpbench.comparing.ranking import arguments
+from dpbench.comparing.ranking import arguments, lost
 from dpbench.errors import UserError
 from dpbench.leaderboard import entrants
 from tests import processes
@@ -239,6 +239,36 @@ def test_an_exception_of_a_method_is_a_failure_with_its_line_and_debug_shows_the
     assert code == 1
     assert "ZeroDivisionError: division by zero (mine.py:" in " ".join(err.split())
     assert "Traceback" in err
+
+
+def test_an_overspender_is_a_defect_in_compare_as_in_run(call, csv, tmp_path):
+    text = (ROOT / "examples" / "my_algorithm.py").read_text()
+    (tmp_path / "mine.py").write_text(text.replace("rho=rho", "rho=4 * rho"))
+    code, out, err = call(*COMPARE, "--algo", "mine.py:MyAlgorithm")
+    assert code == 1
+    assert "averaged-gd" not in methods_of(out)
+    assert "the ledger composes to" in " ".join(err.split())
+    assert call("run", "--algo", "mine.py:MyAlgorithm", "--dataset", "synthetic", "--eps", 1, "--seeds", 1)[0] == 1
+
+
+def test_one_defect_takes_a_method_out_and_a_refusal_only_where_nothing_ended():
+    rows = pd.DataFrame(
+        [
+            ("sly", "done", ""),
+            ("sly", "defect", "the ledger composes to more"),
+            ("picky", "refused", "DataError: rows of norm 2"),  # what looks like an exception is none
+            ("half", "refused", "T is too large"),
+            ("half", "diverged", ""),
+            ("far", "out of reach", "no noise"),
+            ("killed", "died", "its worker process died"),
+            ("unlucky", "died", "its worker process died"),
+            ("unlucky", "done", ""),
+        ],
+        columns=["algorithm", "status", "error"],
+    )
+    failed, refused = lost(rows)
+    assert failed == {"sly": "the ledger composes to more", "killed": "its worker process died"}
+    assert refused == {"picky": "DataError: rows of norm 2", "far": "no noise"}
 
 
 def test_a_trial_on_a_tenth_cuts_what_is_hopeless_and_says_so(csv, call, monkeypatch):

@@ -10,7 +10,7 @@ from dpbench.run.results import RUNS, Store
 from dpbench.study.plan import plan
 
 STEPS = (0, 1, 2, 5, 10, 20, 50, 100, 200, 500, 1000)
-STATUSES = {"nonconvex": ("terminated", "terminated", "terminated", "not terminated")}
+ENDINGS = {"nonconvex": ("terminated", "terminated", "terminated", "not terminated")}
 
 
 def uniform(*names) -> float:
@@ -34,7 +34,7 @@ def row_and_traces(job, experiment: str) -> tuple[dict, list[dict]]:
 
     row = {name: number(name) for name, kind in RUNS.items() if kind == "double"}
     row |= {name: round(number(name, 1, 100)) for name, kind in RUNS.items() if kind == "int64"}
-    statuses = STATUSES.get(experiment, ("done",))
+    endings = ENDINGS.get(experiment, (None,))
     row |= known | {
         "T": T,
         "excess": final,
@@ -44,7 +44,8 @@ def row_and_traces(job, experiment: str) -> tuple[dict, list[dict]]:
         "delta": 1e-6,
         "seconds": number("seconds", 0.1, 0.2) * T / 100 if job.timed else None,
         "iterations": T,
-        "status": statuses[int(number("status") * len(statuses))],
+        "status": "done",
+        "ending": endings[int(number("status") * len(endings))],
         "relation": "add-remove",
         "accounting": job.accounting if job.accounting != "paper" else "bs16",
         "private": True,

@@ -10,7 +10,6 @@ from dpbench.experiments.leaderboard.figures import efficient, fill_styles, name
 from dpbench.experiments.leaderboard.tables import failures
 from dpbench.leaderboard import entrants
 from dpbench.leaderboard.ranking import LEVELS, board, overall
-from dpbench.privacy.accounting.base import OUT_OF_REACH
 from dpbench.privacy.relation import Relation
 from dpbench.run.results import Store
 from dpbench.run.runner import run
@@ -302,12 +301,12 @@ def test_an_epsilon_out_of_reach_is_not_applicable(tmp_path):
     store = Store(tmp_path, "full", "leaderboard")
     one = experiments.get("leaderboard")
     job = next(iter(plan(one.blocks("full", "ranking_low"), store).by_key.values()))
-    error = f"epsilon: 0.1 {OUT_OF_REACH}; raise epsilon or delta"
-    store.write([{"key": job.key, "problem": job.problem, "algorithm": job.algorithm, "status": "failed",
+    error = "epsilon: 0.1: no noise gives it"
+    store.write([{"key": job.key, "problem": job.problem, "algorithm": job.algorithm, "status": "out of reach",
                   "error": error}], [])  # fmt: skip
     found = {each.artefact: each for each in standing(one, "full", store)}["leaderboard/ranking_low"]
     assert (found.failed, found.done) == (0, 0)
     assert "1 not applicable: ε is out of reach" in found.notes
     assert failures(store.runs()) == []
-    store.write([{"key": "other", "problem": "a1a", "algorithm": "dp-gd", "status": "failed", "error": "boom"}], [])
+    store.write([{"key": "other", "problem": "a1a", "algorithm": "dp-gd", "status": "defect", "error": "boom"}], [])
     assert failures(store.runs()) == ["dp-gd on a1a: boom"]

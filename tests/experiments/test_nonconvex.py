@@ -134,7 +134,8 @@ def ends_as(experiment, store, profile="quick", wanted=lambda job: True, artefac
             values = {name: value(job) if callable(value) else value for name, value in outcome.items()}
             row = {
                 "key": key, "problem": job.problem, "algorithm": job.algorithm, "epsilon": job.epsilon,
-                "seed": job.seed, "timed": job.timed, "status": "terminated", "objective": 0.7 + 0.01 * job.seed,
+                "seed": job.seed, "timed": job.timed, "status": "done", "ending": "terminated",
+                "objective": 0.7 + 0.01 * job.seed,
                 "settings": msgspec.json.encode(settings).decode(), "T": 400, "iterations": 10,
                 "hessian_evaluations": 1,
                 "seconds": 0.5 + 0.1 * job.seed if job.timed else None,
@@ -158,7 +159,7 @@ def only(*problems):
 
 def test_cells_count_seeds_and_time_only_whole_cells(experiment, context):
     fails = lambda job: "not terminated (cap)" if (job.algorithm, job.seed) == ("opt", 1) else "terminated"  # noqa: E731
-    ends_as(experiment, context.store, wanted=only("ijcnn-logistic"), status=fails)
+    ends_as(experiment, context.store, wanted=only("ijcnn-logistic"), ending=fails)
     rows = select(study.finished(context.rows("table3")), variant="")
     table = study.cells(rows).set_index(["algorithm", "epsilon"])
     opt, other = table.loc[("opt", 0.2)], table.loc[("opt-b", 0.2)]
@@ -222,12 +223,12 @@ def test_a_published_value_is_matched_by_ours_or_explained_by_a_variant(
         near = published["mean"].get((job.algorithm, job.epsilon), 0.5) if as_published(job) else 0.3
         return near + 1e-4 * job.seed
 
-    def status(job):
+    def ending(job):
         same = as_published(job) and published.loc[(job.algorithm, job.epsilon), "terminated"]
         other = not as_published(job) and not published["terminated"].get((job.algorithm, job.epsilon), False)
         return "terminated" if same or other else "not terminated"
 
-    ends_as(experiment, context.store, wanted=only("ijcnn-logistic"), objective=loss, status=status)
+    ends_as(experiment, context.store, wanted=only("ijcnn-logistic"), objective=loss, ending=ending)
     table = study.judged(context, TARGETS[2])
     assert len(table) == 2 * 23
     assert set(table["quantity"]) == {"loss", "end"}
@@ -260,7 +261,7 @@ def test_the_epsilon_of_what_the_published_minibatches_may_release():
 
 def test_tables_print_what_the_paper_prints(experiment, context):
     fails = lambda job: "not terminated" if job.algorithm == "opt" else "terminated"  # noqa: E731
-    ends_as(experiment, context.store, wanted=only("ijcnn-sigmoid"), status=fails)
+    ends_as(experiment, context.store, wanted=only("ijcnn-sigmoid"), ending=fails)
     frame = tables.loss(context, TARGETS[6]).frame.set_index("method")
     assert frame.loc["OPT", "seconds"].startswith("× (0 of ")
     assert "±" in frame.loc["DP-TR", "seconds"]
@@ -337,9 +338,9 @@ def test_published_values_are_compared(experiment, context, paper):
     assert found[f"Table 1, run times, OPT, ε = 1: {base}"] == "no data"
 
 
-def timed(algorithm, seconds, status="terminated"):
+def timed(algorithm, seconds, ending="terminated"):
     """Rows of one method at ε = 1, five seeds with and without the clock."""
-    columns = {"algorithm": algorithm, "epsilon": 1.0, "status": status}
+    columns = {"algorithm": algorithm, "epsilon": 1.0, "status": "done", "ending": ending}
     return pd.DataFrame([columns | {"seed": seed, "timed": t, "seconds": second}
                          for seed, second in enumerate(seconds) for t in (0, 1)])  # fmt: skip
 
@@ -396,8 +397,8 @@ def test_the_claims_on_time_can_fail_in_seconds_and_in_releases(experiment, tmp_
 
 
 def test_the_claim_that_2opt_ls_is_consistent_needs_all_seeds(experiment, tmp_path):
-    status = lambda job: "not terminated" if (job.algorithm, job.seed) == ("2opt-ls", 4) else "terminated"  # noqa: E731
-    assert verdict(experiment, tmp_path, "consistent", status=status) is False
+    ending = lambda job: "not terminated" if (job.algorithm, job.seed) == ("2opt-ls", 4) else "terminated"  # noqa: E731
+    assert verdict(experiment, tmp_path, "consistent", ending=ending) is False
 
 
 @pytest.mark.parametrize(("gain", "held"), [(0.02, True), (-0.02, False), (0.0, None)])
@@ -421,17 +422,17 @@ def test_the_claim_on_hessians_can_fail(experiment, tmp_path, opt, tr, held):
 
 @pytest.mark.parametrize(("failing", "held"), [({"opt-ls"}, True), (set(), False), ({"opt-ls", "2opt-ls"}, False)])
 def test_the_claim_on_two_phases_can_fail(experiment, tmp_path, failing, held):
-    status = lambda job: "not terminated" if job.algorithm in failing and job.seed == 0 else "terminated"  # noqa: E731
-    assert verdict(experiment, tmp_path, "two_phases", status=status) is held
+    ending = lambda job: "not terminated" if job.algorithm in failing and job.seed == 0 else "terminated"  # noqa: E731
+    assert verdict(experiment, tmp_path, "two_phases", ending=ending) is held
 
 
 @pytest.mark.parametrize(("failing", "iterations", "held"), [("opt", 10, True), ("opt-b", 10, False), ("", 10, True),
                                                              ("", 1000, False)])  # fmt: skip
 def test_the_claim_on_minibatches_can_fail(experiment, tmp_path, failing, iterations, held):
     """Better where opt fails, or where both end and fifty times the iterations are not needed."""
-    status = lambda job: "not terminated" if job.algorithm.endswith(failing or "never") else "terminated"  # noqa: E731
+    ending = lambda job: "not terminated" if job.algorithm.endswith(failing or "never") else "terminated"  # noqa: E731
     assert verdict(
-        experiment, tmp_path, "minibatch", status=status,
+        experiment, tmp_path, "minibatch", ending=ending,
         iterations=lambda job: iterations if job.algorithm.endswith("-b") else 10,
     ) is held  # fmt: skip
 
@@ -440,8 +441,8 @@ def test_claims_are_judged_under_both_accountings(experiment, tmp_path):
     """Where the published code's -B runs terminate and the honest ones do not, only the honest verdict changes."""
     context = Context(experiment, "full", Store(tmp_path, "full", "nonconvex"))
     honest = lambda job: job.algorithm.endswith("-b") and not codes(job)[0]  # noqa: E731
-    status = lambda job: "not terminated" if honest(job) else "terminated"  # noqa: E731
-    ends_as(experiment, context.store, "full", artefacts=NEEDED["minibatch"], status=status)
+    ending = lambda job: "not terminated" if honest(job) else "terminated"  # noqa: E731
+    ends_as(experiment, context.store, "full", artefacts=NEEDED["minibatch"], ending=ending)
     found = claim(experiment, "minibatch")(context)
     assert [one.word for one in found] == ["not held", "held"]
     assert [one.case for one in found] == ["at a proven ε", "as published, not private"]

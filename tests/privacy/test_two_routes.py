@@ -257,4 +257,4 @@ def test_a_private_run_releases_something_declared_and_nothing_without_noise(bod
     )
     ((row,), _) = execute([make_job(algorithm=f"{path}:Mine", problem="synthetic", epsilon=1.0, seed=0)])
     assert words in row["error"]
-    assert (row["status"], row["private"]) == (("failed", False) if words else ("done", True))
+    assert (row["status"], row["private"]) == (("defect", False) if words else ("done", True))

@@ -57,7 +57,7 @@ def test_a_move_is_printed_and_exits_1(tmp_path, capsys):
     assert "1.115" in told
 
 
-@pytest.mark.parametrize(("status", "value"), [("diverged", 5.0), ("failed", math.nan)])
+@pytest.mark.parametrize(("status", "value"), [("diverged", 5.0), ("defect", math.nan)])
 def test_what_diverged_or_failed_on_one_side_has_moved(tmp_path, status, value):
     a = load(written(tmp_path / "a", VALUES))
     b = load(written(tmp_path / "b", [value] * 4, status=status))

@@ -1,8 +1,10 @@
 import os
+from pathlib import Path
 
 import pytest
 
 from dpbench.errors import UserError
+from dpbench.run.outcomes import OUTCOMES
 from dpbench.run.results import RUNS, TRACES, Store
 
 
@@ -47,17 +49,17 @@ def test_an_empty_store_reads_as_empty_tables(store):
 
 def test_a_finished_row_beats_a_failed_one_in_either_order(store):
     store.write([row("a", "done", 1.0)], [])
-    store.write([row("a", "failed", None)], [])
-    store.write([row("b", "failed", None)], [])
+    store.write([row("a", "defect", None)], [])
+    store.write([row("b", "defect", None)], [])
     store.write([row("b", "diverged", 5.0)], [])
     assert dict(zip(store.runs()["key"], store.runs()["status"], strict=True)) == {"a": "done", "b": "diverged"}
     assert store.finished() == {"a", "b"}
 
 
 def test_failures_are_not_finished(store):
-    store.write([row("a", "failed", None)], [])
+    store.write([row("a", "defect", None)], [])
     assert store.finished() == set()
-    assert store.statuses() == {"a": "failed"}
+    assert store.statuses() == {"a": "defect"}
 
 
 def test_compaction_keeps_every_row_in_one_file(store):
@@ -122,42 +124,8 @@ def test_a_results_path_that_is_a_file_is_one_clear_line(tmp_path):
         Store(tmp_path / "taken", "quick", "e").write([row("a")], [])
 
 
-def older_part(store, rows):
-    """A part as it was written before `epsilon_planned`, `epsilon_realised` and `counts_public`."""
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    folder = store.folder / "runs"
-    folder.mkdir(parents=True)
-    pq.write_table(pa.Table.from_pylist(rows), folder / "0-older.parquet")
-
-
-def test_older_rows_are_read_under_todays_names_and_filled_where_they_tell(store):
-    early = {"T": 20, "gradient_evaluations": 3, "hessian_evaluations": 1, "epsilon_spent": 0.1}
-    given = {"settings": '{"L":null}', "epsilon_accounted": 0.2, "epsilon": 1.0}
-    older_part(
-        store,
-        [
-            given | row("early", algorithm="opt", **early),
-            given | row("gd", algorithm="dp-gd", T=5, epsilon_spent=0.9),
-            given | row("whole", algorithm="opt", **early | {"gradient_evaluations": 20, "hessian_evaluations": 20}),
-            given | row("nag", algorithm="dp-nag", T=5, epsilon_spent=1.0),
-            given | row("mine", algorithm="somebody's", T=5, epsilon_spent=0.5),
-        ],
-    )
-    store.write([row("new", algorithm="opt", epsilon_planned=0.8, epsilon_realised=0.3, counts_public="")], [])
-    runs = store.runs().set_index("key")
-    assert "epsilon_spent" not in runs
-    assert runs["epsilon_realised"].to_dict() == {
-        "gd": 0.9, "early": 0.1, "whole": 0.1, "nag": 1.0, "mine": 0.5, "new": 0.3,
-    }  # fmt: skip
-    planned = runs["epsilon_planned"]
-    assert planned.dropna().to_dict() == {"gd": 0.9, "whole": 0.1, "nag": 1.0, "new": 0.8}
-    assert runs["epsilon_accounted"].dropna().index.tolist() == ["gd", "whole", "nag"]
-    assert runs["counts_public"]["nag"] == "the top eigenvalue of XᵀX/n (L)"
-    assert (runs["counts_public"]["gd"], runs["counts_public"]["new"]) == ("", "")
-    assert store.columns("epsilon_realised")[1] == (0.9,)
-    store.compact()
-    again = store.runs().set_index("key")
-    assert again["epsilon_realised"].to_dict() == runs["epsilon_realised"].to_dict()
-    assert again["epsilon_planned"].dropna().to_dict() == planned.dropna().to_dict()
+def test_the_rows_of_the_repository_end_in_words_of_the_vocabulary():
+    root = Path(__file__).parent.parent.parent / "results"
+    stores = [Store(root, "full", folder.parent.name) for folder in sorted(root.glob("full/*/runs"))]
+    assert stores
+    assert {status for store in stores for status in store.statuses().values()} <= set(OUTCOMES)

@@ -141,7 +141,7 @@ def test_a_failing_job_is_a_row_and_the_sweep_goes_on(tmp_path):
     summary = runner.run(bad + jobs(2), store)
     assert summary.failed == 1
     assert summary.statuses["done"] == 2
-    row = store.runs().query("status == 'failed'").iloc[0]
+    row = store.runs().query("status == 'refused'").iloc[0]
     assert "1/(4n)" in row["error"]
 
 
@@ -171,9 +171,9 @@ def test_workers_that_die_lose_nothing_else(tmp_path):
     ]
     summary = runner.run([*jobs(2, 20), *killers, *jobs(2, 50), *jobs(2, 70)], store, workers=2)
     statuses = store.runs().set_index("algorithm")["status"].to_dict()
-    assert statuses == {"dp-gd": "done", "once": "done", "always": "failed"}
-    assert summary.statuses == {"done": 7, "failed": 1}
-    assert "worker process died 3 times" in store.runs().query("status == 'failed'")["error"].iloc[0]
+    assert statuses == {"dp-gd": "done", "once": "done", "always": "died"}
+    assert summary.statuses == {"done": 7, "died": 1}
+    assert "worker process died 3 times" in store.runs().query("status == 'died'")["error"].iloc[0]
 
 
 def test_batches_start_with_the_costliest_and_respect_memory():

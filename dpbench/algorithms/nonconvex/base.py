@@ -10,12 +10,16 @@ import msgspec
 import numpy as np
 
 from dpbench.algorithms.base import (
+    GRADIENTS,
+    HESSIANS,
+    ITERATIONS,
     Algorithm,
     Array,
     AuditCase,
     BaseSettings,
     Count,
     Declaration,
+    Diagnostic,
     Disclosure,
     Generators,
     Mechanisms,
@@ -40,9 +44,9 @@ class SecondOrderMethod(Algorithm):
     """Base: subclasses say in `method` what one replicate does and in `planned` for how many iterations at most.
 
     The noise is set for all planned iterations, so a replicate that ends early has spent less than its budget; when to
-    end is decided on released quantities alone. `cap` ends runs earlier still, for the time's sake. Status:
+    end is decided on released quantities alone. `cap` ends runs earlier still, for the time's sake. `ending`:
     "terminated", "not terminated" (after the planned iterations) or "not terminated (cap)". The objective, the norm of
-    the gradient and λ_min of an outcome are diagnostics, not releases.
+    the gradient and λ_min of an outcome depend on the data, not on releases alone.
 
     For comparison with the published runs, and not private (`flaw`): `calibration` "as-published-code" does what
     `published` says, `noise` below 1 takes that much of all noise.
@@ -59,6 +63,13 @@ class SecondOrderMethod(Algorithm):
     relation = Relation.REPLACE_ONE
     delta = "n^-1"
     stops_early = True
+    diagnostics = (
+        Diagnostic("ending", "whether it found a stationary point by its own test, or ran out of iterations"),
+        ITERATIONS,
+        GRADIENTS,
+        HESSIANS,
+        Diagnostic("lambda_min", "the least eigenvalue of the objective's Hessian at the end", of_data=True),
+    )
     revisions: ClassVar = {"tight": 2}  # the losses' own sensitivities, √2 less noise off the diagonal
     paper_accounting = "standard"
     needs = Needs(losses=("logistic", "sigmoid"), row_norm_of={"sigmoid": 3.22}, regularisers=("l2", "w2"))
@@ -117,13 +128,15 @@ class SecondOrderMethod(Algorithm):
         unfinished = ["not terminated (cap)" if settings.cap < T else "not terminated" for T in planned]
         return Outcome(
             done.W,
-            ["terminated" if end else word for end, word in zip(done.terminated, unfinished, strict=True)],
             {
-                "T": planned,
+                "ending": [
+                    "terminated" if end else word for end, word in zip(done.terminated, unfinished, strict=True)
+                ],
                 "iterations": done.gradients.tolist(),
                 "gradient_evaluations": done.gradients.tolist(),
                 "hessian_evaluations": done.hessians.tolist(),
             },
+            T=planned,
         )
 
     def measure(self, problem: Problem, outcome: Outcome, settings: Settings, generators: Generators) -> dict[str, Any]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pandas as pd
 
+from dpbench.run import outcomes
 from dpbench.study.context import Context
 from dpbench.study.statistics import excess, means
 from dpbench.study.tuning import expand_settings
@@ -17,7 +18,7 @@ PUBLIC = "as in the paper, n and the smoothness constant L behind the step size 
 def runs_of(context: Context, artefact: str) -> pd.DataFrame:
     """The artefact's finished rows with columns m, c, T_asked and noise_scale; T is what was run (T' for -opt)."""
     rows = context.rows(artefact)
-    rows = rows[rows["status"] != "failed"]
+    rows = rows[outcomes.has_result(rows["status"])]
     if rows.empty:
         return rows.assign(m=[], c=[], T_asked=[], noise_scale=[])
     rows = expand_settings(rows).rename(columns={"set.T": "T_asked"})

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
+from dpbench.run import outcomes
 from dpbench.study.context import Context, select
 from dpbench.study.plan import plan
 from dpbench.study.statistics import excess, means
@@ -140,7 +141,7 @@ def _shown(context: Context, artefact: str, keys: set[str]) -> pd.DataFrame:
     A diverged run has an infinite error.
     """
     rows = context.rows(artefact)
-    rows = rows[rows["key"].isin(keys) & rows["status"].ne("failed") & rows["algorithm"].ne("probe-optimum")]
+    rows = rows[rows["key"].isin(keys) & outcomes.has_result(rows["status"]) & rows["algorithm"].ne("probe-optimum")]
     if rows.empty:
         return rows.assign(relative=[], optimum=[])
     rows = expand_settings(rows)

@@ -10,7 +10,7 @@ import pandas as pd
 from dpbench.leaderboard import entrants
 from dpbench.leaderboard.ranking import LEVELS, board
 from dpbench.leaderboard.ranking import overall as over_all
-from dpbench.privacy.accounting.base import OUT_OF_REACH
+from dpbench.run import outcomes
 from dpbench.study.context import Context, select
 from dpbench.study.declare import artefact, each
 from dpbench.study.output import Table
@@ -89,7 +89,7 @@ def ranking(context: Context, epsilon: float, level: str) -> Table:
 
 def failures(runs: pd.DataFrame) -> list[str]:
     """One line for each reason that runs failed for; an ε out of reach is not applicable, and no failure."""
-    failed = runs[runs["status"].eq("failed") & ~runs["error"].astype(str).str.contains(OUT_OF_REACH, regex=False)]
+    failed = runs[~outcomes.has_result(runs["status"]) & runs["status"].ne("out of reach")]
     failed = failed.drop_duplicates(["algorithm", "problem", "error"])
     return [f"{row.algorithm} on {row.problem}: {row.error}" for row in failed.itertuples()]
 

@@ -194,7 +194,7 @@ def one_hessian(context: Context, data: str) -> Verdict:
     rows = pd.concat([finished(context.rows(f"table{table}", timed=0)) for table in DATA[data]])
     rows = select(rows, variant="")
     opt, tr = select(rows, algorithm="opt"), select(rows, algorithm="dp-tr")
-    good = opt["status"].eq(TERMINATED)
+    good = opt["ending"].eq(TERMINATED)
     if opt.empty or tr.empty:
         raise NotEnough(artefact="")
     if not good.any():

@@ -197,7 +197,7 @@ def draw(axis: Axes, line: pd.DataFrame, method: str, epsilon: float) -> None:
 
 def ends(axis: Axes, x: Any, runs: pd.DataFrame, method: str, size: float, alpha: float = 0.6) -> None:
     """A marker where each seed ended."""
-    good = runs["status"].eq(TERMINATED).to_numpy()
+    good = runs["ending"].eq(TERMINATED).to_numpy()
     for chosen, marker in ((good, "o"), (~good, "x")):
         axis.plot(np.asarray(x, dtype=float)[chosen], runs["objective"][chosen], marker, color=look(method).colour,
                   ms=size, mew=0.8, alpha=alpha, ls="none", zorder=2)  # fmt: skip

@@ -13,6 +13,7 @@ from dpbench import algorithms
 from dpbench.privacy.budget import Budget
 from dpbench.privacy.ledger import Entry, Gaussian, WithoutReplacement
 from dpbench.problems import catalogue
+from dpbench.run import outcomes
 from dpbench.study.context import Context, kept, select
 from dpbench.study.tuning import expand_settings
 from dpbench.study.welch import DIFFERS, EXPLAINED, MATCH, NO_DATA, NOT_COMPARABLE, Match, compare
@@ -118,7 +119,7 @@ def finished(rows: pd.DataFrame) -> pd.DataFrame:
 
     variant: the name of one of `VARIANTS`, "" for a run that keeps its ε.
     """
-    rows = rows[rows["status"].ne("failed")]
+    rows = rows[outcomes.has_result(rows["status"])]
     rows = rows.assign(**{"set.alpha": []}) if rows.empty else expand_settings(rows)
     default = {"calibration": "private", "noise": 1.0}
     given = {k: rows[f"set.{k}"].fillna(v) if f"set.{k}" in rows else v for k, v in default.items()}
@@ -135,10 +136,10 @@ def cells(rows: pd.DataFrame, by: list[str] = CELL) -> pd.DataFrame:
     rows: of `finished`, timed ones included. `seconds` is NaN unless every seed was timed alone.
     """
     named = {"objective": "loss", "hessian_evaluations": "hessian_evaluations", "iterations": "iterations", "T": "T"}
-    rows = rows[[*by, "seed", "timed", "seconds", "status", *named]]
+    rows = rows[[*by, "seed", "timed", "seconds", "ending", *named]]
     untimed, timed = rows[rows["timed"].eq(0)], rows[rows["timed"].gt(0)]
     ended = untimed.astype(dict.fromkeys(named, float)).assign(
-        terminated=untimed["status"].eq(TERMINATED), capped=untimed["status"].str.endswith("(cap)").astype(bool)
+        terminated=untimed["ending"].eq(TERMINATED), capped=untimed["ending"].str.endswith("(cap)").astype(bool)
     )
     grouped = ended.groupby(by, sort=False)
     parts = [grouped.agg(seeds=("seed", "size"), terminated=("terminated", "sum"), capped=("capped", "sum"))]
@@ -249,7 +250,7 @@ def value_and_match(rows: pd.DataFrame, cell: Any, quantity: str) -> tuple[float
     if quantity != END:
         values = rows[COLUMNS[quantity]].astype(float)
         return values.mean(), compare(values, cell.mean, cell.std, cell.runs, **MARGINS[quantity])
-    ended = rows["status"].eq(TERMINATED)
+    ended = rows["ending"].eq(TERMINATED)
     word = MATCH if bool(ended.all()) is bool(cell.terminated) else DIFFERS
     paper = "published: all" if cell.terminated else "published ×"
     return ended.mean(), Match(word, f"{ended.sum()} of {len(ended)} seeds terminate, {paper}")
@@ -264,7 +265,7 @@ def time_ratio(rows: pd.DataFrame, cell: Any, base: Any) -> Match:
     clocks = []
     for one in (cell, base):
         mine = select(rows, algorithm=one.algorithm, epsilon=one.epsilon)
-        ended = mine.loc[mine["timed"].eq(0), "status"].eq(TERMINATED)
+        ended = mine.loc[mine["timed"].eq(0), "ending"].eq(TERMINATED)
         if not ended.all():
             return Match(
                 NOT_COMPARABLE, f"{ended.sum()} of {len(ended)} seeds of {one.algorithm} terminate: no run time"

@@ -7,6 +7,7 @@ import json
 import numpy as np
 import pandas as pd
 
+from dpbench.run import outcomes
 from dpbench.study.context import Context, select
 from dpbench.study.tuning import best
 
@@ -54,7 +55,7 @@ def run_seconds(
     are no runs of just this T. Empty without any.
     """
     timed = select(context.runs, problem=problem, algorithm=algorithm)
-    timed = timed[(timed["timed"] > 0) & timed["status"].ne("failed")]
+    timed = timed[(timed["timed"] > 0) & outcomes.has_result(timed["status"])]
     timed = timed[~timed["settings"].str.contains('"measure_memory":true')]
     if timed.empty:
         return np.empty(0), False

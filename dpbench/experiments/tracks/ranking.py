@@ -10,6 +10,7 @@ import pandas as pd
 
 from dpbench.leaderboard.tracks import TUNED_ON, candidates
 from dpbench.problems import catalogue
+from dpbench.run import outcomes
 from dpbench.study.statistics import excess
 
 CELL = ["problem", "epsilon"]
@@ -29,7 +30,7 @@ def kind(problem: str) -> str:
 
 def losses(runs: pd.DataFrame) -> pd.DataFrame:
     """Untimed runs that ended, with `loss`: the excess, infinite where one diverged."""
-    found = runs[runs["timed"].eq(0) & runs["status"].ne("failed")]
+    found = runs[runs["timed"].eq(0) & outcomes.has_result(runs["status"])]
     return found.assign(loss=excess(found).fillna(np.inf).clip(lower=LEAST))
 
 

@@ -6,10 +6,8 @@ import math
 from collections.abc import Callable
 from typing import ClassVar
 
-from dpbench.errors import PrivacyError, UserError, positive
+from dpbench.errors import OutOfReach, PrivacyError, UserError, positive
 from dpbench.privacy.ledger import Counts, describe, scaled
-
-OUT_OF_REACH = "is out of reach of this accounting with any noise"  # such a run is not applicable, and no failure
 
 
 class Accounting:
@@ -39,7 +37,7 @@ class Accounting:
     def noise_scale(self, plan: Counts, after: Counts, epsilon: float, delta: float) -> float:
         """The smallest z at which `plan` with z times its noise, and `after` as it is, are (ε, δ)-DP together.
 
-        PrivacyError for releases that are not covered, UserError for an ε out of reach.
+        PrivacyError for releases that are not covered, OutOfReach for an ε that no noise gives.
         """
         return self.solve(plan, after, epsilon, delta)
 
@@ -66,7 +64,9 @@ def smallest_scale(cost: Callable[[float], float], epsilon: float, *, start: flo
     while cost(high) > epsilon:
         low, high = high, 2 * high
         if high > 1e9:
-            raise UserError(f"epsilon: {epsilon:g} {OUT_OF_REACH}; raise epsilon or delta")
+            raise OutOfReach(
+                f"epsilon: {epsilon:g} is out of reach of this accounting with any noise; raise epsilon or delta"
+            )
     while cost(low) <= epsilon:
         low, high = low / 2, low
         if low < 1e-9:

@@ -65,7 +65,7 @@ def test_without_noise_it_leaves_a_strict_saddle_and_ends_at_a_second_order_poin
     if name.startswith("dp-tr"):
         settings["radius"] = "theory"
     result = run(name, problem, start=start[None], noiseless=True, **settings)
-    assert result.status == ["terminated"]
+    assert result.columns["ending"] == ["terminated"]
     gradient = np.linalg.norm(problem.gradient(result.W))
     smallest = np.linalg.eigvalsh(problem.hessian(result.W)[0])[0]
     if not name.startswith("dp-tr"):  # which may end on a multiplier, at a point it has not looked at
@@ -149,7 +149,7 @@ def test_a_batch_of_all_rows_without_noise_is_the_full_batch_method(name):
     ours = run(name, problem, m=problem.n, **given)
     whole = run(name.removesuffix("-b"), problem, **given)
     np.testing.assert_allclose(ours.W, whole.W, rtol=1e-8)
-    assert ours.status == whole.status == ["terminated"] * 2
+    assert ours.columns["ending"] == whole.columns["ending"] == ["terminated"] * 2
 
 
 def test_the_smallest_eigenpair_points_downhill():
@@ -168,10 +168,10 @@ def test_the_smallest_eigenpair_points_downhill():
 
 def test_status_words():
     noisy, calm = small_problem(n=50), small_problem(n=50_000, d=2)
-    assert run("dp-tr", noisy, alpha=0.5).status == ["not terminated"] * 2
-    assert run("dp-tr", noisy, alpha=0.5, cap=3).status == ["not terminated (cap)"] * 2
-    assert run("dp-tr", calm, alpha=0.5).status == ["terminated"] * 2
-    assert run("dp-gd-2ns", noisy, alpha=0.5, cap=3).status == ["not terminated (cap)"] * 2
+    assert run("dp-tr", noisy, alpha=0.5).columns["ending"] == ["not terminated"] * 2
+    assert run("dp-tr", noisy, alpha=0.5, cap=3).columns["ending"] == ["not terminated (cap)"] * 2
+    assert run("dp-tr", calm, alpha=0.5).columns["ending"] == ["terminated"] * 2
+    assert run("dp-gd-2ns", noisy, alpha=0.5, cap=3).columns["ending"] == ["not terminated (cap)"] * 2
 
 
 @pytest.mark.parametrize("name", ALL)
@@ -276,7 +276,7 @@ def test_it_ends_by_what_was_released(name, monkeypatch):
     monkeypatch.setattr(Mechanisms, "gaussian", noted)
     start = np.random.default_rng(3).standard_normal((1, 5))
     result = run(name, problem, start=start, alpha=0.3, epsilon=5.0)
-    assert result.status == ["terminated"]
+    assert result.columns["ending"] == ["terminated"]
     gradient, curvature = const.target(0.3) if name == "dp-tr" else const.working(0.3)
     within = [np.linalg.norm(r) <= gradient for label, r in releases if label == "gradient"]
     labels = [label for label, _ in releases]
@@ -360,7 +360,7 @@ def test_a_run_of_all_iterations_spends_all(name):
     problem = small_problem(n=60, d=3)
     result = run(name, problem, alpha=0.1, m=20) if name.endswith("-b") else run(name, problem, alpha=0.1)
     T, budget = const.trust_region_iterations(0.1), result.mechanisms.budget
-    assert result.status == ["not terminated"] * 2
+    assert result.columns["ending"] == ["not terminated"] * 2
     assert [(e.label, e.count) for e in result.mechanisms.ledger.of(0)] == [("gradient", T), ("hessian", T)]
     assert budget.epsilon_of(result.mechanisms.ledger.of(0)) == pytest.approx(1.0, rel=1e-6)
 
@@ -370,8 +370,8 @@ def test_every_step_pays_for_its_line_search(name):
     result = run(name, small_problem(n=60), alpha=0.2)
     entries = result.mechanisms.ledger.of(0)
     count = {label: sum(e.count for e in entries if e.label == label) for label in ("gradient", "line search")}
-    assert result.status[0] == "not terminated"
-    assert count["line search"] == count["gradient"] == result.columns["T"][0]
+    assert result.columns["ending"][0] == "not terminated"
+    assert count["line search"] == count["gradient"] == result.T[0]
 
 
 def test_two_phases_share_the_budget_three_to_one():
@@ -381,7 +381,7 @@ def test_two_phases_share_the_budget_three_to_one():
     gradients = [e for e in result.mechanisms.ledger.of(0) if e.label == "gradient"]
     rho, by_count = result.mechanisms.budget.rho, {e.count: e.release.noise_multiplier for e in gradients}
     assert by_count == pytest.approx({first: math.sqrt(4 * first / (3 * rho)), T: math.sqrt(4 * T / rho)})
-    assert result.columns["T"].count(first + T) == 2
+    assert result.T.count(first + T) == 2
 
 
 def test_the_first_phase_on_minibatches_costs_three_quarters_of_epsilon():

@@ -1,0 +1,103 @@
+"""How a run ended is said by the runner alone, in one of six words; a plug-in cannot say it of itself."""
+
+import json
+
+import pandas as pd
+import pytest
+
+from dpbench.errors import DataError, NotAtHand, OutOfReach, PrivacyError, UserError, WorkerDied
+from dpbench.run import outcomes, runner
+from dpbench.run.execute import execute
+from dpbench.run.jobs import make_job
+from dpbench.run.results import DIAGNOSTICS, FILLED, Store
+
+LIAR = """
+from dpbench.algorithms.base import Algorithm, Diagnostic, Disclosure, Outcome
+
+SAID = {said!r}
+
+class Liar(Algorithm):
+    name = "liar"
+    discloses = (Disclosure("gradient", "the gradient", add_remove="L₀/n"),)
+    diagnostics = tuple(Diagnostic(name, "what it says of itself") for name in {declared!r})
+
+    def run(self, problem, W, mechanisms, settings, trace):
+        G = problem.gradient(W)
+        for _ in range({times}):  # each at the whole budget
+            rho = mechanisms.budget.rho
+            noisy = mechanisms.gaussian(G, sensitivity=problem.lipschitz / problem.n, rho=rho, label="gradient")
+        return Outcome(W - noisy, {{name: [value] * len(W) for name, value in SAID.items()}})
+
+    def measure(self, problem, outcome, settings, generators):
+        return {{name: [value] * len(outcome.W) for name, value in {measured!r}.items()}}
+"""
+FLATTERY = {
+    "status": "done",
+    "private": True,
+    "epsilon_planned": 0.99,
+    "epsilon_accounted": 0.99,
+    "checked_by": "dp_accounting exact Gaussian",
+    "error": "",
+}
+
+
+@pytest.fixture
+def job(tmp_path):
+    def make(said=(), declared=(), times=3, measured=()):
+        path = tmp_path / "liar.py"
+        path.write_text(LIAR.format(said=dict(said), declared=list(declared), times=times, measured=dict(measured)))
+        return make_job(problem="synthetic", algorithm=f"{path}:Liar", epsilon=1.0, seed=0)
+
+    return make
+
+
+@pytest.mark.parametrize("declared", [(), tuple(FLATTERY)], ids=["undeclared", "declared"])
+@pytest.mark.parametrize("by", ["said", "measured"])
+def test_a_method_that_writes_the_columns_of_the_check_has_failed(job, declared, by):
+    ((row,), _) = execute([job(**{by: FLATTERY}, declared=declared)])
+    assert row["status"] == "defect"
+    assert "checked_by" in row["error"]
+    assert not {"epsilon_planned", "checked_by"} & row.keys()
+
+
+def test_an_overspender_with_columns_of_its_own_is_told_by_the_check(job):
+    ((row,), _) = execute([job({"praise": "within ε"}, ["praise"])])
+    assert (row["status"], row["private"]) == ("defect", False)
+    assert row["epsilon_planned"] > 1.5
+    assert "more than the 1 asked for" in row["error"]
+
+
+def test_a_column_of_its_own_is_kept_and_needs_a_value_per_replicate(job, tmp_path):
+    store = Store(tmp_path, "p", "e")
+    assert runner.run([job({"solver": "newton", "notes": "ok"}, ["solver", "notes"], times=1)], store).failed == 0
+    (row,) = store.runs().to_dict("records")
+    assert (row["status"], row["private"], row["notes"]) == ("done", True, "ok")
+    assert json.loads(row["diagnostics"]) == {"solver": "newton"}
+
+
+def test_what_an_algorithm_may_fill_and_what_the_runner_does_are_apart():
+    assert not DIAGNOSTICS & FILLED
+    assert {*FLATTERY, "key", "algorithm", "objective", "excess", "relation", "diagnostics"} <= FILLED
+
+
+@pytest.mark.parametrize(
+    ("error", "word"),
+    [
+        (UserError("T must be at least 1"), "refused"),
+        (DataError("X has NaN: row 3"), "refused"),
+        (NotAtHand("Error: no files"), "refused"),
+        (OutOfReach("epsilon"), "out of reach"),
+        (PrivacyError("the ledger composes to more"), "defect"),
+        (ZeroDivisionError("division by zero"), "defect"),
+        (WorkerDied("killed"), "died"),
+        (MemoryError(), "died"),
+    ],
+)
+def test_an_exception_says_by_its_class_how_a_run_ended(error, word):
+    assert outcomes.of(error) == word
+
+
+def test_results_are_what_there_is_to_judge_and_the_worst_word_wins():
+    assert list(outcomes.has_result(pd.Series([*outcomes.OUTCOMES]))) == [True, True, False, False, False, False]
+    assert outcomes.worst(["done", "refused", "diverged"]) == "refused"
+    assert outcomes.worst(["refused", "defect", "died"]) == "defect"
