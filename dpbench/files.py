@@ -32,7 +32,7 @@ def temporary(path: Path) -> Iterator[Path]:
     sweep(path.parent)
     handle, name = tempfile.mkstemp(prefix=f".{path.name}-", suffix=".tmp", dir=path.parent)
     os.close(handle)
-    os.chmod(name, 0o644)
+    os.chmod(name, 0o666 & ~umask())
     try:
         yield Path(name)
     finally:
@@ -40,11 +40,34 @@ def temporary(path: Path) -> Iterator[Path]:
 
 
 @contextmanager
-def replacing(path: Path) -> Iterator[Path]:
-    """An empty file beside `path` to write to; it takes its name at the end, unless an error is raised."""
+def replacing(path: Path, *, durable: bool = False) -> Iterator[Path]:
+    """An empty file beside `path` to write to; it takes its name at the end, unless an error is raised.
+
+    durable: what was written survives a power cut from the moment this ends, the name too.
+    """
     with temporary(path) as written:
         yield written
+        if durable:
+            synchronise(written)
         os.replace(written, path)
+        if durable:
+            synchronise(path.parent)
+
+
+def synchronise(path: Path) -> None:
+    """Wait until the disk has a file's content, or a folder's names."""
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def umask() -> int:
+    """What the user's umask takes away from the rights of new files."""
+    mask = os.umask(0o077)  # it can only be read by setting it
+    os.umask(mask)
+    return mask
 
 
 @contextmanager
@@ -54,7 +77,7 @@ def staging(target: Path) -> Iterator[Path]:
     sweep(target.parent)
     folder = Path(tempfile.mkdtemp(prefix=f".{target.name}-", suffix=".tmp", dir=target.parent))
     try:
-        os.chmod(folder, 0o755)
+        os.chmod(folder, 0o777 & ~umask())
         yield folder
     finally:
         shutil.rmtree(folder, ignore_errors=True)

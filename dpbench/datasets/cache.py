@@ -63,7 +63,7 @@ def root() -> Path:
 
 def prepared_folder(cache: Path, spec: DatasetSpec) -> Path:
     """Where the arrays of this version of a data set lie."""
-    return cache / "prepared" / f"{spec.name}-v{spec.version}"
+    return cache / "prepared" / spec.versioned
 
 
 def parts_of(X: Any, y: np.ndarray, held_out: tuple[Any, np.ndarray] | None = None) -> dict[str, np.ndarray]:
@@ -171,15 +171,16 @@ def is_sound(folder: Path, spec: DatasetSpec) -> bool:
         return False
 
 
-def _map_parts(folder: Path, manifest: Mapping[str, Any]) -> dict[str, np.ndarray]:
-    return {name: np.load(folder / name, mmap_mode="r") for name in manifest["bytes"]}
+def map_parts(folder: Path) -> dict[str, np.ndarray]:
+    """The arrays of a prepared folder by file name, mapped read-only."""
+    return {name: np.load(folder / name, mmap_mode="r") for name in manifest_of(folder)["bytes"]}
 
 
 def has_right_bytes(folder: Path) -> bool:
     """Do the arrays have the sha256 that the manifest says?"""
     manifest = manifest_of(folder)
     try:
-        return digest(_map_parts(folder, manifest)) == manifest["sha256"]
+        return digest(map_parts(folder)) == manifest["sha256"]
     except Exception:  # NumPy parses a header as Python: damage shows as almost any error
         return False
 
@@ -187,7 +188,7 @@ def has_right_bytes(folder: Path) -> bool:
 def open_dataset(folder: Path) -> Dataset:
     """Map a prepared folder."""
     manifest = manifest_of(folder)
-    parts = _map_parts(folder, manifest)
+    parts = map_parts(folder)
     apart = {name.removeprefix(HELD_OUT): parts.pop(name) for name in list(parts) if name.startswith(HELD_OUT)}
     X, y = _arrays(parts, manifest["columns"])
     held_out = _arrays(apart, manifest["columns"]) if apart else None

@@ -11,7 +11,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from dpbench.datasets import cache, download
+from dpbench.datasets import cache, download, pins
 from dpbench.datasets.cache import Dataset
 from dpbench.datasets.network import Network, Progress
 from dpbench.datasets.registry import describe
@@ -59,6 +59,8 @@ def _prepare(
     found = {file.name: download.obtain(file, raw, mirror, network, progress) for file in spec.files}
     try:
         X, y = _arrays(spec, {name: path for name, (path, _) in found.items()})
+        parts = cache.parts_of(X, y)
+        pins.check(spec.versioned, folder / "raw", cache.digest(parts), parts)
     except DataError:
         # The content judges files whose hash is not pinned: the next fetch shall not meet these again.
         for path, entry in found.values():
@@ -91,7 +93,13 @@ def load_spec(spec: DatasetSpec, folder: Path) -> Dataset:
             prepared = _prepare(spec, folder, download.mirror_of(None))
         except NotAtHand as error:
             raise NotAtHand(f"data set {spec.name} is not at hand ({error}); run: dpbench fetch {spec.name}") from error
-    return cache.open_dataset(prepared)
+    return _pinned(spec, cache.open_dataset(prepared))
+
+
+def _pinned(spec: DatasetSpec, data: Dataset) -> Dataset:
+    """`data`, or DataError where its manifest names arrays that are not those pinned for the recipe."""
+    pins.check(spec.versioned, data.folder, data.sha256, cache.map_parts(data.folder))
+    return data
 
 
 adopted: dict[str, Dataset] = {}  # see `shipping.adopt`: in a worker, the driver's data come before its own
@@ -120,17 +128,18 @@ def available(name: str) -> bool:
 
 
 def verify(name: str) -> bool:
-    """Read the prepared arrays of `name` and compare their sha256 with the manifest.
+    """Read the prepared arrays of `name` and compare their sha256 with the manifest, and that with what is pinned.
 
-    Returns True if they are sound. If not, they are prepared anew (so that `load` is right again) and the
-    answer is False; if that cannot be done, raises NotAtHand or DataError. Raises NotAtHand if nothing was
-    prepared.
+    Returns True if they are sound; raises DataError if they are sound and those of something else. If not sound,
+    they are prepared anew (so that `load` is right again) and the answer is False; if that cannot be done, raises
+    NotAtHand or DataError. Raises NotAtHand if nothing was prepared.
     """
     spec, folder = describe(name), cache.root()
     prepared = cache.prepared_folder(folder, spec)
     if not prepared.exists():
         raise NotAtHand(f"data set {name} is not prepared; run: dpbench fetch {name}")
     if cache.is_sound(prepared, spec) and cache.has_right_bytes(prepared):
+        _pinned(spec, cache.open_dataset(prepared))
         return True
     cache.discard(prepared)
     load_spec.cache_clear()
@@ -170,4 +179,5 @@ def _fetch_one(
     except UserError as error:
         return FetchResult(spec.name, "failed", str(error))
     loose = [entry["file"] for entry in cache.manifest_of(prepared)["raw"] if entry["hash"] == download.NOT_PINNED]
-    return FetchResult(spec.name, "ready", f"hash not pinned: {', '.join(loose)}" if loose else "")
+    judged = "judged by the arrays it gives" if spec.versioned in pins.pinned() else "hash not pinned"
+    return FetchResult(spec.name, "ready", f"{judged}: {', '.join(loose)}" if loose else "")

@@ -12,7 +12,7 @@ UCI = "https://archive.ics.uci.edu"
 
 def _file(name: str, folder: str, rows: int, sha256: str) -> RawFile:
     sources = (f"{UCI}/ml/machine-learning-databases/madelon/{folder}{name}", f"{UCI}/static/public/171/madelon.zip")
-    return RawFile(name, "madelon", sources, (sha256,), pinned=False, rows=rows)
+    return RawFile(name, "madelon", sources, (sha256,), rows=rows)
 
 
 FILES = (

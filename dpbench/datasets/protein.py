@@ -15,10 +15,7 @@ ROWS, POSITIVE, FEATURES, CHOSEN = 145751, 1296, 74, 50000
 FILE = RawFile(
     "bio_train.dat",
     "protein",
-    sources=(
-        "https://www.kdd.org/cupfiles/KDDCupData/2004/data_kddcup04.tar.gz",
-        "http://osmot.cs.cornell.edu/kddcup/data_kddcup04.tar.gz",
-    ),
+    sources=("https://www.kdd.org/cupfiles/KDDCupData/2004/data_kddcup04.tar.gz",),
     pinned=False,
     rows=ROWS,
 )

@@ -45,7 +45,8 @@ class DatasetSpec:
     ``prepare`` maps the paths of the raw files (by ``RawFile.name``) to ``(X, y)``: X float64 of shape (rows,
     columns), a NumPy array or a scipy sparse array; y float64 of shape (rows,), labels ±1 if ``task`` is
     "binary". Raise ``version`` whenever it gives other arrays than before. ``rows``, ``columns`` and, for a
-    binary task, ``classes`` (label -> rows of it) are checked against what it returns; None is not checked.
+    binary task, ``classes`` (label -> rows of it) are checked against what it returns; None is not checked. What
+    the arrays are to the last digit is pinned beside the specs: see ``pins``.
     ``recipe`` says in words what it does.
     """
 
@@ -61,6 +62,11 @@ class DatasetSpec:
     licence: str = ""
     citation: str = ""
     version: int = 1
+
+    @property
+    def versioned(self) -> str:
+        """The name with the version of the recipe: what prepared arrays are kept, and pinned, under."""
+        return f"{self.name}-v{self.version}"
 
     @property
     def synthetic(self) -> bool:

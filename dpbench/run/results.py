@@ -201,7 +201,7 @@ class Store:
             data = pa.Table.from_pandas(rows, schema, preserve_index=False)
         folder = self.folder / table
         final = folder / f"{time.time_ns():020d}-{uuid.uuid4().hex[:8]}.parquet"
-        with self._explained(folder), files.replacing(final) as staged:
+        with self._explained(folder), files.replacing(final, durable=True) as staged:
             pq.write_table(data, staged, compression="zstd", compression_level=9)
 
 
