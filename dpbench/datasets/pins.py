@@ -5,7 +5,7 @@ array, the weights a fixed function of position. Equal digests are equal bytes. 
 last digit the digest differs and the fingerprint does not, to a relative 1e-12; rows that were swapped, changed or
 taken from elsewhere move it by far more. The command below writes the file anew, from what is at hand:
 
-    python -c "from dpbench.datasets import pins; pins.main()"
+    python -m dpbench.datasets.pinning
 """
 
 from __future__ import annotations
@@ -83,24 +83,3 @@ def check(name: str, where: Path, sha256: str, parts: Mapping[str, np.ndarray]) 
             f"{name}: the arrays are not those of its recipe (sha256 {sha256[:16]}…, pinned {pin.sha256[:16]}…); "
             f"remove {where} and prepare it again from the publisher's files"
         )
-
-
-def main() -> None:
-    """Pin every data set of the benchmark that is at hand; the others keep what they have."""
-    from dpbench import datasets
-    from dpbench.datasets import cache
-    from dpbench.datasets.registry import describe
-
-    pins = dict(pinned())
-    for name in datasets.names():
-        spec = describe(name)
-        if not datasets.available(name) or not spec.prepare.__module__.startswith("dpbench."):
-            continue
-        folder = datasets.load(name).folder
-        parts = cache.map_parts(folder)
-        pins[f"{name}-v{spec.version}"] = Pin(cache.digest(parts), fingerprint(parts))
-    lines = ["# The arrays of each data set and recipe version; written by pins.main\n"]
-    for name, pin in sorted(pins.items()):
-        sums = "".join(f'fingerprint."{part}" = [{a!r}, {b!r}]\n' for part, (a, b) in pin.fingerprint.items())
-        lines.append(f'\n[{name}]\nsha256 = "{pin.sha256}"\n{sums}')
-    FILE.write_text("".join(lines), encoding="utf-8")

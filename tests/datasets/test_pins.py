@@ -86,5 +86,5 @@ def test_every_data_set_of_the_benchmark_that_is_at_hand_is_pinned_as_it_is(real
         data, spec = datasets.load(name), datasets.describe(name)
         assert pins.pinned()[spec.versioned].sha256 == data.sha256 == cache.digest(cache.map_parts(data.folder))
     missing = {n for n in datasets.names() if datasets.describe(n).versioned not in pins.pinned()}
-    assert missing <= {"mtp", "protein"}, "pin them: see dpbench/datasets/pins.py"
+    assert missing <= {"mtp", "protein"}, "pin them: see dpbench/datasets/pinning.py"
     assert all(len(bytes.fromhex(pin.sha256)) == hashlib.sha256().digest_size for pin in pins.pinned().values())
