@@ -33,7 +33,6 @@ from dpbench.run.fit import REPRODUCIBLE, Fit, fit
 from dpbench.run.jobs import check_delta, delta_value
 
 AUTO = "auto"
-ONLY_GAUSSIANS = ("dp-gd", "adassp")  # methods whose budget may be split as μ² is
 SELECTION = "sklearn.model_selection._validation"  # where scikit-learn fits clones of an estimator
 
 
@@ -126,7 +125,7 @@ class _Private(BaseEstimator):
         accounting = terms.accounting(method)
         if terms.delta(method) == 0:
             delta = 0.0
-        one = share(epsilon, delta, k, gaussian=name in ONLY_GAUSSIANS and accounting == "tight")
+        one = share(epsilon, delta, k, gaussian=method.gaussian and accounting == "tight")
         chosen = public_settings(name, declared.n, declared.d, one[0]) | dict(self.settings or {})
         seeds = _seeds(self.random_state, k)
         fits = [

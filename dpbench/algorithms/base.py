@@ -277,6 +277,11 @@ class Algorithm:
         """The labels that `discloses` declares."""
         return frozenset(one.label for one in self.discloses)
 
+    @property
+    def gaussian(self) -> bool:
+        """Whether all it releases is Gaussian noise on all rows: then budgets add up as μ² does (Gaussian DP)."""
+        return bool(self.discloses) and {one.mechanism for one in self.discloses} <= {"Gaussian", "Gaussian, symmetric"}
+
     def audit_case(self) -> AuditCase:
         """What `dpbench audit` runs it on; override where the default hides too much of what it releases."""
         return AuditCase()

@@ -14,6 +14,7 @@ import itertools
 from importlib.machinery import ModuleSpec, SourceFileLoader
 from importlib.metadata import entry_points
 from pathlib import Path
+from stat import S_ISREG
 from typing import Any, NamedTuple
 
 from dpbench.algorithms.base import Algorithm
@@ -145,9 +146,25 @@ def _located(name: str) -> tuple[Path, str, str]:
     """(absolute path, class, hash of the file) of `file.py:Class`."""
     path, _, class_name = name.rpartition(":")
     file = Path(path).resolve()
-    if not file.is_file():
+    try:
+        state = file.stat()
+    except OSError:
+        state = None
+    if state is None or not S_ISREG(state.st_mode):
         raise UserError(f"algorithm file {path} does not exist")
-    return file, class_name, hashlib.blake2b(file.read_bytes(), digest_size=8).hexdigest()
+    return file, class_name, _digest(file, (state.st_ino, state.st_mtime_ns, state.st_size))
+
+
+_SOURCES: dict[tuple[Path, str], bytes] = {}  # (file, its hash) → the text of it
+
+
+@functools.lru_cache(maxsize=256)
+def _digest(file: Path, state: tuple[int, int, int]) -> str:
+    """The hash of a user's file in this state of the disk: read once, however often jobs ask for it."""
+    text = file.read_bytes()
+    digest = hashlib.blake2b(text, digest_size=8).hexdigest()
+    _SOURCES[file, digest] = text
+    return digest
 
 
 @functools.cache
@@ -169,8 +186,8 @@ def _attribute(file: Path, class_name: str, digest: str) -> Any:
     spec = ModuleSpec(file.stem, loader, origin=str(file))
     spec.has_location = True  # its module has a __file__
     module = importlib.util.module_from_spec(spec)
-    try:
-        loader.exec_module(module)
+    try:  # of the text that was hashed: the file may have changed since
+        exec(loader.source_to_code(_SOURCES[file, digest], str(file)), vars(module))
     except Exception as error:  # a user's file may fail in any way; the line says where
         raise UserError(f"{file} cannot be imported: {type(error).__name__}: {error}") from error
     if not hasattr(module, class_name):

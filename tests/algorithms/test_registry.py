@@ -1,0 +1,58 @@
+"""Finding methods: a user's file is read once per state of the disk, and what follows from what a method releases."""
+
+from pathlib import Path
+
+import pytest
+
+from dpbench import algorithms
+from dpbench.algorithms.base import Algorithm, Disclosure
+from dpbench.run.execute import execute
+from dpbench.run.jobs import make_job
+
+MINE = """
+from dpbench.algorithms.base import Algorithm, Disclosure
+
+class Mine(Algorithm):
+    name = "mine"
+    version = {version}
+    discloses = (Disclosure("w", "the iterate"),)
+
+    def run(self, problem, W, mechanisms, settings, trace):
+        return mechanisms.gaussian(W, sensitivity=1.0, rho=mechanisms.budget.rho, label="w")
+"""
+
+
+def test_a_file_is_read_once_for_a_job_from_its_name_to_its_row(tmp_path, monkeypatch):
+    (tmp_path / "mine.py").write_text(MINE.format(version=1))
+    reads, whole = [], Path.read_bytes
+    monkeypatch.setattr(Path, "read_bytes", lambda path: reads.append(path.name) or whole(path))
+    job = make_job(problem="synthetic", algorithm=f"{tmp_path / 'mine.py'}:Mine", epsilon=1.0, seed=0)
+    ((row,), _) = execute([job])
+    assert row["status"] == "done"
+    assert reads.count("mine.py") == 1
+
+
+def test_an_edited_file_is_read_again_and_its_jobs_are_new_ones(tmp_path):
+    path = tmp_path / "mine.py"
+    found = []
+    for version in (1, 22):
+        path.write_text(MINE.format(version=version))
+        found.append((algorithms.get(f"{path}:Mine").version, algorithms.reference(f"{path}:Mine")[1]))
+    assert [version for version, _ in found] == [1, 22]
+    assert found[0][1] != found[1][1]
+
+
+@pytest.mark.parametrize(
+    ("name", "alone"),
+    [("dp-gd", True), ("adassp", True), ("dp-newton", True), ("dp-sgd", False), ("aop", False), ("dp-nag", False)],
+)
+def test_whether_it_releases_gaussians_alone_follows_from_what_it_discloses(name, alone):
+    assert algorithms.get(name).gaussian is alone
+
+
+def test_one_release_of_another_kind_or_none_at_all_is_not_gaussian():
+    class Two(Algorithm):
+        discloses = (Disclosure("a", "a"), Disclosure("b", "b", "Laplace"))
+
+    assert not Two().gaussian
+    assert not Algorithm().gaussian
