@@ -15,6 +15,7 @@ from importlib.machinery import ModuleSpec, SourceFileLoader
 from importlib.metadata import entry_points
 from pathlib import Path
 from stat import S_ISREG
+from types import CodeType
 from typing import Any, NamedTuple
 
 from dpbench.algorithms.base import Algorithm
@@ -180,14 +181,24 @@ def attribute(name: str) -> Any:
     return _attribute(*_located(name))
 
 
+class _Hashed(SourceFileLoader):
+    """Runs the text that was hashed: the file may have changed since."""
+
+    text: bytes
+
+    def get_code(self, fullname: str) -> CodeType:
+        return self.source_to_code(self.text, self.path)
+
+
 @functools.cache
 def _attribute(file: Path, class_name: str, digest: str) -> Any:
-    loader = SourceFileLoader(file.stem, str(file))
+    loader = _Hashed(file.stem, str(file))
+    loader.text = _SOURCES[file, digest]
     spec = ModuleSpec(file.stem, loader, origin=str(file))
     spec.has_location = True  # its module has a __file__
     module = importlib.util.module_from_spec(spec)
-    try:  # of the text that was hashed: the file may have changed since
-        exec(loader.source_to_code(_SOURCES[file, digest], str(file)), vars(module))
+    try:
+        loader.exec_module(module)
     except Exception as error:  # a user's file may fail in any way; the line says where
         raise UserError(f"{file} cannot be imported: {type(error).__name__}: {error}") from error
     if not hasattr(module, class_name):
