@@ -40,18 +40,11 @@ def temporary(path: Path) -> Iterator[Path]:
 
 
 @contextmanager
-def replacing(path: Path, *, durable: bool = False) -> Iterator[Path]:
-    """An empty file beside `path` to write to; it takes its name at the end, unless an error is raised.
-
-    durable: what was written survives a power cut from the moment this ends, the name too.
-    """
+def replacing(path: Path) -> Iterator[Path]:
+    """An empty file beside `path` to write to; it takes its name at the end, unless an error is raised."""
     with temporary(path) as written:
         yield written
-        if durable:
-            synchronise(written)
         os.replace(written, path)
-        if durable:
-            synchronise(path.parent)
 
 
 def synchronise(path: Path) -> None:

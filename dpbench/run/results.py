@@ -9,17 +9,14 @@ from __future__ import annotations
 
 import contextlib
 import os
-import sys
 import tempfile
-import time
-import uuid
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from dpbench import files
 from dpbench.errors import UserError, reason
-from dpbench.run import outcomes
+from dpbench.run import outcomes, parts
 
 if TYPE_CHECKING:
     import pandas
@@ -159,16 +156,13 @@ class Store:
     def compact(self) -> None:
         """Merge the parts into one file per table. A crash in between leaves duplicates, which reading drops."""
         for table, read in (("traces", self.traces), ("runs", self.runs)):
-            parts = self._parts(table)
-            if len(parts) < 2:
+            merged = parts.listed(self.folder / table)
+            if len(merged) < 2:
                 continue
             frame = read().sort_values("key" if table == "runs" else ["key", "iteration"])
             self._write_part(table, frame)
-            for part in parts:
+            for part in merged:
                 part.unlink(missing_ok=True)
-
-    def _parts(self, table: str) -> list[Path]:
-        return sorted((self.folder / table).glob("*.parquet"))
 
     def _read(self, table: str, keys: list[str] | None = None) -> pandas.DataFrame:
         return self._table(table, keys).to_pandas()
@@ -176,20 +170,22 @@ class Store:
     def _table(self, table: str, keys: list[str] | None = None, columns: list[str] | None = None) -> pyarrow.Table:
         import pyarrow as pa
 
-        filters = None if keys is None else [("key", "in", keys)]
         schema = _schema(table, columns)
         for _ in range(100):
-            parts = self._parts(table) if keys is None or keys else []
+            found = [pa.Table.from_batches([], schema)]
             try:
-                found = _tables(schema, parts, filters)
-                return pa.concat_tables([pa.Table.from_batches([], schema), *found])
+                for part in parts.listed(self.folder / table) if keys is None or keys else []:
+                    try:
+                        found.append(_conform(parts.read(part, table, schema.names, keys), schema))
+                    except parts.Damaged as error:
+                        parts.set_aside(part, error)
+                return pa.concat_tables(found)
             except FileNotFoundError:
                 continue  # another process has just merged a part into a newer one: list them again
         raise UserError(f"cannot read results from {self.folder / table}: its files keep disappearing")
 
     def _write_part(self, table: str, rows: list[Row] | pandas.DataFrame) -> None:
         import pyarrow as pa
-        import pyarrow.parquet as pq
 
         schema = _schema(table)
         if isinstance(rows, list):
@@ -200,33 +196,8 @@ class Store:
         else:
             data = pa.Table.from_pandas(rows, schema, preserve_index=False)
         folder = self.folder / table
-        final = folder / f"{time.time_ns():020d}-{uuid.uuid4().hex[:8]}.parquet"
-        with self._explained(folder), files.replacing(final, durable=True) as staged:
-            pq.write_table(data, staged, compression="zstd", compression_level=9)
-
-
-def _tables(
-    schema: pyarrow.Schema, parts: list[Path], filters: list[tuple[str, str, list[str]]] | None
-) -> Iterator[pyarrow.Table]:
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    for part in parts:
-        try:
-            with pq.ParquetFile(part) as file:  # reads without pandas, which read_table needs for its filters
-                names = [name for name in schema.names if name in file.schema_arrow.names]
-                read = pq.read_table(part, filters=filters, columns=names) if filters else file.read(names)
-        except FileNotFoundError:
-            raise
-        except (pa.ArrowInvalid, OSError) as error:
-            if getattr(error, "errno", None):  # the part may be sound, and the disk or its rights are not
-                raise UserError(f"cannot read results from {part}: {reason(error)}") from error
-            broken = part.with_suffix(".broken")
-            with contextlib.suppress(OSError):
-                part.rename(broken)
-            print(f"warning: {part} is not readable, set aside as {broken.name} ({error})", file=sys.stderr)
-            continue
-        yield _conform(read, schema)
+        with self._explained(folder):
+            parts.write(folder, data)
 
 
 def _as_list(column: pyarrow.ChunkedArray) -> list[Any]:
