@@ -23,6 +23,7 @@ class Loss:
     lipschitz: L0 = sup |ℓ'|.
     smoothness: L1 = sup |ℓ''|.
     hessian_lipschitz: L2 = sup |ℓ'''|.
+    bounded_in_float: whether `derivative` as computed is within ±lipschitz for every z and y, roundings included.
     For rows with ‖x‖₂ ≤ R the objective's constants are L0·R, L1·R², L2·R³.
     """
 
@@ -33,6 +34,7 @@ class Loss:
     lipschitz: ClassVar[float]
     smoothness: ClassVar[float]
     hessian_lipschitz: ClassVar[float]
+    bounded_in_float: ClassVar[bool] = False
 
     def check_labels(self, y: np.ndarray) -> None:
         """Raise DataError where labels are signs and one is neither -1 nor +1."""
@@ -66,6 +68,7 @@ class Logistic(Loss):
 
     name, convex = "logistic", True
     lipschitz, smoothness, hessian_lipschitz = 1.0, 1 / 4, 1 / (6 * math.sqrt(3))
+    bounded_in_float = True  # 1/(1 + e) is in [0, 1] as rounded, (1-y)/2 is 0 or 1, and so is their difference in ±1
 
     def value(self, z: np.ndarray, y: np.ndarray, out: np.ndarray) -> np.ndarray:
         margin = np.multiply(z, y, out=out)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import functools
 import hashlib
+import math
 from functools import cached_property
 from pathlib import Path
 from typing import Any, ClassVar
@@ -21,6 +22,11 @@ from dpbench.problems.kernels import Pointwise, Rows
 
 BOUND_SLACK = 1e-12  # relative: a row divided by its norm has norm 1 up to rounding
 HESSIAN_BYTES = 4e9
+FAR = 1e100  # an entry of an iterate of a release at which it is stopped: beyond, its margins might not be finite
+
+
+class Diverged(UserError):
+    """An iterate is too large to go on with."""
 
 
 class EmpiricalRisk(Declaration):
@@ -40,6 +46,7 @@ class EmpiricalRisk(Declaration):
     """
 
     derived: ClassVar[tuple[str, ...]] = ("_rows",)  # made anew where it is unpickled
+    limit: float = math.inf  # of an iterate's entries, see `batch`
 
     def __init__(
         self,
@@ -216,8 +223,14 @@ class EmpiricalRisk(Declaration):
     # Internals
 
     def batch(self, W: np.ndarray) -> np.ndarray:
-        """W as (k, d) float64; ValueError for another shape."""
+        """W as (k, d) float64; ValueError for another shape.
+
+        Raises Diverged for an entry beyond `limit`, or that is no number, where one is set. Where it then overflowed
+        would depend on the data, and tell of them; that a released iterate is so large tells no more than it does.
+        """
         W = np.asarray(W, dtype=float)
+        if self.limit < math.inf and not (np.abs(W) <= self.limit).all():
+            raise Diverged("a released iterate went beyond 1e100; choose a smaller step")
         if W.ndim != 2 or W.shape[1] != self.d:
             raise ValueError(f"W: expected shape (k, {self.d}), got {W.shape}")
         return W

@@ -51,6 +51,12 @@ class Shards:
         """What function(rows, *arguments) gives for every shard."""
         return self._ask([Call(i, function, arguments) for i in range(len(self._starts) - 1)])
 
+    def parts(
+        self, function: Callable[..., Any], arguments: tuple[Any, ...], rows: np.ndarray | None = None
+    ) -> Sequence[Any]:
+        """What function(rows, *arguments) gives for every shard, or with the chosen indices behind for those of `rows`."""
+        return self.each(function, *arguments) if rows is None else self._ask(self._split(function, arguments, rows)[1])
+
     def sum(self, function: Pointwise, W: np.ndarray, rows: np.ndarray | None = None) -> np.ndarray:
         return self._total(Rows.sum, (function, W), rows, (len(W),))
 

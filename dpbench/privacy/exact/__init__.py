@@ -1,0 +1,1 @@
+"""Releases whose guarantee holds for the bytes that leave."""

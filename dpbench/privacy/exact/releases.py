@@ -1,0 +1,161 @@
+"""The seam of a release: integers, exact noise, and no way past them.
+
+A sum S of the rows (`sums.Sum`) is released like this. With D entries and sensitivity Δ, in its units,
+
+    T = ⌊S / 2^s + 1/2⌋,   K = T + round(σ' N),   σ' = z · (Δ/2^s + √D),   released: 2^s · unit · K + offset
+
+where s is the largest with √D · 2^s ≤ 2⁻¹⁷ Δ, so that the noise is larger than that of exact arithmetic by less than
+one part in 10⁵. T is computed by a shift, K by `rounded`, both without an error. Why it is the Gaussian mechanism of
+noise multiplier z: each entry of T is within 1/2 of S/2^s, so between neighbours ‖T - T'‖ ≤ Δ/2^s + √D. For an integer
+T, T + round(σ'N) = round(T + σ'N): a function of T + σ'N, and that is the Gaussian mechanism of noise σ' on a vector of
+that sensitivity. What is released is a function of K and public numbers, with whatever float64 makes of them.
+Laplace noise the same way, √D being D, the ℓ₁ distance that rounding adds. A symmetric matrix is the vector of its
+diagonal and √2 times its upper triangle: noise σ' and σ'/√2, and rounding adds at most d in Frobenius norm.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any, ClassVar, NoReturn
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpbench.errors import PrivacyError
+from dpbench.privacy.budget import Budget, Budgets
+from dpbench.privacy.exact import rounded
+from dpbench.privacy.exact.bits import Bits, Draws, SeededBits, SystemBits
+from dpbench.privacy.exact.sums import LARGEST, UP, Near, Sum
+from dpbench.privacy.mechanisms import Mechanisms
+from dpbench.privacy.relation import Relation
+from dpbench.privacy.release import ISOMETRIC, LAPLACE, NORMAL, SYMMETRIC, Array, Event, Noise, Releases, Scalars
+
+FINER = 2.0**-17  # how much less than the sensitivity the grid of the released integers may add to it
+ROUNDING = 1e-9  # of a sensitivity that an algorithm declares in float64
+
+
+class ExactReleases(Releases):
+    """The seam for one replicate that releases `Sum`s with rounded noise, and nothing else.
+
+    Its bits are the operating system's; `seeded` takes them from the key instead, to repeat a run that is no release.
+    """
+
+    ahead: ClassVar[bool] = False
+    seeded: ClassVar[bool] = False
+    relation: Relation
+
+    def __init__(self, keys: Sequence[str], *, noiseless: bool = False, factor: float = 1.0) -> None:
+        super().__init__(keys, noiseless=noiseless, factor=factor)
+        if self.k != 1:
+            raise PrivacyError("exact releases serve one replicate at a time")
+        generators = (self.noise[0], self.sampling[0], self.coins[0])  # of the key
+        drawn: list[Bits] = [SeededBits(g) if self.seeded else SystemBits() for g in generators]
+        self._bits = drawn[0]
+        self.noise = []
+        self.sampling, self.coins = [Draws(drawn[1])], [Draws(drawn[2])]  # type: ignore[list-item]
+
+    def member(self, i: int) -> Releases:
+        """This one: there is no other."""
+        return self
+
+    def release(
+        self,
+        value: Any,
+        noise: Noise,
+        event: Event,
+        label: str,
+        *,
+        sensitivity: Scalars,
+        multiplier: Scalars,
+        replaced: Scalars | None = None,
+        count: int = 1,
+    ) -> Array:
+        """A `Sum` or `Near` with rounded noise: see the module. PrivacyError for anything else.
+
+        A declared sensitivity below what the sum's own proof says is an error in the algorithm, and raises.
+        """
+        if not isinstance(value, Sum | Near):
+            raise PrivacyError(f"{label}: released as it is computed in float64, which arithmetic='bytes' does not cover")
+        declared = _one(self.moved(sensitivity, replaced))
+        z = _one(multiplier)
+        entries = math.prod(value.shape[1:]) if isinstance(value, Sum) else value.integers.shape[1]
+        if isinstance(value, Near):
+            proved, added, offset = 2 * value.radius, 0.0, 0.0
+        else:
+            bound = value.moved.sum_of_sizes if noise is LAPLACE else value.moved.l2
+            proved, offset = bound(self.relation) * value.unit, value.offset
+            if not declared >= proved * (1 - ROUNDING):
+                raise PrivacyError(f"{label}: sensitivity {declared:g} is declared, the sum moves by up to {proved:g}")
+            added = _added(noise, value.shape[1:], entries)
+        units = max(declared, proved) / value.unit * UP  # Δ in units of the integers
+        shift = max(0, math.floor(math.log2(units * FINER / added))) if added else 0
+        grid = math.ldexp(value.unit, shift)
+        scale = (math.ldexp(units, -shift) + (added if shift else 0.0)) * z * UP
+        if not (0 < scale <= rounded.LARGEST):
+            raise PrivacyError(f"{label}: noise of {scale:g} grid steps cannot be drawn exactly; lower the noise or T")
+        T = (value.integers + ((1 << shift) >> 1)) >> shift
+        first = self.record(event, z, label, value.integers.shape[1:], scale * grid, scale * grid / max(declared, proved), count)
+        shown = T * grid
+
+        def release() -> Array:
+            K = T if self.noiseless else T + self._rounded(noise, scale, T.shape)
+            return np.asarray(K * grid + offset, dtype=float)
+
+        return self.publish(noise.name, label, first, shown, np.asarray(scale * grid), release)
+
+    def _rounded(self, noise: Noise, scale: float, shape: tuple[int, ...]) -> NDArray[np.int64]:
+        if noise is LAPLACE:
+            return rounded.laplace(scale, math.prod(shape), self._bits).reshape(shape)
+        if noise is NORMAL:
+            return rounded.normal(scale, math.prod(shape), self._bits).reshape(shape)
+        d = shape[-1]
+        rows, columns = np.triu_indices(d)
+        scales = np.where((rows == columns) | (noise is SYMMETRIC), scale, scale * math.sqrt(0.5) * UP)
+        out = np.empty(shape, dtype=np.int64)
+        out[0, rows, columns] = rounded.normal(scales, len(rows), self._bits)
+        out[0, columns, rows] = out[0, rows, columns]
+        return out
+
+    def noisy(self, value: Any, scale: Array, noise: Noise) -> NoReturn:
+        """Raises PrivacyError, as `draw` does."""
+        raise PrivacyError("arithmetic='bytes' covers sums over the rows; this mechanism adds noise to something else")
+
+    def draw(self, shape: tuple[int, ...], scale: Array, noise: Noise, what: str) -> Array:
+        """Raises PrivacyError."""
+        raise PrivacyError(f"{what}: computes on with its noise, which arithmetic='bytes' does not cover")
+
+
+class SeededReleases(ExactReleases):
+    """The same with bits from the key: no release."""
+
+    seeded = True
+
+
+class ExactMechanisms(Mechanisms):
+    """`Mechanisms` for one replicate that release through `ExactReleases`."""
+
+    seam = ExactReleases
+
+    def __init__(self, keys: Sequence[str], budget: Budget | Budgets, **options: Any) -> None:
+        super().__init__(keys, budget, **options)
+        assert isinstance(self.releases, ExactReleases)
+        self.releases.relation = budget.relation
+
+
+class SeededMechanisms(ExactMechanisms):
+    """The same with bits from the key: no release."""
+
+    seam = SeededReleases
+
+
+def _added(noise: Noise, shape: tuple[int, ...], entries: int) -> float:
+    """What rounding to integers adds to a sensitivity at most: ℓ₁, or ℓ₂ (Frobenius), of entries that move by 1."""
+    return float(entries) if noise is LAPLACE else math.sqrt(entries)
+
+
+def _one(value: Scalars) -> float:
+    return float(np.ravel(value)[0])
+
+
+__all__ = ["LARGEST", "ExactMechanisms", "ExactReleases", "SeededMechanisms"]

@@ -1,0 +1,139 @@
+"""Sums over the rows as integers, with all that may be done to them before noise: nothing but public arithmetic.
+
+Rows lie on a grid of 2⁻¹⁶, and so do the numbers that weight them in a sum (derivatives of the loss, labels): the sum is
+an integer vector S times 2⁻³², computed without a rounding. Two tables that differ in one row give S and S' whose
+distance is at most an integer (`Moved`) that follows from the grids, the bound on a row's length and that on its weight.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any, NamedTuple, NoReturn
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpbench.errors import PrivacyError
+from dpbench.privacy.relation import Relation
+
+ROW_BITS = 16  # rows are multiples of 2⁻¹⁶
+WEIGHT_BITS = 16  # and so are derivatives and labels
+CURVATURE_BITS = 8  # second derivatives, of which a row's part of a sum has three factors, are multiples of 2⁻⁸
+LARGEST = 2**63 - 2**51  # of an entry of a sum, which is kept in 64 bits; noise and rounding need the rest
+UP = 1 + 2.0**-40  # what a bound in float64 is multiplied by, so that no rounding takes it below
+
+
+class Moved(NamedTuple):
+    """How far a row's presence, or another row in its place, moves a sum: exact integers.
+
+    one, two: squares of the ℓ₂ distances under add/remove and replace-one. l1: the ℓ₁ distance under add/remove, twice
+    that under replace-one; None where nothing is known of it.
+    """
+
+    one: int
+    two: int
+    l1: int | None = None
+
+    def l2(self, relation: Relation) -> float:
+        """The ℓ₂ distance, rounded up."""
+        return math.sqrt(self.two if relation is Relation.REPLACE_ONE else self.one) * UP
+
+    def sum_of_sizes(self, relation: Relation) -> float:
+        """The ℓ₁ distance, rounded up; PrivacyError where there is none."""
+        if self.l1 is None:
+            raise PrivacyError("no bound on the ℓ₁ distance of these sums; use a Gaussian mechanism")
+        return self.l1 * (2 if relation is Relation.REPLACE_ONE else 1) * UP
+
+
+class Sum:
+    """unit · `integers` + `offset`: one replicate's sum, (1, …), times a public number, plus a public array.
+
+    Algorithms may multiply and divide it by public numbers and add public arrays; every other use of it raises, so
+    nothing but `releases.ExactReleases` can turn it into numbers. symmetric: whether the integers are a symmetric matrix.
+    """
+
+    __array_ufunc__ = None  # so that `array + Sum` asks the Sum
+
+    def __init__(self, integers: NDArray[np.int64], unit: float, moved: Moved, offset: Any = 0.0) -> None:
+        if not 0 < unit < math.inf:
+            raise PrivacyError(f"a sum's unit must be positive and finite, got {unit:g}")
+        self.integers, self.unit, self.moved, self.offset = integers, unit, moved, offset
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """(1, …), that of the integers."""
+        return self.integers.shape
+
+    def __mul__(self, factor: float) -> Sum:
+        factor = _number(factor)
+        return Sum(self.integers, self.unit * factor, self.moved, self.offset * factor)
+
+    __rmul__ = __mul__
+
+    def __truediv__(self, divisor: float) -> Sum:
+        divisor = _number(divisor)
+        return Sum(self.integers, self.unit / divisor, self.moved, self.offset / divisor)
+
+    def __add__(self, public: Any) -> Sum:
+        if isinstance(public, Sum):
+            raise PrivacyError("two sums over the rows may not be added before noise: their distances are apart")
+        return Sum(self.integers, self.unit, self.moved, self.offset + np.asarray(public, dtype=float))
+
+    __radd__ = __add__
+
+    def __array__(self, *_: Any, **__: Any) -> NoReturn:
+        raise PrivacyError("a sum over the rows may not be read before noise is added")
+
+    def __getitem__(self, _: Any) -> NoReturn:
+        raise PrivacyError("a sum over the rows may not be read before noise is added")
+
+    def __array_function__(
+        self, function: Callable[..., Any], types: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> Any:
+        """Of NumPy's functions those that put replicates together: there is one."""
+        if function is np.stack and not kwargs and len(args) == 1 and len(args[0]) == 1:
+            return args[0][0]
+        if function is np.tile and not kwargs and set(np.ravel(args[1])) == {1}:
+            return self
+        raise PrivacyError(f"a sum over the rows may not be passed to numpy.{function.__name__} before noise is added")
+
+
+class Near:
+    """`integers` · unit: one replicate's vector (1, d) within `radius` of what an ideal mechanism has released.
+
+    Two tables that agree on the ideal release give vectors within 2·radius of each other, computed by whatever means.
+    """
+
+    __array_ufunc__ = None
+
+    def __init__(self, integers: NDArray[np.int64], unit: float, radius: float) -> None:
+        self.integers, self.unit, self.radius = integers, unit, radius
+
+    def __array__(self, *_: Any, **__: Any) -> NoReturn:
+        raise PrivacyError("a minimiser may not be read before noise is added")
+
+
+def weighted(row: int, weight: int, l1: int | None = None) -> Moved:
+    """Of Σ c_i x_i: ‖x‖² ≤ row, |c| ≤ weight (squares and sizes in units of the grids), ‖x‖₁ ≤ l1.
+
+    ‖c x‖² ≤ weight² · row. Replaced: ‖c x - c' x'‖ ≤ 2 · weight · √row, attained by x' = x, c' = -c.
+    """
+    one = weight * weight * row
+    return Moved(one, 4 * one, None if l1 is None else weight * l1)
+
+
+def outer(row: int, weight: int, *, signed: bool = False) -> Moved:
+    """Of Σ h_i x_i x_iᵀ in Frobenius norm, 0 ≤ h ≤ weight: ‖h xxᵀ - h' x'x'ᵀ‖² = h²‖x‖⁴ + h'²‖x'‖⁴ - 2hh'<x, x'>².
+
+    The last term lowers it where h, h' ≥ 0, and may double the distance where they may have two signs.
+    """
+    one = weight * weight * row * row
+    return Moved(one, (4 if signed else 2) * one)
+
+
+def _number(factor: Any) -> float:
+    value = float(factor)  # a Sum has no float(), an array of more than one entry neither
+    if not 0 < value < math.inf:
+        raise PrivacyError(f"a sum over the rows may be scaled by positive numbers only, got {value:g}")
+    return value

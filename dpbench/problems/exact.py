@@ -1,0 +1,315 @@
+"""A problem on rows of a public grid, whose sums over the rows are integers: see `dpbench.privacy.exact`.
+
+Every number on the way is a multiple of a power of two that float64 holds exactly, and so is every partial sum, in
+whatever order BLAS takes them:
+
+  - *rows*: multiples of 2⁻¹⁶, rounded towards zero, so that no row gets longer; ‖x‖² ≤ R² is checked in integers;
+  - *margins* <x, w>: w is rounded to multiples of a power of two u, chosen by w alone, with ‖w‖/u < 2^(35 - log₂ R).
+    By Cauchy and Schwarz every partial sum of <x, w> is below 2⁵² steps of 2⁻¹⁶u;
+  - *weights*: ℓ'(<x, w>, y), a function of one row and public numbers, rounded to a multiple c of 2⁻¹⁶ and then clipped to
+    what the loss (or the clipping threshold) admits;
+  - *sums* of c·x over a block of b rows: multiples of 2⁻³² below bR·max|c|, b such that this is less than 2²⁰; blocks are
+    added as 64-bit integers, whose range bounds n.
+
+So a sum does not depend on the order of the rows, on blocks, shards or threads, and a row's part of it on no other row.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Callable
+from fractions import Fraction
+from typing import Any, NoReturn
+
+import numpy as np
+import scipy
+
+from dpbench.errors import PrivacyError
+from dpbench.privacy.exact.sums import (
+    CURVATURE_BITS,
+    LARGEST,
+    ROW_BITS,
+    WEIGHT_BITS,
+    Sum,
+    outer,
+    weighted,
+)
+from dpbench.problems.kernels import BLOCK, CACHED, LONGEST, Pointwise, Rows
+from dpbench.problems.problem import Problem
+from dpbench.problems.risk import FAR
+from dpbench.problems.sharded import ShardedProblem, Shards
+
+MANTISSA = 2**53
+PREPARED = 512  # rows put on the grid at a time: they stay in the cache
+Whole = np.ndarray  # of int64
+
+
+def on_grid(X: Any, bound: float, norm: str = "l2") -> Any:
+    """X (n, d), dense or CSR, rounded towards zero to multiples of 2⁻¹⁶, each row within `bound` in exact integers.
+
+    A function of each row alone: entries that are not finite count as 0, and a row beyond the bound is multiplied by
+    bound/‖x‖ and 1 - 2⁻⁴⁰ before it is rounded. A copy, of the type of X.
+    """
+    sparse = scipy.sparse.issparse(X)
+    X = X.tocsr().astype(np.float64, copy=True) if sparse else X
+    limit = square_bound(bound) if norm == "l2" else math.floor(Fraction(bound) * 2**ROW_BITS)
+    out = X if sparse else np.empty(X.shape, X.dtype)
+    workspace = np.empty((PREPARED, X.shape[1]))
+    with np.errstate(all="ignore"):
+        for start in range(0, X.shape[0], PREPARED):
+            block = X[start : start + PREPARED]
+            A = block.toarray() if sparse else block
+            grid = np.multiply(A, 2.0**ROW_BITS, out=workspace[: len(A)])
+            np.trunc(grid, out=grid)
+            beyond = np.flatnonzero(~(_sizes(grid, norm) <= limit))  # or with an entry that is no number
+            if len(beyond):
+                grid[beyond] = np.trunc(_shortened(A[beyond].astype(np.float64), bound, norm))
+                if not (_sizes(grid[beyond], norm) <= limit).all():
+                    raise PrivacyError("rows could not be brought within their bound on the grid")
+            if sparse:
+                part = slice(X.indptr[start], X.indptr[min(start + PREPARED, X.shape[0])])
+                lines = np.repeat(np.arange(len(A)), np.diff(X.indptr[start : start + len(A) + 1]))
+                out.data[part] = grid[lines, X.indices[part]] * 2.0**-ROW_BITS
+            else:
+                np.multiply(grid, 2.0**-ROW_BITS, out=out[start : start + PREPARED], casting="same_kind")
+    return out
+
+
+def _shortened(A: np.ndarray, bound: float, norm: str) -> np.ndarray:
+    """Rows A in steps of the grid: entries that are no numbers are 0; what is beyond the bound then is just below it."""
+    A = np.nan_to_num(A, nan=0.0, posinf=0.0, neginf=0.0)
+    largest = np.maximum(np.abs(A).max(axis=1, keepdims=True), np.finfo(float).tiny)
+    A = A / largest  # so that squares are finite
+    size = np.sqrt((A * A).sum(axis=1, keepdims=True)) if norm == "l2" else np.abs(A).sum(axis=1, keepdims=True)
+    return A * np.minimum(largest, bound * (1 - 2.0**-40) / np.maximum(size, np.finfo(float).tiny)) * 2.0**ROW_BITS
+
+
+def square_bound(bound: float) -> int:
+    """⌊R² 2³²⌋: the largest ‖x‖² of a row on the grid with ‖x‖ ≤ R, in squares of its step."""
+    return math.floor(Fraction(bound) ** 2 * 2 ** (2 * ROW_BITS))
+
+
+def _sizes(grid: np.ndarray, norm: str) -> np.ndarray:
+    """(b,) ‖x‖₂² or ‖x‖₁ of integer rows: exact below 2⁵³, and not below 2⁵² where it is larger."""
+    return np.einsum("ij,ij->i", grid, grid) if norm == "l2" else np.abs(grid).sum(axis=1)
+
+
+class ExactSums(Problem):
+    """What is exact of a `Problem` on rows that `on_grid` made: its sums over the rows are `Sum`s.
+
+    What else an algorithm may ask of the rows is as of `Problem`; the release of it is refused.
+    """
+
+    _rows: Any
+    limit = FAR
+
+    def _checked_bound(self, bound: float | None) -> float:
+        """The bound, which `on_grid` has seen to."""
+        assert bound is not None
+        if not 2.0**-8 <= bound <= 2.0**8:
+            raise PrivacyError(f"rows of norm {bound:g} do not fit the grid; rescale them to about 1")
+        self._square = square_bound(bound)
+        self._l1 = math.floor(Fraction(bound) * 2**ROW_BITS) if self.row_bound_norm == "l1" else None
+        return float(bound)
+
+    # Iterates
+
+    def margins(self, W: np.ndarray) -> np.ndarray:
+        """W (k, d) on a public grid on which <x, w> is exact; `Diverged` as of `batch`."""
+        W = self.batch(W)
+        norms = np.sqrt((W * W).sum(axis=1))
+        exponents = np.frexp(np.maximum(norms, 2.0**-600))[1]  # ‖w‖ < 2^e
+        units = np.ldexp(1.0, exponents - self._margin_bits)[:, None]
+        return np.rint(W / units) * units
+
+    @functools.cached_property
+    def _margin_bits(self) -> int:
+        """Below 52 - 16 - log₂ R, less what rounding w may add to its norm: √d/2 steps."""
+        longest = math.frexp(self.row_bound)[1]
+        bits = 52 - ROW_BITS - max(0, longest) - 1
+        if math.sqrt(self.d) >= 2.0**bits:
+            raise PrivacyError(f"{self.d} columns are too many for exact margins")
+        return bits
+
+    # Sums
+
+    def gradient_sum(self, w: np.ndarray, rows: np.ndarray | None = None) -> Any:
+        """See `EmpiricalRisk`; a `Sum` of shape (1, d), whatever the shape of w."""
+        return self._bounded(w, self.loss.lipschitz, rows)
+
+    def bounded_gradient(self, W: np.ndarray, bound: float) -> Any:
+        """See `EmpiricalRisk`."""
+        return self._bounded(W, bound) / self.n
+
+    def data_gradient(self, W: np.ndarray, rows: np.ndarray | None = None) -> Any:
+        """See `EmpiricalRisk`."""
+        return self.gradient_sum(W, rows) / (self.n if rows is None else len(rows))
+
+    def gradient(self, W: np.ndarray, rows: np.ndarray | None = None) -> Any:
+        """See `EmpiricalRisk`: the regularisers' part is public, and added behind the noise."""
+        W = self.batch(W)
+        return self.data_gradient(W, rows) + sum((r.gradient(W) for r in self.smooth_regularisers), np.zeros_like(W))
+
+    def label_moments(self, bound: float) -> Any:
+        """See `EmpiricalRisk`."""
+        return self._weighted(_labels, np.zeros((1, self.d)), bound)
+
+    def second_moment(self) -> Any:
+        """See `EmpiricalRisk`."""
+        moved = outer(self._square, 1)
+        total = self._whole(gram_sum, None, None, ROW_BITS, largest=self._square)
+        return Sum(total, 2.0 ** (-2 * ROW_BITS), moved) / self.n
+
+    def data_hessian(self, W: np.ndarray, curvature: str = "hess", rows: np.ndarray | None = None) -> Any:
+        """See `EmpiricalRisk`; second derivatives on a grid of 2⁻⁸ of their own bound."""
+        return self.hessian_sum(self.batch(W), rows, curvature) / (self.n if rows is None else len(rows))
+
+    def hessian_sum(self, w: np.ndarray, rows: np.ndarray | None = None, curvature: str = "hess") -> Any:
+        """See `EmpiricalRisk`."""
+        W = self.margins(np.atleast_2d(w))
+        self._one(W)
+        step = self.loss.smoothness * 2.0**-CURVATURE_BITS
+        function = functools.partial(_curvature, self._curvature(curvature), step, not self.loss.convex)
+        weight = 2**CURVATURE_BITS
+        moved = outer(self._square, weight, signed=not self.loss.convex)
+        total = self._whole(gram_sum, function, W, ROW_BITS, chosen=rows, largest=weight * self._square)
+        return Sum(total, 2.0 ** (-2 * ROW_BITS) * step, moved)
+
+    def hessian(self, W: np.ndarray, curvature: str = "hess", rows: np.ndarray | None = None) -> NoReturn:
+        """Raises PrivacyError: the regularisers' part belongs behind the noise."""
+        raise PrivacyError("the Hessian of the objective is not a sum over the rows; use data_hessian")
+
+    # Internals
+
+    def _bounded(self, w: np.ndarray, bound: float, rows: np.ndarray | None = None) -> Sum:
+        if not bound < math.inf:
+            raise PrivacyError(f"{self.loss.name} loss has no bound on its derivative: clip it")
+        clip = not (self.loss.bounded_in_float and bound >= self.loss.lipschitz)
+        return self._weighted(functools.partial(_derivative, self.loss.derivative, clip), w, bound, rows)
+
+    def _weighted(self, function: Callable[..., Any], w: np.ndarray, bound: float, rows: Any = None) -> Sum:
+        """Σ c_i x_i, c = function(C, z, y, out) multiples of 2⁻¹⁶ within ±C, C = `bound` rounded down to one."""
+        W = self.margins(np.atleast_2d(w))
+        self._one(W)
+        most = math.floor(Fraction(bound) * 2**WEIGHT_BITS)
+        if most < 1:
+            raise PrivacyError(f"a bound of {bound:g} on the rows' weights is below the grid's step of 2**-16")
+        longest = math.isqrt(self._square)
+        total = self._whole(
+            weighted_sum,
+            functools.partial(function, most * 2.0**-WEIGHT_BITS),
+            W,
+            ROW_BITS + WEIGHT_BITS,
+            chosen=rows,
+            largest=most * longest,
+        )
+        return Sum(total, 2.0 ** -(ROW_BITS + WEIGHT_BITS), weighted(self._square, most, self._l1))
+
+    def _whole(
+        self, function: Callable[..., Whole], *arguments: Any, largest: int, chosen: np.ndarray | None = None
+    ) -> Whole:
+        """function(rows, block size, *arguments, chosen) of the rows, wherever they lie. largest: of a row's part."""
+        if self.n * largest > LARGEST:
+            raise PrivacyError(f"{self.n:,} rows with parts of up to {largest:g} do not fit 64 bits; give fewer rows")
+        size = min(LONGEST, MANTISSA // largest)
+        if not size:
+            raise PrivacyError(f"one row's part of up to {largest:g} does not fit float64; lower the bounds")
+        if isinstance(self._rows, Shards):
+            parts = self._rows.parts(function, (size, *arguments), chosen)
+            return np.sum(parts, axis=0, dtype=np.int64) if len(parts) else np.zeros((1,), dtype=np.int64)
+        return function(self._rows, size, *arguments, chosen)
+
+    def _one(self, W: np.ndarray) -> None:
+        if len(W) != 1:
+            raise PrivacyError("exact sums serve one replicate at a time")
+
+
+class ExactProblem(ExactSums):
+    """A `Problem` whose X is put on the grid, every row within `row_bound`. Declared as of `EmpiricalRisk`."""
+
+    def __init__(self, X: Any, y: Any, *, row_bound: float, row_bound_norm: str = "l2", **declared: Any) -> None:
+        X = on_grid(X, row_bound, row_bound_norm)
+        super().__init__(X, y, row_bound=row_bound, row_bound_norm=row_bound_norm, **declared)
+
+
+class ExactShardedProblem(ExactSums, ShardedProblem):
+    """The same on shards whose rows `on_grid` has made where they lie."""
+
+
+def weighted_sum(
+    rows: Rows, size: int, function: Pointwise, W: np.ndarray, bits: int, chosen: np.ndarray | None = None
+) -> Whole:
+    """(k, d) Σ c_i x_i in steps of 2^-bits, c = function(<x_i, w>, y_i, out)."""
+    total = np.zeros(W.shape, dtype=np.int64)
+    fitting = BLOCK if rows.sparse else min(LONGEST, max(1, CACHED // ((rows.d + len(W)) * 8) // BLOCK) * BLOCK)
+    size = min(size, fitting)
+    workspace = np.empty(len(W) * size)
+    for A, y in rows.blocks(chosen, size):
+        A = A.astype(np.float64, copy=False)
+        z = workspace[: len(W) * len(y)].reshape(len(W), len(y))
+        if rows.sparse:
+            z[...] = (A @ W.T).T
+        else:
+            np.matmul(W, A.T, out=z)
+        c = function(z, y, z)
+        part = (A.T @ c.T).T if rows.sparse else c @ A
+        part *= 2.0**bits
+        total += part.astype(np.int64)
+    return total
+
+
+def gram_sum(
+    rows: Rows,
+    size: int,
+    function: Pointwise | None,
+    W: np.ndarray | None,
+    bits: int,
+    chosen: np.ndarray | None = None,
+) -> Whole:
+    """(1, d, d) Σ h_i x_i x_iᵀ in squares of the grid's step, h = function(<x_i, w>, y_i, out) integers, or 1."""
+    total = np.zeros((1, rows.d, rows.d), dtype=np.int64)
+    for A, y in rows.blocks(chosen, min(size, BLOCK)):
+        A = A.astype(np.float64, copy=False)
+        if function is None or W is None:
+            weighted = A
+        else:
+            z = np.ascontiguousarray((A @ W.T).T)
+            h = function(z, y, z)[0]
+            weighted = A.multiply(h[:, None]).tocsr() if rows.sparse else A * h[:, None]
+        part = (A.T @ weighted).toarray() if rows.sparse else A.T @ weighted
+        total[0] += (part * 2.0 ** (2 * bits)).astype(np.int64)
+    return total
+
+
+def _derivative(
+    loss: Pointwise, clip: bool, most: float, z: np.ndarray, y: np.ndarray, out: np.ndarray
+) -> np.ndarray:
+    c = _rounded(loss(z, y, out))
+    return np.clip(c, -most, most, out=c) if clip else c
+
+
+def _labels(most: float, z: np.ndarray, y: np.ndarray, out: np.ndarray) -> np.ndarray:
+    out[0] = y
+    c = _rounded(out)
+    return np.clip(c, -most, most, out=c)
+
+
+def _rounded(c: np.ndarray) -> np.ndarray:
+    """c rounded to multiples of 2⁻¹⁶, in place, where |c| < 2³⁵; what is larger stays as large, to be clipped.
+
+    The float64 numbers next to 1.5·2³⁶ are the multiples of 2⁻¹⁶: adding it rounds. A third of the time of np.rint.
+    """
+    np.add(c, 1.5 * 2.0 ** (52 - WEIGHT_BITS), out=c)
+    return np.subtract(c, 1.5 * 2.0 ** (52 - WEIGHT_BITS), out=c)
+
+
+def _curvature(
+    loss: Pointwise, step: float, signed: bool, z: np.ndarray, y: np.ndarray, out: np.ndarray
+) -> np.ndarray:
+    h = loss(z, y, out)
+    h /= step
+    np.rint(h, out=h)
+    most = 2**CURVATURE_BITS
+    return np.clip(h, -most if signed else 0, most, out=h)
+
