@@ -29,7 +29,7 @@ from dpbench.privacy.relation import Relation
 from dpbench.privacy.split import share
 from dpbench.privacy.verify import spent
 from dpbench.problems import Declaration
-from dpbench.run.fit import REPRODUCIBLE, Fit, fit
+from dpbench.run.fit import HOLDS, REPRODUCIBLE, Fit, fit
 from dpbench.run.jobs import check_delta, delta_value
 
 AUTO = "auto"
@@ -59,7 +59,8 @@ class _Private(BaseEstimator):
     fit_intercept: bool = True
     l2: float = 0.0
     settings: Mapping[str, Any] | None = None
-    release_noise: Literal["numpy", "opendp"] = "numpy"
+    arithmetic: Literal["bytes", "real"] | None = None
+    release_noise: Literal["numpy", "opendp"] | None = None
     precision: Literal["float64", "float32"] = "float64"
     random_state: Any = None
 
@@ -118,7 +119,7 @@ class _Private(BaseEstimator):
         declared = Declaration(*rows.shape, loss=self._loss, l2=self.l2, row_bound=1.0)
         name = self.algorithm
         if name == AUTO:
-            name = auto.method(declared, epsilon, k)
+            name = auto.method(declared, epsilon, k, self._suits)
         method, _ = algorithms.resolve(name)
         if not method.private:
             raise ParameterError(f"algorithm: {name} is not private; dpbench.fit runs it, and says so")
@@ -140,6 +141,7 @@ class _Private(BaseEstimator):
                 seed=seed,
                 accounting=accounting,
                 relation=Relation.REPLACE_ONE.value,
+                arithmetic=self.arithmetic,
                 release_noise=self.release_noise,
                 precision=self.precision,
                 **chosen,
@@ -148,6 +150,10 @@ class _Private(BaseEstimator):
         ]
         self._account(name, fits, epsilon, delta)
         return np.stack([one.w for one in fits])
+
+    def _suits(self, name: str) -> bool:
+        """Whether a method has the arithmetic and the noise that are asked for: both ask for releases of sums."""
+        return algorithms.resolve(name)[0].exact or (self.arithmetic != "bytes" and self.release_noise != "opendp")
 
     def _account(self, name: str, fits: list[Fit], epsilon: float, delta: float) -> None:
         parts = [(one.released.composition, one.released.epsilon_planned, one.released.delta) for one in fits]
@@ -163,8 +169,8 @@ class _Private(BaseEstimator):
         if fits[0].guarantee != REPRODUCIBLE:
             public = ["n", *self._public(), *filter(None, [fits[0].released.counts_public])]
             self.guarantee_ = (
-                f"(ε = {epsilon:g}, δ = {delta:.3g})-DP under {relation.value} neighbours; counts as public: "
-                f"{', '.join(public)}"
+                f"(ε = {epsilon:g}, δ = {delta:.3g})-DP under {relation.value} neighbours, "
+                f"{HOLDS[fits[0].released.arithmetic]}; counts as public: {', '.join(public)}"
             )
 
     @property
@@ -204,7 +210,8 @@ class PrivateClassifier(ClassifierMixin, _Private):
         fit_intercept: add a column of ones.
         l2: weight of ‖w‖²/2 on the scaled rows, the intercept's w included.
         settings: of the algorithm, over those of the rule.
-        release_noise: "numpy", or "opendp" (extra `release`); precision: "float64" or "float32". See `dpbench.fit`.
+        arithmetic: "bytes", "real" or None; release_noise: "numpy", "opendp" (extra `release`) or None; precision:
+            "float64" or "float32". See `dpbench.fit`. "auto" keeps to methods that have what is asked for.
         random_state: None draws noise from the operating system's entropy, anew for every fit. A number or RandomState
             makes the fit repeatable, and no release: `guarantee_` says so.
 
@@ -223,7 +230,7 @@ class PrivateClassifier(ClassifierMixin, _Private):
         check_classification_targets(y)
         self.classes_, index = np.unique(y, return_inverse=True)
         if len(self.classes_) < 2:
-            raise ParameterError(f"y has the one class {self.classes_[0]}: a classifier needs two or more")
+            raise ParameterError("y has one class: a classifier needs two or more")
         positives = range(1, 2) if len(self.classes_) == 2 else range(len(self.classes_))
         self.W_ = self._models(X, np.stack([np.where(index == i, 1.0, -1.0) for i in positives]))
         self.coef_, self.intercept_ = self._in_units(self.W_)
@@ -260,7 +267,7 @@ class PrivateRegressor(RegressorMixin, _Private):
             Required: nothing is taken from the data.
         epsilon, delta, algorithm, bounds, row_bound, fit_intercept: as of `PrivateClassifier`.
         l2: the ridge, on a target scaled to [-1, 1].
-        settings, release_noise, precision, random_state: as of `PrivateClassifier`.
+        settings, arithmetic, release_noise, precision, random_state: as of `PrivateClassifier`.
 
     Attributes:
         coef_, intercept_: of predict, on features and target as given (within their bounds). The others as of
@@ -275,7 +282,7 @@ class PrivateRegressor(RegressorMixin, _Private):
         """Fit on X (n, d) and numbers y (n,)."""
         X, y = validate_data(self, X, y, dtype=np.float64, y_numeric=True)
         if y.dtype.kind not in "biuf":
-            raise ParameterError(f"y: not numbers ({y[0]!s}, …); PrivateClassifier takes classes")
+            raise ParameterError("y: not numbers; PrivateClassifier takes classes")
         if self.target_bounds is None:
             raise ParameterError("target_bounds: give the public range of the target, (low, high)")
         (low,), (high,) = _bounds("target_bounds", self.target_bounds, 1)

@@ -192,6 +192,8 @@ class Algorithm:
         relation: the neighbouring relation its guarantee is for.
         either: whether it hands over the sensitivities of the run's own relation, and so runs under add/remove as well.
         private: False for baselines that look at the data without paying.
+        exact: whether all its releases are sums over the rows that `dpbench.privacy.exact` takes without a rounding:
+            then the guarantee of a fit holds for the bytes released, which the seam enforces.
         paper_accounting: what `--accounting paper` means for it.
         accountings: the accounting modes it can be calibrated with, besides "paper".
         delta: the δ used when none is given, "n^-2", "n^-1" or a number.
@@ -217,6 +219,7 @@ class Algorithm:
     relation: ClassVar[Relation] = Relation.ADD_REMOVE
     either: ClassVar[bool] = False
     private: ClassVar[bool] = True
+    exact: ClassVar[bool] = False
     paper_accounting: ClassVar[str] = "bs16"
     accountings: ClassVar[tuple[str, ...]] = ("tight", "text", "bs16", "cks20", "standard")
     delta: ClassVar[str | float] = "n^-2"

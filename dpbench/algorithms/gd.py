@@ -32,6 +32,7 @@ class DPGradientDescent(Algorithm):
 
     name = "dp-gd"
     title = "DP-GD"
+    exact = True
     needs = Needs(losses=("logistic", "sigmoid", "pseudo-huber"), regularisers=("l2", "w2"))
     per_replicate: ClassVar = frozenset({"step", "epsilon"})
     discloses = (

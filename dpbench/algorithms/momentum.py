@@ -58,6 +58,7 @@ class LaplaceMomentum(Algorithm):
     paper_accounting = "pure"
     accountings = ("tight", "pure")
     delta = 0.0
+    exact = True
     needs = Needs(losses=("logistic",), row_norm=("l1", ROW_NORM), regularisers=("l2",))
 
     per_replicate: ClassVar = frozenset({"c"})

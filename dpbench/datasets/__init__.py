@@ -7,9 +7,9 @@
 
 from dpbench.datasets.cache import Dataset
 from dpbench.datasets.loading import FetchResult, available, fetch, heal, load, verify
-from dpbench.datasets.own import check_arrays, keep, labels_of
+from dpbench.datasets.own import as_arrays, check_arrays, keep, labels_of
 from dpbench.datasets.registry import describe, is_own, names, register
 from dpbench.datasets.spec import DatasetSpec, RawFile
 
-__all__ = ["Dataset", "DatasetSpec", "FetchResult", "RawFile", "available", "check_arrays", "describe", "fetch",
-           "heal", "is_own", "keep", "labels_of", "load", "names", "register", "verify"]  # fmt: skip
+__all__ = ["Dataset", "DatasetSpec", "FetchResult", "RawFile", "as_arrays", "available", "check_arrays", "describe",
+           "fetch", "heal", "is_own", "keep", "labels_of", "load", "names", "register", "verify"]  # fmt: skip

@@ -30,23 +30,8 @@ def check_arrays(
     shapes, NaN or infinite values, no rows, and with labels="binary" for labels other than -1 and +1 or a
     single class.
     """
-    if hasattr(X, "tocsr"):
-        from scipy.sparse import csr_array
-
-        X = csr_array(X)
-        if X.dtype != np.float64:
-            X = _float64(X, "X")
-        values = X.data
-    elif single and getattr(X, "dtype", None) == np.float32:
-        X = values = np.asarray(X, order="C")
-    else:
-        X = values = _float64(X, "X")
-    y = _float64(y, "y")
-    if len(X.shape) != 2 or 0 in X.shape:
-        raise DataError(f"X: shape {tuple(X.shape)} found; give rows × columns, at least one of each")
-    if y.shape != (X.shape[0],):
-        raise DataError(f"y: shape {y.shape} found; give one entry per row of X, shape ({X.shape[0]},)")
-    for name, array in (("X", values), ("y", y)):
+    X, y = as_arrays(X, y, single=single)
+    for name, array in (("X", X.data if hasattr(X, "tocsr") else X), ("y", y)):
         blocks = (array[i : i + BLOCK] for i in range(0, len(array), BLOCK))
         largest = LARGEST if array.dtype == np.float64 else LARGEST_SINGLE
         if bad := sum(int(np.count_nonzero(~(np.abs(block) <= largest))) for block in blocks):
@@ -58,6 +43,26 @@ def check_arrays(
     return X, y
 
 
+def as_arrays(X: Any, y: Any, *, single: bool = False) -> tuple[Any, np.ndarray]:
+    """As `check_arrays`, with no look at the values: DataError for shapes, and for what is no numbers."""
+    if hasattr(X, "tocsr"):
+        from scipy.sparse import csr_array
+
+        X = csr_array(X)
+        if X.dtype != np.float64:
+            X = _float64(X, "X")
+    elif single and getattr(X, "dtype", None) == np.float32:
+        X = np.asarray(X, order="C")
+    else:
+        X = _float64(X, "X")
+    y = _float64(y, "y")
+    if len(X.shape) != 2 or 0 in X.shape:
+        raise DataError(f"X: shape {tuple(X.shape)} found; give rows × columns, at least one of each")
+    if y.shape != (X.shape[0],):
+        raise DataError(f"y: shape {y.shape} found; give one entry per row of X, shape ({X.shape[0]},)")
+    return X, y
+
+
 def _float64(array: Any, name: str) -> Any:
     if np.iscomplexobj(array):
         raise DataError(f"{name}: complex numbers found; give real ones")
@@ -65,7 +70,7 @@ def _float64(array: Any, name: str) -> Any:
         return array.astype(np.float64) if hasattr(array, "tocsr") else np.asarray(array, np.float64, order="C")
     except (TypeError, ValueError) as error:
         hint = "; map the two labels to -1 and +1" if name == "y" else "; one-hot encode categories first"
-        raise DataError(f"{name}: not numbers ({error}){hint}") from error
+        raise DataError(f"{name}: not numbers{hint}") from error
 
 
 def _check_binary(y: np.ndarray) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import math
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -17,10 +18,13 @@ def _rules() -> dict[str, Any]:
     return read_toml(Path(__file__).with_name("auto.toml"))
 
 
-def method(problem: Declaration, epsilon: float, models: int = 1) -> str:
+def method(
+    problem: Declaration, epsilon: float, models: int = 1, suits: Callable[[str], bool] = lambda name: True
+) -> str:
     """The method to take where nobody has a reason for another; UserError where no rule covers the problem.
 
-    models: among how many models (classes against the rest) the budget ε is split.
+    models: among how many models (classes against the rest) the budget ε is split. suits: whether a method may be
+    taken; one that may not is passed over.
 
     >>> method(Declaration(1_000, 25), 1.0), method(Declaration(1_000, 25, l2=0.1), 1.0)
     ('aop', 'dp-gd')
@@ -31,6 +35,7 @@ def method(problem: Declaration, epsilon: float, models: int = 1) -> str:
             and problem.d <= rule.get("columns", math.inf)
             and epsilon / math.sqrt(models) <= rule.get("epsilon", math.inf)
             and not (rule.get("plain") and problem.regularisers)
+            and suits(str(rule["algorithm"]))
         ):
             return str(rule["algorithm"])
     raise UserError(f"algorithm: no rule chooses one for {problem.loss.name} loss at d = {problem.d}; name one")

@@ -6,10 +6,10 @@ whatever order BLAS takes them:
   - *rows*: multiples of 2⁻¹⁶, rounded towards zero, so that no row gets longer; ‖x‖² ≤ R² is checked in integers;
   - *margins* <x, w>: w is rounded to multiples of a power of two u, chosen by w alone, with ‖w‖/u < 2^(35 - log₂ R).
     By Cauchy and Schwarz every partial sum of <x, w> is below 2⁵² steps of 2⁻¹⁶u;
-  - *weights*: ℓ'(<x, w>, y), a function of one row and public numbers, rounded to a multiple c of 2⁻¹⁶ and then clipped to
-    what the loss (or the clipping threshold) admits;
-  - *sums* of c·x over a block of b rows: multiples of 2⁻³² below bR·max|c|, b such that this is less than 2²⁰; blocks are
-    added as 64-bit integers, whose range bounds n.
+  - *weights*: ℓ'(<x, w>, y), a function of one row and public numbers, rounded to a multiple c of 2⁻¹⁶ and then
+    clipped to what the loss (or the clipping threshold) admits;
+  - *sums* of c·x over a block of b rows: multiples of 2⁻³² below bR·max|c|, b such that this is less than 2²¹; blocks
+    are added as 64-bit integers, whose range bounds n.
 
 So a sum does not depend on the order of the rows, on blocks, shards or threads, and a row's part of it on no other row.
 """
@@ -77,7 +77,7 @@ def on_grid(X: Any, bound: float, norm: str = "l2") -> Any:
 
 
 def _shortened(A: np.ndarray, bound: float, norm: str) -> np.ndarray:
-    """Rows A in steps of the grid: entries that are no numbers are 0; what is beyond the bound then is just below it."""
+    """Rows A in steps of the grid: entries that are no numbers are 0; a row beyond the bound then is just below it."""
     A = np.nan_to_num(A, nan=0.0, posinf=0.0, neginf=0.0)
     largest = np.maximum(np.abs(A).max(axis=1, keepdims=True), np.finfo(float).tiny)
     A = A / largest  # so that squares are finite
@@ -158,7 +158,7 @@ class ExactSums(Problem):
     def second_moment(self) -> Any:
         """See `EmpiricalRisk`."""
         moved = outer(self._square, 1)
-        total = self._whole(gram_sum, None, None, ROW_BITS, largest=self._square)
+        total = self._whole(gram_sum, (1, self.d, self.d), self._square, None, None, None, ROW_BITS)
         return Sum(total, 2.0 ** (-2 * ROW_BITS), moved) / self.n
 
     def data_hessian(self, W: np.ndarray, curvature: str = "hess", rows: np.ndarray | None = None) -> Any:
@@ -173,7 +173,8 @@ class ExactSums(Problem):
         function = functools.partial(_curvature, self._curvature(curvature), step, not self.loss.convex)
         weight = 2**CURVATURE_BITS
         moved = outer(self._square, weight, signed=not self.loss.convex)
-        total = self._whole(gram_sum, function, W, ROW_BITS, chosen=rows, largest=weight * self._square)
+        shape, largest = (1, self.d, self.d), weight * self._square
+        total = self._whole(gram_sum, shape, largest, rows, function, W, ROW_BITS)
         return Sum(total, 2.0 ** (-2 * ROW_BITS) * step, moved)
 
     def hessian(self, W: np.ndarray, curvature: str = "hess", rows: np.ndarray | None = None) -> NoReturn:
@@ -195,19 +196,18 @@ class ExactSums(Problem):
         most = math.floor(Fraction(bound) * 2**WEIGHT_BITS)
         if most < 1:
             raise PrivacyError(f"a bound of {bound:g} on the rows' weights is below the grid's step of 2**-16")
-        longest = math.isqrt(self._square)
-        total = self._whole(
-            weighted_sum,
-            functools.partial(function, most * 2.0**-WEIGHT_BITS),
-            W,
-            ROW_BITS + WEIGHT_BITS,
-            chosen=rows,
-            largest=most * longest,
-        )
-        return Sum(total, 2.0 ** -(ROW_BITS + WEIGHT_BITS), weighted(self._square, most, self._l1))
+        function = functools.partial(function, most * 2.0**-WEIGHT_BITS)
+        largest, bits = most * math.isqrt(self._square), ROW_BITS + WEIGHT_BITS
+        total = self._whole(weighted_sum, W.shape, largest, rows, function, W, bits)
+        return Sum(total, 2.0**-bits, weighted(self._square, most, self._l1))
 
     def _whole(
-        self, function: Callable[..., Whole], *arguments: Any, largest: int, chosen: np.ndarray | None = None
+        self,
+        function: Callable[..., Whole],
+        shape: tuple[int, ...],
+        largest: int,
+        chosen: np.ndarray | None,
+        *arguments: Any,
     ) -> Whole:
         """function(rows, block size, *arguments, chosen) of the rows, wherever they lie. largest: of a row's part."""
         if self.n * largest > LARGEST:
@@ -217,7 +217,7 @@ class ExactSums(Problem):
             raise PrivacyError(f"one row's part of up to {largest:g} does not fit float64; lower the bounds")
         if isinstance(self._rows, Shards):
             parts = self._rows.parts(function, (size, *arguments), chosen)
-            return np.sum(parts, axis=0, dtype=np.int64) if len(parts) else np.zeros((1,), dtype=np.int64)
+            return sum((np.asarray(part) for part in parts), np.zeros(shape, dtype=np.int64))
         return function(self._rows, size, *arguments, chosen)
 
     def _one(self, W: np.ndarray) -> None:
@@ -282,9 +282,7 @@ def gram_sum(
     return total
 
 
-def _derivative(
-    loss: Pointwise, clip: bool, most: float, z: np.ndarray, y: np.ndarray, out: np.ndarray
-) -> np.ndarray:
+def _derivative(loss: Pointwise, clip: bool, most: float, z: np.ndarray, y: np.ndarray, out: np.ndarray) -> np.ndarray:
     c = _rounded(loss(z, y, out))
     return np.clip(c, -most, most, out=c) if clip else c
 
@@ -304,12 +302,9 @@ def _rounded(c: np.ndarray) -> np.ndarray:
     return np.subtract(c, 1.5 * 2.0 ** (52 - WEIGHT_BITS), out=c)
 
 
-def _curvature(
-    loss: Pointwise, step: float, signed: bool, z: np.ndarray, y: np.ndarray, out: np.ndarray
-) -> np.ndarray:
+def _curvature(loss: Pointwise, step: float, signed: bool, z: np.ndarray, y: np.ndarray, out: np.ndarray) -> np.ndarray:
     h = loss(z, y, out)
     h /= step
     np.rint(h, out=h)
     most = 2**CURVATURE_BITS
     return np.clip(h, -most if signed else 0, most, out=h)
-

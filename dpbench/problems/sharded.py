@@ -54,8 +54,12 @@ class Shards:
     def parts(
         self, function: Callable[..., Any], arguments: tuple[Any, ...], rows: np.ndarray | None = None
     ) -> Sequence[Any]:
-        """What function(rows, *arguments) gives for every shard, or with the chosen indices behind for those of `rows`."""
-        return self.each(function, *arguments) if rows is None else self._ask(self._split(function, arguments, rows)[1])
+        """What function(rows, *arguments, chosen) gives for every shard; chosen: None, or those of `rows` in it."""
+        return (
+            self.each(function, *arguments, None)
+            if rows is None
+            else self._ask(self._split(function, arguments, rows)[1])
+        )
 
     def sum(self, function: Pointwise, W: np.ndarray, rows: np.ndarray | None = None) -> np.ndarray:
         return self._total(Rows.sum, (function, W), rows, (len(W),))

@@ -2,35 +2,37 @@
 
 from __future__ import annotations
 
-import functools
 import secrets
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 import msgspec
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from dpbench import algorithms, datasets
+from dpbench import algorithms
 from dpbench.algorithms.base import Algorithm, make_settings
-from dpbench.datasets.recipes import row_norms
-from dpbench.datasets.tables import PRECISIONS, WITHIN
-from dpbench.errors import DataError, PrivacyError, UserError, positive
+from dpbench.datasets.tables import PRECISIONS
+from dpbench.errors import PrivacyError, UserError, positive
 from dpbench.privacy.budget import Budget
 from dpbench.privacy.check import guarantee
+from dpbench.privacy.exact.releases import ExactMechanisms, SeededMechanisms
 from dpbench.privacy.ledger import Composition
 from dpbench.privacy.mechanisms import Mechanisms
 from dpbench.privacy.profile import profile, trade_off
 from dpbench.privacy.relation import Relation
 from dpbench.privacy.streams import stream
-from dpbench.problems import Problem, losses, starts
-from dpbench.problems.kernels import Rows
-from dpbench.run import shards
+from dpbench.problems import losses, starts
+from dpbench.problems.risk import Diverged
+from dpbench.run import given
 from dpbench.run.execute import run_batch
 from dpbench.run.jobs import check_delta, delta_value
 
 REPRODUCIBLE = "reproducible: not a release"
+HOLDS = {"bytes": "holds for the bytes released", "real": "in exact arithmetic"}
+CHECKED = "that X and y passed the checks"
+UNFINISHED = "did not end as its proof asks for, so nothing is released"  # by how much would tell of the data
 
 
 @dataclass(frozen=True)
@@ -44,7 +46,9 @@ class Released:
         checked_by: the accountant that composed the plan, and by which theorem.
         ledger: one row per kind of release: what was released, how often, how often at most, and the noise that was
             drawn: shape of the value, its sensitivity and the noise per entry.
-        noise: the library that drew it, "numpy" or "opendp".
+        arithmetic: "bytes" where the guarantee holds for the bytes of `w`, "real" where it is proved for real numbers,
+            which float64 rounds.
+        noise: who drew it: "exact" (`dpbench.privacy.exact`), "numpy" or "opendp".
         counts_public: what the method took from the data and counts as public, beyond their number of rows.
         composition: the plan as the accountants take it, to compose with that of other fits on the same rows.
     """
@@ -56,6 +60,7 @@ class Released:
     epsilon_planned: float
     checked_by: str
     ledger: list[dict[str, Any]]
+    arithmetic: str
     noise: str
     counts_public: str
     composition: Composition
@@ -83,10 +88,13 @@ class Diagnostics:
 
 @dataclass(frozen=True)
 class Fit:
-    """What `fit` returns. guarantee: in words, or why there is none. settings: of the method, defaults filled in."""
+    """What `fit` returns. guarantee: in words, or why there is none. settings: of the method, defaults filled in.
+
+    Its repr leaves `diagnostics` out, which are not private: a notebook would show them.
+    """
 
     released: Released
-    diagnostics: Diagnostics
+    diagnostics: Diagnostics = field(repr=False)
     guarantee: str
     settings: dict[str, Any]
 
@@ -118,9 +126,10 @@ def fit(
     seed: int | None = None,
     accounting: str = "paper",
     relation: str | None = None,
-    bound: Literal["check", "rescale"] = "check",
+    bound: Literal["check", "rescale"] | None = None,
     start: str = "zero",
-    release_noise: Literal["numpy", "opendp"] = "numpy",
+    arithmetic: Literal["bytes", "real"] | None = None,
+    release_noise: Literal["numpy", "opendp"] | None = None,
     precision: Literal["float64", "float32"] = "float64",
     **settings: Any,
 ) -> Fit:
@@ -140,11 +149,17 @@ def fit(
         accounting: "paper", "tight", or a zCDP conversion ("text", "bs16", "cks20", "standard").
         relation: "add-remove" or "replace-one"; None takes the algorithm's own. An add/remove algorithm runs under
             replace-one at twice its sensitivities, one for replace-one under nothing else.
-        bound: rows beyond the bound the algorithm's proof needs are an error ("check"), or are scaled down to it
-            one by one ("rescale").
+        bound: what happens to data that do not fit. "rescale" scales rows beyond the bound of the algorithm's proof
+            down to it, one by one; in a release, values that are no numbers become 0 and labels -1 or +1 by their sign.
+            "check" raises DataError instead; that the data pass then counts as public. None: "rescale" for a release,
+            "check" with a seed. `dpbench.check` shows beforehand what does not fit.
         start: "zero", "unit" (a random unit vector) or "normal".
-        release_noise: "numpy" adds float64 noise; "opendp" (extra `release`) draws it exactly, by the samplers of a
-            library made for releases, about 1000 times as slowly.
+        arithmetic: "bytes": the guarantee holds for the bytes of the model. Rows are rounded towards zero to multiples
+            of 2⁻¹⁶, sums over them are exact, and noise is rounded from exact Gaussian or Laplace variables, drawn from
+            the operating system's cryptographic generator. UserError for a method without a proof of that. "real": in
+            float64, with a guarantee for real numbers. None: "bytes" where the method has it and no seed is given.
+        release_noise: of arithmetic "real": "numpy" (None) adds float64 noise; "opendp" (extra `release`) draws it by
+            the samplers of a library made for releases, about 1000 times as slowly.
         precision: "float64" or "float32", in which rows are kept and multiplied; sums are float64 in both. Rows that
             rounding to float32 would take beyond the bound are kept within it.
         **settings: the algorithm's settings, e.g. T=100.
@@ -160,28 +175,38 @@ def fit(
         raise UserError("seeds: fit returns one model; several seeds are a benchmark's: dpbench run --seeds, or seed=")
     if seed is not None and (not isinstance(seed, int | np.integer) or seed < 0):
         raise UserError(f"seed must be a whole number >= 0 or None, got {seed!r}")
-    if bound not in ("check", "rescale"):
+    if bound not in ("check", "rescale", None):
         raise UserError(f'bound must be "check" or "rescale", got {bound!r}')
+    if arithmetic not in ("bytes", "real", None):
+        raise UserError(f'arithmetic must be "bytes" or "real", got {arithmetic!r}')
     if precision not in PRECISIONS:
         raise UserError(f"precision must be {' or '.join(PRECISIONS)}, got {precision!r}")
-    if release_noise not in ("numpy", "opendp"):
+    if release_noise not in ("numpy", "opendp", None):
         raise UserError(f'release_noise must be "numpy" or "opendp", got {release_noise!r}')
-    if seed is not None and release_noise != "numpy":
+    if arithmetic == "bytes" and release_noise is not None:
+        raise UserError(f"release_noise: arithmetic='bytes' draws its own noise; leave out {release_noise!r}")
+    if seed is not None and release_noise == "opendp":
         raise UserError(f"seed: release_noise={release_noise!r} draws from the system's entropy alone; leave seed out")
     method, fixed = algorithms.resolve(algorithm)
+    exact = _exactly(method, arithmetic, seed, release_noise)
     needed = method.needs.row_bound(losses.get(loss).name)
     declared: dict[str, Any] = {"loss": loss, "l1": l1, "l2": l2, "w2": w2, "name": "own data"}
     if needed is not None:  # noise is scaled by the declared bound, never by the rows at hand
         declared |= dict(zip(("row_bound_norm", "row_bound"), needed, strict=True))
-    checked = functools.partial(_checked, method.name, needed, bound, precision)
-    problem: Problem
-    if shards.is_lazy(X):
-        problem = shards.of_arrays(X, y, functools.partial(_shard, checked, losses.get(loss)), **declared)
-        if problem.loss.binary and abs(problem.mean_label) == 1:
-            raise DataError(f"y: the only label is {problem.mean_label:g}; give both -1 and +1")
-    else:
-        labels: Literal["binary", "real"] = "binary" if losses.get(loss).binary else "real"
-        problem = Problem(*checked(X, y, labels), **declared)
+    promised = method.private and seed is None
+    bound = bound or ("rescale" if promised else "check")
+    problem = given.problem_of(
+        X,
+        y,
+        method=method.name,
+        loss=loss,
+        needed=needed,
+        bound=bound,
+        release=promised,
+        exact=exact,
+        precision=precision,
+        declared=declared,
+    )
     method.needs.check(problem, method.name)
     parsed = method.complete(problem, make_settings(method, {**fixed, **settings}))
     budget = Budget(
@@ -192,13 +217,15 @@ def fit(
     )
     key = secrets.token_hex(32) if seed is None else f"fit/{method.name}/{budget}/{parsed}/{seed}"
     W = starts.draw(start, problem.d, stream(key, "init"))[None]
-    mechanisms: type[Mechanisms] = Mechanisms
-    if release_noise == "opendp":
-        from dpbench.privacy.opendp import OpenDPMechanisms as mechanisms
     with threadpool_limits(1):
-        run = run_batch(problem, method, [parsed], W, budget, [key], mechanisms_class=mechanisms)
+        try:
+            run = run_batch(
+                problem, method, [parsed], W, budget, [key], mechanisms_class=_mechanisms(exact, seed, release_noise)
+            )
+        except Diverged as error:
+            raise UserError(f"{method.name}: {error}") from None
     if run.errors[0]:
-        raise UserError(f"{method.name}: {run.errors[0]}")
+        raise UserError(f"{method.name}: {UNFINISHED if promised else run.errors[0]}")
     flaw = method.flaw(parsed, budget.accounting)
     found = guarantee(run.mechanisms.ledger, 0, budget, method.labels)
     if method.private and not flaw and found.error:
@@ -211,8 +238,11 @@ def fit(
         epsilon_planned=found.planned,
         checked_by=found.checked_by,
         ledger=run.mechanisms.ledger.summary(),
-        noise=release_noise,
-        counts_public=method.public(parsed),
+        arithmetic="bytes" if exact else "real",
+        noise="exact" if exact else release_noise or "numpy",
+        counts_public=", ".join(
+            filter(None, [method.public(parsed), CHECKED if promised and bound == "check" else ""])
+        ),
         composition=run.mechanisms.ledger.planned(0),
     )
     return Fit(
@@ -236,57 +266,28 @@ def _guarantee(released: Released, method: Algorithm, flaw: str, seed: int | Non
         return REPRODUCIBLE
     public = ", ".join(["n", *([released.counts_public] if released.counts_public else [])])
     return (
-        f"(ε = {released.epsilon:g}, δ = {released.delta:.3g})-DP under {released.relation} neighbours; "
-        f"counts as public: {public}"
+        f"(ε = {released.epsilon:g}, δ = {released.delta:.3g})-DP under {released.relation} neighbours, "
+        f"{HOLDS[released.arithmetic]}; counts as public: {public}"
     )
 
 
-def _shard(checked: Callable[..., tuple[Any, np.ndarray]], loss: losses.Loss, X: Any, y: Any) -> Rows:
-    X, y = checked(X, y, "real")
-    loss.check_labels(y)
-    return Rows(X, y)
-
-
-def _checked(
-    method: str,
-    needed: tuple[str, float] | None,
-    bound: str,
-    precision: str,
-    X: Any,
-    y: Any,
-    labels: Literal["binary", "real"],
-) -> tuple[Any, np.ndarray]:
-    """(X, y) as the solvers take them: finite, of this precision, within the bound."""
-    X, y = datasets.check_arrays(X, y, labels=labels, single=precision == "float32")
-    X = _bounded_rows(X, method, needed, bound)
-    if precision == "float32":
-        if hasattr(X, "tocsr"):
-            raise UserError("precision: sparse rows are kept as float64; leave precision out")
-        X = X.astype(np.float32, copy=False)
-        if needed is not None:
-            norms = row_norms(X, 2 if needed[0] == "l2" else 1)
-            beyond = norms > needed[1]
-            if beyond.any():
-                X = X * np.where(beyond, needed[1] * WITHIN / np.maximum(norms, needed[1]), 1)[:, None].astype(X.dtype)
-    return X, y
-
-
-def _bounded_rows(X: Any, method: str, needed: tuple[str, float] | None, bound: str) -> Any:
-    """X, or X with the rows beyond what the algorithm needs scaled down to it; DataError if they must not be."""
-    if needed is None:
-        return X
-    kind, limit = needed
-    order = 2 if kind == "l2" else 1
-    norms = row_norms(X, order)
-    slack = 1e-12 if X.dtype == np.float64 else 1e-6  # a row divided by its norm has norm 1 up to rounding
-    if norms.max(initial=0) <= limit * (1 + slack):
-        return X
-    if bound == "check":
-        mark = "₂" if order == 2 else "₁"
-        raise DataError(
-            f"X: {np.sum(norms > limit):,} of {len(norms):,} rows have ‖x‖{mark} > {limit:g} (largest "
-            f"{norms.max():.4g}), beyond what {method}'s proof covers; scale the columns by public constants, or "
-            'pass bound="rescale" to divide each such row by its norm'
+def _exactly(method: Algorithm, arithmetic: str | None, seed: int | None, release_noise: str | None) -> bool:
+    """Whether the fit computes with integers."""
+    if arithmetic != "bytes":
+        return arithmetic is None and method.exact and method.private and seed is None and release_noise is None
+    if not (method.exact and method.private):
+        able = ", ".join(name for name in algorithms.names() if algorithms.get(name).exact)
+        raise UserError(
+            f"arithmetic: {method.name} has a proof in exact arithmetic only; for 'bytes' use one of: {able}"
         )
-    factors = limit / np.maximum(norms, limit)
-    return X.multiply(factors[:, None]).tocsr() if hasattr(X, "tocsr") else X * factors[:, None].astype(X.dtype)
+    return True
+
+
+def _mechanisms(exact: bool, seed: int | None, release_noise: str | None) -> type[Mechanisms]:
+    if exact:
+        return ExactMechanisms if seed is None else SeededMechanisms
+    if release_noise == "opendp":
+        from dpbench.privacy.opendp import OpenDPMechanisms
+
+        return OpenDPMechanisms
+    return Mechanisms

@@ -33,10 +33,13 @@ def is_lazy(X: Any) -> bool:
     return hasattr(X, "__dask_graph__")
 
 
-def of_arrays(X: Any, y: Any, prepare: Prepare, **declared: Any) -> ShardedProblem:
+def of_arrays(
+    X: Any, y: Any, prepare: Prepare, *, kind: type[ShardedProblem] = ShardedProblem, **declared: Any
+) -> ShardedProblem:
     """The problem of a dask array X (n, d) with labels y (n,), a shard per block of rows, on the active dask client.
 
-    prepare runs on the workers. Raises UserError without a client, DataError where blocks do not fit each other.
+    prepare runs on the workers. kind: the class of the problem.
+    Raises UserError without a client, DataError where blocks do not fit each other.
     """
     try:
         import dask
@@ -63,7 +66,7 @@ def of_arrays(X: Any, y: Any, prepare: Prepare, **declared: Any) -> ShardedProbl
     blocks = zip(X.to_delayed().ravel(), y.to_delayed().ravel(), strict=True)
     make = dask.delayed(_prepared, pure=False)
     futures = client.compute([make(prepare, __version__, A, b) for A, b in blocks])
-    return _problem(Asker(client, futures), **declared)
+    return _problem(Asker(client, futures), kind, **declared)
 
 
 def of_problem(client: Any, whole: Problem, count: int) -> ShardedProblem:
@@ -82,7 +85,7 @@ def of_problem(client: Any, whole: Problem, count: int) -> ShardedProblem:
                    for low, high in spans]  # fmt: skip
     declared = {name: getattr(whole, name) for name in ("loss", "l1", "l2", "w2", "row_bound_norm", "row_bound")}
     more = {"name": whole.name, "folder": whole.folder, "data_hash": whole.data_hash}
-    return _problem(Asker(client, futures), **declared, **more)
+    return _problem(Asker(client, futures), ShardedProblem, **declared, **more)
 
 
 class Asker:
@@ -140,12 +143,12 @@ class Sharded:
             yield index, ended
 
 
-def _problem(ask: Asker, **declared: Any) -> ShardedProblem:
+def _problem(ask: Asker, kind: type[ShardedProblem], **declared: Any) -> ShardedProblem:
     facts = ask([Call(i, _facts, ()) for i in range(len(ask.shards))])
     sizes, columns, sparse, single = zip(*facts, strict=True)
     if len(set(columns)) > 1:
         raise DataError(f"X: blocks of {min(columns)} and of {max(columns)} columns found; give all the same")
-    return ShardedProblem(Shards(ask, sizes, columns[0], sparse=sparse[0], single=single[0]), **declared)
+    return kind(Shards(ask, sizes, columns[0], sparse=sparse[0], single=single[0]), **declared)
 
 
 # On a worker

@@ -26,10 +26,10 @@ from dpbench.errors import PrivacyError
 from dpbench.privacy.budget import Budget, Budgets
 from dpbench.privacy.exact import rounded
 from dpbench.privacy.exact.bits import Bits, Draws, SeededBits, SystemBits
-from dpbench.privacy.exact.sums import LARGEST, UP, Near, Sum
+from dpbench.privacy.exact.sums import UP, Near, Sum
 from dpbench.privacy.mechanisms import Mechanisms
 from dpbench.privacy.relation import Relation
-from dpbench.privacy.release import ISOMETRIC, LAPLACE, NORMAL, SYMMETRIC, Array, Event, Noise, Releases, Scalars
+from dpbench.privacy.release import LAPLACE, NORMAL, SYMMETRIC, Array, Event, Noise, Releases, Scalars
 
 FINER = 2.0**-17  # how much less than the sensitivity the grid of the released integers may add to it
 ROUNDING = 1e-9  # of a sensitivity that an algorithm declares in float64
@@ -76,7 +76,9 @@ class ExactReleases(Releases):
         A declared sensitivity below what the sum's own proof says is an error in the algorithm, and raises.
         """
         if not isinstance(value, Sum | Near):
-            raise PrivacyError(f"{label}: released as it is computed in float64, which arithmetic='bytes' does not cover")
+            raise PrivacyError(
+                f"{label}: released as it is computed in float64, which arithmetic='bytes' does not cover"
+            )
         declared = _one(self.moved(sensitivity, replaced))
         z = _one(multiplier)
         entries = math.prod(value.shape[1:]) if isinstance(value, Sum) else value.integers.shape[1]
@@ -95,7 +97,9 @@ class ExactReleases(Releases):
         if not (0 < scale <= rounded.LARGEST):
             raise PrivacyError(f"{label}: noise of {scale:g} grid steps cannot be drawn exactly; lower the noise or T")
         T = (value.integers + ((1 << shift) >> 1)) >> shift
-        first = self.record(event, z, label, value.integers.shape[1:], scale * grid, scale * grid / max(declared, proved), count)
+        first = self.record(
+            event, z, label, value.integers.shape[1:], scale * grid, scale * grid / max(declared, proved), count
+        )
         shown = T * grid
 
         def release() -> Array:
@@ -156,6 +160,3 @@ def _added(noise: Noise, shape: tuple[int, ...], entries: int) -> float:
 
 def _one(value: Scalars) -> float:
     return float(np.ravel(value)[0])
-
-
-__all__ = ["LARGEST", "ExactMechanisms", "ExactReleases", "SeededMechanisms"]

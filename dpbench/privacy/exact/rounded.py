@@ -5,9 +5,9 @@ all that is known of that mechanism (μ, its profile, every composition and ampl
 
 How: |N| = Φ⁻¹(1 - q) for q uniform on (0, 1/2), of which 53 random bits V are drawn, so q is in [V, V + 1)/2⁵⁴, and
 -ln q, q uniform on (0, 1), is |L|. Both are decreasing functions f of q. f is tabulated: on each of 32 cells of every
-octave of V, a Taylor polynomial of degree 8 around the centre (`_table`). The product of scale and polynomial is rounded
+octave of V, a Taylor polynomial of degree 8 around the centre (`table`). The product of scale and polynomial is rounded
 to an integer k, unless it lies so near to a half that its error, or the bits of q that are not drawn yet, might change
-k: then more bits are drawn and k is decided in multiple precision (`_decided`). This is Ziv's strategy for correctly
+k. Then more bits are drawn and k is decided in multiple precision (`_decided`). This is Ziv's strategy for correctly
 rounded functions, and the integers have exactly the law of the rounded variable.
 
 The error, for f at V/2⁵⁴ (the octave's V = m·2^e with m in [1/2, 1), t = m less the cell's centre, exact, |t| ≤ 2⁻⁷):
@@ -17,8 +17,8 @@ The error, for f at V/2⁵⁴ (the octave's V = m·2^e with m in [1/2, 1), t = m
   - the last addition and the product with the scale: 2⁻⁵³ of the result each;
   - what is not drawn of q: |f'| ≤ 1.2534/q for the normal (q/φ(f) ≤ √(π/2) there, Mills' ratio at 0) and 1/q for the
     Laplace law, so f moves by at most 1.2534/V.
-Together less than 2⁻⁵¹(|f| + 1) + 1.26/V, which is what `_fast` takes. Below V = 2²¹ (one draw in 2³²) all is decided in
-multiple precision.
+Together less than 2⁻⁵¹(|f| + 1) + 1.26/V, which is what `_fast` takes. Below V = 2²¹ (one draw in 2³²) all is decided
+in multiple precision.
 """
 
 from __future__ import annotations
@@ -47,8 +47,8 @@ MORE = 64  # bits drawn when in doubt
 class Law(NamedTuple):
     """A symmetric law by its upper half.
 
-    whole: log₂ of the denominator of q, q = V/2^whole. tail(x, mp): P(|X| > x) in units in which q is uniform, decreasing
-    in x, in multiple precision. furthest: beyond that many scales, the tail is less than any q of 10⁴ bits.
+    whole: log₂ of the denominator of q, q = V/2^whole. tail(x, mp): the q at which f is x, a decreasing function, in
+    multiple precision. furthest: beyond that many scales the tail is less than any q of 10⁴ bits.
     """
 
     name: str
@@ -89,7 +89,7 @@ def _fast(law: Law, V: Floats, scale: float | Floats) -> tuple[Floats, NDArray[n
     m, e = np.frexp(V)
     inside = e >= LEAST
     cell = np.where(inside, (m * (2 * CELLS)).astype(np.intp) + (e.astype(np.intp) - LEAST - 1) * CELLS, 0)
-    centres, coefficients = _table(law)
+    centres, coefficients = table(law)
     t = np.subtract(m, centres.take(cell), out=m)
     value = coefficients[DEGREE].take(cell)
     for k in range(DEGREE - 1, -1, -1):
@@ -133,7 +133,7 @@ def _least(law: Law, q: Any, scale: float, mp: Any) -> int:
 
 
 @functools.cache
-def _table(law: Law) -> tuple[Floats, Floats]:
+def table(law: Law) -> tuple[Floats, Floats]:
     """(centres (cells,) of m, Taylor coefficients (DEGREE + 1, cells) of f in m around them), octave by octave."""
     middles = (np.arange(CELLS, 2 * CELLS) + 0.5) / (2 * CELLS)
     octaves = np.arange(LEAST, MOST + 1)

@@ -1,8 +1,8 @@
 """Sums over the rows as integers, with all that may be done to them before noise: nothing but public arithmetic.
 
-Rows lie on a grid of 2⁻¹⁶, and so do the numbers that weight them in a sum (derivatives of the loss, labels): the sum is
-an integer vector S times 2⁻³², computed without a rounding. Two tables that differ in one row give S and S' whose
-distance is at most an integer (`Moved`) that follows from the grids, the bound on a row's length and that on its weight.
+Rows lie on a grid of 2⁻¹⁶, and so do the numbers that weight them in a sum (derivatives of the loss, labels): the sum
+is an integer vector S times 2⁻³², computed without a rounding. Two tables that differ in one row give S and S' whose
+distance is at most an integer (`Moved`), by the grids, the bound on a row's length and that on its weight.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class Sum:
     """unit · `integers` + `offset`: one replicate's sum, (1, …), times a public number, plus a public array.
 
     Algorithms may multiply and divide it by public numbers and add public arrays; every other use of it raises, so
-    nothing but `releases.ExactReleases` can turn it into numbers. symmetric: whether the integers are a symmetric matrix.
+    nothing but `releases.ExactReleases` can turn it into numbers.
     """
 
     __array_ufunc__ = None  # so that `array + Sum` asks the Sum

@@ -1,0 +1,196 @@
+"""(X, y) of a fit as a caller gives them: checked, or repaired row by row where nothing may be told of them.
+
+A refusal that depends on the data tells of them: that a row is long, that a class is missing. So a release refuses
+shapes and types alone, which are public, and repairs the rest by a rule that looks at one row at a time.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any, Literal
+
+import numpy as np
+
+from dpbench import datasets
+from dpbench.datasets.recipes import BLOCK, row_norms
+from dpbench.datasets.tables import WITHIN
+from dpbench.errors import DataError, UserError
+from dpbench.problems import Problem, losses
+from dpbench.problems.exact import ExactProblem, ExactShardedProblem, on_grid
+from dpbench.problems.kernels import Rows
+from dpbench.problems.risk import FAR
+from dpbench.problems.sharded import ShardedProblem
+from dpbench.run import shards
+
+Labels = Literal["binary", "real"]
+Bound = Literal["check", "rescale"]
+LARGEST_LABEL = 1e100  # a number beyond is moved to it
+
+
+def problem_of(
+    X: Any,
+    y: Any,
+    *,
+    method: str,
+    loss: str,
+    needed: tuple[str, float] | None,
+    bound: Bound,
+    release: bool,
+    exact: bool,
+    precision: str,
+    declared: dict[str, Any],
+) -> Problem:
+    """The problem that a fit runs on.
+
+    needed: norm and bound of the rows that the method's proof asks for. bound: "check" raises DataError for data that
+    do not fit, "rescale" scales long rows. release: what a release may not tell of is repaired, see `repaired`, and
+    iterates that leave float64's range stop the run. exact: rows on a grid, sums as integers.
+    """
+    kind = losses.get(loss)
+    labels: Labels = "binary" if kind.binary else "real"
+    repair = release and bound == "rescale"
+    prepare: Callable[[Any, Any, Labels], tuple[Any, np.ndarray]]
+    if repair:
+        prepare = functools.partial(repaired, loss=loss, single=precision == "float32")
+    else:
+        prepare = functools.partial(checked, method, needed, bound, precision)
+    if repair and not exact:
+        prepare = functools.partial(_then_bounded, prepare, needed)
+    found: Problem
+    if shards.is_lazy(X):
+        grid = needed if exact else None
+        found = shards.of_arrays(
+            X,
+            y,
+            functools.partial(_shard, prepare, loss, labels if repair else "real", grid),
+            kind=ExactShardedProblem if exact else ShardedProblem,
+            **declared,
+        )
+        if kind.binary and not repair and abs(found.mean_label) == 1:
+            raise DataError(f"y: the only label is {found.mean_label:g}; give both -1 and +1")
+    elif exact:
+        found = ExactProblem(*prepare(X, y, labels), **declared)
+    else:
+        found = Problem(*prepare(X, y, labels), **declared)
+    if release:
+        found.limit = FAR
+    return found
+
+
+def checked(
+    method: str, needed: tuple[str, float] | None, bound: Bound, precision: str, X: Any, y: Any, labels: Labels
+) -> tuple[Any, np.ndarray]:
+    """(X, y) as the solvers take them: finite, of this precision, within the bound. Raises DataError."""
+    X, y = datasets.check_arrays(X, y, labels=labels, single=precision == "float32")
+    X = _bounded_rows(X, method, needed, bound)
+    if precision == "float32":
+        _refuse_sparse(X)
+        X = _still_within(X.astype(np.float32, copy=False), needed)
+    return X, y
+
+
+def repaired(X: Any, y: Any, labels: Labels, *, loss: str, single: bool) -> tuple[Any, np.ndarray]:
+    """(X, y) of the right shapes and types, every value repaired by itself; DataError for shapes and types alone.
+
+    Entries of X that are NaN or infinite become 0. Labels of a loss with two classes become -1 or +1, by whether they
+    are positive; numbers are moved into ±1e100, and to 0 where they are NaN; those of phase loss below 0 become 0.
+    """
+    X, y = datasets.as_arrays(X, y, single=single)
+    if single:
+        _refuse_sparse(X)
+        X = X.astype(np.float32, copy=False)
+    values = X.data if hasattr(X, "tocsr") else X
+    if not all(np.isfinite(values[i : i + BLOCK]).all() for i in range(0, len(values), BLOCK)):
+        values = np.nan_to_num(values, nan=0.0, posinf=0.0, neginf=0.0)
+        X = type(X)((values, X.indices, X.indptr), shape=X.shape) if hasattr(X, "tocsr") else values
+    if labels == "binary":
+        return X, np.where(y > 0, 1.0, -1.0)
+    y = np.clip(np.nan_to_num(y, nan=0.0), -LARGEST_LABEL, LARGEST_LABEL)
+    return X, np.maximum(y, 0.0) if loss == "phase" else y
+
+
+def findings(X: Any, y: Any, *, method: str, loss: str, needed: tuple[str, float] | None) -> list[str]:
+    """What `checked` would refuse, in lines; empty where all fits. It looks at the data: not for release."""
+    labels: Labels = "binary" if losses.get(loss).binary else "real"
+    found = []
+    try:
+        X, y = datasets.check_arrays(X, y, labels="real")
+    except DataError as error:
+        return [str(error)]
+    for check in (
+        lambda: datasets.check_arrays(X, y, labels=labels),
+        lambda: losses.get(loss).check_labels(y),
+        lambda: _bounded_rows(X, method, needed, "check"),
+    ):
+        try:
+            check()
+        except DataError as error:
+            found.append(str(error))
+    return list(dict.fromkeys(found))
+
+
+def _then_bounded(
+    prepare: Callable[..., tuple[Any, np.ndarray]], needed: tuple[str, float] | None, X: Any, y: Any, labels: Labels
+) -> tuple[Any, np.ndarray]:
+    X, y = prepare(X, y, labels)
+    if needed is not None:
+        largest = np.sqrt(np.finfo(X.dtype).max) / X.shape[1]
+        values = X.data if hasattr(X, "tocsr") else X
+        if len(values) and not np.abs(values).max() <= largest:  # so that norms are finite
+            values = np.clip(values, -largest, largest)
+            X = type(X)((values, X.indices, X.indptr), shape=X.shape) if hasattr(X, "tocsr") else values
+        X = _bounded_rows(X, "", needed, "rescale")
+        X = _still_within(X, needed) if X.dtype == np.float32 else X
+    return X, y
+
+
+def _shard(
+    prepare: Callable[..., tuple[Any, np.ndarray]],
+    loss: str,
+    labels: Labels,
+    grid: tuple[str, float] | None,
+    X: Any,
+    y: Any,
+) -> Rows:
+    X, y = prepare(X, y, labels)
+    losses.get(loss).check_labels(y)
+    return Rows(on_grid(X, grid[1], grid[0]) if grid else X, y)
+
+
+def _refuse_sparse(X: Any) -> None:
+    if hasattr(X, "tocsr"):
+        raise UserError("precision: sparse rows are kept as float64; leave precision out")
+
+
+def _still_within(X: np.ndarray, needed: tuple[str, float] | None) -> np.ndarray:
+    """float32 rows X, those that their rounding took beyond the bound kept within it."""
+    if needed is None:
+        return X
+    norms = row_norms(X, 2 if needed[0] == "l2" else 1)
+    beyond = norms > needed[1]
+    if not beyond.any():
+        return X
+    factors = np.where(beyond, needed[1] * WITHIN / np.maximum(norms, needed[1]), 1)
+    return np.asarray(X * factors[:, None].astype(X.dtype))
+
+
+def _bounded_rows(X: Any, method: str, needed: tuple[str, float] | None, bound: Bound) -> Any:
+    """X, or X with the rows beyond what the algorithm needs scaled down to it; DataError if they must not be."""
+    if needed is None:
+        return X
+    kind, limit = needed
+    order = 2 if kind == "l2" else 1
+    norms = row_norms(X, order)
+    slack = 1e-12 if X.dtype == np.float64 else 1e-6  # a row divided by its norm has norm 1 up to rounding
+    if norms.max(initial=0) <= limit * (1 + slack):
+        return X
+    if bound == "check":
+        mark = "₂" if order == 2 else "₁"
+        raise DataError(
+            f"X: {np.sum(norms > limit):,} of {len(norms):,} rows have ‖x‖{mark} > {limit:g} (largest "
+            f"{norms.max():.4g}), beyond what {method}'s proof covers; scale the columns by public constants, or "
+            'pass bound="rescale" to divide each such row by its norm'
+        )
+    factors = limit / np.maximum(norms, limit)
+    return X.multiply(factors[:, None]).tocsr() if hasattr(X, "tocsr") else X * factors[:, None].astype(X.dtype)

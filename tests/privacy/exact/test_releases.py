@@ -1,0 +1,115 @@
+"""The seam of a release: noise of the size that the accounting asks for, on integers, and no way past it."""
+
+import math
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from dpbench.errors import PrivacyError
+from dpbench.privacy.budget import Budget
+from dpbench.privacy.exact import sums
+from dpbench.privacy.exact.releases import ExactMechanisms, SeededMechanisms
+from dpbench.privacy.exact.sums import Moved, Near, Sum
+from dpbench.privacy.relation import Relation
+
+
+def mechanisms(key="key", relation=Relation.REPLACE_ONE, declared=Relation.ADD_REMOVE, accounting="tight", delta=1e-6):
+    budget = Budget(1.0, delta, relation, accounting)
+    return SeededMechanisms([key], budget, declared=declared)
+
+
+def total(integers, unit=2.0**-32, most=2**16):
+    return Sum(np.array([integers], dtype=np.int64), unit, sums.weighted(2**32, most, 2**16))
+
+
+def test_gaussian_noise_has_the_standard_deviation_of_the_accounting_and_no_less():
+    d = 20_000
+    found = mechanisms().gaussian(total(np.zeros(d)) / 100, sensitivity=0.01, noise_multiplier=5.0, label="g")
+    std = 2 * 0.01 * 5.0  # replace-one
+    assert found.shape == (1, d)
+    assert found.std() / std == pytest.approx(1, abs=5 / math.sqrt(2 * d))
+    assert stats.kstest(found[0] / std, "norm").pvalue > 1e-4
+    line = mechanisms()
+    line.gaussian(total(np.zeros(3)), sensitivity=1.0, noise_multiplier=5.0, label="g")
+    drawn = line.ledger.summary()[0]
+    assert float(drawn["noise"]) >= 10.0
+    assert float(drawn["noise"]) == pytest.approx(10.0, rel=1e-5)
+    assert drawn["release"] == "Gaussian, noise multiplier 5"
+
+
+def test_laplace_noise_too():
+    d = 20_000
+    found = mechanisms(accounting="pure", delta=0.0).laplace(
+        total(np.zeros(d)), sensitivity=1.0, epsilon=0.5, label="l"
+    )
+    assert stats.kstest(found[0] / 4.0, "laplace").pvalue > 1e-4  # twice the sensitivity, over ε
+
+
+@pytest.mark.parametrize("sharp", [False, True])
+def test_a_symmetric_matrix_stays_one_with_less_noise_off_its_diagonal_where_that_is_enough(sharp):
+    d = 60
+    value = Sum(np.zeros((1, d, d), dtype=np.int64), 2.0**-32, sums.outer(2**32, 1))
+    seam = mechanisms(accounting="tight" if sharp else "bs16")
+    found = seam.gaussian(
+        value, sensitivity=1.0, noise_multiplier=3.0, label="H", symmetric=True, replaced=math.sqrt(2)
+    )[0]
+    np.testing.assert_array_equal(found, found.T)
+    std = 3 * math.sqrt(2)
+    off = found[np.triu_indices(d, 1)]
+    assert np.diag(found).std() / std == pytest.approx(1, abs=5 / math.sqrt(2 * d))
+    assert off.std() / std == pytest.approx(math.sqrt(0.5) if sharp else 1.0, rel=5 / math.sqrt(2 * len(off)))
+
+
+def test_the_value_is_kept_to_the_grid_and_a_public_offset_is_added_behind_the_noise():
+    given = np.arange(4) * 2**40
+    budget = Budget(1.0, 1e-6, Relation.REPLACE_ONE, "tight")
+    seam = ExactMechanisms(["key"], budget, declared=Relation.ADD_REMOVE, noiseless=True)
+    found = seam.gaussian(total(given) / 7 + np.full((1, 4), 1e9), sensitivity=1 / 7, noise_multiplier=1.0, label="g")
+    np.testing.assert_allclose(found[0], given * 2.0**-32 / 7 + 1e9, rtol=0, atol=2e-6)
+
+
+def test_a_sensitivity_that_is_too_small_is_an_error_not_a_release():
+    with pytest.raises(PrivacyError, match=r"g: sensitivity 1.98 is declared, the sum moves by up to 2"):
+        mechanisms().gaussian(total([0, 0]), sensitivity=0.99, noise_multiplier=1.0, label="g")
+    with pytest.raises(PrivacyError, match="is declared"):
+        mechanisms().gaussian(total([0, 0]), sensitivity=1.0, replaced=1.9, noise_multiplier=1.0, label="g")
+
+
+def test_what_is_no_sum_is_refused_and_so_is_noise_apart_from_a_value():
+    seam = mechanisms()
+    value = total([1, 2])
+    correlated = seam.correlated(8, separation=2, bands=2, sensitivity=1.0, rho=1.0, label="c")
+    for release in (
+        lambda: seam.gaussian(np.zeros((1, 2)), sensitivity=1.0, noise_multiplier=1.0, label="g"),
+        lambda: seam.noisy_argmax(np.zeros((1, 2)), sensitivity=1.0, epsilon=1.0, label="a"),
+        lambda: seam.noisy_argmax(value, sensitivity=1.0, epsilon=1.0, label="a"),
+        lambda: seam.above_threshold(sensitivity=1.0, epsilon=1.0, label="t"),
+        lambda: seam.tree(4, sensitivity=1.0, rho=1.0, label="t").release(value),
+        lambda: correlated.release(np.zeros((1, 2))),
+        lambda: seam.last_iterate(2, 3, sensitivity=1.0, contraction=0.5, rho=1.0, label="l")(value),
+    ):
+        with pytest.raises(PrivacyError):
+            release()
+    with pytest.raises(PrivacyError, match="no bound on the ℓ₁"):
+        seam.laplace(Sum(value.integers, 1.0, Moved(1, 4)), sensitivity=1.0, epsilon=1.0, label="l")
+    with pytest.raises(PrivacyError, match="one replicate"):
+        ExactMechanisms(["a", "b"], seam.budget)
+
+
+def test_what_is_near_an_ideal_release_gets_noise_for_both_radii():
+    d = 20_000
+    found = mechanisms(declared=Relation.REPLACE_ONE).gaussian(
+        Near(np.zeros((1, d), dtype=np.int64), 2.0**-30, 0.001), sensitivity=0.001, noise_multiplier=4.0, label="output"
+    )
+    assert found.std() == pytest.approx(4 * 0.002, rel=0.05)
+
+
+def test_a_neighbour_cannot_be_told_by_the_bits_of_what_is_released():
+    """At sums a whole sensitivity apart, every residue of the released integers is as likely as another."""
+    for value in (0, 2 * 2**32):
+        seam = mechanisms(str(value))
+        found = seam.gaussian(total(np.full(40_000, value)), sensitivity=1.0, noise_multiplier=1.0, label="g")[0]
+        step = np.gcd.reduce((found * 2.0**40).astype(np.int64)) * 2.0**-40
+        residues = np.bincount((found / step).astype(np.int64) % 16, minlength=16)
+        assert ((residues - 2500) ** 2 / 2500).sum() < stats.chi2.isf(1e-6, 15)

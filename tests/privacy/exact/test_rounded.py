@@ -1,0 +1,153 @@
+"""Rounded Gaussian and Laplace noise: the exact law in every cell, and a proof of the error that decides in doubt."""
+
+import mpmath
+import numpy as np
+import pytest
+from scipy import stats
+
+from dpbench.privacy.exact import rounded
+from dpbench.privacy.exact.bits import Draws, SeededBits, SystemBits
+from dpbench.privacy.streams import stream
+
+LAWS = {"normal": (rounded.normal, stats.norm), "laplace": (rounded.laplace, stats.laplace)}
+
+
+def bits(name: str) -> SeededBits:
+    return SeededBits(stream(name, "noise"))
+
+
+@pytest.mark.parametrize("law", LAWS)
+@pytest.mark.parametrize("scale", [0.2, 1.0, 7.3])
+def test_every_cell_has_its_exact_probability_the_tails_too(law, scale):
+    draw, exact = LAWS[law]
+    n = 400_000
+    found = draw(scale, n, bits(f"{law}{scale}"))
+    far = int(exact.isf(5 / n) * scale) + 1  # beyond, all is one cell
+    edges = np.concatenate([[-np.inf], np.arange(-far, far + 1) + 0.5, [np.inf]])
+    below = exact.cdf(edges / scale)
+    above = exact.sf(edges / scale)
+    probability = np.where(edges[1:] <= 0, np.diff(below), -np.diff(above))  # without cancellation in either tail
+    count = np.histogram(found, edges)[0]
+    assert count.sum() == n
+    kept = n * probability >= 5
+    assert kept.sum() >= 3
+    cells, expected = [*count[kept], count[~kept].sum()], [*(n * probability[kept]), n * probability[~kept].sum()]
+    statistic = sum((c - e) ** 2 / e for c, e in zip(cells, expected, strict=True) if e > 0)
+    assert statistic < stats.chi2.isf(1e-6, len(cells) - 1)
+
+
+@pytest.mark.parametrize("law", LAWS)
+def test_at_a_fine_grid_the_low_bits_are_uniform_where_float_noise_has_none(law):
+    """σ = 2⁴⁴: float64 noise has no odd values beyond 2⁵³, and few of some residues before; exact noise has all."""
+    found = LAWS[law][0](2.0**40, 64_000, bits(law))
+    count = np.bincount(found % 64, minlength=64)
+    assert ((count - 1000) ** 2 / 1000).sum() < stats.chi2.isf(1e-6, 63)
+
+
+@pytest.mark.parametrize("law", [rounded.NORMAL, rounded.LAPLACE], ids=lambda law: law.name)
+def test_what_is_decided_in_doubt_is_what_multiple_precision_says(law):
+    """Where nothing is in doubt the two agree; at a scale that float64 cannot resolve all is in doubt."""
+    source = bits(law.name)
+    V = np.floor(source.words(40).astype(float) / 2**11)
+    fast, doubtful = rounded._fast(law, V.copy(), 1000.0)
+    assert not doubtful.any()
+    for v, k in zip(V, fast, strict=True):
+        assert rounded._decided(law, int(v), 1000.0, source) == k
+    assert rounded._fast(law, V.copy(), 2.0**53)[1].all()
+
+
+def test_few_are_in_doubt_and_those_near_a_half_are():
+    V = np.floor(bits("doubt").words(100_000).astype(float) / 2**11)
+    assert rounded._fast(rounded.NORMAL, V.copy(), 2.0**22)[1].mean() < 1e-3
+    # the q at which f is (k + 1/2)/scale, to 53 bits: nothing there may be decided without more of them
+    q = np.floor(stats.norm.sf((np.arange(50) + 0.5) / 8) * 2.0**54)
+    assert rounded._fast(rounded.NORMAL, q, 8.0)[1].mean() > 0.9
+
+
+@pytest.mark.parametrize("law", [rounded.NORMAL, rounded.LAPLACE], ids=lambda law: law.name)
+def test_the_polynomials_are_within_the_error_that_is_proved_for_them(law):
+    """On points of every octave; the remainder by intervals below."""
+    mp = mpmath.mp
+    centres, coefficients = rounded.table(law)
+    generator = np.random.default_rng(3)
+    with mp.workprec(160):
+        for e in range(rounded.LEAST, rounded.MOST + 1):
+            for m in generator.uniform(0.5, 1, 3):
+                v = np.floor(m * 2.0**e)
+                found, exact = evaluated(law, v, centres, coefficients), mp.mpf(v) / mp.mpf(2) ** law.whole
+                assert abs(law.tail(mp.mpf(found), mp) / exact - 1) * ratio(found, law) <= 2.0**-52 * (found + 1)
+
+
+def evaluated(law, v, centres, coefficients):
+    m, e = np.frexp(v)
+    cell = int(m * 2 * rounded.CELLS) + (int(e) - rounded.LEAST - 1) * rounded.CELLS
+    return float(np.polyval(coefficients[::-1, cell], m - centres[cell]))
+
+
+def ratio(x, law):
+    """How far f moves where q is multiplied by 1 + s, over s: q/φ(x), or 1."""
+    return 1.0 if law is rounded.LAPLACE else stats.norm.sf(x) / stats.norm.pdf(x)
+
+
+def remainder(law, cell, centres):
+    """A bound on Taylor's remainder on a cell, by interval arithmetic: f's next coefficient at every point of it."""
+    iv = mpmath.iv
+    octave = cell // rounded.CELLS + rounded.LEAST - law.whole
+    half = 1 / (4 * rounded.CELLS)
+    m = iv.mpf([centres[cell] - half, centres[cell] + half])
+    k = rounded.DEGREE + 1
+    if law is rounded.LAPLACE:
+        return float((iv.mpf(half) / m).b) ** k / k
+    slope = iv.mpf(2) ** octave * iv.sqrt(2 * iv.pi)
+    with mpmath.mp.workprec(80):
+        ends = [stats.norm.isf(float(centres[cell] + s * half) * 2.0**octave) for s in (1, -1)]
+    f = [iv.mpf([ends[0] - 1e-9, ends[1] + 1e-9])]  # f on the cell, decreasing; scipy is right to far more than 1e-9
+    g = [slope * iv.exp(f[0] ** 2 / 2)]
+    for j in range(k):
+        f.append(-g[j] / (j + 1))
+        squares = [sum((g[a] * g[i - a] for a in range(i + 1)), iv.mpf(0)) for i in range(j + 1)]
+        g.append(-sum((f[i] * squares[j - i] for i in range(j + 1)), iv.mpf(0)) / (j + 1))
+    return float(abs(f[k]).b) * half**k
+
+
+@pytest.mark.parametrize("law", [rounded.NORMAL, rounded.LAPLACE], ids=lambda law: law.name)
+def test_taylors_remainder_is_below_two_to_the_minus_56(law):
+    centres, _ = rounded.table(law)
+    cells = range(0, len(centres), 37)
+    assert max(remainder(law, cell, centres) for cell in cells) <= 2.0**-56
+
+
+@pytest.mark.slow
+def test_taylors_remainder_on_every_cell():
+    centres, _ = rounded.table(rounded.NORMAL)
+    assert max(remainder(rounded.NORMAL, cell, centres) for cell in range(len(centres))) <= 2.0**-56
+
+
+def test_scales_by_entry_and_out_of_range():
+    found = rounded.normal(np.repeat([1.0, 1000.0], 5000), 10_000, bits("two"))
+    assert found[:5000].std() == pytest.approx(np.sqrt(1 + 1 / 12), rel=0.05)
+    assert found[5000:].std() == pytest.approx(1000, rel=0.05)
+    for scale in (0.0, -1.0, np.nan, 2.0**46):
+        with pytest.raises(ValueError, match="scale"):
+            rounded.normal(scale, 1, SystemBits())
+
+
+def test_samples_and_coins_have_their_laws():
+    draws = Draws(bits("coins"))
+    assert np.bincount(draws.integers(5, size=50_000)) == pytest.approx(10_000, rel=0.05)
+    assert isinstance(draws.integers(2**63), int)
+    heads = [draws.binomial(100, 0.3) for _ in range(2000)]
+    assert np.mean(heads) == pytest.approx(30, abs=0.5)
+    assert np.var(heads) == pytest.approx(21, rel=0.2)
+    assert (draws.binomial(7, 1.0), draws.binomial(7, 0.0)) == (7, 0)
+    subsets = [tuple(sorted(draws.choice(4, 2, replace=False, shuffle=False))) for _ in range(6000)]
+    assert np.unique(subsets, axis=0, return_counts=True)[1] == pytest.approx(1000, rel=0.2)
+    assert sorted(draws.permutation(50)) == list(range(50))
+    orders = np.array([draws.permutation(3) for _ in range(6000)])
+    assert np.unique(orders, axis=0, return_counts=True)[1] == pytest.approx(1000, rel=0.2)
+    with pytest.raises(AttributeError):
+        draws.standard_normal()
+
+
+def test_the_system_gives_new_bits_each_time():
+    assert not np.array_equal(SystemBits().words(4), SystemBits().words(4))
