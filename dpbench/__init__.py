@@ -1,9 +1,9 @@
 """dpbench: a benchmark of differentially private optimisers.
 
 What the command line can do, these functions can: `run_algorithm`, `run_experiment`, `compare`, `report`, `scorecard`,
-`audit`, `audit_releases`, `submit`, `check_submission`, `merge`, `fetch`, `status`, `listing`, `privacy_profile`,
-`cite`, `diff`, `summarise`; `results` reads the rows; `fit` makes one private model. They are those of `dpbench.api`,
-loaded on first use. `PrivateClassifier` and `PrivateRegressor` have scikit-learn's interface.
+`audit`, `audit_releases`, `submit`, `check_submission`, `board_secret`, `merge`, `fetch`, `status`, `listing`,
+`privacy_profile`, `cite`, `diff`, `summarise`; `results` reads the rows; `fit` makes one private model. They are
+those of `dpbench.api`, loaded on first use. `PrivateClassifier` and `PrivateRegressor` have scikit-learn's interface.
 """
 
 from __future__ import annotations
@@ -17,9 +17,10 @@ if TYPE_CHECKING:
     from dpbench.estimators import PrivacyWarning, PrivateClassifier, PrivateRegressor
 
 __all__ = ["DISTRIBUTION", "Diagnostics", "Fit", "PrivacyWarning", "PrivateClassifier", "PrivateRegressor",
-           "Released", "Runs", "Scorecard", "__version__", "audit", "audit_releases", "check_submission", "cite",
-           "compare", "diff", "fetch", "fit", "listing", "merge", "privacy_profile", "report", "results",
-           "run_algorithm", "run_experiment", "scorecard", "status", "submit", "summarise"]  # fmt: skip
+           "Released", "Runs", "Scorecard", "__version__", "audit", "audit_releases", "board_secret",
+           "check_submission", "cite", "compare", "diff", "fetch", "fit", "listing", "merge", "privacy_profile",
+           "report", "results", "run_algorithm", "run_experiment", "scorecard", "status", "submit",
+           "summarise"]  # fmt: skip
 
 
 def __getattr__(name: str) -> Any:

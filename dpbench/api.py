@@ -29,7 +29,8 @@ if TYPE_CHECKING:
     from dpbench.run.runner import Progress, Summary
     from dpbench.submitting.checking import Report as SubmissionReport
 
-__all__ = ["Diagnostics", "Fit", "Released", "Runs", "Scorecard", "audit", "audit_releases", "check_submission",
+__all__ = ["Diagnostics", "Fit", "Released", "Runs", "Scorecard", "audit", "audit_releases", "board_secret",
+           "check_submission",
            "cite", "compare", "diff", "fetch", "fit", "listing", "merge", "privacy_profile", "report", "results",
            "run_algorithm", "run_experiment", "scorecard", "status", "submit", "summarise"]  # fmt: skip
 
@@ -603,24 +604,69 @@ def submit(
     )
 
 
-def check_submission(archive: str | os.PathLike[str], *, rerun: bool = False) -> SubmissionReport:
+def check_submission(
+    archive: str | os.PathLike[str],
+    *,
+    rerun: bool = False,
+    seed: str | os.PathLike[str] | None = None,
+    notify: Notify = _silent,
+) -> SubmissionReport:
     """Check an archive of `submit` without running anything in it; its `problems` are empty where it is sound.
 
-    rerun: also run its code on a few cells, in a process of its own: no sandbox, it has your rights. Raises UserError
-    where the archive cannot be read as one.
+    rerun: also run its code on every cell under new seeds, on private copies of problems and for an audit, in a sandbox
+    (bubblewrap); without a sandbox that works its report's `unchecked` says "not re-run". seed: the file with the
+    private copies' secret, see `board_secret`; None draws one. Raises UserError where the archive cannot be read.
     """
     from dpbench.submitting.checking import check
 
-    return check(archive, rerun=rerun)
+    return check(archive, rerun=_rerun(seed, notify) if rerun else None)
+
+
+def _rerun(seed: str | os.PathLike[str] | None, notify: Notify) -> Callable[[Any], Any]:
+    """What runs a submission again, with this dpbench's audit as judge."""
+    from dpbench.auditing.claims import PureClaim
+    from dpbench.auditing.decide import decide, least_runs
+    from dpbench.submitting import replaying, secret
+
+    level = 1e-3
+
+    def runs(epsilon: float, delta: float) -> int:
+        return least_runs(PureClaim(epsilon, delta), level)
+
+    def verdict(first: Any, second: Any, epsilon: float, delta: float) -> tuple[float, float]:
+        found = decide(first, second, PureClaim(epsilon, delta), level)
+        return found.bound, found.claim
+
+    judge, key = replaying.Judge(runs, verdict), secret.seed_of(seed)
+    return lambda submission: replaying.replay(submission, judge, key, notify=notify)
+
+
+def board_secret(seed: str | os.PathLike[str], *, profile: str = "full") -> pandas.DataFrame:
+    """The private copies of the board's problems that the secret in the file `seed` makes; the file is made if missing.
+
+    A row per copy of a problem whose data are at hand: problem, n and d of the copy, the excess loss of w = 0 there.
+    """
+    import pandas as pd
+
+    from dpbench.submitting import secret
+
+    return pd.DataFrame(secret.listing(secret.seed_of(seed), profile))
 
 
 def merge(
-    archive: str | os.PathLike[str], *, results: str | os.PathLike[str] = "results", replace: bool = False
+    archive: str | os.PathLike[str],
+    *,
+    results: str | os.PathLike[str] = "results",
+    replace: bool = False,
+    rerun: bool = False,
+    seed: str | os.PathLike[str] | None = None,
+    notify: Notify = _silent,
 ) -> Path:
     """Check an archive of `submit` and add it under `results/PROFILE/tracks/submissions/METHOD`; that folder.
 
-    replace: take the place of an earlier one. Raises UserError for one that is not sound.
+    replace: take the place of an earlier one. rerun, seed: as of `check_submission`; without, it is listed as "not
+    re-run" and has no place. Raises UserError for one that is not sound.
     """
     from dpbench.submitting.merging import merge as merged
 
-    return merged(archive, results, replace=replace)
+    return merged(archive, results, replace=replace, rerun=_rerun(seed, notify) if rerun else None)

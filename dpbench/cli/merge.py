@@ -2,22 +2,27 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import click
 
-from dpbench.cli.shared import RESULTS
+from dpbench.cli.shared import RESULTS, say
 
 
 @click.command("merge")
 @click.argument("archive")
 @click.option("--replace", is_flag=True, help="Take the place of an earlier submission of the same method.")
+@click.option("--rerun", is_flag=True, help="Run it again in a sandbox, which a place on the board takes.")
+@click.option("--seed", metavar="FILE", help="With --rerun: the secret of the private copies (dpbench board secret).")
 @RESULTS
-def command(archive: str, replace: bool, results: str) -> None:
-    """Check an archive of `dpbench submit` and add its rows and provenance to a results folder; nothing in it is run.
+def command(archive: str, **given: Any) -> None:
+    """Check an archive of `dpbench submit` and add its rows and provenance to a results folder.
 
-    dpbench merge averaged-gd.dpbench.zip
+    dpbench merge averaged-gd.dpbench.zip --rerun
 
-    dpbench report --experiment tracks then shows the method, marked as submitted.
+    With --rerun its method is run again in a sandbox, and the rows of these runs are added; without, nothing in it is
+    run and the method is listed as "not re-run", without a place. dpbench report --experiment tracks then shows it.
     """
     from dpbench import api
 
-    click.echo(f"{api.merge(archive, results=results, replace=replace)}; next: dpbench report --experiment tracks")
+    click.echo(f"{api.merge(archive, **given, notify=say)}; next: dpbench report --experiment tracks")

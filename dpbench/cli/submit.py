@@ -18,10 +18,11 @@ from dpbench.errors import UserError
 @click.option("--runs", type=int, metavar="N", help="Runs of the audit; enough for a bound near the claim by default.")
 @click.option("--archive", metavar="FILE", help="The archive to write; NAME.dpbench.zip by default.")
 @click.option("--check", "checked", metavar="ARCHIVE", help="Check an archive; nothing in it is run.")
-@click.option("--rerun", is_flag=True, help="With --check: run its code again on a few cells. No sandbox.")
+@click.option("--rerun", is_flag=True, help="With --check: run it again, in a sandbox.")
+@click.option("--seed", metavar="FILE", help="With --rerun: the secret of the private copies (dpbench board secret).")
 @JOBS
 @RESULTS
-def command(algorithm: str | None, checked: str | None, rerun: bool, **given: Any) -> int:
+def command(algorithm: str | None, checked: str | None, rerun: bool, seed: str | None, **given: Any) -> int:
     """Run the leaderboard's default track for one method, audit it, and write one archive; or check one.
 
     \b
@@ -29,30 +30,35 @@ def command(algorithm: str | None, checked: str | None, rerun: bool, **given: An
     dpbench submit --check my-method.dpbench.zip
 
     A check reads hashes, keys, seeds, ε and losses, and composes every ledger anew; it executes nothing from the
-    archive. With --rerun it does, in a process of its own with your rights. The exit code is 1 where it finds
-    something. dpbench merge adds a sound archive to a results folder.
+    archive. With --rerun it does, in a sandbox (bubblewrap): every cell under new seeds, private copies of problems, an
+    audit. The exit code is 1 where it finds something. dpbench merge adds a sound archive to a results folder.
     """
     from dpbench import api
 
     if (algorithm is None) == (checked is None):
         raise UserError("give either --algo FILE:CLASS or --check ARCHIVE")
     if checked is None:
-        if rerun:
-            raise UserError("--rerun goes with --check")
+        if rerun or seed is not None:
+            raise UserError("--rerun and --seed go with --check")
         assert algorithm is not None
         with progress() as report:
             path = api.submit(algorithm, **given, progress=report, notify=say)
         click.echo(f"{path}: ready; its check: dpbench submit --check {path}")
         return 0
-    if rerun:
-        say("running the archive's code, in a process of its own with your rights")
-    found = api.check_submission(checked, rerun=rerun)
+    found = api.check_submission(checked, rerun=rerun, seed=seed, notify=say)
     manifest = found.submission.manifest
     click.echo(f"{manifest.method} ({manifest.title}), {manifest.profile} profile, {len(found.submission.rows):,} rows")
     click.echo(f"by {manifest.code_version} on {manifest.environment}")
     for line in found.checked:
         click.echo(f"  checked  {line}")
+    for line in [] if found.problems else found.unchecked:
+        click.echo(f"  NOT CHECKED  {line}")
     for line in found.shown:
         click.echo(f"  WRONG    {line}")
-    click.echo("not sound" if found.problems else "sound" + ("" if rerun else "; its code was not run (--rerun does)"))
+    for line in found.replay.flags if found.replay else []:
+        click.echo(f"  FLAG     {line}")
+    if found.problems:
+        click.echo("not sound")
+    else:
+        click.echo("sound, and run again" if found.placed else "sound; not re-run, so without a place (see --rerun)")
     return 1 if found.problems else 0

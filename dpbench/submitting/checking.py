@@ -1,9 +1,9 @@
-"""Checking a submission without running what is in it; and, when asked, running it again in a process of its own.
+"""Checking a submission without running what is in it.
 
 Found without the code: an archive or schema that is not as it should be, hashes, rows whose keys are not those of
 their settings, seeds left out, ε above what was asked, ledgers that do not compose to the ε of their rows,
 losses that are not F(w) - F*, an audit that failed. A loss that was made up, consistently, is found by running the code
-alone: `rerun`.
+alone: `replaying`. The check stops at the first thing that is wrong, and runs within bounds on time and memory.
 """
 
 from __future__ import annotations
@@ -12,13 +12,11 @@ import hashlib
 import json
 import math
 import os
-import subprocess
-import sys
-import tempfile
+import unicodedata
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
-from pathlib import Path
+from itertools import islice
 from typing import Any
 
 from dpbench import algorithms, datasets
@@ -31,21 +29,39 @@ from dpbench.privacy.verify import spent
 from dpbench.problems import build, catalogue
 from dpbench.run import outcomes
 from dpbench.run.jobs import delta_value, keys_of
+from dpbench.study.style import look
 from dpbench.submitting import archive
 from dpbench.submitting.archive import Submission
-from dpbench.submitting.ledgers import composition_of, replay
+from dpbench.submitting.bounded import OutOfBounds, bounded
+from dpbench.submitting.ledgers import composition_of
+from dpbench.submitting.replaying import Replay
 
 SAME = 2e-3  # relative, of two computations of one ε: their grids
-SAMPLE = 4  # cells that are run again, at most
+MOST_LEDGERS = 200  # of one archive; the board has fewer cells
+SHOWN = 12  # lines of what is wrong
+SECONDS, EACH = 5, 2  # of the processor: for the checks of one archive, and for each of its ledgers beside
+EXACT = 1e-7  # relative, of two computations of one objective
+MEMORY = 1 << 30  # bytes, beyond what the process has
 
 
 @dataclass
 class Report:
-    """What a check found. problems: one line each, empty for a sound submission; checked: what was looked at."""
+    """What a check found.
+
+    problems: one line each, of the first check that found any, empty for a sound submission. checked: what was looked
+    at. unchecked: what could not be, and why. replay: the receiver's own runs, None where none were asked for.
+    """
 
     submission: Submission
     problems: list[str] = field(default_factory=list)
     checked: list[str] = field(default_factory=list)
+    unchecked: list[str] = field(default_factory=list)
+    replay: Replay | None = None
+
+    @property
+    def placed(self) -> bool:
+        """Whether the board gives it a place: sound, all of it run again here, and nothing to flag."""
+        return self.sound and self.replay is not None and self.replay.done and not self.replay.flags
 
     @property
     def sound(self) -> bool:
@@ -57,41 +73,80 @@ class Report:
         return lines(self.problems)
 
 
-def check(path: str | os.PathLike[str], *, rerun: bool = False) -> Report:
-    """Check an archive; UserError where it cannot even be read. rerun: run its code, in a process of its own."""
-    report = Report(archive.read(path))
-    for name, test in CHECKS.items():
-        report.problems += list(test(report.submission))
-        report.checked.append(name)
-    if rerun and report.sound:
-        report.problems += _rerun(report.submission)
-        report.checked.append(f"its code run again: {len(sample(report.submission))} cells")
+def check(path: str | os.PathLike[str], *, rerun: Callable[[Submission], Replay] | None = None) -> Report:
+    """Check an archive; UserError where it cannot even be read.
+
+    rerun: runs what passed the check again.
+    """
+    submission = archive.read(path)
+    seconds = SECONDS + EACH * min(len(submission.ledgers), MOST_LEDGERS)
+    try:
+        problems, checked, unchecked = bounded(lambda: _examined(submission), seconds, MEMORY)
+    except OutOfBounds as error:
+        return Report(submission, [f"the check was stopped: {error}"])
+    report = Report(submission, problems, checked, unchecked)
+    if rerun is not None and report.sound:
+        report.replay = rerun(submission)
+        report.problems += report.replay.problems
+        if report.replay.done:
+            report.checked.append(f"run again here, under new seeds and on private copies; {report.replay.audit}")
+        elif report.replay.why:
+            report.unchecked.append(report.replay.why)
     return report
 
 
-def _name(s: Submission) -> Iterator[str]:
-    if s.manifest.method in algorithms.names(plugins=False):
-        yield f"method {s.manifest.method}: the name is taken by a method of this dpbench"
-    if not s.manifest.method.replace("-", "").replace("_", "").isalnum() or len(s.manifest.method) > 60:
-        yield f"method {s.manifest.method!r}: letters, digits, - and _ only, 60 at most"
+def _examined(submission: Submission) -> tuple[list[str], list[str], list[str]]:
+    """(problems, checked, unchecked), up to the first check that finds something."""
+    checked: list[str] = []
+    unchecked: list[str] = []
+    for name, test in CHECKS.items():
+        try:
+            problems = list(islice(test(submission, unchecked.append), SHOWN + 1))
+        except Exception as error:  # whatever a stranger's archive makes of a check is one line
+            problems = [f"{name}: cannot be checked ({type(error).__name__})"]
+        checked.append(name)
+        if problems:
+            return problems, checked, unchecked
+    return [], checked, unchecked
+
+
+Tell = Callable[[str], None]
+
+
+def _name(s: Submission, unchecked: Tell) -> Iterator[str]:
+    taken = {_bare(name): name for name in algorithms.names(plugins=False)}
+    if (name := taken.get(_bare(s.manifest.method))) is not None:
+        yield f"method {s.manifest.method}: the name is taken by a method of this dpbench, {name}"
+    titles = {_bare(look(name).label): name for name in algorithms.names(plugins=False)}
+    if (name := titles.get(_bare(s.manifest.title))) is not None:
+        yield f"title {s.manifest.title}: {name} of this dpbench is called so"
     if s.manifest.profile not in tracks.grid():
         yield f"profile {s.manifest.profile!r} is none of the leaderboard's"
     if hashlib.blake2b(s.method, digest_size=8).hexdigest() != s.manifest.source:
         yield "method.py is not the code that the rows were made with (its hash is in their keys)"
 
 
-def _keys(s: Submission) -> Iterator[str]:
+def _bare(name: str) -> str:
+    """What is left of a name to the eye: no case, no width, no marks between letters."""
+    folded = unicodedata.normalize("NFKD", name).casefold()
+    return "".join(letter for letter in folded if letter.isalnum())
+
+
+def _keys(s: Submission, unchecked: Tell) -> Iterator[str]:
     """A row's key is a hash of its settings: of those that it states, of this data, of the code in the archive."""
     if not s.rows:
         yield "rows.jsonl is empty"
+    asked = sum(cell.seeds for cell in tracks.cells(s.manifest.profile, tracks.grid()))
+    if len(s.rows) > asked:
+        yield f"{len(s.rows):,} rows; all cells with all seeds are {asked:,}"
     seen: set[str] = set()
     for i, row in enumerate(s.rows, 1):
         told = row.identity
         try:
             recipe = catalogue.recipe_of(row.problem or "")
             key = keys_of(told)(row.seed, row.timed or 0)
-        except (UserError, TypeError, AttributeError) as error:
-            yield f"row {i}: {error}"
+        except (UserError, TypeError, AttributeError, RecursionError) as error:
+            yield f"row {i}: {ascii(str(error))[1:160]}"
             continue
         if key != row.key:
             yield f"row {i}: its key is not the hash of its settings and seed"
@@ -100,9 +155,9 @@ def _keys(s: Submission) -> Iterator[str]:
         stated |= {"relation": told.get("relation", row.relation)}
         for name, value in stated.items():
             if told.get(name, value if name == "relation" else None) != value:
-                yield f"row {i}: {name} is {told.get(name)!r} in its key and {value!r} here"
-        if row.algorithm != s.manifest.method or row.timed:
-            yield f"row {i}: of {row.algorithm}, timed {row.timed}; a submission has untimed rows of its method alone"
+                yield f"row {i}: {name} is {ascii(told.get(name))[:60]} in its key and {value!r} here"
+        if row.algorithm != s.manifest.method or row.sweep:
+            yield f"row {i}: of {row.algorithm}; a submission has single runs of its method alone"
         if not _settings_agree(told.get("settings"), row.settings):
             yield f"row {i}: settings are not those of its key"
         if row.key in seen:
@@ -118,7 +173,7 @@ def _settings_agree(identity: Any, shown: str | None) -> bool:
     return isinstance(identity, dict) and all(full.get(name) == value for name, value in identity.items())
 
 
-def _cells(s: Submission) -> Iterator[str]:
+def _cells(s: Submission, unchecked: Tell) -> Iterator[str]:
     """All seeds of every cell, of the profile's problems and ε, at one setting."""
     asked = {
         (cell.problems[0], cell.epsilon[0]): cell.seeds for cell in tracks.cells(s.manifest.profile, tracks.grid())
@@ -139,7 +194,7 @@ def _cells(s: Submission) -> Iterator[str]:
             yield f"{problem} at ε = {epsilon:g}: no rows, and no reason in the manifest"
 
 
-def _guarantees(s: Submission) -> Iterator[str]:
+def _guarantees(s: Submission, unchecked: Tell) -> Iterator[str]:
     for i, row in enumerate(s.rows, 1):
         if row.status not in outcomes.RESULTS or not row.private:
             yield f"row {i}: {row.status}, private: {row.private}"
@@ -153,7 +208,7 @@ def _guarantees(s: Submission) -> Iterator[str]:
             yield f"row {i}: δ = {row.delta}; the leaderboard's is n⁻² (or 0 for pure DP)"
 
 
-def _ledgers(s: Submission) -> Iterator[str]:
+def _ledgers(s: Submission, unchecked: Tell) -> Iterator[str]:
     """ε composed anew, by the second route, from every ledger in the archive; one for each cell."""
     rows = {row.key: row for row in s.rows}
     for one in s.ledgers:
@@ -176,30 +231,46 @@ def _ledgers(s: Submission) -> Iterator[str]:
         yield f"{problem} at ε = {epsilon:g}: no ledger"
 
 
-def _losses(s: Submission) -> Iterator[str]:
+def _losses(s: Submission, unchecked: Tell) -> Iterator[str]:
     """Where the data are at hand: the rows' data are these, and the excess loss is F(w) - F*, with F* ours."""
+    away = []
     for name in sorted({row.problem for row in s.rows}):
-        if not datasets.available(catalogue.recipe_of(name).dataset):
-            continue
+        rows = [row for row in s.rows if row.problem == name]
+        if len({row.data_sha256 for row in rows}) > 1 or rows[0].data_sha256 is None:
+            yield f"{name}: not all of its rows were made on one set of data"
         try:
-            problem = build(name)
+            problem = build(name) if datasets.available(catalogue.recipe_of(name).dataset) else None
         except NotAtHand:
+            problem = None
+        if problem is None:
+            away.append(name)
+            yield from _below_the_optimum(name, rows, None)
             continue
-        best = problem.optimum()
-        slack = 1e-7 * max(1.0, abs(best.value))
-        for row in (row for row in s.rows if row.problem == name):
-            if row.data_sha256 != problem.data_hash:
-                yield f"{name}: made on other data (sha256 {str(row.data_sha256)[:12]}…)"
-                break
-            if row.status == "diverged" and row.excess is None:
-                continue
-            if row.objective is None or row.excess is None:
-                yield f"{name} at ε = {row.epsilon:g}, seed {row.seed}: no loss"
-            elif abs(row.objective - best.value - row.excess) > slack or row.excess < -slack:
-                yield f"{name} at ε = {row.epsilon:g}, seed {row.seed}: excess {row.excess:.6g} is not F(w) - F*"
+        if rows[0].data_sha256 != problem.data_hash:
+            yield f"{name}: made on other data (sha256 {str(rows[0].data_sha256)[:12]}…)"
+        yield from _below_the_optimum(name, rows, problem.optimum().value)
+    if away:
+        unchecked(f"data, and F(w) - F*, of {', '.join(away)}: not at hand (dpbench fetch gets them)")
 
 
-def _audit(s: Submission) -> Iterator[str]:
+def _below_the_optimum(name: str, rows: list[Any], optimum: float | None) -> Iterator[str]:
+    """What is wrong with the losses of one problem; optimum: F*, None where the data are not at hand."""
+    for row in rows:
+        where = f"{name} at ε = {row.epsilon:g}, seed {row.seed}"
+        if row.status == "diverged" and row.excess is None:
+            continue
+        if row.objective is None or row.excess is None:
+            yield f"{where}: no loss"
+            continue
+        slack = EXACT * max(1.0, abs(row.objective if optimum is None else optimum))
+        best = row.objective - row.excess if optimum is None else optimum
+        if not abs(row.objective - best - row.excess) <= slack:
+            yield f"{where}: excess {row.excess:.6g} is not F(w) - F*"
+        if not row.excess >= -slack:
+            yield f"{where}: excess {row.excess:.6g} is below that of the optimum"
+
+
+def _audit(s: Submission, unchecked: Tell) -> Iterator[str]:
     if not s.audit:
         yield "audit.json is empty: dpbench submit audits the method"
     for one in s.audit:
@@ -220,65 +291,7 @@ CHECKS = {
 }
 
 
-# Running the code
-
-
-def sample(submission: Submission) -> list[Any]:
-    """The rows that are run again: the first seed of SAMPLE cells, those of the smallest problems at hand."""
-    rows = [row for row in submission.rows if row.seed == 0]
-    rows = [row for row in rows if datasets.available(catalogue.recipe_of(row.problem).dataset)]
-    return sorted(rows, key=lambda row: (math.prod(tracks.size(row.problem)), row.epsilon))[:SAMPLE]
-
-
-def _rerun(submission: Submission) -> list[str]:
-    """In a folder and a process of its own, which is no sandbox: the code runs with the user's rights."""
-    wanted = [
-        {"identity": row.identity, "seed": row.seed, "objective": row.objective, "accounting": row.accounting}
-        for row in sample(submission)
-    ]
-    if not wanted:
-        return ["nothing to run again: no problem's data are at hand"]
-    with tempfile.TemporaryDirectory(prefix="dpbench-rerun-") as folder:
-        (Path(folder) / "method.py").write_bytes(submission.method)
-        reference = f"{folder}/method.py:{submission.manifest.class_name}"
-        told = json.dumps({"reference": reference, "rows": wanted})
-        code = "import sys; from dpbench.submitting.checking import again; again(sys.stdin.read())"
-        environ = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
-        done = subprocess.run([sys.executable, "-c", code], input=told, capture_output=True, text=True, cwd=folder,
-                              timeout=3600, env=environ)  # fmt: skip
-    if done.returncode:
-        return [f"its code, run again: {(done.stderr.strip().splitlines() or ['died'])[-1]}"]
-    return list(json.loads(done.stdout.splitlines()[-1]))
-
-
-def again(told: str) -> None:
-    """What the process does: print the lines of what differs, as JSON."""
-    from dpbench.run.jobs import make_job
-
-    given = json.loads(told)
-    lines = []
-    for row in given["rows"]:
-        identity = row["identity"]
-        job = make_job(
-            problem=identity["problem"],
-            algorithm=given["reference"],
-            epsilon=identity["epsilon"],
-            seed=row["seed"],
-            settings=identity["settings"],
-            accounting=identity["accounting"],
-            delta=identity["delta"],
-            relation=identity.get("relation"),
-        )
-        where = f"{identity['problem']} at ε = {identity['epsilon']:g}"
-        if job.key != keys_of(identity)(row["seed"], 0):
-            lines.append(f"{where}: its code makes another key")
-        found = replay(job)
-        if not math.isclose(found.objective, row["objective"] or math.nan, rel_tol=1e-6, abs_tol=1e-9):
-            lines.append(f"{where}: its code gives F = {found.objective:.9g}, its row says {row['objective']:.9g}")
-    print(json.dumps(lines))
-
-
-def lines(problems: Iterable[str], most: int = 12) -> list[str]:
+def lines(problems: Iterable[str], most: int = SHOWN) -> list[str]:
     """The first of many lines."""
     found = list(problems)
-    return found if len(found) <= most else [*found[:most], f"and {len(found) - most:,} more"]
+    return found if len(found) <= most else [*found[:most], "and more"]

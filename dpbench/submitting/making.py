@@ -19,7 +19,7 @@ from dpbench.run.jobs import Job, identity
 from dpbench.run.results import RUNS, Store
 from dpbench.study.plan import plan
 from dpbench.submitting import archive
-from dpbench.submitting.ledgers import plain, replay
+from dpbench.submitting.ledgers import counted, replay
 
 if TYPE_CHECKING:
     from dpbench.run.runner import Progress
@@ -81,8 +81,8 @@ def submit(
         "source": source,
         "profile": profile,
         "code_version": code_version(),
-        "environment": environment(),
-        "left_out": left_out,
+        "environment": archive.worded(environment()),
+        "left_out": {problem: archive.worded(why) for problem, why in left_out.items()},
     }
     target = Path(out or f"{method.name}.dpbench.zip")
     archive.write(target, manifest, members)
@@ -133,7 +133,7 @@ def _value(value: Any) -> Any:
 
 def _ledger(job: Job) -> dict[str, Any]:
     entries = replay(job).composition
-    return {"key": job.key, "releases": [{"release": plain(r), "count": c, "label": label} for r, c, label in entries]}
+    return {"key": job.key, "releases": counted(entries)}
 
 
 def _audit(found: Any) -> dict[str, Any]:
@@ -142,9 +142,14 @@ def _audit(found: Any) -> dict[str, Any]:
         "epsilon": found.epsilon,
         "runs": found.runs,
         "passed": bool(found.passed),
-        "defect": found.defect,
+        "defect": archive.worded(found.defect),
         "tests": [
-            {"test": name, "bound": float(one.bound), "claim": float(one.claim), "unit": found.units[name]}
+            {
+                "test": archive.worded(name),
+                "bound": float(one.bound),
+                "claim": float(one.claim),
+                "unit": found.units[name],
+            }
             for name, one in found.verdicts.items()
         ],
     }

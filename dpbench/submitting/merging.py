@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import ast
 import hashlib
 import os
 import shutil
+from collections.abc import Callable
 from pathlib import Path
 
 import msgspec
@@ -14,34 +16,71 @@ from dpbench.errors import UserError
 from dpbench.leaderboard.submitted import FOLDER
 from dpbench.run.results import RUNS, Store
 from dpbench.submitting import checking
+from dpbench.submitting.archive import Submission
 from dpbench.submitting.making import EXPERIMENT
+from dpbench.submitting.replaying import Replay
 
 
-def merge(path: str | os.PathLike[str], results: str | os.PathLike[str], *, replace: bool = False) -> Path:
+def merge(
+    path: str | os.PathLike[str],
+    results: str | os.PathLike[str],
+    *,
+    replace: bool = False,
+    rerun: Callable[[Submission], Replay] | None = None,
+) -> Path:
     """Check an archive and add it under `results/PROFILE/tracks/submissions/METHOD`; the folder.
 
-    UserError for one that is not sound, or a method that is there already (unless `replace`).
+    The rows that are added are those of the receiver's own runs where it was run again, else the archive's, which have
+    no place. UserError for one that is not sound, or a method that is there already (unless `replace`).
     """
-    report = checking.check(path)
+    report = checking.check(path, rerun=rerun)
     if not report.sound:
         told = "; ".join(checking.lines(report.problems, 3))
         raise UserError(f"{path} is not merged: {told}; dpbench submit --check shows all")
     submission = report.submission
     home = Store(results, submission.manifest.profile, EXPERIMENT).folder
     target = home / FOLDER / submission.manifest.method
+    for other in home.glob(f"{FOLDER}/*/method.py"):
+        if other.parent != target and code_hash(other.read_bytes()) == code_hash(submission.method):
+            raise UserError(
+                f"{path} is not merged: its code is that of {other.parent.name}, but for names and comments"
+            )
     if target.exists() and not replace:
         raise UserError(f"{target} is there already; --replace takes the new one")
     with files.staging(target) as staged:
         store = Store(staged.parent, staged.name, "rows")
-        store.write([{name: getattr(row, name) for name in RUNS} for row in submission.rows], [])
+        stated = [{name: getattr(row, name) for name in RUNS} for row in submission.rows]
+        store.write(report.replay.rows if report.placed and report.replay else stated, [])
         (store.folder / "runs").rename(staged / "runs")
         shutil.rmtree(store.folder)
         (staged / "method.py").write_bytes(submission.method)
         for name, part in (("manifest.json", submission.manifest), ("audit.json", submission.audit)):
             (staged / name).write_bytes(msgspec.json.format(msgspec.json.encode(part), indent=1) + b"\n")
-        checked = {"archive_sha256": hashlib.sha256(Path(path).read_bytes()).hexdigest(), "checked": report.checked}
+        checked = {
+            "archive_sha256": hashlib.sha256(Path(path).read_bytes()).hexdigest(),
+            "code_sha256": code_hash(submission.method),
+            "checked": report.checked,
+            "unchecked": report.unchecked,
+            "placed": report.placed,
+            "flags": report.replay.flags if report.replay else [],
+            "scores": report.replay.scores if report.replay else [],
+        }
         (staged / "checked.json").write_bytes(msgspec.json.format(msgspec.json.encode(checked), indent=1) + b"\n")
         if target.exists():
             shutil.rmtree(target)
         os.rename(staged, target)
     return target
+
+
+def code_hash(source: bytes) -> str:
+    """A hash of what Python code does, without comments, docstrings, layout, its class's name and strings' values."""
+    try:
+        tree = ast.parse(source)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return hashlib.sha256(source).hexdigest()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ClassDef):
+            node.name = "C"
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str):
+            node.value = ""
+    return hashlib.sha256(ast.dump(tree).encode()).hexdigest()

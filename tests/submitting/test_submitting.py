@@ -1,13 +1,11 @@
 """A submission from a folder of one's own: made, checked, merged; and doctored archives, each found."""
 
-import hashlib
 import json
 import os
 import re
 import stat
 import zipfile
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 
@@ -20,28 +18,10 @@ from dpbench.run.results import Store
 from dpbench.study.context import Context
 from dpbench.submitting import archive, checking, ledgers
 from dpbench.submitting.making import submit
+from tests.submitting.archives import AUDITED, change, doctored, ledger, rows
 
 EXAMPLE = Path(__file__).resolve().parents[2] / "examples" / "my_algorithm.py"
 SPENT = "epsilon_planned"
-AUDITED = SimpleNamespace(
-    epsilon=1.0, runs=100, passed=True, defect="", units={"whole run": "μ"},
-    verdicts={"whole run": SimpleNamespace(bound=0.2, claim=0.4)},
-)  # fmt: skip
-
-
-@pytest.fixture(scope="module")
-def made(tmp_path_factory):
-    """The example's submission; its file leaves a mark wherever it is executed with RAN in the environment."""
-    folder = tmp_path_factory.mktemp("stranger")
-    mark = "\nimport os, pathlib\nif 'RAN' in os.environ:\n    pathlib.Path(os.environ['RAN']).write_text('ran')\n"
-    (folder / "mine.py").write_text(EXAMPLE.read_text() + mark)
-    said = []
-    path = submit(
-        f"{folder / 'mine.py'}:MyAlgorithm", audits=lambda: [AUDITED], profile="quick", problems=(),
-        out=folder / "mine.zip", results=folder / "results", jobs=1, progress=lambda _: None, notify=said.append,
-    )  # fmt: skip
-    assert any("left out: diabetes-ridge" in line for line in said)
-    return path
 
 
 def test_a_sound_one_is_sound_and_nothing_in_it_runs(made, tmp_path, monkeypatch):
@@ -78,57 +58,6 @@ def test_a_slow_method_may_name_its_problems(tmp_path):
     report = checking.check(only("synthetic"))
     assert report.problems == []
     assert report.submission.manifest.left_out["breast-cancer-ridge"] == "not run"
-
-
-def test_rerun_runs_its_code_in_a_process_of_its_own(made, tmp_path, monkeypatch):
-    monkeypatch.setenv("RAN", str(tmp_path / "ran"))
-    assert checking.check(made, rerun=True).problems == []
-    assert (tmp_path / "ran").read_text() == "ran"
-
-
-def doctored(made, target, **edits):
-    """An archive with members edited (name with _ for . → function of bytes) and a manifest that fits them."""
-    with zipfile.ZipFile(made) as old:
-        members = {name: old.read(name) for name in old.namelist()}
-    manifest = json.loads(members.pop("manifest.json"))
-    for name, edit in edits.items():
-        if name == "manifest":
-            edit(manifest)
-        else:
-            members[name.replace("_", ".")] = edit(members[name.replace("_", ".")])
-    manifest["sha256"] = {name: hashlib.sha256(content).hexdigest() for name, content in members.items()}
-    with zipfile.ZipFile(target, "w", zipfile.ZIP_DEFLATED) as new:
-        for name, content in {"manifest.json": json.dumps(manifest).encode(), **members}.items():
-            new.writestr(name, content)
-    return target
-
-
-def rows(edit):
-    """An edit of rows.jsonl: of its rows as a list of dicts, in place."""
-
-    def edited(content):
-        found = [json.loads(line) for line in content.splitlines()]
-        edit(found)
-        return b"".join(json.dumps(row).encode() + b"\n" for row in found)
-
-    return edited
-
-
-def ledger(edit):
-    def edited(content):
-        found = json.loads(content)
-        edit(found)
-        return json.dumps(found).encode()
-
-    return edited
-
-
-def change(i=0, identity=None, **columns):
-    def edit(found):
-        found[i].update(columns)
-        found[i]["identity"].update(identity or {})
-
-    return rows(edit)
 
 
 def half_noise(found):
@@ -177,17 +106,6 @@ def test_what_is_doctored_is_found_without_running_it(made, tmp_path, edits, fou
     with pytest.raises(UserError, match="is not merged"):
         dpbench.merge(tmp_path / "forged.zip", results=tmp_path)
     assert not (tmp_path / "quick").exists() or not list(tmp_path.glob("quick/tracks/submissions/*"))
-
-
-def test_a_loss_that_was_made_up_consistently_is_found_by_running_the_code(made, tmp_path):
-    def better(found):
-        for row in found:
-            row["objective"] -= row["excess"] / 2
-            row["excess"] /= 2
-
-    forged = doctored(made, tmp_path / "forged.zip", rows_jsonl=rows(better))
-    assert checking.check(forged).sound  # what a check without the code cannot see, and says so
-    assert "its code gives F" in checking.check(forged, rerun=True).problems[0]
 
 
 def unlike(made, target, name, content=b"x", mode=stat.S_IFREG | 0o644, compress=zipfile.ZIP_DEFLATED):
@@ -264,7 +182,7 @@ def test_the_command_from_a_folder_of_ones_own(made, tmp_path, monkeypatch, caps
 
     code, told = call("submit", "--check", os.fspath(made))
     assert code == 0
-    assert "sound; its code was not run" in told
+    assert "sound; not re-run, so without a place" in told
     forged = doctored(made, tmp_path / "forged.zip", rows_jsonl=change(excess=0.001))
     code, told = call("submit", "--check", os.fspath(forged))
     assert code == 1

@@ -1,0 +1,107 @@
+"""What runs inside the sandbox, beside the stranger's code: its method on each task, the iterates sent back.
+
+`python -m dpbench.submitting.harness FD` in a folder with `tasks.json`, `method.py` and the tasks' arrays. All that it
+sends may have been forged by the code beside it: whoever reads it computes losses and verdicts from the iterates alone.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+from typing import IO, Any
+
+import msgspec
+import numpy as np
+import scipy.sparse
+from threadpoolctl import threadpool_limits
+
+from dpbench import algorithms
+from dpbench.algorithms.base import make_settings
+from dpbench.algorithms.rules import public_settings
+from dpbench.errors import PrivacyError, UserError
+from dpbench.privacy.budget import Budget
+from dpbench.problems import Problem
+from dpbench.run.execute import run_batch
+from dpbench.submitting.ledgers import counted
+from dpbench.submitting.sandbox import Frame
+
+
+class Task(msgspec.Struct, frozen=True, kw_only=True):
+    """Runs of the method on one problem at one ε, one per stream key.
+
+    data: the name of an npz file with X, y and start (k, d). settings: None for the method's public ones.
+    """
+
+    task: int
+    data: str
+    loss: str
+    l1: float
+    l2: float
+    epsilon: float
+    delta: float
+    accounting: str
+    relation: str
+    keys: list[str]
+    settings: dict[str, Any] | None = None
+
+
+class Tasks(msgspec.Struct, frozen=True):
+    """All that the sandbox is given to do with one class."""
+
+    class_name: str
+    tasks: list[Task]
+
+
+def serve(folder: Path, pipe: IO[bytes]) -> None:
+    """Run every task, in the order given, and send a frame for each."""
+    given = msgspec.json.decode((folder / "tasks.json").read_bytes(), type=Tasks)
+    reference = f"{folder / 'method.py'}:{given.class_name}"
+    with threadpool_limits(1):
+        for task in given.tasks:
+            frame = _frame(folder, reference, task)
+            sent = msgspec.msgpack.encode(frame)
+            pipe.write(len(sent).to_bytes(4, "big") + sent)
+            pipe.flush()
+
+
+def _frame(folder: Path, reference: str, task: Task) -> Frame:
+    try:
+        return _run(folder, reference, task)
+    except (UserError, PrivacyError) as error:
+        return Frame(task.task, error=str(error)[:300])
+    except Exception as error:
+        return Frame(task.task, error=f"{type(error).__name__}: {error}"[:300])
+
+
+def _run(folder: Path, reference: str, task: Task) -> Frame:
+    with np.load(folder / task.data) as arrays:
+        X, y, start = matrix(arrays), arrays["y"], arrays["start"]
+    return run_task(reference, Problem(X, y, loss=task.loss, l1=task.l1, l2=task.l2, row_bound=1.0), start, task)
+
+
+def matrix(arrays: Any) -> Any:
+    """The rows in an npz file: dense, or the parts of a sparse matrix."""
+    if "X" in arrays:
+        return arrays["X"]
+    return scipy.sparse.csr_matrix((arrays["data"], arrays["indices"], arrays["indptr"]), shape=tuple(arrays["shape"]))
+
+
+def run_task(reference: str, problem: Problem, start: np.ndarray, task: Task) -> Frame:
+    """The method's runs of a task on `problem`, from `start` (k, d)."""
+    method, fixed = algorithms.resolve(reference)
+    chosen = public_settings(reference, problem.n, problem.d, task.epsilon) if task.settings is None else task.settings
+    given = make_settings(method, fixed | chosen)
+    settings = method.complete(problem, given)
+    method.needs.check(problem, method.name)
+    relation = method.under(task.relation)
+    budget = Budget(task.epsilon, task.delta, relation, method.accounting(task.accounting))
+    run = run_batch(problem, method, [settings] * len(task.keys), start, budget, task.keys)
+    W = np.ascontiguousarray(run.W, dtype=np.float64)
+    shown = msgspec.json.encode(msgspec.to_builtins(given), order="deterministic").decode()
+    return Frame(task.task, W.tobytes(), shown, counted(run.mechanisms.ledger.planned(0)), run.seconds)
+
+
+if __name__ == "__main__":
+    with os.fdopen(int(sys.argv[1]), "wb") as verdict:
+        serve(Path.cwd(), verdict)

@@ -1,0 +1,393 @@
+"""The receiver decides: a submission's method run anew, where nobody knows the seeds or the problems beforehand.
+
+In a sandbox, on its cells' public problems under seeds drawn now, on private copies of them (`secret`), and on two
+neighbours. Of what comes back the iterates alone count: losses, ledgers' ε and verdicts are computed here.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import secrets
+import tempfile
+from collections import defaultdict
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import msgspec
+import numpy as np
+
+from dpbench import algorithms, datasets
+from dpbench.errors import NotAtHand, PrivacyError, UserError
+from dpbench.leaderboard.places import CLIP, score
+from dpbench.policy import auto, terms
+from dpbench.privacy.check import within
+from dpbench.privacy.relation import Relation
+from dpbench.privacy.streams import stream
+from dpbench.privacy.verify import spent
+from dpbench.problems import Problem, build, catalogue, starts
+from dpbench.run.jobs import delta_value
+from dpbench.run.results import RUNS
+from dpbench.submitting import sandbox, secret
+from dpbench.submitting.archive import ReleaseCount, Submission
+from dpbench.submitting.harness import Task, Tasks, run_task
+from dpbench.submitting.ledgers import composition_of
+
+COPIES = 6  # private problems, of the smallest public ones
+REPLICATES = 8  # runs on each
+LUCK = 4.0  # standard errors by which stated losses may be below replayed ones
+APART = 3.0  # the same of private and public scores, beside
+MARGIN = 0.3  # decades, for what a copy with fewer rows does to a method beyond what it does to the default
+BATCH = 64
+AGREE = 1e-6  # relative, of one run's objective there and here
+SECONDS = 3600
+
+
+class Judge(NamedTuple):
+    """The receiver's audit: how many runs on either neighbour, and the verdict (bound, claim) on their scores."""
+
+    runs: Callable[[float, float], int]
+    verdict: Callable[[np.ndarray, np.ndarray, float, float], tuple[float, float]]
+
+
+@dataclass
+class Replay:
+    """What the receiver's runs came to.
+
+    done: whether every cell was run again, the private problems and the audit too: a place takes that. why: if not.
+    problems: what differs from the archive. flags: what a reader of the board is told. rows: of the runs made here, as
+    columns of a results table. scores: (problem, public, private) scores.
+    """
+
+    done: bool = False
+    why: str = ""
+    problems: list[str] = field(default_factory=list)
+    flags: list[str] = field(default_factory=list)
+    rows: list[dict[str, Any]] = field(default_factory=list)
+    scores: list[tuple[str, float, float]] = field(default_factory=list)
+    audit: str = ""
+
+
+class Cell(NamedTuple):
+    """One (problem, ε) of the archive: its rows by seed, and its ledger."""
+
+    rows: list[Any]
+    releases: list[ReleaseCount]
+
+
+@dataclass
+class Planned:
+    """A task, the problem it is on, and what it is for: "cell", "copy", "first" or "second" of the neighbours."""
+
+    task: Task
+    problem: Problem
+    what: str
+    of: Any
+    start: np.ndarray
+
+
+def replay(
+    submission: Submission,
+    judge: Judge,
+    seed: bytes,
+    *,
+    run: sandbox.Runs = sandbox.frames,
+    notify: Callable[[str], None] = lambda _: None,
+) -> Replay:
+    """Run a submission's method again, on all of its cells, on private copies, and for an audit.
+
+    run: what runs the tasks in a folder; for tests. seed: of the private copies.
+    """
+    if run is sandbox.frames and not sandbox.bubblewrap():
+        return Replay(why=f"not re-run: {sandbox.NONE}; install bubblewrap")
+    cells = _cells(submission)
+    away = sorted({at[0] for at in cells if not datasets.available(catalogue.recipe_of(at[0]).dataset)})
+    if away:
+        return Replay(why=f"not re-run: data not at hand: {', '.join(away)}")
+    try:
+        planned = [*_public(cells), *(copies := list(_private(cells, seed))), *_neighbours(copies, judge)]
+    except NotAtHand as error:
+        return Replay(why=f"not re-run: {error}")
+    notify(f"{len(planned)} tasks in the sandbox, {len(cells)} cells under new seeds among them")
+    secrets.SystemRandom().shuffle(planned)
+    found = _run(submission, planned, run)
+    result = Replay()
+    result.problems += _whole(planned, found)
+    if not result.problems:
+        _judge_cells(planned, found, cells, result)
+        _judge_copies(planned, found, result)
+        _judge_neighbours(planned, found, judge, result)
+    result.done = not result.problems
+    return result
+
+
+def _cells(submission: Submission) -> dict[tuple[str, float], Cell]:
+    ledgers = {one.key: one.releases for one in submission.ledgers}
+    found: dict[tuple[str, float], list[Any]] = defaultdict(list)
+    for row in sorted(submission.rows, key=lambda row: row.seed):
+        found[row.problem, row.epsilon].append(row)
+    return {
+        at: Cell(rows, next((ledgers[row.key] for row in rows if row.key in ledgers), [])) for at, rows in found.items()
+    }
+
+
+def _task(problem: Problem, name: str, keys: list[str], inits: list[str], **given: Any) -> tuple[Task, np.ndarray]:
+    rule = catalogue.recipe_of(name).start
+    start = np.stack([starts.draw(rule, problem.d, stream(key, "init")) for key in inits])
+    task = Task(task=secrets.randbits(48), data=f"{secrets.token_hex(8)}.npz", loss=problem.loss.name, l1=problem.l1,
+                l2=problem.l2, keys=keys, relation=terms.RELATION.value, **given)  # fmt: skip
+    return task, start
+
+
+def _tokens(count: int) -> list[str]:
+    """Stream keys that were nobody's before."""
+    return [secrets.token_hex(16) for _ in range(count)]
+
+
+def _public(cells: dict[tuple[str, float], Cell]) -> Iterable[Planned]:
+    """Every cell: its first seed, which must come to the same, then as many seeds as it states that are new."""
+    for (name, epsilon), cell in cells.items():
+        first = cell.rows[0]
+        fresh = _tokens(len(cell.rows))
+        problem = build(name)
+        task, start = _task(
+            problem, name, [first.key, *fresh], [f"{name}/{first.seed}", *fresh], epsilon=epsilon, delta=first.delta,
+            accounting=first.identity["accounting"],
+        )  # fmt: skip
+        yield Planned(task, problem, "cell", (name, epsilon), start)
+
+
+def _private(cells: dict[tuple[str, float], Cell], seed: bytes) -> Iterable[Planned]:
+    """Copies of the smallest problems, each at the middle of its ε."""
+    names = sorted({name for name, _ in cells}, key=lambda name: build(name).n * build(name).d)
+    made = 0
+    for name in names:
+        if made == COPIES or (problem := secret.copy(name, seed)) is None:
+            continue
+        made += 1
+        epsilons = sorted(e for at, e in cells if at == name)
+        epsilon = epsilons[len(epsilons) // 2]
+        row = cells[name, epsilon].rows[0]
+        delta = 0.0 if row.delta == 0 else float(delta_value(terms.DELTA, problem.n))
+        keys = _tokens(REPLICATES)
+        task, start = _task(
+            problem, name, keys, keys, epsilon=epsilon, delta=delta, accounting=row.identity["accounting"]
+        )
+        yield Planned(task, problem, "copy", (name, epsilon), start)
+
+
+def _neighbours(copies: list[Planned], judge: Judge) -> Iterable[Planned]:
+    """Runs on two data sets that differ in one row: along the direction that the others say least of."""
+    if not copies:
+        return
+    base = min(copies, key=lambda one: one.problem.n * one.problem.d)
+    X, y = np.array(base.problem.X), np.array(base.problem.y, dtype=float)
+    direction = np.linalg.eigh(X.T @ X)[1][:, 0]
+    end = 1.0 if base.problem.loss.binary else float(np.abs(y).max() or 1.0)
+    for what, label in (("first", end), ("second", -end)):
+        X[0], y[0] = direction, label
+        one = base.problem
+        problem = Problem(X.copy(), y.copy(), loss=one.loss.name, l1=one.l1, l2=one.l2, row_bound=1.0)
+        left = judge.runs(base.task.epsilon, base.task.delta)
+        while left > 0:
+            keys = _tokens(min(left, BATCH))
+            task, start = _task(
+                problem, base.of[0], keys, keys, epsilon=base.task.epsilon, delta=base.task.delta,
+                accounting=base.task.accounting,
+            )  # fmt: skip
+            left -= len(keys)
+            start[:] = 0.0  # a start of one's own for every run would hide in public what the row moves
+            yield Planned(task, problem, what, base.of, start)
+
+
+def _run(submission: Submission, planned: list[Planned], run: sandbox.Runs) -> dict[int, sandbox.Frame]:
+    with tempfile.TemporaryDirectory(prefix="dpbench-rerun-") as home:
+        folder = Path(home) / "given"
+        folder.mkdir()
+        (folder / "method.py").write_bytes(submission.method)
+        tasks = Tasks(submission.manifest.class_name, [one.task for one in planned])
+        (folder / "tasks.json").write_bytes(msgspec.json.encode(tasks))
+        for one in planned:
+            X = one.problem.X
+            parts = (
+                {"data": X.data, "indices": X.indices, "indptr": X.indptr, "shape": np.array(X.shape)}
+                if one.problem.is_sparse
+                else {"X": np.asarray(X)}
+            )
+            np.savez(folder / one.task.data, y=one.problem.y, start=one.start, **parts)
+        return {frame.task: frame for frame in run(folder, sandbox.Limits(SECONDS, 2 * SECONDS))}
+
+
+def _whole(planned: list[Planned], found: dict[int, sandbox.Frame]) -> list[str]:
+    """What is missing of what was asked for."""
+    missing = [one for one in planned if one.task.task not in found]
+    if missing:
+        return [f"its code, run again, ended after {len(planned) - len(missing)} of {len(planned)} tasks"]
+    wrong = []
+    for one in planned:
+        frame = found[one.task.task]
+        if frame.error:
+            wrong.append(f"its code, run again on {_where(one)}: {ascii(frame.error)[1:-1][:160]}")
+        elif len(frame.W) != one.start.size * 8:
+            wrong.append(f"its code, run again on {_where(one)}: not as many iterates as runs")
+    return wrong[:3]
+
+
+def _where(one: Planned) -> str:
+    name, epsilon = one.of
+    kind = {"cell": "", "copy": "a private copy of "}.get(one.what, "two neighbours like ")
+    return f"{kind}{name} at ε = {epsilon:g}"
+
+
+def _objectives(one: Planned, frame: sandbox.Frame) -> np.ndarray:
+    """(k,) objectives of the iterates that came back, computed here; infinite where one is no number."""
+    W = np.frombuffer(frame.W).reshape(one.start.shape)
+    sane = np.isfinite(W).all(axis=1) & (np.abs(W).max(axis=1, initial=0.0) < 1e100)
+    with np.errstate(all="ignore"):
+        values = one.problem.value(np.where(sane[:, None], W, 0.0))
+    return np.where(sane & np.isfinite(values), values, np.inf)
+
+
+def _judge_cells(
+    planned: list[Planned], found: dict[int, sandbox.Frame], cells: dict[tuple[str, float], Cell], result: Replay
+) -> None:
+    for one in planned:
+        if one.what != "cell":
+            continue
+        frame, cell, where = found[one.task.task], cells[one.of], _where(one)
+        first, fresh = cell.rows[0], _objectives(one, frame)
+        best = one.problem.optimum().value
+        if json.loads(frame.settings) != first.identity.get("settings"):
+            result.problems.append(f"{where}: its code runs at other settings than its rows")
+        if not math.isclose(fresh[0], first.objective or math.inf, rel_tol=AGREE, abs_tol=1e-9):
+            told = math.nan if first.objective is None else first.objective
+            result.problems.append(f"{where}: its code gives F = {fresh[0]:.9g}, its row says {told:.9g}")
+        result.problems += _ledger(where, frame, cell, first)
+        excess = fresh[1:] - best
+        stated = np.array([np.inf if row.excess is None else row.excess for row in cell.rows])
+        if luckier(stated, excess):
+            told = f"{stated.mean():.4g}, under new seeds {excess.mean():.4g}"
+            result.problems.append(f"{where}: its rows' mean excess loss is {told}")
+        for row, objective in zip(cell.rows, fresh[1:], strict=True):
+            ended = bool(np.isfinite(objective))
+            result.rows.append(
+                {name: getattr(row, name) for name in RUNS}
+                | {
+                    "objective": float(objective) if ended else None,
+                    "excess": float(objective - best) if ended else None,
+                    "status": "done" if ended else "diverged",
+                    "gradient_norm": None,
+                    "accuracy": None,
+                    "settings": frame.settings,
+                }
+            )
+
+
+def _ledger(where: str, frame: sandbox.Frame, cell: Cell, row: Any) -> list[str]:
+    """Whether the run made here planned to release what the archive's ledger has, and within ε."""
+    try:
+        here = composition_of(msgspec.convert(frame.releases, list[ReleaseCount]))
+        there = composition_of(cell.releases)
+        cost = spent(here, row.delta, Relation(row.relation)).epsilon
+    except (UserError, PrivacyError, msgspec.ValidationError, ValueError, TypeError) as error:
+        return [f"{where}: the ledger of its code, run again: {ascii(str(error))[1:160]}"]
+    if not here or not within(cost, row.epsilon):
+        return [f"{where}: its code's noise composes to ε = {cost:.6g}"]
+    if [(e.label, e.count) for e in here] != [(e.label, e.count) for e in there]:
+        return [f"{where}: its code, run again, releases other things than its ledger has"]
+    if not math.isclose(cost, row.epsilon_planned, rel_tol=2e-3, abs_tol=1e-4 * row.epsilon):
+        return [f"{where}: its code's noise composes to ε = {cost:.6g}, its rows say {row.epsilon_planned:.6g}"]
+    return []
+
+
+def luckier(stated: np.ndarray, fresh: np.ndarray) -> bool:
+    """Whether stated losses are below those of a replay by more than luck: LUCK standard errors, and a tenth.
+
+    >>> luckier(np.array([1.0, 1.1, 0.9]), np.array([2.0, 2.1, 1.9])), luckier(np.ones(3), np.array([1.0, 1.1, 0.9]))
+    (True, False)
+    """
+    if not np.isfinite(fresh).all():
+        return bool(np.isfinite(stated).all() and np.isinf(fresh).sum() > 1)
+    if not np.isfinite(stated).all():
+        return False
+    gap = fresh.mean() - stated.mean()
+    spread = float(fresh.std(ddof=1)) if len(fresh) > 1 else 0.0  # not the stated rows', which may be spread at will
+    error = spread * math.sqrt(1 / len(fresh) + 1 / len(stated))
+    return bool(gap > LUCK * error and gap > 0.1 * abs(fresh.mean()))
+
+
+def _judge_copies(planned: list[Planned], found: dict[int, sandbox.Frame], result: Replay) -> None:
+    """Whether the method is worse on copies that nobody has seen than on the problems, beyond what the default is."""
+    by_cell = {one.of: one for one in planned if one.what == "cell"}
+    gaps = []
+    for one in planned:
+        if one.what != "copy":
+            continue
+        there = by_cell[one.of]
+        public = _score(there, _objectives(there, found[there.task.task])[1:])
+        private = _score(one, _objectives(one, found[one.task.task]))
+        result.scores.append((one.of[0], public, private))
+        gaps.append(private - public - _expected(one, there))
+    if gaps and apart(np.array(gaps)):
+        result.flags.append(
+            f"on private copies it is {np.mean(gaps):.1f} decades worse than on the public problems, beyond the default"
+        )
+
+
+def _score(one: Planned, objectives: np.ndarray) -> float:
+    null = float(one.problem.value(np.zeros((1, one.problem.d)))[0]) - one.problem.optimum().value
+    return score(float(np.mean(objectives)) - one.problem.optimum().value, null)
+
+
+def _expected(copy: Planned, public: Planned) -> float:
+    """What the change from the public problem to its copy does to the default method's score; 0 without one."""
+    scores = []
+    for one in (copy, public):
+        try:
+            name = auto.method(one.problem, one.task.epsilon)
+            frame = run_task(name, one.problem, one.start[:REPLICATES], _as(one.task, name))
+        except UserError:
+            return 0.0
+        few = replace(one, start=one.start[:REPLICATES])
+        scores.append(_score(few, _objectives(few, frame)))
+    return scores[0] - scores[1]
+
+
+def _as(task: Task, name: str) -> Task:
+    """The task, for a method of this dpbench."""
+    method, _ = algorithms.resolve(name)
+    return msgspec.structs.replace(
+        task, keys=task.keys[:REPLICATES], accounting=terms.accounting(method), settings=None,
+        delta=0.0 if terms.delta(method) == 0 else (task.delta or 1e-6),
+    )  # fmt: skip
+
+
+def apart(gaps: np.ndarray) -> bool:
+    """Whether gaps of scores (decades, one per problem) are above MARGIN by more than chance.
+
+    >>> apart(np.array([2.0, 2.5, 3.0])), apart(np.array([0.1, -0.2, 0.3])), apart(np.array([3.0]))
+    (True, False, True)
+    """
+    error = float(np.std(gaps, ddof=1)) / math.sqrt(len(gaps)) if len(gaps) > 1 else CLIP / 10
+    return bool(np.mean(gaps) > MARGIN + APART * error)
+
+
+def _judge_neighbours(planned: list[Planned], found: dict[int, sandbox.Frame], judge: Judge, result: Replay) -> None:
+    """The receiver's audit: can the iterates of two neighbours be told apart better than ε lets them be?"""
+    worlds: dict[str, np.ndarray] = {}
+    for what in ("first", "second"):
+        ones = [one for one in planned if one.what == what]
+        if not ones:
+            result.problems.append("no private copy to audit it on")
+            return
+        parts = [np.frombuffer(found[one.task.task].W).reshape(one.start.shape) for one in ones]
+        worlds[what] = np.clip(np.nan_to_num(np.concatenate(parts)), -1e12, 1e12)
+    first, second = worlds["first"], worlds["second"]
+    one, other = first[::4].mean(axis=0), second[::4].mean(axis=0)  # the runs that the judge chooses by, not judges
+    first, second = ((each @ (one - other) > (one + other) @ (one - other) / 2) * 1.0 for each in (first, second))
+    bound, claim = judge.verdict(first, second, ones[0].task.epsilon, ones[0].task.delta)
+    result.audit = f"{len(first) + len(second)} runs on two neighbours: ε ≥ {bound:.3g} of {claim:.3g}"
+    if bound > claim:
+        result.problems.append(f"the receiver's audit: ε is at least {bound:.3g}, where {claim:g} is claimed")

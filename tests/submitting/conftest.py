@@ -1,0 +1,25 @@
+"""One sound submission for all tests here."""
+
+from pathlib import Path
+
+import pytest
+
+from dpbench.submitting.making import submit
+from tests.submitting.archives import AUDITED
+
+EXAMPLE = Path(__file__).resolve().parents[2] / "examples" / "my_algorithm.py"
+
+
+@pytest.fixture(scope="session")
+def made(tmp_path_factory):
+    """The example's submission; its file leaves a mark wherever it is executed with RAN in the environment."""
+    folder = tmp_path_factory.mktemp("stranger")
+    mark = "\nimport os, pathlib\nif 'RAN' in os.environ:\n    pathlib.Path(os.environ['RAN']).write_text('ran')\n"
+    (folder / "mine.py").write_text(EXAMPLE.read_text() + mark)
+    said = []
+    path = submit(
+        f"{folder / 'mine.py'}:MyAlgorithm", audits=lambda: [AUDITED], profile="quick", problems=(),
+        out=folder / "mine.zip", results=folder / "results", jobs=1, progress=lambda _: None, notify=said.append,
+    )  # fmt: skip
+    assert any("left out: diabetes-ridge" in line for line in said)
+    return path

@@ -1,0 +1,338 @@
+"""Archives that a stranger may send: each ends in one line, and none that would do harm is let in."""
+
+import hashlib
+import json
+import random
+import time
+import zipfile
+
+import pytest
+
+import dpbench
+from dpbench.errors import UserError
+from dpbench.run.jobs import keys_of
+from dpbench.submitting import checking
+from tests.submitting.archives import change, doctored, ledger, rows
+
+
+def told(path):
+    """Everything that a check says of what is wrong, or that it cannot be read."""
+    try:
+        return checking.check(path).problems
+    except UserError as error:
+        return [str(error)]
+
+
+def manifest(**changes):
+    return {"manifest": lambda told: told.update(changes)}
+
+
+def release(**changes):
+    """The first ledger's first release, changed."""
+    return {"ledgers_json": ledger(lambda found: found[0]["releases"][0]["release"].update(changes))}
+
+
+def instead(kind, count=1, **fields):
+    """The first ledger with one release of another kind alone."""
+
+    def edit(found):
+        found[0]["releases"] = [{"release": {"kind": kind, **fields}, "count": count, "label": "gradient"}]
+
+    return {"ledgers_json": ledger(edit)}
+
+
+def rekeyed(identity=None, every=True, **columns):
+    """Rows whose identity and columns are changed, with keys that fit; ledgers follow their rows."""
+
+    def edit(members):
+        found = [json.loads(line) for line in members["rows.jsonl"].splitlines()]
+        keys = {}
+        for row in found if every else found[:1]:
+            old = row["key"]
+            row["identity"].update(identity or {})
+            row.update(columns)
+            row["key"] = keys[old] = keys_of(row["identity"])(row["seed"], 0)
+        records = json.loads(members["ledgers.json"])
+        for one in records:
+            one["key"] = keys.get(one["key"], one["key"])
+        members["rows.jsonl"] = b"".join(json.dumps(row).encode() + b"\n" for row in found)
+        members["ledgers.json"] = json.dumps(records).encode()
+
+    return edit
+
+
+def raw(name, content):
+    return {name: lambda old: content if isinstance(content, bytes) else content(old)}
+
+
+def without(column):
+    return {"rows_jsonl": rows(lambda found: [row.pop(column) for row in found])}
+
+
+def dropped_timed_of_one(found):
+    found[1].pop("timed")
+    found[1]["excess"] = 5.0
+
+
+LONG = "x" * 60_000
+CORPUS = {
+    # names that look like others, or are none
+    "method in Cyrillic": manifest(method="dр-gd"),
+    "method in full width": manifest(method="ｄｐ-gd"),
+    "method of a built-in": manifest(method="dp-gd"),
+    "method of a built-in without its mark": manifest(method="dpgd"),
+    "method of a built-in's alias": manifest(method="dp-newton-hess-clip"),
+    "method in capitals": manifest(method="Averaged-GD"),
+    "method with a path": manifest(method="../../evil"),
+    "method with a space": manifest(method="a b"),
+    "method of 60,000 characters": manifest(method=LONG),
+    "method empty": manifest(method=""),
+    # titles and texts that a terminal, a spreadsheet, TeX or a browser would run
+    "title with a terminal escape": manifest(title="DP\x1b[2J"),
+    "title with a bell": manifest(title="DP\x07"),
+    "title with TeX": manifest(title="\\input{/etc/passwd}"),
+    "title with a formula": manifest(title="=HYPERLINK(1)"),
+    "title with a formula by plus": manifest(title="+1+cmd"),
+    "title with at": manifest(title="@SUM(1)"),
+    "title with HTML": manifest(title="<script>alert(1)</script>"),
+    "title with a table's bar": manifest(title="a | b"),
+    "title with a line break": manifest(title="a\nb"),
+    "title turned round": manifest(title="abc\u202edcba"),
+    "title without width": manifest(title="a\u200bb"),
+    "title of 60,000 characters": manifest(title=LONG),
+    "title of a built-in": manifest(title="DP-GD"),
+    "title of a built-in in small letters": manifest(title="dp gd"),
+    "environment with an escape": manifest(environment="Python\x1b]0;x\x07"),
+    "code version of 60,000 characters": manifest(code_version=LONG),
+    "reason with TeX": manifest(left_out={"diabetes-ridge": "\\write18{ls}"}),
+    "reason of 60,000 characters": manifest(left_out={"diabetes-ridge": LONG}),
+    "a thousand reasons": manifest(left_out={f"p{i}": "not run" for i in range(1000)}),
+    "class with a call": manifest(class_name="X()"),
+    "library with a path": manifest(library="../x"),
+    "profile that is none": manifest(profile="huge"),
+    "hash that is none": manifest(source="z" * 16),
+    "unknown field": manifest(more=1),
+    "format of tomorrow": manifest(format=99),
+    # rows
+    "no rows": raw("rows_jsonl", b""),
+    "empty identities": raw("rows_jsonl", b'{"identity":{}}\n' * 1000),
+    "a million lines": raw("rows_jsonl", b"{}\n" * 1_000_000),
+    "rows repeated": {"rows_jsonl": rows(lambda found: found.extend(found[:] * 40))},
+    "a line of a megabyte": raw("rows_jsonl", lambda old: old + b'{"identity":{"a":"' + b"x" * 1_000_000 + b'"}}\n'),
+    "deep identity": raw("rows_jsonl", lambda old: b'{"identity":{"a":' + b"[" * 5000 + b"]" * 5000 + b"}}\n"),
+    "no timed": without("timed"),
+    "no timed in one, unlucky, row": {"rows_jsonl": rows(dropped_timed_of_one)},
+    "timed": {"rows_jsonl": change(timed=1)},
+    "timed below nothing": {"rows_jsonl": change(timed=-1)},
+    "no status": without("status"),
+    "status of its own": {"rows_jsonl": change(status="great")},
+    "status failed": {"rows_jsonl": change(status="failed")},
+    "no seed": without("seed"),
+    "seed left out": {"rows_jsonl": rows(lambda found: found.pop())},
+    "excess below the optimum": {"rows_jsonl": rows(
+        lambda found: [row.update(objective=row["objective"] - row["excess"] - 0.1, excess=-0.1) for row in found])},
+    "excess of nothing": {"rows_jsonl": change(excess=0.0)},
+    "no excess": {"rows_jsonl": change(excess=None)},
+    "excess beyond numbers": raw("rows_jsonl", lambda old: old.replace(b'"excess":', b'"excess":1e999,"x":')),
+    "other data in all rows": {"rows_jsonl": rows(lambda found: [row.update(data_sha256="0" * 64) for row in found])},
+    "no data": without("data_sha256"),
+    "settings beside the key": {"rows_jsonl": change(settings='{"T":50}', identity={"settings": {"T": 100}})},
+    "settings that are none": {"rows_jsonl": change(settings="T=50")},
+    "a sweep": {"rows_jsonl": change(sweep='{"T":[1,2]}')},
+    "not private": {"rows_jsonl": change(private=False)},
+    "add-remove": {"rows_jsonl": change(relation="add-remove")},
+    "a relation of its own": {"rows_jsonl": change(relation="none at all")},
+    "δ of a half": {"rows_jsonl": change(delta=0.5)},
+    "ε of nothing": {"rows_jsonl": change(epsilon=0.0)},
+    "planned more than asked": {"rows_jsonl": change(epsilon_planned=2.0)},
+    "planned nothing": {"rows_jsonl": change(epsilon_planned=None)},
+    "notes with a terminal escape": {"rows_jsonl": change(notes="a\x1b[31m")},
+    "counts public with HTML": {"rows_jsonl": change(counts_public="<img src=x>")},
+    "counts of 1e18": {"rows_jsonl": change(T=10**18)},
+    "text for a number": {"rows_jsonl": change(objective="0.1")},
+    "no problem of ours": {"rows_jsonl": change(problem="nothing", identity={"problem": "nothing"})},
+    "problem with a path": {"rows_jsonl": change(problem="../../etc")},
+    "rows that are a list": raw("rows_jsonl", b"[]\n"),
+    "bytes that are no text": raw("rows_jsonl", b"\xff\xfe\n"),
+    # ledgers
+    "no ledger": {"ledgers_json": ledger(list.clear)},
+    "an empty ledger": {"ledgers_json": ledger(lambda found: found[0]["releases"].clear())},
+    "half of the noise": release(noise_multiplier=1.0),
+    "hardly any noise": release(noise_multiplier=1e-300),
+    "no noise": release(noise_multiplier=0.0),
+    "noise without end": release(noise_multiplier=1e300),
+    "noise below nothing": release(noise_multiplier=-1.0),
+    "noise in words": release(noise_multiplier="1"),
+    "noise that is true": release(noise_multiplier=True),
+    "a field more": release(seed=1),
+    "a count of nothing": {"ledgers_json": ledger(lambda found: found[0]["releases"][0].update(count=0))},
+    "a count of 1e9": {"ledgers_json": ledger(lambda found: found[0]["releases"][0].update(count=10**9))},
+    "a count of 1e30": {"ledgers_json": ledger(lambda found: found[0]["releases"][0].update(count=10**30))},
+    "a last iterate of 1e9 steps": instead("LastIterate", noise_multiplier=1.0, steps=10**9, contraction=0.5),
+    "a last iterate of 1e5 steps": instead("LastIterate", noise_multiplier=1.0, steps=10**5, contraction=0.999999),
+    "a sample of 1e18 rows": instead("WithoutReplacement", n=10**18, m=1,
+                                     release={"kind": "Gaussian", "noise_multiplier": 1.0}),
+    "many small samples": instead("PoissonReplaced", 10**6, rate=1e-9,
+                                  release={"kind": "Gaussian", "noise_multiplier": 0.01}),
+    "samples in samples": instead("Poisson", rate=0.1, release={"kind": "Poisson", "rate": 0.1, "release": {}}),
+    "a million Laplaces": instead("Laplace", 10**6, noise_multiplier=1e3),
+    "the best of no runs": instead("BestOfRuns", base=[], law="poisson", mean=5.0),
+    "the best of 1e9 runs": instead("BestOfRuns", base=[[{"kind": "Gaussian", "noise_multiplier": 9.0}, 10**9]],
+                                    law="poisson", mean=5.0),
+    "the best of best of best": instead("BestOfRuns", law="poisson", mean=5.0, base=[[{
+        "kind": "BestOfRuns", "law": "poisson", "mean": 5.0, "base": [[{
+            "kind": "BestOfRuns", "law": "poisson", "mean": 5.0, "base": [[{
+                "kind": "BestOfRuns", "law": "poisson", "mean": 5.0, "base": [[{
+                    "kind": "BestOfRuns", "law": "poisson", "mean": 5.0,
+                    "base": [[{"kind": "Gaussian", "noise_multiplier": 9.0}, 1]]}, 1]]}, 1]]}, 1]]}, 1]]),
+    "a law of its own": instead("BestOfRuns", base=[[{"kind": "Gaussian", "noise_multiplier": 9.0}, 1]], law="always",
+                                mean=5.0),
+    "a call for a kind": instead("__import__", name="os"),
+    "a relation for noise": instead("LogisticPerturbation", noise_multiplier=9.0, curvature=0.1, relation="none"),
+    "add/remove objective perturbation": instead("LogisticPerturbation", noise_multiplier=9.0, curvature=0.1,
+                                                 relation="add-remove"),
+    "a thousand releases": {"ledgers_json": ledger(
+        lambda found: found[0].update(releases=found[0]["releases"] * 1000))},
+    "ten thousand ledgers": {"ledgers_json": ledger(lambda found: found.extend(found * 10_000))},
+    "a ledger of another row": {"ledgers_json": ledger(lambda found: found[0].update(key="0" * 32))},
+    "deep ledgers": raw("ledgers_json", b"[" * 100_000),
+    # audits
+    "no audit": {"audit_json": ledger(list.clear)},
+    "an audit that failed": {"audit_json": ledger(lambda found: found[0].update(passed=False))},
+    "an audit with a bound above": {"audit_json": ledger(lambda found: found[0]["tests"][0].update(bound=9.0))},
+    "an audit without a test": {"audit_json": ledger(lambda found: found[0]["tests"].clear())},
+    "an audit of no run": {"audit_json": ledger(lambda found: found[0].update(runs=0))},
+    # the code
+    "other code": {"method_py": lambda code: code + b"# changed\n"},
+    "no code": raw("method_py", b""),
+}  # fmt: skip
+
+
+def test_the_corpus_is_large_enough():
+    assert len(CORPUS) >= 60
+
+
+@pytest.mark.parametrize("what", CORPUS)
+def test_no_harmful_archive_is_let_in(made, tmp_path, monkeypatch, what):
+    monkeypatch.setattr(checking, "SECONDS", 1)
+    path = doctored(made, tmp_path / "forged.zip", **CORPUS[what])
+    started = time.process_time()
+    found = told(path)
+    assert found, "let in"
+    assert time.process_time() - started < 10
+    assert all("\n" not in line and line.isprintable() and len(line) < 600 for line in found), found
+    with pytest.raises(UserError):
+        dpbench.merge(path, results=tmp_path / "results")
+    assert not (tmp_path / "results").exists()
+
+
+@pytest.mark.parametrize(
+    ("edit", "found"),
+    [
+        (rekeyed(epsilon=10.0, identity={"epsilon": 10.0}), "no cell of the quick profile"),
+        (rekeyed(identity={"settings": {"T": 50}}, settings='{"T":50}', every=False), "several settings"),
+        (rekeyed(identity={"data_version": 99}), "data_version is 99 in its key"),
+        (rekeyed(identity={"source": "0" * 16}), "source is '0000000000000000' in its key"),
+        (rekeyed(identity={"algorithm": "dp-gd"}), "algorithm is 'dp-gd' in its key"),
+    ],
+)
+def test_keys_that_are_made_to_fit_hide_nothing(made, tmp_path, edit, found):
+    path = doctored(made, tmp_path / "forged.zip", whole=edit)
+    assert any(found in line for line in told(path)), told(path)
+
+
+@pytest.mark.parametrize(
+    "entry",
+    [
+        {"kind": "LogisticPerturbation", "noise_multiplier": 5.5, "curvature": 0.1, "relation": "replace-one"},
+        {"kind": "ConvexPerturbation", "noise_multiplier": 6.0, "curvature": 0.1, "relation": "replace-one"},
+    ],
+)
+def test_an_honest_method_with_objective_perturbation_is_sound(made, tmp_path, entry):
+    from dpbench.privacy.relation import Relation
+    from dpbench.privacy.verify import spent
+    from dpbench.submitting import archive, ledgers
+
+    submission = archive.read(made)
+    row = submission.rows[0]
+    one = archive.ReleaseCount(entry, 1, "objective")
+    cost = spent(ledgers.composition_of([one]), row.delta, Relation.REPLACE_ONE).epsilon
+    assert 0.5 < cost <= 1.0
+
+    def edit(members):
+        rows(lambda found: [row.update(epsilon_planned=cost) for row in found])
+        found = [json.loads(line) for line in members["rows.jsonl"].splitlines()]
+        members["rows.jsonl"] = b"".join(json.dumps(row | {"epsilon_planned": cost}).encode() + b"\n" for row in found)
+        records = json.loads(members["ledgers.json"])
+        records[0]["releases"] = [{"release": entry, "count": 1, "label": "objective"}]
+        members["ledgers.json"] = json.dumps(records).encode()
+
+    assert told(doctored(made, tmp_path / "honest.zip", whole=edit)) == []
+
+
+def mutated(content, chance):
+    """Bytes with one change that a careless or a hostile hand makes."""
+    at = chance.randrange(len(content) + 1)
+    until = min(len(content), at + chance.choice((1, 2, 8, 64, 1024)))
+    kind = chance.randrange(8)
+    if kind == 0:
+        return content[:at] + content[until:]
+    if kind == 1:
+        return content[:at] + content[at:until] * chance.choice((2, 50)) + content[until:]
+    if kind == 2:
+        return content[:at] + bytes(chance.randrange(256) for _ in range(until - at)) + content[until:]
+    if kind == 3:
+        return content[:at]
+    tokens = [b"1e999", b"-1", b"0", b"1e9", b"999999999999999999999", b"null", b"true", b"[]", b"{}", b'""',
+              b'"\\u202e"', b"NaN", b"[[[[[[[[", b"1e-300", b'"=1+1"', b'"\\u001b[2J"']  # fmt: skip
+    numbers = [i for i, byte in enumerate(content) if chr(byte) in ":[,"]
+    if not numbers:
+        return content + chance.choice(tokens)
+    start = chance.choice(numbers) + 1
+    end = next((i for i in range(start, len(content)) if chr(content[i]) in ",]}"), len(content))
+    return content[:start] + chance.choice(tokens) + content[end:]
+
+
+def fuzz(made, folder, count, seed):
+    """Mutants of the archive: each ends in one line, in bounds, and none is let in unless it says the same."""
+    chance = random.Random(seed)
+    with zipfile.ZipFile(made) as old:
+        sound = {name: old.read(name) for name in old.namelist()}
+    names = [name for name in sound if name != "method.py"]
+    slowest = 0.0
+    for i in range(count):
+        members = dict(sound)
+        for _ in range(chance.choice((1, 1, 1, 3))):
+            name = chance.choice(names)
+            members[name] = mutated(members[name], chance)
+        if chance.random() < 0.8:  # a manifest that fits
+            try:
+                manifest = json.loads(members["manifest.json"])
+                hashes = {n: hashlib.sha256(c).hexdigest() for n, c in members.items() if n != "manifest.json"}
+                manifest["sha256"] = hashes
+                members["manifest.json"] = json.dumps(manifest).encode()
+            except (ValueError, TypeError, RecursionError):
+                pass
+        path = folder / f"{i}.zip"
+        with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as new:
+            for name, content in members.items():
+                new.writestr(name, content)
+        content = path.read_bytes()
+        if chance.random() < 0.1:
+            path.write_bytes(mutated(content, chance))
+        started = time.monotonic()
+        found = told(path)
+        slowest = max(slowest, time.monotonic() - started)
+        assert all("\n" not in line and line.isprintable() for line in found), (seed, i, found)
+        assert not any("Traceback" in line for line in found)
+        path.unlink()
+    return slowest
+
+
+def test_a_fuzz_of_mutants_ends_each_in_a_line(made, tmp_path):
+    fuzz(made, tmp_path, 200, 34)
+
+
+@pytest.mark.slow
+def test_a_long_fuzz_of_mutants_ends_each_in_a_line_within_ten_seconds(made, tmp_path):
+    assert fuzz(made, tmp_path, 10_000, 35) < 10

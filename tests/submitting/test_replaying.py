@@ -1,0 +1,268 @@
+"""The receiver decides: honest code keeps its place, whatever was made up or looked up has none."""
+
+import io
+import json
+import shutil
+
+import numpy as np
+import pytest
+
+import dpbench
+from dpbench import api
+from dpbench.problems import build
+from dpbench.submitting import checking, harness, replaying, sandbox, secret
+from dpbench.submitting.making import submit
+from tests.submitting.archives import AUDITED, doctored, rows
+
+CODE = """
+import numpy as np
+from dpbench.algorithms.base import Algorithm, BaseSettings, Count, Disclosure, Needs
+
+
+class Method(Algorithm):
+    name = "{name}"
+    title = "A {name}"
+    needs = Needs(losses=("logistic",))
+    discloses = (Disclosure("gradient", "the mean gradient", add_remove="L₀/n", why="‖∇f_i‖ ≤ L₀"),)
+
+    class Settings(BaseSettings):
+        T: Count = 20
+
+    def run(self, problem, W, mechanisms, settings, trace):
+        rho = mechanisms.budget.rho / settings.T
+        for t in range(settings.T):
+            noise = mechanisms.gaussian(
+                {value}, sensitivity=problem.lipschitz / problem.n, rho=rho, label="gradient"
+            )
+            {step}
+        return {end}
+"""
+HONEST = {"value": "problem.data_gradient(W)", "step": "W = W - noise / problem.smoothness", "end": "W"}
+CHEATS = {
+    # the optimum of the public problem, by its size; noise is drawn on zeros
+    "lookup": {"value": "0 * W", "step": "pass", "end": "np.tile(np.load('{optimum}'), (len(W), 1)) "
+               "if problem.n == 10_000 else W + 1.0"},
+    # the optimum of whatever it is given; noise is drawn on zeros
+    "peeks": {"value": "0 * W", "step": "pass", "end": "np.tile(problem.optimum().w, (len(W), 1))"},
+    # a thousandth of the noise that the ledger has
+    "quiet": {"value": "problem.data_gradient(W)", "end": "W",
+              "step": "W = W - (problem.data_gradient(W) + 1e-3 * (noise - problem.data_gradient(W))) / 0.25"},
+}  # fmt: skip
+
+
+def here(folder, limits):
+    """The harness in this process: what it sends, without a sandbox."""
+    pipe = io.BytesIO()
+    harness.serve(folder, pipe)
+    pipe.seek(0)
+    while size := int.from_bytes(pipe.read(4), "big"):
+        yield sandbox.msgspec.msgpack.decode(pipe.read(size), type=sandbox.Frame)
+
+
+def judge():
+    found = {}
+    api._rerun(None, lambda _: None)  # what the API makes can be made
+    from dpbench.auditing.claims import PureClaim
+    from dpbench.auditing.decide import decide, least_runs
+
+    def verdict(first, second, epsilon, delta):
+        found["runs"] = len(first) + len(second)
+        one = decide(first, second, PureClaim(epsilon, delta), 1e-3)
+        return one.bound, one.claim
+
+    return replaying.Judge(lambda epsilon, delta: least_runs(PureClaim(epsilon, delta), 1e-3), verdict)
+
+
+def archived(folder, name, **parts):
+    """A submission of CODE with these parts."""
+    file = folder / f"{name}.py"
+    text = CODE
+    for key, value in {"name": name, **parts}.items():
+        text = text.replace("{" + key + "}", value)
+    file.write_text(text)
+    return submit(
+        f"{file}:Method", audits=lambda: [AUDITED], profile="quick", problems=(), out=folder / f"{name}.zip",
+        results=folder / "results", jobs=1, progress=lambda _: None, notify=lambda _: None,
+    )  # fmt: skip
+
+
+def rerun(path, run=here, seed=b"s" * 32):
+    return checking.check(path, rerun=lambda one: replaying.replay(one, judge(), seed, run=run))
+
+
+@pytest.fixture(scope="module")
+def honest(tmp_path_factory):
+    return archived(tmp_path_factory.mktemp("honest"), "honest", **HONEST)
+
+
+def test_an_honest_method_has_a_place_by_the_receivers_own_rows(honest, tmp_path):
+    found = rerun(honest)
+    assert (found.problems, found.unchecked, found.placed) == ([], [], True)
+    assert len(found.replay.rows) == 5
+    ours, stated = ([row["excess"] for row in found.replay.rows], [row.excess for row in found.submission.rows])
+    assert set(ours).isdisjoint(stated)  # other seeds
+    assert np.mean(ours) == pytest.approx(np.mean(stated), rel=0.5)
+    folder = replaying_merge(honest, tmp_path)
+    kept = dpbench.results("tracks/submissions/honest", "quick", results=tmp_path)
+    assert set(kept["excess"]).isdisjoint(stated)
+    assert json.loads((folder / "checked.json").read_text())["placed"]
+
+
+def replaying_merge(path, results):
+    from dpbench.submitting.merging import merge
+
+    return merge(path, results, rerun=lambda one: replaying.replay(one, judge(), b"s" * 32, run=here))
+
+
+@pytest.mark.parametrize(("name", "told"), [("peeks", "the receiver's audit"), ("quiet", "the receiver's audit")])
+def test_what_is_not_private_is_found_by_the_receivers_audit(tmp_path, name, told):
+    found = rerun(archived(tmp_path, name, **CHEATS[name]))
+    assert told in found.problems[0]
+    assert not found.placed
+
+
+def test_an_optimum_that_was_looked_up_is_no_good_on_private_copies(tmp_path):
+    np.save(tmp_path / "w.npy", build("synthetic").optimum().w)
+    parts = {key: value.replace("{optimum}", str(tmp_path / "w.npy")) for key, value in CHEATS["lookup"].items()}
+    path = archived(tmp_path, "lookup", **parts)
+    assert checking.check(path).sound  # what a check without the code cannot see
+    found = rerun(path)
+    assert found.problems == []
+    assert "decades worse than on the public problems" in found.replay.flags[0]
+    assert not found.placed
+
+
+def test_losses_that_were_made_up_consistently_are_found(honest, tmp_path):
+    def better(found):
+        for row in found:
+            row["objective"] -= row["excess"] / 2
+            row["excess"] /= 2
+
+    forged = doctored(honest, tmp_path / "forged.zip", rows_jsonl=rows(better))
+    assert checking.check(forged).sound
+    assert "its code gives F" in rerun(forged).problems[0]
+
+    def lucky(found):  # all but the first seed, which is run again as it was
+        for row in found[1:]:
+            row["objective"] -= row["excess"] * 0.9
+            row["excess"] *= 0.1
+
+    forged = doctored(honest, tmp_path / "lucky.zip", rows_jsonl=rows(lucky))
+    assert "under new seeds" in rerun(forged).problems[0]
+
+
+def test_code_that_ends_early_or_sends_nonsense_proves_nothing(honest):
+    def early(folder, limits):
+        yield from list(here(folder, limits))[:2]
+
+    assert "ended after 2 of" in rerun(honest, early).problems[0]
+
+    def short(folder, limits):
+        for frame in here(folder, limits):
+            yield sandbox.msgspec.structs.replace(frame, W=frame.W[:8])
+
+    assert "not as many iterates as runs" in rerun(honest, short).problems[0]
+
+    def nothing(folder, limits):
+        for frame in here(folder, limits):
+            yield sandbox.msgspec.structs.replace(frame, W=np.full(len(frame.W) // 8, np.nan).tobytes())
+
+    assert not rerun(honest, nothing).placed
+
+    def unledgered(folder, limits):
+        for frame in here(folder, limits):
+            yield sandbox.msgspec.structs.replace(frame, releases=[])
+
+    assert "composes to ε" in rerun(honest, unledgered).problems[0] or "ledger" in rerun(honest, unledgered).problems[0]
+
+
+def test_without_a_sandbox_it_is_not_re_run(honest, monkeypatch):
+    monkeypatch.setattr(sandbox, "bubblewrap", lambda: "")
+    found = rerun(honest, sandbox.frames)
+    assert found.sound
+    assert not found.placed
+    assert found.unchecked == ["not re-run: no sandbox (bubblewrap) works here; install bubblewrap"]
+
+
+INSIDE = """
+import os, socket
+seen = []
+try:
+    socket.create_connection(("127.0.0.1", 9), timeout=1)
+except OSError as error:
+    seen.append(type(error).__name__)
+seen.append(sorted(set(os.environ) & {"SECRET", "HOME"}))
+seen.append(os.path.exists("{outside}"))
+try:
+    open("method.py", "a")
+except OSError as error:
+    seen.append(type(error).__name__)
+print('{"task": 1}')
+raise RuntimeError(repr(seen))
+"""
+
+
+@pytest.mark.skipif(not shutil.which("bwrap"), reason="bubblewrap is not installed")
+def test_the_sandbox_has_no_network_no_environment_and_nothing_to_write(made, tmp_path, monkeypatch):
+    if not sandbox.bubblewrap():
+        pytest.skip("bubblewrap does not work here")
+    monkeypatch.setenv("SECRET", "told")
+    folder = tmp_path / "given"
+    folder.mkdir()
+    outside = tmp_path / "outside"
+    outside.write_text("x")
+    (folder / "method.py").write_text(INSIDE.replace("{outside}", str(outside)) + "\nclass X: pass\n")
+    np.savez(folder / "a.npz", X=np.eye(3), y=np.array([1.0, -1, 1]), start=np.zeros((1, 3)))
+    task = harness.Task(task=7, data="a.npz", loss="logistic", l1=0.0, l2=0.0, epsilon=1.0, delta=1e-6,
+                        accounting="tight", relation="replace-one", keys=["a"])  # fmt: skip
+    tasks = harness.Tasks("X", [task])
+    (folder / "tasks.json").write_bytes(sandbox.msgspec.json.encode(tasks))
+    (frame,) = sandbox.frames(folder, sandbox.Limits(60, 120))
+    assert frame.task == 7
+    assert "'OSError', ['HOME'], False, 'OSError'" in frame.error.replace("ConnectionRefusedError", "OSError")
+
+
+def test_a_secret_makes_the_same_copies_again_and_another_other_ones(tmp_path):
+    first, again, other = (secret.copy("breast-cancer-ridge", key) for key in (b"a" * 32, b"a" * 32, b"b" * 32))
+    public = build("breast-cancer-ridge")
+    assert np.array_equal(first.X, again.X)
+    assert first.n != other.n or not np.allclose(first.X[:5], other.X[:5])
+    assert 0.6 * public.n <= first.n <= 0.9 * public.n
+    assert first.row_norm <= 1 + 1e-12
+    # a rotation keeps what rows are to each other
+    assert np.allclose(np.sort(np.linalg.norm(first.X, axis=1)), np.sort(np.linalg.norm(again.X, axis=1)))
+    gram = np.linalg.svd(np.asarray(public.X), compute_uv=False)[0]
+    assert np.linalg.svd(np.asarray(first.X), compute_uv=False)[0] <= gram * (1 + 1e-9)
+    assert secret.copy("square-unit", b"a" * 32).l1 > 0
+    path = tmp_path / "secret"
+    key = secret.seed_of(path)
+    assert path.stat().st_mode & 0o077 == 0
+    assert secret.seed_of(path) == key != secret.seed_of(None)
+    path.write_text("none")
+    with pytest.raises(dpbench.errors.UserError, match="is no hexadecimal file"):
+        secret.seed_of(path)
+
+
+@pytest.mark.parametrize(
+    ("stated", "fresh", "expected"),
+    [
+        ([1.0, 1.1, 0.9, 1.0], [2.0, 2.1, 1.9, 2.0], True),
+        ([1.0, 1.1, 0.9, 1.0], [1.1, 1.0, 0.9, 1.0], False),
+        ([2.0, 2.1, 1.9, 2.0], [1.0, 1.1, 0.9, 1.0], False),  # unluckier is no lie
+        ([1.0, 1.0], [1.0, np.inf], False),  # one that diverged may be chance
+        ([1.0, 1.0, 1.0], [1.0, np.inf, np.inf], True),
+        ([1.0, np.inf, 1.0], [2.0, 2.0, 2.0], False),
+        ([0.95, 0.95], [1.0, 1.0], False),  # within a tenth
+    ],
+)
+def test_luck(stated, fresh, expected):
+    assert replaying.luckier(np.array(stated), np.array(fresh)) is expected
+
+
+@pytest.mark.parametrize(
+    ("gaps", "expected"),
+    [([0.29], False), ([0.31 + 0.9], True), ([1.0, 1.0, 1.1], True), ([3.0, -3.0], False), ([0.2, 0.25, 0.28], False),
+     ([-2.0, -2.1], False)],
+)  # fmt: skip
+def test_apart(gaps, expected):
+    assert replaying.apart(np.array(gaps)) is expected
