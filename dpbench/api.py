@@ -464,14 +464,14 @@ class Scorecard:
 def scorecard(
     reference: str | None = None, *, profile: str | None = None, results: str | os.PathLike[str] = "results"
 ) -> Scorecard:
-    """Judge the papers' claims, and set their published means beside ours, on the rows at hand; nothing is written.
+    """Judge the papers' claims and the cells that they print, on the rows at hand; nothing is written.
 
     reference, profile, results: as of `report`.
     """
     import pandas as pd
 
     from dpbench.reporting import build
-    from dpbench.reporting.scorecard import comparisons, statement, verdicts
+    from dpbench.reporting.scorecard import in_words, judged, statement, verdicts
     from dpbench.study.context import Context
 
     rows, missing = [], []
@@ -481,7 +481,10 @@ def scorecard(
             continue
         where = (found.experiment.name, found.profile)
         rows += [(*where, one.name, statement(one, v), v.word, v.numbers) for one, v in verdicts(found)]
-        rows += [(*where, one.name, "", one.match.word, one.match.numbers) for one in comparisons(found)]
+        rows += [
+            (*where, one.cell.name, f"survives a kept ε: {in_words(one)}", one.outcome.word, one.outcome.numbers)
+            for one in judged(found)[0]
+        ]
     columns = ["experiment", "profile", "name", "text", "verdict", "numbers"]
     return Scorecard(pd.DataFrame(rows, columns=columns), missing)
 

@@ -81,6 +81,7 @@ ALIASES = {
     "dp-gcd-gs-s": Alias("dp-gcd", {"rule": "gs-s"}),
     "dp-gcd-gs-q": Alias("dp-gcd", {"rule": "gs-q"}),
     "dp-gcd-published": Alias("dp-gcd", {"selection": "published"}),
+    "dp-sgd-1-sqrt2zc": Alias("dp-sgd-1", {"noise": "sqrt2zC"}),
     "dp-sgd-1-2zc": Alias("dp-sgd-1", {"noise": "2zC"}),
 }
 

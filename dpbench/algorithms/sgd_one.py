@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Literal
 
 import numpy as np
@@ -11,6 +12,8 @@ from dpbench.algorithms.base import Array, AuditCase, Disclosure, Mechanisms, Pr
 from dpbench.algorithms.passes import ByPasses
 
 BLOCK, ROWS = 2**18, 16  # noise numbers drawn at a time: 2 MB, or 16 steps that find an iterate in the cache
+
+MULTIPLES = {"zC": 1.0, "sqrt2zC": math.sqrt(2), "2zC": 2.0}  # of the noise that the paper's text describes
 
 
 class DPSGDOne(ByPasses):
@@ -24,7 +27,8 @@ class DPSGDOne(ByPasses):
     instead of 2.87 at n = 45,222 and 10 passes), at ε = 1 a quarter less on 1,000 and no less on 2,600. L2's λw and
     L1's soft threshold at γλ use no data. One pass is n iterations.
 
-    noise: "2zC" doubles it. Of the paper's two possible readings, σ = zC and σ = 2zC, each fits one published value.
+    noise: "2zC" doubles it and "sqrt2zC" takes √2 of it. What the paper's text describes, σ = zC, is excluded by two of
+    its own values; between √2 and 2 they do not decide (see docs/papers/greedy_coordinate.md).
     """
 
     name = "dp-sgd-1"
@@ -43,7 +47,7 @@ class DPSGDOne(ByPasses):
     )
 
     class Settings(ByPasses.Settings, frozen=True):
-        noise: Literal["zC", "2zC"] = "zC"
+        noise: Literal["zC", "sqrt2zC", "2zC"] = "zC"
 
     @staticmethod
     def per_pass(n: int, d: int) -> int:
@@ -61,7 +65,7 @@ class DPSGDOne(ByPasses):
     def run(self, problem: Problem, W: Array, mechanisms: Mechanisms, settings: Settings, trace: Trace) -> Array:
         n, T = problem.n, self.iterations(problem, settings)
         sampler = mechanisms.without_replacement(n, 1, label="gradient of one row")
-        multiplier = sampler.noise_multiplier(T) * (2 if settings.noise == "2zC" else 1)
+        multiplier = sampler.noise_multiplier(T) * MULTIPLES[settings.noise]
         rows, noise = sampler.one_row_steps(T, problem.d, noise_multiplier=multiplier)
         advance = one_row.stepper(problem)
         step, clip = np.asarray(settings.step), np.asarray(settings.clip)

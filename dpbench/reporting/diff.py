@@ -10,6 +10,7 @@ import pandas as pd
 
 from dpbench.reporting.summary import CELL, Summary
 from dpbench.study.verdict import NOT_ENOUGH
+from dpbench.study.verdicts import NO_DATA
 
 ERRORS = 3.0  # standard errors of a difference
 ROUNDING = 1e-6  # relative: what another summation order, or a compiled loop, may change
@@ -19,9 +20,10 @@ ROUNDING = 1e-6  # relative: what another summation order, or a compiled loop, m
 class Difference:
     """moved: cells with both means, their errors and `apart` (in standard errors of the difference), the largest first.
 
-    changed: claims with either verdict. compared, judged: how many of each are on both sides; chance: about how many
-    cells would have moved by as much if the two sides had drawn independently; only: how many cells are on one side
-    alone, first and second; missing: the experiments that the first has no setting of, and that the second has not.
+    changed: claims and printed cells with either verdict. compared, judged: how many of each are on both sides;
+    chance: about how many cells would have moved by as much if the two sides had drawn independently; only: how many
+    cells are on one side alone, first and second; missing: the experiments that the first has no setting of, and that
+    the second has not.
     """
 
     moved: pd.DataFrame
@@ -76,7 +78,8 @@ def diff(first: Summary, second: Summary, errors: float = ERRORS) -> Difference:
     order = np.argsort(-np.abs(np.nan_to_num(apart, nan=np.inf)), kind="stable")
     table = both.assign(apart=apart).iloc[order]
     verdicts = first.verdicts.merge(second.verdicts, on=["experiment", "claim"], suffixes=("_a", "_b"))
-    verdicts = verdicts[verdicts["verdict_a"].ne(NOT_ENOUGH) & verdicts["verdict_b"].ne(NOT_ENOUGH)]
+    waits = [NOT_ENOUGH, NO_DATA]
+    verdicts = verdicts[~verdicts["verdict_a"].isin(waits) & ~verdicts["verdict_b"].isin(waits)]
     return Difference(
         moved=table[moved[order]].reset_index(drop=True),
         changed=verdicts[verdicts["verdict_a"].ne(verdicts["verdict_b"])].reset_index(drop=True),

@@ -8,8 +8,8 @@ from html import escape
 
 WORDS = {  # verdict → class of its badge
     "held": "good",
+    "exact": "good",
     "match": "good",
-    "explained": "fair",
     "holds, with noise to spare": "good",
     "not held": "bad",
     "differs": "bad",

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from dpbench.study.context import Context
 
 FILE = "artefacts.json"
-JUDGED = SCORECARD, MEANS = "scorecard", "published_means"  # the artefacts whose lines the pages take apart
+JUDGED = SCORECARD, VALUES = "scorecard", "published_values"  # the artefacts whose lines the pages take apart
 RECORDED_LATER = "not recorded in these rows"
 
 
@@ -34,8 +34,13 @@ def entry(name: str, title: str, command: str, output: Figure | Table, files: li
         described["columns"] = [str(name) for name in output.frame.columns]
         described["rows"] = [[str(value) for value in row] for row in output.frame.to_numpy()]
         if name in JUDGED and output.data is not None:
-            described["records"] = output.data.to_dict("records")
+            described["records"] = _plain(output.data.to_dict("records"))
     return described
+
+
+def _plain(records: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Without NaN, which JSON does not have: a number that is not there is null."""
+    return [{name: None if value != value else value for name, value in one.items()} for one in records]
 
 
 def update(folder: Path, context: Context, entries: list[dict[str, Any]]) -> None:

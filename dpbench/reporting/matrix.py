@@ -1,4 +1,4 @@
-"""Verdicts in HTML: published values as a field of squares over a list, claims with both of their verdicts."""
+"""Verdicts in HTML: printed cells as a field of squares over a list, claims with both of their verdicts."""
 
 from __future__ import annotations
 
@@ -8,50 +8,81 @@ from typing import Any
 
 from dpbench.reporting import reproduction
 from dpbench.reporting.html import Markup, badge, breakable, join, link, table, tag
+from dpbench.study.headline import CELL, Headline
 from dpbench.study.verdict import AS_PUBLISHED, BOTH, PROVEN
-from dpbench.study.welch import WORDS
+from dpbench.study.verdicts import DIFFERS, NO_DATA, NOT_COMPARABLE, POWER, WORDS
 
 
-def counts_table(cells: Any) -> Markup:
-    """Per paper how many published values match, …; each number leads to the values."""
-    rows = []
-    for name, short, words in reproduction.counts(cells):
-        page = f"{name}/index.html#values"
-        rows.append(
-            [link(page, short), sum(words.values()), *(link(page, words[w]) if words[w] else "" for w in WORDS)]
-        )
-    total = [(cells["verdict"] == word).sum() for word in WORDS]
-    rows.append(["all", len(cells), *total])
+def headline_table(frame: Any) -> Markup:
+    """The headline numbers per paper, each paper a link to its values, and the six lines of all papers."""
+    told = reproduction.table(frame)
+    pages = [f"{name}/index.html#values" for name, _, _ in reproduction.headlines(frame)]
+    rows = [[link(page, row[0]), *row[1:]] for page, row in zip(pages, told.to_numpy().tolist(), strict=False)]
+    rows.append(told.to_numpy().tolist()[-1])
     files = [link(f"{reproduction.NAME}.{suffix}", suffix.upper()) for suffix in ("pdf", "svg", "csv", "md")]
     meanings = "; ".join(f"{word}: {reproduction.MEANINGS[word]}" for word in WORDS)
     return (
-        table(["paper", "values", *WORDS], rows)
-        + tag("p", f"{meanings}.", cls="caption")
+        headline_list(reproduction.in_all(frame))
+        + table(list(told.columns), rows)
+        + tag("p", f"{meanings}. {POWER}", cls="caption")
         + tag("p", join(files, " · "), cls="files")
     )
 
 
+def headline_list(one: Headline) -> Markup:
+    """The six lines; the list of what differs is folded."""
+    lines = one.lines()
+    short = [line.partition(" (")[0] if line.startswith("differs") and len(line) > 200 else line for line in lines]
+    items = [
+        tag("li", join([short_line, tag("details", tag("summary", "each with its chance") + tag("small", line))]))
+        if short_line != line
+        else tag("li", line)
+        for short_line, line in zip(short, lines, strict=True)
+    ]
+    return tag("ul", join(items), cls="headline")
+
+
 def values(records: list[dict[str, Any]], experiment: str, profile: str) -> Markup:
-    """Published values table by table: a square each, and below, folded, what was compared, and where it stands."""
+    """Printed cells table by table: a square each, and below, folded, what was compared, and where it stands."""
     parts, at = [], 0
-    for printed, group in groupby(records, key=lambda record: record["table"]):
+    own = [record for record in records if record["kind"] == CELL]
+    for printed, group in groupby(own, key=lambda record: record["table"]):
         squares, lines = [], []
         for record in group:
             at += 1
-            word, place = record["verdict"], ", ".join(filter(None, (record["row"], record["column"])))
-            title = f"{printed}, {place}: {word}"
-            mark = reproduction.MARKS[word] or " "
-            squares.append(_square(f"#value-{at}", word, title, mark))
+            place = ", ".join(filter(None, (record["row"], record["column"])))
+            title = f"{printed}, {place}: {_told(record)}"
+            if not record["run_time"]:
+                squares.append(_square(f"#value-{at}", record["verdict"], title, _mark(record)))
             lines.append(tag("li", _value(record, place), id=f"value-{at}"))
             artefact = record["artefact"]
         command = f"dpbench run --experiment {experiment}/{artefact} --profile {profile}"
-        told = tag("summary", f"{printed}: what was compared, value by value") + tag("ul", join(lines), cls="claims")
+        told = tag("summary", f"{printed}: what was compared, cell by cell") + tag("ul", join(lines), cls="claims")
         parts.append(
             tag("h3", printed)
-            + tag("p", join(squares), cls="squares")
+            + (tag("p", join(squares), cls="squares") if squares else "")
             + tag("details", told + tag("p", join(["ours: ", link(f"#{artefact}", artefact)])) + tag("pre", command))
         )
     return join(parts)
+
+
+def _mark(record: dict[str, Any]) -> str:
+    judged = record["verdict"] not in (NO_DATA, NOT_COMPARABLE)
+    mark = {DIFFERS: "×", NOT_COMPARABLE: "–"}.get(record["verdict"], " ")
+    return reproduction.SURVIVAL.get(record["survives"], mark) if judged else mark
+
+
+def _told(record: dict[str, Any]) -> str:
+    """A cell's class with its reason and flags, and its survival."""
+    flags = [record["reason"], f"trivial: {record['trivial']}" if record["trivial"] else ""]
+    flags += [f"judged with {record['copy_of']}"] if record["copy_of"] else []
+    word = record["verdict"] + (f" ({'; '.join(filter(None, flags))})" if any(flags) else "")
+    if record["verdict"] in (NO_DATA, NOT_COMPARABLE):
+        return word
+    by = f" by {record['by']}" if record["by"] else ""
+    how = f" ({record['how']})" if record["how"] else ""
+    setting = "" if record["private"] else ", in a setting that does not keep its ε"
+    return f"{word}{setting}; survives a kept ε: {record['survives']}{by}{how}"
 
 
 def _square(target: str, word: str, title: str, mark: str) -> Markup:
@@ -64,7 +95,9 @@ def _quoted(text: str) -> str:
 
 
 def _value(record: dict[str, Any], place: str) -> Markup:
-    return badge(record["verdict"]) + join([" ", place, tag("small", record["numbers"])])
+    fits = f" Fits, which explain nothing: {record['fits']}." if record["fits"] else ""
+    told = _told(record)[len(record["verdict"]) :]
+    return badge(record["verdict"]) + join([" ", place, told, tag("small", record["numbers"] + fits)])
 
 
 def claims_table(records: list[dict[str, Any]], page: str) -> Markup:

@@ -60,11 +60,11 @@ def write(folder: Path, results: Path) -> Path:
 def _overview(folder: Path, found: dict[str, dict[str, Any]], cells: Any) -> Markup:
     profile = folder.name
     sections = []
-    if len(cells):
+    if len(reproduction.cells_of(cells)):
         figure = experiment_page.figure(
-            folder, reproduction.NAME, f"{reproduction.TITLE}: {reproduction.in_words(cells)}"
+            folder, reproduction.NAME, f"{reproduction.TITLE}: {reproduction.in_all(cells).sentence()}"
         )
-        sections.append((reproduction.NAME, reproduction.TITLE, figure + matrix.counts_table(cells)))
+        sections.append((reproduction.NAME, reproduction.TITLE, figure + matrix.headline_table(cells)))
     claims = join(_claims_in_brief(name, one) for name, one in found.items())
     if claims:
         sections.append(("claims", "What the papers claim, judged on these rows", _settings_note() + claims))
@@ -93,7 +93,7 @@ def _summary(profile: str, found: dict[str, dict[str, Any]], cells: Any) -> str:
     runs = sum(one["runs"] for one in found.values())
     return (
         f"The {profile} profile: {len(found)} experiments, {runs:,} runs. "
-        + (f"{reproduction.in_words(cells)} " if len(cells) else "")
+        + (f"{reproduction.in_all(cells).sentence()} " if len(cells) else "")
         + (f"Of {sum(words.values())} verdicts on the papers' claims {', '.join(told)}. " if told else "")
         + "A claim that is not held is a result, not an error."
     )

@@ -1,90 +1,108 @@
-"""The reproduction matrix: every published value of every paper as one square, coloured by what came of it.
+"""The reproduction matrix: every printed cell of every paper as one square, coloured by its class.
 
 Made from the manifests of the experiments alone; it stands at the top of a profile's folder as reproduction.* and opens
-the overview.
+the overview. Run times are not in it: other hardware cannot reproduce them, and they are no verdict.
 """
 
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 
-from dpbench.reporting.manifest import MEANS, records
+from dpbench.reporting.manifest import VALUES, records
+from dpbench.study.headline import CELL, Headline, headline
 from dpbench.study.output import Figure, markdown
 from dpbench.study.style import figure_style
-from dpbench.study.welch import DIFFERS, EXPLAINED, MATCH, NO_DATA, NOT_COMPARABLE, WORDS
+from dpbench.study.verdicts import DIFFERS, EXACT, EXPLAINED, MATCH, NO_DATA, NOT_COMPARABLE, SURVIVES, WORDS
 
-NAME, TITLE = "reproduction", "Published values, and what came of each"
-FILLS = {MATCH: "#009E73", EXPLAINED: "#56B4E9", DIFFERS: "#D55E00", NO_DATA: "#FFFFFF", NOT_COMPARABLE: "#BDBDBD"}
-MARKS = {MATCH: "", EXPLAINED: "e", DIFFERS: "×", NO_DATA: "", NOT_COMPARABLE: "–"}  # told without colour, too
+NAME, TITLE = "reproduction", "Published values, and what became of each"
+FILLS = {EXACT: "#009E73", MATCH: "#7BCDB4", DIFFERS: "#D55E00", NOT_COMPARABLE: "#BDBDBD", NO_DATA: "#FFFFFF"}
 MEANINGS = {
-    MATCH: "equivalent to the published value",
-    EXPLAINED: "a run with one named difference of the published code matches",
-    DIFFERS: "and no run of ours shows why",
+    EXACT: "every printed number, from the authors' own random stream (or from none)",
+    MATCH: "statistically compatible, where a difference would have shown",
+    DIFFERS: "neither, under the published setting",
+    NOT_COMPARABLE: "the problem is not public, or too wide a spread on either side",
     NO_DATA: "our runs are missing, or the data are not at hand",
-    NOT_COMPARABLE: "the spread, a single value, or a run time that one side has not, does not tell",
 }
+SURVIVAL = {SURVIVES: "●", EXPLAINED: "○"}  # drawn into a cell's square
 
 
-def cells(found: dict[str, dict[str, Any]]) -> pd.DataFrame:
-    """One row per published value: experiment, short title, table, row, column, value, artefact, verdict, numbers."""
+def frame_of(found: dict[str, dict[str, Any]]) -> pd.DataFrame:
+    """One row per verdict of every manifest, placebos included: the columns of `Judged.record`, and the experiment."""
     rows = [
         {"experiment": name, "short": one["short"], **record}
         for name, one in found.items()
-        for record in records(one, MEANS)
+        for record in records(one, VALUES)
     ]
-    columns = ["experiment", "short", "table", "row", "column", "value", "artefact", "verdict", "numbers"]
-    return pd.DataFrame(rows, columns=columns)
+    return pd.DataFrame(rows)
 
 
-def counts(frame: pd.DataFrame) -> list[tuple[str, str, Counter[str]]]:
-    """(experiment, short title, how many cells of each verdict), paper by paper."""
+def cells_of(frame: pd.DataFrame) -> pd.DataFrame:
+    """The printed cells that are no run times."""
+    return frame[frame["kind"].eq(CELL) & ~frame["run_time"].astype(bool)] if len(frame) else frame
+
+
+def headlines(frame: pd.DataFrame) -> list[tuple[str, str, Headline]]:
+    """(experiment, short title, headline numbers), paper by paper; none without cells."""
     return [
-        (str(name), str(part["short"].iloc[0]), Counter(part["verdict"]))
-        for name, part in frame.groupby("experiment", sort=False)
+        (str(name), str(part["short"].iloc[0]), headline(_records(part)))
+        for name, part in (frame.groupby("experiment", sort=False) if len(frame) else ())
     ]
 
 
-def in_words(frame: pd.DataFrame) -> str:
-    """One sentence on all of them.
+def in_all(frame: pd.DataFrame) -> Headline:
+    """The headline numbers of all papers."""
+    return headline(_records(frame))
 
-    >>> import pandas as pd
-    >>> in_words(pd.DataFrame({"verdict": ["match", "match", "explained", "no data"]}))
-    'Of 3 published values that can be compared 2 match, 1 are explained by a run that matches, 0 differ; 1 no data.'
-    """
-    words = Counter(frame["verdict"])
-    judged = words[MATCH] + words[EXPLAINED] + words[DIFFERS]
-    rest = [f"{words[word]} {word}" for word in (NO_DATA, NOT_COMPARABLE) if words[word]]
-    return (
-        f"Of {judged:,} published values that can be compared {words[MATCH]:,} match, {words[EXPLAINED]:,} are "
-        f"explained by a run that matches, {words[DIFFERS]:,} differ" + (f"; {', '.join(rest)}" if rest else "") + "."
-    )
+
+def _records(frame: pd.DataFrame) -> Iterable[dict[str, Any]]:
+    chances = frame["chance"].astype(float)
+    return frame.assign(chance=chances).to_dict("records")
 
 
 def save(folder: Path, found: dict[str, dict[str, Any]]) -> pd.DataFrame:
-    """Write reproduction.{pdf,svg,png,csv,md} of a profile's folder; the cells, none of which writes nothing."""
-    frame = cells(found)
-    if len(frame):
+    """Write reproduction.{pdf,svg,png,csv,md} of a profile's folder; the verdicts, none of which writes nothing."""
+    frame = frame_of(found)
+    if len(cells_of(frame)):
         caption = (
-            f"{in_words(frame)} A square per published value, a row per published table: "
-            + "; ".join(f"{word}: {MEANINGS[word]}" for word in WORDS)
-            + ". Theory papers publish no values."
+            f"{in_all(frame).sentence()} A square per printed cell, a row per published table. Full circle: the run "
+            "that keeps its ε matches; open circle: explained by switches."
         )
         with figure_style():
-            files = Figure(_drawn(frame), frame, caption).save(folder / NAME, TITLE)
+            files = Figure(_drawn(cells_of(frame)), frame, caption).save(folder / NAME, TITLE)
         text = next(file for file in files if file.suffix == ".md")
-        text.write_text(text.read_text(encoding="utf-8") + "\n" + markdown(table(frame)), encoding="utf-8")
+        told = [f"\n{short}\n\n" + "".join(f"- {line}\n" for line in one.lines()) for _, short, one in _and_all(frame)]
+        said = text.read_text(encoding="utf-8") + "\n" + markdown(table(frame)) + "".join(told)
+        text.write_text(said, encoding="utf-8")
     return frame
 
 
+def _and_all(frame: pd.DataFrame) -> list[tuple[str, str, Headline]]:
+    return [*headlines(frame), ("", "all papers", in_all(frame))]
+
+
 def table(frame: pd.DataFrame) -> pd.DataFrame:
-    """The counts as a table, with a last line for all papers."""
-    rows = [[short, sum(words.values()), *(words[word] for word in WORDS)] for _, short, words in counts(frame)]
-    rows.append(["all", len(frame), *(Counter(frame["verdict"])[word] for word in WORDS)])
-    return pd.DataFrame(rows, columns=["paper", "values", *WORDS])
+    """The headline numbers as a table, with a last line for all papers."""
+    rows = []
+    for _, short, one in _and_all(frame):
+        of = f" of {one.comparable}"
+        good, wrong = one.placebo
+        rows.append([
+            short, one.cells, one.trivial, sum(one.not_comparable.values()), one.no_data, f"{one.exact}{of}",
+            f"{one.match}{of}", f"{one.survives}{of}", f"{sum(one.explained.values())}{of}", f"{len(one.differs)}{of}",
+            f"{good} of {wrong}",
+        ])  # fmt: skip
+    return pd.DataFrame(rows, columns=COLUMNS)
+
+
+COLUMNS = [
+    "paper", "cells", "trivial", "not comparable", "no data", "exact", "match", "survives a kept ε", "explained",
+    "differs", "placebo",
+]  # fmt: skip
 
 
 def _drawn(frame: pd.DataFrame) -> Any:
@@ -96,7 +114,7 @@ def _drawn(frame: pd.DataFrame) -> Any:
     heads = len({name for (name, _), _ in groups})
     longest = max(len(part) for _, part in groups)
     unit = 0.145  # inches a square
-    height = unit * (1.25 * len(groups) + 1.7 * heads) + 0.55
+    height = unit * (1.25 * len(groups) + 1.7 * heads) + 0.75
     figure = plt.figure(figsize=(2.2 + unit * max(longest, 36) + 1.2, height))
     axis = figure.add_axes((0, 0, 1, 1))
     width = figure.get_figwidth() / unit
@@ -108,20 +126,24 @@ def _drawn(frame: pd.DataFrame) -> Any:
             paper, y = name, y + (1.7 if paper else 1.0)
             axis.text(0.6, y - 0.55, part["short"].iloc[0], fontsize=9, weight="bold", va="center")
         axis.text(left - 0.8, y + 0.5, printed, fontsize=7.5, ha="right", va="center")
-        for i, word in enumerate(part["verdict"]):
-            edge = "#8a8a8a" if word == NO_DATA else "white"
-            axis.add_patch(Rectangle((left + i + 0.06, y + 0.06), 0.88, 0.88, fc=FILLS[word], ec=edge, lw=0.5))
-            axis.text(left + i + 0.5, y + 0.5, MARKS[word], fontsize=6, ha="center", va="center", color="#1d1d1f")
-        judged = part["verdict"].isin([MATCH, EXPLAINED, DIFFERS]).sum()
-        good = part["verdict"].isin([MATCH, EXPLAINED]).sum()
-        told = f"{good} of {judged}" if judged else "–"
+        for i, one in enumerate(part.itertuples()):
+            edge = "#8a8a8a" if one.verdict == NO_DATA else "white"
+            fill = FILLS[one.verdict]
+            alpha = 0.35 if one.trivial or one.copy_of else 1.0
+            axis.add_patch(Rectangle((left + i + 0.06, y + 0.06), 0.88, 0.88, fc=fill, ec=edge, lw=0.5, alpha=alpha))
+            mark = {DIFFERS: "×", NOT_COMPARABLE: "–"}.get(one.verdict, "")
+            mark = SURVIVAL.get(one.survives, mark) if one.verdict in (EXACT, MATCH, DIFFERS) else mark
+            axis.text(left + i + 0.5, y + 0.5, mark, fontsize=6, ha="center", va="center", color="#1d1d1f")
+        counted = part[part["counts"].astype(bool)]
+        words = Counter(counted["verdict"])
+        told = f"{words[EXACT]} exact, {words[MATCH]} match of {len(counted)}" if len(counted) else "–"
         axis.text(left + len(part) + 0.6, y + 0.5, told, fontsize=7, va="center", color="#5a5f66")
         y += 1.25
-    handles = [Patch(fc=FILLS[word], ec="#8a8a8a", lw=0.5, label=_legend(word, frame)) for word in WORDS]
+    handles = [
+        Patch(fc=FILLS[word], ec="#8a8a8a", lw=0.5, label=f"{word}: {(frame['verdict'] == word).sum():,}")
+        for word in WORDS
+    ]
     figure.legend(handles=handles, loc="lower left", ncols=len(WORDS), fontsize=8, bbox_to_anchor=(0.0, 0.0))
+    said = "pale: trivial, or judged with another   ● survives a kept ε   ○ explained by switches   × neither"
+    figure.text(0.01, 0.32 / height, said, fontsize=7.5, color="#5a5f66")
     return figure
-
-
-def _legend(word: str, frame: pd.DataFrame) -> str:
-    mark = f" ({MARKS[word]})" if MARKS[word] else ""
-    return f"{word}{mark}: {(frame['verdict'] == word).sum():,}"

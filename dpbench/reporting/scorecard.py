@@ -1,4 +1,4 @@
-"""The scorecard: every claim of a paper, judged on the rows, and its published means beside ours."""
+"""The scorecard: every claim of a paper, judged on the rows, and every cell that it prints."""
 
 from __future__ import annotations
 
@@ -6,12 +6,13 @@ from collections.abc import Iterator
 
 import pandas as pd
 
-from dpbench.study.context import Context
+from dpbench.study.context import Context, kept
 from dpbench.study.declare import Artefact, Claim
 from dpbench.study.experiment import Experiment
+from dpbench.study.headline import CELL, PLACEBO, headline
 from dpbench.study.output import Table
 from dpbench.study.verdict import Verdict, settings_of
-from dpbench.study.welch import PublishedMean
+from dpbench.study.verdicts import EXPLAINED, POWER, Judged, judge, placebo
 
 
 def artefacts(experiment: Experiment) -> list[Artefact]:
@@ -19,8 +20,8 @@ def artefacts(experiment: Experiment) -> list[Artefact]:
     found = []
     if experiment.claims:
         found.append(Artefact("scorecard", "Scorecard: the claims, judged on these rows", scorecard))
-    if experiment.comparisons:
-        found.append(Artefact("published_means", "Published means beside ours", published_means))
+    if experiment.cells:
+        found.append(Artefact("published_values", "Published values, and what became of each", published_values))
     return found
 
 
@@ -60,27 +61,32 @@ def scorecard(context: Context) -> Table:
     return Table(pd.DataFrame(rows, columns=header), caption, pd.DataFrame(records))
 
 
-def comparisons(context: Context) -> Iterator[PublishedMean]:
-    """Each published mean of the context's experiment beside ours."""
-    if context.experiment.comparisons:
-        yield from context.experiment.comparisons(context)
+@kept
+def judged(context: Context) -> tuple[list[Judged], list[Judged]]:
+    """The verdict on each printed cell of the context's paper, and those on wrong numbers (see `verdicts.placebo`)."""
+    experiment = context.experiment
+    cells = list(experiment.cells(context)) if experiment.cells else []
+    return judge(cells, experiment.switches), placebo(cells, experiment.switches)
 
 
-def published_means(context: Context) -> Table:
-    """The comparisons as a table."""
-    found = list(comparisons(context))
-    rows = [[one.name, one.match.word, one.match.numbers] for one in found]
+def published_values(context: Context) -> Table:
+    """Every printed cell, its class, and whether it survives a kept ε; the headline numbers as the caption."""
+    cells, wrong = judged(context)
     records = [
-        one.place._replace(table=context.experiment.cited(one.place.table))._asdict()
-        | {"value": one.name, "artefact": one.artefact, "verdict": one.match.word, "numbers": one.match.numbers}
-        for one in found
+        one.record(kind) | {"table": context.experiment.cited(one.cell.place.table)}
+        for kind, each in ((CELL, cells), (PLACEBO, wrong))
+        for one in each
     ]
-    words = pd.Series([row[1] for row in rows], dtype=str).value_counts()
-    caption = (
-        ", ".join(f"{count} {word}" for word, count in words.items())
-        + ". match: both one-sided Welch tests reject a difference beyond the margin at 5 %; explained: not so, but "
-        "for runs with what the published code does otherwise; differs: neither, and Welch's two-sided test rejects "
-        "equality at 5 %; no data: no runs of ours; not comparable: none of these, or one side has too few values."
-    )
-    frame = pd.DataFrame(rows, columns=["published mean", "verdict", "numbers and test"])
-    return Table(frame, caption, pd.DataFrame(records))
+    rows = [
+        [one.cell.name, one.outcome.word, one.outcome.reason or one.cell.trivial, in_words(one), one.outcome.numbers]
+        for one in cells
+    ]
+    frame = pd.DataFrame(rows, columns=["printed cell", "class", "why", "survives a kept ε", "numbers"])
+    return Table(frame, f"{'. '.join(headline(records).lines())}. {POWER}", pd.DataFrame(records))
+
+
+def in_words(one: Judged) -> str:
+    """What becomes of a cell under a kept ε: "explained by noise + weights (reduced; …)"."""
+    if one.survival == EXPLAINED:
+        return f"explained by {' + '.join(one.by)}" + (f" ({one.how})" if one.how else "")
+    return one.survival

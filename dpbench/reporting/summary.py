@@ -20,10 +20,13 @@ from dpbench import experiments
 from dpbench.errors import UserError
 from dpbench.files import replacing
 from dpbench.reporting.explorer import in_words
+from dpbench.reporting.scorecard import in_words as survival
+from dpbench.reporting.scorecard import judged as printed_cells
 from dpbench.reporting.scorecard import statement, verdicts
 from dpbench.run.results import Store
 from dpbench.study.context import contexts
 from dpbench.study.statistics import or_infinite
+from dpbench.study.verdicts import NO_DATA, NOT_COMPARABLE, Judged
 
 CELL = ["experiment", "problem", "algorithm", "epsilon", "settings", "accounting", "relation"]
 COLUMNS = [*CELL, "n", "mean", "se"]
@@ -70,8 +73,15 @@ def _of_rows(path: Path, profile: Path, names: list[str]) -> Summary:
         if name in experiments.NAMES and profile.name in experiments.get(name).grid():
             for context in contexts(experiments.get(name), profile.name, profile.parent):
                 judged += [[name, statement(claim, verdict), verdict.word] for claim, verdict in verdicts(context)]
+                judged += [[name, f"{one.cell.name} (printed)", told(one)] for one in printed_cells(context)[0]]
     table = pd.concat(parts, ignore_index=True).sort_values(CELL, ignore_index=True)
     return Summary(str(path), table, pd.DataFrame(judged, columns=JUDGED))
+
+
+def told(one: Judged) -> str:
+    """A printed cell's class, and whether it survives a kept ε."""
+    word = one.outcome.word
+    return word if word in (NO_DATA, NOT_COMPARABLE) else f"{word}; survives: {survival(one)}"
 
 
 def cells(runs: pd.DataFrame) -> pd.DataFrame:

@@ -15,5 +15,7 @@ A paper is a package under `experiments/`: a `grid.toml` (see `study.grid` for t
 - `statistics`: `means` (± s.e. over seeds), `excess` (infinite where diverged), `plus_minus`, `span`, `listed`.
 - `panels`: `Panels`, a figure whose panels without rows show the gap; `curve` and `band`.
 - `output`: `Figure` and `Table`, saved in every format; `style`: one look per algorithm.
-- `tuning`, `welch`: best settings as the papers choose them; published means beside ours.
+- `verdicts`: printed cells (`Cell`), their classes and survival (`judge`); `laws`: the statistics behind them;
+  `printed`: rounding on decimal strings; `headline`: the counts.
+- `tuning`: best settings as the papers choose them.
 """

@@ -17,7 +17,7 @@ from dpbench.files import read_toml
 from dpbench.study.declare import Artefact, Claim, Erratum, declared
 from dpbench.study.grid import Grid, GridEntry, load_grid, serving
 from dpbench.study.verdict import BOTH
-from dpbench.study.welch import PublishedMean
+from dpbench.study.verdicts import Cell, Switch
 
 
 @dataclass(frozen=True)
@@ -26,7 +26,8 @@ class Experiment:
 
     modules: where artefacts, claims and errata are declared, in the order of the report; order: names of artefacts
     that come first, in this order, where that of the modules is not the paper's.
-    comparisons: published means beside ours: `comparisons(context)` yields `study.welch.PublishedMean`s.
+    cells: printed values with our runs for each: `cells(context)` yields `study.verdicts.Cell`s; switches: the
+    differences between the honest run and the published one that they may name.
     short: the title in a few words, for navigation and axes.
     alone: under which settings a claim's only verdict is: BOTH where the paper's own setting keeps its ε, else PROVEN.
     expand: what a block of the grid's file stands for under a profile: itself.
@@ -38,7 +39,8 @@ class Experiment:
     package: str
     modules: tuple[ModuleType, ...] = ()
     order: tuple[str, ...] = ()
-    comparisons: Callable[[Any], Iterable[PublishedMean]] | None = None
+    cells: Callable[[Any], Iterable[Cell]] | None = None
+    switches: tuple[Switch, ...] = ()
     short: str = ""
     alone: str = BOTH
     expand: Callable[[GridEntry, str], list[GridEntry]] = lambda block, profile: [block]

@@ -14,11 +14,11 @@ from pathlib import Path
 import pytest
 
 from dpbench import datasets, experiments
-from dpbench.reporting.scorecard import comparisons
+from dpbench.reporting.scorecard import judged
 from dpbench.run.results import Store
 from dpbench.study.context import Context
 from dpbench.study.style import figure_style
-from dpbench.study.welch import WORDS
+from dpbench.study.verdicts import WORDS
 from tests.experiments.made_up import made_up
 
 FOLDER = Path(__file__).parents[1] / "golden"
@@ -63,14 +63,16 @@ def test_the_data_of_every_figure_and_table(context):
         assert {path.stem for path in folder.glob("*.csv")} == {one.name for one in context.experiment.artefacts}
 
 
-def test_published_means_are_named_once_and_wait_for_rows(context, tmp_path):
+def test_printed_cells_are_named_once_and_wait_for_rows(context, tmp_path):
     experiment = context.experiment
-    filled = list(comparisons(context))
-    empty = list(comparisons(Context(experiment, "quick", Store(tmp_path, "quick", experiment.name))))
-    assert len({one.name for one in filled}) == len(filled)
-    assert bool(filled) == bool(experiment.comparisons)
-    assert {one.match.word for one in filled} <= set(WORDS)
-    assert {one.match.word for one in empty} <= {"no data", "not comparable"}
+    filled, _ = judged(context)
+    empty, _ = judged(Context(experiment, "quick", Store(tmp_path, "quick", experiment.name)))
+    assert len({one.cell.name for one in filled}) == len(filled)
+    assert bool(filled) == bool(experiment.cells)
+    assert {one.outcome.word for one in filled} <= set(WORDS)
+    assert {one.outcome.word for one in empty} <= {"no data", "not comparable"}
+    artefacts = {one.name for one in experiment.artefacts}
+    assert {one.cell.artefact for one in filled} <= artefacts
 
 
 def differences(found: str, golden: str) -> list[str]:

@@ -15,7 +15,7 @@ from dpbench.study.declare import Case, Why, artefact, claim, erratum
 from dpbench.study.experiment import Experiment
 from dpbench.study.output import Figure, Table
 from dpbench.study.verdict import NOT_HELD, NotEnough, Verdict
-from dpbench.study.welch import Place, PublishedMean, compare
+from dpbench.study.verdicts import HONEST, Cell, Number, Place
 
 
 @artefact("drawn", "Fig. 1: x < y")
@@ -73,8 +73,9 @@ SMALL = Small(
     citation="Nobody, Nowhere 2000",
     package="dpbench.experiments.small",
     modules=(sys.modules[__name__],),
-    comparisons=lambda context: [
-        PublishedMean("mean of y", compare([1.0, 1.01, 0.99], 1.0), Place("Table 1", "y", "mean"), "tabled")
+    cells=lambda context: [
+        Cell(Place("Table 1", "y", "mean"), "tabled", (Number("y", "1.0", k=3),), {HONEST: {"y": [1.0, 1.01] * 20}}),
+        Cell(Place("Table 1", "y", "seconds"), "tabled", (Number("seconds", "2.5"),), run_time=True),
     ],
     short="Small",
 )

@@ -50,7 +50,9 @@ def test_the_checker_sees_what_is_wrong(site):
 
 def test_the_overview_counts_what_there_is(site):
     page = text(site / "index.html")
-    assert "1 experiments, 2 runs. Of 1 published values that can be compared 1 match, 0 are explained" in page
+    assert (
+        "1 experiments, 2 runs. Of 1 printed cells 1 can be judged: 0 are exact, 1 match, 0 differ; 1 survive" in page
+    )
     assert "Of 3 verdicts on the papers&#x27; claims 1 held, 1 did not, 1 wait for rows." in page
     assert "2 of 2" in page
     assert 'href="https://doi.org/10.1/small"' in page
@@ -74,10 +76,11 @@ def test_an_experiments_page_has_the_words_cells_gaps_and_sources(site):
         "ab" * 8,
         "x = 1 # &lt; 2",
         'href="#published"',
-        "Welch p = ",
+        "published 1.0 (k = 3), chance ",
         'href="https://doi.org/10.1/small"',
         'href="#value-1"',  # a square that leads to what was compared, to the table it stands in, and the command
-        "Table 1 (p. 7), y, mean: match",
+        "Table 1 (p. 7), y, mean: match; survives a kept ε: yes",
+        "reproduced: exact 0 of 1, match 1 of 1",
         'href="#tabled"',
         "Section 2, Fig. 1 (p. 3)",
         "In the paper: Fig. 1 (p. 3).",
@@ -116,7 +119,7 @@ def test_one_artefact_built_again_leaves_the_others_on_the_page(site, small, tmp
     assert "Twelve columns." in page
     assert "x &lt; y at ε = 1" in page
     names = [one["name"] for one in json.loads(text(site / "small" / "artefacts.json"))["artefacts"]]
-    assert names == ["drawn", "tabled", "scorecard", "published_means"]
+    assert names == ["drawn", "tabled", "scorecard", "published_values"]
 
 
 def test_what_was_never_built_is_a_visible_gap(small, tmp_path):
@@ -135,8 +138,8 @@ def test_check_names_what_is_missing_and_exits_2(small, tmp_path, capsys):
     assert exit_.value.code == 2
     assert "no results to judge of absent; run: dpbench run --experiment absent --profile quick" in told.err
     assert "  held             1: x < y at ε = 1\n" in told.out
-    assert "  match            mean of y\n" in told.out
-    assert "equivalence within ±0.1" in told.out
+    assert "  match            Table 1, y, mean: survives a kept ε: yes\n" in told.out
+    assert "chance " in told.out
     with pytest.raises(SystemExit) as exit_:
         main(["report", "--check", "--experiment", "small", "--results", str(tmp_path / "results")])
     assert exit_.value.code in (0, None)

@@ -1,7 +1,7 @@
 """accelerated: Kuru, Birbil, Gürbüzbalaban, Yıldırım, "Differentially private accelerated optimization algorithms",
 SIAM Journal on Optimization 32 (2022)."""
 
-from dpbench.experiments.accelerated import claims, comparisons, errata, figures, tables
+from dpbench.experiments.accelerated import cells, claims, errata, figures, tables
 from dpbench.study.experiment import Experiment
 from dpbench.study.verdict import PROVEN
 
@@ -11,7 +11,8 @@ EXPERIMENT = Experiment(
     citation="Kuru, Birbil, Gürbüzbalaban, Yıldırım, SIAM J. Optim. 2022",
     package=__name__,
     modules=(figures, tables, claims, errata),
-    comparisons=comparisons.comparisons,
+    cells=cells.cells,
+    switches=cells.SWITCHES,
     short="Accelerated methods",
     alone=PROVEN,  # what was published has b/√2
 )

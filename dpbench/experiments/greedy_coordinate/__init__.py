@@ -1,7 +1,7 @@
 """greedy_coordinate: Mangold, Bellet, Salmon, Tommasi, "High-dimensional private empirical risk minimization by greedy
 coordinate descent", AISTATS 2023."""
 
-from dpbench.experiments.greedy_coordinate import claims, comparisons, errata, figures, more_seeds, selection, tables
+from dpbench.experiments.greedy_coordinate import cells, claims, errata, figures, more_seeds, selection, tables
 from dpbench.study.experiment import Experiment
 
 EXPERIMENT = Experiment(
@@ -11,6 +11,7 @@ EXPERIMENT = Experiment(
     package=__name__,
     modules=(figures, tables, selection, more_seeds, claims, errata),
     order=("fig1", "fig2", "fig3", "fig4", "table1", "table2", "table3", "table4"),
-    comparisons=comparisons.comparisons,
+    cells=cells.cells,
+    switches=cells.SWITCHES,
     short="Greedy coordinate descent",
 )

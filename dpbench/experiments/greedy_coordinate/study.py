@@ -20,10 +20,12 @@ from dpbench.study.tuning import expand_settings
 GCD, TIGHT, PUBLISHED = "dp-gcd", "dp-gcd-tight", "dp-gcd-published"  # GS-r: eq. (2), tight, half the selection noise
 CD = "dp-cd"
 SGD, DOUBLED, COVERED = "dp-sgd-1", "dp-sgd-1-2zc", "dp-sgd-1-rdp"  # the paper's, as σ = zC or 2zC; with a proof
+ROOT = "dp-sgd-1-sqrt2zc"  # σ = √2·zC, a fit
 METHODS = (CD, SGD, DOUBLED, COVERED, PUBLISHED, GCD, TIGHT)
 LOOKS = {
     CD: Look("DP-CD", BLUE, "p"),
     SGD: Look("DP-SGD, σ = zC †", GREEN, "v", private=False),
+    ROOT: Look("DP-SGD, σ = √2·zC †", YELLOW, "1", private=False),
     DOUBLED: Look("DP-SGD, σ = 2zC †", SKY, "d", private=False),
     COVERED: Look("DP-SGD, rdp", GREEN, "^"),
     PUBLISHED: Look("DP-GCD, published selection †", GREY, "P", private=False),
@@ -156,7 +158,7 @@ def _named(rows: pd.DataFrame) -> list[str]:
         name = next(base for base in (GCD, CD, SGD) if row.algorithm.startswith(base))
         name += "" if settings.get("rule", "gs-r") == "gs-r" else f"-{settings['rule']}"
         name += "-published" if settings.get("selection") == "published" else ""
-        name += "-2zc" if settings.get("noise") == "2zC" else ""
+        name += {"2zC": "-2zc", "sqrt2zC": "-sqrt2zc"}.get(settings.get("noise"), "")
         accounted = {(GCD, "tight"): "-tight", (SGD, "rdp"): "-rdp"}
         names.append(name + accounted.get((published_method(name), row.accounting), ""))
     return names

@@ -202,7 +202,7 @@ def at_published_settings(context: Context) -> pd.DataFrame:
     from scipy.stats import t
 
     paper, known = context.experiment.published(), facts(context, "published_settings")
-    table = finals(runs_at_published_settings(context))
+    table = finals(select(runs_at_published_settings(context), algorithm=list(AS_PUBLISHED)))
     cells = list(zip(table["problem"], table["algorithm"], strict=True))
     published = np.array([published_end(paper, *cell) for cell in cells])
     starts = np.array([known[p].start if p in known else math.nan for p, _ in cells])

@@ -1,7 +1,7 @@
 """second_order: Ganesh, Haghifam, Steinke, Thakurta, "Faster differentially private convex optimization via
 second-order methods", NeurIPS 2023."""
 
-from dpbench.experiments.second_order import claims, comparisons, convergence, errata, figures, rules, tables, variants
+from dpbench.experiments.second_order import cells, claims, convergence, errata, figures, rules, tables, variants
 from dpbench.study.experiment import Experiment
 
 EXPERIMENT = Experiment(
@@ -11,6 +11,7 @@ EXPERIMENT = Experiment(
     package=__name__,
     modules=(convergence, figures, tables, rules, variants, claims, errata),
     order=(*(f"fig{i}" for i in range(1, 9)), "c5", "c7", *(f"table{i}" for i in range(1, 5))),
-    comparisons=comparisons.comparisons,
+    cells=cells.cells,
+    switches=cells.SWITCHES,
     short="Second-order methods",
 )

@@ -1,0 +1,135 @@
+"""The headline numbers of a report on published values: six, in one order, each share with its denominator."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from dpbench.study.verdicts import (
+    DIFFERS,
+    EXACT,
+    EXPLAINED,
+    LEVEL,
+    MATCH,
+    NO_DATA,
+    NOT_COMPARABLE,
+    REASONS,
+    SURVIVES,
+)
+
+CELL, PLACEBO = "cell", "placebo"  # kinds of records
+LARGE = 4  # sets of switches of this size and more are counted together
+FREQUENT = 3  # sets that are named
+
+
+@dataclass(frozen=True)
+class Headline:
+    """Counts of printed cells. comparable: the denominator, cells that are exact, match or differ and are neither
+    trivial nor copies; explained: by size of the set; sets: the most frequent ones; placebo: (good, judged)."""
+
+    cells: int
+    trivial: int
+    copies: int
+    not_comparable: Mapping[str, int]
+    no_data: int
+    comparable: int
+    exact: int
+    match: int
+    survives: int
+    explained: Mapping[int, int]
+    sets: tuple[tuple[str, int], ...]
+    differs: tuple[tuple[str, float], ...]
+    tested: int
+    placebo: tuple[int, int]
+
+    def lines(self) -> list[str]:
+        """The six lines, in their order."""
+        return [
+            self.cells_line(), self.reproduced_line(), self.survives_line(), self.explained_line(),
+            self.differs_line(), self.placebo_line(),
+        ]  # fmt: skip
+
+    def cells_line(self) -> str:
+        left = [f"{self.trivial:,} trivial"] if self.trivial else []
+        left += [f"{self.copies:,} judged with another"] if self.copies else []
+        if self.not_comparable:
+            why = ", ".join(f"{reason} {n:,}" for reason, n in self.not_comparable.items())
+            left.append(f"{sum(self.not_comparable.values()):,} not comparable ({why})")
+        left += [f"{self.no_data:,} no data"] if self.no_data else []
+        return f"cells: {self.cells:,}" + (f", of these {', '.join(left)}" if left else "")
+
+    def reproduced_line(self) -> str:
+        return f"reproduced: exact {self.exact:,} of {self.comparable:,}, match {self.match:,} of {self.comparable:,}"
+
+    def survives_line(self) -> str:
+        return f"survives a kept ε: {self.survives:,} of {self.comparable:,}"
+
+    def explained_line(self) -> str:
+        sizes = Counter({min(size, LARGE): 0 for size in self.explained})
+        for size, n in self.explained.items():
+            sizes[min(size, LARGE)] += n
+        words = [
+            f"{'more' if size == LARGE else f'{size} switch' + ('es' if size > 1 else '')}: {n:,}"
+            for size, n in sorted(sizes.items())
+        ]
+        named = ", ".join(f"{name} ({n:,})" for name, n in self.sets)
+        total = f"{sum(sizes.values()):,} of {self.comparable:,}"
+        return f"explained: {total}" + (f", {', '.join(words)}; most often {named}" if words else "")
+
+    def differs_line(self) -> str:
+        listed = "; ".join(
+            f"{name} ({'chance < .001' if chance < 0.001 else f'chance {chance:.2g}'})" for name, chance in self.differs
+        )
+        by_chance = (
+            f"{LEVEL * self.tested:.1f} of {self.tested:,} tested cells would fall below 5 % by chance, before the "
+            "correction for their number"
+        )
+        return f"differs: {len(self.differs):,} of {self.comparable:,}" + (
+            f" ({listed})" if listed else ""
+        ) + (f"; {by_chance}" if self.tested else "")  # fmt: skip
+
+    def placebo_line(self) -> str:
+        good, judged = self.placebo
+        if not judged:
+            return "placebo: no cell has a neighbour to be judged against"
+        said = "cells with deliberately wrong published numbers come out exact, match or explained"
+        return f"placebo: {good:,} of {judged:,} {said}"
+
+    def sentence(self) -> str:
+        """The first three numbers in one sentence."""
+        return (
+            f"Of {self.cells:,} printed cells {self.comparable:,} can be judged: {self.exact:,} are exact, "
+            f"{self.match:,} match, {len(self.differs):,} differ; {self.survives:,} survive a kept ε."
+        )
+
+
+def headline(records: Iterable[Mapping[str, Any]]) -> Headline:
+    """The counts of `Judged.record`s of both kinds; run times are a quantity of their own and in none of them."""
+    records = [one for one in records if not one["run_time"]]
+    cells = [one for one in records if one["kind"] == CELL]
+    counted = [one for one in cells if one["counts"]]
+    words = Counter(one["verdict"] for one in counted)
+    explained = [one["by"] for one in counted if one["survives"] == EXPLAINED]
+    reasons = Counter(one["reason"] for one in cells if one["verdict"] == NOT_COMPARABLE)
+    wrong = [one for one in records if one["kind"] == PLACEBO and one["counts"]]
+    return Headline(
+        cells=len(cells),
+        trivial=sum(bool(one["trivial"]) and one["verdict"] not in (NO_DATA, NOT_COMPARABLE) for one in cells),
+        copies=sum(bool(one["copy_of"]) and one["verdict"] not in (NO_DATA, NOT_COMPARABLE) for one in cells),
+        not_comparable={reason: reasons[reason] for reason in REASONS if reasons[reason]},
+        no_data=sum(one["verdict"] == NO_DATA for one in cells),
+        comparable=len(counted),
+        exact=words[EXACT],
+        match=words[MATCH],
+        survives=sum(one["survives"] == SURVIVES for one in counted),
+        explained=Counter(len(one.split(" + ")) for one in explained),
+        sets=tuple(Counter(explained).most_common(FREQUENT)),
+        differs=tuple((one["value"], one["chance"]) for one in counted if one["verdict"] == DIFFERS),
+        tested=sum(one["verdict"] != EXACT and one["chance"] == one["chance"] for one in counted),
+        placebo=(
+            sum(one["verdict"] in (EXACT, MATCH) or one["survives"] in (SURVIVES, EXPLAINED) for one in wrong),
+            len(wrong),
+        ),
+    )

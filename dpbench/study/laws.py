@@ -1,0 +1,145 @@
+"""The laws that a printed number is held against: what a mean, a deviation or a count of k of our runs would be.
+
+Each function returns two-sided chances: how often k runs like ours would print a number at least as far out. A printed
+number stands for its whole rounding interval, so its nearest end counts. With at least `MANY` runs of ours the law is
+the bootstrap's, widened by sqrt(1 + k/N) because our N are finite; with fewer it is Student's t and Fisher's F.
+Leading axes of `ours` and `published` are cells side by side.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+MANY = 100  # runs of ours from which the bootstrap is used
+FEWEST = 20  # runs of ours below which nothing is judged
+DRAWS = 20_000
+NORMAL = 1.96  # half of the width of a central 95 % interval, in standard deviations
+BLOCK = 4_000_000  # numbers drawn at a time
+
+
+def mean_chance(ours: Any, published: Any, k: int, *, slack: float = 0.0, draws: int = DRAWS) -> np.ndarray:
+    """Chance of the mean of k runs. ours: (…, N), published: (…); slack: half a unit of the last printed digit."""
+    ours, published = _cells(ours, published)
+    center, N = ours.mean(axis=-1), ours.shape[-1]
+    gap = np.maximum(np.abs(published - center) - slack, 0) * np.sign(published - center)
+    if N >= MANY:
+        law = _bootstrapped(ours, k, draws, lambda drawn: drawn.mean(axis=-2))
+        return _beyond(_widened(law, center, k, N), center + gap)
+    from scipy.stats import t
+
+    error = ours.std(axis=-1, ddof=1) * math.sqrt(1 / k + 1 / N)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.where(gap == 0, 1.0, 2 * t.sf(np.abs(gap) / error, N - 1))
+
+
+def std_chance(ours: Any, published: Any, k: int, *, slack: float = 0.0, draws: int = DRAWS) -> np.ndarray:
+    """Chance of the standard deviation (ddof = 1) of k ≥ 2 runs; arguments as in `mean_chance`."""
+    ours, published = _cells(ours, published)
+    N, spread = ours.shape[-1], ours.std(axis=-1, ddof=1)
+    nearest = published - np.clip(published - spread, -slack, slack)
+    if N >= MANY:
+        law = _bootstrapped(ours, k, draws, lambda drawn: drawn.std(axis=-2, ddof=1))
+        return _beyond(_widened(law, law.mean(axis=-1), k, N), nearest)
+    from scipy.stats import f
+
+    with np.errstate(divide="ignore", invalid="ignore"):
+        ratio = np.where(nearest == spread, 1.0, (nearest / spread) ** 2)
+    tails = np.minimum(f.sf(ratio, k - 1, N - 1), f.cdf(ratio, k - 1, N - 1))
+    chances: np.ndarray = np.where(nearest == spread, 1.0, np.minimum(1.0, 2 * tails))
+    return chances
+
+
+def half_width(ours: Any, k: int) -> np.ndarray:
+    """Half of the width of the central 95 % of the law of means of k, for ours of shape (…, N)."""
+    values = np.asarray(ours, dtype=float)
+    width: np.ndarray = NORMAL * values.std(axis=-1, ddof=1) * math.sqrt(1 / k + 1 / values.shape[-1])
+    return width
+
+
+def count_chance(happened: Any, printed: int, k: int) -> float:
+    """Chance of `printed` of k runs, by the binomial law at our share: all counts no likelier than the printed one."""
+    from scipy.stats import binom
+
+    law = binom.pmf(np.arange(k + 1), k, np.mean(np.asarray(happened, dtype=float)))
+    return float(law[law <= law[printed] * (1 + 1e-9)].sum())
+
+
+def all_chance(happened: Any, printed: bool, k: int) -> float:
+    """Chance that all of k runs end well, or (printed = False) that one at least does not, by the binomial law."""
+    ended = float(np.mean(np.asarray(happened, dtype=float))) ** k
+    return ended if printed else 1 - ended
+
+
+def rounded_chance(ours: Any, printed: int, k: int, *, draws: int = DRAWS) -> float:
+    """Chance of a mean of k printed as a whole number: all whole numbers no likelier than it.
+
+    A mean that ends in a half counts for the rounding rule, half to even or half up, that is kinder to the paper.
+    """
+    values = np.asarray(ours, dtype=float)[None, :]
+    means = _bootstrapped(values, k, draws, lambda drawn: drawn.mean(axis=-2))[0]
+    found = []
+    for rounded in (np.rint(means), np.floor(means + 0.5)):
+        numbers, counts = np.unique(rounded, return_counts=True)
+        own = counts[numbers == printed].sum()
+        found.append(counts[counts <= own].sum() / draws if own else 1 / (draws + 1))
+    return float(max(found))
+
+
+def law_of(ours: Any, k: int, *, draws: int = DRAWS) -> tuple[float, float]:
+    """The central 95 % of means of k of ours (N values), for print."""
+    values = np.asarray(ours, dtype=float)
+    law = _bootstrapped(values[None, :], k, draws, lambda drawn: drawn.mean(axis=-2))
+    low, high = np.quantile(_widened(law, np.array([values.mean()]), k, len(values)), [0.025, 0.975])
+    return float(low), float(high)
+
+
+def benjamini_hochberg(chances: Any, level: float = 0.05) -> np.ndarray:
+    """Which of these chances stand when a share of at most `level` of those that do may be false."""
+    chances = np.asarray(chances, dtype=float)
+    order = np.argsort(chances, kind="stable")
+    below = chances[order] <= level * np.arange(1, len(chances) + 1) / max(1, len(chances))
+    stands = np.zeros(len(chances), dtype=bool)
+    stands[order[: below.nonzero()[0].max(initial=-1) + 1]] = True
+    return stands
+
+
+@functools.lru_cache(maxsize=8)
+def _places(N: int, k: int, draws: int) -> np.ndarray:
+    """The same places for every cell: a report judged twice says the same."""
+    return np.random.Generator(np.random.PCG64DXSM(k)).integers(N, size=(k, draws))
+
+
+def _bootstrapped(ours: np.ndarray, k: int, draws: int, of: Callable[[np.ndarray], np.ndarray]) -> np.ndarray:
+    """(…, draws): a statistic of k of ours, drawn with replacement; `of` takes (…, k, draws)."""
+    places = _places(ours.shape[-1], k, draws)
+    flat = ours.reshape(-1, ours.shape[-1])
+    step = max(1, BLOCK // places.size)
+    parts = [of(flat[at : at + step][:, places]) for at in range(0, len(flat), step)]
+    return np.concatenate(parts).reshape(*ours.shape[:-1], draws)
+
+
+def _widened(law: np.ndarray, center: np.ndarray, k: int, N: int) -> np.ndarray:
+    """The law drawn apart: our N values have a mean of their own, and vary by (N - 1)/N of what runs do."""
+    around = np.asarray(center)[..., None]
+    wider: np.ndarray = around + math.sqrt((1 + k / N) * N / max(1, N - 1)) * (law - around)
+    return wider
+
+
+def _beyond(law: np.ndarray, value: np.ndarray) -> np.ndarray:
+    """Twice the smaller tail; a law without any spread leaves its own value alone."""
+    draws = law.shape[-1]
+    near = np.asarray(value)[..., None]
+    slack = 1e-12 * np.abs(near)
+    above, below = (law >= near - slack).sum(axis=-1), (law <= near + slack).sum(axis=-1)
+    chances: np.ndarray = np.minimum(1.0, 2 * (np.minimum(above, below) + 1) / (draws + 1))
+    return chances
+
+
+def _cells(ours: Any, published: Any) -> tuple[np.ndarray, np.ndarray]:
+    values = np.asarray(ours, dtype=float)
+    return values, np.broadcast_to(np.asarray(published, dtype=float), values.shape[:-1])
