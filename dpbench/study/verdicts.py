@@ -376,7 +376,7 @@ def _chance(number: Number, values: np.ndarray, tuned: Sequence[float] | None) -
         chance = share * float(laws.std_chance(finite, number.value, k, slack=number.slack))
         return chance, False, f"{name}: ours sd {spread:.3g}, published {number.text}, {_p(chance)}"
     width = float(laws.half_width(finite, k))
-    wide = width > (WIDEST_COUNT if number.count else WIDEST * abs(number.value))
+    wide = width > (WIDEST_COUNT if number.count else WIDEST * min(abs(number.value), abs(center)))
     theirs = f"published {number.text} (k = {k})"
     if number.lowest and number.value + number.slack < center:
         if tuned is None:

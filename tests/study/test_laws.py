@@ -46,7 +46,7 @@ def chances_of_a_match(sd, cells, draws=2000):
             laws.mean_chance(ours, theirs.mean(-1), 5, draws=draws),
             laws.std_chance(ours, theirs.std(-1, ddof=1), 5, draws=draws),
         )
-        wide = laws.half_width(ours, 5) > 0.05 * theirs.mean(-1)
+        wide = laws.half_width(ours, 5) > 0.05 * np.minimum(ours.mean(-1), theirs.mean(-1))
         found.append(float(((least >= 0.05 / 2) & ~wide).mean()))
     return found
 
