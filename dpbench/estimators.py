@@ -2,7 +2,8 @@
 
 All that the models take of the data beyond the budget is public and given, never estimated: the range of each feature
 (`bounds`) and of a numeric target (`target_bounds`). Values outside are moved to the nearest end, which is a function
-of one row and costs nothing. Public too are the numbers of rows and columns, their names, and the set of classes.
+of one row and costs nothing. Public too are the numbers of rows and columns, their names, and the set of classes,
+which is best given as `classes`.
 """
 
 from __future__ import annotations
@@ -75,7 +76,7 @@ class _Private(BaseEstimator):
     def _rows(self, X: np.ndarray) -> np.ndarray:
         """(n, d') rows of ‖x‖₂ ≤ 1: features from their bounds to [-1, 1], an intercept in front, over `_unit`."""
         middle, half = (self._low + self._high) / 2, (self._high - self._low) / 2
-        Z = (np.clip(X, self._low, self._high) - middle) / half
+        Z = (np.clip(np.where(np.isnan(X), middle, X), self._low, self._high) - middle) / half
         if self.fit_intercept:
             Z = np.hstack([np.ones((len(Z), 1)), Z])
         Z /= self._unit
@@ -141,6 +142,7 @@ class _Private(BaseEstimator):
                 seed=seed,
                 accounting=accounting,
                 relation=Relation.REPLACE_ONE.value,
+                bound="rescale",  # what `_rows` made is within it but for a rounding
                 arithmetic=self.arithmetic,
                 release_noise=self.release_noise,
                 precision=self.precision,
@@ -184,13 +186,19 @@ class _Private(BaseEstimator):
         return np.array([(delta, spent(self._composition, delta, self._relation).epsilon) for delta in deltas])
 
     def _public(self) -> list[str]:
-        return ["the columns", "bounds"]
+        return ["the columns", "bounds", "that no label is missing"]  # which scikit-learn refuses
 
     def _checked(self, X: Any) -> np.ndarray:
         check_is_fitted(self)
-        return self._rows(validate_data(self, X, dtype=np.float64, reset=False))
+        return self._rows(validate_data(self, X, dtype=np.float64, reset=False, ensure_all_finite=False))
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = True  # a refusal would tell that there is one
+        return tags
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class PrivateClassifier(ClassifierMixin, _Private):
     """Logistic regression under (ε, δ)-differential privacy, one row replaced by another; any number of classes.
 
@@ -200,11 +208,14 @@ class PrivateClassifier(ClassifierMixin, _Private):
     Args:
         epsilon: the budget ε > 0 of one fit, all classes together.
         delta: δ in [0, 1), "n^-2" or "n^-1"; None takes n⁻².
+        classes: the public set of labels; a label beyond counts as the first of them. None reads the set off y, and
+            `guarantee_` says so.
         algorithm: a name from `dpbench list algorithms`, or "auto": by a rule in n, d and ε
             (`policy/auto.toml` says where it is from), and so are its settings
             (`dpbench.algorithms.rules`).
         bounds: (low, high), the public range of the features: two numbers, or two arrays with one for each column.
-            Values beyond are moved to the nearest end. Required: nothing is taken from the data.
+            Values beyond are moved to the nearest end, missing ones (NaN) to the middle. Required: nothing is taken
+            from the data.
         row_bound: a public bound R on the length of a row once each feature is in [-1, 1] (an intercept counts as one
             more); longer rows are shortened. None: √(number of features), which no row exceeds.
         fit_intercept: add a column of ones.
@@ -224,20 +235,27 @@ class PrivateClassifier(ClassifierMixin, _Private):
 
     _loss = "logistic"
 
+    classes: Any = None
+
     def fit(self, X: Any, y: Any) -> PrivateClassifier:
         """Fit on X (n, d) and labels y (n,) of two values or more."""
-        X, y = validate_data(self, X, y, dtype=np.float64)
-        check_classification_targets(y)
-        self.classes_, index = np.unique(y, return_inverse=True)
+        X, y = validate_data(self, X, y, dtype=np.float64, ensure_all_finite=False)
+        if self.classes is None:
+            check_classification_targets(y)
+            self.classes_, index = np.unique(y, return_inverse=True)
+        else:
+            self.classes_ = np.unique(np.asarray(self.classes))
+            index = np.searchsorted(self.classes_, y).clip(max=len(self.classes_) - 1)
+            index[self.classes_[index] != y] = 0
         if len(self.classes_) < 2:
-            raise ParameterError("y has one class: a classifier needs two or more")
+            raise ParameterError("y has one class: a classifier needs two or more; give them all as classes=")
         positives = range(1, 2) if len(self.classes_) == 2 else range(len(self.classes_))
         self.W_ = self._models(X, np.stack([np.where(index == i, 1.0, -1.0) for i in positives]))
         self.coef_, self.intercept_ = self._in_units(self.W_)
         return self
 
     def _public(self) -> list[str]:
-        return [*super()._public(), "the set of classes"]
+        return [*super()._public(), "classes" if self.classes is not None else "the set of classes in y"]
 
     def decision_function(self, X: Any) -> np.ndarray:
         """Scores: (n,) of the second of two classes, (n, k) of more."""
@@ -280,14 +298,16 @@ class PrivateRegressor(RegressorMixin, _Private):
 
     def fit(self, X: Any, y: Any) -> PrivateRegressor:
         """Fit on X (n, d) and numbers y (n,)."""
-        X, y = validate_data(self, X, y, dtype=np.float64, y_numeric=True)
+        X, y = validate_data(self, X, y, dtype=np.float64, y_numeric=True, ensure_all_finite=False)
         if y.dtype.kind not in "biuf":
             raise ParameterError("y: not numbers; PrivateClassifier takes classes")
         if self.target_bounds is None:
             raise ParameterError("target_bounds: give the public range of the target, (low, high)")
         (low,), (high,) = _bounds("target_bounds", self.target_bounds, 1)
         self._middle, self._half = (low + high) / 2, (high - low) / 2
-        self.W_ = self._models(X, ((np.clip(y, low, high) - self._middle) / self._half)[None])
+        self.W_ = self._models(
+            X, ((np.clip(np.where(np.isnan(y), self._middle, y), low, high) - self._middle) / self._half)[None]
+        )
         slopes, start = self._in_units(self.W_)
         self.coef_, self.intercept_ = slopes[0] * self._half, float(start[0] * self._half + self._middle)
         return self

@@ -15,7 +15,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import check_estimator
 
-from dpbench import PrivacyWarning, PrivateClassifier, PrivateRegressor
+from dpbench import PrivacyWarning, PrivateClassifier, PrivateRegressor, algorithms
 from dpbench.errors import PrivacyError, UserError
 from dpbench.privacy import check
 from dpbench.privacy.accounting.gaussian import gaussian_mu
@@ -214,3 +214,37 @@ def test_aop_is_chosen_where_it_can_be_and_a_regulariser_takes_dp_gd():
     assert model.algorithm_ == "aop"
     assert model.score(pd.DataFrame(X, columns=list("abc")), y) > 0.8
     assert PrivateClassifier(1.0, bounds=(-1, 1), l2=0.01).fit(X, y).algorithm_ == "dp-gd"
+
+
+def test_opendp_and_bytes_run_at_the_default_method(flowers):
+    X, y = flowers
+    model = PrivateClassifier(bounds=(0, 8), arithmetic="bytes").fit(X, y == 1)
+    assert "holds for the bytes released" in model.guarantee_
+    assert algorithms.resolve(model.algorithm_)[0].exact
+    pytest.importorskip("opendp", reason="the extra release is not installed")
+    model = PrivateClassifier(bounds=(0, 8), release_noise="opendp").fit(X, y == 1)
+    assert "in exact arithmetic" in model.guarantee_
+
+
+def test_what_a_fit_says_does_not_depend_on_values(flowers):
+    """Missing values, labels beyond the classes and long rows: repaired, row by row, in silence."""
+    X, y = flowers
+    odd = X.copy()
+    odd[0, 0], odd[1], odd[2, 1] = np.nan, 1e300, -np.inf
+    model = PrivateClassifier(bounds=(0, 8), classes=[0, 1, 2], random_state=0)
+    assert list(model.fit(odd, np.where(y == 2, 1, y)).classes_) == [0, 1, 2]
+    assert np.isfinite(model.coef_).all()
+    first = model.fit(X, np.where(y == 2, 7, y)).coef_
+    np.testing.assert_array_equal(first, model.fit(X, np.where(y == 2, 0, y)).coef_)
+    assert (
+        "public: n, the columns, bounds, that no label is missing, classes"
+        in PrivateClassifier(bounds=(0, 8), classes=[0, 1, 2]).fit(X, y).guarantee_
+    )
+    with pytest.raises(UserError, match="one class") as caught:
+        PrivateClassifier(bounds=(0, 8)).fit(X, ["secret-diagnosis"] * len(y))
+    assert "secret" not in str(caught.value)
+    with pytest.raises(UserError, match="not numbers") as caught:
+        PrivateRegressor(bounds=(0, 8), target_bounds=(0, 1)).fit(X, ["secret-diagnosis"] * len(y))
+    assert "secret" not in str(caught.value)
+    regressor = PrivateRegressor(bounds=(0, 8), target_bounds=(0, 2), random_state=0).fit(odd, y)
+    assert np.isfinite(regressor.predict(odd)).all()

@@ -34,8 +34,7 @@ from dpbench.algorithms.registry import resolve
 from dpbench.errors import PrivacyError, UserError
 from dpbench.privacy.accounting.gaussian import gaussian_epsilon
 from dpbench.privacy.budget import Budget
-from dpbench.privacy.last_iterate import as_gaussian
-from dpbench.privacy.ledger import BestOfRuns, Counts, Gaussian, Laplace, LastIterate, Release, counted
+from dpbench.privacy.ledger import BestOfRuns, Counts, Gaussian, Laplace, LastIterate, counted
 
 LABEL = "best of a random number of runs"
 COVERED = (Gaussian, LastIterate)  # releases that compose as one Gaussian
@@ -93,6 +92,11 @@ class PrivateTuning(Algorithm):
         _parsed(problem, settings)
         return settings
 
+    def public(self, settings: Settings) -> str:
+        method, fixed = resolve(settings.method)
+        found = (method.public(make_settings(method, fixed | one)) for one in _listed(settings))
+        return ", ".join(dict.fromkeys(filter(None, found)))
+
     def audit_case(self) -> AuditCase:
         # Where one row decides: the score prefers the models that lie on its side, and so does each model's gradient.
         # The step is so long that its clipped loss is 0 or all of `clip`, by the side alone. Few runs, as the bound for
@@ -140,8 +144,8 @@ class PrivateTuning(Algorithm):
                         best[i], released[i], used[i] = scores[j], V[j], c
         for base in bases:
             plan.check(base)
-        worst = tuple((_gaussian(r), n) for r, n in max(sorted(bases, key=repr), key=plan.cost, default=plan.base))
-        event = BestOfRuns(worst, plan.law, settings.mean)
+        # What one run may release, not what the runs did: that depends on all of them, and only the best is released.
+        event = BestOfRuns(plan.base, plan.law, settings.mean)
         mechanisms.ledger.record(event, LABEL, mechanisms.releases.members)
         notes = [json.dumps(_listed(settings)[c]) if c >= 0 else "no run: the start" for c in used]
         return Outcome(released, columns={"notes": notes})
@@ -220,7 +224,3 @@ def _listed(settings: PrivateTuning.Settings) -> list[dict[str, Any]]:
 def _parsed(problem: Declaration, settings: PrivateTuning.Settings) -> list[BaseSettings]:
     method, fixed = resolve(settings.method)
     return [method.complete(problem, make_settings(method, fixed | one)) for one in _listed(settings)]
-
-
-def _gaussian(release: Release) -> Release:
-    return as_gaussian(release) if isinstance(release, LastIterate) else release

@@ -10,13 +10,14 @@ reviewers.
 from __future__ import annotations
 
 import functools
+import math
 from typing import Any
 
 import numpy as np
 
 from dpbench.errors import UserError, how_to_install
 from dpbench.privacy.mechanisms import Mechanisms
-from dpbench.privacy.release import LAPLACE, SYMMETRIC, Array, Noise, Releases
+from dpbench.privacy.release import ISOMETRIC, LAPLACE, SYMMETRIC, Array, Noise, Releases
 
 
 class OpenDPReleases(Releases):
@@ -37,12 +38,15 @@ class OpenDPReleases(Releases):
         if not (np.isfinite(value).all() and np.isfinite(scale).all()):
             return np.full(value.shape, np.nan)  # a run that diverged; OpenDP would put a number there
         flat, b = value[0].reshape(-1), float(scale.reshape(-1)[0])
-        if noise is not SYMMETRIC:
+        if noise is not SYMMETRIC and noise is not ISOMETRIC:
             return np.array(_measurement(noise is LAPLACE, b)(flat)).reshape(value.shape)
-        upper = np.triu_indices(value.shape[-1])
-        result = np.empty(value.shape)
-        result[0][upper] = _measurement(False, b)(value[0][upper])
-        result[0].T[upper] = result[0][upper]
+        rows, columns = np.triu_indices(value.shape[-1])
+        result, off = np.empty(value.shape), rows != columns
+        for part, std in ((~off, b), (off, b if noise is SYMMETRIC else b * math.sqrt(0.5))):
+            at = rows[part], columns[part]
+            if len(at[0]):
+                result[0][at] = _measurement(False, std)(value[0][at])
+        result[0][columns, rows] = result[0][rows, columns]
         return result
 
     def draw(self, shape: tuple[int, ...], scale: Array, noise: Noise, what: str) -> Array:

@@ -150,7 +150,7 @@ def fit(
         relation: "add-remove" or "replace-one"; None takes the algorithm's own. An add/remove algorithm runs under
             replace-one at twice its sensitivities, one for replace-one under nothing else.
         bound: what happens to data that do not fit. "rescale" scales rows beyond the bound of the algorithm's proof
-            down to it, one by one; in a release, values that are no numbers become 0 and labels -1 or +1 by their sign.
+            down to it, one by one; values that are no numbers become 0, and labels -1 or +1 by their sign.
             "check" raises DataError instead; that the data pass then counts as public. None: "rescale" for a release,
             "check" with a seed. `dpbench.check` shows beforehand what does not fit.
         start: "zero", "unit" (a random unit vector) or "normal".

@@ -44,12 +44,12 @@ def problem_of(
     """The problem that a fit runs on.
 
     needed: norm and bound of the rows that the method's proof asks for. bound: "check" raises DataError for data that
-    do not fit, "rescale" scales long rows. release: what a release may not tell of is repaired, see `repaired`, and
-    iterates that leave float64's range stop the run. exact: rows on a grid, sums as integers.
+    do not fit, "rescale" scales long rows and repairs the rest, see `repaired`. release: iterates that leave float64's
+    range stop the run. exact: rows on a grid, sums as integers.
     """
     kind = losses.get(loss)
     labels: Labels = "binary" if kind.binary else "real"
-    repair = release and bound == "rescale"
+    repair = bound == "rescale"
     prepare: Callable[[Any, Any, Labels], tuple[Any, np.ndarray]]
     if repair:
         prepare = functools.partial(repaired, loss=loss, single=precision == "float32")

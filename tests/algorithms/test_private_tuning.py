@@ -113,3 +113,14 @@ def test_mistakes_are_one_line(settings, message):
 def test_a_delta_that_covers_a_run_without_any_epsilon_is_one_line():
     with pytest.raises(UserError, match=r"private-tuning: delta = 0\.25 alone covers a run"):
         run(problem(), Budget(1.0, 0.25, Relation.REPLACE_ONE, "tight"), candidates=CANDIDATES)
+
+
+def test_what_it_planned_is_no_function_of_the_runs_it_made():
+    """The ledger of a release told of all K runs: ε planned was 0.45 where 1 was, as some method had stopped early."""
+    _, ledger = run(problem(), TIGHT, k=12, candidates=CANDIDATES, mean=1.5)
+    assert len({ledger.planned(i) for i in range(12)}) == 1
+
+
+def test_what_its_method_counts_as_public_it_counts_too():
+    assert "M_j" in TUNING.public(PrivateTuning.Settings(method="dp-cd", candidates='[{"passes": 1}]'))
+    assert TUNING.public(PrivateTuning.Settings()) == ""

@@ -53,6 +53,20 @@ def test_a_matrix_keeps_its_symmetry_and_one_draw_an_entry(mechanisms):
     assert upper.var() == pytest.approx(4.0, rel=5 * np.sqrt(2 / len(upper)))
 
 
+def test_under_tight_a_matrix_has_less_noise_off_its_diagonal_and_is_symmetric():
+    pytest.importorskip("opendp", reason="the extra release is not installed")
+    from dpbench.privacy.opendp import OpenDPMechanisms
+
+    d = 40
+    budget = Budget(epsilon=1.0, delta=1e-6, relation=Relation.ADD_REMOVE, accounting="tight")
+    seam = OpenDPMechanisms(["key"], budget)
+    noise = seam.gaussian(np.zeros((1, d, d)), sensitivity=1.0, noise_multiplier=2.0, label="H", symmetric=True)[0]
+    np.testing.assert_array_equal(noise, noise.T)
+    off = noise[np.triu_indices(d, 1)]
+    assert off.var() == pytest.approx(2.0, rel=5 * np.sqrt(2 / len(off)))
+    assert np.diag(noise).var() == pytest.approx(4.0, rel=5 * np.sqrt(2 / d))
+
+
 def test_a_run_that_diverged_stays_so(mechanisms):
     assert np.isnan(
         mechanisms.gaussian(np.array([[np.inf, 1.0]]), sensitivity=1.0, noise_multiplier=1.0, label="g")
