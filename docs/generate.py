@@ -38,7 +38,7 @@ def algorithms_page() -> str:
             "private": "yes" if method.private else "no: a baseline that looks at the data without paying",
             "neighbours": method.relation.value,
             "accountings": ", ".join(method.accountings) + f" (paper: {method.paper_accounting})",
-            "losses": ", ".join(method.needs.losses) if method.needs.losses else "any",
+            "losses": ", ".join(method.needs.covered),
             "regularisers": ", ".join(method.needs.regularisers) or "none",
             "counts as public": ", ".join(filter(None, ("n", method.counts_public))),
         }

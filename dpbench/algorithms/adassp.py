@@ -39,7 +39,7 @@ class AdaSSP(Algorithm):
     title = "AdaSSP"
     home = "greedy_coordinate"
     paper_accounting = "standard"
-    needs = Needs(losses=("squared",), regularisers=("l2",))
+    needs = Needs(quadratic=True, regularisers=("l2",))
     discloses = (
         Disclosure("eigenvalue", "λ_min(XᵀX)", count="1", add_remove="R²", replace_one="R²", why="Weyl"),
         Disclosure(

@@ -73,7 +73,7 @@ class ApproximateObjectivePerturbation(Algorithm):
     either = True
     paper_accounting = "basic"
     accountings: ClassVar = ("tight", "basic")
-    needs = Needs(losses=("logistic", "pseudo-huber"))
+    needs = Needs(convex=True, lipschitz=True, smooth=True)
     discloses = (
         Disclosure(
             "objective",
@@ -124,7 +124,7 @@ class ApproximateObjectivePerturbation(Algorithm):
         rows = 2 if budget.relation is Relation.REPLACE_ONE else 1
         sensitivity = rows * problem.lipschitz / n
         if mechanisms.sharp:
-            plan = joint_plan(budget, problem.d, logistic=problem.loss.name == "logistic")
+            plan = joint_plan(budget, problem.d, logistic=problem.loss.logistic)
             (event, _), (output, _) = plan
             ridge = problem.smoothness / event.curvature / n
             scale = budget.noise_scale(plan)

@@ -6,6 +6,7 @@ checked before it runs; it sees data only through the problem and releases only 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Annotated, Any, ClassVar, Protocol, TypeAlias
@@ -19,6 +20,7 @@ from dpbench.privacy.disclosure import Disclosure
 from dpbench.privacy.mechanisms import Mechanisms
 from dpbench.privacy.relation import Relation
 from dpbench.problems import Declaration, Problem
+from dpbench.problems.losses import LOSSES, Loss
 
 __all__ = ["Algorithm", "Array", "AuditCase", "BaseSettings", "Count", "Declaration", "Diagnostic", "Disclosure",
            "Generators", "Mechanisms", "Needs", "Outcome", "Positive", "Problem", "Relation", "Share", "Trace",
@@ -61,39 +63,72 @@ class BaseSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
 
 @dataclass(frozen=True)
 class Needs:
-    """What an algorithm's privacy proof asks of the problem.
+    """What an algorithm's privacy proof asks of the problem: constants that a loss declares, a bound on the rows.
 
-    losses: names of the losses it covers; None when any will do.
+    convex, quadratic: that the loss is so, see `losses.Loss`.
+    lipschitz, smooth, hessian_lipschitz: that ℓ', ℓ'', ℓ''' exist and are bounded, by whatever number.
+    gradient, hessian: the most that one row may add to the sum of gradients and of Hessians, L₀R and L₁R²: how long
+        rows may be follows from the loss.
+    losses: names, of a solver that has its loss in its own code; None where the constants decide.
     row_norm: ("l2", 1.0) for ‖x‖₂ ≤ 1; None for an algorithm that clips.
-    row_norm_of: {loss: bound} in the same norm, for losses whose constants allow longer rows.
+    row_norm_of: {loss: bound} in the same norm, where a paper has another than follows.
     regularisers: which of "l1", "l2", "w2" may be non-zero (they use no data, but not every method has them).
     """
 
+    convex: bool = False
+    quadratic: bool = False
+    lipschitz: bool = False
+    smooth: bool = False
+    hessian_lipschitz: bool = False
+    gradient: float = math.inf
+    hessian: float = math.inf
     losses: tuple[str, ...] | None = None
     row_norm: tuple[str, float] | None = ("l2", 1.0)
     row_norm_of: dict[str, float] = field(default_factory=dict)
     regularisers: tuple[str, ...] = ()
 
-    def row_bound(self, loss: str) -> tuple[str, float] | None:
-        """`row_norm` with the bound for this loss."""
-        return self.row_norm and (self.row_norm[0], self.row_norm_of.get(loss, self.row_norm[1]))
+    def lacks(self, loss: Loss) -> str:
+        """What the proof asks for and the loss has not, in words; "" for a loss that is covered."""
+        asked = (
+            (self.losses is not None, loss.name in (self.losses or ()), "the code is not written for it"),
+            (self.convex, loss.convex, "it is not convex"),
+            (self.quadratic, loss.quadratic, "it is not a square"),
+            (self.lipschitz or self.gradient < math.inf, loss.lipschitz < math.inf, "its slope ℓ' has no bound"),
+            (self.smooth or self.hessian < math.inf, loss.smooth, "it has no second derivative"),
+            (self.smooth or self.hessian < math.inf, loss.smoothness < math.inf, "its curvature ℓ'' has no bound"),
+            (self.hessian_lipschitz, loss.hessian_lipschitz < math.inf, "its third derivative has no bound"),
+        )
+        return next((why for needed, there, why in asked if needed and not there), "")
+
+    @property
+    def covered(self) -> list[str]:
+        """The built-in losses that it covers."""
+        return [name for name, loss in LOSSES.items() if not self.lacks(loss)]
+
+    def row_bound(self, loss: Loss) -> tuple[str, float] | None:
+        """The norm and the largest bound on the rows with this loss."""
+        if self.row_norm is None:
+            return None
+        kind, most = self.row_norm
+        follows = min(most, self.gradient / loss.lipschitz, math.sqrt(self.hessian / (loss.smoothness or 1e-300)))
+        return kind, self.row_norm_of.get(loss.name, follows)
 
     def check(self, problem: Declaration, algorithm: str, *, rows: bool = True) -> None:
         """Raise UserError, in one line, for a problem the algorithm's guarantee does not cover.
 
         rows: whether there is a guarantee, and so a bound that the rows must obey.
         """
-        if self.losses is not None and problem.loss.name not in self.losses:
+        if why := self.lacks(problem.loss):
             raise UserError(
-                f"{algorithm}: loss {problem.loss.name} is not covered by its privacy proof; "
-                f"use one of: {', '.join(self.losses)}"
+                f"{algorithm}: loss {problem.loss.name} is not covered by its privacy proof: {why}; "
+                f"use one of: {', '.join(self.covered)}"
             )
         present = {"l1": problem.l1, "l2": problem.l2, "w2": problem.w2}
         for name, weight in present.items():
             if weight and name not in self.regularisers:
                 able = f"it takes only {', '.join(self.regularisers)}" if self.regularisers else "it takes none"
                 raise UserError(f"{algorithm}: regulariser {name} = {weight:g} is not supported; {able}")
-        if rows and (bounded := self.row_bound(problem.loss.name)):
+        if rows and (bounded := self.row_bound(problem.loss)):
             kind, bound = bounded
             norm = problem.row_norm if kind == "l2" else problem.row_norm_l1
             if norm > bound * (1 + 1e-12):
@@ -360,7 +395,13 @@ def make_settings(algorithm: Algorithm | type[Algorithm], values: Mapping[str, A
 
 
 def at_default_step(problem: Declaration, settings: Any) -> Any:
-    """`settings` with the step that suits gradients, 1/L₁ of the objective, where they give none."""
+    """`settings` with the step that suits gradients, 1/L₁ of the objective, where they give none.
+
+    Raises:
+        UserError: for a loss that is not smooth, which has no L₁.
+    """
+    if settings.step is None and math.isinf(problem.objective_smoothness):
+        raise UserError(f"step: {problem.loss.name} loss is not smooth, and has no step of its own; give one")
     return msgspec.structs.replace(settings, step=settings.step or 1 / problem.objective_smoothness)
 
 

@@ -39,7 +39,7 @@ class CubicNewton(Algorithm):
 
     name = "cubic-newton"
     title = "Cubic Newton"
-    needs = Needs(losses=("logistic",), regularisers=("l2",))
+    needs = Needs(convex=True, lipschitz=True, smooth=True, hessian_lipschitz=True, regularisers=("l2",))
     diagnostics = (NOTES,)
     discloses = (
         Disclosure(

@@ -42,7 +42,7 @@ class DampedNewton(Algorithm):
     name = "damped-newton"
     title = "Damped Newton"
     private = False
-    needs = Needs(losses=("logistic",))
+    needs = Needs(convex=True, lipschitz=True, smooth=True)
     discloses = (
         Disclosure("gradient", "the mean gradient", add_remove="L₀/n", why="‖∇f_i‖ ≤ L₀"),
         Disclosure("Hessian", "the mean Hessian", add_remove="L₁/n", why="‖xxᵀ‖_F/4 ≤ L₁"),

@@ -33,7 +33,7 @@ class DPGradientDescent(Algorithm):
     name = "dp-gd"
     title = "DP-GD"
     exact = True
-    needs = Needs(losses=("logistic", "sigmoid", "pseudo-huber"), regularisers=("l2", "w2"))
+    needs = Needs(lipschitz=True, regularisers=("l2", "w2"))
     per_replicate: ClassVar = frozenset({"step", "epsilon"})
     discloses = (
         Disclosure("gradient", "the mean gradient", add_remove="L₀/n", why="‖∇f_i‖ ≤ L₀; the divisor n is public"),

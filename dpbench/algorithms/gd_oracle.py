@@ -20,7 +20,7 @@ class DPGradientDescentOracle(Algorithm):
     name = "dp-gd-oracle"
     title = "DP-GD, oracle step"
     private = False
-    needs = Needs(losses=("logistic",))
+    needs = Needs(convex=True, lipschitz=True)
     discloses = (Disclosure("gradient", "the mean gradient", add_remove="L₀/n", why="‖∇f_i‖ ≤ L₀"),)
     unpaid = "its step, by a search on the loss without noise"
 

@@ -42,7 +42,7 @@ class DPGDLastIterate(Algorithm):
     title = "DP-GD, last iterate"
     relation = Relation.REPLACE_ONE
     paper_accounting = "tight"
-    needs = Needs(losses=("logistic",), regularisers=("l2",))
+    needs = Needs(convex=True, lipschitz=True, smooth=True, regularisers=("l2",))
     per_replicate: ClassVar = frozenset({"epsilon"})
     discloses = (
         Disclosure(

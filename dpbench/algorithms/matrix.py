@@ -42,7 +42,7 @@ class DPMatrixFactorisation(Algorithm):
     title = "DP-MF"
     relation = Relation.REPLACE_ONE
     paper_accounting = "tight"
-    needs = Needs(losses=("logistic", "sigmoid", "pseudo-huber"), regularisers=("l2", "w2"))
+    needs = Needs(lipschitz=True, regularisers=("l2", "w2"))
     per_replicate: ClassVar = frozenset({"step"})
     discloses = (
         Disclosure(

@@ -59,7 +59,7 @@ class LaplaceMomentum(Algorithm):
     accountings = ("tight", "pure")
     delta = 0.0
     exact = True
-    needs = Needs(losses=("logistic",), row_norm=("l1", ROW_NORM), regularisers=("l2",))
+    needs = Needs(convex=True, lipschitz=True, smooth=True, row_norm=("l1", ROW_NORM), regularisers=("l2",))
 
     per_replicate: ClassVar = frozenset({"c"})
     counts_public = "the top eigenvalue of XᵀX/n (L), unless L is given"

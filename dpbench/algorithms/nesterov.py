@@ -35,7 +35,7 @@ class DPAcceleratedNesterov(Algorithm):
     name = "dp-accelerated-nesterov"
     title = "DP accelerated Nesterov"
     exact = True
-    needs = Needs(losses=("logistic",), regularisers=("l2",))
+    needs = Needs(convex=True, lipschitz=True, smooth=True, regularisers=("l2",))
     diagnostics = (ITERATIONS,)
     discloses = (Disclosure("gradient", "the mean gradient", add_remove="L₀/n", why="‖∇f_i‖ ≤ L₀"),)
 

@@ -53,7 +53,7 @@ class DPNewton(Algorithm):
     name = "dp-newton"
     title = "DP-Newton"
     revisions: ClassVar = {"tight": 2}  # the direction's sensitivities
-    needs = Needs(losses=("logistic",))
+    needs = Needs(convex=True, gradient=1.0, hessian=SMOOTHNESS)
     diagnostics = (MEASURED[0], NOTES)  # of `measure_memory`
     discloses = (
         Disclosure("gradient", "the mean gradient", add_remove="1/n", why="‖x‖₂ ≤ 1 and |ℓ'| ≤ 1"),

@@ -37,7 +37,7 @@ class DPNewtonGeneral(Algorithm):
 
     name = "dp-newton-general"
     title = "DP-Newton, general losses"
-    needs = Needs()  # any loss that `complete` accepts
+    needs = Needs(convex=True, lipschitz=True, smooth=True)  # Theorem B.6
     discloses = (
         Disclosure("gradient", "the mean gradient", add_remove="L₀/n", why="‖∇f_i‖ ≤ L₀"),
         Disclosure(
@@ -55,11 +55,6 @@ class DPNewtonGeneral(Algorithm):
         theta: Share = 0.3
 
     def complete(self, problem: Declaration, settings: Settings) -> Settings:
-        if not problem.loss.convex or math.isinf(problem.lipschitz):
-            raise UserError(
-                f"{self.name}: loss {problem.loss.name} is not convex with a bounded gradient; "
-                "Theorem B.6 covers convex, Lipschitz and smooth losses only"
-            )
         inverse_sensitivity(problem.n, problem.smoothness, settings.lambda0, settings.modification)
         return settings
 

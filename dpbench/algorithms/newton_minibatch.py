@@ -16,7 +16,6 @@ from dpbench.algorithms.base import (
     Count,
     Disclosure,
     Mechanisms,
-    Needs,
     Positive,
     Problem,
     Share,
@@ -61,7 +60,7 @@ class DPNewtonMinibatch(Algorithm):
     revisions: ClassVar = {"tight": 3}  # one calibration, the direction's sensitivities, samples under replace-one
     paper_accounting = "rdp"
     accountings = ("tight", "rdp")
-    needs = Needs(losses=("logistic",))
+    needs = DPNewton.needs
     per_replicate: ClassVar = frozenset({"lambda0"})
     discloses = (
         Disclosure(

@@ -73,7 +73,7 @@ class O2NC(Algorithm):
     unpaid = "everything: it adds no noise"
     paper_accounting = "standard"
     delta = 1e-6
-    needs = Needs(losses=("ramp", "phase", "logistic", "sigmoid"))
+    needs = Needs(lipschitz=True)
     diagnostics = (ITERATIONS, *MEASURED)
 
     class Settings(Rounds, frozen=True):
@@ -92,7 +92,7 @@ class O2NC(Algorithm):
 
     def audit_case(self) -> AuditCase:
         # In one dimension a direction is ±1 and every estimate as large as its bound.
-        return AuditCase({"T": 1}, accounting="tight", d=1)
+        return AuditCase({"T": 1}, accounting="tight", loss="ramp", d=1)
 
     def inspection_case(self) -> AuditCase:
         return replace(super().inspection_case(), settings={"T": 8}, n=40)
@@ -211,7 +211,9 @@ class O2NCTree(O2NC):
     def canaries(self) -> tuple[AuditCase, ...]:
         # s_q = 4dL/T is for two steps of the learner in a row, as long as they may be and one way: round q = 3, 5, 9, …
         # has them if s_{q-1} = 0 and s_q = 1. The other rows pull, so that noise seldom turns a step.
-        case = AuditCase({"T": 32}, accounting="tight", n=64, d=1, background=1.0, best_coins=True, label="oracle")
+        case = AuditCase(
+            {"T": 32}, accounting="tight", loss="ramp", n=64, d=1, background=1.0, best_coins=True, label="oracle"
+        )
         return (replace(case, near_runs=15_000),)
 
     def _kind(self, settings: Any) -> Kind:

@@ -20,7 +20,7 @@ class ByPasses(Algorithm):
 
     home = "greedy_coordinate"
     relation = Relation.REPLACE_ONE
-    needs = Needs(losses=("logistic", "squared"), row_norm=None, regularisers=("l1", "l2"))
+    needs = Needs(convex=True, smooth=True, row_norm=None, regularisers=("l1", "l2"))
     per_replicate: ClassVar = frozenset({"step", "clip"})
     common_random: ClassVar = frozenset({"step", "clip"})
     counts_public = "the mean square of each column (M_j)"

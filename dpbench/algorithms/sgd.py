@@ -40,7 +40,7 @@ class DPSGD(Algorithm):
     paper_accounting = "rdp"
     accountings = ("tight", "rdp")
     exact = True
-    needs = Needs(losses=("logistic", "sigmoid", "pseudo-huber"), regularisers=("l2", "w2"))
+    needs = Needs(lipschitz=True, regularisers=("l2", "w2"))
     per_replicate: ClassVar = frozenset({"step"})
     discloses = (
         Disclosure(

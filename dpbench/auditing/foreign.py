@@ -124,7 +124,7 @@ def of_solver(name: str) -> Target | None:
     settings = {"T": STEPS} if "T" in solver.Settings.__struct_fields__ else {}
     X, y = np.eye(1, 6).T, np.resize([1.0, -1.0], 6)
     delta, mode = delta_value(solver.delta, len(y)), solver.accounting("paper")
-    loss = solver.needs.losses[0] if solver.needs.losses else "logistic"
+    loss = solver.needs.covered[0]
 
     def function(X: np.ndarray, y: np.ndarray, epsilon: float, rng: np.random.Generator) -> np.ndarray:
         problem = Problem(X, y, loss=loss, row_bound=1.0, row_bound_norm="l2")

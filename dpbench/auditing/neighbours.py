@@ -31,7 +31,8 @@ class Extreme(losses.Loss):
     """ℓ' = -L₀ y and ℓ'' = bend·L₁·|y|, of a nonconvex loss bend·L₁·y, under the name and the constants of `loss`."""
 
     def __init__(self, loss: losses.Loss, bend: float = 0.0) -> None:
-        constants = ("name", "smooth", "convex", "lipschitz", "smoothness", "hessian_lipschitz")
+        said = ("name", "smooth", "convex", "quadratic", "logistic")
+        constants = (*said, "lipschitz", "smoothness", "hessian_lipschitz")
         vars(self).update({name: getattr(loss, name) for name in constants}, binary=False)
         self.curvature = bend * loss.smoothness if bend else 0.0
 
@@ -118,11 +119,9 @@ def declared(algorithm: Algorithm, case: AuditCase) -> tuple[str, str, float]:
     """The loss, and the norm and the bound of the rows."""
     needs = algorithm.needs
     name = case.loss or _loss(needs)
-    kind, bound = needs.row_bound(name) or ("l2", 1.0)
+    kind, bound = needs.row_bound(losses.get(name)) or ("l2", 1.0)
     return name, kind, bound
 
 
 def _loss(needs: Any) -> str:
-    if needs.losses is None:
-        return "logistic"
-    return "squared" if needs.row_norm is None and "squared" in needs.losses else needs.losses[0]
+    return "squared" if needs.row_norm is None and "squared" in needs.covered else needs.covered[0]

@@ -64,8 +64,7 @@ def target_of(name: str, canaries: int) -> Target:
         raise UserError(f"algo: {name} is not private: it makes no claim to audit")
     if flaw := method.flaw(make_settings(method, fixed), method.accounting("paper")):
         raise UserError(f"{name}: nothing to audit: {flaw}")
-    covered = method.needs.losses
-    loss = "logistic" if covered is None or "logistic" in covered else covered[0]
+    loss = method.needs.covered[0]
 
     def learner(X: np.ndarray, y: np.ndarray, epsilon: float, rng: np.random.Generator) -> np.ndarray:
         seed = int(rng.integers(2**63))

@@ -7,6 +7,7 @@ Each function takes z (k, b) and y (b,) and writes into `out` (k, b), which may 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import ClassVar
 
 import numpy as np
@@ -18,7 +19,7 @@ EXP_MAX_SINGLE = 85.0  # the same in float32: beyond 88; σ(-85) is 1e-37
 
 
 class Loss:
-    """A loss and the constants that bound it for all z and both labels.
+    """A loss and the constants that bound it for all z and both labels; `check` holds the one against the other.
 
     lipschitz: L0 = sup |ℓ'|.
     smoothness: L1 = sup |ℓ''|.
@@ -31,6 +32,8 @@ class Loss:
     convex: ClassVar[bool]
     binary: ClassVar[bool] = True  # labels are ±1
     smooth: ClassVar[bool] = True  # has a second derivative
+    quadratic: ClassVar[bool] = False  # (y - z)²/2: Xᵀ X and Xᵀ y are all that it takes of the data
+    logistic: ClassVar[bool] = False  # ℓ' = -yp and ℓ'' = p(1-p) with p in [0, 1]: the slope tells the curvature
     lipschitz: ClassVar[float]
     smoothness: ClassVar[float]
     hessian_lipschitz: ClassVar[float]
@@ -66,7 +69,7 @@ class Loss:
 class Logistic(Loss):
     """log(1 + exp(-y z)), y = ±1."""
 
-    name, convex = "logistic", True
+    name, convex, logistic = "logistic", True, True
     lipschitz, smoothness, hessian_lipschitz = 1.0, 1 / 4, 1 / (6 * math.sqrt(3))
     bounded_in_float = True  # 1/(1 + e) is in [0, 1] as rounded, (1-y)/2 is 0 or 1, and so is their difference in ±1
 
@@ -129,7 +132,7 @@ class Sigmoid(Loss):
 class Squared(Loss):
     """(y - z)²/2, any real label. Its gradient has no bound: a private method has to clip."""
 
-    name, convex, binary = "squared", True, False
+    name, convex, binary, quadratic = "squared", True, False, True
     lipschitz, smoothness, hessian_lipschitz = math.inf, 1.0, 0.0
 
     def value(self, z: np.ndarray, y: np.ndarray, out: np.ndarray) -> np.ndarray:
@@ -247,6 +250,51 @@ def _sigmoid_slope(z: np.ndarray, out: np.ndarray) -> np.ndarray:
 LOSSES: dict[str, Loss] = {
     loss.name: loss for loss in (Logistic(), Sigmoid(), Squared(), PseudoHuber(), Ramp(), Phase())
 }
+
+
+def check(loss: Loss) -> None:
+    """UserError where a loss is not what it declares, at some of many z and labels: noise is set by its constants.
+
+    A value between two points is no proof; a constant that is wrong where the loss is steepest is found.
+    """
+    far = np.geomspace(1e-2, 50, 400)
+    z = np.concatenate([-far[::-1], np.linspace(-8e-3, 8e-3, 9), far])
+    for label in (-1.0, 1.0) if loss.binary else (0.0, 0.5, 1.0, 3.0):
+        y = np.full_like(z, label)
+        value, slope = _at(loss.value, z, y), _at(loss.derivative, z, y)
+        h = 1e-5 * np.maximum(1, np.abs(z))
+        rise = (_at(loss.value, z + h, y) - _at(loss.value, z - h, y)) / (2 * h)
+        kink = np.abs(_at(loss.derivative, z + 2 * h, y) - _at(loss.derivative, z - 2 * h, y)) > 0.1
+        near = kink | (np.abs(rise - slope) <= 1e-4 * (1 + np.abs(rise)))
+        _held(loss, "its derivative is not that of its value", near)
+        _held(loss, f"|ℓ'| exceeds lipschitz = {loss.lipschitz:g}", np.abs(slope) <= loss.lipschitz * (1 + 1e-9))
+        bends = np.diff(slope) / np.diff(z)
+        most = loss.smoothness * (1 + 1e-6) + 1e-9
+        _held(loss, f"|ℓ''| exceeds smoothness = {loss.smoothness:g}", np.abs(bends) <= most)
+        _held(loss, "it is not convex", bends >= -1e-9) if loss.convex else None
+        _held(loss, "it is not (y - z)²/2", np.isclose(value, (label - z) ** 2 / 2)) if loss.quadratic else None
+        if not loss.smooth:
+            continue
+        second = _at(loss.second_derivative, z, y)
+        _held(loss, f"|ℓ''| exceeds smoothness = {loss.smoothness:g}", np.abs(second) <= loss.smoothness * (1 + 1e-9))
+        change = (_at(loss.derivative, z + h, y) - _at(loss.derivative, z - h, y)) / (2 * h)
+        near = np.abs(change - second) <= 1e-4 * (1 + np.abs(change))
+        _held(loss, "its second derivative is not that of its value", near)
+        third = np.diff(second) / np.diff(z)
+        _held(loss, f"|ℓ'''| exceeds hessian_lipschitz = {loss.hessian_lipschitz:g}",
+              np.abs(third) <= loss.hessian_lipschitz * (1 + 1e-6) + 1e-9)  # fmt: skip
+        if loss.logistic:
+            p = -label * slope
+            _held(loss, "its slope does not tell its curvature", (p >= 0) & (p <= 1) & np.isclose(second, p * (1 - p)))
+
+
+def _at(function: Callable[..., np.ndarray], z: np.ndarray, y: np.ndarray) -> np.ndarray:
+    return function(z.copy()[None], y, np.empty((1, len(z))))[0]
+
+
+def _held(loss: Loss, wrong: str, held: np.ndarray) -> None:
+    if not np.all(held):
+        raise UserError(f"loss: {loss.name} is not what it declares: {wrong}")
 
 
 def get(name: str | Loss) -> Loss:

@@ -119,7 +119,7 @@ def fit(
     algorithm: str,
     epsilon: float,
     delta: float | str | None = None,
-    loss: str = "logistic",
+    loss: str | losses.Loss = "logistic",
     l1: float = 0.0,
     l2: float = 0.0,
     w2: float = 0.0,
@@ -142,7 +142,8 @@ def fit(
         algorithm: a name from `dpbench list algorithms`, or "path/to/file.py:Class".
         epsilon: the budget ε > 0.
         delta: δ in [0, 1), "n^-2" or "n^-1"; None takes the algorithm's own rule (n⁻², or 0 for pure DP).
-        loss: "logistic", "sigmoid", "squared", "pseudo-huber", "ramp" or "phase".
+        loss: "logistic", "sigmoid", "squared", "pseudo-huber", "ramp" or "phase", or a `dpbench.problems.losses.Loss`
+            of your own, whose constants are held against its values.
         l1, l2, w2: weights of ‖w‖₁, ‖w‖²/2 and Σ w²/(1+w²).
         seed: None draws from the operating system's entropy. With a number the noise can be computed again by whoever
             guesses it, and taken off: for tests and examples; `guarantee` then says so.
@@ -189,7 +190,9 @@ def fit(
         raise UserError(f"seed: release_noise={release_noise!r} draws from the system's entropy alone; leave seed out")
     method, fixed = algorithms.resolve(algorithm)
     exact = _exactly(method, arithmetic, seed, release_noise)
-    needed = method.needs.row_bound(losses.get(loss).name)
+    if isinstance(loss, losses.Loss):  # the noise rests on its constants
+        losses.check(loss)
+    needed = method.needs.row_bound(losses.get(loss))
     declared: dict[str, Any] = {"loss": loss, "l1": l1, "l2": l2, "w2": w2, "name": "own data"}
     if needed is not None:  # noise is scaled by the declared bound, never by the rows at hand
         declared |= dict(zip(("row_bound_norm", "row_bound"), needed, strict=True))

@@ -43,7 +43,7 @@ class Probe(Algorithm):
     private = False
     paper_accounting = "standard"
     delta = 1e-6
-    needs = Needs(losses=O2NC.needs.losses)
+    needs = O2NC.needs
     diagnostics = (*MEASURED, Diagnostic("bound", "what the theorem bounds `measured` by"))
 
     def work(self, n: int, d: int, settings: BaseSettings) -> float:

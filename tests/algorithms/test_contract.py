@@ -17,7 +17,7 @@ LOSS = "logistic"
 
 
 def fitting_problem(algorithm):
-    losses = algorithm.needs.losses or (LOSS,)
+    losses = algorithm.needs.covered
     regularisers = {"l2": 0.02} if "l2" in algorithm.needs.regularisers else {}
     return small_problem(loss=LOSS if LOSS in losses else losses[0], bound=algorithm.needs.row_norm, **regularisers)
 

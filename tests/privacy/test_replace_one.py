@@ -117,7 +117,7 @@ def setting_of(name):
     least = {"T": 3, "inner": 20}  # of iterations, and of the releases within each: all are declared alike
     few = {key: n for key, n in least.items() if key in algorithm.Settings.__struct_fields__ and key not in fixed}
     regularisers = {"l2": 0.02} if "l2" in algorithm.needs.regularisers else {}
-    losses = algorithm.needs.losses or ("logistic",)
+    losses = algorithm.needs.covered
     problem = small_problem(loss=losses[0], bound=algorithm.needs.row_norm, **regularisers)
     mode = "tight" if "tight" in algorithm.accountings else "paper"
     return algorithm, problem, algorithm.complete(problem, make_settings(algorithm, {**fixed, **few})), mode

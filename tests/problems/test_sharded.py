@@ -83,7 +83,7 @@ METHODS = ["adassp", "aop", "damped-newton", "dp-gcd", "dp-gd", "dp-mf", "dp-new
 @pytest.mark.parametrize("name", METHODS)
 def test_methods_run_on_shards_unchanged(name):
     method, fixed = algorithms.resolve(name)
-    loss = (method.needs.losses or ("squared" if name == "adassp" else "logistic",))[0]
+    loss = method.needs.covered[0]
     here, there = both(loss, **{kind: 0.01 for kind in method.needs.regularisers if kind == "l2"})
     chosen = fixed | public_settings(name, here.n, here.d, 1.0)
     if "T" in method.Settings.__struct_fields__ and "T" not in fixed:

@@ -72,7 +72,7 @@ class SecondOrderMethod(Algorithm):
     )
     revisions: ClassVar = {"tight": 2}  # the losses' own sensitivities, √2 less noise off the diagonal
     paper_accounting = "standard"
-    needs = Needs(losses=("logistic", "sigmoid"), row_norm_of={"sigmoid": 3.22}, regularisers=("l2", "w2"))
+    needs = Needs(gradient=1.0, hessian=1.0, row_norm_of={"sigmoid": 3.22}, regularisers=("l2", "w2"))
     per_replicate: ClassVar = frozenset({"alpha", "epsilon"})
     discloses: ClassVar[tuple[Disclosure, ...]] = (
         _GRADIENT(replace_one="2·B_g/n", why="Gao and Wright (2023), equation 4: ‖∇f_i‖ ≤ B_g = 1"),
@@ -111,6 +111,8 @@ class SecondOrderMethod(Algorithm):
         """The method, with the published runs' stop where the settings ask for it."""
         if settings.calibration != PUBLISHED:
             return method
+        if problem.loss.name not in RISES:
+            raise UserError(f"calibration: {PUBLISHED} is of the losses {', '.join(RISES)}, not of {problem.loss.name}")
         return until_loss_rises(method, RISES[problem.loss.name])
 
     def flaw(self, settings: Settings, accounting: str = "") -> str:
