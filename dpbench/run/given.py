@@ -33,7 +33,7 @@ def problem_of(
     y: Any,
     *,
     method: str,
-    loss: str,
+    loss: str | losses.Loss,
     needed: tuple[str, float] | None,
     bound: Bound,
     release: bool,
@@ -90,7 +90,7 @@ def checked(
     return X, y
 
 
-def repaired(X: Any, y: Any, labels: Labels, *, loss: str, single: bool) -> tuple[Any, np.ndarray]:
+def repaired(X: Any, y: Any, labels: Labels, *, loss: str | losses.Loss, single: bool) -> tuple[Any, np.ndarray]:
     """(X, y) of the right shapes and types, every value repaired by itself; DataError for shapes and types alone.
 
     Entries of X that are NaN or infinite become 0. Labels of a loss with two classes become -1 or +1, by whether they
@@ -107,10 +107,10 @@ def repaired(X: Any, y: Any, labels: Labels, *, loss: str, single: bool) -> tupl
     if labels == "binary":
         return X, np.where(y > 0, 1.0, -1.0)
     y = np.clip(np.nan_to_num(y, nan=0.0), -LARGEST_LABEL, LARGEST_LABEL)
-    return X, np.maximum(y, 0.0) if loss == "phase" else y
+    return X, np.maximum(y, 0.0) if losses.get(loss).name == "phase" else y
 
 
-def findings(X: Any, y: Any, *, method: str, loss: str, needed: tuple[str, float] | None) -> list[str]:
+def findings(X: Any, y: Any, *, method: str, loss: str | losses.Loss, needed: tuple[str, float] | None) -> list[str]:
     """What `checked` would refuse, in lines; empty where all fits. It looks at the data: not for release."""
     labels: Labels = "binary" if losses.get(loss).binary else "real"
     found = []
@@ -147,7 +147,7 @@ def _then_bounded(
 
 def _shard(
     prepare: Callable[..., tuple[Any, np.ndarray]],
-    loss: str,
+    loss: str | losses.Loss,
     labels: Labels,
     grid: tuple[str, float] | None,
     X: Any,
