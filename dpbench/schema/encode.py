@@ -1,0 +1,171 @@
+"""From a table and its schema to rows of ‖x‖₂ ≤ 1: functions of one row and of public constants, nothing else.
+
+No cell can make a run fail: what is missing, unreadable or not in the schema counts as the schema says, so that whether
+a fit runs, and what it says, depends on public things alone. `inspect` tells the owner of the data what would be
+replaced, before.
+
+The length of a row: a number in [-1, 1] adds 1 at most to ‖x‖₂², and so does a group of indicator columns, of which one
+at most is 1; a missing number is 0 in its own column and 1 in its indicator, so that the two together add 1 at most.
+The intercept adds 1. So no row is longer than the square root of their number, by which all are divided.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from dpbench.errors import UserError, nearest
+from dpbench.schema.schema import Column, Schema, Target
+
+if TYPE_CHECKING:
+    import pandas
+
+
+class Encoded(NamedTuple):
+    """X (n, d), ‖x‖₂ ≤ 1, an intercept first if there is one; columns: d names; unit: what rows were divided by."""
+
+    X: np.ndarray
+    columns: list[str]
+    unit: float
+
+
+def encode(schema: Schema, frame: pandas.DataFrame, *, intercept: bool = True, predicting: bool = False) -> Encoded:
+    """Rows of `frame` as numbers; UserError where its columns are not those of the schema.
+
+    predicting: keep rows that `missing = "drop"` would set to zeros, their missing cells in the middle.
+    """
+    check_columns(schema, list(frame.columns))
+    parts: list[np.ndarray] = [np.ones((len(frame), 1))] if intercept else []
+    names, groups = ["intercept"] if intercept else [], int(intercept)
+    dropped = np.zeros(len(frame), dtype=bool)
+    for name, column in schema.columns.items():
+        if column.drop:
+            continue
+        found, labels, count, known = _columns(name, column, frame[name])
+        parts.append(found)
+        names += labels
+        groups += count
+        if column.missing == "drop" and not predicting:
+            dropped |= ~known
+    X = np.hstack(parts)
+    X[dropped] = 0.0
+    unit = groups**0.5 if schema.row_bound is None else schema.row_bound
+    X /= unit
+    if schema.row_bound is not None:
+        X /= np.maximum(1.0, np.linalg.norm(X, axis=1))[:, None]
+    return Encoded(X, names, unit)
+
+
+def encode_target(target: Target, column: Any) -> tuple[np.ndarray, np.ndarray]:
+    """(values (n,), known (n,) of bool): the index of a class, or a number in [-1, 1]; 0 where it is not known.
+
+    The rows that are not known have to be set to zero: `Target` says what that means.
+    """
+    if target.classes is not None:
+        index: dict[str | None, int] = {label: i for i, label in enumerate(target.classes)}
+        values = np.array([index.get(word, -1) for word in words(column)], dtype=np.int64)
+        return np.maximum(values, 0), values >= 0
+    assert target.bounds is not None
+    scaled, known = _scaled(numbers(column), target.bounds)
+    return scaled, known
+
+
+def check_columns(schema: Schema, names: list[Any]) -> None:
+    """UserError unless every column of the schema is there, once, and every other one is the target."""
+    twice = {name for name in names if names.count(name) > 1}
+    if twice:
+        raise UserError(f"two columns are called {min(map(str, twice))}; rename one")
+    for name, column in schema.columns.items():
+        if name not in names and not column.drop:
+            raise UserError(f"there is no column {name!r}, which the schema has; {nearest(name, map(str, names))}")
+    strangers = [name for name in names if name not in schema.columns and name != schema.target.name]
+    if strangers:
+        shown = ", ".join(map(repr, strangers[:5])) + (" …" if len(strangers) > 5 else "")
+        raise UserError(f"the schema does not have the column {shown}: give bounds, categories or date, or drop = true")
+
+
+def _columns(name: str, column: Column, values: Any) -> tuple[np.ndarray, list[str], int, np.ndarray]:
+    """The columns (n, ·) that one becomes, their names, what they add to ‖x‖₂² at most, and which cells are known."""
+    if column.bounds is not None:
+        scaled, known = _scaled(numbers(values), column.bounds)
+        found, labels, groups = [scaled], [name], 1
+    elif column.date is not None:
+        found, labels = [], []
+        for part, bounds in column.parts:
+            scaled, known = _scaled(date_part(values, part), bounds)  # a date has all its parts or none
+            found.append(scaled)
+            labels.append(f"{name} ({part})")
+        groups = len(found)
+    else:
+        assert column.categories is not None
+        index: dict[str | None, int] = {label: i for i, label in enumerate(column.categories)}
+        codes = np.array([index.get(word, -1) for word in words(values)], dtype=np.int64)
+        known = codes >= 0
+        if column.ordered:
+            found = [np.where(known, 2 * codes / (len(index) - 1) - 1, 0.0)]
+            labels = [name]
+        else:
+            found = [(codes == i).astype(float) for i in range(len(index))]
+            labels = [f"{name}={label}" for label in column.categories]
+        groups = 1
+    if column.missing == "indicator":
+        found.append((~known).astype(float))
+        labels.append(f"{name} missing")
+    return np.column_stack(found), labels, groups, known
+
+
+def _scaled(values: np.ndarray, bounds: tuple[float, float]) -> tuple[np.ndarray, np.ndarray]:
+    """(values from `bounds` to [-1, 1] and 0 where they are no number, whether they are one)."""
+    low, high = bounds
+    known = ~np.isnan(values)
+    inside = np.clip(np.where(known, values, (low + high) / 2), low, high)
+    middle, half = low / 2 + high / 2, high / 2 - low / 2  # the halves first: high - low may overflow
+    return np.where(known, np.clip((inside - middle) / half, -1, 1), 0.0), known
+
+
+def numbers(values: Any) -> np.ndarray:
+    """(n,) float64: what a cell reads as, NaN where it is no number; an infinite one is a number."""
+    import pandas as pd
+
+    column = pd.Series(values)
+    if pd.api.types.is_bool_dtype(column):
+        column = column.astype(float)
+    elif pd.api.types.is_datetime64_any_dtype(column) or pd.api.types.is_timedelta64_dtype(column):
+        return np.full(len(column), np.nan)  # nanoseconds since 1970 are nobody's meaning
+    return np.asarray(pd.to_numeric(column, errors="coerce").to_numpy(dtype=np.float64, na_value=np.nan))
+
+
+def words(values: Any) -> list[str | None]:
+    """(n,) cells as text, None where missing; whole numbers without a decimal point: 1.0 and "1" are one category."""
+    import pandas as pd
+
+    column = pd.Series(values)
+    missing = column.isna().to_numpy()
+    return [None if gone else word(value) for value, gone in zip(column.tolist(), missing, strict=True)]
+
+
+def word(value: Any) -> str:
+    """A cell as text.
+
+    >>> word(1.0), word(True), word(" yes "), word(b"no")
+    ('1', 'True', 'yes', 'no')
+    """
+    if isinstance(value, float) and value.is_integer():
+        return str(int(value))
+    if isinstance(value, bytes):
+        return value.decode("utf-8", "replace").strip()
+    return str(value).strip()
+
+
+def date_part(values: Any, part: str) -> np.ndarray:
+    """(n,) float64: a part of each date, NaN where the cell is none."""
+    import pandas as pd
+
+    column = pd.Series(values)
+    if not pd.api.types.is_datetime64_any_dtype(column):
+        # Numbers would be read as nanoseconds; only text is a date here.
+        text = column.where(column.map(lambda cell: isinstance(cell, str)))
+        column = pd.to_datetime(text, errors="coerce", format="ISO8601", utc=True)
+    found = getattr(column.dt, {"weekday": "day_of_week"}.get(part, part))
+    return np.asarray(found.to_numpy(dtype=np.float64, na_value=np.nan))
