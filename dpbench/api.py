@@ -27,12 +27,13 @@ if TYPE_CHECKING:
     from dpbench.reporting.diff import Difference
     from dpbench.run.results import Store
     from dpbench.run.runner import Progress, Summary
+    from dpbench.schema import Schema
     from dpbench.submitting.checking import Report as SubmissionReport
 
 __all__ = ["Diagnostics", "Fit", "Released", "Runs", "Scorecard", "audit", "audit_releases", "board_secret",
-           "check_submission",
-           "cite", "compare", "diff", "fetch", "fit", "listing", "merge", "privacy_profile", "report", "results",
-           "run_algorithm", "run_experiment", "scorecard", "status", "submit", "summarise"]  # fmt: skip
+           "check_data", "check_submission", "cite", "compare", "diff", "draft_schema", "fetch", "fit", "listing",
+           "merge", "privacy_profile", "report", "results", "run_algorithm", "run_experiment", "scorecard", "status",
+           "submit", "summarise"]  # fmt: skip
 
 Listener = Callable[["Progress"], None]
 Notify = Callable[[str], None]
@@ -423,6 +424,44 @@ def compare(
         progress=progress,
         notify=notify,
     )
+
+
+def draft_schema(data: str | os.PathLike[str], target: str) -> tuple[Schema, list[str]]:
+    """A first schema of a csv, tsv or parquet file, and remarks for whoever decides: see `dpbench.schema.draft`.
+
+    Args:
+        data: the file.
+        target: the column to predict.
+
+    Returns:
+        The schema, in which everything that was taken from the data is marked, and one line for each remark.
+
+    Raises:
+        UserError, DataError: one line on a file or column that does not fit.
+    """
+    from dpbench import schema
+    from dpbench.datasets import tables
+
+    return schema.draft(tables.frame_of(data), target)
+
+
+def check_data(data: str | os.PathLike[str], schema: str | os.PathLike[str] | Schema) -> list[str]:
+    """One line for everything in a table that a private fit would replace, cut off or shorten.
+
+    Args:
+        data: a csv, tsv or parquet file.
+        schema: what is public of it, or the TOML file that says so.
+
+    Returns:
+        Lines with exact counts, so not private; none where every cell is as the schema says.
+
+    Raises:
+        UserError, DataError: one line on a file, schema or column that does not fit.
+    """
+    from dpbench import schema as schemas
+    from dpbench.datasets import tables
+
+    return schemas.inspect(schemas.load(schema), tables.frame_of(data))
 
 
 def report(

@@ -26,7 +26,7 @@ FLOORS = (
     {"policy"},
     {"algorithms"},
     {"problems"},
-    {"privacy", "datasets"},
+    {"privacy", "datasets", "schema"},
     {"files", "memory"},
     {"errors", "version"},
 )

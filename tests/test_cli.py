@@ -239,6 +239,24 @@ def test_lists_name_everything_registered(call):
         assert name in out
 
 
+def test_from_a_table_to_a_decided_schema(tmp_path, monkeypatch, call):
+    monkeypatch.chdir(tmp_path)
+    rows = "".join(f"{i},{20 + i % 40},{'ab'[i % 2]},{'yes' if i % 3 else 'no'}\n" for i in range(200))
+    (tmp_path / "t.csv").write_text(",age,kind,label\n" + rows)
+    code, out, err = call("schema", "t.csv", "--target", "label", "--out", "s.toml")
+    assert (code, "decide 4 entries, then run: dpbench check t.csv --schema s.toml" in out) == (0, True), out
+    assert "note: Unnamed: 0: a row number; dropped" in err
+    code, out, _ = call("check", "t.csv", "--schema", "s.toml")
+    assert (code, out.count("came from the data: decide")) == (1, 4)
+    text = (tmp_path / "s.toml").read_text().replace("20.0, 59.0", "0, 50")
+    (tmp_path / "s.toml").write_text("".join(f"{line}\n" for line in text.splitlines() if "decide =" not in line))
+    code, out, _ = call("check", "t.csv", "--schema", "s.toml")
+    assert (code, out) == (1, "age: 45 of 200 values lie beyond 0 to 50\n")
+    code, _, err = call("schema", "t.csv", "--target", "label", "--out", "s.toml")
+    assert (code, "--out: s.toml is there already" in err) == (2, True)
+    assert call("check", "t.csv", "--schema", "none.toml")[0] == 2
+
+
 def test_help_names_every_verb_and_imports_neither_solvers_nor_plots():
     script = (
         "import sys\nfrom dpbench.cli import main\n"
@@ -280,6 +298,8 @@ CALLS = {
     "list": ([dpbench.listing], set()),
     "run": ([dpbench.run_algorithm, dpbench.run_experiment, dpbench.privacy_profile], {"debug"}),
     "compare": ([dpbench.compare], {"debug"}),
+    "schema": ([dpbench.draft_schema], {"out"}),
+    "check": ([dpbench.check_data], set()),
     "status": ([dpbench.status], set()),
     "report": ([dpbench.report, dpbench.scorecard], {"check"}),
     "diff": ([dpbench.diff], {"save"}),

@@ -16,6 +16,8 @@ VERBS = {
     "list": "Show algorithms, data sets and experiments.",
     "run": "Run an algorithm, or a paper's experiment.",
     "compare": "Rank the private methods on data of your own.",
+    "schema": "Draft what is public of a table of your own.",
+    "check": "Show what a private fit would replace in a table.",
     "status": "Show what is done, missing or failed.",
     "report": "Rebuild figures and tables from the results.",
     "diff": "Compare two sets of results.",

@@ -124,6 +124,17 @@ def _kind(path: Path) -> str:
     return kinds[last]
 
 
+def frame_of(source: str | os.PathLike) -> pandas.DataFrame:
+    """The rows of a csv, tsv or parquet file as they are; UserError, DataError in one line."""
+    path = Path(source)
+    if not path.is_file():
+        raise UserError(f"{path}: {'is a folder; name a file in it' if path.is_dir() else 'there is no such file'}")
+    kind = _kind(path)
+    if kind == "svmlight":
+        raise UserError(f"{path}: an svmlight file has no named columns; give a csv, tsv or parquet file")
+    return _frame(path, kind)[0]
+
+
 def _frame(path: Path, kind: str) -> tuple[pandas.DataFrame, str]:
     """The rows of a file, and how it was read where that is not the usual way."""
     import pandas as pd
