@@ -426,12 +426,15 @@ def compare(
     )
 
 
-def draft_schema(data: str | os.PathLike[str], target: str) -> tuple[Schema, list[str]]:
+def draft_schema(
+    data: str | os.PathLike[str], target: str, *, out: str | os.PathLike[str] | None = None
+) -> tuple[Schema, list[str]]:
     """A first schema of a csv, tsv or parquet file, and remarks for whoever decides: see `dpbench.schema.draft`.
 
     Args:
         data: the file.
         target: the column to predict.
+        out: a file that is not there yet, to write the schema to; None writes none.
 
     Returns:
         The schema, in which everything that was taken from the data is marked, and one line for each remark.
@@ -441,8 +444,15 @@ def draft_schema(data: str | os.PathLike[str], target: str) -> tuple[Schema, lis
     """
     from dpbench import schema
     from dpbench.datasets import tables
+    from dpbench.files import replacing
 
-    return schema.draft(tables.frame_of(data), target)
+    if out is not None and Path(out).exists():
+        raise UserError(f"out: {out} is there already; remove it or give another name")
+    drafted, remarks = schema.draft(tables.frame_of(data), target)
+    if out is not None:
+        with replacing(Path(out)) as staged:
+            staged.write_text(drafted.toml(), encoding="utf-8")
+    return drafted, remarks
 
 
 def check_data(data: str | os.PathLike[str], schema: str | os.PathLike[str] | Schema) -> list[str]:

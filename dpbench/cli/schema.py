@@ -4,9 +4,6 @@ from __future__ import annotations
 
 import click
 
-from dpbench.errors import UserError
-from dpbench.files import replacing
-
 
 @click.command("schema")
 @click.argument("data", metavar="FILE")
@@ -21,20 +18,14 @@ def command(data: str, target: str, out: str | None) -> None:
     Bounds, categories and classes come from the data and are marked "decide". Set each to what the meaning of the
     column says, and remove its decide: a private fit is refused while one is left. The draft itself tells of the data.
     """
-    from pathlib import Path
-
     from dpbench import api
 
-    if out is not None and Path(out).exists():
-        raise UserError(f"--out: {out} is there already; remove it or give another name")
-    schema, remarks = api.draft_schema(data, target)
+    schema, remarks = api.draft_schema(data, target, out=out)
     for remark in remarks:
         click.echo(f"note: {remark}", err=True)
     if out is None:
         click.echo(schema.toml(), nl=False)
         return
-    with replacing(Path(out)) as staged:
-        staged.write_text(schema.toml(), encoding="utf-8")
     left = len(schema.undecided)
     what = "entry" if left == 1 else "entries"
     click.echo(f"wrote {out}: decide {left} {what}, then run: dpbench check {data} --schema {out}")
