@@ -47,7 +47,7 @@ def test_nothing_tells_to_install_the_other_project():
 def test_name_and_version_are_told_once():
     project = files.read_toml(ROOT / "pyproject.toml")
     assert project["project"]["name"] == dpbench.DISTRIBUTION
-    assert project["tool"]["setuptools"]["dynamic"]["version"] == {"attr": "dpbench.version.__version__"}
+    assert project["tool"]["hatch"]["version"]["path"] == "dpbench/version.py"
     cited = re.search(r"^version: (.*)$", (ROOT / "CITATION.cff").read_text(), re.MULTILINE)
     assert cited is not None
     assert cited[1] == dpbench.__version__
