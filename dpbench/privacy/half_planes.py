@@ -17,6 +17,7 @@ from dpbench.privacy.ledger import ConvexPerturbation, LogisticPerturbation
 from dpbench.privacy.relation import Relation
 
 COSINES = (-1.0, -0.99, -0.9, -0.5, 0.0)  # between the rows, times their labels
+FADED = 45.0  # e^{-45} = 3e-20: beyond it nothing counts
 
 
 def epsilon_of(event: LogisticPerturbation, mu: float, delta: float) -> float:
@@ -62,17 +63,28 @@ def _tail(s: float, curvature: float, cosine: float, t: np.ndarray, rows: int) -
 
 
 def _from_tail(t: np.ndarray, tail: np.ndarray, mu: float, delta: float) -> float:
-    """ε at δ of a loss with these tails and an independent Gaussian of μ: δ(ε) = ∫ over t > ε of e^{ε-t} P(L > t)."""
-    from scipy.optimize import brentq
+    """ε at δ of a loss with these tails and an independent Gaussian of μ: δ(ε) = ∫ over t > ε of e^{ε-t} P(L > t).
 
-    nodes, weights = np.polynomial.hermite_e.hermegauss(40 if mu else 1)
+    Between the points of t the tail is that of a normal whose quantiles are linear there: of a Gaussian loss, exact.
+    """
+    from scipy.optimize import brentq
+    from scipy.special import ndtr, ndtri
+
+    if mu > 1:  # the other loss may be much narrower than this one: a rule that is exact for polynomials would miss it
+        nodes = np.linspace(-10.0, 10.0, 401)
+        weights = np.exp(-nodes * nodes / 2)
+    else:
+        nodes, weights = np.polynomial.hermite_e.hermegauss(40 if mu else 1)
     losses, weights = mu * nodes + mu * mu / 2, weights / weights.sum()
+    quantiles = ndtri(np.clip(tail, 1e-300, 1 - 1e-16))
 
     def excess(epsilon: float) -> float:
         total = 0.0
         for loss, weight in zip(losses, weights, strict=True):
-            x = np.linspace(epsilon - loss, max(epsilon - loss, t[-1]), 2001)
-            total += weight * float(np.trapezoid(np.exp(x[0] - x) * np.where(x < 0, 1.0, np.interp(x, t, tail)), x))
+            start = epsilon - loss
+            x = np.linspace(start, min(max(start, t[-1]), start + FADED), 601)
+            above = np.where(x < 0, 1.0, ndtr(np.interp(x, t, quantiles)))
+            total += weight * float(np.trapezoid(np.exp(start - x) * above, x))
         return total - delta
 
     if excess(0.0) <= 0:

@@ -57,6 +57,7 @@ Array = NDArray[np.float64]
 
 CELLS = np.sin(np.linspace(0, math.pi / 2, 97)) ** 2  # of p, finer at both ends
 ANGLES = (0.0, 0.01, 0.03, 0.1, 0.3, 0.6, 1.0, 2.0)  # cells of t = 1 + cos; beyond the first two nothing is close
+BULK = (*ANGLES[:-1], 1.2, 1.4, 1.6, 1.8, 2.0)  # where ε is below a standard deviation of the loss: there all are close
 REACH = 11.0  # standard deviations of b that are looked at
 FINE, COARSE = 6001, 1501  # points of the quadrature
 MARGIN = 1e-3  # of ln δ: far above the errors of quadratures, and 3e-5 of the noise
@@ -81,7 +82,8 @@ def delta_of(event: LogisticPerturbation, mu: float, epsilon: float) -> float:
         return max(_delta_of_either_sign(*each, math.log1p(curvature), mu, epsilon) for each in lengths)
     if not both:
         return _delta_of_one_row(1 / z, curvature, mu, epsilon)
-    return max(_delta(0.5 / z, curvature, mu, epsilon, a, b) for a, b in itertools.pairwise(ANGLES))
+    angles = ANGLES if epsilon > 1 / z else BULK
+    return max(_delta(0.5 / z, curvature, mu, epsilon, a, b) for a, b in itertools.pairwise(angles))
 
 
 def epsilon_of(releases: Counts, delta: float) -> float | None:
@@ -146,7 +148,7 @@ def _delta(s: float, curvature: float, mu: float, epsilon: float, a: float, b: f
         u, w = s * (along * x + across * y), s * (along * x - across * y)
         both = np.interp(u + product, slopes, gains) + w + square / 2  # p' = 1
         loss = np.maximum(np.interp(u, slopes, gains), both)
-        live = loss > epsilon - 10 * mu
+        live = loss > epsilon - mu * mu / 2 - 10 * mu  # the other releases' loss is N(μ²/2, μ²)
         total += weight * float(mass[live] @ _hockey_stick(mu, epsilon - loss[live]))
     return total
 
