@@ -81,13 +81,23 @@ SADDLE_SAMPLED = Case(
 )
 
 CASES = {
-    "aop": Case(1, textbook.objective_perturbation, flops=lambda n, d: 5 * n * d * (4.0 + d), unit="fit"),
+    **dict.fromkeys(
+        ("aop", "objpert"),
+        Case(1, textbook.objective_perturbation, flops=lambda n, d: 5 * n * d * (4.0 + d), unit="fit"),
+    ),
     "cubic-newton": Case(
         1,
         textbook.cubic_newton,
         problem="ridge",
         flops=lambda n, d: 4.0 * n * d + n * d**2 + 2000 * 2.0 * d**2,
         shared=lambda n, d: 2.0 * n,
+    ),
+    "boosted-ssp": Case(
+        10,
+        textbook.boosted_least_squares,
+        problem="squared",
+        shared=lambda n, d: 1.1 * n,
+        flops=lambda n, d: 4.0 * n * d + 0.1 * n * d**2 + 0.9 * d**3,
     ),
     "damped-newton": Case(4, textbook.damped_newton, flops=second_order, shared=lambda n, d: 2.0 * n),
     "dp-accelerated-nesterov": Case(15, textbook.accelerated, problem="ridge"),
@@ -101,6 +111,7 @@ CASES = {
     ),
     "dp-gcd": Case(10, textbook.greedy_coordinate_descent, {"passes": 10}),
     "dp-gd": Case(15, textbook.gradient_descent),
+    "dp-gd-average": Case(15, textbook.gradient_descent),
     "dp-gd-last": Case(15, textbook.gradient_descent, problem="ridge"),
     "dp-gd-oracle": Case(4, textbook.oracle_step, shared=lambda n, d: 2.0 * n),
     **dict.fromkeys(("dp-gd-laplace", "dp-hb", "dp-masg", "dp-masg-opt", "dp-nag", "dp-nag-opt"), LAPLACE),
@@ -268,6 +279,7 @@ def _phase() -> Problem:
 
 PROBLEMS = {
     "logistic": functools.cache(_logistic),
+    "squared": functools.cache(functools.partial(_logistic, loss="squared")),
     "ridge": functools.cache(functools.partial(_logistic, l2=1e-2)),
     "l1-rows": functools.cache(functools.partial(_logistic, l2=0.02, row_bound=20.0, row_bound_norm="l1")),
     "nonconvex": functools.cache(functools.partial(_logistic, w2=1e-3)),

@@ -160,6 +160,17 @@ def objective_perturbation(X, y, T, rng):
     return w + rng.normal(0, SIGMA, len(w))
 
 
+def boosted_least_squares(X, y, T, rng):
+    """One noisy Gram matrix, then T steps on the mean of clipped residuals times rows."""
+    n, d = X.shape
+    E = rng.normal(0, SIGMA, (d, d))
+    P = np.linalg.inv(X.T @ X / n + (E + E.T) / 2 + RIDGE * np.eye(d))
+    w = np.zeros(d)
+    for _ in range(T):
+        w = w - P @ (X.T @ np.clip(X @ w - y, -0.3, 0.3) / n + rng.normal(0, SIGMA, d))
+    return w
+
+
 def saddle_point_escape(X, y, T, rng, m=None):
     """opt and its like: a noisy gradient step, or where it is small a step along the smallest eigenvector."""
     w = np.zeros(X.shape[1])

@@ -123,6 +123,10 @@ class EmpiricalRisk(Declaration):
         W = np.atleast_2d(w)
         return self._rows.weighted_sum(self.loss.derivative, W, rows).reshape(np.shape(w))
 
+    def bounded_gradient(self, W: np.ndarray, bound: float) -> np.ndarray:
+        """(k, d) means of the rows' loss gradients a_i x_i with the derivative a_i = ℓ' clipped to ±bound."""
+        return self._rows.weighted_sum(functools.partial(_bounded, self.loss.derivative, bound), self.batch(W)) / self.n
+
     def accuracy(self, W: np.ndarray) -> np.ndarray:
         """Fraction of rows with y <x, w> > 0, (k,); for losses with labels ±1."""
         return self._rows.sum(_correct, self.batch(W)) / self.n
@@ -284,6 +288,10 @@ def _checked(X: Any, y: Any) -> tuple[Any, np.ndarray]:
 
 def _clipped(value: Pointwise, clip: float, z: np.ndarray, y: np.ndarray, out: np.ndarray) -> np.ndarray:
     return np.nan_to_num(np.clip(value(z, y, out), 0.0, clip, out=out), copy=False, nan=clip)
+
+
+def _bounded(derivative: Pointwise, bound: float, z: np.ndarray, y: np.ndarray, out: np.ndarray) -> np.ndarray:
+    return np.clip(derivative(z, y, out), -bound, bound, out=out)
 
 
 def _correct(z: np.ndarray, y: np.ndarray, out: np.ndarray) -> np.ndarray:

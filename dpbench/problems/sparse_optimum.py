@@ -78,7 +78,7 @@ def _proximal_newton(problem: EmpiricalRisk, A: np.ndarray, v: np.ndarray) -> np
         h = loss.second_derivative(z, y, np.empty_like(z))[0]
         H = (A.T * (h / n)) @ A
         H[np.diag_indices_from(H)] += l2
-        direction = _quadratic(H, g, v, l1) - v
+        direction = quadratic(H, g, v, l1) - v
         decrease = -(g @ direction) - l1 * (np.abs(v + direction).sum() - np.abs(v).sum())
         if decrease <= 1e-17 * max(1.0, abs(F)):
             return v + direction if value(v + direction) <= F else v
@@ -92,8 +92,8 @@ def _proximal_newton(problem: EmpiricalRisk, A: np.ndarray, v: np.ndarray) -> np
     return v
 
 
-def _quadratic(H: np.ndarray, g: np.ndarray, v: np.ndarray, l1: float) -> np.ndarray:
-    """argmin_x g·(x - v) + (x-v)ᵀH(x-v)/2 + l1‖x‖₁: coordinate descent for the signs, then their linear system."""
+def quadratic(H: np.ndarray, g: np.ndarray, v: np.ndarray, l1: float) -> np.ndarray:
+    """(d,) argmin_x g·(x - v) + (x-v)ᵀH(x-v)/2 + l1‖x‖₁: coordinate descent for the signs, then their linear system."""
     x, slope = v.copy(), g.copy()  # slope = g + H (x - v)
     diagonal = np.diag(H)
     live = np.flatnonzero(diagonal > 0)

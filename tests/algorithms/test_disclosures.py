@@ -6,7 +6,7 @@ import unicodedata
 
 import pytest
 
-from dpbench.algorithms import get
+from dpbench.algorithms import get, objective_perturbation
 from dpbench.algorithms.aop import split_budget
 from dpbench.algorithms.base import make_settings
 from dpbench.algorithms.registry import BUILTIN
@@ -99,7 +99,9 @@ def names_of(problem, settings, budget):
     if budget.accounting == "basic":
         rows = 2 if budget.relation is Relation.REPLACE_ONE else 1
         found["ridge"] = rows * problem.smoothness / split_budget(budget.epsilon, budget.delta).jacobian / problem.n
-    if budget.accounting == "tight":
+    if budget.accounting == "tight" and hasattr(settings, "safety") and not hasattr(settings, "clip"):
+        found["ridge"] = objective_perturbation.plan(problem, budget, settings.safety).ridge / problem.n
+    elif budget.accounting == "tight":
         found["ridge"] = problem.smoothness / free_curvature(budget.epsilon, budget.delta, budget.relation) / problem.n
     return found
 
@@ -268,7 +270,7 @@ def spends_with_tight():
             and "tight" in get(name).accountings
             and "method" not in get(name).Settings.__struct_fields__
         ):
-            slow = [pytest.mark.slow] if name in ("aop", "dp-sgd-1", "2opt-b", "dp-cd", "2opt") else []
+            slow = [pytest.mark.slow] if name in ("aop", "objpert", "dp-sgd-1", "2opt-b", "dp-cd", "2opt") else []
             yield pytest.param(name, marks=slow)
 
 

@@ -1,0 +1,143 @@
+"""objpert: its ridge, what that saves, its noise, its solvers, and the sensitivities behind its guarantee."""
+
+import math
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from dpbench.algorithms import objective_perturbation as op
+from dpbench.algorithms.perturbed_minimum import least_subgradient, minimise
+from dpbench.privacy.accounting.objective_perturbation import delta_of, free_curvature
+from dpbench.privacy.budget import Budget
+from dpbench.privacy.ledger import ConvexPerturbation, LogisticPerturbation
+from dpbench.privacy.relation import Relation
+from dpbench.problems import Declaration, Problem
+from tests.algorithms.conftest import run, small_problem
+
+ONE = Budget(1.0, 1e-6, Relation.REPLACE_ONE, "tight")
+
+
+def plan(n=1000, d=10, budget=ONE, safety=0.03, **declared):
+    return op.plan(Declaration(n, d, row_bound=1.0, **declared), budget, safety)
+
+
+def test_the_ridge_is_the_largest_of_three():
+    sigma = 2 / math.sqrt(2 * ONE.rho)
+    required = 0.25 / free_curvature(1.0, 1e-6)
+    assert plan(d=1000).ridge == pytest.approx(sigma**2 * 1000 / (8 * 1000 * 0.03))  # Λ_safe
+    assert plan(n=10**7).ridge == pytest.approx(required)  # Λ_req
+    assert plan(n=10**7, l2=0.01).ridge == 1e5  # the problem's own
+    assert plan(safety=0.01, d=1000).ridge == pytest.approx(3 * plan(d=1000).ridge)
+
+
+def test_the_curvature_is_that_of_the_whole_ridge():
+    """Of the least ridge alone, the output's share would be too large, and a convex loss's noise too."""
+    for l2 in (0.0, 1e-5, 0.01):
+        ridge, event, output = plan(n=10**6, l2=l2)
+        assert event.curvature == pytest.approx(0.25 / ridge)
+        assert 1 / event.noise_multiplier**2 + 1 / output.noise_multiplier**2 == pytest.approx(1)
+        assert output.noise_multiplier**-2 == pytest.approx(1 / (1 + 10 * ridge / 0.25))
+
+
+def test_more_own_ridge_buys_less_noise_where_the_jacobian_is_not_free():
+    scales = [ONE.noise_scale(plan(n=10**6, l2=l2, loss="pseudo-huber").releases) for l2 in (0.0, 1e-4, 1e-2)]
+    events = [plan(n=10**6, l2=l2, loss="pseudo-huber").event for l2 in (0.0, 1e-4, 1e-2)]
+    noise = [scale * event.noise_multiplier for scale, event in zip(scales, events, strict=True)]
+    assert isinstance(events[0], ConvexPerturbation)
+    assert noise[0] > 1.01 * noise[1] > 1.01 * noise[2]
+
+
+@pytest.mark.parametrize("kind", [LogisticPerturbation, ConvexPerturbation])
+def test_the_cost_never_rises_with_the_ridge(kind):
+    deltas = [delta_of(kind(4.0, curvature), 0.0, 1.0) for curvature in (1.0, 0.3, 0.1, 0.01)]
+    assert deltas == sorted(deltas, reverse=True)
+
+
+@pytest.mark.parametrize("n", [500, 10**5])
+def test_the_ridge_falls_as_epsilon_rises(n):
+    budgets = [Budget(e, n**-2.0, Relation.REPLACE_ONE, "tight") for e in np.geomspace(1e-6, 1e6, 25)]
+    for loss in ("logistic", "pseudo-huber"):
+        ridges = [plan(n=n, budget=budget, loss=loss).ridge for budget in budgets]
+        assert ridges == sorted(ridges, reverse=True)
+
+
+def test_linear_and_output_noise_have_the_variances_of_the_ledger(monkeypatch):
+    seen = {}
+
+    def spy(problem, W, b, ridge, gamma):
+        seen.update(b=b, ridge=ridge, gamma=gamma)
+        return W, np.zeros(len(W)), np.zeros(len(W), dtype=int)
+
+    monkeypatch.setattr(op, "minimise", spy)
+    problem = small_problem(l2=0.01)
+    result = run("objpert", problem, start=np.zeros((500, problem.d)))
+    budget, n = result.mechanisms.budget, problem.n
+    found = op.plan(problem, budget, 0.03)
+    ridge, scale = found.ridge, budget.noise_scale(found.releases)
+    sigma = 2 / n * scale * found.event.noise_multiplier
+    assert stats.kstest((seen["b"] / sigma).ravel(), "norm").pvalue > 1e-4
+    assert stats.kstest((2 * seen["b"] / sigma).ravel(), "norm").pvalue < 1e-6
+    assert seen["ridge"] == pytest.approx(max(0.0, ridge / n - 0.01))
+    sigma = 2 * n**-2 * n / ridge * scale * found.output.noise_multiplier
+    assert stats.kstest((result.W / sigma).ravel(), "norm").pvalue > 1e-4
+    assert stats.kstest((2 * result.W / sigma).ravel(), "norm").pvalue < 1e-6
+
+
+@pytest.mark.parametrize("l1", [0.0, 0.1])
+@pytest.mark.parametrize("loss", ["logistic", "pseudo-huber"])
+def test_the_solver_reaches_the_least_subgradient_it_promised(loss, l1):
+    problem = small_problem(loss=loss, l1=l1, l2=0.01)
+    b = 0.05 * np.random.default_rng(0).standard_normal((3, problem.d))
+    W, norms, _ = minimise(problem, np.zeros((3, problem.d)), b, 0.02, 1e-12)
+    assert (norms <= 1e-12).all()
+    for w, term in zip(W, b, strict=True):  # against a solver with another stopping rule: small proximal steps
+        v = w + 0.1
+        for _ in range(3000):
+            v = v - 0.5 * (problem.gradient(v[None])[0] + 0.02 * v + term)
+            v = np.sign(v) * np.maximum(np.abs(v) - 0.5 * l1, 0)
+        np.testing.assert_allclose(v, w, atol=1e-8)
+    if l1:
+        assert (W == 0).any()
+
+
+def test_the_least_subgradient_is_least():
+    g, w = np.array([0.5, -0.05, 0.2, -0.3]), np.array([0.0, 0.0, 1.0, -1.0])
+    np.testing.assert_allclose(least_subgradient(g, w, 0.1), [0.4, 0.0, 0.3, -0.4])
+
+
+def neighbour(problem, seed):
+    """Another first row, of another label."""
+    generator = np.random.default_rng(seed)
+    X, y = problem.X.copy(), problem.y.copy()
+    x = generator.standard_normal(problem.d)
+    X[0], y[0] = x / np.linalg.norm(x) * (1 - 1e-12), -y[0]
+    declared = {"loss": problem.loss, "l1": problem.l1, "l2": problem.l2}
+    return Problem(X, y, row_bound=1.0, **declared)
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_one_row_changes_the_jacobian_by_rank_one_and_the_gradient_by_twice_l0(seed):
+    """With the problem's own ridge in Λ: ln det A/det A' ≤ ln(1 + β/Λ), where rank two would have twice that."""
+    problem = small_problem(n=30, d=4, seed=seed, l2=0.02)
+    other, ridge = neighbour(problem, seed), 30 * 0.02
+    w = np.random.default_rng(seed).choice([0.1, 1.0, 10.0]) * np.random.default_rng(seed).standard_normal((1, 4))
+    assert np.linalg.norm(problem.gradient(w) - other.gradient(w)) <= 2 / problem.n * (1 + 1e-9)
+    logs = [np.linalg.slogdet(p.n * p.hessian(w)[0])[1] for p in (problem, other)]
+    assert abs(logs[0] - logs[1]) <= math.log1p(0.25 / ridge)
+
+
+def test_two_inexact_minimisers_are_within_twice_what_one_is_off():
+    """γn/Λ each, attained along a flat direction: a bound of γn/Λ for both would be wrong."""
+    problem, ridge, gamma = small_problem(l1=0.01), 0.01, 1e-3
+    zero = np.zeros((1, problem.d))
+    exact, _, _ = minimise(problem, zero, zero, ridge, 1e-12)
+    ends = [minimise(problem, exact + sign * 0.05, zero, ridge, gamma)[0] for sign in (1, -1)]
+    assert all(np.linalg.norm(end - exact) <= gamma / ridge for end in ends)
+    assert np.linalg.norm(ends[0] - ends[1]) <= 2 * gamma / ridge
+
+
+def test_a_problem_without_noise_ends_at_its_own_optimum():
+    problem = small_problem(n=2000, l2=0.1)
+    result = run("objpert", problem, epsilon=5.0, noiseless=True)  # n·l2 is above what the noise asks for
+    np.testing.assert_allclose(problem.value(result.W), problem.optimum().value, rtol=0, atol=1e-12)
