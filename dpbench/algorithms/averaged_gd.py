@@ -45,8 +45,11 @@ class AveragedGD(Algorithm):
     direction of curvature h has the noise σ²/(Th²), which does not grow with T (Bassily, Smith and Thakurta 2014;
     Rakhlin, Shamir and Sridharan 2012). No cap but the work: T ≤ work/(4nd).
 
-    step: the least of 1/(L₁ + l2) and what bounds the noise part by κ: ½η²σ²TL₁ ≤ κ, as Σ_t η(I - ηH)^{T-t}ξ_t has at
-    most that; and with l1, l1·d·ησ√(2T/π) ≤ κ.
+    step: the least of 1/(L₁ + l2) and what bounds the noise part by κ: ½η²σ²T tr H ≤ κ, as Σ_t η(I - ηH)^{T-t}ξ_t has
+    at most that; and with l1, l1·d·ησ√(2T/π) ≤ κ.
+
+    Softmax regression over k classes: one gradient (k, d) a step, Σ_i (p_i - e_{y_i}) x_iᵀ. ‖p - e_y‖ ≤ √2 = c whatever
+    k, where k models of one class against the rest together move by √k times 1; tr H ≤ R²(1 - 1/k), L₁ = R²/2.
 
     clip: c; None: what bounds ℓ' by itself, 0.3 for squared loss. safety: κ; None: 0.03, 0.02 for squared loss.
     """
@@ -54,7 +57,7 @@ class AveragedGD(Algorithm):
     name = "dp-gd-average"
     title = "DP-GD, tail average"
     paper_accounting = "tight"
-    needs = Needs(losses=("logistic", "squared", "pseudo-huber"), regularisers=("l1", "l2"))
+    needs = Needs(losses=("logistic", "squared", "pseudo-huber", "softmax"), regularisers=("l1", "l2"))
     discloses = (
         Disclosure(
             "gradient",
@@ -115,7 +118,7 @@ def steps(problem: Declaration, moved: float, rho: float, work: float) -> int:
 
 def safe_step(problem: Declaration, sigma: float, T: int, safety: float) -> float:
     """η by the class's rule, for T gradients with noise of standard deviation `sigma` a coordinate."""
-    step = min(1 / (problem.smoothness + problem.l2), math.sqrt(2 * safety / (T * problem.smoothness)) / sigma)
+    step = min(1 / (problem.smoothness + problem.l2), math.sqrt(2 * safety / (T * problem.trace)) / sigma)
     if problem.l1:
         step = min(step, safety / (problem.l1 * problem.d * sigma * math.sqrt(2 * T / math.pi)))
     return step

@@ -66,6 +66,7 @@ class Needs:
     """What an algorithm's privacy proof asks of the problem: constants that a loss declares, a bound on the rows.
 
     convex, quadratic: that the loss is so, see `losses.Loss`.
+    outputs: whether a row may have several predictions, as with softmax loss.
     lipschitz, smooth, hessian_lipschitz: that ℓ', ℓ'', ℓ''' exist and are bounded, by whatever number.
     gradient, hessian: the most that one row may add to the sum of gradients and of Hessians, L₀R and L₁R²: how long
         rows may be follows from the loss.
@@ -77,6 +78,7 @@ class Needs:
 
     convex: bool = False
     quadratic: bool = False
+    outputs: bool = False
     lipschitz: bool = False
     smooth: bool = False
     hessian_lipschitz: bool = False
@@ -93,6 +95,7 @@ class Needs:
             (self.losses is not None, loss.name in (self.losses or ()), "the code is not written for it"),
             (self.convex, loss.convex, "it is not convex"),
             (self.quadratic, loss.quadratic, "it is not a square"),
+            (not self.outputs, loss.outputs == 1, "it has several predictions a row"),
             (self.lipschitz or self.gradient < math.inf, loss.lipschitz < math.inf, "its slope ℓ' has no bound"),
             (self.smooth or self.hessian < math.inf, loss.smooth, "it has no second derivative"),
             (self.smooth or self.hessian < math.inf, loss.smoothness < math.inf, "its curvature ℓ'' has no bound"),

@@ -79,6 +79,11 @@ class Declaration:
         return self.loss.smoothness * self.row_bound**2
 
     @property
+    def trace(self) -> float:
+        """row_bound² times the loss's `trace`: bound on that of the data part's Hessian, for data within the bound."""
+        return self.loss.trace * self.row_bound**2
+
+    @property
     def hessian_lipschitz(self) -> float:
         """L2·row_bound³: Lipschitz constant of the data part's Hessian for any data within the bound."""
         return self.loss.hessian_lipschitz * self.row_bound**3

@@ -25,6 +25,9 @@ class Loss:
     smoothness: L1 = sup |ℓ''|.
     hessian_lipschitz: L2 = sup |ℓ'''|.
     bounded_in_float: whether `derivative` as computed is within ±lipschitz for every z and y, roundings included.
+    outputs: how many predictions a row has; the functions then take z (k·outputs, b), a model's rows together.
+    trace: sup of the trace of ℓ's second derivative over the predictions of a row.
+    family: what methods call it that take it with any number of outputs.
     For rows with ‖x‖₂ ≤ R the objective's constants are L0·R, L1·R², L2·R³.
     """
 
@@ -38,6 +41,17 @@ class Loss:
     smoothness: ClassVar[float]
     hessian_lipschitz: ClassVar[float]
     bounded_in_float: ClassVar[bool] = False
+    outputs: int = 1
+
+    @property
+    def family(self) -> str:
+        """The name, without the number of outputs."""
+        return self.name
+
+    @property
+    def trace(self) -> float:
+        """Of one output, `smoothness`."""
+        return self.smoothness
 
     def check_labels(self, y: np.ndarray) -> None:
         """Raise DataError where labels are signs and one is neither -1 nor +1."""
@@ -60,6 +74,14 @@ class Loss:
     def quadratic_bound(self, z: np.ndarray, y: np.ndarray, out: np.ndarray) -> np.ndarray:
         """Weight of a quadratic that touches ℓ at z and lies above it everywhere ("qu")."""
         raise UserError(f"curvature: qu is defined for the logistic loss, not for {self.name}; use hess")
+
+    def bounded(self, z: np.ndarray, y: np.ndarray, bound: float, out: np.ndarray) -> np.ndarray:
+        """∂ℓ/∂z, clipped to ±bound."""
+        return np.clip(self.derivative(z, y, out), -bound, bound, out=out)
+
+    def correct(self, z: np.ndarray, y: np.ndarray, out: np.ndarray) -> np.ndarray:
+        """1 where z tells the label, 0 elsewhere: for labels ±1, where it has their sign."""
+        return np.greater(np.multiply(z, y, out=out), 0, out=out)
 
     def conjugate(self, u: np.ndarray, y: np.ndarray) -> np.ndarray:
         """Fenchel conjugate sup_z u·z - ℓ(z, y), for u in the range of ℓ'. Convex losses only."""
@@ -225,6 +247,74 @@ class Phase(Nonsmooth):
         return np.copysign(1.0, out, out=out)  # a third of the time of np.sign
 
 
+class Softmax(Loss):
+    """log Σ_j exp(z_j) - z_y of `outputs` classes, y = 0, 1, …: multinomial logistic regression.
+
+    Its gradient p - e_y has ‖p - e_y‖² = Σ_{j≠y} p_j² + (1 - p_y)² ≤ 2(1 - p_y)² ≤ 2, whatever the number of classes;
+    its Hessian is diag(p) - ppᵀ ⪯ I/2, of trace 1 - ‖p‖² ≤ 1 - 1/outputs.
+    """
+
+    convex, binary = True, False
+    lipschitz, smoothness, hessian_lipschitz = math.sqrt(2), 1 / 2, 1 / (3 * math.sqrt(3))
+
+    def __init__(self, outputs: int) -> None:
+        if outputs < 2:
+            raise UserError(f"loss: softmax needs two classes or more, got {outputs}")
+        self.outputs = outputs
+        vars(self)["name"] = f"softmax-{outputs}"
+
+    @property
+    def family(self) -> str:
+        return "softmax"
+
+    @property
+    def trace(self) -> float:
+        return 1 - 1 / self.outputs
+
+    def check_labels(self, y: np.ndarray) -> None:
+        """Raise DataError unless every label is a class's number, from 0."""
+        fine = (y == np.floor(y)) & (y >= 0) & (y < self.outputs)
+        if not np.all(fine):
+            raise DataError(f"y: {self.name} loss needs labels 0 to {self.outputs - 1}, found {y[~fine][0]:g}; recode")
+
+    def value(self, z: np.ndarray, y: np.ndarray, out: np.ndarray) -> np.ndarray:
+        """Of each model, the loss in the first of its rows and 0 in the others."""
+        scores = z.reshape(-1, self.outputs, z.shape[1])
+        top = scores.max(axis=1)
+        mine = np.take_along_axis(scores, y.astype(int)[None, None], axis=1)[:, 0]
+        found = top - mine + np.log(np.exp(scores - top[:, None]).sum(axis=1))
+        out[...] = 0.0
+        out.reshape(scores.shape)[:, 0] = found
+        return out
+
+    def derivative(self, z: np.ndarray, y: np.ndarray, out: np.ndarray) -> np.ndarray:
+        """p - e_y."""
+        scores = z.reshape(-1, self.outputs, z.shape[1])
+        p = np.subtract(scores, scores.max(axis=1, keepdims=True), out=out.reshape(scores.shape))
+        np.exp(p, out=p)
+        p /= p.sum(axis=1, keepdims=True)
+        p[:, y.astype(int), np.arange(len(y))] -= 1
+        return out
+
+    def bounded(self, z: np.ndarray, y: np.ndarray, bound: float, out: np.ndarray) -> np.ndarray:
+        """p - e_y, shortened to a norm of at most `bound`."""
+        r = self.derivative(z, y, out).reshape(-1, self.outputs, z.shape[1])
+        if bound < self.lipschitz:
+            r *= np.minimum(1.0, bound / np.maximum(np.linalg.norm(r, axis=1, keepdims=True), bound / 2))
+        return out
+
+    def correct(self, z: np.ndarray, y: np.ndarray, out: np.ndarray) -> np.ndarray:
+        """In the first of a model's rows, whether the label's score is the largest."""
+        scores = z.reshape(-1, self.outputs, z.shape[1])
+        right = scores.argmax(axis=1) == y
+        out[...] = 0.0
+        out.reshape(scores.shape)[:, 0] = right
+        return out
+
+    def second_derivative(self, z: np.ndarray, y: np.ndarray, out: np.ndarray) -> np.ndarray:
+        raise UserError(f"loss: {self.name} has no Hessian row by row here; use a method that asks for none")
+
+
 def _reverse_sigmoid(z: np.ndarray, out: np.ndarray) -> np.ndarray:
     """σ(-z) = 1/(1 + e^z): np.exp in place is six times as fast as scipy.special.expit.
 
@@ -298,9 +388,12 @@ def _held(loss: Loss, wrong: str, held: np.ndarray) -> None:
 
 
 def get(name: str | Loss) -> Loss:
-    """The loss called `name` (a `Loss` is passed through); UserError for an unknown name."""
+    """The loss called `name` (a `Loss` is passed through), "softmax-10" for ten classes; UserError for an unknown name."""
     if isinstance(name, Loss):
         return name
+    family, _, outputs = str(name).rpartition("-")
+    if family == "softmax" and outputs.isdecimal():
+        return Softmax(int(outputs))
     if name not in LOSSES:
         raise UserError(f"loss: unknown loss {name!r}; {nearest(str(name), LOSSES)}")
     return LOSSES[name]

@@ -17,6 +17,7 @@ import scipy
 
 from dpbench.datasets.recipes import row_norms
 from dpbench.errors import DataError, UserError, positive
+from dpbench.problems import losses
 from dpbench.problems.declaration import Declaration
 from dpbench.problems.kernels import Pointwise, Rows
 
@@ -59,7 +60,8 @@ class EmpiricalRisk(Declaration):
         **declared: Any,
     ) -> None:
         self.X, self.y = _checked(X, y)
-        super().__init__(*self.X.shape, **declared)
+        rows, self.features = self.X.shape
+        super().__init__(rows, self.features * losses.get(declared.get("loss", "logistic")).outputs, **declared)
         self.loss.check_labels(self.y)
         self.folder = None if folder is None else Path(folder)
         if data_hash is not None:
@@ -90,12 +92,12 @@ class EmpiricalRisk(Declaration):
     # Values and gradients
 
     def predictions(self, W: np.ndarray) -> np.ndarray:
-        """<x_i, w>, (k, n)."""
-        return self._rows.all_predictions(self.batch(W))
+        """<x_i, w>, (k, n); of a loss with several outputs (k·outputs, n)."""
+        return self._rows.all_predictions(self._models(W))
 
     def data_value(self, W: np.ndarray) -> np.ndarray:
         """Mean loss, (k,)."""
-        return self._rows.sum(self.loss.value, self.batch(W)) / self.n
+        return self._sum(self.loss.value, W) / self.n
 
     def value(self, W: np.ndarray) -> np.ndarray:
         """F(w), (k,), with every regulariser."""
@@ -112,8 +114,9 @@ class EmpiricalRisk(Declaration):
     def value_and_gradient(self, W: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """(`value`, `gradient`) for the price of about one and a half gradients."""
         W = self.batch(W)
-        total, weighted = self._rows.sum_and_weighted_sum(self.loss.value, self.loss.derivative, W)
-        return total / self.n + self._penalty(W), self._add_slopes(weighted / self.n, W)
+        total, weighted = self._rows.sum_and_weighted_sum(self.loss.value, self.loss.derivative, self._models(W))
+        value = total.reshape(len(W), -1).sum(axis=1) / self.n + self._penalty(W)
+        return value, self._add_slopes(weighted.reshape(W.shape) / self.n, W)
 
     def gradient_sum(self, w: np.ndarray, rows: np.ndarray | None = None) -> np.ndarray:
         """Sum (not mean) of the loss gradients of the given row indices (default all), the data part only.
@@ -121,15 +124,19 @@ class EmpiricalRisk(Declaration):
         w is (d,) or a batch (k, d) that shares the rows; the result has its shape.
         """
         W = np.atleast_2d(w)
-        return self._rows.weighted_sum(self.loss.derivative, W, rows).reshape(np.shape(w))
+        return self._rows.weighted_sum(self.loss.derivative, self._models(W), rows).reshape(np.shape(w))
 
     def bounded_gradient(self, W: np.ndarray, bound: float) -> np.ndarray:
-        """(k, d) means of the rows' loss gradients a_i x_i with the derivative a_i = ℓ' clipped to ±bound."""
-        return self._rows.weighted_sum(functools.partial(_bounded, self.loss.derivative, bound), self.batch(W)) / self.n
+        """(k, d) means of the rows' loss gradients a_i x_i with the derivative a_i = ℓ' clipped to ±bound.
+
+        Of several outputs a_i xᵀ_i, with ‖a_i‖₂ ≤ bound.
+        """
+        total = self._rows.weighted_sum(functools.partial(_bounded, self.loss, bound), self._models(W))
+        return total.reshape(len(W), self.d) / self.n
 
     def accuracy(self, W: np.ndarray) -> np.ndarray:
-        """Fraction of rows with y <x, w> > 0, (k,); for losses with labels ±1."""
-        return self._rows.sum(_correct, self.batch(W)) / self.n
+        """Fraction of rows with y <x, w> > 0, or of which the label's score is the largest, (k,); for classes."""
+        return self._sum(self.loss.correct, W) / self.n
 
     # Curvature
 
@@ -170,7 +177,7 @@ class EmpiricalRisk(Declaration):
 
     def clipped_value(self, W: np.ndarray, clip: float) -> np.ndarray:
         """Mean of each row's loss, at most clip (> 0) and clip where it is no number, (k,)."""
-        return self._rows.sum(functools.partial(_clipped, self.loss.value, clip), self.batch(W)) / self.n
+        return self._sum(functools.partial(_clipped, self.loss.value, clip), W) / self.n
 
     def label_moments(self, bound: float) -> np.ndarray:
         """Σ_i y_i x_i, labels clipped to ±bound, (d,)."""
@@ -239,6 +246,14 @@ class EmpiricalRisk(Declaration):
             raise ValueError(f"W: expected shape (k, {self.d}), got {W.shape}")
         return W
 
+    def _models(self, W: np.ndarray) -> np.ndarray:
+        """W (k, d) with a row for each output of the loss, (k·outputs, features)."""
+        return self.batch(W).reshape(-1, self.features)
+
+    def _sum(self, function: Pointwise, W: np.ndarray) -> np.ndarray:
+        """(k,) sums over rows, and over the outputs of each, of function(<x_i, w>, y_i)."""
+        return self._rows.sum(function, self._models(W)).reshape(len(W), -1).sum(axis=1)
+
     def _penalty(self, W: np.ndarray) -> np.ndarray:
         return sum((r.value(W) for r in self.regularisers.values()), np.zeros(len(W)))
 
@@ -290,9 +305,6 @@ def _clipped(value: Pointwise, clip: float, z: np.ndarray, y: np.ndarray, out: n
     return np.nan_to_num(np.clip(value(z, y, out), 0.0, clip, out=out), copy=False, nan=clip)
 
 
-def _bounded(derivative: Pointwise, bound: float, z: np.ndarray, y: np.ndarray, out: np.ndarray) -> np.ndarray:
-    return np.clip(derivative(z, y, out), -bound, bound, out=out)
+def _bounded(loss: losses.Loss, bound: float, z: np.ndarray, y: np.ndarray, out: np.ndarray) -> np.ndarray:
+    return loss.bounded(z, y, bound, out)
 
-
-def _correct(z: np.ndarray, y: np.ndarray, out: np.ndarray) -> np.ndarray:
-    return np.greater(np.multiply(z, y, out=out), 0, out=out)

@@ -16,6 +16,7 @@ import numpy as np
 from dpbench.errors import UserError
 from dpbench.problems import damped_newton
 from dpbench.problems.columns import Columns
+from dpbench.problems import losses
 from dpbench.problems.declaration import Declaration
 from dpbench.problems.kernels import Pointwise, Rows
 from dpbench.problems.losses import Loss
@@ -143,7 +144,8 @@ class ShardedProblem(Problem):
         data_hash: str = "",
         **declared: Any,
     ) -> None:
-        Declaration.__init__(self, shards.n, shards.d, **declared)
+        self.features = shards.d
+        Declaration.__init__(self, shards.n, shards.d * losses.get(declared.get("loss", "logistic")).outputs, **declared)
         self._shards = self._rows = shards  # type: ignore[assignment]
         self.folder = None if folder is None else Path(folder)
         self.data_hash = data_hash
