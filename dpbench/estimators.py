@@ -113,23 +113,32 @@ class _Private(BaseEstimator):
         delta = check_delta("n^-2" if self.delta is None else self.delta)
         return positive("epsilon", self.epsilon), delta_value(delta, X.shape[0])
 
-    def _models(self, X: np.ndarray, targets: np.ndarray) -> np.ndarray:
-        """W (k, d'): one model per row of targets (k, n), all within the one budget; sets what was spent."""
+    def _models(self, X: np.ndarray, targets: np.ndarray, classes: np.ndarray | None = None) -> np.ndarray:
+        """W (k, d'): one model per row of targets (k, n), all within the one budget; sets what was spent.
+
+        classes: (n,) numbers of k classes, from 0, where a method that takes them together serves all models at once.
+        """
         epsilon, delta = self._begin(X)
-        rows, k = self._rows(X), len(targets)
-        declared = Declaration(*rows.shape, loss=self._loss, l2=self.l2, row_bound=1.0)
+        rows, k, loss = self._rows(X), len(targets), self._loss
+        n, d = rows.shape
+        declared = Declaration(n, d, loss=loss, l2=self.l2, row_bound=1.0)
         name = self.algorithm
-        if name == AUTO:
-            name = auto.method(declared, epsilon, k, self._suits)
+        if classes is not None:
+            together = Declaration(n, k * d, loss=f"softmax-{k}", l2=self.l2, row_bound=1.0)
+            name = auto.method(together, delta, self._suits) if name == AUTO else name
+            if _takes(name, together):
+                declared, targets, loss = together, classes[None], together.loss.name
+        name = auto.method(declared, delta, self._suits) if name == AUTO else name
+        self.loss_ = loss
         method, _ = algorithms.resolve(name)
         if not method.private:
             raise ParameterError(f"algorithm: {name} is not private; dpbench.fit runs it, and says so")
         accounting = terms.accounting(method)
         if terms.delta(method) == 0:
             delta = 0.0
-        one = share(epsilon, delta, k, gaussian=method.gaussian and accounting == "tight")
+        one = share(epsilon, delta, len(targets), gaussian=method.gaussian and accounting == "tight")
         chosen = public_settings(name, declared.n, declared.d, one[0]) | dict(self.settings or {})
-        seeds = _seeds(self.random_state, k)
+        seeds = _seeds(self.random_state, len(targets))
         fits = [
             fit(
                 rows,
@@ -137,7 +146,7 @@ class _Private(BaseEstimator):
                 algorithm=name,
                 epsilon=one[0],
                 delta=one[1],
-                loss=self._loss,
+                loss=loss,
                 l2=self.l2,
                 seed=seed,
                 accounting=accounting,
@@ -151,7 +160,7 @@ class _Private(BaseEstimator):
             for y, seed in zip(targets, seeds, strict=True)
         ]
         self._account(name, fits, epsilon, delta)
-        return np.stack([one.w for one in fits])
+        return np.stack([one.w for one in fits]).reshape(-1, d)
 
     def _suits(self, name: str) -> bool:
         """Whether a method has the arithmetic and the noise that are asked for: both ask for releases of sums."""
@@ -202,17 +211,18 @@ class _Private(BaseEstimator):
 class PrivateClassifier(ClassifierMixin, _Private):
     """Logistic regression under (ε, δ)-differential privacy, one row replaced by another; any number of classes.
 
-    With more than two classes each has a model of its own against the rest, and the budget is split among them: exactly
-    for methods that release Gaussians alone (dp-gd), else as ε/k and δ/k.
+    With more than two classes it is softmax regression, one model of all classes, by a method that takes that loss
+    ("auto" does). By any other method each class has a model of its own against the rest, and the budget is split among
+    them: exactly for methods that release Gaussians alone (dp-gd), else as ε/k and δ/k.
 
     Args:
         epsilon: the budget ε > 0 of one fit, all classes together.
         delta: δ in [0, 1), "n^-2" or "n^-1"; None takes n⁻².
         classes: the public set of labels; a label beyond counts as the first of them. None reads the set off y, and
             `guarantee_` says so.
-        algorithm: a name from `dpbench list algorithms`, or "auto": by a rule in n, d and ε
-            (`policy/auto.toml` says where it is from), and so are its settings
-            (`dpbench.algorithms.rules`).
+        algorithm: a name from `dpbench list algorithms`, or "auto": by a rule in n, d, the number of classes and
+            whether δ > 0, never by ε (`dpbench.policy.auto`; the guide "The default methods" has what it was measured
+            on).
         bounds: (low, high), the public range of the features: two numbers, or two arrays with one for each column.
             Values beyond are moved to the nearest end, missing ones (NaN) to the middle. Required: nothing is taken
             from the data.
@@ -250,7 +260,8 @@ class PrivateClassifier(ClassifierMixin, _Private):
         if len(self.classes_) < 2:
             raise ParameterError("y has one class: a classifier needs two or more; give them all as classes=")
         positives = range(1, 2) if len(self.classes_) == 2 else range(len(self.classes_))
-        self.W_ = self._models(X, np.stack([np.where(index == i, 1.0, -1.0) for i in positives]))
+        targets = np.stack([np.where(index == i, 1.0, -1.0) for i in positives])
+        self.W_ = self._models(X, targets, index.astype(float) if len(positives) > 1 else None)
         self.coef_, self.intercept_ = self._in_units(self.W_)
         return self
 
@@ -263,8 +274,11 @@ class PrivateClassifier(ClassifierMixin, _Private):
         return scores[:, 0] if len(self.classes_) == 2 else scores
 
     def predict_proba(self, X: Any) -> np.ndarray:
-        """(n, k): the logistic function of the scores; of more than two classes divided by their sum."""
+        """(n, k): the softmax of the scores, or their logistic function, of more than two classes over its sum."""
         scores = self.decision_function(X)
+        if self.loss_ != self._loss:
+            p = np.exp(scores - scores.max(axis=1, keepdims=True))
+            return p / p.sum(axis=1, keepdims=True)
         p = 0.5 * (1 + np.tanh(scores / 2))
         if scores.ndim == 1:
             return np.column_stack([1 - p, p])
@@ -331,6 +345,15 @@ def _bounds(name: str, bounds: Any, columns: int) -> tuple[np.ndarray, np.ndarra
     if not (np.isfinite(low).all() and np.isfinite(high).all() and (low < high).all()):
         raise ParameterError(f"{name}: low < high, both finite, are needed" + " in every column" * (columns > 1))
     return low, high
+
+
+def _takes(name: str, problem: Declaration) -> bool:
+    """Whether the method covers the problem."""
+    try:
+        algorithms.resolve(name)[0].needs.check(problem, name)
+    except UserError:
+        return False
+    return True
 
 
 def _seeds(random_state: Any, k: int) -> list[int | None]:

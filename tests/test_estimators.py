@@ -108,7 +108,7 @@ def test_a_target_of_words_is_one_line():
 def test_one_against_the_rest_spends_one_budget(flowers):
     X, y = flowers
     names = np.array(["setosa", "versicolor", "virginica"])[y]
-    model = PrivateClassifier(20.0, bounds=IRIS).fit(X, names)
+    model = PrivateClassifier(20.0, bounds=IRIS, algorithm="dp-gd").fit(X, names)
     assert list(model.classes_) == ["setosa", "versicolor", "virginica"]
     assert {line["model"] for line in model.ledger_} == {0, 1, 2}
     assert 0.99 * 20 < model.epsilon_ <= 20 * (1 + 1e-6)
@@ -128,7 +128,23 @@ def test_one_against_the_rest_spends_one_budget(flowers):
 def test_a_split_that_gives_each_model_the_whole_budget_is_found(flowers, monkeypatch):
     monkeypatch.setattr("dpbench.estimators.share", lambda epsilon, delta, runs, gaussian: (epsilon, delta))
     with pytest.raises(PrivacyError, match="3 runs compose to"):
-        PrivateClassifier(bounds=IRIS).fit(*flowers)
+        PrivateClassifier(bounds=IRIS, algorithm="dp-gd").fit(*flowers)
+
+
+def test_more_than_two_classes_are_one_model(flowers):
+    X, y = flowers
+    names = np.array(["setosa", "versicolor", "virginica"])[y]
+    model = PrivateClassifier(20.0, bounds=IRIS).fit(X, names)
+    assert (model.algorithm_, model.loss_) == ("dp-gd-average", "softmax-3")
+    assert {line["model"] for line in model.ledger_} == {0}
+    assert model.coef_.shape == (3, 4)
+    assert model.epsilon_ == pytest.approx(20, rel=1e-6)
+    assert model.score(X, names) > 0.8
+    scores = model.decision_function(X)
+    np.testing.assert_allclose(X @ model.coef_.T + model.intercept_, scores)
+    p = np.exp(scores) / np.exp(scores).sum(axis=1, keepdims=True)
+    np.testing.assert_allclose(model.predict_proba(X), p)
+    np.testing.assert_array_equal(model.classes_[p.argmax(axis=1)], model.predict(X))
 
 
 @pytest.mark.parametrize(("epsilon", "delta", "k"), [(0.1, 1e-6, 3), (1.0, 1e-5, 2), (5.0, 1e-8, 10)])
@@ -206,14 +222,16 @@ def test_rows_kept_as_float32_give_nearly_the_model(flowers, estimator):
     assert 0 < np.max(np.abs(narrow.coef_ - wide.coef_)) < 1e-4 * np.max(np.abs(wide.coef_))
 
 
-def test_aop_is_chosen_where_it_can_be_and_a_regulariser_takes_dp_gd():
+def test_the_default_follows_the_loss_and_never_epsilon():
     generator = np.random.default_rng(0)
     X = generator.uniform(-1, 1, (3000, 3))
     y = X[:, 0] + 0.3 * generator.standard_normal(3000) > 0
     model = PrivateClassifier(1.0, bounds=(-1, 1)).fit(pd.DataFrame(X, columns=list("abc")), y)
-    assert model.algorithm_ == "aop"
+    assert model.algorithm_ == "objpert"
     assert model.score(pd.DataFrame(X, columns=list("abc")), y) > 0.8
-    assert PrivateClassifier(1.0, bounds=(-1, 1), l2=0.01).fit(X, y).algorithm_ == "dp-gd"
+    assert PrivateClassifier(1.0, bounds=(-1, 1), l2=0.01).fit(X, y).algorithm_ == "objpert"
+    assert PrivateClassifier(100.0, bounds=(-1, 1)).fit(X, y).algorithm_ == "objpert"
+    assert PrivateRegressor(1.0, bounds=(-1, 1), target_bounds=(-2, 2)).fit(X, X[:, 0]).algorithm_ == "boosted-ssp"
 
 
 def test_opendp_and_bytes_run_at_the_default_method(flowers):

@@ -66,7 +66,7 @@ class AveragedGD(Algorithm):
             why="|ℓ'| ≤ C by clipping, ‖x‖ ≤ R; the divisor n is public",
         ),
     )
-    tuning: ClassVar = {"T": [30, 100, 300, 1000], "clip": [0.1, 0.3, 1.0]}
+    tuning: ClassVar = {"T": [30, 100, 300, 1000]}
 
     class Settings(BaseSettings, frozen=True):
         T: Count | None = None

@@ -59,7 +59,7 @@ class BoostedSSP(Algorithm):
             "gradient", "the mean gradient, residuals clipped to ±C", add_remove="C·R/n", why="|residual| ≤ C, ‖x‖ ≤ R"
         ),
     )
-    tuning: ClassVar = {"T": [5, 10, 20], "clip": [0.1, 0.3, 1.0]}
+    tuning: ClassVar = {"clip": [0.1, 0.3, 1.0]}
 
     class Settings(BaseSettings, frozen=True):
         T: Count = 10

@@ -307,4 +307,3 @@ def _clipped(value: Pointwise, clip: float, z: np.ndarray, y: np.ndarray, out: n
 
 def _bounded(loss: losses.Loss, bound: float, z: np.ndarray, y: np.ndarray, out: np.ndarray) -> np.ndarray:
     return loss.bounded(z, y, bound, out)
-

@@ -145,7 +145,9 @@ class ShardedProblem(Problem):
         **declared: Any,
     ) -> None:
         self.features = shards.d
-        Declaration.__init__(self, shards.n, shards.d * losses.get(declared.get("loss", "logistic")).outputs, **declared)
+        Declaration.__init__(
+            self, shards.n, shards.d * losses.get(declared.get("loss", "logistic")).outputs, **declared
+        )
         self._shards = self._rows = shards  # type: ignore[assignment]
         self.folder = None if folder is None else Path(folder)
         self.data_hash = data_hash

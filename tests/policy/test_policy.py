@@ -21,24 +21,48 @@ def test_a_product_loads_no_module_of_the_papers(what):
 @pytest.mark.parametrize(
     ("given", "chosen"),
     [
-        ({}, "aop"),
-        ({"l2": 0.1}, "dp-gd"),
-        ({"epsilon": 21.0}, "dp-gd"),
-        ({"d": 1501}, "dp-gd"),
-        ({"models": 3}, "dp-gd"),
-        ({"models": 2, "epsilon": 25.0}, "aop"),  # 25/√2 is below the limit of one model
-        ({"loss": "squared"}, "adassp"),
+        ({}, "objpert"),
+        ({"l2": 0.1}, "objpert"),
+        ({"d": 1501}, "dp-gd-average"),
+        ({"delta": 0.0}, "objpert-pure"),
+        ({"l1": 0.1}, "objpert"),
+        ({"l1": 0.1, "d": 51}, "dp-gd-average"),
+        ({"loss": "softmax-3", "d": 60}, "dp-gd-average"),
+        ({"loss": "squared"}, "boosted-ssp"),
+        ({"loss": "squared", "d": 1501}, "dp-gd-average"),
+        ({"loss": "squared", "l1": 0.1}, "dp-gd-average"),
+        ({"loss": "pseudo-huber"}, "objpert"),
     ],
 )
 def test_a_method_is_chosen_by_public_numbers_alone(given, chosen):
-    given = {"n": 1000, "d": 20, "epsilon": 1.0, "models": 1, "loss": "logistic", "l2": 0.0} | given
-    target = Declaration(given["n"], given["d"], loss=given["loss"], l2=given["l2"])
-    assert auto.method(target, given["epsilon"], given["models"]) == chosen
+    given = {"n": 1000, "d": 20} | given
+    delta = given.pop("delta", 1e-6)
+    assert auto.method(Declaration(**given), delta) == chosen
 
 
-def test_no_rule_is_told():
-    with pytest.raises(UserError, match="no rule chooses one for squared loss at d = 2000"):
-        auto.method(Declaration(1000, 2000, loss="squared"), 1.0)
+def test_what_auto_chooses_takes_the_problem():
+    """A rule for a method that refuses its problems would be told at the first fit."""
+    for rule in auto.RULES:
+        loss = "softmax-3" if rule.family == "softmax" else rule.family
+        problem = Declaration(1000, 30, loss=loss, row_bound=1.0, l2=0.01, **({"l1": 0.01} if rule.l1 else {}))
+        method, fixed = algorithms.resolve(rule.method)
+        method.needs.check(problem, method.name)
+        assert (terms.delta(method) == 0) == rule.pure
+        assert not fixed
+
+
+@pytest.mark.parametrize(
+    ("given", "delta", "message"),
+    [
+        ({"loss": "squared"}, 0.0, "no rule chooses one for squared loss at δ = 0 at d = 20"),
+        ({"loss": "softmax-4"}, 0.0, "softmax-4 loss at δ = 0"),
+        ({"d": 1501}, 0.0, "logistic loss at δ = 0 at d = 1501"),
+        ({"loss": "sigmoid"}, 1e-6, "sigmoid loss"),
+    ],
+)
+def test_no_rule_is_told(given, delta, message):
+    with pytest.raises(UserError, match=message):
+        auto.method(Declaration(**({"n": 1000, "d": 20} | given)), delta)
 
 
 def test_accounting_is_the_best_there_is_and_delta_one_for_all():
