@@ -41,7 +41,7 @@ def line():
 @pytest.mark.parametrize(
     "estimator",
     [
-        PrivateClassifier(1e3, delta=1e-3, bounds=(-10, 10), settings={"T": 50}),
+        PrivateClassifier(1e3, delta=1e-3, bounds=(-10, 10)),
         PrivateRegressor(1e4, bounds=(-5, 5), target_bounds=(-5, 5)),
     ],
     ids=lambda one: type(one).__name__,
@@ -195,7 +195,7 @@ def test_a_regression_in_the_units_of_its_target(line):
     X, y = line
     model = PrivateRegressor(10.0, bounds=(-4, 4), target_bounds=(-400, 400)).fit(X, y)
     assert model.score(X, y) > 0.9
-    assert model.algorithm_ == "adassp"
+    assert model.algorithm_ == "boosted-ssp"
     inside = np.abs(X).max(axis=1) < 4
     np.testing.assert_allclose((X @ model.coef_ + model.intercept_)[inside], model.predict(X)[inside], rtol=1e-6)
     assert 0.9 * 10 < model.epsilon_ <= 10 * (1 + 1e-6)

@@ -107,7 +107,7 @@ class AveragedGD(Algorithm):
             if t >= first:
                 mean += (W - mean) / (t - first + 1)
             trace(t + 1, mean if t >= first else W, passes=t + 1)
-        return Outcome(mean, columns={"iterations": [T] * len(W)})
+        return Outcome(mean, T=[T] * len(W))
 
 
 def steps(problem: Declaration, moved: float, rho: float, work: float) -> int:

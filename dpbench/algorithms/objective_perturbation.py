@@ -23,7 +23,7 @@ from dpbench.algorithms.base import (
     Relation,
     Trace,
 )
-from dpbench.algorithms.perturbed_minimum import minimise, tolerance, unreached
+from dpbench.algorithms.perturbed_minimum import SOLVER, minimise, solved, tolerance
 from dpbench.privacy import Budget
 from dpbench.privacy.accounting.objective_perturbation import free_curvature
 from dpbench.privacy.ledger import ConvexPerturbation, Counts, Gaussian, LogisticPerturbation
@@ -94,7 +94,7 @@ class ObjectivePerturbation(Algorithm):
         ),
     )
     tuning: ClassVar = {"safety": [0.01, 0.03, 0.1]}
-    diagnostics: ClassVar = frozenset({"hessian_evaluations", "error"})  # of a solver that sees the data
+    diagnostics = SOLVER
 
     class Settings(BaseSettings, frozen=True):
         safety: Positive = 0.03
@@ -123,7 +123,7 @@ class ObjectivePerturbation(Algorithm):
             noise_multiplier=scale * found.output.noise_multiplier,
             label="output",
         )
-        return unreached(W, norms, gamma, evaluations)
+        return solved(W, norms, gamma, evaluations)
 
 
 def rows(relation: Relation) -> int:

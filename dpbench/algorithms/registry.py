@@ -56,6 +56,7 @@ BUILTIN = {
     "o2nc-naive": "dpbench.algorithms.o2nc:O2NCNaive",
     "o2nc-tree": "dpbench.algorithms.o2nc:O2NCTree",
     "objpert": "dpbench.algorithms.objective_perturbation:ObjectivePerturbation",
+    "objpert-pure": "dpbench.algorithms.pure_objective_perturbation:PureObjectivePerturbation",
     "opt": "dpbench.algorithms.nonconvex.opt:Opt",
     "opt-b": "dpbench.algorithms.nonconvex.opt:OptMinibatch",
     "opt-ls": "dpbench.algorithms.nonconvex.opt:OptLineSearch",

@@ -15,6 +15,7 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
+from scipy.special import gammainc, ndtri
 from scipy.stats import binomtest, kstest, norm
 
 from dpbench.auditing.scores import column, flat, log_answers, log_chance
@@ -40,7 +41,7 @@ def _residuals(run: Recorder) -> Iterator[tuple[str, str, np.ndarray]]:
     for key, tape in run.tape.items():
         seen: dict[tuple, int] = defaultdict(int)
         for one in tape:
-            if one.kind in LAWS:
+            if one.kind in (*LAWS, "radial"):
                 place = one.label, one.kind, np.shape(one.value)[1:], key is None
                 groups[place, seen[place]].append(one)
                 seen[place] += 1
@@ -55,6 +56,10 @@ def _residuals(run: Recorder) -> Iterator[tuple[str, str, np.ndarray]]:
 def _laws(run: Recorder) -> Iterator[str]:
     pooled = defaultdict(list)
     for label, kind, residuals in _residuals(run):
+        if kind == "radial":  # its length alone has a law that depends on nothing else
+            lengths = gammainc(residuals.shape[1], np.linalg.norm(residuals, axis=1))
+            pooled[label, "normal", "length"].append(ndtri(np.clip(lengths, 1e-16, 1 - 1e-16)))
+            continue
         for entry in (slice(None), *range(min(residuals.shape[1], ENTRIES))):
             pooled[label, kind, str(entry)].append(residuals[:, entry].ravel())
     for (label, kind, _), parts in pooled.items():
@@ -110,7 +115,7 @@ def _choices(run: Recorder) -> Iterator[str]:
     for label, found in _gathered(run, lambda one: one.kind.startswith("argmax")).items():
         chances, chosen = [], []
         for one in (one for _, one in found):
-            top = (np.abs(one.value) if one.kind != "argmax" else one.value).argmax(axis=1)
+            top = (np.abs(one.value) if one.kind == "argmax of magnitudes" else one.value).argmax(axis=1)
             value = one.value / column(one.scale)
             fine = np.isfinite(value).all(axis=1)
             chances.append(np.exp(log_chance(replace(one, output=top[fine]), value[fine])))

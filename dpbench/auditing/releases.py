@@ -85,6 +85,12 @@ def _noisy_max(m: Recorder, s: float, wrong: bool) -> np.ndarray:
     return m.noisy_argmax(up + down, sensitivity=1.0, epsilon=1.0, label="release")
 
 
+def _exponential(m: Recorder, s: float, wrong: bool) -> np.ndarray:
+    scores_ = np.full((m.k, RIVALS), 1 - s)
+    scores_[:, 0] = s
+    return m.exponential(scores_, sensitivity=1.0, epsilon=1.0, label="release")
+
+
 def _noisy_max_of_magnitudes(m: Recorder, s: float, wrong: bool) -> np.ndarray:
     scores_ = np.full((m.k, RIVALS), 30.0 + 1 - s)
     scores_[:, 0] = 30.0 + s
@@ -183,6 +189,13 @@ MECHANISMS = (
         lambda m, s, _: m.laplace(_value(m, s), sensitivity=_norm("laplace"), epsilon=1.0, label="release"),
         pure=True,
     ),
+    Alone(
+        "radial",
+        ADD_REMOVE,
+        lambda m, s, _: m.radial(_value(m, s), sensitivity=1.0, epsilon=1.0, label="release"),
+        pure=True,
+    ),
+    Alone("exponential", REPLACE_ONE, _exponential, pure=True),
     Alone("noisy max", REPLACE_ONE, _noisy_max, pure=True),
     Alone("noisy max of magnitudes", REPLACE_ONE, _noisy_max_of_magnitudes, pure=True),
     Alone("sparse vector", REPLACE_ONE, _sparse_vector, pure=True),

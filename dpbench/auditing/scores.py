@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 from scipy.integrate import trapezoid
+from scipy.special import log_softmax
 
 from dpbench.auditing.transcript import Published, Recorder, rate
 from dpbench.privacy.ledger import Gaussian, Laplace, Poisson, Sampled
@@ -96,6 +97,8 @@ def _mixed(out: np.ndarray, in_: np.ndarray, rate: float) -> np.ndarray:
 
 def _log_density(one: Published, output: np.ndarray, value: np.ndarray, scale: Any) -> np.ndarray:
     x = (output - value) / scale
+    if one.kind == "radial":
+        return -np.linalg.norm(x, axis=1)
     return -np.abs(x).sum(axis=1) if one.kind == "laplace" else -0.5 * (x * x).sum(axis=1)
 
 
@@ -129,7 +132,9 @@ def _argmax(one: Published, values: list[np.ndarray]) -> np.ndarray:
 
 
 def log_chance(one: Published, scores: np.ndarray) -> np.ndarray:
-    """ln of the probability that unit Laplace noise makes the index that was released the largest."""
+    """ln of the probability that unit noise, Laplace's or Gumbel's, makes the index that was released the largest."""
+    if one.kind.endswith("Gumbel noise"):
+        return np.take_along_axis(log_softmax(scores, axis=1), one.output[:, None].astype(int), axis=1)[:, 0]
     cases, place = np.unique(np.column_stack([scores, one.output]), axis=0, return_inverse=True)
     scores, chosen = cases[:, :-1], cases[:, -1].astype(int)
     low, high = scores.min() - 15, scores.max() + 15

@@ -64,6 +64,12 @@ class Weakened:
     def laplace(self, *args: Any, **kwargs: Any) -> np.ndarray:
         return self._factor * self._generator.laplace(*args, **kwargs)
 
+    def standard_gamma(self, *args: Any, **kwargs: Any) -> Any:  # a length: its direction has none
+        return self._factor * self._generator.standard_gamma(*args, **kwargs)
+
+    def gumbel(self, *args: Any, **kwargs: Any) -> np.ndarray:
+        return self._factor * self._generator.gumbel(*args, **kwargs)
+
 
 class _Known(ISeedSequence):
     """A seed whose state is computed once, for thousands of generators that give the same."""

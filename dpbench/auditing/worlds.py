@@ -16,7 +16,7 @@ from dpbench.auditing.returned import Listener, Returned
 from dpbench.auditing.transcript import Leak, Recorder, Replay
 from dpbench.errors import UserError
 from dpbench.privacy.budget import Budget
-from dpbench.privacy.ledger import Composition, Gaussian, Laplace, Poisson, PureDP
+from dpbench.privacy.ledger import BoundedRange, Composition, Gaussian, Laplace, Poisson, PureDP, Radial
 from dpbench.privacy.mechanisms import Mechanisms
 from dpbench.privacy.relation import Relation
 from dpbench.problems import Problem
@@ -165,6 +165,8 @@ def _losses(run: Recorder, replays: Sequence[Recorder]) -> dict[str, tuple[np.nd
                 elif one.kind.startswith("argmax"):
                     line = (a - b) / scale
                     found[label][1, members] += np.maximum(line.max(axis=1), 0) + np.maximum(-line.min(axis=1), 0)
+                elif one.kind == "radial":
+                    found[label][1, members] += np.linalg.norm(a - b, axis=1) / np.ravel(one.scale)
                 elif one.kind == "laplace":
                     found[label][1, members] += (np.abs(scores.flat(one, a - b)) / scale).sum(axis=1)
                 else:
@@ -185,6 +187,8 @@ def _claimed(composition: Composition, label: str) -> tuple[float, float]:
                 squares += entry.count / z**2
             case Laplace(z):
                 pure += entry.count / z
-            case PureDP(epsilon):
+            case Radial(z):
+                pure += entry.count / z
+            case PureDP(epsilon) | BoundedRange(epsilon):
                 pure += entry.count * epsilon
     return squares, pure

@@ -19,7 +19,7 @@ FEW = 50  # columns up to which noise on each costs little beside an l1 penalty
 
 
 class Rule(NamedTuple):
-    """Takes `method` for a loss of the `family` where d is at most `columns`, l1 is 0 unless `l1`, δ > 0 unless `pure`."""
+    """Takes `method` for a loss of the `family` where d ≤ `columns`; l1 is 0 unless `l1`, and δ > 0 unless `pure`."""
 
     family: str
     method: str
@@ -48,8 +48,8 @@ def method(problem: Declaration, delta: float = 1e-6, suits: Callable[[str], boo
 
     suits: whether a method may be taken; one that may not is passed over.
 
-    >>> method(Declaration(1_000, 25)), method(Declaration(1_000, 25, loss="softmax-10")), method(Declaration(9, 2), 0.0)
-    ('objpert', 'dp-gd-average', 'objpert-pure')
+    >>> method(Declaration(1_000, 25)), method(Declaration(1_000, 75, loss="softmax-3"))
+    ('objpert', 'dp-gd-average')
     """
     for rule in RULES:
         if (

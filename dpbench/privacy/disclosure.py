@@ -48,6 +48,9 @@ MECHANISMS: Mapping[str, Mechanism] = {
     ),
     "Laplace": Mechanism("ℓ₁", "Dwork and Roth (2014), Theorem 3.6"),
     "Laplace on a sample": Mechanism("ℓ₁", "Balle, Barthe and Gaboardi (2018), Theorem 9"),
+    "radial": Mechanism("ℓ₂", "Chaudhuri, Monteleoni and Sarwate (2011), Algorithm 1"),
+    "objective perturbation, radial": Mechanism("ℓ₂", "privacy/accounting/pure.py, radial_epsilon"),
+    "exponential": Mechanism("each score", "McSherry and Talwar (2007); bounded range: Dong, Durfee and Rogers (2020)"),
     "noisy max": Mechanism("each score", "Dwork and Roth (2014), Claim 3.9; twice the scale where scores may part"),
     "best of runs": Mechanism(
         "the method's", "Papernot and Steinke (2022), Theorem 6; pure DP: Liu and Talwar (2019), Theorem 3.2"

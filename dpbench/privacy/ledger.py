@@ -48,8 +48,39 @@ class Laplace(_Positive):
 
 
 @dataclass(frozen=True)
+class Radial(_Positive):
+    """Noise of density ∝ exp(-‖b‖₂/s); `noise_multiplier` = s / ℓ₂ sensitivity, hence 1/noise_multiplier-DP."""
+
+    noise_multiplier: float
+
+
+@dataclass(frozen=True)
+class RadialPerturbation(_Positive):
+    """Objective perturbation by a linear term b of density ∝ exp(-‖b‖₂/s), at δ = 0.
+
+    `noise_multiplier` = s / ℓ₂ sensitivity of the objective's gradient; `curvature` = β/Λ, as of
+    `LogisticPerturbation`. logistic: whether gradient and Jacobian may be bounded together, as of that loss.
+    """
+
+    noise_multiplier: float
+    curvature: float
+    relation: Relation
+    logistic: bool = True
+    positive = ("noise_multiplier", "curvature")
+
+
+@dataclass(frozen=True)
 class PureDP(_Positive):
     """Any ε-DP mechanism, known by its ε alone (report noisy max, sparse vector)."""
+
+    epsilon: float
+    positive = ("epsilon",)
+
+
+@dataclass(frozen=True)
+class BoundedRange(_Positive):
+    """A mechanism whose privacy loss lies in an interval of length ε for each pair of neighbours, as the exponential
+    mechanism's does (Dong, Durfee and Rogers 2020): ε-DP, and ε²/8-zCDP."""
 
     epsilon: float
     positive = ("epsilon",)
@@ -184,7 +215,10 @@ class BestOfRuns:
 Release: TypeAlias = (
     Gaussian
     | Laplace
+    | Radial
+    | RadialPerturbation
     | PureDP
+    | BoundedRange
     | ZCDP
     | ObjectivePerturbation
     | LogisticPerturbation
@@ -236,10 +270,12 @@ def scaled(release: Release, factor: float) -> Release:
     Poisson(rate=0.02, release=Gaussian(noise_multiplier=2.2))
     """
     match release:
-        case Gaussian(z) | Laplace(z) | LogisticPerturbation(z) | LastIterate(z):
+        case Gaussian(z) | Laplace(z) | Radial(z) | LogisticPerturbation(z) | RadialPerturbation(z) | LastIterate(z):
             return replace(release, noise_multiplier=z * factor)
         case PureDP(epsilon):
             return PureDP(epsilon / factor)
+        case BoundedRange(epsilon):
+            return BoundedRange(epsilon / factor)
         case ZCDP(rho):
             return ZCDP(rho / factor**2)
         case BestOfRuns(base, law, mean):
@@ -367,8 +403,14 @@ def describe(release: Release) -> str:
             return f"Gaussian, noise multiplier {z:g}"
         case Laplace(z):
             return f"Laplace, noise multiplier {z:g}"
+        case Radial(z):
+            return f"radial noise, noise multiplier {z:g}"
+        case RadialPerturbation(z, curvature):
+            return f"objective perturbation by radial noise, noise multiplier {z:g}, β/Λ = {curvature:.3g}"
         case PureDP(epsilon):
             return f"{epsilon:g}-DP selection"
+        case BoundedRange(epsilon):
+            return f"exponential mechanism, range {epsilon:g}"
         case ZCDP(rho):
             return f"{rho:g}-zCDP mechanism"
         case ObjectivePerturbation(z, _, delta):

@@ -28,6 +28,7 @@ from dpbench.privacy.budget import Budget, Budgets
 from dpbench.privacy.correlated import Correlated
 from dpbench.privacy.last_iterate import growth
 from dpbench.privacy.ledger import (
+    BoundedRange,
     Gaussian,
     Laplace,
     LastIterate,
@@ -35,10 +36,22 @@ from dpbench.privacy.ledger import (
     LogisticPerturbation,
     ObjectivePerturbation,
     PureDP,
+    Radial,
+    RadialPerturbation,
     Release,
 )
 from dpbench.privacy.relation import Relation
-from dpbench.privacy.release import ISOMETRIC, LAPLACE, NORMAL, SYMMETRIC, Array, Releases, Scalars
+from dpbench.privacy.release import (
+    GUMBEL,
+    ISOMETRIC,
+    LAPLACE,
+    NORMAL,
+    RADIAL,
+    SYMMETRIC,
+    Array,
+    Releases,
+    Scalars,
+)
 from dpbench.privacy.sampling import (
     PoissonReplacedSampler,
     PoissonSampler,
@@ -163,6 +176,24 @@ class Mechanisms:
         z = laplace_multiplier(sensitivity, epsilon, scale)
         return self.releases.release(value, LAPLACE, Laplace, label, sensitivity=sensitivity, multiplier=z)
 
+    def radial(self, value: Array, *, sensitivity: Scalars, epsilon: Scalars, label: str) -> Array:
+        """`value` + b of density ∝ exp(-ε‖b‖₂/sensitivity), a length of Gamma(d) in a uniform direction: ε-DP.
+
+        value: (k, d). sensitivity: ℓ₂ over all entries of one replicate. Source: Chaudhuri, Monteleoni and Sarwate
+        (2011), Algorithm 1: the norm changes by at most as much as the value (triangle inequality).
+        """
+        z = 1 / epsilon
+        return self.releases.release(value, RADIAL, Radial, label, sensitivity=sensitivity, multiplier=z)
+
+    def radial_term(self, d: int, *, sensitivity: float, event: RadialPerturbation, label: str) -> Array:
+        """As `joint_term`, with b of density ∝ exp(-‖b‖₂/s), s = sensitivity · the multiplier of `event`: (k, d)."""
+        if self.doubled:
+            raise PrivacyError(f"{label}: the Jacobian's bound is for one relation; declare it for replace-one")
+        z = event.noise_multiplier
+        scale = np.asarray(self.releases.moved(sensitivity) * z)
+        self.releases.record(lambda each: replace(event, noise_multiplier=each), z, label, (d,), scale, z)
+        return self.releases.draw((self.k, d), scale, RADIAL, "objective perturbation")
+
     def linear_term(
         self, d: int, *, sensitivity: float, noise_multiplier: float, jacobian: float, delta: float, label: str
     ) -> Array:
@@ -229,6 +260,24 @@ class Mechanisms:
 
         kind = "argmax of magnitudes" if magnitude else "argmax"
         return self.releases.publish(kind, label, None, scores, scale, release)
+
+    def exponential(self, scores: Array, *, sensitivity: Scalars, epsilon: Scalars, label: str) -> Array:
+        """The index (k,) that the exponential mechanism draws, of probability ∝ e^{ε·score/(2·sensitivity)}.
+
+        scores (k, p), any of which a neighbour moves by at most `sensitivity`, either way. The log-ratio of an index's
+        probabilities is ε(u - u')/(2·sensitivity) and a constant: in an interval of length ε (McSherry and Talwar 2007;
+        Dong, Durfee and Rogers 2020), see `ledger.BoundedRange`. Drawn as the largest score with Gumbel noise.
+        """
+        scores = np.asarray(scores, dtype=float)
+        with np.errstate(divide="ignore"):
+            unit = 2.0 / np.asarray(epsilon, dtype=float)
+        scale = np.asarray(self.releases.moved(sensitivity) * unit)
+        self.releases.record(BoundedRange, epsilon, label, scores.shape[1:], scale, unit)
+
+        def release() -> Array:
+            return np.asarray(np.argmax(self.releases.noisy(scores, scale, GUMBEL), axis=1))
+
+        return self.releases.publish("argmax by Gumbel noise", label, None, scores, scale, release)
 
     def above_threshold(
         self, *, sensitivity: float, epsilon: float, threshold: float = 0.0, label: str

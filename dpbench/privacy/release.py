@@ -58,6 +58,15 @@ def _laplace(generator: np.random.Generator, out: Array) -> None:
     out[...] = generator.laplace(size=out.shape)
 
 
+def _radial(generator: np.random.Generator, out: Array) -> None:
+    generator.standard_normal(out=out)
+    out *= generator.standard_gamma(out.size) / np.linalg.norm(out)
+
+
+def _gumbel(generator: np.random.Generator, out: Array) -> None:
+    out[...] = generator.gumbel(size=out.shape)
+
+
 @lru_cache(maxsize=8)
 def _upper_triangle(d: int) -> tuple[Array, Array]:
     return np.triu_indices(d)
@@ -67,6 +76,10 @@ NORMAL, LAPLACE = Noise("normal", _normal), Noise("laplace", _laplace)
 # On symmetric matrices: of variance 1 in every entry, or of 1/2 off the diagonal. With the upper triangle's entries off
 # the diagonal times √2, the Frobenius norm is the ℓ₂ norm, and the latter is N(0, I) of that vector.
 SYMMETRIC, ISOMETRIC = Noise("symmetric", _symmetric), Noise("isometric", _isometric)
+
+# Of density ∝ e^{-‖b‖₂}: a length of Gamma(d) in a uniform direction.
+RADIAL = Noise("radial", _radial)
+GUMBEL = Noise("Gumbel", _gumbel)
 
 
 class Releases:
@@ -203,9 +216,9 @@ class Releases:
     ) -> Array:
         """What the world sees of `value`: the result of `release`, called once.
 
-        kind: "normal", "symmetric", "isometric" or "laplace" noise of `scale` on value; "argmax" or "argmax of
-        magnitudes" of value with Laplace noise; "threshold", the answer of a sparse vector whose query is that far
-        above its threshold.
+        kind: "normal", "symmetric", "isometric", "laplace" or "radial" noise of `scale` on value; "argmax" or
+        "argmax of magnitudes" of value with Laplace noise, "argmax by Gumbel noise"; "threshold", the answer of a
+        sparse vector whose query is that far above its threshold.
         group: the sparse vector it belongs to, or the mechanism whose rounds have correlated noise: with `mix`, that of
         (round, weight), of its earlier rounds added, a round is a release with independent noise of that scale.
         """

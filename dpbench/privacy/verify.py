@@ -38,6 +38,7 @@ from dpbench.privacy import half_planes
 from dpbench.privacy.ledger import (
     ZCDP,
     BestOfRuns,
+    BoundedRange,
     Composition,
     ConvexPerturbation,
     Counts,
@@ -49,6 +50,8 @@ from dpbench.privacy.ledger import (
     Poisson,
     PoissonReplaced,
     PureDP,
+    Radial,
+    RadialPerturbation,
     Release,
     WithoutReplacement,
     counted,
@@ -144,7 +147,9 @@ def _perturbed(counts: Counts, delta: float) -> Spent:
 
 def _stand_ins(counts: Counts) -> str:
     notes = {
-        "ε-DP selections as randomised response": any(isinstance(r, PureDP) for r, _ in counts),
+        "ε-DP selections as randomised response": any(
+            isinstance(r, PureDP | Radial | RadialPerturbation) for r, _ in counts
+        ),
         "sampled Laplace as its amplified ε": any(
             isinstance(r, WithoutReplacement) and isinstance(r.release, Laplace) for r, _ in counts
         ),
@@ -156,15 +161,26 @@ def _stand_ins(counts: Counts) -> str:
 def _pure_epsilon(release: Release) -> float:
     """The ε₀ of a release that is ε₀-DP; infinite for others."""
     match release:
-        case PureDP(epsilon):
+        case PureDP(epsilon) | BoundedRange(epsilon):
             return epsilon
-        case Laplace(z):
+        case Laplace(z) | Radial(z):
             return 1 / z
+        case RadialPerturbation():
+            return _radially_perturbed(release)
         case WithoutReplacement(n, m, Laplace(z)):
             return math.log1p(m / n * math.expm1(1 / z))
         case BestOfRuns(base, "geometric", _):  # Papernot and Steinke (2022): (2 + η)ε, η = 1
             return (2 + 1) * math.fsum(c * _pure_epsilon(r) for r, c in base)
     return math.inf
+
+
+def _radially_perturbed(release: RadialPerturbation) -> float:
+    """The largest log-ratio of the densities, over p in steps of 1/4000 (see `half_planes` for the same at δ)."""
+    rows = 2 if release.relation is Relation.REPLACE_ONE else 1
+    pull = 1 / (rows * release.noise_multiplier)  # R/s
+    p = np.linspace(0, 1, 4001)
+    bent = 4 * p * (1 - p) if release.logistic else np.ones_like(p)
+    return float(np.max(np.log1p(release.curvature * bent) + pull * p) + (rows - 1) * pull)
 
 
 def _composed(gaussians: Sequence[tuple[Gaussian, int]]) -> float:
@@ -265,7 +281,7 @@ def _deviation(release: Release) -> float:
             spread = _deviation(Poisson(m / n, Gaussian(z)))
             top = math.log1p(m / n * math.expm1(min(10 / z, 700.0)))  # of the loss, about
             return spread if top < 4000 * spread else math.inf  # else the grid would be too large
-    return _pure_epsilon(release)
+    return math.inf if isinstance(release, BoundedRange) else _pure_epsilon(release)
 
 
 def _grid(counts: Counts, deviations: list[float]) -> float:
@@ -328,6 +344,8 @@ def _curve(release: Release, orders: tuple[float, ...]) -> np.ndarray:
             event = dp.PoissonSampledDpEvent(rate, _plain_event(inner))
         case PoissonReplaced(rate, Gaussian(z)):
             return _opposite_rows(rate, 2 * z, orders)
+        case BoundedRange(epsilon):
+            return _two_losses(epsilon, orders)
         case WithoutReplacement(n, m, Gaussian() as inner):
             relation = dp.NeighboringRelation.REPLACE_ONE
             event = dp.SampledWithoutReplacementDpEvent(n, m, _plain_event(inner))
@@ -359,6 +377,20 @@ def _opposite_rows(rate: float, sigma: float, orders: tuple[float, ...]) -> np.n
     return np.array([max(0.0, logsumexp(a * (P - Q) + Q) + np.log(step)) / (a - 1) for a in orders])
 
 
+def _two_losses(epsilon: float, orders: tuple[float, ...]) -> np.ndarray:
+    """The largest Rényi curve of losses in [t - ε, t], over t: a mechanism's of bounded range ε.
+
+    Under Q the likelihood ratio has mean 1, and E_Q of its convex power α is largest where it takes both ends alone.
+    """
+    a = np.array(orders)[:, None]
+    t = np.linspace(0, epsilon, 202)[1:-1]
+    with np.errstate(divide="ignore"):
+        log_high = np.log(-np.expm1(t - epsilon)) - t - np.log(-np.expm1(-epsilon))  # of Q at t
+        log_low = np.log(-np.expm1(-t)) - np.log(-np.expm1(-epsilon))
+    both = np.logaddexp(log_high + a * t, log_low + a * (t - epsilon))
+    return np.asarray(np.maximum(both, 0.0).max(axis=1) / (a[:, 0] - 1))
+
+
 def _plain_event(release: Release) -> Any:
     """The event of a release on all rows."""
     import dp_accounting as dp
@@ -372,8 +404,8 @@ def _plain_event(release: Release) -> Any:
             return dp.ZCDpEvent(rho)
         case LastIterate():
             return dp.GaussianDpEvent(_drift(release).noise_multiplier)
-        case PureDP(epsilon):
-            return dp.ZCDpEvent(epsilon**2 / 2)
+        case PureDP() | Radial() | RadialPerturbation():
+            return dp.ZCDpEvent(_pure_epsilon(release) ** 2 / 2)
     raise PrivacyError(f"{release}: not known within a random number of runs")
 
 

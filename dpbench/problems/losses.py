@@ -388,7 +388,7 @@ def _held(loss: Loss, wrong: str, held: np.ndarray) -> None:
 
 
 def get(name: str | Loss) -> Loss:
-    """The loss called `name` (a `Loss` is passed through), "softmax-10" for ten classes; UserError for an unknown name."""
+    """The loss called `name`, as "softmax-10" of ten classes (a `Loss` is passed through); UserError for none."""
     if isinstance(name, Loss):
         return name
     family, _, outputs = str(name).rpartition("-")

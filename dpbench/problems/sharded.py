@@ -14,9 +14,8 @@ from typing import Any, NamedTuple, NoReturn
 import numpy as np
 
 from dpbench.errors import UserError
-from dpbench.problems import damped_newton
+from dpbench.problems import damped_newton, losses
 from dpbench.problems.columns import Columns
-from dpbench.problems import losses
 from dpbench.problems.declaration import Declaration
 from dpbench.problems.kernels import Pointwise, Rows
 from dpbench.problems.losses import Loss

@@ -55,6 +55,7 @@ LOOKS: dict[str, tuple[str, str] | tuple[str, str, str]] = {
     "damped-newton": (PINK, "*", "damped Newton"),
     "adassp": (PINK, "p"),
     "objpert": (RED, "*"),
+    "objpert-pure": (ORANGE, "*"),
     "boosted-ssp": (BLUE, "*"),
     "dp-gd-average": (GREEN, "*"),
     "dp-gd-last": (GREY, "^"),

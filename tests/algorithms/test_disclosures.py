@@ -9,6 +9,7 @@ import pytest
 from dpbench.algorithms import get, objective_perturbation
 from dpbench.algorithms.aop import split_budget
 from dpbench.algorithms.base import make_settings
+from dpbench.algorithms.pure_objective_perturbation import pure_ridge
 from dpbench.algorithms.registry import BUILTIN
 from dpbench.errors import PrivacyError, UserError
 from dpbench.privacy import accounting, correlated
@@ -18,6 +19,7 @@ from dpbench.privacy.check import guarantee
 from dpbench.privacy.disclosure import MECHANISMS, Disclosure, undeclared
 from dpbench.privacy.ledger import (
     BestOfRuns,
+    BoundedRange,
     Entry,
     Gaussian,
     Laplace,
@@ -28,6 +30,8 @@ from dpbench.privacy.ledger import (
     Poisson,
     PoissonReplaced,
     PureDP,
+    Radial,
+    RadialPerturbation,
     WithoutReplacement,
 )
 from dpbench.privacy.relation import Relation
@@ -48,6 +52,9 @@ TYPES = {
     "objective perturbation": (ObjectivePerturbation, LogisticPerturbation),
     "Laplace": Laplace,
     "Laplace on a sample": WithoutReplacement,
+    "radial": Radial,
+    "objective perturbation, radial": RadialPerturbation,
+    "exponential": BoundedRange,
     "noisy max": PureDP,
     "sparse vector": PureDP,
     "best of runs": BestOfRuns,
@@ -101,6 +108,9 @@ def names_of(problem, settings, budget):
         found["ridge"] = rows * problem.smoothness / split_budget(budget.epsilon, budget.delta).jacobian / problem.n
     if budget.accounting == "tight" and hasattr(settings, "safety") and not hasattr(settings, "clip"):
         found["ridge"] = objective_perturbation.plan(problem, budget, settings.safety).ridge / problem.n
+    elif hasattr(settings, "output"):
+        s = (2 if budget.relation is Relation.REPLACE_ONE else 1) / ((1 - settings.output) * budget.epsilon)
+        found["ridge"] = pure_ridge(problem.n, problem.d, s, problem.l2, 1.0, settings.safety) / problem.n
     elif budget.accounting == "tight":
         found["ridge"] = problem.smoothness / free_curvature(budget.epsilon, budget.delta, budget.relation) / problem.n
     return found

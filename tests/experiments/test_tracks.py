@@ -72,7 +72,7 @@ def block(track, **changes):
 
 def test_a_track_gives_each_method_its_settings():
     default = {b.algorithms[0]: b for b in study.expand(block("default"))}
-    assert set(default) == {"adassp", "dp-cd", "dp-gcd", "dp-sgd-1"}
+    assert set(default) == {"adassp", "boosted-ssp", "dp-cd", "dp-gcd", "dp-gd-average", "dp-sgd-1"}
     assert default["dp-cd"].settings == public_settings("dp-cd", 442, 10, 1.0)
     assert {b.relation for b in default.values()} == {"replace-one"}
     tune = {b.algorithms[0]: b.settings for b in study.expand(block(study.TUNE))}

@@ -48,6 +48,8 @@ from dpbench.privacy.ledger import (
     Poisson,
     PoissonReplaced,
     PureDP,
+    Radial,
+    RadialPerturbation,
     Release,
     WithoutReplacement,
 )
@@ -290,6 +292,6 @@ def _deviation(release: Release) -> float:
         case WithoutReplacement(n, m, Gaussian(z)):
             spread = _deviation(Poisson(m / n, Gaussian(z)))
             return spread if math.log1p(m / n * math.expm1(min(10 / z, 700.0))) < WIDEST * spread else math.inf
-        case Laplace() | PureDP() | WithoutReplacement():
+        case Laplace() | PureDP() | Radial() | RadialPerturbation() | WithoutReplacement():
             return pure_epsilon(release)
     return math.inf

@@ -18,12 +18,15 @@ from dpbench.privacy.accounting.pure import pure_epsilon
 from dpbench.privacy.ledger import (
     ZCDP,
     BestOfRuns,
+    BoundedRange,
     Counts,
     Gaussian,
     Laplace,
     Poisson,
     PoissonReplaced,
     PureDP,
+    Radial,
+    RadialPerturbation,
     Release,
     WithoutReplacement,
     describe,
@@ -112,6 +115,21 @@ def gaussian_cumulant(noise_multiplier: float, orders: Array) -> Array:
     return orders * (orders - 1) / (2 * noise_multiplier**2)
 
 
+def bounded_range_cumulant(epsilon: float, orders: Array) -> Array:
+    """K(α) of losses in an interval of length ε, at most α(α-1)ε²/8: K'' is a variance in it, and K(0) = K(1) = 0.
+
+    E_Q[e^{αL}] is convex in the likelihood ratio, so largest where L takes the ends t and t - ε alone, E_Q[e^L] = 1;
+    over t it is largest at e^t = (1 - 1/α)(1 - e^{-αε})/(e^{-ε} - e^{-αε}) (Dong, Durfee and Rogers 2020).
+    """
+    bound = orders * (orders - 1) * epsilon**2 / 8
+    with np.errstate(divide="ignore", over="ignore"):
+        whole = -np.expm1(-orders * epsilon)
+        top = np.log1p(-1 / orders) + np.log(whole) + epsilon - np.log(-np.expm1(-(orders - 1) * epsilon))
+        exact = (orders - 1) * top + np.log(whole) - np.log(orders) - math.log(-math.expm1(-epsilon))
+    found: Array = np.where(orders * epsilon > 1e-2, np.minimum(exact, bound), bound)
+    return found
+
+
 def best_of_runs_cumulant(base: Counts, law: str, mean: float, orders: Array) -> Array | None:
     """K(α) of the best of a random number of runs that each release `base`; None where one has no curve.
 
@@ -159,7 +177,11 @@ def cumulant(release: Release, orders: Array) -> Array | None:
             return orders * (orders - 1) * rho
         case BestOfRuns(base, law, mean):
             return best_of_runs_cumulant(base, law, mean, orders)
-        case Laplace() | PureDP() | WithoutReplacement():  # Bun and Steinke (2016), Proposition 3.3
+        case BoundedRange(epsilon):
+            return bounded_range_cumulant(epsilon, orders)
+        case (
+            Laplace() | PureDP() | Radial() | RadialPerturbation() | WithoutReplacement()
+        ):  # Bun and Steinke (2016), Proposition 3.3
             epsilon = pure_epsilon(release)
             return (orders - 1) * np.minimum(epsilon, orders * epsilon**2 / 2)
     return None

@@ -14,7 +14,18 @@ from dpbench.privacy.accounting import renyi
 from dpbench.privacy.accounting.base import Accounting, check_range
 from dpbench.privacy.accounting.pure import pure_epsilon
 from dpbench.privacy.last_iterate import as_gaussian
-from dpbench.privacy.ledger import ZCDP, Counts, Gaussian, Laplace, LastIterate, PureDP, Release
+from dpbench.privacy.ledger import (
+    ZCDP,
+    BoundedRange,
+    Counts,
+    Gaussian,
+    Laplace,
+    LastIterate,
+    PureDP,
+    Radial,
+    RadialPerturbation,
+    Release,
+)
 
 
 class ZeroConcentrated(Accounting):
@@ -70,7 +81,9 @@ def rho_of(release: Release) -> float | None:
             return rho_of(as_gaussian(release))
         case ZCDP(rho):
             return rho
-        case Laplace() | PureDP():
+        case BoundedRange(epsilon):
+            return epsilon**2 / 8
+        case Laplace() | PureDP() | Radial() | RadialPerturbation():
             return pure_epsilon(release) ** 2 / 2
     return None
 
