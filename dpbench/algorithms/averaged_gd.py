@@ -27,8 +27,8 @@ from dpbench.problems.regularisers import soft_threshold
 
 RADIUS = 8.0  # a guess of ‖w*‖, as in `rules`
 WORK = 1e12  # flops of a run: minutes of one core
-CLIPS = {"squared": 0.3}  # where the loss has no bound on its derivative
-SAFETY = {"squared": 0.02}
+CLIP = 0.3  # where the loss has no bound on its derivative
+SAFETY, SAFETY_SQUARED = 0.03, 0.02
 
 
 class AveragedGD(Algorithm):
@@ -56,8 +56,9 @@ class AveragedGD(Algorithm):
 
     name = "dp-gd-average"
     title = "DP-GD, tail average"
+    exact = True
     paper_accounting = "tight"
-    needs = Needs(losses=("logistic", "squared", "pseudo-huber", "softmax"), regularisers=("l1", "l2"))
+    needs = Needs(convex=True, smooth=True, outputs=True, regularisers=("l1", "l2"))
     discloses = (
         Disclosure(
             "gradient",
@@ -76,9 +77,9 @@ class AveragedGD(Algorithm):
         work: Positive = WORK
 
     def complete(self, problem: Declaration, settings: Settings) -> Settings:
-        loss = problem.loss.name
-        clip = settings.clip or (problem.loss.lipschitz if problem.loss.lipschitz < math.inf else CLIPS[loss])
-        return msgspec.structs.replace(settings, clip=clip, safety=settings.safety or SAFETY.get(loss, 0.03))
+        clip = settings.clip or (problem.loss.lipschitz if problem.loss.lipschitz < math.inf else CLIP)
+        safety = settings.safety or (SAFETY_SQUARED if problem.loss.quadratic else SAFETY)
+        return msgspec.structs.replace(settings, clip=clip, safety=safety)
 
     def audit_case(self) -> AuditCase:
         return AuditCase({"clip": 1.0}, loss="squared")

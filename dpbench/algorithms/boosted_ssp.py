@@ -42,8 +42,9 @@ class BoostedSSP(Algorithm):
     name = "boosted-ssp"
     title = "Boosted SSP"
     home = "greedy_coordinate"
+    exact = True
     paper_accounting = "tight"
-    needs = Needs(losses=("squared",), regularisers=("l2",))
+    needs = Needs(quadratic=True, regularisers=("l2",))
     per_replicate: ClassVar = frozenset({"epsilon"})
     discloses = (
         Disclosure(
@@ -81,8 +82,9 @@ class BoostedSSP(Algorithm):
         k, d = W.shape
         rho = np.broadcast_to(mechanisms.budget.rho, (k,))
         for_gram, for_step = settings.share * rho, (1 - settings.share) * rho / T
+        second_moment = problem.data_hessian(np.zeros((1, d)))  # of squared loss, one for all replicates
         gram = mechanisms.gaussian(
-            np.tile(problem.second_moment(), (k, 1, 1)),
+            second_moment if k == 1 else np.repeat(second_moment, k, axis=0),
             sensitivity=R**2 / n,
             rho=for_gram,
             label="gram",

@@ -74,7 +74,7 @@ class ObjectivePerturbation(Algorithm):
     either = True
     paper_accounting = "tight"
     accountings: ClassVar = ("tight",)
-    needs = Needs(losses=("logistic", "pseudo-huber"), regularisers=("l1", "l2"))
+    needs = Needs(convex=True, lipschitz=True, smooth=True, regularisers=("l1", "l2"))
     discloses = (
         Disclosure(
             "objective",
@@ -133,7 +133,7 @@ def rows(relation: Relation) -> int:
 
 def plan(problem: Declaration, budget: Budget, safety: float) -> Plan:
     """Λ, and the releases at relative noise, from public numbers: see the class."""
-    logistic = problem.loss.name == "logistic"
+    logistic = problem.loss.logistic
     if logistic:
         required = problem.smoothness / free_curvature(budget.epsilon, budget.delta, budget.relation)
     else:

@@ -189,7 +189,7 @@ def fit(
     if seed is not None and release_noise == "opendp":
         raise UserError(f"seed: release_noise={release_noise!r} draws from the system's entropy alone; leave seed out")
     method, fixed = algorithms.resolve(algorithm)
-    exact = _exactly(method, arithmetic, seed, release_noise)
+    exact = _exactly(method, losses.get(loss), arithmetic, seed, release_noise)
     if isinstance(loss, losses.Loss):  # the noise rests on its constants
         losses.check(loss)
     needed = method.needs.row_bound(losses.get(loss))
@@ -274,14 +274,18 @@ def _guarantee(released: Released, method: Algorithm, flaw: str, seed: int | Non
     )
 
 
-def _exactly(method: Algorithm, arithmetic: str | None, seed: int | None, release_noise: str | None) -> bool:
+def _exactly(
+    method: Algorithm, loss: losses.Loss, arithmetic: str | None, seed: int | None, release_noise: str | None
+) -> bool:
     """Whether the fit computes with integers."""
+    able_to = method.exact and method.private and loss.outputs == 1  # sums of several outputs a row have no grid yet
     if arithmetic != "bytes":
-        return arithmetic is None and method.exact and method.private and seed is None and release_noise is None
-    if not (method.exact and method.private):
+        return arithmetic is None and able_to and seed is None and release_noise is None
+    if not able_to:
         able = ", ".join(name for name in algorithms.names() if algorithms.get(name).exact)
         raise UserError(
-            f"arithmetic: {method.name} has a proof in exact arithmetic only; for 'bytes' use one of: {able}"
+            f"arithmetic: {method.name} on {loss.name} loss has a proof in exact arithmetic only; "
+            f"for 'bytes' use one of: {able}"
         )
     return True
 
