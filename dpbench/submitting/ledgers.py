@@ -1,94 +1,26 @@
-"""Releases as plain data and back, and a run repeated for what it released."""
+"""What an archive says was released, and a run repeated for what it released."""
 
 from __future__ import annotations
 
-import dataclasses
-from typing import Any, NamedTuple, get_args
+from typing import Any, NamedTuple
 
 import numpy as np
 from threadpoolctl import threadpool_limits
 
 from dpbench import algorithms
-from dpbench.errors import PrivacyError, UserError
-from dpbench.privacy import ledger
 from dpbench.privacy.budget import Budget
-from dpbench.privacy.ledger import Composition, Entry, Release
-from dpbench.privacy.relation import Relation
+from dpbench.privacy.ledger import Composition, Entry
+from dpbench.privacy.plain import plain, release_of
 from dpbench.privacy.streams import stream
 from dpbench.problems import build, starts
 from dpbench.run.execute import run_batch
 from dpbench.run.jobs import Job, delta_value
 from dpbench.submitting.archive import worded
 
-KINDS: dict[str, type] = {kind.__name__: kind for kind in get_args(ledger.Release)}
-# What an archive may claim of one release, so that composing it is bounded: an honest one is far inside.
-WITHIN = {"int": (1, 10**8), "float": (1e-12, 1e12)}
-CLOSER = {"steps": (1, 10**5), "noise_multiplier": (1e-3, 1e9), "contraction": (0.0, 1.0), "mean": (1.0, 1e4)}
-DEEPEST = 3  # releases within releases
-MOST = 16  # kinds of release in one run of a best of runs
-
-
-def plain(release: Release) -> dict[str, Any]:
-    """{"kind": its class, field: value, …}, nested where a release is on a sample or the best of runs."""
-    fields = {field.name: getattr(release, field.name) for field in dataclasses.fields(release)}
-    return {"kind": type(release).__name__} | {name: _plain(value) for name, value in fields.items()}
-
 
 def counted(composition: Composition) -> list[dict[str, Any]]:
     """Every entry as the fields of an `archive.ReleaseCount`."""
     return [{"release": plain(r), "count": c, "label": worded(label)} for r, c, label in composition]
-
-
-def _plain(value: Any) -> Any:
-    if type(value) in KINDS.values():
-        return plain(value)
-    if isinstance(value, tuple):
-        return [[plain(release), count] for release, count in value]
-    return value.value if isinstance(value, Relation) else value
-
-
-def release_of(data: Any, depth: int = 0) -> Release:
-    """The inverse of `plain`; UserError for anything that is not a release within bounds."""
-    fields = dict(data) if isinstance(data, dict) else {}
-    kind = KINDS.get(str(fields.pop("kind", "")))
-    known = {} if kind is None else {field.name: str(field.type) for field in dataclasses.fields(kind)}
-    if kind is None or fields.keys() != known.keys() or depth > DEEPEST:
-        raise UserError(f"not a release: {ascii(data)[:80]}")
-    values = {name: _value(f"{kind.__name__}: {name}", name, fields[name], of, depth) for name, of in known.items()}
-    try:
-        return kind(**values)
-    except (PrivacyError, TypeError, ValueError) as error:
-        raise UserError(ascii(str(error))[1:-1][:200]) from None
-
-
-def _value(where: str, name: str, value: Any, of: str, depth: int) -> Any:
-    """The value of one field whose annotation is `of`."""
-    if of in WITHIN:
-        low, high = CLOSER.get(name, WITHIN[of])
-        if isinstance(value, bool) or not isinstance(value, int | float):
-            raise UserError(f"{where} is no number")
-        if of == "int" and not isinstance(value, int):
-            raise UserError(f"{where} is not a whole number")
-        if not low <= value <= high:
-            raise UserError(f"{where} must be within {low:g} to {high:g}")
-        return float(value) if of == "float" else value
-    if of == "Relation":
-        if value not in [one.value for one in Relation]:
-            raise UserError(f"{where} is no neighbouring relation")
-        return Relation(value)
-    if of.startswith("tuple"):  # of a best of runs: (release, count)
-        if not isinstance(value, list) or not 0 < len(value) <= MOST or any(not _pair(one) for one in value):
-            raise UserError(f"{where} is no list of releases and counts")
-        return tuple((release_of(one, depth + 1), count) for one, count in value)
-    if isinstance(value, str) and len(value) < 20:  # a law by name, which the release itself checks
-        return value
-    if not isinstance(value, dict):
-        raise UserError(f"{where} is no release")
-    return release_of(value, depth + 1)
-
-
-def _pair(one: Any) -> bool:
-    return isinstance(one, list) and len(one) == 2 and type(one[1]) is int and 0 < one[1] <= 10**6
 
 
 def composition_of(releases: list[Any]) -> Composition:

@@ -14,9 +14,10 @@ from dpbench.cli import main
 from dpbench.errors import UserError
 from dpbench.experiments.tracks import EXPERIMENT as TRACKS
 from dpbench.experiments.tracks import tables
+from dpbench.privacy import plain
 from dpbench.run.results import Store
 from dpbench.study.context import Context
-from dpbench.submitting import archive, checking, ledgers
+from dpbench.submitting import archive, checking
 from dpbench.submitting.making import submit
 from tests.submitting.archives import AUDITED, change, doctored, ledger, rows
 
@@ -159,7 +160,7 @@ def test_releases_go_there_and_back():
     from dpbench.privacy.ledger import Gaussian, Laplace, PureDP, WithoutReplacement
 
     for one in (Gaussian(1.5), PureDP(0.1), WithoutReplacement(10, 2, Laplace(3.0))):
-        assert ledgers.release_of(json.loads(json.dumps(ledgers.plain(one)))) == one
+        assert plain.release_of(json.loads(json.dumps(plain.plain(one)))) == one
     for wrong in (
         {"kind": "Gaussian"},
         {"kind": "os.system", "x": 1},
@@ -168,7 +169,7 @@ def test_releases_go_there_and_back():
         {"kind": "Poisson", "rate": "1", "release": {"kind": "Gaussian", "noise_multiplier": 1}},
     ):
         with pytest.raises(UserError):
-            ledgers.release_of(wrong)
+            plain.release_of(wrong)
 
 
 def test_the_command_from_a_folder_of_ones_own(made, tmp_path, monkeypatch, capsys):
