@@ -71,6 +71,7 @@ class ApproximateObjectivePerturbation(Algorithm):
     title = "AOP"
     relation = Relation.REPLACE_ONE
     either = True
+    exact = True
     paper_accounting = "basic"
     accountings: ClassVar = ("tight", "basic")
     needs = Needs(convex=True, lipschitz=True, smooth=True)
@@ -144,7 +145,7 @@ class ApproximateObjectivePerturbation(Algorithm):
                 label="objective",
             )
         seen = problem if settings.rows == "divided" else undivided(problem)
-        W, norms, evaluations = minimise(seen, np.zeros_like(W), b, ridge, gamma)
+        W, norms, evaluations = seen.nearly(minimise, np.zeros_like(W), b, ridge, gamma)
         W = mechanisms.gaussian(W, sensitivity=2 * gamma / ridge, noise_multiplier=z_output, label="output")
         reached = norms <= gamma
         W[~reached] = np.nan  # not fit to be released

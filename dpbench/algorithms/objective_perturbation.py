@@ -116,7 +116,8 @@ class ObjectivePerturbation(Algorithm):
             event=replace(found.event, noise_multiplier=scale * found.event.noise_multiplier),
             label="objective",
         )
-        W, norms, evaluations = minimise(problem, np.zeros_like(W), b, max(0.0, ridge / n - problem.l2), gamma)
+        added = max(0.0, ridge / n - problem.l2)
+        W, norms, evaluations = problem.nearly(minimise, np.zeros_like(W), b, added, gamma)
         W = mechanisms.gaussian(
             W,
             sensitivity=2 * gamma * n / ridge,

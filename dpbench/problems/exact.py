@@ -16,6 +16,7 @@ So a sum does not depend on the order of the rows, on blocks, shards or threads,
 
 from __future__ import annotations
 
+import copy
 import functools
 import math
 from collections.abc import Callable
@@ -30,7 +31,9 @@ from dpbench.privacy.exact.sums import (
     CURVATURE_BITS,
     LARGEST,
     ROW_BITS,
+    UP,
     WEIGHT_BITS,
+    Near,
     Sum,
     outer,
     weighted,
@@ -41,6 +44,8 @@ from dpbench.problems.risk import FAR
 from dpbench.problems.sharded import ShardedProblem, Shards
 
 MANTISSA = 2**53
+FARTHEST = 1e3  # ‖w‖ up to which a minimiser's certificate has the tolerance that is asked for
+OUTPUT_BITS = 10  # a minimiser's grid is that much finer than its distance from the exact one
 PREPARED = 512  # rows put on the grid at a time: they stay in the cache
 Whole = np.ndarray  # of int64
 
@@ -181,6 +186,61 @@ class ExactSums(Problem):
         """Raises PrivacyError: the regularisers' part belongs behind the noise."""
         raise PrivacyError("the Hessian of the objective is not a sum over the rows; use data_hessian")
 
+    # Minimisers
+
+    def nearly(
+        self, solve: Callable[..., tuple[np.ndarray, ...]], W: np.ndarray, b: np.ndarray, ridge: float, gamma: float
+    ) -> tuple[Any, np.ndarray, np.ndarray]:
+        """See `EmpiricalRisk.nearly`; the minimiser is a `Near`, and the norms are bounds of the true ones.
+
+        A point whose gradient (with l1, least subgradient) has norm at most γ is within γ/m of the minimiser of an
+        m-strongly convex function. γ is the `gamma` asked for, or twice what float64 may be off by (`_off`) where that
+        is more: a public number in either case. The solver, in float64, is asked for γ/4.
+        """
+        asked, gamma = gamma, max(gamma, 2 * self._off(FARTHEST))
+        convexity = ridge + self.l2
+        if not convexity > 0 or self.w2:
+            raise PrivacyError("the minimiser of an objective that is not strongly convex is not covered")
+        real = self.real
+        W, _, evaluations = solve(real, W, b, ridge, gamma / 4)
+        loss = self.loss.derivative
+        if isinstance(self._rows, Shards):
+            G = np.asarray(sum(self._rows.parts(in_order, (loss, W)))) / self.n
+        else:
+            G = in_order(self._rows, loss, W) / self.n
+        public = sum((r.gradient(W) for r in self.smooth_regularisers), ridge * W + b)
+        norms = np.linalg.norm(_least_subgradient(G + public, W, self.l1), axis=1)
+        size = self.loss.lipschitz * self.row_bound + np.linalg.norm(W, axis=1) * (ridge + self.objective_smoothness)
+        norms = (norms + 8 * 2.0**-53 * (size + np.linalg.norm(b, axis=1))) * UP + self._off(float(np.linalg.norm(W)))
+        radius = gamma / convexity
+        unit = math.ldexp(1.0, math.frexp(radius / math.sqrt(self.d))[1] - OUTPUT_BITS)
+        steps = np.rint(np.where(np.isfinite(W), W, 0.0) / unit)
+        if not (np.abs(steps) < 2.0**52).all():
+            norms = np.full_like(norms, np.inf)  # too far for the grid: not reached
+            steps = np.zeros_like(steps)
+        near = Near(steps.astype(np.int64), unit, (radius + unit * math.sqrt(self.d) / 2) * UP, convexity)
+        return near, np.where(norms <= gamma, np.minimum(norms, asked), np.inf), evaluations  # reached or not
+
+    @property
+    def real(self) -> Problem:
+        """The problem on the same rows in float64, for a solver whose result is checked."""
+        found = copy.copy(self)
+        found.__class__ = ShardedProblem if isinstance(self, ShardedProblem) else Problem  # type: ignore[assignment]
+        return found
+
+    def _off(self, norm: float) -> float:
+        """How far the computed mean gradient of the loss is from the true one at ‖w‖ = norm, in ℓ₂ norm, at most.
+
+        u = 2⁻⁵³. A margin is off by (d + 2)u·R‖w‖ (any order of the sum), its derivative by L₁ times that and by 2⁻⁴⁹
+        of its own (exp within 16 units in the last place moves 1/(1 + e^z) by less than 2⁻⁵⁰; three roundings). A sum
+        of m numbers in any order is off by mu/(1 - mu) times the sum of their sizes (Higham 2002, Section 4.2): blocks
+        of BLOCK rows, and the sums of the blocks.
+        """
+        margin = (self.d + 2) * 2.0**-53 * self.row_bound * norm
+        depth = BLOCK + self.n / BLOCK + 8
+        weights = self.loss.smoothness * margin + 2.0**-49
+        return float(self.row_bound * (weights + 1.01 * depth * 2.0**-53 * self.loss.lipschitz) * UP)
+
     # Internals
 
     def _bounded(self, w: np.ndarray, bound: float, rows: np.ndarray | None = None) -> Sum:
@@ -257,6 +317,22 @@ def weighted_sum(
         part *= 2.0**bits
         total += part.astype(np.int64)
     return total
+
+
+def in_order(rows: Rows, loss: Pointwise, W: np.ndarray, _: None = None) -> np.ndarray:
+    """(k, d) Σ ℓ'_i x_i in float64, in blocks of BLOCK rows, for which `ExactSums._off` is a bound on the error."""
+    total = np.zeros(W.shape)
+    for A, y in rows.blocks(None, BLOCK):
+        A = A.astype(np.float64, copy=False)
+        z = np.ascontiguousarray((A @ W.T).T)
+        c = loss(z, y, z)
+        total += (A.T @ c.T).T if rows.sparse else c @ A
+    return total
+
+
+def _least_subgradient(G: np.ndarray, W: np.ndarray, l1: float) -> np.ndarray:
+    """The subgradient of least norm of a function with gradient G at W, and l1‖w‖₁; it moves no further than G."""
+    return np.where(W != 0, G + l1 * np.sign(W), np.sign(G) * np.maximum(np.abs(G) - l1, 0.0))
 
 
 def gram_sum(

@@ -8,6 +8,7 @@ from __future__ import annotations
 import functools
 import hashlib
 import math
+from collections.abc import Callable
 from functools import cached_property
 from pathlib import Path
 from typing import Any, ClassVar
@@ -172,6 +173,18 @@ class EmpiricalRisk(Declaration):
     def second_moment(self) -> np.ndarray:
         """XᵀX/n, (d, d)."""
         return self._rows.weighted_gram() / self.n
+
+    # Minimisers
+
+    def nearly(
+        self, solve: Callable[..., tuple[np.ndarray, ...]], W: np.ndarray, b: np.ndarray, ridge: float, gamma: float
+    ) -> tuple[Any, np.ndarray, np.ndarray]:
+        """solve(self, W, b, ridge, gamma): minimisers of F + ridge/2 ‖w‖² + <b, w>, norms of gradients, Hessians taken.
+
+        On rows of a grid: with a certificate that the release of a minimiser needs (`exact.ExactSums`).
+        """
+        W, norms, evaluations = solve(self, W, b, ridge, gamma)
+        return W, norms, evaluations
 
     # Labels and single rows
 

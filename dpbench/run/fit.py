@@ -189,14 +189,16 @@ def fit(
     if seed is not None and release_noise == "opendp":
         raise UserError(f"seed: release_noise={release_noise!r} draws from the system's entropy alone; leave seed out")
     method, fixed = algorithms.resolve(algorithm)
-    exact = _exactly(method, losses.get(loss), arithmetic, seed, release_noise)
+    given_settings = make_settings(method, {**fixed, **settings})
+    sound = method.private and not method.flaw(given_settings, method.accounting(accounting))
+    exact = _exactly(method, sound, losses.get(loss), arithmetic, seed, release_noise)
     if isinstance(loss, losses.Loss):  # the noise rests on its constants
         losses.check(loss)
     needed = method.needs.row_bound(losses.get(loss))
     declared: dict[str, Any] = {"loss": loss, "l1": l1, "l2": l2, "w2": w2, "name": "own data"}
     if needed is not None:  # noise is scaled by the declared bound, never by the rows at hand
         declared |= dict(zip(("row_bound_norm", "row_bound"), needed, strict=True))
-    promised = method.private and seed is None
+    promised = sound and seed is None
     bound = bound or ("rescale" if promised else "check")
     problem = given.problem_of(
         X,
@@ -211,7 +213,7 @@ def fit(
         declared=declared,
     )
     method.needs.check(problem, method.name)
-    parsed = method.complete(problem, make_settings(method, {**fixed, **settings}))
+    parsed = method.complete(problem, given_settings)
     budget = Budget(
         epsilon=positive("epsilon", epsilon),
         delta=delta_value(check_delta(method.delta if delta is None else delta), problem.n),
@@ -275,10 +277,15 @@ def _guarantee(released: Released, method: Algorithm, flaw: str, seed: int | Non
 
 
 def _exactly(
-    method: Algorithm, loss: losses.Loss, arithmetic: str | None, seed: int | None, release_noise: str | None
+    method: Algorithm,
+    sound: bool,
+    loss: losses.Loss,
+    arithmetic: str | None,
+    seed: int | None,
+    release_noise: str | None,
 ) -> bool:
-    """Whether the fit computes with integers."""
-    able_to = method.exact and method.private and loss.outputs == 1  # sums of several outputs a row have no grid yet
+    """Whether the fit computes with integers. sound: whether there is a guarantee at all."""
+    able_to = method.exact and sound and loss.outputs == 1  # sums of several outputs a row have no grid yet
     if arithmetic != "bytes":
         return arithmetic is None and able_to and seed is None and release_noise is None
     if not able_to:

@@ -7,11 +7,12 @@ import numpy as np
 import pytest
 from scipy import sparse
 
+from dpbench.algorithms.aop import minimise
 from dpbench.errors import PrivacyError
 from dpbench.privacy.exact.sums import Sum
 from dpbench.privacy.relation import Relation
 from dpbench.problems import Problem
-from dpbench.problems.exact import ExactProblem, ExactShardedProblem, on_grid, square_bound
+from dpbench.problems.exact import ExactProblem, ExactShardedProblem, in_order, on_grid, square_bound
 from dpbench.problems.kernels import Rows
 from dpbench.problems.risk import Diverged
 from dpbench.problems.sharded import Shards
@@ -204,3 +205,59 @@ def test_a_sum_cannot_be_read_before_noise():
     assert isinstance(np.ones(7) + (2 * found / 3), Sum)
     assert np.stack([found]) is found
     assert found.moved.l2(Relation.REPLACE_ONE) == pytest.approx(2 * found.moved.l2(Relation.ADD_REMOVE))
+
+
+def ideal(problem, theta, ridge):
+    """The linear term at which `theta` is the exact minimiser, in extended precision."""
+    X, y, theta = (np.asarray(v, dtype=np.longdouble) for v in (problem.X, problem.y, theta))
+    z = X @ theta
+    weights = -y / (1 + np.exp(y * z)) if problem.loss.name == "logistic" else (z - y) / np.hypot(z - y, 1)
+    return -(X.T @ weights / problem.n + (ridge + problem.l2) * theta)
+
+
+@pytest.mark.parametrize("loss", ["logistic", "pseudo-huber"])
+def test_a_perturbed_minimiser_is_as_near_the_ideal_one_as_its_certificate_says(loss):
+    """Tables that agree on the ideal release have points within twice the radius, its term's rounding included."""
+    rng = np.random.default_rng(8)
+    X, y, _ = made(60, 3)
+    other, labels = X.copy(), y.copy()
+    other[0], labels[0] = -X[0], -y[0]
+    ridge, gamma, step = 0.02, 1e-6, 2.0**-24
+    for _ in range(10):
+        theta, points = rng.normal(0, 2, 3), []
+        for A, b in ((X, y), (other, labels)):
+            problem = exact(A, b, loss=loss, l2=0.01)
+            term = np.rint(np.asarray(ideal(problem, theta, ridge) / step, dtype=float)) * step
+            near, norms, _ = problem.nearly(minimise, np.zeros((1, 3)), term[None], ridge, gamma)
+            assert norms[0] <= gamma
+            assert near.convexity == pytest.approx(0.03)
+            radius = near.radius + step * math.sqrt(3) / 2 / near.convexity
+            points.append(near.integers[0] * near.unit)
+            assert np.linalg.norm(points[-1] - theta) <= radius
+        assert radius < 1.2 * gamma / 0.03 + step * math.sqrt(3) / 2 / 0.03
+        assert np.linalg.norm(points[0] - points[1]) <= 2 * radius
+
+
+def test_a_solver_that_stops_early_or_says_what_is_not_so_is_not_believed():
+    X, y, _ = made(60, 3)
+    problem = exact(X, y, l2=0.01)
+    lazy = lambda problem, W, b, ridge, gamma: (W, np.zeros(1), np.zeros(1))  # noqa: E731
+    _, norms, _ = problem.nearly(lazy, np.zeros((1, 3)), np.ones((1, 3)), 0.02, 1e-6)
+    assert norms[0] == np.inf
+    broken = lambda problem, W, b, ridge, gamma: (W * np.nan, np.zeros(1), np.zeros(1))  # noqa: E731
+    _, norms, _ = problem.nearly(broken, np.zeros((1, 3)), np.ones((1, 3)), 0.02, 1e-6)
+    assert norms[0] == np.inf
+    with pytest.raises(PrivacyError, match="not strongly convex"):
+        exact(X, y).nearly(minimise, np.zeros((1, 3)), np.ones((1, 3)), 0.0, 1e-6)
+
+
+def test_the_error_that_a_certificate_allows_for_is_not_passed():
+    """The gradient in float64 against the one in extended precision, at margins of every size."""
+    X, y, w = made(5000, 40)
+    for loss in ("logistic", "pseudo-huber"):
+        problem = exact(X, y, loss=loss)
+        for size in (0.0, 1.0, 30.0, 1000.0):
+            V = w * size / np.linalg.norm(w)
+            found = in_order(problem._rows, problem.loss.derivative, V)[0] / problem.n
+            off = np.linalg.norm(np.asarray(found + ideal(problem, V[0], 0.0), dtype=float))
+            assert off <= problem._off(size)

@@ -11,6 +11,13 @@ T, T + round(σ'N) = round(T + σ'N): a function of T + σ'N, and that is the Ga
 that sensitivity. What is released is a function of K and public numbers, with whatever float64 makes of them.
 Laplace noise the same way, √D being D, the ℓ₁ distance that rounding adds. A symmetric matrix is the vector of its
 diagonal and √2 times its upper triangle: noise σ' and σ'/√2, and rounding adds at most d in Frobenius norm.
+
+Objective perturbation releases, ideally, θ = argmin F(w) + <b, w> with b ~ N(0, σ²I), and the accounting charges for θ
+itself. Here b is rounded, the solver stops near the minimiser, and what is released is that point with noise (`Near`).
+Given θ, a table determines the ideal b, hence the rounded one, hence the point: it is within r of θ, r the sum of what
+rounding b, the solver and the output's grid may add (`problems.exact`). So two tables that agree on θ have points
+within 2r of each other, and noise of multiplier z for a sensitivity of 2r makes the pair (θ, output) the composition
+that is accounted. θ is not released.
 """
 
 from __future__ import annotations
@@ -32,6 +39,8 @@ from dpbench.privacy.relation import Relation
 from dpbench.privacy.release import LAPLACE, NORMAL, SYMMETRIC, Array, Event, Noise, Releases, Scalars
 
 FINER = 2.0**-17  # how much less than the sensitivity the grid of the released integers may add to it
+TERM_BITS = 34  # a linear term's noise is up to 2³⁴ steps of its grid
+OBJECTIVE = "objective perturbation"  # what `Mechanisms` calls its draw
 ROUNDING = 1e-9  # of a sensitivity that an algorithm declares in float64
 
 
@@ -51,7 +60,7 @@ class ExactReleases(Releases):
             raise PrivacyError("exact releases serve one replicate at a time")
         generators = (self.noise[0], self.sampling[0], self.coins[0])  # of the key
         drawn: list[Bits] = [SeededBits(g) if self.seeded else SystemBits() for g in generators]
-        self._bits = drawn[0]
+        self._bits, self._term_off = drawn[0], 0.0
         self.noise = []
         self.sampling, self.coins = [Draws(drawn[1])], [Draws(drawn[2])]  # type: ignore[list-item]
 
@@ -83,7 +92,7 @@ class ExactReleases(Releases):
         z = _one(multiplier)
         entries = math.prod(value.shape[1:]) if isinstance(value, Sum) else value.integers.shape[1]
         if isinstance(value, Near):
-            proved, added, offset = 2 * value.radius, 0.0, 0.0
+            proved, added, offset = 2 * (value.radius + self._term_off / value.convexity) * UP, 0.0, 0.0
         else:
             bound = value.moved.sum_of_sizes if noise is LAPLACE else value.moved.l2
             proved, offset = bound(self.relation) * value.unit, value.offset
@@ -126,8 +135,18 @@ class ExactReleases(Releases):
         raise PrivacyError("arithmetic='bytes' covers sums over the rows; this mechanism adds noise to something else")
 
     def draw(self, shape: tuple[int, ...], scale: Array, noise: Noise, what: str) -> Array:
-        """Raises PrivacyError."""
-        raise PrivacyError(f"{what}: computes on with its noise, which arithmetic='bytes' does not cover")
+        """The linear term of objective perturbation, rounded to a grid of 2⁻³⁴ of its noise; PrivacyError for all else.
+
+        The ideal term is within half a step of it in each entry, a function of which the rounded one is: see `Near`.
+        """
+        if noise is not NORMAL or what != OBJECTIVE:
+            raise PrivacyError(f"{what}: computes on with its noise, which arithmetic='bytes' does not cover")
+        std = _one(scale)
+        step = math.ldexp(1.0, math.frexp(std)[1] - TERM_BITS)
+        self._term_off += step * math.sqrt(math.prod(shape)) / 2 * UP
+        if self.noiseless:
+            return np.zeros(shape)
+        return rounded.normal(std / step, math.prod(shape), self._bits).reshape(shape) * step
 
 
 class SeededReleases(ExactReleases):

@@ -100,15 +100,16 @@ class Sum:
 
 
 class Near:
-    """`integers` · unit: one replicate's vector (1, d) within `radius` of what an ideal mechanism has released.
+    """`integers` · unit: one replicate's vector (1, d), near the exact minimiser that objective perturbation releases.
 
-    Two tables that agree on the ideal release give vectors within 2·radius of each other, computed by whatever means.
+    The minimiser is of a `convexity`-strongly convex function with a random linear term <b, w>. A term that is off by e
+    moves it by ‖e‖/convexity; `radius` is how far the vector is from the minimiser with the term as it was drawn.
     """
 
     __array_ufunc__ = None
 
-    def __init__(self, integers: NDArray[np.int64], unit: float, radius: float) -> None:
-        self.integers, self.unit, self.radius = integers, unit, radius
+    def __init__(self, integers: NDArray[np.int64], unit: float, radius: float, convexity: float) -> None:
+        self.integers, self.unit, self.radius, self.convexity = integers, unit, radius, convexity
 
     def __array__(self, *_: Any, **__: Any) -> NoReturn:
         raise PrivacyError("a minimiser may not be read before noise is added")

@@ -11,6 +11,7 @@ from dpbench.privacy.budget import Budget
 from dpbench.privacy.exact import sums
 from dpbench.privacy.exact.releases import ExactMechanisms, SeededMechanisms
 from dpbench.privacy.exact.sums import Moved, Near, Sum
+from dpbench.privacy.ledger import LogisticPerturbation
 from dpbench.privacy.relation import Relation
 
 
@@ -100,7 +101,10 @@ def test_what_is_no_sum_is_refused_and_so_is_noise_apart_from_a_value():
 def test_what_is_near_an_ideal_release_gets_noise_for_both_radii():
     d = 20_000
     found = mechanisms(declared=Relation.REPLACE_ONE).gaussian(
-        Near(np.zeros((1, d), dtype=np.int64), 2.0**-30, 0.001), sensitivity=0.001, noise_multiplier=4.0, label="output"
+        Near(np.zeros((1, d), dtype=np.int64), 2.0**-30, 0.001, 0.1),
+        sensitivity=0.001,
+        noise_multiplier=4.0,
+        label="output",
     )
     assert found.std() == pytest.approx(4 * 0.002, rel=0.05)
 
@@ -113,3 +117,15 @@ def test_a_neighbour_cannot_be_told_by_the_bits_of_what_is_released():
         step = np.gcd.reduce((found * 2.0**40).astype(np.int64)) * 2.0**-40
         residues = np.bincount((found / step).astype(np.int64) % 16, minlength=16)
         assert ((residues - 2500) ** 2 / 2500).sum() < stats.chi2.isf(1e-6, 15)
+
+
+def test_a_linear_term_is_a_rounded_gaussian_whose_rounding_the_minimisers_noise_covers():
+    d = 20_000
+    seam = mechanisms(declared=Relation.REPLACE_ONE)
+    event = LogisticPerturbation(2.0, 0.1)
+    term = seam.joint_term(d, sensitivity=0.5, event=event, label="objective")
+    assert stats.kstest(term[0], "norm").pvalue > 1e-4
+    near = Near(np.zeros((1, d), dtype=np.int64), 2.0**-40, 1e-9, 1e-3)
+    found = seam.gaussian(near, sensitivity=1e-9, noise_multiplier=1.0, label="output")
+    rounding = 2.0**-33 * math.sqrt(d) / 1e-3  # half a step of 2**-33 in each entry, on both sides
+    assert found.std() == pytest.approx(2 * 1e-9 + rounding, rel=0.05)
