@@ -163,8 +163,11 @@ class _Private(BaseEstimator):
         return np.stack([one.w for one in fits]).reshape(-1, d)
 
     def _suits(self, name: str) -> bool:
-        """Whether a method has the arithmetic and the noise that are asked for: both ask for releases of sums."""
-        return algorithms.resolve(name)[0].exact or (self.arithmetic != "bytes" and self.release_noise != "opendp")
+        """Whether a method has the arithmetic, and takes the noise, that are asked for."""
+        method = algorithms.resolve(name)[0]
+        if self.release_noise == "opendp" and any("perturbation" in one.mechanism for one in method.discloses):
+            return False  # it computes on with its noise
+        return method.exact or self.arithmetic != "bytes"
 
     def _account(self, name: str, fits: list[Fit], epsilon: float, delta: float) -> None:
         parts = [(one.released.composition, one.released.epsilon_planned, one.released.delta) for one in fits]

@@ -39,6 +39,7 @@ from dpbench.privacy.exact.sums import (
     weighted,
 )
 from dpbench.problems.kernels import BLOCK, CACHED, LONGEST, Pointwise, Rows
+from dpbench.problems.losses import Loss
 from dpbench.problems.problem import Problem
 from dpbench.problems.risk import FAR
 from dpbench.problems.sharded import ShardedProblem, Shards
@@ -121,8 +122,11 @@ class ExactSums(Problem):
     # Iterates
 
     def margins(self, W: np.ndarray) -> np.ndarray:
-        """W (k, d) on a public grid on which <x, w> is exact; `Diverged` as of `batch`."""
-        W = self.batch(W)
+        """W (k, d), a row for each output (k·outputs, features), on a public grid on which <x, w> is exact.
+
+        Raises `Diverged` as of `batch`.
+        """
+        W = self._models(W)
         norms = np.sqrt((W * W).sum(axis=1))
         exponents = np.frexp(np.maximum(norms, 2.0**-600))[1]  # ‖w‖ < 2^e
         units = np.ldexp(1.0, exponents - self._margin_bits)[:, None]
@@ -133,8 +137,8 @@ class ExactSums(Problem):
         """Below 52 - 16 - log₂ R, less what rounding w may add to its norm: √d/2 steps."""
         longest = math.frexp(self.row_bound)[1]
         bits = 52 - ROW_BITS - max(0, longest) - 1
-        if math.sqrt(self.d) >= 2.0**bits:
-            raise PrivacyError(f"{self.d} columns are too many for exact margins")
+        if math.sqrt(self.features) >= 2.0**bits:
+            raise PrivacyError(f"{self.features} columns are too many for exact margins")
         return bits
 
     # Sums
@@ -172,8 +176,9 @@ class ExactSums(Problem):
 
     def hessian_sum(self, w: np.ndarray, rows: np.ndarray | None = None, curvature: str = "hess") -> Any:
         """See `EmpiricalRisk`."""
+        if self.loss.outputs > 1 or len(np.atleast_2d(w)) != 1:
+            raise PrivacyError("exact Hessians are of one replicate of a loss with one output")
         W = self.margins(np.atleast_2d(w))
-        self._one(W)
         step = self.loss.smoothness * 2.0**-CURVATURE_BITS
         function = functools.partial(_curvature, self._curvature(curvature), step, not self.loss.convex)
         weight = 2**CURVATURE_BITS
@@ -198,6 +203,8 @@ class ExactSums(Problem):
         is more: a public number in either case. The solver, in float64, is asked for γ/4.
         """
         asked, gamma = gamma, max(gamma, 2 * self._off(FARTHEST))
+        if self.loss.outputs > 1:
+            raise PrivacyError("a minimiser with several outputs a row is not covered")
         convexity = ridge + self.l2
         if not convexity > 0 or self.w2:
             raise PrivacyError("the minimiser of an objective that is not strongly convex is not covered")
@@ -246,20 +253,29 @@ class ExactSums(Problem):
     def _bounded(self, w: np.ndarray, bound: float, rows: np.ndarray | None = None) -> Sum:
         if not bound < math.inf:
             raise PrivacyError(f"{self.loss.name} loss has no bound on its derivative: clip it")
-        clip = not (self.loss.bounded_in_float and bound >= self.loss.lipschitz)
-        return self._weighted(functools.partial(_derivative, self.loss.derivative, clip), w, bound, rows)
+        if self.loss.outputs == 1:
+            clip = not (self.loss.bounded_in_float and bound >= self.loss.lipschitz)
+            return self._weighted(functools.partial(_derivative, self.loss.derivative, clip), w, bound, rows)
+        square = square_bound(bound)  # weights have the rows' grid
+        return self._total(functools.partial(_vector, self.loss, bound, square), w, square, rows)
 
     def _weighted(self, function: Callable[..., Any], w: np.ndarray, bound: float, rows: Any = None) -> Sum:
         """Σ c_i x_i, c = function(C, z, y, out) multiples of 2⁻¹⁶ within ±C, C = `bound` rounded down to one."""
-        W = self.margins(np.atleast_2d(w))
-        self._one(W)
         most = math.floor(Fraction(bound) * 2**WEIGHT_BITS)
-        if most < 1:
-            raise PrivacyError(f"a bound of {bound:g} on the rows' weights is below the grid's step of 2**-16")
-        function = functools.partial(function, most * 2.0**-WEIGHT_BITS)
-        largest, bits = most * math.isqrt(self._square), ROW_BITS + WEIGHT_BITS
-        total = self._whole(weighted_sum, W.shape, largest, rows, function, W, bits)
-        return Sum(total, 2.0**-bits, weighted(self._square, most, self._l1))
+        l1 = None if self._l1 is None else most * self._l1
+        return self._total(functools.partial(function, most * 2.0**-WEIGHT_BITS), w, most**2, rows, l1)
+
+    def _total(self, function: Pointwise, w: np.ndarray, square: int, rows: Any, l1: int | None = None) -> Sum:
+        """Σ c_i x_iᵀ, c = function(z, y, out) vectors of multiples of 2⁻¹⁶, of ‖c‖² ≤ square in units of them."""
+        W = np.atleast_2d(w)
+        if len(W) != 1:
+            raise PrivacyError("exact sums serve one replicate at a time")
+        if square < 1:
+            raise PrivacyError("a bound on the rows' weights is below the grid's step of 2**-16")
+        W = self.margins(W)
+        largest, bits = math.isqrt(square) * math.isqrt(self._square), ROW_BITS + WEIGHT_BITS
+        total = self._whole(weighted_sum, W.shape, largest, rows, function, W, bits).reshape(1, self.d)
+        return Sum(total, 2.0**-bits, weighted(self._square, square, l1))
 
     def _whole(
         self,
@@ -279,10 +295,6 @@ class ExactSums(Problem):
             parts = self._rows.parts(function, (size, *arguments), chosen)
             return sum((np.asarray(part) for part in parts), np.zeros(shape, dtype=np.int64))
         return function(self._rows, size, *arguments, chosen)
-
-    def _one(self, W: np.ndarray) -> None:
-        if len(W) != 1:
-            raise PrivacyError("exact sums serve one replicate at a time")
 
 
 class ExactProblem(ExactSums):
@@ -361,6 +373,21 @@ def gram_sum(
 def _derivative(loss: Pointwise, clip: bool, most: float, z: np.ndarray, y: np.ndarray, out: np.ndarray) -> np.ndarray:
     c = _rounded(loss(z, y, out))
     return np.clip(c, -most, most, out=c) if clip else c
+
+
+def _vector(loss: Loss, bound: float, square: int, z: np.ndarray, y: np.ndarray, out: np.ndarray) -> np.ndarray:
+    """(outputs, b) derivatives rounded towards zero, which shortens them, to integers of ‖c‖² ≤ square, times 2⁻¹⁶."""
+    c = loss.bounded(z, y, bound, out)
+    c *= 2.0**WEIGHT_BITS
+    np.trunc(c, out=c)
+    sizes = np.einsum("ij,ij->j", c, c)
+    beyond = np.flatnonzero(~(sizes <= square))  # by a rounding of float64
+    if len(beyond):
+        c[:, beyond] = np.trunc(c[:, beyond] * (math.sqrt(square) * (1 - 2.0**-20) / np.sqrt(sizes[beyond])))
+        if not (np.einsum("ij,ij->j", c, c) <= square).all():
+            raise PrivacyError("derivatives could not be brought within their bound on the grid")
+    c *= 2.0**-WEIGHT_BITS
+    return c
 
 
 def _labels(most: float, z: np.ndarray, y: np.ndarray, out: np.ndarray) -> np.ndarray:

@@ -285,7 +285,7 @@ def _exactly(
     release_noise: str | None,
 ) -> bool:
     """Whether the fit computes with integers. sound: whether there is a guarantee at all."""
-    able_to = method.exact and sound and loss.outputs == 1  # sums of several outputs a row have no grid yet
+    able_to = method.exact and sound
     if arithmetic != "bytes":
         return arithmetic is None and able_to and seed is None and release_noise is None
     if not able_to:

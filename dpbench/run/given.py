@@ -94,7 +94,8 @@ def repaired(X: Any, y: Any, labels: Labels, *, loss: str | losses.Loss, single:
     """(X, y) of the right shapes and types, every value repaired by itself; DataError for shapes and types alone.
 
     Entries of X that are NaN or infinite become 0. Labels of a loss with two classes become -1 or +1, by whether they
-    are positive; numbers are moved into ±1e100, and to 0 where they are NaN; those of phase loss below 0 become 0.
+    are positive; numbers are moved into ±1e100, and to 0 where they are NaN; those of phase loss below 0 become 0,
+    and those of several classes the nearest class below.
     """
     X, y = datasets.as_arrays(X, y, single=single)
     if single:

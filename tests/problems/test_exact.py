@@ -261,3 +261,21 @@ def test_the_error_that_a_certificate_allows_for_is_not_passed():
             found = in_order(problem._rows, problem.loss.derivative, V)[0] / problem.n
             off = np.linalg.norm(np.asarray(found + ideal(problem, V[0], 0.0), dtype=float))
             assert off <= problem._off(size)
+
+
+def test_several_outputs_a_row_are_vectors_within_their_bound():
+    rng = np.random.default_rng(3)
+    X, _, _ = made(300, 4)
+    y = rng.integers(0, 3, 300).astype(float)
+    W = rng.normal(0, 3, (1, 12))
+    for bound in (np.sqrt(2), 0.3):
+        found = exact(X, y, loss="softmax-3").bounded_gradient(W, bound)
+        plain = Problem(X, y, loss="softmax-3", row_bound=1.0).bounded_gradient(W, bound)
+        np.testing.assert_allclose(found.integers * found.unit, plain, atol=4 * STEP)
+        assert found.moved.two == 4 * square_bound(bound) * 2**32
+    order = rng.permutation(300)
+    other = exact(X[order], y[order], loss="softmax-3").gradient(W)
+    np.testing.assert_array_equal(other.integers, exact(X, y, loss="softmax-3").gradient(W).integers)
+    for row in range(20):
+        one = exact(X[row : row + 1], y[row : row + 1], loss="softmax-3").bounded_gradient(W * 100, 0.3)
+        assert sum(int(v) ** 2 for v in one.integers.ravel()) <= one.moved.one

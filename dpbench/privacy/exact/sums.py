@@ -116,12 +116,11 @@ class Near:
 
 
 def weighted(row: int, weight: int, l1: int | None = None) -> Moved:
-    """Of Σ c_i x_i: ‖x‖² ≤ row, |c| ≤ weight (squares and sizes in units of the grids), ‖x‖₁ ≤ l1.
+    """Of Σ c_i x_i, or of Σ c_i x_iᵀ with vectors c: ‖x‖² ≤ row, ‖c‖² ≤ weight, |c|·‖x‖₁ ≤ l1, in units of the grids.
 
-    ‖c x‖² ≤ weight² · row. Replaced: ‖c x - c' x'‖ ≤ 2 · weight · √row, attained by x' = x, c' = -c.
+    ‖c xᵀ‖² = ‖c‖²‖x‖² ≤ weight · row. Replaced: ‖c xᵀ - c' x'ᵀ‖ ≤ 2√(weight · row), attained by x' = x, c' = -c.
     """
-    one = weight * weight * row
-    return Moved(one, 4 * one, None if l1 is None else weight * l1)
+    return Moved(weight * row, 4 * weight * row, l1)
 
 
 def outer(row: int, weight: int, *, signed: bool = False) -> Moved:

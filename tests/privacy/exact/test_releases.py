@@ -20,8 +20,8 @@ def mechanisms(key="key", relation=Relation.REPLACE_ONE, declared=Relation.ADD_R
     return SeededMechanisms([key], budget, declared=declared)
 
 
-def total(integers, unit=2.0**-32, most=2**16):
-    return Sum(np.array([integers], dtype=np.int64), unit, sums.weighted(2**32, most, 2**16))
+def total(integers, unit=2.0**-32):
+    return Sum(np.array([integers], dtype=np.int64), unit, sums.weighted(2**32, 2**32, 2**32))
 
 
 def test_gaussian_noise_has_the_standard_deviation_of_the_accounting_and_no_less():
