@@ -9,13 +9,12 @@ from dpbench.run.results import Store
 from dpbench.study.context import Context
 from tests.experiments.test_second_order import fabricate
 
-SOME = ("synthetic", "adult", "covertype", "fmnist")
+SOME = ("synthetic", "adult-max", "covertype-max", "fmnist")
 
 
 def checked(context, name):
     (one,) = [c for c in context.experiment.claims if c.name == name]
-    (verdict,) = one.judge(context)
-    return verdict
+    return one.judge(context)[0]  # the published rule's, where there are two
 
 
 def newton_wins(name, T, epsilon):
@@ -24,7 +23,7 @@ def newton_wins(name, T, epsilon):
         return 0.01 * (1 + abs(np.log(T / 7)))
     if name == "damped-newton":
         return 0.015 if epsilon == 10 else 1.0
-    return 0.05
+    return 0.05 * (2 - T / 300) if name == "dp-gd" else 0.05  # up to T = 300, the longest
 
 
 def newton_loses(name, T, epsilon):
@@ -69,8 +68,9 @@ NAMES = [one.name for one in experiments.get("second_order").claims]
 FROM_ROWS = [name for name in NAMES if name != "quadratic-bound"]
 
 
-def test_there_are_eight():
-    assert len(NAMES) == len(set(NAMES)) == 8
+def test_there_are_nine():
+    """The paper's eight; the two halves of the last are told apart."""
+    assert len(NAMES) == len(set(NAMES)) == 9
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -1,7 +1,19 @@
 """second_order: Ganesh, Haghifam, Steinke, Thakurta, "Faster differentially private convex optimization via
 second-order methods", NeurIPS 2023."""
 
-from dpbench.experiments.second_order import cells, claims, convergence, errata, figures, rules, tables, variants
+from dpbench.experiments.second_order import (
+    cells,
+    claims,
+    convergence,
+    errata,
+    figures,
+    first_figure,
+    published_variants,
+    rules,
+    run_times,
+    tables,
+    variants,
+)
 from dpbench.study.experiment import Experiment
 
 EXPERIMENT = Experiment(
@@ -9,8 +21,19 @@ EXPERIMENT = Experiment(
     title="Faster differentially private convex optimisation via second-order methods",
     citation="Ganesh, Haghifam, Steinke, Thakurta, NeurIPS 2023",
     package=__name__,
-    modules=(convergence, figures, tables, rules, variants, claims, errata),
-    order=(*(f"fig{i}" for i in range(1, 9)), "c5", "c7", *(f"table{i}" for i in range(1, 5))),
+    modules=(
+        first_figure,
+        convergence,
+        figures,
+        run_times,
+        tables,
+        rules,
+        variants,
+        published_variants,
+        claims,
+        errata,
+    ),
+    order=(*(f"fig{i}" for i in range(1, 9)), "c5", "c7", *(f"table{i}" for i in range(1, 5)), "shapes"),
     cells=cells.cells,
     switches=cells.SWITCHES,
     short="Second-order methods",

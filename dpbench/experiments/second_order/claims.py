@@ -1,4 +1,4 @@
-"""The paper's eight claims, tested on the rows. "Almost", "about" and the like are made numbers here, in the open.
+"""The paper's claims, tested on the rows. "Almost", "about" and the like are made numbers here, in the open.
 
 One bar for all: what a claim says of data sets and ε must come out in `BAR` of the cells that have rows.
 """
@@ -13,10 +13,13 @@ import pandas as pd
 
 from dpbench.experiments.second_order.convergence import mean_curves, traced
 from dpbench.experiments.second_order.figures import logistic_approximations
+from dpbench.experiments.second_order.first_figure import PROBLEM, READ_OFF, ends_of
+from dpbench.experiments.second_order.run_times import LONGER, PROVEN, PUBLISHED, THEIR_COST
+from dpbench.experiments.second_order.run_times import cells as run_time_cells
 from dpbench.experiments.second_order.tuned import NEWTON, VARIANTS, both, run_seconds, tuned
 from dpbench.study.context import Context, select
 from dpbench.study.declare import Why, claim
-from dpbench.study.statistics import listed
+from dpbench.study.statistics import listed, plus_minus
 from dpbench.study.style import problem_title
 from dpbench.study.tuning import best
 from dpbench.study.verdict import NOT_HELD, NotEnough, Verdict
@@ -29,6 +32,10 @@ COMPETITIVE = 2.0  # at most this many times the best private excess loss
 ABOUT_THIRTY = 20.0  # at least
 NEAR = 1.1  # a curve or a mean has reached an excess loss when it is within 10 % of it
 ALMOST_AS_FAST = 1.5  # at most this many times the iterations
+OWN_FIGURE = (
+    f"the paper's own Fig. 1 ends at {READ_OFF[NEWTON]:g} (hess clip) and {READ_OFF['dp-newton-qu-clip']:g} (qu clip), "
+    f"above its dashed best loss of {READ_OFF['dp-gd']:g}; whose best that is, is inferred: DP-GD's"
+)
 
 
 @claim(
@@ -53,7 +60,8 @@ def lowest_excess(context: Context) -> Verdict:
         bool(wins.mean() >= BAR),
         f"hess-clip lowest in {wins.sum()} of {len(cells)} cells ({wins.mean():.0%}, asked: "
         f"{BAR:.0%}{'; ' + ', '.join(won) if won and len(won) < 6 else ''}); any variant on these seeds in "
-        f"{any_wins.sum()}. Rule: {TUNED}, for every method; other rules give other verdicts, see tuning_rule",
+        f"{any_wins.sum()}; {OWN_FIGURE}. Rule: {TUNED}, for every method; other rules give other verdicts, see "
+        "tuning_rule",
     )
 
 
@@ -66,21 +74,39 @@ def lowest_excess(context: Context) -> Verdict:
     why=[
         Why(
             NOT_HELD,
-            "at ε = 1 DP-GD's best T is ten times DP-Newton's, and an iteration costs it several times less",
+            "an iteration of DP-Newton costs several of DP-GD's here, 1.6 on the authors' machine: seconds are not "
+            "comparable, iterations are",
             "table1",
+            case="at a proven ε",
         )
     ],
 )
-def ten_times_faster(context: Context) -> Verdict:
-    """Seconds of DP-GD over DP-Newton's at their best T, adult and covertype, ε ≥ 1."""
-    ratios = {cell: ratio for cell, ratio in _ratios(context).items() if cell[1] >= 1}
-    ratios = {cell: ratio for cell, ratio in ratios.items() if cell[0] in ("adult", "covertype")}
-    if not ratios:
+def ten_times_faster(context: Context) -> Iterator[Verdict]:
+    """Iterations at their cost under the published rule; seconds here at a proven ε; adult and covertype, ε ≥ 1."""
+    table = run_time_cells(context, "table1")
+    table = select(table[table["epsilon"] >= 1], problem=["adult-max", "covertype-max"])
+    own = select(table, rule=PUBLISHED.name).set_index(["problem", "epsilon"])
+    if own.empty:
         raise NotEnough
-    return Verdict.of(
+    cost = THEIR_COST["covertype-max"]
+    ratios = {cell: one["iterations"] / cost for cell, one in own.iterrows()}
+    yield Verdict.of(
         _most(ratio >= 10 for ratio in ratios.values()),
-        f"{listed(_named(ratios), '×')} (asked: 10× in {BAR:.0%}). Rule: {TUNED}",
+        f"{listed(_named(ratios), '×')} (asked: 10× in {BAR:.0%}): iterations of DP-GD, T up to 8,000, over "
+        f"DP-Newton's, divided by the {cost:g} that one of DP-Newton's costs on the authors' machine (Fig. 1's clock, "
+        f"covertype). Rule: {TUNED}",
+        "as published",
     )
+    proven = select(table, rule=PROVEN.name).dropna(subset=["ratio"]).set_index(["problem", "epsilon"])
+    if len(proven):
+        yield Verdict.of(
+            _most(proven["ratio"] >= 10),
+            f"seconds here: {listed(_named(proven['ratio'].to_dict()), '×')} (asked: 10× in {BAR:.0%}); an iteration "
+            "of DP-Newton costs "
+            f"{listed({problem_title(p): c for p, c in proven['cost'].groupby(level=0).first().items()}, '×')} "
+            f"one of DP-GD's here. Rule: {TUNED}",
+            "at a proven ε",
+        )
 
 
 @claim(
@@ -200,24 +226,52 @@ def quadratic_bound(context: Context) -> Verdict:
 
 @claim(
     "covertype",
-    "On covertype at ε = 1, DP-Newton is about 30 times faster than DP-GD and at a better excess loss",
+    "On covertype at ε = 1, DP-Newton is about 30 times faster than DP-GD",
     place="Section 1, Fig. 1",
     shows="fig1",
-    why=[
-        Why(NOT_HELD, "DP-GD's best T is ten times DP-Newton's, and an iteration costs it several times less", "table1")
-    ],
 )
 def thirty_times_on_covertype(context: Context) -> Verdict:
-    """Run times and mean excess losses at one T each: the best."""
-    cells, ratios = _best_excess(context), _ratios(context)
-    at = ("covertype", 1.0)
-    if at not in ratios or at not in cells.index:
+    """DP-GD's best T over the T of DP-Newton in the figure, at what an iteration costs on the paper's clock and "
+    "here."""
+    table = select(run_time_cells(context, "table1"), problem=PROBLEM, epsilon=1.0).set_index("rule")
+    if PUBLISHED.name not in table.index:
         raise NotEnough(artefact="table1")
-    newton, gd = cells.loc[at, [NEWTON, "dp-gd"]]
+    one, longer = table.loc[PUBLISHED.name], table.loc[LONGER.name]
+    (T,) = {T for block in context.blocks("fig1", trace=True) if NEWTON in block.algorithms for T in block.values("T")}
+    theirs, cost = THEIR_COST[PROBLEM], one["cost"]
+    here = "" if np.isnan(cost) else f", {one['dp_gd_T'] / T / cost:.3g}× in seconds here, where it costs {cost:.2g}"
     return Verdict.of(
-        bool(ratios[at] >= ABOUT_THIRTY and newton < gd),
-        f"{ratios[at]:.3g}× faster (asked: {ABOUT_THIRTY:g}×), mean excess loss {newton:.3g} against {gd:.3g}. Rule: "
+        bool(one["dp_gd_T"] / T / theirs >= ABOUT_THIRTY),
+        f"DP-GD's best T {one['dp_gd_T']:,.0f} (up to 8,000; up to 10,000: {longer['dp_gd_T']:,.0f}) for {T:,} "
+        "iterations "
+        f"of DP-Newton, which the clock of the paper's figure says: {one['dp_gd_T'] / T / theirs:.3g}× in seconds on "
+        "it, "
+        f"where an iteration of DP-Newton costs {theirs:g} (asked: {ABOUT_THIRTY:g}×){here}; DP-Newton's own best T "
+        "here "
+        f"is {one['dp_newton_T']:.0f}. The two sides stop at unequal losses, as those of the published 36× do. Rule: "
         f"{TUNED}",
+    )
+
+
+@claim(
+    "covertype-loss",
+    "On covertype at ε = 1, DP-Newton is at a better excess loss than DP-GD",
+    place="Section 1, Fig. 1",
+    shows="fig1",
+    why=[Why(NOT_HELD, "both Newton curves of the paper's own figure end above its dashed best loss", "fig1")],
+)
+def better_on_covertype(context: Context) -> Verdict:
+    """The ends of Fig. 1, DP-GD's and DP-Newton's; open within two standard errors."""
+    ends = ends_of(context)
+    if not {NEWTON, "dp-gd"} <= set(ends.index):
+        raise NotEnough
+    newton, gd = ends.loc[NEWTON], ends.loc["dp-gd"]
+    error = float(np.hypot(newton["se"], gd["se"]))
+    gap = newton["mean"] - gd["mean"]
+    return Verdict.of(
+        bool(gap < 0) if np.isnan(error) or abs(gap) > 2 * error else None,
+        f"hess clip ends at {plus_minus(newton['mean'], newton['se'])}, DP-GD at {plus_minus(gd['mean'], gd['se'])}; "
+        f"{OWN_FIGURE}. Rule: each at the T of Fig. 1, bs16, whose ρ is the published one at ε = 1",
     )
 
 
@@ -251,18 +305,6 @@ def _best_excess(context: Context) -> pd.DataFrame:
     """Mean excess at the tuned T: a row per (problem, ε), a column per algorithm; Figs. 2 and 6 together."""
     table = tuned(both(context))
     return table.pivot_table(index=["problem", "epsilon"], columns="algorithm", values="mean", sort=False)
-
-
-def _ratios(context: Context) -> dict[tuple[str, float], float]:
-    """Median seconds of DP-GD over DP-Newton's, each at its tuned T, by (problem, ε)."""
-    best_T = tuned(select(both(context), algorithm=["dp-gd", NEWTON]))
-    best_T = best_T.pivot_table(index=["problem", "epsilon"], columns="algorithm", values="T", sort=False).dropna()
-    ratios = {}
-    for cell, row in best_T.iterrows() if {"dp-gd", NEWTON} <= set(best_T) else ():
-        seconds = [run_seconds(context, cell[0], name, row[name])[0] for name in ("dp-gd", NEWTON)]
-        if all(len(one) for one in seconds):
-            ratios[cell] = float(np.median(seconds[0]) / np.median(seconds[1]))
-    return ratios
 
 
 def _shortest(context: Context, rows: pd.DataFrame, target: float) -> float:

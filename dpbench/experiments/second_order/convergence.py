@@ -25,7 +25,6 @@ PRIVACY = "δ = n⁻², add/remove neighbours, n public"
 SAMPLED = "RDP for samples, bs16 for DP-GD"
 
 
-@artefact("fig1", "Fig. 1: excess loss against wall time, covertype, ε = 1", name="fig1", columns=1, accounting="bs16")
 @artefact("fig4", "Fig. 4: minibatch variants against wall time", name="fig4", columns=2, accounting=SAMPLED)
 @artefact("fig8", "Fig. 8: minibatch variants, Fashion-MNIST and protein", name="fig8", columns=2, accounting=SAMPLED)
 def against_time(context: Context, name: str, columns: int, accounting: str) -> Figure:

@@ -8,70 +8,15 @@ import numpy as np
 import pandas as pd
 
 from dpbench import datasets
-from dpbench.experiments.second_order.tuned import NEWTON, RULE, VARIANTS, run_seconds, seconds_per_iteration, tuned
+from dpbench.experiments.second_order.tuned import NEWTON, RULE, VARIANTS, seconds_per_iteration, tuned
 from dpbench.study.context import Context, select
 from dpbench.study.declare import artefact
 from dpbench.study.output import Table
 from dpbench.study.style import look, problem_title
 
-LINES = ("ratio, ours", "lowest, highest", "ratio of iterations", "T of DP-GD / DP-Newton")
 LONGER, SEEDS = 3, 5  # the next T of a grid, and the seeds of its long runs
 MIB = 2**20
 MARK = {"": "", "smallest": "↓", "largest": "↑"}
-
-
-@artefact("table1", "Table 1: run time of DP-GD over DP-Newton", name="table1")
-@artefact("table4", "Table 4: run time of DP-GD over DP-Newton, Fashion-MNIST and protein", name="table4")
-def run_time_ratios(context: Context, name: str) -> Table:
-    """Tables 1 and 4: medians of runs timed alone; brackets: lowest and highest ratio of any two runs."""
-    published = context.experiment.published()["table1"]
-    epsilons = published["epsilon"]
-    asked = context.epsilons(name, timed=True)
-    table = tuned(context.rows(name, timed=0)).set_index(["problem", "epsilon", "algorithm"])
-    rows, data, gaps = [], [], []
-    for problem in context.problems(name, timed=True):
-        lines: dict[str, list[str]] = {}
-        newton_seconds = []
-        for epsilon in epsilons:
-            found = {}
-            for method in ("dp-gd", NEWTON):
-                if (problem, epsilon, method) in table.index:
-                    T = table.loc[(problem, epsilon, method), "T"]
-                    found[method] = (T, *run_seconds(context, problem, method, T))
-            if len(found) < 2 or not all(len(seconds) for _, seconds, _ in found.values()):
-                cells = ["–"] * 4
-                if epsilon in asked:
-                    gaps.append(context.gap(name, f"{problem} at ε = {epsilon:g}"))
-            else:
-                (T, gd, exact), (newton_T, newton, newton_exact) = found.values()
-                ratio, low, high = np.median(gd) / np.median(newton), gd.min() / newton.max(), gd.max() / newton.min()
-                newton_seconds.append(float(np.median(newton)))
-                mark = "" if exact and newton_exact else "≈ "
-                cells = [f"{mark}{ratio:.2f}×", f"[{low:.2f}, {high:.2f}]", f"{T / newton_T:.3g}×",
-                         f"{T:.0f} / {newton_T:.0f}"]  # fmt: skip
-                data.append({"problem": problem, "epsilon": epsilon, "ratio": ratio, "low": low, "high": high,
-                             "iterations": T / newton_T, "dp_gd_T": T, "dp_newton_T": newton_T,
-                             "dp_gd_seconds": np.median(gd), "dp_newton_seconds": np.median(newton),
-                             "timed": exact and newton_exact, "runs": len(newton)})  # fmt: skip
-            for line, cell in zip(LINES, cells, strict=True):
-                lines.setdefault(line, []).append(cell)
-        span = [f"{min(newton_seconds):.3g}", f"{max(newton_seconds):.3g}"] if newton_seconds else ["–", "–"]
-        for i, (line, cells) in enumerate(lines.items()):
-            rows.append([problem_title(problem) if i == 0 else "", line, *cells, *(span if i == 0 else ["", ""])])
-        paper = published["ratio"].get(problem)
-        seconds = published["seconds"].get(problem, ["–", "–"])
-        if paper:
-            rows.append(["", "ratio, paper", *[f"{v:.2f}×" for v in paper], *[f"{v:g}" for v in seconds]])
-    header = ["data set", "", *[f"ε = {e:g}" for e in epsilons], "min s", "max s"]
-    repeats = max((block.timed for block in context.blocks(name)), default=0)
-    caption = (
-        "Run time of DP-GD at its best T over that of DP-Newton (hess, clip) at its best T, and the ratio of these T: "
-        f"what an iteration costs depends on the implementation. {RULE}. Min and max s: DP-Newton's seconds over ε. "
-        f"Each is {f'the median of {repeats} runs' if repeats > 1 else 'one run'} of one replicate, timed alone, on "
-        "one core with one BLAS thread, warm; ≈: of runs at the nearest T that was timed, in proportion to T; "
-        "brackets: the lowest and highest ratio of any two runs. The paper's seconds are from its authors' machine."
-    )
-    return Table(pd.DataFrame(rows, columns=header), caption, pd.DataFrame(data), gaps)
 
 
 @artefact("best_T", "The tuned number of iterations behind Figs. 2 and 6")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 
-from dpbench.experiments.second_order.tuned import NEWTON, RULE, run_seconds, tuned, with_released
+from dpbench.experiments.second_order.tuned import NEWTON, RULE, tuned, with_released
 from dpbench.study.context import Context, select
 from dpbench.study.declare import artefact
 from dpbench.study.output import Figure, Table
@@ -68,7 +68,7 @@ def _beta_told(table: pd.DataFrame) -> str:
     )
 
 
-@artefact("released", "Fig. 2 with the released code's conversion (not (ε, δ)-DP at small ε; not in the paper)")
+@artefact("released", "Fig. 2 with the conversion of July (not (ε, δ)-DP at small ε; not in the paper)")
 def released(context: Context) -> Figure:
     """Excess loss against the ε stated, under the released conversion and under bs16; below: hess clip over DP-GD."""
     rows = with_released(context)
@@ -101,8 +101,9 @@ def released(context: Context) -> Figure:
     spent = select(rows, accounting="as-released-code").groupby("problem", sort=False)["epsilon_planned"].max()
     told = ", ".join(f"{problem_title(problem)} {value:.2g}" for problem, value in spent.items())
     caption = (
-        f"Mean excess loss over {span(released['seeds'])} seeds. {RULE}. Dashed, hollow: the released code's "
-        "conversion, whose root finder stops where it starts, at ρ = 0.001, for every ε up to about 0.14; what is "
+        f"Mean excess loss over {span(released['seeds'])} seeds. {RULE}. Dashed, hollow: July's conversion "
+        "(`released-july`), whose root finder stops where it starts, at ρ = 0.001, for every ε up to about 0.14; "
+        "what is "
         f"stated as less spends that: ε = {told or '–'} (so the lines are level, and nothing there is (ε, δ)-DP as "
         "stated). From ε = 0.3 on it finds bs16's ρ. Below: DP-Newton (hess, clip) over DP-GD under it, with DP-GD's "
         f"T tuned and at the released script's T = {AS_RELEASED}. δ = n⁻², add/remove neighbours, n public."
@@ -111,45 +112,6 @@ def released(context: Context) -> Figure:
         [released.assign(rule="as released"), honest[honest["problem"].isin(problems)].assign(rule="bs16")]
     )
     return page.figure(caption, table.drop(columns=["settings"]), legend=2)
-
-
-@artefact("released_table", "Table 1 with the released code's conversion (not (ε, δ)-DP as stated; not in the paper)")
-def released_table(context: Context) -> Table:
-    """Run times and excess losses of DP-GD over DP-Newton (hess, clip) at the ρ that the released code spends."""
-    published = context.experiment.published()["table1"]
-    rows = select(context.rows("released"), timed=0)
-    spent = rows.groupby(["problem", "epsilon"])["epsilon_planned"].max()
-    table = tuned(rows).set_index(["problem", "epsilon", "algorithm"])
-    lines, data, gaps = [], [], []
-    for problem in context.problems("released"):
-        for epsilon in context.epsilons("released"):
-            cells = [(problem, epsilon, name) for name in ("dp-gd", NEWTON)]
-            if not all(cell in table.index for cell in cells):
-                gaps.append(context.gap("released_table", f"{problem} at ε = {epsilon:g}"))
-                continue
-            gd, newton = (table.loc[cell] for cell in cells)
-            duration = np.median(run_seconds(context, problem, "dp-gd", gd["T"])[0])
-            times = duration / np.median(run_seconds(context, problem, NEWTON, newton["T"])[0])
-            paper = dict(zip(published["epsilon"], published["ratio"].get(problem, []), strict=False)).get(epsilon)
-            told = {
-                "data set": problem_title(problem),
-                "ε stated": f"{epsilon:g}",
-                "ε spent": f"{spent[problem, epsilon]:.3g}",
-                "T of DP-GD / DP-Newton": f"{gd['T']:.0f} / {newton['T']:.0f}",
-                "run time, DP-GD / DP-Newton": f"≈ {times:.2f}×",
-                "paper": "–" if paper is None else f"{paper:.2f}×",
-                "excess loss, DP-Newton / DP-GD": f"{newton['mean'] / gd['mean']:.2f}×",
-            }
-            lines.append(told)
-            data.append({"problem": problem, "epsilon": epsilon, "epsilon_planned": spent[problem, epsilon],
-                         "dp_gd_T": gd["T"], "dp_newton_T": newton["T"], "ratio_of_seconds": times,
-                         "published_ratio": paper, "ratio_of_excess": newton["mean"] / gd["mean"]})  # fmt: skip
-    caption = (
-        "As Table 1, at the ρ = 0.001 that the released code spends at these ε: the same run whatever is stated, as "
-        f"the published ratios are nearly the same. {RULE}. Seconds are those of Table 1's timed runs at the nearest "
-        "T, in proportion to T. The rows are marked as not private: they spend the ε in the third column."
-    )
-    return Table(pd.DataFrame(lines), caption, pd.DataFrame(data), gaps)
 
 
 @artefact("ridge", "damped Newton's ridge: which reading gives the authors' excess loss (not in the paper)")
