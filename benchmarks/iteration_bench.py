@@ -82,7 +82,7 @@ SADDLE_SAMPLED = Case(
 
 CASES = {
     **dict.fromkeys(
-        ("aop", "objpert", "objpert-pure"),
+        ("aop", "objpert", "objpert-pure", "output-perturbation"),
         Case(1, textbook.objective_perturbation, flops=lambda n, d: 5 * n * d * (4.0 + d), unit="fit"),
     ),
     "cubic-newton": Case(
@@ -112,6 +112,7 @@ CASES = {
     "dp-gcd": Case(10, textbook.greedy_coordinate_descent, {"passes": 10}),
     "dp-gd": Case(15, textbook.gradient_descent),
     "dp-gd-average": Case(15, textbook.gradient_descent),
+    "dp-frank-wolfe": Case(15, textbook.gradient_descent),
     "dp-gd-last": Case(15, textbook.gradient_descent, problem="ridge"),
     "dp-gd-oracle": Case(4, textbook.oracle_step, shared=lambda n, d: 2.0 * n),
     **dict.fromkeys(("dp-gd-laplace", "dp-hb", "dp-masg", "dp-masg-opt", "dp-nag", "dp-nag-opt"), LAPLACE),

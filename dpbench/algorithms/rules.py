@@ -25,6 +25,7 @@ from typing import Any
 from dpbench.algorithms.registry import resolve
 
 RADIUS = 8.0
+WORK = 1e12  # flops of a run, public: minutes of one core
 LAPLACE_STEPS = 30  # T with Laplace noise
 CLIP = 0.3  # of the row gradients' norm, at most 1 where ‖x‖₂ ≤ 1 and |ℓ'| ≤ 1; halfway is typical
 
@@ -46,9 +47,10 @@ def public_rho(n: int, epsilon: float) -> float:
     return (epsilon / (math.sqrt(epsilon + log) + math.sqrt(log))) ** 2
 
 
-def gradient_steps(n: int, epsilon: float) -> int:
-    """T of gradient methods, between 3 and 300 (for the time it takes)."""
-    return round(_within(3, (RADIUS**2 / 64 * public_rho(n, epsilon) * n**2) ** (1 / 3), 300))
+def gradient_steps(n: int, d: int, epsilon: float) -> int:
+    """T of gradient methods, 3 at least, and no more than WORK flops."""
+    most = max(1, int(WORK / (4 * n * d)))
+    return min(most, max(3, round((RADIUS**2 / 64 * public_rho(n, epsilon) * n**2) ** (1 / 3))))
 
 
 def newton_steps(n: int, epsilon: float) -> int:
@@ -87,10 +89,10 @@ def _short(value: Any) -> Any:
 
 Rule = Callable[[int, int, float], dict[str, Any]]
 RULES: dict[str, Rule] = {
-    "dp-gd": lambda n, d, e: {"T": gradient_steps(n, e)},
-    "dp-gd-last": lambda n, d, e: {"T": gradient_steps(n, e)},
-    "dp-sgd": lambda n, d, e: {"T": gradient_steps(n, e), "rate": 0.1},
-    "dp-mf": lambda n, d, e: {"epochs": max(1, round(gradient_steps(n, e) / 4)), "batches": 4},
+    "dp-gd": lambda n, d, e: {"T": gradient_steps(n, d, e)},
+    "dp-gd-last": lambda n, d, e: {"T": gradient_steps(n, d, e)},
+    "dp-sgd": lambda n, d, e: {"T": gradient_steps(n, d, e), "rate": 0.1},
+    "dp-mf": lambda n, d, e: {"epochs": max(1, round(gradient_steps(n, d, e) / 4)), "batches": 4},
     "dp-newton": lambda n, d, e: {"T": newton_steps(n, e)},
     "dp-newton-minibatch": lambda n, d, e: {"T": newton_steps(n, e), "lambda0": least_eigenvalue(n, e)},
     "dp-newton-general": lambda n, d, e: {"T": newton_steps(n, e), "lambda0": least_eigenvalue(n, e)},

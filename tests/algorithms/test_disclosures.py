@@ -101,6 +101,8 @@ def names_of(problem, settings, budget):
     if hasattr(settings, "bands"):
         k, b = settings.epochs, settings.batches
         found["c"] = correlated.sensitivity(k * b, b, settings.bands)
+    if hasattr(settings, "radius") and "clip" in found:
+        found["B"] = settings.radius
     if getattr(settings, "lambda0", None):
         found["λ0"] = settings.lambda0
     if budget.accounting == "basic":
@@ -108,6 +110,10 @@ def names_of(problem, settings, budget):
         found["ridge"] = rows * problem.smoothness / split_budget(budget.epsilon, budget.delta).jacobian / problem.n
     if budget.accounting == "tight" and hasattr(settings, "safety") and not hasattr(settings, "clip"):
         found["ridge"] = objective_perturbation.plan(problem, budget, settings.safety).ridge / problem.n
+    elif hasattr(settings, "ridge") and hasattr(settings, "radius"):
+        moved = (2 if budget.relation is Relation.REPLACE_ONE else 1) * problem.lipschitz / problem.n
+        least = (2 * problem.smoothness * moved**2 / (2 * budget.rho) / settings.radius**2) ** (1 / 3)
+        found["ridge"] = max(problem.l2, least)
     elif hasattr(settings, "output"):
         s = (2 if budget.relation is Relation.REPLACE_ONE else 1) / ((1 - settings.output) * budget.epsilon)
         found["ridge"] = pure_ridge(problem.n, problem.d, s, problem.l2, 1.0, settings.safety) / problem.n

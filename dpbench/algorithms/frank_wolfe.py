@@ -1,0 +1,108 @@
+"""Frank and Wolfe's method on an ℓ₁ ball, each vertex drawn by the exponential mechanism."""
+
+from __future__ import annotations
+
+import math
+from typing import ClassVar
+
+import msgspec
+import numpy as np
+
+from dpbench.algorithms.base import (
+    Algorithm,
+    Array,
+    AuditCase,
+    BaseSettings,
+    Count,
+    Declaration,
+    Disclosure,
+    Mechanisms,
+    Needs,
+    Outcome,
+    Positive,
+    Problem,
+    Trace,
+)
+from dpbench.privacy.ledger import BoundedRange
+
+
+class FrankWolfe(Algorithm):
+    """dp-frank-wolfe: w ← (1 - a)w + a·v, a = 2/(t + 2), v ∈ {±B e_j} (or 0, with l1) by the exponential mechanism.
+
+    After Talwar, Thakurta and Zhang (2015). h = (1/n)Σ clip(ℓ'_i, ±c)x_i + l2·w; the score of ±B e_j is ∓B h_j - l1·B,
+    that of 0 is 0. With |x_ij| ≤ R (‖x‖₂ ≤ R has it) h_j moves by cR/n at most, either way, and twice that under
+    replace-one; so each score by B times that. The log-ratio of an index's probabilities lies in an interval of length
+    ε₀: a bounded range, ε₀²/8-zCDP a step, where report-noisy-max with Laplace noise is ε₀-DP alone.
+
+    T: error 8β B²/(T + 2), β = sup ℓ'', and noise (2Δ/ε₀) ln(2d): T = (4βBn√(8ρ)/(c ln 2d))^{2/3}, with ρ of (ε, δ) by
+    Bun and Steinke (2016).
+
+    radius: B, public. clip: c; None: what bounds ℓ' by itself, 0.3 for squared loss.
+    """
+
+    name = "dp-frank-wolfe"
+    title = "DP-Frank-Wolfe"
+    home = "greedy_coordinate"
+    paper_accounting = "tight"
+    accountings: ClassVar = ("tight", "rdp", "pure")
+    needs = Needs(convex=True, smooth=True, regularisers=("l1", "l2"))
+    discloses = (
+        Disclosure(
+            "vertex",
+            "the vertex whose score is largest, with Gumbel noise",
+            "exponential",
+            add_remove="B·C·R/n",
+            why="each coordinate of the mean gradient moves by C·R/n, derivatives clipped to ±C",
+        ),
+    )
+    tuning: ClassVar = {"radius": [1.0, 3.0, 10.0]}
+
+    class Settings(BaseSettings, frozen=True):
+        T: Count | None = None
+        radius: Positive = 3.0
+        clip: Positive | None = None
+
+    def complete(self, problem: Declaration, settings: Settings) -> Settings:
+        clip = settings.clip or (problem.loss.lipschitz if problem.loss.lipschitz < math.inf else 0.3)
+        return msgspec.structs.replace(settings, clip=clip)
+
+    def audit_case(self) -> AuditCase:
+        return AuditCase(d=1)
+
+    def work(self, n: int, d: int, settings: Settings) -> float:
+        return 4.0 * n * d * (settings.T or 100)
+
+    def batch_size(self, n: int, d: int) -> int:
+        return int(max(1, min(128, 200e6 / (8 * d))))
+
+    def run(self, problem: Problem, W: Array, mechanisms: Mechanisms, settings: Settings, trace: Trace) -> Outcome:
+        B, clip, l1, budget = settings.radius, settings.clip or 1.0, problem.l1, mechanisms.budget
+        sensitivity = B * clip * problem.row_bound / problem.n
+        T = settings.T or rounds(problem, B, clip, budget.epsilon, budget.delta)
+        epsilon = 1 / budget.noise_scale(((BoundedRange(1.0), T),))
+        k, d = W.shape
+        W, each = np.zeros_like(W), np.arange(k)
+        trace(0, W, passes=0)
+        for t in range(T):
+            h = problem.bounded_gradient(W, clip) + problem.l2 * W
+            scores = np.hstack([-B * h - l1 * B, B * h - l1 * B, *([np.zeros((k, 1))] if l1 else [])])
+            chosen = mechanisms.exponential(scores, sensitivity=sensitivity, epsilon=epsilon, label="vertex")
+            a = 2 / (t + 2)
+            W *= 1 - a
+            vertex = chosen < 2 * d
+            W[each[vertex], chosen[vertex] % d] += np.where(chosen[vertex] < d, a * B, -a * B)
+            trace(t + 1, W, passes=t + 1)
+        return Outcome(W, T=[T] * k)
+
+
+def rounds(problem: Declaration, radius: float, clip: float, epsilon: float, delta: float) -> int:
+    """T by the class's rule; at δ = 0 of ε = T·ε₀ in place of ρ = T·ε₀²/8."""
+    curvature = problem.loss.smoothness * problem.row_bound
+    if delta == 0:
+        balanced = math.sqrt(2 * curvature * radius * problem.n * epsilon / (clip * math.log(2 * problem.d + 1)))
+    else:
+        log = -math.log(delta)
+        rho = (epsilon / (math.sqrt(epsilon + log) + math.sqrt(log))) ** 2
+        scale = 4 * curvature * radius * problem.n * math.sqrt(8 * rho) / (clip * math.log(2 * problem.d + 1))
+        balanced = scale ** (2 / 3)
+    return int(min(max(3, round(balanced)), max(3, 1e12 / (4 * problem.n * problem.d))))
