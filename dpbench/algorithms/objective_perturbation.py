@@ -63,7 +63,8 @@ class ObjectivePerturbation(Algorithm):
     A₀ ⪰ ΛI + ∇²r_k ⪰ ΛI, θ_k → θ by strong convexity, and a bound on E f(θ_k) for all continuous f passes to the limit.
 
     A γ-approximate minimiser is within γn/Λ of the exact one, two of them within 2γn/Λ: the output's noise hides which.
-    Its share of μ² is 1/(1 + dΛ/β). γ = n⁻², and not below 1e-13. A solver that does not reach γ fails the run.
+    Its share of μ² is 1/(1 + dΛ/β). γ = n⁻², with l1 n⁻³, and not below 1e-13. A solver that does not reach γ is
+    refused.
 
     safety: κ, in units of the loss; ln 2 is what w = 0 costs under logistic loss.
     """
@@ -108,7 +109,7 @@ class ObjectivePerturbation(Algorithm):
         return 20 * (2.0 * n * d * (d + 2) + d**3)
 
     def run(self, problem: Problem, W: Array, mechanisms: Mechanisms, settings: Settings, trace: Trace) -> Outcome:
-        n, gamma = problem.n, tolerance(problem.n)
+        n, gamma = problem.n, tolerance(problem)
         found = plan(problem, mechanisms.budget, settings.safety)
         ridge, scale = found.ridge, mechanisms.budget.noise_scale(found.releases)
         b = mechanisms.joint_term(

@@ -79,7 +79,7 @@ class OutputPerturbation(Algorithm):
         return 20 * (2.0 * n * d * (d + 2) + d**3)
 
     def run(self, problem: Problem, W: Array, mechanisms: Mechanisms, settings: Settings, trace: Trace) -> Outcome:
-        budget, gamma = mechanisms.budget, tolerance(problem.n)
+        budget, gamma = mechanisms.budget, tolerance(problem)
         moved = rows(budget.relation) * problem.lipschitz / problem.n
         pure = budget.delta == 0
         spread = (problem.d + 1) / budget.epsilon**2 if pure else 1 / (2 * budget.rho)  # of a direction, at Δ = 1

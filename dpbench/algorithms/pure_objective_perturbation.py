@@ -76,7 +76,7 @@ class PureObjectivePerturbation(Algorithm):
         return 20 * (2.0 * n * d * (d + 2) + d**3)
 
     def run(self, problem: Problem, W: Array, mechanisms: Mechanisms, settings: Settings, trace: Trace) -> Outcome:
-        n, d, gamma = problem.n, problem.d, tolerance(problem.n)
+        n, d, gamma = problem.n, problem.d, tolerance(problem)
         relation, epsilon = mechanisms.budget.relation, mechanisms.budget.epsilon
         multiplier = 1 / ((1 - settings.output) * epsilon)
         s = rows(relation) * problem.lipschitz * multiplier
