@@ -16,12 +16,13 @@ from dpbench.version import DISTRIBUTION, __version__
 if TYPE_CHECKING:
     from dpbench.api import *
     from dpbench.estimators import PrivacyWarning, PrivateClassifier, PrivateRegressor
+    from dpbench.privacy.data_budget import DataBudget
 
-__all__ = ["DISTRIBUTION", "Diagnostics", "Fit", "PrivacyWarning", "PrivateClassifier", "PrivateRegressor",
-           "Released", "Runs", "Scorecard", "__version__", "audit", "audit_releases", "board_secret", "check_data",
-           "check_submission", "cite", "compare", "diff", "draft_schema", "fetch", "fit", "listing", "merge",
-           "privacy_profile", "report", "results", "run_algorithm", "run_experiment", "scorecard", "status", "submit",
-           "summarise"]  # fmt: skip
+__all__ = ["DISTRIBUTION", "DataBudget", "Diagnostics", "Fit", "PrivacyWarning", "PrivateClassifier",
+           "PrivateRegressor", "Released", "Runs", "Scorecard", "__version__", "audit", "audit_releases",
+           "board_secret", "check_data", "check_submission", "cite", "compare", "diff", "draft_schema", "fetch", "fit",
+           "listing", "merge", "privacy_profile", "report", "results", "run_algorithm", "run_experiment", "scorecard",
+           "status", "submit", "summarise"]  # fmt: skip
 
 
 def __getattr__(name: str) -> Any:
@@ -29,6 +30,10 @@ def __getattr__(name: str) -> Any:
         from dpbench import estimators
 
         return getattr(estimators, name)
+    if name == "DataBudget":
+        from dpbench.privacy.data_budget import DataBudget
+
+        return DataBudget
     if name in __all__:
         from dpbench import api
 

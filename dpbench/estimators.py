@@ -3,15 +3,15 @@
 All that the models take of the data beyond the budget is public and given, never estimated: the range of each feature
 (`bounds`) and of a numeric target (`target_bounds`). Values outside are moved to the nearest end, which is a function
 of one row and costs nothing. Public too are the numbers of rows and columns, their names, and the set of classes,
-which is best given as `classes`.
+which is best given as `classes`. A `schema` says all of it for a table with categories, dates and missing cells.
 """
 
 from __future__ import annotations
 
-import inspect
 import math
 import warnings
 from collections.abc import Mapping
+from contextlib import nullcontext
 from dataclasses import KW_ONLY, dataclass
 from typing import Any, ClassVar, Literal
 
@@ -22,10 +22,12 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from dpbench import algorithms
+from dpbench import schema as schemas
 from dpbench.algorithms.rules import public_settings
 from dpbench.errors import UserError, positive
 from dpbench.policy import auto, terms
 from dpbench.privacy.check import together
+from dpbench.privacy.data_budget import DataBudget
 from dpbench.privacy.relation import Relation
 from dpbench.privacy.split import share
 from dpbench.privacy.verify import spent
@@ -34,7 +36,6 @@ from dpbench.run.fit import HOLDS, REPRODUCIBLE, Fit, fit
 from dpbench.run.jobs import check_delta, delta_value
 
 AUTO = "auto"
-SELECTION = "sklearn.model_selection._validation"  # where scikit-learn fits clones of an estimator
 
 
 class ParameterError(UserError, ValueError):
@@ -42,7 +43,7 @@ class ParameterError(UserError, ValueError):
 
 
 class PrivacyWarning(UserWarning):
-    """Something that costs privacy beyond the ε of one fit."""
+    """Something that was taken from the data without being paid for."""
 
 
 @dataclass(eq=False, repr=False)  # scikit-learn compares and shows
@@ -55,7 +56,9 @@ class _Private(BaseEstimator):
     delta: float | str | None = None
     _: KW_ONLY
     algorithm: str = AUTO
+    schema: Any = None
     bounds: Any = None
+    categories: Mapping[str, Any] | None = None
     row_bound: float | None = None
     fit_intercept: bool = True
     l2: float = 0.0
@@ -64,6 +67,7 @@ class _Private(BaseEstimator):
     release_noise: Literal["numpy", "opendp"] | None = None
     precision: Literal["float64", "float32"] = "float64"
     random_state: Any = None
+    budget: DataBudget | None = None
 
     # Public scaling
 
@@ -85,7 +89,13 @@ class _Private(BaseEstimator):
         return Z
 
     def _in_units(self, W: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """(coefficients (k, d), intercepts (k,)) on features as given, of models W (k, d') on `_rows`."""
+        """(coefficients (k, d), intercepts (k,)) on features as given, of models W (k, d') on `_rows`.
+
+        Of a table: on `encoded_names_`, which are numbers from their bounds to [-1, 1], and zeros and ones.
+        """
+        if self._encoder is not None:
+            free = W[:, int(bool(self.fit_intercept)) :] / self._unit
+            return free, W[:, 0] / self._unit if self.fit_intercept else np.zeros(len(W))
         middle, half = (self._low + self._high) / 2, (self._high - self._low) / 2
         slopes = W[:, int(bool(self.fit_intercept)) :] / (self._unit * half)
         start = W[:, 0] / self._unit if self.fit_intercept else np.zeros(len(W))
@@ -93,33 +103,87 @@ class _Private(BaseEstimator):
 
     # One fit
 
-    def _begin(self, X: np.ndarray) -> tuple[float, float]:
-        """Checks what needs no target; (ε, δ)."""
-        if self.bounds is None:
-            raise ParameterError(
-                "bounds: give the public range of the features, (low, high), numbers or one per column; it is never "
-                "taken from the data, which would tell of them"
-            )
-        self._scale(*_bounds("bounds", self.bounds, X.shape[1]))
-        if _selecting():
-            warnings.warn(
-                f"every fit is a release: k fits on the same rows, as in cross-validation, cost up to k·ε, not the "
-                f"ε = {self.epsilon:g} of one",
-                PrivacyWarning,
-                stacklevel=3,
-            )
-        if X.shape[0] < 2:
+    def _begin(self, rows: int) -> tuple[float, float]:
+        """(ε, δ) of the fit; what is checked needs no data but their number."""
+        if rows < 2:
             raise ParameterError("X has 1 sample: n_samples=1 leaves nobody to hide among")
         delta = check_delta("n^-2" if self.delta is None else self.delta)
-        return positive("epsilon", self.epsilon), delta_value(delta, X.shape[0])
+        return positive("epsilon", self.epsilon), delta_value(delta, rows)
 
-    def _models(self, X: np.ndarray, targets: np.ndarray, classes: np.ndarray | None = None) -> np.ndarray:
+    def _read(self, X: Any, y: Any) -> np.ndarray:
+        """(n, d') rows of ‖x‖₂ ≤ 1 of a table or an array; sets how they are made, and what the target may be."""
+        self._encoder = self._declared(X, y)
+        if self._encoder is None:
+            if self.bounds is None:
+                raise ParameterError(
+                    "bounds: give the public range of the features, (low, high), numbers or one per column; it is "
+                    "never taken from the data, which would tell of them"
+                )
+            self._scale(*_bounds("bounds", self.bounds, X.shape[1]))
+            return self._rows(X)
+        found = schemas.encode(self._encoder, X, intercept=bool(self.fit_intercept))
+        self._unit, self.encoded_names_ = found.unit, found.columns
+        self.feature_names_in_ = np.array([n for n, c in self._encoder.columns.items() if not c.drop], dtype=object)
+        self.n_features_in_ = len(self.feature_names_in_)
+        return found.X
+
+    @property
+    def _table(self) -> bool:
+        """Whether X is a table, whose columns are known by name."""
+        return self.schema is not None or self.categories is not None or isinstance(self.bounds, Mapping)
+
+    def _target(self, X: Any, y: Any, kind: str) -> tuple[np.ndarray, np.ndarray]:
+        """What a schema makes of the target, `kind` "classes" or "bounds": see `schema.encode_target`."""
+        assert self._encoder is not None
+        target = self._encoder.target
+        if getattr(target, kind) is None:
+            raise ParameterError(f"schema: its target has no {kind}, which {type(self).__name__} needs")
+        if y is None and target.name not in X.columns:
+            raise ParameterError(f"y: there is no column {target.name!r} in X; give y")
+        values, known = schemas.encode_target(target, X[target.name] if y is None else y)
+        if len(values) != len(X):
+            raise ParameterError(f"y: {len(values)} values for {len(X)} rows")
+        return values, known
+
+    def _declared(self, X: Any, y: Any) -> schemas.Schema | None:
+        """The schema of a table: the one given, or one of bounds and categories by name; None for an array."""
+        if not self._table:
+            return None
+        if not hasattr(X, "columns"):
+            raise ParameterError("X: give a pandas DataFrame, whose columns the schema names")
+        if self.schema is not None:
+            twice = [name for name in ("bounds", "categories", "row_bound") if getattr(self, name) is not None]
+            if twice:
+                raise ParameterError(f"{twice[0]}: the schema says it; leave it out")
+            found = schemas.load(self.schema)
+            found.require_decided()
+            return found
+        categories = dict(self.categories or {})
+        bounds = (
+            self.bounds
+            if isinstance(self.bounds, Mapping)
+            else dict.fromkeys([name for name in X.columns if name not in categories], self.bounds)
+        )
+        try:
+            columns = {
+                str(name): schemas.Column(bounds=(float(low), float(high))) for name, (low, high) in bounds.items()
+            }
+            columns |= {
+                str(name): schemas.Column(categories=tuple(map(schemas.word, found)))
+                for name, found in categories.items()
+            }
+            anything = schemas.Target(name="", classes=("", " "))  # y is read by what the estimator itself is given
+            return schemas.Schema(target=anything, columns=columns, row_bound=self.row_bound)
+        except (TypeError, ValueError) as error:
+            raise ParameterError(f"bounds, categories: {error}") from None
+
+    def _models(self, rows: np.ndarray, targets: np.ndarray, classes: np.ndarray | None = None) -> np.ndarray:
         """W (k, d'): one model per row of targets (k, n), all within the one budget; sets what was spent.
 
         classes: (n,) numbers of k classes, from 0, where a method that takes them together serves all models at once.
         """
-        epsilon, delta = self._begin(X)
-        rows, k, loss = self._rows(X), len(targets), self._loss
+        epsilon, delta = self._begin(len(rows))
+        k, loss = len(targets), self._loss
         n, d = rows.shape
         declared = Declaration(n, d, loss=loss, l2=self.l2, row_bound=1.0)
         name = self.algorithm
@@ -139,27 +203,37 @@ class _Private(BaseEstimator):
         one = share(epsilon, delta, len(targets), gaussian=method.gaussian and accounting == "tight")
         chosen = public_settings(name, declared.n, declared.d, one[0]) | dict(self.settings or {})
         seeds = _seeds(self.random_state, len(targets))
-        fits = [
-            fit(
-                rows,
-                y,
-                algorithm=name,
-                epsilon=one[0],
-                delta=one[1],
-                loss=loss,
-                l2=self.l2,
-                seed=seed,
-                accounting=accounting,
-                relation=Relation.REPLACE_ONE.value,
-                bound="rescale",  # what `_rows` made is within it but for a rounding
-                arithmetic=self.arithmetic,
-                release_noise=self.release_noise,
-                precision=self.precision,
-                **chosen,
-            )
-            for y, seed in zip(targets, seeds, strict=True)
-        ]
-        self._account(name, fits, epsilon, delta)
+        gaussian = method.gaussian and accounting == "tight"
+        what = f"{type(self).__name__}, {name}"
+        charging = (
+            nullcontext()
+            if self.budget is None
+            else self.budget.charge(epsilon, delta, what=what, gaussian=gaussian, relation=Relation.REPLACE_ONE.value)
+        )
+        with charging as settle:
+            fits = [
+                fit(
+                    rows,
+                    y,
+                    algorithm=name,
+                    epsilon=one[0],
+                    delta=one[1],
+                    loss=loss,
+                    l2=self.l2,
+                    seed=seed,
+                    accounting=accounting,
+                    relation=Relation.REPLACE_ONE.value,
+                    bound="rescale",  # what `_rows` made is within it but for a rounding
+                    arithmetic=self.arithmetic,
+                    release_noise=self.release_noise,
+                    precision=self.precision,
+                    **chosen,
+                )
+                for y, seed in zip(targets, seeds, strict=True)
+            ]
+            self._account(name, fits, epsilon, delta)
+            if settle is not None:
+                settle(self._composition)
         return np.stack([one.w for one in fits]).reshape(-1, d)
 
     def _suits(self, name: str) -> bool:
@@ -198,10 +272,14 @@ class _Private(BaseEstimator):
         return np.array([(delta, spent(self._composition, delta, self._relation).epsilon) for delta in deltas])
 
     def _public(self) -> list[str]:
-        return ["the columns", "bounds", "that no label is missing"]  # which scikit-learn refuses
+        if self.schema is not None:
+            return ["the schema"]
+        return ["the columns", "bounds", *["categories"] * (self.categories is not None), "that no label is missing"]
 
     def _checked(self, X: Any) -> np.ndarray:
         check_is_fitted(self)
+        if self._encoder is not None:
+            return schemas.encode(self._encoder, X, intercept=bool(self.fit_intercept), predicting=True).X
         return self._rows(validate_data(self, X, dtype=np.float64, reset=False, ensure_all_finite=False))
 
     def __sklearn_tags__(self) -> Any:
@@ -226,9 +304,13 @@ class PrivateClassifier(ClassifierMixin, _Private):
         algorithm: a name from `dpbench list algorithms`, or "auto": by a rule in n, d, the number of classes and
             whether δ > 0, never by ε (`dpbench.policy.auto`; the guide "The default methods" has what it was measured
             on).
-        bounds: (low, high), the public range of the features: two numbers, or two arrays with one for each column.
-            Values beyond are moved to the nearest end, missing ones (NaN) to the middle. Required: nothing is taken
-            from the data.
+        schema: what is public of a table (`dpbench.schema`), or its TOML file. X is then a pandas DataFrame; bounds,
+            categories, row_bound and classes are left out. A label outside the classes makes its row zeros.
+        bounds: (low, high), the public range of the features: two numbers, or two arrays with one for each column; with
+            a DataFrame also {column: (low, high)}. Values beyond are moved to the nearest end, missing ones (NaN) to
+            the middle. Required: nothing is taken from the data.
+        categories: {column: values}, with a DataFrame: each becomes columns of 0 and 1, which add 1 at most to a row's
+            length together; any other value is none of them.
         row_bound: a public bound R on the length of a row once each feature is in [-1, 1] (an intercept counts as one
             more); longer rows are shortened. None: √(number of features), which no row exceeds.
         fit_intercept: add a column of ones.
@@ -238,6 +320,8 @@ class PrivateClassifier(ClassifierMixin, _Private):
             "float64" or "float32". See `dpbench.fit`. "auto" keeps to methods that have what is asked for.
         random_state: None draws noise from the operating system's entropy, anew for every fit. A number or RandomState
             makes the fit repeatable, and no release: `guarantee_` says so.
+        budget: a `DataBudget`, which this fit is charged to before it looks at the data; fits of clones, as in
+            cross-validation, are too.
 
     Attributes:
         classes_: the labels, sorted; coef_, intercept_: of decision_function, on features as given (within `bounds`).
@@ -250,25 +334,44 @@ class PrivateClassifier(ClassifierMixin, _Private):
 
     classes: Any = None
 
-    def fit(self, X: Any, y: Any) -> PrivateClassifier:
-        """Fit on X (n, d) and labels y (n,) of two values or more."""
-        X, y = validate_data(self, X, y, dtype=np.float64, ensure_all_finite=False)
-        if self.classes is None:
-            check_classification_targets(y)
-            self.classes_, index = np.unique(y, return_inverse=True)
+    def fit(self, X: Any, y: Any = None) -> PrivateClassifier:
+        """Fit on X (n, d) and labels y (n,) of two values or more; with a schema, y may be a column of X."""
+        if not self._table:
+            X, y = validate_data(self, X, y, dtype=np.float64, ensure_all_finite=False)
+        rows = self._read(X, y)
+        if self.schema is not None:
+            index, known = self._target(X, y, "classes")
+            self.classes_ = np.array(self._encoder.target.classes)  # type: ignore[union-attr]  # `_target` looked
+            rows[~known] = 0.0
         else:
-            self.classes_ = np.unique(np.asarray(self.classes))
-            index = np.searchsorted(self.classes_, y).clip(max=len(self.classes_) - 1)
-            index[self.classes_[index] != y] = 0
+            index = self._index(np.asarray(y))
         if len(self.classes_) < 2:
             raise ParameterError("y has one class: a classifier needs two or more; give them all as classes=")
         positives = range(1, 2) if len(self.classes_) == 2 else range(len(self.classes_))
         targets = np.stack([np.where(index == i, 1.0, -1.0) for i in positives])
-        self.W_ = self._models(X, targets, index.astype(float) if len(positives) > 1 else None)
+        self.W_ = self._models(rows, targets, index.astype(float) if len(positives) > 1 else None)
         self.coef_, self.intercept_ = self._in_units(self.W_)
         return self
 
+    def _index(self, y: np.ndarray) -> np.ndarray:
+        """(n,) places of the labels in `classes_`, which it sets."""
+        if self.classes is None:
+            check_classification_targets(y)
+            warnings.warn(
+                "the set of classes was read off y, which no ε covers; give it as classes=",
+                PrivacyWarning,
+                stacklevel=4,
+            )
+            self.classes_, index = np.unique(y, return_inverse=True)
+            return index
+        self.classes_ = np.unique(np.asarray(self.classes))
+        index = np.searchsorted(self.classes_, y).clip(max=len(self.classes_) - 1)
+        index[self.classes_[index] != y] = 0
+        return index
+
     def _public(self) -> list[str]:
+        if self.schema is not None:
+            return super()._public()
         return [*super()._public(), "classes" if self.classes is not None else "the set of classes in y"]
 
     def decision_function(self, X: Any) -> np.ndarray:
@@ -300,9 +403,9 @@ class PrivateRegressor(RegressorMixin, _Private):
     Args:
         target_bounds: (low, high), the public range of the target; values beyond are moved to the nearest end.
             Required: nothing is taken from the data.
-        epsilon, delta, algorithm, bounds, row_bound, fit_intercept: as of `PrivateClassifier`.
+        epsilon, delta, algorithm, schema, bounds, categories, row_bound, fit_intercept: as of `PrivateClassifier`.
         l2: the ridge, on a target scaled to [-1, 1].
-        settings, arithmetic, release_noise, precision, random_state: as of `PrivateClassifier`.
+        settings, arithmetic, release_noise, precision, random_state, budget: as of `PrivateClassifier`.
 
     Attributes:
         coef_, intercept_: of predict, on features and target as given (within their bounds). The others as of
@@ -313,24 +416,32 @@ class PrivateRegressor(RegressorMixin, _Private):
 
     target_bounds: tuple[float, float] | None = None
 
-    def fit(self, X: Any, y: Any) -> PrivateRegressor:
-        """Fit on X (n, d) and numbers y (n,)."""
-        X, y = validate_data(self, X, y, dtype=np.float64, y_numeric=True, ensure_all_finite=False)
-        if y.dtype.kind not in "biuf":
-            raise ParameterError("y: not numbers; PrivateClassifier takes classes")
-        if self.target_bounds is None:
-            raise ParameterError("target_bounds: give the public range of the target, (low, high)")
-        (low,), (high,) = _bounds("target_bounds", self.target_bounds, 1)
+    def fit(self, X: Any, y: Any = None) -> PrivateRegressor:
+        """Fit on X (n, d) and numbers y (n,); with a schema, y may be a column of X."""
+        if not self._table:
+            X, y = validate_data(self, X, y, dtype=np.float64, y_numeric=True, ensure_all_finite=False)
+        rows = self._read(X, y)
+        if self.schema is not None:
+            targets, known = self._target(X, y, "bounds")
+            rows[~known] = 0.0
+            low, high = self._encoder.target.bounds  # type: ignore[union-attr,misc]  # `_target` looked
+        else:
+            y = np.asarray(y)
+            if y.dtype.kind not in "biuf":
+                raise ParameterError("y: not numbers; PrivateClassifier takes classes")
+            if self.target_bounds is None:
+                raise ParameterError("target_bounds: give the public range of the target, (low, high)")
+            (low,), (high,) = _bounds("target_bounds", self.target_bounds, 1)
+            middle = (low + high) / 2
+            targets = (np.clip(np.where(np.isnan(y), middle, y), low, high) - middle) / ((high - low) / 2)
         self._middle, self._half = (low + high) / 2, (high - low) / 2
-        self.W_ = self._models(
-            X, ((np.clip(np.where(np.isnan(y), self._middle, y), low, high) - self._middle) / self._half)[None]
-        )
+        self.W_ = self._models(rows, targets[None])
         slopes, start = self._in_units(self.W_)
         self.coef_, self.intercept_ = slopes[0] * self._half, float(start[0] * self._half + self._middle)
         return self
 
     def _public(self) -> list[str]:
-        return [*super()._public(), "target_bounds"]
+        return super()._public() + ["target_bounds"] * (self.schema is None)
 
     def predict(self, X: Any) -> np.ndarray:
         """(n,) predictions, within `target_bounds`."""
@@ -340,6 +451,11 @@ class PrivateRegressor(RegressorMixin, _Private):
 
 def _bounds(name: str, bounds: Any, columns: int) -> tuple[np.ndarray, np.ndarray]:
     """(low, high), each (columns,); ParameterError where they are no pair of finite numbers or arrays, low < high."""
+    if isinstance(bounds, list) and bounds and all(isinstance(pair, tuple) for pair in bounds):
+        raise ParameterError(
+            f"{name}: a list of pairs, one per column, is read as (low, high) by nobody; give (lows, highs), or "
+            "{column: (low, high)} with a DataFrame"
+        )
     try:
         low, high = (np.broadcast_to(np.asarray(end, dtype=float), columns) for end in bounds)
     except (TypeError, ValueError):
@@ -364,11 +480,3 @@ def _seeds(random_state: Any, k: int) -> list[int | None]:
     if random_state is None:
         return [None] * k
     return [int(seed) for seed in check_random_state(random_state).randint(0, 2**31 - 1, size=k)]
-
-
-def _selecting() -> bool:
-    """Whether scikit-learn's model selection is fitting: cross_val_score, GridSearchCV, … in any process of theirs."""
-    frame = inspect.currentframe()
-    while frame is not None and frame.f_globals.get("__name__") != SELECTION:
-        frame = frame.f_back
-    return frame is not None

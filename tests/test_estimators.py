@@ -9,19 +9,25 @@ import pandas as pd
 import pytest
 from sklearn.base import clone
 from sklearn.datasets import load_breast_cancer, load_iris, make_regression
+from sklearn.ensemble import BaggingClassifier
 from sklearn.exceptions import SkipTestWarning
 from sklearn.model_selection import GridSearchCV, cross_val_score
+from sklearn.multiclass import OneVsRestClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import check_estimator
 
 from dpbench import PrivacyWarning, PrivateClassifier, PrivateRegressor, algorithms
 from dpbench.errors import PrivacyError, UserError
-from dpbench.privacy import check
+from dpbench.privacy import check, verify
 from dpbench.privacy.accounting.gaussian import gaussian_mu
+from dpbench.privacy.data_budget import DataBudget
 from dpbench.privacy.ledger import Entry, Gaussian
 from dpbench.privacy.relation import Relation
 from dpbench.privacy.split import share
+
+# Where they give no classes, for shortness: the warning has a test of its own.
+pytestmark = pytest.mark.filterwarnings("ignore::dpbench.estimators.PrivacyWarning")
 
 IRIS = ([4, 2, 1, 0], [8, 4.5, 7, 2.5])
 # Of scikit-learn's checks, those that are not passed, and why.
@@ -50,6 +56,7 @@ def test_scikit_learns_own_checks_pass(estimator):
     """At an ε that hides next to nothing: the checks ask for good predictions on 50 to 300 rows."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", SkipTestWarning)
+        warnings.simplefilter("ignore", PrivacyWarning)  # its checks give no classes
         found = check_estimator(estimator, on_fail=None)
     assert len(found) >= 50
     made = {one["check_name"] for one in found}  # older versions have fewer
@@ -92,6 +99,7 @@ def test_bounds_are_asked_for_and_never_estimated(flowers, estimator):
         ({"algorithm": "dp-gd-oracle"}, "is not private"),
         ({"settings": {"TT": 3}}, "unknown setting 'TT'"),
         ({"row_bound": -1}, "row_bound must be a positive"),
+        ({"bounds": [(4, 8), (2, 5), (1, 7), (0, 3)]}, r"a list of pairs, .* give \(lows, highs\)"),
     ],
 )
 def test_a_mistake_is_one_line(flowers, parameters, message):
@@ -178,17 +186,42 @@ def test_noise_is_fresh_unless_a_state_is_given_which_is_no_release(flowers):
     assert "(ε = 1, δ = 4.44e-05)-DP under replace-one neighbours" in model.fit(X, y).guarantee_
 
 
-def test_selecting_models_warns_that_it_multiplies_epsilon(flowers):
+def test_classes_read_off_the_labels_are_warned_of_and_named(flowers):
+    X, y = flowers
+    with pytest.warns(PrivacyWarning, match="read off y, which no ε covers; give it as classes="):
+        model = PrivateClassifier(bounds=IRIS).fit(X, y)
+    assert "the set of classes in y" in model.guarantee_
+
+
+def test_every_fit_of_model_selection_is_charged_to_the_budget(flowers):
     X, y = flowers[0], flowers[1] > 0
-    model = make_pipeline(PrivateClassifier(bounds=IRIS, algorithm="dp-gd", settings={"T": 2}))
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        model.fit(X, y)  # one fit is one release
-    with pytest.warns(PrivacyWarning, match="cost up to k·ε, not the ε = 1 of one"):
-        cross_val_score(model, X, y, cv=2)
-    with pytest.warns(PrivacyWarning):
-        GridSearchCV(model, {"privateclassifier__l2": [0.0, 0.1]}, cv=2).fit(X, y)
-    assert make_pipeline(StandardScaler(), model).get_params()["pipeline"] is model
+    budget = DataBudget(5, 1e-3)
+    model = PrivateClassifier(bounds=IRIS, classes=[False, True], algorithm="dp-gd", delta=1e-4, budget=budget)
+    pipeline = make_pipeline(model)
+    cross_val_score(pipeline, X, y, cv=3)
+    assert len(budget.charges) == 3
+    BaggingClassifier(model, n_estimators=2, random_state=0).fit(X, y)
+    OneVsRestClassifier(model).fit(X, flowers[1])
+    for _ in range(2):
+        model.fit(X, y)
+    assert len(budget.charges) == 3 + 2 + 3 + 2
+    assert budget.epsilon_spent == pytest.approx(spent_together(model._composition, 10, 1e-3), rel=1e-3)
+    with pytest.raises(UserError, match="budget: with this fit"):
+        GridSearchCV(pipeline, {"privateclassifier__l2": np.linspace(0, 1, 9)}, cv=4, error_score="raise").fit(X, y)
+    assert budget.epsilon_spent <= 5 * (1 + 1e-6)
+    assert make_pipeline(StandardScaler(), model).get_params()["privateclassifier"] is model
+
+
+def spent_together(composition, fits, delta):
+    return verify.spent(composition * fits, delta, Relation.REPLACE_ONE).epsilon
+
+
+def test_a_budget_is_charged_before_the_data_are_looked_at(flowers):
+    X, y = flowers[0], flowers[1] > 0
+    budget = DataBudget(0.5, 1e-3)
+    with pytest.raises(UserError, match=r"more than 0\.5; ask for a smaller ε or δ"):
+        PrivateClassifier(bounds=IRIS, classes=[False, True], budget=budget).fit(X, y)
+    assert budget.charges == []
 
 
 def test_a_regression_in_the_units_of_its_target(line):
