@@ -212,19 +212,24 @@ class Optimised(LaplaceMomentum):
 
     Both are for m = n and are used for m < n too (Remark 4.2), where b_t inverts (3.3) exactly. T' reads nothing of
     the data but L. The rows' column T holds T'; the setting T keeps what was asked for.
+
+    weights "as-published-code" has 2^{s_T'} E₀ and α/2 (1 + αL) where (4.6) and (4.8) have 2^{s_T' - 1} E₀ and
+    α (1 + αL): the start counts double and the noise by half, so T' is another. The budgets still sum to ε.
     """
 
     per_replicate: ClassVar = frozenset()  # c decides T'
 
     class Settings(LaplaceMomentum.Settings, frozen=True):
         E0: Positive = 10.0
+        weights: Literal["paper", "as-published-code"] = "paper"
 
     def budgets(
         self, problem: Declaration, settings: Settings, epsilon: float, alpha: Array, stage: np.ndarray
     ) -> Array:
         weights = allocation.error_weights(alpha[:, 0], stage, problem.l2, smoothness(problem, settings))
         S1 = 2 * problem.loss.lipschitz * ROW_NORM
-        T = weights.best_T(problem.d * (S1 / (problem.n * epsilon)) ** 2, settings.E0)
+        factor = 2.0 if settings.weights == AS_PUBLISHED else 1.0
+        T = weights.best_T(problem.d * (S1 / (problem.n * epsilon)) ** 2 / factor, factor * settings.E0)
         return epsilon * weights.shares(T)
 
 

@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 import numpy as np
 
+from dpbench.datasets.matlab import Twister
 from dpbench.datasets.recipes import clip_rows, standardise
 from dpbench.datasets.spec import Arrays, DatasetSpec, Raw
 
@@ -75,6 +76,13 @@ def cube(raw: Raw) -> Arrays:
     return U, np.where(U @ x_true >= 0, 1.0, -1.0)
 
 
+def cube_of_2020(raw: Raw) -> Arrays:
+    """The draw of accelerated's authors: MATLAB's rng(1), U filled column by column, then x_true."""
+    stream = Twister(1)
+    U = stream.rand(100_000, 20)
+    return U, np.sign(U @ stream.randn(20))
+
+
 GREEDY = "columns N(0, 1), standardised; "
 
 
@@ -140,5 +148,13 @@ SPECS = [
         rows=100_000,
         columns=20,
         recipe="u uniform on [0, 1]^20; x_true ~ N(0, I); z = sign(<u, x_true>)",
+    ),
+    DatasetSpec(
+        name="accelerated-2020",
+        title="noiseless halfspace on the unit cube, the authors' draw",
+        prepare=cube_of_2020,
+        rows=100_000,
+        columns=20,
+        recipe="as accelerated, from the authors' own stream: MATLAB's rng(1) (github.com/sibirbil/DPAccGradMethods)",
     ),
 ]

@@ -147,8 +147,7 @@ def verdicts(context):
 
 def test_claims_that_hold_on_made_up_rows(context):
     found = verdicts(context)
-    assert {name for name, verdict in found.items() if not verdict.held} == {"2c, small c"}
-    assert found["2c, small c"].held is False
+    assert all(verdict.held for verdict in found.values())
     assert "106 and 89" in found["2"].numbers
     assert "at T = 100" in found["3"].numbers
 
@@ -259,3 +258,23 @@ def test_the_published_code_s_weights_give_the_published_T():
     published = experiments.get("accelerated").published()["chosen_T"]
     for algorithm in ("dp-nag-opt", "dp-masg-opt"):
         assert [formulas.published_code_T(algorithm, c, 1000) for c in published["c"]] == published[algorithm]
+
+
+def test_the_weights_of_the_published_code_are_a_setting_that_gives_its_T(experiment):
+    """T' at T = 1,000 on the authors' own draw: 396, 191, 136 and 89, 225, 89; the paper's weights give others."""
+    from dpbench import algorithms
+    from dpbench.problems import catalogue
+
+    problem, chosen = catalogue.build("accelerated-2020"), experiment.published()["chosen_T"]
+    for name in ("dp-nag-opt", "dp-masg-opt"):
+        method = algorithms.get(name)
+        for c, theirs in zip(chosen["c"], chosen[name], strict=True):
+            found = {}
+            for weights in ("paper", "as-published-code"):
+                settings = method.complete(problem, method.Settings(T=1000, c=c, weights=weights))
+                alpha, _, stage = method.schedule(problem, settings)
+                budgets = method.budgets(problem, settings, 1.0, alpha, stage)
+                assert budgets.sum() == pytest.approx(1)  # the switch keeps its ε
+                found[weights] = len(budgets)
+            assert found["as-published-code"] == theirs
+            assert (found["paper"] == theirs) is (name == "dp-masg-opt" and c != 0.5)

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import math
+
 import pandas as pd
 
+from dpbench.algorithms.momentum import AS_PUBLISHED
 from dpbench.experiments.accelerated.errors import ALGORITHMS, FULL_BATCH, PRIVACY, PUBLIC, final_errors, runs_of
 from dpbench.experiments.accelerated.formulas import published_code_T
 from dpbench.study.context import Context, select
 from dpbench.study.declare import artefact
 from dpbench.study.output import Table
-from dpbench.study.statistics import plus_minus, span
+from dpbench.study.statistics import excess, means, plus_minus, span
 from dpbench.study.style import look
 
 
@@ -63,3 +66,60 @@ def chosen_T(context: Context) -> Table:
         "weights the same minimisation gives its T'."
     )
     return Table(pd.DataFrame(rows, columns=header), caption, gaps=gaps)
+
+
+@artefact("published_curves", "Where the curves of Figs. 3 and 4 end: ours over theirs, by switch")
+def published_curves(context: Context) -> Table:
+    """Ratios of mean final errors on the authors' own draw, with nothing as published, each switch alone, and both."""
+    table = ends(context)
+    rows = []
+    for (algorithm, m, c), part in table.groupby(["algorithm", "m", "c"], sort=False):
+        at = "m = n" if m == FULL_BATCH else f"m = {m:,.0f}"
+        for switches, cell in part.groupby("switches", sort=False):
+            ratios = dict(zip(cell["T_asked"], cell["ratio"], strict=True))
+            shown = [f"{ratios[T]:.2f}" if T in ratios else "–" for T in (100, 200, 500, 1000)]
+            rows.append([look(algorithm).label, at, f"{c:g}", switches or "none", *shown])
+    both = table[table["as_published"].astype(bool)]
+    within = both["ratio"].astype(float).between(0.85, 1.15).sum()
+    found = f"{within} of {len(both)} curves end within 15 % of the published ones" if len(both) else "No rows yet"
+    caption = (
+        f"{found}, with every switch on that the method has (noise: b_t as a standard deviation; weights: T' by the "
+        f"published code's bound). Mean of {span(table['seeds'])} seeds over the end of the published curve. "
+        f"{PRIVACY} without the noise switch."
+    )
+    header = ["algorithm", "m", "c", "switches", *[f"T = {T:,}" for T in (100, 200, 500, 1000)]]
+    gaps = [] if len(both) == 96 else [context.gap("published_curves", f"{96 - len(both)} of 96 curves")]
+    return Table(pd.DataFrame(rows, columns=header), caption, table, gaps)
+
+
+def ends(context: Context) -> pd.DataFrame:
+    """Mean final error per (algorithm, m, c, T, switches) beside the published end, and their ratio."""
+    theirs = {
+        (one["algorithm"], one["m"], one["c"], T): float(end)
+        for one in context.experiment.published()["curves"]
+        for T, end in zip((100, 200, 500, 1000), one["ends"], strict=True)
+    }
+    runs = runs_of(context, "published_curves")
+    if runs.empty:
+        return pd.DataFrame(columns=["algorithm", "m", "c", "T_asked", "switches", "ratio", "as_published", "seeds"])
+    runs = runs.assign(excess=excess(runs), switches=switches_of(runs))
+    by = ["algorithm", "m", "c", "T_asked", "switches"]
+    table = means(runs, by).drop(columns="sd")
+    published = [theirs.get(tuple(row), math.nan) for row in table[by[:4]].itertuples(index=False)]
+    full = [
+        names == full_set(algorithm) for algorithm, names in zip(table["algorithm"], table["switches"], strict=True)
+    ]
+    table = table.assign(published=published, ratio=table["mean"] / published, as_published=full)
+    return table.dropna(subset=["published"]).reset_index(drop=True)
+
+
+def switches_of(runs: pd.DataFrame) -> list[str]:
+    """The switches that are on in each run: "", "noise", "weights" or "noise + weights"."""
+    weights = runs["set.weights"] if "set.weights" in runs else pd.Series("paper", index=runs.index)
+    on = zip(runs["noise_scale"].eq(AS_PUBLISHED), weights.eq(AS_PUBLISHED), strict=True)
+    return [" + ".join(name for name, is_on in zip(("noise", "weights"), each, strict=True) if is_on) for each in on]
+
+
+def full_set(algorithm: str) -> str:
+    """The switches that make the published setting of a method."""
+    return "noise + weights" if algorithm.endswith("-opt") else "noise"
