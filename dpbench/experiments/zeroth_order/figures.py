@@ -139,7 +139,7 @@ def stationarity(context: Context) -> Figure:
         "start uniform on the unit sphere; a1a: δ = 0.5, n = 32,561, start N(0, I). Each row is used once. Private "
         "gradients: the same steps on noisy subgradients of a row each, the first-order baseline. "
         "Grey: M^(−1/3), the theorem's rate at ρ = ∞. Black: the part 2(F + 2Lδ)T/(δM) of the theorem's bound, which "
-        f"is cut off where it is larger; the whole bound is larger still (table slopes). {SETTING}."
+        f"is cut off where it is larger; the whole bound is larger still (table fractions). {SETTING}."
     )
     return _against_M(context, "stationarity", "measured", STATIONARITY, caption, rate=-1 / 3)
 
