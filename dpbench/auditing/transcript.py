@@ -53,7 +53,7 @@ class Published:
 class Weakened:
     """A generator whose noise is `factor` times what it should be: below every mechanism, for mutants only."""
 
-    def __init__(self, generator: np.random.Generator, factor: float) -> None:
+    def __init__(self, generator: Generator, factor: float) -> None:
         self._generator, self._factor = generator, factor
 
     def standard_normal(self, *args: Any, **kwargs: Any) -> np.ndarray:

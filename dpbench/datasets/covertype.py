@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from dpbench.datasets.recipes import clip_rows, read_table, signs, standardise, with_ones
+from dpbench.datasets.recipes import clip_rows, in_float32, read_table, signs, standardise, with_ones
 from dpbench.datasets.spec import Arrays, DatasetSpec, Raw, RawFile
 from dpbench.errors import DataError
 
@@ -56,21 +56,27 @@ def prepare_by_maxima(raw: Raw) -> Arrays:
     return clip_rows(with_ones(X)), signs(cover[chosen], 6, 3)
 
 
-def scaled_1_2(raw: Raw) -> Arrays:
-    """nonconvex's scaling: classes 1 and 2; mean and deviation of the measures over all 581,012 rows; X / 4."""
+def standardised_1_2(raw: Raw) -> Arrays:
+    """Classes 1 and 2 in file order; mean and deviation of the measures are those of all 581,012 rows."""
     features, cover = _table(raw)
     numeric = standardise(features[:, :NUMERIC].astype(np.float64))
     chosen = np.isin(cover, (1, 2))
     X = features[chosen].astype(np.float64)
     X[:, :NUMERIC] = numeric[chosen]
-    X /= 4.0
     return X, signs(cover[chosen], 1, 2)
 
 
 def prepare_1_2(raw: Raw) -> Arrays:
-    """nonconvex's, with the rows clipped that its scaling leaves longer than 1."""
-    X, y = scaled_1_2(raw)
-    return clip_rows(X), y
+    """nonconvex's X / 4, with the rows clipped that this leaves longer than 1."""
+    X, y = standardised_1_2(raw)
+    return clip_rows(X / 4.0), y
+
+
+def unclipped_1_2(raw: Raw) -> Arrays:
+    """X / 4 with the float32 rounding and the ddof of 1 of nonconvex's scripts; no row is clipped."""
+    X, y = standardised_1_2(raw)
+    X[:, :NUMERIC] *= np.sqrt(1 - 1 / ROWS)
+    return in_float32(X, 4.0), y
 
 
 COMMON: dict[str, Any] = {
@@ -109,6 +115,17 @@ SPECS = [
         classes={-1: 283301, 1: 211840},
         recipe="10 numeric columns standardised over all 581,012 rows, indicators as they are; "
         "classes 1 and 2; X / 4; rows divided by max(1, ‖x‖₂)",
+        **COMMON,
+    ),
+    DatasetSpec(
+        name="covertype12-unclipped",
+        title="UCI Covertype, class 1 against 2, as nonconvex's scripts scale it",
+        prepare=unclipped_1_2,
+        rows=495141,
+        columns=54,
+        classes={-1: 283301, 1: 211840},
+        recipe="10 numeric columns standardised (ddof 1) over all 581,012 rows, indicators as they are; "
+        "classes 1 and 2; X / 4 in float32; no row clipped",
         **COMMON,
     ),
 ]

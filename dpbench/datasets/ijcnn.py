@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from dpbench.datasets.recipes import clip_rows, read_svmlight, standardise
+from dpbench.datasets.recipes import clip_rows, in_float32, read_svmlight, standardise
 from dpbench.datasets.spec import Arrays, DatasetSpec, Raw, RawFile
 
 ONE_HOT = 10
@@ -43,10 +43,14 @@ def prepare_weighted(raw: Raw) -> Arrays:
     return X, y
 
 
-def scaled_weighted(raw: Raw) -> Arrays:
-    """The same divided by 6, which fits nonconvex's loss A best; for the sigmoid its authors divide by 3."""
-    X, y = prepare_weighted(raw)
-    return X / 6.0, y
+def prepare_unclipped(raw: Raw) -> Arrays:
+    """The same divided by 3, in file order, with the float32 rounding of nonconvex's scripts; no row is clipped."""
+    X, y = standardised(raw)
+    X[:, ONE_HOT:] *= np.sqrt(1 - 1 / len(y))
+    z = in_float32((y - y.mean()) / y.std(ddof=1), 1.0)
+    X = in_float32(X, 3.0)
+    X *= np.abs(z)[:, None]
+    return X, y
 
 
 SPECS = [
@@ -75,5 +79,18 @@ SPECS = [
         licence="not stated",
         citation="Prokhorov (2001), IJCNN 2001 neural network competition; LIBSVM data page",
         version=2,  # the problems of nonconvex were built on "ijcnn", version 1, before
+    ),
+    DatasetSpec(
+        name="ijcnn-unclipped",
+        title="LIBSVM ijcnn1 as nonconvex's scripts scale it",
+        prepare=prepare_unclipped,
+        rows=49990,
+        columns=22,
+        classes={-1: 45137, 1: 4853},
+        files=(FILE,),
+        recipe="10 one-hot columns as they are, 12 numeric and the label z standardised (ddof 1), X / 3 in float32; "
+        "rows |z|x, labels sign(z); no row clipped",
+        licence="not stated",
+        citation="Prokhorov (2001), IJCNN 2001 neural network competition; LIBSVM data page",
     ),
 ]

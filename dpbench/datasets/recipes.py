@@ -30,6 +30,11 @@ def standardise(X: np.ndarray) -> np.ndarray:
     return X
 
 
+def in_float32(X: np.ndarray, divisor: float) -> np.ndarray:
+    """X / divisor as float32 arithmetic has it, in float64: for rows that a published float32 run saw."""
+    return (X.astype(np.float32) / np.float32(divisor)).astype(np.float64)
+
+
 def with_ones(X: np.ndarray) -> np.ndarray:
     """(n, d) -> (n, d+1): a column of ones in front, the intercept."""
     return np.hstack([np.ones((X.shape[0], 1)), X])

@@ -69,7 +69,8 @@ class Mechanisms:
     `budget` is what the algorithm may spend; nothing here enforces it (`dpbench.privacy.check` does, after the run).
     `noiseless` adds no noise and records everything all the same: for tests against a reference optimum. `declared`:
     the relation of the sensitivities that the algorithm hands over, by default the budget's. `releases`: the seam to
-    draw through, where it is not a new one of the class `seam`.
+    draw through, where it is not a new one of the class `seam`. `seeds`: of the replicates' jobs where there are
+    jobs, for algorithms that repeat a published stream; they name the seeds that were published, one for one.
     """
 
     seam: ClassVar[type[Releases]] = Releases
@@ -88,6 +89,7 @@ class Mechanisms:
         if self.doubled and budget.relation is not Relation.REPLACE_ONE:
             raise PrivacyError(f"sensitivities of {declared} neighbours say nothing of {budget.relation} ones")
         self.releases = releases or self.seam(keys, noiseless=noiseless, factor=2.0 if self.doubled else 1.0)
+        self.seeds: tuple[int, ...] = ()
 
     @property
     def k(self) -> int:
@@ -119,6 +121,7 @@ class Mechanisms:
         view = copy.copy(self)
         view.releases = self.releases.member(i)
         view.budget = self.budget[i] if isinstance(self.budget, Budgets) else self.budget
+        view.seeds = self.seeds[i : i + 1]
         return view
 
     def inner(self, keys: Sequence[str], budget: Budget, declared: Relation) -> Mechanisms:

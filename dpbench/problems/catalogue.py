@@ -53,13 +53,27 @@ CATALOGUE: dict[str, Recipe] = {
         name: Recipe(name, weights={"l2": 0.02}, row_bound=20.0, row_bound_norm="l1", start="tens")
         for name in ("accelerated", "accelerated-2020")  # our draw, and the authors'
     },
-    # nonconvex: losses A and B. On ijcnn the rows carry the standardised label: of the unsigned ones, divided by 3 for
-    # loss B as the authors do; for loss A by 6, which fits their values best. Up to ‖x‖₂ = 3.22 the sigmoid keeps
-    # B_g = B_H = 1, see algorithms/nonconvex/base.py
+    # nonconvex: losses A and B. On ijcnn the rows carry the standardised label and are divided by 3, as the authors do.
+    # Up to ‖x‖₂ = 3.22 the sigmoid keeps B_g = B_H = 1, see algorithms/nonconvex/base.py
     "covertype12-logistic": Recipe("covertype12", weights={"w2": 1e-3}, start="normal"),
-    "ijcnn-logistic": Recipe("ijcnn-weighted", weights={"w2": 1e-3}, start="normal", unit=6.0),
-    # as the authors leave them, none longer than 6: only for runs that claim no guarantee
-    "ijcnn-logistic-unclipped": Recipe("ijcnn-weighted", weights={"w2": 1e-3}, row_bound=6.0, start="normal", unit=6.0),
+    "ijcnn-logistic": Recipe("ijcnn-unclipped", weights={"w2": 1e-3}, start="normal", unit=1.0, version=2),
+    # as the authors leave them, none longer than 5 and 11: only for runs that claim no guarantee
+    "covertype12-logistic-unclipped": Recipe(
+        "covertype12-unclipped", weights={"w2": 1e-3}, row_bound=5.0, start="normal"
+    ),
+    "ijcnn-logistic-unclipped": Recipe(
+        "ijcnn-unclipped", weights={"w2": 1e-3}, row_bound=11.0, start="normal", version=2
+    ),
+    "covertype12-sigmoid-unclipped": Recipe(
+        "covertype12-unclipped", loss="sigmoid", weights={"l2": 1e-3}, row_bound=5.0, start="normal"
+    ),
+    "ijcnn-sigmoid-unclipped": Recipe(
+        "ijcnn-unclipped", loss="sigmoid", weights={"l2": 1e-3}, row_bound=11.0, start="normal"
+    ),
+    # X / 6: a wrong recipe, to see that it is not taken for the published one
+    "ijcnn-logistic-sixth": Recipe(
+        "ijcnn-unclipped", weights={"w2": 1e-3}, row_bound=11.0, start="normal", unit=2.0
+    ),
     "covertype12-sigmoid": Recipe("covertype12", loss="sigmoid", weights={"l2": 1e-3}, start="normal"),
     "ijcnn-sigmoid": Recipe(
         "ijcnn-weighted", loss="sigmoid", weights={"l2": 1e-3}, row_bound=3.22, start="normal", unit=3.0

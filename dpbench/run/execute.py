@@ -69,10 +69,15 @@ def run_batch(
     traced: bool = False,
     noiseless: bool = False,
     mechanisms_class: type[Mechanisms] = Mechanisms,
+    seeds: tuple[int, ...] = (),
 ) -> BatchRun:
-    """Run k replicates together from `start` (k, d); replicate i draws its noise from stream_keys[i] alone."""
+    """Run k replicates together from `start` (k, d); replicate i draws its noise from stream_keys[i] alone.
+
+    seeds: of the replicates' jobs, where there are jobs: see `Mechanisms`.
+    """
     declared = budget.relation if algorithm.either else algorithm.relation
     mechanisms = mechanisms_class(stream_keys, budget, noiseless=noiseless, declared=declared)
+    mechanisms.seeds = seeds
     clock = Clock()
     iterations = algorithm.iterations(problem, settings[0])
     trace = Trace(problem.value, schedule(iterations), clock) if traced and iterations else None
@@ -149,9 +154,10 @@ def _execute(jobs: list[Job], build: Build) -> tuple[list[Row], list[Row]]:
     rule = first.recipe.start
     start = np.stack([starts.draw(rule, problem.d, stream(job.start_key, "init")) for job in jobs])
     keys = [job.stream_key for job in jobs]
-    run = run_batch(problem, algorithm, settings, start, budget, keys, traced=first.trace)
+    seeds = tuple(job.seed for job in jobs)
+    run = run_batch(problem, algorithm, settings, start, budget, keys, traced=first.trace, seeds=seeds)
     if first.timed and run.seconds < REHEARSED:
-        run = run_batch(problem, algorithm, settings, start, budget, keys, traced=first.trace)
+        run = run_batch(problem, algorithm, settings, start, budget, keys, traced=first.trace, seeds=seeds)
     outcome = Outcome(run.W, run.columns, evidence=run.evidence)
     measured = algorithm.measure(problem, outcome, settings[0], [stream(job.stream_key, "measure") for job in jobs])
     run = run._replace(columns=run.columns | _declared(algorithm, measured, len(jobs)))

@@ -31,8 +31,18 @@ from dpbench.algorithms.base import (
     Trace,
 )
 from dpbench.algorithms.nonconvex.driver import Method, drive
+from dpbench.algorithms.nonconvex.float32 import Guard
 from dpbench.algorithms.nonconvex.oracle import FullBatch, Minibatch
-from dpbench.algorithms.nonconvex.published import PUBLISHED, RISES, Calibration, SharedMinibatch, until_loss_rises
+from dpbench.algorithms.nonconvex.published import (
+    BatchDraw,
+    BatchNoise,
+    Overflow,
+    Rows,
+    SharedMinibatch,
+    Stream,
+    flaws,
+    published_streams,
+)
 from dpbench.errors import UserError
 from dpbench.privacy.ledger import Counts, Gaussian, WithoutReplacement
 
@@ -45,11 +55,12 @@ class SecondOrderMethod(Algorithm):
 
     The noise is set for all planned iterations, so a replicate that ends early has spent less than its budget; when to
     end is decided on released quantities alone. `cap` ends runs earlier still, for the time's sake. `ending`:
-    "terminated", "not terminated" (after the planned iterations) or "not terminated (cap)". The objective, the norm of
+    "terminated", "not terminated" (after the planned iterations), "not terminated (cap)" or, where `overflow` says so,
+    "crashed". The objective, the norm of
     the gradient and λ_min of an outcome depend on the data, not on releases alone.
 
-    For comparison with the published runs, and not private (`flaw`): `calibration` "as-published-code" does what
-    `published` says, `noise` below 1 takes that much of all noise.
+    For comparison with the published runs: the settings of `published`, most of which are not private (`flaw`). `noise`
+    below 1, no more private, takes that much of all noise: a wrong recipe, to see whether it would be noticed.
 
     Sensitivities are for B_g = B_H = 1. A row's gradient is ℓ'(<x, w>)x and its Hessian ℓ''(<x, w>)xxᵀ, so for
     ‖x‖₂ ≤ R they are bounded by B_g = sup|ℓ'| R and B_H = sup|ℓ''| R², and a value moves by at most B_g‖v‖ along v.
@@ -85,13 +96,13 @@ class SecondOrderMethod(Algorithm):
         ),
         _HESSIAN(replace_one="2·L₁/n", why="ℓ'' may change its sign", when="tight, other losses"),
     )
-    published_flaw: ClassVar[str] = "it ends where the true loss rises, which is not released"
-
     class Settings(BaseSettings, frozen=True):
         alpha: Positive = 0.04
         cap: Count = 2000
-        calibration: Calibration = "private"
         noise: Positive = 1.0
+        rows: Rows = "clipped"
+        overflow: Overflow = "stable"
+        stream: Stream = "keyed"
 
     def method(self, w: Array, problem: Problem, mechanisms: Mechanisms, alpha: float, settings: Any) -> Method:
         """One replicate from w (d,), see `driver`; it runs at most `settings.cap` iterations."""
@@ -102,24 +113,28 @@ class SecondOrderMethod(Algorithm):
         raise NotImplementedError
 
     def oracle(
-        self, problem: Problem, mechanisms: Mechanisms, sigma: float, settings: Any, hessian_factor: float = 1.0
+        self,
+        problem: Problem,
+        mechanisms: Mechanisms,
+        sigma: float,
+        settings: Any,
+        guard: Guard,
+        hessian_sigma: float | None = None,
     ) -> FullBatch:
-        """Noisy gradients at noise multiplier σ, and Hessians at `hessian_factor` times that."""
-        return FullBatch(problem, mechanisms, sigma, sigma * hessian_factor)
-
-    def watched(self, method: Method, problem: Problem, settings: Any) -> Method:
-        """The method, with the published runs' stop where the settings ask for it."""
-        if settings.calibration != PUBLISHED:
-            return method
-        if problem.loss.name not in RISES:
-            raise UserError(f"calibration: {PUBLISHED} is of the losses {', '.join(RISES)}, not of {problem.loss.name}")
-        return until_loss_rises(method, RISES[problem.loss.name])
+        """Noisy gradients at noise multiplier σ, and Hessians at that or `hessian_sigma`."""
+        return FullBatch(problem, mechanisms, sigma, guard, hessian_sigma)
 
     def flaw(self, settings: Settings, accounting: str = "") -> str:
         less = [f"{settings.noise:g} of the noise that ε asks for"] if settings.noise < 1 else []
-        return "; ".join([self.published_flaw] * (settings.calibration == PUBLISHED) + less)
+        return "; ".join(flaws(settings) + less)
 
     def run(self, problem: Problem, W: Array, mechanisms: Mechanisms, settings: Settings, trace: Trace) -> Outcome:
+        if settings.rows == "clipped":  # another switch's flaw does not excuse longer rows
+            self.needs.check(problem, self.name)
+        if settings.stream == "published":
+            streams = published_streams(mechanisms)
+            mechanisms.releases.draw_from([one.noise for one in streams], [one.rows for one in streams])
+            W = np.stack([one.noise.standard_normal(problem.d) for one in streams])
         alphas = np.asarray(settings.alpha)
         methods = [
             self.method(w, problem, mechanisms.member(i), float(alpha), settings)
@@ -132,7 +147,8 @@ class SecondOrderMethod(Algorithm):
             done.W,
             {
                 "ending": [
-                    "terminated" if end else word for end, word in zip(done.terminated, unfinished, strict=True)
+                    word if end == "not terminated" else end
+                    for end, word in zip(done.endings, unfinished, strict=True)
                 ],
                 "iterations": done.gradients.tolist(),
                 "gradient_evaluations": done.gradients.tolist(),
@@ -163,9 +179,16 @@ class SecondOrderMethod(Algorithm):
 
 
 class MinibatchSettings(SecondOrderMethod.Settings, frozen=True):
-    """m: rows in a sample; n // 50 when not given."""
+    """m: rows in a sample; n // 100, as published, when not given."""
 
     m: Count | None = None
+    batch_noise: BatchNoise = "m"
+    batch_draw: BatchDraw = "without replacement"
+
+
+def default_m(n: int) -> int:
+    """Rows in a sample of n, where none are asked for: as in the published runs."""
+    return max(1, n // 100)
 
 
 def _on_samples(one: Disclosure) -> Disclosure:
@@ -187,15 +210,12 @@ class OnMinibatches(SecondOrderMethod):
 
     paper_accounting = "rdp"
     accountings = ("rdp", "tight")
-    published_flaw = (
-        "it adds the noise of a mean over n rows to means over m, and draws one batch with replacement for gradient "
-        "and Hessian; its ε is counted as without replacement with a batch for each, which is less than the truth"
-    )
+    version = 2  # m = n // 100 where it is not given, no longer n // 50
     Settings = MinibatchSettings
     discloses = tuple(_on_samples(one) for one in SecondOrderMethod.discloses)
 
     def complete(self, problem: Declaration, settings: Any) -> Any:
-        m = max(1, problem.n // 50) if settings.m is None else settings.m
+        m = default_m(problem.n) if settings.m is None else settings.m
         if m > problem.n:
             raise UserError(f"{self.name}: m = {m} rows in a sample, but the data have {problem.n}; lower m")
         return msgspec.structs.replace(settings, m=m)
@@ -218,14 +238,18 @@ class OnMinibatches(SecondOrderMethod):
         return ((WithoutReplacement(problem.n, settings.m, Gaussian(sigma)), count),)
 
     def oracle(
-        self, problem: Problem, mechanisms: Mechanisms, sigma: float, settings: Any, hessian_factor: float = 1.0
+        self,
+        problem: Problem,
+        mechanisms: Mechanisms,
+        sigma: float,
+        settings: Any,
+        guard: Guard,
+        hessian_sigma: float | None = None,
     ) -> FullBatch:
-        if settings.calibration == PUBLISHED:
-            return SharedMinibatch(problem, mechanisms, sigma, sigma * hessian_factor, settings.m)
-        return Minibatch(problem, mechanisms, sigma, settings.m)
-
-    def watched(self, method: Method, problem: Problem, settings: Any) -> Method:
-        return method
+        kind = SharedMinibatch if settings.batch_draw == "with replacement" else Minibatch
+        share = settings.m / problem.n if settings.batch_noise == "n" else 1.0
+        hessian_sigma = sigma if hessian_sigma is None else hessian_sigma
+        return kind(problem, mechanisms, share * sigma, guard, settings.m, share * hessian_sigma)
 
     def work(self, n: int, d: int, settings: Any) -> float:
-        return super().work(settings.m or max(1, n // 50), d, settings)
+        return super().work(settings.m or default_m(n), d, settings)

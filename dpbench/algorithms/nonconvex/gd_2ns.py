@@ -11,8 +11,9 @@ from dpbench.algorithms.base import Array, Mechanisms, Problem
 from dpbench.algorithms.nonconvex import constants as const
 from dpbench.algorithms.nonconvex.base import SecondOrderMethod
 from dpbench.algorithms.nonconvex.driver import Iterate, Method
+from dpbench.algorithms.nonconvex.float32 import Guard
 from dpbench.algorithms.nonconvex.opt import smallest_eigenpair
-from dpbench.algorithms.nonconvex.published import PUBLISHED
+from dpbench.algorithms.nonconvex.published import recorded
 
 
 class DPGD2NS(SecondOrderMethod):
@@ -20,24 +21,23 @@ class DPGD2NS(SecondOrderMethod):
 
     (Wang, Chen and Xu 2019.) The T gradients and at most T Hessians are 1/(2σ²)-zCDP each with σ² = T/ρ. The search
     uses the g̃ of the descent and releases nothing for iterates where that is large. The paper's own
-    σ² = T ln(1/δ)/ε² ("as-published-code") is a quarter of what the budget asks for.
+    σ² = T ln(1/δ)/ε² is a quarter of what the budget asks for (an erratum of nonconvex).
     """
 
     name = "dp-gd-2ns"
     title = "DP-GD (2NS)"
-    published_flaw = "σ² = T ln(1/δ)/ε² is a quarter of what ε asks for"
 
     def planned(self, alpha: float, d: int) -> int:
         return const.gd_2ns_iterations(alpha, d)
 
     def method(self, w: Array, problem: Problem, mechanisms: Mechanisms, alpha: float, settings: Any) -> Method:
+        return recorded(self.steps(w, problem, mechanisms, alpha, settings), settings)
+
+    def steps(self, w: Array, problem: Problem, mechanisms: Mechanisms, alpha: float, settings: Any) -> Method:
+        """`method`, step by step."""
         T = self.planned(alpha, problem.d)
-        budget = mechanisms.budget
-        if settings.calibration == PUBLISHED:
-            sigma = math.sqrt(T * -math.log(budget.delta)) / budget.epsilon
-        else:
-            sigma = math.sqrt(T / budget.rho)
-        oracle = self.oracle(problem, mechanisms, settings.noise * sigma, settings)
+        sigma = settings.noise * math.sqrt(T / mechanisms.budget.rho)
+        oracle = self.oracle(problem, mechanisms, sigma, settings, Guard(problem, settings))
         tolerances = const.working(alpha)
         candidates = []
         T = min(T, settings.cap)
@@ -51,5 +51,5 @@ class DPGD2NS(SecondOrderMethod):
         for candidate, g in candidates:
             H = yield from oracle.hessian(candidate)
             if smallest_eigenpair(H, g)[0] >= -tolerances.curvature:
-                return candidate, True
-        return w, False
+                return candidate, "terminated"
+        return w, "not terminated"

@@ -9,7 +9,8 @@ import numpy as np
 
 from dpbench.algorithms.base import Array, Mechanisms, Problem
 from dpbench.algorithms.nonconvex import constants as const
-from dpbench.algorithms.nonconvex.driver import FloatMethod, Value
+from dpbench.algorithms.nonconvex.driver import FloatMethod
+from dpbench.algorithms.nonconvex.float32 import Guard
 from dpbench.privacy.ledger import PureDP
 
 
@@ -36,8 +37,8 @@ class LineSearch:
     (Theorem 5).
     """
 
-    def __init__(self, problem: Problem, mechanisms: Mechanisms, scale: float) -> None:
-        self.n, self.mechanisms, self.scale = problem.n, mechanisms, scale
+    def __init__(self, problem: Problem, mechanisms: Mechanisms, scale: float, guard: Guard) -> None:
+        self.n, self.mechanisms, self.scale, self._value = problem.n, mechanisms, scale, guard.value
 
     def plan(self, T: int) -> None:
         """A search in each of T iterations at most."""
@@ -71,9 +72,9 @@ class LineSearch:
             epsilon=1 / self.scale,
             label="line search",
         )
-        value = yield Value(w)
+        value = yield from self._value(w)
         for _ in range(math.floor(math.log(1 / multiple, shrink)) + 1):
-            trial = yield Value(w + step * direction)
+            trial = yield from self._value(w + step * direction)
             if enough(float(value - trial - decrease(step))):
                 return step
             step *= shrink

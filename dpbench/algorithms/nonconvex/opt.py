@@ -14,11 +14,12 @@ import scipy
 
 from dpbench.algorithms.base import Array, AuditCase, Disclosure, Mechanisms, Problem
 from dpbench.algorithms.nonconvex import constants as const
-from dpbench.algorithms.nonconvex.base import OnMinibatches, SecondOrderMethod
+from dpbench.algorithms.nonconvex.base import MinibatchSettings, OnMinibatches, SecondOrderMethod
 from dpbench.algorithms.nonconvex.driver import Iterate, Method
+from dpbench.algorithms.nonconvex.float32 import Guard
 from dpbench.algorithms.nonconvex.line_search import LineSearch, ShortSteps
 from dpbench.algorithms.nonconvex.oracle import FullBatch
-from dpbench.algorithms.nonconvex.published import searched
+from dpbench.algorithms.nonconvex.published import LossRead, LossWatch, Search, Stop, recorded, searched
 from dpbench.privacy.budget import Budget
 
 
@@ -30,11 +31,20 @@ class Phase(NamedTuple):
 
 
 def descend(
-    w: Array, oracle: FullBatch, steps: ShortSteps | LineSearch, tolerances: const.Tolerances, T: int
+    w: Array,
+    oracle: FullBatch,
+    steps: ShortSteps | LineSearch,
+    tolerances: const.Tolerances,
+    T: int,
+    watch: LossWatch,
 ) -> Method:
-    """Algorithms 1 (short steps) and 3 (line search): for a replicate, see `driver`."""
+    """Algorithms 1 (short steps) and 3 (line search): for a replicate, see `driver`.
+
+    watch: the published runs' stop, which a private run has not.
+    """
     for _ in range(T):
         yield Iterate(w)
+        last = yield from watch.look(w)
         g = yield from oracle.gradient(w)
         if np.linalg.norm(g) > tolerances.gradient:
             w = w - (yield from steps.along_gradient(w, g)) * g
@@ -42,9 +52,11 @@ def descend(
             H = yield from oracle.hessian(w)
             curvature, p = smallest_eigenpair(H, g)
             if curvature >= -tolerances.curvature:
-                return w, True
+                return w, "terminated"
             w = w + (yield from steps.along_curvature(w, p, curvature)) * p
-    return w, False
+        if last:
+            break
+    return w, "not terminated"
 
 
 def smallest_eigenpair(H: np.ndarray, g: np.ndarray) -> tuple[float, np.ndarray]:
@@ -52,6 +64,13 @@ def smallest_eigenpair(H: np.ndarray, g: np.ndarray) -> tuple[float, np.ndarray]
     values, vectors = scipy.linalg.eigh(H, subset_by_index=[0, 0])
     p = vectors[:, 0]
     return float(values[0]), -p if p @ g > 0 else p
+
+
+class FullBatchSettings(SecondOrderMethod.Settings, frozen=True):
+    """stop, loss_read: what the published runs do otherwise, see `published`."""
+
+    stop: Stop = "released"
+    loss_read: LossRead = "after"
 
 
 class Opt(SecondOrderMethod):
@@ -64,6 +83,8 @@ class Opt(SecondOrderMethod):
     name = "opt"
     title = "OPT"
     releases: ClassVar[int] = 2  # in an iteration, of 1/(2σ²)-zCDP each
+
+    Settings: ClassVar[type[SecondOrderMethod.Settings]] = FullBatchSettings
 
     def T(self, alpha: float) -> int:
         return const.short_step_iterations(alpha)
@@ -80,26 +101,36 @@ class Opt(SecondOrderMethod):
         (T,) = self.lengths(alpha)
         return [Phase(T, math.sqrt(self.releases * T / (2 * budget.rho)))]
 
-    def steps(self, problem: Problem, mechanisms: Mechanisms, sigma: float) -> ShortSteps | LineSearch:
+    def steps(self, problem: Problem, mechanisms: Mechanisms, sigma: float, guard: Guard) -> ShortSteps | LineSearch:
         return ShortSteps()
 
+    def watched(self, phase: int, problem: Problem, settings: Any) -> bool:
+        """Whether the published runs watch the true loss in this phase, where the settings say `stop` as they do."""
+        return getattr(settings, "stop", "released") == "true loss"
+
     def method(self, w: Array, problem: Problem, mechanisms: Mechanisms, alpha: float, settings: Any) -> Method:
+        return recorded(self.descent(w, problem, mechanisms, alpha, settings), settings)
+
+    def descent(self, w: Array, problem: Problem, mechanisms: Mechanisms, alpha: float, settings: Any) -> Method:
+        """`method`, phase by phase."""
         left, planned = settings.cap, []
         for phase in self.phases(problem, mechanisms.budget, alpha, settings):
             T, sigma = min(phase.T, left), settings.noise * phase.sigma
-            oracle, steps = self.oracle(problem, mechanisms, sigma, settings), self.steps(problem, mechanisms, sigma)
+            guard = Guard(problem, settings)
+            oracle = self.oracle(problem, mechanisms, sigma, settings, guard)
+            steps = self.steps(problem, mechanisms, sigma, guard)
             oracle.plan(T)
             steps.plan(T)
             planned.append((oracle, steps, T))
             left -= T
+        made = 0
         for number, (oracle, steps, T) in enumerate(planned):
-            run = descend(w, oracle, steps, const.working(alpha), T)
-            if not (number and problem.loss.name == "logistic"):  # the published code has no such stop there
-                run = self.watched(run, problem, settings)
-            w, found = yield from run
-            if found:
-                return w, True
-        return w, False
+            watch = LossWatch(problem, self.watched(number, problem, settings), iterations=made)
+            w, ending = yield from descend(w, oracle, steps, const.working(alpha), T, watch)
+            if ending == "terminated":
+                return w, ending
+            made += T
+        return w, "not terminated"
 
 
 class OptLineSearch(Opt):
@@ -127,11 +158,17 @@ class OptLineSearch(Opt):
     def T(self, alpha: float) -> int:
         return const.line_search_iterations(alpha)
 
-    def steps(self, problem: Problem, mechanisms: Mechanisms, sigma: float) -> LineSearch:
-        return LineSearch(problem, mechanisms, sigma)
+    def steps(self, problem: Problem, mechanisms: Mechanisms, sigma: float, guard: Guard) -> LineSearch:
+        return LineSearch(problem, mechanisms, sigma, guard)
 
-    def work(self, n: int, d: int, settings: SecondOrderMethod.Settings) -> float:
+    def work(self, n: int, d: int, settings: Any) -> float:
         return 4 * super().work(n, d, settings)  # up to seven values to a gradient
+
+
+class SearchedSettings(MinibatchSettings, frozen=True):
+    """search: the published code's own bound on its search for the noise."""
+
+    search: Search = "none"
 
 
 class OptMinibatch(OnMinibatches, Opt):
@@ -139,6 +176,7 @@ class OptMinibatch(OnMinibatches, Opt):
 
     name = "opt-b"
     title = "OPT-B"
+    Settings = SearchedSettings
 
     def phases(self, problem: Problem, budget: Budget, alpha: float, settings: Any) -> list[Phase]:
         (T,) = self.lengths(alpha)
@@ -157,6 +195,10 @@ class TwoPhase(Opt):
     def lengths(self, alpha: float) -> tuple[int, ...]:
         T = self.T(alpha)
         return math.isqrt(T), T
+
+    def watched(self, phase: int, problem: Problem, settings: Any) -> bool:
+        # phase two of loss B alone: in the scripts of loss A neither phase looks at the loss
+        return phase == 1 and problem.loss.name == "sigmoid" and super().watched(phase, problem, settings)
 
     def phases(self, problem: Problem, budget: Budget, alpha: float, settings: Any) -> list[Phase]:
         return [
@@ -177,6 +219,7 @@ class TwoPhaseMinibatch(OnMinibatches, TwoPhase):
 
     name = "2opt-b"
     title = "2OPT-B"
+    Settings = SearchedSettings
 
     def phases(self, problem: Problem, budget: Budget, alpha: float, settings: Any) -> list[Phase]:
         first, T = self.lengths(alpha)

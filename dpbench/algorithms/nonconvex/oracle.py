@@ -10,6 +10,7 @@ import numpy as np
 from dpbench.algorithms.base import Array, Mechanisms, Problem
 from dpbench.algorithms.nonconvex.constants import B_H, B_g
 from dpbench.algorithms.nonconvex.driver import ArrayMethod, Gradient, Hessian
+from dpbench.algorithms.nonconvex.float32 import Guard
 from dpbench.privacy.ledger import Gaussian, Release, WithoutReplacement
 
 
@@ -26,9 +27,9 @@ class FullBatch:
     """
 
     def __init__(
-        self, problem: Problem, mechanisms: Mechanisms, sigma: float, hessian_sigma: float | None = None
+        self, problem: Problem, mechanisms: Mechanisms, sigma: float, guard: Guard, hessian_sigma: float | None = None
     ) -> None:
-        self._mechanisms = mechanisms
+        self._mechanisms, self._guard = mechanisms, guard
         self.sigma = sigma
         self.hessian_sigma = sigma if hessian_sigma is None else hessian_sigma
         self.size = problem.n
@@ -49,8 +50,10 @@ class FullBatch:
         return Gaussian(sigma)
 
     def gradient(self, w: Array) -> ArrayMethod:
-        """Generator that returns g̃ (d,)."""
-        g = yield Gradient(w, self._gradient_rows())
+        """Generator that returns g̃ (d,); raises RunLost where the guard finds that it overflows."""
+        rows = self._gradient_rows()
+        yield from self._guard.check(w, rows)
+        g = yield Gradient(w, rows)
         return self._release_gradient(
             g[None], sensitivity=self.gradient_moves / self.size, noise_multiplier=self.sigma, label="gradient"
         )[0]
@@ -80,8 +83,16 @@ class Minibatch(FullBatch):
     A subset shared by a gradient and a Hessian would not be two amplified releases, as equation 29 has it.
     """
 
-    def __init__(self, problem: Problem, mechanisms: Mechanisms, sigma: float, m: int) -> None:
-        super().__init__(problem, mechanisms, sigma)
+    def __init__(
+        self,
+        problem: Problem,
+        mechanisms: Mechanisms,
+        sigma: float,
+        guard: Guard,
+        m: int,
+        hessian_sigma: float | None = None,
+    ) -> None:
+        super().__init__(problem, mechanisms, sigma, guard, hessian_sigma)
         self.size = m
         self._gradients = mechanisms.without_replacement(problem.n, m, label="gradient")
         self._hessians = mechanisms.without_replacement(problem.n, m, label="hessian")

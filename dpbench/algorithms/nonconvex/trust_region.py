@@ -11,7 +11,8 @@ from dpbench.algorithms.base import Array, Mechanisms, Problem
 from dpbench.algorithms.nonconvex import constants as const
 from dpbench.algorithms.nonconvex.base import MinibatchSettings, OnMinibatches, SecondOrderMethod
 from dpbench.algorithms.nonconvex.driver import Iterate, Method
-from dpbench.algorithms.nonconvex.published import PUBLISHED
+from dpbench.algorithms.nonconvex.float32 import Guard
+from dpbench.algorithms.nonconvex.published import HessianRoot, LossRead, recorded
 from dpbench.algorithms.nonconvex.subproblem import solve
 from dpbench.privacy import accounting
 from dpbench.privacy.budget import Budget
@@ -24,8 +25,8 @@ class DPTrustRegion(SecondOrderMethod):
 
     It ends at w once ‖g̃‖ ≤ α and λ̃_min ≥ -√(Mα), and at w + s once the multiplier of ‖s‖ ≤ r is below √(Mα). Each of
     the T iterations releases a gradient and a Hessian, both 1/(2σ²)-zCDP with σ² = T/ρ. r is α/M, which the published
-    runs fit, or √(α/M), which their T is derived for ("theory"). The published code for the
-    sigmoid has σ_H = √(Td/ρ).
+    runs take, or √(α/M), which their T is derived for ("theory"). `hessian_root` "twice" has σ_H = √(Td/ρ), as the
+    published code for the sigmoid: √d, which Δ_H holds already.
     """
 
     name = "dp-tr"
@@ -33,6 +34,8 @@ class DPTrustRegion(SecondOrderMethod):
 
     class Settings(SecondOrderMethod.Settings, frozen=True):
         radius: Radius = "published"
+        loss_read: LossRead = "after"
+        hessian_root: HessianRoot = "once"
 
     def planned(self, alpha: float, d: int) -> int:
         return const.trust_region_iterations(alpha)
@@ -42,15 +45,14 @@ class DPTrustRegion(SecondOrderMethod):
         return math.sqrt(T / budget.rho)
 
     def method(self, w: Array, problem: Problem, mechanisms: Mechanisms, alpha: float, settings: Any) -> Method:
-        return self.watched(self.steps(w, problem, mechanisms, alpha, settings), problem, settings)
+        return recorded(self.steps(w, problem, mechanisms, alpha, settings), settings)
 
     def steps(self, w: Array, problem: Problem, mechanisms: Mechanisms, alpha: float, settings: Any) -> Method:
-        """`method`, without a look at anything but what was released."""
+        """`method`, step by step."""
         T = self.planned(alpha, problem.d)
         sigma = settings.noise * self.sigma(problem, mechanisms.budget, T, settings)
-        # √d, which Δ_H holds already: in the scripts for the sigmoid, and by the published values not in the others
-        twice = settings.calibration == PUBLISHED and problem.loss.name == "sigmoid"
-        oracle = self.oracle(problem, mechanisms, sigma, settings, math.sqrt(problem.d) if twice else 1.0)
+        hessian_sigma = sigma * (math.sqrt(problem.d) if settings.hessian_root == "twice" else 1.0)
+        oracle = self.oracle(problem, mechanisms, sigma, settings, Guard(problem, settings), hessian_sigma)
         target = const.target(alpha)
         radius = alpha / const.M if settings.radius == "published" else math.sqrt(alpha / const.M)
         T = min(T, settings.cap)
@@ -61,11 +63,11 @@ class DPTrustRegion(SecondOrderMethod):
             H = yield from oracle.hessian(w)
             step = solve(H, g, radius)
             if np.linalg.norm(g) <= target.gradient and step.smallest >= -target.curvature:
-                return w, True
+                return w, "terminated"
             w = w + step.s
             if step.multiplier < target.curvature:
-                return w, True
-        return w, False
+                return w, "terminated"
+        return w, "not terminated"
 
     def work(self, n: int, d: int, settings: Any) -> float:
         return super().work(n, d, settings) * (1 + d / 4)
@@ -74,7 +76,7 @@ class DPTrustRegion(SecondOrderMethod):
 class DPTrustRegionMinibatch(OnMinibatches, DPTrustRegion):
     """dp-tr-b: dp-tr on minibatches: each release on m of the n rows, with noise for 2T of them to be (ε, δ)-DP.
 
-    The published code has dp-tr's σ, without amplification.
+    With `batch_noise` "n" it has dp-tr's own σ, as the published code does: no amplification, on Δ for n rows.
     """
 
     name = "dp-tr-b"
@@ -82,8 +84,9 @@ class DPTrustRegionMinibatch(OnMinibatches, DPTrustRegion):
 
     class Settings(MinibatchSettings, frozen=True):
         radius: Radius = "published"
+        hessian_root: HessianRoot = "once"
 
     def sigma(self, problem: Problem, budget: Budget, T: int, settings: Any) -> float:
-        if settings.calibration == PUBLISHED:
+        if settings.batch_noise == "n":
             return math.sqrt(T / accounting.get("standard").rho(budget.epsilon, budget.delta))
         return budget.noise_scale(self.samples(problem, settings, 2 * T))

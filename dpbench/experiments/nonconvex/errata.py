@@ -62,7 +62,7 @@ def rows_beyond_the_bound() -> Iterator[Case]:
     """
     from dpbench.datasets.unclipped import unclipped_row_norms
 
-    for name, d in (("covertype12", 54), ("ijcnn-weighted", 22)):
+    for name, d in (("covertype12-unclipped", 54), ("ijcnn-unclipped", 22)):
         norms = unclipped_row_norms(name)
         R, delta = norms.largest, 1 / norms.rows
         hessian = math.sqrt(2) * R**2 / 4 / (2 * math.sqrt(d))
