@@ -71,9 +71,7 @@ CATALOGUE: dict[str, Recipe] = {
         "ijcnn-unclipped", loss="sigmoid", weights={"l2": 1e-3}, row_bound=11.0, start="normal"
     ),
     # X / 6: a wrong recipe, to see that it is not taken for the published one
-    "ijcnn-logistic-sixth": Recipe(
-        "ijcnn-unclipped", weights={"w2": 1e-3}, row_bound=11.0, start="normal", unit=2.0
-    ),
+    "ijcnn-logistic-sixth": Recipe("ijcnn-unclipped", weights={"w2": 1e-3}, row_bound=11.0, start="normal", unit=2.0),
     "covertype12-sigmoid": Recipe("covertype12", loss="sigmoid", weights={"l2": 1e-3}, start="normal"),
     "ijcnn-sigmoid": Recipe(
         "ijcnn-weighted", loss="sigmoid", weights={"l2": 1e-3}, row_bound=3.22, start="normal", unit=3.0

@@ -96,6 +96,7 @@ class SecondOrderMethod(Algorithm):
         ),
         _HESSIAN(replace_one="2·L₁/n", why="ℓ'' may change its sign", when="tight, other losses"),
     )
+
     class Settings(BaseSettings, frozen=True):
         alpha: Positive = 0.04
         cap: Count = 2000
@@ -122,7 +123,7 @@ class SecondOrderMethod(Algorithm):
         hessian_sigma: float | None = None,
     ) -> FullBatch:
         """Noisy gradients at noise multiplier σ, and Hessians at that or `hessian_sigma`."""
-        return FullBatch(problem, mechanisms, sigma, guard, hessian_sigma)
+        return FullBatch(problem, mechanisms, sigma, hessian_sigma, guard)
 
     def flaw(self, settings: Settings, accounting: str = "") -> str:
         less = [f"{settings.noise:g} of the noise that ε asks for"] if settings.noise < 1 else []
@@ -249,7 +250,7 @@ class OnMinibatches(SecondOrderMethod):
         kind = SharedMinibatch if settings.batch_draw == "with replacement" else Minibatch
         share = settings.m / problem.n if settings.batch_noise == "n" else 1.0
         hessian_sigma = sigma if hessian_sigma is None else hessian_sigma
-        return kind(problem, mechanisms, share * sigma, guard, settings.m, share * hessian_sigma)
+        return kind(problem, mechanisms, share * sigma, settings.m, share * hessian_sigma, guard)
 
     def work(self, n: int, d: int, settings: Any) -> float:
         return super().work(settings.m or default_m(n), d, settings)

@@ -21,11 +21,11 @@ class RunLost(Exception):
 class Guard:
     """log1p(exp(-t)) in float32 is infinite, and its derivative no number, for margins t below -88.72.
 
-    With `overflow` "stable" nothing overflows. Margins are looked at only where ‖w‖ times the longest row reaches that.
+    Switched off, nothing overflows. Margins are looked at only where ‖w‖ times the longest row reaches that.
     """
 
-    def __init__(self, problem: Problem, settings: Any) -> None:
-        self._on = settings.overflow == "lost" and problem.loss.name == "logistic"
+    def __init__(self, problem: Problem, on: bool = False) -> None:
+        self._on = on and problem.loss.name == "logistic"
         self._problem = problem
 
     def check(self, w: Array, rows: Array | None) -> Generator[Request, Any, None]:

@@ -37,7 +37,7 @@ class DPGD2NS(SecondOrderMethod):
         """`method`, step by step."""
         T = self.planned(alpha, problem.d)
         sigma = settings.noise * math.sqrt(T / mechanisms.budget.rho)
-        oracle = self.oracle(problem, mechanisms, sigma, settings, Guard(problem, settings))
+        oracle = self.oracle(problem, mechanisms, sigma, settings, Guard(problem, settings.overflow == "lost"))
         tolerances = const.working(alpha)
         candidates = []
         T = min(T, settings.cap)

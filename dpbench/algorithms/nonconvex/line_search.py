@@ -37,8 +37,9 @@ class LineSearch:
     (Theorem 5).
     """
 
-    def __init__(self, problem: Problem, mechanisms: Mechanisms, scale: float, guard: Guard) -> None:
-        self.n, self.mechanisms, self.scale, self._value = problem.n, mechanisms, scale, guard.value
+    def __init__(self, problem: Problem, mechanisms: Mechanisms, scale: float, guard: Guard | None = None) -> None:
+        self.n, self.mechanisms, self.scale = problem.n, mechanisms, scale
+        self._value = (guard or Guard(problem)).value
 
     def plan(self, T: int) -> None:
         """A search in each of T iterations at most."""

@@ -116,7 +116,7 @@ class Opt(SecondOrderMethod):
         left, planned = settings.cap, []
         for phase in self.phases(problem, mechanisms.budget, alpha, settings):
             T, sigma = min(phase.T, left), settings.noise * phase.sigma
-            guard = Guard(problem, settings)
+            guard = Guard(problem, settings.overflow == "lost")
             oracle = self.oracle(problem, mechanisms, sigma, settings, guard)
             steps = self.steps(problem, mechanisms, sigma, guard)
             oracle.plan(T)

@@ -27,9 +27,14 @@ class FullBatch:
     """
 
     def __init__(
-        self, problem: Problem, mechanisms: Mechanisms, sigma: float, guard: Guard, hessian_sigma: float | None = None
+        self,
+        problem: Problem,
+        mechanisms: Mechanisms,
+        sigma: float,
+        hessian_sigma: float | None = None,
+        guard: Guard | None = None,
     ) -> None:
-        self._mechanisms, self._guard = mechanisms, guard
+        self._mechanisms, self._guard = mechanisms, guard or Guard(problem)
         self.sigma = sigma
         self.hessian_sigma = sigma if hessian_sigma is None else hessian_sigma
         self.size = problem.n
@@ -88,11 +93,11 @@ class Minibatch(FullBatch):
         problem: Problem,
         mechanisms: Mechanisms,
         sigma: float,
-        guard: Guard,
         m: int,
         hessian_sigma: float | None = None,
+        guard: Guard | None = None,
     ) -> None:
-        super().__init__(problem, mechanisms, sigma, guard, hessian_sigma)
+        super().__init__(problem, mechanisms, sigma, hessian_sigma, guard)
         self.size = m
         self._gradients = mechanisms.without_replacement(problem.n, m, label="gradient")
         self._hessians = mechanisms.without_replacement(problem.n, m, label="hessian")

@@ -127,11 +127,11 @@ class SharedMinibatch(FullBatch):
         problem: Problem,
         mechanisms: Mechanisms,
         sigma: float,
-        guard: Guard,
         m: int,
         hessian_sigma: float | None = None,
+        guard: Guard | None = None,
     ) -> None:
-        super().__init__(problem, mechanisms, sigma, guard, hessian_sigma)
+        super().__init__(problem, mechanisms, sigma, hessian_sigma, guard)
         self.size = m
         self._batches = mechanisms.with_replacement(problem.n, m, label="batch")
         self._release_gradient = self._release_hessian = self._batches.gaussian

@@ -35,7 +35,7 @@ def test_answers_are_those_of_the_problem():
         yield Iterate(w)
         for request in (Gradient(w), Gradient(w, rows), Hessian(w), Hessian(w, rows), Value(w)):
             seen.append((yield request))
-        return w + 1, True
+        return w + 1, "terminated"
 
     w = np.full(5, 0.3)
     run = drive(problem, [method(w)], w[None], no_trace)
@@ -45,7 +45,7 @@ def test_answers_are_those_of_the_problem():
     for mine, theirs in zip(seen, [*expected, problem.value(w[None])], strict=True):
         np.testing.assert_allclose(mine, theirs[0], rtol=1e-12)
     np.testing.assert_array_equal(run.W[0], w + 1)
-    assert (run.gradients[0], run.hessians[0], run.terminated[0]) == (2, 2, True)
+    assert (run.gradients[0], run.hessians[0], run.endings[0]) == (2, 2, "terminated")
     np.testing.assert_allclose(run.passes, 3 + 6 / problem.n)
 
 
@@ -60,7 +60,7 @@ def test_replicates_share_products_and_leave_when_they_end():
                 yield Hessian(w)
                 yield Value(w)
             w = w - g
-        return w, False
+        return w, "not terminated"
 
     W = np.zeros((3, 5))
     points = []
@@ -89,7 +89,7 @@ def test_the_iterates_traced_are_the_current_ones():
         for _ in range(3):
             yield Iterate(w)
             w = w - (yield Gradient(w))
-        return w, False
+        return w, "not terminated"
 
     drive(problem, [method(np.zeros(5))], np.zeros((1, 5)), lambda t, W, passes, final: traced.append(W[0].copy()))
     w = np.zeros(5)
