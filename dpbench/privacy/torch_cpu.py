@@ -62,7 +62,7 @@ class TorchCPU:
 
     def _uniform(self, n: int) -> NDArray[Any]:
         """n float32 numbers on [0, 1): the low 24 bits of an output each."""
-        return (self._outputs(n) & _LOW_24).astype(np.float32) * _UNIT_24
+        return np.asarray((self._outputs(n) & _LOW_24).astype(np.float32) * _UNIT_24)
 
     def _outputs(self, n: int) -> NDArray[Any]:
         return np.asarray(self._twister.randint(0, 2**32, size=n, dtype=np.uint32))

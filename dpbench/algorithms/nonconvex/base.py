@@ -55,9 +55,8 @@ class SecondOrderMethod(Algorithm):
 
     The noise is set for all planned iterations, so a replicate that ends early has spent less than its budget; when to
     end is decided on released quantities alone. `cap` ends runs earlier still, for the time's sake. `ending`:
-    "terminated", "not terminated" (after the planned iterations), "not terminated (cap)" or, where `overflow` says so,
-    "crashed". The objective, the norm of
-    the gradient and λ_min of an outcome depend on the data, not on releases alone.
+    "terminated", "not terminated" (after the planned iterations), "not terminated (cap)" or, with `overflow` "lost",
+    "crashed". The objective, the norm of the gradient and λ_min depend on the data, not on releases alone.
 
     For comparison with the published runs: the settings of `published`, most of which are not private (`flaw`). `noise`
     below 1, no more private, takes that much of all noise: a wrong recipe, to see whether it would be noticed.
@@ -130,7 +129,7 @@ class SecondOrderMethod(Algorithm):
         return "; ".join(flaws(settings) + less)
 
     def run(self, problem: Problem, W: Array, mechanisms: Mechanisms, settings: Settings, trace: Trace) -> Outcome:
-        if settings.rows == "clipped":  # another switch's flaw does not excuse longer rows
+        if settings.rows == "clipped" and self.flaw(settings):  # another switch does not excuse longer rows
             self.needs.check(problem, self.name)
         if settings.stream == "published":
             streams = published_streams(mechanisms)
@@ -148,8 +147,7 @@ class SecondOrderMethod(Algorithm):
             done.W,
             {
                 "ending": [
-                    word if end == "not terminated" else end
-                    for end, word in zip(done.endings, unfinished, strict=True)
+                    word if end == "not terminated" else end for end, word in zip(done.endings, unfinished, strict=True)
                 ],
                 "iterations": done.gradients.tolist(),
                 "gradient_evaluations": done.gradients.tolist(),
