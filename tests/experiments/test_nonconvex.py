@@ -4,13 +4,15 @@ import math
 
 import msgspec
 import numpy as np
-import pandas as pd
+
 import pytest
 
-from dpbench import experiments
-from dpbench.experiments.nonconvex import figures, study, tables
+from dpbench import algorithms, experiments
+from dpbench.experiments.nonconvex import cells, figures, study, tables
 from dpbench.experiments.nonconvex.study import EPSILONS, METHODS, TARGETS
+from dpbench.experiments.nonconvex.switches import SWITCHES, published
 from dpbench.run.results import Store
+from dpbench.study import verdicts
 from dpbench.study.context import Context, select
 from dpbench.study.plan import plan
 from dpbench.study.style import figure_style
@@ -38,15 +40,16 @@ def claim(experiment, name):
 def test_every_published_table_is_whole(paper):
     assert sorted(paper["table"].unique()) == list(range(1, 13))
     per_table = paper.groupby("table").size()
-    assert per_table.sum() == 12 * 24 - 2
-    assert set(per_table[[3, 4]]) == {23}  # 2opt-ls at ε = 0.2 is <NA>
-    assert paper[["mean", "std", "runs"]].notna().all().all()
+    assert set(per_table) == {24}
+    absent = paper[paper["runs"].eq(0)]
+    assert absent[["table", "algorithm", "epsilon"]].to_numpy().tolist() == [[3, "2opt-ls", 0.2], [4, "2opt-ls", 0.2]]
+    assert paper.loc[paper["runs"].gt(0), ["mean", "std"]].notna().all().all()
     assert paper["terminated"].eq(paper["seconds"].notna()).all()
 
 
 def test_the_number_of_published_failures(paper):
     """× by table, counted by hand on the printed tables."""
-    failures = paper[~paper["terminated"]].groupby("table").size()
+    failures = paper[~paper["terminated"] & paper["runs"].gt(0)].groupby("table").size()
     assert failures.to_dict() == {
         1: 3, 2: 10, 3: 10, 4: 16, 5: 9, 6: 9, 7: 16, 8: 16, 9: 14, 10: 14, 11: 16, 12: 16,
     }  # fmt: skip
@@ -153,8 +156,8 @@ def context(experiment, tmp_path):
 
 
 def only(*problems):
-    """Jobs on these problems, with the published code's runs on the rows as they are."""
-    return lambda job: job.problem.removesuffix("-unclipped") in problems
+    """Jobs on these problems, with the published runs, whose rows are as they are."""
+    return lambda job: job.problem.removesuffix("-unclipped").removesuffix("-sixth") in problems
 
 
 def test_cells_count_seeds_and_time_only_whole_cells(experiment, context):
@@ -164,110 +167,150 @@ def test_cells_count_seeds_and_time_only_whole_cells(experiment, context):
     table = study.cells(rows).set_index(["algorithm", "epsilon"])
     opt, other = table.loc[("opt", 0.2)], table.loc[("opt-b", 0.2)]
     assert (opt["terminated"], opt["capped"]) == (opt["seeds"] - 1, 1)
-    assert math.isnan(opt["seconds"])  # the plan does not time it
     assert other["terminated"] == other["seeds"]
     seeds = np.arange(other["seeds"])
     assert other["loss"] == pytest.approx(np.mean(0.7 + 0.01 * seeds))
     assert other["loss_std"] == pytest.approx(np.std(0.01 * seeds, ddof=1))
-    assert other["seconds"] == pytest.approx(np.mean(0.5 + 0.1 * seeds))
 
 
-def test_distance_to_the_published_means(experiment, context, paper):
-    """Equal rows are 0 apart, a shift by a standard error 1; the end has to be the same too."""
-    published = paper[paper["table"].eq(3)].set_index(["algorithm", "epsilon"])
-    shift = {0.2: 0.0, 0.6: 1.0, 1.0: -3.0}
-
-    def seeds_of(job):
-        return max(b.seeds for b in experiment.blocks("quick", "table3") if job.epsilon in b.epsilon and not b.timed)
-
-    def loss(job):
-        if (job.algorithm, job.epsilon) not in published.index:
-            return 0.5
-        row, n = published.loc[(job.algorithm, job.epsilon)], seeds_of(job)
-        spread = np.arange(n) - (n - 1) / 2
-        spread *= row["std"] / spread.std(ddof=1)
-        error = math.sqrt(row["std"] ** 2 / n + row["std"] ** 2 / row["runs"] + 0.0005**2 / 3)
-        return row["mean"] + shift[job.epsilon] * error + spread[job.seed]
-
-    ends_as(experiment, context.store, wanted=only("ijcnn-logistic"), objective=loss)
-    table = study.compared(context, TARGETS[2])
-    known = table[table["paper_mean"].notna()]
-    assert len(known) == 23
-    assert known["apart"].to_list() == pytest.approx([shift[e] for e in known["epsilon"]], abs=1e-9)
+def on(job):
+    """Whether a job has a switch of the published runs on."""
+    return getattr(job.parsed(), "rows", "clipped") != "clipped"
 
 
-def codes(one):
-    """Whether a job does what the published code does, and takes all of its noise."""
-    return (one.parsed().calibration == "as-published-code", one.parsed().noise == 1)
+# ---- cells, exact and otherwise ----
 
 
-@pytest.mark.parametrize(
-    ("matching", "word", "variant"),
-    [
-        ((False, True), "match", ""),
-        ((True, True), "explained", "published code"),
-        ((True, False), "differs", "published code, half the noise"),
-        (None, "differs", ""),
-    ],
-)
-def test_a_published_value_is_matched_by_ours_or_explained_by_a_variant(
-    experiment, context, paper, matching, word, variant
-):
-    """Half the noise is a fit: it is named, and explains nothing."""
-    published = paper[paper["table"].eq(3)].set_index(["algorithm", "epsilon"])
+def five(mean, std):
+    """Five numbers of this mean and deviation."""
+    spread = np.array([-2, -1, 0, 1, 2.0])
+    return mean + spread * std / spread.std(ddof=1)
 
-    def as_published(job):
-        return codes(job) == matching and (job.algorithm, job.epsilon) in published.index
+
+def judged_with(experiment, tmp_path, paper, table=3, shift=0.0, ended=lambda cell: cell.terminated, **outcome):
+    """The verdicts of a table whose published runs are made up to print what the paper prints, but for `shift`."""
+    cells_of = paper[paper["table"].eq(table)].set_index(["algorithm", "epsilon"])
+    context = Context(experiment, "full", Store(tmp_path, "full", "nonconvex"))
 
     def loss(job):
-        near = published["mean"].get((job.algorithm, job.epsilon), 0.5) if as_published(job) else 0.3
-        return near + 1e-4 * job.seed
+        cell = cells_of.loc[(job.algorithm, job.epsilon)]
+        if not on(job) or not cell["runs"]:
+            return 5.0 + 0.01 * job.seed
+        if cell["runs"] == 2:
+            return cell["mean"] + (-1) ** (job.seed == 3) * cell["std"] / math.sqrt(2) + shift
+        return five(cell["mean"], cell["std"])[job.seed] + shift
 
     def ending(job):
-        same = as_published(job) and published.loc[(job.algorithm, job.epsilon), "terminated"]
-        other = not as_published(job) and not published["terminated"].get((job.algorithm, job.epsilon), False)
-        return "terminated" if same or other else "not terminated"
+        cell = cells_of.loc[(job.algorithm, job.epsilon)]
+        if on(job) and (not cell["runs"] or (cell["runs"] == 2 and job.seed not in (2, 3))):
+            return "crashed"
+        return "terminated" if ended(cell) else "not terminated"
 
-    ends_as(experiment, context.store, wanted=only("ijcnn-logistic"), objective=loss, ending=ending)
-    table = study.judged(context, TARGETS[2])
-    assert len(table) == 2 * 23
-    assert set(table["quantity"]) == {"loss", "end"}
-    assert set(table["word"]) == {word}
-    assert set(table["variant"]) == {variant}
-    shown = tables.differences(context).frame
-    assert len(shown[shown["table"].eq("3")]) == (0 if word == "match" else 46)
+    wanted = lambda job: job.seed < 5 or not on(job)  # noqa: E731
+    ends_as(experiment, context.store, "full", wanted, (f"table{table}",), objective=loss, ending=ending, **outcome)
+    return context, cells.judged(context)
 
 
-def test_hessian_counts_match_within_one_evaluation_or_a_factor_of_two(paper):
-    cells = paper[paper["table"].eq(12)].set_index(["algorithm", "epsilon"])
-
-    def word(algorithm, epsilon, counts):
-        rows = pd.DataFrame({"hessian_evaluations": counts, "status": "terminated"})
-        cell = next(cells.loc[[(algorithm, epsilon)]].assign(terminated=True).itertuples())
-        return study.value_and_match(rows, cell, "hessian_evaluations")[1].word
-
-    assert word("opt", 0.2, [0, 0, 1, 0, 0]) == "match"  # published 0 ± 0
-    assert word("opt", 0.2, [0, 0, 30, 0, 0]) == "not comparable"
-    assert word("opt", 0.2, [20, 22, 21, 20, 22]) == "differs"
-    assert word("dp-tr", 1.0, [1061] * 5) == "match"
-    assert word("2opt-ls", 1.0, [1, 2, 8, 4, 9]) == "not comparable"  # 4.8 ± 5: a factor of two is not ruled out
+@pytest.mark.parametrize("table", [3, 4])
+def test_a_cell_is_exact_where_the_stream_gives_every_printed_digit(experiment, tmp_path, paper, table):
+    """<NA> too, and the mean of the two runs that left a row; nothing of it survives in runs that end elsewhere."""
+    found = {key: one for key, one in judged_with(experiment, tmp_path, paper, table)[1].items() if key[0] == table}
+    assert len(found) == 24
+    assert {one.outcome.word for one in found.values()} == {"exact"}
+    assert not any(one.private or one.survival == "yes" for one in found.values())
 
 
-def test_the_epsilon_of_what_the_published_minibatches_may_release():
-    """Covertype, loose, at a stated 0.2, 0.6, 1: 75, 235, 235 for all 842 releases of opt-b."""
-    found = [study.planned_epsilon(TABLE1, "opt-b", epsilon) for epsilon in EPSILONS]
-    assert found == pytest.approx([75, 235, 235], rel=0.01)
+def test_a_digit_off_is_not_exact(experiment, tmp_path, paper):
+    found = judged_with(experiment, tmp_path, paper, shift=0.001)[1]
+    words = {key: one.outcome.word for key, one in found.items() if key[0] == 3}
+    assert {word for key, word in words.items() if key != (3, "2opt-ls", 0.2)} == {"differs"}
 
 
-def test_tables_print_what_the_paper_prints(experiment, context):
-    fails = lambda job: "not terminated" if job.algorithm == "opt" else "terminated"  # noqa: E731
-    ends_as(experiment, context.store, wanted=only("ijcnn-sigmoid"), ending=fails)
-    frame = tables.loss(context, TARGETS[6]).frame.set_index("method")
-    assert frame.loc["OPT", "seconds"].startswith("× (0 of ")
-    assert "±" in frame.loc["DP-TR", "seconds"]
-    assert frame.loc["DP-TR", "paper s"] == "×"
-    assert tables.loss(context, TARGETS[2]).gaps  # no rows for the other loss
-    assert set(tables.loss(context, TARGETS[2]).frame["loss"]) == {"–"}
+def test_another_end_is_not_exact(experiment, tmp_path, paper):
+    found = judged_with(experiment, tmp_path, paper, ended=lambda cell: not cell.terminated)[1]
+    assert {one.outcome.word for key, one in found.items() if key[0] == 3 and key[2] > 0.2} == {"differs"}
+
+
+def test_a_switch_is_one_setting_with_its_source():
+    assert len(SWITCHES) == 9
+    assert len({one.setting[0] for one in SWITCHES}) == 9
+    for method in METHODS:
+        for problem in ("ijcnn-logistic", "ijcnn-sigmoid"):
+            names = published(problem, method)
+            fields = algorithms.get(method).Settings.__struct_fields__
+            assert all(one.setting[0] in fields for one in SWITCHES if one.name in names)
+            assert ("published stream" in names) is (problem == "ijcnn-logistic")
+
+
+def test_the_switches_of_a_row_are_read_from_its_settings(experiment, context):
+    ends_as(experiment, context.store, wanted=only("ijcnn-logistic"), artefacts=("table3",))
+    rows = study.finished(context.rows("table3"))
+    assert set(rows["variant"]) == {"", "published"}
+    opt = rows[rows["algorithm"].eq("opt") & rows["variant"].eq("published")]
+    assert set(opt["on"]) == {
+        "rows as scaled + true-loss stop + loss before the last step + overflow loses the run + published stream"
+    }
+
+
+def test_cells_that_end_where_they_start_are_trivial(experiment, tmp_path):
+    context = Context(experiment, "full", Store(tmp_path, "full", "nonconvex"))
+    found = {(one.place.table, one.place.row, one.place.column): one.trivial
+             for one in cells.cells(context) if not one.run_time}  # fmt: skip
+    assert found["Table 5", "OPT", "ε = 1"] == "the value of the start"
+    assert found["Table 9", "OPT-B", "ε = 0.2"] == "the value of the start"
+    assert not found["Table 5", "OPT", "ε = 0.2"]
+    assert not any(trivial for (table, *_), trivial in found.items() if table in ("Table 1", "Table 3", "Table 11"))
+
+
+def test_the_three_rows_of_a_minibatch_method_are_one_run(experiment, tmp_path):
+    context = Context(experiment, "full", Store(tmp_path, "full", "nonconvex"))
+    shared = {one.name: one.shares for one in cells.cells(context) if one.shares}
+    assert shared["Table 3, OPT-B, ε = 1"] == "Table 3, OPT-B, ε = 0.2"
+    assert all("-B" in name and "DP-TR" not in name for name in shared)
+
+
+def test_run_times_are_never_compared(experiment, tmp_path, paper):
+    context = Context(experiment, "full", Store(tmp_path, "full", "nonconvex"))
+    clocks = [one for one in cells.cells(context) if one.run_time]
+    losses = paper[paper["quantity"].eq("loss")]
+    assert len(clocks) == losses["seconds"].notna().sum()
+    assert {verdicts.judge([one])[0].outcome.reason for one in clocks} == {"other unit costs"}
+
+
+# ---- wrong recipes ----
+
+
+def test_a_wrong_recipe_is_not_exact_where_it_changes_the_runs(experiment, tmp_path, paper):
+    """Made-up rows: the right recipe prints the paper's numbers; a wrong one is off by .004 for opt alone."""
+    context, _ = judged_with(experiment, tmp_path, paper)
+    cells_of = paper[paper["table"].eq(3)].set_index(["algorithm", "epsilon"])
+
+    def loss(job):
+        cell = cells_of.loc[(job.algorithm, job.epsilon)]
+        return five(cell["mean"], cell["std"])[job.seed] + 0.004 * (job.algorithm == "opt") if cell["runs"] else 1.0
+
+    ending = lambda job: (  # noqa: E731
+        "terminated" if cells_of.loc[(job.algorithm, job.epsilon)]["terminated"] else "not terminated"
+    )
+    ends_as(experiment, context.store, "full", lambda job: True, ("wrong",), objective=loss, ending=ending)
+    frame = tables.wrong(context).frame.set_index("wrong")
+    half = frame.loc["half the noise"]
+    assert half[["cells", "changed", "exact where changed"]].tolist() == ["24", "4", "0"]  # <NA> changes too
+    assert half["exact"] == "20"
+    assert frame.loc["m = n // 50", "cells"] == "9"
+    assert frame.loc["the neighbouring ε", "exact where changed"] == "0"
+
+
+def test_tables_print_what_the_paper_prints(experiment, tmp_path, paper):
+    context, _ = judged_with(experiment, tmp_path, paper)
+    output = tables.loss(context, TARGETS[2])
+    frame = output.frame
+    assert frame["published setting"].tolist() == frame["paper"].tolist()
+    assert frame.loc[frame["paper"].eq("<NA>"), "verdict"].tolist() == ["exact"]
+    assert "24 of 24 cells are exact" in output.caption
+    assert "its title says (0.040, 0.200), an erratum" in output.caption
+    assert tables.loss(context, TARGETS[6]).gaps  # no rows for the other loss
+    assert set(tables.loss(context, TARGETS[6]).frame["honest"]) == {"–"}
 
 
 @pytest.mark.parametrize(
@@ -314,56 +357,6 @@ def test_the_cap_named_in_captions_is_the_algorithms(experiment, context):
     assert study.most_iterations(context, "differences") == "30 or 150"
 
 
-def test_published_values_are_compared(experiment, context, paper):
-    """One comparison for each published value of the profile, and one for × or not."""
-    ends_as(
-        experiment, context.store, wanted=only("ijcnn-sigmoid"), hessian_evaluations=lambda job: 1 + job.seed * 1e-9
-    )
-    found = {one.name: one.match.word for one in experiment.comparisons(context)}
-    here = paper[paper["problem"].str.startswith("ijcnn") | paper["epsilon"].eq(1.0)]
-    timed = (
-        here["quantity"].eq("loss")
-        & here["seconds"].notna()
-        & ~(here["algorithm"].eq("2opt-ls") & here["epsilon"].eq(1))
-    )
-    assert len(found) == len(here) + here["quantity"].eq("loss").sum() + timed.sum()
-    assert found["Table 10, OPT-B at ε = 0.6: hessian evaluations"] == "match"
-    assert found["Table 10, DP-TR at ε = 0.6: hessian evaluations"] == "differs"
-    assert found["Table 9, OPT-B at ε = 0.6: end"] == "match"
-    assert found["Table 9, DP-TR at ε = 0.6: end"] == "differs"
-    assert found["Table 1, OPT at ε = 1: loss"] == "no data"
-    base = "seconds / 2OPT-LS's at ε = 1"
-    assert found[f"Table 11, run times, OPT-B, ε = 0.6: {base}"] == "not comparable"  # 7.8 ± 6.2 over 0.4 ± 0.4
-    assert found[f"Table 9, run times, OPT-B, ε = 0.6: {base}"] == "not comparable"  # published as 0.0 s
-    assert found[f"Table 1, run times, OPT, ε = 1: {base}"] == "no data"
-
-
-def timed(algorithm, seconds, ending="terminated"):
-    """Rows of one method at ε = 1, five seeds with and without the clock."""
-    columns = {"algorithm": algorithm, "epsilon": 1.0, "status": "done", "ending": ending}
-    return pd.DataFrame([columns | {"seed": seed, "timed": t, "seconds": second}
-                         for seed, second in enumerate(seconds) for t in (0, 1)])  # fmt: skip
-
-
-def test_a_ratio_of_run_times_leaves_out_how_fast_the_machine_is(paper):
-    cell, base = (
-        next(select(paper, table=1, algorithm=name, epsilon=1.0).itertuples()) for name in ("dp-tr", "2opt-ls")
-    )
-    assert (cell.seconds, base.seconds) == (9.5, 0.5)  # 19 times
-    one = np.array([1.0, 1.1, 0.9, 1.05, 0.95])
-    for machine in (0.01, 1.0, 100.0):
-        for times, word in ((19, "not comparable"), (1, "differs")):  # published with a spread as large as its mean
-            rows = pd.concat([timed("dp-tr", times * machine * one), timed("2opt-ls", machine * one[::-1])])
-            match = study.time_ratio(rows, cell._replace(seconds_std=0.1 if times == 1 else 9.1), base)
-            assert match.word == word, match.numbers
-            assert match.numbers.startswith(f"ours {times} ")
-    rows = pd.concat([timed("dp-tr", 19 * one), timed("2opt-ls", one)])
-    exact = cell._replace(seconds_std=0.0), base._replace(seconds_std=0.0)
-    assert study.time_ratio(rows, *exact).word == "match"
-    stopped = pd.concat([timed("dp-tr", 19 * one, "not terminated"), timed("2opt-ls", one)])
-    assert study.time_ratio(stopped, *exact).numbers == "0 of 5 seeds of dp-tr terminate: no run time"
-
-
 # ---- claims ----
 
 
@@ -382,12 +375,13 @@ def verdict(experiment, tmp_path, name, **outcome):
     return claim(experiment, name)(context)[0].held
 
 
-TIMES = {"opt_faster_than_tr": "opt", "consistent": "2opt-ls", "consistent_ijcnn": "2opt-ls"}
+TIMED = ("opt_faster_than_tr",)  # the claims of others are judged on releases alone
 
 
 @pytest.mark.parametrize(("seconds", "iterations", "held"), [(5.0, 40, True), (1.0, 40, False), (5.0, 20, False)])
-@pytest.mark.parametrize("name", TIMES)
+@pytest.mark.parametrize("name", ["opt_faster_than_tr", "consistent", "consistent_ijcnn"])
 def test_the_claims_on_time_can_fail_in_seconds_and_in_releases(experiment, tmp_path, name, seconds, iterations, held):
+    held = held or (name not in TIMED and iterations == 40)
     assert verdict(
         experiment, tmp_path, name,
         seconds=lambda job: (seconds if job.algorithm == "dp-tr" else 0.5) if job.timed else None,
@@ -404,7 +398,7 @@ def test_the_claim_that_2opt_ls_is_consistent_needs_all_seeds(experiment, tmp_pa
 @pytest.mark.parametrize(("gain", "held"), [(0.02, True), (-0.02, False), (0.0, None)])
 def test_the_claim_that_opt_ends_lower_than_tr_can_fail(experiment, tmp_path, gain, held):
     rng = np.random.default_rng(0)
-    noise = rng.normal(0, 0.002, 5)
+    noise = rng.normal(0, 0.002, 20)
     noise -= noise.mean()
     assert verdict(
         experiment, tmp_path, "opt_lower_than_tr",
@@ -427,9 +421,9 @@ def test_the_claim_on_two_phases_can_fail(experiment, tmp_path, failing, held):
 
 
 @pytest.mark.parametrize(("failing", "iterations", "held"), [("opt", 10, True), ("opt-b", 10, False), ("", 10, True),
-                                                             ("", 1000, False)])  # fmt: skip
+                                                             ("", 2000, False)])  # fmt: skip
 def test_the_claim_on_minibatches_can_fail(experiment, tmp_path, failing, iterations, held):
-    """Better where opt fails, or where both end and fifty times the iterations are not needed."""
+    """Better where opt fails, or where both end and a hundred times the iterations are not needed."""
     ending = lambda job: "not terminated" if job.algorithm.endswith(failing or "never") else "terminated"  # noqa: E731
     assert verdict(
         experiment, tmp_path, "minibatch", ending=ending,
@@ -440,7 +434,7 @@ def test_the_claim_on_minibatches_can_fail(experiment, tmp_path, failing, iterat
 def test_claims_are_judged_under_both_accountings(experiment, tmp_path):
     """Where the published code's -B runs terminate and the honest ones do not, only the honest verdict changes."""
     context = Context(experiment, "full", Store(tmp_path, "full", "nonconvex"))
-    honest = lambda job: job.algorithm.endswith("-b") and not codes(job)[0]  # noqa: E731
+    honest = lambda job: job.algorithm.endswith("-b") and not on(job)  # noqa: E731
     ending = lambda job: "not terminated" if honest(job) else "terminated"  # noqa: E731
     ends_as(experiment, context.store, "full", artefacts=NEEDED["minibatch"], ending=ending)
     found = claim(experiment, "minibatch")(context)

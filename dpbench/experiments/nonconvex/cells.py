@@ -8,44 +8,92 @@ from typing import Any
 
 import pandas as pd
 
-from dpbench.experiments.nonconvex.study import TARGETS, TERMINATED, asked, finished, published_cells
+from dpbench.experiments.nonconvex.study import (
+    CRASHED,
+    TARGETS,
+    TERMINATED,
+    Target,
+    asked,
+    finished,
+    published_cells,
+)
+from dpbench.experiments.nonconvex.switches import SWITCHES, published
 from dpbench.study import printed
-from dpbench.study.context import Context, select
+from dpbench.study.context import Context, kept, select
 from dpbench.study.style import look
-from dpbench.study.verdicts import ALL, HONEST, STD, Cell, Number, Place, Runs, Switch
+from dpbench.study.verdicts import ALL, COUNT, STD, Cell, Judged, Number, Place, Runs, Switches, judge
 
-SWITCHES: tuple[Switch, ...] = ()
+STREAM = "published stream"
+LEFT = "runs that left a row"
+START = "the value of the start"
+# Loss B, loose target: what a run prints that ends where it starts, as every start meets the target.
+STARTS = {"covertype12-sigmoid": (0.539, 0.022), "ijcnn-sigmoid": (0.501, 0.008)}
+
+
+@kept
+def judged(context: Context) -> dict[tuple[int, str, float], Judged]:
+    """The verdicts of all cells but run times, by (table of losses, method, ε)."""
+    found = {key: cell for key, cell in _cells(context) if not cell.run_time}
+    return dict(zip(found, judge(found.values(), SWITCHES), strict=True))
 
 
 def cells(context: Context) -> Iterator[Cell]:
-    """One per (table of losses, method, ε) within the profile's grid; its Hessian count is part of it."""
+    """One per (table of losses, method, ε) within the profile's grid, and one per printed run time."""
+    yield from (cell for _, cell in _cells(context))
+
+
+def _cells(context: Context) -> Iterator[tuple[tuple[int, str, float], Cell]]:
     paper = published_cells(context.experiment.published())
     for target in TARGETS:
         rows = finished(context.rows(target.artefact, timed=0))
+        by_cell = dict(list(rows.groupby(["algorithm", "epsilon"])))
         counts = {(c.algorithm, c.epsilon): c for c in select(paper, table=target.hessians).itertuples()}
         there = set(asked(context, target))
-        for cell in select(paper, table=target.table).itertuples():
-            at = (cell.algorithm, cell.epsilon)
-            if at in there:
-                honest = select(rows, algorithm=at[0], epsilon=at[1], variant="")
-                method = look(cell.algorithm).label
-                yield Cell(
-                    Place(f"Table {cell.table}", method, f"ε = {cell.epsilon:g}"),
-                    target.artefact,
-                    numbers(cell, counts.get(at)),
-                    {HONEST: runs_of(honest)} if len(honest) else {},
-                    series=(f"{target.artefact}, {method}",),
-                )
-                if not math.isnan(cell.seconds):
-                    place = Place(f"Table {cell.table}", method, f"ε = {cell.epsilon:g}: run time")
-                    yield Cell(
-                        place, target.artefact, (Number("seconds", printed.shown(cell.seconds, 1)),), run_time=True
-                    )
+        for one in select(paper, table=target.table).itertuples():
+            at = (one.algorithm, one.epsilon)
+            if at not in there:
+                continue
+            yield (target.table, *at), cell(target, one, counts.get(at), by_cell.get(at, rows[:0]))
+            if not math.isnan(one.seconds):
+                place = _place(target, one.algorithm, one.epsilon)
+                place = place._replace(column=f"{place.column}: run time")
+                digits = 1 if math.isclose(one.seconds, round(one.seconds, 1)) else 3
+                number = Number("seconds", printed.shown(one.seconds, digits))
+                yield (0, *at), Cell(place, target.artefact, (number,), run_time=True)
+
+
+def cell(target: Target, one: Any, count: Any, rows: pd.DataFrame) -> Cell:
+    """A printed cell with our runs by the switches that are on; those of the published stream apart."""
+    loss_a = "logistic" in target.problem
+    runs: dict[Switches, Runs] = {}
+    stream: dict[Switches, Runs] = {}
+    for on, part in rows.groupby("on"):
+        names = frozenset(on.split(" + ")) if on else frozenset()
+        (stream if STREAM in names else runs)[names] = runs_of(part.sort_values("seed"))
+    method, batch = look(one.algorithm).label, one.algorithm in ("opt-b", "2opt-b")
+    shares = str(_place(target, one.algorithm, 0.2)) if batch and one.epsilon != 0.2 else ""
+    start = not loss_a and (one.mean, one.std) == STARTS[target.problem]
+    return Cell(
+        _place(target, one.algorithm, one.epsilon),
+        target.artefact,
+        numbers(one, count),
+        runs,
+        switches=published(target.problem, one.algorithm),
+        stream=stream,
+        trivial=START if start else "",
+        shares=shares,
+        series=(
+            f"{target.artefact}, {method}",
+            f"{target.problem}, {method}, ε = {one.epsilon:g}",
+        ),
+    )
 
 
 def numbers(loss: Any, count: Any) -> tuple[Number, ...]:
-    """All that a cell prints of the same runs."""
+    """All that a cell prints of the same runs; where it prints <NA>, that no run left a row."""
     k = int(loss.runs)
+    if not k:
+        return (Number(LEFT, "0", COUNT, k=5),)
     found = [
         Number("loss", printed.shown(loss.mean, 3), k=k),
         Number("loss", printed.shown(loss.std, 3), STD, k=k),
@@ -61,9 +109,16 @@ def numbers(loss: Any, count: Any) -> tuple[Number, ...]:
 
 
 def runs_of(rows: pd.DataFrame) -> Runs:
-    """The quantities of a cell, a value per seed."""
+    """The quantities of a cell, a value per seed; of runs that crashed, only that they left no row."""
+    left = rows["ending"].ne(CRASHED)
+    kept_rows = rows[left]
     return {
-        "loss": rows["objective"].astype(float).tolist(),
-        "terminated": rows["status"].eq(TERMINATED).astype(float).tolist(),
-        "Hessians": rows["hessian_evaluations"].astype(float).tolist(),
+        "loss": kept_rows["objective"].astype(float).tolist(),
+        "terminated": kept_rows["ending"].eq(TERMINATED).astype(float).tolist(),
+        "Hessians": kept_rows["hessian_evaluations"].astype(float).tolist(),
+        LEFT: left.astype(float).tolist(),
     }
+
+
+def _place(target: Target, algorithm: str, epsilon: float) -> Place:
+    return Place(f"Table {target.table}", look(algorithm).label, f"ε = {epsilon:g}")

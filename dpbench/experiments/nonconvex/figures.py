@@ -13,7 +13,6 @@ from dpbench.experiments.nonconvex.study import (
     METHODS,
     TARGETS,
     TERMINATED,
-    VARIANTS,
     Target,
     compared,
     finished,
@@ -21,6 +20,7 @@ from dpbench.experiments.nonconvex.study import (
     place,
     problem_name,
 )
+from dpbench.experiments.nonconvex.switches import PUBLISHED
 from dpbench.study.context import Context, select
 from dpbench.study.declare import artefact, each
 from dpbench.study.output import Figure
@@ -44,7 +44,7 @@ COMMON = "Replace-one neighbours, δ = 1/n, zCDP (minibatches: RDP of sampling w
 
 @artefact("endings", "Where the runs ended, beside Tables 1 to 12 (not in the paper)")
 def endings(context: Context) -> Figure:
-    """Final loss of every seed for each method and ε, the published means, and the published code's runs."""
+    """Final loss of every seed for each method and ε, the published means, and our runs under the published setting."""
     order = [t for loss in LOSSES for name in ("loose", "tight") for t in TARGETS if of(t) == loss and t.name == name]
     page = Panels(context, "endings", len(order), columns=2, size=(5.6, 2.5), room=0.9)
     drawn = []
@@ -52,7 +52,7 @@ def endings(context: Context) -> Figure:
         rows = finished(context.rows(target.artefact, timed=0))
         if page.empty(axis, rows, f"Table {target.table}", target.problem):
             continue
-        ours, code = compared(context, target), compared(context, target, variant=VARIANTS[0].name)
+        ours, code = compared(context, target), compared(context, target, variant=PUBLISHED)
         drawn.append(ours.assign(problem=target.problem, alpha=target.alpha, code=code["loss"]))
         for row, other in zip(ours.itertuples(), code.itertuples(), strict=True):
             x = METHODS.index(row.algorithm) + (EPSILONS.index(row.epsilon) - 1) * STEP
@@ -72,14 +72,14 @@ def endings(context: Context) -> Figure:
     axis = page.axes[0, 0]
     axis.plot([], [], color=BLACK, lw=1.6, label="published, terminated")
     axis.plot([], [], color=BLACK, lw=1.6, ls=":", label="published, ×")
-    axis.plot([], [], color=GREY, lw=1.6, ls="--", label="published code's runs (not private)")
+    axis.plot([], [], color=GREY, lw=1.6, ls="--", label="published setting, ours (not private)")
     axis.plot([], [], "o", color=GREY, label="a seed, terminated")
     axis.plot([], [], "x", color=GREY, label="a seed, ×")
     cap = most_iterations(context, "endings")
     caption = (
         f"Final loss of every seed by method and, from left to right, ε = 0.2, 0.6, 1; {ENDED.format(cap=cap)}. Black "
         "bars: the published means (solid where all the paper's runs terminated, dotted where it prints ×) with ± 1 "
-        "standard deviation. Dashed: mean of our runs of what the published code does, which do not keep their ε. One "
+        "standard deviation. Dashed: mean of our runs under the published setting, which do not keep their ε. One "
         f"scale per loss, up to {TOP}; means beyond are written. {COMMON}, whose tables hold the bars' values."
     )
     return page.figure(caption, joined(drawn), legend=5)
@@ -142,7 +142,7 @@ def convergence(context: Context, name: str, dataset: str) -> Figure:
             continue
         for method in family:
             for epsilon in shown:
-                mine = select(panel, algorithm=method, epsilon=epsilon)
+                mine = select(panel, algorithm=method, epsilon=epsilon, variant="")
                 if len(mine):
                     line = mean_trace(traces, mine).assign(
                         problem=target.problem, alpha=target.alpha, epsilon=epsilon, algorithm=method
@@ -157,7 +157,7 @@ def convergence(context: Context, name: str, dataset: str) -> Figure:
         line_of_axes[0].set_ylabel(f"{problem_name(target.problem).rpartition(', ')[2]}, {target.name}")
     axis = page.axes[0, 0]
     for label, style, alpha in (
-        ("ε = 1", "-", 1.0), ("ε = 0.2", "-", SHOWN[0.2]), ("-B, of ⌊n/50⌋ rows", ":", 1.0),
+        ("ε = 1", "-", 1.0), ("ε = 0.2", "-", SHOWN[0.2]), ("-B, of ⌊n/100⌋ rows", ":", 1.0),
     ):  # fmt: skip
         axis.plot([], [], style, color=GREY, alpha=alpha, lw=1.6, label=label)
     axis.plot([], [], "o", color=GREY, ms=3, label="a seed's end, terminated")
