@@ -26,7 +26,7 @@ from dpbench.privacy.budget import Budget
 from dpbench.privacy.ledger import Ledger, Release, Sampled
 from dpbench.privacy.mechanisms import Mechanisms
 from dpbench.privacy.relation import Relation
-from dpbench.privacy.release import Array, Generator, Noise, Releases
+from dpbench.privacy.release import Array, Noise, Releases
 from dpbench.privacy.sampling import PoissonSampler
 
 
@@ -53,7 +53,7 @@ class Published:
 class Weakened:
     """A generator whose noise is `factor` times what it should be: below every mechanism, for mutants only."""
 
-    def __init__(self, generator: Generator, factor: float) -> None:
+    def __init__(self, generator: np.random.Generator, factor: float) -> None:
         self._generator, self._factor = generator, factor
 
     def standard_normal(self, *args: Any, **kwargs: Any) -> np.ndarray:
@@ -118,7 +118,7 @@ class Tape(Releases):
         self.drawn: dict[int | None, list[list[Array]]] = {}  # every sample, per replicate that advances alone
         self._rounds: dict[Hashable, list[tuple[np.ndarray, np.ndarray]]] = {}  # values and what was released of each
 
-    def weakened(self, noise: Generator) -> np.random.Generator:
+    def weakened(self, noise: np.random.Generator) -> np.random.Generator:
         """`noise` times the factor of this tape."""
         return cast(np.random.Generator, Weakened(noise, self._weakness))
 

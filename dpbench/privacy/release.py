@@ -15,7 +15,7 @@ import itertools
 import math
 from collections.abc import Callable, Hashable, Sequence
 from functools import cached_property, lru_cache
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,37 +31,34 @@ AHEAD = 2**16  # numbers of noise drawn ahead: 0.5 MB
 Event = Callable[[float], Release]  # a noise multiplier (or ε) to what the ledger gets
 
 
-Generator = np.random.Generator | TorchCPU  # the latter where a published run is repeated
-
-
 class Noise(NamedTuple):
     """A law of unit noise, and how a contiguous array is filled with it."""
 
     name: str
-    fill: Callable[[Generator, Array], None]
+    fill: Callable[[np.random.Generator, Array], None]
 
 
-def _normal(generator: Generator, out: Array) -> None:
+def _normal(generator: np.random.Generator, out: Array) -> None:
     generator.standard_normal(out=out)
 
 
-def _symmetric(generator: Generator, out: Array) -> None:
-    if isinstance(generator, TorchCPU):  # a published stream fills symmetric matrices by a rule of its own
-        out[...] = generator.symmetric(len(out))
+def _symmetric(generator: np.random.Generator, out: Array) -> None:
+    if own := getattr(generator, "symmetric", None):  # a published stream fills symmetric matrices by its own rule
+        out[...] = own(len(out))
         return
     rows, columns = _upper_triangle(len(out))
     out[rows, columns] = generator.standard_normal(len(rows))
     out[columns, rows] = out[rows, columns]
 
 
-def _isometric(generator: Generator, out: Array) -> None:
+def _isometric(generator: np.random.Generator, out: Array) -> None:
     _symmetric(generator, out)
     diagonal = np.einsum("ii->i", out).copy()
     out *= np.sqrt(0.5)
     np.einsum("ii->i", out)[:] = diagonal
 
 
-def _laplace(generator: Generator, out: Array) -> None:
+def _laplace(generator: np.random.Generator, out: Array) -> None:
     out[...] = generator.laplace(size=out.shape)
 
 
@@ -107,7 +104,7 @@ class Releases:
         self._distinct = [keys[members.start] for members in self.streams]
 
     @cached_property  # made when first drawn from: a generator takes as long to seed as a thousand normals
-    def noise(self) -> list[Generator]:
+    def noise(self) -> list[np.random.Generator]:
         return [stream(key, "noise") for key in self._distinct]
 
     @cached_property
@@ -118,14 +115,14 @@ class Releases:
     def coins(self) -> list[np.random.Generator]:
         return [stream(key, "coins") for key in self._distinct]
 
-    def draw_from(self, noise: Sequence[Generator], sampling: Sequence[np.random.Generator]) -> None:
+    def draw_from(self, noise: Sequence[TorchCPU], sampling: Sequence[np.random.Generator]) -> None:
         """Draw noise and samples from these generators, one per stream: a published run's, which its key does not name.
 
         Nothing drawn so is private: whoever knows the published seed can subtract the noise.
         """
         if not len(noise) == len(sampling) == len(self.streams):
             raise ValueError(f"one generator per stream is {len(self.streams)} of each")
-        self.noise, self.sampling = list(noise), list(sampling)
+        self.noise, self.sampling = cast("list[np.random.Generator]", list(noise)), list(sampling)
 
     def member(self, i: int) -> Releases:
         """A view of replicate `i` alone (k = 1) on the same streams and ledger."""

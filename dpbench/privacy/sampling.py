@@ -6,25 +6,13 @@ algorithm needs both a gradient and a Hessian of one batch, they are one Gaussia
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import numpy as np
 
 from dpbench.errors import PrivacyError
 from dpbench.privacy import ledger
 from dpbench.privacy.budget import Budget, Budgets
 from dpbench.privacy.relation import Relation
-from dpbench.privacy.release import (
-    ISOMETRIC,
-    LAPLACE,
-    NORMAL,
-    SYMMETRIC,
-    Array,
-    Generator,
-    Noise,
-    Releases,
-    Scalars,
-)
+from dpbench.privacy.release import ISOMETRIC, LAPLACE, NORMAL, SYMMETRIC, Array, Noise, Releases, Scalars
 
 
 class Sampler:
@@ -239,7 +227,7 @@ class WithReplacementSampler(WithoutReplacementSampler):
 class NoiseInBlocks:
     """Gaussian noise of `std` for step after step of a run: what is drawn does not depend on the block sizes."""
 
-    def __init__(self, generators: Sequence[Generator], d: int, std: float) -> None:
+    def __init__(self, generators: list[np.random.Generator], d: int, std: float) -> None:
         self._generators, self._d, self._std = generators, d, std
 
     def block(self, steps: int) -> Array:

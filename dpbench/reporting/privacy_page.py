@@ -30,7 +30,16 @@ INTRO = (
 HEADER = ["release", "what", "mechanism", "times", "add/remove", "replace-one", "because", "where"]
 AUDIT = ["release", "audited at", "bound", "claim"]
 AUDITED = "audited.csv"
-PUBLISHED = (("noise_scale", "as-published-code"), ("calibration", "as-published-code"), ("noise", "0.5"))
+PUBLISHED = (
+    ("noise_scale", "as-published-code"),
+    ("noise", "0.5"),
+    ("rows", "as scaled"),
+    ("stop", "true loss"),
+    ("batch_noise", "n"),
+    ("batch_draw", "with replacement"),
+    ("overflow", "lost"),
+    ("stream", "published"),
+)
 
 
 class Section(NamedTuple):
