@@ -131,6 +131,11 @@ def test_the_true_loss_ends_a_run_once_it_has_risen_often_enough(values, loss, i
     assert looks(values, loss) == iterations
 
 
+def test_the_stop_on_the_true_loss_is_of_the_papers_losses():
+    with pytest.raises(UserError, match="of the losses logistic, sigmoid, not of pseudo-huber"):
+        run("opt", small_problem(n=60, loss="pseudo-huber"), alpha=0.4, cap=2, stop="true loss")
+
+
 def test_in_loss_b_the_count_goes_on_from_phase_one():
     watch = LossWatch(SimpleNamespace(loss=SimpleNamespace(name="sigmoid")), True, iterations=37)
     asked = [len(asks(watch.look(np.zeros(1)), lambda _: 1.0)[0]) for _ in range(14)]
