@@ -13,7 +13,7 @@ from dpbench.errors import UserError, nearest
 ENTRY_POINTS = "dpbench.datasets"
 MODULES = (
     *("a1a", "adult", "covertype", "ijcnn", "protein", "fmnist", "california", "madelon", "mtp", "dorothea"),
-    *("synthetic", "phase", "bundled"),
+    *("synthetic", "phase", "bundled", "generated"),
 )
 
 

@@ -6,6 +6,7 @@ import functools
 from dataclasses import dataclass, field, replace
 
 from dpbench import datasets
+from dpbench.datasets import generated
 from dpbench.datasets.recipes import clip_rows
 from dpbench.errors import UserError, nearest
 from dpbench.problems import losses, regularisers
@@ -140,6 +141,30 @@ CATALOGUE |= {
     "madelon-l1-unit": Recipe("madelon", weights={"l1": 2e-3}, start="zero", unit=501**0.5),
     "digits-l1": Recipe("digits", weights={"l1": 5e-3}, start="zero", unit=65**0.5),
     "dorothea-unit": Recipe("dorothea", weights={"l1": 2e-3}, start="zero", unit=30.0),
+}
+# its drawn problems, one per data set of datasets/generated.py; d is declared there
+_LASSO = {"gen-lasso": ("squared", 2e-3), "gen-wide": ("logistic", 5e-4), "gen-very-wide": ("logistic", 1e-3)}
+CATALOGUE |= {
+    name: Recipe(
+        name,
+        loss="logistic" if draw.binary else "squared",
+        weights={"l2": 1e-3},
+        start="zero",
+        unit=draw.d**0.5,
+        target_unit=1.0 if draw.binary else 3.0,
+    )
+    for name, draw in generated.DRAWS.items()
+    if name not in _LASSO
+} | {
+    name: Recipe(
+        name,
+        loss=loss,
+        weights={"l1": weight},
+        start="zero",
+        unit=10.0 if name == "gen-very-wide" else generated.DRAWS[name].d ** 0.5,
+        target_unit=1.0 if loss == "logistic" else 3.0,
+    )
+    for name, (loss, weight) in _LASSO.items()
 }
 
 
