@@ -34,7 +34,7 @@ class LibrarySolver(Algorithm):
     submission and its tables name.
     """
 
-    home: ClassVar[str] = "tracks"
+    home: ClassVar[str] = "leaderboard"
     relation: ClassVar[Relation] = Relation.REPLACE_ONE
     library: ClassVar[str] = ""
     diagnostics = (NOTES,)

@@ -59,7 +59,7 @@ class PrivateTuning(Algorithm):
 
     name = "private-tuning"
     title = "tuned privately"
-    home = "tracks"
+    home = "leaderboard"
     relation = Relation.REPLACE_ONE
     paper_accounting = "tight"
     accountings = ("tight", "pure")

@@ -80,7 +80,8 @@ class Draw(NamedTuple):
     informative: int = 0
     target: Callable[[Rng, np.ndarray], np.ndarray] | None = None
 
-    def __call__(self, raw: Raw) -> Arrays:
+    def prepare(self, raw: Raw) -> Arrays:
+        """The arrays."""
         rng = np.random.Generator(np.random.PCG64DXSM(self.seed))
         X = self.rows(rng, self.n, self.d)
         signal = self._signal(rng, X) if self.target is None else self.target(rng, X)
@@ -177,7 +178,7 @@ SPECS = [
         DatasetSpec(
             name=name,
             title=f"{'logistic' if draw.binary else 'linear'} model: {draw.title}",
-            prepare=draw,
+            prepare=draw.prepare,
             rows=draw.n,
             columns=draw.d,
             task="binary" if draw.binary else "regression",

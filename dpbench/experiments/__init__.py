@@ -8,7 +8,7 @@ import importlib
 from dpbench.errors import UserError, nearest
 from dpbench.study.experiment import Experiment
 
-NAMES = ("second_order", "accelerated", "zeroth_order", "greedy_coordinate", "nonconvex", "leaderboard", "tracks")
+NAMES = ("second_order", "accelerated", "zeroth_order", "greedy_coordinate", "nonconvex", "leaderboard")
 
 
 @functools.cache

@@ -1,20 +1,203 @@
-"""From losses to places: a score that does not depend on who else is there, nor on what was left out.
+"""From losses to places: a score that depends neither on who else is there nor on what was left out.
 
 The score of a method on a problem is log10 of its mean excess loss over that of w = 0, which costs nothing and knows
 nothing: 0 is no better than nothing, -1 a tenth of it. It is clipped at ±CLIP; a problem that the method's needs admit
 and that has no result, or a run that failed or diverged, scores +CLIP. So leaving out problems never improves a place,
 and an entrant changes the score of no other.
+
+Problems of one origin are a family, whose score is the mean of theirs. Places are by the mean over families; intervals
+are simultaneous for all methods of a table, by a studentised multiplier bootstrap over families.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Collection, Iterable, Mapping
+from typing import NamedTuple
+
+import numpy as np
+import pandas as pd
+
+from dpbench.run import outcomes
+from dpbench.study.statistics import or_infinite
 
 CLIP = 3.0  # decades
+NOTHING, AUTO = "nothing", "auto"  # entrants: w = 0, and the method that users get where they name none
+DRAWS = 4000
+LEVEL = 0.95
+CELL = ["problem", "epsilon"]
+METHOD = [*CELL, "algorithm"]
 
 
 def score(excess: float, null: float) -> float:
-    """log10(mean excess / excess of w = 0), within ±CLIP; CLIP for an excess that is infinite or no number."""
+    """log10(mean excess / excess of w = 0), within ±CLIP; CLIP for an excess that is infinite or no number.
+
+    >>> score(0.1, 1.0), score(math.inf, 1.0), score(0.0, 1.0), score(5.0, 5.0)
+    (-1.0, 3.0, -3.0, 0.0)
+    """
     if not (math.isfinite(excess) and null > 0):
         return CLIP
     return CLIP if excess / null >= 10**CLIP else math.log10(max(excess / null, 10**-CLIP))
+
+
+def losses(runs: pd.DataFrame) -> pd.DataFrame:
+    """The untimed runs, with `loss`: the excess, infinite where one diverged, failed or has none."""
+    found = runs[runs["timed"].eq(0)]
+    ended = found["status"].isin(outcomes.RESULTS)
+    excess = or_infinite(found["excess"].astype(float), found).where(ended, math.inf).fillna(math.inf)
+    return found.assign(loss=excess.clip(lower=0.0))
+
+
+def pick(table: pd.DataFrame, cell: list[str], by: str) -> pd.DataFrame:
+    """Of each cell the row with the lowest `by`; of equals the first. The one way in which settings are chosen."""
+    return table.sort_values(by, kind="stable").drop_duplicates(cell)
+
+
+def means(rows: pd.DataFrame) -> pd.DataFrame:
+    """One row per (problem, ε, algorithm, settings) of `losses`: `mean` and `seeds`, and what the runs took unpaid."""
+    grouped = rows.groupby([*METHOD, "settings"], sort=False)
+    return grouped.agg(mean=("loss", "mean"), seeds=("loss", "size"), unpaid=("counts_public", "first")).reset_index()
+
+
+def scored(table: pd.DataFrame, nulls: Mapping[str, float], planned: Iterable[tuple[str, float, str]]) -> pd.DataFrame:
+    """One row per (problem, ε, algorithm) with `score`: of `means`, and +CLIP of what was planned and is not there.
+
+    nulls: problem → excess of w = 0; others are left out, and problems without a row of anybody. w = 0 is an entrant.
+    """
+    there = pick(table[table["problem"].isin(nulls)], METHOD, "mean")
+    cells = set(there[CELL].itertuples(index=False, name=None))
+    found = {
+        (row.problem, row.epsilon, row.algorithm): score(row.mean, nulls[row.problem]) for row in there.itertuples()
+    }
+    for problem, epsilon, algorithm in planned:
+        if (problem, epsilon) in cells:
+            found.setdefault((problem, epsilon, algorithm), CLIP)
+    found |= {(*cell, NOTHING): 0.0 for cell in cells}
+    rows = [(*at, value) for at, value in found.items()]
+    return pd.DataFrame(rows, columns=[*METHOD, "score"])
+
+
+def with_auto(table: pd.DataFrame, choice: Mapping[str, str]) -> pd.DataFrame:
+    """`scored` rows with the default's beside: of each problem those of the method of `choice`, +CLIP where missing."""
+    chosen = table[table["algorithm"].eq(table["problem"].map(dict(choice)))].assign(algorithm=AUTO)
+    cells = table[table["problem"].isin(choice)][CELL].drop_duplicates()
+    missing = cells.merge(chosen[[*CELL, "score"]], on=CELL, how="left")
+    filled = missing.assign(algorithm=AUTO, score=missing["score"].fillna(CLIP))
+    return pd.concat([table, filled[table.columns]], ignore_index=True)
+
+
+def by_family(table: pd.DataFrame, families: Mapping[str, str]) -> pd.DataFrame:
+    """(families × methods): the mean of a method's scores over a family's problems; NaN where it is not admitted."""
+    named = table.assign(family=table["problem"].map(lambda problem: families.get(problem, problem)))
+    return named.pivot_table(index="family", columns="algorithm", values="score", aggfunc="mean")
+
+
+class Standing(NamedTuple):
+    """A line of a table of places. place: 0 for none; low, high: simultaneous bounds on the score.
+
+    apart: whether it is told apart from the first at LEVEL. families: on how many it has a score.
+    """
+
+    algorithm: str
+    place: int
+    score: float
+    low: float
+    high: float
+    apart: bool
+    families: int
+
+
+def standing(scores: pd.DataFrame, unpaid: Collection[str] = ()) -> list[Standing]:
+    """Lines by mean score, of a (families × methods) table; methods that are not on all families come last.
+
+    unpaid: methods that take something from the data without paying, which are listed and have no place.
+    """
+    whole = [name for name in scores.columns if scores[name].notna().all()]
+    lines = _standing(scores[whole], unpaid)
+    for name in sorted(set(scores.columns) - set(whole), key=lambda name: (scores[name].mean(), name)):
+        found = scores[[name]].dropna()
+        if len(found):
+            half = float(simultaneous(found.to_numpy())[0])
+            mean = float(found[name].mean())
+            lines.append(Standing(name, 0, mean, mean - half, mean + half, True, len(found)))
+    return lines
+
+
+def _standing(scores: pd.DataFrame, unpaid: Collection[str]) -> list[Standing]:
+    if scores.empty:
+        return []
+    mean = scores.mean()
+    order = sorted(scores.columns, key=lambda name: (mean[name], name))
+    half = dict(zip(scores.columns, simultaneous(scores.to_numpy()), strict=True))
+    first = next((name for name in order if name not in unpaid), order[0])
+    gaps = scores.sub(scores[first], axis=0)
+    behind = dict(zip(scores.columns, gaps.mean() - simultaneous(gaps.to_numpy()), strict=True))
+    lines, place = [], 0
+    for name in order:
+        place += name not in unpaid
+        low, high = max(-CLIP, mean[name] - half[name]), min(CLIP, mean[name] + half[name])
+        shown = 0 if name in unpaid else place
+        apart = bool(behind[name] > 0)
+        lines.append(Standing(name, shown, float(mean[name]), float(low), float(high), apart, len(scores)))
+    return lines
+
+
+def simultaneous(values: np.ndarray, level: float = LEVEL, draws: int = DRAWS) -> np.ndarray:
+    """Half-widths around the means of the columns of (families, methods), which hold for all at once at `level`.
+
+    A studentised multiplier bootstrap: the largest |t| over columns of means of residuals with normal weights, over
+    the square root of a χ² of as many degrees of freedom as there are, so that few families have wide intervals.
+    """
+    count = len(values)
+    if count < 2:
+        return np.full(values.shape[1], np.inf)
+    rng = np.random.Generator(np.random.PCG64DXSM(34))
+    residuals = values - values.mean(axis=0)
+    errors = residuals.std(axis=0, ddof=1) / math.sqrt(count)
+    there = errors > 0
+    if not there.any():
+        return np.zeros(values.shape[1])
+    weights = rng.standard_normal((draws, count)) * math.sqrt(count / (count - 1)) / count
+    t = np.abs(weights @ residuals[:, there]) / errors[there]
+    t /= np.sqrt(rng.chisquare(count - 1, draws) / (count - 1))[:, None]
+    return float(np.quantile(t.max(axis=1), level)) * errors
+
+
+def duels(scores: pd.DataFrame) -> pd.DataFrame:
+    """(methods × methods): the share of families on which the row's score is the lower; ties count half."""
+    values = scores.to_numpy()
+    found = np.full((values.shape[1],) * 2, np.nan)
+    for i in range(values.shape[1]):
+        both = ~np.isnan(values) & ~np.isnan(values[:, [i]])
+        wins = np.where(both, (values[:, [i]] < values) + 0.5 * (values[:, [i]] == values), 0.0)
+        with np.errstate(invalid="ignore"):
+            found[i] = wins.sum(axis=0) / both.sum(axis=0)
+    return pd.DataFrame(found, index=scores.columns, columns=scores.columns)
+
+
+class Price(NamedTuple):
+    """What another way to settings costs: the ratio of mean excess losses to the rule's, over shared cells."""
+
+    ratio: float
+    low: float
+    high: float
+    cells: int
+    families: int
+
+
+def price(rule: pd.DataFrame, other: pd.DataFrame, families: Mapping[str, str]) -> Price:
+    """The geometric mean over families of other's mean loss over the rule's, in the cells that both have.
+
+    rule, other: rows of `means`, one per cell and method. Losses are clipped at 10^±CLIP of one another.
+    """
+    shared = rule[[*METHOD, "mean"]].merge(other[[*METHOD, "mean"]], on=METHOD, suffixes=("", "_other"))
+    logs = [
+        0.0 if a == b else score(b, a) if a > 0 and math.isfinite(a) else -CLIP
+        for a, b in zip(shared["mean"], shared["mean_other"], strict=True)
+    ]
+    if not logs:
+        return Price(math.nan, math.nan, math.nan, 0, 0)
+    named = shared.assign(log=logs, family=shared["problem"].map(lambda problem: families.get(problem, problem)))
+    by = named.groupby("family")["log"].mean().to_numpy()[:, None]
+    half, mean = float(simultaneous(by)[0]), float(by.mean())
+    return Price(10**mean, 10 ** (mean - half), 10 ** min(mean + half, 99.0), len(logs), len(by))

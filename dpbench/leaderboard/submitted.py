@@ -21,6 +21,11 @@ class Submitted(NamedTuple):
     checked: dict[str, Any]
     rows: pd.DataFrame
 
+    @property
+    def placed(self) -> bool:
+        """Whether the receiver ran all of it again, and found nothing to flag."""
+        return bool(self.checked.get("placed"))
+
 
 def submissions(store: Store) -> list[Submitted]:
     """Those beside the rows of `store`, by name."""

@@ -1,8 +1,9 @@
-"""Three tracks of tuning: which settings a method runs at, from nothing, from an oracle, from its own ε.
+"""Tracks of tuning: which settings a method runs at, from nothing, from values nearby, from its own ε.
 
-default: the public rule of `algorithms.rules`, from (n, d, ε) alone. oracle: the best of a few values around the rule
+default: the public rule of `algorithms.rules`, from (n, d, ε) alone. nearby: the best of three values around the rule
 on TUNED_ON seeds, scored on others, so that the score has not the optimism of a minimum; the choice itself is free,
-which no practitioner has. private: the same values searched within the one ε (`algorithms.private_tuning`).
+which no practitioner has, and often at an end of the three, so it is no oracle. private: the same values searched
+within the one ε (`algorithms.private_tuning`).
 """
 
 from __future__ import annotations
@@ -14,6 +15,8 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
+import numpy as np
+import pandas as pd
 
 from dpbench import algorithms
 from dpbench.algorithms.base import Algorithm, make_settings
@@ -21,20 +24,53 @@ from dpbench.algorithms.rules import public_settings
 from dpbench.errors import NotAtHand, UserError
 from dpbench.files import read_toml
 from dpbench.leaderboard import entrants
+from dpbench.leaderboard.places import METHOD, pick
 from dpbench.policy import terms
 from dpbench.problems import catalogue
 from dpbench.study.grid import BEST, Grid, GridEntry, load_grid
 
-TRACKS = ("default", "oracle", "private")
+TRACKS = ("default", "nearby", "private")
 PRIVATE = "private-tuning"  # the algorithm that searches within ε
 TRACK = "track"  # a block's settings name it under this key
-TUNE = "oracle-tune"  # the rows that the oracle's choice is made on
+TUNE = "nearby-tune"  # the rows that the choice among nearby values is made on
 TUNED_ON = 10  # seeds, from 0 on
 
 
 @functools.cache
 def _file() -> dict[str, Any]:
     return read_toml(Path(__file__).with_name("tracks.toml"))
+
+
+KINDS = ("logistic", "logistic + ridge", "squared + ridge", "logistic + L1", "squared + L1")
+
+
+def kind(problem: str) -> str:
+    """Of the KINDS, by loss and regulariser: what a method's needs are about."""
+    recipe = catalogue.recipe_of(problem)
+    if recipe.weights.get("l1"):
+        return f"{recipe.loss} + L1"
+    return f"{recipe.loss} + ridge" if recipe.weights else recipe.loss
+
+
+@functools.cache
+def families() -> dict[str, str]:
+    """Problem → family, of problems that share one; see families.toml."""
+    told = read_toml(Path(__file__).with_name("families.toml"))
+    return {problem: family for family, problems in told.items() for problem in problems}
+
+
+def chosen(rows: pd.DataFrame) -> pd.DataFrame:
+    """Of `places.losses` rows of the nearby track: each method's setting with the lowest mean on the first seeds.
+
+    By its other seeds alone. A cell of which not all candidates are there is left out.
+    """
+    seen = rows[rows["seed"] < TUNED_ON].groupby([*METHOD, "settings"], sort=True)["loss"].agg(["mean", "size"])
+    seen = seen[seen["size"] == TUNED_ON].reset_index()
+    tried = seen.groupby(METHOD)["size"].transform("size")
+    asked = [max(1, len(candidates(p, name, e))) for p, e, name in seen[METHOD].itertuples(index=False)]
+    best = pick(seen[tried >= np.array(asked, dtype=int)], METHOD, "mean")
+    scored = rows[rows["seed"] >= TUNED_ON]
+    return scored.merge(best[[*METHOD, "settings"]], on=[*METHOD, "settings"])
 
 
 @functools.cache
@@ -75,7 +111,7 @@ def rule(problem: str, name: str, epsilon: float) -> tuple[tuple[str, Any], ...]
 
 @functools.lru_cache(maxsize=8192)
 def candidates(problem: str, name: str, epsilon: float) -> tuple[Any, ...]:
-    """The values of the knob that the oracle and the private search try, rising; () without a knob."""
+    """The values of the knob that the nearby track and the private search try, rising; () without a knob."""
     settings, tuned = dict(rule(problem, name, epsilon) or ()), knob(name)
     if tuned not in settings:
         return ()
@@ -108,7 +144,7 @@ def expand(block: GridEntry) -> list[GridEntry]:
 
 def cells(profile: str, grid: Grid) -> list[GridEntry]:
     """The default track's cells, one block per (problem, ε), for a method that is not yet in it."""
-    blocks = [block for block in grid[profile] if block.settings.get(TRACK) == "default"]
+    blocks = [block for block in grid[profile] if "places" in block.artefacts]
     return [
         msgspec.structs.replace(block, problems=[problem], epsilon=[epsilon])
         for block in blocks
@@ -127,7 +163,7 @@ def _block(block: GridEntry, track: str, problem: str, name: str, epsilon: float
     if track == "private" and len(values) > 1 and method.name in _file()["private"]["methods"]:
         tried = [given | {knob(name): value} for value in values]
         run, given = PRIVATE, {"method": name, "candidates": json.dumps(tried)}
-    if track in (TUNE, "oracle"):
+    if track in (TUNE, "nearby"):
         if len(values) < 2:
             if track == TUNE:
                 return None

@@ -24,7 +24,7 @@ from dpbench.submitting.ledgers import counted, replay
 if TYPE_CHECKING:
     from dpbench.run.runner import Progress
 
-EXPERIMENT = "tracks"
+EXPERIMENT = "leaderboard"
 
 
 def submit(

@@ -12,7 +12,7 @@ import pandas as pd
 from dpbench.algorithms import aop
 from dpbench.algorithms.newton import inverse_sensitivity, sharp_sensitivities
 from dpbench.errors import UserError
-from dpbench.leaderboard.ranking import LEVELS
+from dpbench.experiments.leaderboard.board import LEVELS
 from dpbench.privacy import Budget, Relation
 from dpbench.privacy import correlated as matrices
 from dpbench.privacy.last_iterate import growth

@@ -1,125 +1,238 @@
-"""The tables of leaderboard."""
+"""The tables of the leaderboard: what to use, places, head-to-heads, the price of tuning, who is in it."""
 
 from __future__ import annotations
-
-from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from dpbench.leaderboard import entrants
-from dpbench.leaderboard.ranking import LEVELS, board
-from dpbench.leaderboard.ranking import overall as over_all
-from dpbench.run import outcomes
-from dpbench.study.context import Context, select
-from dpbench.study.declare import artefact, each
+from dpbench import algorithms
+from dpbench.experiments.leaderboard.board import UNPAID, Board, board, marked, track_means
+from dpbench.leaderboard import entrants, places, tracks
+from dpbench.leaderboard.places import AUTO, NOTHING, Standing
+from dpbench.leaderboard.submitted import submissions
+from dpbench.study.context import Context
+from dpbench.study.declare import artefact
 from dpbench.study.output import Table
-from dpbench.study.statistics import plus_minus, span
+from dpbench.study.statistics import span
 from dpbench.study.style import look, problem_title
 
 RULES = (
-    "Replace-one neighbours for all: add/remove methods at twice their sensitivities, Poisson samples, where the "
-    "accounting is not `tight`, replaced by samples of a fixed size. δ = n⁻² (0 for pure DP); n public. The best "
-    "accounting each method has. Each method at the best of its candidate settings (tuning.toml), chosen on the same "
-    "seeds by the mean: that is not private, and the mean of the best is a little too good."
+    "Settings: each method's public rule in (n, d, ε). Replace-one neighbours for all, δ = n⁻² (0 for pure DP), each "
+    "method's best accounting."
 )
+SCORE = (
+    "Score: log10 of the mean excess loss over that of w = 0, mean over families of problems; -1 is a tenth, 0 no "
+    "better than nothing, 3 where a run is missing or failed. In brackets: simultaneous 95 % intervals over families."
+)
+PAYS = f"{UNPAID}: takes column scales (M_j) from the data without paying, and has no place."
+MOST_NAMED = 3
+FIRST = 8  # methods of the head-to-heads, beside w = 0 and the default
 
 
-@artefact("overall", "All methods over all problems and ε")
-def overall(context: Context) -> Table:
-    """Mean rank and share of rivals beaten over all cells."""
-    table = board(context.rows("overall"))
-    result = over_all(table)
-    if len(table):
-        spent = table.assign(planned=table["planned"] / table["epsilon"]).groupby("algorithm")
-        result = result.join(spent.agg({"planned": "min", "counts_public": "first"}), on="algorithm")
-    rows = [
-        [
-            str(i + 1) if row.often else "–",
-            look(row.algorithm).label,
-            f"{row.share:.2f}",
-            f"{row.mean_rank:.1f}",
-            f"{row.cells}",
-            f"{row.leads}",
-            row.accounting,
-            "–" if np.isnan(row.planned) else f"{row.planned:.3f}",
-            row.counts_public or "",
-        ]
-        for i, row in enumerate(result.itertuples())
-    ]
-    gaps = [] if rows else [context.gap("overall", "every row")]
-    cells = table[["problem", "epsilon"]].drop_duplicates()
+@artefact("answers", "Which method to use, how sure, and at what cost")
+def answers(context: Context) -> Table:
+    """A row per ε and kind of problem: the first method, those not told apart from it, the default, seconds."""
+    found = board(context)
+    lines, data = [], []
+    for epsilon in found.epsilons:
+        for kind in ("", *found.kinds()):
+            matrix = found.matrix(epsilon, kind)
+            lined = places.standing(matrix, found.unpaid)
+            data += [{"epsilon": epsilon, "kind": kind or "all", **one._asdict()} for one in lined]
+            lines.append([f"{epsilon:g}", kind or "all", *answer(found, lined)])
+    header = ["ε", "problems", "use", "score", "how sure", "the default scores", "seconds of a run"]
     caption = (
-        f"Over {len(cells)} cells (problem × ε), {seeds_of(table)}. Share: the mean share of rivals beaten, 1 if best "
-        "in every cell and 0 if last in every cell; leads: in how many cells no method is better by more than two "
-        "standard errors of the difference; ε planned / ε: the least share of ε that all its planned releases add up "
-        "to, by the independent accountant (below 1 the accounting or the method leaves some unused); public: what, "
-        "beside n, its runs took from the data. Methods in fewer than half of the cells come last, without a place. "
-        f"{RULES}"
+        "The method with the lowest score on each kind of problem, with what is not told apart from it at 95 %. "
+        f"“Nothing” means that no method is better than w = 0. {SCORE} {RULES}"
     )
-    header = ["#", "method", "share of rivals beaten", "mean rank", "cells", "leads", "accounting", "ε planned / ε",
-              "public"]  # fmt: skip
-    return Table(pd.DataFrame(rows, columns=header), caption, result.drop(columns="often"), gaps)
+    gaps = [] if lines else [context.gap("answers", "every row")]
+    return Table(pd.DataFrame(lines, columns=header), caption, pd.DataFrame(data), gaps)
 
 
-@each(artefact(f"ranking_{name}", f"Ranking at ε = {e:g}", epsilon=e, level=name) for name, e in LEVELS.items())
-def ranking(context: Context, epsilon: float, level: str) -> Table:
-    """Mean excess ± s.e. and rank at one ε: a row per method, a column per problem."""
-    name = f"ranking_{level}"
-    runs = context.rows(name)
-    table = board(runs)
-    problems = context.problems(name)
-    order = list(over_all(table)["algorithm"])
-    lookup = {(row.problem, row.algorithm): row for row in table.itertuples()}
-    rows = [[look(method).label, *[_cell(lookup.get((p, method))) for p in problems]] for method in order]
-    gaps = [
-        context.gap(name, f"{problem} at ε = {epsilon:g}")
-        for problem in problems
-        if problem not in set(table["problem"])
-    ]
-    gaps += failures(runs)
+def answer(found: Board, lined: list[Standing]) -> list[str]:
+    """Use, score, how sure, the default's score, seconds: of the lines of one ε and kind."""
+    first = next((one for one in lined if one.place == 1), None)
+    if first is None:
+        return ["–"] * 5
+    by = {one.algorithm: one for one in lined}
+    default = interval(by[AUTO]) if AUTO in by else "–"
+    rivals = [one for one in lined if one.place and one.algorithm not in (first.algorithm, NOTHING, AUTO)]
+    tied = [one for one in rivals if not one.apart]
+    names = ", ".join(found.label(one.algorithm) for one in tied[:MOST_NAMED])
+    more = f" and {len(tied) - MOST_NAMED} more" if len(tied) > MOST_NAMED else ""
+    sure = f"{first.families} families; not told apart: {names}{more}" if tied else f"{first.families} families; alone"
+    if first.algorithm == NOTHING:
+        return ["nothing: no method is better than w = 0", interval(first), sure, default, "0"]
+    use = found.label(first.algorithm)
+    if not by[NOTHING].apart:
+        use += " (not told apart from nothing)"
+    seconds = found.seconds.get(first.algorithm)
+    return [use, interval(first), sure, default, "–" if seconds is None else f"{seconds:.2g}"]
+
+
+def interval(one: Standing) -> str:
+    """ "-1.20 [-1.50, -0.90]"."""
+    return f"{one.score:.2f} [{one.low:.2f}, {one.high:.2f}]"
+
+
+@artefact("places", "Places: score over all families, by ε and by kind of problem")
+def placed(context: Context) -> Table:
+    """A row per method in the order of its mean over all ε: place and score at each ε, scores by kind, cost."""
+    found = board(context)
+    lined = {epsilon: places.standing(found.matrix(epsilon), found.unpaid) for epsilon in found.epsilons}
+    kinds = found.kinds()
+    means = {kind: _means(found, kind) for kind in ("", *kinds)}
+    lines, data = [], []
+    by = {epsilon: {one.algorithm: one for one in ones} for epsilon, ones in lined.items()}
+    for name in means[""].sort_values(kind="stable").index if lined else ():
+        at = [by[epsilon].get(name) for epsilon in lined]
+        cells = ["–" if one is None else f"{one.place or '–'}: {interval(one)}" for one in at]
+        by_kind = [f"{means[kind][name]:.2f}" if name in means[kind] else "–" for kind in kinds]
+        cost = found.seconds.get(str(name))
+        lines.append([found.label(str(name)), *cells, *by_kind, "–" if cost is None else f"{cost:.2g}"])
+        data += [{"epsilon": e, **one._asdict()} for e, one in zip(lined, at, strict=True) if one is not None]
+    header = ["method", *(f"ε = {e:g}: place, score" for e in lined), *kinds, "seconds"]
+    problems = set(found.scores["problem"])
+    families = {tracks.families().get(problem, problem) for problem in problems}
     caption = (
-        f"Mean excess loss ± its standard error and, in brackets, the rank in its column, at ε = {epsilon:g}; =: not "
-        "worse than the column's best by more than two standard errors of the difference; –: not applicable (see fits; "
-        "or ε is out of reach of the method's accounting); ∞: a seed diverged at every candidate. Methods in the order "
-        f"of the mean share of rivals beaten here. {seeds_of(table)}. {RULES}"
+        f"{len(problems)} problems in {len(families)} families. By kind: the mean over ε. Where a method's needs do not "
+        f"admit a family, w = 0 stands in. {SCORE} {PAYS} Seconds: of one run timed alone at ε = 1, the median over "
+        f"problems. {RULES}"
     )
-    return Table(pd.DataFrame(rows, columns=["method", *map(problem_title, problems)]), caption, table, gaps)
+    gaps = [] if lines else [context.gap("places", "every row")]
+    return Table(pd.DataFrame(lines, columns=header), caption, pd.DataFrame(data), gaps)
 
 
-def failures(runs: pd.DataFrame) -> list[str]:
-    """One line for each reason that runs failed for; an ε out of reach is not applicable, and no failure."""
-    failed = runs[~outcomes.has_result(runs["status"]) & runs["status"].ne("out of reach")]
-    failed = failed.drop_duplicates(["algorithm", "problem", "error"])
-    return [f"{row.algorithm} on {row.problem}: {row.error}" for row in failed.itertuples()]
+def _means(found: Board, kind: str) -> pd.Series:
+    """Each method's score over the families of a kind, the mean over ε; of methods that are on all of them."""
+    at = [found.matrix(epsilon, kind) for epsilon in found.epsilons]
+    if not at:
+        return pd.Series(dtype=float)
+    return pd.concat([one.mean().where(one.notna().all()) for one in at], axis=1).mean(axis=1, skipna=False).dropna()
 
 
-def _cell(row: Any) -> str:
-    if row is None:
-        return "–"
-    if not np.isfinite(row.mean):
-        return f"∞ ({row.rank})"
-    return f"{plus_minus(row.mean, row.se)} ({row.rank}{'=' if row.beaten_by == 0 else ''})"
+@artefact("duels", "Head to head")
+def duels(context: Context) -> Table:
+    """The share of families on which the row's method has a lower score than the column's, at ε = 1 or the only ε."""
+    found = board(context)
+    epsilon = 1.0 if 1.0 in found.epsilons else next(iter(found.epsilons), 1.0)
+    matrix = found.matrix(epsilon)
+    named = [n for n in (NOTHING, AUTO) if n in matrix]
+    order = [one.algorithm for one in places.standing(matrix, found.unpaid) if one.algorithm not in named][:FIRST]
+    table = places.duels(matrix[[*order, *named]])
+    labels = [found.label(name) for name in table.index]
+    cells = [["–" if i == j else f"{x:.2f}" for j, x in enumerate(row)] for i, row in enumerate(table.to_numpy())]
+    frame = pd.DataFrame([[label, *row] for label, row in zip(labels, cells, strict=True)], columns=["beats", *labels])
+    caption = (
+        f"At ε = {epsilon:g}: on which share of {len(matrix)} families of problems the method of the row has a lower "
+        "score than that of the column; ties count half. The order is that of the places."
+    )
+    gaps = [] if len(frame) else [context.gap("duels", "every row")]
+    return Table(frame, caption, table.reset_index(), gaps)
 
 
-def seeds_of(table: pd.DataFrame) -> str:
-    """How many seeds the rows of a table have, in words."""
-    return "No rows" if table.empty else f"{span(table['seeds'])} seeds"
+@artefact("price", "The price of tuning")
+def price(context: Context) -> Table:
+    """A row per way to settings, a column per ε: mean excess loss over that of the public rule, in shared cells."""
+    ways = {
+        "private": "tuned within ε: three values around the rule",
+        "nearby": "the best of three values around the rule (free here, not private)",
+    }
+    rule = track_means(context, "default")
+    epsilons = sorted(set(rule["epsilon"]))
+    lines, data = [], []
+    for track, told in ways.items():
+        other = track_means(context, track)
+        cells = []
+        for epsilon in epsilons:
+            one = places.price(rule[rule["epsilon"] == epsilon], other[other["epsilon"] == epsilon], tracks.families())
+            data.append({"track": track, "epsilon": epsilon, **one._asdict()})
+            shown = f"{one.ratio:.2f} [{one.low:.2f}, {one.high:.2f}], {one.cells} cells, {one.families} families"
+            cells.append(shown if one.cells else "–")
+        lines.append([told, *cells])
+    caption = (
+        "Geometric mean over families of a method's mean excess loss over that at its public rule, in the (problem, ε, "
+        "method) cells that both have: above 1 tuning costs more than it brings. In brackets: 95 % intervals."
+    )
+    gaps = [] if epsilons else [context.gap("price", "every row")]
+    frame = pd.DataFrame(lines, columns=["settings", *(f"ε = {epsilon:g}" for epsilon in epsilons)])
+    return Table(frame, caption, pd.DataFrame(data), gaps)
 
 
-@artefact("fits", "Who is not on which problem, and why")
+@artefact("methods", "Every method: what it is, where it wins, what it costs")
+def methods(context: Context) -> Table:
+    """A row per method: title, guarantee, what it releases, the kinds it leads, best and worst families, seconds."""
+    found = board(context)
+    lines = []
+    at = {
+        (e, kind): places.standing(found.matrix(e, kind), found.unpaid)
+        for e in found.epsilons
+        for kind in found.kinds()
+    }
+    epsilon = 1.0 if 1.0 in found.epsilons else next(iter(found.epsilons), 1.0)
+    matrix = found.matrix(epsilon)
+    for name in sorted(set(found.scores["algorithm"]) - {NOTHING, AUTO}):
+        leads = [f"{kind} at ε = {e:g}" for (e, kind), ones in at.items() for one in ones
+                 if one.algorithm == name and one.place and not one.apart]  # fmt: skip
+        scores = matrix[name].sort_values()
+        extremes = (
+            "–" if scores.empty else f"{scores.index[0]} {scores.iloc[0]:.2f}; {scores.index[-1]} {scores.iloc[-1]:.2f}"
+        )
+        seconds = found.seconds.get(name)
+        lines.append(
+            [found.label(name), *_guarantee(name), "; ".join(leads) or "–", extremes,
+             found.unpaid.get(name, "–"), "–" if seconds is None else f"{seconds:.2g}"]
+        )  # fmt: skip
+    header = ["method", "proof for", "releases", "first, or not told apart from it, on", "best and worst family",
+              "takes unpaid", "seconds"]  # fmt: skip
+    caption = (
+        f"Best and worst family: by the score at ε = {epsilon:g}. A method for add/remove neighbours runs at twice its "
+        f"sensitivities here. {RULES}"
+    )
+    gaps = [] if lines else [context.gap("methods", "every row")]
+    return Table(pd.DataFrame(lines, columns=header), caption, gaps=gaps)
+
+
+def _guarantee(name: str) -> list[str]:
+    if name not in algorithms.names(plugins=False):
+        return ["as submitted", "–"]
+    method, _ = algorithms.resolve(name)
+    return [method.relation.value, ", ".join(one.label for one in method.discloses) or "–"]
+
+
+@artefact("problems", "The problems, and who is not on the board")
+def problems(context: Context) -> Table:
+    """A row per problem: size, kind, family, what w = 0 loses, how many methods are on it; then who is left out."""
+    found = board(context)
+    on = found.scores.groupby("problem")["algorithm"].nunique()
+    from dpbench.leaderboard.nulls import nulls
+
+    lines = []
+    for problem in context.problems("problems"):
+        n, d = tracks.size(problem)
+        family = tracks.families().get(problem, problem)
+        null = f"{nulls()[problem]:.3g}" if problem in nulls() else "–"
+        count = int(on.get(problem, 2)) - 2
+        lines.append([problem, f"{n:,}", f"{d:,}", tracks.kind(problem), family, null, str(max(count, 0))])
+    left_out = "; ".join(f"{look(name).label}: {why}" for name, why in tracks.excluded().items())
+    caption = f"All with rows within ‖x‖₂ ≤ 1 and a certified optimum. Not on the board: {left_out}."
+    header = ["problem", "n", "d", "kind", "family", "excess loss of w = 0", "methods"]
+    return Table(pd.DataFrame(lines, columns=header), caption)
+
+
+@artefact("fits", "Methods left out of a problem, and why")
 def fits(context: Context) -> Table:
     """Every method that is left out of a problem, with the reason."""
-    problems = context.problems("fits")
+    asked = context.problems("fits")
     where: dict[tuple[str, str], list[str]] = {}  # (method, reason) → problems
-    for problem in problems:
+    for problem in asked:
         for name in entrants.entrants():
-            if why := entrants.reason(problem, name):
+            if name not in tracks.excluded() and (why := entrants.reason(problem, name)):
                 where.setdefault((name, why), []).append(problem_title(problem))
-    methods: dict[tuple[str, str], list[str]] = {}  # (problems, reason) → methods
+    names: dict[tuple[str, str], list[str]] = {}  # (problems, reason) → methods
     for (name, why), on in where.items():
-        methods.setdefault(("all" if len(on) == len(problems) else ", ".join(on), why), []).append(look(name).label)
-    rows = [[on, "; ".join(labels), why] for (on, why), labels in methods.items()]
+        names.setdefault(("all" if len(on) == len(asked) else ", ".join(on), why), []).append(look(name).label)
+    rows = [[on, "; ".join(labels), why] for (on, why), labels in names.items()]
     caption = (
         "Methods that are not run on a problem of this grid, and the check that keeps them off: what the privacy proof "
         "asks of loss, rows and regulariser, or of the settings; decided on what is declared of the problem."
@@ -127,6 +240,38 @@ def fits(context: Context) -> Table:
     return Table(pd.DataFrame(rows, columns=["not on", "methods", "why"]), caption)
 
 
-def of_problem(table: pd.DataFrame, problem: str, epsilon: float) -> pd.DataFrame:
-    """The board's rows of one cell, best first."""
-    return select(table, problem=problem, epsilon=epsilon).sort_values("rank", kind="stable")
+@artefact("submitted", "Submitted methods: where their rows come from, and whether they were run again")
+def submitted(context: Context) -> Table:
+    """A row per submission that `dpbench merge` added."""
+    lines = []
+    for one in submissions(context.store):
+        told, checked = one.manifest, one.checked
+        again = "run again here" if one.placed else "; ".join(checked.get("flags") or ["not re-run: no place"])
+        bounds = [f"{t['test']}: {t['bound']:.3g} of {t['claim']:.3g} {t['unit']}" for a in one.audits
+                  for t in a["tests"]]  # fmt: skip
+        planned = one.rows["epsilon_planned"] / one.rows["epsilon"]
+        lines.append(
+            [marked(told), again, f"{len(one.rows):,} on {one.rows['problem'].nunique()} problems",
+             f"{planned.min():.2f} to {planned.max():.2f} of what was asked", told.get("author") or "–",
+             told.get("licence") or "–", told["source"], told["code_version"],
+             told.get("hardware") or told["environment"],
+             "; ".join(bounds), str(checked["archive_sha256"])[:16]]
+        )  # fmt: skip
+    header = ["method", "standing", "rows", "planned ε", "author", "licence", "code", "dpbench", "made on",
+              "its audit: bound of claim", "archive"]  # fmt: skip
+    caption = (
+        "Rows that came by `dpbench submit`. †: a submitted method. ‡: another library's solver. A place takes a re-run "
+        "by the receiver: all cells under new seeds, private copies of problems, an audit, in a sandbox."
+        + ("" if lines else " None so far.")
+    )
+    return Table(pd.DataFrame(lines, columns=header), caption)
+
+
+def seeds_of(found: Board) -> str:
+    """How many seeds the cells have, in words."""
+    return span(found.means["seeds"]) if len(found.means) else "no"
+
+
+def finite(value: float) -> bool:
+    """Whether a number can be drawn."""
+    return bool(np.isfinite(value))

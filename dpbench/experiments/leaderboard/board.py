@@ -1,0 +1,132 @@
+"""The board of a context: scores from rows, and what is known of entrants beside them."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+
+import pandas as pd
+
+from dpbench.errors import UserError
+from dpbench.leaderboard import places, tracks
+from dpbench.leaderboard.nulls import nulls
+from dpbench.leaderboard.submitted import Submitted, submissions
+from dpbench.policy import auto
+from dpbench.problems import catalogue
+from dpbench.study.context import Context, kept, select
+from dpbench.study.grid import GridEntry
+from dpbench.study.plan import plan
+from dpbench.study.style import look
+
+LEVELS = {"low": 0.1, "mid": 1.0, "high": 10.0}  # ε
+NAMES = {places.NOTHING: "nothing (w = 0)", places.AUTO: "the default (auto)"}
+UNPAID = "¶"
+
+
+@dataclass(frozen=True)
+class Board:
+    """scores: (problem, ε, algorithm, score), w = 0 and the default among the entrants. means: of every cell.
+
+    unpaid: method → what it takes from the data without paying. titles: what submitted methods are called. seconds: of
+    one run, the median over the timed problems.
+    """
+
+    scores: pd.DataFrame
+    means: pd.DataFrame
+    unpaid: dict[str, str]
+    titles: dict[str, str]
+    seconds: dict[str, float]
+
+    def label(self, name: str) -> str:
+        """What an entrant is called, with its marks."""
+        mark = f" {UNPAID}" if name in self.unpaid else ""
+        return (NAMES.get(name) or self.titles.get(name) or look(name).label) + mark
+
+    def matrix(self, epsilon: float, kind: str = "") -> pd.DataFrame:
+        """(families × methods) of scores at one ε on the problems of a kind; of all, 0 where a method is not admitted.
+
+        There w = 0 stands in for it, which is what is left to whoever has that method alone.
+        """
+        table = select(self.scores, epsilon=epsilon)
+        if kind:
+            return places.by_family(table[table["problem"].map(tracks.kind) == kind], tracks.families())
+        return places.by_family(table, tracks.families()).fillna(0.0)
+
+    @property
+    def epsilons(self) -> list[float]:
+        return sorted(set(self.scores["epsilon"]))
+
+    def kinds(self) -> list[str]:
+        """Those that have scores, in their order."""
+        found = {tracks.kind(problem) for problem in set(self.scores["problem"])}
+        return [kind for kind in tracks.KINDS if kind in found]
+
+
+@kept
+def board(context: Context) -> Board:
+    """The board of the rows of `places`."""
+    rows = places.losses(context.rows("places"))
+    placed = [one for one in submissions(context.store) if one.placed]
+    theirs = [places.losses(one.rows) for one in placed]
+    table = places.means(pd.concat([rows, *theirs], ignore_index=True) if theirs else rows)
+    planned = [cell for block in context.blocks("places") for cell in _cells(block)]
+    planned += [cell for one in placed for cell in _admitted(one, planned)]
+    scores = places.scored(table, nulls(), planned)
+    scores = places.with_auto(scores, _choice(set(scores["problem"])))
+    unpaid = {name: told for name, told in zip(table["algorithm"], table["unpaid"], strict=True) if told}
+    titles = {one.manifest["method"]: marked(one.manifest) for one in placed}
+    return Board(scores, table, unpaid, titles, _seconds(context))
+
+
+def _cells(block: GridEntry) -> list[tuple[str, float, str]]:
+    return [(problem, epsilon, name) for problem, name, epsilon in block.cells]
+
+
+def _admitted(one: Submitted, planned: list[tuple[str, float, str]]) -> list[tuple[str, float, str]]:
+    """A submission's cells: all of every kind that it has a row of, so that leaving one out costs it +CLIP there."""
+    kinds = {tracks.kind(problem) for problem in set(one.rows["problem"])}
+    cells = {(problem, epsilon) for problem, epsilon, _ in planned if tracks.kind(problem) in kinds}
+    return [(*cell, one.manifest["method"]) for cell in sorted(cells)]
+
+
+def _choice(problems: set[str]) -> dict[str, str]:
+    """Problem → the method that users get where they name none; without those that no rule covers."""
+    found = {}
+    for problem in sorted(problems):
+        try:
+            found[problem] = auto.method(catalogue.declare(problem), 1.0)
+        except UserError:
+            continue
+    return found
+
+
+def _seconds(context: Context) -> dict[str, float]:
+    """Of one run timed alone at ε = 1: the least of its repetitions, the median over problems."""
+    rows = context.rows("cost")
+    timed = rows[rows["timed"].gt(0) & rows["epsilon"].eq(1.0) & rows["seconds"].notna()]
+    by = timed.groupby(["algorithm", "problem"])["seconds"].min().groupby("algorithm")
+    return {str(name): float(value) for name, value in by.median().items()}
+
+
+def marked(manifest: dict[str, object]) -> str:
+    """The title of a submission, with its mark."""
+    return f"{manifest['title']} {'‡' if manifest.get('library') else '†'}"
+
+
+@kept
+def track_means(context: Context, track: str) -> pd.DataFrame:
+    """`places.means` of what a track's runs came to, one row per cell and method."""
+    blocks = [b for b in context.experiment.grid()[context.profile] if _serves(b, track)]
+    expanded = [one for block in blocks for one in tracks.expand(block)]
+    rows = places.losses(context.runs[context.runs["key"].isin(plan(expanded, context.store).keys)])
+    if track == "nearby":
+        rows = tracks.chosen(rows)
+    if track == "private":
+        rows = rows[rows["algorithm"].eq(tracks.PRIVATE)]
+        rows = rows.assign(algorithm=rows["settings"].map(lambda text: json.loads(text)["method"]))
+    return places.pick(places.means(rows), places.METHOD, "mean")
+
+
+def _serves(block: GridEntry, track: str) -> bool:
+    named = block.settings.get(tracks.TRACK)
+    return not block.timed and (named == track or (track == "nearby" and named == tracks.TUNE))
