@@ -346,7 +346,7 @@ def _expected(copy: Planned, public: Planned) -> float:
     scores = []
     for one in (copy, public):
         try:
-            name = auto.method(one.problem, one.task.epsilon)
+            name = auto.method(one.problem)
             frame = run_task(name, one.problem, one.start[:REPLICATES], _as(one.task, name))
         except UserError:
             return 0.0

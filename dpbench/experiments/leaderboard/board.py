@@ -94,7 +94,7 @@ def _choice(problems: set[str]) -> dict[str, str]:
     found = {}
     for problem in sorted(problems):
         try:
-            found[problem] = auto.method(catalogue.declare(problem), 1.0)
+            found[problem] = auto.method(catalogue.declare(problem))
         except UserError:
             continue
     return found

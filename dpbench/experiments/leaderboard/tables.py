@@ -24,7 +24,7 @@ SCORE = (
     "Score: log10 of the mean excess loss over that of w = 0, mean over families of problems; -1 is a tenth, 0 no "
     "better than nothing, 3 where a run is missing or failed. In brackets: simultaneous 95 % intervals over families."
 )
-PAYS = f"{UNPAID}: takes column scales (M_j) from the data without paying, and has no place."
+PAYS = f"{UNPAID}: takes column scales (M_j) or an eigenvalue from the data without paying, and has no place."
 MOST_NAMED = 3
 FIRST = 8  # methods of the head-to-heads, beside w = 0 and the default
 
