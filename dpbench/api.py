@@ -714,7 +714,7 @@ def merge(
     seed: str | os.PathLike[str] | None = None,
     notify: Notify = _silent,
 ) -> Path:
-    """Check an archive of `submit` and add it under `results/PROFILE/tracks/submissions/METHOD`; that folder.
+    """Check an archive of `submit` and add it under `results/PROFILE/leaderboard/submissions/METHOD`; that folder.
 
     replace: take the place of an earlier one. rerun, seed: as of `check_submission`; without, it is listed as "not
     re-run" and has no place. Raises UserError for one that is not sound.

@@ -267,7 +267,7 @@ def test_bibtex_has_paper_and_data_with_balanced_braces(name):
         assert entry.count("{") == entry.count("}")
         assert "author = {" in entry
         assert "title = {" in entry
-    assert ("eprint = {" in entries[1]) == (name not in ("leaderboard", "tracks"))
+    assert ("eprint = {" in entries[1]) == (name != "leaderboard")
 
 
 def test_rows_kept_as_float32_stay_within_the_bound_and_give_the_model():

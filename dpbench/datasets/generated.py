@@ -10,7 +10,6 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
-import scipy.sparse
 
 from dpbench.datasets.recipes import standardise
 from dpbench.datasets.spec import Arrays, DatasetSpec, Raw
@@ -162,6 +161,8 @@ WIDEST = (600, 20_000, 100)  # rows, columns, ones in a row
 
 def very_wide(raw: Raw) -> Arrays:
     """Rows with 100 ones among 20,000 columns; the 20 most frequent columns decide."""
+    import scipy.sparse
+
     rng = np.random.Generator(np.random.PCG64DXSM(533))
     n, d, ones = WIDEST
     chance = 1 / np.arange(1, d + 1) ** 0.7

@@ -6,7 +6,7 @@ and that has no result, or a run that failed or diverged, scores +CLIP. So leavi
 and an entrant changes the score of no other.
 
 Problems of one origin are a family, whose score is the mean of theirs. Places are by the mean over families; intervals
-are simultaneous for all methods of a table, by a studentised multiplier bootstrap over families.
+are simultaneous for all methods of a table.
 """
 
 from __future__ import annotations
@@ -23,7 +23,6 @@ from dpbench.study.statistics import or_infinite
 
 CLIP = 3.0  # decades
 NOTHING, AUTO = "nothing", "auto"  # entrants: w = 0, and the method that users get where they name none
-DRAWS = 4000
 LEVEL = 0.95
 CELL = ["problem", "epsilon"]
 METHOD = [*CELL, "algorithm"]
@@ -142,25 +141,20 @@ def _standing(scores: pd.DataFrame, unpaid: Collection[str]) -> list[Standing]:
     return lines
 
 
-def simultaneous(values: np.ndarray, level: float = LEVEL, draws: int = DRAWS) -> np.ndarray:
+def simultaneous(values: np.ndarray, level: float = LEVEL) -> np.ndarray:
     """Half-widths around the means of the columns of (families, methods), which hold for all at once at `level`.
 
-    A studentised multiplier bootstrap: the largest |t| over columns of means of residuals with normal weights, over
-    the square root of a χ² of as many degrees of freedom as there are, so that few families have wide intervals.
+    Student's t over families with Šidák's correction for the number of methods: a percentile bootstrap of three
+    families covers 73 % where it says 95.
     """
+    from scipy.stats import t
+
     count = len(values)
     if count < 2:
         return np.full(values.shape[1], np.inf)
-    rng = np.random.Generator(np.random.PCG64DXSM(34))
-    residuals = values - values.mean(axis=0)
-    errors = residuals.std(axis=0, ddof=1) / math.sqrt(count)
-    there = errors > 0
-    if not there.any():
-        return np.zeros(values.shape[1])
-    weights = rng.standard_normal((draws, count)) * math.sqrt(count / (count - 1)) / count
-    t = np.abs(weights @ residuals[:, there]) / errors[there]
-    t /= np.sqrt(rng.chisquare(count - 1, draws) / (count - 1))[:, None]
-    return float(np.quantile(t.max(axis=1), level)) * errors
+    errors = values.std(axis=0, ddof=1) / math.sqrt(count)
+    several = max(1, int((errors > 0).sum()))
+    return float(t.ppf((1 + level ** (1 / several)) / 2, count - 1)) * errors
 
 
 def duels(scores: pd.DataFrame) -> pd.DataFrame:

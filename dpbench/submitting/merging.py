@@ -28,7 +28,7 @@ def merge(
     replace: bool = False,
     rerun: Callable[[Submission], Replay] | None = None,
 ) -> Path:
-    """Check an archive and add it under `results/PROFILE/tracks/submissions/METHOD`; the folder.
+    """Check an archive and add it under `results/PROFILE/leaderboard/submissions/METHOD`; the folder.
 
     The rows that are added are those of the receiver's own runs where it was run again, else the archive's, which have
     no place. UserError for one that is not sound, or a method that is there already (unless `replace`).

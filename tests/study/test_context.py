@@ -59,7 +59,7 @@ def test_what_is_kept_is_computed_once_for_each_context_and_arguments(tmp_path):
         asked.append(name)
         return [context.profile, name * times]
 
-    one, other = (Context(None, profile, Store(tmp_path, profile, "tracks")) for profile in ("quick", "full"))
+    one, other = (Context(None, profile, Store(tmp_path, profile, "leaderboard")) for profile in ("quick", "full"))
     assert found(one, "a") is found(one, "a")
     assert [found(one, "a"), found(other, "a"), found(one, "b"), found(one, "a", times=2)] == [
         ["quick", "a"], ["full", "a"], ["quick", "b"], ["quick", "aa"]

@@ -103,7 +103,7 @@ def test_an_honest_method_has_a_place_by_the_receivers_own_rows(honest, tmp_path
     assert set(ours).isdisjoint(stated)  # other seeds
     assert np.mean(ours) == pytest.approx(np.mean(stated), rel=0.5)
     folder = replaying_merge(honest, tmp_path)
-    kept = dpbench.results("tracks/submissions/honest", "quick", results=tmp_path)
+    kept = dpbench.results("leaderboard/submissions/honest", "quick", results=tmp_path)
     assert set(kept["excess"]).isdisjoint(stated)
     assert json.loads((folder / "checked.json").read_text())["placed"]
 

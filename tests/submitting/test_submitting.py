@@ -12,8 +12,7 @@ import pytest
 import dpbench
 from dpbench.cli import main
 from dpbench.errors import UserError
-from dpbench.experiments.tracks import EXPERIMENT as TRACKS
-from dpbench.experiments.tracks import tables
+from dpbench.experiments.leaderboard import EXPERIMENT, board, tables
 from dpbench.privacy import plain
 from dpbench.run.results import Store
 from dpbench.study.context import Context
@@ -35,13 +34,16 @@ def test_a_sound_one_is_sound_and_nothing_in_it_runs(made, tmp_path, monkeypatch
     assert {path.name for path in folder.iterdir()} == {
         "audit.json", "checked.json", "manifest.json", "method.py", "runs"
     }  # fmt: skip
-    assert dpbench.results("tracks/submissions/averaged-gd", "quick", results=tmp_path)["excess"].notna().sum() == 5
-    context = Context(TRACKS, "quick", Store(tmp_path, "quick", "tracks"))
+    assert (
+        dpbench.results("leaderboard/submissions/averaged-gd", "quick", results=tmp_path)["excess"].notna().sum() == 5
+    )
+    context = Context(EXPERIMENT, "quick", Store(tmp_path, "quick", "leaderboard"))
     (row,) = tables.submitted(context).frame.to_dict("records")
-    assert "Averaged DP-GD †, 1.00 [1.00, 1.00]" in set(tables.answers(context).frame["Without tuning"])
+    assert row["standing"] == "not re-run: no place"
+    assert "averaged-gd" not in set(board.board(context).scores["algorithm"])  # no place without a re-run
     assert row["method"] == "Averaged DP-GD †"
-    assert row["ε"] == "1.00 to 1.00 of what was asked, by dp_accounting exact Gaussian"
-    assert tables.marked({"title": "Theirs", "library": "a-library"}) == "Theirs ‡"
+    assert row["planned ε"] == "1.00 to 1.00 of what was asked"
+    assert board.marked({"title": "Theirs", "library": "a-library"}) == "Theirs ‡"
     with pytest.raises(UserError, match="there already"):
         dpbench.merge(made, results=tmp_path)
     dpbench.merge(made, results=tmp_path, replace=True)
@@ -106,7 +108,7 @@ def test_what_is_doctored_is_found_without_running_it(made, tmp_path, edits, fou
     assert re.search(found, "\n".join(report.problems)), report.problems
     with pytest.raises(UserError, match="is not merged"):
         dpbench.merge(tmp_path / "forged.zip", results=tmp_path)
-    assert not (tmp_path / "quick").exists() or not list(tmp_path.glob("quick/tracks/submissions/*"))
+    assert not (tmp_path / "quick").exists() or not list(tmp_path.glob("quick/leaderboard/submissions/*"))
 
 
 def unlike(made, target, name, content=b"x", mode=stat.S_IFREG | 0o644, compress=zipfile.ZIP_DEFLATED):
@@ -191,4 +193,4 @@ def test_the_command_from_a_folder_of_ones_own(made, tmp_path, monkeypatch, caps
     assert call("submit")[0] == 2
     assert call("submit", "--algo", "dp-gd")[1].startswith("error: algo: dp-gd: a submission is one file")
     code, told = call("merge", os.fspath(made))
-    assert (code, Path("results/quick/tracks/submissions/averaged-gd").is_dir()) == (0, True)
+    assert (code, Path("results/quick/leaderboard/submissions/averaged-gd").is_dir()) == (0, True)

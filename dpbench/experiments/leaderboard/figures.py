@@ -46,7 +46,7 @@ def heat(context: Context, epsilon: float) -> Figure:
     axis.grid(False)
     axis.tick_params(length=0)
     caption = (
-        f"Scores at ε = {epsilon:g}: blue is better than w = 0 (the line), red worse, grey not admitted by the method's "
+        f"Scores at ε = {epsilon:g}: blue is better than w = 0 (the line), red worse, grey not admitted by a method's "
         "needs. Methods in the order of their places."
     )
     gaps = [] if len(order) else [context.gap(f"heat_{_level(epsilon)}", "every cell")]

@@ -95,9 +95,9 @@ def placed(context: Context) -> Table:
     problems = set(found.scores["problem"])
     families = {tracks.families().get(problem, problem) for problem in problems}
     caption = (
-        f"{len(problems)} problems in {len(families)} families. By kind: the mean over ε. Where a method's needs do not "
-        f"admit a family, w = 0 stands in. {SCORE} {PAYS} Seconds: of one run timed alone at ε = 1, the median over "
-        f"problems. {RULES}"
+        f"{len(problems)} problems in {len(families)} families. By kind: the mean over ε. Where a method's needs do "
+        f"not admit a family, w = 0 stands in. {SCORE} {PAYS} Seconds: of one run timed alone at ε = 1, the median "
+        f"over problems. {RULES}"
     )
     gaps = [] if lines else [context.gap("places", "every row")]
     return Table(pd.DataFrame(lines, columns=header), caption, pd.DataFrame(data), gaps)
@@ -260,8 +260,8 @@ def submitted(context: Context) -> Table:
     header = ["method", "standing", "rows", "planned ε", "author", "licence", "code", "dpbench", "made on",
               "its audit: bound of claim", "archive"]  # fmt: skip
     caption = (
-        "Rows that came by `dpbench submit`. †: a submitted method. ‡: another library's solver. A place takes a re-run "
-        "by the receiver: all cells under new seeds, private copies of problems, an audit, in a sandbox."
+        "Rows that came by `dpbench submit`. †: a submitted method. ‡: another library's solver. A place takes a "
+        "re-run by the receiver: all cells under new seeds, private copies of problems, an audit, in a sandbox."
         + ("" if lines else " None so far.")
     )
     return Table(pd.DataFrame(lines, columns=header), caption)

@@ -1,0 +1,194 @@
+"""Places from made-up rows: what a score is, and that nobody gains by what is left out or by who else is there."""
+
+import math
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from dpbench.leaderboard import places
+from dpbench.leaderboard.places import AUTO, CLIP, NOTHING
+
+PROBLEMS = ["a", "b", "c", "d", "e"]
+NULLS = dict.fromkeys(PROBLEMS, 1.0)
+FAMILIES = {"a": "one", "b": "one"}
+
+
+def rows(**methods):
+    """method → {problem: losses by seed}: rows of results."""
+    listed = [
+        {"problem": p, "epsilon": 1.0, "algorithm": m, "settings": "{}", "seed": seed, "timed": 0, "excess": v,
+         "status": "done" if np.isfinite(v) else "diverged", "counts_public": ""}
+        for m, found in methods.items() for p, values in found.items() for seed, v in enumerate(values)
+    ]  # fmt: skip
+    return pd.DataFrame(listed)
+
+
+def table(planned=None, **methods):
+    """`scored` of these methods, all planned on every problem."""
+    means = places.means(places.losses(rows(**methods)))
+    planned = [(p, 1.0, m) for m in methods for p in PROBLEMS] if planned is None else planned
+    return places.scored(means, NULLS, planned)
+
+
+def on_all(values):
+    """problem → one loss."""
+    return {p: [v] for p, v in zip(PROBLEMS, values, strict=True)}
+
+
+def order(scored):
+    return [one.algorithm for one in places.standing(places.by_family(scored, FAMILIES))]
+
+
+@pytest.mark.parametrize(
+    ("excess", "null", "expected"),
+    [(1.0, 1.0, 0.0), (0.1, 1.0, -1.0), (0.2, 2.0, -1.0), (1e-9, 1.0, -CLIP), (0.0, 1.0, -CLIP), (1e9, 1.0, CLIP),
+     (math.inf, 1.0, CLIP), (math.nan, 1.0, CLIP), (1.0, 0.0, CLIP), (100.0, 1.0, 2.0)],
+)  # fmt: skip
+def test_a_score_is_decades_above_nothing(excess, null, expected):
+    assert places.score(excess, null) == pytest.approx(expected)
+
+
+def test_a_diverged_seed_a_failed_run_and_a_missing_cell_score_the_worst():
+    failed = rows(c={"a": [0.1]}).assign(status="defect", excess=0.1)
+    means = places.means(places.losses(pd.concat([rows(a={"a": [0.1, np.inf]}, b={"b": [0.1]}), failed])))
+    found = places.scored(means, NULLS, [("a", 1.0, "b"), ("c", 1.0, "a")])
+    scores = {(row.problem, row.algorithm): row.score for row in found.itertuples()}
+    assert scores["a", "a"] == scores["a", "b"] == scores["a", "c"] == CLIP
+    assert scores["b", "b"] == pytest.approx(-1)
+    assert ("c", "a") not in scores  # a problem that nobody ran is no problem of the board
+    assert scores["a", NOTHING] == scores["b", NOTHING] == 0.0
+
+
+def test_timed_rows_do_not_count_and_an_excess_of_nothing_is_no_success():
+    timed = rows(a={"a": [1e-3]}).assign(timed=1)
+    found = places.losses(pd.concat([rows(a={"a": [0.5]}), timed, rows(b={"a": [np.nan]}).assign(status="done")]))
+    assert found["loss"].tolist() == [0.5, math.inf]
+
+
+def test_settings_are_picked_by_the_lowest_of_what_is_named_and_the_first_of_equals():
+    tried = pd.DataFrame({"cell": [1, 1, 1, 2], "by": [2.0, 1.0, 1.0, 9.0], "other": [0.0, 5.0, 4.0, 1.0]})
+    assert places.pick(tried, ["cell"], "by")["other"].tolist() == [5.0, 1.0]
+
+
+losses = st.lists(st.floats(1e-4, 1e4), min_size=len(PROBLEMS), max_size=len(PROBLEMS))
+
+
+@settings(max_examples=60, deadline=None)
+@given(a=losses, b=losses, c=losses, left_out=st.sets(st.sampled_from(PROBLEMS)))
+def test_leaving_out_problems_never_improves_a_place(a, b, c, left_out):
+    full = {
+        m: {p: [v] for p, v in zip(PROBLEMS, values, strict=True)} for m, values in {"a": a, "b": b, "c": c}.items()
+    }
+    planned = [(p, 1.0, m) for m in full for p in PROBLEMS]
+    fewer = full | {"a": {p: v for p, v in full["a"].items() if p not in left_out}}
+    before, after = order(table(planned, **full)), order(table(planned, **fewer))
+    assert after.index("a") >= before.index("a")
+    assert [m for m in after if m != "a"] == [m for m in before if m != "a"]
+
+
+@settings(max_examples=60, deadline=None)
+@given(a=losses, b=losses, c=losses)
+def test_an_entrant_changes_the_order_of_no_pair(a, b, c):
+    full = {
+        m: {p: [v] for p, v in zip(PROBLEMS, values, strict=True)} for m, values in {"a": a, "b": b, "c": c}.items()
+    }
+    without = {m: full[m] for m in ("a", "b")}
+    assert [m for m in order(table(**full)) if m != "c"] == order(table(**without))
+
+
+def test_families_count_once_however_many_problems_they_have():
+    found = places.by_family(table(a={p: [0.1] for p in PROBLEMS}, b={"a": [10.0], "b": [10.0]}), FAMILIES)
+    assert list(found.index) == ["c", "d", "e", "one"]
+    assert found.loc["one", "b"] == pytest.approx(1.0)
+    assert found["a"].mean() == pytest.approx(-1.0)
+
+
+def test_what_takes_from_the_data_unpaid_is_listed_and_has_no_place():
+    scored = table(a={p: [0.01] for p in PROBLEMS}, b={p: [0.1] for p in PROBLEMS})
+    lines = places.standing(places.by_family(scored, FAMILIES), {"a": "M_j"})
+    assert [(one.algorithm, one.place) for one in lines] == [("a", 0), ("b", 1), (NOTHING, 2)]
+
+
+def test_who_is_not_on_all_families_comes_last_without_a_place():
+    scored = table([], a={p: [0.1] for p in PROBLEMS}, b={"c": [0.001]})
+    lines = places.standing(places.by_family(scored, FAMILIES))
+    assert [(one.algorithm, one.place, one.families) for one in lines] == [("a", 1, 4), (NOTHING, 2, 4), ("b", 0, 1)]
+
+
+def test_the_default_is_the_chosen_method_of_each_problem_and_missing_where_it_is():
+    scored = table([("c", 1.0, "b")], a={"a": [0.1], "c": [0.5]}, b={"b": [0.01]})
+    found = places.with_auto(scored, {"a": "a", "b": "b", "c": "b"})
+    auto = {row.problem: row.score for row in found[found["algorithm"] == AUTO].itertuples()}
+    assert auto == {"a": pytest.approx(-1), "b": pytest.approx(-2), "c": CLIP}
+
+
+def test_told_apart_is_by_the_difference_from_the_first():
+    noise = {p: 10.0 ** -(0.2 + i / 2) for i, p in enumerate(PROBLEMS)}  # families differ, the methods' ratio does not
+    scored = table(a={p: [v] for p, v in noise.items()}, b={p: [1.5 * v] for p, v in noise.items()})
+    scored = scored[scored["algorithm"] != NOTHING]
+    lines = {one.algorithm: one for one in places.standing(places.by_family(scored, {}))}
+    assert not lines["a"].apart
+    assert lines["b"].apart
+    assert lines["b"].low < lines["a"].score  # their own intervals overlap
+
+
+@pytest.mark.parametrize("families", [3, 12])
+def test_intervals_hold_for_all_methods_at_once(families):
+    rng = np.random.default_rng(0)
+    held = 0
+    for _ in range(200):
+        values = rng.standard_normal((families, 6)) * np.arange(1, 7)
+        half = places.simultaneous(values)
+        held += bool((np.abs(values.mean(axis=0)) <= half).all())
+    assert held / 200 >= 0.9  # 95 % but for the noise of 200
+
+
+def test_one_family_says_nothing_and_equal_scores_leave_no_width():
+    assert np.isinf(places.simultaneous(np.ones((1, 3)))).all()
+    assert places.simultaneous(np.ones((5, 2))).tolist() == [0.0, 0.0]
+
+
+def test_duels_count_families_and_halve_ties():
+    scored = table(
+        a={p: [0.1] for p in PROBLEMS}, b={p: [v] for p, v in zip(PROBLEMS, (1, 1, 0.01, 0.1, 1), strict=True)}
+    )
+    found = places.duels(places.by_family(scored, {}))
+    assert found.loc["a", "b"] == pytest.approx(3.5 / 5)
+    assert found.loc["a", "b"] + found.loc["b", "a"] == 1
+
+
+def test_the_price_of_tuning_is_by_shared_cells_alone():
+    rule = places.means(places.losses(rows(a={"a": [1.0], "b": [1.0], "c": [1.0]}, b={"c": [1.0]})))
+    other = places.means(places.losses(rows(a={"a": [2.0], "b": [8.0], "d": [1e-9]}, c={"a": [1e-9]})))
+    found = places.price(rule, other, {})
+    assert (found.cells, found.families) == (2, 2)
+    assert found.ratio == pytest.approx(4.0)
+    assert found.low < 4 < found.high
+    assert places.price(rule, other, FAMILIES).families == 1
+    assert places.price(rule, other.iloc[:0], {}).cells == 0
+
+
+def test_every_problem_of_the_grid_has_a_null_and_the_drawn_ones_the_right_one():
+    from dpbench.leaderboard import nulls, tracks
+    from dpbench.problems import build
+
+    problems = {p for blocks in tracks.grid().values() for b in blocks if "places" in b.artefacts for p in b.problems}
+    assert problems <= set(nulls.nulls())
+    for name in ("gen-tiny", "gen-friedman", "diabetes-ridge"):
+        assert nulls.nulls()[name] == pytest.approx(nulls.null_excess(build(name)), rel=1e-6)
+
+
+def test_the_board_has_many_families_of_all_sizes():
+    from dpbench.leaderboard import tracks
+
+    problems = {cell.problems[0] for cell in tracks.cells("full", tracks.grid())}
+    families = {tracks.families().get(p, p) for p in problems}
+    assert len(families) >= 40
+    assert set(tracks.families()) <= problems
+    sizes = [tracks.size(p) for p in problems]
+    assert min(n for n, _ in sizes) <= 300 < 100_000 <= max(n for n, _ in sizes)
+    assert max(d for _, d in sizes) >= 20_000
+    assert {tracks.kind(p) for p in problems} == set(tracks.KINDS)
