@@ -21,7 +21,7 @@ def command(archive: str, **given: Any) -> None:
     dpbench merge averaged-gd.dpbench.zip --rerun
 
     With --rerun its method is run again in a sandbox, and the rows of these runs are added; without, nothing in it is
-    run and the method is listed as "not re-run", without a place. dpbench report --experiment leaderboard then shows it.
+    run and the method is listed as "not re-run", without a place. dpbench report --experiment leaderboard shows it.
     """
     from dpbench import api
 
