@@ -1,10 +1,10 @@
 """dpbench: a benchmark of differentially private optimisers.
 
 What the command line can do, these functions can: `run_algorithm`, `run_experiment`, `compare`, `report`, `scorecard`,
-`audit`, `audit_releases`, `submit`, `check_submission`, `board_secret`, `merge`, `fetch`, `status`, `listing`,
-`privacy_profile`, `cite`, `diff`, `summarise`, `draft_schema`, `check_data`; `results` reads the rows; `fit` makes one
-private model. They are those of `dpbench.api`, loaded on first use. `PrivateClassifier` and `PrivateRegressor` have
-scikit-learn's interface; `dpbench.schema` says what is public of a table.
+`audit`, `audit_releases`, `submit`, `check_submission`, `board_secret`, `board_compact`, `merge`, `fetch`, `status`,
+`listing`, `privacy_profile`, `cite`, `diff`, `summarise`, `draft_schema`, `check_data`; `results` reads the rows;
+`fit` makes one private model. They are those of `dpbench.api`, loaded on first use. `PrivateClassifier` and
+`PrivateRegressor` have scikit-learn's interface; `dpbench.schema` says what is public of a table.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ if TYPE_CHECKING:
 
 __all__ = ["DISTRIBUTION", "DataBudget", "Diagnostics", "Fit", "PrivacyWarning", "PrivateClassifier",
            "PrivateRegressor", "Released", "Runs", "Scorecard", "__version__", "audit", "audit_releases",
-           "board_secret", "check_data", "check_submission", "cite", "compare", "diff", "draft_schema", "fetch", "fit",
-           "listing", "merge", "privacy_profile", "report", "results", "run_algorithm", "run_experiment", "scorecard",
-           "status", "submit", "summarise"]  # fmt: skip
+           "board_compact", "board_secret", "check_data", "check_submission", "cite", "compare", "diff",
+           "draft_schema", "fetch", "fit", "listing", "merge", "privacy_profile", "report", "results",
+           "run_algorithm", "run_experiment", "scorecard", "status", "submit", "summarise"]  # fmt: skip
 
 
 def __getattr__(name: str) -> Any:

@@ -30,7 +30,8 @@ if TYPE_CHECKING:
     from dpbench.schema import Schema
     from dpbench.submitting.checking import Report as SubmissionReport
 
-__all__ = ["Diagnostics", "Fit", "Released", "Runs", "Scorecard", "audit", "audit_releases", "board_secret",
+__all__ = ["Diagnostics", "Fit", "Released", "Runs", "Scorecard", "audit", "audit_releases", "board_compact",
+           "board_secret",
            "check_data", "check_submission", "cite", "compare", "diff", "draft_schema", "fetch", "fit", "listing",
            "merge", "privacy_profile", "report", "results", "run_algorithm", "run_experiment", "scorecard", "status",
            "submit", "summarise"]  # fmt: skip
@@ -691,6 +692,25 @@ def _rerun(seed: str | os.PathLike[str] | None, notify: Notify) -> Callable[[Any
 
     judge, key = replaying.Judge(runs, verdict), secret.seed_of(seed)
     return lambda submission: replaying.replay(submission, judge, key, notify=notify)
+
+
+def board_compact(*, profile: str = "full", results: str | os.PathLike[str] = "results") -> tuple[int, int]:
+    """Drop the rows of the leaderboard that its grid no longer asks for; (rows kept, rows dropped).
+
+    A row goes stale when its algorithm, data or settings change, and is known by its key alone. profile, results: as of
+    `report`.
+    """
+    from dpbench import experiments
+    from dpbench.run.results import Store
+    from dpbench.study.plan import plan
+
+    one = experiments.get("leaderboard")
+    store = Store(results, profile, one.name)
+    asked = plan(one.blocks(profile), store).keys
+    there = {key for (key,) in store.columns("key")}
+    if stale := there - asked:
+        store.compact(asked)
+    return len(there & asked), len(stale)
 
 
 def board_secret(seed: str | os.PathLike[str], *, profile: str = "full") -> pandas.DataFrame:

@@ -306,6 +306,7 @@ CALLS = {
     "cite": ([dpbench.cite], set()),
     "submit": ([dpbench.submit, dpbench.check_submission], {"checked"}),
     "merge": ([dpbench.merge], set()),
+    "board": ([dpbench.board_secret, dpbench.board_compact], {"what"}),
     "audit": ([dpbench.audit, dpbench.audit_releases], {"mechanisms"}),
 }
 LISTENERS = {"progress", "notify", "reading"}

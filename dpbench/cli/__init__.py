@@ -24,7 +24,7 @@ VERBS = {
     "cite": "Print BibTeX of a paper and its data sets.",
     "submit": "Make or check a submission to the leaderboard.",
     "merge": "Add a submission to a results folder.",
-    "board": "Keep the leaderboard: private problems for whoever receives submissions.",
+    "board": "Keep the leaderboard: private problems for re-runs, rows without the stale ones.",
     "audit": "Bound the privacy loss of what is implemented from below.",
 }
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import contextlib
 import os
 import tempfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -153,13 +153,17 @@ class Store:
         sound = {key: row for row, key in enumerate(keys) if statuses[row] in outcomes.RESULTS}
         return [rows[row] for row in sorted((last | sound).values())]
 
-    def compact(self) -> None:
-        """Merge the parts into one file per table. A crash in between leaves duplicates, which reading drops."""
+    def compact(self, keep: Collection[str] | None = None) -> None:
+        """Merge the parts into one file per table. A crash in between leaves duplicates, which reading drops.
+
+        keep: the keys whose rows stay; the others are dropped. None keeps all.
+        """
         for table, read in (("traces", self.traces), ("runs", self.runs)):
             merged = parts.listed(self.folder / table)
-            if len(merged) < 2:
+            if len(merged) < (2 if keep is None else 1):
                 continue
             frame = read().sort_values("key" if table == "runs" else ["key", "iteration"])
+            frame = frame if keep is None else frame[frame["key"].isin(keep)]
             self._write_part(table, frame)
             for part in merged:
                 part.unlink(missing_ok=True)

@@ -104,3 +104,15 @@ def test_the_cost_is_the_least_of_three_times():
     assert all(
         one.timed == 3 for one in tracks.expand(GridEntry(**{f: getattr(block, f) for f in block.__struct_fields__}))
     )
+
+
+def test_compaction_drops_the_rows_that_no_grid_asks_for(tmp_path):
+    import dpbench
+
+    store = Store(tmp_path, "quick", "leaderboard")
+    asked = sorted(plan(BOARD.blocks("quick"), None).keys)[:3]
+    row = {"problem": "gen-tiny", "algorithm": "dp-gd", "status": "done", "timed": 0}
+    store.write([row | {"key": key} for key in [*asked, "stale"]], [])
+    assert dpbench.board_compact(profile="quick", results=tmp_path) == (3, 1)
+    assert set(store.runs()["key"]) == set(asked)
+    assert dpbench.board_compact(profile="quick", results=tmp_path) == (3, 0)
