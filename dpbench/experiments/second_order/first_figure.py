@@ -52,7 +52,7 @@ def fig1(context: Context) -> Figure:
                 )
         else:
             axis.set_xscale("log")
-    page.axes[-1, 0].set_xlabel("seconds")
+        axis.set_xlabel("seconds")
     clock = f" (≈ of shorter runs, in proportion: {'; '.join(guessed)})" if guessed else ""
     caption = (
         f"Mean excess loss over {span(curves['seeds'])} seeds after each iteration, against the wall time up to it of "

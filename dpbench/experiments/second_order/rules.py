@@ -152,7 +152,7 @@ def tuning_rule(context: Context) -> Figure:
     left.set(xlabel="cap on DP-GD's T", ylabel="share of cells in which DP-Newton is lower")
     cells = table["cells"].iloc[len(CAPS) + 1 :].iloc[::-1]
     right.set_yticks(range(len(others)), [f"{table.loc[i, 'rule']} ({n} cells)" for i, n in cells.items()])
-    right.set(xlabel="share of cells in which DP-Newton is lower", ylim=(-0.6, len(others) - 0.4))
+    right.set(xlabel="share of these cells", ylim=(-0.6, len(others) - 0.4))
     for limits in (left.set_ylim, right.set_xlim):
         limits(-0.04, 1.04)
     left.axhline(0.5, color=BLACK, lw=0.8, ls=":")
