@@ -249,6 +249,16 @@ def test_fig2_shows_gaps_where_there_are_no_rows(context):
     assert set(figure.data["seeds"]) == {1}  # those that did not choose T
 
 
+def test_fig2_names_the_points_that_have_no_rows(context):
+    from dpbench.study.style import figure_style
+
+    context.__dict__["runs"] = context.runs[~(context.runs["algorithm"].eq("aop") & context.runs["epsilon"].eq(10))]
+    with figure_style():
+        figure = artefact(context, "fig2")
+    (told,) = [gap for gap in figure.gaps if "synthetic" in gap]
+    assert told.startswith("AOP (replace-one) on synthetic at ε = 10: dpbench run")
+
+
 def test_published_values_are_complete(experiment):
     published = experiment.published()
     for problem, ratios in published["table1"]["ratio"].items():

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
@@ -15,6 +15,9 @@ from dpbench.study.panels import Panels, curve
 from dpbench.study.statistics import span
 from dpbench.study.style import GREY, legend_below, look, problem_title
 from dpbench.study.tuning import expand_settings
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 
 @artefact("fig2", "Fig. 2: best excess loss against ε", name="fig2")
@@ -40,6 +43,7 @@ def privacy_utility(context: Context, name: str) -> Figure:
         panel = select(table, problem=problem)
         if page.empty(upper, panel, problem, problem):
             continue
+        _note_missing_points(page, upper, name, panel, problem)
         gd = select(panel, algorithm="dp-gd").set_index("epsilon")["mean"].sort_index()
         for algorithm in algorithms:
             line = select(panel, algorithm=algorithm)
@@ -73,6 +77,18 @@ def privacy_utility(context: Context, name: str) -> Figure:
         + (f" Not private: {', '.join(unprivate)} (its step size looks at the data)." if unprivate else "")
     )
     return page.figure(caption, table.drop(columns=["settings"]))
+
+
+def _note_missing_points(page: Panels, axis: Axes, name: str, panel: pd.DataFrame, problem: str) -> None:
+    """The points of the grid that have no rows yet: how many in the panel, which in the figure's gaps."""
+    cells = {(a, e) for block in page.context.blocks(name) for p, a, e in block.cells if p == problem}
+    missing = cells - set(zip(panel["algorithm"], panel["epsilon"], strict=True))
+    for algorithm in dict.fromkeys(a for a, _ in sorted(missing)):
+        epsilons = ", ".join(f"{e:g}" for e in sorted(e for a, e in missing if a == algorithm))
+        page.note(f"{look(algorithm).label} on {problem} at ε = {epsilons}")
+    if missing:
+        told = f"{len(cells) - len(missing)} of {len(cells)} points have rows"
+        axis.text(0.02, 0.03, told, transform=axis.transAxes, fontsize=6.5, color=GREY)
 
 
 @artefact("c5", "App. C.5: DP-GD with other learning rates")
