@@ -10,8 +10,9 @@ X as public is equal on both.
 Releases of curvature get its largest value, L₁, at every w. No one function has both at all w, but composition holds
 for neighbours that an adversary chooses anew for every release, and at any one w some function has them.
 
-`probes` are pairs of another kind: the losses as they are, rows and labels at random, and one row that differs in y, in
-x, or in both. No release is at its worst there, but what is not released shows.
+`probes` are neighbours of another kind: the losses as they are, rows of all lengths within the bound, labels at random,
+and one row that differs, each of them in turn: in y, in x, in its length, or in all. No release is at its worst there,
+but what is not released shows.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ from dpbench.privacy.relation import Relation
 from dpbench.problems import Problem, losses
 
 CLIPPED = 1e6  # a residual far beyond every clipping threshold
+MOST_ROWS = 8  # of which each differs in turn
 
 
 class Extreme(losses.Loss):
@@ -54,15 +56,39 @@ class Extreme(losses.Loss):
 
 
 class Neighbours(NamedTuple):
-    """The row 0 of `first` and `second` differs; in `neither` it pulls nowhere: what is released without it."""
+    """The `row` of `first` and `second` differs; in `neither` it pulls nowhere: what is released without it."""
 
     first: Problem
     second: Problem
     neither: Problem
+    row: int = 0
+
+    def at(self, row: int) -> Neighbours:
+        """The same with what differs at another place."""
+        order = np.arange(self.first.n)
+        order[[self.row, row]] = row, self.row
+        done: dict[int, Problem] = {id(one): _ordered(one, order) for one in self[:3]}
+        return Neighbours(*(done[id(one)] for one in self[:3]), row)
 
 
-def neighbours(algorithm: Algorithm, case: AuditCase) -> Neighbours:
-    """The three problems of an audit of `algorithm`."""
+def _ordered(problem: Problem, order: np.ndarray) -> Problem:
+    return Problem(
+        problem.X[order],
+        problem.y[order],
+        loss=problem.loss,
+        l1=problem.l1,
+        l2=problem.l2,
+        row_bound=problem.row_bound,
+        row_bound_norm=problem.row_bound_norm,
+    )
+
+
+def neighbours(algorithm: Algorithm, case: AuditCase, relation: Relation, *, gone: bool = False) -> Neighbours:
+    """The three problems of an audit of `algorithm` under `relation`.
+
+    gone: under replace-one, the row of the second world pulls and bends nowhere. Where the label alone differs, as by
+    default, the pulls are as far apart as they can be, but both rows bend alike.
+    """
     name, kind, bound = declared(algorithm, case)
     x = np.where(np.arange(case.d) % 2, -1.0, 1.0)
     x *= bound / np.linalg.norm(x, ord=2 if kind == "l2" else 1) * (1 - 1e-15)
@@ -81,38 +107,59 @@ def neighbours(algorithm: Algorithm, case: AuditCase) -> Neighbours:
         return Problem(X, y * size, loss=loss, l1=case.l1, l2=case.l2, row_bound=bound, row_bound_norm=kind)
 
     first, neither = problem(1.0), problem(0.0)
-    if algorithm.relation is not Relation.REPLACE_ONE:
+    if relation is not Relation.REPLACE_ONE:
+        return Neighbours(first, neither, neither)
+    if gone:
         return Neighbours(first, neither, neither)
     other = np.abs(x) if case.across else x  # of d = 2: orthogonal
     return Neighbours(first, problem(1.0 if case.across else -1.0, other), neither)
 
 
-def probes(algorithm: Algorithm, case: AuditCase) -> list[Neighbours]:
-    """Pairs that differ in y, in x and in both. Where columns count as public, x differs in its sign alone."""
+def probes(algorithm: Algorithm, case: AuditCase, relation: Relation) -> list[Neighbours]:
+    """Neighbours of one data set, the first of all; where columns count as public, x differs in its sign alone.
+
+    One row is at the bound and longer than all others: where it is replaced by a short one, their largest norm, median
+    and mean move, and whatever a method takes from them without saying so.
+    """
     name, kind, bound = declared(algorithm, case)
-    generator = np.random.default_rng(0)
-    rows = generator.standard_normal((case.n + 1, case.d))
-    lengths = generator.uniform(0.3, 1, case.n + 1)
-    lengths[[0, -1]] = 1 - 1e-12  # of the row that differs, and of the one in its place
-    rows *= lengths[:, None] * bound
-    rows /= np.linalg.norm(rows, ord=2 if kind == "l2" else 1, axis=1, keepdims=True)
-    X, other = rows[:-1], -rows[0] if algorithm.counts_public else rows[-1]
-    labels = generator.choice([-1.0, 1.0], case.n)
-    labels = {"squared": 3 * labels, "phase": labels + 2}.get(name, labels)
-    flipped = {"phase": 4 - labels[0]}.get(name, -labels[0])
-    gone = algorithm.relation is not Relation.REPLACE_ONE
+    generator, n = np.random.default_rng(0), case.n
+    rows = generator.standard_normal((n + 1, case.d))
+    rows *= bound / np.linalg.norm(rows, ord=2 if kind == "l2" else 1, axis=1, keepdims=True)
+    lengths = generator.permutation(np.linspace(0.2, 0.8, n))
+    longest = n // 2
+    lengths[longest] = 1 - 1e-12
+    X, other = rows[:-1] * lengths[:, None], rows[-1]
+    labels = generator.choice([-1.0, 1.0], n)
+    y = {"squared": 3 * labels, "phase": labels + 2}.get(name, labels)
+    flipped = {"phase": 4 - y}.get(name, -y)
 
-    def problem(row: np.ndarray, label: float) -> Problem:
-        mine, y = X.copy(), labels.copy()
-        mine[0], y[0] = row, label
-        return Problem(mine, y, loss=name, l1=case.l1, l2=case.l2, row_bound=bound, row_bound_norm=kind)
+    def problem(row: int = 0, x: np.ndarray = X[0], label: float = y[0]) -> Problem:
+        mine, its = X.copy(), y.copy()
+        mine[row], its[row] = x, label
+        return Problem(mine, its, loss=name, l1=case.l1, l2=case.l2, row_bound=bound, row_bound_norm=kind)
 
-    first, nothing = problem(X[0], labels[0]), problem(np.zeros(case.d), labels[0])
-    if gone:
-        seconds = [nothing, problem(np.zeros(case.d), flipped)]
-    else:
-        seconds = [problem(X[0], flipped), problem(other, labels[0]), problem(other, flipped)]
-    return [Neighbours(first, second, nothing) for second in seconds]
+    def pair(row: int, x: np.ndarray | None = None, label: float | None = None) -> Neighbours:
+        return Neighbours(
+            base,
+            problem(row, X[row] if x is None else x, y[row] if label is None else label),
+            problem(row, np.zeros(case.d), y[row]),
+            row,
+        )
+
+    base, places = problem(), np.linspace(0, n - 1, min(n, MOST_ROWS)).astype(int)
+    if relation is not Relation.REPLACE_ONE:
+        found = [pair(row, np.zeros(case.d), flipped[row]) for row in places]
+        return [*found, pair(longest, np.zeros(case.d))]
+    if algorithm.counts_public:
+        return [*(pair(row, -X[row], flipped[row]) for row in places), pair(longest, -X[longest]), pair(0, None, -y[0])]
+    first, last = 0, n - 1
+    return [
+        *(pair(row, lengths[row - 1] * other, flipped[row]) for row in places),
+        pair(first, None, flipped[first]),
+        pair(last, lengths[last] * other),
+        pair(longest, 0.05 * X[longest]),
+        pair(last, X[last] / lengths[last] * (1 - 1e-12)),
+    ]
 
 
 def declared(algorithm: Algorithm, case: AuditCase) -> tuple[str, str, float]:

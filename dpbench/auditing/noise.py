@@ -95,13 +95,15 @@ def _dependent(products: np.ndarray) -> bool:
 
 def _samples(run: Recorder) -> Iterator[str]:
     by_label = defaultdict(list)
-    for label, chance, present in run.releases.present:
+    for label, chance, present, counts in run.releases.present:
         if chance < 1:
-            by_label[label, chance].append(present)
-    for (label, chance), drawn in by_label.items():
-        present = np.concatenate(drawn)
-        if binomtest(int(present.sum()), len(present), chance).pvalue < LEVEL:
-            yield f"{label}: a row is in {present.mean():.3g} of the samples, the ledger says {chance:.3g}"
+            by_label[label, chance].append((present, counts))
+    for (label, chance), found in by_label.items():
+        drawn, each = zip(*found, strict=True)
+        of = sum(map(len, drawn))
+        for count in sum(np.array(each)):
+            if binomtest(int(count), of, chance).pvalue < LEVEL:
+                yield f"{label}: a row is in {count / of:.3g} of the samples, the ledger says {chance:.3g}"
         if len({len(each) for each in drawn}) == 1 and len(drawn[0]) > 1:
             centred = [each - chance for each in drawn[:RELEASES]]
             for one, other in itertools.combinations(centred, 2):

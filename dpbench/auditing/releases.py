@@ -277,14 +277,14 @@ def _judge(
 ) -> tuple[Verdict, str, float, str]:
     found, most, defect = [], 0.0, ""
     for s in (1.0, 0.0):
-        run = Recorder(k, alone.budget, (seed, int(s)), factor=factor)
+        run = Recorder(k, alone.budget, (seed, int(s)), weakness=factor, n=ROWS if alone.sampled else 0)
         alone.run(run, s, wrong)
-        first, second = (Replay(run, (seed, int(s))) for _ in range(2))
+        first, second = (Replay(run) for _ in range(2))
         alone.run(first, 1.0, False)
         alone.run(second, 0.0, False)
         neither = second
         if alone.neither:
-            neither = Replay(run, (seed, int(s)))
+            neither = Replay(run)
             alone.run(neither, alone.neither, False)
         found.append(scores.likelihood_ratio(run, first, second, neither))
         most, defect = max(most, *moved(run, [first, second, neither]).values()), defect or noise.fault(run)

@@ -27,8 +27,20 @@ from dpbench.auditing.decide import Verdict, decide, fisher, least_runs, runs_of
 from dpbench.auditing.learned import along_the_means
 from dpbench.auditing.neighbours import Neighbours
 from dpbench.auditing.search import searched, with_best_coins
-from dpbench.auditing.transcript import Leak, Recorder, rate
-from dpbench.auditing.worlds import ROUNDING, Setup, hides, moved, moved_in_all
+from dpbench.auditing.transcript import Leak, Recorder
+from dpbench.auditing.worlds import (
+    COMPUTED_ON,
+    LEAST,
+    ROUNDING,
+    Setup,
+    hides,
+    in_words,
+    moved,
+    moved_in_all,
+    own,
+    sampled,
+    shipped,
+)
 from dpbench.errors import UserError
 from dpbench.privacy.check import guarantee
 from dpbench.privacy.ledger import Composition, WithoutReplacement
@@ -80,16 +92,22 @@ def audit(
     level: float = LEVEL,
     factor: float = 1.0,
     case: AuditCase | None = None,
+    inspect: bool = True,
     tests: bool = True,
     near: bool = True,
     search: bool | None = None,
+    papers: bool = False,
 ) -> Audit:
     """Audit the algorithm `name` at `epsilon` on `runs` runs of every case, half of them on either of two neighbours.
 
     runs: None takes as many as a bound near the claim needs, or, where not `near`, to notice halved noise. level: the
     probability of a false alarm of all tests of this audit. factor: what all noise is multiplied by, for mutants.
-    case: instead of the algorithm's own, canaries included. tests: False inspects only. UserError for an algorithm that
+    case: instead of the algorithm's own, canaries included. inspect: False tests only, what an audit of weakened noise does.
+    tests: False inspects only. UserError for an algorithm that
     claims nothing.
+
+    papers: audit it under its own neighbouring relation and the accounting of its case, instead of what the estimators
+    and `auto` run: replace-one neighbours and the best accounting it has.
 
     search: whether to look for a pair that moves the releases more than the algorithm's own (`search`), and to audit it
     there. None does for every algorithm without an `audit_case` of its own, and for all where `near`.
@@ -104,18 +122,16 @@ def audit(
         raise UserError(f"algo: {name} is not private: it makes no claim to audit")
     if runs is not None and runs < 40:
         raise UserError(f"runs must be at least 40, got {runs}")
-    cases = [case] if case else [algorithm.audit_case(), *algorithm.canaries()]
-    cases = [one for one in cases if all(one.settings.get(key, value) == value for key, value in fixed.items())]
-    setups = [Setup(algorithm, one, fixed, epsilon, factor) for one in cases]
-    further = [] if case else [Setup(algorithm, algorithm.inspection_case(), fixed, epsilon, factor)]
     shares: dict[str, float] = {}
     if search is None:
         search = case is None and (near or type(algorithm).audit_case is Algorithm.audit_case)
-    done = Audit(name, epsilon, setups[0].budget.delta, 0, {}, {}, moved=shares)
+    done = Audit(name, epsilon, 0.0, 0, {}, {}, moved=shares)
     with threadpool_limits(1):
         try:
-            setups = [with_best_coins(setup, seed) for setup in setups]
-            for setup in [*setups, *further]:
+            setups, further = _setups(algorithm, fixed, epsilon, case, factor, papers)
+            done = done._replace(delta=setups[0].budget.delta)
+            setups = [with_best_coins(setup.sharpest(seed).placed(seed), seed) for setup in setups]
+            for setup in [*setups, *further] if inspect else []:
                 for label, share in setup.inspect(seed).items():
                     shares[label] = max(shares.get(label, 0.0), share)
                     if share > 1 + ROUNDING:
@@ -124,11 +140,34 @@ def audit(
                 setups[0], words, found = searched(setups[0], seed)
                 done = done._replace(pair=words)
                 shares.update({label: max(shares.get(label, 0.0), share) for label, share in found.items()})
+            for label, share in shares.items():
+                if share < LEAST and inspect:
+                    raise Leak(f"{label}: no pair moves it, so it is not audited; give a pair that does (audit_case)")
+            shares.pop(COMPUTED_ON, None)
             for setup in setups if tests else []:
                 done = _tested(done, setup, runs, seed, level / len(setups), near)
         except Leak as leak:
             return done._replace(defect=str(leak))
+        except UserError:
+            raise
+        except Exception as error:
+            return done._replace(defect=f"it raises {in_words(error)}")
     return done
+
+
+def _setups(
+    algorithm: Algorithm, fixed: Mapping[str, Any], epsilon: float, case: AuditCase | None, factor: float, papers: bool
+) -> tuple[list[Setup], list[Setup]]:
+    """What is inspected and tested, and what is inspected alone."""
+
+    def setup(one: AuditCase) -> Setup:
+        return Setup(algorithm, one, fixed, epsilon, factor, own(algorithm, one) if papers else None)
+
+    if case:
+        return [setup(case)], []
+    cases = [algorithm.audit_case(), *algorithm.canaries()]
+    cases = [one for one in cases if all(one.settings.get(key, value) == value for key, value in fixed.items())]
+    return [setup(one) for one in cases], [setup(algorithm.inspection_case())]
 
 
 def learner(name: str) -> Any:
@@ -145,7 +184,7 @@ def auditable() -> list[str]:
         defaults = make_settings(algorithm, fixed)
         if isinstance(algorithm, LibrarySolver):  # see `foreign.of_solver`
             continue
-        if algorithm.private and not algorithm.flaw(defaults, algorithm.accounting(algorithm.audit_case().accounting)):
+        if algorithm.private and not algorithm.flaw(defaults, algorithm.accounting(shipped(algorithm).accounting)):
             distinct[algorithms.display_name(algorithm.name, defaults)] = None
     return list(distinct)
 
@@ -160,7 +199,7 @@ def _tested(done: Audit, setup: Setup, runs: int | None, seed: int, level: float
         for i in {one: i for i, one in enumerate(ledger)}.values():
             if error := guarantee(run.ledger, i, setup.budget, setup.algorithm.labels).error:
                 raise Leak(error)
-        if setup.factor == 1 and (fault := noise.fault(run)):
+        if setup.weakness == 1 and (fault := noise.fault(run)):
             raise Leak(fault)
     everything = joint(compositions)
     first, second = (_scores(setup, world) for world in worlds)
@@ -179,7 +218,7 @@ def _tested(done: Audit, setup: Setup, runs: int | None, seed: int, level: float
 
 def _claim(setup: Setup, everything: Composition, label: str) -> Claim:
     mine = tuple(entry for entry in everything if label in (*WHOLES, entry.label))
-    return claim(mine, setup.algorithm.relation, setup.budget.delta)
+    return claim(mine, setup.relation, setup.budget.delta)
 
 
 class _World(NamedTuple):
@@ -192,17 +231,16 @@ class _World(NamedTuple):
 
 
 def _world(setup: Setup, problem: Problem, k: int, seed: Any) -> _World:
-    run = setup.recorder(k, seed)
+    run = setup.recorder(k, seed, row=setup.pair.row)
     came = setup.run(problem, run)
     if hides(run):
         return _World(run, came.ledger, came.W, None)
     # Samples are replayed on the run's own world too, with the row that differs in each.
-    sampled = any(rate(entry.release) < 1 for entry in run.ledger.of(0))
-    known: dict[int, Recorder] = {} if sampled else {id(problem): run}
-    for other in setup.pair if sampled else setup.pair[:2]:
+    known: dict[int, Recorder] = {} if sampled(run) else {id(problem): run}
+    for other in setup.pair[:3] if sampled(run) else setup.pair[:2]:
         if id(other) not in known:
-            known[id(other)] = setup.replay(other, run, seed, came)
-    first, second, neither = (id(other) for other in setup.pair)
+            known[id(other)] = setup.replay(other, run, came)
+    first, second, neither = (id(other) for other in setup.pair[:3])
     return _World(run, came.ledger, came.W, [known[first], known[second], known.get(neither, known[second])])
 
 
@@ -244,7 +282,8 @@ def _enough(setup: Setup, label: str, level: float, near: bool) -> int:
     wanted = []
     for one in tests:
         mu = float(_claim(setup, everything, one).at(np.array(0.3)))
-        gap = max(2 * shares[one] - 1, LEAST_GAP) * mu
+        doubles = 2 * shares[one] - 1  # but for the loss of a release on a sample, which its rate bounds
+        gap = max(0.0 if sampled(run) else doubles, LEAST_GAP) * mu
         wanted.append((judged(mu / 2, SHORT * mu) if near else 0, judged((mu + gap) / 2, gap)))
     best_near, noticed = map(min, zip(*wanted, strict=True))
     return min(MOST_RUNS, max(noticed, min(best_near, setup.case.near_runs)))

@@ -9,7 +9,6 @@ its replays give the loss of a pair to the last digit, without statistics.
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Iterator
 from functools import partial
 from typing import Any, NamedTuple
@@ -49,11 +48,10 @@ def searched(setup: Setup, seed: object) -> tuple[Setup, str, dict[str, float]]:
     run, replays = setup.compared(setup.pair, seed, REPLICATES)
     best, words, most = setup, "", moved(run, replays)
     share = moved_in_all(run, replays)
-    for candidate in candidates(setup.algorithm, setup.case):
-        other = copy.copy(setup)
-        other.pair = candidate.pair
+    for i, candidate in enumerate(candidates(setup.algorithm, setup.case, setup.relation)):
+        other = setup.on(candidate.pair.at(i % candidate.pair.first.n))
         try:
-            for problem in other.pair:
+            for problem in other.pair[:3]:
                 setup.algorithm.needs.check(problem, setup.algorithm.name)
         except UserError:
             continue
@@ -75,14 +73,14 @@ def with_best_coins(setup: Setup, seed: object) -> Setup:
     """
     if not setup.case.best_coins:
         return setup
-    found = copy.copy(setup)
+    found = setup.on(setup.pair)
     found.public = range(DRAWS)
     run, replays = found.compared(setup.pair, seed, DRAWS)
     found.public = [int(np.nanargmax(moved_in_each(run, replays)))]
     return found
 
 
-def candidates(algorithm: Algorithm, case: AuditCase) -> Iterator[Candidate]:
+def candidates(algorithm: Algorithm, case: AuditCase, relation: Relation) -> Iterator[Candidate]:
     """Pairs within what `algorithm` declares. Where columns count as public, a row differs in its sign alone."""
     name, kind, bound = declared(algorithm, case)
     corner = np.where(np.arange(case.d) % 2, -1.0, 1.0)
@@ -106,7 +104,7 @@ def candidates(algorithm: Algorithm, case: AuditCase) -> Iterator[Candidate]:
         for where, row, turned, around, others in places:
             gone = problem(np.zeros(case.d), 1.0 if far else 0.0, others)
             found: dict[str, tuple[np.ndarray, float, np.ndarray | None, float]]
-            if algorithm.relation is Relation.ADD_REMOVE:
+            if relation is Relation.ADD_REMOVE:
                 found = {f"there with label {label:+g} or not": (row, label, None, 0.0) for label in (1.0, -1.0)}
             else:
                 found = {"with either label": (row, 1.0, row, -1.0), "or its opposite": (row, 1.0, -row, 1.0)}

@@ -9,6 +9,8 @@ audited one; only its generators can be weakened, to show that an audit notices.
 Random choices from "coins" and the order of a single pass count as known to the adversary, since the guarantee holds
 for each; who is in a sample does not. Noise that is hidden in what is computed on (`draw`) is written down too, to see
 that it is drawn from the law recorded, and afresh.
+
+A replay draws noise of its own: what a run returns may depend on what was released, never on the noise alone.
 """
 
 from __future__ import annotations
@@ -28,6 +30,7 @@ from dpbench.privacy.mechanisms import Mechanisms
 from dpbench.privacy.relation import Relation
 from dpbench.privacy.release import Array, Noise, Releases
 from dpbench.privacy.sampling import PoissonSampler
+from dpbench.privacy.streams import stream
 
 
 class Leak(PrivacyError):
@@ -38,7 +41,8 @@ class Leak(PrivacyError):
 class Published:
     """One release of one or all replicates: `value` before and `output` after the noise of `scale`, (k, …).
 
-    kind, group: see `Releases.publish`; of rounds with correlated noise, the independent releases.
+    kind, group: see `Releases.publish`; of rounds with correlated noise, the independent releases. sample: the rows
+    that the value was computed from, where these were drawn.
     """
 
     kind: str
@@ -48,6 +52,7 @@ class Published:
     output: np.ndarray
     scale: Any
     group: Hashable = None
+    sample: list[Array] | None = None
 
 
 class Weakened:
@@ -82,24 +87,40 @@ class _Known(ISeedSequence):
 
 
 class Tape(Releases):
-    """The seam of k replicates on common streams, with everything published written down.
+    """The seam of k replicates, with everything published written down.
 
     published: per replicate that advances alone, and under None what all release together. rule: draws samples instead
-    of the mechanisms' own rule, for mutants. public: of each replicate, the seed of its coins and of the order of a
-    single pass; () draws these like all else.
+    of the mechanisms' own rule, for mutants. weakness: what all noise is multiplied by. public: of each replicate, the
+    seed of its coins and of the order of a single pass; () draws these like all else. row, n: the row that differs, and
+    how many there are. keyed: noise comes from the streams of replicates' keys, as in a run; else all of them share one
+    generator, which thousands of replicates would take long to seed.
     """
 
     rule: Callable[[np.random.Generator], np.ndarray] | None = None
 
-    def __init__(self, k: int, seed: Any, *, factor: float = 1.0, public: Sequence[int] = ()) -> None:
-        super().__init__(["audit"])
+    def __init__(
+        self,
+        k: int,
+        seed: Any,
+        *,
+        weakness: float = 1.0,
+        factor: float = 1.0,
+        public: Sequence[int] = (),
+        row: int = 0,
+        n: int = 0,
+        keyed: bool = False,
+    ) -> None:
+        self.keys = [f"audit/{seed}/{i}" for i in range(k)] if keyed else ["audit"]
+        super().__init__(self.keys, factor=factor)
         self.k, self.ledger = k, Ledger(k)
         self.streams = [slice(i, i + 1) for i in range(k)]
         noise, sampling, coins = (
             np.random.Generator(np.random.PCG64DXSM(child)) for child in np.random.SeedSequence(seed).spawn(3)
         )
-        self._weakness = factor
-        self.noise, self.sampling, self.coins = [self.weakened(noise)] * k, [sampling] * k, [coins] * k
+        self.seed, self._weakness, self.row, self.n, self.keyed = seed, weakness, row, n, keyed
+        drawn = [stream(key, "noise") for key in self.keys] if keyed else [noise] * k
+        self.noise = [self.weakened(each) for each in drawn] if keyed else [self.weakened(noise)] * k
+        self.sampling, self.coins = [sampling] * k, [coins] * k
         self.public = public
         if len(public):
             known: dict[int, list[Any]] = {
@@ -112,8 +133,8 @@ class Tape(Releases):
         # What it is, the law and the noise over its scale, of every `draw` that is not for something published.
         self.hidden: list[tuple[str, str, Array]] = []
         self._publishing = False
-        # Of every release on a sample: its label, the chance that row 0 is in it, and whether it was, by stream.
-        self.present: list[tuple[str, float, Array]] = []
+        # Of every release on a sample: its label, the chance that a row is in it, and how often each row was.
+        self.present: list[tuple[str, float, Array, Array]] = []
         self._sample: list[Array] = []
         self.drawn: dict[int | None, list[list[Array]]] = {}  # every sample, per replicate that advances alone
         self._rounds: dict[Hashable, list[tuple[np.ndarray, np.ndarray]]] = {}  # values and what was released of each
@@ -159,35 +180,56 @@ class Tape(Releases):
     def _write(
         self, kind: str, label: str, event: Release | None, value: Any, scale: Any, release: Any, group: Any
     ) -> Any:
-        value = np.array(value, dtype=float)
+        value, sample = np.array(value, dtype=float), None
         if isinstance(event, Sampled):
-            self.present.append((label, rate(event), np.array([0 in rows for rows in self._sample])))
+            sample = self._sample
+            present = np.array([self.row in rows for rows in self._sample])
+            counts = np.bincount(np.concatenate(self._sample).astype(int), minlength=self.n)
+            self.present.append((label, rate(event), present, counts))
         self._publishing = True
         output = release()
         self._publishing = False
         self.published.setdefault(self.key, []).append(
-            Published(kind, label, event, value, np.array(output), scale, group)
+            Published(kind, label, event, value, np.array(output), scale, group, sample)
         )
         return output
 
 
 class ReplayedTape(Tape):
-    """Answers every release with what was recorded, and writes down the value; a sample always holds row 0.
+    """Answers every release with what was recorded, and writes down the value.
 
-    Of a Poisson sample the other rows are those recorded: they tell nothing of row 0, and an adversary may know them.
-    The rows of a sample of fixed size tell whether row 0 is one, so there they are the first.
+    held: every sample holds the row that differs. Of a Poisson sample the other rows are those recorded: they tell
+    nothing of that row, and an adversary may know them. The rows of a sample of fixed size tell whether it is one, so
+    there they are the first. Else samples are those recorded, and without the row in them no value may be moved.
     """
 
-    def __init__(self, recorded: Tape, seed: Any) -> None:
-        super().__init__(recorded.k, seed, public=recorded.public)
-        self._recorded = recorded
+    def __init__(self, recorded: Tape, *, held: bool, fresh: bool) -> None:
+        super().__init__(
+            recorded.k,
+            recorded.seed,
+            factor=recorded.factor,
+            public=recorded.public,
+            row=recorded.row,
+            n=recorded.n,
+        )
+        if fresh:
+            other = np.random.SeedSequence(recorded.seed, spawn_key=(len("replay"),))
+            self.keys = [f"replay/{recorded.seed}/{i}" for i in range(self.k)]
+            self.noise = [np.random.Generator(np.random.PCG64DXSM(other))] * self.k
+        elif recorded.keyed:
+            self.keys, self.noise = recorded.keys, [stream(key, "noise") for key in recorded.keys]
+        self._distinct = self.keys
+        self._recorded, self._held = recorded, held
 
     def sample(self, rule: Any, least: Any) -> Any:
         mine = self.drawn.setdefault(self.key, [])
         theirs = self._recorded.drawn.get(self.key, [])
-        poisson = isinstance(getattr(rule, "__self__", None), PoissonSampler)
-        known = theirs[len(mine)] if poisson and len(mine) < len(theirs) else [least] * len(self.sampling)
-        mine.append([np.union1d(least[:1], rows) for rows in known] if poisson else [least.copy() for _ in known])
+        known = theirs[len(mine)] if len(mine) < len(theirs) else [least] * len(self.sampling)
+        if self._held:
+            poisson = isinstance(getattr(rule, "__self__", None), PoissonSampler)
+            first = np.append(least[:-1], self.row) if self.row not in least else least
+            known = [np.union1d([self.row], rows) if poisson else first.copy() for rows in known]
+        mine.append(known)
         return mine[-1]
 
     def _write(
@@ -201,17 +243,30 @@ class ReplayedTape(Tape):
             raise Leak(f"on a neighbour it releases something else after the same releases: {label}")
         if one.event != event or not np.array_equal(np.asarray(one.scale), np.asarray(scale), equal_nan=True):
             raise Leak(f"on a neighbour it adds noise of another scale after the same releases: {label}")
-        mine.append(Published(one.kind, label, one.event, value, one.output, one.scale, one.group))
+        if one.sample is not None and not self._held:
+            moved = ~((value == one.value) | (np.isnan(value) & np.isnan(one.value)))
+            present = np.array([self.row in rows for rows in one.sample])
+            if moved.reshape(len(value), -1).any(axis=1)[~present].any():
+                raise Leak(f"{label}: a row moves it that is not in its sample")
+        mine.append(Published(one.kind, label, one.event, value, one.output, one.scale, one.group, one.sample))
         return one.output.copy()
 
 
 class Recorder(Mechanisms):
-    """Mechanisms for k replicates on common streams, with the `tape` of what was released."""
+    """Mechanisms for k replicates, with the `tape` of what was released.
+
+    declared: the relation of the sensitivities handed over, by default the budget's. weakness and all else: of `Tape`.
+    """
 
     releases: Tape
 
-    def __init__(self, k: int, budget: Any, seed: Any, *, factor: float = 1.0, public: Sequence[int] = ()) -> None:
-        super().__init__([], budget, releases=Tape(k, seed, factor=factor, public=public))
+    def __init__(
+        self, k: int, budget: Any, seed: Any, *, declared: Relation | None = None, weakness: float = 1.0, **tape: Any
+    ) -> None:
+        factor = 2.0 if declared not in (None, budget.relation) else 1.0
+        super().__init__(
+            [], budget, declared=declared, releases=Tape(k, seed, weakness=weakness, factor=factor, **tape)
+        )
 
     def inner(self, keys: Sequence[str], budget: Budget, declared: Relation) -> Mechanisms:
         """Not on the tape: what these release is known to nobody; its noise is as weak as the rest."""
@@ -226,10 +281,17 @@ class Recorder(Mechanisms):
 
 
 class Replay(Recorder):
-    """The same run on other data: every release is answered from the `recorded` run, and its value written down."""
+    """The same run on other data: every release is answered from the `recorded` run, and its value written down.
 
-    def __init__(self, recorded: Recorder, seed: Any) -> None:
-        Mechanisms.__init__(self, [], recorded.budget, releases=ReplayedTape(recorded.releases, seed))
+    fresh: whether noise is drawn anew. Only what is computed on, and not released, has to be the same again. moves:
+    whether what is computed on differs.
+    """
+
+    moves = False
+
+    def __init__(self, recorded: Recorder, *, held: bool = True, fresh: bool = True) -> None:
+        self.budget, self.doubled = recorded.budget, recorded.doubled
+        self.releases = ReplayedTape(recorded.releases, held=held, fresh=fresh)
 
 
 def rate(event: Release | None) -> float:

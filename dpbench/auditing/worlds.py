@@ -2,86 +2,218 @@
 
 from __future__ import annotations
 
-import itertools
+import copy
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from typing import Any
+from pathlib import Path
+from traceback import extract_tb
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from dpbench.algorithms.base import Algorithm, AuditCase, Outcome, batch_settings, make_settings
 from dpbench.auditing import returned, scores
-from dpbench.auditing.neighbours import Neighbours, neighbours, probes
+from dpbench.auditing.neighbours import MOST_ROWS, Neighbours, neighbours, probes
 from dpbench.auditing.returned import Listener, Returned
-from dpbench.auditing.transcript import Leak, Recorder, Replay
+from dpbench.auditing.transcript import Leak, Recorder, Replay, rate
 from dpbench.errors import UserError
+from dpbench.policy import terms as policy
 from dpbench.privacy.budget import Budget
-from dpbench.privacy.ledger import BoundedRange, Composition, Gaussian, Laplace, Poisson, PureDP, Radial
+from dpbench.privacy.ledger import (
+    BoundedRange,
+    Composition,
+    Gaussian,
+    Laplace,
+    Poisson,
+    PoissonReplaced,
+    PureDP,
+    Radial,
+)
 from dpbench.privacy.mechanisms import Mechanisms
 from dpbench.privacy.relation import Relation
+from dpbench.privacy.streams import stream
 from dpbench.problems import Problem
 from dpbench.run.jobs import delta_value
 
 STEPS = 4
-INSPECTED = 8  # replicates of every pair that is inspected
+INSPECTED = 4  # replicates of every pair that is inspected
 SPREAD = 4.0  # of where an inspected run starts: far enough for gradients of nearly full length
 ROUNDING = 1e-6
+LEAST = 0.01  # of what the ledger says: a release that no pair moves by so much has not been audited
+COMPUTED_ON = "what it computes on"  # of a method that hides its noise there
+# What the runner reads off a method beside its runs: a class says it, so it is the same on all data.
+SAID = ("name", "title", "version", "counts_public", "unpaid", "diagnostics", "discloses", "private", "stops_early")
+
+
+class Terms(NamedTuple):
+    """Under which an algorithm is audited."""
+
+    relation: Relation
+    accounting: str
+    delta: str | float
+
+
+def shipped(algorithm: Algorithm) -> Terms:
+    """Those that the estimators and `auto` run it under: replace-one where it can, the best accounting it has."""
+    relation = policy.RELATION
+    try:
+        algorithm.under(relation)
+    except UserError:
+        relation = algorithm.relation
+    return Terms(relation, policy.accounting(algorithm), policy.delta(algorithm))
+
+
+def own(algorithm: Algorithm, case: AuditCase) -> Terms:
+    """Those of its paper, with the accounting that the `case` asks for."""
+    return Terms(algorithm.relation, case.accounting, algorithm.delta)
 
 
 class Setup:
     """What all runs of an algorithm on one case share.
 
-    public: seeds of the public randomness (`Tape`) of replicates 0, 1, …, over and over; () draws it in every run.
+    relation, accounting: of the runs, by default what estimators and `auto` run the algorithm under. weakness: what all
+    noise is multiplied by. public: seeds of the public randomness (`Tape`) of replicates 0, 1, …, over and over; ()
+    draws it in every run. pair: the data sets told apart.
     """
 
     public: Sequence[int] = ()
 
     def __init__(
-        self, algorithm: Algorithm, case: AuditCase, fixed: Mapping[str, Any], epsilon: float, factor: float
+        self,
+        algorithm: Algorithm,
+        case: AuditCase,
+        fixed: Mapping[str, Any],
+        epsilon: float,
+        weakness: float = 1.0,
+        terms: Terms | None = None,
     ) -> None:
-        self.algorithm, self.case, self.factor = algorithm, case, factor
+        self.algorithm, self.case, self.weakness = algorithm, case, weakness
+        terms = terms or shipped(algorithm)
         self.budget = Budget(
-            epsilon, delta_value(algorithm.delta, case.n), algorithm.relation, algorithm.accounting(case.accounting)
+            epsilon, delta_value(terms.delta, case.n), terms.relation, algorithm.accounting(terms.accounting)
         )
         steps = {"T": STEPS} if "T" in algorithm.Settings.__struct_fields__ else {}
         self.settings = make_settings(algorithm, {**steps, **case.settings, **fixed})
-        self.pair = neighbours(algorithm, case)
-        for problem in self.pair:
+        self.pair = neighbours(algorithm, case, self.relation)
+        self._curved = bool(case.bend and case.label) and self.relation is not algorithm.relation
+        for problem in self.pair[:3]:
             algorithm.needs.check(problem, algorithm.name)
         if flaw := algorithm.flaw(algorithm.complete(self.pair.first, self.settings), self.budget.accounting):
             raise UserError(f"{algorithm.name}: nothing to audit: {flaw}")
 
-    def recorder(self, k: int, seed: Any) -> Recorder:
-        """What k runs release through."""
+    @property
+    def relation(self) -> Relation:
+        """Of the neighbours."""
+        return self.budget.relation
+
+    def sharpest(self, seed: Any) -> Setup:
+        """This, or the same on the pair of which one row does not bend, where that moves a canary's releases more."""
+        if not self._curved:
+            return self
+        other = self.on(neighbours(self.algorithm, self.case, self.relation, gone=True))
+        mine, its = (moved(*one.compared(one.pair, seed, INSPECTED)).get(self.case.label, 0.0) for one in (self, other))
+        return other if its > mine else self
+
+    def placed(self, seed: int) -> Setup:
+        """The same with the row that differs where the seed says; with hidden noise, where it moves the model most."""
+        n = self.pair.first.n
+        if self.case.best_coins:  # these are looked for at row 0
+            return self
+        there = self.on(self.pair.at(int(np.random.default_rng(seed).integers(n))))
+        run = there.recorder(INSPECTED, seed, row=there.pair.row, keyed=True)
+        came = there.run(there.pair.first, run)
+        if not hides(run):
+            return there
+        farthest = 0.0
+        for row in np.linspace(0, n - 1, min(n, MOST_ROWS)).astype(int):
+            pair = self.pair.at(int(row))
+            run = self.recorder(INSPECTED, seed, row=pair.row, keyed=True)
+            came = self.run(pair.first, run)
+            other = self.run(pair.second, Replay(run, fresh=False))
+            far = float(np.nanmax(np.linalg.norm(came.W - other.W, axis=1)))
+            if far > 1.01 * farthest:
+                there, farthest = self.on(pair), far
+        return there
+
+    def on(self, pair: Neighbours) -> Setup:
+        """The same on another pair."""
+        other = copy.copy(self)
+        other.pair = pair
+        return other
+
+    def recorder(self, k: int, seed: Any, *, row: int = 0, keyed: bool = False) -> Recorder:
+        """What k runs release through, of data whose `row` differs."""
         public = np.resize(self.public, k).tolist() if len(self.public) else ()
-        return Recorder(k, self.budget, seed, factor=self.factor, public=public)
+        declared = self.relation if self.algorithm.either else self.algorithm.relation
+        return Recorder(
+            k,
+            self.budget,
+            seed,
+            declared=declared,
+            weakness=self.weakness,
+            public=public,
+            row=row,
+            n=self.pair.first.n,
+            keyed=keyed,
+        )
 
     def run(self, problem: Problem, mechanisms: Mechanisms, start: np.ndarray | None = None) -> Returned:
-        """All that comes out of a run on `problem` from `start` (k, d), by default 0."""
+        """All that comes out of a run on `problem` from `start` (k, d), by default 0; Leak where it raises."""
+        try:
+            return self._run(problem, mechanisms, start)
+        except Leak:
+            raise
+        except (Exception, SystemExit) as error:
+            raise Leak(f"it raises {in_words(error)}") from error
+
+    def _run(self, problem: Problem, mechanisms: Mechanisms, start: np.ndarray | None) -> Returned:
         algorithm, k, listener = self.algorithm, mechanisms.k, Listener()
         settings = algorithm.complete(problem, self.settings)
+        iterations = algorithm.iterations(problem, settings)
         batch = batch_settings([settings] * k, algorithm.per_replicate)
         W = np.zeros((k, problem.d)) if start is None else start.copy()
         with np.errstate(all="ignore"):
             outcome = algorithm.run(problem, W, mechanisms, batch, listener)
         if not isinstance(outcome, Outcome):
             outcome = Outcome(outcome)
-        ledger = [mechanisms.ledger.of(i) for i in range(k)]
-        withheld = [bool(why) for why in outcome.withheld or ()]
-        return Returned(
-            settings, outcome.W, outcome.T, withheld, outcome.columns, outcome.evidence, listener.calls, ledger
-        )
+        columns, small = dict(outcome.columns), k <= INSPECTED
+        if small:  # it costs more than the run, and does not depend on the number of replicates
+            generators = [stream(str(i), "measure") for i in range(k)]
+            with np.errstate(all="ignore"):
+                columns |= algorithm.measure(problem, outcome, settings, generators)
+        of_data = {one.name for one in algorithm.diagnostics if one.of_data}
+        if fault := returned.no_numbers(columns, of_data):
+            raise Leak(f"{fault}: a diagnostic that depends on the data has to be one number per replicate")
+        else_ = {name: value for name, value in vars(outcome).items() if name not in ("W", "columns")}
+        hooks = {
+            "iterations": iterations,
+            "columns": {name: values for name, values in columns.items() if name not in of_data},
+            "public": algorithm.public(settings),
+            **{name: repr(getattr(algorithm, name)) for name in SAID},
+        }
+        came = Returned(settings, outcome.W, else_, hooks, listener.calls, [])
+        # A method may hand out one array in every run, and write into it again in the next.
+        came = copy.deepcopy(came) if small else came._replace(W=came.W.copy())
+        return came._replace(ledger=[mechanisms.ledger.of(i) for i in range(k)])
 
-    def replay(self, problem: Problem, run: Recorder, seed: Any, first: Returned, start: Any = None) -> Replay:
+    def replay(
+        self, problem: Problem, run: Recorder, first: Returned, start: Any = None, *, held: bool = True
+    ) -> Replay:
         """The same runs on `problem`; Leak unless all that comes out is what came out of `first`."""
-        replay = Replay(run, seed)
-        of_data = {one.name for one in self.algorithm.diagnostics if one.of_data}
-        again = returned.without(self.run(problem, replay, start), of_data)
-        first = returned.without(first, of_data)
-        if hides(run):  # what is computed on is not released, so the rest has to be equal
+        hidden = hides(run)
+        replay = Replay(run, held=held, fresh=not hidden)
+        try:
+            again = self.run(problem, replay, start)
+        except Leak as leak:
+            words = str(leak)
+            raise Leak(f"on a neighbour {words}" if words.startswith("it raises") else words) from leak
+        ledgers = first.ledger, again.ledger
+        if hidden:  # what is computed on is not released, so the rest has to be equal
+            replay.moves = not np.array_equal(first.W, again.W)
             again, first = (one._replace(W=np.zeros(0), trace=[]) for one in (again, first))
-        where = returned.difference(first._replace(ledger=[])._asdict(), again._replace(ledger=[])._asdict())
-        if where := where or ("ledger" if first.ledger != again.ledger else ""):
+        again, first = (one._replace(ledger=[]) for one in (again, first))
+        where = returned.difference(first._asdict(), again._asdict())
+        if where := where or ("ledger" if ledgers[0] != ledgers[1] else ""):
             raise Leak(f"on a neighbour it returns something else after the same releases: {where}")
         if any(len(tape) != len(replay.tape.get(key, [])) for key, tape in run.tape.items()):
             raise Leak("on a neighbour it ends before it has released as much")
@@ -89,28 +221,73 @@ class Setup:
 
     def compared(self, pair: Neighbours, seed: Any, k: int, start: Any = None) -> tuple[Recorder, list[Replay]]:
         """k runs on the first of `pair`, replayed on the first, on the second, and where the row is not in a sample."""
-        run = self.recorder(k, seed)
+        run = self.recorder(k, seed, row=pair.row, keyed=k <= INSPECTED)
         came = self.run(pair.first, run, start)
-        third = pair.neither if self.algorithm.relation is Relation.ADD_REMOVE else pair.second
-        one, other = (self.replay(problem, run, seed, came, start) for problem in pair[:2])
-        return run, [one, other, other if third is pair.second else self.replay(third, run, seed, came, start)]
+        return run, self.replays(pair, run, came, start)
+
+    def replays(self, pair: Neighbours, run: Recorder, came: Returned, start: Any = None) -> list[Replay]:
+        """Those of `run`, which was on the first: on the first, on the second, and where the row is not in a sample."""
+        if not sampled(run):  # the run on the first is its own replay
+            other = self.replay(pair.second, run, came, start)
+            return [run, other, other]  # type: ignore[list-item]
+        one, other = (self.replay(problem, run, came, start) for problem in pair[:2])
+        third = pair.neither if replaced_by_none(run) else pair.second
+        return [one, other, other if third is pair.second else self.replay(third, run, came, start)]
 
     def inspect(self, seed: Any) -> dict[str, float]:
-        """What a neighbour moves of what the ledger says, by label, at most, over the case's pair and `probes`.
+        """What a neighbour moves of what the ledger says, by label, at most, over the case's pair or `probes`.
 
         Leak where something that is not released tells the neighbours apart.
         """
-        rows = probes(self.algorithm, self.case) if not self.case.steepest else []
         most: dict[str, float] = defaultdict(float)
-        for pair, turned in itertools.product([self.pair, *rows], (False, True)):
-            first, second, neither = pair
-            if turned:
-                first, second = second, first
-            start = np.random.default_rng(0).standard_normal((INSPECTED, first.d)) * SPREAD if rows else None
-            run, replays = self.compared(Neighbours(first, second, neither), seed, INSPECTED, start)
-            for label, share in ({} if hides(run) else moved(run, replays)).items():
+        found: list[tuple[Neighbours, Recorder, list[Replay]]] = []
+        if self.case.steepest:
+            back = Neighbours(self.pair.second, self.pair.first, self.pair.neither, self.pair.row)
+            none = Neighbours(self.pair.first, self.pair.neither, self.pair.neither, self.pair.row)
+            others = [none.at(self.pair.first.n - 1)] if not self.algorithm.counts_public else []
+            for pair in (self.pair, back.at(0), *others):
+                found.append((pair, *self.compared(pair, seed, INSPECTED)))
+        else:
+            pairs = probes(self.algorithm, self.case, self.relation)
+            first = pairs[0].first
+            start = np.random.default_rng(0).standard_normal((INSPECTED, first.d)) * SPREAD
+            run = self.recorder(INSPECTED, seed, keyed=True)
+            came = self.run(first, run, start)  # of which all the others differ in one row
+            for pair in pairs:
+                run.releases.row = pair.row
+                found.append((pair, run, self.replays(pair, run, came, start)))
+                if sampled(run):
+                    self.replay(pair.second, run, came, start, held=False)
+            back = pairs[-1]
+            back = Neighbours(back.second, back.first, back.neither, back.row)
+            found.append((back, *self.compared(back, seed, INSPECTED, start)))
+        for _, run, replays in found:
+            if hides(run):
+                most[COMPUTED_ON] = max(most[COMPUTED_ON], float(any(one.moves for one in replays[1:])))
+            for label, share in moved(run, replays).items():
                 most[label] = max(most[label], share)
         return dict(most)
+
+
+def in_words(error: BaseException) -> str:
+    """An exception in one line: its kind, what it says, and where it was raised."""
+    frames = extract_tb(error.__traceback__)
+    place = f" ({Path(frames[-1].filename).name}:{frames[-1].lineno})" if frames else ""
+    try:
+        text = " ".join(str(error).split())
+    except Exception:
+        text = ""
+    return f"{type(error).__name__}{': ' if text else ''}{text[:200]}{place}"
+
+
+def sampled(run: Recorder) -> bool:
+    """Whether a row is in some releases with a probability below 1."""
+    return any(rate(entry.release) < 1 for entry in run.ledger.of(0))
+
+
+def replaced_by_none(run: Recorder) -> bool:
+    """Whether a release is accounted for a row that is in the sample or is not."""
+    return any(isinstance(entry.release, Poisson | PoissonReplaced) for entry in run.ledger.of(0))
 
 
 def hides(run: Recorder) -> bool:

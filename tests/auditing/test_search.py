@@ -144,9 +144,9 @@ def test_public_randomness_is_fixed_where_it_tells_most():
 def test_pairs_differ_in_one_row_within_the_bound():
     for name in ("dp-gd", "dp-nag", "adassp", "dp-cd"):
         method, _ = algorithms.resolve(name)
-        found = list(candidates(method, method.audit_case()))
+        found = list(candidates(method, method.audit_case(), method.relation))
         assert len(found) >= 10
-        for words, (first, second, _), _ in found:
+        for words, (first, second, _, _), _ in found:
             differs = (first.X != second.X).any(axis=1) | (first.y != second.y)
             assert differs[0], words
             assert not differs[1:].any(), words

@@ -16,7 +16,7 @@ K = 4000
 
 
 def recorder(k=K, factor=1.0):
-    return Recorder(k, BUDGET, 0, factor=factor)
+    return Recorder(k, BUDGET, 0, weakness=factor)
 
 
 def test_noise_is_that_of_the_mechanisms_unless_weakened():
@@ -31,7 +31,7 @@ def test_noise_is_that_of_the_mechanisms_unless_weakened():
 def test_a_replay_answers_what_was_recorded_and_writes_down_its_own_value():
     run = recorder(3)
     output = run.gaussian(np.zeros((3, 2)), sensitivity=1.0, rho=0.5, label="g")
-    replay = Replay(run, 0)
+    replay = Replay(run)
     answer = replay.gaussian(np.ones((3, 2)), sensitivity=1.0, rho=0.5, label="g")
     np.testing.assert_array_equal(answer, output)
     assert (replay.tape[None][0].value == 1).all()
@@ -43,7 +43,7 @@ def ratio(act):
     """Scores of a run of `act(mechanisms, 1.0)`, and the run."""
     run = recorder()
     act(run, 1.0)
-    replays = [Replay(run, 0) for _ in range(3)]
+    replays = [Replay(run) for _ in range(3)]
     for replay, s in zip(replays, (1.0, 0.0, 0.0), strict=True):
         act(replay, s)
     return scores.likelihood_ratio(run, *replays), run
@@ -91,7 +91,7 @@ def test_the_score_of_a_sparse_vector_is_its_log_odds():
 
     run = recorder()
     stopped = answers(run, 1.0)
-    replays = [Replay(run, 0) for _ in range(2)]
+    replays = [Replay(run) for _ in range(2)]
     for replay, s in zip(replays, (1.0, 0.0), strict=True):
         np.testing.assert_array_equal(answers(replay, s), stopped)
     score = scores.likelihood_ratio(run, *replays, replays[1])
