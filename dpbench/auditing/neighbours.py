@@ -67,8 +67,8 @@ class Neighbours(NamedTuple):
         """The same with what differs at another place."""
         order = np.arange(self.first.n)
         order[[self.row, row]] = row, self.row
-        done: dict[int, Problem] = {id(one): _ordered(one, order) for one in self[:3]}
-        return Neighbours(*(done[id(one)] for one in self[:3]), row)
+        done = {id(one): _ordered(one, order) for one in (self.first, self.second, self.neither)}
+        return Neighbours(done[id(self.first)], done[id(self.second)], done[id(self.neither)], row)
 
 
 def _ordered(problem: Problem, order: np.ndarray) -> Problem:
@@ -83,11 +83,14 @@ def _ordered(problem: Problem, order: np.ndarray) -> Problem:
     )
 
 
-def neighbours(algorithm: Algorithm, case: AuditCase, relation: Relation, *, gone: bool = False) -> Neighbours:
+def neighbours(
+    algorithm: Algorithm, case: AuditCase, relation: Relation, *, gone: bool = False, others: float = 1.0
+) -> Neighbours:
     """The three problems of an audit of `algorithm` under `relation`.
 
     gone: under replace-one, the row of the second world pulls and bends nowhere. Where the label alone differs, as by
-    default, the pulls are as far apart as they can be, but both rows bend alike.
+    default, the pulls are as far apart as they can be, but both rows bend alike. others: what the rows that both
+    worlds share are multiplied by.
     """
     name, kind, bound = declared(algorithm, case)
     x = np.where(np.arange(case.d) % 2, -1.0, 1.0)
@@ -99,8 +102,8 @@ def neighbours(algorithm: Algorithm, case: AuditCase, relation: Relation, *, gon
 
     def problem(label: float, row: np.ndarray = x) -> Problem:
         """Row 0 pulls by `label`; where that is 0, like a shared row, or not at all where it would bend."""
-        X, y = np.tile(x * np.where(shared, shared, 1.0), (case.n, 1)), np.full(case.n, float(shared.any()))
-        if label or case.bend:
+        X, y = np.tile(others * x * np.where(shared, shared, 1.0), (case.n, 1)), np.full(case.n, float(shared.any()))
+        if label or case.bend or others != 1:
             X[0], y[0] = row, label
         if not steep and not shared.any():
             X[0 if not label else 1 :], y[:] = 0.0, y[0] or 1.0

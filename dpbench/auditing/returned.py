@@ -7,10 +7,11 @@ that they hold.
 
 from __future__ import annotations
 
+import itertools
 import pickle
 import struct
 import types
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from collections.abc import Set as AbstractSet
 from typing import Any, NamedTuple
 
@@ -26,16 +27,13 @@ NUMBERS = (np.bool_, np.integer, np.floating)
 class Returned(NamedTuple):
     """What a run gives away beside its releases.
 
-    settings: as completed on the data. W: final iterates. outcome: all else that `run` returned. hooks: the columns,
-    and what the other methods and attributes of the algorithm say once it has run. trace: calls of the trace. ledger:
-    of each replicate.
+    W: final iterates. facts: of all that it returned, and what the other methods and attributes of the algorithm say
+    once it has run. visible: of these, what may be known of a run whose iterates are hidden. ledger: of each replicate.
     """
 
-    settings: Any
     W: np.ndarray
-    outcome: dict[str, Any]
-    hooks: dict[str, Any]
-    trace: list[tuple[Any, ...]]
+    facts: list[Fact]
+    visible: list[Fact]
     ledger: list[Composition]
 
 
@@ -51,71 +49,82 @@ class Listener:
         self.calls.append((iteration, *(np.array(each, subok=True) for each in (W, passes, final))))
 
 
-def difference(one: Any, other: Any, where: str = "", seen: frozenset[int] = frozenset()) -> str:
-    """The first place, in words, in which two values differ in type or in a bit; "" where they are the same."""
-    if type(one) is not type(other):
-        return f"{where} (its type)"
-    if id(one) in seen:
-        return ""
-    if isinstance(one, np.ndarray | np.generic):
-        return _of_arrays(one, other, where, seen) or _of_objects(one, other, where, seen)
-    if isinstance(one, float):
-        return where if struct.pack("d", one) != struct.pack("d", other) else _of_objects(one, other, where, seen)
-    if isinstance(one, PLAIN):
-        return where if one != other else _of_objects(one, other, where, seen)
-    seen |= {id(one)}
-    if isinstance(one, Mapping):
-        pairs = [(list(one), list(other), where)]
-        pairs += [(one[a], other[b], _below(where, a)) for a, b in zip(one, other, strict=False)]
-        return _first(pairs, seen) or _of_objects(one, other, where, seen)
-    if isinstance(one, AbstractSet):
-        one, other = sorted(one, key=repr), sorted(other, key=repr)
-    if isinstance(one, list | tuple):
-        if len(one) != len(other):
-            return where
-        return _first([(a, b, where) for a, b in zip(one, other, strict=True)], seen) or _of_objects(
-            one, other, where, seen
-        )
-    return "" if one is other else _of_objects(one, other, where, seen)
+class Fact(NamedTuple):
+    """One thing that a value holds: where it is, of which type, and its bytes or what else it equals."""
+
+    where: str
+    kind: type
+    content: Any
 
 
-def _of_arrays(one: Any, other: Any, where: str, seen: frozenset[int]) -> str:
-    if (one.dtype, one.shape, one.strides) != (other.dtype, other.shape, other.strides):
-        return where
-    if one.dtype.hasobject:
-        return difference(one.tolist(), other.tolist(), where, seen)
-    return where if one.tobytes() != other.tobytes() else ""
+def facts(value: Any, where: str = "", inside: tuple[int, ...] = ()) -> Iterator[Fact]:
+    """All that `value` holds, in order; taken at once, as the value may be written over later."""
+    if id(value) in inside:
+        yield Fact(where, type(value), "itself")
+        return
+    inside = (*inside, id(value))
+    if isinstance(value, np.ndarray | np.generic) and not value.dtype.hasobject:
+        yield Fact(where, type(value), (value.dtype.str, value.shape, value.strides, value.tobytes()))
+    elif isinstance(value, np.ndarray):
+        yield Fact(where, type(value), (value.dtype.str, value.shape))
+        yield from facts(value.tolist(), where, inside)
+    elif isinstance(value, float):
+        yield Fact(where, type(value), struct.pack("d", value))
+    elif isinstance(value, PLAIN):
+        yield Fact(where, type(value), value)
+    elif isinstance(value, Mapping):
+        yield Fact(where, type(value), len(value))
+        for key, one in value.items():
+            yield from facts(key, where, inside)
+            yield from facts(one, _below(where, key), inside)
+    elif isinstance(value, AbstractSet | list | tuple):
+        yield Fact(where, type(value), len(value))
+        for one in sorted(value, key=repr) if isinstance(value, AbstractSet) else value:
+            yield from facts(one, where, inside)
+    elif isinstance(value, type | types.ModuleType | types.BuiltinFunctionType):
+        yield Fact(where, type(value), value)
+        return
+    yield from _held(value, where, inside)
 
 
-def _of_objects(one: Any, other: Any, where: str, seen: frozenset[int]) -> str:
-    """In what an object holds beside its value."""
-    held = [(a, b, _below(where, name)) for name, a, b in _held(one, other)]
-    if held or isinstance(one, (*PLAIN, float, np.ndarray, np.generic, list, tuple, Mapping)):
-        return _first(held, seen)
-    if isinstance(one, np.random.Generator):
-        return difference(one.bit_generator.state, other.bit_generator.state, where, seen)
-    try:
-        return where if pickle.dumps(one) != pickle.dumps(other) else ""
-    except Exception:
-        return f"{where} (it cannot be compared)"
+def _held(value: Any, where: str, inside: tuple[int, ...]) -> Iterator[Fact]:
+    """What an object holds beside what it is equal by."""
+    parts: list[tuple[str, Any]] = []
+    if isinstance(value, types.FunctionType):
+        parts = [(name, getattr(value, name)) for name in ("__code__", "__defaults__", "__kwdefaults__", "__dict__")]
+        parts.append(("closure", [cell.cell_contents for cell in value.__closure__ or ()]))
+    elif isinstance(value, types.CodeType):
+        parts = [("code", value.co_code), ("constants", value.co_consts), ("names", value.co_names)]
+    elif isinstance(value, types.MethodType):
+        parts = [("self", value.__self__), ("function", value.__func__)]
+    elif isinstance(value, np.random.Generator):
+        parts = [("state", value.bit_generator.state)]
+    elif isinstance(value, msgspec.Struct):
+        parts = [(name, getattr(value, name)) for name in value.__struct_fields__]
+    else:
+        slots = [name for kind in type(value).__mro__ for name in _names(vars(kind).get("__slots__", ()))]
+        parts = [(name, getattr(value, name)) for name in slots if name != "__dict__" and hasattr(value, name)]
+        parts += vars(value).items() if hasattr(value, "__dict__") else []
+    for name, part in parts:
+        yield from facts(part, _below(where, name), inside)
+    basic = (*PLAIN, float, np.ndarray, np.generic, Mapping, AbstractSet, list, tuple)
+    if not parts and not isinstance(value, basic):
+        try:
+            yield Fact(where, type(value), pickle.dumps(value))
+        except Exception:
+            yield Fact(f"{where} (it cannot be compared)", type(value), object())
 
 
-def _held(one: Any, other: Any) -> list[tuple[str, Any, Any]]:
-    if isinstance(one, types.FunctionType):
-        names = ["__code__", "__defaults__", "__kwdefaults__", "__dict__"]
-        cells = [[cell.cell_contents for cell in each.__closure__ or ()] for each in (one, other)]
-        return [(name, getattr(one, name), getattr(other, name)) for name in names] + [("closure", *cells)]
-    if isinstance(one, types.CodeType):
-        return [("code", one.co_code, other.co_code), ("constants", one.co_consts, other.co_consts)]
-    if isinstance(one, types.MethodType):
-        return [("self", one.__self__, other.__self__), ("function", one.__func__, other.__func__)]
-    if isinstance(one, msgspec.Struct):
-        return [("", msgspec.structs.asdict(one), msgspec.structs.asdict(other))]
-    slots = [name for kind in type(one).__mro__ for name in _names(vars(kind).get("__slots__", ()))]
-    found = [(name, getattr(one, name, None), getattr(other, name, None)) for name in slots if name != "__dict__"]
-    if hasattr(one, "__dict__"):
-        found.append(("", vars(one), vars(other)))
-    return found
+def difference(one: Iterable[Fact], other: Iterable[Fact]) -> str:
+    """The first place, in words, in which two lists of facts differ in type or in a bit; "" where they are the same."""
+    for a, b in itertools.zip_longest(one, other):
+        if a is None or b is None:
+            return (a or b).where
+        if a.where == b.where and a.kind is not b.kind:
+            return f"{a.where} (its type)"
+        if a != b:
+            return a.where
+    return ""
 
 
 def _names(slots: Any) -> list[str]:
@@ -124,10 +133,6 @@ def _names(slots: Any) -> list[str]:
 
 def _below(where: str, name: Any) -> str:
     return ".".join(filter(None, [where, str(name)]))
-
-
-def _first(pairs: list[tuple[Any, Any, str]], seen: frozenset[int]) -> str:
-    return next((found for a, b, place in pairs if (found := difference(a, b, place, seen))), "")
 
 
 def no_numbers(columns: Mapping[str, Any], names: AbstractSet[str]) -> str:

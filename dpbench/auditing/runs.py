@@ -43,7 +43,7 @@ from dpbench.auditing.worlds import (
 )
 from dpbench.errors import UserError
 from dpbench.privacy.check import guarantee
-from dpbench.privacy.ledger import Composition, WithoutReplacement
+from dpbench.privacy.ledger import Composition, PoissonReplaced, WithoutReplacement
 from dpbench.problems import Problem
 
 LEVEL = 0.01
@@ -102,9 +102,8 @@ def audit(
 
     runs: None takes as many as a bound near the claim needs, or, where not `near`, to notice halved noise. level: the
     probability of a false alarm of all tests of this audit. factor: what all noise is multiplied by, for mutants.
-    case: instead of the algorithm's own, canaries included. inspect: False tests only, what an audit of weakened noise does.
-    tests: False inspects only. UserError for an algorithm that
-    claims nothing.
+    case: instead of the algorithm's own, canaries included. inspect: False tests only, for weakened noise. tests: False
+    inspects only. UserError for an algorithm that claims nothing.
 
     papers: audit it under its own neighbouring relation and the accounting of its case, instead of what the estimators
     and `auto` run: replace-one neighbours and the best accounting it has.
@@ -282,8 +281,11 @@ def _enough(setup: Setup, label: str, level: float, near: bool) -> int:
     wanted = []
     for one in tests:
         mu = float(_claim(setup, everything, one).at(np.array(0.3)))
-        doubles = 2 * shares[one] - 1  # but for the loss of a release on a sample, which its rate bounds
-        gap = max(0.0 if sampled(run) else doubles, LEAST_GAP) * mu
+        # With half of the noise a loss doubles, but for that of a row in a Poisson sample, which the rate bounds.
+        doubles = (
+            0.0 if any(isinstance(entry.release, PoissonReplaced) for entry in everything) else 2 * shares[one] - 1
+        )
+        gap = max(doubles, LEAST_GAP) * mu
         wanted.append((judged(mu / 2, SHORT * mu) if near else 0, judged((mu + gap) / 2, gap)))
     best_near, noticed = map(min, zip(*wanted, strict=True))
     return min(MOST_RUNS, max(noticed, min(best_near, setup.case.near_runs)))

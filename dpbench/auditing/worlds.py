@@ -39,6 +39,7 @@ STEPS = 4
 INSPECTED = 4  # replicates of every pair that is inspected
 SPREAD = 4.0  # of where an inspected run starts: far enough for gradients of nearly full length
 ROUNDING = 1e-6
+SHORT = 0.1  # of the bound: the length of rows beside one at it
 LEAST = 0.01  # of what the ledger says: a release that no pair moves by so much has not been audited
 COMPUTED_ON = "what it computes on"  # of a method that hides its noise there
 # What the runner reads off a method beside its runs: a class says it, so it is the same on all data.
@@ -129,8 +130,8 @@ class Setup:
             pair = self.pair.at(int(row))
             run = self.recorder(INSPECTED, seed, row=pair.row, keyed=True)
             came = self.run(pair.first, run)
-            other = self.run(pair.second, Replay(run, fresh=False))
-            far = float(np.nanmax(np.linalg.norm(came.W - other.W, axis=1)))
+            replay = Replay(run, fresh=False)
+            far = _apart(came, self.run(pair.second, replay), run, replay)
             if far > 1.01 * farthest:
                 there, farthest = self.on(pair), far
         return there
@@ -184,17 +185,18 @@ class Setup:
         of_data = {one.name for one in algorithm.diagnostics if one.of_data}
         if fault := returned.no_numbers(columns, of_data):
             raise Leak(f"{fault}: a diagnostic that depends on the data has to be one number per replicate")
-        else_ = {name: value for name, value in vars(outcome).items() if name not in ("W", "columns")}
-        hooks = {
+        visible = {
+            "settings": settings,
+            **{name: value for name, value in vars(outcome).items() if name not in ("W", "columns")},
             "iterations": iterations,
             "columns": {name: values for name, values in columns.items() if name not in of_data},
             "public": algorithm.public(settings),
-            **{name: repr(getattr(algorithm, name)) for name in SAID},
+            **{name: getattr(algorithm, name) for name in SAID},
         }
-        came = Returned(settings, outcome.W, else_, hooks, listener.calls, [])
-        # A method may hand out one array in every run, and write into it again in the next.
-        came = copy.deepcopy(came) if small else came._replace(W=came.W.copy())
-        return came._replace(ledger=[mechanisms.ledger.of(i) for i in range(k)])
+        seen = list(returned.facts(visible))
+        hidden = list(returned.facts({"W": outcome.W, "trace": listener.calls}))
+        ledger = [mechanisms.ledger.of(i) for i in range(k)]
+        return Returned(np.array(outcome.W), [*seen, *hidden], seen, ledger)
 
     def replay(
         self, problem: Problem, run: Recorder, first: Returned, start: Any = None, *, held: bool = True
@@ -207,13 +209,10 @@ class Setup:
         except Leak as leak:
             words = str(leak)
             raise Leak(f"on a neighbour {words}" if words.startswith("it raises") else words) from leak
-        ledgers = first.ledger, again.ledger
         if hidden:  # what is computed on is not released, so the rest has to be equal
-            replay.moves = not np.array_equal(first.W, again.W)
-            again, first = (one._replace(W=np.zeros(0), trace=[]) for one in (again, first))
-        again, first = (one._replace(ledger=[]) for one in (again, first))
-        where = returned.difference(first._asdict(), again._asdict())
-        if where := where or ("ledger" if ledgers[0] != ledgers[1] else ""):
+            replay.moves = _apart(first, again, run, replay) > 0
+        where = returned.difference(*((one.visible if hidden else one.facts) for one in (first, again)))
+        if where := where or ("ledger" if first.ledger != again.ledger else ""):
             raise Leak(f"on a neighbour it returns something else after the same releases: {where}")
         if any(len(tape) != len(replay.tape.get(key, [])) for key, tape in run.tape.items()):
             raise Leak("on a neighbour it ends before it has released as much")
@@ -244,7 +243,8 @@ class Setup:
         if self.case.steepest:
             back = Neighbours(self.pair.second, self.pair.first, self.pair.neither, self.pair.row)
             none = Neighbours(self.pair.first, self.pair.neither, self.pair.neither, self.pair.row)
-            others = [none.at(self.pair.first.n - 1)] if not self.algorithm.counts_public else []
+            short = neighbours(self.algorithm, self.case, self.relation, others=SHORT)
+            others = [none.at(short.first.n - 1), short.at(1)] if not self.algorithm.counts_public else []
             for pair in (self.pair, back.at(0), *others):
                 found.append((pair, *self.compared(pair, seed, INSPECTED)))
         else:
@@ -264,7 +264,7 @@ class Setup:
         for _, run, replays in found:
             if hides(run):
                 most[COMPUTED_ON] = max(most[COMPUTED_ON], float(any(one.moves for one in replays[1:])))
-            for label, share in moved(run, replays).items():
+            for label, share in ({} if hides(run) else moved(run, replays)).items():
                 most[label] = max(most[label], share)
         return dict(most)
 
@@ -278,6 +278,14 @@ def in_words(error: BaseException) -> str:
     except Exception:
         text = ""
     return f"{type(error).__name__}{': ' if text else ''}{text[:200]}{place}"
+
+
+def _apart(came: Returned, other: Returned, run: Recorder, replay: Replay) -> float:
+    """How far apart two runs with the same noise are, in final iterates or in values before their noise."""
+    pairs = [(came.W, other.W)]
+    for key, tape in run.tape.items():
+        pairs += [(one.value, again.value) for one, again in zip(tape, replay.tape.get(key, []), strict=False)]
+    return max(float(np.nanmax(np.abs(np.subtract(*pair)), initial=0.0)) for pair in pairs)
 
 
 def sampled(run: Recorder) -> bool:

@@ -16,6 +16,20 @@ class TooLittle(DPGradientDescent):
 """
 
 
+MEAN = """
+import numpy as np
+from dpbench.algorithms.base import Algorithm, BaseSettings, Disclosure, Needs, Relation
+
+class Mean(Algorithm):
+    name, needs, relation = "mean", Needs(losses=("logistic",)), Relation.REPLACE_ONE
+    discloses = (Disclosure("sum", "the sum of the rows", replace_one="2"),)
+
+    def run(self, problem, W, mechanisms, settings, trace):
+        value = np.tile(problem.X.sum(axis=0), (len(W), 1))
+        return mechanisms.gaussian(value, sensitivity=2.0, rho=mechanisms.budget.rho, label="sum")
+"""
+
+
 @pytest.fixture
 def call(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
@@ -51,8 +65,11 @@ def test_too_few_runs_for_the_claim_say_how_many_could(call):
     assert "cannot reach" not in call("--algo", "dp-nag", "--eps", 4, "--runs", enough)[1]
 
 
-def test_neighbours_that_were_searched_are_named(call):
-    assert "neighbours that were searched: most curved" in call("--algo", "dp-newton", "--eps", 4, "--runs", 100)[1]
+def test_neighbours_that_were_searched_are_named(call, tmp_path):
+    (tmp_path / "mine.py").write_text(MEAN)
+    out = call("--algo", "mine.py:Mean", "--eps", 4, "--runs", 100)[1]
+    assert "neighbours that were searched: " in out
+    assert "or its opposite" in out
 
 
 def test_a_plugin_with_too_little_noise_fails_with_exit_code_1(call, tmp_path):
