@@ -8,6 +8,7 @@ best, bounds the privacy loss from below; the bound may not be above the claim.
 
 from __future__ import annotations
 
+import contextlib
 import math
 from collections.abc import Mapping
 from types import MappingProxyType
@@ -106,7 +107,7 @@ def audit(
     inspects only. UserError for an algorithm that claims nothing.
 
     papers: audit it under its own neighbouring relation and the accounting of its case, instead of what the estimators
-    and `auto` run: replace-one neighbours and the best accounting it has.
+    and `auto` run: replace-one neighbours and the best accounting it has. What is inspected is so under both.
 
     search: whether to look for a pair that moves the releases more than the algorithm's own (`search`), and to audit it
     there. None does for every algorithm without an `audit_case` of its own, and for all where `near`.
@@ -127,12 +128,13 @@ def audit(
     done = Audit(name, epsilon, 0.0, 0, {}, {}, moved=shares)
     with threadpool_limits(1):
         try:
-            setups, further = _setups(algorithm, fixed, epsilon, case, factor, papers)
+            setups, further, papers_own = _setups(algorithm, fixed, epsilon, case, factor, papers)
             done = done._replace(delta=setups[0].budget.delta)
             setups = [with_best_coins(setup.sharpest(seed).placed(seed), seed) for setup in setups]
-            for setup in [*setups, *further] if inspect else []:
+            for setup in [*setups, *further, *papers_own] if inspect else []:
                 for label, share in setup.inspect(seed).items():
-                    shares[label] = max(shares.get(label, 0.0), share)
+                    if setup not in papers_own:
+                        shares[label] = max(shares.get(label, 0.0), share)
                     if share > 1 + ROUNDING:
                         raise Leak(f"{label}: a neighbour moves it by {share:.3g} of what the ledger says")
             if search:
@@ -156,17 +158,23 @@ def audit(
 
 def _setups(
     algorithm: Algorithm, fixed: Mapping[str, Any], epsilon: float, case: AuditCase | None, factor: float, papers: bool
-) -> tuple[list[Setup], list[Setup]]:
-    """What is inspected and tested, and what is inspected alone."""
+) -> tuple[list[Setup], list[Setup], list[Setup]]:
+    """What is inspected and tested, what is inspected alone, and what of that under the terms of the method's paper."""
 
-    def setup(one: AuditCase) -> Setup:
+    def setup(one: AuditCase, papers: bool = papers) -> Setup:
         return Setup(algorithm, one, fixed, epsilon, factor, own(algorithm, one) if papers else None)
 
     if case:
-        return [setup(case)], []
+        return [setup(case)], [], []
     cases = [algorithm.audit_case(), *algorithm.canaries()]
     cases = [one for one in cases if all(one.settings.get(key, value) == value for key, value in fixed.items())]
-    return [setup(one) for one in cases], [setup(algorithm.inspection_case())]
+    setups, further = [setup(one) for one in cases], [setup(algorithm.inspection_case())]
+    others = []
+    for one in [*setups, *further] if not papers else []:
+        with contextlib.suppress(UserError):  # a calibration with a flaw makes no claim to look at
+            other = setup(one.case, True)
+            others += [other] if other.budget != one.budget else []
+    return setups, further, others
 
 
 def learner(name: str) -> Any:
