@@ -290,8 +290,9 @@ class Replay(Recorder):
     moves = False
 
     def __init__(self, recorded: Recorder, *, held: bool = True, fresh: bool = True) -> None:
-        self.budget, self.doubled = recorded.budget, recorded.doubled
-        self.releases = ReplayedTape(recorded.releases, held=held, fresh=fresh)
+        declared = Relation.ADD_REMOVE if recorded.doubled else None
+        releases = ReplayedTape(recorded.releases, held=held, fresh=fresh)
+        Mechanisms.__init__(self, [], recorded.budget, declared=declared, releases=releases)
 
 
 def rate(event: Release | None) -> float:
