@@ -2,9 +2,10 @@
 
 What the command line can do, these functions can: `run_algorithm`, `run_experiment`, `compare`, `report`, `scorecard`,
 `audit`, `audit_releases`, `submit`, `check_submission`, `board_secret`, `board_compact`, `merge`, `fetch`, `status`,
-`listing`, `privacy_profile`, `cite`, `diff`, `summarise`, `draft_schema`, `check_data`; `results` reads the rows;
-`fit` makes one private model. They are those of `dpbench.api`, loaded on first use. `PrivateClassifier` and
-`PrivateRegressor` have scikit-learn's interface; `dpbench.schema` says what is public of a table.
+`listing`, `privacy_profile`, `cite`, `diff`, `summarise`, `draft_schema`, `check_data`, `statement`; `results` reads
+the rows; `fit` makes one private model. They are those of `dpbench.api`, loaded on first use. `PrivateClassifier` and
+`PrivateRegressor` have scikit-learn's interface, and `load_model` reads what they saved; `dpbench.schema` says what is
+public of a table, `DataBudget` what all fits on it may cost.
 """
 
 from __future__ import annotations
@@ -15,18 +16,18 @@ from dpbench.version import DISTRIBUTION, __version__
 
 if TYPE_CHECKING:
     from dpbench.api import *
-    from dpbench.estimators import PrivacyWarning, PrivateClassifier, PrivateRegressor
+    from dpbench.estimators import PrivacyWarning, PrivateClassifier, PrivateRegressor, load_model
     from dpbench.privacy.data_budget import DataBudget
 
 __all__ = ["DISTRIBUTION", "DataBudget", "Diagnostics", "Fit", "PrivacyWarning", "PrivateClassifier",
            "PrivateRegressor", "Released", "Runs", "Scorecard", "__version__", "audit", "audit_releases",
            "board_compact", "board_secret", "check_data", "check_submission", "cite", "compare", "diff",
-           "draft_schema", "fetch", "fit", "listing", "merge", "privacy_profile", "report", "results",
-           "run_algorithm", "run_experiment", "scorecard", "status", "submit", "summarise"]  # fmt: skip
+           "draft_schema", "fetch", "fit", "listing", "load_model", "merge", "privacy_profile", "report", "results",
+           "run_algorithm", "run_experiment", "scorecard", "statement", "status", "submit", "summarise"]  # fmt: skip
 
 
 def __getattr__(name: str) -> Any:
-    if name.startswith("Priva"):  # imports scikit-learn
+    if name.startswith("Priva") or name == "load_model":  # imports scikit-learn
         from dpbench import estimators
 
         return getattr(estimators, name)

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from dpbench.auditing.runs import Audit
     from dpbench.comparing.own_data import Comparison
     from dpbench.datasets import FetchResult
+    from dpbench.privacy.statement import Statement
     from dpbench.reporting.diff import Difference
     from dpbench.run.results import Store
     from dpbench.run.runner import Progress, Summary
@@ -33,8 +34,8 @@ if TYPE_CHECKING:
 __all__ = ["Diagnostics", "Fit", "Released", "Runs", "Scorecard", "audit", "audit_releases", "board_compact",
            "board_secret",
            "check_data", "check_submission", "cite", "compare", "diff", "draft_schema", "fetch", "fit", "listing",
-           "merge", "privacy_profile", "report", "results", "run_algorithm", "run_experiment", "scorecard", "status",
-           "submit", "summarise"]  # fmt: skip
+           "merge", "privacy_profile", "report", "results", "run_algorithm", "run_experiment", "scorecard",
+           "statement", "status", "submit", "summarise"]  # fmt: skip
 
 Listener = Callable[["Progress"], None]
 Notify = Callable[[str], None]
@@ -473,6 +474,25 @@ def check_data(data: str | os.PathLike[str], schema: str | os.PathLike[str] | Sc
     from dpbench.datasets import tables
 
     return schemas.inspect(schemas.load(schema), tables.frame_of(data))
+
+
+def statement(model: str | os.PathLike[str]) -> tuple[Statement, list[str]]:
+    """The release statement of a model that an estimator saved, and one line for each thing that was computed again.
+
+    Args:
+        model: the file.
+
+    Returns:
+        The statement, see `dpbench.privacy.statement`, and what holds.
+
+    Raises:
+        UserError: the file is none that dpbench wrote, or it is damaged.
+        DoesNotHold: its releases compose to more than it states.
+    """
+    from dpbench.privacy.statement import checked, read
+
+    found = read(model)[1]
+    return found, checked(found)
 
 
 def report(

@@ -9,12 +9,17 @@ which is best given as `classes`. A `schema` says all of it for a table with cat
 from __future__ import annotations
 
 import math
+import os
+import platform
 import warnings
 from collections.abc import Mapping
 from contextlib import nullcontext
 from dataclasses import KW_ONLY, dataclass
+from datetime import datetime, timezone
+from importlib import metadata
 from typing import Any, ClassVar, Literal
 
+import msgspec
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 from sklearn.utils import check_random_state
@@ -30,10 +35,14 @@ from dpbench.privacy.check import together
 from dpbench.privacy.data_budget import DataBudget
 from dpbench.privacy.relation import Relation
 from dpbench.privacy.split import share
+from dpbench.privacy.statement import Statement, checked, released
+from dpbench.privacy.statement import read as read_model
+from dpbench.privacy.statement import write as write_model
 from dpbench.privacy.verify import spent
 from dpbench.problems import Declaration
 from dpbench.run.fit import HOLDS, REPRODUCIBLE, Fit, fit
 from dpbench.run.jobs import check_delta, delta_value
+from dpbench.version import __version__
 
 AUTO = "auto"
 
@@ -254,12 +263,77 @@ class _Private(BaseEstimator):
         self._relation = relation
         self.ledger_ = [{"model": i, **line} for i, one in enumerate(fits) for line in one.released.ledger]
         self.guarantee_ = fits[0].guarantee
+        self.arithmetic_ = fits[0].released.arithmetic
+        self.public_ = ["n", *self._public(), *filter(None, [fits[0].released.counts_public])]
         if fits[0].guarantee != REPRODUCIBLE:
-            public = ["n", *self._public(), *filter(None, [fits[0].released.counts_public])]
             self.guarantee_ = (
                 f"(ε = {epsilon:g}, δ = {delta:.3g})-DP under {relation.value} neighbours, "
-                f"{HOLDS[fits[0].released.arithmetic]}; counts as public: {', '.join(public)}"
+                f"{HOLDS[fits[0].released.arithmetic]}; counts as public: {', '.join(self.public_)}"
             )
+
+    # The model as a file
+
+    _kept: ClassVar[tuple[str, ...]] = ("epsilon", "delta", "fit_intercept", "l2", "row_bound")
+
+    def statement(self) -> Statement:
+        """What the release of this model is: mechanism, ε, δ, what counts as public. UserError if it is no release."""
+        check_is_fitted(self)
+        if self.guarantee_ == REPRODUCIBLE:
+            raise ParameterError(
+                "random_state: a fit with one is no release, so there is nothing to state; fit without"
+            )
+        versions = {"dpbench": __version__, "python": platform.python_version()}
+        versions |= {name: metadata.version(name) for name in ("numpy", "dp-accounting")}
+        return Statement(
+            made=datetime.now(timezone.utc).isoformat(timespec="seconds"),
+            mechanism=self.algorithm_,
+            settings=msgspec.to_builtins(self.settings_),
+            epsilon=float(self.epsilon),
+            delta=float(self.delta_),
+            relation=self._relation.value,
+            public=self.public_,
+            arithmetic=self.arithmetic_,
+            guarantee=self.guarantee_,
+            releases=released(self._composition),
+            versions=versions,
+        )
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the model and its statement as JSON: weights, schema or bounds, no rows, no pickle.
+
+        `dpbench.load_model` reads it, `dpbench statement FILE` shows and checks the statement. A fit with a
+        random_state is no release and is not saved.
+        """
+        model = {
+            "kind": type(self).__name__,
+            "parameters": {name: getattr(self, name) for name in self._kept},
+            "schema": None if self._encoder is None else msgspec.to_builtins(self._encoder),
+            "bounds": None if self._encoder is not None else [self._low.tolist(), self._high.tolist()],
+            "features": [str(name) for name in getattr(self, "feature_names_in_", [])],
+            "unit": self._unit,
+            "loss": self.loss_,
+            "W": self.W_.tolist(),
+            **self._own_state(),
+        }
+        write_model(path, model, self.statement())
+
+    def _own_state(self) -> dict[str, Any]:
+        raise NotImplementedError
+
+    def restore(self, model: dict[str, Any], statement: Statement) -> None:
+        """Become the model that `save` wrote: see `load_model`."""
+        self._encoder = None if model["schema"] is None else msgspec.convert(model["schema"], schemas.Schema)
+        if model["bounds"] is not None:
+            self._low, self._high = (np.array(end, dtype=float) for end in model["bounds"])
+        self._unit, self.loss_ = float(model["unit"]), str(model["loss"])
+        self.W_ = np.array(model["W"], dtype=float)
+        self.n_features_in_ = len(self._low) if self._encoder is None else len(model["features"])
+        if model["features"]:
+            self.feature_names_in_ = np.array(model["features"], dtype=object)
+        self._composition, self._relation = statement.composition, Relation(statement.relation)
+        self.algorithm_, self.settings_, self.delta_ = statement.mechanism, statement.settings, statement.delta
+        self.guarantee_, self.public_, self.arithmetic_ = statement.guarantee, statement.public, statement.arithmetic
+        self.epsilon_ = spent(self._composition, self.delta_, self._relation).epsilon
 
     @property
     def profile_(self) -> np.ndarray:
@@ -326,7 +400,8 @@ class PrivateClassifier(ClassifierMixin, _Private):
     Attributes:
         classes_: the labels, sorted; coef_, intercept_: of decision_function, on features as given (within `bounds`).
         epsilon_: what the releases of all models compose to, by the independent accountant: at most `epsilon`.
-        delta_, guarantee_: in words. profile_: (δ, ε) pairs of the same releases. ledger_: one row per
+        delta_; guarantee_: in words; public_: what counts as public; arithmetic_: "bytes" or "real".
+        profile_: (δ, ε) pairs of the same releases. ledger_: one row per
             model and kind of release. algorithm_, settings_: used.
     """
 
@@ -373,6 +448,15 @@ class PrivateClassifier(ClassifierMixin, _Private):
         if self.schema is not None:
             return super()._public()
         return [*super()._public(), "classes" if self.classes is not None else "the set of classes in y"]
+
+    def _own_state(self) -> dict[str, Any]:
+        return {"classes": self.classes_.tolist()}
+
+    def restore(self, model: dict[str, Any], statement: Statement) -> None:
+        """Become the model that `save` wrote: see `load_model`."""
+        self.classes_ = np.array(model["classes"])
+        super().restore(model, statement)
+        self.coef_, self.intercept_ = self._in_units(self.W_)
 
     def decision_function(self, X: Any) -> np.ndarray:
         """Scores: (n,) of the second of two classes, (n, k) of more."""
@@ -436,17 +520,48 @@ class PrivateRegressor(RegressorMixin, _Private):
             targets = (np.clip(np.where(np.isnan(y), middle, y), low, high) - middle) / ((high - low) / 2)
         self._middle, self._half = (low + high) / 2, (high - low) / 2
         self.W_ = self._models(rows, targets[None])
-        slopes, start = self._in_units(self.W_)
-        self.coef_, self.intercept_ = slopes[0] * self._half, float(start[0] * self._half + self._middle)
+        self._in_target_units()
         return self
+
+    def _in_target_units(self) -> None:
+        slopes, start = self._in_units(self.W_)
+        self.coef_: np.ndarray = slopes[0] * self._half
+        self.intercept_: Any = float(start[0] * self._half + self._middle)
 
     def _public(self) -> list[str]:
         return super()._public() + ["target_bounds"] * (self.schema is None)
+
+    def _own_state(self) -> dict[str, Any]:
+        return {"target": [self._middle, self._half]}
+
+    def restore(self, model: dict[str, Any], statement: Statement) -> None:
+        """Become the model that `save` wrote: see `load_model`."""
+        super().restore(model, statement)
+        self._middle, self._half = (float(one) for one in model["target"])
+        self._in_target_units()
 
     def predict(self, X: Any) -> np.ndarray:
         """(n,) predictions, within `target_bounds`."""
         scores = self._checked(X) @ self.W_[0]
         return self._middle + self._half * np.clip(scores, -1, 1)
+
+
+def load_model(path: str | os.PathLike[str]) -> PrivateClassifier | PrivateRegressor:
+    """A model that `save` wrote, ready to predict; its statement is composed again before it is believed.
+
+    Raises:
+        UserError: the file is none that dpbench wrote, or it is damaged.
+        DoesNotHold: its releases compose to more than it states.
+    """
+    model, statement = read_model(path)
+    checked(statement)
+    try:
+        kind = {one.__name__: one for one in (PrivateClassifier, PrivateRegressor)}[model["kind"]]
+        found: PrivateClassifier | PrivateRegressor = kind(**model["parameters"])
+        found.restore(model, statement)
+    except (KeyError, TypeError, ValueError, msgspec.ValidationError) as error:
+        raise UserError(f"{path}: not a model that dpbench saved ({error})") from None
+    return found
 
 
 def _bounds(name: str, bounds: Any, columns: int) -> tuple[np.ndarray, np.ndarray]:

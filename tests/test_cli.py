@@ -300,6 +300,7 @@ CALLS = {
     "compare": ([dpbench.compare], {"debug"}),
     "schema": ([dpbench.draft_schema], set()),
     "check": ([dpbench.check_data], set()),
+    "statement": ([dpbench.statement], set()),
     "status": ([dpbench.status], set()),
     "report": ([dpbench.report, dpbench.scorecard], {"check"}),
     "diff": ([dpbench.diff], {"save"}),

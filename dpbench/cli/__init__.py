@@ -18,6 +18,7 @@ VERBS = {
     "compare": "Rank the private methods on data of your own.",
     "schema": "Draft what is public of a table of your own.",
     "check": "Show what a private fit would replace in a table.",
+    "statement": "Show and check the release statement of a saved model.",
     "status": "Show what is done, missing or failed.",
     "report": "Rebuild figures and tables from the results.",
     "diff": "Compare two sets of results.",

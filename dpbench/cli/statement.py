@@ -1,0 +1,23 @@
+"""dpbench statement: what the release of a saved model was, and whether it holds."""
+
+from __future__ import annotations
+
+import click
+
+
+@click.command("statement")
+@click.argument("model", metavar="MODEL.json")
+def command(model: str) -> None:
+    """Show the release statement of a saved model, and check what can be checked.
+
+    dpbench statement model.json
+
+    The second accountant composes the releases that it lists; exit code 2 if they cost more than it states.
+    """
+    from dpbench import api
+
+    statement, holds = api.statement(model)
+    for line in statement.lines():
+        click.echo(line)
+    for line in holds:
+        click.echo(f"checked: {line}")

@@ -1,0 +1,136 @@
+"""A model as a file, with the statement of what its release cost: no pickle, checked before it is used.
+
+The statement is what the fit said of itself, so nothing in it is believed but what can be computed again: `checked`
+composes its releases by the second accountant, and the file's digest tells an accident, not a forger, who would write a
+new one.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+import os
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from dpbench import files
+from dpbench.errors import PrivacyError, UserError
+from dpbench.privacy.check import within
+from dpbench.privacy.ledger import Composition, Entry, describe
+from dpbench.privacy.plain import plain, release_of
+from dpbench.privacy.relation import Relation
+from dpbench.privacy.verify import spent
+
+FORMAT = 1
+RELATIONS = {
+    Relation.REPLACE_ONE.value: "one row replaced by any other",
+    Relation.ADD_REMOVE.value: "one row added or taken away",
+}
+
+
+class DoesNotHold(UserError, PrivacyError):
+    """A statement of which something that can be computed again is not so."""
+
+
+class Statement(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """What a release of a model is said to be.
+
+    made: when, in UTC. mechanism: the algorithm; settings: its own. epsilon, delta, relation: the guarantee. public:
+    what was taken for public. arithmetic: "bytes" or "real", see `dpbench.fit`. guarantee: all of it in words.
+    releases: the plan of what was released, as plain data. versions: of the libraries.
+    """
+
+    made: str
+    mechanism: str
+    settings: dict[str, Any]
+    epsilon: float
+    delta: float
+    relation: str
+    public: list[str]
+    arithmetic: str
+    guarantee: str
+    releases: list[dict[str, Any]]
+    versions: dict[str, str]
+
+    @property
+    def composition(self) -> Composition:
+        """The releases; UserError where they are none."""
+        try:
+            return tuple(
+                Entry(release_of(one["release"]), int(one["count"]), str(one["label"])) for one in self.releases
+            )
+        except (KeyError, TypeError, ValueError) as error:
+            raise UserError(f"its releases cannot be read ({error})") from None
+
+    def lines(self) -> list[str]:
+        """The statement for a reader who was not there."""
+        shown = [
+            f"Made {self.made} by {self.mechanism} ({', '.join(f'{k}={v}' for k, v in self.settings.items()) or '–'})",
+            f"Guarantee: {self.guarantee}",
+            f"ε = {self.epsilon:g}, δ = {self.delta:.3g}; neighbours: {RELATIONS.get(self.relation, self.relation)}",
+            f"Counts as public: {', '.join(self.public)}",
+            "Released, with what noise:",
+        ]
+        shown += [f"  {entry.count} × {entry.label}: {describe(entry.release)}" for entry in self.composition]
+        return [*shown, "Libraries: " + ", ".join(f"{name} {version}" for name, version in self.versions.items())]
+
+
+def released(composition: Composition) -> list[dict[str, Any]]:
+    """A plan as plain data."""
+    return [{"release": plain(release), "count": count, "label": label} for release, count, label in composition]
+
+
+def checked(statement: Statement) -> list[str]:
+    """What was computed again and holds, one line each; DoesNotHold where something does not."""
+    if statement.relation not in RELATIONS:
+        raise DoesNotHold(f"its relation {statement.relation!r} is none of {', '.join(RELATIONS)}")
+    if not (0 < statement.epsilon < math.inf and 0 <= statement.delta < 1):
+        raise DoesNotHold(f"ε = {statement.epsilon:g}, δ = {statement.delta:g} are no guarantee")
+    if not statement.releases:
+        raise DoesNotHold("it lists no release: a model that nothing was released for used the data some other way")
+    found = spent(statement.composition, statement.delta, Relation(statement.relation))
+    if not within(found.epsilon, statement.epsilon):
+        raise DoesNotHold(
+            f"its releases compose to ε = {found.epsilon:.6g} at δ = {statement.delta:.3g}, more than the "
+            f"{statement.epsilon:g} stated"
+        )
+    return [
+        f"its releases compose to ε = {found.epsilon:.6g} at δ = {statement.delta:.3g} ({found.checked_by})",
+        "its digest is that of its content",
+    ]
+
+
+def write(path: str | os.PathLike[str], model: dict[str, Any], statement: Statement) -> None:
+    """A JSON file with a model of plain values, its statement, and a digest of both; UserError if it cannot be."""
+    content = {"format": FORMAT, "model": model, "statement": msgspec.to_builtins(statement)}
+    text = json.dumps(content | {"sha256": _digest(content)}, indent=1, ensure_ascii=False) + "\n"
+    try:
+        with files.replacing(Path(path)) as staged:
+            staged.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise UserError(f"{path}: {error.strerror}") from None
+
+
+def read(path: str | os.PathLike[str]) -> tuple[dict[str, Any], Statement]:
+    """(model, statement) of a file that `write` made; UserError, in one line, for any other."""
+    try:
+        content = json.loads(Path(path).read_text(encoding="utf-8"))
+        digest = content.pop("sha256")
+        if content.get("format") != FORMAT:
+            raise UserError(f"{path}: not a model of this version of dpbench")
+        if digest != _digest(content):
+            raise UserError(f"{path}: its digest does not match its content; it is damaged, or was edited")
+        return content["model"], msgspec.convert(content["statement"], Statement)
+    except OSError as error:
+        raise UserError(f"{path}: {error.strerror}") from None
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+        if isinstance(error, UserError):
+            raise
+        raise UserError(f"{path}: not a model that dpbench saved") from None
+
+
+def _digest(content: dict[str, Any]) -> str:
+    return hashlib.sha256(json.dumps(content, sort_keys=True, ensure_ascii=False).encode()).hexdigest()
