@@ -115,7 +115,7 @@ def _drawn(frame: pd.DataFrame) -> Any:
     longest = max(len(part) for _, part in groups)
     unit = 0.145  # inches a square
     height = unit * (1.25 * len(groups) + 1.7 * heads) + 0.75
-    figure = plt.figure(figsize=(2.2 + unit * max(longest, 36) + 1.2, height))
+    figure = plt.figure(figsize=(2.2 + unit * max(longest, 36) + 1.9, height))
     axis = figure.add_axes((0, 0, 1, 1))
     width = figure.get_figwidth() / unit
     axis.set(xlim=(0, width), ylim=(height / unit, 0))

@@ -378,14 +378,15 @@ def _chance(number: Number, values: np.ndarray, tuned: Sequence[float] | None) -
     width = float(laws.half_width(finite, k))
     wide = width > (WIDEST_COUNT if number.count else WIDEST * min(abs(number.value), abs(center)))
     theirs = f"published {number.text} (k = {k})"
+    plain = share * float(laws.mean_chance(finite, number.value, k, slack=number.slack))
     if number.lowest and number.value + number.slack < center:
         if tuned is None:
-            return math.nan, True, f"{ours}, {theirs}, on the better side of ours: the least of a grid lies low"
+            side = "on the better side of ours, where the least of a grid lies"
+            return math.nan, True, f"{ours}, {theirs}, {_p(plain)}, but {side}"
         finite = np.asarray(tuned, dtype=float)
         chance = share * float(laws.mean_chance(finite, number.value, 1, slack=number.slack))
         return chance, wide, f"{ours}, {theirs}, {_p(chance)} by the law of our tuned minimum ({finite.mean():.4g})"
-    chance = share * float(laws.mean_chance(finite, number.value, k, slack=number.slack))
-    return chance, wide, f"{ours}, {theirs}, {_p(chance)}, half-width {width:.2g}{' (too wide)' if wide else ''}"
+    return plain, wide, f"{ours}, {theirs}, {_p(plain)}, half-width {width:.2g}{' (too wide)' if wide else ''}"
 
 
 def _p(chance: float) -> str:
