@@ -27,8 +27,8 @@ class DPSGDOne(ByPasses):
     instead of 2.87 at n = 45,222 and 10 passes), at ε = 1 a quarter less on 1,000 and no less on 2,600. L2's λw and
     L1's soft threshold at γλ use no data. One pass is n iterations.
 
-    noise: "2zC" doubles it and "sqrt2zC" takes √2 of it. What the paper's text describes, σ = zC, is excluded by two of
-    its own values; between √2 and 2 they do not decide (see docs/papers/greedy_coordinate.md).
+    noise: "2zC" doubles it and "sqrt2zC" takes √2 of it. What the paper's text describes, σ = zC, is excluded by its
+    own value on california; between √2 and 2 its values do not decide (see docs/papers/greedy_coordinate.md).
     """
 
     name = "dp-sgd-1"
