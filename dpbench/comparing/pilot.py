@@ -7,7 +7,7 @@ hopeless on all rows, but for the bias that a finite number of steps leaves, whi
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -37,6 +37,12 @@ def made(dataset: str, words: str, name: str) -> str:
     return f"{datasets.keep(X, y, f'{name}-tenth', recipe, labels=labels, held_out=held_out)}:{words}"
 
 
+def hopeless(scores: Mapping[tuple[str, str], tuple[float, float]]) -> set[tuple[str, str]]:
+    """Of (mean loss, standard error) by (method, settings): those more than ERRORS of the difference above the best."""
+    least, spread = min(scores.values())
+    return {one for one, (mean, se) in scores.items() if not mean - least <= ERRORS * float(np.hypot(se, spread))}
+
+
 def cut(entered: Field, problem: str, epsilon: float, store: Store, run: Callable[[list[Job]], object]) -> None:
     """Take out of the field what a trial on `problem` shows to be hopeless; a method with nothing left is left out.
 
@@ -56,10 +62,9 @@ def cut(entered: Field, problem: str, epsilon: float, store: Store, run: Callabl
             scores[one] = held_loss(ended)
     if not scores:
         return
-    least, spread = min(scores.values())
-    hopeless = {one for one, (mean, se) in scores.items() if not mean - least <= ERRORS * float(np.hypot(se, spread))}
+    lost = hopeless(scores)
     for name, jobs in list(entered.jobs.items()):
-        kept = [job for job in jobs if (name, job.settings) not in hopeless]
+        kept = [job for job in jobs if (name, job.settings) not in lost]
         if kept:
             entered.jobs[name] = kept
         else:

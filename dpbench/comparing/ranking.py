@@ -21,6 +21,7 @@ from dpbench.algorithms.base import make_settings
 from dpbench.algorithms.rules import public_settings
 from dpbench.errors import UserError
 from dpbench.leaderboard import entrants, tracks
+from dpbench.leaderboard.places import pick
 from dpbench.leaderboard.ranking import TIE, beaten_by
 from dpbench.policy import terms
 from dpbench.problems import catalogue
@@ -89,7 +90,7 @@ class Ranking:
     @property
     def useful(self) -> list[str]:
         """The methods that beat the majority class, or the mean, by more than two standard errors."""
-        return list(self.table[self.table["gain"] > TIE * self.table["gain_se"]]["algorithm"])
+        return useful(self.table)
 
     @property
     def rule(self) -> str:
@@ -215,6 +216,11 @@ def _rows(store: Store, jobs: list[Job]) -> pd.DataFrame:
     return rows.assign(algorithm=rows["algorithm"].mask(rows["algorithm"] == tracks.PRIVATE, methods))
 
 
+def useful(table: pd.DataFrame) -> list[str]:
+    """The methods whose gain over the constant answer is above two of its standard errors."""
+    return list(table[table["gain"] > TIE * table["gain_se"]]["algorithm"])
+
+
 def board(runs: pd.DataFrame) -> pd.DataFrame:
     """One row per method, best first: its settings with the lowest mean objective on the rows in use, and scores.
 
@@ -248,7 +254,7 @@ def board(runs: pd.DataFrame) -> pd.DataFrame:
         table = table.reset_index()
         table["se"] = np.hypot(table["sd"].fillna(0) / np.sqrt(table["seeds"]), table["drawn"].fillna(0))
         table["gain_se"] = np.hypot(table["gain_sd"].fillna(0) / np.sqrt(table["seeds"]), table["gain_drawn"].fillna(0))
-    table = table.sort_values("tuned_by", kind="stable").drop_duplicates("algorithm").reset_index(drop=True)
+    table = pick(table, ["algorithm"], "tuned_by").reset_index(drop=True)
     table["rank"] = table["mean"].rank(method="min").astype(int)
     table["beaten_by"] = beaten_by(table) if len(table) else []
     columns = [*by, "mean", "se", "seeds", "accuracy", "auc", "gain", "gain_se", "excess", "planned", "private",

@@ -1,0 +1,63 @@
+"""What `compare` decides, each decision on made-up rows: which settings, which error, what is of use, what is cut."""
+
+import math
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from dpbench.comparing.pilot import ERRORS, hopeless
+from dpbench.comparing.ranking import board, useful
+
+
+def rows(settings="{}", method="a", **columns):
+    """Runs of one method at one setting: column → values by seed."""
+    given = {"objective": [1.0, 1.0], "held_loss": [1.0, 1.0], "held_loss_se": 0.0, "held_gain": 0.1,
+             "held_gain_se": 0.0} | columns  # fmt: skip
+    count = max(len(v) for v in given.values() if isinstance(v, list))
+    frame = pd.DataFrame({name: v if isinstance(v, list) else [v] * count for name, v in given.items()})
+    return frame.assign(algorithm=method, settings=settings, accounting="tight", relation="replace-one", delta=1e-6,
+                        epsilon=1.0, seed=range(count), status="done", held_accuracy=0.5, held_auc=0.5, excess=0.1,
+                        epsilon_planned=1.0, private=True, counts_public="")  # fmt: skip
+
+
+def test_settings_are_chosen_by_the_rows_in_use_never_by_those_held_out():
+    chosen = rows('{"T":1}', objective=[0.1, 0.1], held_loss=[9.0, 9.0])
+    better_held_out = rows('{"T":2}', objective=[0.2, 0.2], held_loss=[0.1, 0.1])
+    (line,) = board(pd.concat([better_held_out, chosen], ignore_index=True)).itertuples()
+    assert (line.settings, line.mean) == ('{"T":1}', 9.0)
+
+
+def test_a_setting_of_which_a_seed_diverged_is_not_chosen():
+    diverged = rows('{"T":1}', objective=[0.1, 0.1]).assign(status=["done", "diverged"])
+    (line,) = board(pd.concat([diverged, rows('{"T":2}', objective=[5.0, 5.0])], ignore_index=True)).itertuples()
+    assert line.settings == '{"T":2}'
+
+
+def test_standard_errors_are_of_their_own_columns_over_seeds_and_over_the_draw():
+    spread = rows(held_loss=[0.0, 2.0], held_loss_se=[3.0, 3.0], held_gain=[0.0, 4.0], held_gain_se=[5.0, 5.0])
+    (line,) = board(spread).itertuples()
+    assert line.se == pytest.approx(math.hypot(np.std([0, 2], ddof=1) / math.sqrt(2), 3.0))
+    assert line.gain_se == pytest.approx(math.hypot(np.std([0, 4], ddof=1) / math.sqrt(2), 5.0))
+
+
+@pytest.mark.parametrize(("gain", "expected"), [(0.0, False), (1.5, False), (2.0, False), (2.01, True), (-3.0, False)])
+def test_useful_is_more_than_two_standard_errors_above_the_constant_answer(gain, expected):
+    table = pd.DataFrame({"algorithm": ["a"], "gain": [gain], "gain_se": [1.0]})
+    assert useful(table) == (["a"] if expected else [])
+
+
+@pytest.mark.parametrize(
+    ("best", "other", "cut"),
+    [
+        ((0.0, 1.0), (ERRORS * 1.2, 1.0), False),  # √2 errors of the difference: one side's alone would cut
+        ((0.0, 1.0), (ERRORS * 1.2, 0.0), True),
+        ((0.0, 0.0), (ERRORS * 1.2, 1.0), True),
+        ((0.0, 1.0), (ERRORS * 1.5, 1.0), True),
+        ((0.0, 1.0), (math.inf, 0.0), True),
+        ((0.0, 1.0), (math.nan, 0.0), True),
+    ],
+)
+def test_a_trial_cuts_what_is_ten_errors_of_the_difference_behind(best, other, cut):
+    scores = {("a", "{}"): best, ("b", "{}"): other}
+    assert hopeless(scores) == ({("b", "{}")} if cut else set())
