@@ -19,6 +19,7 @@ ROUNDING = 1e-6  # of two computations of one number
 BELOW = 0.02  # how far the second route may be below the first's least ε: the errors of two grids
 TWO_PROOFS = 0.4  # the same where both are bounds by different proofs: objective perturbation
 ABOVE = 0.5  # how far it may be above: it takes Rényi bounds where its grid would be too large
+OF_DELTA = 0.2  # of the budget's δ: where ε is not above δ, a share of δ is as much of ε
 ABSOLUTE = 1e-4  # of the budget's ε, where both are next to nothing
 EMPTY = "nothing was released: the ledger of a private run is never empty"
 
@@ -53,12 +54,13 @@ def check(composition: Composition, budget: Budget) -> Checked:
     """
     found = spent(composition, budget.delta, budget.relation)
     accounted, least = budget.epsilon_of(composition), Tight().epsilon_of(counted(composition), budget.delta)
+    slack = ABSOLUTE * budget.epsilon + OF_DELTA * budget.delta
     error = ""
     if not composition:
         error = EMPTY
     elif not within(found.epsilon, budget.epsilon):
         error = f"the ledger composes to ε = {found.epsilon:.6g}, more than the {budget.epsilon:g} asked for"
-    elif disagreement := _disagreement(composition, found.epsilon, least, accounted, ABSOLUTE * budget.epsilon):
+    elif disagreement := _disagreement(composition, found.epsilon, least, accounted, slack):
         error = f"two computations of ε disagree: {found.epsilon:.6g} by {found.checked_by}, {disagreement}"
     return Checked(found.epsilon, found.checked_by, accounted, error)
 

@@ -1,0 +1,58 @@
+"""Every private method at every ε: a model and a ledger that both routes accept, or one clear line."""
+
+import numpy as np
+import pytest
+
+from dpbench.algorithms import get
+from dpbench.algorithms.base import make_settings
+from dpbench.algorithms.registry import BUILTIN
+from dpbench.errors import UserError
+from dpbench.policy import terms
+from dpbench.privacy.budget import Budget
+from dpbench.privacy.check import guarantee
+from dpbench.run.execute import run_batch
+from dpbench.run.jobs import delta_value
+from tests.algorithms.test_contract import FEW, fitting_problem
+
+DEFAULTS = ("boosted-ssp", "dp-gd-average", "objpert-pure", "dp-chebyshev", "output-perturbation")
+FAR = (1e-6, 1e-3, 30.0, 1e3, 1e6)
+
+
+def line_of(name, epsilon):
+    """The line that a user reads where there is no model; "" where there is one, within ε by both routes."""
+    method = get(name)
+    problem = fitting_problem(method)
+    values = {k: v for k, v in FEW.items() if k in method.Settings.__struct_fields__}
+    try:
+        settings = method.complete(problem, make_settings(method, values))
+        mode, relation = method.accounting(terms.accounting(method)), method.under(terms.RELATION)
+        budget = Budget(epsilon, delta_value(terms.delta(method), problem.n), relation, mode)
+        run = run_batch(problem, method, [settings], np.full((1, problem.d), 0.1), budget, ["any"])
+    except UserError as error:
+        return str(error)
+    found = guarantee(run.mechanisms.ledger, 0, budget, method.labels)
+    assert not found.error
+    if name in DEFAULTS:
+        assert np.isfinite(run.W).all()
+    return ""
+
+
+@pytest.mark.parametrize("epsilon", FAR)
+@pytest.mark.parametrize("name", DEFAULTS)
+def test_a_default_method_gives_a_model_at_any_epsilon(name, epsilon):
+    assert line_of(name, epsilon) == ""
+
+
+@pytest.mark.parametrize("epsilon", [1e-6, 200.0, 1e6])
+@pytest.mark.parametrize("name", ["objpert", "aop"])
+def test_objective_perturbation_gives_a_model_at_any_epsilon(name, epsilon):
+    assert line_of(name, epsilon) == ""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("epsilon", FAR)
+@pytest.mark.parametrize("name", [name for name in BUILTIN if get(name).private])
+def test_any_method_gives_a_model_or_one_line(name, epsilon):
+    line = line_of(name, epsilon)
+    assert "\n" not in line
+    assert not line or "epsilon" in line or "ε" in line
