@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
@@ -12,6 +13,7 @@ from dpbench.algorithms.base import (
     Array,
     AuditCase,
     BaseSettings,
+    Declaration,
     Disclosure,
     Mechanisms,
     Needs,
@@ -19,6 +21,7 @@ from dpbench.algorithms.base import (
     Problem,
     Trace,
 )
+from dpbench.privacy.ledger import at_rho
 
 FAILURE = 0.05  # ϱ of the paper: the probability that the noise on XᵀX is larger than the ridge covers
 
@@ -71,6 +74,10 @@ class AdaSSP(Algorithm):
 
     def work(self, n: int, d: int, settings: Settings) -> float:
         return 2.0 * n * d * (d + 1) + 20.0 * d**3
+
+    def plan(self, problem: Declaration, mechanisms: Mechanisms, settings: Any) -> None:
+        for label in ("eigenvalue", "gram", "moments"):
+            mechanisms.plan(label, at_rho(mechanisms.budget.rho / 3), 1)
 
     def run(self, problem: Problem, W: Array, mechanisms: Mechanisms, settings: Settings, trace: Trace) -> Array:
         bound, square = settings.label_bound, problem.row_bound**2

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
-from typing import ClassVar, Literal, NamedTuple
+from typing import Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
 
@@ -28,7 +28,7 @@ from dpbench.algorithms.base import (
 from dpbench.errors import UserError
 from dpbench.privacy import Budget
 from dpbench.privacy.accounting.objective_perturbation import free_curvature
-from dpbench.privacy.ledger import ConvexPerturbation, Gaussian, LogisticPerturbation
+from dpbench.privacy.ledger import ConvexPerturbation, Gaussian, LogisticPerturbation, ObjectivePerturbation
 
 OUTPUT_SHARE = 0.01  # of ε and of δ, for the noise that hides the solver's inexactness
 MAX_ITERATIONS = 200
@@ -119,34 +119,52 @@ class ApproximateObjectivePerturbation(Algorithm):
     def work(self, n: int, d: int, settings: BaseSettings) -> float:
         return 20 * (2.0 * n * d * (d + 2) + d**3)
 
-    def run(self, problem: Problem, W: Array, mechanisms: Mechanisms, settings: Settings, trace: Trace) -> Outcome:
-        n, gamma = problem.n, problem.n**-2
+    @staticmethod
+    def _calibrated(
+        problem: Declaration, mechanisms: Mechanisms, settings: Any
+    ) -> tuple[Gaussian, LogisticPerturbation | ObjectivePerturbation]:
+        """The release of the output, and that of the objective."""
         budget = mechanisms.budget
-        rows = 2 if budget.relation is Relation.REPLACE_ONE else 1
-        sensitivity = rows * problem.lipschitz / n
         if mechanisms.sharp:
             plan = joint_plan(budget, problem.d, logistic=problem.loss.logistic)
-            (event, _), (output, _) = plan
-            ridge = problem.smoothness / event.curvature / n
             scale = budget.noise_scale(plan)
-            z_output = scale * output.noise_multiplier
-            event = replace(event, noise_multiplier=scale * event.noise_multiplier)
+            (event, _), (output, _) = plan
+            return (
+                Gaussian(scale * output.noise_multiplier),
+                replace(event, noise_multiplier=scale * event.noise_multiplier),
+            )
+        split = split_budget(budget.epsilon, budget.delta, settings.fraction)
+        objective = ObjectivePerturbation(multiplier(split.noise, split.delta), split.jacobian, split.delta)
+        return Gaussian(multiplier(split.output, split.output_delta)), objective
+
+    def plan(self, problem: Declaration, mechanisms: Mechanisms, settings: Any) -> None:
+        output, objective = self._calibrated(problem, mechanisms, settings)
+        mechanisms.plan("objective", objective, 1)
+        mechanisms.plan("output", output, 1)
+
+    def run(self, problem: Problem, W: Array, mechanisms: Mechanisms, settings: Settings, trace: Trace) -> Outcome:
+        n, gamma = problem.n, problem.n**-2
+        rows = 2 if mechanisms.budget.relation is Relation.REPLACE_ONE else 1
+        sensitivity = rows * problem.lipschitz / n
+        output, event = self._calibrated(problem, mechanisms, settings)
+        if isinstance(event, LogisticPerturbation):
+            ridge = problem.smoothness / event.curvature / n
             b = mechanisms.joint_term(problem.d, sensitivity=sensitivity, event=event, label="objective")
         else:
-            split = split_budget(budget.epsilon, budget.delta, settings.fraction)
-            ridge = rows * (settings.smoothness or problem.smoothness) / split.jacobian / n
-            z_output = multiplier(split.output, split.output_delta)
+            ridge = rows * (settings.smoothness or problem.smoothness) / event.jacobian / n
             b = mechanisms.linear_term(
                 problem.d,
                 sensitivity=sensitivity,
-                noise_multiplier=multiplier(split.noise, split.delta),
-                jacobian=split.jacobian,
-                delta=split.delta,
+                noise_multiplier=event.noise_multiplier,
+                jacobian=event.jacobian,
+                delta=event.delta,
                 label="objective",
             )
         seen = problem if settings.rows == "divided" else undivided(problem)
         W, norms, evaluations = seen.nearly(minimise, np.zeros_like(W), b, ridge, gamma)
-        W = mechanisms.gaussian(W, sensitivity=2 * gamma / ridge, noise_multiplier=z_output, label="output")
+        W = mechanisms.gaussian(
+            W, sensitivity=2 * gamma / ridge, noise_multiplier=output.noise_multiplier, label="output"
+        )
         reached = norms <= gamma
         W[~reached] = np.nan  # not fit to be released
         return Outcome(

@@ -242,7 +242,7 @@ class Algorithm:
         tuning: settings and the values that `compare` tries for them; left empty, a few T where there is a T.
         counts_public: what it takes from the data and counts as public, in words; "" for nothing (see `public`).
         discloses: every kind of release it may make; a private run that releases under another label has failed.
-        stops_early: whether it may stop before it has released all it planned: see `Mechanisms.plan`.
+        stops_early: whether it may stop before it has released all it planned: see `plan`.
         unpaid: of a method that is not private, what it takes from the data without paying, in words.
         diagnostics: the columns of the runs table that it fills, by its `Outcome` or by `measure`.
         common_random: settings that do not enter the seed of a job's streams: jobs that differ in these alone draw
@@ -271,6 +271,14 @@ class Algorithm:
     unpaid: ClassVar[str] = ""
     diagnostics: ClassVar[tuple[Diagnostic, ...]] = ()
     Settings: ClassVar[type[BaseSettings]] = BaseSettings
+
+    def plan(self, problem: Declaration, mechanisms: Mechanisms, settings: Any) -> None:
+        """Say by `mechanisms.plan` all that one replicate may release: what `run` then calibrates its noise by.
+
+        It sees n, d, the loss and the bounds, and no data. The second accountant checks the plan before the data are
+        touched; a run that releases more than it, or at other noise, has failed. A method that says nothing is checked
+        by what it released; one that may stop early has to say.
+        """
 
     def run(self, problem: Problem, W: Array, mechanisms: Mechanisms, settings: Any, trace: Trace) -> Array | Outcome:
         """Optimise from `W` (k, d) and return the final iterates (k, d), or an `Outcome`.

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
-from dpbench.algorithms.base import Array, Disclosure, Mechanisms, Problem, Trace
+from dpbench.algorithms.base import Array, Declaration, Disclosure, Mechanisms, Problem, Trace
 from dpbench.algorithms.passes import ByPasses, proximal_step
 from dpbench.privacy.ledger import Gaussian
 
@@ -39,6 +41,10 @@ class DPCoordinateDescent(ByPasses):
     def batch_size(self, n: int, d: int) -> int:
         """Predictions (k, n) of 12 MB, as every step reads them all; iterates (k, d) of 400 MB."""
         return int(max(1, min(512, 12e6 / (8 * n), 4e8 / (8 * d))))
+
+    def plan(self, problem: Declaration, mechanisms: Mechanisms, settings: Any) -> None:
+        T = self.iterations(problem, settings)
+        mechanisms.plan("coordinate", Gaussian(mechanisms.budget.noise_scale(((Gaussian(1.0), T),))), T)
 
     def run(
         self, problem: Problem, W: Array, mechanisms: Mechanisms, settings: ByPasses.Settings, trace: Trace

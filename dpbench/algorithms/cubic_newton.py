@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 
@@ -23,6 +24,7 @@ from dpbench.algorithms.base import (
     Trace,
 )
 from dpbench.errors import UserError
+from dpbench.privacy.ledger import at_rho
 
 
 class CubicNewton(Algorithm):
@@ -73,6 +75,11 @@ class CubicNewton(Algorithm):
 
     def work(self, n: int, d: int, settings: Settings) -> float:
         return settings.T * (2.0 * n * d * (d + 2) + 2.0 * settings.inner * d**2)
+
+    def plan(self, problem: Declaration, mechanisms: Mechanisms, settings: Any) -> None:
+        rho = mechanisms.budget.rho / settings.T
+        N = min(inner_steps(problem, rho, settings.D), settings.inner)
+        mechanisms.plan("model gradient", at_rho(rho / N), settings.T * N)
 
     def run(self, problem: Problem, W: Array, mechanisms: Mechanisms, settings: Settings, trace: Trace) -> Outcome:
         rho = mechanisms.budget.rho / settings.T

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -20,6 +20,7 @@ from dpbench.algorithms.base import (
     Trace,
     at_default_step,
 )
+from dpbench.privacy.ledger import at_rho
 
 
 class DPGradientDescent(Algorithm):
@@ -45,6 +46,9 @@ class DPGradientDescent(Algorithm):
 
     def complete(self, problem: Declaration, settings: Settings) -> Settings:
         return at_default_step(problem, settings)
+
+    def plan(self, problem: Declaration, mechanisms: Mechanisms, settings: Any) -> None:
+        mechanisms.plan("gradient", at_rho(mechanisms.budget.rho / settings.T), settings.T)
 
     def run(self, problem: Problem, W: Array, mechanisms: Mechanisms, settings: Settings, trace: Trace) -> Array:
         sensitivity = problem.lipschitz / problem.n

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 
-from dpbench.algorithms.base import Array, AuditCase, Disclosure, Mechanisms, Problem, Trace
+from dpbench.algorithms.base import Array, AuditCase, Declaration, Disclosure, Mechanisms, Problem, Trace
 from dpbench.algorithms.greedy_rules import scores
 from dpbench.algorithms.passes import ByPasses, proximal_step
 from dpbench.privacy.ledger import Laplace, PureDP
@@ -75,6 +75,14 @@ class DPGreedyCD(ByPasses):
     def audit_case(self) -> AuditCase:
         # Shared rows keep the signs of the gradient, so that what differs moves the two magnitudes apart.
         return AuditCase({"passes": 1.0}, accounting="tight", l1=1e-3, background=(1.0, -1.0))
+
+    def plan(self, problem: Declaration, mechanisms: Mechanisms, settings: Any) -> None:
+        if problem.l1 and settings.selection == "published":
+            return  # its cost counts the columns that are not empty
+        T, cost = self.iterations(problem, settings), 1 if settings.selection == "proven" else 2
+        epsilon = 1 / mechanisms.budget.noise_scale(((Laplace(1.0), T), (PureDP(cost), T)))
+        mechanisms.plan("selection", PureDP(cost * epsilon), T)
+        mechanisms.plan("gradient coordinate", Laplace(1 / epsilon), T)
 
     def run(self, problem: Problem, W: Array, mechanisms: Mechanisms, settings: Settings, trace: Trace) -> Array:
         T = self.iterations(problem, settings)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 
@@ -23,6 +23,8 @@ from dpbench.algorithms.base import (
     at_default_step,
 )
 from dpbench.errors import UserError
+from dpbench.privacy.last_iterate import growth
+from dpbench.privacy.ledger import LastIterate, at_rho
 
 
 class DPGDLastIterate(Algorithm):
@@ -76,11 +78,19 @@ class DPGDLastIterate(Algorithm):
     def audit_case(self) -> AuditCase:
         return AuditCase(l2=0.5)
 
+    def plan(self, problem: Declaration, mechanisms: Mechanisms, settings: Any) -> None:
+        c, T, rho = contraction(problem, settings), settings.T, mechanisms.budget.rho
+        if settings.noise == "constant":
+            z = at_rho(rho).noise_multiplier * growth(T, c)
+            mechanisms.plan("last iterate", LastIterate(z, T, c), 1)
+            return
+        for share in shares(T, c):
+            mechanisms.plan("gradient", at_rho(share * rho), 1)
+
     def run(self, problem: Problem, W: Array, mechanisms: Mechanisms, settings: Settings, trace: Trace) -> Array:
         c, T, step = contraction(problem, settings), settings.T, settings.step or 0.0
         sensitivity, rho = 2 * problem.lipschitz / problem.n, mechanisms.budget.rho
-        growth = c ** np.arange(T)[::-1]  # of 1/σ_t², the last is 1
-        shares = growth / growth.sum()
+        by_step = shares(T, c)
         hide = None
         if settings.noise == "constant":
             hide = mechanisms.last_iterate(
@@ -93,11 +103,17 @@ class DPGDLastIterate(Algorithm):
                 noisy = hide(gradient)
             else:
                 noisy = mechanisms.gaussian(
-                    gradient, sensitivity=sensitivity, rho=shares[t - 1] * rho, label="gradient"
+                    gradient, sensitivity=sensitivity, rho=by_step[t - 1] * rho, label="gradient"
                 )
             W = W - step * noisy
             trace(t, W, passes=t)
         return W
+
+
+def shares(T: int, c: float) -> Array:
+    """(T,) of ρ, for noise that grows: 1/σ_t² in proportion to c^{T-t}."""
+    growing = c ** np.arange(T)[::-1]
+    return np.asarray(growing / growing.sum())
 
 
 def contraction(problem: Declaration, settings: DPGDLastIterate.Settings) -> float:

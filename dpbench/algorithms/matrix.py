@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import msgspec
 import numpy as np
@@ -24,6 +24,7 @@ from dpbench.algorithms.base import (
     at_default_step,
 )
 from dpbench.errors import UserError
+from dpbench.privacy.ledger import at_rho
 
 
 class DPMatrixFactorisation(Algorithm):
@@ -78,6 +79,9 @@ class DPMatrixFactorisation(Algorithm):
 
     def work(self, n: int, d: int, settings: Settings) -> float:
         return settings.epochs * (4.0 * n * d + 1e5 * settings.batches)
+
+    def plan(self, problem: Declaration, mechanisms: Mechanisms, settings: Any) -> None:
+        mechanisms.plan("gradient", at_rho(mechanisms.budget.rho), 1)
 
     def run(self, problem: Problem, W: Array, mechanisms: Mechanisms, settings: Settings, trace: Trace) -> Array:
         b, T = settings.batches, settings.epochs * settings.batches

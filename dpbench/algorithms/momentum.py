@@ -29,6 +29,8 @@ from dpbench.algorithms.base import (
 )
 from dpbench.errors import UserError
 from dpbench.privacy.accounting.pure import base_epsilon
+from dpbench.privacy.ledger import Laplace, WithoutReplacement
+from dpbench.privacy.sampling import laplace_multiplier
 
 ROW_NORM = 20.0  # ‖u‖₁ ≤ 20 (Section 5): declared, never measured
 AS_PUBLISHED = "as-published-code"
@@ -88,6 +90,7 @@ class LaplaceMomentum(Algorithm):
     momentum = True
     lookahead = True
     multistage = False
+    by_data = False  # whether T' is a function of L
 
     class Settings(BaseSettings, frozen=True):
         T: Count = 100
@@ -139,6 +142,16 @@ class LaplaceMomentum(Algorithm):
         """ε_t of the iterations to run; they sum to ε."""
         return np.full(settings.T, epsilon / settings.T)
 
+    def plan(self, problem: Declaration, mechanisms: Mechanisms, settings: Any) -> None:
+        if self.by_data and settings.L is None:
+            return  # T' is a function of L, which is read off the data
+        alpha, _, stage = self.schedule(problem, settings)
+        for epsilon in self.budgets(problem, settings, mechanisms.budget.epsilon, alpha, stage):
+            sensitivity, scale = noise_of(problem, settings, epsilon)
+            release = Laplace(float(laplace_multiplier(sensitivity, None, scale)))
+            m = settings.m or problem.n
+            mechanisms.plan("gradient", WithoutReplacement(problem.n, m, release) if m < problem.n else release, 1)
+
     def run(self, problem: Problem, W: Array, mechanisms: Mechanisms, settings: Settings, trace: Trace) -> Outcome:
         alpha, beta, stage = self.schedule(problem, settings)
         epsilon = self.budgets(problem, settings, mechanisms.budget.epsilon, alpha, stage)
@@ -160,17 +173,23 @@ def smoothness(problem: Declaration, settings: LaplaceMomentum.Settings) -> floa
     return settings.L or problem.top_eigenvalue + problem.l2
 
 
+def noise_of(problem: Declaration, settings: LaplaceMomentum.Settings, epsilon: float) -> tuple[float, float]:
+    """(sensitivity, scale) of a gradient at ε_t: S₁/m, and b_t that makes it ε_t-DP on m of the n rows."""
+    n, m = problem.n, settings.m or problem.n
+    sensitivity = 2 * problem.loss.lipschitz * ROW_NORM / m
+    correction = math.sqrt(0.5) if settings.noise_scale == AS_PUBLISHED else 1.0
+    return sensitivity, sensitivity / base_epsilon(epsilon, n, m) * correction
+
+
 def noisy_gradient(
     problem: Problem, mechanisms: Mechanisms, settings: LaplaceMomentum.Settings
 ) -> Callable[[Array, float], Array]:
     """The function (y, ε_t) → mean loss gradient at y over m rows + Laplace(b_t), all (k, d)."""
     n, m = problem.n, settings.m or problem.n
-    sensitivity = 2 * problem.loss.lipschitz * ROW_NORM / m  # S₁/m
-    correction = math.sqrt(0.5) if settings.noise_scale == AS_PUBLISHED else 1.0
     sampler = mechanisms.without_replacement(n, m, "gradient") if m < n else None
 
     def release(y: Array, epsilon: float) -> Array:
-        scale = sensitivity / base_epsilon(epsilon, n, m) * correction
+        sensitivity, scale = noise_of(problem, settings, epsilon)
         if sampler is None:
             return mechanisms.laplace(problem.data_gradient(y), sensitivity=sensitivity, scale=scale, label="gradient")
         batches = sampler.draw()
@@ -218,6 +237,7 @@ class Optimised(LaplaceMomentum):
     """
 
     per_replicate: ClassVar = frozenset()  # c decides T'
+    by_data = True
 
     class Settings(LaplaceMomentum.Settings, frozen=True):
         E0: Positive = 10.0

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from dpbench.algorithms.base import (
     ITERATIONS,
     Algorithm,
@@ -18,6 +20,7 @@ from dpbench.algorithms.base import (
     Trace,
 )
 from dpbench.algorithms.cubic_newton import project
+from dpbench.privacy.ledger import at_rho
 
 
 class DPAcceleratedNesterov(Algorithm):
@@ -45,6 +48,11 @@ class DPAcceleratedNesterov(Algorithm):
 
     def work(self, n: int, d: int, settings: Settings) -> float:
         return 4.0 * n * d * (settings.T or 100)
+
+    def plan(self, problem: Declaration, mechanisms: Mechanisms, settings: Any) -> None:
+        rho = mechanisms.budget.rho
+        T = settings.T or balanced_T(problem, rho, settings.D)
+        mechanisms.plan("gradient", at_rho(rho / T), T)
 
     def run(self, problem: Problem, W: Array, mechanisms: Mechanisms, settings: Settings, trace: Trace) -> Outcome:
         rho, D = mechanisms.budget.rho, settings.D

@@ -31,6 +31,7 @@ from dpbench.algorithms.resetting import Reset, back_inside, radius
 from dpbench.algorithms.resetting import flaw as flaw_of_reset
 from dpbench.errors import UserError
 from dpbench.memory import peak_of
+from dpbench.privacy.ledger import at_rho
 
 SMOOTHNESS = 1 / 4  # of the logistic loss for ‖x‖₂ ≤ 1: one example moves n·H by at most this, in trace
 
@@ -152,20 +153,32 @@ class DPNewton(Algorithm):
             "notes": [f"peak of the process {peak} bytes" for _, peak in pairs],
         }
 
+    @staticmethod
+    def shares(rho: Any, settings: DPNewton.Settings) -> tuple[Any, Any, Any]:
+        """What of an iteration's ρ, a number or (k,), goes to the gradient, the trace and the direction."""
+        theta, gamma = settings.theta, settings.gamma if settings.lambda0 is None else 0.0
+        return (1 - theta) * rho, theta * gamma * rho, theta * (1 - gamma) * rho
+
+    def plan(self, problem: Declaration, mechanisms: Mechanisms, settings: Any) -> None:
+        T = settings.T
+        gradient, trace, direction = self.shares(mechanisms.budget.rho / T, settings)
+        mechanisms.plan("gradient", at_rho(gradient), T)
+        if settings.lambda0 is None:
+            mechanisms.plan("trace", at_rho(trace), T)
+        mechanisms.plan("direction", at_rho(direction), T)
+
     def run(self, problem: Problem, W: Array, mechanisms: Mechanisms, settings: Settings, trace: Trace) -> Array:
-        n, T, theta = problem.n, settings.T, settings.theta
-        gamma = settings.gamma if settings.lambda0 is None else 0.0
-        rho = mechanisms.budget.rho / T
-        rho_direction = theta * (1 - gamma) * rho
+        n, T = problem.n, settings.T
+        rho_gradient, rho_trace, rho_direction = self.shares(mechanisms.budget.rho / T, settings)
         start, farthest = W, radius(problem, settings.reset)
         trace(0, W, passes=0)
         for t in range(1, T + 1):
             gradient = mechanisms.gaussian(
-                problem.data_gradient(W), sensitivity=1 / n, rho=(1 - theta) * rho, label="gradient"
+                problem.data_gradient(W), sensitivity=1 / n, rho=rho_gradient, label="gradient"
             )
             H = problem.data_hessian(W, settings.curvature)
             if settings.lambda0 is None:
-                lambda0 = self._released_lambda0(H, mechanisms, n, theta * gamma * rho, rho_direction, settings)
+                lambda0 = self._released_lambda0(H, mechanisms, n, rho_trace, rho_direction, settings)
             else:
                 lambda0 = np.full(len(W), settings.lambda0)
             direction = SOLVE[settings.modification](H, gradient, lambda0)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 
@@ -24,6 +24,7 @@ from dpbench.algorithms.base import (
 )
 from dpbench.algorithms.newton import SOLVE
 from dpbench.errors import UserError
+from dpbench.privacy.ledger import at_rho
 
 
 class DPNewtonGeneral(Algorithm):
@@ -68,6 +69,11 @@ class DPNewtonGeneral(Algorithm):
 
     def work(self, n: int, d: int, settings: Settings) -> float:
         return settings.T * (2.0 * n * d * (d + 2) + 20.0 * d**3)
+
+    def plan(self, problem: Declaration, mechanisms: Mechanisms, settings: Any) -> None:
+        theta, rho = settings.theta, mechanisms.budget.rho / settings.T
+        mechanisms.plan("gradient", at_rho((1 - theta) * rho), settings.T)
+        mechanisms.plan("direction", at_rho(theta * rho), settings.T)
 
     def run(self, problem: Problem, W: Array, mechanisms: Mechanisms, settings: Settings, trace: Trace) -> Array:
         n, theta, rho = problem.n, settings.theta, mechanisms.budget.rho / settings.T

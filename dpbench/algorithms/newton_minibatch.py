@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
-from typing import ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 
@@ -14,6 +14,7 @@ from dpbench.algorithms.base import (
     AuditCase,
     BaseSettings,
     Count,
+    Declaration,
     Disclosure,
     Mechanisms,
     Positive,
@@ -24,6 +25,7 @@ from dpbench.algorithms.base import (
 from dpbench.algorithms.newton import SMOOTHNESS, SOLVE, DPNewton, sensitivities
 from dpbench.algorithms.resetting import Reset, back_inside, radius
 from dpbench.algorithms.resetting import flaw as flaw_of_reset
+from dpbench.privacy.sampling import Sampler
 
 
 def _on_a_sample(one: Disclosure) -> Disclosure:
@@ -114,7 +116,11 @@ class DPNewtonMinibatch(Algorithm):
         rows = n * (settings.gradient_rate + settings.curvature_rate * (d / 2 + 1))
         return settings.T * (8.0 * rows * d + 20.0 * d**3)
 
-    def run(self, problem: Problem, W: Array, mechanisms: Mechanisms, settings: Settings, trace: Trace) -> Array:
+    @staticmethod
+    def _calibrated(
+        problem: Declaration, mechanisms: Mechanisms, settings: Any
+    ) -> tuple[Sampler, Sampler, float, float]:
+        """The samples of gradients and of directions, and the noise multiplier of either."""
         n, T, theta = problem.n, settings.T, settings.theta
         p_g, p_H = settings.gradient_rate, settings.curvature_rate
         gradients = mechanisms.poisson(n, p_g, label="gradient")
@@ -125,6 +131,17 @@ class DPNewtonMinibatch(Algorithm):
             z_g, z_H = z_g * factor, z_H * factor
         else:
             z_g, z_H = gradients.noise_multiplier(T, share=1 - theta), directions.noise_multiplier(T, share=theta)
+        return gradients, directions, z_g, z_H
+
+    def plan(self, problem: Declaration, mechanisms: Mechanisms, settings: Any) -> None:
+        gradients, directions, z_g, z_H = self._calibrated(problem, mechanisms, settings)
+        mechanisms.plan_all("gradient", gradients.plan(settings.T, z_g))
+        mechanisms.plan_all("direction", directions.plan(settings.T, z_H))
+
+    def run(self, problem: Problem, W: Array, mechanisms: Mechanisms, settings: Settings, trace: Trace) -> Array:
+        T = settings.T
+        p_g, p_H = settings.gradient_rate, settings.curvature_rate
+        gradients, directions, z_g, z_H = self._calibrated(problem, mechanisms, settings)
         b = directions.size
         lambda0 = np.asarray(settings.lambda0)
         if settings.modification == "clip":

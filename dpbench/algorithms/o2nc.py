@@ -36,6 +36,7 @@ from dpbench.algorithms.base import (
     Trace,
 )
 from dpbench.errors import UserError
+from dpbench.privacy.ledger import Gaussian, at_rho
 from dpbench.privacy.single_pass import SinglePass
 
 Oracle: TypeAlias = Callable[[Array], Array]  # (k, d) → (k, d)
@@ -219,6 +220,9 @@ class O2NCTree(O2NC):
     def _kind(self, settings: Any) -> Kind:
         return "variance-reduced"
 
+    def plan(self, problem: Declaration, mechanisms: Mechanisms, settings: Any) -> None:
+        mechanisms.plan("oracle", at_rho(mechanisms.budget.rho), 1)
+
     def _release(self, problem: Problem, rows: SinglePass, mechanisms: Mechanisms, settings: Any, T: int) -> Oracle:
         d, L, budget = problem.d, problem.lipschitz, mechanisms.budget
         sensitivity: float | Array = 4 * d * L / T
@@ -264,6 +268,9 @@ class O2NCNaive(O2NC):
     class Settings(Rounds, frozen=True):
         B: Count = 1
         oracle: Literal["two-point", "gradient"] = "two-point"
+
+    def plan(self, problem: Declaration, mechanisms: Mechanisms, settings: Any) -> None:
+        mechanisms.plan("oracle", Gaussian(1 / self._rho(mechanisms)), 1)
 
     def _release(self, problem: Problem, rows: SinglePass, mechanisms: Mechanisms, settings: Any, T: int) -> Oracle:
         factor = problem.d if settings.oracle == "two-point" else 1

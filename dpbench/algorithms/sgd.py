@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -61,6 +61,10 @@ class DPSGD(Algorithm):
 
     def work(self, n: int, d: int, settings: Settings) -> float:
         return settings.T * (8.0 * n * settings.rate * d + 2e6)
+
+    def plan(self, problem: Declaration, mechanisms: Mechanisms, settings: Any) -> None:
+        sampler = mechanisms.poisson(problem.n, settings.rate, label="gradient")
+        mechanisms.plan_all("gradient", sampler.plan(settings.T, sampler.noise_multiplier(settings.T)))
 
     def run(self, problem: Problem, W: Array, mechanisms: Mechanisms, settings: Settings, trace: Trace) -> Array:
         sampler = mechanisms.poisson(problem.n, settings.rate, label="gradient")

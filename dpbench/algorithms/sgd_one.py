@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import math
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 
 from dpbench.algorithms import one_row
-from dpbench.algorithms.base import Array, AuditCase, Disclosure, Mechanisms, Problem, Trace
+from dpbench.algorithms.base import Array, AuditCase, Declaration, Disclosure, Mechanisms, Problem, Trace
 from dpbench.algorithms.passes import ByPasses
 
 BLOCK, ROWS = 2**18, 16  # noise numbers drawn at a time: 2 MB, or 16 steps that find an iterate in the cache
@@ -61,6 +61,12 @@ class DPSGDOne(ByPasses):
     def audit_case(self) -> AuditCase:
         # One step; all other rows pull against the one that differs. The paper's accounting is for other samples.
         return AuditCase({"passes": 0.25}, accounting="rdp", background=-1.0)
+
+    def plan(self, problem: Declaration, mechanisms: Mechanisms, settings: Any) -> None:
+        T = self.iterations(problem, settings)
+        sampler = mechanisms.without_replacement(problem.n, 1, label="gradient of one row")
+        multiplier = sampler.noise_multiplier(T) * MULTIPLES[settings.noise]
+        mechanisms.plan_all("gradient of one row", sampler.plan(T, multiplier))
 
     def run(self, problem: Problem, W: Array, mechanisms: Mechanisms, settings: Settings, trace: Trace) -> Array:
         n, T = problem.n, self.iterations(problem, settings)

@@ -173,6 +173,7 @@ class Setup:
         iterations = algorithm.iterations(problem, settings)
         batch = batch_settings([settings] * k, algorithm.per_replicate)
         W = np.zeros((k, problem.d)) if start is None else start.copy()
+        algorithm.plan(problem.bare, mechanisms, settings)
         with np.errstate(all="ignore"):
             outcome = algorithm.run(problem, W, mechanisms, batch, listener)
         if not isinstance(outcome, Outcome):

@@ -295,6 +295,11 @@ class Drawn(NamedTuple):
     unit: float
 
 
+def at_rho(rho: float) -> Gaussian:
+    """The Gaussian release that is ρ-zCDP: noise multiplier 1/√(2ρ) (Bun and Steinke 2016, Proposition 1.6)."""
+    return Gaussian(math.sqrt(0.5 / rho))
+
+
 class Ledger:
     """The releases of `k` replicates that advance together. Equal releases are counted, not listed.
 

@@ -29,6 +29,7 @@ from dpbench.privacy.correlated import Correlated
 from dpbench.privacy.last_iterate import growth
 from dpbench.privacy.ledger import (
     BoundedRange,
+    Counts,
     Gaussian,
     Laplace,
     LastIterate,
@@ -129,12 +130,17 @@ class Mechanisms:
         return type(self)(keys, budget, declared=declared)
 
     def plan(self, label: str, release: Release, count: int) -> None:
-        """For a method that may stop early: `count` releases of `label` at most, before any of them is made.
+        """`count` releases of `label` at most, before any of them is made: for `Algorithm.plan`.
 
         release: as the ledger will have it, its multiplier in the run's own relation. Without a plan, what a run
         released is taken for what it planned, which is true only where that does not depend on the data.
         """
         self.releases.ledger.plan(release, label, count, self.releases.members)
+
+    def plan_all(self, label: str, counts: Counts) -> None:
+        """`plan` of each of `counts`, like those of a sampler."""
+        for release, count in counts:
+            self.plan(label, release, count)
 
     def gaussian(
         self,

@@ -39,6 +39,21 @@ class Declaration:
         self.l1, self.l2, self.w2 = float(l1), float(l2), float(w2)
         self.row_bound, self.row_bound_norm = row_bound, row_bound_norm
 
+    @property
+    def bare(self) -> Declaration:
+        """What is declared, without the data of a problem that has some."""
+        return Declaration(
+            self.n,
+            self.d,
+            loss=self.loss,
+            l1=self.l1,
+            l2=self.l2,
+            w2=self.w2,
+            row_bound=self.row_bound,
+            row_bound_norm=self.row_bound_norm,
+            name=self.name,
+        )
+
     def __repr__(self) -> str:
         terms = "".join(f" + {name}={r.weight:g}" for name, r in self.regularisers.items())
         return f"<{type(self).__name__} {self.name or '(unnamed)'}: {self.loss.name}{terms}, {self.n} x {self.d}>"

@@ -15,13 +15,14 @@ from threadpoolctl import threadpool_limits
 
 from dpbench import algorithms, datasets
 from dpbench.algorithms.base import Algorithm, BaseSettings, Outcome, batch_settings, no_trace
-from dpbench.errors import Defect, UserError, WorkerDied
+from dpbench.errors import Defect, PrivacyError, UserError, WorkerDied
 from dpbench.privacy.budget import Budget, Budgets
-from dpbench.privacy.check import guarantee
+from dpbench.privacy.check import check, guarantee
+from dpbench.privacy.disclosure import undeclared
 from dpbench.privacy.ledger import Ledger
 from dpbench.privacy.mechanisms import Mechanisms
 from dpbench.privacy.streams import stream
-from dpbench.problems import Problem, build, starts
+from dpbench.problems import Declaration, Problem, build, starts
 from dpbench.problems.optimum import NoOptimum, Optimum
 from dpbench.problems.scores import held_out_scores
 from dpbench.problems.sharded import Elsewhere
@@ -78,6 +79,7 @@ def run_batch(
     declared = budget.relation if algorithm.either else algorithm.relation
     mechanisms = mechanisms_class(stream_keys, budget, noiseless=noiseless, declared=declared)
     mechanisms.seeds = seeds
+    checked(algorithm, problem, settings, budget, mechanisms)
     clock = Clock()
     iterations = algorithm.iterations(problem, settings[0])
     trace = Trace(problem.value, schedule(iterations), clock) if traced and iterations else None
@@ -106,6 +108,29 @@ def run_batch(
     return BatchRun(
         outcome.W, objective, status, errors, planned, columns, mechanisms, trace, seconds, outcome.evidence
     )
+
+
+def checked(
+    algorithm: Algorithm,
+    problem: Declaration,
+    settings: list[BaseSettings],
+    budget: Budget | Budgets,
+    mechanisms: Mechanisms,
+) -> None:
+    """Have every replicate's releases planned, and check them by both routes before the data are touched.
+
+    Raises:
+        PrivacyError: for a plan of more than the budget, or of releases that were never declared. The published
+            calibrations that keep no ε (`Algorithm.flaw`) are told by their rows.
+    """
+    bare = problem.bare
+    for i, one in enumerate(settings):
+        algorithm.plan(bare, mechanisms.member(i), one)
+        own = budget[i] if isinstance(budget, Budgets) else budget
+        composition = mechanisms.ledger.planned(i)
+        claims = bool(composition) and algorithm.private and not algorithm.flaw(one, own.accounting)
+        if claims and (error := check(composition, own).error or undeclared(composition, algorithm.labels)):
+            raise PrivacyError(f"its plan: {error}")
 
 
 def _declared(algorithm: Algorithm, columns: dict[str, Any], k: int) -> dict[str, Any]:

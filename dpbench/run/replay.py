@@ -1,4 +1,4 @@
-"""A row's run made again, as far as it takes to know what it planned to release: rows do not hold their ledgers."""
+"""What a row's run planned to release, worked out again: rows do not hold their ledgers."""
 
 from __future__ import annotations
 
@@ -15,10 +15,9 @@ from dpbench import algorithms
 from dpbench.algorithms.base import make_settings
 from dpbench.errors import UserError
 from dpbench.privacy.budget import Budget
-from dpbench.privacy.ledger import Composition, Ledger
+from dpbench.privacy.ledger import Composition
 from dpbench.privacy.mechanisms import Mechanisms
 from dpbench.privacy.relation import Relation
-from dpbench.privacy.release import Releases
 from dpbench.privacy.streams import stream
 from dpbench.problems import build, catalogue, starts
 from dpbench.run.execute import run_batch
@@ -41,41 +40,26 @@ def row_of(key: str, results: str | os.PathLike[str]) -> dict[str, Any]:
     return found.popitem()[1]
 
 
-class _Planned(Exception):
-    """What a run planned is known."""
-
-    def __init__(self, ledger: Ledger) -> None:
-        self.ledger = ledger
-
-
-class _Planning(Mechanisms):
-    """Ends a run that planned its releases before the first of them is made."""
-
-    class seam(Releases):
-        def publish(self, *args: Any, **kwargs: Any) -> Any:
-            if self.ledger.planned(0) != self.ledger.of(0):
-                raise _Planned(self.ledger)
-            return super().publish(*args, **kwargs)
-
-
 def planned(row: Mapping[str, Any]) -> tuple[Composition, Budget]:
-    """What the run of a row could have released, and its budget; made again with noise of its own.
+    """What the run of a row could have released, and its budget: the plan of its method, without any data.
 
-    A method that plans its releases, as those that stop early do, is run no further than that. UserError for a run of
-    an algorithm that is not installed, or of a sweep; NotAtHand for its data.
+    A run of a method that plans nothing is made again, with noise of its own. UserError for a run of an algorithm that
+    is not installed, or of a sweep; NotAtHand for data that it needs.
     """
     if isinstance(row["sweep"], str) and row["sweep"]:
         raise UserError(f"key: {row['key']} is a sweep of many runs; give that of a single one")
     method, _ = algorithms.resolve(str(row["algorithm"]))
-    problem = build(row["problem"])
-    settings = method.complete(problem, make_settings(method, msgspec.json.decode(row["settings"])))
+    target = catalogue.declare(row["problem"])
+    settings = method.complete(target, make_settings(method, msgspec.json.decode(row["settings"])))
     budget = Budget(float(row["epsilon"]), float(row["delta"]), Relation(row["relation"]), row["accounting"])
+    declared = budget.relation if method.either else method.relation
+    mechanisms = Mechanisms([f"replay/{row['key']}"], budget, declared=declared)
+    method.plan(target, mechanisms, settings)
+    if plan := mechanisms.ledger.planned(0):
+        return plan, budget
+    problem = build(row["problem"])
     generator = stream(f"{row['problem']}/{row['seed']}", "init")
     start = np.asarray(starts.draw(catalogue.recipe_of(row["problem"]).start, problem.d, generator))[None]
-    keys = [f"replay/{row['key']}"]
     with threadpool_limits(1):
-        try:
-            run = run_batch(problem, method, [settings], start, budget, keys, mechanisms_class=_Planning)
-            return run.mechanisms.ledger.planned(0), budget
-        except _Planned as found:
-            return found.ledger.planned(0), budget
+        run = run_batch(problem, method, [method.complete(problem, settings)], start, budget, [f"replay/{row['key']}"])
+    return run.mechanisms.ledger.planned(0), budget
