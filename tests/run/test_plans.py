@@ -19,6 +19,7 @@ from tests.algorithms.conftest import small_problem
 FEW = {"T": 6, "passes": 1.0, "cap": 3, "D": 5.0, "inner": 2, "alpha": 0.5, "M": 64, "lambda0": 0.1}
 # T' of these is a function of L, which is read off the data where it is not given.
 BY_DATA = {"dp-nag-opt", "dp-masg-opt"}
+NOT_YET = {"dp-gd-average", "boosted-ssp", "objpert", "objpert-pure"}  # are checked by what they released, afterwards
 PRIVATE = [name for name in names(plugins=False) if resolve(name)[0].private]
 
 
@@ -50,7 +51,7 @@ def test_the_plan_is_what_the_ledger_has_and_needs_no_data(name, accounting):
         assert type(bare) is Declaration
         algorithm.plan(bare, before, settings)
         plan = before.ledger.planned(0)
-        if name in BY_DATA:
+        if name in BY_DATA | NOT_YET:
             assert not plan
             continue
         assert plan
@@ -62,7 +63,7 @@ def test_the_plan_is_what_the_ledger_has_and_needs_no_data(name, accounting):
 
 
 def test_the_exceptions_are_private_methods_of_today():
-    assert set(PRIVATE) >= BY_DATA
+    assert set(PRIVATE) >= BY_DATA | NOT_YET
 
 
 PLUGIN = """
