@@ -14,9 +14,7 @@ from threadpoolctl import threadpool_limits
 from dpbench import algorithms
 from dpbench.algorithms.base import Algorithm, make_settings
 from dpbench.datasets.tables import PRECISIONS
-from dpbench.errors import PrivacyError, UserError, positive
-from dpbench.privacy.budget import Budget
-from dpbench.privacy.check import guarantee
+from dpbench.errors import PrivacyError, UserError
 from dpbench.privacy.exact.releases import ExactMechanisms, SeededMechanisms
 from dpbench.privacy.ledger import Composition
 from dpbench.privacy.mechanisms import Mechanisms
@@ -26,8 +24,7 @@ from dpbench.privacy.streams import stream
 from dpbench.problems import losses, starts
 from dpbench.problems.risk import Diverged
 from dpbench.run import given
-from dpbench.run.execute import run_batch
-from dpbench.run.jobs import check_delta, delta_value
+from dpbench.run.bound import bind, budget_of
 
 REPRODUCIBLE = "reproducible: not a release"
 HOLDS = {"bytes": "holds for the bytes released", "real": "in exact arithmetic"}
@@ -212,27 +209,19 @@ def fit(
         precision=precision,
         declared=declared,
     )
-    method.needs.check(problem, method.name)
+    budget = budget_of(method, problem.n, epsilon, delta, relation, accounting)
     parsed = method.complete(problem, given_settings)
-    budget = Budget(
-        epsilon=positive("epsilon", epsilon),
-        delta=delta_value(check_delta(method.delta if delta is None else delta), problem.n),
-        relation=method.relation if relation is None else method.under(relation),
-        accounting=method.accounting(accounting),
-    )
     key = secrets.token_hex(32) if seed is None else f"fit/{method.name}/{budget}/{parsed}/{seed}"
     W = starts.draw(start, problem.d, stream(key, "init"))[None]
+    run_of = bind(method, problem, [given_settings], [budget], W, [key])
     with threadpool_limits(1):
         try:
-            run = run_batch(
-                problem, method, [parsed], W, budget, [key], mechanisms_class=_mechanisms(exact, seed, release_noise)
-            )
+            run = run_of.run(mechanisms_class=_mechanisms(exact, seed, release_noise))
         except Diverged as error:
             raise UserError(f"{method.name}: {error}") from None
     if run.errors[0]:
         raise UserError(f"{method.name}: {UNFINISHED if promised else run.errors[0]}")
-    flaw = method.flaw(parsed, budget.accounting)
-    found = guarantee(run.mechanisms.ledger, 0, budget, method.labels)
+    flaw, found = run_of.flaw(), run_of.guarantee(run)
     if method.private and not flaw and found.error:
         raise PrivacyError(f"{method.name}: {found.error}")
     released = Released(

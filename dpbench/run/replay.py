@@ -20,7 +20,7 @@ from dpbench.privacy.mechanisms import Mechanisms
 from dpbench.privacy.relation import Relation
 from dpbench.privacy.streams import stream
 from dpbench.problems import build, catalogue, starts
-from dpbench.run.execute import run_batch
+from dpbench.run.bound import bind
 from dpbench.run.results import Store
 
 LEAST = 6  # letters of a key
@@ -61,5 +61,5 @@ def planned(row: Mapping[str, Any]) -> tuple[Composition, Budget]:
     generator = stream(f"{row['problem']}/{row['seed']}", "init")
     start = np.asarray(starts.draw(catalogue.recipe_of(row["problem"]).start, problem.d, generator))[None]
     with threadpool_limits(1):
-        run = run_batch(problem, method, [method.complete(problem, settings)], start, budget, [f"replay/{row['key']}"])
+        run = bind(method, problem, [settings], [budget], start, [f"replay/{row['key']}"]).run()
     return run.mechanisms.ledger.planned(0), budget

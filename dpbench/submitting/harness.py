@@ -20,9 +20,8 @@ from dpbench import algorithms
 from dpbench.algorithms.base import make_settings
 from dpbench.algorithms.rules import public_settings
 from dpbench.errors import PrivacyError, UserError
-from dpbench.privacy.budget import Budget
 from dpbench.problems import Problem
-from dpbench.run.execute import run_batch
+from dpbench.run.bound import bind, budget_of
 from dpbench.submitting.ledgers import counted
 from dpbench.submitting.sandbox import Frame
 
@@ -92,11 +91,9 @@ def run_task(reference: str, problem: Problem, start: np.ndarray, task: Task) ->
     method, fixed = algorithms.resolve(reference)
     chosen = public_settings(reference, problem.n, problem.d, task.epsilon) if task.settings is None else task.settings
     given = make_settings(method, fixed | chosen)
-    settings = method.complete(problem, given)
-    method.needs.check(problem, method.name)
-    relation = method.under(task.relation)
-    budget = Budget(task.epsilon, task.delta, relation, method.accounting(task.accounting))
-    run = run_batch(problem, method, [settings] * len(task.keys), start, budget, task.keys)
+    budget = budget_of(method, problem.n, task.epsilon, task.delta, task.relation, task.accounting)
+    k = len(task.keys)
+    run = bind(method, problem, [given] * k, [budget] * k, start, task.keys).run()
     W = np.ascontiguousarray(run.W, dtype=np.float64)
     shown = msgspec.json.encode(msgspec.to_builtins(given), order="deterministic").decode()
     return Frame(task.task, W.tobytes(), shown, counted(run.mechanisms.ledger.planned(0)), run.seconds)

@@ -4,17 +4,12 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-import numpy as np
 from threadpoolctl import threadpool_limits
 
-from dpbench import algorithms
-from dpbench.privacy.budget import Budget
 from dpbench.privacy.ledger import Composition, Entry
 from dpbench.privacy.plain import plain, release_of
-from dpbench.privacy.streams import stream
-from dpbench.problems import build, starts
-from dpbench.run.execute import run_batch
-from dpbench.run.jobs import Job, delta_value
+from dpbench.run.bound import bind_jobs
+from dpbench.run.jobs import Job
 from dpbench.submitting.archive import worded
 
 
@@ -37,12 +32,6 @@ class Replay(NamedTuple):
 
 def replay(job: Job) -> Replay:
     """Run one job again, for its objective and for what it released."""
-    algorithm, problem = algorithms.get(job.algorithm), build(job.problem)
-    budget = Budget(
-        job.epsilon, delta_value(job.delta, problem.n), job.neighbours, algorithm.accounting(job.accounting)
-    )
-    start = starts.draw(job.recipe.start, problem.d, stream(job.start_key, "init"))
-    settings = algorithm.complete(problem, job.parsed())
     with threadpool_limits(1):
-        run = run_batch(problem, algorithm, [settings], np.asarray(start)[None], budget, [job.stream_key])
+        run = bind_jobs([job]).run()
     return Replay(float(run.objective[0]), run.mechanisms.ledger.planned(0))

@@ -35,7 +35,7 @@ from dpbench.privacy.ledger import (
     WithoutReplacement,
 )
 from dpbench.privacy.relation import Relation
-from dpbench.run.execute import run_batch
+from dpbench.run.bound import run_batch
 from tests.algorithms.conftest import small_problem
 from tests.algorithms.test_contract import fitting_problem
 

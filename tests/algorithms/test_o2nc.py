@@ -14,7 +14,7 @@ from dpbench.privacy import Budget, Mechanisms
 from dpbench.privacy.ledger import Gaussian
 from dpbench.privacy.verify import spent
 from dpbench.problems import Problem
-from dpbench.run.execute import run_batch
+from dpbench.run.bound import run_batch
 from tests.algorithms.conftest import run, small_problem
 
 DELTA = 1e-6

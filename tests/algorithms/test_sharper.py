@@ -17,7 +17,7 @@ from dpbench.privacy.check import check
 from dpbench.privacy.ledger import ConvexPerturbation, LogisticPerturbation, PoissonReplaced, WithoutReplacement
 from dpbench.privacy.mechanisms import Mechanisms
 from dpbench.problems import losses
-from dpbench.run.execute import run_batch
+from dpbench.run.bound import run_batch
 from dpbench.run.jobs import make_job
 from tests.algorithms.conftest import small_problem
 

@@ -14,7 +14,7 @@ from dpbench.privacy.release import LAPLACE, Releases
 from dpbench.privacy.sampling import WithoutReplacementSampler
 from dpbench.privacy.verify import spent
 from dpbench.problems import Problem
-from dpbench.run.execute import run_batch
+from dpbench.run.bound import run_batch
 from dpbench.run.jobs import make_job
 from tests.algorithms.conftest import small_problem
 

@@ -6,12 +6,12 @@ import pytest
 from dpbench.algorithms import get, names, resolve
 from dpbench.algorithms.base import make_settings
 from dpbench.privacy.budget import Budget
-from dpbench.privacy.check import guarantee
+from dpbench.privacy.check import check, guarantee
 from dpbench.privacy.mechanisms import Mechanisms
 from dpbench.privacy.relation import Relation
 from dpbench.problems import Declaration
 from dpbench.run import execute
-from dpbench.run.execute import run_batch
+from dpbench.run.bound import run_batch
 from dpbench.run.jobs import make_job
 from dpbench.run.replay import planned
 from tests.algorithms.conftest import small_problem
@@ -115,7 +115,7 @@ def test_what_a_row_planned_is_found_again(name):
     ((row,), _) = execute.execute([job])
     assert row["status"] == "done", row["error"]
     composition, budget = planned(row)
-    found = execute.check(composition, budget)
+    found = check(composition, budget)
     assert (found.epsilon, found.checked_by) == (row["epsilon_planned"], row["checked_by"])
 
 

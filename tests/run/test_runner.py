@@ -12,6 +12,7 @@ from threadpoolctl import threadpool_info, threadpool_limits
 
 from dpbench.datasets import own
 from dpbench.run import execute, executors, runner
+from dpbench.run.bound import Bound
 from dpbench.run.jobs import make_job
 from dpbench.run.results import Store
 from tests import processes
@@ -121,12 +122,12 @@ def test_threads_that_share_a_blas_each_have_one_of_its_threads(monkeypatch):
 def test_a_short_timed_run_is_measured_the_second_time(limit, expected, monkeypatch):
     made = []
 
-    def run_batch(*arguments, **options):
+    def run(*arguments, **options):
         made.append(1)
         return real(*arguments, **options)._replace(seconds=float(len(made)))
 
-    real = execute.run_batch
-    monkeypatch.setattr(execute, "run_batch", run_batch)
+    real = Bound.run
+    monkeypatch.setattr(Bound, "run", run)
     monkeypatch.setattr(execute, "REHEARSED", limit)
     rows, _ = execute.execute(jobs(1, timed=1))
     assert [row["seconds"] for row in rows] == [expected]

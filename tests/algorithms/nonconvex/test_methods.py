@@ -20,7 +20,7 @@ from dpbench.privacy.ledger import Entry, Gaussian, PureDP, WithoutReplacement
 from dpbench.privacy.mechanisms import Mechanisms
 from dpbench.privacy.verify import spent
 from dpbench.problems import Problem
-from dpbench.run.execute import run_batch
+from dpbench.run.bound import run_batch
 from tests.algorithms.conftest import run, small_problem
 
 FULL_BATCH = ("opt", "opt-ls", "2opt", "2opt-ls", "dp-tr", "dp-gd-2ns")

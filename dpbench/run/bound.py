@@ -1,0 +1,222 @@
+"""A run, bound: all that decides it but the noise, put together in one place and made from there.
+
+Jobs, fits, replays of rows and of submissions all come through here, so that one rule says which rows are checked,
+which δ, relation and accounting hold, and what is planned and checked before any data are touched.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple, TypeAlias
+
+import numpy as np
+
+from dpbench import algorithms
+from dpbench.algorithms.base import Algorithm, BaseSettings, Outcome, batch_settings, no_trace
+from dpbench.errors import Defect, PrivacyError, UserError, positive
+from dpbench.privacy.budget import Budget, Budgets
+from dpbench.privacy.check import Guarantee, check, guarantee
+from dpbench.privacy.disclosure import undeclared
+from dpbench.privacy.mechanisms import Mechanisms
+from dpbench.privacy.relation import Relation
+from dpbench.privacy.streams import stream
+from dpbench.problems import Declaration, Problem, build, starts
+from dpbench.problems.sharded import Elsewhere
+from dpbench.run.jobs import Job, check_delta, delta_value
+from dpbench.run.outcomes import Status
+from dpbench.run.results import FILLED
+from dpbench.run.trace import Clock, Trace, schedule
+
+Build: TypeAlias = Callable[[str], Problem]
+DIVERGED = 1 / np.finfo(float).eps  # an objective this many times that of the start: none of its digits are the data's
+
+
+class BatchRun(NamedTuple):
+    """What came out of one batch: final iterates, the ledger, and what is known of each replicate.
+
+    errors: why a replicate's iterates were withheld, "" where they were not. columns: those of `Outcome`, checked.
+    """
+
+    W: np.ndarray
+    objective: np.ndarray
+    status: list[Status]
+    errors: list[str]
+    T: Sequence[int | None]
+    columns: dict[str, Any]
+    mechanisms: Mechanisms
+    trace: Trace | None
+    seconds: float
+    evidence: Any = None  # see Outcome
+
+
+def run_batch(
+    problem: Problem,
+    algorithm: Algorithm,
+    settings: list[BaseSettings],
+    start: np.ndarray,
+    budget: Budget | Budgets,
+    stream_keys: list[str],
+    *,
+    traced: bool = False,
+    noiseless: bool = False,
+    mechanisms_class: type[Mechanisms] = Mechanisms,
+    seeds: tuple[int, ...] = (),
+) -> BatchRun:
+    """Run k replicates together from `start` (k, d); replicate i draws its noise from stream_keys[i] alone.
+
+    seeds: of the replicates' jobs, where there are jobs: see `Mechanisms`.
+    """
+    declared = budget.relation if algorithm.either else algorithm.relation
+    mechanisms = mechanisms_class(stream_keys, budget, noiseless=noiseless, declared=declared)
+    mechanisms.seeds = seeds
+    _planned(algorithm, problem, settings, budget, mechanisms)
+    clock = Clock()
+    iterations = algorithm.iterations(problem, settings[0])
+    trace = Trace(problem.value, schedule(iterations), clock) if traced and iterations else None
+    batch = batch_settings(settings, algorithm.per_replicate)
+    try:
+        with np.errstate(all="ignore"):  # a diverging iterate is a result (its status says so), not a warning
+            outcome = algorithm.run(problem, start.copy(), mechanisms, batch, trace or no_trace)
+    except Elsewhere as error:
+        raise UserError(f"{algorithm.name}: it {error}; run it without shards") from error
+    seconds = clock.seconds
+    if not isinstance(outcome, Outcome):
+        outcome = Outcome(outcome)
+    with np.errstate(all="ignore"):
+        objective = problem.value(outcome.W)
+        within = objective <= DIVERGED
+        if not within.all():  # else the start's is not needed, which is a pass over the data
+            within = objective <= DIVERGED * np.maximum(1, abs(problem.value(start)))
+        sane = np.isfinite(outcome.W).all(axis=1) & within
+    k = len(settings)
+    errors = list(outcome.withheld or [""] * k)
+    status: list[Status] = [
+        "refused" if error else "done" if fine else "diverged" for error, fine in zip(errors, sane, strict=True)
+    ]
+    planned: Sequence[int | None] = outcome.T or [algorithm.iterations(problem, one) for one in settings]
+    columns = own_columns(algorithm, outcome.columns, k)
+    return BatchRun(
+        outcome.W, objective, status, errors, planned, columns, mechanisms, trace, seconds, outcome.evidence
+    )
+
+
+def _planned(
+    algorithm: Algorithm,
+    problem: Declaration,
+    settings: list[BaseSettings],
+    budget: Budget | Budgets,
+    mechanisms: Mechanisms,
+) -> None:
+    """Have every replicate's releases planned, and check them by both routes before the data are touched.
+
+    Raises:
+        PrivacyError: for a plan of more than the budget, or of releases that were never declared. The published
+            calibrations that keep no ε (`Algorithm.flaw`) are told by their rows.
+    """
+    bare = problem.bare
+    for i, one in enumerate(settings):
+        algorithm.plan(bare, mechanisms.member(i), one)
+        own = budget[i] if isinstance(budget, Budgets) else budget
+        composition = mechanisms.ledger.planned(i)
+        claims = bool(composition) and algorithm.private and not algorithm.flaw(one, own.accounting)
+        if claims and (error := check(composition, own).error or undeclared(composition, algorithm.labels)):
+            raise PrivacyError(f"its plan: {error}")
+
+
+def own_columns(algorithm: Algorithm, columns: dict[str, Any], k: int) -> dict[str, Any]:
+    """`columns`; Defect unless each is declared, under a name that is not the runner's, with a value per replicate."""
+    declared = {one.name for one in algorithm.diagnostics}
+    if clash := sorted(declared & FILLED):
+        raise Defect(f"diagnostics: {', '.join(clash)}: columns that the runner fills; give them other names")
+    if unknown := sorted(columns.keys() - declared):
+        raise Defect(f"{', '.join(unknown)}: returned, but never declared; add a Diagnostic to `diagnostics`")
+    if short := sorted(name for name, values in columns.items() if len(values) != k):
+        raise Defect(f"{', '.join(short)}: needs a value for each of the {k} replicates")
+    return columns
+
+
+@dataclass(frozen=True)
+class Bound:
+    """k replicates that only have to be run.
+
+    settings: completed, one per replicate, like budgets. start: (k, d). keys: what each replicate's noise is drawn
+    from. seeds: of the jobs, where there are jobs.
+    """
+
+    algorithm: Algorithm
+    problem: Problem
+    settings: list[BaseSettings]
+    budgets: list[Budget]
+    start: np.ndarray
+    keys: list[str]
+    seeds: tuple[int, ...] = ()
+
+    def run(
+        self, *, traced: bool = False, noiseless: bool = False, mechanisms_class: type[Mechanisms] = Mechanisms
+    ) -> BatchRun:
+        """All replicates together: see `run_batch`."""
+        budget = self.budgets[0] if len(set(self.budgets)) == 1 else Budgets(tuple(self.budgets))
+        return run_batch(
+            self.problem,
+            self.algorithm,
+            self.settings,
+            self.start,
+            budget,
+            self.keys,
+            traced=traced,
+            noiseless=noiseless,
+            mechanisms_class=mechanisms_class,
+            seeds=self.seeds,
+        )
+
+    def flaw(self, i: int = 0) -> str:
+        """Why replicate `i` does not keep its ε by design; "" where it claims to."""
+        return self.algorithm.flaw(self.settings[i], self.budgets[i].accounting)
+
+    def guarantee(self, run: BatchRun, i: int = 0) -> Guarantee:
+        """What both routes say of replicate `i` of `run`."""
+        return guarantee(run.mechanisms.ledger, i, self.budgets[i], self.algorithm.labels)
+
+
+def bind(
+    algorithm: Algorithm,
+    problem: Problem,
+    settings: Sequence[BaseSettings],
+    budgets: Sequence[Budget],
+    start: np.ndarray,
+    keys: Sequence[str],
+    seeds: Sequence[int] = (),
+) -> Bound:
+    """One run of each of `settings`, completed; UserError for a problem that the method's guarantee does not cover."""
+    complete = [algorithm.complete(problem, one) for one in settings]
+    found = Bound(algorithm, problem, complete, list(budgets), start, list(keys), tuple(seeds))
+    algorithm.needs.check(problem, algorithm.name, rows=not found.flaw())
+    return found
+
+
+def bind_jobs(jobs: Sequence[Job], build: Build = build) -> Bound:
+    """Jobs of one group; build: what gives the problem of a name."""
+    first = jobs[0]
+    algorithm, problem = algorithms.get(first.algorithm), build(first.problem)
+    budgets = [budget_of(algorithm, problem.n, j.epsilon, j.delta, j.neighbours, j.accounting) for j in jobs]
+    start = np.stack([starts.draw(first.recipe.start, problem.d, stream(job.start_key, "init")) for job in jobs])
+    keys, seeds = [job.stream_key for job in jobs], [job.seed for job in jobs]
+    return bind(algorithm, problem, [job.parsed() for job in jobs], budgets, start, keys, seeds)
+
+
+def budget_of(
+    algorithm: Algorithm,
+    n: int,
+    epsilon: float,
+    delta: float | str | None = None,
+    relation: Relation | str | None = None,
+    accounting: str = "paper",
+) -> Budget:
+    """What a run may spend on n rows; None takes the algorithm's own δ and relation. UserError for what cannot be."""
+    return Budget(
+        epsilon=positive("epsilon", epsilon),
+        delta=delta_value(check_delta(algorithm.delta if delta is None else delta), n),
+        relation=algorithm.relation if relation is None else algorithm.under(relation),
+        accounting=algorithm.accounting(accounting),
+    )
