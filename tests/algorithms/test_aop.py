@@ -9,7 +9,7 @@ from scipy.optimize import minimize
 
 from dpbench.algorithms import aop, get
 from dpbench.algorithms.aop import minimise, multiplier, split_budget
-from dpbench.errors import UserError
+from dpbench.errors import PrivacyError, UserError
 from dpbench.privacy.verify import spent
 from dpbench.problems import Problem
 from tests.algorithms.conftest import run, small_problem
