@@ -75,6 +75,7 @@ class Mechanisms:
     """
 
     seam: ClassVar[type[Releases]] = Releases
+    alone: int | None = None  # the replicate that is planned for
 
     def __init__(
         self,
@@ -125,6 +126,13 @@ class Mechanisms:
         view.seeds = self.seeds[i : i + 1]
         return view
 
+    def planning(self, i: int) -> Mechanisms:
+        """A view whose `budget` and `plan` are replicate `i`'s, whatever streams it shares; it is not to release by."""
+        view = copy.copy(self)
+        view.alone = i
+        view.budget = self.budget[i] if isinstance(self.budget, Budgets) else self.budget
+        return view
+
     def inner(self, keys: Sequence[str], budget: Budget, declared: Relation) -> Mechanisms:
         """Those of runs inside this one, of which nothing is released but what this one releases of them."""
         return type(self)(keys, budget, declared=declared)
@@ -135,7 +143,8 @@ class Mechanisms:
         release: as the ledger will have it, its multiplier in the run's own relation. Without a plan, what a run
         released is taken for what it planned, which is true only where that does not depend on the data.
         """
-        self.releases.ledger.plan(release, label, count, self.releases.members)
+        members = self.releases.members if self.alone is None else [self.alone]
+        self.releases.ledger.plan(release, label, count, members)
 
     def plan_all(self, label: str, counts: Counts) -> None:
         """`plan` of each of `counts`, like those of a sampler."""

@@ -116,7 +116,7 @@ def _planned(
     """
     bare = problem.bare
     for i, one in enumerate(settings):
-        algorithm.plan(bare, mechanisms.member(i), one)
+        algorithm.plan(bare, mechanisms.planning(i), one)
         own = budget[i] if isinstance(budget, Budgets) else budget
         composition = mechanisms.ledger.planned(i)
         claims = bool(composition) and algorithm.private and not algorithm.flaw(one, own.accounting)
