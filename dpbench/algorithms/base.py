@@ -147,7 +147,7 @@ class AuditCase:
 
     settings: beside those its name fixes. T = 4 is added where the algorithm has a T, so that composition is at stake.
     accounting: as `--accounting`; choose the one whose noise is not larger by design than the releases need.
-    loss: by name; "" takes the first that `needs` covers, or squared loss for an algorithm that clips.
+    loss: by name; "" takes the first that `needs` covers.
     n, d, l1, l2: rows, columns and the weights of ‖w‖₁ and ‖w‖²/2.
     background: what the rows that both data sets share pull each coordinate by, in units of the pull of the row that
         differs in the first of them; one number or one per coordinate. 0: nothing but that row pulls.

@@ -74,7 +74,7 @@ class DPGreedyCD(ByPasses):
 
     def audit_case(self) -> AuditCase:
         # Shared rows keep the signs of the gradient, so that what differs moves the two magnitudes apart.
-        return AuditCase({"passes": 1.0}, accounting="tight", l1=1e-3, background=(1.0, -1.0))
+        return AuditCase({"passes": 1.0}, accounting="tight", loss="squared", l1=1e-3, background=(1.0, -1.0))
 
     def plan(self, problem: Declaration, mechanisms: Mechanisms, settings: Any) -> None:
         if problem.l1 and settings.selection == "published":

@@ -60,7 +60,7 @@ class DPSGDOne(ByPasses):
 
     def audit_case(self) -> AuditCase:
         # One step; all other rows pull against the one that differs. The paper's accounting is for other samples.
-        return AuditCase({"passes": 0.25}, accounting="rdp", background=-1.0)
+        return AuditCase({"passes": 0.25}, accounting="rdp", loss="squared", background=-1.0)
 
     def plan(self, problem: Declaration, mechanisms: Mechanisms, settings: Any) -> None:
         T = self.iterations(problem, settings)

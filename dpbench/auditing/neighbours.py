@@ -17,7 +17,7 @@ but what is not released shows.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -168,10 +168,6 @@ def probes(algorithm: Algorithm, case: AuditCase, relation: Relation) -> list[Ne
 def declared(algorithm: Algorithm, case: AuditCase) -> tuple[str, str, float]:
     """The loss, and the norm and the bound of the rows."""
     needs = algorithm.needs
-    name = case.loss or _loss(needs)
+    name = case.loss or needs.covered[0]
     kind, bound = needs.row_bound(losses.get(name)) or ("l2", 1.0)
     return name, kind, bound
-
-
-def _loss(needs: Any) -> str:
-    return "squared" if needs.row_norm is None and "squared" in needs.covered else needs.covered[0]
