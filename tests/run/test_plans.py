@@ -19,8 +19,8 @@ from tests.algorithms.conftest import small_problem
 FEW = {"T": 6, "passes": 1.0, "cap": 3, "D": 5.0, "inner": 2, "alpha": 0.5, "M": 64, "lambda0": 0.1}
 # T' of these is a function of L, which is read off the data where it is not given.
 BY_DATA = {"dp-nag-opt", "dp-masg-opt"}
-PLANS = {"dp-gd", "dp-sgd", "dp-newton", "dp-newton-minibatch", "dp-newton-general", "dp-mf", "dp-gd-last", "adassp", "aop",
-         "cubic-newton", "dp-accelerated-nesterov", "dp-cd", "dp-gcd", "dp-sgd-1", "dp-nag", "dp-hb", "dp-masg",
+PLANS = {"dp-gd", "dp-sgd", "dp-newton", "dp-newton-minibatch", "dp-newton-general", "dp-mf", "dp-gd-last", "adassp",
+         "aop", "cubic-newton", "dp-accelerated-nesterov", "dp-cd", "dp-gcd", "dp-sgd-1", "dp-nag", "dp-hb", "dp-masg",
          "dp-gd-laplace", "o2nc-tree", "o2nc-naive"}  # fmt: skip
 PRIVATE = [name for name in names(plugins=False) if resolve(name)[0].private]
 
