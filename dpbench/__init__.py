@@ -2,10 +2,10 @@
 
 What the command line can do, these functions can: `run_algorithm`, `run_experiment`, `compare`, `report`, `scorecard`,
 `audit`, `audit_releases`, `submit`, `check_submission`, `board_secret`, `board_compact`, `merge`, `fetch`, `status`,
-`listing`, `privacy_profile`, `cite`, `diff`, `summarise`, `draft_schema`, `check_data`, `statement`; `results` reads
-the rows; `fit` makes one private model. They are those of `dpbench.api`, loaded on first use. `PrivateClassifier` and
-`PrivateRegressor` have scikit-learn's interface, and `load_model` reads what they saved; `dpbench.schema` says what is
-public of a table, `DataBudget` what all fits on it may cost.
+`listing`, `privacy_profile`, `cite`, `diff`, `summarise`, `draft_schema`, `check_data`, `check_rows`, `statement`;
+`results` reads the rows; `fit` makes one private model. They are those of `dpbench.api`, loaded on first use.
+`PrivateClassifier` and `PrivateRegressor` have scikit-learn's interface, and `load_model` reads what they saved;
+`dpbench.schema` says what is public of a table, `DataBudget` what all fits on it may cost.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 __all__ = ["DISTRIBUTION", "DataBudget", "Diagnostics", "Fit", "PrivacyWarning", "PrivateClassifier",
            "PrivateRegressor", "Released", "Runs", "Scorecard", "__version__", "audit", "audit_releases",
-           "board_compact", "board_secret", "check_data", "check_submission", "cite", "compare", "diff",
+           "board_compact", "board_secret", "check_data", "check_rows", "check_submission", "cite", "compare", "diff",
            "draft_schema", "fetch", "fit", "listing", "load_model", "merge", "privacy_profile", "report", "results",
            "run_algorithm", "run_experiment", "scorecard", "statement", "status", "submit", "summarise"]  # fmt: skip
 

@@ -32,10 +32,9 @@ if TYPE_CHECKING:
     from dpbench.submitting.checking import Report as SubmissionReport
 
 __all__ = ["Diagnostics", "Fit", "Released", "Runs", "Scorecard", "audit", "audit_releases", "board_compact",
-           "board_secret",
-           "check_data", "check_submission", "cite", "compare", "diff", "draft_schema", "fetch", "fit", "listing",
-           "merge", "privacy_profile", "report", "results", "run_algorithm", "run_experiment", "scorecard",
-           "statement", "status", "submit", "summarise"]  # fmt: skip
+           "board_secret", "check_data", "check_rows", "check_submission", "cite", "compare", "diff", "draft_schema",
+           "fetch", "fit", "listing", "merge", "privacy_profile", "report", "results", "run_algorithm",
+           "run_experiment", "scorecard", "statement", "status", "submit", "summarise"]  # fmt: skip
 
 Listener = Callable[["Progress"], None]
 Notify = Callable[[str], None]
@@ -493,6 +492,28 @@ def statement(model: str | os.PathLike[str]) -> tuple[Statement, list[str]]:
 
     found = read(model)[1]
     return found, checked(found)
+
+
+def check_rows(X: Any, y: Any, *, algorithm: str = "dp-gd", loss: str = "logistic") -> list[str]:
+    """One line for everything in (X, y) that a release by `fit` would repair in silence, as it may not tell of it.
+
+    Args:
+        X, y: as of `fit`, in memory.
+        algorithm: whose bound on the rows counts.
+        loss: what labels are, as of `fit`.
+
+    Returns:
+        Lines with exact counts and values, so not private; none where nothing would be changed.
+
+    Raises:
+        UserError: for an unknown algorithm or loss. DataError: for shapes that do not fit each other.
+    """
+    from dpbench import algorithms
+    from dpbench.problems import losses
+    from dpbench.run import given
+
+    method, _ = algorithms.resolve(algorithm)
+    return given.findings(X, y, method=method.name, loss=loss, needed=method.needs.row_bound(losses.get(loss)))
 
 
 def report(

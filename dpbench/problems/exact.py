@@ -8,8 +8,8 @@ whatever order BLAS takes them:
     By Cauchy and Schwarz every partial sum of <x, w> is below 2⁵² steps of 2⁻¹⁶u;
   - *weights*: ℓ'(<x, w>, y), a function of one row and public numbers, rounded to a multiple c of 2⁻¹⁶ and then
     clipped to what the loss (or the clipping threshold) admits;
-  - *sums* of c·x over a block of b rows: multiples of 2⁻³² below bR·max|c|, b such that this is less than 2²¹; blocks
-    are added as 64-bit integers, whose range bounds n.
+  - *sums* of c·x over b rows: multiples of 2⁻³² below bR·max|c|. Where b rows more might take this to 2²¹, what was
+    added so far goes into 64-bit integers, whose range bounds n.
 
 So a sum does not depend on the order of the rows, on blocks, shards or threads, and a row's part of it on no other row.
 """
@@ -47,7 +47,7 @@ from dpbench.problems.sharded import ShardedProblem, Shards
 MANTISSA = 2**53
 FARTHEST = 1e3  # ‖w‖ up to which a minimiser's certificate has the tolerance that is asked for
 OUTPUT_BITS = 10  # a minimiser's grid is that much finer than its distance from the exact one
-PREPARED = 512  # rows put on the grid at a time: they stay in the cache
+PREPARED = 2**16  # entries put on the grid at a time: they stay in the cache
 Whole = np.ndarray  # of int64
 
 
@@ -61,10 +61,11 @@ def on_grid(X: Any, bound: float, norm: str = "l2") -> Any:
     X = X.tocsr().astype(np.float64, copy=True) if sparse else X
     limit = square_bound(bound) if norm == "l2" else math.floor(Fraction(bound) * 2**ROW_BITS)
     out = X if sparse else np.empty(X.shape, X.dtype)
-    workspace = np.empty((PREPARED, X.shape[1]))
+    size = max(1, PREPARED // X.shape[1])
+    workspace = np.empty((size, X.shape[1]))
     with np.errstate(all="ignore"):
-        for start in range(0, X.shape[0], PREPARED):
-            block = X[start : start + PREPARED]
+        for start in range(0, X.shape[0], size):
+            block = X[start : start + size]
             A = block.toarray() if sparse else block
             grid = np.multiply(A, 2.0**ROW_BITS, out=workspace[: len(A)])
             np.trunc(grid, out=grid)
@@ -74,11 +75,11 @@ def on_grid(X: Any, bound: float, norm: str = "l2") -> Any:
                 if not (_sizes(grid[beyond], norm) <= limit).all():
                     raise PrivacyError("rows could not be brought within their bound on the grid")
             if sparse:
-                part = slice(X.indptr[start], X.indptr[min(start + PREPARED, X.shape[0])])
+                part = slice(X.indptr[start], X.indptr[min(start + size, X.shape[0])])
                 lines = np.repeat(np.arange(len(A)), np.diff(X.indptr[start : start + len(A) + 1]))
                 out.data[part] = grid[lines, X.indices[part]] * 2.0**-ROW_BITS
             else:
-                np.multiply(grid, 2.0**-ROW_BITS, out=out[start : start + PREPARED], casting="same_kind")
+                np.multiply(grid, 2.0**-ROW_BITS, out=out[start : start + size], casting="same_kind")
     return out
 
 
@@ -285,16 +286,16 @@ class ExactSums(Problem):
         chosen: np.ndarray | None,
         *arguments: Any,
     ) -> Whole:
-        """function(rows, block size, *arguments, chosen) of the rows, wherever they lie. largest: of a row's part."""
+        """function(rows, room, *arguments, chosen) of the rows, wherever they lie. largest: of a row's part."""
         if self.n * largest > LARGEST:
             raise PrivacyError(f"{self.n:,} rows with parts of up to {largest:g} do not fit 64 bits; give fewer rows")
-        size = min(LONGEST, MANTISSA // largest)
-        if not size:
+        room = MANTISSA // largest
+        if not room:
             raise PrivacyError(f"one row's part of up to {largest:g} does not fit float64; lower the bounds")
         if isinstance(self._rows, Shards):
-            parts = self._rows.parts(function, (size, *arguments), chosen)
+            parts = self._rows.parts(function, (room, *arguments), chosen)
             return sum((np.asarray(part) for part in parts), np.zeros(shape, dtype=np.int64))
-        return function(self._rows, size, *arguments, chosen)
+        return function(self._rows, room, *arguments, chosen)
 
 
 class ExactProblem(ExactSums):
@@ -310,24 +311,28 @@ class ExactShardedProblem(ExactSums, ShardedProblem):
 
 
 def weighted_sum(
-    rows: Rows, size: int, function: Pointwise, W: np.ndarray, bits: int, chosen: np.ndarray | None = None
+    rows: Rows, room: int, function: Pointwise, W: np.ndarray, bits: int, chosen: np.ndarray | None = None
 ) -> Whole:
-    """(k, d) Σ c_i x_i in steps of 2^-bits, c = function(<x_i, w>, y_i, out)."""
-    total = np.zeros(W.shape, dtype=np.int64)
+    """(k, d) Σ c_i x_i in steps of 2^-bits, c = function(<x_i, w>, y_i, out). room: rows whose sum float64 holds."""
+    total, partial, added = np.zeros(W.shape, dtype=np.int64), np.zeros(W.shape), 0
     fitting = BLOCK if rows.sparse else min(LONGEST, max(1, CACHED // ((rows.d + len(W)) * 8) // BLOCK) * BLOCK)
-    size = min(size, fitting)
+    size = min(room, fitting)
     workspace = np.empty(len(W) * size)
     for A, y in rows.blocks(chosen, size):
-        A = A.astype(np.float64, copy=False)
+        if added + len(y) > room:  # beyond, float64 might round
+            total += (partial * 2.0**bits).astype(np.int64)
+            partial[...], added = 0.0, 0
+        added += len(y)
+        if rows.single:
+            A = A.astype(np.float64)
         z = workspace[: len(W) * len(y)].reshape(len(W), len(y))
         if rows.sparse:
             z[...] = (A @ W.T).T
         else:
             np.matmul(W, A.T, out=z)
         c = function(z, y, z)
-        part = (A.T @ c.T).T if rows.sparse else c @ A
-        part *= 2.0**bits
-        total += part.astype(np.int64)
+        partial += (A.T @ c.T).T if rows.sparse else c @ A
+    total += (partial * 2.0**bits).astype(np.int64)
     return total
 
 
@@ -349,7 +354,7 @@ def _least_subgradient(G: np.ndarray, W: np.ndarray, l1: float) -> np.ndarray:
 
 def gram_sum(
     rows: Rows,
-    size: int,
+    room: int,
     function: Pointwise | None,
     W: np.ndarray | None,
     bits: int,
@@ -357,7 +362,7 @@ def gram_sum(
 ) -> Whole:
     """(1, d, d) Σ h_i x_i x_iᵀ in squares of the grid's step, h = function(<x_i, w>, y_i, out) integers, or 1."""
     total = np.zeros((1, rows.d, rows.d), dtype=np.int64)
-    for A, y in rows.blocks(chosen, min(size, BLOCK)):
+    for A, y in rows.blocks(chosen, min(room, BLOCK)):
         A = A.astype(np.float64, copy=False)
         if function is None or W is None:
             weighted = A

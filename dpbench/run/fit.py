@@ -150,7 +150,7 @@ def fit(
         bound: what happens to data that do not fit. "rescale" scales rows beyond the bound of the algorithm's proof
             down to it, one by one; values that are no numbers become 0, and labels -1 or +1 by their sign.
             "check" raises DataError instead; that the data pass then counts as public. None: "rescale" for a release,
-            "check" with a seed. `dpbench.check` shows beforehand what does not fit.
+            "check" with a seed. `dpbench.check_rows` shows beforehand what does not fit.
         start: "zero", "unit" (a random unit vector) or "normal".
         arithmetic: "bytes": the guarantee holds for the bytes of the model. Rows are rounded towards zero to multiples
             of 2⁻¹⁶, sums over them are exact, and noise is rounded from exact Gaussian or Laplace variables, drawn from
@@ -278,7 +278,7 @@ def _exactly(
     if arithmetic != "bytes":
         return arithmetic is None and able_to and seed is None and release_noise is None
     if not able_to:
-        able = ", ".join(name for name in algorithms.names() if algorithms.get(name).exact)
+        able = ", ".join(name for name in algorithms.names(plugins=False) if algorithms.resolve(name)[0].exact)
         raise UserError(
             f"arithmetic: {method.name} on {loss.name} loss has a proof in exact arithmetic only; "
             f"for 'bytes' use one of: {able}"

@@ -52,7 +52,7 @@ def problem_of(
     repair = bound == "rescale"
     prepare: Callable[[Any, Any, Labels], tuple[Any, np.ndarray]]
     if repair:
-        prepare = functools.partial(repaired, loss=loss, single=precision == "float32")
+        prepare = functools.partial(repaired, loss=loss, single=precision == "float32", entries=not exact)
     else:
         prepare = functools.partial(checked, method, needed, bound, precision)
     if repair and not exact:
@@ -90,25 +90,30 @@ def checked(
     return X, y
 
 
-def repaired(X: Any, y: Any, labels: Labels, *, loss: str | losses.Loss, single: bool) -> tuple[Any, np.ndarray]:
+def repaired(
+    X: Any, y: Any, labels: Labels, *, loss: str | losses.Loss, single: bool, entries: bool = True
+) -> tuple[Any, np.ndarray]:
     """(X, y) of the right shapes and types, every value repaired by itself; DataError for shapes and types alone.
 
     Entries of X that are NaN or infinite become 0. Labels of a loss with two classes become -1 or +1, by whether they
     are positive; numbers are moved into ±1e100, and to 0 where they are NaN; those of phase loss below 0 become 0,
-    and those of several classes the nearest class below.
+    and those of several classes the nearest class below. entries: False leaves X to `on_grid`, which has the same rule.
     """
     X, y = datasets.as_arrays(X, y, single=single)
     if single:
         _refuse_sparse(X)
         X = X.astype(np.float32, copy=False)
     values = X.data if hasattr(X, "tocsr") else X
-    if not all(np.isfinite(values[i : i + BLOCK]).all() for i in range(0, len(values), BLOCK)):
+    if entries and not all(np.isfinite(values[i : i + BLOCK]).all() for i in range(0, len(values), BLOCK)):
         values = np.nan_to_num(values, nan=0.0, posinf=0.0, neginf=0.0)
         X = type(X)((values, X.indices, X.indptr), shape=X.shape) if hasattr(X, "tocsr") else values
     if labels == "binary":
         return X, np.where(y > 0, 1.0, -1.0)
     y = np.clip(np.nan_to_num(y, nan=0.0), -LARGEST_LABEL, LARGEST_LABEL)
-    return X, np.maximum(y, 0.0) if losses.get(loss).name == "phase" else y
+    kind = losses.get(loss)
+    if kind.outputs > 1:
+        y = np.clip(np.floor(y), 0, kind.outputs - 1)
+    return X, np.maximum(y, 0.0) if kind.name == "phase" else y
 
 
 def findings(X: Any, y: Any, *, method: str, loss: str | losses.Loss, needed: tuple[str, float] | None) -> list[str]:
@@ -121,7 +126,7 @@ def findings(X: Any, y: Any, *, method: str, loss: str | losses.Loss, needed: tu
         return [str(error)]
     for check in (
         lambda: datasets.check_arrays(X, y, labels=labels),
-        lambda: losses.get(loss).check_labels(y),
+        lambda: None if labels == "binary" else losses.get(loss).check_labels(y),
         lambda: _bounded_rows(X, method, needed, "check"),
     ):
         try:

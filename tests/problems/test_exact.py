@@ -12,7 +12,7 @@ from dpbench.errors import PrivacyError
 from dpbench.privacy.exact.sums import Sum
 from dpbench.privacy.relation import Relation
 from dpbench.problems import Problem
-from dpbench.problems.exact import ExactProblem, ExactShardedProblem, in_order, on_grid, square_bound
+from dpbench.problems.exact import ExactProblem, ExactShardedProblem, in_order, on_grid, square_bound, weighted_sum
 from dpbench.problems.kernels import Rows
 from dpbench.problems.risk import Diverged
 from dpbench.problems.sharded import Shards
@@ -279,3 +279,13 @@ def test_several_outputs_a_row_are_vectors_within_their_bound():
     for row in range(20):
         one = exact(X[row : row + 1], y[row : row + 1], loss="softmax-3").bounded_gradient(W * 100, 0.3)
         assert sum(int(v) ** 2 for v in one.integers.ravel()) <= one.moved.one
+
+
+def test_what_float64_might_round_goes_into_integers_before():
+    """With room for three rows at a time the sum is the same to its last digit."""
+    X, y, w = made(500)
+    problem = exact(X, y)
+    function = lambda z, y, out: np.rint(problem.loss.derivative(z, y, out) * 2**16) / 2**16  # noqa: E731
+    rows = Rows(problem.X, problem.y)
+    found = [weighted_sum(rows, room, function, problem.margins(w), 32) for room in (3, 2**21)]
+    np.testing.assert_array_equal(found[0], found[1])
