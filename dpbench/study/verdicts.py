@@ -280,6 +280,7 @@ def _judged(cell: Cell, outcome: Outcome, honest: Outcome, known: Mapping[str, S
         return Judged(cell, outcome, SURVIVES, private=private, fits=fits)
     by, how = _smallest(cell, known)
     if by is not None:
+        how = "; ".join(filter(None, ["the honest run is missing" if honest.word == NO_DATA else "", how]))
         return Judged(cell, outcome, EXPLAINED, by, how, private, fits)
     word = UNTRIED if honest.word == NO_DATA else LOST
     return Judged(
