@@ -58,6 +58,21 @@ def means(rows: pd.DataFrame) -> pd.DataFrame:
     return grouped.agg(mean=("loss", "mean"), seeds=("loss", "size"), unpaid=("counts_public", "first")).reset_index()
 
 
+def finished(
+    table: pd.DataFrame, planned: list[tuple[str, float, str]]
+) -> tuple[pd.DataFrame, list[tuple[str, float, str]], int]:
+    """The rows and plans of (problem, ε) on which every planned method of dpbench was run; how many of them wait.
+
+    A run that failed is a row as well: what waits was never started. No submission is among the planned, so none can
+    keep a problem off the board.
+    """
+    there = set(table[METHOD].itertuples(index=False, name=None))
+    waiting = {cell[:2] for cell in planned if cell not in there}
+    kept = [tuple(at) not in waiting for at in table[CELL].itertuples(index=False, name=None)]
+    begun = {at[:2] for at in there}
+    return table[np.array(kept, dtype=bool)], [cell for cell in planned if cell[:2] not in waiting], len(waiting & begun)
+
+
 def scored(table: pd.DataFrame, nulls: Mapping[str, float], planned: Iterable[tuple[str, float, str]]) -> pd.DataFrame:
     """One row per (problem, ε, algorithm) with `score`: of `means`, and +CLIP of what was planned and is not there.
 
@@ -127,7 +142,7 @@ def _standing(scores: pd.DataFrame, unpaid: Collection[str]) -> list[Standing]:
         return []
     mean = scores.mean()
     order = sorted(scores.columns, key=lambda name: (mean[name], name))
-    half = dict(zip(scores.columns, simultaneous(scores.to_numpy()), strict=True))
+    half = dict(zip(scores.columns, simultaneous(scores.to_numpy()), strict=True)) | {NOTHING: 0.0}  # by definition
     first = next((name for name in order if name not in unpaid), order[0])
     gaps = scores.sub(scores[first], axis=0)
     behind = dict(zip(scores.columns, gaps.mean() - simultaneous(gaps.to_numpy()), strict=True))

@@ -62,6 +62,18 @@ def test_a_diverged_seed_a_failed_run_and_a_missing_cell_score_the_worst():
     assert scores["a", NOTHING] == scores["b", NOTHING] == 0.0
 
 
+def test_a_problem_that_not_every_own_method_was_run_on_waits():
+    means = places.means(places.losses(rows(a={"a": [0.1], "b": [0.1]}, b={"a": [0.1]}, theirs={"b": [0.1]})))
+    planned = [(p, 1.0, m) for p in ("a", "b", "c") for m in ("a", "b")]
+    kept, left, waiting = places.finished(means, planned)
+    assert set(kept["problem"]) == {"a"}
+    assert left == [("a", 1.0, "a"), ("a", 1.0, "b")]
+    assert waiting == 1  # b; nobody has begun c
+    failed = rows(b={"b": [0.1]}).assign(status="defect")
+    with_failure = places.means(places.losses(pd.concat([rows(a={"b": [0.1]}), failed])))
+    assert set(places.finished(with_failure, planned)[0]["problem"]) == {"b"}
+
+
 def test_timed_rows_do_not_count_and_an_excess_of_nothing_is_no_success():
     timed = rows(a={"a": [1e-3]}).assign(timed=1)
     found = places.losses(pd.concat([rows(a={"a": [0.5]}), timed, rows(b={"a": [np.nan]}).assign(status="done")]))

@@ -28,7 +28,8 @@ class Board:
     """scores: (problem, ε, algorithm, score), w = 0 and the default among the entrants. means: of every cell.
 
     unpaid: method → what it takes from the data without paying. titles: what submitted methods are called. seconds: of
-    one run, the median over the timed problems.
+    one run, the median over the timed problems. waiting: how many (problem, ε) are not scored yet, because the runs of
+    some method of dpbench on them are not made.
     """
 
     scores: pd.DataFrame
@@ -36,6 +37,7 @@ class Board:
     unpaid: dict[str, str]
     titles: dict[str, str]
     seconds: dict[str, float]
+    waiting: int = 0
 
     def label(self, name: str) -> str:
         """What an entrant is called, with its marks."""
@@ -70,12 +72,13 @@ def board(context: Context) -> Board:
     theirs = [places.losses(one.rows) for one in placed]
     table = places.means(pd.concat([rows, *theirs], ignore_index=True) if theirs else rows)
     planned = [cell for block in context.blocks("places") for cell in _cells(block)]
+    table, planned, waiting = places.finished(table, planned)
     planned += [cell for one in placed for cell in _admitted(one, planned)]
     scores = places.scored(table, nulls(), planned)
     scores = places.with_auto(scores, _choice(set(scores["problem"])))
     unpaid = {name: told for name, told in zip(table["algorithm"], table["unpaid"], strict=True) if told}
     titles = {one.manifest["method"]: marked(one.manifest) for one in placed}
-    return Board(scores, table, unpaid, titles, _seconds(context))
+    return Board(scores, table, unpaid, titles, _seconds(context), waiting)
 
 
 def _cells(block: GridEntry) -> list[tuple[str, float, str]]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import numpy as np
 import pandas as pd
 
 from dpbench import algorithms
@@ -13,7 +12,6 @@ from dpbench.leaderboard.submitted import submissions
 from dpbench.study.context import Context
 from dpbench.study.declare import artefact
 from dpbench.study.output import Table
-from dpbench.study.statistics import span
 from dpbench.study.style import look, problem_title
 
 RULES = (
@@ -43,7 +41,7 @@ def answers(context: Context) -> Table:
     header = ["ε", "problems", "use", "score", "how sure", "the default scores", "seconds of a run"]
     caption = (
         "The method with the lowest score on each kind of problem, with what is not told apart from it at 95 %. "
-        f"“Nothing” means that no method is better than w = 0. {SCORE} {RULES}"
+        f"“Nothing” means that no method is better than w = 0.{unscored(found)} {SCORE} {RULES}"
     )
     gaps = [] if lines else [context.gap("answers", "every row")]
     return Table(pd.DataFrame(lines, columns=header), caption, pd.DataFrame(data), gaps)
@@ -95,9 +93,10 @@ def placed(context: Context) -> Table:
     problems = set(found.scores["problem"])
     families = {tracks.families().get(problem, problem) for problem in problems}
     caption = (
-        f"{len(problems)} problems in {len(families)} families. By kind: the mean over ε. Where a method's needs do "
-        f"not admit a family, w = 0 stands in. {SCORE} {PAYS} Seconds: of one run timed alone at ε = 1, the median "
-        f"over problems. {RULES}"
+        f"{len(problems)} problems in {len(families)} families.{unscored(found)} By kind: the mean over ε. "
+        f"Where a method's needs do not admit a family, w = 0 stands in. {SCORE} {PAYS} "
+        f"Seconds: of one run timed alone at ε = 1, "
+        f"the median over problems. {RULES}"
     )
     gaps = [] if lines else [context.gap("places", "every row")]
     return Table(pd.DataFrame(lines, columns=header), caption, pd.DataFrame(data), gaps)
@@ -267,11 +266,8 @@ def submitted(context: Context) -> Table:
     return Table(pd.DataFrame(lines, columns=header), caption)
 
 
-def seeds_of(found: Board) -> str:
-    """How many seeds the cells have, in words."""
-    return span(found.means["seeds"]) if len(found.means) else "no"
-
-
-def finite(value: float) -> bool:
-    """Whether a number can be drawn."""
-    return bool(np.isfinite(value))
+def unscored(found: Board) -> str:
+    """A sentence on the (problem, ε) that are not scored yet; "" without any."""
+    if not found.waiting:
+        return ""
+    return f" {found.waiting} (problem, ε) are not scored yet: the runs of some method on them are not made."
