@@ -70,7 +70,8 @@ def finished(
     waiting = {cell[:2] for cell in planned if cell not in there}
     kept = [tuple(at) not in waiting for at in table[CELL].itertuples(index=False, name=None)]
     begun = {at[:2] for at in there}
-    return table[np.array(kept, dtype=bool)], [cell for cell in planned if cell[:2] not in waiting], len(waiting & begun)
+    left = [cell for cell in planned if cell[:2] not in waiting]
+    return table[np.array(kept, dtype=bool)], left, len(waiting & begun)
 
 
 def scored(table: pd.DataFrame, nulls: Mapping[str, float], planned: Iterable[tuple[str, float, str]]) -> pd.DataFrame:
