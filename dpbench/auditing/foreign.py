@@ -105,12 +105,24 @@ def audit_callable(
     (best,) = left
     first, second = (_outputs(target, data, epsilon, runs // 2, seeds.spawn(1)[0]) for data in best[:2])
     if silent and not any(map(len, (*first, *second))):
-        raise UserError(f"{name}: no call returned a number{_why(target, best.first, epsilon)}; nothing was audited")
+        defect = f"no call returned a number{_why(target, best.first, epsilon)}; nothing was audited"
+        return Audit(name, epsilon, target.delta, 0, {}, {}, defect=defect, pair=best.words)
     tried = candidates(*_aligned(first, second))  # learnt on every fourth run, chosen by the other even ones
     one, other = max(tried, key=lambda scores: promise(scores[0][2::4], scores[1][2::4], told))
     verdict = decide(one, other, told, level, every=2)
     least = needed if (needed := least_runs(told, level, every=2)) > runs else 0
     return Audit(name, epsilon, target.delta, runs, {OUTPUT: verdict}, {OUTPUT: "ε"}, least=least, pair=best.words)
+
+
+def reach(runs: int, delta: float = 0.0, level: float = LEVEL) -> float:
+    """The largest ε that an audit of so many runs can refute, by a test that never errs; 0 where it can refute none."""
+    low, high = 0.0, 50.0
+    if least_runs(PureClaim(low, delta), level, every=2) > runs:
+        return 0.0
+    while high - low > 1e-3:
+        middle = (low + high) / 2
+        low, high = (middle, high) if least_runs(PureClaim(middle, delta), level, every=2) <= runs else (low, middle)
+    return low
 
 
 def of_solver(name: str) -> Target | None:
@@ -185,7 +197,7 @@ def _why(target: Target, data: Any, epsilon: float) -> str:
     try:
         target.function(data[0].copy(), data[1].copy(), epsilon, np.random.default_rng(0))
     except Exception as error:
-        return f" ({type(error).__name__}: {error})"
+        return f" ({type(error).__name__}: {' '.join(str(error).split())[:200]})"
     return ""
 
 

@@ -253,7 +253,7 @@ def table(*, runs: int = RUNS, seed: int = 0, mechanisms: bool = True, within: I
         raise UserError(f"runs must be at least 400, got {runs}")
     rows = [judged(alone, runs, seed) for alone in MECHANISMS] if mechanisms else []
     for name in within:
-        correct, halved = (audit(name, EPSILON, seed=seed, factor=factor) for factor in (1.0, 0.5))
+        correct, halved = (audit(name, EPSILON, seed=seed, factor=factor, papers=True) for factor in (1.0, 0.5))
         for label, verdict in correct.verdicts.items():
             if label == LEARNED or (label == WHOLE and len(correct.verdicts) > 1):
                 continue

@@ -1,9 +1,11 @@
 """Other people's callables: what is private passes, what is not fails, by what is returned alone."""
 
+import re
+
 import numpy as np
 import pytest
 
-from dpbench.auditing.foreign import Target, audit_callable, pairs
+from dpbench.auditing.foreign import Target, audit_callable, pairs, reach
 from dpbench.errors import UserError
 from dpbench.privacy.relation import Relation
 
@@ -37,8 +39,17 @@ def test_what_is_exact_fails_at_once():
 
 
 def test_what_never_returns_is_no_pass():
-    with pytest.raises(UserError, match=r"no call returned a number \(TypeError: .*'seed'"):
-        audit_callable(Target(lambda X, y, epsilon, rng, seed: 0.0, sizes=(4,)), 1.0, runs=40)
+    done = audit_callable(Target(lambda X, y, epsilon, rng, seed: 0.0, sizes=(4,)), 1.0, runs=40)
+    assert not done.passed
+    assert re.match(r"no call returned a number \(TypeError: .*'seed'", done.defect)
+
+
+def test_what_so_many_runs_can_show_grows_with_them():
+    assert reach(10) == 0
+    assert 1 < reach(400) < reach(4000) < reach(40_000)
+
+
+def test_what_cannot_be_called_is_one_line():
     with pytest.raises(UserError, match="numpy cannot be called"):
         audit_callable(np, 1.0)
 

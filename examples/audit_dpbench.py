@@ -1,0 +1,63 @@
+"""dpbench's own estimators and `fit` to audit: `dpbench audit --algo examples/audit_dpbench.py:classifier --eps 1`.
+
+What differs between the neighbours is what data have: a class, a category, a missing value, an outlier, a label beyond
+the public ones. Noise comes from the operating system, as in a release, so two audits differ a little.
+"""
+
+import warnings
+
+import numpy as np
+
+import dpbench
+from dpbench.auditing.foreign import Pair, Target
+
+CLASSES = ("a", "b", "c")
+ROWS = np.array([[1.0, 1.0], [2.0, 0.0], [1.0, 3.0], [4.0, 2.0], [3.0, 1.0], [2.0, 2.0], [1.0, 0.0], [2.0, 1.0]])
+LABELS = np.array([0.0, 1.0, 0.0, 1.0, 2.0, 0.0, 1.0, 2.0])
+
+
+def _replaced(words, row, label, instead, other):
+    """Neighbours of which the last row is one or another."""
+    X, y = ROWS.copy(), LABELS.copy()
+    first, second = (X.copy(), y.copy()), (X.copy(), y.copy())
+    first[0][-1], first[1][-1] = row, label
+    second[0][-1], second[1][-1] = instead, other
+    return Pair(first, second, words)
+
+
+PAIRS = (
+    _replaced("either corner and label", [10, 10], 1.0, [0, 0], 0.0),
+    _replaced("an outlier, or a row inside", [1e6, 1e6], 1.0, [1, 1], 1.0),
+    _replaced("a missing value, or none", [np.nan, 2], 0.0, [10, 2], 1.0),
+    _replaced("another category", [0, 10], 2.0, [10, 0], 0.0),
+    _replaced("a label beyond the public ones", [5, 5], 7.0, [5, 5], 1.0),
+)
+
+
+def _classifier(X, y, epsilon, rng, *, classes=CLASSES):
+    names = np.array([*CLASSES, *"defghij"])[y.astype(int)]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        model = dpbench.PrivateClassifier(epsilon=epsilon, classes=classes, bounds=(0, 10)).fit(X, names)
+    return np.append(np.ravel(model.coef_), model.intercept_)
+
+
+def _classes_of_data(X, y, epsilon, rng):
+    return _classifier(X, y, epsilon, rng, classes=None)
+
+
+def _regressor(X, y, epsilon, rng):
+    model = dpbench.PrivateRegressor(epsilon=epsilon, bounds=(0, 10), target_bounds=(0, 2)).fit(X, y)
+    return np.append(model.coef_, model.intercept_)
+
+
+def _fit(X, y, epsilon, rng):
+    rows = np.clip(np.nan_to_num(X), -10, 10) / 15
+    return dpbench.fit(rows, np.where(y > 0, 1, -1), algorithm="dp-gd", epsilon=epsilon, relation="replace-one", T=5).w
+
+
+DELTA = len(ROWS) ** -2.0
+classifier = Target(_classifier, "PrivateClassifier", delta=DELTA, pairs=PAIRS)
+classes_of_data = Target(_classes_of_data, "PrivateClassifier, classes read off y", delta=DELTA, pairs=PAIRS)
+regressor = Target(_regressor, "PrivateRegressor", delta=DELTA, pairs=PAIRS)
+fit = Target(_fit, "dpbench.fit, dp-gd", delta=DELTA, pairs=PAIRS)
