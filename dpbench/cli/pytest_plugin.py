@@ -36,11 +36,11 @@ def dp_audit(request: pytest.FixtureRequest) -> Callable[..., Any]:
         pytest.skip("an audit takes minutes: pytest --dp-audit runs it")
 
     def audit(target: Any, epsilon: float, *, runs: int | None = None, seed: int = 0) -> Any:
-        import dpbench
+        from dpbench import api
         from dpbench.auditing.foreign import reach
 
         runs, before = runs or request.config.getoption("--dp-audit-runs"), time.perf_counter()
-        (done,) = dpbench.audit(target, epsilon, runs=runs, seed=seed)
+        (done,) = api.audit(target, epsilon, runs=runs, seed=seed)
         seconds = time.perf_counter() - before
         bound = max((verdict.bound for verdict in done.verdicts.values()), default=float("nan"))
         shows = reach(done.runs, done.delta) if done.runs else float("nan")
