@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.special import bdtr, betainccinv
 
-from dpbench.auditing.claims import Claim
+from dpbench.auditing.claims import Claim, PureClaim
 
 EVERY = 4  # run chooses the threshold
 CANDIDATES = 400
@@ -103,6 +103,17 @@ def least_runs(claim: Claim, level: float, every: int = EVERY) -> int:
     while judged < 1e12 and Errors(0, judged, 0, judged).improbable(claim)[0] > level:
         judged = math.ceil(1.05 * judged)
     return runs_of(judged, every)
+
+
+def reach(runs: int, delta: float, level: float, every: int = EVERY) -> float:
+    """The largest ε that so many runs can refute, by a test that never errs; 0 where they can refute none."""
+    low, high = 0.0, 50.0
+    if least_runs(PureClaim(low, delta), level, every) > runs:
+        return 0.0
+    while high - low > 1e-3:
+        middle = (low + high) / 2
+        low, high = (middle, high) if least_runs(PureClaim(middle, delta), level, every) <= runs else (low, middle)
+    return low
 
 
 def runs_of(judged: int, every: int = EVERY) -> int:

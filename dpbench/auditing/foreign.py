@@ -114,17 +114,6 @@ def audit_callable(
     return Audit(name, epsilon, target.delta, runs, {OUTPUT: verdict}, {OUTPUT: "ε"}, least=least, pair=best.words)
 
 
-def reach(runs: int, delta: float = 0.0, level: float = LEVEL) -> float:
-    """The largest ε that an audit of so many runs can refute, by a test that never errs; 0 where it can refute none."""
-    low, high = 0.0, 50.0
-    if least_runs(PureClaim(low, delta), level, every=2) > runs:
-        return 0.0
-    while high - low > 1e-3:
-        middle = (low + high) / 2
-        low, high = (middle, high) if least_runs(PureClaim(middle, delta), level, every=2) <= runs else (low, middle)
-    return low
-
-
 def of_solver(name: str) -> Target | None:
     """The target of a method whose noise another library draws (`algorithms.library`), None for any other name.
 

@@ -24,7 +24,7 @@ from dpbench.algorithms.base import Algorithm, AuditCase, make_settings
 from dpbench.algorithms.library import LibrarySolver
 from dpbench.auditing import noise, scores
 from dpbench.auditing.claims import Claim, claim, joint
-from dpbench.auditing.decide import Verdict, decide, fisher, least_runs, runs_of
+from dpbench.auditing.decide import Verdict, decide, fisher, least_runs, reach, runs_of
 from dpbench.auditing.learned import along_the_means
 from dpbench.auditing.neighbours import Neighbours
 from dpbench.auditing.search import searched, with_best_coins
@@ -78,6 +78,11 @@ class Audit(NamedTuple):
     moved: Mapping[str, float] = MappingProxyType({})
     least: int = 0
     pair: str = ""
+
+    @property
+    def reach(self) -> float:
+        """The largest ε that so many runs of somebody else's learner can refute."""
+        return reach(self.runs, self.delta, LEVEL, every=2)
 
     @property
     def passed(self) -> bool:

@@ -37,13 +37,12 @@ def dp_audit(request: pytest.FixtureRequest) -> Callable[..., Any]:
 
     def audit(target: Any, epsilon: float, *, runs: int | None = None, seed: int = 0) -> Any:
         from dpbench import api
-        from dpbench.auditing.foreign import reach
 
         runs, before = runs or request.config.getoption("--dp-audit-runs"), time.perf_counter()
         (done,) = api.audit(target, epsilon, runs=runs, seed=seed)
         seconds = time.perf_counter() - before
         bound = max((verdict.bound for verdict in done.verdicts.values()), default=float("nan"))
-        shows = reach(done.runs, done.delta) if done.runs else float("nan")
+        shows = done.reach if done.runs else float("nan")
         line = f"{done.algorithm}  {epsilon:g}  {done.runs}  {seconds:.0f}  {bound:.3g}  {shows:.3g}"
         request.config.stash[LINES].append(f"{line}  {'pass' if done.passed else 'FAIL'}")
         if not done.passed:

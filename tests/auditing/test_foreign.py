@@ -5,7 +5,9 @@ import re
 import numpy as np
 import pytest
 
-from dpbench.auditing.foreign import Target, audit_callable, pairs, reach
+from dpbench.auditing.decide import reach
+from dpbench.auditing.foreign import Target, audit_callable, pairs
+from dpbench.auditing.runs import LEVEL
 from dpbench.errors import UserError
 from dpbench.privacy.relation import Relation
 
@@ -45,8 +47,9 @@ def test_what_never_returns_is_no_pass():
 
 
 def test_what_so_many_runs_can_show_grows_with_them():
-    assert reach(10) == 0
-    assert 1 < reach(400) < reach(4000) < reach(40_000)
+    few, some, many = (reach(runs, 0.0, LEVEL, every=2) for runs in (10, 400, 40_000))
+    assert few == 0
+    assert 1 < some < many
 
 
 def test_what_cannot_be_called_is_one_line():
