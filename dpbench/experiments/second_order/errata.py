@@ -134,7 +134,8 @@ def longer_rows() -> Iterator[Case]:
     ),
     misses=(
         "Post-processing: whether a run goes back depends on the data beyond what was released. It acts on few starts, "
-        "at ε = 10 alone. A radius known before the run (`reset = 1000`) does the same and keeps ε. δ = n⁻², "
+        "at ε = 10 and where T is too long. A radius known before the run (`reset = 1000`) does the same and keeps "
+        "ε. δ = n⁻², "
         "add/remove, ρ by bs16."
     ),
     bounds=(

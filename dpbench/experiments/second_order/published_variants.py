@@ -45,7 +45,7 @@ def reset(context: Context) -> Table:
     caption = (
         "Excess loss of DP-Newton (hess, clip) at ε = 10 by where an iterate that has gone far is put back to the "
         "run's own starting vector. The published radius is of the optimum of the data, so its rows are not private; a "
-        "radius known before the run is post-processing and keeps ε. At ε ≤ 1 no run has gone so far. The published "
+        "radius known before the run is post-processing and keeps ε. At ε = 1 no run has gone so far. The published "
         "radius, 17,300 on covertype-max, leaves iterates inside it whose loss is in the tens (largest); 1000 is near "
         "enough. Medians stand beside the means. bs16, δ = n⁻², add/remove neighbours."
     )

@@ -53,7 +53,7 @@ def floored(problem: str, epsilon: float) -> bool:
 def rows_under(context: Context, name: str, rule: Rule, problem: str, epsilon: float) -> pd.DataFrame:
     """The untimed rows of DP-GD and DP-Newton (hess, clip) that a rule chooses from, for one cell of a table.
 
-    Where February's ρ is that of `bs16`, its rows are; DP-Newton's then without the reset, which acts at ε = 10 alone
+    Where February's ρ is that of `bs16`, its rows are; DP-Newton's then without the reset, which acts at ε = 10
     and there has rows of its own (artefact `reset`).
     """
     figure = FIGURE[name]
