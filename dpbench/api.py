@@ -363,6 +363,7 @@ def compare(
     bounds: Mapping[str, tuple[float, float]] | None = None,
     standardise: bool = True,
     drop: Iterable[str] = (),
+    schema: str | os.PathLike[str] | Schema | None = None,
     extra: Iterable[str] = (),
     holdout: float = 0.2,
     precision: str = "float64",
@@ -388,6 +389,8 @@ def compare(
         epsilon: the budget ε > 0 of every run, one or several, at δ = n⁻², for replace-one neighbours.
         loss: None takes logistic for two classes and squared for numbers. l1, l2: weights of ‖w‖₁ and ‖w‖²/2.
         row_bound, bounds, standardise, drop: see `dpbench.datasets.tables.read`.
+        schema: what is public of the table (`dpbench.schema`), or its TOML file; takes the place of target, row_bound,
+            bounds, standardise and drop.
         extra: further methods, names or "file.py:Class".
         holdout: the share of rows kept apart to judge by, in (0, 0.5], chosen by their positions.
         precision: "float64" or "float32", in which the rows are kept and multiplied; sums are float64 in both.
@@ -415,6 +418,7 @@ def compare(
         precision=precision,
         loss=loss,
         weights={name: weight for name, weight in (("l1", l1), ("l2", l2)) if weight},
+        schema=schema,
         extra=extra,
         profile=profile,
         seeds=seeds,

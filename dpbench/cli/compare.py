@@ -38,6 +38,7 @@ if TYPE_CHECKING:
 @click.option("--bounds", multiple=True, metavar="COLUMN=LOW:HIGH", help="Public bounds of a column; may be repeated.")
 @click.option("--standardise/--no-standardise", default=True, help="Numeric columns without bounds; uses the data.")
 @click.option("--drop", multiple=True, metavar="COLUMN", help="Leave a column out; may be repeated.")
+@click.option("--schema", metavar="FILE.toml", help="What is public of the table, in place of the four above.")
 @click.option("--algo", "extra", multiple=True, metavar="FILE.py:CLASS", help="A method of yours; may be repeated.")
 @click.option(
     "--holdout", type=float, default=0.2, show_default=True, metavar="SHARE", help="Share of rows kept to judge by."

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from dpbench.comparing import pilot, ranking
+from dpbench.comparing import by_schema, code, pilot, ranking
+from dpbench.comparing.code import Source
 from dpbench.comparing.references import Reference, references
 from dpbench.errors import DataError, UserError, nearest, positive
 from dpbench.study.overview import counts_as_public
@@ -88,6 +89,7 @@ def compare_file(
     precision: str,
     loss: str | None,
     weights: dict[str, float],
+    schema: Any,
     extra: Iterable[str],
     profile: str,
     seeds: int,
@@ -98,7 +100,7 @@ def compare_file(
     progress: Callable[[Progress], None],
     notify: Callable[[str], None],
 ) -> Comparison:
-    """See `dpbench.compare`; reading: the arguments of `tables.read`, weights: of the regularisers."""
+    """See `dpbench.compare`; reading: the arguments of `tables.read`, weights: of the regularisers; schema: or None."""
     from dpbench import datasets
     from dpbench.datasets import tables
     from dpbench.problems import build, losses, regularisers
@@ -111,7 +113,10 @@ def compare_file(
     regularisers.make(**weights)
     references_of = ranking.entering(extra)  # a name that is none is told before the data are read
     given = reading | {"task": None if loss is None else "binary" if losses.get(loss).binary else "regression"}
-    table = tables.read(data, target, **given, holdout=holdout, precision=precision, progress=reading_of_file)
+    if schema is None:
+        table = tables.read(data, target, **given, holdout=holdout, precision=precision, progress=reading_of_file)
+    else:
+        table = by_schema.read(data, schema, holdout=holdout, precision=precision, reading=reading)
     _check_size(data, table)
     for line in table.warnings:
         notify(f"warning: not private: {line}")
@@ -143,7 +148,8 @@ def compare_file(
     snippet = ""
     if first.best is not None and first.useful:
         reference = first.references[first.best.algorithm]
-        snippet = ranking.snippet(_source(data, target, given), first.best, reference, loss=loss, weights=weights)
+        source = Source(os.fspath(data), target, schema, _source(data, target, given), tuple(table.warnings))
+        snippet = code.of(source, first.best, reference, loss=loss, weights=weights)
     sentences = [
         sentence
         for one in found

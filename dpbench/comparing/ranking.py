@@ -100,7 +100,7 @@ class Ranking:
     def settings_of(self, row: Any, profile: str = "quick") -> str:
         """The settings of a row of the table that are chosen by anybody: "T=10, clip=0.3"."""
         values = json.loads(row.settings)
-        if tried := _searched(values):
+        if tried := searched(values):
             return ", ".join(f"{name} of {', '.join(f'{value:g}' for value in one)}" for name, one in tried.items())
         names = entrants.candidates(self.references[row.algorithm], profile)
         return ", ".join(f"{name}={values[name]:g}" for name in names if isinstance(values.get(name), int | float))
@@ -271,36 +271,10 @@ def held_loss(rows: pd.DataFrame) -> tuple[float, float]:
     return float(loss.mean()), float(np.hypot(over_seeds, rows["held_loss_se"].fillna(0).mean()))
 
 
-def _searched(values: dict[str, Any]) -> dict[str, list[Any]]:
+def searched(values: dict[str, Any]) -> dict[str, list[Any]]:
     """Of a private search's settings, those that differ between its candidates, and their values; {} of any other."""
     tried = json.loads(values["candidates"]) if "candidates" in values else [{}]
     return {name: found for name in tried[0] if len(set(found := [one[name] for one in tried])) > 1}
-
-
-def arguments(row: Any, reference: str) -> dict[str, Any]:
-    """The arguments of `dpbench.fit` behind the data that repeat a row of the table; `reference`: the method's name."""
-    method, fixed = algorithms.resolve(reference)
-    defaults, tried = make_settings(method, fixed), entrants.candidates(reference, "full")
-    values, run = json.loads(row.settings), reference
-    if _searched(values):
-        run, settings = tracks.PRIVATE, {name: values[name] for name in ("method", "candidates")}
-    else:
-        settings = {
-            name: value
-            for name, value in values.items()
-            if name not in fixed and (value != getattr(defaults, name) or (name in tried and value is not None))
-        }
-    delta = 0.0 if row.delta == 0 else terms.DELTA
-    named = {"algorithm": run, "epsilon": row.epsilon, "delta": delta, "relation": terms.RELATION.value}
-    return named | {"accounting": row.accounting} | settings
-
-
-def snippet(source: str, row: Any, reference: str, *, loss: str, weights: dict[str, float]) -> str:
-    """Python that reads the data (`source`: the call that does) and fits one model by the row's method and settings."""
-    given = arguments(row, reference) | ({"loss": loss} if loss != "logistic" else {}) | weights
-    lines = ["import dpbench", "from dpbench.datasets import tables", "", f"table = {source}", "fit = dpbench.fit("]
-    lines += ["    table.X,", "    table.y,", *(f"    {name}={value!r}," for name, value in given.items())]
-    return "\n".join([*lines, ")", "print(fit.w, fit.guarantee)", ""])
 
 
 def recommendation(found: Ranking, baseline: str, profile: str = "quick") -> Iterator[str]:

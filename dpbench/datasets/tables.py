@@ -96,7 +96,7 @@ def read(
     if kind == "svmlight":
         if target is not None or bounds or drop:
             raise UserError(f"{path}: an svmlight file has its labels in front; target, bounds and drop are for tables")
-        return _rounded(_from_svmlight(path, row_bound, task, holdout), precision)
+        return rounded(_from_svmlight(path, row_bound, task, holdout), precision)
     large = batches.is_large(path, kind)
     if large and target is not None:
         scan = Scan(path, target, bounds=bounds or {}, standardise=standardise, drop=drop, task=task)
@@ -105,7 +105,7 @@ def read(
     if target is None:
         raise UserError(f"{path}: name the column to predict with target; its columns are {some(frame.columns)}")
     scan = Scan(path, target, bounds=bounds or {}, standardise=standardise, drop=drop, task=task)
-    table = _rounded(_from_frame(frame, scan, row_bound, holdout), precision)
+    table = rounded(_from_frame(frame, scan, row_bound, holdout), precision)
     return replace(table, notes=[f"{path}: read with {dialect}", *table.notes]) if dialect else table
 
 
@@ -225,7 +225,7 @@ def _from_batches(
     return _assembled(X, y, (Z, z) if rows > used else None, encoding.target, encoding.columns, told)
 
 
-def _rounded(table: Table, precision: str) -> Table:
+def rounded(table: Table, precision: str) -> Table:
     """The table with X in the precision asked for, its rows still within 1."""
     if precision == "float64":
         return table

@@ -8,10 +8,12 @@ import numpy as np
 import pandas as pd
 import pytest
 
+import dpbench
 from dpbench.algorithms.rules import public_settings
 from dpbench.cli import main
 from dpbench.cli.compare import parse_bounds
-from dpbench.comparing.ranking import arguments, lost
+from dpbench.comparing.code import arguments
+from dpbench.comparing.ranking import lost
 from dpbench.errors import UserError
 from dpbench.leaderboard import entrants
 from tests import processes
@@ -150,6 +152,8 @@ def test_the_private_track_searches_within_epsilon_and_its_code_runs(call, csv):
     code, out, _ = call(*COMPARE, "--track", "private", "--eps", 3)
     assert "algorithm='private-tuning'" in out
     snippet = out[out.index("import dpbench") :]
+    assert "# Not covered by the guarantee below:\n# - " in snippet
+    assert "# - mean and deviation of" in snippet
     namespace = {}
     exec(snippet, namespace)
     assert namespace["fit"].released.epsilon_planned <= 3
@@ -172,25 +176,41 @@ def test_the_printed_code_leaves_out_what_the_method_decides_itself():
     assert "T" not in arguments(row, "dp-accelerated-nesterov")
 
 
+def decided(csv, target):
+    """The schema of a file, as if somebody had decided that all it drafted is public."""
+    lines = dpbench.draft_schema(csv, target)[0].toml().splitlines()
+    csv.with_suffix(".toml").write_text("".join(f"{line}\n" for line in lines if not line.startswith("decide =")))
+
+
 def test_the_printed_code_runs_and_is_as_good_as_the_row(call, csv, capsys):
     _, out, _ = call(*COMPARE, "--algo", MINE)
     code = out[out.index("import dpbench") :]
+    assert "# First: dpbench schema my.csv --target label --out my.toml, and decide" in code
+    with pytest.raises(UserError, match=r"my\.toml"):  # nothing is taken from the data in silence
+        exec(compile(code, "snippet", "exec"), {})
+    decided(csv, "label")
     space: dict = {}
     exec(compile(code, "snippet", "exec"), space)
-    fit = space["fit"]
-    from dpbench.problems import Problem
-
-    start = np.log(2)
-    optimum = Problem(space["table"].X, space["table"].y).optimum().value
-    assert fit.diagnostics.objective - optimum < 0.5 * (start - optimum)
-    assert 0.9 < fit.released.epsilon_planned <= 1 + 1e-6
-    assert fit.w.shape == (space["table"].X.shape[1],)
+    model, table = space["model"], space["table"]
+    assert np.mean(model.predict(table) == table["label"].astype(str)) > 0.7
+    assert 0.9 < model.epsilon_ <= 1 + 1e-6
     printed = capsys.readouterr().out
-    assert str(fit.w) in printed
     assert "(ε = 1, δ = 4.44e-07)-DP under replace-one neighbours" in printed
-    assert f"{fit.diagnostics.objective:.5}" not in printed
+    assert "counts as public: n, the schema" in printed
     best = MINE if methods_of(out)[0] == "averaged-gd" else methods_of(out)[0]
-    assert all(f"{name}=" in code for name in entrants.candidates(best, "quick"))
+    assert f"algorithm={best!r}" in code
+    assert (dpbench.load_model("my.json").predict(table) == model.predict(table)).all()
+
+
+def test_by_a_schema_nothing_comes_from_the_data(call, csv):
+    decided(csv, "label")
+    code, out, err = call("compare", "--data", "my.csv", "--schema", "my.toml", "--seeds", 2, "--jobs", 1)
+    assert code == 0, err
+    assert "not private:" not in err
+    assert "# First:" not in out
+    assert "schema='my.toml'" in out
+    refused = call("compare", "--data", "my.csv", "--schema", "my.toml", "--bounds", "age=0:1")
+    assert (refused[0], "bounds: the schema says it" in refused[2]) == (2, True)
 
 
 def test_a_numeric_target_takes_the_squared_loss_and_the_methods_for_it(call, csv):
@@ -204,7 +224,7 @@ def test_a_numeric_target_takes_the_squared_loss_and_the_methods_for_it(call, cs
     assert "mean square of each column (M_j) from the data" in " ".join(out.split())
     rmse = float(next(line for line in out.splitlines() if "(the mean)" in line).split()[2])
     assert rmse == pytest.approx(pd.read_csv(csv)["age"].std(), rel=0.1)  # in the file's own unit
-    exec(compile(out[out.index("import dpbench") :], "snippet", "exec"), {})
+    assert "dpbench.PrivateRegressor(" in out
 
 
 def test_a_regulariser_lets_others_in_and_is_in_the_code(call, csv):
