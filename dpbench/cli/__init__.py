@@ -26,7 +26,7 @@ VERBS = {
     "submit": "Make or check a submission to the leaderboard.",
     "merge": "Add a submission to a results folder.",
     "board": "Keep the leaderboard: private problems for re-runs, rows without the stale ones.",
-    "audit": "Bound the privacy loss of what is implemented from below.",
+    "audit": "Compute empirical lower bounds on an algorithm's ε.",
 }
 
 

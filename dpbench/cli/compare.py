@@ -150,7 +150,7 @@ def _explain(comparison: Comparison, seeds: int) -> None:
     _tell(
         f"Scores are of {comparison.held:,} of {comparison.held + comparison.rows:,} rows, held out by position: "
         f"exact, so not private. Means over {seeds} seed{'s' * (seeds > 1)} ± standard error, over seeds and over the "
-        f"draw of these rows; = marks what is within two of the best.{more}"
+        f'draw of these rows; "=": within two standard errors of the best.{more}'
     )
     told: dict[str, list[str]] = {}
     for one in comparison.rankings:

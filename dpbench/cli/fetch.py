@@ -18,7 +18,7 @@ def command(names: tuple[str, ...], mirror: str | None) -> int:
 
     Names that are already prepared are left alone. Without network, sources fail within seconds; what the mirror
     holds is prepared all the same, and the table says what is missing. Exit code 1 when a data set named is
-    missing; `all` takes what it can get.
+    missing; with `all`, data sets that cannot be reached are skipped.
     """
     from dpbench import api
 

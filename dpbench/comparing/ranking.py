@@ -307,4 +307,4 @@ def recommendation(found: Ranking, baseline: str, profile: str = "quick") -> Ite
         yield f"Right most often: {first.algorithm}, on {100 * first.accuracy:.1f} % of the rows."
     poor = [name for name in found.table["algorithm"] if name not in found.useful]
     if poor:
-        yield f"Not better than {baseline}: {', '.join(poor)}."
+        yield f"These methods do not beat {baseline}: {', '.join(poor)}."

@@ -149,7 +149,7 @@ def _move_into_place(staged: Path, target: Path, spec: DatasetSpec) -> None:
 
 
 def discard(folder: Path) -> None:
-    """Remove a prepared folder at once for others; who has it mapped keeps what he has."""
+    """Remove a prepared folder at once for others; a process that has mapped the old file keeps reading it."""
     if folder.exists():
         with files.staging(folder) as trash:
             os.rename(folder, trash / folder.name)

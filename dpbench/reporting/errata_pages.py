@@ -19,8 +19,8 @@ INTRO = (
     "computed by the accountants of this package, at the δ of the setting, and each is checked by a second route in "
     "the tests. “At most” is proved, “at least” is reached, or approached, by neighbours given with the entry, so the "
     "ε that a setting has lies between them: the statement is false where “at least” exceeds it, unproved where only "
-    "“at most” does. An entry is called by the worst of its whole runs; harmless are those of which every run keeps "
-    "its ε, by luck or by wasting noise. The runs of this benchmark draw the noise that the proofs ask for; where a "
+    "“at most” does. Each entry is labelled by its worst complete run. “Harmless” means that every run still meets "
+    "its ε. The runs of this benchmark draw the noise that the proofs ask for; where a "
     "published form is kept for comparison its rows are marked not private."
 )
 HEADER = ["setting", "ε stated", "ε at least", "ε at most", "the statement"]
