@@ -1,13 +1,17 @@
 """What `compare` decides, each decision on made-up rows: which settings, which error, what is of use, what is cut."""
 
 import math
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
 import pytest
 
-from dpbench.comparing.pilot import ERRORS, hopeless
-from dpbench.comparing.ranking import board, useful
+from dpbench.comparing.own_data import Comparison
+from dpbench.comparing.pilot import CUT, ERRORS, cut, hopeless
+from dpbench.comparing.ranking import Field, Ranking, board, useful
+from dpbench.leaderboard.ranking import beaten_by
+from dpbench.run.jobs import make_job
 
 
 def rows(settings="{}", method="a", **columns):
@@ -61,3 +65,47 @@ def test_useful_is_more_than_two_standard_errors_above_the_constant_answer(gain,
 def test_a_trial_cuts_what_is_ten_errors_of_the_difference_behind(best, other, cut):
     scores = {("a", "{}"): best, ("b", "{}"): other}
     assert hopeless(scores) == ({("b", "{}")} if cut else set())
+
+
+def test_a_method_is_beaten_by_two_errors_of_the_difference():
+    cell = pd.DataFrame({"mean": [0.0, 2.5, 3.0, math.inf], "se": 1.0})  # two errors of a difference are 2.83
+    assert beaten_by(cell).tolist() == [0, 0, 1, 3]
+
+
+def ranking(*lines):
+    """A ranking of (method, mean, gain, beaten by), the gains with an error of 1."""
+    table = pd.DataFrame(lines, columns=["algorithm", "mean", "gain", "beaten_by"]).assign(gain_se=1.0)
+    return Ranking(1.0, "default", table, {}, {}, {})
+
+
+def test_the_best_is_the_first_useful_one_and_ties_are_useful_ones():
+    found = ranking(("a", 0.1, 1.0, 0), ("b", 0.2, 5.0, 0), ("c", 0.3, 5.0, 0), ("d", 0.3, 1.0, 0), ("e", 0.4, 5.0, 1))
+    assert found.best.algorithm == "b"
+    assert found.tied == ["c"]
+    assert ranking(("a", 0.1, 1.0, 0), ("b", 0.2, 1.0, 0)).best.algorithm == "a"
+    assert ranking(("a", math.inf, 5.0, 0)).best is None
+
+
+def test_a_setting_that_failed_in_the_trial_is_not_judged_by_it():
+    """So few rows may not admit it; and what is judged is judged by all of its seeds."""
+
+    def jobs(T, epsilon=1.0):
+        return [make_job(problem="synthetic", algorithm="dp-gd", epsilon=epsilon, seed=seed, settings={"T": T})
+                for seed in (0, 1)]  # fmt: skip
+
+    def rows(T, losses, *statuses):
+        return [{"key": job.key, "held_loss": loss, "held_loss_se": 0.01, "status": status}
+                for job, loss, status in zip(jobs(T, 10.0), losses, statuses, strict=True)]  # fmt: skip
+
+    ended = [*rows(1, (0.1, 0.1), "done", "done"), *rows(2, (0.1, math.nan), "done", "refused"),
+             *rows(3, (9.0, 9.0), "done", "done"), *rows(4, (0.1, 0.1), "done", "diverged")]  # fmt: skip
+    entered = Field({"kept": jobs(1) + jobs(2) + jobs(3), "out": jobs(4)})
+    cut(entered, "synthetic", 1.0, SimpleNamespace(runs=lambda: pd.DataFrame(ended)), lambda todo: None)
+    assert entered.jobs == {"kept": jobs(1) + jobs(2)}
+    assert entered.left_out == {"out": CUT}
+
+
+def test_a_regression_is_told_in_the_unit_of_its_target():
+    line = SimpleNamespace(mean=2.0, se=0.1, gain=0.7, gain_se=0.2)  # the loss is (y - z)²/2
+    told = Comparison.scores(SimpleNamespace(task="regression", unit=3.0), line)
+    assert told == {"RMSE": (pytest.approx(6.0), pytest.approx(0.15)), "R²": (0.7, 0.2)}

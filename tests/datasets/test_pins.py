@@ -81,6 +81,17 @@ def test_a_fingerprint_tells_positions_apart():
     assert blocks == pytest.approx(np.sum(np.arange(1, pins.BLOCK + 6) * pins.GOLDEN % 1), rel=1e-12)
 
 
+@pytest.mark.parametrize("moved", [(1 + 1e-9, 1.0), (1.0, 1 + 1e-9)])
+def test_either_sum_that_moved_is_refused(monkeypatch, tmp_path, moved):
+    parts = {"y.npy": np.arange(5.0)}
+    found = pins.fingerprint(parts)["y.npy"]
+    pin = pins.Pin("0" * 64, {"y.npy": tuple(value * by for value, by in zip(found, moved, strict=True))})
+    monkeypatch.setattr(pins, "pinned", lambda: {"whole-v1": pins.Pin("0" * 64, {"y.npy": found}), "moved-v1": pin})
+    pins.check("whole-v1", tmp_path, "1" * 64, parts)
+    with pytest.raises(DataError, match="are not those of its recipe"):
+        pins.check("moved-v1", tmp_path, "1" * 64, parts)
+
+
 def test_every_data_set_of_the_benchmark_that_is_at_hand_is_pinned_as_it_is(real_data):
     for name in ("synthetic", "digits", "square"):
         data, spec = datasets.load(name), datasets.describe(name)

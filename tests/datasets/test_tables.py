@@ -7,6 +7,7 @@ from sklearn.datasets import dump_svmlight_file
 
 from dpbench import datasets
 from dpbench.datasets import tables
+from dpbench.datasets.encoding import Told
 from dpbench.errors import DataError, NotAtHand, UserError
 from dpbench.problems import build, catalogue
 
@@ -226,3 +227,23 @@ def test_units_are_those_of_the_recipe(monkeypatch):
     in_units = w * unit.unit / unit.target_unit
     assert unit.weights["l1"] * np.abs(in_units).sum() == pytest.approx(penalty / unit.target_unit**2)
     assert scaled.data_hash != problem.data_hash
+
+
+def test_the_row_bound_is_of_the_rows_in_use_alone():
+    X, used = np.array([[3.0, 4.0], [0.0, 1.0], [6.0, 8.0]]), np.array([True, True, False])
+    told = Told()
+    np.testing.assert_allclose(tables._bounded(X, used, None, told), [[0.6, 0.8], [0.0, 0.2], [0.6, 0.8]])
+    assert told.warnings[0].startswith("the bound on the rows, 5,")
+    assert told.steps == ["rows divided by 5"]
+    tables._bounded(X, used, 2.0, told)
+    assert told.steps[-1] == "rows divided by 2, 1 of 2 shortened to 1"
+
+
+def test_the_rows_held_out_are_the_others_at_the_share_asked_for(csv):
+    how = {"bounds": {"age": (0, 100)}, "drop": ["job", "member", "wage"]}
+    whole, parted = tables.read(csv, "label", **how), tables.read(csv, "label", **how, holdout=0.25)
+    used = tables.used_rows(N, 0.25)
+    for found, rows in (((parted.X, parted.y), used), (parted.held_out, ~used)):
+        np.testing.assert_array_equal(found[0], whole.X[rows])
+        np.testing.assert_array_equal(found[1], whole.y[rows])
+    assert tables.used_rows(10_000, 0.25).mean() == pytest.approx(0.75, abs=0.02)

@@ -45,7 +45,8 @@ def order(scored):
 @pytest.mark.parametrize(
     ("excess", "null", "expected"),
     [(1.0, 1.0, 0.0), (0.1, 1.0, -1.0), (0.2, 2.0, -1.0), (1e-9, 1.0, -CLIP), (0.0, 1.0, -CLIP), (1e9, 1.0, CLIP),
-     (math.inf, 1.0, CLIP), (math.nan, 1.0, CLIP), (1.0, 0.0, CLIP), (100.0, 1.0, 2.0)],
+     (math.inf, 1.0, CLIP), (math.nan, 1.0, CLIP), (1.0, 0.0, CLIP), (100.0, 1.0, 2.0), (500.0, 1.0, math.log10(500)),
+     (2000.0, 1.0, 3.0), (1 / 2000, 1.0, -3.0)],
 )  # fmt: skip
 def test_a_score_is_decades_above_nothing(excess, null, expected):
     assert places.score(excess, null) == pytest.approx(expected)

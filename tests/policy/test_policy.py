@@ -40,6 +40,12 @@ def test_a_method_is_chosen_by_public_numbers_alone(given, chosen):
     assert auto.method(Declaration(**given), delta) == chosen
 
 
+@pytest.mark.parametrize(("given", "last"), [({}, 1500), ({"l1": 0.1}, 50), ({"loss": "squared"}, 1500)])
+def test_a_rule_holds_up_to_and_with_its_last_column(given, last):
+    one, at, beyond = (auto.method(Declaration(1000, d, **given)) for d in (1, last, last + 1))
+    assert one == at != beyond == "dp-gd-average"
+
+
 def test_what_auto_chooses_takes_the_problem():
     """A rule for a method that refuses its problems would be told at the first fit."""
     for rule in auto.RULES:

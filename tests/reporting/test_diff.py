@@ -8,8 +8,9 @@ import pytest
 
 from dpbench.cli import main
 from dpbench.reporting.diff import diff
-from dpbench.reporting.summary import load, save
+from dpbench.reporting.summary import load, save, told
 from dpbench.run.results import Store
+from dpbench.study.verdicts import Cell, Judged, Number, Outcome, Place
 
 ROW = {"problem": "synthetic", "algorithm": "dp-gd", "epsilon": 1.0, "settings": '{"T":5}', "accounting": "bs16",
        "relation": "add-remove", "status": "done", "timed": 0}  # fmt: skip
@@ -63,6 +64,22 @@ def test_what_diverged_or_failed_on_one_side_has_moved(tmp_path, status, value):
     b = load(written(tmp_path / "b", [value] * 4, status=status))
     assert len(diff(a, b).moved) == 1
     assert diff(b, b).same
+
+
+def test_one_diverged_run_makes_the_mean_of_its_setting_infinite(tmp_path):
+    written(tmp_path, VALUES)
+    (one,) = load(written(tmp_path, [5.0], status="diverged")).cells.itertuples()  # key 0 of the same setting
+    assert (one.n, one.mean) == (5, math.inf)
+
+
+@pytest.mark.parametrize(
+    ("word", "said"),
+    [("match", "match; survives: no"), ("differs", "differs; survives: no"), ("no data", "no data"),
+     ("not comparable", "not comparable")],
+)  # fmt: skip
+def test_only_a_cell_that_was_judged_survives_or_not(word, said):
+    cell = Cell(Place("Table 1"), "table1", (Number("loss", "0.6", k=5),))
+    assert told(Judged(cell, Outcome(word), "no")) == said
 
 
 def test_one_seed_is_compared_up_to_rounding(tmp_path):

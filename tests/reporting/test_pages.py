@@ -1,4 +1,6 @@
 import json
+import re
+from html import unescape
 from pathlib import Path
 
 import pytest
@@ -101,6 +103,16 @@ def test_every_verdict_of_a_claim_is_shown_with_what_it_is_of():
     apart = [one | {"setting": "at a proven ε", "case": "", "verdict": "not held"}]
     assert "not judged" in matrix.claims_table(apart, "page.html")
     assert "(at a proven ε)" in matrix.claims_list(apart)
+
+
+def test_a_verdict_stands_in_the_column_of_its_setting():
+    one = {"claim": "1", "text": "x < y", "place": "", "shows": "", "why": "", "numbers": "", "case": ""}
+    words = {"as published": "held", "at a proven ε": "not held"}
+    table = matrix.claims_table([one | {"setting": s, "verdict": w} for s, w in words.items()], "page.html")
+    heads, cells = (re.findall(rf"<{kind}\b[^>]*>(.*?)</{kind}>", unescape(table), re.S) for kind in ("th", "td"))
+    found = dict(zip(heads, cells, strict=True))
+    assert ">held<" in found["the paper's setting"]
+    assert ">not held<" in found["at a proven ε"]
 
 
 def test_the_same_rows_give_the_same_bytes_and_no_trace_of_the_place(site, small, tmp_path):

@@ -101,5 +101,6 @@ def test_rounded_means():
 
 def test_benjamini_and_hochberg():
     assert laws.benjamini_hochberg([0.001, 0.04, 0.9, 0.011]).tolist() == [True, False, False, True]
+    assert laws.benjamini_hochberg([0.03, 0.04, 0.001]).all()  # .05/3 for each would leave the last alone
     assert laws.benjamini_hochberg([]).tolist() == []
     assert laws.benjamini_hochberg([0.04]).tolist() == [True]

@@ -15,6 +15,7 @@ from dpbench.study.verdicts import (
     STD,
     Cell,
     Number,
+    Outcome,
     Place,
     Switch,
     judge,
@@ -122,6 +123,8 @@ def test_exact_is_every_printed_number_of_as_many_runs():
     assert word(cell(**exact)) == "exact"
     for wrong in ({"mean": "0.601"}, {"std": "0.006"}, {"ended": "×"}, {"stream": {HONEST: {"loss": [0.6] * 4}}}):
         assert word(cell(**exact | {"ended": ""} | wrong)) == "differs"
+    assert word(cell(stream={HONEST: {"loss": [0.6] * 5}})) == "exact"
+    assert word(cell(stream={HONEST: {"loss": [0.6] * 4}})) == "differs"
     tie = cell(mean="0.021", stream={HONEST: {"loss": [0.0205] * 5}})
     assert judge([tie])[0].outcome.word == "differs"
     assert "a rounding tie (0.0205: half to even gives 0.020, half up gives 0.021)" in judge([tie])[0].outcome.numbers
@@ -248,3 +251,28 @@ def test_the_headline_has_six_lines_and_every_share_its_denominator():
     assert lines[3] == "explained: 1 of 4, 1 switch: 1; most often a (1)"
     assert lines[4].startswith("differs: 1 of 4 (Table 1, method, 2 (chance < .001)); 0.2 of 3 tested cells")
     assert "%" not in "".join(lines[:4])
+
+
+def test_exact_is_tried_before_match_and_no_data_before_not_comparable():
+    assert word(cell(stream={HONEST: {"loss": [0.6] * 5}}, runs={HONEST: sample(0.6)})) == "exact"
+    assert word(cell(not_comparable=NOT_PUBLIC)) == "no data"
+
+
+def test_a_trivial_cell_does_not_loosen_the_correction():
+    """Among many that differ for sure .04 would stand; of three tested cells it is what chance gives."""
+    cells = [cell("1"), cell("2"), cell("3"), *[cell(str(i), trivial="the value of the start") for i in range(4, 40)]]
+    outcomes = [Outcome("differs", chance=0.04), *[Outcome("match", chance=0.5)] * 2]
+    outcomes += [Outcome("differs", chance=1e-9)] * 36
+    assert [one.word for one in verdicts._corrected(cells, outcomes)] == ["match"] * 3 + ["differs"] * 36
+
+
+def test_a_setting_keeps_epsilon_where_all_of_its_switches_do():
+    kept = Switch("d", ("d", True), "line of d", keeps_epsilon=True)
+    both, one = (judge([cell(switches=names)], [A, kept])[0] for names in (("a", "d"), ("d",)))
+    assert (both.private, one.private) == (False, True)
+
+
+def test_trivial_cells_that_differ_are_not_listed():
+    found = judge([cell(mean="0.700", runs={HONEST: sample(0.6)}, trivial="the value of the start")])
+    assert found[0].outcome.word == "differs"
+    assert headline([one.record() for one in found]).differs == ()

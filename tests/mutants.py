@@ -1,0 +1,387 @@
+"""Plausible mistakes outside the privacy code, and the test that notices each: `python -m tests.mutants [WORD …]`.
+
+Each mutant is put into a temporary copy of the tree, never in place, and its test is run there alone. What survives is
+listed, and the exit status is 1. Words choose the mutants whose file, test or description contains one of them.
+`tests/auditing/mutants.py` has the mistakes that an audit has to notice.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+ROOT = Path(__file__).resolve().parent.parent
+COPIED = ("dpbench", "tests", "examples", "pyproject.toml")
+LIMIT = 300  # seconds of one test; a mutant that makes it hang is noticed
+SURVIVES, NOTICED, BROKEN = "SURVIVES", "noticed", "BROKEN"
+
+
+class Mutant(NamedTuple):
+    """`text`, which occurs once in `dpbench/file`, becomes `instead`; `test` (under tests/) has to fail."""
+
+    file: str
+    text: str
+    instead: str
+    test: str
+    breaks: str
+
+    def mutated(self) -> str:
+        """The text of the file with the mistake in it."""
+        source = (ROOT / "dpbench" / self.file).read_text(encoding="utf-8")
+        if source.count(self.text) != 1:
+            raise ValueError(f"{self.file} has {self.text!r} {source.count(self.text)} times; write the mutant anew")
+        return source.replace(self.text, self.instead)
+
+
+# What `compare` tells users to deploy.
+RANKING, PILOT, DECISIONS = "comparing/ranking.py", "comparing/pilot.py", "comparing/test_decisions.py::test_"
+COMPARING = [
+    Mutant(RANKING, 'pick(table, ["algorithm"], "tuned_by")', 'pick(table, ["algorithm"], "mean")',
+           DECISIONS + "settings_are_chosen_by_the_rows_in_use_never_by_those_held_out",
+           "settings are chosen by the held-out loss"),
+    Mutant(RANKING, 'or_infinite(runs["objective"], runs)', 'runs["objective"]',
+           DECISIONS + "a_setting_of_which_a_seed_diverged_is_not_chosen",
+           "a diverged seed is left out of a setting's mean"),
+    Mutant(RANKING, 'drawn=("held_loss_se", "mean")', 'drawn=("held_gain_se", "mean")',
+           DECISIONS + "standard_errors_are_of_their_own_columns_over_seeds_and_over_the_draw",
+           "a standard error from the wrong column"),
+    Mutant(RANKING, 'gain_sd=("held_gain", "std")', 'gain_sd=("held_loss", "std")',
+           DECISIONS + "standard_errors_are_of_their_own_columns_over_seeds_and_over_the_draw",
+           "the gain's spread from the loss"),
+    Mutant(RANKING, 'table["sd"].fillna(0) / np.sqrt(table["seeds"])', 'table["sd"].fillna(0)',
+           DECISIONS + "standard_errors_are_of_their_own_columns_over_seeds_and_over_the_draw",
+           "a deviation in place of a standard error"),
+    Mutant(RANKING, 'table["gain"] > TIE * table["gain_se"]', 'table["gain"] > table["gain_se"]',
+           DECISIONS + "useful_is_more_than_two_standard_errors_above_the_constant_answer",
+           "useful from one standard error on"),
+    Mutant(RANKING, "finite = finite[finite[\"algorithm\"].isin(self.useful)] if self.useful else finite",
+           "finite = finite", DECISIONS + "the_best_is_the_first_useful_one_and_ties_are_useful_ones",
+           "the best is one that is of no use"),
+    Mutant(RANKING, "if name in self.useful and name != self.best.algorithm", "if name != self.best.algorithm",
+           DECISIONS + "the_best_is_the_first_useful_one_and_ties_are_useful_ones",
+           "what is of no use is as good"),
+    Mutant(RANKING, 'outcomes.OUTCOMES[status].blame or (status == "died" and name not in ended)',
+           "outcomes.OUTCOMES[status].blame and name not in ended",
+           "comparing/test_comparing.py::test_one_defect_takes_a_method_out_and_a_refusal_only_where_nothing_ended",
+           "a method with a defect stays where another run of it ended"),
+    Mutant(RANKING, "elif status not in outcomes.RESULTS and name not in ended:",
+           "elif status not in outcomes.RESULTS:",
+           "comparing/test_comparing.py::test_one_defect_takes_a_method_out_and_a_refusal_only_where_nothing_ended",
+           "one refusal takes out a method that ended elsewhere"),
+    Mutant(PILOT, "ERRORS * float(np.hypot(se, spread))", "ERRORS * float(spread)",
+           DECISIONS + "a_trial_cuts_what_is_ten_errors_of_the_difference_behind", "the pilot cuts by one side's error"),
+    Mutant(PILOT, "if not mean - least <= ERRORS", "if mean - least > ERRORS",
+           DECISIONS + "a_trial_cuts_what_is_ten_errors_of_the_difference_behind", "a NaN is not hopeless"),
+    Mutant(PILOT, "outcomes.has_result(ended[\"status\"]).all()", "outcomes.has_result(ended[\"status\"]).any()",
+           DECISIONS + "a_setting_that_failed_in_the_trial_is_not_judged_by_it",
+           "a setting is judged by those of its trial runs that ended"),
+    Mutant("comparing/own_data.py", "rmse = (2 * line.mean) ** 0.5", "rmse = line.mean**0.5",
+           DECISIONS + "a_regression_is_told_in_the_unit_of_its_target", "the RMSE without the 2 of (y - z)²/2"),
+    Mutant("comparing/own_data.py", '"R²": (line.gain, line.gain_se)', '"R²": (line.gain, line.se)',
+           DECISIONS + "a_regression_is_told_in_the_unit_of_its_target", "the error of R² is that of the loss"),
+    Mutant("leaderboard/ranking.py", "clear = gap > TIE * np.hypot(se[:, None], se[None, :])",
+           "clear = gap > TIE * se[:, None]", DECISIONS + "a_method_is_beaten_by_two_errors_of_the_difference",
+           "a difference is held against one side's error"),
+    Mutant("leaderboard/ranking.py", "TIE = 2.0", "TIE = 1.0",
+           DECISIONS + "a_method_is_beaten_by_two_errors_of_the_difference", "one standard error tells methods apart"),
+]  # fmt: skip
+
+TABLES, PINS = "datasets/test_tables.py::test_", "datasets/test_pins.py::test_"
+DATASETS = [
+    Mutant("datasets/tables.py", "R = float(row_norms(X)[used].max(initial=0)) or 1.0",
+           "R = float(row_norms(X).max(initial=0)) or 1.0", TABLES + "the_row_bound_is_of_the_rows_in_use_alone",
+           "the bound on rows looks at those held out"),
+    Mutant("datasets/tables.py", "int(np.sum(norms[used] > 1 + 1e-12))", "int(np.sum(norms > 1 + 1e-12))",
+           TABLES + "the_row_bound_is_of_the_rows_in_use_alone", "rows held out are counted among the shortened"),
+    Mutant("datasets/tables.py", "_assembled(X[used], y[used], (X[~used], y[~used])",
+           "_assembled(X[used], y[used], (X[used], y[used])",
+           TABLES + "the_rows_held_out_are_the_others_at_the_share_asked_for", "rows in use are held out too"),
+    Mutant("datasets/tables.py", "np.random.default_rng(SPLIT).random(n) >= holdout",
+           "np.random.default_rng(SPLIT).random(n) < holdout",
+           TABLES + "the_rows_held_out_are_the_others_at_the_share_asked_for", "the shares are swapped"),
+    Mutant("datasets/tables.py", "    scan.add(frame, used)\n    encoding", "    scan.add(frame, used | True)\n    encoding",
+           "comparing/test_comparing.py::test_statistics_come_from_the_rows_in_use_alone",
+           "means and deviations look at the rows held out"),
+    Mutant("datasets/own.py", "~(np.abs(block) <= largest)", "(np.abs(block) > largest)",
+           "datasets/test_own.py::test_bad_input_is_one_line_that_names_argument_and_fix", "NaN is let in"),
+    Mutant("datasets/pins.py", "TOLERANCE = 1e-12", "TOLERANCE = 1e-6",
+           PINS + "arrays_and_manifest_edited_together_are_refused_by_name", "a pin tolerates changed arrays"),
+    Mutant("datasets/pins.py", "TOLERANCE = 1e-12", "TOLERANCE = 0.0",
+           PINS + "last_digits_that_another_processor_rounds_are_accepted", "a pin tolerates no rounding"),
+    Mutant("datasets/pins.py", "abs(size - pin.fingerprint[part][1]) <= TOLERANCE", "abs(size) >= TOLERANCE",
+           PINS + "either_sum_that_moved_is_refused", "a pin's second sum is not compared"),
+    Mutant("datasets/pins.py", "np.arange(first + 1, first + 1 + values.size)", "np.arange(1, 1 + values.size)",
+           PINS + "a_fingerprint_tells_positions_apart", "blocks may be swapped under a pin"),
+]  # fmt: skip
+
+CHECKING, LOSSES = "submitting/checking.py", "submitting/test_decisions.py::test_"
+SUBMITTING = [
+    Mutant(CHECKING, "if not row.excess >= -slack:", "if False:", LOSSES + "a_loss_is_above_the_optimum_and_consistent",
+           "an excess below F* is let in"),
+    Mutant(CHECKING, "if not abs(row.objective - best - row.excess) <= slack:", "if False:",
+           LOSSES + "a_loss_is_above_the_optimum_and_consistent", "an excess that is not F(w) - F* is let in"),
+    Mutant(CHECKING, "best = row.objective - row.excess if optimum is None else optimum",
+           "best = row.objective - row.excess", LOSSES + "a_loss_is_above_the_optimum_and_consistent",
+           "F* is the submission's own"),
+    Mutant(CHECKING, 'if row.status == "diverged" and row.excess is None:', "if row.excess is None:",
+           LOSSES + "a_loss_is_above_the_optimum_and_consistent", "a row without a loss is let in"),
+    Mutant(CHECKING, "if used is None or not within(used, row.epsilon):", "if used is None:",
+           LOSSES + "a_row_spends_what_was_asked_for", "a row may spend more than its ε"),
+    Mutant(CHECKING, "if row.delta not in (0.0, delta_value(terms.DELTA, size)):", "if row.delta is None:",
+           LOSSES + "a_row_spends_what_was_asked_for", "any δ is let in"),
+    Mutant(CHECKING, "elif sorted(row.seed for row in rows) != list(range(asked[at])):",
+           "elif len(rows) != asked[at]:", LOSSES + "a_cell_has_each_seed_once_at_one_setting",
+           "lucky seeds may be chosen"),
+    Mutant(CHECKING, "if len({row.settings for row in rows}) > 1:", "if False:",
+           LOSSES + "a_cell_has_each_seed_once_at_one_setting", "each seed may have settings of its own"),
+    Mutant(CHECKING, "test.bound > test.claim", "test.bound > 2 * test.claim", LOSSES + "an_audit_above_its_claim_failed",
+           "an audit above its claim passes"),
+    Mutant(CHECKING, "self.sound and self.replay is not None and self.replay.done and not self.replay.flags",
+           "self.sound", LOSSES + "a_place_is_for_what_was_run_again", "a place without runs of the receiver's own"),
+]  # fmt: skip
+
+PAGES = "reporting/test_pages.py::test_"
+REPORTING = [
+    Mutant("reporting/matrix.py", "for setting in (AS_PUBLISHED, PROVEN))", "for setting in (PROVEN, AS_PUBLISHED))",
+           PAGES + "a_verdict_stands_in_the_column_of_its_setting", "the two verdict columns are swapped"),
+    Mutant("reporting/matrix.py", 'if record["setting"] in (setting, BOTH)', 'if record["setting"] == setting',
+           PAGES + "every_verdict_of_a_claim_is_shown_with_what_it_is_of", "a verdict of both settings is in neither"),
+    Mutant("reporting/summary.py", "word if word in (NO_DATA, NOT_COMPARABLE) else",
+           "word if word == NO_DATA else",
+           "reporting/test_diff.py::test_only_a_cell_that_was_judged_survives_or_not",
+           "a cell that was not judged is said not to survive"),
+    Mutant("reporting/summary.py", 'runs = runs[runs["timed"].eq(0)]', "runs = runs",
+           "reporting/test_diff.py::test_timed_runs_and_other_experiments_do_not_mix",
+           "timed runs count as more seeds"),
+    Mutant("reporting/summary.py", "value=or_infinite(value, runs),", "value=value,",
+           "reporting/test_diff.py::test_one_diverged_run_makes_the_mean_of_its_setting_infinite",
+           "a diverged run keeps its number"),
+    Mutant("reporting/reproduction.py", 'frame["kind"].eq(CELL) & ~frame["run_time"].astype(bool)',
+           'frame["kind"].eq(CELL)', "reporting/test_reproduction.py::test_run_times_and_placebos_are_no_cells",
+           "run times are among the cells"),
+    Mutant("reporting/reproduction.py", 'one.no_data, f"{one.exact}{of}"', 'one.no_data, f"{one.match}{of}"',
+           "reporting/test_reproduction.py::test_the_table_has_each_count_in_its_column", "match in place of exact"),
+    Mutant("reporting/reproduction.py", 'one.no_data, f"{one.exact}', 'one.trivial, f"{one.exact}',
+           "reporting/test_reproduction.py::test_the_table_has_each_count_in_its_column", "trivial in place of no data"),
+]  # fmt: skip
+
+VERDICTS, LAWS, TUNER = "study/test_verdicts.py::test_", "study/test_laws.py::test_", "study/test_tuning.py::test_"
+STUDY = [
+    Mutant("study/verdicts.py", "    if cell.run_time:\n        return Outcome(NOT_COMPARABLE, OTHER_COSTS",
+           "    if cell.run_time and stream is None:\n        return Outcome(NOT_COMPARABLE, OTHER_COSTS",
+           VERDICTS + "a_run_time_cannot_enter_a_share", "a run time is tried after the stream"),
+    Mutant("study/verdicts.py", "if agreed == {printed.EQUAL}:", "if agreed == {printed.EQUAL} and runs is None:",
+           VERDICTS + "exact_is_tried_before_match_and_no_data_before_not_comparable", "match is tried before exact"),
+    Mutant("study/verdicts.py", "if not _has_values(cell, runs) and stream is None:",
+           "if not (_has_values(cell, runs) or stream or cell.not_comparable):",
+           VERDICTS + "exact_is_tried_before_match_and_no_data_before_not_comparable",
+           "not comparable is tried before no data"),
+    Mutant("study/verdicts.py", "return found if least < LEVEL else found.released()",
+           "return found.released() if wide or least >= LEVEL else found",
+           VERDICTS + "a_gap_that_the_spread_hides_is_too_wide_and_one_that_it_does_not_differs_first",
+           "too wide is tried before differs"),
+    Mutant("study/verdicts.py", "least = min(1.0, min(chances) * len(chances))", "least = min(chances)",
+           VERDICTS + "a_synthetic_paper_of_true_cells_differs_in_one_of_twenty_before_the_correction",
+           ".05 for each of q numbers of a cell"),
+    Mutant("study/verdicts.py", "one.released() if one.word == DIFFERS and not stands.get(i, True) else one",
+           "one", VERDICTS + "the_correction_releases_what_chance_gives_and_keeps_what_is_far",
+           "no correction for the number of cells"),
+    Mutant("study/verdicts.py", "and not cells[i].trivial\n    ]", "\n    ]",
+           VERDICTS + "a_trivial_cell_does_not_loosen_the_correction", "trivial cells are among the tested"),
+    Mutant("study/verdicts.py", "if self.wide:\n            return", "if False:\n            return",
+           VERDICTS + "a_gap_that_the_spread_hides_is_too_wide_and_one_that_it_does_not_differs_first",
+           "a wide spread is a match"),
+    Mutant("study/verdicts.py", "self.outcome.word in (EXACT, MATCH, DIFFERS) and not self.cell.trivial and",
+           "self.outcome.word in (EXACT, MATCH, DIFFERS) and", VERDICTS + "trivial_cells_and_copies_count_in_no_share",
+           "trivial cells are in the shares"),
+    Mutant("study/verdicts.py", "if len(values) != number.k or not", "if not",
+           VERDICTS + "exact_is_every_printed_number_of_as_many_runs", "exact by fewer runs than the paper's"),
+    Mutant("study/verdicts.py", "key=lambda on: (len(on), sorted(", "key=lambda on: (-len(on), sorted(",
+           VERDICTS + "the_smallest_set_of_switches_explains", "the largest set of switches explains"),
+    Mutant("study/verdicts.py", "all(known[name].keeps_epsilon for name in cell.switches)",
+           "any(known[name].keeps_epsilon for name in cell.switches)",
+           VERDICTS + "a_setting_keeps_epsilon_where_all_of_its_switches_do", "one harmless switch makes all private"),
+    Mutant("study/verdicts.py", "share = (len(finite) / len(values)) ** k", "share = 1.0",
+           VERDICTS + "diverged_runs_are_no_agreement", "diverged runs are left out"),
+    Mutant("study/headline.py", 'differs=tuple((one["value"], one["chance"]) for one in counted',
+           'differs=tuple((one["value"], one["chance"]) for one in cells',
+           VERDICTS + "trivial_cells_that_differ_are_not_listed", "trivial cells are among those that differ"),
+    Mutant("study/laws.py", "math.sqrt(1 / k + 1 / N)\n    with", "math.sqrt(1 / k)\n    with",
+           LAWS + "few_runs_are_judged_by_student_and_fisher", "our mean is taken as the truth"),
+    Mutant("study/laws.py", "np.arange(1, len(chances) + 1) / max(1, len(chances))", "1 / max(1, len(chances))",
+           LAWS + "benjamini_and_hochberg", "Bonferroni in place of Benjamini and Hochberg"),
+    Mutant("study/laws.py", "- slack, 0) * np.sign(", "+ slack, 0) * np.sign(",
+           LAWS + "a_printed_number_stands_for_its_rounding_interval", "the farthest end of a rounding interval counts"),
+    Mutant("study/laws.py", "return ended if printed else 1 - ended", "return ended",
+           LAWS + "counts_have_exact_laws", "the chance of × is that of yes"),
+    Mutant("study/tuner.py", "seen = shared[::2] if held_out else shared", "seen = shared",
+           TUNER + "a_lucky_half_chooses_and_the_other_half_tells", "seeds that chose tell the score"),
+    Mutant("study/tuner.py", 'math.inf if row.status == "diverged" or', "math.inf if",
+           TUNER + "a_diverged_seed_disqualifies_its_setting", "a diverged run is an excess like any"),
+]  # fmt: skip
+
+PLACES = "leaderboard/test_places.py::test_"
+LEADERBOARD = [
+    Mutant("leaderboard/places.py", "found.setdefault((problem, epsilon, algorithm), CLIP)",
+           "found.setdefault((problem, epsilon, algorithm), 0.0)",
+           PLACES + "a_diverged_seed_a_failed_run_and_a_missing_cell_score_the_worst", "a missing cell scores 0"),
+    Mutant("leaderboard/places.py", "CLIP = 3.0  # decades", "CLIP = 2.0  # decades",
+           PLACES + "a_score_is_decades_above_nothing", "scores are clipped at two decades"),
+    Mutant("leaderboard/places.py", 'found = runs[runs["timed"].eq(0)]', "found = runs",
+           PLACES + "timed_rows_do_not_count_and_an_excess_of_nothing_is_no_success", "timed runs are more seeds"),
+    Mutant("leaderboard/places.py", ".where(ended, math.inf).fillna(math.inf)", ".fillna(math.inf)",
+           PLACES + "a_diverged_seed_a_failed_run_and_a_missing_cell_score_the_worst", "a failed run has a loss"),
+    Mutant("leaderboard/places.py", 'sort_values(by, kind="stable")', 'sort_values(by, kind="stable", ascending=False)',
+           PLACES + "settings_are_picked_by_the_lowest_of_what_is_named_and_the_first_of_equals",
+           "the worst settings are picked"),
+    Mutant("leaderboard/places.py", "place += name not in unpaid", "place += 1",
+           PLACES + "what_takes_from_the_data_unpaid_is_listed_and_has_no_place", "an unpaid method takes a place"),
+    Mutant("leaderboard/places.py", "table.assign(family=table[\"problem\"].map(lambda problem: families.get(problem, problem)))",
+           'table.assign(family=table["problem"])',
+           PLACES + "families_count_once_however_many_problems_they_have", "each problem is a family"),
+    Mutant("leaderboard/places.py", 'score=missing["score"].fillna(CLIP)', 'score=missing["score"].fillna(0.0)',
+           PLACES + "the_default_is_the_chosen_method_of_each_problem_and_missing_where_it_is",
+           "the default's missing cell scores 0"),
+]  # fmt: skip
+
+SCHEMA, ENCODED = "schema/encode.py", "schema/test_schema.py::test_"
+ENCODING = [
+    Mutant(SCHEMA, "[\"intercept\"] if intercept else [], int(intercept)", "[\"intercept\"] if intercept else [], 0",
+           ENCODED + "no_cell_makes_a_row_longer_than_one_or_stops_it", "the unit is one group too small"),
+    Mutant(SCHEMA, "groups = len(found)", "groups = 1", ENCODED + "no_cell_makes_a_row_longer_than_one_or_stops_it",
+           "the parts of a date count once"),
+    Mutant(SCHEMA, 'if column.missing == "indicator":', "if False:",
+           ENCODED + "ordered_categories_dates_and_missing_cells", "no column tells what is missing"),
+    Mutant(SCHEMA, "np.clip((inside - middle) / half, -1, 1)", "(values - middle) / half",
+           ENCODED + "numbers_go_from_their_bounds_to_one_and_categories_stay_zero_and_one",
+           "values beyond their bounds are not moved"),
+    Mutant(SCHEMA, "X[dropped] = 0.0", "pass", ENCODED + "a_row_that_is_dropped_is_zeros_and_is_kept_to_predict",
+           "a dropped row is kept"),
+    Mutant(SCHEMA, 'column.missing == "drop" and not predicting', 'column.missing == "drop"',
+           ENCODED + "a_row_that_is_dropped_is_zeros_and_is_kept_to_predict", "rows to predict are dropped"),
+    Mutant(SCHEMA, "X /= np.maximum(1.0, np.linalg.norm(X, axis=1))[:, None]", "pass",
+           ENCODED + "no_cell_makes_a_row_longer_than_one_or_stops_it", "a row bound shortens nothing"),
+]  # fmt: skip
+
+MODEL, CLASSES = "estimators.py", "test_estimators_decisions.py::test_"
+ESTIMATORS = [
+    Mutant(MODEL, "(scores > 0).astype(int)", "(scores < 0).astype(int)",
+           CLASSES + "the_second_of_two_classes_has_the_positive_scores", "the two classes are swapped"),
+    Mutant(MODEL, "self.classes_ = np.unique(np.asarray(self.classes))", "self.classes_ = np.asarray(self.classes)",
+           CLASSES + "classes_are_sorted_and_a_label_beyond_is_the_first", "classes keep the order they were given in"),
+    Mutant(MODEL, "index[self.classes_[index] != y] = 0", "pass",
+           CLASSES + "classes_are_sorted_and_a_label_beyond_is_the_first", "a label beyond counts as its neighbour"),
+    Mutant(MODEL, "if self.budget is None\n", "if True\n",
+           "test_estimators.py::test_every_fit_of_model_selection_is_charged_to_the_budget",
+           "a fit is not charged to the budget"),
+    Mutant(MODEL, "settle(self._composition)", "pass",
+           CLASSES + "a_fit_settles_with_its_budget_what_it_released", "the budget is not told what was released"),
+    Mutant(MODEL, "np.column_stack([1 - p, p])", "np.column_stack([p, 1 - p])",
+           CLASSES + "the_second_of_two_classes_has_the_positive_scores", "probabilities in the wrong columns"),
+    Mutant(MODEL, "return slopes, start - slopes @ middle", "return slopes, start",
+           "test_estimators.py::test_two_classes_of_any_name_a_frame_and_its_names", "an intercept in other units"),
+    Mutant(MODEL, "if self.row_bound is not None:\n            Z /=", "if False:\n            Z /=",
+           "test_estimators.py::test_a_known_row_bound_is_used_and_longer_rows_are_shortened",
+           "rows beyond a bound are not shortened"),
+    Mutant(MODEL, "seeds = _seeds(self.random_state, len(targets))", "seeds = _seeds(0, len(targets))",
+           "test_estimators.py::test_noise_is_fresh_unless_a_state_is_given_which_is_no_release",
+           "every fit draws the same noise"),
+]  # fmt: skip
+
+RUNS, STATUS = "run/test_results.py::test_", "run/test_outcomes.py::test_"
+RUN = [
+    Mutant("run/results.py", 'sort_values("_ended", kind="stable").drop_duplicates("key", keep="last")',
+           'drop_duplicates("key", keep="last")', RUNS + "a_finished_row_beats_a_failed_one_in_either_order",
+           "a later failed row hides a finished one"),
+    Mutant("run/results.py", "for row in sorted((last | sound).values())", "for row in sorted(last.values())",
+           RUNS + "a_finished_row_beats_a_failed_one_in_either_order",
+           "a finished job is run again after a failed row"),
+    Mutant("run/results.py", "if status in outcomes.RESULTS}\n\n    def traced", "}\n\n    def traced",
+           RUNS + "failures_are_not_finished", "failed jobs are finished"),
+    Mutant("run/parts.py", "if named and hashlib.sha256(content).hexdigest()[:DIGEST] != named[1]:", "if False:",
+           "run/test_parts.py::test_a_flipped_bit_is_seen_wherever_it_is", "the digest of a part is not compared"),
+    Mutant("run/parts.py", "empty = [name for name in REQUIRED[table] if found[name].null_count]", "empty: list[str] = []",
+           "run/test_parts.py::test_a_part_whose_rows_are_nobodys_is_set_aside", "rows without a key are read"),
+    Mutant("run/outcomes.py", "type(error).__mro__ if cls in _RAISED", "reversed(type(error).__mro__) if cls in _RAISED",
+           STATUS + "an_exception_says_by_its_class_how_a_run_ended", "every exception is a defect"),
+    Mutant("run/outcomes.py", "return max(statuses,", "return min(statuses,",
+           STATUS + "results_are_what_there_is_to_judge_and_the_worst_word_wins", "the best of several outcomes counts"),
+    Mutant("run/execute.py", 'columns |= {"status": "defect", "private": False, "error": result.error}', "pass",
+           STATUS + "an_overspender_with_columns_of_its_own_is_told_by_the_check",
+           "a run that fails its privacy check is done"),
+    Mutant("run/execute.py", '"objective": float(run.objective[i])', '"objective": float(run.objective[0])',
+           "run/test_runner.py::test_a_result_does_not_depend_on_its_batch", "a batch's rows have the loss of its first"),
+    Mutant("run/jobs.py", '"epsilon": job.epsilon,\n        "settings"', '"settings"',
+           "run/test_jobs.py::test_everything_that_decides_the_result_is_in_the_key", "ε is not in a job's key"),
+    Mutant("run/jobs.py", '"algorithm_version": algorithm.version,\n', "",
+           "run/test_jobs.py::test_repeated_jobs_have_the_keys_they_would_have_by_themselves", "an algorithm's version is not in a job's key"),
+]  # fmt: skip
+
+CHOICE = "policy/test_policy.py::test_"
+POLICY = [
+    Mutant("policy/auto.py", "problem.d <= rule.columns", "problem.d < rule.columns",
+           CHOICE + "a_rule_holds_up_to_and_with_its_last_column", "a rule ends a column early"),
+    Mutant("policy/auto.py", "and rule.pure == (delta == 0)", "and (not rule.pure or delta == 0)",
+           CHOICE + "no_rule_is_told", "a method that needs δ > 0 is chosen at δ = 0"),
+    Mutant("policy/auto.py", "and (rule.l1 or not problem.l1)", "",
+           CHOICE + "a_method_is_chosen_by_public_numbers_alone", "l1 is not asked about"),
+    Mutant("policy/terms.py", 'ACCOUNTINGS = ("tight", "rdp"', 'ACCOUNTINGS = ("rdp", "tight"',
+           CHOICE + "accounting_is_the_best_there_is_and_delta_one_for_all", "a looser accounting is taken"),
+    Mutant(MODEL, "auto.method(declared, delta, self._suits) if name == AUTO else name",
+           'auto.method(declared, delta if self.epsilon < 5 else 0.0, self._suits) if name == AUTO else name',
+           "test_estimators.py::test_the_default_follows_the_loss_and_never_epsilon", "auto chooses by ε"),
+]  # fmt: skip
+
+MUTANTS = [*COMPARING, *DATASETS, *SUBMITTING, *REPORTING, *STUDY, *LEADERBOARD, *ENCODING, *ESTIMATORS, *RUN, *POLICY]
+
+
+def tried(mutants: list[Mutant]) -> Iterator[tuple[Mutant, str]]:
+    """Each mutant with what became of it: NOTICED, SURVIVES, or BROKEN where its test does not run."""
+    with tempfile.TemporaryDirectory(prefix="mutants-") as folder:
+        copy = Path(folder)
+        for name in COPIED:
+            source, leave = ROOT / name, shutil.ignore_patterns("__pycache__")
+            shutil.copytree(source, copy / name, ignore=leave) if source.is_dir() else shutil.copy(source, copy)
+        sound = {test: _ended(copy, test) for test in dict.fromkeys(one.test for one in mutants)}
+        for one in mutants:
+            if sound[one.test] != 0:
+                yield one, BROKEN
+                continue
+            file = copy / "dpbench" / one.file
+            whole = file.read_text(encoding="utf-8")
+            file.write_text(one.mutated(), encoding="utf-8")
+            yield one, {0: SURVIVES, 1: NOTICED}.get(_ended(copy, one.test), BROKEN)
+            file.write_text(whole, encoding="utf-8")
+
+
+def _ended(copy: Path, test: str) -> int:
+    """The exit status of pytest on one test of the copy: 0 passed, 1 failed, else it did not run."""
+    command = [sys.executable, "-B", "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", f"tests/{test}"]
+    try:
+        done = subprocess.run(command, cwd=copy, env=os.environ | {"PYTHONPATH": str(copy)}, capture_output=True,
+                              timeout=LIMIT)  # fmt: skip
+    except subprocess.TimeoutExpired:
+        return 1
+    return done.returncode
+
+
+def main(words: list[str]) -> int:
+    """Try the mutants that one of `words` is in, all without any; 1 where one is not noticed."""
+    chosen = [one for one in MUTANTS if not words or any(word in " ".join(one) for word in words)]
+    began, left = time.monotonic(), 0
+    for one, became in tried(chosen):
+        left += became != NOTICED
+        print(f"{became:8}  {one.file}: {one.breaks}" + (f" ({one.test})" if became != NOTICED else ""), flush=True)
+    print(f"{len(chosen)} mutants, {len(chosen) - left} noticed, {left} left; {time.monotonic() - began:.0f} s")
+    return int(left > 0)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,52 @@
+"""The list of `tests.mutants` cannot rot: every text is there once, every mutant is code, every test exists."""
+
+import ast
+
+import pytest
+
+from tests import mutants
+from tests.mutants import MUTANTS, ROOT
+
+
+@pytest.mark.parametrize("mutant", MUTANTS, ids=[f"{i}-{one.file}" for i, one in enumerate(MUTANTS)])
+def test_a_mutant_can_be_made_and_its_test_is_there(mutant):
+    assert ast.dump(ast.parse(mutant.mutated())) != ast.dump(ast.parse((ROOT / "dpbench" / mutant.file).read_text()))
+    file, _, name = mutant.test.partition("::")
+    assert f"\ndef {name}(" in (ROOT / "tests" / file).read_text()
+
+
+def test_the_list_is_long_covers_the_rooms_and_says_what_each_breaks():
+    assert len(MUTANTS) >= 60
+    assert len({one[:3] for one in MUTANTS}) == len({one.breaks for one in MUTANTS}) == len(MUTANTS)
+    rooms = {one.file.partition("/")[0] for one in MUTANTS}
+    assert rooms >= {
+        "comparing",
+        "datasets",
+        "submitting",
+        "reporting",
+        "study",
+        "leaderboard",
+        "schema",
+        "run",
+        "policy",
+    }
+    assert not any(one.file.startswith(("privacy", "algorithms", "auditing")) for one in MUTANTS)
+
+
+@pytest.mark.parametrize(("status", "became"), [(0, mutants.SURVIVES), (1, mutants.NOTICED), (2, mutants.BROKEN)])
+def test_a_mutant_is_noticed_by_a_failure_alone(monkeypatch, capsys, status, became):
+    """Its own tree is left as it is; a test that fails without the mistake, or does not run, notices nothing."""
+    one = MUTANTS[0]
+    before = (ROOT / "dpbench" / one.file).read_text()
+
+    def ended(copy, test):
+        assert (ROOT / "dpbench" / one.file).read_text() == before
+        return 0 if (copy / "dpbench" / one.file).read_text() == before else status
+
+    monkeypatch.setattr(mutants, "_ended", ended)
+    assert [word for _, word in mutants.tried([one])] == [became]
+    monkeypatch.setattr(mutants, "_ended", lambda copy, test: 1)
+    assert [word for _, word in mutants.tried([one])] == [mutants.BROKEN]
+    monkeypatch.setattr(mutants, "MUTANTS", [one])
+    assert mutants.main([]) == 1
+    assert "1 mutants, 0 noticed, 1 left" in capsys.readouterr().out
