@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from dpbench import PrivateClassifier
+from dpbench import PrivateClassifier, PrivateRegressor, estimators
 from dpbench.privacy.data_budget import DataBudget
 
 
@@ -34,3 +34,26 @@ def test_a_fit_settles_with_its_budget_what_it_released(classes):
     (charge,) = budget.charges
     assert charge.composition == model._composition
     assert charge.releases
+
+
+@pytest.mark.parametrize("how", [{"bounds": (0, 1)}, {"bounds": (0, 1), "row_bound": 0.5}], ids=["features", "rows"])
+@pytest.mark.parametrize("kind", [PrivateClassifier, PrivateRegressor])
+def test_what_is_fitted_of_a_row_does_not_depend_on_other_rows(monkeypatch, kind, how):
+    """The released vector may depend on every row; what the method is given of one row on that row alone."""
+    given = []
+
+    def spy(rows, y, **settings):
+        given.append((rows.copy(), y.copy()))
+        raise InterruptedError
+
+    monkeypatch.setattr(estimators, "fit", spy)
+    model = kind(**how, **({"classes": [0, 1]} if kind is PrivateClassifier else {"target_bounds": (0, 1)}))
+    rng = np.random.default_rng(0)
+    X, y = 0.4 + 0.2 * rng.random((20, 3)), np.resize([0.0, 1.0], 20)
+    for first in (X[0], np.zeros(3), np.full(3, 1e9), np.full(3, np.nan)):
+        with pytest.raises(InterruptedError):
+            model.fit(np.vstack([first, X[1:]]), y)
+    for rows, targets in given[1:]:
+        np.testing.assert_array_equal(rows[1:], given[0][0][1:])
+        np.testing.assert_array_equal(targets, given[0][1])
+    assert any((rows[0] != given[0][0][0]).any() for rows, _ in given)

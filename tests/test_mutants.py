@@ -10,7 +10,8 @@ from tests.mutants import MUTANTS, ROOT
 
 @pytest.mark.parametrize("mutant", MUTANTS, ids=[f"{i}-{one.file}" for i, one in enumerate(MUTANTS)])
 def test_a_mutant_can_be_made_and_its_test_is_there(mutant):
-    assert ast.dump(ast.parse(mutant.mutated())) != ast.dump(ast.parse((ROOT / "dpbench" / mutant.file).read_text()))
+    ast.parse(mutant.mutated())
+    assert mutant.text != mutant.instead
     file, _, name = mutant.test.partition("::")
     assert f"\ndef {name}(" in (ROOT / "tests" / file).read_text()
 
@@ -30,7 +31,6 @@ def test_the_list_is_long_covers_the_rooms_and_says_what_each_breaks():
         "run",
         "policy",
     }
-    assert not any(one.file.startswith(("privacy", "algorithms", "auditing")) for one in MUTANTS)
 
 
 @pytest.mark.parametrize(("status", "became"), [(0, mutants.SURVIVES), (1, mutants.NOTICED), (2, mutants.BROKEN)])
@@ -39,13 +39,14 @@ def test_a_mutant_is_noticed_by_a_failure_alone(monkeypatch, capsys, status, bec
     one = MUTANTS[0]
     before = (ROOT / "dpbench" / one.file).read_text()
 
-    def ended(copy, test):
+    def ended(copy, *tests):
         assert (ROOT / "dpbench" / one.file).read_text() == before
         return 0 if (copy / "dpbench" / one.file).read_text() == before else status
 
+    monkeypatch.setattr(mutants, "COPIED", ("dpbench/comparing",))
     monkeypatch.setattr(mutants, "_ended", ended)
     assert [word for _, word in mutants.tried([one])] == [became]
-    monkeypatch.setattr(mutants, "_ended", lambda copy, test: 1)
+    monkeypatch.setattr(mutants, "_ended", lambda copy, *tests: 1)
     assert [word for _, word in mutants.tried([one])] == [mutants.BROKEN]
     monkeypatch.setattr(mutants, "MUTANTS", [one])
     assert mutants.main([]) == 1

@@ -60,6 +60,22 @@ def test_directions_of_neighbours_are_within_the_sharp_sensitivities_which_are_n
     assert ratios.max(axis=1).min() > (0.99 if modification == "add" else 0.2)
 
 
+def test_two_orthogonal_rows_move_a_clipped_inverse_by_more_than_one_of_them():
+    """Why replace-one needs a factor above 1: beside the kink at λ₀ the divided differences of 1/max(x, λ₀) are all
+    -1/λ₀² but for the zero of the eigenvalue below it. Times (xxᵀ - uuᵀ)/(4n), x ⊥ u, that has norm 2/√3 · 1/(4nλ₀²).
+    """
+    n, lambda0 = 1e7, 0.05
+    small = 1 / (4 * n)
+    base = np.diag([lambda0 + 1000 * small, lambda0 - 3 * small])  # curvature of other rows: n of them reach 1/4
+    x, u = (np.array([np.cos(angle), np.sin(angle)]) for angle in np.arccos(3**-0.5) / 2 + np.array([0, np.pi / 2]))
+    inverses = [SOLVE["clip"](np.tile(base + small * np.outer(v, v), (2, 1, 1)), np.eye(2), np.full(2, lambda0))
+                for v in (x, u)]  # fmt: skip
+    moved = np.linalg.norm(inverses[0] - inverses[1], 2)
+    one, replaced = sharp_sensitivities(n, np.array(lambda0), "clip")
+    assert moved / one == pytest.approx(2 / 3**0.5, rel=0.01)
+    assert moved <= replaced
+
+
 @pytest.mark.parametrize("modification", ["clip", "add"])
 def test_they_are_never_above_the_papers(modification):
     lambda0 = np.array([0.01, 0.1, 1.0])

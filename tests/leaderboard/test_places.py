@@ -136,6 +136,8 @@ def test_the_default_is_the_chosen_method_of_each_problem_and_missing_where_it_i
     found = places.with_auto(scored, {"a": "a", "b": "b", "c": "b"})
     auto = {row.problem: row.score for row in found[found["algorithm"] == AUTO].itertuples()}
     assert auto == {"a": pytest.approx(-1), "b": pytest.approx(-2), "c": CLIP}
+    nowhere = places.with_auto(scored, {"a": "a method without a row"})
+    assert nowhere[nowhere["algorithm"] == AUTO]["score"].tolist() == [CLIP]
 
 
 def test_told_apart_is_by_the_difference_from_the_first():

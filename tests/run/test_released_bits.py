@@ -91,3 +91,11 @@ def test_the_attack_on_ten_thousand_fits():
     found = [np.array([dpbench.fit(X, y, **call).w / 4 for _ in range(10_000)]) for X, y in worlds(d)]
     assert [finer(one, v) for one in found] == [0, 0]
     low_bits_say_nothing(found)
+
+
+@pytest.mark.parametrize("arithmetic", ["bytes", "real"])
+def test_no_two_of_many_fits_draw_the_same_noise(arithmetic):
+    """Among 120 fits two of 256 noises would meet, but for a chance of 1e-13; two of 2^128 never do."""
+    X, y = np.eye(8), np.resize([1.0, -1.0], 8)
+    fits = [dpbench.fit(X, y, algorithm="dp-gd", epsilon=1.0, T=1, arithmetic=arithmetic).w for _ in range(120)]
+    assert len({tuple(w) for w in fits}) == 120

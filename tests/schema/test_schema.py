@@ -86,6 +86,10 @@ def test_the_bound_on_a_row_is_reached():
     frame = pd.DataFrame({"a": [0.0, 9.0], "b": ["x", "y"]})
     schema = made(a={"bounds": (0, 9), "missing": "indicator"}, b={"categories": ("x", "y")})
     np.testing.assert_allclose(np.linalg.norm(schemas.encode(schema, frame).X, axis=1), 1)
+    dated = made(when={"date": ("year", "month", "weekday"), "years": (2000, 2017), "missing": "indicator"})
+    last = pd.DataFrame({"when": ["2017-12-31"]})  # a Sunday: every part is at its end
+    for intercept in (True, False):
+        np.testing.assert_allclose(np.linalg.norm(schemas.encode(dated, last, intercept=intercept).X), 1)
 
 
 def test_a_row_is_encoded_by_itself():
