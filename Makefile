@@ -9,7 +9,7 @@ LOCK ?= requirements/dev.txt
 RIVALS := diffprivlib opacus jax-privacy
 
 .DEFAULT_GOAL := help
-.PHONY: help setup test lint docs reproduce report bench rivals lock vulnerabilities dist clean
+.PHONY: help setup test mutants lint docs reproduce report bench rivals lock vulnerabilities dist clean
 
 help:  ## print this help
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 12
@@ -30,6 +30,9 @@ endif
 test: $(STAMP)  ## run the tests (no network needed)
 	@# one thread for each of the two workers; and what the processes of tests compile is kept for the next ones
 	env -u PYTHONDONTWRITEBYTECODE OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -n 2
+
+mutants: $(STAMP)  ## put each mistake of tests/mutants.py into a copy of the tree; its test has to fail (ten minutes)
+	OMP_NUM_THREADS=1 $(BIN)/python -m tests.mutants
 
 lint: $(STAMP)  ## check style, format and types
 	$(BIN)/ruff check .

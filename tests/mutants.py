@@ -32,9 +32,9 @@ class Mutant(NamedTuple):
     test: str
     breaks: str
 
-    def mutated(self) -> str:
-        """The text of the file with the mistake in it."""
-        source = (ROOT / "dpbench" / self.file).read_text(encoding="utf-8")
+    def mutated(self, root: Path = ROOT) -> str:
+        """The text of the file under `root` with the mistake in it."""
+        source = (root / "dpbench" / self.file).read_text(encoding="utf-8")
         if source.count(self.text) != 1:
             raise ValueError(f"{self.file} has {self.text!r} {source.count(self.text)} times; write the mutant anew")
         return source.replace(self.text, self.instead)
@@ -390,7 +390,7 @@ def tried(mutants: list[Mutant]) -> Iterator[tuple[Mutant, str]]:
                 continue
             file = copy / "dpbench" / one.file
             whole = file.read_text(encoding="utf-8")
-            file.write_text(one.mutated(), encoding="utf-8")
+            file.write_text(one.mutated(copy), encoding="utf-8")
             yield one, {0: SURVIVES, 1: NOTICED}.get(_ended(copy, one.test), BROKEN)
             file.write_text(whole, encoding="utf-8")
 
