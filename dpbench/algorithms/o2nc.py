@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any, Literal, TypeAlias
 
@@ -38,6 +38,7 @@ from dpbench.algorithms.base import (
 from dpbench.errors import UserError
 from dpbench.privacy.ledger import Gaussian, at_rho
 from dpbench.privacy.single_pass import SinglePass
+from dpbench.problems.sphere import Sphere
 
 Oracle: TypeAlias = Callable[[Array], Array]  # (k, d) → (k, d)
 KEPT = 32  # points w_t of the chosen epoch that the stationarity measure gets to see
@@ -105,14 +106,31 @@ class O2NC(Algorithm):
         return 15.0 * M * d + 3e4 * M / B
 
     def run(self, problem: Problem, W: Array, mechanisms: Mechanisms, settings: Settings, trace: Trace) -> Outcome:
-        M, kind = settings.M or problem.n, self._kind(settings)
-        most = M // self._rows_per_round(settings)
-        T = settings.T or rounds(problem, settings, self._rho(mechanisms), kind=kind, most=most)
-        K = most // T
-        rows = mechanisms.single_pass(problem.n, label="oracle")
-        coins = zeroth_order.Coins(mechanisms.coins)
+        T, K = self.lengths(problem, mechanisms, settings)
         chosen = np.array([coin.integers(K) for coin in mechanisms.coins])
         output, kept = np.zeros_like(W), np.empty(0)
+        for epoch, (mean, points) in enumerate(self.epochs(problem, W, mechanisms, settings, trace)):
+            ours = (chosen == epoch)[:, None]
+            output = np.where(ours, mean, output)
+            kept = points if epoch == 0 else np.where(ours[:, None], points, kept)
+        k = len(W)
+        return Outcome(output, {"iterations": [K * T] * k}, T=[T] * k, evidence=kept)
+
+    def lengths(self, problem: Problem | Sphere, mechanisms: Mechanisms, settings: Any) -> tuple[int, int]:
+        """T, the rounds of an epoch, and K, the epochs that the rows make."""
+        most = (settings.M or problem.n) // self._rows_per_round(settings)
+        kind = self._kind(settings)
+        T = settings.T or rounds(problem, settings, self._rho(mechanisms), kind=kind, most=most)
+        return T, most // T
+
+    def epochs(
+        self, problem: Problem | Sphere, W: Array, mechanisms: Mechanisms, settings: Any, trace: Trace
+    ) -> Iterator[tuple[Array, Array]]:
+        """Algorithm 3 from W (k, d), epoch after epoch: the mean w_t (k, d) and up to `KEPT` of the w_t (k, ·, d)."""
+        M = settings.M or problem.n
+        T, K = self.lengths(problem, mechanisms, settings)
+        rows = mechanisms.single_pass(problem.n, label="oracle")
+        coins = zeroth_order.Coins(mechanisms.coins)
         keep = {round(t) for t in np.linspace(0, T - 1, KEPT)}
         x = W
         for epoch in range(K):
@@ -127,12 +145,7 @@ class O2NC(Algorithm):
                 if t in keep:
                     points.append(w)
                 trace(epoch * T + t + 1, w, passes=M / problem.n * (epoch * T + t + 1) / (K * T))
-            ours = (chosen == epoch)[:, None]
-            output = np.where(ours, mean, output)
-            seen = np.stack(points, axis=1)
-            kept = seen if epoch == 0 else np.where(ours[:, None], seen, kept)
-        k = len(W)
-        return Outcome(output, {"iterations": [K * T] * k}, T=[T] * k, evidence=kept)
+            yield mean, np.stack(points, axis=1)
 
     def measure(self, problem: Problem, outcome: Outcome, settings: Settings, generators: Generators) -> dict[str, Any]:
         """‖∇F(w)‖_{2δ} from above, by the gradients in the 2δ-ball and at the epoch's points (Corollary 4.7)."""
@@ -156,7 +169,7 @@ class O2NC(Algorithm):
 
     def _oracle(
         self,
-        problem: Problem,
+        problem: Problem | Sphere,
         rows: SinglePass,
         mechanisms: Mechanisms,
         settings: Any,
@@ -166,9 +179,12 @@ class O2NC(Algorithm):
         kind, release = self._kind(settings), self._release(problem, rows, mechanisms, settings, T)
         if kind == "variance-reduced":
             return VarianceReduced(problem, rows, coins, settings.radius, T, release)
+        assert not isinstance(problem, Sphere), "the variance-reduced oracle alone"
         return fresh(problem, rows, coins, settings, kind, T, release)
 
-    def _release(self, problem: Problem, rows: SinglePass, mechanisms: Mechanisms, settings: Any, T: int) -> Oracle:
+    def _release(
+        self, problem: Problem | Sphere, rows: SinglePass, mechanisms: Mechanisms, settings: Any, T: int
+    ) -> Oracle:
         """What an estimate becomes before the learner sees it, in one epoch; here, itself."""
         return lambda g: g
 
@@ -223,7 +239,9 @@ class O2NCTree(O2NC):
     def plan(self, problem: Declaration, mechanisms: Mechanisms, settings: Any) -> None:
         mechanisms.plan("oracle", at_rho(mechanisms.budget.rho), 1)
 
-    def _release(self, problem: Problem, rows: SinglePass, mechanisms: Mechanisms, settings: Any, T: int) -> Oracle:
+    def _release(
+        self, problem: Problem | Sphere, rows: SinglePass, mechanisms: Mechanisms, settings: Any, T: int
+    ) -> Oracle:
         d, L, budget = problem.d, problem.lipschitz, mechanisms.budget
         sensitivity: float | Array = 4 * d * L / T
         if budget.accounting == "tight":
@@ -272,7 +290,9 @@ class O2NCNaive(O2NC):
     def plan(self, problem: Declaration, mechanisms: Mechanisms, settings: Any) -> None:
         mechanisms.plan("oracle", Gaussian(1 / self._rho(mechanisms)), 1)
 
-    def _release(self, problem: Problem, rows: SinglePass, mechanisms: Mechanisms, settings: Any, T: int) -> Oracle:
+    def _release(
+        self, problem: Problem | Sphere, rows: SinglePass, mechanisms: Mechanisms, settings: Any, T: int
+    ) -> Oracle:
         factor = problem.d if settings.oracle == "two-point" else 1
         return rows.gaussians(
             T,
@@ -329,7 +349,13 @@ class VarianceReduced:
     """
 
     def __init__(
-        self, problem: Problem, rows: SinglePass, coins: zeroth_order.Coins, radius: float, T: int, release: Oracle
+        self,
+        problem: Problem | Sphere,
+        rows: SinglePass,
+        coins: zeroth_order.Coins,
+        radius: float,
+        T: int,
+        release: Oracle,
     ) -> None:
         self.problem, self.rows, self.coins, self.radius, self.T = problem, rows, coins, radius, T
         self.release = release
@@ -350,7 +376,7 @@ class VarianceReduced:
         return self.release(self.g)
 
 
-def rounds(problem: Declaration, settings: Rounds, rho: float, *, kind: Kind, most: int) -> int:
+def rounds(problem: Declaration | Sphere, settings: Rounds, rho: float, *, kind: Kind, most: int) -> int:
     """T = max((√d LδM/(F + Lδ))^{2/3}, (d^{3/2} LδM/((F + Lδ)ρ))^power), rounded, in 1..most; F is `gap`.
 
     power: 1/2 for the tree (Theorem 4.9), 2/3 for naive noise (Appendix E). The text prints min, a slip: its bound

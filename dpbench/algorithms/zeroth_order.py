@@ -2,6 +2,7 @@
 
 F̂(x) = E F(x + δv), v uniform in the unit ball: the smoothing of F with radius δ. With u uniform on the unit sphere of
 R^d, ∇F̂(x) = E (d/2δ)(F(x + δu) - F(x - δu)) u (Lemma 2.2). Values come from the problem's loss on single rows.
+The problem may also be a `Sphere`, whose loss is one of a distance.
 All arrays have the leading axis k of replicates: x (k, d), rows (k, b) indices, U (k, b, m, d) unit vectors, m a row.
 
 A round on one row costs a hundred operations and a NumPy call as much as thousands: numba (the extra `fast`) runs the
@@ -21,6 +22,7 @@ import numpy as np
 from dpbench.algorithms.base import Array, Generators, Problem
 from dpbench.problems.compiled import compiler
 from dpbench.problems.losses import Loss, Phase, Ramp
+from dpbench.problems.sphere import Sphere
 
 WORKSPACE = 2**17  # numbers drawn at a time for one replicate: U stays in the second-level cache
 AHEAD = 2**18  # numbers drawn ahead for all replicates: 2 MB
@@ -79,7 +81,7 @@ def directions(generators: Generators, b: int, m: int, d: int) -> np.ndarray:
     return U
 
 
-def grad(problem: Problem, x: Array, rows: np.ndarray, *, radius: float, U: Array) -> Array:
+def grad(problem: Problem | Sphere, x: Array, rows: np.ndarray, *, radius: float, U: Array) -> Array:
     """GRAD (Algorithm 1), (k, d): mean over rows and directions of (d/2δ)(f(x + δu) - f(x - δu)) u.
 
     Each term has norm ≤ dL, so a replaced row moves the mean by 2dL/b at most (Lemma 3.1).
@@ -87,7 +89,7 @@ def grad(problem: Problem, x: Array, rows: np.ndarray, *, radius: float, U: Arra
     return problem.d / (2 * radius) * _mean_difference(problem, x, radius, x, -radius, rows, U)
 
 
-def diff(problem: Problem, x: Array, y: Array, rows: np.ndarray, *, radius: float, U: Array) -> Array:
+def diff(problem: Problem | Sphere, x: Array, y: Array, rows: np.ndarray, *, radius: float, U: Array) -> Array:
     """DIFF (Algorithm 2), (k, d): mean over rows and directions of (d/δ)(f(x + δu) - f(y + δu)) u.
 
     Each term has norm ≤ (d/δ) L‖x - y‖, so a replaced row moves the mean by 2dL‖x - y‖/(bδ) at most (Lemma 3.2).
@@ -114,8 +116,13 @@ def in_blocks(estimate: Callable[..., Array], rows: np.ndarray, generators: Gene
     return total / rows.shape[1]
 
 
-def _mean_difference(problem: Problem, x: Array, r: float, y: Array, q: float, rows: np.ndarray, U: Array) -> Array:
+def _mean_difference(
+    problem: Problem | Sphere, x: Array, r: float, y: Array, q: float, rows: np.ndarray, U: Array
+) -> Array:
     """(k, d) means over rows and directions of (f(x + ru, z) - f(y + qu, z)) u."""
+    if isinstance(problem, Sphere):
+        z = problem.take(rows)
+        return _mean(problem.values(z, x, r, U) - problem.values(z, y, q, U), U)
     A, labels = problem.take(rows)
     loops, kind = compiled(), KINDS.get(type(problem.loss))
     if loops is not None and kind is not None:

@@ -6,10 +6,11 @@ from __future__ import annotations
 import numpy as np
 
 from dpbench.problems.risk import EmpiricalRisk
+from dpbench.problems.sphere import Sphere
 
 
 def goldstein_norm(
-    problem: EmpiricalRisk,
+    problem: EmpiricalRisk | Sphere,
     w: np.ndarray,
     radius: float,
     points: np.ndarray,

@@ -7,5 +7,6 @@ registry.PROBES.update(
         "probe-estimator": "dpbench.run.probes:EstimatorProbe",
         "probe-noise": "dpbench.run.probes:NoiseProbe",
         "probe-optimum": "dpbench.run.probes:OptimumProbe",
+        "probe-sphere": "dpbench.run.probes:SphereProbe",
     }
 )

@@ -30,9 +30,11 @@ from dpbench.algorithms.base import (
     Problem,
     Relation,
     Trace,
+    no_trace,
 )
-from dpbench.algorithms.o2nc import O2NC
+from dpbench.algorithms.o2nc import O2NC, O2NCTree, Rounds
 from dpbench.errors import UserError
+from dpbench.problems.sphere import Sphere
 
 
 class Probe(Algorithm):
@@ -157,6 +159,70 @@ class NoiseProbe(Probe):
             "bound": [bound] * k,
         }
         return Outcome(W, columns=columns)
+
+
+class SphereProbe(Probe):
+    """probe-sphere: what o2nc or o2nc-tree reaches on `Sphere`, a family whose start is far from stationary.
+
+    The method's own epochs run on M fresh samples from x₁ = (1.45, 0, …) in the d of the job's problem, which lends
+    nothing else; the tree's noise is that of the job's ε. `measured`: ‖∇F‖_{2δ} of an epoch's mean w_t, the mean over
+    all K epochs: the expectation over the drawn one that Theorem 4.9 bounds, with less chance. `measured_error`: as
+    that of o2nc. `notes`, JSON: the measure at x₁ as `start`, that of the `first` epoch, how many of the `epochs` have
+    `failed` (1e-6 or more), F at x₁ as `F_start` and at the last epoch's mean as `F`.
+    """
+
+    name = "probe-sphere"
+    title = "probe of the sphere family"
+    diagnostics = (*MEASURED, NOTES)
+    START: ClassVar[float] = 1.45
+    STATIONARY: ClassVar[float] = 1e-6
+
+    class Settings(Rounds, frozen=True):
+        method: Literal["o2nc", "o2nc-tree"] = "o2nc"
+        gap: Positive = 0.45
+        M: Annotated[int, msgspec.Meta(ge=2)] = 100_000
+
+    def iterations(self, problem: Declaration, settings: Settings) -> None:
+        return None  # T is of an epoch, and follows from ρ
+
+    def complete(self, problem: Declaration, settings: Settings) -> Settings:
+        if settings.T is not None and 2 * settings.T > settings.M:
+            raise UserError(f"{self.name}: T = {settings.T} needs {2 * settings.T} samples, M is {settings.M}")
+        return settings
+
+    def work(self, n: int, d: int, settings: BaseSettings) -> float:
+        return 1e4 * getattr(settings, "M", n)
+
+    def run(self, problem: Problem, W: Array, mechanisms: Mechanisms, settings: Settings, trace: Trace) -> Outcome:
+        from dpbench.problems.stationarity import goldstein_norm
+
+        k, d = W.shape
+        samples, balls = ([np.random.default_rng(coin.integers(2**63)) for coin in mechanisms.coins] for _ in range(2))
+        sphere, start = Sphere(settings.M, d, samples), np.zeros_like(W)
+        start[:, 0] = self.START
+        method = {"o2nc": O2NC, "o2nc-tree": O2NCTree}[settings.method]()
+        own = method.Settings(radius=settings.radius, gap=settings.gap, M=settings.M, T=settings.T)
+        found, radius = [], 2 * settings.radius
+
+        def measured(at: Array, points: Array) -> Array:
+            each = zip(at, points, balls, strict=True)
+            return np.array([goldstein_norm(sphere, w, radius, seen, ball) for w, seen, ball in each])
+
+        before = measured(start, start[:, None])[:, 0]
+        for mean, points in method.epochs(sphere, start, mechanisms, own, no_trace):
+            found.append(measured(mean, points))
+        values, errors = np.stack(found, axis=2)[:, 0], np.stack(found, axis=2)[:, 1]
+        F_start, F = sphere.value(start), sphere.value(mean)
+        notes = [
+            json.dumps({
+                "start": before[i], "first": values[i, 0], "epochs": len(found),
+                "failed": int((values[i] >= self.STATIONARY).sum()), "F_start": F_start[i], "F": F[i],
+            })
+            for i in range(k)
+        ]  # fmt: skip
+        T, _ = method.lengths(sphere, mechanisms, own)
+        columns = {"measured": values.mean(axis=1), "measured_error": errors.mean(axis=1), "notes": notes}
+        return Outcome(W, columns, T=[T] * k)
 
 
 class OptimumProbe(Probe):

@@ -93,6 +93,7 @@ LOOKS: dict[str, tuple[str, str] | tuple[str, str, str]] = {
     "probe-estimator": (GREY, "x"),
     "probe-optimum": (GREY, "*"),
     "probe-noise": (GREY, "+"),
+    "probe-sphere": (GREY, "o"),
 }
 
 PLAIN = (1.1e-5, 2e5)  # logarithmic axes within it have plain numbers

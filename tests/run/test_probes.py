@@ -1,5 +1,6 @@
 """The probes measure what they say: against closed forms."""
 
+import json
 import math
 
 import numpy as np
@@ -67,3 +68,33 @@ def test_noise_of_the_tree_and_naive_noise(t):
 def test_a_round_beyond_the_last_is_refused():
     with pytest.raises(UserError, match="t = 9 must be at most T = 8"):
         run("probe-noise", small_problem(loss="ramp"), T=8, t=9)
+
+
+@pytest.mark.parametrize("method", ["o2nc", "o2nc-tree"])
+def test_the_sphere_is_left_far_behind(method):
+    result = run("probe-sphere", small_problem(loss="ramp"), method=method, epsilon=102.5652, M=20_000)
+    T = round((math.sqrt(5) * 0.1 * 20_000 / 0.55) ** (2 / 3))
+    assert result.T == [T, T]
+    for measured, text in zip(result.columns["measured"], result.columns["notes"], strict=True):
+        notes = json.loads(text)
+        assert notes["start"] == pytest.approx(0.989, abs=3e-3)
+        assert notes["epochs"] == 10_000 // T
+        assert 0 < notes["failed"] < 6
+        assert measured == pytest.approx(notes["failed"] / notes["epochs"], rel=0.2)  # each of those is near 1
+        assert notes["F"] == pytest.approx(0.037, abs=2e-3)
+
+
+def test_a_run_that_stays_on_the_sphere_keeps_the_measure_of_its_start(monkeypatch):
+    from dpbench.algorithms.o2nc import Learner
+
+    monkeypatch.setattr(Learner, "update", lambda self, gradient: None)
+    result = run("probe-sphere", small_problem(loss="ramp"), M=500)
+    assert all(measured > 0.97 for measured in result.columns["measured"])
+    notes = json.loads(result.columns["notes"][0])
+    assert notes["failed"] == notes["epochs"]
+    assert notes["F"] == pytest.approx(notes["F_start"])
+
+
+def test_a_longer_epoch_on_the_sphere_than_its_samples_is_refused():
+    with pytest.raises(UserError, match="T = 400 needs 800 samples, M is 500"):
+        run("probe-sphere", small_problem(loss="ramp"), M=500, T=400)

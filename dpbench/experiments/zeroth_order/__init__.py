@@ -13,5 +13,5 @@ EXPERIMENT = Experiment(
     package=__name__,
     modules=(figures, tables, claims, reached, errata),
     short="Zeroth-order methods",
-    order=("estimators", "tree_noise", "stationarity", "objective", "dimension", "fractions"),
+    order=("estimators", "tree_noise", "stationarity", "objective", "dimension", "fractions", "sphere"),
 )

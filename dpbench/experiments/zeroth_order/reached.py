@@ -19,6 +19,7 @@ from dpbench.experiments.zeroth_order.study import (
     first_term,
     needed,
     over_seeds,
+    sphere_rows,
     whole_bound,
 )
 from dpbench.study.context import Context
@@ -55,6 +56,32 @@ def below_the_bound(context: Context) -> Iterator[Verdict]:
         text += ". " + (f"{OTHERWISE}a run that stays is above the bound" if testable else why)
         case = "no noise" if math.isinf(rho) else f"tree, ρ = {rho:g}"
         yield Verdict.of(bool(reached <= whole), text, case) if testable else Verdict(NOT_TESTABLE, text, case)
+
+
+@claim(
+    "bound_sphere",
+    "Theorem 4.9 where it can fail, on the sphere family: stationarity is below the theorem's bound",
+    place="Theorem 4.9",
+    shows="sphere",
+)
+def below_the_bound_on_the_sphere(context: Context) -> Iterator[Verdict]:
+    """By ρ and M: the mean over all epochs against the bound, which a run that stays is above where it can fail."""
+    panel = sphere_rows(context)
+    if panel.empty:
+        raise NotEnough("no rows", "sphere")
+    for (rho, M), rows in panel.groupby(["rho", "set.M"]):
+        reached, start, whole = rows["measured"].mean(), rows["start"].mean(), whole_bound(rows).iloc[0]
+        case = f"{'no noise' if math.isinf(rho) else f'tree, ρ = {rho:g}'}, M = {M:,.0f}"
+        text = (
+            f"measured {plus_minus(reached, rows['measured'].sem())} over all epochs of {len(rows)} runs, the first "
+            f"{rows['first'].mean():.3f}; the bound {whole:.3g}, the start {start:.3f}; F from "
+            f"{rows['F_start'].mean():.3f} to {rows['F'].mean():.4f}"
+        )
+        if whole < start:
+            yield Verdict.of(bool(reached <= whole), f"{text}. {OTHERWISE}a run that stays is above the bound", case)
+        else:
+            why = f"No run is that far from stationary; the bound gets below the start at M = {enough(rows, start):.1g}"
+            yield Verdict(NOT_TESTABLE, f"{text}. {why}", case)
 
 
 def enough(rows: pd.DataFrame, start: float) -> float:

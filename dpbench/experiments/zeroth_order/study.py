@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 from typing import NamedTuple
 
@@ -84,6 +85,16 @@ def dimension_of(problem: str) -> int:
     (100, 124)
     """
     return int(TITLES[problem].rpartition(" ")[2])
+
+
+def sphere_rows(context: Context) -> pd.DataFrame:
+    """The rows of the sphere family, by the ρ of the method that the probe ran, with what it notes as columns."""
+    rows = studied(context, "sphere")
+    if rows.empty:
+        return rows
+    rho = [math.inf if m == "o2nc" else rho_of(e) for m, e in zip(rows["set.method"], rows["epsilon"], strict=True)]
+    notes = pd.DataFrame([json.loads(text) for text in rows["notes"]], index=rows.index)
+    return rows.assign(rho=np.round(rho, 3)).join(notes)
 
 
 def first_term(rows: pd.DataFrame) -> pd.Series:

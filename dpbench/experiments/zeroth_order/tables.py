@@ -11,6 +11,7 @@ from dpbench.experiments.zeroth_order.study import (
     TITLES,
     dimension_of,
     failures,
+    sphere_rows,
     studied,
     whole_bound,
 )
@@ -52,6 +53,32 @@ def fractions(context: Context) -> Table:
     names = ["problem", "algorithm", "rho", "M", "failed", "runs", "lower", "upper", "objective", "objective_se"]
     names += ["measured", "se", "bound"]
     gaps = [] if lines else [context.gap("fractions", "fractions")]
+    return Table(pd.DataFrame(lines, columns=header), caption, pd.DataFrame(data, columns=names), gaps)
+
+
+@artefact("sphere", f"Bound, start and what is reached on the sphere family ({TEST} Theorem 4.9)")
+def sphere(context: Context) -> Table:
+    """By ρ and M: the theorem's bound, the measure at the start, its mean over all epochs, F before and after."""
+    rows = sphere_rows(context)
+    lines, data = [], []
+    for (rho, M), group in [] if rows.empty else rows.groupby(["rho", "set.M"]):
+        bound, start, reached = float(whole_bound(group).iloc[0]), group["start"].mean(), group["measured"]
+        failed, epochs, T, seeds = group["failed"].sum(), group["epochs"].sum(), group["T"].iloc[0], len(group)
+        F_start, F, F_se = group["F_start"].mean(), group["F"].mean(), group["F"].sem()
+        data.append([rho, M, T, bound, start, reached.mean(), reached.sem(), failed, epochs, F_start, F, F_se, seeds])
+        shown = [f"{bound:.3g}", f"{start:.3f}", plus_minus(reached.mean(), reached.sem(), ".4f", ".4f")]
+        ends = [f"{failed} of {epochs}", f"{F_start:.4f}", plus_minus(F, F_se, ".5f", ".5f"), seeds]
+        lines.append([_rho(rho), f"{M:,.0f}", f"{T:,.0f}", *shown, "yes" if bound < start else "no", *ends])
+    caption = (
+        "Not in the paper: a test of its Theorem 4.9 that can fail. F(x) = E|‖x - z‖ - 1|, z uniform on the sphere of "
+        "radius 0.1 in R⁵ and drawn fresh, from x₁ = (1.45, 0, …), with 0.45 for F(x₁) - inf F. bound: the right-hand "
+        "side of the theorem with the constants of its proof. mean measure: ‖∇F‖_2δ of each epoch's point, over all "
+        "epochs, ± 1 standard error over seeds. can fail: the bound is below the start's measure, so that a run which "
+        f"stays is above it. epochs above 1e-6: of all seeds. F: at the last epoch's point. {SETTING}."
+    )
+    header = ["ρ", "M", "T", "bound", "start", "mean measure", "can fail", "epochs above 1e-6", "F at x₁", "F", "seeds"]
+    names = ["rho", "M", "T", "bound", "start", "measured", "se", "failed", "epochs", "F_start", "F", "F_se", "seeds"]
+    gaps = [] if lines else [context.gap("sphere", "sphere")]
     return Table(pd.DataFrame(lines, columns=header), caption, pd.DataFrame(data, columns=names), gaps)
 
 
