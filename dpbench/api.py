@@ -145,6 +145,8 @@ def run_algorithm(
         dataset = catalogue.recipe_of(problem).dataset
         if not datasets.available(dataset):
             raise NotAtHand(f"data set {dataset} is not at hand; run: dpbench fetch {dataset}")
+    for problem in _several(problems):  # one that was asked for by name is refused before any process starts
+        method.needs.check(catalogue.declare(problem), method.name, rows=False)
     given = dict(settings or {})
     cells = list(itertools.product(names, [positive("epsilon", each) for each in _several(epsilon)]))
     tuned = {(problem, each): lookup(algorithm, method.home, problem, each) for problem, each in cells}

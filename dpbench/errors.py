@@ -77,6 +77,15 @@ def nearest(name: str, known: Iterable[str]) -> str:
     return f"known: {', '.join(spelled.values())}" if spelled else "none is registered"
 
 
+def counted(number: int, noun: str) -> str:
+    """A number with its noun.
+
+    >>> counted(1, "cell"), counted(1200, "run")
+    ('1 cell', '1,200 runs')
+    """
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
+
+
 def how_to_install(extra: str) -> str:
     """The tail of a "needs a library" line. Not by name: the package index has another project under dpbench.
 

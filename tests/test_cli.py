@@ -7,6 +7,7 @@ import subprocess
 import sys
 import time
 
+import click
 import pytest
 
 import dpbench
@@ -37,14 +38,18 @@ MISTAKES = [
     (("run", "--algo", "DP-GD"), "did you mean dp-gd?"),
     (("run", "--algo", "zzzz"), "the nearest of"),
     (("run", "--algo", "dp-gd", "--dataset", "a1b"), "did you mean a1a?"),
-    ((*RUN, "--eps", "0"), "epsilon must be a positive"),
-    ((*RUN, "--eps", "-1"), "epsilon must be a positive"),
-    ((*RUN, "--eps", "nan"), "epsilon must be a positive"),
-    (("run", "--algo", "dp-gcd", "--dataset", "log1", "--eps", "-1"), "epsilon must be a positive"),  # tuned settings
+    ((*RUN, "--eps", "0"), "--eps must be a positive"),
+    ((*RUN, "--eps", "-1"), "--eps must be a positive"),
+    ((*RUN, "--eps", "nan"), "--eps must be a positive"),
+    (("run", "--algo", "dp-gcd", "--dataset", "log1", "--eps", "-1"), "--eps must be a positive"),  # tuned settings
     ((*RUN, "--eps", "one"), "--eps"),
     ((*RUN, "--seeds", "0"), "seeds must be at least 1"),
-    ((*RUN, "--set", "T=0"), "setting T: expected `int` >= 1, got '0'"),
-    ((*RUN, "--set", "T=ten"), "setting T: expected `int`"),
+    ((*RUN, "--set", "T=0"), "setting T: must be a whole number >= 1, got '0'"),
+    ((*RUN, "--set", "T=ten"), "setting T: must be a whole number, got 'ten'"),
+    ((*RUN, "--eps", "1,2"), "for several, repeat it: --eps 1 --eps 2"),
+    (("run", "--algo", "dp-gd", "--dataset", "synthetic:logistic,l3=0.01"), "no regulariser 'l3'; known: l1, l2, w2"),
+    (("run", "--algo", "dp-gd", "--dataset", "synthetic:squared"), "loss squared is not covered by its privacy proof"),
+    (("status", "--out", "nowhere"), "--out nowhere: there is no such folder"),
     ((*RUN, "--set", "T"), "KEY=VALUE"),
     ((*RUN, "--set", "T=1", "--set", "T=2"), "given twice"),
     ((*RUN, "--set", "stepp=4"), "did you mean step?"),
@@ -129,6 +134,25 @@ def test_a_run_prints_a_table_and_is_found_finished_the_second_time(call):
     assert code == 0
     assert "nothing to do; 2 found finished" in err
     assert again == out
+
+
+def test_a_number_may_begin_or_end_with_its_point(call):
+    """All spellings of 0.1 are one run."""
+    run = ("run", "--algo", "dp-gd", "--dataset", "synthetic", "--seeds", 1, "--jobs", 1, "--set", "T=3")
+    assert call(*run, "--set", "step=0.5")[0] == 0
+    for spelled in (".5", "+.5", "5.e-1"):
+        code, _, err = call(*run, "--set", f"step={spelled}")
+        assert (code, "1 found finished" in err) == (0, True), err
+
+
+def test_without_a_verb_there_are_three_commands_to_start_with(call):
+    code, out, _ = call()
+    lines = [line.split("#")[0].split() for line in out.splitlines() if line.startswith("  dpbench ")]
+    assert code == 2
+    assert len(lines) == 3
+    for _, verb, *words in lines:
+        command = group.get_command(None, verb)
+        command.make_parser(click.Context(command)).parse_args(words)
 
 
 def test_another_relation_is_another_run(call, tmp_path):

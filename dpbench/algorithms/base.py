@@ -7,6 +7,7 @@ checked before it runs; it sees data only through the problem and releases only 
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Annotated, Any, ClassVar, Protocol, TypeAlias
@@ -397,12 +398,40 @@ def make_settings(algorithm: Algorithm | type[Algorithm], values: Mapping[str, A
             tail = nearest(key, known) if known else "it has no settings"
             raise UserError(f"{algorithm.name}: unknown setting {key!r}; {tail}")
     try:
-        return msgspec.convert(dict(values), algorithm.Settings, strict=False)
+        read = {name: _spelled(value) for name, value in values.items()}
+        return msgspec.convert(read, algorithm.Settings, strict=False)
     except msgspec.ValidationError as error:
         what, _, where = str(error).partition(" - at `$.")
         name = where.rstrip("`")
         given = f", got {values[name]!r}" if name in values else ""
-        raise UserError(f"{algorithm.name}: setting {name}: {what[0].lower()}{what[1:]}{given}") from None
+        raise UserError(f"{algorithm.name}: setting {name}: {_in_words(what)}{given}") from None
+
+
+def _spelled(value: Any) -> Any:
+    """A number as JSON spells it, which is what is read: ".1" and "1." lack a digit."""
+    if isinstance(value, str) and re.fullmatch(r"[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?", value, re.ASCII | re.IGNORECASE):
+        return re.sub(r"(?<!\d)\.", "0.", re.sub(r"\.(?!\d)", "", value.removeprefix("+")))
+    return value
+
+
+_KINDS = {"int": "a whole number", "float": "a number", "bool": "true or false", "str": "a word", "null": "nothing"}
+
+
+def _in_words(what: str) -> str:
+    """What a failed conversion says, without the names of types.
+
+    >>> _in_words("Expected `int`, got `str`")
+    'must be a whole number'
+    >>> _in_words("Expected `float | null` > 0.0")
+    'must be a number or nothing > 0.0'
+    """
+    found = re.fullmatch(r"Expected `([^`]+)`( [<>]=? \S+)?(, got `[^`]+`)?", what)
+    if found is None:
+        return what[0].lower() + what[1:]
+    kinds = found[1].split(" | ")
+    if "float" in kinds and "int" in kinds:
+        kinds.remove("int")
+    return "must be " + " or ".join(_KINDS.get(kind, kind) for kind in kinds) + (found[2] or "")
 
 
 def at_default_step(problem: Declaration, settings: Any) -> Any:

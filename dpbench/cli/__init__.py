@@ -30,11 +30,20 @@ VERBS = {
 }
 
 
+START = """Three commands to start with:
+
+  dpbench run --algo dp-gd --dataset synthetic --eps 1   # run a private method; needs no download
+  dpbench compare --data FILE.csv --target COLUMN        # rank the private methods on a table of yours
+  dpbench list experiments                               # the papers that are rebuilt here
+
+All verbs: dpbench --help"""
+
+
 class Verbs(click.Group):
     """A group that imports a verb's module only when the verb is used."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        return list(VERBS)
+        return [*VERBS]
 
     def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
         if name not in VERBS:
@@ -50,7 +59,7 @@ class Verbs(click.Group):
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Verbs"):
-            formatter.write_dl(list(VERBS.items()))
+            formatter.write_dl([*VERBS.items()])  # `list` is a module of this package once that verb was used
 
 
 @click.group(cls=Verbs, context_settings={"help_option_names": ["-h", "--help"]})
@@ -71,7 +80,7 @@ def main(args: list[str] | None = None) -> None:
     except UserError as error:
         _fail(str(error))
     except click.exceptions.NoArgsIsHelpError as error:
-        click.echo(error.ctx.get_help())
+        click.echo(error.ctx.get_help() if error.ctx.parent else START)
         code = 2
     except click.ClickException as error:
         _fail(error.format_message())

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from dpbench.cli.shared import EPSILON
 from dpbench.cli.tables import number, print_table
 from dpbench.errors import UserError
 
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
     "--algo", "algorithm", metavar="NAME", help='Algorithm, alias, path/to/file.py:Class, or "all" private ones.'
 )
 @click.option(
-    "--eps", "epsilon", type=float, multiple=True, metavar="ε", help="Privacy budget, 1 by default; may be repeated."
+    "--eps", "epsilon", type=EPSILON, multiple=True, metavar="ε", help="Privacy budget, 1 by default; may be repeated."
 )
 @click.option(
     "--runs",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from dpbench.cli.shared import RESULTS, say
-from dpbench.errors import UserError
+from dpbench.errors import UserError, counted
 
 
 @click.command("board")
@@ -29,7 +29,7 @@ def command(what: str, seed: str | None, profile: str, results: str) -> None:
         if seed is not None:
             raise UserError("--seed goes with dpbench board secret")
         kept, dropped = api.board_compact(profile=profile, results=results)
-        click.echo(f"{kept:,} rows kept, {dropped:,} dropped")
+        click.echo(f"{counted(kept, 'row')} kept, {dropped:,} dropped")
         return
     if seed is None:
         raise UserError("--seed: name the file with the secret; it is made where there is none")

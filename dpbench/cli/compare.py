@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from dpbench.cli.progress import progress
-from dpbench.cli.shared import JOBS, RESULTS, SEEDS
+from dpbench.cli.shared import EPSILON, JOBS, RESULTS, SEEDS
 from dpbench.cli.tables import number, print_table, width
 from dpbench.errors import UserError
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 @click.option(
     "--eps",
     "epsilon",
-    type=float,
+    type=EPSILON,
     multiple=True,
     default=[1.0],
     metavar="ε",

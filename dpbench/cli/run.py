@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from dpbench.cli.progress import progress
-from dpbench.cli.shared import JOBS, RESULTS, SEEDS, say
+from dpbench.cli.shared import EPSILON, JOBS, RESULTS, SEEDS, say
 from dpbench.cli.tables import number, print_table
 from dpbench.errors import UserError
 
@@ -36,7 +36,7 @@ OF_ONE = {
 @click.option("--algo", "algorithm", metavar="NAME", help="Algorithm, alias, or path/to/file.py:Class.")
 @click.option("--dataset", "problems", multiple=True, metavar="NAME", help="Data set or problem; may be repeated.")
 @click.option(
-    "--eps", "epsilon", type=float, multiple=True, default=[1.0], metavar="ε", help="Privacy budget; may be repeated."
+    "--eps", "epsilon", type=EPSILON, multiple=True, default=[1.0], metavar="ε", help="Privacy budget; may be repeated."
 )
 @SEEDS
 @click.option("--set", "settings", multiple=True, metavar="KEY=VALUE", help="A setting; may be repeated.")

@@ -2,8 +2,34 @@
 
 from __future__ import annotations
 
+import math
+from typing import Any
+
 import click
 
+from dpbench.errors import UserError
+
+
+class Epsilon(click.ParamType):
+    """An ε > 0; a list is refused with how to give several."""
+
+    name = "ε"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        """`value` as a positive finite float; UserError for any other."""
+        try:
+            number = float(value)
+        except ValueError:
+            number = math.nan
+        if not 0 < number < math.inf:
+            parts = str(value).replace(",", " ").split()
+            repeated = " ".join(f"--eps {each}" for each in parts)
+            several = f"; for several, repeat it: {repeated}" if len(parts) > 1 else ""
+            raise UserError(f"--eps must be a positive number, got {str(value)!r}{several}")
+        return number
+
+
+EPSILON = Epsilon()
 RESULTS = click.option(
     "--out", "--results", "results", default="results", show_default=True, metavar="DIR", help="Where results lie."
 )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+from pathlib import Path
 
 import click
 
@@ -22,6 +23,9 @@ def command(experiment: str | None, profile: str | None, results: str) -> None:
     """
     from dpbench import api
 
+    chosen = click.get_current_context().get_parameter_source("results") is click.core.ParameterSource.COMMANDLINE
+    if chosen and not Path(results).is_dir():
+        raise UserError(f"--out {results}: there is no such folder; dpbench run --out {results} makes it")
     gc.disable()  # the plans are half a million objects, and none of them is garbage
     try:
         found = api.status(experiment, profile, results=results)

@@ -8,7 +8,7 @@ import click
 
 from dpbench.cli.progress import progress
 from dpbench.cli.shared import JOBS, RESULTS, say
-from dpbench.errors import UserError
+from dpbench.errors import UserError, counted
 
 
 @click.command("submit")
@@ -47,7 +47,8 @@ def command(algorithm: str | None, checked: str | None, rerun: bool, seed: str |
         return 0
     found = api.check_submission(checked, rerun=rerun, seed=seed, notify=say)
     manifest = found.submission.manifest
-    click.echo(f"{manifest.method} ({manifest.title}), {manifest.profile} profile, {len(found.submission.rows):,} rows")
+    rows = counted(len(found.submission.rows), "row")
+    click.echo(f"{manifest.method} ({manifest.title}), {manifest.profile} profile, {rows}")
     click.echo(f"by {manifest.code_version} on {manifest.environment}")
     for line in found.checked:
         click.echo(f"  checked  {line}")

@@ -209,6 +209,8 @@ def _written_out(dataset: str, words: str) -> Recipe:
     weights = {}
     for pair in pairs:
         name, _, value = pair.partition("=")
+        if name not in regularisers.KINDS:
+            raise UserError(f"problem {dataset}:{words}: no regulariser {name!r}; {nearest(name, regularisers.KINDS)}")
         try:
             weights[name] = float(value)
         except ValueError:

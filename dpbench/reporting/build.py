@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from dpbench import experiments
-from dpbench.errors import UserError, nearest
+from dpbench.errors import UserError, counted, nearest
 from dpbench.study.context import Context, contexts
 from dpbench.study.declare import Artefact
 from dpbench.study.experiment import Experiment
@@ -38,7 +38,7 @@ def build(
             entries = []
             for one in parts if artefact else [*parts, *artefacts(experiment)]:
                 entries.append(_save(context, one, folder))
-                gaps = f"  ({len(entries[-1]['gaps'])} gaps)" if entries[-1]["gaps"] else ""
+                gaps = f"  ({counted(len(entries[-1]['gaps']), 'gap')})" if entries[-1]["gaps"] else ""
                 yield f"{folder / one.name}.*  {one.title}{gaps}"
             manifest.update(folder, context, entries)
             folders.append(folder.parent)

@@ -6,6 +6,7 @@ import struct
 from pathlib import Path
 from typing import Any
 
+from dpbench.errors import counted
 from dpbench.reporting import manifest, matrix
 from dpbench.reporting.html import Markup, articles, breakable, image, join, link, table, tag
 
@@ -25,7 +26,7 @@ def body(one: dict[str, Any], folder: Path, rows: str) -> Markup:
     sections.append(("environment", "Rows and environment", _environment(one, rows)))
     missing = [name for name in one["planned"] if name not in artefacts]
     gap = f"Not built yet: {', '.join(missing)}; run: dpbench report --experiment {one['experiment']}"
-    about = f". Profile {one['profile']}, {one['runs']:,} runs; {one['experiment']} on the command line."
+    about = f". Profile {one['profile']}, {counted(one['runs'], 'run')}; {one['experiment']} on the command line."
     return join(
         [
             tag("h1", one["title"]),

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from dpbench import experiments
+from dpbench.errors import counted
 from dpbench.reporting import errata_pages, experiment_page, explorer, manifest, matrix, privacy_page, reproduction
 from dpbench.reporting.html import Markup, articles, badge, breakable, join, link, page, table, tag
 from dpbench.study.declare import FALSE, HARMLESS, NEEDS_DATA, UNPROVED
@@ -84,17 +85,17 @@ def _summary(profile: str, found: dict[str, dict[str, Any]], cells: Any) -> str:
         for word, text in (
             (HELD, "held"),
             (NOT_HELD, "did not"),
-            (OPEN, "are open on these rows"),
+            (OPEN, f"{'is' if words[OPEN] == 1 else 'are'} open on these rows"),
             (NOT_TESTABLE, "could not have come out otherwise"),
-            (NOT_ENOUGH, "wait for rows"),
+            (NOT_ENOUGH, f"{'waits' if words[NOT_ENOUGH] == 1 else 'wait'} for rows"),
         )
         if words[word]
     ]
     runs = sum(one["runs"] for one in found.values())
     return (
-        f"The {profile} profile: {len(found)} experiments, {runs:,} runs. "
+        f"The {profile} profile: {counted(len(found), 'experiment')}, {counted(runs, 'run')}. "
         + (f"{reproduction.in_all(cells).sentence()} " if len(cells) else "")
-        + (f"Of {sum(words.values())} verdicts on the papers' claims {', '.join(told)}. " if told else "")
+        + (f"Of {counted(sum(words.values()), 'verdict')} on the papers' claims {', '.join(told)}. " if told else "")
         + "A claim that is not held is a result, not an error."
     )
 

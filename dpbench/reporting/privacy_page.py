@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 from dpbench import algorithms
 from dpbench.algorithms.base import Algorithm, make_settings
-from dpbench.errors import UserError
+from dpbench.errors import UserError, counted
 from dpbench.privacy import accounting
 from dpbench.privacy.disclosure import MECHANISMS
 from dpbench.reporting.html import Markup, articles, breakable, join, table, tag
@@ -113,7 +113,7 @@ def _bounds() -> dict[str, list[list[str]]]:
     found: dict[str, list[list[str]]] = {}
     for row in csv.DictReader(source.read_text("utf-8").splitlines()):
         told = [f"{row['unit']} ≥ {float(row['bound']):.3g}", f"{float(row['claim']):.3g}"]
-        at = f"ε = {float(row['epsilon']):g}, {int(row['runs']):,} runs"
+        at = f"ε = {float(row['epsilon']):g}, {counted(int(row['runs']), 'run')}"
         found.setdefault(row["algorithm"], []).append([row["label"], at, *told])
     return found
 

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from dpbench.errors import counted
 from dpbench.study.verdicts import (
     DIFFERS,
     EXACT,
@@ -100,7 +101,7 @@ class Headline:
     def sentence(self) -> str:
         """The first three numbers in one sentence."""
         return (
-            f"Of {self.cells:,} printed cells {self.comparable:,} can be judged: {self.exact:,} are exact, "
+            f"Of {counted(self.cells, 'printed cell')} {self.comparable:,} can be judged: {self.exact:,} are exact, "
             f"{self.match:,} match, {len(self.differs):,} differ; {self.survives:,} survive a kept ε."
         )
 

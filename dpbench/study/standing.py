@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from dpbench.errors import counted
 from dpbench.run import outcomes
 from dpbench.run.results import Store
 from dpbench.study.experiment import Experiment
@@ -54,5 +55,6 @@ def _notes(planned: Plan, unfinished: set[str], beyond: int) -> str:
     if beyond:
         notes.append(f"{beyond} {NOT_APPLICABLE}: ε is out of reach of their accounting")
     if planned.waiting:
-        notes.append(f"{len(planned.waiting)} cells wait for other runs")
+        wait = "waits" if len(planned.waiting) == 1 else "wait"
+        notes.append(f"{counted(len(planned.waiting), 'cell')} {wait} for other runs")
     return "; ".join(notes)

@@ -87,7 +87,7 @@ def test_a_plugin_with_too_little_noise_fails_with_exit_code_1(call, tmp_path):
         (("--mechanisms", "--eps", "1"), "--eps goes with --algo"),
         (("--algo", "dp-gdd"), "did you mean dp-gd?"),
         (("--algo", "damped-newton"), "not private"),
-        (("--algo", "dp-gd", "--eps", "0"), "epsilon must be a positive"),
+        (("--algo", "dp-gd", "--eps", "0"), "--eps must be a positive"),
         (("--algo", "dp-gd", "--runs", "3"), "runs must be at least 40"),
         (("--mechanisms", "--runs", "3"), "runs must be at least"),
         (("--mechanisms", "--one-run"), "--one-run goes with --algo"),

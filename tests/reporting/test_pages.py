@@ -52,10 +52,8 @@ def test_the_checker_sees_what_is_wrong(site):
 
 def test_the_overview_counts_what_there_is(site):
     page = text(site / "index.html")
-    assert (
-        "1 experiments, 2 runs. Of 1 printed cells 1 can be judged: 0 are exact, 1 match, 0 differ; 1 survive" in page
-    )
-    assert "Of 3 verdicts on the papers&#x27; claims 1 held, 1 did not, 1 wait for rows." in page
+    assert "1 experiment, 2 runs. Of 1 printed cell 1 can be judged: 0 are exact, 1 match, 0 differ; 1 survive" in page
+    assert "Of 3 verdicts on the papers&#x27; claims 1 held, 1 did not, 1 waits for rows." in page
     assert "2 of 2" in page
     assert 'href="https://doi.org/10.1/small"' in page
     assert "reproduction.svg" in page

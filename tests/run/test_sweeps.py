@@ -50,7 +50,7 @@ def test_what_is_swept_decides_the_key_and_its_order_does_not():
         ({"sweep": {"passes": [1, 2]}}, "passes cannot be swept; those that can: clip, step"),
         ({"sweep": {"step": []}}, "needs a list of values"),
         ({"sweep": {"step": 1.0}}, "needs a list of values"),
-        ({"sweep": {"step": [1.0, -1.0]}}, "setting step: expected `float` > 0"),
+        ({"sweep": {"step": [1.0, -1.0]}}, "setting step: must be a number > 0"),
         ({"timed": 1}, "neither timed nor traced"),
     ],
 )
