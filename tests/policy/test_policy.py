@@ -74,6 +74,8 @@ def test_no_rule_is_told(given, delta, message):
 def test_accounting_is_the_best_there_is_and_delta_one_for_all():
     found = {name: terms.accounting(algorithms.resolve(name)[0]) for name in ("dp-gd", "aop", "opt-ls", "dp-sgd-1")}
     assert found == {"dp-gd": "tight", "aop": "tight", "opt-ls": "cks20", "dp-sgd-1": "rdp"}
+    assert {"tight", "rdp"} <= set(algorithms.get("dp-sgd").accountings)
+    assert terms.accounting(algorithms.get("dp-sgd")) == "tight"
     assert terms.delta(algorithms.get("dp-nag")) == 0
     assert terms.delta(algorithms.get("opt")) == "n^-2"
     assert set(terms.INSTEAD) <= set(algorithms.names())
