@@ -114,7 +114,7 @@ def ten_times_faster(context: Context) -> Iterator[Verdict]:
     "Damped Newton is competitive at large ε only",
     place="Section 6.2, Figs. 2 and 6",
     shows="fig2",
-    why=[Why(NOT_HELD, "at ε = 10 it comes within twice the best on covertype and Fashion-MNIST only", "fig2")],
+    why=[Why(NOT_HELD, "at ε = 10 it comes within twice the best on three of five data sets", "fig2")],
 )
 def damped_newton_at_large_epsilon(context: Context) -> Verdict:
     """damped-newton's excess over the best private one, at ε ≤ 0.1 and at ε = 10."""
