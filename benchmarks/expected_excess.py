@@ -19,7 +19,7 @@ from dpbench.policy import terms
 from dpbench.privacy.budget import Budget
 from dpbench.privacy.check import guarantee
 from dpbench.problems import build
-from dpbench.run.execute import run_batch
+from dpbench.run.bound import run_batch
 from dpbench.run.jobs import delta_value
 
 HERE = Path(__file__).parent

@@ -25,7 +25,7 @@ from dpbench.algorithms.base import make_settings
 from dpbench.algorithms.registry import BUILTIN
 from dpbench.privacy.budget import Budget
 from dpbench.problems import Problem
-from dpbench.run.execute import run_batch
+from dpbench.run.bound import run_batch
 from dpbench.run.jobs import delta_value
 
 ADULT = (45_222, 105)  # adult with an intercept

@@ -10,7 +10,7 @@ from dpbench.errors import UserError
 from dpbench.policy import terms
 from dpbench.privacy.budget import Budget
 from dpbench.privacy.check import guarantee
-from dpbench.run.execute import run_batch
+from dpbench.run.bound import run_batch
 from dpbench.run.jobs import delta_value
 from tests.algorithms.test_contract import FEW, fitting_problem
 
