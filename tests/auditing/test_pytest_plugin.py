@@ -28,11 +28,11 @@ def project(pytester):
 
 
 def test_audits_are_skipped_unless_asked_for(project):
-    project.runpytest("-p", "dpbench.cli.pytest_plugin").assert_outcomes(skipped=2)
+    project.runpytest().assert_outcomes(skipped=2)
 
 
 def test_a_bound_above_the_claim_fails_in_one_line_and_the_table_has_cost_and_power(project):
-    done = project.runpytest("-p", "dpbench.cli.pytest_plugin", "--dp-audit", "--dp-audit-runs", "600")
+    done = project.runpytest("--dp-audit", "--dp-audit-runs", "600")
     done.assert_outcomes(passed=1, failed=1)
     done.stdout.fnmatch_lines(["learner: ε ≥ *, 1 was asked for"])
     done.stdout.fnmatch_lines(["*privacy audits*", "target *", "learner  1  600 *pass", "learner  1  600 *FAIL"])
