@@ -389,7 +389,7 @@ def entries(monkeypatch):
 
 def test_every_entry_has_words_and_numbers_that_are_in_order(entries, made_up_norms):
     names = [one.name for _, one, _ in errata_pages.computed()]
-    assert len(set(names)) == len(names) == 11
+    assert len(set(names)) == len(names) == 13
     for _, one, found in errata_pages.computed():
         assert min(map(len, (one.title, one.ran, one.misses, one.bounds))) > 10
         assert isinstance(found, str) or all(0 < case.at_least <= case.at_most for case in found), one.name
@@ -431,8 +431,11 @@ def test_a_reader_sees_at_once_what_is_false_unproved_or_harmless(entries, made_
 
 
 def test_data_not_at_hand_is_a_gap_that_says_what_to_fetch(entries, tmp_path):
-    assert "gap: data set covertype12 is not at hand; run: dpbench fetch covertype12" in errata_pages.text()
-    assert "<code>dpbench fetch covertype12</code>" in errata_pages.body()
+    assert (
+        "gap: data set covertype12-unclipped is not at hand; run: dpbench fetch covertype12-unclipped"
+        in errata_pages.text()
+    )
+    assert "<code>dpbench fetch covertype12-unclipped</code>" in errata_pages.body()
     assert errata_pages.counts()["needs data"] == 1
     stem = errata_pages.save(tmp_path)
     assert (stem.with_suffix(".csv")).read_text().startswith("erratum,experiment,category,setting,stated")

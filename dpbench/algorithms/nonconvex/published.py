@@ -64,7 +64,7 @@ class LossWatch:
         """iterations: those made before the first that it may look at."""
         if on and problem.loss.name not in RISES:
             raise UserError(f"stop: true loss is of the losses {', '.join(RISES)}, not of {problem.loss.name}")
-        self._on, self._rises = on, RISES.get(problem.loss.name, 0)
+        self._on, self._rises = on, RISES[problem.loss.name] if on else 0
         self._last, self._risen, self._t = AT_FIRST, 0, iterations
 
     def look(self, w: Array) -> Generator[Request, Any, bool]:

@@ -14,7 +14,7 @@ from dpbench.experiments.nonconvex.switches import PUBLISHED
 from dpbench.study.context import Context, kept, select
 from dpbench.study.declare import Why, claim, each
 from dpbench.study.statistics import listed, plus_minus
-from dpbench.study.verdict import NOT_ENOUGH, NOT_HELD, NOT_TESTABLE, OPEN, NotEnough, Verdict
+from dpbench.study.verdict import NOT_HELD, NOT_TESTABLE, OPEN, NotEnough, Verdict
 
 FAR_LESS = 3.0  # "far less", "several times faster": by this factor or more
 CLEAR = 2.0  # standard errors of the seeds' paired differences
@@ -63,7 +63,7 @@ def under_both(judge: Callable[[str], Verdict]) -> Iterator[Verdict]:
     if len(missing) == len(CASES):
         raise next(iter(missing.values()))
     for case, why in missing.items():
-        yield Verdict(NOT_ENOUGH, str(why), case)
+        yield Verdict.lacking(why, case)
 
 
 def terminates(one: Any) -> bool:

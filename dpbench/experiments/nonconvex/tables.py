@@ -220,14 +220,14 @@ def prints(rows: pd.DataFrame) -> str:
         return "<NA>"
     values = np.array(runs["loss"])
     ended = "" if all(runs["terminated"]) else " ×"
-    return f"{printed.shown(values.mean(), 3)} ± {printed.shown(values.std(ddof=1), 3)}{ended}"
+    return printed.with_deviation(values.mean(), values.std(ddof=1), 3) + ended
 
 
 def as_printed(cell: Any) -> str:
     """The same of a published cell."""
     if not cell.runs:
         return "<NA>"
-    return f"{cell.mean:.3f} ± {cell.std:.3f}{'' if cell.terminated else ' ×'}"
+    return printed.with_deviation(cell.mean, cell.std, 3) + ("" if cell.terminated else " ×")
 
 
 @artefact("misprints", "What Tables 1 to 4 say of their runs, and what the runs were")
