@@ -406,7 +406,7 @@ MUTANTS = (
         "dp-accelerated-nesterov",
     ),
     Mutant(
-        A + "momentum:noisy_gradient",
+        A + "momentum:noise_of",
         "sensitivity = 2 *",
         "sensitivity = 1 *",
         "add/remove noise for replace-one",
@@ -474,7 +474,7 @@ MUTANTS = (
         "opt-ls",
     ),
     Mutant(
-        A + "nonconvex.gd_2ns:DPGD2NS.method",
+        A + "nonconvex.gd_2ns:DPGD2NS.steps",
         "w = w - g / const.G",
         "w = w - problem.gradient(w[None])[0] / const.G",
         "it descends by the exact gradient",

@@ -13,7 +13,7 @@ import pytest
 
 from dpbench import datasets
 from dpbench.cli import main
-from dpbench.datasets import loading, shipping
+from dpbench.datasets import loading, pins, shipping
 from dpbench.errors import DataError, UserError
 from dpbench.run import cluster as cluster_module
 from dpbench.run import runner
@@ -129,6 +129,7 @@ def other_synthetic(tmp_path, monkeypatch):
     y[0] = -y[0]
     loading.cache.write(tmp_path / "driver", spec, np.array(original.X), y, [])
     monkeypatch.setenv("DPBENCH_DATA", str(tmp_path / "driver"))
+    monkeypatch.setattr(pins, "pinned", dict)  # which would refuse them
     return datasets.load("synthetic")
 
 
