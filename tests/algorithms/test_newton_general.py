@@ -94,7 +94,7 @@ def test_a_failed_condition_is_one_clear_line(given_settings, message):
 
 @pytest.mark.parametrize("loss", ["squared", "sigmoid"])
 def test_losses_without_the_constants_are_refused(loss):
-    with pytest.raises(UserError, match="slope .* has no bound|is not convex"):
+    with pytest.raises(UserError, match=r"slope .* has no bound|is not convex"):
         resolve("dp-newton-general")[0].needs.check(small_problem(loss=loss), "dp-newton-general")
 
 
