@@ -64,9 +64,9 @@ def _command(bwrap: str, folder: Path) -> list[str]:
     prefixes = [Path(sys.prefix), Path(sys.prefix).resolve(), Path(sys.base_prefix).resolve()]
     bound = dict.fromkeys([*map(str, prefixes), *(str(each) for each in code if each != home), str(home / "dpbench")])
     words = [bwrap, "--unshare-all", "--die-with-parent", "--new-session", "--clearenv", "--cap-drop", "ALL"]
+    words += ["--proc", "/proc", "--dev", "/dev", "--tmpfs", "/tmp"]  # first: dpbench itself may lie below /tmp
     for path in [*SYSTEM, *bound]:
         words += ["--ro-bind-try", path, path]
-    words += ["--proc", "/proc", "--dev", "/dev", "--tmpfs", "/tmp"]
     if folder != Path("/"):
         words += ["--ro-bind", str(folder), "/tmp/given", "--chdir", "/tmp/given"]
     path = os.pathsep.join([str(home), *(str(each) for each in code if each != home)])

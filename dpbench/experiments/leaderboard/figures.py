@@ -22,7 +22,7 @@ def heat(context: Context, epsilon: float) -> Figure:
     import matplotlib.pyplot as plt
 
     found = board(context)
-    table = select(found.scores, epsilon=epsilon)
+    table = select(found.scores, epsilon=epsilon).sort_values(["algorithm", "problem"])
     columns = sorted(set(table["problem"]), key=lambda p: (tracks.KINDS.index(tracks.kind(p)), tracks.size(p)[0], p))
     order = [one.algorithm for one in places.standing(found.matrix(epsilon), found.unpaid)] if len(table) else []
     grid = table.pivot_table(index="algorithm", columns="problem", values="score").reindex(order)[columns]
