@@ -19,7 +19,7 @@ from dpbench.policy import terms
 from dpbench.privacy.budget import Budget
 from dpbench.privacy.check import guarantee
 from dpbench.problems import build
-from dpbench.run.bound import run_batch
+from dpbench.run.bound import Bound
 from dpbench.run.jobs import delta_value
 
 HERE = Path(__file__).parent
@@ -46,7 +46,7 @@ def measured(cell: dict[str, str], seeds: int | None = None) -> tuple[float, flo
     )
     k = seeds or (SEEDS if problem.n * problem.d <= LARGE else SEEDS // 4)
     keys = [f"expected/{cell['method']}/{cell['problem']}/{cell['epsilon']}/{seed}" for seed in range(k)]
-    run = run_batch(problem, method, [settings] * k, np.zeros((k, problem.d)), budget, keys)
+    run = Bound(method, problem, [settings] * k, [budget] * k, np.zeros((k, problem.d)), keys).run()
     found = guarantee(run.mechanisms.ledger, 0, budget, method.labels)
     if found.error:
         raise RuntimeError(f"{cell}: {found.error}")

@@ -15,7 +15,7 @@ from dpbench import algorithms
 from dpbench.algorithms.base import make_settings
 from dpbench.privacy import Budget, Relation
 from dpbench.problems import Problem
-from dpbench.run.bound import run_batch
+from dpbench.run.bound import Bound
 
 SIZES = {"log1": (1000, 100, "logistic"), "square": (1000, 1000, "squared"), "california": (20_640, 8, "squared")}
 ITERATIONS = {"dp-gcd": 3, "dp-cd": 100, "dp-sgd-1": 500}
@@ -51,7 +51,8 @@ def run(problem: Problem, method, settings: list) -> tuple[np.ndarray, float]:
     budget = Budget(1.0, problem.n**-2.0, Relation.REPLACE_ONE, method.accountings[-1])
     start = np.zeros((len(settings), problem.d))
     begin = time.process_time()
-    W = run_batch(problem, method, settings, start, budget, ["bench"] * len(settings)).W
+    k = len(settings)
+    W = Bound(method, problem, settings, [budget] * k, start, ["bench"] * k).run().W
     return W, time.process_time() - begin
 
 

@@ -1,7 +1,7 @@
 """Every registered algorithm's iteration against textbook NumPy and against the machine's roofline, on one core.
 
 ours: seconds of one iteration of one replicate, for a batch of 1 and of `BATCH` replicates that advance together,
-everything counted that `run_batch` does: noise, ledger, streams. textbook: the same iteration in `textbook`. The two
+everything counted that a bound run does: noise, ledger, streams. textbook: the same iteration in `textbook`. The two
 are timed in turns, and times and ratios are medians over the rounds. roofline: the least time that the iteration's
 arithmetic (at dgemm's rate) and reading the data (at stream's) take for a replicate of the batch; it leaves out
 exponentials, noise and Python, so nobody reaches 100 %. All times are processor time.
@@ -25,7 +25,7 @@ from dpbench.algorithms.base import make_settings
 from dpbench.algorithms.registry import BUILTIN
 from dpbench.privacy.budget import Budget
 from dpbench.problems import Problem
-from dpbench.run.bound import run_batch
+from dpbench.run.bound import Bound
 from dpbench.run.jobs import delta_value
 
 ADULT = (45_222, 105)  # adult with an intercept
@@ -251,7 +251,7 @@ def ours(name: str, case: Case, problem: Problem, k: int) -> tuple[int, float]:
     # As the planner batches them: seeds, or settings on one draw of noise.
     keys = [f"bench/{0 if method.common_random else i}" for i in range(k)]
     start = np.random.default_rng(1).standard_normal((k, problem.d)) / np.sqrt(problem.d)
-    run = run_batch(problem, method, [settings] * k, start, budget, keys)
+    run = Bound(method, problem, [settings] * k, [budget] * k, start, keys).run()
     work = method.work(problem.n, problem.d, settings)
     if case.unit != "iteration":
         return 1, work

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import msgspec
 import numpy as np
@@ -23,6 +23,7 @@ from dpbench.algorithms.base import (
     Problem,
     Trace,
 )
+from dpbench.privacy.ledger import at_rho
 from dpbench.problems.regularisers import soft_threshold
 
 RADIUS = 8.0  # a guess of ‖w*‖, as in `rules`
@@ -90,12 +91,20 @@ class AveragedGD(Algorithm):
     def batch_size(self, n: int, d: int) -> int:
         return int(max(1, min(128, 200e6 / (8 * d))))
 
+    def plan(self, problem: Declaration, mechanisms: Mechanisms, settings: Any) -> None:
+        T, _ = self._steps(problem, mechanisms, settings)
+        mechanisms.plan("gradient", at_rho(mechanisms.budget.rho / T), T)
+
+    def _steps(self, problem: Declaration, mechanisms: Mechanisms, settings: Settings) -> tuple[int, float]:
+        """T, and by how much a neighbour moves the gradient."""
+        moved = (settings.clip or 1.0) * problem.row_bound / problem.n * (2 if mechanisms.doubled else 1)
+        return settings.T or steps(problem, moved, mechanisms.budget.rho, settings.work), moved
+
     def run(self, problem: Problem, W: Array, mechanisms: Mechanisms, settings: Settings, trace: Trace) -> Outcome:
         rho, l1, l2 = mechanisms.budget.rho, problem.l1, problem.l2
         clip, safety = settings.clip or 1.0, settings.safety or 1.0  # `complete` has given both a value
         sensitivity = clip * problem.row_bound / problem.n
-        moved = sensitivity * (2 if mechanisms.doubled else 1)
-        T = settings.T or steps(problem, moved, rho, settings.work)
+        T, moved = self._steps(problem, mechanisms, settings)
         step = settings.step or safe_step(problem, moved * math.sqrt(T / (2 * rho)), T, safety)
 
         W, mean, first = np.zeros_like(W), np.zeros_like(W), T // 2

@@ -378,6 +378,10 @@ class Algorithm:
             raise UserError(f"relation: {self.name} is {self.relation} only, {relation} asks for another proof")
         return relation
 
+    def declared(self, relation: Relation) -> Relation:
+        """The relation of the sensitivities that it hands to `mechanisms` in a run under `relation`."""
+        return relation if self.either else self.relation
+
     def accounting(self, mode: str) -> str:
         """Resolve "paper" and reject modes this algorithm cannot be calibrated with."""
         if mode == "paper":

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -13,6 +13,7 @@ from dpbench.algorithms.base import (
     AuditCase,
     BaseSettings,
     Count,
+    Declaration,
     Disclosure,
     Mechanisms,
     Needs,
@@ -21,6 +22,7 @@ from dpbench.algorithms.base import (
     Share,
     Trace,
 )
+from dpbench.privacy.ledger import at_rho
 
 
 class BoostedSSP(Algorithm):
@@ -76,6 +78,11 @@ class BoostedSSP(Algorithm):
 
     def work(self, n: int, d: int, settings: Settings) -> float:
         return 1.0 * n * d * d + 4.0 * n * d * settings.T + 20.0 * d**3
+
+    def plan(self, problem: Declaration, mechanisms: Mechanisms, settings: Any) -> None:
+        rho, share, T = mechanisms.budget.rho, settings.share, settings.T
+        mechanisms.plan("gram", at_rho(share * rho), 1)
+        mechanisms.plan("gradient", at_rho((1 - share) * rho / T), T)
 
     def run(self, problem: Problem, W: Array, mechanisms: Mechanisms, settings: Settings, trace: Trace) -> Array:
         n, R, T, c = problem.n, problem.row_bound, settings.T, settings.clip

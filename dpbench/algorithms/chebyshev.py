@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -12,6 +12,7 @@ from dpbench.algorithms.base import (
     Array,
     AuditCase,
     BaseSettings,
+    Declaration,
     Disclosure,
     Mechanisms,
     Needs,
@@ -20,6 +21,7 @@ from dpbench.algorithms.base import (
     Share,
     Trace,
 )
+from dpbench.privacy.ledger import at_rho
 
 POINTS = 4096  # of the expansion's quadrature
 
@@ -67,6 +69,10 @@ class ChebyshevLogistic(Algorithm):
 
     def work(self, n: int, d: int, settings: Settings) -> float:
         return 1.0 * n * d * d + 20.0 * d**3
+
+    def plan(self, problem: Declaration, mechanisms: Mechanisms, settings: Any) -> None:
+        mechanisms.plan("gram", at_rho(settings.share * mechanisms.budget.rho), 1)
+        mechanisms.plan("moments", at_rho((1 - settings.share) * mechanisms.budget.rho), 1)
 
     def run(self, problem: Problem, W: Array, mechanisms: Mechanisms, settings: Settings, trace: Trace) -> Array:
         n, R = problem.n, problem.row_bound

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import msgspec
 import numpy as np
@@ -23,6 +23,7 @@ from dpbench.algorithms.base import (
     Problem,
     Trace,
 )
+from dpbench.privacy.budget import Budget
 from dpbench.privacy.ledger import BoundedRange
 
 
@@ -75,11 +76,19 @@ class FrankWolfe(Algorithm):
     def batch_size(self, n: int, d: int) -> int:
         return int(max(1, min(128, 200e6 / (8 * d))))
 
+    def plan(self, problem: Declaration, mechanisms: Mechanisms, settings: Any) -> None:
+        T, epsilon = self._rounds(problem, mechanisms.budget, settings)
+        mechanisms.plan("vertex", BoundedRange(epsilon), T)
+
+    def _rounds(self, problem: Declaration, budget: Budget, settings: Settings) -> tuple[int, float]:
+        """T, and the ε₀ of each."""
+        T = settings.T or rounds(problem, settings.radius, settings.clip or 1.0, budget.epsilon, budget.delta)
+        return T, 1 / budget.noise_scale(((BoundedRange(1.0), T),))
+
     def run(self, problem: Problem, W: Array, mechanisms: Mechanisms, settings: Settings, trace: Trace) -> Outcome:
-        B, clip, l1, budget = settings.radius, settings.clip or 1.0, problem.l1, mechanisms.budget
+        B, clip, l1 = settings.radius, settings.clip or 1.0, problem.l1
         sensitivity = B * clip * problem.row_bound / problem.n
-        T = settings.T or rounds(problem, B, clip, budget.epsilon, budget.delta)
-        epsilon = 1 / budget.noise_scale(((BoundedRange(1.0), T),))
+        T, epsilon = self._rounds(problem, mechanisms.budget, settings)
         k, d = W.shape
         W, each = np.zeros_like(W), np.arange(k)
         trace(0, W, passes=0)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
-from typing import ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -108,14 +108,18 @@ class ObjectivePerturbation(Algorithm):
     def work(self, n: int, d: int, settings: Settings) -> float:
         return 20 * (2.0 * n * d * (d + 2) + d**3)
 
+    def plan(self, problem: Declaration, mechanisms: Mechanisms, settings: Any) -> None:
+        _, event, output = calibrated(problem, mechanisms.budget, settings.safety)
+        mechanisms.plan("objective", event, 1)
+        mechanisms.plan("output", output, 1)
+
     def run(self, problem: Problem, W: Array, mechanisms: Mechanisms, settings: Settings, trace: Trace) -> Outcome:
         n, gamma = problem.n, tolerance(problem)
-        found = plan(problem, mechanisms.budget, settings.safety)
-        ridge, scale = found.ridge, mechanisms.budget.noise_scale(found.releases)
+        ridge, event, output = calibrated(problem, mechanisms.budget, settings.safety)
         b = mechanisms.joint_term(
             problem.d,
             sensitivity=rows(mechanisms.budget.relation) * problem.lipschitz / n,
-            event=replace(found.event, noise_multiplier=scale * found.event.noise_multiplier),
+            event=event,
             label="objective",
         )
         added = max(0.0, ridge / n - problem.l2)
@@ -123,7 +127,7 @@ class ObjectivePerturbation(Algorithm):
         W = mechanisms.gaussian(
             W,
             sensitivity=2 * gamma * n / ridge,
-            noise_multiplier=scale * found.output.noise_multiplier,
+            noise_multiplier=output.noise_multiplier,
             label="output",
         )
         return solved(W, norms, gamma, evaluations)
@@ -132,6 +136,17 @@ class ObjectivePerturbation(Algorithm):
 def rows(relation: Relation) -> int:
     """In how many rows neighbours differ."""
     return 2 if relation is Relation.REPLACE_ONE else 1
+
+
+def calibrated(problem: Declaration, budget: Budget, safety: float) -> tuple[float, LogisticPerturbation, Gaussian]:
+    """Λ, and what is released of objective and output."""
+    ridge, event, output = found = plan(problem, budget, safety)
+    scale = budget.noise_scale(found.releases)
+    return (
+        ridge,
+        replace(event, noise_multiplier=scale * event.noise_multiplier),
+        Gaussian(scale * output.noise_multiplier),
+    )
 
 
 def plan(problem: Declaration, budget: Budget, safety: float) -> Plan:

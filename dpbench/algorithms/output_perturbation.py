@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -11,6 +11,7 @@ from dpbench.algorithms.base import (
     Array,
     AuditCase,
     BaseSettings,
+    Declaration,
     Disclosure,
     Mechanisms,
     Needs,
@@ -22,6 +23,7 @@ from dpbench.algorithms.base import (
 )
 from dpbench.algorithms.objective_perturbation import rows
 from dpbench.algorithms.perturbed_minimum import SOLVER, minimise, solved, tolerance
+from dpbench.privacy.ledger import Radial, at_rho
 
 
 class OutputPerturbation(Algorithm):
@@ -77,6 +79,10 @@ class OutputPerturbation(Algorithm):
 
     def work(self, n: int, d: int, settings: Settings) -> float:
         return 20 * (2.0 * n * d * (d + 2) + d**3)
+
+    def plan(self, problem: Declaration, mechanisms: Mechanisms, settings: Any) -> None:
+        budget = mechanisms.budget
+        mechanisms.plan("output", Radial(1 / budget.epsilon) if budget.delta == 0 else at_rho(budget.rho), 1)
 
     def run(self, problem: Problem, W: Array, mechanisms: Mechanisms, settings: Settings, trace: Trace) -> Outcome:
         budget, gamma = mechanisms.budget, tolerance(problem)

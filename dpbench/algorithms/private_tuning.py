@@ -114,6 +114,11 @@ class PrivateTuning(Algorithm):
     def iterations(self, problem: Declaration, settings: Settings) -> None:
         return None
 
+    def plan(self, problem: Declaration, mechanisms: Mechanisms, settings: Any) -> None:
+        # What one run may release, not what the runs did: that depends on all of them, and only the best is released.
+        one = Plan(mechanisms.budget, resolve(settings.method)[0], settings)
+        mechanisms.plan(LABEL, one.event(settings.mean), 1)
+
     def run(self, problem: Problem, W: Array, mechanisms: Mechanisms, settings: Settings, trace: Trace) -> Outcome:
         method, _ = resolve(settings.method)
         tried, k = _parsed(problem, settings), len(W)
@@ -144,9 +149,7 @@ class PrivateTuning(Algorithm):
                         best[i], released[i], used[i] = scores[j], V[j], c
         for base in bases:
             plan.check(base)
-        # What one run may release, not what the runs did: that depends on all of them, and only the best is released.
-        event = BestOfRuns(plan.base, plan.law, settings.mean)
-        mechanisms.ledger.record(event, LABEL, mechanisms.releases.members)
+        mechanisms.ledger.record(plan.event(settings.mean), LABEL, mechanisms.releases.members)
         notes = [json.dumps(_listed(settings)[c]) if c >= 0 else "no run: the start" for c in used]
         return Outcome(released, columns={"notes": notes})
 
@@ -195,6 +198,10 @@ class Plan:
         with np.errstate(over="ignore"):
             penalty = sum((r.value(V) for r in problem.regularisers.values()), start=np.zeros(len(V)))
         return np.where(np.isfinite(V).all(axis=1), noisy + penalty, math.inf)
+
+    def event(self, mean: float) -> BestOfRuns:
+        """The one release."""
+        return BestOfRuns(self.base, self.law, mean)
 
     def cost(self, base: Counts) -> float:
         """Of one run: Σ 1/z², or ε."""

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from dpbench.algorithms.base import (
     Algorithm,
     Array,
     AuditCase,
     BaseSettings,
+    Declaration,
     Disclosure,
     Mechanisms,
     Needs,
@@ -21,7 +22,8 @@ from dpbench.algorithms.base import (
 )
 from dpbench.algorithms.objective_perturbation import rows
 from dpbench.algorithms.perturbed_minimum import SOLVER, minimise, solved, tolerance
-from dpbench.privacy.ledger import RadialPerturbation
+from dpbench.privacy.budget import Budget
+from dpbench.privacy.ledger import Radial, RadialPerturbation
 
 
 class PureObjectivePerturbation(Algorithm):
@@ -75,16 +77,26 @@ class PureObjectivePerturbation(Algorithm):
     def work(self, n: int, d: int, settings: Settings) -> float:
         return 20 * (2.0 * n * d * (d + 2) + d**3)
 
+    def plan(self, problem: Declaration, mechanisms: Mechanisms, settings: Any) -> None:
+        _, event = self._calibrated(problem, mechanisms.budget, settings)
+        mechanisms.plan("objective", event, 1)
+        mechanisms.plan("output", Radial(1 / (settings.output * mechanisms.budget.epsilon)), 1)
+
+    def _calibrated(self, problem: Declaration, budget: Budget, settings: Settings) -> tuple[float, RadialPerturbation]:
+        """Λ, and what is released of the objective."""
+        multiplier = 1 / ((1 - settings.output) * budget.epsilon)
+        s = rows(budget.relation) * problem.lipschitz * multiplier
+        ridge = pure_ridge(problem.n, problem.d, s, problem.l2, problem.row_bound, settings.safety)
+        return ridge, RadialPerturbation(multiplier, problem.smoothness / ridge, budget.relation)
+
     def run(self, problem: Problem, W: Array, mechanisms: Mechanisms, settings: Settings, trace: Trace) -> Outcome:
         n, d, gamma = problem.n, problem.d, tolerance(problem)
         relation, epsilon = mechanisms.budget.relation, mechanisms.budget.epsilon
-        multiplier = 1 / ((1 - settings.output) * epsilon)
-        s = rows(relation) * problem.lipschitz * multiplier
-        ridge = pure_ridge(n, d, s, problem.l2, problem.row_bound, settings.safety)
+        ridge, event = self._calibrated(problem, mechanisms.budget, settings)
         b = mechanisms.radial_term(
             d,
             sensitivity=rows(relation) * problem.lipschitz / n,
-            event=RadialPerturbation(multiplier, problem.smoothness / ridge, relation),
+            event=event,
             label="objective",
         )
         W, norms, evaluations = minimise(problem, W * 0, b, max(0.0, ridge / n - problem.l2), gamma)

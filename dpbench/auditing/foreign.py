@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from dpbench import algorithms
-from dpbench.algorithms.base import make_settings, no_trace
+from dpbench.algorithms.base import make_settings
 from dpbench.algorithms.library import LibrarySolver
 from dpbench.auditing.claims import PureClaim
 from dpbench.auditing.decide import decide, least_runs, promise
@@ -24,10 +24,9 @@ from dpbench.auditing.learned import candidates
 from dpbench.auditing.runs import LEVEL, Audit
 from dpbench.auditing.worlds import STEPS
 from dpbench.errors import UserError, positive
-from dpbench.privacy.budget import Budget
-from dpbench.privacy.mechanisms import Mechanisms
 from dpbench.privacy.relation import Relation
 from dpbench.problems import Problem
+from dpbench.run.bound import bind, budget_of
 from dpbench.run.jobs import delta_value
 
 RUNS = 4_000
@@ -124,14 +123,13 @@ def of_solver(name: str) -> Target | None:
         return None
     settings = {"T": STEPS} if "T" in solver.Settings.__struct_fields__ else {}
     X, y = np.eye(1, 6).T, np.resize([1.0, -1.0], 6)
-    delta, mode = delta_value(solver.delta, len(y)), solver.accounting("paper")
-    loss = solver.needs.covered[0]
+    loss, given = solver.needs.covered[0], make_settings(solver, settings)
+    delta = delta_value(solver.delta, len(y))
 
     def function(X: np.ndarray, y: np.ndarray, epsilon: float, rng: np.random.Generator) -> np.ndarray:
         problem = Problem(X, y, loss=loss, row_bound=1.0, row_bound_norm="l2")
-        mechanisms = Mechanisms([str(rng.integers(2**62))], Budget(epsilon, delta, solver.relation, mode))
-        complete = solver.complete(problem, make_settings(solver, settings))
-        return solver.run(problem, np.zeros((1, problem.d)), mechanisms, complete, no_trace).W[0]
+        budget, key = budget_of(solver, problem.n, epsilon, delta), str(rng.integers(2**62))
+        return bind(solver, problem, [given], [budget], np.zeros((1, problem.d)), [key]).run().W[0]
 
     pair = Pair((X, y), (X, np.append(-1.0, y[1:])), "one row of norm 1 and five at 0; its label 1 or -1")
     return Target(function, name, solver.relation, delta, pairs=(pair,))

@@ -11,14 +11,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from dpbench.algorithms.base import Algorithm, AuditCase, Outcome, batch_settings, make_settings
+from dpbench.algorithms.base import Algorithm, AuditCase, make_settings
 from dpbench.auditing import returned, scores
 from dpbench.auditing.neighbours import MOST_ROWS, Neighbours, neighbours, probes
 from dpbench.auditing.returned import Listener, Returned
 from dpbench.auditing.transcript import Leak, Recorder, Replay, rate
 from dpbench.errors import UserError
 from dpbench.policy import terms as policy
-from dpbench.privacy.budget import Budget
 from dpbench.privacy.ledger import (
     BoundedRange,
     Composition,
@@ -33,7 +32,7 @@ from dpbench.privacy.mechanisms import Mechanisms
 from dpbench.privacy.relation import Relation
 from dpbench.privacy.streams import stream
 from dpbench.problems import Problem
-from dpbench.run.jobs import delta_value
+from dpbench.run.bound import Bound, bind, budget_of
 
 STEPS = 4
 INSPECTED = 4  # replicates of every pair that is inspected
@@ -90,22 +89,26 @@ class Setup:
     ) -> None:
         self.algorithm, self.case, self.weakness = algorithm, case, weakness
         terms = terms or shipped(algorithm)
-        self.budget = Budget(
-            epsilon, delta_value(terms.delta, case.n), terms.relation, algorithm.accounting(terms.accounting)
-        )
+        self.budget = budget_of(algorithm, case.n, epsilon, terms.delta, terms.relation, terms.accounting)
         steps = {"T": STEPS} if "T" in algorithm.Settings.__struct_fields__ else {}
         self.settings = make_settings(algorithm, {**steps, **case.settings, **fixed})
         self.pair = neighbours(algorithm, case, self.relation)
         self._curved = bool(case.bend and case.label) and self.relation is not algorithm.relation
-        for problem in self.pair[:3]:
-            algorithm.needs.check(problem, algorithm.name)
-        if flaw := algorithm.flaw(algorithm.complete(self.pair.first, self.settings), self.budget.accounting):
+        if flaw := self.bound(self.pair.first).flaw():
             raise UserError(f"{algorithm.name}: nothing to audit: {flaw}")
+        for problem in self.pair[1:3]:
+            algorithm.needs.check(problem, algorithm.name)
 
     @property
     def relation(self) -> Relation:
         """Of the neighbours."""
         return self.budget.relation
+
+    def bound(self, problem: Problem, start: np.ndarray | None = None) -> Bound:
+        """Runs on `problem` from start (k, d), by default one from 0; UserError for what the proof does not cover."""
+        start = np.zeros((1, problem.d)) if start is None else start
+        k = len(start)
+        return bind(self.algorithm, problem, [self.settings] * k, [self.budget] * k, start, [""] * k)
 
     def sharpest(self, seed: Any) -> Setup:
         """This, or the same on the pair of which one row does not bend, where that moves a canary's releases more."""
@@ -145,12 +148,11 @@ class Setup:
     def recorder(self, k: int, seed: Any, *, row: int = 0, keyed: bool = False) -> Recorder:
         """What k runs release through, of data whose `row` differs."""
         public = np.resize(self.public, k).tolist() if len(self.public) else ()
-        declared = self.relation if self.algorithm.either else self.algorithm.relation
         return Recorder(
             k,
             self.budget,
             seed,
-            declared=declared,
+            declared=self.algorithm.declared(self.relation),
             weakness=self.weakness,
             public=public,
             row=row,
@@ -169,15 +171,9 @@ class Setup:
 
     def _run(self, problem: Problem, mechanisms: Mechanisms, start: np.ndarray | None) -> Returned:
         algorithm, k, listener = self.algorithm, mechanisms.k, Listener()
-        settings = algorithm.complete(problem, self.settings)
-        iterations = algorithm.iterations(problem, settings)
-        batch = batch_settings([settings] * k, algorithm.per_replicate)
-        W = np.zeros((k, problem.d)) if start is None else start.copy()
-        algorithm.plan(problem.bare, mechanisms, settings)
-        with np.errstate(all="ignore"):
-            outcome = algorithm.run(problem, W, mechanisms, batch, listener)
-        if not isinstance(outcome, Outcome):
-            outcome = Outcome(outcome)
+        bound = self.bound(problem, np.zeros((k, problem.d)) if start is None else start)
+        bound.plan(mechanisms)
+        outcome, settings = bound.outcome(mechanisms, listener), bound.settings[0]
         columns, small = dict(outcome.columns), k <= INSPECTED
         if small:  # it costs more than the run, and does not depend on the number of replicates
             generators = [stream(str(i), "measure") for i in range(k)]
@@ -189,7 +185,7 @@ class Setup:
         visible = {
             "settings": settings,
             **{name: value for name, value in vars(outcome).items() if name not in ("W", "columns")},
-            "iterations": iterations,
+            "iterations": algorithm.iterations(problem, settings),
             "columns": {name: values for name, values in columns.items() if name not in of_data},
             "public": algorithm.public(settings),
             **{name: getattr(algorithm, name) for name in SAID},

@@ -75,7 +75,7 @@ class Mechanisms:
     """
 
     seam: ClassVar[type[Releases]] = Releases
-    alone: int | None = None  # the replicate that is planned for
+    planned_for: Sequence[int] | None = None  # see `planning`
 
     def __init__(
         self,
@@ -126,11 +126,11 @@ class Mechanisms:
         view.seeds = self.seeds[i : i + 1]
         return view
 
-    def planning(self, i: int) -> Mechanisms:
-        """A view whose `budget` and `plan` are replicate `i`'s, whatever streams it shares; it is not to release by."""
+    def planning(self, members: Sequence[int]) -> Mechanisms:
+        """A view whose `plan` is that of `members`, which have one budget; it is not to release by."""
         view = copy.copy(self)
-        view.alone = i
-        view.budget = self.budget[i] if isinstance(self.budget, Budgets) else self.budget
+        view.planned_for = members
+        view.budget = self.budget[members[0]] if isinstance(self.budget, Budgets) else self.budget
         return view
 
     def inner(self, keys: Sequence[str], budget: Budget, declared: Relation) -> Mechanisms:
@@ -143,7 +143,7 @@ class Mechanisms:
         release: as the ledger will have it, its multiplier in the run's own relation. Without a plan, what a run
         released is taken for what it planned, which is true only where that does not depend on the data.
         """
-        members = self.releases.members if self.alone is None else [self.alone]
+        members = self.releases.members if self.planned_for is None else self.planned_for
         self.releases.ledger.plan(release, label, count, members)
 
     def plan_all(self, label: str, counts: Counts) -> None:

@@ -6,6 +6,7 @@ which δ, relation and accounting hold, and what is planned and checked before a
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, TypeAlias
@@ -14,6 +15,7 @@ import numpy as np
 
 from dpbench import algorithms
 from dpbench.algorithms.base import Algorithm, BaseSettings, Outcome, batch_settings, no_trace
+from dpbench.algorithms.base import Trace as Listener
 from dpbench.errors import Defect, PrivacyError, UserError, positive
 from dpbench.privacy.budget import Budget, Budgets
 from dpbench.privacy.check import Guarantee, check, guarantee
@@ -21,7 +23,7 @@ from dpbench.privacy.disclosure import undeclared
 from dpbench.privacy.mechanisms import Mechanisms
 from dpbench.privacy.relation import Relation
 from dpbench.privacy.streams import stream
-from dpbench.problems import Declaration, Problem, build, starts
+from dpbench.problems import Problem, build, starts
 from dpbench.problems.sharded import Elsewhere
 from dpbench.run.jobs import Job, check_delta, delta_value
 from dpbench.run.outcomes import Status
@@ -48,80 +50,6 @@ class BatchRun(NamedTuple):
     trace: Trace | None
     seconds: float
     evidence: Any = None  # see Outcome
-
-
-def run_batch(
-    problem: Problem,
-    algorithm: Algorithm,
-    settings: list[BaseSettings],
-    start: np.ndarray,
-    budget: Budget | Budgets,
-    stream_keys: list[str],
-    *,
-    traced: bool = False,
-    noiseless: bool = False,
-    mechanisms_class: type[Mechanisms] = Mechanisms,
-    seeds: tuple[int, ...] = (),
-) -> BatchRun:
-    """Run k replicates together from `start` (k, d); replicate i draws its noise from stream_keys[i] alone.
-
-    seeds: of the replicates' jobs, where there are jobs: see `Mechanisms`.
-    """
-    declared = budget.relation if algorithm.either else algorithm.relation
-    mechanisms = mechanisms_class(stream_keys, budget, noiseless=noiseless, declared=declared)
-    mechanisms.seeds = seeds
-    _planned(algorithm, problem, settings, budget, mechanisms)
-    clock = Clock()
-    iterations = algorithm.iterations(problem, settings[0])
-    trace = Trace(problem.value, schedule(iterations), clock) if traced and iterations else None
-    batch = batch_settings(settings, algorithm.per_replicate)
-    try:
-        with np.errstate(all="ignore"):  # a diverging iterate is a result (its status says so), not a warning
-            outcome = algorithm.run(problem, start.copy(), mechanisms, batch, trace or no_trace)
-    except Elsewhere as error:
-        raise UserError(f"{algorithm.name}: it {error}; run it without shards") from error
-    seconds = clock.seconds
-    if not isinstance(outcome, Outcome):
-        outcome = Outcome(outcome)
-    with np.errstate(all="ignore"):
-        objective = problem.value(outcome.W)
-        within = objective <= DIVERGED
-        if not within.all():  # else the start's is not needed, which is a pass over the data
-            within = objective <= DIVERGED * np.maximum(1, abs(problem.value(start)))
-        sane = np.isfinite(outcome.W).all(axis=1) & within
-    k = len(settings)
-    errors = list(outcome.withheld or [""] * k)
-    status: list[Status] = [
-        "refused" if error else "done" if fine else "diverged" for error, fine in zip(errors, sane, strict=True)
-    ]
-    planned: Sequence[int | None] = outcome.T or [algorithm.iterations(problem, one) for one in settings]
-    columns = own_columns(algorithm, outcome.columns, k)
-    return BatchRun(
-        outcome.W, objective, status, errors, planned, columns, mechanisms, trace, seconds, outcome.evidence
-    )
-
-
-def _planned(
-    algorithm: Algorithm,
-    problem: Declaration,
-    settings: list[BaseSettings],
-    budget: Budget | Budgets,
-    mechanisms: Mechanisms,
-) -> None:
-    """Have every replicate's releases planned, and check them by both routes before the data are touched.
-
-    Raises:
-        PrivacyError: for a plan of more than the budget, or of releases that were never declared. The published
-            calibrations that keep no ε (`Algorithm.flaw`) are told by their rows.
-    """
-    bare = problem.bare
-    for i, one in enumerate(settings):
-        algorithm.plan(bare, mechanisms.planning(i), one)
-        own = budget[i] if isinstance(budget, Budgets) else budget
-        composition = mechanisms.ledger.planned(i)
-        claims = bool(composition) and algorithm.private and not algorithm.flaw(one, own.accounting)
-        if claims and (error := check(composition, own).error or undeclared(composition, algorithm.labels)):
-            raise PrivacyError(f"its plan: {error}")
 
 
 def own_columns(algorithm: Algorithm, columns: dict[str, Any], k: int) -> dict[str, Any]:
@@ -152,23 +80,65 @@ class Bound:
     keys: list[str]
     seeds: tuple[int, ...] = ()
 
+    def mechanisms(self, kind: type[Mechanisms] = Mechanisms, *, noiseless: bool = False) -> Mechanisms:
+        """What all replicates release through, each by noise of its own key."""
+        budget = self.budgets[0] if len(set(self.budgets)) == 1 else Budgets(tuple(self.budgets))
+        found = kind(self.keys, budget, noiseless=noiseless, declared=self.algorithm.declared(budget.relation))
+        found.seeds = self.seeds
+        return found
+
+    def plan(self, mechanisms: Mechanisms) -> None:
+        """Have every replicate's releases planned, and check them by both routes before the data are touched.
+
+        Raises:
+            PrivacyError: for a plan of more than the budget, or of releases that were never declared. The published
+                calibrations that keep no ε (`Algorithm.flaw`) are told by their rows.
+        """
+        bare, algorithm = self.problem.bare, self.algorithm
+        alike = itertools.groupby(range(len(self.settings)), lambda i: (self.settings[i], self.budgets[i]))
+        for (settings, budget), group in alike:
+            members = list(group)
+            algorithm.plan(bare, mechanisms.planning(members), settings)
+            plan = mechanisms.ledger.planned(members[0])
+            claims = bool(plan) and algorithm.private and not algorithm.flaw(settings, budget.accounting)
+            if claims and (error := check(plan, budget).error or undeclared(plan, algorithm.labels)):
+                raise PrivacyError(f"its plan: {error}")
+
+    def outcome(self, mechanisms: Mechanisms, trace: Listener = no_trace) -> Outcome:
+        """What the algorithm hands back of all replicates together, releasing through `mechanisms`."""
+        batch = batch_settings(self.settings, self.algorithm.per_replicate)
+        try:
+            with np.errstate(all="ignore"):  # a diverging iterate is a result (its status says so), not a warning
+                outcome = self.algorithm.run(self.problem, self.start.copy(), mechanisms, batch, trace)
+        except Elsewhere as error:
+            raise UserError(f"{self.algorithm.name}: it {error}; run it without shards") from error
+        return outcome if isinstance(outcome, Outcome) else Outcome(outcome)
+
     def run(
         self, *, traced: bool = False, noiseless: bool = False, mechanisms_class: type[Mechanisms] = Mechanisms
     ) -> BatchRun:
-        """All replicates together: see `run_batch`."""
-        budget = self.budgets[0] if len(set(self.budgets)) == 1 else Budgets(tuple(self.budgets))
-        return run_batch(
-            self.problem,
-            self.algorithm,
-            self.settings,
-            self.start,
-            budget,
-            self.keys,
-            traced=traced,
-            noiseless=noiseless,
-            mechanisms_class=mechanisms_class,
-            seeds=self.seeds,
-        )
+        """All replicates together, each drawing its noise from its own key alone."""
+        algorithm, problem, k = self.algorithm, self.problem, len(self.settings)
+        mechanisms = self.mechanisms(mechanisms_class, noiseless=noiseless)
+        self.plan(mechanisms)
+        clock = Clock()
+        iterations = algorithm.iterations(problem, self.settings[0])
+        trace = Trace(problem.value, schedule(iterations), clock) if traced and iterations else None
+        outcome = self.outcome(mechanisms, trace or no_trace)
+        seconds = clock.seconds
+        with np.errstate(all="ignore"):
+            objective = problem.value(outcome.W)
+            within = objective <= DIVERGED
+            if not within.all():  # else the start's is not needed, which is a pass over the data
+                within = objective <= DIVERGED * np.maximum(1, abs(problem.value(self.start)))
+            sane = np.isfinite(outcome.W).all(axis=1) & within
+        errors = list(outcome.withheld or [""] * k)
+        status: list[Status] = [
+            "refused" if error else "done" if fine else "diverged" for error, fine in zip(errors, sane, strict=True)
+        ]
+        T: Sequence[int | None] = outcome.T or [algorithm.iterations(problem, one) for one in self.settings]
+        columns = own_columns(algorithm, outcome.columns, k)
+        return BatchRun(outcome.W, objective, status, errors, T, columns, mechanisms, trace, seconds, outcome.evidence)
 
     def flaw(self, i: int = 0) -> str:
         """Why replicate `i` does not keep its ε by design; "" where it claims to."""
@@ -189,7 +159,9 @@ def bind(
     seeds: Sequence[int] = (),
 ) -> Bound:
     """One run of each of `settings`, completed; UserError for a problem that the method's guarantee does not cover."""
-    complete = [algorithm.complete(problem, one) for one in settings]
+    complete: list[BaseSettings] = []
+    for one, group in itertools.groupby(settings):
+        complete += [algorithm.complete(problem, one)] * len(list(group))
     found = Bound(algorithm, problem, complete, list(budgets), start, list(keys), tuple(seeds))
     algorithm.needs.check(problem, algorithm.name, rows=not found.flaw())
     return found

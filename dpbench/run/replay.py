@@ -52,8 +52,7 @@ def planned(row: Mapping[str, Any]) -> tuple[Composition, Budget]:
     target = catalogue.declare(row["problem"])
     settings = method.complete(target, make_settings(method, msgspec.json.decode(row["settings"])))
     budget = Budget(float(row["epsilon"]), float(row["delta"]), Relation(row["relation"]), row["accounting"])
-    declared = budget.relation if method.either else method.relation
-    mechanisms = Mechanisms([f"replay/{row['key']}"], budget, declared=declared)
+    mechanisms = Mechanisms([f"replay/{row['key']}"], budget, declared=method.declared(budget.relation))
     method.plan(target, mechanisms, settings)
     if plan := mechanisms.ledger.planned(0):
         return plan, budget

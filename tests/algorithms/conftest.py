@@ -7,7 +7,7 @@ from dpbench.algorithms import resolve
 from dpbench.algorithms.base import make_settings
 from dpbench.privacy.budget import Budget
 from dpbench.problems import Problem
-from dpbench.run.bound import run_batch
+from tests.batches import run_batch
 
 
 def small_problem(n=400, d=5, seed=0, loss="logistic", bound=("l2", 1.0), **regularisers):

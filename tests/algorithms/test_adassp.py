@@ -59,7 +59,7 @@ def test_noise_is_that_of_a_third_of_rho_each(relation, factors, monkeypatch):
     monkeypatch.setattr(Releases, "noisy", spy)
     from dpbench.privacy.budget import Budget
     from dpbench.privacy.relation import Relation
-    from dpbench.run.bound import run_batch
+    from tests.batches import run_batch
 
     problem, method = small_problem(loss="squared"), get("adassp")
     budget = Budget(1.0, 1e-5, Relation(relation or "add-remove"), "tight")

@@ -10,9 +10,9 @@ from dpbench.errors import UserError
 from dpbench.policy import terms
 from dpbench.privacy.budget import Budget
 from dpbench.privacy.check import guarantee
-from dpbench.run.bound import run_batch
 from dpbench.run.jobs import delta_value
 from tests.algorithms.test_contract import FEW, fitting_problem
+from tests.batches import run_batch
 
 DEFAULTS = ("boosted-ssp", "dp-gd-average", "objpert-pure", "dp-chebyshev", "output-perturbation")
 FAR = (1e-6, 1e-3, 30.0, 1e3, 1e6)

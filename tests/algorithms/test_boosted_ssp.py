@@ -56,7 +56,7 @@ def test_noise_by_its_variance(relation, monkeypatch):
     from dpbench.algorithms.base import make_settings
     from dpbench.privacy.budget import Budget
     from dpbench.privacy.relation import Relation
-    from dpbench.run.bound import run_batch
+    from tests.batches import run_batch
 
     seen = {}
     problem = Problem(np.zeros((50, 4)), np.ones(50), loss="squared", row_bound=1.0)

@@ -14,9 +14,9 @@ from dpbench.privacy.accounting.advanced import advanced_composition
 from dpbench.privacy.ledger import Gaussian, Laplace, PureDP, WithoutReplacement
 from dpbench.privacy.verify import spent
 from dpbench.problems import Problem
-from dpbench.run.bound import run_batch
 from dpbench.run.jobs import make_job
 from tests.algorithms.conftest import run
+from tests.batches import run_batch
 
 NAMES = ("dp-gcd", "dp-cd", "dp-sgd-1")
 HUGE = 1e6  # a threshold that clips nothing

@@ -35,9 +35,9 @@ from dpbench.privacy.ledger import (
     WithoutReplacement,
 )
 from dpbench.privacy.relation import Relation
-from dpbench.run.bound import run_batch
 from tests.algorithms.conftest import small_problem
 from tests.algorithms.test_contract import fitting_problem
+from tests.batches import run_batch
 
 SAMPLED = (Poisson, PoissonReplaced, WithoutReplacement)
 TYPES = {

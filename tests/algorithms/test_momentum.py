@@ -11,7 +11,7 @@ from dpbench.privacy.ledger import Laplace, WithoutReplacement
 from dpbench.privacy.release import Releases
 from dpbench.privacy.verify import spent
 from dpbench.problems import Problem
-from dpbench.run.bound import run_batch
+from tests.batches import run_batch
 
 PLAIN = ["dp-gd-laplace", "dp-hb", "dp-nag", "dp-masg"]
 OPTIMISED = ["dp-nag-opt", "dp-masg-opt"]

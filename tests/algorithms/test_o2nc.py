@@ -14,8 +14,8 @@ from dpbench.privacy import Budget, Mechanisms
 from dpbench.privacy.ledger import Gaussian
 from dpbench.privacy.verify import spent
 from dpbench.problems import Problem
-from dpbench.run.bound import run_batch
 from tests.algorithms.conftest import run, small_problem
+from tests.batches import run_batch
 
 DELTA = 1e-6
 

@@ -17,9 +17,9 @@ from dpbench.privacy.check import check
 from dpbench.privacy.ledger import ConvexPerturbation, LogisticPerturbation, PoissonReplaced, WithoutReplacement
 from dpbench.privacy.mechanisms import Mechanisms
 from dpbench.problems import losses
-from dpbench.run.bound import run_batch
 from dpbench.run.jobs import make_job
 from tests.algorithms.conftest import small_problem
+from tests.batches import run_batch
 
 ONE, OTHER = Relation.ADD_REMOVE, Relation.REPLACE_ONE
 

@@ -14,9 +14,9 @@ from dpbench.privacy.release import LAPLACE, Releases
 from dpbench.privacy.sampling import WithoutReplacementSampler
 from dpbench.privacy.verify import spent
 from dpbench.problems import Problem
-from dpbench.run.bound import run_batch
 from dpbench.run.jobs import make_job
 from tests.algorithms.conftest import small_problem
+from tests.batches import run_batch
 
 K = 4000
 REPLACED = Budget(1.0, 1e-5, Relation.REPLACE_ONE, "tight")

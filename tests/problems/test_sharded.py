@@ -11,7 +11,7 @@ from dpbench.privacy.budget import Budget
 from dpbench.problems import NoOptimum, Problem
 from dpbench.problems.kernels import Rows
 from dpbench.problems.sharded import Elsewhere, ShardedProblem, Shards
-from dpbench.run.bound import run_batch
+from tests.batches import run_batch
 
 SIZES, ROWS = [40, 1, 1100, 259], 1400
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import partial
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import msgspec
 import numpy as np
@@ -32,6 +32,7 @@ from dpbench.algorithms.base import (
 )
 from dpbench.algorithms.nonconvex.driver import Method, drive
 from dpbench.algorithms.nonconvex.float32 import Guard
+from dpbench.algorithms.nonconvex.line_search import LineSearch, ShortSteps
 from dpbench.algorithms.nonconvex.oracle import FullBatch, Minibatch
 from dpbench.algorithms.nonconvex.published import (
     BatchDraw,
@@ -50,8 +51,17 @@ _GRADIENT = partial(Disclosure, "gradient", "the gradient of the objective", cou
 _HESSIAN = partial(Disclosure, "hessian", "the Hessian of the objective", "Gaussian, symmetric", "at most T")
 
 
+class Stage(NamedTuple):
+    """At most T iterations that release gradients and Hessians by `oracle`, and by `steps` how far to go."""
+
+    oracle: FullBatch
+    steps: ShortSteps | LineSearch
+    T: int
+
+
 class SecondOrderMethod(Algorithm):
-    """Base: subclasses say in `method` what one replicate does and in `planned` for how many iterations at most.
+    """Base: subclasses say in `method` what one replicate does, in `stages` by what it releases, and in `planned` for
+    how many iterations at most.
 
     The noise is set for all planned iterations, so a replicate that ends early has spent less than its budget; when to
     end is decided on released quantities alone. `cap` ends runs earlier still, for the time's sake. `ending`:
@@ -114,7 +124,7 @@ class SecondOrderMethod(Algorithm):
 
     def oracle(
         self,
-        problem: Problem,
+        problem: Declaration,
         mechanisms: Mechanisms,
         sigma: float,
         settings: Any,
@@ -123,6 +133,15 @@ class SecondOrderMethod(Algorithm):
     ) -> FullBatch:
         """Noisy gradients at noise multiplier σ, and Hessians at that or `hessian_sigma`."""
         return FullBatch(problem, mechanisms, sigma, hessian_sigma, guard)
+
+    def stages(self, problem: Declaration, mechanisms: Mechanisms, alpha: float, settings: Any) -> list[Stage]:
+        """What one replicate releases by, in the order in which it does."""
+        raise NotImplementedError
+
+    def plan(self, problem: Declaration, mechanisms: Mechanisms, settings: Any) -> None:
+        for oracle, steps, T in self.stages(problem, mechanisms, float(settings.alpha), settings):
+            oracle.plan(T)
+            steps.plan(T)
 
     def flaw(self, settings: Settings, accounting: str = "") -> str:
         less = [f"{settings.noise:g} of the noise that ε asks for"] if settings.noise < 1 else []
@@ -232,13 +251,13 @@ class OnMinibatches(SecondOrderMethod):
         return replace(case, settings={**case.settings, "m": 3})
 
     @staticmethod
-    def samples(problem: Problem, settings: Any, count: int, sigma: float = 1.0) -> Counts:
+    def samples(problem: Declaration, settings: Any, count: int, sigma: float = 1.0) -> Counts:
         """`count` Gaussian releases of noise multiplier `sigma`, each on a sample of its own."""
         return ((WithoutReplacement(problem.n, settings.m, Gaussian(sigma)), count),)
 
     def oracle(
         self,
-        problem: Problem,
+        problem: Declaration,
         mechanisms: Mechanisms,
         sigma: float,
         settings: Any,

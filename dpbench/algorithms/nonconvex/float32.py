@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from dpbench.algorithms.base import Array, Problem
+from dpbench.algorithms.base import Array, Declaration
 from dpbench.algorithms.nonconvex.driver import FloatMethod, Request, Smallest, Value
 
 OVERFLOW = math.log(float(np.finfo(np.float32).max))  # 88.72: exp of more is infinite in float32
@@ -24,7 +24,7 @@ class Guard:
     Switched off, nothing overflows. Margins are looked at only where ‖w‖ times the longest row reaches that.
     """
 
-    def __init__(self, problem: Problem, on: bool = False) -> None:
+    def __init__(self, problem: Declaration, on: bool = False) -> None:
         self._on = on and problem.loss.name == "logistic"
         self._problem = problem
 

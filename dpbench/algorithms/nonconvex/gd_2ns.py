@@ -7,11 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from dpbench.algorithms.base import Array, Mechanisms, Problem
+from dpbench.algorithms.base import Array, Declaration, Mechanisms, Problem
 from dpbench.algorithms.nonconvex import constants as const
-from dpbench.algorithms.nonconvex.base import SecondOrderMethod
+from dpbench.algorithms.nonconvex.base import SecondOrderMethod, Stage
 from dpbench.algorithms.nonconvex.driver import Iterate, Method
 from dpbench.algorithms.nonconvex.float32 import Guard
+from dpbench.algorithms.nonconvex.line_search import ShortSteps
 from dpbench.algorithms.nonconvex.opt import smallest_eigenpair
 from dpbench.algorithms.nonconvex.published import recorded
 
@@ -30,18 +31,20 @@ class DPGD2NS(SecondOrderMethod):
     def planned(self, alpha: float, d: int) -> int:
         return const.gd_2ns_iterations(alpha, d)
 
+    def stages(self, problem: Declaration, mechanisms: Mechanisms, alpha: float, settings: Any) -> list[Stage]:
+        T = self.planned(alpha, problem.d)
+        sigma = settings.noise * math.sqrt(T / mechanisms.budget.rho)
+        oracle = self.oracle(problem, mechanisms, sigma, settings, Guard(problem, settings.overflow == "lost"))
+        return [Stage(oracle, ShortSteps(), min(T, settings.cap))]
+
     def method(self, w: Array, problem: Problem, mechanisms: Mechanisms, alpha: float, settings: Any) -> Method:
         return recorded(self.steps(w, problem, mechanisms, alpha, settings), settings)
 
     def steps(self, w: Array, problem: Problem, mechanisms: Mechanisms, alpha: float, settings: Any) -> Method:
         """`method`, step by step."""
-        T = self.planned(alpha, problem.d)
-        sigma = settings.noise * math.sqrt(T / mechanisms.budget.rho)
-        oracle = self.oracle(problem, mechanisms, sigma, settings, Guard(problem, settings.overflow == "lost"))
+        ((oracle, _, T),) = self.stages(problem, mechanisms, alpha, settings)
         tolerances = const.working(alpha)
         candidates = []
-        T = min(T, settings.cap)
-        oracle.plan(T)
         for _ in range(T):
             yield Iterate(w)
             g = yield from oracle.gradient(w)

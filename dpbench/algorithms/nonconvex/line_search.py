@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from dpbench.algorithms.base import Array, Mechanisms, Problem
+from dpbench.algorithms.base import Array, Declaration, Mechanisms
 from dpbench.algorithms.nonconvex import constants as const
 from dpbench.algorithms.nonconvex.driver import FloatMethod
 from dpbench.algorithms.nonconvex.float32 import Guard
@@ -37,7 +37,7 @@ class LineSearch:
     (Theorem 5).
     """
 
-    def __init__(self, problem: Problem, mechanisms: Mechanisms, scale: float, guard: Guard | None = None) -> None:
+    def __init__(self, problem: Declaration, mechanisms: Mechanisms, scale: float, guard: Guard | None = None) -> None:
         self.n, self.mechanisms, self.scale = problem.n, mechanisms, scale
         self._value = (guard or Guard(problem)).value
 

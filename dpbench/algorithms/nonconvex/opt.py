@@ -12,9 +12,9 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 import scipy
 
-from dpbench.algorithms.base import Array, AuditCase, Disclosure, Mechanisms, Problem
+from dpbench.algorithms.base import Array, AuditCase, Declaration, Disclosure, Mechanisms, Problem
 from dpbench.algorithms.nonconvex import constants as const
-from dpbench.algorithms.nonconvex.base import MinibatchSettings, OnMinibatches, SecondOrderMethod
+from dpbench.algorithms.nonconvex.base import MinibatchSettings, OnMinibatches, SecondOrderMethod, Stage
 from dpbench.algorithms.nonconvex.driver import Iterate, Method
 from dpbench.algorithms.nonconvex.float32 import Guard
 from dpbench.algorithms.nonconvex.line_search import LineSearch, ShortSteps
@@ -96,35 +96,37 @@ class Opt(SecondOrderMethod):
     def planned(self, alpha: float, d: int) -> int:
         return sum(self.lengths(alpha))
 
-    def phases(self, problem: Problem, budget: Budget, alpha: float, settings: Any) -> list[Phase]:
+    def phases(self, problem: Declaration, budget: Budget, alpha: float, settings: Any) -> list[Phase]:
         """One phase, of the whole budget."""
         (T,) = self.lengths(alpha)
         return [Phase(T, math.sqrt(self.releases * T / (2 * budget.rho)))]
 
-    def steps(self, problem: Problem, mechanisms: Mechanisms, sigma: float, guard: Guard) -> ShortSteps | LineSearch:
+    def steps(
+        self, problem: Declaration, mechanisms: Mechanisms, sigma: float, guard: Guard
+    ) -> ShortSteps | LineSearch:
         return ShortSteps()
 
     def watched(self, phase: int, problem: Problem, settings: Any) -> bool:
         """Whether the published runs watch the true loss in this phase, where the settings say `stop` as they do."""
         return getattr(settings, "stop", "released") == "true loss"
 
+    def stages(self, problem: Declaration, mechanisms: Mechanisms, alpha: float, settings: Any) -> list[Stage]:
+        left, found = settings.cap, []
+        for phase in self.phases(problem, mechanisms.budget, alpha, settings):
+            T, sigma = min(phase.T, left), settings.noise * phase.sigma
+            guard = Guard(problem, settings.overflow == "lost")
+            oracle = self.oracle(problem, mechanisms, sigma, settings, guard)
+            found.append(Stage(oracle, self.steps(problem, mechanisms, sigma, guard), T))
+            left -= T
+        return found
+
     def method(self, w: Array, problem: Problem, mechanisms: Mechanisms, alpha: float, settings: Any) -> Method:
         return recorded(self.descent(w, problem, mechanisms, alpha, settings), settings)
 
     def descent(self, w: Array, problem: Problem, mechanisms: Mechanisms, alpha: float, settings: Any) -> Method:
         """`method`, phase by phase."""
-        left, planned = settings.cap, []
-        for phase in self.phases(problem, mechanisms.budget, alpha, settings):
-            T, sigma = min(phase.T, left), settings.noise * phase.sigma
-            guard = Guard(problem, settings.overflow == "lost")
-            oracle = self.oracle(problem, mechanisms, sigma, settings, guard)
-            steps = self.steps(problem, mechanisms, sigma, guard)
-            oracle.plan(T)
-            steps.plan(T)
-            planned.append((oracle, steps, T))
-            left -= T
         made = 0
-        for number, (oracle, steps, T) in enumerate(planned):
+        for number, (oracle, steps, T) in enumerate(self.stages(problem, mechanisms, alpha, settings)):
             watch = LossWatch(problem, self.watched(number, problem, settings), iterations=made)
             w, ending = yield from descend(w, oracle, steps, const.working(alpha), T, watch)
             if ending == "terminated":
@@ -158,7 +160,7 @@ class OptLineSearch(Opt):
     def T(self, alpha: float) -> int:
         return const.line_search_iterations(alpha)
 
-    def steps(self, problem: Problem, mechanisms: Mechanisms, sigma: float, guard: Guard) -> LineSearch:
+    def steps(self, problem: Declaration, mechanisms: Mechanisms, sigma: float, guard: Guard) -> LineSearch:
         return LineSearch(problem, mechanisms, sigma, guard)
 
     def work(self, n: int, d: int, settings: Any) -> float:
@@ -178,7 +180,7 @@ class OptMinibatch(OnMinibatches, Opt):
     title = "OPT-B"
     Settings = SearchedSettings
 
-    def phases(self, problem: Problem, budget: Budget, alpha: float, settings: Any) -> list[Phase]:
+    def phases(self, problem: Declaration, budget: Budget, alpha: float, settings: Any) -> list[Phase]:
         (T,) = self.lengths(alpha)
         return [Phase(T, searched(budget.noise_scale(self.samples(problem, settings, 2 * T)), T, settings))]
 
@@ -200,7 +202,7 @@ class TwoPhase(Opt):
         # phase two of loss B alone: in the scripts of loss A neither phase looks at the loss
         return phase == 1 and problem.loss.name == "sigmoid" and super().watched(phase, problem, settings)
 
-    def phases(self, problem: Problem, budget: Budget, alpha: float, settings: Any) -> list[Phase]:
+    def phases(self, problem: Declaration, budget: Budget, alpha: float, settings: Any) -> list[Phase]:
         return [
             Phase(T, math.sqrt(self.releases * T / (2 * share * budget.rho)))
             for T, share in zip(self.lengths(alpha), (3 / 4, 1 / 4), strict=True)
@@ -221,7 +223,7 @@ class TwoPhaseMinibatch(OnMinibatches, TwoPhase):
     title = "2OPT-B"
     Settings = SearchedSettings
 
-    def phases(self, problem: Problem, budget: Budget, alpha: float, settings: Any) -> list[Phase]:
+    def phases(self, problem: Declaration, budget: Budget, alpha: float, settings: Any) -> list[Phase]:
         first, T = self.lengths(alpha)
         part = dataclasses.replace(budget, epsilon=3 / 4 * budget.epsilon)
         sigma = part.noise_scale(self.samples(problem, settings, 2 * first))

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from dpbench.algorithms.base import Array, Mechanisms, Problem
+from dpbench.algorithms.base import Array, Declaration, Mechanisms
 from dpbench.algorithms.nonconvex.constants import B_H, B_g
 from dpbench.algorithms.nonconvex.driver import ArrayMethod, Gradient, Hessian
 from dpbench.algorithms.nonconvex.float32 import Guard
@@ -28,7 +28,7 @@ class FullBatch:
 
     def __init__(
         self,
-        problem: Problem,
+        problem: Declaration,
         mechanisms: Mechanisms,
         sigma: float,
         hessian_sigma: float | None = None,
@@ -90,7 +90,7 @@ class Minibatch(FullBatch):
 
     def __init__(
         self,
-        problem: Problem,
+        problem: Declaration,
         mechanisms: Mechanisms,
         sigma: float,
         m: int,

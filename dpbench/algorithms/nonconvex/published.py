@@ -12,7 +12,7 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
-from dpbench.algorithms.base import Array, Mechanisms, Problem
+from dpbench.algorithms.base import Array, Declaration, Mechanisms, Problem
 from dpbench.algorithms.nonconvex.driver import Iterate, Method, Request, Value
 from dpbench.algorithms.nonconvex.float32 import Guard, RunLost
 from dpbench.algorithms.nonconvex.oracle import FullBatch
@@ -126,7 +126,7 @@ class SharedMinibatch(FullBatch):
 
     def __init__(
         self,
-        problem: Problem,
+        problem: Declaration,
         mechanisms: Mechanisms,
         sigma: float,
         m: int,

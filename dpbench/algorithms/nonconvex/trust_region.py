@@ -7,11 +7,12 @@ from typing import Any, Literal
 
 import numpy as np
 
-from dpbench.algorithms.base import Array, Mechanisms, Problem
+from dpbench.algorithms.base import Array, Declaration, Mechanisms, Problem
 from dpbench.algorithms.nonconvex import constants as const
-from dpbench.algorithms.nonconvex.base import MinibatchSettings, OnMinibatches, SecondOrderMethod
+from dpbench.algorithms.nonconvex.base import MinibatchSettings, OnMinibatches, SecondOrderMethod, Stage
 from dpbench.algorithms.nonconvex.driver import Iterate, Method
 from dpbench.algorithms.nonconvex.float32 import Guard
+from dpbench.algorithms.nonconvex.line_search import ShortSteps
 from dpbench.algorithms.nonconvex.published import HessianRoot, LossRead, recorded
 from dpbench.algorithms.nonconvex.subproblem import solve
 from dpbench.privacy import accounting
@@ -40,24 +41,26 @@ class DPTrustRegion(SecondOrderMethod):
     def planned(self, alpha: float, d: int) -> int:
         return const.trust_region_iterations(alpha)
 
-    def sigma(self, problem: Problem, budget: Budget, T: int, settings: Any) -> float:
+    def sigma(self, problem: Declaration, budget: Budget, T: int, settings: Any) -> float:
         """Noise multiplier at which T gradients and T Hessians fit the budget."""
         return math.sqrt(T / budget.rho)
+
+    def stages(self, problem: Declaration, mechanisms: Mechanisms, alpha: float, settings: Any) -> list[Stage]:
+        T = self.planned(alpha, problem.d)
+        sigma = settings.noise * self.sigma(problem, mechanisms.budget, T, settings)
+        hessian_sigma = sigma * (math.sqrt(problem.d) if settings.hessian_root == "twice" else 1.0)
+        guard = Guard(problem, settings.overflow == "lost")
+        oracle = self.oracle(problem, mechanisms, sigma, settings, guard, hessian_sigma)
+        return [Stage(oracle, ShortSteps(), min(T, settings.cap))]
 
     def method(self, w: Array, problem: Problem, mechanisms: Mechanisms, alpha: float, settings: Any) -> Method:
         return recorded(self.steps(w, problem, mechanisms, alpha, settings), settings)
 
     def steps(self, w: Array, problem: Problem, mechanisms: Mechanisms, alpha: float, settings: Any) -> Method:
         """`method`, step by step."""
-        T = self.planned(alpha, problem.d)
-        sigma = settings.noise * self.sigma(problem, mechanisms.budget, T, settings)
-        hessian_sigma = sigma * (math.sqrt(problem.d) if settings.hessian_root == "twice" else 1.0)
-        guard = Guard(problem, settings.overflow == "lost")
-        oracle = self.oracle(problem, mechanisms, sigma, settings, guard, hessian_sigma)
+        ((oracle, _, T),) = self.stages(problem, mechanisms, alpha, settings)
         target = const.target(alpha)
         radius = alpha / const.M if settings.radius == "published" else math.sqrt(alpha / const.M)
-        T = min(T, settings.cap)
-        oracle.plan(T)
         for _ in range(T):
             yield Iterate(w)
             g = yield from oracle.gradient(w)
@@ -87,7 +90,7 @@ class DPTrustRegionMinibatch(OnMinibatches, DPTrustRegion):
         radius: Radius = "published"
         hessian_root: HessianRoot = "once"
 
-    def sigma(self, problem: Problem, budget: Budget, T: int, settings: Any) -> float:
+    def sigma(self, problem: Declaration, budget: Budget, T: int, settings: Any) -> float:
         if settings.batch_noise == "n":
             return math.sqrt(T / accounting.get("standard").rho(budget.epsilon, budget.delta))
         return budget.noise_scale(self.samples(problem, settings, 2 * T))

@@ -20,8 +20,8 @@ from dpbench.privacy.ledger import Entry, Gaussian, PureDP, WithoutReplacement
 from dpbench.privacy.mechanisms import Mechanisms
 from dpbench.privacy.verify import spent
 from dpbench.problems import Problem
-from dpbench.run.bound import run_batch
 from tests.algorithms.conftest import run, small_problem
+from tests.batches import run_batch
 
 FULL_BATCH = ("opt", "opt-ls", "2opt", "2opt-ls", "dp-tr", "dp-gd-2ns")
 MINIBATCH = ("opt-b", "2opt-b", "dp-tr-b")
