@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import difflib
+import errno
 import math
 import os
 from collections.abc import Iterable
 
 MANY = 20  # names that are more than a line
+# How an ImportError ends whose library found no room; the loader tells no number.
+UNLOADED = ("failed to map segment from shared object", "cannot allocate memory", "Cannot allocate memory")
 
 
 class UserError(Exception):
@@ -56,8 +59,21 @@ def system_error(error: BaseException | None) -> OSError | None:
     return error
 
 
+def out_of_memory(error: BaseException | None) -> bool:
+    """Was `error` raised over memory that the system did not give, to Python or to the loader of a library?"""
+    while error is not None:
+        if isinstance(error, MemoryError) or getattr(error, "errno", None) == errno.ENOMEM:
+            return True
+        if isinstance(error, ImportError) and str(error).endswith(UNLOADED):
+            return True
+        error = error.__cause__ or error.__context__
+    return False
+
+
 def reason(error: OSError) -> str:
     """What the system says, without what a library wraps around it."""
+    if not error.errno and "requested and" in str(error):  # NumPy counts what a full disk took
+        return os.strerror(errno.ENOSPC)
     return os.strerror(error.errno) if error.errno else " ".join(str(error).split()) or type(error).__name__
 
 

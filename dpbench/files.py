@@ -47,6 +47,12 @@ def replacing(path: Path) -> Iterator[Path]:
         os.replace(written, path)
 
 
+def write(path: Path, text: str) -> None:
+    """Write `text` as UTF-8: `path` has all of it or stays as it was."""
+    with replacing(path) as written:
+        written.write_text(text, encoding="utf-8")
+
+
 def synchronise(path: Path) -> None:
     """Wait until the disk has a file's content, or a folder's names."""
     handle = os.open(path, os.O_RDONLY)

@@ -8,7 +8,7 @@ import sys
 
 import click
 
-from dpbench.errors import UserError, nearest, reason, system_error
+from dpbench.errors import UserError, nearest, out_of_memory, reason, system_error
 from dpbench.version import DISTRIBUTION, __version__
 
 VERBS = {
@@ -92,6 +92,8 @@ def main(args: list[str] | None = None) -> None:
         code = 0
     except Exception as error:
         system = system_error(error)
+        if out_of_memory(error):
+            _fail("out of memory; take fewer rows, fewer processes (--jobs 1) or a machine with more of it")
         if system is None:
             raise
         _fail(f"{system.filename}: {reason(system)}" if system.filename else reason(system))

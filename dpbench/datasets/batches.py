@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from dpbench.datasets import cache, delimited
-from dpbench.errors import DataError, UserError
+from dpbench.errors import DataError, UserError, reason
 
 if TYPE_CHECKING:
     import pandas
@@ -96,5 +96,5 @@ def on_disk(rows: int, columns: int, dtype: Any) -> np.ndarray:
             return np.memmap(file, dtype=dtype, mode="w+", shape=shape)
     except OSError as error:
         raise UserError(
-            f"{folder}: {error.strerror} ({size / 1e9:.1f} GB are needed); set DPBENCH_DATA to a folder with room"
+            f"{folder}: {reason(error)} ({size / 1e9:.1f} GB are needed); set DPBENCH_DATA to a folder with room"
         ) from error

@@ -19,7 +19,7 @@ import numpy as np
 from dpbench import files
 from dpbench.datasets.recipes import row_norms
 from dpbench.datasets.spec import DatasetSpec
-from dpbench.errors import UserError
+from dpbench.errors import UserError, reason
 
 MANIFEST = "manifest.json"
 HELD_OUT = "held_out."  # what the file names of rows kept apart begin with
@@ -132,7 +132,7 @@ def write(
             (staged / MANIFEST).write_text(json.dumps(manifest, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
             _move_into_place(staged, target, spec)
     except OSError as error:
-        raise UserError(f"{target}: {error.strerror}; set DPBENCH_DATA to a writable folder with room") from error
+        raise UserError(f"{target}: {reason(error)}; set DPBENCH_DATA to a writable folder with room") from error
     return target
 
 

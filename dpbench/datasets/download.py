@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import shutil
@@ -16,9 +17,10 @@ from dpbench import files
 from dpbench.datasets import raw as raw_files
 from dpbench.datasets.network import Network, Progress, SourceFailed, download
 from dpbench.datasets.spec import RawFile
-from dpbench.errors import DataError, NotAtHand, UserError
+from dpbench.errors import DataError, NotAtHand, UserError, reason
 
 DAMAGED = (OSError, EOFError, ValueError, zlib.error, tarfile.TarError, zipfile.BadZipFile)
+FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)  # the disk that is written to, whatever the error names
 BY_HAND, NOT_PINNED = "put there by hand", "hash not pinned"  # words of the manifest
 
 
@@ -161,10 +163,10 @@ def _bring(
     except DAMAGED as error:
         if not isinstance(error, OSError) or error.errno is None:
             raise DataError(f"{file.name}: cut or damaged ({error})") from error
-        if error.filename == str(source):
-            raise SourceFailed(f"{source}: {error.strerror}") from error
+        if error.filename == str(source) and error.errno not in FULL:  # a copy names its source for either side
+            raise SourceFailed(f"{source}: {reason(error)}") from error
         hint = "set DPBENCH_DATA to a writable folder with room"
-        raise UserError(f"{folder}: {error.strerror}; {hint}") from error
+        raise UserError(f"{folder}: {reason(error)}; {hint}") from error
 
 
 def _copy(source: Path | str, path: Path, network: Network | None, progress: Progress | None) -> str:

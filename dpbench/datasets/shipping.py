@@ -9,7 +9,7 @@ from dpbench import files
 from dpbench.datasets import cache, loading
 from dpbench.datasets.cache import Dataset
 from dpbench.datasets.registry import describe
-from dpbench.errors import DataError, UserError
+from dpbench.errors import DataError, UserError, reason
 
 
 def pack(name: str) -> dict[str, bytes]:
@@ -65,5 +65,5 @@ def _unpacked(target: Path, shipment: dict[str, bytes] | None) -> Dataset | None
             os.rename(staged, target)
     except OSError as error:
         if not target.exists():  # else another worker of this machine was faster
-            raise UserError(f"{target}: {error.strerror}; set DPBENCH_DATA to a writable folder with room") from error
+            raise UserError(f"{target}: {reason(error)}; set DPBENCH_DATA to a writable folder with room") from error
     return _opened(target)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 import sys
 
-from dpbench import experiments
+from dpbench import experiments, files
 from dpbench.study.tuned import Tuned, as_toml, shipped, tune
 
 
@@ -29,7 +29,7 @@ def main(name: str, results: str = "results") -> None:
     if not tuned:
         sys.exit(f"error: no rows of {name} to tune on in {results}; run: dpbench run --experiment {name}")
     path = experiment.file("tuned.toml")
-    path.write_text(as_toml(experiment, tuned))
+    files.write(path, as_toml(experiment, tuned))
     print(f"{path}: {len(tuned)} settings")
 
 

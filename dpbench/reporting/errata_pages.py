@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from dpbench import experiments
+from dpbench import experiments, files
 from dpbench.reporting.html import Markup, articles, badge, breakable, link, paragraphs, table, tag
 from dpbench.study.declare import FALSE, HARMLESS, NEEDS_DATA, UNPROVED, Case, Erratum
 from dpbench.study.output import markdown
@@ -36,8 +36,8 @@ def computed() -> tuple[tuple[str, Erratum, tuple[Case, ...] | str], ...]:
 def save(folder: Path) -> Path:
     """Write errata.md and errata.csv; their path without the suffix."""
     stem = folder / "errata"
-    stem.with_suffix(".md").write_text(text(), encoding="utf-8")
-    data().to_csv(stem.with_suffix(".csv"), index=False, float_format="%.8g")
+    files.write(stem.with_suffix(".md"), text())
+    files.write(stem.with_suffix(".csv"), data().to_csv(index=False, float_format="%.8g"))
     return stem
 
 

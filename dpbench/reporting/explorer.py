@@ -10,7 +10,6 @@ from __future__ import annotations
 import functools
 import json
 import math
-import shutil
 from collections.abc import Iterable
 from importlib import resources, util
 from pathlib import Path
@@ -19,10 +18,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from dpbench import algorithms
+from dpbench import algorithms, files
 from dpbench.algorithms.base import make_settings
 from dpbench.errors import UserError
-from dpbench.files import replacing
 from dpbench.reporting.html import Markup, page
 from dpbench.study.context import Context
 from dpbench.study.statistics import excess
@@ -49,7 +47,7 @@ def write_page(folder: Path, nav: Iterable[tuple[str, str]]) -> Path:
     scripts = "".join(f'<script src="{FOLDER}/{name}" defer></script>\n' for name in (*LIBRARY, DATA, OWN))
     template = (resources.files(__package__) / "explore.html").read_text("utf-8")
     target = folder / PAGE
-    target.write_text(page("Explore – dpbench", nav, Markup(template), here=PAGE, head=scripts), "utf-8")
+    files.write(target, page("Explore – dpbench", nav, Markup(template), here=PAGE, head=scripts))
     return target
 
 
@@ -61,12 +59,11 @@ def write_data(folder: Path, contexts: Iterable[Context]) -> str:
     target = folder / FOLDER
     target.mkdir(parents=True, exist_ok=True)
     for script in scripts:
-        shutil.copyfile(script, target / script.name)
-    (target / OWN).write_text((resources.files(__package__) / OWN).read_text("utf-8"), "utf-8")
+        files.write(target / script.name, script.read_text("utf-8"))
+    files.write(target / OWN, (resources.files(__package__) / OWN).read_text("utf-8"))
     data = packed(list(contexts))
-    with replacing(target / DATA) as staged:
-        text = json.dumps(data, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
-        staged.write_text(f"window.DPBENCH={text};\n", encoding="utf-8")
+    text = json.dumps(data, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+    files.write(target / DATA, f"window.DPBENCH={text};\n")
     size = sum(file.stat().st_size for file in target.iterdir()) / 1e6
     return f"{folder / PAGE}  {len(data['rows']['problem']):,} points to explore ({size:.1f} MB)"
 

@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from dpbench.files import replacing
+from dpbench import files
 from dpbench.problems import catalogue
 from dpbench.reporting.scorecard import artefacts as judged
 from dpbench.study.output import Figure, Table
@@ -50,8 +50,7 @@ def update(folder: Path, context: Context, entries: list[dict[str, Any]]) -> Non
     known |= {one["name"]: one for one in entries}
     order = [one.name for one in (*context.experiment.artefacts, *judged(context.experiment))]
     manifest = about(context) | {"artefacts": [known[name] for name in order if name in known]}
-    with replacing(path) as staged:
-        staged.write_text(json.dumps(manifest, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+    files.write(path, json.dumps(manifest, indent=1, ensure_ascii=False) + "\n")
 
 
 def records(manifest: dict[str, Any], name: str) -> list[dict[str, Any]]:

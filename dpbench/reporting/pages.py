@@ -12,7 +12,7 @@ from importlib import resources
 from pathlib import Path
 from typing import Any
 
-from dpbench import experiments
+from dpbench import experiments, files
 from dpbench.errors import counted
 from dpbench.reporting import errata_pages, experiment_page, explorer, manifest, matrix, privacy_page, reproduction
 from dpbench.reporting.html import Markup, articles, badge, breakable, join, link, page, table, tag
@@ -40,21 +40,21 @@ def write(folder: Path, results: Path) -> Path:
         ("privacy.html", "Privacy"),
         ("errata.html", "Errata"),
     ]
-    (folder / "style.css").write_text((resources.files(__package__) / "style.css").read_text("utf-8"), "utf-8")
+    files.write(folder / "style.css", (resources.files(__package__) / "style.css").read_text("utf-8"))
     for name, one in found.items():
         rows = Path(os.path.relpath(results / name, folder / name)).as_posix()
         body = experiment_page.body(one, folder / name, rows)
         title = f"{one.get('short', name)} – {SITE}"
         here = f"{name}/index.html"
-        (folder / name / "index.html").write_text(page(title, nav, body, root="../", here=here), "utf-8")
+        files.write(folder / name / "index.html", page(title, nav, body, root="../", here=here))
     errata = page(f"{errata_pages.TITLE} – {SITE}", nav, errata_pages.body(), here="errata.html")
-    (folder / "errata.html").write_text(errata, "utf-8")
+    files.write(folder / "errata.html", errata)
     privacy = page(f"{privacy_page.TITLE} – {SITE}", nav, privacy_page.body(), here="privacy.html")
-    (folder / "privacy.html").write_text(privacy, "utf-8")
+    files.write(folder / "privacy.html", privacy)
     explorer.write_page(folder, nav)
     index = folder / "index.html"
     overview = _overview(folder, found, cells)
-    index.write_text(page(f"{SITE}, {folder.name} profile", nav, overview, here="index.html"), "utf-8")
+    files.write(index, page(f"{SITE}, {folder.name} profile", nav, overview, here="index.html"))
     return index
 
 

@@ -13,7 +13,7 @@ from importlib import resources
 from pathlib import Path
 from typing import NamedTuple
 
-from dpbench import algorithms
+from dpbench import algorithms, files
 from dpbench.algorithms.base import Algorithm, make_settings
 from dpbench.errors import UserError, counted
 from dpbench.privacy import accounting
@@ -155,7 +155,7 @@ def body() -> Markup:
 def save(folder: Path) -> Path:
     """Write privacy.md; its path without the suffix."""
     stem = folder / "privacy"
-    stem.with_suffix(".md").write_text(text(), encoding="utf-8")
+    files.write(stem.with_suffix(".md"), text())
     return stem
 
 

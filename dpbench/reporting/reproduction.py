@@ -13,6 +13,7 @@ from typing import Any
 
 import pandas as pd
 
+from dpbench import files
 from dpbench.reporting.manifest import VALUES, records
 from dpbench.study.headline import CELL, Headline, headline
 from dpbench.study.output import Figure, markdown
@@ -73,11 +74,11 @@ def save(folder: Path, found: dict[str, dict[str, Any]]) -> pd.DataFrame:
             "that keeps its ε matches; open circle: explained by switches."
         )
         with figure_style():
-            files = Figure(_drawn(cells_of(frame)), frame, caption).save(folder / NAME, TITLE)
-        text = next(file for file in files if file.suffix == ".md")
+            written = Figure(_drawn(cells_of(frame)), frame, caption).save(folder / NAME, TITLE)
+        text = next(file for file in written if file.suffix == ".md")
         told = [f"\n{short}\n\n" + "".join(f"- {line}\n" for line in one.lines()) for _, short, one in _and_all(frame)]
         said = text.read_text(encoding="utf-8") + "\n" + markdown(table(frame)) + "".join(told)
-        text.write_text(said, encoding="utf-8")
+        files.write(text, said)
     return frame
 
 

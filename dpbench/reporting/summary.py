@@ -16,9 +16,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from dpbench import experiments
+from dpbench import experiments, files
 from dpbench.errors import UserError
-from dpbench.files import replacing
 from dpbench.reporting.explorer import in_words
 from dpbench.reporting.scorecard import in_words as survival
 from dpbench.reporting.scorecard import judged as printed_cells
@@ -61,8 +60,7 @@ def save(summary: Summary, path: Path) -> None:
     """Write a summary as JSON, a cell a line, sorted: two versions of it can be compared line by line."""
     lines = ",\n".join(json.dumps(row, ensure_ascii=False) for row in _plain(summary.cells))
     words = ",\n".join(json.dumps(row, ensure_ascii=False) for row in _plain(summary.verdicts))
-    with replacing(path) as staged:
-        staged.write_text(f'{{"format": {FORMAT},\n"cells": [\n{lines}\n],\n"verdicts": [\n{words}\n]}}\n', "utf-8")
+    files.write(path, f'{{"format": {FORMAT},\n"cells": [\n{lines}\n],\n"verdicts": [\n{words}\n]}}\n')
 
 
 def _of_rows(path: Path, profile: Path, names: list[str]) -> Summary:

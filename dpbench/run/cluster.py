@@ -8,6 +8,7 @@ the same bytes, and from worker to worker where dask can; the file of an algorit
 from __future__ import annotations
 
 import functools
+import logging
 import queue
 import sys
 import tempfile
@@ -52,6 +53,8 @@ def connect(scheduler: str) -> Any:
         import distributed
     except ImportError:
         raise UserError(f"--backend dask needs dask.distributed; {how_to_install('dask')}") from None
+    for name in ("distributed", "distributed.client"):  # its tracebacks are a line of ours
+        logging.getLogger(name).setLevel(logging.CRITICAL)
     where: dict[str, str] = {"scheduler_file": scheduler} if Path(scheduler).is_file() else {"address": scheduler}
 
     class Client(cast(Any, distributed.Client)):  # type: ignore[misc]

@@ -78,7 +78,10 @@ def read(part: Path, table: str, columns: list[str], keys: list[str] | None = No
             wanted = list(dict.fromkeys([*(name for name in columns if name in has), *REQUIRED[table]]))
             found = file.read(wanted)
     except (pa.ArrowException, OSError, ValueError) as error:
-        raise Damaged(" ".join(str(error).split())[:200]) from error
+        why = " ".join(str(error).split())[:200]
+        if named:  # it is what was written, so the fault is this process's: no room for a thread, say
+            raise UserError(f"cannot read results from {part}: {why}") from error
+        raise Damaged(why) from error
     empty = [name for name in REQUIRED[table] if found[name].null_count]
     if empty:
         raise Damaged(f"rows without {', '.join(empty)}")

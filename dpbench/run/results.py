@@ -119,9 +119,13 @@ class Store:
             ) from error
 
     def runs(self) -> pandas.DataFrame:
-        """All rows, one per key: one with a result beats one without, a later part an earlier one."""
+        """All rows, one per key: one with a result beats one without, a later part an earlier one.
+
+        Raises UserError where results of one key were made on different data.
+        """
         frame = self._read("runs")
         frame = frame.assign(_ended=outcomes.has_result(frame["status"]))
+        one_data(frame[frame["_ended"] & frame.duplicated("key", keep=False)], "key", self.folder / "runs")
         frame = frame.sort_values("_ended", kind="stable").drop_duplicates("key", keep="last")
         return frame.drop(columns="_ended").sort_index().reset_index(drop=True)
 
@@ -202,6 +206,22 @@ class Store:
         folder = self.folder / table
         with self._explained(folder):
             parts.write(folder, data)
+
+
+def one_data(runs: pandas.DataFrame, by: str, where: Path) -> None:
+    """UserError, naming the first, if rows with one value of the column `by` were made on different data."""
+    digests = runs.dropna(subset=["data_sha256"]).groupby(by, sort=False)["data_sha256"].unique()
+    mixed = digests[digests.map(len) > 1]
+    if not mixed.empty:
+        rows = runs[runs[by] == mixed.index[0]]
+        counts = rows["data_sha256"].value_counts()
+        told = ", ".join(f"{number} on {digest[:12]}…{digest[64:]}" for digest, number in counts.items())
+        read = ((part.name, parts.read(part, "runs", ["data_sha256"])) for part in parts.listed(where))
+        rare = [name for name, part in read if counts.index[-1] in part["data_sha256"].to_pylist()]
+        raise UserError(
+            f"{where}: rows of {by} {mixed.index[0]} were made on different data (sha256: {told}); "
+            f"move the foreign part out of the folder: the last of these is in {', '.join(rare) or 'no part here'}"
+        )
 
 
 def _as_list(column: pyarrow.ChunkedArray) -> list[Any]:

@@ -15,7 +15,7 @@ from dpbench import datasets
 from dpbench.errors import UserError
 from dpbench.problems import catalogue
 from dpbench.run.jobs import Job
-from dpbench.run.results import Store
+from dpbench.run.results import Store, one_data
 from dpbench.study.experiment import Experiment
 from dpbench.study.grid import GridEntry
 from dpbench.study.plan import Plan, Planner
@@ -77,7 +77,9 @@ class Context:
     def _rows(self, artefact: str) -> pd.DataFrame:
         rows = self.runs[self.runs["key"].isin(self._plan(artefact).by_key)]
         beside = self._beside_of(artefact) if self.beside else rows.iloc[:0]
-        return rows if beside.empty else pd.concat([rows, beside], ignore_index=True)
+        rows = rows if beside.empty else pd.concat([rows, beside], ignore_index=True)
+        one_data(rows, "problem", self.store.folder / "runs")  # means are over rows of one problem
+        return rows
 
     def drawn_beside(self, artefact: str) -> list[str]:
         """The methods of the rows beside that the artefact takes along, in words."""

@@ -1,6 +1,7 @@
 """`--backend dask`: real scheduler and worker processes on the loopback interface, each worker with its own cache."""
 
 import itertools
+import logging
 import shutil
 import signal
 import socket
@@ -236,7 +237,18 @@ def test_a_scheduler_with_tls_runs_jobs_and_refuses_a_client_without_it(cluster,
         cluster_module.connect(cluster.address.replace("tls", "tcp"))
 
 
-def test_a_scheduler_that_dies_is_one_line_and_finished_rows_are_kept(cluster, tmp_path):
+@pytest.fixture
+def told_by_dask():
+    """What dask's client logs beside our line: a traceback, where its scheduler is gone."""
+    told, logger = [], logging.getLogger("distributed.client")
+    handler = logging.Handler()
+    handler.emit = told.append
+    logger.addHandler(handler)
+    yield told
+    logger.removeHandler(handler)
+
+
+def test_a_scheduler_that_dies_is_one_line_and_finished_rows_are_kept(cluster, tmp_path, told_by_dask):
     cluster.worker("a")
     store = Store(tmp_path, "remote", "e")
     with pytest.raises(UserError, match="went away; what was finished is kept"):
@@ -245,6 +257,7 @@ def test_a_scheduler_that_dies_is_one_line_and_finished_rows_are_kept(cluster, t
         )
     assert 1 <= len(store.runs()) < len(slow_grid())
     assert runner.run(slow_grid(), store).found >= 1
+    assert not told_by_dask, [record.getMessage() for record in told_by_dask]
 
 
 def test_a_scheduler_that_died_as_its_workers_are_counted_is_one_line():

@@ -12,7 +12,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from dpbench import datasets
+import dpbench
+from dpbench import datasets, files
 from dpbench.cli import main
 from dpbench.datasets import loading
 from dpbench.reporting.build import build
@@ -128,6 +129,18 @@ settings = { T = 3 }
 FIG5 = "second_order/fig5"
 
 
+@pytest.mark.parametrize("kilobytes", [150_000, 300_000])
+def test_memory_that_is_not_there_is_one_line(tmp_path, kilobytes):
+    """Where Python starts, but NumPy's libraries, its arrays or pyarrow's threads find no room."""
+    command = f"ulimit -v {kilobytes}; exec {sys.executable} -m dpbench run --algo dp-gd --dataset synthetic --eps 1"
+    found = subprocess.run(["sh", "-c", command], cwd=tmp_path, capture_output=True, text=True, timeout=120)
+    *_, last = found.stderr.splitlines()
+    assert found.returncode == 2, found.stderr
+    assert last.startswith(("error: out of memory; ", "error: cannot read results from ")), found.stderr
+    assert "Traceback" not in found.stderr
+    assert not list(tmp_path.rglob("*.broken"))
+
+
 def with_short_files():
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (4096, hard))
@@ -136,6 +149,11 @@ def with_short_files():
             main(list(command))
         except SystemExit as end:
             print("code", end.code, flush=True)
+    os.environ["DPBENCH_DATA"] = "fresh"
+    for one in dpbench.fetch(["synthetic", "a1a"], mirror="mirror"):
+        print(one.name, one.status, one.detail, flush=True)
+    with contextlib.suppress(OSError):
+        files.write(Path("page.html"), "new" * 5000)
     resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
     print(next(build(FIG5, "quick")))  # the figure; what comes after it is computed for seconds
 
@@ -144,16 +162,25 @@ def test_files_that_may_not_grow_are_one_line_and_leave_no_figure_half_written(c
     """RLIMIT_FSIZE: a full disk as far as a program can tell, and anybody may set it."""
     (tmp_path / "grid.toml").write_text(GRID)
     assert call("run", "--experiment", "second_order", "--config", "grid.toml", "--jobs", 1)[0] == 0
+    (tmp_path / "page.html").write_text("old")
+    (tmp_path / "mirror").mkdir()
+    for name in ("a1a", "a1a.t"):
+        (tmp_path / "mirror" / name).write_bytes(bytes(10_000))
     process = processes.start(tmp_path, with_short_files, log="log")
     process.join(120)
     lines = (tmp_path / "log").read_text().splitlines()
+    cure = "set DPBENCH_DATA to a writable folder with room"
     refused = [
         "error: cannot write to figures/quick/second_order: File too large",
         "code 2",
         "error: cannot write results to results/adhoc/dp-gd/runs: File too large; what was finished before is kept",
         "code 2",
+        # NumPy does not ask the system why it wrote less, so the size of its file counts as that of the disk
+        f"synthetic failed {tmp_path}/fresh/prepared/synthetic-v1: No space left on device; {cure}",
+        f"a1a failed {tmp_path}/fresh/raw/a1a: File too large; {cure}",
     ]
     assert lines[:-1] == refused, lines
+    assert (tmp_path / "page.html").read_text() == "old"
     assert lines[-1].startswith("figures/quick/second_order/fig5.*")
     assert (tmp_path / "figures/quick/second_order/fig5.png").stat().st_size > 4096
 

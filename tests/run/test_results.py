@@ -80,6 +80,22 @@ def test_a_crash_between_merge_and_removal_leaves_no_duplicates(store):
     assert len(store.runs()) == 1
 
 
+def test_one_key_made_on_two_data_sets_is_an_error_that_names_the_part(store):
+    for digest in ("a" * 64, "a" * 64, "b" * 64):
+        store.write([row("k", data_sha256=digest)], [])
+    foreign = sorted((store.folder / "runs").iterdir())[-1].name
+    with pytest.raises(UserError, match=f"rows of key k were made on different data .*1 on bbbb.* in {foreign}"):
+        store.runs()
+    (store.folder / "runs" / foreign).unlink()
+    assert len(store.runs()) == 1
+
+
+def test_a_run_that_failed_on_other_data_is_no_contradiction(store):
+    store.write([row("k", "died", None, data_sha256="a" * 64)], [])
+    store.write([row("k", data_sha256="b" * 64)], [])
+    assert store.runs()["status"].tolist() == ["done"]
+
+
 def test_a_temporary_file_left_by_a_killed_writer_is_not_read(store):
     store.write([row("a")], [])
     (store.folder / "runs" / "x.tmp").write_bytes(b"half a file")
