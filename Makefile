@@ -31,7 +31,7 @@ test: $(STAMP)  ## run the tests (no network needed)
 	@# one thread for each of the two workers; and what the processes of tests compile is kept for the next ones
 	env -u PYTHONDONTWRITEBYTECODE OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -n 2
 
-mutants: $(STAMP)  ## put each mistake of tests/mutants.py into a copy of the tree; its test has to fail (ten minutes)
+mutants: $(STAMP)  ## put each mistake of tests/mutants.py into a copy of the tree; its test has to fail (three minutes)
 	OMP_NUM_THREADS=1 $(BIN)/python -m tests.mutants
 
 lint: $(STAMP)  ## check style, format and types

@@ -7,9 +7,11 @@ listed, and the exit status is 1. Words choose the mutants whose file, test or d
 
 from __future__ import annotations
 
+import contextlib
+import importlib
 import os
 import shutil
-import subprocess
+import signal
 import sys
 import tempfile
 import time
@@ -17,9 +19,13 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
+import pytest
+
 ROOT = Path(__file__).resolve().parent.parent
 COPIED = ("dpbench", "tests", "examples", "pyproject.toml")
 LIMIT = 300  # seconds of one test; a mutant that makes it hang is noticed
+LOADED = ("joblib", "matplotlib.figure", "numpy", "pandas", "pyarrow.parquet", "scipy.optimize",
+          "scipy.stats", "sklearn.utils.estimator_checks")  # fmt: skip
 SURVIVES, NOTICED, BROKEN = "SURVIVES", "noticed", "BROKEN"
 
 
@@ -381,7 +387,7 @@ def tried(mutants: list[Mutant]) -> Iterator[tuple[Mutant, str]]:
         copy = Path(folder)
         for name in COPIED:
             source, leave = ROOT / name, shutil.ignore_patterns("__pycache__")
-            shutil.copytree(source, copy / name, ignore=leave) if source.is_dir() else shutil.copy(source, copy)
+            shutil.copytree(source, copy / name, ignore=leave) if source.is_dir() else shutil.copy2(source, copy)
         tests = list(dict.fromkeys(one.test for one in mutants))
         sound = _ended(copy, *tests) == 0 or {test for test in tests if _ended(copy, test) == 0}
         for one in mutants:
@@ -389,22 +395,48 @@ def tried(mutants: list[Mutant]) -> Iterator[tuple[Mutant, str]]:
                 yield one, BROKEN
                 continue
             file = copy / "dpbench" / one.file
-            whole = file.read_text(encoding="utf-8")
+            whole, times = file.read_text(encoding="utf-8"), file.stat()
             file.write_text(one.mutated(copy), encoding="utf-8")
-            yield one, {0: SURVIVES, 1: NOTICED}.get(_ended(copy, one.test), BROKEN)
+            yield one, {0: SURVIVES, 1: NOTICED}.get(_ended(copy, one.test, keep=False), BROKEN)
             file.write_text(whole, encoding="utf-8")
+            os.utime(file, ns=(times.st_atime_ns, times.st_mtime_ns))  # so that what was compiled of it holds again
 
 
-def _ended(copy: Path, *tests: str) -> int:
-    """The exit status of pytest on tests of the copy: 0 passed, 1 failed, else they did not run."""
-    command = [sys.executable, "-B", "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider"]
-    command += [f"tests/{test}" for test in tests]
-    try:
-        done = subprocess.run(command, cwd=copy, env=os.environ | {"PYTHONPATH": str(copy)}, capture_output=True,
-                              timeout=LIMIT)  # fmt: skip
-    except subprocess.TimeoutExpired:
-        return 1
-    return done.returncode
+def _ended(copy: Path, *tests: str, keep: bool = True) -> int:
+    """The exit status of pytest on tests of the copy: 0 passed, 1 failed, else they did not run.
+
+    keep: what is compiled stays in the copy. Of a mutant nothing may stay: a compiled file is known by its size and the
+    second it was written in, which those of two mutants can share.
+    """
+    for name in LOADED:  # once, here: a test's own process begins with them
+        importlib.import_module(name)
+    sys.stdout.flush()
+    child = os.fork()
+    if not child:
+        try:
+            os._exit(_pytest(copy, tests, keep))
+        finally:
+            os._exit(2)
+    status = os.waitpid(child, 0)[1]
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(child, signal.SIGKILL)  # processes that its tests left
+    return 1 if os.WIFSIGNALED(status) and os.WTERMSIG(status) == signal.SIGALRM else os.waitstatus_to_exitcode(status)
+
+
+def _pytest(copy: Path, tests: tuple[str, ...], keep: bool) -> int:
+    """In a process of its own: pytest, on the copy's modules; SIGALRM ends it after LIMIT."""
+    os.setsid()
+    signal.alarm(LIMIT)
+    nowhere = os.open(os.devnull, os.O_RDWR)
+    for stream in range(3):
+        os.dup2(nowhere, stream)
+    for name in [name for name in sys.modules if name.partition(".")[0] in ("dpbench", "tests")]:
+        del sys.modules[name]
+    os.chdir(copy)
+    os.environ["PYTHONPATH"] = str(copy)
+    sys.path[:] = [str(copy), *(path for path in sys.path if Path(path or ".").resolve() != ROOT)]
+    sys.dont_write_bytecode = not keep
+    return int(pytest.main(["-q", "-x", "-p", "no:cacheprovider", *(f"tests/{test}" for test in tests)]))
 
 
 def main(words: list[str]) -> int:

@@ -39,14 +39,14 @@ def test_a_mutant_is_noticed_by_a_failure_alone(monkeypatch, capsys, status, bec
     one = MUTANTS[0]
     before = (ROOT / "dpbench" / one.file).read_text()
 
-    def ended(copy, *tests):
+    def ended(copy, *tests, keep=True):
         assert (ROOT / "dpbench" / one.file).read_text() == before
         return 0 if (copy / "dpbench" / one.file).read_text() == before else status
 
     monkeypatch.setattr(mutants, "COPIED", ("dpbench/comparing",))
     monkeypatch.setattr(mutants, "_ended", ended)
     assert [word for _, word in mutants.tried([one])] == [became]
-    monkeypatch.setattr(mutants, "_ended", lambda copy, *tests: 1)
+    monkeypatch.setattr(mutants, "_ended", lambda copy, *tests, keep=True: 1)
     assert [word for _, word in mutants.tried([one])] == [mutants.BROKEN]
     monkeypatch.setattr(mutants, "MUTANTS", [one])
     assert mutants.main([]) == 1
