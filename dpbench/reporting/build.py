@@ -39,7 +39,7 @@ def build(
             for one in parts if artefact else [*parts, *artefacts(experiment)]:
                 entries.append(_save(context, one, folder))
                 gaps = f"  ({counted(len(entries[-1]['gaps']), 'gap')})" if entries[-1]["gaps"] else ""
-                yield f"{folder / one.name}.*  {one.title}{gaps}"
+                yield f"{folder / one.name}.*  {entries[-1]['title']}{gaps}"
             manifest.update(folder, context, entries)
             folders.append(folder.parent)
     for folder in dict.fromkeys(folders):
@@ -61,17 +61,20 @@ def _save(context: Context, one: Artefact, folder: Path) -> dict:
 
     own = one in context.experiment.artefacts
     printed = one.title.partition(":")[0]
-    cited = context.experiment.cited(printed) if own and printed.startswith(("Fig.", "Table")) else printed
+    is_printed = printed.startswith(("Fig.", "Table", "App."))
+    cited = context.experiment.cited(printed) if own and is_printed else printed
     with figure_style():
         output = one.render(context)
         unfinished = context.unfinished(one.name) if own else ""
         output.gaps += [unfinished] if unfinished else []
-        output.caption = " ".join(filter(None, [output.caption, context.behind(one.name) if own else ""]))
-        output.caption += f" In the paper: {cited}." if cited != printed else ""
+        title = one.title if not output.finding else f"{printed}: {output.finding}" if is_printed else output.finding
+        method = [output.method, context.behind(one.name) if own else ""]
+        method += [f"In the paper: {cited}."] if cited != printed else []
         if own and (drawn := context.drawn_beside(one.name)):
-            output.caption += f" Beside the rows of this grid: {', '.join(drawn)}."
-        files = output.save(folder / one.name, one.title)
-    return manifest.entry(one.name, one.title, context.command(one.name if own else ""), output, files)
+            method.append(f"Beside the rows of this grid: {', '.join(drawn)}.")
+        output.method = " ".join(filter(None, method))
+        files = output.save(folder / one.name, title)
+    return manifest.entry(one.name, title, context.command(one.name if own else ""), output, files)
 
 
 def check(

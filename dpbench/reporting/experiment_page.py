@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from dpbench.errors import counted
-from dpbench.reporting import manifest, matrix
+from dpbench.reporting import glossary, manifest, matrix
 from dpbench.reporting.html import Markup, articles, breakable, image, join, link, table, tag
 
 
@@ -48,11 +48,18 @@ def figure(folder: Path, name: str, alt: str) -> Markup:
     return Markup(f'<a class="figure" href="{name}.svg" title="open large">{drawn}</a>\n')
 
 
+def method(artefact: dict[str, Any], root: str) -> Markup:
+    """How an artefact was made, folded, its terms links to the glossary; nothing where nothing is said of it."""
+    text = artefact.get("method", "")
+    folded = tag("summary", "Method") + tag("p", glossary.linked(text, root), cls="caption")
+    return tag("details", folded, cls="method") if text else Markup("")
+
+
 def _judged(artefact: dict[str, Any], one: dict[str, Any]) -> tuple[str, str, Markup]:
     """Claims or published values: (id, heading, content)."""
     found = artefact.get("records", [])
     files = tag("p", join((_file(name) for name in artefact["files"]), " · "), cls="files")
-    told = tag("p", breakable(artefact["caption"]), cls="caption")
+    told = tag("p", breakable(artefact["caption"]), cls="caption") + method(artefact, "../")
     if artefact["name"] == manifest.SCORECARD:
         return artefact["name"], "Claims, judged on these rows", matrix.claims_list(found) + told + files
     listed = matrix.values(found, one["experiment"], one["profile"])
@@ -81,6 +88,7 @@ def _artefact(artefact: dict[str, Any], one: dict[str, Any], folder: Path, rows:
         [
             content,
             tag("p", breakable(artefact["caption"]), cls="caption"),
+            method(artefact, "../"),
             gaps if artefact["gaps"] else "",
             tag("p", join(sources, " · "), cls="files"),
             tag("details", tag("summary", "commands") + tag("pre", rebuild), cls="rebuild"),

@@ -26,6 +26,7 @@ def entry(name: str, title: str, command: str, output: Figure | Table, files: li
         "title": title,
         "kind": "table" if isinstance(output, Table) else "figure",
         "caption": output.caption,
+        "method": output.method,
         "gaps": output.gaps,
         "command": command,
         "files": [path.name for path in files],

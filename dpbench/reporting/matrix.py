@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from itertools import groupby
 from typing import Any
 
-from dpbench.reporting import reproduction
+from dpbench.reporting import glossary, reproduction
 from dpbench.reporting.html import Markup, badge, breakable, join, link, table, tag
 from dpbench.study.headline import CELL, Headline
 from dpbench.study.verdict import AS_PUBLISHED, BOTH, PROVEN
@@ -24,7 +24,9 @@ def headline_table(frame: Any) -> Markup:
     return (
         headline_list(reproduction.in_all(frame))
         + table(list(told.columns), rows)
-        + tag("p", f"{meanings}. {POWER}", cls="caption")
+        + tag(
+            "details", tag("summary", "Method") + tag("p", glossary.linked(f"{meanings}. {POWER}", ""), cls="caption")
+        )
         + tag("p", join(files, " · "), cls="files")
     )
 

@@ -14,7 +14,16 @@ from typing import Any
 
 from dpbench import experiments, files
 from dpbench.errors import counted
-from dpbench.reporting import errata_pages, experiment_page, explorer, manifest, matrix, privacy_page, reproduction
+from dpbench.reporting import (
+    errata_pages,
+    experiment_page,
+    explorer,
+    glossary,
+    manifest,
+    matrix,
+    privacy_page,
+    reproduction,
+)
 from dpbench.reporting.html import Markup, articles, badge, breakable, join, link, page, table, tag
 from dpbench.study.declare import FALSE, HARMLESS, NEEDS_DATA, UNPROVED
 from dpbench.study.verdict import HELD, NOT_ENOUGH, NOT_HELD, NOT_TESTABLE, OPEN
@@ -39,6 +48,7 @@ def write(folder: Path, results: Path) -> Path:
         (explorer.PAGE, "Explore"),
         ("privacy.html", "Privacy"),
         ("errata.html", "Errata"),
+        (glossary.PAGE, glossary.TITLE),
     ]
     files.write(folder / "style.css", (resources.files(__package__) / "style.css").read_text("utf-8"))
     for name, one in found.items():
@@ -51,6 +61,8 @@ def write(folder: Path, results: Path) -> Path:
     files.write(folder / "errata.html", errata)
     privacy = page(f"{privacy_page.TITLE} – {SITE}", nav, privacy_page.body(), here="privacy.html")
     files.write(folder / "privacy.html", privacy)
+    words = page(f"{glossary.TITLE} – {SITE}", nav, glossary.body(), here=glossary.PAGE)
+    files.write(folder / glossary.PAGE, words)
     explorer.write_page(folder, nav)
     index = folder / "index.html"
     overview = _overview(folder, found, cells)

@@ -70,8 +70,8 @@ def save(folder: Path, found: dict[str, dict[str, Any]]) -> pd.DataFrame:
     frame = frame_of(found)
     if len(cells_of(frame)):
         caption = (
-            f"{in_all(frame).sentence()} A square per printed cell, a row per published table. Full circle: the run "
-            "that keeps its ε matches; open circle: explained by switches."
+            f"{in_all(frame).sentence()} A square per printed value, a row per table. Full circle: runs that keep "
+            "their ε give it, too."
         )
         with figure_style():
             written = Figure(_drawn(cells_of(frame)), frame, caption).save(folder / NAME, TITLE)

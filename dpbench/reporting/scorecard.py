@@ -54,11 +54,14 @@ def scorecard(context: Context) -> Table:
     words = pd.Series([row[3] for row in rows]).value_counts()
     caption = (
         ", ".join(f"{count} {word}" for word, count in words.items())
-        + f". Judged on the rows of the {context.profile} profile by the functions in "
-        f"{context.experiment.package.replace('.', '/')}/claims.py. A claim that is not held is a result, not an error."
+        + ". A claim that is not held is a result, not an error."
+    )
+    method = (
+        f"Judged on the runs of the {context.profile} profile by the functions in "
+        f"{context.experiment.package.replace('.', '/')}/claims.py."
     )
     header = ["claim", "text", "in the paper", "verdict", "numbers"]
-    return Table(pd.DataFrame(rows, columns=header), caption, pd.DataFrame(records))
+    return Table(pd.DataFrame(rows, columns=header), caption, pd.DataFrame(records), method=method)
 
 
 @kept
@@ -70,7 +73,7 @@ def judged(context: Context) -> tuple[list[Judged], list[Judged]]:
 
 
 def published_values(context: Context) -> Table:
-    """Every printed cell, its class, and whether it survives a kept ε; the headline numbers as the caption."""
+    """Every printed cell, its class, and whether it survives a kept ε; the headline numbers are the method."""
     cells, wrong = judged(context)
     records = [
         one.record(kind) | {"table": context.experiment.cited(one.cell.place.table)}
@@ -82,7 +85,9 @@ def published_values(context: Context) -> Table:
         for one in cells
     ]
     frame = pd.DataFrame(rows, columns=["printed cell", "class", "why", "survives a kept ε", "numbers"])
-    return Table(frame, f"{'. '.join(headline(records).lines())}. {POWER}", pd.DataFrame(records))
+    found = headline(records)
+    caption = found.sentence() if cells else "No printed value of this paper is judged here; see its claims."
+    return Table(frame, caption, pd.DataFrame(records), method=f"{'. '.join(found.lines())}. {POWER}")
 
 
 def in_words(one: Judged) -> str:

@@ -17,6 +17,9 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure as MatplotlibFigure
 
 
+WORDS = 40  # of a caption, at most
+
+
 class _Files:
     """What can be saved."""
 
@@ -42,12 +45,18 @@ class _Files:
 
 @dataclass
 class Figure(_Files):
-    """A drawn figure, the data it draws, and a caption that states n and the statistic."""
+    """A drawn figure and the data it draws.
+
+    caption: what is drawn and what to see, in at most `WORDS` words. method: how it was made; the pages fold it.
+    finding: the result as a sentence, where the rows show one: it becomes the title.
+    """
 
     figure: MatplotlibFigure
     data: pd.DataFrame
     caption: str
     gaps: list[str] = field(default_factory=list)
+    method: str = ""
+    finding: str = ""
 
     def _write(self, stem: Path, title: str) -> list[Path]:
         tick_alike(self.figure)
@@ -58,27 +67,33 @@ class Figure(_Files):
         ):
             self.figure.savefig(stem.with_suffix(suffix), metadata=metadata)
         self.data.to_csv(stem.with_suffix(".csv"), index=False, float_format="%.8g")
-        text = f"# {title}\n\n![{title}]({stem.name}.png)\n\n{self.caption}\n{_gaps(self.gaps)}"
+        text = f"# {title}\n\n![{title}]({stem.name}.png)\n\n{self.caption}\n{_method(self.method)}{_gaps(self.gaps)}"
         stem.with_suffix(".md").write_text(text)
         return [stem.with_suffix(s) for s in (".pdf", ".svg", ".png", ".csv", ".md")]
 
 
 @dataclass
 class Table(_Files):
-    """A table of ready strings, a caption, and the plain data behind it where that is more than the strings."""
+    """A table of ready strings, and the plain data behind it where that is more than the strings; else as `Figure`."""
 
     frame: pd.DataFrame
     caption: str
     data: pd.DataFrame | None = None
     gaps: list[str] = field(default_factory=list)
+    method: str = ""
+    finding: str = ""
 
     def _write(self, stem: Path, title: str) -> list[Path]:
-        text = f"# {title}\n\n{markdown(self.frame)}\n{self.caption}\n{_gaps(self.gaps)}"
+        text = f"# {title}\n\n{markdown(self.frame)}\n{self.caption}\n{_method(self.method)}{_gaps(self.gaps)}"
         stem.with_suffix(".md").write_text(text)
-        stem.with_suffix(".tex").write_text(latex(self.frame, self.caption))
+        stem.with_suffix(".tex").write_text(latex(self.frame, self.caption, self.method))
         data = self.frame if self.data is None else self.data
         data.to_csv(stem.with_suffix(".csv"), index=False, float_format="%.8g")
         return [stem.with_suffix(s) for s in (".md", ".tex", ".csv")]
+
+
+def _method(text: str) -> str:
+    return f"\n**Method.** {text}\n" if text else ""
 
 
 def _gaps(gaps: list[str]) -> str:
@@ -104,8 +119,8 @@ LATEX = {"^": r"\^{}",  # first: other commands hold one
          "∝": r"$\propto$", "·": r"$\cdot$", "Õ": r"\~O", "α": r"$\alpha$", "Δ": r"$\Delta$"}  # fmt: skip
 
 
-def latex(frame: pd.DataFrame, caption: str) -> str:
-    """A booktabs table that compiles with pdflatex."""
+def latex(frame: pd.DataFrame, caption: str, method: str = "") -> str:
+    """A booktabs table that compiles with pdflatex; the method is a small paragraph below the caption."""
 
     def clean(value: object) -> str:
         text = str(value)
@@ -117,8 +132,9 @@ def latex(frame: pd.DataFrame, caption: str) -> str:
     head = " & ".join(clean(c) for c in frame.columns) + r" \\"
     body = "\n".join([r"\toprule", head, r"\midrule", *rows, r"\bottomrule"])
     columns = "l" * len(frame.columns)
+    below = f"\\par\\footnotesize {clean(method)}\n" if method else ""
     return (
         "\\begin{table}\n\\centering\n"
         f"\\begin{{tabular}}{{{columns}}}\n{body}\n\\end{{tabular}}\n"
-        f"\\caption{{{clean(caption)}}}\n\\end{{table}}\n"
+        f"\\caption{{{clean(caption)}}}\n{below}\\end{{table}}\n"
     )

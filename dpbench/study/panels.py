@@ -85,10 +85,12 @@ class Panels:
             if axis.has_data():
                 axis.set(xscale=scale, yscale=scale)
 
-    def figure(self, caption: str, data: pd.DataFrame, *, legend: int = 3) -> Figure:
-        """The finished figure with a legend of so many columns below; data: what it draws."""
+    def figure(
+        self, caption: str, data: pd.DataFrame, *, legend: int = 3, method: str = "", finding: str = ""
+    ) -> Figure:
+        """The finished figure with a legend of so many columns below; the rest as in `Figure`."""
         legend_below(self.canvas, self.axes.flat, columns=legend)
-        return Figure(self.canvas, data, caption, self.gaps)
+        return Figure(self.canvas, data, caption, self.gaps, method, finding)
 
 
 def band(axis: Axes, line: pd.DataFrame, x: str, colour: Any, alpha: float = 0.18) -> None:

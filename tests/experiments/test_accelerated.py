@@ -232,7 +232,7 @@ def test_noise_scale_shows_both_and_what_the_published_one_spends(context):
     figure = artefact(context, "noise_scale")
     assert set(figure.data["noise_scale"]) == {"laplace", "as-published-code"}
     assert "spends ε = 1.414 instead of 1" in figure.caption
-    assert "DP-HB 0.50" in figure.caption
+    assert "DP-HB 0.50" in figure.method
     assert not figure.gaps
 
 
@@ -240,7 +240,7 @@ def test_figures_leave_the_published_scale_out(context):
     assert set(final_errors(context, "fig3")["noise_scale"]) == {"laplace"}
     figure = artefact(context, "fig3")
     assert set(figure.data["m"]) == {100_000}
-    assert "Every curve starts at 29.09" in figure.caption
+    assert "Every curve starts at 29.09" in figure.method
     assert set(artefact(context, "fig4").data["m"]) == {1_000}
 
 

@@ -17,8 +17,9 @@ from dpbench import datasets, experiments
 from dpbench.reporting.scorecard import judged
 from dpbench.run.results import Store
 from dpbench.study.context import Context
+from dpbench.study.output import WORDS
 from dpbench.study.style import figure_style
-from dpbench.study.verdicts import WORDS
+from dpbench.study.verdicts import WORDS as VERDICTS
 from tests.experiments.made_up import made_up
 
 FOLDER = Path(__file__).parents[1] / "golden"
@@ -49,7 +50,9 @@ def test_the_data_of_every_figure_and_table(context):
     wrong = []
     for one in context.experiment.artefacts:
         with figure_style():
-            found = thinned(one.render(context))
+            output = one.render(context)
+        found = thinned(output)
+        wrong += [f"{one.name}: {line}" for line in overlong(output)]
         path = folder / f"{one.name}.csv"
         if WRITE:
             folder.mkdir(parents=True, exist_ok=True)
@@ -63,13 +66,20 @@ def test_the_data_of_every_figure_and_table(context):
         assert {path.stem for path in folder.glob("*.csv")} == {one.name for one in context.experiment.artefacts}
 
 
+def overlong(output) -> list[str]:
+    """Captions and titles that a reader would not take in at a glance."""
+    words, title = len(output.caption.split()), len(output.finding.split())
+    told = [f"a caption of {words} words: at most {WORDS}, the rest is the method"] * (words > WORDS)
+    return told + [f"a finding of {title} words"] * (title > 30)
+
+
 def test_printed_cells_are_named_once_and_wait_for_rows(context, tmp_path):
     experiment = context.experiment
     filled, _ = judged(context)
     empty, _ = judged(Context(experiment, "quick", Store(tmp_path, "quick", experiment.name)))
     assert len({one.cell.name for one in filled}) == len(filled)
     assert bool(filled) == bool(experiment.cells)
-    assert {one.outcome.word for one in filled} <= set(WORDS)
+    assert {one.outcome.word for one in filled} <= set(VERDICTS)
     assert {one.outcome.word for one in empty} <= {"no data", "not comparable"}
     artefacts = {one.name for one in experiment.artefacts}
     assert {one.cell.artefact for one in filled} <= artefacts

@@ -307,7 +307,7 @@ def test_tables_print_what_the_paper_prints(experiment, tmp_path, paper):
     assert frame["published setting"].tolist() == frame["paper"].tolist()
     assert frame.loc[frame["paper"].eq("<NA>"), "verdict"].tolist() == ["exact"]
     assert "24 of 24 cells are exact" in output.caption
-    assert "its title says (0.040, 0.200), an erratum" in output.caption
+    assert "its title says (0.040, 0.200), an erratum" in output.method
     assert tables.loss(context, TARGETS[6]).gaps  # no rows for the other loss
     assert set(tables.loss(context, TARGETS[6]).frame["honest"]) == {"–"}
 

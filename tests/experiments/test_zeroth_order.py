@@ -75,7 +75,7 @@ def test_without_rows_artefacts_show_gaps_and_claims_stay_open(experiment, tmp_p
             output = artefact.render(context)
             output.save(tmp_path / artefact.name, artefact.title)
         assert any("dpbench run --experiment zeroth_order/" in gap for gap in output.gaps)
-        assert "Not in the paper" in output.caption
+        assert "Not in the paper" in output.method
     assert {verdict.word for one in experiment.claims for verdict in one.judge(context)} == {NOT_ENOUGH}
 
 

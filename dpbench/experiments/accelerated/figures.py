@@ -58,13 +58,17 @@ def fig1(context: Context) -> Figure:
     axes[2, 0].set_ylabel("log bound, $c_w = 10^{-2}$")
     legend_below(figure, axes[1], columns=4)
     caption = (
+        "Heavy ball on a quadratic. Top: convergence rate ρ against β, the best β marked. Below: logarithm of the "
+        "error bound after t iterations, for two noise levels. A formula: no runs."
+    )
+    method = (
         "Heavy ball on a quadratic with Q = diag(0.5, 1): a formula, no rows. Top: the rate ρ of (3.18) against β, the "
         "best β = (1 - √(αμ))² marked. Below: natural logarithm of the bound of Theorem 3.5 after t iterations with "
         "noise of standard deviation c_w·t, C_t = t and an initial term of 10. This is what the text states; the "
         "published figure was drawn with μ = 0.1, the roots of Nesterov's method and β = (1 - √(αμ))/(1 + √(αμ)), so "
         "its curves differ."
     )
-    return Figure(figure, pd.DataFrame(data), caption)
+    return Figure(figure, pd.DataFrame(data), caption, method=method)
 
 
 @artefact("fig2", "Fig. 2: optimal noise of the multistage method")
@@ -86,12 +90,16 @@ def fig2(context: Context) -> Figure:
         data += [{"K": K, "t": a, "b_t n epsilon / S1": b} for a, b in zip(t, values, strict=True)]
     axis.set(yscale="log", xlim=(-5, 800), xlabel="t", ylabel="$b_t\\,n\\varepsilon/S_1$")
     caption = (
+        "Laplace scale of iteration t that minimises the error bound over K stages. Within a stage the noise falls; a "
+        "new stage starts with more. A formula: no runs."
+    )
+    method = (
         "Laplace scale of iteration t, in units of S₁/(nε), that minimises the error bound of DP-MASG over K stages "
         "(Proposition 4.2 with Theorem 4.3): μ = 1, L = 20, p = 1, c = 1, m = n. A formula, no rows. Stage lengths 13, "
         "40, 80, 160, 320. Within a stage the noise falls; a new stage starts with more of it, since its smaller step "
         "passes less on. Each curve's budgets sum to ε."
     )
-    return Figure(figure, pd.DataFrame(data), caption)
+    return Figure(figure, pd.DataFrame(data), caption, method=method)
 
 
 @artefact(
@@ -126,13 +134,17 @@ def error_curves(context: Context, name: str, batch: str) -> Figure:
         axis.set_ylabel(f"c = {c:g}\nF($x_t$) − F*")
     start = f"Every curve starts at {select(table, iteration=0)['mean'].mean():.2f}. " if len(table) else ""
     caption = (
+        "Mean error F(x_t) − F* at pure ε = 1: a column per method, a row per step size c, a line per T. Dots: the "
+        "last iterate. Bands: ± 1 standard error of the mean."
+    )
+    method = (
         f"Mean error F(x_t) - F* over {span(table['seeds'])} seeds, F* the exact optimum; bands: ± 1 standard error "
         f"of the mean; dots: the last iterate. {batch}; {PRIVACY}; {PUBLIC}. A line is a run of "
         "T iterations, the noise set for that T; the -opt methods stop at a T' ≤ T of their choice (table chosen_T), "
         f"and their lines coincide where T' does. {start}The published curves start at 29.1 and have about half these "
         "noise floors: see noise_scale."
     )
-    return page.figure(caption, table.drop(columns=["noise_scale"]), legend=4)
+    return page.figure(caption, table.drop(columns=["noise_scale"]), legend=4, method=method)
 
 
 @artefact("noise_scale", "Laplace scale b beside the published code's b/√2")
@@ -165,12 +177,16 @@ def noise_scale(context: Context) -> Figure:
     real = f"spends ε = {flawed.max():.3f} instead of 1" if len(flawed) else "spends more than its ε"
     told = listed(ratios, digits=".2f", between="; ") or "no rows"
     caption = (
+        f"Mean error with the Laplace scale b that ε = 1 needs (solid), and with the published code's b/√2 (dashed), "
+        f"which {real}. Bands: ± 1 standard error of the mean."
+    )
+    method = (
         f"Mean error over {span(table['seeds'])} seeds at T = {T}, c = 1, m = n = {FULL_BATCH:,}; bands: ± 1 standard "
         f"error of the mean. Solid: Laplace noise of scale b = S₁/(m ε₀), variance 2b²; {PRIVACY}. Dashed: scale b/√2, "
         f"as the published code draws it; it {real} and is not ε-DP (its rows are marked non-private). Final error, "
         f"dashed over solid: {told}. {capitalised(PUBLIC)}."
     )
-    return page.figure(caption, table, legend=4)
+    return page.figure(caption, table, legend=4, method=method)
 
 
 def curve(axis: Axes, line: pd.DataFrame, colour: str, label: str, width: float, style: str = "-") -> None:

@@ -71,6 +71,10 @@ def table1(context: Context) -> Table:
                      "M_max": largest, "nonzero": len(fact.nonzero), "alpha5": alpha, "optimum": fact.optimum,
                      "start": fact.start, "published": recipe.get("start"), "trust": recipe["trust"]})  # fmt: skip
     caption = (
+        "Size, constants, optimum and start of each problem, in the paper and here, and how sure the recipe is. The "
+        "constants come from the data and count as public."
+    )
+    method = (
         "Rows × columns as published and here; λ; the coordinate constants M_j (L2's λ included), mean [least, "
         "largest]; α such that w* is (α, 5)-quasi-sparse; f*; non-zeros of the exact optimum w*, published (Table 3) "
         "and here; relative error (f(0) − f*)/f* of the start, published (Table 3, or the first author's slides) and "
@@ -82,7 +86,7 @@ def table1(context: Context) -> Table:
     missing += [
         f"{name}: {other} stands in; dpbench fetch {name}" for name, other in STAND_INS.items() if other in names
     ]
-    return Table(pd.DataFrame(rows, columns=header), caption, pd.DataFrame(data), missing)
+    return Table(pd.DataFrame(rows, columns=header), caption, pd.DataFrame(data), missing, method=method)
 
 
 @artefact("table2", "Table 2: hyperparameter grids")
@@ -101,6 +105,10 @@ def table2(context: Context) -> Table:
     jobs = [job for job in context.jobs("table2") if job.sweep]
     found = sum(job.count for job in jobs if job.key in done)
     caption = (
+        f"Hyperparameter grids: the paper's, and those of the {context.profile} profile. {found:,} of "
+        f"{sum(job.count for job in jobs):,} runs of this grid are behind the choices of this report."
+    )
+    method = (
         f"Hyperparameter grids, as published and as in the {context.profile} profile, over "
         f"{context.blocks('table2')[0].seeds} seeds: thinned to every third clipping threshold, and on dorothea to "
         f"fewer passes. {found:,} of {sum(job.count for job in jobs):,} runs of this grid are behind the choices of "
@@ -108,7 +116,7 @@ def table2(context: Context) -> Table:
         "their random numbers."
     )
     header = ["algorithm", "parameter", "paper", "here", "here, dorothea"]
-    return Table(pd.DataFrame(rows, columns=header), caption)
+    return Table(pd.DataFrame(rows, columns=header), caption, method=method)
 
 
 def _values(blocks: list[GridEntry], name: str) -> str:
@@ -142,6 +150,10 @@ def table3(context: Context) -> Table:
         rest = ["–"] * 2 if tuned is None else [plus_minus(tuned["mean"], tuned["se"]), f"{tuned['T']:.0f}"]
         rows.append([*names, f"{correct} / {wrong} ({relative:g})", there, here, *rest])
     caption = (
+        "Coordinates found non-zero, rightly / wrongly, and relative error in brackets: published, at the paper's "
+        "hyperparameters, and tuned here. †: the published noise, not private at ε = 1."
+    )
+    method = (
         "Coordinates correctly / incorrectly identified as non-zero, and relative error (f − f*)/f* in brackets: "
         "published (5 runs), at the hyperparameters of the paper's Table 4 (methods as published alone; see "
         f"published_settings), and tuned here, means over {span(table['seeds'])} seeds (the counts are means too, "
@@ -150,7 +162,9 @@ def table3(context: Context) -> Table:
     )
     header = ["algorithm", "problem", "‖w*‖₀", "paper", "at the paper's setting", "tuned", "relative error",
               "iterations"]  # fmt: skip
-    return Table(pd.DataFrame(rows, columns=header), caption, plain(table), gaps(context, "table3", runs, L1))
+    return Table(
+        pd.DataFrame(rows, columns=header), caption, plain(table), gaps(context, "table3", runs, L1), method=method
+    )
 
 
 @artefact("table4", "Table 4: chosen hyperparameters")
@@ -169,6 +183,10 @@ def table4(context: Context) -> Table:
         ours = ["–" if tuned is None else f"{tuned[f'set.{name}']:{form}}" for name, form in digits.items()]
         rows.append([*names, there, *ours, here])
     caption = (
+        "The paper's hyperparameters and the relative error they give here, beside the best of our grid. ±: standard "
+        "error. †: the published noise, not private at ε = 1."
+    )
+    method = (
         "The hyperparameters of the paper and the relative error that they give here (methods as published alone), "
         f"beside those with the lowest mean relative error over {span(table['seeds'])} seeds, and that error; ± is the "
         f"standard error. {PRIVACY}; {DAGGER}. {capitalised(TUNING)}. Where two settings are alike in error "
@@ -176,7 +194,9 @@ def table4(context: Context) -> Table:
     )
     header = ["algorithm", "problem", "passes, paper", "clip, paper", "step, paper", "error there", "passes", "clip",
               "step", "error"]  # fmt: skip
-    return Table(pd.DataFrame(rows, columns=header), caption, plain(table), gaps(context, "table4", runs))
+    return Table(
+        pd.DataFrame(rows, columns=header), caption, plain(table), gaps(context, "table4", runs), method=method
+    )
 
 
 def published_end(paper: dict[str, Any], problem: str, method: str) -> float:

@@ -194,12 +194,16 @@ def sharper_bounds(context: Context) -> Table:
     rows = [[one.method, one.what, one.before, *[_cell(*pair) for b, _, pair in found if b is one]] for one in BOUNDS]
     header = ["method", "noise of", "before", *[f"ε = {e:g}" for e in LEVELS.values()]]
     caption = (
+        f"Standard deviation of the noise before → after the sharper bounds (and their ratio), at n = {N:,}, d = {D}, "
+        "δ = n⁻². ∞: no noise is enough. A formula: no runs."
+    )
+    method = (
         f"Standard deviations, where not said otherwise at replace-one, n = {N:,}, d = {D}, δ = n⁻², before → after "
         "(after over before); ∞: out of reach with any noise. Before: what `tight` drew, or the method's best "
         "accounting then; of dp-gd-last and dp-mf, the alternative of equal privacy: above 1 the alternative wins. A "
         "formula: no rows."
     )
-    return Table(pd.DataFrame(rows, columns=header), caption, data)
+    return Table(pd.DataFrame(rows, columns=header), caption, data, method=method)
 
 
 def _cell(before: float, after: float) -> str:

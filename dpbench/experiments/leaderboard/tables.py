@@ -40,11 +40,15 @@ def answers(context: Context) -> Table:
             lines.append([f"{epsilon:g}", kind or "all", *answer(found, lined)])
     header = ["ε", "problems", "use", "score", "how sure", "the default scores", "seconds of a run"]
     caption = (
+        "The method with the lowest score on each kind of problem, and those not distinguishable from it at 95 %. "
+        "Score: log10 of the excess loss over that of w = 0. “Nothing”: no method beats w = 0."
+    )
+    method = (
         "The method with the lowest score on each kind of problem, with what is not told apart from it at 95 %. "
         f"“Nothing” means that no method is better than w = 0.{unscored(found)} {SCORE} {RULES}"
     )
     gaps = [] if lines else [context.gap("answers", "every row")]
-    return Table(pd.DataFrame(lines, columns=header), caption, pd.DataFrame(data), gaps)
+    return Table(pd.DataFrame(lines, columns=header), caption, pd.DataFrame(data), gaps, method=method)
 
 
 def answer(found: Board, lined: list[Standing]) -> list[str]:
@@ -93,13 +97,17 @@ def placed(context: Context) -> Table:
     problems = set(found.scores["problem"])
     families = {tracks.families().get(problem, problem) for problem in problems}
     caption = (
+        f"{len(problems)} problems in {len(families)} families. Score: log10 of the mean excess loss over that of w = "
+        "0; lower is better, 0 is no better than w = 0. In brackets: simultaneous 95 % intervals."
+    )
+    method = (
         f"{len(problems)} problems in {len(families)} families.{unscored(found)} By kind: the mean over ε. "
         f"Where a method's needs do not admit a family, w = 0 stands in. {SCORE} {PAYS} "
         f"Seconds: of one run timed alone at ε = 1, "
         f"the median over problems. {RULES}"
     )
     gaps = [] if lines else [context.gap("places", "every row")]
-    return Table(pd.DataFrame(lines, columns=header), caption, pd.DataFrame(data), gaps)
+    return Table(pd.DataFrame(lines, columns=header), caption, pd.DataFrame(data), gaps, method=method)
 
 
 def _means(found: Board, kind: str) -> pd.Series:
@@ -123,8 +131,8 @@ def duels(context: Context) -> Table:
     cells = [["–" if i == j else f"{x:.2f}" for j, x in enumerate(row)] for i, row in enumerate(table.to_numpy())]
     frame = pd.DataFrame([[label, *row] for label, row in zip(labels, cells, strict=True)], columns=["beats", *labels])
     caption = (
-        f"At ε = {epsilon:g}: on which share of {len(matrix)} families of problems the method of the row has a lower "
-        "score than that of the column; ties count half. The order is that of the places."
+        f"Share of {len(matrix)} families of problems on which the row's method has a lower score "
+        f"than the column's, at ε = {epsilon:g}. Ties count half."
     )
     gaps = [] if len(frame) else [context.gap("duels", "every row")]
     return Table(frame, caption, table.reset_index(), gaps)
@@ -150,12 +158,16 @@ def price(context: Context) -> Table:
             cells.append(shown if one.cells else "–")
         lines.append([told, *cells])
     caption = (
+        "Mean excess loss with tuned settings over that at the public rule, geometric mean over families. Above 1 "
+        "tuning costs more than it brings. In brackets: 95 % intervals."
+    )
+    method = (
         "Geometric mean over families of a method's mean excess loss over that at its public rule, in the (problem, ε, "
         "method) cells that both have: above 1 tuning costs more than it brings. In brackets: 95 % intervals."
     )
     gaps = [] if epsilons else [context.gap("price", "every row")]
     frame = pd.DataFrame(lines, columns=["settings", *(f"ε = {epsilon:g}" for epsilon in epsilons)])
-    return Table(frame, caption, pd.DataFrame(data), gaps)
+    return Table(frame, caption, pd.DataFrame(data), gaps, method=method)
 
 
 @artefact("methods", "Every method: what it is, where it wins, what it costs")
@@ -185,11 +197,15 @@ def methods(context: Context) -> Table:
     header = ["method", "proof for", "releases", "first, or not told apart from it, on", "best and worst family",
               "takes unpaid", "seconds"]  # fmt: skip
     caption = (
+        "What each method releases, on which kinds of problems it is first or not distinguishable from the first, and "
+        f"its best and worst family at ε = {epsilon:g}."
+    )
+    method = (
         f"Best and worst family: by the score at ε = {epsilon:g}. A method for add/remove neighbours runs at twice its "
         f"sensitivities here. {RULES}"
     )
     gaps = [] if lines else [context.gap("methods", "every row")]
-    return Table(pd.DataFrame(lines, columns=header), caption, gaps=gaps)
+    return Table(pd.DataFrame(lines, columns=header), caption, gaps=gaps, method=method)
 
 
 def _guarantee(name: str) -> list[str]:
@@ -214,9 +230,10 @@ def problems(context: Context) -> Table:
         count = int(on.get(problem, 2)) - 2
         lines.append([problem, f"{n:,}", f"{d:,}", tracks.kind(problem), family, null, str(max(count, 0))])
     left_out = "; ".join(f"{look(name).label}: {why}" for name, why in tracks.excluded().items())
-    caption = f"All with rows within ‖x‖₂ ≤ 1 and a certified optimum. Not on the board: {left_out}."
+    caption = "The problems: all have rows within ‖x‖₂ ≤ 1 and a certified optimum. Last: how many methods run on each."
+    method = f"All with rows within ‖x‖₂ ≤ 1 and a certified optimum. Not on the board: {left_out}."
     header = ["problem", "n", "d", "kind", "family", "excess loss of w = 0", "methods"]
-    return Table(pd.DataFrame(lines, columns=header), caption)
+    return Table(pd.DataFrame(lines, columns=header), caption, method=method)
 
 
 @artefact("fits", "Methods left out of a problem, and why")
@@ -233,10 +250,14 @@ def fits(context: Context) -> Table:
         names.setdefault(("all" if len(on) == len(asked) else ", ".join(on), why), []).append(look(name).label)
     rows = [[on, "; ".join(labels), why] for (on, why), labels in names.items()]
     caption = (
+        "Methods that are not run on a problem, and the requirement of their privacy proof that it does not meet: on "
+        "the loss, the rows, the regulariser or the settings."
+    )
+    method = (
         "Methods that are not run on a problem of this grid, and the check that keeps them off: what the privacy proof "
         "asks of loss, rows and regulariser, or of the settings; decided on what is declared of the problem."
     )
-    return Table(pd.DataFrame(rows, columns=["not on", "methods", "why"]), caption)
+    return Table(pd.DataFrame(rows, columns=["not on", "methods", "why"]), caption, method=method)
 
 
 @artefact("submitted", "Submitted methods: where their rows come from, and whether they were run again")
@@ -259,11 +280,15 @@ def submitted(context: Context) -> Table:
     header = ["method", "standing", "rows", "planned ε", "author", "licence", "code", "dpbench", "made on",
               "its audit: bound of claim", "archive"]  # fmt: skip
     caption = (
+        "Methods submitted from outside, and whether their runs were made again here: only those have a place. †: "
+        "submitted. ‡: another library's solver." + ("" if lines else " None so far.")
+    )
+    method = (
         "Rows that came by `dpbench submit`. †: a submitted method. ‡: another library's solver. A place takes a "
         "re-run by the receiver: all cells under new seeds, private copies of problems, an audit, in a sandbox."
         + ("" if lines else " None so far.")
     )
-    return Table(pd.DataFrame(lines, columns=header), caption)
+    return Table(pd.DataFrame(lines, columns=header), caption, method=method)
 
 
 def unscored(found: Board) -> str:

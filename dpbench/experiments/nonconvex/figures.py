@@ -77,12 +77,16 @@ def endings(context: Context) -> Figure:
     axis.plot([], [], "x", color=GREY, label="a seed, ×")
     cap = most_iterations(context, "endings")
     caption = (
+        "Final loss of every seed, by method and ε (0.2, 0.6, 1 from left to right). Filled: terminated; ×: not. Black "
+        "bars: printed means. Dashed: our means under the published setting, not private."
+    )
+    method = (
         f"Final loss of every seed by method and, from left to right, ε = 0.2, 0.6, 1; {ENDED.format(cap=cap)}. Black "
         "bars: the published means (solid where all the paper's runs terminated, dotted where it prints ×) with ± 1 "
         "standard deviation. Dashed: mean of our runs under the published setting, which do not keep their ε. One "
         f"scale per loss, up to {TOP}; means beyond are written. {COMMON}, whose tables hold the bars' values."
     )
-    return page.figure(caption, joined(drawn), legend=5)
+    return page.figure(caption, joined(drawn), legend=5, method=method)
 
 
 def of(target: Target) -> str:
@@ -163,12 +167,16 @@ def convergence(context: Context, name: str, dataset: str) -> Figure:
     axis.plot([], [], "o", color=GREY, ms=3, label="a seed's end, terminated")
     axis.plot([], [], "x", color=GREY, ms=3, label="a seed's end, ×")
     caption = (
+        "Mean loss on all rows against noisy gradients evaluated. Markers: where each seed ended; filled: terminated; "
+        "×: not. The loss is a diagnostic, not released."
+    )
+    method = (
         f"{problem_name(targets[0].problem).partition(',')[0]}: loss on all rows against noisy gradients evaluated, "
         f"mean over {len(set(rows['seed']))} seeds, where a run that has ended keeps its last loss. Markers: where "
         f"each seed ended; {ENDED.format(cap=most_iterations(context, name))}. One scale per loss, up to {TOP}. The "
         f"loss is a diagnostic, not released. {COMMON}."
     )
-    return page.figure(caption, joined(drawn), legend=5)
+    return page.figure(caption, joined(drawn), legend=5, method=method)
 
 
 def mean_trace(traces: pd.DataFrame, runs: pd.DataFrame) -> pd.DataFrame:

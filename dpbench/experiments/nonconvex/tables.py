@@ -73,6 +73,13 @@ def loss(context: Context, target: Target) -> Table:
     exact = sum(1 for key, one in found.items() if key[0] == target.table and one.outcome.word == EXACT)
     known = sum(1 for key in found if key[0] == target.table)
     caption = (
+        "Final loss, mean ± standard deviation: printed, under the published setting (not private), and honest (keeps "
+        f"its ε). {exact} of {known} cells are exact. ×: a seed did not terminate."
+    )
+    finding = (
+        f"{place(target)}: {exact} of {known} printed losses come out to the last digit" if exact else place(target)
+    )
+    method = (
         f"{place(target)}: final loss on all rows, mean ± standard deviation (ddof = 1); {exact} of {known} cells are "
         f"exact. {STREAM_RULE if loss_a else KEYED_RULE}. {HONEST_RULE}; {span(ours['seeds'])} seeds. × as in the "
         f"paper: a seed did not terminate; <NA>: no run left a row. {setting(target)}. iterations: one gradient each. "
@@ -84,7 +91,7 @@ def loss(context: Context, target: Target) -> Table:
     beside = theirs[["loss", "loss_std", "iterations", "hessian_evaluations", "terminated", "crashed"]]
     return Table(
         pd.DataFrame(rows, columns=header), caption, ours.join(beside.add_prefix("published_")),
-        gaps(context, target, ours, theirs),
+        gaps(context, target, ours, theirs), method=method, finding=finding,
     )  # fmt: skip
 
 
@@ -108,12 +115,16 @@ def hessians(context: Context, target: Target) -> Table:
         for (names, row), other in zip(named(ours), theirs.itertuples(), strict=True)
     ]
     caption = (
+        f"Noisy Hessians evaluated in the runs of Table {target.table}, mean ± standard deviation: printed, under the "
+        "published setting (not private), and honest (keeps its ε). ×: a seed did not terminate."
+    )
+    method = (
         f"{place(target)}: noisy Hessians evaluated in the runs of Table {target.table}, whose verdicts they are part "
         f"of; mean ± standard deviation (ddof = 1) over {span(ours['seeds'])} seeds. {KEYED_RULE}. {HONEST_RULE}. "
         f"{setting(target)}. {cap_rule(context, target)}"
     )
     header = ["method", "ε", "paper", "published setting", "honest", "iterations"]
-    return Table(pd.DataFrame(rows, columns=header), caption, ours, gaps(context, target, ours, theirs))
+    return Table(pd.DataFrame(rows, columns=header), caption, ours, gaps(context, target, ours, theirs), method=method)
 
 
 @artefact("differences", "Printed cells that are not reproduced, or do not survive a kept ε")
@@ -130,13 +141,18 @@ def differences(context: Context) -> Table:
     counts = frame["verdict"].value_counts() if len(frame) else {}
     lives = frame["survives"].value_counts() if len(frame) else {}
     caption = (
+        f"Of {len(frame)} printed cells under the published setting: "
+        f"{', '.join(f'{n} {word}' for word, n in counts.items()) or 'no rows'}. Survives: whether runs that keep "
+        "their ε give the value, too."
+    )
+    method = (
         f"Of {len(frame)} printed cells, each with its mean, deviation, ×, number of runs and Hessians: "
         f"{', '.join(f'{n} {word}' for word, n in counts.items())} under the published setting; survives a kept ε: "
         f"{', '.join(f'{word} {n}' for word, n in lives.items())}. A cell is exact where the published random stream "
         f"gives every printed digit. {POWER} The data file has all cells."
     )
     header = ["table", "method", "ε", "verdict", "survives", "searched", "numbers"]
-    return Table(pd.DataFrame(rows, columns=header), caption, frame)
+    return Table(pd.DataFrame(rows, columns=header), caption, frame, method=method)
 
 
 RECIPES = ("α of the titles (.04)", "half the noise", "m = n // 50", "X / 6", "the neighbouring ε", "the other target")
@@ -176,6 +192,10 @@ def wrong(context: Context) -> Table:
             lines.append([recipe, *(f"{counts[name]}" for name in ("cells", "changed", "exact", "exact and changed")),
                           f"{counts['rejected']} of {counts['tested']}"])  # fmt: skip
     caption = (
+        "Table 3 with one deliberate mistake at a time. “exact where changed” counts wrong runs that still print the "
+        "paper's digits: 0 is what a sharp test gives."
+    )
+    method = (
         "Table 3 by the published stream with one thing wrong at a time. changed: cells whose mean, deviation, × or "
         "number of runs is not the right recipe's; exact: cells that print what the paper prints. rejected: of the "
         "changed cells, those whose mean a test at 5 % would notice without the stream, from five runs of ours "
@@ -183,7 +203,7 @@ def wrong(context: Context) -> Table:
     )
     header = ["wrong", "cells", "changed", "exact", "exact where changed", "rejected by means"]
     missing = [] if len(planted) else [context.gap("wrong", "wrong recipes")]
-    return Table(pd.DataFrame(lines, columns=header), caption, pd.DataFrame(records), missing)
+    return Table(pd.DataFrame(lines, columns=header), caption, pd.DataFrame(records), missing, method=method)
 
 
 def recipes(rows: pd.DataFrame) -> pd.DataFrame:
@@ -268,7 +288,8 @@ def misprints(context: Context) -> Table:
          f"{stopped.sum()} of {len(watched)} runs"],
         ["Section 4", "n = 4,999 rows of ijcnn", "49,990", "the file's rows"],
     ]  # fmt: skip
-    caption = (
+    caption = "What the paper prints of its runs, what the runs were, and how our runs by the published stream show it."
+    method = (
         "What the paper prints of its runs and what they were, with what our runs by the published stream show. "
         "Statements of ε that do not hold are on the page of errata."
     )
@@ -277,7 +298,9 @@ def misprints(context: Context) -> Table:
         for t in TARGETS[:4]
         if runs[t.table].empty and published_blocks(context, t)
     ]
-    return Table(pd.DataFrame(rows, columns=["where", "printed", "ran", "our runs"]), caption, None, missing)
+    return Table(
+        pd.DataFrame(rows, columns=["where", "printed", "ran", "our runs"]), caption, None, missing, method=method
+    )
 
 
 @artefact("variants", "Other minibatches, radii, and dp-gd-2ns (not in the paper)")
@@ -305,6 +328,10 @@ def variants(context: Context) -> Table:
                 mean_std(row.hessian_evaluations, row.hessian_evaluations_std, 1),
             ])  # fmt: skip
     caption = (
+        "Final loss, mean ± standard deviation, with twice the minibatch, with the theory's trust-region radius, and "
+        "of DP-GD with the parameters of Wang, Chen and Xu (2019)."
+    )
+    method = (
         "Not in the paper. Twice the minibatch (m = ⌊n/50⌋ beside ⌊n/100⌋); the trust region's theoretical radius "
         "sqrt(α/M) beside the α/M of the published runs; and DP-GD with the parameters of Wang, Chen and Xu "
         "(2019), for which the paper found no practical ones. Mean ± standard deviation (ddof = 1) over seeds; "
@@ -313,7 +340,7 @@ def variants(context: Context) -> Table:
         "of sampling without replacement)."
     )
     header = ["problem", "α", "method", "variant", "ε", "loss", "terminated", "iterations", "T", "Hessians"]
-    return Table(pd.DataFrame(lines, columns=header), caption, table, missing)
+    return Table(pd.DataFrame(lines, columns=header), caption, table, missing, method=method)
 
 
 def variant(row: Any) -> str:

@@ -34,13 +34,17 @@ def against_time(context: Context, name: str, columns: int, accounting: str) -> 
     page, curves = _panels(context, name, traces, "seconds", columns)
     repeats = max((block.timed for block in context.blocks(name)), default=0)
     caption = (
+        "Mean excess loss against the seconds of one run alone on one core, each method at its best T. Calibrating the "
+        "noise is not timed. Bands: ± 1 standard error of the mean."
+    )
+    method = (
         f"Mean excess loss over {span(curves['seeds'])} seeds after each iteration, against the wall time up to it of "
         "one replicate, run alone, on one core with one BLAS thread, warm: even shares of the median duration of "
         f"{repeats} runs{_at_another_T(guessed)}. Bands: ± 1 standard error of the mean. Evaluating the objective and "
         f"calibrating the noise of samples are not timed. {TUNING}. {PRIVACY}, accounting {accounting}."
     )
     kept = ["problem", "epsilon", "algorithm", "iteration", "seconds", "mean", "se", "seeds"]
-    return page.figure(caption, curves.reindex(columns=kept), legend=2)
+    return page.figure(caption, curves.reindex(columns=kept), legend=2, method=method)
 
 
 def _at_another_T(guessed: list[str]) -> str:
@@ -56,12 +60,16 @@ def against_iterations(context: Context, name: str) -> Figure:
     _, traces = traced(context, name)
     page, curves = _panels(context, name, traces, "iteration", None)
     caption = (
+        "Mean excess loss after each iteration, at the T that is best for each method (written at its end). DP-GD with "
+        "the oracle's step looks at the true loss: not private. Bands: ± 1 standard error."
+    )
+    method = (
         f"Mean excess loss over {span(curves['seeds'])} seeds after each iteration; bands: ± 1 standard error of the "
         f"mean. Each method has the T that is best for it, written at its end: {TUNING}. So its noise per iteration is "
         "its own, and a longer run has more of it. DP-GD with the oracle's step looks at the true loss for its step "
         f"and is not private. {PRIVACY}, accounting bs16."
     )
-    return page.figure(caption, curves.drop(columns=["sd", "seconds"]))
+    return page.figure(caption, curves.drop(columns=["sd", "seconds"]), method=method)
 
 
 def traced(context: Context, artefact: str) -> tuple[pd.DataFrame, pd.DataFrame]:

@@ -33,12 +33,16 @@ def best_T(context: Context) -> Table:
         line = [problem_title(problem), look(algorithm).legend, *[told.get(e, "–") for e in epsilons]]
         rows.append([*line, _to_go_on(context, problem, algorithm, group)])
     caption = (
+        "The number of iterations T with the lowest mean excess loss, for every point of Figs. 2 and 6. ↑ or ↓: the "
+        "largest or smallest T tried is best, so a wider grid might do better."
+    )
+    method = (
         f"{RULE}. ↑ or ↓: the best T is the largest or smallest of its grid, so a wider grid might do better. To go "
         f"on: core-minutes of the next T, {LONGER} times as long, with {SEEDS} seeds in the cells marked ↑, from the "
         "seconds of runs timed alone (of hess, clip for all variants of DP-Newton)."
     )
     header = ["data set", "algorithm", *[f"ε = {e:g}" for e in epsilons], "to go on"]
-    return Table(pd.DataFrame(rows, columns=header), caption, table.drop(columns=["settings"]))
+    return Table(pd.DataFrame(rows, columns=header), caption, table.drop(columns=["settings"]), method=method)
 
 
 def _to_go_on(context: Context, problem: str, algorithm: str, cells: pd.DataFrame) -> str:
@@ -72,8 +76,8 @@ def table2(context: Context) -> Table:
         ["T", "iterations", "tuned", values("T")],
     ]
     caption = (
-        "Hyperparameters of DP-Newton (Algorithm 5): the paper's, and those behind the rows of this report. β stands "
-        "outside the cube root, as Algorithm 5 has it."
+        "Hyperparameters of DP-Newton (Algorithm 5): the paper's, and those of the runs behind this report. β stands "
+        "outside the cube root, as in Algorithm 5."
     )
     return Table(pd.DataFrame(rows, columns=["parameter", "meaning", "paper", "here"]), caption)
 
@@ -89,13 +93,14 @@ def table3(context: Context) -> Table:
         rows.append([problem_title(problem), f"{n:,} × {d:,}", ours, "yes" if at_hand else "no"])
         if not at_hand:
             gaps.append(f"{problem}: dpbench fetch {problem}")
-    caption = (
+    caption = "Rows × columns of each data set: as the paper prints them, and as prepared here with the column of ones."
+    method = (
         "Rows × columns, as the paper prints them and as the recipes here make them, ones column included. The paper's "
         "134 columns of a1a are a misprint (123 features and a column of ones); its adult loses the last row of each "
         "file, and its 104 columns, like protein's 74, leave the ones column out."
     )
     header = ["data set", "paper", "here", "data at hand"]
-    return Table(pd.DataFrame(rows, columns=header), caption, gaps=gaps)
+    return Table(pd.DataFrame(rows, columns=header), caption, gaps=gaps, method=method)
 
 
 @artefact("c7", "App. C.7: peak memory of the eigenvalue modification")
@@ -121,6 +126,10 @@ def c7(context: Context) -> Table:
             data.append({"problem": problem, "d": d, "modification": modification, "extra_mib": extra.median(),
                          "process_mib": process.median(), "runs": len(measured)})  # fmt: skip
     caption = (
+        "Peak memory while DP-Newton modifies the eigenvalues of the curvature: what this step adds, and the whole "
+        "process. Median [lowest, highest] of repeated measurements. What it adds carries over to other machines."
+    )
+    method = (
         "Peak resident memory while the eigenvalues of the curvature are modified and the direction is solved for: on "
         f"top of what was resident before, and of the whole process (interpreter and libraries included). Median of "
         f"{max((row['runs'] for row in data), default=0)} measurements, each in a fresh process on one core (lowest to "
@@ -130,7 +139,7 @@ def c7(context: Context) -> Table:
         f"increment is what carries over to another machine. {_difference(data, published)}"
     )
     header = ["data set", "d", "modification", "on top", "whole process", "paper"]
-    return Table(pd.DataFrame(rows, columns=header), caption, pd.DataFrame(data), gaps)
+    return Table(pd.DataFrame(rows, columns=header), caption, pd.DataFrame(data), gaps, method=method)
 
 
 def _difference(data: list[dict[str, Any]], published: dict[str, float]) -> str:
