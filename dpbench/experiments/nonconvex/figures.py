@@ -147,7 +147,7 @@ def convergence(context: Context, name: str, dataset: str) -> Figure:
         for method in family:
             for epsilon in shown:
                 mine = select(panel, algorithm=method, epsilon=epsilon, variant="")
-                if len(mine):
+                if mine["key"].isin(traces["key"]).any():  # runs that were made without a trace have no line
                     line = mean_trace(traces, mine).assign(
                         problem=target.problem, alpha=target.alpha, epsilon=epsilon, algorithm=method
                     )
