@@ -6,7 +6,6 @@ import os
 import shutil
 import sys
 import tempfile
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -19,10 +18,15 @@ STALE = 3600.0  # seconds: older temporary files belong to no running process
 
 def sweep(folder: Path) -> None:
     """Remove the temporary files and folders that a killed process left."""
-    for leftover in folder.glob(".*.tmp"):
-        with suppress(OSError):  # another process may be sweeping too
-            if time.time() - leftover.stat().st_mtime > STALE:
-                shutil.rmtree(leftover) if leftover.is_dir() else leftover.unlink()
+    leftovers = list(folder.glob(".*.tmp"))
+    if not leftovers:
+        return
+    with suppress(OSError), tempfile.TemporaryFile(dir=folder) as probe:
+        now = os.fstat(probe.fileno()).st_mtime  # by the clock of the disk, which may be another machine's
+        for leftover in leftovers:
+            with suppress(OSError):  # another process may be sweeping too
+                if now - leftover.stat().st_mtime > STALE:
+                    shutil.rmtree(leftover) if leftover.is_dir() else leftover.unlink()
 
 
 @contextmanager

@@ -6,6 +6,7 @@ A bit that rots in the file, in whatever place, is told by the name: such a part
 from __future__ import annotations
 
 import contextlib
+import errno
 import hashlib
 import re
 import stat
@@ -31,6 +32,13 @@ class Damaged(Exception):
 
 def write(folder: Path, data: pyarrow.Table) -> Path:
     """Write `data` as a new part of `folder`, on the disk, content and name, when this returns; OSError."""
+    try:
+        return _write(folder, data)
+    except FileNotFoundError:  # swept away half-written, after the clock was set on by an hour
+        return _write(folder, data)
+
+
+def _write(folder: Path, data: pyarrow.Table) -> Path:
     import pyarrow.parquet as pq
 
     with files.temporary(folder / "part.parquet") as staged:
@@ -38,7 +46,11 @@ def write(folder: Path, data: pyarrow.Table) -> Path:
         digest = hashlib.sha256(staged.read_bytes()).hexdigest()[:DIGEST]
         final = folder / f"{time.time_ns():020d}-{digest}.parquet"
         files.synchronise(staged)
-        staged.replace(final)
+        try:
+            staged.replace(final)
+        except FileNotFoundError:
+            if not final.exists():  # a rename that NFS sent twice was done at first
+                raise
         files.synchronise(folder)
     return final
 
@@ -64,6 +76,8 @@ def read(part: Path, table: str, columns: list[str], keys: list[str] | None = No
     except FileNotFoundError:
         raise
     except OSError as error:
+        if error.errno == errno.ESTALE:  # how NFS says that another machine has removed it
+            raise FileNotFoundError(part) from error
         raise UserError(f"cannot read results from {part}: {reason(error)}") from error
     named = NAMED.fullmatch(part.name)
     if named and hashlib.sha256(content).hexdigest()[:DIGEST] != named[1]:

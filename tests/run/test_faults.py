@@ -397,3 +397,85 @@ def test_ctrl_c_with_workers_is_one_line_leaves_no_process_and_the_same_command_
     kept = len(store.runs())
     assert 1 <= kept < 6
     assert f"{6 - kept} done; {kept} found finished" in call(*command, 1)[2]
+
+
+MEMORY = Path("/sys/fs/cgroup/memory"), "memory.limit_in_bytes"  # version 1 of control groups, then 2
+MEMORY_2 = Path("/sys/fs/cgroup"), "memory.max"
+
+HUNGRY = """
+import numpy as np
+from dpbench.algorithms.base import Algorithm, Disclosure
+class Hungry(Algorithm):
+    name = "hungry"
+    discloses = (Disclosure("w", "the iterate"),)
+    def run(self, problem, W, mechanisms, settings, trace):
+        held = [np.ones(2**24) for _ in range(40)]
+        return mechanisms.gaussian(W, sensitivity=1.0, rho=mechanisms.budget.rho, label="w")
+"""
+
+
+def in_a_group(group):
+    (group / "cgroup.procs").write_text(str(os.getpid()))
+    main(["run", "--algo", "hungry.py:Hungry", "--dataset", "synthetic", "--eps", "1", "--seeds", "1", "--jobs", "2"])
+
+
+@pytest.mark.slow
+def test_a_worker_that_the_kernel_kills_for_its_memory_is_a_row_that_died(tmp_path):
+    """A control group of 1 GB, in which the algorithm asks for 5."""
+    root, limit = MEMORY_2 if (MEMORY_2[0] / "cgroup.controllers").exists() else MEMORY
+    group = root / f"dpbench-{os.getpid()}"
+    try:
+        group.mkdir()
+        (group / limit).write_text("1000000000")
+    except OSError as error:
+        pytest.skip(f"no control group can be made here: {error}")
+    try:
+        (tmp_path / "hungry.py").write_text(HUNGRY)
+        process = processes.start(tmp_path, in_a_group, group, log="log")
+        process.join(300)
+        told = (tmp_path / "log").read_text()
+        assert "1 died" in told, told
+        assert "Traceback" not in told
+        (row,) = Store(tmp_path / "results", "adhoc", "hungry").runs().itertuples()
+        assert (row.status, "worker process died" in row.error) == ("died", True)
+    finally:
+        processes.kill(process)
+        for _ in range(100):
+            with contextlib.suppress(OSError):
+                group.rmdir()
+                break
+            time.sleep(0.1)
+
+
+SLOW = """
+import pathlib, time
+from dpbench.algorithms.base import Algorithm, Disclosure
+class Slow(Algorithm):
+    name = "slow"
+    discloses = (Disclosure("w", "the iterate"),)
+    def run(self, problem, W, mechanisms, settings, trace):
+        here = pathlib.Path(__file__).parent
+        deadline = time.monotonic() + 60
+        while not (here / "go").exists() and time.monotonic() < deadline:
+            time.sleep(0.02)
+        return mechanisms.gaussian(W, sensitivity=1.0, rho=mechanisms.budget.rho, label="w")
+"""
+
+
+def test_rows_do_not_wait_for_a_slow_worker(tmp_path):
+    """What the other worker has done is in the store while the slow one, whose batch started first, is at work."""
+    (tmp_path / "slow.py").write_text(SLOW)
+    store = Store(tmp_path, "p", "e")
+    slow = make_job(problem="synthetic", algorithm=f"{tmp_path / 'slow.py'}:Slow", epsilon=1.0, seed=0)
+    quick = [
+        make_job(problem="synthetic", algorithm="dp-gd", epsilon=1.0, seed=0, settings={"T": T}) for T in (1, 2, 3)
+    ]
+    seen = []
+
+    def report(progress):
+        seen.append((progress.last.algorithm.rpartition(":")[2], len(store.finished())))
+        if len(seen) == len(quick):
+            (tmp_path / "go").touch()
+
+    assert runner.run([slow, *quick], store, workers=2, report=report).statuses["done"] == 4
+    assert seen == [("dp-gd", 1), ("dp-gd", 2), ("dp-gd", 3), ("Slow", 4)]

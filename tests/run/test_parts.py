@@ -1,5 +1,6 @@
 """Bits that rot, parts that are not ours, and power cuts: no number changes unseen, no finished batch is lost."""
 
+import errno
 import os
 import random
 import shutil
@@ -165,3 +166,78 @@ def test_a_power_cut_loses_no_finished_batch(store, tmp_path, monkeypatch):
         assert promised <= left.finished(), f"lost at operation {moment} of {len(journal)}"
         assert left.finished() <= left.traced(), "a row came before its traces"
         shutil.rmtree(left.folder)
+
+
+def test_a_clock_that_is_set_back_lets_no_failure_win(store, monkeypatch):
+    for moment, status in ((2 * 10**18, "died"), (10**18, "done"), (3 * 10**18, "died")):
+        monkeypatch.setattr("time.time_ns", lambda moment=moment: moment)
+        store.write([row("a", 1.0 if status == "done" else None, status=status)], [])
+    assert store.runs()["status"].tolist() == ["done"]
+    store.compact()
+    assert store.finished() == {"a"}
+
+
+def test_a_clock_that_is_set_on_sweeps_no_part_away_that_is_being_written(store, monkeypatch):
+    """Another process, by whose clock the half-written part is two hours old, removes it once."""
+    import pyarrow.parquet as pq
+
+    written, swept = pq.write_table, []
+
+    def write_table(table, path, **options):
+        written(table, path, **options)
+        if not swept:
+            swept.append(path)
+            os.utime(path, (0, 0))
+            files.sweep(path.parent)
+            assert not path.exists()
+
+    monkeypatch.setattr(pq, "write_table", write_table)
+    store.write([row("a")], [])
+    assert (store.finished(), len(swept)) == ({"a"}, 1)
+
+
+def test_the_age_of_what_was_left_is_told_by_the_disks_clock(tmp_path, monkeypatch):
+    left = tmp_path / ".x.tmp"
+    left.touch()
+    monkeypatch.setattr("time.time", lambda: 1e12)  # this machine's is wrong
+    files.sweep(tmp_path)
+    assert left.exists()
+    os.utime(left, (0, 0))
+    files.sweep(tmp_path)
+    assert not left.exists()
+
+
+@pytest.mark.parametrize("done", [True, False])
+def test_a_rename_that_nfs_sends_twice(store, monkeypatch, done):
+    """The second is answered "no such file"; where the first did not arrive either, the part is written again."""
+    replace, errors = Path.replace, []
+
+    def replaced(source, target):
+        if errors:
+            return replace(source, target)
+        if done:
+            replace(source, target)
+        errors.append(source)
+        raise FileNotFoundError(source)
+
+    monkeypatch.setattr(Path, "replace", replaced)
+    store.write([row("a")], [])
+    monkeypatch.undo()
+    assert store.runs()["key"].tolist() == ["a"]
+    assert len(list((store.folder / "runs").iterdir())) == 1
+
+
+def test_a_part_that_another_machine_merged_away_is_looked_for_anew(store, monkeypatch):
+    store.write([row("a")], [])
+    store.write([row("b")], [])
+    read, merged = Path.read_bytes, []
+
+    def read_bytes(path):
+        if path.suffix == ".parquet" and not merged:
+            merged.append(path)
+            store.compact()
+            raise OSError(errno.ESTALE, "Stale file handle")
+        return read(path)
+
+    monkeypatch.setattr(Path, "read_bytes", read_bytes)
+    assert store.runs()["key"].tolist() == ["a", "b"]
