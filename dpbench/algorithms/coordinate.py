@@ -7,17 +7,17 @@ from typing import Any
 import numpy as np
 
 from dpbench.algorithms.base import Array, Declaration, Disclosure, Mechanisms, Problem, Trace
-from dpbench.algorithms.passes import ByPasses, proximal_step
+from dpbench.algorithms.passes import ByCoordinates, proximal_step
 from dpbench.privacy.ledger import Gaussian
 
 
-class DPCoordinateDescent(ByPasses):
+class DPCoordinateDescent(ByCoordinates):
     """dp-cd: w_j ← prox(w_j - γ_j (∇_j + λw_j + N(σ_j²))), j uniform, γ_j = γ/M_j (Mangold et al. 2022, Algorithm 1).
 
     Every sample's ∇_j f_i is clipped to ±C_j, C_j = C sqrt(M_j/Σ_k M_k), so a replaced row moves their mean by
     Δ_j = 2C_j/n. T full-batch Gaussian releases of noise multiplier z, σ_j = zΔ_j, compose by Rényi DP (T α/(2z²) at
     order α; Mironov 2017); which coordinates are drawn uses no data and amplifies nothing. L2's λw_j and L1's soft
-    threshold at γ_jλ use no data. One pass is d iterations.
+    threshold at γ_jλ use no data. One pass is d iterations. `scales` says where M_j comes from.
     """
 
     name = "dp-cd"
@@ -47,12 +47,13 @@ class DPCoordinateDescent(ByPasses):
         mechanisms.plan("coordinate", Gaussian(mechanisms.budget.noise_scale(((Gaussian(1.0), T),))), T)
 
     def run(
-        self, problem: Problem, W: Array, mechanisms: Mechanisms, settings: ByPasses.Settings, trace: Trace
+        self, problem: Problem, W: Array, mechanisms: Mechanisms, settings: ByCoordinates.Settings, trace: Trace
     ) -> Array:
         T = self.iterations(problem, settings)
         multiplier = mechanisms.budget.noise_scale(((Gaussian(1.0), T),))
-        M, shares = problem.coordinate_constants, problem.clip_shares
-        movable = np.flatnonzero(M)  # an all-zero column moves nothing, and M_j is public
+        M = self.constants(problem, settings)
+        shares = np.sqrt(M / M.sum())
+        movable = np.flatnonzero(M)  # where M_j is of the data and public, an all-zero column moves nothing
         coordinates = np.stack([movable[coins.integers(len(movable), size=T)] for coins in mechanisms.coins])
         states = [problem.coordinate_state(W[members]) for members in mechanisms.streams]
         W = np.asfortranarray(W)  # a coordinate of all replicates is contiguous

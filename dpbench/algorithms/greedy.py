@@ -9,11 +9,11 @@ import numpy as np
 
 from dpbench.algorithms.base import Array, AuditCase, Declaration, Disclosure, Mechanisms, Problem, Trace
 from dpbench.algorithms.greedy_rules import scores
-from dpbench.algorithms.passes import ByPasses, proximal_step
+from dpbench.algorithms.passes import ByCoordinates, proximal_step
 from dpbench.privacy.ledger import Laplace, PureDP
 
 
-class DPGreedyCD(ByPasses):
+class DPGreedyCD(ByCoordinates):
     """dp-gcd: the noisily best coordinate, then a noisy step along it (Mangold et al. 2023, Algorithms 1 and 2).
 
     Every sample's ∇_j f_i is clipped to ±C_j, C_j = C sqrt(M_j/Σ_k M_k): a replaced row moves ∇_j by Δ_j = 2C_j/n, and
@@ -26,7 +26,7 @@ class DPGreedyCD(ByPasses):
     in ∇_j; the step ends in a soft threshold at γ_jλ. L2's λw_j and L1 use no data. One pass is one iteration.
 
     selection: "published" halves the noise of the selection, and with L1 puts it on ∇_j rather than on the score: see
-    `flaw`. rule matters with L1 alone; the three are one without.
+    `flaw`. rule matters with L1 alone; the three are one without. scales: where M_j comes from.
     """
 
     name = "dp-gcd"
@@ -59,7 +59,7 @@ class DPGreedyCD(ByPasses):
         ),
     )
 
-    class Settings(ByPasses.Settings, frozen=True):
+    class Settings(ByCoordinates.Settings, frozen=True):
         rule: Literal["gs-r", "gs-s", "gs-q"] = "gs-r"
         selection: Literal["proven", "published"] = "proven"
 
@@ -86,17 +86,18 @@ class DPGreedyCD(ByPasses):
 
     def run(self, problem: Problem, W: Array, mechanisms: Mechanisms, settings: Settings, trace: Trace) -> Array:
         T = self.iterations(problem, settings)
-        M, root = problem.coordinate_constants, np.sqrt(problem.coordinate_constants)
+        M = self.constants(problem, settings)
+        root = np.sqrt(M)
         clip = np.asarray(settings.clip)
         s = 2 * clip / (problem.n * np.sqrt(M.sum()))
-        movable = np.flatnonzero(M)  # an all-zero column moves nothing, and M_j is public
+        movable = np.flatnonzero(M)  # where M_j is of the data and public, an all-zero column moves nothing
         columns = slice(None) if len(movable) == problem.d else movable
         select, cost = self._selection(problem, settings, M[movable])
         epsilon = 1 / mechanisms.budget.noise_scale(((Laplace(1.0), T), (PureDP(cost), T)))
         replicates = np.arange(len(W))
         trace(0, W, passes=0)
         for t in range(1, T + 1):
-            data = problem.clipped_gradient(W, clip)
+            data = problem.clipped_gradient(W, clip, even=settings.scales == "bound")
             j = movable[select(mechanisms, data[:, columns], W[:, columns], s, epsilon)]
             noisy = mechanisms.laplace(
                 data[replicates, j], sensitivity=s * root[j], epsilon=epsilon, label="gradient coordinate"

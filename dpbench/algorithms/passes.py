@@ -2,10 +2,24 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
-from typing import ClassVar
+from typing import Any, ClassVar, Literal
 
-from dpbench.algorithms.base import Algorithm, Array, AuditCase, BaseSettings, Declaration, Needs, Positive, Relation
+import numpy as np
+
+from dpbench.algorithms.base import (
+    Algorithm,
+    Array,
+    AuditCase,
+    BaseSettings,
+    Declaration,
+    Needs,
+    Positive,
+    Problem,
+    Relation,
+)
+from dpbench.errors import UserError
 from dpbench.problems.regularisers import soft_threshold
 
 
@@ -23,8 +37,6 @@ class ByPasses(Algorithm):
     needs = Needs(convex=True, smooth=True, row_norm=None, regularisers=("l1", "l2"))
     per_replicate: ClassVar = frozenset({"step", "clip"})
     common_random: ClassVar = frozenset({"step", "clip"})
-    counts_public = "the mean square of each column (M_j)"
-
     class Settings(BaseSettings, frozen=True):
         passes: Positive = 2.0
         step: Positive = 1.0
@@ -49,6 +61,35 @@ class ByPasses(Algorithm):
 
     def work(self, n: int, d: int, settings: Settings) -> float:
         return max(settings.passes, 1 / self.per_pass(n, d)) * 4.0 * n * d
+
+
+class ByCoordinates(ByPasses):
+    """Base of dp-gcd and dp-cd, which know for every coordinate j how far F curves along it at most: M_j.
+
+    scales "data": M_j = L₁·mean_i x_ij² + the regularisers' part, as in the paper. They are exact and are not paid for,
+    so they count as public. "bound": M_j = L₁R² + the regularisers' part for all j, which the declared bound R on ‖x‖₂
+    gives without the data; steps are up to d times shorter at the same γ, and thresholds are C_j = C/√d.
+    """
+
+    counts_public = "the mean square of each column (M_j)"
+
+    class Settings(ByPasses.Settings, frozen=True):
+        scales: Literal["data", "bound"] = "data"
+
+    def public(self, settings: Any) -> str:
+        return self.counts_public if settings.scales == "data" else ""
+
+    def complete(self, problem: Declaration, settings: Any) -> Any:
+        if settings.scales == "bound" and math.isinf(problem.row_bound):
+            raise UserError(f"{self.name}: scales=bound takes M_j from a bound on the rows; declare a row bound")
+        return settings
+
+    @staticmethod
+    def constants(problem: Problem, settings: Any) -> Array:
+        """M_j, (d,)."""
+        if settings.scales == "data":
+            return problem.coordinate_constants
+        return np.full(problem.d, problem.smoothness + sum(one.smoothness for one in problem.smooth_regularisers))
 
 
 def proximal_step(problem: Declaration, w: Array, gradient: Array, step: Array) -> Array:

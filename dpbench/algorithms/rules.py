@@ -8,7 +8,9 @@ neighbours, rows of ‖x‖₂ ≤ 1, and an optimum of norm RADIUS.
   step and direction is a random walk that costs 4T²/(ρn²), as the trace of the Hessian is at most 1/4. Their sum is
   least at T³ = RADIUS² ρn²/64.
 - Newton steps: the number of iterations in which nε grows by a factor of √10 each, from 30 on.
-- A step on one coordinate costs (its noise)²/M_j, in all 8 (clip)² T²/(ρn²); at T = 0.17 n√ρ this is 0.02.
+- A step on one coordinate costs (its noise)²/M_j, in all 8 (clip)² T²/(ρn²); at T = 0.17 n√ρ this is 0.02. M_j, which
+  would be of the data, is bounded by L₁R² for every j. As the mean squares of all columns sum to R² at most, that is d
+  times what M_j is on average, so the step is γ = d/2 in its unit: safe for columns of up to four times the average.
 - Laplace noise of 40T/(nε) and steps of c/L, L about 0.3: the iterate's random walk stays within RADIUS/2. Momentum
   carries a step's noise on through up to T further steps, so there c is T times smaller. (The first version of this
   rule left that out; it is the one rule that was corrected after rows had shown that it was wrong.)
@@ -70,7 +72,15 @@ def laplace_step(n: int, d: int, epsilon: float) -> float:
 
 
 def _coordinate(n: int, d: int, epsilon: float) -> dict[str, Any]:
-    return {"passes": _within(0.1, 0.17 * n * math.sqrt(public_rho(n, epsilon)) / d, 3.0), "clip": CLIP}
+    return {"passes": _within(0.1, 0.17 * n * math.sqrt(public_rho(n, epsilon)) / d, 3.0), **_by_the_bound(d)}
+
+
+def _greedy(n: int, d: int, epsilon: float) -> dict[str, Any]:
+    return {"passes": float(round(_within(2, math.sqrt(n * epsilon) / 5, 50))), **_by_the_bound(d)}
+
+
+def _by_the_bound(d: int) -> dict[str, Any]:
+    return {"clip": CLIP, "scales": "bound", "step": max(1.0, d / 2)}
 
 
 def _one_row(n: int, d: int, epsilon: float) -> dict[str, Any]:
@@ -104,7 +114,7 @@ RULES: dict[str, Rule] = {
     ),
     **dict.fromkeys(("dp-nag-opt", "dp-masg-opt"), lambda n, d, e: {"T": 100, "c": laplace_step(n, d, e)}),
     "dp-cd": _coordinate,
-    "dp-gcd": lambda n, d, e: {"passes": float(round(_within(2, math.sqrt(n * e) / 5, 50))), "clip": CLIP},
+    "dp-gcd": _greedy,
     "dp-sgd-1": _one_row,
     "o2nc-tree": lambda n, d, e: {"radius": 1.0},
     "o2nc-naive": lambda n, d, e: {"radius": 1.0},

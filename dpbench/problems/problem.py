@@ -16,15 +16,23 @@ WIDENED = 1e8  # entries of a float32 X up to which the optimum is found, on a f
 class Problem(EmpiricalRisk):
     """Empirical risk minimisation: all that an algorithm and its judge ask of (X, y), loss and regularisers."""
 
-    derived = (*EmpiricalRisk.derived, "_columns")
+    derived = (*EmpiricalRisk.derived, "_columns", "_even_columns")
 
     @cached_property
     def _columns(self) -> Columns:
         return Columns(self._rows, self.loss, self.clip_shares)
 
-    def clipped_gradient(self, W: np.ndarray, clip: np.ndarray) -> np.ndarray:
-        """(k, d) means of the rows' loss gradients, clipped per coordinate at ±clip·`clip_shares`; clip (k,)."""
-        return self._columns.clipped_gradient(self.batch(W), clip) / self.n
+    @cached_property
+    def _even_columns(self) -> Columns:
+        return Columns(self._rows, self.loss, self.even_shares)
+
+    def clipped_gradient(self, W: np.ndarray, clip: np.ndarray, *, even: bool = False) -> np.ndarray:
+        """(k, d) means of the rows' loss gradients, clipped per coordinate at ±clip·`clip_shares`; clip (k,).
+
+        even: at ±clip/√d in every coordinate, which takes nothing from the data.
+        """
+        columns = self._even_columns if even else self._columns
+        return columns.clipped_gradient(self.batch(W), clip) / self.n
 
     def coordinate_state(self, W: np.ndarray) -> CoordinateState | CompiledState:
         """The predictions of W (k, d), kept up to date while single coordinates move."""

@@ -234,6 +234,11 @@ class EmpiricalRisk(Declaration):
         """sqrt(M_j / Σ_k M_k), (d,): how greedy_coordinate shares one clipping threshold among the coordinates."""
         return np.sqrt(self.coordinate_constants / self.coordinate_constants.sum())
 
+    @property
+    def even_shares(self) -> np.ndarray:
+        """1/√d, (d,): the shares where nothing tells the coordinates apart."""
+        return np.full(self.d, self.d**-0.5)
+
     @cached_property
     def top_eigenvalue(self) -> float:
         """Largest eigenvalue of XᵀX/n, measured."""

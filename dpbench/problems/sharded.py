@@ -166,8 +166,9 @@ class ShardedProblem(Problem):
     def coordinate_state(self, W: np.ndarray) -> NoReturn:
         raise Elsewhere("keeps the predictions of all rows up to date, and the rows lie in shards")
 
-    def clipped_gradient(self, W: np.ndarray, clip: np.ndarray) -> np.ndarray:
-        return self._shards.clipped_gradient(self.loss, self.clip_shares, self.batch(W), clip) / self.n
+    def clipped_gradient(self, W: np.ndarray, clip: np.ndarray, *, even: bool = False) -> np.ndarray:
+        shares = self.even_shares if even else self.clip_shares
+        return self._shards.clipped_gradient(self.loss, shares, self.batch(W), clip) / self.n
 
     @cached_property
     def _optimum(self) -> Optimum:

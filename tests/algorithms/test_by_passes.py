@@ -9,11 +9,12 @@ from scipy import sparse, stats
 from dpbench import algorithms
 from dpbench.algorithms import one_row
 from dpbench.algorithms.base import make_settings
+from dpbench.errors import UserError
 from dpbench.privacy import Budget, Relation
 from dpbench.privacy.accounting.advanced import advanced_composition
 from dpbench.privacy.ledger import Gaussian, Laplace, PureDP, WithoutReplacement
 from dpbench.privacy.verify import spent
-from dpbench.problems import Problem
+from dpbench.problems import Declaration, Problem
 from dpbench.run.jobs import make_job
 from tests.algorithms.conftest import run
 from tests.batches import run_batch
@@ -250,6 +251,56 @@ def test_one_noiseless_greedy_step_is_the_closed_form():
     expected = np.zeros(6)
     expected[j] = -np.sign(gradient[j]) * max(abs(gradient[j]) - 0.3, 0) * 0.5 / M[j]
     np.testing.assert_allclose(W, expected, rtol=1e-12)
+
+
+# ---- M_j by the bound on the rows
+
+
+@pytest.mark.parametrize("name", ["dp-gcd", "dp-cd"])
+@pytest.mark.parametrize("weights", [{"l2": 0.1}, {"l1": 0.02}])
+def test_with_scales_by_the_bound_it_reaches_the_optimum_too(name, weights):
+    problem = make(row_bound=7.0, **weights)
+    passes = 1000 if name == "dp-cd" else 6000
+    result = run(name, problem, passes=passes, clip=HUGE, noiseless=True, seeds=1, scales="bound", step=3.0)
+    assert problem.value(result.W)[0] == pytest.approx(problem.optimum().value, rel=1e-3)
+
+
+@pytest.mark.parametrize("name", ["dp-gcd", "dp-cd"])
+def test_scales_by_the_bound_see_no_data(name):
+    """Data of other columns' sizes: the same noise to the last bit, and a column of zeros is a column."""
+    common = {"passes": 1.0, "clip": 0.5, "scales": "bound"}
+    one, other = make(row_bound=9.0), make(row_bound=9.0)
+    X = np.array(other.X)
+    X[:, 2] = 0.0
+    X[:, 3] *= 0.1
+    other = Problem(X, other.y, row_bound=9.0)
+    ledgers = [run(name, problem, **common).mechanisms.ledger.summary() for problem in (one, other)]
+    assert ledgers[0] == ledgers[1]
+    many = run(name, other, seeds=400, **(common | {"passes": 1.0 / 6 if name == "dp-cd" else 1.0}))
+    assert (many.W[:, 2] != 0).any()
+    assert {row["sensitivity"].rpartition(" to ")[2] for row in ledgers[0] if row["label"] != "selection"} == {
+        f"{2 * 0.5 / 6**0.5 / 60:.4g}"
+    }
+
+
+@pytest.mark.parametrize("name", ["dp-gcd", "dp-cd"])
+def test_scales_by_the_bound_take_a_bound(name):
+    method = algorithms.get(name)
+    with pytest.raises(UserError, match="declare a row bound"):
+        method.complete(Declaration(60, 6), make_settings(method, {"scales": "bound"}))
+
+
+def test_clipping_evenly_moves_by_twice_the_threshold_at_most():
+    """Every coordinate of the mean gradient, over replaced rows of any size: 2C/(√d n), and that is reached."""
+    X, clip = np.random.default_rng(1).standard_normal((20, 5)), np.array([0.3, 2.0])
+    bound = 2 * clip[:, None] / 5**0.5 / 20
+    W, most = np.random.default_rng(2).standard_normal((2, 5)), 0.0
+    for scale in (0.1, 10.0, 1e4):
+        one, two = (Problem(np.vstack([X, sign * scale * np.ones(5)]), np.ones(21)) for sign in (1, -1))
+        moved = np.abs(one.clipped_gradient(W, clip, even=True) - two.clipped_gradient(W, clip, even=True)) * 21 / 20
+        assert (moved <= bound * (1 + 1e-9)).all()
+        most = max(most, (moved / bound).max())
+    assert most > 0.5
 
 
 # ---- one stream for the grid

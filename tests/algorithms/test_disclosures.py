@@ -4,6 +4,7 @@ import math
 import re
 import unicodedata
 
+import numpy as np
 import pytest
 
 from dpbench.algorithms import get, objective_perturbation
@@ -65,7 +66,8 @@ OTHERS = {
     "dp-newton": [{"modification": "add"}, {"lambda0": 0.2}, {"modification": "add", "lambda0": 0.2}],
     "dp-newton-minibatch": [{"modification": "clip"}],
     "dp-newton-general": [{"modification": "add", "lambda0": 0.1}],
-    "dp-gcd": [{"selection": "published"}],
+    "dp-gcd": [{"selection": "published"}, {"scales": "bound"}],
+    "dp-cd": [{"scales": "bound"}],
     "dp-gd-laplace": [{"m": 100}],
     "dp-gd-last": [{"noise": "growing"}],
 }
@@ -95,7 +97,10 @@ def names_of(problem, settings, budget):
     found |= {f: getattr(settings, f) for f in settings.__struct_fields__ if f in ("m", "D", "T", "B", "clip")}
     found["B"] = getattr(settings, "label_bound", found.get("B"))
     if "clip" in found:
-        found |= {"C": found["clip"], "M": problem.coordinate_constants.sum(), "C_j": found["clip"]}
+        M = problem.coordinate_constants
+        if getattr(settings, "scales", "data") == "bound":
+            M = np.full(problem.d, problem.loss.smoothness * problem.row_bound**2 + problem.l2)
+        found |= {"C": found["clip"], "M": M.sum(), "C_j": found["clip"] * np.sqrt(M / M.sum()).max()}
     if found.get("T"):
         found["h"] = math.floor(math.log2(found["T"])) + 1
     if hasattr(settings, "bands"):
@@ -263,6 +268,8 @@ def test_what_counts_as_public_follows_the_settings():
     assert "top eigenvalue" in method.public(make_settings(method, {}))
     assert method.public(make_settings(method, {"L": 3.0})) == ""
     assert "mean square" in get("dp-cd").public(make_settings(get("dp-cd"), {}))
+    assert get("dp-cd").public(make_settings(get("dp-cd"), {"scales": "bound"})) == ""
+    assert get("dp-sgd-1").public(make_settings(get("dp-sgd-1"), {})) == ""
     assert get("dp-gd").public(make_settings(get("dp-gd"), {})) == ""
 
 
