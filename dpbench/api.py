@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from dpbench.auditing.runs import Audit
     from dpbench.comparing.own_data import Comparison
     from dpbench.datasets import FetchResult
+    from dpbench.leaderboard.versions import Version
     from dpbench.privacy.statement import Statement
     from dpbench.reporting.diff import Difference
     from dpbench.run.results import Store
@@ -32,9 +33,10 @@ if TYPE_CHECKING:
     from dpbench.submitting.checking import Report as SubmissionReport
 
 __all__ = ["Diagnostics", "Fit", "Released", "Runs", "Scorecard", "audit", "audit_releases", "board_compact",
-           "board_secret", "check_data", "check_rows", "check_submission", "cite", "compare", "diff", "draft_schema",
-           "fetch", "fit", "listing", "merge", "privacy_profile", "report", "results", "run_algorithm",
-           "run_experiment", "scorecard", "statement", "status", "submit", "summarise"]  # fmt: skip
+           "board_freeze", "board_retract", "board_secret", "board_versions", "check_data", "check_rows",
+           "check_submission", "cite", "compare", "diff", "draft_schema", "fetch", "fit", "listing", "merge",
+           "privacy_profile", "report", "results", "run_algorithm", "run_experiment", "scorecard", "statement",
+           "status", "submit", "summarise"]  # fmt: skip
 
 Listener = Callable[["Progress"], None]
 Notify = Callable[[str], None]
@@ -669,6 +671,9 @@ def submit(
     *,
     profile: str = "full",
     problems: Collection[str] = (),
+    author: str = "",
+    licence: str = "",
+    key: str | os.PathLike[str] | None = None,
     runs: int | None = None,
     archive: str | os.PathLike[str] | None = None,
     results: str | os.PathLike[str] = "results",
@@ -682,6 +687,9 @@ def submit(
         algorithm: "path/to/file.py:Class"; it runs at its `public_settings`, on every problem it fits.
         profile: "full", or "quick" for a rehearsal.
         problems: these alone, for a slow method; the archive says that the others were not run.
+        author, licence: of the method, as tables show them; the licence as SPDX spells it.
+        key: the file with minisign's public key, for an archive that will be signed: later ones of this method must be
+            signed by it too.
         runs: of the audit, as of `audit`.
         archive: where to write; None: NAME.dpbench.zip here.
         results, jobs: as of `run_algorithm`; rows are kept in `results/adhoc/submit-NAME`, so a killed call goes on.
@@ -696,6 +704,9 @@ def submit(
         audits=lambda: audit(algorithm, 1.0, runs=runs),
         profile=profile,
         problems=problems,
+        author=author,
+        licence=licence,
+        key=key,
         out=archive,
         results=results,
         jobs=jobs,
@@ -758,6 +769,53 @@ def board_compact(*, profile: str = "full", results: str | os.PathLike[str] = "r
     if stale := there - asked:
         store.compact(asked)
     return len(there & asked), len(stale)
+
+
+def board_freeze(
+    version: str, *, notes: str = "", profile: str = "full", results: str | os.PathLike[str] = "results"
+) -> Version:
+    """Freeze the leaderboard's rows as a version: a digest of them, and the places that come of them.
+
+    Rows that the grid no longer asks for are dropped first. version: its name. notes: a line on what is new. profile,
+    results: as of `report`. Raises UserError for a name that is taken, and where there are no rows.
+    """
+    from dpbench.experiments.leaderboard import EXPERIMENT
+    from dpbench.experiments.leaderboard.board import frozen
+    from dpbench.run.results import Store
+    from dpbench.study.context import Context
+
+    board_compact(profile=profile, results=results)
+    return frozen(Context(EXPERIMENT, profile, Store(results, profile, EXPERIMENT.name)), version, notes)
+
+
+def board_versions(
+    *, profile: str = "full", results: str | os.PathLike[str] = "results"
+) -> tuple[pandas.DataFrame, str]:
+    """The frozen versions of the leaderboard, the oldest first, and a sentence on which one the rows are."""
+    import pandas as pd
+
+    from dpbench.leaderboard import versions
+    from dpbench.run.results import Store
+
+    store = Store(results, profile, "leaderboard")
+    rows = [
+        {"version": one.name, "frozen": one.frozen, "rows": one.rows, "sha256": one.digest[:12], "notes": one.notes}
+        for one in versions.versions(store)
+    ]
+    return pd.DataFrame(rows), versions.told(store)
+
+
+def board_retract(
+    method: str, *, reason: str, profile: str = "full", results: str | os.PathLike[str] = "results"
+) -> Path:
+    """Retract a submission: it stays listed with the reason, without a place; the file that says so.
+
+    method: its name. reason: one line. Raises UserError for an unknown one, or one that is retracted already.
+    """
+    from dpbench.leaderboard import submitted
+    from dpbench.run.results import Store
+
+    return submitted.retract(Store(results, profile, "leaderboard"), method, reason)
 
 
 def board_secret(seed: str | os.PathLike[str], *, profile: str = "full") -> pandas.DataFrame:

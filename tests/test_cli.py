@@ -331,16 +331,26 @@ CALLS = {
     "cite": ([dpbench.cite], set()),
     "submit": ([dpbench.submit, dpbench.check_submission], {"checked"}),
     "merge": ([dpbench.merge], set()),
-    "board": ([dpbench.board_secret, dpbench.board_compact], {"what"}),
     "audit": ([dpbench.audit, dpbench.audit_releases], {"mechanisms"}),
 }
 LISTENERS = {"progress", "notify", "reading"}
 
 
-@pytest.mark.parametrize("verb", VERBS)
+BOARD = {
+    "secret": dpbench.board_secret,
+    "compact": dpbench.board_compact,
+    "freeze": dpbench.board_freeze,
+    "versions": dpbench.board_versions,
+    "retract": dpbench.board_retract,
+}
+
+
+@pytest.mark.parametrize("verb", [*(verb for verb in VERBS if verb != "board"), *(f"board {verb}" for verb in BOARD)])
 def test_an_option_is_an_argument_of_the_api(verb):
     """Each has its argument of that name, and each argument its option."""
-    functions, own = CALLS[verb]
-    options = {one.name for one in group.get_command(None, verb).params} - own
+    first, _, second = verb.partition(" ")
+    command = group.get_command(None, first)
+    functions, own = ([BOARD[second]], set()) if second else CALLS[verb]
+    options = {one.name for one in (command.commands[second] if second else command).params} - own
     arguments = {name for function in functions for name in inspect.signature(function).parameters}
     assert options == arguments - LISTENERS

@@ -37,6 +37,7 @@ class ByPasses(Algorithm):
     needs = Needs(convex=True, smooth=True, row_norm=None, regularisers=("l1", "l2"))
     per_replicate: ClassVar = frozenset({"step", "clip"})
     common_random: ClassVar = frozenset({"step", "clip"})
+
     class Settings(BaseSettings, frozen=True):
         passes: Positive = 2.0
         step: Positive = 1.0

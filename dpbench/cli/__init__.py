@@ -25,7 +25,7 @@ VERBS = {
     "cite": "Print BibTeX of a paper and its data sets.",
     "submit": "Make or check a submission to the leaderboard.",
     "merge": "Add a submission to a results folder.",
-    "board": "Keep the leaderboard: private problems for re-runs, rows without the stale ones.",
+    "board": "Keep the leaderboard: private problems for re-runs, frozen versions, retractions.",
     "audit": "Compute empirical lower bounds on an algorithm's ε.",
 }
 

@@ -2,37 +2,98 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import click
 
 from dpbench.cli.shared import RESULTS, say
 from dpbench.errors import UserError, counted
 
+PROFILE = click.option(
+    "--profile", default="full", show_default=True, metavar="quick|full", help="Whose problems or rows."
+)
 
-@click.command("board")
-@click.argument("what", type=click.Choice(["secret", "compact"]))
-@click.option("--seed", metavar="FILE", help="secret: the file with it; made where there is none.")
-@click.option("--profile", default="full", show_default=True, metavar="quick|full", help="Whose problems or rows.")
-@RESULTS
-def command(what: str, seed: str | None, profile: str, results: str) -> None:
-    """Private copies of problems, for re-runs of submissions; or drop rows that the grid no longer asks for.
+
+@click.group("board")
+def command() -> None:
+    """Keep a leaderboard: private problems for re-runs, versions with frozen rows, retractions.
 
     \b
     dpbench board secret --seed my-secret.txt
-    dpbench board compact
+    dpbench board freeze 2 --notes "54 problems"
+    dpbench board retract their-method --reason "noise of half the size"
+    """
 
-    Each private copy has a secret subset of the rows, flipped labels and another basis. Keep the file to yourself, and
-    give it to dpbench submit --check ARCHIVE --rerun --seed FILE; without one, every check draws its own.
+
+@command.command("secret")
+@click.option("--seed", metavar="FILE", help="The file with the secret; made where there is none.")
+@PROFILE
+def secret(seed: str | None, profile: str) -> None:
+    """Make private copies of problems, for re-runs of submissions.
+
+    dpbench board secret --seed my-secret.txt
+
+    Each copy has a secret subset of the rows, flipped labels and another basis. Keep the file to yourself, and give it
+    to dpbench submit --check ARCHIVE --rerun --seed FILE; without one, every check draws its own.
     """
     from dpbench import api
 
-    if what == "compact":
-        if seed is not None:
-            raise UserError("--seed goes with dpbench board secret")
-        kept, dropped = api.board_compact(profile=profile, results=results)
-        click.echo(f"{counted(kept, 'row')} kept, {dropped:,} dropped")
-        return
     if seed is None:
         raise UserError("--seed: name the file with the secret; it is made where there is none")
     found = api.board_secret(seed, profile=profile)
     say(f"{seed}: keep it secret; {len(found)} private copies of the problems whose data are at hand")
     click.echo(found.to_string(index=False))
+
+
+@command.command("compact")
+@PROFILE
+@RESULTS
+def compact(**given: Any) -> None:
+    """Drop the rows that the grid no longer asks for."""
+    from dpbench import api
+
+    kept, dropped = api.board_compact(**given)
+    click.echo(f"{counted(kept, 'row')} kept, {dropped:,} dropped")
+
+
+@command.command("freeze")
+@click.argument("version")
+@click.option("--notes", default="", metavar="TEXT", help="What is new in it, in a line.")
+@PROFILE
+@RESULTS
+def freeze(version: str, **given: Any) -> None:
+    """Freeze the rows as a version: their digest and the places that come of them.
+
+    dpbench board freeze 2 --notes "54 problems"
+
+    Rows that nobody asks for are dropped first (compact). The page names the version as long as the rows are these.
+    """
+    from dpbench import api
+
+    made = api.board_freeze(version, **given)
+    click.echo(f"version {made.name}: {counted(made.rows, 'row')}, sha256 {made.digest}")
+
+
+@command.command("versions")
+@PROFILE
+@RESULTS
+def versions(**given: Any) -> None:
+    """List the frozen versions, and say which one the rows are."""
+    from dpbench import api
+
+    found, told = api.board_versions(**given)
+    if len(found):
+        click.echo(found.to_string(index=False))
+    click.echo(told)
+
+
+@command.command("retract")
+@click.argument("method")
+@click.option("--reason", default="", metavar="TEXT", help="Why, in a line.")
+@PROFILE
+@RESULTS
+def retract(method: str, **given: Any) -> None:
+    """Retract a submission: it stays listed, with the reason and without a place."""
+    from dpbench import api
+
+    click.echo(f"{api.board_retract(method, **given)}; next: dpbench report --experiment leaderboard")

@@ -15,6 +15,9 @@ from dpbench.errors import UserError, counted
 @click.option("--algo", "algorithm", metavar="FILE:CLASS", help="Your method: path/to/file.py:Class.")
 @click.option("--profile", default="full", show_default=True, metavar="quick|full", help="quick: a rehearsal.")
 @click.option("--problem", "problems", multiple=True, metavar="NAME", help="These alone; may be repeated.")
+@click.option("--author", default="", metavar="TEXT", help="Whose method it is.")
+@click.option("--licence", default="", metavar="SPDX", help="Its licence, as Apache-2.0.")
+@click.option("--key", metavar="FILE", help="minisign's public key, of an archive that you will sign.")
 @click.option("--runs", type=int, metavar="N", help="Runs of the audit; enough for a bound near the claim by default.")
 @click.option("--archive", metavar="FILE", help="The archive to write; NAME.dpbench.zip by default.")
 @click.option("--check", "checked", metavar="ARCHIVE", help="Check an archive; nothing in it is run.")
@@ -43,6 +46,8 @@ def command(algorithm: str | None, checked: str | None, rerun: bool, seed: str |
         assert algorithm is not None
         with progress() as report:
             path = api.submit(algorithm, **given, progress=report, notify=say)
+        if given["key"] is not None:
+            click.echo(f"{path}: to be signed: minisign -S -m {path}")
         click.echo(f"{path}: ready; its check: dpbench submit --check {path}")
         return 0
     found = api.check_submission(checked, rerun=rerun, seed=seed, notify=say)
@@ -50,6 +55,7 @@ def command(algorithm: str | None, checked: str | None, rerun: bool, seed: str |
     rows = counted(len(found.submission.rows), "row")
     click.echo(f"{manifest.method} ({manifest.title}), {manifest.profile} profile, {rows}")
     click.echo(f"by {manifest.code_version} on {manifest.environment}")
+    click.echo(f"author: {manifest.author or 'not stated'}; licence: {manifest.licence or 'not stated'}")
     for line in found.checked:
         click.echo(f"  checked  {line}")
     for line in [] if found.problems else found.unchecked:

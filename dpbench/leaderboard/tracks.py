@@ -25,7 +25,7 @@ from dpbench.errors import NotAtHand, UserError
 from dpbench.files import read_toml
 from dpbench.leaderboard import entrants
 from dpbench.leaderboard.places import METHOD, pick
-from dpbench.policy import terms
+from dpbench.policy import auto, terms
 from dpbench.problems import catalogue
 from dpbench.study.grid import BEST, Grid, GridEntry, load_grid
 
@@ -54,9 +54,18 @@ def kind(problem: str) -> str:
 
 @functools.cache
 def families() -> dict[str, str]:
-    """Problem → family, of problems that share one; see families.toml."""
+    """Problem → family, of problems that share one; see families.toml. A problem with rows apart is in its own's."""
     told = read_toml(Path(__file__).with_name("families.toml"))
-    return {problem: family for family, problems in told.items() for problem in problems}
+    found = {problem: family for family, problems in told.items() for problem in problems}
+    return found | {f"{problem}-apart": found.get(problem, problem) for problem in catalogue.APART}
+
+
+def choice(problem: str) -> str:
+    """The method that users get where they name none; "" where no rule covers the problem."""
+    try:
+        return auto.method(catalogue.declare(problem))
+    except UserError:
+        return ""
 
 
 def chosen(rows: pd.DataFrame) -> pd.DataFrame:
@@ -93,11 +102,11 @@ def knob(name: str) -> str:
 
 def size(problem: str) -> tuple[int, int]:
     """(n, d), declared, so that it takes no data."""
-    spec = catalogue.recipe_of(problem).spec
-    if spec.rows is None or spec.columns is None:
+    recipe = catalogue.recipe_of(problem)
+    if recipe.rows is None or recipe.spec.columns is None:
         declared = catalogue.declare(problem)
         return declared.n, declared.d
-    return spec.rows, spec.columns
+    return recipe.rows, recipe.spec.columns
 
 
 @functools.lru_cache(maxsize=8192)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
@@ -16,6 +17,7 @@ WIDENED = 1e8  # entries of a float32 X up to which the optimum is found, on a f
 class Problem(EmpiricalRisk):
     """Empirical risk minimisation: all that an algorithm and its judge ask of (X, y), loss and regularisers."""
 
+    held_out: tuple[Any, np.ndarray] | None = None  # (X, y) that nobody trains on, for `scores`
     derived = (*EmpiricalRisk.derived, "_columns", "_even_columns")
 
     @cached_property

@@ -40,7 +40,7 @@ def build(
                 entries.append(_save(context, one, folder))
                 gaps = f"  ({counted(len(entries[-1]['gaps']), 'gap')})" if entries[-1]["gaps"] else ""
                 yield f"{folder / one.name}.*  {entries[-1]['title']}{gaps}"
-            manifest.update(folder, context, entries)
+            manifest.update(folder, context, entries, None if artefact else list(experiment.pages(context)))
             folders.append(folder.parent)
     for folder in dict.fromkeys(folders):
         yield f"{errata_pages.save(folder)}.*  {errata_pages.TITLE}"

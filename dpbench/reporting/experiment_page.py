@@ -20,6 +20,9 @@ def body(one: dict[str, Any], folder: Path, rows: str) -> Markup:
         for name, artefact in artefacts.items()
         if name not in manifest.JUDGED
     ]
+    if one.get("pages"):
+        linked = join(tag("li", link(f"{each['name']}.html", each["title"])) for each in one["pages"])
+        sections.append(("pages", "A page each", tag("ul", linked, cls="contents")))
     if one["published"]:
         folded = tag("summary", "The file behind it") + tag("pre", one["published"])
         sections.append(("published", "Published values, as data", tag("details", folded)))
@@ -35,6 +38,20 @@ def body(one: dict[str, Any], folder: Path, rows: str) -> Markup:
             articles(sections),
         ]
     )
+
+
+def further(one: dict[str, Any], short: str) -> Markup:
+    """The main part of a page of the experiment's own. one: of its manifest; short: what the experiment is called."""
+    sections = [
+        (
+            f"part{i}",
+            part["heading"],
+            tag("pre", part["text"]) if "text" in part else table(part["columns"], part["rows"]),
+        )
+        for i, part in enumerate(one["sections"])
+    ]
+    back = tag("p", link("index.html", short))
+    return join([tag("h1", one["title"]), tag("p", one["lead"], cls="lead"), back, articles(sections)])
 
 
 def citation(one: dict[str, Any]) -> Markup:

@@ -93,13 +93,13 @@ def _support(problem: Problem, W: np.ndarray, optimum: Optimum | None) -> dict[s
 
 
 def _held_out(job: Job, problem: Problem, W: np.ndarray, optimum: Optimum | None) -> dict[str, np.ndarray]:
-    """Scores on the rows that the data set keeps apart, where it does."""
-    data = datasets.load(job.recipe.dataset)
-    if data.held_out is None:
+    """Scores on the rows that the problem or its data set keeps apart, where it does."""
+    held_out = problem.held_out or datasets.load(job.recipe.dataset).held_out
+    if held_out is None:
         return {}
     reference = np.zeros(problem.d) if optimum is None else optimum.w
     with np.errstate(all="ignore"):
-        return held_out_scores(problem.loss, *data.held_out, W, reference, problem.mean_label)
+        return held_out_scores(problem.loss, *held_out, W, reference, problem.mean_label)
 
 
 def _rows(jobs: list[Job], bound: Bound, run: BatchRun, optimum: Optimum | None) -> list[Row]:

@@ -16,6 +16,7 @@ from dpbench.errors import UserError, nearest
 from dpbench.files import read_toml
 from dpbench.study.declare import Artefact, Claim, Erratum, declared
 from dpbench.study.grid import Grid, GridEntry, load_grid, serving
+from dpbench.study.output import Page
 from dpbench.study.verdict import BOTH
 from dpbench.study.verdicts import Cell, Switch
 
@@ -31,6 +32,7 @@ class Experiment:
     short: the title in a few words, for navigation and axes.
     alone: under which settings a claim's only verdict is: BOTH where the paper's own setting keeps its ε, else PROVEN.
     expand: what a block of the grid's file stands for under a profile: itself.
+    pages: `pages(context)` yields further `study.output.Page`s of the report.
     """
 
     name: str
@@ -44,6 +46,7 @@ class Experiment:
     short: str = ""
     alone: str = BOTH
     expand: Callable[[GridEntry, str], list[GridEntry]] = lambda block, profile: [block]
+    pages: Callable[[Any], Iterable[Page]] = lambda context: ()
 
     @cached_property
     def links(self) -> tuple[tuple[str, str], ...]:

@@ -63,7 +63,8 @@ class Manifest(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=
     """What the archive is of. source: the hash of method.py in job keys; sha256: of the other members, by name.
 
     library: the distribution whose solver it is, "" for a method of its own. left_out: problem → why it has no rows;
-    whatever the reason, a missing problem that the method's needs admit scores as the worst there is.
+    whatever the reason, a missing problem that the method's needs admit scores as the worst there is. licence: as SPDX
+    spells it. public_key: minisign's, of the signature beside the archive; "" for none.
     """
 
     format: int
@@ -80,6 +81,7 @@ class Manifest(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=
     author: TEXT = ""
     licence: Annotated[str, msgspec.Meta(pattern=r"^[A-Za-z0-9.+ ()-]*$", max_length=60)] = ""
     hardware: TEXT = ""
+    public_key: Annotated[str, msgspec.Meta(pattern=r"^(RW[A-Za-z0-9+/]{54})?$")] = ""
 
 
 class Test(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

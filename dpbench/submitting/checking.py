@@ -30,7 +30,7 @@ from dpbench.problems import build, catalogue
 from dpbench.run import outcomes
 from dpbench.run.jobs import delta_value, keys_of
 from dpbench.study.style import look
-from dpbench.submitting import archive
+from dpbench.submitting import archive, signature
 from dpbench.submitting.archive import Submission
 from dpbench.submitting.bounded import OutOfBounds, bounded
 from dpbench.submitting.ledgers import composition_of
@@ -50,6 +50,7 @@ class Report:
 
     problems: one line each, of the first check that found any, empty for a sound submission. checked: what was looked
     at. unchecked: what could not be, and why. replay: the receiver's own runs, None where none were asked for.
+    signed_by: the key that has signed it, "" for none.
     """
 
     submission: Submission
@@ -57,6 +58,7 @@ class Report:
     checked: list[str] = field(default_factory=list)
     unchecked: list[str] = field(default_factory=list)
     replay: Replay | None = None
+    signed_by: str = ""
 
     @property
     def placed(self) -> bool:
@@ -79,12 +81,22 @@ def check(path: str | os.PathLike[str], *, rerun: Callable[[Submission], Replay]
     rerun: runs what passed the check again.
     """
     submission = archive.read(path)
+    signed: list[str] = []
+    unsigned: list[str] = []
+    if key := submission.manifest.public_key:
+        try:
+            if wrong := signature.flaw(path, key):
+                return Report(submission, [wrong])
+            signed.append(f"signature by {key}")
+        except signature.NotVerified as error:
+            unsigned.append(str(error))
     seconds = SECONDS + EACH * min(len(submission.ledgers), MOST_LEDGERS)
     try:
         problems, checked, unchecked = bounded(lambda: _examined(submission), seconds, MEMORY)
     except OutOfBounds as error:
         return Report(submission, [f"the check was stopped: {error}"])
-    report = Report(submission, problems, checked, unchecked)
+    report = Report(submission, problems, signed + checked, unsigned + unchecked)
+    report.signed_by = key if signed else ""
     if rerun is not None and report.sound:
         report.replay = rerun(submission)
         report.problems += report.replay.problems

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Collection, Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, get_type_hints
 
 import msgspec
 
@@ -13,12 +13,12 @@ from dpbench import algorithms
 from dpbench.errors import UserError, nearest
 from dpbench.leaderboard import entrants, tracks
 from dpbench.run import outcomes, runner
-from dpbench.run.environment import environment
+from dpbench.run.environment import environment, machine
 from dpbench.run.execute import code_version
 from dpbench.run.jobs import Job, identity
 from dpbench.run.results import RUNS, Store
 from dpbench.study.plan import plan
-from dpbench.submitting import archive
+from dpbench.submitting import archive, signature
 from dpbench.submitting.ledgers import counted, replay
 
 if TYPE_CHECKING:
@@ -33,6 +33,9 @@ def submit(
     audits: Callable[[], Iterable[Any]],
     profile: str,
     problems: Collection[str],
+    author: str = "",
+    licence: str = "",
+    key: str | os.PathLike[str] | None = None,
     out: str | os.PathLike[str] | None,
     results: str | os.PathLike[str],
     jobs: int | None,
@@ -40,6 +43,8 @@ def submit(
     notify: Callable[[str], None],
 ) -> Path:
     """See `dpbench.submit`; audits: makes the audit, before the runs, which take longer."""
+    stated = {"author": _fitting("author", author), "licence": _fitting("licence", licence)}
+    stated |= {"public_key": signature.public_key(key) if key is not None else ""}
     method, _ = algorithms.resolve(reference)
     if ".py:" not in reference:
         raise UserError(f"algo: {reference}: a submission is one file with one class; give path/to/file.py:Class")
@@ -82,11 +87,22 @@ def submit(
         "profile": profile,
         "code_version": code_version(),
         "environment": archive.worded(environment()),
+        "hardware": archive.worded(machine()),
+        **stated,
         "left_out": {problem: archive.worded(why) for problem, why in left_out.items()},
     }
     target = Path(out or f"{method.name}.dpbench.zip")
     archive.write(target, manifest, members)
     return target
+
+
+def _fitting(name: str, text: str) -> str:
+    """A text that the manifest may hold; UserError for another."""
+    kind = get_type_hints(archive.Manifest, include_extras=True)[name]
+    try:
+        return msgspec.convert(text, kind)
+    except msgspec.ValidationError:
+        raise UserError(f"{name}: letters, digits and common marks, in a line; got {ascii(text)[:60]}") from None
 
 
 def _blocks(reference: str, profile: str, wanted: Collection[str]) -> tuple[list[Any], dict[str, str]]:

@@ -47,6 +47,9 @@ def merge(
             )
     if target.exists() and not replace:
         raise UserError(f"{target} is there already; --replace takes the new one")
+    owner = _owner(target)
+    if owner and report.signed_by != owner:
+        raise UserError(f"{path} is not merged: {target.name} is signed by {owner}, and this archive is not")
     with files.staging(target) as staged:
         store = Store(staged.parent, staged.name, "rows")
         stated = [{name: getattr(row, name) for name in RUNS} for row in submission.rows]
@@ -62,6 +65,7 @@ def merge(
             "checked": report.checked,
             "unchecked": report.unchecked,
             "placed": report.placed,
+            "signed_by": report.signed_by,
             "flags": report.replay.flags if report.replay else [],
             "scores": report.replay.scores if report.replay else [],
         }
@@ -70,6 +74,12 @@ def merge(
             shutil.rmtree(target)
         os.rename(staged, target)
     return target
+
+
+def _owner(target: Path) -> str:
+    """The key that has signed what is there; "" for none."""
+    told = target / "checked.json"
+    return msgspec.json.decode(told.read_bytes()).get("signed_by", "") if told.exists() else ""
 
 
 def code_hash(source: bytes) -> str:

@@ -1,12 +1,20 @@
 """The leaderboard's artefacts from a few real runs, and from made-up boards."""
 
+import math
+
+import numpy as np
 import pandas as pd
 import pytest
 
+import dpbench
 from dpbench import experiments
-from dpbench.experiments.leaderboard import board, tables
-from dpbench.leaderboard import places, tracks
+from dpbench.errors import UserError
+from dpbench.experiments.leaderboard import board, held_out, history, method_pages, regret, tables
+from dpbench.leaderboard import places, tracks, versions
+from dpbench.leaderboard.nulls import nulls
 from dpbench.leaderboard.places import AUTO, NOTHING
+from dpbench.problems import build
+from dpbench.problems.scores import held_out_scores
 from dpbench.run.results import Store
 from dpbench.run.runner import run
 from dpbench.study.context import Context
@@ -15,14 +23,15 @@ from dpbench.study.plan import plan
 from dpbench.study.style import figure_style
 
 BOARD = experiments.get("leaderboard")
-DRAWN = ("answers", "places", "heat_mid", "cost", "duels", "price", "methods", "problems", "fits", "submitted")
+DRAWN = ("answers", "places", "heat_mid", "cost", "duels", "price", "methods", "problems", "fits", "submitted",
+         "regret", "held_out", "fallen", "history")  # fmt: skip
 
 
 @pytest.fixture(scope="module")
 def context(tmp_path_factory):
     """The quick profile's tracks on one problem of each loss."""
     store = Store(tmp_path_factory.mktemp("board"), "quick", "leaderboard")
-    names = ("diabetes-ridge", "gen-tiny")
+    names = ("diabetes-ridge", "gen-tiny", "gen-tiny-apart")
     blocks = [b for b in BOARD.blocks("quick") if b.problems[0] in names]
     for waits in (False, True):
         assert run(plan([b for b in blocks if b.waits == waits], store).runnable, store).failed == 0
@@ -45,7 +54,7 @@ def test_artefacts_render_and_without_rows_name_the_command(context, name, tmp_p
         empty = one.render(Context(BOARD, "quick", Store(tmp_path, "quick", "leaderboard")))
         empty.save(tmp_path / f"{name}-empty", one.title)
     assert not output.gaps or name == "cost"
-    assert empty.gaps or name in ("problems", "fits", "submitted")
+    assert empty.gaps or name in ("problems", "fits", "submitted", "history")
     assert all("dpbench run --experiment leaderboard/" in line for line in empty.gaps)
 
 
@@ -54,10 +63,20 @@ def test_nothing_and_the_default_are_entrants_of_every_cell(context):
     for _, cell in found.scores.groupby(["problem", "epsilon"]):
         assert {NOTHING, AUTO} <= set(cell["algorithm"])
     assert found.scores.query("algorithm == 'nothing'")["score"].eq(0).all()
-    assert set(found.unpaid) == {"dp-cd"}
+    assert not found.unpaid  # dp-cd's scales come from the bound on the rows
     lines = places.standing(found.matrix(1.0), found.unpaid)
-    assert next(one.place for one in lines if one.algorithm == "dp-cd") == 0
-    assert "¶" in found.label("dp-cd")
+    assert next(one.place for one in lines if one.algorithm == "dp-cd") > 0
+    assert "¶" not in found.label("dp-cd")
+
+
+def test_what_is_unpaid_is_told_by_the_code_of_dpbench_and_by_the_rows_of_others():
+    def told(name, settings="{}", unpaid=""):
+        return board._unpaid({"algorithm": name, "settings": settings, "unpaid": unpaid})[1]
+
+    assert "mean square" in told("dp-gcd")
+    assert told("dp-gcd", '{"scales": "bound"}', "an older row's words") == ""
+    assert "eigenvalue" in told("dp-nag", '{"T": 3}')
+    assert told("theirs", unpaid="the mean") == "the mean"
 
 
 def made_up(**scores):
@@ -65,37 +84,45 @@ def made_up(**scores):
     problems = ["a1a-ridge", "ijcnn-ridge", "digits-ridge", "protein-ridge", "madelon-unit"]
     rows = [(p, 1.0, m, v) for m, values in scores.items() for p, v in zip(problems, values, strict=True)]
     table = pd.DataFrame(rows, columns=["problem", "epsilon", "algorithm", "score"])
-    return board.Board(table, pd.DataFrame({"seeds": []}), {}, {}, {"dp-gd": 0.25})
+    choice = dict.fromkeys(problems, "dp-gd")
+    return board.Board(table, pd.DataFrame({"seeds": []}), {}, {}, {"dp-gd": 0.25}, choice)
 
 
 @pytest.mark.parametrize(
-    ("scores", "use", "sure"),
+    ("scores", "told"),
     [
-        ({"dp-gd": [-2.0, -2.1, -1.9, -2.0, -2.0], "dp-mf": [-1.0, -1.1, -0.9, -1.0, -1.0]}, "DP-GD",
-         "5 families; alone"),
-        ({"dp-gd": [-2.0, -2.1, -1.9, -2.0, -2.0], "dp-mf": [-1.9, -2.2, -1.9, -2.0, -1.9]}, "DP-GD",
-         "5 families; not told apart: DP-MF"),
-        ({"dp-gd": [0.5] * 5, "dp-mf": [0.1] * 5}, "nothing: no method is better than w = 0", "5 families; alone"),
-        ({"dp-gd": [-2.0, 1.5, -1.0, 0.9, -1.5], "dp-mf": [0.9] * 5}, "DP-GD (not told apart from nothing)",
-         "5 families; not told apart: DP-MF"),
+        ({"dp-gd": [-2.0, -2.1, -1.9, -2.0, -2.0], "dp-mf": [-1.0, -1.1, -0.9, -1.0, -1.0]},
+         "DP-GD: -2.00 [-2.11, -1.89], 0.25 s; alone; the default 0.20"),
+        ({"dp-gd": [-2.0, -2.1, -1.9, -2.0, -2.0], "dp-mf": [-1.9, -2.2, -1.9, -2.0, -1.9]},
+         "DP-GD: -2.00 [-2.11, -1.89], 0.25 s; not told apart: DP-MF; the default 0.20"),
+        ({"dp-gd": [0.5] * 5, "dp-mf": [0.1] * 5}, "nothing: no method is better than w = 0; alone"),
+        ({"dp-gd": [-2.0, 1.5, -1.0, 0.9, -1.5], "dp-mf": [0.9] * 5},
+         "DP-GD: -0.42 [-2.33, 1.49], 0.25 s; not told apart: DP-MF; not told apart from nothing; "
+         "the default 0.20, not told apart"),
     ],
 )  # fmt: skip
-def test_the_answer_follows_from_the_scores(scores, use, sure):
+def test_the_answer_follows_from_the_scores(scores, told):
     found = made_up(**scores, nothing=[0.0] * 5, auto=[0.2] * 5)
-    told = tables.answer(found, places.standing(found.matrix(1.0)))
-    assert (told[0], told[2]) == (use, sure)
-    assert told[3] == "0.20 [0.20, 0.20]"
-    assert told[4] == ("0" if use.startswith("nothing") else "0.25")
+    assert tables.answer(found, places.standing(found.matrix(1.0))) == told
+
+
+def test_the_default_says_what_it_is_and_from_what_to_what_it_costs():
+    found = made_up(nothing=[0.0] * 5, auto=[-1.0] * 5, **{"dp-gd": [-0.5] * 5})
+    assert tables.answer(found, places.standing(found.matrix(1.0))) == (
+        "the default (auto) [DP-GD]: -1.00 [-1.00, -1.00], 0.25 s; alone"
+    )
 
 
 def test_a_submission_counts_as_missing_on_all_of_a_kind_that_it_has_rows_of():
     from dpbench.leaderboard.submitted import Submitted
 
     rows = pd.DataFrame({"problem": ["digits-ridge"]})
-    one = Submitted({"method": "theirs", "title": "Theirs"}, [], {"placed": True}, rows)
+    one = Submitted({"method": "theirs", "title": "Theirs"}, [], {"placed": True}, rows, {})
     planned = [("digits-ridge", 1.0, "dp-gd"), ("protein-ridge", 1.0, "dp-gd"), ("a1a", 1.0, "dp-gd")]
     assert board._admitted(one, planned) == [("digits-ridge", 1.0, "theirs"), ("protein-ridge", 1.0, "theirs")]
-    assert not Submitted({}, [], {}, rows).placed
+    assert not Submitted({}, [], {}, rows, {}).placed
+    assert one.placed
+    assert not one._replace(retracted={"on": "2026-11-23", "reason": "a bug"}).placed
 
 
 def test_the_cost_is_the_least_of_three_times():
@@ -107,8 +134,6 @@ def test_the_cost_is_the_least_of_three_times():
 
 
 def test_compaction_drops_the_rows_that_no_grid_asks_for(tmp_path):
-    import dpbench
-
     store = Store(tmp_path, "quick", "leaderboard")
     asked = sorted(plan(BOARD.blocks("quick"), None).keys)[:3]
     row = {"problem": "gen-tiny", "algorithm": "dp-gd", "status": "done", "timed": 0}
@@ -116,3 +141,92 @@ def test_compaction_drops_the_rows_that_no_grid_asks_for(tmp_path):
     assert dpbench.board_compact(profile="quick", results=tmp_path) == (3, 1)
     assert set(store.runs()["key"]) == set(asked)
     assert dpbench.board_compact(profile="quick", results=tmp_path) == (3, 0)
+
+
+def test_regret_is_against_the_best_that_other_seeds_have_chosen(context):
+    """By hand, of one cell: the best of even seeds scored on the odd ones, and the other way round."""
+    found, losses = board.board(context), places.losses(context.rows("places"))
+    table = regret.regrets(found, losses)
+    problem, one = "gen-tiny", losses[losses["problem"].eq("gen-tiny")]
+    expected = []
+    for fold in (0, 1):
+        mean = [one[one["seed"] % 2 == side].groupby("algorithm")["loss"].mean() for side in (fold, 1 - fold)]
+        best, null = mean[0].idxmin(), nulls()[problem]
+        best_score = min(0.0, places.score(mean[1][best], null)) if mean[0][best] < null else 0.0
+        expected.append(places.score(mean[1]["dp-cd"], null) - (best_score if mean[0][best] < null else 0.0))
+    assert table.query("problem == @problem and algorithm == 'dp-cd'")["score"].item() == pytest.approx(
+        sum(expected) / 2
+    )
+    assert {NOTHING, AUTO} <= set(table["algorithm"])
+
+
+def test_held_out_rows_score_by_log_loss_against_that_of_nothing(context):
+    """By another route: w = 0 has ln 2; a run's score is of its loss on the rows apart alone."""
+    rows = context.rows("held_out")
+    assert set(rows["problem"]) == {"gen-tiny-apart"}
+    assert rows["held_loss"].between(0.2, 2.0).all()
+    table = held_out.scores(rows, {"gen-tiny-apart": "dp-cd"}).set_index("algorithm")["score"]
+    mean = rows[rows["algorithm"].eq("dp-cd")]["held_loss"].mean()
+    assert table["dp-cd"] == table[AUTO] == pytest.approx(math.log10(mean / math.log(2)))
+    assert table[NOTHING] == 0.0
+    broken = rows.assign(status=["failed" if i == 0 else s for i, s in enumerate(rows["status"])])
+    name = rows["algorithm"].iloc[0]
+    assert held_out.scores(broken, {}).set_index("algorithm").loc[name, "score"] == places.CLIP
+    problem = build("gen-tiny-apart")
+    found = held_out_scores(problem.loss, *problem.held_out, np.zeros((1, 5)), np.zeros(5), 0.0)
+    assert found["held_loss"][0] == pytest.approx(held_out.NULL)
+
+
+def test_a_version_is_its_rows_whatever_the_parts_and_names_what_differs(context, tmp_path):
+    store = Store(tmp_path, "quick", "leaderboard")
+    rows = context.runs.to_dict("records")
+    store.write([{k: v for k, v in row.items() if v == v or isinstance(v, list)} for row in rows[:7]], [])
+    store.write([{k: v for k, v in row.items() if v == v or isinstance(v, list)} for row in rows[7:]], [])
+    here = Context(BOARD, "quick", store)
+    assert "No version" in board.version(here)
+    made = dpbench.board_freeze("1", notes="first", profile="quick", results=tmp_path)
+    assert made.rows == len(rows)
+    assert made.place("dp-cd", "1") == next(
+        one.place for one in places.standing(board.board(context).matrix(1.0)) if one.algorithm == "dp-cd"
+    )
+    assert versions.told(store).startswith("Version 1, frozen ")
+    store.compact()
+    assert versions.told(store).startswith("Version 1, frozen ")
+    with pytest.raises(UserError, match="frozen already"):
+        dpbench.board_freeze("1", profile="quick", results=tmp_path)
+    with pytest.raises(UserError, match="no name of a version"):
+        dpbench.board_freeze("../1", profile="quick", results=tmp_path)
+    listed, told = dpbench.board_versions(profile="quick", results=tmp_path)
+    assert list(listed["version"]) == ["1"]
+    shown = history.history(Context(BOARD, "quick", store))
+    assert f"{made.place('dp-cd', '1')}" in shown.frame.set_index("method").loc["DP-CD"].tolist()
+    changed = dict(rows[0], excess=9.0, key=rows[0]["key"])
+    store.write([{k: v for k, v in changed.items() if v == v or isinstance(v, list)}], [])
+    assert versions.told(store).startswith(f"Not frozen: {len(rows)} rows")
+    assert told.startswith("Version 1")
+
+
+def test_nothing_is_frozen_where_there_are_no_rows(tmp_path):
+    with pytest.raises(UserError, match="no rows"):
+        dpbench.board_freeze("1", profile="quick", results=tmp_path)
+
+
+def test_a_leader_that_fell_is_named_with_what_beats_it():
+    found = made_up(
+        nothing=[0.0] * 5, auto=[-1.0] * 5, **{"dp-gd": [-0.5] * 5, "dp-gcd": [-0.7, -0.7, -1.2, -0.7, -0.7]}
+    )
+    row = history._row(found, epsilon=1.0, kind="logistic + ridge", method="dp-gcd", times=1.31)
+    assert row[2:] == ["DP-GCD, 1.31 times the best", "2", "-0.80", "the default (auto)", "-1.00", "4 of 5"]
+    gone = history._row(found, epsilon=1.0, kind="logistic + ridge", method="opacus-dp-sgd", times=1.0)
+    assert gone[3:5] == ["not on it", "–"]
+    assert history._row(found, epsilon=1.0, kind="squared + L1", method="dp-gcd", times=1.0)[3:] == ["–"] * 5
+
+
+def test_every_method_has_a_page(context):
+    found = {page.name: page for page in method_pages.pages(context)}
+    assert "method-dp-cd" in found
+    assert "method-auto" not in found
+    headings = [heading for heading, _ in found["method-dp-cd"].sections]
+    for word in ("What it is", "Its privacy", "public rule", "Where it wins"):
+        assert any(word in heading for heading in headings), word
+    assert "place" in found["method-dp-cd"].lead

@@ -52,3 +52,19 @@ def test_register(monkeypatch):
         register("new", Recipe("a1a", loss="hinge"))
     with pytest.raises(UserError, match="unknown start"):
         register("new", Recipe("a1a", start="somewhere"))
+
+
+@pytest.mark.parametrize("name", ["gen-tiny", "digits-l1"])
+def test_rows_apart_are_a_quarter_by_position_and_in_the_same_units(name):
+    whole, most = build(name), build(f"{name}-apart")
+    X, y = most.held_out
+    assert len(y) == whole.n // 4
+    assert most.n == whole.n - len(y) == catalogue.declare(f"{name}-apart").n
+    assert most.row_bound == 1.0
+    lines = {tuple(row) for row in np.column_stack([whole.X, whole.y])}
+    kept = {tuple(row) for row in np.column_stack([most.X, most.y])}
+    away = {tuple(row) for row in np.column_stack([X, y])}
+    assert kept | away == lines
+    assert not kept & away
+    assert whole.held_out is None
+    assert most.data_hash != whole.data_hash

@@ -54,12 +54,16 @@ def test_a_slow_method_may_name_its_problems(tmp_path):
         return submit(
             f"{EXAMPLE}:MyAlgorithm", audits=lambda: [AUDITED], profile="quick", problems=problems,
             out=tmp_path / "mine.zip", results=tmp_path, jobs=1, progress=lambda _: None, notify=lambda _: None,
+            author="Zoë O’Neil", licence="Apache-2.0",
         )  # fmt: skip
 
     with pytest.raises(UserError, match="did you mean synthetic"):
         only("synthetik")
     report = checking.check(only("synthetic"))
     assert report.problems == []
+    told = report.submission.manifest
+    assert (told.author, told.licence, told.public_key) == ("Zoë O’Neil", "Apache-2.0", "")
+    assert "CPUs" in told.hardware
     assert report.submission.manifest.left_out["breast-cancer-ridge"] == "not run"
 
 

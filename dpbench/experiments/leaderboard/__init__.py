@@ -11,7 +11,7 @@ How rows become places is `dpbench.leaderboard.places`; who enters at which sett
 
 from __future__ import annotations
 
-from dpbench.experiments.leaderboard import figures, sharper, tables
+from dpbench.experiments.leaderboard import figures, held_out, history, method_pages, regret, sharper, tables
 from dpbench.leaderboard import tracks
 from dpbench.study.experiment import Experiment
 
@@ -20,8 +20,23 @@ EXPERIMENT = Experiment(
     title="All private methods side by side",
     citation="not in any of the papers",
     package="dpbench.leaderboard",
-    modules=(tables, figures, sharper),
-    order=("answers", "places", "heat_low", "heat_mid", "heat_high", "cost", "duels", "price", "methods"),
+    modules=(tables, figures, regret, held_out, history, sharper),
+    order=(
+        "answers",
+        "places",
+        "heat_low",
+        "heat_mid",
+        "heat_high",
+        "cost",
+        "regret",
+        "held_out",
+        "duels",
+        "price",
+        "methods",
+        "fallen",
+        "history",
+    ),
     short="Leaderboard",
     expand=lambda block, profile: tracks.expand(block),  # the settings that its track gives each method
+    pages=method_pages.pages,
 )

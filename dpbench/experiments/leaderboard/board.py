@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
+from typing import Any
 
 import pandas as pd
 
-from dpbench.errors import UserError
+from dpbench import algorithms
+from dpbench.algorithms.base import make_settings
 from dpbench.leaderboard import places, tracks
 from dpbench.leaderboard.nulls import nulls
 from dpbench.leaderboard.submitted import Submitted, submissions
-from dpbench.policy import auto
-from dpbench.problems import catalogue
+from dpbench.leaderboard.versions import Version, freeze, told
+from dpbench.run.execute import code_version
 from dpbench.study.context import Context, kept, select
 from dpbench.study.grid import GridEntry
 from dpbench.study.plan import plan
@@ -28,8 +30,8 @@ class Board:
     """scores: (problem, ε, algorithm, score), w = 0 and the default among the entrants. means: of every cell.
 
     unpaid: method → what it takes from the data without paying. titles: what submitted methods are called. seconds: of
-    one run, the median over the timed problems. waiting: how many (problem, ε) are not scored yet, because the runs of
-    some method of dpbench on them are not made.
+    one run, the median over the timed problems. choice: problem → what the default takes there.
+    waiting: how many (problem, ε) are not scored yet, because the runs of some method of dpbench are not made there.
     """
 
     scores: pd.DataFrame
@@ -37,6 +39,7 @@ class Board:
     unpaid: dict[str, str]
     titles: dict[str, str]
     seconds: dict[str, float]
+    choice: dict[str, str]
     waiting: int = 0
 
     def label(self, name: str) -> str:
@@ -58,6 +61,11 @@ class Board:
     def epsilons(self) -> list[float]:
         return sorted(set(self.scores["epsilon"]))
 
+    def chosen(self, kind: str = "") -> list[str]:
+        """The methods that the default takes on the problems of a kind; of all for ""."""
+        scored = set(self.scores["problem"])
+        return sorted({m for p, m in self.choice.items() if p in scored and kind in ("", tracks.kind(p))})
+
     def kinds(self) -> list[str]:
         """Those that have scores, in their order."""
         found = {tracks.kind(problem) for problem in set(self.scores["problem"])}
@@ -75,10 +83,20 @@ def board(context: Context) -> Board:
     table, planned, waiting = places.finished(table, planned)
     planned += [cell for one in placed for cell in _admitted(one, planned)]
     scores = places.scored(table, nulls(), planned)
-    scores = places.with_auto(scores, _choice(set(scores["problem"])))
-    unpaid = {name: told for name, told in zip(table["algorithm"], table["unpaid"], strict=True) if told}
+    choice = {problem: name for problem in sorted(set(scores["problem"])) if (name := tracks.choice(problem))}
+    scores = places.with_auto(scores, choice)
+    unpaid = {name: what for name, what in map(_unpaid, table.to_dict("records")) if what}
     titles = {one.manifest["method"]: marked(one.manifest) for one in placed}
-    return Board(scores, table, unpaid, titles, _seconds(context), waiting)
+    return Board(scores, table, unpaid, titles, _seconds(context), choice, waiting)
+
+
+def _unpaid(row: dict[str, Any]) -> tuple[str, str]:
+    """A method, and what it takes without paying: by its own code where it is of dpbench, else as its rows say."""
+    name = row["algorithm"]
+    if name not in algorithms.names(plugins=False):
+        return name, row["unpaid"] or ""
+    method, _ = algorithms.resolve(name)
+    return name, method.public(make_settings(method, json.loads(row["settings"])))
 
 
 def _cells(block: GridEntry) -> list[tuple[str, float, str]]:
@@ -92,23 +110,34 @@ def _admitted(one: Submitted, planned: list[tuple[str, float, str]]) -> list[tup
     return [(*cell, one.manifest["method"]) for cell in sorted(cells)]
 
 
-def _choice(problems: set[str]) -> dict[str, str]:
-    """Problem → the method that users get where they name none; without those that no rule covers."""
-    found = {}
-    for problem in sorted(problems):
-        try:
-            found[problem] = auto.method(catalogue.declare(problem))
-        except UserError:
-            continue
-    return found
-
-
 def _seconds(context: Context) -> dict[str, float]:
     """Of one run timed alone at ε = 1: the least of its repetitions, the median over problems."""
     rows = context.rows("cost")
     timed = rows[rows["timed"].gt(0) & rows["epsilon"].eq(1.0) & rows["seconds"].notna()]
     by = timed.groupby(["algorithm", "problem"])["seconds"].min().groupby("algorithm")
     return {str(name): float(value) for name, value in by.median().items()}
+
+
+def frozen(context: Context, version: str, notes: str) -> Version:
+    """Freeze the board of the context as `version`; see `leaderboard.versions`."""
+    found = board(context)
+    problems = set(found.scores["problem"])
+    lines = {epsilon: places.standing(found.matrix(epsilon), found.unpaid) for epsilon in found.epsilons}
+    return freeze(
+        context.store,
+        version,
+        lines,
+        problems=len(problems),
+        families=len({tracks.families().get(problem, problem) for problem in problems}),
+        code_version=code_version(),
+        notes=notes,
+    )
+
+
+@kept
+def version(context: Context) -> str:
+    """Which version the rows are, in a sentence."""
+    return told(context.store)
 
 
 def marked(manifest: dict[str, object]) -> str:

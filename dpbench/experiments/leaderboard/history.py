@@ -1,0 +1,92 @@
+"""What became of earlier versions: places per version, and the leaders that fell."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pandas as pd
+
+from dpbench import leaderboard
+from dpbench.experiments.leaderboard.board import Board, board, version
+from dpbench.files import read_toml
+from dpbench.leaderboard import places
+from dpbench.leaderboard.places import NOTHING
+from dpbench.leaderboard.versions import Version, versions
+from dpbench.study.context import Context
+from dpbench.study.declare import artefact
+from dpbench.study.output import Table
+
+
+def epsilons_of(found: list[Version]) -> list[str]:
+    """The ε of all versions, as they spell them, rising."""
+    return sorted({epsilon for one in found for epsilon in one.places}, key=float)
+
+
+def spelled(place: int | None) -> str:
+    """A place; "–" for a method that is listed without one, "" for one that is not there."""
+    return "" if place is None else str(place or "–")
+
+
+@artefact("history", "Places per version")
+def history(context: Context) -> Table:
+    """A row per method, a column per version and ε: the place, – for none, empty where it was not there."""
+    found, label = versions(context.store), board(context).label
+    epsilons = epsilons_of(found)
+    names = dict.fromkeys(line.method for one in reversed(found) for e in epsilons for line in one.places.get(e, []))
+    rows = [
+        [label(name), *(spelled(one.place(name, e)) for one in found for e in epsilons if e in one.places)]
+        for name in names
+    ]
+    header = [f"{one.name}, ε = {e}" for one in found for e in epsilons if e in one.places]
+    frozen = "; ".join(
+        f"{one.name}: {one.frozen}, {one.problems} problems in {one.families} families, {one.rows:,} rows, sha256 "
+        f"{one.digest[:12]}{f', {one.notes}' if one.notes else ''}"
+        for one in found
+    )
+    caption = "The place of each method in each frozen version of the board; –: listed without a place."
+    method = f"{version(context)}" + (f" Versions: {frozen}." if frozen else "")
+    data = [
+        {"version": one.name, "epsilon": e, "algorithm": line.method, "place": line.place, "score": line.score}
+        for one in found
+        for e in epsilons
+        for line in one.places.get(e, [])
+    ]
+    return Table(pd.DataFrame(rows, columns=["method", *header]), caption, pd.DataFrame(data), method=method)
+
+
+@artefact("fallen", "Leaders of version 1, and what beats them now")
+def fallen(context: Context) -> Table:
+    """A row per ε and kind of version 1: its leader, that method's place and score now, and the first of today."""
+    found = board(context)
+    told = read_toml(Path(leaderboard.__file__).with_name("fallen.toml"))["leaders"]
+    rows = [_row(found, **one) for one in told if one["epsilon"] in found.epsilons]
+    header = ["ε", "problems", "led in version 1", "its place now", "its score", "first now", "score of the first",
+              "families on which the first is ahead"]  # fmt: skip
+    caption = "Every leader of version 1 without tuning, where it stands now, and the method that leads today."
+    method = (
+        "Version 1 scored by the ratio to the best method of each problem, had 25 problems in 15 families, and "
+        "neither w = 0 nor the default. Scores are today's: log10 of the excess loss over that of w = 0. Version 1's "
+        "DP-GCD took its scales M_j from the data; here it takes them from the bound on the rows."
+    )
+    gaps = [] if rows else [context.gap("fallen", "every row")]
+    return Table(pd.DataFrame(rows, columns=header), caption, gaps=gaps, method=method)
+
+
+def _row(found: Board, *, epsilon: float, kind: str, method: str, times: float) -> list[str]:
+    """One leader of version 1 on the board of today."""
+    matrix = found.matrix(epsilon, kind)
+    lined = {one.algorithm: one for one in places.standing(matrix, found.unpaid)}
+    first = next((one for one in lined.values() if one.place == 1), None)
+    head = [f"{epsilon:g}", kind or "all", f"{found.label(method)}, {times:.2f} times the best"]
+    if first is None:
+        return [*head, *["–"] * 5]
+    now = lined.get(method)
+    where = "not on it" if now is None else spelled(now.place)
+    score = "–" if now is None else f"{now.score:.2f}"
+    ahead = "–"
+    if now is not None and first.algorithm != method:
+        both = matrix[[first.algorithm, method]].dropna()
+        share = places.duels(both).loc[first.algorithm, method]
+        ahead = f"{share * len(both):g} of {len(both)}"
+    who = "nothing (w = 0)" if first.algorithm == NOTHING else found.label(first.algorithm)
+    return [*head, where, score, who, f"{first.score:.2f}", ahead]

@@ -1,0 +1,71 @@
+"""What the default, or any one method for all problems, costs against the best private method of each problem."""
+
+from __future__ import annotations
+
+import pandas as pd
+
+from dpbench.experiments.leaderboard.board import Board, board
+from dpbench.leaderboard import places, tracks
+from dpbench.leaderboard.nulls import nulls
+from dpbench.leaderboard.places import CELL
+from dpbench.study.context import Context
+from dpbench.study.declare import artefact
+from dpbench.study.output import Table
+
+
+@artefact("regret", "Regret: what one method for all costs against the best private method of each problem")
+def regret(context: Context) -> Table:
+    """A row per method that is admitted everywhere, and the default: mean over families of score less the best's."""
+    found = board(context)
+    table = regrets(found, places.losses(context.rows("places")))
+    lines, data = [], []
+    everywhere = table.groupby("algorithm")["problem"].nunique() if len(table) else pd.Series(dtype=int)
+    names = [name for name in everywhere.index if everywhere[name] == table["problem"].nunique()]
+    by = {}
+    for epsilon in found.epsilons:
+        at = table[table["epsilon"].eq(epsilon) & table["algorithm"].isin(names)]
+        by[epsilon] = places.by_family(at, tracks.families()).reindex(columns=names)
+    for name in sorted(names, key=lambda name: sum(one[name].mean() for one in by.values())):
+        cells = []
+        for epsilon, one in by.items():
+            mean, half = float(one[name].mean()), float(places.simultaneous(one.to_numpy())[names.index(name)])
+            cells.append(f"{mean:.2f} [{mean - half:.2f}, {mean + half:.2f}]")
+            data.append({"epsilon": epsilon, "algorithm": name, "regret": mean, "half": half, "families": len(one)})
+        lines.append([found.label(name), *cells])
+    caption = (
+        "Decades of excess loss above the best private method of each problem, mean over families, with simultaneous "
+        "95 % intervals; 0.30 is twice its excess loss."
+    )
+    method = (
+        "The best is chosen on half of the seeds and scored on the others, both ways, so that luck is no regret. Methods "
+        "that take something from the data unpaid are not among the best."
+    )
+    gaps = [] if lines else [context.gap("regret", "every row")]
+    header = ["always", *(f"ε = {epsilon:g}" for epsilon in found.epsilons)]
+    return Table(pd.DataFrame(lines, columns=header), caption, pd.DataFrame(data), gaps, method=method)
+
+
+def regrets(found: Board, losses: pd.DataFrame) -> pd.DataFrame:
+    """(problem, ε, algorithm, score): a method's score less that of the best, which other seeds have chosen.
+
+    losses: of `places.losses`. Of the cells that the board scores; w = 0 is among the choices.
+    """
+    if found.scores.empty:
+        return found.scores
+    scored = found.scores[CELL].drop_duplicates()
+    losses = losses.merge(scored, on=CELL)
+    folds = []
+    for fold in (0, 1):
+        even = losses["seed"] % 2 == fold
+        chosen, judged = (_scores(one) for one in (losses[even], losses[~even]))
+        paid = chosen[~chosen["algorithm"].isin(found.unpaid)]
+        best = places.pick(paid, CELL, "score")[[*CELL, "algorithm"]]
+        reached = best.merge(judged, on=[*CELL, "algorithm"])[[*CELL, "score"]].rename(columns={"score": "best"})
+        both = places.with_auto(judged, found.choice).merge(reached, on=CELL)
+        folds.append(both.assign(score=both["score"] - both["best"]).drop(columns="best"))
+    return pd.concat(folds).groupby([*CELL, "algorithm"], as_index=False)["score"].mean()
+
+
+def _scores(losses: pd.DataFrame) -> pd.DataFrame:
+    """`places.scored` of what is there, without penalties for what is not."""
+    return places.scored(places.means(losses), nulls(), [])

@@ -1,0 +1,129 @@
+"""Versions of the board: its rows frozen by a digest, and the places that came of them.
+
+`versions/NAME.json` beside the rows. The digest is of what decides scores and costs, whatever the parts that hold it; a
+checkout whose rows have it gives the places of that version again.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Mapping
+from datetime import date
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pandas as pd
+
+from dpbench import files
+from dpbench.errors import UserError
+from dpbench.leaderboard.places import Standing
+from dpbench.leaderboard.submitted import submissions
+from dpbench.run import parts
+from dpbench.run.results import Store
+
+FOLDER = "versions"
+DECIDING = ("key", "status", "excess", "seconds", "epsilon_planned")  # of a row
+
+
+class Line(msgspec.Struct, frozen=True):
+    """A method's place at one ε; place 0 for none."""
+
+    method: str
+    place: int
+    score: float
+    families: int
+
+
+class Version(msgspec.Struct, frozen=True, kw_only=True):
+    """A frozen board. digest: of its rows; parts: the files that held them then; places: ε → lines, in their order."""
+
+    name: str
+    frozen: str
+    code_version: str
+    rows: int
+    digest: str
+    parts: list[str]
+    submissions: list[str]
+    problems: int
+    families: int
+    places: dict[str, list[Line]]
+    notes: str = ""
+
+    def place(self, method: str, epsilon: str) -> int | None:
+        """The method's place at an ε as `places` spells it; None where it is not in this version."""
+        return next((line.place for line in self.places.get(epsilon, []) if line.method == method), None)
+
+
+def rows_of(store: Store) -> pd.DataFrame:
+    """All rows that a version freezes: those of the grid, and those of submissions."""
+    found = [store.runs(), *(one.rows for one in submissions(store))]
+    return pd.concat([one[[*DECIDING]] for one in found], ignore_index=True)
+
+
+def digest(rows: pd.DataFrame) -> str:
+    """SHA-256 of what decides, in an order of its own: parts may be merged, and rows lie anyhow."""
+    lines = sorted(repr(tuple(row)) for row in rows[[*DECIDING]].itertuples(index=False, name=None))
+    return hashlib.sha256("\n".join(lines).encode()).hexdigest()
+
+
+def versions(store: Store) -> list[Version]:
+    """Those beside the rows of `store`, the oldest first."""
+    found = [msgspec.json.decode(path.read_bytes(), type=Version) for path in (store.folder / FOLDER).glob("*.json")]
+    return sorted(found, key=lambda one: (one.frozen, one.name))
+
+
+def freeze(
+    store: Store, name: str, places: Mapping[float, list[Standing]], *, problems: int, families: int, code_version: str,
+    notes: str = "",
+) -> Version:  # fmt: skip
+    """Write the version `name` of the rows there are; UserError for a name that is taken or is none."""
+    if not re.fullmatch(r"[0-9A-Za-z][0-9A-Za-z.-]{0,19}", name):
+        raise UserError(f"version: {name!r} is no name of a version; letters, digits, dots and hyphens, at most 20")
+    path = store.folder / FOLDER / f"{name}.json"
+    if path.exists():
+        raise UserError(f"version: {name} is frozen already; choose another name")
+    rows = rows_of(store)
+    if rows.empty or not places:
+        raise UserError(f"no rows in {store.folder}; run: dpbench run --experiment leaderboard")
+    made = Version(
+        name=name,
+        frozen=date.today().isoformat(),
+        code_version=code_version,
+        rows=len(rows),
+        digest=digest(rows),
+        parts=[part.name for part in parts.listed(store.folder / "runs")],
+        submissions=[f"{one.manifest['method']} {one.checked['archive_sha256'][:16]}" for one in submissions(store)],
+        problems=problems,
+        families=families,
+        places={f"{epsilon:g}": [_line(one) for one in lines] for epsilon, lines in places.items()},
+        notes=notes,
+    )
+    write(path, made)
+    return made
+
+
+def _line(one: Standing) -> Line:
+    return Line(one.algorithm, one.place, round(one.score, 4), one.families)
+
+
+def write(path: Path, made: Any) -> None:
+    """JSON for people and programs, whole or not at all."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with files.replacing(path) as staged:
+        staged.write_bytes(msgspec.json.format(msgspec.json.encode(made), indent=1) + b"\n")
+
+
+def told(store: Store) -> str:
+    """Which version the rows of `store` are, in a sentence; that they are none where they differ from the last."""
+    found = versions(store)
+    if not found:
+        return "No version of these rows is frozen."
+    rows = rows_of(store)
+    now = digest(rows)
+    same = next((one for one in reversed(found) if one.digest == now), None)
+    if same is not None:
+        return f"Version {same.name}, frozen {same.frozen}: {same.rows:,} rows, sha256 {same.digest[:12]}."
+    last = found[-1]
+    return f"Not frozen: {len(rows):,} rows, which are not the {last.rows:,} of version {last.name}."
