@@ -37,8 +37,8 @@ def regret(context: Context) -> Table:
         "95 % intervals; 0.30 is twice its excess loss."
     )
     method = (
-        "The best is chosen on half of the seeds and scored on the others, both ways, so that luck is no regret. Methods "
-        "that take something from the data unpaid are not among the best."
+        "The best is chosen on half of the seeds and scored on the others, both ways, so that luck is no regret. "
+        "Methods that take something from the data unpaid are not among the best."
     )
     gaps = [] if lines else [context.gap("regret", "every row")]
     header = ["always", *(f"ε = {epsilon:g}" for epsilon in found.epsilons)]

@@ -41,8 +41,8 @@ def answers(context: Context) -> Table:
             families = max([families, *(one.families for one in lined)])
         lines.append([f"{kind or 'all'} ({families} famil{'y' if families == 1 else 'ies'})", *cells])
     caption = (
-        "The method with the lowest score on each kind of problem, its seconds, and what is not told apart from it at 95 %. "
-        "“Nothing”: no method beats w = 0."
+        "The method with the lowest score on each kind of problem, its seconds, and what is not told apart from it at "
+        "95 %. “Nothing”: no method beats w = 0."
     )
     method = f"{SCORE} {RULES}{unscored(found)} {version(context)}"
     gaps = [] if lines else [context.gap("answers", "every row")]
