@@ -37,12 +37,17 @@ def mean_chance(ours: Any, published: Any, k: int, *, slack: float = 0.0, draws:
         return np.where(gap == 0, 1.0, 2 * t.sf(np.abs(gap) / error, N - 1))
 
 
-def std_chance(ours: Any, published: Any, k: int, *, slack: float = 0.0, draws: int = DRAWS) -> np.ndarray:
-    """Chance of the standard deviation (ddof = 1) of k ≥ 2 runs; arguments as in `mean_chance`."""
+def std_chance(
+    ours: Any, published: Any, k: int, *, slack: float = 0.0, draws: int = DRAWS, count: bool = False
+) -> np.ndarray:
+    """Chance of the standard deviation (ddof = 1) of k ≥ 2 runs; arguments as in `mean_chance`.
+
+    count: of counts, most of which may be equal, so that Fisher's F does not hold: the bootstrap at any N.
+    """
     ours, published = _cells(ours, published)
     N, spread = ours.shape[-1], ours.std(axis=-1, ddof=1)
     nearest = published - np.clip(published - spread, -slack, slack)
-    if N >= MANY:
+    if N >= MANY or count:
         law = _bootstrapped(ours, k, draws, lambda drawn: drawn.std(axis=-2, ddof=1))
         return _beyond(_widened(law, law.mean(axis=-1), k, N), nearest)
     from scipy.stats import f
@@ -73,6 +78,22 @@ def all_chance(happened: Any, printed: bool, k: int) -> float:
     """Chance that all of k runs end well, or (printed = False) that one at least does not, by the binomial law."""
     ended = float(np.mean(np.asarray(happened, dtype=float))) ** k
     return ended if printed else 1 - ended
+
+
+def odd_ones_chance(ours: Any, mean: tuple[float, float], std: tuple[float, float], k: int) -> float:
+    """Chance of a printed mean and deviation (each with its slack) of k counts where our N counts are all the same.
+
+    Some of the k were then other than ours. m are the fewest that this mean and deviation allow, and of N + k runs of
+    one law all m are among those k by C(k, m)/C(N + k, m). With d = mean - our count, m runs that carry all of it have
+    deviations of Σ ≥ k d²(k/m - 1) in squares, so (k - 1) std² ≥ k d²(k - m)/m.
+    """
+    values = np.asarray(ours, dtype=float)
+    gap, spread = max(abs(mean[0] - values[0]) - mean[1], 0.0), std[0] + std[1]
+    if not gap and std[0] <= std[1]:
+        return 1.0
+    ratio = (k - 1) * spread**2 / (k * gap**2) if gap else math.inf
+    m = max(1 if gap else 2, math.ceil(k / (1 + ratio) - 1e-9))
+    return math.comb(k, m) / math.comb(len(values) + k, m)
 
 
 def rounded_chance(ours: Any, printed: int, k: int, *, draws: int = DRAWS) -> float:

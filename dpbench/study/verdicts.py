@@ -76,7 +76,7 @@ class Number:
     quantity: its name in the cell's runs; text: as printed, "0.710" ("yes" or "×" where law is `ALL`); k: over how many
     runs. law: `MEAN`; `STD` (ddof = 1); `COUNT` (of the k runs, how many; values 0 or 1); `ALL` (whether all k did);
     `ROUNDED` (a mean printed as a whole number); `FIXED` (nothing random: ours must round to it).
-    count: a mean of counts, which may be 1 wide instead of 5 %. lowest: the least mean of a grid, which lies low.
+    count: of counts: a mean may be 1 wide instead of 5 %, and laws are those of counts. lowest: the least mean of a grid, which lies low.
     """
 
     quantity: str
@@ -334,7 +334,7 @@ def _tested(cell: Cell, runs: Runs, told: str) -> Outcome:
     chances, wide, words = [], False, [told] if told else []
     for number in cell.numbers:
         values = np.asarray(runs[number.quantity], dtype=float)
-        chance, too_wide, word = _chance(number, values, cell.tuned.get(number.quantity))
+        chance, too_wide, word = _chance(number, values, cell.tuned.get(number.quantity), _beside(cell, number))
         wide |= too_wide
         words.append(word)
         if not math.isnan(chance):
@@ -347,8 +347,19 @@ def _tested(cell: Cell, runs: Runs, told: str) -> Outcome:
     return found if least < LEVEL else found.released()
 
 
-def _chance(number: Number, values: np.ndarray, tuned: Sequence[float] | None) -> tuple[float, bool, str]:
-    """(chance, whether a match would say nothing, in words); the chance is nan where a number cannot be tested."""
+def _beside(cell: Cell, number: Number) -> tuple[Number, Number] | None:
+    """The printed mean and deviation of the counts that `number` is of; None where not both are printed."""
+    both = {one.law: one for one in cell.numbers if one.quantity == number.quantity and one.count}
+    return (both[MEAN], both[STD]) if both.keys() >= {MEAN, STD} else None
+
+
+def _chance(
+    number: Number, values: np.ndarray, tuned: Sequence[float] | None, counts: tuple[Number, Number] | None = None
+) -> tuple[float, bool, str]:
+    """(chance, whether a match would say nothing, in words); the chance is nan where a number cannot be tested.
+
+    counts: the mean and the deviation that are printed of the same counts.
+    """
     k, name = number.k, number.quantity
     if number.law == ALL:
         chance = laws.all_chance(values, number.text == "yes", k)
@@ -373,8 +384,14 @@ def _chance(number: Number, values: np.ndarray, tuned: Sequence[float] | None) -
     if number.law == ROUNDED:
         chance = share * laws.rounded_chance(finite, int(number.value), k)
         return chance, False, f"{ours}, published {number.text}, {_p(chance)}"
+    if counts and number in counts and not spread and share == 1:  # one law for both: they say the same
+        mean, std = counts
+        chance = laws.odd_ones_chance(finite, (mean.value, mean.slack), (std.value, std.slack), k)
+        sd = " sd" if number.law == STD else ""
+        said = f"{name}: ours {center:.4g} in all of {len(values)}, published{sd} {number.text} (k = {k}), {_p(chance)}"
+        return chance, False, said
     if number.law == STD:
-        chance = share * float(laws.std_chance(finite, number.value, k, slack=number.slack))
+        chance = share * float(laws.std_chance(finite, number.value, k, slack=number.slack, count=number.count))
         return chance, False, f"{name}: ours sd {spread:.3g}, published {number.text}, {_p(chance)}"
     width = float(laws.half_width(finite, k))
     wide = width > (WIDEST_COUNT if number.count else WIDEST * min(abs(number.value), abs(center)))

@@ -92,6 +92,32 @@ def test_counts_have_exact_laws():
     assert laws.all_chance(happened, False, 5) == pytest.approx(1 - 0.3**5)
 
 
+def test_counts_that_are_all_the_same_here():
+    """One of four published runs is the odd one of 24 with chance 4/24; three of five of 25 with C(5, 3)/C(25, 3)."""
+    assert laws.odd_ones_chance([0.0] * 20, (0.25, 0.005), (0.5, 0.0005), 4) == pytest.approx(4 / 24)
+    assert laws.odd_ones_chance([0.0] * 20, (1.0, 0.05), (1.0, 0.0005), 5) == pytest.approx(10 / 2300)
+    assert laws.odd_ones_chance([0.0] * 20, (6.5, 0.05), (1.732, 0.0005), 4) == pytest.approx(1 / math.comb(24, 4))
+    assert laws.odd_ones_chance([375.0] * 20, (375.0, 0.05), (0.0, 0.0005), 5) == 1
+
+
+@pytest.mark.parametrize("share", [0.02, 0.1])
+def test_the_fewest_odd_ones_are_never_more_than_there_are(share):
+    rng = np.random.default_rng(5)
+    for _ in range(200):
+        theirs = np.where(rng.random(5) < share * 4, rng.integers(1, 9, 5), 0)
+        odd = int(np.count_nonzero(theirs))
+        chance = laws.odd_ones_chance([0.0] * 20, (theirs.mean(), 0.05), (theirs.std(ddof=1), 0.0005), 5)
+        assert chance >= math.comb(5, odd) / math.comb(25, odd) * (1 - 1e-12)
+
+
+def test_the_deviation_of_counts_is_not_fishers():
+    """17 of 20 runs took one Hessian: that all of four did is what four in two draw, and F would call it impossible."""
+    ours = np.array([1.0] * 17 + [2.0] * 3)
+    assert laws.std_chance(ours, 0.0, 4, slack=0.0005) < 0.001
+    assert laws.std_chance(ours, 0.0, 4, slack=0.0005, count=True) > 0.5
+    assert laws.std_chance(ours, 3.0, 4, slack=0.0005, count=True) < 0.01
+
+
 def test_rounded_means():
     ours = np.array([1] * 50 + [0] * 50)
     # Means of five round to 0 or 1 with equal chance.

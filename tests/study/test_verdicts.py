@@ -212,6 +212,17 @@ def test_counts_and_numbers_without_randomness():
     assert word(one(Number("x", "396", FIXED), [303.0])) == "differs"
 
 
+def test_counts_without_spread_are_judged_with_their_deviation():
+    """Ours never took a Hessian in 20 runs: one in one of four published runs may be, some in all four may not."""
+
+    def one(mean, std):
+        numbers = (Number("H", mean, k=4, count=True), Number("H", std, STD, k=4, count=True))
+        return Cell(Place("Table 1"), "table1", numbers, {HONEST: {"H": [0.0] * 20}})
+
+    assert word(one("0.25", "0.500")) == "match"
+    assert word(one("6.50", "1.732")) == "differs"
+
+
 def test_diverged_runs_are_no_agreement():
     runs = sample(0.6)
     runs["loss"][:60] = [np.inf] * 60

@@ -103,7 +103,7 @@ def numbers(loss: Any, count: Any) -> tuple[Number, ...]:
         k = int(count.runs)
         found += [
             Number("Hessians", printed.shown(count.mean, 1 if k == 5 else 2), k=k, count=True),
-            Number("Hessians", printed.shown(count.std, 3), STD, k=k),
+            Number("Hessians", printed.shown(count.std, 3), STD, k=k, count=True),
         ]
     return tuple(found)
 
