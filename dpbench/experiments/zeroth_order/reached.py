@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -13,6 +14,7 @@ from dpbench.experiments.zeroth_order.study import (
     GAP,
     OTHERWISE,
     RADIUS,
+    Fraction,
     dimension_of,
     exponent,
     failures,
@@ -165,6 +167,26 @@ def apart(table: pd.DataFrame, first: str, second: str) -> float:
     return float((other["mean"] - one["mean"]) / math.hypot(one["se"], other["se"]))
 
 
+class Shares(NamedTuple):
+    """Two failure rates side by side. sign: 1 where the first's whole interval lies below the second's, -1 where it
+    lies above, else 0."""
+
+    first: Fraction
+    second: Fraction
+
+    @property
+    def sign(self) -> int:
+        return int(self.first.upper < self.second.lower) - int(self.first.lower > self.second.upper)
+
+
+def shares(rows: pd.DataFrame, first: str, second: str) -> Shares:
+    """The failure rates of two methods among these rows."""
+    one, other = (failures(rows[rows["algorithm"].eq(name)]) for name in (first, second))
+    if one is None or other is None:
+        raise NotEnough("no measured runs")
+    return Shares(one, other)
+
+
 @claim(
     "tree_reaches_further",
     "The tree reaches further than naive noise at the same M and ρ = 1",
@@ -177,18 +199,16 @@ def tree_reaches_further(context: Context) -> Verdict:
     panel = panel[panel["rho"].eq(1.0) & panel["set.M"].eq(panel["set.M"].max())]
     if not {"o2nc-tree", "o2nc-naive"} <= set(panel["algorithm"]):
         raise NotEnough("rows of one of the two methods are missing at ρ = 1")
-    words, gaps = [], []
-    for value, name in (("measured", "stationarity"), ("objective", "F")):
-        table = over_seeds(panel, ["algorithm"], value).set_index("algorithm")
-        tree, naive = table.loc["o2nc-tree"], table.loc["o2nc-naive"]
-        gaps.append(apart(table, "o2nc-tree", "o2nc-naive"))
-        words.append(f"{name} {plus_minus(tree['mean'], tree['se'])} against {plus_minus(naive['mean'], naive['se'])}")
-    held = None if abs(min(gaps, key=abs)) <= FREE and min(gaps) > -FREE else min(gaps) > 0
+    table = over_seeds(panel, ["algorithm"], "objective").set_index("algorithm")
+    failed, gap = shares(panel, "o2nc-tree", "o2nc-naive"), apart(table, "o2nc-tree", "o2nc-naive")
+    signs = {failed.sign, 0 if abs(gap) <= FREE else int(math.copysign(1, gap))}
+    tree, naive = table.loc["o2nc-tree"], table.loc["o2nc-naive"]
     return Verdict.of(
-        held,
-        f"tree against naive at M = {panel['set.M'].iloc[0]:,.0f}, ρ = 1: {'; '.join(words)} "
-        f"({gaps[0]:.1f} and {gaps[1]:.1f} standard errors apart; held where both are above {FREE:g}). {OTHERWISE}"
-        "see crossover, where the same two change places",
+        False if -1 in signs else True if signs == {1} else None,
+        f"tree against naive at M = {panel['set.M'].iloc[0]:,.0f}, ρ = 1: not stationary {failed.first} against "
+        f"{failed.second} (95 %); F {plus_minus(tree['mean'], tree['se'])} against "
+        f"{plus_minus(naive['mean'], naive['se'])}, {gap:.1f} standard errors apart (held where the intervals are "
+        f"disjoint and F is {FREE:g} apart). {OTHERWISE}see crossover, where the same two change places",
     )
 
 
@@ -201,23 +221,32 @@ def tree_reaches_further(context: Context) -> Verdict:
 def crossover(context: Context) -> Iterator[Verdict]:
     """By each measure at one M: the ρ up to which the tree is clearly ahead, and from which naive noise is."""
     rows = needed(context, "privacy_for_free")
-    for value, name in (("objective", "F"), ("measured", "stationarity")):
-        table = over_seeds(rows, ["algorithm", "rho"], value).set_index("algorithm")
-        both = sorted(set(table.loc[["o2nc-tree"], "rho"]) & set(table.loc[["o2nc-naive"], "rho"]))
-        gaps = {rho: apart(table[table["rho"].eq(rho)], "o2nc-tree", "o2nc-naive") for rho in both}
-        tree, naive = ([rho for rho, gap in gaps.items() if sign * gap > FREE] for sign in (1, -1))
-        floors = table[np.isinf(table["rho"])]
-        words = ", ".join(f"ρ = {rho:g}: {gap:+.1f}" for rho, gap in gaps.items())
-        text = f"{name}, naive less tree in standard errors: {words}"
-        if {"o2nc", "o2nc-two-point"} <= set(floors.index):
-            text += f"; without noise {apart(floors, 'o2nc', 'o2nc-two-point'):+.1f}"
-        if not tree or not naive:
-            missing = "the tree" if not tree else "naive noise"
-            yield Verdict(OPEN, f"{text}; no ρ where {missing} is ahead by {FREE:g} standard errors", name)
-            continue
-        held = max(tree) < min(naive)
-        text += f"; the tree is ahead up to ρ = {max(tree):g}, naive noise from {min(naive):g}"
-        yield Verdict.of(held, f"{text}. {OTHERWISE}one of them could have been ahead throughout", name)
+    names = ("o2nc-tree", "o2nc-naive")
+    both = sorted(set.intersection(*(set(rows.loc[rows["algorithm"].eq(name), "rho"]) for name in names)))
+    table = over_seeds(rows, ["algorithm", "rho"], "objective").set_index("algorithm")
+    gaps = {rho: apart(table[table["rho"].eq(rho)], *names) for rho in both}
+    words = ", ".join(f"ρ = {rho:g}: {gap:+.1f}" for rho, gap in gaps.items())
+    floors = table[np.isinf(table["rho"])]
+    if {"o2nc", "o2nc-two-point"} <= set(floors.index):
+        words += f"; without noise {apart(floors, 'o2nc', 'o2nc-two-point'):+.1f}"
+    signs = {rho: 0 if abs(gap) <= FREE else int(math.copysign(1, gap)) for rho, gap in gaps.items()}
+    yield _changes_places(signs, f"F, naive less tree in standard errors: {words}", f"{FREE:g} standard errors", "F")
+    failed = {rho: shares(rows[rows["rho"].eq(rho)], *names) for rho in both}
+    words = ", ".join(
+        f"ρ = {rho:g}: {one.first.failed} and {one.second.failed} of {one.first.runs}" for rho, one in failed.items()
+    )
+    signs = {rho: one.sign for rho, one in failed.items()}
+    yield _changes_places(signs, f"not stationary, tree and naive: {words}", "disjoint 95 % intervals", "failed runs")
+
+
+def _changes_places(signs: dict[float, int], text: str, clear: str, case: str) -> Verdict:
+    """signs: by ρ, 1 where the tree is clearly ahead, -1 where naive noise is."""
+    tree, naive = ([rho for rho, one in signs.items() if one == sign] for sign in (1, -1))
+    if not tree or not naive:
+        missing = " nor ".join(name for name, found in (("the tree", tree), ("naive noise", naive)) if not found)
+        return Verdict(OPEN, f"{text}; no ρ where {missing} is ahead by {clear}", case)
+    text += f"; by {clear} the tree is ahead up to ρ = {max(tree):g}, naive noise from {min(naive):g}"
+    return Verdict.of(max(tree) < min(naive), f"{text}. {OTHERWISE}one of them could have been ahead throughout", case)
 
 
 @claim(
@@ -288,30 +317,32 @@ def dimension(context: Context, algorithm: str = "o2nc", rho: float = math.inf) 
 def free_privacy(context: Context) -> Verdict:
     """Theorem 4.9: no cost of privacy for ρ above about √d times the stationarity reached."""
     rows = needed(context, "privacy_for_free")
-    table = over_seeds(rows, ["algorithm", "rho"])
-    floor = table[table["algorithm"].eq("o2nc")]
-    tree = table[table["algorithm"].eq("o2nc-tree")].sort_values("rho")
-    if floor.empty or len(tree) < 3:
+    without = rows[rows["algorithm"].eq("o2nc")]
+    floor, tree = failures(without), _by_rho(rows, "o2nc-tree")
+    if floor is None or len(tree) < 3:
         raise NotEnough("too few values of ρ, or no run without noise")
-    mean, se = floor["mean"].iloc[0], floor["se"].iloc[0]
-    worse = tree["mean"].to_numpy() > mean + FREE * np.hypot(tree["se"].to_numpy(), se)
-    if not worse.any():
-        return Verdict(OPEN, f"no ρ from {tree['rho'].min():g} on is measurably worse than {plus_minus(mean, se)}")
-    costly, threshold = tree["rho"][worse].max(), math.sqrt(5) * mean
-    free = tree["rho"][~worse & (tree["rho"] > costly)]
-    if free.empty:
-        return Verdict.of(False, f"still worse than without noise at the largest ρ = {costly:g}")
+    worse = {rho for rho, one in tree.items() if one.lower > floor.upper}
+    told = f"without noise {floor} are not stationary; of the tree's " + ", ".join(
+        f"{one.failed} of {one.runs} at ρ = {rho:g}" for rho, one in tree.items()
+    )
+    if not worse:
+        return Verdict(OPEN, f"{told}: no ρ has an interval above the one without noise")
+    costly, threshold = max(worse), math.sqrt(5) * float(without["measured"].mean())
+    free = [rho for rho in tree if rho > costly]
+    if not free:
+        return Verdict.of(False, f"{told}: still more often at the largest ρ")
+    naive = {rho for rho, one in _by_rho(rows, "o2nc-naive").items() if one.lower > floor.upper}
     return Verdict.of(
-        bool(free.min() <= ORDER * threshold),
-        f"without noise {plus_minus(mean, se)}; the tree is worse by more than {FREE:g} standard errors up to ρ = "
-        f"{costly:g}, free from ρ = {free.min():g}; √d·ε = {threshold:.2g}, tested within a factor {ORDER:g} "
-        f"(its Õ hides constants and logarithms). {OTHERWISE}not held with the first free ρ above "
-        f"{ORDER * threshold:.2g}; naive noise is worse up to {naive_costly(table, mean, se)}",
+        bool(min(free) <= ORDER * threshold),
+        f"{told}: more often (disjoint 95 % intervals) up to ρ = {costly:g}, not measurably so from {min(free):g}; "
+        f"√d·ε = {threshold:.2g}, ε the mean measure without noise, tested within a factor {ORDER:g} (its Õ hides "
+        f"constants and logarithms). {OTHERWISE}not held with the first such ρ above {ORDER * threshold:.2g}; naive "
+        f"noise fails more often up to {f'ρ = {max(naive):g}' if naive else 'no ρ'}",
     )
 
 
-def naive_costly(table: pd.DataFrame, mean: float, se: float) -> str:
-    """The largest ρ at which naive noise is clearly worse than no noise, in words."""
-    naive = table[table["algorithm"].eq("o2nc-naive")]
-    worse = naive["mean"] > mean + FREE * np.hypot(naive["se"], se)
-    return f"ρ = {naive['rho'][worse].max():g}" if worse.any() else "no ρ"
+def _by_rho(rows: pd.DataFrame, algorithm: str) -> dict[float, Fraction]:
+    """The failure rates of a private method, by ρ."""
+    own = rows[rows["algorithm"].eq(algorithm) & np.isfinite(rows["rho"])]
+    found = {float(rho): failures(part) for rho, part in own.groupby("rho")}
+    return {rho: one for rho, one in found.items() if one is not None}

@@ -28,7 +28,6 @@ METHODS = {
 }
 FLOORS = {"o2nc-tree": "o2nc", "o2nc-naive": "o2nc-two-point", "o2nc-naive-gradient": "o2nc-gradient"}
 STATIONARY = 1e-6  # a measure below it counts as 0: 46 % of 912 runs are below 1e-9, 53 % above .06
-RESOLUTION = 1e-3  # of the measured stationarity: what halving its samples changes
 CARRY = 10  # failed runs at either end of a comparison of rates, from which it is tested
 OTHERWISE = "It could have come out otherwise: "
 GAP, RADIUS = 1.0, 0.1  # the defaults of the settings
@@ -153,6 +152,15 @@ def failures(rows: pd.DataFrame) -> Fraction | None:
     failed = int((measured >= STATIONARY).sum())
     interval = binomtest(failed, len(measured)).proportion_ci(method="exact")
     return Fraction(failed, len(measured), float(interval.low), float(interval.high))
+
+
+def failed_shares(rows: pd.DataFrame, by: list[str]) -> pd.DataFrame:
+    """`failures` of each group: the share as `mean`, its interval as `low` and `high`, and the number of `seeds`."""
+    found = [(*key, failures(part)) for key, part in rows.groupby(by)]
+    return pd.DataFrame(
+        [(*key, one.share, one.lower, one.upper, one.runs) for *key, one in found if one is not None],
+        columns=[*by, "mean", "low", "high", "seeds"],
+    )
 
 
 def exponent(algorithm: str, T: float, T_without_noise: float) -> float:
