@@ -76,7 +76,8 @@ class Number:
     quantity: its name in the cell's runs; text: as printed, "0.710" ("yes" or "×" where law is `ALL`); k: over how many
     runs. law: `MEAN`; `STD` (ddof = 1); `COUNT` (of the k runs, how many; values 0 or 1); `ALL` (whether all k did);
     `ROUNDED` (a mean printed as a whole number); `FIXED` (nothing random: ours must round to it).
-    count: of counts: a mean may be 1 wide instead of 5 %, and laws are those of counts. lowest: the least mean of a grid, which lies low.
+    count: of counts: a mean may be 1 wide instead of 5 %, and laws are those of counts. lowest: the least mean of a
+    grid, which lies low.
     """
 
     quantity: str

@@ -197,8 +197,8 @@ def wrong(context: Context) -> Table:
             said = f"{recipe} ({target.titled:g})" if recipe == RECIPES[0] else recipe
             lines.append([f"{target.table}", said, *shown, f"{counts['rejected']} of {counts['tested']}"])
     caption = (
-        "Tables 3 and 4 with one deliberate mistake at a time. “exact where changed” counts wrong runs that still print "
-        "the paper's digits: 0 is what a sharp test gives."
+        "Tables 3 and 4 with one deliberate mistake at a time. “exact where changed” counts wrong runs that still "
+        "print the paper's digits: 0 is what a sharp test gives."
     )
     method = (
         "Tables 3 and 4 by the published stream with one thing wrong at a time (of Table 4 the recipes that need runs "
