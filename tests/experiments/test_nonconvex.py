@@ -293,8 +293,8 @@ def test_a_wrong_recipe_is_not_exact_where_it_changes_the_runs(experiment, tmp_p
     )
     ends_as(experiment, context.store, "full", lambda job: True, ("wrong",), objective=loss, ending=ending)
     frame = tables.wrong(Context(experiment, "full", context.store)).frame
-    assert set(frame["table"]) == {"3", "4"}
-    frame = frame[frame["table"].eq("3")].set_index("wrong")
+    assert set(frame["table"]) == {"3"}  # of Table 4 there are no right runs to compare with
+    frame = frame.set_index("wrong")
     assert "α of the title (0.04)" in frame.index
     half = frame.loc["half the noise"]
     assert half[["cells", "changed", "exact where changed"]].tolist() == ["24", "4", "0"]  # <NA> changes too
