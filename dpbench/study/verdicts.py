@@ -279,7 +279,8 @@ def _judged(cell: Cell, outcome: Outcome, honest: Outcome, known: Mapping[str, S
         return Judged(cell, outcome, UNTRIED, private=private, fits=fits)
     if honest.good:
         return Judged(cell, outcome, SURVIVES, private=private, fits=fits)
-    by, how = _smallest(cell, known)
+    # Where the published setting itself differs, one of many smaller sets that matches does so by chance.
+    by, how = _smallest(cell, known) if outcome.good else (None, "")
     if by is not None:
         how = "; ".join(filter(None, ["the honest run is missing" if honest.word == NO_DATA else "", how]))
         return Judged(cell, outcome, EXPLAINED, by, how, private, fits)

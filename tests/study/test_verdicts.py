@@ -117,6 +117,13 @@ def test_the_smallest_set_of_switches_explains():
     assert judge([cell(runs={HONEST: sample(0.6)})])[0].survival == "yes"
 
 
+def test_nothing_explains_where_the_published_setting_differs():
+    """With many sets tried some smaller one matches by chance; it explains nothing that all of them do not give."""
+    on = {HONEST: sample(0.9), frozenset("a"): sample(0.6), frozenset("ab"): sample(0.8)}
+    found = judge([cell(runs=on, switches=("a", "b"))], [A, B])[0]
+    assert (found.outcome.word, found.survival, found.by) == ("differs", "no", ())
+
+
 def test_exact_is_every_printed_number_of_as_many_runs():
     run = {"loss": [0.61, 0.60, 0.59, 0.60, 0.60], "ended": [1.0] * 5}
     exact = {"mean": "0.600", "std": "0.007", "ended": "yes", "stream": {HONEST: run}}
