@@ -34,8 +34,8 @@ if TYPE_CHECKING:
 
 __all__ = ["Diagnostics", "Fit", "Released", "Runs", "Scorecard", "audit", "audit_releases", "board_compact",
            "board_freeze", "board_retract", "board_secret", "board_versions", "check_data", "check_rows",
-           "check_submission", "cite", "compare", "diff", "draft_schema", "fetch", "fit", "listing", "merge",
-           "privacy_profile", "report", "results", "run_algorithm", "run_experiment", "scorecard", "statement",
+           "check_submission", "cite", "compare", "diff", "draft_schema", "fetch", "fit", "forget",
+           "listing", "merge", "privacy_profile", "report", "results", "run_algorithm", "run_experiment", "scorecard", "statement",
            "status", "submit", "summarise"]  # fmt: skip
 
 Listener = Callable[["Progress"], None]
@@ -376,6 +376,7 @@ def compare(
     seeds: int = 5,
     timed: bool = False,
     results: str | os.PathLike[str] = "results",
+    cache: bool = True,
     jobs: int | None = None,
     reading: Callable[[str, float], None] = _silent,
     progress: Listener = _silent,
@@ -403,7 +404,9 @@ def compare(
             ε; methods that cannot be searched so are left out.
         profile: "quick" or "full": how many settings "tuned" tries. seeds: replicates of each. timed: measure the
             seconds of each, alone.
-        results, jobs: as of `run_algorithm`; the rows go to `results/adhoc/compare-DATA`.
+        results, jobs: as of `run_algorithm`; the runs go to `results/adhoc/compare-DATA`.
+        cache: keep the prepared rows, which nobody but the user may read, and the runs, so that the next call makes none
+            of them again; `forget` removes both. False removes them at the end.
         reading: called with what is being done and the share of it while a large file is read.
 
     Raises:
@@ -428,11 +431,30 @@ def compare(
         seeds=seeds,
         timed=timed,
         results=results,
+        cached=cache,
         jobs=jobs,
         reading_of_file=reading,
         progress=progress,
         notify=notify,
     )
+
+
+def forget(data: str | os.PathLike[str], *, results: str | os.PathLike[str] = "results") -> list[Path]:
+    """Remove what `compare` kept of a file: its prepared rows, and the runs on them with their exact scores.
+
+    Args:
+        data: the file, which need not be there any more.
+        results: the folder of all results, as of `compare`.
+
+    Returns:
+        The folders that are gone; none where nothing was kept.
+
+    Raises:
+        UserError: a folder cannot be removed.
+    """
+    from dpbench.comparing.private_copies import forget as removed
+
+    return removed(data, results)
 
 
 def draft_schema(
@@ -460,6 +482,7 @@ def draft_schema(
     drafted, remarks = schema.draft(tables.frame_of(data), target)
     if out is not None:
         with replacing(Path(out)) as staged:
+            os.chmod(staged, 0o600)  # it tells of the data until it is decided
             staged.write_text(drafted.toml(), encoding="utf-8")
     return drafted, remarks
 

@@ -31,12 +31,16 @@ def sweep(folder: Path) -> None:
 
 @contextmanager
 def temporary(path: Path) -> Iterator[Path]:
-    """An empty file beside `path`, gone at the end whatever happens: rename it to keep it."""
+    """An empty file beside `path`, gone at the end whatever happens: rename it to keep it.
+
+    In a folder that its owner alone may enter the file is its owner's alone too, whatever the umask.
+    """
     path.parent.mkdir(parents=True, exist_ok=True)
     sweep(path.parent)
     handle, name = tempfile.mkstemp(prefix=f".{path.name}-", suffix=".tmp", dir=path.parent)
     os.close(handle)
-    os.chmod(name, 0o666 & ~umask())
+    if path.parent.stat().st_mode & 0o077:
+        os.chmod(name, 0o666 & ~umask())
     try:
         yield Path(name)
     finally:
@@ -73,14 +77,25 @@ def umask() -> int:
     return mask
 
 
+def own(folder: Path) -> Path:
+    """The folder, made if it is not there, which its owner alone may enter; OSError."""
+    folder.mkdir(parents=True, exist_ok=True)
+    os.chmod(folder, 0o700)
+    return folder
+
+
 @contextmanager
-def staging(target: Path) -> Iterator[Path]:
-    """An empty folder beside `target`, gone at the end whatever happens: move out of it what is to stay."""
+def staging(target: Path, *, private: bool = False) -> Iterator[Path]:
+    """An empty folder beside `target`, gone at the end whatever happens: move out of it what is to stay.
+
+    private: its owner alone may enter it, whatever the umask.
+    """
     target.parent.mkdir(parents=True, exist_ok=True)
     sweep(target.parent)
     folder = Path(tempfile.mkdtemp(prefix=f".{target.name}-", suffix=".tmp", dir=target.parent))
     try:
-        os.chmod(folder, 0o777 & ~umask())
+        if not private:
+            os.chmod(folder, 0o777 & ~umask())
         yield folder
     finally:
         shutil.rmtree(folder, ignore_errors=True)

@@ -16,6 +16,7 @@ VERBS = {
     "list": "Show algorithms, data sets and experiments.",
     "run": "Run an algorithm, or a paper's experiment.",
     "compare": "Rank the private methods on data of your own.",
+    "forget": "Remove what compare kept of a file of your own.",
     "schema": "Draft what is public of a table of your own.",
     "check": "Show what a private fit would replace in a table.",
     "statement": "Show and check the release statement of a saved model.",

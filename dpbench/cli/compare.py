@@ -63,6 +63,7 @@ if TYPE_CHECKING:
 )
 @SEEDS
 @click.option("--seconds", "timed", is_flag=True, help="Also measure the seconds of each method, alone.")
+@click.option("--cache/--no-cache", default=True, help="Keep the prepared rows and finished runs for the next call.")
 @JOBS
 @click.option("--debug", is_flag=True, help="Show the traceback of a method that raised.")
 @RESULTS
@@ -73,7 +74,8 @@ def command(bounds: tuple[str, ...], debug: bool, **given: Any) -> int:
     dpbench compare --data my.csv --target label --eps 1
 
     All methods are run under replace-one neighbours at δ = n⁻², each at settings that look at no data. What the table
-    shows is exact, so it is not private: for your eyes. Finished runs are kept under results/adhoc and not repeated.
+    shows is exact, so it is not private: for your eyes. The prepared rows, which you alone may read, and the finished
+    runs are kept and not made again: dpbench forget my.csv removes both, --no-cache keeps neither.
     """
     from dpbench import api
 

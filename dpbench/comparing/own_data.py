@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from dpbench import files
 from dpbench.comparing import by_schema, code, pilot, ranking
 from dpbench.comparing.code import Source
+from dpbench.comparing.private_copies import forget, results_of
 from dpbench.comparing.references import Reference, references
 from dpbench.errors import DataError, UserError, nearest, positive
 from dpbench.study.overview import counts_as_public
@@ -95,6 +95,7 @@ def compare_file(
     seeds: int,
     timed: bool,
     results: str | os.PathLike[str],
+    cached: bool,
     jobs: int | None,
     reading_of_file: Callable[[str, float], None],
     progress: Callable[[Progress], None],
@@ -102,7 +103,7 @@ def compare_file(
 ) -> Comparison:
     """See `dpbench.compare`; reading: the arguments of `tables.read`, weights: of the regularisers; schema: or None."""
     from dpbench import datasets
-    from dpbench.datasets import tables
+    from dpbench.datasets import own, tables
     from dpbench.problems import build, losses, regularisers
     from dpbench.run import runner
     from dpbench.run.results import Store
@@ -123,26 +124,40 @@ def compare_file(
     for line in table.notes:
         notify(f"note: {line}")
     loss = loss or ("logistic" if table.task == "binary" else "squared")
-    name = re.sub(r"[^A-Za-z0-9]+", "-", Path(data).name.partition(".")[0]).strip("-").lower() or "data"
     labels = datasets.labels_of(table.task)
-    dataset = datasets.keep(table.X, table.y, name, table.recipe, labels=labels, held_out=table.held_out)
-    words = ",".join([loss, *(f"{key}={weight!r}" for key, weight in weights.items())])
-    problem = f"{dataset}:{words}"
-    notify(f"{dataset}: {table.X.shape[0]:,} rows in use, {table.X.shape[1]:,} columns, {words}; {table.recipe}")
-    store = Store(results, "adhoc", f"compare-{dataset}")
+    name = own.stem_of(data)
+    try:
+        dataset = own.keep(
+            table.X, table.y, name, table.recipe, labels=labels, held_out=table.held_out, source=data
+        )
+        words = ",".join([loss, *(f"{key}={weight!r}" for key, weight in weights.items())])
+        shape = f"{table.X.shape[0]:,} rows in use, {table.X.shape[1]:,} columns"
+        notify(f"{dataset}: {shape}, {words}; {table.recipe}")
+        if cached:
+            notify(
+                f"private copy of these rows, for you alone to read: {own.folder_of(dataset)}; "
+                f"dpbench forget {os.fspath(data)} removes it"
+            )
+        store = Store(results, "adhoc", results_of(dataset, results).name)
+        files.own(store.folder)  # its scores are exact
+        trial = pilot.made(dataset, words, name, data) if table.X.shape[0] >= pilot.FROM else ""
+        problem = f"{dataset}:{words}"
 
-    def run(todo: list[Job]) -> runner.Summary:
-        return runner.run(todo, store, workers=jobs, report=progress)
+        def run(todo: list[Job]) -> runner.Summary:
+            return runner.run(todo, store, workers=jobs, report=progress)
 
-    trial = pilot.made(dataset, words, name) if table.X.shape[0] >= pilot.FROM else ""
-    found = []
-    for epsilon in epsilons:
-        for track in tracks:
-            entered = ranking.field_of(problem, epsilon, track, references_of.values(), seeds, profile)
-            if trial:
-                pilot.cut(entered, trial, epsilon, store, run)
-            found.append(ranking.rank(entered, epsilon, track, references_of, store, run, timed))
-    lines = references(build(problem), datasets.load(dataset), table.classes)
+        found = []
+        for epsilon in epsilons:
+            for track in tracks:
+                entered = ranking.field_of(problem, epsilon, track, references_of.values(), seeds, profile)
+
+                if trial:
+                    pilot.cut(entered, trial, epsilon, store, run)
+                found.append(ranking.rank(entered, epsilon, track, references_of, store, run, timed))
+        lines = references(build(problem), datasets.load(dataset), table.classes)
+    finally:
+        if not cached:
+            forget(data, results)
     baseline = lines[0].name
     first = found[0]
     snippet = ""

@@ -6,6 +6,7 @@ hopeless on all rows, but for the bias that a finite number of steps leaves, whi
 
 from __future__ import annotations
 
+import os
 from collections import defaultdict
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
@@ -27,14 +28,15 @@ ERRORS = 10.0  # standard errors of the difference to the best, beyond which a s
 CUT = f"cut: on a tenth of the rows (at {SHARE} ε) more than {ERRORS:g} standard errors worse than the best"
 
 
-def made(dataset: str, words: str, name: str) -> str:
-    """The problem of every tenth row of kept data, in use and held out alike."""
+def made(dataset: str, words: str, name: str, source: str | os.PathLike[str]) -> str:
+    """The problem of every tenth row of kept data, in use and held out alike; source: the file they came from."""
     data = datasets.load(dataset)
     assert data.held_out is not None
     X, y, held_out = data.X[::SHARE], data.y[::SHARE], (data.held_out[0][::SHARE], data.held_out[1][::SHARE])
     labels = datasets.labels_of(data.facts["task"])
     recipe = f"every {SHARE}th row of {dataset}"
-    return f"{datasets.keep(X, y, f'{name}-tenth', recipe, labels=labels, held_out=held_out)}:{words}"
+    kept = datasets.keep(X, y, f"{name}-tenth", recipe, labels=labels, held_out=held_out, source=source)
+    return f"{kept}:{words}"
 
 
 def hopeless(scores: Mapping[tuple[str, str], tuple[float, float]]) -> set[tuple[str, str]]:

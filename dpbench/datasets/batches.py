@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import tempfile
 from collections.abc import Callable, Iterator
@@ -10,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from dpbench.datasets import cache, delimited
+from dpbench.datasets import cache, delimited, raw
 from dpbench.errors import DataError, UserError, reason
 
 if TYPE_CHECKING:
@@ -19,12 +20,13 @@ if TYPE_CHECKING:
 LARGE = 4e8  # bytes of a text file, or of a parquet file's numbers, from which it is read in batches
 ROWS = 1 << 16  # of a batch of parquet
 BYTES = 1 << 24  # of a batch of text
+UNSTREAMED = (".zip", ".xz")  # pandas reads these, at once
 
 Reading = Callable[[str, float], None]  # (what is being done, share of it in [0, 1])
 
 
 def is_large(path: Path, kind: str) -> bool:
-    """Whether a file is read in batches; a compressed text file is not, as its size is not known."""
+    """Whether a file is read in batches; a compressed text file counts as what it holds."""
     if kind == "parquet":
         import pyarrow.parquet as pq
 
@@ -33,7 +35,32 @@ def is_large(path: Path, kind: str) -> bool:
         except (OSError, ValueError):
             return False  # the reader says what is wrong
         return found.num_rows * found.num_columns * 8 >= LARGE
-    return kind == "csv" and path.suffix in (".csv", ".tsv") and path.stat().st_size >= LARGE
+    if kind != "csv":
+        return False
+    if raw.compression(path):
+        return _holds(path, LARGE)
+    return path.stat().st_size >= LARGE and path.suffix not in UNSTREAMED
+
+
+def _holds(path: Path, size: float) -> bool:
+    """Whether so many bytes come out of a compressed file; what is read is not kept."""
+    with contextlib.suppress(OSError, EOFError), raw.opened(path) as stream:
+        while size > 0 and (chunk := stream.read(BYTES)):
+            size -= len(chunk)
+    return size <= 0
+
+
+def readable(frame: pandas.DataFrame) -> pandas.DataFrame:
+    """The frame with text for names and for cells of bytes; DataError for a column of lists or the like."""
+    frame = frame.rename(columns=str)
+    for name, column in frame.items():
+        if column.dtype == object:
+            kinds = set(map(type, column))
+            if kinds & {list, dict, tuple, np.ndarray}:
+                raise DataError(f"column {name} holds lists or structures; drop it, or make columns of its parts")
+            if bytes in kinds:
+                frame[name] = column.map(lambda cell: cell.decode("utf-8", "replace") if type(cell) is bytes else cell)
+    return frame
 
 
 def frames(path: Path, kind: str) -> Iterator[tuple[pandas.DataFrame, float]]:
@@ -43,7 +70,7 @@ def frames(path: Path, kind: str) -> Iterator[tuple[pandas.DataFrame, float]]:
     try:
         for batch, share in _parquet(path) if kind == "parquet" else _text(path):
             if batch.num_rows:
-                yield batch.to_pandas().rename(columns=str), share
+                yield readable(batch.to_pandas()), share
     except (OSError, ValueError, pa.ArrowException) as error:
         raise DataError(f"{path}: cannot be read as {kind}: {' '.join(str(error).split())[:300]}") from error
 
@@ -68,14 +95,14 @@ def _text(path: Path) -> Iterator[tuple[Any, float]]:
         "read_options": csv.ReadOptions(block_size=BYTES, encoding=dialect.encoding.removesuffix("-sig")),
         "parse_options": csv.ParseOptions(delimiter=dialect.separator, newlines_in_values=False),
     }
-    with csv.open_csv(path, convert_options=csv.ConvertOptions(decimal_point=dialect.decimal), **how) as first:
+    plain = csv.ConvertOptions(decimal_point=dialect.decimal)
+    with raw.opened(path) as stream, csv.open_csv(pa.PythonFile(stream, mode="r"), convert_options=plain, **how) as first:
         types = {field.name: pa.float64() for field in first.schema if pa.types.is_integer(field.type)}
     convert = csv.ConvertOptions(decimal_point=dialect.decimal, column_types=types)
-    done = 0
-    with csv.open_csv(path, convert_options=convert, **how) as reader:
-        for batch in reader:
-            done += BYTES
-            yield batch, min(1.0, done / size)
+    with path.open("rb") as file, raw.uncompressed(path, file) as stream:
+        with csv.open_csv(pa.PythonFile(stream, mode="r"), convert_options=convert, **how) as reader:
+            for batch in reader:
+                yield batch, min(1.0, file.tell() / size)
 
 
 def on_disk(rows: int, columns: int, dtype: Any) -> np.ndarray:

@@ -111,8 +111,13 @@ def write(
     y: np.ndarray,
     raw: list[dict[str, Any]],
     held_out: tuple[Any, np.ndarray] | None = None,
+    *,
+    sources: list[str] | None = None,
 ) -> Path:
-    """Store the arrays of `spec`; two processes may do so at once, and the first to finish wins."""
+    """Store the arrays of `spec`; two processes may do so at once, and the first to finish wins.
+
+    sources: the files of a user that these rows came from; nobody else may read the copy then, whatever the umask.
+    """
     target = prepared_folder(cache, spec)
     parts = parts_of(X, y, held_out)
     manifest = {
@@ -124,12 +129,17 @@ def write(
         "raw": raw,
         "numpy": np.__version__,
     }
+    private = sources is not None
+    if private:
+        manifest["sources"] = sources
     try:
-        with files.staging(target) as staged:
+        with files.staging(target, private=private) as staged:
             for name, array in parts.items():
                 np.save(staged / name, array)
             manifest["bytes"] = {name: (staged / name).stat().st_size for name in parts}
             (staged / MANIFEST).write_text(json.dumps(manifest, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+            for file in staged.iterdir() if private else ():
+                os.chmod(file, 0o600)
             _move_into_place(staged, target, spec)
     except OSError as error:
         raise UserError(f"{target}: {reason(error)}; set DPBENCH_DATA to a writable folder with room") from error
@@ -192,7 +202,7 @@ def open_dataset(folder: Path) -> Dataset:
     apart = {name.removeprefix(HELD_OUT): parts.pop(name) for name in list(parts) if name.startswith(HELD_OUT)}
     X, y = _arrays(parts, manifest["columns"])
     held_out = _arrays(apart, manifest["columns"]) if apart else None
-    outside = {"recipe", "recipe_version", "sha256", "raw", "numpy", "bytes", "name", "row_norm"}
+    outside = {"recipe", "recipe_version", "sha256", "raw", "numpy", "bytes", "name", "row_norm", "sources"}
     facts = {key: value for key, value in manifest.items() if key not in outside}
     return Dataset(manifest["name"], X, y, manifest["sha256"], folder, manifest["row_norm"], facts, held_out)
 

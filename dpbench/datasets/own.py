@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import functools
+import json
+import os
+import re
+from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
 
+from dpbench import files
 from dpbench.datasets import cache
 from dpbench.datasets.cache import digest, parts_of
 from dpbench.datasets.recipes import BLOCK, LARGEST, LARGEST_SINGLE
 from dpbench.datasets.spec import Arrays, DatasetSpec, Raw, Task
-from dpbench.errors import DataError, NotAtHand
+from dpbench.errors import DataError, NotAtHand, UserError
 
 OWN = "own-"  # what the names of a user's own data begin with
 
@@ -94,12 +99,14 @@ def keep(
     *,
     labels: Literal["binary", "real"] = "binary",
     held_out: tuple[Any, np.ndarray] | None = None,
+    source: str | os.PathLike[str] | None = None,
 ) -> str:
     """Store own arrays in the data cache and return the data set's name: `own-NAME-` and the start of their hash.
 
-    Worker processes and later calls find them by that name, and results by another name never mix with theirs.
-    `recipe` says in words how the arrays were made; `held_out` are rows kept apart, as `Dataset` has them. Raises
-    DataError as `check_arrays`.
+    Worker processes and later calls find them by that name, and results by another name never mix with theirs. Nobody
+    but the user may read them, whatever the umask. `recipe` says in words how the arrays were made; `held_out` are
+    rows kept apart, as `Dataset` has them; `source` is the file that they came from, by which `copies` finds them.
+    Raises DataError as `check_arrays`.
     """
     X, y = check_arrays(X, y, labels=labels, single=True)
     if held_out is not None:
@@ -110,15 +117,69 @@ def keep(
         recipe,
         "binary" if labels == "binary" else "regression",
     )
-    if not cache.is_sound(cache.prepared_folder(cache.root(), spec), spec):
-        cache.write(cache.root(), spec, X, y, raw=[], held_out=held_out)
+    folder = cache.prepared_folder(cache.root(), spec)
+    sources = [] if source is None else [_place(source)]
+    if not cache.is_sound(folder, spec):
+        cache.write(cache.root(), spec, X, y, raw=[], held_out=held_out, sources=sources)
+        return spec.name
+    files.own(folder)  # an older dpbench followed the umask
+    manifest = cache.manifest_of(folder)
+    if more := [one for one in sources if one not in manifest.get("sources", [])]:
+        manifest["sources"] = [*manifest.get("sources", []), *more]
+        with files.replacing(folder / cache.MANIFEST) as staged:
+            staged.write_text(json.dumps(manifest, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
     return spec.name
+
+
+def _place(source: str | os.PathLike[str]) -> str:
+    return os.fspath(Path(source).resolve())
+
+
+def stem_of(source: str | os.PathLike[str]) -> str:
+    """What the data sets made of a file are called by: its name in lower case, letters, digits and hyphens."""
+    return re.sub(r"[^A-Za-z0-9]+", "-", Path(source).name.partition(".")[0]).strip("-").lower() or "data"
+
+
+def folder_of(name: str) -> Path:
+    """Where the arrays of a data set that `keep` stored lie."""
+    return cache.root() / "prepared" / f"{name}-v1"
+
+
+def copies(source: str | os.PathLike[str]) -> list[str]:
+    """The data sets that `keep` made of a file, which need not be there any more.
+
+    Those of a dpbench that did not note the file are found by its name.
+    """
+    place, stem = _place(source), stem_of(source)
+    found = []
+    for folder in sorted((cache.root() / "prepared").glob(f"{OWN}*-v1")):
+        name = folder.name.removesuffix("-v1")
+        try:
+            sources = cache.manifest_of(folder).get("sources")
+        except (OSError, ValueError):  # damaged, and still somebody's rows
+            sources = None
+        unnoted = re.fullmatch(rf"{OWN}{re.escape(stem)}(-tenth)?-[0-9a-f]{{8}}", name) is not None
+        if unnoted if sources is None else place in sources:
+            found.append(name)
+    return found
+
+
+def forget(name: str) -> Path:
+    """Remove what `keep` stored under `name`; the folder that is gone. Raises UserError where it cannot be."""
+    folder = folder_of(name)
+    try:
+        cache.discard(folder)
+    except OSError as error:
+        raise UserError(f"{folder}: {error.strerror}") from error
+    if folder.exists():
+        raise UserError(f"{folder}: it could not be removed")
+    return folder
 
 
 def kept(name: str) -> DatasetSpec:
     """What `keep` stored under `name`. Raises NotAtHand."""
     try:
-        manifest = cache.manifest_of(cache.root() / "prepared" / f"{name}-v1")
+        manifest = cache.manifest_of(folder_of(name))
     except (OSError, ValueError):
         raise NotAtHand(f"own data {name} are not in {cache.root()}; run dpbench compare on their file again") from None
     return _spec(name, manifest["rows"], manifest["columns"], manifest["recipe"], manifest["task"])

@@ -39,6 +39,12 @@ def opened(path: Path) -> BinaryIO:
     return by_suffix.get(compression(path), open)(path, "rb")
 
 
+def uncompressed(path: Path, file: BinaryIO) -> BinaryIO:
+    """The same of a file that is open already, whose place tells how much of it was read."""
+    reader = dict(SUFFIXES.values()).get(compression(path))
+    return file if reader is None else reader(file, "rb")
+
+
 def _chunks(stream: BinaryIO) -> Iterator[bytes]:
     return iter(lambda: stream.read(CHUNK), b"")
 

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     import pandas
 
 DENSE = 5e7  # entries of an svmlight file up to which it is made dense
+WIDEST = 1_000_000  # columns of an svmlight file
 PRECISIONS = ("float64", "float32")
 WITHIN = 1 - 2.0**-22  # times a row of ‖x‖ ≤ 1: so much is lost that rounding to float32 cannot take it beyond 1
 SPLIT = 20260101  # seeds the choice of the rows held out: their positions decide, nothing in them
@@ -155,7 +156,7 @@ def _frame(path: Path, kind: str) -> tuple[pandas.DataFrame, str]:
         raise DataError(f"{path}: cannot be read as {kind}: {' '.join(str(error).split())}") from error
     if frame.empty:
         raise DataError(f"{path}: no rows")
-    return frame.rename(columns=str), told
+    return batches.readable(frame), told
 
 
 def _text(path: Path, dialect: delimited.Dialect) -> pandas.DataFrame:
@@ -240,10 +241,16 @@ def _from_svmlight(path: Path, row_bound: float | None, task: str | None, holdou
 
     try:
         X, labels = load_svmlight_file(str(path), dtype=np.float64)
+    except OverflowError as error:
+        raise DataError(f"{path}: an index is beyond {WIDEST:,}; number the columns from 1 without gaps") from error
     except (OSError, ValueError) as error:
         raise DataError(f"{path}: cannot be read as svmlight: {' '.join(str(error).split())}") from error
     if not X.shape[0]:
         raise DataError(f"{path}: no rows")
+    if X.shape[1] > WIDEST:  # a model has a number for every column that there could be
+        raise DataError(
+            f"{path}: its largest index is {X.shape[1]:,}, beyond {WIDEST:,}; number the columns from 1 without gaps"
+        )
     if not (np.abs(X.data) <= LARGEST).all():
         raise DataError(f"{path}: NaN or infinite values; drop or fill them first")
     told = Told()

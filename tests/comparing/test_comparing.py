@@ -1,5 +1,6 @@
 """dpbench compare, from a file of rows to code that runs."""
 
+import os
 import sys
 from pathlib import Path
 from types import SimpleNamespace
@@ -469,3 +470,36 @@ def test_an_installed_plugin_is_listed_run_and_compared(csv, tmp_path):
     assert "one-shot" in listed
     assert ["synthetic", "one-shot"] in [line.split()[:2] for line in ran.splitlines()]
     assert {"dp-gd", "one-shot"} == set(methods_of(compared[compared.index("#  ") :])), said
+
+
+def test_private_copies_are_for_their_owner_alone_and_can_be_forgotten(call, csv, tmp_path):
+    umask = os.umask(0)
+    try:
+        code, out, err = call(*COMPARE, "--seeds", 1)
+    finally:
+        os.umask(umask)
+    assert code == 0, err
+    (copy,) = (tmp_path / "cache/prepared").glob("own-my-*")
+    (runs,) = (tmp_path / "results/adhoc").glob("compare-own-my-*")
+    assert str(copy) in err
+    assert "dpbench forget my.csv removes it" in " ".join(err.split())
+    assert [place for place in (copy, runs) if place.stat().st_mode & 0o077] == []
+    assert [path for path in copy.iterdir() if path.stat().st_mode & 0o177] == []
+    csv.unlink()
+    code, out, _ = call("forget", "my.csv")
+    assert (code, str(copy) in out, str(runs.relative_to(tmp_path)) in out) == (0, True, True)
+    assert not copy.exists()
+    assert not runs.exists()
+    assert call("forget", "my.csv")[1] == "nothing is kept of my.csv\n"
+
+
+@pytest.mark.parametrize("flawed", [False, True])
+def test_without_a_cache_nothing_stays(call, csv, tmp_path, monkeypatch, flawed):
+    if flawed:  # also where the comparison ends in an error
+        monkeypatch.setattr("dpbench.comparing.ranking.rank", lambda *_: 1 / 0)
+        with pytest.raises(ZeroDivisionError):
+            main([str(one) for one in (*COMPARE, "--seeds", 1, "--no-cache")])
+    else:
+        assert call(*COMPARE, "--seeds", 1, "--no-cache")[0] == 0
+    assert list((tmp_path / "cache/prepared").iterdir()) == []
+    assert list((tmp_path / "results").rglob("*")) in ([], [tmp_path / "results/adhoc"])

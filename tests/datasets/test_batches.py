@@ -34,7 +34,7 @@ def small(monkeypatch, tmp_path):
     return on
 
 
-@pytest.mark.parametrize("kind", ["parquet", "csv", "csv, semicolon", "tsv"])
+@pytest.mark.parametrize("kind", ["parquet", "csv", "csv, semicolon", "tsv", "csv.gz", "csv.bz2"])
 @pytest.mark.parametrize("target", ["label", "wage"])
 def test_batches_give_the_rows_that_reading_at_once_does(frame, tmp_path, small, kind, target):
     path = tmp_path / f"my.{kind.split(',')[0]}"
@@ -122,3 +122,22 @@ def test_arrays_on_disk_leave_no_file_and_a_full_disk_is_one_line(tmp_path, monk
     monkeypatch.setattr(batches.os, "posix_fallocate", full)
     with pytest.raises(UserError, match="No space left on device"):
         batches.on_disk(10, 3, np.float32)
+
+
+def test_cells_of_bytes_are_text_and_lists_are_refused(tmp_path, small):
+    frame = pd.DataFrame({"job": [b"a", b"\xff"] * 60, "age": range(120), "label": [b"no", b"yes"] * 60})
+    frame.to_parquet(tmp_path / "b.parquet")
+    frame.assign(job=[[1, 2]] * 120).to_parquet(tmp_path / "l.parquet")
+    once = tables.read(tmp_path / "b.parquet", "label")
+    assert (once.columns, once.classes) == (["intercept", "job=a", "job=\ufffd", "age"], ("no", "yes"))
+    small()
+    assert tables.read(tmp_path / "b.parquet", "label").columns == once.columns
+    with pytest.raises(DataError, match="column job holds lists"):
+        tables.read(tmp_path / "l.parquet", "label")
+
+
+@pytest.mark.parametrize("index", [1_000_001, 2**31 - 1, 2**31])
+def test_an_index_beyond_all_columns_is_one_line(tmp_path, index):
+    (tmp_path / "wide.svm").write_text(f"1 1:0.5 {index}:1\n-1 2:0.3\n")
+    with pytest.raises(DataError, match="beyond 1,000,000; number the columns from 1"):
+        tables.read(tmp_path / "wide.svm")

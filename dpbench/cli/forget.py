@@ -1,0 +1,26 @@
+"""dpbench forget: what compare kept of a file of one's own."""
+
+from __future__ import annotations
+
+import click
+
+from dpbench.cli.shared import RESULTS
+
+
+@click.command("forget")
+@click.argument("data", metavar="FILE")
+@RESULTS
+def command(data: str, results: str) -> None:
+    """Remove the private copies that compare made of a file: its prepared rows, and the finished runs on them.
+
+    dpbench forget my.csv
+
+    The file itself stays, and may be gone already. dpbench compare --no-cache leaves nothing to forget.
+    """
+    from dpbench import api
+
+    gone = api.forget(data, results=results)
+    for folder in gone:
+        click.echo(f"removed {folder}")
+    if not gone:
+        click.echo(f"nothing is kept of {data}")
