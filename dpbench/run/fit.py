@@ -15,6 +15,7 @@ from dpbench import algorithms
 from dpbench.algorithms.base import Algorithm, make_settings
 from dpbench.datasets.tables import PRECISIONS
 from dpbench.errors import PrivacyError, UserError
+from dpbench.policy import terms
 from dpbench.privacy.exact.releases import ExactMechanisms, SeededMechanisms
 from dpbench.privacy.ledger import Composition
 from dpbench.privacy.mechanisms import Mechanisms
@@ -121,8 +122,8 @@ def fit(
     l2: float = 0.0,
     w2: float = 0.0,
     seed: int | None = None,
-    accounting: str = "paper",
-    relation: str | None = None,
+    accounting: str | None = None,
+    relation: str = terms.RELATION.value,
     bound: Literal["check", "rescale"] | None = None,
     start: str = "zero",
     arithmetic: Literal["bytes", "real"] | None = None,
@@ -144,9 +145,10 @@ def fit(
         l1, l2, w2: weights of ‖w‖₁, ‖w‖²/2 and Σ w²/(1+w²).
         seed: None draws from the operating system's entropy. With a number the noise can be computed again by whoever
             guesses it, and taken off: for tests and examples; `guarantee` then says so.
-        accounting: "paper", "tight", or a zCDP conversion ("text", "bs16", "cks20", "standard").
-        relation: "add-remove" or "replace-one"; None takes the algorithm's own. An add/remove algorithm runs under
-            replace-one at twice its sensitivities, one for replace-one under nothing else.
+        accounting: None takes the algorithm's best ("tight" where it has it, as the estimators do); or "paper", its
+            published rule, "tight", or a zCDP conversion ("text", "bs16", "cks20", "standard").
+        relation: "replace-one", as of the estimators, or "add-remove". An add/remove algorithm runs under replace-one
+            at twice its sensitivities, one for replace-one under nothing else.
         bound: what happens to data that do not fit. "rescale" scales rows beyond the bound of the algorithm's proof
             down to it, one by one; values that are no numbers become 0, and labels -1 or +1 by their sign.
             "check" raises DataError instead; that the data pass then counts as public. None: "rescale" for a release,
@@ -186,6 +188,7 @@ def fit(
     if seed is not None and release_noise == "opendp":
         raise UserError(f"seed: release_noise={release_noise!r} draws from the system's entropy alone; leave seed out")
     method, fixed = algorithms.resolve(algorithm)
+    accounting = terms.accounting(method) if accounting is None else accounting
     given_settings = make_settings(method, {**fixed, **settings})
     sound = method.private and not method.flaw(given_settings, method.accounting(accounting))
     exact = _exactly(method, sound, losses.get(loss), arithmetic, seed, release_noise)
