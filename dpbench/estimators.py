@@ -29,7 +29,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from dpbench import algorithms
 from dpbench import schema as schemas
 from dpbench.algorithms.rules import public_settings
-from dpbench.errors import UserError, positive
+from dpbench.errors import UserError, nearest, positive
 from dpbench.policy import auto, terms
 from dpbench.privacy.check import together
 from dpbench.privacy.data_budget import DataBudget
@@ -39,7 +39,7 @@ from dpbench.privacy.statement import Statement, checked, released
 from dpbench.privacy.statement import read as read_model
 from dpbench.privacy.statement import write as write_model
 from dpbench.privacy.verify import spent
-from dpbench.problems import Declaration
+from dpbench.problems import Declaration, losses
 from dpbench.run.fit import HOLDS, REPRODUCIBLE, Fit, fit
 from dpbench.run.jobs import check_delta, delta_value
 from dpbench.version import __version__
@@ -186,23 +186,41 @@ class _Private(BaseEstimator):
         except (TypeError, ValueError) as error:
             raise ParameterError(f"bounds, categories: {error}") from None
 
-    def _models(self, rows: np.ndarray, targets: np.ndarray, classes: np.ndarray | None = None) -> np.ndarray:
+    def _models(
+        self,
+        rows: np.ndarray,
+        targets: np.ndarray,
+        classes: np.ndarray | None = None,
+        weights: tuple[float, ...] | None = None,
+    ) -> np.ndarray:
         """W (k, d'): one model per row of targets (k, n), all within the one budget; sets what was spent.
 
         classes: (n,) numbers of k classes, from 0, where a method that takes them together serves all models at once.
+        weights: of the classes, positive and public.
         """
         epsilon, delta = self._begin(len(rows))
-        k, loss = len(targets), self._loss
+        k, most = len(targets), max(weights or (1.0,))
         n, d = rows.shape
-        declared = Declaration(n, d, loss=loss, l2=self.l2, row_bound=1.0)
+
+        def weighted(name: str) -> losses.Loss:
+            found = losses.get(name)
+            return found if weights is None else losses.Weighted(found, tuple(one / most for one in weights))
+
+        l2 = self.l2 / most  # all of the objective is divided by the largest weight
+        loss = weighted(self._loss) if classes is None else losses.get(self._loss)
+        declared = Declaration(n, d, loss=loss, l2=l2, row_bound=1.0)
         name = self.algorithm
+        self.loss_ = self._loss
         if classes is not None:
-            together = Declaration(n, k * d, loss=f"softmax-{k}", l2=self.l2, row_bound=1.0)
+            together = Declaration(n, k * d, loss=weighted(f"softmax-{k}"), l2=l2, row_bound=1.0)
             name = auto.method(together, delta, self._suits) if name == AUTO else name
             if _takes(name, together):
-                declared, targets, loss = together, classes[None], together.loss.name
+                declared, targets, loss, self.loss_ = together, classes[None], together.loss, f"softmax-{k}"
+            elif weights is not None:
+                raise ParameterError(
+                    f"class_weight: {name} fits each class against the rest; with weights leave algorithm out"
+                )
         name = auto.method(declared, delta, self._suits) if name == AUTO else name
-        self.loss_ = loss
         method, _ = algorithms.resolve(name)
         if not method.private:
             raise ParameterError(f"algorithm: {name} is not private; dpbench.fit runs it, and says so")
@@ -228,7 +246,7 @@ class _Private(BaseEstimator):
                     epsilon=one[0],
                     delta=one[1],
                     loss=loss,
-                    l2=self.l2,
+                    l2=l2,
                     seed=seed,
                     accounting=accounting,
                     relation=Relation.REPLACE_ONE.value,
@@ -375,6 +393,9 @@ class PrivateClassifier(ClassifierMixin, _Private):
         delta: δ in [0, 1), "n^-2" or "n^-1"; None takes n⁻².
         classes: the public set of labels; a label beyond counts as the first of them. None reads the set off y, and
             `guarantee_` says so.
+        class_weight: {class: weight > 0}, public: what an error on a row of the class counts, 1 where it is not given.
+            Noise is set for the largest weight, so the rows of other classes weigh less beside it. "balanced" would
+            be counted in the data, and is refused; so are weights of single rows (`sample_weight`).
         algorithm: a name from `dpbench list algorithms`, or "auto": by a rule in n, d, the number of classes and
             whether δ > 0, never by ε (`dpbench.policy.auto`; the guide "The default methods" has what it was measured
             on).
@@ -408,9 +429,11 @@ class PrivateClassifier(ClassifierMixin, _Private):
     _loss = "logistic"
 
     classes: Any = None
+    class_weight: Mapping[Any, float] | None = None
 
-    def fit(self, X: Any, y: Any = None) -> PrivateClassifier:
+    def fit(self, X: Any, y: Any = None, **others: Any) -> PrivateClassifier:
         """Fit on X (n, d) and labels y (n,) of two values or more; with a schema, y may be a column of X."""
+        _refuse(others)
         if not self._table:
             X, y = validate_data(self, X, y, dtype=np.float64, ensure_all_finite=False)
         rows = self._read(X, y)
@@ -424,9 +447,26 @@ class PrivateClassifier(ClassifierMixin, _Private):
             raise ParameterError("y has one class: a classifier needs two or more; give them all as classes=")
         positives = range(1, 2) if len(self.classes_) == 2 else range(len(self.classes_))
         targets = np.stack([np.where(index == i, 1.0, -1.0) for i in positives])
-        self.W_ = self._models(rows, targets, index.astype(float) if len(positives) > 1 else None)
+        together = index.astype(float) if len(positives) > 1 else None
+        self.W_ = self._models(rows, targets, together, self._weights())
         self.coef_, self.intercept_ = self._in_units(self.W_)
         return self
+
+    def _weights(self) -> tuple[float, ...] | None:
+        """The public weights of `classes_`, 1 where none is given."""
+        if self.class_weight is None:
+            return None
+        if not isinstance(self.class_weight, Mapping):
+            counted = ', which are counted in the data: "balanced" would tell of them' * (
+                self.class_weight == "balanced"
+            )
+            raise ParameterError(f"class_weight: give public weights, as {{class: weight}}{counted}")
+        word = schemas.word if self._encoder is not None and self.schema is not None else lambda one: one
+        given = {word(label): weight for label, weight in self.class_weight.items()}
+        known = self.classes_.tolist()
+        if unknown := [label for label in given if label not in known]:
+            raise ParameterError(f"class_weight: there is no class {unknown[0]!r}; {nearest(str(unknown[0]), map(str, known))}")
+        return tuple(positive("class_weight", given.get(label, 1.0)) for label in known)
 
     def _index(self, y: np.ndarray) -> np.ndarray:
         """(n,) places of the labels in `classes_`, which it sets."""
@@ -445,9 +485,10 @@ class PrivateClassifier(ClassifierMixin, _Private):
         return index
 
     def _public(self) -> list[str]:
+        weights = ["class weights"] * (self.class_weight is not None)
         if self.schema is not None:
-            return super()._public()
-        return [*super()._public(), "classes" if self.classes is not None else "the set of classes in y"]
+            return [*super()._public(), *weights]
+        return [*super()._public(), "classes" if self.classes is not None else "the set of classes in y", *weights]
 
     def _own_state(self) -> dict[str, Any]:
         return {"classes": self.classes_.tolist()}
@@ -464,7 +505,12 @@ class PrivateClassifier(ClassifierMixin, _Private):
         return scores[:, 0] if len(self.classes_) == 2 else scores
 
     def predict_proba(self, X: Any) -> np.ndarray:
-        """(n, k): the softmax of the scores, or their logistic function, of more than two classes over its sum."""
+        """(n, k): the softmax of the scores, or their logistic function, of more than two classes over its sum.
+
+        Not calibrated: noise and the ridge that bounds it move them, to the middle mostly, and `class_weight` to the
+        heavier classes. A calibrator that is fitted to the private rows looks at them, which no ε here covers; fit one on
+        public rows.
+        """
         scores = self.decision_function(X)
         if self.loss_ != self._loss:
             p = np.exp(scores - scores.max(axis=1, keepdims=True))
@@ -500,8 +546,9 @@ class PrivateRegressor(RegressorMixin, _Private):
 
     target_bounds: tuple[float, float] | None = None
 
-    def fit(self, X: Any, y: Any = None) -> PrivateRegressor:
+    def fit(self, X: Any, y: Any = None, **others: Any) -> PrivateRegressor:
         """Fit on X (n, d) and numbers y (n,); with a schema, y may be a column of X."""
+        _refuse(others)
         if not self._table:
             X, y = validate_data(self, X, y, dtype=np.float64, y_numeric=True, ensure_all_finite=False)
         rows = self._read(X, y)
@@ -579,6 +626,19 @@ def _bounds(name: str, bounds: Any, columns: int) -> tuple[np.ndarray, np.ndarra
     if not (np.isfinite(low).all() and np.isfinite(high).all() and (low < high).all()):
         raise ParameterError(f"{name}: low < high, both finite, are needed" + " in every column" * (columns > 1))
     return low, high
+
+
+def _refuse(others: Mapping[str, Any]) -> None:
+    """ParameterError for what `fit` is given beyond the data; a weight of None is none."""
+    for name, value in others.items():
+        if name == "sample_weight":
+            if value is not None:
+                raise ParameterError(
+                    "sample_weight: the weight of a row comes from the data, and one row of a large weight would need "
+                    "all the noise; public weights of classes are class_weight"
+                )
+        else:
+            raise TypeError(f"fit() takes X and y, and no {name!r}")
 
 
 def _takes(name: str, problem: Declaration) -> bool:

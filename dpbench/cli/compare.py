@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from dpbench.comparing.own_data import Comparison
     from dpbench.comparing.ranking import Ranking
 
+SHOWN = 5  # methods of a table
+
 
 @click.command("compare")
 @click.option("--data", required=True, metavar="FILE", help="csv, tsv, parquet or svmlight.")
@@ -65,9 +67,10 @@ if TYPE_CHECKING:
 @click.option("--seconds", "timed", is_flag=True, help="Also measure the seconds of each method, alone.")
 @click.option("--cache/--no-cache", default=True, help="Keep the prepared rows and finished runs for the next call.")
 @JOBS
+@click.option("--all", "everything", is_flag=True, help="Show every method, not only the first five.")
 @click.option("--debug", is_flag=True, help="Show the traceback of a method that raised.")
 @RESULTS
-def command(bounds: tuple[str, ...], debug: bool, **given: Any) -> int:
+def command(bounds: tuple[str, ...], debug: bool, everything: bool, **given: Any) -> int:
     """Judge every private method on rows of yours that it has not seen, recommend one or none, and print its code.
 
     \b
@@ -82,7 +85,7 @@ def command(bounds: tuple[str, ...], debug: bool, **given: Any) -> int:
     with progress() as report:
         found = api.compare(bounds=parse_bounds(bounds), **given, reading=report.reading, progress=report, notify=_say)
     for one in found.rankings:
-        _print(found, one)
+        _print(found, one, everything)
     _explain(found, given["seeds"])
     if debug:
         for one in found.rankings:
@@ -112,13 +115,15 @@ def parse_bounds(pairs: Iterable[str]) -> dict[str, tuple[float, float]]:
     return bounds
 
 
-def _print(comparison: Comparison, found: Ranking) -> None:
-    """One table: the methods, best first, and what they are set against."""
+def _print(comparison: Comparison, found: Ranking, everything: bool) -> None:
+    """One table: the methods, strictly private ones first, then by loss, and what they are set against."""
     from dpbench.study.statistics import plus_minus
 
     def scores(line: object) -> list[str]:
         return [plus_minus(mean, se) for mean, se in comparison.scores(line).values()]
 
+    ordered = found.strictly_first(found.table)
+    shown = ordered if everything else ordered.head(SHOWN)
     header = ["#", "method", *comparison.scores(comparison.references[0]), "seconds", "settings", "accounting"]
     last = len(header) - 3
     rows = [
@@ -130,7 +135,7 @@ def _print(comparison: Comparison, found: Ranking) -> None:
             found.settings_of(row, comparison.profile),
             row.accounting,
         ]
-        for row in found.table.itertuples()
+        for row in shown.itertuples()
     ]
     rows += [["", f"({line.name})", *scores(line), "", "", ""] for line in comparison.references]
     dropped = {last} if found.table["seconds"].isna().all() else set()
@@ -144,6 +149,8 @@ def _print(comparison: Comparison, found: Ranking) -> None:
     if len(comparison.rankings) > 1:
         _tell(f"ε = {found.epsilon:g}, {found.rule}")
     print_table([header[i] for i in kept], [[row[i] for i in kept] for row in rows], right=set())
+    if more := len(ordered) - len(shown):
+        click.echo(f"and {more} more method{'s' * (more > 1)}: --all shows every one")
     click.echo()
 
 
@@ -152,7 +159,8 @@ def _explain(comparison: Comparison, seeds: int) -> None:
     _tell(
         f"Scores are of {comparison.held:,} of {comparison.held + comparison.rows:,} rows, held out by position: "
         f"exact, so not private. Means over {seeds} seed{'s' * (seeds > 1)} ± standard error, over seeds and over the "
-        f'draw of these rows; "=": within two standard errors of the best.{more}'
+        f'draw of these rows; "=": within two standard errors of the best. Methods that count nothing of the data as '
+        f"public come first.{more}"
     )
     told: dict[str, list[str]] = {}
     for one in comparison.rankings:

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 PROFILES = ("quick", "full")
 FEWEST = 100  # rows: with fewer, the standard errors of what is held out are as large as any difference
+RARE = 0.1  # share of the rows below which a class is rare
 FEWEST_HELD = 5  # rows of each class, held out
 UNFIT = ("sigmoid", "phase")  # losses of the papers that are least where <x, w> does not tell the label
 
@@ -35,7 +36,7 @@ class Comparison:
     rankings: one for each ε and track, in this order; the first decides the snippet and the recommendation.
     task: "binary" or "regression". warnings: what used the data on the way. notes: what else there is to say.
     references: what private methods are set against. rows, held: how many rows are in use, and held out. unit: of the
-    target, see `tables.Table`. snippet: code that fits one model by the best method on all rows; "" when none is of
+    target, see `tables.Table`. rare: the smaller share of the two classes in use, 1 for numbers. snippet: code that fits one model by the best method on all rows; "" when none is of
     use. recommendation: sentences.
     """
 
@@ -48,6 +49,7 @@ class Comparison:
     rows: int
     held: int
     unit: float
+    rare: float
     snippet: str
     recommendation: list[str]
 
@@ -69,10 +71,15 @@ class Comparison:
     def scores(self, line: Any) -> dict[str, tuple[float, float]]:
         """What a row of a ranking, or a reference, reached on the rows held out: name → (mean, standard error or NaN).
 
-        The log loss, accuracy and AUC of a binary target; of numbers the RMSE, in the target's own unit, and R².
+        The log loss, accuracy and AUC of a binary target, and where a class has less than a tenth of the rows balanced
+        accuracy, average precision of that class and expected calibration error; of numbers the RMSE, in the target's
+        own unit, and R².
         """
         if self.task == "binary":
-            return {"log loss": (line.mean, line.se), "accuracy": (line.accuracy, np.nan), "AUC": (line.auc, np.nan)}
+            found = {"log loss": (line.mean, line.se), "accuracy": line.accuracy, "AUC": line.auc}
+            if self.rare < RARE:
+                found |= {"bal. acc.": line.balanced, "avg. prec.": line.precision, "calib. err.": line.calibration}
+            return {name: one if isinstance(one, tuple) else (one, np.nan) for name, one in found.items()}
         rmse = (2 * line.mean) ** 0.5  # `mean` is of (y - z)²/2
         spread = line.se / rmse if rmse else line.se
         return {"RMSE": (rmse * self.unit, spread * self.unit), "R²": (line.gain, line.gain_se)}
@@ -182,6 +189,7 @@ def compare_file(
         len(table.y),
         held,
         table.unit,
+        1.0 if table.classes is None else float(min(np.mean(table.y > 0), np.mean(table.y <= 0))),
         snippet,
         sentences,
     )

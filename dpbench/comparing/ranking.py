@@ -76,10 +76,19 @@ class Ranking:
 
     @property
     def best(self) -> Any:
-        """The useful row with the lowest mean, the lowest of all if none is useful, None when none is finite."""
+        """The useful row with the lowest mean, first of those that count nothing of the data as public.
+
+        The lowest of all if none is useful, None when none is finite.
+        """
         finite = self.table[self.table["mean"].lt(float("inf"))]
         finite = finite[finite["algorithm"].isin(self.useful)] if self.useful else finite
-        return None if finite.empty else next(finite.itertuples())
+        return None if finite.empty else next(self.strictly_first(finite).itertuples())
+
+    @staticmethod
+    def strictly_first(table: pd.DataFrame) -> pd.DataFrame:
+        """The rows, those that are private without anything of the data being public first, else as they stand."""
+        strict = table["private"] & table["counts_public"].fillna("").eq("")
+        return table.loc[strict.sort_values(ascending=False, kind="stable").index]
 
     @property
     def tied(self) -> list[str]:
@@ -217,15 +226,20 @@ def _rows(store: Store, jobs: list[Job]) -> pd.DataFrame:
 
 
 def useful(table: pd.DataFrame) -> list[str]:
-    """The methods whose gain over the constant answer is above two of its standard errors."""
-    return list(table[table["gain"] > TIE * table["gain_se"]]["algorithm"])
+    """The methods that are better than the constant answer by more than two standard errors: in loss, or in accuracy.
+
+    At a rare class no model is right more often than "no" for everyone, and one may still tell rows apart.
+    """
+    better = (table["gain"] > TIE * table["gain_se"]) | (table["loss_gain"] > TIE * table["loss_gain_se"])
+    return list(table[better]["algorithm"])
 
 
 def board(runs: pd.DataFrame) -> pd.DataFrame:
     """One row per method, best first: its settings with the lowest mean objective on the rows in use, and scores.
 
     `mean`: loss on the rows held out, `se` over seeds and over the draw of these rows; `gain`, `gain_se`: the same of
-    accuracy beyond the majority class, or of R². `accuracy`, `auc`, `excess`: means. `rank` is by `mean`; `beaten_by`
+    accuracy beyond the majority class, or of R²; `loss_gain`, `loss_gain_se`: of how far the loss is below that of the
+    best constant answer. `accuracy`, `auc`, `excess` and those of `scores.RARE`: means. `rank` is by `mean`; `beaten_by`
     counts the methods that are better by more than two standard errors of the difference.
     """
     runs = runs[outcomes.has_result(runs["status"])]
@@ -244,21 +258,29 @@ def board(runs: pd.DataFrame) -> pd.DataFrame:
             gain=("held_gain", "mean"),
             gain_sd=("held_gain", "std"),
             gain_drawn=("held_gain_se", "mean"),
+            loss_gain=("held_loss_gain", "mean"),
+            loss_gain_sd=("held_loss_gain", "std"),
+            loss_gain_drawn=("held_loss_gain_se", "mean"),
             accuracy=("held_accuracy", "mean"),
             auc=("held_auc", "mean"),
+            balanced=("held_balanced", "mean"),
+            precision=("held_precision", "mean"),
+            calibration=("held_calibration", "mean"),
             excess=("excess", "mean"),
             planned=("epsilon_planned", "min"),
             private=("private", "all"),
             counts_public=("counts_public", "first"),
         )
         table = table.reset_index()
-        table["se"] = np.hypot(table["sd"].fillna(0) / np.sqrt(table["seeds"]), table["drawn"].fillna(0))
-        table["gain_se"] = np.hypot(table["gain_sd"].fillna(0) / np.sqrt(table["seeds"]), table["gain_drawn"].fillna(0))
+        for error, name in (("se", ""), ("gain_se", "gain_"), ("loss_gain_se", "loss_gain_")):
+            over_seeds = table[f"{name}sd"].fillna(0) / np.sqrt(table["seeds"])
+            table[error] = np.hypot(over_seeds, table[f"{name}drawn"].fillna(0))
     table = pick(table, ["algorithm"], "tuned_by").reset_index(drop=True)
     table["rank"] = table["mean"].rank(method="min").astype(int)
     table["beaten_by"] = beaten_by(table) if len(table) else []
-    columns = [*by, "mean", "se", "seeds", "accuracy", "auc", "gain", "gain_se", "excess", "planned", "private",
-               "counts_public", "rank", "beaten_by"]  # fmt: skip
+    columns = [*by, "mean", "se", "seeds", "accuracy", "auc", "balanced", "precision", "calibration", "gain",
+               "gain_se", "loss_gain", "loss_gain_se", "excess", "planned", "private", "counts_public", "rank",
+               "beaten_by"]  # fmt: skip
     return (
         table[columns].sort_values(["rank", "algorithm"], kind="stable").reset_index(drop=True).assign(seconds=np.nan)
     )
@@ -289,7 +311,8 @@ def recommendation(found: Ranking, baseline: str, profile: str = "quick") -> Ite
     if not found.useful:
         yield (
             f"Do not use any of these at ε = {found.epsilon:g}: on the rows held out none is better than {baseline} by "
-            "two standard errors. More rows or a larger ε would help; so would fewer columns."
+            "two standard errors, neither in loss nor in accuracy. More rows or a larger ε would help; so would fewer "
+            "columns."
         )
         ranks = found.table[found.table["auc"] > 0.6]
         if len(ranks):
@@ -300,6 +323,17 @@ def recommendation(found: Ranking, baseline: str, profile: str = "quick") -> Ite
     yield f"At ε = {found.epsilon:g} use {best.algorithm}" + (f" with {settings}." if settings else ".")
     if best.counts_public:
         yield f"It takes {best.counts_public} from the data and counts that as public: its ε does not cover it."
+    lowest = found.table.loc[found.table["algorithm"].isin(found.useful)].iloc[0]
+    if lowest["mean"] < best.mean:
+        yield (
+            f"{lowest['algorithm']} has a lower loss ({lowest['mean']:.3g}), and counts {lowest['counts_public']} "
+            "as public."
+        )
+    if best.gain <= TIE * best.gain_se and np.isfinite(best.accuracy):
+        yield (
+            f"It is not right more often than {baseline}: it tells rows apart (AUC {best.auc:.2f}), so use its "
+            "probabilities, or another threshold."
+        )
     if found.tied:
         yield f"As good within two standard errors: {', '.join(found.tied)}."
     first = found.table.loc[found.table["accuracy"].fillna(0).idxmax()]

@@ -9,7 +9,7 @@ import numpy as np
 from dpbench.datasets import Dataset
 from dpbench.problems import Problem
 from dpbench.problems.optimum import NoOptimum
-from dpbench.problems.scores import held_out_scores
+from dpbench.problems.scores import constant, held_out_scores, rare_scores
 
 
 @dataclass(frozen=True)
@@ -23,6 +23,9 @@ class Reference:
     mean: float
     accuracy: float = np.nan
     auc: float = np.nan
+    balanced: float = np.nan
+    precision: float = np.nan
+    calibration: float = np.nan
     gain: float = 0.0
     se: float = np.nan
     gain_se: float = np.nan
@@ -38,25 +41,26 @@ def references(problem: Problem, data: Dataset, classes: tuple[str, str] | None)
     lines = [_constant(problem, y, classes)]
     for i, called in enumerate(["w = 0", *([name] if optimum is not None else [])]):
         scores = {key.removeprefix("held_"): float(values[i]) for key, values in found.items()}
-        line = Reference(
-            called, scores["loss"], scores.get("accuracy", np.nan), scores.get("auc", np.nan), scores["gain"]
-        )
-        lines.append(replace(line, accuracy=np.nan, gain=np.nan) if problem.loss.binary and not i else line)  # all ties
+        line = Reference(called, scores["loss"], gain=scores["gain"])
+        if problem.loss.binary:
+            names = ("accuracy", "auc", "balanced", "precision", "calibration")
+            line = replace(line, **{name: scores[name] for name in names})
+        tied = {"accuracy": np.nan, "balanced": np.nan, "gain": np.nan}
+        lines.append(replace(line, **tied) if problem.loss.binary and not i else line)
     return lines
 
 
 def _constant(problem: Problem, y: np.ndarray, classes: tuple[str, str] | None) -> Reference:
     """The prediction z, the same for every row, that fits the rows in use best."""
-    if not problem.loss.binary:
-        z, name = float(problem.y.mean()), "the mean"
-    else:
-        rate = float(np.mean(problem.y > 0))
-        z = np.log(rate / (1 - rate)) if problem.loss.name == "logistic" else np.sign(rate - 0.5)
-        name = f"always {classes[int(rate >= 0.5)]}" if classes else "the majority class"
+    z, name = constant(problem.loss, problem.mean_label), "the mean"
+    if problem.loss.binary:
+        name = f"always {classes[int(problem.mean_label >= 0)]}" if classes else "the majority class"
     loss = problem.loss.value(np.full((1, len(y)), z), y, np.empty((1, len(y)))).mean()
     if not problem.loss.binary:
         return Reference(name, float(loss))
-    return Reference(name, float(loss), accuracy=float(np.mean(y * np.sign(z or 1.0) > 0)), auc=0.5)
+    rare = rare_scores(problem.loss, np.full(len(y), z), y)
+    found = {key.removeprefix("held_"): value for key, value in rare.items()}
+    return Reference(name, float(loss), accuracy=float(np.mean(y * np.sign(z or 1.0) > 0)), auc=0.5, **found)
 
 
 def _optimum(problem: Problem) -> tuple[np.ndarray | None, str]:

@@ -315,6 +315,73 @@ class Softmax(Loss):
         raise UserError(f"loss: {self.name} has no Hessian row by row here; use a method that asks for none")
 
 
+class Weighted(Loss):
+    """v(y)·ℓ(z, y): a loss of classes, each with a public weight v in (0, 1].
+
+    A row moves the sum of gradients by v(y) times what it moves that of ℓ, so by the bound of ℓ at most. Weights that
+    are larger than 1 would make the sensitivity larger by the largest of them: divide all by it, and the ridge too,
+    and the minimiser is the same. The slope no longer tells the curvature, as v is not seen in it, so that methods
+    that need that of the logistic loss take another proof here.
+
+    weights: of -1 and +1, or of classes 0, 1, ….
+    """
+
+    def __init__(self, base: Loss, weights: tuple[float, ...]) -> None:
+        count = base.outputs if base.outputs > 1 else 2
+        if not (base.binary or base.outputs > 1):
+            raise UserError(f"class_weight: {base.name} loss has no classes")
+        if len(weights) != count or not all(0 < v <= 1 for v in weights):
+            raise UserError(f"class_weight: {count} weights in (0, 1] are needed, got {weights}")
+        self.base, self.weights, self.outputs = base, tuple(map(float, weights)), base.outputs
+        most = max(self.weights)
+        vars(self).update(
+            name=f"weighted {base.name}",
+            convex=base.convex,
+            binary=base.binary,
+            smooth=base.smooth,
+            lipschitz=most * base.lipschitz,
+            smoothness=most * base.smoothness,
+            hessian_lipschitz=most * base.hessian_lipschitz,
+            bounded_in_float=base.bounded_in_float and most == 1,  # v·ℓ' ≤ v as rounded
+        )
+
+    @property
+    def family(self) -> str:
+        return self.base.family
+
+    @property
+    def trace(self) -> float:
+        return max(self.weights) * self.base.trace
+
+    def check_labels(self, y: np.ndarray) -> None:
+        """As of the loss that is weighted."""
+        self.base.check_labels(y)
+
+    def _of(self, y: np.ndarray) -> np.ndarray:
+        """(b,) weights of the labels."""
+        return np.array(self.weights)[(y > 0).astype(int) if self.outputs == 1 else y.astype(int)]
+
+    def value(self, z: np.ndarray, y: np.ndarray, out: np.ndarray) -> np.ndarray:
+        return np.multiply(self.base.value(z, y, out), self._of(y), out=out)
+
+    def derivative(self, z: np.ndarray, y: np.ndarray, out: np.ndarray) -> np.ndarray:
+        return np.multiply(self.base.derivative(z, y, out), self._of(y), out=out)
+
+    def second_derivative(self, z: np.ndarray, y: np.ndarray, out: np.ndarray) -> np.ndarray:
+        return np.multiply(self.base.second_derivative(z, y, out), self._of(y), out=out)
+
+    def bounded(self, z: np.ndarray, y: np.ndarray, bound: float, out: np.ndarray) -> np.ndarray:
+        """v(y)·ℓ', shortened to a norm of at most `bound`."""
+        r = self.derivative(z, y, out).reshape(-1, self.outputs, z.shape[1])
+        if bound < self.lipschitz:
+            r *= np.minimum(1.0, bound / np.maximum(np.linalg.norm(r, axis=1, keepdims=True), bound / 2))
+        return out
+
+    def correct(self, z: np.ndarray, y: np.ndarray, out: np.ndarray) -> np.ndarray:
+        """As of the loss that is weighted."""
+        return self.base.correct(z, y, out)
+
+
 def _reverse_sigmoid(z: np.ndarray, out: np.ndarray) -> np.ndarray:
     """σ(-z) = 1/(1 + e^z): np.exp in place is six times as fast as scipy.special.expit.
 
@@ -347,6 +414,11 @@ def check(loss: Loss) -> None:
 
     A value between two points is no proof; a constant that is wrong where the loss is steepest is found.
     """
+    if isinstance(loss, Weighted):
+        check(loss.base)  # weights in (0, 1] take nothing from it
+        return
+    if isinstance(loss, Softmax):
+        return  # its constants are proved in its docstring, and held by tests
     far = np.geomspace(1e-2, 50, 400)
     z = np.concatenate([-far[::-1], np.linspace(-8e-3, 8e-3, 9), far])
     for label in (-1.0, 1.0) if loss.binary else (0.0, 0.5, 1.0, 3.0):

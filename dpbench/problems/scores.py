@@ -8,6 +8,9 @@ import numpy as np
 
 from dpbench.problems.losses import Loss
 
+RARE = ("held_balanced", "held_precision", "held_calibration")
+BINS = 10  # groups of a calibration error
+
 
 def held_out_scores(
     loss: Loss, X: Any, y: np.ndarray, W: np.ndarray, reference: np.ndarray, mean: float
@@ -15,16 +18,20 @@ def held_out_scores(
     """Scores of W (k, d) on the rows X (m, d), y (m,), each (k,). mean: of the labels of the rows in use.
 
     held_loss: mean loss, and held_loss_se, the standard error of its difference to that of `reference` (d,), a model
-    that all are set against: over the draw of the rows, paired. For ±1: held_accuracy (a tie is half right), held_auc
-    (the chance that a +1 is ranked above a -1), and held_gain, the accuracy beyond that of the class that they
-    have more of. For numbers held_gain is R² against `mean`: 1 - Σ(y - z)²/Σ(y - mean)². held_gain_se: its
-    standard error over the draw of the rows, paired.
+    that all are set against: over the draw of the rows, paired. held_loss_gain: how far it is below the loss of the
+    best answer that is the same for every row (`constant`), with its paired error held_loss_gain_se. For ±1:
+    held_accuracy (a tie is half right), held_auc (the chance that a +1 is ranked above a -1), and held_gain, the
+    accuracy beyond that of the class that they have more of; held_balanced, the mean accuracy of the two classes;
+    held_precision, the average precision for the rarer of them; held_calibration, see `calibration_error`. For numbers
+    held_gain is R² against `mean`: 1 - Σ(y - z)²/Σ(y - mean)². held_gain_se: its standard error over the draw of the
+    rows, paired.
     """
     m = len(y)
-    columns = ["held_loss", "held_loss_se", "held_gain", "held_gain_se"]
-    columns += ["held_accuracy", "held_auc"] if loss.binary else []
+    columns = ["held_loss", "held_loss_se", "held_loss_gain", "held_loss_gain_se", "held_gain", "held_gain_se"]
+    columns += ["held_accuracy", "held_auc", *RARE] if loss.binary else []
     found = {name: np.empty(len(W)) for name in columns}
     base = _losses(loss, X @ reference, y)
+    same = _losses(loss, np.full(m, constant(loss, mean)), y)
     if loss.binary:
         against = np.where(y == (1.0 if mean >= 0 else -1.0), 1.0, 0.0)
         scale = 1.0
@@ -36,13 +43,54 @@ def held_out_scores(
         losses = _losses(loss, z, y)
         found["held_loss"][i] = losses.mean()
         found["held_loss_se"][i] = _error(losses - base)
+        found["held_loss_gain"][i] = (same - losses).mean()
+        found["held_loss_gain_se"][i] = _error(same - losses)
         hits = 0.5 * (1 + np.sign(y * z)) if loss.binary else -((y - z) ** 2)
         found["held_gain"][i] = (hits - against).mean() / scale
         found["held_gain_se"][i] = _error(hits - against) / scale
         if loss.binary:
             found["held_accuracy"][i] = hits.mean()
             found["held_auc"][i] = _auc(z, y)
+            for name, value in rare_scores(loss, z, y).items():
+                found[name][i] = value
     return found if m else {}
+
+
+def constant(loss: Loss, mean: float) -> float:
+    """The prediction z, the same for every row, that fits labels of this mean best."""
+    if not loss.binary:
+        return mean
+    if loss.family == "logistic" and abs(mean) < 1:
+        return float(2 * np.arctanh(mean))  # the logarithm of the odds
+    return 1.0 if mean >= 0 else -1.0
+
+
+def rare_scores(loss: Loss, z: np.ndarray, y: np.ndarray) -> dict[str, float]:
+    """What tells a model of a rare class from the answer that there is none: `RARE`, NaN where they have no meaning."""
+    from sklearn.metrics import average_precision_score
+
+    positive = y > 0
+    share = float(positive.mean())
+    if not (0 < share < 1 and np.isfinite(z).all()):
+        return dict.fromkeys(RARE, np.nan)
+    right = 0.5 * (1 + np.sign(y * z))
+    sign = 1.0 if share <= 0.5 else -1.0
+    return {
+        "held_balanced": 0.5 * float(right[positive].mean() + right[~positive].mean()),
+        "held_precision": float(average_precision_score(y * sign > 0, z * sign)),
+        "held_calibration": calibration_error(z, positive) if loss.family == "logistic" else np.nan,
+    }
+
+
+def calibration_error(z: np.ndarray, positive: np.ndarray) -> float:
+    """Expected calibration error of the probabilities σ(z): over ten groups of equal size, ordered by z.
+
+    The mean distance between what a group is predicted and the share of +1 in it (Naeini, Cooper and Hauskrecht 2015,
+    with groups of equal size).
+    """
+    p = 0.5 * (1 + np.tanh(z / 2))
+    group = np.searchsorted(np.quantile(z, np.arange(1, BINS) / BINS), z, side="right")  # equal z are of one group
+    return float(np.abs(np.bincount(group, p - positive)).sum() / len(z))
 
 
 def _losses(loss: Loss, z: np.ndarray, y: np.ndarray) -> np.ndarray:

@@ -68,6 +68,11 @@ RUNS = {
     "held_auc": "double",
     "held_gain": "double",
     "held_gain_se": "double",
+    "held_loss_gain": "double",  # below the loss of the best constant answer
+    "held_loss_gain_se": "double",
+    "held_balanced": "double",
+    "held_precision": "double",
+    "held_calibration": "double",
     "notes": "string",
     "values": "list",  # a sweep's excess losses; what else a run or a probe measures as a vector
     "diagnostics": "string",  # JSON of an algorithm's own columns that have none here

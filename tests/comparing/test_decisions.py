@@ -17,11 +17,12 @@ from dpbench.run.jobs import make_job
 def rows(settings="{}", method="a", **columns):
     """Runs of one method at one setting: column → values by seed."""
     given = {"objective": [1.0, 1.0], "held_loss": [1.0, 1.0], "held_loss_se": 0.0, "held_gain": 0.1,
-             "held_gain_se": 0.0} | columns  # fmt: skip
+             "held_gain_se": 0.0, "held_loss_gain": 0.1, "held_loss_gain_se": 0.0} | columns  # fmt: skip
     count = max(len(v) for v in given.values() if isinstance(v, list))
     frame = pd.DataFrame({name: v if isinstance(v, list) else [v] * count for name, v in given.items()})
     return frame.assign(algorithm=method, settings=settings, accounting="tight", relation="replace-one", delta=1e-6,
-                        epsilon=1.0, seed=range(count), status="done", held_accuracy=0.5, held_auc=0.5, excess=0.1,
+                        epsilon=1.0, seed=range(count), status="done", held_accuracy=0.5, held_auc=0.5, held_balanced=0.5,
+                        held_precision=0.5, held_calibration=0.1, excess=0.1,
                         epsilon_planned=1.0, private=True, counts_public="")  # fmt: skip
 
 
@@ -47,8 +48,10 @@ def test_standard_errors_are_of_their_own_columns_over_seeds_and_over_the_draw()
 
 @pytest.mark.parametrize(("gain", "expected"), [(0.0, False), (1.5, False), (2.0, False), (2.01, True), (-3.0, False)])
 def test_useful_is_more_than_two_standard_errors_above_the_constant_answer(gain, expected):
-    table = pd.DataFrame({"algorithm": ["a"], "gain": [gain], "gain_se": [1.0]})
-    assert useful(table) == (["a"] if expected else [])
+    one = {"algorithm": ["a"], "gain": [gain], "gain_se": [1.0], "loss_gain": [0.0], "loss_gain_se": [1.0]}
+    other = one | {"gain": [0.0], "loss_gain": [gain]}  # a rare class: better by loss, never by accuracy
+    for table in (one, other):
+        assert useful(pd.DataFrame(table)) == (["a"] if expected else [])
 
 
 @pytest.mark.parametrize(
@@ -74,7 +77,9 @@ def test_a_method_is_beaten_by_two_errors_of_the_difference():
 
 def ranking(*lines):
     """A ranking of (method, mean, gain, beaten by), the gains with an error of 1."""
-    table = pd.DataFrame(lines, columns=["algorithm", "mean", "gain", "beaten_by"]).assign(gain_se=1.0)
+    table = pd.DataFrame(lines, columns=["algorithm", "mean", "gain", "beaten_by"]).assign(
+        gain_se=1.0, loss_gain=-1.0, loss_gain_se=1.0, private=True, counts_public=""
+    )
     return Ranking(1.0, "default", table, {}, {}, {})
 
 
@@ -84,6 +89,13 @@ def test_the_best_is_the_first_useful_one_and_ties_are_useful_ones():
     assert found.tied == ["c"]
     assert ranking(("a", 0.1, 1.0, 0), ("b", 0.2, 1.0, 0)).best.algorithm == "a"
     assert ranking(("a", math.inf, 5.0, 0)).best is None
+
+
+def test_what_counts_nothing_of_the_data_as_public_comes_first():
+    found = ranking(("a", 0.1, 5.0, 0), ("b", 0.2, 5.0, 0), ("c", 0.3, 5.0, 0))
+    found.table.loc[0, "counts_public"] = "the columns' scales"
+    assert found.best.algorithm == "b"
+    assert found.strictly_first(found.table)["algorithm"].tolist() == ["b", "c", "a"]
 
 
 def test_a_setting_that_failed_in_the_trial_is_not_judged_by_it():
