@@ -64,7 +64,9 @@ def _sklearn(name: str) -> Callable[[], pd.DataFrame]:
 
 
 def _adult() -> pd.DataFrame:
-    names = "age workclass fnlwgt education years marital occupation relationship race sex gain loss hours country income"
+    names = (
+        "age workclass fnlwgt education years marital occupation relationship race sex gain loss hours country income"
+    )
     path = _mirror("adult/adult.data")
     return pd.read_csv(path, names=names.split(), skipinitialspace=True, na_values="?").drop(columns=["fnlwgt"])
 
@@ -185,7 +187,7 @@ def by_opendp(rows: Rows, epsilon: float) -> np.ndarray:
 
 
 def scores(rows: Rows, found: np.ndarray) -> dict[str, float]:
-    """Of predictions for the rows held out: accuracy, AUC (one against the rest, mean over classes), log loss; or R²."""
+    """Of predictions for the rows held out: accuracy, AUC (one against the rest, mean of classes), log loss; or R²."""
     if not rows.classes:
         found = np.clip(found, -1, 1)
         return {"r2": 1 - float(((rows.yt - found) ** 2).mean() / rows.yt.var())}

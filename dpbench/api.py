@@ -34,9 +34,9 @@ if TYPE_CHECKING:
 
 __all__ = ["Diagnostics", "Fit", "Released", "Runs", "Scorecard", "audit", "audit_releases", "board_compact",
            "board_freeze", "board_retract", "board_secret", "board_versions", "check_data", "check_rows",
-           "check_submission", "cite", "compare", "diff", "draft_schema", "fetch", "fit", "forget",
-           "listing", "merge", "privacy_profile", "report", "results", "run_algorithm", "run_experiment", "scorecard", "statement",
-           "status", "submit", "summarise"]  # fmt: skip
+           "check_submission", "cite", "compare", "diff", "draft_schema", "fetch", "fit", "forget", "listing",
+           "merge", "privacy_profile", "report", "results", "run_algorithm", "run_experiment", "scorecard",
+           "statement", "status", "submit", "summarise"]  # fmt: skip
 
 Listener = Callable[["Progress"], None]
 Notify = Callable[[str], None]
@@ -405,8 +405,8 @@ def compare(
         profile: "quick" or "full": how many settings "tuned" tries. seeds: replicates of each. timed: measure the
             seconds of each, alone.
         results, jobs: as of `run_algorithm`; the runs go to `results/adhoc/compare-DATA`.
-        cache: keep the prepared rows, which nobody but the user may read, and the runs, so that the next call makes none
-            of them again; `forget` removes both. False removes them at the end.
+        cache: keep the prepared rows, which nobody but the user may read, and the runs, so that the next call makes
+            none of them again; `forget` removes both. False removes them at the end.
         reading: called with what is being done and the share of it while a large file is read.
 
     Raises:

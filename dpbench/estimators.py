@@ -465,7 +465,9 @@ class PrivateClassifier(ClassifierMixin, _Private):
         given = {word(label): weight for label, weight in self.class_weight.items()}
         known = self.classes_.tolist()
         if unknown := [label for label in given if label not in known]:
-            raise ParameterError(f"class_weight: there is no class {unknown[0]!r}; {nearest(str(unknown[0]), map(str, known))}")
+            raise ParameterError(
+                f"class_weight: there is no class {unknown[0]!r}; {nearest(str(unknown[0]), map(str, known))}"
+            )
         return tuple(positive("class_weight", given.get(label, 1.0)) for label in known)
 
     def _index(self, y: np.ndarray) -> np.ndarray:
@@ -508,8 +510,8 @@ class PrivateClassifier(ClassifierMixin, _Private):
         """(n, k): the softmax of the scores, or their logistic function, of more than two classes over its sum.
 
         Not calibrated: noise and the ridge that bounds it move them, to the middle mostly, and `class_weight` to the
-        heavier classes. A calibrator that is fitted to the private rows looks at them, which no ε here covers; fit one on
-        public rows.
+        heavier classes. A calibrator that is fitted to the private rows looks at them, which no ε here covers; fit
+        one on public rows.
         """
         scores = self.decision_function(X)
         if self.loss_ != self._loss:

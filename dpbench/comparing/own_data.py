@@ -36,7 +36,8 @@ class Comparison:
     rankings: one for each ε and track, in this order; the first decides the snippet and the recommendation.
     task: "binary" or "regression". warnings: what used the data on the way. notes: what else there is to say.
     references: what private methods are set against. rows, held: how many rows are in use, and held out. unit: of the
-    target, see `tables.Table`. rare: the smaller share of the two classes in use, 1 for numbers. snippet: code that fits one model by the best method on all rows; "" when none is of
+    target, see `tables.Table`. rare: the smaller share of the two classes in use, 1 for numbers.
+    snippet: code that fits one model by the best method on all rows; "" when none is of
     use. recommendation: sentences.
     """
 
@@ -134,9 +135,7 @@ def compare_file(
     labels = datasets.labels_of(table.task)
     name = own.stem_of(data)
     try:
-        dataset = own.keep(
-            table.X, table.y, name, table.recipe, labels=labels, held_out=table.held_out, source=data
-        )
+        dataset = own.keep(table.X, table.y, name, table.recipe, labels=labels, held_out=table.held_out, source=data)
         words = ",".join([loss, *(f"{key}={weight!r}" for key, weight in weights.items())])
         shape = f"{table.X.shape[0]:,} rows in use, {table.X.shape[1]:,} columns"
         notify(f"{dataset}: {shape}, {words}; {table.recipe}")

@@ -1,4 +1,4 @@
-"""What a comparison leaves on the disk of somebody's data: prepared rows, and scores that are exact; and its removal."""
+"""What a comparison leaves on the disk of somebody's data: prepared rows and exact scores; and its removal."""
 
 from __future__ import annotations
 

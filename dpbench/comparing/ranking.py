@@ -239,8 +239,8 @@ def board(runs: pd.DataFrame) -> pd.DataFrame:
 
     `mean`: loss on the rows held out, `se` over seeds and over the draw of these rows; `gain`, `gain_se`: the same of
     accuracy beyond the majority class, or of R²; `loss_gain`, `loss_gain_se`: of how far the loss is below that of the
-    best constant answer. `accuracy`, `auc`, `excess` and those of `scores.RARE`: means. `rank` is by `mean`; `beaten_by`
-    counts the methods that are better by more than two standard errors of the difference.
+    best constant answer. `accuracy`, `auc`, `excess` and those of `scores.RARE`: means. `rank` is by `mean`;
+    `beaten_by` counts the methods that are better by more than two standard errors of the difference.
     """
     runs = runs[outcomes.has_result(runs["status"])]
     runs = runs.assign(

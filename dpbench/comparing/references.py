@@ -43,10 +43,16 @@ def references(problem: Problem, data: Dataset, classes: tuple[str, str] | None)
         scores = {key.removeprefix("held_"): float(values[i]) for key, values in found.items()}
         line = Reference(called, scores["loss"], gain=scores["gain"])
         if problem.loss.binary:
-            names = ("accuracy", "auc", "balanced", "precision", "calibration")
-            line = replace(line, **{name: scores[name] for name in names})
-        tied = {"accuracy": np.nan, "balanced": np.nan, "gain": np.nan}
-        lines.append(replace(line, **tied) if problem.loss.binary and not i else line)
+            line = replace(
+                line,
+                accuracy=scores["accuracy"] if i else np.nan,  # w = 0 ties everywhere
+                balanced=scores["balanced"] if i else np.nan,
+                gain=scores["gain"] if i else np.nan,
+                auc=scores["auc"],
+                precision=scores["precision"],
+                calibration=scores["calibration"],
+            )
+        lines.append(line)
     return lines
 
 

@@ -96,13 +96,19 @@ def _text(path: Path) -> Iterator[tuple[Any, float]]:
         "parse_options": csv.ParseOptions(delimiter=dialect.separator, newlines_in_values=False),
     }
     plain = csv.ConvertOptions(decimal_point=dialect.decimal)
-    with raw.opened(path) as stream, csv.open_csv(pa.PythonFile(stream, mode="r"), convert_options=plain, **how) as first:
+    with (
+        raw.opened(path) as stream,
+        csv.open_csv(pa.PythonFile(stream, mode="r"), convert_options=plain, **how) as first,
+    ):
         types = {field.name: pa.float64() for field in first.schema if pa.types.is_integer(field.type)}
     convert = csv.ConvertOptions(decimal_point=dialect.decimal, column_types=types)
-    with path.open("rb") as file, raw.uncompressed(path, file) as stream:
-        with csv.open_csv(pa.PythonFile(stream, mode="r"), convert_options=convert, **how) as reader:
-            for batch in reader:
-                yield batch, min(1.0, file.tell() / size)
+    with (
+        path.open("rb") as file,
+        raw.uncompressed(path, file) as stream,
+        csv.open_csv(pa.PythonFile(stream, mode="r"), convert_options=convert, **how) as reader,
+    ):
+        for batch in reader:
+            yield batch, min(1.0, file.tell() / size)
 
 
 def on_disk(rows: int, columns: int, dtype: Any) -> np.ndarray:

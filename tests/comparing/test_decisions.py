@@ -21,8 +21,8 @@ def rows(settings="{}", method="a", **columns):
     count = max(len(v) for v in given.values() if isinstance(v, list))
     frame = pd.DataFrame({name: v if isinstance(v, list) else [v] * count for name, v in given.items()})
     return frame.assign(algorithm=method, settings=settings, accounting="tight", relation="replace-one", delta=1e-6,
-                        epsilon=1.0, seed=range(count), status="done", held_accuracy=0.5, held_auc=0.5, held_balanced=0.5,
-                        held_precision=0.5, held_calibration=0.1, excess=0.1,
+                        epsilon=1.0, seed=range(count), status="done", held_accuracy=0.5, held_auc=0.5,
+                        held_balanced=0.5, held_precision=0.5, held_calibration=0.1, excess=0.1,
                         epsilon_planned=1.0, private=True, counts_public="")  # fmt: skip
 
 
