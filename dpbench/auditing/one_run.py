@@ -20,6 +20,7 @@ from dpbench.auditing.decide import Verdict
 from dpbench.auditing.foreign import Target
 from dpbench.auditing.runs import LEVEL, Audit
 from dpbench.errors import UserError, positive
+from dpbench.policy import terms
 from dpbench.privacy.relation import Relation
 from dpbench.run.fit import fit
 from dpbench.run.jobs import delta_value
@@ -58,17 +59,17 @@ def least_epsilon(*, canaries: int, guesses: int, correct: int, delta: float = 0
 
 
 def target_of(name: str, canaries: int) -> Target:
-    """The algorithm `name` at its defaults as a target: one `fit` under replace-one neighbours; UserError if flawed."""
+    """One `fit` of the algorithm `name` at its defaults, with its best accounting, as a target; UserError if flawed."""
     method, fixed = algorithms.resolve(name)
     if not method.private:
         raise UserError(f"algo: {name} is not private: it makes no claim to audit")
-    if flaw := method.flaw(make_settings(method, fixed), method.accounting("paper")):
+    if flaw := method.flaw(make_settings(method, fixed), method.accounting(terms.accounting(method))):
         raise UserError(f"{name}: nothing to audit: {flaw}")
     loss = method.needs.covered[0]
 
     def learner(X: np.ndarray, y: np.ndarray, epsilon: float, rng: np.random.Generator) -> np.ndarray:
         seed = int(rng.integers(2**63))
-        return fit(X, y, algorithm=name, epsilon=epsilon, loss=loss, relation="replace-one", seed=seed).w
+        return fit(X, y, algorithm=name, epsilon=epsilon, loss=loss, seed=seed).w
 
     return Target(learner, name, delta=delta_value(method.delta, canaries), row_norm=1.0)
 
