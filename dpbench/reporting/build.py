@@ -23,14 +23,17 @@ def build(
 ) -> Iterator[str]:
     """Rebuild artefacts, scorecards and the pages around them, and yield a line for each.
 
-    reference: "experiment" or "experiment/artefact"; None for all. beside: folders of other rows to draw into them.
-    UserError when the selection has no results.
+    reference: "experiment" or "experiment/artefact"; None for all, runs of one's own among them, which profile "adhoc"
+    selects alone. beside: folders of other rows to draw into them. UserError when the selection has no results.
     """
-    from dpbench.reporting import errata_pages, explorer, manifest, pages, privacy_page
+    from dpbench.reporting import adhoc, errata_pages, explorer, manifest, pages, privacy_page
     from dpbench.reporting.scorecard import artefacts
 
+    if profile == adhoc.PROFILE and reference is not None:
+        raise UserError("--profile adhoc goes without --experiment: it is of runs that dpbench run --algo made")
+    own = reference is None and profile in (None, adhoc.PROFILE) and adhoc.folders(Path(results))
     folders = []
-    for experiment, artefact in _selection(reference):
+    for experiment, artefact in [] if profile == adhoc.PROFILE else _selection(reference):
         for context in contexts(experiment, profile, results, beside):
             folder = Path(figures) / context.profile / experiment.name
             folder.mkdir(parents=True, exist_ok=True)
@@ -49,9 +52,12 @@ def build(
             rows = [c for name in experiments.NAMES for c in contexts(experiments.get(name), folder.name, results)]
             yield explorer.write_data(folder, rows)
         yield f"to read all of it, open {pages.write(folder, Path(results) / folder.name)}"
-    if not folders:
+    if own:
+        yield from adhoc.build(results, figures)
+    if not folders and not own:
         what = f" for {reference}" if reference else ""
-        raise UserError(f"no results{what} in {results}; run: dpbench run --experiment NAME --profile quick")
+        example = "--algo dp-gd --dataset synthetic --eps 1" if profile == adhoc.PROFILE else "--experiment NAME"
+        raise UserError(f"no results{what} in {results}; run: dpbench run {example}")
 
 
 def _save(context: Context, one: Artefact, folder: Path) -> dict:

@@ -1,0 +1,42 @@
+"""The board's rows that wheels carry, so that a submission can be merged and drawn beside them without a clone."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from importlib import resources
+from pathlib import Path
+
+from dpbench import files
+from dpbench.run import parts
+
+PROFILE, EXPERIMENT = "full", "leaderboard"
+
+
+def folder() -> Path | None:
+    """Where they lie: inside the package in a wheel, results/full/leaderboard in a checkout; None where nowhere."""
+    packed = Path(str(resources.files("dpbench.leaderboard"))) / "shipped"
+    checkout = Path(__file__).parents[2] / "results" / PROFILE / EXPERIMENT
+    return next((path for path in (packed, checkout) if parts.listed(path / "runs")), None)
+
+
+def lay_out(results: str | os.PathLike[str]) -> Path | None:
+    """Copy them to `results/full/leaderboard` where no rows of the board are; that folder, None where nothing was done.
+
+    Submissions that are there stay as they are.
+    """
+    target, source = Path(results) / PROFILE / EXPERIMENT, folder()
+    if source is None or parts.listed(target / "runs") or source.resolve() == target.resolve():
+        return None
+    for path in [*source.glob("submissions/*"), source / "runs"]:  # the rows last: where they are, all is
+        place = target / path.relative_to(source)
+        if parts.listed(place) or (path.name != "runs" and place.exists()):
+            continue
+        place.parent.mkdir(parents=True, exist_ok=True)
+        with files.staging(place) as staged:
+            copied = staged / path.name
+            shutil.copytree(path, copied)
+            if place.exists():
+                place.rmdir()  # an empty folder of an interrupted call
+            os.replace(copied, place)
+    return target

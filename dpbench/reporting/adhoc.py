@@ -1,0 +1,246 @@
+"""Pages of runs of one's own: a table, excess loss against ε and curves for each folder of `results/adhoc`.
+
+Beside them stand the runs of the full profile on the same problems, where `results/full` has them.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from dpbench import experiments, files
+from dpbench.errors import counted
+from dpbench.reporting import experiment_page, explorer, glossary
+from dpbench.reporting.html import Markup, articles, breakable, join, link, page, table, tag
+from dpbench.run import outcomes, parts
+from dpbench.run.results import Store
+from dpbench.study.output import Figure, Table
+from dpbench.study.panels import band
+from dpbench.study.statistics import excess, means, plus_minus, span
+from dpbench.study.style import GREY, figure_style, legend_below, look, problem_title
+
+PROFILE = "adhoc"
+CELL = ["problem", "epsilon", "algorithm", "settings", "accounting", "relation"]
+READ = ("experiment", "problem", "algorithm", "epsilon", "settings", "accounting", "relation", "seed", "timed",
+        "private", "status", "excess", "key")  # fmt: skip
+NAMED = 5  # methods of the full profile that are drawn and listed on each problem
+LINES = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00")
+
+
+def folders(results: Path) -> list[str]:
+    """The folders under `results/adhoc` that have runs."""
+    found = sorted(path.parent for path in (results / PROFILE).glob("*/runs"))
+    return [path.name for path in found if parts.listed(path / "runs")]
+
+
+def build(results: str | os.PathLike[str], figures: str | os.PathLike[str]) -> Iterator[str]:
+    """Write `figures/adhoc/NAME/` for each folder and an index over them; a line for each file group."""
+    names, target = folders(Path(results)), Path(figures) / PROFILE
+    nav = [("index.html", "Your runs"), *((f"{name}/index.html", name) for name in names),
+           (glossary.PAGE, glossary.TITLE)]  # fmt: skip
+    told = []
+    for name in names:
+        folder = target / name
+        folder.mkdir(parents=True, exist_ok=True)
+        runs = Store(results, PROFILE, name)
+        rows = runs.runs()
+        outputs = list(_outputs(rows, runs, beside(Path(results), rows)))
+        sections = []
+        for stem, title, output in outputs:
+            with figure_style():
+                saved = output.save(folder / stem, title)
+            yield f"{folder / stem}.*  {title}"
+            sections.append((stem, title, _section(stem, title, output, saved, folder)))
+        where = Path(os.path.relpath(Path(results) / PROFILE / name, folder)).as_posix()
+        sections.append(("commands", "Commands that make these runs", _commands(rows, where)))
+        answer = outputs[0][2].finding or outputs[0][2].caption
+        head = tag("h1", f"{name}: runs of your own") + tag("p", f"{answer}.".replace("..", "."), cls="lead")
+        files.write(folder / "index.html", page(f"{name} – dpbench", nav, head + articles(sections), root="../",
+                                                here=f"{name}/index.html"))  # fmt: skip
+        told.append([link(f"{name}/index.html", name), len(rows), ", ".join(dict.fromkeys(rows["problem"])), answer])
+    if names:
+        files.write(target / "style.css", (resources.files(__package__) / "style.css").read_text("utf-8"))
+        words = page(f"{glossary.TITLE} – dpbench", nav, glossary.body(), here=glossary.PAGE)
+        files.write(target / glossary.PAGE, words)
+        head = tag("h1", "Runs of your own") + tag(
+            "p", f"{counted(len(names), 'folder')} of results/adhoc.", cls="lead"
+        )
+        body = head + table(["runs of", "runs", "problems", "what came out"], told, whole=True)
+        files.write(target / "index.html", page("Your runs – dpbench", nav, body, here="index.html"))
+        yield f"to read your own runs, open {target / 'index.html'}"
+
+
+def beside(results: Path, rows: pd.DataFrame) -> pd.DataFrame:
+    """The full profile's best settings of each (problem, method, ε) on the problems of `rows`: their mean excess.
+
+    Best: the lowest mean over seeds, which is read off the data; methods that do not keep their ε are left out.
+    """
+    found = []
+    for name in experiments.NAMES:
+        store = Store(results, "full", name)
+        if store.folder.is_dir():
+            frame = pd.DataFrame(store.columns(*READ), columns=list(READ))
+            there = frame["problem"].isin(set(rows["problem"])) & frame["private"].eq(True) & frame["timed"].eq(0)
+            frame = frame[there & outcomes.has_result(frame["status"]) & frame["excess"].notna()]
+            found.append(frame.assign(experiment=name))
+    whole = pd.concat(found) if found else pd.DataFrame(columns=list(READ))
+    if whole.empty:
+        return whole.assign(mean=[], se=[], seeds=[])
+    table = means(whole.assign(excess=excess(whole)), [*CELL, "experiment"])
+    best = table.groupby(["problem", "algorithm", "epsilon"], sort=False)["mean"].idxmin()
+    return table.loc[best].reset_index(drop=True)
+
+
+def _outputs(rows: pd.DataFrame, store: Store, others: pd.DataFrame) -> Iterator[tuple[str, str, Any]]:
+    """(file, title, figure or table)."""
+    ended = rows[outcomes.has_result(rows["status"])]
+    table = means(ended.assign(excess=excess(ended)), CELL, planned=("epsilon_planned", "max"),
+                  checked=("checked_by", "first"), private=("private", "all"))  # fmt: skip
+    yield "runs", "What the runs came to", _table(rows, table, others)
+    if len(table):
+        yield "excess", "Excess loss against ε", _against_epsilon(table, others)
+    traces = store.traces(ended["key"])
+    if len(traces):
+        yield "curves", "Excess loss along the way", _curves(ended, traces)
+
+
+def _table(rows: pd.DataFrame, table: pd.DataFrame, others: pd.DataFrame) -> Table:
+    lines = []
+    for one in table.itertuples():
+        name = one.algorithm.rpartition("/")[2] + ("" if one.private else " (not private)")
+        settings = explorer.in_words(one.settings) or "–"
+        lines.append([problem_title(one.problem), f"{one.epsilon:g}", name, settings, str(one.seeds),
+                      plus_minus(one.mean, one.se), f"{one.planned:.4g}", one.checked or "–", "yours"])  # fmt: skip
+        for other in _best(others, one.problem, one.epsilon).itertuples():
+            lines.append([problem_title(other.problem), f"{other.epsilon:g}", look(str(other.algorithm)).label,
+                          explorer.in_words(str(other.settings)) or "–", str(other.seeds),
+                          plus_minus(other.mean, other.se), "", "", f"full/{other.experiment}"])  # fmt: skip
+    unique = list(dict.fromkeys(map(tuple, lines)))
+    without = len(rows) - int(outcomes.has_result(rows["status"]).sum())
+    gaps = [f"{counted(without, 'run')} without a result: {', '.join(sorted(set(rows['error'].dropna())))[:200]}"]
+    header = ["problem", "ε", "method", "settings", "seeds", "excess loss", "ε planned", "checked by", "from"]
+    caption = (
+        "Mean excess loss ± standard error of each setting that you ran, and of the best methods of the full profile "
+        "on the same problem at the same ε."
+    )
+    method = (
+        f"{counted(len(rows), 'run')} of your own. From the full profile: up to {NAMED} private methods, each at the "
+        "settings with the lowest mean, which were chosen on the data, not privately; their accounting and neighbours "
+        "may differ from yours. Where no such lines stand, results/full has no runs of this problem at this ε."
+    )
+    frame = pd.DataFrame(unique, columns=header)
+    return Table(frame, caption, table, gaps if without else [], method, _finding(table, others))
+
+
+def _best(others: pd.DataFrame, problem: str, epsilon: float) -> pd.DataFrame:
+    there = others[others["problem"].eq(problem) & others["epsilon"].eq(epsilon)]
+    return there.sort_values("mean").drop_duplicates("algorithm").head(NAMED)
+
+
+def _finding(table: pd.DataFrame, others: pd.DataFrame) -> str:
+    """Your best setting against the best of the full profile, over the cells (problem, ε) that both have."""
+    ratios = []
+    for (problem, epsilon), mine in table.groupby(["problem", "epsilon"], sort=False):
+        theirs = others[others["problem"].eq(problem) & others["epsilon"].eq(epsilon)]
+        theirs = theirs[~theirs["algorithm"].isin(set(mine["algorithm"]))]["mean"]
+        if len(theirs) and theirs.min() > 0:
+            ratios.append(mine["mean"].min() / theirs.min())
+    if not ratios:
+        return ""
+    said = "the best other private method of the full profile, at its best settings"
+    if len(ratios) == 1:
+        return f"Your best runs lose {ratios[0]:.3g} times what is lost by {said}"
+    won = sum(ratio < 1 for ratio in ratios)
+    return f"Your best runs lose less than {said}, in {won} of {len(ratios)} cells (problem, ε)"
+
+
+def _panels(problems: list[str], room: float = 0.7) -> Any:
+    import matplotlib.pyplot as plt
+
+    columns = min(3, len(problems))
+    rows = -(-len(problems) // columns)
+    size = (3.6 * columns if columns > 1 else 5.2, 2.8 * rows + room)
+    figure, axes = plt.subplots(rows, columns, figsize=size, layout="constrained", squeeze=False)
+    for axis in axes.flat[len(problems) :]:
+        axis.set_visible(False)
+    return figure, axes.flat[: len(problems)]
+
+
+def _against_epsilon(table: pd.DataFrame, others: pd.DataFrame) -> Figure:
+    """Your settings as points, the best methods of the full profile as lines."""
+    problems = list(dict.fromkeys(table["problem"]))
+    figure, axes = _panels(problems)
+    settings = list(dict.fromkeys(table["settings"]))
+    for axis, problem in zip(axes, problems, strict=True):
+        theirs = others[others["problem"].eq(problem)]
+        order = theirs.groupby("algorithm")["mean"].median().sort_values().index[:NAMED]
+        for name in order:
+            line, style = theirs[theirs["algorithm"].eq(name)].sort_values("epsilon"), look(str(name))
+            axis.plot(line["epsilon"], line["mean"], color=style.colour, marker=style.marker, ms=3, lw=1, alpha=0.6,
+                      label=f"{style.label}, full profile")  # fmt: skip
+        for i, one in enumerate(settings):
+            mine = table[table["problem"].eq(problem) & table["settings"].eq(one)].sort_values("epsilon")
+            name = f"yours: {explorer.in_words(one) or 'defaults'}" if len(settings) <= len(LINES) else "yours"
+            axis.errorbar(mine["epsilon"], mine["mean"], mine["se"].fillna(0), fmt="o-", ms=6, lw=1.8, zorder=4,
+                          color=LINES[i % len(LINES)], label=name)  # fmt: skip
+        axis.set(title=problem_title(problem), xlabel="ε", ylabel="excess loss", xscale="log", yscale="log")
+    legend_below(figure, axes, columns=2)
+    caption = (
+        "Mean excess loss against ε; bars: ± 1 standard error. Thick: your runs. Thin: the best private methods of the "
+        "full profile on the same problem, each at its best settings."
+    )
+    return Figure(figure, table, caption, method="The best settings were chosen on the data, which is not private.")
+
+
+def _curves(ended: pd.DataFrame, traces: pd.DataFrame) -> Figure:
+    """Means over seeds after each iteration, a panel per problem."""
+    own = ended[[*CELL, "key"]]
+    table = means(traces.merge(own, on="key"), [*CELL, "iteration"]).assign(se=lambda frame: frame["se"].fillna(0.0))
+    problems = list(dict.fromkeys(table["problem"]))
+    figure, axes = _panels(problems)
+    for axis, problem in zip(axes, problems, strict=True):
+        cells = table[table["problem"].eq(problem)].groupby(CELL, sort=False)
+        for i, (cell, line) in enumerate(cells):
+            line = line[line["iteration"] > 0].sort_values("iteration")
+            label = f"ε = {cell[1]:g}, {explorer.in_words(cell[3]) or 'defaults'}"
+            colour = LINES[i] if i < len(LINES) else GREY
+            axis.plot(line["iteration"], line["mean"], color=colour, label=label)
+            band(axis, line, "iteration", colour)
+        axis.set(title=problem_title(problem), xlabel="iteration", ylabel="excess loss", yscale="log")
+    legend_below(figure, axes, columns=2)
+    seeds = span(table["seeds"])
+    caption = f"Mean excess loss after each iteration, over {seeds} seeds. Bands: ± 1 standard error of the mean."
+    return Figure(figure, table, caption)
+
+
+def _section(stem: str, title: str, output: Any, saved: list[Path], folder: Path) -> Markup:
+    if isinstance(output, Table):
+        content = table([str(name) for name in output.frame], output.frame.astype(str).to_numpy().tolist())
+    else:
+        content = experiment_page.figure(folder, stem, f"{title}. {output.caption.partition('. ')[0]}.")
+    gaps = tag("ul", join(tag("li", breakable(line)) for line in output.gaps), cls="gap") if output.gaps else ""
+    named = join((link(path.name, path.suffix[1:].upper()) for path in saved), " · ")
+    method = experiment_page.method({"method": output.method}, "../")
+    return content + tag("p", breakable(output.caption), cls="caption") + method + gaps + tag("p", named, cls="files")
+
+
+def _commands(rows: pd.DataFrame, where: str) -> Markup:
+    """A command per setting; what was refused is among them."""
+    alike = [name for name in CELL if name != "epsilon"]
+    lines = []
+    for cell, group in rows.groupby(alike, sort=False):
+        problem, algorithm, settings, accounting, relation = cell
+        epsilons = " ".join(f"--eps {one:g}" for one in dict.fromkeys(group["epsilon"]))
+        flags = explorer.flags(algorithm, settings, accounting, relation)
+        told = (
+            f"dpbench run --algo {algorithm} --dataset {problem} {epsilons} --seeds {group['seed'].max() + 1} {flags}"
+        )
+        lines.append(told.strip())
+    text = "\n".join([*dict.fromkeys(lines), f"dpbench report --profile {PROFILE}"])
+    return tag("pre", text) + tag("p", link(f"{where}/runs", "rows (parquet)"), cls="files")
