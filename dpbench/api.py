@@ -103,8 +103,10 @@ def run_algorithm(
     backend: str = "loky",
     scheduler: str | None = None,
     shards: int | None = None,
+    trace: bool = False,
     progress: Listener = _silent,
     notify: Notify = _silent,
+    estimated: Callable[[float], None] = _silent,
 ) -> Runs:
     """Run one algorithm on problems of the catalogue; finished runs are found in `results` and not repeated.
 
@@ -121,6 +123,8 @@ def run_algorithm(
         jobs: worker processes or threads, None for one per core. backend: "loky", "threading" or "dask".
             scheduler: dask's, "tcp://host:port" or its scheduler file. shards: cut the rows into so many parts, which
             lie with dask's workers; the runs themselves are made here, one batch at a time.
+        trace: record the excess loss along the way, which `report` draws.
+        estimated: gets the seconds that the runs will roughly take before they start; what it raises stops them.
 
     Raises:
         UserError: for any argument that does not fit, in one line that names it; NotAtHand: for data not fetched.
@@ -167,11 +171,13 @@ def run_algorithm(
             delta=delta,
             relation=relation,
             timed=int(bool(used)),
+            trace=trace,
         )
         for problem, each in cells
         for seed in range(seeds)
     ]
     store = Store(results, "adhoc", method.name)
+    estimated(runner.estimate(todo, store, jobs))
     summary = runner.run(
         todo, store, workers=jobs, backend=backend, scheduler=scheduler, shards=shards, report=progress
     )
@@ -257,10 +263,26 @@ def run_experiment(
 
 
 def results(experiment: str, profile: str = "full", *, results: str | os.PathLike[str] = "results") -> pandas.DataFrame:
-    """The rows of an experiment under a profile, one per run; profile "adhoc" has those of `run_algorithm`."""
+    """The rows of an experiment under a profile, one per run; profile "adhoc" has those of `run_algorithm`.
+
+    The full profile's rows of the leaderboard come with the package where `results` has none. Raises UserError where
+    there are no rows, with the command that makes them.
+    """
+    from dpbench import experiments
+    from dpbench.leaderboard import shipped
     from dpbench.run.results import Store
 
-    return Store(results, profile, experiment).runs()
+    found = Store(results, profile, experiment).runs()
+    if found.empty and (profile, experiment) == (shipped.PROFILE, shipped.EXPERIMENT) and (home := shipped.folder()):
+        found = Store(home.parent.parent, profile, experiment, folder=home).runs()
+    if found.empty:
+        if profile == "adhoc":
+            told = f"dpbench run --algo {experiment}"
+        else:
+            experiments.get(experiment).blocks(profile)  # a name that is not known is told as such
+            told = f"dpbench run --experiment {experiment} --profile {profile}"
+        raise UserError(f"no rows of {experiment}, profile {profile}, in {os.fspath(results)}; run: {told}")
+    return found
 
 
 def status(
@@ -565,6 +587,8 @@ def report(
     """
     from dpbench.reporting.build import build
 
+    if (reference or "").partition("/")[0] == "leaderboard" and profile in (None, "full"):
+        _lay_out_board(results, notify)
     beside = list(beside)
     if beside and Path(figures) == Path("figures"):
         raise UserError("figures: with rows of your own beside, give a folder of your own, as --figures my-figures")
@@ -869,4 +893,14 @@ def merge(
     """
     from dpbench.submitting.merging import merge as merged
 
-    return merged(archive, results, replace=replace, rerun=_rerun(seed, notify) if rerun else None)
+    folder = merged(archive, results, replace=replace, rerun=_rerun(seed, notify) if rerun else None)
+    _lay_out_board(results, notify)
+    return folder
+
+
+def _lay_out_board(results: str | os.PathLike[str], notify: Notify) -> None:
+    """Put the board's rows that come with the package where `results` has none, and say so."""
+    from dpbench.leaderboard import shipped
+
+    if folder := shipped.lay_out(results):
+        notify(f"{folder}: the board's rows that come with this version were copied there")

@@ -102,10 +102,17 @@ def counted(number: int, noun: str) -> str:
     return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
+EXTRAS = {  # what each extra of pyproject.toml brings
+    "dask": ("dask[distributed]>=2024.8",),
+    "explore": ("bokeh>=3.4",),
+    "release": ("opendp>=0.13,<1",),
+}
+
+
 def how_to_install(extra: str) -> str:
-    """The tail of a "needs a library" line. Not by name: the package index has another project under dpbench.
+    """The tail of a "needs a library" line: the libraries themselves, so that it works beside a wheel, too.
 
     >>> how_to_install("dask")
-    "run in its source folder: pip install '.[dask]'"
+    "run: pip install 'dask[distributed]>=2024.8'"
     """
-    return f"run in its source folder: pip install '.[{extra}]'"
+    return f"run: pip install {' '.join(repr(one) for one in EXTRAS[extra])}"

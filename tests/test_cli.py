@@ -103,6 +103,31 @@ def test_a_data_set_that_is_not_fetched_says_how_to_fetch_it(call, tmp_path, mon
     assert err == "error: data set a1a is not at hand; run: dpbench fetch a1a\n"
 
 
+def test_hours_are_not_started_without_being_asked_for(call, tmp_path):
+    code, out, err = call(*RUN, "--set", "T=1e12")
+    assert (code, out) == (2, "")
+    assert "years; to start them all the same, add --yes" in err
+    assert not list(tmp_path.iterdir())
+
+
+def test_listings_fit_a_terminal_of_80_columns(call, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
+    for what in ("algorithms", "datasets", "experiments"):
+        _, out, _ = call("list", what)
+        assert max(map(len, out.splitlines())) <= 80, what
+    assert "    alpha, cap, noise" in call("list", "algorithms")[1]
+
+
+def test_names_are_completed():
+    from dpbench.cli import completion
+
+    assert "dp-newton-hess-clip" in completion.ALGORITHMS(None, None, "dp-n")
+    assert all(name.startswith("dp-n") for name in completion.ALGORITHMS(None, None, "dp-n"))
+    assert "covertype" in completion.DATASETS(None, None, "cover")
+    assert "second_order/fig2" in completion.EXPERIMENTS(None, None, "second_order/")
+    assert "log1" in completion.PROBLEMS(None, None, "lo")
+
+
 def test_an_unknown_key_in_a_grid_is_named_with_its_path(call, tmp_path):
     (tmp_path / "grid.toml").write_text(
         '[[quick]]\nartefacts = ["fig2"]\nproblems = ["synthetic"]\nalgorithms = ["dp-gd"]\n'
@@ -320,7 +345,7 @@ def test_the_help_of_a_verb_has_an_example(verb, call):
 CALLS = {
     "fetch": ([dpbench.fetch], set()),
     "list": ([dpbench.listing], set()),
-    "run": ([dpbench.run_algorithm, dpbench.run_experiment, dpbench.privacy_profile], {"debug"}),
+    "run": ([dpbench.run_algorithm, dpbench.run_experiment, dpbench.privacy_profile], {"debug", "yes"}),
     "compare": ([dpbench.compare], {"debug", "everything"}),
     "forget": ([dpbench.forget], set()),
     "schema": ([dpbench.draft_schema], set()),
@@ -334,7 +359,7 @@ CALLS = {
     "merge": ([dpbench.merge], set()),
     "audit": ([dpbench.audit, dpbench.audit_releases], {"mechanisms"}),
 }
-LISTENERS = {"progress", "notify", "reading"}
+LISTENERS = {"progress", "notify", "reading", "estimated"}
 
 
 BOARD = {

@@ -35,7 +35,8 @@ def source(tmp_path_factory):
         check=True,
     )
     for name in names.stdout.decode().split("\0"):
-        if name and not name.startswith(("results/", "figures/")) and (ROOT / name).is_file():
+        carried = name.startswith("results/full/leaderboard/") or not name.startswith(("results/", "figures/"))
+        if name and carried and (ROOT / name).is_file():
             (folder / name).parent.mkdir(parents=True, exist_ok=True)
             (folder / name).write_bytes((ROOT / name).read_bytes())
     return folder

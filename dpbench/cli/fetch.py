@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import click
 
+from dpbench.cli.completion import DATASETS
 from dpbench.cli.progress import downloads
 from dpbench.cli.tables import print_table
 
 
 @click.command("fetch")
-@click.argument("names", nargs=-1, required=True, metavar="NAME…|all")
+@click.argument("names", nargs=-1, required=True, metavar="NAME…|all", shell_complete=DATASETS)
 @click.option("--mirror", metavar="DIR|URL", help="Where upstream files lie under their names; also DPBENCH_MIRROR.")
 def command(names: tuple[str, ...], mirror: str | None) -> int:
     """Download data sets, check them and prepare them for use.

@@ -7,6 +7,8 @@ import click
 from dpbench.api import LISTINGS
 from dpbench.cli.tables import print_table
 
+HEADS = {"home_experiment": "home"}
+
 
 @click.command("list")
 @click.argument("what", type=click.Choice(list(LISTINGS)), required=False)
@@ -23,7 +25,7 @@ def command(what: str | None) -> None:
         found = api.listing(name)
         right = {i for i, column in enumerate(found) if column in ("rows", "columns")}
         cells = [[_cell(value) for value in row] for row in found.itertuples(index=False)]
-        print_table([column.replace("_", " ") for column in found], cells, right=right)
+        print_table([HEADS.get(column, column.replace("_", " ")) for column in found], cells, right=right, below=True)
 
 
 def _cell(value: object) -> str:

@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING
 
 import click
 
+from dpbench.errors import counted
+
 if TYPE_CHECKING:
     from rich import progress as rich_progress
     from rich.text import Text
@@ -138,6 +140,18 @@ def clock(seconds: float) -> str:
     minutes, seconds = divmod(round(seconds), 60)
     hours, minutes = divmod(minutes, 60)
     return f"{hours}:{minutes:02d}:{seconds:02d}" if hours else f"{minutes}:{seconds:02d}"
+
+
+def duration(seconds: float) -> str:
+    """A time in words, to the order that a rough estimate has.
+
+    >>> duration(30.0), duration(5400.0), duration(2e5), duration(3e9)
+    ('1 minute', '2 hours', '2 days', '95 years')
+    """
+    for unit, length in (("year", 31_557_600.0), ("day", 86_400.0), ("hour", 3_600.0)):
+        if seconds >= length:
+            return counted(round(seconds / length), unit) if seconds < 1e15 else "more than a million years"
+    return counted(max(1, round(seconds / 60)), "minute")
 
 
 @contextmanager

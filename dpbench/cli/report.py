@@ -4,15 +4,20 @@ from __future__ import annotations
 
 import click
 
+from dpbench.cli.completion import EXPERIMENTS
 from dpbench.cli.shared import RESULTS
 from dpbench.errors import UserError
 
 
 @click.command("report")
 @click.option(
-    "--experiment", "reference", metavar="NAME[/ARTEFACT]", help="One experiment or artefact; all by default."
+    "--experiment",
+    "reference",
+    metavar="NAME[/ARTEFACT]",
+    shell_complete=EXPERIMENTS,
+    help="One experiment or artefact; all by default.",
 )
-@click.option("--profile", metavar="quick|full", help="One profile; by default each one that has results.")
+@click.option("--profile", metavar="quick|full|adhoc", help="One profile; by default each one that has results.")
 @click.option("--figures", default="figures", show_default=True, metavar="DIR", help="Where figures go.")
 @click.option("--with", "beside", multiple=True, metavar="DIR", help="Draw these rows in too: results/adhoc/NAME.")
 @click.option("--check", is_flag=True, help="Print the scorecard, claim by claim, and write nothing.")
@@ -24,7 +29,9 @@ def command(
 
     dpbench report --experiment second_order --profile full
 
-    The pages start at DIR/PROFILE/index.html. What has no rows yet is a visible gap with the command that fills it.
+    The pages start at DIR/PROFILE/index.html. Runs of your own (dpbench run --algo) have a page each under DIR/adhoc:
+    a table, excess loss against ε, and curves where runs were made with --trace. What has no rows yet is a visible gap
+    with the command that fills it.
     --with draws the rows of a method of yours into every figure and table that has their problem and ε; it asks for
     --figures of its own. With --check the exit code is 0 whatever the verdicts, and 2 where an experiment has no
     results to judge.

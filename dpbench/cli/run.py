@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from dpbench.cli.progress import progress
+from dpbench.cli.completion import ALGORITHMS, EXPERIMENTS, PROBLEMS
+from dpbench.cli.progress import duration, progress
 from dpbench.cli.shared import EPSILON, JOBS, RESULTS, SEEDS, say
 from dpbench.cli.tables import number, print_table
 from dpbench.errors import UserError
@@ -29,12 +30,23 @@ OF_ONE = {
     "accounting": "--accounting",
     "delta": "--delta",
     "relation": "--relation",
+    "trace": "--trace",
 }
+HOUR = 3600.0
 
 
 @click.command("run")
-@click.option("--algo", "algorithm", metavar="NAME", help="Algorithm, alias, or path/to/file.py:Class.")
-@click.option("--dataset", "problems", multiple=True, metavar="NAME", help="Data set or problem; may be repeated.")
+@click.option(
+    "--algo", "algorithm", metavar="NAME", shell_complete=ALGORITHMS, help="Algorithm, alias, or path/to/file.py:Class."
+)
+@click.option(
+    "--dataset",
+    "problems",
+    multiple=True,
+    metavar="NAME",
+    shell_complete=PROBLEMS,
+    help="Data set or problem; may be repeated.",
+)
 @click.option(
     "--eps", "epsilon", type=EPSILON, multiple=True, default=[1.0], metavar="ε", help="Privacy budget; may be repeated."
 )
@@ -50,7 +62,11 @@ OF_ONE = {
 @click.option("--delta", metavar="δ", help="A number, n^-2 or n^-1; the algorithm's own rule by default.")
 @click.option("--relation", metavar="NAME", help="add-remove or replace-one; the algorithm's own by default.")
 @click.option(
-    "--experiment", "reference", metavar="NAME[/ARTEFACT]", help="A paper's experiment, or one of its artefacts."
+    "--experiment",
+    "reference",
+    metavar="NAME[/ARTEFACT]",
+    shell_complete=EXPERIMENTS,
+    help="A paper's experiment, or one of its artefacts.",
 )
 @click.option("--profile", default="quick", show_default=True, metavar="quick|full", help="Which grid.")
 @click.option("--config", metavar="FILE", help="A grid of your own (TOML) instead of the experiment's.")
@@ -67,9 +83,11 @@ OF_ONE = {
 @click.option(
     "--profile-of", "key", metavar="KEY", help="Privacy profile and trade-off curve of a run, by its row's key."
 )
+@click.option("--trace", is_flag=True, help="Record the excess loss along the way, which report draws.")
+@click.option("--yes", is_flag=True, help="Start runs that take more than an hour without asking.")
 @click.option("--debug", is_flag=True, help="Show the traceback of an algorithm that raised.")
 @RESULTS
-def command(algorithm: str | None, reference: str | None, key: str | None, debug: bool, **given: Any) -> int:
+def command(algorithm: str | None, reference: str | None, key: str | None, debug: bool, yes: bool, **given: Any) -> int:
     """Run one algorithm (--algo), or an experiment's grid (--experiment), and keep the rows.
 
     \b
@@ -102,7 +120,8 @@ def command(algorithm: str | None, reference: str | None, key: str | None, debug
     if algorithm is not None:
         of_one["settings"] = parse_settings(of_one["settings"])
         with progress() as report:
-            runs = api.run_algorithm(algorithm, **of_one, **given, progress=report, notify=say)
+            ask = (lambda seconds: None) if yes else _not_for_hours
+            runs = api.run_algorithm(algorithm, **of_one, **given, progress=report, notify=say, estimated=ask)
         (_print_tuned if runs.tuned else _print)(runs.table())
         for line in runs.warnings():
             say(line)
@@ -114,6 +133,12 @@ def command(algorithm: str | None, reference: str | None, key: str | None, debug
             runs = api.run_experiment(one, **of_a_grid, **given, progress=report, notify=say)
         codes.append(_verdict(runs, debug))
     return max(codes)
+
+
+def _not_for_hours(seconds: float) -> None:
+    """UserError for what takes longer than an hour by a rough estimate."""
+    if seconds > HOUR:
+        raise UserError(f"these runs take about {duration(seconds)}; to start them all the same, add --yes")
 
 
 def parse_settings(pairs: Iterable[str]) -> dict[str, str]:

@@ -7,13 +7,14 @@ from pathlib import Path
 
 import click
 
+from dpbench.cli.completion import EXPERIMENTS
 from dpbench.cli.shared import RESULTS
 from dpbench.cli.tables import print_table
 from dpbench.errors import UserError
 
 
 @click.command("status")
-@click.option("--experiment", metavar="NAME", help="One experiment; all by default.")
+@click.option("--experiment", metavar="NAME", shell_complete=EXPERIMENTS, help="One experiment; all by default.")
 @click.option("--profile", metavar="quick|full", help="One profile; both by default.")
 @RESULTS
 def command(experiment: str | None, profile: str | None, results: str) -> None:

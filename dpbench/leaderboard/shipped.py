@@ -36,7 +36,5 @@ def lay_out(results: str | os.PathLike[str]) -> Path | None:
         with files.staging(place) as staged:
             copied = staged / path.name
             shutil.copytree(path, copied)
-            if place.exists():
-                place.rmdir()  # an empty folder of an interrupted call
             os.replace(copied, place)
     return target

@@ -11,7 +11,6 @@ from importlib import resources
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pandas as pd
 
 from dpbench import experiments, files
@@ -114,17 +113,16 @@ def _table(rows: pd.DataFrame, table: pd.DataFrame, others: pd.DataFrame) -> Tab
     lines = []
     for one in table.itertuples():
         name = one.algorithm.rpartition("/")[2] + ("" if one.private else " (not private)")
-        settings = explorer.in_words(one.settings) or "–"
-        lines.append([problem_title(one.problem), f"{one.epsilon:g}", name, settings, str(one.seeds),
-                      plus_minus(one.mean, one.se), f"{one.planned:.4g}", one.checked or "–", "yours"])  # fmt: skip
+        lines.append([problem_title(one.problem), f"{one.epsilon:g}", name, _settings(one), str(one.seeds),
+                      plus_minus(one.mean, one.se), f"{one.planned:.4g}", "yours"])  # fmt: skip
         for other in _best(others, one.problem, one.epsilon).itertuples():
             lines.append([problem_title(other.problem), f"{other.epsilon:g}", look(str(other.algorithm)).label,
-                          explorer.in_words(str(other.settings)) or "–", str(other.seeds),
-                          plus_minus(other.mean, other.se), "", "", f"full/{other.experiment}"])  # fmt: skip
+                          _settings(other), str(other.seeds), plus_minus(other.mean, other.se), "",
+                          f"full/{other.experiment}"])  # fmt: skip
     unique = list(dict.fromkeys(map(tuple, lines)))
     without = len(rows) - int(outcomes.has_result(rows["status"]).sum())
     gaps = [f"{counted(without, 'run')} without a result: {', '.join(sorted(set(rows['error'].dropna())))[:200]}"]
-    header = ["problem", "ε", "method", "settings", "seeds", "excess loss", "ε planned", "checked by", "from"]
+    header = ["problem", "ε", "method", "settings", "seeds", "excess loss", "ε planned", "runs"]
     caption = (
         "Mean excess loss ± standard error of each setting that you ran, and of the best methods of the full profile "
         "on the same problem at the same ε."
@@ -132,10 +130,18 @@ def _table(rows: pd.DataFrame, table: pd.DataFrame, others: pd.DataFrame) -> Tab
     method = (
         f"{counted(len(rows), 'run')} of your own. From the full profile: up to {NAMED} private methods, each at the "
         "settings with the lowest mean, which were chosen on the data, not privately; their accounting and neighbours "
-        "may differ from yours. Where no such lines stand, results/full has no runs of this problem at this ε."
+        "may differ from yours. Where no such lines stand, results/full has no runs of this problem at this ε. "
+        "Settings: what is not the method's default. "
+        f"Your ε planned is checked by {' and '.join(sorted(set(table['checked'].dropna()))) or 'nobody'}."
     )
     frame = pd.DataFrame(unique, columns=header)
     return Table(frame, caption, table, gaps if without else [], method, _finding(table, others))
+
+
+def _settings(row: Any) -> str:
+    """The options that are not the method's defaults, as a reader of the table needs them."""
+    flags = explorer.flags(row.algorithm, row.settings, row.accounting, row.relation)
+    return flags.replace("--set ", "").replace("--", "") or "–"
 
 
 def _best(others: pd.DataFrame, problem: str, epsilon: float) -> pd.DataFrame:
@@ -176,17 +182,19 @@ def _against_epsilon(table: pd.DataFrame, others: pd.DataFrame) -> Figure:
     """Your settings as points, the best methods of the full profile as lines."""
     problems = list(dict.fromkeys(table["problem"]))
     figure, axes = _panels(problems)
-    settings = list(dict.fromkeys(table["settings"]))
     for axis, problem in zip(axes, problems, strict=True):
         theirs = others[others["problem"].eq(problem)]
-        order = theirs.groupby("algorithm")["mean"].median().sort_values().index[:NAMED]
+        low, high = (getattr(table.loc[table["problem"].eq(problem), "epsilon"], end)() for end in ("min", "max"))
+        near = theirs[theirs["epsilon"].between(low / 3, high * 3)]
+        ratio = near["mean"] / near.groupby("epsilon")["mean"].transform("min")
+        order = ratio.groupby(near["algorithm"]).median().sort_values().index[:NAMED]
         for name in order:
             line, style = theirs[theirs["algorithm"].eq(name)].sort_values("epsilon"), look(str(name))
             axis.plot(line["epsilon"], line["mean"], color=style.colour, marker=style.marker, ms=3, lw=1, alpha=0.6,
                       label=f"{style.label}, full profile")  # fmt: skip
-        for i, one in enumerate(settings):
-            mine = table[table["problem"].eq(problem) & table["settings"].eq(one)].sort_values("epsilon")
-            name = f"yours: {explorer.in_words(one) or 'defaults'}" if len(settings) <= len(LINES) else "yours"
+        own = table[table["problem"].eq(problem)]
+        for i, (_, mine) in enumerate(own.groupby(["algorithm", "settings", "accounting", "relation"], sort=False)):
+            mine, name = mine.sort_values("epsilon"), "yours" if i == 0 else f"yours, setting {i + 1}"
             axis.errorbar(mine["epsilon"], mine["mean"], mine["se"].fillna(0), fmt="o-", ms=6, lw=1.8, zorder=4,
                           color=LINES[i % len(LINES)], label=name)  # fmt: skip
         axis.set(title=problem_title(problem), xlabel="ε", ylabel="excess loss", xscale="log", yscale="log")

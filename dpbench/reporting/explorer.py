@@ -20,7 +20,7 @@ import pandas as pd
 
 from dpbench import algorithms, files
 from dpbench.algorithms.base import make_settings
-from dpbench.errors import UserError
+from dpbench.errors import UserError, how_to_install
 from dpbench.reporting.html import Markup, page
 from dpbench.study.context import Context
 from dpbench.study.statistics import excess
@@ -29,7 +29,6 @@ from dpbench.study.style import look
 PAGE, FOLDER, DATA = "explore.html", "explore", "data.js"
 LIBRARY = ("bokeh.min.js", "bokeh-api.min.js")
 OWN = "explore.js"
-EXTRA = "pip install '.[explore]'"
 # One point: the seeds that share all of these.
 BY = ("problem", "algorithm", "epsilon", "settings", "accounting", "relation", "delta", "private", "status")
 MEASURED = ("excess", "objective", "accuracy", "seconds", "passes")  # mean and standard error over seeds
@@ -55,7 +54,7 @@ def write_data(folder: Path, contexts: Iterable[Context]) -> str:
     """Write explore/: the scripts and the rows' means; a line that says so, or what is missing."""
     scripts = library()
     if scripts is None:
-        return f"{folder / PAGE} stays empty: it plots with the package bokeh; run: {EXTRA}"
+        return f"{folder / PAGE} stays empty: it plots with the package bokeh; {how_to_install('explore')}"
     target = folder / FOLDER
     target.mkdir(parents=True, exist_ok=True)
     for script in scripts:

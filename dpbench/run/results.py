@@ -92,9 +92,12 @@ FILLED = RUNS.keys() - DIAGNOSTICS
 class Store:
     """The results of one experiment under one profile."""
 
-    def __init__(self, root: str | os.PathLike[str], profile: str, experiment: str) -> None:
+    def __init__(
+        self, root: str | os.PathLike[str], profile: str, experiment: str, *, folder: Path | None = None
+    ) -> None:
+        """folder: where the rows lie if not in root/profile/experiment."""
         self.experiment = experiment
-        self.folder = Path(root) / profile / experiment
+        self.folder = folder or Path(root) / profile / experiment
 
     def write(self, runs: list[Row], traces: list[Row]) -> None:
         """Add one batch's rows: durable when this returns. Raises UserError if the folder cannot be written."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import math
+import os
 import sys
 from collections import Counter, defaultdict
 from collections.abc import Callable
@@ -15,6 +16,7 @@ from dpbench.run import outcomes
 from dpbench.run.batch import Rows
 from dpbench.run.executors import Here, open_executor, results
 from dpbench.run.jobs import Job
+from dpbench.run.pace import Pace, seconds
 from dpbench.run.results import Row, Store
 
 
@@ -43,7 +45,7 @@ class Summary:
 
 @dataclass(frozen=True)
 class Progress:
-    """Told to the caller after each batch: a share of the work in [0, 1] and what has just ended."""
+    """Told to the caller after each batch: the share of the time that has passed, in [0, 1], and what just ended."""
 
     share: float
     done: int
@@ -65,6 +67,19 @@ def _size(job: Job) -> tuple[int, int]:
     """Rows and columns of the problem's data, guessed where a third party's data set does not declare them."""
     spec = job.recipe.spec
     return spec.rows or 10_000, spec.columns or 100
+
+
+def estimate(jobs: list[Job], store: Store, workers: int | None) -> float:
+    """Roughly the seconds that the jobs take which the store has not finished; infinite where the cost overflows."""
+    finished = store.finished()
+    missing = [job for job in jobs if job.key not in finished]
+    timed = sum(1 for job in missing if job.timed)
+    try:
+        flops = [job.count * algorithms.get(job.algorithm).work(*_size(job), job.parsed()) for job in missing]
+    except ArithmeticError:
+        return math.inf
+    steps = sum(job.count * float(getattr(job.parsed(), "T", None) or 1) for job in missing)
+    return seconds(sum(flops), steps, 1 if timed else workers or os.cpu_count() or 1)
 
 
 def batches(jobs: list[Job], workers: int = 1) -> list[list[Job]]:
@@ -109,15 +124,16 @@ def run(
         store.prepare()
         _heal(missing)
     summary = Summary(found=len(unique) - len(missing), keys=list(unique))
-    total, spent, done = sum(work(job) for job in missing) or 1.0, 0.0, 0
+    pace, done = Pace(sum(work(job) for job in missing), len(missing)), 0
 
     def ended(batch: list[Job], rows: Rows, alone: bool) -> None:
-        nonlocal spent, done
+        nonlocal done
         store.write([{name: row[name] for name in row if name != "traceback"} for row in rows.runs], rows.traces)
         summary.statuses.update(row["status"] for row in rows.runs)
         summary.failures += [row for row in rows.runs if row["status"] not in outcomes.RESULTS]
-        spent, done = spent + sum(work(job) for job in batch), done + len(batch)
-        report(Progress(spent / total, done, len(missing), batch[-1], alone))
+        done += len(batch)
+        pace.ended(sum(work(job) for job in batch), len(batch))
+        report(Progress(pace.share, done, len(missing), batch[-1], alone))
 
     timed = batches([job for job in missing if job.timed and shards is None])
     pooled = [job for job in missing if not job.timed or shards is not None]  # shards: one at a time anyway

@@ -120,5 +120,5 @@ def test_a_seed_does_not_go_with_it_and_a_missing_library_is_one_line(monkeypatc
 
     opendp.library.cache_clear()
     monkeypatch.setitem(sys.modules, "opendp.prelude", None)
-    with pytest.raises(UserError, match=r"needs opendp; run in its source folder: pip install '\.\[release\]'"):
+    with pytest.raises(UserError, match=r"needs opendp; run: pip install 'opendp>=0\.13,<1'"):
         dpbench.fit(X, y, algorithm="dp-gd", epsilon=1.0, T=1, release_noise="opendp")

@@ -67,5 +67,5 @@ def test_the_command_of_a_point_makes_the_same_job(algorithm, given, accounting,
 
 def test_without_the_library_a_line_says_how_to_get_it(tmp_path, monkeypatch):
     monkeypatch.setattr(explorer, "library", lambda: None)
-    assert "pip install '.[explore]'" in explorer.write_data(tmp_path, [])
+    assert "pip install 'bokeh>=3.4'" in explorer.write_data(tmp_path, [])
     assert list(tmp_path.iterdir()) == []

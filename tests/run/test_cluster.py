@@ -320,7 +320,7 @@ def test_without_the_extra_the_line_says_what_to_install(monkeypatch):
     from dpbench.run import cluster
 
     monkeypatch.setitem(sys.modules, "distributed", None)
-    with pytest.raises(UserError, match=r"run in its source folder: pip install '\.\[dask\]'"):
+    with pytest.raises(UserError, match=r"run: pip install 'dask\[distributed\]>=2024\.8'"):
         cluster.connect("tcp://127.0.0.1:1")
 
 

@@ -1,0 +1,57 @@
+"""The board's rows beside a wheel: what a user has who has no clone."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+import dpbench
+from dpbench.errors import EXTRAS, UserError
+from dpbench.files import read_toml
+from dpbench.leaderboard import shipped
+from dpbench.run import parts
+
+ROOT = Path(__file__).parents[2]
+LIMIT = 5e6  # bytes that a wheel may carry of it
+
+
+def test_the_boards_rows_are_laid_out_once_and_never_over_others(tmp_path, monkeypatch):
+    source = tmp_path / "package"
+    (source / "runs").mkdir(parents=True)
+    (source / "runs" / "1-a.parquet").write_bytes(b"rows")
+    (source / "submissions" / "theirs").mkdir(parents=True)
+    (source / "submissions" / "theirs" / "method.py").write_text("theirs")
+    monkeypatch.setattr(shipped, "folder", lambda: source)
+    mine = tmp_path / "results" / "full" / "leaderboard"
+    (mine / "submissions" / "mine").mkdir(parents=True)
+    (mine / "runs").mkdir()  # as an interrupted call leaves it
+    assert shipped.lay_out(tmp_path / "results") == mine
+    assert [path.name for path in parts.listed(mine / "runs")] == ["1-a.parquet"]
+    assert {path.name for path in (mine / "submissions").iterdir()} == {"mine", "theirs"}
+    (mine / "runs" / "1-a.parquet").write_bytes(b"others")
+    assert shipped.lay_out(tmp_path / "results") is None
+    assert (mine / "runs" / "1-a.parquet").read_bytes() == b"others"
+    assert not list(mine.glob("**/*.tmp"))
+
+
+def test_a_wheel_carries_the_board_and_no_more_than_five_megabytes():
+    carried = read_toml(ROOT / "pyproject.toml")["tool"]["hatch"]["build"]["targets"]["wheel"]["force-include"]
+    assert carried["results/full/leaderboard"] == "dpbench/leaderboard/shipped"
+    files = [path for path in (ROOT / "results" / "full" / "leaderboard").rglob("*") if path.is_file()]
+    assert files
+    assert sum(path.stat().st_size for path in files) < LIMIT
+
+
+def test_results_are_never_silently_empty(tmp_path):
+    with pytest.raises(UserError, match="run: dpbench run --experiment second_order --profile full"):
+        dpbench.results("second_order", results=tmp_path)
+    with pytest.raises(UserError, match="run: dpbench run --algo dp-gd"):
+        dpbench.results("dp-gd", "adhoc", results=tmp_path)
+    assert len(dpbench.results("leaderboard", results=tmp_path)) > 1000
+    assert not list(tmp_path.iterdir())
+
+
+def test_hints_name_the_libraries_that_the_extras_bring():
+    extras = read_toml(ROOT / "pyproject.toml")["project"]["optional-dependencies"]
+    assert {name: tuple(extras[name]) for name in EXTRAS} == EXTRAS
+    assert all(re.match(r"[a-z]+", one) for each in EXTRAS.values() for one in each)
