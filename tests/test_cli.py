@@ -125,7 +125,6 @@ def test_names_are_completed():
     assert all(name.startswith("dp-n") for name in completion.ALGORITHMS(None, None, "dp-n"))
     assert "covertype" in completion.DATASETS(None, None, "cover")
     assert "second_order/fig2" in completion.EXPERIMENTS(None, None, "second_order/")
-    assert "log1" in completion.PROBLEMS(None, None, "lo")
 
 
 def test_an_unknown_key_in_a_grid_is_named_with_its_path(call, tmp_path):
@@ -320,7 +319,7 @@ def test_help_names_every_verb_and_imports_neither_solvers_nor_plots():
 
 
 def test_interrupt_keeps_what_is_finished_and_exits_130(tmp_path):
-    command = ["run", "--algo", "dp-gd", "--dataset", "synthetic", "--set", "T=1000000", "--jobs", "1"]
+    command = ["run", "--algo", "dp-gd", "--dataset", "synthetic", "--set", "T=1000000", "--jobs", "1", "--yes"]
     process = processes.start(tmp_path, main, command, log=tmp_path / "log")
     deadline = time.monotonic() + 60
     while not (tmp_path / "results/adhoc/dp-gd/runs").exists() and time.monotonic() < deadline:

@@ -1,4 +1,4 @@
-"""What a shell completes: names of algorithms, data sets, problems and experiments.
+"""What a shell completes: names of algorithms, data sets and experiments.
 
 eval "$(_DPBENCH_COMPLETE=bash_source dpbench)"    # in ~/.bashrc; zsh_source and fish_source likewise
 """
@@ -19,34 +19,24 @@ def _of(names: Callable[[], Iterable[str]]) -> Complete:
     return complete
 
 
-def _algorithms() -> Iterable[str]:
-    from dpbench import algorithms
+def _listed(what: str, column: str) -> Callable[[], Iterable[str]]:
+    def names() -> Iterable[str]:
+        from dpbench import api
 
-    return algorithms.names()
+        return api.listing(what)[column]
 
-
-def _datasets() -> Iterable[str]:
-    from dpbench import datasets
-
-    return [*datasets.names(), "all"]
-
-
-def _problems() -> Iterable[str]:
-    from dpbench import datasets
-    from dpbench.problems import catalogue
-
-    return dict.fromkeys([*datasets.names(), *catalogue.names()])
+    return names
 
 
 def _experiments() -> Iterable[str]:
     """The experiments, and the artefacts of each."""
-    from dpbench import experiments
+    from dpbench import api
 
-    return [
-        name
-        for one in experiments.NAMES
-        for name in (one, *(f"{one}/{artefact.name}" for artefact in experiments.get(one).artefacts))
-    ]
+    found = api.listing("experiments")
+    for name, artefacts in zip(found["experiment"], found["artefacts"], strict=True):
+        yield from (name, *(f"{name}/{artefact}" for artefact in artefacts.split(", ")))
 
 
-ALGORITHMS, DATASETS, PROBLEMS, EXPERIMENTS = map(_of, (_algorithms, _datasets, _problems, _experiments))
+ALGORITHMS, DATASETS, EXPERIMENTS = map(
+    _of, (_listed("algorithms", "algorithm"), _listed("datasets", "data_set"), _experiments)
+)

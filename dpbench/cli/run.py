@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from dpbench.cli.completion import ALGORITHMS, EXPERIMENTS, PROBLEMS
+from dpbench.cli.completion import ALGORITHMS, DATASETS, EXPERIMENTS
 from dpbench.cli.progress import duration, progress
 from dpbench.cli.shared import EPSILON, JOBS, RESULTS, SEEDS, say
 from dpbench.cli.tables import number, print_table
@@ -44,7 +44,7 @@ HOUR = 3600.0
     "problems",
     multiple=True,
     metavar="NAME",
-    shell_complete=PROBLEMS,
+    shell_complete=DATASETS,
     help="Data set or problem; may be repeated.",
 )
 @click.option(

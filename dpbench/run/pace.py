@@ -6,7 +6,7 @@ import math
 import time
 from collections.abc import Callable
 
-FLOPS = 2e9  # a core's in a second, on arrays that fit its cache
+FLOPS = 5e9  # a core's in a second, between gradients (4e9) and eigendecompositions (2e10), seeds side by side
 OVERHEAD = 1e-5  # seconds of an iteration beside its arithmetic
 FADE = 0.8  # weight of a batch for each that ended after it
 
