@@ -74,7 +74,7 @@ def main() -> None:
     overhead, driver, rate = cost["overhead"], cost["driver"], rates()
     print(f"overhead {1e3 * overhead:.1f} ms, driver {1e3 * driver:.1f} ms a batch")
     sharded(cost)
-    for name in experiments.NAMES:
+    for name in experiments.BUILTIN:
         store = Store("results", "full", name)
         jobs = plan(experiments.get(name).blocks("full"), store).jobs
         rows = store.runs().set_index("key")

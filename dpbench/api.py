@@ -203,7 +203,7 @@ def _home_problems(home: str) -> tuple[list[str], dict[str, str]]:
     from dpbench import datasets, experiments
     from dpbench.problems import catalogue
 
-    if home not in experiments.NAMES:
+    if home not in experiments.names():
         return ["synthetic"], {}
     wanted = {problem: catalogue.recipe_of(problem).dataset for problem in experiments.get(home).problems()}
     missing = {problem: dataset for problem, dataset in wanted.items() if not datasets.available(dataset)}
@@ -226,8 +226,8 @@ def run_experiment(
     """Run the grid of an experiment, or of one artefact ("second_order/fig2"); finished runs are not repeated.
 
     In two phases: first what depends on no other rows, then what does ("best" settings, `timed_if`). Data that are not
-    at hand leave a gap. profile: "quick" or "full". config: a grid of your own (TOML) instead of the experiment's. The
-    rest as of `run_algorithm`.
+    at hand leave a gap. profile: "quick" or "full". config: a grid of your own (TOML) instead of the experiment's; where
+    it asks for other runs than the experiment's, its rows go to `results/adhoc/FILE`. The rest as of `run_algorithm`.
     """
     from dpbench import experiments
     from dpbench.run import executors, runner
@@ -239,6 +239,9 @@ def run_experiment(
     experiment = experiments.get(name)
     blocks = experiment.blocks(profile, artefact or None, config)
     store = Store(results, profile, name)
+    if config is not None and not experiment.has(blocks, profile):  # its rows would be tuned on, and counted, as others
+        store = Store(results, "adhoc", Path(config).stem)
+        notify(f"not runs of {name}: the rows go to {store.folder}; draw them with: dpbench report --with {store.folder}")
     summary = runner.Summary()
     missing: dict[str, str] = {}
     waiting: list[str] = []
@@ -299,8 +302,13 @@ def status(
     from dpbench.study.standing import Standing, standing
 
     rows: list[Standing] = []
-    for one in map(experiments.get, [experiment] if experiment else experiments.NAMES):
+    asked = [experiments.get(name) for name in ([experiment] if experiment else experiments.names())]
+    if profile is not None and not any(profile in one.grid() for one in asked):
+        asked[0].blocks(profile)  # raises, with the nearest profile
+    for one in asked:
         for each in [profile] if profile else one.grid():
+            if experiment is None and each not in one.grid():  # a package's paper may have profiles of its own
+                continue
             rows += standing(one, each, Store(results, each, one.name))
     return pd.DataFrame(rows, columns=list(Standing.__dataclass_fields__))
 
@@ -339,7 +347,7 @@ def listing(what: str) -> pandas.DataFrame:
             rows.append({"data_set": name, "rows": spec.rows, "columns": spec.columns, "state": state,
                          "title": spec.title})  # fmt: skip
     else:
-        for name in experiments.NAMES:
+        for name in experiments.names():
             one = experiments.get(name)
             artefacts = ", ".join(artefact.name for artefact in one.artefacts)
             rows.append({"experiment": name, "artefacts": artefacts, "paper": one.citation})

@@ -253,12 +253,12 @@ def test_the_standing_of_an_experiment_counts_its_runs(tmp_path):
 def test_what_there_is_is_listed():
     assert dpbench.listing("algorithms").set_index("algorithm").loc["damped-newton", "private"] is False
     assert dpbench.listing("datasets").set_index("data_set").loc["accelerated", "state"] == "generated"
-    assert dpbench.listing("experiments")["experiment"].tolist() == list(experiments.NAMES)
+    assert dpbench.listing("experiments")["experiment"].tolist() == list(experiments.BUILTIN)
     with pytest.raises(UserError, match=r"listing: there is no 'algorithm'; .*algorithms"):
         dpbench.listing("algorithm")
 
 
-@pytest.mark.parametrize("name", experiments.NAMES)
+@pytest.mark.parametrize("name", experiments.BUILTIN)
 def test_bibtex_has_paper_and_data_with_balanced_braces(name):
     text = dpbench.cite(name)
     entries = text.split("\n\n")

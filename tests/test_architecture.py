@@ -202,7 +202,7 @@ def test_a_verb_is_made_of_the_api():
 
 
 def test_the_site_knows_no_paper():
-    papers = re.compile(rf"\b({'|'.join(experiments.NAMES)})\b")
+    papers = re.compile(rf"\b({'|'.join(experiments.BUILTIN)})\b")
     for name in MODULES:
         if room(name) == "reporting":
             names = {n.value for n in nodes(tree(name)) if isinstance(n, ast.Constant) and isinstance(n.value, str)}

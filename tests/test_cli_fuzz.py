@@ -194,5 +194,5 @@ def test_any_settings_of_any_algorithm_end_in_rows_or_a_line(tmp_path, monkeypat
 
 
 def test_every_experiment_has_a_grid_that_is_read(nothing_runs):
-    for name in experiments.NAMES:
+    for name in experiments.BUILTIN:
         assert judge(["run", "--experiment", name, "--profile", "quick", "--jobs", str(os.cpu_count())]) == 0

@@ -16,7 +16,7 @@ from dpbench.study.tuned import Tuned, as_toml, shipped, tune
 
 def lookup(algorithm: str, home: str, problem: str, epsilon: float) -> Tuned | None:
     """The entry for (algorithm or alias, problem) at the nearest ε on a log scale, in the experiment called `home`."""
-    if home not in experiments.NAMES:
+    if home not in experiments.names():
         return None
     known = [one for one in shipped(experiments.get(home)) if (one.algorithm, one.problem) == (algorithm, problem)]
     return min(known, key=lambda one: abs(math.log(one.epsilon / epsilon)), default=None)

@@ -33,7 +33,7 @@ def build(
         raise UserError("--profile adhoc goes without --experiment: it is of runs that dpbench run --algo made")
     own = reference is None and profile in (None, adhoc.PROFILE) and adhoc.folders(Path(results))
     folders = []
-    for experiment, artefact in [] if profile == adhoc.PROFILE else _selection(reference):
+    for experiment, artefact in [] if profile == adhoc.PROFILE else _selection(reference, profile):
         for context in contexts(experiment, profile, results, beside):
             folder = Path(figures) / context.profile / experiment.name
             folder.mkdir(parents=True, exist_ok=True)
@@ -49,7 +49,8 @@ def build(
         yield f"{errata_pages.save(folder)}.*  {errata_pages.TITLE}"
         yield f"{privacy_page.save(folder)}.*  {privacy_page.TITLE}"
         if "/" not in (reference or ""):
-            rows = [c for name in experiments.NAMES for c in contexts(experiments.get(name), folder.name, results)]
+            all_of = [one for one in map(experiments.get, experiments.names()) if folder.name in one.grid()]
+            rows = [context for one in all_of for context in contexts(one, folder.name, results)]
             yield explorer.write_data(folder, rows)
         yield f"to read all of it, open {pages.write(folder, Path(results) / folder.name)}"
     if own:
@@ -87,17 +88,21 @@ def check(
     reference: str | None = None, profile: str | None = None, *, results: str | os.PathLike[str] = "results"
 ) -> Iterator[Context | Experiment]:
     """What `report --check` judges: a context per selected experiment and profile; the experiment where no rows are."""
-    for experiment, _ in _selection(reference):
+    for experiment, _ in _selection(reference, profile):
         found = list(contexts(experiment, profile, results))
         yield from found
         if not found:
             yield experiment
 
 
-def _selection(reference: str | None) -> list[tuple[Experiment, str]]:
-    """(experiment, artefact or "") pairs; UserError for an unknown name."""
+def _selection(reference: str | None, profile: str | None) -> list[tuple[Experiment, str]]:
+    """(experiment, artefact or "") pairs, of all those that have the profile; UserError for an unknown name."""
     if reference is None:
-        return [(experiments.get(name), "") for name in experiments.NAMES]
+        all_of = [experiments.get(name) for name in experiments.names()]  # a package's paper may have other profiles
+        known = dict.fromkeys(each for one in all_of for each in one.grid())
+        if profile is not None and profile not in known:
+            raise UserError(f"unknown profile {profile!r}: {nearest(profile, known)}")
+        return [(one, "") for one in all_of if profile is None or profile in one.grid()]
     name, _, artefact = reference.partition("/")
     experiment = experiments.get(name)
     known = [one.name for one in experiment.artefacts]

@@ -30,7 +30,7 @@ WORDS = (("What was run", "ran"), ("What it misses", "misses"), ("Where the numb
 @functools.cache
 def computed() -> tuple[tuple[str, Erratum, tuple[Case, ...] | str], ...]:
     """(experiment, entry, its cases or the line that says which data they need), paper by paper."""
-    return tuple((name, one, one.computed()) for name in experiments.NAMES for one in experiments.get(name).errata)
+    return tuple((name, one, one.computed()) for name in experiments.names() for one in experiments.get(name).errata)
 
 
 def save(folder: Path) -> Path:

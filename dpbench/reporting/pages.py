@@ -35,7 +35,7 @@ DESCRIPTION = "Differentially private optimisers, side by side"
 def read(folder: Path) -> dict[str, dict[str, Any]]:
     """The manifests of a profile's folder by experiment, in the experiments' order."""
     found = {path.parent.name: manifest.read(path) for path in sorted(folder.glob(f"*/{manifest.FILE}"))}
-    return {name: found[name] for name in (*experiments.NAMES, *found) if name in found}
+    return {name: found[name] for name in (*experiments.names(), *found) if name in found}
 
 
 def write(folder: Path, results: Path) -> Path:
@@ -139,7 +139,7 @@ def _claims_in_brief(name: str, one: dict[str, Any]) -> Markup:
 
 def _experiments(profile: str, found: dict[str, dict[str, Any]]) -> Markup:
     rows: list[list[object]] = []
-    for name in dict.fromkeys((*experiments.NAMES, *found)):
+    for name in dict.fromkeys((*experiments.names(), *found)):
         if name not in found:
             command = f"dpbench run --experiment {name} --profile {profile}"
             rows.append([name, breakable(f"no results yet: {command}"), "", "", ""])

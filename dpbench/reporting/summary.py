@@ -68,7 +68,7 @@ def _of_rows(path: Path, profile: Path, names: list[str]) -> Summary:
     for name in names:
         store = Store(profile.parent, profile.name, name)
         parts.append(cells(store.runs()).assign(experiment=name)[COLUMNS])
-        if name in experiments.NAMES and profile.name in experiments.get(name).grid():
+        if name in experiments.names() and profile.name in experiments.get(name).grid():
             for context in contexts(experiments.get(name), profile.name, profile.parent):
                 judged += [[name, statement(claim, verdict), verdict.word] for claim, verdict in verdicts(context)]
                 judged += [[name, f"{one.cell.name} (printed)", told(one)] for one in printed_cells(context)[0]]

@@ -121,6 +121,12 @@ class Experiment:
         blocks = grid[profile] if artefact is None else serving(artefact, grid[profile])
         return [one for block in blocks for one in self.expand(block, profile)]
 
+    def has(self, blocks: Iterable[GridEntry], profile: str) -> bool:
+        """Whether every run of the blocks is one of this experiment's under the profile."""
+        own = self.blocks(profile) if profile in self.grid() else []
+        return all(any(one.within(other) for other in own) for one in blocks)
+
     def problems(self, profile: str = "full") -> list[str]:
-        """Every problem of the grid, in the order the grid names them."""
-        return list(dict.fromkeys(p for block in self.blocks(profile) for p in block.problems))
+        """Every problem of the grid, in its order; of all profiles where a package's paper has none of that name."""
+        profiles = [profile] if profile in self.grid() else [*self.grid()]
+        return list(dict.fromkeys(p for each in profiles for block in self.blocks(each) for p in block.problems))

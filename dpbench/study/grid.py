@@ -113,6 +113,23 @@ class GridEntry(msgspec.Struct, frozen=True, eq=False, forbid_unknown_fields=Tru
             and tuned <= set(self.settings)
         )
 
+    def within(self, other: GridEntry) -> bool:
+        """Whether all of its runs are among the other block's; artefacts and traces are no matter."""
+        how = ("accounting", "delta", "relation", "timed_if", "sweep", "held_out")
+        return (
+            all(getattr(self, name) == getattr(other, name) for name in how)
+            and {*self.cells} <= {*other.cells}
+            and self.seeds <= other.seeds
+            and self.timed <= other.timed
+            and (self.timed > 0) == (other.timed > 0)
+            and self.settings.keys() == other.settings.keys()
+            and all(self._among(other, name) for name in self.settings)
+        )
+
+    def _among(self, other: GridEntry, name: str) -> bool:
+        own, there = self.values(name), other.values(name)  # a sweep is one run: all of its values or none
+        return own == there if name in self.sweep else all(value in there for value in own)
+
     def _rest(self, tuned: set[str]) -> tuple[Any, ...]:
         fixed = {name: value for name, value in self.settings.items() if name not in tuned}
         return self.accounting, self.delta, self.relation, fixed

@@ -27,7 +27,7 @@ WRITE = os.environ.get("DPBENCH_GOLDEN") == "write"
 ROWS = 25
 
 
-@pytest.fixture(scope="module", params=experiments.NAMES)
+@pytest.fixture(scope="module", params=experiments.BUILTIN)
 def context(request, tmp_path_factory):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(datasets, "available", lambda name: True)  # what is at hand here is no part of it

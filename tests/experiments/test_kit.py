@@ -37,7 +37,7 @@ def test_missing_rows_are_told_in_one_way():
         )
 
 
-@pytest.mark.parametrize("name", experiments.NAMES)
+@pytest.mark.parametrize("name", experiments.BUILTIN)
 def test_what_a_claim_shows_is_there(name):
     """Its rows are what a reader is sent to, and what is run where they are missing."""
     experiment = experiments.get(name)

@@ -140,8 +140,8 @@ def test_an_accounting_is_one_file(tmp_path, monkeypatch):
     (tmp_path / "quarter.py").write_text(
         "from dpbench.privacy.accounting.zcdp import ZeroConcentrated\n\n\n"
         "class Quarter(ZeroConcentrated):\n    name = 'quarter'\n\n"
-        "    def _rho(self, epsilon, delta):\n        return epsilon / 4\n\n"
-        "    def _epsilon(self, rho, delta):\n        return 4 * rho\n"
+        "    def to_rho(self, epsilon, delta):\n        return epsilon / 4\n\n"
+        "    def to_epsilon(self, rho, delta):\n        return 4 * rho\n"
     )
     monkeypatch.setattr(accounting, "__path__", [*accounting.__path__, str(tmp_path)])
     found = accounting._found()

@@ -18,7 +18,7 @@ class Released(BunSteinke):
     like = "bs16"
     start: ClassVar[float]
 
-    def _rho(self, epsilon: float, delta: float) -> float:
+    def to_rho(self, epsilon: float, delta: float) -> float:
         import numpy as np
         from scipy.optimize import fsolve
 

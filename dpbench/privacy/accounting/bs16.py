@@ -15,12 +15,12 @@ class BunSteinke(ZeroConcentrated):
 
     name = "bs16"
 
-    def _rho(self, epsilon: float, delta: float) -> float:
+    def to_rho(self, epsilon: float, delta: float) -> float:
         # ρ ≤ ε, so the logarithm at ε bounds the one at ρ: that gives the lower end.
         low = square_root_rule(epsilon, _log(epsilon, delta))
-        return solve(lambda rho: self._epsilon(rho, delta) - epsilon, low * (1 - 1e-12), epsilon)
+        return solve(lambda rho: self.to_epsilon(rho, delta) - epsilon, low * (1 - 1e-12), epsilon)
 
-    def _epsilon(self, rho: float, delta: float) -> float:
+    def to_epsilon(self, rho: float, delta: float) -> float:
         return rho + 2 * math.sqrt(rho * _log(rho, delta))
 
 

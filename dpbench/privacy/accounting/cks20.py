@@ -13,7 +13,7 @@ class CanonneKamathSteinke(ZeroConcentrated):
 
     name = "cks20"
 
-    def _rho(self, epsilon: float, delta: float) -> float:
+    def to_rho(self, epsilon: float, delta: float) -> float:
         def gap(rho: float) -> float:
             return log_delta(rho, epsilon) - math.log(delta)
 
@@ -22,7 +22,7 @@ class CanonneKamathSteinke(ZeroConcentrated):
             high *= 2
         return solve(gap, low * (1 - 1e-12), high)
 
-    def _epsilon(self, rho: float, delta: float) -> float:
+    def to_epsilon(self, rho: float, delta: float) -> float:
         target = math.log(delta)
         if log_delta(rho, 0.0) <= target:
             return 0.0

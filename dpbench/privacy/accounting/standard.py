@@ -12,8 +12,8 @@ class Standard(ZeroConcentrated):
 
     name = "standard"
 
-    def _rho(self, epsilon: float, delta: float) -> float:
+    def to_rho(self, epsilon: float, delta: float) -> float:
         return square_root_rule(epsilon, -math.log(delta))
 
-    def _epsilon(self, rho: float, delta: float) -> float:
+    def to_epsilon(self, rho: float, delta: float) -> float:
         return rho + 2 * math.sqrt(-rho * math.log(delta))

@@ -12,8 +12,8 @@ class Text(ZeroConcentrated):
 
     name = "text"
 
-    def _rho(self, epsilon: float, delta: float) -> float:
+    def to_rho(self, epsilon: float, delta: float) -> float:
         return epsilon**2 / (4 * (-math.log(delta) + epsilon))
 
-    def _epsilon(self, rho: float, delta: float) -> float:
+    def to_epsilon(self, rho: float, delta: float) -> float:
         return 2 * (rho + math.sqrt(rho * (rho - math.log(delta))))

@@ -37,19 +37,21 @@ class ZeroConcentrated(Accounting):
     def rho(self, epsilon: float, delta: float) -> float:
         """The ρ at which the conversion gives exactly (`epsilon`, `delta`); ε > 0, 0 < δ < 1."""
         check_range(epsilon, delta)
-        return self._rho(epsilon, delta)
+        return self.to_rho(epsilon, delta)
 
     def epsilon(self, rho: float, delta: float) -> float:
         """The ε that the conversion gives at `delta` for a `rho`-zCDP mechanism; ρ ≥ 0, 0 < δ < 1."""
         if not 0 <= rho < math.inf:
             raise UserError(f"rho must be non-negative and finite, got {rho}")
         check_range(1.0, delta)
-        return self._epsilon(rho, delta) if rho > 0 else 0.0
+        return self.to_epsilon(rho, delta) if rho > 0 else 0.0
 
-    def _rho(self, epsilon: float, delta: float) -> float:
+    def to_rho(self, epsilon: float, delta: float) -> float:
+        """The conversion's formula for ρ, which a subclass gives; (ε, δ) are in range."""
         raise NotImplementedError
 
-    def _epsilon(self, rho: float, delta: float) -> float:
+    def to_epsilon(self, rho: float, delta: float) -> float:
+        """The conversion's formula for ε, which a subclass gives; ρ > 0 and δ are in range."""
         raise NotImplementedError
 
     def epsilon_of(self, releases: Counts, delta: float) -> float | None:

@@ -1,0 +1,141 @@
+"""Papers of installed packages are found as the built-in ones are, and run into folders of their own."""
+
+import sys
+from importlib.metadata import EntryPoint
+
+import pytest
+
+import dpbench
+from dpbench import experiments
+from dpbench.errors import UserError
+from dpbench.reporting import errata_pages, explorer
+
+PAPER = '''
+import sys
+from dpbench.study.declare import artefact, claim
+from dpbench.study.experiment import Experiment
+from dpbench.study.output import Table
+from dpbench.study.verdict import Verdict
+
+@artefact("table1", "Table 1: excess loss")
+def table1(context):
+    rows = context.rows("table1")
+    return Table(rows[["seed", "excess"]].astype(str), "Two seeds.")
+
+@claim("small", "The excess loss is below ten.", place="Table 1", shows="table1")
+def small(context):
+    return Verdict.of(context.rows("table1")["excess"].max() < 10, "of two seeds")
+
+EXPERIMENT = Experiment(name="tiny_paper", title="A tiny paper", citation="Nobody 2026", package="tiny_paper",
+                        modules=(sys.modules[__name__],), short="Tiny")
+OTHER = Experiment(name="another", title="", citation="", package="tiny_paper")
+TAKEN = Experiment(name="all", title="", citation="", package="tiny_paper")
+NO_EXPERIMENT = "text"
+'''
+GRID = """
+[[small]]
+artefacts = ["table1"]
+problems = ["synthetic"]
+algorithms = ["dp-gd"]
+epsilon = [1]
+seeds = 2
+settings.T = 5
+"""
+BIB = "@misc{tiny,\n  title = {A tiny paper},\n  doi = {10.1/tiny},\n}\n"
+
+
+@pytest.fixture
+def installed(tmp_path, monkeypatch):
+    """A function that installs entry points, name → what of the package they name."""
+    package = tmp_path / "site" / "tiny_paper"
+    package.mkdir(parents=True)
+    for name, text in (("__init__.py", PAPER), ("grid.toml", GRID), ("paper.bib", BIB)):
+        (package / name).write_text(text, encoding="utf-8")
+    monkeypatch.syspath_prepend(package.parent)
+
+    def clear():
+        for one in (experiments.get, experiments.names, experiments._points, errata_pages.computed):
+            one.cache_clear()
+
+    def install(**points):
+        found = [EntryPoint(name, f"tiny_paper:{what}", "dpbench.experiments") for name, what in points.items()]
+        real = experiments.importlib.metadata.entry_points
+        monkeypatch.setattr(
+            "importlib.metadata.entry_points",
+            lambda *, group: found if group == experiments.ENTRY_POINTS else real(group=group),
+        )
+        clear()
+
+    yield install
+    monkeypatch.undo()
+    sys.modules.pop("tiny_paper", None)
+    clear()
+
+
+def test_every_verb_takes_the_paper_of_a_package(installed, tmp_path):
+    installed(tiny_paper="EXPERIMENT")
+    assert experiments.names() == (*experiments.BUILTIN, "tiny_paper")
+    assert dpbench.listing("experiments")["experiment"].tolist()[-1] == "tiny_paper"
+    results, figures = tmp_path / "results", tmp_path / "figures"
+    runs = dpbench.run_experiment("tiny_paper", profile="small", results=results, jobs=1)
+    assert dict(runs.summary.statuses) == {"done": 2}
+    assert [one.name for one in (results / "small").iterdir()] == ["tiny_paper"]
+    counted = dpbench.status(profile="small", results=results)  # of all: the built-in ones have no such profile
+    assert counted[["artefact", "done", "missing"]].to_numpy().tolist() == [["tiny_paper/table1", 2, 0]]
+    dpbench.report(results=results, figures=figures, profile="small")
+    page = (figures / "small" / "tiny_paper" / "index.html").read_text(encoding="utf-8")
+    assert "A tiny paper" in page
+    assert "doi.org/10.1/tiny" in page
+    assert "tiny_paper" in (figures / "small" / "index.html").read_text(encoding="utf-8")
+    assert (figures / "small" / explorer.PAGE).is_file()
+    judged = dpbench.scorecard("tiny_paper", profile="small", results=results).verdicts
+    assert judged["verdict"].tolist() == ["held"]
+    assert "10.1/tiny" in dpbench.cite("tiny_paper")
+    same = dpbench.diff(results / "small", results / "small")
+    assert (same.compared, same.judged, len(same.moved), len(same.changed)) == (1, 1, 0, 0)
+
+
+def test_one_that_is_gone_leaves_its_rows_and_takes_no_verb_along(installed, tmp_path):
+    installed(tiny_paper="EXPERIMENT")
+    dpbench.run_experiment("tiny_paper", profile="small", results=tmp_path, jobs=1)
+    installed()
+    assert experiments.names() == experiments.BUILTIN
+    with pytest.raises(UserError, match="unknown experiment 'tiny_paper'"):
+        dpbench.status("tiny_paper", results=tmp_path)
+    assert len(dpbench.results("tiny_paper", "small", results=tmp_path)) == 2
+
+
+@pytest.mark.parametrize(
+    ("points", "message"),
+    [
+        ({"tiny_paper": "ABSENT"}, "tiny_paper:ABSENT.*AttributeError"),
+        ({"tiny_paper": "NO_EXPERIMENT"}, "must be a dpbench"),
+        ({"tiny_paper": "OTHER"}, "its name is 'another'"),
+        ({"all": "TAKEN"}, "is none of: all"),
+    ],
+)
+def test_a_broken_package_is_named_and_takes_no_other_along(installed, points, message):
+    installed(**points)
+    with pytest.warns(UserWarning, match=message):
+        assert experiments.names() == experiments.BUILTIN
+    with pytest.raises(UserError, match=message):
+        experiments.get(*points)
+
+
+def test_no_package_takes_the_name_of_a_built_in_one(installed):
+    installed(second_order="EXPERIMENT")
+    with pytest.warns(UserWarning, match="second_order .* the name is taken"):
+        assert experiments.get("second_order").package == "dpbench.experiments.second_order"
+
+
+def test_rows_of_a_grid_of_ones_own_stay_out_of_the_papers(installed, tmp_path):
+    """Else they would be tuned on, and counted, as the paper's."""
+    installed(tiny_paper="EXPERIMENT")
+    mine, told = tmp_path / "mine.toml", []
+    call = {"profile": "small", "config": mine, "results": tmp_path, "jobs": 1, "notify": told.append}
+    mine.write_text(GRID.replace("settings.T = 5", "settings.T = [5, 6]"), encoding="utf-8")
+    assert dpbench.run_experiment("tiny_paper", **call).store.folder == tmp_path / "adhoc" / "mine"
+    assert any("dpbench report --with" in line for line in told)
+    assert not (tmp_path / "small").exists()
+    mine.write_text(GRID.replace("seeds = 2", "seeds = 1"), encoding="utf-8")  # runs that the paper has itself
+    assert dpbench.run_experiment("tiny_paper", **call).store.folder == tmp_path / "small" / "tiny_paper"
