@@ -226,8 +226,9 @@ def run_experiment(
     """Run the grid of an experiment, or of one artefact ("second_order/fig2"); finished runs are not repeated.
 
     In two phases: first what depends on no other rows, then what does ("best" settings, `timed_if`). Data that are not
-    at hand leave a gap. profile: "quick" or "full". config: a grid of your own (TOML) instead of the experiment's; where
-    it asks for other runs than the experiment's, its rows go to `results/adhoc/FILE`. The rest as of `run_algorithm`.
+    at hand leave a gap. profile: "quick" or "full". config: a grid of your own (TOML) instead of the experiment's;
+    where it asks for other runs than the experiment's, its rows go to `results/adhoc/FILE`. The rest as of
+    `run_algorithm`.
     """
     from dpbench import experiments
     from dpbench.run import executors, runner
@@ -239,9 +240,10 @@ def run_experiment(
     experiment = experiments.get(name)
     blocks = experiment.blocks(profile, artefact or None, config)
     store = Store(results, profile, name)
-    if config is not None and not experiment.has(blocks, profile):  # its rows would be tuned on, and counted, as others
+    if config is not None and not experiment.has(blocks, profile):  # else they are tuned on, and counted, as its own
         store = Store(results, "adhoc", Path(config).stem)
-        notify(f"not runs of {name}: the rows go to {store.folder}; draw them with: dpbench report --with {store.folder}")
+        draw = f"dpbench report --with {store.folder} --figures DIR"
+        notify(f"not runs of {name}: the rows go to {store.folder}; draw them with: {draw}")
     summary = runner.Summary()
     missing: dict[str, str] = {}
     waiting: list[str] = []

@@ -69,7 +69,11 @@ HOUR = 3600.0
     help="A paper's experiment, or one of its artefacts.",
 )
 @click.option("--profile", default="quick", show_default=True, metavar="quick|full", help="Which grid.")
-@click.option("--config", metavar="FILE", help="A grid of your own (TOML) instead of the experiment's; other runs than its go to DIR/adhoc/FILE.")
+@click.option(
+    "--config",
+    metavar="FILE",
+    help="A grid of your own (TOML) instead of the experiment's; other runs than its go to DIR/adhoc/FILE.",
+)
 @JOBS
 @click.option(
     "--backend",

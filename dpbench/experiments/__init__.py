@@ -1,7 +1,7 @@
 """The experiments by name, each loaded when it is asked for: the benchmark's own, and those of installed packages.
 
-A package lists its `Experiment` under the entry points ``dpbench.experiments``. Built-in ones are found the same way, from
-`BUILTIN`, and both are checked alike.
+A package lists its `Experiment` under the entry points ``dpbench.experiments``. Those of `BUILTIN` are loaded by
+the same kind of entry; a package's is checked before it is let in.
 """
 
 from __future__ import annotations

@@ -99,9 +99,9 @@ def _selection(reference: str | None, profile: str | None) -> list[tuple[Experim
     """(experiment, artefact or "") pairs, of all those that have the profile; UserError for an unknown name."""
     if reference is None:
         all_of = [experiments.get(name) for name in experiments.names()]  # a package's paper may have other profiles
-        known = dict.fromkeys(each for one in all_of for each in one.grid())
-        if profile is not None and profile not in known:
-            raise UserError(f"unknown profile {profile!r}: {nearest(profile, known)}")
+        profiles = list(dict.fromkeys(each for one in all_of for each in one.grid()))
+        if profile is not None and profile not in profiles:
+            raise UserError(f"unknown profile {profile!r}: {nearest(profile, profiles)}")
         return [(one, "") for one in all_of if profile is None or profile in one.grid()]
     name, _, artefact = reference.partition("/")
     experiment = experiments.get(name)

@@ -10,7 +10,7 @@ from dpbench import experiments
 from dpbench.errors import UserError
 from dpbench.reporting import errata_pages, explorer
 
-PAPER = '''
+PAPER = """
 import sys
 from dpbench.study.declare import artefact, claim
 from dpbench.study.experiment import Experiment
@@ -31,7 +31,7 @@ EXPERIMENT = Experiment(name="tiny_paper", title="A tiny paper", citation="Nobod
 OTHER = Experiment(name="another", title="", citation="", package="tiny_paper")
 TAKEN = Experiment(name="all", title="", citation="", package="tiny_paper")
 NO_EXPERIMENT = "text"
-'''
+"""
 GRID = """
 [[small]]
 artefacts = ["table1"]
