@@ -107,7 +107,7 @@ def no_reading_of_raw_files(monkeypatch):
 
 def register(monkeypatch, folder):
     """The experiment beside one that has no rows, with results under folder / "results"."""
-    monkeypatch.setattr(experiments, "NAMES", ("small", "absent"))
+    monkeypatch.setattr(experiments, "names", lambda: ("small", "absent"))
     monkeypatch.setattr(experiments, "get", lambda name: SMALL if name == "small" else Small(
         "absent", "Absent", "Nobody", "dpbench.experiments.absent"))  # fmt: skip
     Store(folder / "results", "quick", "small").write([row(0), row(1, "a1a")], [])

@@ -36,7 +36,7 @@ def experiment(monkeypatch):
             return {"quick": []}
 
     one = Fake("fake", "Fake", "nobody", "dpbench.experiments.fake", (sys.modules[__name__],))
-    monkeypatch.setattr(experiments, "NAMES", ("fake",))
+    monkeypatch.setattr(experiments, "names", lambda: ("fake",))
     monkeypatch.setattr(experiments, "get", lambda name: one)
     return one
 
