@@ -242,8 +242,6 @@ def run_experiment(
     store = Store(results, profile, name)
     if config is not None and not experiment.has(blocks, profile):  # else they are tuned on, and counted, as its own
         store = Store(results, "adhoc", Path(config).stem)
-        draw = f"dpbench report --with {store.folder} --figures DIR"
-        notify(f"not runs of {name}: the rows go to {store.folder}; draw them with: {draw}")
     summary = runner.Summary()
     missing: dict[str, str] = {}
     waiting: list[str] = []
@@ -254,6 +252,9 @@ def run_experiment(
         planned = plan(phase, store)  # a mistake in the grid is told before anything else
         if not waits:
             notify(f"{name}: {experiment.title} ({profile})")
+            if store.folder.parent.name != profile:
+                draw = f"dpbench report --with {store.folder} --figures DIR"
+                notify(f"not runs of {name}: the rows go to {store.folder}; draw them with: {draw}")
         for problem, dataset in planned.missing_data.items():
             if problem not in missing:
                 notify(f"data not at hand: {problem} (dpbench fetch {dataset}); its panels will show the gap")
