@@ -81,7 +81,7 @@ def beside(results: Path, rows: pd.DataFrame) -> pd.DataFrame:
     Best: the lowest mean over seeds, which is read off the data; methods that do not keep their ε are left out.
     """
     found = []
-    for name in experiments.NAMES:
+    for name in experiments.names():
         store = Store(results, "full", name)
         if store.folder.is_dir():
             frame = pd.DataFrame(store.columns(*READ), columns=list(READ))
