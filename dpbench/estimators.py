@@ -75,6 +75,7 @@ class _Private(BaseEstimator):
     arithmetic: Literal["bytes", "real"] | None = None
     release_noise: Literal["numpy", "opendp"] | None = None
     precision: Literal["float64", "float32"] = "float64"
+    timing: Literal["constant"] | None = None
     random_state: Any = None
     budget: DataBudget | None = None
 
@@ -254,6 +255,7 @@ class _Private(BaseEstimator):
                     arithmetic=self.arithmetic,
                     release_noise=self.release_noise,
                     precision=self.precision,
+                    timing=self.timing,
                     **chosen,
                 )
                 for y, seed in zip(targets, seeds, strict=True)
@@ -268,7 +270,7 @@ class _Private(BaseEstimator):
         method = algorithms.resolve(name)[0]
         if self.release_noise == "opendp" and any("perturbation" in one.mechanism for one in method.discloses):
             return False  # it computes on with its noise
-        return method.exact or self.arithmetic != "bytes"
+        return bool(method.exact) or self.arithmetic != "bytes"
 
     def _account(self, name: str, fits: list[Fit], epsilon: float, delta: float) -> None:
         parts = [(one.released.composition, one.released.epsilon_planned, one.released.delta) for one in fits]
@@ -412,7 +414,8 @@ class PrivateClassifier(ClassifierMixin, _Private):
         l2: weight of ‖w‖²/2 on the scaled rows, the intercept's w included.
         settings: of the algorithm, over those of the rule.
         arithmetic: "bytes", "real" or None; release_noise: "numpy", "opendp" (extra `release`) or None; precision:
-            "float64" or "float32". See `dpbench.fit`. "auto" keeps to methods that have what is asked for.
+            "float64" or "float32"; timing: "constant" or None. See `dpbench.fit`. "auto" keeps to methods that have
+            what is asked for.
         random_state: None draws noise from the operating system's entropy, anew for every fit. A number or RandomState
             makes the fit repeatable, and no release: `guarantee_` says so.
         budget: a `DataBudget`, which this fit is charged to before it looks at the data; fits of clones, as in
@@ -537,7 +540,7 @@ class PrivateRegressor(RegressorMixin, _Private):
             Required: nothing is taken from the data.
         epsilon, delta, algorithm, schema, bounds, categories, row_bound, fit_intercept: as of `PrivateClassifier`.
         l2: the ridge, on a target scaled to [-1, 1].
-        settings, arithmetic, release_noise, precision, random_state, budget: as of `PrivateClassifier`.
+        settings, arithmetic, release_noise, precision, timing, random_state, budget: as of `PrivateClassifier`.
 
     Attributes:
         coef_, intercept_: of predict, on features and target as given (within their bounds). The others as of

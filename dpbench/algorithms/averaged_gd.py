@@ -57,7 +57,7 @@ class AveragedGD(Algorithm):
 
     name = "dp-gd-average"
     title = "DP-GD, tail average"
-    exact = True
+    exact = "sums"
     paper_accounting = "tight"
     needs = Needs(convex=True, smooth=True, outputs=True, regularisers=("l1", "l2"))
     discloses = (

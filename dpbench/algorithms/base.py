@@ -10,7 +10,7 @@ import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Annotated, Any, ClassVar, Protocol, TypeAlias
+from typing import Annotated, Any, ClassVar, Literal, Protocol, TypeAlias
 
 import msgspec
 import numpy as np
@@ -21,6 +21,7 @@ from dpbench.privacy.disclosure import Disclosure
 from dpbench.privacy.mechanisms import Mechanisms
 from dpbench.privacy.relation import Relation
 from dpbench.problems import Declaration, Problem
+from dpbench.problems import losses as loss_functions
 from dpbench.problems.losses import LOSSES, Loss
 
 __all__ = ["Algorithm", "Array", "AuditCase", "BaseSettings", "Count", "Declaration", "Diagnostic", "Disclosure",
@@ -231,8 +232,9 @@ class Algorithm:
         relation: the neighbouring relation its guarantee is for.
         either: whether it hands over the sensitivities of the run's own relation, and so runs under add/remove as well.
         private: False for baselines that look at the data without paying.
-        exact: whether all its releases are sums over the rows that `dpbench.privacy.exact` takes without a rounding:
-            then the guarantee of a fit holds for the bytes released, which the seam enforces.
+        exact: what all its releases are, of what `dpbench.privacy.exact` takes without a rounding: "sums" over the
+            rows, or a "minimiser" with a certificate. Then the guarantee of a fit holds for the bytes released, which
+            the seam enforces. "" where it is proved for real numbers alone.
         paper_accounting: what `--accounting paper` means for it.
         accountings: the accounting modes it can be calibrated with, besides "paper".
         delta: the δ used when none is given, "n^-2", "n^-1" or a number.
@@ -258,7 +260,7 @@ class Algorithm:
     relation: ClassVar[Relation] = Relation.ADD_REMOVE
     either: ClassVar[bool] = False
     private: ClassVar[bool] = True
-    exact: ClassVar[bool] = False
+    exact: ClassVar[Literal["", "sums", "minimiser"]] = ""
     paper_accounting: ClassVar[str] = "bs16"
     accountings: ClassVar[tuple[str, ...]] = ("tight", "text", "bs16", "cks20", "standard")
     delta: ClassVar[str | float] = "n^-2"
@@ -356,6 +358,23 @@ class Algorithm:
         For published calibrations that are kept for comparison: of the accounting itself, unless a method has its own.
         """
         return accountings.get(accounting).flaw if accounting else ""
+
+    def inexact(self, loss: Loss, relation: Relation) -> str:
+        """Why a guarantee with this loss is for real numbers and not for the bytes released; "" where it is for them.
+
+        Of a loss that is not dpbench's own nobody knows how far off its functions are in float64, which a minimiser's
+        certificate asks for, nor whether a row's part changes in the last digit with the row's place in a block. Under
+        add/remove neighbours rows change places.
+        """
+        if not self.exact:
+            return "it releases more than sums over the rows and minimisers"
+        if loss_functions.built_in(loss):
+            return ""
+        if self.exact == "minimiser":
+            return "how far off a loss of your own is in float64 is not known"
+        if relation is Relation.ADD_REMOVE:
+            return 'a loss of your own is covered under relation="replace-one" alone'
+        return ""
 
     def sound(self, settings: Any) -> list[str]:
         """The accountings, "paper" among them, under which a run with these settings keeps its ε."""

@@ -44,7 +44,7 @@ class BoostedSSP(Algorithm):
     name = "boosted-ssp"
     title = "Boosted SSP"
     home = "greedy_coordinate"
-    exact = True
+    exact = "sums"
     paper_accounting = "tight"
     needs = Needs(quadratic=True, regularisers=("l2",))
     per_replicate: ClassVar = frozenset({"epsilon"})

@@ -39,7 +39,7 @@ class ChebyshevLogistic(Algorithm):
 
     name = "dp-chebyshev"
     title = "Chebyshev SSP"
-    exact = True
+    exact = "sums"
     paper_accounting = "tight"
     needs = Needs(losses=("logistic",), regularisers=("l2",))
     per_replicate: ClassVar = frozenset({"epsilon"})
@@ -80,7 +80,7 @@ class ChebyshevLogistic(Algorithm):
         rho = np.broadcast_to(mechanisms.budget.rho, (k,))
         second, first = problem.second_moment(), problem.label_moments(1.0) / n
         gram = mechanisms.gaussian(
-            second if k == 1 and second.ndim == 3 else np.tile(second, (k, 1, 1)),
+            np.tile(second, (k, 1, 1)),
             sensitivity=R**2 / n,
             rho=settings.share * rho,
             label="gram",
@@ -88,7 +88,7 @@ class ChebyshevLogistic(Algorithm):
             replaced=math.sqrt(2) * R**2 / n,
         )
         q = mechanisms.gaussian(
-            first if k == 1 and first.ndim == 2 else np.tile(first, (k, 1)),
+            np.tile(first, (k, 1)),
             sensitivity=R / n,
             rho=(1 - settings.share) * rho,
             label="moments",

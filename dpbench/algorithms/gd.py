@@ -33,7 +33,7 @@ class DPGradientDescent(Algorithm):
 
     name = "dp-gd"
     title = "DP-GD"
-    exact = True
+    exact = "sums"
     needs = Needs(lipschitz=True, regularisers=("l2", "w2"))
     per_replicate: ClassVar = frozenset({"step", "epsilon"})
     discloses = (

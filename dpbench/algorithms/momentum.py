@@ -60,7 +60,7 @@ class LaplaceMomentum(Algorithm):
     paper_accounting = "pure"
     accountings = ("tight", "pure")
     delta = 0.0
-    exact = True
+    exact = "sums"
     needs = Needs(convex=True, lipschitz=True, smooth=True, row_norm=("l1", ROW_NORM), regularisers=("l2",))
 
     per_replicate: ClassVar = frozenset({"c"})

@@ -37,7 +37,7 @@ class DPAcceleratedNesterov(Algorithm):
 
     name = "dp-accelerated-nesterov"
     title = "DP accelerated Nesterov"
-    exact = True
+    exact = "sums"
     needs = Needs(convex=True, lipschitz=True, smooth=True, regularisers=("l2",))
     diagnostics = (ITERATIONS,)
     discloses = (Disclosure("gradient", "the mean gradient", add_remove="L₀/n", why="‖∇f_i‖ ≤ L₀"),)

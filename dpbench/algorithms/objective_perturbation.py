@@ -73,7 +73,7 @@ class ObjectivePerturbation(Algorithm):
     title = "Objective perturbation"
     relation = Relation.REPLACE_ONE
     either = True
-    exact = True
+    exact = "minimiser"
     paper_accounting = "tight"
     accountings: ClassVar = ("tight",)
     needs = Needs(convex=True, lipschitz=True, smooth=True, regularisers=("l1", "l2"))

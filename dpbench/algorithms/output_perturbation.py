@@ -44,6 +44,7 @@ class OutputPerturbation(Algorithm):
     title = "Output perturbation"
     relation = Relation.REPLACE_ONE
     either = True
+    exact = "minimiser"
     paper_accounting = "tight"
     accountings: ClassVar = ("tight", "pure")
     needs = Needs(convex=True, lipschitz=True, smooth=True, regularisers=("l1", "l2"))
@@ -91,7 +92,8 @@ class OutputPerturbation(Algorithm):
         spread = (problem.d + 1) / budget.epsilon**2 if pure else 1 / (2 * budget.rho)  # of a direction, at Δ = 1
         least = (2 * problem.smoothness * moved**2 * spread / settings.radius**2) ** (1 / 3)
         m = settings.ridge or max(problem.l2, least)
-        W, norms, evaluations = minimise(problem, np.zeros_like(W), np.zeros_like(W), m - problem.l2, gamma)
+        none = np.zeros_like(W)
+        W, norms, evaluations = problem.nearly(minimise, none, none, m - problem.l2, gamma)
         sensitivity = (moved + 2 * gamma) / m
         if pure:
             W = mechanisms.radial(W, sensitivity=sensitivity, epsilon=budget.epsilon, label="output")

@@ -8,6 +8,7 @@ import numpy as np
 
 from dpbench.algorithms.aop import minimise as minimise_smooth
 from dpbench.algorithms.base import HESSIANS, Array, Declaration, Outcome, Problem
+from dpbench.errors import UserError
 from dpbench.problems.sparse_optimum import quadratic
 
 LEAST = 1e-13  # a mean gradient of rows of length 1 has no more digits
@@ -23,13 +24,18 @@ def tolerance(problem: Declaration) -> float:
     return max(float(problem.n) ** (-3 if problem.l1 else -2), LEAST)
 
 
-def minimise(problem: Problem, W: Array, b: Array, ridge: float, gamma: float) -> tuple[Array, Array, np.ndarray]:
+def minimise(
+    problem: Problem, W: Array, b: Array, ridge: float, gamma: float, *, steady: bool = False
+) -> tuple[Array, Array, np.ndarray]:
     """argmin F(w) + ridge/2 ‖w‖² + <b, w>, from each row of W, b (k, d), F with all of its regularisers.
 
-    Returns the minimisers (k, d), the norms of their least subgradients (k,) and the Hessians each took (k,).
+    Returns the minimisers (k, d), the norms of their least subgradients (k,) and the Hessians each took (k,). steady:
+    by a number of them that is the same for all data; UserError with l1, whose subproblems take as long as they take.
     """
     if not problem.l1:
-        return minimise_smooth(problem, W, b, ridge, gamma)
+        return minimise_smooth(problem, W, b, ridge, gamma, steady=steady)
+    if steady:
+        raise UserError("timing: a minimiser with l1 takes time that depends on the data; use dp-gd-average")
     found = [_proximal_newton(problem, w, term, ridge, gamma) for w, term in zip(W, b, strict=True)]
     return np.stack([one[0] for one in found]), np.array([one[1] for one in found]), np.array([one[2] for one in found])
 

@@ -41,6 +41,7 @@ class PureObjectivePerturbation(Algorithm):
     title = "Objective perturbation, pure"
     relation = Relation.REPLACE_ONE
     either = True
+    exact = "minimiser"
     paper_accounting = "pure"
     accountings = ("pure",)
     delta = 0.0
@@ -99,7 +100,7 @@ class PureObjectivePerturbation(Algorithm):
             event=event,
             label="objective",
         )
-        W, norms, evaluations = minimise(problem, W * 0, b, max(0.0, ridge / n - problem.l2), gamma)
+        W, norms, evaluations = problem.nearly(minimise, W * 0, b, max(0.0, ridge / n - problem.l2), gamma)
         W = mechanisms.radial(W, sensitivity=2 * gamma * n / ridge, epsilon=settings.output * epsilon, label="output")
         return solved(W, norms, gamma, evaluations)
 

@@ -39,7 +39,7 @@ class DPSGD(Algorithm):
     revisions: ClassVar = {"tight": 3}  # samples under replace-one
     paper_accounting = "rdp"
     accountings = ("tight", "rdp")
-    exact = True
+    exact = "sums"
     needs = Needs(lipschitz=True, regularisers=("l2", "w2"))
     per_replicate: ClassVar = frozenset({"step"})
     discloses = (

@@ -39,7 +39,7 @@ from dpbench.privacy.exact.sums import (
     weighted,
 )
 from dpbench.problems.kernels import BLOCK, CACHED, LONGEST, Pointwise, Rows
-from dpbench.problems.losses import Loss
+from dpbench.problems.losses import Loss, built_in
 from dpbench.problems.problem import Problem
 from dpbench.problems.risk import FAR
 from dpbench.problems.sharded import ShardedProblem, Shards
@@ -51,11 +51,12 @@ PREPARED = 2**16  # entries put on the grid at a time: they stay in the cache
 Whole = np.ndarray  # of int64
 
 
-def on_grid(X: Any, bound: float, norm: str = "l2") -> Any:
+def on_grid(X: Any, bound: float, norm: str = "l2", *, steady: bool = False) -> Any:
     """X (n, d), dense or CSR, rounded towards zero to multiples of 2⁻¹⁶, each row within `bound` in exact integers.
 
     A function of each row alone: entries that are not finite count as 0, and a row beyond the bound is multiplied by
-    bound/‖x‖ and 1 - 2⁻⁴⁰ before it is rounded. A copy, of the type of X.
+    bound/‖x‖ and 1 - 2⁻⁴⁰ before it is rounded. A copy, of the type of X. steady: all rows take the same steps, those
+    within the bound too.
     """
     sparse = scipy.sparse.issparse(X)
     X = X.tocsr().astype(np.float64, copy=True) if sparse else X
@@ -69,8 +70,14 @@ def on_grid(X: Any, bound: float, norm: str = "l2") -> Any:
             A = block.toarray() if sparse else block
             grid = np.multiply(A, 2.0**ROW_BITS, out=workspace[: len(A)])
             np.trunc(grid, out=grid)
-            beyond = np.flatnonzero(~(_sizes(grid, norm) <= limit))  # or with an entry that is no number
-            if len(beyond):
+            inside = _sizes(grid, norm) <= limit  # and each entry is a number
+            beyond = np.flatnonzero(~inside)
+            if steady:
+                short = np.trunc(_shortened(A.astype(np.float64), bound, norm))
+                np.copyto(grid, np.where(inside[:, None], grid, short))
+                if not (_sizes(grid, norm) <= limit).all():
+                    raise PrivacyError("rows could not be brought within their bound on the grid")
+            elif len(beyond):
                 grid[beyond] = np.trunc(_shortened(A[beyond].astype(np.float64), bound, norm))
                 if not (_sizes(grid[beyond], norm) <= limit).all():
                     raise PrivacyError("rows could not be brought within their bound on the grid")
@@ -110,6 +117,7 @@ class ExactSums(Problem):
 
     _rows: Any
     limit = FAR
+    steady = False  # whether a solver's work is the same for all data
 
     def _checked_bound(self, bound: float | None) -> float:
         """The bound, which `on_grid` has seen to."""
@@ -204,13 +212,13 @@ class ExactSums(Problem):
         is more: a public number in either case. The solver, in float64, is asked for γ/4.
         """
         asked, gamma = gamma, max(gamma, 2 * self._off(FARTHEST))
-        if self.loss.outputs > 1:
-            raise PrivacyError("a minimiser with several outputs a row is not covered")
+        if self.loss.outputs > 1 or not built_in(self.loss):
+            raise PrivacyError("the error of a minimiser's certificate is not known for this loss")
         convexity = ridge + self.l2
         if not convexity > 0 or self.w2:
             raise PrivacyError("the minimiser of an objective that is not strongly convex is not covered")
         real = self.real
-        W, _, evaluations = solve(real, W, b, ridge, gamma / 4)
+        W, _, evaluations = solve(real, W, b, ridge, gamma / 4, **({"steady": True} if self.steady else {}))
         loss = self.loss.derivative
         if isinstance(self._rows, Shards):
             G = np.asarray(sum(self._rows.parts(in_order, (loss, W)))) / self.n
@@ -226,7 +234,8 @@ class ExactSums(Problem):
         if not (np.abs(steps) < 2.0**52).all():
             norms = np.full_like(norms, np.inf)  # too far for the grid: not reached
             steps = np.zeros_like(steps)
-        near = Near(steps.astype(np.int64), unit, (radius + unit * math.sqrt(self.d) / 2) * UP, convexity)
+        pull = self.loss.lipschitz * self.row_bound / self.n
+        near = Near(steps.astype(np.int64), unit, (radius + unit * math.sqrt(self.d) / 2) * UP, convexity, pull)
         return near, np.where(norms <= gamma, np.minimum(norms, asked), np.inf), evaluations  # reached or not
 
     @property
@@ -255,8 +264,8 @@ class ExactSums(Problem):
         if not bound < math.inf:
             raise PrivacyError(f"{self.loss.name} loss has no bound on its derivative: clip it")
         if self.loss.outputs == 1:
-            clip = not (self.loss.bounded_in_float and bound >= self.loss.lipschitz)
-            return self._weighted(functools.partial(_derivative, self.loss.derivative, clip), w, bound, rows)
+            inside = built_in(self.loss) and self.loss.bounded_in_float and bound >= self.loss.lipschitz
+            return self._weighted(functools.partial(_derivative, self.loss.derivative, not inside), w, bound, rows)
         square = square_bound(bound)  # weights have the rows' grid
         return self._total(functools.partial(_vector, self.loss, bound, square), w, square, rows)
 
@@ -299,11 +308,17 @@ class ExactSums(Problem):
 
 
 class ExactProblem(ExactSums):
-    """A `Problem` whose X is put on the grid, every row within `row_bound`. Declared as of `EmpiricalRisk`."""
+    """A `Problem` whose X is put on the grid, every row within `row_bound`. Declared as of `EmpiricalRisk`.
 
-    def __init__(self, X: Any, y: Any, *, row_bound: float, row_bound_norm: str = "l2", **declared: Any) -> None:
-        X = on_grid(X, row_bound, row_bound_norm)
+    steady: what is done, and how often, is the same for all data of one shape.
+    """
+
+    def __init__(
+        self, X: Any, y: Any, *, row_bound: float, row_bound_norm: str = "l2", steady: bool = False, **declared: Any
+    ) -> None:
+        X = on_grid(X, row_bound, row_bound_norm, steady=steady)
         super().__init__(X, y, row_bound=row_bound, row_bound_norm=row_bound_norm, **declared)
+        self.steady = steady
 
 
 class ExactShardedProblem(ExactSums, ShardedProblem):

@@ -409,10 +409,16 @@ LOSSES: dict[str, Loss] = {
 }
 
 
+def built_in(loss: Loss) -> bool:
+    """Whether it is one of this module's, whose functions in float64 are known."""
+    return type(loss).__module__ == __name__
+
+
 def check(loss: Loss) -> None:
     """UserError where a loss is not what it declares, at some of many z and labels: noise is set by its constants.
 
-    A value between two points is no proof; a constant that is wrong where the loss is steepest is found.
+    A value between two points is no proof; a constant that is wrong where the loss is steepest is found. So is a row's
+    number that another row changes.
     """
     if isinstance(loss, Weighted):
         check(loss.base)  # weights in (0, 1] take nothing from it
@@ -423,6 +429,10 @@ def check(loss: Loss) -> None:
     z = np.concatenate([-far[::-1], np.linspace(-8e-3, 8e-3, 9), far])
     for label in (-1.0, 1.0) if loss.binary else (0.0, 0.5, 1.0, 3.0):
         y = np.full_like(z, label)
+        others = np.where(np.arange(len(z)) % 2, z, 3 * z + 1)
+        for function in (loss.value, loss.derivative, *([loss.second_derivative] if loss.smooth else [])):
+            alone = (_at(function, others, y) == _at(function, z, y)) | (others != z)
+            _held(loss, f"{function.__name__} of one row depends on others", alone)
         value, slope = _at(loss.value, z, y), _at(loss.derivative, z, y)
         h = 1e-5 * np.maximum(1, np.abs(z))
         rise = (_at(loss.value, z + h, y) - _at(loss.value, z - h, y)) / (2 * h)

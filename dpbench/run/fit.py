@@ -9,6 +9,7 @@ from typing import Any, Literal
 
 import msgspec
 import numpy as np
+import scipy
 from threadpoolctl import threadpool_limits
 
 from dpbench import algorithms
@@ -24,7 +25,7 @@ from dpbench.privacy.relation import Relation
 from dpbench.privacy.streams import stream
 from dpbench.problems import losses, starts
 from dpbench.problems.risk import Diverged
-from dpbench.run import given
+from dpbench.run import given, shards
 from dpbench.run.bound import bind, budget_of
 
 REPRODUCIBLE = "reproducible: not a release"
@@ -129,6 +130,7 @@ def fit(
     arithmetic: Literal["bytes", "real"] | None = None,
     release_noise: Literal["numpy", "opendp"] | None = None,
     precision: Literal["float64", "float32"] = "float64",
+    timing: Literal["constant"] | None = None,
     **settings: Any,
 ) -> Fit:
     """Fit one model to (X, y) by a private optimiser, and check what it spent.
@@ -162,6 +164,8 @@ def fit(
             the samplers of a library made for releases, about 1000 times as slowly.
         precision: "float64" or "float32", in which rows are kept and multiplied; sums are float64 in both. Rows that
             rounding to float32 would take beyond the bound are kept within it.
+        timing: "constant": every step is made, and made as often, whatever the data of this shape are. For arithmetic
+            "bytes" and rows in an array; what remains is measured in the guide "Time". None: as fast as it goes.
         **settings: the algorithm's settings, e.g. T=100.
 
     Raises:
@@ -185,13 +189,22 @@ def fit(
         raise UserError(f'release_noise must be "numpy" or "opendp", got {release_noise!r}')
     if arithmetic == "bytes" and release_noise is not None:
         raise UserError(f"release_noise: arithmetic='bytes' draws its own noise; leave out {release_noise!r}")
+    if timing not in ("constant", None):
+        raise UserError(f'timing must be "constant" or None, got {timing!r}')
+    if timing and (scipy.sparse.issparse(X) or shards.is_lazy(X)):
+        raise UserError("timing: the time of sparse rows, or of a cluster, depends on the data; give an array")
     if seed is not None and release_noise == "opendp":
         raise UserError(f"seed: release_noise={release_noise!r} draws from the system's entropy alone; leave seed out")
     method, fixed = algorithms.resolve(algorithm)
     accounting = terms.accounting(method) if accounting is None else accounting
     given_settings = make_settings(method, {**fixed, **settings})
     sound = method.private and not method.flaw(given_settings, method.accounting(accounting))
-    exact = _exactly(method, sound, losses.get(loss), arithmetic, seed, release_noise)
+    neighbours = method.under(relation or method.relation)
+    exact = _exactly(method, sound, losses.get(loss), neighbours, arithmetic, seed, release_noise)
+    if timing and not exact:
+        raise UserError(f"timing: with these arguments {method.name} has no constant time; it takes arithmetic='bytes'")
+    if timing and method.exact == "minimiser" and l1:
+        raise UserError(f"timing: with l1 the solver of {method.name} takes as long as the data ask; use dp-gd-average")
     if isinstance(loss, losses.Loss):  # the noise rests on its constants
         losses.check(loss)
     needed = method.needs.row_bound(losses.get(loss))
@@ -210,6 +223,7 @@ def fit(
         release=promised,
         exact=exact,
         precision=precision,
+        steady=timing is not None,
         declared=declared,
     )
     budget = budget_of(method, problem.n, epsilon, delta, relation, accounting)
@@ -272,19 +286,21 @@ def _exactly(
     method: Algorithm,
     sound: bool,
     loss: losses.Loss,
+    relation: Relation,
     arithmetic: str | None,
     seed: int | None,
     release_noise: str | None,
 ) -> bool:
     """Whether the fit computes with integers. sound: whether there is a guarantee at all."""
-    able_to = method.exact and sound
+    why = method.inexact(loss, relation) if sound else "it has none at all"
     if arithmetic != "bytes":
-        return arithmetic is None and able_to and seed is None and release_noise is None
-    if not able_to:
-        able = ", ".join(name for name in algorithms.names(plugins=False) if algorithms.resolve(name)[0].exact)
+        return arithmetic is None and not why and seed is None and release_noise is None
+    if why:
+        others = [algorithms.resolve(name)[0] for name in algorithms.names(plugins=False)]
+        able = [one.name for one in others if not one.inexact(loss, relation) and not one.needs.lacks(loss)]
         raise UserError(
-            f"arithmetic: {method.name} on {loss.name} loss has a proof in exact arithmetic only; "
-            f"for 'bytes' use one of: {able}"
+            f"arithmetic: {method.name} on {loss.name} loss has no guarantee for bytes: {why}; "
+            f"for 'bytes' use one of: {', '.join(dict.fromkeys(able))}"
         )
     return True
 

@@ -39,13 +39,14 @@ def problem_of(
     release: bool,
     exact: bool,
     precision: str,
+    steady: bool,
     declared: dict[str, Any],
 ) -> Problem:
     """The problem that a fit runs on.
 
     needed: norm and bound of the rows that the method's proof asks for. bound: "check" raises DataError for data that
     do not fit, "rescale" scales long rows and repairs the rest, see `repaired`. release: iterates that leave float64's
-    range stop the run. exact: rows on a grid, sums as integers.
+    range stop the run. exact: rows on a grid, sums as integers. steady: in steps that are the same for all data.
     """
     kind = losses.get(loss)
     labels: Labels = "binary" if kind.binary else "real"
@@ -70,7 +71,7 @@ def problem_of(
         if kind.binary and not repair and abs(found.mean_label) == 1:
             raise DataError(f"y: the only label is {found.mean_label:g}; give both -1 and +1")
     elif exact:
-        found = ExactProblem(*prepare(X, y, labels), **declared)
+        found = ExactProblem(*prepare(X, y, labels), steady=steady, **declared)
     else:
         found = Problem(*prepare(X, y, labels), **declared)
     if release:

@@ -21,10 +21,10 @@ def targets():
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["classifier", "regressor", "fit"])
 def test_what_is_shipped_passes_with_classes_missing_values_and_outliers(targets, name):
-    done = audit_callable(getattr(targets, name), 1.0, runs=400)
+    done = audit_callable(getattr(targets, name), 1.0, runs=200)
     assert done.passed, done
 
 
 @pytest.mark.slow
 def test_classes_that_are_read_off_the_data_fail(targets):
-    assert not audit_callable(targets.classes_of_data, 1.0, runs=400).passed
+    assert not audit_callable(targets.classes_of_data, 1.0, runs=200).passed

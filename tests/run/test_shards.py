@@ -73,6 +73,30 @@ def test_fit_on_a_dask_array_is_fit_on_its_rows(client, algorithm, settings):
     assert there.released.ledger == here.released.ledger
 
 
+@pytest.mark.parametrize(
+    "call",
+    [
+        {"algorithm": "dp-gd", "T": 5},
+        {"algorithm": "dp-gd-average", "T": 5, "l1": 0.01, "relation": "replace-one"},
+        {"algorithm": "dp-sgd", "T": 5},
+        {"algorithm": "boosted-ssp", "loss": "squared", "l2": 0.01},
+    ],
+    ids=lambda call: call["algorithm"],
+)
+def test_bytes_do_not_depend_on_shards_or_on_the_order_of_the_rows(client, call):
+    """From the rows to the released model, with one and the same noise; a sample is of places, not of rows."""
+    X, y = data()
+    call = {"epsilon": 1.0, "seed": 1, "arithmetic": "bytes", **call}
+    here = dpbench.fit(X, y, **call).w.tobytes()
+    order = np.random.default_rng(2).permutation(len(y))
+    orders = [np.arange(len(y))] if call["algorithm"] == "dp-sgd" else [np.arange(len(y)), order]
+    assert all(dpbench.fit(X[one], y[one], **call).w.tobytes() == here for one in orders)
+    for rows in (700, 1234):
+        for one in orders:
+            there = dpbench.fit(da.from_array(X[one], chunks=(rows, 6)), da.from_array(y[one], chunks=rows), **call)
+            assert there.w.tobytes() == here
+
+
 def test_what_does_not_fit_is_one_line(client):
     X, y = data(300)
     blocks = da.from_array(X, chunks=(100, 6))

@@ -9,15 +9,18 @@ one part in 10⁵. T is computed by a shift, K by `rounded`, both without an err
 noise multiplier z: each entry of T is within 1/2 of S/2^s, so between neighbours ‖T - T'‖ ≤ Δ/2^s + √D. For an integer
 T, T + round(σ'N) = round(T + σ'N): a function of T + σ'N, and that is the Gaussian mechanism of noise σ' on a vector of
 that sensitivity. What is released is a function of K and public numbers, with whatever float64 makes of them.
-Laplace noise the same way, √D being D, the ℓ₁ distance that rounding adds. A symmetric matrix is the vector of its
-diagonal and √2 times its upper triangle: noise σ' and σ'/√2, and rounding adds at most d in Frobenius norm.
+K is kept within ±2⁶¹, and noise beyond 2⁶² drawn as 2⁶²: a function of K too.
+Laplace noise the same way, √D being D, the ℓ₁ distance that rounding adds; noise of density ∝ e^{-‖x‖₂} with √D. A
+symmetric matrix is the vector of its diagonal and √2 times its upper triangle: noise σ' and σ'/√2, and rounding adds at
+most d in Frobenius norm.
 
 Objective perturbation releases, ideally, θ = argmin F(w) + <b, w> with b ~ N(0, σ²I), and the accounting charges for θ
 itself. Here b is rounded, the solver stops near the minimiser, and what is released is that point with noise (`Near`).
 Given θ, a table determines the ideal b, hence the rounded one, hence the point: it is within r of θ, r the sum of what
 rounding b, the solver and the output's grid may add (`problems.exact`). So two tables that agree on θ have points
 within 2r of each other, and noise of multiplier z for a sensitivity of 2r makes the pair (θ, output) the composition
-that is accounted. θ is not released.
+that is accounted. θ is not released. Without a term the minimisers of neighbours are `apart`, and their points within
+that and 2r: output perturbation.
 """
 
 from __future__ import annotations
@@ -36,12 +39,13 @@ from dpbench.privacy.exact.bits import Bits, Draws, SeededBits, SystemBits
 from dpbench.privacy.exact.sums import UP, Near, Sum
 from dpbench.privacy.mechanisms import Mechanisms
 from dpbench.privacy.relation import Relation
-from dpbench.privacy.release import LAPLACE, NORMAL, SYMMETRIC, Array, Event, Noise, Releases, Scalars
+from dpbench.privacy.release import LAPLACE, NORMAL, RADIAL, SYMMETRIC, Array, Event, Noise, Releases, Scalars
 
 FINER = 2.0**-17  # how much less than the sensitivity the grid of the released integers may add to it
 TERM_BITS = 34  # a linear term's noise is up to 2³⁴ steps of its grid
 OBJECTIVE = "objective perturbation"  # what `Mechanisms` calls its draw
 ROUNDING = 1e-9  # of a sensitivity that an algorithm declares in float64
+WITHIN = 2**61  # of the integers released
 
 
 class ExactReleases(Releases):
@@ -92,27 +96,31 @@ class ExactReleases(Releases):
         z = _one(multiplier)
         entries = math.prod(value.shape[1:]) if isinstance(value, Sum) else value.integers.shape[1]
         if isinstance(value, Near):
-            proved, added, offset = 2 * (value.radius + self._term_off / value.convexity) * UP, 0.0, 0.0
+            near = value.radius + self._term_off / value.convexity
+            apart = 0.0 if self._term_off else value.apart(self.relation)  # given the term, which is charged for
+            proved, offset = (apart + 2 * near) * UP, 0.0
+            wrong = declared < apart * (1 - ROUNDING)  # what lies nearer depends on the solver, and is added
         else:
             bound = value.moved.sum_of_sizes if noise is LAPLACE else value.moved.l2
             proved, offset = bound(self.relation) * value.unit, value.offset
-            if not declared >= proved * (1 - ROUNDING):
-                raise PrivacyError(f"{label}: sensitivity {declared:g} is declared, the sum moves by up to {proved:g}")
-            added = _added(noise, value.shape[1:], entries)
+            wrong = not declared >= proved * (1 - ROUNDING)
+        if wrong:
+            raise PrivacyError(f"{label}: sensitivity {declared:g} is declared, it moves by up to {proved:g}")
+        added = _added(noise, entries)
         units = max(declared, proved) / value.unit * UP  # Δ in units of the integers
-        shift = max(0, math.floor(math.log2(units * FINER / added))) if added else 0
+        shift = max(0, math.floor(math.log2(units * FINER / added)))
         grid = math.ldexp(value.unit, shift)
         scale = (math.ldexp(units, -shift) + (added if shift else 0.0)) * z * UP
         if not (0 < scale <= rounded.LARGEST):
             raise PrivacyError(f"{label}: noise of {scale:g} grid steps cannot be drawn exactly; lower the noise or T")
-        T = (value.integers + ((1 << shift) >> 1)) >> shift
+        T = np.clip((value.integers + ((1 << shift) >> 1)) >> shift, -WITHIN, WITHIN)
         first = self.record(
             event, z, label, value.integers.shape[1:], scale * grid, scale * grid / max(declared, proved), count
         )
         shown = T * grid
 
         def release() -> Array:
-            K = T if self.noiseless else T + self._rounded(noise, scale, T.shape)
+            K = T if self.noiseless else np.clip(T + self._rounded(noise, scale, T.shape), -WITHIN, WITHIN)
             return np.asarray(K * grid + offset, dtype=float)
 
         return self.publish(noise.name, label, first, shown, np.asarray(scale * grid), release)
@@ -122,6 +130,8 @@ class ExactReleases(Releases):
             return rounded.laplace(scale, math.prod(shape), self._bits).reshape(shape)
         if noise is NORMAL:
             return rounded.normal(scale, math.prod(shape), self._bits).reshape(shape)
+        if noise is RADIAL:
+            return rounded.radial(scale, math.prod(shape), self._bits).reshape(shape)
         d = shape[-1]
         rows, columns = np.triu_indices(d)
         scales = np.where((rows == columns) | (noise is SYMMETRIC), scale, scale * math.sqrt(0.5) * UP)
@@ -135,18 +145,25 @@ class ExactReleases(Releases):
         raise PrivacyError("arithmetic='bytes' covers sums over the rows; this mechanism adds noise to something else")
 
     def draw(self, shape: tuple[int, ...], scale: Array, noise: Noise, what: str) -> Array:
-        """The linear term of objective perturbation, rounded to a grid of 2⁻³⁴ of its noise; PrivacyError for all else.
+        """The linear term of objective perturbation, within a public distance of the ideal one; no other noise apart.
 
-        The ideal term is within half a step of it in each entry, a function of which the rounded one is: see `Near`.
+        A Gaussian term is rounded to a grid of 2⁻³⁴ of its noise: a function of the ideal one, within half a step in
+        each entry. A radial one is computed to as many digits. See `Near`.
         """
-        if noise is not NORMAL or what != OBJECTIVE:
+        if noise not in (NORMAL, RADIAL) or what != OBJECTIVE:
             raise PrivacyError(f"{what}: computes on with its noise, which arithmetic='bytes' does not cover")
-        std = _one(scale)
+        std, entries = _one(scale), math.prod(shape)
+        if noise is RADIAL:
+            self._term_off += std * entries * rounded.NEAR * UP
+            near = rounded.radial_near(entries, self._bits)
+            if near is None:
+                raise PrivacyError(f"{what}: noise too far in its tails to be computed")
+            return np.zeros(shape) if self.noiseless else near.reshape(shape) * std
         step = math.ldexp(1.0, math.frexp(std)[1] - TERM_BITS)
-        self._term_off += step * math.sqrt(math.prod(shape)) / 2 * UP
+        self._term_off += step * math.sqrt(entries) / 2 * UP
         if self.noiseless:
             return np.zeros(shape)
-        return rounded.normal(std / step, math.prod(shape), self._bits).reshape(shape) * step
+        return rounded.normal(std / step, entries, self._bits).reshape(shape) * step
 
 
 class SeededReleases(ExactReleases):
@@ -172,7 +189,7 @@ class SeededMechanisms(ExactMechanisms):
     seam = SeededReleases
 
 
-def _added(noise: Noise, shape: tuple[int, ...], entries: int) -> float:
+def _added(noise: Noise, entries: int) -> float:
     """What rounding to integers adds to a sensitivity at most: ℓ₁, or ℓ₂ (Frobenius), of entries that move by 1."""
     return float(entries) if noise is LAPLACE else math.sqrt(entries)
 

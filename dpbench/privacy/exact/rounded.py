@@ -1,4 +1,4 @@
-"""Exact samples of a Gaussian or Laplace variable rounded to the nearest integer: round(σN) and round(bL).
+"""Exact samples of a Gaussian or Laplace variable rounded to the nearest integer: round(σN), round(bL), and round(sR).
 
 Why rounded: for an integer x, x + round(σN) = round(x + σN). It is a function of the Gaussian mechanism's output, so
 all that is known of that mechanism (μ, its profile, every composition and amplification) holds for it.
@@ -19,19 +19,24 @@ The error, for f at V/2⁵⁴ (the octave's V = m·2^e with m in [1/2, 1), t = m
     Laplace law, so f moves by at most 1.2534/V.
 Together less than 2⁻⁵¹(|f| + 1) + 1.26/V, which is what `_fast` takes. Below V = 2²¹ (one draw in 2³²) all is decided
 in multiple precision.
+
+R in d dimensions, of density ∝ e^{-‖x‖₂}, is ‖M‖·N with M, N standard normal in d + 1 and d dimensions: given
+‖M‖² = v, of density ∝ v^{(d-1)/2} e^{-v/2}, it is N(0, vI), and ∫ v^{-1/2} e^{-r²/(2v) - v/2} dv = √(2π) e^{-r}. M and
+N are drawn as `Normals`, to as many bits as the rounding of the product takes.
 """
 
 from __future__ import annotations
 
 import functools
+import itertools
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dpbench.privacy.exact.bits import Bits
+from dpbench.privacy.exact.bits import Bits, Words
 
 Integers = NDArray[np.int64]
 Floats = NDArray[np.float64]
@@ -42,13 +47,16 @@ LEAST, MOST = 22, 53  # exponents e of the V in the table: V = m 2^e, m in [1/2,
 PRECISION = 110  # bits of what the table is computed with
 LARGEST = 2.0**45  # of a scale: beyond, most draws would be in doubt
 MORE = 64  # bits drawn when in doubt
+FARTHEST = 2**62  # of an integer drawn; the seam keeps what it releases so far within this that nobody sees it
+FIRST = 2.0**40  # the scale at which variables of a product are drawn first: few of them are in doubt
+NEAR = 2.0**-34  # of √d, how near `radial_near` is
 
 
 class Law(NamedTuple):
     """A symmetric law by its upper half.
 
     whole: log₂ of the denominator of q, q = V/2^whole. tail(x, mp): the q at which f is x, a decreasing function, in
-    multiple precision. furthest: beyond that many scales the tail is less than any q of 10⁴ bits.
+    multiple precision. furthest: in scales, where the search for an integer begins.
     """
 
     name: str
@@ -63,25 +71,104 @@ LAPLACE = Law("laplace", 53, lambda x, mp: mp.exp(-x), 7000.0)
 
 def normal(scale: float | Floats, count: int, bits: Bits) -> Integers:
     """(count,) independent round(scale·N), N standard normal; scale: one or (count,), 0 < scale ≤ 2⁴⁵."""
-    return _rounded(NORMAL, scale, count, bits)
+    return _rounded(NORMAL, scale, bits.words(count), _fresh(bits))
 
 
 def laplace(scale: float | Floats, count: int, bits: Bits) -> Integers:
     """(count,) independent round(scale·L), L of density e^{-|x|}/2; scale as of `normal`."""
-    return _rounded(LAPLACE, scale, count, bits)
+    return _rounded(LAPLACE, scale, bits.words(count), _fresh(bits))
 
 
-def _rounded(law: Law, scale: float | Floats, count: int, bits: Bits) -> Integers:
+def radial(scale: float, count: int, bits: Bits) -> Integers:
+    """(count,) round(scale·R), R of density ∝ e^{-‖x‖₂} in `count` dimensions; scale as of `normal`."""
+    M, N = Normals(count + 1, bits), Normals(count, bits)
+    value, error = _product(scale, M, N)
+    nearest = np.rint(value)
+    doubtful = np.flatnonzero(abs(value - nearest) + error >= 0.5)
+    out = np.asarray(nearest, dtype=np.int64)
+    for j in doubtful:
+        out[j] = min(max(_decided_product(scale, M, N, int(j)), -FARTHEST), FARTHEST)
+    return out
+
+
+def radial_near(count: int, bits: Bits) -> Floats | None:
+    """(count,) within √count · 2⁻³⁴ of R in every entry; None with a probability below e⁻¹⁰⁰⁰, far in R's tails."""
+    value, error = _product(1.0, Normals(count + 1, bits), Normals(count, bits))
+    return value if error.max(initial=0) <= math.sqrt(count) * NEAR else None
+
+
+class Normals:
+    """(count,) independent standard normal variables, of which as many bits are drawn as are asked for."""
+
+    def __init__(self, count: int, bits: Bits) -> None:
+        self._bits, self._words = bits, bits.words(count)
+        self._more: dict[int, list[int]] = {}  # the words of an entry beyond its first
+
+    def rounded(self, scale: float) -> Integers:
+        """(count,) round(scale·N), of the same N at every scale ≤ 2⁴⁵."""
+        return _rounded(NORMAL, scale, self._words, self._further)
+
+    def digits(self, j: int, width: int) -> int:
+        """round(2^width · N_j), at any width."""
+        word = int(self._words[j])
+        size = _decided(NORMAL, word >> 11, 2.0**width, self._further(j))
+        return size if word & 1 else -size
+
+    def __len__(self) -> int:
+        return len(self._words)
+
+    def _further(self, j: int) -> Iterator[int]:
+        drawn = self._more.setdefault(j, [])
+        for i in itertools.count():
+            if i == len(drawn):
+                drawn.append(int(self._bits.words(1)[0]))
+            yield drawn[i]
+
+
+def _product(scale: float, M: Normals, N: Normals) -> tuple[Floats, Floats]:
+    """(scale·‖M‖·N in float64, how far off that may be), each (d,), from the first 40 bits behind the point of both.
+
+    u = 2⁻⁵³: squares are off by u of themselves, and so is what `fsum` makes of them, and the root.
+    """
+    step = 1 / FIRST
+    m, x = M.rounded(FIRST) * step, N.rounded(FIRST) * step  # exact
+    length = math.sqrt(math.fsum(m * m))
+    off = length * 2.0**-51 + math.sqrt(len(m)) * step / 2  # of ‖M‖
+    value = np.asarray(scale * length * x, dtype=np.float64)
+    error = scale * (length * step / 2 + (abs(x) + step / 2) * off) + 2.0**-51 * abs(value)
+    return value, error * (1 + 2.0**-40)
+
+
+def _decided_product(scale: float, M: Normals, N: Normals, j: int) -> int:
+    """round(scale·‖M‖·N_j), in integers of as many digits as that takes: ⌊|scale·‖M‖·N_j| + ½⌋ at both ends."""
+    top, bottom = scale.as_integer_ratio()
+    for width in itertools.count(80, 64):
+        length = math.isqrt(sum(M.digits(i, width) ** 2 for i in range(len(M))))
+        off = math.isqrt(len(M)) // 2 + 2  # of the root, and √p/2 of p numbers rounded
+        size = N.digits(j, width)
+        half = bottom << (2 * width)
+        ends = [(top * (length + s * off) * (2 * abs(size) + s) + half) // (2 * half) for s in (-1, 1)]
+        if size and ends[0] == ends[1]:
+            return ends[0] if size > 0 else -ends[0]
+    raise AssertionError
+
+
+def _rounded(law: Law, scale: float | Floats, words: Words, further: Callable[[int], Iterator[int]]) -> Integers:
+    """further(i): words of 64 bits that follow the first of entry i."""
     least, most = np.min(scale), np.max(scale)
     if not (least > 0 and most <= LARGEST):
         raise ValueError(f"scale: must be in (0, 2**45], got {least:g} … {most:g}")
-    words = bits.words(count)
     V = (words >> np.uint64(11)).astype(np.float64)  # 53 bits, exactly
-    size, doubtful = _fast(law, V, scale)
+    found, doubtful = _fast(law, V, scale)
+    size = found.astype(np.int64)
     for i in np.flatnonzero(doubtful):
         one = float(scale if np.ndim(scale) == 0 else np.asarray(scale)[i])
-        size[i] = _decided(law, int(V[i]), one, bits)
-    return np.where(words & np.uint64(1), size, -size).astype(np.int64)
+        size[i] = min(_decided(law, int(V[i]), one, further(int(i))), FARTHEST)
+    return np.where(words & np.uint64(1), size, -size)
+
+
+def _fresh(bits: Bits) -> Callable[[int], Iterator[int]]:
+    return lambda _: iter(lambda: int(bits.words(1)[0]), None)
 
 
 def _fast(law: Law, V: Floats, scale: float | Floats) -> tuple[Floats, NDArray[np.bool_]]:
@@ -106,26 +193,34 @@ def _fast(law: Law, V: Floats, scale: float | Floats) -> tuple[Floats, NDArray[n
     return nearest, (value >= 0.5) | ~inside
 
 
-def _decided(law: Law, V: int, scale: float, bits: Bits) -> int:
+def _decided(law: Law, V: int, scale: float, further: Iterator[int]) -> int:
     """The least k ≥ 0 with tail((k + 1/2)/scale) < q, for the q whose first bits are V: more of them as needed."""
     mp = _multiple_precision()
     width = law.whole
     while True:
-        V, width = V << MORE | int(bits.words(1)[0]), width + MORE
+        V, width = V << MORE | next(further), width + MORE
         with mp.workprec(width + 64):
             unit = mp.mpf(2) ** -width
             slack = unit * mp.mpf(2) ** -32  # 2³² times the error of a tail in this precision
             ends = [_least(law, end, scale, mp) for end in (V * unit - slack, (V + 1) * unit + slack)]
-        if ends[0] == ends[1]:
+        if ends[0] == ends[1] and ends[0] is not None:
             return ends[0]
 
 
-def _least(law: Law, q: Any, scale: float, mp: Any) -> int:
-    """The least k ≥ 0 with tail((k + 1/2)/scale) < q; one beyond all that matter for q ≤ 0."""
+def _least(law: Law, q: Any, scale: float, mp: Any) -> int | None:
+    """The least k ≥ 0 with tail((k + 1/2)/scale) < q; None for q ≤ 0, where there is none."""
+    if q <= 0:
+        return None
+
+    def fits(k: int) -> bool:
+        return bool(law.tail((k + mp.mpf(0.5)) / mp.mpf(scale), mp) < q)
+
     low, high = 0, math.ceil(law.furthest * scale) + 1
+    while not fits(high):
+        low, high = high, 2 * high
     while low < high:
         middle = (low + high) // 2
-        if law.tail((middle + mp.mpf(0.5)) / mp.mpf(scale), mp) < q:
+        if fits(middle):
             high = middle
         else:
             low = middle + 1

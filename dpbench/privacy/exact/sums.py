@@ -104,12 +104,17 @@ class Near:
 
     The minimiser is of a `convexity`-strongly convex function with a random linear term <b, w>. A term that is off by e
     moves it by ‖e‖/convexity; `radius` is how far the vector is from the minimiser with the term as it was drawn.
+    pull: the length of a row's part of the gradient, by which minimisers without a term may be apart.
     """
 
     __array_ufunc__ = None
 
-    def __init__(self, integers: NDArray[np.int64], unit: float, radius: float, convexity: float) -> None:
-        self.integers, self.unit, self.radius, self.convexity = integers, unit, radius, convexity
+    def __init__(self, integers: NDArray[np.int64], unit: float, radius: float, convexity: float, pull: float) -> None:
+        self.integers, self.unit, self.radius, self.convexity, self._pull = integers, unit, radius, convexity, pull
+
+    def apart(self, relation: Relation) -> float:
+        """How far the minimisers of neighbours are apart without a term, by strong convexity."""
+        return self._pull * (2 if relation is Relation.REPLACE_ONE else 1) / self.convexity
 
     def __array__(self, *_: Any, **__: Any) -> NoReturn:
         raise PrivacyError("a minimiser may not be read before noise is added")

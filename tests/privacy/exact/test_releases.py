@@ -11,7 +11,7 @@ from dpbench.privacy.budget import Budget
 from dpbench.privacy.exact import sums
 from dpbench.privacy.exact.releases import ExactMechanisms, SeededMechanisms
 from dpbench.privacy.exact.sums import Moved, Near, Sum
-from dpbench.privacy.ledger import LogisticPerturbation
+from dpbench.privacy.ledger import LogisticPerturbation, RadialPerturbation
 from dpbench.privacy.relation import Relation
 
 
@@ -71,7 +71,7 @@ def test_the_value_is_kept_to_the_grid_and_a_public_offset_is_added_behind_the_n
 
 
 def test_a_sensitivity_that_is_too_small_is_an_error_not_a_release():
-    with pytest.raises(PrivacyError, match=r"g: sensitivity 1.98 is declared, the sum moves by up to 2"):
+    with pytest.raises(PrivacyError, match=r"g: sensitivity 1.98 is declared, it moves by up to 2"):
         mechanisms().gaussian(total([0, 0]), sensitivity=0.99, noise_multiplier=1.0, label="g")
     with pytest.raises(PrivacyError, match="is declared"):
         mechanisms().gaussian(total([0, 0]), sensitivity=1.0, replaced=1.9, noise_multiplier=1.0, label="g")
@@ -101,7 +101,7 @@ def test_what_is_no_sum_is_refused_and_so_is_noise_apart_from_a_value():
 def test_what_is_near_an_ideal_release_gets_noise_for_both_radii():
     d = 20_000
     found = mechanisms(declared=Relation.REPLACE_ONE).gaussian(
-        Near(np.zeros((1, d), dtype=np.int64), 2.0**-30, 0.001, 0.1),
+        Near(np.zeros((1, d), dtype=np.int64), 2.0**-30, 0.001, 0.1, 0.0),
         sensitivity=0.001,
         noise_multiplier=4.0,
         label="output",
@@ -125,7 +125,46 @@ def test_a_linear_term_is_a_rounded_gaussian_whose_rounding_the_minimisers_noise
     event = LogisticPerturbation(2.0, 0.1)
     term = seam.joint_term(d, sensitivity=0.5, event=event, label="objective")
     assert stats.kstest(term[0], "norm").pvalue > 1e-4
-    near = Near(np.zeros((1, d), dtype=np.int64), 2.0**-40, 1e-9, 1e-3)
+    near = Near(np.zeros((1, d), dtype=np.int64), 2.0**-40, 1e-9, 1e-3, 0.0)
     found = seam.gaussian(near, sensitivity=1e-9, noise_multiplier=1.0, label="output")
     rounding = 2.0**-33 * math.sqrt(d) / 1e-3  # half a step of 2**-33 in each entry, on both sides
     assert found.std() == pytest.approx(2 * 1e-9 + rounding, rel=0.05)
+
+
+def test_a_radial_term_has_its_law_and_what_it_is_off_by_is_covered_too():
+    seam = mechanisms(declared=Relation.REPLACE_ONE, accounting="pure", delta=0.0)
+    event = RadialPerturbation(2.0, 0.1, Relation.REPLACE_ONE)
+    d, scale = 16, 0.5 * 2.0
+    found = np.array([seam.radial_term(d, sensitivity=0.5, event=event, label="objective")[0] for _ in range(200)])
+    lengths = np.linalg.norm(found, axis=1) / scale
+    assert stats.kstest(lengths, "gamma", (d,)).pvalue > 1e-4
+    assert np.abs((found.T / lengths / scale).mean(axis=1)).max() < 5 / math.sqrt(d * 200)
+    one = mechanisms(declared=Relation.REPLACE_ONE, accounting="pure", delta=0.0)
+    one.radial_term(d, sensitivity=0.5, event=event, label="objective")
+    near = Near(np.zeros((1, d), dtype=np.int64), 2.0**-50, 1e-12, 1e-3, 1.0)
+    one.radial(near, sensitivity=2e-12, epsilon=0.5, label="output")
+    drawn = float(one.ledger.summary()[-1]["noise"])  # what rows pull is charged for by the term
+    assert drawn == pytest.approx((2 * 1e-12 + 2 * scale * d * 2.0**-34 / 1e-3) / 0.5, rel=1e-3)
+
+
+def test_minimisers_without_a_term_are_as_far_apart_as_a_row_can_pull_them():
+    """Output perturbation: 2·pull/m under replace-one, beside the distance from either exact minimiser."""
+    for relation, rows in ((Relation.REPLACE_ONE, 2), (Relation.ADD_REMOVE, 1)):
+        seam = mechanisms(relation=relation, declared=relation)
+        near = Near(np.zeros((1, 4), dtype=np.int64), 2.0**-40, 1e-6, 0.1, 0.02)
+        with pytest.raises(PrivacyError, match="is declared"):
+            seam.gaussian(near, sensitivity=0.99 * rows * 0.2, noise_multiplier=1.0, label="output")
+        seam.gaussian(near, sensitivity=rows * 0.2, noise_multiplier=3.0, label="output")
+        drawn = float(seam.ledger.summary()[0]["noise"])
+        assert drawn == pytest.approx(3 * (rows * 0.2 + 2e-6), rel=1e-4)
+
+
+def test_what_is_released_stays_within_its_integers_however_far_the_noise_goes(monkeypatch):
+    """T + k and T' + k are cut at one place, so that nobody sees where noise was cut."""
+    monkeypatch.setattr("dpbench.privacy.exact.rounded.normal", lambda *_: np.array([2**62, -(2**62), 0]))
+    first, second = (
+        mechanisms().gaussian(total([s, s, s]), sensitivity=1.0, noise_multiplier=1.0, label="g")[0]
+        for s in (2**32, -(2**32))
+    )
+    np.testing.assert_array_equal(first[:2], second[:2])
+    assert first[2] == 1.0

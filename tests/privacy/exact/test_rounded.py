@@ -1,9 +1,11 @@
 """Rounded Gaussian and Laplace noise: the exact law in every cell, and a proof of the error that decides in doubt."""
 
+import math
+
 import mpmath
 import numpy as np
 import pytest
-from scipy import stats
+from scipy import optimize, stats
 
 from dpbench.privacy.exact import rounded
 from dpbench.privacy.exact.bits import Draws, SeededBits, SystemBits
@@ -21,7 +23,68 @@ def bits(name: str) -> SeededBits:
 def test_every_cell_has_its_exact_probability_the_tails_too(law, scale):
     draw, exact = LAWS[law]
     n = 400_000
-    found = draw(scale, n, bits(f"{law}{scale}"))
+    every_cell_is_right(draw(scale, n, bits(f"{law}{scale}")), scale, exact)
+
+
+class OneOfThree:
+    """An entry of R in three dimensions, of density ∝ e^{-‖x‖₂}: of density (1 + |x|)e^{-|x|}/4."""
+
+    @staticmethod
+    def sf(x):
+        far = np.minimum(abs(x), 700.0)
+        beyond = (2 + far) * np.exp(-far) / 4
+        return np.where(x > 0, beyond, 1 - beyond)
+
+    @classmethod
+    def cdf(cls, x):
+        return cls.sf(-x)
+
+    @staticmethod
+    def isf(q):
+        return optimize.brentq(lambda x: (2 + x) * math.exp(-x) / 4 - q, 0, 100)
+
+
+def test_radial_noise_has_its_law_in_one_dimension_and_in_three():
+    """In one it is the Laplace law."""
+    source, scale = bits("radial"), 3.3
+    every_cell_is_right(np.concatenate([rounded.radial(scale, 1, source) for _ in range(1_500)]), scale, stats.laplace)
+    three = np.array([rounded.radial(scale, 3, source) for _ in range(1_500)])
+    every_cell_is_right(three[:, 0], scale, OneOfThree)
+    every_cell_is_right(three[:, 2], scale, OneOfThree)
+
+
+def test_radial_noise_in_doubt_is_decided_by_more_digits_of_the_same_draws(monkeypatch):
+    """With an error that leaves all in doubt, the same words give the same integers; at a fine grid, their low bits."""
+    product = rounded._product
+    for scale in (7.0, 2.0**40):
+        plain = [rounded.radial(scale, 3, bits(f"doubt {i}")) for i in range(2)]
+        with monkeypatch.context() as patch:
+            patch.setattr(rounded, "_product", lambda *args: (product(*args)[0], np.full(3, 0.6)))
+            decided = [rounded.radial(scale, 3, bits(f"doubt {i}")) for i in range(2)]
+        if scale == 7.0:
+            np.testing.assert_array_equal(decided, plain)
+        else:  # 40 bits behind the point do not tell
+            assert np.abs(np.subtract(decided, plain)).max() <= 2**8
+
+
+def test_digits_of_a_normal_variable_are_those_of_its_first_bits_at_every_width():
+    numbers = rounded.Normals(5, bits("digits"))
+    coarse = numbers.rounded(2.0**20)
+    for j in range(5):
+        fine, finer = numbers.digits(j, 70), numbers.digits(j, 200)
+        assert abs(fine - (int(coarse[j]) << 50)) <= 2**49
+        assert abs(finer - (fine << 130)) <= 2**129
+
+
+def test_a_radial_number_nearby_is_as_near_as_it_says():
+    for i in range(2):
+        near = rounded.radial_near(3, bits(f"near {i}"))
+        exact = rounded.radial(2.0**45, 3, bits(f"near {i}")) * 2.0**-45  # of the same words
+        assert np.abs(near - exact).max() <= math.sqrt(3) * rounded.NEAR + 2.0**-45
+
+
+def every_cell_is_right(found, scale, exact):
+    n = len(found)
     far = int(exact.isf(5 / n) * scale) + 1  # beyond, all is one cell
     edges = np.concatenate([[-np.inf], np.arange(-far, far + 1) + 0.5, [np.inf]])
     below = exact.cdf(edges / scale)
@@ -52,7 +115,7 @@ def test_what_is_decided_in_doubt_is_what_multiple_precision_says(law):
     fast, doubtful = rounded._fast(law, V.copy(), 1000.0)
     assert not doubtful.any()
     for v, k in zip(V, fast, strict=True):
-        assert rounded._decided(law, int(v), 1000.0, source) == k
+        assert rounded._decided(law, int(v), 1000.0, rounded._fresh(source)(0)) == k
     assert rounded._fast(law, V.copy(), 2.0**53)[1].all()
 
 
@@ -149,5 +212,12 @@ def test_samples_and_coins_have_their_laws():
         draws.standard_normal()
 
 
+def test_integers_are_uniform_where_a_remainder_would_favour_the_small_ones():
+    """Below 3·2⁶¹: a third of the words of 64 bits are beyond its multiples, and must be drawn again."""
+    found = Draws(bits("remainder")).integers(3 * 2**61, size=4000)
+    assert np.mean(found < 2**62) == pytest.approx(2 / 3, abs=0.03)  # 3/4, if they were kept
+
+
 def test_the_system_gives_new_bits_each_time():
+    assert len({*SystemBits().words(1000).tolist()}) == 1000
     assert not np.array_equal(SystemBits().words(4), SystemBits().words(4))

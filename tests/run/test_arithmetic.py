@@ -1,0 +1,207 @@
+"""Which fits hold for the bytes released, and which in exact arithmetic: every method, every loss, the default."""
+
+import numpy as np
+import pytest
+import scipy
+
+import dpbench
+from dpbench import algorithms
+from dpbench.algorithms.base import make_settings
+from dpbench.errors import UserError
+from dpbench.policy import auto, terms
+from dpbench.privacy.relation import Relation
+from dpbench.problems import Declaration, losses
+from tests.algorithms.test_needs import LogCosh
+
+FEW = {"T": 3, "passes": 1.0, "cap": 3, "step": 0.1, "alpha": 0.5, "D": 5.0}
+EVERY = (*losses.LOSSES, "softmax-3")
+
+
+def methods(exact):
+    found = [algorithms.resolve(name)[0] for name in algorithms.names(plugins=False, wrappers=True)]
+    kept = {one.name: one for one in found if one.private and bool(one.exact) == exact}
+    return [one for one in kept.values() if type(one).__name__ != "LibrarySolver"]
+
+
+def table(loss, n=120):
+    rng = np.random.default_rng(0)
+    X = rng.uniform(-0.2, 0.2, (n, 4))
+    y = np.where(X[:, 0] > 0, 1.0, -1.0)
+    return X, {"phase": abs(y), "softmax-3": np.arange(n) % 3.0}.get(loss, y)
+
+
+def few(method):
+    return {name: value for name, value in FEW.items() if name in method.Settings.__struct_fields__}
+
+
+def covered(method):
+    return [loss for loss in EVERY if not method.needs.lacks(losses.get(loss))]
+
+
+@pytest.mark.parametrize("method", methods(True), ids=lambda method: method.name)
+def test_what_says_so_holds_for_the_bytes_by_default_with_every_loss_and_penalty(method):
+    strongly = getattr(method, "momentum", False)  # it rests on l2 > 0
+    for loss in covered(method):
+        for penalty in ({}, {"l2": 0.05}, {"l1": 0.01}, {"l1": 0.01, "l2": 0.05}):
+            if penalty.keys() <= {*method.needs.regularisers} and ("l2" in penalty or not strongly):
+                call = {"algorithm": method.name, "epsilon": 2.0, "loss": loss, **penalty, **few(method)}
+                fit = dpbench.fit(*table(loss), **call)
+                assert (fit.released.arithmetic, fit.released.noise) == ("bytes", "exact")
+                assert "holds for the bytes released" in fit.guarantee
+                assert np.isfinite(fit.w).all()
+
+
+@pytest.mark.parametrize("method", methods(False), ids=lambda method: method.name)
+def test_every_other_method_says_exact_arithmetic_and_is_refused_as_bytes(method):
+    """Its guarantee, and that nothing but a guarantee for real numbers may be had by asking."""
+    loss = covered(method)[0]
+    ridge = {"l2": 0.05} if "l2" in method.needs.regularisers else {}  # which some proofs rest on
+    call = {"algorithm": method.name, "epsilon": 2.0, "loss": loss, **ridge, **few(method)}
+    with pytest.raises(UserError, match=r"arithmetic: .* has no guarantee for bytes: .*; for 'bytes' use one of: "):
+        dpbench.fit(*table(loss), arithmetic="bytes", **call)
+    why = method.flaw(make_settings(method, few(method)), method.accounting(terms.accounting(method)))
+    fit = dpbench.fit(*table(loss), **call)
+    assert fit.released.arithmetic == "real"
+    assert ("none: " if why else "in exact arithmetic") in fit.guarantee
+    assert "bytes" not in fit.guarantee
+
+
+def test_the_seam_refuses_bytes_to_methods_that_say_it_without_the_proof(monkeypatch):
+    """What a method says of itself is not enough: all that it releases has to be a sum or a certified minimiser."""
+    refused = []
+    for method in methods(False):
+        loss = covered(method)[0]
+        monkeypatch.setattr(type(method), "exact", "sums")
+        with pytest.raises(Exception) as error:  # noqa: PT011
+            dpbench.fit(*table(loss), algorithm=method.name, epsilon=2.0, loss=loss, arithmetic="bytes", **few(method))
+        refused.append((method.name, str(error.value)))
+    assert len(refused) >= 15
+
+
+def test_what_the_default_policy_takes_holds_for_the_bytes():
+    chosen = {rule.method for rule in auto.RULES}
+    assert all(algorithms.resolve(name)[0].exact for name in chosen), chosen
+    for loss in ("logistic", "softmax-3", "squared", "pseudo-huber"):
+        for d in (4, 5000):
+            for l1 in (0.0, 0.1):
+                method = algorithms.resolve(auto.method(Declaration(1000, d, loss=loss, l1=l1)))[0]
+                assert not method.inexact(losses.get(loss), Relation.REPLACE_ONE)
+    assert not algorithms.resolve(auto.method(Declaration(1000, 4), 0.0))[0].inexact(
+        losses.get("logistic"), Relation.REPLACE_ONE
+    )
+
+
+def test_a_loss_of_ones_own_is_covered_where_a_rows_place_does_not_matter():
+    X, y = table("own")
+    call = {"epsilon": 2.0, "loss": LogCosh(), "T": 3}
+    fit = dpbench.fit(X, y, algorithm="dp-gd", **call)
+    assert (fit.released.relation, fit.released.arithmetic) == ("replace-one", "bytes")
+    other = dpbench.fit(X, y, algorithm="dp-gd", relation="add-remove", **call)
+    assert (other.released.relation, other.released.arithmetic) == ("add-remove", "real")
+    del call["T"]
+    assert dpbench.fit(X, y, algorithm="objpert", **call).released.arithmetic == "real"
+    with pytest.raises(UserError, match="how far off a loss of your own is"):
+        dpbench.fit(X, y, algorithm="objpert", arithmetic="bytes", **call)
+    with pytest.raises(UserError, match='covered under relation="replace-one" alone'):
+        dpbench.fit(X, y, algorithm="dp-gd", relation="add-remove", arithmetic="bytes", **call)
+
+
+class Normed(LogCosh):
+    """Of which a row's slope depends on the other rows."""
+
+    name = "normed"
+
+    def derivative(self, z, y, out):
+        out[...] = np.tanh(z - y) * min(1.0, 50 / np.abs(z).max())
+        return out
+
+
+class Boasts(LogCosh):
+    """Which says that its slope needs no clipping, and has one point where it is not so."""
+
+    name, bounded_in_float = "boasts", True
+
+    def derivative(self, z, y, out):
+        out[...] = np.where(z == 0, 1000.0, np.tanh(z - y))
+        return out
+
+
+def test_a_loss_of_ones_own_cannot_move_a_sum_further_than_its_row_may():
+    X, y = table("own")
+    with pytest.raises(UserError, match="normed is not what it declares: derivative of one row depends on others"):
+        dpbench.fit(X, y, algorithm="dp-gd", epsilon=2.0, loss=Normed(), T=3, relation="replace-one")
+    losses.check(LogCosh())
+    from dpbench.problems.exact import ExactProblem
+
+    W = np.zeros((1, 4))
+    found = ExactProblem(X[:1], y[:1], loss=Boasts(), row_bound=1.0).gradient_sum(W).integers
+    assert np.abs(found).max() <= 2**32
+
+
+# Time
+
+
+def test_constant_time_gives_the_model_that_it_gives_without():
+    """The same releases by other steps: sums are equal to the bit, minimisers to the solver's tolerance."""
+    X, y = table("logistic")
+    X[3], X[5, 1] = 40.0, np.nan
+    for name, settings, off in (("dp-gd", {"T": 3}, 0.0), ("objpert", {}, 1e-3)):
+        call = {"algorithm": name, "epsilon": 2.0, "seed": 3, "arithmetic": "bytes", "bound": "rescale", **settings}
+        plain, steady = (dpbench.fit(X, y, timing=timing, **call) for timing in (None, "constant"))
+        np.testing.assert_allclose(steady.w, plain.w, rtol=0, atol=off)
+
+
+def test_constant_time_takes_as_many_steps_whatever_the_data_are():
+    """Counted where steps are taken: blocks put on the grid and rows shortened in them, sums, values, Hessians."""
+    X, y = table("logistic")
+    odd, far = X.copy(), X.copy()
+    odd[3], odd[5, 1], far[:] = 40.0, np.nan, 1e9
+    for call in ({"algorithm": "dp-gd", "T": 3}, {"algorithm": "objpert"}, {"algorithm": "aop"}):
+        fits = [counted(A, b, epsilon=2.0, timing="constant", **call) for A, b in ((X, y), (odd, -y), (far, abs(y)))]
+        assert fits[0] == fits[1] == fits[2]
+        assert sum(fits[0].values()) > 2
+    plain = [counted(A, y, algorithm="objpert", epsilon=2.0) for A in (X, far)]
+    assert plain[0] != plain[1]
+
+
+def counted(X, y, **call):
+    from collections import Counter
+
+    from dpbench.problems import exact, problem
+
+    calls = Counter()
+    with pytest.MonkeyPatch.context() as patch:
+        for owner, name in (
+            (exact, "_shortened"),
+            (exact, "weighted_sum"),
+            (exact, "in_order"),
+            (problem.Problem, "value"),
+            (problem.Problem, "gradient"),
+            (problem.Problem, "hessian"),
+        ):
+            inner = getattr(owner, name)
+
+            def count(*args, _inner=inner, _name=name, **kwargs):
+                rows = len(args[0]) if isinstance(args[0], np.ndarray) else 1
+                calls[_name] += rows
+                return _inner(*args, **kwargs)
+
+            patch.setattr(owner, name, count)
+        dpbench.fit(X, y, bound="rescale", **call)
+    return calls
+
+
+def test_what_cannot_take_constant_time_is_one_line():
+    X, y = table("logistic")
+    call = {"algorithm": "dp-gd", "epsilon": 1.0, "T": 2, "timing": "constant"}
+    for change, message in (
+        ({"timing": "fast"}, 'timing must be "constant" or None'),
+        ({"arithmetic": "real"}, "has no constant time"),
+        ({"seed": 1}, "has no constant time"),
+        ({"algorithm": "objpert", "l1": 0.1}, "use dp-gd-average"),
+    ):
+        call_with = {key: value for key, value in (call | change).items() if key != "T" or "algorithm" not in change}
+        with pytest.raises(UserError, match=f"timing.*{message}|{message}"):
+            dpbench.fit(X, y, **call_with)
+    with pytest.raises(UserError, match="sparse rows"):
+        dpbench.fit(scipy.sparse.csr_matrix(X), y, **call)
