@@ -1,7 +1,7 @@
 """dpbench: a benchmark of differentially private optimisers.
 
 What the command line can do, these functions can: `run_algorithm`, `run_experiment`, `compare`, `report`, `scorecard`,
-`audit`, `audit_releases`, `submit`, `check_submission`, `board_secret`, `board_compact`,
+`audit`, `audit_releases`, `submit`, `check_submission`, `compact`, `board_secret`,
 `board_freeze`, `board_versions`, `board_retract`, `merge`, `fetch`, `status`, `forget`,
 `listing`, `privacy_profile`, `cite`, `diff`, `summarise`, `draft_schema`, `check_data`, `check_rows`, `statement`;
 `results` reads the rows; `fit` makes one private model. They are those of `dpbench.api`, loaded on first use.
@@ -22,10 +22,10 @@ if TYPE_CHECKING:
 
 __all__ = ["DISTRIBUTION", "DataBudget", "Diagnostics", "Fit", "PrivacyWarning", "PrivateClassifier",
            "PrivateRegressor", "Released", "Runs", "Scorecard", "__version__", "audit", "audit_releases",
-           "board_compact", "board_freeze", "board_retract", "board_secret", "board_versions", "check_data",
-           "check_rows", "check_submission", "cite", "compare", "diff", "draft_schema", "fetch", "fit", "forget",
-           "listing", "load_model", "merge", "privacy_profile", "report", "results", "run_algorithm", "run_experiment",
-           "scorecard", "statement", "status", "submit", "summarise"]  # fmt: skip
+           "board_freeze", "board_retract", "board_secret", "board_versions", "check_data", "check_rows",
+           "check_submission", "cite", "compact", "compare", "diff", "draft_schema", "fetch", "fit", "forget",
+           "listing", "load_model", "merge", "privacy_profile", "report", "results", "run_algorithm",
+           "run_experiment", "scorecard", "statement", "status", "submit", "summarise"]  # fmt: skip
 
 
 def __getattr__(name: str) -> Any:

@@ -32,11 +32,11 @@ if TYPE_CHECKING:
     from dpbench.schema import Schema
     from dpbench.submitting.checking import Report as SubmissionReport
 
-__all__ = ["Diagnostics", "Fit", "Released", "Runs", "Scorecard", "audit", "audit_releases", "board_compact",
-           "board_freeze", "board_retract", "board_secret", "board_versions", "check_data", "check_rows",
-           "check_submission", "cite", "compare", "diff", "draft_schema", "fetch", "fit", "forget", "listing",
-           "merge", "privacy_profile", "report", "results", "run_algorithm", "run_experiment", "scorecard",
-           "statement", "status", "submit", "summarise"]  # fmt: skip
+__all__ = ["Diagnostics", "Fit", "Released", "Runs", "Scorecard", "audit", "audit_releases", "board_freeze",
+           "board_retract", "board_secret", "board_versions", "check_data", "check_rows", "check_submission", "cite",
+           "compact", "compare", "diff", "draft_schema", "fetch", "fit", "forget", "listing", "merge",
+           "privacy_profile", "report", "results", "run_algorithm", "run_experiment", "scorecard", "statement",
+           "status", "submit", "summarise"]  # fmt: skip
 
 Listener = Callable[["Progress"], None]
 Notify = Callable[[str], None]
@@ -810,23 +810,28 @@ def _rerun(seed: str | os.PathLike[str] | None, notify: Notify) -> Callable[[Any
     return lambda submission: replaying.replay(submission, judge, key, notify=notify)
 
 
-def board_compact(*, profile: str = "full", results: str | os.PathLike[str] = "results") -> tuple[int, int]:
-    """Drop the rows of the leaderboard that its grid no longer asks for; (rows kept, rows dropped).
+def compact(
+    experiment: str, *, profile: str = "full", results: str | os.PathLike[str] = "results"
+) -> dict[str, tuple[int, int]]:
+    """Drop the rows of an experiment, or of "all", that its grid no longer asks for: name → (rows kept, rows dropped).
 
-    A row goes stale when its algorithm, data or settings change, and is known by its key alone. profile, results: as of
-    `report`.
+    A row goes stale when its algorithm, data or settings change, and is known by its key alone. What cannot be told
+    from the rows at hand, as a method's settings that wait for tuning, is kept. profile, results: as of `report`.
     """
     from dpbench import experiments
     from dpbench.run.results import Store
     from dpbench.study.plan import plan
 
-    one = experiments.get("leaderboard")
-    store = Store(results, profile, one.name)
-    asked = plan(one.blocks(profile), store).keys
-    there = {key for (key,) in store.columns("key")}
-    if stale := there - asked:
-        store.compact(asked)
-    return len(there & asked), len(stale)
+    found = {}
+    for one in map(experiments.get, experiments.names() if experiment == "all" else [experiment]):
+        store = Store(results, profile, one.name)
+        rows = list(store.columns("key", "problem", "algorithm"))
+        planned = plan(one.blocks(profile), store)
+        kept = {key for key, *cell in rows if key in planned.keys or tuple(cell) in planned.unknown}
+        if len(kept) < len(rows):
+            store.compact(kept)
+        found[one.name] = (len(kept), len(rows) - len(kept))
+    return found
 
 
 def board_freeze(
@@ -842,7 +847,7 @@ def board_freeze(
     from dpbench.run.results import Store
     from dpbench.study.context import Context
 
-    board_compact(profile=profile, results=results)
+    compact(EXPERIMENT.name, profile=profile, results=results)
     return frozen(Context(EXPERIMENT, profile, Store(results, profile, EXPERIMENT.name)), version, notes)
 
 

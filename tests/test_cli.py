@@ -352,6 +352,7 @@ CALLS = {
     "statement": ([dpbench.statement], set()),
     "status": ([dpbench.status], set()),
     "report": ([dpbench.report, dpbench.scorecard], {"check"}),
+    "compact": ([dpbench.compact], set()),
     "diff": ([dpbench.diff], {"save"}),
     "cite": ([dpbench.cite], set()),
     "submit": ([dpbench.submit, dpbench.check_submission], {"checked"}),
@@ -363,7 +364,6 @@ LISTENERS = {"progress", "notify", "reading", "estimated"}
 
 BOARD = {
     "secret": dpbench.board_secret,
-    "compact": dpbench.board_compact,
     "freeze": dpbench.board_freeze,
     "versions": dpbench.board_versions,
     "retract": dpbench.board_retract,

@@ -22,6 +22,7 @@ VERBS = {
     "statement": "Show and check the release statement of a saved model.",
     "status": "Show what is done, missing or failed.",
     "report": "Rebuild figures and tables from the results.",
+    "compact": "Drop the rows that no grid asks for any more.",
     "diff": "Compare two sets of results.",
     "cite": "Print BibTeX of a paper and its data sets.",
     "submit": "Make or check a submission to the leaderboard.",

@@ -45,17 +45,6 @@ def secret(seed: str | None, profile: str) -> None:
     click.echo(found.to_string(index=False))
 
 
-@command.command("compact")
-@PROFILE
-@RESULTS
-def compact(**given: Any) -> None:
-    """Drop the rows that the grid no longer asks for."""
-    from dpbench import api
-
-    kept, dropped = api.board_compact(**given)
-    click.echo(f"{counted(kept, 'row')} kept, {dropped:,} dropped")
-
-
 @command.command("freeze")
 @click.argument("version")
 @click.option("--notes", default="", metavar="TEXT", help="What is new in it, in a line.")
@@ -66,7 +55,8 @@ def freeze(version: str, **given: Any) -> None:
 
     dpbench board freeze 2 --notes "54 problems"
 
-    Rows that nobody asks for are dropped first (compact). The page names the version as long as the rows are these.
+    Rows that nobody asks for are dropped first (dpbench compact). The page names the version as long as the rows are
+    these.
     """
     from dpbench import api
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from dpbench.reporting.summary import CELL, Summary
+from dpbench.reporting.summary import CELL, DIGITS, Summary
 from dpbench.study.verdict import NOT_ENOUGH
 from dpbench.study.verdicts import NO_DATA
 
@@ -20,15 +20,18 @@ ROUNDING = 1e-6  # relative: what another summation order, or a compiled loop, m
 class Difference:
     """moved: cells with both means, their errors and `apart` (in standard errors of the difference), the largest first.
 
-    changed: claims and printed cells with either verdict. compared, judged: how many of each are on both sides;
-    chance: about how many cells would have moved by as much if the two sides had drawn independently; only: how many
-    cells are on one side alone, first and second; missing: the experiments that the first has no setting of, and that
-    the second has not.
+    changed: claims and printed cells with either verdict. compared, judged: how many of each are on both sides; exact,
+    close: how many of the compared cells agree to the digits that a summary keeps, and to `ROUNDING`; chance: about how
+    many cells would have moved by as much if the two sides had drawn independently; only: how many cells are on one
+    side alone, first and second; missing: the experiments that the first has no setting of, and that the second has
+    not.
     """
 
     moved: pd.DataFrame
     changed: pd.DataFrame
     compared: int
+    exact: int
+    close: int
     judged: int
     chance: float
     only: tuple[int, int]
@@ -40,8 +43,10 @@ class Difference:
         return self.moved.empty and self.changed.empty
 
     def __str__(self) -> str:
+        within = self.compared - self.exact - self.close - len(self.moved)
         return (
-            f"{self.compared:,} settings on both sides, {len(self.moved):,} moved; "
+            f"{self.compared:,} settings on both sides: {self.exact:,} equal to {DIGITS} digits, {self.close:,} up to "
+            f"rounding, {within:,} within their errors, {len(self.moved):,} moved; "
             f"{self.judged} verdicts on both sides, {len(self.changed)} changed"
             + (f"; {self.only[0]:,} settings only on the first" if self.only[0] else "")
             + (f"; {self.only[1]:,} settings only on the second" if self.only[1] else "")
@@ -68,10 +73,11 @@ def diff(first: Summary, second: Summary, errors: float = ERRORS) -> Difference:
     a, b = both["mean_a"].to_numpy(), both["mean_b"].to_numpy()
     se = np.hypot(both["se_a"].fillna(0), both["se_b"].fillna(0)).to_numpy()
     with np.errstate(invalid="ignore", divide="ignore"):
-        gap = b - a
-        rounding = ROUNDING * np.maximum(np.abs(a), np.abs(b))
+        gap, scale = b - a, np.maximum(np.abs(a), np.abs(b))
+        rounding = ROUNDING * scale
         apart = np.where(np.abs(gap) <= rounding, 0.0, gap / se)
         finite = np.isfinite(a) & np.isfinite(b)
+        exact = np.where(finite, np.abs(gap) <= 10.0**-DIGITS * scale, _alike(a, b))
         moved = np.where(finite, np.abs(gap) > np.maximum(errors * np.nan_to_num(se), rounding), ~_alike(a, b))
     freedom = both["n_a"] + both["n_b"] - 2
     chance = 2 * t.sf(errors, freedom[freedom > 0]).sum()
@@ -84,6 +90,8 @@ def diff(first: Summary, second: Summary, errors: float = ERRORS) -> Difference:
         moved=table[moved[order]].reset_index(drop=True),
         changed=verdicts[verdicts["verdict_a"].ne(verdicts["verdict_b"])].reset_index(drop=True),
         compared=len(both),
+        exact=int(exact.sum()),
+        close=int((finite & ~exact & (np.abs(gap) <= rounding)).sum()),
         judged=len(verdicts),
         chance=float(chance),
         only=(only[0], only[1]),

@@ -27,6 +27,7 @@ class Plan:
     series: list[Series] = field(default_factory=list)
     missing_data: dict[str, str] = field(default_factory=dict)
     waiting: list[str] = field(default_factory=list)
+    unknown: set[tuple[str, str]] = field(default_factory=set)  # (problem, algorithm) of which not every job is known
 
     @cached_property
     def keys(self) -> set[str]:
@@ -74,6 +75,7 @@ class Planner:
             result.series.extend(one.series)
             result.missing_data.update(one.missing_data)
             result.waiting.extend(one.waiting)
+            result.unknown.update(one.unknown)
         return result
 
     @cached_property
@@ -128,6 +130,8 @@ class Planner:
                     awaited = "its untimed runs"
                 if ended == {block.timed_if}:
                     result.series.append(Series(job, seeds, range(1, block.timed + 1) or [0]))
+            if awaited:
+                result.unknown.add((problem, algorithm))
             if awaited and problem not in result.missing_data:
                 result.waiting.append(f"{algorithm} on {problem} at ε = {epsilon:g} ({awaited})")
         return result

@@ -138,9 +138,21 @@ def test_compaction_drops_the_rows_that_no_grid_asks_for(tmp_path):
     asked = sorted(plan(BOARD.blocks("quick"), None).keys)[:3]
     row = {"problem": "gen-tiny", "algorithm": "dp-gd", "status": "done", "timed": 0}
     store.write([row | {"key": key} for key in [*asked, "stale"]], [])
-    assert dpbench.board_compact(profile="quick", results=tmp_path) == (3, 1)
+    assert dpbench.compact("leaderboard", profile="quick", results=tmp_path)["leaderboard"] == (3, 1)
     assert set(store.runs()["key"]) == set(asked)
-    assert dpbench.board_compact(profile="quick", results=tmp_path) == (3, 0)
+    assert dpbench.compact("leaderboard", profile="quick", results=tmp_path)["leaderboard"] == (3, 0)
+
+
+def test_compaction_keeps_the_rows_of_what_waits_for_tuning(tmp_path):
+    """Settings that are chosen from rows are not known before these are there: what lies there may be of them."""
+    waits = plan(experiments.get("second_order").blocks("full"), None).unknown
+    problem, algorithm = sorted(waits)[0]
+    store = Store(tmp_path, "full", "second_order")
+    row = {"status": "done", "timed": 0}
+    store.write([row | {"key": "tuned", "problem": problem, "algorithm": algorithm},
+                 row | {"key": "stale", "problem": "no such", "algorithm": algorithm}], [])  # fmt: skip
+    assert dpbench.compact("second_order", results=tmp_path) == {"second_order": (1, 1)}
+    assert set(store.runs()["key"]) == {"tuned"}
 
 
 def test_regret_is_against_the_best_that_other_seeds_have_chosen(context):

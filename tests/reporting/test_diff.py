@@ -36,7 +36,21 @@ def test_the_same_numbers_up_to_rounding_are_no_difference(tmp_path, capsys):
     assert found.same
     assert (found.compared, found.only) == (1, (0, 0))
     assert code(a, b) == 0
-    assert "1 settings on both sides, 0 moved" in capsys.readouterr().out
+    told = capsys.readouterr().out
+    assert "1 settings on both sides: 1 equal to 8 digits, 0 up to rounding, 0 within their errors, 0 moved" in told
+
+
+def test_how_close_the_settings_are_is_counted(tmp_path):
+    """Two of eight digits, one of six, one within its errors, one that moved, one that diverged on both sides."""
+    epsilons = (0.1, 0.2, 0.3, 0.4, 0.5)
+    factors = (1, 1 + 1e-9, 1 + 1e-7, 1.01, 2)
+    for root, scales in (("a", (1,) * 5), ("b", factors)):
+        for epsilon, scale in zip(epsilons, scales, strict=True):
+            written(tmp_path / root, np.array(VALUES) * scale, epsilon=epsilon)
+        written(tmp_path / root, [math.inf, 0.1], epsilon=0.6)
+    found = diff(load(tmp_path / "a" / "quick"), load(tmp_path / "b" / "quick"))
+    assert (found.compared, found.exact, found.close, len(found.moved)) == (6, 3, 1, 1)
+    assert "3 equal to 8 digits, 1 up to rounding, 1 within their errors, 1 moved" in str(found)
 
 
 @pytest.mark.parametrize(("shift", "moved"), [(2.5, False), (3.5, True), (-3.5, True)])
