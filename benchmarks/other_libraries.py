@@ -3,7 +3,7 @@
 `python -m benchmarks.other_libraries` scores dpbench at its defaults (δ = n⁻², and δ = 0 where it has a method),
 diffprivlib (in the environment of `make rivals`), OpenDP's regression where there is one column, and a model without
 privacy, each at every ε and on every split. It goes on where it was stopped, and writes results/other_libraries.csv, a
-row per model; then, or alone with the argument `table`, results/other_libraries.md.
+row per model; then, or alone with the argument `table`, results/other_libraries.md, which the guide shows.
 
 Bounds, categories and classes are those of `dpbench.schema.draft`, found in the data, for all libraries alike: this
 compares methods, it releases nothing. Rows are those that the schema makes, ‖x‖₂ ≤ 1.
@@ -43,6 +43,13 @@ TEST = 0.25
 FIELDS = ("data", "task", "rows", "columns", "library", "method", "epsilon", "delta", "seed", "accuracy", "auc",
           "log_loss", "r2")  # fmt: skip
 LIBRARIES = ("dpbench", "dpbench, δ = 0", "diffprivlib", "OpenDP", "not private")
+OURS = {"dpbench": "δ = n⁻²", "dpbench, δ = 0": "δ = 0"}
+SCORES = {"accuracy": "accuracy", "auc": "AUC", "log_loss": "log loss", "r2": "R²"}
+# What a default loses by being careful: the same rows at another public setting, where it was behind.
+PROBES: dict[str, tuple[tuple[str, ...], dict[str, Any]]] = {
+    "dpbench, safety = 0.1": (("breast cancer", "diamonds, carat"), {"safety": 0.1}),
+    "dpbench, safety = 0.1, clip = 1": (("diamonds, carat",), {"safety": 0.1, "clip": 1.0}),
+}
 
 
 def _rdata(package: str, item: str, *drop: str) -> Callable[[], pd.DataFrame]:
@@ -148,9 +155,11 @@ def split(name: str, seed: int) -> Rows:
     return Rows(X[~held], y[~held], X[held], y[held], unit, k, frame[~held], frame[held], schema)
 
 
-def ours(rows: Rows, epsilon: float, seed: int, delta: float | None) -> tuple[np.ndarray, str, float]:
+def ours(
+    rows: Rows, epsilon: float, seed: int, delta: float | None, settings: dict[str, Any] | None = None
+) -> tuple[np.ndarray, str, float]:
     """(predictions, method, δ) of the estimator at its defaults; UserError where δ = 0 has no method."""
-    given: dict[str, Any] = {"schema": rows.schema, "delta": delta, "random_state": seed}
+    given: dict[str, Any] = {"schema": rows.schema, "delta": delta, "random_state": seed, "settings": settings}
     if rows.classes:
         model = PrivateClassifier(epsilon, **given).fit(rows.train)
         return model.predict_proba(rows.test), model.algorithm_, model.delta_
@@ -219,12 +228,9 @@ def rivals(splits: dict[str, Rows], seed: int) -> dict[str, dict[float, np.ndarr
 
 def lines(name: str, seed: int, rows: Rows, rival: dict[float, np.ndarray]) -> Iterator[dict[str, Any]]:
     """The rows of the table of one split."""
-    task = "number" if not rows.classes else "class"
-    about = {"data": name, "task": task, "rows": len(rows.y), "columns": rows.X.shape[1] - 1, "seed": seed}
 
     def line(library: str, method: str, epsilon: float, delta: float, found: np.ndarray) -> dict[str, Any]:
-        told = {key: f"{value:.6g}" for key, value in scores(rows, found).items()}
-        return about | {"library": library, "method": method, "epsilon": epsilon, "delta": f"{delta:.3g}"} | told
+        return _told(name, seed, rows, library, method, epsilon, delta, found)
 
     yield line("not private", "", np.inf, 0.0, without_privacy(rows))
     for epsilon, found in rival.items():
@@ -242,6 +248,16 @@ def lines(name: str, seed: int, rows: Rows, rival: dict[float, np.ndarray]) -> I
             yield line("OpenDP", "Theil-Sen", epsilon, 0.0, by_opendp(rows, epsilon))
 
 
+def _told(
+    name: str, seed: int, rows: Rows, library: str, method: str, epsilon: float, delta: float, found: np.ndarray
+) -> dict[str, Any]:
+    """A row of the table."""
+    task = "class" if rows.classes else "number"
+    about = {"data": name, "task": task, "rows": len(rows.y), "columns": rows.X.shape[1] - 1, "seed": seed}
+    about |= {"library": library, "method": method, "epsilon": epsilon, "delta": f"{delta:.3g}"}
+    return about | {key: f"{value:.6g}" for key, value in scores(rows, found).items()}
+
+
 def read() -> list[dict[str, str]]:
     """results/other_libraries.csv."""
     path = RESULTS / "other_libraries.csv"
@@ -251,58 +267,130 @@ def read() -> list[dict[str, str]]:
         return list(csv.DictReader(file))
 
 
-def interval(values: list[float]) -> str:
-    """Mean ± half of Student's 95 % interval of it, over splits."""
+Found = dict[tuple[str, str, float, str], list[float]]  # (data, library, ε, score): one number per split
+
+
+def collected(rows: list[dict[str, str]]) -> Found:
+    """The scores of the rows, each list in the order of the seeds."""
+    found: Found = defaultdict(list)
+    for row in sorted(rows, key=lambda row: int(row["seed"])):
+        for score in SCORES:
+            if row[score]:
+                found[row["data"], row["library"], float(row["epsilon"]), score].append(float(row[score]))
+    return dict(found)
+
+
+class Cell(NamedTuple):
+    """One data set at one ε: how far a library is ahead of diffprivlib, ± half of the paired 95 % interval."""
+
+    data: str
+    epsilon: float
+    gap: float
+    half: float
+
+    @property
+    def word(self) -> str:
+        """ "ahead", "behind", or "level" where the interval holds 0."""
+        return "ahead" if self.gap > self.half else "behind" if self.gap < -self.half else "level"
+
+
+def cells(found: Found, library: str, score: str) -> list[Cell]:
+    """All cells in which `library` and diffprivlib have the score: paired over splits, positive where better."""
+    told = []
+    for name, epsilon in itertools.product(SETS, EPSILONS):
+        one, other = (found.get((name, each, epsilon, score)) for each in (library, "diffprivlib"))
+        if one and other:
+            gaps = np.subtract(one, other) * (-1 if score == "log_loss" else 1)
+            half = stats.t.ppf(0.975, len(gaps) - 1) * gaps.std(ddof=1) / np.sqrt(len(gaps))
+            told.append(Cell(name, epsilon, float(gaps.mean()), float(half)))
+    return told
+
+
+def counts(found: Found, library: str, score: str) -> dict[str, int]:
+    """How many cells are ahead, level and behind."""
+    words = [cell.word for cell in cells(found, library, score)]
+    return {word: words.count(word) for word in ("ahead", "level", "behind")}
+
+
+def tables(rows: list[dict[str, str]]) -> str:
+    """results/other_libraries.md: the counts, the cells behind, why, then every cell."""
+    found = collected(rows)
+    about = {row["data"]: f"{row['data']} ({int(row['rows']):,} × {row['columns']})" for row in rows}
+    text = [*_line("score", "guarantee", "cells", "ahead", "level", "behind"), *_counted(found), "", BEHIND, ""]
+    text += [*_line("score", "guarantee", "data", "ε", "difference"), *_behind(found), "", WHY, ""]
+    kinds = ("dpbench", *PROBES, "diffprivlib")
+    text += _line("data", "ε", "score", *kinds)
+    for name, epsilon in itertools.product(
+        dict.fromkeys(each for sets, _ in PROBES.values() for each in sets), EPSILONS
+    ):
+        for score in SCORES:
+            if (name, "dpbench", epsilon, score) in found:
+                values = [interval(found.get((name, kind, epsilon, score))) for kind in kinds]
+                text += [_row(name, f"{epsilon:g}", SCORES[score], *values)]
+    for score, title in SCORES.items():
+        sets = [name for name in SETS if (name, "not private", np.inf, score) in found]
+        kinds = [one for one in LIBRARIES[:-1] if any((name, one, EPSILONS[0], score) in found for name in sets)]
+        words = {(each.data, each.epsilon, kind): each.word for kind in OURS for each in cells(found, kind, score)}
+        text += [
+            "",
+            f"### {title[:1].upper()}{title[1:]}",
+            "",
+            *_line("data (rows × columns)", "ε", *kinds, "not private"),
+        ]
+        for name, epsilon in itertools.product(sets, EPSILONS):
+            first = epsilon == EPSILONS[0]
+            values = [
+                interval(found.get((name, kind, epsilon, score))) + MARKS[words.get((name, epsilon, kind), "level")]
+                for kind in kinds
+            ]
+            last = interval(found[name, "not private", np.inf, score]) if first else ""
+            text.append(_row(about[name] if first else "", f"{epsilon:g}", *values, last))
+    return "\n".join(text) + "\n"
+
+
+BEHIND = "The cells in which dpbench is behind, with the paired difference and its 95 % interval:"
+WHY = "The same splits at another public setting, to see why:"
+MARKS = {"ahead": " ▲", "level": "", "behind": " ▼"}
+
+
+def _counted(found: Found) -> list[str]:
+    lines = []
+    for score, library in itertools.product(SCORES, OURS):
+        if total := sum((told := counts(found, library, score)).values()):
+            lines.append(_row(SCORES[score], OURS[library], str(total), *map(str, told.values())))
+    return lines
+
+
+def _behind(found: Found) -> list[str]:
+    return [
+        _row(SCORES[score], OURS[library], cell.data, f"{cell.epsilon:g}", f"{cell.gap:+.4f} ± {cell.half:.4f}")
+        for score, library in itertools.product(SCORES, OURS)
+        for cell in cells(found, library, score)
+        if cell.word == "behind"
+    ]
+
+
+def _line(*head: str) -> list[str]:
+    return [_row(*head), "|---" * len(head) + "|"]
+
+
+def _row(*words: str) -> str:
+    return "| " + " | ".join(words) + " |"
+
+
+def interval(values: list[float] | None) -> str:
+    """Mean ± half of Student's 95 % interval of it, over splits; "–" where there are none."""
+    if not values:
+        return "–"
     half = stats.t.ppf(0.975, len(values) - 1) * np.std(values, ddof=1) / np.sqrt(len(values))
     return f"{np.mean(values):.3f} ± {half:.3f}"
 
 
-def write_table() -> None:
-    """results/other_libraries.md."""
-    found: dict[tuple[str, str, float, str], list[float]] = defaultdict(list)
-    about: dict[str, tuple[str, str, str]] = {}
-    for row in read():
-        about[row["data"]] = row["task"], row["rows"], row["columns"]
-        for score in ("accuracy", "auc", "r2"):
-            if row[score]:
-                found[row["data"], row["library"], float(row["epsilon"]), score].append(float(row[score]))
-    text: list[str] = []
-    for score, title in (("accuracy", "Accuracy"), ("auc", "AUC"), ("r2", "R²")):
-        sets = [name for name in SETS if (name, "not private", np.inf, score) in found]
-        kinds = [one for one in LIBRARIES if any((name, one, EPSILONS[0], score) in found for name in sets)]
-        head = ["data (rows × columns)", "ε", *kinds, "not private"]
-        text += [f"### {title}", "", "| " + " | ".join(head) + " |", "|---" * len(head) + "|"]
-        for name, epsilon in itertools.product(sets, EPSILONS):
-            first = f"{name} ({int(about[name][1]):,} × {about[name][2]})" if epsilon == EPSILONS[0] else ""
-            cells = [interval(v) if (v := found.get((name, k, epsilon, score))) else "–" for k in kinds]
-            last = interval(found[name, "not private", np.inf, score]) if epsilon == EPSILONS[0] else ""
-            text.append("| " + " | ".join([first, f"{epsilon:g}", *cells, last]) + " |")
-        text += ["", *summary(found, sets, score, title), ""]
-    (RESULTS / "other_libraries.md").write_text("\n".join(text).rstrip() + "\n", encoding="utf-8")
-
-
-def summary(found: dict[Any, list[float]], sets: list[str], score: str, title: str) -> list[str]:
-    """How often dpbench is ahead of, level with and behind diffprivlib: paired over splits, at 95 %."""
-    told = []
-    for library in ("dpbench", "dpbench, δ = 0"):
-        counts = {"ahead": 0, "level": 0, "behind": 0}
-        behind = []
-        for name, epsilon in itertools.product(sets, EPSILONS):
-            one, other = (found.get((name, each, epsilon, score)) for each in (library, "diffprivlib"))
-            if not one or not other:
-                continue
-            gaps = np.subtract(one, other)
-            half = stats.t.ppf(0.975, len(gaps) - 1) * gaps.std(ddof=1) / np.sqrt(len(gaps))
-            word = "ahead" if gaps.mean() > half else "behind" if gaps.mean() < -half else "level"
-            counts[word] += 1
-            behind += [f"{name} at ε = {epsilon:g} ({gaps.mean():+.3f} ± {half:.3f})"] * (word == "behind")
-        if total := sum(counts.values()):
-            told.append(
-                f"{title} of {library} beside diffprivlib: ahead in {counts['ahead']} of {total} cells, level in "
-                f"{counts['level']}, behind in {counts['behind']}" + (f": {'; '.join(behind)}." if behind else ".")
-            )
-            told.append("")
-    return told[:-1]
+def probe(library: str, name: str, seed: int, rows: Rows) -> Iterator[dict[str, Any]]:
+    """The rows of one of `PROBES` of one split."""
+    for epsilon in EPSILONS:
+        found, method, delta = ours(rows, epsilon, seed, None, PROBES[library][1])
+        yield _told(name, seed, rows, library, method, epsilon, delta, found)
 
 
 def main(arguments: list[str]) -> None:
@@ -311,7 +399,9 @@ def main(arguments: list[str]) -> None:
         if not RIVALS.exists():
             raise SystemExit("diffprivlib has an environment of its own: make rivals RIVALS=diffprivlib")
         warnings.simplefilter("ignore")
-        done = {(row["data"], int(row["seed"])) for row in read()}
+        rows = read()
+        done = {(row["data"], int(row["seed"])) for row in rows}
+        probed = {(row["library"], row["data"], int(row["seed"])) for row in rows}
         path = RESULTS / "other_libraries.csv"
         with path.open("a", newline="") as file:
             writer = csv.DictWriter(file, FIELDS, lineterminator="\n")
@@ -320,11 +410,18 @@ def main(arguments: list[str]) -> None:
             for seed in range(SEEDS):
                 splits = {name: split(name, seed) for name in SETS if (name, seed) not in done}
                 theirs = rivals(splits, seed) if splits else {}
-                for name, rows in splits.items():
-                    writer.writerows(list(lines(name, seed, rows, theirs[name])))
+                told = [(name, lines(name, seed, one, theirs[name])) for name, one in splits.items()]
+                told += [
+                    (name, probe(library, name, seed, splits.get(name) or split(name, seed)))
+                    for library, (sets, _) in PROBES.items()
+                    for name in sets
+                    if (library, name, seed) not in probed
+                ]
+                for name, made in told:
+                    writer.writerows(list(made))
                     file.flush()
                     print(name, seed, flush=True)
-    write_table()
+    (RESULTS / "other_libraries.md").write_text(tables(read()), encoding="utf-8")
 
 
 if __name__ == "__main__":

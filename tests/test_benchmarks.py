@@ -1,12 +1,18 @@
 """The benchmarks' own logic; what they measure is not tested here."""
 
-import numpy as np
-import pytest
+from pathlib import Path
 
-from benchmarks import iteration_bench, tables, textbook
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import stats
+
+from benchmarks import iteration_bench, other_libraries, tables, textbook
 from benchmarks.cluster_simulation import makespan
 from benchmarks.machine import Roofline
 from dpbench.algorithms.registry import BUILTIN
+
+ROOT = Path(__file__).resolve().parent.parent
 
 
 @pytest.mark.parametrize(
@@ -62,3 +68,58 @@ def test_one_line_is_measured_and_printed(monkeypatch):
     assert tables.cells(line)[0] == "dp-gd"
     text = tables.markdown([line], {"processor": "p"}, machine, (0.0, 0.0))
     assert len({row.count("|") for row in text.splitlines() if row.startswith("|")}) == 1
+
+
+def test_the_page_of_other_libraries_follows_from_its_rows():
+    """The tables, the counts behind them by another route, and what README and the guide say in words."""
+    rows = other_libraries.read()
+    page = (other_libraries.RESULTS / "other_libraries.md").read_text(encoding="utf-8")
+    assert page == other_libraries.tables(rows)
+    frame = pd.DataFrame(rows).replace("", np.nan)
+    frame[["epsilon", "accuracy", "auc", "r2"]] = frame[["epsilon", "accuracy", "auc", "r2"]].astype(float)
+    assert frame[frame["library"] == "diffprivlib"].groupby(["data", "epsilon"])["seed"].nunique().eq(10).all()
+    wide = frame.pivot_table(index=["data", "epsilon", "seed"], columns="library", values=["auc", "r2"])
+    words = {}
+    for score in ("auc", "r2"):
+        gaps = (wide[score, "dpbench"] - wide[score, "diffprivlib"]).dropna().groupby(["data", "epsilon"])
+        tests = gaps.apply(lambda gap: stats.ttest_1samp(gap, 0).pvalue)
+        words[score] = np.where(tests > 0.05, "level", np.where(gaps.mean() > 0, "ahead", "behind")).tolist()
+        counted = other_libraries.counts(other_libraries.collected(rows), "dpbench", score)
+        assert counted == {word: words[score].count(word) for word in counted}
+    readme = " ".join((ROOT / "README.md").read_text(encoding="utf-8").split())
+    ahead, behind = words["auc"].count("ahead"), words["auc"].count("behind")
+    assert f"the AUC is ahead in {ahead} of {len(words['auc'])} cells and behind in {behind}." in readme
+    assert f"on {frame['data'].nunique()} data sets" in readme
+    adult = frame[frame["data"] == "adult"].groupby(["library", "epsilon"])["accuracy"].mean()
+    told = adult["dpbench", 0.3], adult["dpbench", 3.0], adult["not private", np.inf]
+    low, high, best = (f"{one:.3f}" for one in told)
+    assert f"accuracy is {low} at ε = 0.3 and {high} at ε = 3; without privacy, {best}." in readme
+
+
+def test_what_the_guide_says_of_the_cells_behind_is_in_the_rows():
+    found = other_libraries.collected(other_libraries.read())
+    behind = {(cell.data, cell.epsilon) for cell in cells_behind(found, "dpbench", ("accuracy", "auc", "r2"))}
+    assert behind == {("breast cancer", 3.0), ("Default", 1.0), ("Titanic", 3.0)} | {
+        ("diamonds, carat", epsilon) for epsilon in other_libraries.EPSILONS
+    }
+
+    def mean(data, library, epsilon, score):
+        return np.mean(found[data, library, epsilon, score])
+
+    bold = "dpbench, safety = 0.1"
+    for score, sign in (("accuracy", 1), ("log_loss", -1)):
+        cancer = [mean("breast cancer", one, 3.0, score) * sign for one in (bold, "diffprivlib", "dpbench")]
+        assert cancer == sorted(cancer, reverse=True)
+    assert mean("breast cancer", bold, 0.3, "accuracy") < mean("breast cancer", "dpbench", 0.3, "accuracy")
+    carat = {one: mean("diamonds, carat", one, 0.3, "r2") for one in (bold, "diffprivlib", "dpbench")}
+    assert carat[bold] - carat["dpbench"] > 0.5 * (carat["diffprivlib"] - carat["dpbench"])
+    wide = "dpbench, safety = 0.1, clip = 1"
+    assert mean("diamonds, carat", wide, 3.0, "r2") >= mean("diamonds, carat", "diffprivlib", 3.0, "r2")
+    assert mean("diamonds, carat", wide, 0.3, "r2") < carat[bold]
+    assert ("Titanic", 3.0) not in {
+        (cell.data, cell.epsilon) for cell in cells_behind(found, "dpbench, δ = 0", ("auc",))
+    }
+
+
+def cells_behind(found, library, scores):
+    return [cell for score in scores for cell in other_libraries.cells(found, library, score) if cell.word == "behind"]
