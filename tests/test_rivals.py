@@ -54,7 +54,7 @@ def test_without_the_library_the_row_says_what_to_do(monkeypatch, module, librar
     monkeypatch.setitem(sys.modules, library, None)
     name = next(name for name, point in POINTS.items() if point.startswith(f"dpbench_rivals.{module}:"))
     found = row(name, "breast-cancer-ridge")
-    assert (found["status"], "make rivals" in found["error"]) == ("refused", True)
+    assert (found.status, "make rivals" in found.error) == ("refused", True)
 
 
 def stand_in(monkeypatch, mechanism, **models):
@@ -100,10 +100,10 @@ def test_objective_perturbation_is_accounted_from_what_was_drawn(monkeypatch, mo
 
     stand_in(monkeypatch, Vector, LogisticRegression=fit)
     found = row("diffprivlib-logistic", "breast-cancer-ridge")
-    assert found["status"] == status
+    assert found.status == status
     left = 2.0 - 2 * math.log1p(0.25 / 5.69)
-    assert found["epsilon_planned"] == pytest.approx(left / more + math.log1p(0.25 / (5.69 + 0.5)), rel=1e-6)
-    assert "states ε = 2; scale" in found["notes"]
+    assert found.epsilon_planned == pytest.approx(left / more + math.log1p(0.25 / (5.69 + 0.5)), rel=1e-6)
+    assert "states ε = 2; scale" in found.notes
 
 
 @pytest.mark.parametrize(("share", "status"), [(1.0, "done"), (1.02, "defect")])
@@ -129,7 +129,7 @@ def test_moments_are_accounted_by_what_a_row_moves(monkeypatch, share, status):
 
     stand_in(monkeypatch, LaplaceNoise, LinearRegression=fit)
     found = row("diffprivlib-linear", "diabetes-ridge", bound=0.5)
-    assert (found["status"], found["epsilon_planned"]) == (status, pytest.approx(2.0 * share, rel=1e-6))
+    assert (found.status, found.epsilon_planned) == (status, pytest.approx(2.0 * share, rel=1e-6))
 
 
 @pytest.mark.parametrize("name", [name for name in POINTS if not name.startswith("diffprivlib")])
@@ -138,9 +138,9 @@ def test_dp_sgd_is_accounted_by_the_noise_of_the_library(name):
     module = POINTS[name].partition(":")[0].rpartition(".")[2]
     pytest.importorskip(LIBRARIES[module])
     one, again = (row(name, "breast-cancer-ridge", T=8) for _ in range(2))
-    assert one["status"] == "done", one["error"]
-    assert 0.4 < one["epsilon_planned"] / 2.0 < 1 + 1e-6
-    assert (one["objective"], "its accountant says ε = " in one["notes"]) == (again["objective"], True)
+    assert one.status == "done", one.error
+    assert 0.4 < one.epsilon_planned / 2.0 < 1 + 1e-6
+    assert (one.objective, "its accountant says ε = " in one.notes) == (again.objective, True)
 
 
 class Summing(LibrarySolver):

@@ -183,7 +183,7 @@ class AuditCase:
 class Diagnostic:
     """A column of the runs table that an algorithm fills itself; a run that returns any other has failed.
 
-    name: none of those that the runner fills (`dpbench.run.results.FILLED`).
+    name: none of those that the runner fills (`dpbench.run.row.FILLED`).
     meaning: in words, with the unit.
     of_data: whether it depends on more of the data than was released, like the objective: then no guarantee covers it.
     """

@@ -224,8 +224,8 @@ def _verdict(runs: Runs, debug: bool) -> int:
     summary = runs.summary
     counts = ", ".join(f"{count} {status}" for status, count in sorted(summary.statuses.items())) or "nothing to do"
     say(f"{counts}; {summary.found} found finished; rows in {runs.store.folder}")
-    for error, example in {row["error"]: row for row in summary.failures}.items():
-        say(f"failed: {example['algorithm']} on {example['problem']}: {error}")
-        if debug and example.get("traceback"):
-            say(example["traceback"])
+    for error, example in {row.error: row for row in summary.failures}.items():
+        say(f"failed: {example.algorithm} on {example.problem}: {error}")
+        if debug and example.traceback:
+            say(example.traceback)
     return 1 if summary.failed else 0

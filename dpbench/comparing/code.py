@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -12,6 +11,7 @@ from dpbench.algorithms.base import make_settings
 from dpbench.comparing import ranking
 from dpbench.leaderboard import entrants, tracks
 from dpbench.policy import terms
+from dpbench.run.row import settings_of
 
 ESTIMATORS = {"logistic": "PrivateClassifier", "squared": "PrivateRegressor"}
 
@@ -35,7 +35,7 @@ def arguments(row: Any, reference: str) -> dict[str, Any]:
     """The arguments of `dpbench.fit` behind the data that repeat a row of the table; `reference`: the method's name."""
     method, fixed = algorithms.resolve(reference)
     defaults, tried = make_settings(method, fixed), entrants.candidates(reference, "full")
-    values, run = json.loads(row.settings), reference
+    values, run = settings_of(row.settings), reference
     if ranking.searched(values):
         run, settings = tracks.PRIVATE, {name: values[name] for name in ("method", "candidates")}
     else:

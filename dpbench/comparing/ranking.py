@@ -28,6 +28,7 @@ from dpbench.problems import catalogue
 from dpbench.run import outcomes
 from dpbench.run.jobs import Job
 from dpbench.run.results import Store
+from dpbench.run.row import setting, settings_of
 from dpbench.run.runner import Summary
 from dpbench.study.grid import GridEntry
 from dpbench.study.plan import plan
@@ -108,7 +109,7 @@ class Ranking:
 
     def settings_of(self, row: Any, profile: str = "quick") -> str:
         """The settings of a row of the table that are chosen by anybody: "T=10, clip=0.3"."""
-        values = json.loads(row.settings)
+        values = settings_of(row.settings)
         if tried := searched(values):
             return ", ".join(f"{name} of {', '.join(f'{value:g}' for value in one)}" for name, one in tried.items())
         names = entrants.candidates(self.references[row.algorithm], profile)
@@ -180,7 +181,7 @@ def rank(
     timed: also measure the best settings of each, alone.
     """
     jobs = [job for group in field_.jobs.values() for job in group]
-    tracebacks = [text for row in run(jobs).failures if (text := row.get("traceback", ""))]
+    tracebacks = [text for row in run(jobs).failures if (text := row.traceback)]
     rows = _rows(store, jobs)
     failed, refused = lost(rows)
     table = board(rows[~rows["algorithm"].isin(failed)])
@@ -221,8 +222,7 @@ def _first_of_each(jobs: list[Job], rows: pd.DataFrame) -> Iterator[tuple[Job, A
 def _rows(store: Store, jobs: list[Job]) -> pd.DataFrame:
     rows = store.runs()
     rows = rows[rows["key"].isin({job.key for job in jobs})]
-    methods = rows["settings"].map(lambda settings: json.loads(settings).get("method"))
-    return rows.assign(algorithm=rows["algorithm"].mask(rows["algorithm"] == tracks.PRIVATE, methods))
+    return rows.assign(algorithm=rows["algorithm"].mask(rows["algorithm"] == tracks.PRIVATE, setting(rows, "method")))
 
 
 def useful(table: pd.DataFrame) -> list[str]:

@@ -22,6 +22,7 @@ from dpbench import algorithms, files
 from dpbench.algorithms.base import make_settings
 from dpbench.errors import UserError, how_to_install
 from dpbench.reporting.html import Markup, page
+from dpbench.run.row import setting, settings_of
 from dpbench.study.context import Context
 from dpbench.study.statistics import excess
 from dpbench.study.style import look
@@ -126,7 +127,7 @@ def _among(runs: pd.DataFrame, others: pd.DataFrame) -> pd.Series:
 def _passes(context: Context) -> pd.Series:
     """Passes over the data at the end of each run: as its trace has it, else as its settings do, else none."""
     runs = context.runs
-    given = runs["settings"].str.extract(r'"passes":([0-9.e+-]+)', expand=False).astype(float)
+    given = setting(runs, "passes").astype(float)
     traces = context.store.traces(runs["key"])
     if len(traces):
         given = given.fillna(runs["key"].map(traces.groupby("key")["passes"].max()))
@@ -135,7 +136,7 @@ def _passes(context: Context) -> pd.Series:
 
 def in_words(settings: str) -> str:
     """ "T=100, clip=0.5" of a row's settings, what is not set left out."""
-    given = json.loads(settings)
+    given = settings_of(settings)
     return ", ".join(f"{name}={_written(value)}" for name, value in given.items() if value is not None)
 
 
@@ -145,7 +146,7 @@ def flags(algorithm: str, settings: str, accounting: str, relation: str) -> str:
 
     Settings that are the method's own defaults, and an accounting and a relation that are, too, are left out.
     """
-    given = {name: value for name, value in json.loads(settings).items() if value is not None}
+    given = {name: value for name, value in settings_of(settings).items() if value is not None}
     own = {"accounting": "", "relation": ""}
     try:
         method, fixed = algorithms.resolve(algorithm)

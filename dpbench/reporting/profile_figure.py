@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -12,12 +10,13 @@ import pandas as pd
 from dpbench.privacy.ledger import Composition
 from dpbench.privacy.profile import profile, trade_off
 from dpbench.privacy.relation import Relation
+from dpbench.run.row import Row
 
 DELTAS = np.geomspace(1e-12, 0.5, 60)
 ALPHAS = np.linspace(0, 1, 201)
 
 
-def save(row: Mapping[str, Any], composition: Composition, relation: Relation, folder: Path) -> list[Path]:
+def save(row: Row, composition: Composition, relation: Relation, folder: Path) -> list[Path]:
     """profile-KEY.csv (curve, x, y) and profile-KEY.png in `folder`; their paths."""
     from matplotlib import pyplot
 
@@ -31,19 +30,20 @@ def save(row: Mapping[str, Any], composition: Composition, relation: Relation, f
             pd.DataFrame({"curve": "trade-off: β at α", "x": ALPHAS, "y": betas}),
         ]
     )
-    stem = folder / f"profile-{row['key'][:12]}"
+    stem = folder / f"profile-{row.key[:12]}"
     with files.replacing(stem.with_suffix(".csv")) as staged:
         table.to_csv(staged, index=False, float_format="%.8g")
     with figure_style():
         figure, (left, right) = pyplot.subplots(1, 2, figsize=(7.0, 3.0), layout="constrained")
         shown = np.isfinite(epsilons)
         left.plot(DELTAS[shown], epsilons[shown], color="black")
-        left.plot([row["delta"]] if row["delta"] > 0 else [], [row["epsilon"]] if row["delta"] > 0 else [], "o")
+        if row.delta:
+            left.plot([row.delta], [row.epsilon or 0.0], "o")
         left.set(xscale="log", xlabel="δ", ylabel="ε", title="Profile; dot: what was asked for")
         right.plot(ALPHAS, betas, color="black")
         right.plot([0, 1], [1, 0], color="grey", linestyle=":", linewidth=1)
         right.set(xlabel="false positives", ylabel="false negatives", title="Trade-off; dotted: no information")
-        figure.suptitle(f"{row['algorithm']} on {row['problem']}, ε = {row['epsilon']:g}, {relation} neighbours")
+        figure.suptitle(f"{row.algorithm} on {row.problem}, ε = {row.epsilon:g}, {relation} neighbours")
         with files.replacing(stem.with_suffix(".png")) as staged:
             figure.savefig(staged, format="png", dpi=200)
         pyplot.close(figure)

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import NamedTuple, Protocol, TypeAlias
 
 from dpbench.run.jobs import Job
-from dpbench.run.results import Row
+from dpbench.run.row import Point, Row
 
 Batch: TypeAlias = list[Job]
 
@@ -15,7 +15,7 @@ class Rows(NamedTuple):
     """The rows of `runs` and of `traces` that a batch ended with."""
 
     runs: list[Row]
-    traces: list[Row]
+    traces: list[Point]
 
 
 class Death(NamedTuple):

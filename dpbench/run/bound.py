@@ -27,7 +27,7 @@ from dpbench.problems import Problem, build, starts
 from dpbench.problems.sharded import Elsewhere
 from dpbench.run.jobs import Job, check_delta, delta_value
 from dpbench.run.outcomes import Status
-from dpbench.run.results import FILLED
+from dpbench.run.row import FILLED
 from dpbench.run.trace import Clock, Trace, schedule
 
 Build: TypeAlias = Callable[[str], Problem]

@@ -22,8 +22,8 @@ from dpbench.problems.scores import held_out_scores
 from dpbench.run import outcomes
 from dpbench.run.bound import BatchRun, Bound, Build, bind_jobs, own_columns
 from dpbench.run.environment import environment
-from dpbench.run.jobs import JSON, Job
-from dpbench.run.results import RUNS, Row
+from dpbench.run.jobs import Job
+from dpbench.run.row import RUNS, Point, Row
 from dpbench.run.trace import Trace
 from dpbench.version import DISTRIBUTION, __version__
 
@@ -32,7 +32,7 @@ from dpbench.version import DISTRIBUTION, __version__
 REHEARSED = 10.0  # seconds
 
 
-def execute(jobs: list[Job], build: Build = build) -> tuple[list[Row], list[Row]]:
+def execute(jobs: list[Job], build: Build = build) -> tuple[list[Row], list[Point]]:
     """Rows of `runs` and of `traces` for jobs of one group; failures become rows, never exceptions.
 
     build: what gives the problem of a name.
@@ -46,7 +46,7 @@ def execute(jobs: list[Job], build: Build = build) -> tuple[list[Row], list[Row]
             return [failed_row(job, error) for job in jobs], []
 
 
-def _execute(jobs: list[Job], build: Build) -> tuple[list[Row], list[Row]]:
+def _execute(jobs: list[Job], build: Build) -> tuple[list[Row], list[Point]]:
     first, bound = jobs[0], bind_jobs(jobs, build)
     run = bound.run(traced=first.trace)
     if first.timed and run.seconds < REHEARSED:
@@ -60,19 +60,25 @@ def _execute(jobs: list[Job], build: Build) -> tuple[list[Row], list[Row]]:
     return rows, _trace_rows(jobs, run.trace, optimum)
 
 
-def _sweep(job: Job, build: Build) -> tuple[list[Row], list[Row]]:
+def _sweep(job: Job, build: Build) -> tuple[list[Row], list[Point]]:
     """The one row of a sweep: the excess losses of its members (infinite where one diverged), their worst ε."""
     members = job.members()
     problem, algorithm = build(job.problem), algorithms.get(job.algorithm)
     size = algorithm.batch_size(problem.n, problem.d)
     rows = [row for i in range(0, len(members), size) for row in _execute(members[i : i + size], build)[0]]
-    worst = max(rows, key=lambda row: (row["status"] not in outcomes.RESULTS, row["epsilon_planned"]))
-    kept = ("T", "delta", "relation", "accounting", "private", "epsilon_planned", "epsilon_realised",
-            "epsilon_accounted", "checked_by", "counts_public", "error", "data_sha256")  # fmt: skip
-    excess = [row["excess"] if row["status"] == "done" and np.isfinite(row["excess"]) else np.inf for row in rows]
-    status = outcomes.worst([row["status"] for row in rows])
-    status = "done" if status in outcomes.RESULTS else status
-    return [describe(job, job.parsed()) | {k: worst[k] for k in kept} | {"values": excess, "status": status}], []
+    worst = max(rows, key=lambda row: (row.status not in outcomes.RESULTS, row.epsilon_planned or 0.0))
+    found = describe(job, job.parsed())
+    for name in ("T", "delta", "relation", "accounting", "private", "epsilon_planned", "epsilon_realised",
+                 "epsilon_accounted", "checked_by", "counts_public", "error", "data_sha256"):  # fmt: skip
+        setattr(found, name, getattr(worst, name))
+    found.values = [_infinite(row.excess) if row.status == "done" else np.inf for row in rows]
+    status = outcomes.worst([row.status or "defect" for row in rows])
+    found.status = "done" if status in outcomes.RESULTS else status
+    return [found], []
+
+
+def _infinite(excess: float | None) -> float:
+    return excess if excess is not None and np.isfinite(excess) else np.inf
 
 
 @functools.lru_cache(maxsize=32)  # a failed search is long, and not worth repeating for every batch
@@ -110,27 +116,23 @@ def _rows(jobs: list[Job], bound: Bound, run: BatchRun, optimum: Optimum | None)
     columns = run.columns | _support(problem, run.W, optimum) | _held_out(jobs[0], problem, run.W, optimum)
     rows = []
     for i, job in enumerate(jobs):
-        privacy = _privacy(bound, run, i)
         given = {name: values[i] for name, values in columns.items() if not _blank(values[i])}
         plain = {name: msgspec.to_builtins(value, enc_hook=_plain) for name, value in given.items()}
-        own = {name: plain.pop(name) for name in plain.keys() - RUNS.keys()}
-        rows.append(
-            describe(job, bound.settings[i])
-            | plain
-            | {
-                "diagnostics": JSON.encode(own).decode() if own else None,
-                "T": run.T[i],
-                "delta": bound.budgets[i].delta,
-                "objective": float(run.objective[i]),
-                "excess": None if optimum is None else float(run.objective[i] - optimum.value),
-                "gradient_norm": float(gradient_norm[i]),
-                "accuracy": None if accuracy is None else float(accuracy[i]),
-                "seconds": run.seconds if job.timed else None,
-                "status": run.status[i],
-                "data_sha256": problem.data_hash,
-            }
-            | privacy
-        )
+        row = describe(job, bound.settings[i])
+        for name in plain.keys() & RUNS.keys():
+            setattr(row, name, plain[name])
+        row.diagnostics = {name: value for name, value in plain.items() if name not in RUNS} or None
+        row.T = run.T[i]
+        row.delta = bound.budgets[i].delta
+        row.objective = float(run.objective[i])
+        row.excess = None if optimum is None else float(run.objective[i] - optimum.value)
+        row.gradient_norm = float(gradient_norm[i])
+        row.accuracy = None if accuracy is None else float(accuracy[i])
+        row.seconds = run.seconds if job.timed else None
+        row.status = run.status[i]
+        row.data_sha256 = problem.data_hash
+        _check(row, bound, run, i)
+        rows.append(row)
     return rows
 
 
@@ -142,61 +144,50 @@ def _blank(value: object) -> bool:
     return value is None or (isinstance(value, str) and not value)
 
 
-def _privacy(bound: Bound, run: BatchRun, i: int) -> Row:
-    """The privacy columns, which nothing else writes; a private run that fails its check is a defect."""
-    budget, flaw = bound.budgets[i], bound.flaw(i)
-    columns: Row = {
-        "relation": budget.relation.value,
-        "accounting": budget.accounting,
-        "private": bound.algorithm.private and not flaw,
-    }
-    result = bound.guarantee(run, i)
-    columns |= {"epsilon_planned": result.planned, "epsilon_realised": result.realised}
-    columns |= {"epsilon_accounted": result.accounted, "checked_by": result.checked_by, "error": run.errors[i] or flaw}
-    if columns["private"] and result.error:
-        columns |= {"status": "defect", "private": False, "error": result.error}
-    return columns
+def _check(row: Row, bound: Bound, run: BatchRun, i: int) -> None:
+    """Fill the privacy fields, which nothing else writes; a private run that fails its check is a defect."""
+    budget, flaw, result = bound.budgets[i], bound.flaw(i), bound.guarantee(run, i)
+    row.relation, row.accounting = budget.relation.value, budget.accounting
+    row.private = bound.algorithm.private and not flaw
+    row.epsilon_planned, row.epsilon_realised = result.planned, result.realised
+    row.epsilon_accounted, row.checked_by, row.error = result.accounted, result.checked_by, run.errors[i] or flaw
+    if row.private and result.error:
+        row.status, row.private, row.error = "defect", False, result.error
 
 
 def describe(job: Job, settings: BaseSettings) -> Row:
-    """The columns that are known before a job has run."""
+    """What is known before a job has run."""
     values = msgspec.to_builtins(settings)
     full = {name: getattr(settings, name) for name in settings.__struct_fields__} | values
-    return {
-        "key": job.key,
-        "problem": job.problem,
-        "algorithm": algorithms.display_name(job.algorithm, settings),
-        "epsilon": job.epsilon,
-        "seed": job.seed,
-        "settings": msgspec.json.encode(full | job.axes, order="deterministic").decode(),
-        "sweep": job.sweep or None,
-        "T": full.get("T"),
-        "timed": job.timed,
-        "code_version": code_version(),
-        "environment": environment(),
-        "counts_public": algorithms.get(job.algorithm).public(settings),
-    }
+    return Row(
+        key=job.key,
+        problem=job.problem,
+        algorithm=algorithms.display_name(job.algorithm, settings),
+        epsilon=job.epsilon,
+        seed=job.seed,
+        settings=full | job.axes,
+        sweep=job.sweep or None,
+        T=full.get("T"),
+        timed=job.timed,
+        code_version=code_version(),
+        environment=environment(),
+        counts_public=algorithms.get(job.algorithm).public(settings),
+    )
 
 
 def failed_row(job: Job, error: BaseException) -> Row:
-    """The row of a job that raised: its description, and one line on why.
-
-    "traceback" is for the user of this run, and not kept in the store.
-    """
+    """The row of a job that raised: its description, and one line on why."""
     algorithm = algorithms.get(job.algorithm)
     line, traceback = " ".join(str(error).split()) or type(error).__name__, ""
     if not isinstance(error, UserError | Defect | WorkerDied):
         line = f"{type(error).__name__}: {line}{_place(error, algorithm)}"[:500]
         traceback = "".join(format_exception(error)) if error.__traceback__ else ""
-    return describe(job, job.parsed()) | {
-        "delta": None if isinstance(job.delta, str) else job.delta,
-        "status": outcomes.of(error),
-        "error": line[:500],
-        "traceback": traceback,
-        "relation": job.neighbours.value,
-        "accounting": algorithm.accounting(job.accounting),
-        "private": algorithm.private,
-    }
+    row = describe(job, job.parsed())
+    row.delta = None if isinstance(job.delta, str) else job.delta
+    row.status, row.error, row.traceback = outcomes.of(error), line[:500], traceback
+    row.relation, row.accounting = job.neighbours.value, algorithm.accounting(job.accounting)
+    row.private = algorithm.private
+    return row
 
 
 def _place(error: BaseException, algorithm: Algorithm) -> str:
@@ -206,18 +197,18 @@ def _place(error: BaseException, algorithm: Algorithm) -> str:
     return "".join(f" ({Path(frame.filename).name}:{frame.lineno})" for frame in (own or frames)[-1:])
 
 
-def _trace_rows(jobs: list[Job], trace: Trace | None, optimum: Optimum | None) -> list[Row]:
+def _trace_rows(jobs: list[Job], trace: Trace | None, optimum: Optimum | None) -> list[Point]:
     if trace is None:
         return []
     reference = 0.0 if optimum is None else optimum.value
     return [
-        {
-            "key": job.key,
-            "iteration": iteration,
-            "passes": float(passes[i]),
-            "seconds": seconds if job.timed else None,
-            "excess": float(values[i] - reference),
-        }
+        Point(
+            key=job.key,
+            iteration=iteration,
+            passes=float(passes[i]),
+            seconds=seconds if job.timed else None,
+            excess=float(values[i] - reference),
+        )
         for i, job in enumerate(jobs)
         for iteration, passes, seconds, values in trace.points
         if not np.isnan(passes[i])

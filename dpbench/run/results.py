@@ -10,83 +10,22 @@ from __future__ import annotations
 import contextlib
 import os
 import tempfile
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any
 
 from dpbench import files
 from dpbench.errors import UserError, reason
 from dpbench.run import outcomes, parts
+from dpbench.run.row import RUNS, TRACES, Point, Row
 
 if TYPE_CHECKING:
     import pandas
     import pyarrow
 
-Row: TypeAlias = dict[str, Any]  # of a table: column → value
-
 SCHEMA_VERSION = 3
 
-RUNS = {
-    "experiment": "string",
-    "problem": "string",
-    "algorithm": "string",
-    "epsilon": "double",
-    "delta": "double",
-    "seed": "int64",
-    "settings": "string",
-    "T": "int64",
-    "sweep": "string",  # the settings of a sweep and their values, null for a single run
-    "objective": "double",
-    "excess": "double",
-    "gradient_norm": "double",
-    "accuracy": "double",
-    "seconds": "double",
-    "status": "string",  # see outcomes
-    "ending": "string",
-    "error": "string",
-    "epsilon_planned": "double",  # of all that the run could have released: the guarantee
-    "epsilon_realised": "double",  # of what it did release: less where it stopped early, a diagnostic
-    "epsilon_accounted": "double",
-    "checked_by": "string",
-    "relation": "string",
-    "accounting": "string",
-    "private": "bool",
-    "counts_public": "string",  # what the run took from the data beside n, "" for nothing
-    "timed": "int64",
-    "iterations": "int64",
-    "gradient_evaluations": "int64",
-    "hessian_evaluations": "int64",
-    "lambda_min": "double",
-    "support_correct": "int64",  # non-zeros of w that w* has too, and that it has not (l1 problems)
-    "support_wrong": "int64",
-    "measured": "double",  # what the algorithm's `measure` says, its error, and the bound of its theorem
-    "measured_error": "double",
-    "bound": "double",
-    "held_loss": "double",  # on rows kept apart, see problems.scores
-    "held_loss_se": "double",
-    "held_accuracy": "double",
-    "held_auc": "double",
-    "held_gain": "double",
-    "held_gain_se": "double",
-    "held_loss_gain": "double",  # below the loss of the best constant answer
-    "held_loss_gain_se": "double",
-    "held_balanced": "double",
-    "held_precision": "double",
-    "held_calibration": "double",
-    "notes": "string",
-    "values": "list",  # a sweep's excess losses; what else a run or a probe measures as a vector
-    "diagnostics": "string",  # JSON of an algorithm's own columns that have none here
-    "key": "string",
-    "code_version": "string",
-    "data_sha256": "string",
-    "environment": "string",
-}
-TRACES = {"key": "string", "iteration": "int64", "passes": "double", "seconds": "double", "excess": "double"}
 TABLES = {"runs": RUNS, "traces": TRACES}
-# The columns that algorithms may fill, by declaring a `Diagnostic` of that name; the others are the runner's alone.
-DIAGNOSTICS = frozenset({"ending", "iterations", "gradient_evaluations", "hessian_evaluations", "lambda_min",
-                         "measured", "measured_error", "bound", "notes", "values"})  # fmt: skip
-FILLED = RUNS.keys() - DIAGNOSTICS
 
 
 class Store:
@@ -99,14 +38,14 @@ class Store:
         self.experiment = experiment
         self.folder = folder or Path(root) / profile / experiment
 
-    def write(self, runs: list[Row], traces: list[Row]) -> None:
+    def write(self, runs: Sequence[Row], traces: Sequence[Point]) -> None:
         """Add one batch's rows: durable when this returns. Raises UserError if the folder cannot be written."""
         for row in runs:
-            row["experiment"] = self.experiment
+            row.experiment = self.experiment
         if traces:
-            self._write_part("traces", traces)
+            self._write_part("traces", [point.record() for point in traces])
         if runs:
-            self._write_part("runs", runs)
+            self._write_part("runs", [row.record() for row in runs])
 
     def prepare(self) -> None:
         """Make the folders, so that one that cannot be written is named before hours of work; UserError if so."""
@@ -136,6 +75,11 @@ class Store:
         one_data(frame[frame["_ended"] & frame.duplicated("key", keep=False)], "key", self.folder / "runs")
         frame = frame.sort_values("_ended", kind="stable").drop_duplicates("key", keep="last")
         return frame.drop(columns="_ended").sort_index().reset_index(drop=True)
+
+    def rows(self, begin: str) -> list[Row]:
+        """Those of `runs` whose key begins so."""
+        runs = self.runs()
+        return [Row.read(record) for record in runs[runs["key"].str.startswith(begin)].to_dict("records")]
 
     def traces(self, keys: Iterable[str] | None = None) -> pandas.DataFrame:
         """All recorded iterations, or those of `keys`; one row per (key, iteration)."""
@@ -200,14 +144,11 @@ class Store:
                 continue  # another process has just merged a part into a newer one: list them again
         raise UserError(f"cannot read results from {self.folder / table}: its files keep disappearing")
 
-    def _write_part(self, table: str, rows: list[Row] | pandas.DataFrame) -> None:
+    def _write_part(self, table: str, rows: list[dict[str, Any]] | pandas.DataFrame) -> None:
         import pyarrow as pa
 
         schema = _schema(table)
         if isinstance(rows, list):
-            unknown = sorted({name for row in rows for name in row} - set(schema.names))
-            if unknown:
-                raise ValueError(f"columns {', '.join(unknown)} are not in the {table} schema")
             data = pa.Table.from_pylist(rows, schema)
         else:
             data = pa.Table.from_pandas(rows, schema, preserve_index=False)

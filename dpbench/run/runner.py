@@ -17,7 +17,8 @@ from dpbench.run.batch import Rows
 from dpbench.run.executors import Here, open_executor, results
 from dpbench.run.jobs import Job
 from dpbench.run.pace import Pace, seconds
-from dpbench.run.results import Row, Store
+from dpbench.run.results import Store
+from dpbench.run.row import Row
 
 
 @dataclass
@@ -128,9 +129,9 @@ def run(
 
     def ended(batch: list[Job], rows: Rows, alone: bool) -> None:
         nonlocal done
-        store.write([{name: row[name] for name in row if name != "traceback"} for row in rows.runs], rows.traces)
-        summary.statuses.update(row["status"] for row in rows.runs)
-        summary.failures += [row for row in rows.runs if row["status"] not in outcomes.RESULTS]
+        store.write(rows.runs, rows.traces)
+        summary.statuses.update(str(row.status) for row in rows.runs)
+        summary.failures += [row for row in rows.runs if row.status not in outcomes.RESULTS]
         done += len(batch)
         pace.ended(sum(work(job) for job in batch), len(batch))
         report(Progress(pace.share, done, len(missing), batch[-1], alone))

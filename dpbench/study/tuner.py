@@ -7,9 +7,7 @@ a minimum. Tables and figures choose by the same rule: see `tuning`.
 
 from __future__ import annotations
 
-import functools
 import itertools
-import json
 import math
 from collections import defaultdict
 from collections.abc import Hashable, Iterable, Mapping, Sequence
@@ -23,6 +21,7 @@ from dpbench.algorithms.base import make_settings
 from dpbench.run.jobs import JSON, keys_like, make_job
 from dpbench.run.outcomes import RESULTS
 from dpbench.run.results import Store
+from dpbench.run.row import settings_of
 
 Setting = TypeVar("Setting", bound=Hashable)
 
@@ -107,7 +106,7 @@ class Tuner:
         shown = algorithms.display_name(algorithms.reference(algorithm)[0], given)
         cells: dict[tuple[tuple[Any, ...], str], dict[int, Any]] = defaultdict(dict)
         for (settings, sweep), rows in self._tried.get((problem, shown, epsilon), {}).items():
-            axes, values = _parsed(sweep), _parsed(settings)
+            axes, values = settings_of(sweep), settings_of(settings)
             if not axes.keys() <= set(tuned):
                 continue
             chosen = {name: values[name] for name in tuned if name not in axes}
@@ -119,15 +118,9 @@ class Tuner:
         if choice is None:
             return None
         (alone, sweep), member, _ = choice  # of equals the smallest
-        axes, rest = _parsed(sweep), iter(alone)
+        axes, rest = settings_of(sweep), iter(alone)
         swept = dict(zip(axes, next(itertools.islice(itertools.product(*axes.values()), member, None)), strict=True))
         return {name: swept[name] if name in swept else next(rest) for name in tuned}
-
-
-@functools.lru_cache(maxsize=100_000)
-def _parsed(text: str) -> dict[str, Any]:
-    found: dict[str, Any] = json.loads(text or "{}")
-    return found
 
 
 def _excesses(row: Row, swept: bool) -> np.ndarray | float:

@@ -5,13 +5,13 @@ They are chosen by the rule of `tuner.choose`, as the "best" settings of a grid 
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from dpbench.run import outcomes
+from dpbench.run.row import settings_of
 from dpbench.study.statistics import excess, means
 from dpbench.study.tuner import choose
 
@@ -21,7 +21,7 @@ IDENTITY = ["problem", "algorithm", "epsilon", "accounting"]
 def expand_settings(runs: pd.DataFrame) -> pd.DataFrame:
     """The runs with one more column `set.<name>` per setting that any of them has."""
     distinct = runs["settings"].drop_duplicates()
-    parsed = pd.DataFrame([json.loads(text) for text in distinct], index=distinct.to_numpy()).add_prefix("set.")
+    parsed = pd.DataFrame([dict(settings_of(text)) for text in distinct], index=distinct.to_numpy()).add_prefix("set.")
     return runs.join(parsed, on="settings")
 
 

@@ -20,7 +20,7 @@ import msgspec
 
 from dpbench import files
 from dpbench.errors import UserError
-from dpbench.run.results import RUNS
+from dpbench.run.row import RUNS
 
 FORMAT = 2
 KB, MB = 1 << 10, 1 << 20

@@ -16,7 +16,8 @@ from dpbench.run import outcomes, runner
 from dpbench.run.environment import environment, machine
 from dpbench.run.execute import code_version
 from dpbench.run.jobs import Job, identity
-from dpbench.run.results import RUNS, Store
+from dpbench.run.results import Store
+from dpbench.run.row import RUNS
 from dpbench.study.plan import plan
 from dpbench.submitting import archive, signature
 from dpbench.submitting.ledgers import counted, replay

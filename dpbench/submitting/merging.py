@@ -14,7 +14,8 @@ import msgspec
 from dpbench import files
 from dpbench.errors import UserError
 from dpbench.leaderboard.submitted import FOLDER
-from dpbench.run.results import RUNS, Store
+from dpbench.run.results import Store
+from dpbench.run.row import RUNS, Row
 from dpbench.submitting import checking
 from dpbench.submitting.archive import Submission
 from dpbench.submitting.making import EXPERIMENT
@@ -52,7 +53,7 @@ def merge(
         raise UserError(f"{path} is not merged: {target.name} is signed by {owner}, and this archive is not")
     with files.staging(target) as staged:
         store = Store(staged.parent, staged.name, "rows")
-        stated = [{name: getattr(row, name) for name in RUNS} for row in submission.rows]
+        stated = [Row.read({name: getattr(row, name) for name in RUNS}) for row in submission.rows]
         store.write(report.replay.rows if report.placed and report.replay else stated, [])
         (store.folder / "runs").rename(staged / "runs")
         shutil.rmtree(store.folder)

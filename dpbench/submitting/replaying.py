@@ -29,7 +29,7 @@ from dpbench.privacy.streams import stream
 from dpbench.privacy.verify import spent
 from dpbench.problems import Problem, build, catalogue, starts
 from dpbench.run.jobs import delta_value
-from dpbench.run.results import RUNS
+from dpbench.run.row import RUNS, Row
 from dpbench.submitting import sandbox, secret
 from dpbench.submitting.archive import ReleaseCount, Submission
 from dpbench.submitting.harness import Task, Tasks, run_task
@@ -57,15 +57,15 @@ class Replay:
     """What the receiver's runs came to.
 
     done: whether every cell was run again, the private problems and the audit too: a place takes that. why: if not.
-    problems: what differs from the archive. flags: what a reader of the board is told. rows: of the runs made here, as
-    columns of a results table. scores: (problem, public, private) scores.
+    problems: what differs from the archive. flags: what a reader of the board is told. rows: of the runs made
+    here. scores: (problem, public, private) scores.
     """
 
     done: bool = False
     why: str = ""
     problems: list[str] = field(default_factory=list)
     flags: list[str] = field(default_factory=list)
-    rows: list[dict[str, Any]] = field(default_factory=list)
+    rows: list[Row] = field(default_factory=list)
     scores: list[tuple[str, float, float]] = field(default_factory=list)
     audit: str = ""
 
@@ -272,17 +272,12 @@ def _judge_cells(
             result.problems.append(f"{where}: its rows' mean excess loss is {told}")
         for row, objective in zip(cell.rows, fresh[1:], strict=True):
             ended = bool(np.isfinite(objective))
-            result.rows.append(
-                {name: getattr(row, name) for name in RUNS}
-                | {
-                    "objective": float(objective) if ended else None,
-                    "excess": float(objective - best) if ended else None,
-                    "status": "done" if ended else "diverged",
-                    "gradient_norm": None,
-                    "accuracy": None,
-                    "settings": frame.settings,
-                }
-            )
+            made = Row.read({name: getattr(row, name) for name in RUNS} | {"settings": frame.settings})
+            made.objective = float(objective) if ended else None
+            made.excess = float(objective - best) if ended else None
+            made.status = "done" if ended else "diverged"
+            made.gradient_norm = made.accuracy = None
+            result.rows.append(made)
 
 
 def _ledger(where: str, frame: sandbox.Frame, cell: Cell, row: Any) -> list[str]:

@@ -28,7 +28,7 @@ def test_a_file_is_read_once_for_a_job_from_its_name_to_its_row(tmp_path, monkey
     monkeypatch.setattr(Path, "read_bytes", lambda path: reads.append(path.name) or whole(path))
     job = make_job(problem="synthetic", algorithm=f"{tmp_path / 'mine.py'}:Mine", epsilon=1.0, seed=0)
     ((row,), _) = execute([job])
-    assert row["status"] == "done"
+    assert row.status == "done"
     assert reads.count("mine.py") == 1
 
 

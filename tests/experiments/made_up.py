@@ -6,8 +6,10 @@ import json
 import math
 
 from dpbench.run.execute import describe
-from dpbench.run.results import RUNS, Store
+from dpbench.run.results import Store
+from dpbench.run.row import RUNS
 from dpbench.study.plan import plan
+from tests.batches import write
 
 STEPS = (0, 1, 2, 5, 10, 20, 50, 100, 200, 500, 1000)
 ENDINGS = {"nonconvex": ("terminated", "terminated", "terminated", "not terminated")}
@@ -25,9 +27,9 @@ def excess_of(job, settings: str) -> float:
 
 
 def row_and_traces(job, experiment: str) -> tuple[dict, list[dict]]:
-    known = describe(job, job.parsed())
+    known = {name: value for name, value in describe(job, job.parsed()).record().items() if value is not None}
     final = excess_of(job, known["settings"])
-    T = known["T"] or 50
+    T = known.get("T") or 50
 
     def number(name, low=0.0, high=1.0):
         return low + (high - low) * uniform(name, job.algorithm, job.problem, known["settings"], job.seed)
@@ -79,5 +81,5 @@ def made_up(experiment, folder) -> Store:
         if not jobs:
             break
         made = [row_and_traces(job, experiment.name) for job in jobs]
-        store.write([row for row, _ in made], [trace for _, traces in made for trace in traces])
+        write(store, [row for row, _ in made], [trace for _, traces in made for trace in traces])
     return store

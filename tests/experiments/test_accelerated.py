@@ -13,6 +13,7 @@ from dpbench.run.results import Store
 from dpbench.study.context import Context
 from dpbench.study.plan import plan
 from dpbench.study.style import figure_style
+from tests.batches import write
 
 
 def test_places_are_cited_with_the_pages_that_are_known():
@@ -249,7 +250,7 @@ def test_a_diverged_replicate_is_an_infinite_error(experiment, tmp_path):
     write_rows(store, experiment, made_up)
     runs = store.runs()
     one = runs[(runs["algorithm"] == "dp-hb") & (runs["T"] == 100)].iloc[0].dropna().to_dict()
-    store.write([one | {"status": "diverged", "excess": None}], [])
+    write(store, [one | {"status": "diverged", "excess": None}], [])
     table = final_errors(Context(experiment, "quick", store), "best_errors")
     assert np.isinf(table.loc[table["algorithm"] == "dp-hb", "mean"]).sum() == 1
 

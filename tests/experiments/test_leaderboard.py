@@ -21,6 +21,7 @@ from dpbench.study.context import Context
 from dpbench.study.grid import GridEntry
 from dpbench.study.plan import plan
 from dpbench.study.style import figure_style
+from tests.batches import write
 
 BOARD = experiments.get("leaderboard")
 DRAWN = ("answers", "places", "heat_mid", "cost", "duels", "price", "methods", "problems", "fits", "submitted",
@@ -137,7 +138,7 @@ def test_compaction_drops_the_rows_that_no_grid_asks_for(tmp_path):
     store = Store(tmp_path, "quick", "leaderboard")
     asked = sorted(plan(BOARD.blocks("quick"), None).keys)[:3]
     row = {"problem": "gen-tiny", "algorithm": "dp-gd", "status": "done", "timed": 0}
-    store.write([row | {"key": key} for key in [*asked, "stale"]], [])
+    write(store, [row | {"key": key} for key in [*asked, "stale"]], [])
     assert dpbench.compact("leaderboard", profile="quick", results=tmp_path)["leaderboard"] == (3, 1)
     assert set(store.runs()["key"]) == set(asked)
     assert dpbench.compact("leaderboard", profile="quick", results=tmp_path)["leaderboard"] == (3, 0)
@@ -149,8 +150,8 @@ def test_compaction_keeps_the_rows_of_what_waits_for_tuning(tmp_path):
     problem, algorithm = sorted(waits)[0]
     store = Store(tmp_path, "full", "second_order")
     row = {"status": "done", "timed": 0}
-    store.write([row | {"key": "tuned", "problem": problem, "algorithm": algorithm},
-                 row | {"key": "stale", "problem": "no such", "algorithm": algorithm}], [])  # fmt: skip
+    write(store, [row | {"key": "tuned", "problem": problem, "algorithm": algorithm},
+                  row | {"key": "stale", "problem": "no such", "algorithm": algorithm}], [])  # fmt: skip
     assert dpbench.compact("second_order", results=tmp_path) == {"second_order": (1, 1)}
     assert set(store.runs()["key"]) == {"tuned"}
 

@@ -10,6 +10,7 @@ from dpbench.experiments.second_order.figures import logistic_approximations
 from dpbench.run.results import Store
 from dpbench.study.context import Context
 from dpbench.study.plan import plan
+from tests.batches import write
 
 GD = {3, 10, 30, 100, 300, 1000, 3000}
 NEWTON = {1, 2, 3, 5, 7, 10, 15, 20, 30, 50, 80}
@@ -171,7 +172,7 @@ def with_a_stale_row(context):
     row = {"key": job.key, "problem": "synthetic", "algorithm": "dp-gd", "epsilon": 1.0, "seed": 0, "T": 17, "timed": 1,
            "excess": 0.5, "seconds": 1e6, "status": "done", "accounting": "bs16", "epsilon_planned": 1.0,
            "settings": '{"T":17,"step":4.0}'}  # fmt: skip
-    context.store.write([row], [])
+    write(context.store, [row], [])
     return Context(context.experiment, "quick", context.store)
 
 

@@ -267,5 +267,5 @@ def test_a_private_run_releases_something_declared_and_nothing_without_noise(bod
         f"    def run(self, problem, W, mechanisms, settings, trace):\n        {body}\n"
     )
     ((row,), _) = execute([make_job(algorithm=f"{path}:Mine", problem="synthetic", epsilon=1.0, seed=0)])
-    assert words in row["error"]
-    assert (row["status"], row["private"]) == (("defect", False) if words else ("done", True))
+    assert words in row.error
+    assert (row.status, row.private) == (("defect", False) if words else ("done", True))

@@ -16,6 +16,7 @@ from dpbench.study.experiment import Experiment
 from dpbench.study.output import Figure, Table
 from dpbench.study.verdict import NOT_HELD, NotEnough, Verdict
 from dpbench.study.verdicts import HONEST, Cell, Number, Place
+from tests.batches import write
 
 
 @artefact("drawn", "Fig. 1: x < y")
@@ -110,7 +111,7 @@ def register(monkeypatch, folder):
     monkeypatch.setattr(experiments, "names", lambda: ("small", "absent"))
     monkeypatch.setattr(experiments, "get", lambda name: SMALL if name == "small" else Small(
         "absent", "Absent", "Nobody", "dpbench.experiments.absent"))  # fmt: skip
-    Store(folder / "results", "quick", "small").write([row(0), row(1, "a1a")], [])
+    write(Store(folder / "results", "quick", "small"), [row(0), row(1, "a1a")], [])
 
 
 @pytest.fixture

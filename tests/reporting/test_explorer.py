@@ -10,6 +10,7 @@ from dpbench.reporting import explorer
 from dpbench.run.jobs import make_job
 from dpbench.run.results import Store
 from dpbench.study.context import Context
+from tests.batches import write
 
 ROW = {"problem": "synthetic", "algorithm": "dp-gd", "status": "done", "epsilon": 1.0, "delta": 1e-8, "private": True,
        "epsilon_accounted": 1.0, "epsilon_planned": 0.9,
@@ -19,7 +20,7 @@ ROW = {"problem": "synthetic", "algorithm": "dp-gd", "status": "done", "epsilon"
 
 def context(tmp_path, rows, traces=()):
     store = Store(tmp_path, "quick", "second_order")
-    store.write([ROW | {"key": f"k{i}", "seed": i} | row for i, row in enumerate(rows)], list(traces))
+    write(store, [ROW | {"key": f"k{i}", "seed": i} | row for i, row in enumerate(rows)], list(traces))
     return Context(experiments.get("second_order"), "quick", store)
 
 

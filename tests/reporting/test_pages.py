@@ -14,6 +14,7 @@ from dpbench.run.results import Store
 from dpbench.study.context import Context
 from dpbench.study.output import WORDS
 from dpbench.study.plan import plan
+from tests.batches import write
 from tests.reporting.made_up_site import problems
 
 COMMITTED = Path(__file__).parents[2] / "figures" / "full"
@@ -172,7 +173,7 @@ def test_a_caption_ends_with_what_is_behind_it(tmp_path):
     store = Store(tmp_path, "quick", "accelerated")
     one = experiments.get("accelerated")
     jobs = [job for job in plan(one.blocks("quick", "fig3"), store).jobs if job.algorithm == "dp-hb"][:2]
-    store.write([{"key": job.key, "problem": job.problem, "algorithm": job.algorithm, "seed": i, "settings": "{}",
+    write(store, [{"key": job.key, "problem": job.problem, "algorithm": job.algorithm, "seed": i, "settings": "{}",
                   "epsilon": 1.0, "timed": 0, "status": "done", "accounting": "pure", "relation": "replace-one"}
                  for i, job in enumerate(jobs)], [])  # fmt: skip
     context = Context(one, "quick", store)

@@ -11,6 +11,7 @@ from dpbench.study.context import Context
 from dpbench.study.declare import claim
 from dpbench.study.experiment import Experiment
 from dpbench.study.verdict import OPEN, NotEnough, Verdict
+from tests.batches import write
 
 
 @claim("1", "more is better")
@@ -51,7 +52,7 @@ def test_verdicts_are_counted_and_told_apart(experiment, tmp_path):
 
 
 def test_check_prints_claim_by_claim_and_exits_0_whatever_the_verdicts(experiment, tmp_path, capsys):
-    Store(tmp_path, "quick", "fake").write([{"key": "a", "status": "done"}], [])
+    write(Store(tmp_path, "quick", "fake"), [{"key": "a", "status": "done"}], [])
     with pytest.raises(SystemExit) as exit_:
         main(["report", "--check", "--results", str(tmp_path)])
     out = capsys.readouterr().out

@@ -21,6 +21,7 @@ from dpbench.run import runner
 from dpbench.run.jobs import make_job
 from dpbench.run.results import Store
 from tests import processes
+from tests.batches import write
 
 RUN = ("run", "--algo", "dp-gd", "--dataset", "synthetic")
 
@@ -224,7 +225,7 @@ def test_a_part_that_may_not_be_read_is_not_called_broken(tmp_path, monkeypatch)
     from dpbench.errors import UserError
 
     store = Store(tmp_path, "p", "e")
-    store.write([{"key": "a", "status": "done"}], [])
+    write(store, [{"key": "a", "status": "done"}], [])
 
     def refuse(*_, **__):
         raise PermissionError(13, "Permission denied")
@@ -241,7 +242,7 @@ def test_a_part_that_is_merged_away_while_it_is_read_is_found_in_the_new_one(tmp
 
     store, other = Store(tmp_path, "p", "e"), Store(tmp_path, "p", "e")
     for key in "abc":
-        store.write([{"key": key, "status": "done"}], [])
+        write(store, [{"key": key, "status": "done"}], [])
     real, calls = pyarrow.parquet.read_table, []
 
     def read_table(part, **options):

@@ -1,7 +1,5 @@
 """How a run ended is said by the runner alone, in one of six words; a plug-in cannot say it of itself."""
 
-import json
-
 import pandas as pd
 import pytest
 
@@ -9,7 +7,8 @@ from dpbench.errors import DataError, NotAtHand, OutOfReach, PrivacyError, UserE
 from dpbench.run import outcomes, runner
 from dpbench.run.execute import execute
 from dpbench.run.jobs import make_job
-from dpbench.run.results import DIAGNOSTICS, FILLED, Store
+from dpbench.run.results import Store
+from dpbench.run.row import DIAGNOSTICS, FILLED
 
 LIAR = """
 from dpbench.algorithms.base import Algorithm, Diagnostic, Disclosure, Outcome
@@ -55,24 +54,24 @@ def job(tmp_path):
 @pytest.mark.parametrize("by", ["said", "measured"])
 def test_a_method_that_writes_the_columns_of_the_check_has_failed(job, declared, by):
     ((row,), _) = execute([job(**{by: FLATTERY}, declared=declared)])
-    assert row["status"] == "defect"
-    assert "checked_by" in row["error"]
-    assert not {"epsilon_planned", "checked_by"} & row.keys()
+    assert row.status == "defect"
+    assert "checked_by" in row.error
+    assert row.epsilon_planned is row.checked_by is None
 
 
 def test_an_overspender_with_columns_of_its_own_is_told_by_the_check(job):
     ((row,), _) = execute([job({"praise": "within ε"}, ["praise"])])
-    assert (row["status"], row["private"]) == ("defect", False)
-    assert row["epsilon_planned"] > 1.5
-    assert "more than the 1 asked for" in row["error"]
+    assert (row.status, row.private) == ("defect", False)
+    assert row.epsilon_planned > 1.5
+    assert "more than the 1 asked for" in row.error
 
 
 def test_a_column_of_its_own_is_kept_and_needs_a_value_per_replicate(job, tmp_path):
     store = Store(tmp_path, "p", "e")
     assert runner.run([job({"solver": "newton", "notes": "ok"}, ["solver", "notes"], times=1)], store).failed == 0
     (row,) = store.runs().to_dict("records")
-    assert (row["status"], row["private"], row["notes"]) == ("done", True, "ok")
-    assert json.loads(row["diagnostics"]) == {"solver": "newton"}
+    assert (row.status, row.private, row.notes) == ("done", True, "ok")
+    assert row.diagnostics == {"solver": "newton"}
 
 
 def test_what_an_algorithm_may_fill_and_what_the_runner_does_are_apart():

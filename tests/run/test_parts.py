@@ -12,6 +12,7 @@ import pytest
 from dpbench import files
 from dpbench.run import parts
 from dpbench.run.results import Store
+from tests.batches import write
 
 
 def row(key, excess=1.0, **more):
@@ -26,7 +27,7 @@ def store(tmp_path):
 def flips(store, number, seed):
     """How many of `number` single flipped bits, anywhere in the part, are read as if nothing were wrong."""
     rng = np.random.default_rng(seed)
-    store.write([row(f"key{i}", float(x), settings="{}", notes="n") for i, x in enumerate(rng.normal(size=200))], [])
+    write(store, [row(f"key{i}", float(x), settings="{}", notes="n") for i, x in enumerate(rng.normal(size=200))], [])
     (part,) = parts.listed(store.folder / "runs")
     content, columns = part.read_bytes(), list(store.runs().columns)
     unseen = 0
@@ -54,8 +55,8 @@ def test_a_thousand_flipped_bits_are_seen(store):
 
 
 def test_a_damaged_part_is_set_aside_by_name_and_the_others_are_read(store, capsys):
-    store.write([row("a")], [])
-    store.write([row("b")], [])
+    write(store, [row("a")], [])
+    write(store, [row("b")], [])
     first = parts.listed(store.folder / "runs")[0]
     content = bytearray(first.read_bytes())
     content[len(content) // 2] ^= 4
@@ -75,8 +76,8 @@ def test_a_damaged_part_is_set_aside_by_name_and_the_others_are_read(store, caps
 def test_a_part_whose_rows_are_nobodys_is_set_aside(store, capsys, change, why):
     import pyarrow.parquet as pq
 
-    store.write([row("a")], [])
-    store.write([row("b")], [])
+    write(store, [row("a")], [])
+    write(store, [row("b")], [])
     last = parts.listed(store.folder / "runs")[-1]
     pq.write_table(change(pq.read_table(last)), last.with_name("9-foreign.parquet"))
     last.unlink()
@@ -85,7 +86,7 @@ def test_a_part_whose_rows_are_nobodys_is_set_aside(store, capsys, change, why):
 
 
 def test_a_pipe_among_the_parts_does_not_hang(store, capsys):
-    store.write([row("a")], [])
+    write(store, [row("a")], [])
     os.mkfifo(store.folder / "runs" / "0-pipe.parquet")
     assert store.runs()["key"].tolist() == ["a"]
     assert "0-pipe.broken (not a regular file)" in capsys.readouterr().err
@@ -148,7 +149,7 @@ def test_a_power_cut_loses_no_finished_batch(store, tmp_path, monkeypatch):
     disk, acknowledged = Disk(monkeypatch), []
     for batch in range(12):
         keys = [f"{batch}-{i}" for i in range(3)]
-        store.write([row(key) for key in keys], [{"key": key, "iteration": 0, "excess": 1.0} for key in keys])
+        write(store, [row(key) for key in keys], [{"key": key, "iteration": 0, "excess": 1.0} for key in keys])
         acknowledged.append((len(disk.journal), keys))
         if batch % 4 == 3:
             store.compact()

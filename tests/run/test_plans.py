@@ -99,8 +99,8 @@ def test_a_plan_is_checked_before_the_run_and_the_run_against_the_plan(tmp_path,
     job = make_job(problem="synthetic", algorithm=f"{tmp_path / 'mine.py'}:Mine", epsilon=1.0, seed=0)
     ((row,), _) = execute.execute([job])
     assert mark.exists() == ran
-    assert (row["status"] == "done") == (not words)
-    assert words in row["error"]
+    assert (row.status == "done") == (not words)
+    assert words in row.error
 
 
 @pytest.mark.parametrize("name", ["opt", "2opt-ls", "dp-gd", "dp-sgd"])
@@ -108,10 +108,10 @@ def test_what_a_row_planned_is_found_again(name):
     settings = {"alpha": 0.6} if "opt" in name else {"T": 5}
     job = make_job(problem="synthetic", algorithm=name, epsilon=1.0, seed=0, settings=settings)
     ((row,), _) = execute.execute([job])
-    assert row["status"] == "done", row["error"]
+    assert row.status == "done", row.error
     composition, budget = planned(row)
     found = check(composition, budget)
-    assert (found.epsilon, found.checked_by) == (row["epsilon_planned"], row["checked_by"])
+    assert (found.epsilon, found.checked_by) == (row.epsilon_planned, row.checked_by)
 
 
 def test_a_plan_needs_no_data_even_where_these_are_not_at_hand(monkeypatch):

@@ -79,17 +79,17 @@ def test_rows_say_what_was_spent_and_under_what(tmp_path):
     store = Store(tmp_path, "p", "e")
     runner.run(jobs(1) + jobs(1, accounting="tight"), store)
     for row in store.runs().to_dict("records"):
-        assert row["relation"] == "add-remove"
-        assert row["accounting"] in ("bs16", "tight")
-        assert row["private"]
-        assert row["delta"] == pytest.approx(1e-8)
-        assert 0.95 <= row["epsilon_accounted"] <= 1 + 1e-6
-        assert row["epsilon_planned"] <= row["epsilon_accounted"] * (1 + 1e-6)
-        assert row["epsilon_planned"] > (0.95 if row["accounting"] == "tight" else 0.7)
-        assert row["checked_by"]
-        assert row["seconds"] is None or np.isnan(row["seconds"])
-        assert json.loads(row["settings"])["step"] == pytest.approx(4.0, rel=1e-6)
-        assert len(row["data_sha256"]) == 64
+        assert row.relation == "add-remove"
+        assert row.accounting in ("bs16", "tight")
+        assert row.private
+        assert row.delta == pytest.approx(1e-8)
+        assert 0.95 <= row.epsilon_accounted <= 1 + 1e-6
+        assert row.epsilon_planned <= row.epsilon_accounted * (1 + 1e-6)
+        assert row.epsilon_planned > (0.95 if row.accounting == "tight" else 0.7)
+        assert row.checked_by
+        assert row.seconds is None or np.isnan(row.seconds)
+        assert json.loads(row.settings)["step"] == pytest.approx(4.0, rel=1e-6)
+        assert len(row.data_sha256) == 64
 
 
 def test_only_runs_that_were_timed_alone_carry_seconds(tmp_path):
@@ -130,7 +130,7 @@ def test_a_short_timed_run_is_measured_the_second_time(limit, expected, monkeypa
     monkeypatch.setattr(Bound, "run", run)
     monkeypatch.setattr(execute, "REHEARSED", limit)
     rows, _ = execute.execute(jobs(1, timed=1))
-    assert [row["seconds"] for row in rows] == [expected]
+    assert [row.seconds for row in rows] == [expected]
     made.clear()
     execute.execute(jobs(1))
     assert len(made) == 1
@@ -143,7 +143,7 @@ def test_a_failing_job_is_a_row_and_the_sweep_goes_on(tmp_path):
     assert summary.failed == 1
     assert summary.statuses["done"] == 2
     row = store.runs().query("status == 'refused'").iloc[0]
-    assert "1/(4n)" in row["error"]
+    assert "1/(4n)" in row.error
 
 
 KILLER = """
@@ -236,9 +236,9 @@ def test_data_without_an_optimum_leave_the_excess_empty(monkeypatch, tmp_path):
     runner.run(jobs(1, 3), store)
     execute._optimum.cache_clear()
     row = store.runs().iloc[0]
-    assert row["status"] == "done"
-    assert np.isnan(row["excess"])
-    assert row["objective"] > 0
+    assert row.status == "done"
+    assert np.isnan(row.excess)
+    assert row.objective > 0
 
 
 def interrupted_worker():

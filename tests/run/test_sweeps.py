@@ -63,18 +63,18 @@ def test_a_sweeps_row_holds_what_its_members_reach_alone():
     job = sweep()
     (row,), traces = execute([job])
     assert traces == []
-    assert row["status"] == "done"
-    assert row["private"]
-    assert json.loads(row["sweep"]) == AXES
+    assert row.status == "done"
+    assert row.private
+    assert json.loads(row.sweep) == AXES
     alone = [execute([member])[0][0] for member in job.members()]
-    np.testing.assert_allclose(row["values"], [one["excess"] for one in alone], rtol=1e-9)
-    assert row["epsilon_planned"] == max(one["epsilon_planned"] for one in alone)
+    np.testing.assert_allclose(row.values, [one.excess for one in alone], rtol=1e-9)
+    assert row.epsilon_planned == max(one.epsilon_planned for one in alone)
 
 
 def test_a_diverged_member_counts_as_infinite():
     (row,), _ = execute([sweep(sweep={"step": [1.0, 1e200]}, settings={"passes": 1, "clip": 1e300})])
-    assert np.isfinite(row["values"]).tolist() == [False, False] or not np.isfinite(row["values"][1])
-    assert row["status"] == "done"
+    assert np.isfinite(row.values).tolist() == [False, False] or not np.isfinite(row.values[1])
+    assert row.status == "done"
 
 
 def test_sweeps_resume_and_are_tuned_on_like_single_runs(tmp_path):

@@ -6,6 +6,7 @@ from dpbench import experiments
 from dpbench.errors import UserError
 from dpbench.run.results import Store
 from dpbench.study.context import Context, contexts, kept
+from tests.batches import write
 
 
 def row(algorithm, problem="synthetic", epsilon=1.0, **columns):
@@ -16,10 +17,10 @@ def row(algorithm, problem="synthetic", epsilon=1.0, **columns):
 
 @pytest.fixture
 def folders(tmp_path):
-    Store(tmp_path, "quick", "second_order").write([row("dp-gd")], [])
+    write(Store(tmp_path, "quick", "second_order"), [row("dp-gd")], [])
     mine = Store(tmp_path, "adhoc", "mine")
     trace = {"key": "mine/synthetic/1.0", "iteration": 1, "passes": 1.0, "excess": 0.2}
-    mine.write([row("mine"), row("mine", epsilon=0.77), row("mine", problem="log1"), row("dp-gd", seed=9)], [trace])
+    write(mine, [row("mine"), row("mine", epsilon=0.77), row("mine", problem="log1"), row("dp-gd", seed=9)], [trace])
     return tmp_path, mine.folder
 
 

@@ -7,6 +7,7 @@ from dpbench.run.jobs import make_job
 from dpbench.run.results import Store
 from dpbench.study.grid import GridEntry, load_grid
 from dpbench.study.plan import plan
+from tests.batches import write
 
 SHARED = {"artefacts": ["t"], "problems": ["synthetic"], "algorithms": ["dp-gd"], "epsilon": [0.5, 1], "seeds": 2}
 TIMED = GridEntry(**SHARED, settings={"T": [3, 5]}, timed=2, timed_if="done")
@@ -18,7 +19,7 @@ def store_with(tmp_path, status):
     for epsilon, T, seed in ((e, T, s) for e in (0.5, 1) for T in (3, 5) for s in (0, 1)):
         job = make_job(problem="synthetic", algorithm="dp-gd", epsilon=epsilon, seed=seed, settings={"T": T})
         if status(epsilon, T, seed):
-            store.write([{"key": job.key, "status": status(epsilon, T, seed)}], [])
+            write(store, [{"key": job.key, "status": status(epsilon, T, seed)}], [])
     return store
 
 

@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 from dpbench.run.jobs import make_job
-from dpbench.run.results import RUNS
+from dpbench.run.row import RUNS
 from dpbench.study.tuner import Row, Tuner, choose
 from dpbench.study.tuning import best
 

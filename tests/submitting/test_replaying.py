@@ -99,7 +99,7 @@ def test_an_honest_method_has_a_place_by_the_receivers_own_rows(honest, tmp_path
     found = rerun(honest)
     assert (found.problems, found.unchecked, found.placed) == ([], [], True)
     assert len(found.replay.rows) == 5
-    ours, stated = ([row["excess"] for row in found.replay.rows], [row.excess for row in found.submission.rows])
+    ours, stated = ([row.excess for row in found.replay.rows], [row.excess for row in found.submission.rows])
     assert set(ours).isdisjoint(stated)  # other seeds
     assert np.mean(ours) == pytest.approx(np.mean(stated), rel=0.5)
     folder = replaying_merge(honest, tmp_path)

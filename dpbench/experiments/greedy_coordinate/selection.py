@@ -23,6 +23,7 @@ from dpbench.experiments.greedy_coordinate.study import (
 from dpbench.experiments.greedy_coordinate.tables import plain, support_of
 from dpbench.privacy.accounting.advanced import advanced_composition_epsilon0
 from dpbench.problems import catalogue
+from dpbench.run.row import setting
 from dpbench.study.context import Context, select
 from dpbench.study.declare import artefact
 from dpbench.study.output import Table
@@ -88,7 +89,7 @@ def published_selection(context: Context) -> Table:
     """The ε that the published noise of the selection really has."""
     rows = context.rows("published_selection")
     rows = rows[rows["status"].eq("done")]
-    rows = rows.assign(published=rows["settings"].str.contains('"selection":"published"'))
+    rows = rows.assign(published=setting(rows, "selection").eq("published"))
     table = rows.pivot_table(
         index=["problem", "delta", "T"], columns="published", values="epsilon_planned"
     ).reset_index()

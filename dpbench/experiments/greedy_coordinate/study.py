@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 
 from dpbench.run import outcomes
+from dpbench.run.row import settings_of
 from dpbench.study.context import Context, select
 from dpbench.study.plan import plan
 from dpbench.study.statistics import excess, means
@@ -154,7 +155,7 @@ def _shown(context: Context, artefact: str, keys: set[str]) -> pd.DataFrame:
 def _named(rows: pd.DataFrame) -> list[str]:
     names = []
     for row in rows[["algorithm", "accounting", "settings"]].itertuples():
-        settings = json.loads(row.settings)
+        settings = settings_of(row.settings)
         name = next(base for base in (GCD, CD, SGD) if row.algorithm.startswith(base))
         name += "" if settings.get("rule", "gs-r") == "gs-r" else f"-{settings['rule']}"
         name += "-published" if settings.get("selection") == "published" else ""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,6 +14,7 @@ from dpbench.leaderboard.nulls import nulls
 from dpbench.leaderboard.submitted import Submitted, submissions
 from dpbench.leaderboard.versions import Version, freeze, told
 from dpbench.run.execute import code_version
+from dpbench.run.row import setting, settings_of
 from dpbench.study.context import Context, kept, select
 from dpbench.study.grid import GridEntry
 from dpbench.study.plan import plan
@@ -96,7 +96,7 @@ def _unpaid(row: dict[str, Any]) -> tuple[str, str]:
     if name not in algorithms.names(plugins=False):
         return name, row["unpaid"] or ""
     method, _ = algorithms.resolve(name)
-    return name, method.public(make_settings(method, json.loads(row["settings"])))
+    return name, method.public(make_settings(method, settings_of(row["settings"])))
 
 
 def _cells(block: GridEntry) -> list[tuple[str, float, str]]:
@@ -155,7 +155,7 @@ def track_means(context: Context, track: str) -> pd.DataFrame:
         rows = tracks.chosen(rows)
     if track == "private":
         rows = rows[rows["algorithm"].eq(tracks.PRIVATE)]
-        rows = rows.assign(algorithm=rows["settings"].map(lambda text: json.loads(text)["method"]))
+        rows = rows.assign(algorithm=setting(rows, "method"))
     return places.pick(places.means(rows), places.METHOD, "mean")
 
 

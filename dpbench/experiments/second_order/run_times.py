@@ -16,6 +16,7 @@ from dpbench import datasets
 from dpbench.experiments.second_order.tuned import NEWTON, RULE, tuned
 from dpbench.privacy import accounting
 from dpbench.problems import catalogue
+from dpbench.run.row import setting
 from dpbench.study.context import Context, kept, select
 from dpbench.study.declare import artefact
 from dpbench.study.output import Table
@@ -63,7 +64,7 @@ def rows_under(context: Context, name: str, rule: Rule, problem: str, epsilon: f
     else:
         rows = context.rows(figure, timed=0, problem=problem, epsilon=epsilon)
         resets = context.rows("reset", timed=0, problem=problem, epsilon=epsilon) if name == "table1" else rows.iloc[:0]
-        resets = resets[resets["settings"].str.contains('"optimum"')]
+        resets = resets[setting(resets, "reset").eq("optimum")]
         if rule.accounting == FEBRUARY and not resets.empty:
             rows = pd.concat([rows[rows["algorithm"].ne(NEWTON)], resets])
     rows = select(rows, algorithm=["dp-gd", NEWTON])

@@ -9,6 +9,7 @@ import pandas as pd
 
 from dpbench import datasets
 from dpbench.experiments.second_order.tuned import NEWTON, RULE, VARIANTS, seconds_per_iteration, tuned
+from dpbench.run.row import settings_of
 from dpbench.study.context import Context, select
 from dpbench.study.declare import artefact
 from dpbench.study.output import Table
@@ -67,12 +68,10 @@ def _to_go_on(context: Context, problem: str, algorithm: str, cells: pd.DataFram
 @artefact("table2", "Table 2: hyperparameters of DP-Newton")
 def table2(context: Context) -> Table:
     """DP-Newton's hyperparameters: the paper's, and those of the rows under this profile."""
-    import json
-
     published = context.experiment.published()["table2"]
     runs = context.rows("table2")
     newton = runs[runs["algorithm"].str.startswith("dp-newton-")]
-    used = [json.loads(text) for text in newton["settings"].drop_duplicates()]
+    used = [settings_of(text) for text in newton["settings"].drop_duplicates()]
 
     def values(name: str) -> str:
         return ", ".join(f"{v:g}" for v in sorted({one[name] for one in used})) or "–"

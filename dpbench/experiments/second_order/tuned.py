@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import json
-
 import numpy as np
 import pandas as pd
 
 from dpbench.run import outcomes
+from dpbench.run.row import setting, settings_of
 from dpbench.study.context import Context, select
 from dpbench.study.tuning import best
 
@@ -56,7 +55,7 @@ def run_seconds(
     """
     timed = select(context.runs, problem=problem, algorithm=algorithm)
     timed = timed[(timed["timed"] > 0) & outcomes.has_result(timed["status"])]
-    timed = timed[~timed["settings"].str.contains('"measure_memory":true')]
+    timed = timed[setting(timed, "measure_memory").ne(True)]
     if timed.empty:
         return np.empty(0), False
     rates = _rates(settings)
@@ -69,7 +68,7 @@ def run_seconds(
 
 
 def _rates(settings: str) -> dict[str, float]:
-    return {name: value for name, value in json.loads(settings).items() if name.endswith("rate")}
+    return {name: value for name, value in settings_of(settings).items() if name.endswith("rate")}
 
 
 def seconds_per_iteration(context: Context, problem: str, algorithm: str) -> float:
