@@ -8,7 +8,7 @@ of a few candidates on the rows in use, which no ε covers: see `PRICE`. "privat
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -293,7 +293,7 @@ def held_loss(rows: pd.DataFrame) -> tuple[float, float]:
     return float(loss.mean()), float(np.hypot(over_seeds, rows["held_loss_se"].fillna(0).mean()))
 
 
-def searched(values: dict[str, Any]) -> dict[str, list[Any]]:
+def searched(values: Mapping[str, Any]) -> dict[str, list[Any]]:
     """Of a private search's settings, those that differ between its candidates, and their values; {} of any other."""
     tried = json.loads(values["candidates"]) if "candidates" in values else [{}]
     return {name: found for name in tried[0] if len(set(found := [one[name] for one in tried])) > 1}

@@ -126,7 +126,7 @@ def write_rows(store, experiment, error, skip=()):
         traces += [
             {"key": job.key, "iteration": t, "passes": float(t), "excess": e} for t, e in ((0, 29.09), (T, excess))
         ]
-    store.write(runs, traces)
+    write(store, runs, traces)
 
 
 @pytest.fixture

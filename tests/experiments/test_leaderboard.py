@@ -193,8 +193,8 @@ def test_held_out_rows_score_by_log_loss_against_that_of_nothing(context):
 def test_a_version_is_its_rows_whatever_the_parts_and_names_what_differs(context, tmp_path):
     store = Store(tmp_path, "quick", "leaderboard")
     rows = context.runs.to_dict("records")
-    store.write([{k: v for k, v in row.items() if v == v or isinstance(v, list)} for row in rows[:7]], [])
-    store.write([{k: v for k, v in row.items() if v == v or isinstance(v, list)} for row in rows[7:]], [])
+    write(store, [{k: v for k, v in row.items() if v == v or isinstance(v, list)} for row in rows[:7]], [])
+    write(store, [{k: v for k, v in row.items() if v == v or isinstance(v, list)} for row in rows[7:]], [])
     here = Context(BOARD, "quick", store)
     assert "No version" in board.version(here)
     made = dpbench.board_freeze("1", notes="first", profile="quick", results=tmp_path)
@@ -214,7 +214,7 @@ def test_a_version_is_its_rows_whatever_the_parts_and_names_what_differs(context
     shown = history.history(Context(BOARD, "quick", store))
     assert f"{made.place('dp-cd', '1')}" in shown.frame.set_index("method").loc["DP-CD"].tolist()
     changed = dict(rows[0], excess=9.0, key=rows[0]["key"])
-    store.write([{k: v for k, v in changed.items() if v == v or isinstance(v, list)}], [])
+    write(store, [{k: v for k, v in changed.items() if v == v or isinstance(v, list)}], [])
     assert versions.told(store).startswith(f"Not frozen: {len(rows)} rows")
     assert told.startswith("Version 1")
 

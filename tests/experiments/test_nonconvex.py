@@ -15,6 +15,7 @@ from dpbench.study import verdicts
 from dpbench.study.context import Context, select
 from dpbench.study.plan import plan
 from dpbench.study.style import figure_style
+from tests.batches import write
 
 TABLE1, TABLE2, TABLE5 = TARGETS[0], TARGETS[1], TARGETS[4]
 
@@ -146,7 +147,7 @@ def ends_as(experiment, store, profile="quick", wanted=lambda job: True, artefac
             if job.trace:
                 losses = [(0, 1.0), (5, 0.8), (row["iterations"], row["objective"])]
                 traces += [{"key": key, "iteration": i, "passes": float(i), "excess": v} for i, v in losses]
-        store.write(rows, traces)
+        write(store, rows, traces)
 
 
 @pytest.fixture

@@ -120,7 +120,7 @@ def rows_for(experiment, store, excess, seconds, curve, problems, luck):
                          "seconds": seconds(name) * t / T if job.timed else None}
                         for t, value in enumerate(values)
                     ]  # fmt: skip
-        store.write(rows, traces)
+        write(store, rows, traces)
 
 
 def log_distance(name, T, epsilon):
@@ -347,7 +347,7 @@ def test_what_is_timed_or_traced_has_the_T_of_the_tables(tmp_path):
     untimed = context.runs["timed"].eq(0)
     rows = context.runs[untimed & context.runs["algorithm"].isin(["dp-gd", "dp-newton-hess-clip"])]
     turned = rows.assign(excess=rows["excess"] * np.where(rows["seed"] % 2, rows["T"] ** 2.0, rows["T"] ** -2.0))
-    context.store.write(turned.astype(object).where(turned.notna(), None).to_dict("records"), [])
+    write(context.store, turned.astype(object).where(turned.notna(), None).to_dict("records"), [])
     context = Context(context.experiment, "quick", context.store)
     table = artefact(context, "best_T").data.set_index(["problem", "algorithm", "epsilon"])
     planned = [job for name in ("fig3", "fig4") for job in context.jobs(name) if job.trace or job.timed]

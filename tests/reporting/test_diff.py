@@ -11,6 +11,7 @@ from dpbench.reporting.diff import diff
 from dpbench.reporting.summary import load, save, told
 from dpbench.run.results import Store
 from dpbench.study.verdicts import Cell, Judged, Number, Outcome, Place
+from tests.batches import write
 
 ROW = {"problem": "synthetic", "algorithm": "dp-gd", "epsilon": 1.0, "settings": '{"T":5}', "accounting": "bs16",
        "relation": "add-remove", "status": "done", "timed": 0}  # fmt: skip
@@ -19,7 +20,7 @@ VALUES = [0.10, 0.12, 0.11, 0.13]
 
 def written(root, values, experiment="mine", **other):
     rows = [ROW | {"key": f"{other}{i}", "seed": i, "excess": v} | other for i, v in enumerate(values)]
-    Store(root, "quick", experiment).write(rows, [])
+    write(Store(root, "quick", experiment), rows, [])
     return root / "quick"
 
 

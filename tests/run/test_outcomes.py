@@ -69,7 +69,7 @@ def test_an_overspender_with_columns_of_its_own_is_told_by_the_check(job):
 def test_a_column_of_its_own_is_kept_and_needs_a_value_per_replicate(job, tmp_path):
     store = Store(tmp_path, "p", "e")
     assert runner.run([job({"solver": "newton", "notes": "ok"}, ["solver", "notes"], times=1)], store).failed == 0
-    (row,) = store.runs().to_dict("records")
+    (row,) = store.rows("")
     assert (row.status, row.private, row.notes) == ("done", True, "ok")
     assert row.diagnostics == {"solver": "newton"}
 

@@ -172,7 +172,7 @@ def test_a_power_cut_loses_no_finished_batch(store, tmp_path, monkeypatch):
 def test_a_clock_that_is_set_back_lets_no_failure_win(store, monkeypatch):
     for moment, status in ((2 * 10**18, "died"), (10**18, "done"), (3 * 10**18, "died")):
         monkeypatch.setattr("time.time_ns", lambda moment=moment: moment)
-        store.write([row("a", 1.0 if status == "done" else None, status=status)], [])
+        write(store, [row("a", 1.0 if status == "done" else None, status=status)], [])
     assert store.runs()["status"].tolist() == ["done"]
     store.compact()
     assert store.finished() == {"a"}
@@ -193,7 +193,7 @@ def test_a_clock_that_is_set_on_sweeps_no_part_away_that_is_being_written(store,
             assert not path.exists()
 
     monkeypatch.setattr(pq, "write_table", write_table)
-    store.write([row("a")], [])
+    write(store, [row("a")], [])
     assert (store.finished(), len(swept)) == ({"a"}, 1)
 
 
@@ -222,15 +222,15 @@ def test_a_rename_that_nfs_sends_twice(store, monkeypatch, done):
         raise FileNotFoundError(source)
 
     monkeypatch.setattr(Path, "replace", replaced)
-    store.write([row("a")], [])
+    write(store, [row("a")], [])
     monkeypatch.undo()
     assert store.runs()["key"].tolist() == ["a"]
     assert len(list((store.folder / "runs").iterdir())) == 1
 
 
 def test_a_part_that_another_machine_merged_away_is_looked_for_anew(store, monkeypatch):
-    store.write([row("a")], [])
-    store.write([row("b")], [])
+    write(store, [row("a")], [])
+    write(store, [row("b")], [])
     read, merged = Path.read_bytes, []
 
     def read_bytes(path):

@@ -84,7 +84,7 @@ def test_a_crash_between_merge_and_removal_leaves_no_duplicates(store):
 
 def test_one_key_made_on_two_data_sets_is_an_error_that_names_the_part(store):
     for digest in ("a" * 64, "a" * 64, "b" * 64):
-        store.write([row("k", data_sha256=digest)], [])
+        write(store, [row("k", data_sha256=digest)], [])
     foreign = sorted((store.folder / "runs").iterdir())[-1].name
     with pytest.raises(UserError, match=f"rows of key k were made on different data .*1 on bbbb.* in {foreign}"):
         store.runs()
@@ -93,8 +93,8 @@ def test_one_key_made_on_two_data_sets_is_an_error_that_names_the_part(store):
 
 
 def test_a_run_that_failed_on_other_data_is_no_contradiction(store):
-    store.write([row("k", "died", None, data_sha256="a" * 64)], [])
-    store.write([row("k", data_sha256="b" * 64)], [])
+    write(store, [row("k", "died", None, data_sha256="a" * 64)], [])
+    write(store, [row("k", data_sha256="b" * 64)], [])
     assert store.runs()["status"].tolist() == ["done"]
 
 

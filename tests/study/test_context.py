@@ -44,7 +44,7 @@ def test_rows_of_one_problem_on_two_data_sets_are_an_error_not_a_mean(folders):
     store = Store(folders[0], "quick", "second_order")
     wanted = context(folders).jobs("fig2")[:2]
     for digest, job in zip(("a" * 64, "b" * 64), wanted, strict=True):
-        store.write([row(job.algorithm, key=job.key, data_sha256=digest)], [])
+        write(store, [row(job.algorithm, key=job.key, data_sha256=digest)], [])
     with pytest.raises(UserError, match="rows of problem synthetic were made on different data"):
         context(folders).rows("fig2")
 

@@ -159,7 +159,7 @@ def _named(rows: pd.DataFrame) -> list[str]:
         name = next(base for base in (GCD, CD, SGD) if row.algorithm.startswith(base))
         name += "" if settings.get("rule", "gs-r") == "gs-r" else f"-{settings['rule']}"
         name += "-published" if settings.get("selection") == "published" else ""
-        name += {"2zC": "-2zc", "sqrt2zC": "-sqrt2zc"}.get(settings.get("noise"), "")
+        name += {"2zC": "-2zc", "sqrt2zC": "-sqrt2zc"}.get(settings.get("noise", ""), "")
         accounted = {(GCD, "tight"): "-tight", (SGD, "rdp"): "-rdp"}
         names.append(name + accounted.get((published_method(name), row.accounting), ""))
     return names
