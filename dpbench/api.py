@@ -30,13 +30,14 @@ if TYPE_CHECKING:
     from dpbench.run.results import Store
     from dpbench.run.runner import Progress, Summary
     from dpbench.schema import Schema
+    from dpbench.study.standing import Standing
     from dpbench.submitting.checking import Report as SubmissionReport
 
 __all__ = ["Diagnostics", "Fit", "Released", "Runs", "Scorecard", "audit", "audit_releases", "board_freeze",
            "board_retract", "board_secret", "board_versions", "check_data", "check_rows", "check_submission", "cite",
            "compact", "compare", "diff", "draft_schema", "fetch", "fit", "forget", "listing", "merge",
-           "privacy_profile", "report", "results", "run_algorithm", "run_experiment", "scorecard", "statement",
-           "status", "submit", "summarise"]  # fmt: skip
+           "privacy_profile", "report", "results", "run_algorithm", "run_experiment", "scorecard", "standings",
+           "statement", "status", "submit", "summarise"]  # fmt: skip
 
 Listener = Callable[["Progress"], None]
 Notify = Callable[[str], None]
@@ -300,20 +301,30 @@ def status(
     """
     import pandas as pd
 
+    from dpbench.study.standing import Standing
+
+    found = standings(experiment, profile, results=results)
+    return pd.DataFrame(found, columns=list(Standing.__dataclass_fields__))
+
+
+def standings(
+    experiment: str | None = None, profile: str | None = None, *, results: str | os.PathLike[str] = "results"
+) -> list[Standing]:
+    """The rows of `status` as a list, without pandas, which takes as long to load as they take to count."""
     from dpbench import experiments
     from dpbench.run.results import Store
-    from dpbench.study.standing import Standing, standing
+    from dpbench.study.standing import standing
 
-    rows: list[Standing] = []
     asked = [experiments.get(name) for name in ([experiment] if experiment else experiments.names())]
     if profile is not None and not any(profile in one.grid() for one in asked):
         asked[0].blocks(profile)  # raises, with the nearest profile
-    for one in asked:
-        for each in [profile] if profile else one.grid():
-            if experiment is None and each not in one.grid():  # a package's paper may have profiles of its own
-                continue
-            rows += standing(one, each, Store(results, each, one.name))
-    return pd.DataFrame(rows, columns=list(Standing.__dataclass_fields__))
+    return [
+        row
+        for one in asked
+        for each in ([profile] if profile else one.grid())
+        if experiment is not None or each in one.grid()  # a package's paper may have profiles of its own
+        for row in standing(one, each, Store(results, each, one.name))
+    ]
 
 
 LISTINGS = ("algorithms", "datasets", "experiments")

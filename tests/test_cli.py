@@ -318,6 +318,20 @@ def test_help_names_every_verb_and_imports_neither_solvers_nor_plots():
     assert "HEAVY []" in done.stdout
 
 
+def test_status_waits_for_no_pandas(tmp_path):
+    """Which takes as long to load as a status: the papers' modules import it, and a status calls nothing of it."""
+    script = (
+        "import sys\nfrom dpbench.cli import main\n"
+        "try:\n    main(['status', '--profile', 'quick'])\nexcept SystemExit:\n    pass\n"
+        "print('LOADED', sum(name.startswith('pandas.') for name in sys.modules))\n"
+        "import pandas as pd\nprint('LATER', len(pd.DataFrame({'a': [1, 2]})), isinstance(pd.NA, type(pd.NA)))\n"
+    )
+    command = [sys.executable, "-c", script]
+    done = subprocess.run(command, capture_output=True, text=True, check=True, cwd=tmp_path)
+    assert "leaderboard/places" in done.stdout
+    assert done.stdout.endswith("LOADED 0\nLATER 2 True\n")
+
+
 def test_interrupt_keeps_what_is_finished_and_exits_130(tmp_path):
     command = ["run", "--algo", "dp-gd", "--dataset", "synthetic", "--set", "T=1000000", "--jobs", "1", "--yes"]
     process = processes.start(tmp_path, main, command, log=tmp_path / "log")

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import importlib.util
 import math
+import sys
+import types
 from typing import Any
 
 import click
@@ -35,6 +38,24 @@ RESULTS = click.option(
 )
 JOBS = click.option("--jobs", type=int, metavar="N", help="Worker processes; all cores by default.")
 SEEDS = click.option("--seeds", type=int, metavar="N", default=5, show_default=True, help="How many seeds.")
+
+
+class _Later(types.ModuleType):
+    """Stands for a module until a name of it is asked for; importlib's own LazyLoader loads at a second `import`."""
+
+    def __getattr__(self, name: str) -> Any:
+        if sys.modules.get(self.__name__) is self:
+            del sys.modules[self.__name__]
+        vars(self).update(vars(importlib.import_module(self.__name__)))
+        return object.__getattribute__(self, name)
+
+
+def lazily(name: str) -> None:
+    """Let `import name` load the module at the first use of one of its names: a verb that uses none does not wait."""
+    if name not in sys.modules:
+        later = _Later(name)
+        later.__spec__ = importlib.util.find_spec(name)
+        sys.modules[name] = later
 
 
 def say(line: str) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 
 from dpbench.cli.completion import EXPERIMENTS
-from dpbench.cli.shared import RESULTS
+from dpbench.cli.shared import RESULTS, lazily
 from dpbench.cli.tables import print_table
 from dpbench.errors import UserError
 
@@ -22,6 +22,7 @@ def command(experiment: str | None, profile: str | None, results: str) -> None:
 
     dpbench status --experiment second_order --profile full
     """
+    lazily("pandas")  # the papers' modules import it, to draw and to judge
     from dpbench import api
 
     chosen = click.get_current_context().get_parameter_source("results") is click.core.ParameterSource.COMMANDLINE
@@ -29,9 +30,10 @@ def command(experiment: str | None, profile: str | None, results: str) -> None:
         raise UserError(f"--out {results}: there is no such folder; dpbench run --out {results} makes it")
     gc.disable()  # the plans are half a million objects, and none of them is garbage
     try:
-        found = api.status(experiment, profile, results=results)
+        found = api.standings(experiment, profile, results=results)
     finally:
+        gc.freeze()
         gc.enable()
-    if found.empty:
+    if not found:
         raise UserError("nothing is planned for this selection")
-    print_table(list(found), found.astype(str).to_numpy().tolist(), right={2, 3, 4})
+    print_table(list(vars(found[0])), [[str(cell) for cell in vars(one).values()] for one in found], right={2, 3, 4})

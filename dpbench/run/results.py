@@ -175,12 +175,21 @@ def one_data(runs: pandas.DataFrame, by: str, where: Path) -> None:
 
 def _as_list(column: pyarrow.ChunkedArray) -> list[Any]:
     """Python values; arrays for lists of numbers."""
-    found: list[Any] = column.to_pylist()
+    found: list[Any] = []
     if not hasattr(column.type, "value_type"):
+        found += column.to_pylist()
         return found
     import numpy as np
 
-    return [None if each is None else np.array(each, np.float32) for each in found]  # to_numpy would load pandas
+    for chunk in column.chunks:
+        if chunk.values.null_count:
+            found += [None if each is None else np.array(each, np.float32) for each in chunk.to_pylist()]
+            continue
+        numbers = np.frombuffer(chunk.values.buffers()[1] or b"", np.float32)  # to_numpy would load pandas
+        numbers = numbers[chunk.values.offset :]
+        ends, there = chunk.offsets.to_pylist(), chunk.is_valid().to_pylist()
+        found += [numbers[low:high] if one else None for low, high, one in zip(ends, ends[1:], there, strict=False)]
+    return found
 
 
 def _schema(table: str, columns: list[str] | None = None) -> pyarrow.Schema:

@@ -34,17 +34,23 @@ def standing(one: Experiment, profile: str, store: Store) -> Iterator[Standing]:
     planner = Planner(store)
     beyond_reach = {key for key, status in planner.outcomes.items() if status == "out of reach"}
     failures = {key for key, status in planner.outcomes.items() if status not in outcomes.RESULTS} - beyond_reach
+    told: dict[tuple[int, ...], tuple[int, int, int, str]] = {}  # of the same blocks, however many artefacts ask
+    alive = []  # while their blocks are, no other block has the identity of one
     for artefact in one.artefacts:
-        planned = planner.plan(one.blocks(profile, artefact.name))
-        if not (planned.series or planned.missing_data or planned.waiting):
-            continue
-        missing = planned.keys.difference(planner.outcomes)
-        beyond = len(planned.keys & beyond_reach)
-        failed = len(planned.keys & failures)
-        done = len(planned.keys) - len(missing) - failed - beyond
-        unfinished = {each.job.problem for each in planned.series if not missing.isdisjoint(each.keys)}
-        notes = _notes(planned, unfinished, beyond)
-        yield Standing(f"{one.name}/{artefact.name}", profile, done, len(missing), failed, notes)
+        blocks = one.blocks(profile, artefact.name)
+        asked = tuple(map(id, blocks))
+        alive.append(blocks)
+        if asked not in told:
+            planned = planner.plan(blocks)
+            if not (planned.series or planned.missing_data or planned.waiting):
+                continue
+            missing = planned.keys.difference(planner.outcomes)
+            beyond = len(planned.keys & beyond_reach)
+            failed = len(planned.keys & failures)
+            done = len(planned.keys) - len(missing) - failed - beyond
+            unfinished = {each.job.problem for each in planned.series if not missing.isdisjoint(each.keys)}
+            told[asked] = done, len(missing), failed, _notes(planned, unfinished, beyond)
+        yield Standing(f"{one.name}/{artefact.name}", profile, *told[asked])
 
 
 def _notes(planned: Plan, unfinished: set[str], beyond: int) -> str:

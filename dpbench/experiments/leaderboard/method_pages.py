@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Iterator
+from typing import TypeAlias
 
 import pandas as pd
 
@@ -23,7 +24,7 @@ from dpbench.study.output import Page
 SIZE = (10_000, 100)  # n and d that the settings of the public rule are shown for
 EXTREMES = 5  # families at either end
 
-Sections = list[tuple[str, str | pd.DataFrame]]
+Sections: TypeAlias = "list[tuple[str, str | pd.DataFrame]]"
 
 
 def pages(context: Context) -> Iterator[Page]:
