@@ -11,6 +11,7 @@ import click
 import pytest
 
 import dpbench
+from dpbench import api
 from dpbench.cli import VERBS, group, main
 from tests import processes
 
@@ -393,3 +394,14 @@ def test_an_option_is_an_argument_of_the_api(verb):
     options = {one.name for one in (command.commands[second] if second else command).params} - own
     arguments = {name for function in functions for name in inspect.signature(function).parameters}
     assert options == arguments - LISTENERS
+
+
+def test_a_file_that_ends_too_early_is_not_taken_for_ctrl_d(monkeypatch):
+    """click turns EOFError into the same Abort as Ctrl-C."""
+
+    def cut(*arguments, **named):
+        raise EOFError("cut")
+
+    monkeypatch.setattr(api, "standings", cut)
+    with pytest.raises(EOFError, match="cut"):
+        main(["status"])

@@ -86,7 +86,9 @@ def main(args: list[str] | None = None) -> None:
         code = 2
     except click.ClickException as error:
         _fail(error.format_message())
-    except (KeyboardInterrupt, click.Abort):
+    except (KeyboardInterrupt, click.Abort) as error:
+        if isinstance(error.__cause__, EOFError):  # click takes it for Ctrl-D: a file or a pipe that ends too early
+            raise error.__cause__ from None
         click.echo("interrupted: what was finished is kept; the same command goes on from there", err=True)
         code = 130
     except BrokenPipeError:  # `dpbench list | head`
