@@ -221,9 +221,10 @@ def _cells(release: Release, edges: Array, added: bool) -> tuple[Array, Array]:
         case Poisson(rate, Gaussian(z)):
             # P = (1-q)N(0, z²) + qN(1, z²) and Q = N(0, z²), or the reverse with losses of the other sign.
             signed = -edges[::-1] if added else edges
-            with np.errstate(divide="ignore"):
-                inner = np.maximum(np.expm1(signed) + rate, 0.0) / rate
-                x = z * np.log(inner) + 0.5 / z  # in units of z
+            with np.errstate(divide="ignore"):  # log((e^s - 1 + q)/q), of which e^s overflows where z is small
+                near = np.log(np.maximum(np.expm1(np.minimum(signed, 1.0)) + rate, 0.0))
+            far = signed + np.log1p((rate - 1) * np.exp(-np.maximum(signed, 1.0)))
+            x = z * (np.where(signed > 1, far, near) - math.log(rate)) + 0.5 / z  # in units of z
             without = _normal(x)
             mixed = (1 - rate) * without + rate * _normal(x - 1 / z)
             return (without[::-1], mixed[::-1]) if added else (mixed, without)

@@ -28,6 +28,15 @@ def test_losses_beyond_the_range_of_exp():
     assert found == pytest.approx(2000, rel=1e-6)
 
 
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("rate", [1.0, 0.5])
+def test_samples_of_losses_beyond_the_range_of_exp(rate):
+    """z = 0.01: losses of about 1/(2z²) = 5,000; a sample of half the rows has log 2 less."""
+    found = loss_distribution.epsilon_of(((Poisson(rate, Gaussian(0.01)), 1),), 1e-6)
+    whole = loss_distribution.epsilon_of(((Gaussian(0.01), 1),), 1e-6)
+    assert found == pytest.approx(whole, rel=0.03)
+
+
 @pytest.mark.parametrize("T", [2, 3, 5, 7, 10, 15])
 def test_selections_are_within_the_budget_by_both_routes(T):
     plan = ((Laplace(1.0), T), (PureDP(1.0), T))
