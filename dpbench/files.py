@@ -109,7 +109,8 @@ def read_toml(source: str | os.PathLike[str]) -> dict[str, Any]:
         import tomli as tomllib
     try:
         with open(source, "rb") as file:
-            return tomllib.load(file)
+            found: dict[str, Any] = tomllib.load(file)
+            return found
     except OSError as error:
         raise UserError(f"{source}: {error.strerror}") from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:

@@ -123,7 +123,7 @@ def claim(composition: Composition, relation: Relation, delta: float) -> Claim:
 
 def joint(compositions: list[Composition]) -> Composition:
     """What holds for runs that release one or another of these: the most of everything any of them releases."""
-    most: dict[tuple, int] = defaultdict(int)
+    most: dict[tuple[Release, str], int] = defaultdict(int)
     for composition in compositions:
         for release, count, label in composition:
             most[release, label] = max(most[release, label], count)

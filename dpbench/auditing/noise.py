@@ -39,7 +39,7 @@ def _residuals(run: Recorder) -> Iterator[tuple[str, str, np.ndarray]]:
     """(label, kind, (k, m) residuals) of every release, equal ones of replicates that advance alone together."""
     groups = defaultdict(list)
     for key, tape in run.tape.items():
-        seen: dict[tuple, int] = defaultdict(int)
+        seen: dict[tuple[object, ...], int] = defaultdict(int)
         for one in tape:
             if one.kind in (*LAWS, "radial"):
                 place = one.label, one.kind, np.shape(one.value)[1:], key is None

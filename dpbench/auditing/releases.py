@@ -128,7 +128,14 @@ def _single_pass(m: Recorder, s: float, wrong: bool) -> None:
         rows.gaussian(present[:, None] * _value(m, s), sensitivity=1.0, noise_multiplier=1.0)
 
 
-def _sampler(make: Callable, twice: Callable, release: str, *, opposite: bool = False, **noise) -> Any:
+def _sampler(
+    make: Callable[[Recorder], Any],
+    twice: Callable[[np.random.Generator], np.ndarray],
+    release: str,
+    *,
+    opposite: bool = False,
+    **noise: float,
+) -> Callable[[Recorder, float, bool], None]:
     """opposite: the row is replaced by its opposite, s = 1/2 being neither."""
 
     def run(m: Recorder, s: float, wrong: bool) -> None:

@@ -333,7 +333,7 @@ def _losses(run: Recorder, replays: Sequence[Recorder]) -> dict[str, tuple[np.nd
     """Of each label (2, k): Σ (distance/σ)² and the sum of pure losses, as moved and as the ledger has them."""
     first, second, neither = replays
     found: dict[str, np.ndarray] = defaultdict(lambda: np.zeros((2, run.k)))
-    thresholds: dict[tuple, float] = defaultdict(float)
+    thresholds: dict[tuple[int | None, str, object], float] = defaultdict(float)
     for key, tape in run.tape.items():
         members = np.arange(run.k) if key is None else np.array([key])
         for i, one in enumerate(tape):

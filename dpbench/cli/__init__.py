@@ -50,7 +50,8 @@ class Verbs(click.Group):
     def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
         if name not in VERBS:
             return None
-        return importlib.import_module(f"dpbench.cli.{name}").command
+        command: click.Command = importlib.import_module(f"dpbench.cli.{name}").command
+        return command
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]

@@ -23,7 +23,7 @@ def _listed(what: str, column: str) -> Callable[[], Iterable[str]]:
     def names() -> Iterable[str]:
         from dpbench import api
 
-        return api.listing(what)[column]
+        return map(str, api.listing(what)[column])
 
     return names
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-LINES = pytest.StashKey[list]()
+LINES = pytest.StashKey[list[str]]()
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

@@ -13,7 +13,7 @@ import click
 from dpbench.errors import UserError
 
 
-class Epsilon(click.ParamType):
+class Epsilon(click.ParamType):  # type: ignore[type-arg]  # generic in the newest clicks only
     """An ε > 0; a list is refused with how to give several."""
 
     name = "ε"

@@ -34,7 +34,7 @@ def is_large(path: Path, kind: str) -> bool:
             found = pq.ParquetFile(path).metadata
         except (OSError, ValueError):
             return False  # the reader says what is wrong
-        return found.num_rows * found.num_columns * 8 >= LARGE
+        return bool(found.num_rows * found.num_columns * 8 >= LARGE)
     if kind != "csv":
         return False
     if raw.compression(path):

@@ -167,7 +167,8 @@ def discard(folder: Path) -> None:
 
 def manifest_of(folder: Path) -> dict[str, Any]:
     """The manifest beside prepared arrays."""
-    return json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
+    found: dict[str, Any] = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
+    return found
 
 
 def is_sound(folder: Path, spec: DatasetSpec) -> bool:
@@ -190,7 +191,7 @@ def has_right_bytes(folder: Path) -> bool:
     """Do the arrays have the sha256 that the manifest says?"""
     manifest = manifest_of(folder)
     try:
-        return digest(map_parts(folder)) == manifest["sha256"]
+        return digest(map_parts(folder)) == str(manifest["sha256"])
     except Exception:  # NumPy parses a header as Python: damage shows as almost any error
         return False
 

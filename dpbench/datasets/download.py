@@ -24,7 +24,7 @@ FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)  # the disk that is written to,
 BY_HAND, NOT_PINNED = "put there by hand", "hash not pinned"  # words of the manifest
 
 
-def mirror_of(mirror: str | os.PathLike | None) -> Path | str | None:
+def mirror_of(mirror: str | os.PathLike[str] | None) -> Path | str | None:
     """The mirror asked for, else that of DPBENCH_MIRROR: a folder, a URL without its last slash, or None."""
     name = "mirror" if mirror else "DPBENCH_MIRROR"
     given = str(mirror or os.environ.get("DPBENCH_MIRROR", ""))
@@ -187,6 +187,6 @@ def _openml_url(number: str, path: Path, network: Network) -> str:
     """Where OpenML keeps the file of a data set, as its API says."""
     download(f"https://www.openml.org/api/v1/json/data/{number}", path, network)
     try:
-        return json.loads(path.read_bytes())["data_set_description"]["url"]
+        return str(json.loads(path.read_bytes())["data_set_description"]["url"])
     except (ValueError, KeyError, TypeError) as error:
         raise SourceFailed(f"OpenML says nothing of data set {number}") from error

@@ -153,7 +153,7 @@ def heal(name: str) -> bool:
 
 
 def fetch(
-    names: Iterable[str], *, mirror: str | os.PathLike | None = None, progress: Progress | None = None
+    names: Iterable[str], *, mirror: str | os.PathLike[str] | None = None, progress: Progress | None = None
 ) -> list[FetchResult]:
     """Download and prepare data sets; goes on with the next whatever happens to one.
 

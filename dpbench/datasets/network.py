@@ -101,7 +101,8 @@ def download(url: str, path: Path, network: Network, progress: Progress | None =
     get = pooch.HTTPDownloader(progressbar=bar, chunk_size=raw.CHUNK // 16, timeout=(KNOCK, SILENCE))
     for attempt in (1, 2):
         try:
-            return get(url, str(path), None)
+            get(url, str(path), None)
+            return
         except requests.HTTPError as error:
             status = error.response.status_code if error.response is not None else "unknown"
             raise SourceFailed(f"{url}: HTTP status {status}") from error

@@ -36,7 +36,8 @@ def compression(path: Path) -> str:
 def opened(path: Path) -> BinaryIO:
     """The uncompressed content of a file, as a binary stream."""
     by_suffix = dict(SUFFIXES.values())
-    return by_suffix.get(compression(path), open)(path, "rb")
+    found: BinaryIO = by_suffix.get(compression(path), open)(path, "rb")
+    return found
 
 
 def uncompressed(path: Path, file: BinaryIO) -> BinaryIO:

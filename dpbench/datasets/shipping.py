@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from pathlib import Path
 
 from dpbench import files
@@ -30,14 +31,19 @@ def adopt(name: str, sha256: str, shipment: dict[str, bytes] | None = None) -> b
     if held is not None and held.sha256 == sha256:
         return True
     target = cache.root() / "received" / f"{name}-{sha256[:16]}"
-    for find in (lambda: _own(name), lambda: _opened(target), lambda: _unpacked(target, shipment)):
-        data = find()
+    for data in _places(name, target, shipment):
         if data is not None and data.sha256 == sha256 and cache.has_right_bytes(data.folder):
             loading.adopted[name] = data
             return True
     if shipment is not None:
         raise DataError(f"{name}: the arrays sent do not have the sha256 {sha256}")
     return False
+
+
+def _places(name: str, target: Path, shipment: dict[str, bytes] | None) -> Iterator[Dataset | None]:
+    yield _own(name)
+    yield _opened(target)
+    yield _unpacked(target, shipment)
 
 
 def _own(name: str) -> Dataset | None:

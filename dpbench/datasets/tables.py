@@ -52,7 +52,7 @@ class Table:
 
 
 def read(
-    path: str | os.PathLike,
+    path: str | os.PathLike[str],
     target: str | None = None,
     *,
     row_bound: float | None = None,
@@ -125,7 +125,7 @@ def _kind(path: Path) -> str:
     return kinds[last]
 
 
-def frame_of(source: str | os.PathLike) -> pandas.DataFrame:
+def frame_of(source: str | os.PathLike[str]) -> pandas.DataFrame:
     """The rows of a csv, tsv or parquet file as they are; UserError, DataError in one line."""
     path = Path(source)
     if not path.is_file():

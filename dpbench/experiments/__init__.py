@@ -53,7 +53,8 @@ def get(name: str) -> Experiment:
         raise UserError(f"unknown experiment {name!r}: {nearest(name, _points())}")
     point = _points()[name]
     if name in BUILTIN:
-        return importlib.import_module(point.module).EXPERIMENT
+        ours: Experiment = importlib.import_module(point.module).EXPERIMENT
+        return ours
     try:
         found = point.load()
     except Exception as error:  # a package of others may fail in any way; the line says which

@@ -34,11 +34,11 @@ def _enters(name: str) -> bool:
 
 
 @functools.cache
-def _tuning() -> dict[str, dict]:
+def _tuning() -> dict[str, dict[str, Any]]:
     return read_toml(Path(__file__).with_name("tuning.toml"))
 
 
-def candidates(name: str, profile: str) -> dict[str, list]:
+def candidates(name: str, profile: str) -> dict[str, list[Any]]:
     """The values tried: those of tuning.toml, else the method's own `tuning`, else the default T where it has a T."""
     method, fixed = algorithms.resolve(name)
     grids = _tuning().get(profile, _tuning()["full"])
@@ -54,7 +54,7 @@ def reason(problem: str, name: str) -> str:
 
 
 @functools.lru_cache(maxsize=4096)
-def _fit(problem: str, name: str) -> tuple[str, frozenset]:
+def _fit(problem: str, name: str) -> tuple[str, frozenset[tuple[str, Any]]]:
     """The reason, and the (setting, value) pairs of the full grid that the problem does not admit."""
     method, fixed = algorithms.resolve(name)
     if not method.private:
@@ -87,7 +87,7 @@ def _fit(problem: str, name: str) -> tuple[str, frozenset]:
                 refused.add(one)
     if len(refused) == len(tried):
         return why, frozenset()
-    return "", frozenset(refused)
+    return "", frozenset(one for one in refused if one)
 
 
 def _without_name(error: UserError, method: Algorithm) -> str:

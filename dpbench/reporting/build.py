@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Iterator
 from pathlib import Path
+from typing import Any
 
 from dpbench import experiments
 from dpbench.errors import UserError, counted, nearest
@@ -61,7 +62,7 @@ def build(
         raise UserError(f"no results{what} in {results}; run: dpbench run {example}")
 
 
-def _save(context: Context, one: Artefact, folder: Path) -> dict:
+def _save(context: Context, one: Artefact, folder: Path) -> dict[str, Any]:
     """Render one artefact and save it in every format; its entry in the manifest."""
     from dpbench.reporting import manifest
     from dpbench.study.style import figure_style

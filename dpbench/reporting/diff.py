@@ -40,7 +40,7 @@ class Difference:
     @property
     def same(self) -> bool:
         """Whether nothing moved and nothing changed."""
-        return self.moved.empty and self.changed.empty
+        return bool(self.moved.empty and self.changed.empty)
 
     def __str__(self) -> str:
         within = self.compared - self.exact - self.close - len(self.moved)

@@ -77,7 +77,8 @@ def records(manifest: dict[str, Any], name: str) -> list[dict[str, Any]]:
 
 def read(path: Path) -> dict[str, Any]:
     """The manifest at `path`."""
-    return json.loads(path.read_text(encoding="utf-8"))
+    found: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+    return found
 
 
 def about(context: Context) -> dict[str, Any]:

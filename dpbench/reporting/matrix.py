@@ -78,7 +78,7 @@ def _told(record: dict[str, Any]) -> str:
     """A cell's class with its reason and flags, and its survival."""
     flags = [record["reason"], f"trivial: {record['trivial']}" if record["trivial"] else ""]
     flags += [f"judged with {record['copy_of']}"] if record["copy_of"] else []
-    word = record["verdict"] + (f" ({'; '.join(filter(None, flags))})" if any(flags) else "")
+    word = str(record["verdict"]) + (f" ({'; '.join(filter(None, flags))})" if any(flags) else "")
     if record["verdict"] in (NO_DATA, NOT_COMPARABLE):
         return word
     by = f" by {record['by']}" if record["by"] else ""

@@ -7,7 +7,6 @@ the overview. Run times are not in it: other hardware cannot reproduce them, and
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -60,9 +59,10 @@ def in_all(frame: pd.DataFrame) -> Headline:
     return headline(_records(frame))
 
 
-def _records(frame: pd.DataFrame) -> Iterable[dict[str, Any]]:
+def _records(frame: pd.DataFrame) -> list[dict[str, Any]]:
     chances = frame["chance"].astype(float)
-    return frame.assign(chance=chances).to_dict("records")
+    found: list[dict[str, Any]] = frame.assign(chance=chances).to_dict("records")
+    return found
 
 
 def save(folder: Path, found: dict[str, dict[str, Any]]) -> pd.DataFrame:

@@ -42,8 +42,8 @@ def of_arrays(
     Raises UserError without a client, DataError where blocks do not fit each other.
     """
     try:
-        import dask
         import distributed
+        from dask.delayed import delayed
 
         da: Any = importlib.import_module("dask.array")  # it has no types
     except ImportError:
@@ -64,7 +64,7 @@ def of_arrays(
         raise DataError("y: give one entry per row of X, in blocks of the same rows")
     y = y.rechunk((X.chunks[0],)) if known else y
     blocks = zip(X.to_delayed().ravel(), y.to_delayed().ravel(), strict=True)
-    make = dask.delayed(_prepared, pure=False)
+    make = delayed(_prepared, pure=False)
     futures = client.compute([make(prepare, __version__, A, b) for A, b in blocks])
     return _problem(Asker(client, futures), kind, **declared)
 

@@ -47,6 +47,7 @@ def bounded(function: Callable[[], T], seconds: int, memory: int) -> T:
         raise OutOfBounds(f"it takes more than {seconds} s")
     if status or not sent:
         raise OutOfBounds("it takes more memory than it may, or died")
+    value: T
     value, error = pickle.loads(sent)
     if error is not None:
         raise OutOfBounds(error)

@@ -101,7 +101,7 @@ def _fitting(name: str, text: str) -> str:
     """A text that the manifest may hold; UserError for another."""
     kind = get_type_hints(archive.Manifest, include_extras=True)[name]
     try:
-        return msgspec.convert(text, kind)
+        return str(msgspec.convert(text, kind))
     except msgspec.ValidationError:
         raise UserError(f"{name}: letters, digits and common marks, in a line; got {ascii(text)[:60]}") from None
 

@@ -43,7 +43,7 @@ class Ends:
 
     def taken_off(self, problem: str, method: str) -> float:
         """The share of the start's error, to a hundredth of a percent."""
-        return round(1 - self(problem, method)["mean"] / self.start[problem], 4) + 0.0
+        return float(round(1 - self(problem, method)["mean"] / self.start[problem], 4) + 0.0)
 
     def lead(self, problem: str, method: str, other: str) -> float:
         """How far `method` ends below `other`, in standard errors of the difference; infinite where neither varies."""

@@ -124,4 +124,4 @@ def attained_by_two_coordinates(each: float, T: int, delta: float) -> float:
     down = {"value_discretization_interval": math.log(coin / (1 - coin)) / 512, "pessimistic_estimate": False}
     selections = pld.from_randomized_response(2 * (1 - coin), 2, **down)
     steps = pld.from_laplace_mechanism(1 / each, use_connect_dots=False, **down)
-    return steps.self_compose(T).compose(selections.self_compose(T)).get_epsilon_for_delta(delta)
+    return float(steps.self_compose(T).compose(selections.self_compose(T)).get_epsilon_for_delta(delta))

@@ -38,7 +38,7 @@ from dpbench.study.declare import artefact
 from dpbench.study.output import Figure
 from dpbench.study.panels import Panels, band
 from dpbench.study.statistics import capitalised, span
-from dpbench.study.style import BLACK, GREY, PINK, legend_below
+from dpbench.study.style import BLACK, GREY, PINK, Look, legend_below
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -206,7 +206,7 @@ def _lettered(names: list[str]) -> Callable[[str], str]:
     return lambda problem: f"({'abcdefgh'[names.index(problem)]}) {TITLES[problem]}"
 
 
-def _ends(axis: Axes, ends: list) -> None:
+def _ends(axis: Axes, ends: list[tuple[Look, float, float]]) -> None:
     """A marker per end; of those at about one point all but the first are rings, each around the ones before."""
     to_axis = axis.transData + axis.transAxes.inverted()
     placed: list[np.ndarray] = []

@@ -156,4 +156,4 @@ def attained_among_equal_rows(z: float, rate: float, T: int, delta: float, inter
         pessimistic_estimate=False,
         use_connect_dots=False,
     )
-    return one.self_compose(T).get_epsilon_for_delta(delta)
+    return float(one.self_compose(T).get_epsilon_for_delta(delta))

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from collections.abc import Mapping
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -154,7 +155,7 @@ def cells(rows: pd.DataFrame, by: list[str] = CELL) -> pd.DataFrame:
     return table.drop(columns=["timed_seeds", "T_std"])
 
 
-def published_cells(published: dict) -> pd.DataFrame:
+def published_cells(published: Mapping[str, Any]) -> pd.DataFrame:
     """The published tables as one row per (table, method, ε): mean, std, runs, seconds; × as terminated = False.
 
     runs: those that left a row; none where the paper prints <NA>, and then mean and std are NaN.
