@@ -257,7 +257,7 @@ def _from_svmlight(path: Path, row_bound: float | None, task: str | None, holdou
     used, target, column = used_rows(X.shape[0], holdout), Target(path, "the label", task), pd.Series(labels)
     target.add(column, used)
     found = target.labels(told)
-    X = csr_array(hstack([np.ones((X.shape[0], 1)), X]))
+    X = csr_array(hstack([csr_array(np.ones((X.shape[0], 1))), X]))
     if X.shape[0] * X.shape[1] <= DENSE:
         X = X.toarray()
     X = _bounded(X, used, row_bound, told)

@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
-import scipy
 
 from dpbench.datasets.recipes import row_norms
 from dpbench.errors import DataError, UserError, positive
@@ -305,7 +304,7 @@ class EmpiricalRisk(Declaration):
 
 def _checked(X: Any, y: Any) -> tuple[Any, np.ndarray]:
     """X as C-ordered float64 (or float32) or CSR, without a copy where it already is, y as (n,) float64."""
-    if scipy.sparse.issparse(X):
+    if hasattr(X, "tocsr"):
         X = X.tocsr().astype(np.float64, copy=False)
     elif not (isinstance(X, np.ndarray) and X.dtype in (np.float64, np.float32) and X.flags.c_contiguous):
         X = np.ascontiguousarray(X, dtype=np.float64)

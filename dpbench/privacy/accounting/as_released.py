@@ -27,7 +27,7 @@ class Released(BunSteinke):
 
         with np.errstate(invalid="ignore", divide="ignore"):
             found, *_ = fsolve(gap, self.start, full_output=True)  # the flag of convergence is the last: not looked at
-        return float(found[0])
+        return float(np.ravel(found)[0])
 
 
 class ReleasedFebruary(Released):
