@@ -569,13 +569,14 @@ def statement(model: str | os.PathLike[str]) -> tuple[Statement, list[str]]:
     return found, checked(found)
 
 
-def check_rows(X: Any, y: Any, *, algorithm: str = "dp-gd", loss: str = "logistic") -> list[str]:
+def check_rows(X: Any, y: Any, *, algorithm: str = "dp-gd", loss: str = "logistic", **settings: Any) -> list[str]:
     """One line for everything in (X, y) that a release by `fit` would repair in silence, as it may not tell of it.
 
     Args:
         X, y: as of `fit`, in memory.
-        algorithm: whose bound on the rows counts.
+        algorithm: whose bound on the rows counts, with these settings.
         loss: what labels are, as of `fit`.
+        **settings: of the algorithm, as of `fit`.
 
     Returns:
         Lines with exact counts and values, so not private; none where nothing would be changed.
@@ -584,11 +585,13 @@ def check_rows(X: Any, y: Any, *, algorithm: str = "dp-gd", loss: str = "logisti
         UserError: for an unknown algorithm or loss. DataError: for shapes that do not fit each other.
     """
     from dpbench import algorithms
+    from dpbench.algorithms.base import make_settings
     from dpbench.problems import losses
     from dpbench.run import given
 
-    method, _ = algorithms.resolve(algorithm)
-    return given.findings(X, y, method=method.name, loss=loss, needed=method.needs.row_bound(losses.get(loss)))
+    method, fixed = algorithms.resolve(algorithm)
+    needed = method.row_bound(losses.get(loss), make_settings(method, {**fixed, **settings}))
+    return given.findings(X, y, method=method.name, loss=loss, needed=needed)
 
 
 def report(

@@ -56,8 +56,14 @@ def _fit(X, y, epsilon, rng):
     return dpbench.fit(rows, np.where(y > 0, 1, -1), algorithm="dp-gd", epsilon=epsilon, relation="replace-one", T=5).w
 
 
+def _coordinates(X, y, epsilon, rng):
+    call = {"algorithm": "dp-gcd", "scales": "bound", "passes": 2.0, "step": 2.0}  # no length of a row may show
+    return dpbench.fit(X / 15, np.where(y > 0, 1, -1), epsilon=epsilon, **call).w
+
+
 DELTA = len(ROWS) ** -2.0
 classifier = Target(_classifier, "PrivateClassifier", delta=DELTA, pairs=PAIRS)
 classes_of_data = Target(_classes_of_data, "PrivateClassifier, classes read off y", delta=DELTA, pairs=PAIRS)
 regressor = Target(_regressor, "PrivateRegressor", delta=DELTA, pairs=PAIRS)
 fit = Target(_fit, "dpbench.fit, dp-gd", delta=DELTA, pairs=PAIRS)
+coordinates = Target(_coordinates, "dpbench.fit, dp-gcd", delta=DELTA, pairs=PAIRS)

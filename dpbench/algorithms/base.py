@@ -359,9 +359,17 @@ class Algorithm:
         """
         return accountings.get(accounting).flaw if accounting else ""
 
-    def inexact(self, loss: Loss, relation: Relation) -> str:
+    def row_bound(self, loss: Loss, settings: Any) -> tuple[str, float] | None:
+        """The norm and the largest bound on the rows that its noise, steps and proof rest on; None where none is used.
+
+        A fit declares it, and looks at no row to know it.
+        """
+        return self.needs.row_bound(loss)
+
+    def inexact(self, loss: Loss, relation: Relation, settings: Any = None) -> str:
         """Why a guarantee with this loss is for real numbers and not for the bytes released; "" where it is for them.
 
+        settings: the method's; None for its defaults.
         Of a loss that is not dpbench's own nobody knows how far off its functions are in float64, which a minimiser's
         certificate asks for, nor whether a row's part changes in the last digit with the row's place in a block. Under
         add/remove neighbours rows change places.

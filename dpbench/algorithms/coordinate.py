@@ -22,6 +22,7 @@ class DPCoordinateDescent(ByCoordinates):
 
     name = "dp-cd"
     title = "DP-CD"
+    exact = "sums"
     paper_accounting = "rdp"
     accountings = ("tight", "rdp")
     discloses = (
@@ -57,15 +58,15 @@ class DPCoordinateDescent(ByCoordinates):
         coordinates = np.stack([movable[coins.integers(len(movable), size=T)] for coins in mechanisms.coins])
         states = [problem.coordinate_state(W[members]) for members in mechanisms.streams]
         W = np.asfortranarray(W)  # a coordinate of all replicates is contiguous
-        gradient, w = np.empty(len(W)), np.empty(len(W))
+        w = np.empty(len(W))
         sizes = [members.stop - members.start for members in mechanisms.streams]
         trace(0, W, passes=0)
         for t in range(T):
             drawn = list(zip(mechanisms.streams, states, coordinates[:, t], strict=True))  # a coordinate per stream
             j = np.repeat(coordinates[:, t], sizes)
             threshold = settings.clip * shares[j]
-            for members, state, one in drawn:
-                gradient[members] = state.derivative(one, threshold[members])
+            gradient = np.concatenate([state.derivative(one, threshold[members]) for members, state, one in drawn])
+            for members, _, one in drawn:
                 w[members] = W[members, one]
             noisy = mechanisms.gaussian(
                 gradient, sensitivity=2 / problem.n * threshold, noise_multiplier=multiplier, label="coordinate"

@@ -25,6 +25,7 @@ from dpbench.algorithms.base import (
 )
 from dpbench.privacy.budget import Budget
 from dpbench.privacy.ledger import BoundedRange
+from dpbench.privacy.mechanisms import Score
 
 
 class FrankWolfe(Algorithm):
@@ -44,6 +45,7 @@ class FrankWolfe(Algorithm):
     name = "dp-frank-wolfe"
     title = "DP-Frank-Wolfe"
     home = "greedy_coordinate"
+    exact = "sums"
     paper_accounting = "tight"
     accountings: ClassVar = ("tight", "rdp", "pure")
     needs = Needs(convex=True, smooth=True, regularisers=("l1", "l2"))
@@ -91,11 +93,15 @@ class FrankWolfe(Algorithm):
         T, epsilon = self._rounds(problem, mechanisms.budget, settings)
         k, d = W.shape
         W, each = np.zeros_like(W), np.arange(k)
+
+        def vertices(h: Array) -> Array:
+            return np.hstack([-B * h - l1 * B, B * h - l1 * B, *([np.zeros((k, 1))] if l1 else [])])
+
+        score = Score(vertices, lambda sizes: 2.0**-51 * B * (float(sizes.max()) + l1))
         trace(0, W, passes=0)
         for t in range(T):
             h = problem.bounded_gradient(W, clip) + problem.l2 * W
-            scores = np.hstack([-B * h - l1 * B, B * h - l1 * B, *([np.zeros((k, 1))] if l1 else [])])
-            chosen = mechanisms.exponential(scores, sensitivity=sensitivity, epsilon=epsilon, label="vertex")
+            chosen = mechanisms.exponential(h, sensitivity=sensitivity, epsilon=epsilon, label="vertex", score=score)
             a = 2 / (t + 2)
             W *= 1 - a
             vertex = chosen < 2 * d

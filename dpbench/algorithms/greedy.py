@@ -8,9 +8,10 @@ from typing import Any, Literal
 import numpy as np
 
 from dpbench.algorithms.base import Array, AuditCase, Declaration, Disclosure, Mechanisms, Problem, Trace
-from dpbench.algorithms.greedy_rules import scores
+from dpbench.algorithms.greedy_rules import rounding, scores
 from dpbench.algorithms.passes import ByCoordinates, proximal_step
 from dpbench.privacy.ledger import Laplace, PureDP
+from dpbench.privacy.mechanisms import Score
 
 
 class DPGreedyCD(ByCoordinates):
@@ -32,6 +33,7 @@ class DPGreedyCD(ByCoordinates):
     name = "dp-gcd"
     title = "DP-GCD"
     version = 2
+    exact = "sums"
     paper_accounting = "advanced"
     accountings = ("tight", "advanced")
     discloses = (
@@ -113,14 +115,16 @@ class DPGreedyCD(ByCoordinates):
         cost = 1 if settings.selection == "proven" else 2
 
         def smooth(mechanisms: Mechanisms, data: Array, W: Array, s: Array, epsilon: float) -> np.ndarray:
-            scaled = (data + l2 * W) / root
+            scaled = Score(lambda G: G / root, lambda sizes: float((sizes / root).max()) * 2.0**-52)
             return mechanisms.noisy_argmax(
-                scaled, sensitivity=s, epsilon=cost * epsilon, label="selection", magnitude=True
+                data + l2 * W, sensitivity=s, epsilon=cost * epsilon, label="selection", magnitude=True, score=scaled
             )
 
         def proximal(mechanisms: Mechanisms, data: Array, W: Array, s: Array, epsilon: float) -> np.ndarray:
-            found = scores(rule, data + l2 * W, W, M, l1)
-            return mechanisms.noisy_argmax(found, sensitivity=s, epsilon=epsilon, label="selection")
+            score = Score(lambda G: scores(rule, G, W, M, l1), lambda sizes: rounding(rule, sizes, np.abs(W[0]), M, l1))
+            return mechanisms.noisy_argmax(
+                data + l2 * W, sensitivity=s, epsilon=epsilon, label="selection", score=score
+            )
 
         def published(mechanisms: Mechanisms, data: Array, W: Array, s: Array, epsilon: float) -> np.ndarray:
             # All that is proved: a function of the whole noisy gradient, d Laplace releases at ε'.

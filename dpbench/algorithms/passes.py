@@ -20,7 +20,10 @@ from dpbench.algorithms.base import (
     Relation,
 )
 from dpbench.errors import UserError
+from dpbench.problems.losses import Loss
 from dpbench.problems.regularisers import soft_threshold
+
+ROW_NORM = ("l2", 1.0)  # of a row, where M_j comes from its bound
 
 
 class ByPasses(Algorithm):
@@ -84,6 +87,14 @@ class ByCoordinates(ByPasses):
         if settings.scales == "bound" and math.isinf(problem.row_bound):
             raise UserError(f"{self.name}: scales=bound takes M_j from a bound on the rows; declare a row bound")
         return settings
+
+    def row_bound(self, loss: Loss, settings: Any) -> tuple[str, float] | None:
+        return ROW_NORM if settings.scales == "bound" else None
+
+    def inexact(self, loss: Loss, relation: Relation, settings: Any = None) -> str:
+        if (settings or self.Settings()).scales == "data":
+            return "scales=data takes rows of any length, and scales=bound has one"
+        return super().inexact(loss, relation, settings)
 
     @staticmethod
     def constants(problem: Problem, settings: Any) -> Array:

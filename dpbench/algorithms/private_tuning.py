@@ -35,6 +35,7 @@ from dpbench.errors import PrivacyError, UserError
 from dpbench.privacy.accounting.gaussian import gaussian_epsilon
 from dpbench.privacy.budget import Budget
 from dpbench.privacy.ledger import BestOfRuns, Counts, Gaussian, Laplace, LastIterate, counted
+from dpbench.problems.losses import Loss
 
 LABEL = "best of a random number of runs"
 COVERED = (Gaussian, LastIterate)  # releases that compose as one Gaussian
@@ -91,6 +92,11 @@ class PrivateTuning(Algorithm):
         method.needs.check(problem, method.name)
         _parsed(problem, settings)
         return settings
+
+    def row_bound(self, loss: Loss, settings: Settings) -> tuple[str, float] | None:
+        method, fixed = resolve(settings.method)
+        found = [method.row_bound(loss, make_settings(method, fixed | one)) for one in _listed(settings)]
+        return next((one for one in found if one is not None), None)
 
     def public(self, settings: Settings) -> str:
         method, fixed = resolve(settings.method)

@@ -18,7 +18,7 @@ import copy
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import ClassVar, cast
+from typing import ClassVar, NamedTuple, cast
 
 import numpy as np
 
@@ -62,6 +62,19 @@ from dpbench.privacy.sampling import (
 )
 from dpbench.privacy.single_pass import SinglePass
 from dpbench.privacy.tree import Tree, node_std
+
+
+class Score(NamedTuple):
+    """What a selection compares: `function` of values (k, d), (k, p) scores, each of which depends on one of the d.
+
+    off: of d bounds on the sizes of the values, how far float64 may take any score from what it is for real numbers.
+    """
+
+    function: Callable[[Array], Array]
+    off: Callable[[Array], float]
+
+
+VALUES = Score(lambda values: values, lambda sizes: 0.0)
 
 
 class Mechanisms:
@@ -251,22 +264,23 @@ class Mechanisms:
 
     def noisy_argmax(
         self,
-        scores: Array,
+        values: Array,
         *,
         sensitivity: Scalars,
         epsilon: Scalars,
         label: str,
         two_sided: bool = True,
         magnitude: bool = False,
+        score: Score = VALUES,
     ) -> Array:
-        """The index (k,) of the largest of `scores` (k, p) + Laplace noise: report noisy max, ε-DP.
+        """The index (k,) of the largest of the scores (k, p) of `values` + Laplace noise: report noisy max, ε-DP.
 
         sensitivity: of every single score. The scale is 2·sensitivity/ε where a neighbour may raise some scores and
         lower others (`two_sided`: always under replace-one), sensitivity/ε where all move the same way (Dwork and
         Roth 2014, Claim 3.9). Only the index is released. `magnitude`: of the largest |score + noise|. An index wins
         where its noise is in one of two tails, and the proof's shift of the noise applies to each: the scale holds.
         """
-        scores = np.asarray(scores, dtype=float)
+        scores = np.asarray(score.function(values), dtype=float)
         with np.errstate(divide="ignore"):  # ε = 0 is refused below
             unit = (2.0 if two_sided else 1.0) / np.asarray(epsilon, dtype=float)
         scale = np.asarray(self.releases.moved(sensitivity) * unit)
@@ -279,14 +293,17 @@ class Mechanisms:
         kind = "argmax of magnitudes" if magnitude else "argmax"
         return self.releases.publish(kind, label, None, scores, scale, release)
 
-    def exponential(self, scores: Array, *, sensitivity: Scalars, epsilon: Scalars, label: str) -> Array:
+    def exponential(
+        self, values: Array, *, sensitivity: Scalars, epsilon: Scalars, label: str, score: Score = VALUES
+    ) -> Array:
         """The index (k,) that the exponential mechanism draws, of probability ∝ e^{ε·score/(2·sensitivity)}.
 
-        scores (k, p), any of which a neighbour moves by at most `sensitivity`, either way. The log-ratio of an index's
-        probabilities is ε(u - u')/(2·sensitivity) and a constant: in an interval of length ε (McSherry and Talwar 2007;
-        Dong, Durfee and Rogers 2020), see `ledger.BoundedRange`. Drawn as the largest score with Gumbel noise.
+        Scores (k, p) of `values`, any of which a neighbour moves by at most `sensitivity`, either way. The log-ratio of
+        an index's probabilities is ε(u - u')/(2·sensitivity) and a constant: in an interval of length ε (McSherry and
+        Talwar 2007; Dong, Durfee and Rogers 2020), see `ledger.BoundedRange`. Drawn as the largest score with Gumbel
+        noise.
         """
-        scores = np.asarray(scores, dtype=float)
+        scores = np.asarray(score.function(values), dtype=float)
         with np.errstate(divide="ignore"):
             unit = 2.0 / np.asarray(epsilon, dtype=float)
         scale = np.asarray(self.releases.moved(sensitivity) * unit)

@@ -33,6 +33,8 @@ from dpbench.privacy.exact.sums import (
     ROW_BITS,
     UP,
     WEIGHT_BITS,
+    Coordinates,
+    Moved,
     Near,
     Sum,
     outer,
@@ -46,6 +48,7 @@ from dpbench.problems.sharded import ShardedProblem, Shards
 
 MANTISSA = 2**53
 FARTHEST = 1e3  # ‖w‖ up to which a minimiser's certificate has the tolerance that is asked for
+STEP = 2.0 ** -(ROW_BITS + WEIGHT_BITS)  # of a row's part of a gradient
 OUTPUT_BITS = 10  # a minimiser's grid is that much finer than its distance from the exact one
 PREPARED = 2**16  # entries put on the grid at a time: they stay in the cache
 Whole = np.ndarray  # of int64
@@ -200,6 +203,21 @@ class ExactSums(Problem):
         """Raises PrivacyError: the regularisers' part belongs behind the noise."""
         raise PrivacyError("the Hessian of the objective is not a sum over the rows; use data_hessian")
 
+    # Coordinates
+
+    def clipped_gradient(self, W: np.ndarray, clip: np.ndarray, *, even: bool = False) -> Any:
+        """See `Problem`; `Coordinates`."""
+        shares = self.even_shares if even else self.clip_shares
+        most = _most(float(clip[0]) * shares)
+        pointwise = functools.partial(_derivative, self.loss.derivative, False, math.inf)
+        W = self.margins(W)
+        total = self._whole(clipped_sums, W.shape, int(most.max()), None, pointwise, W, most)
+        return Coordinates(total, STEP, most, self.n) / self.n
+
+    def coordinate_state(self, W: np.ndarray) -> Any:
+        """See `Problem`; its derivatives are `Sum`s."""
+        return super().coordinate_state(W) if isinstance(self._rows, Shards) else ExactState(self, self.batch(W))
+
     # Minimisers
 
     def nearly(
@@ -285,7 +303,7 @@ class ExactSums(Problem):
         W = self.margins(W)
         largest, bits = math.isqrt(square) * math.isqrt(self._square), ROW_BITS + WEIGHT_BITS
         total = self._whole(weighted_sum, W.shape, largest, rows, function, W, bits).reshape(1, self.d)
-        return Sum(total, 2.0**-bits, weighted(self._square, square, l1))
+        return Sum(total, 2.0**-bits, weighted(self._square, square, l1), within=float(self.n * largest) * UP)
 
     def _whole(
         self,
@@ -321,6 +339,57 @@ class ExactProblem(ExactSums):
         self.steady = steady
 
 
+class ExactState:
+    """The exact margins of one model w, kept up to date while single coordinates of it move, on w's public grid."""
+
+    def __init__(self, problem: ExactSums, W: np.ndarray) -> None:
+        self._problem, self._w = problem, W[0].copy()
+        self._X, self._y, self._sparse = problem._even_columns.X, problem.y, problem.is_sparse  # noqa: SLF001
+        self._settle()
+
+    def _settle(self) -> None:
+        """A grid for up to twice ‖w‖ (1 at least), and the margins on it."""
+        problem = self._problem
+        self._longest = 2.0 * max(1.0, float(np.linalg.norm(problem.batch(self._w[None]))))
+        exponent = math.frexp(self._longest)[1]
+        self._unit = math.ldexp(1.0, exponent - problem._margin_bits)  # noqa: SLF001
+        self._on_grid = np.rint(self._w / self._unit) * self._unit
+        X = self._X
+        z = X @ self._on_grid if self._sparse else self._on_grid @ X.astype(np.float64, copy=False)
+        self._z = np.ascontiguousarray(z)[None]
+
+    def derivative(self, j: int, threshold: np.ndarray) -> Sum:
+        """(1,) mean over the rows of clip(r_i x_ij, ±threshold), r_i = ℓ'_i rounded; threshold (1,)."""
+        most = int(_most(threshold)[0])
+        problem = self._problem
+        if problem.n * most > LARGEST:
+            raise PrivacyError(f"{problem.n:,} rows clipped at {threshold[0]:g} do not fit 64 bits; clip more")
+        r = _derivative(problem.loss.derivative, False, math.inf, self._z, self._y, np.empty_like(self._z))[0]
+        rows, x = self._column(j)
+        parts = r[rows] * x
+        total = _added(_within(parts, most * STEP), MANTISSA // most)
+        moved = Moved(most**2, 4 * most**2, most)
+        return Sum(np.array([total]), STEP, moved, within=float(problem.n * most) * UP) / problem.n
+
+    def move(self, j: int, change: np.ndarray) -> None:
+        """Coordinate j has changed by `change` (1,)."""
+        self._w[j] += change[0]
+        if not np.linalg.norm(self._w) <= self._longest:
+            self._settle()
+            return
+        new = float(np.rint(self._w[j] / self._unit) * self._unit)
+        rows, x = self._column(j)
+        self._z[0, rows] += x * (new - self._on_grid[j])  # both terms and their sum are on the margins' grid
+        self._on_grid[j] = new
+
+    def _column(self, j: int) -> tuple[Any, np.ndarray]:
+        X: Any = self._X
+        if self._sparse:
+            part = slice(X.indptr[j], X.indptr[j + 1])
+            return X.indices[part], X.data[part]
+        return slice(None), X[j].astype(np.float64, copy=False)
+
+
 class ExactShardedProblem(ExactSums, ShardedProblem):
     """The same on shards whose rows `on_grid` has made where they lie."""
 
@@ -349,6 +418,40 @@ def weighted_sum(
         partial += (A.T @ c.T).T if rows.sparse else c @ A
     total += (partial * 2.0**bits).astype(np.int64)
     return total
+
+
+def clipped_sums(
+    rows: Rows, room: int, function: Pointwise, W: np.ndarray, most: np.ndarray, chosen: np.ndarray | None = None
+) -> Whole:
+    """(1, d) Σ clip(c_i x_ij, ±most_j) in steps of 2⁻³², c = function(<x_i, w>, y_i, out), most in these steps."""
+    total, limits = np.zeros(W.shape, dtype=np.int64), most * STEP
+    for A, y in rows.blocks(chosen, min(room, BLOCK)):
+        A = A.astype(np.float64, copy=False)
+        z = np.ascontiguousarray((A @ W.T).T)
+        c = function(z, y, z)[0]
+        if rows.sparse:
+            parts = A.multiply(c[:, None]).tocsr()
+            parts.data = _within(parts.data, limits[parts.indices])
+            part = np.asarray(parts.sum(axis=0)).ravel()
+        else:
+            part = _within(A * c[:, None], limits).sum(axis=0)
+        total[0] += (part / STEP).astype(np.int64)
+    return total
+
+
+def _most(thresholds: np.ndarray) -> np.ndarray:
+    """Thresholds in steps of 2⁻³², rounded down."""
+    if not (np.asarray(thresholds) < 2.0**20).all():
+        raise PrivacyError("a clipping threshold of 2**20 or more does not fit the grid; lower clip")
+    most = np.floor(np.asarray(thresholds) / STEP).astype(np.int64)
+    if not most.any():
+        raise PrivacyError("a clipping threshold below 2**-32 does not fit the grid; raise clip")
+    return most
+
+
+def _added(parts: np.ndarray, room: int) -> int:
+    """Σ parts in steps of 2⁻³², `room` of them at a time."""
+    return sum(int(float(parts[i : i + room].sum()) / STEP) for i in range(0, len(parts), room))
 
 
 def in_order(rows: Rows, loss: Pointwise, W: np.ndarray, _: None = None) -> np.ndarray:
@@ -392,7 +495,7 @@ def gram_sum(
 
 def _derivative(loss: Pointwise, clip: bool, most: float, z: np.ndarray, y: np.ndarray, out: np.ndarray) -> np.ndarray:
     c = _rounded(loss(z, y, out))
-    return np.clip(c, -most, most, out=c) if clip else c
+    return _within(c, most) if clip else c
 
 
 def _vector(loss: Loss, bound: float, square: int, z: np.ndarray, y: np.ndarray, out: np.ndarray) -> np.ndarray:
@@ -412,8 +515,12 @@ def _vector(loss: Loss, bound: float, square: int, z: np.ndarray, y: np.ndarray,
 
 def _labels(most: float, z: np.ndarray, y: np.ndarray, out: np.ndarray) -> np.ndarray:
     out[0] = y
-    c = _rounded(out)
-    return np.clip(c, -most, most, out=c)
+    return _within(_rounded(out), most)
+
+
+def _within(c: np.ndarray, most: Any) -> np.ndarray:
+    """c in place, clipped to ±most, and -most where it is no number: such is no row's part of a sum."""
+    return np.fmin(np.fmax(c, -most, out=c), most, out=c)
 
 
 def _rounded(c: np.ndarray) -> np.ndarray:
@@ -429,5 +536,4 @@ def _curvature(loss: Pointwise, step: float, signed: bool, z: np.ndarray, y: np.
     h = loss(z, y, out)
     h /= step
     np.rint(h, out=h)
-    most = 2**CURVATURE_BITS
-    return np.clip(h, -most if signed else 0, most, out=h)
+    return np.fmin(np.fmax(h, -(2**CURVATURE_BITS) if signed else 0, out=h), 2**CURVATURE_BITS, out=h)

@@ -40,7 +40,7 @@ class EmpiricalRisk(Declaration):
         worked on in float32, block by block, and summed in float64 (see `kernels`).
     y: (n,) labels: ±1 for logistic and sigmoid, real for squared.
     row_bound: declared without looking at the data; rows beyond it are a DataError. None: the largest norm measured,
-        which then counts as public.
+        which then counts as public. inf: there is none.
     folder: where what is derived from the data may be cached; None keeps it in memory only.
     data_hash: what names the data in that cache; computed from X and y when not given.
     declared: loss, weights, `row_bound_norm` and name, as of a `Declaration`.
@@ -290,8 +290,8 @@ class EmpiricalRisk(Declaration):
         measured = self.row_norm if self.row_bound_norm == "l2" else self.row_norm_l1
         if not np.isfinite(measured):
             raise DataError("X: contains NaN or infinite values; drop or impute those rows")
-        if bound is None:
-            return float(measured)
+        if bound is None or bound == math.inf:
+            return float(measured if bound is None else bound)
         positive("row_bound", bound)
         if measured > bound * (1 + BOUND_SLACK):
             sign = "₂" if self.row_bound_norm == "l2" else "₁"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import secrets
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -200,17 +201,17 @@ def fit(
     given_settings = make_settings(method, {**fixed, **settings})
     sound = method.private and not method.flaw(given_settings, method.accounting(accounting))
     neighbours = method.under(relation or method.relation)
-    exact = _exactly(method, sound, losses.get(loss), neighbours, arithmetic, seed, release_noise)
+    exact = _exactly(method, given_settings, sound, losses.get(loss), neighbours, arithmetic, seed, release_noise)
     if timing and not exact:
         raise UserError(f"timing: with these arguments {method.name} has no constant time; it takes arithmetic='bytes'")
     if timing and method.exact == "minimiser" and l1:
         raise UserError(f"timing: with l1 the solver of {method.name} takes as long as the data ask; use dp-gd-average")
     if isinstance(loss, losses.Loss):  # the noise rests on its constants
         losses.check(loss)
-    needed = method.needs.row_bound(losses.get(loss))
+    needed = method.row_bound(losses.get(loss), given_settings)
     declared: dict[str, Any] = {"loss": loss, "l1": l1, "l2": l2, "w2": w2, "name": "own data"}
-    if needed is not None:  # noise is scaled by the declared bound, never by the rows at hand
-        declared |= dict(zip(("row_bound_norm", "row_bound"), needed, strict=True))
+    # Noise is scaled by a declared bound, never by the rows at hand.
+    declared |= dict(zip(("row_bound_norm", "row_bound"), needed or ("l2", math.inf), strict=True))
     promised = sound and seed is None
     bound = bound or ("rescale" if promised else "check")
     problem = given.problem_of(
@@ -284,6 +285,7 @@ def _guarantee(released: Released, method: Algorithm, flaw: str, seed: int | Non
 
 def _exactly(
     method: Algorithm,
+    settings: Any,
     sound: bool,
     loss: losses.Loss,
     relation: Relation,
@@ -292,7 +294,7 @@ def _exactly(
     release_noise: str | None,
 ) -> bool:
     """Whether the fit computes with integers. sound: whether there is a guarantee at all."""
-    why = method.inexact(loss, relation) if sound else "it has none at all"
+    why = method.inexact(loss, relation, settings) if sound else "it has none at all"
     if arithmetic != "bytes":
         return arithmetic is None and not why and seed is None and release_noise is None
     if why:

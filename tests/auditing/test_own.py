@@ -19,7 +19,7 @@ def targets():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["classifier", "regressor", "fit"])
+@pytest.mark.parametrize("name", ["classifier", "regressor", "fit", "coordinates"])
 def test_what_is_shipped_passes_with_classes_missing_values_and_outliers(targets, name):
     done = audit_callable(getattr(targets, name), 1.0, runs=200)
     assert done.passed, done

@@ -14,6 +14,7 @@ from dpbench.privacy.relation import Relation
 from dpbench.problems import Problem
 from dpbench.problems.exact import ExactProblem, ExactShardedProblem, in_order, on_grid, square_bound, weighted_sum
 from dpbench.problems.kernels import Rows
+from dpbench.problems.losses import Logistic
 from dpbench.problems.risk import Diverged
 from dpbench.problems.sharded import Shards
 
@@ -289,3 +290,63 @@ def test_what_float64_might_round_goes_into_integers_before():
     rows = Rows(problem.X, problem.y)
     found = [weighted_sum(rows, room, function, problem.margins(w), 32) for room in (3, 2**21)]
     np.testing.assert_array_equal(found[0], found[1])
+
+
+# Coordinates
+
+
+@pytest.mark.parametrize("kind", [np.float64, np.float32, sparse.csr_array])
+@pytest.mark.parametrize("loss", ["logistic", "squared"])
+def test_clipped_coordinates_are_what_integers_say_and_a_rows_part_is_within_its_threshold(kind, loss):
+    X, y, W = made(2500, 5)
+    X[np.abs(X) < 0.2] = 0.0
+    problem, clip = exact(kind(X) if kind is sparse.csr_array else X.astype(kind), y, loss=loss), 0.3
+    found = problem.clipped_gradient(W, np.array([clip]), even=True)
+    rows = np.asarray(problem.X.toarray() if kind is sparse.csr_array else problem.X, dtype=float)
+    z = (rows @ problem.margins(W)[0])[None]
+    c = np.rint(problem.loss.derivative(z, y, np.empty_like(z))[0] * 2**16).astype(int).astype(object)
+    most = int(clip / math.sqrt(5) * 2**32)
+    parts = np.clip(c[:, None] * np.rint(rows * 2**16).astype(int).astype(object), -most, most)
+    assert (np.abs(parts) == most).any()
+    np.testing.assert_array_equal(found.integers[0].astype(object), parts.sum(axis=0))
+    np.testing.assert_array_equal(found.most, most)
+    moving, settled = problem.coordinate_state(np.zeros_like(W)), problem.coordinate_state(W)
+    for j in range(5):
+        moving.move(j, W[0, j : j + 1])
+    for j in range(5):
+        first, second = (state.derivative(j, np.array([clip / math.sqrt(5)])) for state in (moving, settled))
+        assert second.moved == (most**2, 4 * most**2, most)
+        assert second.integers[0] == pytest.approx(int(found.integers[0, j]), rel=1e-3)
+        assert first.integers[0] == pytest.approx(int(second.integers[0]), rel=1e-3)
+        place = np.array([0]), np.array([j])
+        assert found[place].moved == second.moved
+    moving.move(0, np.array([1e-9]))
+    exactly = [math.fsum(row * moving._on_grid) for row in rows]  # products and sums without a rounding
+    np.testing.assert_array_equal(moving._z[0], exactly)
+
+
+def test_coordinates_do_not_depend_on_the_order_of_rows():
+    X, y, W = made(2500, 5)
+    order = np.random.default_rng(3).permutation(len(y))
+    first, second = exact(X, y), exact(X[order], y[order])
+    clip = np.array([0.7])
+    np.testing.assert_array_equal(*(one.clipped_gradient(W, clip, even=True).integers for one in (first, second)))
+    np.testing.assert_array_equal(*(one.coordinate_state(W).derivative(2, clip).integers for one in (first, second)))
+
+
+class NoNumber(Logistic):
+    """Whose derivative is no number far out, as where somebody writes e^z/(1 + e^z)."""
+
+    name = "no-number"
+
+    def derivative(self, z, y, out):
+        out[...] = np.where(np.abs(z) > 50, np.nan, 0.5)
+        return out
+
+
+def test_a_row_whose_derivative_is_no_number_moves_a_sum_no_further_than_another():
+    X, y, _ = made(50, 3)
+    for W in (np.zeros((1, 3)), np.full((1, 3), 1e6)):
+        problem = exact(X, y, loss=NoNumber())
+        assert np.abs(problem.gradient_sum(W).integers).max() <= 50 * 2**32
+        assert np.abs(problem.clipped_gradient(W, np.array([0.3]), even=True).integers).max() <= 50 * 2**32

@@ -13,7 +13,7 @@ from dpbench.privacy.relation import Relation
 from dpbench.problems import Declaration, losses
 from tests.algorithms.test_needs import LogCosh
 
-FEW = {"T": 3, "passes": 1.0, "cap": 3, "step": 0.1, "alpha": 0.5, "D": 5.0}
+FEW = {"T": 3, "passes": 1.0, "cap": 3, "step": 0.1, "alpha": 0.5, "D": 5.0, "scales": "bound"}
 EVERY = (*losses.LOSSES, "softmax-3")
 
 
@@ -64,6 +64,35 @@ def test_every_other_method_says_exact_arithmetic_and_is_refused_as_bytes(method
     assert fit.released.arithmetic == "real"
     assert ("none: " if why else "in exact arithmetic") in fit.guarantee
     assert "bytes" not in fit.guarantee
+
+
+def test_coordinate_methods_are_covered_where_their_scales_come_from_a_bound_on_the_rows():
+    for name in ("dp-cd", "dp-gcd"):
+        with pytest.raises(UserError, match="has no guarantee for bytes: scales=data takes rows of any length"):
+            dpbench.fit(*table("own"), algorithm=name, epsilon=1.0, arithmetic="bytes")
+        fit = dpbench.fit(*table("own"), algorithm=name, epsilon=1.0, passes=1.0)
+        assert "in exact arithmetic; counts as public: n, the mean square" in fit.guarantee
+
+
+@pytest.mark.parametrize("name", ["dp-gcd", "dp-gcd-gs-s", "dp-gcd-gs-q", "dp-frank-wolfe"])
+def test_with_next_to_no_noise_integers_give_the_model_that_float64_gives(name):
+    X, y = table("logistic", 4000)
+    own = {"T": 40, "radius": 1.0} if name == "dp-frank-wolfe" else {"scales": "bound", "passes": 8.0, "step": 2.0}
+    for l1 in (0.0, 1e-3):
+        call = {"algorithm": name, "epsilon": 1e7, "delta": 1e-5, "l1": l1, "seed": 3, **own}
+        real, whole = (dpbench.fit(X, y, arithmetic=arithmetic, **call) for arithmetic in ("real", "bytes"))
+        assert np.abs(real.w).max() > 0.01
+        np.testing.assert_allclose(whole.w, real.w, rtol=0, atol=2e-3)
+
+
+def test_with_next_to_no_noise_coordinate_descent_goes_where_float64_goes_by_other_coins():
+    call = {"algorithm": "dp-cd", "epsilon": 1e7, "delta": 1e-5, "l1": 1e-3, "l2": 0.05, "scales": "bound", "seed": 3}
+    fits = [
+        dpbench.fit(*table("logistic", 2000), arithmetic=arithmetic, passes=100.0, **call)
+        for arithmetic in ("real", "bytes")
+    ]
+    assert fits[0].w[0] > 0.3
+    np.testing.assert_allclose(fits[1].w, fits[0].w, rtol=0, atol=2e-3)
 
 
 def test_the_seam_refuses_bytes_to_methods_that_say_it_without_the_proof(monkeypatch):
@@ -136,6 +165,36 @@ def test_a_loss_of_ones_own_cannot_move_a_sum_further_than_its_row_may():
     W = np.zeros((1, 4))
     found = ExactProblem(X[:1], y[:1], loss=Boasts(), row_bound=1.0).gradient_sum(W).integers
     assert np.abs(found).max() <= 2**32
+
+
+# Rows
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        {"algorithm": "dp-gcd", "scales": "bound", "passes": 2.0},
+        {"algorithm": "dp-cd", "scales": "bound", "passes": 1.0},
+        {"algorithm": "private-tuning", "method": "dp-gd", "candidates": '[{"T": 2}]'},
+        {"algorithm": "private-tuning", "method": "dp-cd", "candidates": '[{"scales": "bound", "passes": 1}]'},
+    ],
+    ids=lambda call: f"{call['algorithm']} {call.get('method', '')}",
+)
+def test_the_longest_row_is_never_measured_where_noise_or_steps_rest_on_a_bound(call, monkeypatch):
+    """It was: dp-gcd's steps, and the noise of what private-tuning tunes, followed the longest row of a fit."""
+    from dpbench.run import given
+
+    seen, made = [], given.problem_of
+    monkeypatch.setattr(given, "problem_of", lambda *args, **kwargs: seen.append(made(*args, **kwargs)) or seen[-1])
+    X, y = table("logistic")
+    for far in (0.1, 10.0):
+        A = X.copy()
+        A[-1] = far
+        for arithmetic in (None, "real"):
+            fit = dpbench.fit(A, y, epsilon=1.0, arithmetic=arithmetic, **call)
+            assert fit.guarantee.endswith("counts as public: n")
+    assert [problem.row_bound for problem in seen] == [1.0] * 4
+    assert all(problem.row_norm <= 1 + 1e-9 for problem in seen)
 
 
 # Time

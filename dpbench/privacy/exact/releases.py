@@ -21,6 +21,13 @@ rounding b, the solver and the output's grid may add (`problems.exact`). So two 
 within 2r of each other, and noise of multiplier z for a sensitivity of 2r makes the pair (θ, output) the composition
 that is accounted. θ is not released. Without a term the minimisers of neighbours are `apart`, and their points within
 that and 2r: output perturbation.
+
+A choice takes scores V_j that are functions of the entries of a sum, computed in float64 from the integers, each within
+e of a score that moves by Δ: so T_j = round(V_j/g) moves by at most D = (Δ + 2e)/g + 1. Report noisy max: the index of
+the largest T_j + round(λL_j), or of the largest size, λ = 2D/ε, ties to the first. Given the others' noise, j wins
+where its own is at least some integer a (or, by size, at most some -b too), and on a neighbour where it is a + 2D at
+least; P(round(λL) ≥ a + 2D) ≥ e^{-2D/λ} P(round(λL) ≥ a) at all integers a, as these are tails of L. Exponential
+mechanism: j of probability ∝ e^{εT_j/(2D)}, exactly (`rounded.chosen`).
 """
 
 from __future__ import annotations
@@ -37,7 +44,8 @@ from dpbench.privacy.budget import Budget, Budgets
 from dpbench.privacy.exact import rounded
 from dpbench.privacy.exact.bits import Bits, Draws, SeededBits, SystemBits
 from dpbench.privacy.exact.sums import UP, Near, Sum
-from dpbench.privacy.mechanisms import Mechanisms
+from dpbench.privacy.ledger import BoundedRange, PureDP
+from dpbench.privacy.mechanisms import VALUES, Mechanisms, Score
 from dpbench.privacy.relation import Relation
 from dpbench.privacy.release import LAPLACE, NORMAL, RADIAL, SYMMETRIC, Array, Event, Noise, Releases, Scalars
 
@@ -46,6 +54,7 @@ TERM_BITS = 34  # a linear term's noise is up to 2³⁴ steps of its grid
 OBJECTIVE = "objective perturbation"  # what `Mechanisms` calls its draw
 ROUNDING = 1e-9  # of a sensitivity that an algorithm declares in float64
 WITHIN = 2**61  # of the integers released
+COMPARED = 2**52  # of those that a choice is made by
 
 
 class ExactReleases(Releases):
@@ -125,6 +134,58 @@ class ExactReleases(Releases):
 
         return self.publish(noise.name, label, first, shown, np.asarray(scale * grid), release)
 
+    def choose(
+        self,
+        values: Any,
+        score: Score,
+        kind: str,
+        event: Event,
+        label: str,
+        *,
+        sensitivity: Scalars,
+        epsilon: float,
+    ) -> Array:
+        """The index (1,) of a score, by the exponential mechanism ("argmax by Gumbel noise") or noisy max: see above.
+
+        sensitivity: of every score as a function of real numbers, which is tried at the ends of what a row may do.
+        """
+        if not isinstance(values, Sum):
+            raise PrivacyError(f"{label}: chosen by numbers of float64, which arithmetic='bytes' does not cover")
+        declared = _one(self.moved(sensitivity))
+        T, units, grid = self._compared(values, score, declared, label)
+        scale = 2 * units / epsilon * UP
+        if not scale <= rounded.LARGEST:
+            raise PrivacyError(f"{label}: noise of {scale:g} grid steps cannot be drawn exactly; lower the noise or T")
+        self.record(event, epsilon, label, T.shape[1:], scale * grid, scale * grid / declared)
+        sized = np.abs if kind == "argmax of magnitudes" else np.asarray
+
+        def release() -> Array:
+            if self.noiseless:
+                return np.asarray(np.argmax(sized(T), axis=1))
+            if kind == "argmax by Gumbel noise":
+                return np.array([rounded.chosen(T[0], epsilon / (2 * units), self._bits)])
+            return np.asarray(np.argmax(sized(T + self._rounded(LAPLACE, scale, T.shape)), axis=1))
+
+        return self.publish(kind, label, None, T * grid, np.asarray(scale * grid), release)
+
+    def _compared(
+        self, values: Sum, score: Score, declared: float, label: str
+    ) -> tuple[NDArray[np.int64], float, float]:
+        """(scores (1, p) as integers, how many of them a neighbour moves each by at most, their unit)."""
+        each = values.each(self.relation) * values.unit  # a number, or (d,)
+        public = np.broadcast_to(np.asarray(values.offset, dtype=float), values.shape)
+        sizes = np.abs(public)[0] + values.within * values.unit
+        with np.errstate(divide="ignore", invalid="ignore"):  # a value that no row moves is off by the same for all
+            rounding = float(np.max(np.where(each > 0, sizes * 2.0**-51 / each, 0.0)))
+        off, here = score.off(sizes), score.function(public)
+        tried = max(float(np.max(np.abs(score.function(public + end) - here))) for end in (each, -each))
+        if not tried <= declared * (1 + ROUNDING + 2 * rounding) + 2 * off:
+            raise PrivacyError(f"{label}: sensitivity {declared:g} is declared, a score moves by up to {tried:g}")
+        moved = (declared * (1 + 2 * rounding) + 2 * off) * UP
+        grid = math.ldexp(1.0, math.floor(math.log2(moved * FINER)))
+        found = score.function(values.integers * values.unit + public) / grid
+        return np.rint(np.clip(found, -COMPARED, COMPARED)).astype(np.int64), moved / grid * UP + 1, grid
+
     def _rounded(self, noise: Noise, scale: float, shape: tuple[int, ...]) -> NDArray[np.int64]:
         if noise is LAPLACE:
             return rounded.laplace(scale, math.prod(shape), self._bits).reshape(shape)
@@ -181,6 +242,41 @@ class ExactMechanisms(Mechanisms):
         super().__init__(keys, budget, **options)
         assert isinstance(self.releases, ExactReleases)
         self.releases.relation = budget.relation
+
+    def noisy_argmax(
+        self,
+        values: Any,
+        *,
+        sensitivity: Scalars,
+        epsilon: Scalars,
+        label: str,
+        two_sided: bool = True,
+        magnitude: bool = False,
+        score: Score = VALUES,
+    ) -> Array:
+        """See `Mechanisms.noisy_argmax`; always with the noise of scores that move both ways."""
+        kind = "argmax of magnitudes" if magnitude else "argmax"
+        return self._chosen(values, score, kind, PureDP, label, sensitivity, epsilon)
+
+    def exponential(
+        self, values: Any, *, sensitivity: Scalars, epsilon: Scalars, label: str, score: Score = VALUES
+    ) -> Array:
+        """See `Mechanisms.exponential`."""
+        return self._chosen(values, score, "argmax by Gumbel noise", BoundedRange, label, sensitivity, epsilon)
+
+    def _chosen(
+        self,
+        values: Any,
+        score: Score,
+        kind: str,
+        event: Event,
+        label: str,
+        sensitivity: Scalars,
+        epsilon: Scalars,
+    ) -> Array:
+        assert isinstance(self.releases, ExactReleases)
+        choose = self.releases.choose
+        return choose(values, score, kind, event, label, sensitivity=sensitivity, epsilon=_one(epsilon))
 
 
 class SeededMechanisms(ExactMechanisms):

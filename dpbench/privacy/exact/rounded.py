@@ -97,6 +97,38 @@ def radial_near(count: int, bits: Bits) -> Floats | None:
     return value if error.max(initial=0) <= math.sqrt(count) * NEAR else None
 
 
+def chosen(T: Integers, rate: float, bits: Bits) -> int:
+    """j of probability ∝ e^{rate·T_j}, T (p,) integers within ±2⁵²: where a uniform number falls among their sums.
+
+    In float64 an e^x, x ≤ 0, is off by |x|·2⁻⁵² (of x) and 2⁻⁴⁸ (sixteen units in the last place) times itself, or by
+    2⁻¹⁰⁰⁰, and a sum of p by p·2⁻⁵³ of the total. As |x|e^x ≤ 1, all p together are within 2⁻⁴⁶p of a total ≥ 1. Where
+    that leaves two, more bits and digits decide.
+    """
+    below = T - T.max()
+    sums = np.cumsum(np.exp(rate * below.astype(np.float64)))
+    V = int(bits.words(1)[0]) >> 11
+    error = 2.0**-44 * len(T) * float(sums[-1])
+    ends = [(V + i) * 2.0**-53 * float(sums[-1]) + (2 * i - 1) * error for i in (0, 1)]
+    first, last = np.searchsorted(sums, ends, side="right")
+    if first == last < len(T):
+        return int(first)
+    return _chosen_by_digits(below, rate, V, _fresh(bits)(0))
+
+
+def _chosen_by_digits(below: Integers, rate: float, V: int, further: Iterator[int]) -> int:
+    mp = _multiple_precision()
+    width = 53
+    while True:
+        V, width = V << MORE | next(further), width + MORE
+        with mp.workprec(width + 64):
+            sums = list(itertools.accumulate(mp.exp(mp.mpf(rate) * int(one)) for one in below))
+            unit = sums[-1] * mp.mpf(2) ** -width
+            slack = unit * mp.mpf(2) ** -16 * len(below)  # 2⁴⁸ times the error of a sum in this precision
+            ends = [sum(one <= end for one in sums) for end in (V * unit - slack, (V + 1) * unit + slack)]
+        if ends[0] == ends[1] < len(below):
+            return int(ends[0])
+
+
 class Normals:
     """(count,) independent standard normal variables, of which as many bits are drawn as are asked for."""
 

@@ -50,15 +50,25 @@ class Sum:
     """unit · `integers` + `offset`: one replicate's sum, (1, …), times a public number, plus a public array.
 
     Algorithms may multiply and divide it by public numbers and add public arrays; every other use of it raises, so
-    nothing but `releases.ExactReleases` can turn it into numbers.
+    nothing but `releases.ExactReleases` can turn it into numbers. within: a public bound on the integers' sizes.
     """
 
     __array_ufunc__ = None  # so that `array + Sum` asks the Sum
 
-    def __init__(self, integers: NDArray[np.int64], unit: float, moved: Moved, offset: Any = 0.0) -> None:
+    def __init__(
+        self, integers: NDArray[np.int64], unit: float, moved: Moved, offset: Any = 0.0, *, within: Any = 2.0**63
+    ) -> None:
         if not 0 < unit < math.inf:
             raise PrivacyError(f"a sum's unit must be positive and finite, got {unit:g}")
-        self.integers, self.unit, self.moved, self.offset = integers, unit, moved, offset
+        self.integers, self.unit, self.moved, self.offset, self.within = integers, unit, moved, offset, within
+
+    def each(self, relation: Relation) -> Any:
+        """How far a neighbour moves any one entry, in units of the integers: a number, or one per entry."""
+        return self.moved.l2(relation)
+
+    def _like(self, unit: float, offset: Any) -> Sum:
+        """The same integers in another unit and with another public part."""
+        return Sum(self.integers, unit, self.moved, offset, within=self.within)
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -67,18 +77,18 @@ class Sum:
 
     def __mul__(self, factor: float) -> Sum:
         factor = _number(factor)
-        return Sum(self.integers, self.unit * factor, self.moved, self.offset * factor)
+        return self._like(self.unit * factor, self.offset * factor)
 
     __rmul__ = __mul__
 
     def __truediv__(self, divisor: float) -> Sum:
         divisor = _number(divisor)
-        return Sum(self.integers, self.unit / divisor, self.moved, self.offset / divisor)
+        return self._like(self.unit / divisor, self.offset / divisor)
 
     def __add__(self, public: Any) -> Sum:
         if isinstance(public, Sum):
             raise PrivacyError("two sums over the rows may not be added before noise: their distances are apart")
-        return Sum(self.integers, self.unit, self.moved, self.offset + np.asarray(public, dtype=float))
+        return self._like(self.unit, self.offset + np.asarray(public, dtype=float))
 
     __radd__ = __add__
 
@@ -92,11 +102,39 @@ class Sum:
         self, function: Callable[..., Any], types: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
     ) -> Any:
         """Of NumPy's functions those that put replicates together: there is one."""
-        if function is np.stack and not kwargs and len(args) == 1 and len(args[0]) == 1:
+        if function in (np.stack, np.concatenate) and not kwargs and len(args) == 1 and len(args[0]) == 1:
             return args[0][0]
         if function is np.tile and not kwargs and set(np.ravel(args[1])) == {1}:
             return self
         raise PrivacyError(f"a sum over the rows may not be passed to numpy.{function.__name__} before noise is added")
+
+
+class Coordinates(Sum):
+    """A sum (1, d) over n rows, each of which adds at most `most`[j] to entry j, in units of the integers."""
+
+    def __init__(
+        self, integers: NDArray[np.int64], unit: float, most: NDArray[np.int64], n: int, offset: Any = 0.0
+    ) -> None:
+        bounds = [int(one) for one in most]
+        squares = sum(one**2 for one in bounds)
+        super().__init__(integers, unit, Moved(squares, 4 * squares, sum(bounds)), offset, within=most * (n * UP))
+        self.most, self.n = most, n
+
+    def each(self, relation: Relation) -> Any:
+        """See `Sum.each`: (d,)."""
+        return self.most * (2.0 if relation is Relation.REPLACE_ONE else 1.0) * UP
+
+    def _like(self, unit: float, offset: Any) -> Sum:
+        return Coordinates(self.integers, unit, self.most, self.n, offset)
+
+    def __getitem__(self, place: Any) -> Any:
+        """[:, columns] of public columns, all or some, or [[0], [j]], the one entry j, (1,)."""
+        rows, columns = place
+        offset = np.broadcast_to(self.offset, self.integers.shape)[place]
+        if isinstance(rows, slice):
+            return Coordinates(self.integers[place], self.unit, self.most[columns], self.n, offset)
+        one = int(self.most[int(np.ravel(columns)[0])])
+        return Sum(self.integers[place], self.unit, Moved(one**2, 4 * one**2, one), offset)
 
 
 class Near:

@@ -10,8 +10,9 @@ from dpbench.errors import PrivacyError
 from dpbench.privacy.budget import Budget
 from dpbench.privacy.exact import sums
 from dpbench.privacy.exact.releases import ExactMechanisms, SeededMechanisms
-from dpbench.privacy.exact.sums import Moved, Near, Sum
+from dpbench.privacy.exact.sums import Coordinates, Moved, Near, Sum
 from dpbench.privacy.ledger import LogisticPerturbation, RadialPerturbation
+from dpbench.privacy.mechanisms import Score
 from dpbench.privacy.relation import Relation
 
 
@@ -84,7 +85,7 @@ def test_what_is_no_sum_is_refused_and_so_is_noise_apart_from_a_value():
     for release in (
         lambda: seam.gaussian(np.zeros((1, 2)), sensitivity=1.0, noise_multiplier=1.0, label="g"),
         lambda: seam.noisy_argmax(np.zeros((1, 2)), sensitivity=1.0, epsilon=1.0, label="a"),
-        lambda: seam.noisy_argmax(value, sensitivity=1.0, epsilon=1.0, label="a"),
+        lambda: seam.exponential(np.zeros((1, 2)), sensitivity=1.0, epsilon=1.0, label="a"),
         lambda: seam.above_threshold(sensitivity=1.0, epsilon=1.0, label="t"),
         lambda: seam.tree(4, sensitivity=1.0, rho=1.0, label="t").release(value),
         lambda: correlated.release(np.zeros((1, 2))),
@@ -168,3 +169,60 @@ def test_what_is_released_stays_within_its_integers_however_far_the_noise_goes(m
     )
     np.testing.assert_array_equal(first[:2], second[:2])
     assert first[2] == 1.0
+
+
+# Choices
+
+ROWS, MOST = 100, 2**32
+
+
+def scores(found):
+    """Means of 100 rows, of which one moves an entry by 1/100 or less."""
+    integers = np.rint(np.array([found]) * ROWS * MOST).astype(np.int64)
+    return Coordinates(integers, 2.0**-32, np.full(len(found), MOST), ROWS) / ROWS
+
+
+def chosen(found, kind, times=4000, key="choice", epsilon=1.0, **more):
+    one = mechanisms(key, declared=Relation.REPLACE_ONE)
+    call = {"sensitivity": 2 / ROWS, "epsilon": epsilon, "label": "s", **more}
+    return np.bincount([int(getattr(one, kind)(scores(found), **call)[0]) for _ in range(times)], minlength=len(found))
+
+
+def test_noisy_max_has_the_law_of_its_scale_also_by_sizes():
+    lead, scale = 0.06, 2 * 2 / ROWS  # of Laplace noise on either
+    wins = int(chosen([0.0, lead], "noisy_argmax")[0])
+    expected = 0.5 * math.exp(-lead / scale) * (1 + lead / (2 * scale))
+    assert stats.binomtest(wins, 4000, expected).pvalue > 1e-4
+    half = 0.5 * math.exp(-2 * lead / scale) * (1 + lead / scale)
+    assert stats.binomtest(wins, 4000, half).pvalue < 1e-4
+    found = chosen([0.1, -0.5], "noisy_argmax", magnitude=True, epsilon=20.0, times=300)
+    assert found[1] > 290
+
+
+def test_the_exponential_mechanism_has_its_probabilities():
+    found = chosen([0.0, 0.02, -0.05], "exponential")
+    p = np.exp(np.array([0.0, 0.02, -0.05]) * ROWS / 4)
+    assert stats.chisquare(found, 4000 * p / p.sum()).pvalue > 1e-4
+
+
+def test_choices_need_integers_and_the_sensitivity_that_rows_have():
+    one = mechanisms(declared=Relation.REPLACE_ONE)
+    for choose in (one.noisy_argmax, one.exponential):
+        with pytest.raises(PrivacyError, match=r"s: sensitivity 0\.0198 is declared, a score moves by up to 0\.02"):
+            choose(scores([0.0, 1.0]), sensitivity=0.99 * 2 / ROWS, epsilon=1.0, label="s")
+        steep = Score(lambda values: 3 * values, lambda sizes: 0.0)
+        with pytest.raises(PrivacyError, match="a score moves by up to"):
+            choose(scores([0.0, 1.0]), sensitivity=2 / ROWS, epsilon=1.0, label="s", score=steep)
+    with pytest.raises(PrivacyError, match="may not be passed to numpy"):
+        np.argmax(scores([0.0, 1.0]))
+
+
+def test_a_score_that_float64_may_take_further_gets_the_noise_for_it():
+    def noise(off):
+        one = mechanisms(declared=Relation.REPLACE_ONE)
+        score = Score(lambda values: values, lambda sizes: off)
+        one.noisy_argmax(scores([0.0, 1.0]), sensitivity=2 / ROWS, epsilon=1.0, label="s", score=score)
+        return float(one.ledger.summary()[-1]["noise"])
+
+    assert noise(0.0) == pytest.approx(4 / ROWS, rel=1e-4)
+    assert noise(1 / ROWS) == pytest.approx(8 / ROWS, rel=1e-4)

@@ -221,3 +221,30 @@ def test_integers_are_uniform_where_a_remainder_would_favour_the_small_ones():
 def test_the_system_gives_new_bits_each_time():
     assert len({*SystemBits().words(1000).tolist()}) == 1000
     assert not np.array_equal(SystemBits().words(4), SystemBits().words(4))
+
+
+class Given:
+    """One word, and then those of a source."""
+
+    def __init__(self, first, source):
+        self._first, self._source, self.more = first, source, 0
+
+    def words(self, count):
+        found, self._first = self._first, None
+        self.more += found is None
+        return self._source.words(count) if found is None else found
+
+
+def test_a_choice_has_its_exact_law_and_in_doubt_more_digits_of_the_same_number_decide(monkeypatch):
+    T, rate, n = np.array([5, 0, -3, 4, -400]), 0.7, 20_000
+    source = bits("choice")
+    found = np.bincount([rounded.chosen(T, rate, source) for _ in range(n)], minlength=5)
+    p = np.exp(rate * (T - 5.0))
+    assert found[4] == 0
+    assert stats.chisquare(found[:4], n * (p / p.sum())[:4]).pvalue > 1e-4
+    firsts = [source.words(1) for _ in range(40)]
+    plain = [rounded.chosen(T, rate, Given(first, source)) for first in firsts]
+    monkeypatch.setattr(rounded.np, "searchsorted", lambda *_, **__: (0, 1))
+    doubted = [Given(first, source) for first in firsts]
+    assert [rounded.chosen(T, rate, one) for one in doubted] == plain
+    assert all(one.more for one in doubted)
