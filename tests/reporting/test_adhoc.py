@@ -8,6 +8,7 @@ from dpbench.errors import UserError
 from dpbench.reporting import adhoc
 from dpbench.run.results import Store
 from dpbench.study.output import WORDS
+from tests.batches import write
 from tests.reporting.conftest import row
 from tests.reporting.made_up_site import problems
 
@@ -19,10 +20,10 @@ def own(tmp_path):
         "dp-gd", "synthetic", [0.5, 1], seeds=3, settings={"T": 4}, trace=True, results=tmp_path / "results", jobs=1
     )
     better = {"algorithm": "dp-newton-hess-clip", "excess": 1e-6, "key": "n"}
-    Store(tmp_path / "results", "full", "second_order").write(
+    write(
+        Store(tmp_path / "results", "full", "second_order"),
         [row(seed) | better | {"key": f"n{seed}"} for seed in range(2)]
         + [row(0) | better | {"key": "leaky", "algorithm": "dp-gd-oracle", "private": False, "excess": 1e-9}],
-        [],
     )
     return tmp_path
 
