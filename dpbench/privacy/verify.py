@@ -195,7 +195,8 @@ def _basic(counts: Counts) -> Spent:
 def _pld(counts: Counts, delta: float) -> Spent:
     """By privacy-loss distributions; infinite where a release has none or the grid would be too large."""
     whole = _distribution(counts) if delta >= 1e-13 else None
-    return Spent(float(whole.get_epsilon_for_delta(delta)) if whole else math.inf, "dp_accounting PLD")
+    with np.errstate(over="ignore"):  # beyond losses of 709 its quotient of masses overflows, to an infinite ε
+        return Spent(float(whole.get_epsilon_for_delta(delta)) if whole else math.inf, "dp_accounting PLD")
 
 
 @lru_cache(maxsize=4)
