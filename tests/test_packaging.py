@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 import dpbench
-from dpbench import files
+from dpbench import experiments, files
 from dpbench.cli import main
 from dpbench.run import jobs
 from dpbench.run.execute import code_version
@@ -42,6 +42,14 @@ def test_nothing_tells_to_install_the_other_project():
         files += [path for path in found if path.suffix in (".md", ".py", ".toml", ".html")]
     wrong = [f"{path.relative_to(ROOT)}: {found[0]}" for path in files if (found := FOREIGN.search(path.read_text()))]
     assert not wrong
+
+
+def test_what_make_again_makes_is_there():
+    (listed,) = re.findall(r"^AGAIN := ((?:.*\\\n)*.*)$", (ROOT / "Makefile").read_text(), re.MULTILINE)
+    for reference in listed.replace("\\\n", " ").split():
+        name, _, artefact = reference.partition("/")
+        known = {one.name for one in experiments.get(name).artefacts}
+        assert artefact in known | {""}, reference
 
 
 def test_name_and_version_are_told_once():
