@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from dpbench import files
 from dpbench.errors import UserError, reason
 from dpbench.run import outcomes, parts
-from dpbench.run.row import RUNS, TRACES, Point, Row
+from dpbench.run.row import RUNS, TRACES, Point, Row, completed
 
 if TYPE_CHECKING:
     import pandas
@@ -139,7 +139,7 @@ class Store:
                         found.append(_conform(parts.read(part, table, schema.names, keys), schema))
                     except parts.Damaged as error:
                         parts.set_aside(part, error)
-                return pa.concat_tables(found)
+                return _completed(pa.concat_tables(found))
             except FileNotFoundError:
                 continue  # another process has just merged a part into a newer one: list them again
         raise UserError(f"cannot read results from {self.folder / table}: its files keep disappearing")
@@ -171,6 +171,20 @@ def one_data(runs: pandas.DataFrame, by: str, where: Path) -> None:
             f"{where}: rows of {by} {mixed.index[0]} were made on different data (sha256: {told}); "
             f"move the foreign part out of the folder: the last of these is in {', '.join(rare) or 'no part here'}"
         )
+
+
+def _completed(table: pyarrow.Table) -> pyarrow.Table:
+    """The table with the settings as today's algorithms name them, where it has both columns."""
+    import pyarrow as pa
+
+    if not {"algorithm", "settings"} <= {*table.column_names}:
+        return table
+    written = table["settings"].to_pylist()
+    names = table["algorithm"].to_pylist()
+    whole = [text and completed(name, text) for name, text in zip(names, written, strict=True)]
+    if whole == written:
+        return table
+    return table.set_column(table.column_names.index("settings"), "settings", pa.array(whole, pa.string()))
 
 
 def _as_list(column: pyarrow.ChunkedArray) -> list[Any]:

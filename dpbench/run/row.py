@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, Any, TypeAlias, get_args, get_type_hints
 
 import msgspec
 
+from dpbench import algorithms
+from dpbench.errors import UserError
 from dpbench.run.outcomes import Status
 
 if TYPE_CHECKING:
@@ -136,6 +138,26 @@ FILLED = RUNS.keys() - DIAGNOSTICS
 def settings_of(text: str) -> Values:
     """The settings in a cell of the column `settings` or `sweep`; none of an empty one."""
     return MappingProxyType(msgspec.json.decode(text or "{}"))
+
+
+@functools.lru_cache(maxsize=100_000)
+def completed(algorithm: str, text: str) -> str:
+    """The column `settings` with what `algorithm` has got since the row was written, at its default, as the key has it.
+
+    Otherwise a setting's rows of before and after would count as two settings.
+    """
+    try:
+        method, _ = algorithms.resolve(algorithm)
+    except UserError:
+        return text
+    given = settings_of(text)
+    own = {field.name: field for field in msgspec.structs.fields(method.Settings) if not field.required}
+    added = {name: own[name] for name in own.keys() - given.keys()}
+    values = {
+        name: one.default if one.default_factory is msgspec.NODEFAULT else one.default_factory()
+        for name, one in added.items()
+    }
+    return _text({**values, **given}) if values else text
 
 
 def setting(runs: pandas.DataFrame, name: str, default: Any = None) -> pandas.Series:
