@@ -147,3 +147,15 @@ def test_the_rows_of_the_repository_end_in_words_of_the_vocabulary():
     stores = [Store(root, "full", folder.parent.name) for folder in sorted(root.glob("full/*/runs"))]
     assert stores
     assert {status for store in stores for status in store.statuses().values()} <= set(OUTCOMES)
+
+
+def test_rows_from_before_a_setting_are_of_its_default(store):
+    """dp-gcd got `scales` when rows were there; an alias keeps what it fixes, an unknown method its text."""
+    old = '{"clip":1.0,"passes":2.0,"rule":"gs-r","selection":"proven","step":1.0}'
+    new = '{"clip":1.0,"passes":2.0,"rule":"gs-r","scales":"data","selection":"proven","step":1.0}'
+    bound = new.replace("data", "bound")
+    rows = [("a", "dp-gcd", old), ("b", "dp-gcd", new), ("c", "dp-gcd", bound), ("d", "gone", old)]
+    write(store, [{"key": key, "algorithm": name, "settings": text, "status": "done"} for key, name, text in rows], [])
+    wanted = [new, new, bound, old]
+    assert store.runs()["settings"].tolist() == wanted
+    assert [text for (text, _) in store.columns("settings", "algorithm")] == wanted
