@@ -18,6 +18,7 @@ RESULTS = Path(__file__).parent / "results"
 def main(names: list[str]) -> None:
     from benchmarks import (
         compiled_bench,
+        exact_bench,
         grid_bench,
         machine,
         memory_bench,
@@ -30,7 +31,15 @@ def main(names: list[str]) -> None:
 
     before = machine.load()
     if not names:
-        for bench in (startup_bench, problems_bench, compiled_bench, grid_bench, memory_bench, stream_bench):
+        for bench in (
+            startup_bench,
+            problems_bench,
+            compiled_bench,
+            grid_bench,
+            memory_bench,
+            stream_bench,
+            exact_bench,
+        ):
             bench.main()
     roofline = machine.roofline()
     print(f"dgemm {roofline.flops / 1e9:.1f} GFLOP/s, memory read {roofline.bandwidth / 1e9:.1f} GB/s", flush=True)

@@ -80,6 +80,7 @@ def test_fit_on_a_dask_array_is_fit_on_its_rows(client, algorithm, settings):
         {"algorithm": "dp-gd-average", "T": 5, "l1": 0.01, "relation": "replace-one"},
         {"algorithm": "dp-sgd", "T": 5},
         {"algorithm": "boosted-ssp", "loss": "squared", "l2": 0.01},
+        {"algorithm": "dp-gcd", "scales": "bound", "passes": 3.0, "l1": 0.001},
     ],
     ids=lambda call: call["algorithm"],
 )
@@ -95,6 +96,20 @@ def test_bytes_do_not_depend_on_shards_or_on_the_order_of_the_rows(client, call)
         for one in orders:
             there = dpbench.fit(da.from_array(X[one], chunks=(rows, 6)), da.from_array(y[one], chunks=rows), **call)
             assert there.w.tobytes() == here
+
+
+@pytest.mark.parametrize("call", [{"algorithm": "objpert"}, {"algorithm": "dp-gd-average", "T": 4}], ids=str)
+def test_a_release_of_a_dask_array_holds_for_its_bytes_and_says_nothing_of_bad_rows(client, call):
+    """As a caller has it: no seed, rows of any length, a missing value and a label that is none."""
+    X, y = data()
+    X[3], X[5, 1], y[7] = 40.0, np.nan, 9.0
+    lazy = da.from_array(X, chunks=(700, 6)), da.from_array(y, chunks=700)
+    fits = [dpbench.fit(*lazy, epsilon=1.0, **call) for _ in range(2)]
+    for fit in fits:
+        assert (fit.released.arithmetic, fit.released.noise, fit.released.relation) == ("bytes", "exact", "replace-one")
+        assert fit.guarantee.endswith("holds for the bytes released; counts as public: n")
+        assert np.isfinite(fit.w).all()
+    assert fits[0].w.tobytes() != fits[1].w.tobytes()
 
 
 def test_what_does_not_fit_is_one_line(client):
