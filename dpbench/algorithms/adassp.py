@@ -41,6 +41,7 @@ class AdaSSP(Algorithm):
     name = "adassp"
     title = "AdaSSP"
     home = "greedy_coordinate"
+    exact = "sums"
     paper_accounting = "standard"
     needs = Needs(quadratic=True, regularisers=("l2",))
     discloses = (
@@ -85,7 +86,11 @@ class AdaSSP(Algorithm):
         rho = mechanisms.budget.rho / 3
         gram = problem.hessian_sum(np.zeros(d))
         least = mechanisms.gaussian(
-            np.full(k, np.linalg.eigvalsh(gram)[0]), sensitivity=square, rho=rho, label="eigenvalue", replaced=square
+            np.tile(problem.least_eigenvalue(gram), k),
+            sensitivity=square,
+            rho=rho,
+            label="eigenvalue",
+            replaced=square,
         )
         noisy = mechanisms.gaussian(
             np.tile(gram, (k, 1, 1)),

@@ -34,6 +34,7 @@ from dpbench.privacy.exact.sums import (
     UP,
     WEIGHT_BITS,
     Coordinates,
+    Eigenvalue,
     Moved,
     Near,
     Sum,
@@ -198,6 +199,27 @@ class ExactSums(Problem):
         shape, largest = (1, self.d, self.d), weight * self._square
         total = self._whole(gram_sum, shape, largest, rows, function, W, ROW_BITS)
         return Sum(total, 2.0 ** (-2 * ROW_BITS) * step, moved)
+
+    def least_eigenvalue(self, gram: Any) -> Eigenvalue:
+        """See `EmpiricalRisk`; the place where Cholesky's factorisation of A - σI breaks down, found by halving.
+
+        With u = 2⁻⁵³ and a public t ≥ tr A: if it runs to its end, RᵀR = A - σI + E with ‖E‖ ≤ 1.01(d + 1)ut, so no
+        eigenvalue is below σ by more (Higham 2002, Theorem 10.3). If it breaks down, the least is at most
+        1.01d(d + 1)ut above σ (Theorem 10.7, for A - σI with unit diagonal, the largest entry being at most t). Both
+        hold for sums in any order. Integers become float64, and σ is taken off, within 2ut. There are as many halvings
+        for all data.
+        """
+        row = math.isqrt(gram.moved.one)  # a row's part, in norm and in trace
+        trace = float(self.n * row) * UP
+        off = 1.02 * ((self.d + 1) ** 2 + 2) * 2.0**-53 * trace
+        step = math.ldexp(1.0, math.frexp(max(off, row * 2.0**-20))[1] - 1)
+        A = gram.integers[0].astype(np.float64)
+        low, high = 0, math.floor(trace / self.d / step) + 2  # the mean of the eigenvalues is below
+        for _ in range(math.ceil(math.log2(high))):
+            middle = (low + high) // 2
+            low, high = (middle, high) if _positive(A, middle * step) else (low, middle)
+        unit = step * gram.unit
+        return Eigenvalue(np.array([low]), unit, (off * gram.unit + unit) * UP, row * gram.unit * UP)
 
     def hessian(self, W: np.ndarray, curvature: str = "hess", rows: np.ndarray | None = None) -> NoReturn:
         """Raises PrivacyError: the regularisers' part belongs behind the noise."""
@@ -438,6 +460,13 @@ def clipped_sums(
             part = _within(A * c[:, None], limits).sum(axis=0)
         total[0] += (part / STEP).astype(np.int64)
     return total
+
+
+def _positive(A: np.ndarray, shift: float) -> bool:
+    """Whether Cholesky's factorisation of A - shift·I runs to its end."""
+    A = A.copy()
+    np.einsum("ii->i", A)[:] -= shift
+    return bool(scipy.linalg.lapack.dpotrf(A, overwrite_a=1)[1] == 0)
 
 
 def _most(thresholds: np.ndarray) -> np.ndarray:

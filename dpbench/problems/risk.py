@@ -169,6 +169,10 @@ class EmpiricalRisk(Declaration):
         H = self._rows.gram(weights, W, rows, convex=self.loss.convex)
         return H if np.ndim(w) == 2 else H[0]
 
+    def least_eigenvalue(self, gram: np.ndarray) -> Any:
+        """(1,), of a positive semidefinite sum over the rows (d, d), as `hessian_sum` gives it."""
+        return np.linalg.eigvalsh(gram)[:1]
+
     def second_moment(self) -> np.ndarray:
         """XᵀX/n, (d, d)."""
         return self._rows.weighted_gram() / self.n

@@ -12,6 +12,7 @@ from dpbench.errors import PrivacyError
 from dpbench.privacy.exact.sums import Sum
 from dpbench.privacy.relation import Relation
 from dpbench.problems import Problem
+from dpbench.problems import exact as exact_problems
 from dpbench.problems.exact import ExactProblem, ExactShardedProblem, in_order, on_grid, square_bound, weighted_sum
 from dpbench.problems.kernels import Rows
 from dpbench.problems.losses import Logistic
@@ -350,3 +351,33 @@ def test_a_row_whose_derivative_is_no_number_moves_a_sum_no_further_than_another
         problem = exact(X, y, loss=NoNumber())
         assert np.abs(problem.gradient_sum(W).integers).max() <= 50 * 2**32
         assert np.abs(problem.clipped_gradient(W, np.array([0.3]), even=True).integers).max() <= 50 * 2**32
+
+
+# An eigenvalue
+
+
+@pytest.mark.parametrize(("n", "d"), [(40, 3), (3000, 20), (5, 8)])
+def test_the_least_eigenvalue_is_as_near_as_it_says_also_of_a_singular_matrix(n, d):
+    X, y, _ = made(n, d)
+    if n == 3000:
+        X[:, 1] = X[:, 0]
+    problem = exact(X, y, loss="squared")
+    gram = problem.hessian_sum(np.zeros(d))
+    found = problem.least_eigenvalue(gram)
+    true = np.linalg.eigvalsh(gram.integers[0].astype(float))[0] * gram.unit
+    assert abs(int(found.integers[0]) * found.unit - true) <= found.radius
+    assert found.radius < 1e-5
+    assert found.apart(Relation.ADD_REMOVE) == found.apart(Relation.REPLACE_ONE) == pytest.approx(1.0, rel=1e-3)
+    with pytest.raises(PrivacyError, match="may not be read"):
+        np.asarray(found)
+
+
+def test_cholesky_breaks_down_within_the_distance_that_is_claimed():
+    """A matrix whose least eigenvalue is known, at shifts around it of the distance and of what float64 shows."""
+    problem = exact(*made(100, 30)[:2], loss="squared")
+    gram = problem.hessian_sum(np.zeros(30))
+    A = gram.integers[0].astype(float)
+    off = 1.02 * (31**2 + 2) * 2.0**-53 * problem.n * 2.0**40
+    least = np.linalg.eigvalsh(A)[0]
+    assert exact_problems._positive(A, least - off)
+    assert not exact_problems._positive(A, least + off)

@@ -74,11 +74,13 @@ def test_coordinate_methods_are_covered_where_their_scales_come_from_a_bound_on_
         assert "in exact arithmetic; counts as public: n, the mean square" in fit.guarantee
 
 
-@pytest.mark.parametrize("name", ["dp-gcd", "dp-gcd-gs-s", "dp-gcd-gs-q", "dp-frank-wolfe"])
+@pytest.mark.parametrize("name", ["dp-gcd", "dp-gcd-gs-s", "dp-gcd-gs-q", "dp-frank-wolfe", "adassp"])
 def test_with_next_to_no_noise_integers_give_the_model_that_float64_gives(name):
     X, y = table("logistic", 4000)
-    own = {"T": 40, "radius": 1.0} if name == "dp-frank-wolfe" else {"scales": "bound", "passes": 8.0, "step": 2.0}
-    for l1 in (0.0, 1e-3):
+    own = {"dp-frank-wolfe": {"T": 40, "radius": 1.0}, "adassp": {"loss": "squared", "l2": 1e-3}}.get(
+        name, {"scales": "bound", "passes": 8.0, "step": 2.0}
+    )
+    for l1 in (0.0, 1e-3) if name != "adassp" else (0.0,):
         call = {"algorithm": name, "epsilon": 1e7, "delta": 1e-5, "l1": l1, "seed": 3, **own}
         real, whole = (dpbench.fit(X, y, arithmetic=arithmetic, **call) for arithmetic in ("real", "bytes"))
         assert np.abs(real.w).max() > 0.01

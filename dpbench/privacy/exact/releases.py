@@ -20,7 +20,7 @@ Given θ, a table determines the ideal b, hence the rounded one, hence the point
 rounding b, the solver and the output's grid may add (`problems.exact`). So two tables that agree on θ have points
 within 2r of each other, and noise of multiplier z for a sensitivity of 2r makes the pair (θ, output) the composition
 that is accounted. θ is not released. Without a term the minimisers of neighbours are `apart`, and their points within
-that and 2r: output perturbation.
+that and 2r: output perturbation. A least eigenvalue, too, is near a number that neighbours move by a known distance.
 
 A choice takes scores V_j that are functions of the entries of a sum, computed in float64 from the integers, each within
 e of a score that moves by Δ: so T_j = round(V_j/g) moves by at most D = (Δ + 2e)/g + 1. Report noisy max: the index of
@@ -103,7 +103,7 @@ class ExactReleases(Releases):
             )
         declared = _one(self.moved(sensitivity, replaced))
         z = _one(multiplier)
-        entries = math.prod(value.shape[1:]) if isinstance(value, Sum) else value.integers.shape[1]
+        entries = math.prod(value.integers.shape[1:])
         if isinstance(value, Near):
             near = value.radius + self._term_off / value.convexity
             apart = 0.0 if self._term_off else value.apart(self.relation)  # given the term, which is charged for

@@ -101,12 +101,7 @@ class Sum:
     def __array_function__(
         self, function: Callable[..., Any], types: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
     ) -> Any:
-        """Of NumPy's functions those that put replicates together: there is one."""
-        if function in (np.stack, np.concatenate) and not kwargs and len(args) == 1 and len(args[0]) == 1:
-            return args[0][0]
-        if function is np.tile and not kwargs and set(np.ravel(args[1])) == {1}:
-            return self
-        raise PrivacyError(f"a sum over the rows may not be passed to numpy.{function.__name__} before noise is added")
+        return _together(function, args, kwargs)
 
 
 class Coordinates(Sum):
@@ -155,7 +150,34 @@ class Near:
         return self._pull * (2 if relation is Relation.REPLACE_ONE else 1) / self.convexity
 
     def __array__(self, *_: Any, **__: Any) -> NoReturn:
-        raise PrivacyError("a minimiser may not be read before noise is added")
+        raise PrivacyError("what is computed from all rows may not be read before noise is added")
+
+    def __array_function__(
+        self, function: Callable[..., Any], types: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> Any:
+        """See `Sum`."""
+        return _together(function, args, kwargs)
+
+
+class Eigenvalue(Near):
+    """`integers` (1,) · unit, within `radius` of the least eigenvalue of a matrix that a neighbour moves by `moved`."""
+
+    def __init__(self, integers: NDArray[np.int64], unit: float, radius: float, moved: float) -> None:
+        super().__init__(integers, unit, radius, math.inf, 0.0)
+        self._moved = moved
+
+    def apart(self, relation: Relation) -> float:
+        """By Weyl's inequality, a row's part being positive semidefinite: one row's norm, replaced or removed."""
+        return self._moved
+
+
+def _together(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """Of NumPy's functions those that put replicates together: there is one."""
+    if function in (np.stack, np.concatenate) and not kwargs and len(args) == 1 and len(args[0]) == 1:
+        return args[0][0]
+    if function is np.tile and not kwargs and set(np.ravel(args[1])) == {1}:
+        return args[0]
+    raise PrivacyError(f"a sum over the rows may not be passed to numpy.{function.__name__} before noise is added")
 
 
 def weighted(row: int, weight: int, l1: int | None = None) -> Moved:
