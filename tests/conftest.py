@@ -8,6 +8,7 @@ import pytest
 
 from dpbench import datasets
 from dpbench.datasets import cache
+from dpbench.run import executors
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -32,6 +33,14 @@ def data_cache(tmp_path_factory):
             patch.setenv("DPBENCH_MIRROR", str(own_raw))
         patch.setenv("DPBENCH_DATA", str(base / "data"))
         yield base / "data"
+
+
+@pytest.fixture(scope="session", autouse=True)
+def one_core():
+    """Runs that name no `jobs` are made in this process: to start workers takes seconds; tests of pools name them."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(executors, "cores", lambda: 1)
+        yield
 
 
 @pytest.fixture(scope="session")

@@ -101,6 +101,7 @@ class Bound:
             algorithm.plan(bare, mechanisms.planning(members), settings)
             plan = mechanisms.ledger.planned(members[0])
             claims = bool(plan) and algorithm.private and not algorithm.flaw(settings, budget.accounting)
+            claims = claims and not mechanisms.releases.noiseless  # such a run has no ε to check
             if claims and (error := check(plan, budget).error or undeclared(plan, algorithm.labels)):
                 raise PrivacyError(f"its plan: {error}")
 

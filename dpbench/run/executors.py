@@ -31,6 +31,11 @@ ATTEMPTS = 3  # of a batch whose worker died under it
 BACKENDS = ("loky", "threading", "dask")
 
 
+def cores() -> int:
+    """How many processes or threads there are where nobody says."""
+    return os.cpu_count() or 1
+
+
 class Here:
     """In this process, one after the other."""
 
@@ -102,7 +107,7 @@ def open_executor(
     which then lie with dask's workers while batches run here. Raises UserError as `check`.
     """
     check(backend, jobs, scheduler, shards)
-    jobs = jobs or os.cpu_count() or 1
+    jobs = jobs or cores()
     if scheduler is not None:
         return Cluster(scheduler) if shards is None else Sharded(scheduler, shards)
     return nullcontext(Here() if jobs == 1 and backend == "loky" else Local(jobs, backend))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import math
-import os
 import sys
 from collections import Counter, defaultdict
 from collections.abc import Callable
@@ -14,7 +13,7 @@ from dpbench import algorithms, datasets
 from dpbench.errors import UserError
 from dpbench.run import outcomes
 from dpbench.run.batch import Rows
-from dpbench.run.executors import Here, open_executor, results
+from dpbench.run.executors import Here, cores, open_executor, results
 from dpbench.run.jobs import Job
 from dpbench.run.pace import Pace, seconds
 from dpbench.run.results import Store
@@ -80,7 +79,7 @@ def estimate(jobs: list[Job], store: Store, workers: int | None) -> float:
     except ArithmeticError:
         return math.inf
     steps = sum(job.count * float(getattr(job.parsed(), "T", None) or 1) for job in missing)
-    return seconds(sum(flops), steps, 1 if timed else workers or os.cpu_count() or 1)
+    return seconds(sum(flops), steps, 1 if timed else workers or cores())
 
 
 def batches(jobs: list[Job], workers: int = 1) -> list[list[Job]]:
