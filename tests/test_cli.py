@@ -13,7 +13,9 @@ import pytest
 import dpbench
 from dpbench import api
 from dpbench.cli import VERBS, group, main
+from dpbench.run.results import Store
 from tests import processes
+from tests.batches import write
 
 
 @pytest.fixture
@@ -321,6 +323,8 @@ def test_help_names_every_verb_and_imports_neither_solvers_nor_plots():
 
 def test_status_waits_for_no_pandas(tmp_path):
     """Which takes as long to load as a status: the papers' modules import it, and a status calls nothing of it."""
+    older = {"key": "k", "problem": "synthetic", "algorithm": "dp-gd", "status": "done", "settings": '{"T":5}'}
+    write(Store(tmp_path / "results", "quick", "second_order"), [older])  # of before some settings, which reading adds
     script = (
         "import sys\nfrom dpbench.cli import main\n"
         "try:\n    main(['status', '--profile', 'quick'])\nexcept SystemExit:\n    pass\n"

@@ -101,8 +101,11 @@ class Store:
     def columns(self, *names: str) -> list[tuple[Any, ...]]:
         """These columns alone of all rows, in the order and of the rows that `runs` has; None where there is none."""
         table = self._table("runs", columns=list(dict.fromkeys(["key", "status", *names])))
-        keys, statuses = table["key"].to_pylist(), table["status"].to_pylist()
-        rows = list(zip(*(_as_list(table[name]) for name in names), strict=True))
+        lists = {name: _as_list(table[name]) for name in table.column_names}
+        if {"algorithm", "settings"} <= lists.keys():  # not in arrow, whose arrays of strings load pandas
+            lists["settings"] = _whole(lists["algorithm"], lists["settings"])
+        keys, statuses = lists["key"], lists["status"]
+        rows = list(zip(*(lists[name] for name in names), strict=True))
         last = dict(zip(keys, range(len(keys)), strict=True))
         if len(last) == len(keys):
             return rows
@@ -125,7 +128,7 @@ class Store:
                 part.unlink(missing_ok=True)
 
     def _read(self, table: str, keys: list[str] | None = None) -> pandas.DataFrame:
-        return self._table(table, keys).to_pandas()
+        return _completed(self._table(table, keys)).to_pandas()
 
     def _table(self, table: str, keys: list[str] | None = None, columns: list[str] | None = None) -> pyarrow.Table:
         import pyarrow as pa
@@ -139,7 +142,7 @@ class Store:
                         found.append(_conform(parts.read(part, table, schema.names, keys), schema))
                     except parts.Damaged as error:
                         parts.set_aside(part, error)
-                return _completed(pa.concat_tables(found))
+                return pa.concat_tables(found)
             except FileNotFoundError:
                 continue  # another process has just merged a part into a newer one: list them again
         raise UserError(f"cannot read results from {self.folder / table}: its files keep disappearing")
@@ -181,10 +184,14 @@ def _completed(table: pyarrow.Table) -> pyarrow.Table:
         return table
     written = table["settings"].to_pylist()
     names = table["algorithm"].to_pylist()
-    whole = [text and completed(name, text) for name, text in zip(names, written, strict=True)]
+    whole = _whole(names, written)
     if whole == written:
         return table
     return table.set_column(table.column_names.index("settings"), "settings", pa.array(whole, pa.string()))
+
+
+def _whole(algorithms: list[str], settings: list[str | None]) -> list[str | None]:
+    return [text and completed(name, text) for name, text in zip(algorithms, settings, strict=True)]
 
 
 def _as_list(column: pyarrow.ChunkedArray) -> list[Any]:

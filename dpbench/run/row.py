@@ -151,13 +151,19 @@ def completed(algorithm: str, text: str) -> str:
     except UserError:
         return text
     given = settings_of(text)
-    own = {field.name: field for field in msgspec.structs.fields(method.Settings) if not field.required}
+    own = _optional(method.Settings)
     added = {name: own[name] for name in own.keys() - given.keys()}
     values = {
         name: one.default if one.default_factory is msgspec.NODEFAULT else one.default_factory()
         for name, one in added.items()
     }
     return _text({**values, **given}) if values else text
+
+
+@functools.cache
+def _optional(settings: type[msgspec.Struct]) -> dict[str, msgspec.structs.FieldInfo]:
+    """Name → field of the settings that have a default: reading them off the annotations takes half a millisecond."""
+    return {field.name: field for field in msgspec.structs.fields(settings) if not field.required}
 
 
 def setting(runs: pandas.DataFrame, name: str, default: Any = None) -> pandas.Series:
