@@ -234,7 +234,7 @@ class Algorithm:
         private: False for baselines that look at the data without paying.
         exact: what all its releases are, of what `dpbench.privacy.exact` takes without a rounding: "sums" over the
             rows, or a "minimiser" with a certificate. Then the guarantee of a fit holds for the bytes released, which
-            the seam enforces. "" where it is proved for real numbers alone.
+            the seam enforces. "" where it is proved for real numbers alone; in_reals: why.
         paper_accounting: what `--accounting paper` means for it.
         accountings: the accounting modes it can be calibrated with, besides "paper".
         delta: the δ used when none is given, "n^-2", "n^-1" or a number.
@@ -261,6 +261,7 @@ class Algorithm:
     either: ClassVar[bool] = False
     private: ClassVar[bool] = True
     exact: ClassVar[Literal["", "sums", "minimiser"]] = ""
+    in_reals: ClassVar[str] = "it releases more than sums over the rows and minimisers"
     paper_accounting: ClassVar[str] = "bs16"
     accountings: ClassVar[tuple[str, ...]] = ("tight", "text", "bs16", "cks20", "standard")
     delta: ClassVar[str | float] = "n^-2"
@@ -375,7 +376,7 @@ class Algorithm:
         add/remove neighbours rows change places.
         """
         if not self.exact:
-            return "it releases more than sums over the rows and minimisers"
+            return self.in_reals
         if loss_functions.built_in(loss):
             return ""
         if self.exact == "minimiser":

@@ -41,6 +41,7 @@ class CubicNewton(Algorithm):
 
     name = "cubic-newton"
     title = "Cubic Newton"
+    in_reals = "it adds noise to a gradient and a Hessian that float64 has put together"
     needs = Needs(convex=True, lipschitz=True, smooth=True, hessian_lipschitz=True, regularisers=("l2",))
     diagnostics = (NOTES,)
     discloses = (

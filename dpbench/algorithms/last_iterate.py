@@ -43,6 +43,7 @@ class DPGDLastIterate(Algorithm):
     name = "dp-gd-last"
     title = "DP-GD, last iterate"
     relation = Relation.REPLACE_ONE
+    in_reals = "its proof is of steps that nobody sees, in numbers without a rounding"
     paper_accounting = "tight"
     needs = Needs(convex=True, lipschitz=True, smooth=True, regularisers=("l2",))
     per_replicate: ClassVar = frozenset({"epsilon"})

@@ -42,6 +42,7 @@ class DPMatrixFactorisation(Algorithm):
     name = "dp-mf"
     title = "DP-MF"
     relation = Relation.REPLACE_ONE
+    exact = "sums"
     paper_accounting = "tight"
     needs = Needs(lipschitz=True, regularisers=("l2", "w2"))
     per_replicate: ClassVar = frozenset({"step"})

@@ -54,6 +54,7 @@ class DPNewton(Algorithm):
     name = "dp-newton"
     title = "DP-Newton"
     revisions: ClassVar = {"tight": 2}  # the direction's sensitivities
+    in_reals = "its directions are computed in float64 from a Hessian that has no noise"
     needs = Needs(convex=True, gradient=1.0, hessian=SMOOTHNESS)
     diagnostics = (MEASURED[0], NOTES)  # of `measure_memory`
     discloses = (

@@ -38,6 +38,7 @@ class DPNewtonGeneral(Algorithm):
 
     name = "dp-newton-general"
     title = "DP-Newton, general losses"
+    in_reals = "its directions are computed in float64 from a Hessian that has no noise"
     needs = Needs(convex=True, lipschitz=True, smooth=True)  # Theorem B.6
     discloses = (
         Disclosure("gradient", "the mean gradient", add_remove="L₀/n", why="‖∇f_i‖ ≤ L₀"),

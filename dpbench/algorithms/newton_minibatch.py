@@ -60,6 +60,7 @@ class DPNewtonMinibatch(Algorithm):
     name = "dp-newton-minibatch"
     title = "DP-Newton, minibatch"
     revisions: ClassVar = {"tight": 3}  # one calibration, the direction's sensitivities, samples under replace-one
+    in_reals = "its directions are computed in float64 from a Hessian that has no noise"
     paper_accounting = "rdp"
     accountings = ("tight", "rdp")
     needs = DPNewton.needs

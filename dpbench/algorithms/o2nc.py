@@ -73,6 +73,7 @@ class O2NC(Algorithm):
     relation = Relation.REPLACE_ONE
     private = False
     unpaid = "everything: it adds no noise"
+    in_reals = "its estimates are differences of losses, which float64 rounds row by row"
     paper_accounting = "standard"
     delta = 1e-6
     needs = Needs(lipschitz=True)

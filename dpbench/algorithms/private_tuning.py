@@ -62,6 +62,7 @@ class PrivateTuning(Algorithm):
     title = "tuned privately"
     home = "leaderboard"
     relation = Relation.REPLACE_ONE
+    in_reals = "it chooses among runs by their losses, which are means in float64"
     paper_accounting = "tight"
     accountings = ("tight", "pure")
     needs = Needs(row_norm=None, regularisers=("l1", "l2", "w2"))

@@ -33,6 +33,7 @@ class DPSGDOne(ByPasses):
 
     name = "dp-sgd-1"
     title = "DP-SGD, batch size 1"
+    in_reals = "it releases single rows' gradients, as float64 computes and clips them"
     paper_accounting = "poisson"
     accountings = ("rdp", "tight")
     discloses = (

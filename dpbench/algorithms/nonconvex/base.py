@@ -90,6 +90,7 @@ class SecondOrderMethod(Algorithm):
         HESSIANS,
         Diagnostic("lambda_min", "the least eigenvalue of the objective's Hessian at the end", of_data=True),
     )
+    in_reals = "it adds the regularisers to its sums, or compares losses, before there is noise"
     revisions: ClassVar = {"tight": 2}  # the losses' own sensitivities, √2 less noise off the diagonal
     paper_accounting = "standard"
     needs = Needs(gradient=1.0, hessian=1.0, row_norm_of={"sigmoid": 3.22}, regularisers=("l2", "w2"))

@@ -43,6 +43,7 @@ from dpbench.errors import PrivacyError
 from dpbench.privacy.budget import Budget, Budgets
 from dpbench.privacy.exact import rounded
 from dpbench.privacy.exact.bits import Bits, Draws, SeededBits, SystemBits
+from dpbench.privacy.exact.correlated import ExactCorrelated
 from dpbench.privacy.exact.sums import UP, Near, Sum
 from dpbench.privacy.ledger import BoundedRange, PureDP
 from dpbench.privacy.mechanisms import VALUES, Mechanisms, Score
@@ -101,38 +102,46 @@ class ExactReleases(Releases):
             raise PrivacyError(
                 f"{label}: released as it is computed in float64, which arithmetic='bytes' does not cover"
             )
-        declared = _one(self.moved(sensitivity, replaced))
         z = _one(multiplier)
-        entries = math.prod(value.integers.shape[1:])
+        T, units, grid = self.on_steps(value, noise, sensitivity, label, replaced)
+        scale = units * z * UP
+        if not (0 < scale <= rounded.LARGEST):
+            raise PrivacyError(f"{label}: noise of {scale:g} grid steps cannot be drawn exactly; lower the noise or T")
+        declared = _one(self.moved(sensitivity, replaced))
+        first = self.record(event, z, label, T.shape[1:], scale * grid, scale * grid / declared, count)
+        offset = value.offset if isinstance(value, Sum) else 0.0
+
+        def release() -> Array:
+            K = np.clip(T + self.integers(noise, scale, T.shape), -WITHIN, WITHIN)
+            return np.asarray(K * grid + offset, dtype=float)
+
+        return self.publish(noise.name, label, first, T * grid, np.asarray(scale * grid), release)
+
+    def on_steps(
+        self, value: Sum | Near, noise: Noise, sensitivity: Scalars, label: str, replaced: Scalars | None = None
+    ) -> tuple[NDArray[np.int64], float, float]:
+        """(T, how far neighbours are apart at most, in units of T and in the norm of `noise`, that unit): see above."""
+        declared, entries = _one(self.moved(sensitivity, replaced)), math.prod(value.integers.shape[1:])
         if isinstance(value, Near):
             near = value.radius + self._term_off / value.convexity
             apart = 0.0 if self._term_off else value.apart(self.relation)  # given the term, which is charged for
-            proved, offset = (apart + 2 * near) * UP, 0.0
+            proved = (apart + 2 * near) * UP
             wrong = declared < apart * (1 - ROUNDING)  # what lies nearer depends on the solver, and is added
         else:
             bound = value.moved.sum_of_sizes if noise is LAPLACE else value.moved.l2
-            proved, offset = bound(self.relation) * value.unit, value.offset
+            proved = bound(self.relation) * value.unit
             wrong = not declared >= proved * (1 - ROUNDING)
         if wrong:
             raise PrivacyError(f"{label}: sensitivity {declared:g} is declared, it moves by up to {proved:g}")
         added = _added(noise, entries)
         units = max(declared, proved) / value.unit * UP  # Δ in units of the integers
         shift = max(0, math.floor(math.log2(units * FINER / added)))
-        grid = math.ldexp(value.unit, shift)
-        scale = (math.ldexp(units, -shift) + (added if shift else 0.0)) * z * UP
-        if not (0 < scale <= rounded.LARGEST):
-            raise PrivacyError(f"{label}: noise of {scale:g} grid steps cannot be drawn exactly; lower the noise or T")
         T = np.clip((value.integers + ((1 << shift) >> 1)) >> shift, -WITHIN, WITHIN)
-        first = self.record(
-            event, z, label, value.integers.shape[1:], scale * grid, scale * grid / max(declared, proved), count
-        )
-        shown = T * grid
+        return T, math.ldexp(units, -shift) + (added if shift else 0.0), math.ldexp(value.unit, shift)
 
-        def release() -> Array:
-            K = T if self.noiseless else np.clip(T + self._rounded(noise, scale, T.shape), -WITHIN, WITHIN)
-            return np.asarray(K * grid + offset, dtype=float)
-
-        return self.publish(noise.name, label, first, shown, np.asarray(scale * grid), release)
+    def integers(self, noise: Noise, scale: float, shape: tuple[int, ...]) -> NDArray[np.int64]:
+        """Rounded noise, or 0 without noise."""
+        return np.zeros(shape, dtype=np.int64) if self.noiseless else self._rounded(noise, scale, shape)
 
     def choose(
         self,
@@ -242,6 +251,22 @@ class ExactMechanisms(Mechanisms):
         super().__init__(keys, budget, **options)
         assert isinstance(self.releases, ExactReleases)
         self.releases.relation = budget.relation
+
+    def correlated(
+        self, steps: int, *, separation: int, bands: int, sensitivity: float, rho: Scalars, label: str
+    ) -> Any:
+        """See `Mechanisms.correlated`."""
+        assert isinstance(self.releases, ExactReleases)
+        z = math.sqrt(0.5 / _one(rho))
+        return ExactCorrelated(
+            self.releases,
+            steps,
+            separation=separation,
+            bands=bands,
+            sensitivity=sensitivity,
+            multiplier=z,
+            label=label,
+        )
 
     def noisy_argmax(
         self,
