@@ -8,13 +8,18 @@ from typing import Any
 
 from dpbench.errors import counted
 from dpbench.reporting import glossary, manifest, matrix
-from dpbench.reporting.html import Markup, articles, breakable, image, join, link, table, tag
+from dpbench.reporting.html import Markup, articles, breakable, folding, image, join, link, table, tag
+
+LINES = 3  # of gaps: more are folded
+UNFOLDED = 4  # figures and tables of a page: more do not fit into ten screens with the claims
 
 
 def body(one: dict[str, Any], folder: Path, rows: str) -> Markup:
     """The main part. one: its manifest; folder: its figures; rows: the way from there to its rows."""
     artefacts = {artefact["name"]: artefact for artefact in one["artefacts"]}
-    sections = [_judged(artefacts[name], one) for name in manifest.JUDGED if name in artefacts]
+    sections: list[tuple[str, object, Markup]] = [
+        _judged(artefacts[name], one) for name in manifest.JUDGED if name in artefacts
+    ]
     sections += [
         (name, artefact["title"], _artefact(artefact, one, folder, rows))
         for name, artefact in artefacts.items()
@@ -29,15 +34,30 @@ def body(one: dict[str, Any], folder: Path, rows: str) -> Markup:
     sections.append(("environment", "Rows and environment", _environment(one, rows)))
     missing = [name for name in one["planned"] if name not in artefacts]
     gap = f"Not built yet: {', '.join(missing)}; run: dpbench report --experiment {one['experiment']}"
+    shown = _unfolded(one, list(artefacts))
     about = f". Profile {one['profile']}, {counted(one['runs'], 'run')}; {one['experiment']} on the command line."
     return join(
         [
             tag("h1", one["title"]),
             tag("p", citation(one) + about, cls="lead"),
+            answer(artefacts),
             tag("p", breakable(gap), cls="gap") if missing else "",
-            articles(sections),
+            folding(sections, {manifest.SCORECARD, "values", *shown}),
         ]
     )
+
+
+def answer(artefacts: dict[str, Any]) -> Markup:
+    """What came out, in counts: of the claims and of the published values; nothing of an experiment without either."""
+    told = [artefacts[name]["caption"] for name in manifest.JUDGED if name in artefacts]
+    return tag("p", breakable(" ".join(told)), cls="answer") if told else Markup("")
+
+
+def _unfolded(one: dict[str, Any], names: list[str]) -> list[str]:
+    """The first figures and tables that show a claim, or the first of all where nothing is claimed."""
+    shows = {record["shows"] for record in manifest.records(one, manifest.SCORECARD)}
+    drawn = [name for name in names if name not in manifest.JUDGED]
+    return [name for name in drawn if name in shows or not shows][:UNFOLDED]
 
 
 def further(one: dict[str, Any], short: str) -> Markup:
@@ -76,7 +96,7 @@ def _judged(artefact: dict[str, Any], one: dict[str, Any]) -> tuple[str, str, Ma
     """Claims or published values: (id, heading, content)."""
     found = artefact.get("records", [])
     files = tag("p", join((_file(name) for name in artefact["files"]), " · "), cls="files")
-    told = tag("p", breakable(artefact["caption"]), cls="caption") + method(artefact, "../")
+    told = method(artefact, "../")
     if artefact["name"] == manifest.SCORECARD:
         return artefact["name"], "Claims, judged on these rows", matrix.claims_list(found) + told + files
     listed = matrix.values(found, one["experiment"], one["profile"])
@@ -90,11 +110,14 @@ def _file(name: str) -> Markup:
 def _artefact(artefact: dict[str, Any], one: dict[str, Any], folder: Path, rows: str) -> Markup:
     name = artefact["name"]
     if artefact["kind"] == "table":
-        content = table(artefact["columns"], artefact["rows"])
+        lines = any("\n" in cell for row in artefact["rows"] for cell in row)
+        content = table(artefact["columns"], artefact["rows"], whole=lines)
     else:
         alt = f"{artefact['title']}. {artefact['caption'].split('. ')[0].rstrip('.')}."
         content = figure(folder, name, alt)
     gaps = tag("ul", join(tag("li", breakable(f"Gap: {line}")) for line in artefact["gaps"]), cls="gap")
+    if len(artefact["gaps"]) > LINES:
+        gaps = tag("details", tag("summary", counted(len(artefact["gaps"]), "gap")) + gaps)
     sources = [*(_file(file) for file in artefact["files"]), link(f"{rows}/runs", "rows (parquet)")]
     if f"[{name}" in one["published"]:
         sources.append(link("#published", "published values"))

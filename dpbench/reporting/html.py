@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Container, Iterable, Sequence
 from html import escape
 
 WORDS = {  # verdict → class of its badge
@@ -19,7 +19,8 @@ WORDS = {  # verdict → class of its badge
 }
 
 
-SHORT = 36  # characters
+SHORT = 18  # characters of a cell that stays on one line
+NUMBER = re.compile(r"[-+−–\d.,:%±×eE()\[\]\s]*\d[-+−–\d.,:%±×eE()\[\]\s]*")
 
 
 class Markup(str):
@@ -68,7 +69,11 @@ def _nav(root: str, target: str, text: str, current: bool) -> Markup:
 
 
 def breakable(text: str) -> Markup:
-    """Text whose commands, and what stands in backticks, are in code type: `dpbench run --experiment x/y`."""
+    """Text whose commands, and what stands in backticks, are in code type: `dpbench run --experiment x/y`.
+
+    A number and its % stay on one line.
+    """
+    text = re.sub(r"(?<=\d) (?=%)", "\u00a0", text)
     commands = re.sub(r"(dpbench (?:run|fetch|report|diff)(?: [\w./-]+)*)", r"<code>\1</code>", escape(text))
     return Markup(re.sub(r"`([^`<>]+)`", r"<code>\1</code>", commands))
 
@@ -96,10 +101,19 @@ def table(
 
 
 def _cell(content: object, label: str = "") -> Markup:
-    """Numbers and names stay on one line, sentences do not."""
-    short = not isinstance(content, Markup) and len(str(content)) <= SHORT
-    given = ({"cls": "short"} if short else {}) | ({"data-label": label} if label and content != "" else {})
-    return tag("td", content, **given)
+    """Numbers and names stay on one line, numbers in print too. Of several lines the first is bold."""
+    shown, kinds = content, []
+    if not isinstance(content, Markup):
+        text = str(content)
+        first, *further = text.split("\n")
+        if further:
+            shown = join([tag("b", first), *(tag("small", breakable(line)) for line in further)])
+        elif NUMBER.fullmatch(text):
+            kinds = ["short", "number"]
+        elif len(text) <= SHORT:
+            kinds = ["short"]
+    given = ({"cls": " ".join(kinds)} if kinds else {}) | ({"data-label": label} if label and content != "" else {})
+    return tag("td", shown, **given)
 
 
 def paragraphs(labelled: Iterable[tuple[str, str]]) -> Markup:
@@ -113,6 +127,21 @@ def articles(sections: Iterable[tuple[str, str, Markup]]) -> Markup:
     contents = tag("ul", join(tag("li", link(f"#{name}", heading)) for name, heading, _ in sections), cls="contents")
     told = join(tag("article", tag("h2", heading) + content, id=name) for name, heading, content in sections)
     return tag("div", tag("div", contents, cls="aside") + tag("div", told, cls="told"), cls="beside")
+
+
+def folding(sections: Iterable[tuple[str, object, Markup]], unfolded: Container[str] = ()) -> Markup:
+    """(id, heading, content) as articles that are folded under their headings, except those whose ids are `unfolded`.
+
+    The id is within the fold: a browser that follows a link to it opens it.
+    """
+    return join(
+        tag("article", tag("h2", heading) + content, id=name)
+        if name in unfolded
+        else tag(
+            "article", tag("details", tag("summary", tag("h2", heading)) + tag("div", content, id=name)), cls="fold"
+        )
+        for name, heading, content in sections
+    )
 
 
 def page(

@@ -18,18 +18,23 @@ from dpbench.algorithms.base import Algorithm, make_settings
 from dpbench.errors import UserError, counted
 from dpbench.privacy import accounting
 from dpbench.privacy.disclosure import MECHANISMS
-from dpbench.reporting.html import Markup, articles, breakable, join, table, tag
+from dpbench.reporting.html import Markup, breakable, folding, join, table, tag
 
 TITLE = "The privacy of each algorithm"
 INTRO = (
-    "Made from what each method declares in code. A run that releases anything under a label that is not here fails, "
-    "and a test holds every sensitivity against the noise that is drawn. L₀ bounds a row's gradient, L₁ its Hessian, R "
+    "What each method releases, with which noise, and what its ε takes for granted. This page is made from the code: a "
+    "run that releases anything that is not listed here fails."
+)
+NOTATION = (
+    "L₀ bounds a row's gradient, L₁ its Hessian, R "
     "its norm; n rows, d columns, m rows in a sample; g̃ is a released gradient, C_j a clipping threshold. δ, the "
-    "accounting and the neighbours are the user's choice where the method takes more than one."
+    "accounting and the neighbours are the user's choice where the method takes more than one. A test compares "
+    "every sensitivity with the noise that is drawn."
 )
 HEADER = ["release", "what", "mechanism", "times", "add/remove", "replace-one", "because", "where"]
 AUDIT = ["release", "audited at", "bound", "claim"]
 AUDITED = "audited.csv"
+AUDIT_SLACK = 1 + 1e-3  # bounds and claims are printed to three digits
 PUBLISHED = (
     ("noise_scale", "as-published-code"),
     ("noise", "0.5"),
@@ -121,15 +126,17 @@ def _bounds() -> dict[str, list[list[str]]]:
 def modes() -> list[tuple[str, str]]:
     """(accounting, what the first line of its module says of it)."""
     first = {name: (sys.modules[type(accounting.get(name)).__module__].__doc__ or "") for name in accounting.names()}
-    return [(name, doc.partition("\n")[0].partition("`: ")[2]) for name, doc in first.items()]
+    lines = {name: doc.partition("\n")[0] for name, doc in first.items()}
+    return [(name, line.partition("`: ")[2] or line) for name, line in lines.items()]
 
 
 def text() -> str:
     """The page as Markdown."""
-    parts = [f"# {TITLE}", INTRO, "## Mechanisms"]
+    found = list(sections())
+    parts = [f"# {TITLE}", f"{INTRO} {summary(found)}", NOTATION, "## Mechanisms"]
     parts.append(_markdown(["mechanism", "sensitivity in", "theorem"], [[k, *v] for k, v in MECHANISMS.items()]))
     parts += ["## Composition", _markdown(["accounting", "what it is"], [list(mode) for mode in modes()])]
-    for one in sections():
+    for one in found:
         parts += [f"## {one.name}", f"**{one.title}**"]
         parts.append("\n".join(f"- *{name}*: {told}" for name, told in one.facts))
         parts.append(_markdown(HEADER, one.releases) if one.releases else "It releases nothing with noise.")
@@ -140,16 +147,37 @@ def text() -> str:
 
 def body() -> Markup:
     """The main part of privacy.html."""
-    found = []
-    for one in sections():
+    found: list[tuple[str, object, Markup]] = []
+    listed = list(sections())
+    for one in listed:
         facts = tag("dl", join(tag("dt", name) + tag("dd", breakable(told)) for name, told in one.facts))
         releases = table(HEADER, one.releases) if one.releases else tag("p", "It releases nothing with noise.")
         audited = table(AUDIT, one.audited) if one.audited else Markup("")
-        found.append((f"method-{one.name}", f"{one.name}: {one.title}", facts + releases + audited))
-    kinds = table(["mechanism", "sensitivity in", "theorem"], [[k, *v] for k, v in MECHANISMS.items()], whole=True)
+        kinds = ", ".join(dict.fromkeys([dict(one.facts)["proved for"], *(row[2] for row in one.releases)]))
+        heading = join([f"{one.name}: {one.title} ", tag("small", kinds)])
+        found.append((f"method-{one.name}", heading, facts + releases + audited))
+    mechanisms = table(["mechanism", "sensitivity in", "theorem"], [[k, *v] for k, v in MECHANISMS.items()], whole=True)
     composed = table(["accounting", "what it is"], [[name, breakable(told)] for name, told in modes()], whole=True)
-    head = tag("h1", TITLE) + tag("p", INTRO, cls="lead") + tag("h2", "Mechanisms") + kinds
-    return head + tag("h2", "Composition") + composed + articles(found)
+    rules: list[tuple[str, object, Markup]] = [
+        ("mechanisms", "Mechanisms, with their theorems", mechanisms),
+        ("composition", "Composition", composed),
+    ]
+    lead = tag("p", f"{INTRO} {summary(listed)}", cls="lead") + tag("p", NOTATION, cls="caption")
+    return tag("h1", TITLE) + lead + folding([*rules, *found])
+
+
+def summary(found: list[Section]) -> str:
+    """How many methods are private, and what the audit found of them."""
+    private = sum(dict(one.facts)["private"] == "yes" for one in found)
+    audited = [one for one in found if one.audited]
+    rows = [row for one in audited for row in one.audited]
+    broken = [row for row in rows if float(row[2].split(" ≥ ")[1]) > float(row[3]) * AUDIT_SLACK]
+    told = f"{len(broken)} exceed" if broken else "none exceeds"
+    return (
+        f"Of {counted(len(found), 'method')} {private} are private; the others are baselines that take something "
+        f"without paying. The audit has {counted(len(rows), 'lower bound')} on the releases of "
+        f"{counted(len(audited), 'method')}: {told} the claim."
+    )
 
 
 def save(folder: Path) -> Path:

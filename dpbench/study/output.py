@@ -113,7 +113,7 @@ def _gaps(gaps: list[str]) -> str:
 def markdown(frame: pd.DataFrame) -> str:
     """A pipe table whose columns also line up in plain text."""
     cells = [[str(c) for c in frame.columns], *[[str(v) for v in row] for row in frame.to_numpy()]]
-    cells = [[text.replace("|", "\\|") for text in row] for row in cells]
+    cells = [[text.replace("|", "\\|").replace("\n", "<br>") for text in row] for row in cells]
     widths = [max(3, *(len(row[i]) for row in cells)) for i in range(len(frame.columns))]
     lines = ["| " + " | ".join(text.ljust(w) for text, w in zip(row, widths, strict=True)) + " |" for row in cells]
     lines.insert(1, "|" + "|".join("-" * (w + 2) for w in widths) + "|")
@@ -136,7 +136,7 @@ def latex(frame: pd.DataFrame, caption: str, method: str = "") -> str:
         text = str(value)
         for symbol, command in LATEX.items():
             text = text.replace(symbol, command)
-        return text
+        return r"\shortstack[l]{" + text.replace("\n", r"\\") + "}" if "\n" in text else text
 
     rows = [" & ".join(clean(v) for v in row) + r" \\" for row in frame.to_numpy()]
     head = " & ".join(clean(c) for c in frame.columns) + r" \\"

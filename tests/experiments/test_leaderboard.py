@@ -93,13 +93,14 @@ def made_up(**scores):
     ("scores", "told"),
     [
         ({"dp-gd": [-2.0, -2.1, -1.9, -2.0, -2.0], "dp-mf": [-1.0, -1.1, -0.9, -1.0, -1.0]},
-         "DP-GD: -2.00 [-2.11, -1.89], 0.25 s; alone; the default 0.20"),
+         "DP-GD\nscore -2.00 [-2.11, -1.89]\n0.25 s\ndistinguishable from all others\ndefault: 0.20"),
         ({"dp-gd": [-2.0, -2.1, -1.9, -2.0, -2.0], "dp-mf": [-1.9, -2.2, -1.9, -2.0, -1.9]},
-         "DP-GD: -2.00 [-2.11, -1.89], 0.25 s; not told apart: DP-MF; the default 0.20"),
-        ({"dp-gd": [0.5] * 5, "dp-mf": [0.1] * 5}, "nothing: no method is better than w = 0; alone"),
+         "DP-GD\nscore -2.00 [-2.11, -1.89]\n0.25 s\nnot distinguishable: DP-MF\ndefault: 0.20"),
+        ({"dp-gd": [0.5] * 5, "dp-mf": [0.1] * 5},
+         "nothing\nno method is better than w = 0\ndistinguishable from all others"),
         ({"dp-gd": [-2.0, 1.5, -1.0, 0.9, -1.5], "dp-mf": [0.9] * 5},
-         "DP-GD: -0.42 [-2.33, 1.49], 0.25 s; not told apart: DP-MF; not told apart from nothing; "
-         "the default 0.20, not told apart"),
+         "DP-GD\nscore -0.42 [-2.33, 1.49]\n0.25 s\nnot distinguishable: DP-MF\n"
+         "not distinguishable from w = 0\ndefault: 0.20, not distinguishable"),
     ],
 )  # fmt: skip
 def test_the_answer_follows_from_the_scores(scores, told):
@@ -110,7 +111,7 @@ def test_the_answer_follows_from_the_scores(scores, told):
 def test_the_default_says_what_it_is_and_from_what_to_what_it_costs():
     found = made_up(nothing=[0.0] * 5, auto=[-1.0] * 5, **{"dp-gd": [-0.5] * 5})
     assert tables.answer(found, places.standing(found.matrix(1.0))) == (
-        "the default (auto) [DP-GD]: -1.00 [-1.00, -1.00], 0.25 s; alone"
+        "the default (auto)\nhere DP-GD\nscore -1.00 [-1.00, -1.00]\n0.25 s\ndistinguishable from all others"
     )
 
 

@@ -23,9 +23,13 @@ PROBE = """<script>addEventListener("load", () => {
     images: images.length,
     broken: images.filter(i => !i.complete || i.naturalWidth === 0).length,
     silent: images.filter(i => !i.alt).length,
+    screens: document.documentElement.scrollHeight / 800,
     styled: getComputedStyle(document.querySelector("main")).maxWidth !== "none",
     overflow: document.documentElement.scrollWidth - document.documentElement.clientWidth,
   };
+  document.querySelectorAll("details").forEach(one => { one.open = true; });
+  const cut = one => one.scrollWidth > one.clientWidth && (one.closest("[id]") || { id: "?" }).id;
+  told.cut = [...document.querySelectorAll(".scroll")].map(cut).filter(Boolean);
   document.body.setAttribute("data-probe", JSON.stringify(told));
 });</script>"""
 EXPLORE = """<script>addEventListener("load", () => setTimeout(() => {
@@ -120,6 +124,14 @@ def test_a_page_loads_and_its_images_are_there(seen, page):
     assert found["broken"] == found["silent"] == 0
     assert found["styled"]
     assert found["overflow"] <= 0
+
+
+def test_the_privacy_page_is_short_while_it_is_folded_and_no_table_is_cut(seen):
+    found = told(seen, "privacy.html", "desktop")
+    assert 1 < found["screens"] <= 8
+    assert found["cut"] == []
+    assert told(seen, "small/index.html", "desktop")["cut"] == []
+    assert "tabled" in told(seen, "small/index.html", "phone")["cut"]  # what is cut is seen
 
 
 @pytest.mark.parametrize("page", PAGES)

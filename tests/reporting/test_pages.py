@@ -8,8 +8,8 @@ import pytest
 from dpbench import experiments
 from dpbench.cli import main
 from dpbench.reporting import build as report
-from dpbench.reporting import matrix
-from dpbench.reporting.html import Markup, breakable, html, tag
+from dpbench.reporting import experiment_page, matrix
+from dpbench.reporting.html import Markup, breakable, html, table, tag
 from dpbench.run.results import Store
 from dpbench.study.context import Context
 from dpbench.study.output import WORDS
@@ -92,6 +92,37 @@ def test_an_experiments_page_has_the_words_cells_gaps_and_sources(site):
         "Why: y is smaller there",
     ):
         assert part in page, part
+
+
+def test_of_many_figures_the_first_that_show_a_claim_are_unfolded():
+    """second_order has 26, and is to be read in ten screens."""
+    drawn = [{"name": f"fig{i}", "title": f"Fig. {i}", "kind": "table", "columns": ["x"], "rows": [["1"]], "files": [],
+              "caption": "x", "gaps": [], "command": "dpbench run"} for i in range(26)]  # fmt: skip
+    one = {"experiment": "second_order", "title": "Many", "citation": "Nobody", "links": [], "profile": "full",
+           "planned": [], "runs": 1, "published": "", "statuses": {}, "code_versions": [], "environments": [],
+           "relations": [], "checked_by": [], "data": [], "artefacts": drawn}  # fmt: skip
+
+    def unfolded(one):
+        return re.findall(r'<article id="(\w+)"', experiment_page.body(one, COMMITTED, "rows"))
+
+    assert unfolded(one) == ["fig0", "fig1", "fig2", "fig3"]
+    claim = {"claim": "1", "text": "x", "place": "", "why": "", "numbers": "", "verdict": "held", "setting": "both"}
+    judged = {"name": "scorecard", "title": "Claims", "caption": "6 held.", "files": [],
+              "records": [claim | {"shows": f"fig{i}"} for i in (3, 5, 7, 9, 11, 3)]}  # fmt: skip
+    page = experiment_page.body(one | {"artefacts": [judged, *drawn]}, COMMITTED, "rows")
+    assert unfolded(one | {"artefacts": [judged, *drawn]}) == ["scorecard", "fig3", "fig5", "fig7", "fig9"]
+    assert page.index("6 held.") < page.index("<article")
+    assert all(f'id="fig{i}"' in page for i in range(26))
+
+
+def test_a_cell_of_lines_opens_in_bold_and_numbers_stay_whole():
+    made = table(
+        ["a", "b", "c"], [["DP-GD\nscore -2.00", "-1.20 [-1.50, -0.90] ± 0.0001", "of words, and a number 12"]]
+    )
+    assert "<td><b>DP-GD</b>\n<small>score -2.00</small>" in made
+    assert '<td class="short number">-1.20' in made
+    assert "<td>of words" in made
+    assert "95\u00a0%" in breakable("at 95 %")
 
 
 def test_every_verdict_of_a_claim_is_shown_with_what_it_is_of():

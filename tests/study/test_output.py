@@ -51,6 +51,12 @@ def test_the_same_rows_give_the_same_bytes(drawn):
         assert first[suffix].read_bytes() == second[suffix].read_bytes()
 
 
+def test_a_cell_of_lines_is_one_cell():
+    frame = pd.DataFrame({"a": ["DP-GD\nscore 1_0"]})
+    assert "| DP-GD<br>score 1_0 |" in markdown(frame)
+    assert r"\shortstack[l]{DP-GD\\score 1\_0}" in latex(frame, "c")
+
+
 def test_a_table_comes_in_every_format(tmp_path):
     Table(pd.DataFrame({"a": ["1"]}), "Caption.", pd.DataFrame({"b": [np.pi]})).save(tmp_path / "t", "Title")
     assert (tmp_path / "t.csv").read_text() == "b\n3.1415927\n"

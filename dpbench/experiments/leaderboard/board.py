@@ -140,6 +140,15 @@ def version(context: Context) -> str:
     return told(context.store)
 
 
+def two(value: float) -> str:
+    """Two decimals, and no "-0.00".
+
+    >>> two(-0.001), two(-0.42)
+    ('0.00', '-0.42')
+    """
+    return f"{round(float(value), 2) + 0.0:.2f}"
+
+
 def marked(manifest: dict[str, object]) -> str:
     """The title of a submission, with its mark."""
     return f"{manifest['title']} {'‡' if manifest.get('library') else '†'}"

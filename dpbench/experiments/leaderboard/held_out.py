@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pandas as pd
 
-from dpbench.experiments.leaderboard.board import board
+from dpbench.experiments.leaderboard.board import board, two
 from dpbench.experiments.leaderboard.tables import RULES
 from dpbench.leaderboard import places, tracks
 from dpbench.leaderboard.nulls import nulls
@@ -53,7 +53,7 @@ def held_out(context: Context) -> Table:
         shown = [f"{one.place or '–'}: {nats(one.score)} [{nats(one.low)}, {nats(one.high)}]" for one in at]
         lines.append([found.label(name), *shown])
         data += [{"epsilon": e, **one._asdict()} for e, one in zip(epsilons, at, strict=True)]
-    agree = ", ".join(f"{_agreement(rows, by[e], e):.2f} at ε = {e:g}" for e in epsilons)
+    agree = ", ".join(f"{two(_agreement(rows, by[e], e))} at ε = {e:g}" for e in epsilons)
     caption = (
         "Place, and log loss in nats on held-out rows: geometric mean over families, with simultaneous 95 % intervals. "
         f"w = 0 has {NULL:.3f}."

@@ -7,7 +7,7 @@ from pathlib import Path
 import pandas as pd
 
 from dpbench import leaderboard
-from dpbench.experiments.leaderboard.board import Board, board, version
+from dpbench.experiments.leaderboard.board import Board, board, two, version
 from dpbench.files import read_toml
 from dpbench.leaderboard import places
 from dpbench.leaderboard.places import NOTHING
@@ -82,11 +82,11 @@ def _row(found: Board, *, epsilon: float, kind: str, method: str, times: float) 
         return [*head, *["–"] * 5]
     now = lined.get(method)
     where = "not on it" if now is None else spelled(now.place)
-    score = "–" if now is None else f"{now.score:.2f}"
+    score = "–" if now is None else two(now.score)
     ahead = "–"
     if now is not None and first.algorithm != method:
         both = matrix[[first.algorithm, method]].dropna()
         share = places.duels(both).loc[first.algorithm, method]
         ahead = f"{share * len(both):g} of {len(both)}"
     who = "nothing (w = 0)" if first.algorithm == NOTHING else found.label(first.algorithm)
-    return [*head, where, score, who, f"{first.score:.2f}", ahead]
+    return [*head, where, score, who, two(first.score), ahead]

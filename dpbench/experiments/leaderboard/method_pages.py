@@ -11,7 +11,7 @@ import pandas as pd
 from dpbench import algorithms
 from dpbench.algorithms.base import make_settings
 from dpbench.algorithms.rules import public_settings
-from dpbench.experiments.leaderboard.board import UNPAID, Board, board, marked
+from dpbench.experiments.leaderboard.board import UNPAID, Board, board, marked, two
 from dpbench.experiments.leaderboard.history import epsilons_of, spelled
 from dpbench.leaderboard import places, tracks
 from dpbench.leaderboard.places import AUTO, NOTHING
@@ -52,7 +52,7 @@ def _lead(found: Board, name: str) -> str:
         lined = places.standing(found.matrix(epsilon), found.unpaid)
         one = next(line for line in lined if line.algorithm == name)
         rank = f"place {one.place} of {max(line.place for line in lined)}" if one.place else "no place"
-        at.append(f"{rank} at ε = {epsilon:g} (score {one.score:.2f})")
+        at.append(f"{rank} at ε = {epsilon:g} (score {two(one.score)})")
     why = f" It takes {found.unpaid[name]} from the data without paying." if name in found.unpaid else ""
     return f"Over all families: {', '.join(at)}.{why}"
 
@@ -104,7 +104,7 @@ def _submission(one: Submitted) -> Sections:
         for a in one.audits
         for t in a["tests"]
     ]
-    gaps = [[name, f"{public:.2f}", f"{private:.2f}"] for name, public, private in checked.get("scores") or []]
+    gaps = [[name, two(public), two(private)] for name, public, private in checked.get("scores") or []]
     found: Sections = [
         ("What it is", pd.DataFrame(facts, columns=["", " "])),
         ("Its own audit", pd.DataFrame(audits, columns=["ε", "test", "bound", "claim"])),
@@ -124,10 +124,10 @@ def _results(context: Context, found: Board, name: str) -> Sections:
             one, first = lined.get(name), next((one for one in lined.values() if one.place == 1), None)
             if one is None or first is None:
                 continue
-            leads = "first" if one.place == 1 else "" if one.apart else "not told apart from the first"
+            leads = "first" if one.place == 1 else "" if one.apart else "not distinguishable from the first"
             who = found.label(first.algorithm)
-            rows.append([f"{epsilon:g}", kind or "all", f"{one.score:.2f} [{one.low:.2f}, {one.high:.2f}]",
-                         spelled(one.place), str(one.families), leads, f"{who}, {first.score:.2f}"])  # fmt: skip
+            rows.append([f"{epsilon:g}", kind or "all", f"{two(one.score)} [{two(one.low)}, {two(one.high)}]",
+                         spelled(one.place), str(one.families), leads, f"{who}, {two(first.score)}"])  # fmt: skip
     header = ["ε", "problems", "score", "place", "families", "", "the first, and its score"]
     told: Sections = [("Where it wins: scores by ε and kind of problem", pd.DataFrame(rows, columns=header))]
     epsilon = 1.0 if 1.0 in found.epsilons else found.epsilons[0]
@@ -135,7 +135,7 @@ def _results(context: Context, found: Board, name: str) -> Sections:
         found.scores[found.scores["epsilon"].eq(epsilon)], tracks.families()
     )[name].dropna().sort_values(kind="stable")  # fmt: skip
     ends = scores if len(scores) <= 2 * EXTREMES else pd.concat([scores.iloc[:EXTREMES], scores.iloc[-EXTREMES:]])
-    best = pd.DataFrame([[family, f"{score:.2f}"] for family, score in ends.items()], columns=["family", "score"])
+    best = pd.DataFrame([[family, two(score)] for family, score in ends.items()], columns=["family", "score"])
     told.append((f"Its best and worst families at ε = {epsilon:g}", best))
     timed = context.rows("cost", algorithm=name)
     timed = timed[timed["timed"].gt(0) & timed["seconds"].notna()]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pandas as pd
 
-from dpbench.experiments.leaderboard.board import Board, board
+from dpbench.experiments.leaderboard.board import Board, board, two
 from dpbench.leaderboard import places, tracks
 from dpbench.leaderboard.nulls import nulls
 from dpbench.leaderboard.places import CELL
@@ -29,7 +29,7 @@ def regret(context: Context) -> Table:
         cells = []
         for epsilon, one in by.items():
             mean, half = float(one[name].mean()), float(places.simultaneous(one.to_numpy())[names.index(name)])
-            cells.append(f"{mean:.2f} [{mean - half:.2f}, {mean + half:.2f}]")
+            cells.append(f"{two(mean)} [{two(mean - half)}, {two(mean + half)}]")
             data.append({"epsilon": epsilon, "algorithm": name, "regret": mean, "half": half, "families": len(one)})
         lines.append([found.label(name), *cells])
     caption = (

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pandas as pd
 
 from dpbench import algorithms
-from dpbench.experiments.leaderboard.board import UNPAID, Board, board, marked, track_means, version
+from dpbench.experiments.leaderboard.board import UNPAID, Board, board, marked, track_means, two, version
 from dpbench.leaderboard import entrants, places, tracks
 from dpbench.leaderboard.places import AUTO, NOTHING, Standing
 from dpbench.leaderboard.submitted import submissions
@@ -29,7 +29,7 @@ FIRST = 8  # methods of the head-to-heads, beside w = 0 and the default
 
 @artefact("answers", "Which method to use, how sure, and at what cost")
 def answers(context: Context) -> Table:
-    """A row per kind of problem, a cell per ε: the first method, its score and cost, who is not told apart from it."""
+    """A row per kind of problem, a cell per ε: the first method, score, cost, what is not distinguishable from it."""
     found = board(context)
     lines, data = [], []
     for kind in ("", *found.kinds()) if found.epsilons else ():
@@ -41,8 +41,8 @@ def answers(context: Context) -> Table:
             families = max([families, *(one.families for one in lined)])
         lines.append([f"{kind or 'all'} ({families} famil{'y' if families == 1 else 'ies'})", *cells])
     caption = (
-        "The method with the lowest score on each kind of problem, its seconds, and what is not told apart from it at "
-        "95 %. “Nothing”: no method beats w = 0."
+        "The method with the lowest score on each kind of problem, its seconds, and the methods that are not "
+        "distinguishable from it at 95 %. “Nothing”: no method beats w = 0."
     )
     method = f"{SCORE} {RULES}{unscored(found)} {version(context)}"
     gaps = [] if lines else [context.gap("answers", "every row")]
@@ -51,7 +51,7 @@ def answers(context: Context) -> Table:
 
 
 def answer(found: Board, lined: list[Standing], kind: str = "") -> str:
-    """What to use, its score, its cost, how sure, what the default scores: of the lines of one ε and kind."""
+    """What to use, its score, its cost, how sure, what the default scores: a line each, for one ε and kind."""
     first = next((one for one in lined if one.place == 1), None)
     if first is None:
         return "–"
@@ -60,31 +60,30 @@ def answer(found: Board, lined: list[Standing], kind: str = "") -> str:
     tied = [one for one in lined if one.place and not one.apart and one.algorithm not in others]
     more = f" and {len(tied) - MOST_NAMED} more" if len(tied) > MOST_NAMED else ""
     rivals = ", ".join(found.label(one.algorithm) for one in tied[:MOST_NAMED])
-    sure = f"not told apart: {rivals}{more}" if tied else "alone"
+    sure = f"not distinguishable: {rivals}{more}" if tied else "distinguishable from all others"
     if first.algorithm == NOTHING:
-        return f"nothing: no method is better than w = 0; {sure}"
-    use = found.label(first.algorithm)
+        return "\n".join(["nothing", "no method is better than w = 0", sure])
+    lines = [found.label(first.algorithm), f"score {interval(first)}", cost(found, first.algorithm, kind), sure]
     if first.algorithm == AUTO:
-        use += f" [{', '.join(found.label(name) for name in found.chosen(kind))}]"
-    told = f"{use}: {interval(first)}{cost(found, first.algorithm, kind)}; {sure}"
+        lines.insert(1, f"here {', '.join(found.label(name) for name in found.chosen(kind))}")
     if not by[NOTHING].apart:
-        told += "; not told apart from nothing"
+        lines.append("not distinguishable from w = 0")
     if AUTO in by and first.algorithm != AUTO:
-        told += f"; the default {by[AUTO].score:.2f}{'' if by[AUTO].apart else ', not told apart'}"
-    return told
+        lines.append(f"default: {two(by[AUTO].score)}{'' if by[AUTO].apart else ', not distinguishable'}")
+    return "\n".join(filter(None, lines))
 
 
 def cost(found: Board, name: str, kind: str) -> str:
-    """ ", 0.0022 s", of the default from its fastest method's to its slowest's; "" where nobody was timed."""
+    """ "0.0022 s", of the default from its fastest method's to its slowest's; "" where nobody was timed."""
     names = found.chosen(kind) if name == AUTO else [name]
     seconds = sorted({found.seconds[one] for one in names if one in found.seconds})
     ends = " to ".join(f"{one:.2g}" for one in dict.fromkeys([*seconds[:1], *seconds[-1:]]))
-    return f", {ends} s" if ends else ""
+    return f"{ends} s" if ends else ""
 
 
 def interval(one: Standing) -> str:
     """ "-1.20 [-1.50, -0.90]"."""
-    return f"{one.score:.2f} [{one.low:.2f}, {one.high:.2f}]"
+    return f"{two(one.score)} [{two(one.low)}, {two(one.high)}]"
 
 
 @artefact("places", "Places: score over all families, by ε and by kind of problem")
@@ -99,7 +98,7 @@ def placed(context: Context) -> Table:
     for name in means[""].sort_values(kind="stable").index if lined else ():
         at = [by[epsilon].get(name) for epsilon in lined]
         cells = ["–" if one is None else f"{one.place or '–'}: {interval(one)}" for one in at]
-        by_kind = [f"{means[kind][name]:.2f}" if name in means[kind] else "–" for kind in kinds]
+        by_kind = [two(means[kind][name]) if name in means[kind] else "–" for kind in kinds]
         cost = found.seconds.get(str(name))
         lines.append([found.label(str(name)), *cells, *by_kind, "–" if cost is None else f"{cost:.2g}"])
         data += [{"epsilon": e, **one._asdict()} for e, one in zip(lined, at, strict=True) if one is not None]
@@ -197,14 +196,16 @@ def methods(context: Context) -> Table:
                  if one.algorithm == name and one.place and not one.apart]  # fmt: skip
         scores = matrix[name].sort_values()
         extremes = (
-            "–" if scores.empty else f"{scores.index[0]} {scores.iloc[0]:.2f}; {scores.index[-1]} {scores.iloc[-1]:.2f}"
+            "–"
+            if scores.empty
+            else f"{scores.index[0]} {two(scores.iloc[0])}; {scores.index[-1]} {two(scores.iloc[-1])}"
         )
         seconds = found.seconds.get(name)
         lines.append(
             [found.label(name), *_guarantee(name), "; ".join(leads) or "–", extremes,
              found.unpaid.get(name, "–"), "–" if seconds is None else f"{seconds:.2g}"]
         )  # fmt: skip
-    header = ["method", "proof for", "releases", "first, or not told apart from it, on", "best and worst family",
+    header = ["method", "proof for", "releases", "first, or not distinguishable from it, on", "best and worst family",
               "takes unpaid", "seconds"]  # fmt: skip
     caption = (
         "What each method releases, on which kinds of problems it is first or not distinguishable from the first, and "
