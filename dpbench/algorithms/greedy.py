@@ -7,11 +7,21 @@ from typing import Any, Literal
 
 import numpy as np
 
-from dpbench.algorithms.base import Array, AuditCase, Declaration, Disclosure, Mechanisms, Problem, Trace
+from dpbench.algorithms.base import (
+    Array,
+    AuditCase,
+    Declaration,
+    Disclosure,
+    Mechanisms,
+    Problem,
+    Relation,
+    Trace,
+)
 from dpbench.algorithms.greedy_rules import rounding, scores
 from dpbench.algorithms.passes import ByCoordinates, proximal_step
 from dpbench.privacy.ledger import Laplace, PureDP
 from dpbench.privacy.mechanisms import Score
+from dpbench.problems.losses import Loss
 
 
 class DPGreedyCD(ByCoordinates):
@@ -73,6 +83,11 @@ class DPGreedyCD(ByCoordinates):
         if settings.selection == "proven" or accounting == "tight":  # "tight" counts what the selection costs
             return ""
         return "selection noise as published: a selection costs 2ε', not ε'; with l1, no less than d·ε' is proved"
+
+    def inexact(self, loss: Loss, relation: Relation, settings: Any = None) -> str:
+        if settings and settings.selection == "published":
+            return "selection=published computes on with its noise; selection=proven does not"
+        return super().inexact(loss, relation, settings)
 
     def audit_case(self) -> AuditCase:
         # Shared rows keep the signs of the gradient, so that what differs moves the two magnitudes apart.

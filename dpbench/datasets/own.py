@@ -14,7 +14,7 @@ import numpy as np
 from dpbench import files
 from dpbench.datasets import cache
 from dpbench.datasets.cache import digest, parts_of
-from dpbench.datasets.recipes import BLOCK, LARGEST, LARGEST_SINGLE
+from dpbench.datasets.recipes import BLOCK, LARGEST, LARGEST_SINGLE, one_entry_each
 from dpbench.datasets.spec import Arrays, DatasetSpec, Raw, Task
 from dpbench.errors import DataError, NotAtHand, UserError
 
@@ -56,6 +56,7 @@ def as_arrays(X: Any, y: Any, *, single: bool = False) -> tuple[Any, np.ndarray]
         X = csr_array(X)
         if X.dtype != np.float64:
             X = _float64(X, "X")
+        X = one_entry_each(X)
     elif single and getattr(X, "dtype", None) == np.float32:
         X = np.asarray(X, order="C")
     else:

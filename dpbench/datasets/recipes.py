@@ -40,6 +40,14 @@ def with_ones(X: np.ndarray) -> np.ndarray:
     return np.hstack([np.ones((X.shape[0], 1)), X])
 
 
+def one_entry_each(X: Any) -> Any:
+    """CSR X, in which a column may stand twice in a row, with the sum of the two in one; X itself where none does."""
+    if not X.has_canonical_format:
+        X = X.copy()
+        X.sum_duplicates()
+    return X
+
+
 def row_norms(X: Any, order: int = 2) -> np.ndarray:
     """(n,) ‖x_i‖₁ or ‖x_i‖₂ of a dense or CSR matrix, summed in float64."""
     parts = (X[i : i + BLOCK].astype(np.float64, copy=False) for i in range(0, X.shape[0], BLOCK))

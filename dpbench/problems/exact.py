@@ -26,6 +26,7 @@ from typing import Any, NoReturn
 import numpy as np
 import scipy
 
+from dpbench.datasets.recipes import one_entry_each
 from dpbench.errors import PrivacyError
 from dpbench.privacy.exact.sums import (
     CURVATURE_BITS,
@@ -63,7 +64,7 @@ def on_grid(X: Any, bound: float, norm: str = "l2", *, steady: bool = False) -> 
     within the bound too.
     """
     sparse = scipy.sparse.issparse(X)
-    X = X.tocsr().astype(np.float64, copy=True) if sparse else X
+    X = one_entry_each(X.tocsr()).astype(np.float64, copy=True) if sparse else X
     limit = square_bound(bound) if norm == "l2" else math.floor(Fraction(bound) * 2**ROW_BITS)
     out = X if sparse else np.empty(X.shape, X.dtype)
     size = max(1, PREPARED // X.shape[1])

@@ -15,7 +15,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from dpbench.datasets.recipes import row_norms
+from dpbench.datasets.recipes import one_entry_each, row_norms
 from dpbench.errors import DataError, UserError, positive
 from dpbench.problems import losses
 from dpbench.problems.declaration import Declaration
@@ -309,7 +309,7 @@ class EmpiricalRisk(Declaration):
 def _checked(X: Any, y: Any) -> tuple[Any, np.ndarray]:
     """X as C-ordered float64 (or float32) or CSR, without a copy where it already is, y as (n,) float64."""
     if hasattr(X, "tocsr"):
-        X = X.tocsr().astype(np.float64, copy=False)
+        X = one_entry_each(X.tocsr().astype(np.float64, copy=False))
     elif not (isinstance(X, np.ndarray) and X.dtype in (np.float64, np.float32) and X.flags.c_contiguous):
         X = np.ascontiguousarray(X, dtype=np.float64)
     if X.ndim != 2 or 0 in X.shape:

@@ -381,3 +381,10 @@ def test_cholesky_breaks_down_within_the_distance_that_is_claimed():
     least = np.linalg.eigvalsh(A)[0]
     assert exact_problems._positive(A, least - off)
     assert not exact_problems._positive(A, least + off)
+
+
+def test_a_sparse_row_with_a_column_twice_is_as_long_as_its_sums():
+    twice = sparse.csr_array(([0.7, 0.7, 0.5], [0, 0, 1], [0, 2, 3]), shape=(2, 2))
+    found = on_grid(twice, 1.0).toarray()
+    np.testing.assert_allclose(found, np.diag([1.0, 0.5]), atol=2 * STEP)
+    assert found.max() <= 1

@@ -7,7 +7,7 @@ import scipy
 import dpbench
 from dpbench import algorithms
 from dpbench.algorithms.base import make_settings
-from dpbench.errors import UserError
+from dpbench.errors import DataError, UserError
 from dpbench.policy import auto, terms
 from dpbench.privacy.relation import Relation
 from dpbench.problems import Declaration, losses
@@ -72,6 +72,10 @@ def test_coordinate_methods_are_covered_where_their_scales_come_from_a_bound_on_
             dpbench.fit(*table("own"), algorithm=name, epsilon=1.0, arithmetic="bytes")
         fit = dpbench.fit(*table("own"), algorithm=name, epsilon=1.0, passes=1.0)
         assert "in exact arithmetic; counts as public: n, the mean square" in fit.guarantee
+    call = {"algorithm": "dp-gcd-published", "epsilon": 1.0, "scales": "bound", "l1": 0.01}
+    assert "in exact arithmetic" in dpbench.fit(*table("own"), **call).guarantee
+    with pytest.raises(UserError, match="for bytes: selection=published computes on with its noise"):
+        dpbench.fit(*table("own"), arithmetic="bytes", **call)
 
 
 @pytest.mark.parametrize("name", ["dp-gcd", "dp-gcd-gs-s", "dp-gcd-gs-q", "dp-frank-wolfe", "adassp"])
@@ -197,6 +201,23 @@ def test_the_longest_row_is_never_measured_where_noise_or_steps_rest_on_a_bound(
             assert fit.guarantee.endswith("counts as public: n")
     assert [problem.row_bound for problem in seen] == [1.0] * 4
     assert all(problem.row_norm <= 1 + 1e-9 for problem in seen)
+
+
+def test_a_sparse_row_with_a_column_twice_is_as_long_as_its_sums(monkeypatch):
+    """(0.7, 0.7) in one column is 1.4; on the grid each of the two became what they are together."""
+    from dpbench.run import given
+
+    seen, made = [], given.problem_of
+    monkeypatch.setattr(given, "problem_of", lambda *args, **kwargs: seen.append(made(*args, **kwargs)) or seen[-1])
+    twice = [0.7, 0.7, 0.5], [0, 0, 1], [0, 2, 3]
+    X, y = scipy.sparse.csr_array(twice, shape=(2, 2)), np.array([1.0, -1.0])
+    for arithmetic in ("bytes", "real"):
+        dpbench.fit(X, y, algorithm="dp-gd", epsilon=1.0, delta=1e-3, T=2, arithmetic=arithmetic)
+        assert seen[-1].row_norm <= 1 + 1e-12
+        assert np.linalg.norm(seen[-1].X.toarray(), axis=1).max() <= 1 + 1e-12
+    with pytest.raises(DataError, match=r"largest 1\.4"):
+        dpbench.fit(X, y, algorithm="dp-gd", epsilon=1.0, delta=1e-3, T=2, bound="check")
+    assert X.data.tolist() == [0.7, 0.7, 0.5]
 
 
 # Time
