@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import pandas as pd
 
@@ -18,6 +19,8 @@ if TYPE_CHECKING:
 
 
 WORDS = 40  # of a caption, at most
+Record: TypeAlias = Mapping[str, Any]
+Words: TypeAlias = str | Callable[[Record], str]  # "{failed} of {runs}", or what a function makes of a record
 
 
 class _Files:
@@ -93,6 +96,62 @@ class Table(_Files):
     method: str = ""
     finding: str = ""
 
+    @classmethod
+    def of(
+        cls,
+        records: Sequence[Record],
+        columns: Mapping[str, Words],
+        caption: str,
+        gaps: Iterable[str] = (),
+        *,
+        unsaved: Collection[str] = (),
+        method: str = "",
+    ) -> Table:
+        """A row per record: what the cells say follows from the data that are saved beside them.
+
+        Args:
+            records: column of the data → value.
+            columns: heading → the cell, of a record.
+            caption, gaps, method: as of the table.
+            unsaved: columns that only the words need.
+        """
+        frame = pd.DataFrame([[_said(one, words) for words in columns.values()] for one in records], columns=[*columns])
+        data = pd.DataFrame(records).drop(columns=[*unsaved] if records else [])
+        return cls(frame, caption, data, [*gaps], method=method)
+
+    @classmethod
+    def spread(
+        cls,
+        records: Sequence[Record],
+        heading: str,
+        row: Words,
+        across: Words,
+        cell: Words,
+        caption: str,
+        gaps: Iterable[str] = (),
+        *,
+        method: str = "",
+    ) -> Table:
+        """A cell per record: in one row are those whose `row` is the same, in a column those of one `across`.
+
+        Args:
+            records: column of the data → value; rows and columns are in the order in which they come first, and – is
+                where no record is.
+            heading: of the first column, which has the rows' names.
+            row: the name of a record's row.
+            across: the heading of its column.
+            cell: its words.
+            caption, gaps, method: as of the table.
+        """
+        placed: dict[str, dict[str, str]] = {}
+        for one in records:
+            placed.setdefault(_said(one, row), {})[_said(one, across)] = _said(one, cell)
+        heads = list(dict.fromkeys(head for cells in placed.values() for head in cells))
+        lines = [[name, *(cells.get(head, "–") for head in heads)] for name, cells in placed.items()]
+        return cls(
+            pd.DataFrame(lines, columns=[heading, *heads]), caption, pd.DataFrame(records), [*gaps], method=method
+        )
+
     def _write(self, stem: Path, title: str) -> list[Path]:
         text = f"# {title}\n\n{markdown(self.frame)}\n{self.caption}\n{_method(self.method)}{_gaps(self.gaps)}"
         stem.with_suffix(".md").write_text(text)
@@ -100,6 +159,10 @@ class Table(_Files):
         data = self.frame if self.data is None else self.data
         data.to_csv(stem.with_suffix(".csv"), index=False, float_format="%.8g")
         return [stem.with_suffix(s) for s in (".md", ".tex", ".csv")]
+
+
+def _said(record: Record, words: Words) -> str:
+    return words.format_map(record) if isinstance(words, str) else words(record)
 
 
 def _method(text: str) -> str:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
-import pandas as pd
 
 from dpbench.experiments.greedy_coordinate.study import (
     CASES,
@@ -23,7 +23,7 @@ from dpbench.experiments.greedy_coordinate.study import (
 from dpbench.experiments.greedy_coordinate.tables import half_a_digit, published_end
 from dpbench.study.context import Context, select
 from dpbench.study.declare import artefact
-from dpbench.study.output import Table
+from dpbench.study.output import Table, Words
 from dpbench.study.statistics import plus_minus
 
 DRAWS = 20_000  # means of five that are drawn from the seeds
@@ -36,13 +36,12 @@ def rules(context: Context) -> Table:
     runs = tuned_runs(context, "rules", traced=False)
     ends = finals(runs)
     methods = [method for case in CASES for method in case.rules]
-    lines, data = [], []
-    for problem in L1:
-        for method in methods:
-            for row in select(ends, problem=problem, algorithm=method).itertuples():
-                data.append([problem, method, row.mean, row.se, row.seeds, row.T])
-                words = [plus_minus(row.mean, row.se), f"{row.seeds}", f"{row.T:g}"]
-                lines.append([TITLES[problem], LOOKS[method].label, *words])
+    data: list[dict[str, Any]] = [
+        {"problem": problem, "algorithm": method, "mean": row.mean, "se": row.se, "seeds": row.seeds, "T": row.T}
+        for problem in L1
+        for method in methods
+        for row in select(ends, problem=problem, algorithm=method).itertuples()
+    ]
     caption = (
         "Mean relative error ± standard error of DP-GCD's three greedy rules at their chosen settings. †: the "
         "published noise, not private at ε = 1."
@@ -51,15 +50,14 @@ def rules(context: Context) -> Table:
         "Relative error at the settings chosen on five seeds, mean ± standard error over all of them and others. "
         f"{PRIVACY}; {DAGGER}; {TUNING}."
     )
-    header = ["problem", "rule", "relative error", "seeds", "iterations"]
-    frame = pd.DataFrame(data, columns=["problem", "algorithm", "mean", "se", "seeds", "T"])
-    return Table(
-        pd.DataFrame(lines, columns=header),
-        caption,
-        frame,
-        gaps(context, "rules", runs, L1, tuple(methods)),
-        method=method,
-    )
+    columns: dict[str, Words] = {
+        "problem": lambda one: TITLES[one["problem"]],
+        "rule": lambda one: LOOKS[one["algorithm"]].label,
+        "relative error": lambda one: plus_minus(one["mean"], one["se"]),
+        "seeds": "{seeds}",
+        "iterations": "{T:g}",
+    }
+    return Table.of(data, columns, caption, gaps(context, "rules", runs, L1, tuple(methods)), method=method)
 
 
 @artefact("one_cell", "Table 3, madelon + L1, DP-GCD: what gives the published number (not in the paper)")
@@ -67,7 +65,7 @@ def one_cell(context: Context) -> Table:
     """Runs at the paper's setting and at its neighbours in one thing each: means, and means of five, as published."""
     runs = shown_runs(context, "one_cell")
     paper = context.experiment.published()
-    lines, data = [], []
+    data: list[dict[str, Any]] = []
     by = ["problem", "epsilon", "algorithm", "set.passes", "set.clip", "set.step"]
     order = {"madelon-l1": 0, "madelon": 1, "california": 2}
     groups = runs.groupby(by) if len(runs) else ()
@@ -76,16 +74,16 @@ def one_cell(context: Context) -> Table:
         values = rows["relative"].to_numpy(float)
         published = published_end(paper, key[0], "dp-gcd")
         low, high, chance = means_of_five(values, published)
-        data.append([*key, len(values), values.mean(), low, high, published, chance])
-        told = [f"{values.mean():.2g}", f"{low:.2g} – {high:.2g}", f"{published:.2g}", f"{chance:.3f}"]
-        support = f"{rows['support_correct'].mean():.2f} / {rows['support_wrong'].mean():.2f}"
-        if rows["support_correct"].isna().all():
-            support = "–"
-        lines.append([TITLES[key[0]], words(dict(zip(by, key, strict=True))), f"{len(values)}", *told, support])
+        at = dict(zip(by, key, strict=True))
+        data.append({name.removeprefix("set."): value for name, value in at.items()}
+                    | {"seeds": len(values), "mean": values.mean(), "low": low, "high": high, "published": published,
+                       "chance": chance, "changed": words(at), "right": rows["support_correct"].mean(),
+                       "wrong": rows["support_wrong"].mean()})  # fmt: skip
     verdict = "its number has no rows yet."
-    for *_, low, high, published, chance in data[:1]:
-        inside = "inside" if low <= published <= high else "outside"
-        verdict = f"its number, {published:.2g}, is {inside} 95 % of the means of five, and as rare as {chance:.1%}."
+    for one in data[:1]:
+        inside = "inside" if one["low"] <= one["published"] <= one["high"] else "outside"
+        verdict = "its number, {published:.2g}, is {inside} 95 % of the means of five, and as rare as {chance:.1%}."
+        verdict = verdict.format(**one, inside=inside)
     caption = (
         "Relative error at the paper's hyperparameters, and with one thing changed. “of five”: where 95 % of means of "
         "five seeds lie; “chance”: how often one is as far out as the published number."
@@ -99,13 +97,18 @@ def one_cell(context: Context) -> Table:
         "do; so does more noise, which misses the published numbers of the two problems below. support: right and "
         f"wrong non-zeros; the paper prints 1 and 0. {DAGGER}."
     )
-    header = ["problem", "what is changed", "seeds", "mean", "of five", "published", "chance", "support"]
-    names = [name.removeprefix("set.") for name in by]
-    names += ["seeds", "mean", "low", "high", "published", "chance"]
-    missing = [] if lines else [context.gap("one_cell", "one_cell")]
-    return Table(
-        pd.DataFrame(lines, columns=header), caption, pd.DataFrame(data, columns=names), missing, method=method
-    )
+    columns: dict[str, Words] = {
+        "problem": lambda one: TITLES[one["problem"]],
+        "what is changed": "{changed}",
+        "seeds": "{seeds}",
+        "mean": "{mean:.2g}",
+        "of five": "{low:.2g} – {high:.2g}",
+        "published": "{published:.2g}",
+        "chance": "{chance:.3f}",
+        "support": lambda one: "–" if math.isnan(one["right"]) else "{right:.2f} / {wrong:.2f}".format_map(one),
+    }
+    missing = [] if data else [context.gap("one_cell", "one_cell")]
+    return Table.of(data, columns, caption, missing, unsaved=["changed", "right", "wrong"], method=method)
 
 
 def means_of_five(values: np.ndarray, published: float) -> tuple[float, float, float]:

@@ -121,7 +121,7 @@ def tight_noise(context: Context) -> Table:
     from dpbench.privacy.ledger import Laplace, PureDP
     from dpbench.privacy.relation import Relation
 
-    lines, data = [], []
+    data = []
     for n in TIGHT_N:
         for T in context.experiment.published()["grid"]["dp-gcd"]["passes"]:
             plan = ((Laplace(1.0), T), (PureDP(1.0), T))
@@ -129,7 +129,6 @@ def tight_noise(context: Context) -> Table:
                 1 / Budget(1.0, float(n) ** -2, Relation.REPLACE_ONE, mode).noise_scale(plan)
                 for mode in ("advanced", "tight")
             )
-            lines.append([f"{n:,}", f"{T}", f"{paper:.4f}", f"{ours:.4f}", f"{paper / ours:.3f}"])
             data.append({"n": n, "T": T, "advanced": paper, "tight": ours, "noise_ratio": paper / ours})
     caption = (
         "ε' of each release of DP-GCD at ε = 1, by the paper's eq. (2) and by tight accounting, and the ratio of their "
@@ -141,5 +140,6 @@ def tight_noise(context: Context) -> Table:
         "distributions with the selections taken as randomised response (the worst ε'-DP mechanism). noise: the "
         "scale of every Laplace noise under tight over that of eq. (2)."
     )
-    header = ["n", "T", "ε', eq. (2)", "ε', tight", "noise, tight / eq. (2)"]
-    return Table(pd.DataFrame(lines, columns=header), caption, pd.DataFrame(data), method=method)
+    columns = {"n": "{n:,}", "T": "{T}", "ε', eq. (2)": "{advanced:.4f}", "ε', tight": "{tight:.4f}",
+               "noise, tight / eq. (2)": "{noise_ratio:.3f}"}  # fmt: skip
+    return Table.of(data, columns, caption, method=method)

@@ -47,12 +47,7 @@ def held_out(context: Context) -> Table:
              for e in epsilons}  # fmt: skip
     names = [name for name in (lined[epsilons[0]] if epsilons else ()) if all(name in lined[e] for e in epsilons)]
     names.sort(key=lambda name: sum(lined[e][name].score for e in epsilons))
-    lines, data = [], []
-    for name in names:
-        at = [lined[e][name] for e in epsilons]
-        shown = [f"{one.place or '–'}: {nats(one.score)} [{nats(one.low)}, {nats(one.high)}]" for one in at]
-        lines.append([found.label(name), *shown])
-        data += [{"epsilon": e, **one._asdict()} for e, one in zip(epsilons, at, strict=True)]
+    data = [{"epsilon": e, **lined[e][name]._asdict()} for name in names for e in epsilons]
     agree = ", ".join(f"{two(_agreement(rows, by[e], e))} at ε = {e:g}" for e in epsilons)
     caption = (
         "Place, and log loss in nats on held-out rows: geometric mean over families, with simultaneous 95 % intervals. "
@@ -62,9 +57,16 @@ def held_out(context: Context) -> Table:
         f"A quarter of the rows of each problem is held out; {len(by[epsilons[0]]) if epsilons else 0} families. Rank "
         f"correlation with the order by excess loss on the same runs: {agree or '–'}. {RULES}"
     )
-    gaps = [] if lines else [context.gap("held_out", "every row")]
-    header = ["method", *(f"ε = {e:g}" for e in epsilons)]
-    return Table(pd.DataFrame(lines, columns=header), caption, pd.DataFrame(data), gaps, method=method)
+    return Table.spread(
+        data,
+        "method",
+        lambda one: found.label(one["algorithm"]),
+        "ε = {epsilon:g}",
+        lambda one: f"{one['place'] or '–'}: {nats(one['score'])} [{nats(one['low'])}, {nats(one['high'])}]",
+        caption,
+        [] if data else [context.gap("held_out", "every row")],
+        method=method,
+    )
 
 
 def nats(score: float) -> str:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pandas as pd
 
 from dpbench.experiments.leaderboard.board import Board, board, two
@@ -10,7 +12,7 @@ from dpbench.leaderboard.nulls import nulls
 from dpbench.leaderboard.places import CELL
 from dpbench.study.context import Context
 from dpbench.study.declare import artefact
-from dpbench.study.output import Table
+from dpbench.study.output import Record, Table
 
 
 @artefact("regret", "Regret: what one method for all costs against the best private method of each problem")
@@ -18,7 +20,7 @@ def regret(context: Context) -> Table:
     """A row per method that is admitted everywhere, and the default: mean over families of score less the best's."""
     found = board(context)
     table = regrets(found, places.losses(context.rows("places")))
-    lines, data = [], []
+    data: list[dict[str, Any]] = []
     everywhere = table.groupby("algorithm")["problem"].nunique() if len(table) else pd.Series(dtype=int)
     names = [name for name in everywhere.index if everywhere[name] == table["problem"].nunique()]
     by = {}
@@ -26,12 +28,9 @@ def regret(context: Context) -> Table:
         at = table[table["epsilon"].eq(epsilon) & table["algorithm"].isin(names)]
         by[epsilon] = places.by_family(at, tracks.families()).reindex(columns=names)
     for name in sorted(names, key=lambda name: sum(one[name].mean() for one in by.values())):
-        cells = []
         for epsilon, one in by.items():
             mean, half = float(one[name].mean()), float(places.simultaneous(one.to_numpy())[names.index(name)])
-            cells.append(f"{two(mean)} [{two(mean - half)}, {two(mean + half)}]")
             data.append({"epsilon": epsilon, "algorithm": name, "regret": mean, "half": half, "families": len(one)})
-        lines.append([found.label(name), *cells])
     caption = (
         "Decades of excess loss above the best private method of each problem, mean over families, with simultaneous "
         "95 % intervals; 0.30 is twice its excess loss."
@@ -40,9 +39,21 @@ def regret(context: Context) -> Table:
         "The best is chosen on half of the seeds and scored on the others, both ways, so that luck is no regret. "
         "Methods that take something from the data unpaid are not among the best."
     )
-    gaps = [] if lines else [context.gap("regret", "every row")]
-    header = ["always", *(f"ε = {epsilon:g}" for epsilon in found.epsilons)]
-    return Table(pd.DataFrame(lines, columns=header), caption, pd.DataFrame(data), gaps, method=method)
+    return Table.spread(
+        data,
+        "always",
+        lambda one: found.label(one["algorithm"]),
+        "ε = {epsilon:g}",
+        _interval,
+        caption,
+        [] if data else [context.gap("regret", "every row")],
+        method=method,
+    )
+
+
+def _interval(one: Record) -> str:
+    mean, half = one["regret"], one["half"]
+    return f"{two(mean)} [{two(mean - half)}, {two(mean + half)}]"
 
 
 def regrets(found: Board, losses: pd.DataFrame) -> pd.DataFrame:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pandas as pd
 
 from dpbench import algorithms
@@ -156,16 +158,12 @@ def price(context: Context) -> Table:
     }
     rule = track_means(context, "default")
     epsilons = sorted(set(rule["epsilon"]))
-    lines, data = [], []
-    for track, told in ways.items():
+    data: list[dict[str, Any]] = []
+    for track in ways:
         other = track_means(context, track)
-        cells = []
         for epsilon in epsilons:
             one = places.price(rule[rule["epsilon"] == epsilon], other[other["epsilon"] == epsilon], tracks.families())
             data.append({"track": track, "epsilon": epsilon, **one._asdict()})
-            shown = f"{one.ratio:.2f} [{one.low:.2f}, {one.high:.2f}], {one.cells} cells, {one.families} families"
-            cells.append(shown if one.cells else "–")
-        lines.append([told, *cells])
     caption = (
         "Mean excess loss with tuned settings over that at the public rule, geometric mean over families. Above 1 "
         "tuning costs more than it brings. In brackets: 95 % intervals."
@@ -174,9 +172,17 @@ def price(context: Context) -> Table:
         "Geometric mean over families of a method's mean excess loss over that at its public rule, in the (problem, ε, "
         "method) cells that both have: above 1 tuning costs more than it brings. In brackets: 95 % intervals."
     )
-    gaps = [] if epsilons else [context.gap("price", "every row")]
-    frame = pd.DataFrame(lines, columns=["settings", *(f"ε = {epsilon:g}" for epsilon in epsilons)])
-    return Table(frame, caption, pd.DataFrame(data), gaps, method=method)
+    shown = "{ratio:.2f} [{low:.2f}, {high:.2f}], {cells} cells, {families} families"
+    return Table.spread(
+        data,
+        "settings",
+        lambda one: ways[one["track"]],
+        "ε = {epsilon:g}",
+        lambda one: shown.format_map(one) if one["cells"] else "–",
+        caption,
+        [] if epsilons else [context.gap("price", "every row")],
+        method=method,
+    )
 
 
 @artefact("methods", "Every method: what it is, where it wins, what it costs")

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-import pandas as pd
+import math
+from typing import Any
 
 from dpbench.experiments.zeroth_order.study import (
     METHODS,
@@ -17,7 +18,7 @@ from dpbench.experiments.zeroth_order.study import (
 )
 from dpbench.study.context import Context
 from dpbench.study.declare import artefact
-from dpbench.study.output import Table
+from dpbench.study.output import Record, Table, Words
 from dpbench.study.statistics import plus_minus
 
 
@@ -25,7 +26,7 @@ from dpbench.study.statistics import plus_minus
 def fractions(context: Context) -> Table:
     """By method, ρ and M: failed runs with their interval, F, and the measure's mean beside the theorem's bound."""
     rows = studied(context, "fractions")
-    lines, data = [], []
+    data: list[dict[str, Any]] = []
     for problem in TITLES:
         panel = rows[rows["problem"].eq(problem)]
         if panel.empty:
@@ -37,12 +38,9 @@ def fractions(context: Context) -> Table:
             F, F_se = group["objective"].mean(), group["objective"].sem()
             reached, error = group["measured"].mean(), group["measured"].sem()
             whole = float(whole_bound(group).iloc[0]) if algorithm in ("o2nc", "o2nc-tree") else float("nan")
-            data.append([problem, algorithm, rho, M, found.failed, found.runs, found.lower, found.upper, F, F_se,
-                         reached, error, whole])  # fmt: skip
-            interval = f"{found.lower:.2f} – {found.upper:.2f}"
-            shown = [METHODS[algorithm].legend, _rho(rho), f"{M:,.0f}", f"{found.failed} of {found.runs}", interval]
-            means = [plus_minus(F, F_se, ".4f", ".4f"), plus_minus(reached, error, ".4f", ".4f")]
-            lines.append([TITLES[problem], *shown, *means, "–" if whole != whole else f"{whole:.3g}"])
+            data.append({"problem": problem, "algorithm": algorithm, "rho": rho, "M": M, "failed": found.failed,
+                         "runs": found.runs, "lower": found.lower, "upper": found.upper, "objective": F,
+                         "objective_se": F_se, "measured": reached, "se": error, "bound": whole})  # fmt: skip
     caption = (
         "How many runs end at a point that is not stationary, with a 95 % interval of their share, and F there. Last: "
         "the mean measure beside the theorem's bound on it."
@@ -53,26 +51,33 @@ def fractions(context: Context) -> Table:
         "and hardly any between, so its mean (beside it) is a failure rate times .14. bound: the right-hand side of "
         f"the theorem with the constants of its proof (h nodes for 2 ln T). {SETTING}."
     )
-    header = ["problem", "algorithm", "ρ", "M", "not stationary", "95 %", "F", "mean measure", "bound"]
-    names = ["problem", "algorithm", "rho", "M", "failed", "runs", "lower", "upper", "objective", "objective_se"]
-    names += ["measured", "se", "bound"]
-    gaps = [] if lines else [context.gap("fractions", "fractions")]
-    return Table(pd.DataFrame(lines, columns=header), caption, pd.DataFrame(data, columns=names), gaps, method=method)
+    columns: dict[str, Words] = {
+        "problem": lambda one: TITLES[one["problem"]],
+        "algorithm": lambda one: METHODS[one["algorithm"]].legend,
+        "ρ": _rho,
+        "M": "{M:,.0f}",
+        "not stationary": "{failed} of {runs}",
+        "95 %": "{lower:.2f} – {upper:.2f}",
+        "F": _mean("objective", "objective_se", ".4f"),
+        "mean measure": _mean("measured", "se", ".4f"),
+        "bound": lambda one: "–" if math.isnan(one["bound"]) else f"{one['bound']:.3g}",
+    }
+    gaps = [] if data else [context.gap("fractions", "fractions")]
+    return Table.of(data, columns, caption, gaps, method=method)
 
 
 @artefact("sphere", f"Bound, start and what is reached on the sphere family ({TEST} Theorem 4.9)")
 def sphere(context: Context) -> Table:
     """By ρ and M: the theorem's bound, the measure at the start, its mean over all epochs, F before and after."""
     rows = sphere_rows(context)
-    lines, data = [], []
+    data: list[dict[str, Any]] = []
     for (rho, M), group in [] if rows.empty else rows.groupby(["rho", "set.M"]):
         bound, start, reached = float(whole_bound(group).iloc[0]), group["start"].mean(), group["measured"]
         failed, epochs, T, seeds = group["failed"].sum(), group["epochs"].sum(), group["T"].iloc[0], len(group)
         F_start, F, F_se = group["F_start"].mean(), group["F"].mean(), group["F"].sem()
-        data.append([rho, M, T, bound, start, reached.mean(), reached.sem(), failed, epochs, F_start, F, F_se, seeds])
-        shown = [f"{bound:.3g}", f"{start:.3f}", plus_minus(reached.mean(), reached.sem(), ".4f", ".4f")]
-        ends = [f"{failed} of {epochs}", f"{F_start:.4f}", plus_minus(F, F_se, ".5f", ".5f"), seeds]
-        lines.append([_rho(rho), f"{M:,.0f}", f"{T:,.0f}", *shown, "yes" if bound < start else "no", *ends])
+        data.append({"rho": rho, "M": M, "T": T, "bound": bound, "start": start, "measured": reached.mean(),
+                     "se": reached.sem(), "failed": failed, "epochs": epochs, "F_start": F_start, "F": F, "F_se": F_se,
+                     "seeds": seeds})  # fmt: skip
     caption = (
         "A problem on which Theorem 4.9 can fail: its bound, the measure at the start, and its mean over all epochs. "
         "“can fail”: a run that stays at its start would exceed the bound."
@@ -84,10 +89,21 @@ def sphere(context: Context) -> Table:
         "epochs, ± 1 standard error over seeds. can fail: the bound is below the start's measure, so that a run which "
         f"stays is above it. epochs above 1e-6: of all seeds. F: at the last epoch's point. {SETTING}."
     )
-    header = ["ρ", "M", "T", "bound", "start", "mean measure", "can fail", "epochs above 1e-6", "F at x₁", "F", "seeds"]
-    names = ["rho", "M", "T", "bound", "start", "measured", "se", "failed", "epochs", "F_start", "F", "F_se", "seeds"]
-    gaps = [] if lines else [context.gap("sphere", "sphere")]
-    return Table(pd.DataFrame(lines, columns=header), caption, pd.DataFrame(data, columns=names), gaps, method=method)
+    columns: dict[str, Words] = {
+        "ρ": _rho,
+        "M": "{M:,.0f}",
+        "T": "{T:,.0f}",
+        "bound": "{bound:.3g}",
+        "start": "{start:.3f}",
+        "mean measure": _mean("measured", "se", ".4f"),
+        "can fail": lambda one: "yes" if one["bound"] < one["start"] else "no",
+        "epochs above 1e-6": "{failed} of {epochs}",
+        "F at x₁": "{F_start:.4f}",
+        "F": _mean("F", "F_se", ".5f"),
+        "seeds": "{seeds}",
+    }
+    gaps = [] if data else [context.gap("sphere", "sphere")]
+    return Table.of(data, columns, caption, gaps, method=method)
 
 
 @artefact("guarantee", f"d, M, ε and stationarity ({TEST} Theorem 4.9)")
@@ -95,7 +111,7 @@ def guarantee(context: Context) -> Table:
     """d, M, ρ and ε at δ = 1e-6, with what the tree method reaches: the guarantee in a practitioner's units."""
     rows = studied(context, "guarantee")
     rows = rows[rows["algorithm"].isin(["o2nc", "o2nc-tree"])]
-    lines, data = [], []
+    data: list[dict[str, Any]] = []
     for problem in TITLES:
         panel = rows[rows["problem"].eq(problem)]
         if panel.empty:
@@ -103,14 +119,11 @@ def guarantee(context: Context) -> Table:
         for (M, rho), group in panel.groupby(["set.M", "rho"]):
             mean, se, n = group["measured"].mean(), group["measured"].sem(), len(group)
             error, spent = group["measured_error"].mean(), group["epsilon_planned"].max()
-            d = dimension_of(problem)
             private = bool(group["private"].iloc[0])
-            F, T = group["objective"].mean(), group["T"].iloc[0]
-            epsilon, spent = (group["epsilon"].iloc[0], spent) if private else (float("inf"), float("inf"))
-            data.append([problem, d, M, rho, epsilon, spent, mean, se, error, F, n])
-            words = [f"{epsilon:.4g}", f"{spent:.4g}"] if private else ["∞ (not private)", "∞"]
-            reached = [f"{T:,.0f}", plus_minus(mean, se, ".4f", ".4f"), f"{error:.4f}", f"{F:.4f}", n]
-            lines.append([TITLES[problem].rpartition(",")[0], str(d), f"{M:,.0f}", _rho(rho), *words, *reached])
+            epsilon, spent = (group["epsilon"].iloc[0], spent) if private else (math.inf, math.inf)
+            data.append({"problem": problem, "d": dimension_of(problem), "M": M, "rho": rho, "epsilon": epsilon,
+                         "spent": spent, "stationarity": mean, "se": se, "error": error,
+                         "objective": group["objective"].mean(), "seeds": n, "T": group["T"].iloc[0]})  # fmt: skip
     caption = (
         "What O2NC-Tree reaches in a practitioner's units: ε asked and ε spent at δ = 1e-6, and the mean measured "
         "stationarity ± 1 standard error. ρ = ∞: no noise."
@@ -121,15 +134,30 @@ def guarantee(context: Context) -> Table:
         "Gaussian). stationarity: mean measured ‖∇F(w)‖_2δ ± 1 standard error over seeds; its error: how much larger "
         f"the worse half of the sampled gradients says it is. {SETTING}."
     )
-    header = ["problem", "d", "M", "ρ", "ε asked", "ε spent", "T", "stationarity", "its error", "F", "seeds"]
-    names = ["problem", "d", "M", "rho", "epsilon", "spent", "stationarity", "se", "error", "objective", "seeds"]
+    columns: dict[str, Words] = {
+        "problem": lambda one: TITLES[one["problem"]].rpartition(",")[0],
+        "d": "{d}",
+        "M": "{M:,.0f}",
+        "ρ": _rho,
+        "ε asked": lambda one: "∞ (not private)" if math.isinf(one["epsilon"]) else f"{one['epsilon']:.4g}",
+        "ε spent": lambda one: "∞" if math.isinf(one["spent"]) else f"{one['spent']:.4g}",
+        "T": "{T:,.0f}",
+        "stationarity": _mean("stationarity", "se", ".4f"),
+        "its error": "{error:.4f}",
+        "F": "{objective:.4f}",
+        "seeds": "{seeds}",
+    }
     gaps = [
         context.gap("guarantee", problem)
         for problem in context.problems("guarantee")
         if rows[rows["problem"].eq(problem)].empty
     ]
-    return Table(pd.DataFrame(lines, columns=header), caption, pd.DataFrame(data, columns=names), gaps, method=method)
+    return Table.of(data, columns, caption, gaps, unsaved=["T"], method=method)
 
 
-def _rho(rho: float) -> str:
-    return "∞" if rho == float("inf") else f"{rho:g}"
+def _rho(one: Record) -> str:
+    return "∞" if math.isinf(one["rho"]) else f"{one['rho']:g}"
+
+
+def _mean(value: str, error: str, digits: str) -> Words:
+    return lambda one: plus_minus(one[value], one[error], digits, digits)
