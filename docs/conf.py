@@ -42,6 +42,7 @@ nitpicky = False
 CODE = re.compile(r"(`[^`]*`)")
 MARKUP = re.compile(r"[|*]|(?<=\w)_(?=\W|$)")
 INDENT = " " * 4
+GLOSSARY = "glossary"
 FIELD = re.compile(r"^([a-z_]\w*(?:, [a-z_]\w*)*): (?=\S)")
 
 
@@ -67,6 +68,56 @@ def _as_rst(app, what, name, obj, options, lines):
     lines[:] = result
 
 
+def _link_terms(app, doctree, docname):
+    """Make the first mention of each of the glossary's terms on a page a link, and its terms targets."""
+    from docutils import nodes
+
+    from dpbench.reporting import glossary
+
+    if docname == GLOSSARY:
+        anchors = {one.title: one.anchor for one in glossary.entries()}
+        for term in doctree.findall(nodes.term):
+            if term.astext() in anchors:
+                term["ids"].append(anchors[term.astext()])
+        return
+    finds, anchors = glossary.terms()
+    page = app.builder.get_relative_uri(docname, GLOSSARY)
+    seen = {anchor for name, anchor in anchors.items() if name in _titles(doctree)}
+    for text in [node for node in doctree.findall(nodes.Text) if _is_prose(node)]:
+        parts, at = [], 0
+        for found in finds.finditer(text):
+            anchor = anchors[found[1].lower()]
+            if anchor in seen:
+                continue
+            seen.add(anchor)
+            parts.append(nodes.Text(text[at : found.start()]))
+            link = nodes.reference("", "", refuri=f"{page}#{anchor}", internal=True, classes=["term"])
+            link += nodes.inline("", found[0])
+            parts.append(link)
+            at = found.end()
+        if parts:
+            text.parent.replace(text, [*parts, nodes.Text(text[at:])])
+
+
+def _titles(doctree):
+    """What the page is about: it needs no link to that."""
+    from docutils import nodes
+
+    return doctree.next_node(nodes.title).astext().lower() if doctree.next_node(nodes.title) else ""
+
+
+def _is_prose(text):
+    """Text in a paragraph, not in code, a link or a table's row of commands."""
+    from docutils import nodes
+
+    kinds, node = [], text.parent
+    while node is not None:
+        kinds.append(node)
+        node = node.parent
+    outside = (nodes.literal, nodes.literal_block, nodes.reference, nodes.title, nodes.raw, nodes.math)
+    return any(isinstance(one, nodes.paragraph) for one in kinds) and not any(isinstance(o, outside) for o in kinds)
+
+
 def _generate(app):
     """Write the pages that are made from the code."""
     spec = importlib.util.spec_from_file_location("generate", HERE / "generate.py")
@@ -76,6 +127,7 @@ def _generate(app):
 
 
 def setup(app):
-    """Hook the two above into a build."""
+    """Hook the above into a build."""
     app.connect("builder-inited", _generate)
+    app.connect("doctree-resolved", _link_terms)
     app.connect("autodoc-process-docstring", _as_rst, priority=400)  # before napoleon reads the sections

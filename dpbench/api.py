@@ -59,7 +59,7 @@ class Runs:
     Attributes:
         summary: runs by status, and those found finished.
         store: where the rows are.
-        missing_data: problem → data set that is not at hand.
+        missing_data: problem → data set that is not fetched.
         waiting: cells whose settings depend on rows that are not there.
         tuned: whether settings that were not given are an experiment's tuned ones.
     """
@@ -147,11 +147,11 @@ def run_algorithm(
         own = ".py:" in algorithm and not any("home" in vars(base) for base in type(method).__mro__[:-2])
         names, missing = (["synthetic"], {}) if own else _home_problems(method.home)
         if missing:
-            notify(f"not at hand: {', '.join(missing)} (dpbench fetch gets them)")
+            notify(f"not fetched: {', '.join(missing)} (dpbench fetch gets them)")
     for problem in names:
         dataset = catalogue.recipe_of(problem).dataset
         if not datasets.available(dataset):
-            raise NotAtHand(f"data set {dataset} is not at hand; run: dpbench fetch {dataset}")
+            raise NotAtHand(f"data set {dataset} is not fetched; run: dpbench fetch {dataset}")
     for problem in _several(problems):  # one that was asked for by name is refused before any process starts
         method.needs.check(catalogue.declare(problem), method.name, rows=False)
     given = dict(settings or {})
@@ -258,7 +258,7 @@ def run_experiment(
                 notify(f"not runs of {name}: the rows go to {store.folder}; draw them with: {draw}")
         for problem, dataset in planned.missing_data.items():
             if problem not in missing:
-                notify(f"data not at hand: {problem} (dpbench fetch {dataset}); its panels will show the gap")
+                notify(f"data not fetched: {problem} (dpbench fetch {dataset}); its panels will show the gap")
         missing |= planned.missing_data
         for what in planned.waiting:
             notify(f"rows to decide on are missing: {what}")
@@ -331,7 +331,7 @@ LISTINGS = ("algorithms", "datasets", "experiments")
 
 
 def listing(what: str) -> pandas.DataFrame:
-    """What there is: "algorithms", "datasets" (with whether each is at hand) or "experiments", a row each.
+    """What there is: "algorithms", "datasets" (with whether each is fetched) or "experiments", a row each.
 
     An algorithm's `private`: whether it keeps its ε as `--accounting paper` runs it; `sound`: the accountings under
     which it does, "all" or "none".
@@ -357,7 +357,7 @@ def listing(what: str) -> pandas.DataFrame:
     elif what == "datasets":
         for name in datasets.names():
             spec = datasets.describe(name)
-            state = "generated" if spec.synthetic else "at hand" if datasets.available(name) else "not fetched"
+            state = "generated" if spec.synthetic else "fetched" if datasets.available(name) else "not fetched"
             rows.append({"data_set": name, "rows": spec.rows, "columns": spec.columns, "state": state,
                          "title": spec.title})  # fmt: skip
     else:

@@ -52,7 +52,7 @@ def real_data(data_cache):
         if mirror and not mirror.startswith("http") and not Path(mirror).is_dir():
             pytest.skip(f"DPBENCH_MIRROR: there is no folder {mirror}")
         if not datasets.available(name):
-            pytest.skip(f"{name} is not at hand: set DPBENCH_MIRROR or run: dpbench fetch {name}")
+            pytest.skip(f"{name} is not fetched: set DPBENCH_MIRROR or run: dpbench fetch {name}")
         return datasets.load(name)
 
     return load

@@ -46,7 +46,7 @@ MISTAKES = [
     ((*RUN, "--eps", "nan"), "--eps must be a positive"),
     (("run", "--algo", "dp-gcd", "--dataset", "log1", "--eps", "-1"), "--eps must be a positive"),  # tuned settings
     ((*RUN, "--eps", "one"), "--eps"),
-    ((*RUN, "--seeds", "0"), "seeds must be at least 1"),
+    ((*RUN, "--seeds", "0"), "--seeds must be at least 1"),
     ((*RUN, "--set", "T=0"), "setting T: must be a whole number >= 1, got '0'"),
     ((*RUN, "--set", "T=ten"), "setting T: must be a whole number, got 'ten'"),
     ((*RUN, "--eps", "1,2"), "for several, repeat it: --eps 1 --eps 2"),
@@ -57,15 +57,15 @@ MISTAKES = [
     ((*RUN, "--set", "T=1", "--set", "T=2"), "given twice"),
     ((*RUN, "--set", "stepp=4"), "did you mean step?"),
     ((*RUN, "--accounting", "tigth"), "did you mean tight?"),
-    ((*RUN, "--delta", "2"), "delta must be in [0, 1)"),
+    ((*RUN, "--delta", "2"), "--delta must be in [0, 1)"),
     ((*RUN, "--relation", "replace"), "did you mean replace-one?"),
     (("run", "--algo", "opt", "--dataset", "synthetic", "--relation", "add-remove"), "opt is replace-one only"),
     ((*RUN, "--backend", "dusk"), "--backend"),
     ((*RUN, "--delta", "0"), "needs delta > 0"),
     (("run", "--algo", "dp-nag", "--dataset", "accelerated", "--delta", "1e-6"), "needs delta 0"),
-    ((*RUN, "--delta", "n^2"), "delta must be a number"),
+    ((*RUN, "--delta", "n^2"), "--delta must be a number"),
     ((*RUN, "--config", "x.toml"), "--config goes with --experiment"),
-    (("run", "--algo", "dp-gd", "--jobs", "0"), "jobs must be at least 1"),
+    (("run", "--algo", "dp-gd", "--jobs", "0"), "--jobs must be at least 1"),
     (("run", "--algo", "nofile.py:Mine"), "nofile.py does not exist"),
     (("run", "--algo", "mine.py"), "name the class in it, mine.py:Class"),
     ((*RUN, "--profile", "full"), "--profile goes with --experiment"),
@@ -103,7 +103,7 @@ def test_a_data_set_that_is_not_fetched_says_how_to_fetch_it(call, tmp_path, mon
     monkeypatch.setenv("DPBENCH_DATA", str(tmp_path / "empty"))
     code, _, err = call("run", "--algo", "dp-gd", "--dataset", "a1a")
     assert code == 2
-    assert err == "error: data set a1a is not at hand; run: dpbench fetch a1a\n"
+    assert err == "error: data set a1a is not fetched; run: dpbench fetch a1a\n"
 
 
 def test_hours_are_not_started_without_being_asked_for(call, tmp_path):
@@ -156,10 +156,10 @@ def test_a_run_prints_a_table_and_is_found_finished_the_second_time(call):
     header, _, line = out.splitlines()
     assert header.split()[:5] == ["problem", "algorithm", "ε", "T", "seeds"]
     assert line.split()[:5] == ["synthetic", "dp-gd", "1", "5", "2"]
-    assert "2 done; 0 found finished" in err
+    assert "2 done; 0 finished before" in err
     code, again, err = call(*RUN, "--eps", 1, "--seeds", 2, "--set", "T=5.0")
     assert code == 0
-    assert "nothing to do; 2 found finished" in err
+    assert "nothing to do; 2 finished before" in err
     assert again == out
 
 
@@ -169,7 +169,7 @@ def test_a_number_may_begin_or_end_with_its_point(call):
     assert call(*run, "--set", "step=0.5")[0] == 0
     for spelled in (".5", "+.5", "5.e-1"):
         code, _, err = call(*run, "--set", f"step={spelled}")
-        assert (code, "1 found finished" in err) == (0, True), err
+        assert (code, "1 finished before" in err) == (0, True), err
 
 
 def test_without_a_verb_there_are_three_commands_to_start_with(call):
@@ -196,7 +196,7 @@ def test_another_relation_is_another_run(call, tmp_path):
 def test_more_seeds_run_only_what_is_new(call):
     call(*RUN, "--seeds", 2, "--set", "T=5")
     _, _, err = call(*RUN, "--seeds", 3, "--set", "T=5")
-    assert "1 done; 2 found finished" in err
+    assert "1 done; 2 finished before" in err
 
 
 def test_a_failing_algorithm_is_a_row_a_line_and_exit_code_1(call, tmp_path):

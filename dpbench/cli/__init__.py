@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import importlib
+import re
 import sys
 
 import click
@@ -11,6 +12,7 @@ import click
 from dpbench.errors import UserError, nearest, out_of_memory, reason, system_error
 from dpbench.version import DISTRIBUTION, __version__
 
+OF_AN_OPTION = re.compile(r"^(seeds|jobs|delta)(?= must )")  # an argument of the API, as a user typed it
 VERBS = {
     "fetch": "Download and prepare data sets.",
     "list": "Show algorithms, data sets and experiments.",
@@ -81,7 +83,7 @@ def main(args: list[str] | None = None) -> None:
     try:
         code = group.main(args, prog_name="dpbench", standalone_mode=False)
     except UserError as error:
-        _fail(str(error))
+        _fail(OF_AN_OPTION.sub(r"--\1", str(error)))
     except click.exceptions.NoArgsIsHelpError as error:
         click.echo(error.ctx.get_help() if error.ctx.parent else START)
         code = 2

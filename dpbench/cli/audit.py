@@ -19,7 +19,12 @@ if TYPE_CHECKING:
     "--algo", "algorithm", metavar="NAME", help='Algorithm, alias, path/to/file.py:Class, or "all" private ones.'
 )
 @click.option(
-    "--eps", "epsilon", type=EPSILON, multiple=True, metavar="ε", help="Privacy budget, 1 by default; may be repeated."
+    "--eps",
+    "epsilon",
+    type=EPSILON,
+    multiple=True,
+    metavar="ε",
+    help="ε of the guarantee, 1 by default; may be repeated.",
 )
 @click.option(
     "--runs",

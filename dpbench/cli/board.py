@@ -41,7 +41,7 @@ def secret(seed: str | None, profile: str) -> None:
     if seed is None:
         raise UserError("--seed: name the file with the secret; it is made where there is none")
     found = api.board_secret(seed, profile=profile)
-    say(f"{seed}: keep it secret; {len(found)} private copies of the problems whose data are at hand")
+    say(f"{seed}: keep it secret; {len(found)} private copies of the problems whose data are fetched")
     click.echo(found.to_string(index=False))
 
 

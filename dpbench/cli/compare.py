@@ -31,7 +31,7 @@ SHOWN = 5  # methods of a table
     multiple=True,
     default=[1.0],
     metavar="ε",
-    help="Privacy budget, 1 by default; may be repeated.",
+    help="ε of the guarantee, 1 by default; may be repeated.",
 )
 @click.option("--loss", metavar="NAME", help="By default logistic for two classes, squared for numbers.")
 @click.option("--l1", type=float, default=0.0, metavar="WEIGHT", help="Weight of ‖w‖₁.")

@@ -48,7 +48,13 @@ HOUR = 3600.0
     help="Data set or problem; may be repeated.",
 )
 @click.option(
-    "--eps", "epsilon", type=EPSILON, multiple=True, default=[1.0], metavar="ε", help="Privacy budget; may be repeated."
+    "--eps",
+    "epsilon",
+    type=EPSILON,
+    multiple=True,
+    default=[1.0],
+    metavar="ε",
+    help="ε of the guarantee; may be repeated.",
 )
 @SEEDS
 @click.option("--set", "settings", multiple=True, metavar="KEY=VALUE", help="A setting; may be repeated.")
@@ -100,7 +106,7 @@ def command(algorithm: str | None, reference: str | None, key: str | None, debug
     dpbench run --profile-of 1f0c9a
 
     Finished runs are found and not repeated, so an interrupted command goes on where it was. Without --dataset
-    the algorithm runs on its home experiment's data sets that are at hand, and on the synthetic one. Settings not given
+    the algorithm runs on its home experiment's data sets that are fetched, and on the synthetic one. Settings not given
     are the tuned ones that ship with that experiment, if there are any: such runs are made one at a time, and timed.
     """
     from dpbench import api
@@ -223,7 +229,7 @@ def _print_tuned(table: pandas.DataFrame) -> None:
 def _verdict(runs: Runs, debug: bool) -> int:
     summary = runs.summary
     counts = ", ".join(f"{count} {status}" for status, count in sorted(summary.statuses.items())) or "nothing to do"
-    say(f"{counts}; {summary.found} found finished; rows in {runs.store.folder}")
+    say(f"{counts}; {summary.found} finished before; rows in {runs.store.folder}")
     for error, example in {row.error: row for row in summary.failures}.items():
         say(f"failed: {example.algorithm} on {example.problem}: {error}")
         if debug and example.traceback:

@@ -92,7 +92,7 @@ def load_spec(spec: DatasetSpec, folder: Path) -> Dataset:
         try:
             prepared = _prepare(spec, folder, download.mirror_of(None))
         except NotAtHand as error:
-            raise NotAtHand(f"data set {spec.name} is not at hand ({error}); run: dpbench fetch {spec.name}") from error
+            raise NotAtHand(f"data set {spec.name} is not fetched ({error}); run: dpbench fetch {spec.name}") from error
     return _pinned(spec, cache.open_dataset(prepared))
 
 

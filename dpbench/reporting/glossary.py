@@ -55,7 +55,7 @@ def entries() -> tuple[Entry, ...]:
 
 
 @functools.cache
-def _terms() -> tuple[re.Pattern[str], dict[str, str]]:
+def terms() -> tuple[re.Pattern[str], dict[str, str]]:
     """What finds any term, the longest first, and the anchor of each."""
     anchors = {name: one.anchor for one in entries() for name in one.names}
     names = "|".join(re.escape(name) for name in sorted(anchors, key=len, reverse=True))
@@ -64,7 +64,7 @@ def _terms() -> tuple[re.Pattern[str], dict[str, str]]:
 
 def linked(text: str, root: str) -> Markup:
     """Text as `breakable` has it, the first mention of each term a link; root: the way to the glossary's folder."""
-    finds, anchors = _terms()
+    finds, anchors = terms()
     seen: set[str] = set()
 
     def replaced(found: re.Match[str]) -> str:

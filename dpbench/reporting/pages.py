@@ -160,5 +160,5 @@ def _errata_summary() -> str:
         f"{sum(counts.values())} published settings whose noise is not what their guarantee asks for: "
         f"{counts[FALSE]} state an ε that some neighbours break, {counts[UNPROVED]} one that is not proved, "
         f"{counts[HARMLESS]} are harmless"
-        + (f", {counts[NEEDS_DATA]} need data that are not at hand." if counts[NEEDS_DATA] else ".")
+        + (f", {counts[NEEDS_DATA]} need data that are not fetched." if counts[NEEDS_DATA] else ".")
     )

@@ -26,7 +26,7 @@ MEANINGS = {
     MATCH: "statistically compatible, where a difference would have shown",
     DIFFERS: "neither, under the published setting",
     NOT_COMPARABLE: "the problem is not public, or too wide a spread on either side",
-    NO_DATA: "our runs are missing, or the data are not at hand",
+    NO_DATA: "our runs are missing, or the data are not fetched",
 }
 SURVIVAL = {SURVIVES: "●", EXPLAINED: "○"}  # drawn into a cell's square
 

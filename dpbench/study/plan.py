@@ -64,7 +64,7 @@ class Planner:
     def __init__(self, store: Store | None) -> None:
         self.store = store
         self._planned: dict[GridEntry, Plan] = {}
-        self._missing: dict[str, bool] = {}  # data set → whether it is not at hand
+        self._missing: dict[str, bool] = {}  # data set → whether it is not fetched
 
     def plan(self, blocks: list[GridEntry]) -> Plan:
         result = Plan()

@@ -350,7 +350,7 @@ def test_an_interrupted_comparison_keeps_what_is_finished(call, csv, monkeypatch
 MISTAKES = [
     (("--target", "lable"), "did you mean label?"),
     (("--eps", "0"), "--eps must be a positive"),
-    (("--seeds", "0"), "seeds must be at least 1"),
+    (("--seeds", "0"), "--seeds must be at least 1"),
     (("--row-bound", "-1"), "row_bound must be"),
     (("--bounds", "age"), "COLUMN=LOW:HIGH"),
     (("--bounds", "age=9:1"), "bounds of age"),

@@ -63,7 +63,7 @@ def test_load_takes_what_a_mirror_folder_holds_and_never_the_network(home, regis
     registered(tiny_spec(tiny_file(sources=(f"{url}/tiny.csv",))))
     (mirror / "tiny.csv").write_bytes(TABLE)
     assert not datasets.available("tiny")
-    with pytest.raises(NotAtHand, match=r"^data set tiny is not at hand .*; run: dpbench fetch tiny$"):
+    with pytest.raises(NotAtHand, match=r"^data set tiny is not fetched .*; run: dpbench fetch tiny$"):
         datasets.load("tiny")
     monkeypatch.setenv("DPBENCH_MIRROR", url)
     with pytest.raises(NotAtHand):

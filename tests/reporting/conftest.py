@@ -91,7 +91,7 @@ def row(seed, problem="synthetic"):
 
 
 def absent(name):
-    raise NotAtHand(f"data set {name} is not at hand; run: dpbench fetch {name}")
+    raise NotAtHand(f"data set {name} is not fetched; run: dpbench fetch {name}")
 
 
 @pytest.fixture(autouse=True)

@@ -1,5 +1,9 @@
+import importlib.util
 import re
 from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
 
 from dpbench.reporting import glossary
 
@@ -28,3 +32,26 @@ def test_the_first_mention_of_a_term_is_a_link_and_code_is_left_alone():
     assert '<a class="term" href="../glossary.html#ledger">Ledger</a> &amp; runs' in told
     assert "<code>ledger</code>" in told
     assert '#planned-ε">planned ε</a>' in told
+
+
+def test_the_documentation_links_the_first_mention_on_a_page_and_has_the_targets():
+    nodes = pytest.importorskip("docutils.nodes")
+    utils = pytest.importorskip("docutils.utils")
+    spec = importlib.util.spec_from_file_location("conf", DOCS.parent / "conf.py")
+    conf = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(conf)
+    app = SimpleNamespace(builder=SimpleNamespace(get_relative_uri=lambda page, other: f"../{other}.html"))
+
+    page = utils.new_document("a page")
+    page += nodes.title("", "The ledger")
+    page += nodes.paragraph("", "", nodes.literal("", "run"), nodes.Text(" A run has a ledger; runs and a planned ε."))
+    page += nodes.literal_block("", "audit")
+    conf._link_terms(app, page, "guides/page")
+    links = [(one.astext(), one["refuri"]) for one in page.findall(nodes.reference)]
+    assert links == [("run", "../glossary.html#run"), ("planned ε", "../glossary.html#planned-ε")]
+    assert page[1].astext() == "run A run has a ledger; runs and a planned ε."
+
+    words = utils.new_document("the glossary")
+    words += nodes.definition_list("", nodes.definition_list_item("", nodes.term("", "Planned ε")))
+    conf._link_terms(app, words, "glossary")
+    assert [one["ids"] for one in words.findall(nodes.term)] == [["planned-ε"]]

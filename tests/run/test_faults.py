@@ -108,7 +108,7 @@ def test_a_read_only_folder_is_named_before_anything_runs_and_its_rows_can_be_re
     assert [call(*ON_DISK, "--set", T)[0] for T in ("T=5", "T=6")] == [0, 0]
     assert told(shell, "mount -o remount,bind,ro mounted") == "0"
     code, _, err = call(*ON_DISK, "--set", "T=5")
-    assert (code, "nothing to do; 1 found finished" in err) == (0, True), err
+    assert (code, "nothing to do; 1 finished before" in err) == (0, True), err
     monkeypatch.setattr("dpbench.run.runner.results", None)  # nothing runs from here on
     code, _, err = call(*ON_DISK, "--set", "T=7")
     assert (code, err.count("\n")) == (2, 1), err
@@ -405,7 +405,7 @@ def test_ctrl_c_with_workers_is_one_line_leaves_no_process_and_the_same_command_
     wait_for_end(process.pid)
     kept = len(store.runs())
     assert 1 <= kept < 6
-    assert f"{6 - kept} done; {kept} found finished" in call(*command, 1)[2]
+    assert f"{6 - kept} done; {kept} finished before" in call(*command, 1)[2]
 
 
 MEMORY = Path("/sys/fs/cgroup/memory"), "memory.limit_in_bytes"  # version 1 of control groups, then 2

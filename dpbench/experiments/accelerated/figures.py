@@ -138,8 +138,8 @@ def error_curves(context: Context, name: str, batch: str) -> Figure:
         "last iterate. Bands: ± 1 standard error of the mean."
     )
     method = (
-        f"Mean error F(x_t) - F* over {span(table['seeds'])} seeds, F* the exact optimum; bands: ± 1 standard error "
-        f"of the mean; dots: the last iterate. {batch}; {PRIVACY}; {PUBLIC}. A line is a run of "
+        f"Mean error F(x_t) - F* over {span(table['seeds'])} seeds, F* the certified optimum; bands: ± 1 standard "
+        f"error of the mean; dots: the last iterate. {batch}; {PRIVACY}; {PUBLIC}. A line is a run of "
         "T iterations, the noise set for that T; the -opt methods stop at a T' ≤ T of their choice (table chosen_T), "
         f"and their lines coincide where T' does. {start}The published curves start at 29.1 and have about half these "
         "noise floors: see noise_scale."

@@ -191,4 +191,4 @@ def rules_coincide(context: Context) -> Iterator[Verdict]:
             for p in L1
         ]
         word = NOT_HELD if high > APART else HELD if apart["california"] > APART else OPEN
-        yield Verdict(word, f"{'; '.join(numbers)}; told apart beyond {APART:g}", case.name)
+        yield Verdict(word, f"{'; '.join(numbers)}; distinguishable beyond {APART:g}", case.name)

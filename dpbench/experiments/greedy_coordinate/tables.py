@@ -76,7 +76,7 @@ def table1(context: Context) -> Table:
     )
     method = (
         "Rows × columns as published and here; λ; the coordinate constants M_j (L2's λ included), mean [least, "
-        "largest]; α such that w* is (α, 5)-quasi-sparse; f*; non-zeros of the exact optimum w*, published (Table 3) "
+        "largest]; α such that w* is (α, 5)-quasi-sparse; f*; non-zeros of the optimum w*, published (Table 3) "
         "and here; relative error (f(0) − f*)/f* of the start, published (Table 3, or the first author's slides) and "
         "here; how sure the recipe is. λ, M_j and the standardisation come from the data and count as public."
     )

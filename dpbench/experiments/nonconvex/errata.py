@@ -117,8 +117,8 @@ def noise_of_all_rows_on_a_minibatch() -> Iterator[Case]:
         "1/σ_g² + 1/σ_H². δ = 1/n, replace-one."
     ),
     bounds=(
-        "σ is set by our Rényi accountant, at its ε for 2T independent subsets (the published one is autodp's, not at "
-        "hand). At most: the pair by privacy-loss distributions, which lose less than Rényi's bound: a gap in the "
+        "σ is set by our Rényi accountant, at its ε for 2T independent subsets (the published one is "
+        "autodp's). At most: the pair by privacy-loss distributions, which lose less than Rényi's bound: a gap in the "
         "proof, which sharper accounting closes, and no error. At least: all rows equal and one replaced, by "
         "distributions rounding down."
     ),

@@ -107,7 +107,7 @@ def table3(context: Context) -> Table:
         "134 columns of a1a are a misprint (123 features and a column of ones); its adult loses the last row of each "
         "file, and its 104 columns, like protein's 74, leave the ones column out."
     )
-    header = ["data set", "paper", "here", "data at hand"]
+    header = ["data set", "paper", "here", "fetched"]
     return Table(pd.DataFrame(rows, columns=header), caption, gaps=gaps, method=method)
 
 
