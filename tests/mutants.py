@@ -477,6 +477,8 @@ GUARANTEES = [  # of the privacy code, what no audit sees: each dies by the numb
     Mutant("problems/exact.py", "one_entry_each(X.tocsr()).astype", "X.tocsr().astype",
            GRIDS + "a_sparse_row_with_a_column_twice_is_as_long_as_its_sums",
            "entries of one column are each their sum"),
+    Mutant("problems/losses.py", "(not isinstance(loss, Weighted) or built_in(loss.base))", "True",
+           BYTES + "a_loss_of_ones_own_stays_so_with_class_weights", "weights make a loss of one's own ours"),
     Mutant("run/fit.py", 'bound or ("rescale" if promised else "check")', 'bound or "check"',
            "test_api.py::test_a_release_says_nothing_of_values_and_check_rows_says_it_beforehand",
            "a release refuses data that do not fit"),

@@ -410,8 +410,8 @@ LOSSES: dict[str, Loss] = {
 
 
 def built_in(loss: Loss) -> bool:
-    """Whether it is one of this module's, whose functions in float64 are known."""
-    return type(loss).__module__ == __name__
+    """Whether it is one of this module's, whose functions in float64 are known; with weights, what is weighted too."""
+    return type(loss).__module__ == __name__ and (not isinstance(loss, Weighted) or built_in(loss.base))
 
 
 def check(loss: Loss) -> None:

@@ -141,6 +141,18 @@ def test_a_loss_of_ones_own_is_covered_where_a_rows_place_does_not_matter():
         dpbench.fit(X, y, algorithm="dp-gd", relation="add-remove", arithmetic="bytes", **call)
 
 
+class OwnLogistic(losses.Logistic):
+    """The same numbers, by functions that nobody here has seen."""
+
+
+def test_a_loss_of_ones_own_stays_so_with_class_weights():
+    for weights in ((1.0, 1.0), (0.5, 1.0)):
+        known, own = (losses.Weighted(base, weights) for base in (losses.Logistic(), OwnLogistic()))
+        call = {"algorithm": "objpert", "epsilon": 2.0}
+        assert dpbench.fit(*table("own"), loss=known, **call).released.arithmetic == "bytes"
+        assert dpbench.fit(*table("own"), loss=own, **call).released.arithmetic == "real"
+
+
 class Normed(LogCosh):
     """Of which a row's slope depends on the other rows."""
 
