@@ -28,7 +28,10 @@ def epsilon_of(event: LogisticPerturbation, mu: float, delta: float) -> float:
     t = np.linspace(0.0, top, 1201)
     tail = _mirrored_tail if isinstance(event, ConvexPerturbation) else _tail
     angles = COSINES if rows == 2 else (-1.0,)
-    return max(_from_tail(t, tail(s, event.curvature, c, t, rows), mu, delta) for c in angles)
+    found = 0.0
+    for cosine in angles:
+        found = _from_tail(t, tail(s, event.curvature, cosine, t, rows), mu, delta, found)
+    return found
 
 
 def _mirrored_tail(s: float, curvature: float, cosine: float, t: np.ndarray, rows: int) -> np.ndarray:
@@ -62,9 +65,10 @@ def _tail(s: float, curvature: float, cosine: float, t: np.ndarray, rows: int) -
     return np.asarray(ndtr(-nearest) @ (weight / weight.sum()))
 
 
-def _from_tail(t: np.ndarray, tail: np.ndarray, mu: float, delta: float) -> float:
+def _from_tail(t: np.ndarray, tail: np.ndarray, mu: float, delta: float, least: float) -> float:
     """ε at δ of a loss with these tails and an independent Gaussian of μ: δ(ε) = ∫ over t > ε of e^{ε-t} P(L > t).
 
+    `least` where ε is no more than that: then it is not solved for.
     Between the points of t the tail is that of a normal whose quantiles are linear there: of a Gaussian loss, exact.
     """
     from scipy.optimize import brentq
@@ -87,6 +91,6 @@ def _from_tail(t: np.ndarray, tail: np.ndarray, mu: float, delta: float) -> floa
             total += weight * float(np.trapezoid(np.exp(start - x) * above, x))
         return total - delta
 
-    if excess(0.0) <= 0:
-        return 0.0
-    return float(brentq(excess, 0.0, float(t[-1] + losses[-1]), xtol=1e-13))
+    if excess(least) <= 0:
+        return least
+    return float(brentq(excess, least, float(t[-1] + losses[-1]), xtol=1e-13))
