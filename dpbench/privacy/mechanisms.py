@@ -330,10 +330,33 @@ class Mechanisms:
     def poisson(
         self, n: int, rate: float, label: str, *, replaced: bool = False
     ) -> PoissonSampler | WithoutReplacementSampler:
-        """Batches in which each of the n rows is with probability `rate`, and the release made on each of them.
+        """A sampler whose batches have each of the n rows with probability `rate`; one release on each batch.
 
-        For replace-one runs of an add/remove algorithm, where not `sharp`, or where the release declares a sensitivity
-        under replace-one of its own (`replaced`): max(1, round(n·rate)) rows without replacement.
+        A replace-one run of an add/remove algorithm gets batches of max(1, round(n·rate)) rows without replacement,
+        unless the accounting is `tight` and the release declares no replace-one sensitivity of its own.
+
+        Args:
+            n: number of rows.
+            rate: in (0, 1], the chance of a row.
+            label: of the releases, as in the algorithm's `discloses`.
+            replaced: whether the release will declare a sensitivity under replace-one.
+
+        Returns:
+            A sampler: `draw()` gives k sorted arrays of row indices, `gaussian(value, …)` releases what was computed
+            on them, and `noise_multiplier(steps)` is the noise that `steps` such releases need.
+
+        Raises:
+            PrivacyError: where the rate is not in (0, 1].
+
+        Example:
+            >>> from dpbench.privacy.budget import Budget
+            >>> run = Mechanisms(["a", "b"], Budget(1.0, 1e-6, Relation.ADD_REMOVE, "rdp"))
+            >>> batches = run.poisson(1000, 0.01, "gradient")
+            >>> z = batches.noise_multiplier(steps=20)
+            >>> rows = batches.draw()
+            >>> means = np.stack([np.full(3, len(one) / 10) for one in rows])  # of what the rows have, over n·rate
+            >>> batches.gaussian(means, sensitivity=0.1, noise_multiplier=z).shape
+            (2, 3)
         """
         if self.doubled and self.sharp and not replaced:
             return PoissonReplacedSampler(self.releases, self.budget, n, rate, label)
@@ -342,7 +365,25 @@ class Mechanisms:
         return PoissonSampler(self.releases, self.budget, n, rate, label)
 
     def without_replacement(self, n: int, m: int, label: str) -> WithoutReplacementSampler:
-        """Uniformly random subsets of `m` of the `n` rows, and the release made on each of them."""
+        """A sampler of uniformly random subsets of `m` of the `n` rows; one release on each.
+
+        Args:
+            n: number of rows.
+            m: rows in a batch, 1 to n.
+            label: of the releases, as in the algorithm's `discloses`.
+
+        Returns:
+            A sampler as of `poisson`, all of whose draws have m rows; it has `laplace`, too.
+
+        Raises:
+            PrivacyError: where the run's neighbours are not replace-one.
+
+        Example:
+            >>> from dpbench.privacy.budget import Budget
+            >>> run = Mechanisms(["a", "b"], Budget(1.0, 1e-6, Relation.REPLACE_ONE, "rdp"))
+            >>> [len(rows) for rows in run.without_replacement(1000, 10, "gradient").draw()]
+            [10, 10]
+        """
         return WithoutReplacementSampler(self.releases, self.budget, n, m, label)
 
     def with_replacement(self, n: int, m: int, label: str) -> WithReplacementSampler:
@@ -352,8 +393,29 @@ class Mechanisms:
     def tree(self, rounds: int, *, sensitivity: float | Array, rho: float, label: str) -> Tree:
         """Running sums of `rounds` terms, all released together at ρ-zCDP: call its `release` round by round.
 
-        sensitivity: ℓ₂, of the term of a round given what was released before, one number or (rounds,); a row may be
-        in the term of one round only (see `single_pass`). Source: see `dpbench.privacy.tree`.
+        Args:
+            rounds: how many running sums there will be.
+            sensitivity: ℓ₂, of the term of a round given what was released before: one number, or (rounds,). A row
+                may be in the term of one round only (see `single_pass`).
+            rho: > 0, the zCDP cost of all rounds together.
+            label: of the releases, as in the algorithm's `discloses`.
+
+        Returns:
+            A tree: `release(running_sum)` takes and returns (k, d), once for each round. The noise of a sum grows
+            with log₂ of the round.
+
+        Example:
+            >>> from dpbench.privacy.budget import Budget
+            >>> run = Mechanisms(["a", "b"], Budget(1.0, 1e-6, Relation.REPLACE_ONE, "standard"))
+            >>> sums = run.tree(8, sensitivity=0.1, rho=0.5, label="sums")
+            >>> total = np.zeros((2, 3))
+            >>> for t in range(8):
+            ...     total = total + 0.1  # a term from rows that no other round uses
+            ...     noisy = sums.release(total)
+            >>> noisy.shape
+            (2, 3)
+
+        Source: Zhang, Tran and Cutkosky (2024), Theorem 4.3; see `dpbench.privacy.tree`.
         """
         return Tree(self.releases, rounds, node_std(rounds, sensitivity, rho), math.sqrt(0.5 / rho), label)
 
@@ -370,7 +432,30 @@ class Mechanisms:
         return Correlated(self.releases, steps, bands, std, z, label)
 
     def single_pass(self, n: int, label: str) -> SinglePass:
-        """The n rows in random order, each handed out once; the releases on disjoint blocks cost as much as one."""
+        """The n rows in random order, each handed out once; the releases on disjoint blocks cost as much as one.
+
+        Args:
+            n: number of rows.
+            label: of the releases, as in the algorithm's `discloses`.
+
+        Returns:
+            A pass: `take(b)` gives the next b rows as (k, b) indices, an order for each replicate, and
+            `gaussian(value, …)` releases what was computed on them, (k, d), once for each `take`.
+
+        Raises:
+            PrivacyError: where the run's neighbours are not replace-one; later, where more than n rows are taken.
+
+        Example:
+            >>> from dpbench.privacy.budget import Budget
+            >>> run = Mechanisms(["a", "b"], Budget(1.0, 1e-6, Relation.REPLACE_ONE, "standard"))
+            >>> rows = run.single_pass(100, "gradient")
+            >>> rows.take(25).shape
+            (2, 25)
+            >>> rows.gaussian(np.zeros((2, 3)), sensitivity=2 / 25, noise_multiplier=5.0).shape
+            (2, 3)
+
+        Source: Zhang, Tran and Cutkosky (2024), Lemma C.1; see `dpbench.privacy.single_pass`.
+        """
         return SinglePass(self.releases, self.budget.relation, n, label)
 
 

@@ -31,7 +31,7 @@ class Sampler:
         self._drawn = False
 
     def draw(self) -> list[Array]:
-        """One fresh sample per replicate: k sorted arrays of row indices."""
+        """One fresh sample per replicate: a list of k sorted arrays of row indices, of sizes that may differ."""
         self._drawn = True
         return self._releases.sample(self.rule, np.arange(self.least))
 
@@ -41,7 +41,15 @@ class Sampler:
         raise NotImplementedError
 
     def noise_multiplier(self, steps: int, share: float = 1.0) -> float:
-        """That of each of `steps` releases on draws of its own that may cost (share·ε, share·δ) together."""
+        """The noise over the sensitivity of each of `steps` releases that may cost (share·ε, share·δ) together.
+
+        Args:
+            steps: how many draws, with a release each.
+            share: in (0, 1], of the run's ε and δ.
+
+        Returns:
+            A number > 0: what `gaussian` takes as `noise_multiplier`.
+        """
         if isinstance(self._budget, Budgets):
             raise PrivacyError(f"{self._label}: sampled releases are calibrated for one ε at a time")
         return self._budget.noise_scale(self.plan(steps), share)
@@ -60,7 +68,21 @@ class Sampler:
         symmetric: bool = False,
         replaced: Scalars | None = None,
     ) -> Array:
-        """`Mechanisms.gaussian` on the last draw; sensitivity: ℓ₂, of the value as a function of the sampled rows."""
+        """`Mechanisms.gaussian` on the last draw, once.
+
+        Args:
+            value: (k, d), or (k, d, d) of symmetric matrices: what was computed on the rows drawn.
+            sensitivity: ℓ₂, of the value as a function of the sampled rows; one number or (k,).
+            noise_multiplier: the noise over the sensitivity, one number or (k,).
+            label: of this release; the sampler's by default.
+            symmetric, replaced: as in `Mechanisms.gaussian`.
+
+        Returns:
+            `value` with noise, of its shape.
+
+        Raises:
+            PrivacyError: where nothing was drawn since the last release.
+        """
         noise = (ISOMETRIC if self._budget.sharp else SYMMETRIC) if symmetric else NORMAL
         return self._release(value, ledger.Gaussian, noise, label, sensitivity, noise_multiplier, replaced)
 

@@ -11,6 +11,7 @@ from typing import NamedTuple
 from dpbench.reporting.html import Markup, breakable, join, tag
 
 TITLE, PAGE, FILE = "Glossary", "glossary.html", "glossary.md"
+ORDINARY = {"exact", "match", "differs", "explained", "place"}  # in a sentence they mean what they always mean
 ENTRY = re.compile(r"^\*\*(?P<name>[^*]+)\*\*\n: (?P<text>.+(?:\n  .+)*)$", re.MULTILINE)
 CODE = re.compile(r"(<code>.*?</code>|<[^>]*>)")
 
@@ -57,7 +58,7 @@ def entries() -> tuple[Entry, ...]:
 @functools.cache
 def terms() -> tuple[re.Pattern[str], dict[str, str]]:
     """What finds any term, the longest first, and the anchor of each."""
-    anchors = {name: one.anchor for one in entries() for name in one.names}
+    anchors = {name: one.anchor for one in entries() for name in one.names if name not in ORDINARY}
     names = "|".join(re.escape(name) for name in sorted(anchors, key=len, reverse=True))
     return re.compile(rf"\b({names})(s?)\b", re.IGNORECASE), anchors
 

@@ -27,6 +27,7 @@ def test_the_words_that_a_reader_has_to_know_are_explained():
 
 def test_the_first_mention_of_a_term_is_a_link_and_code_is_left_alone():
     told = glossary.linked("A run has a Ledger & runs; `ledger` and the planned ε.", "../")
+    assert "<a" not in glossary.linked("It differs in one place.", "../")
     assert told.count('<a class="term"') == 3
     assert '<a class="term" href="../glossary.html#run">run</a>' in told
     assert '<a class="term" href="../glossary.html#ledger">Ledger</a> &amp; runs' in told
