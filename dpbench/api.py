@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from dpbench.comparing.own_data import Comparison
     from dpbench.datasets import FetchResult
     from dpbench.leaderboard.versions import Version
+    from dpbench.planning.plan import Plan
     from dpbench.privacy.statement import Statement
     from dpbench.reporting.diff import Difference
     from dpbench.run.results import Store
@@ -34,9 +35,9 @@ if TYPE_CHECKING:
     from dpbench.submitting.checking import Report as SubmissionReport
 
 __all__ = ["Diagnostics", "Fit", "Released", "Runs", "Scorecard", "audit", "audit_releases", "board_freeze",
-           "board_retract", "board_secret", "board_versions", "check_data", "check_rows", "check_submission", "cite",
-           "compact", "compare", "diff", "draft_schema", "fetch", "fit", "forget", "listing", "merge",
-           "privacy_profile", "report", "results", "run_algorithm", "run_experiment", "scorecard", "standings",
+           "board_retract", "board_secret", "board_versions", "card", "check_data", "check_rows", "check_submission",
+           "cite", "compact", "compare", "diff", "draft_schema", "export", "fetch", "fit", "forget", "listing", "merge",
+           "plan", "privacy_profile", "report", "results", "run_algorithm", "run_experiment", "scorecard", "standings",
            "statement", "status", "submit", "summarise"]  # fmt: skip
 
 Listener = Callable[["Progress"], None]
@@ -501,6 +502,71 @@ def forget(data: str | os.PathLike[str], *, results: str | os.PathLike[str] = "r
     return removed(data, results)
 
 
+def plan(
+    schema: str | os.PathLike[str] | Schema,
+    n: int,
+    *,
+    epsilon: float | Iterable[float] = 1.0,
+    delta: float | str | None = None,
+    algorithm: str | Iterable[str] = (),
+    like: str | os.PathLike[str] | None = None,
+    share: Mapping[str, float] | None = None,
+    signal: float | None = None,
+    reach: str | None = None,
+    worlds: int = 40,
+    seed: int = 0,
+    figure: str | os.PathLike[str] | None = None,
+    jobs: int | None = None,
+    progress: Callable[[str, float], None] = _silent,
+) -> Plan:
+    """What each method releases and is expected to score on a table of this schema, before the table is touched.
+
+    Releases and their noise follow from n, d, ε and δ, and are those that a fit is checked by. Scores are of the
+    estimators, fitted to simulated tables that the schema allows, or to public rows.
+
+    Args:
+        schema: what is public of the table (`dpbench.schema`), or its TOML file.
+        n: how many rows there will be, 50 at least.
+        epsilon: one or several ε > 0. delta: as of the estimators; None takes n⁻².
+        algorithm: methods to set beside the default, one or several names; "all" for each that is on the leaderboard,
+            "auto" for the default alone. None: a few that are usual for the task.
+        like: a csv, tsv or parquet file of public or older rows with the schema's columns, to draw worlds from.
+        share: {class: share} that somebody guesses without the data; the other classes are drawn.
+        signal: a guess of the AUC (for numbers R²) that a model without privacy has.
+        reach: "auc=0.8", "accuracy=0.9", "r2=0.3" or "kept=0.9": also find the ε and the n at which the default
+            reaches it. kept: the share of the AUC above 0.5, or of R², that a model without privacy has.
+        worlds: how many tables are simulated. seed: of them and of the noise.
+        figure: a file to draw the scores against ε to (png, pdf or svg).
+        jobs: worker processes, all cores by default.
+        progress: called with what is being done and the share of it.
+
+    Raises:
+        UserError, DataError: one line that names the argument.
+    """
+    from dpbench import schema as schemas
+    from dpbench.datasets import tables
+    from dpbench.planning import plan as planning
+    from dpbench.planning import worlds as simulated
+
+    for name, value, least in (("n", n, 50), ("worlds", worlds, 2), ("jobs", 1 if jobs is None else jobs, 1)):
+        if value < least:
+            raise UserError(f"{name} must be at least {least}, got {value}")
+    found = schemas.load(schema)
+    simulated.check_guesses(found, share or {}, signal)
+    given = {"share": share, "signal": signal}
+    if like is not None and (clash := [name for name, value in given.items() if value]):
+        raise UserError(f"{clash[0]}: like takes it from the public rows; leave one of the two out")
+    rows = None if like is None else simulated.rows_of(found, tables.frame_of(like), os.fspath(like))
+    epsilons = sorted(dict.fromkeys(positive("epsilon", float(each)) for each in _several(epsilon)))
+    frame = planning.Frame(found, int(n), delta, dict(share or {}), signal, rows, seed)
+    made = planning.make(frame, epsilons, _several(algorithm), worlds, reach, jobs, progress)
+    if figure is not None:
+        from dpbench.planning.figure import draw
+
+        draw(made, Path(figure))
+    return made
+
+
 def draft_schema(
     data: str | os.PathLike[str], target: str, *, out: str | os.PathLike[str] | None = None
 ) -> tuple[Schema, list[str]]:
@@ -567,6 +633,86 @@ def statement(model: str | os.PathLike[str]) -> tuple[Statement, list[str]]:
 
     found = read(model)[1]
     return found, checked(found)
+
+
+def card(
+    model: str | os.PathLike[str],
+    *,
+    out: str | os.PathLike[str] | None = None,
+    like: str | os.PathLike[str] | None = None,
+    share: Mapping[str, float] | None = None,
+    signal: float | None = None,
+    worlds: int = 40,
+    seed: int = 0,
+    jobs: int | None = None,
+    progress: Callable[[str, float], None] = _silent,
+) -> str:
+    """A Markdown card of a saved model: its guarantee, its inputs, and the accuracy to expect of it.
+
+    No score of the private rows is in it: what is to be expected is simulated, as by `plan`. So the card can go
+    wherever the model goes.
+
+    Args:
+        model: the file that an estimator saved.
+        out: a Markdown file to write; None writes none.
+        like, share, signal, worlds, seed, jobs, progress: as of `plan`.
+
+    Raises:
+        UserError: the file is none that dpbench wrote, or an argument does not fit.
+        DoesNotHold: its releases compose to more than it states.
+    """
+    from dpbench.exporting.card import card_of, described
+
+    found, schema, statement_ = described(model)
+    if statement_.rows is None:
+        raise UserError(f"{model}: an older version wrote it, without the number of rows; fit and save it again")
+    foreseen = plan(
+        schema,
+        statement_.rows,
+        epsilon=statement_.epsilon,
+        delta=statement_.delta,
+        algorithm=statement_.mechanism,
+        like=like,
+        share=share,
+        signal=signal,
+        worlds=worlds,
+        seed=seed,
+        jobs=jobs,
+        progress=progress,
+    )
+    return _written(card_of(Path(model).name, found, schema, statement_, foreseen), out)
+
+
+def export(model: str | os.PathLike[str], *, table: str = "rows", out: str | os.PathLike[str] | None = None) -> str:
+    """A SQL query that predicts as a saved model does, for where there is no dpbench.
+
+    Args:
+        model: the file that an estimator saved.
+        table: what the table with the model's columns is called.
+        out: a file to write the query to; None writes none.
+
+    Returns:
+        The query. It adds the scores and a column `prediction`, by CASE and arithmetic alone.
+
+    Raises:
+        UserError: the file is none that dpbench wrote, or its schema has dates or a row bound, which SQL cannot say.
+        DoesNotHold: its releases compose to more than it states.
+    """
+    from dpbench.exporting.sql import query
+
+    return _written(query(model, table), out)
+
+
+def _written(text: str, out: str | os.PathLike[str] | None) -> str:
+    from dpbench.files import replacing
+
+    if out is not None:
+        try:
+            with replacing(Path(out)) as staged:
+                staged.write_text(text, encoding="utf-8")
+        except OSError as error:
+            raise UserError(f"{out}: {error.strerror}") from None
+    return text
 
 
 def check_rows(X: Any, y: Any, *, algorithm: str = "dp-gd", loss: str = "logistic", **settings: Any) -> list[str]:

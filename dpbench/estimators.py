@@ -17,7 +17,7 @@ from contextlib import nullcontext
 from dataclasses import KW_ONLY, dataclass
 from datetime import datetime, timezone
 from importlib import metadata
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal, NamedTuple
 
 import msgspec
 import numpy as np
@@ -53,6 +53,23 @@ class ParameterError(UserError, ValueError):
 
 class PrivacyWarning(UserWarning):
     """Something that was taken from the data without being paid for."""
+
+
+class Terms(NamedTuple):
+    """What a fit is, by the numbers of rows, columns and classes, ε and δ alone.
+
+    algorithm: its name. problem: that of each of the `models`, which together may spend `budget`, (ε, δ). epsilon,
+    delta: of each. accounting: what sets the noise. settings: those that differ from the method's defaults.
+    """
+
+    algorithm: str
+    problem: Declaration
+    models: int
+    budget: tuple[float, float]
+    epsilon: float
+    delta: float
+    accounting: str
+    settings: dict[str, Any]
 
 
 @dataclass(eq=False, repr=False)  # scikit-learn compares and shows
@@ -112,6 +129,50 @@ class _Private(BaseEstimator):
         return slopes, start - slopes @ middle
 
     # One fit
+
+    def decide(self, rows: int, columns: int, classes: int = 1, weights: tuple[float, ...] | None = None) -> Terms:
+        """What a fit on so many rows and columns would be: no data are needed to say it.
+
+        Args:
+            rows: n ≥ 2.
+            columns: of the rows as they are fitted, an intercept included.
+            classes: how many there are if more than two; 1 for two classes and for numbers.
+            weights: of the classes, positive and public.
+
+        Raises:
+            UserError: no method is covered by its proof there, or a parameter does not fit.
+        """
+        epsilon, delta = self._begin(rows)
+        most = max(weights or (1.0,))
+
+        def declared(name: str, d: int, weighted: bool) -> Declaration:
+            loss = losses.get(name)
+            if weighted and weights is not None:
+                loss = losses.Weighted(loss, tuple(one / most for one in weights))
+            # All of the objective is divided by the largest weight.
+            return Declaration(rows, d, loss=loss, l2=self.l2 / most, row_bound=1.0)
+
+        name, models = self.algorithm, classes
+        problem = declared(self._loss, columns, weighted=classes == 1)
+        if classes > 1:
+            together = declared(f"softmax-{classes}", classes * columns, weighted=True)
+            name = auto.method(together, delta, self._suits) if name == AUTO else name
+            if _takes(name, together):
+                problem, models = together, 1
+            elif weights is not None:
+                raise ParameterError(
+                    f"class_weight: {name} fits each class against the rest; with weights leave algorithm out"
+                )
+        name = auto.method(problem, delta, self._suits) if name == AUTO else name
+        method, _ = algorithms.resolve(name)
+        if not method.private:
+            raise ParameterError(f"algorithm: {name} is not private; dpbench.fit runs it, and says so")
+        accounting = terms.accounting(method)
+        if terms.delta(method) == 0:
+            delta = 0.0
+        each = share(epsilon, delta, models, gaussian=method.gaussian and accounting == "tight")
+        settings = public_settings(name, problem.n, problem.d, each[0]) | dict(self.settings or {})
+        return Terms(name, problem, models, (epsilon, delta), *each, accounting, settings)
 
     def _begin(self, rows: int) -> tuple[float, float]:
         """(ε, δ) of the fit; what is checked needs no data but their number."""
@@ -199,39 +260,16 @@ class _Private(BaseEstimator):
         classes: (n,) numbers of k classes, from 0, where a method that takes them together serves all models at once.
         weights: of the classes, positive and public.
         """
-        epsilon, delta = self._begin(len(rows))
-        k, most = len(targets), max(weights or (1.0,))
-        n, d = rows.shape
-
-        def weighted(name: str) -> losses.Loss:
-            found = losses.get(name)
-            return found if weights is None else losses.Weighted(found, tuple(one / most for one in weights))
-
-        l2 = self.l2 / most  # all of the objective is divided by the largest weight
-        loss = weighted(self._loss) if classes is None else losses.get(self._loss)
-        declared = Declaration(n, d, loss=loss, l2=l2, row_bound=1.0)
-        name = self.algorithm
-        self.loss_ = self._loss
-        if classes is not None:
-            together = Declaration(n, k * d, loss=weighted(f"softmax-{k}"), l2=l2, row_bound=1.0)
-            name = auto.method(together, delta, self._suits) if name == AUTO else name
-            if _takes(name, together):
-                declared, targets, loss, self.loss_ = together, classes[None], together.loss, f"softmax-{k}"
-            elif weights is not None:
-                raise ParameterError(
-                    f"class_weight: {name} fits each class against the rest; with weights leave algorithm out"
-                )
-        name = auto.method(declared, delta, self._suits) if name == AUTO else name
+        decided = self.decide(len(rows), rows.shape[1], len(targets), weights)
+        if decided.models < len(targets):
+            assert classes is not None
+            targets = classes[None]
+        self.n_rows_: int | None = len(rows)
+        name, (epsilon, delta) = decided.algorithm, decided.budget
         method, _ = algorithms.resolve(name)
-        if not method.private:
-            raise ParameterError(f"algorithm: {name} is not private; dpbench.fit runs it, and says so")
-        accounting = terms.accounting(method)
-        if terms.delta(method) == 0:
-            delta = 0.0
-        one = share(epsilon, delta, len(targets), gaussian=method.gaussian and accounting == "tight")
-        chosen = public_settings(name, declared.n, declared.d, one[0]) | dict(self.settings or {})
+        self.loss_ = self._loss if decided.problem.loss.outputs == 1 else f"softmax-{decided.problem.loss.outputs}"
         seeds = _seeds(self.random_state, len(targets))
-        gaussian = method.gaussian and accounting == "tight"
+        gaussian = method.gaussian and decided.accounting == "tight"
         what = f"{type(self).__name__}, {name}"
         charging = (
             nullcontext()
@@ -244,26 +282,26 @@ class _Private(BaseEstimator):
                     rows,
                     y,
                     algorithm=name,
-                    epsilon=one[0],
-                    delta=one[1],
-                    loss=loss,
-                    l2=l2,
+                    epsilon=decided.epsilon,
+                    delta=decided.delta,
+                    loss=decided.problem.loss,
+                    l2=decided.problem.l2,
                     seed=seed,
-                    accounting=accounting,
+                    accounting=decided.accounting,
                     relation=Relation.REPLACE_ONE.value,
                     bound="rescale",  # what `_rows` made is within it but for a rounding
                     arithmetic=self.arithmetic,
                     release_noise=self.release_noise,
                     precision=self.precision,
                     timing=self.timing,
-                    **chosen,
+                    **decided.settings,
                 )
                 for y, seed in zip(targets, seeds, strict=True)
             ]
             self._account(name, fits, epsilon, delta)
             if settle is not None:
                 settle(self._composition)
-        return np.stack([one.w for one in fits]).reshape(-1, d)
+        return np.stack([one.w for one in fits]).reshape(-1, rows.shape[1])
 
     def _suits(self, name: str) -> bool:
         """Whether a method has the arithmetic, and takes the noise, that are asked for."""
@@ -314,6 +352,7 @@ class _Private(BaseEstimator):
             public=self.public_,
             arithmetic=self.arithmetic_,
             guarantee=self.guarantee_,
+            rows=self.n_rows_,
             releases=released(self._composition),
             versions=versions,
         )
@@ -352,6 +391,7 @@ class _Private(BaseEstimator):
             self.feature_names_in_ = np.array(model["features"], dtype=object)
         self._composition, self._relation = statement.composition, Relation(statement.relation)
         self.algorithm_, self.settings_, self.delta_ = statement.mechanism, statement.settings, statement.delta
+        self.n_rows_ = statement.rows
         self.guarantee_, self.public_, self.arithmetic_ = statement.guarantee, statement.public, statement.arithmetic
         self.epsilon_ = spent(self._composition, self.delta_, self._relation).epsilon
 
@@ -490,7 +530,9 @@ class PrivateClassifier(ClassifierMixin, _Private):
         return index
 
     def _public(self) -> list[str]:
-        weights = ["class weights"] * (self.class_weight is not None)
+        told = zip(self.classes_.tolist(), self._weights() or (), strict=False)
+        weights = [f"class weights ({', '.join(f'{label}: {weight:g}' for label, weight in told)})"]
+        weights *= self.class_weight is not None
         if self.schema is not None:
             return [*super()._public(), *weights]
         return [*super()._public(), "classes" if self.classes is not None else "the set of classes in y", *weights]

@@ -18,6 +18,8 @@ FLOORS = (
     {"__main__"},
     {"cli"},
     {"api"},
+    {"exporting"},
+    {"planning"},
     {"reporting", "comparing", "auditing", "submitting", "estimators"},
     {"experiments"},
     {"leaderboard"},

@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 from scipy import stats
 
-from benchmarks import iteration_bench, other_libraries, tables, textbook
+from benchmarks import iteration_bench, other_libraries, plan_coverage, tables, textbook
 from benchmarks.cluster_simulation import makespan
 from benchmarks.machine import Roofline
 from dpbench.algorithms.registry import BUILTIN
@@ -123,3 +123,28 @@ def test_what_the_guide_says_of_the_cells_behind_is_in_the_rows():
 
 def cells_behind(found, library, scores):
     return [cell for score in scores for cell in other_libraries.cells(found, library, score) if cell.word == "behind"]
+
+
+def test_the_page_of_planning_follows_from_its_rows():
+    plans, found = plan_coverage.read(plan_coverage.PLANS), plan_coverage.came_out()
+    page = (plan_coverage.measured.RESULTS / "plan_coverage.md").read_text(encoding="utf-8")
+    assert page == plan_coverage.table(plans, found)
+    assert not plan_coverage.FRESH.keys() & plan_coverage.SEEN.keys()
+    for known in plan_coverage.KNOWN:
+        totals = np.sum(
+            [plan_coverage.held(plans, found, plan_coverage.FRESH, known, score)[:2] for score in plan_coverage.SCORES],
+            axis=0,
+        )
+        assert totals[1] >= 60
+        assert totals[0] >= 0.8 * totals[1]  # of nine tenths, were the laws perfect
+
+
+def test_what_a_plan_holds_is_counted_by_hand():
+    plans = [
+        {"data": name, "known": "nothing", "epsilon": "1.0", "score": "AUC", "low": "0.5", "high": high}
+        for name, high in (("a", "0.7"), ("b", "0.55"))
+    ]
+    found = {(name, "dpbench", 1.0, "auc"): [0.52, 0.60, 0.68] for name in "ab"}
+    counted = plan_coverage.held(plans, found, {"a": None, "b": None}, "nothing", "AUC")
+    assert counted == (1, 2, 4, pytest.approx(0.125))
+    assert plan_coverage.held(plans, found, {"a": None}, "nothing", "AUC")[:3] == (1, 1, 3)

@@ -72,9 +72,13 @@ class _Bar:
 
     def reading(self, what: str, share: float) -> None:
         """Of a large file: what is being done, and the share of it."""
+        self.doing(f"reading, {what}", share)
+
+    def doing(self, what: str, share: float) -> None:
+        """What is being done, and the share of it."""
         if what != self._doing:
             self._begin(what)
-        self._bar.update(self._task, completed=share, description=f"reading, {what}")
+        self._bar.update(self._task, completed=share, description=what)
 
     def _begin(self, what: str) -> None:
         self._doing = what
@@ -114,15 +118,17 @@ class _Lines:
 
     def reading(self, what: str, share: float) -> None:
         """Of a large file: what is being done, and the share of it."""
+        self.doing(f"reading, {what}", share)
+
+    def doing(self, what: str, share: float) -> None:
+        """What is being done, and the share of it."""
         now = time.monotonic()
         if self._doing != what:
             self._start, self._doing = now, what
         if now - self._last >= EVERY or share >= 1:
             self._last = now
             elapsed = now - self._start
-            click.echo(
-                f"reading, {what}  {100 * share:3.0f} %  elapsed {clock(elapsed)}  ETA {eta(elapsed, share)}", err=True
-            )
+            click.echo(f"{what}  {100 * share:3.0f} %  elapsed {clock(elapsed)}  ETA {eta(elapsed, share)}", err=True)
 
 
 def _name(state: Progress) -> str:

@@ -61,3 +61,17 @@ def lazily(name: str) -> None:
 def say(line: str) -> None:
     """What is no result goes to stderr."""
     click.echo(line, err=True)
+
+
+def parse_shares(pairs: tuple[str, ...]) -> dict[str, float]:
+    """["yes=0.03"] → {"yes": 0.03}; UserError for anything else."""
+    shares: dict[str, float] = {}
+    for pair in pairs:
+        name, equals, value = pair.rpartition("=")
+        try:
+            if not (name and equals):
+                raise ValueError
+            shares[name] = float(value)
+        except ValueError:
+            raise UserError(f"--share takes CLASS=SHARE, as in yes=0.03, got {pair!r}") from None
+    return shares

@@ -40,7 +40,8 @@ class Statement(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only
 
     made: when, in UTC. mechanism: the algorithm; settings: its own. epsilon, delta, relation: the guarantee. public:
     what was taken for public. arithmetic: "bytes" or "real", see `dpbench.fit`. guarantee: all of it in words.
-    releases: the plan of what was released, as plain data. versions: of the libraries.
+    releases: the plan of what was released, as plain data. versions: of the libraries. rows: n, which is public; None
+    in files that older versions wrote.
     """
 
     made: str
@@ -54,6 +55,7 @@ class Statement(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only
     guarantee: str
     releases: list[dict[str, Any]]
     versions: dict[str, str]
+    rows: int | None = None
 
     @property
     def composition(self) -> Composition:
@@ -71,7 +73,7 @@ class Statement(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only
             f"Made {self.made} by {self.mechanism} ({', '.join(f'{k}={v}' for k, v in self.settings.items()) or '–'})",
             f"Guarantee: {self.guarantee}",
             f"ε = {self.epsilon:g}, δ = {self.delta:.3g}; neighbours: {RELATIONS.get(self.relation, self.relation)}",
-            f"Counts as public: {', '.join(self.public)}",
+            f"Counts as public: {', '.join(self.public)}" + (f" (n = {self.rows:,})" if self.rows else ""),
             "Released, with what noise:",
         ]
         shown += [f"  {entry.count} × {entry.label}: {describe(entry.release)}" for entry in self.composition]

@@ -1,0 +1,39 @@
+"""dpbench card: what goes with a model to whoever uses it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from dpbench.cli.progress import progress
+from dpbench.cli.shared import JOBS, parse_shares, say
+
+
+@click.command("card")
+@click.argument("model", metavar="MODEL.json")
+@click.option("--out", metavar="FILE.md", help="Where to write it; the terminal by default.")
+@click.option("--like", metavar="FILE", help="Public or older rows with the same columns, to simulate from.")
+@click.option(
+    "--share", multiple=True, metavar="CLASS=SHARE", help="How frequent a class is thought to be; may be repeated."
+)
+@click.option("--signal", type=float, metavar="SCORE", help="AUC, or R² of numbers, thought possible without privacy.")
+@click.option("--worlds", type=int, default=40, show_default=True, metavar="N", help="How many tables to simulate.")
+@click.option("--seed", type=int, default=0, show_default=True, metavar="N", help="Of the simulation.")
+@JOBS
+def command(model: str, out: str | None, share: tuple[str, ...], **given: Any) -> None:
+    """Write the card of a saved model: its guarantee, its inputs, and the accuracy to expect of it.
+
+    dpbench card model.json --out model.md
+
+    What to expect is simulated, as by dpbench plan: no score of the private rows is in the card, so that it can go
+    wherever the model goes. The second accountant composes the releases again; exit code 2 if they cost more.
+    """
+    from dpbench import api
+
+    with progress() as report:
+        text = api.card(model, out=out, share=parse_shares(share), **given, progress=report.doing)
+    if out is None:
+        click.echo(text, nl=False)
+    else:
+        say(f"wrote {out}")

@@ -1,0 +1,28 @@
+"""dpbench export: a saved model for where there is no dpbench."""
+
+from __future__ import annotations
+
+import click
+
+from dpbench.cli.shared import say
+
+
+@click.command("export")
+@click.argument("model", metavar="MODEL.json")
+@click.option("--table", default="rows", show_default=True, metavar="NAME", help="What the table is called.")
+@click.option("--out", metavar="FILE.sql", help="Where to write it; the terminal by default.")
+def command(model: str, table: str, out: str | None) -> None:
+    """Write a saved model as a SQL query that predicts as it does.
+
+    dpbench export model.json --table people --out model.sql
+
+    The query has CASE and arithmetic alone, so that every dialect takes it. Missing, unknown and out-of-bounds cells
+    count as the schema says. Dates and a row bound are refused: SQL cannot say them alike everywhere.
+    """
+    from dpbench import api
+
+    text = api.export(model, table=table, out=out)
+    if out is None:
+        click.echo(text, nl=False)
+    else:
+        say(f"wrote {out}")

@@ -1,0 +1,146 @@
+"""The card of a saved model: what it is for, what it cost, what it takes, and what to expect of it."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+import msgspec
+import numpy as np
+
+from dpbench.errors import UserError
+from dpbench.estimators import PrivateClassifier
+from dpbench.planning.plan import Plan
+from dpbench.privacy.statement import Statement, checked
+from dpbench.privacy.statement import read as read_model
+from dpbench.schema import Column, Schema, Target
+from dpbench.schema import load as load_schema
+
+
+def described(path: str | os.PathLike[str]) -> tuple[dict[str, Any], Schema, Statement]:
+    """(model, what is public of its table, statement) of a saved model, once its statement was checked.
+
+    A model of arrays has columns of numbers within its bounds.
+    """
+    model, statement = read_model(path)
+    checked(statement)
+    try:
+        if model["schema"] is not None:
+            return model, load_schema(msgspec.convert(model["schema"], Schema)), statement
+        lows, highs = (np.array(end, dtype=float) for end in model["bounds"])
+        names = model["features"] or [f"x{i}" for i in range(len(lows))]
+        columns = {
+            str(name): Column(bounds=(float(low), float(high)))
+            for name, low, high in zip(names, lows, highs, strict=True)
+        }
+        classes = model.get("classes")
+        middle, half = model.get("target", (0.0, 1.0))
+        target = (
+            Target(name="the target", classes=tuple(map(str, classes)))
+            if classes
+            else Target(name="the target", bounds=(middle - half, middle + half))
+        )
+        schema = Schema(target=target, columns=columns, row_bound=model["parameters"].get("row_bound"))
+    except (KeyError, TypeError, ValueError, msgspec.ValidationError) as error:
+        raise UserError(f"{path}: not a model that dpbench saved ({error})") from None
+    return model, schema, statement
+
+
+def card_of(name: str, model: dict[str, Any], schema: Schema, statement: Statement, plan: Plan) -> str:
+    """The card, in Markdown; name: of the model's file."""
+    classifier = model["kind"] == PrivateClassifier.__name__
+    target = schema.target
+    classes = tuple(map(str, model["classes"])) if classifier else ()
+    low, high = target.bounds or (0.0, 0.0)
+    task = f"the class of {target.name}: {', '.join(classes)}" if classifier else f"{target.name}, {low:g} to {high:g}"
+    loss = "logistic" if classifier else "least-squares"
+    text = [
+        f"# {name}",
+        "",
+        f"A linear {loss} model that predicts {task}. It was fitted under differential privacy by "
+        f"`{statement.mechanism}` on {statement.rows:,} rows, {statement.made[:10]}.",
+        "",
+        "## Privacy",
+        "",
+        *(f"  - {line.strip()}" if line.startswith(" ") else f"- {line}" for line in statement.lines()),
+    ]
+    text += [f"- Checked when this card was made: {line}" for line in checked(statement)]
+    text += [
+        "",
+        "One row is protected, all of its cells together. A person with several rows is protected less. What is listed "
+        "as public is not protected. The guarantee is of this release alone: other releases from the same rows add up "
+        "with it.",
+        "",
+        "## What to expect",
+        "",
+        *_expected(statement.mechanism, plan),
+    ]
+    text += ["", "## Inputs", "", "| column | takes | where a cell is missing |", "|---|---|---|"]
+    text += [
+        f"| {column} | {_takes(one)} | {MISSING[one.missing]} |"
+        for column, one in schema.columns.items()
+        if not one.drop
+    ]
+    text += [
+        "",
+        "Values beyond the bounds count as the nearest end, unknown categories as none. ",
+        "",
+        "## Limits",
+        "",
+        "- It is linear: what the columns tell only together, it does not see.",
+        "- Noise is part of its weights. A single weight says little, and its sign may be the noise's.",
+    ]
+    if classifier:
+        text.append(
+            "- Its probabilities are not calibrated: noise and ridge move them to the middle. Their order counts."
+        )
+        text.append(
+            "- Groups that are few in the rows are predicted worse, under privacy more so: measure that before use."
+        )
+    text += [
+        "",
+        "## Use",
+        "",
+        "```python",
+        "import dpbench",
+        "",
+        f"model = dpbench.load_model({name!r})",
+        "model.predict(table)  # a pandas DataFrame with the columns above"
+        if model["schema"] is not None
+        else f"model.predict(X)  # (rows, {len(schema.columns)}) numbers, columns as above",
+        "```",
+    ]
+    return "\n".join(line.rstrip() for line in text) + "\n"
+
+
+def _expected(mechanism: str, plan: Plan) -> list[str]:
+    foreseen = next((one for one in plan.forecasts if one.method == mechanism), None)
+    if foreseen is None:
+        return [f"Not simulated: {plan.left_out.get(mechanism, 'no estimator runs the method')}."]
+    lines = [
+        "Simulated on tables of the same schema and size, or on public rows. No score of the private rows is in this "
+        "card: it would be exact, and so not private.",
+        "",
+        "| score | median | nine tenths lie in |",
+        "|---|---|---|",
+    ]
+    for score in plan.scores:
+        middle, least, most = foreseen.interval(score)
+        label = f"{score} (of what can be learned without privacy)" if score == "kept" else score
+        lines.append(f"| {label} | {middle:.2f} | {least:.2f} to {most:.2f} |")
+    return [*lines, "", *(f"- {note[:1].upper()}{note[1:]}." for note in plan.notes)]
+
+
+MISSING = {
+    "middle": "counts as the middle, or as no category",
+    "indicator": "counts as the middle, and a column says so",
+    "drop": "counts as the middle; such rows moved no weight",
+}
+
+
+def _takes(column: Column) -> str:
+    if column.bounds is not None:
+        return f"numbers, {column.bounds[0]:g} to {column.bounds[1]:g}"
+    if column.date is not None:
+        return f"dates (ISO 8601); {', '.join(column.date)} are used"
+    return ("ordered: " if column.ordered else "one of: ") + ", ".join(column.categories or ()).replace("|", "\\|")

@@ -1,0 +1,1 @@
+"""What a private fit will cost, before its data are touched."""

@@ -1,0 +1,457 @@
+"""What each method releases and scores on tables that a schema allows, and the ε or n that a target needs.
+
+What is released follows from n, d, ε and δ: it is the plan that a fit would be checked by, made by the same code. What
+it scores depends on the data, so it is simulated: the estimators are fitted to worlds (`planning.worlds`), and an
+interval is what nine tenths of the worlds lie in.
+"""
+
+from __future__ import annotations
+
+import math
+import zlib
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple, TypeVar
+
+import joblib
+import numpy as np
+import pandas as pd
+
+from dpbench import algorithms
+from dpbench.algorithms.base import make_settings
+from dpbench.errors import UserError, nearest
+from dpbench.estimators import AUTO, PrivateClassifier, PrivateRegressor, Terms
+from dpbench.leaderboard import entrants
+from dpbench.planning import worlds
+from dpbench.planning.worlds import World
+from dpbench.policy import terms
+from dpbench.privacy.accounting.gaussian import gaussian_epsilon, gaussian_mu
+from dpbench.privacy.ledger import Composition, describe
+from dpbench.privacy.verify import spent
+from dpbench.run.bound import bind, budget_of
+from dpbench.run.jobs import check_delta, delta_value
+from dpbench.schema import Schema
+
+LARGEST = 10_000  # rows of a world; of more, the noise is made as small beside so many
+INTERVAL = (0.05, 0.95)  # quantiles over worlds
+OTHERS = {
+    "logistic": ("objpert", "dp-gd-average", "dp-gd", "dp-sgd"),
+    "squared": ("boosted-ssp", "adassp", "dp-gd-average"),
+    "softmax": ("dp-gd-average", "dp-gd", "dp-sgd"),
+}
+SCORES = {"classes": ("AUC", "accuracy", "log loss", "kept"), "numbers": ("R²", "RMSE", "kept")}
+LOSS = {"classes": "log loss", "numbers": "RMSE"}
+TARGETS = {"auc": "AUC", "accuracy": "accuracy", "r2": "R²", "kept": "kept"}  # what can be asked for, by its name
+EPSILONS = (0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0)  # that a needed ε is sought in
+ROWS = (0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0)  # and a needed n, in units of the n given
+
+
+@dataclass(frozen=True)
+class Forecast:
+    """One method at one ε.
+
+    settings: those that differ from the method's defaults. releases: what would be released, with what noise; empty
+    where the method says it only while it runs. epsilon_planned: what they compose to by the second accountant.
+    scores: name → (worlds,). beats: share of the worlds in which it has a lower log loss, or RMSE, than the default at
+    this ε; NaN of the default.
+    """
+
+    method: str
+    epsilon: float
+    delta: float
+    settings: dict[str, Any]
+    releases: list[str]
+    epsilon_planned: float
+    scores: dict[str, np.ndarray]
+    beats: float
+
+    def interval(self, score: str) -> tuple[float, float, float]:
+        """(median, low, high) over the worlds: nine tenths lie between the last two."""
+        return quantiles(self.scores[score])
+
+
+class Needed(NamedTuple):
+    """What a target needs: of "ε" at n rows, or of "n" at that ε: (median, low, high), infinite beyond what was sought.
+
+    at: the ε at which an n is needed, or the n at which an ε is. sought: the largest value that was tried.
+    """
+
+    what: str
+    at: float
+    median: float
+    low: float
+    high: float
+    sought: float
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What `dpbench.plan` returns.
+
+    forecasts: by ε, then method, the default first. references: what a model can be set against: name → score →
+    (worlds,). left_out: method → reason. needed: by the default method. columns: of the encoded rows. simulated: rows
+    of a world, fewer than `rows` where the noise was scaled. notes: what else there is to say.
+    """
+
+    task: str
+    rows: int
+    columns: int
+    simulated: int
+    worlds: int
+    forecasts: list[Forecast]
+    references: dict[str, dict[str, np.ndarray]]
+    left_out: dict[str, str]
+    needed: list[Needed]
+    notes: list[str]
+
+    @property
+    def scores(self) -> tuple[str, ...]:
+        """The names of the scores."""
+        return SCORES[self.task]
+
+    def reference(self, label: str, score: str) -> tuple[float, float, float]:
+        """(median, low, high) over the worlds of a score of one of the `references`."""
+        return quantiles(self.references[label][score])
+
+    def table(self) -> pd.DataFrame:
+        """A row per method, ε and score: median and interval."""
+        return pd.DataFrame(
+            [
+                {"epsilon": one.epsilon, "method": one.method, "score": score}
+                | dict(zip(("median", "low", "high"), one.interval(score), strict=True))
+                for one in self.forecasts
+                for score in self.scores
+            ]
+        )
+
+
+def quantiles(values: np.ndarray) -> tuple[float, float, float]:
+    """(median, low, high) of a number per world, those that are not known left out."""
+    values = np.sort(values[~np.isnan(values)])
+    if not len(values):
+        return np.nan, np.nan, np.nan
+    low, high = (np.quantile(values, q, method="closest_observation") for q in INTERVAL)  # some are infinite
+    return float(np.median(values)), float(low), float(high)
+
+
+class Frame(NamedTuple):
+    """What all worlds of a plan have in common; `like`: (X, y) of public rows, or None."""
+
+    schema: Schema
+    rows: int
+    delta: float | str | None
+    shares: Mapping[str, float]
+    signal: float | None
+    like: tuple[np.ndarray, np.ndarray] | None
+    seed: int
+
+    @property
+    def classes(self) -> int:
+        """How many; 0 for numbers."""
+        return len(self.schema.target.classes or ())
+
+    def delta_at(self, rows: int) -> float:
+        """δ of a fit on so many rows."""
+        return delta_value(check_delta("n^-2" if self.delta is None else self.delta), rows)
+
+    def model(self, algorithm: str, epsilon: float, delta: float | str | None, seed: int | None = None) -> Any:
+        """The estimator of rows that are encoded."""
+        given: dict[str, Any] = {"algorithm": algorithm, "delta": delta, "bounds": (-1, 1), "fit_intercept": False,
+                                 "row_bound": 1.0, "random_state": seed}  # fmt: skip
+        if self.classes:
+            return PrivateClassifier(epsilon, classes=list(range(self.classes)), **given)
+        return PrivateRegressor(epsilon, target_bounds=(-1, 1), **given)
+
+    def decide(self, algorithm: str, epsilon: float, rows: int, columns: int) -> Terms:
+        """What a fit would be."""
+        outputs = self.classes if self.classes > 2 else 1
+        found: Terms = self.model(algorithm, epsilon, self.delta).decide(rows, columns, outputs)
+        return found
+
+    def world(self, number: int, rows: int) -> World:
+        """The world of that number, the same at every call."""
+        rng = np.random.default_rng([self.seed, number])
+        if self.like is not None:
+            return worlds.from_rows(*self.like, rows, rng)
+        return worlds.simulated(self.schema, rows, rng, shares=self.shares, signal=self.signal)
+
+
+def releases(decided: Terms) -> Composition:
+    """All that each model of a fit would release: its plan, checked as a fit's is, without any data."""
+    method, fixed = algorithms.resolve(decided.algorithm)
+    problem = decided.problem
+    budget = budget_of(method, problem.n, decided.epsilon, decided.delta, terms.RELATION, decided.accounting)
+    settings = make_settings(method, {**fixed, **decided.settings})
+    bound = bind(method, problem, [settings], [budget], np.zeros((1, problem.d)), ["plan"])  # type: ignore[arg-type]  # nothing is run, so what is declared is enough
+    mechanisms = bound.mechanisms()
+    bound.plan(mechanisms)
+    return mechanisms.ledger.planned(0)
+
+
+def matched(epsilon: float, delta: float, share: float) -> float:
+    """The ε at which a `share` of the rows has as much noise beside it as all rows have at `epsilon`.
+
+    A Gaussian release of a mean over n rows has noise of Δ/(nμ), so μ/share; at δ = 0, ε/share. Exact for full-batch
+    sums; for samples and objective perturbation close to it.
+
+    >>> matched(0.5, 0.0, 0.1), round(matched(1.0, 1e-9, 0.1), 2)
+    (5.0, 14.69)
+    """
+    if share == 1:
+        return epsilon
+    return epsilon / share if delta == 0 else gaussian_epsilon(gaussian_mu(epsilon, delta) / share, delta)
+
+
+def scores_of(frame: Frame, world: World, found: np.ndarray) -> dict[str, float]:
+    """Scores of predictions for the rows that a world is scored on: probabilities, or numbers in [-1, 1]."""
+    if not frame.classes:
+        low, high = frame.schema.target.bounds  # type: ignore[misc]  # of a number it has them
+        error = float(((world.yt - np.clip(found, -1, 1)) ** 2).mean())
+        return {"R²": 1 - error / max(float(world.yt.var()), 1e-300), "RMSE": error**0.5 * (high - low) / 2}
+    p = np.clip(found, 1e-12, 1)
+    told = p[np.arange(len(p)), world.yt] / p.sum(axis=1)
+    return {
+        "AUC": worlds.mean_auc(world.yt, found),
+        "accuracy": float((found.argmax(axis=1) == world.yt).mean()),
+        "log loss": float(-np.log(told).mean()),
+    }
+
+
+def fitted(frame: Frame, world: World, algorithm: str, epsilon: float, rows: int, seed: int) -> dict[str, float]:
+    """Scores of one fit on `rows` rows, of which the world has some."""
+    delta = frame.decide(algorithm, epsilon, rows, world.X.shape[1]).budget[1]
+    own = matched(epsilon, delta, min(1.0, len(world.y) / rows))
+    model = frame.model(algorithm, own, frame.delta_at(rows), seed).fit(world.X, world.y)
+    return scores_of(frame, world, model.predict_proba(world.Xt) if frame.classes else model.predict(world.Xt))
+
+
+def best_of(frame: Frame, world: World) -> np.ndarray:
+    """Predictions of whoever knows the law of a world; of rows from a file, of a model without privacy."""
+    if world.best is not None:
+        return world.best
+    from sklearn import linear_model
+
+    if not frame.classes:
+        ridge = linear_model.Ridge(1e-3, fit_intercept=False).fit(world.X, world.y)
+        return np.asarray(ridge.predict(world.Xt))
+    model = linear_model.LogisticRegression(C=1000.0, fit_intercept=False, max_iter=1000).fit(world.X, world.y)
+    found = np.zeros((len(world.Xt), frame.classes))
+    found[:, model.classes_] = model.predict_proba(world.Xt)
+    return found
+
+
+def guess_of(frame: Frame, world: World) -> np.ndarray:
+    """Predictions that are the same for every row."""
+    if not frame.classes:
+        return np.full(len(world.Xt), world.y.mean())
+    shares = np.bincount(world.y, minlength=frame.classes) / len(world.y)
+    return np.tile(shares, (len(world.Xt), 1))
+
+
+Task = tuple[str, float, int]  # (method, ε, rows)
+
+
+def seed_of(number: int, *task: Any) -> int:
+    """The noise of a fit in a world, whatever else is fitted there."""
+    return zlib.crc32(repr((number, *task)).encode())
+
+
+def one_world(number: int, frame: Frame, tasks: Sequence[Task], rows: int) -> list[dict[str, float]]:
+    """Scores of the best and of the constant answer, then of each task; those of a fit that ended badly are NaN.
+
+    rows: how many the world has, if they are not more than LARGEST; a task takes the first of them.
+    """
+    world = frame.world(number, min(LARGEST, rows))
+    found = [scores_of(frame, world, best_of(frame, world)), scores_of(frame, world, guess_of(frame, world))]
+    for algorithm, epsilon, n in tasks:
+        few = world._replace(X=world.X[:n], y=world.y[:n])
+        try:
+            found.append(fitted(frame, few, algorithm, epsilon, n, seed=seed_of(number, algorithm, epsilon, n)))
+        except UserError:  # as a run that diverged
+            found.append(dict.fromkeys(found[0], math.nan))
+    name, nothing = ("AUC", 0.5) if frame.classes else ("R²", 0.0)
+    room = max(found[0][name] - nothing, 1e-9)
+    return [scores | {"kept": (scores[name] - nothing) / room} for scores in found]
+
+
+def chosen(frame: Frame, names: Sequence[str], epsilon: float, columns: int) -> tuple[dict[str, Terms], dict[str, str]]:
+    """(method → what a fit would be, the default first; method → why it is left out)."""
+    default = frame.decide(AUTO, epsilon, frame.rows, columns)
+    if "all" in names:
+        names = entrants.entrants()
+    found, left_out = {}, {}
+    names = [name for name in names or OTHERS[default.problem.loss.family] if name != AUTO]
+    for name in dict.fromkeys([default.algorithm, *names]):
+        method, fixed = algorithms.resolve(name)
+        try:
+            decided = frame.decide(name, epsilon, frame.rows, columns)
+            method.needs.check(decided.problem, name)
+            if flaw := method.flaw(make_settings(method, fixed), decided.accounting):
+                raise UserError(flaw)
+            found[name] = decided
+        except UserError as error:
+            left_out[name] = str(error).removeprefix(f"{name}: ")
+    return found, left_out
+
+
+def sought(score_at: Callable[[float], float], places: Sequence[float], target: float) -> float:
+    """Where a score first is at the target, between `places` on a log scale; infinite where not even at the last.
+
+    By bisection, as if the score never fell: with noise it may, and then one of the places where it passes is found.
+    """
+    found = {len(places) - 1: score_at(places[-1])}
+    if not found[len(places) - 1] >= target:
+        return math.inf
+    low, high = -1, len(places) - 1
+    while high - low > 1:
+        middle = (low + high) // 2
+        found[middle] = score_at(places[middle])
+        low, high = (low, middle) if found[middle] >= target else (middle, high)
+    if low < 0:
+        return places[0]
+    below = found[low]
+    part = (target - below) / (found[high] - below) if math.isfinite(below) else 1.0
+    return float(places[low] * (places[high] / places[low]) ** part)
+
+
+def parse_target(text: str, task: str) -> tuple[str, float]:
+    """("AUC", 0.8) of "auc=0.8"; UserError for anything that no model of the task can reach."""
+    name, _, value = text.partition("=")
+    scores = {key: score for key, score in TARGETS.items() if score in SCORES[task]}
+    if name.lower() not in scores:
+        raise UserError(f"reach: {name!r} is no score of this target; {nearest(name, scores)}, as in kept=0.9")
+    try:
+        number = float(value)
+    except ValueError:
+        number = math.nan
+    if not 0 < number < 1:
+        raise UserError(f"reach: give a number between 0 and 1, as in {name}=0.8, got {text!r}")
+    return scores[name.lower()], number
+
+
+def make(
+    frame: Frame,
+    epsilons: Sequence[float],
+    names: Sequence[str],
+    count: int,
+    reach: str | None,
+    jobs: int | None,
+    progress: Callable[[str, float], None],
+) -> Plan:
+    """The plan; see `dpbench.plan`."""
+    task = "classes" if frame.classes else "numbers"
+    target = None if reach is None else parse_target(reach, task)
+    columns = frame.world(0, 2).X.shape[1]
+    field, left_out = chosen(frame, names, epsilons[0], columns)
+    default = next(iter(field))
+    asked: list[Task] = [(name, epsilon, frame.rows) for epsilon in epsilons for name in field]
+    results = _each(one_world, count, (frame, asked, frame.rows), jobs, progress, "simulating")
+    forecasts = []
+    for i, (name, epsilon, _) in enumerate(asked):
+        decided = frame.decide(name, epsilon, frame.rows, columns)
+        composition = releases(decided)
+        whole = composition * decided.models
+        planned = spent(whole, decided.budget[1], terms.RELATION).epsilon if whole else math.nan
+        told = [f"{entry.count} × {entry.label}: {describe(entry.release)}" for entry in composition]
+        told = [f"each of {decided.models} models: {line}" for line in told] if decided.models > 1 else told
+        scores = {score: np.array([world[i + 2][score] for world in results]) for score in SCORES[task]}
+        loss, of_default = LOSS[task], i - i % len(field)
+        better = [world[i + 2][loss] < world[of_default + 2][loss] for world in results]
+        beats = math.nan if i == of_default else float(np.mean(better))
+        settings = algorithms.resolve(name)[1] | decided.settings
+        forecasts.append(Forecast(name, epsilon, decided.budget[1], settings, told, planned, scores, beats))
+    references = {
+        label: {score: np.array([world[i][score] for world in results]) for score in SCORES[task]}
+        for i, label in enumerate(("at best", "one answer for all"))
+    }
+    return Plan(
+        task,
+        frame.rows,
+        columns,
+        min(frame.rows, LARGEST),
+        count,
+        forecasts,
+        references,
+        left_out,
+        [] if target is None else _needed(frame, default, epsilons, target, count, jobs, progress),
+        _notes(frame),
+    )
+
+
+T = TypeVar("T")
+
+
+def _each(
+    function: Callable[..., T],
+    count: int,
+    arguments: tuple[Any, ...],
+    jobs: int | None,
+    progress: Callable[[str, float], None],
+    what: str,
+) -> list[T]:
+    """`function` of every world, in as many processes as there are jobs."""
+    made = joblib.Parallel(n_jobs=jobs or -1, return_as="generator")(
+        joblib.delayed(function)(number, *arguments) for number in range(count)
+    )
+    found = []
+    for one in made:
+        found.append(one)
+        progress(what, len(found) / count)
+    return found
+
+
+def _needed(
+    frame: Frame,
+    method: str,
+    epsilons: Sequence[float],
+    target: tuple[str, float],
+    count: int,
+    jobs: int | None,
+    progress: Callable[[str, float], None],
+) -> list[Needed]:
+    """The ε that the target needs at n rows, and the n at each ε."""
+    results = _each(
+        seek, count, (frame, method, tuple(epsilons), target), jobs, progress, f"seeking {target[0]} {target[1]:g}"
+    )
+    places = [("ε", float(frame.rows), EPSILONS[-1]), *(("n", one, rows_of(frame)[-1]) for one in epsilons)]
+    return [
+        Needed(what, at, *quantiles(np.array([world[i] for world in results])), sought=float(last))
+        for i, (what, at, last) in enumerate(places)
+    ]
+
+
+def seek(
+    number: int, frame: Frame, method: str, epsilons: Sequence[float], target: tuple[str, float]
+) -> tuple[float, ...]:
+    """In one world: the ε that the target needs at the rows given, then the n that it needs at each ε."""
+    score, value = target
+    rows = rows_of(frame)
+
+    def at(task: Task) -> float:
+        found = one_world(number, frame, [task], rows[-1])[2][score]
+        return -math.inf if math.isnan(found) else found
+
+    found = [sought(lambda epsilon: at((method, epsilon, frame.rows)), EPSILONS, value)]
+    for epsilon in epsilons:
+        found.append(sought(lambda n, epsilon=epsilon: at((method, epsilon, round(n))), rows, value))  # type: ignore[misc]  # a default is how a lambda keeps its own
+    return tuple(found)
+
+
+def rows_of(frame: Frame) -> list[int]:
+    """The n that a needed one is sought in."""
+    return sorted({max(50, round(frame.rows * factor)) for factor in ROWS})
+
+
+def _notes(frame: Frame) -> list[str]:
+    notes = []
+    if left := frame.schema.undecided:
+        entries = "entry is" if len(left) == 1 else "entries are"
+        notes.append(f"{len(left)} {entries} undecided in the schema; the plan takes them as they stand")
+    if frame.like is None and frame.signal is None:
+        name, (low, high) = ("AUC", worlds.AUC) if frame.classes else ("R²", worlds.R2)
+        notes.append(f"the tables differ in what can be learned: {name} of {low:g} to {high:g}; --signal narrows that")
+    if frame.like is None and frame.classes and not frame.shares:
+        notes.append("the tables differ in the shares of the classes; --share narrows that")
+    if frame.rows > LARGEST:
+        notes.append(f"the tables have {LARGEST:,} rows, with as much noise beside them as {frame.rows:,} have")
+    return notes

@@ -1,0 +1,286 @@
+"""Tables that a schema allows: simulated, or drawn from public or older rows of one's own.
+
+A schema says what may be in a column, not what is. So each world draws what is unknown: where the numbers of a column
+lie within their bounds and how wide, how often each category occurs, how the columns hang together, how the classes are
+shared, and how much of the target the columns tell. Nothing here sees the private rows. The laws below are guesses
+about tables in general; `benchmarks.plan_coverage` holds what comes of them against real ones.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple, TypeAlias
+
+import numpy as np
+import pandas as pd
+
+from dpbench import schema as schemas
+from dpbench.errors import DataError, UserError
+from dpbench.schema import Column, Schema
+
+Generator: TypeAlias = np.random.Generator
+
+FACTORS = 8  # common to all columns, the first the most
+SPREAD = (0.05, 0.6)  # standard deviation of a number, where its bounds are -1 and 1
+CENTRE = (-0.7, 0.3)  # its mean: amounts, counts and ages lie low in the range that they may have
+COMMON = (0.1, 0.95)  # share of the variance of the columns that the factors explain
+SKEWED = 0.5  # share of the columns with a long upper tail
+AUC = (0.55, 0.99)  # of the best linear score, where nobody guesses it
+R2 = (0.02, 0.95)
+RAREST = 0.01  # share of a class that nobody guesses
+GUESSED = 0.05  # how far a guessed AUC or R² may be off, and a guessed share by a quarter either way
+LEADING = 3  # or as many as there are classes: principal components that a part of what is to be predicted lies along
+TARGET_CENTRE, TARGET_SPREAD = (-0.6, 0.2), (0.12, 0.45)  # of a number to predict
+TEST = 2000  # rows that a world is scored on
+FEWEST = 50  # rows of a file that worlds are drawn from
+
+
+class World(NamedTuple):
+    """Rows of ‖x‖₂ ≤ 1 to fit (X, y) and to score on (Xt, yt); y: numbers of classes, or numbers in [-1, 1].
+
+    best: what is predicted for Xt by whoever knows the law: (m, k) probabilities, or (m,) numbers. None where rows are
+    drawn from a file, whose law nobody knows.
+    """
+
+    X: np.ndarray
+    y: np.ndarray
+    Xt: np.ndarray
+    yt: np.ndarray
+    best: np.ndarray | None
+
+
+def simulated(
+    schema: Schema,
+    rows: int,
+    rng: Generator,
+    *,
+    shares: Mapping[str, float],
+    signal: float | None,
+    test: int = TEST,
+) -> World:
+    """A world of the schema. shares: of the classes, those that somebody guesses; signal: AUC or R² of the best score.
+
+    >>> from dpbench.schema import Column, Schema, Target
+    >>> schema = Schema(target=Target(name="y", bounds=(0, 1)), columns={"a": Column(bounds=(0, 9))})
+    >>> simulated(schema, 100, np.random.default_rng(0), shares={}, signal=0.5).X.shape
+    (100, 2)
+    """
+    law, cells = rng.spawn(2)  # one law for worlds of any number of rows
+    X = schemas.encode(schema, cells_of(schema, rows + test, law, cells)).X
+    if schema.target.classes is None:
+        y, best = _numbers(X, law, cells, _drawn(signal, R2, 0.01, law))
+    else:
+        split = _shares(schema.target.classes, shares, law)
+        y, best = _classes(X, law, cells, _drawn(signal, AUC, 0.52, law), split)
+    return World(X[test:], y[test:], X[:test], y[:test], best[:test])
+
+
+def _drawn(guess: float | None, law: tuple[float, float], least: float, rng: Generator) -> float:
+    """An AUC or R²: near the guess, or by its law."""
+    low, high = law if guess is None else (guess - GUESSED, guess + GUESSED)
+    return float(np.clip(rng.uniform(low, high), least, 0.995))
+
+
+def from_rows(X: np.ndarray, y: np.ndarray, rows: int, rng: Generator) -> World:
+    """A world drawn from public rows: a third of them, chosen at random, is scored on, the others are drawn again."""
+    order = rng.permutation(len(y))
+    held, kept = order[: len(y) // 3], order[len(y) // 3 :]
+    drawn = kept[:rows] if rows <= len(kept) else rng.choice(kept, rows)
+    return World(X[drawn], y[drawn], X[held], y[held], None)
+
+
+def rows_of(schema: Schema, frame: pd.DataFrame, name: str) -> tuple[np.ndarray, np.ndarray]:
+    """(X, y) of a public table that has the schema's columns; UserError or DataError where it is none."""
+    target = schema.target
+    if target.name not in frame.columns:
+        raise DataError(f"{name}: there is no column {target.name!r}, the schema's target")
+    y, known = schemas.encode_target(target, frame[target.name])
+    if known.sum() < FEWEST:
+        raise DataError(f"{name}: {known.sum()} rows have a target; {FEWEST} at least are needed")
+    return schemas.encode(schema, frame).X[known], y[known]
+
+
+# Columns
+
+
+def cells_of(schema: Schema, rows: int, law: Generator, rng: Generator) -> pd.DataFrame:
+    """Cells, as text or numbers, of all columns that are used; law: draws what they have in common, rng: the rows."""
+    factors = rng.standard_normal((rows, FACTORS))
+    sizes = law.uniform(0.3, 1.0) ** np.arange(FACTORS)
+    usual = law.uniform(*COMMON)
+    used = {name: column for name, column in schema.columns.items() if not column.drop}
+    return pd.DataFrame({name: _cells(column, factors, sizes, usual, law, rng) for name, column in used.items()})
+
+
+def _cells(column: Column, factors: np.ndarray, sizes: np.ndarray, usual: float, law: Generator, rng: Generator) -> Any:
+    """The cells of a column; usual: the share of a column's variance that the factors explain, sizes: each factor's."""
+    rows = len(factors)
+    common = law.beta(4 * usual, 4 * (1 - usual))
+
+    def latent() -> np.ndarray:
+        """(rows,) of mean 0 and variance 1, of which the factors explain a share."""
+        loads = sizes * law.standard_normal(FACTORS)
+        loads *= np.sqrt(common) / np.linalg.norm(loads)
+        return factors @ loads + np.sqrt(1 - common) * rng.standard_normal(rows)
+
+    if column.bounds is not None:
+        cells: Any = _from_unit(_spread(latent(), law, CENTRE, SPREAD), column.bounds)
+    elif column.date is not None:
+        low, high = column.years or (2000, 2020)
+        days = (np.clip(_spread(latent(), law, (-0.3, 0.7), SPREAD), -1, 1) + 1) / 2 * (high - low + 1) * 365.24
+        hours = rng.integers(0, 24, rows)
+        start = np.datetime64(f"{low:04d}-01-01T00", "h")
+        last = np.datetime64(f"{high:04d}-12-31T23", "h")
+        times = np.minimum(start + (days.astype(int) * 24 + hours).astype("timedelta64[h]"), last)
+        cells = pd.Series(np.datetime_as_string(times, unit="s")).astype(object)
+    else:
+        assert column.categories is not None
+        k = len(column.categories)
+        shares = law.dirichlet(np.ones(k))
+        if column.ordered:
+            edges = np.quantile(z := latent(), np.cumsum(shares)[:-1])
+            codes = np.searchsorted(edges, z)
+        else:
+            pull = 2 * np.sqrt(common) * factors @ (sizes[:, None] * law.standard_normal((FACTORS, k)))
+            codes = (np.log(shares + 1e-9) + pull + rng.gumbel(size=(rows, k))).argmax(axis=1)
+        cells = pd.Series(np.array(column.categories, dtype=object)[codes])
+    if column.missing != "middle":
+        cells = pd.Series(cells).mask(rng.random(rows) < law.beta(1, 10))
+    return cells
+
+
+def _spread(z: np.ndarray, law: Generator, centre: tuple[float, float], spread: tuple[float, float]) -> np.ndarray:
+    """`z`, of mean 0 and variance 1, at a drawn place and width; half of the time with a long upper tail."""
+    width = law.uniform(*spread)
+    if law.random() < SKEWED:
+        heavy = np.exp(law.uniform(0.3, 1.0) * z)
+        z = (heavy - heavy.mean()) / heavy.std()
+    return law.uniform(*centre) + width * z
+
+
+def _from_unit(values: np.ndarray, bounds: tuple[float, float]) -> np.ndarray:
+    """From [-1, 1] to the bounds; what lies beyond is at their ends."""
+    low, high = bounds
+    return low / 2 + high / 2 + np.clip(values, -1, 1) * (high / 2 - low / 2)
+
+
+# Targets
+
+
+def _score(X: np.ndarray, law: Generator, outputs: int) -> np.ndarray:
+    """(n, outputs) linear scores of variance 1: a part along what varies most, a part along any half of the columns.
+
+    How much along either is drawn. What varies most is what a private method learns at the least cost.
+    """
+    leading = min(1.0, law.uniform(0, 1.4) ** 0.5)  # of three worlds, one has nothing else
+    single = _along_columns(X, law, outputs)
+    few = X[:4000] - X[:4000].mean(axis=0)
+    _, vectors = np.linalg.eigh(few.T @ few)
+    vectors *= np.where(vectors.sum(axis=0) < 0, -1, 1)
+    components = (X - X.mean(axis=0)) @ vectors[:, ::-1][:, : min(max(LEADING, outputs), X.shape[1])]
+    components /= np.maximum(components.std(axis=0), 1e-12) ** law.uniform()  # how much more the first ones count
+    found = components @ law.standard_normal((components.shape[1], outputs))
+    found = leading * found / np.maximum(found.std(axis=0), 1e-12) + np.sqrt(1 - leading**2) * single
+    return found / np.maximum(found.std(axis=0), 1e-12)
+
+
+def _along_columns(X: np.ndarray, law: Generator, outputs: int) -> np.ndarray:
+    """(n, outputs) scores of variance 1: half of the columns count, each by how much is drawn."""
+    spread = X.std(axis=0)
+    there = np.flatnonzero(spread > 1e-9)
+    if not len(there):
+        return np.zeros((len(X), outputs))
+    weights = law.standard_normal((len(there), outputs)) * (law.random((len(there), 1)) < 0.5)
+    if not weights.any():
+        weights[law.integers(len(there))] = 1.0
+    found = (X[:, there] - X[:, there].mean(axis=0)) / spread[there] @ weights
+    return found / np.maximum(found.std(axis=0), 1e-12)
+
+
+def _numbers(X: np.ndarray, law: Generator, rng: Generator, r2: float) -> tuple[np.ndarray, np.ndarray]:
+    """(y in [-1, 1], the best prediction)."""
+    told = np.sqrt(r2) * _score(X, law, 1)[:, 0]
+    width, centre = np.exp(law.uniform(*np.log(TARGET_SPREAD))), law.uniform(*TARGET_CENTRE)
+    noise = rng.standard_t(6, len(X)) / np.sqrt(1.5)
+    y = centre + width * (told + np.sqrt(1 - r2) * noise)
+    return np.clip(y, -1, 1), np.clip(centre + width * told, -1, 1)
+
+
+def _classes(
+    X: np.ndarray, law: Generator, rng: Generator, auc: float, shares: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """(classes (n,), their probabilities (n, k)): of a score so steep that it ranks the classes with that AUC."""
+    k = len(shares)
+    scores = _score(X, law, 1) * [[0.0, 1.0]] if k == 2 else _score(X, law, k)
+    luck = rng.gumbel(size=scores.shape)
+    few = scores[:4000]
+
+    def intercepts(steepness: float) -> np.ndarray:
+        """(k,) such that the classes have their shares, by fixed-point steps."""
+        start = np.log(shares)
+        for _ in range(30):
+            start = start + np.log(shares / np.maximum(_softmax(steepness * few + start).mean(axis=0), 1e-9))
+        return start
+
+    low, high = 0.0, 64.0
+    for _ in range(12):
+        steepness = (low + high) / 2
+        logits = steepness * few + intercepts(steepness)
+        found = mean_auc((logits + luck[: len(few)]).argmax(axis=1), _softmax(logits))
+        low, high = (steepness, high) if found < auc else (low, steepness)
+    logits = high * scores + intercepts(high)
+    return (logits + luck).argmax(axis=1), _softmax(logits)
+
+
+def _softmax(logits: np.ndarray) -> np.ndarray:
+    p = np.exp(logits - logits.max(axis=1, keepdims=True))
+    return p / p.sum(axis=1, keepdims=True)
+
+
+def mean_auc(y: np.ndarray, p: np.ndarray) -> float:
+    """AUC of each class against the rest by its column of `p`, and their mean; of the second of two alone; else NaN."""
+    from scipy.stats import rankdata
+
+    found = []
+    for i in range(1, 2) if p.shape[1] == 2 else range(p.shape[1]):
+        hit = y == i
+        if 0 < (count := int(hit.sum())) < len(y):
+            above = rankdata(p[:, i])[hit].sum() - count * (count + 1) / 2
+            found.append(above / (count * (len(y) - count)))
+    return float(np.mean(found)) if found else np.nan
+
+
+def _shares(classes: tuple[str, ...], given: Mapping[str, float], rng: Generator) -> np.ndarray:
+    """(k,) shares of the classes: those given, and a random split of the rest; of two, one is rare half of the time."""
+    if len(classes) == 2 and not given:
+        rare = rng.uniform(0.2, 0.5) if rng.random() < 0.5 else np.exp(rng.uniform(np.log(RAREST), np.log(0.2)))
+        return np.array([rare, 1 - rare])[:: rng.choice([-1, 1])]
+    given = {label: share * np.exp(rng.uniform(-0.25, 0.25)) for label, share in given.items()}
+    free = [label for label in classes if label not in given]
+    left = max(1 - sum(given.values()), 1e-3)
+    if not free:
+        return np.array([given[label] for label in classes]) / sum(given.values())
+    split = rng.dirichlet(np.full(len(free), 2.0))
+    found = dict(given) | {label: left * part for label, part in zip(free, split, strict=True)}
+    shares = np.maximum([found[label] for label in classes], RAREST if not given else 1e-4)
+    return shares / shares.sum()
+
+
+def check_guesses(schema: Schema, shares: Mapping[str, float], signal: float | None) -> None:
+    """UserError, in one line, for guesses that no world can have."""
+    classes = schema.target.classes
+    if shares and classes is None:
+        raise UserError("share: the schema's target is a number, which has no classes")
+    for label, share in shares.items():
+        if label not in (classes or ()):
+            raise UserError(f"share: there is no class {label!r}; the schema has {', '.join(classes or ())}")
+        if not 0 < share < 1:
+            raise UserError(f"share: {label} must be between 0 and 1, got {share:g}")
+    total = sum(shares.values())
+    if shares and (total > 1 + 1e-9 or (len(shares) == len(classes or ()) and total < 1 - 1e-6)):
+        raise UserError(f"share: the shares add up to {total:g}, where all classes together have 1")
+    if signal is not None:
+        low = 0.0 if classes is None else 0.5
+        if not low < signal < 1:
+            name = "R²" if classes is None else "AUC"
+            raise UserError(f"signal: the {name} without privacy must be between {low:g} and 1, got {signal:g}")

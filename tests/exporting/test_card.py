@@ -1,0 +1,96 @@
+"""The card of a saved model: the guarantee and what to expect, and nothing of the rows."""
+
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import dpbench
+from dpbench.cli import main
+from dpbench.errors import UserError
+from dpbench.schema import Column, Schema, Target
+
+SCHEMA = Schema(
+    target=Target(name="rich", classes=("no", "yes")),
+    columns={"age": Column(bounds=(0, 100), missing="indicator"), "town": Column(categories=("Bonn", "Ulm"))},
+)
+
+
+def people(rows=300, seed=0):
+    rng = np.random.default_rng(seed)
+    age = rng.uniform(0, 100, rows)
+    return pd.DataFrame(
+        {"age": age, "town": rng.choice(["Bonn", "Ulm"], rows), "rich": np.where(age > 50, "yes", "no")}
+    )
+
+
+@pytest.fixture
+def saved(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    dpbench.PrivateClassifier(2.0, schema=SCHEMA).fit(people()).save("m.json")
+    return tmp_path
+
+
+def test_a_card_says_what_the_statement_says_and_what_to_expect(saved):
+    text = dpbench.card("m.json", out="m.md", worlds=3, jobs=1, signal=0.9)
+    assert (saved / "m.md").read_text(encoding="utf-8") == text
+    statement, holds = dpbench.statement("m.json")
+    assert statement.rows == 300
+    assert all(line.strip() in text for line in statement.lines())
+    assert all(line in text for line in holds)
+    assert "| age | numbers, 0 to 100 | counts as the middle, and a column says so |" in text
+    assert "| town | one of: Bonn, Ulm |" in text
+    plan = dpbench.plan(SCHEMA, 300, epsilon=2.0, delta=statement.delta, signal=0.9, worlds=3, algorithm="auto", jobs=1)
+    middle, low, high = plan.forecasts[0].interval("AUC")
+    assert f"| AUC | {middle:.2f} | {low:.2f} to {high:.2f} |" in text
+
+
+def test_a_card_has_nothing_of_the_rows(saved):
+    """Other rows, and a model of the same statement: the same card."""
+    text = dpbench.card("m.json", worlds=2, jobs=1)
+    other = json.loads((saved / "m.json").read_text())
+    dpbench.PrivateClassifier(2.0, schema=SCHEMA).fit(people(seed=1).assign(rich="no")).save("m.json")
+    made = json.loads((saved / "m.json").read_text())["statement"]["made"]
+    assert dpbench.card("m.json", worlds=2, jobs=1) == text.replace(other["statement"]["made"], made)
+
+
+def test_models_of_arrays_and_of_numbers_have_cards(saved):
+    rng = np.random.default_rng(0)
+    X = rng.uniform(0, 10, (200, 3))
+    dpbench.PrivateRegressor(1.0, bounds=(0, 10), target_bounds=(0, 30)).fit(X, X.sum(axis=1)).save("r.json")
+    text = dpbench.card("r.json", worlds=2, jobs=1)
+    assert "predicts the target, 0 to 30" in text
+    assert "| x2 | numbers, 0 to 10 |" in text
+    assert "| R² |" in text
+    assert "calibrated" not in text
+    dpbench.PrivateClassifier(1.0, bounds=(0, 10), classes=[0, 1, 2]).fit(X, X[:, 0].astype(int) % 3).save("c.json")
+    assert "the class of the target: 0, 1, 2" in dpbench.card("c.json", worlds=2, jobs=1)
+
+
+def test_a_card_is_refused_where_the_statement_does_not_hold(saved):
+    content = json.loads((saved / "m.json").read_text())
+    content["statement"]["epsilon"] = 0.1
+    (saved / "m.json").write_text(json.dumps(content))
+    with pytest.raises(UserError, match="digest"):
+        dpbench.card("m.json", worlds=2, jobs=1)
+
+
+def test_a_model_of_an_older_version_says_what_is_missing(saved, monkeypatch):
+    from dpbench.privacy.statement import read, write
+
+    model, statement = read("m.json")
+    import msgspec
+
+    write("old.json", model, msgspec.structs.replace(statement, rows=None))
+    assert dpbench.load_model("old.json").predict(people(5)).shape == (5,)
+    with pytest.raises(UserError, match="without the number of rows; fit and save it again"):
+        dpbench.card("old.json", worlds=2, jobs=1)
+
+
+def test_the_command_writes_a_card(saved, capsys):
+    with pytest.raises(SystemExit) as end:
+        main(["card", "m.json", "--worlds", "2", "--jobs", "1", "--share", "yes=0.5"])
+    out, _ = capsys.readouterr()
+    assert not end.value.code
+    assert out.startswith("# m.json\n\nA linear logistic model that predicts the class of rich: no, yes.")

@@ -1,0 +1,275 @@
+"""What is foreseen: releases are those of a fit, worlds are tables of the schema, scores follow the noise."""
+
+import math
+import shlex
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import dpbench
+from dpbench.cli import main
+from dpbench.errors import DataError, UserError
+from dpbench.planning import plan as planning
+from dpbench.planning import worlds
+from dpbench.privacy.accounting.gaussian import gaussian_mu
+from dpbench.privacy.ledger import describe
+from dpbench.schema import Column, Schema, Target, encode, inspect
+
+COLUMNS = {
+    "age": Column(bounds=(0, 100), missing="indicator"),
+    "income": Column(bounds=(0, 200_000)),
+    "town": Column(categories=("Bonn", "Kiel", "Ulm")),
+    "level": Column(categories=("low", "middle", "high"), ordered=True),
+    "born": Column(date=("year", "month"), years=(1950, 2010), missing="drop"),
+    "id": Column(drop=True),
+}
+TWO = Schema(target=Target(name="y", classes=("no", "yes")), columns=COLUMNS)
+THREE = Schema(target=Target(name="y", classes=("a", "b", "c")), columns=COLUMNS)
+NUMBER = Schema(target=Target(name="y", bounds=(-5, 15)), columns=COLUMNS)
+SMALL = {"worlds": 3, "algorithm": "auto", "jobs": 1}
+
+
+def frame(schema, rows=400, **given):
+    return planning.Frame(
+        schema, rows, *({"delta": None, "shares": {}, "signal": None, "like": None, "seed": 0} | given).values()
+    )
+
+
+def table(schema, rows, seed=0):
+    """Cells of a world and a target."""
+    rng = np.random.default_rng(seed)
+    cells = worlds.cells_of(schema, rows, rng, rng)
+    target = schema.target
+    y = rng.choice(target.classes, rows) if target.classes else rng.uniform(*target.bounds, rows)
+    return cells.assign(y=y)
+
+
+# Releases
+
+
+@pytest.mark.parametrize(("schema", "kind"), [(TWO, dpbench.PrivateClassifier), (THREE, dpbench.PrivateClassifier),
+                                              (NUMBER, dpbench.PrivateRegressor)])  # fmt: skip
+def test_what_is_planned_is_what_a_fit_releases(schema, kind):
+    plan = dpbench.plan(schema, 200, epsilon=0.7, **SMALL)
+    (told,) = plan.forecasts
+    model = kind(0.7, schema=schema).fit(table(schema, 200))
+    composition = model.statement().composition
+    assert told.releases == [f"{e.count} × {e.label}: {describe(e.release)}" for e in composition]
+    assert (told.method, told.delta) == (model.algorithm_, model.delta_)
+    assert told.epsilon_planned == pytest.approx(model.epsilon_, rel=1e-9)
+    assert told.settings.items() <= model.settings_.items()
+
+
+def test_a_method_that_fits_each_class_alone_says_what_all_of_them_cost():
+    plan = dpbench.plan(THREE, 200, epsilon=1.0, worlds=2, algorithm="dp-gd", jobs=1)
+    told = plan.forecasts[1]
+    model = dpbench.PrivateClassifier(1.0, algorithm="dp-gd", schema=THREE).fit(table(THREE, 200))
+    assert told.releases[0].startswith("each of 3 models: ")
+    assert told.epsilon_planned == pytest.approx(model.epsilon_, rel=1e-6)
+    assert 0 <= told.beats <= 1
+    assert math.isnan(plan.forecasts[0].beats)
+
+
+# Worlds
+
+
+@pytest.mark.parametrize("schema", [TWO, THREE, NUMBER])
+def test_a_world_is_a_table_of_the_schema(schema):
+    cells = table(schema, 500)
+    assert all("cells are missing" in line for line in inspect(schema, cells))  # nothing beyond bounds or categories
+    assert {line.split(":")[0] for line in inspect(schema, cells)} <= {"age", "born"}
+    world = worlds.simulated(schema, 300, np.random.default_rng(1), shares={}, signal=None)
+    assert world.X.shape == (300, encode(schema, cells).X.shape[1])
+    assert world.Xt.shape[0] == len(world.yt) == worlds.TEST
+    assert np.linalg.norm(world.X, axis=1).max() <= 1 + 1e-12
+    assert set(np.unique(world.y)) <= set(range(3)) if schema.target.classes else np.abs(world.y).max() <= 1
+
+
+def test_a_world_of_more_rows_has_the_same_law():
+    few, many = (
+        worlds.simulated(NUMBER, rows, np.random.default_rng(3), shares={}, signal=0.8) for rows in (4000, 40_000)
+    )
+    assert np.abs(few.X.mean(axis=0) - many.X.mean(axis=0)).max() < 0.02
+    slopes = [np.linalg.lstsq(one.X, one.y, rcond=None)[0] for one in (few, many)]
+    assert np.corrcoef(few.X @ slopes[0], few.X @ slopes[1])[0, 1] > 0.93
+
+
+@pytest.mark.parametrize(("schema", "signal"), [(TWO, 0.7), (TWO, 0.9), (THREE, 0.8)])
+def test_the_best_score_has_the_auc_that_was_guessed(schema, signal):
+    for seed in range(4):
+        world = worlds.simulated(schema, 100, np.random.default_rng(seed), shares={}, signal=signal, test=4000)
+        found = worlds.mean_auc(world.yt, world.best)
+        assert abs(found - signal) < worlds.GUESSED + 0.03
+
+
+def test_the_best_prediction_has_the_r2_that_was_guessed():
+    for seed in range(4):
+        world = worlds.simulated(NUMBER, 100, np.random.default_rng(seed), shares={}, signal=0.6, test=4000)
+        found = 1 - ((world.yt - world.best) ** 2).mean() / world.yt.var()
+        assert abs(found - 0.6) < worlds.GUESSED + 0.1  # values are cut off at the bounds
+
+
+def test_shares_that_are_guessed_are_had_but_for_a_quarter():
+    world = worlds.simulated(TWO, 4000, np.random.default_rng(0), shares={"yes": 0.04}, signal=0.8)
+    assert 0.04 * 0.7 < world.y.mean() < 0.04 * 1.4
+    three = worlds.simulated(THREE, 4000, np.random.default_rng(0), shares={"a": 0.5}, signal=0.8)
+    assert 0.35 < (three.y == 0).mean() < 0.67
+
+
+def test_the_auc_is_that_of_scikit_learn():
+    from sklearn.metrics import roc_auc_score
+
+    rng = np.random.default_rng(0)
+    y, p = rng.integers(0, 3, 200), rng.random((200, 3)).round(1)  # with ties
+    expected = np.mean([roc_auc_score(y == i, p[:, i]) for i in range(3)])
+    assert worlds.mean_auc(y, p) == pytest.approx(expected)
+    assert math.isnan(worlds.mean_auc(np.zeros(5, int), np.ones((5, 2))))
+
+
+# Scores
+
+
+def test_fewer_rows_with_the_same_noise_beside_them():
+    for epsilon, delta in ((0.1, 1e-8), (1.0, 1e-10), (5.0, 1e-6)):
+        found = planning.matched(epsilon, delta, 0.25)
+        assert gaussian_mu(found, delta) * 0.25 == pytest.approx(gaussian_mu(epsilon, delta), rel=1e-9)
+    assert planning.matched(0.3, 0.0, 0.5) == 0.6
+    assert planning.matched(0.3, 1e-6, 1) == 0.3
+
+
+@pytest.mark.parametrize(("schema", "score"), [(TWO, "AUC"), (NUMBER, "R²")])
+def test_a_large_table_is_foreseen_by_a_small_world(schema, score, monkeypatch):
+    whole = frame(schema, 8000, signal=0.85)
+    name = next(iter(planning.chosen(whole, ["auto"], 0.2, whole.world(0, 2).X.shape[1])[0]))
+    pairs = []
+    for number in range(3):
+        world = whole.world(number, 8000)
+        few = world._replace(X=world.X[:2000], y=world.y[:2000])
+        pairs.append([
+            np.mean([planning.fitted(whole, one, name, 0.2, 8000, seed)[score] for seed in range(8)])
+            for one in (world, few)
+        ])  # fmt: skip
+    exact, foreseen = np.mean(pairs, axis=0)
+    assert abs(foreseen - exact) < 0.03
+    monkeypatch.setattr(planning, "matched", lambda epsilon, delta, share: epsilon)  # the noise of 2,000 rows
+    assert exact - np.mean([planning.fitted(whole, few, name, 0.2, 8000, seed)[score] for seed in range(8)]) > 0.05
+
+
+def test_more_of_epsilon_is_foreseen_to_keep_more():
+    plan = dpbench.plan(TWO, 1000, epsilon=[0.03, 3.0], signal=0.85, worlds=8, algorithm="auto", jobs=1)
+    low, high = (one.interval("kept")[0] for one in plan.forecasts)
+    assert low < 0.6 < high <= 1.02
+    assert plan.table().query("score == 'AUC'")["median"].is_monotonic_increasing
+    assert plan.reference("one answer for all", "AUC") == (0.5, 0.5, 0.5)
+
+
+def test_a_method_and_a_world_are_the_same_whoever_else_is_there():
+    alone = dpbench.plan(TWO, 200, **SMALL).forecasts[0]
+    beside = dpbench.plan(TWO, 200, epsilon=[0.5, 1.0], worlds=3, algorithm="dp-gd", jobs=1).forecasts[2]
+    assert alone.method == beside.method
+    assert np.array_equal(alone.scores["AUC"], beside.scores["AUC"])
+
+
+@pytest.mark.parametrize(("target", "expected"), [(0.5, 10**-0.5), (0.05, 0.1), (2.0, math.inf), (1.0, 1.0)])
+def test_where_a_score_reaches_its_target(target, expected):
+    places = (0.1, 1.0, 10.0)
+    curve = {0.1: 0.0 if target != 0.05 else 0.2, 1.0: 1.0, 10.0: 1.5}
+    assert planning.sought(curve.__getitem__, places, target) == pytest.approx(expected)
+
+
+def test_a_score_that_is_unknown_is_not_reached():
+    assert planning.sought(lambda place: math.nan, (1.0, 2.0), 0.5) == math.inf
+    assert planning.sought({1.0: -math.inf, 2.0: 0.6, 4.0: 0.7}.__getitem__, (1.0, 2.0, 4.0), 0.5) == 2.0
+
+
+def test_the_epsilon_that_a_target_needs_reaches_it():
+    plan = dpbench.plan(NUMBER, 5000, signal=0.7, reach="kept=0.7", worlds=5, algorithm="auto", jobs=1)
+    of_epsilon, of_rows = plan.needed
+    assert (of_epsilon.what, of_rows.what, of_rows.at) == ("ε", "n", 1.0)
+    again = dpbench.plan(NUMBER, 5000, epsilon=[of_epsilon.median / 3, of_epsilon.median * 1.5], signal=0.7, worlds=5,
+                         algorithm="auto", jobs=1)  # fmt: skip
+    less, more = (one.interval("kept")[0] for one in again.forecasts)
+    assert less < 0.7 < more + 0.02
+    assert 0.3 < of_rows.median / (5000 * of_epsilon.median) < 3  # noise is set by nε, up to δ
+
+
+def test_older_rows_take_the_place_of_worlds(tmp_path):
+    rng = np.random.default_rng(0)
+    income = rng.uniform(0, 200_000, 600)
+    rows = table(TWO, 600).assign(income=income, y=np.where(income > 80_000, "yes", "no"))
+    rows.to_csv(tmp_path / "old.csv", index=False)
+    plan = dpbench.plan(TWO, 20_000, like=tmp_path / "old.csv", **SMALL)
+    assert plan.forecasts[0].interval("AUC")[1] > 0.9
+    rows.drop(columns="y").to_csv(tmp_path / "blind.csv", index=False)
+    with pytest.raises(DataError, match="there is no column 'y'"):
+        dpbench.plan(TWO, 1000, like=tmp_path / "blind.csv")
+    with pytest.raises(UserError, match="signal: like takes it from the public rows"):
+        dpbench.plan(TWO, 1000, like=tmp_path / "old.csv", signal=0.8)
+
+
+# Mistakes, and the command
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"n": 10}, "n must be at least 50"),
+        ({"worlds": 1}, "worlds must be at least 2"),
+        ({"share": {"maybe": 0.1}}, "there is no class 'maybe'"),
+        ({"share": {"yes": 1.5}}, "must be between 0 and 1"),
+        ({"share": {"yes": 0.5, "no": 0.4}}, "add up to 0.9"),
+        ({"signal": 0.4}, "the AUC without privacy must be between 0.5 and 1"),
+        ({"reach": "auc=2"}, "give a number between 0 and 1"),
+        ({"reach": "r2=0.2"}, "'r2' is no score of this target"),
+        ({"algorithm": "dp-gdd"}, "dp-gd"),
+        ({"epsilon": -1.0}, "epsilon"),
+        ({"figure": "plan.doc"}, "figure: give a file that ends in"),
+    ],
+)
+def test_a_mistake_is_one_line(given, said):
+    with pytest.raises(UserError, match=said) as error:
+        dpbench.plan(TWO, given.pop("n", 100), **({"worlds": 2, "algorithm": "auto", "jobs": 1} | given))
+    assert "\n" not in str(error.value)
+
+
+def test_numbers_without_delta_have_no_method():
+    with pytest.raises(UserError, match="no rule chooses one for squared loss at δ = 0"):
+        dpbench.plan(NUMBER, 100, delta=0, worlds=2, jobs=1)
+    assert dpbench.plan(TWO, 100, delta=0, **SMALL).forecasts[0].method == "objpert-pure"
+
+
+CALL = "plan --schema s.toml --n 300 --eps 0.3 --eps 1 --worlds 3 --jobs 1 --figure p.png "
+
+
+@pytest.mark.parametrize(
+    ("columns", "schema", "given", "first", "dropped"),
+    [
+        (120, TWO, "--share yes=0.2 --algo dp-gd", "AUC", ()),
+        (80, TWO, "--algo dp-gd", "AUC", ("accuracy", "log loss")),
+        (80, NUMBER, "--reach kept=0.5", "R²", ()),
+    ],
+)
+def test_the_command_fits_its_terminal(columns, schema, given, first, dropped, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", str(columns))
+    (tmp_path / "s.toml").write_text(schema.toml())
+    with pytest.raises(SystemExit) as end:
+        main(shlex.split(CALL + given))
+    out, err = capsys.readouterr()
+    assert not end.value.code, err
+    assert max(map(len, out.splitlines())) <= columns
+    assert out.startswith(f"At ε = 0.3 expect {first} ")
+    assert ("For kept=0.5 at n = 300: " in out) == ("reach" in given)
+    assert "Gaussian, noise multiplier" in " ".join(out.split())
+    head = next(line for line in out.splitlines() if line.startswith("ε"))
+    assert not [score for score in dropped if score in head]
+    assert "-0.00" not in out
+    assert (tmp_path / "p.png").stat().st_size > 10_000
+
+
+def test_a_draft_can_be_planned_with(tmp_path):
+    pd.DataFrame({"a": range(0, 500, 5), "y": ["u", "v"] * 50}).to_csv(tmp_path / "t.csv", index=False)
+    schema, _ = dpbench.draft_schema(tmp_path / "t.csv", "y")
+    plan = dpbench.plan(schema, 100, **SMALL)
+    assert "2 entries are undecided in the schema; the plan takes them as they stand" in plan.notes
