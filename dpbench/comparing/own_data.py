@@ -125,7 +125,8 @@ def compare_file(
     if schema is None:
         table = tables.read(data, target, **given, holdout=holdout, precision=precision, progress=reading_of_file)
     else:
-        table = by_schema.read(data, schema, holdout=holdout, precision=precision, reading=reading)
+        how: dict[str, Any] = {"holdout": holdout, "precision": precision, "progress": reading_of_file}
+        table = by_schema.read(data, schema, reading=reading, **how)
     _check_size(data, table)
     for line in table.warnings:
         notify(f"warning: not private: {line}")

@@ -125,6 +125,13 @@ def _kind(path: Path) -> str:
     return kinds[last]
 
 
+def large(source: str | os.PathLike[str]) -> str | None:
+    """The kind of a file that is read in batches, "csv" or "parquet"; None for any other."""
+    path = Path(source)
+    kind = _kind(path) if path.is_file() else ""
+    return kind if kind and batches.is_large(path, kind) else None
+
+
 def frame_of(source: str | os.PathLike[str]) -> pandas.DataFrame:
     """The rows of a csv, tsv or parquet file as they are; UserError, DataError in one line."""
     path = Path(source)

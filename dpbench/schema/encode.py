@@ -11,6 +11,7 @@ The intercept adds 1. So no row is longer than the square root of their number, 
 
 from __future__ import annotations
 
+import datetime
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -164,8 +165,9 @@ def date_part(values: Any, part: str) -> np.ndarray:
 
     column = pd.Series(values)
     if not pd.api.types.is_datetime64_any_dtype(column):
-        # Numbers would be read as nanoseconds; only text is a date here.
-        text = column.where(column.map(lambda cell: isinstance(cell, str)))
+        # Numbers would be read as nanoseconds; text is a date here, and what parquet and Arrow make of one.
+        text = column.map(lambda cell: cell.isoformat() if isinstance(cell, datetime.date) else cell)
+        text = text.where(text.map(lambda cell: isinstance(cell, str)))
         column = pd.to_datetime(text, errors="coerce", format="ISO8601", utc=True)
     found = getattr(column.dt, {"weekday": "day_of_week"}.get(part, part))
     return np.asarray(found.to_numpy(dtype=np.float64, na_value=np.nan))

@@ -206,3 +206,16 @@ def test_what_a_fit_would_replace_is_listed_for_the_owner():
     numbered = made(row={"bounds": (0, 60)})
     assert "row number" in schemas.inspect(numbered, pd.DataFrame({"row": range(60)}))[0]
     assert schemas.inspect(made(a={"bounds": (0, 1)}), pd.DataFrame({"a": [0.1, 0.7, 0.2]})) == []
+
+
+def test_dates_of_parquet_are_dates():
+    """Arrow's days come as `datetime.date`, which were taken for unreadable cells."""
+    import datetime
+
+    schema = Schema(
+        target=Target(name="y", classes=("a", "b")), columns={"d": Column(date=("year", "day"), years=(2000, 2020))}
+    )
+    as_text = pd.DataFrame({"d": ["2004-05-06", "2019-12-31", None], "y": "a"})
+    as_days = as_text.assign(d=[datetime.date(2004, 5, 6), datetime.date(2019, 12, 31), None])
+    assert np.array_equal(schemas.encode(schema, as_days).X, schemas.encode(schema, as_text).X)
+    assert schemas.encode(schema, as_days).X[:2, 1:].all()
