@@ -87,12 +87,16 @@ def test_a_world_is_a_table_of_the_schema(schema):
 
 
 def test_a_world_of_more_rows_has_the_same_law():
-    few, many = (
-        worlds.simulated(NUMBER, rows, np.random.default_rng(3), shares={}, signal=0.8) for rows in (4000, 40_000)
-    )
-    assert np.abs(few.X.mean(axis=0) - many.X.mean(axis=0)).max() < 0.02
-    slopes = [np.linalg.lstsq(one.X, one.y, rcond=None)[0] for one in (few, many)]
-    assert np.corrcoef(few.X @ slopes[0], few.X @ slopes[1])[0, 1] > 0.93
+    """But for directions that vary about as much as another: which of them counts is found in the rows."""
+    alike = []
+    for seed in range(6):
+        few, many = (
+            worlds.simulated(NUMBER, rows, np.random.default_rng(seed), shares={}, signal=0.8) for rows in (2000, 8000)
+        )
+        assert np.abs(few.X.mean(axis=0) - many.X.mean(axis=0)).max() < 0.03
+        slopes = [np.linalg.lstsq(one.X, one.y, rcond=None)[0] for one in (few, many)]
+        alike.append(np.corrcoef(few.X @ slopes[0], few.X @ slopes[1])[0, 1])
+    assert np.median(alike) > 0.97
 
 
 @pytest.mark.parametrize(("schema", "signal"), [(TWO, 0.7), (TWO, 0.9), (THREE, 0.8)])
