@@ -80,16 +80,13 @@ def _from_tail(t: np.ndarray, tail: np.ndarray, mu: float, delta: float, least: 
     else:
         nodes, weights = np.polynomial.hermite_e.hermegauss(40 if mu else 1)
     losses, weights = mu * nodes + mu * mu / 2, weights / weights.sum()
-    quantiles = ndtri(np.clip(tail, 1e-300, 1 - 1e-16))
+    quantiles, along = ndtri(np.clip(tail, 1e-300, 1 - 1e-16)), np.linspace(0.0, 1.0, 601)
 
     def excess(epsilon: float) -> float:
-        total = 0.0
-        for loss, weight in zip(losses, weights, strict=True):
-            start = epsilon - loss
-            x = np.linspace(start, min(max(start, t[-1]), start + FADED), 601)
-            above = np.where(x < 0, 1.0, ndtr(np.interp(x, t, quantiles)))
-            total += weight * float(np.trapezoid(np.exp(start - x) * above, x))
-        return total - delta
+        start = (epsilon - losses)[:, None]
+        x = start + (np.minimum(np.maximum(start, t[-1]), start + FADED) - start) * along
+        above = np.where(x < 0, 1.0, ndtr(np.interp(x, t, quantiles)))
+        return float(weights @ np.trapezoid(np.exp(start - x) * above, x)) - delta
 
     if excess(least) <= 0:
         return least

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from dpbench import algorithms
 from dpbench.submitting.making import submit
 from tests.submitting.archives import AUDITED
 
@@ -16,6 +17,8 @@ def made(tmp_path_factory):
     folder = tmp_path_factory.mktemp("stranger")
     mark = "\nimport os, pathlib\nif 'RAN' in os.environ:\n    pathlib.Path(os.environ['RAN']).write_text('ran')\n"
     (folder / "mine.py").write_text(EXAMPLE.read_text() + mark)
+    for name in algorithms.names(plugins=False):  # else the fork of every check imports them anew
+        algorithms.resolve(name)
     said = []
     path = submit(
         f"{folder / 'mine.py'}:MyAlgorithm", audits=lambda: [AUDITED], profile="quick", problems=(),
