@@ -94,10 +94,10 @@ def fig2(context: Context) -> Figure:
         "new stage starts with more. A formula: no runs."
     )
     method = (
-        "Laplace scale of iteration t, in units of S₁/(nε), that minimises the error bound of DP-MASG over K stages "
-        "(Proposition 4.2 with Theorem 4.3): μ = 1, L = 20, p = 1, c = 1, m = n. A formula, no rows. Stage lengths 13, "
-        "40, 80, 160, 320. Within a stage the noise falls; a new stage starts with more of it, since its smaller step "
-        "passes less on. Each curve's budgets sum to ε."
+        "Laplace scale of iteration t, in units of S₁/(nε), that minimises the error bound of DP-MASG over K "
+        "stages (Proposition 4.2 with Theorem 4.3). μ = 1, L = 20, p = 1, c = 1, m = n; stage lengths 13, 40, "
+        "80, 160, 320. A formula: no runs. Within a stage the noise falls. A new stage starts with more of it, "
+        "since its smaller step passes less on. Each curve's budgets sum to ε."
     )
     return Figure(figure, pd.DataFrame(data), caption, method=method)
 
@@ -138,11 +138,11 @@ def error_curves(context: Context, name: str, batch: str) -> Figure:
         "last iterate. Bands: ± 1 standard error of the mean."
     )
     method = (
-        f"Mean error F(x_t) - F* over {span(table['seeds'])} seeds, F* the certified optimum; bands: ± 1 standard "
-        f"error of the mean; dots: the last iterate. {batch}; {PRIVACY}; {PUBLIC}. A line is a run of "
-        "T iterations, the noise set for that T; the -opt methods stop at a T' ≤ T of their choice (table chosen_T), "
-        f"and their lines coincide where T' does. {start}The published curves start at 29.1 and have about half these "
-        "noise floors: see noise_scale."
+        f"Mean error F(x_t) - F* over {span(table['seeds'])} seeds, F* the certified optimum. Bands: ± 1 standard "
+        f"error of the mean. Dots: the last iterate. {batch}; {PRIVACY}; {PUBLIC}. A line is a run of T "
+        "iterations, with the noise set for that T. The -opt methods stop at a T' ≤ T of their choice (table "
+        f"chosen_T); their lines coincide where T' does. {start}The published curves start at 29.1 and have about "
+        "half these noise floors: see noise_scale."
     )
     return page.figure(caption, table.drop(columns=["noise_scale"]), legend=4, method=method)
 

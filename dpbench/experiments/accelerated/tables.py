@@ -39,10 +39,10 @@ def best_errors(context: Context) -> Table:
         f"n = {FULL_BATCH:,}. Choosing T by the error is not private."
     )
     method = (
-        f"Lowest mean final error F(x_T) - F* over T = 100, 200, 500 and 1000 ± its standard error over "
-        f"{span(best['seeds'])} seeds, and its T: for the -opt methods the T' that they choose, where the runs of all "
-        f"T that lead to one T' count together. Which T is best is read off the errors, which is not private. "
-        f"n = {FULL_BATCH:,}, {PRIVACY}; {PUBLIC}."
+        "Lowest mean final error F(x_T) - F* over T = 100, 200, 500 and 1000, ± its standard error over "
+        f"{span(best['seeds'])} seeds, and its T. The -opt methods have the T' that they choose: runs of all T "
+        "that lead to one T' count together. Which T is best is read off the errors, which is not private. n = "
+        f"{FULL_BATCH:,}, {PRIVACY}; {PUBLIC}."
     )
     return Table(pd.DataFrame(rows, columns=header), caption, best.drop(columns="noise_scale"), gaps, method=method)
 

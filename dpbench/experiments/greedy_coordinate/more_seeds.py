@@ -89,13 +89,14 @@ def one_cell(context: Context) -> Table:
         "five seeds lie; “chance”: how often one is as far out as the published number."
     )
     method = (
-        "Relative errors at the hyperparameters of the paper's Table 4 with the published noise, or one thing changed. "
-        "ε = 0.5 and 0.333 stand for noise of twice and three times the published scale. of five: 95 % of the means of "
-        "five seeds, as the paper prints, drawn from ours; chance: of such a mean being as far from our mean as the "
-        "published one or farther on its side. madelon + L1 is the cell that five seeds of ours did not give: with 200 "
-        f"{verdict} None of its neighbours in step, clip, rule or selection noise gives it more often, two iterations "
-        "do; so does more noise, which misses the published numbers of the two problems below. support: right and "
-        f"wrong non-zeros; the paper prints 1 and 0. {DAGGER}."
+        "Relative errors at the hyperparameters of the paper's Table 4 with the published noise, or with one "
+        "thing changed. ε = 0.5 and 0.333 stand for noise of twice and three times the published scale. of five: "
+        "the interval of 95 % of the means of five seeds, as the paper prints, drawn from ours. chance: that "
+        "such a mean is as far from our mean as the published one, or farther on its side. madelon + L1 is the "
+        f"cell that five seeds of ours did not give: with 200 {verdict} None of its neighbours in step, clip, "
+        "rule or selection noise gives it more often. Two iterations do, and so does more noise, which misses "
+        "the published numbers of the two problems below. support: right and wrong non-zeros; the paper prints 1 "
+        f"and 0. {DAGGER}."
     )
     columns: dict[str, Words] = {
         "problem": lambda one: TITLES[one["problem"]],

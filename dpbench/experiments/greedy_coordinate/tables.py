@@ -75,10 +75,10 @@ def table1(context: Context) -> Table:
         "constants come from the data and count as public."
     )
     method = (
-        "Rows × columns as published and here; λ; the coordinate constants M_j (L2's λ included), mean [least, "
-        "largest]; α such that w* is (α, 5)-quasi-sparse; f*; non-zeros of the optimum w*, published (Table 3) "
-        "and here; relative error (f(0) − f*)/f* of the start, published (Table 3, or the first author's slides) and "
-        "here; how sure the recipe is. λ, M_j and the standardisation come from the data and count as public."
+        "M: the coordinate constants M_j (L2's λ included), mean [least, largest]. α: such that w* is "
+        "(α, 5)-quasi-sparse. ‖w*‖₀: non-zeros of the optimum, published in Table 3 and here. start: the "
+        "relative error (f(0) − f*)/f*, published in Table 3 or in the first author's slides, and here. recipe: "
+        "how sure it is. λ, M_j and the standardisation come from the data and count as public."
     )
     header = ["problem", "paper", "here", "λ", "M", "α", "f*", "‖w*‖₀, paper", "‖w*‖₀", "start, paper", "start",
               "recipe"]  # fmt: skip
@@ -154,11 +154,11 @@ def table3(context: Context) -> Table:
         "hyperparameters, and tuned here. †: the published noise, not private at ε = 1."
     )
     method = (
-        "Coordinates correctly / incorrectly identified as non-zero, and relative error (f − f*)/f* in brackets: "
-        "published (5 runs), at the hyperparameters of the paper's Table 4 (methods as published alone; see "
-        f"published_settings), and tuned here, means over {span(table['seeds'])} seeds (the counts are means too, "
-        "hence not whole numbers); the tuned error again with its standard error, and the iterations made. "
-        f"{PRIVACY}; {DAGGER}. {capitalised(TUNING)}. {trust(context, L1)}."
+        "Cells: coordinates correctly / incorrectly identified as non-zero, and in brackets the relative error "
+        "(f − f*)/f*. First the published values (5 runs). Then runs at the hyperparameters of the paper's Table "
+        "4, with methods as published alone (see published_settings). Then runs tuned here, again with standard "
+        f"error and iterations. Ours are means over {span(table['seeds'])} seeds, so counts need not be whole "
+        f"numbers. {PRIVACY}; {DAGGER}. {capitalised(TUNING)}. {trust(context, L1)}."
     )
     header = ["algorithm", "problem", "‖w*‖₀", "paper", "at the paper's setting", "tuned", "relative error",
               "iterations"]  # fmt: skip

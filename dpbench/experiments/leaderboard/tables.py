@@ -169,8 +169,9 @@ def price(context: Context) -> Table:
         "tuning costs more than it brings. In brackets: 95 % intervals."
     )
     method = (
-        "Geometric mean over families of a method's mean excess loss over that at its public rule, in the (problem, ε, "
-        "method) cells that both have: above 1 tuning costs more than it brings. In brackets: 95 % intervals."
+        "The (problem, ε, method) cells are those that both have: with tuned settings, and at the method's "
+        "public rule. The ratio of mean excess losses is averaged within each family, then over families, "
+        "both times as a geometric mean."
     )
     shown = "{ratio:.2f} [{low:.2f}, {high:.2f}], {cells} cells, {families} families"
     return Table.spread(
@@ -271,8 +272,8 @@ def fits(context: Context) -> Table:
         "the loss, the rows, the regulariser or the settings."
     )
     method = (
-        "Methods that are not run on a problem of this grid, and the check that keeps them off: what the privacy proof "
-        "asks of loss, rows and regulariser, or of the settings; decided on what is declared of the problem."
+        "A method is kept off a problem where its privacy proof does not cover the loss, the rows, the "
+        "regulariser or the settings. That is decided on what is declared of the problem, not on its data."
     )
     return Table(pd.DataFrame(rows, columns=["not on", "methods", "why"]), caption, method=method)
 

@@ -201,12 +201,12 @@ def wrong(context: Context) -> Table:
         "print the paper's digits: 0 is what a sharp test gives."
     )
     method = (
-        "Tables 3 and 4 by the published stream with one thing wrong at a time (of Table 4 the recipes that need runs "
-        "of their own have OPT, OPT-LS and the minibatches; its trust region and two phases are left out for their "
-        "length). changed: cells whose mean, deviation, × or "
-        "number of runs is not the right recipe's; exact: cells that print what the paper prints. rejected: of the "
-        "changed cells, those whose mean a test at 5 % would notice without the stream, from five runs of ours "
-        "(Student's t), which is how a wrong recipe once passed."
+        "Tables 3 and 4 by the published stream, with one thing wrong at a time. Of Table 4, the recipes that "
+        "need runs of their own have OPT, OPT-LS and the minibatches; its trust region and two phases are left "
+        "out for their length. changed: cells whose mean, deviation, × or number of runs is not the right "
+        "recipe's. exact: cells that print what the paper prints. rejected: of the changed cells, those whose "
+        "mean a test at 5 % would notice without the stream, from five runs of ours (Student's t). That test is "
+        "how a wrong recipe once passed."
     )
     header = ["table", "wrong", "cells", "changed", "exact", "exact where changed", "rejected by means"]
     missing = [] if len(planted) else [context.gap("wrong", "wrong recipes")]
@@ -347,12 +347,12 @@ def variants(context: Context) -> Table:
         "of DP-GD with the parameters of Wang, Chen and Xu (2019)."
     )
     method = (
-        "Not in the paper. Twice the minibatch (m = ⌊n/50⌋ beside ⌊n/100⌋); the trust region's theoretical radius "
-        "sqrt(α/M) beside the α/M of the published runs; and DP-GD with the parameters of Wang, Chen and Xu "
-        "(2019), for which the paper found no practical ones. Mean ± standard deviation (ddof = 1) over seeds; "
-        "terminated: how many of the seeds, on released quantities only, within T and "
-        f"{most_iterations(context, 'variants')} iterations. Replace-one neighbours, δ = 1/n, zCDP (minibatches: RDP "
-        "of sampling without replacement)."
+        "Not in the paper. Twice the minibatch: m = ⌊n/50⌋ beside ⌊n/100⌋. The trust region's theoretical radius "
+        "sqrt(α/M) beside the α/M of the published runs. DP-GD with the parameters of Wang, Chen and Xu (2019), "
+        "for which the paper found no practical ones. Mean ± standard deviation (ddof = 1) over seeds. "
+        "terminated: how many of the seeds stopped, on released quantities only, within T and "
+        f"{most_iterations(context, 'variants')} iterations. Replace-one neighbours, δ = 1/n, zCDP (minibatches: "
+        "RDP of sampling without replacement)."
     )
     header = ["problem", "α", "method", "variant", "ε", "loss", "terminated", "iterations", "T", "Hessians"]
     return Table(pd.DataFrame(lines, columns=header), caption, table, missing, method=method)

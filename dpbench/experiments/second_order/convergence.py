@@ -38,10 +38,11 @@ def against_time(context: Context, name: str, columns: int, accounting: str) -> 
         "noise is not timed. Bands: ± 1 standard error of the mean."
     )
     method = (
-        f"Mean excess loss over {span(curves['seeds'])} seeds after each iteration, against the wall time up to it of "
-        "one replicate, run alone, on one core with one BLAS thread, warm: even shares of the median duration of "
-        f"{repeats} runs{_at_another_T(guessed)}. Bands: ± 1 standard error of the mean. Evaluating the objective and "
-        f"calibrating the noise of samples are not timed. {TUNING}. {PRIVACY}, accounting {accounting}."
+        f"Mean excess loss over {span(curves['seeds'])} seeds after each iteration, against the wall time up to "
+        "it. The time is that of one replicate, run alone and warm on one core with one BLAS thread: even shares "
+        f"of the median duration of {repeats} runs{_at_another_T(guessed)}. Bands: ± 1 standard error of the "
+        f"mean. Evaluating the objective and calibrating the noise of samples are not timed. {TUNING}. {PRIVACY}, "
+        f"accounting {accounting}."
     )
     kept = ["problem", "epsilon", "algorithm", "iteration", "seconds", "mean", "se", "seeds"]
     return page.figure(caption, curves.reindex(columns=kept), legend=2, method=method)

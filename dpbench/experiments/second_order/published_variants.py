@@ -97,10 +97,11 @@ def aop(context: Context) -> Table:
         "code added one by one. The last line has no guarantee."
     )
     method = (
-        "Mean excess loss on the divided rows ± 1 standard error. The released code of February fixes ε_p/ε_obj at "
-        "0.9, takes β = 1 for the smoothness that is 1/4, and minimises over the rows before each is divided by "
-        "max(1, ‖x‖₂), while its noise is for ‖x‖₂ ≤ 1: no row here is that short, so the last line has no guarantee. "
-        "Replace-one neighbours, δ = n⁻², (ε, δ) added up."
+        "Mean excess loss on the divided rows ± 1 standard error. The released code of February departs from "
+        "AOP's algorithm in three ways. It fixes ε_p/ε_obj at 0.9. It takes β = 1 for the smoothness, which is "
+        "1/4. It minimises over the rows before each is divided by max(1, ‖x‖₂), while its noise is for ‖x‖₂ ≤ "
+        "1: no row here is that short, so the last line has no guarantee. Replace-one neighbours, δ = n⁻², (ε, "
+        "δ) added up."
     )
     header = ["data set", "run", *[f"ε = {e:g}" for e in epsilons]]
     return Table(pd.DataFrame(lines, columns=header), caption, table, gaps, method=method)

@@ -181,16 +181,15 @@ def run_time_ratios(context: Context, name: str) -> Table:
         "the shape, ratio(ε) over ratio(1), does not. ↑: the longest T tried."
     )
     method = (
-        "Run time of DP-GD at its best T over that of DP-Newton (hess, clip) at its best T. The published rule: "
-        "February's "
-        f"conversion, which spends ρ = 0.005 at ε up to about 0.3 and is not (ε, δ)-DP there, DP-GD's T up to {CAP:,}, "
-        "DP-Newton with the published reset at ε = 10; that the tables have it is inferred, the cap's value too "
-        f"({LONGER_CAP:,} beside it). Seconds are not comparable: they are T times the median of what an iteration "
-        "takes here, alone on one core with one BLAS thread, and the paper's are of its authors' machine (there an "
-        "iteration of DP-Newton costs 1.6 of DP-GD's on covertype by Fig. 1's clock). Shape: ratio(ε)/ratio(1) within "
-        "the data set, from the T of DP-GD as fitted, DP-Newton's seconds taken as constant in ε, as published; see "
-        f"`shapes`. {RULE}. ↑ the longest T of the grid; the cap where it is. At a proven ε (bs16): T as long as it "
-        "helps."
+        "Run time of DP-GD at its best T over that of DP-Newton (hess, clip) at its best T. The published rule "
+        "has February's conversion, which spends ρ = 0.005 at ε up to about 0.3 and is not (ε, δ)-DP there, "
+        f"DP-GD's T up to {CAP:,}, and at ε = 10 DP-Newton with the published reset. That the tables have this rule "
+        f"is inferred, and so is the cap ({LONGER_CAP:,} beside it). Seconds are not comparable. Ours are T times "
+        "the median of what an iteration takes here, alone on one core with one BLAS thread. The paper's are of "
+        "its authors' machine, where an iteration of DP-Newton costs 1.6 of DP-GD's on covertype (clock of Fig. "
+        "1). Shape: ratio(ε)/ratio(1) within the data set, from the T of DP-GD as fitted, with DP-Newton's "
+        f"seconds constant in ε, as published; see `shapes`. {RULE}. ↑: the longest T of the grid, or the cap. At "
+        "a proven ε (bs16): T as long as it helps."
     )
     return Table(pd.DataFrame(rows, columns=header), caption, table, gaps, method=method)
 
@@ -273,17 +272,15 @@ def shapes(context: Context) -> Table:
     )
     finding = f"{int(known['inside'].sum())} of {len(known)} shapes of Table 1 come out" if len(known) else ""
     method = (
-        f"{int(known['inside'].sum())} of {len(known)} quotients (of 12) are within a factor of their tolerance: the "
-        f"published maximum over minimum of DP-Newton's seconds, times {FLAT:g} for the flat optimum in T; of the "
-        f"{len(firm)} with {FIRM} or more T on both sides, {int(firm['inside'].sum())}. Ours: the "
-        "T of "
-        "DP-GD at ε over that at ε = 1, each at the least of a parabola fitted to log means over log T, and up to "
-        f"{CAP:,}; ρ from February's root finder; DP-Newton's seconds constant in ε. Beside it: the same from the T of "
-        "the grid with the lowest mean, and from seconds here with DP-Newton's own best T. That the tables have "
-        "February's ρ is inferred from these shapes (from 0.001 they are .34, .27, .19 and .23 at ε ≤ .1, without a "
-        "floor "
-        "at most .13); that T was capped is inferred from ε = 10; the cap's value is not decided (adult says 6,700 to "
-        "9,400). Judged apart: no headline counts them."
+        f"{int(known['inside'].sum())} of {len(known)} quotients (of 12) are within their tolerance; of the "
+        f"{len(firm)} with {FIRM} or more T on both sides, {int(firm['inside'].sum())}. Tolerance: the published "
+        f"maximum over minimum of DP-Newton's seconds, times {FLAT:g} for the flat optimum in T. Ours: the T of "
+        "DP-GD at ε over that at ε = 1. Each T is the least point of a parabola fitted to log means over log T, "
+        f"up to {CAP:,}; ρ comes from February's root finder, and DP-Newton's seconds are constant in ε. Beside it: "
+        "the same from the T of the grid with the lowest mean, and from seconds here with DP-Newton's own best "
+        "T. What is inferred: that the tables have February's ρ, from these shapes (from 0.001 they are .34, "
+        ".27, .19 and .23 at ε ≤ .1, without a floor at most .13); that T was capped, from ε = 10. The cap's "
+        "value is open (adult says 6,700 to 9,400). No headline counts these values."
     )
     header = ["data set", "ε", "published", "ours", "ours / published", "tolerance", "inside",
               "T tried / at ε = 1", "best T of the grid", "seconds here"]  # fmt: skip

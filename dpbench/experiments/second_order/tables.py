@@ -44,11 +44,12 @@ def best_T(context: Context) -> Table:
         "largest or smallest T tried is best, so a wider grid might do better."
     )
     method = (
-        f"{RULE}. ↑ or ↓: the best T is the largest or smallest of its grid, so a wider grid might do better. To go "
-        f"on: core-minutes of the next T, {LONGER} times as long, with {SEEDS} seeds in the cells marked ↑, from the "
-        "seconds of runs timed alone. Of hess, clip for all variants of DP-Newton; where the method was not timed, of "
-        "those for damped Newton (≈), which takes a Hessian and its eigenvalues too, and of DP-GD's for DP-SGD (≤), "
-        "which takes a sample of the rows. A shorter T than one marked ↓ costs less than a run of the table."
+        f"{RULE}. ↑ or ↓: the best T is the largest or smallest of its grid, so a wider grid might do better. To "
+        f"go on: core-minutes of the next T, {LONGER} times as long, with {SEEDS} seeds in the cells marked ↑, "
+        "from the seconds of runs timed alone. All variants of DP-Newton are taken to cost what hess, clip "
+        "costs. Where a method was not timed, damped Newton (≈) is taken to cost what DP-Newton costs, since it "
+        "takes a Hessian and its eigenvalues too, and DP-SGD (≤) what DP-GD costs, since it takes a sample of "
+        "the rows. A shorter T than one marked ↓ costs less than a run of the table."
     )
     header = ["data set", "algorithm", *[f"ε = {e:g}" for e in epsilons], "to go on"]
     return Table(pd.DataFrame(rows, columns=header), caption, table.drop(columns=["settings"]), method=method)
@@ -103,9 +104,10 @@ def table3(context: Context) -> Table:
             gaps.append(f"{problem}: dpbench fetch {problem}")
     caption = "Rows × columns of each data set: as the paper prints them, and as prepared here with the column of ones."
     method = (
-        "Rows × columns, as the paper prints them and as the recipes here make them, ones column included. The paper's "
-        "134 columns of a1a are a misprint (123 features and a column of ones); its adult loses the last row of each "
-        "file, and its 104 columns, like protein's 74, leave the ones column out."
+        "Rows × columns, as the paper prints them and as the recipes here make them, with the column of ones. "
+        "The paper's 134 columns of a1a are a misprint: there are 123 features and a column of ones. Its adult "
+        "loses the last row of each file. Its 104 columns of adult and 74 of protein leave out the column of "
+        "ones."
     )
     header = ["data set", "paper", "here", "fetched"]
     return Table(pd.DataFrame(rows, columns=header), caption, gaps=gaps, method=method)

@@ -116,11 +116,11 @@ def released(context: Context) -> Figure:
     )
     method = (
         f"Mean excess loss over {span(released['seeds'])} seeds. {RULE}. Dashed, hollow: July's conversion "
-        "(`released-july`), whose root finder stops where it starts, at ρ = 0.001, for every ε up to about 0.14; "
-        "what is "
-        f"stated as less spends that: ε = {told or '–'} (so the lines are level, and nothing there is (ε, δ)-DP as "
-        "stated). From ε = 0.3 on it finds bs16's ρ. Below: DP-Newton (hess, clip) over DP-GD under it, with DP-GD's "
-        f"T tuned and at the released script's T = {AS_RELEASED}. δ = n⁻², add/remove neighbours, n public."
+        "(`released-july`). Its root finder stops where it starts, at ρ = 0.001, for every ε up to about 0.14. "
+        f"What is stated as less spends that all the same: ε = {told or '–'}. So the lines are level there, and "
+        "nothing is (ε, δ)-DP as stated. From ε = 0.3 on it finds bs16's ρ. Below: DP-Newton (hess, clip) over "
+        f"DP-GD under that conversion, with DP-GD's T tuned and at the released script's T = {AS_RELEASED}. δ = "
+        "n⁻², add/remove neighbours, n public."
     )
     table = pd.concat(
         [released.assign(rule="as released"), honest[honest["problem"].isin(problems)].assign(rule="bs16")]

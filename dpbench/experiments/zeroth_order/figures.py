@@ -67,11 +67,11 @@ def estimators(context: Context) -> Figure:
         "bias in units of the Monte-Carlo error; about 1 means unbiased."
     )
     method = (
-        "Not in the paper: a test of its Lemmas 3.1 and 3.2. Left and middle: variance of GRAD and DIFF (d directions "
-        "for each row, rows drawn with replacement, δ = 0.1), mean over starts x of sample variances; dotted: the "
-        "lemmas' 16dL²/b and 16dL²‖x−y‖²/(bδ²), L = 1. Right: ‖mean of the draws − ∇F̂‖, ∇F̂ from gradients in the "
-        "ball, over what Monte-Carlo error alone gives; 1 is expected of an unbiased estimator. "
-        f"{_draws(rows)}Phase retrieval, n = 100,000. Looks at the data: not private."
+        "Not in the paper: a test of its Lemmas 3.1 and 3.2. Left and middle: variance of GRAD and DIFF, the "
+        "mean over starts x of sample variances (d directions for each row, rows drawn with replacement, δ = "
+        "0.1). Dotted: the lemmas' 16dL²/b and 16dL²‖x−y‖²/(bδ²), L = 1. Right: ‖mean of the draws − ∇F̂‖ over "
+        "what Monte-Carlo error alone gives, ∇F̂ from gradients in the ball; 1 is expected of an unbiased "
+        f"estimator. {_draws(rows)}Phase retrieval, n = 100,000. Looks at the data: not private."
     )
     return page.figure(caption, joined(tables), method=method)
 
@@ -129,10 +129,10 @@ def tree_noise(context: Context) -> Figure:
         "4.5. Dashed: the T⁻² that Section 4.1 states."
     )
     method = (
-        "Not in the paper: a test of its Corollary 4.5 and of the T² reduction that Section 4.1 states (up to ln² T). "
-        "Mean squared norm of the noise that round t adds, over 1,000 draws (standard errors: below 3 %), at ρ = 1, "
-        "d = 5, L = 1 and equal M, K and T: the naive oracle then has B = 2 rows a round. Both are calibrated "
-        f"to the same ε; {SETTING}."
+        "Not in the paper: a test of its Corollary 4.5, and of the T² reduction that Section 4.1 states (up to "
+        "ln² T). Mean squared norm of the noise that round t adds, over 1,000 draws (standard errors below 3 %). "
+        "ρ = 1, d = 5, L = 1, and equal M, K and T: the naive oracle then has B = 2 rows a round. Both are "
+        f"calibrated to the same ε; {SETTING}."
     )
     return page.figure(caption, joined(tables), legend=4, method=method)
 
@@ -145,13 +145,14 @@ def stationarity(context: Context) -> Figure:
         "theorem's rate M^(−1/3). Black: the first term of its bound. Bands: ± 1 standard error."
     )
     method = (
-        "Not in the paper: a test of its Theorem 4.9. Mean over {seeds} seeds of the measured ‖∇F(w)‖_2δ of the output "
-        "w, bands ± 1 standard error: the norm of the least convex combination of gradients of F at points in the "
-        "2δ-ball around w, an upper estimate (its own error is in the table guarantee). Phase retrieval: δ = 0.1, "
-        "start uniform on the unit sphere; a1a: δ = 0.5, n = 32,561, start N(0, I). Each row is used once. Private "
-        "gradients: the same steps on noisy subgradients of a row each, the first-order baseline. "
-        "Grey: M^(−1/3), the theorem's rate at ρ = ∞. Black: the part 2(F + 2Lδ)T/(δM) of the theorem's bound, which "
-        f"is cut off where it is larger; the whole bound is larger still (table fractions). {SETTING}."
+        "Not in the paper: a test of its Theorem 4.9. Mean over {seeds} seeds of the measured ‖∇F(w)‖_2δ of the "
+        "output w, bands ± 1 standard error. The measure is the norm of the least convex combination of "
+        "gradients of F at points in the 2δ-ball around w: an upper estimate, whose own error is in the table "
+        "guarantee. Phase retrieval: δ = 0.1, start uniform on the unit sphere. a1a: δ = 0.5, n = 32,561, start "
+        "N(0, I). Each row is used once. Private gradients: the same steps on noisy subgradients of a row each, "
+        "the first-order baseline. Grey: M^(−1/3), the theorem's rate at ρ = ∞. Black: the part 2(F + 2Lδ)T/(δM) "
+        "of the theorem's bound, cut off where it is larger than the plot; the whole bound is larger still "
+        f"(table fractions). {SETTING}."
     )
     return _against_M(context, "stationarity", "measured", STATIONARITY, caption, rate=-1 / 3, method=method)
 
@@ -260,11 +261,11 @@ def privacy_for_free(context: Context) -> Figure:
         "against ρ (ε above). Dashed: without noise. Where a line meets its dashed one, privacy costs nothing."
     )
     method = (
-        'Not in the paper: a test of "privacy for free" (Theorem 4.9 and Section 1.1). Phase retrieval, d = 5, '
-        f"M = {M} of n = 100,000 rows, δ = 0.1: the share of {seeds} runs whose ‖∇F(w)‖_2δ is 1e-6 or more, with its "
-        "95 % Clopper–Pearson interval (the measure has two values, 0 and about 0.14), and F, mean ± 1 standard error; "
-        "dashed: no noise, the floor of each of the three. The theorem expects no cost for ρ above √d times the "
-        f"stationarity reached, up to constants and logarithms. {SETTING}."
+        'Not in the paper: a test of "privacy for free" (Theorem 4.9 and Section 1.1). Phase retrieval, d = 5, M '
+        f"= {M} of n = 100,000 rows, δ = 0.1. Left: the share of {seeds} runs whose ‖∇F(w)‖_2δ is 1e-6 or more, "
+        "with its 95 % Clopper–Pearson interval; the measure has two values, 0 and about 0.14. Right: F, mean ± "
+        "1 standard error. Dashed: without noise, the floor of each of the three. The theorem expects no cost "
+        f"for ρ above √d times the stationarity reached, up to constants and logarithms. {SETTING}."
     )
     return page.figure(caption, joined(tables), legend=4, method=method)
 
