@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     multiple=True,
     default=[1.0],
     metavar="ε",
-    help="Privacy budget, 1 by default; may be repeated.",
+    help="ε of the guarantee, 1 by default; may be repeated.",
 )
 @click.option("--delta", metavar="δ", help="A number, n^-1 or n^-2; n^-2 by default.")
 @click.option(
