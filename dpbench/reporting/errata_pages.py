@@ -9,7 +9,7 @@ from pathlib import Path
 import pandas as pd
 
 from dpbench import experiments, files
-from dpbench.reporting.html import Markup, articles, badge, breakable, link, paragraphs, table, tag
+from dpbench.reporting.html import Markup, badge, breakable, folding, join, link, paragraphs, table, tag
 from dpbench.study.declare import FALSE, HARMLESS, NEEDS_DATA, UNPROVED, Case, Erratum
 from dpbench.study.output import markdown
 
@@ -105,7 +105,7 @@ def text() -> str:
 
 def body() -> Markup:
     """The main part of errata.html."""
-    sections = []
+    sections: list[tuple[str, object, Markup]] = []
     for experiment, one, cases in computed():
         words = paragraphs([(label, getattr(one, name)) for label, name in WORDS])
         if isinstance(cases, str):
@@ -113,7 +113,8 @@ def body() -> Markup:
         else:
             rows = cells(cases)
             numbers = table(HEADER, rows, last=badge)
-        sections.append((one.name, f"{experiment}: {one.title}", badge(one.category(cases)) + words + numbers))
+        heading = join([f"{experiment}: {one.title} ", badge(one.category(cases))])
+        sections.append((one.name, heading, words + numbers))
     linked = [[link(f"#{name}", cells_[0]), *cells_[1:]] for name, _, cells_ in overview()]
     seen = table(OVERVIEW, linked, last=badge)
-    return tag("h1", TITLE) + tag("p", INTRO, cls="lead") + seen + articles(sections)
+    return tag("h1", TITLE) + tag("p", INTRO, cls="lead") + seen + folding(sections)
