@@ -351,8 +351,8 @@ POLICY = [
            CHOICE + "a_method_is_chosen_by_public_numbers_alone", "l1 is not asked about"),
     Mutant("policy/terms.py", 'ACCOUNTINGS = ("tight", "rdp"', 'ACCOUNTINGS = ("rdp", "tight"',
            CHOICE + "accounting_is_the_best_there_is_and_delta_one_for_all", "a looser accounting is taken"),
-    Mutant(MODEL, "auto.method(declared, delta, self._suits) if name == AUTO else name",
-           'auto.method(declared, delta if self.epsilon < 5 else 0.0, self._suits) if name == AUTO else name',
+    Mutant(MODEL, "auto.method(problem, delta, self._suits) if name == AUTO else name",
+           'auto.method(problem, delta if self.epsilon < 5 else 0.0, self._suits) if name == AUTO else name',
            "test_estimators.py::test_the_default_follows_the_loss_and_never_epsilon", "auto chooses by ε"),
 ]  # fmt: skip
 
