@@ -186,9 +186,9 @@ def test_another_relation_is_another_run(call, tmp_path):
     from dpbench.run.results import Store
 
     settings = ("--set", "T=5", "--seeds", 1)
-    assert "1 done; 0 found" in call(*RUN, *settings)[2]
-    assert "1 done; 0 found" in call(*RUN, *settings, "--relation", "replace-one")[2]
-    assert "nothing to do; 1 found" in call(*RUN, *settings, "--relation", "add-remove")[2]
+    assert "1 done; 0 finished before" in call(*RUN, *settings)[2]
+    assert "1 done; 0 finished before" in call(*RUN, *settings, "--relation", "replace-one")[2]
+    assert "nothing to do; 1 finished before" in call(*RUN, *settings, "--relation", "add-remove")[2]
     runs = Store(tmp_path / "results", "adhoc", "dp-gd").runs()
     assert sorted(runs["relation"]) == ["add-remove", "replace-one"]
 
@@ -277,10 +277,10 @@ def test_editing_a_file_algorithm_makes_its_runs_new(call, tmp_path):
     )
     args = ("run", "--algo", "mine.py:Mine", "--dataset", "synthetic", "--seeds", 1, "--jobs", 1)
     (tmp_path / "mine.py").write_text(source)
-    assert "1 done; 0 found" in call(*args)[2]
-    assert "nothing to do; 1 found" in call(*args)[2]
+    assert "1 done; 0 finished before" in call(*args)[2]
+    assert "nothing to do; 1 finished before" in call(*args)[2]
     (tmp_path / "mine.py").write_text(source + "# changed\n")
-    assert "1 done; 0 found" in call(*args)[2]
+    assert "1 done; 0 finished before" in call(*args)[2]
 
 
 def test_lists_name_everything_registered(call):
