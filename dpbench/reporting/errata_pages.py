@@ -4,23 +4,25 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import math
 from pathlib import Path
 
 import pandas as pd
 
 from dpbench import experiments, files
+from dpbench.errors import counted
 from dpbench.reporting.html import Markup, badge, breakable, folding, join, link, paragraphs, table, tag
 from dpbench.study.declare import FALSE, HARMLESS, NEEDS_DATA, UNPROVED, Case, Erratum
 from dpbench.study.output import markdown
 
 TITLE = "Privacy errata"
-INTRO = (
-    "Published settings whose noise is not what their stated guarantee asks for, in words and numbers. Each ε is "
-    "computed by the accountants of this package, at the δ of the setting, and each is checked by a second route in "
-    "the tests. “At most” is proved, “at least” is reached, or approached, by neighbours given with the entry, so the "
-    "ε that a setting has lies between them: the statement is false where “at least” exceeds it, unproved where only "
-    "“at most” does. Each entry is labelled by its worst complete run. “Harmless” means that every run still meets "
-    "its ε. The runs of this benchmark draw the noise that the proofs ask for; where a "
+INTRO = "Published settings whose noise is not what their stated guarantee asks for, in words and numbers."
+READING = (
+    "The table has multiples of the stated ε. Each ε is computed by the accountants of this package, at the δ of the "
+    "setting, and checked by a second route in the tests. “At most” is proved. “At least” is reached, or approached, by "
+    "neighbours given with the entry. So the ε of a setting lies between them: the statement is false where “at least” "
+    "exceeds it, unproved where only “at most” does. Each entry is labelled by its worst complete run. “Harmless” "
+    "means that every run still meets its ε. The runs of this benchmark draw the noise that the proofs ask for; where a "
     "published form is kept for comparison its rows are marked not private."
 )
 HEADER = ["setting", "ε stated", "ε at least", "ε at most", "the statement"]
@@ -71,6 +73,16 @@ def counts() -> dict[str, int]:
     return {category: found.count(category) for category in CATEGORIES}
 
 
+def summary() -> str:
+    """How many entries there are of each category, as a sentence."""
+    found = counts()
+    return (
+        f"Of {counted(sum(found.values()), 'setting')}, {found[FALSE]} state an ε that some neighbours break, "
+        f"{found[UNPROVED]} one that is not proved, and {found[HARMLESS]} are harmless"
+        + (f"; {found[NEEDS_DATA]} need data that are not fetched." if found[NEEDS_DATA] else ".")
+    )
+
+
 def overview() -> list[tuple[str, str, list[str]]]:
     """(name, category, cells of the overview) of each entry, the worst category first.
 
@@ -88,13 +100,26 @@ def overview() -> list[tuple[str, str, list[str]]]:
 
 
 def _times(ratios: list[float]) -> str:
-    return f"{max(ratios):.3g} times" if ratios else "–"
+    """The largest, "1.66 times"; of what is far below 1 no digits matter."""
+    if not ratios:
+        return "–"
+    most = max(ratios)
+    return "no bound" if math.isinf(most) else "below 0.01 times" if most < 0.01 else f"{_three(most)} times"
+
+
+def _three(value: float) -> str:
+    """Three digits, never as a power of ten.
+
+    >>> _three(2321.4), _three(0.893), _three(7.0)
+    ('2,320', '0.893', '7')
+    """
+    return f"{float(f'{value:.3g}'):,.4g}" if value < 1000 else f"{float(f'{value:.3g}'):,.0f}"
 
 
 def text() -> str:
     """All errata as one page of Markdown."""
     table_ = markdown(pd.DataFrame([cells_ for _, _, cells_ in overview()], columns=OVERVIEW))
-    parts = [f"# {TITLE}\n\n{INTRO}\n\n{table_}"]
+    parts = [f"# {TITLE}\n\n{INTRO} {summary()}\n\n{READING}\n\n{table_}"]
     for experiment, one, cases in computed():
         parts.append(f"\n## {experiment}: {one.title} ({one.category(cases)})\n")
         parts += [f"\n**{label}.** {getattr(one, name)}\n" for label, name in WORDS]
@@ -116,5 +141,6 @@ def body() -> Markup:
         heading = join([f"{experiment}: {one.title} ", badge(one.category(cases))])
         sections.append((one.name, heading, words + numbers))
     linked = [[link(f"#{name}", cells_[0]), *cells_[1:]] for name, _, cells_ in overview()]
-    seen = table(OVERVIEW, linked, last=badge)
-    return tag("h1", TITLE) + tag("p", INTRO, cls="lead") + seen + folding(sections)
+    seen = table(OVERVIEW, linked, last=badge, whole=True)
+    reading = tag("details", tag("summary", "How to read it") + tag("p", breakable(READING), cls="caption"))
+    return tag("h1", TITLE) + tag("p", f"{INTRO} {summary()}", cls="lead") + reading + seen + folding(sections)

@@ -25,7 +25,6 @@ from dpbench.reporting import (
     reproduction,
 )
 from dpbench.reporting.html import Markup, articles, badge, breakable, join, link, page, table, tag
-from dpbench.study.declare import FALSE, HARMLESS, NEEDS_DATA, UNPROVED
 from dpbench.study.verdict import HELD, NOT_ENOUGH, NOT_HELD, NOT_TESTABLE, OPEN
 
 SITE = "dpbench"
@@ -86,12 +85,30 @@ def _overview(folder: Path, found: dict[str, dict[str, Any]], cells: Any) -> Mar
     if claims:
         sections.append(("claims", "What the papers claim, judged on these rows", _settings_note() + claims))
     sections.append(("experiments", "Figures and tables", _experiments(profile, found)))
-    errata = Markup(f"{_errata_summary()} {link('errata.html', 'All entries, with the numbers')}.")
+    errata = Markup(
+        f"{errata_pages.INTRO} {errata_pages.summary()} {link('errata.html', 'All entries, with the numbers')}."
+    )
     sections.append(("errata", errata_pages.TITLE, tag("p", errata)))
     rebuild = f"dpbench run --experiment all --profile {profile}\ndpbench report --profile {profile}"
     made = tag("p", "Figures, tables and pages are made from the rows alone: no solver runs.")
     sections.append(("rebuild", "To rebuild", tag("pre", rebuild) + made))
-    return tag("h1", DESCRIPTION) + tag("p", _summary(profile, found, cells), cls="lead") + articles(sections)
+    lead = tag("p", _summary(profile, found, cells), cls="lead")
+    return tag("h1", DESCRIPTION) + _which_method(found) + lead + articles(sections)
+
+
+def _which_method(found: dict[str, dict[str, Any]]) -> Markup:
+    """The leaderboard's first line in a sentence; nothing without its table."""
+    for name, one in found.items():
+        answers = next((a for a in one["artefacts"] if a["name"] == "answers" and a["rows"]), None)
+        if answers is not None:
+            cells = zip(answers["columns"][1:], answers["rows"][0][1:], strict=True)
+            first = {at: cell.partition("\n")[0] for at, cell in cells}
+            alike = len(set(first.values())) == 1
+            told = f"at every ε: {[*first.values()][0]}" if alike else "; ".join(map(": ".join, first.items()))
+            problems = answers["rows"][0][0].replace("all (", "all problems (")
+            where = link(f"{name}/index.html#answers", "by kind of problem, with intervals")
+            return tag("p", join([f"Which method to use, over {problems}: {told} (", where, ")."]), cls="answer")
+    return Markup("")
 
 
 def _summary(profile: str, found: dict[str, dict[str, Any]], cells: Any) -> str:
@@ -132,9 +149,11 @@ def _claims_in_brief(name: str, one: dict[str, Any]) -> Markup:
     judged = _claims(one)
     if not judged:
         return Markup("")
-    return tag("h3", link(f"{name}/index.html#scorecard", one["short"])) + matrix.claims_table(
-        judged, f"{name}/index.html"
-    )
+    words = Counter(record["verdict"] for record in judged)
+    counts = join((badge(word, count) for word, count in words.most_common()), " ")
+    heading = tag("h3", link(f"{name}/index.html#scorecard", one["short"]))
+    each = tag("summary", "each claim") + matrix.claims_table(judged, f"{name}/index.html")
+    return heading + tag("p", counts) + tag("details", each)
 
 
 def _experiments(profile: str, found: dict[str, dict[str, Any]]) -> Markup:
@@ -152,13 +171,3 @@ def _experiments(profile: str, found: dict[str, dict[str, Any]]) -> Markup:
         claims = join((badge(word, count) for word, count in words.most_common()), " ") if words else Markup("–")
         rows.append([Markup(title), f"{len(built)} of {len(one['planned'])}", gaps, f"{one['runs']:,}", claims])
     return table(["experiment", "figures and tables", "with gaps", "runs", "verdicts"], rows)
-
-
-def _errata_summary() -> str:
-    counts = errata_pages.counts()
-    return (
-        f"{sum(counts.values())} published settings whose noise is not what their guarantee asks for: "
-        f"{counts[FALSE]} state an ε that some neighbours break, {counts[UNPROVED]} one that is not proved, "
-        f"{counts[HARMLESS]} are harmless"
-        + (f", {counts[NEEDS_DATA]} need data that are not fetched." if counts[NEEDS_DATA] else ".")
-    )

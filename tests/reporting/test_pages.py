@@ -8,7 +8,7 @@ import pytest
 from dpbench import experiments
 from dpbench.cli import main
 from dpbench.reporting import build as report
-from dpbench.reporting import experiment_page, matrix
+from dpbench.reporting import experiment_page, matrix, pages
 from dpbench.reporting.html import Markup, breakable, html, table, tag
 from dpbench.run.results import Store
 from dpbench.study.context import Context
@@ -123,6 +123,20 @@ def test_a_cell_of_lines_opens_in_bold_and_numbers_stay_whole():
     assert '<td class="short number">-1.20' in made
     assert "<td>of words" in made
     assert "95\u00a0%" in breakable("at 95 %")
+
+
+def test_the_overview_says_which_method_to_use():
+    def told(*cells):
+        columns = ["problems", "at ε = 0.1", "at ε = 1"]
+        answers = {"name": "answers", "columns": columns, "rows": [["all (40 families)", *cells]]}
+        return re.sub("<[^>]*>", "", pages._which_method({"board": {"artefacts": [answers]}})).strip()
+
+    end = "(by kind of problem, with intervals)."
+    assert told("A\nscore -1", "B") == (
+        f"Which method to use, over all problems (40 families): at ε = 0.1: A; at ε = 1: B {end}"
+    )
+    assert told("A\nscore -1", "A\nscore -2").endswith(f"(40 families): at every ε: A {end}")
+    assert pages._which_method({"paper": {"artefacts": []}}) == ""
 
 
 def test_every_verdict_of_a_claim_is_shown_with_what_it_is_of():
