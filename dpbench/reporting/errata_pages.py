@@ -19,11 +19,11 @@ TITLE = "Privacy errata"
 INTRO = "Published settings whose noise is not what their stated guarantee asks for, in words and numbers."
 READING = (
     "The table has multiples of the stated ε. Each ε is computed by the accountants of this package, at the δ of the "
-    "setting, and checked by a second route in the tests. “At most” is proved. “At least” is reached, or approached, by "
+    "setting, and checked by a second route in the tests. “At most” is proved. “At least” is reached or approached by "
     "neighbours given with the entry. So the ε of a setting lies between them: the statement is false where “at least” "
     "exceeds it, unproved where only “at most” does. Each entry is labelled by its worst complete run. “Harmless” "
-    "means that every run still meets its ε. The runs of this benchmark draw the noise that the proofs ask for; where a "
-    "published form is kept for comparison its rows are marked not private."
+    "means that every run still meets its ε. The runs of this benchmark draw the noise that the proofs ask for; where "
+    "a published form is kept for comparison, its rows are marked not private."
 )
 HEADER = ["setting", "ε stated", "ε at least", "ε at most", "the statement"]
 WORDS = (("What was run", "ran"), ("What it misses", "misses"), ("Where the numbers come from", "bounds"))

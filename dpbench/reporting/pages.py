@@ -104,7 +104,7 @@ def _which_method(found: dict[str, dict[str, Any]]) -> Markup:
             cells = zip(answers["columns"][1:], answers["rows"][0][1:], strict=True)
             first = {at: cell.partition("\n")[0] for at, cell in cells}
             alike = len(set(first.values())) == 1
-            told = f"at every ε: {[*first.values()][0]}" if alike else "; ".join(map(": ".join, first.items()))
+            told = f"at every ε: {next(iter(first.values()))}" if alike else "; ".join(map(": ".join, first.items()))
             problems = answers["rows"][0][0].replace("all (", "all problems (")
             where = link(f"{name}/index.html#answers", "by kind of problem, with intervals")
             return tag("p", join([f"Which method to use, over {problems}: {told} (", where, ")."]), cls="answer")
