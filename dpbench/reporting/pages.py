@@ -97,7 +97,7 @@ def _overview(folder: Path, found: dict[str, dict[str, Any]], cells: Any) -> Mar
 
 
 def _which_method(found: dict[str, dict[str, Any]]) -> Markup:
-    """The leaderboard's first line in a sentence; nothing without its table."""
+    """The first line of a table of answers, as a sentence; nothing where no experiment has one."""
     for name, one in found.items():
         answers = next((a for a in one["artefacts"] if a["name"] == "answers" and a["rows"]), None)
         if answers is not None:
