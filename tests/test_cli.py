@@ -83,6 +83,9 @@ MISTAKES = [
     (("report",), "no results in results"),
     (("report", "--experiment", "second_order/fig22", "--profile", "quick"), "did you mean fig2?"),
     (("status", "--experiment", "first_order"), "unknown experiment"),
+    ((*RUN, "--seeds", "ten"), "--seeds must be a whole number, got 'ten'"),
+    (("audit", "dp-gd"), "dpbench audit does not take dp-gd; see dpbench audit --help"),
+    ((*RUN, "--backend", "dusk"), "--backend must be one of 'loky', 'threading', 'dask'; got 'dusk'"),
     (("run", "--nonsense"), "No such option"),
 ]
 

@@ -13,6 +13,14 @@ from dpbench.errors import UserError, nearest, out_of_memory, reason, system_err
 from dpbench.version import DISTRIBUTION, __version__
 
 OF_AN_OPTION = re.compile(r"^(seeds|jobs|delta)(?= must )")  # an argument of the API, as a user typed it
+CLICK = [  # its messages, and ours
+    (re.compile(r"Invalid value for '([^']+)': (.+) is not a valid integer( range)?\."),
+     "{0} must be a whole number, got {1}"),
+    (re.compile(r"Invalid value for '([^']+)': (.+) is not a valid float( range)?\."), "{0} must be a number, got {1}"),
+    (re.compile(r"Invalid value for '([^']+)': (.+) is not one of (.+)\."), "{0} must be one of {2}; got {1}"),
+    (re.compile(r"Got unexpected extra arguments? \((.+)\)"), "{command} does not take {0}; see {command} --help"),
+    (re.compile(r"Missing option '([^']+)'\."), "{command} needs {0}; see {command} --help"),
+]  # fmt: skip
 VERBS = {
     "fetch": "Download and prepare data sets.",
     "list": "Show algorithms, data sets and experiments.",
@@ -91,7 +99,7 @@ def main(args: list[str] | None = None) -> None:
         click.echo(error.ctx.get_help() if error.ctx.parent else START)
         code = 2
     except click.ClickException as error:
-        _fail(error.format_message())
+        _fail(_plain(error))
     except (KeyboardInterrupt, click.Abort) as error:
         if isinstance(error.__cause__, EOFError):  # click takes it for Ctrl-D: a file or a pipe that ends too early
             raise error.__cause__ from None
@@ -108,6 +116,16 @@ def main(args: list[str] | None = None) -> None:
             raise
         _fail(f"{system.filename}: {reason(system)}" if system.filename else reason(system))
     sys.exit(code if isinstance(code, int) else 0)
+
+
+def _plain(error: click.ClickException) -> str:
+    """What click says of a mistake, in a user's words: the option, what it takes, what was given."""
+    message = error.format_message()
+    for pattern, told in CLICK:
+        if found := pattern.fullmatch(message):
+            asked = getattr(getattr(error, "ctx", None), "command_path", "dpbench")
+            return told.format(*found.groups(), command=asked)
+    return message
 
 
 def _fail(message: str) -> None:
