@@ -128,7 +128,7 @@ def _expected(mechanism: str, plan: Plan) -> list[str]:
         middle, least, most = foreseen.interval(score)
         label = f"{score} (of what can be learned without privacy)" if score == "kept" else score
         lines.append(f"| {label} | {middle:.2f} | {least:.2f} to {most:.2f} |")
-    return [*lines, "", *(f"- {note[:1].upper()}{note[1:]}." for note in plan.notes)]
+    return [*lines, *([""] if plan.notes else []), *(f"- {note[:1].upper()}{note[1:]}." for note in plan.notes)]
 
 
 MISSING = {

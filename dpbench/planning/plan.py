@@ -447,8 +447,14 @@ def _notes(frame: Frame) -> list[str]:
     if left := frame.schema.undecided:
         entries = "entry is" if len(left) == 1 else "entries are"
         notes.append(f"{len(left)} {entries} undecided in the schema; the plan takes them as they stand")
+    name, (low, high) = ("AUC", worlds.AUC) if frame.classes else ("R²", worlds.R2)
+    if frame.like is not None:
+        notes.append(f"the tables are drawn from {len(frame.like[1]):,} public or older rows")
+    if frame.signal is not None:
+        notes.append(f"guessed: {name} of {frame.signal:g} without privacy, right to {worlds.GUESSED:g}")
+    if frame.shares:
+        notes.append(f"guessed: {', '.join(f'{share:g} of {one}' for one, share in frame.shares.items())}")
     if frame.like is None and frame.signal is None:
-        name, (low, high) = ("AUC", worlds.AUC) if frame.classes else ("R²", worlds.R2)
         notes.append(f"the tables differ in what can be learned: {name} of {low:g} to {high:g}; --signal narrows that")
     if frame.like is None and frame.classes and not frame.shares:
         notes.append("the tables differ in the shares of the classes; --share narrows that")

@@ -44,6 +44,7 @@ def test_a_card_says_what_the_statement_says_and_what_to_expect(saved):
     plan = dpbench.plan(SCHEMA, 300, epsilon=2.0, delta=statement.delta, signal=0.9, worlds=3, algorithm="auto", jobs=1)
     middle, low, high = plan.forecasts[0].interval("AUC")
     assert f"| AUC | {middle:.2f} | {low:.2f} to {high:.2f} |" in text
+    assert "- Guessed: AUC of 0.9 without privacy, right to 0.05." in text  # whoever reads it was not there
 
 
 def test_a_card_has_nothing_of_the_rows(saved):

@@ -205,6 +205,7 @@ def test_older_rows_take_the_place_of_worlds(tmp_path):
     rows.to_csv(tmp_path / "old.csv", index=False)
     plan = dpbench.plan(TWO, 20_000, like=tmp_path / "old.csv", **SMALL)
     assert plan.forecasts[0].interval("AUC")[1] > 0.9
+    assert "the tables are drawn from 600 public or older rows" in plan.notes
     rows.drop(columns="y").to_csv(tmp_path / "blind.csv", index=False)
     with pytest.raises(DataError, match="there is no column 'y'"):
         dpbench.plan(TWO, 1000, like=tmp_path / "blind.csv")
