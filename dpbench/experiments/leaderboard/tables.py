@@ -173,7 +173,7 @@ def price(context: Context) -> Table:
         "public rule. The ratio of mean excess losses is averaged within each family, then over families, "
         "both times as a geometric mean."
     )
-    shown = "{ratio:.2f} [{low:.2f}, {high:.2f}], {cells} cells, {families} families"
+    shown = "{ratio:.2f} [{low:.2f}, {high:.2f}] (cells: {cells}, families: {families})"
     return Table.spread(
         data,
         "settings",

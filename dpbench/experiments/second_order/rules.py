@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
+from dpbench.errors import counted
 from dpbench.experiments.second_order.run_times import CAP, FEBRUARY, an_iteration, floored
 from dpbench.experiments.second_order.tuned import NEWTON, VARIANTS, both
 from dpbench.study.context import Context, kept, select
@@ -155,7 +156,7 @@ def tuning_rule(context: Context) -> Figure:
     left.set_xticks(range(len(capped)), [*(f"{cap:,}" for cap in CAPS), "none"], rotation=45, ha="right")
     left.set(xlabel="cap on DP-GD's T", ylabel="share of cells in which DP-Newton is lower")
     cells = table["cells"].iloc[len(CAPS) + 1 :].iloc[::-1]
-    right.set_yticks(range(len(others)), [f"{table.loc[i, 'rule']} ({n} cells)" for i, n in cells.items()])
+    right.set_yticks(range(len(others)), [f"{table.loc[i, 'rule']} ({counted(n, 'cell')})" for i, n in cells.items()])
     right.set(xlabel="share of these cells", ylim=(-0.6, len(others) - 0.4))
     for limits in (left.set_ylim, right.set_xlim):
         limits(-0.04, 1.04)
