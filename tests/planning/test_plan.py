@@ -142,7 +142,9 @@ def test_fewer_rows_with_the_same_noise_beside_them():
     assert planning.matched(0.3, 1e-6, 1) == 0.3
 
 
-@pytest.mark.parametrize(("schema", "score"), [(TWO, "AUC"), (NUMBER, "R²")])
+@pytest.mark.parametrize(
+    ("schema", "score"), [pytest.param(TWO, "AUC", marks=pytest.mark.slow), (NUMBER, "R²")], ids=("classes", "numbers")
+)
 def test_a_large_table_is_foreseen_by_a_small_world(schema, score, monkeypatch):
     whole = frame(schema, 8000, signal=0.85)
     name = next(iter(planning.chosen(whole, ["auto"], 0.2, whole.world(0, 2).X.shape[1])[0]))
@@ -161,18 +163,18 @@ def test_a_large_table_is_foreseen_by_a_small_world(schema, score, monkeypatch):
 
 
 def test_more_of_epsilon_is_foreseen_to_keep_more():
-    plan = dpbench.plan(TWO, 1000, epsilon=[0.03, 3.0], signal=0.85, worlds=8, algorithm="auto", jobs=1)
+    plan = dpbench.plan(NUMBER, 1000, epsilon=[0.03, 30.0], signal=0.8, worlds=6, algorithm="auto", jobs=1)
     low, high = (one.interval("kept")[0] for one in plan.forecasts)
     assert low < 0.6 < high <= 1.02
-    assert plan.table().query("score == 'AUC'")["median"].is_monotonic_increasing
-    assert plan.reference("one answer for all", "AUC") == (0.5, 0.5, 0.5)
+    assert plan.table().query("score == 'R²'")["median"].is_monotonic_increasing
+    assert plan.reference("one answer for all", "R²")[2] <= 0
 
 
 def test_a_method_and_a_world_are_the_same_whoever_else_is_there():
-    alone = dpbench.plan(TWO, 200, **SMALL).forecasts[0]
-    beside = dpbench.plan(TWO, 200, epsilon=[0.5, 1.0], worlds=3, algorithm="dp-gd", jobs=1).forecasts[2]
+    alone = dpbench.plan(NUMBER, 200, **SMALL).forecasts[0]
+    beside = dpbench.plan(NUMBER, 200, epsilon=[0.5, 1.0], worlds=3, algorithm="adassp", jobs=1).forecasts[2]
     assert alone.method == beside.method
-    assert np.array_equal(alone.scores["AUC"], beside.scores["AUC"])
+    assert np.array_equal(alone.scores["R²"], beside.scores["R²"])
 
 
 @pytest.mark.parametrize(("target", "expected"), [(0.5, 10**-0.5), (0.05, 0.1), (2.0, math.inf), (1.0, 1.0)])
