@@ -99,8 +99,8 @@ def test_a_full_disk_is_one_line_keeps_what_was_finished_and_goes_on_with_room(c
     assert "No space left on device; what was finished before is kept" in refused[0]
     assert [path.suffix for path in (tmp_path / "disk/results/adhoc/dp-gd/runs").iterdir()] == [".parquet"]
     filler.unlink()
-    assert "1 done; 0 found finished" in call(*ON_DISK, "--set", "T=6")[2]
-    assert "nothing to do; 1 found finished" in call(*ON_DISK, "--set", "T=5")[2]
+    assert "1 done; 0 finished before" in call(*ON_DISK, "--set", "T=6")[2]
+    assert "nothing to do; 1 finished before" in call(*ON_DISK, "--set", "T=5")[2]
 
 
 def test_a_read_only_folder_is_named_before_anything_runs_and_its_rows_can_be_read(call, disk, monkeypatch):
