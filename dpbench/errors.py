@@ -106,6 +106,7 @@ EXTRAS = {  # what each extra of pyproject.toml brings
     "dask": ("dask[distributed]>=2024.8",),
     "explore": ("bokeh>=3.4",),
     "release": ("opendp>=0.13,<1",),
+    "sign": ("py-minisign>=0.21",),
 }
 
 

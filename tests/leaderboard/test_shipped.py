@@ -55,3 +55,5 @@ def test_hints_name_the_libraries_that_the_extras_bring():
     extras = read_toml(ROOT / "pyproject.toml")["project"]["optional-dependencies"]
     assert {name: tuple(extras[name]) for name in EXTRAS} == EXTRAS
     assert all(re.match(r"[a-z]+", one) for each in EXTRAS.values() for one in each)
+    code = "".join(path.read_text(encoding="utf-8") for path in (ROOT / "dpbench").rglob("*.py"))
+    assert {*re.findall(r"how_to_install\('(\w+)'\)", code)} == EXTRAS.keys()
