@@ -77,7 +77,7 @@ def diff(first: Summary, second: Summary, errors: float = ERRORS) -> Difference:
         rounding = ROUNDING * scale
         apart = np.where(np.abs(gap) <= rounding, 0.0, gap / se)
         finite = np.isfinite(a) & np.isfinite(b)
-        exact = np.where(finite, np.abs(gap) <= 10.0**-DIGITS * scale, _alike(a, b))
+        exact = np.where(finite, np.abs(gap) <= 10.0 ** (1 - DIGITS) * scale, _alike(a, b))  # a unit of the last digit
         moved = np.where(finite, np.abs(gap) > np.maximum(errors * np.nan_to_num(se), rounding), ~_alike(a, b))
     freedom = both["n_a"] + both["n_b"] - 2
     chance = 2 * t.sf(errors, freedom[freedom > 0]).sum()

@@ -44,7 +44,7 @@ def test_the_same_numbers_up_to_rounding_are_no_difference(tmp_path, capsys):
 def test_how_close_the_settings_are_is_counted(tmp_path):
     """Two of eight digits, one of six, one within its errors, one that moved, one that diverged on both sides."""
     epsilons = (0.1, 0.2, 0.3, 0.4, 0.5)
-    factors = (1, 1 + 1e-9, 1 + 1e-7, 1.01, 2)
+    factors = (1, 1 + 1e-8, 1 + 5e-7, 1.01, 2)
     for root, scales in (("a", (1,) * 5), ("b", factors)):
         for epsilon, scale in zip(epsilons, scales, strict=True):
             written(tmp_path / root, np.array(VALUES) * scale, epsilon=epsilon)
