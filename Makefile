@@ -54,7 +54,7 @@ reproduce: $(STAMP)  ## rebuild every figure and table at reduced size (minutes)
 	$(BIN)/dpbench report --profile quick
 	$(BIN)/dpbench diff results/quick results/quick.json
 
-again: $(STAMP)  ## make rows of the full profile again and compare them with those at hand (hours)
+again: $(STAMP)  ## make rows of the full profile again and compare them with those in the repository (hours)
 	for each in $(AGAIN); do $(BIN)/dpbench run --experiment $$each --profile full --out results-again --yes || exit 1; done
 	$(BIN)/dpbench diff results-again/full results/full
 

@@ -66,6 +66,8 @@ def out_of_memory(error: BaseException | None) -> bool:
             return True
         if isinstance(error, ImportError) and str(error).endswith(UNLOADED):
             return True
+        if isinstance(error, SystemError) and "without exception set" in str(error):  # compiled code found no room
+            return True
         error = error.__cause__ or error.__context__
     return False
 

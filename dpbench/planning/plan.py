@@ -195,7 +195,7 @@ def matched(epsilon: float, delta: float, share: float) -> float:
     sums; for samples and objective perturbation close to it.
 
     >>> matched(0.5, 0.0, 0.1), round(matched(1.0, 1e-9, 0.1), 2)
-    (5.0, 14.69)
+    (5.0, 12.13)
     """
     if share == 1:
         return epsilon

@@ -324,7 +324,11 @@ def _rdp(counts: Counts, delta: float) -> Spent:
     if any(isinstance(r, Poisson | PoissonReplaced) for r, _ in counts) and not sampled:
         orders = (*(a / 10 for a in range(11, 110)), *range(11, 65), *map(int, np.geomspace(70, 2**14, 60)))
     curve = sum(c * _curve(r, orders) for r, c in counts)
-    epsilon = float(compute_epsilon(orders, curve, delta)[0])
+    epsilon, best = map(float, compute_epsilon(orders, curve, delta))
+    if orders is _MANY_ORDERS and math.isfinite(epsilon):  # between its neighbours: an order's 1 % costs 1e-5 of ε
+        near = tuple(1 + (best - 1) * np.geomspace(0.99, 1.01, 41))
+        closer = compute_epsilon(near, sum(c * _curve(r, near) for r, c in counts), delta)[0]
+        epsilon = min(epsilon, float(closer))
     if sampled:
         sharp = sum(c * (exact_differences(r, orders) if r in sampled else _curve(r, orders)) for r, c in counts)
         exact = float(compute_epsilon(orders, sharp, delta)[0])
