@@ -1,0 +1,43 @@
+"""The numbers in the README's first lines, against the figures and tables that the repository holds."""
+
+import re
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+FULL = ROOT / "figures" / "full"
+README = " ".join((ROOT / "README.md").read_text(encoding="utf-8").split())
+
+
+def test_published_values():
+    cells = pd.read_csv(FULL / "reproduction.csv", keep_default_na=False)
+    judged = cells[cells["kind"].eq("cell") & cells["verdict"].isin(["exact", "match", "differs"])]
+    judged = judged[judged["trivial"].eq("") & judged["copy_of"].eq("")]
+    counts = judged["verdict"].value_counts()
+    many = counts.get("differs", 0)
+    differ = "1 differs" if many == 1 else f"{many} differ"
+    assert (
+        f"Of {len(judged)} published values compared, {counts['exact']} come out to the last digit, "
+        f"{counts['match']} match and {differ}."
+    ) in README
+    assert f"only {judged['survives'].eq('yes').sum()} also come out of runs that keep their ε" in README
+
+
+def test_claims():
+    verdicts = pd.concat(pd.read_csv(path)["verdict"] for path in sorted(FULL.glob("*/scorecard.csv")))
+    counts = verdicts.value_counts()
+    assert (
+        f'Of {len(verdicts)} verdicts on claims, {counts["held"]} are "held" and {counts["not held"]} "not held".'
+    ) in README
+
+
+@pytest.mark.parametrize("epsilon", [0.1, 1.0])
+def test_what_the_default_leaves(epsilon):
+    answers = pd.read_csv(FULL / "leaderboard" / "answers.csv")
+    whole = answers[answers["kind"].eq("all") & answers["epsilon"].eq(epsilon)].set_index("algorithm")
+    left = f"{100 * 10 ** whole.loc['auto', 'score']:.0f} %"
+    assert re.search(rf"At ε = {epsilon:g} (?:it|the default) leaves \b{left}", README), left
+    assert f"over {whole.loc['auto', 'families']} families of problems" in README
+    assert whole.loc["auto", "place"] == 1
