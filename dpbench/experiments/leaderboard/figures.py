@@ -7,10 +7,11 @@ import pandas as pd
 from dpbench.experiments.leaderboard.board import LEVELS, Board, board
 from dpbench.experiments.leaderboard.tables import RULES, SCORE
 from dpbench.leaderboard import places, tracks
-from dpbench.leaderboard.places import NOTHING
+from dpbench.leaderboard.places import AUTO, NOTHING
 from dpbench.study.context import Context, select
 from dpbench.study.declare import artefact, each
 from dpbench.study.output import Figure
+from dpbench.study.panels import end_labels
 from dpbench.study.style import GREY, look, problem_title
 
 WORST = 2.0  # decades on either side of nothing: the ends of the colours
@@ -64,16 +65,19 @@ def cost(context: Context) -> Figure:
 
     found = board(context)
     table = priced(found)
-    figure, axis = plt.subplots(figsize=(6.4, 3.8), layout="constrained")
-    for row in table.itertuples():
-        style = look(str(row.algorithm))
-        axis.plot(row.seconds, row.score, style.marker, color=style.colour, ls="none")
-        axis.annotate(found.label(str(row.algorithm)), (row.seconds, row.score), xytext=(5, 2),
-                      textcoords="offset points", fontsize=6.5)  # fmt: skip
+    figure, axis = plt.subplots(figsize=(6.4, 4.4), layout="constrained")
+    styles = [look(name) for name in table["algorithm"]]
+    for style, x, y in zip(styles, table["seconds"], table["score"], strict=True):
+        axis.plot(x, y, style.marker, color=style.colour, ls="none")
     axis.axhline(0.0, color=GREY, lw=0.9, ls=":")
-    axis.annotate("nothing (w = 0)", (0.995, 0.0), xycoords=("axes fraction", "data"), xytext=(0, 2),
-                  textcoords="offset points", ha="right", fontsize=6.5, color=GREY)  # fmt: skip
+    axis.annotate("nothing (w = 0)", (0.4, 0.0), xycoords=("axes fraction", "data"), xytext=(0, -2),
+                  textcoords="offset points", ha="center", va="top", fontsize=6.5, color=GREY)  # fmt: skip
     axis.set(xscale="log", xlabel="seconds of one run", ylabel="score")
+    axis.set_xlim(right=axis.get_xlim()[1] * 6)  # room for the texts
+    figure.draw_without_rendering()
+    words = [found.label(name) for name in table["algorithm"]]
+    colours = [style.colour for style in styles]
+    end_labels(axis, zip(table["seconds"], table["score"], words, colours, strict=True), near=90)
     caption = (
         "Score over all families at ε = 1 against the median seconds of one run, timed alone on one core. Lower and "
         "further left is better; 0 is no better than w = 0."
@@ -82,7 +86,9 @@ def cost(context: Context) -> Figure:
         "Score over all families at ε = 1 against the median seconds of one run, timed alone on one core on five small "
         f"problems; lower and further left is better. {SCORE} {RULES}"
     )
+    untimed = [found.label(name) for name in found.matrix(1.0) if name not in {*table["algorithm"], NOTHING, AUTO}]
     gaps = [] if len(table) else [context.gap("cost", "every point")]
+    gaps += [context.gap("cost", f"the seconds of {', '.join(untimed)}")] if len(table) and untimed else []
     return Figure(figure, table, caption, gaps, method=method)
 
 
