@@ -978,7 +978,7 @@ def compact(
     A row goes stale when its algorithm, data or settings change, and is known by its key alone. What cannot be told
     from the rows at hand, as a method's settings that wait for tuning, is kept. profile, results: as of `report`.
     """
-    from dpbench import experiments
+    from dpbench import algorithms, experiments
     from dpbench.run.results import Store
     from dpbench.study.plan import plan
 
@@ -987,10 +987,15 @@ def compact(
         store = Store(results, profile, one.name)
         rows = list(store.columns("key", "problem", "algorithm"))
         planned = plan(one.blocks(profile), store)
-        kept = {key for key, *cell in rows if key in planned.keys or tuple(cell) in planned.unknown}
-        if len(kept) < len(rows):
-            store.compact(kept)
-        found[one.name] = (len(kept), len(rows) - len(kept))
+        there = {key for key, *_ in rows}
+        missing = (job for key, job in planned.by_key.items() if key not in there)
+        partial = {(job.problem, algorithms.display_name(job.algorithm, job.parsed())) for job in missing}
+        tuned = {cell[:2] for block in one.blocks(profile) if block.tuned for cell in block.cells}
+        unknown = planned.unknown | (partial & tuned)  # with more rows another setting may be the best
+        stale = {key for key, *cell in rows if key not in planned.keys and tuple(cell) not in unknown}
+        if stale:
+            store.compact(stale)
+        found[one.name] = (len(rows) - len(stale), len(stale))
     return found
 
 

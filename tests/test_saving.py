@@ -88,6 +88,8 @@ def test_the_command_shows_and_checks_the_statement(saved, capsys):
         (lambda c: c["statement"].update(relation="none"), "its relation 'none'"),
         (lambda c: c["statement"].update(epsilon=float("inf")), "are no guarantee|not a model"),
         (lambda c: c["statement"]["releases"][0].update(count=400), "more than the 2 stated"),
+        (lambda c: c["statement"]["releases"][0].update(count=-16), "count -16 is no whole number from 1 on"),
+        (lambda c: c["statement"]["releases"][0].update(count=0.5), "count 0.5 is no whole number from 1 on"),
         (lambda c: c["statement"]["releases"][0]["release"].update(kind="Magic"), "not a release"),
         (lambda c: c["statement"].pop("mechanism"), "not a model that dpbench saved"),
         (lambda c: c["model"].update(kind="os.system"), "not a model that dpbench saved"),

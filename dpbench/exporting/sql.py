@@ -38,11 +38,12 @@ def query(path: str | os.PathLike[str], table: str) -> str:
         names = ["score"]
         cut = "CASE WHEN score < -1 THEN -1 WHEN score > 1 THEN 1 ELSE score END"
         prediction = f"{middle!r} + {half!r} * ({cut})"
+    told = " ".join(f"{os.path.basename(path)}: {statement.guarantee}".split())  # a line break would end the comment
     made = ",\n".join(f"    {score} AS {name}" for score, name in zip(scores, names, strict=True))
     return (
         "\n".join(
             [
-                f"-- {os.path.basename(path)}: {statement.guarantee}",
+                f"-- {told}",
                 f"SELECT scored.*, {prediction} AS prediction",
                 "FROM (",
                 "  SELECT source.*,",

@@ -61,9 +61,9 @@ class Statement(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only
     def composition(self) -> Composition:
         """The releases; UserError where they are none."""
         try:
-            return tuple(
-                Entry(release_of(one["release"]), int(one["count"]), str(one["label"])) for one in self.releases
-            )
+            if wrong := [one["count"] for one in self.releases if type(one["count"]) is not int or one["count"] < 1]:
+                raise ValueError(f"count {wrong[0]!r} is no whole number from 1 on")
+            return tuple(Entry(release_of(one["release"]), one["count"], str(one["label"])) for one in self.releases)
         except (KeyError, TypeError, ValueError) as error:
             raise UserError(f"its releases cannot be read ({error})") from None
 

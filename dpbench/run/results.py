@@ -112,17 +112,17 @@ class Store:
         sound = {key: row for row, key in enumerate(keys) if statuses[row] in outcomes.RESULTS}
         return [rows[row] for row in sorted((last | sound).values())]
 
-    def compact(self, keep: Collection[str] | None = None) -> None:
+    def compact(self, drop: Collection[str] = ()) -> None:
         """Merge the parts into one file per table. A crash in between leaves duplicates, which reading drops.
 
-        keep: the keys whose rows stay; the others are dropped. None keeps all.
+        drop: the keys whose rows go; what another process has just written stays.
         """
         for table, read in (("traces", self.traces), ("runs", self.runs)):
             merged = parts.listed(self.folder / table)
-            if len(merged) < (2 if keep is None else 1):
+            if len(merged) < (1 if drop else 2):
                 continue
             frame = read().sort_values("key" if table == "runs" else ["key", "iteration"])
-            frame = frame if keep is None else frame[frame["key"].isin(keep)]
+            frame = frame[~frame["key"].isin(drop)]
             self._write_part(table, frame)
             for part in merged:
                 part.unlink(missing_ok=True)

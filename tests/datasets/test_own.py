@@ -3,6 +3,7 @@ import pytest
 from scipy.sparse import coo_array, csc_array, csr_array
 
 from dpbench.datasets import check_arrays
+from dpbench.datasets.own import as_arrays
 from dpbench.errors import DataError
 
 X, Y = np.arange(6.0).reshape(3, 2), np.array([1.0, -1.0, 1.0])
@@ -73,3 +74,9 @@ def test_single_precision_has_a_bound_of_its_own(bad):
 def test_real_targets_may_be_anything_finite():
     _, y = check_arrays(X, [0.5, 1.5, 2.5], labels="real")
     np.testing.assert_array_equal(y, [0.5, 1.5, 2.5])
+
+
+def test_what_a_mask_hides_is_missing():
+    masked = np.ma.masked_array([[1.0, 2.0], [3.0, 4.0]], mask=[[False, True], [False, False]])
+    found, _ = as_arrays(masked, [1, -1])
+    assert np.array_equal(found, [[1.0, np.nan], [3.0, 4.0]], equal_nan=True)

@@ -159,3 +159,10 @@ def test_rows_from_before_a_setting_are_of_its_default(store):
     wanted = [new, new, bound, old]
     assert store.runs()["settings"].tolist() == wanted
     assert [text for (text, _) in store.columns("settings", "algorithm")] == wanted
+
+
+def test_compaction_drops_what_it_is_told_and_nothing_that_came_meanwhile(store):
+    write(store, [row("stale"), row("kept")], [])
+    write(store, [row("meanwhile")], [])
+    store.compact({"stale"})
+    assert set(store.runs()["key"]) == {"kept", "meanwhile"}
