@@ -277,9 +277,11 @@ def _guarantee(released: Released, method: Algorithm, flaw: str, seed: int | Non
     if seed is not None:
         return REPRODUCIBLE
     public = ", ".join(["n", *([released.counts_public] if released.counts_public else [])])
+    foreign = not type(method).__module__.startswith("dpbench.")  # its ledger is checked, what it returns cannot be
     return (
         f"(ε = {released.epsilon:g}, δ = {released.delta:.3g})-DP under {released.relation} neighbours, "
         f"{HOLDS[released.arithmetic]}; counts as public: {public}"
+        + (f"; that it returns nothing but its releases is the word of {method.name} alone" if foreign else "")
     )
 
 

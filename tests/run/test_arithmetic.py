@@ -299,3 +299,19 @@ def test_what_cannot_take_constant_time_is_one_line():
             dpbench.fit(X, y, **call_with)
     with pytest.raises(UserError, match="sparse rows"):
         dpbench.fit(scipy.sparse.csr_matrix(X), y, **call)
+
+
+def test_of_a_plug_in_the_guarantee_says_whose_word_it_is(tmp_path):
+    """Its ledger is checked; that it returns nothing else cannot be."""
+    file = tmp_path / "theirs.py"
+    file.write_text(
+        "from dpbench.algorithms.gd import DPGradientDescent\n\n\n"
+        'class Theirs(DPGradientDescent):\n    """As ours."""\n\n    name = "their-gd"\n',
+        encoding="utf-8",
+    )
+    rng = np.random.default_rng(0)
+    X = rng.uniform(-0.2, 0.2, (50, 2))
+    y = np.where(X[:, 0] > 0, 1.0, -1.0)
+    for name, foreign in ((f"{file}:Theirs", True), ("dp-gd", False)):
+        told = dpbench.fit(X, y, algorithm=name, epsilon=1.0, T=2).guarantee
+        assert told.endswith("is the word of their-gd alone") == foreign, told
