@@ -14,8 +14,8 @@ from pathlib import Path
 import numpy as np
 
 from dpbench import algorithms
+from dpbench.algorithms import terms
 from dpbench.algorithms.base import make_settings
-from dpbench.policy import terms
 from dpbench.privacy.budget import Budget
 from dpbench.privacy.check import guarantee
 from dpbench.problems import build

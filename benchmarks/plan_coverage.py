@@ -6,8 +6,9 @@ AUC or R² without privacy, to a multiple of 0.05; (3) a fifth of the rows as ol
 estimator on ten splits.
 
 The nineteen data sets of `benchmarks.other_libraries` and the twelve of `FIRST` were seen while the laws of
-`planning.worlds` were written, in three versions. The twelve of `FRESH` were named after the third, before any plan was
-made for them. One thing was changed after that: the lower ends of `worlds.AUC` and `worlds.R2`, which (1) alone uses.
+`estimators.worlds` were written, in three versions. The twelve of `FRESH` were named after the third, before any plan
+was made for them. One thing was changed after that: the lower ends of `worlds.AUC` and `worlds.R2`, which (1)
+alone uses.
 
 Rows are in results/plan_coverage.csv and plan_outcomes.csv; then, or alone with the argument `table`,
 results/plan_coverage.md is made.
@@ -27,8 +28,8 @@ import numpy as np
 from benchmarks import other_libraries as measured
 from benchmarks.other_libraries import rdata
 from dpbench.errors import DataError
-from dpbench.planning import worlds
-from dpbench.planning.plan import Frame, make
+from dpbench.estimators import worlds
+from dpbench.estimators.plan import Frame, make
 
 WORLDS = 24
 KNOWN = {

@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     from dpbench.auditing.runs import Audit
     from dpbench.comparing.own_data import Comparison
     from dpbench.datasets import FetchResult
+    from dpbench.estimators.plan import Plan
     from dpbench.leaderboard.versions import Version
-    from dpbench.planning.plan import Plan
     from dpbench.privacy.statement import Statement
     from dpbench.reporting.diff import Difference
     from dpbench.run.results import Store
@@ -545,8 +545,8 @@ def plan(
     """
     from dpbench import schema as schemas
     from dpbench.datasets import tables
-    from dpbench.planning import plan as planning
-    from dpbench.planning import worlds as simulated
+    from dpbench.estimators import plan as planning
+    from dpbench.estimators import worlds as simulated
 
     for name, value, least in (("n", n, 50), ("worlds", worlds, 2), ("jobs", 1 if jobs is None else jobs, 1)):
         if value < least:
@@ -561,7 +561,7 @@ def plan(
     frame = planning.Frame(found, int(n), delta, dict(share or {}), signal, rows, seed)
     made = planning.make(frame, epsilons, _several(algorithm), worlds, reach, jobs, progress)
     if figure is not None:
-        from dpbench.planning.figure import draw
+        from dpbench.estimators.figure import draw
 
         draw(made, Path(figure))
     return made
@@ -661,7 +661,7 @@ def card(
         UserError: the file is none that dpbench wrote, or an argument does not fit.
         DoesNotHold: its releases compose to more than it states.
     """
-    from dpbench.exporting.card import card_of, described
+    from dpbench.estimators.card import card_of, described
 
     found, schema, statement_ = described(model)
     if statement_.rows is None:
@@ -698,7 +698,7 @@ def export(model: str | os.PathLike[str], *, table: str = "rows", out: str | os.
         UserError: the file is none that dpbench wrote, or its schema has dates or a row bound, which SQL cannot say.
         DoesNotHold: its releases compose to more than it states.
     """
-    from dpbench.exporting.sql import query
+    from dpbench.estimators.sql import query
 
     return _written(query(model, table), out)
 

@@ -282,7 +282,7 @@ ENCODING = [
            ENCODED + "no_cell_makes_a_row_longer_than_one_or_stops_it", "a row bound shortens nothing"),
 ]  # fmt: skip
 
-MODEL, CLASSES = "estimators.py", "test_estimators_decisions.py::test_"
+MODEL, CLASSES = "estimators/models.py", "estimators/test_decisions.py::test_"
 ESTIMATORS = [
     Mutant(MODEL, "(scores > 0).astype(int)", "(scores < 0).astype(int)",
            CLASSES + "the_second_of_two_classes_has_the_positive_scores", "the two classes are swapped"),
@@ -291,19 +291,20 @@ ESTIMATORS = [
     Mutant(MODEL, "index[self.classes_[index] != y] = 0", "pass",
            CLASSES + "classes_are_sorted_and_a_label_beyond_is_the_first", "a label beyond counts as its neighbour"),
     Mutant(MODEL, "if self.budget is None\n", "if True\n",
-           "test_estimators.py::test_every_fit_of_model_selection_is_charged_to_the_budget",
+           "estimators/test_models.py::test_every_fit_of_model_selection_is_charged_to_the_budget",
            "a fit is not charged to the budget"),
     Mutant(MODEL, "settle(self._composition)", "pass",
            CLASSES + "a_fit_settles_with_its_budget_what_it_released", "the budget is not told what was released"),
     Mutant(MODEL, "np.column_stack([1 - p, p])", "np.column_stack([p, 1 - p])",
            CLASSES + "the_second_of_two_classes_has_the_positive_scores", "probabilities in the wrong columns"),
     Mutant(MODEL, "return slopes, start - slopes @ middle", "return slopes, start",
-           "test_estimators.py::test_two_classes_of_any_name_a_frame_and_its_names", "an intercept in other units"),
+           "estimators/test_models.py::test_two_classes_of_any_name_a_frame_and_its_names",
+           "an intercept in other units"),
     Mutant(MODEL, "if self.row_bound is not None:\n            Z /=", "if False:\n            Z /=",
-           "test_estimators.py::test_a_known_row_bound_is_used_and_longer_rows_are_shortened",
+           "estimators/test_models.py::test_a_known_row_bound_is_used_and_longer_rows_are_shortened",
            "rows beyond a bound are not shortened"),
     Mutant(MODEL, "seeds = _seeds(self.random_state, len(targets))", "seeds = _seeds(0, len(targets))",
-           "test_estimators.py::test_noise_is_fresh_unless_a_state_is_given_which_is_no_release",
+           "estimators/test_models.py::test_noise_is_fresh_unless_a_state_is_given_which_is_no_release",
            "every fit draws the same noise"),
 ]  # fmt: skip
 
@@ -341,19 +342,19 @@ RUN = [
            "an algorithm's version is not in a job's key"),
 ]  # fmt: skip
 
-CHOICE = "policy/test_policy.py::test_"
+CHOICE = "algorithms/test_choice.py::test_"
 POLICY = [
-    Mutant("policy/auto.py", "problem.d <= rule.columns", "problem.d < rule.columns",
+    Mutant("algorithms/auto.py", "problem.d <= rule.columns", "problem.d < rule.columns",
            CHOICE + "a_rule_holds_up_to_and_with_its_last_column", "a rule ends a column early"),
-    Mutant("policy/auto.py", "and rule.pure == (delta == 0)", "and (not rule.pure or delta == 0)",
+    Mutant("algorithms/auto.py", "and rule.pure == (delta == 0)", "and (not rule.pure or delta == 0)",
            CHOICE + "no_rule_is_told", "a method that needs δ > 0 is chosen at δ = 0"),
-    Mutant("policy/auto.py", "and (rule.l1 or not problem.l1)", "",
+    Mutant("algorithms/auto.py", "and (rule.l1 or not problem.l1)", "",
            CHOICE + "a_method_is_chosen_by_public_numbers_alone", "l1 is not asked about"),
-    Mutant("policy/terms.py", 'ACCOUNTINGS = ("tight", "rdp"', 'ACCOUNTINGS = ("rdp", "tight"',
+    Mutant("algorithms/terms.py", 'ACCOUNTINGS = ("tight", "rdp"', 'ACCOUNTINGS = ("rdp", "tight"',
            CHOICE + "accounting_is_the_best_there_is_and_delta_one_for_all", "a looser accounting is taken"),
     Mutant(MODEL, "auto.method(problem, delta, self._suits) if name == AUTO else name",
            'auto.method(problem, delta if self.epsilon < 5 else 0.0, self._suits) if name == AUTO else name',
-           "test_estimators.py::test_the_default_follows_the_loss_and_never_epsilon", "auto chooses by ε"),
+           "estimators/test_models.py::test_the_default_follows_the_loss_and_never_epsilon", "auto chooses by ε"),
 ]  # fmt: skip
 
 SUMS, SEAM, DRAWN = "privacy/exact/sums.py", "privacy/exact/releases.py", "privacy/exact/rounded.py"

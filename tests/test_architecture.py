@@ -18,14 +18,11 @@ FLOORS = (
     {"__main__"},
     {"cli"},
     {"api"},
-    {"exporting"},
-    {"planning"},
-    {"reporting", "comparing", "auditing", "submitting", "estimators"},
-    {"experiments"},
+    {"reporting", "submitting"},
+    {"experiments", "comparing", "estimators", "auditing"},
     {"leaderboard"},
     {"study"},
     {"run"},
-    {"policy"},
     {"algorithms"},
     {"problems"},
     {"privacy", "datasets", "schema"},
@@ -216,3 +213,11 @@ def test_the_page_shows_the_floors_that_there_are():
     picture = [line for line in page.split("```")[1].splitlines() if line and not line.startswith(" ")]
     shown = [set(re.split(r"\s{2,}", line)[0].split(" · ")) for line in picture]
     assert shown == [set(rooms) for rooms in FLOORS if rooms != {"__main__"}]
+    assert len(shown) <= 12
+
+
+def test_products_stand_beside_the_papers():
+    """Data of one's own, models, audits and submissions take nothing of a paper, so they would be the same without."""
+    products = {"comparing", "estimators", "auditing", "submitting"}
+    assert not {(name, other) for name, others in graph().items() for other in others | told(name)
+                if room(name) in products and room(other) == "experiments"}  # fmt: skip

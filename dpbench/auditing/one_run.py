@@ -15,12 +15,12 @@ import numpy as np
 from scipy.stats import binom
 
 from dpbench import algorithms
+from dpbench.algorithms import terms
 from dpbench.algorithms.base import make_settings
 from dpbench.auditing.decide import Verdict
 from dpbench.auditing.foreign import Target
 from dpbench.auditing.runs import LEVEL, Audit
 from dpbench.errors import UserError, positive
-from dpbench.policy import terms
 from dpbench.privacy.relation import Relation
 from dpbench.run.fit import fit
 from dpbench.run.jobs import delta_value

@@ -11,13 +11,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from dpbench.algorithms import terms as policy
 from dpbench.algorithms.base import Algorithm, AuditCase, make_settings
 from dpbench.auditing import returned, scores
 from dpbench.auditing.neighbours import MOST_ROWS, Neighbours, neighbours, probes
 from dpbench.auditing.returned import Listener, Returned
 from dpbench.auditing.transcript import Leak, Recorder, Replay, rate
 from dpbench.errors import UserError
-from dpbench.policy import terms as policy
 from dpbench.privacy.ledger import (
     BoundedRange,
     Composition,

@@ -14,7 +14,7 @@ from dpbench.cli.shared import EPSILON, JOBS, parse_shares, say
 from dpbench.cli.tables import print_table, width
 
 if TYPE_CHECKING:
-    from dpbench.planning.plan import Needed, Plan
+    from dpbench.estimators.plan import Needed, Plan
 
 
 @click.command("plan")

@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from dpbench import algorithms
+from dpbench.algorithms import terms
 from dpbench.algorithms.base import make_settings
 from dpbench.comparing import ranking
 from dpbench.leaderboard import entrants, tracks
-from dpbench.policy import terms
 from dpbench.run.row import settings_of
 
 ESTIMATORS = {"logistic": "PrivateClassifier", "squared": "PrivateRegressor"}

@@ -17,13 +17,13 @@ import numpy as np
 import pandas as pd
 
 from dpbench import algorithms
+from dpbench.algorithms import terms
 from dpbench.algorithms.base import make_settings
 from dpbench.algorithms.rules import public_settings
 from dpbench.errors import UserError
 from dpbench.leaderboard import entrants, tracks
 from dpbench.leaderboard.places import pick
 from dpbench.leaderboard.ranking import TIE, beaten_by
-from dpbench.policy import terms
 from dpbench.problems import catalogue
 from dpbench.run import outcomes
 from dpbench.run.jobs import Job

@@ -10,10 +10,10 @@ from typing import Any
 import msgspec
 
 from dpbench import algorithms
+from dpbench.algorithms import terms
 from dpbench.algorithms.base import Algorithm, make_settings
 from dpbench.errors import NotAtHand, UserError
 from dpbench.files import read_toml
-from dpbench.policy import terms
 from dpbench.problems import catalogue
 from dpbench.study.grid import BEST, GridEntry
 

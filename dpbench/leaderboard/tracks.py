@@ -19,13 +19,13 @@ import numpy as np
 import pandas as pd
 
 from dpbench import algorithms
+from dpbench.algorithms import auto, terms
 from dpbench.algorithms.base import Algorithm, make_settings
 from dpbench.algorithms.rules import public_settings
 from dpbench.errors import NotAtHand, UserError
 from dpbench.files import read_toml
 from dpbench.leaderboard import entrants
 from dpbench.leaderboard.places import METHOD, pick
-from dpbench.policy import auto, terms
 from dpbench.problems import catalogue
 from dpbench.study.grid import BEST, Grid, GridEntry, load_grid
 

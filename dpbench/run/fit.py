@@ -14,10 +14,10 @@ import scipy
 from threadpoolctl import threadpool_limits
 
 from dpbench import algorithms
+from dpbench.algorithms import terms
 from dpbench.algorithms.base import Algorithm, make_settings
 from dpbench.datasets.tables import PRECISIONS
 from dpbench.errors import PrivacyError, UserError
-from dpbench.policy import terms
 from dpbench.privacy.exact.releases import ExactMechanisms, SeededMechanisms
 from dpbench.privacy.ledger import Composition
 from dpbench.privacy.mechanisms import Mechanisms

@@ -20,9 +20,9 @@ from itertools import islice
 from typing import Any
 
 from dpbench import algorithms, datasets
+from dpbench.algorithms import terms
 from dpbench.errors import NotAtHand, PrivacyError, UserError
 from dpbench.leaderboard import tracks
-from dpbench.policy import terms
 from dpbench.privacy.check import within
 from dpbench.privacy.relation import Relation
 from dpbench.privacy.verify import spent

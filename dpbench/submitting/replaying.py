@@ -20,9 +20,9 @@ import msgspec
 import numpy as np
 
 from dpbench import algorithms, datasets
+from dpbench.algorithms import auto, terms
 from dpbench.errors import NotAtHand, PrivacyError, UserError
 from dpbench.leaderboard.places import CLIP, score
-from dpbench.policy import auto, terms
 from dpbench.privacy.check import within
 from dpbench.privacy.relation import Relation
 from dpbench.privacy.streams import stream

@@ -3,11 +3,10 @@
 import numpy as np
 import pytest
 
-from dpbench.algorithms import get
+from dpbench.algorithms import get, terms
 from dpbench.algorithms.base import make_settings
 from dpbench.algorithms.registry import BUILTIN
 from dpbench.errors import UserError
-from dpbench.policy import terms
 from dpbench.privacy.budget import Budget
 from dpbench.privacy.check import guarantee
 from dpbench.run.jobs import delta_value

@@ -6,9 +6,9 @@ import scipy
 
 import dpbench
 from dpbench import algorithms
+from dpbench.algorithms import auto, terms
 from dpbench.algorithms.base import make_settings
 from dpbench.errors import DataError, UserError
-from dpbench.policy import auto, terms
 from dpbench.privacy.relation import Relation
 from dpbench.problems import Declaration, losses
 from tests.algorithms.test_needs import LogCosh

@@ -6,7 +6,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from dpbench.policy import terms
+from dpbench.algorithms import terms
 from dpbench.run.jobs import delta_value
 from dpbench.submitting import checking
 from dpbench.submitting.replaying import Replay

@@ -9,6 +9,7 @@ from typing import TypeAlias
 import pandas as pd
 
 from dpbench import algorithms
+from dpbench.algorithms import terms
 from dpbench.algorithms.base import make_settings
 from dpbench.algorithms.rules import public_settings
 from dpbench.experiments.leaderboard.board import UNPAID, Board, board, marked, two
@@ -17,7 +18,6 @@ from dpbench.leaderboard import places, tracks
 from dpbench.leaderboard.places import AUTO, NOTHING
 from dpbench.leaderboard.submitted import Submitted, submissions
 from dpbench.leaderboard.versions import versions
-from dpbench.policy import terms
 from dpbench.study.context import Context
 from dpbench.study.output import Page
 

@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from dpbench import PrivateClassifier, PrivateRegressor, estimators
+from dpbench import PrivateClassifier, PrivateRegressor
+from dpbench.estimators import models
 from dpbench.privacy.data_budget import DataBudget
 
 
@@ -46,7 +47,7 @@ def test_what_is_fitted_of_a_row_does_not_depend_on_other_rows(monkeypatch, kind
         given.append((rows.copy(), y.copy()))
         raise InterruptedError
 
-    monkeypatch.setattr(estimators, "fit", spy)
+    monkeypatch.setattr(models, "fit", spy)
     model = kind(**how, **({"classes": [0, 1]} if kind is PrivateClassifier else {"target_bounds": (0, 1)}))
     rng = np.random.default_rng(0)
     X, y = 0.4 + 0.2 * rng.random((20, 3)), np.resize([0.0, 1.0], 20)

@@ -6,8 +6,8 @@ import sys
 import pytest
 
 from dpbench import algorithms
+from dpbench.algorithms import auto, terms
 from dpbench.errors import UserError
-from dpbench.policy import auto, terms
 from dpbench.problems import Declaration
 
 

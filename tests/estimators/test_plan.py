@@ -10,8 +10,8 @@ import pytest
 import dpbench
 from dpbench.cli import main
 from dpbench.errors import DataError, UserError
-from dpbench.planning import plan as planning
-from dpbench.planning import worlds
+from dpbench.estimators import plan as planning
+from dpbench.estimators import worlds
 from dpbench.privacy.accounting.gaussian import gaussian_mu
 from dpbench.privacy.ledger import describe
 from dpbench.schema import Column, Schema, Target, encode, inspect

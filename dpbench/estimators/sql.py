@@ -12,8 +12,8 @@ from collections.abc import Iterator
 import numpy as np
 
 from dpbench.errors import UserError
-from dpbench.estimators import PrivateClassifier, load_model
-from dpbench.exporting.card import described
+from dpbench.estimators.card import described
+from dpbench.estimators.models import PrivateClassifier, load_model
 from dpbench.schema import Column, Schema
 
 

@@ -9,8 +9,8 @@ import msgspec
 import numpy as np
 
 from dpbench.errors import UserError
-from dpbench.estimators import PrivateClassifier
-from dpbench.planning.plan import Plan
+from dpbench.estimators.models import PrivateClassifier
+from dpbench.estimators.plan import Plan
 from dpbench.privacy.statement import Statement, checked
 from dpbench.privacy.statement import read as read_model
 from dpbench.schema import Column, Schema, Target

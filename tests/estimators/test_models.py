@@ -134,7 +134,7 @@ def test_one_against_the_rest_spends_one_budget(flowers):
 
 
 def test_a_split_that_gives_each_model_the_whole_budget_is_found(flowers, monkeypatch):
-    monkeypatch.setattr("dpbench.estimators.share", lambda epsilon, delta, runs, gaussian: (epsilon, delta))
+    monkeypatch.setattr("dpbench.estimators.models.share", lambda epsilon, delta, runs, gaussian: (epsilon, delta))
     with pytest.raises(PrivacyError, match="3 runs compose to"):
         PrivateClassifier(bounds=IRIS, algorithm="dp-gd").fit(*flowers)
 

@@ -28,9 +28,9 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from dpbench import algorithms
 from dpbench import schema as schemas
+from dpbench.algorithms import auto, terms
 from dpbench.algorithms.rules import public_settings
 from dpbench.errors import UserError, nearest, positive
-from dpbench.policy import auto, terms
 from dpbench.privacy.check import together
 from dpbench.privacy.data_budget import DataBudget
 from dpbench.privacy.relation import Relation
@@ -439,8 +439,8 @@ class PrivateClassifier(ClassifierMixin, _Private):
             Noise is set for the largest weight, so the rows of other classes weigh less beside it. "balanced" would
             be counted in the data, and is refused; so are weights of single rows (`sample_weight`).
         algorithm: a name from `dpbench list algorithms`, or "auto": by a rule in n, d, the number of classes and
-            whether δ > 0, never by ε (`dpbench.policy.auto`; the guide "The default methods" has what it was measured
-            on).
+            whether δ > 0, never by ε (`dpbench.algorithms.auto`; the guide "The default methods" has what it was
+            measured on).
         schema: what is public of a table (`dpbench.schema`), or its TOML file. X is then a pandas DataFrame; bounds,
             categories, row_bound and classes are left out. A label outside the classes makes its row zeros.
         bounds: (low, high), the public range of the features: two numbers, or two arrays with one for each column; with

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from dpbench.errors import UserError
-from dpbench.planning.plan import Plan
+from dpbench.estimators.plan import Plan
 
 FORMATS = ("png", "pdf", "svg")
 DRAWN = {"classes": ("AUC", "accuracy"), "numbers": ("R²", "kept")}

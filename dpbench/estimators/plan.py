@@ -1,7 +1,7 @@
 """What each method releases and scores on tables that a schema allows, and the ε or n that a target needs.
 
 What is released follows from n, d, ε and δ: it is the plan that a fit would be checked by, made by the same code. What
-it scores depends on the data, so it is simulated: the estimators are fitted to worlds (`planning.worlds`), and an
+it scores depends on the data, so it is simulated: the estimators are fitted to worlds (`estimators.worlds`), and an
 interval is what nine tenths of the worlds lie in.
 """
 
@@ -18,13 +18,13 @@ import numpy as np
 import pandas as pd
 
 from dpbench import algorithms
+from dpbench.algorithms import terms
 from dpbench.algorithms.base import make_settings
 from dpbench.errors import UserError, nearest
-from dpbench.estimators import AUTO, PrivateClassifier, PrivateRegressor, Terms
+from dpbench.estimators import worlds
+from dpbench.estimators.models import AUTO, PrivateClassifier, PrivateRegressor, Terms
+from dpbench.estimators.worlds import World
 from dpbench.leaderboard import entrants
-from dpbench.planning import worlds
-from dpbench.planning.worlds import World
-from dpbench.policy import terms
 from dpbench.privacy.accounting.gaussian import gaussian_epsilon, gaussian_mu
 from dpbench.privacy.ledger import Composition, describe
 from dpbench.privacy.verify import spent

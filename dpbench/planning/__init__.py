@@ -1,1 +1,0 @@
-"""What a private fit will cost, before its data are touched."""
