@@ -23,6 +23,7 @@ import scipy
 
 from dpbench.datasets.recipes import row_norms
 from dpbench.problems.compiled import LANES, kernels
+from dpbench.problems.grouped import Grouped, grouped
 from dpbench.problems.usual import Usual, usual_entries
 
 BLOCK = 1024
@@ -62,6 +63,11 @@ class Rows:
         if np.count_nonzero(sample) <= MOSTLY_ZERO * sample.size:
             return Usual.zeros(self.n, self.d)
         return usual_entries(self.X, MOSTLY_ZERO)
+
+    @cached_property
+    def groups(self) -> Grouped | None:
+        """The rows of a dense float64 X as `grouped` has them, if they are of that kind; else None."""
+        return None if self.sparse or self.single else grouped(self.X, self.y, self.usual)
 
     def blocks(self, rows: np.ndarray | None = None, size: int = BLOCK) -> Iterator[tuple[Any, np.ndarray]]:
         """Pairs (block of X, block of y)."""
@@ -103,6 +109,8 @@ class Rows:
 
     def sum(self, function: Pointwise, W: np.ndarray, rows: np.ndarray | None = None) -> np.ndarray:
         """(k,) sums over rows of function(<x_i, w>, y_i)."""
+        if rows is None and self.groups:
+            return self.groups.sum(function, W)
         total = np.zeros(len(W))
         for _, y, z in self.predictions(W, rows, self._size(len(W))):
             total += function(z, y, z).sum(axis=1, dtype=np.float64)
@@ -110,6 +118,8 @@ class Rows:
 
     def weighted_sum(self, function: Pointwise, W: np.ndarray, rows: np.ndarray | None = None) -> np.ndarray:
         """(k, d) sums over rows of function(<x_i, w>, y_i) x_i."""
+        if rows is None and self.groups:
+            return self.groups.weighted_sum(function, W)
         if rows is None and len(W) >= LANES and (compiled := kernels()) and self._entries is not None:
             return self._weighted_sum_of_entries(compiled, self._entries, function, W)
         total = np.zeros((len(W), self.d))
@@ -147,6 +157,8 @@ class Rows:
         self, value: Pointwise, derivative: Pointwise, W: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray]:
         """Both of the above from one product for the predictions."""
+        if self.groups:
+            return self.groups.sum_and_weighted_sum(value, derivative, W)
         total, weighted = np.zeros(len(W)), np.zeros((len(W), self.d))
         for A, y, z in self.predictions(W, size=self._size(len(W))):
             total += value(z, y, np.empty_like(z)).sum(axis=1, dtype=np.float64)
@@ -157,6 +169,8 @@ class Rows:
         self, function: Pointwise, W: np.ndarray, rows: np.ndarray | None = None, *, convex: bool = True
     ) -> np.ndarray:
         """(k, d, d) sums over rows of h_i x_i x_iᵀ, h_i = function(<x_i, w>, y_i); h ≥ 0 where `convex`."""
+        if rows is None and self.groups:
+            return self.groups.gram(function, W)
         if len(W) > 1 and not self.single and (compiled := kernels()) and self.usual:
             return self._gram_of_usual(compiled.gram, self.usual, function, W, rows)
         total = np.zeros((len(W), self.d, self.d))
