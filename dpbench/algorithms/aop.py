@@ -31,6 +31,7 @@ from dpbench.errors import UserError
 from dpbench.privacy import Budget
 from dpbench.privacy.accounting.objective_perturbation import free_curvature
 from dpbench.privacy.ledger import ConvexPerturbation, Gaussian, LogisticPerturbation, ObjectivePerturbation
+from dpbench.problems import wide
 
 OUTPUT_SHARE = 0.01  # of ε and of δ, for the noise that hides the solver's inexactness
 MAX_ITERATIONS = 200
@@ -120,7 +121,7 @@ class ApproximateObjectivePerturbation(Algorithm):
         return AuditCase(accounting="tight", n=300, d=16)
 
     def work(self, n: int, d: int, settings: BaseSettings) -> float:
-        return 20 * (2.0 * n * d * (d + 2) + d**3)
+        return newton_work(n, d)
 
     @staticmethod
     def _calibrated(
@@ -228,6 +229,12 @@ def multiplier(epsilon: float, delta: float) -> float:
     return (1 + math.sqrt(-2 * math.log(delta))) / epsilon
 
 
+def newton_work(n: int, d: int) -> float:
+    """Flops of a minimiser by some twenty Newton steps, each with a system of min(n, d) equations."""
+    size = float(min(n, d))
+    return 20 * (2 * n * d * (size + 2) + size**3)
+
+
 def minimise(
     problem: Problem, W: Array, b: Array, ridge: float, gamma: float, *, steady: bool = False
 ) -> tuple[Array, Array, np.ndarray]:
@@ -251,7 +258,7 @@ def minimise(
             W[one], G[one] = _steadily(
                 functools.partial(value, rows=one),
                 functools.partial(gradient, rows=one),
-                lambda V: problem.hessian(V)[0] + ridge * np.eye(problem.d),
+                lambda V, g: _newton(problem, V, ridge, g),
                 W[one],
             )
         return W, np.linalg.norm(G, axis=1), np.full(len(W), STEADY)
@@ -260,8 +267,7 @@ def minimise(
         if not len(active):
             break
         evaluations[active] += 1
-        H = problem.hessian(W[active]) + ridge * np.eye(problem.d)
-        direction = np.linalg.solve(H, -G[active][:, :, None])[:, :, 0]
+        direction = _newton(problem, W[active], ridge, -G[active])
         slope = (G[active] * direction).sum(axis=1)
         start, step = value(W[active], active), np.ones(len(active))
         for _ in range(40):
@@ -276,15 +282,30 @@ def minimise(
     return W, np.linalg.norm(G, axis=1), evaluations
 
 
+def _newton(problem: Problem, W: Array, ridge: float, G: Array) -> Array:
+    """H⁻¹g (k, d) at each row of W for that of G, H the Hessian of the objective with this ridge."""
+    if wide.fits(problem, ridge):
+        m = ridge + problem.l2
+        return np.stack([wide.solve(problem.hessian_root(w), m, g) for w, g in zip(W, G, strict=True)])
+    H = problem.hessian(W) + ridge * np.eye(problem.d)
+    return np.linalg.solve(H, G[:, :, None])[:, :, 0]
+
+
 def _steadily(
-    value: Callable[[Array], Array], gradient: Callable[[Array], Array], hessian: Callable[[Array], Array], w: Array
+    value: Callable[[Array], Array],
+    gradient: Callable[[Array], Array],
+    newton: Callable[[Array, Array], Array],
+    w: Array,
 ) -> tuple[Array, Array]:
-    """(w, gradient), each (1, d), of the best of `STEADY` iterates; all steps that Armijo's rule may take are tried."""
+    """(w, gradient), each (1, d), of the best of `STEADY` iterates; all steps that Armijo's rule may take are tried.
+
+    newton: (w, g) → H⁻¹g at w.
+    """
     steps = np.ldexp(1.0, -np.arange(HALVINGS))
     g = gradient(w)
     best, least = w, g
     for _ in range(STEADY):
-        direction = np.linalg.solve(hessian(w), -g[0])
+        direction = newton(w, -g)[0]
         start, ends = value(w)[0], value(w + steps[:, None] * direction)
         fine = ends <= start + 1e-4 * steps * (g[0] @ direction) + 1e-14 * abs(start)
         fine[-1] = True

@@ -8,6 +8,7 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
+from dpbench.algorithms.aop import newton_work
 from dpbench.algorithms.base import (
     Algorithm,
     Array,
@@ -106,7 +107,7 @@ class ObjectivePerturbation(Algorithm):
         return AuditCase(n=300, d=16)
 
     def work(self, n: int, d: int, settings: Settings) -> float:
-        return 20 * (2.0 * n * d * (d + 2) + d**3)
+        return newton_work(n, d)
 
     def plan(self, problem: Declaration, mechanisms: Mechanisms, settings: Any) -> None:
         _, event, output = calibrated(problem, mechanisms.budget, settings.safety)

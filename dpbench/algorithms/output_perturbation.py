@@ -6,6 +6,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from dpbench.algorithms.aop import newton_work
 from dpbench.algorithms.base import (
     Algorithm,
     Array,
@@ -79,7 +80,7 @@ class OutputPerturbation(Algorithm):
         return AuditCase(n=300, d=2)
 
     def work(self, n: int, d: int, settings: Settings) -> float:
-        return 20 * (2.0 * n * d * (d + 2) + d**3)
+        return newton_work(n, d)
 
     def plan(self, problem: Declaration, mechanisms: Mechanisms, settings: Any) -> None:
         budget = mechanisms.budget

@@ -9,7 +9,7 @@ import numpy as np
 from dpbench.algorithms.aop import minimise as minimise_smooth
 from dpbench.algorithms.base import HESSIANS, Array, Declaration, Outcome, Problem
 from dpbench.errors import UserError
-from dpbench.problems.sparse_optimum import quadratic
+from dpbench.problems import sparse_optimum, wide
 
 LEAST = 1e-13  # a mean gradient of rows of length 1 has no more digits
 STEPS = 200
@@ -55,8 +55,11 @@ def _proximal_newton(problem: Problem, w: Array, b: Array, ridge: float, gamma: 
             best = w, norm
         if norm <= gamma:
             return w, norm, evaluations
-        H = problem.hessian(w[None])[0] + ridge * np.eye(len(w))
-        direction = quadratic(H, g, w, l1) - w
+        if wide.fits(problem, ridge):
+            direction = wide.quadratic(problem.hessian_root(w), ridge + problem.l2, g, w, l1) - w
+        else:
+            H = problem.hessian(w[None])[0] + ridge * np.eye(len(w))
+            direction = sparse_optimum.quadratic(H, g, w, l1) - w
         decrease = -(g @ direction) - l1 * (np.abs(w + direction).sum() - np.abs(w).sum())
         start, step = smooth(w) + l1 * np.abs(w).sum(), 1.0
         while step > 1e-10:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
+from dpbench.algorithms.aop import newton_work
 from dpbench.algorithms.base import (
     Algorithm,
     Array,
@@ -76,7 +77,7 @@ class PureObjectivePerturbation(Algorithm):
         return AuditCase(n=10_000, d=1)  # the output's noise is 100/n of b's
 
     def work(self, n: int, d: int, settings: Settings) -> float:
-        return 20 * (2.0 * n * d * (d + 2) + d**3)
+        return newton_work(n, d)
 
     def plan(self, problem: Declaration, mechanisms: Mechanisms, settings: Any) -> None:
         _, event = self._calibrated(problem, mechanisms.budget, settings)

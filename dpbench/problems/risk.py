@@ -169,6 +169,12 @@ class EmpiricalRisk(Declaration):
         H = self._rows.gram(weights, W, rows, convex=self.loss.convex)
         return H if np.ndim(w) == 2 else H[0]
 
+    def hessian_root(self, w: np.ndarray) -> Any:
+        """A (n, d), dense or CSR, with AᵀA the mean Hessian at w (d,) of a convex loss with one output."""
+        z = self.predictions(w[None]).astype(np.float64, copy=False)
+        root = np.sqrt(self.loss.second_derivative(z, self.y, np.empty_like(z))[0] / self.n)[:, None]
+        return self.X.multiply(root).tocsr() if self.is_sparse else self.X * root
+
     def least_eigenvalue(self, gram: np.ndarray) -> Any:
         """(1,), of a positive semidefinite sum over the rows (d, d), as `hessian_sum` gives it."""
         return np.linalg.eigvalsh(gram)[:1]
