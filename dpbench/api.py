@@ -328,20 +328,22 @@ def standings(
     ]
 
 
-LISTINGS = ("algorithms", "datasets", "experiments")
+LISTINGS = ("algorithms", "datasets", "losses", "experiments")
 
 
 def listing(what: str) -> pandas.DataFrame:
-    """What there is: "algorithms", "datasets" (with whether each is fetched) or "experiments", a row each.
+    """What there is: "algorithms", "datasets" (with whether each is fetched), "losses" or "experiments", a row each.
 
     An algorithm's `private`: whether it keeps its ε as `--accounting paper` runs it; `sound`: the accountings under
-    which it does, "all" or "none".
+    which it does, "all" or "none". A loss's `L0`, `L1` and `L2` bound its first, second and third derivative;
+    `methods`: how many private ones cover it; `package`: the one that it comes from.
     """
     import pandas as pd
 
     from dpbench import algorithms, datasets, experiments
     from dpbench.algorithms.base import make_settings
     from dpbench.errors import nearest
+    from dpbench.problems import losses
 
     if what not in LISTINGS:
         raise UserError(f"listing: there is no {what!r}; {nearest(what, LISTINGS)}")
@@ -361,6 +363,14 @@ def listing(what: str) -> pandas.DataFrame:
             state = "generated" if spec.synthetic else "fetched" if datasets.available(name) else "not fetched"
             rows.append({"data_set": name, "rows": spec.rows, "columns": spec.columns, "state": state,
                          "title": spec.title})  # fmt: skip
+    elif what == "losses":
+        methods = [method for method, _ in map(algorithms.resolve, algorithms.names()) if method.private]
+        for name in losses.names():
+            loss = losses.get(name)
+            covering = {method.name for method in methods if not method.needs.lacks(loss)}
+            rows.append({"loss": name, "labels": "-1, +1" if loss.binary else "numbers", "convex": loss.convex,
+                         "L0": loss.lipschitz, "L1": loss.smoothness, "L2": loss.hessian_lipschitz,
+                         "methods": len(covering), "package": type(loss).__module__.partition(".")[0]})  # fmt: skip
     else:
         for name in experiments.names():
             one = experiments.get(name)
@@ -834,6 +844,7 @@ def audit(
     runs: int | None = None,
     seed: int = 0,
     one_run: bool = False,
+    loss: str = "",
 ) -> list[Audit]:
     """Lower bounds on the privacy loss of what is implemented, against what its ledger claims; a pass is no proof.
 
@@ -846,6 +857,7 @@ def audit(
         seed: of all random numbers, >= 0.
         one_run: a bound on ε from one run with many canaries (`dpbench.auditing.one_run.audit_in_one_run`), which is
             quick, and low.
+        loss: on which one algorithm is audited, one of an installed package too; "" for that of its own case.
 
     Returns:
         An `Audit` per ε, of "all" per algorithm and ε.
@@ -861,6 +873,8 @@ def audit(
     from dpbench.auditing.foreign import audit_callable, of_solver
 
     learner = algorithm if not isinstance(algorithm, str) else audits.learner(algorithm) or of_solver(algorithm)
+    if loss and (one_run or algorithm == "all" or learner is not None):
+        raise UserError("loss: goes with one algorithm of dpbench's own kind, and not with one run")
     if one_run:
         from dpbench.auditing.one_run import audit_in_one_run
 
@@ -871,7 +885,7 @@ def audit(
         return [audit_callable(learner, each, runs=runs, seed=seed) for each in epsilons]
     assert isinstance(algorithm, str)
     names, near = (audits.auditable(), False) if algorithm == "all" else ([algorithm], True)
-    return [audits.audit(name, each, runs=runs, seed=seed, near=near) for name in names for each in epsilons]
+    return [audits.audit(name, each, runs=runs, seed=seed, near=near, loss=loss) for name in names for each in epsilons]
 
 
 def audit_releases(*, runs: int | None = None, seed: int = 0) -> list[ReleaseAudit]:

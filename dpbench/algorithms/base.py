@@ -22,7 +22,7 @@ from dpbench.privacy.mechanisms import Mechanisms
 from dpbench.privacy.relation import Relation
 from dpbench.problems import Declaration, Problem
 from dpbench.problems import losses as loss_functions
-from dpbench.problems.losses import LOSSES, Loss
+from dpbench.problems.losses import Loss
 
 __all__ = ["Algorithm", "Array", "AuditCase", "BaseSettings", "Count", "Declaration", "Diagnostic", "Disclosure",
            "Generators", "Mechanisms", "Needs", "Outcome", "Positive", "Problem", "Relation", "Share", "Trace",
@@ -107,8 +107,8 @@ class Needs:
 
     @property
     def covered(self) -> list[str]:
-        """The built-in losses that it covers."""
-        return [name for name, loss in LOSSES.items() if not self.lacks(loss)]
+        """The losses that it covers: built-in ones, then those of installed packages."""
+        return [name for name in loss_functions.names() if not self.lacks(loss_functions.get(name))]
 
     def row_bound(self, loss: Loss) -> tuple[str, float] | None:
         """The norm and the largest bound on the rows with this loss."""

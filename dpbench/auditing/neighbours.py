@@ -17,11 +17,13 @@ but what is not released shows.
 
 from __future__ import annotations
 
+import math
 from typing import NamedTuple
 
 import numpy as np
 
 from dpbench.algorithms.base import Algorithm, AuditCase
+from dpbench.errors import DataError
 from dpbench.privacy.relation import Relation
 from dpbench.problems import Problem, losses
 
@@ -96,9 +98,11 @@ def neighbours(
     x = np.where(np.arange(case.d) % 2, -1.0, 1.0)
     x *= bound / np.linalg.norm(x, ord=2 if kind == "l2" else 1) * (1 - 1e-15)
     shared = np.broadcast_to(np.asarray(case.background, dtype=float), case.d)
-    steep = case.steepest and name != "squared"
-    loss = Extreme(losses.get(name), case.bend) if steep else losses.get(name)
-    size = CLIPPED if name == "squared" else 1.0
+    loss = losses.get(name)
+    bounded = loss.lipschitz < math.inf
+    steep = case.steepest and bounded
+    loss = Extreme(loss, case.bend) if steep else loss
+    size = 1.0 if bounded else CLIPPED
 
     def problem(label: float, row: np.ndarray = x) -> Problem:
         """Row 0 pulls by `label`; where that is 0, like a shared row, or not at all where it would bend."""
@@ -133,8 +137,7 @@ def probes(algorithm: Algorithm, case: AuditCase, relation: Relation) -> list[Ne
     lengths[longest] = 1 - 1e-12
     X, other = rows[:-1] * lengths[:, None], rows[-1]
     labels = generator.choice([-1.0, 1.0], n)
-    y = {"squared": 3 * labels, "phase": labels + 2}.get(name, labels)
-    flipped = {"phase": 4 - y}.get(name, -y)
+    y, flipped = _labelled(losses.get(name), labels)
 
     def problem(row: int = 0, x: np.ndarray = X[0], label: float = y[0]) -> Problem:
         mine, its = X.copy(), y.copy()
@@ -163,6 +166,22 @@ def probes(algorithm: Algorithm, case: AuditCase, relation: Relation) -> list[Ne
         pair(longest, 0.05 * X[longest]),
         pair(last, X[last] / lengths[last] * (1 - 1e-12)),
     ]
+
+
+def _labelled(loss: losses.Loss, labels: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """(n,) labels that the loss takes for these of ±1, and the other of the two."""
+    if loss.lipschitz == math.inf:
+        return 3 * labels, -3 * labels
+    return (labels, -labels) if signs(loss) else (labels + 2, 2 - labels)
+
+
+def signs(loss: losses.Loss) -> bool:
+    """Whether -1 and +1 are labels of it: sizes and counts are positive."""
+    try:
+        loss.check_labels(np.array([-1.0, 1.0]))
+    except DataError:
+        return False
+    return True
 
 
 def declared(algorithm: Algorithm, case: AuditCase) -> tuple[str, str, float]:

@@ -11,6 +11,7 @@ from __future__ import annotations
 import contextlib
 import math
 from collections.abc import Mapping
+from dataclasses import replace
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
@@ -45,7 +46,7 @@ from dpbench.auditing.worlds import (
 from dpbench.errors import UserError
 from dpbench.privacy.check import guarantee
 from dpbench.privacy.ledger import Composition, PoissonReplaced, WithoutReplacement
-from dpbench.problems import Problem
+from dpbench.problems import Problem, losses
 
 LEVEL = 0.01
 SHORT = 0.15  # of a Gaussian claim, what the bound of a sound release on its worst pair stays below it by
@@ -103,6 +104,7 @@ def audit(
     near: bool = True,
     search: bool | None = None,
     papers: bool = False,
+    loss: str = "",
 ) -> Audit:
     """Audit the algorithm `name` at `epsilon` on `runs` runs of every case, half of them on either of two neighbours.
 
@@ -110,6 +112,9 @@ def audit(
     probability of a false alarm of all tests of this audit. factor: what all noise is multiplied by, for mutants.
     case: instead of the algorithm's own, canaries included. inspect: False tests only, for weakened noise. tests: False
     inspects only. UserError for an algorithm that claims nothing.
+
+    loss: whose constants the neighbours have, by name; "" for that of the algorithm's case. UserError where its proof
+    does not cover it.
 
     papers: audit it under its own neighbouring relation and the accounting of its case, instead of what the estimators
     and `auto` run: replace-one neighbours and the best accounting it has. What is inspected is so under both.
@@ -127,13 +132,16 @@ def audit(
         raise UserError(f"algo: {name} is not private: it makes no claim to audit")
     if runs is not None and runs < 40:
         raise UserError(f"runs must be at least 40, got {runs}")
+    if loss and (why := algorithm.needs.lacks(losses.get(loss))):
+        covered = ", ".join(algorithm.needs.covered)
+        raise UserError(f"{name}: loss {loss} is not covered by its privacy proof: {why}; use one of: {covered}")
     shares: dict[str, float] = {}
     if search is None:
         search = case is None and (near or type(algorithm).audit_case is Algorithm.audit_case)
     done = Audit(name, epsilon, 0.0, 0, {}, {}, moved=shares)
     with threadpool_limits(1):
         try:
-            setups, further, papers_own = _setups(algorithm, fixed, epsilon, case, factor, papers)
+            setups, further, papers_own = _setups(algorithm, fixed, epsilon, case, factor, papers, loss)
             done = done._replace(delta=setups[0].budget.delta)
             setups = [with_best_coins(setup.sharpest(seed).placed(seed), seed) for setup in setups]
             for setup in [*setups, *further, *papers_own] if inspect else []:
@@ -162,11 +170,18 @@ def audit(
 
 
 def _setups(
-    algorithm: Algorithm, fixed: Mapping[str, Any], epsilon: float, case: AuditCase | None, factor: float, papers: bool
+    algorithm: Algorithm,
+    fixed: Mapping[str, Any],
+    epsilon: float,
+    case: AuditCase | None,
+    factor: float,
+    papers: bool,
+    loss: str,
 ) -> tuple[list[Setup], list[Setup], list[Setup]]:
     """What is inspected and tested, what is inspected alone, and what of that under the terms of the method's paper."""
 
     def setup(one: AuditCase, papers: bool = papers) -> Setup:
+        one = _with_loss(algorithm, one, loss) if loss else one
         return Setup(algorithm, one, fixed, epsilon, factor, own(algorithm, one) if papers else None)
 
     if case:
@@ -180,6 +195,14 @@ def _setups(
             other = setup(one.case, True)
             others += [other] if other.budget != one.budget else []
     return setups, further, others
+
+
+def _with_loss(algorithm: Algorithm, case: AuditCase, loss: str) -> AuditCase:
+    """The case with another loss, and a step where that has none of its own: noise does not follow it."""
+    settings = dict(case.settings)
+    if losses.get(loss).smoothness == math.inf and "step" in algorithm.Settings.__struct_fields__:
+        settings.setdefault("step", 1.0)
+    return replace(case, loss=loss, settings=settings)
 
 
 def learner(name: str) -> Any:

@@ -9,6 +9,7 @@ its replays give the loss of a pair to the last digit, without statistics.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from functools import partial
 from typing import Any, NamedTuple
@@ -16,7 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from dpbench.algorithms.base import Algorithm, AuditCase
-from dpbench.auditing.neighbours import CLIPPED, Extreme, Neighbours, declared
+from dpbench.auditing.neighbours import CLIPPED, Extreme, Neighbours, declared, signs
 from dpbench.auditing.transcript import Leak
 from dpbench.auditing.worlds import ROUNDING, SPREAD, Setup, hides, moved, moved_in_all, moved_in_each
 from dpbench.errors import UserError
@@ -92,13 +93,16 @@ def candidates(algorithm: Algorithm, case: AuditCase, relation: Relation) -> Ite
         shared["across it"] = across
     places = [("at a corner", corner, across, words, rows) for words, rows in shared.items()]
     places.append(("on an axis", axis, other_axis if case.d > 1 else None, "the others pull nowhere", np.zeros(case.d)))
-    size = CLIPPED if name == "squared" else 1.0
-    slopes: list[tuple[str, losses.Loss, bool]] = [("the loss as it is", losses.get(name), True)]
-    if name != "squared":
-        steep, bent = Extreme(losses.get(name)), Extreme(losses.get(name), 1.0)
-        slopes += [("steepest", steep, False), ("most curved", bent, False)]
+    declares = losses.get(name)
+    bounded = declares.lipschitz < math.inf
+    size = 1.0 if bounded else CLIPPED
+    slopes: list[tuple[str, losses.Loss, bool]] = [("the loss as it is", declares, True)]
+    if bounded:
+        slopes.append(("steepest", Extreme(declares), False))
+    if bounded and declares.smoothness < math.inf:
+        slopes.append(("most curved", Extreme(declares, 1.0), False))
     for slope, loss, far in slopes:
-        shift = 2.0 if far and name == "phase" else 0.0  # its labels are positive
+        shift = 2.0 if far and bounded and not signs(declares) else 0.0
         options = {"loss": loss, "l1": case.l1, "l2": case.l2, "row_bound": bound, "row_bound_norm": kind}
         problem = partial(_problem, case.n, size, shift, options)
         for where, row, turned, around, others in places:

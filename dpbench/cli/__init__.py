@@ -23,7 +23,7 @@ CLICK = [  # its messages, and ours
 ]  # fmt: skip
 VERBS = {
     "fetch": "Download and prepare data sets.",
-    "list": "Show algorithms, data sets and experiments.",
+    "list": "Show algorithms, data sets, losses and experiments.",
     "run": "Run an algorithm, or a paper's experiment.",
     "compare": "Rank the private methods on data of your own.",
     "forget": "Remove what compare kept of a file of your own.",

@@ -33,10 +33,17 @@ if TYPE_CHECKING:
     help="Runs, half on either data set. [default: enough for bounds near the claim; with all, for halved noise]",
 )
 @click.option("--seed", type=int, default=0, show_default=True, help="Of all random numbers.")
+@click.option("--loss", default="", metavar="NAME", help="On which loss, one of an installed package too.")
 @click.option("--one-run", is_flag=True, help="One run with 1,000 canaries, whose bound is quick, and low.")
 @click.option("--mechanisms", is_flag=True, help="Audit every kind of release alone, and weakened: a table of bounds.")
 def command(
-    algorithm: str | None, epsilon: tuple[float, ...], runs: int | None, seed: int, one_run: bool, mechanisms: bool
+    algorithm: str | None,
+    epsilon: tuple[float, ...],
+    runs: int | None,
+    seed: int,
+    loss: str,
+    one_run: bool,
+    mechanisms: bool,
 ) -> int:
     """Lower bounds on the privacy loss of what is implemented.
 
@@ -50,21 +57,21 @@ def command(
     if (algorithm is None) == (not mechanisms):
         raise UserError("give either --algo NAME or --mechanisms")
     if mechanisms:
-        if epsilon or one_run:
-            raise UserError(f"{'--one-run' if one_run else '--eps'} goes with --algo")
+        if epsilon or one_run or loss:
+            raise UserError(f"{'--one-run' if one_run else '--eps' if epsilon else '--loss'} goes with --algo")
         return _mechanisms(runs, seed)
     assert algorithm is not None
-    return _algorithms(algorithm, epsilon or (1.0,), runs, seed, one_run)
+    return _algorithms(algorithm, epsilon or (1.0,), runs, seed, one_run, loss)
 
 
-def _algorithms(name: str, epsilons: tuple[float, ...], runs: int | None, seed: int, one_run: bool) -> int:
+def _algorithms(name: str, epsilons: tuple[float, ...], runs: int | None, seed: int, one_run: bool, loss: str) -> int:
     from dpbench import api
 
     failed: list[str] = []
     weak: list[str] = []
     pairs: list[str] = []
     rows: list[list[str]] = []
-    for done in api.audit(name, epsilons, runs=runs, seed=seed, one_run=one_run):
+    for done in api.audit(name, epsilons, runs=runs, seed=seed, one_run=one_run, loss=loss):
         which = [done.algorithm, f"{done.epsilon:g}"]
         if not done.passed:
             failed.append(" at ε = ".join(which))

@@ -1,19 +1,22 @@
-"""dpbench list [algorithms|datasets|experiments]"""
+"""dpbench list [algorithms|datasets|losses|experiments]"""
 
 from __future__ import annotations
+
+import math
 
 import click
 
 from dpbench.api import LISTINGS
 from dpbench.cli.tables import print_table
 
-HEADS = {"home_experiment": "home"}
+HEADS = {"home_experiment": "home", "L0": "slope ≤", "L1": "curvature ≤", "L2": "third derivative ≤"}
+NUMBERS = ("rows", "columns", "L0", "L1", "L2", "methods")
 
 
 @click.command("list")
 @click.argument("what", type=click.Choice(list(LISTINGS)), required=False)
 def command(what: str | None) -> None:
-    """Show algorithms, data sets and experiments: all three, or one.
+    """Show algorithms, data sets, losses and experiments: all of them, or one kind.
 
     dpbench list algorithms
     """
@@ -23,7 +26,7 @@ def command(what: str | None) -> None:
         if i:
             click.echo()
         found = api.listing(name)
-        right = {i for i, column in enumerate(found) if column in ("rows", "columns")}
+        right = {i for i, column in enumerate(found) if column in NUMBERS}
         cells = [[_cell(value) for value in row] for row in found.itertuples(index=False)]
         print_table([HEADS.get(column, column.replace("_", " ")) for column in found], cells, right=right, below=True)
 
@@ -31,4 +34,6 @@ def command(what: str | None) -> None:
 def _cell(value: object) -> str:
     if isinstance(value, bool):
         return "yes" if value else "no"
+    if isinstance(value, float):
+        return "no bound" if value == math.inf else f"{value:.4g}"
     return "?" if value is None else f"{value:,}" if isinstance(value, int) else str(value)

@@ -11,7 +11,7 @@ from dpbench.problems import losses, regularisers
 class Declaration:
     """n rows in d dimensions, a loss, regularisers, a bound on the rows, and the constants that follow.
 
-    loss: "logistic", "sigmoid", "squared", "pseudo-huber", "ramp", "phase" or a `losses.Loss`.
+    loss: "logistic", "sigmoid", "squared", "pseudo-huber", "ramp", "phase", that of a package, or a `losses.Loss`.
     l1, l2, w2: weights ≥ 0 of the regularisers.
     row_bound: bound on the norm of a row that privacy proofs may rely on, inf for none.
     row_bound_norm: "l2", or "l1" for a bound on ‖x‖₁.

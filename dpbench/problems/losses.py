@@ -2,18 +2,27 @@
 
 Each function takes z (k, b) and y (b,) and writes into `out` (k, b), which may be z itself: the hot path of
 `kernels` allocates nothing. All are stable at any margin: no overflow, no warning.
+
+A package lists a loss of its own, a class or an instance, under the entry points ``dpbench.losses``, by the name that
+the loss has. `check` holds it against what it declares before it is let in; then every method whose proof covers it
+takes it.
 """
 
 from __future__ import annotations
 
 import math
+import re
+import warnings
 from collections.abc import Callable
+from functools import cache
+from importlib.metadata import EntryPoint, entry_points
 from typing import ClassVar
 
 import numpy as np
 
 from dpbench.errors import DataError, UserError, nearest
 
+ENTRY_POINTS = "dpbench.losses"
 EXP_MAX = 700.0  # exp overflows beyond 709; σ(-700) is 1e-304
 EXP_MAX_SINGLE = 85.0  # the same in float32: beyond 88; σ(-85) is 1e-37
 
@@ -28,6 +37,7 @@ class Loss:
     outputs: how many predictions a row has; the functions then take z (k·outputs, b), a model's rows together.
     trace: sup of the trace of ℓ's second derivative over the predictions of a row.
     family: what methods call it that take it with any number of outputs.
+    version: part of the key of every run on it, of a loss that a package brings; raise it when its values change.
     For rows with ‖x‖₂ ≤ R the objective's constants are L0·R, L1·R², L2·R³.
     """
 
@@ -41,6 +51,7 @@ class Loss:
     smoothness: ClassVar[float]
     hessian_lipschitz: ClassVar[float]
     bounded_in_float: ClassVar[bool] = False
+    version: ClassVar[int] = 1
     outputs: int = 1
 
     @property
@@ -469,6 +480,20 @@ def _held(loss: Loss, wrong: str, held: np.ndarray) -> None:
         raise UserError(f"loss: {loss.name} is not what it declares: {wrong}")
 
 
+@cache
+def names() -> tuple[str, ...]:
+    """The built-in losses, then those of installed packages; one that cannot be used is warned of and left out."""
+    kept = [*LOSSES]
+    for name in sorted(_installed().keys() - LOSSES.keys()):
+        try:
+            get(name)
+        except UserError as error:  # one broken package must not take the others along
+            warnings.warn(f"{error}; it is left out", stacklevel=2)
+        else:
+            kept.append(name)
+    return tuple(kept)
+
+
 def get(name: str | Loss) -> Loss:
     """The loss called `name`, as "softmax-10" of ten classes (a `Loss` is passed through); UserError for none."""
     if isinstance(name, Loss):
@@ -476,6 +501,41 @@ def get(name: str | Loss) -> Loss:
     family, _, outputs = str(name).rpartition("-")
     if family == "softmax" and outputs.isdecimal():
         return Softmax(int(outputs))
-    if name not in LOSSES:
-        raise UserError(f"loss: unknown loss {name!r}; {nearest(str(name), LOSSES)}")
-    return LOSSES[name]
+    if name in LOSSES:
+        return LOSSES[name]
+    if name in _installed():
+        return _plugin(name)
+    raise UserError(f"loss: unknown loss {name!r}; {nearest(str(name), names())}")
+
+
+@cache
+def _installed() -> dict[str, EntryPoint]:
+    """name → where it is; a built-in name is never a package's."""
+    found = {point.name: point for point in entry_points(group=ENTRY_POINTS)}
+    for name in sorted(found.keys() & LOSSES.keys()):
+        warnings.warn(f"loss {name} ({found[name].value}) is left out: the name is taken", stacklevel=2)
+    return found
+
+
+@cache
+def _plugin(name: str) -> Loss:
+    """A package's loss, held against what it declares; UserError where it cannot be used."""
+    where = f"loss {name} ({_installed()[name].value})"
+    try:
+        found = _installed()[name].load()
+        loss = found() if isinstance(found, type) else found
+    except Exception as error:  # a package of others may fail in any way; the line says which
+        raise UserError(f"{where}: {type(error).__name__}: {error}") from error
+    if not isinstance(loss, Loss):
+        raise UserError(f"{where}: it must be a dpbench.problems.losses.Loss")
+    if loss.name != name or not re.fullmatch(r"[a-z][a-z0-9]*(-[a-z0-9]+)*", name):
+        raise UserError(f"{where}: its name is {loss.name!r}; call both alike, by small letters, digits and -")
+    if loss.outputs > 1:
+        raise UserError(f"{where}: it has several predictions a row, and softmax alone may; give one")
+    try:
+        check(loss)
+    except UserError as error:
+        raise UserError(f"{where}: {str(error).removeprefix(f'loss: {name} is ')}") from error
+    except Exception as error:  # of its functions
+        raise UserError(f"{where}: its functions cannot be called: {type(error).__name__}: {error}") from error
+    return loss

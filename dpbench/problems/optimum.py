@@ -16,6 +16,7 @@ from dpbench import files
 from dpbench.errors import UserError
 from dpbench.problems import damped_newton, interior_point, sparse_optimum
 from dpbench.problems.kernels import Rows
+from dpbench.problems.losses import Loss
 from dpbench.problems.risk import EmpiricalRisk
 
 VERSION = 1  # part of the cache's file name: raise it when the solution or the file changes
@@ -66,6 +67,10 @@ def minimise(problem: EmpiricalRisk, start: np.ndarray | None = None, solve: Sol
     """Solve anew, by `solve` if it is given; `start` (d,) speeds up l1 problems along a path of weights."""
     if solve is not None:
         w, gap = solve(problem)
+    elif problem.l1 and type(problem.loss).conjugate is Loss.conjugate:
+        raise NoOptimum(f"{problem}: its loss gives no conjugate, so the optimum with l1 has no certificate")
+    elif not problem.loss.smooth:
+        raise NoOptimum(f"{problem}: its loss has kinks, so it has no certified optimum; compare values of F")
     elif problem.l1:
         w, gap = sparse_optimum.solve(problem, L1_TOLERANCE / 2, start)
     elif problem.loss.name == "logistic":
@@ -140,7 +145,9 @@ def _reduced(problem: EmpiricalRisk) -> tuple[Rows, Callable[[np.ndarray], np.nd
 
 
 def _digest(problem: EmpiricalRisk) -> str:
-    parts = (VERSION, problem.data_hash, problem.loss.name, problem.l1, problem.l2)
+    loss = problem.loss
+    name = loss.name if loss.version == 1 else f"{loss.name} version {loss.version}"
+    parts = (VERSION, problem.data_hash, name, problem.l1, problem.l2)
     return hashlib.sha256(repr(parts).encode()).hexdigest()[:16]
 
 

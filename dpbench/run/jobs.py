@@ -17,7 +17,7 @@ from dpbench import algorithms
 from dpbench.algorithms.base import Algorithm, BaseSettings, make_settings
 from dpbench.errors import UserError, positive
 from dpbench.privacy.relation import Relation
-from dpbench.problems import catalogue
+from dpbench.problems import catalogue, losses
 
 JSON = msgspec.json.Encoder(order="deterministic")
 
@@ -138,6 +138,7 @@ def identity(job: Job) -> dict[str, Any]:
         "accounting": job.accounting,
         "delta": job.delta,
         **({"problem_version": recipe.version} if recipe.version > 1 else {}),
+        **({"loss_version": version} if (version := losses.get(recipe.loss).version) > 1 else {}),
         **({"revision": revision} if (revision := algorithm.revisions.get(job.accounting, 1)) > 1 else {}),
         **({"source": job.source} if job.source else {}),
         **({"relation": job.relation} if job.relation else {}),
