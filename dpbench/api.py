@@ -1,7 +1,7 @@
 """The Python API: all that the command line can do, a function per verb. What a function needs loads when it is called.
 
 `progress` takes a `dpbench.run.runner.Progress` after each batch; `notify` takes one line where there is something to
-say (data that are not at hand, settings that were tuned). Both are silent by default: what matters is in the result.
+say (data that are not fetched, settings that were tuned). Both are silent by default: what matters is in the result.
 """
 
 from __future__ import annotations
@@ -201,7 +201,7 @@ def privacy_profile(key: str, *, results: str | os.PathLike[str] = "results") ->
 
 
 def _home_problems(home: str) -> tuple[list[str], dict[str, str]]:
-    """The problems of an experiment whose data are at hand, and problem → data set of the others."""
+    """The problems of an experiment whose data are fetched, and problem → data set of the others."""
     from dpbench import datasets, experiments
     from dpbench.problems import catalogue
 
@@ -228,7 +228,7 @@ def run_experiment(
     """Run the grid of an experiment, or of one artefact ("second_order/fig2"); finished runs are not repeated.
 
     In two phases: first what depends on no other rows, then what does ("best" settings, `timed_if`). Data that are not
-    at hand leave a gap. profile: "quick" or "full". config: a grid of your own (TOML) instead of the experiment's;
+    fetched leave a gap. profile: "quick" or "full". config: a grid of your own (TOML) instead of the experiment's;
     where it asks for other runs than the experiment's, its rows go to `results/adhoc/FILE`. The rest as of
     `run_algorithm`.
     """
@@ -726,7 +726,8 @@ def _written(text: str, out: str | os.PathLike[str] | None) -> str:
 
 
 def check_rows(X: Any, y: Any, *, algorithm: str = "dp-gd", loss: str = "logistic", **settings: Any) -> list[str]:
-    """One line for everything in (X, y) that a release by `fit` would repair in silence, as it may not tell of it.
+    """One line for everything in (X, y) that a release by `fit` would repair in silence, because a message would reveal
+    something about the data.
 
     Args:
         X, y: as of `fit`, in memory.
@@ -791,7 +792,7 @@ class Scorecard:
 def scorecard(
     reference: str | None = None, *, profile: str | None = None, results: str | os.PathLike[str] = "results"
 ) -> Scorecard:
-    """Judge the papers' claims and the cells that they print, on the rows at hand; nothing is written.
+    """Judge the papers' claims and the cells that they print, on the rows that exist; nothing is written.
 
     reference, profile, results: as of `report`.
     """
@@ -809,7 +810,13 @@ def scorecard(
         where = (found.experiment.name, found.profile)
         rows += [(*where, one.name, statement(one, v), v.word, v.numbers) for one, v in verdicts(found)]
         rows += [
-            (*where, one.cell.name, f"survives a kept ε: {in_words(one)}", one.outcome.word, one.outcome.numbers)
+            (
+                *where,
+                one.cell.name,
+                f"from runs that keep their ε: {in_words(one)}",
+                one.outcome.word,
+                one.outcome.numbers,
+            )
             for one in judged(found)[0]
         ]
     columns = ["experiment", "profile", "name", "text", "verdict", "numbers"]
@@ -846,7 +853,8 @@ def audit(
     one_run: bool = False,
     loss: str = "",
 ) -> list[Audit]:
-    """Lower bounds on the privacy loss of what is implemented, against what its ledger claims; a pass is no proof.
+    """Compute empirical lower bounds on an algorithm's ε and compare them with its ledger's claims; a pass proves
+    nothing.
 
     Args:
         algorithm: a name, "file.py:Class", or "all" private ones; or somebody else's learner, (X, y, epsilon, rng) →
@@ -989,8 +997,8 @@ def compact(
 ) -> dict[str, tuple[int, int]]:
     """Drop the rows of an experiment, or of "all", that its grid no longer asks for: name → (rows kept, rows dropped).
 
-    A row goes stale when its algorithm, data or settings change, and is known by its key alone. What cannot be told
-    from the rows at hand, as a method's settings that wait for tuning, is kept. profile, results: as of `report`.
+    A row goes stale when its algorithm, data or settings change, and is known by its key alone. What cannot be decided
+    from the rows that exist, as a method's settings that wait for tuning, is kept. profile, results: as of `report`.
     """
     from dpbench import algorithms, experiments
     from dpbench.run.results import Store
@@ -1063,7 +1071,7 @@ def board_retract(
 def board_secret(seed: str | os.PathLike[str], *, profile: str = "full") -> pandas.DataFrame:
     """The private copies of the board's problems that the secret in the file `seed` makes; the file is made if missing.
 
-    A row per copy of a problem whose data are at hand: problem, n and d of the copy, the excess loss of w = 0 there.
+    A row per copy of a problem whose data are fetched: problem, n and d of the copy, the excess loss of w = 0 there.
     """
     import pandas as pd
 

@@ -10,39 +10,44 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
-ROOMS = ("experiments", "reporting", "cli")
-INSTEAD = {
-    r"told apart": "distinguishable",
-    r"\bat hand\b": "fetched",
+EVERYWHERE = {  # in docstrings, too
+    r"\btold\b|\btells? of\b|\btells? \w+ apart": "shown, reveals or distinguishes",
+    r"\bat hand\b": "fetched or available",
+    r"\bsharper\b": "better or tighter",
+    r"\bdearest\b": "most expensive",
+    r"\bcame to\b": "cost, or what it was",
+    r"\bforesee": "predict",
+    r"kept ε|\bprinted cells?\b": "runs that keep their ε, published value",
+}
+INSTEAD = EVERYWHERE | {
     r"\badjacent|\badjacency": "neighbours",
     r"privacy budget|privacy parameter": "ε",
-    r"\bdatasets?\b": "data set",
+    r"(?<!\.)\bdatasets?\b": "data set",
     r"\bdata ?points?\b": "row",
-    r"\btrials?\b": "run",
+    r"\btrials?\b(?! steps?)": "run",
     r"\brepetitions?\b": "replicate",
     r"\bartifacts?\b": "artefact",
     r"hyper-parameter": "hyperparameter",
     r"exact optimum|true optimum": "certified optimum",
     r"suboptimality|optimality gap|excess risk": "excess loss",
     r"empirical (ε|epsilon)": "audit",
-    r"\bthe house\b|\bdearest\b": "an ordinary word",
+    r"\bthe house\b": "an ordinary word",
 }
 SHOWN = re.compile(r"```.*?^```$|`[^`]*`|\]\([^)]*\)|--\w+(?: \w+)?|^ *dpbench .*$", re.MULTILINE | re.DOTALL)
 
 
 def said():
-    """(where, text): every sentence that a reader may meet, without code."""
+    """(where, text, whether only developers read it): docs, and every string of the package, without code."""
     for page in [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]:
         if "generated" not in page.parts:
-            yield page.relative_to(ROOT), SHOWN.sub("", page.read_text(encoding="utf-8"))
-    for path in (path for room in ROOMS for path in sorted((ROOT / "dpbench" / room).rglob("*.py"))):
+            yield page.relative_to(ROOT), SHOWN.sub("", page.read_text(encoding="utf-8")), False
+    for path in sorted((ROOT / "dpbench").rglob("*.py")):
         tree = ast.parse(path.read_text(encoding="utf-8"))
-        quiet = _docstrings(tree)
+        quiet = set() if path.parent.name == "cli" else _docstrings(tree)  # the docstring of a verb is its help
         for node in ast.walk(tree):
             text = node.value if isinstance(node, ast.Constant) else None
-            shown = path.parent.name == "cli" or id(node) not in quiet  # the docstring of a verb is its help
-            if isinstance(text, str) and " " in text and shown:
-                yield f"{path.relative_to(ROOT)}:{node.lineno}", SHOWN.sub("", text)
+            if isinstance(text, str) and " " in text:
+                yield f"{path.relative_to(ROOT)}:{node.lineno}", SHOWN.sub("", text), id(node) in quiet
 
 
 def _docstrings(tree):
@@ -54,12 +59,12 @@ def _docstrings(tree):
 @pytest.fixture(scope="module")
 def sentences():
     found = list(said())
-    assert len(found) > 2000
+    assert len(found) > 7000
     return found
 
 
 @pytest.mark.parametrize("banned", INSTEAD)
 def test_one_word_for_one_thing(banned, sentences):
-    found = [f"{where}: …{text[max(0, hit.start() - 40) : hit.end() + 20]}…" for where, text in sentences
-             for hit in re.finditer(banned, text, re.IGNORECASE)]  # fmt: skip
+    found = [f"{where}: …{text[max(0, hit.start() - 40) : hit.end() + 20]}…" for where, text, quiet in sentences
+             if banned in EVERYWHERE or not quiet for hit in re.finditer(banned, text, re.IGNORECASE)]  # fmt: skip
     assert found == [], f"say {INSTEAD[banned]!r}"

@@ -145,7 +145,7 @@ class Needs:
 
 @dataclass(frozen=True)
 class AuditCase:
-    """One pair of neighbours, and settings under which a release tells them apart; the defaults suit most.
+    """One pair of neighbours, and settings under which a release distinguishes them; the defaults suit most.
 
     settings: beside those its name fixes. T = 4 is added where the algorithm has a T, so that composition is at stake.
     accounting: as `--accounting`; choose the one whose noise is not larger by design than the releases need.

@@ -1,7 +1,7 @@
 """Online-to-nonconvex conversion with zeroth-order oracles (Zhang, Tran and Cutkosky 2024, Algorithms 3 to 6).
 
 The relation is replace-one and every row is used in one round only, so epochs, and for o2nc-naive rounds, compose in
-parallel: the run costs what its dearest epoch costs. ρ of the paper, (α, αρ²/2)-RDP for all α, is sqrt(2ρ_zCDP).
+parallel: the run costs what its most expensive epoch costs. ρ of the paper, (α, αρ²/2)-RDP for all α, is sqrt(2ρ_zCDP).
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ Kind: TypeAlias = Literal["variance-reduced", "two-point", "gradient"]
 
 
 class Rounds(BaseSettings, frozen=True):
-    """What all of them are told; see `O2NC`."""
+    """What all of them get; see `O2NC`."""
 
     radius: Positive = 0.1
     gap: Positive = 1.0

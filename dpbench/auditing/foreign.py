@@ -1,7 +1,7 @@
 """The audit of other people's code: any callable (X, y, epsilon, rng) → vector, seen by what it returns alone.
 
 Pairs of neighbours are searched: rows at the corners of what the target declares, alone and among others, with either
-label. A few runs on each choose the pair; fresh runs on that one are told apart by a score that was learnt on other
+label. A few runs on each choose the pair; fresh runs on that one are distinguished by a score that was learnt on other
 runs, and bound ε from below. An exception is an output like any other, and so is the length of the vector.
 """
 

@@ -22,7 +22,7 @@ def along_the_means(first: np.ndarray, second: np.ndarray) -> tuple[np.ndarray, 
 def squashed(first: np.ndarray, second: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Every coordinate in units of the quartiles of every fourth run, what is not finite far off, the rest within ±50.
 
-    A coordinate that has one value there keeps its differences from it: it tells the worlds apart by itself.
+    A coordinate that has one value there keeps its differences from it: it distinguishes the worlds by itself.
     """
     fourth = np.concatenate([first[::4], second[::4]])
     fourth = np.where(np.isfinite(fourth), fourth, np.where(np.isfinite(fourth).any(axis=0), np.nan, 0.0))

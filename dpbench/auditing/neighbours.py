@@ -1,4 +1,4 @@
-"""The data sets an audit tells apart: neighbours whose gradients differ as much as the declared constants allow.
+"""The data sets that an audit distinguishes: neighbours whose gradients differ as much as the declared constants allow.
 
 A proof that names a loss uses its constants: |ℓ'| ≤ L₀, |ℓ''| ≤ L₁. The steepest function they allow is the line
 ℓ(z, y) = -L₀ y z, to which the logistic loss itself tends far from the data. With it a row x of label ±1 has the

@@ -38,7 +38,7 @@ class Returned(NamedTuple):
 
 
 class Listener:
-    """A trace that wants every iteration, and writes down what it is told."""
+    """A trace that wants every iteration, and writes down what it receives."""
 
     def __init__(self) -> None:
         self.next = 0

@@ -1,4 +1,4 @@
-"""The audit of an algorithm as it is implemented: whole runs on two neighbours, told apart by all they release.
+"""The audit of an algorithm as it is implemented: runs on two neighbours, distinguished by all they release.
 
 Three looks at it, of which any can fail it. Inspection: on many pairs, with the releases given, nothing else that
 comes out may differ, and no value may move further than the ledger says. Noise: it is of the law recorded, and fresh.

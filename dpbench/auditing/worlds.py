@@ -73,7 +73,7 @@ class Setup:
 
     relation, accounting: of the runs, by default what estimators and `auto` run the algorithm under. weakness: what all
     noise is multiplied by. public: seeds of the public randomness (`Tape`) of replicates 0, 1, …, over and over; ()
-    draws it in every run. pair: the data sets told apart.
+    draws it in every run. pair: the data sets to distinguish.
     """
 
     public: Sequence[int] = ()
@@ -233,7 +233,7 @@ class Setup:
     def inspect(self, seed: Any) -> dict[str, float]:
         """What a neighbour moves of what the ledger says, by label, at most, over the case's pair or `probes`.
 
-        Leak where something that is not released tells the neighbours apart.
+        Leak where something that is not released distinguishes the neighbours.
         """
         most: dict[str, float] = defaultdict(float)
         found: list[tuple[Neighbours, Recorder, list[Replay]]] = []

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 @click.command("audit")
 @click.option(
-    "--algo", "algorithm", metavar="NAME", help='Algorithm, alias, path/to/file.py:Class, or "all" private ones.'
+    "--algo", "algorithm", metavar="NAME", help="Algorithm, alias, path/to/file.py:Class, or all (every private one)."
 )
 @click.option(
     "--eps",
@@ -30,12 +30,13 @@ if TYPE_CHECKING:
     "--runs",
     type=int,
     metavar="N",
-    help="Runs, half on either data set. [default: enough for bounds near the claim; with all, for halved noise]",
+    help="Number of runs, half on each data set. [default: enough for a bound near the claim; with --algo all, enough "
+    "to catch halved noise]",
 )
-@click.option("--seed", type=int, default=0, show_default=True, help="Of all random numbers.")
-@click.option("--loss", default="", metavar="NAME", help="On which loss, one of an installed package too.")
-@click.option("--one-run", is_flag=True, help="One run with 1,000 canaries, whose bound is quick, and low.")
-@click.option("--mechanisms", is_flag=True, help="Audit every kind of release alone, and weakened: a table of bounds.")
+@click.option("--seed", type=int, default=0, show_default=True, help="Seed of all random numbers.")
+@click.option("--loss", default="", metavar="NAME", help="Audit on this loss; one of an installed package, too.")
+@click.option("--one-run", is_flag=True, help="One run with 1,000 canaries: quick, but a loose bound.")
+@click.option("--mechanisms", is_flag=True, help="Audit each kind of release on its own, also with its noise halved.")
 def command(
     algorithm: str | None,
     epsilon: tuple[float, ...],
@@ -45,14 +46,14 @@ def command(
     one_run: bool,
     mechanisms: bool,
 ) -> int:
-    """Lower bounds on the privacy loss of what is implemented.
+    """Compute empirical lower bounds on an algorithm's ε.
 
     dpbench audit --algo dp-gd --eps 4
 
-    Builds pairs of neighbouring data sets, runs an algorithm on them many times and tells them apart by all that comes
-    out. Three things are a FAIL, and the exit code is 1: what is not released differs, or a release moves further than
-    the ledger says; noise is not what it should be; a lower bound, which holds at 99 %, is above the claim. A pass is
-    no proof.
+    The audit runs the algorithm many times on two neighbouring data sets and tries to guess from the output which of
+    the two was used. It prints FAIL, with exit code 1, if the guesses are better than ε allows (at 99 % confidence), if
+    a release differs between the two by more than its ledger says, if the noise has the wrong size, or if something
+    differs that is not released. A pass proves nothing.
     """
     if (algorithm is None) == (not mechanisms):
         raise UserError("give either --algo NAME or --mechanisms")
@@ -87,13 +88,13 @@ def _algorithms(name: str, epsilons: tuple[float, ...], runs: int | None, seed: 
     header = ["algorithm", "ε", "test", "runs", "moves", "", "bound", "claim", "share", "verdict"]
     print_table(header, rows, right={1, 3, 4, 6, 7, 8})
     click.echo(
-        "moves: how far a neighbour moves the release, in units of what the ledger says; share: bound over claim"
+        "moves: how far a neighbour moves the release, over the sensitivity in the ledger; share: bound over claim"
     )
     click.echo()
     for line in [*pairs, *weak]:
         click.echo(line)
     if not failed:
-        click.echo("pass: no bound is above its claim (at 99 %; a pass is no proof)")
+        click.echo("pass: no bound is above its claim (at 99 %); a pass proves nothing")
         return 0
     click.echo(f"FAIL: {', '.join(failed)}")
     return 1

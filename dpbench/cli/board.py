@@ -1,4 +1,4 @@
-"""dpbench board: what whoever keeps a leaderboard needs."""
+"""dpbench board: for the keeper of a leaderboard."""
 
 from __future__ import annotations
 
@@ -10,7 +10,11 @@ from dpbench.cli.shared import RESULTS, say
 from dpbench.errors import UserError, counted
 
 PROFILE = click.option(
-    "--profile", default="full", show_default=True, metavar="quick|full", help="Whose problems or rows."
+    "--profile",
+    default="full",
+    show_default=True,
+    metavar="quick|full",
+    help="The profile whose problems or rows to use.",
 )
 
 
@@ -26,7 +30,7 @@ def command() -> None:
 
 
 @command.command("secret")
-@click.option("--seed", metavar="FILE", help="The file with the secret; made where there is none.")
+@click.option("--seed", metavar="FILE", help="File with the secret; it is made if there is none.")
 @PROFILE
 def secret(seed: str | None, profile: str) -> None:
     """Make private copies of problems, for re-runs of submissions.
@@ -47,16 +51,16 @@ def secret(seed: str | None, profile: str) -> None:
 
 @command.command("freeze")
 @click.argument("version")
-@click.option("--notes", default="", metavar="TEXT", help="What is new in it, in a line.")
+@click.option("--notes", default="", metavar="TEXT", help="What is new in this version, in one line.")
 @PROFILE
 @RESULTS
 def freeze(version: str, **given: Any) -> None:
-    """Freeze the rows as a version: their digest and the places that come of them.
+    """Freeze the rows as a version: record their digest and the places that follow from them.
 
     dpbench board freeze 2 --notes "54 problems"
 
-    Rows that nobody asks for are dropped first (dpbench compact). The page names the version as long as the rows are
-    these.
+    Rows that the grid no longer asks for are dropped first (see dpbench compact). The leaderboard's page names the
+    version for as long as the rows stay the same.
     """
     from dpbench import api
 
@@ -68,7 +72,7 @@ def freeze(version: str, **given: Any) -> None:
 @PROFILE
 @RESULTS
 def versions(**given: Any) -> None:
-    """List the frozen versions, and say which one the rows are."""
+    """List the frozen versions, and say which of them the rows belong to."""
     from dpbench import api
 
     found, told = api.board_versions(**given)
@@ -79,7 +83,7 @@ def versions(**given: Any) -> None:
 
 @command.command("retract")
 @click.argument("method")
-@click.option("--reason", default="", metavar="TEXT", help="Why, in a line.")
+@click.option("--reason", default="", metavar="TEXT", help="Why, in one line.")
 @PROFILE
 @RESULTS
 def retract(method: str, **given: Any) -> None:

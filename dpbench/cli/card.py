@@ -1,4 +1,4 @@
-"""dpbench card: what goes with a model to whoever uses it."""
+"""dpbench card: a description that goes with a model to its users."""
 
 from __future__ import annotations
 
@@ -15,19 +15,20 @@ from dpbench.cli.shared import JOBS, parse_shares, say
 @click.option("--out", metavar="FILE.md", help="Where to write it; the terminal by default.")
 @click.option("--like", metavar="FILE", help="Public or older rows with the same columns, to simulate from.")
 @click.option(
-    "--share", multiple=True, metavar="CLASS=SHARE", help="How frequent a class is thought to be; may be repeated."
+    "--share", multiple=True, metavar="CLASS=SHARE", help="Your guess of a class's share of the rows; may be repeated."
 )
-@click.option("--signal", type=float, metavar="SCORE", help="AUC, or R² of numbers, thought possible without privacy.")
+@click.option("--signal", type=float, metavar="SCORE", help="Your guess of the AUC (or R²) possible without privacy.")
 @click.option("--worlds", type=int, default=40, show_default=True, metavar="N", help="How many tables to simulate.")
-@click.option("--seed", type=int, default=0, show_default=True, metavar="N", help="Of the simulation.")
+@click.option("--seed", type=int, default=0, show_default=True, metavar="N", help="Seed of the simulation.")
 @JOBS
 def command(model: str, out: str | None, share: tuple[str, ...], **given: Any) -> None:
     """Write the card of a saved model: its guarantee, its inputs, and the accuracy to expect of it.
 
     dpbench card model.json --out model.md
 
-    What to expect is simulated, as by dpbench plan: no score of the private rows is in the card, so that it can go
-    wherever the model goes. The second accountant composes the releases again; exit code 2 if they cost more.
+    The expected accuracy is simulated, as by dpbench plan. The card contains no score on the private rows, so you can
+    publish it with the model. The second accountant recomputes the ε of the releases; the exit code is 2 if they cost
+    more than the model states.
     """
     from dpbench import api
 

@@ -7,14 +7,17 @@ import click
 
 @click.command("check")
 @click.argument("data", metavar="FILE")
-@click.option("--schema", required=True, metavar="FILE.toml", help="What is public of the table: see dpbench schema.")
+@click.option(
+    "--schema", required=True, metavar="FILE.toml", help="Public description of the table: see dpbench schema."
+)
 def command(data: str, schema: str) -> int:
-    """List every kind of cell that a private fit would replace, cut off or shorten.
+    """List the cells that a private fit would replace, clip or shorten, by kind.
 
     dpbench check titanic.csv --schema titanic.toml
 
-    A private fit says nothing about single cells, since that would tell of the data: look here before. The counts are
-    exact, so they are not private. Exit code 1 if there is anything to look at.
+    A private fit cannot report such cells, because a report would reveal something about the data. Run this check
+    before it. The counts are exact, so they are not private: do not publish them. The exit code is 1 if the list is not
+    empty.
     """
     from dpbench import api
 

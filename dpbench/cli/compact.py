@@ -9,16 +9,16 @@ from dpbench.errors import counted
 
 
 @click.command("compact")
-@click.option("--experiment", required=True, metavar="NAME|all", help="Whose rows.")
-@click.option("--profile", default="full", show_default=True, metavar="quick|full", help="Of which profile.")
+@click.option("--experiment", required=True, metavar="NAME|all", help="The experiment whose rows to compact.")
+@click.option("--profile", default="full", show_default=True, metavar="quick|full", help="The profile of the rows.")
 @RESULTS
 def command(experiment: str, profile: str, results: str) -> None:
-    """Drop the rows that the grid no longer asks for, and merge the files that hold the others.
+    """Drop the rows that the grid no longer asks for, and merge the files of the others.
 
     dpbench compact --experiment second_order
 
-    A row goes stale when its algorithm, its data or the grid change: it is drawn nowhere, but whoever reads the files
-    averages over it. Rows of settings that wait for other rows are kept.
+    A row goes stale when its algorithm, its data or the grid changes. No figure draws it, but other programs that read
+    the files would average over it. Rows whose settings still wait for tuning are kept.
     """
     from dpbench import api
 

@@ -38,19 +38,28 @@ SHOWN = 5  # methods of a table
 @click.option("--l2", type=float, default=0.0, metavar="WEIGHT", help="Weight of ‖w‖²/2.")
 @click.option("--row-bound", type=float, metavar="R", help="Bound on ‖x‖₂; longer rows are shortened to it.")
 @click.option("--bounds", multiple=True, metavar="COLUMN=LOW:HIGH", help="Public bounds of a column; may be repeated.")
-@click.option("--standardise/--no-standardise", default=True, help="Numeric columns without bounds; uses the data.")
+@click.option(
+    "--standardise/--no-standardise", default=True, help="Scale numeric columns that have no bounds; looks at the data."
+)
 @click.option("--drop", multiple=True, metavar="COLUMN", help="Leave a column out; may be repeated.")
-@click.option("--schema", metavar="FILE.toml", help="What is public of the table, in place of the four above.")
+@click.option(
+    "--schema", metavar="FILE.toml", help="Public description of the table, instead of the four options above."
+)
 @click.option("--algo", "extra", multiple=True, metavar="FILE.py:CLASS", help="A method of yours; may be repeated.")
 @click.option(
-    "--holdout", type=float, default=0.2, show_default=True, metavar="SHARE", help="Share of rows kept to judge by."
+    "--holdout",
+    type=float,
+    default=0.2,
+    show_default=True,
+    metavar="SHARE",
+    help="Share of the rows that the methods are scored on.",
 )
 @click.option(
     "--precision",
     default="float64",
     show_default=True,
     metavar="float64|float32",
-    help="Of the rows; sums are float64.",
+    help="Precision of the rows; sums are always float64.",
 )
 @click.option(
     "--track",
@@ -64,21 +73,21 @@ SHOWN = 5  # methods of a table
     "--profile", default="quick", show_default=True, metavar="quick|full", help="How many settings --track tuned tries."
 )
 @SEEDS
-@click.option("--seconds", "timed", is_flag=True, help="Also measure the seconds of each method, alone.")
+@click.option("--seconds", "timed", is_flag=True, help="Also measure the run time of each method, run alone.")
 @click.option("--cache/--no-cache", default=True, help="Keep the prepared rows and finished runs for the next call.")
 @JOBS
 @click.option("--all", "everything", is_flag=True, help="Show every method, not only the first five.")
 @click.option("--debug", is_flag=True, help="Show the traceback of a method that raised.")
 @RESULTS
 def command(bounds: tuple[str, ...], debug: bool, everything: bool, **given: Any) -> int:
-    """Judge every private method on rows of yours that it has not seen, recommend one or none, and print its code.
+    """Score every private method on held-out rows of your data, recommend one or none, and print its code.
 
     \b
     dpbench compare --data my.csv --target label --eps 1
 
-    All methods are run under replace-one neighbours at δ = n⁻², each at settings that look at no data. What the table
-    shows is exact, so it is not private: for your eyes. The prepared rows, which you alone may read, and the finished
-    runs are kept and not made again: dpbench forget my.csv removes both, --no-cache keeps neither.
+    All methods run under replace-one neighbours at δ = n⁻², each at settings that do not depend on the data. The scores
+    in the table are exact, so they are not private: do not publish them. The prepared rows (readable by you only) and
+    the finished runs are kept for the next call. dpbench forget my.csv removes both; --no-cache keeps neither.
     """
     from dpbench import api
 

@@ -20,17 +20,17 @@ ROWS = 25  # printed
 @click.option("--errors", type=float, default=3.0, show_default=True, help="How many standard errors count as moved.")
 @click.option("--save", metavar="FILE", help="Write the summary of A to a file, to compare with later, and stop.")
 def command(first: str, second: str | None, errors: float, save: str | None) -> int:
-    """Compare two sets of results: settings whose means moved by more than their errors, verdicts that changed.
+    """Compare two sets of results: which means moved by more than their standard errors, which verdicts changed.
 
     \b
     dpbench diff results/quick results/quick.json
     dpbench diff results/full other/results/full
     dpbench diff results/quick --save results/quick.json
 
-    A and B are folders of rows (results/PROFILE, or one experiment's in it) or summaries that --save wrote. The same
-    seeds draw the same noise on every machine, so what moved was changed; what is on one side alone, an experiment or
-    a setting, is counted and named, and is no difference. Exit code: 0 nothing moved, 1 something did, 2 a mistake in
-    the call, or nothing in common.
+    A and B are folders of rows (results/PROFILE, or one experiment's folder in it) or summaries written by --save. The
+    same seeds draw the same noise on every machine, so a mean that moved means that the code or the data changed.
+    Experiments and settings that only one side has are counted and named, but are no difference. Exit codes: 0 nothing
+    moved, 1 something did, 2 a mistake in the call, or nothing in common.
     """
     from dpbench import api
     from dpbench.errors import UserError

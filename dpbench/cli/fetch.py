@@ -11,14 +11,18 @@ from dpbench.cli.tables import print_table
 
 @click.command("fetch")
 @click.argument("names", nargs=-1, required=True, metavar="NAME…|all", shell_complete=DATASETS)
-@click.option("--mirror", metavar="DIR|URL", help="Where upstream files lie under their names; also DPBENCH_MIRROR.")
+@click.option(
+    "--mirror",
+    metavar="DIR|URL",
+    help="Folder or URL with the upstream files under their own names; also DPBENCH_MIRROR.",
+)
 def command(names: tuple[str, ...], mirror: str | None) -> int:
     """Download data sets, check them and prepare them for use.
 
     dpbench fetch a1a adult
 
-    Names that are already prepared are left alone. Without network, sources fail within seconds; what the mirror
-    holds is prepared all the same, and the table says what is missing. Exit code 1 when a data set named is
+    Data sets that are already prepared are left alone. Without network, downloads fail within seconds; the files of the
+    mirror are still prepared, and the table says what is missing. The exit code is 1 if a data set that you named is
     missing; with `all`, data sets that cannot be reached are skipped.
     """
     from dpbench import api

@@ -11,11 +11,11 @@ from dpbench.cli.shared import RESULTS
 @click.argument("data", metavar="FILE")
 @RESULTS
 def command(data: str, results: str) -> None:
-    """Remove the private copies that compare made of a file: its prepared rows, and the finished runs on them.
+    """Remove what compare keeps of a file: a copy of the prepared rows, and the finished runs on them.
 
     dpbench forget my.csv
 
-    The file itself stays, and may be gone already. dpbench compare --no-cache leaves nothing to forget.
+    The file itself is not touched, and need not exist any longer. dpbench compare --no-cache keeps nothing.
     """
     from dpbench import api
 

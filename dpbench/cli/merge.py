@@ -11,8 +11,8 @@ from dpbench.cli.shared import RESULTS, say
 
 @click.command("merge")
 @click.argument("archive")
-@click.option("--replace", is_flag=True, help="Take the place of an earlier submission of the same method.")
-@click.option("--rerun", is_flag=True, help="Run it again in a sandbox, which a place on the board takes.")
+@click.option("--replace", is_flag=True, help="Replace an earlier submission of the same method.")
+@click.option("--rerun", is_flag=True, help="Run it again in a sandbox; only then it gets a place on the board.")
 @click.option("--seed", metavar="FILE", help="With --rerun: the secret of the private copies (dpbench board secret).")
 @RESULTS
 def command(archive: str, **given: Any) -> None:
@@ -20,8 +20,9 @@ def command(archive: str, **given: Any) -> None:
 
     dpbench merge averaged-gd.dpbench.zip --rerun
 
-    With --rerun its method is run again in a sandbox, and the rows of these runs are added; without, nothing in it is
-    run and the method is listed as "not re-run", without a place. dpbench report --experiment leaderboard shows it.
+    With --rerun, the method is run again in a sandbox, and the rows of these runs are added. Without it, nothing from
+    the archive is run, and the method is listed as "not re-run", without a place. To see it on the board, run dpbench
+    report --experiment leaderboard.
     """
     from dpbench import api
 

@@ -18,7 +18,9 @@ if TYPE_CHECKING:
 
 
 @click.command("plan")
-@click.option("--schema", required=True, metavar="FILE.toml", help="What is public of the table: dpbench schema.")
+@click.option(
+    "--schema", required=True, metavar="FILE.toml", help="Public description of the table: see dpbench schema."
+)
 @click.option("--n", type=int, required=True, metavar="N", help="How many rows the table has, or will have.")
 @click.option(
     "--eps",
@@ -35,30 +37,30 @@ if TYPE_CHECKING:
     "algorithm",
     multiple=True,
     metavar="NAME",
-    help='A method to set beside the default; may be repeated. "all": every one; "auto": the default alone.',
+    help="A method to show beside the default; may be repeated. all: every method; auto: only the default.",
 )
 @click.option("--like", metavar="FILE", help="Public or older rows with the same columns, to simulate from.")
 @click.option(
-    "--share", multiple=True, metavar="CLASS=SHARE", help="How frequent a class is thought to be; may be repeated."
+    "--share", multiple=True, metavar="CLASS=SHARE", help="Your guess of a class's share of the rows; may be repeated."
 )
-@click.option("--signal", type=float, metavar="SCORE", help="AUC, or R² of numbers, thought possible without privacy.")
+@click.option("--signal", type=float, metavar="SCORE", help="Your guess of the AUC (or R²) possible without privacy.")
 @click.option(
     "--reach",
     metavar="SCORE=VALUE",
-    help="Also the ε and the n that a score needs: auc=0.8, accuracy=0.9, r2=0.3 or kept=0.9.",
+    help="Also print the ε and the n that a score needs: auc=0.8, accuracy=0.9, r2=0.3 or kept=0.9.",
 )
 @click.option("--worlds", type=int, default=40, show_default=True, metavar="N", help="How many tables to simulate.")
-@click.option("--seed", type=int, default=0, show_default=True, metavar="N", help="Of the simulation.")
+@click.option("--seed", type=int, default=0, show_default=True, metavar="N", help="Seed of the simulation.")
 @click.option("--figure", metavar="FILE.png", help="Draw the scores against ε.")
 @JOBS
 def command(share: tuple[str, ...], **given: Any) -> None:
-    """Foresee what a private fit will release and score, from a schema alone.
+    """Predict what a private fit will release and how it will score, from a schema alone.
 
     \b
     dpbench plan --schema titanic.toml --n 1300 --eps 0.3 --eps 1 --eps 3
 
-    No data are read, so it costs no privacy. The first table is simulated: the estimators are fitted to tables that the
-    schema allows. The second is exact: it is the plan of releases that a fit will be checked by.
+    It reads no data, so it costs no privacy. The first table is simulated: the estimators are fitted to random tables
+    that the schema allows. The second table is exact: it lists the releases of a fit, with their noise.
     """
     from dpbench import api
 

@@ -61,4 +61,4 @@ def pytest_terminal_summary(terminalreporter: Any) -> None:
         terminalreporter.write_line("target  ε  runs  seconds  bound  largest bound so many runs can have  verdict")
         for line in lines:
             terminalreporter.write_line(line)
-        terminalreporter.write_line("a pass is no proof; a FAIL is one, at 99 %")
+        terminalreporter.write_line("a pass proves nothing; a FAIL holds at 99 % confidence")

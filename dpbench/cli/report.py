@@ -17,9 +17,11 @@ from dpbench.errors import UserError
     shell_complete=EXPERIMENTS,
     help="One experiment or artefact; all by default.",
 )
-@click.option("--profile", metavar="quick|full|adhoc", help="One profile; by default each one that has results.")
-@click.option("--figures", default="figures", show_default=True, metavar="DIR", help="Where figures go.")
-@click.option("--with", "beside", multiple=True, metavar="DIR", help="Draw these rows in too: results/adhoc/NAME.")
+@click.option("--profile", metavar="quick|full|adhoc", help="One profile; by default every profile that has results.")
+@click.option("--figures", default="figures", show_default=True, metavar="DIR", help="Folder of the figures.")
+@click.option(
+    "--with", "beside", multiple=True, metavar="DIR", help="Also draw the rows of this folder: results/adhoc/NAME."
+)
 @click.option("--check", is_flag=True, help="Print the scorecard, claim by claim, and write nothing.")
 @RESULTS
 def command(
@@ -29,12 +31,12 @@ def command(
 
     dpbench report --experiment second_order --profile full
 
-    The pages start at DIR/PROFILE/index.html. Runs of your own (dpbench run --algo) have a page each under DIR/adhoc:
-    a table, excess loss against ε, and curves where runs were made with --trace. What has no rows yet is a visible gap
-    with the command that fills it.
-    --with draws the rows of a method of yours into every figure and table that has their problem and ε; it asks for
-    --figures of its own. With --check the exit code is 0 whatever the verdicts, and 2 where an experiment has no
-    results to judge.
+    The pages start at DIR/PROFILE/index.html. Runs of your own (dpbench run --algo) get a page under DIR/adhoc: a
+    table, the excess loss against ε, and curves of runs that were made with --trace. Missing rows leave a gap that
+    names the command to fill it.
+    --with adds the rows of your own method to every figure and table that has their problem and ε; give it its own
+    --figures folder. With --check, the exit code is 2 if an experiment has no results to judge, and 0 otherwise,
+    whatever the verdicts.
     """
     if check and beside:
         raise UserError("--with goes without --check: claims are about the methods of their paper")

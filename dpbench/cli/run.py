@@ -63,10 +63,12 @@ HOUR = 3600.0
     default="paper",
     show_default=True,
     metavar="MODE",
-    help="paper, tight, or another the algorithm takes (text, bs16, cks20, standard, rdp, basic).",
+    help="How the noise is set for ε: paper, tight, or another that the algorithm has (text, bs16, cks20, standard, "
+    "rdp, "
+    "basic).",
 )
-@click.option("--delta", metavar="δ", help="A number, n^-2 or n^-1; the algorithm's own rule by default.")
-@click.option("--relation", metavar="NAME", help="add-remove or replace-one; the algorithm's own by default.")
+@click.option("--delta", metavar="δ", help="A number, n^-2 or n^-1; by default the algorithm's own rule.")
+@click.option("--relation", metavar="NAME", help="add-remove or replace-one; by default the algorithm's own.")
 @click.option(
     "--experiment",
     "reference",
@@ -74,11 +76,12 @@ HOUR = 3600.0
     shell_complete=EXPERIMENTS,
     help="A paper's experiment, or one of its artefacts.",
 )
-@click.option("--profile", default="quick", show_default=True, metavar="quick|full", help="Which grid.")
+@click.option("--profile", default="quick", show_default=True, metavar="quick|full", help="Size of the grid.")
 @click.option(
     "--config",
     metavar="FILE",
-    help="A grid of your own (TOML) instead of the experiment's; other runs than its go to DIR/adhoc/FILE.",
+    help="A grid of your own (TOML) instead of the experiment's; runs that the experiment does not have go to "
+    "DIR/adhoc/FILE.",
 )
 @JOBS
 @click.option(
@@ -89,12 +92,12 @@ HOUR = 3600.0
     help="Processes or threads here, or a dask cluster.",
 )
 @click.option("--scheduler", metavar="ADDRESS", help="dask's scheduler: tcp://host:port, or its scheduler file.")
-@click.option("--shards", type=int, metavar="N", help="Cut the rows into N parts that lie with dask's workers.")
+@click.option("--shards", type=int, metavar="N", help="Split the rows into N parts, kept by dask's workers.")
 @click.option(
-    "--profile-of", "key", metavar="KEY", help="Privacy profile and trade-off curve of a run, by its row's key."
+    "--profile-of", "key", metavar="KEY", help="Print the privacy profile and trade-off curve of the run with this key."
 )
-@click.option("--trace", is_flag=True, help="Record the excess loss along the way, which report draws.")
-@click.option("--yes", is_flag=True, help="Start runs that take more than an hour without asking.")
+@click.option("--trace", is_flag=True, help="Record the excess loss after each iteration; dpbench report draws it.")
+@click.option("--yes", is_flag=True, help="Start even if the runs take more than an hour.")
 @click.option("--debug", is_flag=True, help="Show the traceback of an algorithm that raised.")
 @RESULTS
 def command(algorithm: str | None, reference: str | None, key: str | None, debug: bool, yes: bool, **given: Any) -> int:
@@ -105,9 +108,9 @@ def command(algorithm: str | None, reference: str | None, key: str | None, debug
     dpbench run --experiment second_order/fig2 --profile quick
     dpbench run --profile-of 1f0c9a
 
-    Finished runs are found and not repeated, so an interrupted command goes on where it was. Without --dataset
-    the algorithm runs on its home experiment's data sets that are fetched, and on the synthetic one. Settings not given
-    are the tuned ones that ship with that experiment, if there are any: such runs are made one at a time, and timed.
+    Finished runs are kept and not repeated, so an interrupted command resumes. Without --dataset, the algorithm runs on
+    those data sets of its paper's experiment that are fetched, and on the synthetic one. Settings that you do not give
+    take the tuned values that ship with that experiment, if there are any; such runs are made one at a time and timed.
     """
     from dpbench import api
 

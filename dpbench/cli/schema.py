@@ -15,8 +15,9 @@ def command(data: str, target: str, out: str | None) -> None:
     \b
     dpbench schema titanic.csv --target survived --out titanic.toml
 
-    Bounds, categories and classes come from the data and are marked "decide". Set each to what the meaning of the
-    column says, and remove its decide: a private fit is refused while one is left. The draft itself tells of the data.
+    The draft takes bounds, categories and classes from the data and marks them "decide". Replace each by what the
+    meaning of the column says, and remove the mark: a private fit is refused while one is left. The draft itself
+    reveals something about the data, so do not publish it.
     """
     from dpbench import api
 

@@ -1,4 +1,4 @@
-"""What several verbs have. An option is called as the argument of the API that it is."""
+"""Options and helpers that several verbs share. An option has the name of its argument in the API."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Epsilon(click.ParamType):  # type: ignore[type-arg]  # generic in the newe
 
 EPSILON = Epsilon()
 RESULTS = click.option(
-    "--out", "--results", "results", default="results", show_default=True, metavar="DIR", help="Where results lie."
+    "--out", "--results", "results", default="results", show_default=True, metavar="DIR", help="Folder of the results."
 )
 JOBS = click.option("--jobs", type=int, metavar="N", help="Worker processes; all cores by default.")
 SEEDS = click.option("--seeds", type=int, metavar="N", default=5, show_default=True, help="How many seeds.")

@@ -12,7 +12,8 @@ def command(model: str) -> None:
 
     dpbench statement model.json
 
-    The second accountant composes the releases that it lists; exit code 2 if they cost more than it states.
+    The second accountant recomputes the ε of the releases that the statement lists. The exit code is 2 if they cost
+    more than it states.
     """
     from dpbench import api
 

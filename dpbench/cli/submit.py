@@ -13,28 +13,33 @@ from dpbench.errors import UserError, counted
 
 @click.command("submit")
 @click.option("--algo", "algorithm", metavar="FILE:CLASS", help="Your method: path/to/file.py:Class.")
-@click.option("--profile", default="full", show_default=True, metavar="quick|full", help="quick: a rehearsal.")
-@click.option("--problem", "problems", multiple=True, metavar="NAME", help="These alone; may be repeated.")
-@click.option("--author", default="", metavar="TEXT", help="Whose method it is.")
-@click.option("--licence", default="", metavar="SPDX", help="Its licence, as Apache-2.0.")
-@click.option("--key", metavar="FILE", help="minisign's public key, of an archive that you will sign.")
-@click.option("--runs", type=int, metavar="N", help="Runs of the audit; enough for a bound near the claim by default.")
+@click.option(
+    "--profile", default="full", show_default=True, metavar="quick|full", help="The grid; quick is a rehearsal."
+)
+@click.option("--problem", "problems", multiple=True, metavar="NAME", help="Only this problem; may be repeated.")
+@click.option("--author", default="", metavar="TEXT", help="Author of the method.")
+@click.option("--licence", default="", metavar="SPDX", help="Licence of the method, for example Apache-2.0.")
+@click.option("--key", metavar="FILE", help="Your minisign public key, if you will sign the archive.")
+@click.option(
+    "--runs", type=int, metavar="N", help="Number of runs of the audit; by default enough for a bound near the claim."
+)
 @click.option("--archive", metavar="FILE", help="The archive to write; NAME.dpbench.zip by default.")
-@click.option("--check", "checked", metavar="ARCHIVE", help="Check an archive; nothing in it is run.")
+@click.option("--check", "checked", metavar="ARCHIVE", help="Check this archive; nothing in it is run.")
 @click.option("--rerun", is_flag=True, help="With --check: run it again, in a sandbox.")
 @click.option("--seed", metavar="FILE", help="With --rerun: the secret of the private copies (dpbench board secret).")
 @JOBS
 @RESULTS
 def command(algorithm: str | None, checked: str | None, rerun: bool, seed: str | None, **given: Any) -> int:
-    """Run the leaderboard's default track for one method, audit it, and write one archive; or check one.
+    """Make a submission to the leaderboard (run one method, audit it, write an archive), or check one.
 
     \b
     dpbench submit --algo my_method.py:MyMethod --profile quick
     dpbench submit --check my-method.dpbench.zip
 
-    A check reads hashes, keys, seeds, ε and losses, and composes every ledger anew; it executes nothing from the
-    archive. With --rerun it does, in a sandbox (bubblewrap): every cell under new seeds, private copies of problems, an
-    audit. The exit code is 1 where it finds something. dpbench merge adds a sound archive to a results folder.
+    A check compares hashes, keys, seeds, ε and losses, and recomputes the ε of every ledger. It runs nothing from the
+    archive. With --rerun it does run the method, in a sandbox (bubblewrap): every cell under new seeds, private copies
+    of the problems, and an audit. The exit code is 1 if the check objects to anything. dpbench merge adds a sound
+    archive to a results folder.
     """
     from dpbench import api
 

@@ -228,7 +228,7 @@ def _rows(store: Store, jobs: list[Job]) -> pd.DataFrame:
 def useful(table: pd.DataFrame) -> list[str]:
     """The methods that are better than the constant answer by more than two standard errors: in loss, or in accuracy.
 
-    At a rare class no model is right more often than "no" for everyone, and one may still tell rows apart.
+    At a rare class no model is right more often than "no" for everyone, and one may still rank them better than chance.
     """
     better = (table["gain"] > TIE * table["gain_se"]) | (table["loss_gain"] > TIE * table["loss_gain_se"])
     return list(table[better]["algorithm"])
@@ -331,7 +331,8 @@ def recommendation(found: Ranking, baseline: str, profile: str = "quick") -> Ite
         )
     if best.gain <= TIE * best.gain_se and np.isfinite(best.accuracy):
         yield (
-            f"It is not right more often than {baseline}: it tells rows apart (AUC {best.auc:.2f}), so use its "
+            f"It is not right more often than {baseline}: it ranks rows better than chance (AUC {best.auc:.2f}), so "
+            f"use its "
             "probabilities, or another threshold."
         )
     if found.tied:

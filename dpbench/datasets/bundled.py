@@ -1,4 +1,4 @@
-"""Small data sets that come with scikit-learn, and linear models of a chosen condition number: always at hand.
+"""Small data sets that come with scikit-learn, and linear models of a chosen condition number: always available.
 
 All are standardised here, and measured in public units by their problems, so that rows obey ‖x‖₂ ≤ 1.
 """

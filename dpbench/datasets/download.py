@@ -52,7 +52,7 @@ def obtain(
 ) -> tuple[Path, dict[str, str]]:
     """The path of `file` below the folder `raw`, and its entry in the manifest (file, sha256, source, hash).
 
-    Without `network` only what is at hand counts: the cache and a mirror folder. Raises DataError if only wrong
+    Without `network` only what is there counts: the cache and a mirror folder. Raises DataError if only wrong
     files were found, NotAtHand if none was.
     """
     folder = raw / file.folder

@@ -130,7 +130,7 @@ class Target:
             self.moments.add(values[used])
 
     def labels(self, told: Told) -> Labels:
-        """What y is to be, which is also told."""
+        """What y is to be; a message says so, too."""
         values, name = self._sorted(), self.name
         if len(values) < 2:
             raise DataError(f"{self.path}: {name} has the one value {values[0]!s}; there is nothing to predict")
@@ -227,7 +227,7 @@ class Scan:
             raise DataError(f"{self.path}: no columns besides the target")
 
     def encoding(self, told: Told) -> Encoding:
-        """What to write, which is also told."""
+        """What to write; a message says so, too."""
         if self.missing:
             shown = some([f"{name} ({count:,})" for name, count in self.missing.items()])
             raise DataError(

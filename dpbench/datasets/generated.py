@@ -1,4 +1,4 @@
-"""The leaderboard's drawn data sets: each varies one thing, from a seed of its own. Always at hand.
+"""The leaderboard's drawn data sets: each varies one thing, from a seed of its own. Always available.
 
 Logistic models have a margin <x, u> of standard deviation MARGIN and labels from σ(margin); linear models a signal of
 variance 1 and noise. Where not said otherwise rows are N(0, I), and problems measure them in the public unit √d.

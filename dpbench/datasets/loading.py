@@ -108,7 +108,7 @@ adopted: dict[str, Dataset] = {}  # see `shipping.adopt`: in a worker, the drive
 def load(name: str) -> Dataset:
     """The data set called `name`, mapped read-only; the same object within a process.
 
-    Prepares it first if only its raw files are at hand, in the cache or in the folder that DPBENCH_MIRROR
+    Prepares it first if only its raw files are fetched, in the cache or in the folder that DPBENCH_MIRROR
     names; a synthetic one is drawn. Never uses the network. Raises NotAtHand (a line that says what to run),
     DataError.
     """

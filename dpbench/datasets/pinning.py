@@ -6,7 +6,7 @@ from dpbench.datasets import cache, loading, pins, registry
 
 
 def main() -> None:
-    """Pin every data set of the benchmark that is at hand; the others keep what they have."""
+    """Pin every data set of the benchmark that is fetched; the others keep what they have."""
     found = dict(pins.pinned())
     for name in registry.names():
         spec = registry.describe(name)

@@ -3,7 +3,7 @@
 `pinned.toml` has, per data set and recipe version, the sha256 of the arrays and a fingerprint: a weighted sum of each
 array, the weights a fixed function of position. Equal digests are equal bytes. Where a processor rounds a mean in its
 last digit the digest differs and the fingerprint does not, to a relative 1e-12; rows that were swapped, changed or
-taken from elsewhere move it by far more. The command below writes the file anew, from what is at hand:
+taken from elsewhere move it by far more. The command below writes the file anew, from what is there:
 
     python -m dpbench.datasets.pinning
 """

@@ -70,5 +70,5 @@ class DatasetSpec:
 
     @property
     def synthetic(self) -> bool:
-        """Drawn from a fixed seed, or bundled with a dependency: always at hand."""
+        """Drawn from a fixed seed, or bundled with a dependency: always available."""
         return not self.files

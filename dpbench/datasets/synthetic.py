@@ -1,4 +1,4 @@
-"""Synthetic data, each drawn from its own fixed seed: always at hand."""
+"""Synthetic data, each drawn from its own fixed seed: always available."""
 
 from __future__ import annotations
 

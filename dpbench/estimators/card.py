@@ -87,7 +87,7 @@ def card_of(name: str, model: dict[str, Any], schema: Schema, statement: Stateme
         "",
         "## Limits",
         "",
-        "- It is linear: what the columns tell only together, it does not see.",
+        "- It is linear: it does not see what only several columns together show.",
         "- Noise is part of its weights. A single weight says little, and its sign may be the noise's.",
     ]
     if classifier:

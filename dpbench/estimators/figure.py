@@ -41,7 +41,7 @@ def draw(plan: Plan, path: Path) -> None:
             panel.set(xscale="log", xlabel="ε", ylabel=score)
             panel.set_xticks(epsilons, [f"{epsilon:g}" for epsilon in epsilons])
             panel.minorticks_off()
-        figure.suptitle(f"Foreseen at n = {plan.rows:,}: median and nine tenths of {plan.worlds} simulated tables")
+        figure.suptitle(f"Predicted at n = {plan.rows:,}: median and nine tenths of {plan.worlds} simulated tables")
         legend_below(figure, panels)
         try:
             with files.replacing(path) as staged:

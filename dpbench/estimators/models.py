@@ -188,7 +188,7 @@ class _Private(BaseEstimator):
             if self.bounds is None:
                 raise ParameterError(
                     "bounds: give the public range of the features, (low, high), numbers or one per column; it is "
-                    "never taken from the data, which would tell of them"
+                    "never taken from the data, which would reveal something about them"
                 )
             self._scale(*_bounds("bounds", self.bounds, X.shape[1]))
             return self._rows(X)
@@ -500,7 +500,7 @@ class PrivateClassifier(ClassifierMixin, _Private):
         if self.class_weight is None:
             return None
         if not isinstance(self.class_weight, Mapping):
-            counted = ', which are counted in the data: "balanced" would tell of them' * (
+            counted = ', which are counted in the data: "balanced" would reveal them' * (
                 self.class_weight == "balanced"
             )
             raise ParameterError(f"class_weight: give public weights, as {{class: weight}}{counted}")

@@ -23,7 +23,7 @@ def lookup(algorithm: str, home: str, problem: str, epsilon: float) -> Tuned | N
 
 
 def main(name: str, results: str = "results") -> None:
-    """Write the settings tuned on the rows at hand into the experiment's `tuned.toml`."""
+    """Write the settings tuned on the rows that exist into the experiment's `tuned.toml`."""
     experiment = experiments.get(name)
     tuned = tune(experiment, results)
     if not tuned:

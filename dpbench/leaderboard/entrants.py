@@ -49,7 +49,7 @@ def candidates(name: str, profile: str) -> dict[str, list[Any]]:
 
 
 def reason(problem: str, name: str) -> str:
-    """Why the method is not run on the problem; "" where it is, or where that takes data that are not at hand."""
+    """Why the method is not run on the problem; "" where it is, or where that takes data that are not fetched."""
     return _fit(problem, name)[0]
 
 

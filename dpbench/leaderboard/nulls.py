@@ -25,12 +25,12 @@ def nulls() -> dict[str, float]:
 
 
 def null_excess(problem: Problem) -> float:
-    """F(0) - F* of a problem at hand."""
+    """F(0) - F* of a fetched problem."""
     return float(problem.value(np.zeros((1, problem.d)))[0]) - problem.optimum().value
 
 
 def main() -> None:
-    """Write the numbers of all problems that are at hand; the others keep what they have."""
+    """Write the numbers of all problems that are fetched; the others keep what they have."""
     found = dict(nulls())
     names = {problem for blocks in tracks.grid().values() for block in blocks for problem in block.problems}
     for name in sorted(names):

@@ -110,7 +110,7 @@ def by_family(table: pd.DataFrame, families: Mapping[str, str]) -> pd.DataFrame:
 class Standing(NamedTuple):
     """A line of a table of places. place: 0 for none; low, high: simultaneous bounds on the score.
 
-    apart: whether it is told apart from the first at LEVEL. families: on how many it has a score.
+    apart: whether it is distinguishable from the first at LEVEL. families: on how many it has a score.
     """
 
     algorithm: str

@@ -36,7 +36,7 @@ MECHANISMS: Mapping[str, Mechanism] = {
     "Gaussian on a sample": Mechanism("ℓ₂", _SAMPLED),
     "Gaussian, symmetric, on a sample": Mechanism("Frobenius", "the two above together"),
     "Gaussian in a single pass": Mechanism(
-        "ℓ₂", "disjoint rows cost as much as the dearest of them: Zhang, Tran and Cutkosky (2024), Lemma C.1"
+        "ℓ₂", "disjoint rows cost as much as the most expensive of them: Zhang, Tran and Cutkosky (2024), Lemma C.1"
     ),
     "tree": Mechanism("ℓ₂", "running sums: Zhang, Tran and Cutkosky (2024), Theorem 4.3"),
     "correlated Gaussian": Mechanism(

@@ -1,7 +1,7 @@
 """Releases with noise from OpenDP's samplers: exact discrete Gaussian and Laplace noise from the system's entropy.
 
-`Mechanisms` adds float64 noise, whose low digits can tell what it was added to (Mironov 2012), from a generator that is
-not cryptographic. OpenDP rounds the value to the finest grid of float64 and draws an integer multiple of its step
+`Mechanisms` adds float64 noise, whose low digits can reveal what it was added to (Mironov 2012), from a generator that
+is not cryptographic. OpenDP rounds the value to the finest grid of float64 and draws an integer multiple of its step
 exactly (Canonne, Kamath and Steinke 2020). What is sampled, permuted or drawn besides noise still comes from NumPy's
 generator, under a key of the system's entropy. OpenDP marks the two constructors "contrib": not yet vetted by all its
 reviewers.

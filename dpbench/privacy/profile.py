@@ -1,6 +1,6 @@
 """All of a run's privacy, not one (ε, δ): its profile ε(δ), and its trade-off curve (f-DP).
 
-The trade-off f(α) is the least rate of false negatives of a test that tells neighbours apart by all that was released
+The trade-off f(α) is the least rate of false negatives of a test that distinguishes neighbours by all that was released
 with a rate α of false positives (Dong, Roth and Su 2022). Gaussian releases alone: f = G_μ, exactly, μ² = Σ 1/z².
 Others: by the profile, (ε, δ)-DP being f(α) ≥ max(0, 1 - δ - e^ε α, e^{-ε}(1 - δ - α)) (their Proposition 3); a lower
 bound, as close as the profile's points.

@@ -1,4 +1,4 @@
-"""Rows that are used once: releases on disjoint rows cost what the dearest of them costs.
+"""Rows that are used once: releases on disjoint rows cost what the most expensive of them costs.
 
 Replace-one neighbours differ in one row, and a row is handed out at most once, so all releases but the one on its
 block have the same distribution on both data sets, given what was released before (Zhang, Tran and Cutkosky 2024,

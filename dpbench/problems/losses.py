@@ -468,7 +468,11 @@ def check(loss: Loss) -> None:
               np.abs(third) <= loss.hessian_lipschitz * (1 + 1e-6) + 1e-9)  # fmt: skip
         if loss.logistic:
             p = -label * slope
-            _held(loss, "its slope does not tell its curvature", (p >= 0) & (p <= 1) & np.isclose(second, p * (1 - p)))
+            _held(
+                loss,
+                "its slope does not determine its curvature",
+                (p >= 0) & (p <= 1) & np.isclose(second, p * (1 - p)),
+            )
 
 
 def _at(function: Callable[..., np.ndarray], z: np.ndarray, y: np.ndarray) -> np.ndarray:

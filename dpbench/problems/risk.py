@@ -264,7 +264,8 @@ class EmpiricalRisk(Declaration):
         """W as (k, d) float64; ValueError for another shape.
 
         Raises Diverged for an entry beyond `limit`, or that is no number, where one is set. Where it then overflowed
-        would depend on the data, and tell of them; that a released iterate is so large tells no more than it does.
+        would depend on the data, and reveal something about them; that a released iterate is so large tells no more
+        than it does.
         """
         W = np.asarray(W, dtype=float)
         if self.limit < math.inf and not (np.abs(W) <= self.limit).all():

@@ -101,7 +101,7 @@ def _outputs(rows: pd.DataFrame, store: Store, others: pd.DataFrame) -> Iterator
     ended = rows[outcomes.has_result(rows["status"])]
     table = means(ended.assign(excess=excess(ended)), CELL, planned=("epsilon_planned", "max"),
                   checked=("checked_by", "first"), private=("private", "all"))  # fmt: skip
-    yield "runs", "What the runs came to", _table(rows, table, others)
+    yield "runs", "Your runs: excess loss by problem and ε", _table(rows, table, others)
     if len(table):
         yield "excess", "Excess loss against ε", _against_epsilon(table, others)
     traces = store.traces(ended["key"])

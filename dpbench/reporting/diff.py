@@ -20,7 +20,7 @@ ROUNDING = 1e-6  # relative: what another summation order, or a compiled loop, m
 class Difference:
     """moved: cells with both means, their errors and `apart` (in standard errors of the difference), the largest first.
 
-    changed: claims and printed cells with either verdict. compared, judged: how many of each are on both sides; exact,
+    changed: claims and published values with either verdict. compared, judged: how many of each are on both sides; exact,
     close: how many of the compared cells agree to the digits that a summary keeps, and to `ROUNDING`; chance: about how
     many cells would have moved by as much if the two sides had drawn independently; only: how many cells are on one
     side alone, first and second; missing: the experiments that the first has no setting of, and that the second has
@@ -63,7 +63,7 @@ def diff(first: Summary, second: Summary, errors: float = ERRORS) -> Difference:
 
     A mean over one seed has no error: it has moved when it is apart by more than rounding. A setting that diverged or
     failed on one side alone has moved, too. What is on one side alone is counted, and is no difference: data may not
-    be at hand. Likewise a verdict that waits for rows on either side.
+    be there. Likewise a verdict that waits for rows on either side.
     """
     from scipy.stats import t
 

@@ -64,7 +64,7 @@ def cells(cases: tuple[Case, ...]) -> list[list[str]]:
 
 
 CATEGORIES = (FALSE, UNPROVED, HARMLESS, NEEDS_DATA)
-OVERVIEW = ["entry", "a part alone", "whole runs, at least", "at most", "what it is"]
+OVERVIEW = ["entry", "a part alone", "complete run, at least", "at most", "what it is"]
 
 
 def counts() -> dict[str, int]:

@@ -1,4 +1,4 @@
-"""Verdicts in HTML: printed cells as a field of squares over a list, claims with both of their verdicts."""
+"""Verdicts in HTML: published values as a field of squares over a list, claims with both of their verdicts."""
 
 from __future__ import annotations
 
@@ -32,20 +32,23 @@ def headline_table(frame: Any) -> Markup:
 
 
 def headline_list(one: Headline) -> Markup:
-    """The six lines; the list of what differs is folded."""
-    lines = one.lines()
-    short = [line.partition(" (")[0] if line.startswith("differs") and len(line) > 200 else line for line in lines]
-    items = [
-        tag("li", join([short_line, tag("details", tag("summary", "each with its chance") + tag("small", line))]))
-        if short_line != line
-        else tag("li", line)
-        for short_line, line in zip(short, lines, strict=True)
-    ]
+    """The six lines; the lists of what differs, and of what explains, are folded."""
+    items = []
+    for line in one.lines():
+        short, _, sets = line.partition("; most often ")
+        if line.startswith("differs") and len(line) > 200:
+            folded = tag("details", tag("summary", "each with its p-value") + tag("small", line))
+            items.append(tag("li", join([line.partition(" (")[0], folded])))
+        elif sets:
+            folded = tag("details", tag("summary", "the most frequent switches") + tag("small", sets))
+            items.append(tag("li", join([short, folded])))
+        else:
+            items.append(tag("li", line))
     return tag("ul", join(items), cls="headline")
 
 
 def values(records: list[dict[str, Any]], experiment: str, profile: str) -> Markup:
-    """Printed cells table by table: a square each, and below, folded, what was compared, and where it stands."""
+    """Published values table by table: a square each, and below, folded, what was compared, and where it stands."""
     parts, at = [], 0
     own = [record for record in records if record["kind"] == CELL]
     for printed, group in groupby(own, key=lambda record: record["table"]):
@@ -84,7 +87,7 @@ def _told(record: dict[str, Any]) -> str:
     by = f" by {record['by']}" if record["by"] else ""
     how = f" ({record['how']})" if record["how"] else ""
     setting = "" if record["private"] else ", in a setting that does not keep its ε"
-    return f"{word}{setting}; survives a kept ε: {record['survives']}{by}{how}"
+    return f"{word}{setting}; from runs that keep their ε: {record['survives']}{by}{how}"
 
 
 def _square(target: str, word: str, title: str, mark: str) -> Markup:

@@ -104,10 +104,12 @@ def _which_method(found: dict[str, dict[str, Any]]) -> Markup:
             cells = zip(answers["columns"][1:], answers["rows"][0][1:], strict=True)
             first = {at: cell.partition("\n")[0] for at, cell in cells}
             alike = len(set(first.values())) == 1
-            told = f"at every ε: {next(iter(first.values()))}" if alike else "; ".join(map(": ".join, first.items()))
-            problems = answers["rows"][0][0].replace("all (", "all problems (")
+            said = f"{next(iter(first.values()))}, at every ε" if alike else "; ".join(map(": ".join, first.items()))
+            problems = answers["rows"][0][0].removeprefix("all ").strip("()")
             where = link(f"{name}/index.html#answers", "by kind of problem, with intervals")
-            return tag("p", join([f"Which method to use, over {problems}: {told} (", where, ")."]), cls="answer")
+            said = said[:1].upper() + said[1:]
+            lead = f"Which method to use, if it has to be one for all problems ({problems})? {said} ("
+            return tag("p", join([lead, where, ")."]), cls="answer")
     return Markup("")
 
 
@@ -117,27 +119,27 @@ def _summary(profile: str, found: dict[str, dict[str, Any]], cells: Any) -> str:
         f"{words[word]} {text}"
         for word, text in (
             (HELD, "held"),
-            (NOT_HELD, "did not"),
-            (OPEN, f"{'is' if words[OPEN] == 1 else 'are'} open on these rows"),
-            (NOT_TESTABLE, "could not have come out otherwise"),
-            (NOT_ENOUGH, f"{'waits' if words[NOT_ENOUGH] == 1 else 'wait'} for rows"),
+            (NOT_HELD, "not held"),
+            (OPEN, "undecided by these runs"),
+            (NOT_TESTABLE, "that could not have failed"),
+            (NOT_ENOUGH, f"that {'lacks' if words[NOT_ENOUGH] == 1 else 'lack'} data"),
         )
         if words[word]
     ]
     runs = sum(one["runs"] for one in found.values())
     return (
-        f"The {profile} profile: {counted(len(found), 'experiment')}, {counted(runs, 'run')}. "
-        + (f"{reproduction.in_all(cells).sentence()} " if len(cells) else "")
-        + (f"Of {counted(sum(words.values()), 'verdict')} on the papers' claims {', '.join(told)}. " if told else "")
-        + "A claim that is not held is a result, not an error."
+        (f"Do the papers reproduce? {reproduction.in_all(cells).sentence()} " if len(cells) else "")
+        + (f"Of {counted(sum(words.values()), 'verdict')} on their claims: {', '.join(told)}. " if told else "")
+        + "A claim that is not held is a result, not an error. "
+        + f"These pages show the {profile} profile: {counted(len(found), 'experiment')}, {counted(runs, 'run')}."
     )
 
 
 def _settings_note() -> Markup:
     return tag(
         "p",
-        "Each claim is judged under the paper's own setting and on runs that keep their ε; where the paper's own "
-        "setting keeps it, one verdict stands for both. Each links to the figure that shows it.",
+        "Each claim is judged twice: under the paper's own setting, and on runs that keep their ε. If the paper's own "
+        "setting keeps its ε, one verdict stands for both. Each claim links to the figure that shows it.",
     )
 
 

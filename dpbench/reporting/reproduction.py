@@ -1,4 +1,4 @@
-"""The reproduction matrix: every printed cell of every paper as one square, coloured by its class.
+"""The reproduction matrix: every published value of every paper as one square, coloured by its class.
 
 Made from the manifests of the experiments alone; it stands at the top of a profile's folder as reproduction.* and opens
 the overview. Run times are not in it: other hardware cannot reproduce them, and they are no verdict.
@@ -28,6 +28,7 @@ MEANINGS = {
     NOT_COMPARABLE: "the problem is not public, or too wide a spread on either side",
     NO_DATA: "our runs are missing, or the data are not fetched",
 }
+PALE = 0.35  # opacity of what no share counts
 SURVIVAL = {SURVIVES: "●", EXPLAINED: "○"}  # drawn into a cell's square
 
 
@@ -42,7 +43,7 @@ def frame_of(found: dict[str, dict[str, Any]]) -> pd.DataFrame:
 
 
 def cells_of(frame: pd.DataFrame) -> pd.DataFrame:
-    """The printed cells that are no run times."""
+    """The published values that are no run times."""
     return frame[frame["kind"].eq(CELL) & ~frame["run_time"].astype(bool)] if len(frame) else frame
 
 
@@ -70,8 +71,8 @@ def save(folder: Path, found: dict[str, dict[str, Any]]) -> pd.DataFrame:
     frame = frame_of(found)
     if len(cells_of(frame)):
         caption = (
-            f"{in_all(frame).sentence()} A square per printed value, a row per table. Full circle: runs that keep "
-            "their ε give it, too."
+            f"{in_all(frame).sentence()} One square per value, one row per published table. Full circle: also from "
+            "runs that keep their ε."
         )
         with figure_style():
             written = Figure(_drawn(cells_of(frame)), frame, caption).save(folder / NAME, TITLE)
@@ -90,19 +91,21 @@ def table(frame: pd.DataFrame) -> pd.DataFrame:
     """The headline numbers as a table, with a last line for all papers."""
     rows = []
     for _, short, one in _and_all(frame):
-        of = f" of {one.comparable}"
-        good, wrong = one.placebo
+        shares = [one.exact, one.match, one.survives, sum(one.explained.values()), len(one.differs)]
         rows.append([
-            short, one.cells, one.trivial, sum(one.not_comparable.values()), one.no_data, f"{one.exact}{of}",
-            f"{one.match}{of}", f"{one.survives}{of}", f"{sum(one.explained.values())}{of}", f"{len(one.differs)}{of}",
-            f"{good} of {wrong}",
+            short, one.cells, one.trivial, sum(one.not_comparable.values()), one.no_data,
+            *(_share(share, one.comparable) for share in shares), _share(*one.placebo),
         ])  # fmt: skip
     return pd.DataFrame(rows, columns=COLUMNS)
 
 
+def _share(some: int, of: int) -> str:
+    return f"{some} of {of}" if of else "–"
+
+
 COLUMNS = [
-    "paper", "cells", "trivial", "not comparable", "no data", "exact", "match", "survives a kept ε", "explained",
-    "differs", "placebo",
+    "paper", "values", "trivial", "not comparable", "no data", "exact", "match", "also from runs that keep their ε",
+    "explained", "differs", "placebo",
 ]  # fmt: skip
 
 
@@ -122,6 +125,7 @@ def _drawn(frame: pd.DataFrame) -> Any:
     axis.set(xlim=(0, width), ylim=(height / unit, 0))
     axis.axis("off")
     left, y, paper = 2.2 / unit, 0.4, ""
+    uncounted = frame["verdict"].isin((EXACT, MATCH, DIFFERS)) & ~frame["counts"].astype(bool)
     for (name, printed), part in groups:
         if name != paper:
             paper, y = name, y + (1.7 if paper else 1.0)
@@ -130,7 +134,7 @@ def _drawn(frame: pd.DataFrame) -> Any:
         for i, one in enumerate(part.itertuples()):
             edge = "#8a8a8a" if one.verdict == NO_DATA else "white"
             fill = FILLS[one.verdict]
-            alpha = 0.35 if one.trivial or one.copy_of else 1.0
+            alpha = PALE if uncounted[one.Index] else 1.0
             axis.add_patch(Rectangle((left + i + 0.06, y + 0.06), 0.88, 0.88, fc=fill, ec=edge, lw=0.5, alpha=alpha))
             mark = {DIFFERS: "×", NOT_COMPARABLE: "–"}.get(one.verdict, "")
             mark = SURVIVAL.get(one.survives, mark) if one.verdict in (EXACT, MATCH, DIFFERS) else mark
@@ -140,11 +144,18 @@ def _drawn(frame: pd.DataFrame) -> Any:
         told = f"{words[EXACT]} exact, {words[MATCH]} match of {len(counted)}" if len(counted) else "–"
         axis.text(left + len(part) + 0.6, y + 0.5, told, fontsize=7, va="center", color="#5a5f66")
         y += 1.25
+    strong = frame[~uncounted]
     handles = [
-        Patch(fc=FILLS[word], ec="#8a8a8a", lw=0.5, label=f"{word}: {(frame['verdict'] == word).sum():,}")
+        Patch(fc=FILLS[word], ec="#8a8a8a", lw=0.5, label=f"{word}: {(strong['verdict'] == word).sum():,}")
         for word in WORDS
     ]
-    figure.legend(handles=handles, loc="lower left", ncols=len(WORDS), fontsize=8, bbox_to_anchor=(0.0, 0.0))
-    said = "pale: trivial, or judged with another   ● survives a kept ε   ○ explained by switches   × neither"
+    if uncounted.any():
+        pale = f"pale, not counted: {uncounted.sum():,}"
+        handles.append(Patch(fc=FILLS[MATCH], ec="#8a8a8a", lw=0.5, alpha=PALE, label=pale))
+    figure.legend(handles=handles, loc="lower left", ncols=len(handles), fontsize=8, bbox_to_anchor=(0.0, 0.0))
+    said = (
+        "● also from runs that keep their ε   ○ explained by switches of the authors' code   × neither\n"
+        "pale: could not come out otherwise, or of the same runs as another value"
+    )
     figure.text(0.01, 0.32 / height, said, fontsize=7.5, color="#5a5f66")
     return figure

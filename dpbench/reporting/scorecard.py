@@ -66,14 +66,14 @@ def scorecard(context: Context) -> Table:
 
 @kept
 def judged(context: Context) -> tuple[list[Judged], list[Judged]]:
-    """The verdict on each printed cell of the context's paper, and those on wrong numbers (see `verdicts.placebo`)."""
+    """The verdict on each published value of the context's paper, and those on wrong ones (see `verdicts.placebo`)."""
     experiment = context.experiment
     cells = list(experiment.cells(context)) if experiment.cells else []
     return judge(cells, experiment.switches), placebo(cells, experiment.switches)
 
 
 def published_values(context: Context) -> Table:
-    """Every printed cell, its class, and whether it survives a kept ε; the headline numbers are the method."""
+    """Every published value, its class, and whether it survives; the headline numbers are the method."""
     cells, wrong = judged(context)
     records = [
         one.record(kind) | {"table": context.experiment.cited(one.cell.place.table)}
@@ -84,14 +84,14 @@ def published_values(context: Context) -> Table:
         [one.cell.name, one.outcome.word, one.outcome.reason or one.cell.trivial, in_words(one), one.outcome.numbers]
         for one in cells
     ]
-    frame = pd.DataFrame(rows, columns=["printed cell", "class", "why", "survives a kept ε", "numbers"])
+    frame = pd.DataFrame(rows, columns=["published value", "class", "why", "from runs that keep their ε", "numbers"])
     found = headline(records)
     caption = found.sentence() if cells else "No printed value of this paper is judged here; see its claims."
     return Table(frame, caption, pd.DataFrame(records), method=f"{'. '.join(found.lines())}. {POWER}")
 
 
 def in_words(one: Judged) -> str:
-    """What becomes of a cell under a kept ε: "explained by noise + weights (reduced; …)"."""
+    """What becomes of a value in runs that keep their ε: "explained by noise + weights (reduced; …)"."""
     if one.survival == EXPLAINED:
         return f"explained by {' + '.join(one.by)}" + (f" ({one.how})" if one.how else "")
     return one.survival

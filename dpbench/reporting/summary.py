@@ -77,7 +77,7 @@ def _of_rows(path: Path, profile: Path, names: list[str]) -> Summary:
 
 
 def told(one: Judged) -> str:
-    """A printed cell's class, and whether it survives a kept ε."""
+    """A published value's class, and whether it survives."""
     word = one.outcome.word
     return word if word in (NO_DATA, NOT_COMPARABLE) else f"{word}; survives: {survival(one)}"
 

@@ -92,7 +92,7 @@ class Bound:
 
         Raises:
             PrivacyError: for a plan of more than the budget, or of releases that were never declared. The published
-                calibrations that keep no ε (`Algorithm.flaw`) are told by their rows.
+                calibrations that keep no ε (`Algorithm.flaw`) show in their rows.
         """
         bare, algorithm = self.problem.bare, self.algorithm
         alike = itertools.groupby(range(len(self.settings)), lambda i: (self.settings[i], self.budgets[i]))

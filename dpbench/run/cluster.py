@@ -32,7 +32,7 @@ LOSSES = 3  # times that a batch is sent again because the data sent for it were
 
 
 class Parcel(NamedTuple):
-    """What a worker is told besides the jobs: the data to use, the driver's version, the text of a file algorithm."""
+    """What a worker gets besides the jobs: the data to use, the driver's version, the text of a file algorithm."""
 
     data: str
     sha256: str
@@ -85,8 +85,8 @@ def connect(scheduler: str) -> Any:
 class Cluster:
     """The executor of a dask `scheduler` ("tcp://host:port" or its file).
 
-    dask moves the batches of a dead worker to others: a death is told when `distributed.scheduler.allowed-failures` + 1
-    workers died under one batch. Raises UserError if the scheduler cannot be reached or goes away.
+    dask moves the batches of a dead worker to others: a death is reported when `distributed.scheduler.allowed-failures`
+    + 1 workers died under one batch. Raises UserError if the scheduler cannot be reached or goes away.
     """
 
     def __init__(self, scheduler: str) -> None:

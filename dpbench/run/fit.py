@@ -32,7 +32,7 @@ from dpbench.run.bound import bind, budget_of
 REPRODUCIBLE = "reproducible: not a release"
 HOLDS = {"bytes": "holds for the bytes released", "real": "in exact arithmetic"}
 CHECKED = "that X and y passed the checks"
-UNFINISHED = "did not end as its proof asks for, so nothing is released"  # by how much would tell of the data
+UNFINISHED = "did not end as its proof asks for, so nothing is released"  # by how much would depend on the data
 
 
 @dataclass(frozen=True)
@@ -74,7 +74,7 @@ class Diagnostics:
         objective: F(w) on the data.
         seconds: wall time.
         status: how the run ended, "done" or "diverged".
-        columns: what the method itself tells of the run, by name: see `Algorithm.diagnostics`.
+        columns: what the method itself says about the run, by name: see `Algorithm.diagnostics`.
         epsilon_realised: what the releases made compose to; below `Released.epsilon_planned` where the run stopped
             early, which depends on the data: no guarantee.
     """
@@ -210,7 +210,7 @@ def fit(
         losses.check(loss)
     needed = method.row_bound(losses.get(loss), given_settings)
     declared: dict[str, Any] = {"loss": loss, "l1": l1, "l2": l2, "w2": w2, "name": "own data"}
-    # Noise is scaled by a declared bound, never by the rows at hand.
+    # Noise is scaled by a declared bound, never by the rows that exist.
     declared |= dict(zip(("row_bound_norm", "row_bound"), needed or ("l2", math.inf), strict=True))
     promised = sound and seed is None
     bound = bound or ("rescale" if promised else "check")

@@ -1,7 +1,8 @@
-"""(X, y) of a fit as a caller gives them: checked, or repaired row by row where nothing may be told of them.
+"""(X, y) of a fit as a caller gives them: checked, or repaired row by row where nothing may be revealed about them.
 
-A refusal that depends on the data tells of them: that a row is long, that a class is missing. So a release refuses
-shapes and types alone, which are public, and repairs the rest by a rule that looks at one row at a time.
+A refusal that depends on the data reveals something about them: that a row is long, that a class is missing. So a
+release refuses shapes and types alone, which are public, and repairs the rest by a rule that looks at one row at a
+time.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """One part of a results table on disk: a parquet file that is named by its digest, written whole and durable.
 
-A bit that rots in the file, in whatever place, is told by the name: such a part is set aside, never read.
+A bit that rots in the file, in whatever place, shows in the name: such a part is set aside, never read.
 """
 
 from __future__ import annotations

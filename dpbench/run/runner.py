@@ -45,7 +45,7 @@ class Summary:
 
 @dataclass(frozen=True)
 class Progress:
-    """Told to the caller after each batch: the share of the time that has passed, in [0, 1], and what just ended."""
+    """Reported after each batch: the share of the time that has passed, in [0, 1], and what just ended."""
 
     share: float
     done: int

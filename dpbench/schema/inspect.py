@@ -46,7 +46,7 @@ def inspect(schema: Schema, frame: pandas.DataFrame) -> list[str]:
 
 def _column(name: str, column: Column, values: Any) -> list[str]:
     if is_row_number(name, values):
-        return ["looks like a row number, which tells rows apart and says nothing else: drop = true"]
+        return ["looks like a row number, which only identifies rows: drop = true"]
     if column.bounds is not None:
         as_numbers = numbers(values)
         return _unknown(np.isnan(as_numbers), values, "number") + _beyond("", as_numbers, column.bounds)

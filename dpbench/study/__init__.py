@@ -10,12 +10,12 @@ A paper is a package under `experiments/`: a `grid.toml` (see `study.grid` for t
 - `context`: claims and artefacts are functions of a `Context`: `context.rows("fig2")`, `.traces(runs)`,
   `.problems("fig2")`, and `.command("fig2")`, the command that fills its gaps.
 - `verdict`: a claim returns `Verdict.of(held, numbers)`, or yields several with a `case`; `Verdict(OPEN, …)` where the
-  rows do not tell, `Verdict(NOT_TESTABLE, …)` where it could not have come out otherwise; it raises
+  rows do not decide, `Verdict(NOT_TESTABLE, …)` where it could not have come out otherwise; it raises
   `NotEnough(what)` where rows are missing.
 - `statistics`: `means` (± s.e. over seeds), `excess` (infinite where diverged), `plus_minus`, `span`, `listed`.
 - `panels`: `Panels`, a figure whose panels without rows show the gap; `curve` and `band`.
 - `output`: `Figure` and `Table`, saved in every format; `style`: one look per algorithm.
-- `verdicts`: printed cells (`Cell`), their classes and survival (`judge`); `laws`: the statistics behind them;
+- `verdicts`: published values (`Cell`), their classes and survival (`judge`); `laws`: the statistics behind them;
   `printed`: rounding on decimal strings; `headline`: the counts.
 - `tuning`: best settings as the papers choose them.
 """

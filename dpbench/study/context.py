@@ -125,7 +125,7 @@ class Context:
         dataset = catalogue.recipe_of(problem).dataset if problem else ""
         if not dataset or datasets.available(dataset):
             return f"no rows yet\n{self.command(artefact)}"
-        return f"data not at hand\ndpbench fetch {dataset}\n{self.command(artefact)}"
+        return f"data not fetched\ndpbench fetch {dataset}\n{self.command(artefact)}"
 
     def jobs(self, artefact: str) -> list[Job]:
         """The jobs that the artefact's blocks ask for; those with "best" settings as tuned on today's rows."""
@@ -191,7 +191,7 @@ def _sizes(problems: list[str]) -> str:
     for problem in problems:
         try:
             found.append(catalogue.declare(problem).n)
-        except UserError:  # not at hand, or of a package that is not installed here
+        except UserError:  # not fetched, or of a package that is not installed here
             continue
     return f"n = {span(found)}" if found else ""
 

@@ -39,7 +39,7 @@ class Artefact:
 
 
 class Why(NamedTuple):
-    """What one verdict comes from, and the artefact whose runs demonstrate it; told only beside that verdict."""
+    """What one verdict comes from, and the artefact whose runs demonstrate it; shown only beside that verdict."""
 
     verdict: str
     text: str

@@ -34,7 +34,7 @@ import msgspec
 from dpbench.errors import UserError, nearest
 from dpbench.files import read_toml
 
-BEST = "best"  # a setting's value in a grid: the one with the lowest mean excess among the rows at hand
+BEST = "best"  # a setting's value in a grid: the one with the lowest mean excess among the rows that exist
 
 
 class GridEntry(msgspec.Struct, frozen=True, eq=False, forbid_unknown_fields=True):

@@ -27,7 +27,7 @@ FREQUENT = 3  # sets that are named
 
 @dataclass(frozen=True)
 class Headline:
-    """Counts of printed cells. comparable: the denominator, cells that are exact, match or differ and are neither
+    """Counts of published values. comparable: the denominator, cells that are exact, match or differ and are neither
     trivial nor copies; explained: by size of the set; sets: the most frequent ones; placebo: (good, judged)."""
 
     cells: int
@@ -53,39 +53,40 @@ class Headline:
         ]  # fmt: skip
 
     def cells_line(self) -> str:
-        left = [f"{self.trivial:,} trivial"] if self.trivial else []
-        left += [f"{self.copies:,} judged with another"] if self.copies else []
+        left = [f"{self.trivial:,} could not come out otherwise"] if self.trivial else []
+        left += [f"{self.copies:,} of the same runs as another value"] if self.copies else []
         if self.not_comparable:
-            why = ", ".join(f"{reason} {n:,}" for reason, n in self.not_comparable.items())
+            why = ", ".join(f"{reason}: {n:,}" for reason, n in self.not_comparable.items())
             left.append(f"{sum(self.not_comparable.values()):,} not comparable ({why})")
-        left += [f"{self.no_data:,} no data"] if self.no_data else []
-        return f"cells: {self.cells:,}" + (f", of these {', '.join(left)}" if left else "")
+        left += [f"{self.no_data:,} without data"] if self.no_data else []
+        return f"published values: {self.cells:,}" + (f"; left out of the shares: {', '.join(left)}" if left else "")
 
     def reproduced_line(self) -> str:
         return f"reproduced: exact {self.exact:,} of {self.comparable:,}, match {self.match:,} of {self.comparable:,}"
 
     def survives_line(self) -> str:
-        return f"survives a kept ε: {self.survives:,} of {self.comparable:,}"
+        return f"also from runs that keep their ε: {self.survives:,} of {self.comparable:,}"
 
     def explained_line(self) -> str:
         sizes = Counter({min(size, LARGE): 0 for size in self.explained})
         for size, n in self.explained.items():
             sizes[min(size, LARGE)] += n
         words = [
-            f"{'more' if size == LARGE else f'{size} switch' + ('es' if size > 1 else '')}: {n:,}"
-            for size, n in sorted(sizes.items())
+            f"{n:,} by {f'{LARGE} or more' if size == LARGE else size}"
+            + (f" switch{'es' if size > 1 else ''} of the authors' code" if i == 0 else "")
+            for i, (size, n) in enumerate(sorted(sizes.items()))
         ]
         named = ", ".join(f"{name} ({n:,})" for name, n in self.sets)
         total = f"{sum(sizes.values()):,} of {self.comparable:,}"
-        return f"explained: {total}" + (f", {', '.join(words)}; most often {named}" if words else "")
+        return f"explained: {total}" + (f" ({', '.join(words)}); most often {named}" if words else "")
 
     def differs_line(self) -> str:
         listed = "; ".join(
-            f"{name} ({'chance < .001' if chance < 0.001 else f'chance {chance:.2g}'})" for name, chance in self.differs
+            f"{name} ({'p < .001' if chance < 0.001 else f'p = {chance:.2g}'})" for name, chance in self.differs
         )
         by_chance = (
-            f"{LEVEL * self.tested:.1f} of {self.tested:,} tested cells would fall below 5 % by chance, before the "
-            "correction for their number"
+            f"chance alone would give {LEVEL * self.tested:.1f} of {self.tested:,} tests a p below .05, which the "
+            "verdicts correct for"
         )
         return f"differs: {len(self.differs):,} of {self.comparable:,}" + (
             f" ({listed})" if listed else ""
@@ -94,15 +95,18 @@ class Headline:
     def placebo_line(self) -> str:
         good, judged = self.placebo
         if not judged:
-            return "placebo: no cell has a neighbour to be judged against"
-        said = "cells with deliberately wrong published numbers come out exact, match or explained"
-        return f"placebo: {good:,} of {judged:,} {said}"
+            return "placebo: no value has a neighbour to be judged against"
+        return f"placebo: {good:,} of {judged:,} deliberately wrong values come out exact, match or explained"
 
     def sentence(self) -> str:
         """The first three numbers in one sentence."""
+        exact, match, differs = self.exact, self.match, len(self.differs)
         return (
-            f"Of {counted(self.cells, 'printed cell')} {self.comparable:,} can be judged: {self.exact:,} are exact, "
-            f"{self.match:,} match, {len(self.differs):,} differ; {self.survives:,} survive a kept ε."
+            f"Of {counted(self.cells, 'published value')}, {self.comparable:,} can be judged: {exact:,} "
+            f"{'is' if exact == 1 else 'are'} exact, {match:,} match{'es' if match == 1 else ''}, {differs:,} "
+            f"differ{'s' if differs == 1 else ''}. {self.survives:,} also come{'s' if self.survives == 1 else ''} out "
+            f"of "
+            "runs that keep their ε."
         )
 
 

@@ -1,4 +1,4 @@
-"""What the runs of one method come to, as `dpbench run --algo` and `dpbench compare` tell it."""
+"""A summary of the runs of one method, as `dpbench run --algo` and `dpbench compare` tell it."""
 
 from __future__ import annotations
 

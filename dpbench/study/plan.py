@@ -1,4 +1,4 @@
-"""From a grid's blocks to jobs: what can run now, what waits for other rows, whose data are not at hand."""
+"""From a grid's blocks to jobs: what can run now, what waits for other rows, whose data are not fetched."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Plan:
-    """The runs of some blocks, the problems whose data are not at hand, and what waits for rows of other blocks.
+    """The runs of some blocks, the problems whose data are not fetched, and what waits for rows of other blocks.
 
     Rows of a job may be there although its data are not: reports read them, and only `runnable` jobs can run.
     """

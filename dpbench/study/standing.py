@@ -57,7 +57,7 @@ def _notes(planned: Plan, unfinished: set[str], beyond: int) -> str:
     notes = []
     absent = sorted({dataset for problem, dataset in planned.missing_data.items() if problem in unfinished})
     if absent:
-        notes.append(f"data not at hand: {', '.join(absent)}")
+        notes.append(f"data not fetched: {', '.join(absent)}")
     if beyond:
         notes.append(f"{beyond} {NOT_APPLICABLE}: ε is out of reach of their accounting")
     if planned.waiting:

@@ -1,4 +1,4 @@
-"""Means over seeds and how they are told: one way for every figure, table and claim."""
+"""Means over seeds and how they are written: one way for every figure, table and claim."""
 
 from __future__ import annotations
 

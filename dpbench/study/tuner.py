@@ -1,4 +1,4 @@
-"""The rule that settings are chosen by, and the "best" settings of a grid, which are chosen among the rows at hand.
+"""The rule that settings are chosen by, and the "best" settings of a grid, which are chosen among the rows that exist.
 
 Settings are compared on the seeds that all of them have, by their mean excess loss; this is not private. Held out, they
 are chosen on one half of these seeds and the winner is scored on its others, so that the score has not the optimism of

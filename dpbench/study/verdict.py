@@ -32,7 +32,7 @@ class Verdict:
 
     @classmethod
     def of(cls, held: bool | None, numbers: str, case: str = "") -> Verdict:
-        """held: whether the claim is; None where the rows do not tell."""
+        """held: whether the claim is; None where the rows do not decide."""
         return cls(OPEN if held is None else HELD if held else NOT_HELD, numbers, case)
 
     @classmethod
@@ -61,7 +61,7 @@ def settings_of(verdicts: Sequence[Verdict], alone: str = BOTH) -> list[str]:
 
 
 class NotEnough(LookupError):
-    """Rows that a claim needs are not there; told as "not enough data", with the command that makes them.
+    """Rows that a claim needs are not there; shown as "not enough data", with the command that makes them.
 
     artefact: whose rows they are, "" for those of all; None for the artefact that the claim `shows`.
     """

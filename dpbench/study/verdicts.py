@@ -1,4 +1,4 @@
-"""What became of a published value: printed cells, their classes, and whether they survive a guarantee that is kept.
+"""What became of a published value: the values, their classes, and whether they survive a guarantee that is kept.
 
 A `Cell` is one table's row and column with all that is printed in it from the same runs. It has one verdict, from one
 setting of the runs. An experiment yields its cells as data: what is printed, and our runs by the set of `Switch`es that
@@ -27,8 +27,8 @@ MEAN, STD, COUNT, ALL, ROUNDED, FIXED = "mean", "std", "count", "all", "rounded 
 LEVEL = 0.05
 WIDEST, WIDEST_COUNT = 0.05, 1.0  # half-widths of the law of means beyond which a match would say nothing
 POWER = (  # of two numbers, means of five, 100 runs of ours
-    "A match means: a gap of 1.6 standard deviations of a run would have been seen with probability .9, one of 1 in "
-    "about half of all cases."
+    "How much a match says: a gap of 1.6 standard deviations of one run would have been noticed with probability .9, "
+    "a gap of 1 in about half of all cases."
 )
 HONEST: frozenset[str] = frozenset()
 
@@ -107,7 +107,7 @@ class Number:
 
 @dataclass(frozen=True)
 class Cell:
-    """A printed cell, and our runs for it.
+    """A published value, and our runs for it.
 
     place: where it is printed; artefact: ours that shows it and whose grid makes its runs; numbers: all that is printed
     in it from the same runs. runs: by the set of switches that are on, `HONEST` for none; switches: those that make the
@@ -172,7 +172,7 @@ class Outcome:
 
 @dataclass(frozen=True)
 class Judged:
-    """A cell's verdict. outcome: its class, under the published setting; survival: under a kept ε, one of `SURVIVES`,
+    """A cell's verdict. outcome: its class, under the published setting; survival: in runs that keep their ε, one of `SURVIVES`,
     `EXPLAINED`, `LOST`, `UNTRIED`; by: the switches that explain it, in words; private: whether the settings under
     which it got its class keep their ε; fits: what fitted runs come to; copy_of: the cell whose runs these are."""
 

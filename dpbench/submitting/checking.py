@@ -244,7 +244,7 @@ def _ledgers(s: Submission, unchecked: Tell) -> Iterator[str]:
 
 
 def _losses(s: Submission, unchecked: Tell) -> Iterator[str]:
-    """Where the data are at hand: the rows' data are these, and the excess loss is F(w) - F*, with F* ours."""
+    """Where the data are fetched: the rows' data are these, and the excess loss is F(w) - F*, with F* ours."""
     away = []
     for name in sorted({row.problem for row in s.rows}):
         rows = [row for row in s.rows if row.problem == name]
@@ -262,11 +262,11 @@ def _losses(s: Submission, unchecked: Tell) -> Iterator[str]:
             yield f"{name}: made on other data (sha256 {str(rows[0].data_sha256)[:12]}…)"
         yield from _below_the_optimum(name, rows, problem.optimum().value)
     if away:
-        unchecked(f"data, and F(w) - F*, of {', '.join(away)}: not at hand (dpbench fetch gets them)")
+        unchecked(f"data, and F(w) - F*, of {', '.join(away)}: not fetched (dpbench fetch gets them)")
 
 
 def _below_the_optimum(name: str, rows: list[Any], optimum: float | None) -> Iterator[str]:
-    """What is wrong with the losses of one problem; optimum: F*, None where the data are not at hand."""
+    """What is wrong with the losses of one problem; optimum: F*, None where the data are not fetched."""
     for row in rows:
         where = f"{name} at ε = {row.epsilon:g}, seed {row.seed}"
         if row.status == "diverged" and row.excess is None:

@@ -24,7 +24,7 @@ def composition_of(releases: list[Any]) -> Composition:
 
 
 class Replay(NamedTuple):
-    """What a run came to when it was repeated."""
+    """The result of repeating a run."""
 
     objective: float
     composition: Composition

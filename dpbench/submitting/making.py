@@ -59,11 +59,11 @@ def submit(
     store = Store(results, "adhoc", f"submit-{method.name}")
     planned = plan(blocks, store)
     for problem, dataset in planned.missing_data.items():
-        left_out[problem] = f"its data are not at hand (dpbench fetch {dataset})"
+        left_out[problem] = f"its data are not fetched (dpbench fetch {dataset})"
     for problem, why in left_out.items():
         notify(f"left out: {problem}: {why}")
     if not planned.runnable:
-        raise UserError(f"{method.name}: no problem's data are at hand: {', '.join(sorted(left_out))}")
+        raise UserError(f"{method.name}: no problem's data are fetched: {', '.join(sorted(left_out))}")
     audited = [_audit(one) for one in audits()]
     runner.run(planned.runnable, store, workers=jobs, report=progress)
     by_key = {job.key: job for job in planned.runnable}

@@ -54,10 +54,10 @@ class Judge(NamedTuple):
 
 @dataclass
 class Replay:
-    """What the receiver's runs came to.
+    """The result of the receiver's runs.
 
     done: whether every cell was run again, the private problems and the audit too: a place takes that. why: if not.
-    problems: what differs from the archive. flags: what a reader of the board is told. rows: of the runs made
+    problems: what differs from the archive. flags: what the board shows its readers. rows: of the runs made
     here. scores: (problem, public, private) scores.
     """
 
@@ -105,7 +105,7 @@ def replay(
     cells = _cells(submission)
     away = sorted({at[0] for at in cells if not datasets.available(catalogue.recipe_of(at[0]).dataset)})
     if away:
-        return Replay(why=f"not re-run: data not at hand: {', '.join(away)}")
+        return Replay(why=f"not re-run: data not fetched: {', '.join(away)}")
     try:
         planned = [*_public(cells), *(copies := list(_private(cells, seed))), *_neighbours(copies, judge)]
     except NotAtHand as error:
@@ -370,7 +370,7 @@ def apart(gaps: np.ndarray) -> bool:
 
 
 def _judge_neighbours(planned: list[Planned], found: dict[int, sandbox.Frame], judge: Judge, result: Replay) -> None:
-    """The receiver's audit: can the iterates of two neighbours be told apart better than ε lets them be?"""
+    """The receiver's audit: are the iterates of two neighbours more distinguishable than ε allows?"""
     worlds: dict[str, np.ndarray] = {}
     for what in ("first", "second"):
         ones = [one for one in planned if one.what == what]

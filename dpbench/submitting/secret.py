@@ -70,7 +70,7 @@ def copy(name: str, seed: bytes) -> Problem | None:
 
 
 def listing(seed: bytes, profile: str) -> list[dict[str, object]]:
-    """What the seed makes of the board's problems that are at hand, a row per copy."""
+    """What the seed makes of the board's problems that are fetched, a row per copy."""
     found: list[dict[str, object]] = []
     for name in dict.fromkeys(cell.problems[0] for cell in tracks.cells(profile, tracks.grid())):
         if datasets.available(catalogue.recipe_of(name).dataset) and (made := copy(name, seed)):

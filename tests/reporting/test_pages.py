@@ -57,8 +57,10 @@ def test_the_checker_sees_what_is_wrong(site):
 
 def test_the_overview_counts_what_there_is(site):
     page = text(site / "index.html")
-    assert "1 experiment, 2 runs. Of 1 printed cell 1 can be judged: 0 are exact, 1 match, 0 differ; 1 survive" in page
-    assert "Of 3 verdicts on the papers&#x27; claims 1 held, 1 did not, 1 waits for rows." in page
+    said = "Of 1 published value, 1 can be judged: 0 are exact, 1 matches, 0 differ. 1 also comes out of runs that keep"
+    assert said in page
+    assert "1 experiment, 2 runs" in page
+    assert "Of 3 verdicts on their claims: 1 held, 1 not held, 1 that lacks data." in page
     assert "2 of 2" in page
     assert 'href="https://doi.org/10.1/small"' in page
     assert "reproduction.svg" in page
@@ -84,8 +86,8 @@ def test_an_experiments_page_has_the_words_cells_gaps_and_sources(site):
         "published 1.0 (k = 3), chance ",
         'href="https://doi.org/10.1/small"',
         'href="#value-1"',  # a square that leads to what was compared, to the table it stands in, and the command
-        "Table 1 (p. 7), y, mean: match; survives a kept ε: yes",
-        "Of 1 printed cell 1 can be judged: 0 are exact, 1 match, 0 differ",
+        "Table 1 (p. 7), y, mean: match; from runs that keep their ε: yes",
+        "Of 1 published value, 1 can be judged: 0 are exact, 1 matches, 0 differ",
         'href="#tabled"',
         "Section 2, Fig. 1 (p. 3)",
         "In the paper: Fig. 1 (p. 3).",
@@ -132,10 +134,9 @@ def test_the_overview_says_which_method_to_use():
         return re.sub("<[^>]*>", "", pages._which_method({"board": {"artefacts": [answers]}})).strip()
 
     end = "(by kind of problem, with intervals)."
-    assert told("A\nscore -1", "B") == (
-        f"Which method to use, over all problems (40 families): at ε = 0.1: A; at ε = 1: B {end}"
-    )
-    assert told("A\nscore -1", "A\nscore -2").endswith(f"(40 families): at every ε: A {end}")
+    lead = "Which method to use, if it has to be one for all problems (40 families)?"
+    assert told("A\nscore -1", "B") == f"{lead} At ε = 0.1: A; at ε = 1: B {end}"
+    assert told("the A\nscore -1", "the A\nscore -2") == f"{lead} The A, at every ε {end}"
     assert pages._which_method({"paper": {"artefacts": []}}) == ""
 
 
@@ -198,7 +199,7 @@ def test_check_names_what_is_missing_and_exits_2(small, tmp_path, capsys):
     assert exit_.value.code == 2
     assert "no results to judge of absent; run: dpbench run --experiment absent --profile quick" in told.err
     assert "  held             1: x < y at ε = 1\n" in told.out
-    assert "  match            Table 1, y, mean: survives a kept ε: yes\n" in told.out
+    assert "  match            Table 1, y, mean: from runs that keep their ε: yes\n" in told.out
     assert "chance " in told.out
     with pytest.raises(SystemExit) as exit_:
         main(["report", "--check", "--experiment", "small", "--results", str(tmp_path / "results")])

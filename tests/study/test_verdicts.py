@@ -262,12 +262,16 @@ def test_the_headline_has_six_lines_and_every_share_its_denominator():
     records = [one.record() for one in judge(cells, [A])] + [one.record("placebo") for one in placebo(cells, [A])]
     lines = headline(records).lines()
     assert [line.partition(":")[0] for line in lines] == [
-        "cells", "reproduced", "survives a kept ε", "explained", "differs", "placebo"]  # fmt: skip
-    assert lines[0] == "cells: 6, of these 1 not comparable (problem not public 1), 1 no data"
+        "published values", "reproduced", "also from runs that keep their ε", "explained", "differs", "placebo",
+    ]  # fmt: skip
+    left = "1 not comparable (problem not public: 1), 1 without data"
+    assert lines[0] == f"published values: 6; left out of the shares: {left}"
     assert lines[1] == "reproduced: exact 1 of 4, match 2 of 4"
-    assert lines[2] == "survives a kept ε: 2 of 4"
-    assert lines[3] == "explained: 1 of 4, 1 switch: 1; most often a (1)"
-    assert lines[4].startswith("differs: 1 of 4 (Table 1, method, 2 (chance < .001)); 0.2 of 3 tested cells")
+    assert lines[2] == "also from runs that keep their ε: 2 of 4"
+    assert lines[3] == "explained: 1 of 4 (1 by 1 switch of the authors' code); most often a (1)"
+    assert lines[4].startswith(
+        "differs: 1 of 4 (Table 1, method, 2 (p < .001)); chance alone would give 0.2 of 3 tests"
+    )
     assert "%" not in "".join(lines[:4])
 
 

@@ -156,7 +156,7 @@ def marked(manifest: dict[str, object]) -> str:
 
 @kept
 def track_means(context: Context, track: str) -> pd.DataFrame:
-    """`places.means` of what a track's runs came to, one row per cell and method."""
+    """`places.means` of the results of a track's runs, one row per cell and method."""
     blocks = [b for b in context.experiment.grid()[context.profile] if _serves(b, track)]
     expanded = [one for block in blocks for one in tracks.expand(block)]
     rows = places.losses(context.runs[context.runs["key"].isin(plan(expanded, context.store).keys)])

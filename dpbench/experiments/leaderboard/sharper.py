@@ -1,4 +1,4 @@
-"""What the sharper bounds of `tight` save: the noise of each method before and after, at one public (n, d)."""
+"""What the better bounds of `tight` save: the noise of each method before and after, at one public (n, d)."""
 
 from __future__ import annotations
 
@@ -183,7 +183,7 @@ def bounds() -> Iterator[tuple[Bound, float, Pair]]:
             yield one, epsilon, one.noise(tight, rdp)
 
 
-@artefact("sharper_bounds", "Noise before and after the sharper bounds")
+@artefact("sharper_bounds", "Noise before and after the better bounds")
 def sharper_bounds(context: Context) -> Table:
     """A row per release, a column per ε: before → after. Formulas: no rows."""
     found = list(bounds())
@@ -194,7 +194,7 @@ def sharper_bounds(context: Context) -> Table:
     rows = [[one.method, one.what, one.before, *[_cell(*pair) for b, _, pair in found if b is one]] for one in BOUNDS]
     header = ["method", "noise of", "before", *[f"ε = {e:g}" for e in LEVELS.values()]]
     caption = (
-        f"Standard deviation of the noise before → after the sharper bounds (and their ratio), at n = {N:,}, d = {D}, "
+        f"Standard deviation of the noise before → after the better bounds (and their ratio), at n = {N:,}, d = {D}, "
         "δ = n⁻². ∞: no noise is enough. A formula: no runs."
     )
     method = (

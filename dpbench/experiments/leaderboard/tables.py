@@ -233,7 +233,7 @@ def _guarantee(name: str) -> list[str]:
     return [method.relation.value, ", ".join(one.label for one in method.discloses) or "–"]
 
 
-@artefact("problems", "The problems, and who is not on the board")
+@artefact("problems", "The problems, and the methods that are not on the board")
 def problems(context: Context) -> Table:
     """A row per problem: size, kind, family, what w = 0 loses, how many methods are on it; then who is left out."""
     found = board(context)

@@ -1,4 +1,4 @@
-"""The printed cells of Tables 1 to 12: loss, deviation, × and, with loss B, the Hessian count of the same runs."""
+"""The published values of Tables 1 to 12: loss, deviation, × and, with loss B, the Hessian count of the same runs."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def _cells(context: Context) -> Iterator[tuple[tuple[int, str, float], Cell]]:
 
 
 def cell(target: Target, one: Any, count: Any, rows: pd.DataFrame) -> Cell:
-    """A printed cell with our runs by the switches that are on; those of the published stream apart."""
+    """A published value with our runs by the switches that are on; those of the published stream apart."""
     loss_a = "logistic" in target.problem
     runs: dict[Switches, Runs] = {}
     stream: dict[Switches, Runs] = {}

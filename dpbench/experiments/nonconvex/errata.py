@@ -92,7 +92,7 @@ def rows_beyond_the_bound() -> Iterator[Case]:
     bounds=(
         "Both of what runs. At least: all rows equal and one replaced, T gradients, the replaced row K ~ Bin(m, 1/n) "
         "times in a batch, privacy-loss distributions rounding down. At most: T pairs of gradient and Hessian, each "
-        "one Gaussian at σ/√2, with K told beside it (joint convexity), rounding up."
+        "one Gaussian at σ/√2, with K revealed beside it (joint convexity), rounding up."
     ),
 )
 def noise_of_all_rows_on_a_minibatch() -> Iterator[Case]:
@@ -119,7 +119,7 @@ def noise_of_all_rows_on_a_minibatch() -> Iterator[Case]:
     bounds=(
         "σ is set by our Rényi accountant, at its ε for 2T independent subsets (the published one is "
         "autodp's). At most: the pair by privacy-loss distributions, which lose less than Rényi's bound: a gap in the "
-        "proof, which sharper accounting closes, and no error. At least: all rows equal and one replaced, by "
+        "proof, which tighter accounting closes, and no error. At least: all rows equal and one replaced, by "
         "distributions rounding down."
     ),
 )

@@ -84,7 +84,8 @@ def loss(context: Context, target: Target) -> Table:
         f"{place(target)}: final loss on all rows, mean ± standard deviation (ddof = 1); {exact} of {known} cells are "
         f"exact. {STREAM_RULE if loss_a else KEYED_RULE}. {HONEST_RULE}; {span(ours['seeds'])} seeds. × as in the "
         f"paper: a seed did not terminate; <NA>: no run left a row. {setting(target)}. iterations: one gradient each. "
-        f"survives: whether the published value survives a kept ε, or the smallest set of switches tried that explains "
+        f"survives: whether runs that keep their ε give the published value, or the smallest set of switches that "
+        f"explains "
         f"it. Run times are other unit costs and not compared. {cap_rule(context, target)}"
     )
     header = ["method", "ε", "paper", "published setting", "verdict", "iterations*", "honest", "survives", "terminated",
@@ -128,9 +129,9 @@ def hessians(context: Context, target: Target) -> Table:
     return Table(pd.DataFrame(rows, columns=header), caption, ours, gaps(context, target, ours, theirs), method=method)
 
 
-@artefact("differences", "Printed cells that are not reproduced, or do not survive a kept ε")
+@artefact("differences", "Published values that are not reproduced, or not by runs that keep their ε")
 def differences(context: Context) -> Table:
-    """Every printed cell that is not exact or match, or does not survive, and the switches that explain it."""
+    """Every published value that is not exact or match, or does not survive, and the switches that explain it."""
     rows, records = [], []
     for (table, algorithm, epsilon), one in judged(context).items():
         records.append({"table": table, "algorithm": algorithm, "epsilon": epsilon} | one.record())
@@ -142,15 +143,15 @@ def differences(context: Context) -> Table:
     counts = frame["verdict"].value_counts() if len(frame) else {}
     lives = frame["survives"].value_counts() if len(frame) else {}
     caption = (
-        f"Of {len(frame)} printed cells under the published setting: "
-        f"{', '.join(f'{n} {word}' for word, n in counts.items()) or 'no rows'}. Survives: whether runs that keep "
-        "their ε give the value, too."
+        f"Of {len(frame)} published values, our runs under the published setting give: "
+        f"{', '.join(f'{n} {word}' for word, n in counts.items()) or 'no rows'}. Survives: also from runs that keep "
+        "their ε."
     )
     method = (
-        f"Of {len(frame)} printed cells, each with its mean, deviation, ×, number of runs and Hessians: "
-        f"{', '.join(f'{n} {word}' for word, n in counts.items())} under the published setting; survives a kept ε: "
-        f"{', '.join(f'{word} {n}' for word, n in lives.items())}. A cell is exact where the published random stream "
-        f"gives every printed digit. {POWER} The data file has all cells."
+        f"A value is one cell of a published table: mean, deviation, ×, number of runs and Hessians. Of {len(frame)} "
+        f"values, {', '.join(f'{n} {word}' for word, n in counts.items())} under the published setting. Whether runs "
+        f"that keep their ε give it: {', '.join(f'{word} {n}' for word, n in lives.items())}. A value is exact if the "
+        f"published random stream gives every printed digit. {POWER} The data file has all values."
     )
     header = ["table", "method", "ε", "verdict", "survives", "searched", "numbers"]
     return Table(pd.DataFrame(rows, columns=header), caption, frame, method=method)
@@ -198,7 +199,7 @@ def wrong(context: Context) -> Table:
             lines.append([f"{target.table}", said, *shown, f"{counts['rejected']} of {counts['tested']}"])
     caption = (
         "Tables 3 and 4 with one deliberate mistake at a time. “exact where changed” counts wrong runs that still "
-        "print the paper's digits: 0 is what a sharp test gives."
+        "print the paper's digits: 0 is what a good test gives."
     )
     method = (
         "Tables 3 and 4 by the published stream, with one thing wrong at a time. Of Table 4, the recipes that "
@@ -427,7 +428,7 @@ def our_loss(row: Any) -> str:
 
 
 def survival(verdict: Judged | None) -> str:
-    """Whether a published value survives a kept ε, in words."""
+    """Whether a published value survives in runs that keep their ε, in words."""
     if verdict is None:
         return "–"
     if not verdict.by:

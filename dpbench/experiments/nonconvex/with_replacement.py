@@ -6,8 +6,8 @@ The replaced row is in a batch of m draws K ~ Bin(m, 1/n) times, and moves the m
 At most: what is released is a function of (K, N(Kμ, 1)), K's law being that of both data sets, so all T of these with
 K in the open cost no less (joint convexity of the hockey-stick divergence). Above `MOST` times all is taken for lost.
 
-At least: all other rows are equal, so one data set gives N(0, z²) and the other the mixture of N(K, z²); told apart by
-which of many intervals each release falls into, with the loss of each rounded down.
+At least: all other rows are equal, so one data set gives N(0, z²) and the other the mixture of N(K, z²); distinguished
+by which of many intervals each release falls into, with the loss of each rounded down.
 """
 
 from __future__ import annotations

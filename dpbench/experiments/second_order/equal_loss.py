@@ -52,7 +52,7 @@ def equal_loss(context: Context) -> Table:
                       f"{one.published_ratio:.2f}×"])  # fmt: skip
     caption = (
         "The shortest T of DP-GD that is as low as DP-Newton (hess, clip) at its best, over DP-Newton's T. The "
-        "published ratios compare whole runs, each to its own best loss. none: no T reaches it (lowest mean)."
+        "published ratios compare full runs, each to its own best loss. none: no T reaches it (lowest mean)."
     )
     method = (
         "Of the T tried, the shortest at which DP-GD's mean excess is at or below that of DP-Newton at its best T; "

@@ -1,4 +1,4 @@
-"""`bs16`: the sharper conversion of Bun and Steinke."""
+"""`bs16`: the tighter conversion of Bun and Steinke."""
 
 from __future__ import annotations
 

@@ -90,7 +90,7 @@ def poisson_replaced_cumulant(noise_multiplier: float, rate: float, orders: Arra
 def without_replacement_cumulant(noise_multiplier: float, n: int, m: int, orders: Array) -> Array:
     """K(α) of one Gaussian release on m of n rows without replacement, replace-one; `orders`: increasing integers ≥ 2.
 
-    Wang, Balle and Kasiviswanathan (2019), Theorem 9 (nonconvex's eq. 27), with the sharper terms of their
+    Wang, Balle and Kasiviswanathan (2019), Theorem 9 (nonconvex's eq. 27), with the tighter terms of their
     Theorem 27 for j ≥ 3 where they are smaller: without them the bound does not vanish as the noise grows, and no ε
     below about 1 is within reach at T in the hundreds. Never worse than no sampling at all, as the Rényi divergence
     is jointly quasi-convex. `noise_multiplier` is relative to the replace-one sensitivity of the value on m rows.
@@ -233,7 +233,7 @@ def _orders(releases: Counts) -> Array:
 POISSON_ORDERS = np.unique(
     np.concatenate([np.arange(11, 110) / 10, np.arange(11, 65), np.round(np.geomspace(64, 2**14, 190))])
 )
-# Theorem 9 is for integer orders. Beyond 256 the second accountant lacks the sharper terms, so we stop there too.
+# Theorem 9 is for integer orders. Beyond 256 the second accountant lacks the tighter terms, so we stop there too.
 WITHOUT_REPLACEMENT_ORDERS = np.array(
     [*range(2, 33), *range(36, 65, 4), *range(72, 129, 8), *range(144, 257, 16)], dtype=float
 )

@@ -21,7 +21,7 @@ class Bits(Protocol):
 
 
 class SystemBits:
-    """The operating system's cryptographic generator: nothing is kept in the process that could tell later noise."""
+    """The operating system's cryptographic generator: the process keeps nothing that would predict later noise."""
 
     def words(self, count: int) -> Words:
         """See `Bits`."""
