@@ -21,7 +21,7 @@ STEPS, HALVINGS = 100, 40
 def fits(problem: EmpiricalRisk, ridge: float) -> bool:
     """Whether `ridge` and the problem's own make its smooth part AᵀA + mI with m > 0 and A of fewer rows than columns.
 
-    And whether the rows are at hand; a matter of public numbers.
+    And whether the rows are in memory; a matter of public numbers.
     """
     at_hand = hasattr(problem, "X") and problem.loss.outputs == 1 and problem.loss.convex
     return at_hand and problem.n < problem.d and not problem.w2 and ridge + problem.l2 > 0

@@ -20,11 +20,11 @@ ROUNDING = 1e-6  # relative: what another summation order, or a compiled loop, m
 class Difference:
     """moved: cells with both means, their errors and `apart` (in standard errors of the difference), the largest first.
 
-    changed: claims and published values with either verdict. compared, judged: how many of each are on both sides; exact,
-    close: how many of the compared cells agree to the digits that a summary keeps, and to `ROUNDING`; chance: about how
-    many cells would have moved by as much if the two sides had drawn independently; only: how many cells are on one
-    side alone, first and second; missing: the experiments that the first has no setting of, and that the second has
-    not.
+    changed: claims and published values with either verdict. compared, judged: how many of each are on both sides;
+    exact, close: how many of the compared cells agree to the digits that a summary keeps, and to `ROUNDING`; chance:
+    about how many cells would have moved by as much if the two sides had drawn independently; only: how many cells are
+    on one side alone, first and second; missing: the experiments that the first has no setting of, and that the second
+    has not.
     """
 
     moved: pd.DataFrame

@@ -172,9 +172,10 @@ class Outcome:
 
 @dataclass(frozen=True)
 class Judged:
-    """A cell's verdict. outcome: its class, under the published setting; survival: in runs that keep their ε, one of `SURVIVES`,
-    `EXPLAINED`, `LOST`, `UNTRIED`; by: the switches that explain it, in words; private: whether the settings under
-    which it got its class keep their ε; fits: what fitted runs come to; copy_of: the cell whose runs these are."""
+    """A cell's verdict. outcome: its class, under the published setting; survival: in runs that keep their ε, one of
+    `SURVIVES`, `EXPLAINED`, `LOST`, `UNTRIED`; by: the switches that explain it, in words; private: whether the
+    settings under which it got its class keep their ε; fits: what fitted runs come to; copy_of: the cell whose runs
+    these are."""
 
     cell: Cell
     outcome: Outcome
