@@ -3,7 +3,7 @@
 What the command line can do, these functions can: `run_algorithm`, `run_experiment`, `compare`, `report`, `scorecard`,
 `audit`, `audit_releases`, `submit`, `check_submission`, `compact`, `board_secret`,
 `board_freeze`, `board_versions`, `board_retract`, `merge`, `fetch`, `status`, `standings`, `forget`,
-`listing`, `plan`, `privacy_profile`, `cite`, `diff`, `summarise`, `draft_schema`, `check_data`, `check_rows`,
+`listing`, `new`, `plan`, `privacy_profile`, `cite`, `diff`, `summarise`, `draft_schema`, `check_data`, `check_rows`,
 `statement`, `card`, `export`;
 `results` reads the rows; `fit` makes one private model. They are those of `dpbench.api`, loaded on first use.
 `PrivateClassifier` and `PrivateRegressor` have scikit-learn's interface, and `load_model` reads what they saved;
@@ -25,7 +25,7 @@ __all__ = ["DISTRIBUTION", "DataBudget", "Diagnostics", "Fit", "PrivacyWarning",
            "PrivateRegressor", "Released", "Runs", "Scorecard", "__version__", "audit", "audit_releases",
            "board_freeze", "board_retract", "board_secret", "board_versions", "card", "check_data", "check_rows",
            "check_submission", "cite", "compact", "compare", "diff", "draft_schema", "export", "fetch", "fit", "forget",
-           "listing", "load_model", "merge", "plan", "privacy_profile", "report", "results", "run_algorithm",
+           "listing", "load_model", "merge", "new", "plan", "privacy_profile", "report", "results", "run_algorithm",
            "run_experiment", "scorecard", "standings", "statement", "status", "submit",
            "summarise"]  # fmt: skip
 

@@ -37,6 +37,7 @@ if TYPE_CHECKING:
 __all__ = ["Diagnostics", "Fit", "Released", "Runs", "Scorecard", "audit", "audit_releases", "board_freeze",
            "board_retract", "board_secret", "board_versions", "card", "check_data", "check_rows", "check_submission",
            "cite", "compact", "compare", "diff", "draft_schema", "export", "fetch", "fit", "forget", "listing", "merge",
+           "new",
            "plan", "privacy_profile", "report", "results", "run_algorithm", "run_experiment", "scorecard", "standings",
            "statement", "status", "submit", "summarise"]  # fmt: skip
 
@@ -377,6 +378,25 @@ def listing(what: str) -> pandas.DataFrame:
             artefacts = ", ".join(artefact.name for artefact in one.artefacts)
             rows.append({"experiment": name, "artefacts": artefacts, "paper": one.citation})
     return pd.DataFrame(rows, dtype=object)
+
+
+def new(kind: str, name: str, *, out: str | os.PathLike[str] = ".") -> list[Path]:
+    """Begin a package of one's own: files that pass their own tests, in a new folder.
+
+    Args:
+        kind: "paper", "algorithm", "dataset" or "loss".
+        name: of the package and of what it brings: small letters, digits, - and _, a letter first.
+        out: the folder that the package's own goes into.
+
+    Returns:
+        The files.
+
+    Raises:
+        UserError: for a name that will not do or is taken, or a folder that is there already; nothing is written then.
+    """
+    from dpbench import scaffolding
+
+    return scaffolding.make(kind, name, out)
 
 
 def cite(experiment: str | None = None) -> str:

@@ -18,7 +18,7 @@ FLOORS = (
     {"__main__"},
     {"cli"},
     {"api"},
-    {"reporting", "submitting"},
+    {"reporting", "submitting", "scaffolding"},
     {"experiments", "comparing", "estimators", "auditing"},
     {"leaderboard"},
     {"study"},

@@ -78,6 +78,32 @@ def test_the_documented_commands_work_from_a_wheel(installed):
     assert "pass" in dpbench("audit", "--algo", "dp-gd", "--eps", "4")
 
 
+def test_a_paper_of_ones_own_is_begun_installed_run_reported_and_removed(installed):
+    python, command = (installed / "env" / "bin" / name for name in ("python", "dpbench"))
+
+    def dpbench(*arguments):
+        return call(command, *arguments, cwd=installed, DPBENCH_DATA=str(installed / "data"))
+
+    def pip(*arguments):
+        call(sys.executable, "-m", "pip", "--python", python, *arguments, "--quiet", cwd=installed)
+
+    dpbench("new", "paper", "my_paper")
+    assert len((installed / "my_paper" / "my_paper" / "__init__.py").read_text().splitlines()) <= 60
+    pip("install", "--no-deps", "--no-index", "--no-build-isolation", installed / "my_paper")
+    own, of = installed / "own", ("--experiment", "my_paper", "--profile", "quick")
+    dpbench("run", *of, "--jobs", "1", "--out", own)
+    assert [folder.name for folder in (own / "quick").iterdir()] == ["my_paper"]
+    assert "120" in dpbench("status", *of, "--out", own)
+    dpbench("report", *of, "--out", own, "--figures", installed / "drawn")
+    page = (installed / "drawn" / "quick" / "my_paper" / "index.html").read_text(encoding="utf-8")
+    assert "Objective perturbation beats output perturbation" in page
+    assert "held" in dpbench("report", *of, "--check", "--out", own)
+    assert "0 moved" in dpbench("diff", own / "quick", own / "quick")
+    assert "My paper" in dpbench("cite", "my_paper")
+    pip("uninstall", "--yes", "my-paper")
+    assert "my_paper" not in dpbench("list", "experiments")
+
+
 def test_the_source_distribution_has_what_it_takes_to_build_and_test_itself(source, tmp_path):
     name = call(sys.executable, "-c", BUILD.format("build_sdist"), tmp_path, cwd=source).split()[-1]
     with tarfile.open(tmp_path / name) as archive:

@@ -37,6 +37,7 @@ VERBS = {
     "report": "Rebuild figures and tables from the results.",
     "compact": "Drop the rows that no grid asks for any longer.",
     "diff": "Compare two sets of results.",
+    "new": "Begin a package of your own: a paper, an algorithm, a data set, a loss.",
     "cite": "Print BibTeX of a paper and its data sets.",
     "submit": "Make or check a submission to the leaderboard.",
     "merge": "Add a submission to a results folder.",
