@@ -7,6 +7,7 @@ import errno
 import math
 import os
 from collections.abc import Iterable
+from typing import Any
 
 MANY = 20  # names that are more than a line
 # How an ImportError ends whose library found no room; the loader tells no number.
@@ -119,3 +120,16 @@ def how_to_install(extra: str) -> str:
     "run: pip install 'dask[distributed]>=2024.8'"
     """
     return f"run: pip install {' '.join(repr(one) for one in EXTRAS[extra])}"
+
+
+def several(given: Any) -> list[Any]:
+    """What may be one thing or several, as a list.
+
+    >>> several("adult"), several((0.1, 1.0))
+    (['adult'], [0.1, 1.0])
+    """
+    return [given] if isinstance(given, str) or not isinstance(given, Iterable) else list(given)
+
+
+def silent(*_: Any) -> None:
+    """Takes progress and remarks where nobody listens."""

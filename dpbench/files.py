@@ -115,3 +115,14 @@ def read_toml(source: str | os.PathLike[str]) -> dict[str, Any]:
         raise UserError(f"{source}: {error.strerror}") from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise UserError(f"{source}: {error}") from None
+
+
+def written(text: str, out: str | os.PathLike[str] | None) -> str:
+    """`text`, which is also put into the file `out` where there is one; UserError where it cannot be."""
+    if out is not None:
+        try:
+            with replacing(Path(out)) as staged:
+                staged.write_text(text, encoding="utf-8")
+        except OSError as error:
+            raise UserError(f"{out}: {error.strerror}") from None
+    return text

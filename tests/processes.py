@@ -16,7 +16,6 @@ SERVER = multiprocessing.get_context("forkserver")
 SERVER.set_forkserver_preload(
     [
         "pytest",
-        "dpbench.api",
         "dpbench.cli",
         "dpbench.run.runner",
         "dp_accounting",

@@ -11,7 +11,6 @@ import click
 import pytest
 
 import dpbench
-from dpbench import api
 from dpbench.cli import VERBS, group, main
 from dpbench.run.results import Store
 from tests import processes
@@ -396,7 +395,7 @@ BOARD = {
 
 
 @pytest.mark.parametrize("verb", [*(verb for verb in VERBS if verb != "board"), *(f"board {verb}" for verb in BOARD)])
-def test_an_option_is_an_argument_of_the_api(verb):
+def test_an_option_is_an_argument_of_the_function(verb):
     """Each has its argument of that name, and each argument its option."""
     first, _, second = verb.partition(" ")
     command = group.get_command(None, first)
@@ -412,6 +411,6 @@ def test_a_file_that_ends_too_early_is_not_taken_for_ctrl_d(monkeypatch):
     def cut(*arguments, **named):
         raise EOFError("cut")
 
-    monkeypatch.setattr(api, "standings", cut)
+    monkeypatch.setattr(dpbench, "standings", cut)
     with pytest.raises(EOFError, match="cut"):
         main(["status"])

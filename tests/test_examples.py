@@ -34,9 +34,9 @@ def test_breast_cancer_is_private_in_ten_lines(capsys):
 
 def test_an_algorithm_from_a_file_runs_on_one_problem_unless_it_names_an_experiment(tmp_path, monkeypatch):
     import dpbench
-    from dpbench import api
+    from dpbench.experiments import running
 
-    monkeypatch.setattr(api, "_home_problems", lambda home: ([f"problems of {home}"], {}))
+    monkeypatch.setattr(running, "_home_problems", lambda home: ([f"problems of {home}"], {}))
     file = ROOT / "examples" / "my_algorithm.py"
     runs = dpbench.run_algorithm(f"{file}:MyAlgorithm", seeds=1, jobs=1, settings={"T": 2}, results=tmp_path)
     assert set(runs.rows()["problem"]) == {"synthetic"}

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+import dpbench
 from dpbench.cli.shared import EPSILON
 from dpbench.cli.tables import number, print_table
 from dpbench.errors import UserError
@@ -66,13 +67,11 @@ def command(
 
 
 def _algorithms(name: str, epsilons: tuple[float, ...], runs: int | None, seed: int, one_run: bool, loss: str) -> int:
-    from dpbench import api
-
     failed: list[str] = []
     weak: list[str] = []
     pairs: list[str] = []
     rows: list[list[str]] = []
-    for done in api.audit(name, epsilons, runs=runs, seed=seed, one_run=one_run, loss=loss):
+    for done in dpbench.audit(name, epsilons, runs=runs, seed=seed, one_run=one_run, loss=loss):
         which = [done.algorithm, f"{done.epsilon:g}"]
         if not done.passed:
             failed.append(" at ε = ".join(which))
@@ -106,9 +105,7 @@ def _verdict(unit: str, verdict: Verdict) -> list[str]:
 
 
 def _mechanisms(runs: int | None, seed: int) -> int:
-    from dpbench import api
-
-    rows = api.audit_releases(runs=runs, seed=seed)
+    rows = dpbench.audit_releases(runs=runs, seed=seed)
     cells = [
         [
             row.release,

@@ -6,6 +6,7 @@ from typing import Any
 
 import click
 
+import dpbench
 from dpbench.cli.shared import RESULTS, say
 from dpbench.errors import UserError, counted
 
@@ -40,11 +41,9 @@ def secret(seed: str | None, profile: str) -> None:
     Each copy has a secret subset of the rows, flipped labels and another basis. Keep the file to yourself, and give it
     to dpbench submit --check ARCHIVE --rerun --seed FILE; without one, every check draws its own.
     """
-    from dpbench import api
-
     if seed is None:
         raise UserError("--seed: name the file with the secret; it is made where there is none")
-    found = api.board_secret(seed, profile=profile)
+    found = dpbench.board_secret(seed, profile=profile)
     say(f"{seed}: keep it secret; {len(found)} private copies of the problems whose data are fetched")
     click.echo(found.to_string(index=False))
 
@@ -62,9 +61,7 @@ def freeze(version: str, **given: Any) -> None:
     Rows that the grid no longer asks for are dropped first (see dpbench compact). The leaderboard's page names the
     version for as long as the rows stay the same.
     """
-    from dpbench import api
-
-    made = api.board_freeze(version, **given)
+    made = dpbench.board_freeze(version, **given)
     click.echo(f"version {made.name}: {counted(made.rows, 'row')}, sha256 {made.digest}")
 
 
@@ -73,9 +70,7 @@ def freeze(version: str, **given: Any) -> None:
 @RESULTS
 def versions(**given: Any) -> None:
     """List the frozen versions, and say which of them the rows belong to."""
-    from dpbench import api
-
-    found, told = api.board_versions(**given)
+    found, told = dpbench.board_versions(**given)
     if len(found):
         click.echo(found.to_string(index=False))
     click.echo(told)
@@ -88,6 +83,4 @@ def versions(**given: Any) -> None:
 @RESULTS
 def retract(method: str, **given: Any) -> None:
     """Retract a submission: it stays listed, with the reason and without a place."""
-    from dpbench import api
-
-    click.echo(f"{api.board_retract(method, **given)}; next: dpbench report --experiment leaderboard")
+    click.echo(f"{dpbench.board_retract(method, **given)}; next: dpbench report --experiment leaderboard")

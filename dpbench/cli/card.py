@@ -6,6 +6,7 @@ from typing import Any
 
 import click
 
+import dpbench
 from dpbench.cli.progress import progress
 from dpbench.cli.shared import JOBS, parse_shares, say
 
@@ -30,10 +31,8 @@ def command(model: str, out: str | None, share: tuple[str, ...], **given: Any) -
     publish it with the model. The second accountant recomputes the ε of the releases; the exit code is 2 if they cost
     more than the model states.
     """
-    from dpbench import api
-
     with progress() as report:
-        text = api.card(model, out=out, share=parse_shares(share), **given, progress=report.doing)
+        text = dpbench.card(model, out=out, share=parse_shares(share), **given, progress=report.doing)
     if out is None:
         click.echo(text, nl=False)
     else:

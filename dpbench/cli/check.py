@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import click
 
+import dpbench
+
 
 @click.command("check")
 @click.argument("data", metavar="FILE")
@@ -19,9 +21,7 @@ def command(data: str, schema: str) -> int:
     before it. The counts are exact, so they are not private: do not publish them. The exit code is 1 if the list is not
     empty.
     """
-    from dpbench import api
-
-    lines = api.check_data(data, schema)
+    lines = dpbench.check_data(data, schema)
     for line in lines:
         click.echo(line)
     if not lines:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import click
 
+import dpbench
+
 
 @click.command("cite")
 @click.argument("experiment", required=False)
@@ -12,6 +14,4 @@ def command(experiment: str | None) -> None:
 
     dpbench cite second_order >> references.bib
     """
-    from dpbench import api
-
-    click.echo(api.cite(experiment), nl=False)
+    click.echo(dpbench.cite(experiment), nl=False)

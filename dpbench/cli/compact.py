@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import click
 
+import dpbench
 from dpbench.cli.shared import RESULTS
 from dpbench.errors import counted
 
@@ -20,7 +21,5 @@ def command(experiment: str, profile: str, results: str) -> None:
     A row goes stale when its algorithm, its data or the grid changes. No figure draws it, but other programs that read
     the files would average over it. Rows whose settings still wait for tuning are kept.
     """
-    from dpbench import api
-
-    for name, (kept, dropped) in api.compact(experiment, profile=profile, results=results).items():
+    for name, (kept, dropped) in dpbench.compact(experiment, profile=profile, results=results).items():
         click.echo(f"{name}: {counted(kept, 'row')} kept, {dropped:,} dropped")

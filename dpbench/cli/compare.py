@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+import dpbench
 from dpbench.cli.progress import progress
 from dpbench.cli.shared import EPSILON, JOBS, RESULTS, SEEDS
 from dpbench.cli.tables import number, print_table, width
@@ -89,10 +90,10 @@ def command(bounds: tuple[str, ...], debug: bool, everything: bool, **given: Any
     in the table are exact, so they are not private: do not publish them. The prepared rows (readable by you only) and
     the finished runs are kept for the next call. dpbench forget my.csv removes both; --no-cache keeps neither.
     """
-    from dpbench import api
-
     with progress() as report:
-        found = api.compare(bounds=parse_bounds(bounds), **given, reading=report.reading, progress=report, notify=_say)
+        found = dpbench.compare(
+            bounds=parse_bounds(bounds), **given, reading=report.reading, progress=report, notify=_say
+        )
     for one in found.rankings:
         _print(found, one, everything)
     _explain(found, given["seeds"])

@@ -9,6 +9,8 @@ from collections.abc import Callable, Iterable
 
 import click
 
+import dpbench
+
 Complete = Callable[[click.Context, click.Parameter, str], list[str]]
 
 
@@ -21,18 +23,14 @@ def _of(names: Callable[[], Iterable[str]]) -> Complete:
 
 def _listed(what: str, column: str) -> Callable[[], Iterable[str]]:
     def names() -> Iterable[str]:
-        from dpbench import api
-
-        return map(str, api.listing(what)[column])
+        return map(str, dpbench.listing(what)[column])
 
     return names
 
 
 def _experiments() -> Iterable[str]:
     """The experiments, and the artefacts of each."""
-    from dpbench import api
-
-    found = api.listing("experiments")
+    found = dpbench.listing("experiments")
     for name, artefacts in zip(found["experiment"], found["artefacts"], strict=True):
         yield from (name, *(f"{name}/{artefact}" for artefact in artefacts.split(", ")))
 

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+import dpbench
 from dpbench.cli.tables import number, print_table
 
 if TYPE_CHECKING:
@@ -32,15 +33,14 @@ def command(first: str, second: str | None, errors: float, save: str | None) -> 
     Experiments and settings that only one side has are counted and named, but are no difference. Exit codes: 0 nothing
     moved, 1 something did, 2 a mistake in the call, or nothing in common.
     """
-    from dpbench import api
     from dpbench.errors import UserError
 
     if save is not None and second is None:
-        click.echo(f"{save}: {api.summarise(first, save):,} settings")
+        click.echo(f"{save}: {dpbench.summarise(first, save):,} settings")
         return 0
     if second is None or save is not None:
         raise UserError("diff takes two results, or one and --save FILE")
-    found = api.diff(first, second, errors=errors)
+    found = dpbench.diff(first, second, errors=errors)
     if not found.compared and not found.judged:
         raise UserError(f"{first} and {second} have no setting in common: nothing was compared ({found})")
     if len(found.moved):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import click
 
+import dpbench
 from dpbench.cli.shared import say
 
 
@@ -19,9 +20,7 @@ def command(model: str, table: str, out: str | None) -> None:
     The query uses only CASE and arithmetic, so that every SQL dialect can run it. Missing, unknown and out-of-bounds
     cells count as the schema says. Models with dates or a row bound are refused, because SQL dialects differ on these.
     """
-    from dpbench import api
-
-    text = api.export(model, table=table, out=out)
+    text = dpbench.export(model, table=table, out=out)
     if out is None:
         click.echo(text, nl=False)
     else:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import click
 
+import dpbench
 from dpbench.cli.completion import DATASETS
 from dpbench.cli.progress import downloads
 from dpbench.cli.tables import print_table
@@ -25,10 +26,8 @@ def command(names: tuple[str, ...], mirror: str | None) -> int:
     mirror are still prepared, and the table says what is missing. The exit code is 1 if a data set that you named is
     missing; with `all`, data sets that cannot be reached are skipped.
     """
-    from dpbench import api
-
     with downloads() as report:
-        results = api.fetch(names, mirror=mirror, progress=report)
+        results = dpbench.fetch(names, mirror=mirror, progress=report)
     print_table(["data set", "status", "detail"], [[r.name, r.status, r.detail] for r in results])
     bad = [r.name for r in results if r.status in ("missing", "failed")]
     broken = [r.name for r in results if r.status == "failed"]

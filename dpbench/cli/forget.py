@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import click
 
+import dpbench
 from dpbench.cli.shared import RESULTS
 
 
@@ -17,9 +18,7 @@ def command(data: str, results: str) -> None:
 
     The file itself is not touched, and need not exist any longer. dpbench compare --no-cache keeps nothing.
     """
-    from dpbench import api
-
-    gone = api.forget(data, results=results)
+    gone = dpbench.forget(data, results=results)
     for folder in gone:
         click.echo(f"removed {folder}")
     if not gone:

@@ -6,9 +6,10 @@ import math
 
 import click
 
-from dpbench.api import LISTINGS
+import dpbench
 from dpbench.cli.tables import print_table
 
+LISTINGS = ("algorithms", "datasets", "losses", "experiments")
 HEADS = {"home_experiment": "home", "L0": "slope ≤", "L1": "curvature ≤", "L2": "third derivative ≤"}
 NUMBERS = ("rows", "columns", "L0", "L1", "L2", "methods")
 
@@ -20,12 +21,10 @@ def command(what: str | None) -> None:
 
     dpbench list algorithms
     """
-    from dpbench import api
-
     for i, name in enumerate([what] if what else LISTINGS):
         if i:
             click.echo()
-        found = api.listing(name)
+        found = dpbench.listing(name)
         right = {i for i, column in enumerate(found) if column in NUMBERS}
         cells = [[_cell(value) for value in row] for row in found.itertuples(index=False)]
         print_table([HEADS.get(column, column.replace("_", " ")) for column in found], cells, right=right, below=True)

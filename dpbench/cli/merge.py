@@ -6,6 +6,7 @@ from typing import Any
 
 import click
 
+import dpbench
 from dpbench.cli.shared import RESULTS, say
 
 
@@ -24,6 +25,4 @@ def command(archive: str, **given: Any) -> None:
     the archive is run, and the method is listed as "not re-run", without a place. To see it on the board, run dpbench
     report --experiment leaderboard.
     """
-    from dpbench import api
-
-    click.echo(f"{api.merge(archive, **given, notify=say)}; next: dpbench report --experiment leaderboard")
+    click.echo(f"{dpbench.merge(archive, **given, notify=say)}; next: dpbench report --experiment leaderboard")

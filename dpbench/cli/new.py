@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import click
 
+import dpbench
+
 
 @click.command("new")
 @click.argument("kind", metavar="paper|algorithm|dataset|loss")
@@ -21,8 +23,6 @@ def command(kind: str, name: str, out: str) -> None:
     dpbench finds the package as long as it is installed (pip install -e ./NAME). Its name then works wherever a
     built-in one does. Its README has the commands to go on with.
     """
-    from dpbench import api
-
-    for path in api.new(kind, name, out=out):
+    for path in dpbench.new(kind, name, out=out):
         click.echo(str(path))
     click.echo(f"next: pip install -e ./{name} in {out}, then see its README.md", err=True)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+import dpbench
 from dpbench.cli.progress import progress
 from dpbench.cli.shared import EPSILON, JOBS, parse_shares, say
 from dpbench.cli.tables import print_table, width
@@ -62,10 +63,8 @@ def command(share: tuple[str, ...], **given: Any) -> None:
     It reads no data, so it costs no privacy. The first table is simulated: the estimators are fitted to random tables
     that the schema allows. The second table is exact: it lists the releases of a fit, with their noise.
     """
-    from dpbench import api
-
     with progress() as report:
-        found = api.plan(share=parse_shares(share), **given, progress=report.doing)
+        found = dpbench.plan(share=parse_shares(share), **given, progress=report.doing)
     _answer(found, given["reach"])
     click.echo()
     _scores(found)

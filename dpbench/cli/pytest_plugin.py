@@ -11,6 +11,8 @@ from typing import Any
 
 import pytest
 
+import dpbench
+
 LINES = pytest.StashKey[list[str]]()
 
 
@@ -36,10 +38,8 @@ def dp_audit(request: pytest.FixtureRequest) -> Callable[..., Any]:
         pytest.skip("an audit takes minutes: pytest --dp-audit runs it")
 
     def audit(target: Any, epsilon: float, *, runs: int | None = None, seed: int = 0) -> Any:
-        from dpbench import api
-
         runs, before = runs or request.config.getoption("--dp-audit-runs"), time.perf_counter()
-        (done,) = api.audit(target, epsilon, runs=runs, seed=seed)
+        (done,) = dpbench.audit(target, epsilon, runs=runs, seed=seed)
         seconds = time.perf_counter() - before
         bound = max((verdict.bound for verdict in done.verdicts.values()), default=float("nan"))
         shows = done.reach if done.runs else float("nan")

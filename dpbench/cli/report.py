@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import click
 
+import dpbench
 from dpbench.cli.completion import EXPERIMENTS
 from dpbench.cli.shared import RESULTS
 from dpbench.errors import UserError
@@ -42,16 +43,12 @@ def command(
         raise UserError("--with goes without --check: claims are about the methods of their paper")
     if check:
         return _scorecard(reference, profile, results)
-    from dpbench import api
-
-    api.report(reference, profile=profile, results=results, figures=figures, beside=beside, notify=click.echo)
+    dpbench.report(reference, profile=profile, results=results, figures=figures, beside=beside, notify=click.echo)
     return None
 
 
 def _scorecard(reference: str | None, profile: str | None, results: str) -> int:
-    from dpbench import api
-
-    found = api.scorecard(reference, profile=profile, results=results)
+    found = dpbench.scorecard(reference, profile=profile, results=results)
     for (name, each), rows in found.verdicts.groupby(["experiment", "profile"], sort=False):
         click.echo(f"{name}, {each} profile")
         for row in rows.itertuples():

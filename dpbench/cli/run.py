@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+import dpbench
 from dpbench.cli.completion import ALGORITHMS, DATASETS, EXPERIMENTS
 from dpbench.cli.progress import duration, progress
 from dpbench.cli.shared import EPSILON, JOBS, RESULTS, SEEDS, say
@@ -18,7 +19,7 @@ from dpbench.errors import UserError
 if TYPE_CHECKING:
     import pandas
 
-    from dpbench.api import Runs
+    from dpbench.experiments.running import Runs
 
 COMMANDLINE = click.core.ParameterSource.COMMANDLINE
 OF_A_GRID = {"profile": "--profile", "config": "--config"}
@@ -112,12 +113,10 @@ def command(algorithm: str | None, reference: str | None, key: str | None, debug
     those data sets of its paper's experiment that are fetched, and on the synthetic one. Settings that you do not give
     take the tuned values that ship with that experiment, if there are any; such runs are made one at a time and timed.
     """
-    from dpbench import api
-
     if key is not None:
         if algorithm is not None or reference is not None:
             raise UserError("--profile-of stands alone: it takes the key of a row that there is")
-        for path in api.privacy_profile(key, results=given["results"]):
+        for path in dpbench.privacy_profile(key, results=given["results"]):
             click.echo(str(path))
         return 0
     if (algorithm is None) == (reference is None):
@@ -134,16 +133,16 @@ def command(algorithm: str | None, reference: str | None, key: str | None, debug
         of_one["settings"] = parse_settings(of_one["settings"])
         with progress() as report:
             ask = (lambda seconds: None) if yes else _not_for_hours
-            runs = api.run_algorithm(algorithm, **of_one, **given, progress=report, notify=say, estimated=ask)
+            runs = dpbench.run_algorithm(algorithm, **of_one, **given, progress=report, notify=say, estimated=ask)
         (_print_tuned if runs.tuned else _print)(runs.table())
         for line in runs.warnings():
             say(line)
         return _verdict(runs, debug)
     assert reference is not None
     codes = []
-    for one in api.listing("experiments")["experiment"] if reference == "all" else [reference]:
+    for one in dpbench.listing("experiments")["experiment"] if reference == "all" else [reference]:
         with progress() as report:
-            runs = api.run_experiment(one, **of_a_grid, **given, progress=report, notify=say)
+            runs = dpbench.run_experiment(one, **of_a_grid, **given, progress=report, notify=say)
         codes.append(_verdict(runs, debug))
     return max(codes)
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import click
 
+import dpbench
+
 
 @click.command("schema")
 @click.argument("data", metavar="FILE")
@@ -19,9 +21,7 @@ def command(data: str, target: str, out: str | None) -> None:
     meaning of the column says, and remove the mark: a private fit is refused while one is left. The draft itself
     reveals something about the data, so do not publish it.
     """
-    from dpbench import api
-
-    schema, remarks = api.draft_schema(data, target, out=out)
+    schema, remarks = dpbench.draft_schema(data, target, out=out)
     for remark in remarks:
         click.echo(f"note: {remark}", err=True)
     if out is None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import click
 
+import dpbench
+
 
 @click.command("statement")
 @click.argument("model", metavar="MODEL.json")
@@ -15,9 +17,7 @@ def command(model: str) -> None:
     The second accountant recomputes the ε of the releases that the statement lists. The exit code is 2 if they cost
     more than it states.
     """
-    from dpbench import api
-
-    statement, holds = api.statement(model)
+    statement, holds = dpbench.statement(model)
     for line in statement.lines():
         click.echo(line)
     for line in holds:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import click
 
+import dpbench
 from dpbench.cli.completion import EXPERIMENTS
 from dpbench.cli.shared import RESULTS, lazily
 from dpbench.cli.tables import print_table
@@ -23,14 +24,12 @@ def command(experiment: str | None, profile: str | None, results: str) -> None:
     dpbench status --experiment second_order --profile full
     """
     lazily("pandas")  # the papers' modules import it, to draw and to judge
-    from dpbench import api
-
     chosen = click.get_current_context().get_parameter_source("results") is click.core.ParameterSource.COMMANDLINE
     if chosen and not Path(results).is_dir():
         raise UserError(f"--out {results}: there is no such folder; dpbench run --out {results} makes it")
     gc.disable()  # the plans are half a million objects, and none of them is garbage
     try:
-        found = api.standings(experiment, profile, results=results)
+        found = dpbench.standings(experiment, profile, results=results)
     finally:
         gc.freeze()
         gc.enable()

@@ -6,6 +6,7 @@ from typing import Any
 
 import click
 
+import dpbench
 from dpbench.cli.progress import progress
 from dpbench.cli.shared import JOBS, RESULTS, say
 from dpbench.errors import UserError, counted
@@ -41,8 +42,6 @@ def command(algorithm: str | None, checked: str | None, rerun: bool, seed: str |
     of the problems, and an audit. The exit code is 1 if the check objects to anything. dpbench merge adds a sound
     archive to a results folder.
     """
-    from dpbench import api
-
     if (algorithm is None) == (checked is None):
         raise UserError("give either --algo FILE:CLASS or --check ARCHIVE")
     if checked is None:
@@ -50,12 +49,12 @@ def command(algorithm: str | None, checked: str | None, rerun: bool, seed: str |
             raise UserError("--rerun and --seed go with --check")
         assert algorithm is not None
         with progress() as report:
-            path = api.submit(algorithm, **given, progress=report, notify=say)
+            path = dpbench.submit(algorithm, **given, progress=report, notify=say)
         if given["key"] is not None:
             click.echo(f"{path}: to be signed: minisign -S -m {path}")
         click.echo(f"{path}: ready; its check: dpbench submit --check {path}")
         return 0
-    found = api.check_submission(checked, rerun=rerun, seed=seed, notify=say)
+    found = dpbench.check_submission(checked, rerun=rerun, seed=seed, notify=say)
     manifest = found.submission.manifest
     rows = counted(len(found.submission.rows), "row")
     click.echo(f"{manifest.method} ({manifest.title}), {manifest.profile} profile, {rows}")

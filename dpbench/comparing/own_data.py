@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -14,13 +14,14 @@ from dpbench.comparing import by_schema, code, pilot, ranking
 from dpbench.comparing.code import Source
 from dpbench.comparing.private_copies import forget, results_of
 from dpbench.comparing.references import Reference, references
-from dpbench.errors import DataError, UserError, nearest, positive
+from dpbench.errors import DataError, UserError, nearest, positive, several, silent
 from dpbench.study.overview import counts_as_public
 
 if TYPE_CHECKING:
     from dpbench.datasets.tables import Table
     from dpbench.run.jobs import Job
     from dpbench.run.runner import Progress
+    from dpbench.schema import Schema
 
 PROFILES = ("quick", "full")
 FEWEST = 100  # rows: with fewer, the standard errors of what is held out are as large as any difference
@@ -86,47 +87,87 @@ class Comparison:
         return {"RMSE": (rmse * self.unit, spread * self.unit), "R²": (line.gain, line.gain_se)}
 
 
-def compare_file(
+def compare(
     data: str | os.PathLike[str],
-    target: str | None,
-    reading: dict[str, Any],
+    target: str | None = None,
     *,
-    epsilons: list[float],
-    tracks: list[str],
-    holdout: float,
-    precision: str,
-    loss: str | None,
-    weights: dict[str, float],
-    schema: Any,
-    extra: Iterable[str],
-    profile: str,
-    seeds: int,
-    timed: bool,
-    results: str | os.PathLike[str],
-    cached: bool,
-    jobs: int | None,
-    reading_of_file: Callable[[str, float], None],
-    progress: Callable[[Progress], None],
-    notify: Callable[[str], None],
+    epsilon: float | Iterable[float] = 1.0,
+    loss: str | None = None,
+    l1: float = 0.0,
+    l2: float = 0.0,
+    row_bound: float | None = None,
+    bounds: Mapping[str, tuple[float, float]] | None = None,
+    standardise: bool = True,
+    drop: Iterable[str] = (),
+    schema: str | os.PathLike[str] | Schema | None = None,
+    extra: Iterable[str] = (),
+    holdout: float = 0.2,
+    precision: str = "float64",
+    track: str | Iterable[str] = "default",
+    profile: str = "quick",
+    seeds: int = 5,
+    timed: bool = False,
+    results: str | os.PathLike[str] = "results",
+    cache: bool = True,
+    jobs: int | None = None,
+    reading: Callable[[str, float], None] = silent,
+    progress: Callable[[Progress], None] = silent,
+    notify: Callable[[str], None] = silent,
 ) -> Comparison:
-    """See `dpbench.compare`; reading: the arguments of `tables.read`, weights: of the regularisers; schema: or None."""
+    """Judge every private method that fits on rows of your own that it has not seen.
+
+    Models are set against the majority class (or the mean), the start and the optimum without privacy; when none is
+    better than the first by two standard errors, the recommendation is not to use any. The scores are exact, so they
+    are not private, and nor is the choice made by them.
+
+    Args:
+        data: a csv, tsv, parquet or svmlight file.
+        target: the column to predict; None for svmlight, whose labels come first.
+        epsilon: the budget ε > 0 of every run, one or several, at δ = n⁻², for replace-one neighbours.
+        loss: None takes logistic for two classes and squared for numbers. l1, l2: weights of ‖w‖₁ and ‖w‖²/2.
+        row_bound, bounds, standardise, drop: see `dpbench.datasets.tables.read`.
+        schema: what is public of the table (`dpbench.schema`), or its TOML file; takes the place of target, row_bound,
+            bounds, standardise and drop.
+        extra: further methods, names or "file.py:Class".
+        holdout: the share of rows kept apart to judge by, in (0, 0.5], chosen by their positions.
+        precision: "float64" or "float32", in which the rows are kept and multiplied; sums are float64 in both.
+        track: the rule for settings, one or several: "default" takes each method's public rule in n, d and ε, "tuned"
+            the best of a few on the rows in use, which is not private, "private" searches a few around the rule within
+            ε; methods that cannot be searched so are left out.
+        profile: "quick" or "full": how many settings "tuned" tries. seeds: replicates of each. timed: measure the
+            seconds of each, alone.
+        results, jobs: as of `run_algorithm`; the runs go to `results/adhoc/compare-DATA`.
+        cache: keep the prepared rows, which nobody but the user may read, and the runs, so that the next call makes
+            none of them again; `forget` removes both. False removes them at the end.
+        reading: called with what is being done and the share of it while a large file is read.
+
+    Raises:
+        UserError, DataError: in one line that names the argument or column.
+    """
     from dpbench import datasets
     from dpbench.datasets import own, tables
     from dpbench.problems import build, losses, regularisers
     from dpbench.run import runner
     from dpbench.run.results import Store
 
-    epsilons, tracks = _checked(epsilons, tracks, holdout, profile, seeds, jobs)
+    epsilons, tracks = _checked(several(epsilon), several(track), holdout, profile, seeds, jobs)
+    weights = {name: weight for name, weight in (("l1", l1), ("l2", l2)) if weight}
     if loss in UNFIT:
         raise UserError(f"loss: {loss} has no held-out score; compare takes logistic, squared or ramp")
     regularisers.make(**weights)
     references_of = ranking.entering(extra)  # a name that is none is told before the data are read
-    given = reading | {"task": None if loss is None else "binary" if losses.get(loss).binary else "regression"}
+    columns: dict[str, Any] = {
+        "row_bound": row_bound,
+        "bounds": dict(bounds or {}),
+        "standardise": standardise,
+        "drop": list(drop),
+    }
+    given = columns | {"task": None if loss is None else "binary" if losses.get(loss).binary else "regression"}
     if schema is None:
-        table = tables.read(data, target, **given, holdout=holdout, precision=precision, progress=reading_of_file)
+        table = tables.read(data, target, **given, holdout=holdout, precision=precision, progress=reading)
     else:
-        how: dict[str, Any] = {"holdout": holdout, "precision": precision, "progress": reading_of_file}
-        table = by_schema.read(data, schema, reading=reading, **how)
+        how: dict[str, Any] = {"holdout": holdout, "precision": precision, "progress": reading}
+        table = by_schema.read(data, schema, reading=columns, **how)
     _check_size(data, table)
     for line in table.warnings:
         notify(f"warning: not private: {line}")
@@ -140,7 +181,7 @@ def compare_file(
         words = ",".join([loss, *(f"{key}={weight!r}" for key, weight in weights.items())])
         shape = f"{table.X.shape[0]:,} rows in use, {table.X.shape[1]:,} columns"
         notify(f"{dataset}: {shape}, {words}; {table.recipe}")
-        if cached:
+        if cache:
             notify(
                 f"private copy of these rows, for you alone to read: {own.folder_of(dataset)}; "
                 f"dpbench forget {os.fspath(data)} removes it"
@@ -154,17 +195,17 @@ def compare_file(
             return runner.run(todo, store, workers=jobs, report=progress)
 
         found = []
-        for epsilon in epsilons:
-            for track in tracks:
-                entered = ranking.field_of(problem, epsilon, track, references_of.values(), seeds, profile)
+        for each in epsilons:
+            for rule in tracks:
+                entered = ranking.field_of(problem, each, rule, references_of.values(), seeds, profile)
 
                 if trial:
-                    pilot.cut(entered, trial, epsilon, store, run)
-                found.append(ranking.rank(entered, epsilon, track, references_of, store, run, timed))
+                    pilot.cut(entered, trial, each, store, run)
+                found.append(ranking.rank(entered, each, rule, references_of, store, run, timed))
         lines = references(build(problem), datasets.load(dataset), table.classes)
     finally:
-        if not cached:
-            forget(data, results)
+        if not cache:
+            forget(data, results=results)
     baseline = lines[0].name
     first = found[0]
     snippet = ""
@@ -208,7 +249,9 @@ def _checked(
             raise UserError(f"unknown track {track!r}: {nearest(track, ranking.TRACKS)}")
     if not 0 < holdout <= 0.5:
         raise UserError(f"holdout must be in (0, 0.5], a share of the rows, got {holdout:g}")
-    return [positive("epsilon", epsilon) for epsilon in dict.fromkeys(epsilons)], list(dict.fromkeys(tracks))
+    return [positive("epsilon", epsilon) for epsilon in dict.fromkeys(map(float, epsilons))], list(
+        dict.fromkeys(tracks)
+    )
 
 
 def _check_size(data: str | os.PathLike[str], table: Table) -> None:

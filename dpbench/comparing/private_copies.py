@@ -15,8 +15,12 @@ def results_of(dataset: str, results: str | os.PathLike[str]) -> Path:
     return Path(results) / "adhoc" / f"compare-{dataset}"
 
 
-def forget(data: str | os.PathLike[str], results: str | os.PathLike[str]) -> list[Path]:
-    """Remove every prepared copy of a file, which need not be there any more, and the finished runs on it.
+def forget(data: str | os.PathLike[str], *, results: str | os.PathLike[str] = "results") -> list[Path]:
+    """Remove what `compare` kept of a file: its prepared rows, and the runs on them with their exact scores.
+
+    Args:
+        data: the file, which need not be there any more.
+        results: the folder of all results, as of `compare`.
 
     Returns:
         The folders that are gone; none where nothing was kept.

@@ -11,12 +11,12 @@ from typing import Any, Literal
 
 import numpy as np
 
-from dpbench.datasets import cache, download, pins
+from dpbench.datasets import cache, download, pins, registry
 from dpbench.datasets.cache import Dataset
 from dpbench.datasets.network import Network, Progress
 from dpbench.datasets.registry import describe
 from dpbench.datasets.spec import Arrays, DatasetSpec, Raw
-from dpbench.errors import DataError, NotAtHand, UserError
+from dpbench.errors import DataError, NotAtHand, UserError, nearest, several
 
 
 @dataclass(frozen=True)
@@ -153,18 +153,29 @@ def heal(name: str) -> bool:
 
 
 def fetch(
-    names: Iterable[str], *, mirror: str | os.PathLike[str] | None = None, progress: Progress | None = None
+    names: str | Iterable[str], *, mirror: str | os.PathLike[str] | None = None, progress: Progress | None = None
 ) -> list[FetchResult]:
-    """Download and prepare data sets; goes on with the next whatever happens to one.
+    """Download and prepare data sets, and go on with the next whatever happens to one; what became of each.
 
-    `mirror` (else DPBENCH_MIRROR) is a folder, or a URL, that holds files under their upstream names; it
-    comes before the publishers. `progress` is called with (file name, bytes so far, bytes in all or 0). Once
-    a name cannot be resolved no further host is tried, and only the first result says so at length. Raises
-    UserError for an unknown name or a mirror that is not there, before anything is done.
+    Args:
+        names: one or several, or "all".
+        mirror: a folder or URL that holds the upstream files under their names, else DPBENCH_MIRROR; it comes before
+            the publishers. Once a host's name cannot be resolved no further one is tried, and only the first result
+            says so at length.
+        progress: called with (file name, bytes so far, bytes in all or 0).
+
+    Raises:
+        UserError: an unknown name, or a mirror that is not there, before anything is done.
     """
-    specs = [describe(name) for name in dict.fromkeys(names)]
+    known = registry.names()
+    wanted = list(dict.fromkeys(several(names)))
+    if "all" in wanted:
+        wanted = list(known)
+    for name in wanted:
+        if name not in known:
+            raise UserError(f"unknown data set {name!r}: {nearest(name, known)}")
     place, network, folder = download.mirror_of(mirror), Network(), cache.root()
-    return [_fetch_one(spec, folder, place, network, progress) for spec in specs]
+    return [_fetch_one(describe(name), folder, place, network, progress) for name in wanted]
 
 
 def _fetch_one(

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Any
 
 import msgspec
 import numpy as np
 
-from dpbench.errors import UserError
+from dpbench import files
+from dpbench.errors import UserError, silent
 from dpbench.estimators.models import PrivateClassifier
 from dpbench.estimators.plan import Plan
+from dpbench.estimators.planning import plan
 from dpbench.privacy.statement import Statement, checked
 from dpbench.privacy.statement import read as read_model
 from dpbench.schema import Column, Schema, Target
@@ -144,3 +148,49 @@ def _takes(column: Column) -> str:
     if column.date is not None:
         return f"dates (ISO 8601); {', '.join(column.date)} are used"
     return ("ordered: " if column.ordered else "one of: ") + ", ".join(column.categories or ()).replace("|", "\\|")
+
+
+def card(
+    model: str | os.PathLike[str],
+    *,
+    out: str | os.PathLike[str] | None = None,
+    like: str | os.PathLike[str] | None = None,
+    share: Mapping[str, float] | None = None,
+    signal: float | None = None,
+    worlds: int = 40,
+    seed: int = 0,
+    jobs: int | None = None,
+    progress: Callable[[str, float], None] = silent,
+) -> str:
+    """A Markdown card of a saved model: its guarantee, its inputs, and the accuracy to expect of it.
+
+    No score of the private rows is in it: what is to be expected is simulated, as by `plan`. So the card can go
+    wherever the model goes.
+
+    Args:
+        model: the file that an estimator saved.
+        out: a Markdown file to write; None writes none.
+        like, share, signal, worlds, seed, jobs, progress: as of `plan`.
+
+    Raises:
+        UserError: the file is none that dpbench wrote, or an argument does not fit.
+        DoesNotHold: its releases compose to more than it states.
+    """
+    found, schema, statement_ = described(model)
+    if statement_.rows is None:
+        raise UserError(f"{model}: an older version wrote it, without the number of rows; fit and save it again")
+    foreseen = plan(
+        schema,
+        statement_.rows,
+        epsilon=statement_.epsilon,
+        delta=statement_.delta,
+        algorithm=statement_.mechanism,
+        like=like,
+        share=share,
+        signal=signal,
+        worlds=worlds,
+        seed=seed,
+        jobs=jobs,
+        progress=progress,
+    )
+    return files.written(card_of(Path(model).name, found, schema, statement_, foreseen), out)

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from dpbench import files
 from dpbench.errors import UserError
 from dpbench.estimators.card import described
 from dpbench.estimators.models import PrivateClassifier, load_model
@@ -134,3 +135,21 @@ def _name(name: str) -> str:
 
 def _text(text: str) -> str:
     return "'" + text.replace("'", "''") + "'"
+
+
+def export(model: str | os.PathLike[str], *, table: str = "rows", out: str | os.PathLike[str] | None = None) -> str:
+    """A SQL query that predicts as a saved model does, for where there is no dpbench.
+
+    Args:
+        model: the file that an estimator saved.
+        table: what the table with the model's columns is called.
+        out: a file to write the query to; None writes none.
+
+    Returns:
+        The query. It adds the scores and a column `prediction`, by CASE and arithmetic alone.
+
+    Raises:
+        UserError: the file is none that dpbench wrote, or its schema has dates or a row bound, which SQL cannot say.
+        DoesNotHold: its releases compose to more than it states.
+    """
+    return files.written(query(model, table), out)

@@ -16,8 +16,8 @@ OURS = f"""@software{{dpbench,
 """
 
 
-def bibtex(experiment: str | None = None) -> str:
-    """Entries of dpbench and, of an experiment, its paper and the data sets of its grids, in this order."""
+def cite(experiment: str | None = None) -> str:
+    """BibTeX entries of dpbench and, of an experiment, its paper and the data sets of its grids, in this order."""
     if experiment is None:
         return OURS
     one = experiments.get(experiment)

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import os
 import shutil
+from collections.abc import Callable
 from importlib import resources
 from pathlib import Path
 
 from dpbench import files
+from dpbench.errors import silent
 from dpbench.run import parts
 
 PROFILE, EXPERIMENT = "full", "leaderboard"
@@ -20,10 +22,10 @@ def folder() -> Path | None:
     return next((path for path in (packed, checkout) if parts.listed(path / "runs")), None)
 
 
-def lay_out(results: str | os.PathLike[str]) -> Path | None:
+def lay_out(results: str | os.PathLike[str], notify: Callable[[str], None] = silent) -> Path | None:
     """Copy them to `results/full/leaderboard` where no rows of the board are; that folder, None where nothing was done.
 
-    Submissions that are there stay as they are.
+    Submissions that are there stay as they are. notify: gets a line where something was copied.
     """
     target, source = Path(results) / PROFILE / EXPERIMENT, folder()
     if source is None or parts.listed(target / "runs") or source.resolve() == target.resolve():
@@ -37,4 +39,5 @@ def lay_out(results: str | os.PathLike[str]) -> Path | None:
             copied = staged / path.name
             shutil.copytree(path, copied)
             os.replace(copied, place)
+    notify(f"{target}: the board's rows that come with this version were copied there")
     return target

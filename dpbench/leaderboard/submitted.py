@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from datetime import date
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -65,3 +66,13 @@ def retract(store: Store, method: str, reason: str) -> Path:
 
 def _read(path: Path) -> Any:
     return json.loads(path.read_text(encoding="utf-8"))
+
+
+def board_retract(
+    method: str, *, reason: str, profile: str = "full", results: str | os.PathLike[str] = "results"
+) -> Path:
+    """Retract a submission: it stays listed with the reason, without a place; the file that says so.
+
+    method: its name. reason: one line. Raises UserError for an unknown one, or one that is retracted already.
+    """
+    return retract(Store(results, profile, "leaderboard"), method, reason)

@@ -136,3 +136,20 @@ def read(path: str | os.PathLike[str]) -> tuple[dict[str, Any], Statement]:
 
 def _digest(content: dict[str, Any]) -> str:
     return hashlib.sha256(json.dumps(content, sort_keys=True, ensure_ascii=False).encode()).hexdigest()
+
+
+def statement(model: str | os.PathLike[str]) -> tuple[Statement, list[str]]:
+    """The release statement of a model that an estimator saved, and one line for each thing that was computed again.
+
+    Args:
+        model: the file.
+
+    Returns:
+        The statement, see `dpbench.privacy.statement`, and what holds.
+
+    Raises:
+        UserError: the file is none that dpbench wrote, or it is damaged.
+        DoesNotHold: its releases compose to more than it states.
+    """
+    found = read(model)[1]
+    return found, checked(found)

@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
+
 from dpbench import experiments
-from dpbench.errors import UserError, counted, nearest
+from dpbench.errors import UserError, counted, nearest, silent
+from dpbench.leaderboard import shipped
+from dpbench.reporting.scorecard import in_words, judged, statement, verdicts
 from dpbench.study.context import Context, contexts
 from dpbench.study.declare import Artefact
 from dpbench.study.experiment import Experiment
@@ -110,3 +115,60 @@ def _selection(reference: str | None, profile: str | None) -> list[tuple[Experim
     if artefact and artefact not in known:
         raise UserError(f"{name} has no artefact {artefact!r}: {nearest(artefact, known)}")
     return [(experiment, artefact)]
+
+
+def report(
+    reference: str | None = None,
+    *,
+    profile: str | None = None,
+    results: str | os.PathLike[str] = "results",
+    figures: str | os.PathLike[str] = "figures",
+    beside: Iterable[str | os.PathLike[str]] = (),
+    notify: Callable[[str], None] = silent,
+) -> None:
+    """Rebuild figures, tables and pages from the rows, under `figures/PROFILE/index.html`; no solver runs.
+
+    reference: an experiment or "experiment/artefact"; None for all. profile: None for each that has rows. beside:
+    folders of other rows (`results/adhoc/NAME`) to draw into every artefact that has their problem and ε; they need
+    `figures` of their own. notify: gets a line for each file group written. Raises UserError when the selection has no
+    results.
+    """
+    if (reference or "").partition("/")[0] == shipped.EXPERIMENT and profile in (None, "full"):
+        shipped.lay_out(results, notify)
+    beside = list(beside)
+    if beside and Path(figures) == Path("figures"):
+        raise UserError("figures: with rows of your own beside, give a folder of your own, as --figures my-figures")
+    for line in build(reference, profile, results=results, figures=figures, beside=beside):
+        notify(line)
+
+
+@dataclass(frozen=True)
+class Scorecard:
+    """verdicts: a row per claim and per published mean: experiment, profile, name, text, verdict, numbers.
+
+    missing: the experiments asked for that have no rows to judge.
+    """
+
+    verdicts: pd.DataFrame
+    missing: list[str]
+
+
+def scorecard(
+    reference: str | None = None, *, profile: str | None = None, results: str | os.PathLike[str] = "results"
+) -> Scorecard:
+    """Judge the papers' claims and the cells that they print, on the rows that exist; nothing is written.
+
+    reference, profile, results: as of `report`.
+    """
+    rows, missing = [], []
+    for found in check(reference, profile, results=results):
+        if not isinstance(found, Context):
+            missing.append(found.name)
+            continue
+        where = (found.experiment.name, found.profile)
+        rows += [(*where, one.name, statement(one, v), v.word, v.numbers) for one, v in verdicts(found)]
+        for each in judged(found)[0]:
+            words = f"from runs that keep their ε: {in_words(each)}"
+            rows.append((*where, each.cell.name, words, each.outcome.word, each.outcome.numbers))
+    columns = ["experiment", "profile", "name", "text", "verdict", "numbers"]
+    return Scorecard(pd.DataFrame(rows, columns=columns), missing)

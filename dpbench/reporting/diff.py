@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from dpbench.reporting.summary import CELL, DIGITS, Summary
+from dpbench.errors import positive
+from dpbench.reporting.summary import CELL, DIGITS, Summary, load
 from dpbench.study.verdict import NOT_ENOUGH
 from dpbench.study.verdicts import NO_DATA
 
@@ -58,7 +61,7 @@ class Difference:
         )
 
 
-def diff(first: Summary, second: Summary, errors: float = ERRORS) -> Difference:
+def between(first: Summary, second: Summary, errors: float = ERRORS) -> Difference:
     """What differs. A cell has moved when its means are apart by more than `errors` standard errors and by rounding.
 
     A mean over one seed has no error: it has moved when it is apart by more than rounding. A setting that diverged or
@@ -107,3 +110,12 @@ def _beyond(one: Summary, other: Summary) -> tuple[str, ...]:
 def _alike(a: Any, b: Any) -> Any:
     """Whether two means, of which at least one is not finite, say the same."""
     return (a == b) | (np.isnan(a) & np.isnan(b))
+
+
+def diff(first: str | os.PathLike[str], second: str | os.PathLike[str], *, errors: float = ERRORS) -> Difference:
+    """What differs between two sets of results: settings whose means moved, verdicts that changed.
+
+    first, second: folders of rows, as "results/quick", or summaries that `summarise` wrote. errors: how many standard
+    errors of the difference count as moved. Raises UserError for a place without either.
+    """
+    return between(load(Path(first)), load(Path(second)), positive("errors", errors))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import numpy as np
@@ -10,13 +11,25 @@ import pandas as pd
 from dpbench.privacy.ledger import Composition
 from dpbench.privacy.profile import profile, trade_off
 from dpbench.privacy.relation import Relation
+from dpbench.run import replay
 from dpbench.run.row import Row
 
 DELTAS = np.geomspace(1e-12, 0.5, 60)
 ALPHAS = np.linspace(0, 1, 201)
 
 
-def save(row: Row, composition: Composition, relation: Relation, folder: Path) -> list[Path]:
+def privacy_profile(key: str, *, results: str | os.PathLike[str] = "results") -> list[Path]:
+    """The privacy profile ε(δ) and the trade-off curve of the run whose row has `key`, as csv and png; their paths.
+
+    key: of a row in `results`, or its beginning. The run is made again, for what it planned to release; the files are
+    in `results/profiles`. Of a fit: `Fit.profile`, `Fit.trade_off`.
+    """
+    row = replay.row_of(key, results)
+    composition, budget = replay.planned(row)
+    return _save(row, composition, budget.relation, Path(results) / "profiles")
+
+
+def _save(row: Row, composition: Composition, relation: Relation, folder: Path) -> list[Path]:
     """profile-KEY.csv (curve, x, y) and profile-KEY.png in `folder`; their paths."""
     from matplotlib import pyplot
 

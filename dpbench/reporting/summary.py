@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import math
+import os
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -127,3 +128,10 @@ def _read(path: Path) -> Summary:
     except (ValueError, KeyError, TypeError) as error:
         raise UserError(f"{path} is no summary that dpbench diff --save wrote") from error
     return Summary(str(path), table.astype({"n": float, "mean": float, "se": float, "epsilon": float}), judged)
+
+
+def summarise(source: str | os.PathLike[str], target: str | os.PathLike[str]) -> int:
+    """Write the summary of a folder of rows to a file that `diff` reads; how many settings it has."""
+    found = load(Path(source))
+    save(found, Path(target))
+    return len(found.cells)

@@ -13,7 +13,8 @@ from typing import Any, Literal
 
 import numpy as np
 
-from dpbench import datasets
+from dpbench import algorithms, datasets
+from dpbench.algorithms.base import make_settings
 from dpbench.datasets.recipes import BLOCK, row_norms
 from dpbench.datasets.tables import WITHIN
 from dpbench.errors import DataError, UserError
@@ -202,3 +203,24 @@ def _bounded_rows(X: Any, method: str, needed: tuple[str, float] | None, bound: 
         )
     factors = limit / np.maximum(norms, limit)
     return X.multiply(factors[:, None]).tocsr() if hasattr(X, "tocsr") else X * factors[:, None].astype(X.dtype)
+
+
+def check_rows(X: Any, y: Any, *, algorithm: str = "dp-gd", loss: str = "logistic", **settings: Any) -> list[str]:
+    """One line for everything in (X, y) that a release by `fit` would repair in silence, because a message would reveal
+    something about the data.
+
+    Args:
+        X, y: as of `fit`, in memory.
+        algorithm: whose bound on the rows counts, with these settings.
+        loss: what labels are, as of `fit`.
+        **settings: of the algorithm, as of `fit`.
+
+    Returns:
+        Lines with exact counts and values, so not private; none where nothing would be changed.
+
+    Raises:
+        UserError: for an unknown algorithm or loss. DataError: for shapes that do not fit each other.
+    """
+    method, fixed = algorithms.resolve(algorithm)
+    needed = method.row_bound(losses.get(loss), make_settings(method, {**fixed, **settings}))
+    return findings(X, y, method=method.name, loss=loss, needed=needed)

@@ -48,8 +48,16 @@ KINDS = {
 }  # fmt: skip
 
 
-def make(kind: str, name: str, out: str | os.PathLike[str] = ".") -> list[Path]:
-    """Write the package `name` into a new folder `out`/`name`, whole or not at all; its files.
+def new(kind: str, name: str, *, out: str | os.PathLike[str] = ".") -> list[Path]:
+    """Begin a package of one's own: files that pass their own tests, in a new folder, whole or not at all.
+
+    Args:
+        kind: "paper", "algorithm", "dataset" or "loss".
+        name: of the package and of what it brings: small letters, digits, - and _, a letter first.
+        out: the folder that the package's own goes into.
+
+    Returns:
+        The files.
 
     Raises:
         UserError: for an unknown kind, a name that is no package's or is taken, and a folder that is there already or

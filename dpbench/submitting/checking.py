@@ -21,7 +21,9 @@ from typing import Any
 
 from dpbench import algorithms, datasets
 from dpbench.algorithms import terms
-from dpbench.errors import NotAtHand, PrivacyError, UserError
+from dpbench.auditing.claims import PureClaim
+from dpbench.auditing.decide import decide, least_runs
+from dpbench.errors import NotAtHand, PrivacyError, UserError, silent
 from dpbench.leaderboard import tracks
 from dpbench.privacy.check import within
 from dpbench.privacy.relation import Relation
@@ -30,7 +32,7 @@ from dpbench.problems import build, catalogue
 from dpbench.run import outcomes
 from dpbench.run.jobs import delta_value, keys_of
 from dpbench.study.style import look
-from dpbench.submitting import archive, signature
+from dpbench.submitting import archive, replaying, secret, signature
 from dpbench.submitting.archive import Submission
 from dpbench.submitting.bounded import OutOfBounds, bounded
 from dpbench.submitting.ledgers import composition_of
@@ -307,3 +309,34 @@ def lines(problems: Iterable[str], most: int = SHOWN) -> list[str]:
     """The first of many lines."""
     found = list(problems)
     return found if len(found) <= most else [*found[:most], "and more"]
+
+
+def check_submission(
+    archive: str | os.PathLike[str],
+    *,
+    rerun: bool = False,
+    seed: str | os.PathLike[str] | None = None,
+    notify: Callable[[str], None] = silent,
+) -> Report:
+    """Check an archive of `submit` without running anything in it; its `problems` are empty where it is sound.
+
+    rerun: also run its code on every cell under new seeds, on private copies of problems and for an audit, in a sandbox
+    (bubblewrap); without a sandbox that works its report's `unchecked` says "not re-run". seed: the file with the
+    private copies' secret, see `board_secret`; None draws one. Raises UserError where the archive cannot be read.
+    """
+    return check(archive, rerun=rerun_of(seed, notify) if rerun else None)
+
+
+def rerun_of(seed: str | os.PathLike[str] | None, notify: Callable[[str], None]) -> Callable[[Any], Any]:
+    """What runs a submission again, with this dpbench's audit as judge."""
+    level = 1e-3  # of a false alarm
+
+    def runs(epsilon: float, delta: float) -> int:
+        return least_runs(PureClaim(epsilon, delta), level)
+
+    def verdict(first: Any, second: Any, epsilon: float, delta: float) -> tuple[float, float]:
+        found = decide(first, second, PureClaim(epsilon, delta), level)
+        return found.bound, found.claim
+
+    judge, key = replaying.Judge(runs, verdict), secret.seed_of(seed)
+    return lambda submission: replaying.replay(submission, judge, key, notify=notify)

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_type_hints
 
 import msgspec
 
 from dpbench import algorithms
-from dpbench.errors import UserError, nearest
+from dpbench.auditing.verbs import audit
+from dpbench.errors import UserError, nearest, silent
 from dpbench.leaderboard import entrants, tracks
 from dpbench.run import outcomes, runner
 from dpbench.run.environment import environment, machine
@@ -19,7 +20,8 @@ from dpbench.run.jobs import Job, identity
 from dpbench.run.results import Store
 from dpbench.run.row import RUNS
 from dpbench.study.plan import plan
-from dpbench.submitting import archive, signature
+from dpbench.submitting import archive as archives
+from dpbench.submitting import signature
 from dpbench.submitting.ledgers import counted, replay
 
 if TYPE_CHECKING:
@@ -29,31 +31,46 @@ EXPERIMENT = "leaderboard"
 
 
 def submit(
-    reference: str,
+    algorithm: str,
     *,
-    audits: Callable[[], Iterable[Any]],
-    profile: str,
-    problems: Collection[str],
+    profile: str = "full",
+    problems: Collection[str] = (),
     author: str = "",
     licence: str = "",
     key: str | os.PathLike[str] | None = None,
-    out: str | os.PathLike[str] | None,
-    results: str | os.PathLike[str],
-    jobs: int | None,
-    progress: Callable[[Progress], None],
-    notify: Callable[[str], None],
+    runs: int | None = None,
+    archive: str | os.PathLike[str] | None = None,
+    results: str | os.PathLike[str] = "results",
+    jobs: int | None = None,
+    progress: Callable[[Progress], None] = silent,
+    notify: Callable[[str], None] = silent,
 ) -> Path:
-    """See `dpbench.submit`; audits: makes the audit, before the runs, which take longer."""
+    """Run the leaderboard's default track for one method, audit it at ε = 1, and write one archive; its path.
+
+    Args:
+        algorithm: "path/to/file.py:Class"; it runs at its `public_settings`, on every problem it fits.
+        profile: "full", or "quick" for a rehearsal.
+        problems: these alone, for a slow method; the archive says that the others were not run.
+        author, licence: of the method, as tables show them; the licence as SPDX spells it.
+        key: the file with minisign's public key, for an archive that will be signed: later ones of this method must be
+            signed by it too.
+        runs: of the audit, as of `audit`.
+        archive: where to write; None: NAME.dpbench.zip here.
+        results, jobs: as of `run_algorithm`; rows are kept in `results/adhoc/submit-NAME`, so a killed call goes on.
+
+    Raises:
+        UserError: for a method that is not private, has a taken name, fits nothing, or has failed runs.
+    """
     stated = {"author": _fitting("author", author), "licence": _fitting("licence", licence)}
     stated |= {"public_key": signature.public_key(key) if key is not None else ""}
-    method, _ = algorithms.resolve(reference)
-    if ".py:" not in reference:
-        raise UserError(f"algo: {reference}: a submission is one file with one class; give path/to/file.py:Class")
+    method, _ = algorithms.resolve(algorithm)
+    if ".py:" not in algorithm:
+        raise UserError(f"algo: {algorithm}: a submission is one file with one class; give path/to/file.py:Class")
     if method.name in algorithms.names(plugins=False):
         raise UserError(f"algo: the name {method.name} is taken; give the class another `name`")
     if not method.private:
         raise UserError(f"algo: {method.name} is not private: the leaderboard has private methods alone")
-    blocks, left_out = _blocks(reference, profile, problems)
+    blocks, left_out = _blocks(algorithm, profile, problems)
     if not blocks:
         raise UserError(f"{method.name} fits no problem of the {profile} profile: {'; '.join(set(left_out.values()))}")
     store = Store(results, "adhoc", f"submit-{method.name}")
@@ -64,7 +81,7 @@ def submit(
         notify(f"left out: {problem}: {why}")
     if not planned.runnable:
         raise UserError(f"{method.name}: no problem's data are fetched: {', '.join(sorted(left_out))}")
-    audited = [_audit(one) for one in audits()]
+    audited = [_audit(one) for one in audit(algorithm, 1.0, runs=runs)]  # before the runs, which take longer
     runner.run(planned.runnable, store, workers=jobs, report=progress)
     by_key = {job.key: job for job in planned.runnable}
     rows = store.runs()
@@ -72,7 +89,7 @@ def submit(
     if failed := sorted(set(rows[~outcomes.has_result(rows["status"])]["error"])):
         raise UserError(f"{method.name}: some runs failed, and are not submitted: {failed[0]}")
     notify("ledgers: the first seed of every cell again")
-    path, class_name, source = _code(reference)
+    path, class_name, source = _code(algorithm)
     members = {
         "rows.jsonl": b"".join(_line(row, by_key[row["key"]]) for row in rows.to_dict("records")),
         "ledgers.json": msgspec.json.encode([_ledger(job) for job in by_key.values() if job.seed == 0]),
@@ -87,19 +104,19 @@ def submit(
         "source": source,
         "profile": profile,
         "code_version": code_version(),
-        "environment": archive.worded(environment()),
-        "hardware": archive.worded(machine()),
+        "environment": archives.worded(environment()),
+        "hardware": archives.worded(machine()),
         **stated,
-        "left_out": {problem: archive.worded(why) for problem, why in left_out.items()},
+        "left_out": {problem: archives.worded(why) for problem, why in left_out.items()},
     }
-    target = Path(out or f"{method.name}.dpbench.zip")
-    archive.write(target, manifest, members)
+    target = Path(archive or f"{method.name}.dpbench.zip")
+    archives.write(target, manifest, members)
     return target
 
 
 def _fitting(name: str, text: str) -> str:
     """A text that the manifest may hold; UserError for another."""
-    kind = get_type_hints(archive.Manifest, include_extras=True)[name]
+    kind = get_type_hints(archives.Manifest, include_extras=True)[name]
     try:
         return str(msgspec.convert(text, kind))
     except msgspec.ValidationError:
@@ -159,10 +176,10 @@ def _audit(found: Any) -> dict[str, Any]:
         "epsilon": found.epsilon,
         "runs": found.runs,
         "passed": bool(found.passed),
-        "defect": archive.worded(found.defect),
+        "defect": archives.worded(found.defect),
         "tests": [
             {
-                "test": archive.worded(name),
+                "test": archives.worded(name),
                 "bound": float(one.bound),
                 "claim": float(one.claim),
                 "unit": found.units[name],

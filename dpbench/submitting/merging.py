@@ -12,7 +12,8 @@ from pathlib import Path
 import msgspec
 
 from dpbench import files
-from dpbench.errors import UserError
+from dpbench.errors import UserError, silent
+from dpbench.leaderboard import shipped
 from dpbench.leaderboard.submitted import FOLDER
 from dpbench.run.results import Store
 from dpbench.run.row import RUNS, Row
@@ -23,6 +24,25 @@ from dpbench.submitting.replaying import Replay
 
 
 def merge(
+    archive: str | os.PathLike[str],
+    *,
+    results: str | os.PathLike[str] = "results",
+    replace: bool = False,
+    rerun: bool = False,
+    seed: str | os.PathLike[str] | None = None,
+    notify: Callable[[str], None] = silent,
+) -> Path:
+    """Check an archive of `submit` and add it under `results/PROFILE/leaderboard/submissions/METHOD`; that folder.
+
+    replace: take the place of an earlier one. rerun, seed: as of `check_submission`; without, it is listed as "not
+    re-run" and has no place. Raises UserError for one that is not sound.
+    """
+    folder = add(archive, results, replace=replace, rerun=checking.rerun_of(seed, notify) if rerun else None)
+    shipped.lay_out(results, notify)
+    return folder
+
+
+def add(
     path: str | os.PathLike[str],
     results: str | os.PathLike[str],
     *,

@@ -13,6 +13,7 @@ import secrets
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 
 from dpbench import datasets
 from dpbench.errors import UserError
@@ -77,3 +78,11 @@ def listing(seed: bytes, profile: str) -> list[dict[str, object]]:
             null = float(made.value(np.zeros((1, made.d)))[0]) - made.optimum().value
             found.append({"copy of": name, "n": made.n, "d": made.d, "excess of w = 0": null})
     return found
+
+
+def board_secret(seed: str | os.PathLike[str], *, profile: str = "full") -> pd.DataFrame:
+    """The private copies of the board's problems that the secret in the file `seed` makes; the file is made if missing.
+
+    A row per copy of a problem whose data are fetched: problem, n and d of the copy, the excess loss of w = 0 there.
+    """
+    return pd.DataFrame(listing(seed_of(seed), profile))

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from dpbench.api import fit
+from dpbench import fit
 from dpbench.datasets import phase
 from dpbench.errors import DataError, UserError
 from dpbench.problems import Problem, build, losses

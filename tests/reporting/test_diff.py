@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from dpbench.cli import main
-from dpbench.reporting.diff import diff
+from dpbench.reporting.diff import between
 from dpbench.reporting.summary import load, save, told
 from dpbench.run.results import Store
 from dpbench.study.verdicts import Cell, Judged, Number, Outcome, Place
@@ -33,7 +33,7 @@ def code(*arguments):
 def test_the_same_numbers_up_to_rounding_are_no_difference(tmp_path, capsys):
     a = written(tmp_path / "a", VALUES)
     b = written(tmp_path / "b", np.array(VALUES) * (1 + 1e-9))
-    found = diff(load(a), load(b))
+    found = between(load(a), load(b))
     assert found.same
     assert (found.compared, found.only) == (1, (0, 0))
     assert code(a, b) == 0
@@ -49,7 +49,7 @@ def test_how_close_the_settings_are_is_counted(tmp_path):
         for epsilon, scale in zip(epsilons, scales, strict=True):
             written(tmp_path / root, np.array(VALUES) * scale, epsilon=epsilon)
         written(tmp_path / root, [math.inf, 0.1], epsilon=0.6)
-    found = diff(load(tmp_path / "a" / "quick"), load(tmp_path / "b" / "quick"))
+    found = between(load(tmp_path / "a" / "quick"), load(tmp_path / "b" / "quick"))
     assert (found.compared, found.exact, found.close, len(found.moved)) == (6, 3, 1, 1)
     assert "3 equal to 8 digits, 1 up to rounding, 1 within their errors, 1 moved" in str(found)
 
@@ -59,9 +59,9 @@ def test_a_mean_moves_beyond_three_errors_of_the_difference(tmp_path, shift, mov
     error = math.sqrt(2) * np.std(VALUES, ddof=1) / 2
     a = load(written(tmp_path / "a", VALUES))
     b = load(written(tmp_path / "b", np.array(VALUES) + shift * error))
-    found = diff(a, b)
+    found = between(a, b)
     assert len(found.moved) == moved
-    assert diff(a, b, errors=abs(shift) - 0.1).moved["apart"].tolist() == pytest.approx([shift])
+    assert between(a, b, errors=abs(shift) - 0.1).moved["apart"].tolist() == pytest.approx([shift])
 
 
 def test_a_move_is_printed_and_exits_1(tmp_path, capsys):
@@ -77,8 +77,8 @@ def test_a_move_is_printed_and_exits_1(tmp_path, capsys):
 def test_what_diverged_or_failed_on_one_side_has_moved(tmp_path, status, value):
     a = load(written(tmp_path / "a", VALUES))
     b = load(written(tmp_path / "b", [value] * 4, status=status))
-    assert len(diff(a, b).moved) == 1
-    assert diff(b, b).same
+    assert len(between(a, b).moved) == 1
+    assert between(b, b).same
 
 
 def test_one_diverged_run_makes_the_mean_of_its_setting_infinite(tmp_path):
@@ -99,15 +99,15 @@ def test_only_a_cell_that_was_judged_survives_or_not(word, said):
 
 def test_one_seed_is_compared_up_to_rounding(tmp_path):
     a, b = (load(written(tmp_path / name, [value])) for name, value in (("a", 0.1), ("b", 0.1001)))
-    assert len(diff(a, b).moved) == 1
-    assert diff(a, a).same
+    assert len(between(a, b).moved) == 1
+    assert between(a, a).same
 
 
 def test_what_is_on_one_side_alone_is_counted_and_is_no_difference(tmp_path):
     a = written(tmp_path / "a", VALUES)
     written(tmp_path / "a", VALUES, epsilon=2.0)
     b = written(tmp_path / "b", VALUES)
-    found = diff(load(a), load(b))
+    found = between(load(a), load(b))
     assert found.same
     assert found.only == (1, 0)
 
@@ -137,7 +137,7 @@ def test_a_summary_is_read_back_as_it_was(tmp_path):
     file = tmp_path / "quick.json"
     assert code(a, "--save", file) == 0
     again = load(file)
-    assert diff(load(a), again).same
+    assert between(load(a), again).same
     assert np.isinf(again.cells["mean"]).sum() == 1
     first = file.read_bytes()
     save(load(a), file)
@@ -149,7 +149,7 @@ def test_a_verdict_that_changed_is_a_difference_and_one_that_waits_for_rows_is_n
     for file, words in ((a, ("held", "open")), (b, ("not held", "not enough data"))):
         verdicts = [["second_order", "one", words[0]], ["second_order", "two", words[1]]]
         file.write_text(json.dumps({"format": 1, "cells": [], "verdicts": verdicts}))
-    found = diff(load(a), load(b))
+    found = between(load(a), load(b))
     assert found.changed[["claim", "verdict_a", "verdict_b"]].to_numpy().tolist() == [["one", "held", "not held"]]
     assert found.judged == 1
     assert code(a, b) == 1

@@ -5,6 +5,10 @@ import json
 import zipfile
 from types import SimpleNamespace
 
+import pytest
+
+from dpbench.submitting import making
+
 AUDITED = SimpleNamespace(
     epsilon=1.0, runs=100, passed=True, defect="", units={"whole run": "μ"},
     verdicts={"whole run": SimpleNamespace(bound=0.2, claim=0.4)},
@@ -56,3 +60,10 @@ def change(i=0, identity=None, **columns):
         found[i]["identity"].update(identity or {})
 
     return rows(edit)
+
+
+def made(reference, out, results, **arguments):
+    """What `dpbench.submit` makes of a method under the quick profile, with an audit that was made before."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(making, "audit", lambda *audited, **how: [AUDITED])
+        return making.submit(reference, profile="quick", archive=out, results=results, jobs=1, **arguments)

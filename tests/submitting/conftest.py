@@ -5,8 +5,7 @@ from pathlib import Path
 import pytest
 
 from dpbench import algorithms
-from dpbench.submitting.making import submit
-from tests.submitting.archives import AUDITED
+from tests.submitting import archives
 
 EXAMPLE = Path(__file__).resolve().parents[2] / "examples" / "my_algorithm.py"
 
@@ -20,9 +19,8 @@ def made(tmp_path_factory):
     for name in algorithms.names(plugins=False):  # else the fork of every check imports them anew
         algorithms.resolve(name)
     said = []
-    path = submit(
-        f"{folder / 'mine.py'}:MyAlgorithm", audits=lambda: [AUDITED], profile="quick", problems=(),
-        out=folder / "mine.zip", results=folder / "results", jobs=1, progress=lambda _: None, notify=said.append,
-    )  # fmt: skip
+    path = archives.made(
+        f"{folder / 'mine.py'}:MyAlgorithm", folder / "mine.zip", folder / "results", notify=said.append
+    )
     assert any("left out: diabetes-ridge" in line for line in said)
     return path

@@ -8,11 +8,9 @@ import numpy as np
 import pytest
 
 import dpbench
-from dpbench import api
 from dpbench.problems import build
-from dpbench.submitting import checking, harness, replaying, sandbox, secret
-from dpbench.submitting.making import submit
-from tests.submitting.archives import AUDITED, doctored, rows
+from dpbench.submitting import checking, harness, merging, replaying, sandbox, secret
+from tests.submitting.archives import doctored, made, rows
 
 CODE = """
 import numpy as np
@@ -61,7 +59,7 @@ def here(folder, limits):
 
 def judge():
     found = {}
-    api._rerun(None, lambda _: None)  # what the API makes can be made
+    checking.rerun_of(None, lambda _: None)  # what the API makes can be made
     from dpbench.auditing.claims import PureClaim
     from dpbench.auditing.decide import decide, least_runs
 
@@ -80,10 +78,7 @@ def archived(folder, name, **parts):
     for key, value in {"name": name, **parts}.items():
         text = text.replace("{" + key + "}", value)
     file.write_text(text)
-    return submit(
-        f"{file}:Method", audits=lambda: [AUDITED], profile="quick", problems=(), out=folder / f"{name}.zip",
-        results=folder / "results", jobs=1, progress=lambda _: None, notify=lambda _: None,
-    )  # fmt: skip
+    return made(f"{file}:Method", folder / f"{name}.zip", folder / "results")
 
 
 def rerun(path, run=here, seed=b"s" * 32):
@@ -109,9 +104,7 @@ def test_an_honest_method_has_a_place_by_the_receivers_own_rows(honest, tmp_path
 
 
 def replaying_merge(path, results):
-    from dpbench.submitting.merging import merge
-
-    return merge(path, results, rerun=lambda one: replaying.replay(one, judge(), b"s" * 32, run=here))
+    return merging.add(path, results, rerun=lambda one: replaying.replay(one, judge(), b"s" * 32, run=here))
 
 
 @pytest.mark.parametrize(("name", "told"), [("peeks", "the receiver's audit"), ("quiet", "the receiver's audit")])

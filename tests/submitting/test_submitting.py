@@ -17,8 +17,8 @@ from dpbench.privacy import plain
 from dpbench.run.results import Store
 from dpbench.study.context import Context
 from dpbench.submitting import archive, checking
-from dpbench.submitting.making import submit
-from tests.submitting.archives import AUDITED, change, doctored, ledger, rows
+from tests.submitting import archives
+from tests.submitting.archives import change, doctored, ledger, rows
 
 EXAMPLE = Path(__file__).resolve().parents[2] / "examples" / "my_algorithm.py"
 SPENT = "epsilon_planned"
@@ -51,11 +51,8 @@ def test_a_sound_one_is_sound_and_nothing_in_it_runs(made, tmp_path, monkeypatch
 
 def test_a_slow_method_may_name_its_problems(tmp_path):
     def only(*problems):
-        return submit(
-            f"{EXAMPLE}:MyAlgorithm", audits=lambda: [AUDITED], profile="quick", problems=problems,
-            out=tmp_path / "mine.zip", results=tmp_path, jobs=1, progress=lambda _: None, notify=lambda _: None,
-            author="Zoë O’Neil", licence="Apache-2.0",
-        )  # fmt: skip
+        by = {"author": "Zoë O’Neil", "licence": "Apache-2.0"}
+        return archives.made(f"{EXAMPLE}:MyAlgorithm", tmp_path / "mine.zip", tmp_path, problems=problems, **by)
 
     with pytest.raises(UserError, match="did you mean synthetic"):
         only("synthetik")

@@ -1,0 +1,73 @@
+"""A plan for a table of somebody's own: the arguments checked, the worlds made, the figure drawn."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+
+from dpbench import schema as schemas
+from dpbench.datasets import tables
+from dpbench.errors import UserError, positive, several, silent
+from dpbench.estimators import worlds as worlds_of
+from dpbench.estimators.figure import draw
+from dpbench.estimators.plan import Frame, Plan, make
+from dpbench.schema import Schema
+
+
+def plan(
+    schema: str | os.PathLike[str] | Schema,
+    n: int,
+    *,
+    epsilon: float | Iterable[float] = 1.0,
+    delta: float | str | None = None,
+    algorithm: str | Iterable[str] = (),
+    like: str | os.PathLike[str] | None = None,
+    share: Mapping[str, float] | None = None,
+    signal: float | None = None,
+    reach: str | None = None,
+    worlds: int = 40,
+    seed: int = 0,
+    figure: str | os.PathLike[str] | None = None,
+    jobs: int | None = None,
+    progress: Callable[[str, float], None] = silent,
+) -> Plan:
+    """What each method releases and is expected to score on a table of this schema, before the table is touched.
+
+    Releases and their noise follow from n, d, ε and δ, and are those that a fit is checked by. Scores are of the
+    estimators, fitted to simulated tables that the schema allows, or to public rows.
+
+    Args:
+        schema: what is public of the table (`dpbench.schema`), or its TOML file.
+        n: how many rows there will be, 50 at least.
+        epsilon: one or several ε > 0. delta: as of the estimators; None takes n⁻².
+        algorithm: methods to set beside the default, one or several names; "all" for each that is on the leaderboard,
+            "auto" for the default alone. None: a few that are usual for the task.
+        like: a csv, tsv or parquet file of public or older rows with the schema's columns, to draw worlds from.
+        share: {class: share} that somebody guesses without the data; the other classes are drawn.
+        signal: a guess of the AUC (for numbers R²) that a model without privacy has.
+        reach: "auc=0.8", "accuracy=0.9", "r2=0.3" or "kept=0.9": also find the ε and the n at which the default
+            reaches it. kept: the share of the AUC above 0.5, or of R², that a model without privacy has.
+        worlds: how many tables are worlds_of. seed: of them and of the noise.
+        figure: a file to draw the scores against ε to (png, pdf or svg).
+        jobs: worker processes, all cores by default.
+        progress: called with what is being done and the share of it.
+
+    Raises:
+        UserError, DataError: one line that names the argument.
+    """
+    for name, value, least in (("n", n, 50), ("worlds", worlds, 2), ("jobs", 1 if jobs is None else jobs, 1)):
+        if value < least:
+            raise UserError(f"{name} must be at least {least}, got {value}")
+    found = schemas.load(schema)
+    worlds_of.check_guesses(found, share or {}, signal)
+    given = {"share": share, "signal": signal}
+    if like is not None and (clash := [name for name, value in given.items() if value]):
+        raise UserError(f"{clash[0]}: like takes it from the public rows; leave one of the two out")
+    rows = None if like is None else worlds_of.rows_of(found, tables.frame_of(like), os.fspath(like))
+    epsilons = sorted(dict.fromkeys(positive("epsilon", float(each)) for each in several(epsilon)))
+    frame = Frame(found, int(n), delta, dict(share or {}), signal, rows, seed)
+    made = make(frame, epsilons, several(algorithm), worlds, reach, jobs, progress)
+    if figure is not None:
+        draw(made, Path(figure))
+    return made

@@ -1,0 +1,58 @@
+"""What there is, by name: algorithms, data sets, losses, experiments."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from dpbench import algorithms, datasets, experiments
+from dpbench.algorithms.base import make_settings
+from dpbench.errors import UserError, nearest
+from dpbench.problems import losses
+
+if TYPE_CHECKING:
+    import pandas
+
+LISTINGS = ("algorithms", "datasets", "losses", "experiments")
+
+
+def listing(what: str) -> pandas.DataFrame:
+    """What there is: "algorithms", "datasets" (with whether each is fetched), "losses" or "experiments", a row each.
+
+    An algorithm's `private`: whether it keeps its ε as `--accounting paper` runs it; `sound`: the accountings under
+    which it does, "all" or "none". A loss's `L0`, `L1` and `L2` bound its first, second and third derivative;
+    `methods`: how many private ones cover it; `package`: the one that it comes from.
+    """
+    import pandas as pd
+
+    if what not in LISTINGS:
+        raise UserError(f"listing: there is no {what!r}; {nearest(what, LISTINGS)}")
+    rows: list[dict[str, Any]] = []
+    if what == "algorithms":
+        for name in algorithms.names():
+            method, fixed = algorithms.resolve(name)
+            settings = ", ".join(field for field in method.Settings.__struct_fields__ if field not in fixed)
+            sound = method.sound(make_settings(method, fixed))
+            told = "all" if len(sound) == len({"paper", *method.accountings}) else ", ".join(sound) or "none"
+            rows.append({"algorithm": name, "private": "paper" in sound, "sound": told,
+                         "relation": method.relation.value, "home_experiment": method.home,
+                         "settings": settings})  # fmt: skip
+    elif what == "datasets":
+        for name in datasets.names():
+            spec = datasets.describe(name)
+            state = "generated" if spec.synthetic else "fetched" if datasets.available(name) else "not fetched"
+            rows.append({"data_set": name, "rows": spec.rows, "columns": spec.columns, "state": state,
+                         "title": spec.title})  # fmt: skip
+    elif what == "losses":
+        methods = [method for method, _ in map(algorithms.resolve, algorithms.names()) if method.private]
+        for name in losses.names():
+            loss = losses.get(name)
+            covering = {method.name for method in methods if not method.needs.lacks(loss)}
+            rows.append({"loss": name, "labels": "-1, +1" if loss.binary else "numbers", "convex": loss.convex,
+                         "L0": loss.lipschitz, "L1": loss.smoothness, "L2": loss.hessian_lipschitz,
+                         "methods": len(covering), "package": type(loss).__module__.partition(".")[0]})  # fmt: skip
+    else:
+        for name in experiments.names():
+            one = experiments.get(name)
+            artefacts = ", ".join(artefact.name for artefact in one.artefacts)
+            rows.append({"experiment": name, "artefacts": artefacts, "paper": one.citation})
+    return pd.DataFrame(rows, dtype=object)

@@ -1,0 +1,89 @@
+"""The rows that there are: read, counted against the grids, rid of what no grid asks for."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+from dpbench import algorithms, experiments
+from dpbench.errors import UserError
+from dpbench.leaderboard import shipped
+from dpbench.run.results import Store
+from dpbench.study.plan import plan
+from dpbench.study.standing import Standing, standing
+
+if TYPE_CHECKING:
+    import pandas
+
+
+def results(experiment: str, profile: str = "full", *, results: str | os.PathLike[str] = "results") -> pandas.DataFrame:
+    """The rows of an experiment under a profile, one per run; profile "adhoc" has those of `run_algorithm`.
+
+    The full profile's rows of the leaderboard come with the package where `results` has none. Raises UserError where
+    there are no rows, with the command that makes them.
+    """
+    found = Store(results, profile, experiment).runs()
+    if found.empty and (profile, experiment) == (shipped.PROFILE, shipped.EXPERIMENT) and (home := shipped.folder()):
+        found = Store(home.parent.parent, profile, experiment, folder=home).runs()
+    if found.empty:
+        if profile == "adhoc":
+            told = f"dpbench run --algo {experiment}"
+        else:
+            experiments.get(experiment).blocks(profile)  # a name that is not known is told as such
+            told = f"dpbench run --experiment {experiment} --profile {profile}"
+        raise UserError(f"no rows of {experiment}, profile {profile}, in {os.fspath(results)}; run: {told}")
+    return found
+
+
+def status(
+    experiment: str | None = None, profile: str | None = None, *, results: str | os.PathLike[str] = "results"
+) -> pandas.DataFrame:
+    """A row per artefact and profile: how many of its runs are done, missing and failed, and notes.
+
+    experiment, profile: one of them, None for all. Raises UserError for an unknown one.
+    """
+    import pandas as pd
+
+    found = standings(experiment, profile, results=results)
+    return pd.DataFrame(found, columns=list(Standing.__dataclass_fields__))
+
+
+def standings(
+    experiment: str | None = None, profile: str | None = None, *, results: str | os.PathLike[str] = "results"
+) -> list[Standing]:
+    """The rows of `status` as a list."""
+    asked = [experiments.get(name) for name in ([experiment] if experiment else experiments.names())]
+    if profile is not None and not any(profile in one.grid() for one in asked):
+        asked[0].blocks(profile)  # raises, with the nearest profile
+    return [
+        row
+        for one in asked
+        for each in ([profile] if profile else one.grid())
+        if experiment is not None or each in one.grid()  # a package's paper may have profiles of its own
+        for row in standing(one, each, Store(results, each, one.name))
+    ]
+
+
+def compact(
+    experiment: str, *, profile: str = "full", results: str | os.PathLike[str] = "results"
+) -> dict[str, tuple[int, int]]:
+    """Drop the rows of an experiment, or of "all", that its grid no longer asks for: name → (rows kept, rows dropped).
+
+    A row goes stale when its algorithm, data or settings change, and is known by its key alone. What cannot be decided
+    from the rows that exist, as a method's settings that wait for tuning, is kept. profile, results: as of `report`.
+    """
+    found = {}
+    for one in map(experiments.get, experiments.names() if experiment == "all" else [experiment]):
+        store = Store(results, profile, one.name)
+        rows = list(store.columns("key", "problem", "algorithm"))
+        planned = plan(one.blocks(profile), store)
+        there = {key for key, *_ in rows}
+        missing = (job for key, job in planned.by_key.items() if key not in there)
+        partial = {(job.problem, algorithms.display_name(job.algorithm, job.parsed())) for job in missing}
+        tuned = {cell[:2] for block in one.blocks(profile) if block.tuned for cell in block.cells}
+        unknown = planned.unknown | (partial & tuned)  # with more rows another setting may be the best
+        stale = {key for key, *cell in rows if key not in planned.keys and tuple(cell) not in unknown}
+        if stale:
+            store.compact(stale)
+        found[one.name] = (len(rows) - len(stale), len(stale))
+    return found
