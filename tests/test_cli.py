@@ -381,6 +381,7 @@ CALLS = {
     "cite": ([dpbench.cite], set()),
     "submit": ([dpbench.submit, dpbench.check_submission], {"checked"}),
     "merge": ([dpbench.merge], set()),
+    "new": ([dpbench.new], set()),
     "audit": ([dpbench.audit, dpbench.audit_releases], {"mechanisms"}),
 }
 LISTENERS = {"progress", "notify", "reading", "estimated"}
