@@ -32,7 +32,7 @@ def begun(tmp_path_factory):
 def test_each_passes_ruff_whatever_its_name(begun, tmp_path):
     for kind, name in product(NAMES, ("a", "long-" * 7 + "names")):
         (tmp_path / kind).mkdir(exist_ok=True)
-        scaffolding.new(kind, name, tmp_path / kind)
+        scaffolding.new(kind, name, out=tmp_path / kind)
     for what in (["check"], ["format", "--check"]):
         ruff = [sys.executable, "-m", "ruff", *what, "--no-cache", *map(str, begun[0].iterdir()), str(tmp_path)]
         done = subprocess.run(ruff, capture_output=True, text=True, check=False)
@@ -104,14 +104,14 @@ def test_every_verb_takes_the_paper_until_it_is_removed(begun, tmp_path, monkeyp
 )
 def test_a_name_that_will_not_do_is_one_line_and_nothing_is_written(tmp_path, kind, name, message):
     with pytest.raises(UserError, match=message):
-        scaffolding.new(kind, name, tmp_path)
+        scaffolding.new(kind, name, out=tmp_path)
     assert not [*tmp_path.iterdir()]
 
 
 def test_a_folder_that_is_there_is_left_as_it_is(tmp_path):
     (tmp_path / "mine").mkdir()
     with pytest.raises(UserError, match="mine is there already"):
-        scaffolding.new("paper", "mine", tmp_path)
+        scaffolding.new("paper", "mine", out=tmp_path)
     assert not [*(tmp_path / "mine").iterdir()]
 
 
@@ -121,5 +121,5 @@ def test_what_cannot_be_written_leaves_nothing_behind(tmp_path, monkeypatch):
 
     monkeypatch.setattr(scaffolding.os, "rename", full)
     with pytest.raises(UserError, match="mine cannot be written: No space left"):
-        scaffolding.new("paper", "mine", tmp_path)
+        scaffolding.new("paper", "mine", out=tmp_path)
     assert not [*tmp_path.iterdir()]
