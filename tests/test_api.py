@@ -1,3 +1,5 @@
+import inspect
+import re
 import subprocess
 import sys
 
@@ -172,6 +174,19 @@ def test_labels_0_and_1_say_how_to_map_them(data):
 @pytest.mark.parametrize("name", dpbench.__all__)
 def test_every_name_is_where_the_list_says(name):
     assert getattr(dpbench, name) is not None
+
+
+def test_the_arguments_of_every_function_are_explained():
+    """Google style: a section Args that names each, where there are three or more."""
+    gaps = []
+    for name in dpbench.__all__:
+        function = getattr(dpbench, name)
+        parameters = inspect.signature(function).parameters if inspect.isfunction(function) else ()
+        told = re.search(r"\nArgs:\n(.*?)(\n\n|\Z)", inspect.getdoc(function) or "", re.DOTALL)
+        section = told[1] if told else ""
+        if len(parameters) > 2:
+            gaps += [f"{name}: {one}" for one in parameters if not re.search(rf"\b{one}\b.*:", section)]
+    assert not gaps
 
 
 def test_importing_the_package_loads_nothing_that_is_slow():

@@ -140,6 +140,7 @@ def compare(
         cache: keep the prepared rows, which nobody but the user may read, and the runs, so that the next call makes
             none of them again; `forget` removes both. False removes them at the end.
         reading: called with what is being done and the share of it while a large file is read.
+        progress, notify: as of `run_algorithm`.
 
     Raises:
         UserError, DataError: in one line that names the argument or column.

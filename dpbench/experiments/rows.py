@@ -19,8 +19,15 @@ if TYPE_CHECKING:
 def results(experiment: str, profile: str = "full", *, results: str | os.PathLike[str] = "results") -> pandas.DataFrame:
     """The rows of an experiment under a profile, one per run; profile "adhoc" has those of `run_algorithm`.
 
-    The full profile's rows of the leaderboard come with the package where `results` has none. Raises UserError where
-    there are no rows, with the command that makes them.
+    The full profile's rows of the leaderboard come with the package where `results` has none.
+
+    Args:
+        experiment: its name; of the profile "adhoc", the algorithm's.
+        profile: "full", "quick" or "adhoc".
+        results: the folder of all results.
+
+    Raises:
+        UserError: where there are no rows, with the command that makes them.
     """
     found = Store(results, profile, experiment).runs()
     if found.empty and (profile, experiment) == (shipped.PROFILE, shipped.EXPERIMENT) and (home := shipped.folder()):
@@ -40,7 +47,12 @@ def status(
 ) -> pandas.DataFrame:
     """A row per artefact and profile: how many of its runs are done, missing and failed, and notes.
 
-    experiment, profile: one of them, None for all. Raises UserError for an unknown one.
+    Args:
+        experiment, profile: one of them, None for all.
+        results: the folder of all results.
+
+    Raises:
+        UserError: for an unknown one.
     """
     import pandas as pd
 
@@ -51,7 +63,11 @@ def status(
 def standings(
     experiment: str | None = None, profile: str | None = None, *, results: str | os.PathLike[str] = "results"
 ) -> list[Standing]:
-    """The rows of `status` as a list."""
+    """The rows of `status` as a list.
+
+    Args:
+        experiment, profile, results: as of `status`.
+    """
     asked = [experiments.get(name) for name in ([experiment] if experiment else experiments.names())]
     if profile is not None and not any(profile in one.grid() for one in asked):
         asked[0].blocks(profile)  # raises, with the nearest profile
@@ -70,7 +86,12 @@ def compact(
     """Drop the rows of an experiment, or of "all", that its grid no longer asks for: name → (rows kept, rows dropped).
 
     A row goes stale when its algorithm, data or settings change, and is known by its key alone. What cannot be decided
-    from the rows that exist, as a method's settings that wait for tuning, is kept. profile, results: as of `report`.
+    from the rows that exist, as a method's settings that wait for tuning, is kept.
+
+    Args:
+        experiment: its name, or "all".
+        profile: "full" or "quick".
+        results: the folder of all results.
     """
     found = {}
     for one in map(experiments.get, experiments.names() if experiment == "all" else [experiment]):

@@ -96,6 +96,8 @@ def run_algorithm(
             scheduler: dask's, "tcp://host:port" or its scheduler file. shards: cut the rows into so many parts, which
             lie with dask's workers; the runs themselves are made here, one batch at a time.
         trace: record the excess loss along the way, which `report` draws.
+        progress: gets a `dpbench.run.runner.Progress` after each batch.
+        notify: gets a line where there is something to say, as of data that are not fetched.
         estimated: gets the seconds that the runs will roughly take before they start; what it raises stops them.
 
     Raises:
@@ -165,9 +167,17 @@ def run_experiment(
     """Run the grid of an experiment, or of one artefact ("second_order/fig2"); finished runs are not repeated.
 
     In two phases: first what depends on no other rows, then what does ("best" settings, `timed_if`). Data that are not
-    fetched leave a gap. profile: "quick" or "full". config: a grid of your own (TOML) instead of the experiment's;
-    where it asks for other runs than the experiment's, its rows go to `results/adhoc/FILE`. The rest as of
-    `run_algorithm`.
+    fetched leave a gap.
+
+    Args:
+        reference: the experiment, or "experiment/artefact".
+        profile: "quick" or "full".
+        config: a grid of your own (TOML) instead of the experiment's; where it asks for other runs than the
+            experiment's, its rows go to `results/adhoc/FILE`.
+        results, jobs, backend, scheduler, shards, progress, notify: as of `run_algorithm`.
+
+    Raises:
+        UserError: for any argument that does not fit, in one line that names it.
     """
     executors.check(backend, jobs, scheduler, shards)
     name, _, artefact = reference.partition("/")

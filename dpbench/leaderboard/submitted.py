@@ -73,6 +73,12 @@ def board_retract(
 ) -> Path:
     """Retract a submission: it stays listed with the reason, without a place; the file that says so.
 
-    method: its name. reason: one line. Raises UserError for an unknown one, or one that is retracted already.
+    Args:
+        method: its name.
+        reason: one line.
+        profile, results: as of `report`.
+
+    Raises:
+        UserError: for an unknown method, or one that is retracted already.
     """
     return retract(Store(results, profile, "leaderboard"), method, reason)

@@ -128,10 +128,17 @@ def report(
 ) -> None:
     """Rebuild figures, tables and pages from the rows, under `figures/PROFILE/index.html`; no solver runs.
 
-    reference: an experiment or "experiment/artefact"; None for all. profile: None for each that has rows. beside:
-    folders of other rows (`results/adhoc/NAME`) to draw into every artefact that has their problem and ε; they need
-    `figures` of their own. notify: gets a line for each file group written. Raises UserError when the selection has no
-    results.
+    Args:
+        reference: an experiment or "experiment/artefact"; None for all.
+        profile: "quick", "full" or another of the experiment; None for each that has rows.
+        results: the folder of all results.
+        figures: the folder to write to.
+        beside: folders of other rows (`results/adhoc/NAME`) to draw into every artefact that has their problem and ε;
+            they need `figures` of their own.
+        notify: gets a line for each file group written.
+
+    Raises:
+        UserError: when the selection has no results.
     """
     if (reference or "").partition("/")[0] == shipped.EXPERIMENT and profile in (None, "full"):
         shipped.lay_out(results, notify)
@@ -158,7 +165,8 @@ def scorecard(
 ) -> Scorecard:
     """Judge the papers' claims and the cells that they print, on the rows that exist; nothing is written.
 
-    reference, profile, results: as of `report`.
+    Args:
+        reference, profile, results: as of `report`.
     """
     rows, missing = [], []
     for found in check(reference, profile, results=results):

@@ -115,7 +115,11 @@ def _alike(a: Any, b: Any) -> Any:
 def diff(first: str | os.PathLike[str], second: str | os.PathLike[str], *, errors: float = ERRORS) -> Difference:
     """What differs between two sets of results: settings whose means moved, verdicts that changed.
 
-    first, second: folders of rows, as "results/quick", or summaries that `summarise` wrote. errors: how many standard
-    errors of the difference count as moved. Raises UserError for a place without either.
+    Args:
+        first, second: folders of rows, as "results/quick", or summaries that `summarise` wrote.
+        errors: how many standard errors of the difference count as moved.
+
+    Raises:
+        UserError: for a place without either.
     """
     return between(load(Path(first)), load(Path(second)), positive("errors", errors))

@@ -320,9 +320,15 @@ def check_submission(
 ) -> Report:
     """Check an archive of `submit` without running anything in it; its `problems` are empty where it is sound.
 
-    rerun: also run its code on every cell under new seeds, on private copies of problems and for an audit, in a sandbox
-    (bubblewrap); without a sandbox that works its report's `unchecked` says "not re-run". seed: the file with the
-    private copies' secret, see `board_secret`; None draws one. Raises UserError where the archive cannot be read.
+    Args:
+        archive: the file.
+        rerun: also run its code on every cell under new seeds, on private copies of problems and for an audit, in a
+            sandbox (bubblewrap); without a sandbox that works its report's `unchecked` says "not re-run".
+        seed: the file with the private copies' secret, see `board_secret`; None draws one.
+        notify: gets a line on what is being run.
+
+    Raises:
+        UserError: where the archive cannot be read.
     """
     return check(archive, rerun=rerun_of(seed, notify) if rerun else None)
 

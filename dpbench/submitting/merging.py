@@ -34,8 +34,15 @@ def merge(
 ) -> Path:
     """Check an archive of `submit` and add it under `results/PROFILE/leaderboard/submissions/METHOD`; that folder.
 
-    replace: take the place of an earlier one. rerun, seed: as of `check_submission`; without, it is listed as "not
-    re-run" and has no place. Raises UserError for one that is not sound.
+    Args:
+        archive: the file.
+        results: the folder of all results.
+        replace: take the place of an earlier one.
+        rerun, seed: as of `check_submission`; without `rerun` it is listed as "not re-run" and has no place.
+        notify: gets a line on what is being done.
+
+    Raises:
+        UserError: for one that is not sound.
     """
     folder = add(archive, results, replace=replace, rerun=checking.rerun_of(seed, notify) if rerun else None)
     shipped.lay_out(results, notify)

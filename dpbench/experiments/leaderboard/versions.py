@@ -20,8 +20,15 @@ def board_freeze(
 ) -> Version:
     """Freeze the leaderboard's rows as a version: a digest of them, and the places that come of them.
 
-    Rows that the grid no longer asks for are dropped first. version: its name. notes: a line on what is new. profile,
-    results: as of `report`. Raises UserError for a name that is taken, and where there are no rows.
+    Rows that the grid no longer asks for are dropped first.
+
+    Args:
+        version: its name.
+        notes: a line on what is new.
+        profile, results: as of `report`.
+
+    Raises:
+        UserError: for a name that is taken, and where there are no rows.
     """
     compact(EXPERIMENT.name, profile=profile, results=results)
     return frozen(Context(EXPERIMENT, profile, Store(results, profile, EXPERIMENT.name)), version, notes)
