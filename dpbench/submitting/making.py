@@ -56,8 +56,8 @@ def submit(
             signed by it too.
         runs: of the audit, as of `audit`.
         archive: where to write; None: NAME.dpbench.zip here.
-        results, jobs, progress, notify: as of `run_algorithm`; rows are kept in `results/adhoc/submit-NAME`, so a killed
-            call goes on.
+        results, jobs, progress, notify: as of `run_algorithm`; rows are kept in `results/adhoc/submit-NAME`, so a
+            killed call goes on.
 
     Raises:
         UserError: for a method that is not private, has a taken name, fits nothing, or has failed runs.
