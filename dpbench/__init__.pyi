@@ -13,6 +13,7 @@ from .estimators.models import PrivateClassifier as PrivateClassifier
 from .estimators.models import PrivateRegressor as PrivateRegressor
 from .estimators.models import load_model as load_model
 from .estimators.planning import plan as plan
+from .estimators.saved import statement as statement
 from .estimators.sql import export as export
 from .experiments.citing import cite as cite
 from .experiments.leaderboard.versions import board_freeze as board_freeze
@@ -27,7 +28,6 @@ from .experiments.running import run_algorithm as run_algorithm
 from .experiments.running import run_experiment as run_experiment
 from .leaderboard.submitted import board_retract as board_retract
 from .privacy.data_budget import DataBudget as DataBudget
-from .privacy.statement import statement as statement
 from .reporting.build import Scorecard as Scorecard
 from .reporting.build import report as report
 from .reporting.build import scorecard as scorecard

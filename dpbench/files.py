@@ -9,7 +9,7 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from dpbench.errors import UserError
 
@@ -117,12 +117,25 @@ def read_toml(source: str | os.PathLike[str]) -> dict[str, Any]:
         raise UserError(f"{source}: {error}") from None
 
 
-def written(text: str, out: str | os.PathLike[str] | None) -> str:
-    """`text`, which is also put into the file `out` where there is one; UserError where it cannot be."""
+T = TypeVar("T", str, bytes)
+
+
+def written(content: T, out: str | os.PathLike[str] | None) -> T:
+    """The content, as it is in the file `out`, if one is named; UserError where it cannot be written."""
     if out is not None:
         try:
             with replacing(Path(out)) as staged:
-                staged.write_text(text, encoding="utf-8")
+                staged.write_bytes(content if isinstance(content, bytes) else content.encode("utf-8"))
         except OSError as error:
             raise UserError(f"{out}: {error.strerror}") from None
-    return text
+    return content
+
+
+def writable(name: str, out: str | os.PathLike[str] | None) -> None:
+    """UserError, which names the argument, where a file cannot be written; a missing folder is made, as by writing."""
+    if out is not None:
+        try:
+            with temporary(Path(out)):
+                pass
+        except OSError as error:
+            raise UserError(f"{name}: {out}: {error.strerror}") from None

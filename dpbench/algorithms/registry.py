@@ -11,6 +11,7 @@ import hashlib
 import importlib
 import importlib.util
 import itertools
+from collections.abc import Mapping
 from importlib.machinery import ModuleSpec, SourceFileLoader
 from importlib.metadata import entry_points
 from pathlib import Path
@@ -96,6 +97,16 @@ ALIASES = {
 def names(*, plugins: bool = True, wrappers: bool = False) -> list[str]:
     """Every registered name, sorted: built-in ones, aliases, installed `plugins`, and `wrappers` of other methods."""
     return sorted({*BUILTIN, *ALIASES, *(_plugins() if plugins else ()), *(WRAPPERS if wrappers else ())})
+
+
+def not_ours(name: str, settings: Mapping[str, Any]) -> str | None:
+    """The method behind `name` that is not dpbench's own, a wrapper's too; None where all are. Nothing is imported.
+
+    settings: a wrapper's, whose `method` it runs.
+    """
+    if name in WRAPPERS:
+        return not_ours(str(settings.get("method", "dp-gd")), {})
+    return None if name in names(plugins=False) or name in PROBES else name
 
 
 def resolve(name: str) -> tuple[Algorithm, dict[str, Any]]:

@@ -12,7 +12,7 @@ import click
 from dpbench.errors import UserError, nearest, out_of_memory, reason, system_error
 from dpbench.version import DISTRIBUTION, __version__
 
-OF_AN_OPTION = re.compile(r"^(seeds|jobs|delta)(?= must )")  # an argument of the API, as a user typed it
+OF_AN_OPTION = re.compile(r"^(seeds?|jobs|delta|n|worlds|table|to|results)(?= must |: )")  # as a user typed it
 CLICK = [  # its messages, and ours
     (re.compile(r"Invalid value for '([^']+)': (.+) is not a valid integer( range)?\."),
      "{0} must be a whole number, got {1}"),

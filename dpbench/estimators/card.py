@@ -3,58 +3,23 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
-
-import msgspec
-import numpy as np
 
 from dpbench import files
-from dpbench.errors import UserError, silent
-from dpbench.estimators.models import PrivateClassifier
+from dpbench.errors import silent
 from dpbench.estimators.plan import Plan
 from dpbench.estimators.planning import plan
-from dpbench.privacy.statement import Statement, checked
-from dpbench.privacy.statement import read as read_model
-from dpbench.schema import Column, Schema, Target
-from dpbench.schema import load as load_schema
+from dpbench.estimators.saved import CLASSIFIER, Saved, read
+from dpbench.privacy.statement import Statement
+from dpbench.schema import Column
 
 
-def described(path: str | os.PathLike[str]) -> tuple[dict[str, Any], Schema, Statement]:
-    """(model, what is public of its table, statement) of a saved model, once its statement was checked.
-
-    A model of arrays has columns of numbers within its bounds.
-    """
-    model, statement = read_model(path)
-    checked(statement)
-    try:
-        if model["schema"] is not None:
-            return model, load_schema(msgspec.convert(model["schema"], Schema)), statement
-        lows, highs = (np.array(end, dtype=float) for end in model["bounds"])
-        names = model["features"] or [f"x{i}" for i in range(len(lows))]
-        columns = {
-            str(name): Column(bounds=(float(low), float(high)))
-            for name, low, high in zip(names, lows, highs, strict=True)
-        }
-        classes = model.get("classes")
-        middle, half = model.get("target", (0.0, 1.0))
-        target = (
-            Target(name="the target", classes=tuple(map(str, classes)))
-            if classes
-            else Target(name="the target", bounds=(middle - half, middle + half))
-        )
-        schema = Schema(target=target, columns=columns, row_bound=model["parameters"].get("row_bound"))
-    except (KeyError, TypeError, ValueError, msgspec.ValidationError) as error:
-        raise UserError(f"{path}: not a model that dpbench saved ({error})") from None
-    return model, schema, statement
-
-
-def card_of(name: str, model: dict[str, Any], schema: Schema, statement: Statement, plan: Plan) -> str:
-    """The card, in Markdown; name: of the model's file."""
-    classifier = model["kind"] == PrivateClassifier.__name__
+def card_of(name: str, model: Saved, statement: Statement, holds: Sequence[str], plan: Plan) -> str:
+    """The card, in Markdown; name: of the model's file; holds: what was checked of its statement."""
+    classifier, schema = model.kind == CLASSIFIER, model.described
     target = schema.target
-    classes = tuple(map(str, model["classes"])) if classifier else ()
+    classes = tuple(map(str, model.classes or ()))
     low, high = target.bounds or (0.0, 0.0)
     task = f"the class of {target.name}: {', '.join(classes)}" if classifier else f"{target.name}, {low:g} to {high:g}"
     loss = "logistic" if classifier else "least-squares"
@@ -68,7 +33,7 @@ def card_of(name: str, model: dict[str, Any], schema: Schema, statement: Stateme
         "",
         *(f"  - {line.strip()}" if line.startswith(" ") else f"- {line}" for line in statement.lines()),
     ]
-    text += [f"- Checked when this card was made: {line}" for line in checked(statement)]
+    text += [f"- Checked when this card was made: {line}" for line in holds]
     text += [
         "",
         "One row is protected, all of its cells together. A person with several rows is protected less. What is listed "
@@ -110,7 +75,7 @@ def card_of(name: str, model: dict[str, Any], schema: Schema, statement: Stateme
         "",
         f"model = dpbench.load_model({name!r})",
         "model.predict(table)  # a pandas DataFrame with the columns above"
-        if model["schema"] is not None
+        if model.schema is not None
         else f"model.predict(X)  # (rows, {len(schema.columns)}) numbers, columns as above",
         "```",
     ]
@@ -174,13 +139,12 @@ def card(
 
     Raises:
         UserError: the file is none that dpbench wrote, or an argument does not fit.
-        DoesNotHold: its releases compose to more than it states.
+        DoesNotHold: something that it states can be computed and is not so.
     """
-    found, schema, statement_ = described(model)
-    if statement_.rows is None:
-        raise UserError(f"{model}: an older version wrote it, without the number of rows; fit and save it again")
+    found, statement_, holds = read(model)
+    files.writable("out", out)  # before minutes of simulation
     foreseen = plan(
-        schema,
+        found.described,
         statement_.rows,
         epsilon=statement_.epsilon,
         delta=statement_.delta,
@@ -193,4 +157,4 @@ def card(
         jobs=jobs,
         progress=progress,
     )
-    return files.written(card_of(Path(model).name, found, schema, statement_, foreseen), out)
+    return files.written(card_of(Path(model).name, found, statement_, holds, foreseen), out)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from dpbench import files
 from dpbench.errors import UserError
 from dpbench.estimators.plan import Plan
 
@@ -11,14 +12,18 @@ FORMATS = ("png", "pdf", "svg")
 DRAWN = {"classes": ("AUC", "accuracy"), "numbers": ("R²", "kept")}
 
 
+def check(path: Path) -> None:
+    """UserError for a file of another kind, or one that cannot be written; its folder is made."""
+    if path.suffix.removeprefix(".") not in FORMATS:
+        raise UserError(f"figure: give a file that ends in .{', .'.join(FORMATS)}, got {path}")
+    files.writable("figure", path)
+
+
 def draw(plan: Plan, path: Path) -> None:
-    """A panel per score, a line per method; UserError for a file of another kind, or one that cannot be written."""
-    from dpbench import files
+    """A panel per score, a line per method; UserError for a file that cannot be written."""
     from dpbench.study.style import figure_style, legend_below
 
     kind = path.suffix.removeprefix(".")
-    if kind not in FORMATS:
-        raise UserError(f"figure: give a file that ends in .{', .'.join(FORMATS)}, got {path}")
     epsilons = list(dict.fromkeys(one.epsilon for one in plan.forecasts))
     methods = list(dict.fromkeys(one.method for one in plan.forecasts))
     with figure_style() as pyplot:

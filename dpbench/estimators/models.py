@@ -29,22 +29,25 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from dpbench import algorithms
 from dpbench import schema as schemas
 from dpbench.algorithms import auto, terms
+from dpbench.algorithms.base import make_settings
 from dpbench.algorithms.rules import public_settings
 from dpbench.errors import UserError, nearest, positive
+from dpbench.estimators.saved import Parameters, Saved, check_classes, middle_of, public
+from dpbench.estimators.saved import read as read_model
+from dpbench.estimators.saved import write as write_model
 from dpbench.privacy.check import together
 from dpbench.privacy.data_budget import DataBudget
 from dpbench.privacy.relation import Relation
 from dpbench.privacy.split import share
-from dpbench.privacy.statement import Statement, checked, released
-from dpbench.privacy.statement import read as read_model
-from dpbench.privacy.statement import write as write_model
+from dpbench.privacy.statement import Statement, released, sentence
 from dpbench.privacy.verify import spent
 from dpbench.problems import Declaration, losses
-from dpbench.run.fit import HOLDS, REPRODUCIBLE, Fit, fit
+from dpbench.run.fit import REPRODUCIBLE, Fit, fit
 from dpbench.run.jobs import check_delta, delta_value
 from dpbench.version import __version__
 
 AUTO = "auto"
+LARGEST_EPSILON = 1e6
 
 
 class ParameterError(UserError, ValueError):
@@ -77,6 +80,7 @@ class _Private(BaseEstimator):
     """What the two estimators share: parameters, public scaling, the fit of one model, and the account of all."""
 
     _loss: ClassVar[str]
+    _kind: ClassVar[Literal["PrivateClassifier", "PrivateRegressor"]]
 
     epsilon: float = 1.0
     delta: float | str | None = None
@@ -106,7 +110,7 @@ class _Private(BaseEstimator):
 
     def _rows(self, X: np.ndarray) -> np.ndarray:
         """(n, d') rows of ‖x‖₂ ≤ 1: features from their bounds to [-1, 1], an intercept in front, over `_unit`."""
-        middle, half = (self._low + self._high) / 2, (self._high - self._low) / 2
+        middle, half = middle_of((self._low, self._high))
         Z = (np.clip(np.where(np.isnan(X), middle, X), self._low, self._high) - middle) / half
         if self.fit_intercept:
             Z = np.hstack([np.ones((len(Z), 1)), Z])
@@ -123,7 +127,7 @@ class _Private(BaseEstimator):
         if self._encoder is not None:
             free = W[:, int(bool(self.fit_intercept)) :] / self._unit
             return free, W[:, 0] / self._unit if self.fit_intercept else np.zeros(len(W))
-        middle, half = (self._low + self._high) / 2, (self._high - self._low) / 2
+        middle, half = middle_of((self._low, self._high))
         slopes = W[:, int(bool(self.fit_intercept)) :] / (self._unit * half)
         start = W[:, 0] / self._unit if self.fit_intercept else np.zeros(len(W))
         return slopes, start - slopes @ middle
@@ -171,15 +175,33 @@ class _Private(BaseEstimator):
         if terms.delta(method) == 0:
             delta = 0.0
         each = share(epsilon, delta, models, gaussian=method.gaussian and accounting == "tight")
-        settings = public_settings(name, problem.n, problem.d, each[0]) | dict(self.settings or {})
+        settings = public_settings(name, problem.n, problem.d, each[0]) | self._settings()
+        if flaw := method.flaw(make_settings(method, {**algorithms.resolve(name)[1], **settings}), accounting):
+            raise ParameterError(f"settings: so set, {name} keeps no ε ({flaw}); dpbench.fit runs it, and says so")
         return Terms(name, problem, models, (epsilon, delta), *each, accounting, settings)
 
     def _begin(self, rows: int) -> tuple[float, float]:
         """(ε, δ) of the fit; what is checked needs no data but their number."""
         if rows < 2:
             raise ParameterError("X has 1 sample: n_samples=1 leaves nobody to hide among")
+        if self.budget is not None and not isinstance(self.budget, DataBudget):
+            raise ParameterError(f"budget must be a dpbench.DataBudget or None, got {self.budget!r}")
+        if self.fit_intercept not in (True, False):
+            raise ParameterError(f"fit_intercept must be True or False, got {self.fit_intercept!r}")
+        if not isinstance(self.l2, int | float | np.number) or not 0 <= self.l2 < math.inf:
+            raise ParameterError(f"l2 must be a number >= 0, got {self.l2!r}")
+        self._settings()
         delta = check_delta("n^-2" if self.delta is None else self.delta)
-        return positive("epsilon", self.epsilon), delta_value(delta, rows)
+        epsilon = positive("epsilon", self.epsilon)
+        if epsilon > LARGEST_EPSILON:
+            raise ParameterError(f"epsilon must be at most {LARGEST_EPSILON:g}, which protects nobody, got {epsilon:g}")
+        return epsilon, delta_value(delta, rows)
+
+    def _settings(self) -> dict[str, Any]:
+        """Of the algorithm, those given."""
+        if self.settings is not None and not isinstance(self.settings, Mapping):
+            raise ParameterError(f"settings must be {{name: value}}, got {self.settings!r}")
+        return dict(self.settings or {})
 
     def _read(self, X: Any, y: Any) -> np.ndarray:
         """(n, d') rows of ‖x‖₂ ≤ 1 of a table or an array; sets how they are made, and what the target may be."""
@@ -220,6 +242,8 @@ class _Private(BaseEstimator):
         """The schema of a table: the one given, or one of bounds and categories by name; None for an array."""
         if not self._table:
             return None
+        if self.schema is not None and not isinstance(self.schema, schemas.Schema | str | os.PathLike):
+            raise ParameterError(f"schema must be a dpbench.schema.Schema or its TOML file, got {self.schema!r}")
         if not hasattr(X, "columns"):
             raise ParameterError("X: give a pandas DataFrame, whose columns the schema names")
         if self.schema is not None:
@@ -229,6 +253,8 @@ class _Private(BaseEstimator):
             found = schemas.load(self.schema)
             found.require_decided()
             return found
+        if self.categories is not None and not isinstance(self.categories, Mapping):
+            raise ParameterError(f"categories must be {{column: values}}, got {self.categories!r}")
         categories = dict(self.categories or {})
         bounds = (
             self.bounds
@@ -240,7 +266,7 @@ class _Private(BaseEstimator):
                 str(name): schemas.Column(bounds=(float(low), float(high))) for name, (low, high) in bounds.items()
             }
             columns |= {
-                str(name): schemas.Column(categories=tuple(map(schemas.word, found)))
+                str(name): schemas.Column(categories=tuple(_category(one) for one in found))
                 for name, found in categories.items()
             }
             anything = schemas.Target(name="", classes=("", " "))  # y is read by what the estimator itself is given
@@ -264,7 +290,7 @@ class _Private(BaseEstimator):
         if decided.models < len(targets):
             assert classes is not None
             targets = classes[None]
-        self.n_rows_: int | None = len(rows)
+        self.n_rows_: int = len(rows)
         name, (epsilon, delta) = decided.algorithm, decided.budget
         method, _ = algorithms.resolve(name)
         self.loss_ = self._loss if decided.problem.loss.outputs == 1 else f"softmax-{decided.problem.loss.outputs}"
@@ -323,15 +349,11 @@ class _Private(BaseEstimator):
         self.guarantee_ = fits[0].guarantee
         self.arithmetic_ = fits[0].released.arithmetic
         self.public_ = ["n", *self._public(), *filter(None, [fits[0].released.counts_public])]
-        if fits[0].guarantee != REPRODUCIBLE:
-            self.guarantee_ = (
-                f"(ε = {epsilon:g}, δ = {delta:.3g})-DP under {relation.value} neighbours, "
-                f"{HOLDS[fits[0].released.arithmetic]}; counts as public: {', '.join(self.public_)}"
-            )
+        if self.guarantee_ != REPRODUCIBLE:
+            of = (epsilon, delta, relation.value, self.arithmetic_, self.public_)
+            self.guarantee_ = sentence(*of, word_of=algorithms.not_ours(name, self.settings_))
 
     # The model as a file
-
-    _kept: ClassVar[tuple[str, ...]] = ("epsilon", "delta", "fit_intercept", "l2", "row_bound")
 
     def statement(self) -> Statement:
         """What the release of this model is: mechanism, ε, δ, what counts as public. UserError if it is no release."""
@@ -363,32 +385,37 @@ class _Private(BaseEstimator):
         `dpbench.load_model` reads it, `dpbench statement FILE` shows and checks the statement. A fit with a
         random_state is no release and is not saved.
         """
-        model = {
-            "kind": type(self).__name__,
-            "parameters": {name: getattr(self, name) for name in self._kept},
-            "schema": None if self._encoder is None else msgspec.to_builtins(self._encoder),
-            "bounds": None if self._encoder is not None else [self._low.tolist(), self._high.tolist()],
-            "features": [str(name) for name in getattr(self, "feature_names_in_", [])],
-            "unit": self._unit,
-            "loss": self.loss_,
-            "W": self.W_.tolist(),
+        model = Saved(
+            kind=self._kind,
+            parameters=Parameters(
+                epsilon=float(self.epsilon),
+                delta=None if self.delta is None else check_delta(self.delta),
+                fit_intercept=bool(self.fit_intercept),
+                l2=float(self.l2),
+                row_bound=None if self.row_bound is None else float(self.row_bound),
+            ),
+            schema=self._encoder,
+            bounds=None if self._encoder is not None else (self._low.tolist(), self._high.tolist()),
+            features=[str(name) for name in getattr(self, "feature_names_in_", [])],
+            unit=float(self._unit),
+            loss=self.loss_,
+            W=self.W_.tolist(),
             **self._own_state(),
-        }
+        )
         write_model(path, model, self.statement())
 
     def _own_state(self) -> dict[str, Any]:
         raise NotImplementedError
 
-    def restore(self, model: dict[str, Any], statement: Statement) -> None:
+    def restore(self, model: Saved, statement: Statement) -> None:
         """Become the model that `save` wrote: see `load_model`."""
-        self._encoder = None if model["schema"] is None else msgspec.convert(model["schema"], schemas.Schema)
-        if model["bounds"] is not None:
-            self._low, self._high = (np.array(end, dtype=float) for end in model["bounds"])
-        self._unit, self.loss_ = float(model["unit"]), str(model["loss"])
-        self.W_ = np.array(model["W"], dtype=float)
-        self.n_features_in_ = len(self._low) if self._encoder is None else len(model["features"])
-        if model["features"]:
-            self.feature_names_in_ = np.array(model["features"], dtype=object)
+        self._encoder = model.schema
+        if model.bounds is not None:
+            self._low, self._high = (np.array(end) for end in model.bounds)
+        self._unit, self.loss_, self.W_ = model.unit, model.loss, np.array(model.W)
+        self.n_features_in_ = len(model.features) if model.bounds is None else len(self._low)
+        if model.features:
+            self.feature_names_in_ = np.array(model.features, dtype=object)
         self._composition, self._relation = statement.composition, Relation(statement.relation)
         self.algorithm_, self.settings_, self.delta_ = statement.mechanism, statement.settings, statement.delta
         self.n_rows_ = statement.rows
@@ -406,15 +433,13 @@ class _Private(BaseEstimator):
         return np.array([(delta, spent(self._composition, delta, self._relation).epsilon) for delta in deltas])
 
     def _public(self) -> list[str]:
-        if self.schema is not None:
-            return ["the schema"]
-        return ["the columns", "bounds", *["categories"] * (self.categories is not None), "that no label is missing"]
+        return public(self._kind, self._encoder, classes_given=False, class_weights=None)
 
     def _checked(self, X: Any) -> np.ndarray:
         check_is_fitted(self)
         if self._encoder is not None:
             return schemas.encode(self._encoder, X, intercept=bool(self.fit_intercept), predicting=True).X
-        return self._rows(validate_data(self, X, dtype=np.float64, reset=False, ensure_all_finite=False))
+        return self._rows(_arrays(self, X, reset=False))
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -469,7 +494,7 @@ class PrivateClassifier(ClassifierMixin, _Private):
             model and kind of release. algorithm_, settings_: used.
     """
 
-    _loss = "logistic"
+    _loss, _kind = "logistic", "PrivateClassifier"
 
     classes: Any = None
     class_weight: Mapping[Any, float] | None = None
@@ -478,7 +503,7 @@ class PrivateClassifier(ClassifierMixin, _Private):
         """Fit on X (n, d) and labels y (n,) of two values or more; with a schema, y may be a column of X."""
         _refuse(others)
         if not self._table:
-            X, y = validate_data(self, X, y, dtype=np.float64, ensure_all_finite=False)
+            X, y = _arrays(self, X, y)
         rows = self._read(X, y)
         if self.schema is not None:
             index, known = self._target(X, y, "classes")
@@ -524,25 +549,34 @@ class PrivateClassifier(ClassifierMixin, _Private):
             )
             self.classes_, index = np.unique(y, return_inverse=True)
             return index
-        self.classes_ = np.unique(np.asarray(self.classes))
+        try:
+            given = list(self.classes)
+            check_classes([one.item() if isinstance(one, np.generic) else one for one in given])
+            self.classes_ = np.unique(np.asarray(given))
+        except (TypeError, ValueError) as error:
+            why = str(error) if isinstance(error, ValueError) else "give a list of texts, or of numbers"
+            raise ParameterError(f"classes: {why}") from None
+        if len({isinstance(one, str) for one in given}) > 1:
+            raise ParameterError("classes: texts and numbers at once; give one kind")
         index = np.searchsorted(self.classes_, y).clip(max=len(self.classes_) - 1)
         index[self.classes_[index] != y] = 0
         return index
 
     def _public(self) -> list[str]:
-        told = zip(self.classes_.tolist(), self._weights() or (), strict=False)
-        weights = [f"class weights ({', '.join(f'{label}: {weight:g}' for label, weight in told)})"]
-        weights *= self.class_weight is not None
-        if self.schema is not None:
-            return [*super()._public(), *weights]
-        return [*super()._public(), "classes" if self.classes is not None else "the set of classes in y", *weights]
+        weights = self._weights()
+        told = None if weights is None else dict(zip(self.classes_.tolist(), weights, strict=True))
+        return public(self._kind, self._encoder, classes_given=self.classes is not None, class_weights=told)
 
     def _own_state(self) -> dict[str, Any]:
-        return {"classes": self.classes_.tolist()}
+        weights = self._weights()
+        return {"classes": self.classes_.tolist(), "class_weights": None if weights is None else list(weights)}
 
-    def restore(self, model: dict[str, Any], statement: Statement) -> None:
+    def restore(self, model: Saved, statement: Statement) -> None:
         """Become the model that `save` wrote: see `load_model`."""
-        self.classes_ = np.array(model["classes"])
+        assert model.classes is not None  # the reader looked
+        self.classes_ = np.array(model.classes)
+        if model.class_weights is not None:
+            self.class_weight = dict(zip(model.classes, model.class_weights, strict=True))
         super().restore(model, statement)
         self.coef_, self.intercept_ = self._in_units(self.W_)
 
@@ -589,7 +623,7 @@ class PrivateRegressor(RegressorMixin, _Private):
             `PrivateClassifier`.
     """
 
-    _loss = "squared"
+    _loss, _kind = "squared", "PrivateRegressor"
 
     target_bounds: tuple[float, float] | None = None
 
@@ -597,7 +631,7 @@ class PrivateRegressor(RegressorMixin, _Private):
         """Fit on X (n, d) and numbers y (n,); with a schema, y may be a column of X."""
         _refuse(others)
         if not self._table:
-            X, y = validate_data(self, X, y, dtype=np.float64, y_numeric=True, ensure_all_finite=False)
+            X, y = _arrays(self, X, y, y_numeric=True)
         rows = self._read(X, y)
         if self.schema is not None:
             targets, known = self._target(X, y, "bounds")
@@ -610,9 +644,9 @@ class PrivateRegressor(RegressorMixin, _Private):
             if self.target_bounds is None:
                 raise ParameterError("target_bounds: give the public range of the target, (low, high)")
             (low,), (high,) = _bounds("target_bounds", self.target_bounds, 1)
-            middle = (low + high) / 2
-            targets = (np.clip(np.where(np.isnan(y), middle, y), low, high) - middle) / ((high - low) / 2)
-        self._middle, self._half = (low + high) / 2, (high - low) / 2
+            middle, half = middle_of((low, high))
+            targets = (np.clip(np.where(np.isnan(y), middle, y), low, high) - middle) / half
+        self._middle, self._half = (float(one) for one in middle_of((low, high)))
         self.W_ = self._models(rows, targets[None])
         self._in_target_units()
         return self
@@ -622,16 +656,14 @@ class PrivateRegressor(RegressorMixin, _Private):
         self.coef_: np.ndarray = slopes[0] * self._half
         self.intercept_: Any = float(start[0] * self._half + self._middle)
 
-    def _public(self) -> list[str]:
-        return super()._public() + ["target_bounds"] * (self.schema is None)
-
     def _own_state(self) -> dict[str, Any]:
-        return {"target": [self._middle, self._half]}
+        return {"target": (self._middle, self._half)}
 
-    def restore(self, model: dict[str, Any], statement: Statement) -> None:
+    def restore(self, model: Saved, statement: Statement) -> None:
         """Become the model that `save` wrote: see `load_model`."""
         super().restore(model, statement)
-        self._middle, self._half = (float(one) for one in model["target"])
+        assert model.target is not None  # the reader looked
+        self._middle, self._half = model.target
         self._in_target_units()
 
     def predict(self, X: Any) -> np.ndarray:
@@ -645,16 +677,12 @@ def load_model(path: str | os.PathLike[str]) -> PrivateClassifier | PrivateRegre
 
     Raises:
         UserError: the file is none that dpbench wrote, or it is damaged.
-        DoesNotHold: its releases compose to more than it states.
+        DoesNotHold: something that it states can be computed and is not so.
     """
-    model, statement = read_model(path)
-    checked(statement)
-    try:
-        kind = {one.__name__: one for one in (PrivateClassifier, PrivateRegressor)}[model["kind"]]
-        found: PrivateClassifier | PrivateRegressor = kind(**model["parameters"])
-        found.restore(model, statement)
-    except (KeyError, TypeError, ValueError, msgspec.ValidationError) as error:
-        raise UserError(f"{path}: not a model that dpbench saved ({error})") from None
+    model, statement, _ = read_model(path)
+    kind: Any = {one.__name__: one for one in (PrivateClassifier, PrivateRegressor)}[model.kind]
+    found: PrivateClassifier | PrivateRegressor = kind(**msgspec.structs.asdict(model.parameters))
+    found.restore(model, statement)
     return found
 
 
@@ -673,6 +701,39 @@ def _bounds(name: str, bounds: Any, columns: int) -> tuple[np.ndarray, np.ndarra
     if not (np.isfinite(low).all() and np.isfinite(high).all() and (low < high).all()):
         raise ParameterError(f"{name}: low < high, both finite, are needed" + " in every column" * (columns > 1))
     return low, high
+
+
+def _arrays(estimator: BaseEstimator, X: Any, *y: Any, **how: Any) -> Any:
+    """What scikit-learn makes of arrays, float64; ParameterError in words that hold no cell, as its own may."""
+    try:
+        return validate_data(estimator, X, *y, dtype=np.float64, ensure_all_finite=False, **how)
+    except (TypeError, ValueError, OverflowError) as error:
+        said = str(error).splitlines()[0] if str(error) else type(error).__name__
+        odd = "complex" in said.lower(), said.startswith("Expected 2D array")
+        unread = isinstance(error, OverflowError) or any(word in said for word in UNREAD)
+        wrong = type(error) if isinstance(error, TypeError) else ParameterError
+    if odd[0]:
+        said = "X, y: Complex data not supported; give real numbers"
+    elif odd[1]:
+        said = "X: Expected 2D array, rows × columns. Reshape your data"
+    elif unread:
+        said = (
+            "X, y: every cell of the argument must be a number, or a string of a number, in rows of one length; a "
+            "table goes in as a DataFrame, with a schema"
+        )
+    raise wrong(said)  # outside the handler, so that its error, with the cell, is not kept as the context
+
+
+# How errors begin that go on with a cell.
+UNREAD = ("could not convert", "inhomogeneous", "must be a string or a real number", "must be a real number",
+          "setting an array element", "invalid literal", "argument must be a string", "not supported for")  # fmt: skip
+
+
+def _category(value: Any) -> str:
+    """A category as text; ValueError for what no cell can be, being missing."""
+    if value is None or value != value:
+        raise ValueError(f"{value!r} is a missing cell, and no category")
+    return schemas.word(value)
 
 
 def _refuse(others: Mapping[str, Any]) -> None:

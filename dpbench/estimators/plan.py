@@ -20,10 +20,10 @@ import pandas as pd
 from dpbench import algorithms
 from dpbench.algorithms import terms
 from dpbench.algorithms.base import make_settings
-from dpbench.errors import UserError, nearest
+from dpbench.errors import PrivacyError, UserError, nearest
 from dpbench.estimators import worlds
 from dpbench.estimators.models import AUTO, PrivateClassifier, PrivateRegressor, Terms
-from dpbench.estimators.worlds import World
+from dpbench.estimators.worlds import Like, World
 from dpbench.leaderboard import entrants
 from dpbench.privacy.accounting.gaussian import gaussian_epsilon, gaussian_mu
 from dpbench.privacy.ledger import Composition, describe
@@ -33,6 +33,7 @@ from dpbench.run.jobs import check_delta, delta_value
 from dpbench.schema import Schema
 
 LARGEST = 10_000  # rows of a world; of more, the noise is made as small beside so many
+ROWS_ALLOWED = (50, 10**12)  # n; beyond, the accountants' δ = n⁻² is lost in rounding
 INTERVAL = (0.05, 0.95)  # quantiles over worlds
 OTHERS = {
     "logistic": ("objpert", "dp-gd-average", "dp-gd", "dp-sgd"),
@@ -135,14 +136,14 @@ def quantiles(values: np.ndarray) -> tuple[float, float, float]:
 
 
 class Frame(NamedTuple):
-    """What all worlds of a plan have in common; `like`: (X, y) of public rows, or None."""
+    """What all worlds of a plan have in common; `like`: public rows, or None."""
 
     schema: Schema
     rows: int
     delta: float | str | None
     shares: Mapping[str, float]
     signal: float | None
-    like: tuple[np.ndarray, np.ndarray] | None
+    like: Like | None
     seed: int
 
     @property
@@ -172,7 +173,7 @@ class Frame(NamedTuple):
         """The world of that number, the same at every call."""
         rng = np.random.default_rng([self.seed, number])
         if self.like is not None:
-            return worlds.from_rows(*self.like, rows, rng)
+            return worlds.from_rows(self.like, rows, rng)
         return worlds.simulated(self.schema, rows, rng, shares=self.shares, signal=self.signal)
 
 
@@ -241,10 +242,11 @@ def best_of(frame: Frame, world: World) -> np.ndarray:
 
 
 def guess_of(frame: Frame, world: World) -> np.ndarray:
-    """Predictions that are the same for every row."""
+    """Predictions that are the same for every row, of those that move a model."""
+    y = world.y[world.X.any(axis=1)]
     if not frame.classes:
-        return np.full(len(world.Xt), world.y.mean())
-    shares = np.bincount(world.y, minlength=frame.classes) / len(world.y)
+        return np.full(len(world.Xt), y.mean() if len(y) else 0.0)
+    shares = (np.bincount(y, minlength=frame.classes) + 1e-9) / (len(y) + 1e-9 * frame.classes)
     return np.tile(shares, (len(world.Xt), 1))
 
 
@@ -274,22 +276,36 @@ def one_world(number: int, frame: Frame, tasks: Sequence[Task], rows: int) -> li
     return [scores | {"kept": (scores[name] - nothing) / room} for scores in found]
 
 
-def chosen(frame: Frame, names: Sequence[str], epsilon: float, columns: int) -> tuple[dict[str, Terms], dict[str, str]]:
-    """(method → what a fit would be, the default first; method → why it is left out)."""
-    default = frame.decide(AUTO, epsilon, frame.rows, columns)
+class Planned(NamedTuple):
+    """What a fit would be, and all that each of its models would release."""
+
+    terms: Terms
+    composition: Composition
+
+
+def chosen(
+    frame: Frame, names: Sequence[str], epsilons: Sequence[float], columns: int
+) -> tuple[dict[str, list[Planned]], dict[str, str]]:
+    """(method → what a fit would be at each ε, the default first; method → why it is left out)."""
+    default = frame.decide(AUTO, epsilons[0], frame.rows, columns)
     if "all" in names:
         names = entrants.entrants()
-    found, left_out = {}, {}
+    found: dict[str, list[Planned]] = {}
+    left_out: dict[str, str] = {}
     names = [name for name in names or OTHERS[default.problem.loss.family] if name != AUTO]
     for name in dict.fromkeys([default.algorithm, *names]):
         method, fixed = algorithms.resolve(name)
         try:
-            decided = frame.decide(name, epsilon, frame.rows, columns)
-            method.needs.check(decided.problem, name)
-            if flaw := method.flaw(make_settings(method, fixed), decided.accounting):
-                raise UserError(flaw)
-            found[name] = decided
-        except UserError as error:
+            for epsilon in epsilons:
+                decided = frame.decide(name, epsilon, frame.rows, columns)
+                method.needs.check(decided.problem, name)
+                if flaw := method.flaw(make_settings(method, fixed), decided.accounting):
+                    raise UserError(flaw)
+                found.setdefault(name, []).append(Planned(decided, releases(decided)))
+        except (UserError, PrivacyError) as error:  # the latter of a plan that the second accountant refuses
+            if name == default.algorithm:
+                raise UserError(f"{name}: {error}") from None
+            found.pop(name, None)
             left_out[name] = str(error).removeprefix(f"{name}: ")
     return found, left_out
 
@@ -342,14 +358,13 @@ def make(
     task = "classes" if frame.classes else "numbers"
     target = None if reach is None else parse_target(reach, task)
     columns = frame.world(0, 2).X.shape[1]
-    field, left_out = chosen(frame, names, epsilons[0], columns)
+    field, left_out = chosen(frame, names, epsilons, columns)
     default = next(iter(field))
     asked: list[Task] = [(name, epsilon, frame.rows) for epsilon in epsilons for name in field]
     results = _each(one_world, count, (frame, asked, frame.rows), jobs, progress, "simulating")
     forecasts = []
     for i, (name, epsilon, _) in enumerate(asked):
-        decided = frame.decide(name, epsilon, frame.rows, columns)
-        composition = releases(decided)
+        decided, composition = field[name][i // len(field)]
         whole = composition * decided.models
         planned = spent(whole, decided.budget[1], terms.RELATION).epsilon if whole else math.nan
         told = [f"{entry.count} × {entry.label}: {describe(entry.release)}" for entry in composition]
@@ -448,8 +463,10 @@ def _notes(frame: Frame) -> list[str]:
         entries = "entry is" if len(left) == 1 else "entries are"
         notes.append(f"{len(left)} {entries} undecided in the schema; the plan takes them as they stand")
     name, (low, high) = ("AUC", worlds.AUC) if frame.classes else ("R²", worlds.R2)
+    if frame.like is None:
+        notes.append("n counts rows without a label, as a fit does; the tables have a label in every row")
     if frame.like is not None:
-        notes.append(f"the tables are drawn from {len(frame.like[1]):,} public or older rows")
+        notes.append(f"the tables are drawn from {len(frame.like.y):,} public or older rows")
     if frame.signal is not None:
         notes.append(f"guessed: {name} of {frame.signal:g} without privacy, right to {worlds.GUESSED:g}")
     if frame.shares:

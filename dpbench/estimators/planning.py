@@ -10,8 +10,8 @@ from dpbench import schema as schemas
 from dpbench.datasets import tables
 from dpbench.errors import UserError, positive, several, silent
 from dpbench.estimators import worlds as worlds_of
-from dpbench.estimators.figure import draw
-from dpbench.estimators.plan import Frame, Plan, make
+from dpbench.estimators.figure import check, draw
+from dpbench.estimators.plan import ROWS_ALLOWED, Frame, Plan, make
 from dpbench.schema import Schema
 
 
@@ -39,7 +39,8 @@ def plan(
 
     Args:
         schema: what is public of the table (`dpbench.schema`), or its TOML file.
-        n: how many rows there will be, 50 at least.
+        n: how many rows there will be, as a fit counts them: those without a label, or dropped by the schema, too.
+            From 50 to 10¹².
         epsilon: one or several ε > 0. delta: as of the estimators; None takes n⁻².
         algorithm: methods to set beside the default, one or several names; "all" for each that is on the leaderboard,
             "auto" for the default alone. None: a few that are usual for the task.
@@ -48,7 +49,7 @@ def plan(
         signal: a guess of the AUC (for numbers R²) that a model without privacy has.
         reach: "auc=0.8", "accuracy=0.9", "r2=0.3" or "kept=0.9": also find the ε and the n at which the default
             reaches it. kept: the share of the AUC above 0.5, or of R², that a model without privacy has.
-        worlds: how many tables are worlds_of. seed: of them and of the noise.
+        worlds: how many tables are simulated. seed: of them and of the noise.
         figure: a file to draw the scores against ε to (png, pdf or svg).
         jobs: worker processes, all cores by default.
         progress: called with what is being done and the share of it.
@@ -56,10 +57,18 @@ def plan(
     Raises:
         UserError, DataError: one line that names the argument.
     """
-    for name, value, least in (("n", n, 50), ("worlds", worlds, 2), ("jobs", 1 if jobs is None else jobs, 1)):
-        if value < least:
-            raise UserError(f"{name} must be at least {least}, got {value}")
     found = schemas.load(schema)
+    whole = (
+        ("n", n, ROWS_ALLOWED),
+        ("worlds", worlds, (2, 100_000)),
+        ("seed", seed, (0, 2**64)),
+        ("jobs", 1 if jobs is None else jobs, (1, 10_000)),
+    )
+    for name, value, (least, most) in whole:
+        if not isinstance(value, int) or not least <= value <= most:
+            raise UserError(f"{name} must be a whole number from {least:,} to {most:,}, got {value!r}")
+    if figure is not None:
+        check(Path(figure))  # before minutes of simulation
     worlds_of.check_guesses(found, share or {}, signal)
     given = {"share": share, "signal": signal}
     if like is not None and (clash := [name for name, value in given.items() if value]):

@@ -7,54 +7,69 @@ the bounds as the nearest end, unknown categories as none.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
 from dpbench import files
 from dpbench.errors import UserError
-from dpbench.estimators.card import described
-from dpbench.estimators.models import PrivateClassifier, load_model
+from dpbench.estimators.saved import REGRESSOR, Saved, read
 from dpbench.schema import Column, Schema
+
+BOOLEAN = {"True": ("true", "TRUE", "1", "t"), "False": ("false", "FALSE", "0", "f")}  # how databases write them
 
 
 def query(path: str | os.PathLike[str], table: str) -> str:
     """The query that adds a column `prediction`, and the scores, to a table with the model's columns.
 
-    Scores: `score` of the second of two classes (positive where it is predicted) or of a number in its unit, `score_0`,
-    `score_1`, … of more classes. UserError for a schema with dates or a row bound.
+    Scores: `score` of the second of two classes (positive where it is predicted) or of a number (-1 to 1 within its
+    bounds); `score_0`, `score_1`, … of more classes. Where the model has a column of such a name, it is `score_` and so
+    on. UserError for a schema with dates or a row bound, and for a table without a name.
     """
-    model = load_model(path)  # its statement is checked
-    content, schema, statement = described(path)
+    if not table.strip():
+        raise UserError("table: give the name of the table with the model's columns")
+    model, statement, _ = read(path)
+    schema = model.described
     check(schema)
-    W = np.asarray(model.W_) / float(content["unit"])
-    intercept = bool(content["parameters"]["fit_intercept"])
-    scores = [_score(schema, row, intercept) for row in W]
-    if isinstance(model, PrivateClassifier):
-        names = ["score"] if len(scores) == 1 else [f"score_{i}" for i in range(len(scores))]
-        labels = [_text(one) if isinstance(one, str) else repr(one) for one in model.classes_.tolist()]
-        prediction = _largest(names, labels)
-    else:
-        middle, half = (float(one) for one in content["target"])
-        names = ["score"]
-        cut = "CASE WHEN score < -1 THEN -1 WHEN score > 1 THEN 1 ELSE score END"
-        prediction = f"{middle!r} + {half!r} * ({cut})"
+    W, intercept = np.array(model.W) / model.unit, model.parameters.fit_intercept
+    taken = {name.casefold() for name in (*schema.columns, schema.target.name)}
+    names = _free([f"score_{i}" for i in range(len(W))] if len(W) > 1 else ["score"], taken)
+    (prediction,) = _free(["prediction"], taken)
+    made = ",\n".join(f"    {_score(schema, row, intercept)} AS {name}" for name, row in zip(names, W, strict=True))
     told = " ".join(f"{os.path.basename(path)}: {statement.guarantee}".split())  # a line break would end the comment
-    made = ",\n".join(f"    {score} AS {name}" for score, name in zip(scores, names, strict=True))
-    return (
-        "\n".join(
-            [
-                f"-- {told}",
-                f"SELECT scored.*, {prediction} AS prediction",
-                "FROM (",
-                "  SELECT source.*,",
-                made,
-                f"  FROM {_name(table)} AS source",
-                ") AS scored",
-            ]
-        )
-        + "\n"
-    )
+    lines = [
+        f"-- {told}",
+        f"SELECT scored.*, {_predicted(model, names)} AS {prediction}",
+        "FROM (",
+        "  SELECT",
+        f"{made},",
+        "    source.*",  # after the scores: where the table has their names too, theirs come first
+        f"  FROM {_name(table)} AS source",
+        ") AS scored",
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def _free(names: Sequence[str], taken: set[str]) -> list[str]:
+    """The names, with underscores behind until none is a column of the model."""
+    while taken & {name.casefold() for name in names}:
+        names = [f"{name}_" for name in names]
+    return list(names)
+
+
+def _predicted(model: Saved, names: list[str]) -> str:
+    if model.kind == REGRESSOR:
+        assert model.target is not None
+        middle, half = model.target
+        score = names[0]
+        return f"{middle!r} + {half!r} * (CASE WHEN {score} < -1 THEN -1 WHEN {score} > 1 THEN 1 ELSE {score} END)"
+    return _largest(names, [_label(one) for one in model.classes or ()])
+
+
+def _label(label: str | int | float | bool) -> str:
+    if isinstance(label, bool):
+        return "TRUE" if label else "FALSE"
+    return _text(label) if isinstance(label, str) else repr(label)
 
 
 def check(schema: Schema) -> None:
@@ -104,24 +119,30 @@ def _terms(cell: str, column: Column, weights: list[float]) -> Iterator[str]:
         cases = " ".join(
             f"WHEN {_text(spelled)} THEN {value!r}"
             for label, value in zip(column.categories, worth, strict=True)
-            for spelled in _spellings(label)
+            for spelled in _spellings(label, column.categories)
         )
         yield f"CASE {text} {cases} ELSE 0 END"
-        known = ", ".join(_text(spelled) for label in column.categories for spelled in _spellings(label))
+        known = ", ".join(
+            _text(spelled) for label in column.categories for spelled in _spellings(label, column.categories)
+        )
         unknown = f"{cell} IS NULL OR {text} NOT IN ({known})"
     if column.missing == "indicator":
         yield f"CASE WHEN {unknown} THEN {weights[-1]!r} ELSE 0 END"
 
 
-def _spellings(label: str) -> list[str]:
-    """How a cell of that category may be written: a whole number with a decimal point too."""
-    return [label, f"{label}.0"] if label.removeprefix("-").isdecimal() else [label]
+def _spellings(label: str, categories: Sequence[str]) -> list[str]:
+    """How a cell of that category may be written: whole numbers with a decimal point too, truth values as SQL does.
+
+    No spelling is that of another of the categories.
+    """
+    more = [f"{label}.0"] if label.removeprefix("-").isdecimal() else [*BOOLEAN.get(label, ())]
+    return [label, *(one for one in more if one not in categories)]
 
 
 def _largest(names: list[str], labels: list[str]) -> str:
     """The label of the largest score, the first of equal ones; of one score, by its sign."""
     if len(names) == 1:
-        return f"CASE WHEN score > 0 THEN {labels[1]} ELSE {labels[0]} END"
+        return f"CASE WHEN {names[0]} > 0 THEN {labels[1]} ELSE {labels[0]} END"
     cases = [
         f"WHEN {' AND '.join(f'{name} >= {other}' for other in names if other != name)} THEN {label}"
         for name, label in zip(names, labels, strict=True)
@@ -150,6 +171,6 @@ def export(model: str | os.PathLike[str], *, table: str = "rows", out: str | os.
 
     Raises:
         UserError: the file is none that dpbench wrote, or its schema has dates or a row bound, which SQL cannot say.
-        DoesNotHold: its releases compose to more than it states.
+        DoesNotHold: something that it states can be computed and is not so.
     """
     return files.written(query(model, table), out)

@@ -66,13 +66,15 @@ def simulated(
     (100, 2)
     """
     law, cells = rng.spawn(2)  # one law for worlds of any number of rows
-    X = schemas.encode(schema, cells_of(schema, rows + test, law, cells)).X
+    table = cells_of(schema, rows + test, law, cells)
+    X = schemas.encode(schema, table, predicting=True).X
     if schema.target.classes is None:
         y, best = _numbers(X, law, cells, _drawn(signal, R2, 0.01, law))
     else:
         split = _shares(schema.target.classes, shares, law)
         y, best = _classes(X, law, cells, _drawn(signal, AUC, 0.52, law), split)
-    return World(X[test:], y[test:], X[:test], y[:test], best[:test])
+    fitted = schemas.encode(schema, table.iloc[test:]).X  # rows that the schema drops are zeros in a fit alone
+    return World(fitted, y[test:], X[:test], y[:test], best[:test])
 
 
 def _drawn(guess: float | None, law: tuple[float, float], least: float, rng: Generator) -> float:
@@ -81,23 +83,38 @@ def _drawn(guess: float | None, law: tuple[float, float], least: float, rng: Gen
     return float(np.clip(rng.uniform(low, high), least, 0.995))
 
 
-def from_rows(X: np.ndarray, y: np.ndarray, rows: int, rng: Generator) -> World:
+class Like(NamedTuple):
+    """Public rows: X (n, d) as a fit takes them, rows without a label or dropped being zeros; Xt: as they are scored.
+
+    labelled: (n,) of bool, the rows that can be scored on.
+    """
+
+    X: np.ndarray
+    Xt: np.ndarray
+    y: np.ndarray
+    labelled: np.ndarray
+
+
+def from_rows(like: Like, rows: int, rng: Generator) -> World:
     """A world drawn from public rows: a third of them, chosen at random, is scored on, the others are drawn again."""
-    order = rng.permutation(len(y))
-    held, kept = order[: len(y) // 3], order[len(y) // 3 :]
+    order = rng.permutation(len(like.y))
+    held, kept = order[: len(like.y) // 3], order[len(like.y) // 3 :]
     drawn = kept[:rows] if rows <= len(kept) else rng.choice(kept, rows)
-    return World(X[drawn], y[drawn], X[held], y[held], None)
+    held = held[like.labelled[held]]
+    return World(like.X[drawn], like.y[drawn], like.Xt[held], like.y[held], None)
 
 
-def rows_of(schema: Schema, frame: pd.DataFrame, name: str) -> tuple[np.ndarray, np.ndarray]:
-    """(X, y) of a public table that has the schema's columns; UserError or DataError where it is none."""
+def rows_of(schema: Schema, frame: pd.DataFrame, name: str) -> Like:
+    """The rows of a public table that has the schema's columns; UserError or DataError where it is none."""
     target = schema.target
     if target.name not in frame.columns:
         raise DataError(f"{name}: there is no column {target.name!r}, the schema's target")
     y, known = schemas.encode_target(target, frame[target.name])
     if known.sum() < FEWEST:
         raise DataError(f"{name}: {known.sum()} rows have a target; {FEWEST} at least are needed")
-    return schemas.encode(schema, frame).X[known], y[known]
+    X = schemas.encode(schema, frame).X
+    X[~known] = 0.0
+    return Like(X, schemas.encode(schema, frame, predicting=True).X, y, known)
 
 
 # Columns

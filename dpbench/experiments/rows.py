@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from dpbench import algorithms, experiments
@@ -91,8 +92,10 @@ def compact(
     Args:
         experiment: its name, or "all".
         profile: "full" or "quick".
-        results: the folder of all results.
+        results: the folder of all results; one that does not exist is a UserError.
     """
+    if not (folder := Path(results) / profile).is_dir():
+        raise UserError(f"results: there are no rows in {folder}; run: dpbench run --experiment NAME")
     found = {}
     for one in map(experiments.get, experiments.names() if experiment == "all" else [experiment]):
         store = Store(results, profile, one.name)

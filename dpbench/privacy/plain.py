@@ -58,6 +58,10 @@ def _value(where: str, name: str, value: Any, of: str, depth: int) -> Any:
         if not low <= value <= high:
             raise UserError(f"{where} must be within {low:g} to {high:g}")
         return float(value) if of == "float" else value
+    if of == "bool":
+        if not isinstance(value, bool):
+            raise UserError(f"{where} is neither true nor false")
+        return value
     if of == "Relation":
         if value not in [one.value for one in Relation]:
             raise UserError(f"{where} is no neighbouring relation")

@@ -1,8 +1,8 @@
 """A model as a file, with the statement of what its release cost: no pickle, checked before it is used.
 
-The statement is what the fit said of itself, so nothing in it is believed but what can be computed again: `checked`
-composes its releases by the second accountant, and the file's digest tells an accident, not a forger, who would write a
-new one.
+The statement is what the fit said of itself, so what can be computed again is: `checked` composes its releases by the
+second accountant and writes its sentence anew. The file's digest tells an accident, not a forger, who would write a new
+one. What nobody can compute from the file, `Statement.lines` names as stated by it.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import hashlib
 import json
 import math
 import os
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +25,12 @@ from dpbench.privacy.plain import plain, release_of
 from dpbench.privacy.relation import Relation
 from dpbench.privacy.verify import spent
 
-FORMAT = 1
+FORMAT = 2
+HOLDS = {"bytes": "holds for the bytes released", "real": "in exact arithmetic"}
+AS_STATED = (
+    "Stated by the file, which cannot show it: n and the weights, that they came of these releases and of nothing "
+    "else, when, and by which libraries"
+)
 RELATIONS = {
     Relation.REPLACE_ONE.value: "one row replaced by any other",
     Relation.ADD_REMOVE.value: "one row added or taken away",
@@ -40,8 +46,7 @@ class Statement(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only
 
     made: when, in UTC. mechanism: the algorithm; settings: its own. epsilon, delta, relation: the guarantee. public:
     what was taken for public. arithmetic: "bytes" or "real", see `dpbench.fit`. guarantee: all of it in words.
-    releases: the plan of what was released, as plain data. versions: of the libraries. rows: n, which is public; None
-    in files that older versions wrote.
+    releases: the plan of what was released, as plain data. versions: of the libraries. rows: n, which is public.
     """
 
     made: str
@@ -55,7 +60,7 @@ class Statement(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only
     guarantee: str
     releases: list[dict[str, Any]]
     versions: dict[str, str]
-    rows: int | None = None
+    rows: int
 
     @property
     def composition(self) -> Composition:
@@ -73,11 +78,23 @@ class Statement(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only
             f"Made {self.made} by {self.mechanism} ({', '.join(f'{k}={v}' for k, v in self.settings.items()) or '–'})",
             f"Guarantee: {self.guarantee}",
             f"ε = {self.epsilon:g}, δ = {self.delta:.3g}; neighbours: {RELATIONS.get(self.relation, self.relation)}",
-            f"Counts as public: {', '.join(self.public)}" + (f" (n = {self.rows:,})" if self.rows else ""),
+            f"Counts as public: {', '.join(self.public)}" + f" (n = {self.rows:,})",
             "Released, with what noise:",
         ]
         shown += [f"  {entry.count} × {entry.label}: {describe(entry.release)}" for entry in self.composition]
-        return [*shown, "Libraries: " + ", ".join(f"{name} {version}" for name, version in self.versions.items())]
+        shown.append("Libraries: " + ", ".join(f"{name} {version}" for name, version in self.versions.items()))
+        return [*shown, AS_STATED]
+
+
+def sentence(
+    epsilon: float, delta: float, relation: str, arithmetic: str, public: Sequence[str], *, word_of: str | None
+) -> str:
+    """A guarantee in words. word_of: the method whose code is not dpbench's, so that its ledger alone is checked."""
+    return (
+        f"(ε = {epsilon:g}, δ = {delta:.3g})-DP under {relation} neighbours, {HOLDS[arithmetic]}; "
+        f"counts as public: {', '.join(public)}"
+        + (f"; that it returns nothing but its releases is the word of {word_of} alone" if word_of else "")
+    )
 
 
 def released(composition: Composition) -> list[dict[str, Any]]:
@@ -85,12 +102,21 @@ def released(composition: Composition) -> list[dict[str, Any]]:
     return [{"release": plain(release), "count": count, "label": label} for release, count, label in composition]
 
 
-def checked(statement: Statement) -> list[str]:
-    """What was computed again and holds, one line each; DoesNotHold where something does not."""
+def checked(statement: Statement, *, word_of: str | None = None) -> list[str]:
+    """What was computed again and holds, one line each; DoesNotHold where something does not.
+
+    word_of: as of `sentence`.
+    """
+    if odd := [text for text in _texts(msgspec.to_builtins(statement)) if not text.isprintable()]:
+        raise DoesNotHold(f"it has a line break or another control character in {ascii(odd[0])[:80]}")
     if statement.relation not in RELATIONS:
         raise DoesNotHold(f"its relation {statement.relation!r} is none of {', '.join(RELATIONS)}")
     if not (0 < statement.epsilon < math.inf and 0 <= statement.delta < 1):
         raise DoesNotHold(f"ε = {statement.epsilon:g}, δ = {statement.delta:g} are no guarantee")
+    if statement.arithmetic not in HOLDS:
+        raise DoesNotHold(f"its arithmetic {statement.arithmetic!r} is none of {', '.join(HOLDS)}")
+    if statement.rows < 2:
+        raise DoesNotHold(f"n = {statement.rows} leaves nobody to hide among")
     if not statement.releases:
         raise DoesNotHold("it lists no release: a model that nothing was released for used the data some other way")
     found = spent(statement.composition, statement.delta, Relation(statement.relation))
@@ -99,10 +125,27 @@ def checked(statement: Statement) -> list[str]:
             f"its releases compose to ε = {found.epsilon:.6g} at δ = {statement.delta:.3g}, more than the "
             f"{statement.epsilon:g} stated"
         )
+    of = (statement.epsilon, statement.delta, statement.relation, statement.arithmetic, statement.public)
+    if statement.guarantee != (right := sentence(*of, word_of=word_of)):
+        raise DoesNotHold(f"its guarantee says {statement.guarantee!r}, where what it states amounts to {right!r}")
     return [
         f"its releases compose to ε = {found.epsilon:.6g} at δ = {statement.delta:.3g} ({found.checked_by})",
+        "its guarantee says no more than its ε, δ, neighbours, arithmetic and what counts as public",
         "its digest is that of its content",
     ]
+
+
+def _texts(content: Any) -> Iterator[str]:
+    """Every text in plain data."""
+    if isinstance(content, str):
+        yield content
+    elif isinstance(content, dict):
+        for name, value in content.items():
+            yield from _texts(name)
+            yield from _texts(value)
+    elif isinstance(content, list | tuple):
+        for value in content:
+            yield from _texts(value)
 
 
 def write(path: str | os.PathLike[str], model: dict[str, Any], statement: Statement) -> None:
@@ -122,10 +165,10 @@ def read(path: str | os.PathLike[str]) -> tuple[dict[str, Any], Statement]:
         content = json.loads(Path(path).read_text(encoding="utf-8"))
         digest = content.pop("sha256")
         if content.get("format") != FORMAT:
-            raise UserError(f"{path}: not a model of this version of dpbench")
+            raise UserError(f"{path}: not a model of this version of dpbench; fit and save it again")
         if digest != _digest(content):
             raise UserError(f"{path}: its digest does not match its content; it is damaged, or was edited")
-        return content["model"], msgspec.convert(content["statement"], Statement)
+        return dict(content["model"]), msgspec.convert(content["statement"], Statement)
     except OSError as error:
         raise UserError(f"{path}: {error.strerror}") from None
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
@@ -136,20 +179,3 @@ def read(path: str | os.PathLike[str]) -> tuple[dict[str, Any], Statement]:
 
 def _digest(content: dict[str, Any]) -> str:
     return hashlib.sha256(json.dumps(content, sort_keys=True, ensure_ascii=False).encode()).hexdigest()
-
-
-def statement(model: str | os.PathLike[str]) -> tuple[Statement, list[str]]:
-    """The release statement of a model that an estimator saved, and one line for each thing that was computed again.
-
-    Args:
-        model: the file.
-
-    Returns:
-        The statement, see `dpbench.privacy.statement`, and what holds.
-
-    Raises:
-        UserError: the file is none that dpbench wrote, or it is damaged.
-        DoesNotHold: its releases compose to more than it states.
-    """
-    found = read(model)[1]
-    return found, checked(found)

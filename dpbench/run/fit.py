@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import secrets
+import traceback
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
@@ -23,6 +24,7 @@ from dpbench.privacy.ledger import Composition
 from dpbench.privacy.mechanisms import Mechanisms
 from dpbench.privacy.profile import profile, trade_off
 from dpbench.privacy.relation import Relation
+from dpbench.privacy.statement import sentence
 from dpbench.privacy.streams import stream
 from dpbench.problems import losses, starts
 from dpbench.problems.risk import Diverged
@@ -30,7 +32,6 @@ from dpbench.run import given, shards
 from dpbench.run.bound import bind, budget_of
 
 REPRODUCIBLE = "reproducible: not a release"
-HOLDS = {"bytes": "holds for the bytes released", "real": "in exact arithmetic"}
 CHECKED = "that X and y passed the checks"
 UNFINISHED = "did not end as its proof asks for, so nothing is released"  # by how much would depend on the data
 
@@ -201,14 +202,17 @@ def fit(
     given_settings = make_settings(method, {**fixed, **settings})
     sound = method.private and not method.flaw(given_settings, method.accounting(accounting))
     neighbours = method.under(relation or method.relation)
-    exact = _exactly(method, given_settings, sound, losses.get(loss), neighbours, arithmetic, seed, release_noise)
+    needed = method.row_bound(losses.get(loss), given_settings)
+    why = method.inexact(losses.get(loss), neighbours, given_settings) if sound else "it has none at all"
+    if not why and needed is None:
+        why = "it declares no bound on the rows, which a grid of integers needs"
+    exact = _exactly(method, losses.get(loss), neighbours, why, arithmetic, seed, release_noise)
     if timing and not exact:
         raise UserError(f"timing: with these arguments {method.name} has no constant time; it takes arithmetic='bytes'")
     if timing and method.exact == "minimiser" and l1:
         raise UserError(f"timing: with l1 the solver of {method.name} takes as long as the data ask; use dp-gd-average")
     if isinstance(loss, losses.Loss):  # the noise rests on its constants
         losses.check(loss)
-    needed = method.row_bound(losses.get(loss), given_settings)
     declared: dict[str, Any] = {"loss": loss, "l1": l1, "l2": l2, "w2": w2, "name": "own data"}
     # Noise is scaled by a declared bound, never by the rows that exist.
     declared |= dict(zip(("row_bound_norm", "row_bound"), needed or ("l2", math.inf), strict=True))
@@ -228,15 +232,27 @@ def fit(
         declared=declared,
     )
     budget = budget_of(method, problem.n, epsilon, delta, relation, accounting)
-    parsed = method.complete(problem, given_settings)
+    parsed = method.complete(problem.bare, given_settings)  # a plug-in's words on it are shown, so no data
     key = secrets.token_hex(32) if seed is None else f"fit/{method.name}/{budget}/{parsed}/{seed}"
     W = starts.draw(start, problem.d, stream(key, "init"))[None]
     run_of = bind(method, problem, [given_settings], [budget], W, [key])
+    stranger = algorithms.not_ours(algorithm, msgspec.structs.asdict(parsed))
+    foreign = None if stranger is None else algorithms.resolve(stranger)[0].name
+    withheld = ""
     with threadpool_limits(1):
         try:
             run = run_of.run(mechanisms_class=_mechanisms(exact, seed, release_noise))
         except Diverged as error:
             raise UserError(f"{method.name}: {error}") from None
+        except Exception as error:
+            if foreign is None or not promised or _raised_here(error):
+                raise
+            withheld = type(error).__name__
+    if withheld:  # outside the handler, so that the error is not kept as this one's context
+        raise UserError(
+            f"{foreign}: it raised {withheld}, whose text is withheld, as it may hold data; to read it, run the "
+            "method with a seed, which is no release"
+        )
     if run.errors[0]:
         raise UserError(f"{method.name}: {UNFINISHED if promised else run.errors[0]}")
     flaw, found = run_of.flaw(), run_of.guarantee(run)
@@ -266,37 +282,37 @@ def fit(
             columns={name: values[0] for name, values in run.columns.items()},
             epsilon_realised=found.realised,
         ),
-        guarantee=_guarantee(released, method, flaw, seed),
+        guarantee=_guarantee(released, method, flaw, seed, foreign),
         settings=msgspec.structs.asdict(parsed),
     )
 
 
-def _guarantee(released: Released, method: Algorithm, flaw: str, seed: int | None) -> str:
+def _guarantee(released: Released, method: Algorithm, flaw: str, seed: int | None, foreign: str | None) -> str:
     if flaw or not method.private:
         return f"none: {flaw or f'{method.name} looks at the data without paying'}"
     if seed is not None:
         return REPRODUCIBLE
-    public = ", ".join(["n", *([released.counts_public] if released.counts_public else [])])
-    foreign = not type(method).__module__.startswith("dpbench.")  # its ledger is checked, what it returns cannot be
-    return (
-        f"(ε = {released.epsilon:g}, δ = {released.delta:.3g})-DP under {released.relation} neighbours, "
-        f"{HOLDS[released.arithmetic]}; counts as public: {public}"
-        + (f"; that it returns nothing but its releases is the word of {method.name} alone" if foreign else "")
-    )
+    public = ["n", *([released.counts_public] if released.counts_public else [])]
+    of = (released.epsilon, released.delta, released.relation, released.arithmetic, public)
+    return sentence(*of, word_of=foreign)
+
+
+def _raised_here(error: BaseException) -> bool:
+    """Whether the line that raised is dpbench's own, whose messages tell nothing of a release's data."""
+    last = list(traceback.walk_tb(error.__traceback__))[-1][0]
+    return str(last.f_globals.get("__name__", "")).startswith("dpbench.")
 
 
 def _exactly(
     method: Algorithm,
-    settings: Any,
-    sound: bool,
     loss: losses.Loss,
     relation: Relation,
+    why: str,
     arithmetic: str | None,
     seed: int | None,
     release_noise: str | None,
 ) -> bool:
-    """Whether the fit computes with integers. sound: whether there is a guarantee at all."""
-    why = method.inexact(loss, relation, settings) if sound else "it has none at all"
+    """Whether the fit computes with integers. why: no guarantee for bytes can be had; "" where it can."""
     if arithmetic != "bytes":
         return arithmetic is None and not why and seed is None and release_noise is None
     if why:

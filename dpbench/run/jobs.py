@@ -273,11 +273,11 @@ def _axes(method: Algorithm, given: dict[str, Any], sweep: dict[str, Any]) -> di
 
 def check_delta(delta: str | float) -> str | float:
     """δ as "n^-2", "n^-1" or a number in [0, 1), or a UserError."""
-    if delta in ("n^-2", "n^-1"):
+    if isinstance(delta, str) and delta in ("n^-2", "n^-1"):
         return delta
     try:
         value = float(delta)
-    except ValueError:
+    except (TypeError, ValueError):
         raise UserError(f"delta must be a number in [0, 1), n^-2 or n^-1, got {delta!r}") from None
     if not 0 <= value < 1:
         raise UserError(f"delta must be in [0, 1), got {value:g}")

@@ -5,8 +5,20 @@ functions of one row at a time, so nothing is learned from the data on the way.
 """
 
 from dpbench.schema.draft import draft
-from dpbench.schema.encode import Encoded, encode, encode_target, word
+from dpbench.schema.encode import Encoded, encode, encode_target, encoded_as, word
 from dpbench.schema.inspect import inspect
 from dpbench.schema.schema import Column, Schema, Target, load
 
-__all__ = ["Column", "Encoded", "Schema", "Target", "draft", "encode", "encode_target", "inspect", "load", "word"]
+__all__ = [
+    "Column",
+    "Encoded",
+    "Schema",
+    "Target",
+    "draft",
+    "encode",
+    "encode_target",
+    "encoded_as",
+    "inspect",
+    "load",
+    "word",
+]

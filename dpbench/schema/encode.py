@@ -58,6 +58,15 @@ def encode(schema: Schema, frame: pandas.DataFrame, *, intercept: bool = True, p
     return Encoded(X, names, unit)
 
 
+def encoded_as(schema: Schema, *, intercept: bool = True) -> Encoded:
+    """What `encode` makes of a table without rows: the columns, and what rows are divided by."""
+    import pandas as pd
+
+    empty = pd.DataFrame({name: [None] for name in schema.columns}, dtype=object)
+    found = encode(schema, empty, intercept=intercept)
+    return found._replace(X=found.X[:0])
+
+
 def encode_target(target: Target, column: Any) -> tuple[np.ndarray, np.ndarray]:
     """(values (n,), known (n,) of bool): the index of a class, or a number in [-1, 1]; 0 where it is not known.
 

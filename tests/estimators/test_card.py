@@ -1,5 +1,6 @@
 """The card of a saved model: the guarantee and what to expect, and nothing of the rows."""
 
+import hashlib
 import json
 
 import numpy as np
@@ -77,16 +78,15 @@ def test_a_card_is_refused_where_the_statement_does_not_hold(saved):
         dpbench.card("m.json", worlds=2, jobs=1)
 
 
-def test_a_model_of_an_older_version_says_what_is_missing(saved, monkeypatch):
-    from dpbench.privacy.statement import read, write
-
-    model, statement = read("m.json")
-    import msgspec
-
-    write("old.json", model, msgspec.structs.replace(statement, rows=None))
-    assert dpbench.load_model("old.json").predict(people(5)).shape == (5,)
-    with pytest.raises(UserError, match="without the number of rows; fit and save it again"):
-        dpbench.card("old.json", worlds=2, jobs=1)
+def test_a_card_is_made_of_what_every_reader_checks(saved):
+    """With a digest that fits: the card is refused where `load_model` is."""
+    content = json.loads((saved / "m.json").read_text())
+    content.pop("sha256")
+    content["model"]["W"] = [[float("nan")] * len(content["model"]["W"][0])]
+    digest = hashlib.sha256(json.dumps(content, sort_keys=True, ensure_ascii=False).encode()).hexdigest()
+    (saved / "m.json").write_text(json.dumps(content | {"sha256": digest}))
+    with pytest.raises(UserError, match="a weight is not finite"):
+        dpbench.card("m.json", worlds=2, jobs=1)
 
 
 def test_the_command_writes_a_card(saved, capsys):

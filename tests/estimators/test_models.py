@@ -299,3 +299,50 @@ def test_what_a_fit_says_does_not_depend_on_values(flowers):
     assert "secret" not in str(caught.value)
     regressor = PrivateRegressor(bounds=(0, 8), target_bounds=(0, 2), random_state=0).fit(odd, y)
     assert np.isfinite(regressor.predict(odd)).all()
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"epsilon": 1e300}, "epsilon must be at most 1e\\+06"),
+        ({"delta": [1]}, "delta must be a number in"),
+        ({"classes": []}, "classes: classes must be different, two at least"),
+        ({"classes": 3}, "classes: give a list"),
+        ({"classes": ["a", 1]}, "classes: texts and numbers at once"),
+        ({"classes": [[0, 1]]}, "can be no class"),
+        ({"classes": [None, 1]}, "can be no class"),
+        ({"budget": 3}, r"budget must be a dpbench\.DataBudget or None"),
+        ({"fit_intercept": "no"}, "fit_intercept must be True or False"),
+        ({"l2": "a"}, "l2 must be a number >= 0"),
+        ({"settings": 3}, "settings must be {name: value}"),
+        ({"schema": 3}, r"schema must be a dpbench\.schema\.Schema or its TOML file"),
+    ],
+)
+def test_a_parameter_that_does_not_fit_is_one_line_that_names_it(given, said):
+    X = np.linspace(-1, 1, 40)[:, None]
+    with pytest.raises(UserError, match=said) as caught:
+        PrivateClassifier(**({"bounds": None if "schema" in given else (-1, 1)} | given)).fit(X, X[:, 0] > 0)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "X",
+    [
+        np.array([["Ada Lovelace", 1], ["b", 2]], dtype=object),
+        [[1815, 12], [10]],
+        np.array([[1815 + 12j]] * 2),
+        [1815.0, 12.0],
+        1815.0,
+        [[{"Ada": 1815}], [2]],
+        [[10**400], [2]],
+    ],
+    ids=["text", "ragged", "complex", "a row", "a number", "an object", "too large"],
+)
+def test_no_error_shows_a_cell(X):
+    model = PrivateClassifier(bounds=(0, 1), classes=[0, 1])
+    fitted = PrivateClassifier(bounds=(0, 1), classes=[0, 1]).fit(np.eye(2), [0, 1])
+    for call in (lambda: model.fit(X, [0, 1]), lambda: fitted.predict(X)):
+        with pytest.raises((UserError, TypeError)) as caught:
+            call()
+        assert not any(cell in str(caught.value) for cell in ("Ada", "1815", "12", "000")), caught.value
+        assert caught.value.__context__ is None

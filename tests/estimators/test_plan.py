@@ -147,7 +147,7 @@ def test_fewer_rows_with_the_same_noise_beside_them():
 )
 def test_a_large_table_is_foreseen_by_a_small_world(schema, score, monkeypatch):
     whole = frame(schema, 8000, signal=0.85)
-    name = next(iter(planning.chosen(whole, ["auto"], 0.2, whole.world(0, 2).X.shape[1])[0]))
+    name = next(iter(planning.chosen(whole, ["auto"], [0.2], whole.world(0, 2).X.shape[1])[0]))
     pairs = []
     for number in range(3):
         world = whole.world(number, 8000)
@@ -221,8 +221,13 @@ def test_older_rows_take_the_place_of_worlds(tmp_path):
 @pytest.mark.parametrize(
     ("given", "said"),
     [
-        ({"n": 10}, "n must be at least 50"),
-        ({"worlds": 1}, "worlds must be at least 2"),
+        ({"n": 10}, "n must be a whole number from 50 to 1,000,000,000,000, got 10"),
+        ({"n": 10**20}, "n must be a whole number from 50"),
+        ({"n": "100"}, "n must be a whole number from 50"),
+        ({"worlds": 1}, "worlds must be a whole number from 2"),
+        ({"worlds": 10**20}, "worlds must be a whole number from 2"),
+        ({"seed": -1}, "seed must be a whole number from 0"),
+        ({"jobs": 0}, "jobs must be a whole number from 1"),
         ({"share": {"maybe": 0.1}}, "there is no class 'maybe'"),
         ({"share": {"yes": 1.5}}, "must be between 0 and 1"),
         ({"share": {"yes": 0.5, "no": 0.4}}, "add up to 0.9"),
@@ -238,6 +243,56 @@ def test_a_mistake_is_one_line(given, said):
     with pytest.raises(UserError, match=said) as error:
         dpbench.plan(TWO, given.pop("n", 100), **({"worlds": 2, "algorithm": "auto", "jobs": 1} | given))
     assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("call", "said"),
+    [
+        ("plan --schema none.toml --n 10", "none.toml: No such file or directory"),
+        ("plan --schema s.toml --n 10", "--n must be a whole number from 50"),
+        ("plan --schema s.toml --n 100 --seed -1", "--seed must be a whole number from 0"),
+        ("plan --schema s.toml --n 99999999999999999999", "--n must be a whole number from 50"),
+        ("plan --schema s.toml --n 100 --worlds 2 --figure s.toml/p.png", "figure: s.toml/p.png: "),
+    ],
+)
+def test_a_mistake_is_a_line_of_the_command(call, said, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "s.toml").write_text(TWO.toml())
+    with pytest.raises(SystemExit) as end:
+        main(shlex.split(call))
+    err = capsys.readouterr().err
+    assert end.value.code == 2
+    assert err.startswith(f"error: {said}")
+    assert err.count("\n") == 1
+
+
+def test_a_method_whose_plan_is_refused_is_left_out_with_the_reason():
+    """At δ = 1e-20 two accountants part in the fourth digit, which was a traceback."""
+    plan = dpbench.plan(TWO, 10**10, worlds=2, jobs=1, algorithm=["dp-sgd", "objpert", "dp-gd-average"])
+    assert all("composes to" in why for why in plan.left_out.values())
+    assert len(plan.forecasts) + len(plan.left_out) >= 3
+
+
+def test_rows_that_a_fit_makes_zeros_are_zeros_in_a_world_and_are_scored_all_the_same():
+    (name,) = [name for name, column in COLUMNS.items() if column.missing == "drop"]
+    schema = Schema(target=TWO.target, columns={name: COLUMNS[name], "age": COLUMNS["age"]})
+    world = next(
+        one
+        for one in (worlds.simulated(schema, 2000, np.random.default_rng(i), shares={}, signal=0.8) for i in range(20))
+        if (~one.X.any(axis=1)).mean() > 0.03
+    )
+    assert world.Xt.any(axis=1).all()
+
+
+def test_older_rows_without_a_label_are_zeros_in_a_world_and_are_not_scored():
+    rows = table(TWO, 400)
+    rows.loc[rows.index % 4 == 0, "y"] = None
+    like = worlds.rows_of(TWO, rows, "old.csv")
+    world = worlds.from_rows(like, 200, np.random.default_rng(0))
+    assert 0.15 < (~world.X.any(axis=1)).mean() < 0.5  # some are dropped for a missing date, too
+    assert len(world.yt) == like.labelled[np.random.default_rng(0).permutation(400)[: 400 // 3]].sum() < 133
+    shares = planning.guess_of(frame(TWO, like=like), world)[0]
+    assert shares[0] == pytest.approx((world.y[world.X.any(axis=1)] == 0).mean())
 
 
 def test_numbers_without_delta_have_no_method():

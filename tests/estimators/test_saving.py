@@ -1,5 +1,6 @@
 """A saved model predicts as it did, says what its release was, and is not believed where that does not hold."""
 
+import contextlib
 import hashlib
 import json
 
@@ -10,6 +11,7 @@ import pytest
 import dpbench
 from dpbench.cli import main
 from dpbench.errors import PrivacyError, UserError
+from dpbench.privacy.statement import sentence
 from dpbench.schema import Column, Schema, Target
 
 SCHEMA = Schema(
@@ -44,6 +46,15 @@ def forged(saved, path, change):
     return path
 
 
+def restated(content, **changes):
+    """The statement with changes, and the sentence that goes with them."""
+    one = content["statement"]
+    one.update(changes)
+    with contextlib.suppress(KeyError):
+        of = (one["epsilon"], one["delta"], one["relation"], one["arithmetic"], one["public"])
+        one["guarantee"] = sentence(*of, word_of=None)
+
+
 def test_a_classifier_of_a_table_predicts_as_it_did(saved, table):
     model = dpbench.load_model(saved)
     np.testing.assert_array_equal(model.decision_function(table), np.load(saved.with_suffix(".npy")))
@@ -76,7 +87,10 @@ def test_the_command_shows_and_checks_the_statement(saved, capsys):
     said = capsys.readouterr().out
     assert not end.value.code
     for line in ("by dp-gd", "neighbours: one row replaced by any other", "Counts as public: n, the schema",
-                 "checked: its releases compose to ε = ", "checked: its digest is that of its content"):  # fmt: skip
+                 "checked: its releases compose to ε = ", "checked: its digest is that of its content",
+                 "checked: its guarantee says no more than", "Stated by the file, which cannot show it: n and",
+                 "checked: its releases are of the kinds that dp-gd makes",
+                 "checked: its model takes for public no more than it says"):  # fmt: skip
         assert line in said
 
 
@@ -95,11 +109,65 @@ def test_the_command_shows_and_checks_the_statement(saved, capsys):
         (lambda c: c["model"].update(kind="os.system"), "not a model that dpbench saved"),
         (lambda c: c["model"].update(W="x"), "not a model that dpbench saved"),
         (lambda c: c.update(format=99), "not a model of this version"),
+        (lambda c: c.update(format=1), "not a model of this version of dpbench; fit and save it again"),
+        # What it says of itself, and what it would have to say.
+        (lambda c: c["statement"].update(guarantee="(ε = 0.1)-DP"), "its guarantee says .*amounts to"),
+        (
+            lambda c: c["statement"].update(guarantee=c["statement"]["guarantee"] + "; and no more"),
+            "its guarantee says",
+        ),
+        (lambda c: restated(c, relation="add-remove"), "private when one row is replaced"),
+        (lambda c: restated(c, epsilon=3.0), "states ε = 3, and its model was fitted for 2"),
+        (lambda c: restated(c, delta=1e-3), "states δ = 0.001, and its model was fitted for 4e-06"),
+        (lambda c: restated(c, delta=0.0), "more than the 2 stated"),
+        (lambda c: restated(c, rows=5000), "states δ = 4e-06, and its model was fitted for 4e-08"),
+        (lambda c: restated(c, rows=1), "nobody to hide among"),
+        (lambda c: restated(c, public=["n"]), "what counts as public is n, the schema"),
+        (lambda c: restated(c, public=["the schema", "n"]), "what counts as public is n, the schema"),
+        (lambda c: restated(c, arithmetic="none"), "its arithmetic 'none'"),
+        (
+            lambda c: restated(c, mechanism="opt"),
+            "opt is not private|keeps no ε|its mechanism cannot be|never declared",
+        ),
+        (lambda c: restated(c, mechanism="aop"), "aop"),
+        (lambda c: restated(c, mechanism="theirs.py:Gd"), "its guarantee says .* is the word of theirs.py:Gd alone"),
+        (lambda c: restated(c, settings={"T": -1}), "its mechanism cannot be: dp-gd: setting T"),
+        (lambda c: restated(c, made="x\nchecked: all of it"), "line break or another control character"),
+        (lambda c: restated(c, versions={"dpbench": "1\x1b[2K"}), "line break or another control character"),
+        (lambda c: c["statement"]["releases"][0].update(label="gradients"), "dp-gd: .*gradients"),
+        # A model that does not fit itself.
+        (lambda c: c["model"].update(W=[[float("nan")] * 5]), "a weight is not finite"),
+        (lambda c: c["model"].update(W=[[float("inf")] * 5]), "a weight is not finite"),
+        (lambda c: c["model"].update(W=[[0.0] * 4]), "its weights are not 1 × 5"),
+        (lambda c: c["model"].update(W=[[0.0] * 5] * 2), "its weights are not 1 × 5"),
+        (lambda c: c["model"].update(W=[[[0.0]] * 5]), "not a model that dpbench saved"),
+        (lambda c: c["model"].update(classes={"no": 0, "yes": 1}), "not a model that dpbench saved"),
+        (lambda c: c["model"].update(classes=["no", "maybe"]), "its classes are not those of its schema"),
+        (lambda c: c["model"].update(classes=None), "a classifier has classes"),
+        (lambda c: c["model"].update(schema=None), "a schema or bounds, one of the two"),
+        (lambda c: c["model"].update(schema=[1]), "not a model that dpbench saved"),
+        (lambda c: c["model"].update(bounds=[[0], [1]]), "a schema or bounds, one of the two"),
+        (lambda c: c["model"].update(features=["b", "a"]), "its features are not the columns of its schema"),
+        (lambda c: c["model"].update(unit=2.0), "its unit is 2, where its columns make 1.73"),
+        (lambda c: c["model"].update(loss="softmax-3"), "its loss is softmax-3, which 2 classes do not have"),
+        (lambda c: c["model"].update(target=[0.0, 1.0]), "a classifier has classes and no target bounds"),
+        (lambda c: c["model"].update(kind="PrivateRegressor"), "a regressor has target bounds and no classes"),
+        (lambda c: c["model"].update(class_weights=[1.0]), "its class weights are not a positive number for each"),
+        (lambda c: c["model"].update(class_weights=[1.0, 2.0]), "class weights .no: 1, yes: 2., and it says"),
+        (lambda c: c["model"].update(parameters=[]), "not a model that dpbench saved"),
+        (lambda c: c["model"]["parameters"].update(fit_intercept="no"), "not a model that dpbench saved"),
+        (lambda c: c["model"]["schema"]["columns"]["a"].update(decide=["bounds"]), "came from the data"),
+        (lambda c: c.update(model=[]), "not a model that dpbench saved"),
+        (lambda c: c.update(statement=[]), "not a model that dpbench saved"),
+        (lambda c: c["statement"].update(releases={}), "not a model that dpbench saved"),
+        (lambda c: c["statement"].update(releases=[3]), "not a model that dpbench saved"),
     ],
 )
 def test_a_statement_that_does_not_hold_is_refused(saved, tmp_path, change, line):
     with pytest.raises((UserError, PrivacyError), match=line):
         dpbench.load_model(forged(saved, tmp_path / "f.json", change))
+    with pytest.raises((UserError, PrivacyError), match=line):
+        dpbench.statement(tmp_path / "f.json")
 
 
 @pytest.mark.parametrize("content", ["", "{}", "[]", "null", "[" * 100_000])
@@ -130,3 +198,80 @@ def test_what_is_no_release_is_not_saved(table, tmp_path):
     with pytest.raises(UserError, match="random_state: a fit with one is no release"):
         model.save(tmp_path / "m.json")
     assert not (tmp_path / "m.json").exists()
+
+
+def test_class_weights_are_kept_and_are_part_of_what_is_public(tmp_path):
+    rng = np.random.default_rng(0)
+    X, y = rng.uniform(-1, 1, (200, 2)), rng.integers(0, 2, 200)
+    model = dpbench.PrivateClassifier(1.0, bounds=(-1, 1), classes=[0, 1], class_weight={1: 3.0}).fit(X, y)
+    model.save(tmp_path / "m.json")
+    other = dpbench.load_model(tmp_path / "m.json")
+    assert other.class_weight == {0: 1.0, 1: 3.0}
+    assert "class weights (0: 1, 1: 3)" in other.guarantee_
+    other.save(tmp_path / "again.json")
+    assert dpbench.load_model(tmp_path / "again.json").guarantee_ == model.guarantee_
+
+
+def test_bounds_by_name_delta_rules_and_one_model_per_class_go_there_and_back(tmp_path):
+    rng = np.random.default_rng(0)
+    table = pd.DataFrame({"a": rng.random(300), "b": rng.choice(["u", "v"], 300)})
+    y = rng.choice(["x", "y", "z"], 300)
+    for given in (
+        {"bounds": {"a": (0, 1)}, "categories": {"b": ["u", "v"]}, "delta": "n^-1", "row_bound": 1.2},
+        {"bounds": {"a": (0, 1)}, "categories": {"b": ["u", "v"]}, "algorithm": "dp-gd", "epsilon": np.float32(2.5)},
+        {"bounds": {"a": (0, 1)}, "categories": {"b": ["u", "v"]}, "delta": 0, "algorithm": "objpert-pure"},
+    ):
+        model = dpbench.PrivateClassifier(classes=["x", "y", "z"], **given).fit(table, y)
+        model.save(tmp_path / "m.json")
+        np.testing.assert_array_equal(dpbench.load_model(tmp_path / "m.json").predict(table), model.predict(table))
+
+
+def test_settings_that_keep_no_epsilon_are_no_fit():
+    """They were fitted, stated and saved as if they did."""
+    rng = np.random.default_rng(0)
+    X = rng.uniform(-1, 1, (100, 2))
+    given = {"bounds": (-1, 1), "classes": [0, 1], "algorithm": "aop"}
+    with pytest.raises(UserError, match=r"settings: so set, aop keeps no ε \(it sees rows of norms above 1"):
+        dpbench.PrivateClassifier(1.0, settings={"rows": "undivided"}, **given).fit(X, X[:, 0] > 0)
+
+
+PLUG_INS = """
+from dpbench.algorithms.gd import DPGradientDescent
+
+class Gd(DPGradientDescent):
+    \"\"\"As ours.\"\"\"
+    name = "their-gd"
+
+class Loud(DPGradientDescent):
+    \"\"\"Tells of the data when it fails.\"\"\"
+    name = "loud-gd"
+
+    def run(self, problem, *others):
+        raise ValueError(f"a row is {problem.n} {others}")
+
+class Unbounded(DPGradientDescent):
+    \"\"\"Says nothing of how long rows are.\"\"\"
+    name = "unbounded-gd"
+
+    def row_bound(self, loss, settings):
+        return None
+"""
+
+
+def test_of_a_plug_in_the_statement_says_whose_word_it_is_and_its_errors_are_not_told(tmp_path):
+    file = tmp_path / "theirs.py"
+    file.write_text(PLUG_INS, encoding="utf-8")
+    rng = np.random.default_rng(0)
+    X = rng.uniform(-1, 1, (100, 2))
+    given = {"bounds": (-1, 1), "classes": [False, True], "settings": {"T": 2}}
+    model = dpbench.PrivateClassifier(1.0, algorithm=f"{file}:Gd", **given).fit(X, X[:, 0] > 0)
+    assert model.guarantee_.endswith(f"is the word of {file}:Gd alone")
+    model.save(tmp_path / "m.json")
+    file.unlink()  # the file is not looked for, still less run
+    assert dpbench.load_model(tmp_path / "m.json").guarantee_ == model.guarantee_
+    file.write_text(PLUG_INS, encoding="utf-8")
+    with pytest.raises(UserError, match="loud-gd: it raised ValueError, whose text is withheld") as caught:
+        dpbench.PrivateClassifier(1.0, algorithm=f"{file}:Loud", **given).fit(X, X[:, 0] > 0)
+    assert caught.value.__context__ is None
+    with pytest.raises(UserError, match="no guarantee for bytes: it declares no bound on the rows"):
+        dpbench.PrivateClassifier(1.0, algorithm=f"{file}:Unbounded", arithmetic="bytes", **given).fit(X, X[:, 0] > 0)

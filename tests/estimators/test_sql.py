@@ -99,3 +99,74 @@ def test_what_sql_cannot_say_is_refused(schema, said, tmp_path):
     model.save(tmp_path / "m.json")
     with pytest.raises(UserError, match=said):
         dpbench.export(tmp_path / "m.json")
+
+
+def test_columns_of_the_query_s_own_names_do_not_disturb_it(tmp_path):
+    rng = np.random.default_rng(0)
+    for name in ("score", "Score", "score_1", "prediction"):
+        schema = Schema(target=TARGETS["three"], columns={name: Column(bounds=(0, 10)), "b": Column(bounds=(0, 1))})
+        table = pd.DataFrame({name: rng.uniform(0, 10, 300), "b": rng.random(300)})
+        target = np.array(["a", "b", "c"])[(table[name].to_numpy() / 4).astype(int)]
+        for labels in (target, np.where(target == "a", "yes", "it's no")):
+            kind = TARGETS["three"] if labels is target else TARGETS["two"]
+            model = dpbench.PrivateClassifier(50.0, schema=Schema(target=kind, columns=schema.columns))
+            model.fit(table.assign(y=labels)).save(tmp_path / "m.json")
+            found = answer(dpbench.export(tmp_path / "m.json"), table, "rows")
+            added = "prediction_" if name == "prediction" else "prediction"
+            assert len(set(found[added])) > 1
+            assert (found[added].to_numpy() == model.predict(table)).all()
+
+
+def test_a_column_that_the_model_does_not_know_does_not_disturb_it_either(tmp_path):
+    rng = np.random.default_rng(0)
+    X = rng.uniform(0, 10, (300, 2))
+    model = dpbench.PrivateClassifier(5.0, bounds=(0, 10), classes=[0, 1]).fit(X, (X[:, 0] > 5).astype(int))
+    model.save(tmp_path / "m.json")
+    table = pd.DataFrame(X, columns=["x0", "x1"]).assign(score=-1.0)
+    found = answer(dpbench.export(tmp_path / "m.json"), table, "rows")
+    assert (found["prediction"].to_numpy() == model.predict(X)).all()
+
+
+def test_truth_values_are_categories_and_classes(tmp_path):
+    duckdb = pytest.importorskip("duckdb")
+    rng = np.random.default_rng(0)
+    yes = rng.random(300) < 0.5
+    columns = {"yes": Column(categories=("True", "False")), "b": Column(bounds=(0, 1))}
+    table = pd.DataFrame({"yes": yes, "b": rng.random(300)})
+    target = Target(name="y", classes=("False", "True"))
+    model = dpbench.PrivateClassifier(50.0, schema=Schema(target=target, columns=columns)).fit(table.assign(y=yes))
+    model.save(tmp_path / "m.json")
+    sql = dpbench.export(tmp_path / "m.json")
+    assert set(model.predict(table)) == {"True", "False"}
+    assert (answer(sql, table, "rows")["prediction"].to_numpy() == model.predict(table)).all()  # as 1 and 0
+    rows = table  # noqa: F841  # DuckDB finds it by its name
+    assert (duckdb.sql(sql).df()["prediction"].to_numpy() == model.predict(table)).all()
+    text = table.assign(yes=np.where(yes, "True", "False"))
+    assert (answer(sql, text, "rows")["prediction"].to_numpy() == model.predict(text)).all()
+    given = {"bounds": (-1, 1), "classes": [False, True]}
+    dpbench.PrivateClassifier(50.0, **given).fit(rng.uniform(-1, 1, (99, 1)), yes[:99]).save(tmp_path / "m.json")
+    assert "THEN TRUE ELSE FALSE END AS prediction" in dpbench.export(tmp_path / "m.json")
+
+
+@pytest.mark.parametrize(
+    "given",
+    [{"classes": [0.0, float("nan")]}, {"classes": [0.0, float("inf")]}, {"categories": {"a": [float("nan"), 1]}},
+     {"categories": {"a": [None, "u"]}}],
+)  # fmt: skip
+def test_what_is_no_number_is_no_class_and_no_category(given):
+    table = pd.DataFrame({"a": [0.0, 1.0] * 20})
+    model = dpbench.PrivateClassifier(1.0, **({"classes": [0, 1], "bounds": {"a": (0, 1)}} | given))
+    with pytest.raises(UserError, match=r"can be no class|is a missing cell, and no category"):
+        model.set_params(bounds=None if "categories" in given else model.bounds).fit(table, [0, 1] * 20)
+
+
+def test_the_comment_stays_on_one_line_and_a_table_has_a_name(tmp_path):
+    X = np.linspace(0, 1, 80)[:, None]
+    odd = tmp_path / "m\nDROP TABLE rows; --.json"
+    dpbench.PrivateClassifier(1.0, bounds=(0, 1), classes=[0, 1]).fit(X, X[:, 0] > 0.5).save(odd)
+    first, second, *_ = dpbench.export(odd).splitlines()
+    assert first.startswith("-- m DROP TABLE rows; --.json: (ε = 1")
+    assert second.startswith("SELECT scored.*")
+    for empty in ("", "  "):
+        with pytest.raises(UserError, match="table: give the name of the table"):
+            dpbench.export(odd, table=empty)
