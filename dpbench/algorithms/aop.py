@@ -27,6 +27,7 @@ from dpbench.algorithms.base import (
     Share,
     Trace,
 )
+from dpbench.algorithms.sampled_start import from_sample
 from dpbench.errors import UserError
 from dpbench.privacy import Budget
 from dpbench.privacy.accounting.objective_perturbation import free_curvature
@@ -240,8 +241,8 @@ def minimise(
 ) -> tuple[Array, Array, np.ndarray]:
     """Newton's method with Armijo's rule on f(w) + ridge/2 ‖w‖² + <b, w> for each row of W and b (k, d).
 
-    Returns the minimisers, their gradient norms (k,) and the number of Hessians each took (k,). steady: `STEADY` of
-    them, of which the best iterate, whatever γ.
+    Returns the minimisers, their gradient norms (k,) and the number of Hessians each took (k,), on many rows those of a
+    sample (`sampled_start`). steady: `STEADY` of them, of which the best iterate, whatever γ.
     """
 
     def value(V: Array, rows: np.ndarray) -> Array:
@@ -250,9 +251,9 @@ def minimise(
     def gradient(V: Array, rows: np.ndarray) -> Array:
         return problem.gradient(V) + ridge * V + b[rows]
 
-    W, evaluations = W.copy(), np.zeros(len(W), dtype=int)
-    G = gradient(W, np.arange(len(W)))
+    W = W.copy()
     if steady:
+        G = gradient(W, np.arange(len(W)))
         for i in range(len(W)):
             one = np.array([i])
             W[one], G[one] = _steadily(
@@ -262,6 +263,7 @@ def minimise(
                 W[one],
             )
         return W, np.linalg.norm(G, axis=1), np.full(len(W), STEADY)
+    W, G, evaluations = from_sample(minimise, gradient, problem, W, b, ridge, gamma)
     for _ in range(MAX_ITERATIONS):
         active = np.flatnonzero(np.linalg.norm(G, axis=1) > gamma)
         if not len(active):

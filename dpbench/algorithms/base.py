@@ -135,6 +135,8 @@ class Needs:
                 raise UserError(f"{algorithm}: regulariser {name} = {weight:g} is not supported; {able}")
         if rows and (bounded := self.row_bound(problem.loss)):
             kind, bound = bounded
+            if problem.row_bound_norm == kind and problem.row_bound <= bound * (1 + 1e-12):
+                return  # declared, and checked where the rows are
             norm = problem.row_norm if kind == "l2" else problem.row_norm_l1
             if norm > bound * (1 + 1e-12):
                 raise UserError(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -55,6 +56,33 @@ def row_norms(X: Any, order: int = 2) -> np.ndarray:
     powers = (B if order == 1 else B.power(2) if hasattr(B, "tocsr") else B * B for B in blocks)
     sums = np.concatenate([np.asarray(B.sum(axis=1)).ravel() for B in powers])
     return sums if order == 1 else np.sqrt(sums)
+
+
+def row_sizes(X: Any, order: int = 2) -> Iterator[tuple[slice, np.ndarray]]:
+    """Pairs (rows, their ‖x‖₂² or ‖x‖₁), block by block; no number, or infinite, where an entry is, or its square.
+
+    In float64, for a look at all rows that keeps nothing: a third of the time of `row_norms`, whose last digit prepared
+    data hold.
+    """
+    n, d = X.shape
+    workspace, ones = np.empty((min(n, BLOCK), d)), np.ones(d)
+    with np.errstate(all="ignore"):
+        for start in range(0, n, BLOCK):
+            here = slice(start, min(start + BLOCK, n))
+            if hasattr(X, "tocsr"):
+                norms = row_norms(X[here], order)
+                yield here, norms if order == 1 else norms * norms
+                continue
+            A = workspace[: here.stop - start]
+            np.copyto(A, X[here])
+            np.abs(A, out=A) if order == 1 else np.multiply(A, A, out=A)
+            yield here, A @ ones
+
+
+def all_within(X: Any, order: int, limit: float) -> bool:
+    """Whether all rows have ‖x‖ ≤ limit in float64, of order 1 or 2, and numbers alone."""
+    most = limit * limit if order == 2 else limit
+    return all(bool((sizes <= most).all()) for _, sizes in row_sizes(X, order))
 
 
 def clip_rows(X: np.ndarray) -> np.ndarray:

@@ -283,7 +283,7 @@ class ExactSums(Problem):
     def real(self) -> Problem:
         """The problem on the same rows in float64, for a solver whose result is checked."""
         found = copy.copy(self)
-        found._rows = self._rows  # noqa: SLF001 - a copy leaves out what is derived, and shards have no X to make it from
+        found._rows = self._rows.widened  # noqa: SLF001 - a copy leaves out what is derived; float32 misses the tolerance
         found.__class__ = ShardedProblem if isinstance(self, ShardedProblem) else Problem  # type: ignore[assignment]
         return found
 

@@ -8,7 +8,7 @@ done in less time than its calls of NumPy take, sums take longer blocks (at k = 
 23 ns a row, 6 instead of 16 in float32). Workspaces are per call, so threads do not share.
 
 Rows kept as float32 are multiplied in float32, and the products of each block summed in float64: half the bytes and
-twice the numbers a cycle, for a relative error of about 1e-7 in each gradient. Curvatures are formed in float64.
+twice the numbers a cycle, for a relative error of about 1e-7 in each gradient. So are Hessians.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 import scipy
 
-from dpbench.datasets.recipes import row_norms
+from dpbench.datasets.recipes import all_within, row_norms
 from dpbench.problems.compiled import LANES, kernels
 from dpbench.problems.grouped import Grouped, grouped
 from dpbench.problems.usual import Usual, usual_entries
@@ -49,6 +49,16 @@ class Rows:
         self.y = y.astype(np.float32) if self.single else y
         self.n, self.d = X.shape
 
+    @cached_property
+    def widened(self) -> Rows:
+        """The same rows, multiplied in float64: blocks of float32 become float64 on the way."""
+        if not self.single:
+            return self
+        found = Rows(self.X, self.y)
+        found.single, found.y = False, self.y.astype(np.float64)
+        found.__dict__.update(usual=None, groups=None, _entries=None)  # all three are of a float64 X
+        return found
+
     def __sizeof__(self) -> int:
         """In bytes, with the arrays: a cluster that thinks them small would copy them about."""
         arrays = (self.X.data, self.X.indices, self.X.indptr) if self.sparse else (self.X,)
@@ -73,11 +83,15 @@ class Rows:
         """Pairs (block of X, block of y)."""
         if rows is None:
             for start in range(0, self.n, size):
-                yield self.X[start : start + size], self.y[start : start + size]
+                yield self._typed(self.X[start : start + size]), self.y[start : start + size]
         else:
             for start in range(0, len(rows), size):
                 chosen = rows[start : start + size]
-                yield (self.X[chosen] if self.sparse else self.X.take(chosen, axis=0)), self.y[chosen]
+                yield self._typed(self.X[chosen] if self.sparse else self.X.take(chosen, axis=0)), self.y[chosen]
+
+    def _typed(self, A: Any) -> Any:
+        """A block in the type that it is multiplied in: that of X, or float64 where X is `widened`."""
+        return A if self.single or A.dtype == np.float64 else A.astype(np.float64)
 
     def predictions(
         self, W: np.ndarray, rows: np.ndarray | None = None, size: int = BLOCK
@@ -174,6 +188,8 @@ class Rows:
         if len(W) > 1 and not self.single and (compiled := kernels()) and self.usual:
             return self._gram_of_usual(compiled.gram, self.usual, function, W, rows)
         total = np.zeros((len(W), self.d, self.d))
+        if self.single:
+            return self._single_gram(function, W, rows)
         add = self._add_sparse_gram if self.sparse else self._add_gram if convex else self._add_signed_gram
         workspace = np.empty((0 if self.sparse else BLOCK, self.d))
         for A, y, z in self.predictions(W, rows):
@@ -183,6 +199,17 @@ class Rows:
         if not self.sparse:
             total += np.tril(total, -1).swapaxes(1, 2)
         return total
+
+    def _single_gram(self, function: Pointwise, W: np.ndarray, rows: np.ndarray | None) -> np.ndarray:
+        """The same of a float32 X: products of a block in float32, both halves, which beats half in float64."""
+        total = np.zeros((len(W), self.d, self.d))
+        workspace = np.empty((BLOCK, self.d), np.float32)
+        for A, y, z in self.predictions(W, rows):
+            scaled = workspace[: len(y)]
+            for h, H in zip(function(z, y, z), total, strict=True):
+                np.multiply(A, h[:, None], out=scaled)
+                H += scaled.T @ A
+        return (total + total.swapaxes(1, 2)) / 2
 
     def _gram_of_usual(
         self, add: Callable[..., None], usual: Usual, function: Pointwise, W: np.ndarray, rows: np.ndarray | None
@@ -243,6 +270,10 @@ class Rows:
         """max_i ‖x_i‖₁ or ‖x_i‖₂; NaN where an entry is."""
         size = 8 * BLOCK
         return float(np.max([row_norms(self.X[i : i + size], order).max() for i in range(0, self.n, size)]))
+
+    def within(self, order: int, limit: float) -> bool:
+        """Whether all rows have ‖x‖₁ or ‖x‖₂ ≤ limit, and numbers alone."""
+        return all_within(self.X, order, limit)
 
     def take(self, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """The rows (m,) themselves: features (m, d), dense, and labels (m,)."""

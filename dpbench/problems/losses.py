@@ -66,7 +66,7 @@ class Loss:
 
     def check_labels(self, y: np.ndarray) -> None:
         """Raise DataError where labels are signs and one is neither -1 nor +1."""
-        if self.binary and not np.all(np.abs(y) == 1):
+        if self.binary and np.count_nonzero(y == 1) + np.count_nonzero(y == -1) != y.size:
             odd = y[np.abs(y) != 1][0]
             raise DataError(f"y: {self.name} loss needs labels -1 and +1, found {odd:g}; recode the labels")
 

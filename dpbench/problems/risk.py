@@ -43,6 +43,7 @@ class EmpiricalRisk(Declaration):
         which then counts as public. inf: there is none.
     folder: where what is derived from the data may be cached; None keeps it in memory only.
     data_hash: what names the data in that cache; computed from X and y when not given.
+    rows_checked: whether the caller has just seen that all rows are numbers within the bound.
     declared: loss, weights, `row_bound_norm` and name, as of a `Declaration`.
     """
 
@@ -57,6 +58,7 @@ class EmpiricalRisk(Declaration):
         row_bound: float | None = None,
         folder: str | Path | None = None,
         data_hash: str | None = None,
+        rows_checked: bool = False,
         **declared: Any,
     ) -> None:
         self.X, self.y = _checked(X, y)
@@ -66,7 +68,8 @@ class EmpiricalRisk(Declaration):
         self.folder = None if folder is None else Path(folder)
         if data_hash is not None:
             self.data_hash = data_hash
-        self.row_bound = self._checked_bound(row_bound)
+        checked = rows_checked and row_bound is not None and row_bound < math.inf
+        self.row_bound = positive("row_bound", row_bound) if checked else self._checked_bound(row_bound)
 
     def __getstate__(self) -> dict[str, Any]:
         return {key: value for key, value in self.__dict__.items() if key not in self.derived}
@@ -298,6 +301,9 @@ class EmpiricalRisk(Declaration):
         raise UserError(f"curvature: must be hess or qu (logistic loss only), got {name!r}")
 
     def _checked_bound(self, bound: float | None) -> float:
+        order = 2 if self.row_bound_norm == "l2" else 1
+        if bound is not None and 0 < bound < math.inf and self._rows.within(order, bound):
+            return float(bound)
         measured = self.row_norm if self.row_bound_norm == "l2" else self.row_norm_l1
         if not np.isfinite(measured):
             raise DataError("X: contains NaN or infinite values; drop or impute those rows")
@@ -321,7 +327,8 @@ def _checked(X: Any, y: Any) -> tuple[Any, np.ndarray]:
         X = np.ascontiguousarray(X, dtype=np.float64)
     if X.ndim != 2 or 0 in X.shape:
         raise DataError(f"X: expected a non-empty table of shape (n, d), got shape {X.shape}")
-    y = np.ascontiguousarray(y, dtype=np.float64)
+    single = X.dtype == np.float32 and getattr(y, "dtype", None) == np.float32
+    y = np.ascontiguousarray(y, dtype=np.float32 if single else np.float64)
     if y.shape != (X.shape[0],):
         raise DataError(f"y: expected shape ({X.shape[0]},), one label per row of X, got {y.shape}")
     if not np.isfinite(y).all():

@@ -6,6 +6,7 @@ methods that sample single ones. Sums differ from those of one place by rounding
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Sequence
 from functools import cached_property
 from pathlib import Path
@@ -46,10 +47,23 @@ class Shards:
         self._ask, self.d, self.sparse, self.single = ask, d, sparse, single
         self._starts = np.concatenate([[0], np.cumsum(sizes)])
         self.n = int(self._starts[-1])
+        self._wide = False
+
+    @cached_property
+    def widened(self) -> Shards:
+        """See `Rows`."""
+        if not self.single:
+            return self
+        found = copy.copy(self)
+        found.single, found._wide = False, True  # noqa: SLF001 - a copy of itself
+        return found
 
     def each(self, function: Callable[..., Any], *arguments: Any) -> Sequence[Any]:
         """What function(rows, *arguments) gives for every shard."""
-        return self._ask([Call(i, function, arguments) for i in range(len(self._starts) - 1)])
+        return self._ask([self._call(i, function, arguments) for i in range(len(self._starts) - 1)])
+
+    def _call(self, shard: int, function: Callable[..., Any], arguments: tuple[Any, ...]) -> Call:
+        return Call(shard, _widely, (function, *arguments)) if self._wide else Call(shard, function, arguments)
 
     def parts(
         self, function: Callable[..., Any], arguments: tuple[Any, ...], rows: np.ndarray | None = None
@@ -93,6 +107,9 @@ class Shards:
     def largest_norm(self, order: int) -> float:
         return float(np.max(self.each(Rows.largest_norm, order)))
 
+    def within(self, order: int, limit: float) -> bool:
+        return all(self.each(Rows.within, order, limit))
+
     def clipped_gradient(self, loss: Loss, share: np.ndarray, W: np.ndarray, clip: np.ndarray) -> np.ndarray:
         """See `Columns`."""
         return _added(self.each(_clipped_gradient, loss, share, W, clip))
@@ -124,7 +141,8 @@ class Shards:
         asked = np.unique(shard)
         where = [np.flatnonzero(shard == i) for i in asked]
         return where, [
-            Call(int(i), function, (*arguments, rows[at] - self._starts[i])) for i, at in zip(asked, where, strict=True)
+            self._call(int(i), function, (*arguments, rows[at] - self._starts[i]))
+            for i, at in zip(asked, where, strict=True)
         ]
 
 
@@ -187,6 +205,10 @@ def _added(parts: Sequence[np.ndarray]) -> np.ndarray:
     for part in parts[1:]:
         total += part
     return total
+
+
+def _widely(rows: Rows, function: Callable[..., Any], *arguments: Any) -> Any:
+    return function(rows.widened, *arguments)
 
 
 def _gram(rows: Rows, convex: bool, function: Pointwise, W: np.ndarray, chosen: np.ndarray | None = None) -> np.ndarray:

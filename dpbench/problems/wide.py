@@ -23,7 +23,7 @@ def fits(problem: EmpiricalRisk, ridge: float) -> bool:
 
     And whether the rows are in memory; a matter of public numbers.
     """
-    at_hand = hasattr(problem, "X") and problem.loss.outputs == 1 and problem.loss.convex
+    at_hand = "X" in vars(problem) and problem.loss.outputs == 1 and problem.loss.convex
     return at_hand and problem.n < problem.d and not problem.w2 and ridge + problem.l2 > 0
 
 

@@ -12,10 +12,11 @@ from collections.abc import Callable
 from typing import Any, Literal
 
 import numpy as np
+import scipy
 
 from dpbench import algorithms, datasets
 from dpbench.algorithms.base import make_settings
-from dpbench.datasets.recipes import BLOCK, row_norms
+from dpbench.datasets.recipes import BLOCK, all_within, row_norms, row_sizes
 from dpbench.datasets.tables import WITHIN
 from dpbench.errors import DataError, UserError
 from dpbench.problems import Problem, losses
@@ -55,7 +56,9 @@ def problem_of(
     repair = bound == "rescale"
     prepare: Callable[[Any, Any, Labels], tuple[Any, np.ndarray]]
     if repair:
-        prepare = functools.partial(repaired, loss=loss, single=precision == "float32", entries=not exact)
+        # What is within the bound has numbers alone: one pass of `_then_bounded`, or of `on_grid`, sees to both.
+        entries = not exact and (needed is None or scipy.sparse.issparse(X))
+        prepare = functools.partial(repaired, loss=loss, single=precision == "float32", entries=entries)
     else:
         prepare = functools.partial(checked, method, needed, bound, precision)
     if repair and not exact:
@@ -75,7 +78,7 @@ def problem_of(
     elif exact:
         found = ExactProblem(*prepare(X, y, labels), steady=steady, **declared)
     else:
-        found = Problem(*prepare(X, y, labels), **declared)
+        found = Problem(*prepare(X, y, labels), **declared, rows_checked=needed is not None)
     if release:
         found.limit = FAR
     return found
@@ -105,13 +108,13 @@ def repaired(
     X, y = datasets.as_arrays(X, y, single=single)
     if single:
         _refuse_sparse(X)
-        X = X.astype(np.float32, copy=False)
+        X, y = X.astype(np.float32, copy=False), y.astype(np.float32) if labels == "binary" else y
     values = X.data if hasattr(X, "tocsr") else X
     if entries and not all(np.isfinite(values[i : i + BLOCK]).all() for i in range(0, len(values), BLOCK)):
         values = np.nan_to_num(values, nan=0.0, posinf=0.0, neginf=0.0)
         X = type(X)((values, X.indices, X.indptr), shape=X.shape) if hasattr(X, "tocsr") else values
     if labels == "binary":
-        return X, np.where(y > 0, 1.0, -1.0)
+        return X, np.where(y > 0, y.dtype.type(1), y.dtype.type(-1))
     y = np.clip(np.nan_to_num(y, nan=0.0), -LARGEST_LABEL, LARGEST_LABEL)
     kind = losses.get(loss)
     if kind.outputs > 1:
@@ -143,15 +146,29 @@ def _then_bounded(
     prepare: Callable[..., tuple[Any, np.ndarray]], needed: tuple[str, float] | None, X: Any, y: Any, labels: Labels
 ) -> tuple[Any, np.ndarray]:
     X, y = prepare(X, y, labels)
-    if needed is not None:
-        largest = np.sqrt(np.finfo(X.dtype).max) / X.shape[1]
-        values = X.data if hasattr(X, "tocsr") else X
-        if len(values) and not np.abs(values).max() <= largest:  # so that norms are finite
-            values = np.clip(values, -largest, largest)
-            X = type(X)((values, X.indices, X.indptr), shape=X.shape) if hasattr(X, "tocsr") else values
-        X = _bounded_rows(X, "", needed, "rescale")
-        X = _still_within(X, needed) if X.dtype == np.float32 else X
-    return X, y
+    if needed is None:
+        return X, y
+    if hasattr(X, "tocsr"):
+        return _shortened(X, needed), y
+    order, limit = 2 if needed[0] == "l2" else 1, needed[1]
+    out, most = X, limit * limit if order == 2 else limit
+    for here, sizes in row_sizes(X, order):
+        beyond = np.flatnonzero(~(sizes <= most))
+        if len(beyond):
+            out = X.copy() if out is X else out
+            out[here][beyond] = _shortened(np.nan_to_num(X[here][beyond], nan=0.0, posinf=0.0, neginf=0.0), needed)
+    return out, y
+
+
+def _shortened(X: Any, needed: tuple[str, float]) -> Any:
+    """Finite rows X, scaled to within the bound."""
+    largest = np.sqrt(np.finfo(X.dtype).max) / X.shape[1]
+    values = X.data if hasattr(X, "tocsr") else X
+    if len(values) and not np.abs(values).max() <= largest:  # so that norms are finite
+        values = np.clip(values, -largest, largest)
+        X = type(X)((values, X.indices, X.indptr), shape=X.shape) if hasattr(X, "tocsr") else values
+    X = _bounded_rows(X, "", needed, "rescale")
+    return _still_within(X, needed) if X.dtype == np.float32 else X
 
 
 def _shard(
@@ -174,7 +191,7 @@ def _refuse_sparse(X: Any) -> None:
 
 def _still_within(X: np.ndarray, needed: tuple[str, float] | None) -> np.ndarray:
     """float32 rows X, those that their rounding took beyond the bound kept within it."""
-    if needed is None:
+    if needed is None or all_within(X, 2 if needed[0] == "l2" else 1, needed[1]):
         return X
     norms = row_norms(X, 2 if needed[0] == "l2" else 1)
     beyond = norms > needed[1]
@@ -190,6 +207,8 @@ def _bounded_rows(X: Any, method: str, needed: tuple[str, float] | None, bound: 
         return X
     kind, limit = needed
     order = 2 if kind == "l2" else 1
+    if all_within(X, order, limit):
+        return X
     norms = row_norms(X, order)
     slack = 1e-12 if X.dtype == np.float64 else 1e-6  # a row divided by its norm has norm 1 up to rounding
     if norms.max(initial=0) <= limit * (1 + slack):

@@ -68,3 +68,22 @@ def test_svmlight_rows(tmp_path):
     np.testing.assert_array_equal(y, [-1, 1])
     with pytest.raises(DataError, match="highest feature 3 found, 4 expected"):
         recipes.read_svmlight(path, columns=4)
+
+
+@pytest.mark.parametrize("order", [1, 2])
+@pytest.mark.parametrize("make", [np.asarray, lambda X: X.astype(np.float32), csr_array])
+def test_sizes_of_rows_are_their_norms_block_by_block(make, order, monkeypatch):
+    monkeypatch.setattr(recipes, "BLOCK", 7)
+    X = make(np.random.default_rng(0).standard_normal((23, 4)))
+    sizes = np.concatenate([found for _, found in recipes.row_sizes(X, order)])
+    np.testing.assert_allclose(sizes, recipes.row_norms(X, order) ** order, rtol=1e-14)
+    largest = recipes.row_norms(X, order).max()
+    assert recipes.all_within(X, order, largest * (1 + 1e-14))
+    assert not recipes.all_within(X, order, largest * (1 - 1e-14))
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf, 1e200])
+def test_a_row_that_is_no_number_or_overflows_is_not_within(value):
+    X = np.zeros((9, 3))
+    X[4, 1] = value
+    assert not recipes.all_within(X, 2, 1e140)

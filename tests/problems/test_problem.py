@@ -369,3 +369,17 @@ def test_gradients_of_many_replicates_on_mostly_zero_rows_are_those_of_one(k):
     W = 3 * generator.standard_normal((k, 30))
     expected = np.stack([-(X * (y / (1 + np.exp(y * (X @ w))))[:, None]).mean(axis=0) for w in W])
     np.testing.assert_allclose(problem.data_gradient(W), expected, rtol=1e-10, atol=1e-15)
+
+
+@pytest.mark.parametrize("loss", SMOOTH)
+def test_widened_rows_of_float32_have_the_sums_of_float64(loss):
+    X, y = data(loss, n=2000)
+    X, y = X.astype(np.float32), y.astype(np.float32).astype(np.float64)
+    W = np.random.default_rng(0).standard_normal((2, X.shape[1]))
+    single, wide = kernels.Rows(X, y).widened, kernels.Rows(X.astype(np.float64), y)
+    one = losses.get(loss)
+    np.testing.assert_allclose(single.sum(one.value, W), wide.sum(one.value, W), rtol=1e-13)
+    np.testing.assert_allclose(single.weighted_sum(one.derivative, W), wide.weighted_sum(one.derivative, W), atol=1e-11)
+    found, expected = (rows.gram(one.second_derivative, W, convex=one.convex) for rows in (single, wide))
+    np.testing.assert_allclose(found, expected, atol=1e-11)
+    assert wide.widened is wide
