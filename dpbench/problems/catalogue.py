@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 
@@ -280,11 +281,12 @@ def _build(name: str, data: datasets.Dataset) -> Problem:
         away, kept = np.sort(order[: len(y) // recipe.apart]), np.sort(order[len(y) // recipe.apart :])
         held_out, X, y = (X[away], y[away]), X[kept], y[kept]
         data_hash = f"{data_hash} without one row in {recipe.apart}"
+    weights: dict[str, Any] = {**recipe.weights}
     problem = Problem(
         X,
         y,
         loss=recipe.loss,
-        **recipe.weights,
+        **weights,
         row_bound=bound,
         row_bound_norm=recipe.row_bound_norm,
         name=name,

@@ -46,7 +46,8 @@ class Problem(EmpiricalRisk):
             return find_optimum(self)
         if self.n * self.d > WIDENED:
             raise NoOptimum(f"{self}: a certificate takes float64, and {self.n} x {self.d} are not widened to it")
-        X, declared = self.X.astype(np.float64), {"l1": self.l1, "l2": self.l2, "w2": self.w2}
+        X = self.X.astype(np.float64)
+        declared: dict[str, Any] = {"l1": self.l1, "l2": self.l2, "w2": self.w2}
         wide = Problem(X, self.y, loss=self.loss, folder=self.folder, data_hash=self.data_hash, **declared)
         return find_optimum(wide)
 

@@ -68,8 +68,10 @@ class EmpiricalRisk(Declaration):
         self.folder = None if folder is None else Path(folder)
         if data_hash is not None:
             self.data_hash = data_hash
-        checked = rows_checked and row_bound is not None and row_bound < math.inf
-        self.row_bound = positive("row_bound", row_bound) if checked else self._checked_bound(row_bound)
+        if rows_checked and row_bound is not None and row_bound < math.inf:
+            self.row_bound = positive("row_bound", row_bound)
+        else:
+            self.row_bound = self._checked_bound(row_bound)
 
     def __getstate__(self) -> dict[str, Any]:
         return {key: value for key, value in self.__dict__.items() if key not in self.derived}
