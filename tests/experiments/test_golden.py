@@ -9,6 +9,7 @@ command makes them. On data, never on pixels: a file holds the number of rows an
 import csv
 import io
 import os
+import re
 from pathlib import Path
 
 import pytest
@@ -25,12 +26,13 @@ from tests.experiments.made_up import made_up
 FOLDER = Path(__file__).parents[1] / "golden"
 WRITE = os.environ.get("DPBENCH_GOLDEN") == "write"
 ROWS = 25
+SENTENCE = 40  # words of a method up to the next stop, colon or semicolon, at most
 
 
 @pytest.fixture(scope="module", params=experiments.BUILTIN)
 def context(request, tmp_path_factory):
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(datasets, "available", lambda name: True)  # what is at hand here is no part of it
+        patch.setattr(datasets, "available", lambda name: True)  # what is fetched here is no part of it
         experiment = experiments.get(request.param)
         store = made_up(experiment, tmp_path_factory.mktemp(request.param))
         yield Context(experiment, "quick", store)
@@ -70,6 +72,8 @@ def overlong(output) -> list[str]:
     """Captions and titles that a reader would not take in at a glance."""
     words, title = len(output.caption.split()), len(output.finding.split())
     told = [f"a caption of {words} words: at most {WORDS}, the rest is the method"] * (words > WORDS)
+    long = [line for line in re.split(r"(?<=[.?!:;]) ", output.method) if len(line.split()) > SENTENCE]
+    told += [f"a method with {line!r}: at most {SENTENCE} words at a stretch" for line in long]
     return told + [f"a finding of {title} words"] * (title > 30)
 
 

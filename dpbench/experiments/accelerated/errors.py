@@ -12,7 +12,7 @@ from dpbench.study.tuning import expand_settings
 ALGORITHMS = ("dp-gd-laplace", "dp-hb", "dp-nag", "dp-masg", "dp-nag-opt", "dp-masg-opt")
 FULL_BATCH = 100_000
 PRIVACY = "pure ε-DP at ε = 1 (δ = 0, replace-one neighbours, basic composition)"
-PUBLIC = "as in the paper, n and the smoothness constant L behind the step size c/L count as public"
+PUBLIC = "n and the smoothness constant L (which sets the step size c/L) count as public, as in the paper"
 
 
 def runs_of(context: Context, artefact: str) -> pd.DataFrame:

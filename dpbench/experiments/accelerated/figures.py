@@ -13,7 +13,7 @@ from dpbench.study.context import Context, select
 from dpbench.study.declare import artefact
 from dpbench.study.output import Figure
 from dpbench.study.panels import Panels, band
-from dpbench.study.statistics import capitalised, listed, span
+from dpbench.study.statistics import listed, span
 from dpbench.study.style import BLACK, BLUE, GREEN, GREY, ORANGE, RED, SKY, gap, legend_below, look
 
 if TYPE_CHECKING:
@@ -62,11 +62,11 @@ def fig1(context: Context) -> Figure:
         "error bound after t iterations, for two noise levels. A formula: no runs."
     )
     method = (
-        "Heavy ball on a quadratic with Q = diag(0.5, 1): a formula, no rows. Top: the rate ρ of (3.18) against β, the "
-        "best β = (1 - √(αμ))² marked. Below: natural logarithm of the bound of Theorem 3.5 after t iterations with "
-        "noise of standard deviation c_w·t, C_t = t and an initial term of 10. This is what the text states; the "
-        "published figure was drawn with μ = 0.1, the roots of Nesterov's method and β = (1 - √(αμ))/(1 + √(αμ)), so "
-        "its curves differ."
+        "A formula, no runs: heavy ball on a quadratic with Q = diag(0.5, 1). Top: the rate ρ of (3.18) against β; "
+        "the mark is the best β = (1 - √(αμ))². Below: the natural logarithm of the bound of Theorem 3.5 after t "
+        "iterations, with noise of standard deviation c_w·t, C_t = t and an initial term of 10. We drew what the "
+        "text states. The published figure was drawn with μ = 0.1, the roots of Nesterov's method and β = (1 - "
+        "√(αμ))/(1 + √(αμ)), so its curves differ."
     )
     return Figure(figure, pd.DataFrame(data), caption, method=method)
 
@@ -94,10 +94,11 @@ def fig2(context: Context) -> Figure:
         "new stage starts with more. A formula: no runs."
     )
     method = (
-        "Laplace scale of iteration t, in units of S₁/(nε), that minimises the error bound of DP-MASG over K "
-        "stages (Proposition 4.2 with Theorem 4.3). μ = 1, L = 20, p = 1, c = 1, m = n; stage lengths 13, 40, "
-        "80, 160, 320. A formula: no runs. Within a stage the noise falls. A new stage starts with more of it, "
-        "since its smaller step passes less on. Each curve's budgets sum to ε."
+        "A formula, no runs. A curve is the Laplace scale of iteration t, in units of S₁/(nε), that minimises the "
+        "error bound of DP-MASG over K stages (Proposition 4.2 with Theorem 4.3). μ = 1, L = 20, p = 1, c = 1, m = "
+        "n; the stages have 13, 40, 80, 160 and 320 iterations. Within a stage the noise falls. A new stage starts "
+        "with more noise, because its step is smaller and passes less of it on. The ε of all iterations of a curve "
+        "add up to the same total."
     )
     return Figure(figure, pd.DataFrame(data), caption, method=method)
 
@@ -138,11 +139,11 @@ def error_curves(context: Context, name: str, batch: str) -> Figure:
         "last iterate. Bands: ± 1 standard error of the mean."
     )
     method = (
-        f"Mean error F(x_t) - F* over {span(table['seeds'])} seeds, F* the certified optimum. Bands: ± 1 standard "
-        f"error of the mean. Dots: the last iterate. {batch}; {PRIVACY}; {PUBLIC}. A line is a run of T "
-        "iterations, with the noise set for that T. The -opt methods stop at a T' ≤ T of their choice (table "
-        f"chosen_T); their lines coincide where T' does. {start}The published curves start at 29.1 and have about "
-        "half these noise floors: see noise_scale."
+        f"A line is the mean error F(x_t) - F* over {span(table['seeds'])} seeds, where F* is the certified optimum. "
+        "Bands: ± 1 standard error of the mean. Dots: the last iterate. Each line is a run of T iterations, with the "
+        "noise set for that T. The -opt methods stop at a T' ≤ T of their choice (table chosen_T); lines with the "
+        f"same T' coincide. {batch}. Privacy: {PRIVACY}; {PUBLIC}. {start}The published curves start at 29.1, and "
+        "their noise floors are about half as high: see noise_scale."
     )
     return page.figure(caption, table.drop(columns=["noise_scale"]), legend=4, method=method)
 
@@ -181,10 +182,10 @@ def noise_scale(context: Context) -> Figure:
         f"which {real}. Bands: ± 1 standard error of the mean."
     )
     method = (
-        f"Mean error over {span(table['seeds'])} seeds at T = {T}, c = 1, m = n = {FULL_BATCH:,}; bands: ± 1 standard "
-        f"error of the mean. Solid: Laplace noise of scale b = S₁/(m ε₀), variance 2b²; {PRIVACY}. Dashed: scale b/√2, "
-        f"as the published code draws it; it {real} and is not ε-DP (its rows are marked non-private). Final error, "
-        f"dashed over solid: {told}. {capitalised(PUBLIC)}."
+        f"A line is the mean error over {span(table['seeds'])} seeds at T = {T}, c = 1, m = n = {FULL_BATCH:,}. "
+        "Bands: ± 1 standard error of the mean. Solid: Laplace noise of scale b = S₁/(m ε₀), variance 2b². Dashed: "
+        f"scale b/√2, as the published code draws it; it {real}, so it is not ε-DP and its rows are marked not "
+        f"private. Final error, dashed over solid: {told}. Privacy: {PRIVACY}; {PUBLIC}."
     )
     return page.figure(caption, table, legend=4, method=method)
 

@@ -39,10 +39,10 @@ def best_errors(context: Context) -> Table:
         f"n = {FULL_BATCH:,}. Choosing T by the error is not private."
     )
     method = (
-        "Lowest mean final error F(x_T) - F* over T = 100, 200, 500 and 1000, ± its standard error over "
-        f"{span(best['seeds'])} seeds, and its T. The -opt methods have the T' that they choose: runs of all T "
-        "that lead to one T' count together. Which T is best is read off the errors, which is not private. n = "
-        f"{FULL_BATCH:,}, {PRIVACY}; {PUBLIC}."
+        "Numbers are the lowest mean final error F(x_T) - F* over T = 100, 200, 500 and 1000, ± its standard error "
+        f"over {span(best['seeds'])} seeds, and the T that gives it. For the -opt methods, T is the T' that they "
+        "choose, and runs of all T with the same T' count together. We choose T by its error, which is not private. "
+        f"n = {FULL_BATCH:,}. Privacy: {PRIVACY}; {PUBLIC}."
     )
     return Table(pd.DataFrame(rows, columns=header), caption, best.drop(columns="noise_scale"), gaps, method=method)
 
@@ -69,9 +69,9 @@ def chosen_T(context: Context) -> Table:
         "same minimisation gives the code's T'."
     )
     method = (
-        "T' ≤ T that minimises the bound (4.6), with E₀ = 10 and the weights of (4.8); the same for m = n and 1,000 "
-        "(Remark 4.2). The published code has a factor 2 before E₀ and half the weight of the noise: with these "
-        "weights the same minimisation gives its T'."
+        "T' ≤ T minimises the bound (4.6), with E₀ = 10 and the weights of (4.8). It is the same for m = n and m = "
+        "1,000 (Remark 4.2). The published code has a factor 2 before E₀ and half the weight of the noise. With "
+        "these weights, the same minimisation gives the code's T'."
     )
     return Table(pd.DataFrame(rows, columns=header), caption, gaps=gaps, method=method)
 
@@ -96,9 +96,9 @@ def published_curves(context: Context) -> Table:
     )
     finding = f"{found}, once the code's switches are on" if len(both) else ""
     method = (
-        f"{found}, with every switch on that the method has (noise: b_t as a standard deviation; weights: T' by the "
-        f"published code's bound). Mean of {span(table['seeds'])} seeds over the end of the published curve. "
-        f"{PRIVACY} without the noise switch."
+        f"{found}, with every switch of the authors' code on that the method has. Switches: noise (b_t is a standard "
+        f"deviation, not a scale) and weights (T' by the code's own bound). We average {span(table['seeds'])} seeds "
+        f"over the end of the published curve. Without the noise switch: {PRIVACY}."
     )
     header = ["algorithm", "m", "c", "switches", *[f"T = {T:,}" for T in (100, 200, 500, 1000)]]
     gaps = [] if len(both) == 96 else [context.gap("published_curves", f"{96 - len(both)} of 96 curves")]

@@ -47,7 +47,7 @@ if TYPE_CHECKING:
 FLOOR = 1e-6  # the lowest relative error drawn
 NEAR = 0.03  # of an axis: ends as near as that get rings of different sizes
 TIMED = (CD, SGD, COVERED, GCD, TIGHT)
-PASSES = "passes over the data: d iterations of DP-CD, n of DP-SGD, 1 of DP-GCD"
+PASSES = "passes over the data (a pass is d iterations of DP-CD, n of DP-SGD, 1 of DP-GCD)"
 
 
 @artefact("fig1", "Fig. 1: relative error against passes")
@@ -85,8 +85,8 @@ def fig2(context: Context) -> Figure:
     )
     method = (
         "Histograms of the absolute values of each problem's non-private optimum w* (30 equal bins, zeros included; "
-        "log y). Line: α, the sixth largest |w*_j|: all but five coordinates are at most α, so w* is (α, "
-        f"5)-quasi-sparse. {trust(context)}. Looks at the data: not private."
+        "log y). Line: α, the sixth largest |w*_j|. All but five coordinates are at most α, so w* is (α, "
+        f"5)-quasi-sparse. {trust(context)}. The figure looks at the data, so it is not private."
     )
     return page.figure(caption, pd.DataFrame(data), method=method)
 
@@ -104,9 +104,9 @@ def fig3(context: Context) -> Figure:
 def fig4(context: Context) -> Figure:
     """Fig. 1 against seconds."""
     x = (
-        "wall seconds of one core, each run alone on the machine, at the settings of Fig. 1 (median over seeds; the "
-        "time that recording the curve takes is left out, that of calibrating and drawing the noise is not); the "
-        "scale is linear below 0.001 s; a curve begins on the dotted line, once its noise is calibrated"
+        "wall seconds on one core, each run alone on the machine, at the settings of Fig. 1 (median over seeds). The "
+        "time for calibrating and drawing the noise counts, that for recording the curve does not. The scale is linear "
+        "below 0.001 s. A curve begins on the dotted line, once its noise is calibrated"
     )
     return _curves(context, "fig4", PAPER, TIMED, "seconds", x, columns=4)
 
@@ -143,11 +143,11 @@ def published_settings(context: Context) -> Figure:
         "one and our best of a grid (dots; not private). †: not private at ε = 1."
     )
     method = (
-        "Relative errors at the hyperparameters of the paper's Table 4 with the published noise (mean and range over "
-        f"{span(table['seeds'])} seeds), tuned on our grid (dots; not private), and published (Table 3; for log1 and "
-        "madelon + L2 the first author's slides). In Table 3 the published error is where the spread of our seeds lets "
-        "a mean of 5 runs be (95 % prediction interval, to half of its last digit; DP-SGD with either noise) in "
-        f"{cells_within(table)}. {DAGGER}. {trust(context)}."
+        "Three kinds of relative error are shown: at the hyperparameters of the paper's Table 4 with the published "
+        f"noise (mean and range over {span(table['seeds'])} seeds), tuned on our grid (dots; not private), and "
+        "published (Table 3; for log1 and madelon + L2 the first author's slides). A published error counts as ours "
+        "if it is inside the 95 % prediction interval of a mean of 5 of our seeds (to half of its last digit; DP-SGD "
+        f"with either noise). This holds in {cells_within(table)}. {DAGGER}. {trust(context)}."
     )
     page.figure(caption, plain(table), legend=4)
     missing = gaps(context, "published_settings", table, PAPER, AS_PUBLISHED)
@@ -186,11 +186,11 @@ def _curves(
         "of the seeds. Dotted: the start w = 0. †: the published noise, not private at ε = 1."
     )
     method = (
-        "Relative error (f − f*)/f* to the exact non-private optimum f*: mean and range (lowest to highest, shaded) "
-        f"over {span(table['seeds'])} seeds, against {words}. Markers: where the run ends, a ring around those that "
-        "end at the same point; a level line is a setting that changes nothing, where none does better. Dotted: the "
-        f"error of the start w = 0. {PRIVACY}; accounting: {ACCOUNTING}. {capitalised(TUNING)}. "
-        f"{trust(context, names)}."
+        f"A line is the mean relative error (f − f*)/f* over {span(table['seeds'])} seeds, against {words}. f* is the "
+        "exact non-private optimum. Shaded: from the lowest to the highest seed. Markers: where the run ends; rings "
+        "mark runs that end at the same point. A level line is a setting that changes nothing, chosen where no other "
+        f"does better. Dotted: the error of the start w = 0. Privacy: {PRIVACY}. Accounting: {ACCOUNTING}. "
+        f"{capitalised(TUNING)}. {trust(context, names)}."
     )
     return Figure(page.canvas, table, caption, gaps(context, artefact, runs, names, methods), method=method)
 

@@ -1,4 +1,4 @@
-"""What more seeds tell: the greedy rules at their chosen settings, and the cell of Table 3 that does not come out."""
+"""Results of more seeds: the greedy rules at their chosen settings, and the cell of Table 3 that does not come out."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from dpbench.experiments.greedy_coordinate.tables import half_a_digit, published
 from dpbench.study.context import Context, select
 from dpbench.study.declare import artefact
 from dpbench.study.output import Table, Words
-from dpbench.study.statistics import plus_minus
+from dpbench.study.statistics import capitalised, plus_minus
 
 DRAWS = 20_000  # means of five that are drawn from the seeds
 CELL = {"set.passes": 1.0, "set.clip": 7.91, "set.step": 2.15}  # Table 4, madelon + L1, DP-GCD
@@ -47,8 +47,8 @@ def rules(context: Context) -> Table:
         "published noise, not private at ε = 1."
     )
     method = (
-        "Relative error at the settings chosen on five seeds, mean ± standard error over all of them and others. "
-        f"{PRIVACY}; {DAGGER}; {TUNING}."
+        "Numbers are relative errors at the settings that were chosen on five seeds: mean ± standard error over "
+        f"these and further seeds. Privacy: {PRIVACY}. {DAGGER}. {capitalised(TUNING)}."
     )
     columns: dict[str, Words] = {
         "problem": lambda one: TITLES[one["problem"]],
@@ -79,24 +79,26 @@ def one_cell(context: Context) -> Table:
                     | {"seeds": len(values), "mean": values.mean(), "low": low, "high": high, "published": published,
                        "chance": chance, "changed": words(at), "right": rows["support_correct"].mean(),
                        "wrong": rows["support_wrong"].mean()})  # fmt: skip
-    verdict = "its number has no rows yet."
+    verdict = "the number has no rows yet."
     for one in data[:1]:
         inside = "inside" if one["low"] <= one["published"] <= one["high"] else "outside"
-        verdict = "its number, {published:.2g}, is {inside} 95 % of the means of five, and as rare as {chance:.1%}."
+        verdict = (
+            "the number, {published:.2g}, is {inside} the 95 % interval of means of five, at a chance of {chance:.1%}."
+        )
         verdict = verdict.format(**one, inside=inside)
     caption = (
         "Relative error at the paper's hyperparameters, and with one thing changed. “of five”: where 95 % of means of "
         "five seeds lie; “chance”: how often one is as far out as the published number."
     )
     method = (
-        "Relative errors at the hyperparameters of the paper's Table 4 with the published noise, or with one "
-        "thing changed. ε = 0.5 and 0.333 stand for noise of twice and three times the published scale. of five: "
-        "the interval of 95 % of the means of five seeds, as the paper prints, drawn from ours. chance: that "
-        "such a mean is as far from our mean as the published one, or farther on its side. madelon + L1 is the "
-        f"cell that five seeds of ours did not give: with 200 {verdict} None of its neighbours in step, clip, "
-        "rule or selection noise gives it more often. Two iterations do, and so does more noise, which misses "
-        "the published numbers of the two problems below. support: right and wrong non-zeros; the paper prints 1 "
-        f"and 0. {DAGGER}."
+        "Numbers are relative errors at the hyperparameters of the paper's Table 4 with the published noise, or with "
+        "one thing changed. ε = 0.5 and 0.333 mean noise of twice and three times the published scale. of five: the "
+        "95 % interval of means of five seeds, drawn from ours; the paper prints such means. chance: how often such "
+        "a mean is as far from our mean as the published one, on the same side. support: right and wrong non-zeros; "
+        "the paper prints 1 and 0. Why this cell: on madelon + L1, five of our seeds did not give the published "
+        f"number. With 200 seeds, {verdict} No neighbouring step, threshold, rule or selection noise gives it more "
+        "often. Two iterations do, and so does more noise, but more noise misses the published numbers of the two "
+        f"problems below. {DAGGER}."
     )
     columns: dict[str, Words] = {
         "problem": lambda one: TITLES[one["problem"]],

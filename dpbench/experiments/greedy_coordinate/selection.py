@@ -55,13 +55,13 @@ def selection_error(context: Context) -> Table:
         "needs, and with the smaller published noise. Last: a lower bound on the latter's ε."
     )
     method = (
-        "Not in the paper. DP-GCD (GS-r) at its tuned settings, with two noises on the selection. Its proof "
-        "needs the Laplace scale 4C_j/(nε') (with L1 on the score), ε' by eq. (2) or by tight accounting. The "
-        "published scale is 2C_j/(nε') on the gradient. Cells: relative error, mean ± standard error over "
-        f"{span(table['seeds'])} seeds, and correct / incorrect non-zeros. The ε is that of an independent "
-        "accountant (replace-one, δ = 1/n²). With L1, the published noise is proved for d·ε' a selection and no "
-        "less. “At least” is attained: with L1 by scores that are tied on their flat pieces (see the errata), "
-        f"without by two coordinates. {capitalised(TUNING)}."
+        "Not in the paper. DP-GCD (GS-r) at its tuned settings, with two sizes of noise in the selection of the "
+        "coordinate. Its proof needs the Laplace scale 4C_j/(nε') (with L1 on the score), where ε' follows from eq. "
+        "(2) or from tight accounting. The published scale is 2C_j/(nε') on the gradient. Cells: relative error, "
+        f"mean ± standard error over {span(table['seeds'])} seeds, and correct / incorrect non-zeros. ε is computed "
+        "by an independent accountant (replace-one, δ = 1/n²). With L1, the published noise is proved to cost at "
+        "most d·ε' per selection. “At least” is attained: with L1 by scores that are tied on their flat pieces (see "
+        f"the errata), without L1 by two coordinates. {capitalised(TUNING)}."
     )
     modes = ("eq. (2)", "tight", "published")
     header = ["problem", *(f"{what}, {mode}" for mode in modes for what in ("error", "support", "ε planned"))]
@@ -103,11 +103,12 @@ def published_selection(context: Context) -> Table:
         "the proof needs, and with the published one."
     )
     method = (
-        "Not in the paper. ε that T iterations of DP-GCD spend when eq. (2) calibrates them for ε = 1, composed by an "
-        "independent accountant at δ = 1/n²: the selection taken as the worst ε'-DP mechanism, the step as the Laplace "
+        "Not in the paper. Eq. (2) sets the noise of T iterations of DP-GCD for ε = 1. An independent accountant "
+        "composes what they spend at δ = 1/n²: the selection as the worst ε'-DP mechanism, the step as the Laplace "
         "mechanism. proven: selection noise 4C_j/(nε'). published: 2C_j/(nε'), which under replace-one neighbours is "
-        "2ε'-DP; with L1 (california) it sits on the gradient, not on the score, and no less than d·ε' is proved. "
-        "Below 1 the slack of eq. (2) covers the error. These numbers depend on T, n and, with L1, d only."
+        "2ε'-DP. With L1 (california), the published noise is added to the gradient instead of the score, and only "
+        "d·ε' is proved. Below 1, the slack of eq. (2) covers the error. These numbers depend only on T, n and, with "
+        "L1, d."
     )
     gaps_ = [] if lines else [context.gap("published_selection", "published selection")]
     header = ["rows at n of", "δ", "T", "ε spent, proven", "ε spent, published"]
@@ -135,10 +136,10 @@ def tight_noise(context: Context) -> Table:
         "noise. A formula: no runs."
     )
     method = (
-        "Not in the paper; a computation, no rows. ε' of each of the 2T releases of DP-GCD at ε = 1, δ = 1/n², "
-        "replace-one neighbours: by eq. (2), advanced composition, and by `--accounting tight`, privacy-loss "
-        "distributions with the selections taken as randomised response (the worst ε'-DP mechanism). noise: the "
-        "scale of every Laplace noise under tight over that of eq. (2)."
+        "Not in the paper. A formula, no runs: ε' of each of the 2T releases of DP-GCD at ε = 1, δ = 1/n², "
+        "replace-one neighbours. Eq. (2) is advanced composition. `--accounting tight` uses privacy-loss "
+        "distributions, with the selections taken as randomised response (the worst ε'-DP mechanism). noise: the "
+        "scale of every Laplace noise under tight over that under eq. (2)."
     )
     columns = {"n": "{n:,}", "T": "{T}", "ε', eq. (2)": "{advanced:.4f}", "ε', tight": "{tight:.4f}",
                "noise, tight / eq. (2)": "{noise_ratio:.3f}"}  # fmt: skip

@@ -38,8 +38,9 @@ LOOKS = {
     "dp-gcd-gs-q-tight": Look("DP-GCD, GS-q, tight", YELLOW, ">"),
 }
 DAGGER = (
-    "† as published: not private at ε = 1 (selection noise half of what its proof needs; DP-SGD's noise is for Poisson "
-    "samples under add/remove, and whether it is zC or 2zC the paper does not say: each fits one published value)"
+    "† as published, not private at ε = 1: DP-GCD's selection noise is half of what its proof needs. DP-SGD's noise "
+    "is for Poisson samples under add/remove; the paper does not say whether it is zC or 2zC, and each fits one "
+    "published value"
 )
 
 
@@ -83,14 +84,14 @@ STAND_INS = {"mtp": "mtp-qsar"}  # a near substitute, used where the data set it
 
 PRIVACY = "ε = 1, δ = 1/n², replace-one neighbours"
 ACCOUNTING = (
-    "DP-GCD by eq. (2) or by privacy-loss distributions (tight), DP-CD and DP-SGD (rdp) by RDP under replace-one; "
+    "DP-GCD by eq. (2) or by privacy-loss distributions (tight), DP-CD and DP-SGD (rdp) by RDP under replace-one. "
     + DAGGER
 )
 TUNING = (
-    "passes, step size and clipping threshold chosen together, by the lowest mean over the seeds of those of the "
-    "grid's runs that are there (thinned: table2), which share their random numbers and are drawn again here, and of "
-    "the runs at the paper's own settings; this tuning and the "
-    "constants M_j, λ and the standardisation look at the data and are not private, as in the paper"
+    "settings: passes, step size and clipping threshold are chosen together by the lowest mean over the seeds, among "
+    "the finished runs of the grid (thinned: table2) and the runs at the paper's own settings. Runs of one grid "
+    "share their random numbers; the chosen settings are run again. This choice, the constants M_j, λ and the "
+    "standardisation look at the data and are not private, as in the paper"
 )
 
 
@@ -115,7 +116,7 @@ def trust(context: Context, names: list[str] | tuple[str, ...] = PAPER) -> str:
     known = context.experiment.published()["recipe"]
     words = dict.fromkeys(known[published_name(name)]["trust"] for name in names)
     lists = [f"{word} for {', '.join(n for n in names if known[published_name(n)]['trust'] == word)}" for word in words]
-    return f"λ and data, which the paper does not print: {'; '.join(lists)} (table1)"
+    return f"The paper does not print λ and the recipes of the data. Ours are {'; '.join(lists)} (table1)"
 
 
 def tuned_runs(context: Context, artefact: str, *, timed: bool = False, traced: bool = True) -> pd.DataFrame:

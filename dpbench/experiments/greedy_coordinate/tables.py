@@ -75,10 +75,11 @@ def table1(context: Context) -> Table:
         "constants come from the data and count as public."
     )
     method = (
-        "M: the coordinate constants M_j (L2's λ included), mean [least, largest]. α: such that w* is "
-        "(α, 5)-quasi-sparse. ‖w*‖₀: non-zeros of the optimum, published in Table 3 and here. start: the "
-        "relative error (f(0) − f*)/f*, published in Table 3 or in the first author's slides, and here. recipe: "
-        "how sure it is. λ, M_j and the standardisation come from the data and count as public."
+        "M: the coordinate constants M_j (with L2's λ), mean [smallest, largest]. α: the smallest α for which w* is "
+        "(α, 5)-quasi-sparse. ‖w*‖₀: non-zeros of the optimum, published in Table 3 and computed here. start: the "
+        "relative error (f(0) − f*)/f* of w = 0, published in Table 3 or in the first author's slides, and computed "
+        "here. recipe: how sure we are that this is the paper's problem. λ, M_j and the standardisation come from "
+        "the data and count as public."
     )
     header = ["problem", "paper", "here", "λ", "M", "α", "f*", "‖w*‖₀, paper", "‖w*‖₀", "start, paper", "start",
               "recipe"]  # fmt: skip
@@ -109,11 +110,11 @@ def table2(context: Context) -> Table:
         f"{sum(job.count for job in jobs):,} runs of this grid are behind the choices of this report."
     )
     method = (
-        f"Hyperparameter grids, as published and as in the {context.profile} profile, over "
-        f"{context.blocks('table2')[0].seeds} seeds: thinned to every third clipping threshold, and on dorothea to "
-        f"fewer passes. {found:,} of {sum(job.count for job in jobs):,} runs of this grid are behind the choices of "
-        "this report. logspace values are rounded to 4 digits. The steps and thresholds of one (passes, seed) share "
-        "their random numbers."
+        f"Two grids are shown: the published one, and that of the {context.profile} profile over "
+        f"{context.blocks('table2')[0].seeds} seeds. Ours is thinned to every third clipping threshold, and on "
+        f"dorothea to fewer passes. {found:,} of the {sum(job.count for job in jobs):,} runs of this grid are behind "
+        "the choices of this report. logspace values are rounded to 4 digits. Runs with the same passes and seed "
+        "share their random numbers."
     )
     header = ["algorithm", "parameter", "paper", "here", "here, dorothea"]
     return Table(pd.DataFrame(rows, columns=header), caption, method=method)
@@ -154,11 +155,11 @@ def table3(context: Context) -> Table:
         "hyperparameters, and tuned here. †: the published noise, not private at ε = 1."
     )
     method = (
-        "Cells: coordinates correctly / incorrectly identified as non-zero, and in brackets the relative error "
-        "(f − f*)/f*. First the published values (5 runs). Then runs at the hyperparameters of the paper's Table "
-        "4, with methods as published alone (see published_settings). Then runs tuned here, again with standard "
-        f"error and iterations. Ours are means over {span(table['seeds'])} seeds, so counts need not be whole "
-        f"numbers. {PRIVACY}; {DAGGER}. {capitalised(TUNING)}. {trust(context, L1)}."
+        "A cell has the coordinates correctly / incorrectly identified as non-zero, and in brackets the relative "
+        "error (f − f*)/f*. First come the published values (5 runs). Then runs at the hyperparameters of the "
+        "paper's Table 4, only for methods as published (see published_settings). Then runs tuned here, with "
+        f"standard error and iterations. Our numbers are means over {span(table['seeds'])} seeds, so counts need not "
+        f"be whole numbers. Privacy: {PRIVACY}. {DAGGER}. {capitalised(TUNING)}. {trust(context, L1)}."
     )
     header = ["algorithm", "problem", "‖w*‖₀", "paper", "at the paper's setting", "tuned", "relative error",
               "iterations"]  # fmt: skip
@@ -187,10 +188,10 @@ def table4(context: Context) -> Table:
         "error. †: the published noise, not private at ε = 1."
     )
     method = (
-        "The hyperparameters of the paper and the relative error that they give here (methods as published alone), "
-        f"beside those with the lowest mean relative error over {span(table['seeds'])} seeds, and that error; ± is the "
-        f"standard error. {PRIVACY}; {DAGGER}. {capitalised(TUNING)}. Where two settings are alike in error "
-        f"the choice between them is chance. {trust(context)}."
+        "The table has the hyperparameters of the paper with the relative error that they give here (only for "
+        f"methods as published), and those with the lowest mean relative error over {span(table['seeds'])} seeds. ±: "
+        f"the standard error. Privacy: {PRIVACY}. {DAGGER}. {capitalised(TUNING)}. Where two settings have about the "
+        f"same error, chance decides between them. {trust(context)}."
     )
     header = ["algorithm", "problem", "passes, paper", "clip, paper", "step, paper", "error there", "passes", "clip",
               "step", "error"]  # fmt: skip

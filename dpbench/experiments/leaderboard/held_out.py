@@ -54,8 +54,8 @@ def held_out(context: Context) -> Table:
         f"w = 0 has {NULL:.3f}."
     )
     method = (
-        f"A quarter of the rows of each problem is held out; {len(by[epsilons[0]]) if epsilons else 0} families. Rank "
-        f"correlation with the order by excess loss on the same runs: {agree or '–'}. {RULES}"
+        f"A quarter of the rows of each problem is held out; there are {len(by[epsilons[0]]) if epsilons else 0} "
+        f"families. Rank correlation with the order by excess loss of the same runs: {agree or '–'}. {RULES}"
     )
     return Table.spread(
         data,

@@ -64,9 +64,10 @@ def fallen(context: Context) -> Table:
               "families on which the first is ahead"]  # fmt: skip
     caption = "Every leader of version 1 without tuning, where it stands now, and the method that leads today."
     method = (
-        "Version 1 scored by the ratio to the best method of each problem, had 25 problems in 15 families, and "
-        "neither w = 0 nor the default. Scores are today's: log10 of the excess loss over that of w = 0. Version 1's "
-        "DP-GCD took its scales M_j from the data; here it takes them from the bound on the rows."
+        "Version 1 was scored by the ratio to the best method of each problem. It had 25 problems in 15 families, "
+        "and neither w = 0 nor the default was in it. The scores in this table are today's: log10 of the excess loss "
+        "over that of w = 0. In version 1, DP-GCD took its scales M_j from the data; now it takes them from the "
+        "bound on the rows."
     )
     gaps = [] if rows else [context.gap("fallen", "every row")]
     return Table(pd.DataFrame(rows, columns=header), caption, gaps=gaps, method=method)

@@ -36,8 +36,9 @@ def regret(context: Context) -> Table:
         "95 % intervals; 0.30 is twice its excess loss."
     )
     method = (
-        "The best is chosen on half of the seeds and scored on the others, both ways, so that luck is no regret. "
-        "Methods that take something from the data unpaid are not among the best."
+        "The best method of a problem is chosen on half of the seeds and scored on the other half, and then the "
+        "other way round, so that luck does not count as regret. Methods that use something from the data without "
+        "paying for it cannot be the best."
     )
     return Table.spread(
         data,

@@ -198,10 +198,10 @@ def sharper_bounds(context: Context) -> Table:
         "δ = n⁻². ∞: no noise is enough. A formula: no runs."
     )
     method = (
-        f"Standard deviations, where not said otherwise at replace-one, n = {N:,}, d = {D}, δ = n⁻², before → after "
-        "(after over before); ∞: out of reach with any noise. Before: what `tight` drew, or the method's best "
-        "accounting then; of dp-gd-last and dp-mf, the alternative of equal privacy: above 1 the alternative wins. A "
-        "formula: no rows."
+        "A formula, no runs. Numbers are standard deviations before → after (and after over before), at replace-one "
+        f"unless the line says otherwise, n = {N:,}, d = {D}, δ = n⁻². ∞: no amount of noise gives this ε. Before: "
+        "the noise of `tight`, or of the method's best accounting, at that time. For dp-gd-last and dp-mf it is that "
+        "of an alternative method with the same privacy; a ratio above 1 means that the alternative is better."
     )
     return Table(pd.DataFrame(rows, columns=header), caption, data, method=method)
 

@@ -17,14 +17,15 @@ from dpbench.study.output import Table
 from dpbench.study.style import look, problem_title
 
 RULES = (
-    "Settings: each method's public rule in (n, d, ε). Replace-one neighbours for all, δ = n⁻² (0 for pure DP), each "
-    "method's best accounting."
+    "Settings: each method's public rule in (n, d, ε). Privacy: replace-one neighbours for all methods, δ = n⁻² (0 for "
+    "pure DP), each method's best accounting."
 )
 SCORE = (
-    "Score: log10 of the mean excess loss over that of w = 0, mean over families of problems; -1 is a tenth, 0 no "
-    "better than nothing, 3 where a run is missing or failed. In brackets: simultaneous 95 % intervals over families."
+    "Score: log10 of the mean excess loss over that of w = 0, averaged over families of problems. -1 means a tenth of "
+    "the excess loss of w = 0, and 0 means no better than w = 0; a missing or failed run counts as 3. In brackets: "
+    "simultaneous 95 % intervals over families."
 )
-PAYS = f"{UNPAID}: takes an eigenvalue (or column scales) from the data without paying, and has no place."
+PAYS = f"{UNPAID}: uses an eigenvalue (or column scales) of the data that its ε does not cover, so it has no place."
 MOST_NAMED = 1
 FIRST = 8  # methods of the head-to-heads, beside w = 0 and the default
 
@@ -112,10 +113,9 @@ def placed(context: Context) -> Table:
         "0; lower is better, 0 is no better than w = 0. In brackets: simultaneous 95 % intervals."
     )
     method = (
-        f"{len(problems)} problems in {len(families)} families.{unscored(found)} By kind: the mean over ε. "
-        f"Where a method's needs do not admit a family, w = 0 stands in. {SCORE} {PAYS} "
-        f"Seconds: of one run timed alone at ε = 1, "
-        f"the median over problems. {RULES}"
+        f"{len(problems)} problems in {len(families)} families.{unscored(found)} By kind: the mean over ε. If a "
+        f"method's proof does not cover a family, w = 0 takes its place there. {SCORE} {PAYS} Seconds: of one run "
+        f"timed alone at ε = 1, the median over problems. {RULES}"
     )
     gaps = [] if lines else [context.gap("places", "every row")]
     return Table(pd.DataFrame(lines, columns=header), caption, pd.DataFrame(data), gaps, method=method)
@@ -169,9 +169,9 @@ def price(context: Context) -> Table:
         "tuning costs more than it brings. In brackets: 95 % intervals."
     )
     method = (
-        "The (problem, ε, method) cells are those that both have: with tuned settings, and at the method's "
-        "public rule. The ratio of mean excess losses is averaged within each family, then over families, "
-        "both times as a geometric mean."
+        "A (problem, ε, method) counts if it was run both with tuned settings and at the method's public rule. The "
+        "ratio of the two mean excess losses is averaged within each family, then over families, both times as a "
+        "geometric mean."
     )
     shown = "{ratio:.2f} [{low:.2f}, {high:.2f}] (cells: {cells}, families: {families})"
     return Table.spread(
@@ -219,8 +219,8 @@ def methods(context: Context) -> Table:
         f"its best and worst family at ε = {epsilon:g}."
     )
     method = (
-        f"Best and worst family: by the score at ε = {epsilon:g}. A method for add/remove neighbours runs at twice its "
-        f"sensitivities here. {RULES}"
+        f"Best and worst family: by the score at ε = {epsilon:g}. Methods for add/remove neighbours run here at twice "
+        f"their sensitivities. {RULES}"
     )
     gaps = [] if lines else [context.gap("methods", "every row")]
     return Table(pd.DataFrame(lines, columns=header), caption, gaps=gaps, method=method)
@@ -249,7 +249,7 @@ def problems(context: Context) -> Table:
         lines.append([problem, f"{n:,}", f"{d:,}", tracks.kind(problem), family, null, str(max(count, 0))])
     left_out = "; ".join(f"{look(name).label}: {why}" for name, why in tracks.excluded().items())
     caption = "The problems: all have rows within ‖x‖₂ ≤ 1 and a certified optimum. Last: how many methods run on each."
-    method = f"All with rows within ‖x‖₂ ≤ 1 and a certified optimum. Not on the board: {left_out}."
+    method = f"All problems have rows within ‖x‖₂ ≤ 1 and a certified optimum. Not on the board: {left_out}."
     header = ["problem", "n", "d", "kind", "family", "excess loss of w = 0", "methods"]
     return Table(pd.DataFrame(lines, columns=header), caption, method=method)
 
@@ -272,8 +272,8 @@ def fits(context: Context) -> Table:
         "the loss, the rows, the regulariser or the settings."
     )
     method = (
-        "A method is kept off a problem where its privacy proof does not cover the loss, the rows, the "
-        "regulariser or the settings. That is decided on what is declared of the problem, not on its data."
+        "A method does not run on a problem if its privacy proof does not cover the loss, the rows, the regulariser "
+        "or the settings. This is decided from the public description of the problem, not from its data."
     )
     return Table(pd.DataFrame(rows, columns=["not on", "methods", "why"]), caption, method=method)
 
@@ -304,9 +304,10 @@ def submitted(context: Context) -> Table:
         "submitted. ‡: another library's solver." + ("" if lines else " None so far.")
     )
     method = (
-        "Rows that came by `dpbench submit`. †: a submitted method. ‡: another library's solver. A place takes a "
-        "re-run by the receiver: all cells under new seeds, private copies of problems, an audit, in a sandbox."
-        + ("" if lines else " None so far.")
+        "These rows came by `dpbench submit`. †: a submitted method. ‡: another library's solver. A method gets a "
+        "place "
+        "only if the receiver ran it again: all cells under new seeds, private copies of problems, and an audit, in a "
+        "sandbox." + ("" if lines else " None so far.")
     )
     return Table(pd.DataFrame(lines, columns=header), caption, method=method)
 

@@ -36,10 +36,13 @@ STEP = 0.27  # between the ε of a method
 TOP = 0.9  # losses beyond are written out: one method's would squash all the others
 LOG_TICKS = (0.3, 0.4, 0.5, 0.6, 0.7, 0.8)
 ENDED = (
-    "filled: terminated, on released quantities only; ×: it did not within the T iterations the noise is set for, nor "
-    "within {cap}"
+    "filled: it terminated, by a rule that reads only released quantities. ×: it did not terminate within the T "
+    "iterations that its noise is set for, nor within {cap}"
 )
-COMMON = "Replace-one neighbours, δ = 1/n, zCDP (minibatches: RDP of sampling without replacement). Not in the paper"
+COMMON = (
+    "Privacy: replace-one neighbours, δ = 1/n, zCDP (minibatches: RDP of sampling without replacement). Not in the "
+    "paper"
+)
 
 
 @artefact("endings", "Where the runs ended, beside Tables 1 to 12 (not in the paper)")
@@ -81,10 +84,11 @@ def endings(context: Context) -> Figure:
         "bars: printed means. Dashed: our means under the published setting, not private."
     )
     method = (
-        f"Final loss of every seed by method and, from left to right, ε = 0.2, 0.6, 1; {ENDED.format(cap=cap)}. Black "
-        "bars: the published means (solid where all the paper's runs terminated, dotted where it prints ×) with ± 1 "
-        "standard deviation. Dashed: mean of our runs under the published setting, which do not keep their ε. One "
-        f"scale per loss, up to {TOP}; means beyond are written. {COMMON}, whose tables hold the bars' values."
+        "A mark is the final loss of one seed, by method and, from left to right, ε = 0.2, 0.6, 1; "
+        f"{ENDED.format(cap=cap)}. Black bars: the published means ± 1 standard deviation (solid if all the paper's "
+        "runs terminated, dotted if it prints ×). Dashed: the mean of our runs under the published setting, which do "
+        f"not keep their ε. The axes have one scale per loss, up to {TOP}; larger means are written as numbers. "
+        f"{COMMON}, whose tables have the values of the bars."
     )
     return page.figure(caption, joined(drawn), legend=5, method=method)
 
@@ -171,10 +175,10 @@ def convergence(context: Context, name: str, dataset: str) -> Figure:
         "×: not. The loss is a diagnostic, not released."
     )
     method = (
-        f"{problem_name(targets[0].problem).partition(',')[0]}: loss on all rows against noisy gradients evaluated, "
-        f"mean over {len(set(rows['seed']))} seeds, where a run that has ended keeps its last loss. Markers: where "
-        f"each seed ended; {ENDED.format(cap=most_iterations(context, name))}. One scale per loss, up to {TOP}. The "
-        f"loss is a diagnostic, not released. {COMMON}."
+        f"{problem_name(targets[0].problem).partition(',')[0]}: a line is the loss on all rows against the number of "
+        f"noisy gradients evaluated, the mean over {len(set(rows['seed']))} seeds. A run that has ended keeps its "
+        f"last loss. A marker is where a seed ended; {ENDED.format(cap=most_iterations(context, name))}. The axes "
+        f"have one scale per loss, up to {TOP}. The loss is a diagnostic and is not released. {COMMON}."
     )
     return page.figure(caption, joined(drawn), legend=5, method=method)
 

@@ -37,16 +37,19 @@ from dpbench.study.style import look
 from dpbench.study.verdicts import EXACT, MATCH, POWER, SURVIVES, Judged
 
 STREAM_RULE = (
-    "Published: not private. Every switch of the authors' scripts that applies to the method is on (rows as scaled, "
-    "the stop on the true loss, the loss before the last step, batches with replacement and noise for n, the bound of "
-    "the search, runs that overflow are lost); five runs by the published random stream, seed by seed"
+    "Published setting: not private. Every switch of the authors' scripts that applies to the method is on: rows as "
+    "scaled, the stop on the true loss, the loss before the last step, batches with replacement and noise for n, the "
+    "bound of the search, and runs lost to overflow. Five runs repeat the published random stream, seed by seed"
 )
 KEYED_RULE = (
-    "Published: not private, the switches of the authors' scripts (rows as scaled, the stop on the true loss, the loss "
-    "before the last step, dp-tr's second √d, batches with replacement and noise for n); their seeds are not known, so "
-    "the runs have ours and are judged by prediction intervals for a mean of five"
+    "Published setting: not private. These switches of the authors' scripts are on: rows as scaled, the stop on the "
+    "true loss, the loss before the last step, dp-tr's second √d, batches with replacement and noise for n. The "
+    "authors' seeds are not known, so our runs use our own and are judged by prediction intervals for a mean of five"
 )
-HONEST_RULE = "Honest: rows clipped, noise for what is released, and nothing looks at the true loss, so ε is kept"
+HONEST_RULE = (
+    "Honest setting: rows are clipped, the noise covers everything that is released, and nothing looks at the true "
+    "loss, so ε is kept"
+)
 
 
 @each(artefact(f"table{t.table}", f"Table {t.table}: {place(t)}", target=t) for t in TARGETS)
@@ -81,12 +84,12 @@ def loss(context: Context, target: Target) -> Table:
         f"{place(target)}: {exact} of {known} printed losses come out to the last digit" if exact else place(target)
     )
     method = (
-        f"{place(target)}: final loss on all rows, mean ± standard deviation (ddof = 1); {exact} of {known} cells are "
-        f"exact. {STREAM_RULE if loss_a else KEYED_RULE}. {HONEST_RULE}; {span(ours['seeds'])} seeds. × as in the "
-        f"paper: a seed did not terminate; <NA>: no run left a row. {setting(target)}. iterations: one gradient each. "
-        f"survives: whether runs that keep their ε give the published value, or the smallest set of switches that "
-        f"explains "
-        f"it. Run times are other unit costs and not compared. {cap_rule(context, target)}"
+        f"{place(target)}: the final loss on all rows, mean ± standard deviation (ddof = 1). {exact} of {known} "
+        f"values are exact. {STREAM_RULE if loss_a else KEYED_RULE}. {HONEST_RULE}; {span(ours['seeds'])} seeds. × as "
+        "in the paper: a seed did not terminate. <NA>: no run left a row. iterations: each takes one gradient. "
+        "survives: whether honest runs give the published value, or the smallest set of switches that explains it. "
+        f"Run times depend on the machine and are not compared. Setting: {setting(target)}. "
+        f"{cap_rule(context, target)}"
     )
     header = ["method", "ε", "paper", "published setting", "verdict", "iterations*", "honest", "survives", "terminated",
               "iterations", "Hessians", "T"]  # fmt: skip
@@ -121,9 +124,9 @@ def hessians(context: Context, target: Target) -> Table:
         "published setting (not private), and honest (keeps its ε). ×: a seed did not terminate."
     )
     method = (
-        f"{place(target)}: noisy Hessians evaluated in the runs of Table {target.table}, whose verdicts they are part "
-        f"of; mean ± standard deviation (ddof = 1) over {span(ours['seeds'])} seeds. {KEYED_RULE}. {HONEST_RULE}. "
-        f"{setting(target)}. {cap_rule(context, target)}"
+        f"{place(target)}: the number of noisy Hessians evaluated in the runs of Table {target.table}, mean ± "
+        f"standard deviation (ddof = 1) over {span(ours['seeds'])} seeds. It is part of the verdicts of that table. "
+        f"{KEYED_RULE}. {HONEST_RULE}. Setting: {setting(target)}. {cap_rule(context, target)}"
     )
     header = ["method", "ε", "paper", "published setting", "honest", "iterations"]
     return Table(pd.DataFrame(rows, columns=header), caption, ours, gaps(context, target, ours, theirs), method=method)
@@ -202,12 +205,12 @@ def wrong(context: Context) -> Table:
         "print the paper's digits: 0 is what a good test gives."
     )
     method = (
-        "Tables 3 and 4 by the published stream, with one thing wrong at a time. Of Table 4, the recipes that "
-        "need runs of their own have OPT, OPT-LS and the minibatches; its trust region and two phases are left "
-        "out for their length. changed: cells whose mean, deviation, × or number of runs is not the right "
-        "recipe's. exact: cells that print what the paper prints. rejected: of the changed cells, those whose "
-        "mean a test at 5 % would notice without the stream, from five runs of ours (Student's t). That test is "
-        "how a wrong recipe once passed."
+        "We repeat Tables 3 and 4 by the published stream, with one thing wrong at a time. Some mistakes need runs "
+        "of their own; for Table 4 we made these for OPT, OPT-LS and the minibatches, and left out trust region and "
+        "two phases because they take too long. changed: values whose mean, deviation, × or number of runs differs "
+        "from that of the right recipe. exact: values that print what the paper prints. rejected: of the changed "
+        "values, those whose mean a 5 % test would notice without the stream, from five of our runs (Student's t). "
+        "An earlier version of this report used that test, and so a wrong recipe passed."
     )
     header = ["table", "wrong", "cells", "changed", "exact", "exact where changed", "rejected by means"]
     missing = [] if len(planted) else [context.gap("wrong", "wrong recipes")]
@@ -306,8 +309,8 @@ def misprints(context: Context) -> Table:
     ]  # fmt: skip
     caption = "What the paper prints of its runs, what the runs were, and how our runs by the published stream show it."
     method = (
-        "What the paper prints of its runs and what they were, with what our runs by the published stream show. "
-        "Statements of ε that do not hold are on the page of errata."
+        "The table has what the paper says about its runs, and what they were, as our runs by the published stream "
+        "show. Statements of ε that do not hold are on the page of errata."
     )
     missing = [
         context.gap(t.artefact, "published runs")
@@ -348,12 +351,12 @@ def variants(context: Context) -> Table:
         "of DP-GD with the parameters of Wang, Chen and Xu (2019)."
     )
     method = (
-        "Not in the paper. Twice the minibatch: m = ⌊n/50⌋ beside ⌊n/100⌋. The trust region's theoretical radius "
-        "sqrt(α/M) beside the α/M of the published runs. DP-GD with the parameters of Wang, Chen and Xu (2019), "
-        "for which the paper found no practical ones. Mean ± standard deviation (ddof = 1) over seeds. "
-        "terminated: how many of the seeds stopped, on released quantities only, within T and "
-        f"{most_iterations(context, 'variants')} iterations. Replace-one neighbours, δ = 1/n, zCDP (minibatches: "
-        "RDP of sampling without replacement)."
+        "Not in the paper. Three variants: twice the minibatch, m = ⌊n/50⌋ instead of ⌊n/100⌋; the trust region's "
+        "theoretical radius sqrt(α/M) instead of the α/M of the published runs; and DP-GD with the parameters of "
+        "Wang, Chen and Xu (2019), for which the paper gave no practical ones. Numbers are means ± standard "
+        "deviations (ddof = 1) over seeds. terminated: how many of the seeds stopped, by a rule that reads only "
+        f"released quantities, within T and {most_iterations(context, 'variants')} iterations. Privacy: replace-one "
+        "neighbours, δ = 1/n, zCDP (minibatches: RDP of sampling without replacement)."
     )
     header = ["problem", "α", "method", "variant", "ε", "loss", "terminated", "iterations", "T", "Hessians"]
     return Table(pd.DataFrame(lines, columns=header), caption, table, missing, method=method)
@@ -369,9 +372,7 @@ def variant(row: Any) -> str:
 
 def cap_rule(context: Context, target: Target) -> str:
     """How long a run may last."""
-    return (
-        f"An honest run lasts {most_iterations(context, target.artefact)} iterations at most; its noise is set for T."
-    )
+    return f"An honest run has at most {most_iterations(context, target.artefact)} iterations; its noise is set for T."
 
 
 def named(table: pd.DataFrame) -> Iterator[tuple[list[str], Any]]:

@@ -18,7 +18,7 @@ from dpbench.study.style import look, problem_title
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-TUNING = "T (and λ₀ and the rates, for minibatches) tuned non-privately, on one half of the seeds"
+TUNING = "T (for minibatches also λ₀ and the rates) has the lowest mean on one half of the seeds, which is not private"
 PRIVACY = "δ = n⁻², add/remove neighbours, n public"
 
 
@@ -38,11 +38,11 @@ def against_time(context: Context, name: str, columns: int, accounting: str) -> 
         "noise is not timed. Bands: ± 1 standard error of the mean."
     )
     method = (
-        f"Mean excess loss over {span(curves['seeds'])} seeds after each iteration, against the wall time up to "
-        "it. The time is that of one replicate, run alone and warm on one core with one BLAS thread: even shares "
-        f"of the median duration of {repeats} runs{_at_another_T(guessed)}. Bands: ± 1 standard error of the "
-        f"mean. Evaluating the objective and calibrating the noise of samples are not timed. {TUNING}. {PRIVACY}, "
-        f"accounting {accounting}."
+        f"A line is the mean excess loss over {span(curves['seeds'])} seeds after each iteration. Bands: ± 1 standard "
+        "error of the mean. Time: a run alone on one core with one BLAS thread, after a warm-up. The median duration "
+        f"of {repeats} runs is divided evenly among the iterations{_at_another_T(guessed)}. Evaluating the objective "
+        f"and calibrating the noise of samples are not timed. Settings: {TUNING}. Privacy: {PRIVACY}, accounting "
+        f"{accounting}."
     )
     kept = ["problem", "epsilon", "algorithm", "iteration", "seconds", "mean", "se", "seeds"]
     return page.figure(caption, curves.reindex(columns=kept), legend=2, method=method)
@@ -65,10 +65,11 @@ def against_iterations(context: Context, name: str) -> Figure:
         "the oracle's step looks at the true loss: not private. Bands: ± 1 standard error."
     )
     method = (
-        f"Mean excess loss over {span(curves['seeds'])} seeds after each iteration; bands: ± 1 standard error of the "
-        f"mean. Each method has the T that is best for it, written at its end: {TUNING}. So its noise per iteration is "
-        "its own, and a longer run has more of it. DP-GD with the oracle's step looks at the true loss for its step "
-        f"and is not private. {PRIVACY}, accounting bs16."
+        f"A line is the mean excess loss over {span(curves['seeds'])} seeds after each iteration. Bands: ± 1 standard "
+        f"error of the mean. Settings: {TUNING}. Each method has its own T, written at the end of its line, and a "
+        "longer run has more noise per iteration. So compare the ends rather than the slopes. DP-GD with the "
+        f"oracle's step looks at the true loss to choose its step, so it is not private. Privacy: {PRIVACY}, "
+        "accounting bs16."
     )
     return page.figure(caption, curves.drop(columns=["sd", "seconds"]), method=method)
 

@@ -75,10 +75,11 @@ def privacy_utility(context: Context, name: str) -> Figure:
     )
     finding = _lowest(table)
     method = (
-        f"Mean excess loss over {span(table['seeds'])} seeds, and below its ratio to DP-GD's. {RULE}; the chosen T is "
-        "in the table best_T; AOP has none. Bands: ± 1 standard error of the mean (of the method alone in the ratios). "
-        f"Dotted: w = 0, which uses no data and beats what lies above it. {relations}; accounting bs16, RDP for "
-        "samples, (ε, δ) added up for AOP. Lines that leave a panel do so where they are far above the others."
+        f"A point is the mean excess loss over {span(table['seeds'])} seeds; below is its ratio to DP-GD's. {RULE}; "
+        "the table best_T has the chosen T, and AOP has none. Bands: ± 1 standard error of the mean; in the ratios, "
+        "that of the method alone. Dotted: w = 0, which uses no data; a method above it does worse. Privacy: "
+        f"{relations}; accounting bs16, RDP for samples, (ε, δ) added up for AOP. Lines leave a panel where they are "
+        "far above the others."
         + (f" Not private: {', '.join(unprivate)} (its step size looks at the data)." if unprivate else "")
     )
     return page.figure(caption, table.drop(columns=["settings"]), method=method, finding=finding)
@@ -134,10 +135,10 @@ def c5(context: Context) -> Figure:
         "tried is best. Bands: ± 1 standard error of the mean."
     )
     method = (
-        f"DP-GD at other learning rates: mean excess loss over {span(table['seeds'])} seeds; {RULE}, for each step on "
-        "the same grid; bands: ± 1 standard error of the mean. Hollow: the best T is the longest of this grid, "
-        f"{longest:,}, so longer runs might do better.{_hours(context, table)} δ = n⁻², add/remove neighbours, n "
-        "public, accounting bs16."
+        f"A point is the mean excess loss of DP-GD over {span(table['seeds'])} seeds. {RULE}, for each learning rate "
+        "on the same grid. Bands: ± 1 standard error of the mean. Hollow: the best T is the longest of this grid, "
+        f"{longest:,}, so longer runs might do better.{_hours(context, table)} Privacy: δ = n⁻², add/remove "
+        "neighbours, n public, accounting bs16."
     )
     return page.figure(caption, table.drop(columns=["settings"]), legend=5, method=method)
 

@@ -181,15 +181,15 @@ def run_time_ratios(context: Context, name: str) -> Table:
         "the shape, ratio(ε) over ratio(1), does not. ↑: the longest T tried."
     )
     method = (
-        "Run time of DP-GD at its best T over that of DP-Newton (hess, clip) at its best T. The published rule "
-        "has February's conversion, which spends ρ = 0.005 at ε up to about 0.3 and is not (ε, δ)-DP there, "
-        f"DP-GD's T up to {CAP:,}, and at ε = 10 DP-Newton with the published reset. That the tables have this rule "
-        f"is inferred, and so is the cap ({LONGER_CAP:,} beside it). Seconds are not comparable. Ours are T times "
-        "the median of what an iteration takes here, alone on one core with one BLAS thread. The paper's are of "
-        "its authors' machine, where an iteration of DP-Newton costs 1.6 of DP-GD's on covertype (clock of Fig. "
-        "1). Shape: ratio(ε)/ratio(1) within the data set, from the T of DP-GD as fitted, with DP-Newton's "
-        f"seconds constant in ε, as published; see `shapes`. {RULE}. ↑: the longest T of the grid, or the cap. At "
-        "a proven ε (bs16): T as long as it helps."
+        "The published rule for T and noise, as we infer it from the tables: the conversion of the code of February, "
+        f"which spends ρ = 0.005 at every ε up to about 0.3 and is not (ε, δ)-DP there; DP-GD's T up to {CAP:,} (the "
+        f"table also has {LONGER_CAP:,}); and at ε = 10 DP-Newton with the published reset. Seconds: ours are T times "
+        "the median duration of an iteration here, alone on one core with one BLAS thread. The paper's are from its "
+        "authors' machine, where an iteration of DP-Newton costs 1.6 of DP-GD's on covertype (time axis of Fig. 1). "
+        "So seconds cannot be compared between machines. Shape: ratio(ε)/ratio(1) within a data set, in which the "
+        "cost of an iteration cancels. It is computed from DP-GD's fitted T, with DP-Newton's seconds constant in ε, "
+        f"as published; see `shapes`. {RULE}. ↑: the longest T of the grid, or the cap. At a proven ε (bs16), T may "
+        "be as long as it helps."
     )
     return Table(pd.DataFrame(rows, columns=header), caption, table, gaps, method=method)
 
@@ -270,17 +270,22 @@ def shapes(context: Context) -> Table:
         "Ratio of run times at ε over that at ε = 1, ours and published; the cost of an iteration cancels in it. "
         "Inside: ours is within the tolerance, which covers the flat optimum in T."
     )
-    finding = f"{int(known['inside'].sum())} of {len(known)} shapes of Table 1 come out" if len(known) else ""
+    finding = (
+        f"{int(known['inside'].sum())} of {len(known)} ratios of run times between two ε of Table 1 come out"
+        if len(known)
+        else ""
+    )
     method = (
-        f"{int(known['inside'].sum())} of {len(known)} quotients (of 12) are within their tolerance; of the "
-        f"{len(firm)} with {FIRM} or more T on both sides, {int(firm['inside'].sum())}. Tolerance: the published "
-        f"maximum over minimum of DP-Newton's seconds, times {FLAT:g} for the flat optimum in T. Ours: the T of "
-        "DP-GD at ε over that at ε = 1. Each T is the least point of a parabola fitted to log means over log T, "
-        f"up to {CAP:,}; ρ comes from February's root finder, and DP-Newton's seconds are constant in ε. Beside it: "
-        "the same from the T of the grid with the lowest mean, and from seconds here with DP-Newton's own best "
-        "T. What is inferred: that the tables have February's ρ, from these shapes (from 0.001 they are .34, "
-        ".27, .19 and .23 at ε ≤ .1, without a floor at most .13); that T was capped, from ε = 10. The cap's "
-        "value is open (adult says 6,700 to 9,400). No headline counts these values."
+        f"Of the 12 shapes, {len(known)} have rows, and {int(known['inside'].sum())} of these are within their "
+        f"tolerance; of the {len(firm)} with {FIRM} or more T on both sides, {int(firm['inside'].sum())} are. "
+        f"Tolerance: the published maximum of DP-Newton's seconds over their minimum, times {FLAT:g} because the "
+        "optimum in T is flat. Ours: DP-GD's T at ε over its T at ε = 1. Each T is the minimum of a parabola fitted "
+        f"to log means over log T, up to {CAP:,}; ρ comes from February's root finder, and DP-Newton's seconds are "
+        "constant in ε. Beside it stand the same shape from the T of the grid with the lowest mean, and from seconds "
+        "measured here with DP-Newton's own best T. Two things are inferred. The tables use February's ρ: these "
+        "shapes show it (with ρ from 0.001 they are .34, .27, .19 and .23 at ε ≤ .1, without a floor at most .13). T "
+        "was capped: ε = 10 shows it, but the value of the cap is open (adult suggests 6,700 to 9,400). No headline "
+        "number counts these values."
     )
     header = ["data set", "ε", "published", "ours", "ours / published", "tolerance", "inside",
               "T tried / at ε = 1", "best T of the grid", "seconds here"]  # fmt: skip

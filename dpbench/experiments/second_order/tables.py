@@ -44,12 +44,13 @@ def best_T(context: Context) -> Table:
         "largest or smallest T tried is best, so a wider grid might do better."
     )
     method = (
-        f"{RULE}. ↑ or ↓: the best T is the largest or smallest of its grid, so a wider grid might do better. To "
-        f"go on: core-minutes of the next T, {LONGER} times as long, with {SEEDS} seeds in the cells marked ↑, "
-        "from the seconds of runs timed alone. All variants of DP-Newton are taken to cost what hess, clip "
-        "costs. Where a method was not timed, damped Newton (≈) is taken to cost what DP-Newton costs, since it "
-        "takes a Hessian and its eigenvalues too, and DP-SGD (≤) what DP-GD costs, since it takes a sample of "
-        "the rows. A shorter T than one marked ↓ costs less than a run of the table."
+        f"{RULE}. ↑ or ↓: the best T is the largest or smallest of its grid, so a wider grid might do better. To go "
+        f"on: the core-minutes that the next T, {LONGER} times as long, would take with {SEEDS} seeds in the cells "
+        "marked ↑. They follow from the seconds of runs timed alone. All variants of DP-Newton are assumed to cost "
+        "as much as hess, clip. Methods that were not timed: damped Newton (≈) is assumed to cost as much as "
+        "DP-Newton, since it computes a Hessian and its eigenvalues too; DP-SGD (≤) is assumed to cost at most as "
+        "much as DP-GD, since it takes a sample of the rows. A T shorter than one marked ↓ costs less than a run of "
+        "the table."
     )
     header = ["data set", "algorithm", *[f"ε = {e:g}" for e in epsilons], "to go on"]
     return Table(pd.DataFrame(rows, columns=header), caption, table.drop(columns=["settings"]), method=method)
@@ -104,10 +105,9 @@ def table3(context: Context) -> Table:
             gaps.append(f"{problem}: dpbench fetch {problem}")
     caption = "Rows × columns of each data set: as the paper prints them, and as prepared here with the column of ones."
     method = (
-        "Rows × columns, as the paper prints them and as the recipes here make them, with the column of ones. "
-        "The paper's 134 columns of a1a are a misprint: there are 123 features and a column of ones. Its adult "
-        "loses the last row of each file. Its 104 columns of adult and 74 of protein leave out the column of "
-        "ones."
+        "Sizes are rows × columns, with the column of ones. The paper's 134 columns of a1a are a misprint: there are "
+        "123 features and a column of ones. Its adult data lack the last row of each file. Its 104 columns of adult "
+        "and 74 of protein do not count the column of ones."
     )
     header = ["data set", "paper", "here", "fetched"]
     return Table(pd.DataFrame(rows, columns=header), caption, gaps=gaps, method=method)
@@ -140,13 +140,13 @@ def c7(context: Context) -> Table:
         "process. Median [lowest, highest] of repeated measurements. What it adds carries over to other machines."
     )
     method = (
-        "Peak resident memory while the eigenvalues of the curvature are modified and the direction is solved for: on "
-        f"top of what was resident before, and of the whole process (interpreter and libraries included). Median of "
-        f"{max((row['runs'] for row in data), default=0)} measurements, each in a fresh process on one core (lowest to "
-        "highest in brackets). clip: eigendecomposition; add: Cholesky factorisation. The paper, which uses an "
-        "eigendecomposition, does not say which of the two it counts; its numbers are of the size of a whole "
-        "process. The "
-        f"increment is what carries over to another machine. {_difference(data, published)}"
+        "Peak resident memory is measured while the eigenvalues of the curvature are modified and the direction is "
+        "solved for. The first number is what this step adds; the second is the whole process, with interpreter and "
+        f"libraries. Numbers are medians of {max((row['runs'] for row in data), default=0)} measurements, each in a "
+        "fresh process on one core; lowest and highest are in brackets. clip uses an eigendecomposition, add a "
+        "Cholesky factorisation. The paper uses an eigendecomposition and does not say which of the two numbers it "
+        "prints; its values have the size of a whole process. Only the increment carries over to other machines. "
+        f"{_difference(data, published)}"
     )
     header = ["data set", "d", "modification", "on top", "whole process", "paper"]
     return Table(pd.DataFrame(rows, columns=header), caption, pd.DataFrame(data), gaps, method=method)

@@ -53,9 +53,10 @@ def beta(context: Context) -> Table:
         "above 1, it fitted the seeds it was chosen on."
     )
     method = (
-        "β and T chosen together, and the excess loss over that of β = 1 with its own T (above 1: β was chosen on "
-        f"seeds that the score does not see). {RULE}. {_beta_told(table)} The authors' code has β inside the cube "
-        "root, so that its {0.5, 1, 2} are 0.79, 1 and 1.26 here. δ = n⁻², add/remove neighbours, accounting bs16."
+        "β and T are chosen together. The ratio divides their excess loss by that of β = 1 with its own T. It can be "
+        f"above 1, because β is chosen on seeds that the score does not use. {RULE}. {_beta_told(table)} The authors' "
+        f"code has β inside the cube root, so its {{0.5, 1, 2}} are 0.79, 1 and 1.26 here. Privacy: δ = n⁻², "
+        "add/remove neighbours, accounting bs16."
     )
     return Table(
         pd.DataFrame(lines, columns=["data set", "", *[f"ε = {e:g}" for e in epsilons]]),
@@ -115,12 +116,12 @@ def released(context: Context) -> Figure:
         "Where dashed lines are level, runs spend more than is stated. Below: DP-Newton over DP-GD."
     )
     method = (
-        f"Mean excess loss over {span(released['seeds'])} seeds. {RULE}. Dashed, hollow: July's conversion "
-        "(`released-july`). Its root finder stops where it starts, at ρ = 0.001, for every ε up to about 0.14. "
-        f"What is stated as less spends that all the same: ε = {told or '–'}. So the lines are level there, and "
-        "nothing is (ε, δ)-DP as stated. From ε = 0.3 on it finds bs16's ρ. Below: DP-Newton (hess, clip) over "
-        f"DP-GD under that conversion, with DP-GD's T tuned and at the released script's T = {AS_RELEASED}. δ = "
-        "n⁻², add/remove neighbours, n public."
+        f"A point is the mean excess loss over {span(released['seeds'])} seeds. {RULE}. Dashed, hollow: the "
+        "conversion of the code of July (`released-july`). Its root finder stops at its starting point, ρ = 0.001, "
+        f"for every ε up to about 0.14. Runs at a smaller stated ε spend as much as that: ε = {told or '–'}. So the "
+        "lines are level there, and no such run is (ε, δ)-DP as stated. From ε = 0.3 on, the conversion has the ρ of "
+        "bs16. Below: DP-Newton (hess, clip) over DP-GD under that conversion, with DP-GD's T tuned, and at the T = "
+        f"{AS_RELEASED} of the released script. Privacy: δ = n⁻², add/remove neighbours, n public."
     )
     table = pd.concat(
         [released.assign(rule="as released"), honest[honest["problem"].isin(problems)].assign(rule="bs16")]
@@ -147,11 +148,12 @@ def ridge(context: Context) -> Table:
         "with its ridge in the Hessian or in the objective, beside the number that the authors' code gives."
     )
     method = (
-        f"Mean excess loss ± 1 standard error on {theirs['problem']} at ε = {theirs['epsilon']:g}, and what the "
-        f"authors' code gives at T = {theirs['T']}. The step is log(1 + b)/b with b = ‖(H + 10⁻⁸I)⁻¹∇f‖ of the data as "
-        "they are, so neither is private. Where H is singular the iterate gathers noise that the loss does not see; a "
-        "ridge of the objective puts 10⁻⁸w into the gradient, b grows by it and steps are shorter. All other figures "
-        "have the first reading, which the text has."
+        f"Numbers are mean excess losses ± 1 standard error on {theirs['problem']} at ε = {theirs['epsilon']:g}, "
+        f"beside those of the authors' code at T = {theirs['T']}. The step size is log(1 + b)/b with b = ‖(H + "
+        "10⁻⁸I)⁻¹∇f‖, computed from the data without noise, so neither version is private. If H is singular, the "
+        "iterate gathers noise that the loss does not see. A ridge in the objective adds 10⁻⁸w to the gradient, so b "
+        "grows with it and the steps get shorter. All other figures use the first version, which is the one in the "
+        "text."
     )
     gaps = [] if len(lines) == len(words) else [context.gap("ridge", "a reading")]
     return Table(

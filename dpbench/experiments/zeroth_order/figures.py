@@ -67,11 +67,12 @@ def estimators(context: Context) -> Figure:
         "bias in units of the Monte-Carlo error; about 1 means unbiased."
     )
     method = (
-        "Not in the paper: a test of its Lemmas 3.1 and 3.2. Left and middle: variance of GRAD and DIFF, the "
-        "mean over starts x of sample variances (d directions for each row, rows drawn with replacement, δ = "
-        "0.1). Dotted: the lemmas' 16dL²/b and 16dL²‖x−y‖²/(bδ²), L = 1. Right: ‖mean of the draws − ∇F̂‖ over "
-        "what Monte-Carlo error alone gives, ∇F̂ from gradients in the ball; 1 is expected of an unbiased "
-        f"estimator. {_draws(rows)}Phase retrieval, n = 100,000. Looks at the data: not private."
+        "Not in the paper: a test of its Lemmas 3.1 and 3.2. Left and middle: the variance of GRAD and DIFF, "
+        "averaged over starts x (d directions for each row, rows drawn with replacement, δ = 0.1). Dotted: the "
+        "bounds of the lemmas, 16dL²/b and 16dL²‖x−y‖²/(bδ²), with L = 1. Right: the bias ‖mean of the draws − ∇F̂‖ "
+        "over what Monte-Carlo error alone would give; an unbiased estimator has about 1. ∇F̂ is computed from "
+        f"gradients in the ball. {_draws(rows)}Problem: phase retrieval, n = 100,000. The figure looks at the data, "
+        "so it is not private."
     )
     return page.figure(caption, joined(tables), method=method)
 
@@ -129,10 +130,10 @@ def tree_noise(context: Context) -> Figure:
         "4.5. Dashed: the T⁻² that Section 4.1 states."
     )
     method = (
-        "Not in the paper: a test of its Corollary 4.5, and of the T² reduction that Section 4.1 states (up to "
-        "ln² T). Mean squared norm of the noise that round t adds, over 1,000 draws (standard errors below 3 %). "
-        "ρ = 1, d = 5, L = 1, and equal M, K and T: the naive oracle then has B = 2 rows a round. Both are "
-        f"calibrated to the same ε; {SETTING}."
+        "Not in the paper: a test of its Corollary 4.5, and of the T² reduction that Section 4.1 states (up to ln² "
+        "T). A line is the mean squared norm of the noise that round t adds, over 1,000 draws (standard errors below "
+        "3 %). ρ = 1, d = 5, L = 1. M, K and T are equal for both oracles, so the naive oracle has B = 2 rows per "
+        f"round. The noise of both is set for the same ε. {SETTING}."
     )
     return page.figure(caption, joined(tables), legend=4, method=method)
 
@@ -145,14 +146,14 @@ def stationarity(context: Context) -> Figure:
         "theorem's rate M^(−1/3). Black: the first term of its bound. Bands: ± 1 standard error."
     )
     method = (
-        "Not in the paper: a test of its Theorem 4.9. Mean over {seeds} seeds of the measured ‖∇F(w)‖_2δ of the "
-        "output w, bands ± 1 standard error. The measure is the norm of the least convex combination of "
-        "gradients of F at points in the 2δ-ball around w: an upper estimate, whose own error is in the table "
-        "guarantee. Phase retrieval: δ = 0.1, start uniform on the unit sphere. a1a: δ = 0.5, n = 32,561, start "
-        "N(0, I). Each row is used once. Private gradients: the same steps on noisy subgradients of a row each, "
-        "the first-order baseline. Grey: M^(−1/3), the theorem's rate at ρ = ∞. Black: the part 2(F + 2Lδ)T/(δM) "
-        "of the theorem's bound, cut off where it is larger than the plot; the whole bound is larger still "
-        f"(table fractions). {SETTING}."
+        "Not in the paper: a test of its Theorem 4.9. A point is the mean of the measured ‖∇F(w)‖_2δ of the output w "
+        f"over {{seeds}} seeds. Bands: ± 1 standard error. The measure is the norm of the smallest convex combination "
+        "of gradients of F at points in the 2δ-ball around w. It is an upper estimate; its own error is in the table "
+        "guarantee. Phase retrieval: δ = 0.1, start uniform on the unit sphere. a1a: δ = 0.5, n = 32,561, start N(0, "
+        "I). Each row is used once. Private gradients, the first-order baseline: the same steps with noisy "
+        "subgradients of one row each. Grey: M^(−1/3), the theorem's rate at ρ = ∞. Black: the first part 2(F + "
+        "2Lδ)T/(δM) of the theorem's bound, cut off at the edge of the plot; the whole bound is larger (table "
+        f"fractions). {SETTING}."
     )
     return _against_M(context, "stationarity", "measured", STATIONARITY, caption, rate=-1 / 3, method=method)
 
@@ -164,8 +165,9 @@ def objective(context: Context) -> Figure:
         "Mean objective F of the output against M, the number of rows used. Bands: ± 1 standard error of the mean."
     )
     method = (
-        "Not in the paper: the objective behind the test of its Theorem 4.9. Mean F of the output over {seeds} seeds, "
-        f"bands ± 1 standard error, of the runs of the figure stationarity. F is that of all n rows. {SETTING}."
+        "Not in the paper: the objective behind the test of its Theorem 4.9. A point is the mean F of the output "
+        f"over {{seeds}} seeds, for the runs of the figure stationarity. F is computed on all n rows. Bands: ± 1 "
+        f"standard error. {SETTING}."
     )
     return _against_M(context, "objective", "objective", "F(w)", caption, method=method)
 
@@ -261,11 +263,11 @@ def privacy_for_free(context: Context) -> Figure:
         "against ρ (ε above). Dashed: without noise. Where a line meets its dashed one, privacy costs nothing."
     )
     method = (
-        'Not in the paper: a test of "privacy for free" (Theorem 4.9 and Section 1.1). Phase retrieval, d = 5, M '
-        f"= {M} of n = 100,000 rows, δ = 0.1. Left: the share of {seeds} runs whose ‖∇F(w)‖_2δ is 1e-6 or more, "
-        "with its 95 % Clopper–Pearson interval; the measure has two values, 0 and about 0.14. Right: F, mean ± "
-        "1 standard error. Dashed: without noise, the floor of each of the three. The theorem expects no cost "
-        f"for ρ above √d times the stationarity reached, up to constants and logarithms. {SETTING}."
+        "Not in the paper: a test of “privacy for free” (Theorem 4.9 and Section 1.1). Problem: phase retrieval, d = "
+        f"5, M = {M} of n = 100,000 rows, δ = 0.1. Left: the share of {seeds} runs whose ‖∇F(w)‖_2δ is 1e-6 or more, "
+        "with its 95 % Clopper–Pearson interval; the measure has only two values, 0 and about 0.14. Right: F, mean ± "
+        "1 standard error. Dashed: each of the three methods without noise. The theorem expects privacy to cost "
+        f"nothing for ρ above √d times the stationarity reached, up to constants and logarithms. {SETTING}."
     )
     return page.figure(caption, joined(tables), legend=4, method=method)
 
@@ -302,9 +304,9 @@ def dimension(context: Context) -> Figure:
         "1 standard error of the mean."
     )
     method = (
-        "Not in the paper: a test of what its Theorem 4.9 says of d. Phase retrieval in 5 coordinates; the others are "
-        "in the search space and in no row, so that F, its start and δ = 0.1 are the same for every d. "
-        f"M = {M} of n = 100,000 rows, mean over {seeds} seeds ± 1 standard error. {SETTING}."
+        "Not in the paper: a test of what its Theorem 4.9 says about d. Phase retrieval in 5 coordinates; the others "
+        "belong to the search space but occur in no row. So F, its start and δ = 0.1 are the same for every d. "
+        f"Points are means over {seeds} seeds ± 1 standard error, with M = {M} of n = 100,000 rows. {SETTING}."
     )
     return page.figure(caption, joined(tables), legend=4, method=method)
 

@@ -41,8 +41,8 @@ TITLES = {
     "a1a-ramp": "a1a, ramp loss, d = 124",
 }
 SETTING = (
-    "δ_dp = 1e-6, replace-one neighbours, accounting standard (ε = ρ²/2 + ρ sqrt(2 ln(1/δ_dp))); the measure and the "
-    "choice of the smoothing radius are non-private"
+    "Privacy: δ_dp = 1e-6, replace-one neighbours, accounting standard (ε = ρ²/2 + ρ sqrt(2 ln(1/δ_dp))). The "
+    "stationarity measure and the choice of the smoothing radius look at the data and are not private"
 )
 
 
