@@ -135,8 +135,9 @@ def c5(context: Context) -> Figure:
         "tried is best. Bands: ± 1 standard error of the mean."
     )
     method = (
-        f"A point is the mean excess loss of DP-GD over {span(table['seeds'])} seeds. {RULE}, for each learning rate "
-        "on the same grid. Bands: ± 1 standard error of the mean. Hollow: the best T is the longest of this grid, "
+        f"A point is the mean excess loss of DP-GD over {span(table['seeds'])} seeds. {RULE}. All learning "
+        "rates have the same grid of T. Bands: ± 1 standard error of the mean. Hollow: the best T is the longest of "
+        "this grid, "
         f"{longest:,}, so longer runs might do better.{_hours(context, table)} Privacy: δ = n⁻², add/remove "
         "neighbours, n public, accounting bs16."
     )

@@ -13,8 +13,8 @@ from dpbench.study.tuning import best
 NEWTON = "dp-newton-hess-clip"
 VARIANTS = ("dp-newton-hess-clip", "dp-newton-hess-add", "dp-newton-qu-clip", "dp-newton-qu-add")
 RULE = (
-    "T has the lowest mean on one half of the seeds, and the score is the mean on the other half (choosing T in this "
-    "way is not private, as in the paper)"
+    "T has the lowest mean on one half of the seeds, and the score is the mean on the other half. Choosing T in this "
+    "way is not private, as in the paper"
 )
 
 
