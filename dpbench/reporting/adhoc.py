@@ -12,11 +12,12 @@ from pathlib import Path
 from typing import Any
 
 import pandas as pd
+from markupsafe import Markup
 
 from dpbench import experiments, files
 from dpbench.errors import counted
 from dpbench.reporting import experiment_page, explorer, glossary
-from dpbench.reporting.html import Markup, articles, breakable, join, link, page, table, tag
+from dpbench.reporting.html import articles, breakable, join, link, page, table, tag
 from dpbench.run import outcomes, parts
 from dpbench.run.results import Store
 from dpbench.study.output import Figure, Table

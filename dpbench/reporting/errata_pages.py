@@ -8,10 +8,11 @@ import math
 from pathlib import Path
 
 import pandas as pd
+from markupsafe import Markup
 
 from dpbench import experiments, files
 from dpbench.errors import counted
-from dpbench.reporting.html import Markup, badge, breakable, folding, join, link, paragraphs, table, tag
+from dpbench.reporting.html import badge, breakable, folding, join, link, paragraphs, table, tag
 from dpbench.study.declare import FALSE, HARMLESS, NEEDS_DATA, UNPROVED, Case, Erratum
 from dpbench.study.output import markdown
 

@@ -6,9 +6,11 @@ import struct
 from pathlib import Path
 from typing import Any
 
+from markupsafe import Markup
+
 from dpbench.errors import counted
 from dpbench.reporting import glossary, manifest, matrix
-from dpbench.reporting.html import Markup, articles, breakable, folding, image, join, link, table, tag
+from dpbench.reporting.html import articles, breakable, folding, image, join, link, table, tag
 
 LINES = 3  # of gaps: more are folded
 UNFOLDED = 4  # figures and tables of a page: more do not fit into ten screens with the claims

@@ -17,11 +17,12 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from markupsafe import Markup
 
 from dpbench import algorithms, files
 from dpbench.algorithms.base import make_settings
 from dpbench.errors import UserError, how_to_install
-from dpbench.reporting.html import Markup, page
+from dpbench.reporting.html import page
 from dpbench.run.row import setting, settings_of
 from dpbench.study.context import Context
 from dpbench.study.statistics import excess

@@ -8,7 +8,9 @@ from importlib import resources
 from pathlib import Path
 from typing import NamedTuple
 
-from dpbench.reporting.html import Markup, breakable, join, tag
+from markupsafe import Markup
+
+from dpbench.reporting.html import breakable, join, tag
 
 TITLE, PAGE, FILE = "Glossary", "glossary.html", "glossary.md"
 ORDINARY = {"exact", "match", "differs", "explained", "place"}  # in a sentence they mean what they always mean
@@ -75,7 +77,7 @@ def linked(text: str, root: str) -> Markup:
         seen.add(anchor)
         return f'<a class="term" href="{root}{PAGE}#{anchor}">{found[0]}</a>'
 
-    parts = CODE.split(breakable(text))
+    parts = CODE.split(str(breakable(text)))
     return Markup("".join(part if part.startswith("<") else finds.sub(replaced, part) for part in parts))
 
 
@@ -92,4 +94,4 @@ def body() -> Markup:
 
 def _plain(text: str) -> Markup:
     """Emphasis as HTML; the rest as `breakable` has it."""
-    return Markup(re.sub(r"\*([^*]+)\*", r"<em>\1</em>", breakable(text)))
+    return Markup(re.sub(r"\*([^*]+)\*", r"<em>\1</em>", str(breakable(text))))

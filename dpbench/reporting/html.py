@@ -1,10 +1,13 @@
-"""The few pieces of HTML that the pages are made of. Text is escaped here and nowhere else."""
+"""The few pieces of HTML that the pages are made of, from `templates/`. Text is escaped there and nowhere else."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Container, Iterable, Sequence
-from html import escape
+from typing import Any
+
+import jinja2
+from markupsafe import Markup, escape
 
 WORDS = {  # verdict → class of its badge
     "held": "good",
@@ -21,51 +24,44 @@ WORDS = {  # verdict → class of its badge
 
 SHORT = 18  # characters of a cell that stays on one line
 NUMBER = re.compile(r"[-+−–\d.,:%±×eE()\[\]\s]*\d[-+−–\d.,:%±×eE()\[\]\s]*")
-
-
-class Markup(str):
-    """A string that is HTML already; what is added to it is escaped unless it is, too."""
-
-    def __add__(self, other: object) -> Markup:
-        return Markup(str(self) + html(other))
-
-
-def html(text: object) -> str:
-    """Markup as it is, anything else escaped."""
-    return text if isinstance(text, Markup) else escape(str(text))
+TEMPLATES = jinja2.Environment(
+    loader=jinja2.PackageLoader("dpbench.reporting"),
+    autoescape=True,
+    trim_blocks=True,
+    lstrip_blocks=True,
+    keep_trailing_newline=True,
+    undefined=jinja2.StrictUndefined,
+)
+PARTS: Any = TEMPLATES.get_template("parts.html").module
 
 
 def tag(name: str, content: object = "", **attributes: object) -> Markup:
-    """One element; `cls` is its class."""
-    given = "".join(f' {"class" if k == "cls" else k}="{escape(str(v))}"' for k, v in attributes.items())
-    return Markup(f"<{name}{given}>{html(content)}</{name}>\n")
+    """One element; `cls` is its class, and _ in the name of an attribute is a hyphen."""
+    given = {"class" if key == "cls" else key.replace("_", "-"): value for key, value in attributes.items()}
+    return Markup(PARTS.tag(name, content, given))
 
 
 def join(parts: Iterable[object], between: str = "") -> Markup:
     """The parts as markup, one after another."""
-    return Markup(between.join(html(part) for part in parts))
+    return Markup(between).join(map(escape, parts))
 
 
-def link(target: str, text: object) -> Markup:
+def link(target: str, text: object, **attributes: object) -> Markup:
     """A link to `target`."""
-    return Markup(f'<a href="{escape(target)}">{html(text)}</a>')
+    return Markup(tag("a", text, href=target, **attributes).rstrip("\n"))
 
 
 def image(source: str, alt: str, size: tuple[int, int]) -> Markup:
     """An image of `size` pixels, drawn at half of it: figures are saved for print."""
     width, height = size
-    return Markup(f'<img src="{escape(source)}" alt="{escape(alt)}" width="{width // 2}" height="{height // 2}">\n')
+    words = '<img src="{}" alt="{}" width="{}" height="{}">\n'
+    return Markup(words).format(source, alt, width // 2, height // 2)
 
 
 def badge(word: str, count: int = 0) -> Markup:
     """A verdict in its colour; count: how many there are, 0 for one that stands alone."""
     text = f"{count} {word}" if count else word
-    return Markup(f'<span class="badge {WORDS.get(word, "open")}">{escape(text)}</span>')
-
-
-def _nav(root: str, target: str, text: str, current: bool) -> Markup:
-    whole = link(root + target, text)
-    return Markup(whole.replace("<a ", '<a aria-current="page" ', 1)) if current else whole
+    return Markup('<span class="badge {}">{}</span>').format(WORDS.get(word, "open"), text)
 
 
 def breakable(text: str) -> Markup:
@@ -74,7 +70,7 @@ def breakable(text: str) -> Markup:
     A number and its % stay on one line.
     """
     text = re.sub(r"(?<=\d) (?=%)", "\u00a0", text)
-    commands = re.sub(r"(dpbench (?:run|fetch|report|diff)(?: [\w./-]+)*)", r"<code>\1</code>", escape(text))
+    commands = re.sub(r"(dpbench (?:run|fetch|report|diff)(?: [\w./-]+)*)", r"<code>\1</code>", str(escape(text)))
     return Markup(re.sub(r"`([^`<>]+)`", r"<code>\1</code>", commands))
 
 
@@ -89,59 +85,41 @@ def table(
 
     whole: in full length, and on a phone cell below cell, each after its column's name.
     """
-    head = tag("tr", join(tag("th", name, scope="col") for name in columns))
+    labels = columns if whole else [""] * len(columns)
     body = []
     for row in rows:
         cells = [*row[:-1], last(str(row[-1]))] if last else row
-        named = columns if whole else [""] * len(columns)
-        body.append(tag("tr", join(_cell(cell, name) for cell, name in zip(cells, named, strict=True))))
-    inside = f"<thead>\n{head}</thead>\n<tbody>\n{join(body)}</tbody>"
-    frame = "scroll whole" if whole else "scroll"
-    return Markup(f'<div class="{frame}" tabindex="0"><table>\n{inside}\n</table></div>\n')
+        body.append([_cell(cell, label) for cell, label in zip(cells, labels, strict=True)])
+    return Markup(PARTS.table(columns, body, whole))
 
 
-def _cell(content: object, label: str = "") -> Markup:
-    """Numbers and names stay on one line, numbers in print too. Of several lines the first is bold."""
-    shown, kinds = content, []
-    if not isinstance(content, Markup):
-        text = str(content)
-        first, *further = text.split("\n")
-        if further:
-            shown = join([tag("b", first), *(tag("small", breakable(line)) for line in further)])
-        elif NUMBER.fullmatch(text):
-            kinds = ["short", "number"]
-        elif len(text) <= SHORT:
-            kinds = ["short"]
-    given = ({"cls": " ".join(kinds)} if kinds else {}) | ({"data-label": label} if label and content != "" else {})
-    return tag("td", shown, **given)
+def _cell(content: object, label: str) -> tuple[str, str, object]:
+    """(class, label, content): numbers and names stay on one line, in print too; the first line of several is bold."""
+    label = label if content != "" else ""
+    if isinstance(content, Markup):
+        return "", label, content
+    text = str(content)
+    first, *further = text.split("\n")
+    if further:
+        return "", label, join([tag("b", first), *(tag("small", breakable(line)) for line in further)])
+    if NUMBER.fullmatch(text):
+        return "short number", label, text
+    return "short" if len(text) <= SHORT else "", label, text
 
 
 def paragraphs(labelled: Iterable[tuple[str, str]]) -> Markup:
     """One paragraph per label and its words."""
-    return join(Markup(f"<p><b>{escape(label)}.</b> {breakable(words)}</p>\n") for label, words in labelled)
+    return Markup(PARTS.paragraphs([(label, breakable(words)) for label, words in labelled]))
 
 
 def articles(sections: Iterable[tuple[str, str, Markup]]) -> Markup:
     """(id, heading, content) as articles after a list of links to them."""
-    sections = list(sections)
-    contents = tag("ul", join(tag("li", link(f"#{name}", heading)) for name, heading, _ in sections), cls="contents")
-    told = join(tag("article", tag("h2", heading) + content, id=name) for name, heading, content in sections)
-    return tag("div", tag("div", contents, cls="aside") + tag("div", told, cls="told"), cls="beside")
+    return Markup(PARTS.articles(list(sections)))
 
 
 def folding(sections: Iterable[tuple[str, object, Markup]], unfolded: Container[str] = ()) -> Markup:
-    """(id, heading, content) as articles that are folded under their headings, except those whose ids are `unfolded`.
-
-    The id is within the fold: a browser that follows a link to it opens it.
-    """
-    return join(
-        tag("article", tag("h2", heading) + content, id=name)
-        if name in unfolded
-        else tag(
-            "article", tag("details", tag("summary", tag("h2", heading)) + tag("div", content, id=name)), cls="fold"
-        )
-        for name, heading, content in sections
-    )
+    """(id, heading, content) as articles folded under their headings, except those whose ids are `unfolded`."""
+    return Markup(PARTS.folding(list(sections), unfolded))
 
 
 def page(
@@ -149,14 +127,7 @@ def page(
 ) -> str:
     """A whole document. nav: (target, text) from the profile's folder; root: the way from the page to that folder.
 
-    here: the page's own target in nav; head: more of the document's head.
+    here: the page's own target in nav; head: more of the document's head, as HTML.
     """
-    links = join((_nav(root, target, text, target == here) for target, text in nav), " ")
-    return (
-        '<!DOCTYPE html>\n<html lang="en-GB">\n<head>\n<meta charset="utf-8">\n'
-        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
-        f"<title>{escape(title)}</title>\n"
-        '<link rel="icon" href="data:,">\n'
-        f'<link rel="stylesheet" href="{root}style.css">\n{head}</head>\n<body>\n'
-        f"<nav>{links}</nav>\n<main>\n{body}</main>\n</body>\n</html>\n"
-    )
+    template = TEMPLATES.get_template("page.html")
+    return template.render(title=title, nav=list(nav), body=body, root=root, here=here, head=Markup(head))

@@ -6,8 +6,10 @@ from collections.abc import Iterable
 from itertools import groupby
 from typing import Any
 
+from markupsafe import Markup
+
 from dpbench.reporting import glossary, reproduction
-from dpbench.reporting.html import Markup, badge, breakable, join, link, table, tag
+from dpbench.reporting.html import badge, breakable, join, link, table, tag
 from dpbench.study.headline import CELL, Headline
 from dpbench.study.verdict import AS_PUBLISHED, BOTH, PROVEN
 from dpbench.study.verdicts import DIFFERS, NO_DATA, NOT_COMPARABLE, POWER, WORDS
@@ -92,11 +94,7 @@ def _told(record: dict[str, Any]) -> str:
 
 def _square(target: str, word: str, title: str, mark: str) -> Markup:
     shown = tag("span", mark, cls=f"square {word.replace(' ', '-')}", title=title)
-    return Markup(str(link(target, Markup(str(shown).strip()))).replace("<a ", f'<a aria-label="{_quoted(title)}" '))
-
-
-def _quoted(text: str) -> str:
-    return text.replace("&", "&amp;").replace('"', "&quot;").replace("<", "&lt;")
+    return link(target, shown.strip(), aria_label=title)
 
 
 def _value(record: dict[str, Any], place: str) -> Markup:
@@ -113,7 +111,7 @@ def claims_table(records: list[dict[str, Any]], page: str) -> Markup:
         where = tag("small", place) if place else Markup("")
         shown = link(f"{page}#{first['shows']}", first["shows"]) if first["shows"] else "–"
         published, proven = (_badges(group, setting) for setting in (AS_PUBLISHED, PROVEN))
-        rows.append([Markup(str(join([text])) + where), published, proven, shown, _why(group, page)])
+        rows.append([join([text, where]), published, proven, shown, _why(group, page)])
     return table(
         ["claim, and where it is made", "the paper's setting", "at a proven ε", "shown by", "why"], rows, whole=True
     )

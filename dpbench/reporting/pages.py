@@ -12,6 +12,8 @@ from importlib import resources
 from pathlib import Path
 from typing import Any
 
+from markupsafe import Markup
+
 from dpbench import experiments, files
 from dpbench.errors import counted
 from dpbench.reporting import (
@@ -24,7 +26,7 @@ from dpbench.reporting import (
     privacy_page,
     reproduction,
 )
-from dpbench.reporting.html import Markup, articles, badge, breakable, join, link, page, table, tag
+from dpbench.reporting.html import articles, badge, breakable, join, link, page, table, tag
 from dpbench.study.verdict import HELD, NOT_ENOUGH, NOT_HELD, NOT_TESTABLE, OPEN
 
 SITE = "dpbench"

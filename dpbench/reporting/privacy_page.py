@@ -13,12 +13,14 @@ from importlib import resources
 from pathlib import Path
 from typing import NamedTuple
 
+from markupsafe import Markup
+
 from dpbench import algorithms, files
 from dpbench.algorithms.base import Algorithm, make_settings
 from dpbench.errors import UserError, counted
 from dpbench.privacy import accounting
 from dpbench.privacy.disclosure import MECHANISMS
-from dpbench.reporting.html import Markup, breakable, folding, join, table, tag
+from dpbench.reporting.html import breakable, folding, join, table, tag
 
 TITLE = "The privacy of each algorithm"
 INTRO = (
