@@ -74,7 +74,7 @@ class JaxDPSGD(_JaxPrivacy):
     title = "jax-privacy DP-SGD"
 
     def public_settings(self, n, d, epsilon):
-        return {"T": gradient_steps(n, epsilon)}
+        return {"T": gradient_steps(n, d, epsilon)}
 
 
 class JaxBandMF(_JaxPrivacy):
@@ -87,7 +87,7 @@ class JaxBandMF(_JaxPrivacy):
         bands: Count = 4
 
     def public_settings(self, n, d, epsilon):
-        return {"T": 4 * math.ceil(gradient_steps(n, epsilon) / 4)}
+        return {"T": 4 * math.ceil(gradient_steps(n, d, epsilon) / 4)}
 
 
 class _Plan:

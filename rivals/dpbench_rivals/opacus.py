@@ -38,7 +38,7 @@ class OpacusDPSGD(LibrarySolver):
         step: Positive | None = None
 
     def public_settings(self, n, d, epsilon):
-        return {"T": gradient_steps(n, epsilon)}
+        return {"T": gradient_steps(n, d, epsilon)}
 
     def complete(self, problem, settings):
         return at_default_step(problem, settings)
