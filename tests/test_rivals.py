@@ -49,6 +49,15 @@ def test_an_entry_point_is_a_solver_of_that_name(name):
     assert method.library in makefile.partition("RIVALS := ")[2].splitlines()[0].split()
 
 
+@pytest.mark.parametrize("name", POINTS)
+def test_a_rule_is_of_the_settings_there_are_and_follows_n_d_and_epsilon(name):
+    method = algorithms.get(reference(name))
+    rule = method.public_settings(10_000, 20, 1.0)
+    assert method.Settings(**rule) is not None
+    if "T" in method.Settings.__struct_fields__:
+        assert rule["T"] > method.public_settings(1_000, 20, 1.0)["T"]
+
+
 @pytest.mark.parametrize(("module", "library"), LIBRARIES.items())
 def test_without_the_library_the_row_says_what_to_do(monkeypatch, module, library):
     monkeypatch.setitem(sys.modules, library, None)

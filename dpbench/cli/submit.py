@@ -38,9 +38,9 @@ def command(algorithm: str | None, checked: str | None, rerun: bool, seed: str |
     dpbench submit --check my-method.dpbench.zip
 
     A check compares hashes, keys, seeds, ε and losses, and recomputes the ε of every ledger. It runs nothing from the
-    archive. With --rerun it does run the method, in a sandbox (bubblewrap): every cell under new seeds, private copies
-    of the problems, and an audit. The exit code is 1 if the check objects to anything. dpbench merge adds a sound
-    archive to a results folder.
+    archive. With --rerun it does run the method, in a sandbox (bubblewrap, podman or docker): every cell under new
+    seeds, private copies of the problems, and an audit. The exit code is 1 if the check objects to anything. dpbench
+    merge adds a sound archive to a results folder.
     """
     if (algorithm is None) == (checked is None):
         raise UserError("give either --algo FILE:CLASS or --check ARCHIVE")

@@ -323,7 +323,7 @@ def check_submission(
     Args:
         archive: the file.
         rerun: also run its code on every cell under new seeds, on private copies of problems and for an audit, in a
-            sandbox (bubblewrap); without a sandbox that works its report's `unchecked` says "not re-run".
+            sandbox (bubblewrap, podman or docker); without one that works its report's `unchecked` says "not re-run".
         seed: the file with the private copies' secret, see `board_secret`; None draws one.
         notify: gets a line on what is being run.
 

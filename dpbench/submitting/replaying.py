@@ -100,7 +100,7 @@ def replay(
 
     run: what runs the tasks in a folder; for tests. seed: of the private copies.
     """
-    if run is sandbox.frames and not sandbox.bubblewrap():
+    if run is sandbox.frames and sandbox.at_hand() is None:
         return Replay(why=f"not re-run: {sandbox.NONE}; install bubblewrap")
     cells = _cells(submission)
     away = sorted({at[0] for at in cells if not datasets.available(catalogue.recipe_of(at[0]).dataset)})

@@ -170,11 +170,11 @@ def test_code_that_ends_early_or_sends_nonsense_proves_nothing(honest):
 
 
 def test_without_a_sandbox_it_is_not_re_run(honest, monkeypatch):
-    monkeypatch.setattr(sandbox, "bubblewrap", lambda: "")
+    monkeypatch.setattr(sandbox, "at_hand", lambda: None)
     found = rerun(honest, sandbox.frames)
     assert found.sound
     assert not found.placed
-    assert found.unchecked == ["not re-run: no sandbox (bubblewrap) works here; install bubblewrap"]
+    assert found.unchecked == ["not re-run: no sandbox (bubblewrap, podman or docker) works here; install bubblewrap"]
 
 
 INSIDE = """
@@ -195,24 +195,99 @@ raise RuntimeError(repr(seen))
 """
 
 
-@pytest.mark.skipif(not shutil.which("bwrap"), reason="bubblewrap is not installed")
-def test_the_sandbox_has_no_network_no_environment_and_nothing_to_write(made, tmp_path, monkeypatch):
-    if not sandbox.bubblewrap():
-        pytest.skip("bubblewrap does not work here")
-    monkeypatch.setenv("SECRET", "told")
-    folder = tmp_path / "given"
+def given(folder, code):
+    """A folder with one task for the class X of `code`."""
     folder.mkdir()
-    outside = tmp_path / "outside"
-    outside.write_text("x")
-    (folder / "method.py").write_text(INSIDE.replace("{outside}", str(outside)) + "\nclass X: pass\n")
+    (folder / "method.py").write_text(code + "\nclass X: pass\n")
     np.savez(folder / "a.npz", X=np.eye(3), y=np.array([1.0, -1, 1]), start=np.zeros((1, 3)))
     task = harness.Task(task=7, data="a.npz", loss="logistic", l1=0.0, l2=0.0, epsilon=1.0, delta=1e-6,
                         accounting="tight", relation="replace-one", keys=["a"])  # fmt: skip
-    tasks = harness.Tasks("X", [task])
-    (folder / "tasks.json").write_bytes(sandbox.msgspec.json.encode(tasks))
+    (folder / "tasks.json").write_bytes(sandbox.msgspec.json.encode(harness.Tasks("X", [task])))
+    return folder
+
+
+@pytest.mark.parametrize("kind", ["bwrap", "podman", "docker"])
+def test_the_sandbox_has_no_network_no_environment_and_nothing_to_write(kind, tmp_path, monkeypatch):
+    box = sandbox.Sandbox(kind, shutil.which(kind) or "")
+    if not box.program or not sandbox._works(box):
+        pytest.skip(f"{kind} is not installed, or does not work here")
+    monkeypatch.setenv("SECRET", "told")
+    monkeypatch.setattr(sandbox, "at_hand", lambda: box)
+    outside = tmp_path / "outside"
+    outside.write_text("x")
+    monkeypatch.syspath_prepend(tmp_path)  # as the folder is from which python -m dpbench is called
+    folder = given(tmp_path / "given", INSIDE.replace("{outside}", str(outside)))
     (frame,) = sandbox.frames(folder, sandbox.Limits(60, 120))
     assert frame.task == 7
     assert "'OSError', ['HOME'], False, 'OSError'" in frame.error.replace("ConnectionRefusedError", "OSError")
+
+
+ENGINE = """#!/bin/sh
+echo "$@" >> {log}
+case "$1" in
+  import) wc -c >> {log};;
+  image) test -e {log}.image;;
+  run)
+    while [ "$1" != {image} ]; do
+      case "$1" in *,dst=/tmp/given,*) at=${{1#*src=}}; cd "${{at%%,*}}";; esac
+      shift
+    done
+    shift; exec "$@";;
+esac
+"""
+
+
+def test_without_bubblewrap_a_container_runs_it_and_its_frames_come_over_a_descriptor(tmp_path, monkeypatch):
+    """By a podman that runs the command without a container: what it prints and where it writes is as in one."""
+    log = tmp_path / "log"
+    fake = tmp_path / "podman"
+    fake.write_text(ENGINE.format(log=log, image=sandbox.IMAGE))
+    fake.chmod(0o755)
+    monkeypatch.setenv("SECRET", "told")
+    monkeypatch.setattr(sandbox.shutil, "which", lambda name: str(fake) if name == "podman" else None)
+    sandbox.at_hand.cache_clear()
+    try:
+        assert sandbox.at_hand() == ("podman", str(fake))
+        code = "import os\nprint('x' * 70_000)\nos.system('echo forged')\nraise RuntimeError(os.environ.get('SECRET'))"
+        (frame,) = sandbox.frames(given(tmp_path / "given", code), sandbox.Limits(60, 120))
+    finally:
+        sandbox.at_hand.cache_clear()
+    assert frame.task == 7
+    assert frame.error.endswith("RuntimeError: None")
+    said = log.read_text().splitlines()
+    assert [line.split()[0] for line in said] == ["image", "import", "10240", "run", "run", "rm"]
+    assert said[-1].removeprefix("rm --force ") in said[-2]  # the container by its name
+
+
+def test_a_container_that_hangs_is_removed(tmp_path, monkeypatch):
+    fake, log = tmp_path / "docker", tmp_path / "log"
+    fake.write_text(f"#!/bin/sh\necho $1 >> {log}\n[ $1 = run ] && exec sleep 60\n")
+    fake.chmod(0o755)
+    monkeypatch.setattr(sandbox, "at_hand", lambda: sandbox.Sandbox("docker", str(fake)))
+    assert list(sandbox.frames(tmp_path, sandbox.Limits(1, 1))) == []
+    assert log.read_text().split() == ["run", "rm", "rm"]  # by the clock, and at the end
+
+
+@pytest.mark.parametrize("kind", ["podman", "docker"])
+def test_the_words_of_a_container(kind, tmp_path):
+    words = sandbox._container(sandbox.Sandbox(kind, kind), "mine", tmp_path, sandbox.Limits(60, 120), ["-m", "x"])
+    before, inside = words[: words.index(sandbox.IMAGE)], words[words.index(sandbox.IMAGE) + 1 :]
+    for word in (
+        "--name=mine", "--rm", "--pull=never", "--network=none", "--read-only", "--cap-drop=ALL", "--log-driver=none",
+        "--security-opt=no-new-privileges", f"--memory={8 << 30}", f"--memory-swap={8 << 30}", "--pids-limit=256",
+        "--ulimit=cpu=60:60", f"--ulimit=fsize={16 << 20}:{16 << 20}", "--ulimit=nofile=256:256", "--ulimit=core=0:0",
+    ):  # fmt: skip
+        assert word in before
+    mounts = [word for word in before if word.startswith("--mount=")]
+    assert f"--mount=type=bind,src={tmp_path},dst=/tmp/given,readonly,bind-nonrecursive" in mounts
+    assert all(word.endswith(",readonly,bind-nonrecursive") for word in mounts)
+    assert not any(word.startswith(("--env", "-e", "--privileged", "--volume", "-v")) for word in before)
+    assert not any(
+        f"src={path}," in word for word in mounts for path in ("/", "/etc", "/root", "/home", "/var", "/run")
+    )
+    assert ("--user" in " ".join(before)) == (kind == "docker")
+    assert inside[3:9] == ["sh", "timeout", "--signal=KILL", "120", "env", "-i"]
+    assert inside[-3:] == ["-m", "x", "3"]
 
 
 def test_a_secret_makes_the_same_copies_again_and_another_other_ones(tmp_path):
