@@ -20,7 +20,7 @@ import msgspec
 
 from dpbench import files
 from dpbench.errors import UserError
-from dpbench.run.row import RUNS
+from dpbench.run.row import RUNS, Row
 
 FORMAT = 2
 KB, MB = 1 << 10, 1 << 20
@@ -118,6 +118,14 @@ class LedgerRecord(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     releases: Annotated[list[ReleaseCount], msgspec.Meta(max_length=64)]
 
 
+SUBMITTED = "submit-"  # what stands before the method's name in the column `experiment`
+# The columns of a row that a check looks at, or that are words of its author's. What else an archive states of a run,
+# as its accuracy, nobody has computed again: it is not kept.
+KEPT = (
+    "experiment", "problem", "algorithm", "epsilon", "delta", "seed", "settings", "objective", "excess", "status",
+    "error", "epsilon_planned", "relation", "accounting", "private", "counts_public", "timed", "notes", "key",
+    "code_version", "data_sha256", "environment",
+)  # fmt: skip
 _KINDS: dict[str, Any] = {
     "string": Annotated[str, msgspec.Meta(max_length=4 * KB)],
     "double": NUMBER,
@@ -147,6 +155,20 @@ RowRecord = msgspec.defstruct(
     forbid_unknown_fields=True,
     kw_only=True,
 )
+
+
+def kept(record: Any, **changes: Any) -> Row:
+    """What a results folder keeps of a `RowRecord`, with these columns changed."""
+    return Row.read({name: getattr(record, name) for name in KEPT} | changes)
+
+
+def settings(record: Any) -> dict[str, Any]:
+    """The column `settings` of a `RowRecord`; {} where it is no object of JSON."""
+    try:
+        found = msgspec.json.decode(record.settings)
+    except msgspec.DecodeError:
+        return {}
+    return found if isinstance(found, dict) else {}
 
 
 @dataclass(frozen=True)

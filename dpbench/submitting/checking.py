@@ -8,8 +8,8 @@ alone: `replaying`. The check stops at the first thing that is wrong, and runs w
 
 from __future__ import annotations
 
+import ast
 import hashlib
-import json
 import math
 import os
 import unicodedata
@@ -42,6 +42,7 @@ SAME = 2e-3  # relative, of two computations of one ε: their grids
 MOST_LEDGERS = 200  # of one archive; the board has fewer cells
 SHOWN = 12  # lines of what is wrong
 SECONDS, EACH = 5, 2  # of the processor: for the checks of one archive, and for each of its ledgers beside
+AUDITED = 1.0  # the ε at which `dpbench submit` audits a method
 EXACT = 1e-7  # relative, of two computations of one objective
 MEMORY = 1 << 30  # bytes, beyond what the process has
 
@@ -138,6 +139,9 @@ def _name(s: Submission, unchecked: Tell) -> Iterator[str]:
         yield f"profile {s.manifest.profile!r} is none of the leaderboard's"
     if hashlib.blake2b(s.method, digest_size=8).hexdigest() != s.manifest.source:
         yield "method.py is not the code that the rows were made with (its hash is in their keys)"
+    classes = [node.name for node in ast.walk(ast.parse(s.method)) if isinstance(node, ast.ClassDef)]
+    if s.manifest.class_name not in classes:
+        yield f"class_name {s.manifest.class_name}: method.py has no class of that name"
 
 
 def _bare(name: str) -> str:
@@ -170,21 +174,26 @@ def _keys(s: Submission, unchecked: Tell) -> Iterator[str]:
         for name, value in stated.items():
             if told.get(name, value if name == "relation" else None) != value:
                 yield f"row {i}: {name} is {ascii(told.get(name))[:60]} in its key and {value!r} here"
+        settings = archive.settings(row)
+        beside = {"accounting": told.get("accounting"), "experiment": archive.SUBMITTED + s.manifest.method}
+        for name, value in beside.items():
+            if getattr(row, name) not in (None, value):
+                yield f"row {i}: {name} is {ascii(getattr(row, name))[:60]}, {ascii(value)[:60]} by its key"
         if row.algorithm != s.manifest.method or row.sweep:
             yield f"row {i}: of {row.algorithm}; a submission has single runs of its method alone"
-        if not _settings_agree(told.get("settings"), row.settings):
+        if not _settings_agree(told.get("settings"), settings):
             yield f"row {i}: settings are not those of its key"
         if row.key in seen:
             yield f"row {i}: its key is in the archive twice"
         seen.add(row.key or "")
 
 
-def _settings_agree(identity: Any, shown: str | None) -> bool:
-    try:
-        full = json.loads(shown or "")
-    except ValueError:
-        return False
-    return isinstance(identity, dict) and all(full.get(name) == value for name, value in identity.items())
+def _settings_agree(identity: Any, shown: dict[str, Any]) -> bool:
+    return (
+        bool(shown or identity == {})
+        and isinstance(identity, dict)
+        and all(shown.get(name) == value for name, value in identity.items())
+    )
 
 
 def _cells(s: Submission, unchecked: Tell) -> Iterator[str]:
@@ -290,8 +299,19 @@ def _audit(s: Submission, unchecked: Tell) -> Iterator[str]:
     for one in s.audit:
         if not one.passed or one.defect or any(test.bound > test.claim for test in one.tests):
             yield f"its audit at ε = {one.epsilon:g} failed {one.defect}".strip()
+        elif one.epsilon != AUDITED:
+            yield f"its audit is at ε = {one.epsilon:g}; dpbench submit audits at {AUDITED:g}"
         elif not one.tests:
             yield f"its audit at ε = {one.epsilon:g} has no test"
+        else:
+            yield from _bounds(one)
+
+
+def _bounds(one: archive.AuditRecord) -> Iterator[str]:
+    for test in one.tests:
+        if not 0 <= test.bound <= test.claim <= AUDITED:  # μ is below ε wherever δ < 0.1
+            told = f"{test.test}: {test.bound:g} of {test.claim:g} {test.unit}"
+            yield f"its audit at ε = {one.epsilon:g}: {told} is no bound and claim"
 
 
 CHECKS = {

@@ -96,7 +96,9 @@ def run_task(reference: str, problem: Problem, start: np.ndarray, task: Task) ->
     run = bind(method, problem, [given] * k, [budget] * k, start, task.keys).run()
     W = np.ascontiguousarray(run.W, dtype=np.float64)
     shown = msgspec.json.encode(msgspec.to_builtins(given), order="deterministic").decode()
-    return Frame(task.task, W.tobytes(), shown, counted(run.mechanisms.ledger.planned(0)), run.seconds)
+    return Frame(
+        task.task, W.tobytes(), shown, method.public(given), counted(run.mechanisms.ledger.planned(0)), run.seconds
+    )
 
 
 if __name__ == "__main__":

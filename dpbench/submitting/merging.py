@@ -16,8 +16,7 @@ from dpbench.errors import UserError, silent
 from dpbench.leaderboard import shipped
 from dpbench.leaderboard.submitted import FOLDER
 from dpbench.run.results import Store
-from dpbench.run.row import RUNS, Row
-from dpbench.submitting import checking
+from dpbench.submitting import archive, checking
 from dpbench.submitting.archive import Submission
 from dpbench.submitting.making import EXPERIMENT
 from dpbench.submitting.replaying import Replay
@@ -80,7 +79,7 @@ def add(
         raise UserError(f"{path} is not merged: {target.name} is signed by {owner}, and this archive is not")
     with files.staging(target) as staged:
         store = Store(staged.parent, staged.name, "rows")
-        stated = [Row.read({name: getattr(row, name) for name in RUNS}) for row in submission.rows]
+        stated = [archive.kept(row) for row in submission.rows]
         store.write(report.replay.rows if report.placed and report.replay else stated, [])
         (store.folder / "runs").rename(staged / "runs")
         shutil.rmtree(store.folder)

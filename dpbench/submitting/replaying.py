@@ -29,8 +29,8 @@ from dpbench.privacy.streams import stream
 from dpbench.privacy.verify import spent
 from dpbench.problems import Problem, build, catalogue, starts
 from dpbench.run.jobs import delta_value
-from dpbench.run.row import RUNS, Row
-from dpbench.submitting import sandbox, secret
+from dpbench.run.row import Row
+from dpbench.submitting import archive, sandbox, secret
 from dpbench.submitting.archive import ReleaseCount, Submission
 from dpbench.submitting.harness import Task, Tasks, run_task
 from dpbench.submitting.ledgers import composition_of
@@ -261,6 +261,9 @@ def _judge_cells(
         best = one.problem.optimum().value
         if json.loads(frame.settings) != first.identity.get("settings"):
             result.problems.append(f"{where}: its code runs at other settings than its rows")
+        if frame.public != (first.counts_public or ""):
+            said = f"{ascii(frame.public)[:80]}, its rows {ascii(first.counts_public)[:80]}"
+            result.problems.append(f"{where}: its code says that it takes unpaid {said}")
         if not math.isclose(fresh[0], first.objective or math.inf, rel_tol=AGREE, abs_tol=1e-9):
             told = math.nan if first.objective is None else first.objective
             result.problems.append(f"{where}: its code gives F = {fresh[0]:.9g}, its row says {told:.9g}")
@@ -272,11 +275,10 @@ def _judge_cells(
             result.problems.append(f"{where}: its rows' mean excess loss is {told}")
         for row, objective in zip(cell.rows, fresh[1:], strict=True):
             ended = bool(np.isfinite(objective))
-            made = Row.read({name: getattr(row, name) for name in RUNS} | {"settings": frame.settings})
+            made = archive.kept(row, settings=frame.settings)
             made.objective = float(objective) if ended else None
             made.excess = float(objective - best) if ended else None
             made.status = "done" if ended else "diverged"
-            made.gradient_norm = made.accuracy = None
             result.rows.append(made)
 
 

@@ -32,11 +32,16 @@ NONE = "no sandbox (bubblewrap, podman or docker) works here"
 
 
 class Frame(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What the code made of one task. W: float64, row by row; settings: those it ran at; error: one line, or ""."""
+    """What the code made of one task.
+
+    W: float64, row by row; settings: those it ran at; public: what it says that it takes from the data without paying;
+    error: one line, or "".
+    """
 
     task: int
     W: bytes = b""
     settings: str = "{}"
+    public: str = ""
     releases: list[dict[str, Any]] = []
     seconds: float = 0.0
     error: str = ""

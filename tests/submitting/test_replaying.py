@@ -265,7 +265,8 @@ def test_a_container_that_hangs_is_removed(tmp_path, monkeypatch):
     fake.chmod(0o755)
     monkeypatch.setattr(sandbox, "at_hand", lambda: sandbox.Sandbox("docker", str(fake)))
     assert list(sandbox.frames(tmp_path, sandbox.Limits(1, 1))) == []
-    assert log.read_text().split() == ["run", "rm", "rm"]  # by the clock, and at the end
+    said = log.read_text().split()
+    assert (said[0], set(said[1:])) == ("run", {"rm"})  # by the clock, or at the end
 
 
 @pytest.mark.parametrize("kind", ["podman", "docker"])
