@@ -74,7 +74,7 @@ def submit(
     blocks, left_out = _blocks(algorithm, profile, problems)
     if not blocks:
         raise UserError(f"{method.name} fits no problem of the {profile} profile: {'; '.join(set(left_out.values()))}")
-    store = Store(results, "adhoc", archive.SUBMITTED + method.name)
+    store = Store(results, "adhoc", archives.SUBMITTED + method.name)
     planned = plan(blocks, store)
     for problem, dataset in planned.missing_data.items():
         left_out[problem] = f"its data are not fetched (dpbench fetch {dataset})"
