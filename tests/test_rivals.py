@@ -182,8 +182,8 @@ def test_the_audit_sees_noise_that_is_less_than_told(monkeypatch, told, passed):
 
 
 def test_what_stands_for_a_solver_in_the_api(monkeypatch):
-    monkeypatch.setattr("dpbench.auditing.foreign.of_solver", lambda name: SimpleNamespace(of=name))
-    monkeypatch.setattr("dpbench.auditing.foreign.audit_callable", lambda target, epsilon, **given: target.of)
+    monkeypatch.setattr("dpbench.auditing.verbs.of_solver", lambda name: SimpleNamespace(of=name))
+    monkeypatch.setattr("dpbench.auditing.verbs.audit_callable", lambda target, epsilon, **given: target.of)
     assert dpbench.audit("dp-gd") == ["dp-gd"]
 
 
