@@ -19,8 +19,8 @@ import numpy as np
 from sklearn import datasets
 from sklearn.model_selection import train_test_split
 
+from dpbench import PrivateClassifier, PrivateRegressor
 from dpbench.errors import UserError
-from dpbench.estimators import PrivateClassifier, PrivateRegressor
 
 RESULTS = Path(__file__).parent / "results"
 EPSILONS = (0.1, 0.3, 1.0, 3.0, 10.0, 100.0, 1e4)

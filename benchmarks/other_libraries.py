@@ -29,9 +29,9 @@ from scipy import stats
 from sklearn import linear_model
 from sklearn.metrics import log_loss, roc_auc_score
 
+from dpbench import PrivateClassifier, PrivateRegressor
 from dpbench import schema as schemas
 from dpbench.errors import UserError
-from dpbench.estimators import PrivateClassifier, PrivateRegressor
 
 HERE = Path(__file__).parent
 RESULTS = HERE / "results"

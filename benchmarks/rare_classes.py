@@ -16,7 +16,7 @@ import numpy as np
 from sklearn.metrics import average_precision_score, balanced_accuracy_score, roc_auc_score
 
 from benchmarks import other_libraries as measured
-from dpbench.estimators import PrivateClassifier
+from dpbench import PrivateClassifier
 
 SETS = {"Default": "Yes", "diamonds, clarity I1": "I1", "Hdma": "yes"}  # and the class that is rare
 EPSILONS, WEIGHTS, SEEDS = (1.0, 3.0), (1.0, 5.0, 20.0), 10

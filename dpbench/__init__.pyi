@@ -8,13 +8,13 @@ from .comparing.own_data import compare as compare
 from .comparing.private_copies import forget as forget
 from .datasets.loading import fetch as fetch
 from .estimators.card import card as card
+from .estimators.exporting import export as export
 from .estimators.models import PrivacyWarning as PrivacyWarning
 from .estimators.models import PrivateClassifier as PrivateClassifier
 from .estimators.models import PrivateRegressor as PrivateRegressor
 from .estimators.models import load_model as load_model
 from .estimators.planning import plan as plan
 from .estimators.saved import statement as statement
-from .estimators.sql import export as export
 from .experiments.citing import cite as cite
 from .experiments.leaderboard.versions import board_freeze as board_freeze
 from .experiments.leaderboard.versions import board_versions as board_versions

@@ -1,5 +1,1 @@
 """A private model of one's own: fit, save and load it, plan it before its data are touched, and what goes with it."""
-
-from dpbench.estimators.models import PrivacyWarning, PrivateClassifier, PrivateRegressor, load_model
-
-__all__ = ["PrivacyWarning", "PrivateClassifier", "PrivateRegressor", "load_model"]

@@ -11,12 +11,9 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from dpbench import files
 from dpbench.errors import UserError
 from dpbench.estimators.saved import REGRESSOR, Saved, read
-from dpbench.schema import Column, Schema
-
-BOOLEAN = {"True": ("true", "TRUE", "1", "t"), "False": ("false", "FALSE", "0", "f")}  # how databases write them
+from dpbench.schema import Column, Schema, spellings
 
 
 def query(path: str | os.PathLike[str], table: str) -> str:
@@ -119,24 +116,15 @@ def _terms(cell: str, column: Column, weights: list[float]) -> Iterator[str]:
         cases = " ".join(
             f"WHEN {_text(spelled)} THEN {value!r}"
             for label, value in zip(column.categories, worth, strict=True)
-            for spelled in _spellings(label, column.categories)
+            for spelled in spellings(label, column.categories)
         )
         yield f"CASE {text} {cases} ELSE 0 END"
         known = ", ".join(
-            _text(spelled) for label in column.categories for spelled in _spellings(label, column.categories)
+            _text(spelled) for label in column.categories for spelled in spellings(label, column.categories)
         )
         unknown = f"{cell} IS NULL OR {text} NOT IN ({known})"
     if column.missing == "indicator":
         yield f"CASE WHEN {unknown} THEN {weights[-1]!r} ELSE 0 END"
-
-
-def _spellings(label: str, categories: Sequence[str]) -> list[str]:
-    """How a cell of that category may be written: whole numbers with a decimal point too, truth values as SQL does.
-
-    No spelling is that of another of the categories.
-    """
-    more = [f"{label}.0"] if label.removeprefix("-").isdecimal() else [*BOOLEAN.get(label, ())]
-    return [label, *(one for one in more if one not in categories)]
 
 
 def _largest(names: list[str], labels: list[str]) -> str:
@@ -156,21 +144,3 @@ def _name(name: str) -> str:
 
 def _text(text: str) -> str:
     return "'" + text.replace("'", "''") + "'"
-
-
-def export(model: str | os.PathLike[str], *, table: str = "rows", out: str | os.PathLike[str] | None = None) -> str:
-    """A SQL query that predicts as a saved model does, for where there is no dpbench.
-
-    Args:
-        model: the file that an estimator saved.
-        table: what the table with the model's columns is called.
-        out: a file to write the query to; None writes none.
-
-    Returns:
-        The query. It adds the scores and a column `prediction`, by CASE and arithmetic alone.
-
-    Raises:
-        UserError: the file is none that dpbench wrote, or its schema has dates or a row bound, which SQL cannot say.
-        DoesNotHold: something that it states can be computed and is not so.
-    """
-    return files.written(query(model, table), out)

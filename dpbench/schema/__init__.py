@@ -5,7 +5,7 @@ functions of one row at a time, so nothing is learned from the data on the way.
 """
 
 from dpbench.schema.draft import draft
-from dpbench.schema.encode import Encoded, encode, encode_target, encoded_as, word
+from dpbench.schema.encode import Encoded, encode, encode_target, encoded_as, spellings, word
 from dpbench.schema.inspect import inspect
 from dpbench.schema.schema import Column, Schema, Target, load
 
@@ -20,5 +20,6 @@ __all__ = [
     "encoded_as",
     "inspect",
     "load",
+    "spellings",
     "word",
 ]

@@ -12,6 +12,7 @@ The intercept adds 1. So no row is longer than the square root of their number, 
 from __future__ import annotations
 
 import datetime
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -166,6 +167,21 @@ def word(value: Any) -> str:
     if isinstance(value, bytes):
         return value.decode("utf-8", "replace").strip()
     return str(value).strip()
+
+
+BOOLEAN = {"True": ("true", "TRUE", "1", "t"), "False": ("false", "FALSE", "0", "f")}  # how databases write them
+
+
+def spellings(label: str, categories: Sequence[str]) -> list[str]:
+    """How a cell of a category may be written where all cells are text, as `word` is not there to read them.
+
+    Whole numbers with a decimal point too, truth values as databases write them; none that is another category's.
+
+    >>> spellings("1", ["1", "2"]), spellings("True", ["True", "1"])
+    (['1', '1.0'], ['True', 'true', 'TRUE', 't'])
+    """
+    more = [f"{label}.0"] if label.removeprefix("-").isdecimal() else [*BOOLEAN.get(label, ())]
+    return [label, *(one for one in more if one not in categories)]
 
 
 def date_part(values: Any, part: str) -> np.ndarray:

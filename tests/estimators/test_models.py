@@ -27,7 +27,7 @@ from dpbench.privacy.relation import Relation
 from dpbench.privacy.split import share
 
 # Where they give no classes, for shortness: the warning has a test of its own.
-pytestmark = pytest.mark.filterwarnings("ignore::dpbench.estimators.PrivacyWarning")
+pytestmark = pytest.mark.filterwarnings("ignore::dpbench.PrivacyWarning")
 
 IRIS = ([4, 2, 1, 0], [8, 4.5, 7, 2.5])
 # Of scikit-learn's checks, those that are not passed, and why.

@@ -65,7 +65,7 @@ def test_a_classifier_of_a_table_predicts_as_it_did(saved, table):
     assert "rows" not in json.loads(saved.read_text())["model"]
 
 
-@pytest.mark.filterwarnings("ignore::dpbench.estimators.PrivacyWarning")
+@pytest.mark.filterwarnings("ignore::dpbench.PrivacyWarning")
 def test_arrays_more_classes_and_regression_go_there_and_back(tmp_path):
     rng = np.random.default_rng(1)
     X, label = rng.uniform(-1, 1, (400, 3)), rng.integers(0, 3, 400)

@@ -1,0 +1,165 @@
+"""A linear model as Python source: a fitted scikit-learn Pipeline, made without dpbench and without a pickle.
+
+The source is a template, `PIPELINE`, and the model's numbers and texts as literals: nothing of the file becomes code.
+"""
+
+from __future__ import annotations
+
+import os
+import pprint
+import re
+from typing import Any
+
+import msgspec
+
+from dpbench.estimators.saved import REGRESSOR, Saved, read
+from dpbench.privacy.statement import Statement
+
+PIPELINE = '''\
+@COMMENT@
+import numpy as np
+import pandas as pd
+from sklearn.linear_model import LinearRegression, LogisticRegression
+from sklearn.pipeline import Pipeline
+from sklearn.preprocessing import FunctionTransformer
+
+MODEL = @MODEL@
+
+
+def word(cell):
+    """A cell as text; whole numbers without a decimal point."""
+    if isinstance(cell, float) and cell.is_integer():
+        return str(int(cell))
+    return (cell.decode("utf-8", "replace") if isinstance(cell, bytes) else str(cell)).strip()
+
+
+def numbers(cells):
+    """What each cell reads as, NaN where it is no number."""
+    cells = pd.Series(cells)
+    if pd.api.types.is_datetime64_any_dtype(cells) or pd.api.types.is_timedelta64_dtype(cells):
+        return np.full(len(cells), np.nan)
+    if pd.api.types.is_bool_dtype(cells):
+        cells = cells.astype(float)
+    return np.asarray(pd.to_numeric(cells, errors="coerce").to_numpy(dtype=float, na_value=np.nan))
+
+
+def date_part(cells, part):
+    """A part of each date (ISO 8601), NaN where the cell is none."""
+    cells = pd.Series(cells)
+    if not pd.api.types.is_datetime64_any_dtype(cells):
+        text = cells.map(lambda cell: cell.isoformat() if hasattr(cell, "isoformat") else cell)
+        text = text.where(text.map(lambda cell: isinstance(cell, str)))
+        cells = pd.to_datetime(text, errors="coerce", format="ISO8601", utc=True)
+    found = getattr(cells.dt, {"weekday": "day_of_week"}.get(part, part))
+    return np.asarray(found.to_numpy(dtype=float, na_value=np.nan))
+
+
+def scaled(values, low, high):
+    """From the bounds to [-1, 1], 0 where there is no number."""
+    middle, half = low / 2 + high / 2, high / 2 - low / 2
+    inside = np.clip((np.clip(values, low, high) - middle) / half, -1, 1)
+    return np.where(np.isnan(values), 0.0, inside)
+
+
+def encode(table):
+    """Rows as the model was fitted to: each cell by itself, as its schema says."""
+    parts = [np.ones((len(table), 1))] if MODEL["intercept"] else []
+    for i, column in enumerate(MODEL["columns"]):
+        cells = table[column["name"]] if MODEL["named"] else np.asarray(table)[:, i]
+        if "bounds" in column:
+            found = numbers(cells)
+            unknown = np.isnan(found)
+            parts.append(scaled(found, *column["bounds"])[:, None])
+        elif "date" in column:
+            for part, low, high in column["date"]:
+                found = date_part(cells, part)
+                unknown = np.isnan(found)
+                parts.append(scaled(found, low, high)[:, None])
+        else:
+            gone = pd.Series(cells).isna()
+            index = {label: i for i, label in enumerate(column["categories"])}
+            codes = [-1 if none else index.get(word(cell), -1) for cell, none in zip(pd.Series(cells).tolist(), gone)]
+            codes = np.array(codes, dtype=int)
+            unknown = codes < 0
+            if column["ordered"]:
+                parts.append(np.where(unknown, 0.0, 2 * codes / (len(index) - 1) - 1)[:, None])
+            else:
+                parts.append((codes[:, None] == np.arange(len(index))).astype(float))
+        if column["indicator"]:
+            parts.append(unknown.astype(float)[:, None])
+    X = np.hstack(parts) / MODEL["unit"]
+    if MODEL["shorten"]:
+        X /= np.maximum(1.0, np.linalg.norm(X, axis=1))[:, None]
+    return X
+
+
+class OneVersusRest(LogisticRegression):
+    """A model for each class against the rest."""
+
+    def predict_proba(self, X):
+        p = 0.5 * (1 + np.tanh(self.decision_function(X) / 2))
+        return p / np.maximum(p.sum(axis=1, keepdims=True), np.finfo(float).tiny)
+
+
+class WithinBounds(LinearRegression):
+    """Numbers within the bounds of the target."""
+
+    def predict(self, X):
+        middle, half = MODEL["target"]
+        return middle + half * np.clip(super().predict(X), -1, 1)
+
+
+W = np.array(MODEL["weights"])
+if MODEL["kind"] == "number":
+    model = WithinBounds(fit_intercept=False)
+    model.coef_, model.intercept_ = W[0], 0.0
+else:
+    model = OneVersusRest() if MODEL["kind"] == "one versus rest" else LogisticRegression()
+    model.coef_, model.intercept_ = W, np.zeros(len(W))
+    model.classes_ = np.array(MODEL["classes"])
+model.n_features_in_ = W.shape[1]
+pipeline = Pipeline([("encode", FunctionTransformer(encode)), ("model", model)])
+'''
+
+
+def source(path: str | os.PathLike[str]) -> str:
+    """Python source that defines `pipeline`, and needs scikit-learn, pandas and NumPy alone."""
+    model, statement, _ = read(path)
+    made = {
+        "@COMMENT@": _comment(os.path.basename(path), statement),
+        "@MODEL@": pprint.pformat(_plain(model), width=110, sort_dicts=False),
+    }
+    return re.sub("@COMMENT@|@MODEL@", lambda found: made[found[0]], PIPELINE)  # at once: a text may hold the other
+
+
+def _comment(name: str, statement: Statement) -> str:
+    """What was released, on lines of their own whatever the texts hold."""
+    lines = [f"{name}, as a scikit-learn pipeline: from this module import pipeline", *statement.lines()]
+    return "\n".join("# " + " ".join(line.split()) for line in lines)
+
+
+def _plain(model: Saved) -> dict[str, Any]:
+    """The model as literals."""
+    schema = model.described
+    columns: list[dict[str, Any]] = []
+    for name, column in schema.columns.items():
+        if column.drop:
+            continue
+        one: dict[str, Any] = {"name": name, "indicator": column.missing == "indicator"}
+        if column.bounds is not None:
+            one["bounds"] = column.bounds
+        elif column.date is not None:
+            one["date"] = [(part, low, high) for part, (low, high) in column.parts]
+        else:
+            one |= {"categories": list(column.categories or ()), "ordered": column.ordered}
+        columns.append(one)
+    kind = "one versus rest" if model.loss == "logistic" and len(model.W) > 1 else "classes"
+    return {
+        "kind": "number" if model.kind == REGRESSOR else kind,
+        "named": model.schema is not None,
+        "columns": columns,
+        "intercept": model.parameters.fit_intercept,
+        "unit": model.unit,
+        "shorten": schema.row_bound is not None,
+        "weights": model.W,
+    } | ({"target": model.target} if model.kind == REGRESSOR else {"classes": msgspec.to_builtins(model.classes)})
