@@ -106,18 +106,19 @@ class Table(_Files):
         *,
         unsaved: Collection[str] = (),
         method: str = "",
+        finding: str = "",
     ) -> Table:
         """A row per record: what the cells say follows from the data that are saved beside them.
 
         Args:
             records: column of the data → value.
             columns: heading → the cell, of a record.
-            caption, gaps, method: as of the table.
+            caption, gaps, method, finding: as of the table.
             unsaved: columns that only the words need.
         """
         frame = pd.DataFrame([[_said(one, words) for words in columns.values()] for one in records], columns=[*columns])
         data = pd.DataFrame(records).drop(columns=[*unsaved] if records else [])
-        return cls(frame, caption, data, [*gaps], method=method)
+        return cls(frame, caption, data, [*gaps], method, finding)
 
     @classmethod
     def spread(
@@ -131,6 +132,7 @@ class Table(_Files):
         gaps: Iterable[str] = (),
         *,
         method: str = "",
+        finding: str = "",
     ) -> Table:
         """A cell per record: in one row are those whose `row` is the same, in a column those of one `across`.
 
@@ -141,16 +143,15 @@ class Table(_Files):
             row: the name of a record's row.
             across: the heading of its column.
             cell: its words.
-            caption, gaps, method: as of the table.
+            caption, gaps, method, finding: as of the table.
         """
         placed: dict[str, dict[str, str]] = {}
         for one in records:
             placed.setdefault(_said(one, row), {})[_said(one, across)] = _said(one, cell)
         heads = list(dict.fromkeys(head for cells in placed.values() for head in cells))
         lines = [[name, *(cells.get(head, "–") for head in heads)] for name, cells in placed.items()]
-        return cls(
-            pd.DataFrame(lines, columns=[heading, *heads]), caption, pd.DataFrame(records), [*gaps], method=method
-        )
+        frame = pd.DataFrame(lines, columns=[heading, *heads])
+        return cls(frame, caption, pd.DataFrame(records), [*gaps], method, finding)
 
     def _write(self, stem: Path, title: str) -> list[Path]:
         text = f"# {title}\n\n{markdown(self.frame)}\n{self.caption}\n{_method(self.method)}{_gaps(self.gaps)}"

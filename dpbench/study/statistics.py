@@ -34,6 +34,25 @@ def means(
     return table.assign(se=table["sd"] / np.sqrt(table["seeds"]))
 
 
+def mostly_lowest(
+    table: pd.DataFrame, by: list[str], value: str = "mean", who: str = "algorithm"
+) -> tuple[Any, int, int] | None:
+    """Who has the lowest finite value in half of the groups or more: (name, in how many, of how many); None if nobody.
+
+    >>> table = pd.DataFrame({"at": [1, 1, 2, 2], "algorithm": ["a", "b", "a", "b"], "mean": [0.1, 0.2, 0.1, 0.3]})
+    >>> mostly_lowest(table, ["at"])
+    ('a', 2, 2)
+    >>> mostly_lowest(table.iloc[:0], ["at"]) is None
+    True
+    """
+    known = table[np.isfinite(table[value].astype(float))]
+    if known.empty:
+        return None
+    first = known.loc[known.groupby(by, sort=False)[value].idxmin(), who]
+    name, count = next(iter(first.value_counts().items()))
+    return (name, int(count), len(first)) if 2 * count >= len(first) else None
+
+
 def plus_minus(mean: float, spread: float, digits: str = ".3g", spread_digits: str = ".1g") -> str:
     """A mean and its standard error or deviation; the mean alone where that is unknown, "–" where there is none.
 

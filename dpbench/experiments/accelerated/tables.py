@@ -12,7 +12,7 @@ from dpbench.experiments.accelerated.formulas import published_code_T
 from dpbench.study.context import Context, select
 from dpbench.study.declare import artefact
 from dpbench.study.output import Table
-from dpbench.study.statistics import excess, means, plus_minus, span
+from dpbench.study.statistics import excess, means, mostly_lowest, plus_minus, span
 from dpbench.study.style import look
 
 
@@ -44,7 +44,10 @@ def best_errors(context: Context) -> Table:
         "choose, and runs of all T with the same T' count together. We choose T by its error, which is not private. "
         f"n = {FULL_BATCH:,}. Privacy: {PRIVACY}; {PUBLIC}."
     )
-    return Table(pd.DataFrame(rows, columns=header), caption, best.drop(columns="noise_scale"), gaps, method=method)
+    first = mostly_lowest(best, ["m", "c"])
+    finding = f"{look(first[0]).label} has the lowest error in {first[1]} of {first[2]} columns (m, c)" if first else ""
+    frame = pd.DataFrame(rows, columns=header)
+    return Table(frame, caption, best.drop(columns="noise_scale"), gaps, method=method, finding=finding)
 
 
 @artefact("chosen_T", "The number of iterations that the -opt methods choose")

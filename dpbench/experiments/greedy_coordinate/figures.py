@@ -37,7 +37,7 @@ from dpbench.study.context import Context, select
 from dpbench.study.declare import artefact
 from dpbench.study.output import Figure
 from dpbench.study.panels import Panels, band
-from dpbench.study.statistics import capitalised, span
+from dpbench.study.statistics import capitalised, mostly_lowest, span
 from dpbench.study.style import BLACK, GREY, PINK, Look, legend_below
 
 if TYPE_CHECKING:
@@ -192,7 +192,16 @@ def _curves(
         f"does better. Dotted: the error of the start w = 0. Privacy: {PRIVACY}. Accounting: {ACCOUNTING}. "
         f"{capitalised(TUNING)}. {trust(context, names)}."
     )
-    return Figure(page.canvas, table, caption, gaps(context, artefact, runs, names, methods), method=method)
+    missing = gaps(context, artefact, runs, names, methods)
+    return Figure(page.canvas, table, caption, missing, method, _lowest(table) if x != "seconds" else "")
+
+
+def _lowest(table: pd.DataFrame) -> str:
+    """Which private method ends lowest on how many problems; "" without rows."""
+    private = table[[LOOKS[method].private for method in table["algorithm"]]]
+    ends = private.sort_values("iteration").groupby(["problem", "algorithm"], sort=False).tail(1)
+    first = mostly_lowest(ends, ["problem"])
+    return f"{LOOKS[first[0]].label} ends lowest on {first[1]} of {first[2]} problems" if first else ""
 
 
 def _finding(table: pd.DataFrame) -> str:

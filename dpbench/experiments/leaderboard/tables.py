@@ -183,7 +183,15 @@ def price(context: Context) -> Table:
         caption,
         [] if epsilons else [context.gap("price", "every row")],
         method=method,
+        finding=_price(data),
     )
+
+
+def _price(data: list[dict[str, Any]]) -> str:
+    """By how much tuning within ε changes the excess loss, as a sentence; "" without rows."""
+    ratios = [one["ratio"] for one in data if one["track"] == "private" and one["cells"]]
+    ends = " to ".join(dict.fromkeys(f"{end:.2f}" for end in (min(ratios), max(ratios)))) if ratios else ""
+    return f"Tuning within ε multiplies the excess loss by {ends}" if ratios else ""
 
 
 @artefact("methods", "Every method: what it is, where it wins, what it costs")

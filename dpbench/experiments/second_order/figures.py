@@ -12,7 +12,7 @@ from dpbench.study.context import Context, select
 from dpbench.study.declare import artefact
 from dpbench.study.output import Figure
 from dpbench.study.panels import Panels, curve
-from dpbench.study.statistics import span
+from dpbench.study.statistics import mostly_lowest, span
 from dpbench.study.style import GREY, legend_below, look, problem_title
 from dpbench.study.tuning import expand_settings
 
@@ -86,14 +86,12 @@ def privacy_utility(context: Context, name: str) -> Figure:
 
 
 def _lowest(table: pd.DataFrame) -> str:
-    """Which private method has the lowest mean in how many cells (data set, ε), the most frequent one; "" without "
-    "rows."""
-    private = table[table["algorithm"].map(lambda name: look(name).private) & np.isfinite(table["mean"])]
-    if private.empty:
+    """The private method with the lowest mean in at least half of the cells (data set, ε), as a sentence; or ""."""
+    first = mostly_lowest(table[table["algorithm"].map(lambda name: look(name).private)], ["problem", "epsilon"])
+    if first is None:
         return ""
-    first = private.loc[private.groupby(["problem", "epsilon"], sort=False)["mean"].idxmin(), "algorithm"]
-    name, count = next(iter(first.value_counts().items()))
-    return f"{look(str(name)).label} has the lowest excess loss in {count} of {len(first)} cells (data set, ε)"
+    name, count, cells = first
+    return f"{look(name).label} has the lowest excess loss in {count} of {cells} cells (data set, ε)"
 
 
 def _note_missing_points(page: Panels, axis: Axes, name: str, panel: pd.DataFrame, problem: str) -> None:
@@ -141,7 +139,10 @@ def c5(context: Context) -> Figure:
         f"{longest:,}, so longer runs might do better.{_hours(context, table)} Privacy: δ = n⁻², add/remove "
         "neighbours, n public, accounting bs16."
     )
-    return page.figure(caption, table.drop(columns=["settings"]), legend=5, method=method)
+    first = mostly_lowest(table, ["problem", "epsilon"], who="step")
+    rate = f"{first[0]:g} in {first[1]} of {first[2]} cells (data set, ε)" if first else ""
+    finding = f"DP-GD's best learning rate is {rate}" if rate else ""
+    return page.figure(caption, table.drop(columns=["settings"]), legend=5, method=method, finding=finding)
 
 
 def _hours(context: Context, table: pd.DataFrame) -> str:

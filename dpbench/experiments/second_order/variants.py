@@ -58,23 +58,23 @@ def beta(context: Context) -> Table:
         f"code has β inside the cube root, so its {{0.5, 1, 2}} are 0.79, 1 and 1.26 here. Privacy: δ = n⁻², "
         "add/remove neighbours, accounting bs16."
     )
-    return Table(
-        pd.DataFrame(lines, columns=["data set", "", *[f"ε = {e:g}" for e in epsilons]]),
-        caption,
-        table,
-        gaps,
-        method=method,
-    )
+    header = ["data set", "", *[f"ε = {e:g}" for e in epsilons]]
+    finding = f"Tuning β multiplies the excess loss by {_beta_ratio(table):.3g} (geometric mean)" if len(table) else ""
+    return Table(pd.DataFrame(lines, columns=header), caption, table, gaps, method=method, finding=finding)
+
+
+def _beta_ratio(table: pd.DataFrame) -> float:
+    return float(np.exp(np.log(table["excess"] / table["beta_1_excess"]).mean()))
 
 
 def _beta_told(table: pd.DataFrame) -> str:
     if table.empty:
         return ""
-    ratio = np.exp(np.log(table["excess"] / table["beta_1_excess"]).mean())
     one = select(table, algorithm=NEWTON)
     before, after = ((one[name] < one["dp_gd_excess"]).sum() for name in ("beta_1_excess", "excess"))
     return (
-        f"Over {len(table)} cells the geometric mean of the ratios is {ratio:.3g}. hess clip is below DP-GD in "
+        f"Over {len(table)} cells the geometric mean of the ratios is {_beta_ratio(table):.3g}. hess clip is below "
+        f"DP-GD in "
         f"{before} of {len(one)} cells with β = 1, in {after} with β tuned."
     )
 
