@@ -39,6 +39,8 @@ VERBS = {
     "diff": "Compare two sets of results.",
     "new": "Begin a package of your own: a paper, an algorithm, a data set, a loss.",
     "cite": "Print BibTeX of a paper and its data sets.",
+    "archive": "Put an experiment into one file for reviewers.",
+    "verify": "Check an archive, and make a sample of its runs again.",
     "submit": "Make or check a submission to the leaderboard.",
     "merge": "Add a submission to a results folder.",
     "board": "Keep the leaderboard: private problems for re-runs, frozen versions, retractions.",

@@ -23,10 +23,17 @@ from dpbench.errors import UserError
 @click.option(
     "--with", "beside", multiple=True, metavar="DIR", help="Also draw the rows of this folder: results/adhoc/NAME."
 )
+@click.option("--latex", is_flag=True, help="Also write a section of a paper: section.tex and references.bib.")
 @click.option("--check", is_flag=True, help="Print the scorecard, claim by claim, and write nothing.")
 @RESULTS
 def command(
-    reference: str | None, profile: str | None, figures: str, beside: tuple[str, ...], check: bool, results: str
+    reference: str | None,
+    profile: str | None,
+    figures: str,
+    beside: tuple[str, ...],
+    latex: bool,
+    check: bool,
+    results: str,
 ) -> int | None:
     """Rebuild every figure (PDF, PNG, SVG), table (Markdown, LaTeX, CSV) and page from the rows; no solver runs.
 
@@ -35,15 +42,21 @@ def command(
     The pages start at DIR/PROFILE/index.html. Runs of your own (dpbench run --algo) get a page under DIR/adhoc: a
     table, the excess loss against ε, and curves of runs that were made with --trace. Missing rows leave a gap that
     names the command to fill it.
+    With --latex, each experiment's folder also gets section.tex, with its figures, tables and claims, which a document
+    can \\input, and references.bib.
     --with adds the rows of your own method to every figure and table that has their problem and ε; give it its own
     --figures folder. With --check, the exit code is 2 if an experiment has no results to judge, and 0 otherwise,
     whatever the verdicts.
     """
+    if check and latex:
+        raise UserError("--latex goes without --check, which writes nothing")
     if check and beside:
         raise UserError("--with goes without --check: claims are about the methods of their paper")
     if check:
         return _scorecard(reference, profile, results)
-    dpbench.report(reference, profile=profile, results=results, figures=figures, beside=beside, notify=click.echo)
+    dpbench.report(
+        reference, profile=profile, results=results, figures=figures, beside=beside, latex=latex, notify=click.echo
+    )
     return None
 
 

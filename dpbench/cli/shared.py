@@ -36,6 +36,7 @@ EPSILON = Epsilon()
 RESULTS = click.option(
     "--out", "--results", "results", default="results", show_default=True, metavar="DIR", help="Folder of the results."
 )
+RESULTS_ONLY = click.option("--results", default="results", show_default=True, metavar="DIR", help="Where rows lie.")
 JOBS = click.option("--jobs", type=int, metavar="N", help="Worker processes; all cores by default.")
 SEEDS = click.option("--seeds", type=int, metavar="N", default=5, show_default=True, help="How many seeds.")
 

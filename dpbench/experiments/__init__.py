@@ -15,6 +15,7 @@ from importlib.metadata import EntryPoint
 
 from dpbench.errors import UserError, nearest
 from dpbench.study.experiment import Experiment
+from dpbench.version import DISTRIBUTION, __version__
 
 ENTRY_POINTS = "dpbench.experiments"
 BUILTIN = ("second_order", "accelerated", "zeroth_order", "greedy_coordinate", "nonconvex", "leaderboard")
@@ -60,6 +61,17 @@ def get(name: str) -> Experiment:
     except Exception as error:  # a package of others may fail in any way; the line says which
         raise UserError(f"experiment {name} ({point.value}): {type(error).__name__}: {error}") from error
     return _checked(found, name, point.value)
+
+
+def distribution_of(name: str) -> importlib.metadata.Distribution | None:
+    """The distribution whose package has the experiment `name`; None for dpbench's own."""
+    return None if name in BUILTIN else _points()[name].dist
+
+
+def distribution(name: str) -> str:
+    """Its name and version, as "my-paper 0.1.0"."""
+    found = distribution_of(name)
+    return f"{DISTRIBUTION} {__version__}" if found is None else f"{found.metadata['Name']} {found.version}"
 
 
 def _checked(found: object, name: str, where: str) -> Experiment:

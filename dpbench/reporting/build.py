@@ -26,13 +26,15 @@ def build(
     results: str | os.PathLike[str] = "results",
     figures: str | os.PathLike[str] = "figures",
     beside: Iterable[str | os.PathLike[str]] = (),
+    latex: bool = False,
 ) -> Iterator[str]:
     """Rebuild artefacts, scorecards and the pages around them, and yield a line for each.
 
     reference: "experiment" or "experiment/artefact"; None for all, runs of one's own among them, which profile "adhoc"
-    selects alone. beside: folders of other rows to draw into them. UserError when the selection has no results.
+    selects alone. beside: folders of other rows to draw into them. latex: a section of a paper for each experiment,
+    too. UserError when the selection has no results.
     """
-    from dpbench.reporting import adhoc, errata_pages, explorer, manifest, pages, privacy_page
+    from dpbench.reporting import adhoc, errata_pages, explorer, manifest, pages, privacy_page, section
     from dpbench.reporting.scorecard import artefacts
 
     if profile == adhoc.PROFILE and reference is not None:
@@ -50,6 +52,8 @@ def build(
                 gaps = f"  ({counted(len(entries[-1]['gaps']), 'gap')})" if entries[-1]["gaps"] else ""
                 yield f"{folder / one.name}.*  {entries[-1]['title']}{gaps}"
             manifest.update(folder, context, entries, None if artefact else list(experiment.pages(context)))
+            if latex:
+                yield f"{' and '.join(map(str, section.write(folder)))}  {experiment.title}, to \\input"
             folders.append(folder.parent)
     for folder in dict.fromkeys(folders):
         yield f"{errata_pages.save(folder)}.*  {errata_pages.TITLE}"
@@ -124,6 +128,7 @@ def report(
     results: str | os.PathLike[str] = "results",
     figures: str | os.PathLike[str] = "figures",
     beside: Iterable[str | os.PathLike[str]] = (),
+    latex: bool = False,
     notify: Callable[[str], None] = silent,
 ) -> None:
     """Rebuild figures, tables and pages from the rows, under `figures/PROFILE/index.html`; no solver runs.
@@ -135,6 +140,8 @@ def report(
         figures: the folder to write to.
         beside: folders of other rows (`results/adhoc/NAME`) to draw into every artefact that has their problem and ε;
             they need `figures` of their own.
+        latex: also write `section.tex` and `references.bib` into each experiment's folder: a section of a paper with
+            its figures, tables and claims.
         notify: gets a line for each file group written.
 
     Raises:
@@ -145,7 +152,7 @@ def report(
     beside = list(beside)
     if beside and Path(figures) == Path("figures"):
         raise UserError("figures: with rows of your own beside, give a folder of your own, as --figures my-figures")
-    for line in build(reference, profile, results=results, figures=figures, beside=beside):
+    for line in build(reference, profile, results=results, figures=figures, beside=beside, latex=latex):
         notify(line)
 
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import re
+import unicodedata
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -184,23 +186,50 @@ def markdown(frame: pd.DataFrame) -> str:
     return "\n".join(lines) + "\n"
 
 
-LATEX = {"^": r"\^{}",  # first: other commands hold one
-         "&": r"\&", "%": r"\%", "_": r"\_", "#": r"\#", "ε": r"$\varepsilon$", "δ": r"$\delta$", "±": r"$\pm$",
-         "×": r"$\times$", "≤": r"$\le$", "≥": r"$\ge$", "λ": r"$\lambda$", "β": r"$\beta$", "γ": r"$\gamma$",
-         "θ": r"$\theta$", "ρ": r"$\rho$", "⁻²": r"$^{-2}$", "−": "--", "–": "--", "₀": r"$_0$", "₂": r"$_2$",
-         "σ": r"$\sigma$", "‖": r"$\|$", "†": r"$^\dagger$", "‡": r"$^\ddagger$", "∞": r"$\infty$",
-         "F̂": r"$\hat F$", "∇": r"$\nabla$", "²": r"$^2$", "√": r"$\surd$", "⌊": r"$\lfloor$", "⌋": r"$\rfloor$",
-         "∝": r"$\propto$", "·": r"$\cdot$", "Õ": r"\~O", "α": r"$\alpha$", "Δ": r"$\Delta$"}  # fmt: skip
+LATEX = {"\\": r"\textbackslash{}", "{": r"\{", "}": r"\}", "$": r"\$", "^": r"\^{}", "~": r"\textasciitilde{}",
+         "&": r"\&", "%": r"\%", "_": r"\_", "#": r"\#", "<": "$<$", ">": "$>$", "|": "$|$", '"': "''",
+         "ε": r"$\varepsilon$", "δ": r"$\delta$", "±": r"$\pm$", "×": r"$\times$", "≤": r"$\le$", "≥": r"$\ge$",
+         "λ": r"$\lambda$", "β": r"$\beta$", "γ": r"$\gamma$", "θ": r"$\theta$", "ρ": r"$\rho$", "−": "--", "–": "--",
+         "σ": r"$\sigma$", "‖": r"$\|$", "†": r"$^\dagger$", "‡": r"$^\ddagger$", "∞": r"$\infty$", "F̂": r"$\hat F$",
+         "∇": r"$\nabla$", "√": r"$\surd$", "⌊": r"$\lfloor$", "⌋": r"$\rfloor$", "∝": r"$\propto$", "·": r"$\cdot$",
+         "Õ": r"\~O", "α": r"$\alpha$", "Δ": r"$\Delta$", "η": r"$\eta$", "μ": r"$\mu$", "κ": r"$\kappa$",
+         "Λ": r"$\Lambda$", "Σ": r"$\Sigma$", "Φ": r"$\Phi$", "ℓ": r"$\ell$", "→": r"$\to$", "≈": r"$\approx$",
+         "∈": r"$\in$", "…": r"\dots{}", "—": "---", "’": "'", "“": "``", "”": "''"}  # fmt: skip
+RAISED, LOWERED = "⁰¹²³⁴⁵⁶⁷⁸⁹⁺⁻ᵀ", "₀₁₂₃₄₅₆₇₈₉₊₋"
+_SYMBOLS = re.compile("|".join(map(re.escape, sorted(LATEX, key=len, reverse=True))) + f"|[{RAISED}]+|[{LOWERED}]+")
+
+
+def escaped(text: str) -> str:
+    """Text as pdflatex takes it, whatever is in it; a character that it has no way to print becomes "?".
+
+    >>> print(escaped("5 % of a_b at ε ≤ n⁻², $x$"))
+    5 \\% of a\\_b at $\\varepsilon$ $\\le$ n$^{-2}$, \\$x\\$
+    """
+
+    def command(found: re.Match[str]) -> str:
+        symbol = found[0]
+        if symbol in LATEX:
+            return LATEX[symbol]
+        plain = unicodedata.normalize("NFKD", symbol).replace("−", "-")
+        return f"$^{{{plain}}}$" if symbol[0] in RAISED else f"$_{{{plain}}}$"
+
+    lines = _SYMBOLS.sub(command, text).split("\n")
+    return r"\\".join("".join(map(_printable, line)) for line in lines)
+
+
+def _printable(letter: str) -> str:
+    """Letters of Latin alphabets as they are; of others the plain letter that they are made of, or "?"."""
+    if " " <= letter <= "~" or "\u00c0" <= letter <= "\u017f":
+        return letter
+    return unicodedata.normalize("NFKD", letter).encode("ascii", "ignore").decode().strip() or "?"
 
 
 def latex(frame: pd.DataFrame, caption: str, method: str = "") -> str:
     """A booktabs table that compiles with pdflatex; the method is a small paragraph below the caption."""
 
     def clean(value: object) -> str:
-        text = str(value)
-        for symbol, command in LATEX.items():
-            text = text.replace(symbol, command)
-        return r"\shortstack[l]{" + text.replace("\n", r"\\") + "}" if "\n" in text else text
+        text = escaped(str(value))
+        return rf"\shortstack[l]{{{text}}}" if "\n" in str(value) else text
 
     rows = [" & ".join(clean(v) for v in row) + r" \\" for row in frame.to_numpy()]
     head = " & ".join(clean(c) for c in frame.columns) + r" \\"

@@ -9,8 +9,6 @@ from __future__ import annotations
 import hashlib
 import os
 import re
-import stat
-import zipfile
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,9 +16,9 @@ from typing import Annotated, Any
 
 import msgspec
 
-from dpbench import files
 from dpbench.errors import UserError
 from dpbench.run.row import RUNS, Row
+from dpbench.submitting import zipped
 
 FORMAT = 2
 KB, MB = 1 << 10, 1 << 20
@@ -32,7 +30,6 @@ MEMBERS = {  # name → largest size, unpacked
     "method.py": 1 * MB,
 }
 LARGEST = 16 * MB  # the archive itself
-STAMP = (1980, 1, 1, 0, 0, 0)  # equal content gives equal bytes
 MOST_ROWS = 20_000
 LONGEST_LINE = 16 * KB  # of rows.jsonl
 
@@ -187,65 +184,23 @@ def write(path: Path, manifest: Mapping[str, Any], members: Mapping[str, bytes])
     hashes = {name: hashlib.sha256(content).hexdigest() for name, content in members.items()}
     described = Manifest(format=FORMAT, sha256=hashes, **manifest)
     encoded = msgspec.json.format(msgspec.json.encode(described, order="deterministic"), indent=1)
-    with files.replacing(path) as staged, zipfile.ZipFile(staged, "w", zipfile.ZIP_DEFLATED) as archive:
-        for name, content in {"manifest.json": encoded, **members}.items():
-            entry = zipfile.ZipInfo(name, STAMP)
-            entry.external_attr = (stat.S_IFREG | 0o644) << 16
-            archive.writestr(entry, content, zipfile.ZIP_DEFLATED)
+    zipped.write(path, {"manifest.json": encoded, **members})
 
 
 def read(path: str | os.PathLike[str]) -> Submission:
     """The content of an archive; UserError, in one line that names the archive, for one that is not as it should be."""
     try:
-        return _decoded(_members(Path(path)))
+        return _decoded(zipped.read(Path(path), _limit, LARGEST, MEMBERS))
     except UserError as error:
         raise UserError(f"{path}: {error}") from None
     except Exception as error:  # a stranger's bytes: whatever else happens is one line too
         raise UserError(f"{path}: cannot be read as an archive ({type(error).__name__})") from None
 
 
-def _members(path: Path) -> dict[str, bytes]:
-    try:
-        size = path.stat().st_size
-    except OSError as error:
-        raise UserError(error.strerror or "cannot be read") from None
-    if size > LARGEST:
-        raise UserError(f"{size:,} bytes; an archive has at most {LARGEST:,}")
-    try:
-        with zipfile.ZipFile(path) as archive:
-            entries = archive.infolist()
-            _check_directory(entries)
-            return {entry.filename: _content(archive, entry) for entry in entries}
-    except (zipfile.BadZipFile, NotImplementedError, RuntimeError, EOFError, OSError) as error:
-        raise UserError(f"not a sound zip file ({error})") from None
-
-
-def _check_directory(entries: list[zipfile.ZipInfo]) -> None:
-    for entry in entries:
-        name, mode = entry.filename, entry.external_attr >> 16
-        if name.startswith(("/", "\\")) or ".." in name or ":" in name:
-            raise UserError(f"member {name!r} points out of the archive")
-        if stat.S_IFMT(mode) not in (0, stat.S_IFREG):
-            raise UserError(f"member {name!r} is a link or no plain file")
-        if name not in MEMBERS:
-            raise UserError(f"member {name!r} has no place in it; it holds {', '.join(MEMBERS)}")
-        if entry.flag_bits & 1 or entry.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
-            raise UserError(f"member {name!r} is encrypted or packed in another way than zip's own")
-        if entry.file_size > MEMBERS[name]:
-            raise UserError(f"member {name!r} has {entry.file_size:,} bytes; at most {MEMBERS[name]:,}")
-    names = [entry.filename for entry in entries]
-    if len(set(names)) < len(names):
-        raise UserError("a member is in it twice")
-    if missing := sorted(MEMBERS.keys() - set(names)):
-        raise UserError(f"{', '.join(missing)} missing")
-
-
-def _content(archive: zipfile.ZipFile, entry: zipfile.ZipInfo) -> bytes:
-    with archive.open(entry) as member:  # checks the CRC at its end
-        content = member.read(MEMBERS[entry.filename] + 1)
-    if len(content) > MEMBERS[entry.filename]:
-        raise UserError(f"member {entry.filename!r} is larger than the archive says")
-    return content
+def _limit(name: str) -> int:
+    if name not in MEMBERS:
+        raise UserError(f"member {name!r} has no place in it; it holds {', '.join(MEMBERS)}")
+    return MEMBERS[name]
 
 
 def _decoded(members: dict[str, bytes]) -> Submission:

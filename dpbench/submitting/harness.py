@@ -29,7 +29,8 @@ from dpbench.submitting.sandbox import Frame
 class Task(msgspec.Struct, frozen=True, kw_only=True):
     """Runs of the method on one problem at one ε, one per stream key.
 
-    data: the name of an npz file with X, y and start (k, d). settings: None for the method's public ones.
+    data: the name of an npz file with X, y and start (k, d). settings: None for the method's public ones. algorithm: by
+    name, "" for the class in `method.py`.
     """
 
     task: int
@@ -43,6 +44,8 @@ class Task(msgspec.Struct, frozen=True, kw_only=True):
     relation: str
     keys: list[str]
     settings: dict[str, Any] | None = None
+    algorithm: str = ""
+    row_bound: float | None = 1.0
 
 
 class Tasks(msgspec.Struct, frozen=True):
@@ -55,10 +58,10 @@ class Tasks(msgspec.Struct, frozen=True):
 def serve(folder: Path, pipe: IO[bytes]) -> None:
     """Run every task, in the order given, and send a frame for each."""
     given = msgspec.json.decode((folder / "tasks.json").read_bytes(), type=Tasks)
-    reference = f"{folder / 'method.py'}:{given.class_name}"
+    of_file = f"{folder / 'method.py'}:{given.class_name}"
     with threadpool_limits(1):
         for task in given.tasks:
-            frame = _frame(folder, reference, task)
+            frame = _frame(folder, task.algorithm or of_file, task)
             sent = msgspec.msgpack.encode(frame)
             pipe.write(len(sent).to_bytes(4, "big") + sent)
             pipe.flush()
@@ -76,7 +79,8 @@ def _frame(folder: Path, reference: str, task: Task) -> Frame:
 def _run(folder: Path, reference: str, task: Task) -> Frame:
     with np.load(folder / task.data) as arrays:
         X, y, start = matrix(arrays), arrays["y"], arrays["start"]
-    return run_task(reference, Problem(X, y, loss=task.loss, l1=task.l1, l2=task.l2, row_bound=1.0), start, task)
+    problem = Problem(X, y, loss=task.loss, l1=task.l1, l2=task.l2, row_bound=task.row_bound)
+    return run_task(reference, problem, start, task)
 
 
 def matrix(arrays: Any) -> Any:

@@ -28,6 +28,7 @@ LARGEST = 64 << 20  # bytes of one frame
 WRITTEN, FILES, PROCESSES = 16 << 20, 256, 256  # bytes of a file, open files, processes of a container
 SYSTEM = ("/usr", "/lib", "/lib32", "/lib64", "/bin")  # read only; no /etc, no home
 IMAGE = "localhost/dpbench-nothing:1"  # made here, of an archive without a file: nothing is fetched
+GIVEN = "/tmp/given"  # where the sandbox shows the folder that it is given
 NONE = "no sandbox (bubblewrap, podman or docker) works here"
 
 
@@ -101,7 +102,7 @@ def _shown() -> tuple[list[str], dict[str, str]]:
     # packages alone: the folder that somebody works in may be on the path too, with the secret of the copies in it
     code = [one for one in code if one.name == "site-packages" or any(one.is_relative_to(each) for each in prefixes)]
     folders = dict.fromkeys([*SYSTEM, *map(str, prefixes), *map(str, code), str(home / "dpbench")])
-    path = os.pathsep.join(map(str, [home, *code]))
+    path = os.pathsep.join([*map(str, [home, *code]), f"{GIVEN}/code"])  # an archive's own packages, last
     return list(folders), {
         "PYTHONPATH": path, "PYTHONDONTWRITEBYTECODE": "1", "HOME": "/tmp", "OMP_NUM_THREADS": "1",
         "OPENBLAS_NUM_THREADS": "1", "PATH": "/usr/bin:/bin", "DPBENCH_DATA": "/tmp/none",
@@ -116,7 +117,7 @@ def _bubblewrap(box: Sandbox, folder: Path) -> list[str]:
     for path in folders:
         words += ["--ro-bind-try", path, path]
     if folder != Path("/"):
-        words += ["--ro-bind", str(folder), "/tmp/given", "--chdir", "/tmp/given"]
+        words += ["--ro-bind", str(folder), GIVEN, "--chdir", GIVEN]
     for name, value in environment.items():
         words += ["--setenv", name, value]
     return words
@@ -140,9 +141,9 @@ def _container(box: Sandbox, name: str, folder: Path, limits: Limits, python: li
     most = {"cpu": limits.seconds, "fsize": WRITTEN, "core": 0, "nofile": FILES, "nproc": PROCESSES}
     words += [f"--ulimit={one}={value}:{value}" for one, value in most.items()]
     shown = [(path, path) for path in folders if Path(path).exists()]
-    shown += [(str(folder), "/tmp/given")] if folder != Path("/") else []
+    shown += [(str(folder), GIVEN)] if folder != Path("/") else []
     words += [f"--mount=type=bind,src={src},dst={dst},readonly,bind-nonrecursive" for src, dst in shown]
-    words += ["--workdir=/tmp/given"] if folder != Path("/") else []
+    words += [f"--workdir={GIVEN}"] if folder != Path("/") else []
     inside = ["timeout", "--signal=KILL", str(limits.wall), "env", "-i"]
     inside += [f"{key}={value}" for key, value in environment.items()]
     moved = 'exec 3>&1 >/dev/null 2>&1 </dev/null; exec "$@"'
