@@ -5,7 +5,6 @@ from __future__ import annotations
 import click
 
 import dpbench
-
 from dpbench.cli.completion import EXPERIMENTS
 from dpbench.cli.shared import RESULTS_ONLY
 

@@ -31,7 +31,7 @@ WIDE = r"\resizebox{\ifdim\width>\linewidth\linewidth\else\width\fi}{!}{"
 def write(folder: Path) -> list[Path]:
     """Write both files of an experiment's folder; their paths."""
     found = manifest.read(folder / manifest.FILE)
-    entries = citing.bibtex(found["experiment"])
+    entries = citing.cite(found["experiment"])
     files.write(folder / FILE, "\n".join(_lines(found, _keys(entries))) + "\n")
     files.write(folder / REFERENCES, entries)
     return [folder / FILE, folder / REFERENCES]
