@@ -384,7 +384,6 @@ CALLS = {
     "verify": ([dpbench.verify], set()),
     "submit": ([dpbench.submit, dpbench.check_submission], {"checked"}),
     "merge": ([dpbench.merge], set()),
-    "new": ([dpbench.new], set()),
     "audit": ([dpbench.audit, dpbench.audit_releases], {"mechanisms"}),
 }
 LISTENERS = {"progress", "notify", "reading", "estimated"}
