@@ -1,4 +1,6 @@
 from . import schema as schema
+from .archiving.bundle import archive as archive
+from .archiving.verifying import verify as verify
 from .auditing.verbs import audit as audit
 from .auditing.verbs import audit_releases as audit_releases
 from .comparing.first_look import check_data as check_data
@@ -40,11 +42,9 @@ from .run.fit import Released as Released
 from .run.fit import fit as fit
 from .run.given import check_rows as check_rows
 from .scaffolding import new as new
-from .submitting.bundle import archive as archive
 from .submitting.checking import check_submission as check_submission
 from .submitting.making import submit as submit
 from .submitting.merging import merge as merge
 from .submitting.secret import board_secret as board_secret
-from .submitting.verifying import verify as verify
 from .version import DISTRIBUTION as DISTRIBUTION
 from .version import __version__ as __version__

@@ -17,6 +17,7 @@ PACKAGE = ROOT / "dpbench"
 FLOORS = (
     {"__main__"},
     {"cli"},
+    {"archiving"},
     {"reporting", "submitting", "scaffolding"},
     {"experiments", "comparing", "estimators", "auditing"},
     {"leaderboard"},

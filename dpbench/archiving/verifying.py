@@ -23,6 +23,7 @@ import msgspec
 import numpy as np
 
 from dpbench import algorithms, datasets, experiments
+from dpbench.archiving import bundle
 from dpbench.errors import NotAtHand, PrivacyError, UserError, counted
 from dpbench.privacy.relation import Relation
 from dpbench.privacy.streams import stream
@@ -32,7 +33,7 @@ from dpbench.run.execute import execute
 from dpbench.run.jobs import JSON, Job, keys_of
 from dpbench.run.outcomes import RESULTS
 from dpbench.run.row import Row
-from dpbench.submitting import bundle, sandbox
+from dpbench.submitting import sandbox
 from dpbench.submitting.archive import ReleaseCount
 from dpbench.submitting.harness import Task, Tasks
 from dpbench.submitting.ledgers import composition_of

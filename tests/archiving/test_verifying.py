@@ -11,9 +11,10 @@ import pytest
 
 import dpbench
 from dpbench import experiments
+from dpbench.archiving import bundle, verifying
 from dpbench.errors import UserError
 from dpbench.run.results import Store
-from dpbench.submitting import bundle, harness, sandbox, verifying
+from dpbench.submitting import harness, sandbox
 from tests.packages import install, installed
 
 NAME = "archived_paper"
