@@ -18,7 +18,7 @@ def draft_schema(
     """A first schema of a csv, tsv or parquet file, and remarks for whoever decides: see `dpbench.schema.draft`.
 
     Args:
-        data: the file.
+        data: the file, compressed or not; a large one is read in parts.
         target: the column to predict.
         out: a file that is not there yet, to write the schema to; None writes none.
 
@@ -30,7 +30,7 @@ def draft_schema(
     """
     if out is not None and Path(out).exists():
         raise UserError(f"out: {out} is there already; remove it or give another name")
-    drafted, remarks = schemas.draft(tables.frame_of(data), target)
+    drafted, remarks = schemas.draft(tables.frames_of(data), target)
     if out is not None:
         with replacing(Path(out)) as staged:
             os.chmod(staged, 0o600)  # it tells of the data until it is decided
@@ -42,7 +42,7 @@ def check_data(data: str | os.PathLike[str], schema: str | os.PathLike[str] | Sc
     """One line for everything in a table that a private fit would replace, cut off or shorten.
 
     Args:
-        data: a csv, tsv or parquet file.
+        data: a csv, tsv or parquet file, compressed or not; a large one is read in parts.
         schema: what is public of it, or the TOML file that says so.
 
     Returns:
@@ -51,4 +51,4 @@ def check_data(data: str | os.PathLike[str], schema: str | os.PathLike[str] | Sc
     Raises:
         UserError, DataError: one line on a file, schema or column that does not fit.
     """
-    return schemas.inspect(schemas.load(schema), tables.frame_of(data))
+    return schemas.inspect(schemas.load(schema), tables.frames_of(data))

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 LARGE = 4e8  # bytes of a text file, or of a parquet file's numbers, from which it is read in batches
 ROWS = 1 << 16  # of a batch of parquet
+CELLS = 1 << 19  # of a batch, at most
 BYTES = 1 << 24  # of a batch of text
 UNSTREAMED = (".zip", ".xz")  # pandas reads these, at once
 
@@ -80,7 +81,8 @@ def _parquet(path: Path) -> Iterator[tuple[Any, float]]:
 
     with pq.ParquetFile(path, memory_map=True) as file:
         done, total = 0, max(1, file.metadata.num_rows)
-        for batch in file.iter_batches(batch_size=ROWS):
+        wide = max(1, file.metadata.num_columns)
+        for batch in file.iter_batches(batch_size=max(1, min(ROWS, 8 * CELLS // wide))):
             done += batch.num_rows
             yield batch, done / total
 

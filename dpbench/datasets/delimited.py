@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import codecs
 import csv
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from dpbench.datasets.raw import opened
@@ -33,6 +34,29 @@ class Dialect:
         parts += ["decimal comma"] if self.decimal == "," else []
         parts += [self.encoding] if self.encoding not in ("utf-8", "utf-8-sig") else []
         return ", ".join(parts)
+
+    @property
+    def reading(self) -> dict[str, str]:
+        """What `pandas.read_csv` takes for a line to be cut into fields."""
+        return {"sep": self.separator, "encoding": self.encoding}
+
+
+def whole(path: Path) -> Dialect:
+    """As `detect`, Latin-1 too where a byte beyond the first lines is not UTF-8: all of the file is looked at."""
+    found = detect(path)
+    if found.encoding == "latin-1":
+        return found
+    decoder = codecs.getincrementaldecoder(found.encoding)()
+    try:
+        with opened(path) as stream:
+            while chunk := stream.read(SAMPLE):
+                decoder.decode(chunk)
+        decoder.decode(b"", final=True)
+    except UnicodeDecodeError:
+        return replace(found, encoding="latin-1")
+    except (OSError, EOFError) as error:
+        raise DataError(f"{path}: cannot be read: {' '.join(str(error).split())}") from error
+    return found
 
 
 def detect(path: Path) -> Dialect:

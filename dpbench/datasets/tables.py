@@ -7,7 +7,8 @@ each such step leaves a warning. Bounds given by the user (`bounds`, `row_bound`
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping
+import warnings
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -135,12 +136,55 @@ def large(source: str | os.PathLike[str]) -> str | None:
 def frame_of(source: str | os.PathLike[str]) -> pandas.DataFrame:
     """The rows of a csv, tsv or parquet file as they are; UserError, DataError in one line."""
     path = Path(source)
+    return _frame(path, _known(path))[0]
+
+
+def _known(path: Path) -> str:
+    """ "csv" or "parquet"; UserError for any other file, and where there is none."""
     if not path.is_file():
         raise UserError(f"{path}: {'is a folder; name a file in it' if path.is_dir() else 'there is no such file'}")
     kind = _kind(path)
     if kind == "svmlight":
         raise UserError(f"{path}: an svmlight file has no named columns; give a csv, tsv or parquet file")
-    return _frame(path, kind)[0]
+    return kind
+
+
+def frames_of(source: str | os.PathLike[str]) -> Iterator[pandas.DataFrame]:
+    """The rows of a csv, tsv or parquet file as they are, some at a time; UserError, DataError in one line.
+
+    A .zip or .xz is read at once.
+    """
+    path = Path(source)
+    kind = _known(path)
+    if kind == "parquet":
+        parts: Iterator[pandas.DataFrame] = (frame for frame, _ in batches.frames(path, kind))
+    elif path.suffix in batches.UNSTREAMED:
+        parts = iter([_frame(path, kind)[0]])
+    else:
+        parts = _texts(path)
+    empty = True
+    try:
+        for part in parts:
+            empty = False
+            yield part
+    except (OSError, ValueError, EOFError) as error:
+        raise DataError(f"{path}: cannot be read as {kind}: {' '.join(str(error).split())}") from error
+    if empty:
+        raise DataError(f"{path}: no rows")
+
+
+def _texts(path: Path) -> Iterator[pandas.DataFrame]:
+    """The rows of a text table, each part read as pandas reads a whole one."""
+    import pandas as pd
+
+    dialect = delimited.whole(path)
+    how = dialect.reading
+    names = pd.read_csv(path, header=None, nrows=1, dtype=str, **how).iloc[0]
+    rows = max(1, batches.CELLS // len(names))
+    with pd.read_csv(path, decimal=dialect.decimal, chunksize=rows, index_col=False, **how) as reader:
+        while (part := _strictly(lambda: next(reader, None))) is not None:
+            if len(part):
+                yield batches.readable(_named(part, names))
 
 
 def _frame(path: Path, kind: str) -> tuple[pandas.DataFrame, str]:
@@ -170,11 +214,24 @@ def _text(path: Path, dialect: delimited.Dialect) -> pandas.DataFrame:
     """The rows under the names in the file: pandas would call a second `label` label.1, and use it to predict label."""
     import pandas as pd
 
-    how = {"sep": dialect.separator, "encoding": dialect.encoding}
-    frame = pd.read_csv(path, decimal=dialect.decimal, **how)
-    if not isinstance(frame.index, pd.RangeIndex):
-        raise ValueError("its rows have more fields than its first line has names")
-    names = pd.read_csv(path, header=None, nrows=1, dtype=str, **how).iloc[0]
+    frame = _strictly(lambda: pd.read_csv(path, decimal=dialect.decimal, index_col=False, **dialect.reading))
+    return _named(frame, pd.read_csv(path, header=None, nrows=1, dtype=str, **dialect.reading).iloc[0])
+
+
+def _strictly(read: Callable[[], Any]) -> Any:
+    """What `read` returns; ValueError where rows have more fields than there are names, of which pandas only warns."""
+    import pandas as pd
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", pd.errors.ParserWarning)
+        try:
+            return read()
+        except pd.errors.ParserWarning:
+            raise ValueError("its rows have more fields than its first line has names") from None
+
+
+def _named(frame: pandas.DataFrame, names: pandas.Series) -> pandas.DataFrame:
+    """The rows under the names in the file."""
     return frame.set_axis(names.where(names.notna(), frame.columns), axis=1)
 
 

@@ -178,6 +178,7 @@ def test_bad_files_are_one_line(csv, frame, tmp_path):
     for text, message in (
         ("a,label,label\n" + "1,0,0\n2,1,1\n" * 60, "two columns are called label; rename"),
         ("a,label\n" + "1,0,7\n2,1,7\n" * 60, "more fields than its first line has names"),
+        ("a,label\n" + "".join(f"{i},{i % 2},7\n" for i in range(60)), "more fields than its first line has names"),
         ("1,0\n2,1\n" * 60, "put a line of names before it"),
     ):
         csv.write_text(text)
