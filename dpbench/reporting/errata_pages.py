@@ -17,14 +17,14 @@ from dpbench.study.declare import FALSE, HARMLESS, NEEDS_DATA, UNPROVED, Case, E
 from dpbench.study.output import markdown
 
 TITLE = "Privacy errata"
-INTRO = "Published settings whose noise is not what their stated guarantee asks for, in words and numbers."
+INTRO = "These are published settings whose noise is not what their stated guarantee asks for, in words and numbers."
 READING = (
-    "The table has multiples of the stated ε. Each ε is computed by the accountants of this package, at the δ of the "
-    "setting, and checked by a second route in the tests. “At most” is proved. “At least” is reached or approached by "
-    "neighbours given with the entry. So the ε of a setting lies between them: the statement is false where “at least” "
-    "exceeds it, unproved where only “at most” does. Each entry is labelled by its worst complete run. “Harmless” "
-    "means that every run still meets its ε. The runs of this benchmark draw the noise that the proofs ask for; where "
-    "a published form is kept for comparison, its rows are marked not private."
+    "Each ε is computed by the accountants of this package, at the δ of the setting, and checked by a second route in "
+    "the tests. “At most” is proved. “At least” is reached or approached by the neighbours given with the entry. So "
+    "the true ε of a setting is between the two. The statement is false if “at least” exceeds the stated ε, and "
+    "unproved if only “at most” does. Each entry is labelled by its worst complete run. “Harmless” means that every "
+    "run still meets its ε. The runs of this benchmark draw the noise that the proofs ask for; where a published form "
+    "is kept for comparison, its rows are marked not private."
 )
 HEADER = ["setting", "ε stated", "ε at least", "ε at most", "the statement"]
 WORDS = (("What was run", "ran"), ("What it misses", "misses"), ("Where the numbers come from", "bounds"))
@@ -65,7 +65,8 @@ def cells(cases: tuple[Case, ...]) -> list[list[str]]:
 
 
 CATEGORIES = (FALSE, UNPROVED, HARMLESS, NEEDS_DATA)
-OVERVIEW = ["entry", "a part alone", "complete run, at least", "at most", "what it is"]
+OVERVIEW = ["entry", "part of a run, at least", "complete run, at least", "complete run, at most", "what it is"]
+UNIT = "The table has the ε that a setting really has, in multiples of the ε that is stated for it."
 
 
 def counts() -> dict[str, int]:
@@ -79,7 +80,7 @@ def summary() -> str:
     found = counts()
     return (
         f"Of {counted(sum(found.values()), 'setting')}, {found[FALSE]} state an ε that some neighbours break, "
-        f"{found[UNPROVED]} one that is not proved, and {found[HARMLESS]} are harmless"
+        f"{found[UNPROVED]} state an ε that is not proved, and {found[HARMLESS]} are harmless"
         + (f"; {found[NEEDS_DATA]} need data that are not fetched." if found[NEEDS_DATA] else ".")
     )
 
@@ -120,7 +121,7 @@ def _three(value: float) -> str:
 def text() -> str:
     """All errata as one page of Markdown."""
     table_ = markdown(pd.DataFrame([cells_ for _, _, cells_ in overview()], columns=OVERVIEW))
-    parts = [f"# {TITLE}\n\n{INTRO} {summary()}\n\n{READING}\n\n{table_}"]
+    parts = [f"# {TITLE}\n\n{INTRO} {summary()} {UNIT}\n\n{READING}\n\n{table_}"]
     for experiment, one, cases in computed():
         parts.append(f"\n## {experiment}: {one.title} ({one.category(cases)})\n")
         parts += [f"\n**{label}.** {getattr(one, name)}\n" for label, name in WORDS]
@@ -144,4 +145,4 @@ def body() -> Markup:
     linked = [[link(f"#{name}", cells_[0]), *cells_[1:]] for name, _, cells_ in overview()]
     seen = table(OVERVIEW, linked, last=badge, whole=True)
     reading = tag("details", tag("summary", "How to read it") + tag("p", breakable(READING), cls="caption"))
-    return tag("h1", TITLE) + tag("p", f"{INTRO} {summary()}", cls="lead") + reading + seen + folding(sections)
+    return tag("h1", TITLE) + tag("p", f"{INTRO} {summary()} {UNIT}", cls="lead") + reading + seen + folding(sections)

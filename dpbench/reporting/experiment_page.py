@@ -13,6 +13,11 @@ from dpbench.reporting import glossary, manifest, matrix
 from dpbench.reporting.html import articles, breakable, folding, image, join, link, table, tag
 
 LINES = 3  # of gaps: more are folded
+CLAIMS = (
+    "“As published” is the paper's own setting; “at a proven ε” are runs that keep their ε. Where the paper's own "
+    "setting "
+    "keeps its ε, one verdict stands for both. Open: these runs cannot decide. Not testable: it could not have failed."
+)
 UNFOLDED = 4  # figures and tables of a page: more do not fit into ten screens with the claims
 
 
@@ -37,12 +42,14 @@ def body(one: dict[str, Any], folder: Path, rows: str) -> Markup:
     missing = [name for name in one["planned"] if name not in artefacts]
     gap = f"Not built yet: {', '.join(missing)}; run: dpbench report --experiment {one['experiment']}"
     shown = _unfolded(one, list(artefacts))
-    about = f". Profile {one['profile']}, {counted(one['runs'], 'run')}; {one['experiment']} on the command line."
+    source = f". Profile {one['profile']}, {counted(one['runs'], 'run')}; {one['experiment']} on the command line."
+    about = one.get("about", "")
     return join(
         [
             tag("h1", one["title"]),
-            tag("p", citation(one) + about, cls="lead"),
+            tag("p", breakable(about), cls="lead") if about else "",
             answer(artefacts),
+            tag("p", citation(one) + source, cls="caption"),
             tag("p", breakable(gap), cls="gap") if missing else "",
             folding(sections, {manifest.SCORECARD, "values", *shown}),
         ]
@@ -100,7 +107,8 @@ def _judged(artefact: dict[str, Any], one: dict[str, Any]) -> tuple[str, str, Ma
     files = tag("p", join((_file(name) for name in artefact["files"]), " · "), cls="files")
     told = method(artefact, "../")
     if artefact["name"] == manifest.SCORECARD:
-        return artefact["name"], "Claims, judged on these rows", matrix.claims_list(found) + told + files
+        read = tag("p", glossary.linked(CLAIMS, "../"), cls="caption")
+        return artefact["name"], "Claims, judged on these rows", read + matrix.claims_list(found) + told + files
     listed = matrix.values(found, one["experiment"], one["profile"])
     return "values", artefact["title"], told + listed + files
 

@@ -89,6 +89,7 @@ def about(context: Context) -> dict[str, Any]:
         "experiment": experiment.name,
         "title": experiment.title,
         "short": experiment.short or experiment.name,
+        "about": experiment.about,
         "citation": experiment.citation,
         "links": [list(one) for one in experiment.links],
         "profile": context.profile,

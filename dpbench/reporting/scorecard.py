@@ -53,8 +53,8 @@ def scorecard(context: Context) -> Table:
             })  # fmt: skip
     words = pd.Series([row[3] for row in rows]).value_counts()
     caption = (
-        ", ".join(f"{count} {word}" for word, count in words.items())
-        + ". A claim that is not held is a result, not an error."
+        f"Verdicts on the paper's claims: {', '.join(f'{count} {word}' for word, count in words.items()) or 'none'}"
+        ". A claim that is not held is a result, not an error."
     )
     method = (
         f"Judged on the runs of the {context.profile} profile by the functions in "

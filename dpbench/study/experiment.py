@@ -29,7 +29,8 @@ class Experiment:
     that come first, in this order, where that of the modules is not the paper's.
     cells: printed values with our runs for each: `cells(context)` yields `study.verdicts.Cell`s; switches: the
     differences between the honest run and the published one that they may name.
-    short: the title in a few words, for navigation and axes.
+    short: the title in a few words, for navigation and axes; about: what the paper proposes, and the names and letters
+    that its pages use, for a reader who has not read it.
     alone: under which settings a claim's only verdict is: BOTH where the paper's own setting keeps its ε, else PROVEN.
     expand: what a block of the grid's file stands for under a profile: itself.
     pages: `pages(context)` yields further `study.output.Page`s of the report.
@@ -44,6 +45,7 @@ class Experiment:
     cells: Callable[[Any], Iterable[Cell]] | None = None
     switches: tuple[Switch, ...] = ()
     short: str = ""
+    about: str = ""
     alone: str = BOTH
     expand: Callable[[GridEntry, str], list[GridEntry]] = lambda block, profile: [block]
     pages: Callable[[Any], Iterable[Page]] = lambda context: ()

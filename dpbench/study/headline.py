@@ -100,6 +100,8 @@ class Headline:
 
     def sentence(self) -> str:
         """The first three numbers in one sentence."""
+        if not self.comparable:
+            return "None of its published values can be compared here; see why below."
         exact, match, differs = self.exact, self.match, len(self.differs)
         return (
             f"Of {counted(self.cells, 'published value')}, {self.comparable:,} can be judged: {exact:,} "

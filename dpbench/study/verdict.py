@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 HELD, NOT_HELD = "held", "not held"
 NOT_ENOUGH = "not enough data"  # rows are missing
-OPEN = "open"  # the rows are there and do not tell the two apart
+OPEN = "open"  # the rows are there and do not decide
 NOT_TESTABLE = "not testable"  # could not have come out otherwise
 WORDS = (HELD, NOT_HELD, OPEN, NOT_ENOUGH, NOT_TESTABLE)
 

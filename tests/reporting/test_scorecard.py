@@ -48,7 +48,7 @@ def test_verdicts_are_counted_and_told_apart(experiment, tmp_path):
     assert table.frame["claim"].tolist() == ["1", "1", "2", "3"]
     assert table.frame["text"].tolist()[:2] == ["more is better (as published)", "more is better (at a proven ε)"]
     assert table.frame["numbers"].tolist()[-1] == "no rows; run: dpbench run --experiment fake/fig1 --profile quick"
-    assert table.caption.startswith("1 held, 1 open, 1 not held, 1 not enough data")
+    assert table.caption.startswith("Verdicts on the paper's claims: 1 held, 1 open, 1 not held, 1 not enough data")
 
 
 def test_check_prints_claim_by_claim_and_exits_0_whatever_the_verdicts(experiment, tmp_path, capsys):

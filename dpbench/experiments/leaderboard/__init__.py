@@ -37,6 +37,9 @@ EXPERIMENT = Experiment(
         "history",
     ),
     short="Leaderboard",
+    about="Every private method runs on the same problems at the same ε, with settings that do not look at the data. A "
+    "score is log10 of the excess loss over that of w = 0, the model without training: -1 means a tenth of it, 0 means "
+    "no better than no training. The default (auto) is what PrivateClassifier and PrivateRegressor use.",
     expand=lambda block, profile: tracks.expand(block),  # the settings that its track gives each method
     pages=method_pages.pages,
 )

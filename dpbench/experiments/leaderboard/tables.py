@@ -68,7 +68,7 @@ def answer(found: Board, lined: list[Standing], kind: str = "") -> str:
         return "\n".join(["nothing", "no method is better than w = 0", sure])
     lines = [found.label(first.algorithm), f"score {interval(first)}", cost(found, first.algorithm, kind), sure]
     if first.algorithm == AUTO:
-        lines.insert(1, f"here {', '.join(found.label(name) for name in found.chosen(kind))}")
+        lines.insert(1, f"which is {' or '.join(found.label(name) for name in found.chosen(kind))}")
     if not by[NOTHING].apart:
         lines.append("not distinguishable from w = 0")
     if AUTO in by and first.algorithm != AUTO:

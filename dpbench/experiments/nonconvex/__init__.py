@@ -15,5 +15,11 @@ EXPERIMENT = Experiment(
     cells=cells.cells,
     switches=SWITCHES,
     short="Smooth nonconvex ERM",
+    about="The paper seeks points with a small gradient and no direction of negative curvature. OPT takes gradient "
+    "steps "
+    "and computes a Hessian only when the gradient is small; -LS searches along a line, -B uses minibatches, 2OPT "
+    "works "
+    "in two phases. The rival is a trust region (DP-TR). Loss A is logistic with a nonconvex regulariser, loss B a "
+    "sigmoid; the loose and the tight target are two bounds on the final gradient.",
     alone=PROVEN,  # claims judged once are judged on runs that keep their ε
 )

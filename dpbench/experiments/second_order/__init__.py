@@ -39,4 +39,8 @@ EXPERIMENT = Experiment(
     cells=cells.cells,
     switches=cells.SWITCHES,
     short="Second-order methods",
+    about="The paper proposes DP-Newton for logistic regression: Newton's method with noise in the gradient and in the "
+    "curvature, where DP-GD has noise in the gradient only. Its four variants take the curvature from the Hessian or "
+    "from a quadratic upper bound (hess, qu), and change its eigenvalues by clipping or adding (clip, add). T is the "
+    "number of iterations.",
 )

@@ -13,5 +13,11 @@ EXPERIMENT = Experiment(
     package=__name__,
     modules=(figures, tables, claims, reached, errata),
     short="Zeroth-order methods",
+    about="The paper minimises nonsmooth nonconvex functions F from their values alone. O2NC-Tree estimates gradients "
+    "by "
+    "differences (GRAD, DIFF) and adds correlated noise along a tree; the naive oracle adds independent noise. Success "
+    "is stationarity ‖∇F(w)‖_2δ near 0. M is the number of rows used, T the length of an epoch, ρ the privacy "
+    "parameter "
+    "(larger is less private), d the dimension. The paper has no experiments; these are tests of its theorems.",
     order=("estimators", "tree_noise", "stationarity", "objective", "dimension", "fractions", "sphere"),
 )
