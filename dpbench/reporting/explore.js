@@ -15,8 +15,16 @@
     ["relation", "neighbours"], ["accounting", "accounting"], ["private", "private"], ["status", "status"],
     ["experiment", "experiment"]];
   const STEP = 100;
-  const DEFAULT = {experiment: text("experiment", 0), problem: text("problem", 0), x: "epsilon_planned", y: "excess", log: "xy", show: "best",
-    sort: "excess"};
+  // All experiments, on the problem that most of them share: excess losses of several problems are on no common scale.
+  const common = () => {
+    const on = new Map();
+    for (let i = 0; i < N; i++) {
+      const problem = text("problem", i);
+      on.set(problem, (on.get(problem) || new Set()).add(text("experiment", i)));
+    }
+    return [...on].reduce((best, one) => one[1].size > best[1].size ? one : best)[0];
+  };
+  const DEFAULT = {experiment: "", problem: N ? common() : "", x: "epsilon_planned", y: "excess", log: "xy", show: "best", sort: "excess"};
   const byId = id => document.getElementById(id);
   const element = (name, given = {}, ...inside) => {
     const made = Object.assign(document.createElement(name), given);

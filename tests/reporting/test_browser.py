@@ -49,6 +49,8 @@ EXPLORE = """<script>addEventListener("load", () => setTimeout(() => {
     axis: document.querySelector("#plot").firstElementChild !== null,
     leaving: performance.getEntriesByType("resource").map(e => e.name).filter(name => !name.startsWith("file:")),
     overflow: document.documentElement.scrollWidth - document.documentElement.clientWidth,
+    first: document.getElementById("plot").offsetTop < document.getElementById("controls").offsetTop,
+    experiment: document.querySelector('select[name="experiment"]').value,
   })), 300);
 }, 300));</script>"""
 COLLECT = """<script>addEventListener("load", () => setTimeout(() => document.body.setAttribute("data-probe",
@@ -57,6 +59,7 @@ COLLECT = """<script>addEventListener("load", () => setTimeout(() => document.bo
 PAGES = ["index.html", "errata.html", "privacy.html", "small/index.html"]
 EXPLORERS = {  # page → (what is done on it, what its address ends with)
     "chosen.html": ('choose("problem", "a1a"); choose("y", "objective"); choose("show", "all");', ""),
+    "bare.html": ("", ""),
     "opened.html": ("", "#problem=synthetic&y=accuracy&x=epsilon_planned&sort=-excess"),
 }
 WIDTHS = {"desktop": 1280, "phone": 390}
@@ -155,8 +158,17 @@ def test_the_explorer_filters_changes_axes_and_keeps_its_state_in_the_address(se
 
 
 @needs_bokeh
-def test_the_explorer_fits_a_phone(seen):
+def test_the_explorer_fits_a_phone_where_its_plot_comes_first(seen):
     assert told(seen, "opened.html", "phone")["overflow"] <= 0
+    assert told(seen, "opened.html", "phone")["first"]
+    assert not told(seen, "opened.html", "desktop")["first"]
+
+
+@needs_bokeh
+def test_the_explorer_opens_on_all_experiments(seen):
+    found = told(seen, "bare.html", "desktop")
+    assert found["experiment"] == ""
+    assert found["problem"] != ""
 
 
 def test_a_page_prints(site, tmp_path):
