@@ -8,11 +8,13 @@ import json
 import re
 import shutil
 import subprocess
+from pathlib import Path
 
 import pytest
 
 from dpbench.reporting import explorer
 
+ROOT = Path(__file__).resolve().parents[2]
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
 pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="no chromium on the PATH (Debian: apt-get install chromium)")
 needs_bokeh = pytest.mark.skipif(explorer.library() is None, reason="no bokeh: pip install '.[explore]'")
@@ -80,6 +82,23 @@ def with_probe(path, probe, target=None):
     (target or path).write_text(content.replace("</body>", f"{probe}</body>"), encoding="utf-8")
 
 
+def in_frames(folder, pages, widths=WIDTHS):
+    """(page, width) → what its probe says, and what all wrote to the console; pages: target of a frame → its file."""
+    frames = [(page, width) for page in pages for width in widths]
+    whole = "".join(
+        f'<iframe width="{WIDTHS[width]}" height="900" src="{html.escape(pages[page])}"></iframe>'
+        for page, width in frames
+    )
+    (folder / "frames.html").write_text(f"<body>{whole}{COLLECT}</body>", encoding="utf-8")
+    dom, console = chromium(
+        folder / "profile", "--window-size=1400,900", "--dump-dom", (folder / "frames.html").as_uri()
+    )
+    found = re.search(r'data-probe="([^"]*)"', dom)
+    assert found, "the page of frames did not load"
+    answers = json.loads(html.unescape(found[1]))
+    return {at: json.loads(one) if one else None for at, one in zip(frames, answers, strict=True)}, console
+
+
 @pytest.fixture(scope="module")
 def seen(built_site, tmp_path_factory):
     """(page, width) → what it told, and what all of them wrote to the console."""
@@ -92,22 +111,7 @@ def seen(built_site, tmp_path_factory):
     if explorer.library() is not None:
         for page, (steps, shown[page]) in EXPLORERS.items():
             with_probe(site / "explore.html", EXPLORE.replace("STEPS", steps), site / page)
-    frames = [(page, width) for page in shown for width in WIDTHS]
-    whole = "".join(
-        f'<iframe width="{WIDTHS[width]}" height="900" src="{html.escape(site.as_uri())}/{page}{shown[page]}"></iframe>'
-        for page, width in frames
-    )
-    (folder / "frames.html").write_text(f"<body>{whole}{COLLECT}</body>", encoding="utf-8")
-    dom, console = chromium(
-        folder / "profile", "--window-size=1400,900", "--dump-dom", (folder / "frames.html").as_uri()
-    )
-    found = re.search(r'data-probe="([^"]*)"', dom)
-    assert found, "the page of frames did not load"
-    told = {
-        (page, width): json.loads(one) if one else None
-        for (page, width), one in zip(frames, json.loads(html.unescape(found[1])), strict=True)
-    }
-    return told, console
+    return in_frames(folder, {page: f"{site.as_uri()}/{page}{shown[page]}" for page in shown})
 
 
 def told(seen, page, width):
@@ -135,6 +139,24 @@ def test_the_privacy_page_is_short_while_it_is_folded_and_no_table_is_cut(seen):
     assert found["cut"] == []
     assert told(seen, "small/index.html", "desktop")["cut"] == []
     assert "tabled" in told(seen, "small/index.html", "phone")["cut"]  # what is cut is seen
+
+
+@pytest.mark.slow
+def test_the_pages_of_the_repository_are_short_and_no_table_is_cut(tmp_path):
+    """second_order and privacy had 28 and 35 screens: those of the full profile, in today's style."""
+    full = ROOT / "figures" / "full"
+    pages = {str(path.relative_to(full)): path for path in [full / "privacy.html", *sorted(full.glob("*/index.html"))]}
+    for name, path in pages.items():
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        with_probe(path, PROBE, tmp_path / name)
+        for image in path.parent.glob("*.png"):
+            shutil.copy(image, (tmp_path / name).parent)
+    shutil.copy(ROOT / "dpbench" / "reporting" / "style.css", tmp_path)
+    found, _ = in_frames(tmp_path, {name: (tmp_path / name).as_uri() for name in pages}, ["desktop"])
+    assert len(found) == 7
+    assert {name: one["cut"] for (name, _), one in found.items() if one["cut"]} == {}
+    assert all(one["screens"] <= 10 for one in found.values())
+    assert found["privacy.html", "desktop"]["screens"] <= 8
 
 
 @pytest.mark.parametrize("page", PAGES)

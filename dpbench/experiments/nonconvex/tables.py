@@ -65,12 +65,12 @@ def loss(context: Context, target: Target) -> Table:
             paper_loss(row),
             our_loss(other),
             verdict.outcome.word if verdict else "–",
-            mean_std(other.iterations, other.iterations_std, 1),
+            count_std(other.iterations, other.iterations_std),
             our_loss(row),
             survival(verdict),
             whole(row.terminated),
-            mean_std(row.iterations, row.iterations_std, 1),
-            mean_std(row.hessian_evaluations, row.hessian_evaluations_std, 1),
+            count_std(row.iterations, row.iterations_std),
+            count_std(row.hessian_evaluations, row.hessian_evaluations_std),
             whole(row.T),
         ])  # fmt: skip
     loss_a = "logistic" in target.problem
@@ -87,13 +87,14 @@ def loss(context: Context, target: Target) -> Table:
     method = (
         f"{place(target)}: the final loss on all rows, mean ± standard deviation (ddof = 1). {exact} of {known} "
         f"values are exact. {STREAM_RULE if loss_a else KEYED_RULE}. {HONEST_RULE}; {span(ours['seeds'])} seeds. × as "
-        "in the paper: a seed did not terminate. <NA>: no run left a row. iterations: each takes one gradient. "
+        "in the paper: a seed did not terminate. <NA>: no run left a row. its iterations: of the published setting; an "
+        "iteration takes one gradient. "
         "survives: whether honest runs give the published value, or the smallest set of switches that explains it. "
         f"Run times depend on the machine and are not compared. Setting: {setting(target)}. "
         f"{cap_rule(context, target)}"
     )
-    header = ["method", "ε", "paper", "published setting", "verdict", "iterations*", "honest", "survives", "terminated",
-              "iterations", "Hessians", "T"]  # fmt: skip
+    header = ["method", "ε", "paper", "published setting", "verdict", "its iterations", "honest", "survives",
+              "terminated", "iterations", "Hessians", "T"]  # fmt: skip
     beside = theirs[["loss", "loss_std", "iterations", "hessian_evaluations", "terminated", "crashed"]]
     return Table(
         pd.DataFrame(rows, columns=header), caption, ours.join(beside.add_prefix("published_")),
@@ -114,9 +115,9 @@ def hessians(context: Context, target: Target) -> Table:
         [
             *names,
             mean_std(row.paper_mean, row.paper_std, 1) + ("" if row.paper_terminated is True else " ×"),
-            mean_std(other.hessian_evaluations, other.hessian_evaluations_std, 1),
-            mean_std(row.hessian_evaluations, row.hessian_evaluations_std, 1),
-            mean_std(row.iterations, row.iterations_std, 1),
+            count_std(other.hessian_evaluations, other.hessian_evaluations_std),
+            count_std(row.hessian_evaluations, row.hessian_evaluations_std),
+            count_std(row.iterations, row.iterations_std),
         ]
         for (names, row), other in zip(named(ours), theirs.itertuples(), strict=True)
     ]
@@ -347,8 +348,8 @@ def variants(context: Context) -> Table:
             lines.append([
                 problem_name(row.problem), f"{row.alpha:g}", look(row.algorithm).label, row.variant, f"{row.epsilon:g}",
                 mean_std(row.loss, row.loss_std), f"{row.terminated} of {row.seeds}",
-                mean_std(row.iterations, row.iterations_std, 1), whole(row.T),
-                mean_std(row.hessian_evaluations, row.hessian_evaluations_std, 1),
+                count_std(row.iterations, row.iterations_std), whole(row.T),
+                count_std(row.hessian_evaluations, row.hessian_evaluations_std),
             ])  # fmt: skip
     caption = (
         "Final loss, mean ± standard deviation, with twice the minibatch, with the theory's trust-region radius, and "
@@ -410,6 +411,11 @@ def published_blocks(context: Context, target: Target) -> list[Any]:
 def mean_std(mean: float, std: float, digits: int = 3) -> str:
     """ "0.712 ± 0.018"; without the deviation where there is only one value, "–" where there is none."""
     return plus_minus(mean, std, f",.{digits}f", f",.{digits}f")
+
+
+def count_std(mean: float, std: float) -> str:
+    """ "196.0 ± 115.7" of a count; "1,061" where all runs have the same."""
+    return whole(mean) if std == 0 else mean_std(mean, std, 1)
 
 
 def paper_loss(row: Any) -> str:
