@@ -234,7 +234,7 @@ def _no_problem(one: Stated) -> str:
     name = str(one.row.problem)
     try:
         if not datasets.available(catalogue.recipe_of(name).dataset):
-            return f"the data of {name} are not at hand"
+            return f"the data of {name} are not fetched"
     except UserError:
         return f"{name} is no problem of what is installed here"
     return ""

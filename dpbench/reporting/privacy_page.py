@@ -176,8 +176,9 @@ def summary(found: list[Section]) -> str:
     broken = [row for row in rows if float(row[2].split(" ≥ ")[1]) > float(row[3]) * AUDIT_SLACK]
     told = f"{len(broken)} exceed" if broken else "none exceeds"
     return (
-        f"Of {counted(len(found), 'method')} {private} are private; the others are baselines that take something "
-        f"without paying. The audit has {counted(len(rows), 'lower bound')} on the releases of "
+        f"Of {counted(len(found), 'method')} {private} are private; the others are baselines that use something of the "
+        f"data "
+        f"that no ε covers. The audit has {counted(len(rows), 'lower bound')} on the releases of "
         f"{counted(len(audited), 'method')}: {told} the claim."
     )
 

@@ -18,6 +18,7 @@ from dpbench.study.verdicts import (
     NOT_COMPARABLE,
     REASONS,
     SURVIVES,
+    TOO_WIDE,
 )
 
 CELL, PLACEBO = "cell", "placebo"  # kinds of records
@@ -56,13 +57,15 @@ class Headline:
         left = [f"{self.trivial:,} could not come out otherwise"] if self.trivial else []
         left += [f"{self.copies:,} of the same runs as another value"] if self.copies else []
         if self.not_comparable:
-            why = ", ".join(f"{reason}: {n:,}" for reason, n in self.not_comparable.items())
+            words = {TOO_WIDE: "spread too wide to judge"}
+            why = ", ".join(f"{words.get(reason, reason)}: {n:,}" for reason, n in self.not_comparable.items())
             left.append(f"{sum(self.not_comparable.values()):,} not comparable ({why})")
         left += [f"{self.no_data:,} without data"] if self.no_data else []
         return f"published values: {self.cells:,}" + (f"; left out of the shares: {', '.join(left)}" if left else "")
 
     def reproduced_line(self) -> str:
-        return f"reproduced: exact {self.exact:,} of {self.comparable:,}, match {self.match:,} of {self.comparable:,}"
+        exact, match = (f"{some:,} of {self.comparable:,}" for some in (self.exact, self.match))
+        return f"reproduced: exact (every digit) {exact}, match (within statistical error) {match}"
 
     def survives_line(self) -> str:
         return f"also from runs that keep their ε: {self.survives:,} of {self.comparable:,}"
@@ -101,7 +104,8 @@ class Headline:
     def sentence(self) -> str:
         """The first three numbers in one sentence."""
         if not self.comparable:
-            return "None of its published values can be compared here; see why below."
+            why = "see why below" if self.cells else "run times and memory depend on the machine"
+            return f"None of the published values can be compared: {why}."
         exact, match, differs = self.exact, self.match, len(self.differs)
         return (
             f"Of {counted(self.cells, 'published value')}, {self.comparable:,} can be judged: {exact:,} "

@@ -266,7 +266,7 @@ def test_the_headline_has_six_lines_and_every_share_its_denominator():
     ]  # fmt: skip
     left = "1 not comparable (problem not public: 1), 1 without data"
     assert lines[0] == f"published values: 6; left out of the shares: {left}"
-    assert lines[1] == "reproduced: exact 1 of 4, match 2 of 4"
+    assert lines[1] == "reproduced: exact (every digit) 1 of 4, match (within statistical error) 2 of 4"
     assert lines[2] == "also from runs that keep their ε: 2 of 4"
     assert lines[3] == "explained: 1 of 4 (1 by 1 switch of the authors' code); most often a (1)"
     assert lines[4].startswith(

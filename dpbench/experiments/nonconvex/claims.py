@@ -100,7 +100,7 @@ def faster(
     claim(
         "minibatch" if data == "covertype" else f"minibatch_{data}",
         f"Minibatching improves upon the short step on {data}: opt-b and 2opt-b terminate where opt and 2opt do, or "
-        "read fewer rows until they do",
+        "terminate after reading fewer rows",
         place="Section 4 (minibatching), Tables 1 to 12",
         shows="endings",
         why=[Why(NOT_HELD, "their gain is that of noise too small by n/m", "differences", "at a proven ε")],

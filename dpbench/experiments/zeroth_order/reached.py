@@ -115,13 +115,19 @@ def start_level(panel: pd.DataFrame) -> float:
 
 
 @each(
-    claim(name, f"After {source}: {text}", place=f"ours, after {source}", shows="fractions", **which)
-    for name, source, text, which in (
-        ("rate", "Theorem 4.9", "without noise, failed runs are rarer like M^(-1/3) or faster", {"algorithm": "o2nc"}),
-        ("rate_tree_10", "Theorem 4.9", "so are those of the tree at ρ = 10", {"algorithm": "o2nc-tree", "rho": 10.0}),
-        ("rate_tree_1", "Theorem 4.9", "so are those of the tree at ρ = 1", {"algorithm": "o2nc-tree", "rho": 1.0}),
-        ("rate_tree_0.1", "Theorem 4.9", "so are those of the tree at ρ = 0.1", {"algorithm": "o2nc-tree", "rho": 0.1}),
-        ("rate_naive_1", "Appendix E", "so are those of naive noise at ρ = 1", {"algorithm": "o2nc-naive", "rho": 1.0}),
+    claim(
+        name,
+        f"After {source}: as M grows, failed runs of {whose} get rarer at least like M^(-1/3)",
+        place=f"ours, after {source}",
+        shows="fractions",
+        **which,
+    )
+    for name, source, whose, which in (
+        ("rate", "Theorem 4.9", "O2NC (no noise)", {"algorithm": "o2nc"}),
+        ("rate_tree_10", "Theorem 4.9", "the tree at ρ = 10", {"algorithm": "o2nc-tree", "rho": 10.0}),
+        ("rate_tree_1", "Theorem 4.9", "the tree at ρ = 1", {"algorithm": "o2nc-tree", "rho": 1.0}),
+        ("rate_tree_0.1", "Theorem 4.9", "the tree at ρ = 0.1", {"algorithm": "o2nc-tree", "rho": 0.1}),
+        ("rate_naive_1", "Appendix E", "naive noise at ρ = 1", {"algorithm": "o2nc-naive", "rho": 1.0}),
     )
 )  # fmt: skip
 def rate(context: Context, algorithm: str, rho: float = math.inf) -> Verdict:
@@ -283,13 +289,13 @@ def first_order(context: Context) -> Verdict:
 
 @claim(
     "dimension",
-    "After Theorem 4.9: at one M and one F, failed runs become more frequent with d no faster than d^(1/3)",
+    "After Theorem 4.9: at one M and one F, failed runs of O2NC grow with d no faster than d^(1/3)",
     place="ours, after Theorem 4.9",
     shows="dimension",
 )
 @claim(
     "dimension_tree",
-    "After Theorem 4.9: nor do the tree's at ρ = 10",
+    "After Theorem 4.9: at one M and one F, failed runs of the tree at ρ = 10 grow with d no faster than d^(1/3)",
     place="ours, after Theorem 4.9",
     shows="dimension",
     algorithm="o2nc-tree",
