@@ -203,8 +203,9 @@ class Rows:
     def _single_gram(self, function: Pointwise, W: np.ndarray, rows: np.ndarray | None) -> np.ndarray:
         """The same of a float32 X: products of a block in float32, both halves, which beats half in float64."""
         total = np.zeros((len(W), self.d, self.d))
-        workspace = np.empty((BLOCK, self.d), np.float32)
-        for A, y, z in self.predictions(W, rows):
+        size = self._size(self.d)
+        workspace = np.empty((size, self.d), np.float32)
+        for A, y, z in self.predictions(W, rows, size):
             scaled = workspace[: len(y)]
             for h, H in zip(function(z, y, z), total, strict=True):
                 np.multiply(A, h[:, None], out=scaled)
@@ -274,6 +275,10 @@ class Rows:
     def within(self, order: int, limit: float) -> bool:
         """Whether all rows have ‖x‖₁ or ‖x‖₂ ≤ limit, and numbers alone."""
         return all_within(self.X, order, limit)
+
+    def whole(self, function: Callable[..., Any], room: int, *arguments: Any) -> np.ndarray:
+        """function(these rows, room, *arguments): an exact sum over them, in integers (`exact`)."""
+        return np.asarray(function(self, room, *arguments))
 
     def take(self, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """The rows (m,) themselves: features (m, d), dense, and labels (m,)."""

@@ -21,6 +21,7 @@ from typing import ClassVar
 import numpy as np
 
 from dpbench.errors import DataError, UserError, nearest
+from dpbench.problems.namespace import namespace
 
 ENTRY_POINTS = "dpbench.losses"
 EXP_MAX = 700.0  # exp overflows beyond 709; σ(-700) is 1e-304
@@ -88,11 +89,12 @@ class Loss:
 
     def bounded(self, z: np.ndarray, y: np.ndarray, bound: float, out: np.ndarray) -> np.ndarray:
         """∂ℓ/∂z, clipped to ±bound."""
-        return np.clip(self.derivative(z, y, out), -bound, bound, out=out)
+        return namespace(z).clip(self.derivative(z, y, out), -bound, bound, out=out)
 
     def correct(self, z: np.ndarray, y: np.ndarray, out: np.ndarray) -> np.ndarray:
         """1 where z tells the label, 0 elsewhere: for labels ±1, where it has their sign."""
-        return np.greater(np.multiply(z, y, out=out), 0, out=out)
+        xp = namespace(z)
+        return xp.greater(xp.multiply(z, y, out=out), 0, out=out)
 
     def conjugate(self, u: np.ndarray, y: np.ndarray) -> np.ndarray:
         """Fenchel conjugate sup_z u·z - ℓ(z, y), for u in the range of ℓ'. Convex losses only."""
@@ -107,29 +109,29 @@ class Logistic(Loss):
     bounded_in_float = True  # 1/(1 + e) is in [0, 1] as rounded, (1-y)/2 is 0 or 1, and so is their difference in ±1
 
     def value(self, z: np.ndarray, y: np.ndarray, out: np.ndarray) -> np.ndarray:
-        margin = np.multiply(z, y, out=out)
-        tail = np.abs(margin)
-        np.negative(tail, out=tail)
-        np.exp(tail, out=tail)
-        np.log1p(tail, out=tail)
-        np.minimum(margin, 0, out=margin)  # log(1+e^-m) = log(1+e^-|m|) - min(m, 0)
-        return np.subtract(tail, margin, out=out)
+        xp = namespace(z)
+        margin = xp.multiply(z, y, out=out)
+        tail = xp.abs(margin)
+        tail = xp.negative(tail, out=tail)
+        tail = xp.exp(tail, out=tail)
+        tail = xp.log1p(tail, out=tail)
+        margin = xp.minimum(margin, 0, out=margin)  # log(1+e^-m) = log(1+e^-|m|) - min(m, 0)
+        return xp.subtract(tail, margin, out=out)
 
     def derivative(self, z: np.ndarray, y: np.ndarray, out: np.ndarray) -> np.ndarray:
         # -y σ(-yz) = (1-y)/2 - σ(-z): one pass fewer than multiplying by y twice, exact to 1e-16.
-        _reverse_sigmoid(z, out)
-        return np.subtract(0.5 - 0.5 * y, out, out=out)
+        return namespace(z).subtract(0.5 - 0.5 * y, _reverse_sigmoid(z, out), out=out)
 
     def second_derivative(self, z: np.ndarray, y: np.ndarray, out: np.ndarray) -> np.ndarray:
         return _sigmoid_slope(z, out)
 
     def quadratic_bound(self, z: np.ndarray, y: np.ndarray, out: np.ndarray) -> np.ndarray:
         """tanh(z/2)/(2z), 1/4 at z = 0 (Ganesh et al. 2023, Section 3, after Jaakkola and Jordan 2000)."""
-        z = np.maximum(np.abs(z, out=out), 1e-8, out=out)  # even in z, and 1/4 to the last bit below 1e-8
-        half = np.multiply(z, 0.5)
-        np.tanh(half, out=half)
-        np.multiply(z, 2, out=out)
-        return np.divide(half, out, out=out)
+        xp = namespace(z)
+        z = xp.maximum(xp.abs(z, out=out), 1e-8, out=out)  # even in z, and 1/4 to the last bit below 1e-8
+        half = xp.multiply(z, 0.5)
+        half = xp.tanh(half, out=half)
+        return xp.divide(half, xp.multiply(z, 2, out=out), out=out)
 
     def conjugate(self, u: np.ndarray, y: np.ndarray) -> np.ndarray:
         """a log a + (1-a) log(1-a) with a = -y u in [0, 1]."""
@@ -146,20 +148,18 @@ class Sigmoid(Loss):
     lipschitz, smoothness, hessian_lipschitz = 1 / 4, 1 / (6 * math.sqrt(3)), 1 / 8
 
     def value(self, z: np.ndarray, y: np.ndarray, out: np.ndarray) -> np.ndarray:
-        np.multiply(z, y, out=out)
-        np.negative(out, out=out)
-        return _reverse_sigmoid(out, out)
+        xp = namespace(z)
+        return _reverse_sigmoid(xp.negative(xp.multiply(z, y, out=out), out=out), out)
 
     def derivative(self, z: np.ndarray, y: np.ndarray, out: np.ndarray) -> np.ndarray:
-        _sigmoid_slope(z, out)
-        return np.multiply(out, y, out=out)
+        return namespace(z).multiply(_sigmoid_slope(z, out), y, out=out)
 
     def second_derivative(self, z: np.ndarray, y: np.ndarray, out: np.ndarray) -> np.ndarray:
         """σ'(m)(1 - 2σ(m)) with m = yz, and 1 - 2σ(m) = -tanh(m/2)."""
-        bend = np.multiply(z, -0.5 * y)
-        np.tanh(bend, out=bend)
-        _sigmoid_slope(z, out)
-        return np.multiply(out, bend, out=out)
+        xp = namespace(z)
+        bend = xp.multiply(z, -0.5 * y)
+        bend = xp.tanh(bend, out=bend)
+        return xp.multiply(_sigmoid_slope(z, out), bend, out=out)
 
 
 class Squared(Loss):
@@ -169,16 +169,15 @@ class Squared(Loss):
     lipschitz, smoothness, hessian_lipschitz = math.inf, 1.0, 0.0
 
     def value(self, z: np.ndarray, y: np.ndarray, out: np.ndarray) -> np.ndarray:
-        np.subtract(z, y, out=out)
-        np.multiply(out, out, out=out)
-        return np.multiply(out, 0.5, out=out)
+        xp = namespace(z)
+        off = xp.subtract(z, y, out=out)
+        return xp.multiply(xp.multiply(off, off, out=out), 0.5, out=out)
 
     def derivative(self, z: np.ndarray, y: np.ndarray, out: np.ndarray) -> np.ndarray:
-        return np.subtract(z, y, out=out)
+        return namespace(z).subtract(z, y, out=out)
 
     def second_derivative(self, z: np.ndarray, y: np.ndarray, out: np.ndarray) -> np.ndarray:
-        out[...] = 1
-        return out
+        return namespace(z).logical_or(z, True, out=out)  # 1, whatever z
 
     def conjugate(self, u: np.ndarray, y: np.ndarray) -> np.ndarray:
         return u * (0.5 * u + y)
@@ -191,18 +190,17 @@ class PseudoHuber(Loss):
     lipschitz, smoothness, hessian_lipschitz = 1.0, 1.0, 1.5 * 0.8**2.5
 
     def value(self, z: np.ndarray, y: np.ndarray, out: np.ndarray) -> np.ndarray:
-        np.subtract(z, y, out=out)
-        np.hypot(out, 1, out=out)
-        return np.subtract(out, 1, out=out)
+        xp = namespace(z)
+        return xp.subtract(xp.hypot(xp.subtract(z, y, out=out), 1, out=out), 1, out=out)
 
     def derivative(self, z: np.ndarray, y: np.ndarray, out: np.ndarray) -> np.ndarray:
-        np.subtract(z, y, out=out)
-        return np.divide(out, np.hypot(out, 1), out=out)
+        xp = namespace(z)
+        off = xp.subtract(z, y, out=out)
+        return xp.divide(off, xp.hypot(off, 1), out=out)
 
     def second_derivative(self, z: np.ndarray, y: np.ndarray, out: np.ndarray) -> np.ndarray:
-        np.subtract(z, y, out=out)
-        np.hypot(out, 1, out=out)
-        return np.power(out, -3, out=out)
+        xp = namespace(z)
+        return xp.power(xp.hypot(xp.subtract(z, y, out=out), 1, out=out), -3, out=out)
 
     def conjugate(self, u: np.ndarray, y: np.ndarray) -> np.ndarray:
         return u * y + 1 - np.sqrt(np.maximum(0, 1 - u * u))
@@ -224,15 +222,15 @@ class Ramp(Nonsmooth):
     name = "ramp"
 
     def value(self, z: np.ndarray, y: np.ndarray, out: np.ndarray) -> np.ndarray:
-        np.multiply(z, y, out=out)
-        np.subtract(1, out, out=out)
-        return np.clip(out, 0, 1, out=out)
+        xp = namespace(z)
+        return xp.clip(xp.subtract(1, xp.multiply(z, y, out=out), out=out), 0, 1, out=out)
 
     def derivative(self, z: np.ndarray, y: np.ndarray, out: np.ndarray) -> np.ndarray:
         """-y where 0 ≤ yz < 1, else 0."""
-        margin = np.multiply(z, y, out=out)
+        xp = namespace(z)
+        margin = xp.multiply(z, y, out=out)
         falling = (margin >= 0) & (margin < 1)
-        return np.multiply(falling, -y, out=out)
+        return xp.multiply(falling, -y, out=out)
 
 
 class Phase(Nonsmooth):
@@ -246,16 +244,15 @@ class Phase(Nonsmooth):
             raise DataError(f"y: phase loss needs labels >= 0, found {y[~(y >= 0)][0]:g}; give the sizes |<x, w>|")
 
     def value(self, z: np.ndarray, y: np.ndarray, out: np.ndarray) -> np.ndarray:
-        np.abs(z, out=out)
-        np.subtract(out, y, out=out)
-        return np.abs(out, out=out)
+        xp = namespace(z)
+        return xp.abs(xp.subtract(xp.abs(z, out=out), y, out=out), out=out)
 
     def derivative(self, z: np.ndarray, y: np.ndarray, out: np.ndarray) -> np.ndarray:
         """sign(z (|z| - y)); 1 or -1 at a kink, both in Clarke's subdifferential there."""
-        beyond = np.abs(z)
-        beyond -= y
-        np.multiply(z, beyond, out=out)
-        return np.copysign(1.0, out, out=out)  # a third of the time of np.sign
+        xp = namespace(z)
+        beyond = xp.abs(z)
+        beyond = xp.multiply(z, xp.subtract(beyond, y, out=beyond), out=out)
+        return xp.copysign(1.0, beyond, out=out)  # a third of the time of np.sign
 
 
 class Softmax(Loss):
@@ -370,16 +367,16 @@ class Weighted(Loss):
 
     def _of(self, y: np.ndarray) -> np.ndarray:
         """(b,) weights of the labels."""
-        return np.array(self.weights)[(y > 0).astype(int) if self.outputs == 1 else y.astype(int)]
+        return namespace(y).asarray(self.weights)[(y > 0).astype(int) if self.outputs == 1 else y.astype(int)]
 
     def value(self, z: np.ndarray, y: np.ndarray, out: np.ndarray) -> np.ndarray:
-        return np.multiply(self.base.value(z, y, out), self._of(y), out=out)
+        return namespace(z).multiply(self.base.value(z, y, out), self._of(y), out=out)
 
     def derivative(self, z: np.ndarray, y: np.ndarray, out: np.ndarray) -> np.ndarray:
-        return np.multiply(self.base.derivative(z, y, out), self._of(y), out=out)
+        return namespace(z).multiply(self.base.derivative(z, y, out), self._of(y), out=out)
 
     def second_derivative(self, z: np.ndarray, y: np.ndarray, out: np.ndarray) -> np.ndarray:
-        return np.multiply(self.base.second_derivative(z, y, out), self._of(y), out=out)
+        return namespace(z).multiply(self.base.second_derivative(z, y, out), self._of(y), out=out)
 
     def bounded(self, z: np.ndarray, y: np.ndarray, bound: float, out: np.ndarray) -> np.ndarray:
         """v(y)·ℓ', shortened to a norm of at most `bound`."""
@@ -398,21 +395,19 @@ def _reverse_sigmoid(z: np.ndarray, out: np.ndarray) -> np.ndarray:
 
     Clipped below too: where e^z underflows np.exp takes 13 to 80 ns an element instead of 0.7, and 1 + e^z is 1.
     """
-    limit = EXP_MAX if out.dtype == np.float64 else EXP_MAX_SINGLE
-    np.clip(z, -limit, limit, out=out)
-    np.exp(out, out=out)
-    np.add(out, 1, out=out)
-    return np.reciprocal(out, out=out)
+    xp = namespace(z)
+    limit = EXP_MAX if z.dtype == np.float64 else EXP_MAX_SINGLE
+    e = xp.exp(xp.clip(z, -limit, limit, out=out), out=out)
+    return xp.reciprocal(xp.add(e, 1, out=out), out=out)
 
 
 def _sigmoid_slope(z: np.ndarray, out: np.ndarray) -> np.ndarray:
     """σ(z) σ(-z) = e/(1+e)² with e = exp(-|z|)."""
-    np.abs(z, out=out)
-    np.negative(out, out=out)
-    np.exp(out, out=out)
-    one_plus = np.add(out, 1)
-    np.multiply(one_plus, one_plus, out=one_plus)
-    return np.divide(out, one_plus, out=out)
+    xp = namespace(z)
+    e = xp.exp(xp.negative(xp.abs(z, out=out), out=out), out=out)
+    one_plus = xp.add(e, 1)
+    one_plus = xp.multiply(one_plus, one_plus, out=one_plus)
+    return xp.divide(e, one_plus, out=out)
 
 
 LOSSES: dict[str, Loss] = {

@@ -20,6 +20,7 @@ from dpbench.errors import DataError, UserError, positive
 from dpbench.problems import losses
 from dpbench.problems.declaration import Declaration
 from dpbench.problems.kernels import Pointwise, Rows
+from dpbench.problems.namespace import namespace
 
 BOUND_SLACK = 1e-12  # relative: a row divided by its norm has norm 1 up to rounding
 HESSIAN_BYTES = 4e9
@@ -339,7 +340,8 @@ def _checked(X: Any, y: Any) -> tuple[Any, np.ndarray]:
 
 
 def _clipped(value: Pointwise, clip: float, z: np.ndarray, y: np.ndarray, out: np.ndarray) -> np.ndarray:
-    return np.nan_to_num(np.clip(value(z, y, out), 0.0, clip, out=out), copy=False, nan=clip)
+    xp = namespace(z)
+    return xp.maximum(xp.fmin(value(z, y, out), clip, out=out), 0.0, out=out)
 
 
 def _bounded(loss: losses.Loss, bound: float, z: np.ndarray, y: np.ndarray, out: np.ndarray) -> np.ndarray:

@@ -22,6 +22,7 @@ from threadpoolctl import threadpool_limits
 
 from dpbench.datasets import cache
 from dpbench.errors import UserError, WorkerDied, nearest
+from dpbench.run import devices
 from dpbench.run.batch import Batch, Death, Executor, Rows
 from dpbench.run.cluster import Cluster
 from dpbench.run.execute import execute, failed_row
@@ -64,7 +65,7 @@ class Local:
         def tasks() -> Iterator[object]:
             for index, batch in batches.items():
                 flying.append(index)
-                yield delayed(_indexed)(index, batch, os.getpid(), str(cache.root()))
+                yield delayed(_indexed)(index, batch, os.getpid(), str(cache.root()), devices.chosen() or "")
 
         parallel = Parallel(
             n_jobs=self._jobs,
@@ -129,10 +130,11 @@ def results(todo: list[Batch], executor: Executor) -> Iterator[tuple[Batch, Rows
             yield waiting.pop(index), ended
 
 
-def _indexed(index: int, batch: Batch, driver: int, data: str) -> tuple[int, Rows]:
+def _indexed(index: int, batch: Batch, driver: int, data: str, device: str) -> tuple[int, Rows]:
     _end_with(driver)
     if os.getpid() != driver:  # a worker of an earlier call may know another folder of data
         os.environ["DPBENCH_DATA"] = data
+        os.environ[devices.VARIABLE] = device
     return index, Rows(*execute(batch))
 
 

@@ -24,7 +24,7 @@ from dpbench.problems.exact import ExactProblem, ExactShardedProblem, on_grid
 from dpbench.problems.kernels import Rows
 from dpbench.problems.risk import FAR
 from dpbench.problems.sharded import ShardedProblem
-from dpbench.run import shards
+from dpbench.run import devices, shards
 
 Labels = Literal["binary", "real"]
 Bound = Literal["check", "rescale"]
@@ -44,12 +44,14 @@ def problem_of(
     precision: str,
     steady: bool,
     declared: dict[str, Any],
+    device: str | None = None,
 ) -> Problem:
     """The problem that a fit runs on.
 
     needed: norm and bound of the rows that the method's proof asks for. bound: "check" raises DataError for data that
     do not fit, "rescale" scales long rows and repairs the rest, see `repaired`. release: iterates that leave float64's
     range stop the run. exact: rows on a grid, sums as integers. steady: in steps that are the same for all data.
+    device: what takes the sums over the rows, None for NumPy.
     """
     kind = losses.get(loss)
     labels: Labels = "binary" if kind.binary else "real"
@@ -81,7 +83,7 @@ def problem_of(
         found = Problem(*prepare(X, y, labels), **declared, rows_checked=needed is not None)
     if release:
         found.limit = FAR
-    return found
+    return found if shards.is_lazy(X) else devices.place(found, device)
 
 
 def checked(

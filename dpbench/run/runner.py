@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 from dpbench import algorithms, datasets
 from dpbench.errors import UserError
-from dpbench.run import outcomes
+from dpbench.run import devices, outcomes
 from dpbench.run.batch import Rows
 from dpbench.run.executors import Here, cores, open_executor, results
 from dpbench.run.jobs import Job
@@ -108,11 +108,13 @@ def run(
     backend: str = "loky",
     scheduler: str | None = None,
     shards: int | None = None,
+    device: str | None = None,
     report: Callable[[Progress], None] = lambda progress: None,
 ) -> Summary:
     """Run the jobs that the store has not finished and write each batch's rows as soon as it ends.
 
     Batches of untimed jobs go to the executor of `backend`, `workers`, `scheduler` and `shards` (see `executors`).
+    device: what takes the sums over the rows (see `devices`).
     Timed jobs run afterwards, one at a time with nothing else of ours running, in the driver. Interrupting loses at
     most the batches in flight.
     """
@@ -137,12 +139,13 @@ def run(
 
     timed = batches([job for job in missing if job.timed and shards is None])
     pooled = [job for job in missing if not job.timed or shards is not None]  # shards: one at a time anyway
-    if pooled:
-        with open_executor(backend, workers, scheduler, shards) as executor:
-            for batch, rows in results(batches(pooled, executor.shares()), executor):
-                ended(batch, rows, alone=False)
-    for batch, rows in results(timed, Here()):
-        ended(batch, rows, alone=True)
+    with devices.using(device):
+        if pooled:
+            with open_executor(backend, workers, scheduler, shards) as executor:
+                for batch, rows in results(batches(pooled, executor.shares()), executor):
+                    ended(batch, rows, alone=False)
+        for batch, rows in results(timed, Here()):
+            ended(batch, rows, alone=True)
     with contextlib.suppress(UserError):  # every row is in the store by now: merging the parts can wait
         store.compact()
     return summary

@@ -19,6 +19,7 @@ from dpbench.errors import DataError, UserError, how_to_install
 from dpbench.problems import Problem, build, catalogue
 from dpbench.problems.kernels import Rows
 from dpbench.problems.sharded import Call, ShardedProblem, Shards
+from dpbench.run import devices
 from dpbench.run.batch import Batch, Death
 from dpbench.run.batch import Rows as Ended
 from dpbench.run.cluster import check_version, connect, gone, timeouts
@@ -156,7 +157,8 @@ def _problem(ask: Asker, kind: type[ShardedProblem], **declared: Any) -> Sharded
 
 def _prepared(prepare: Prepare, version: str, X: Any, y: Any) -> Rows:
     check_version(version)
-    return prepare(X, y)
+    rows = prepare(X, y)
+    return devices.rows(rows.X, rows.y, devices.chosen())
 
 
 def _mapped(version: str, problem: str, name: str, sha256: str, low: int, high: int) -> Rows:
@@ -165,7 +167,7 @@ def _mapped(version: str, problem: str, name: str, sha256: str, low: int, high: 
     if not shipping.adopt(name, sha256):
         raise UserError(f"a worker that came later has not got {name}: give all workers one DPBENCH_DATA, or none")
     whole = build(problem)
-    return Rows(whole.X[low:high], whole.y[low:high])
+    return devices.rows(whole.X[low:high], whole.y[low:high], devices.chosen())
 
 
 def _asked(rows: Rows, function: Callable[..., Any], arguments: tuple[Any, ...]) -> Any:

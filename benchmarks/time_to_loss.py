@@ -1,0 +1,243 @@
+"""Private fits against plain ones: processor seconds until the loss of lbfgs, everything included, on one core.
+
+`python -m benchmarks.time_to_loss` writes results/time_to_loss.csv and .md; with ROWS and COLUMNS it measures one shape
+and writes nothing. The rows are float32 for all, as scikit-learn takes them too, and planted: y is +1 with probability
+σ(<x, w>), margins of deviation 1.5. They run in turns, each `ROUNDS` times, and the least time of each counts. δ moves
+a little from round to round, so that no calibration is found in a cache. excess: of the mean loss over lbfgs's, the
+mean of the rounds. At ε = 1 and δ = n⁻².
+
+Vowpal Wabbit and diffprivlib run in the environment that VW_PYTHON names, each in a process that times itself; without
+it they are left out.
+"""
+
+from __future__ import annotations
+
+import csv
+import gc
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from threadpoolctl import threadpool_limits
+
+import dpbench
+from dpbench import files
+from dpbench.algorithms import auto
+from dpbench.problems import Declaration, losses
+from dpbench.problems.kernels import Rows
+from dpbench.run import given
+
+RESULTS = Path(__file__).parent / "results"
+SHAPES = ((1_000_000, 20), (10_000_000, 20), (1_000_000, 100))
+ROUNDS, DEVIATION, ENOUGH = 3, 1.5, 1e-3
+GRADIENT_ROWS, HESSIAN_ROWS = 100_000, 20_000  # of the samples of dp-newton-minibatch; on fewer rows, shares
+FIELDS = ("rows", "columns", "method", "private", "settings", "seconds", "ratio", "excess")
+LOGISTIC = losses.get("logistic")
+OTHERS = """
+import json, sys, time, warnings
+import numpy as np
+warnings.simplefilter("ignore")
+name, path, delta = sys.argv[1], sys.argv[2], float(sys.argv[3])
+X, y = np.load(path + "/X.npy", mmap_mode="r"), np.load(path + "/y.npy")
+X = np.array(X)
+start = time.process_time()
+if name == "diffprivlib":
+    from diffprivlib.models import LogisticRegression
+    start = time.process_time()
+    model = LogisticRegression(epsilon=1.0, data_norm=1.0, C=float(len(X)), fit_intercept=False, max_iter=100)
+    w = model.fit(X, y).coef_[0]
+else:
+    from vowpalwabbit import Workspace, pyvw
+    start = time.process_time()
+    vw = Workspace("--loss_function logistic --noconstant --quiet --bit_precision 10")
+    columns = list(range(1, X.shape[1] + 1))
+    for x, label in zip(X.tolist(), y.tolist()):
+        example = vw.example({"f": list(zip(columns, x))})
+        example.set_label_string(str(int(label)))
+        vw.learn(example)
+        vw.finish_example(example)
+    w = [vw.get_weight_from_name(str(j), "f") for j in columns] if hasattr(vw, "get_weight_from_name") else None
+print(json.dumps([time.process_time() - start, None if w is None else [float(v) for v in w]]))
+"""
+
+
+class Point(NamedTuple):
+    """A method at some settings; fit: the model (d,) for a δ."""
+
+    method: str
+    private: bool
+    settings: dict[str, Any]
+    fit: Callable[[float], np.ndarray]
+
+
+def table(n: int, d: int) -> tuple[np.ndarray, np.ndarray]:
+    """Planted rows of length about 1/2, so that none is beyond the bound of 1, float32, and their labels."""
+    rng = np.random.default_rng(0)
+    X = np.empty((n, d), np.float32)
+    y, w = np.empty(n), rng.standard_normal(d)
+    w *= DEVIATION * 2 * np.sqrt(d) / np.linalg.norm(w)
+    for start in range(0, n, 100_000):
+        A = X[start : start + 100_000]
+        A[...] = rng.standard_normal(A.shape, dtype=np.float32) / np.float32(2 * np.sqrt(d))
+        y[start : start + len(A)] = np.where(rng.random(len(A)) < 1 / (1 + np.exp(-(A @ w))), 1.0, -1.0)
+    return X, y
+
+
+def points(X: np.ndarray, y: np.ndarray) -> list[Point]:
+    """What is measured, lbfgs first."""
+    from sklearn.linear_model import LogisticRegression, SGDClassifier
+
+    def plain(make: Callable[[], Any]) -> Callable[[float], np.ndarray]:
+        return lambda _: make().fit(X, y).coef_[0]
+
+    def logistic(solver: str) -> Callable[[], Any]:
+        return lambda: LogisticRegression(C=np.inf, solver=solver, fit_intercept=False)
+
+    def ours(algorithm: str, settings: dict[str, Any]) -> Point:
+        def fit(delta: float) -> np.ndarray:
+            call = {"epsilon": 1.0, "delta": delta, "precision": "float32", **settings}
+            return dpbench.fit(X, y, algorithm=algorithm, **call).w
+
+        return Point(algorithm, True, settings, fit)
+
+    n, d = X.shape
+    default = auto.method(Declaration(n, d), 1 / n**2)
+    small = {
+        "lambda0": 1e-3,
+        "gradient_rate": min(0.5, GRADIENT_ROWS / n),
+        "curvature_rate": min(0.5, HESSIAN_ROWS / n),
+    }
+    sgd = {"loss": "log_loss", "penalty": None, "fit_intercept": False, "max_iter": 5, "tol": None}
+    return [
+        *(Point(solver, False, {}, plain(logistic(solver))) for solver in ("lbfgs", "newton-cholesky", "newton-cg")),
+        Point("SGDClassifier", False, {"max_iter": 5}, plain(lambda: SGDClassifier(**sgd, random_state=0))),
+        *(ours("dp-newton-minibatch", small | {"T": T}) for T in (3, 4, 5)),
+        *(ours("dp-newton", {"T": T, "modification": "add"}) for T in (2, 3, 4, 6)),
+        Point("auto", True, {"method": default}, ours(default, {}).fit),
+        *(ours("dp-gd", {"T": T}) for T in (10, 40)),
+    ]
+
+
+def measure(n: int, d: int, rounds: int = ROUNDS) -> list[dict[str, Any]]:
+    """A record per method and settings."""
+    X, y = table(n, d)
+    rows = Rows(X, y)
+    warm = table(2_000, d)
+    for one in points(*warm):
+        one.fit(1e-8)
+    todo = points(X, y)
+    seconds, excess = [[] for _ in todo], [[] for _ in todo]
+    for turn in range(rounds):
+        reference = 0.0
+        for i, one in enumerate(todo):
+            gc.collect()
+            begin = time.process_time()
+            w = one.fit(n**-2.0 * (1 + 1e-4 * turn))
+            seconds[i].append(time.process_time() - begin)
+            loss = float(rows.sum(LOGISTIC.value, np.asarray(w, dtype=float)[None])[0]) / n
+            reference = loss if i == 0 else reference
+            excess[i].append(loss - reference)
+    found = [
+        record(n, d, one.method, one.private, one.settings, min(s), min(s) / min(seconds[0]), float(np.mean(e)))
+        for one, s, e in zip(todo, seconds, excess, strict=True)
+    ]
+    others = elsewhere(X, y, rows, reference, min(seconds[0])) if n <= SHAPES[0][0] and d <= 20 else []
+    set_up(X, y, rows)
+    return found + others
+
+
+def record(*values: Any) -> dict[str, Any]:
+    """Of `FIELDS`, printed."""
+    found = dict(zip(FIELDS, values, strict=True))
+    found["settings"] = ", ".join(f"{name} = {value}" for name, value in found["settings"].items())
+    print(
+        f"seconds over lbfgs's, {found['rows']:,} x {found['columns']}, {found['method']} {found['settings']}: "
+        f"{found['ratio']:.2f}  ({found['seconds']:.2f} s, excess loss {found['excess']:.1e})",
+        flush=True,
+    )
+    return found
+
+
+def set_up(X: np.ndarray, y: np.ndarray, rows: Rows) -> None:
+    """Print what a look at the rows costs in gradients, and a gradient in passes over X."""
+    W = np.zeros((1, X.shape[1]))
+    declared = {"loss": "logistic", "row_bound": 1.0, "row_bound_norm": "l2"}
+    call: dict[str, Any] = {"method": "", "loss": "logistic", "needed": ("l2", 1.0), "bound": "rescale"}
+    call |= {"release": True, "exact": False, "precision": "float32", "steady": False, "declared": declared}
+    flat = X.reshape(-1)
+    step = 8192 * X.shape[1]
+    times: dict[str, list[float]] = {"set-up": [], "gradient": [], "pass": []}
+    for _ in range(5):
+        for name, work in (
+            ("set-up", lambda: given.problem_of(X, y, **call)),
+            ("gradient", lambda: rows.weighted_sum(LOGISTIC.derivative, W)),
+            ("pass", lambda: [flat[i : i + step] @ flat[i : i + step] for i in range(0, len(flat), step)]),
+        ):
+            begin = time.process_time()
+            work()
+            times[name].append(time.process_time() - begin)
+    least = {name: min(found) for name, found in times.items()}
+    shape = f"{len(X):,} x {X.shape[1]}, float32"
+    print(f"a fit's look at the rows over a gradient, {shape}: {least['set-up'] / least['gradient']:.1f}")
+    print(f"gradient over one pass over X, {shape}: {least['gradient'] / least['pass']:.1f}", flush=True)
+
+
+def elsewhere(X: np.ndarray, y: np.ndarray, rows: Rows, reference: float, lbfgs: float) -> list[dict[str, Any]]:
+    """Records of the libraries that need an environment of their own."""
+    python, found = os.environ.get("VW_PYTHON"), []
+    if python is None:
+        print("diffprivlib, Vowpal Wabbit: not measured; VW_PYTHON names no environment that has them")
+        return []
+    with tempfile.TemporaryDirectory() as folder:
+        np.save(f"{folder}/X.npy", X)
+        np.save(f"{folder}/y.npy", y)
+        for name, private in (("diffprivlib", True), ("Vowpal Wabbit", False)):
+            command = [python, "-c", OTHERS, name, folder, "0"]
+            done = subprocess.run(command, capture_output=True, text=True, check=False)
+            if done.returncode:
+                print(f"{name}: not measured: {(done.stderr.strip().splitlines() or ['?'])[-1]}")
+                continue
+            seconds, w = json.loads(done.stdout.splitlines()[-1])
+            loss = float(rows.sum(LOGISTIC.value, np.array([w]))[0]) / len(X) if w else np.nan
+            found.append(record(*X.shape, name, private, {}, seconds, seconds / lbfgs, loss - reference))
+    return found
+
+
+def markdown(records: list[dict[str, Any]]) -> str:
+    """The table of the guide."""
+    lines = ["| rows × columns | method | seconds | ratio to lbfgs | excess loss |", "|---|---|--:|--:|--:|"]
+    for one in records:
+        name = f"`{one['method']}`" + (f", {one['settings']}" if one["settings"] else "")
+        name = f"{name} *(private)*" if one["private"] else name
+        ratio = f"**{one['ratio']:.2f}**" if one["private"] and one["excess"] <= ENOUGH else f"{one['ratio']:.2f}"
+        shape = f"{one['rows']:,} × {one['columns']}"
+        lines.append(f"| {shape} | {name} | {one['seconds']:.2f} | {ratio} | {one['excess']:.1e} |")
+    return "\n".join(lines) + "\n"
+
+
+def main(shapes: tuple[tuple[int, int], ...] = SHAPES, *, keep: bool = True) -> None:
+    """Print a line per method; keep: write results/time_to_loss.csv and .md."""
+    warnings.simplefilter("ignore")
+    records = []
+    with threadpool_limits(1):
+        for n, d in shapes:
+            records += measure(n, d, ROUNDS if n * d <= 10**8 else 2)
+    if keep:
+        with files.replacing(RESULTS / "time_to_loss.csv") as staged, open(staged, "w", newline="") as out:
+            writer = csv.DictWriter(out, FIELDS, lineterminator="\n")
+            writer.writeheader()
+            writer.writerows(records)
+        (RESULTS / "time_to_loss.md").write_text(markdown(records), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    numbers = [int(float(word)) for word in sys.argv[1:]]
+    main(((numbers[0], numbers[1]),), keep=False) if numbers else main()
