@@ -12,7 +12,7 @@ from dpbench.experiments.second_order.tuned import NEWTON, RULE, VARIANTS, secon
 from dpbench.run.row import settings_of
 from dpbench.study.context import Context, select
 from dpbench.study.declare import artefact
-from dpbench.study.output import Table
+from dpbench.study.output import Table, Words
 from dpbench.study.style import look, problem_title
 
 LONGER, SEEDS = 3, 5  # the next T of a grid, and the seeds of its long runs
@@ -118,23 +118,30 @@ def c7(context: Context) -> Table:
     """App. C.7: measured peak memory of the eigenvalue modification."""
     published = context.experiment.published()["memory"]
     runs = context.rows("c7")
-    rows, data, gaps = [], [], []
+    data, gaps = [], []
     for problem in context.problems("c7"):
-        for algorithm in ("dp-newton-hess-clip", "dp-newton-hess-add"):
-            measured = select(runs, problem=problem, algorithm=algorithm).dropna(subset=["measured"])
-            modification = algorithm.rpartition("-")[2]
-            paper = f"{published[problem]:g} MiB" if modification == "clip" else ""
-            d = datasets.describe(problem).columns
+        for modification in ("clip", "add"):
+            measured = select(runs, problem=problem, algorithm=f"dp-newton-hess-{modification}")
+            measured = measured.dropna(subset=["measured"])
             if measured.empty:
-                rows.append([problem_title(problem), f"{d}", modification, "–", "–", paper])
                 gaps.append(context.gap("c7", problem))
-                continue
             extra = measured["measured"] / MIB
-            process = measured["notes"].str.extract(r"(\d+)", expand=False).astype(float).dropna() / MIB
-            rows.append([problem_title(problem), f"{d}", modification, _median_and_range(extra),
-                         _median_and_range(process), paper])  # fmt: skip
-            data.append({"problem": problem, "d": d, "modification": modification, "extra_mib": extra.median(),
-                         "process_mib": process.median(), "runs": len(measured)})  # fmt: skip
+            process = (
+                measured["notes"].astype("string").str.extract(r"(\d+)", expand=False).astype(float).dropna() / MIB
+            )
+            data.append({"problem": problem, "d": datasets.describe(problem).columns, "modification": modification,
+                         "extra_mib": extra.median(), "process_mib": process.median(), "runs": len(measured),
+                         "extra": _median_and_range(extra), "process": _median_and_range(process),
+                         "paper": f"{published[problem]:g} MiB" if modification == "clip" else ""})  # fmt: skip
+    columns: dict[str, Words] = {
+        "data set": lambda one: problem_title(one["problem"]),
+        "d": "{d}",
+        "modification": "{modification}",
+        "on top": "{extra}",
+        "whole process": "{process}",
+        "paper": "{paper}",
+    }
+    words = ("extra", "process", "paper")  # told beside the numbers
     caption = (
         "Peak memory while DP-Newton modifies the eigenvalues of the curvature: what this step adds, and the whole "
         "process. Median [lowest, highest] of repeated measurements. What it adds carries over to other machines."
@@ -146,11 +153,10 @@ def c7(context: Context) -> Table:
         "fresh process on one core; lowest and highest are in brackets. clip uses an eigendecomposition, add a "
         "Cholesky factorisation. The paper uses an eigendecomposition and does not say which of the two numbers it "
         "prints; its values have the size of a whole process. Only the increment carries over to other machines. "
-        f"{_difference(data, published)}"
+        f"{_difference([one for one in data if one['runs']], published)}"
     )
-    header = ["data set", "d", "modification", "on top", "whole process", "paper"]
     finding = _memory(pd.DataFrame(data, columns=["problem", "modification", "extra_mib"]))
-    return Table(pd.DataFrame(rows, columns=header), caption, pd.DataFrame(data), gaps, method, finding)
+    return Table.of(data, columns, caption, gaps, unsaved=words, method=method, finding=finding)
 
 
 def _memory(data: pd.DataFrame) -> str:
