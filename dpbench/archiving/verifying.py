@@ -341,7 +341,7 @@ def _judged(one: Stated, problem: Problem, start: np.ndarray, frame: sandbox.Fra
         yield f"{one}: its code, run again, ended before it"
         return
     if frame.error or len(frame.W) != start.size * 8:
-        yield f"{one}: its code, run again: {ascii(frame.error)[1:160] or 'no iterates came back'}"
+        yield f"{one}: its code, run again: {ascii(frame.error)[1:-1][:160] or 'no iterates came back'}"
         return
     W = np.frombuffer(frame.W).reshape(start.shape)
     with np.errstate(all="ignore"):
@@ -353,7 +353,7 @@ def _judged(one: Stated, problem: Problem, start: np.ndarray, frame: sandbox.Fra
         here = composition_of(msgspec.convert(frame.releases, list[ReleaseCount]))
         cost = spent(here, float(one.row.delta or 0), Relation(one.row.relation)).epsilon
     except (UserError, PrivacyError, msgspec.ValidationError, ValueError, TypeError) as error:
-        yield f"{one}: what its code released: {ascii(str(error))[1:160]}"
+        yield f"{one}: what its code released: {ascii(str(error))[1:-1][:160]}"
         return
     if one.row.private and not _close(cost, one.row.epsilon_planned or 0.0, 0.0, SAME_EPSILON):
         yield f"{one}: its row plans ε = {_shown(one.row.epsilon_planned)}, its code's noise composes to {cost:.6g}"

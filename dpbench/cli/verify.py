@@ -6,6 +6,8 @@ import click
 
 import dpbench
 
+SHOWN = 3  # versions of the code
+
 
 @click.command("verify")
 @click.argument("archive")
@@ -24,7 +26,9 @@ def command(archive: str, sample: int, seed: int | None, run_code: bool) -> int:
     found = dpbench.verify(archive, sample=sample, seed=seed, run_code=run_code)
     manifest = found.manifest
     click.echo(f"{manifest.experiment} ({manifest.title}), {manifest.profile} profile, {manifest.rows:,} rows")
-    click.echo(f"of {manifest.distribution}, by {', '.join(manifest.code_versions)}")
+    versions = manifest.code_versions
+    more = f" and {len(versions) - SHOWN} others" if len(versions) > SHOWN else ""
+    click.echo(f"of {manifest.distribution}, by {', '.join(versions[:SHOWN])}{more}")
     click.echo(f"digest: {found.digest}")
     for line in found.checked:
         click.echo(f"  checked  {line}")

@@ -223,13 +223,21 @@ def recipe_of(name: str) -> Recipe:
 
 
 def _written_out(dataset: str, words: str) -> Recipe:
-    """The recipe of "DATASET:LOSS[,l1=WEIGHT][,l2=WEIGHT][,w2=WEIGHT]"; UserError for anything else."""
+    """The recipe of "DATASET:LOSS[,l1=WEIGHT][,l2=WEIGHT][,w2=WEIGHT][,apart=N]"; UserError for anything else.
+
+    apart: one row in so many is kept for scores, see `Recipe`.
+    """
     natural = recipe_of(dataset)
     loss, *pairs = words.split(",")
     losses.get(loss)
-    weights = {}
+    weights, apart = {}, natural.apart
     for pair in pairs:
         name, _, value = pair.partition("=")
+        if name == "apart":
+            if not (value.isdecimal() and 2 <= int(value) <= 1000):
+                raise UserError(f"problem {dataset}:{words}: apart takes a whole number from 2 to 1000, got {value!r}")
+            apart = int(value)
+            continue
         if name not in regularisers.KINDS:
             raise UserError(f"problem {dataset}:{words}: no regulariser {name!r}; {nearest(name, regularisers.KINDS)}")
         try:
@@ -237,7 +245,7 @@ def _written_out(dataset: str, words: str) -> Recipe:
         except ValueError:
             raise UserError(f"problem {dataset}:{words}: {pair!r} is not NAME=WEIGHT") from None
     regularisers.make(**weights)
-    return replace(natural, loss=loss, weights=weights)
+    return replace(natural, loss=loss, weights=weights, apart=apart)
 
 
 def declare(name: str) -> Declaration:

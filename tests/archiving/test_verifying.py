@@ -151,6 +151,12 @@ def test_an_archive_has_rows_code_environment_and_no_data_and_the_same_bytes_aga
     assert again.path.read_bytes() == archived.path.read_bytes()
 
 
+def test_whole_numbers_of_a_frame_with_gaps_are_whole_in_the_archive():
+    told = bundle._plain({"key": "0" * 32, "T": 5.0, "iterations": float("nan"), "values": [1.0, float("inf")]})
+    assert told == {"key": "0" * 32, "T": 5, "values": [1.0, None]}
+    assert isinstance(told["T"], int)
+
+
 def test_a_sound_archive_is_run_again_by_what_is_installed(site, archived):
     with installed(site, NAME):
         found = dpbench.verify(archived.path, sample=6)

@@ -68,3 +68,13 @@ def test_rows_apart_are_a_quarter_by_position_and_in_the_same_units(name):
     assert not kept & away
     assert whole.held_out is None
     assert most.data_hash != whole.data_hash
+
+
+def test_a_name_may_keep_rows_apart_to_score_on():
+    assert catalogue.recipe_of("synthetic:logistic,apart=5,l2=0.1").apart == 5
+    problem = build("synthetic:logistic,apart=5")
+    assert (problem.n, len(problem.held_out[1])) == (8000, 2000)
+    assert catalogue.declare("synthetic:logistic,apart=5").n == 8000
+    for wrong in ("1", "0.5", "-2", "many", "2000"):
+        with pytest.raises(UserError, match="apart takes a whole number"):
+            catalogue.recipe_of(f"synthetic:logistic,apart={wrong}")
