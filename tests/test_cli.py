@@ -298,7 +298,7 @@ def test_from_a_table_to_a_decided_schema(tmp_path, monkeypatch, call):
     (tmp_path / "t.csv").write_text(",age,kind,label\n" + rows)
     code, out, err = call("schema", "t.csv", "--target", "label", "--out", "s.toml")
     assert (code, "decide 4 entries, then run: dpbench check t.csv --schema s.toml" in out) == (0, True), out
-    assert "note: Unnamed: 0: a row number; dropped" in err
+    assert "note: Unnamed: 0: a row number or identifier; dropped" in err
     code, out, _ = call("check", "t.csv", "--schema", "s.toml")
     assert (code, out.count("came from the data: decide")) == (1, 4)
     text = (tmp_path / "s.toml").read_text().replace("20.0, 59.0", "0, 50")

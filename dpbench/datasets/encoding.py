@@ -14,6 +14,7 @@ import numpy as np
 
 from dpbench.datasets.recipes import LARGEST
 from dpbench.errors import DataError, UserError, nearest
+from dpbench.row_numbers import RowNumbers
 
 if TYPE_CHECKING:
     import pandas
@@ -59,10 +60,11 @@ class Moments:
 
 @dataclass
 class Column:
-    """What is known of a column: moments of a number, or the labels of a category."""
+    """What is known of a column: moments of a number, or the labels of a category; whether it only identifies rows."""
 
     name: str
     numeric: bool
+    identifies: RowNumbers
     moments: Moments = field(default_factory=Moments)
     labels: set[str] = field(default_factory=set)
 
@@ -202,7 +204,9 @@ class Scan:
             elif name == self.target.name:
                 self.target.add(column, used)
             elif self.columns[name].numeric:
-                self.columns[name].moments.add(column.to_numpy(dtype=float)[used])
+                values = column.to_numpy(dtype=float)
+                self.columns[name].moments.add(values[used])
+                self.columns[name].identifies.add(values)
             elif len(self.columns[name].labels) <= CATEGORIES:
                 self.columns[name].labels.update(np.unique(_words(column)))
 
@@ -220,7 +224,7 @@ class Scan:
         for name in names:
             if name in (self.target.name, *self.drop):
                 continue
-            self.columns[name] = Column(name, is_number(frame[name]))
+            self.columns[name] = Column(name, is_number(frame[name]), RowNumbers(name))
             if name in self.bounds and not self.columns[name].numeric:
                 raise UserError(f"{self.path}: {name} is not a column of numbers: it takes no bounds")
         if not self.columns:
@@ -231,13 +235,17 @@ class Scan:
         if self.missing:
             shown = some([f"{name} ({count:,})" for name, count in self.missing.items()])
             raise DataError(
-                f"{self.path}: missing or infinite (beyond {LARGEST:g}) values in {shown}; drop or fill them first"
+                f"{self.path}: missing or infinite (beyond {LARGEST:g}) values in {shown}; a schema says what they "
+                "count as (dpbench schema)"
             )
         target = self.target.labels(told)
         scales: dict[str, tuple[float, float, bool]] = {}
         labels: dict[str, list[str]] = {}
         names, constant = ["intercept"], []
+        numbers = [one.name for one in self.columns.values() if one.identifies.are and one.name not in self.bounds]
         for name, column in self.columns.items():
+            if name in numbers:
+                continue
             if not column.numeric:
                 labels[name] = sorted(column.labels)
                 if len(labels[name]) > CATEGORIES:
@@ -252,7 +260,12 @@ class Scan:
                     continue  # zeros, which methods that release single coordinates cannot hide
             names.append(name)
             scales[name] = self._scale(column)
-        if len(constant) == len(self.columns):
+        if numbers:
+            verb = "only identifies rows and is" if len(numbers) == 1 else "only identify rows and are"
+            told.notes.append(f"{some(numbers)} {verb} left out; bounds keep a column")
+        if len(constant) + len(numbers) == len(self.columns):
+            if numbers and not constant:
+                raise DataError(f"{self.path}: no columns besides the target and row numbers ({some(numbers)})")
             raise DataError(f"{self.path}: every column besides the target has one value only; there is nothing to use")
         if constant:
             told.notes.append(
@@ -279,7 +292,10 @@ class Scan:
     @property
     def public_bound(self) -> float | None:
         """√(columns read + 1), about the length of a row; None where neither bounds nor deviations set the units."""
-        loose = any(column.numeric and column.name not in self.bounds for column in self.columns.values())
+        loose = any(
+            column.numeric and column.name not in self.bounds and not column.identifies.are
+            for column in self.columns.values()
+        )
         return None if loose and not self.standardise else float(len(self.columns) + 1) ** 0.5
 
 

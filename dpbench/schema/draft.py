@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from dpbench.errors import DataError, UserError, nearest
+from dpbench.row_numbers import RowNumbers
 from dpbench.schema.encode import date_part, numbers, words
 from dpbench.schema.schema import Column, Missing, Schema, Target
 
@@ -53,24 +54,6 @@ def _looked(table: pandas.DataFrame | Iterable[pandas.DataFrame]) -> dict[str, _
 def in_parts(table: Any) -> Iterable[pandas.DataFrame]:
     """The parts of a table; of a whole one, itself."""
     return [table] if hasattr(table, "columns") else table
-
-
-class RowNumbers:
-    """Whether a column that comes in parts is 0, 1, 2, … or 1, 2, 3, …, or has no name of its own."""
-
-    def __init__(self, name: str) -> None:
-        self._unnamed, self._rows, self._starts = unnamed(name), 0, {0, 1}
-
-    def add(self, values: np.ndarray) -> None:
-        """values: the next cells as numbers, NaN where they are none."""
-        counted = np.arange(self._rows, self._rows + len(values))
-        self._starts = {first for first in self._starts if np.array_equal(values, counted + first)}
-        self._rows += len(values)
-
-    @property
-    def are(self) -> bool:
-        """So far."""
-        return self._unnamed or (self._rows > 2 and bool(self._starts))
 
 
 class _Look:
@@ -127,7 +110,7 @@ def _column(name: str, found: _Look, remarks: list[str]) -> Column:
     missing: Missing = "indicator" if found.gaps else "middle"
     decided = ("missing",) if found.gaps else ()
     if found.row_numbers.are:
-        remarks.append(f"{name}: a row number; dropped")
+        remarks.append(f"{name}: a row number or identifier; dropped")
         return Column(drop=True, decide=("drop",))
     if found.share(found.as_dates) >= READABLE:
         remarks.append(f"{name}: dates; their year and month are taken")
@@ -161,11 +144,6 @@ def _target(name: str, found: _Look, remarks: list[str]) -> Target:
         order = sorted(found.labels, key=float) if numeric else sorted(found.labels)
         return Target(name=name, classes=tuple(order), decide=("classes",))
     return Target(name=name, bounds=found.bounds, decide=("bounds",))
-
-
-def unnamed(name: str) -> bool:
-    """What pandas calls a column whose header is empty, as that of the row numbers which `to_csv` writes."""
-    return not name.strip() or name.startswith("Unnamed: ")
 
 
 def _apart(low: float, high: float) -> tuple[float, float]:

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from dpbench.schema.draft import RowNumbers, in_parts
+from dpbench.row_numbers import RowNumbers
+from dpbench.schema.draft import in_parts
 from dpbench.schema.encode import check_columns, date_part, encode, encode_target, numbers, words
 from dpbench.schema.schema import Column, Schema, Target
 
@@ -68,7 +69,7 @@ class _Column:
 
     def lines(self) -> list[str]:
         if self._numbers.are:
-            return ["looks like a row number, which only identifies rows: drop = true"]
+            return ["looks like a row number or identifier, which only identifies rows: drop = true"]
         column, of = self._column, f"of {self._rows:,}"
         what = (
             "number" if column.bounds is not None else "date" if column.date is not None else "category of the schema"

@@ -385,7 +385,10 @@ def test_missing_values_are_one_line(call, csv):
     frame.to_csv(csv, index=False)
     code, _, err = call(*COMPARE)
     assert code == 2
-    assert err == "error: my.csv: missing or infinite (beyond 1e+150) values in age (5); drop or fill them first\n"
+    assert err == (
+        "error: my.csv: missing or infinite (beyond 1e+150) values in age (5); a schema says what they count as "
+        "(dpbench schema)\n"
+    )
 
 
 LITTLE = {

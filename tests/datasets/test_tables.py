@@ -162,7 +162,10 @@ def test_each_mistake_is_one_line(csv, change, message):
 
 def test_bad_files_are_one_line(csv, frame, tmp_path):
     for change, message in (
-        ({"age": [np.nan] + [1.0] * (N - 1)}, r"missing or infinite \(.*\) values in age \(1\); drop or fill"),
+        (
+            {"age": [np.nan] + [1.0] * (N - 1)},
+            r"missing or infinite \(.*\) values in age \(1\); a schema says what they count as",
+        ),
         ({"age": [1e300] + [1.0] * (N - 1)}, r"beyond 1e\+150\) values in age \(1\)"),
         ({"wage": [np.inf] * 2 + [1.0] * (N - 2)}, r"wage \(2\)"),
         ({"job": [None] + ["a"] * (N - 1)}, r"job \(1\)"),
@@ -248,3 +251,17 @@ def test_the_rows_held_out_are_the_others_at_the_share_asked_for(csv):
         np.testing.assert_array_equal(found[0], whole.X[rows])
         np.testing.assert_array_equal(found[1], whole.y[rows])
     assert tables.used_rows(10_000, 0.25).mean() == pytest.approx(0.75, abs=0.02)
+
+
+def test_columns_that_only_identify_rows_are_left_out_and_named(csv, frame):
+    """What `to_csv` writes was a feature, and predicted whatever the file was sorted by."""
+    rng = np.random.default_rng(0)
+    frame.assign(id=range(1000, 1000 + N), code=rng.permutation(N) + 5).to_csv(csv)
+    table = tables.read(csv, "label")
+    assert not {"Unnamed: 0", "id", "code"} & set(table.columns)
+    assert "Unnamed: 0, id, code only identify rows and are left out; bounds keep a column" in table.notes
+    assert not any("Unnamed" in line or "id" in line.split() for line in table.warnings)
+    assert "id" in tables.read(csv, "label", bounds={"id": (0, 10_000)}).columns
+    frame[["label"]].to_csv(csv)
+    with pytest.raises(DataError, match=r"no columns besides the target and row numbers \(Unnamed: 0\)"):
+        tables.read(csv, "label")
