@@ -118,11 +118,13 @@ class Cluster:
     def run(self, batches: dict[int, Batch]) -> Iterator[tuple[int, Rows | Death]]:
         from distributed.comm.core import CommClosedError
 
-        waiting = list(batches.items())[::-1]
+        waiting = iter(batches.items())  # one by one: whoever takes a batch claims it
+        following = next(waiting, None)
         try:
-            while waiting or self._flying:
-                while waiting and len(self._flying) < self._free():
-                    self._send(*waiting.pop())
+            while following or self._flying:
+                while following and len(self._flying) < self._free():
+                    self._send(*following)
+                    following = next(waiting, None)
                 key = self._next_key()
                 (index, batch), future = self._flying.pop(key), self._futures.pop(key)
                 outcome = self._outcome(future, index, batch)

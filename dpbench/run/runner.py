@@ -6,7 +6,7 @@ import contextlib
 import math
 import sys
 from collections import Counter, defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Container
 from dataclasses import dataclass, field
 
 from dpbench import algorithms, datasets
@@ -15,6 +15,7 @@ from dpbench.run import devices, outcomes
 from dpbench.run.batch import Rows
 from dpbench.run.executors import Here, cores, open_executor, results
 from dpbench.run.jobs import Job
+from dpbench.run.leases import Alone, Claims, Leases
 from dpbench.run.pace import Pace, seconds
 from dpbench.run.results import Store
 from dpbench.run.row import Row
@@ -82,21 +83,24 @@ def estimate(jobs: list[Job], store: Store, workers: int | None) -> float:
     return seconds(sum(flops), steps, 1 if timed else workers or cores())
 
 
-def batches(jobs: list[Job], workers: int = 1) -> list[list[Job]]:
+def batches(jobs: list[Job], workers: int = 1, wanted: Container[str] | None = None) -> list[list[Job]]:
     """Jobs grouped into batches that advance together, the costliest first so that no core idles at the end.
 
     With many `workers`, a batch that is more than one's even share of the whole is cut: it would be the last to end.
+    wanted: keys of the jobs that are left, None for all. Whoever makes the same jobs has the same batches, or rests.
     """
     groups = defaultdict(list)
     for job in jobs:
         groups[job.group].append(job)
-    share = sum(map(work, jobs)) / workers
+    rest = [job for job in jobs if wanted is None or job.key in wanted]
+    share = sum(map(work, rest)) / workers
     result = []
     for group in groups.values():
         size = algorithms.get(group[0].algorithm).batch_size(*_size(group[0]))
-        if workers > 1:
-            size = min(size, max(1, int(share / work(group[0]))))
-        result += [group[i : i + size] for i in range(0, len(group), size)]
+        for first in range(0, len(group), size):
+            batch = [job for job in group[first : first + size] if wanted is None or job.key in wanted]
+            part = min(size, max(1, int(share / work(group[0])))) if workers > 1 else size
+            result += [batch[i : i + part] for i in range(0, len(batch), part)]
     return sorted(result, key=lambda batch: -sum(work(job) for job in batch))
 
 
@@ -116,7 +120,7 @@ def run(
     Batches of untimed jobs go to the executor of `backend`, `workers`, `scheduler` and `shards` (see `executors`).
     device: what takes the sums over the rows (see `devices`).
     Timed jobs run afterwards, one at a time with nothing else of ours running, in the driver. Interrupting loses at
-    most the batches in flight.
+    most the batches in flight. Processes that run the same jobs into the same store share them (`leases`).
     """
     unique = {job.key: job for job in jobs}
     finished = store.finished()
@@ -137,15 +141,22 @@ def run(
         pace.ended(sum(work(job) for job in batch), len(batch))
         report(Progress(pace.share, done, len(missing), batch[-1], alone))
 
-    timed = batches([job for job in missing if job.timed and shards is None])
-    pooled = [job for job in missing if not job.timed or shards is not None]  # shards: one at a time anyway
-    with devices.using(device):
-        if pooled:
+    apart = {key for key, job in unique.items() if job.timed and shards is None}  # shards: one at a time anyway
+    pooled, timed = ([job for job in unique.values() if (job.key in apart) == one] for one in (False, True))
+    wanted = {job.key for job in missing}
+    shared = Leases(store.folder) if missing and hasattr(store, "folder") else contextlib.nullcontext()
+    with devices.using(device), shared as leases:
+        if wanted - apart:
+            claims = Claims(leases, store, batches(pooled)) if leases else Alone()
             with open_executor(backend, workers, scheduler, shards) as executor:
-                for batch, rows in results(batches(pooled, executor.shares()), executor):
+                for batch, rows in results(batches(pooled, executor.shares(), wanted), executor, claims):
                     ended(batch, rows, alone=False)
-        for batch, rows in results(timed, Here()):
-            ended(batch, rows, alone=True)
+            summary.found += claims.elsewhere
+        if wanted & apart:
+            claims = Claims(leases, store, batches(timed)) if leases else Alone()
+            for batch, rows in results(batches(timed, 1, wanted), Here(), claims):
+                ended(batch, rows, alone=True)
+            summary.found += claims.elsewhere
     with contextlib.suppress(UserError):  # every row is in the store by now: merging the parts can wait
         store.compact()
     return summary
