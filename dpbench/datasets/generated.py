@@ -129,6 +129,7 @@ DRAWS = {
     "gen-tiny": Draw("300 rows", 501, 300, 5),
     "gen-small": Draw("1,000 rows", 502, 1_000, 20),
     "gen-large": Draw("100,000 rows", 503, 100_000, 20),
+    "gen-huge": Draw("500,000 rows", 534, 500_000, 10),
     "gen-flipped-10": Draw("a tenth of the labels flipped", 504, 5_000, 20, noise=0.1),
     "gen-flipped-30": Draw("three tenths of the labels flipped", 505, 5_000, 20, noise=0.3),
     "gen-rare-10": Draw("a tenth of positive labels", 506, 10_000, 20, _constant, share=0.1),

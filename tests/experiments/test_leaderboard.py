@@ -86,21 +86,25 @@ def made_up(**scores):
     rows = [(p, 1.0, m, v) for m, values in scores.items() for p, v in zip(problems, values, strict=True)]
     table = pd.DataFrame(rows, columns=["problem", "epsilon", "algorithm", "score"])
     choice = dict.fromkeys(problems, "dp-gd")
-    return board.Board(table, pd.DataFrame({"seeds": []}), {}, {}, {"dp-gd": 0.25}, choice)
+    return board.Board(table, pd.DataFrame({"seeds": []}), {}, {}, {"dp-gd": {"digits-ridge": 0.25}}, choice)
+
+
+GOOD = "DP-GD\n1 % of the excess loss of w = 0\nscore -2.00 [-2.11, -1.89]\n0.25 s at n = 1,797\n"
+POOR = "DP-GD\n38 % of the excess loss of w = 0\nscore -0.42 [-2.33, 1.49]\n0.25 s at n = 1,797\n"
 
 
 @pytest.mark.parametrize(
     ("scores", "told"),
     [
         ({"dp-gd": [-2.0, -2.1, -1.9, -2.0, -2.0], "dp-mf": [-1.0, -1.1, -0.9, -1.0, -1.0]},
-         "DP-GD\nscore -2.00 [-2.11, -1.89]\n0.25 s\ndistinguishable from all others\ndefault: 0.20"),
+         f"{GOOD}distinguishable from all others\ndefault: 0.20, no better than w = 0"),
         ({"dp-gd": [-2.0, -2.1, -1.9, -2.0, -2.0], "dp-mf": [-1.9, -2.2, -1.9, -2.0, -1.9]},
-         "DP-GD\nscore -2.00 [-2.11, -1.89]\n0.25 s\nnot distinguishable: DP-MF\ndefault: 0.20"),
+         f"{GOOD}not distinguishable: DP-MF\ndefault: 0.20, no better than w = 0"),
         ({"dp-gd": [0.5] * 5, "dp-mf": [0.1] * 5},
          "nothing\nno method is better than w = 0\ndistinguishable from all others"),
         ({"dp-gd": [-2.0, 1.5, -1.0, 0.9, -1.5], "dp-mf": [0.9] * 5},
-         "DP-GD\nscore -0.42 [-2.33, 1.49]\n0.25 s\nnot distinguishable: DP-MF\n"
-         "not distinguishable from w = 0\ndefault: 0.20, not distinguishable"),
+         f"{POOR}not distinguishable: DP-MF\nnot distinguishable from w = 0\n"
+         "default: 0.20, not distinguishable, no better than w = 0"),
     ],
 )  # fmt: skip
 def test_the_answer_follows_from_the_scores(scores, told):
@@ -111,8 +115,20 @@ def test_the_answer_follows_from_the_scores(scores, told):
 def test_the_default_says_what_it_is_and_from_what_to_what_it_costs():
     found = made_up(nothing=[0.0] * 5, auto=[-1.0] * 5, **{"dp-gd": [-0.5] * 5})
     assert tables.answer(found, places.standing(found.matrix(1.0))) == (
-        "the default (auto)\nhere DP-GD\nscore -1.00 [-1.00, -1.00]\n0.25 s\ndistinguishable from all others"
+        "the default (auto)\nhere DP-GD\n10 % of the excess loss of w = 0\nscore -1.00 [-1.00, -1.00]\n"
+        "0.25 s at n = 1,797\ndistinguishable from all others"
     )
+
+
+def test_seconds_are_of_problems_of_the_kind_where_any_was_timed():
+    found = made_up(**{"dp-gd": [0.0] * 5})
+    found.timed["dp-gd"] = {"digits-ridge": 0.25, "synthetic": 0.5, "gen-small": 0.75}
+    assert tables.cost(found, "dp-gd", "logistic + ridge") == "0.25 to 0.75 s at n = 1,000 to 1,797"
+    assert tables.cost(found, "dp-gd", "logistic") == "0.5 s at n = 10,000"
+    assert tables.cost(found, "dp-gd", "squared + L1") == "0.25 to 0.75 s at n = 1,000 to 10,000"
+    assert tables.cost(found, places.AUTO, "logistic") == "0.25 s at n = 1,797"  # where it chooses what was timed
+    assert tables.cost(found, "dp-mf", "") == ""
+    assert found.seconds == {"dp-gd": 0.5}
 
 
 def test_a_submission_counts_as_missing_on_all_of_a_kind_that_it_has_rows_of():

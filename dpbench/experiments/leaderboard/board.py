@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
+import numpy as np
 import pandas as pd
 
 from dpbench import algorithms
@@ -29,8 +30,8 @@ UNPAID = "¶"
 class Board:
     """scores: (problem, ε, algorithm, score), w = 0 and the default among the entrants. means: of every cell.
 
-    unpaid: method → what it takes from the data without paying. titles: what submitted methods are called. seconds: of
-    one run, the median over the timed problems. choice: problem → what the default takes there.
+    unpaid: method → what it takes from the data without paying. titles: what submitted methods are called. timed:
+    method → problem → seconds of one run. choice: problem → what the default takes there.
     waiting: how many (problem, ε) are not scored yet, because the runs of some method of dpbench are not made there.
     """
 
@@ -38,7 +39,7 @@ class Board:
     means: pd.DataFrame
     unpaid: dict[str, str]
     titles: dict[str, str]
-    seconds: dict[str, float]
+    timed: dict[str, dict[str, float]]
     choice: dict[str, str]
     waiting: int = 0
 
@@ -46,6 +47,18 @@ class Board:
         """What an entrant is called, with its marks."""
         mark = f" {UNPAID}" if name in self.unpaid else ""
         return (NAMES.get(name) or self.titles.get(name) or look(name).label) + mark
+
+    @property
+    def seconds(self) -> dict[str, float]:
+        """Of one run of every method that was timed, the median over the problems it was timed on."""
+        return {name: float(np.median(list(on.values()))) for name, on in self.timed.items()}
+
+    def seconds_on(self, name: str, kind: str = "") -> dict[str, float]:
+        """Problem → seconds of an entrant, of the default by what it takes there; of a kind if any of it was timed."""
+        on = self.timed.get(name, {})
+        if name == places.AUTO:
+            on = {p: self.timed[m][p] for p, m in self.choice.items() if p in self.timed.get(m, {})}
+        return {p: seconds for p, seconds in on.items() if kind in ("", tracks.kind(p))} or on
 
     def matrix(self, epsilon: float, kind: str = "") -> pd.DataFrame:
         """(families × methods) of scores at one ε on the problems of a kind; of all, 0 where a method is not admitted.
@@ -87,7 +100,7 @@ def board(context: Context) -> Board:
     scores = places.with_auto(scores, choice)
     unpaid = {name: what for name, what in map(_unpaid, table.to_dict("records")) if what}
     titles = {one.manifest["method"]: marked(one.manifest) for one in placed}
-    return Board(scores, table, unpaid, titles, _seconds(context), choice, waiting)
+    return Board(scores, table, unpaid, titles, _timed(context), choice, waiting)
 
 
 def _unpaid(row: dict[str, Any]) -> tuple[str, str]:
@@ -110,12 +123,15 @@ def _admitted(one: Submitted, planned: list[tuple[str, float, str]]) -> list[tup
     return [(*cell, one.manifest["method"]) for cell in sorted(cells)]
 
 
-def _seconds(context: Context) -> dict[str, float]:
-    """Of one run timed alone at ε = 1: the least of its repetitions, the median over problems."""
+def _timed(context: Context) -> dict[str, dict[str, float]]:
+    """Method → problem → seconds of a run timed alone at ε = 1, the least of its repetitions."""
     rows = context.rows("cost")
     timed = rows[rows["timed"].gt(0) & rows["epsilon"].eq(1.0) & rows["seconds"].notna()]
-    by = timed.groupby(["algorithm", "problem"])["seconds"].min().groupby("algorithm")
-    return {str(name): float(value) for name, value in by.median().items()}
+    found: dict[str, dict[str, float]] = {}
+    for at, value in timed.groupby(["algorithm", "problem"])["seconds"].min().items():
+        name, problem = map(str, cast(tuple[str, str], at))
+        found.setdefault(name, {})[problem] = float(value)
+    return found
 
 
 def frozen(context: Context, version: str, notes: str) -> Version:

@@ -26,6 +26,7 @@ SCORE = (
     "simultaneous 95 % intervals over families."
 )
 PAYS = f"{UNPAID}: uses an eigenvalue (or column scales) of the data that its ε does not cover, so it has no place."
+TIMED = "of one run timed alone at ε = 1 on small problems of its kind, the least of three times."
 MOST_NAMED = 1
 FIRST = 8  # methods of the head-to-heads, beside w = 0 and the default
 
@@ -44,10 +45,10 @@ def answers(context: Context) -> Table:
             families = max([families, *(one.families for one in lined)])
         lines.append([f"{kind or 'all'} ({families} famil{'y' if families == 1 else 'ies'})", *cells])
     caption = (
-        "The method with the lowest score on each kind of problem, its seconds, and the methods that are not "
-        "distinguishable from it at 95 %. “Nothing”: no method beats w = 0."
+        "Per kind of problem: the method with the lowest score, its seconds, and those not distinguishable from it at "
+        "95 %. Score: log10 of the excess loss over that of w = 0. “Nothing”: none beats w = 0."
     )
-    method = f"{SCORE} {RULES}{unscored(found)} {version(context)}"
+    method = f"{SCORE} Seconds: {TIMED} {RULES}{unscored(found)} {version(context)}"
     gaps = [] if lines else [context.gap("answers", "every row")]
     header = ["problems", *(f"at ε = {epsilon:g}" for epsilon in found.epsilons)]
     return Table(pd.DataFrame(lines, columns=header), caption, pd.DataFrame(data), gaps, method=method)
@@ -66,22 +67,41 @@ def answer(found: Board, lined: list[Standing], kind: str = "") -> str:
     sure = f"not distinguishable: {rivals}{more}" if tied else "distinguishable from all others"
     if first.algorithm == NOTHING:
         return "\n".join(["nothing", "no method is better than w = 0", sure])
-    lines = [found.label(first.algorithm), f"score {interval(first)}", cost(found, first.algorithm, kind), sure]
+    lines = [
+        found.label(first.algorithm),
+        f"{share(first.score)} of the excess loss of w = 0",
+        f"score {interval(first)}",
+    ]
     if first.algorithm == AUTO:
         lines.insert(1, f"which is {' or '.join(found.label(name) for name in found.chosen(kind))}")
+    lines += [cost(found, first.algorithm, kind) or "not timed", sure]
     if not by[NOTHING].apart:
         lines.append("not distinguishable from w = 0")
     if AUTO in by and first.algorithm != AUTO:
-        lines.append(f"default: {two(by[AUTO].score)}{'' if by[AUTO].apart else ', not distinguishable'}")
-    return "\n".join(filter(None, lines))
+        worse = ", no better than w = 0" if by[AUTO].score >= 0 else ""
+        lines.append(f"default: {two(by[AUTO].score)}{'' if by[AUTO].apart else ', not distinguishable'}{worse}")
+    return "\n".join(lines)
+
+
+def share(score: float) -> str:
+    """What is left of the excess loss of w = 0 at a score, in percent.
+
+    >>> share(-1.13), share(-0.35), share(-2.0)
+    ('7.4 %', '45 %', '1 %')
+    """
+    percent = 100 * 10**score
+    return f"{percent:.0f} %" if percent >= 10 else f"{percent:.2g} %"
 
 
 def cost(found: Board, name: str, kind: str) -> str:
-    """ "0.0022 s", of the default from its fastest method's to its slowest's; "" where nobody was timed."""
-    names = found.chosen(kind) if name == AUTO else [name]
-    seconds = sorted({found.seconds[one] for one in names if one in found.seconds})
-    ends = " to ".join(f"{one:.2g}" for one in dict.fromkeys([*seconds[:1], *seconds[-1:]]))
-    return f"{ends} s" if ends else ""
+    """ "0.0022 s at n = 1,000", or from the fastest to the slowest problem; "" where it was not timed."""
+    on = found.seconds_on(name, kind)
+    if not on:
+        return ""
+    seconds = dict.fromkeys(f"{one:.2g}" for one in (min(on.values()), max(on.values())))
+    rows = [tracks.size(problem)[0] for problem in on]
+    sizes = dict.fromkeys(f"{n:,}" for n in (min(rows), max(rows)))
+    return f"{' to '.join(seconds)} s at n = {' to '.join(sizes)}"
 
 
 def interval(one: Standing) -> str:
@@ -114,8 +134,8 @@ def placed(context: Context) -> Table:
     )
     method = (
         f"{len(problems)} problems in {len(families)} families.{unscored(found)} By kind: the mean over ε. If a "
-        f"method's proof does not cover a family, w = 0 takes its place there. {SCORE} {PAYS} Seconds: of one run "
-        f"timed alone at ε = 1, the median over problems. {RULES}"
+        f"method's proof does not cover a family, w = 0 takes its place there. {SCORE} {PAYS} Seconds: of "
+        f"one run timed alone at ε = 1, the median over the small problems that it was timed on. {RULES}"
     )
     gaps = [] if lines else [context.gap("places", "every row")]
     return Table(pd.DataFrame(lines, columns=header), caption, pd.DataFrame(data), gaps, method=method)
