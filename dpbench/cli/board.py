@@ -25,7 +25,7 @@ def command() -> None:
 
     \b
     dpbench board secret --seed my-secret.txt
-    dpbench board freeze 2 --notes "54 problems"
+    dpbench board freeze 3 --notes "55 problems"
     dpbench board retract their-method --reason "noise of half the size"
     """
 
@@ -56,7 +56,7 @@ def secret(seed: str | None, profile: str) -> None:
 def freeze(version: str, **given: Any) -> None:
     """Freeze the rows as a version: record their digest and the places that follow from them.
 
-    dpbench board freeze 2 --notes "54 problems"
+    dpbench board freeze 3 --notes "55 problems"
 
     Rows that the grid no longer asks for are dropped first (see dpbench compact). The leaderboard's page names the
     version for as long as the rows stay the same.
