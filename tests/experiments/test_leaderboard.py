@@ -128,7 +128,7 @@ def test_seconds_are_of_problems_of_the_kind_where_any_was_timed():
     assert tables.cost(found, "dp-gd", "squared + L1") == "0.25 to 0.75 s at n = 1,000 to 10,000"
     assert tables.cost(found, places.AUTO, "logistic") == "0.25 s at n = 1,797"  # where it chooses what was timed
     assert tables.cost(found, "dp-mf", "") == ""
-    assert found.seconds == {"dp-gd": 0.5}
+    assert found.seconds == {"dp-gd": 0.5, "auto": 0.25}
 
 
 def test_a_submission_counts_as_missing_on_all_of_a_kind_that_it_has_rows_of():

@@ -50,8 +50,9 @@ class Board:
 
     @property
     def seconds(self) -> dict[str, float]:
-        """Of one run of every method that was timed, the median over the problems it was timed on."""
-        return {name: float(np.median(list(on.values()))) for name, on in self.timed.items()}
+        """Of one run of every entrant that was timed, the default too, the median over the problems it was timed on."""
+        on = {name: list(self.seconds_on(name).values()) for name in (*self.timed, places.AUTO)}
+        return {name: float(np.median(seconds)) for name, seconds in on.items() if seconds}
 
     def seconds_on(self, name: str, kind: str = "") -> dict[str, float]:
         """Problem → seconds of an entrant, of the default by what it takes there; of a kind if any of it was timed."""
