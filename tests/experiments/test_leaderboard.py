@@ -115,7 +115,7 @@ def test_the_answer_follows_from_the_scores(scores, told):
 def test_the_default_says_what_it_is_and_from_what_to_what_it_costs():
     found = made_up(nothing=[0.0] * 5, auto=[-1.0] * 5, **{"dp-gd": [-0.5] * 5})
     assert tables.answer(found, places.standing(found.matrix(1.0))) == (
-        "the default (auto)\nhere DP-GD\n10 % of the excess loss of w = 0\nscore -1.00 [-1.00, -1.00]\n"
+        "the default (auto)\nwhich is DP-GD\n10 % of the excess loss of w = 0\nscore -1.00 [-1.00, -1.00]\n"
         "0.25 s at n = 1,797\ndistinguishable from all others"
     )
 
