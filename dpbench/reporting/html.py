@@ -24,6 +24,7 @@ WORDS = {  # verdict → class of its badge
 
 SHORT = 18  # characters of a cell that stays on one line
 NUMBER = re.compile(r"[-+−–\d.,:%±×eE()\[\]\s]*\d[-+−–\d.,:%±×eE()\[\]\s]*")
+POWER = re.compile(r"\d[\d.,]*e[-+]\d+")  # 8.1e-05: a browser may break it at its hyphen
 TEMPLATES = jinja2.Environment(
     loader=jinja2.PackageLoader("dpbench.reporting"),
     autoescape=True,
@@ -67,10 +68,11 @@ def badge(word: str, count: int = 0) -> Markup:
 def breakable(text: str) -> Markup:
     """Text whose commands, and what stands in backticks, are in code type: `dpbench run --experiment x/y`.
 
-    A number and its % stay on one line.
+    A number and its %, or its power of ten, stay on one line.
     """
     text = re.sub(r"(?<=\d) (?=%)", "\u00a0", text)
     commands = re.sub(r"(dpbench (?:run|fetch|report|diff)(?: [\w./-]+)*)", r"<code>\1</code>", str(escape(text)))
+    commands = POWER.sub(r'<span class="whole-number">\g<0></span>', commands)
     return Markup(re.sub(r"`([^`<>]+)`", r"<code>\1</code>", commands))
 
 
@@ -104,7 +106,7 @@ def _cell(content: object, label: str) -> tuple[str, str, object]:
         return "", label, join([tag("b", first), *(tag("small", breakable(line)) for line in further)])
     if NUMBER.fullmatch(text):
         return "short number", label, text
-    return "short" if len(text) <= SHORT else "", label, text
+    return "short" if len(text) <= SHORT else "", label, breakable(text) if POWER.search(text) else text
 
 
 def paragraphs(labelled: Iterable[tuple[str, str]]) -> Markup:

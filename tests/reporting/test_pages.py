@@ -126,6 +126,10 @@ def test_a_cell_of_lines_opens_in_bold_and_numbers_stay_whole():
     assert '<td class="short number">-1.20' in made
     assert "<td>of words" in made
     assert "95\u00a0%" in breakable("at 95 %")
+    power = '<span class="whole-number">8.1e-05</span>'
+    assert f"1.0 / 0.0 ({power})" in table(["a"], [["1.0 / 0.0 (8.1e-05)"]])
+    assert breakable("at 8.1e-05") == f"at {power}"
+    assert "<span" not in breakable("sha256 1e5-6")
 
 
 def test_the_overview_says_which_method_to_use():
