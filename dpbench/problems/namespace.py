@@ -2,7 +2,7 @@
 
 A loss computes in NumPy in place, `out=`, so that its hot path allocates nothing. Arrays of other libraries cannot be
 written to, and their compilers need no telling: there `out` is left out. So a loss has to go on with what a function
-returns, never with what it was told to write into.
+returns, never with the array it was asked to write into.
 """
 
 from __future__ import annotations
