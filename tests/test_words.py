@@ -11,8 +11,6 @@ import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
 EVERYWHERE = {  # in docstrings, too
-    r"\btold\b|\btells? of\b|\btells? \w+ apart": "shown, reveals or distinguishes",
-    r"\bat hand\b": "fetched or available",
     r"\bsharper\b": "better or tighter",
     r"\bdearest\b": "most expensive",
     r"\bcame to\b": "cost, or what it was",
@@ -20,6 +18,8 @@ EVERYWHERE = {  # in docstrings, too
     r"kept ε|\bprinted cells?\b": "runs that keep their ε, published value",
 }
 INSTEAD = EVERYWHERE | {
+    r"\btold\b|\btells? of\b|\btells? \w+ apart": "shown, reveals or distinguishes",
+    r"\bat hand\b": "fetched or available",
     r"\badjacent|\badjacency": "neighbours",
     r"privacy budget|privacy parameter": "ε",
     r"(?<!\.)\bdatasets?\b": "data set",

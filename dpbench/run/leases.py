@@ -71,7 +71,7 @@ class Leases:
             return False
 
     def end(self, name: str, *, made: bool = True) -> None:
-        """Give a batch back. made: it is in the store, which the others are told."""
+        """Give a batch back. made: it is in the store, as the others then see."""
         path = self._path(name)
         if made:
             done = path.with_suffix(".done")
