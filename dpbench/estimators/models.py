@@ -705,6 +705,11 @@ def _bounds(name: str, bounds: Any, columns: int) -> tuple[np.ndarray, np.ndarra
 
 def _arrays(estimator: BaseEstimator, X: Any, *y: Any, **how: Any) -> Any:
     """What scikit-learn makes of arrays, float64; ParameterError in words that hold no cell, as its own may."""
+    kinds = X.dtypes if hasattr(X, "dtypes") else [getattr(X, "dtype", None)]
+    if any(getattr(kind, "kind", "") in ("M", "m") for kind in kinds):  # nanoseconds since 1970 are nobody's meaning
+        raise ParameterError(
+            'X: dates are no numbers; make numbers of them, or give a DataFrame and a schema with date = ["year", …]'
+        )
     try:
         return validate_data(estimator, X, *y, dtype=np.float64, ensure_all_finite=False, **how)
     except (TypeError, ValueError, OverflowError) as error:

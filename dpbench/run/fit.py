@@ -115,10 +115,11 @@ class Fit:
 
 def fit(
     X: Any,
-    y: Any,
+    y: Any = None,
     *,
     algorithm: str,
     epsilon: float,
+    schema: Any = None,
     delta: float | str | None = None,
     loss: str | losses.Loss = "logistic",
     l1: float = 0.0,
@@ -144,6 +145,9 @@ def fit(
         y: (n,) labels -1/+1 for logistic, sigmoid and ramp loss, numbers for squared loss, numbers >= 0 for phase loss.
         algorithm: a name from `dpbench list algorithms`, or "path/to/file.py:Class".
         epsilon: the budget ε > 0.
+        schema: what is public of a table (`dpbench.schema`), or its TOML file. X is then a pandas DataFrame, and y may
+            be left out where X has the target's column. Rows and labels are made as by the estimators, an intercept
+            first; w is on `schema.encoded_as(schema).columns`. The schema then counts as public.
         delta: δ in [0, 1), "n^-2" or "n^-1"; None takes the algorithm's own rule (n⁻², or 0 for pure DP).
         loss: "logistic", "sigmoid", "squared", "pseudo-huber", "ramp" or "phase", or a `dpbench.problems.losses.Loss`
             of your own, whose constants are held against its values.
@@ -202,6 +206,10 @@ def fit(
         raise UserError("device: for rows in an array, and without timing; leave it out")
     if seed is not None and release_noise == "opendp":
         raise UserError(f"seed: release_noise={release_noise!r} draws from the system's entropy alone; leave seed out")
+    if schema is not None:
+        X, y = given.by_schema(schema, X, y, losses.get(loss))
+    elif y is None:
+        raise UserError("y: give the labels; with a schema they may be a column of X")
     method, fixed = algorithms.resolve(algorithm)
     accounting = terms.accounting(method) if accounting is None else accounting
     given_settings = make_settings(method, {**fixed, **settings})
@@ -275,7 +283,14 @@ def fit(
         arithmetic="bytes" if exact else "real",
         noise="exact" if exact else release_noise or "numpy",
         counts_public=", ".join(
-            filter(None, [method.public(parsed), CHECKED if promised and bound == "check" else ""])
+            filter(
+                None,
+                [
+                    "the schema" * (schema is not None),
+                    method.public(parsed),
+                    CHECKED if promised and bound == "check" else "",
+                ],
+            )
         ),
         composition=run.mechanisms.ledger.planned(0),
     )

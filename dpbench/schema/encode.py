@@ -99,6 +99,10 @@ def check_columns(schema: Schema, names: list[Any]) -> None:
 def _columns(name: str, column: Column, values: Any) -> tuple[np.ndarray, list[str], int, np.ndarray]:
     """The columns (n, ·) that one becomes, their names, what they add to ‖x‖₂² at most, and which cells are known."""
     if column.bounds is not None:
+        if _is_time(values):  # the type of a column is public, as its name is; each cell would count as missing
+            raise UserError(
+                f'columns.{name}: dates have no bounds; give date = ["year", …], or make numbers of them before'
+            )
         scaled, known = _scaled(numbers(values), column.bounds)
         found, labels, groups = [scaled], [name], 1
     elif column.date is not None:
@@ -124,6 +128,12 @@ def _columns(name: str, column: Column, values: Any) -> tuple[np.ndarray, list[s
         found.append((~known).astype(float))
         labels.append(f"{name} missing")
     return np.column_stack(found), labels, groups, known
+
+
+def _is_time(values: Any) -> bool:
+    import pandas as pd
+
+    return bool(pd.api.types.is_datetime64_any_dtype(values) or pd.api.types.is_timedelta64_dtype(values))
 
 
 def _scaled(values: np.ndarray, bounds: tuple[float, float]) -> tuple[np.ndarray, np.ndarray]:

@@ -1,0 +1,79 @@
+"""`fit` reads a table by its schema as the estimators do, and says that the schema is public."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import dpbench
+from dpbench.errors import UserError
+from dpbench.schema import Column, Schema, Target, encode
+
+COLUMNS = {
+    "age": Column(bounds=(0, 100), missing="indicator"),
+    "town": Column(categories=("Bonn", "Ulm"), missing="drop"),
+    "born": Column(date=("year",)),
+}
+TWO = Schema(target=Target(name="y", classes=("no", "yes")), columns=COLUMNS)
+THREE = Schema(target=Target(name="y", classes=("a", "b", "c")), columns=COLUMNS)
+NUMBER = Schema(target=Target(name="y", bounds=(-5, 15)), columns=COLUMNS)
+
+
+@pytest.fixture(scope="module")
+def people():
+    rng = np.random.default_rng(0)
+    age = np.where(rng.random(300) < 0.1, np.nan, rng.uniform(-10, 120, 300))
+    return pd.DataFrame({"age": age, "town": rng.choice(["Bonn", "Ulm", "Kiel"], 300), "born": "1990-02-03"})
+
+
+@pytest.mark.parametrize(
+    ("schema", "loss", "algorithm", "labels", "expected"),
+    [
+        (TWO, "logistic", "dp-gd", ["no", "yes", None], {"no": -1.0, "yes": 1.0}),
+        (THREE, "softmax-3", "dp-gd-average", ["a", "b", "c", "d"], {"a": 0.0, "b": 1.0, "c": 2.0}),
+        (NUMBER, "squared", "boosted-ssp", [-9.0, 5.0, 15.0, np.nan], {-9.0: -1.0, 5.0: 0.0, 15.0: 1.0}),
+    ],
+)
+def test_a_table_is_fitted_as_the_rows_that_its_schema_makes(schema, loss, algorithm, labels, expected, people):
+    labels = pd.Series(np.random.default_rng(1).choice(np.array(labels, dtype=object), 300))
+    rows = encode(schema, people).X
+    rows[[one not in expected for one in labels]] = 0.0
+    given = {"algorithm": algorithm, "epsilon": 1.0, "loss": loss, "T": 5}
+    whole = dpbench.fit(people.assign(y=labels), schema=schema, seed=3, **given)
+    apart = dpbench.fit(people, labels, schema=schema, seed=3, **given)
+    by_hand = dpbench.fit(rows, [expected.get(one, 0.0 if loss != "logistic" else -1.0) for one in labels], seed=3,
+                          bound="rescale", **given)  # fmt: skip
+    np.testing.assert_array_equal(whole.w, apart.w)
+    np.testing.assert_allclose(whole.w, by_hand.w, rtol=1e-12)
+    released = dpbench.fit(people.assign(y=labels), schema=schema, **given)
+    assert released.guarantee.endswith("holds for the bytes released; counts as public: n, the schema")
+
+
+def test_what_does_not_fit_the_schema_is_one_line(people):
+    given = {"algorithm": "dp-gd", "epsilon": 1.0, "T": 2}
+    drafted = Schema(target=TWO.target, columns={"age": Column(bounds=(0, 1), decide=("bounds",))})
+    table = people.assign(y="no")
+    for schema, more, X, said in (
+        (THREE, {}, table, "logistic takes two classes, and the schema's target has 3 classes: softmax-3 takes them"),
+        (NUMBER, {}, table, "the schema's target is a number: squared takes it"),
+        (TWO, {"loss": "squared"}, table, "squared does not fit the schema's target, which has 2 classes"),
+        (THREE, {"loss": "softmax-4"}, table, "softmax-4 does not fit the schema's target, which has 3 classes"),
+        (TWO, {}, people, "y: there is no column 'y' in X; give y"),
+        (TWO, {}, people.to_numpy(), "X: give a pandas DataFrame"),
+        (TWO, {"y": ["no"]}, people, "y: 1 values for 300 rows"),
+        (drafted, {}, table[["age", "y"]], "came from the data"),
+        (None, {}, np.eye(3), "y: give the labels"),
+    ):
+        with pytest.raises(UserError, match=said) as caught:
+            dpbench.fit(X, schema=schema, **given, **more)
+        assert "\n" not in str(caught.value)
+
+
+def test_dates_under_bounds_are_refused_with_the_cure(people):
+    """All of them counted as missing."""
+    dated = people.assign(born=pd.Timestamp("2020-01-01"), y="no")
+    model = dpbench.PrivateClassifier(bounds={"born": (1900, 2100), "age": (0, 1)}, classes=[0, 1])
+    with pytest.raises(UserError, match=r'columns\.born: dates have no bounds; give date = \["year"'):
+        model.fit(dated[["born", "age"]], [0, 1] * 150)
+    for X in (dated[["age", "born"]], dated[["born"]].to_numpy()):
+        with pytest.raises((UserError, TypeError), match="X: dates are no numbers; make numbers of them"):
+            dpbench.PrivateClassifier(bounds=(0, 1), classes=[0, 1]).fit(X, [0, 1] * 150)
