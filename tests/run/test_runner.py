@@ -184,6 +184,15 @@ def test_batches_start_with_the_costliest_and_respect_memory():
     assert sum(len(batch) for batch in todo) == 154
 
 
+def test_no_batch_is_more_than_a_quarter_of_an_even_share_of_many_workers():
+    many = [*jobs(60, 100), *jobs(60, 7)]
+    whole = sum(map(runner.work, many))
+    for workers in (2, 5):
+        todo = runner.batches(many, workers)
+        assert max(sum(map(runner.work, batch)) for batch in todo) <= whole / workers / 4
+        assert sum(map(len, todo)) == len(many)
+
+
 def test_progress_reaches_one():
     seen = []
 
