@@ -46,7 +46,7 @@ def card_of(name: str, model: Saved, statement: Statement, holds: Sequence[str],
     ]
     text += ["", "## Inputs", "", "| column | takes | where a cell is missing |", "|---|---|---|"]
     text += [
-        f"| {column} | {_takes(one)} | {MISSING[one.missing]} |"
+        f"| {_cell(column)} | {_takes(one)} | {MISSING[one.missing]} |"
         for column, one in schema.columns.items()
         if not one.drop
     ]
@@ -107,12 +107,17 @@ MISSING = {
 }
 
 
+def _cell(text: str) -> str:
+    """On one line, without a bar that ends the cell."""
+    return " ".join(text.split()).replace("|", "\\|")
+
+
 def _takes(column: Column) -> str:
     if column.bounds is not None:
         return f"numbers, {column.bounds[0]:g} to {column.bounds[1]:g}"
     if column.date is not None:
         return f"dates (ISO 8601); {', '.join(column.date)} are used"
-    return ("ordered: " if column.ordered else "one of: ") + ", ".join(column.categories or ()).replace("|", "\\|")
+    return ("ordered: " if column.ordered else "one of: ") + _cell(", ".join(column.categories or ()))
 
 
 def card(

@@ -42,6 +42,7 @@ from dpbench.privacy.split import share
 from dpbench.privacy.statement import Statement, released, sentence
 from dpbench.privacy.verify import spent
 from dpbench.problems import Declaration, losses
+from dpbench.row_numbers import unnamed
 from dpbench.run.fit import REPRODUCIBLE, Fit, fit
 from dpbench.run.jobs import check_delta, delta_value
 from dpbench.version import __version__
@@ -705,6 +706,11 @@ def _bounds(name: str, bounds: Any, columns: int) -> tuple[np.ndarray, np.ndarra
 
 def _arrays(estimator: BaseEstimator, X: Any, *y: Any, **how: Any) -> Any:
     """What scikit-learn makes of arrays, float64; ParameterError in words that hold no cell, as its own may."""
+    nameless = [name for name in getattr(X, "columns", ()) if isinstance(name, str) and unnamed(name)]
+    if nameless:
+        raise ParameterError(
+            f"X: the column {nameless[0]!r} has no name of its own, as the row numbers that to_csv writes; drop it"
+        )
     kinds = X.dtypes if hasattr(X, "dtypes") else [getattr(X, "dtype", None)]
     if any(getattr(kind, "kind", "") in ("M", "m") for kind in kinds):  # nanoseconds since 1970 are nobody's meaning
         raise ParameterError(

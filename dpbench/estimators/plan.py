@@ -464,7 +464,7 @@ def _notes(frame: Frame) -> list[str]:
         notes.append(f"{len(left)} {entries} undecided in the schema; the plan takes them as they stand")
     name, (low, high) = ("AUC", worlds.AUC) if frame.classes else ("R²", worlds.R2)
     if frame.like is None:
-        notes.append("n counts rows without a label, as a fit does; the tables have a label in every row")
+        notes.append("rows without a label count in n, as in a fit; the tables have a label in every row")
     if frame.like is not None:
         notes.append(f"the tables are drawn from {len(frame.like.y):,} public or older rows")
     if frame.signal is not None:

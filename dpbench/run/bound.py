@@ -162,7 +162,7 @@ def bind(
     """One run of each of `settings`, completed; UserError for a problem that the method's guarantee does not cover."""
     complete: list[BaseSettings] = []
     for one, group in itertools.groupby(settings):
-        complete += [algorithm.complete(problem.bare, one)] * len(list(group))
+        complete += [algorithm.complete(problem, one)] * len(list(group))
     found = Bound(algorithm, problem, complete, list(budgets), start, list(keys), tuple(seeds))
     algorithm.needs.check(problem, algorithm.name, rows=not found.flaw())
     return found

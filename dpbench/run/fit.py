@@ -246,15 +246,16 @@ def fit(
         device=device,
     )
     budget = budget_of(method, problem.n, epsilon, delta, relation, accounting)
-    parsed = method.complete(problem.bare, given_settings)  # a plug-in's words on it are shown, so no data
+    stranger = algorithms.not_ours(algorithm, msgspec.structs.asdict(given_settings))
+    foreign = None if stranger is None else algorithms.resolve(stranger)[0].name
+    # What a plug-in says of its settings is shown, so it gets no data to say it of.
+    parsed = method.complete(problem if foreign is None else problem.bare, given_settings)
     key = secrets.token_hex(32) if seed is None else f"fit/{method.name}/{budget}/{parsed}/{seed}"
     W = starts.draw(start, problem.d, stream(key, "init"))[None]
-    run_of = bind(method, problem, [given_settings], [budget], W, [key])
-    stranger = algorithms.not_ours(algorithm, msgspec.structs.asdict(parsed))
-    foreign = None if stranger is None else algorithms.resolve(stranger)[0].name
     withheld = ""
     with threadpool_limits(1):
         try:
+            run_of = bind(method, problem, [given_settings], [budget], W, [key])
             run = run_of.run(mechanisms_class=_mechanisms(exact, seed, release_noise))
         except Diverged as error:
             raise UserError(f"{method.name}: {error}") from None

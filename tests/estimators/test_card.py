@@ -57,6 +57,16 @@ def test_a_card_has_nothing_of_the_rows(saved):
     assert dpbench.card("m.json", worlds=2, jobs=1) == text.replace(other["statement"]["made"], made)
 
 
+def test_names_stay_in_their_cells(saved):
+    columns = {"a | b": Column(bounds=(0, 1)), "c\nd": Column(categories=("u|v", "w"))}
+    schema = Schema(target=SCHEMA.target, columns=columns)
+    table = pd.DataFrame({"a | b": [0.5] * 60, "c\nd": ["w"] * 60, "rich": ["no", "yes"] * 30})
+    dpbench.PrivateClassifier(1.0, schema=schema).fit(table).save("o.json")
+    text = dpbench.card("o.json", worlds=2, jobs=1)
+    assert "| a \\| b | numbers, 0 to 1 |" in text
+    assert "| c d | one of: u\\|v, w |" in text
+
+
 def test_models_of_arrays_and_of_numbers_have_cards(saved):
     rng = np.random.default_rng(0)
     X = rng.uniform(0, 10, (200, 3))

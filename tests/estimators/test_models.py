@@ -346,3 +346,10 @@ def test_no_error_shows_a_cell(X):
             call()
         assert not any(cell in str(caught.value) for cell in ("Ada", "1815", "12", "000")), caught.value
         assert caught.value.__context__ is None
+
+
+def test_a_column_without_a_name_is_no_feature(tmp_path):
+    pd.DataFrame({"a": np.linspace(0, 1, 60)}).to_csv(tmp_path / "t.csv")
+    X = pd.read_csv(tmp_path / "t.csv")
+    with pytest.raises(UserError, match="X: the column 'Unnamed: 0' has no name of its own"):
+        PrivateClassifier(bounds=(0, 60), classes=[0, 1]).fit(X, X["a"] > 0.5)
