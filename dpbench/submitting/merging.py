@@ -60,20 +60,14 @@ def add(
     The rows that are added are those of the receiver's own runs where it was run again, else the archive's, which have
     no place. UserError for one that is not sound, or a method that is there already (unless `replace`).
     """
+    submission = archive.read(path)
+    home = Store(results, submission.manifest.profile, EXPERIMENT).folder
+    target = home / FOLDER / submission.manifest.method
+    _refused(path, submission, home, target, replace)  # before its runs, which take long
     report = checking.check(path, rerun=rerun)
     if not report.sound:
         told = "; ".join(checking.lines(report.problems, 3))
         raise UserError(f"{path} is not merged: {told}; dpbench submit --check shows all")
-    submission = report.submission
-    home = Store(results, submission.manifest.profile, EXPERIMENT).folder
-    target = home / FOLDER / submission.manifest.method
-    for other in home.glob(f"{FOLDER}/*/method.py"):
-        if other.parent != target and code_hash(other.read_bytes()) == code_hash(submission.method):
-            raise UserError(
-                f"{path} is not merged: its code is that of {other.parent.name}, but for names and comments"
-            )
-    if target.exists() and not replace:
-        raise UserError(f"{target} is there already; --replace takes the new one")
     owner = _owner(target)
     if owner and report.signed_by != owner:
         raise UserError(f"{path} is not merged: {target.name} is signed by {owner}, and this archive is not")
@@ -88,7 +82,7 @@ def add(
             (staged / name).write_bytes(msgspec.json.format(msgspec.json.encode(part), indent=1) + b"\n")
         checked = {
             "archive_sha256": hashlib.sha256(Path(path).read_bytes()).hexdigest(),
-            "code_sha256": code_hash(submission.method),
+            "code_sha256": code_hash(submission.method, submission.manifest.class_name),
             "checked": report.checked,
             "unchecked": report.unchecked,
             "placed": report.placed,
@@ -103,21 +97,39 @@ def add(
     return target
 
 
+def _refused(path: str | os.PathLike[str], submission: Submission, home: Path, target: Path, replace: bool) -> None:
+    """UserError for code that is there under another name, and for a name that is there."""
+    mine = code_hash(submission.method, submission.manifest.class_name)
+    for other in home.glob(f"{FOLDER}/*/method.py"):
+        named = msgspec.json.decode((other.parent / "manifest.json").read_bytes())["class_name"]
+        if other.parent != target and code_hash(other.read_bytes(), named) == mine:
+            raise UserError(
+                f"{path} is not merged: its code is that of {other.parent.name}, but for names and comments"
+            )
+    if target.exists() and not replace:
+        raise UserError(f"{target} is there already; --replace takes the new one")
+
+
 def _owner(target: Path) -> str:
     """The key that has signed what is there; "" for none."""
     told = target / "checked.json"
     return msgspec.json.decode(told.read_bytes()).get("signed_by", "") if told.exists() else ""
 
 
-def code_hash(source: bytes) -> str:
-    """A hash of what Python code does, without comments, docstrings, layout, its class's name and strings' values."""
+def code_hash(source: bytes, class_name: str) -> str:
+    """A hash of what a class and its file do: without comments, layout, names of classes and the values of strings.
+
+    Two classes of one file differ.
+    """
     try:
         tree = ast.parse(source)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return hashlib.sha256(source).hexdigest()
+    chosen: list[ast.AST] = [tree]
     for node in ast.walk(tree):
         if isinstance(node, ast.ClassDef):
+            chosen += [node] if node.name == class_name else []
             node.name = "C"
         elif isinstance(node, ast.Constant) and isinstance(node.value, str):
             node.value = ""
-    return hashlib.sha256(ast.dump(tree).encode()).hexdigest()
+    return hashlib.sha256("\n".join(map(ast.dump, chosen)).encode()).hexdigest()
