@@ -64,11 +64,12 @@ def finished(
     """The rows and plans of (problem, ε) on which every planned method of dpbench was run; how many of them wait.
 
     A run that failed is a row as well: what waits was never started. No submission is among the planned, so none can
-    keep a problem off the board.
+    keep a problem off the board, nor bring one: rows on what is not planned are left out.
     """
     there = set(table[METHOD].itertuples(index=False, name=None))
     waiting = {cell[:2] for cell in planned if cell not in there}
-    kept = [tuple(at) not in waiting for at in table[CELL].itertuples(index=False, name=None)]
+    whole = {cell[:2] for cell in planned} - waiting
+    kept = [tuple(at) in whole for at in table[CELL].itertuples(index=False, name=None)]
     begun = {at[:2] for at in there}
     left = [cell for cell in planned if cell[:2] not in waiting]
     return table[np.array(kept, dtype=bool)], left, len(waiting & begun)

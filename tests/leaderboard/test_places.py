@@ -70,6 +70,8 @@ def test_a_problem_that_not_every_own_method_was_run_on_waits():
     assert set(kept["problem"]) == {"a"}
     assert left == [("a", 1.0, "a"), ("a", 1.0, "b")]
     assert waiting == 1  # b; nobody has begun c
+    elsewhere = places.means(places.losses(rows(theirs={"d": [0.1]})))  # rows do not make a problem one of the board's
+    assert places.finished(elsewhere, planned)[0].empty
     failed = rows(b={"b": [0.1]}).assign(status="defect")
     with_failure = places.means(places.losses(pd.concat([rows(a={"b": [0.1]}), failed])))
     assert set(places.finished(with_failure, planned)[0]["problem"]) == {"b"}
