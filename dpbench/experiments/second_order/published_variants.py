@@ -142,9 +142,7 @@ def standardised(context: Context) -> Figure:
         "Mean excess loss against ε on columns of zero mean and unit variance, each method at its best T. Dotted: w = "
         "0. Bands: ± 1 standard error of the mean."
     )
-    finding = (
-        f"On standardised columns, DP-Newton is below DP-GD in {won} of {len(newton)} cells" if len(newton) else ""
-    )
+    finding = f"DP-Newton is below DP-GD in {won} of {len(newton)} cells" if len(newton) else ""
     method = (
         f"A point is the mean excess loss over {span(table['seeds'])} seeds. The columns have zero mean and unit "
         f"variance; we took these for the paper's data before its sources could be compared. {RULE}. Some variant of "
