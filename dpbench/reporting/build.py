@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,6 +18,8 @@ from dpbench.reporting.scorecard import in_words, judged, statement, verdicts
 from dpbench.study.context import Context, contexts
 from dpbench.study.declare import Artefact
 from dpbench.study.experiment import Experiment
+
+PRINTED = ("Fig.", "Table", "App.")  # how the title of what is in the paper begins
 
 
 def build(
@@ -71,6 +74,20 @@ def build(
         raise UserError(f"no results{what} in {results}; run: dpbench run {example}")
 
 
+def headed(title: str, finding: str) -> str:
+    """The heading of an artefact: what it shows, between its number in the paper and whether it is in the paper.
+
+    >>> headed("Fig. 2: loss against ε", "A is lowest"), headed("Noise (not in the paper)", "A adds less")
+    ('Fig. 2: A is lowest', 'A adds less (not in the paper)')
+    """
+    if not finding:
+        return title
+    printed = title.partition(":")[0]
+    number = f"{printed}: " if printed.startswith(PRINTED) else ""
+    ours = re.search(r" [(]not in the paper[^)]*[)]$", title)
+    return f"{number}{finding}{ours[0] if ours else ''}"
+
+
 def _save(context: Context, one: Artefact, folder: Path) -> dict[str, Any]:
     """Render one artefact and save it in every format; its entry in the manifest."""
     from dpbench.reporting import manifest
@@ -78,13 +95,13 @@ def _save(context: Context, one: Artefact, folder: Path) -> dict[str, Any]:
 
     own = one in context.experiment.artefacts
     printed = one.title.partition(":")[0]
-    is_printed = printed.startswith(("Fig.", "Table", "App."))
+    is_printed = printed.startswith(PRINTED)
     cited = context.experiment.cited(printed) if own and is_printed else printed
     with figure_style():
         output = one.render(context)
         unfinished = context.unfinished(one.name) if own else ""
         output.gaps += [unfinished] if unfinished else []
-        title = one.title if not output.finding else f"{printed}: {output.finding}" if is_printed else output.finding
+        title = headed(one.title, output.finding)
         method = [output.method, context.behind(one.name) if own else ""]
         method += [f"In the paper: {cited}."] if cited != printed else []
         if own and (drawn := context.drawn_beside(one.name)):
