@@ -23,8 +23,7 @@ READING = (
     "the tests. “At most” is proved. “At least” is reached or approached by the neighbours given with the entry. So "
     "the true ε of a setting is between the two. The statement is false if “at least” exceeds the stated ε, and "
     "unproved if only “at most” does. Each entry is labelled by its worst complete run. “Harmless” means that every "
-    "run still meets its ε. The runs of this benchmark draw the noise that the proofs ask for; where a published form "
-    "is kept for comparison, its rows are marked not private."
+    "run still meets its ε. Where a published form is kept for comparison, its rows are marked not private."
 )
 HEADER = ["setting", "ε stated", "ε at least", "ε at most", "the statement"]
 WORDS = (("What was run", "ran"), ("What it misses", "misses"), ("Where the numbers come from", "bounds"))
@@ -66,7 +65,10 @@ def cells(cases: tuple[Case, ...]) -> list[list[str]]:
 
 CATEGORIES = (FALSE, UNPROVED, HARMLESS, NEEDS_DATA)
 OVERVIEW = ["entry", "part of a run, at least", "complete run, at least", "complete run, at most", "what it is"]
-UNIT = "The table has the ε that a setting really has, in multiples of the ε that is stated for it."
+UNIT = (
+    "The table has the ε that a setting really has, in multiples of the ε that is stated for it. The runs of this "
+    "benchmark draw the noise that the proofs ask for."
+)
 
 
 def counts() -> dict[str, int]:
