@@ -29,6 +29,7 @@ from dpbench.privacy.relation import Relation
 from dpbench.privacy.streams import stream
 from dpbench.privacy.verify import spent
 from dpbench.problems import Problem, build, catalogue, starts
+from dpbench.run import pace, runner
 from dpbench.run.execute import execute
 from dpbench.run.jobs import JSON, Job, keys_of
 from dpbench.run.outcomes import RESULTS
@@ -41,6 +42,7 @@ from dpbench.submitting.ledgers import composition_of
 AGREE = 1e-6  # relative: what another summation order may change
 SAME_EPSILON = 2e-3  # relative, of two computations of one ε: their grids
 SECONDS = 3600
+LONGEST = 1200.0  # seconds that one run may take by a rough estimate
 SHOWN = 12
 
 
@@ -197,8 +199,7 @@ def _sampled(
         at = (str(one.identity["algorithm"]), str(one.row.problem))
         if at not in known:
             known[at] = _not_here(one)
-        if not (why := known[at]) and one.job.key != one.row.key:
-            why = "another version of its method, data or problem is installed here"
+        why = known[at] or _not_so(one)
         if why == ELSEWHERE and run_code and _public(one):
             foreign.append(one)
         elif why:
@@ -221,17 +222,33 @@ ELSEWHERE = "its method is not installed here; --run-code runs that of the archi
 
 def _not_here(one: Stated) -> str:
     """Why a run cannot be made by what is installed here; "" where it can."""
-    if one.identity.get("source"):
+    name = str(one.identity["algorithm"])
+    if one.identity.get("source") or ".py:" in name:  # a name may not make a file of the reader's run
         return "its method is in a file that the archive has not"
     try:
-        algorithms.get(str(one.identity["algorithm"]))
+        algorithms.get(name)
     except UserError:
         return ELSEWHERE
     return _no_problem(one)
 
 
+def _not_so(one: Stated) -> str:
+    """Why this run of a method that is installed is not made again; "" where it is."""
+    try:
+        job = one.job
+        if job.key != one.row.key:
+            return "another version of its method, data or problem is installed here"
+        if pace.seconds(runner.work(job), job.parsed().T if hasattr(job.parsed(), "T") else 0, 1) > LONGEST:
+            return f"it would take more than {LONGEST / 60:.0f} minutes"
+    except Exception as error:  # a stranger's JSON
+        return f"it is no run that can be made here ({type(error).__name__})"
+    return ""
+
+
 def _no_problem(one: Stated) -> str:
     name = str(one.row.problem)
+    if datasets.is_own(name):  # of the reader's own data nobody else's archive has runs
+        return f"{name} is of data of somebody's own"
     try:
         if not datasets.available(catalogue.recipe_of(name).dataset):
             return f"the data of {name} are not fetched"

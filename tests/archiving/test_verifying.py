@@ -13,6 +13,7 @@ import dpbench
 from dpbench import experiments
 from dpbench.archiving import bundle, verifying
 from dpbench.errors import UserError
+from dpbench.run.jobs import keys_of
 from dpbench.run.results import Store
 from dpbench.submitting import harness, sandbox
 from tests.packages import install, installed
@@ -240,6 +241,32 @@ def test_what_does_not_fit_its_key_is_found_without_a_run(archived, tmp_path, to
     doctored = altered(archived.path, tmp_path / "doctored.zip", rows__jsonl=each_row(change))
     found = dpbench.verify(doctored, sample=0)
     assert any(told in line for line in found.problems), found.problems
+
+
+SPOILT = {
+    "its method is in a file": lambda told: told.update(algorithm="/tmp/somebodys.py:Method"),
+    "of data of somebody's own": lambda told: told.update(problem="own-salaries-0123abcd"),
+    "it would take more than": lambda told: told["settings"].update(T=10**9),
+    "it is no run that can be made here": lambda told: told["settings"].update(T="many"),
+}
+
+
+@pytest.mark.parametrize(("told", "change"), SPOILT.items())
+def test_a_row_cannot_make_the_reader_run_what_he_did_not_choose(site, archived, tmp_path, told, change):
+    """The keys fit: whoever writes an archive can hash as well."""
+
+    def spoil(row):
+        identity = row["identity"]
+        change(identity)
+        row["key"] = keys_of(identity)(row["seed"], 0)
+        row |= {"problem": identity["problem"], "settings": json.dumps(identity["settings"])}
+        return row
+
+    spoilt = altered(archived.path, tmp_path / "spoilt.zip", rows__jsonl=each_row(spoil))
+    with installed(site, NAME):
+        found = dpbench.verify(spoilt, sample=6)
+    assert found.again == 0
+    assert any(told in line for line in found.unchecked), (found.unchecked, found.problems)
 
 
 def test_bytes_that_changed_since_are_an_error_that_names_the_member(archived, tmp_path):
