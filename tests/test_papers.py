@@ -8,6 +8,8 @@ from pathlib import Path
 import pytest
 
 from dpbench import experiments
+from dpbench.run.results import Store
+from dpbench.study.plan import plan
 from tests.packages import install, installed
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -15,27 +17,32 @@ PAPERS = sorted(path.parent for path in (ROOT / "papers").glob("*/pyproject.toml
 MOST = 400  # lines of Python of a paper
 
 
+@pytest.fixture(scope="module")
+def site(tmp_path_factory):
+    """Where all of them are installed: one may build on another."""
+    folder = tmp_path_factory.mktemp("site")
+    for paper in PAPERS:
+        install(paper, folder)
+    return folder
+
+
 @pytest.mark.parametrize("paper", PAPERS, ids=lambda path: path.name)
-def test_a_paper_is_found_and_passes_its_own_tests(paper, tmp_path, data_cache):
-    site = tmp_path / "site"
-    site.mkdir()
-    for each in PAPERS:  # one may build on another
-        install(each, site)
+def test_a_paper_is_found_and_its_rows_are_of_its_grid(paper, site):
     with installed(site, *(each.name for each in PAPERS)):
         assert paper.name in experiments.names()
-        assert experiments.get(paper.name).blocks("full")
+        one = experiments.get(paper.name)
+        store = Store(paper / "results", "full", one.name)
+        rows = store.runs()
+        assert set(rows["key"]) <= plan(one.blocks("full"), store).keys
+        assert rows["status"].isin(["done", "refused"]).all()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("paper", PAPERS, ids=lambda path: path.name)
+def test_a_paper_passes_its_own_tests(paper, site, tmp_path):
     environment = {**os.environ, "PYTHONPATH": f"{site}{os.pathsep}{ROOT}"}
-    command = [
-        sys.executable,
-        "-m",
-        "pytest",
-        "-q",
-        "-p",
-        "no:cacheprovider",
-        "-c",
-        paper / "pyproject.toml",
-        paper / "tests",
-    ]
+    own = ["-c", paper / "pyproject.toml", paper / "tests"]
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *own]
     done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout
 
