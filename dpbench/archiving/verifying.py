@@ -238,7 +238,7 @@ def _not_so(one: Stated) -> str:
         job = one.job
         if job.key != one.row.key:
             return "another version of its method, data or problem is installed here"
-        if pace.seconds(runner.work(job), job.parsed().T if hasattr(job.parsed(), "T") else 0, 1) > LONGEST:
+        if pace.seconds(runner.work(job), getattr(job.parsed(), "T", 0) or 0, 1) > LONGEST:
             return f"it would take more than {LONGEST / 60:.0f} minutes"
     except Exception as error:  # a stranger's JSON
         return f"it is no run that can be made here ({type(error).__name__})"
