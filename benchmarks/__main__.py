@@ -26,6 +26,7 @@ def main(names: list[str]) -> None:
         startup_bench,
         stream_bench,
         tables,
+        time_to_loss,
     )
     from benchmarks.iteration_bench import Line, lines
 
@@ -39,6 +40,7 @@ def main(names: list[str]) -> None:
             memory_bench,
             stream_bench,
             exact_bench,
+            time_to_loss,
         ):
             bench.main()
     roofline = machine.roofline()

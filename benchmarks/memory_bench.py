@@ -9,8 +9,12 @@ DATASET, PROBLEM = "covertype12", "covertype12-logistic"
 LIMIT_MB = 700
 
 
+ROWS, COLUMNS = 2_000_000, 20
+
+
 def main() -> None:
-    """Print `memory: ratio` of what two workers hold beyond the mapped file over the mapped file's size."""
+    """Print `memory: ratio` lines: what a fit, and two workers, hold beyond the rows over the size of the rows."""
+    fit_beyond_its_rows()
     from dpbench import datasets
 
     if not datasets.available(DATASET):
@@ -22,6 +26,52 @@ def main() -> None:
         f"memory, two workers on {DATASET} beyond the mapped file over the file ({mapped:.0f} MB): "
         f"{private / mapped:.2f}  ({private:.0f} MB of {LIMIT_MB} MB)"
     )
+
+
+def fit_beyond_its_rows() -> None:
+    """Print what `dpbench.fit` holds beyond mapped float32 rows and their labels, at its peak, over the rows."""
+    import multiprocessing
+    from concurrent.futures import ProcessPoolExecutor
+
+    import numpy as np
+
+    with tempfile.TemporaryDirectory() as folder:
+        rng = np.random.default_rng(0)
+        X = rng.uniform(-0.2, 0.2, (ROWS, COLUMNS)).astype(np.float32)
+        np.save(f"{folder}/X.npy", X)
+        np.save(f"{folder}/y.npy", np.where(X[:, 0] > 0, 1.0, -1.0))
+        with ProcessPoolExecutor(1, multiprocessing.get_context("spawn")) as pool:
+            megabytes = pool.submit(_peak_of_a_fit, folder).result()
+    print(
+        f"memory, dp-newton's fit beyond float32 rows, {ROWS:,} x {COLUMNS}, over the rows: "
+        f"{megabytes * 1e6 / X.nbytes:.2f}  ({megabytes:.0f} MB, {megabytes * 1e6 / ROWS:.1f} bytes a row)",
+        flush=True,
+    )
+
+
+def _peak_of_a_fit(folder: str) -> float:
+    """In MB, of a second fit: the first has loaded what the package loads."""
+    import threading
+
+    import numpy as np
+
+    import dpbench
+
+    X, y = np.load(f"{folder}/X.npy", mmap_mode="r"), np.load(f"{folder}/y.npy", mmap_mode="r")
+    call = {"algorithm": "dp-newton", "epsilon": 1.0, "delta": 1e-9, "precision": "float32", "T": 2}
+    dpbench.fit(np.array(X[:2000]), np.array(y[:2000]), **call)
+    base, peak, stop = anonymous_megabytes(), [0.0], threading.Event()
+
+    def watch() -> None:
+        while not stop.wait(0.002):
+            peak[0] = max(peak[0], anonymous_megabytes())
+
+    watcher = threading.Thread(target=watch)
+    watcher.start()
+    dpbench.fit(X, y, **call)
+    stop.set()
+    watcher.join()
+    return peak[0] - base
 
 
 def workers_private_megabytes() -> float:

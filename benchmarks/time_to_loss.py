@@ -38,7 +38,13 @@ from dpbench.run import given
 RESULTS = Path(__file__).parent / "results"
 SHAPES = ((1_000_000, 20), (10_000_000, 20), (1_000_000, 100))
 ROUNDS, DEVIATION, ENOUGH = 3, 1.5, 1e-3
-GRADIENT_ROWS, HESSIAN_ROWS = 100_000, 20_000  # of the samples of dp-newton-minibatch; on fewer rows, shares
+MANY, PART = 1_000_000, 10  # of more rows, one in so many alone
+# Chosen on these very rows, which nobody may do with private ones. By columns: λ₀, and of samples the rates.
+NEWTON = {20: {"modification": "add", "lambda0": 1e-3}, 100: {"modification": "add", "lambda0": 3e-4}}
+MINIBATCH = {
+    20: {"lambda0": 1e-3, "gradient_rate": 0.1, "curvature_rate": 0.02},
+    100: {"lambda0": 5e-4, "gradient_rate": 0.15, "curvature_rate": 0.05},
+}
 FIELDS = ("rows", "columns", "method", "private", "settings", "seconds", "ratio", "excess")
 LOGISTIC = losses.get("logistic")
 OTHERS = """
@@ -55,7 +61,7 @@ if name == "diffprivlib":
     model = LogisticRegression(epsilon=1.0, data_norm=1.0, C=float(len(X)), fit_intercept=False, max_iter=100)
     w = model.fit(X, y).coef_[0]
 else:
-    from vowpalwabbit import Workspace, pyvw
+    from vowpalwabbit import Workspace
     start = time.process_time()
     vw = Workspace("--loss_function logistic --noconstant --quiet --bit_precision 10")
     columns = list(range(1, X.shape[1] + 1))
@@ -64,7 +70,7 @@ else:
         example.set_label_string(str(int(label)))
         vw.learn(example)
         vw.finish_example(example)
-    w = [vw.get_weight_from_name(str(j), "f") for j in columns] if hasattr(vw, "get_weight_from_name") else None
+    w = [vw.get_weight(j) for j in columns]
 print(json.dumps([time.process_time() - start, None if w is None else [float(v) for v in w]]))
 """
 
@@ -101,26 +107,22 @@ def points(X: np.ndarray, y: np.ndarray) -> list[Point]:
     def logistic(solver: str) -> Callable[[], Any]:
         return lambda: LogisticRegression(C=np.inf, solver=solver, fit_intercept=False)
 
-    def ours(algorithm: str, settings: dict[str, Any]) -> Point:
+    def ours(algorithm: str, settings: dict[str, Any], part: int = 1) -> Point:
         def fit(delta: float) -> np.ndarray:
             call = {"epsilon": 1.0, "delta": delta, "precision": "float32", **settings}
-            return dpbench.fit(X, y, algorithm=algorithm, **call).w
+            return dpbench.fit(X[::part], y[::part], algorithm=algorithm, **call).w
 
-        return Point(algorithm, True, settings, fit)
+        return Point(algorithm, True, settings | ({"rows": f"one in {part}"} if part > 1 else {}), fit)
 
     n, d = X.shape
     default = auto.method(Declaration(n, d), 1 / n**2)
-    small = {
-        "lambda0": 1e-3,
-        "gradient_rate": min(0.5, GRADIENT_ROWS / n),
-        "curvature_rate": min(0.5, HESSIAN_ROWS / n),
-    }
     sgd = {"loss": "log_loss", "penalty": None, "fit_intercept": False, "max_iter": 5, "tol": None}
     return [
         *(Point(solver, False, {}, plain(logistic(solver))) for solver in ("lbfgs", "newton-cholesky")),
         Point("SGDClassifier", False, {"max_iter": 5}, plain(lambda: SGDClassifier(**sgd, random_state=0))),
-        *(ours("dp-newton-minibatch", small | {"T": T}) for T in (3, 4, 5)),
-        *(ours("dp-newton", {"T": T, "modification": "add"}) for T in (3, 4, 6)),
+        *(ours("dp-newton", NEWTON[d] | {"T": T}) for T in (3, 4, 5)),
+        *(ours("dp-newton-minibatch", MINIBATCH[d] | {"T": T}) for T in ((4, 5) if d <= 20 else (5, 6)) if n <= MANY),
+        *(ours("dp-newton", NEWTON[d] | {"T": T}, PART) for T in (4,) if n > MANY),
         Point("auto", True, {"method": default}, ours(default, {}).fit),
         *(ours("dp-gd", {"T": T}) for T in (10,)),
     ]
