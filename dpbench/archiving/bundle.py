@@ -11,7 +11,7 @@ import math
 import os
 import re
 from importlib import resources
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Annotated, Any, NamedTuple
 
 import msgspec
@@ -33,7 +33,8 @@ LARGEST = 256 * MB  # the file
 LIMITS = {"manifest.json": MB, "rows.jsonl": 1024 * MB, "traces.parquet": 1024 * MB, "lock.txt": MB}
 NEEDED = ("manifest.json", "rows.jsonl", "lock.txt")
 CODE = "code/"
-CODE_NAME = re.compile(r"code/[A-Za-z0-9_.+/-]{1,200}")
+# Below the folder, whatever joins the two: an empty step would make the rest of the name a path from the root.
+CODE_NAME = re.compile(r"(?=.{6,205}$)code(/\.?[A-Za-z0-9_+-][A-Za-z0-9_.+-]*)+")
 CODE_FILE = 1 * MB  # larger files of a package are data, and stay out
 IDENTIFIER = Annotated[str, msgspec.Meta(pattern=r"^[a-z][a-z0-9_]*$", max_length=60)]
 
@@ -219,6 +220,8 @@ def _decoded(members: dict[str, bytes]) -> Bundle:
     if manifest.format != FORMAT:
         raise UserError(f"format {manifest.format}; this dpbench reads {FORMAT}")
     content = {name: each for name, each in members.items() if name != "manifest.json"}
+    if both := sorted(content.keys() & {str(folder) for name in content for folder in PurePosixPath(name).parents}):
+        raise UserError(f"member {both[0]!r} is a file, and a folder of another member")
     if content.keys() != manifest.sha256.keys():
         odd = sorted(content.keys() ^ manifest.sha256.keys())[0]
         raise UserError(f"{odd}: the manifest and the members are not of each other")

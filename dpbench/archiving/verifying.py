@@ -31,7 +31,7 @@ from dpbench.privacy.verify import spent
 from dpbench.problems import Problem, build, catalogue, starts
 from dpbench.run import pace, runner
 from dpbench.run.execute import execute
-from dpbench.run.jobs import JSON, Job, keys_of
+from dpbench.run.jobs import JSON, Job, check_delta, delta_value, keys_of
 from dpbench.run.outcomes import RESULTS
 from dpbench.run.row import Row
 from dpbench.submitting import sandbox
@@ -44,6 +44,8 @@ SAME_EPSILON = 2e-3  # relative, of two computations of one ε: their grids
 SECONDS = 3600
 LONGEST = 1200.0  # seconds that one run may take by a rough estimate
 SHOWN = 12
+MEASURED = ("objective", "excess", "accuracy", "measured", "gradient_norm", "held_loss", "held_accuracy", "held_auc")
+STATED = ("delta", "relation", "accounting", "counts_public", "T")  # what the guarantee is about
 
 
 @dataclass
@@ -151,6 +153,10 @@ def _of_its_key(one: Stated) -> Iterator[str]:
         kept = row.settings or {}
         differs = [name for name in ("problem", "epsilon") if told[name] != getattr(row, name)]
         differs += [name for name, value in told["settings"].items() if name in kept and kept[name] != value]
+        if not isinstance(told["delta"], str) and row.delta is not None and not _same(told["delta"], row.delta):
+            differs.append("delta")
+        if told.get("relation") and row.relation != told["relation"]:
+            differs.append("relation")
     except Exception:  # a stranger's JSON
         yield "its identity is none"
         return
@@ -161,7 +167,9 @@ def _of_its_key(one: Stated) -> Iterator[str]:
 
 
 def _seeds(rows: list[Stated]) -> Iterator[str]:
-    """Seeds that were left out: the best of many would stand for all."""
+    """Seeds that were left out, as the best of many would stand for all, and rows of one run."""
+    if twice := len(rows) - len({one.row.key for one in rows}):
+        yield f"{counted(twice, 'row')} of a run that has another row"
     found = defaultdict(set)
     for told, row in rows:
         found[json.dumps(told, sort_keys=True)].add(int(row.seed or 0))
@@ -271,11 +279,14 @@ def _differences(one: Stated, again: Row) -> Iterator[str]:
         yield f"{one}: its row says {stated.status}, run again it is {again.status}: {again.error or 'no error'}"
         return
     scale = abs(again.objective or 0.0)
-    for name in ("objective", "excess", "accuracy", "measured"):
+    for name in MEASURED:
         there, here = getattr(stated, name), getattr(again, name)
         if (there is None) != (here is None) or (there is not None and not _close(there, here, scale)):
             yield f"{one}: its row says {name} = {_shown(there)}, run again it is {_shown(here)}"
             return
+    for name in STATED:
+        if not _same(there := getattr(stated, name), here := getattr(again, name)):
+            yield f"{one}: its row says {name} = {_told(there)}, run again it is {_told(here)}"
     if not _close(stated.epsilon_planned or 0.0, again.epsilon_planned or 0.0, 0.0, SAME_EPSILON):
         yield f"{one}: its row plans ε = {_shown(stated.epsilon_planned)}, run again {_shown(again.epsilon_planned)}"
     if bool(stated.private) != bool(again.private):
@@ -294,8 +305,19 @@ def _close(there: float, here: float, scale: float, relative: float = AGREE) -> 
     return abs(there - here) <= relative * max(abs(there), abs(here), scale) + 1e-12
 
 
+def _same(there: Any, here: Any) -> bool:
+    """Of what a row says of its guarantee: numbers up to rounding; what is not stated is nothing."""
+    if isinstance(there, float) and isinstance(here, float):
+        return math.isclose(there, here, rel_tol=1e-9)
+    return (there or None) == (here or None)
+
+
 def _shown(value: float | None) -> str:
     return "nothing" if value is None else f"{value:.9g}"
+
+
+def _told(value: Any) -> str:
+    return _shown(value) if value is None or isinstance(value, float) else ascii(value)[:80]
 
 
 def _in_sandbox(found: bundle.Bundle, rows: list[Stated], run: sandbox.Runs, result: Verified) -> None:
@@ -367,6 +389,8 @@ def _judged(one: Stated, problem: Problem, start: np.ndarray, frame: sandbox.Fra
     if not _close(stated, objective, 0.0):
         yield f"{one}: its row says objective = {_shown(stated)}, its code run again gives {_shown(objective)}"
     try:
+        if not _same(delta := delta_value(check_delta(one.identity["delta"]), problem.n), one.row.delta):
+            yield f"{one}: its row says delta = {_shown(one.row.delta)}, its key stands for {_shown(delta)}"
         here = composition_of(msgspec.convert(frame.releases, list[ReleaseCount]))
         cost = spent(here, float(one.row.delta or 0), Relation(one.row.relation)).epsilon
     except (UserError, PrivacyError, msgspec.ValidationError, ValueError, TypeError) as error:

@@ -177,6 +177,12 @@ def test_without_the_package_its_code_is_not_run_unless_asked_for(archived, monk
     assert NAME not in experiments.names()
 
 
+def test_of_the_archives_own_method_the_delta_is_that_of_the_key(archived, tmp_path):
+    forged = altered(archived.path, tmp_path / "forged.zip", rows__jsonl=each_row(lambda row: {**row, "delta": 0.5}))
+    found = verifying.verified(forged, sample=6, run_code=True, run=here)
+    assert sum("its row says delta = 0.5, its key stands for" in line for line in found.problems) == 3
+
+
 @pytest.mark.slow
 @pytest.mark.skipif(not shutil.which("bwrap"), reason="no bubblewrap")
 def test_its_code_runs_in_the_sandbox(archived):
@@ -187,7 +193,12 @@ def test_its_code_runs_in_the_sandbox(archived):
 FORGED = {
     "its row says objective": lambda row: {**row, "objective": row["objective"] - 0.01},
     "its row says excess": lambda row: {**row, "excess": row["excess"] / 2},
+    "its row says held_accuracy": lambda row: {**row, "held_accuracy": 1.0},
+    "its row says gradient_norm": lambda row: {**row, "gradient_norm": 1e-9},
     "its row plans ε": lambda row: {**row, "epsilon_planned": 0.5},
+    "its row says delta": lambda row: {**row, "delta": 1e-12},
+    "its row says counts_public": lambda row: {**row, "counts_public": "nothing"},
+    "its row says relation": lambda row: {**row, "relation": "replace-one"},
     "its row says diverged": lambda row: {**row, "status": "diverged"},
     "its key stands for a run of": lambda row: {**row, "algorithm": "dp-sgd"},
 }
@@ -243,6 +254,11 @@ def test_what_does_not_fit_its_key_is_found_without_a_run(archived, tmp_path, to
     assert any(told in line for line in found.problems), found.problems
 
 
+def test_a_run_has_one_row(archived, tmp_path):
+    doctored = altered(archived.path, tmp_path / "d.zip", rows__jsonl=lambda text: text + text.splitlines()[0] + b"\n")
+    assert "1 row of a run that has another row" in dpbench.verify(doctored, sample=0).problems
+
+
 SPOILT = {
     "its method is in a file": lambda told: told.update(algorithm="/tmp/somebodys.py:Method"),
     "of data of somebody's own": lambda told: told.update(problem="own-salaries-0123abcd"),
@@ -257,6 +273,8 @@ def test_a_row_cannot_make_the_reader_run_what_he_did_not_choose(site, archived,
 
     def spoil(row):
         identity = row["identity"]
+        if identity["algorithm"] != "dp-gd":
+            return None  # else two rows might be of one run
         change(identity)
         row["key"] = keys_of(identity)(row["seed"], 0)
         row |= {"problem": identity["problem"], "settings": json.dumps(identity["settings"])}
@@ -276,6 +294,8 @@ def test_bytes_that_changed_since_are_an_error_that_names_the_member(archived, t
         ("lock.txt", b"other", "lock.txt is not what the manifest was made for"),
         ("code/x.py", b"new", "code/x.py: the manifest and the members are not of each other"),
         ("code/../../x", b"new", "points out of the archive"),
+        ("code//tmp/x", b"new", "has no place in it"),  # which a folder joined with it would be /tmp/x
+        (f"code/{NAME}", b"new", "is a file, and a folder of another member"),
         ("data.csv", b"new", "has no place in it"),
     ):
         path = tmp_path / "changed.zip"
