@@ -16,13 +16,14 @@ import msgspec
 from dpbench import algorithms
 from dpbench import schema as schemas
 from dpbench.algorithms import terms
-from dpbench.algorithms.base import BaseSettings, make_settings
+from dpbench.algorithms.base import Algorithm, BaseSettings, make_settings
 from dpbench.errors import UserError
 from dpbench.privacy import statement as statements
 from dpbench.privacy.disclosure import undeclared
 from dpbench.privacy.relation import Relation
 from dpbench.privacy.statement import DoesNotHold, Statement
 from dpbench.problems import losses
+from dpbench.problems.declaration import Declaration
 from dpbench.schema import Column, Schema, Target
 
 CLASSIFIER, REGRESSOR = "PrivateClassifier", "PrivateRegressor"
@@ -238,6 +239,7 @@ def _fit_together(model: Saved, statement: Statement) -> list[str]:
         method, settings = _method(statement)
         if undone := undeclared(statement.composition, method.labels):
             raise DoesNotHold(f"{statement.mechanism}: {undone}")
+        _covered(model, statement, method, settings)
         if flaw := method.flaw(settings, terms.accounting(method)):
             raise DoesNotHold(f"{statement.mechanism}, as it was set, keeps no ε: {flaw}")
         why = method.inexact(losses.get(model.loss), Relation.REPLACE_ONE, settings)
@@ -250,6 +252,19 @@ def _fit_together(model: Saved, statement: Statement) -> list[str]:
         if statement.public[: len(right)] == right and (stranger is not None or statement.public == right):
             return [*found, "its model takes for public no more than it says"]
     raise DoesNotHold(f"what counts as public is {', '.join(right)}, and it says {', '.join(statement.public)}")
+
+
+def _covered(model: Saved, statement: Statement, method: Algorithm, settings: BaseSettings) -> None:
+    """DoesNotHold where the method's proof is not about the model's loss and ridge."""
+    norm, bound = method.row_bound(losses.get(model.loss), settings) or ("l2", math.inf)
+    l2, d = model.parameters.l2, len(model.W[0])
+    try:
+        method.needs.check(
+            Declaration(statement.rows, d, loss=model.loss, l2=l2, row_bound=bound, row_bound_norm=norm),
+            statement.mechanism,
+        )
+    except UserError as error:
+        raise DoesNotHold(str(error)) from None
 
 
 def _method(statement: Statement) -> tuple[Any, BaseSettings]:

@@ -28,8 +28,8 @@ from dpbench.privacy.verify import spent
 FORMAT = 2
 HOLDS = {"bytes": "holds for the bytes released", "real": "in exact arithmetic"}
 AS_STATED = (
-    "Stated by the file, which cannot show it: n and the weights, that they came of these releases and of nothing "
-    "else, when, and by which libraries"
+    "Stated by the file, which cannot show it: n and the weights, the settings, that they came of these releases and "
+    "of nothing else, when, and by which libraries"
 )
 RELATIONS = {
     Relation.REPLACE_ONE.value: "one row replaced by any other",

@@ -451,6 +451,13 @@ def check(loss: Loss) -> None:
         _held(loss, f"|ℓ''| exceeds smoothness = {loss.smoothness:g}", np.abs(bends) <= most)
         _held(loss, "it is not convex", bends >= -1e-9) if loss.convex else None
         _held(loss, "it is not (y - z)²/2", np.isclose(value, (label - z) ** 2 / 2)) if loss.quadratic else None
+        distant = np.geomspace(
+            50, 1e8, 200
+        )  # a slope that grows shows its bound far away, and by labels that are large
+        for end in (label,) if loss.binary else (label, 1e4):
+            there = _at(loss.derivative, np.concatenate([-distant, distant]), np.full(2 * len(distant), end))
+            steep = np.abs(there) > loss.lipschitz * (1 + 1e-9)
+            _held(loss, f"|ℓ'| exceeds lipschitz = {loss.lipschitz:g} where |z| or a label is large", ~steep)
         if not loss.smooth:
             continue
         second = _at(loss.second_derivative, z, y)
@@ -471,7 +478,8 @@ def check(loss: Loss) -> None:
 
 
 def _at(function: Callable[..., np.ndarray], z: np.ndarray, y: np.ndarray) -> np.ndarray:
-    return function(z.copy()[None], y, np.empty((1, len(z))))[0]
+    with np.errstate(all="ignore"):
+        return function(z.copy()[None], y, np.empty((1, len(z))))[0]
 
 
 def _held(loss: Loss, wrong: str, held: np.ndarray) -> None:

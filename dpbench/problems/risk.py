@@ -5,6 +5,7 @@ F(w) = (1/n) Σ_i ℓ(<x_i, w>, y_i) + l1 ‖w‖₁ + (l2/2) ‖w‖² + w2 Σ_
 
 from __future__ import annotations
 
+import copy
 import functools
 import hashlib
 import math
@@ -196,9 +197,14 @@ class EmpiricalRisk(Declaration):
     ) -> tuple[Any, np.ndarray, np.ndarray]:
         """solve(self, W, b, ridge, gamma): minimisers of F + ridge/2 ‖w‖² + <b, w>, norms of gradients, Hessians taken.
 
-        On rows of a grid: with a certificate that the release of a minimiser needs (`exact.ExactSums`).
+        In float64, whatever the rows are kept in: the noise rests on the norms, and in float32 a norm is off by as much
+        as is asked for. On rows of a grid: with a certificate that the release needs (`exact.ExactSums`).
         """
-        W, norms, evaluations = solve(self, W, b, ridge, gamma)
+        found = self
+        if self._rows.single:
+            found = copy.copy(self)
+            found._rows = self._rows.widened  # noqa: SLF001 - a copy leaves out what is derived
+        W, norms, evaluations = solve(found, W, b, ridge, gamma)
         return W, norms, evaluations
 
     # Labels and single rows

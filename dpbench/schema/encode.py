@@ -12,7 +12,11 @@ The intercept adds 1. So no row is longer than the square root of their number, 
 from __future__ import annotations
 
 import datetime
+import math
+import re
+import sys
 from collections.abc import Sequence
+from decimal import Decimal
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -154,16 +158,39 @@ def numbers(values: Any) -> np.ndarray:
         column = column.astype(float)
     elif pd.api.types.is_datetime64_any_dtype(column) or pd.api.types.is_timedelta64_dtype(column):
         return np.full(len(column), np.nan)  # nanoseconds since 1970 are nobody's meaning
+    if column.dtype == object:
+        column = pd.Series([_plain(cell) for cell in column.tolist()], dtype=object)
     return np.asarray(pd.to_numeric(column, errors="coerce").to_numpy(dtype=np.float64, na_value=np.nan))
 
 
+def _plain(cell: Any) -> Any:
+    """A cell that pandas reads as it would alone, None for any other.
+
+    One complex number in a column leaves what is no number in other rows unset, so that they would hold what was in
+    memory before; one whole number beyond float64 is an error for all.
+    """
+    if isinstance(cell, int) and abs(cell) > sys.float_info.max:
+        return math.inf if cell > 0 else -math.inf
+    return cell if isinstance(cell, str | bytes | int | float | np.integer | np.floating | np.bool_ | Decimal) else None
+
+
 def words(values: Any) -> list[str | None]:
-    """(n,) cells as text, None where missing; whole numbers without a decimal point: 1.0 and "1" are one category."""
+    """(n,) cells as text, None where missing; whole numbers without a decimal point: 1.0 and "1" are one category.
+
+    None for a cell that cannot be text, as a whole number of 5,000 digits.
+    """
     import pandas as pd
 
     column = pd.Series(values)
     missing = column.isna().to_numpy()
-    return [None if gone else word(value) for value, gone in zip(column.tolist(), missing, strict=True)]
+    return [None if gone else _told(value) for value, gone in zip(column.tolist(), missing, strict=True)]
+
+
+def _told(cell: Any) -> str | None:
+    try:
+        return word(cell)
+    except Exception:  # of an object of any kind, which would say that the cell is there
+        return None
 
 
 def word(value: Any) -> str:
@@ -200,9 +227,20 @@ def date_part(values: Any, part: str) -> np.ndarray:
 
     column = pd.Series(values)
     if not pd.api.types.is_datetime64_any_dtype(column):
-        # Numbers would be read as nanoseconds; text is a date here, and what parquet and Arrow make of one.
-        text = column.map(lambda cell: cell.isoformat() if isinstance(cell, datetime.date) else cell)
-        text = text.where(text.map(lambda cell: isinstance(cell, str)))
+        text = pd.Series([_date(cell) for cell in column.tolist()], dtype=object)
         column = pd.to_datetime(text, errors="coerce", format="ISO8601", utc=True)
     found = getattr(column.dt, {"weekday": "day_of_week"}.get(part, part))
     return np.asarray(found.to_numpy(dtype=np.float64, na_value=np.nan))
+
+
+FINER = re.compile(r"([.,]\d{6})\d+")  # than a microsecond
+
+
+def _date(cell: Any) -> str | None:
+    """Text is a date, and what parquet and Arrow make of one; a number would be read as nanoseconds.
+
+    To the microsecond: of one cell in nanoseconds pandas makes a column of them, which has no year before 1677 nor
+    after 2262, so that 9999-12-31 would be missing in all other rows.
+    """
+    text = cell.isoformat() if isinstance(cell, datetime.date) else cell.strip() if isinstance(cell, str) else ""
+    return FINER.sub(r"\1", text) if text.isascii() and text[:1].isdigit() else None

@@ -36,6 +36,17 @@ def test_it_is_the_same_minimiser_with_no_hessian_of_all_rows(loss, monkeypatch)
     np.testing.assert_allclose(found, plain, rtol=1e-7)
 
 
+def test_of_float32_rows_the_norm_that_the_noise_rests_on_is_that_of_float64():
+    rng = np.random.default_rng(0)
+    wide = problem(rng)
+    single = Problem(wide.X.astype(np.float32), wide.y.astype(np.float32), l2=1e-3)
+    wide = Problem(single.X.astype(float), wide.y, l2=1e-3)
+    b = 1e-3 * rng.standard_normal((1, D))
+    w, norms, _ = single.nearly(aop.minimise, np.zeros((1, D)), b, 1e-3, GAMMA)
+    assert norms[0] <= GAMMA
+    assert np.linalg.norm(wide.gradient(w) + 1e-3 * w + b) <= 2 * GAMMA  # in float32: 1e-9
+
+
 def test_a_sample_that_says_nothing_of_the_rest_costs_time_alone(monkeypatch):
     rng = np.random.default_rng(0)
     X = rng.standard_normal((N, D)) / np.sqrt(D)

@@ -170,6 +170,30 @@ def test_a_statement_that_does_not_hold_is_refused(saved, tmp_path, change, line
         dpbench.statement(tmp_path / "f.json")
 
 
+@pytest.mark.parametrize(
+    ("change", "line"),
+    [
+        ({}, "aop: loss squared is not covered by its privacy proof"),
+        ({"l2": -1.0}, "l2"),
+    ],
+)
+def test_a_method_whose_proof_is_of_another_loss_made_no_such_model(tmp_path, change, line):
+    X = np.random.default_rng(0).uniform(-1, 1, (200, 2))
+    dpbench.PrivateClassifier(2.0, bounds=(-1, 1), classes=[0, 1], algorithm="aop").fit(X, X[:, 0] > 0).save(
+        tmp_path / "two.json"
+    )
+    dpbench.PrivateRegressor(2.0, bounds=(-1, 1), target_bounds=(-1, 1)).fit(X, X[:, 0]).save(tmp_path / "one.json")
+    other = json.loads((tmp_path / "two.json").read_text())["statement"]
+
+    def change_it(content):
+        own = {name: other[name] for name in ("mechanism", "settings", "releases")}
+        content["model"]["parameters"].update(change)
+        restated(content, arithmetic="real", **own)
+
+    with pytest.raises(PrivacyError, match=line):
+        dpbench.statement(forged(tmp_path / "one.json", tmp_path / "f.json", change_it))
+
+
 @pytest.mark.parametrize("content", ["", "{}", "[]", "null", "[" * 100_000])
 def test_a_file_that_is_none_is_one_line(tmp_path, content):
     (tmp_path / "f.json").write_text(content)

@@ -32,6 +32,36 @@ class Liar(LogCosh):
     name, lipschitz = "liar", 0.5
 
 
+class Huber(losses.Loss):
+    """Of slope up to 100, of which it declares 55."""
+
+    name, convex, binary, smooth = "huber", True, False, False
+    lipschitz, smoothness, hessian_lipschitz = 55.0, 1.0, math.inf
+
+    def value(self, z, y, out):
+        r = np.abs(z - y)
+        return np.where(r <= 100, r * r / 2, 100 * r - 5000)
+
+    def derivative(self, z, y, out):
+        return np.clip(z - y, -100, 100)
+
+
+class Weighed(LogCosh):
+    """Its slope is as large as its label, of which a table may have any."""
+
+    name, binary = "weighed", False
+    lipschitz = smoothness = hessian_lipschitz = 3.0
+
+    def value(self, z, y, out):
+        return y * super().value(z, 0 * y, out)
+
+    def derivative(self, z, y, out):
+        return y * super().derivative(z, 0 * y, out)
+
+    def second_derivative(self, z, y, out):
+        return y * super().second_derivative(z, 0 * y, out)
+
+
 class Kinked(losses.Loss):
     """|z - y|, without a second derivative or a conjugate."""
 
@@ -139,6 +169,8 @@ def test_its_version_is_part_of_the_key_and_those_of_finished_runs_stay(installe
     [
         ({"log_cosh": Named}, "its name is 'another'; call both alike"),
         ({"liar": Liar}, r"not what it declares: \|ℓ'\| exceeds lipschitz = 0.5"),
+        ({"huber": Huber}, r"\|ℓ'\| exceeds lipschitz = 55 where \|z\| or a label is large"),
+        ({"weighed": Weighed}, r"\|ℓ'\| exceeds lipschitz = 3 where \|z\| or a label is large"),
         ({"log_cosh": int}, "must be a dpbench.problems.losses.Loss"),
         ({"softmaxes": losses.Softmax(3)}, "its name is 'softmax-3'"),
         ({"broken": type("Broken", (LogCosh,), {"name": "broken", "value": None})}, "cannot be called"),

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from dpbench import schema as schemas
 from dpbench.errors import DataError, UserError
 from dpbench.schema import Column, Schema, Target
+from dpbench.schema.encode import date_part
 
 CLASSES = Target(name="y", classes=("no", "yes"))
 
@@ -99,6 +100,35 @@ def test_a_row_is_encoded_by_itself():
     whole = schemas.encode(schema, frame).X
     for i in (0, 17, 49):
         np.testing.assert_array_equal(schemas.encode(schema, frame.iloc[[i]]).X[0], whole[i])
+
+
+class Untold:
+    """A cell that raises when it is to be text."""
+
+    def __str__(self):
+        raise RuntimeError("a cell")
+
+
+def test_a_cell_of_any_kind_changes_no_other_row_and_stops_nothing():
+    columns = {"a": Column(bounds=(0, 10)), "b": Column(categories=("x",)), "c": Column(date=("year",))}
+    schema = Schema(target=Target(name="y", classes=("0", "1")), columns=columns)
+    usual = pd.DataFrame({"a": ["1_000", "x", 3, 2**63], "b": "x", "c": "2020-01-01"}, dtype=object)
+    expected = schemas.encode(schema, usual).X
+    for cell in (1 + 0j, 10**400, -(10**5000), "\ud800", Untold(), b"\xff", None):
+        table = pd.concat([usual, pd.DataFrame({name: pd.Series([cell], dtype=object) for name in usual})])
+        found = schemas.encode(schema, table).X
+        np.testing.assert_array_equal(found[:4], expected)
+        assert np.isfinite(found[4]).all()
+        assert not schemas.encode_target(schema.target, table["a"])[1].any()
+
+
+def test_a_date_in_nanoseconds_leaves_the_years_of_other_rows():
+    dates = ["9999-12-31", "1500-01-01", "2020-01-01T10:00:00.5", "now", None]
+    alone = [date_part([cell], "year")[0] for cell in dates]
+    for cell in ("2020-01-01T00:00:00.123456789", pd.Timestamp("2020-01-01 00:00:00.123456789"), "9999", "\ud800", 5):
+        found = date_part(pd.Series([*dates, cell], dtype=object), "year")
+        np.testing.assert_array_equal(found[:-1], alone)
+    assert alone[:3] == [9999, 1500, 2020]
 
 
 def test_labels_outside_the_classes_are_not_known():
