@@ -11,7 +11,6 @@ import pandas as pd
 from markupsafe import Markup
 
 from dpbench import experiments, files
-from dpbench.errors import counted
 from dpbench.reporting.html import badge, breakable, folding, join, link, paragraphs, table, tag
 from dpbench.study.declare import FALSE, HARMLESS, NEEDS_DATA, UNPROVED, Case, Erratum
 from dpbench.study.output import markdown
@@ -66,8 +65,9 @@ def cells(cases: tuple[Case, ...]) -> list[list[str]]:
 CATEGORIES = (FALSE, UNPROVED, HARMLESS, NEEDS_DATA)
 OVERVIEW = ["entry", "part of a run, at least", "complete run, at least", "complete run, at most", "what it is"]
 UNIT = (
-    "The table has the ε that a setting really has, in multiples of the ε that is stated for it. The runs of this "
-    "benchmark draw the noise that the proofs ask for."
+    "A number is the true ε divided by the stated ε: “2 times” is twice what was stated. “At least” is a lower bound "
+    "and “at most” an upper bound. A part of a run is a single release. The runs of this benchmark draw the noise "
+    "that the proofs ask for."
 )
 
 
@@ -81,7 +81,7 @@ def summary() -> str:
     """How many entries there are of each category, as a sentence."""
     found = counts()
     return (
-        f"Of {counted(sum(found.values()), 'setting')}, {found[FALSE]} state an ε that some neighbours break, "
+        f"Of {sum(found.values())} entries, {found[FALSE]} state an ε that some neighbours break, "
         f"{found[UNPROVED]} state an ε that is not proved, and {found[HARMLESS]} are harmless"
         + (f"; {found[NEEDS_DATA]} need data that are not fetched." if found[NEEDS_DATA] else ".")
     )

@@ -16,7 +16,8 @@ LINES = 3  # of gaps: more are folded
 CLAIMS = (
     "“As published” is the paper's own setting; “at a proven ε” are runs that keep their ε. Where the paper's own "
     "setting "
-    "keeps its ε, one verdict stands for both. Open: these runs cannot decide. Not testable: it could not have failed."
+    "keeps its ε, one verdict stands for both. Open: these runs cannot decide. Not testable: it could not have failed. "
+    "Not enough data: our runs are missing."
 )
 UNFOLDED = 4  # figures and tables of a page: more do not fit into ten screens with the claims
 
@@ -110,7 +111,7 @@ def _judged(artefact: dict[str, Any], one: dict[str, Any]) -> tuple[str, str, Ma
         read = tag("p", glossary.linked(CLAIMS, "../"), cls="caption")
         return artefact["name"], "Claims, judged on these rows", read + matrix.claims_list(found) + told + files
     listed = matrix.values(found, one["experiment"], one["profile"])
-    return "values", artefact["title"], told + listed + files
+    return "values", artefact["title"], matrix.legend() + told + listed + files
 
 
 def _file(name: str) -> Markup:

@@ -14,6 +14,12 @@ from dpbench.study.headline import CELL, Headline
 from dpbench.study.verdict import AS_PUBLISHED, BOTH, PROVEN
 from dpbench.study.verdicts import DIFFERS, NO_DATA, NOT_COMPARABLE, POWER, WORDS
 
+MARKS = (
+    "A square is one published value, and its colour is the verdict on it. The mark says more. ●: runs that keep their "
+    "ε give it too. ○: only runs with switches of the authors' code give it. ×: it differs, and no switch explains it. "
+    "–: not comparable. Empty: neither, or no data."
+)
+
 
 def headline_table(frame: Any) -> Markup:
     """The headline numbers per paper, each paper a link to its values, and the six lines of all papers."""
@@ -71,6 +77,12 @@ def values(records: list[dict[str, Any]], experiment: str, profile: str) -> Mark
             + tag("details", told + tag("p", join(["ours: ", link(f"#{artefact}", artefact)])) + tag("pre", command))
         )
     return join(parts)
+
+
+def legend() -> Markup:
+    """What the colours and the marks of the squares mean."""
+    colours = (join([tag("span", "", cls=f"square {word.replace(' ', '-')}"), f" {word}"]) for word in WORDS)
+    return tag("p", join(colours, ""), cls="squares legend") + tag("p", MARKS, cls="caption")
 
 
 def _mark(record: dict[str, Any]) -> str:

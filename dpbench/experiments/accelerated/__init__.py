@@ -16,7 +16,7 @@ EXPERIMENT = Experiment(
     short="Accelerated methods",
     about="The paper adds momentum to private gradient descent with Laplace noise (pure ε-DP): heavy ball (DP-HB), "
     "Nesterov's method (DP-NAG) and its multistage form (DP-MASG). The -opt forms divide ε unevenly over the "
-    "iterations. "
-    "T is the number of iterations, c the step size in units of 1/L, m the number of rows per iteration.",
+    "T' ≤ T iterations that they choose. T is the number of iterations asked for, c the step size in units of 1/L, and "
+    "m the number of rows per iteration, of n.",
     alone=PROVEN,  # what was published has b/√2
 )

@@ -17,5 +17,7 @@ EXPERIMENT = Experiment(
     about="The paper proposes DP-GCD: each iteration updates the one coordinate with the largest noisy gradient, which "
     "suits problems with more columns than rows. GS-r, GS-s and GS-q are three rules for “largest”. It is compared "
     "with "
-    "random coordinates (DP-CD) and DP-SGD. p, or d, is the number of columns, and w* the optimum without privacy.",
+    "random coordinates (DP-CD) and DP-SGD. The words after a method's name say how its noise is set: by the paper's "
+    "eq. (2), by Rényi DP (rdp), or by the best bounds (tight); σ = zC and 2zC are two readings of the paper. p, or d, "
+    "is the number of columns, and w* the optimum without privacy.",
 )

@@ -201,7 +201,9 @@ def _lowest(table: pd.DataFrame) -> str:
     private = table[[LOOKS[method].private for method in table["algorithm"]]]
     ends = private.sort_values("iteration").groupby(["problem", "algorithm"], sort=False).tail(1)
     first = mostly_lowest(ends, ["problem"])
-    return f"{LOOKS[first[0]].label} ends lowest on {first[1]} of {first[2]} problems" if first else ""
+    if not first:
+        return ""
+    return f"{LOOKS[first[0]].label} ends lowest of the private methods on {first[1]} of {first[2]} problems"
 
 
 def _finding(table: pd.DataFrame) -> str:

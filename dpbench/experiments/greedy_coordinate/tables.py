@@ -152,7 +152,7 @@ def table3(context: Context) -> Table:
         rows.append([*names, f"{correct} / {wrong} ({relative:g})", there, here, *rest])
     caption = (
         "Coordinates found non-zero, rightly / wrongly, and relative error in brackets: published, at the paper's "
-        "hyperparameters, and tuned here. †: the published noise, not private at ε = 1."
+        "hyperparameters, and tuned here (so are the last two columns). †: the published noise, not private at ε = 1."
     )
     method = (
         "A cell has the coordinates correctly / incorrectly identified as non-zero, and in brackets the relative "

@@ -77,8 +77,9 @@ def loss(context: Context, target: Target) -> Table:
     exact = sum(1 for key, one in found.items() if key[0] == target.table and one.outcome.word == EXACT)
     known = sum(1 for key in found if key[0] == target.table)
     caption = (
-        "Final loss, mean ± standard deviation: printed, under the published setting (not private), and honest (keeps "
-        f"its ε). {exact} of {known} cells are exact. ×: a seed did not terminate."
+        "Final loss, mean ± standard deviation: in the paper, at the published setting (not private), and of honest "
+        "runs, which keep their ε. Last four columns: honest runs. ×: a seed did not terminate."
+        + (f" {exact} of {known} cells are exact." if exact else "")
     )
     words = [one.outcome.word for key, one in found.items() if key[0] == target.table and one.counts]
     match = f"{words.count(MATCH)} of {len(words)} values that can be judged match"
@@ -88,7 +89,8 @@ def loss(context: Context, target: Target) -> Table:
         f"{place(target)}: the final loss on all rows, mean ± standard deviation (ddof = 1). {exact} of {known} "
         f"values are exact. {STREAM_RULE if loss_a else KEYED_RULE}. {HONEST_RULE}; {span(ours['seeds'])} seeds. × as "
         "in the paper: a seed did not terminate. <NA>: no run left a row. its iterations: of the published setting; an "
-        "iteration takes one gradient. "
+        "iteration takes one gradient. terminated: how many of the honest seeds. T: the iterations that "
+        "the noise is set for. "
         "survives: whether honest runs give the published value, or the smallest set of switches that explains it. "
         f"Run times depend on the machine and are not compared. Setting: {setting(target)}. "
         f"{cap_rule(context, target)}"
@@ -122,8 +124,8 @@ def hessians(context: Context, target: Target) -> Table:
         for (names, row), other in zip(named(ours), theirs.itertuples(), strict=True)
     ]
     caption = (
-        f"Noisy Hessians evaluated in the runs of Table {target.table}, mean ± standard deviation: printed, under the "
-        "published setting (not private), and honest (keeps its ε). ×: a seed did not terminate."
+        f"Noisy Hessians evaluated in the runs of Table {target.table}, mean ± standard deviation: in the paper, "
+        "at the published setting (not private), and of honest runs, which keep their ε. ×: a seed did not terminate."
     )
     method = (
         f"{place(target)}: the number of noisy Hessians evaluated in the runs of Table {target.table}, mean ± "

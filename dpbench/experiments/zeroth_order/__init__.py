@@ -16,8 +16,8 @@ EXPERIMENT = Experiment(
     about="The paper minimises nonsmooth nonconvex functions F from their values alone. O2NC-Tree estimates gradients "
     "by "
     "differences (GRAD, DIFF) and adds correlated noise along a tree; the naive oracle adds independent noise. Success "
-    "is stationarity ‖∇F(w)‖_2δ near 0. M is the number of rows used, T the length of an epoch, ρ the level of "
-    "privacy "
-    "(larger is less private), d the dimension. The paper has no experiments; these are tests of its theorems.",
+    "is stationarity ‖∇F(w)‖_2δ near 0. A run fails if it ends where this is not 0. M is the number of rows used, K "
+    "the number of epochs, T their length, ρ the level of privacy (larger is less private), d the dimension, δ the "
+    "radius of the smoothing. The paper has no experiments; these are tests of its theorems.",
     order=("estimators", "tree_noise", "stationarity", "objective", "dimension", "fractions", "sphere"),
 )

@@ -205,7 +205,7 @@ def _against_M(
             if len(line):
                 curve(axis, line, "set.M", style, lw=1 if solver in FLOORS.values() else 1.5)
         hardly = table.loc[table["set.M"].eq(table["set.M"].min()), "mean"].max()
-        axis.axhline(hardly, color=GREY, lw=0.8, label="runs that hardly move: the start, about")
+        axis.axhline(hardly, color=GREY, lw=0.8, label="about the start: runs that hardly move")
         if rate is not None:
             M = np.sort(table["set.M"].unique()).astype(float)
             top = table["mean"].max()

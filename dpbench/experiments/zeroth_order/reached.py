@@ -117,7 +117,7 @@ def start_level(panel: pd.DataFrame) -> float:
 @each(
     claim(
         name,
-        f"After {source}: as M grows, failed runs of {whose} get rarer at least like M^(-1/3)",
+        f"After {source}: as M grows, the share of failed runs of {whose} falls at least as fast as M^(-1/3)",
         place=f"ours, after {source}",
         shows="fractions",
         **which,
@@ -195,7 +195,7 @@ def shares(rows: pd.DataFrame, first: str, second: str) -> Shares:
 
 @claim(
     "tree_reaches_further",
-    "The tree reaches further than naive noise at the same M and ρ = 1",
+    "At the same M and ρ = 1, the tree fails less often and reaches a lower F than naive noise",
     place="Section 4.1",
     shows="stationarity",
 )
@@ -316,7 +316,7 @@ def dimension(context: Context, algorithm: str = "o2nc", rho: float = math.inf) 
 
 @claim(
     "privacy_for_free",
-    "Privacy is free until ρ falls to about √d times the stationarity reached",
+    "Privacy costs nothing while ρ is above about √d times the stationarity reached",
     place="Theorem 4.9",
     shows="privacy_for_free",
 )
