@@ -122,9 +122,9 @@ def _summary(profile: str, found: dict[str, dict[str, Any]], cells: Any) -> str:
         for word, text in (
             (HELD, "held"),
             (NOT_HELD, "not held"),
-            (OPEN, "undecided by these runs"),
-            (NOT_TESTABLE, "that could not have failed"),
-            (NOT_ENOUGH, f"that {'lacks' if words[NOT_ENOUGH] == 1 else 'lack'} data"),
+            (OPEN, "open (these runs cannot decide)"),
+            (NOT_TESTABLE, "not testable (could not have failed)"),
+            (NOT_ENOUGH, "with not enough data"),
         )
         if words[word]
     ]

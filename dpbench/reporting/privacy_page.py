@@ -155,7 +155,7 @@ def body() -> Markup:
         facts = tag("dl", join(tag("dt", name) + tag("dd", breakable(told)) for name, told in one.facts))
         releases = table(HEADER, one.releases) if one.releases else tag("p", "It releases nothing with noise.")
         audited = table(AUDIT, one.audited) if one.audited else Markup("")
-        kinds = ", ".join(dict.fromkeys([dict(one.facts)["proved for"], *(row[2] for row in one.releases)]))
+        kinds = "; ".join(dict.fromkeys([dict(one.facts)["proved for"], *(row[2] for row in one.releases)]))
         heading = join([f"{one.name}: {one.title} ", tag("small", kinds)])
         found.append((f"method-{one.name}", heading, facts + releases + audited))
     mechanisms = table(["mechanism", "sensitivity in", "theorem"], [[k, *v] for k, v in MECHANISMS.items()], whole=True)
@@ -179,7 +179,7 @@ def summary(found: list[Section]) -> str:
         f"Of {counted(len(found), 'method')} {private} are private; the others are baselines that use something of the "
         f"data "
         f"that no ε covers. The audit has {counted(len(rows), 'lower bound')} on the releases of "
-        f"{counted(len(audited), 'method')}: {told} the claim."
+        f"{counted(len(audited), 'method')}: {told} what the method claims."
     )
 
 

@@ -154,8 +154,8 @@ def _drawn(frame: pd.DataFrame) -> Any:
         handles.append(Patch(fc=FILLS[MATCH], ec="#8a8a8a", lw=0.5, alpha=PALE, label=pale))
     figure.legend(handles=handles, loc="lower left", ncols=len(handles), fontsize=8, bbox_to_anchor=(0.0, 0.0))
     said = (
-        "● also from runs that keep their ε   ○ explained by switches of the authors' code   × neither\n"
-        "pale: could not come out otherwise, or of the same runs as another value"
+        "● also from runs that keep their ε   ○ explained by switches of the authors' code   × or no mark: neither\n"
+        "pale: trivial (could not have come out otherwise), or of the same runs as another value"
     )
     figure.text(0.01, 0.32 / height, said, fontsize=7.5, color="#5a5f66")
     return figure

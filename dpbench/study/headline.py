@@ -54,7 +54,7 @@ class Headline:
         ]  # fmt: skip
 
     def cells_line(self) -> str:
-        left = [f"{self.trivial:,} could not come out otherwise"] if self.trivial else []
+        left = [f"{self.trivial:,} trivial (could not have come out otherwise)"] if self.trivial else []
         left += [f"{self.copies:,} of the same runs as another value"] if self.copies else []
         if self.not_comparable:
             words = {TOO_WIDE: "spread too wide to judge"}

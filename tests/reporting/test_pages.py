@@ -61,7 +61,7 @@ def test_the_overview_counts_what_there_is(site):
     said = "Of 1 published value, 1 can be judged: 0 are exact, 1 matches, 0 differ. 1 also comes out of runs that keep"
     assert said in page
     assert "1 experiment, 2 runs" in page
-    assert "Of 3 verdicts on their claims: 1 held, 1 not held, 1 that lacks data." in page
+    assert "Of 3 verdicts on their claims: 1 held, 1 not held, 1 with not enough data." in page
     assert "2 of 2" in page
     assert 'href="https://doi.org/10.1/small"' in page
     assert "reproduction.svg" in page

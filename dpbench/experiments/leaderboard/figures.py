@@ -43,12 +43,12 @@ def heat(context: Context, epsilon: float) -> Figure:
                 )
                 axis.axvline(within[-1] + 0.5, color="white", lw=3)
         bar = figure.colorbar(drawn, ax=axis, shrink=0.6, pad=0.01, extend="both")
-        bar.set_label("score: decades above the excess loss of w = 0")
+        bar.set_label("score: log10 of the excess loss over that of w = 0")
     axis.grid(False)
     axis.tick_params(length=0)
     caption = (
-        f"Scores at ε = {epsilon:g}: blue is better than w = 0 (the line), red worse, grey not admitted by a method's "
-        "needs. Methods in the order of their places."
+        f"Scores at ε = {epsilon:g}: blue is better than w = 0 (the line), red worse, grey where the "
+        "method does not apply (table fits). Methods in the order of their places."
     )
     gaps = [] if len(order) else [context.gap(f"heat_{_level(epsilon)}", "every cell")]
     return Figure(figure, table, caption, gaps)

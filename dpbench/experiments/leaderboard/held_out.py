@@ -66,7 +66,7 @@ def held_out(context: Context) -> Table:
         caption,
         [] if data else [context.gap("held_out", "every row")],
         method=method,
-        finding=f"On held-out rows, {found.label(names[0])} has the lowest log loss" if names else "",
+        finding=f"On held-out rows, {found.label(names[0])} has the lowest mean log loss over all ε" if names else "",
     )
 
 

@@ -49,7 +49,7 @@ def regret(context: Context) -> Table:
         caption,
         [] if data else [context.gap("regret", "every row")],
         method=method,
-        finding=f"One method for all problems: {found.label(data[0]['algorithm'])} costs least" if data else "",
+        finding=f"As one method for all problems, {found.label(data[0]['algorithm'])} loses least" if data else "",
     )
 
 

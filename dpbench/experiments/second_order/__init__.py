@@ -42,5 +42,5 @@ EXPERIMENT = Experiment(
     about="The paper proposes DP-Newton for logistic regression: Newton's method with noise in the gradient and in the "
     "curvature, where DP-GD has noise in the gradient only. Its four variants take the curvature from the Hessian or "
     "from a quadratic upper bound (hess, qu), and change its eigenvalues by clipping or adding (clip, add). T is the "
-    "number of iterations.",
+    "number of iterations. In adult-max and covertype-max, numeric columns are divided by their maximum.",
 )

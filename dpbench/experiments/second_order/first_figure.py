@@ -55,8 +55,8 @@ def fig1(context: Context) -> Figure:
         axis.set_xlabel("seconds")
     clock = f" (≈ of shorter runs, in proportion: {'; '.join(guessed)})" if guessed else ""
     caption = (
-        "Mean excess loss against the seconds of one run alone on one core. Above as the paper draws it, below with "
-        "all methods to their ends. Bands: ± 1 standard error of the mean."
+        "Covertype at ε = 1: mean excess loss against the seconds of one run alone on one core. Above as the paper "
+        "draws it, below with all methods to their ends. Bands: ± 1 standard error of the mean."
     )
     finding = _finding(ends)
     method = (

@@ -17,7 +17,10 @@ from dpbench.study.tuning import expand_settings
 RESETS = {"": "none", "1000": "beyond ‖w‖ = 1000, a public radius", "optimum": "beyond 100‖w*‖ + 200, as published"}
 
 
-@artefact("reset", "DP-Newton that goes back to its start: never, by a public radius, as published (not in the paper)")
+@artefact(
+    "reset",
+    "Three rules for DP-Newton's return to its start: none, a public radius, the published one (not in the paper)",
+)
 def reset(context: Context) -> Table:
     """Means and medians at ε = 10 with and without a reset: one start thrown far off decides a mean."""
     plain = context.rows("fig2", timed=0, algorithm=NEWTON, epsilon=context.epsilons("reset"))
