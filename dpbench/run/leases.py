@@ -3,7 +3,8 @@
 A batch is made by whoever creates its lease, `leases/NAME.lease`, first: `O_EXCL` decides, which NFS keeps too. A
 thread renews what is held, by the clock of the disk. A lease that was not renewed for `PATIENCE` seconds belongs to a
 dead process, and is taken over by whoever renames it first. A batch that ended leaves `NAME.done`, so that the others
-read its rows in the store in place of making them again.
+read its rows in the store in place of making them again: until the last process leaves, each of which has a lease of
+its own for as long as it is there.
 
 The name is that of the jobs asked for, finished or not, so that the same command makes the same names everywhere. Other
 commands on the same folder may make a row twice, of which the store keeps one.
@@ -34,8 +35,8 @@ class Leases:
     def __init__(self, folder: Path) -> None:
         self._folder = folder / "leases"
         self._me = secrets.token_hex(8)
+        self._here = self._path(self._me)
         self._held: set[Path] = set()
-        self._ended: set[Path] = set()
         self._stop, self._lock = threading.Event(), threading.Lock()
 
     def __enter__(self) -> Leases:
@@ -46,9 +47,11 @@ class Leases:
     def __exit__(self, *_: object) -> None:
         self._stop.set()
         self._renewer.join()
-        for path in (*self._held, *self._ended, *self._long_ended()):
-            path.unlink(missing_ok=True)
+        for path in self._held:
+            self._give_back(path)
         with contextlib.suppress(OSError):  # others may be at it
+            for path in self._left_behind():
+                path.unlink(missing_ok=True)
             self._folder.rmdir()
 
     def claim(self, name: str) -> bool:
@@ -57,6 +60,8 @@ class Leases:
         with self._lock:
             if path in self._held:
                 return True
+            if self._here not in self._held and self._create(self._here):
+                self._held.add(self._here)
             if not (self._create(path) or (self._expired(path) and self._take_away(path) and self._create(path))):
                 return False
             self._held.add(path)
@@ -74,12 +79,16 @@ class Leases:
         """Give a batch back. made: it is in the store, as the others then see."""
         path = self._path(name)
         if made:
-            done = path.with_suffix(".done")
-            files.write(done, self._me)
-            self._ended.add(done)
+            files.write(path.with_suffix(".done"), self._me)
         with self._lock:
             self._held.discard(path)
-        path.unlink(missing_ok=True)
+        self._give_back(path)
+
+    def _give_back(self, path: Path) -> None:
+        """Remove the lease, unless it ran out while this process stood still, and is another's by now."""
+        with contextlib.suppress(FileNotFoundError):
+            if path.read_text(encoding="utf-8") == self._me:
+                path.unlink()
 
     def _path(self, name: str) -> Path:
         return self._folder / f"{name}.lease"
@@ -119,14 +128,13 @@ class Leases:
         aside.unlink(missing_ok=True)
         return stale
 
-    def _long_ended(self) -> Iterator[Path]:
-        """What others who are gone left of batches that ended, an hour ago."""
-        if self._folder.exists():
-            now = self._now()
-            for done in self._folder.glob("*.done"):
-                with contextlib.suppress(OSError):
-                    if now - done.stat().st_mtime > files.STALE:
-                        yield done
+    def _left_behind(self) -> Iterator[Path]:
+        """What nobody needs: leases of the dead and, where nobody else is there, what says that a batch ended."""
+        leases = list(self._folder.glob("*.lease"))
+        expired = [path for path in leases if self._expired(path)]
+        yield from expired
+        if len(expired) == len(leases):
+            yield from self._folder.glob("*.done")
 
     def _renew(self) -> None:
         while not self._stop.wait(PATIENCE / 4):

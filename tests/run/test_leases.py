@@ -89,6 +89,28 @@ def test_a_lease_is_had_by_one_until_it_runs_out(tmp_path, monkeypatch):
         assert mine.claim("a")
 
 
+def test_what_ended_is_told_until_the_last_has_left(tmp_path):
+    with Leases(tmp_path) as last:
+        assert last.claim("long")
+        with Leases(tmp_path) as first:
+            assert first.claim("a")
+            first.end("a")
+        assert last.ended_elsewhere("a")  # it was busy, and looks only now
+    assert not (tmp_path / "leases").exists()
+
+
+def test_who_stood_still_does_not_give_back_what_another_took_over(tmp_path):
+    with Leases(tmp_path) as other, Leases(tmp_path) as third:
+        with Leases(tmp_path) as slow:
+            for name in ("a", "b"):
+                assert slow.claim(name)
+                os.utime(tmp_path / "leases" / f"{name}.lease", (time.time() - 1e4,) * 2)
+                assert other.claim(name)
+            slow.end("a")
+        assert not third.claim("a")
+        assert not third.claim("b")
+
+
 def test_leases_are_renewed_while_they_are_held(tmp_path, monkeypatch):
     monkeypatch.setattr(leases, "PATIENCE", 0.2)
     with Leases(tmp_path) as mine, Leases(tmp_path) as other:
