@@ -34,6 +34,7 @@ from dpbench.run.execute import execute
 from dpbench.run.jobs import JSON, Job, check_delta, delta_value, keys_of
 from dpbench.run.outcomes import RESULTS
 from dpbench.run.row import Row
+from dpbench.study.plan import plan
 from dpbench.submitting import sandbox
 from dpbench.submitting.archive import ReleaseCount
 from dpbench.submitting.harness import Task, Tasks
@@ -137,8 +138,9 @@ def verified(
     wrong = [f"{one.row.key[:8]}: {why}" for one in rows for why in _of_its_key(one)] + list(_seeds(rows))
     result.problems += wrong[:SHOWN]
     result.checked.append(f"keys and seeds of {counted(len(rows), 'row')}")
-    _compare_code(found, result)
-    if missing := found.manifest.planned - found.manifest.rows:
+    asked = _asked(found) if _compare_code(found, result) else set()
+    missing = max(found.manifest.planned - len(rows), len(asked - {one.row.key for one in rows}))
+    if missing > 0:
         result.unchecked.append(f"{counted(missing, 'run')} of its grid have no row in it")
     if result.sound:
         _sampled(found, rows, sample, run_code, run, result)
@@ -178,11 +180,12 @@ def _seeds(rows: list[Stated]) -> Iterator[str]:
         yield f"{counted(gaps, 'setting')} without the first of their seeds: some are left out"
 
 
-def _compare_code(found: bundle.Bundle, result: Verified) -> None:
+def _compare_code(found: bundle.Bundle, result: Verified) -> bool:
+    """Whether its code is that which is installed here."""
     name = found.manifest.experiment
     if name not in experiments.names():
         result.unchecked.append(f"its experiment {name} is not installed here; code in the archive is not run")
-        return
+        return False
     here, _ = bundle.files_of(experiments.get(name))
     there = {file: text for file, text in found.code.items() if not file.partition("/")[0].endswith(".dist-info")}
     differs = sorted(file for file in here.keys() | there.keys() if here.get(file) != there.get(file))
@@ -190,6 +193,15 @@ def _compare_code(found: bundle.Bundle, result: Verified) -> None:
         result.unchecked.append(f"the installed {name} is another version of it: {', '.join(differs[:3])} differ")
     else:
         result.checked.append(f"the code of {name} is that which is installed here")
+    return not differs
+
+
+def _asked(found: bundle.Bundle) -> set[str]:
+    """The keys of its grid as it is here, but for those that other runs decide: how many there are is its own word."""
+    try:
+        return plan(experiments.get(found.manifest.experiment).blocks(found.manifest.profile), None).keys
+    except UserError:
+        return set()
 
 
 def _sampled(

@@ -320,6 +320,18 @@ def test_rows_that_were_not_run_are_counted(site, archived, tmp_path, results):
     assert found.unchecked == ["2 runs of its grid have no row in it"]
 
 
+def test_how_many_runs_its_grid_asks_for_is_not_the_archives_word(site, archived, tmp_path):
+    short = altered(
+        archived.path,
+        tmp_path / "short.zip",
+        manifest__json=lambda text: text.replace(b'"planned": 6', b'"planned": 4'),
+        rows__jsonl=each_row(lambda row: None if row["seed"] == 2 else row),
+    )
+    assert bundle.read(short).manifest.planned == 4
+    with installed(site, NAME):
+        assert dpbench.verify(short, sample=0).unchecked == ["2 runs of its grid have no row in it"]
+
+
 def test_other_code_than_that_which_is_installed_is_named(site, archived, tmp_path):
     other = altered(
         archived.path, tmp_path / "other.zip", **{f"code/{NAME}/grid__toml": lambda text: text + b"# changed"}
