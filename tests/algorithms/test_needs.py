@@ -136,7 +136,7 @@ def test_the_built_in_losses_are_what_they_declare():
         ({"smoothness": 0.9}, r"\|ℓ''\| exceeds smoothness = 0.9"),
         ({"hessian_lipschitz": 0.7}, r"\|ℓ'''\| exceeds hessian_lipschitz"),
         ({"quadratic": True}, "it is not"),
-        ({"logistic": True}, "its slope does not tell its curvature"),
+        ({"logistic": True}, "its slope does not determine its curvature"),
         ({"derivative": Welsch.derivative}, "its derivative is not that of its value"),
         ({"second_derivative": Welsch.second_derivative}, "its second derivative is not"),
     ],
