@@ -15,17 +15,13 @@ import functools
 from collections.abc import Callable, Iterator
 from typing import Any
 
+import jax
+import jax.numpy as jnp
 import numpy as np
 
-from dpbench.errors import UserError, how_to_install
+from dpbench.errors import UserError
 from dpbench.problems.kernels import Pointwise, Rows
 from dpbench.problems.losses import Loss
-
-try:
-    import jax
-    import jax.numpy as jnp
-except ImportError:
-    raise UserError(f"device: rows on a device need JAX; {how_to_install('jax')}") from None
 
 jax.config.update("jax_enable_x64", True)
 

@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from dpbench.errors import UserError, how_to_install
 from dpbench.problems import Problem, catalogue
 from dpbench.problems.kernels import Rows
 
@@ -48,17 +49,23 @@ def rows(X: Any, y: np.ndarray, device: str | None) -> Rows:
     """Rows on `device`; sparse ones, and all where it is None, in memory."""
     if device is None or hasattr(X, "tocsr"):
         return Rows(X, y)
-    from dpbench.problems.device import DeviceRows
+    found: Rows = _jax().DeviceRows(X, y, device)
+    return found
 
-    return DeviceRows(X, y, device)
+
+def _jax() -> Any:
+    """The module of rows on a device; UserError without JAX."""
+    try:
+        from dpbench.problems import device
+    except ImportError:
+        raise UserError(f"device: rows on a device need JAX; {how_to_install('jax')}") from None
+    return device
 
 
 def place(problem: Problem, device: str | None) -> Problem:
     """The problem, its sums taken on `device` from now on. UserError for a loss that is written for NumPy alone."""
     if device is not None and not problem.is_sparse:
-        from dpbench.problems.device import check
-
-        check(problem.loss)
+        _jax().check(problem.loss)
         problem.__dict__["_rows"] = rows(problem.X, problem.y, device)
     return problem
 

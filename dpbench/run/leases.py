@@ -57,7 +57,7 @@ class Leases:
     def claim(self, name: str) -> bool:
         """Whether the batch is this process's to make now; not while another has it."""
         path = self._path(name)
-        with self._lock:
+        with self._lock, Store.explained(self._folder.parent):
             if path in self._held:
                 return True
             if self._here not in self._held and self._create(self._here):
@@ -79,7 +79,8 @@ class Leases:
         """Give a batch back. made: it is in the store, as the others then see."""
         path = self._path(name)
         if made:
-            files.write(path.with_suffix(".done"), self._me)
+            with contextlib.suppress(OSError):  # the rows are in the store, which who waits for the batch sees later
+                files.write(path.with_suffix(".done"), self._me)
         with self._lock:
             self._held.discard(path)
         self._give_back(path)

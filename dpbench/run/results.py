@@ -50,14 +50,14 @@ class Store:
     def prepare(self) -> None:
         """Make the folders, so that one that cannot be written is named before hours of work; UserError if so."""
         for table in TABLES:
-            with self._explained(self.folder / table):
+            with self.explained(self.folder / table):
                 (self.folder / table).mkdir(parents=True, exist_ok=True)
                 tempfile.TemporaryFile(dir=self.folder / table).close()
                 files.sweep(self.folder / table)
 
     @staticmethod
     @contextlib.contextmanager
-    def _explained(folder: Path) -> Iterator[None]:
+    def explained(folder: Path) -> Iterator[None]:
         try:
             yield
         except OSError as error:
@@ -156,7 +156,7 @@ class Store:
         else:
             data = pa.Table.from_pandas(rows, schema, preserve_index=False)
         folder = self.folder / table
-        with self._explained(folder):
+        with self.explained(folder):
             parts.write(folder, data)
 
 

@@ -269,7 +269,7 @@ def test_a_file_of_no_known_publisher(home, registered):
 
 
 def test_bad_arguments_are_refused_before_anything_is_done(home, tmp_path):
-    with pytest.raises(UserError, match="no coverype; did you mean covertype"):
+    with pytest.raises(UserError, match="unknown data set 'coverype': did you mean covertype"):
         datasets.fetch(["log1", "coverype"])
     with pytest.raises(UserError, match=r"mirror: there is no folder .*; give a folder or an http\(s\) URL"):
         datasets.fetch(["log1"], mirror=tmp_path / "absent")

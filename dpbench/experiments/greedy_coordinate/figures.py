@@ -198,6 +198,8 @@ def _curves(
 
 def _lowest(table: pd.DataFrame) -> str:
     """Which private method ends lowest on how many problems; "" without rows."""
+    if table.empty:
+        return ""
     private = table[[LOOKS[method].private for method in table["algorithm"]]]
     ends = private.sort_values("iteration").groupby(["problem", "algorithm"], sort=False).tail(1)
     first = mostly_lowest(ends, ["problem"])
