@@ -52,6 +52,9 @@ class Here:
             yield index, Rows(*execute(batch))
 
 
+POOL_THREADS = 4  # that joblib's pool starts in this process: its manager, a queue's feeder, and some to spare
+
+
 class Local:
     """In `jobs` processes ("loky") or threads ("threading") of this machine."""
 
@@ -78,6 +81,7 @@ class Local:
             batch_size=1,
             pre_dispatch="n_jobs",
         )
+        _room_for_threads()
         # Threads share one BLAS: the limit that `execute` sets would end with the first of them.
         with threadpool_limits(1 if self._backend == "threading" else None), warnings.catch_warnings():
             warnings.filterwarnings("ignore", message="A worker stopped while some jobs were given to the executor")
@@ -88,6 +92,22 @@ class Local:
             except BrokenProcessPool as death:
                 for index in flying:
                     yield index, Death(1, type(death).__name__)
+
+
+def _room_for_threads() -> None:
+    """MemoryError where a pool's own threads would not start: it would wait for them for ever."""
+    end = threading.Event()
+    threads = [threading.Thread(target=end.wait, daemon=True) for _ in range(POOL_THREADS)]
+    try:
+        for thread in threads:
+            thread.start()
+    except RuntimeError as error:  # "can't start new thread"
+        raise MemoryError(str(error)) from error
+    finally:
+        end.set()
+        for thread in threads:
+            if thread.ident is not None:
+                thread.join()
 
 
 def check(backend: str, jobs: int | None, scheduler: str | None, shards: int | None = None) -> None:

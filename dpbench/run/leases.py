@@ -1,10 +1,10 @@
 """Who makes which batch, where several processes or machines write to one results folder: files, and no server.
 
 A batch is made by whoever creates its lease, `leases/NAME.lease`, first: `O_EXCL` decides, which NFS keeps too. A
-thread renews what is held, by the clock of the disk. A lease that was not renewed for `PATIENCE` seconds belongs to a
-dead process, and is taken over by whoever renames it first. A batch that ended leaves `NAME.done`, so that the others
-read its rows in the store in place of making them again: until the last process leaves, each of which has a lease of
-its own for as long as it is there.
+thread renews what is held, by the clock of the disk. A lease belongs to a dead process if it was not renewed for
+`PATIENCE` seconds, or at once if this machine knows the process to be gone; it is taken over by whoever renames it
+first. A batch that ended leaves `NAME.done`, so that the others read its rows in the store in place of making them
+again: until the last process leaves, each of which has a lease of its own for as long as it is there.
 
 The name is that of the jobs asked for, finished or not, so that the same command makes the same names everywhere. Other
 commands on the same folder may make a row twice, of which the store keeps one.
@@ -26,6 +26,7 @@ from dpbench import files
 from dpbench.run.batch import Batch
 from dpbench.run.results import Store
 
+STACK = 2**18  # bytes of the renewing thread: the usual 8 MB may be what the workers' threads lack then
 PATIENCE = 120.0  # seconds without a sign of life; NFS may show a renewal a minute late
 
 
@@ -34,14 +35,18 @@ class Leases:
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder / "leases"
-        self._me = secrets.token_hex(8)
-        self._here = self._path(self._me)
+        self._me = f"{secrets.token_hex(8)} {os.getpid()} {machine()}"
+        self._here = self._path(self._me.partition(" ")[0])
         self._held: set[Path] = set()
         self._stop, self._lock = threading.Event(), threading.Lock()
 
     def __enter__(self) -> Leases:
         self._renewer = threading.Thread(target=self._renew, daemon=True)
-        self._renewer.start()
+        usual = threading.stack_size(STACK)
+        try:
+            self._renewer.start()
+        finally:
+            threading.stack_size(usual)
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -106,7 +111,7 @@ class Leases:
 
     def _expired(self, path: Path) -> bool:
         try:
-            return self._now() - path.stat().st_mtime > PATIENCE
+            return self._now() - path.stat().st_mtime > PATIENCE or ended(path.read_text(encoding="utf-8"))
         except FileNotFoundError:
             return True  # just given back
 
@@ -118,7 +123,7 @@ class Leases:
 
     def _take_away(self, path: Path) -> bool:
         """Whether the stale lease is gone by our hand: of several who rename it, one does."""
-        aside = path.with_name(f".{path.name}-{self._me}.tmp")
+        aside = path.with_name(f".{path.name}-{self._here.stem}.tmp")
         try:
             os.rename(path, aside)
         except FileNotFoundError:
@@ -202,6 +207,29 @@ class Alone:
 
     def end(self, batch: Batch) -> None:
         pass
+
+
+def machine() -> str:
+    """What tells this machine, since it was started, and its processes' numbers from others; "" where nothing does."""
+    try:
+        boot = Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
+        return f"{boot}-{os.readlink('/proc/self/ns/pid')}"
+    except OSError:
+        return ""
+
+
+def ended(owner: str) -> bool:
+    """Whether the process that wrote this into its lease is known to be gone: it was of this machine."""
+    _, number, where = [*owner.split(), "", "", ""][:3]
+    if not where or where != machine() or not number.isdigit():
+        return False
+    try:
+        os.kill(int(number), 0)
+    except ProcessLookupError:
+        return True
+    except OSError:
+        return False
+    return False
 
 
 def _name(cell: Batch) -> str:
