@@ -125,8 +125,8 @@ def published_selection(context: Context) -> Table:
     gaps_ = [] if lines else [context.gap("published_selection", "published selection")]
     header = ["rows at n of", "δ", "T", "ε spent, proven", "ε spent, published"]
     finding = (
-        f"With the noise of eq. (2) for ε = 1, runs spend up to ε = {table[True].max():.3g} with the published selection "
-        f"and {table[False].max():.3g} with the proven one"
+        f"With the noise of eq. (2) for ε = 1, runs spend up to ε = {table[True].max():.3g} with the published "
+        f"selection and {table[False].max():.3g} with the proven one"
         if lines
         else ""
     )
