@@ -1,6 +1,7 @@
 """A linear model as Python source: a fitted scikit-learn Pipeline, made without dpbench and without a pickle.
 
-The source is a template, `PIPELINE`, and the model's numbers and texts as literals: nothing of the file becomes code.
+The source is a template, `PIPELINE`, the functions that read cells here, and the model's numbers and texts as literals:
+nothing of the file becomes code.
 """
 
 from __future__ import annotations
@@ -14,9 +15,19 @@ import msgspec
 
 from dpbench.estimators.saved import REGRESSOR, Saved, read
 from dpbench.privacy.statement import Statement
+from dpbench.schema.encode import reading
 
 PIPELINE = '''\
 @COMMENT@
+from __future__ import annotations
+
+import datetime
+import math
+import re
+import sys
+from decimal import Decimal
+from typing import Any
+
 import numpy as np
 import pandas as pd
 from sklearn.linear_model import LinearRegression, LogisticRegression
@@ -26,32 +37,7 @@ from sklearn.preprocessing import FunctionTransformer
 MODEL = @MODEL@
 
 
-def word(cell):
-    """A cell as text; whole numbers without a decimal point."""
-    if isinstance(cell, float) and cell.is_integer():
-        return str(int(cell))
-    return (cell.decode("utf-8", "replace") if isinstance(cell, bytes) else str(cell)).strip()
-
-
-def numbers(cells):
-    """What each cell reads as, NaN where it is no number."""
-    cells = pd.Series(cells)
-    if pd.api.types.is_datetime64_any_dtype(cells) or pd.api.types.is_timedelta64_dtype(cells):
-        return np.full(len(cells), np.nan)
-    if pd.api.types.is_bool_dtype(cells):
-        cells = cells.astype(float)
-    return np.asarray(pd.to_numeric(cells, errors="coerce").to_numpy(dtype=float, na_value=np.nan))
-
-
-def date_part(cells, part):
-    """A part of each date (ISO 8601), NaN where the cell is none."""
-    cells = pd.Series(cells)
-    if not pd.api.types.is_datetime64_any_dtype(cells):
-        text = cells.map(lambda cell: cell.isoformat() if hasattr(cell, "isoformat") else cell)
-        text = text.where(text.map(lambda cell: isinstance(cell, str)))
-        cells = pd.to_datetime(text, errors="coerce", format="ISO8601", utc=True)
-    found = getattr(cells.dt, {"weekday": "day_of_week"}.get(part, part))
-    return np.asarray(found.to_numpy(dtype=float, na_value=np.nan))
+@READING@
 
 
 def scaled(values, low, high):
@@ -76,10 +62,8 @@ def encode(table):
                 unknown = np.isnan(found)
                 parts.append(scaled(found, low, high)[:, None])
         else:
-            gone = pd.Series(cells).isna()
             index = {label: i for i, label in enumerate(column["categories"])}
-            codes = [-1 if none else index.get(word(cell), -1) for cell, none in zip(pd.Series(cells).tolist(), gone)]
-            codes = np.array(codes, dtype=int)
+            codes = np.array([index.get(text, -1) for text in words(cells)], dtype=int)
             unknown = codes < 0
             if column["ordered"]:
                 parts.append(np.where(unknown, 0.0, 2 * codes / (len(index) - 1) - 1)[:, None])
@@ -128,8 +112,11 @@ def source(path: str | os.PathLike[str]) -> str:
     made = {
         "@COMMENT@": _comment(os.path.basename(path), statement),
         "@MODEL@": pprint.pformat(_plain(model), width=110, sort_dicts=False),
+        "@READING@": reading(),
     }
-    return re.sub("@COMMENT@|@MODEL@", lambda found: made[found[0]], PIPELINE)  # at once: a text may hold the other
+    return re.sub(
+        "@COMMENT@|@MODEL@|@READING@", lambda found: made[found[0]], PIPELINE
+    )  # at once: a text may hold the other
 
 
 def _comment(name: str, statement: Statement) -> str:

@@ -179,3 +179,20 @@ def test_what_a_form_cannot_say_is_one_line(tmp_path, monkeypatch, capsys):
     with pytest.raises(UserError, match=r"columns\.born: ONNX knows no dates"):
         dpbench.export(tmp_path / "m.json", to="onnx", out=tmp_path / "m.onnx")
     assert not (tmp_path / "m.onnx").exists()
+
+
+def test_a_pipeline_reads_cells_by_the_same_functions(tmp_path):
+    """Each cell by itself there too: one date in nanoseconds, or one complex number, changes no other row."""
+    schema = Schema(
+        target=Target(name="y", classes=("no", "yes")),
+        columns={"born": Column(date=("year",), years=(1900, 9999)), "a": Column(bounds=(0, 9))},
+    )
+    frame = pd.DataFrame({"born": ["1990-01-01", "9999-12-31"] * 100, "a": [1, "x"] * 100, "y": ["no", "yes"] * 100})
+    dpbench.PrivateClassifier(1.0, schema=schema).fit(frame).save(tmp_path / "m.json")
+    model = dpbench.load_model(tmp_path / "m.json")
+    dpbench.export(tmp_path / "m.json", to="sklearn", out=tmp_path / "m.py")
+    pipeline = loaded(tmp_path / "m.py")
+    rows = pd.DataFrame({"born": ["1990-01-01T00:00:00.123456789", "9999-12-31", "x"], "a": [1 + 2j, "x", 3]})
+    assert pipeline.predict_proba(rows) == pytest.approx(model.predict_proba(rows), abs=1e-12)
+    alone = pipeline.predict_proba(rows.iloc[1:2])
+    assert pipeline.predict_proba(rows)[1:2] == pytest.approx(alone, abs=1e-12)
