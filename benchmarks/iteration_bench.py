@@ -111,6 +111,7 @@ CASES = {
     ),
     "dp-gcd": Case(10, textbook.greedy_coordinate_descent, {"passes": 10}),
     "dp-gd": Case(15, textbook.gradient_descent),
+    "dp-adam": Case(15, textbook.gradient_descent),
     "dp-gd-average": Case(15, textbook.gradient_descent),
     "dp-frank-wolfe": Case(15, textbook.gradient_descent),
     "dp-gd-last": Case(15, textbook.gradient_descent, problem="ridge"),

@@ -32,6 +32,7 @@ BUILTIN = {
     "cubic-newton": "dpbench.algorithms.cubic_newton:CubicNewton",
     "damped-newton": "dpbench.algorithms.damped_newton:DampedNewton",
     "dp-accelerated-nesterov": "dpbench.algorithms.nesterov:DPAcceleratedNesterov",
+    "dp-adam": "dpbench.algorithms.adam:DPAdam",
     "dp-cd": "dpbench.algorithms.coordinate:DPCoordinateDescent",
     "dp-chebyshev": "dpbench.algorithms.chebyshev:ChebyshevLogistic",
     "dp-frank-wolfe": "dpbench.algorithms.frank_wolfe:FrankWolfe",

@@ -58,6 +58,7 @@ LOOKS: dict[str, tuple[str, str] | tuple[str, str, str]] = {
     "output-perturbation": (GREY, "X"),
     "dp-chebyshev": (SKY, "*"),
     "dp-frank-wolfe": (BLACK, "X"),
+    "dp-adam": (PINK, "P"),
     "objpert-pure": (ORANGE, "*"),
     "boosted-ssp": (BLUE, "*"),
     "dp-gd-average": (GREEN, "*"),

@@ -13,7 +13,7 @@ from dpbench.run.jobs import delta_value
 from tests.algorithms.test_contract import FEW, fitting_problem
 from tests.batches import run_batch
 
-DEFAULTS = ("boosted-ssp", "dp-gd-average", "objpert-pure", "dp-chebyshev", "output-perturbation")
+DEFAULTS = ("boosted-ssp", "dp-gd-average", "objpert-pure", "dp-chebyshev", "output-perturbation", "dp-adam")
 FAR = (1e-6, 1e-3, 30.0, 1e3, 1e6)
 
 
