@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 
 import pandas as pd
@@ -39,29 +40,26 @@ def statement(claim: Claim, verdict: Verdict) -> str:
 
 def scorecard(context: Context) -> Table:
     """The verdicts as a table."""
-    rows, records = [], []
+    records = []
     for claim in context.experiment.claims:
         judged = claim.judge(context)
         for verdict, setting in zip(judged, settings_of(judged, context.experiment.alone), strict=True):
             why = claim.reason(verdict)
-            place = context.experiment.cited(claim.place)
-            rows.append([claim.name, statement(claim, verdict), place, verdict.word, verdict.numbers])
             records.append({
                 "claim": claim.name, "text": claim.text, "setting": setting, "case": verdict.case,
-                "verdict": verdict.word, "numbers": verdict.numbers, "place": place, "shows": claim.shows,
+                "verdict": verdict.word, "numbers": verdict.numbers, "place": context.experiment.cited(claim.place),
+                "shows": claim.shows, "statement": statement(claim, verdict),
                 "why": why.text if why else "", "demonstrated_by": why.artefact if why else "",
             })  # fmt: skip
-    words = pd.Series([row[3] for row in rows]).value_counts()
-    caption = (
-        f"Verdicts on the paper's claims: {', '.join(f'{count} {word}' for word, count in words.items()) or 'none'}"
-        ". A claim that is not held is a result, not an error."
-    )
+    words = ", ".join(f"{count} {word}" for word, count in Counter(one["verdict"] for one in records).most_common())
+    caption = f"Verdicts on the paper's claims: {words or 'none'}. A claim that is not held is a result, not an error."
     method = (
         f"Judged on the runs of the {context.profile} profile by the functions in "
         f"{context.experiment.package.replace('.', '/')}/claims.py."
     )
-    header = ["claim", "text", "in the paper", "verdict", "numbers"]
-    return Table(pd.DataFrame(rows, columns=header), caption, pd.DataFrame(records), method=method)
+    columns = {"claim": "{claim}", "text": "{statement}", "in the paper": "{place}", "verdict": "{verdict}",
+               "numbers": "{numbers}"}  # fmt: skip
+    return Table.of(records, columns, caption, unsaved=["statement"], method=method)
 
 
 @kept

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 WORDS = 40  # of a caption, at most
 Record: TypeAlias = Mapping[str, Any]
 Words: TypeAlias = str | Callable[[Record], str]  # "{failed} of {runs}", or what a function makes of a record
+Sums: TypeAlias = Mapping[str, Callable[[list[Record]], str]]  # heading → what a function makes of several records
 
 
 class _Files:
@@ -121,6 +122,34 @@ class Table(_Files):
         frame = pd.DataFrame([[_said(one, words) for words in columns.values()] for one in records], columns=[*columns])
         data = pd.DataFrame(records).drop(columns=[*unsaved] if records else [])
         return cls(frame, caption, data, [*gaps], method, finding)
+
+    @classmethod
+    def grouped(
+        cls,
+        records: Sequence[Record],
+        by: Words,
+        columns: Sums,
+        caption: str,
+        gaps: Iterable[str] = (),
+        *,
+        unsaved: Collection[str] = (),
+        method: str = "",
+        finding: str = "",
+    ) -> Table:
+        """A row per group of records, in the order in which groups first come: each cell sums its group up.
+
+        Args:
+            records: column of the data → value.
+            by: what the records of one group have in common.
+            columns: heading → the cell, of a group's records.
+            caption, gaps, unsaved, method, finding: as of `of`.
+        """
+        groups: dict[str, list[Record]] = {}
+        for one in records:
+            groups.setdefault(_said(one, by), []).append(one)
+        lines = [[cell(group) for cell in columns.values()] for group in groups.values()]
+        data = pd.DataFrame(records).drop(columns=[*unsaved] if records else [])
+        return cls(pd.DataFrame(lines, columns=[*columns]), caption, data, [*gaps], method, finding)
 
     @classmethod
     def spread(

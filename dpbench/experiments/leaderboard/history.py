@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 
 import pandas as pd
@@ -14,7 +15,7 @@ from dpbench.leaderboard.places import NOTHING
 from dpbench.leaderboard.versions import Version, versions
 from dpbench.study.context import Context
 from dpbench.study.declare import artefact
-from dpbench.study.output import Table
+from dpbench.study.output import Record, Sums, Table
 
 
 def epsilons_of(found: list[Version]) -> list[str]:
@@ -32,12 +33,20 @@ def history(context: Context) -> Table:
     """A row per method, a column per version and ε: the place, – for none, empty where it was not there."""
     found, label = versions(context.store), board(context).label
     epsilons = epsilons_of(found)
-    names = dict.fromkeys(line.method for one in reversed(found) for e in epsilons for line in one.places.get(e, []))
-    rows = [
-        [label(name), *(spelled(one.place(name, e)) for one in found for e in epsilons if e in one.places)]
-        for name in names
+    newest = (line.method for one in reversed(found) for e in epsilons for line in one.places.get(e, []))
+    order = {name: i for i, name in enumerate(dict.fromkeys(newest))}
+    records = [
+        {"version": one.name, "epsilon": e, "algorithm": line.method, "place": line.place, "score": line.score}
+        for one in found
+        for e in epsilons
+        for line in one.places.get(e, [])
     ]
-    header = [f"{one.name}, ε = {e}" for one in found for e in epsilons if e in one.places]
+    records.sort(key=lambda one: order[str(one["algorithm"])])
+
+    def place(version: str, epsilon: str, ones: list[Record]) -> str:
+        there = (one["place"] for one in ones if (one["version"], one["epsilon"]) == (version, epsilon))
+        return spelled(next(there, None))
+
     frozen = "; ".join(
         f"{one.name}: {one.frozen}, {one.problems} problems in {one.families} families, {one.rows:,} rows, sha256 "
         f"{one.digest[:12]}{f', {one.notes}' if one.notes else ''}"
@@ -45,13 +54,10 @@ def history(context: Context) -> Table:
     )
     caption = "The place of each method in each frozen version of the board; –: listed without a place."
     method = f"{version(context)}" + (f" Versions: {frozen}." if frozen else "")
-    data = [
-        {"version": one.name, "epsilon": e, "algorithm": line.method, "place": line.place, "score": line.score}
-        for one in found
-        for e in epsilons
-        for line in one.places.get(e, [])
-    ]
-    return Table(pd.DataFrame(rows, columns=["method", *header]), caption, pd.DataFrame(data), method=method)
+    columns: Sums = {"method": lambda ones: label(ones[0]["algorithm"])} | {
+        f"{one.name}, ε = {e}": partial(place, one.name, e) for one in found for e in epsilons if e in one.places
+    }
+    return Table.grouped(records, "{algorithm}", columns, caption, method=method)
 
 
 @artefact("fallen", "Leaders of version 1, and what beats them now")

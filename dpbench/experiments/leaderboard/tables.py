@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import pandas as pd
@@ -13,7 +14,7 @@ from dpbench.leaderboard.places import AUTO, NOTHING, Standing
 from dpbench.leaderboard.submitted import submissions
 from dpbench.study.context import Context
 from dpbench.study.declare import artefact
-from dpbench.study.output import Table
+from dpbench.study.output import Record, Sums, Table
 from dpbench.study.style import look, problem_title
 
 RULES = (
@@ -36,23 +37,29 @@ FIRST = 8  # methods of the head-to-heads, beside w = 0 and the default
 def answers(context: Context) -> Table:
     """A row per kind of problem, a cell per ε: the first method, score, cost, what is not distinguishable from it."""
     found = board(context)
-    lines, data = [], []
-    for kind in ("", *found.kinds()) if found.epsilons else ():
-        cells, families = [], []
-        for epsilon in found.epsilons:
-            lined = places.standing(found.matrix(epsilon, kind), found.unpaid)
-            data += [{"epsilon": epsilon, "kind": kind or "all", **one._asdict()} for one in lined]
-            cells.append(answer(found, lined, kind))
-            families.append(max((one.families for one in lined), default=0))
-        lines.append([f"{kind or 'all'} ({_families(min(families), max(families))})", *cells])
+    records = [
+        {"epsilon": epsilon, "kind": kind or "all", "standing": one, **one._asdict()}
+        for kind in (("", *found.kinds()) if found.epsilons else ())
+        for epsilon in found.epsilons
+        for one in places.standing(found.matrix(epsilon, kind), found.unpaid)
+    ]
+
+    def problems(ones: list[Record]) -> str:
+        families = [max(one["families"] for one in ones if one["epsilon"] == e) for e in found.epsilons]
+        return f"{ones[0]['kind']} ({_families(min(families), max(families))})"
+
+    def at(epsilon: float, ones: list[Record]) -> str:
+        kind = "" if ones[0]["kind"] == "all" else ones[0]["kind"]
+        return answer(found, [one["standing"] for one in ones if one["epsilon"] == epsilon], kind)
+
     caption = (
         "Per kind of problem: the method with the lowest score, its seconds, and those not distinguishable from it at "
         "95 %. Score: log10 of the excess loss over that of w = 0, kept within ±3."
     )
     method = f"{SCORE} Seconds: {TIMED} {RULES}{unscored(found)} {version(context)}"
-    gaps = [] if lines else [context.gap("answers", "every row")]
-    header = ["problems", *(f"at ε = {epsilon:g}" for epsilon in found.epsilons)]
-    return Table(pd.DataFrame(lines, columns=header), caption, pd.DataFrame(data), gaps, method=method)
+    gaps = [] if records else [context.gap("answers", "every row")]
+    columns = {"problems": problems} | {f"at ε = {e:g}": partial(at, e) for e in found.epsilons}
+    return Table.grouped(records, "{kind}", columns, caption, gaps, unsaved=["standing"], method=method)
 
 
 def _families(least: int, most: int) -> str:
@@ -119,19 +126,35 @@ def interval(one: Standing) -> str:
 def placed(context: Context) -> Table:
     """A row per method in the order of its mean over all ε: place and score at each ε, scores by kind, cost."""
     found = board(context)
-    lined = {epsilon: places.standing(found.matrix(epsilon), found.unpaid) for epsilon in found.epsilons}
     kinds = found.kinds()
     means = {kind: _means(found, kind) for kind in ("", *kinds)}
-    lines, data = [], []
-    by = {epsilon: {one.algorithm: one for one in ones} for epsilon, ones in lined.items()}
-    for name in means[""].sort_values(kind="stable").index if lined else ():
-        at = [by[epsilon].get(name) for epsilon in lined]
-        cells = ["–" if one is None else f"{one.place or '–'}: {interval(one)}" for one in at]
-        by_kind = [two(means[kind][name]) if name in means[kind] else "–" for kind in kinds]
-        cost = found.seconds.get(str(name))
-        lines.append([found.label(str(name)), *cells, *by_kind, "–" if cost is None else f"{cost:.2g}"])
-        data += [{"epsilon": e, **one._asdict()} for e, one in zip(lined, at, strict=True) if one is not None]
-    header = ["method", *(f"ε = {e:g}: place, score" for e in lined), *kinds, "seconds"]
+    order = {str(name): i for i, name in enumerate(means[""].sort_values(kind="stable").index)}
+    records = [
+        {"epsilon": epsilon, "standing": one, **one._asdict()}
+        for epsilon in found.epsilons
+        for one in places.standing(found.matrix(epsilon), found.unpaid)
+        if one.algorithm in order
+    ]
+    records.sort(key=lambda one: order[one["algorithm"]])
+
+    def at(epsilon: float, ones: list[Record]) -> str:
+        shown = (f"{one['place'] or '–'}: {interval(one['standing'])}" for one in ones if one["epsilon"] == epsilon)
+        return next(shown, "–")
+
+    def by_kind(kind: str, ones: list[Record]) -> str:
+        name = ones[0]["algorithm"]
+        return two(means[kind][name]) if name in means[kind] else "–"
+
+    def seconds(ones: list[Record]) -> str:
+        timed = found.seconds.get(ones[0]["algorithm"])
+        return "–" if timed is None else f"{timed:.2g}"
+
+    columns: Sums = {
+        "method": lambda ones: found.label(ones[0]["algorithm"]),
+        **{f"ε = {e:g}: place, score": partial(at, e) for e in found.epsilons},
+        **{kind: partial(by_kind, kind) for kind in kinds},
+        "seconds": seconds,
+    }
     problems = set(found.scores["problem"])
     families = {tracks.families().get(problem, problem) for problem in problems}
     caption = (
@@ -144,8 +167,8 @@ def placed(context: Context) -> Table:
         f"method's proof does not cover a family, w = 0 takes its place there. {SCORE} {PAYS} {THEIRS} Seconds: of "
         f"one run timed alone at ε = 1, the median over the small problems that it was timed on. {RULES}"
     )
-    gaps = [] if lines else [context.gap("places", "every row")]
-    return Table(pd.DataFrame(lines, columns=header), caption, pd.DataFrame(data), gaps, method=method)
+    gaps = [] if records else [context.gap("places", "every row")]
+    return Table.grouped(records, "{algorithm}", columns, caption, gaps, unsaved=["standing"], method=method)
 
 
 def _means(found: Board, kind: str) -> pd.Series:

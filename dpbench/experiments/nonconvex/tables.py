@@ -31,7 +31,7 @@ from dpbench.experiments.nonconvex.switches import PUBLISHED
 from dpbench.study import laws, printed
 from dpbench.study.context import Context, select
 from dpbench.study.declare import artefact, each
-from dpbench.study.output import Table
+from dpbench.study.output import Record, Sums, Table
 from dpbench.study.statistics import plus_minus, span
 from dpbench.study.style import look
 from dpbench.study.verdicts import EXACT, MATCH, POWER, SURVIVES, Judged
@@ -177,33 +177,20 @@ def wrong(context: Context) -> Table:
         for t in WRONG_TABLES
     }
     paper = published_cells(context.experiment.published())
-    lines, records = [], []
+    records = []
     for target, recipe in itertools.product(WRONG_TABLES, RECIPES):
-        counts = {"cells": 0, "changed": 0, "exact": 0, "exact and changed": 0, "tested": 0, "rejected": 0}
         for one in select(paper, table=target.table).itertuples():
             mine = select(right[target.table], algorithm=one.algorithm, epsilon=one.epsilon)
             other = planted_rows(target, recipe, planted, right, one.algorithm, one.epsilon)
             if mine.empty or other.empty:
                 continue
-            changed = prints(mine) != prints(other)
-            same = prints(other) == as_printed(one)
             losses = np.array(runs_of(other)["loss"])
             chance = math.nan
             if len(losses) > 1 and one.runs > 1:
                 chance = float(laws.mean_chance(losses, one.mean, int(one.runs), slack=5e-4))
             records.append({"table": target.table, "recipe": recipe, "algorithm": one.algorithm, "epsilon": one.epsilon,
-                            "ours": prints(other), "paper": as_printed(one), "changed": changed, "exact": same,
-                            "chance": chance})  # fmt: skip
-            counts["cells"] += 1
-            counts["changed"] += changed
-            counts["exact"] += same
-            counts["exact and changed"] += same and changed
-            counts["tested"] += not math.isnan(chance) and changed
-            counts["rejected"] += changed and chance < 0.05
-        if counts["cells"]:
-            shown = (f"{counts[name]}" for name in ("cells", "changed", "exact", "exact and changed"))
-            said = f"{recipe} ({target.titled:g})" if recipe == RECIPES[0] else recipe
-            lines.append([f"{target.table}", said, *shown, f"{counts['rejected']} of {counts['tested']}"])
+                            "ours": prints(other), "paper": as_printed(one), "changed": prints(mine) != prints(other),
+                            "exact": prints(other) == as_printed(one), "chance": chance})  # fmt: skip
     caption = (
         "Tables 3 and 4 with one deliberate mistake at a time. “exact where changed” counts wrong runs that still "
         "print the paper's digits: 0 is what a good test gives."
@@ -216,12 +203,27 @@ def wrong(context: Context) -> Table:
         "values, those whose mean a 5 % test would notice without the stream, from five of our runs (Student's t). "
         "An earlier version of this report used that test, and so a wrong recipe passed."
     )
-    header = ["table", "wrong", "cells", "changed", "exact", "exact where changed", "rejected by means"]
+    titled = {t.table: f"{RECIPES[0]} ({t.titled:g})" for t in WRONG_TABLES}
+    columns: Sums = {
+        "table": lambda ones: f"{ones[0]['table']}",
+        "wrong": lambda ones: titled[one["table"]] if (one := ones[0])["recipe"] == RECIPES[0] else one["recipe"],
+        "cells": lambda ones: f"{len(ones)}",
+        "changed": lambda ones: f"{sum(one['changed'] for one in ones)}",
+        "exact": lambda ones: f"{sum(one['exact'] for one in ones)}",
+        "exact where changed": lambda ones: f"{sum(one['exact'] and one['changed'] for one in ones)}",
+        "rejected by means": _rejected,
+    }
     missing = [] if len(planted) else [context.gap("wrong", "wrong recipes")]
     still = [one["exact"] for one in records if one["changed"]]
     counted = f"{sum(still)} of the {len(still)} values that they change still print the paper's digits"
     finding = f"Wrong recipes on purpose: {counted}" if still else ""
-    return Table(pd.DataFrame(lines, columns=header), caption, pd.DataFrame(records), missing, method, finding)
+    return Table.grouped(records, "{table} {recipe}", columns, caption, missing, method=method, finding=finding)
+
+
+def _rejected(ones: list[Record]) -> str:
+    """ "3 of 4": of the changed values that a test of means can judge, those that it notices."""
+    chances = [one["chance"] for one in ones if one["changed"] and not math.isnan(one["chance"])]
+    return f"{sum(chance < 0.05 for chance in chances)} of {len(chances)}"
 
 
 def recipes(rows: pd.DataFrame) -> pd.DataFrame:
