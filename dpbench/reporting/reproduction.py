@@ -93,7 +93,7 @@ def table(frame: pd.DataFrame) -> pd.DataFrame:
     for _, short, one in _and_all(frame):
         shares = [one.exact, one.match, one.survives, sum(one.explained.values()), len(one.differs)]
         rows.append([
-            short, one.cells, one.trivial, sum(one.not_comparable.values()), one.no_data,
+            short, one.cells, one.trivial, one.copies, sum(one.not_comparable.values()), one.no_data,
             *(_share(share, one.comparable) for share in shares), _share(*one.placebo),
         ])  # fmt: skip
     return pd.DataFrame(rows, columns=COLUMNS)
@@ -104,8 +104,8 @@ def _share(some: int, of: int) -> str:
 
 
 COLUMNS = [
-    "paper", "values", "trivial", "not comparable", "no data", "exact", "match", "also from runs that keep their ε",
-    "explained", "differs", "placebo",
+    "paper", "values", "trivial", "of the same runs", "not comparable", "no data", "exact", "match",
+    "also from runs that keep their ε", "explained", "differs", "placebo",
 ]  # fmt: skip
 
 

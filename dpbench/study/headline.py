@@ -28,8 +28,9 @@ FREQUENT = 3  # sets that are named
 
 @dataclass(frozen=True)
 class Headline:
-    """Counts of published values. comparable: the denominator, cells that are exact, match or differ and are neither
-    trivial nor copies; explained: by size of the set; sets: the most frequent ones; placebo: (good, judged)."""
+    """Counts of published values. copies: those of the same runs as another value and not trivial, so that all counts
+    add up to `cells`. comparable: the denominator, cells that are exact, match or differ and are neither trivial nor
+    copies; explained: by size of the set; sets: the most frequent ones; placebo: (good, judged)."""
 
     cells: int
     trivial: int
@@ -125,10 +126,11 @@ def headline(records: Iterable[Mapping[str, Any]]) -> Headline:
     explained = [one["by"] for one in counted if one["survives"] == EXPLAINED]
     reasons = Counter(one["reason"] for one in cells if one["verdict"] == NOT_COMPARABLE)
     wrong = [one for one in records if one["kind"] == PLACEBO and one["counts"]]
+    left_out = [one for one in cells if not one["counts"] and one["verdict"] not in (NO_DATA, NOT_COMPARABLE)]
     return Headline(
         cells=len(cells),
-        trivial=sum(bool(one["trivial"]) and one["verdict"] not in (NO_DATA, NOT_COMPARABLE) for one in cells),
-        copies=sum(bool(one["copy_of"]) and one["verdict"] not in (NO_DATA, NOT_COMPARABLE) for one in cells),
+        trivial=sum(bool(one["trivial"]) for one in left_out),
+        copies=sum(not one["trivial"] for one in left_out),
         not_comparable={reason: reasons[reason] for reason in REASONS if reasons[reason]},
         no_data=sum(one["verdict"] == NO_DATA for one in cells),
         comparable=len(counted),

@@ -179,13 +179,14 @@ def test_trivial_cells_and_copies_count_in_no_share():
         cell("1", runs={HONEST: sample(0.6)}),
         cell("2", runs={HONEST: sample(0.6)}, trivial="the value of the start"),
         cell("3", runs={HONEST: sample(0.6)}, shares="Table 1, method, 1"),
+        cell("4", runs={HONEST: sample(0.6)}, shares="Table 1, method, 1", trivial="the value of the start"),
     ]
     found = judge(cells)
-    assert [one.outcome.word for one in found] == ["match"] * 3
-    assert [one.counts for one in found] == [True, False, False]
+    assert [one.outcome.word for one in found] == ["match"] * 4
+    assert [one.counts for one in found] == [True, False, False, False]
     assert found[2].copy_of == "Table 1, method, 1"
     told = headline([one.record() for one in found])
-    assert (told.cells, told.trivial, told.copies, told.match, told.comparable) == (3, 1, 1, 1, 1)
+    assert (told.cells, told.trivial, told.copies, told.match, told.comparable) == (4, 2, 1, 1, 1)
 
 
 def test_reasons_come_from_the_closed_list():
