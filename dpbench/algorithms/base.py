@@ -159,6 +159,7 @@ class AuditCase:
         as it is, at w = 0.
     bend: with `steepest`, the second derivative at every w in units of the largest that the constants allow.
     across: with `steepest` and `bend`, the second world's row is orthogonal to the first's and bends alike.
+    drawn: with `steepest` False, all rows are drawn and one label differs, for releases that need rows to differ.
     best_coins: all runs have one draw of the randomness that is public (an algorithm's coins, the order of a single
         pass): of a thousand, that with which this pair moves most. False draws it afresh in every run.
     near_runs: the most runs that are made for a bound near the claim; fewer where one is long.
@@ -176,6 +177,7 @@ class AuditCase:
     steepest: bool = True
     bend: float = 0.0
     across: bool = False
+    drawn: bool = False
     best_coins: bool = False
     near_runs: int = 30_000
     label: str = ""

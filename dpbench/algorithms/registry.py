@@ -59,6 +59,7 @@ BUILTIN = {
     "o2nc": "dpbench.algorithms.o2nc:O2NC",
     "o2nc-naive": "dpbench.algorithms.o2nc:O2NCNaive",
     "o2nc-tree": "dpbench.algorithms.o2nc:O2NCTree",
+    "tukey-em": "dpbench.algorithms.tukey_em:TukeyEM",
     "objpert": "dpbench.algorithms.objective_perturbation:ObjectivePerturbation",
     "objpert-pure": "dpbench.algorithms.pure_objective_perturbation:PureObjectivePerturbation",
     "output-perturbation": "dpbench.algorithms.output_perturbation:OutputPerturbation",

@@ -168,6 +168,12 @@ def probes(algorithm: Algorithm, case: AuditCase, relation: Relation) -> list[Ne
     ]
 
 
+def drawn(algorithm: Algorithm, case: AuditCase, relation: Relation) -> Neighbours:
+    """Of `probes`, a pair whose rows are the same but for a label, or but for whether the row is there."""
+    pairs = probes(algorithm, case, relation)
+    return next((one for one in pairs if np.array_equal(one.first.X, one.second.X)), pairs[0])
+
+
 def _labelled(loss: losses.Loss, labels: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """(n,) labels that the loss takes for these of ±1, and the other of the two."""
     if loss.lipschitz == math.inf:

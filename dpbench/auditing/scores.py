@@ -19,8 +19,10 @@ from scipy.integrate import trapezoid
 from scipy.special import log_softmax
 
 from dpbench.auditing.transcript import Published, Recorder, rate
-from dpbench.privacy.ledger import Gaussian, Laplace, Poisson, Sampled
+from dpbench.privacy.ledger import DrawAfterTest, Gaussian, Laplace, Poisson, Sampled
+from dpbench.privacy.tukey import log_density
 
+LACKED = 1e300  # a loss beyond it is of a point that the neighbour never draws
 POINTS = 161  # of the quadratures: a score need not be exact
 
 
@@ -30,7 +32,7 @@ def likelihood_ratio(run: Recorder, first: Recorder, second: Recorder, neither: 
     for members, one, values in releases(run, first, second, neither):
         if one.kind == "threshold":
             continue
-        score = _argmax(one, values) if one.kind.startswith("argmax") else _location(one, values)
+        score = SCORES.get(one.kind.partition(" ")[0], _location)(one, values)
         np.add.at(total, members, score)
     for members, score in _thresholds(run, first, second):
         np.add.at(total, members, score)
@@ -148,6 +150,18 @@ def log_chance(one: Published, scores: np.ndarray) -> np.ndarray:
     others = below.copy()
     others[:, at[0], at[1]] = 1
     return np.log(trapezoid(mine * others.prod(axis=2), x[:, 0, 0], axis=0))[place.ravel()]
+
+
+def depth_loss(one: Published, values: list[np.ndarray]) -> np.ndarray:
+    """Log-likelihood ratio of points drawn by depth among two sets; 0 where none was drawn."""
+    drawn, event = (one.output != 0).any(axis=1), one.event
+    assert isinstance(event, DrawAfterTest)
+    with np.errstate(invalid="ignore"):
+        first, second = (log_density(value, one.output, event.exponent) for value in values[:2])
+        return np.where(drawn, np.nan_to_num(first - second, nan=0.0), 0.0)
+
+
+SCORES = {"argmax": _argmax, "depth": depth_loss}
 
 
 def _laplace_cdf(x: np.ndarray) -> np.ndarray:

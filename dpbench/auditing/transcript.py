@@ -72,6 +72,9 @@ class Weakened:
     def standard_gamma(self, *args: Any, **kwargs: Any) -> Any:  # a length: its direction has none
         return self._factor * self._generator.standard_gamma(*args, **kwargs)
 
+    def random(self, *args: Any, **kwargs: Any) -> Any:  # a place within a box
+        return self._generator.random(*args, **kwargs)
+
     def gumbel(self, *args: Any, **kwargs: Any) -> np.ndarray:
         return self._factor * self._generator.gumbel(*args, **kwargs)
 

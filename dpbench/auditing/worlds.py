@@ -14,13 +14,14 @@ import numpy as np
 from dpbench.algorithms import terms as policy
 from dpbench.algorithms.base import Algorithm, AuditCase, make_settings
 from dpbench.auditing import returned, scores
-from dpbench.auditing.neighbours import MOST_ROWS, Neighbours, neighbours, probes
+from dpbench.auditing.neighbours import MOST_ROWS, Neighbours, drawn, neighbours, probes
 from dpbench.auditing.returned import Listener, Returned
 from dpbench.auditing.transcript import Leak, Recorder, Replay, rate
 from dpbench.errors import UserError
 from dpbench.privacy.ledger import (
     BoundedRange,
     Composition,
+    DrawAfterTest,
     Gaussian,
     Laplace,
     Poisson,
@@ -92,7 +93,7 @@ class Setup:
         self.budget = budget_of(algorithm, case.n, epsilon, terms.delta, terms.relation, terms.accounting)
         steps = {"T": STEPS} if "T" in algorithm.Settings.__struct_fields__ else {}
         self.settings = make_settings(algorithm, {**steps, **case.settings, **fixed})
-        self.pair = neighbours(algorithm, case, self.relation)
+        self.pair = (drawn if case.drawn else neighbours)(algorithm, case, self.relation)
         self._curved = bool(case.bend and case.label) and self.relation is not algorithm.relation
         if flaw := self.bound(self.pair.first).flaw():
             raise UserError(f"{algorithm.name}: nothing to audit: {flaw}")
@@ -347,6 +348,9 @@ def _losses(run: Recorder, replays: Sequence[Recorder]) -> dict[str, tuple[np.nd
                 elif one.kind.startswith("argmax"):
                     line = (a - b) / scale
                     found[label][1, members] += np.maximum(line.max(axis=1), 0) + np.maximum(-line.min(axis=1), 0)
+                elif one.kind == "depth":  # what a neighbour lacks altogether, its δ covers
+                    loss_of_each = np.abs(scores.depth_loss(one, [a, b]))
+                    found[label][1, members] += np.where(loss_of_each < scores.LACKED, loss_of_each, 0.0)
                 elif one.kind == "radial":
                     found[label][1, members] += np.linalg.norm(a - b, axis=1) / np.ravel(one.scale)
                 elif one.kind == "laplace":
@@ -373,4 +377,6 @@ def _claimed(composition: Composition, label: str) -> tuple[float, float]:
                 pure += entry.count / z
             case PureDP(epsilon) | BoundedRange(epsilon):
                 pure += entry.count * epsilon
+            case DrawAfterTest(test, exponent, _, leak):
+                pure += entry.count * (test + 2 * exponent + leak)
     return squares, pure

@@ -51,6 +51,7 @@ MECHANISMS: Mapping[str, Mechanism] = {
     "radial": Mechanism("ℓ₂", "Chaudhuri, Monteleoni and Sarwate (2011), Algorithm 1"),
     "objective perturbation, radial": Mechanism("ℓ₂", "privacy/accounting/pure.py, radial_epsilon"),
     "exponential": Mechanism("each score", "McSherry and Talwar (2007); bounded range: Dong, Durfee and Rogers (2020)"),
+    "draw by depth": Mechanism("distance", "dpbench/privacy/tukey.py; Amin, Joseph, Ribero and Vassilvitskii (2023)"),
     "noisy max": Mechanism("each score", "Dwork and Roth (2014), Claim 3.9; twice the scale where scores may part"),
     "best of runs": Mechanism(
         "the method's", "Papernot and Steinke (2022), Theorem 6; pure DP: Liu and Talwar (2019), Theorem 3.2"

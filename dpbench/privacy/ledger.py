@@ -212,6 +212,20 @@ class BestOfRuns:
             raise PrivacyError(f"BestOfRuns: needs releases, a law of K and a mean above 1, got {self}")
 
 
+@dataclass(frozen=True)
+class DrawAfterTest(_Positive):
+    """A draw of density ∝ e^{`exponent`·depth} behind a noisy test of `test`-DP: see `dpbench.privacy.tukey`.
+
+    failure: the probability of a draw where it might tell anything; leak: the mass that a neighbour may lack.
+    """
+
+    test: float
+    exponent: float
+    failure: float
+    leak: float
+    positive = ("test", "exponent", "failure", "leak")
+
+
 Release: TypeAlias = (
     Gaussian
     | Laplace
@@ -228,6 +242,7 @@ Release: TypeAlias = (
     | PoissonReplaced
     | WithoutReplacement
     | BestOfRuns
+    | DrawAfterTest
 )
 
 
@@ -278,6 +293,8 @@ def scaled(release: Release, factor: float) -> Release:
             return BoundedRange(epsilon / factor)
         case ZCDP(rho):
             return ZCDP(rho / factor**2)
+        case DrawAfterTest(test, exponent):
+            return replace(release, test=test / factor, exponent=exponent / factor)
         case BestOfRuns(base, law, mean):
             return BestOfRuns(tuple((scaled(each, factor), count) for each, count in base), law, mean)
         case Poisson() | PoissonReplaced() | WithoutReplacement():
@@ -429,6 +446,8 @@ def describe(release: Release) -> str:
         case BestOfRuns(base, law, mean):
             runs = "; ".join(f"{count} of {describe(each)}" for each, count in base)
             return f"best of a random number of runs ({law}, mean {mean:g}) of: {runs}"
+        case DrawAfterTest(test, exponent, failure, leak):
+            return f"{test:g}-DP test at δ = {failure:.3g}, and a draw by depth, exponent {exponent:g}, leak {leak:.3g}"
         case WithoutReplacement(n, m, inner):
             return f"{describe(inner)}, on {m} of {n} rows without replacement"
     raise TypeError(f"not a release: {release!r}")

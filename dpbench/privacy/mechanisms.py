@@ -23,13 +23,14 @@ from typing import ClassVar, NamedTuple, cast
 import numpy as np
 
 from dpbench.errors import PrivacyError
-from dpbench.privacy import correlated
+from dpbench.privacy import correlated, tukey
 from dpbench.privacy.budget import Budget, Budgets
 from dpbench.privacy.correlated import Correlated
 from dpbench.privacy.last_iterate import growth
 from dpbench.privacy.ledger import (
     BoundedRange,
     Counts,
+    DrawAfterTest,
     Gaussian,
     Laplace,
     LastIterate,
@@ -49,6 +50,7 @@ from dpbench.privacy.release import (
     NORMAL,
     RADIAL,
     SYMMETRIC,
+    UNIFORM,
     Array,
     Releases,
     Scalars,
@@ -313,6 +315,33 @@ class Mechanisms:
             return np.asarray(np.argmax(self.releases.noisy(scores, scale, GUMBEL), axis=1))
 
         return self.releases.publish("argmax by Gumbel noise", label, None, scores, scale, release)
+
+    def deep_point(self, models: Array, event: DrawAfterTest, label: str) -> tuple[Array, Array]:
+        """A point (k, d) drawn by its depth among m points (k, m, d), and whether the test before it passed, (k,).
+
+        A neighbour replaces one of the points. Where the test did not pass, the point is 0. See `dpbench.privacy.tukey`
+        for the proof and its source.
+        """
+        if self.doubled:
+            raise PrivacyError(f"{label}: the depth moves by one under either relation; declare it for the run's own")
+        unit = np.asarray(1 / event.test)
+        self.releases.record(lambda _: event, 1 / event.test, label, (), unit, unit)
+        far = tukey.distances(models, event)
+        noisy = self.releases.publish(
+            "laplace", label, None, far, unit, lambda: self.releases.noisy(far, unit, LAPLACE)
+        )
+        passed = noisy[:, 0] > tukey.threshold(event)
+
+        def release() -> Array:
+            point = tukey.draw(
+                models,
+                event.exponent,
+                lambda scores: self.releases.noisy(scores, np.asarray(1.0), GUMBEL),
+                lambda like: self.releases.noisy(np.zeros(like.shape), np.asarray(1.0), UNIFORM),
+            )
+            return np.where(passed[:, None], point, 0.0)
+
+        return self.releases.publish("depth", label, event, models, 1.0, release), passed
 
     def above_threshold(
         self, *, sensitivity: float, epsilon: float, threshold: float = 0.0, label: str

@@ -71,6 +71,10 @@ def _gumbel(generator: np.random.Generator, out: Array) -> None:
     out[...] = generator.gumbel(size=out.shape)
 
 
+def _uniform(generator: np.random.Generator, out: Array) -> None:
+    out[...] = generator.random(size=out.shape)
+
+
 @lru_cache(maxsize=8)
 def _upper_triangle(d: int) -> tuple[Array, Array]:
     return np.triu_indices(d)
@@ -84,6 +88,7 @@ SYMMETRIC, ISOMETRIC = Noise("symmetric", _symmetric), Noise("isometric", _isome
 # Of density ∝ e^{-‖b‖₂}: a length of Gamma(d) in a uniform direction.
 RADIAL = Noise("radial", _radial)
 GUMBEL = Noise("Gumbel", _gumbel)
+UNIFORM = Noise("uniform", _uniform)  # on [0, 1): the place within a box, which hides nothing by itself
 
 
 class Releases:
@@ -231,7 +236,7 @@ class Releases:
 
         kind: "normal", "symmetric", "isometric", "laplace" or "radial" noise of `scale` on value; "argmax" or
         "argmax of magnitudes" of value with Laplace noise, "argmax by Gumbel noise"; "threshold", the answer of a
-        sparse vector whose query is that far above its threshold.
+        sparse vector whose query is that far above its threshold; "depth", a point drawn by its depth among value's.
         group: the sparse vector it belongs to, or the mechanism whose rounds have correlated noise: with `mix`, that of
         (round, weight), of its earlier rounds added, a round is a release with independent noise of that scale.
         """

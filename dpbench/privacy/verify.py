@@ -42,6 +42,7 @@ from dpbench.privacy.ledger import (
     Composition,
     ConvexPerturbation,
     Counts,
+    DrawAfterTest,
     Gaussian,
     Laplace,
     LastIterate,
@@ -92,6 +93,10 @@ def _spent(counts: Counts, delta: float, relation: Relation) -> Spent:
     counts = tuple((_drift(r) if isinstance(r, LastIterate) else r, c) for r, c in counts)
     if any(isinstance(r, LogisticPerturbation) for r, _ in counts):
         return _perturbed(counts, delta)
+    tested = [(r, c) for r, c in counts if isinstance(r, DrawAfterTest)]
+    if tested:
+        others = tuple((r, c) for r, c in counts if not isinstance(r, DrawAfterTest))
+        return _with_tested(tested, others, delta, relation)
     perturbed = [(r, c) for r, c in counts if isinstance(r, ObjectivePerturbation)]
     if perturbed:
         rest = tuple((r, c) for r, c in counts if not isinstance(r, ObjectivePerturbation))
@@ -126,6 +131,52 @@ def _with_objective_perturbation(
     )
     other = _spent(rest, left, relation)
     return Spent(epsilon + other.epsilon, f"{name} + {other.checked_by}" if rest else name)
+
+
+def _with_tested(tested: list[tuple[DrawAfterTest, int]], rest: Counts, delta: float, relation: Relation) -> Spent:
+    name = "worst pair of a draw behind a test"
+    left = delta - math.fsum(c * max(r.failure, r.leak) for r, c in tested)
+    if left < -1e-12 * delta or (rest and left <= 0):
+        return Spent(math.inf, name)
+    share = 0.0 if rest else max(left, 0.0) / sum(c for _, c in tested)
+    epsilon = math.fsum(c * _worst_draw(r, max(r.failure, r.leak) + share) for r, c in tested)
+    if not rest:
+        return Spent(epsilon, name)
+    other = _spent(rest, left, relation)
+    return Spent(epsilon + other.epsilon, f"{name} + {other.checked_by}")
+
+
+def _worst_draw(release: DrawAfterTest, delta: float) -> float:
+    """ε at `delta`, at least `failure`, of a Laplace release and after it a draw that is (ε₀, leak)-DP.
+
+    e^{ε₀} = e^{ε₁}(e^{ε₁} + leak). The worst such draw has four outcomes, two of them on one side alone (Kairouz,
+    Oh and Viswanath 2015, Theorem 3.1). Where both neighbours are at distance 0 the noisy distance tells nothing, and
+    `failure` is all; elsewhere a draw after every noisy distance is no better than one after some. The loss of Laplace
+    noise is test with probability 1/2, -test with e^{-test}/2, and has the density e^{(loss - test)/2}/4 between.
+    """
+    draw = 2 * release.exponent + math.log1p(release.leak * math.exp(-release.exponent))
+    test, within = release.test, (1 - release.leak)
+    middle = np.linspace(-test, test, 4001)
+    weight = np.exp((middle - test) / 2) / 4 * (middle[1] - middle[0])
+    weight[[0, -1]] /= 2
+    losses = np.concatenate([[test, -test], middle])
+    masses = np.concatenate([[0.5, 0.5 * math.exp(-test)], weight])
+    high = within / (1 + math.exp(-draw))
+
+    def beyond(epsilon: float) -> float:
+        """Of the hockey-stick divergence, what is more than the leak."""
+        both = (high * -np.expm1(np.minimum(epsilon - losses - draw, 0.0))) + (
+            high * math.exp(-draw) * -np.expm1(np.minimum(epsilon - losses + draw, 0.0))
+        )
+        return float(masses @ both)
+
+    low, top = 0.0, test + draw
+    if beyond(low) <= delta - release.leak:
+        return 0.0
+    for _ in range(100):
+        middle_epsilon = (low + top) / 2
+        low, top = (low, middle_epsilon) if beyond(middle_epsilon) <= delta - release.leak else (middle_epsilon, top)
+    return top
 
 
 def _drift(release: LastIterate) -> Gaussian:

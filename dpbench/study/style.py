@@ -59,6 +59,7 @@ LOOKS: dict[str, tuple[str, str] | tuple[str, str, str]] = {
     "dp-chebyshev": (SKY, "*"),
     "dp-frank-wolfe": (BLACK, "X"),
     "dp-adam": (PINK, "P"),
+    "tukey-em": (YELLOW, "*"),
     "objpert-pure": (ORANGE, "*"),
     "boosted-ssp": (BLUE, "*"),
     "dp-gd-average": (GREEN, "*"),

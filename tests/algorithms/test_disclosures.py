@@ -21,6 +21,7 @@ from dpbench.privacy.disclosure import MECHANISMS, Disclosure, undeclared
 from dpbench.privacy.ledger import (
     BestOfRuns,
     BoundedRange,
+    DrawAfterTest,
     Entry,
     Gaussian,
     Laplace,
@@ -56,6 +57,7 @@ TYPES = {
     "radial": Radial,
     "objective perturbation, radial": RadialPerturbation,
     "exponential": BoundedRange,
+    "draw by depth": DrawAfterTest,
     "noisy max": PureDP,
     "sparse vector": PureDP,
     "best of runs": BestOfRuns,

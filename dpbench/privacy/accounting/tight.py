@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from dpbench.errors import PrivacyError
-from dpbench.privacy.accounting import loss_distribution, objective_perturbation, renyi
+from dpbench.privacy.accounting import loss_distribution, objective_perturbation, renyi, tested
 from dpbench.privacy.accounting.base import Accounting, smallest_scale
 from dpbench.privacy.accounting.basic import Basic
 from dpbench.privacy.accounting.gaussian import gaussian_epsilon, gaussian_mu, squared_mu
@@ -13,6 +13,7 @@ from dpbench.privacy.accounting.pure import Pure
 from dpbench.privacy.last_iterate import as_gaussian
 from dpbench.privacy.ledger import (
     Counts,
+    DrawAfterTest,
     Gaussian,
     LastIterate,
     LogisticPerturbation,
@@ -51,6 +52,8 @@ class Tight(Accounting):
 
     def epsilon_of(self, releases: Counts, delta: float) -> float | None:
         releases = _plain(releases)
+        if any(isinstance(release, DrawAfterTest) for release, _ in releases):
+            return tested.epsilon_of(releases, delta, self)
         basic = Pure().epsilon_of(releases, 0.0)
         if delta == 0 or not releases:
             return basic
@@ -68,6 +71,8 @@ class Tight(Accounting):
     def noise_scale(self, plan: Counts, after: Counts, epsilon: float, delta: float) -> float:
         plan, after = _plain(plan), _plain(after)
         everything = (*plan, *after)
+        if any(isinstance(release, DrawAfterTest) for release, _ in everything):
+            return self.solve(plan, after, epsilon, delta)
         if any(isinstance(release, LogisticPerturbation) for release, _ in everything):
             return objective_perturbation.noise_scale(plan, after, epsilon, delta)
         if all(isinstance(release, Gaussian) for release, _ in everything):

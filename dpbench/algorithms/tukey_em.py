@@ -1,0 +1,174 @@
+"""Least squares on m parts of the rows, and a point deep among the m models: no bound on features or labels."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import numpy as np
+from scipy.special import ndtri
+
+from dpbench.algorithms.base import (
+    NOTES,
+    Algorithm,
+    Array,
+    AuditCase,
+    BaseSettings,
+    Count,
+    Declaration,
+    Disclosure,
+    Mechanisms,
+    Needs,
+    Outcome,
+    Problem,
+    Relation,
+    Trace,
+)
+from dpbench.errors import UserError
+from dpbench.privacy import tukey
+from dpbench.privacy.budget import Budget
+from dpbench.privacy.ledger import DrawAfterTest, scaled
+
+TEST, EXPONENT = 0.25, 0.375  # of ε: one test, and twice the exponent
+SURE = 8.0  # deviations of the test's noise: it passes with probability 1 - e⁻⁸/2
+LEAST = 12  # models: t = 3 is the first depth at which the test can pass
+
+
+class TukeyEM(Algorithm):
+    """tukey-em: a random point of large Tukey depth among m least-squares models, each of its own part of the rows.
+
+    After Amin, Joseph, Ribero and Vassilvitskii (2023), derived anew in `dpbench.privacy.tukey`. The parts are drawn
+    without a look at the data, so that a row is in one of them, and a neighbour replaces one model of the m:
+
+        θ_i = argmin F on part i
+        draw a point of density ∝ e^{ε₁·depth} on {depth ≥ m/4}, where a test with Laplace noise finds that safe; else 0
+
+    ε = ε_p + 2ε₁ + ϑ with ε_p = ε/4, and δ = max(δ_p, ϑ). Nothing is clipped, and no bound on x or y is needed: what it
+    takes instead is many rows, about 1,000 for each column at ε = 1.
+
+    m: the number of models. None: the fewest with which models of a normal law would pass the test by SURE deviations
+    of its noise, since every row that a model has more makes it better; a line says so where the rows are too few for
+    that many. With an m of one's own the test may fail, and 0 is released. ridge: whether the problem's l2 is in each
+    model, as it is in F; False: plain least squares, as published, whose medians are biased where parts are small.
+    """
+
+    name = "tukey-em"
+    title = "TukeyEM"
+    home = "greedy_coordinate"
+    relation = Relation.REPLACE_ONE
+    either = True
+    in_reals = "it draws from a density on boxes whose ends float64 rounds"
+    paper_accounting = "tight"
+    accountings: ClassVar = ("tight",)
+    needs = Needs(quadratic=True, row_norm=None, regularisers=("l2",))
+    discloses = (
+        Disclosure(
+            "model",
+            "a point deep among the models, behind a test",
+            "draw by depth",
+            "1",
+            add_remove="1",
+            replace_one="1",
+            why="a row is in one part, and one model of m replaced moves every depth by one at most",
+        ),
+    )
+    diagnostics = (NOTES,)
+    tuning: ClassVar = {"m": [300, 1000, 3000]}
+
+    class Settings(BaseSettings, frozen=True):
+        m: Count | None = None
+        ridge: bool = True
+
+    def complete(self, problem: Declaration, settings: Settings) -> Settings:
+        if settings.m and settings.m * problem.d > problem.n:
+            raise UserError(
+                f"m: {settings.m} models of d = {problem.d} columns take {settings.m * problem.d} rows, and there are "
+                f"n = {problem.n}; m is at most {problem.n // problem.d}"
+            )
+        return settings
+
+    def audit_case(self) -> AuditCase:
+        return AuditCase({"m": 120}, loss="squared", n=120, d=1, steepest=False, drawn=True)
+
+    def inspection_case(self) -> AuditCase:
+        return AuditCase({"m": 24}, loss="squared", n=72, d=2, steepest=False, drawn=True)
+
+    def work(self, n: int, d: int, settings: Settings) -> float:
+        return 4.0 * n * d * d + 20.0 * (settings.m or n // d) * d**3
+
+    def batch_size(self, n: int, d: int) -> int:
+        return int(max(1, min(128, 200e6 / (8 * n))))
+
+    def public_settings(self, n: int, d: int, epsilon: float) -> dict[str, Any]:
+        return {"m": max(1, min(n // d, fewest(d, calibrated(epsilon, n**-2.0), n // d)))}
+
+    def plan(self, problem: Declaration, mechanisms: Mechanisms, settings: Any) -> None:
+        event = _event(mechanisms.budget)
+        self._models(problem, event, mechanisms.budget, settings)
+        mechanisms.plan("model", event, 1)
+
+    def _models(self, problem: Declaration, event: DrawAfterTest, budget: Budget, settings: Settings) -> int:
+        if settings.m:
+            return settings.m
+        most = problem.n // problem.d
+        m = fewest(problem.d, event, most)
+        if m > most:
+            raise UserError(
+                f"epsilon: at ε = {budget.epsilon:g} tukey-em takes more than {most} models of {problem.d} rows each, "
+                f"and there are n = {problem.n} rows; raise epsilon, or use boosted-ssp"
+            )
+        return m
+
+    def run(self, problem: Problem, W: Array, mechanisms: Mechanisms, settings: Settings, trace: Trace) -> Outcome:
+        event = _event(mechanisms.budget)
+        m = self._models(problem, event, mechanisms.budget, settings)
+        parts = [coins.permutation(problem.n) for coins in mechanisms.coins]
+        models = np.stack([least_squares(problem, rows, m, problem.l2 if settings.ridge else 0.0) for rows in parts])
+        models = np.repeat(models, [s.stop - s.start for s in mechanisms.streams], axis=0)
+        W, passed = mechanisms.deep_point(models, event, label="model")
+        trace(1, W, passes=1)
+        return Outcome(W, {"notes": ["" if fine else "the test failed: 0 was released" for fine in passed]})
+
+
+def least_squares(problem: Problem, rows: np.ndarray, m: int, l2: float) -> Array:
+    """The least-squares models (m, d) of m parts of `rows`, with a ridge of weight l2; at 0 those of least norm."""
+    n, d = problem.n, problem.d
+    size = n // m
+    X, y = (part.astype(float, copy=False) for part in problem.take(rows))
+    left = n - m * size  # one row more for the first parts
+    A, b = X[: m * size].reshape(m, size, d), y[: m * size].reshape(m, size)
+    gram, moments = np.einsum("pij,pik->pjk", A, A), np.einsum("pij,pi->pj", A, b)
+    gram[:left] += X[m * size :, :, None] * X[m * size :, None, :]
+    moments[:left] += X[m * size :] * y[m * size :, None]
+    if l2:
+        ridge = l2 * (size + (np.arange(m) < left))
+        return np.linalg.solve(gram + ridge[:, None, None] * np.eye(d), moments[:, :, None])[:, :, 0]
+    return np.einsum("pjk,pk->pj", np.linalg.pinv(gram, hermitian=True), moments)
+
+
+def calibrated(epsilon: float, delta: float) -> DrawAfterTest:
+    """What one draw may be at (ε, δ), but for the accountant's last digits."""
+    return DrawAfterTest(TEST * epsilon, EXPONENT * epsilon, delta, min(delta, epsilon / 10))
+
+
+def _event(budget: Budget) -> DrawAfterTest:
+    unit = calibrated(budget.epsilon, budget.delta)
+    return scaled(unit, budget.noise_scale(((unit, 1),)))  # type: ignore[return-value]
+
+
+def fewest(d: int, event: DrawAfterTest, most: int) -> int:
+    """The least m, at most `most` + 1, at which models at the quantiles of a normal law pass the test surely."""
+
+    def passes(m: int) -> bool:
+        i = np.arange(1, m // 2 + 1)
+        log_volumes = d * np.log(-2 * ndtri((i - 0.5) / m))
+        far = tukey.distance(log_volumes, m, event.exponent, event.leak)
+        return far >= tukey.threshold(event) + SURE / event.test
+
+    low, high = LEAST - 1, LEAST
+    while high <= most and not passes(high):
+        low, high = high, 2 * high
+    high = min(high, most + 1)
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if passes(middle) else (middle, high)
+    return high
