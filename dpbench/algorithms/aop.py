@@ -248,9 +248,10 @@ def minimise(
     def value(V: Array, rows: np.ndarray) -> Array:
         return problem.value(V) + ridge / 2 * (V * V).sum(axis=1) + (b[rows] * V).sum(axis=1)
 
-    def gradient(V: Array, rows: np.ndarray) -> Array:
-        return problem.gradient(V) + ridge * V + b[rows]
+    def gradient_of(some: Problem, V: Array, rows: np.ndarray) -> Array:
+        return some.gradient(V) + ridge * V + b[rows]
 
+    gradient = functools.partial(gradient_of, problem)
     W = W.copy()
     if steady:
         G = gradient(W, np.arange(len(W)))
@@ -263,7 +264,7 @@ def minimise(
                 W[one],
             )
         return W, np.linalg.norm(G, axis=1), np.full(len(W), STEADY)
-    W, G, evaluations = from_sample(minimise, gradient, problem, W, b, ridge, gamma)
+    W, G, evaluations = from_sample(minimise, gradient_of, problem, W, b, ridge, gamma)
     for _ in range(MAX_ITERATIONS):
         active = np.flatnonzero(np.linalg.norm(G, axis=1) > gamma)
         if not len(active):

@@ -67,6 +67,8 @@ def on_grid(X: Any, bound: float, norm: str = "l2", *, steady: bool = False) -> 
     sparse = scipy.sparse.issparse(X)
     X = one_entry_each(X.tocsr()).astype(np.float64, copy=True) if sparse else X
     limit = square_bound(bound) if norm == "l2" else math.floor(Fraction(bound) * 2**ROW_BITS)
+    if not sparse and not steady and X.dtype == np.float32 and norm == "l2" and X.shape[1] < 2**16:
+        return _single_on_grid(X, bound, limit)
     out = X if sparse else np.empty(X.shape, X.dtype)
     size = max(1, PREPARED // X.shape[1])
     workspace = np.empty((size, X.shape[1]))
@@ -93,6 +95,30 @@ def on_grid(X: Any, bound: float, norm: str = "l2", *, steady: bool = False) -> 
                 out.data[part] = grid[lines, X.indices[part]] * 2.0**-ROW_BITS
             else:
                 np.multiply(grid, 2.0**-ROW_BITS, out=out[start : start + size], casting="same_kind")
+    return out
+
+
+def _single_on_grid(X: np.ndarray, bound: float, limit: int) -> np.ndarray:
+    """The same of a float32 X and ‖x‖₂ ≤ bound ≤ 2⁸, in float32: a number of 24 bits stays one, scaled and rounded.
+
+    Integers have the last word where float32 does not see that a row is within: see `recipes.rows_beyond`.
+    """
+    out = np.empty_like(X)
+    size = max(1, PREPARED // X.shape[1])
+    sure = np.float32(limit * (1 - (X.shape[1] + 2) * 2.0**-23))
+    with np.errstate(all="ignore"):
+        for start in range(0, len(X), size):
+            block, grid = X[start : start + size], out[start : start + size]
+            np.multiply(block, np.float32(2.0**ROW_BITS), out=grid)
+            np.trunc(grid, out=grid)
+            close = np.flatnonzero(~(np.einsum("ij,ij->i", grid, grid) < sure))
+            beyond = close[~(_sizes(grid[close].astype(np.float64), "l2") <= limit)] if len(close) else close
+            if len(beyond):
+                short = np.trunc(_shortened(block[beyond].astype(np.float64), bound, "l2"))
+                if not (_sizes(short, "l2") <= limit).all():
+                    raise PrivacyError("rows could not be brought within their bound on the grid")
+                grid[beyond] = short
+            np.multiply(grid, np.float32(2.0**-ROW_BITS), out=grid)
     return out
 
 
@@ -261,11 +287,7 @@ class ExactSums(Problem):
             raise PrivacyError("the minimiser of an objective that is not strongly convex is not covered")
         real = self.real
         W, _, evaluations = solve(real, W, b, ridge, gamma / 4, **({"steady": True} if self.steady else {}))
-        loss = self.loss.derivative
-        if isinstance(self._rows, Shards):
-            G = np.asarray(sum(self._rows.parts(in_order, (loss, W)))) / self.n
-        else:
-            G = in_order(self._rows, loss, W) / self.n
+        G = real.in_order(W) / self.n
         public = sum((r.gradient(W) for r in self.smooth_regularisers), ridge * W + b)
         norms = np.linalg.norm(_least_subgradient(G + public, W, self.l1), axis=1)
         size = self.loss.lipschitz * self.row_bound + np.linalg.norm(W, axis=1) * (ridge + self.objective_smoothness)
@@ -285,7 +307,7 @@ class ExactSums(Problem):
         """The problem on the same rows in float64, for a solver whose result is checked."""
         found = copy.copy(self)
         found._rows = self._rows.widened  # noqa: SLF001 - a copy leaves out what is derived; float32 misses the tolerance
-        found.__class__ = ShardedProblem if isinstance(self, ShardedProblem) else Problem  # type: ignore[assignment]
+        found.__class__ = _RealShardedProblem if isinstance(self, ShardedProblem) else _RealProblem  # type: ignore[assignment]
         return found
 
     def _off(self, norm: float) -> float:
@@ -293,11 +315,12 @@ class ExactSums(Problem):
 
         u = 2⁻⁵³. A margin is off by (d + 2)u·R‖w‖ (any order of the sum), its derivative by L₁ times that and by 2⁻⁴⁹
         of its own (exp within 16 units in the last place moves 1/(1 + e^z) by less than 2⁻⁵⁰; three roundings). A sum
-        of m numbers in any order is off by mu/(1 - mu) times the sum of their sizes (Higham 2002, Section 4.2): blocks
-        of BLOCK rows, and the sums of the blocks.
+        of m numbers in any order is off by mu/(1 - mu) times the sum of their sizes (Higham 2002, Section 4.2): the
+        blocks of `in_order`, and the sums of the blocks.
         """
         margin = (self.d + 2) * 2.0**-53 * self.row_bound * norm
-        depth = BLOCK + self.n / BLOCK + 8
+        block = in_order_size(self.features)
+        depth = block + self.n / block + 8
         weights = self.loss.smoothness * margin + 2.0**-49
         return float(self.row_bound * (weights + 1.01 * depth * 2.0**-53 * self.loss.lipschitz) * UP)
 
@@ -487,11 +510,46 @@ def _added(parts: np.ndarray, room: int) -> int:
     return sum(int(float(parts[i : i + room].sum()) / STEP) for i in range(0, len(parts), room))
 
 
+class _InOrder:
+    """What `ExactSums.real` is: it takes float32 rows' gradients by `in_order`, and keeps the last.
+
+    So the gradient that a solver stopped at, and that the certificate is of, is taken once.
+    """
+
+    _kept: tuple[np.ndarray, np.ndarray] | None = None
+
+    def in_order(self: Any, W: np.ndarray) -> np.ndarray:
+        """(k, d) sums over all rows, by `in_order`."""
+        if self._kept is None or not np.array_equal(self._kept[0], W):
+            call = (self.loss.derivative, W)
+            parts = self._rows.parts(in_order, call) if isinstance(self._rows, Shards) else [in_order(self._rows, *call)]
+            self._kept = W.copy(), sum((np.asarray(part) for part in parts), np.zeros(W.shape))
+        return self._kept[1].copy()
+
+    def gradient_sum(self: Any, w: np.ndarray, rows: np.ndarray | None = None) -> np.ndarray:
+        """See `EmpiricalRisk`."""
+        if rows is not None or self._rows.rough is None:
+            return super().gradient_sum(w, rows)  # type: ignore[misc]
+        return self.in_order(self.batch(np.atleast_2d(w))).reshape(np.shape(w))
+
+
+class _RealProblem(_InOrder, Problem):
+    pass
+
+
+class _RealShardedProblem(_InOrder, ShardedProblem):
+    pass
+
+
+def in_order_size(d: int) -> int:
+    """Rows of a block of `in_order`: a number of the columns alone."""
+    return Rows.widened_size(d)
+
+
 def in_order(rows: Rows, loss: Pointwise, W: np.ndarray, _: None = None) -> np.ndarray:
-    """(k, d) Σ ℓ'_i x_i in float64, in blocks of BLOCK rows, for which `ExactSums._off` is a bound on the error."""
+    """(k, d) Σ ℓ'_i x_i in float64, in blocks of `in_order_size` rows: `ExactSums._off` is a bound on the error."""
     total = np.zeros(W.shape)
-    for A, y in rows.blocks(None, BLOCK):
-        A = A.astype(np.float64, copy=False)
+    for A, y in rows.widened.blocks(None, in_order_size(W.shape[1])):
         z = np.ascontiguousarray((A @ W.T).T)
         c = loss(z, y, z)
         total += (A.T @ c.T).T if rows.sparse else c @ A

@@ -27,6 +27,7 @@ from dpbench.problems.grouped import Grouped, grouped
 from dpbench.problems.usual import Usual, usual_entries
 
 BLOCK = 1024
+SINGLE, SYMMETRIC = 2048, 32  # of float32 Hessians: rows a product, beyond twice that OpenBLAS is slower; columns
 LONGEST, CACHED = 8192, 640 * 1024  # rows, and bytes with their predictions, of the blocks of sums
 TOGETHER = 32  # replicates whose (d, k) sums and predictions stay in the first-level cache, for d about 100
 FEW = 1 / 5  # of X's entries: with so many (adult-max: 1/8) products one by one halve a gradient's time for k ≥ 15
@@ -46,7 +47,7 @@ class Rows:
         # A plain view: slicing a np.memmap instance costs two microseconds a block.
         self.X: Any = X if self.sparse else np.asarray(X)
         self.single = not self.sparse and self.X.dtype == np.float32
-        self.y = y.astype(np.float32) if self.single else y
+        self.y = y.astype(np.float32, copy=False) if self.single else y
         self.n, self.d = X.shape
 
     @cached_property
@@ -58,6 +59,11 @@ class Rows:
         found.single, found.y = False, self.y.astype(np.float64)
         found.__dict__.update(usual=None, groups=None, _entries=None)  # all three are of a float64 X
         return found
+
+    @property
+    def rough(self) -> Rows | None:
+        """The same rows, multiplied in float32 as they are kept, where these widen them; else None."""
+        return None if self.single or self.sparse or self.X.dtype != np.float32 else Rows(self.X, self.y)
 
     def __sizeof__(self) -> int:
         """In bytes, with the arrays: a cluster that thinks them small would copy them about."""
@@ -81,17 +87,20 @@ class Rows:
 
     def blocks(self, rows: np.ndarray | None = None, size: int = BLOCK) -> Iterator[tuple[Any, np.ndarray]]:
         """Pairs (block of X, block of y)."""
+        # Where X is `widened`, a block becomes float64 in a workspace, valid until the next.
+        wide = None if self.single or self.X.dtype == np.float64 else np.empty((min(size, self.n), self.d))
         if rows is None:
             for start in range(0, self.n, size):
-                yield self._typed(self.X[start : start + size]), self.y[start : start + size]
+                A = self.X[start : start + size]
+                if wide is not None:
+                    np.copyto(wide[: len(A)], A)
+                    A = wide[: len(A)]
+                yield A, self.y[start : start + size]
         else:
             for start in range(0, len(rows), size):
                 chosen = rows[start : start + size]
-                yield self._typed(self.X[chosen] if self.sparse else self.X.take(chosen, axis=0)), self.y[chosen]
-
-    def _typed(self, A: Any) -> Any:
-        """A block in the type that it is multiplied in: that of X, or float64 where X is `widened`."""
-        return A if self.single or A.dtype == np.float64 else A.astype(np.float64)
+                A = self.X[chosen] if self.sparse else self.X.take(chosen, axis=0)
+                yield A if wide is None else A.astype(np.float64), self.y[chosen]
 
     def predictions(
         self, W: np.ndarray, rows: np.ndarray | None = None, size: int = BLOCK
@@ -112,8 +121,18 @@ class Rows:
         """Rows of a block of a sum for k iterates."""
         if self.sparse:
             return BLOCK
-        fitting = CACHED // ((self.d + k) * self.X.dtype.itemsize)
-        return min(LONGEST, max(1, fitting // BLOCK) * BLOCK)
+        if self.X.dtype == np.float64:
+            fitting, most = CACHED // ((self.d + k) * 8), LONGEST
+        elif self.single:
+            fitting, most = 2 * CACHED // ((self.d + k) * 4), 2 * LONGEST
+        else:
+            return self.widened_size(self.d, k)
+        return min(most, max(1, fitting // BLOCK) * BLOCK)
+
+    @staticmethod
+    def widened_size(d: int, k: int = 1) -> int:
+        """Rows of a block of a sum over float32 rows in float64: a number of the shape alone."""
+        return min(LONGEST, max(1, 4 * CACHED // ((d + k) * 12 * BLOCK)) * BLOCK)
 
     def all_predictions(self, W: np.ndarray) -> np.ndarray:
         """<x_i, w>, (k, n), of the type of W."""
@@ -189,7 +208,7 @@ class Rows:
             return self._gram_of_usual(compiled.gram, self.usual, function, W, rows)
         total = np.zeros((len(W), self.d, self.d))
         if self.single:
-            return self._single_gram(function, W, rows)
+            return self._single_gram(function, W, rows, convex)
         add = self._add_sparse_gram if self.sparse else self._add_gram if convex else self._add_signed_gram
         workspace = np.empty((0 if self.sparse else BLOCK, self.d))
         for A, y, z in self.predictions(W, rows):
@@ -200,16 +219,25 @@ class Rows:
             total += np.tril(total, -1).swapaxes(1, 2)
         return total
 
-    def _single_gram(self, function: Pointwise, W: np.ndarray, rows: np.ndarray | None) -> np.ndarray:
-        """The same of a float32 X: products of a block in float32, both halves, which beats half in float64."""
+    def _single_gram(
+        self, function: Pointwise, W: np.ndarray, rows: np.ndarray | None, convex: bool
+    ) -> np.ndarray:
+        """The same of a float32 X: products of a part of a block in float32, added in float64.
+
+        Of few columns both halves are computed, of more of a convex loss one: NumPy knows BᵀB by its pointers.
+        """
         total = np.zeros((len(W), self.d, self.d))
-        size = self._size(self.d)
-        workspace = np.empty((size, self.d), np.float32)
-        for A, y, z in self.predictions(W, rows, size):
-            scaled = workspace[: len(y)]
-            for h, H in zip(function(z, y, z), total, strict=True):
-                np.multiply(A, h[:, None], out=scaled)
-                H += scaled.T @ A
+        half = convex and self.d >= SYMMETRIC
+        workspace = np.empty((SINGLE, self.d), np.float32)
+        for A, y, z in self.predictions(W, rows, self._size(len(W))):
+            weights = function(z, y, z)
+            weights = np.sqrt(weights, out=weights) if half else weights
+            for start in range(0, len(y), SINGLE):
+                part = A[start : start + SINGLE]
+                scaled = workspace[: len(part)]
+                for h, H in zip(weights[:, start : start + SINGLE, None], total, strict=True):
+                    np.multiply(part, h, out=scaled)
+                    H += scaled.T @ (scaled if half else part)
         return (total + total.swapaxes(1, 2)) / 2
 
     def _gram_of_usual(

@@ -12,7 +12,7 @@ import math
 from collections.abc import Callable
 from functools import cached_property
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
@@ -191,6 +191,16 @@ class EmpiricalRisk(Declaration):
         return self._rows.weighted_gram() / self.n
 
     # Minimisers
+
+    @property
+    def rough(self) -> Self | None:
+        """The same with sums from float32 products, where X is float32 and this problem's are float64; else None."""
+        rows = self._rows.rough
+        if rows is None:
+            return None
+        found = copy.copy(self)
+        found._rows = rows
+        return found
 
     def nearly(
         self, solve: Callable[..., tuple[np.ndarray, ...]], W: np.ndarray, b: np.ndarray, ridge: float, gamma: float

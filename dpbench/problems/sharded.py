@@ -58,6 +58,15 @@ class Shards:
         found.single, found._wide = False, True  # noqa: SLF001 - a copy of itself
         return found
 
+    @property
+    def rough(self) -> Shards | None:
+        """See `Rows`."""
+        if not self._wide:
+            return None
+        found = copy.copy(self)
+        found.single, found._wide = True, False  # noqa: SLF001 - a copy of itself
+        return found
+
     def each(self, function: Callable[..., Any], *arguments: Any) -> Sequence[Any]:
         """What function(rows, *arguments) gives for every shard."""
         return self._ask([self._call(i, function, arguments) for i in range(len(self._starts) - 1)])

@@ -17,7 +17,7 @@ import scipy
 from dpbench import algorithms, datasets
 from dpbench import schema as schemas
 from dpbench.algorithms.base import make_settings
-from dpbench.datasets.recipes import BLOCK, all_within, row_norms, row_sizes
+from dpbench.datasets.recipes import BLOCK, all_within, row_norms, rows_beyond
 from dpbench.datasets.tables import WITHIN
 from dpbench.errors import DataError, UserError
 from dpbench.problems import Problem, losses
@@ -139,13 +139,16 @@ def repaired(
     X, y = datasets.as_arrays(X, y, single=single)
     if single:
         _refuse_sparse(X)
-        X, y = X.astype(np.float32, copy=False), y.astype(np.float32) if labels == "binary" else y
+        X = X.astype(np.float32, copy=False)
     values = X.data if hasattr(X, "tocsr") else X
     if entries and not all(np.isfinite(values[i : i + BLOCK]).all() for i in range(0, len(values), BLOCK)):
         values = np.nan_to_num(values, nan=0.0, posinf=0.0, neginf=0.0)
         X = type(X)((values, X.indices, X.indptr), shape=X.shape) if hasattr(X, "tocsr") else values
     if labels == "binary":
-        return X, np.where(y > 0, y.dtype.type(1), y.dtype.type(-1))
+        signs = np.empty(y.shape, np.float32 if single else np.float64)
+        for start in range(0, len(y), BLOCK):  # no temporary of the size of y
+            signs[start : start + BLOCK] = np.where(y[start : start + BLOCK] > 0, 1, -1)
+        return X, signs
     y = np.clip(np.nan_to_num(y, nan=0.0), -LARGEST_LABEL, LARGEST_LABEL)
     kind = losses.get(loss)
     if kind.outputs > 1:
@@ -182,9 +185,8 @@ def _then_bounded(
     if hasattr(X, "tocsr"):
         return _shortened(X, needed), y
     order, limit = 2 if needed[0] == "l2" else 1, needed[1]
-    out, most = X, limit * limit if order == 2 else limit
-    for here, sizes in row_sizes(X, order):
-        beyond = np.flatnonzero(~(sizes <= most))
+    out = X
+    for here, beyond in rows_beyond(X, order, limit):
         if len(beyond):
             out = X.copy() if out is X else out
             out[here][beyond] = _shortened(np.nan_to_num(X[here][beyond], nan=0.0, posinf=0.0, neginf=0.0), needed)

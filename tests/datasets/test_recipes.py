@@ -72,14 +72,27 @@ def test_svmlight_rows(tmp_path):
 
 @pytest.mark.parametrize("order", [1, 2])
 @pytest.mark.parametrize("make", [np.asarray, lambda X: X.astype(np.float32), csr_array])
-def test_sizes_of_rows_are_their_norms_block_by_block(make, order, monkeypatch):
+def test_rows_beyond_a_bound_are_found_block_by_block(make, order, monkeypatch):
     monkeypatch.setattr(recipes, "BLOCK", 7)
     X = make(np.random.default_rng(0).standard_normal((23, 4)))
-    sizes = np.concatenate([found for _, found in recipes.row_sizes(X, order)])
-    np.testing.assert_allclose(sizes, recipes.row_norms(X, order) ** order, rtol=1e-14)
-    largest = recipes.row_norms(X, order).max()
-    assert recipes.all_within(X, order, largest * (1 + 1e-14))
-    assert not recipes.all_within(X, order, largest * (1 - 1e-14))
+    norms = recipes.row_norms(X, order)
+    limit = np.median(norms) * (1 + 1e-14)
+    found = [np.arange(23)[here][beyond] for here, beyond in recipes.rows_beyond(X, order, limit)]
+    np.testing.assert_array_equal(np.concatenate(found), np.flatnonzero(norms > limit))
+    assert recipes.all_within(X, order, norms.max() * (1 + 1e-14))
+    assert not recipes.all_within(X, order, norms.max() * (1 - 1e-14))
+
+
+@pytest.mark.parametrize("order", [1, 2])
+@pytest.mark.parametrize("size", [1e-25, 1e-12, 1.0, 1e15, 3e38])
+def test_float32_alone_never_takes_a_row_beyond_for_one_within(order, size):
+    rng = np.random.default_rng(1)
+    X = (rng.uniform(-1, 1, (400, 60)) * size * np.geomspace(1e-6, 1, 400)[:, None]).astype(np.float32)
+    norms = recipes.row_norms(X, order)
+    for norm in norms[::23]:  # a row is next to the bound, on either side
+        for off in (-1e-6, -1e-9, 1e-9):
+            found = [beyond for _, beyond in recipes.rows_beyond(X, order, norm * (1 - off))]
+            np.testing.assert_array_equal(np.sort(found[0]), np.flatnonzero(norms > norm * (1 - off)))
 
 
 @pytest.mark.parametrize("value", [np.nan, np.inf, 1e200])

@@ -57,6 +57,34 @@ def test_rows_on_the_grid_are_within_the_bound_in_integers_and_no_row_gets_longe
     assert np.linalg.norm(found, 2 if norm == "l2" else 1, axis=1)[~short].max() > 1 - 1e-4
 
 
+@pytest.mark.parametrize("bound", [0.01, 1.0, 100.0])
+def test_float32_puts_the_same_rows_on_the_grid_as_float64(bound):
+    """Rows next to the bound, on either side, or far beyond it: float32 leaves to integers what it cannot tell."""
+    rng = np.random.default_rng(2)
+    X = rng.standard_normal((4000, 9))
+    X *= bound * (1 + rng.choice([0, 1e-7, 1e-5, 1e-3, 1e30], (4000, 1)) * rng.choice([-1, 1], (4000, 1))) / (
+        np.linalg.norm(X, axis=1, keepdims=True)
+    )
+    X[5, 2], X[6, 3] = np.nan, np.inf
+    X = X.astype(np.float32)
+    found = on_grid(X, bound)
+    assert found.dtype == np.float32
+    np.testing.assert_array_equal(found, on_grid(X.astype(np.float64), bound))
+
+
+def test_of_float32_rows_a_certificate_is_the_gradient_that_the_solver_stopped_at(monkeypatch):
+    X, y, w = made()
+    problem = exact(X.astype(np.float32), y.astype(np.float32), l2=0.1)
+    taken = []
+    monkeypatch.setattr(exact_problems, "in_order", lambda *a: taken.append(a[2].copy()) or in_order(*a))
+    near, norms, _ = problem.nearly(minimise, np.zeros_like(w), 1e-3 * w, 0.1, 1e-9)
+    assert norms[0] <= 1e-9
+    assert len({one.tobytes() for one in taken}) == len(taken)
+    real = Problem(problem.X.astype(float), problem.y.astype(float), l2=0.1)
+    point = near.integers * near.unit
+    assert np.linalg.norm(real.gradient(point) + 0.1 * point + 1e-3 * w) <= 1e-8
+
+
 def by_hand(problem, w, bound=None):
     """Σ c_i x_i in rational numbers, from the rows and weights that `ExactProblem` says it takes."""
     (w,) = problem.margins(w)

@@ -333,14 +333,15 @@ def test_pickled_problem_works_alike():
     np.testing.assert_array_equal(pickle.loads(pickle.dumps(p)).value(W), p.value(W))
 
 
+@pytest.mark.parametrize("d", [12, 40])  # of 40 columns a Hessian is one half, mirrored, where the loss is convex
 @pytest.mark.parametrize("loss", ["logistic", "squared", "sigmoid"])
-def test_float32_rows_are_summed_in_float64(loss):
+def test_float32_rows_are_summed_in_float64(loss, d):
     generator = np.random.default_rng(3)
-    X = generator.standard_normal((5000, 12)).astype(np.float32) / 8
+    X = generator.standard_normal((5000, d)).astype(np.float32) / 8
     y = generator.choice([-1.0, 1.0], 5000)
     single, double = Problem(X, y, loss=loss, l2=0.01), Problem(X.astype(float), y, loss=loss, l2=0.01)
     assert single.X.dtype == np.float32
-    W = generator.standard_normal((4, 12)) * 50
+    W = generator.standard_normal((4, d)) * 50
     for name in ("value", "gradient", "hessian", "predictions", "second_moment", "coordinate_constants"):
         one, other = (getattr(p, name) for p in (single, double))
         one, other = (
@@ -356,6 +357,20 @@ def test_float32_rows_are_summed_in_float64(loss):
     np.testing.assert_allclose(many.value(W), single.value(W), rtol=1e-7)  # no error that grows with n
     if double.convex:
         assert single.optimum().value == pytest.approx(double.optimum().value, abs=1e-9)
+
+
+def test_a_logistic_derivative_in_float32_is_off_by_a_rounding_and_never_beyond_1():
+    loss = losses.get("logistic")
+    bits = np.arange(0, 2**32, 40_009, dtype=np.uint64).astype(np.uint32)  # of all signs and exponents
+    z = bits.view(np.float32)
+    z = np.concatenate([z[np.isfinite(z)], np.linspace(-30, 30, 100_001, dtype=np.float32)])
+    for label in (-1.0, 1.0):
+        y = np.full(len(z), label)
+        found = loss.derivative(z[None].copy(), y.astype(np.float32), np.empty((1, len(z)), np.float32))[0]
+        expected = loss.derivative(z[None].astype(float), y, np.empty((1, len(z))))[0]
+        assert found.dtype == np.float32
+        assert np.abs(found).max() <= 1
+        np.testing.assert_allclose(found, expected, rtol=0, atol=1.5e-7)
 
 
 @pytest.mark.parametrize("k", [7, 8, 15, 33, 70])
