@@ -315,12 +315,12 @@ class ExactSums(Problem):
 
         u = 2⁻⁵³. A margin is off by (d + 2)u·R‖w‖ (any order of the sum), its derivative by L₁ times that and by 2⁻⁴⁹
         of its own (exp within 16 units in the last place moves 1/(1 + e^z) by less than 2⁻⁵⁰; three roundings). A sum
-        of m numbers in any order is off by mu/(1 - mu) times the sum of their sizes (Higham 2002, Section 4.2): the
-        blocks of `in_order`, and the sums of the blocks.
+        of m numbers in any order is off by mu/(1 - mu) times the sum of their sizes (Higham 2002, Section 4.2): three
+        times, as `in_order` adds.
         """
         margin = (self.d + 2) * 2.0**-53 * self.row_bound * norm
-        block = in_order_size(self.features)
-        depth = block + self.n / block + 8
+        block = Rows.widened_size(self.features)
+        depth = BLOCK + block / BLOCK + self.n / block + 8
         weights = self.loss.smoothness * margin + 2.0**-49
         return float(self.row_bound * (weights + 1.01 * depth * 2.0**-53 * self.loss.lipschitz) * UP)
 
@@ -522,7 +522,8 @@ class _InOrder:
         """(k, d) sums over all rows, by `in_order`."""
         if self._kept is None or not np.array_equal(self._kept[0], W):
             call = (self.loss.derivative, W)
-            parts = self._rows.parts(in_order, call) if isinstance(self._rows, Shards) else [in_order(self._rows, *call)]
+            rows = self._rows
+            parts = rows.parts(in_order, call) if isinstance(rows, Shards) else [in_order(rows, *call)]
             self._kept = W.copy(), sum((np.asarray(part) for part in parts), np.zeros(W.shape))
         return self._kept[1].copy()
 
@@ -541,18 +542,20 @@ class _RealShardedProblem(_InOrder, ShardedProblem):
     pass
 
 
-def in_order_size(d: int) -> int:
-    """Rows of a block of `in_order`: a number of the columns alone."""
-    return Rows.widened_size(d)
-
-
 def in_order(rows: Rows, loss: Pointwise, W: np.ndarray, _: None = None) -> np.ndarray:
-    """(k, d) Σ ℓ'_i x_i in float64, in blocks of `in_order_size` rows: `ExactSums._off` is a bound on the error."""
+    """(k, d) Σ ℓ'_i x_i in float64, for which `ExactSums._off` is a bound on the error.
+
+    BLOCK rows at a time are added, of these the sums of `widened_size` rows, and then all of those.
+    """
     total = np.zeros(W.shape)
-    for A, y in rows.widened.blocks(None, in_order_size(W.shape[1])):
+    for A, y in rows.widened.blocks(None, Rows.widened_size(rows.d)):
         z = np.ascontiguousarray((A @ W.T).T)
         c = loss(z, y, z)
-        total += (A.T @ c.T).T if rows.sparse else c @ A
+        partial = np.zeros(W.shape)
+        for start in range(0, len(y), BLOCK):
+            here = slice(start, start + BLOCK)
+            partial += (A[here].T @ c[:, here].T).T if rows.sparse else c[:, here] @ A[here]
+        total += partial
     return total
 
 

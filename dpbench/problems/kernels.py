@@ -219,9 +219,7 @@ class Rows:
             total += np.tril(total, -1).swapaxes(1, 2)
         return total
 
-    def _single_gram(
-        self, function: Pointwise, W: np.ndarray, rows: np.ndarray | None, convex: bool
-    ) -> np.ndarray:
+    def _single_gram(self, function: Pointwise, W: np.ndarray, rows: np.ndarray | None, convex: bool) -> np.ndarray:
         """The same of a float32 X: products of a part of a block in float32, added in float64.
 
         Of few columns both halves are computed, of more of a convex loss one: NumPy knows BᵀB by its pointers.

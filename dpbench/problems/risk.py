@@ -199,7 +199,7 @@ class EmpiricalRisk(Declaration):
         if rows is None:
             return None
         found = copy.copy(self)
-        found._rows = rows
+        found._rows = rows  # noqa: SLF001 - a copy leaves out what is derived
         return found
 
     def nearly(

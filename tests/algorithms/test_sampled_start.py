@@ -75,9 +75,7 @@ def test_with_float32_rows_few_gradients_are_in_float64(monkeypatch):
     single = Problem(wide.X.astype(np.float32), wide.y.astype(np.float32), l2=1e-3)
     taken = []
     summed = Rows.weighted_sum
-    monkeypatch.setattr(
-        Rows, "weighted_sum", lambda self, *a: taken.append((self.n, self.single)) or summed(self, *a)
-    )
+    monkeypatch.setattr(Rows, "weighted_sum", lambda self, *a: taken.append((self.n, self.single)) or summed(self, *a))
     _, norms, _ = single.nearly(aop.minimise, np.zeros((1, D)), np.zeros((1, D)), 1e-3, GAMMA)
     assert norms[0] <= GAMMA
     assert taken.count((N, False)) <= 2 < taken.count((N, True))

@@ -62,8 +62,10 @@ def test_float32_puts_the_same_rows_on_the_grid_as_float64(bound):
     """Rows next to the bound, on either side, or far beyond it: float32 leaves to integers what it cannot tell."""
     rng = np.random.default_rng(2)
     X = rng.standard_normal((4000, 9))
-    X *= bound * (1 + rng.choice([0, 1e-7, 1e-5, 1e-3, 1e30], (4000, 1)) * rng.choice([-1, 1], (4000, 1))) / (
-        np.linalg.norm(X, axis=1, keepdims=True)
+    X *= (
+        bound
+        * (1 + rng.choice([0, 1e-7, 1e-5, 1e-3, 1e30], (4000, 1)) * rng.choice([-1, 1], (4000, 1)))
+        / (np.linalg.norm(X, axis=1, keepdims=True))
     )
     X[5, 2], X[6, 3] = np.nan, np.inf
     X = X.astype(np.float32)
