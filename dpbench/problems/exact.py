@@ -287,7 +287,7 @@ class ExactSums(Problem):
             raise PrivacyError("the minimiser of an objective that is not strongly convex is not covered")
         real = self.real
         W, _, evaluations = solve(real, W, b, ridge, gamma / 4, **({"steady": True} if self.steady else {}))
-        G = real.in_order(W) / self.n
+        G = real.in_order(W) / self.n  # type: ignore[attr-defined]
         public = sum((r.gradient(W) for r in self.smooth_regularisers), ridge * W + b)
         norms = np.linalg.norm(_least_subgradient(G + public, W, self.l1), axis=1)
         size = self.loss.lipschitz * self.row_bound + np.linalg.norm(W, axis=1) * (ridge + self.objective_smoothness)

@@ -12,7 +12,7 @@ import math
 from collections.abc import Callable
 from functools import cached_property
 from pathlib import Path
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -193,7 +193,7 @@ class EmpiricalRisk(Declaration):
     # Minimisers
 
     @property
-    def rough(self) -> Self | None:
+    def rough(self) -> EmpiricalRisk | None:
         """The same with sums from float32 products, where X is float32 and this problem's are float64; else None."""
         rows = self._rows.rough
         if rows is None:
