@@ -193,7 +193,7 @@ class EmpiricalRisk(Declaration):
     # Minimisers
 
     @property
-    def rough(self) -> EmpiricalRisk | None:
+    def rough(self) -> Any:
         """The same with sums from float32 products, where X is float32 and this problem's are float64; else None."""
         rows = self._rows.rough
         if rows is None:
