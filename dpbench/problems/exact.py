@@ -208,7 +208,7 @@ class ExactSums(Problem):
     def second_moment(self) -> Any:
         """See `EmpiricalRisk`."""
         moved = outer(self._square, 1)
-        total = self._whole(gram_sum, (1, self.d, self.d), self._square, None, None, None, ROW_BITS)
+        total = self._whole(gram_sum, self._square, None, None, None, ROW_BITS)
         return Sum(total, 2.0 ** (-2 * ROW_BITS), moved) / self.n
 
     def data_hessian(self, W: np.ndarray, curvature: str = "hess", rows: np.ndarray | None = None) -> Any:
@@ -224,8 +224,8 @@ class ExactSums(Problem):
         function = functools.partial(_curvature, self._curvature(curvature), step, not self.loss.convex)
         weight = 2**CURVATURE_BITS
         moved = outer(self._square, weight, signed=not self.loss.convex)
-        shape, largest = (1, self.d, self.d), weight * self._square
-        total = self._whole(gram_sum, shape, largest, rows, function, W, ROW_BITS)
+        largest = weight * self._square
+        total = self._whole(gram_sum, largest, rows, function, W, ROW_BITS)
         return Sum(total, 2.0 ** (-2 * ROW_BITS) * step, moved)
 
     def least_eigenvalue(self, gram: Any) -> Eigenvalue:
@@ -261,7 +261,7 @@ class ExactSums(Problem):
         most = _most(float(clip[0]) * shares)
         pointwise = functools.partial(_derivative, self.loss.derivative, False, math.inf)
         W = self.margins(W)
-        total = self._whole(clipped_sums, W.shape, int(most.max()), None, pointwise, W, most)
+        total = self._whole(clipped_sums, int(most.max()), None, pointwise, W, most)
         return Coordinates(total, STEP, most, self.n) / self.n
 
     def coordinate_state(self, W: np.ndarray) -> Any:
@@ -316,7 +316,8 @@ class ExactSums(Problem):
         u = 2⁻⁵³. A margin is off by (d + 2)u·R‖w‖ (any order of the sum), its derivative by L₁ times that and by 2⁻⁴⁹
         of its own (exp within 16 units in the last place moves 1/(1 + e^z) by less than 2⁻⁵⁰; three roundings). A sum
         of m numbers in any order is off by mu/(1 - mu) times the sum of their sizes (Higham 2002, Section 4.2): three
-        times, as `in_order` adds.
+        times, as `in_order` adds. Of c shards, a sum meets log₂ c additions more, and a shard has c - 1 rows less: beyond
+        `depth` these are 6 at most, within its hundredth part.
         """
         margin = (self.d + 2) * 2.0**-53 * self.row_bound * norm
         block = Rows.widened_size(self.features)
@@ -350,13 +351,12 @@ class ExactSums(Problem):
             raise PrivacyError("a bound on the rows' weights is below the grid's step of 2**-16")
         W = self.margins(W)
         largest, bits = math.isqrt(square) * math.isqrt(self._square), ROW_BITS + WEIGHT_BITS
-        total = self._whole(weighted_sum, W.shape, largest, rows, function, W, bits).reshape(1, self.d)
+        total = self._whole(weighted_sum, largest, rows, function, W, bits).reshape(1, self.d)
         return Sum(total, 2.0**-bits, weighted(self._square, square, l1), within=float(self.n * largest) * UP)
 
     def _whole(
         self,
         function: Callable[..., Whole],
-        shape: tuple[int, ...],
         largest: int,
         chosen: np.ndarray | None,
         *arguments: Any,
@@ -368,8 +368,7 @@ class ExactSums(Problem):
         if not room:
             raise PrivacyError(f"one row's part of up to {largest:g} does not fit float64; lower the bounds")
         if isinstance(self._rows, Shards):
-            parts = self._rows.parts(function, (room, *arguments), chosen)
-            return sum((np.asarray(part) for part in parts), np.zeros(shape, dtype=np.int64))
+            return np.asarray(self._rows.total(function, (room, *arguments), chosen))
         found: Whole = self._rows.whole(function, room, *arguments, chosen)
         return found
 
@@ -523,8 +522,7 @@ class _InOrder:
         if self._kept is None or not np.array_equal(self._kept[0], W):
             call = (self.loss.derivative, W)
             rows = self._rows
-            parts = rows.parts(in_order, call) if isinstance(rows, Shards) else [in_order(rows, *call)]
-            self._kept = W.copy(), sum((np.asarray(part) for part in parts), np.zeros(W.shape))
+            self._kept = W.copy(), rows.total(in_order, call) if isinstance(rows, Shards) else in_order(rows, *call)
         return self._kept[1].copy()
 
     def gradient_sum(self: Any, w: np.ndarray, rows: np.ndarray | None = None) -> np.ndarray:

@@ -1,13 +1,14 @@
-"""A problem whose rows lie elsewhere, in shards: the sums over each are taken where it is and added up here, in order.
+"""A problem whose rows lie elsewhere, in shards: the sums over each are taken where it is, and added in a tree.
 
 A shard is a block that stays where it is: what asks it sends iterates and gets partial sums back, never rows, but for
-methods that sample single ones. Sums differ from those of one place by rounding.
+methods that sample single ones. Sums differ from those of one place by rounding, and not at all from those of the same
+shards held elsewhere (`tree`).
 """
 
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple, NoReturn
@@ -23,21 +24,40 @@ from dpbench.problems.losses import Loss
 from dpbench.problems.optimum import NoOptimum, Optimum, find_optimum
 from dpbench.problems.problem import Problem
 from dpbench.problems.risk import EmpiricalRisk
+from dpbench.problems.tree import Merge, Parts, joined, total
 
 
 class Elsewhere(UserError):
     """What was asked for takes all rows in one place."""
 
 
-class Call(NamedTuple):
-    """function(rows of the shard, *arguments), to be made where the shard is."""
+class Question(NamedTuple):
+    """function(rows, *arguments, *own[shard]), to be asked of the shards in `own`, where each is.
 
-    shard: int
+    merge: makes one answer of two; None for the list of all answers, in the order of the shards.
+    """
+
     function: Callable[..., Any]
     arguments: tuple[Any, ...]
+    own: dict[int, tuple[Any, ...]]
+    merge: Merge | None
+
+    def answer(self, parts: Parts) -> Any:
+        """What was asked for, of the parts of the shards' answers."""
+        return [parts[span] for span in sorted(parts)] if self.merge is None else total(parts, self.merge)
 
 
-Ask = Callable[[Sequence[Call]], Sequence[Any]]  # what the calls return, in their order
+Ask = Callable[[Question], Any]
+
+
+def held(shards: Sequence[Rows]) -> Ask:
+    """Who asks these shards, in this process."""
+
+    def ask(question: Question) -> Any:
+        function, arguments, own, merge = question
+        return question.answer(joined(({(0, i): function(shards[i], *arguments, *own[i])} for i in own), merge))
+
+    return ask
 
 
 class Shards:
@@ -67,92 +87,93 @@ class Shards:
         found.single, found._wide = True, False  # noqa: SLF001 - a copy of itself
         return found
 
-    def each(self, function: Callable[..., Any], *arguments: Any) -> Sequence[Any]:
-        """What function(rows, *arguments) gives for every shard."""
-        return self._ask([self._call(i, function, arguments) for i in range(len(self._starts) - 1)])
+    def total(
+        self,
+        function: Callable[..., Any],
+        arguments: tuple[Any, ...] = (),
+        rows: np.ndarray | None = None,
+        merge: Merge = np.add,
+    ) -> Any:
+        """What function(rows, *arguments, chosen) gives for the shards, merged. chosen: None, or those of `rows` in it.
 
-    def _call(self, shard: int, function: Callable[..., Any], arguments: tuple[Any, ...]) -> Call:
-        return Call(shard, _widely, (function, *arguments)) if self._wide else Call(shard, function, arguments)
+        Where `rows` are none at all, the first shard is asked for the answer about none.
+        """
+        own: dict[int, tuple[Any, ...]] = dict.fromkeys(range(len(self._starts) - 1), (None,))
+        if rows is not None:
+            own = {i: (rows[at] - self._starts[i],) for i, at in self._split(rows)} or {0: (rows,)}
+        return self._asked(function, arguments, own, merge)
 
-    def parts(
-        self, function: Callable[..., Any], arguments: tuple[Any, ...], rows: np.ndarray | None = None
-    ) -> Sequence[Any]:
-        """What function(rows, *arguments, chosen) gives for every shard; chosen: None, or those of `rows` in it."""
-        return (
-            self.each(function, *arguments, None)
-            if rows is None
-            else self._ask(self._split(function, arguments, rows)[1])
-        )
+    def each(self, function: Callable[..., Any], *arguments: Any, merge: Merge | None = np.add) -> Any:
+        """What function(rows, *arguments) gives for all shards, merged; merge None: the list."""
+        return self._asked(function, arguments, dict.fromkeys(range(len(self._starts) - 1), ()), merge)
 
     def sum(self, function: Pointwise, W: np.ndarray, rows: np.ndarray | None = None) -> np.ndarray:
-        return self._total(Rows.sum, (function, W), rows, (len(W),))
+        return np.asarray(self.total(Rows.sum, (function, W), rows))
 
     def weighted_sum(self, function: Pointwise, W: np.ndarray, rows: np.ndarray | None = None) -> np.ndarray:
-        return self._total(Rows.weighted_sum, (function, W), rows, W.shape)
+        return np.asarray(self.total(Rows.weighted_sum, (function, W), rows))
 
     def sum_and_weighted_sum(
         self, value: Pointwise, derivative: Pointwise, W: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray]:
-        found = self.each(Rows.sum_and_weighted_sum, value, derivative, W)
-        return _added([a for a, _ in found]), _added([b for _, b in found])
+        a, b = self.each(Rows.sum_and_weighted_sum, value, derivative, W, merge=added_each)
+        return a, b
 
     def gram(
         self, function: Pointwise, W: np.ndarray, rows: np.ndarray | None = None, *, convex: bool = True
     ) -> np.ndarray:
-        return self._total(_gram, (convex, function, W), rows, (*W.shape, self.d))
+        return np.asarray(self.total(_gram, (convex, function, W), rows))
 
     def weighted_gram(self) -> np.ndarray:
-        return _added(self.each(Rows.weighted_gram))
+        return np.asarray(self.each(Rows.weighted_gram))
 
     def column_squares(self) -> np.ndarray:
-        return _added(self.each(Rows.column_squares))
+        return np.asarray(self.each(Rows.column_squares), dtype=np.float64)
 
     def label_moments(self, bound: float) -> np.ndarray:
-        return _added(self.each(Rows.label_moments, bound))
+        return np.asarray(self.each(Rows.label_moments, bound))
 
     def label_sum(self) -> float:
-        return float(sum(self.each(Rows.label_sum)))
+        return float(self.each(Rows.label_sum))
 
     def largest_norm(self, order: int) -> float:
-        return float(np.max(self.each(Rows.largest_norm, order)))
+        return float(self.each(Rows.largest_norm, order, merge=np.maximum))
 
     def within(self, order: int, limit: float) -> bool:
-        return all(self.each(Rows.within, order, limit))
+        return bool(self.each(Rows.within, order, limit, merge=np.logical_and))
 
     def clipped_gradient(self, loss: Loss, share: np.ndarray, W: np.ndarray, clip: np.ndarray) -> np.ndarray:
         """See `Columns`."""
-        return _added(self.each(_clipped_gradient, loss, share, W, clip))
+        return np.asarray(self.each(_clipped_gradient, loss, share, W, clip))
 
     def take(self, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         X, y = np.empty((len(rows), self.d)), np.empty(len(rows))
-        where, calls = self._split(Rows.take, (), rows)
-        for positions, (A, b) in zip(where, self._ask(calls), strict=True):
-            X[positions], y[positions] = A, b
+        where = dict(self._split(rows))
+        own = {i: (rows[at] - self._starts[i],) for i, at in where.items()}
+        answers = self._asked(Rows.take, (), own, None) if own else []
+        for at, (A, b) in zip(where.values(), answers, strict=True):
+            X[at], y[at] = A, b
         return X, y
 
     def all_predictions(self, W: np.ndarray) -> NoReturn:
         raise Elsewhere("asks for the prediction of every row at once, and the rows lie in shards")
 
-    def _total(
-        self, function: Callable[..., Any], arguments: tuple[Any, ...], rows: np.ndarray | None, shape: tuple[int, ...]
-    ) -> np.ndarray:
-        if rows is None:
-            return _added(self.each(function, *arguments))
-        if not len(rows):
-            return np.zeros(shape)
-        return _added(self._ask(self._split(function, arguments, rows)[1]))
+    def _asked(
+        self,
+        function: Callable[..., Any],
+        arguments: tuple[Any, ...],
+        own: dict[int, tuple[Any, ...]],
+        merge: Merge | None,
+    ) -> Any:
+        if self._wide:
+            function, arguments = _widely, (function, *arguments)
+        return self._ask(Question(function, arguments, own, merge))
 
-    def _split(
-        self, function: Callable[..., Any], arguments: tuple[Any, ...], rows: np.ndarray
-    ) -> tuple[list[np.ndarray], list[Call]]:
-        """(positions in `rows`, the call with the indices there behind its arguments) of each shard that has some."""
+    def _split(self, rows: np.ndarray) -> Iterator[tuple[int, np.ndarray]]:
+        """(shard, positions in `rows`) of each shard that has some of them, in the order of the shards."""
         shard = np.searchsorted(self._starts, rows, side="right") - 1
-        asked = np.unique(shard)
-        where = [np.flatnonzero(shard == i) for i in asked]
-        return where, [
-            self._call(int(i), function, (*arguments, rows[at] - self._starts[i]))
-            for i, at in zip(asked, where, strict=True)
-        ]
+        for i in np.unique(shard):
+            yield int(i), np.flatnonzero(shard == i)
 
 
 class ShardedProblem(Problem):
@@ -208,12 +229,9 @@ def _newton(problem: EmpiricalRisk) -> tuple[np.ndarray, float]:
     return damped_newton.solve(problem, 1e-11), np.nan
 
 
-def _added(parts: Sequence[np.ndarray]) -> np.ndarray:
-    """Their sum, one after the other: in the same order whichever came first."""
-    total = np.array(parts[0], dtype=np.float64)
-    for part in parts[1:]:
-        total += part
-    return total
+def added_each(a: tuple[np.ndarray, ...], b: tuple[np.ndarray, ...]) -> tuple[np.ndarray, ...]:
+    """The sums of several answers each."""
+    return tuple(np.add(one, other) for one, other in zip(a, b, strict=True))
 
 
 def _widely(rows: Rows, function: Callable[..., Any], *arguments: Any) -> Any:

@@ -62,7 +62,7 @@ class Local:
         self._jobs, self._backend = jobs, backend
 
     def shares(self) -> int:
-        return 1
+        return self._jobs
 
     def run(self, batches: dict[int, Batch]) -> Iterator[tuple[int, Rows | Death]]:
         from joblib import Parallel, delayed

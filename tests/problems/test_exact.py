@@ -17,7 +17,7 @@ from dpbench.problems.exact import ExactProblem, ExactShardedProblem, in_order, 
 from dpbench.problems.kernels import Rows
 from dpbench.problems.losses import Logistic
 from dpbench.problems.risk import Diverged
-from dpbench.problems.sharded import Shards
+from dpbench.problems.sharded import Shards, held
 
 STEP = 2.0**-16
 
@@ -151,8 +151,7 @@ def test_permutations_and_shards_give_the_same_bits(make):
 
 def shards(make, X, y, cuts):
     parts = [Rows(on_grid(make(A), 1.0), b) for A, b in zip(np.split(X, cuts), np.split(y, cuts), strict=True)]
-    ask = lambda calls: [call.function(parts[call.shard], *call.arguments) for call in calls]  # noqa: E731
-    found = Shards(ask, [rows.n for rows in parts], X.shape[1], sparse=parts[0].sparse)
+    found = Shards(held(parts), [rows.n for rows in parts], X.shape[1], sparse=parts[0].sparse)
     return ExactShardedProblem(found, row_bound=1.0, loss="logistic", l2=0.1)
 
 

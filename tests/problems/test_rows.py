@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -13,7 +13,7 @@ from dpbench.errors import UserError
 from dpbench.problems import Problem, exact, losses
 from dpbench.problems.kernels import Rows
 from dpbench.problems.losses import LOSSES, Loss
-from dpbench.problems.sharded import Call, Shards
+from dpbench.problems.sharded import Shards, held
 
 N, D = 3_100, 7
 SIZES = (1_000, 37, 2_063)
@@ -31,11 +31,7 @@ def of_kind(kind: str, X: np.ndarray, y: np.ndarray) -> Any:
         return DeviceRows(X, y, "cpu")
     cuts = np.cumsum(SIZES)[:-1]
     parts = [Rows(A, b) for A, b in zip(np.split(X, cuts), np.split(y, cuts), strict=True)]
-
-    def ask(calls: Sequence[Call]) -> list[Any]:
-        return [call.function(parts[call.shard], *call.arguments) for call in calls]
-
-    return Shards(ask, SIZES, D, single=parts[0].single)
+    return Shards(held(parts), SIZES, D, single=parts[0].single)
 
 
 def table(loss: Loss, dtype: type = np.float64) -> tuple[np.ndarray, np.ndarray]:

@@ -10,7 +10,7 @@ from dpbench.errors import UserError
 from dpbench.privacy.budget import Budget
 from dpbench.problems import NoOptimum, Problem
 from dpbench.problems.kernels import Rows
-from dpbench.problems.sharded import Elsewhere, ShardedProblem, Shards
+from dpbench.problems.sharded import Elsewhere, ShardedProblem, Shards, held
 from tests.batches import run_batch
 
 SIZES, ROWS = [40, 1, 1100, 259], 1400
@@ -26,11 +26,7 @@ def data(d=5, n=ROWS, seed=0):
 def sharded(X, y, sizes=SIZES, **declared):
     cuts = np.cumsum(sizes)[:-1]
     rows = [Rows(np.ascontiguousarray(A), b) for A, b in zip(np.split(X, cuts), np.split(y, cuts), strict=True)]
-
-    def ask(calls):
-        return [call.function(rows[call.shard], *call.arguments) for call in calls]
-
-    shards = Shards(ask, sizes, X.shape[1], single=X.dtype == np.float32)
+    shards = Shards(held(rows), sizes, X.shape[1], single=X.dtype == np.float32)
     return ShardedProblem(shards, row_bound=1.0, **declared)
 
 

@@ -193,6 +193,13 @@ def test_no_batch_is_more_than_a_quarter_of_an_even_share_of_many_workers():
         assert sum(map(len, todo)) == len(many)
 
 
+def test_a_pool_of_processes_asks_for_such_batches_and_a_single_process_does_not():
+    with executors.open_executor(jobs=3) as three, executors.open_executor(jobs=1) as one:
+        assert (three.shares(), one.shares()) == (3, 1)
+    with executors.open_executor("threading", 2) as two:
+        assert two.shares() == 2
+
+
 def test_progress_reaches_one():
     seen = []
 
