@@ -50,9 +50,7 @@ class Message(NamedTuple):
 
 def pickled(question: Question) -> tuple[bytes, bytes]:
     """The question of a message, and its merge."""
-    from distributed.protocol.pickle import dumps
-
-    return dumps((question.function, question.arguments)), dumps(question.merge)
+    return _pickle().dumps((question.function, question.arguments)), _pickle().dumps(question.merge)
 
 
 def tree(places: Sequence[tuple[str, Asked]]) -> tuple[str, bytes]:
@@ -60,15 +58,13 @@ def tree(places: Sequence[tuple[str, Asked]]) -> tuple[str, bytes]:
 
     Contiguous shards in order make the smallest messages: the parts of every subtree are then one.
     """
-    from distributed.protocol.pickle import dumps
-
     left, below = list(places), []
     while len(left) > 1:
         half = 1 << ((len(left) - 1).bit_length() - 1)
         below.append(tree(left[half:]))
         left = left[:half]
     address, asked = left[0]
-    return address, dumps((asked, below))
+    return address, _pickle().dumps((asked, below))
 
 
 class Proxy:
@@ -83,13 +79,11 @@ class Proxy:
 
 async def send(pool: Any, address: str, message: Message) -> Answer:
     """The answer of the worker at `address`, over a pool of dask's connections (of a worker or a client)."""
-    from distributed.protocol.pickle import loads
-
     try:
         reply = await getattr(pool(address), HANDLER)(**message._asdict())
     except OSError:  # a connection that is closed, or was not made
         return Lost(address)
-    return Lost(address) if reply is None else loads(reply)  # None: a worker without the handler
+    return Lost(address) if reply is None else _pickle().loads(reply)  # None: a worker without the handler
 
 
 def serve(dask_worker: Any) -> None:
@@ -102,13 +96,12 @@ def serve(dask_worker: Any) -> None:
 
 
 async def _relay(worker: Any, message: Message) -> bytes:
-    from distributed.protocol.pickle import dumps, loads
-
-    asked, below = loads(message.node)
+    asked, below = _pickle().loads(message.node)
     sent = [asyncio.ensure_future(send(worker.rpc, address, message._replace(node=node))) for address, node in below]
     await asyncio.sleep(0)  # they are on their way before this worker's own shards take its time
     answers = await asyncio.gather(*sent, *_own(worker, asked, message.question))
-    return dumps(_joined(answers, loads(message.merge)))
+    found: bytes = _pickle().dumps(_joined(answers, _pickle().loads(message.merge)))
+    return found
 
 
 def _own(worker: Any, asked: Asked, question: bytes) -> list[Any]:
@@ -124,15 +117,13 @@ async def _at_once(answer: Answer) -> Answer:
 
 
 def _answer(shard: int, rows: Rows, question: bytes, own: tuple[Any, ...]) -> Answer:
-    from distributed.protocol.pickle import dumps, loads
-
     one_thread()
     try:
-        function, arguments = loads(question)
+        function, arguments = _pickle().loads(question)
         with np.errstate(all="ignore"):
             return {(0, shard): function(rows, *arguments, *own)}
     except Exception as error:
-        return Raised(dumps(error))
+        return Raised(_pickle().dumps(error))
 
 
 def _joined(answers: Sequence[Answer], merge: Callable[[Any, Any], Any] | None) -> Answer:
@@ -140,6 +131,13 @@ def _joined(answers: Sequence[Answer], merge: Callable[[Any, Any], Any] | None) 
         if failed := [answer for answer in answers if isinstance(answer, kind)]:
             return failed[0]
     return joined((answer for answer in answers if isinstance(answer, dict)), merge)
+
+
+def _pickle() -> Any:
+    """dask's, which takes functions that are not of a module."""
+    from distributed.protocol import pickle
+
+    return pickle
 
 
 @functools.cache

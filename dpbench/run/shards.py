@@ -126,7 +126,7 @@ class Asker:
         try:
             while True:
                 address, node = self._tree(question.own)
-                found = self._client.sync(self._send, address, relay.Message(*pickled, node))
+                found: relay.Answer = self._client.sync(self._send, address, relay.Message(*pickled, node))
                 if not isinstance(found, relay.Lost):
                     return found
                 self._places, times = {}, times + 1
@@ -245,8 +245,8 @@ def _prepared(prepare: Prepare, version: str, X: Any, y: Any) -> Rows:
 def _aligned(array: Any) -> Any:
     """The array, or a copy where it came over a connection to an odd address: products with it take 3 times as long."""
     if scipy.sparse.issparse(array):
-        found = array.copy() if not all(part.flags.aligned for part in (array.data, array.indices)) else array
-        return found
+        whole: Any = array
+        return whole if whole.data.flags.aligned and whole.indices.flags.aligned else whole.copy()
     return np.require(array, requirements="A") if isinstance(array, np.ndarray) else array
 
 
