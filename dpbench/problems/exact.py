@@ -316,8 +316,8 @@ class ExactSums(Problem):
         u = 2⁻⁵³. A margin is off by (d + 2)u·R‖w‖ (any order of the sum), its derivative by L₁ times that and by 2⁻⁴⁹
         of its own (exp within 16 units in the last place moves 1/(1 + e^z) by less than 2⁻⁵⁰; three roundings). A sum
         of m numbers in any order is off by mu/(1 - mu) times the sum of their sizes (Higham 2002, Section 4.2): three
-        times, as `in_order` adds. Of c shards, a sum meets log₂ c additions more, and a shard has c - 1 rows less: beyond
-        `depth` these are 6 at most, within its hundredth part.
+        times, as `in_order` adds. Of c shards, a sum meets log₂ c additions more, and a shard has c - 1 rows less: six
+        additions beyond `depth` at most, within its hundredth part.
         """
         margin = (self.d + 2) * 2.0**-53 * self.row_bound * norm
         block = Rows.widened_size(self.features)
