@@ -72,7 +72,6 @@ class TukeyEM(Algorithm):
         ),
     )
     diagnostics = (NOTES,)
-    tuning: ClassVar = {"m": [300, 1000, 3000]}
 
     class Settings(BaseSettings, frozen=True):
         m: Count | None = None
