@@ -134,6 +134,14 @@ CASES = {
         own=lambda n, d: 0.2 * n,
         shared=lambda n, d: 0.0,
     ),
+    "bolt-on": Case(
+        2000,
+        textbook.sgd,
+        {"epochs": 40, "batch": ADULT[0] // 50, "step": 0.1},
+        flops=lambda n, d: 0.08 * n * d,
+        own=lambda n, d: 0.02 * n,
+        shared=lambda n, d: 0.0,
+    ),
     "dp-sgd": Case(
         100, textbook.sgd, flops=lambda n, d: 0.08 * n * d, own=lambda n, d: 0.02 * n, shared=lambda n, d: 0.0
     ),

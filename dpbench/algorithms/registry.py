@@ -28,6 +28,7 @@ BUILTIN = {
     "2opt-ls": "dpbench.algorithms.nonconvex.opt:TwoPhaseLineSearch",
     "adassp": "dpbench.algorithms.adassp:AdaSSP",
     "aop": "dpbench.algorithms.aop:ApproximateObjectivePerturbation",
+    "bolt-on": "dpbench.algorithms.bolt_on:BoltOn",
     "boosted-ssp": "dpbench.algorithms.boosted_ssp:BoostedSSP",
     "cubic-newton": "dpbench.algorithms.cubic_newton:CubicNewton",
     "damped-newton": "dpbench.algorithms.damped_newton:DampedNewton",

@@ -60,6 +60,7 @@ LOOKS: dict[str, tuple[str, str] | tuple[str, str, str]] = {
     "dp-frank-wolfe": (BLACK, "X"),
     "dp-adam": (PINK, "P"),
     "tukey-em": (YELLOW, "*"),
+    "bolt-on": (GREY, "P"),
     "objpert-pure": (ORANGE, "*"),
     "boosted-ssp": (BLUE, "*"),
     "dp-gd-average": (GREEN, "*"),

@@ -10,6 +10,7 @@ import pytest
 from dpbench.algorithms import get, objective_perturbation
 from dpbench.algorithms.aop import split_budget
 from dpbench.algorithms.base import make_settings
+from dpbench.algorithms.bolt_on import schedule
 from dpbench.algorithms.pure_objective_perturbation import pure_ridge
 from dpbench.algorithms.registry import BUILTIN
 from dpbench.errors import PrivacyError, UserError
@@ -105,6 +106,10 @@ def names_of(problem, settings, budget):
         found |= {"C": found["clip"], "M": M.sum(), "C_j": found["clip"] * np.sqrt(M / M.sum()).max()}
     if found.get("T"):
         found["h"] = math.floor(math.log2(found["T"])) + 1
+    if hasattr(settings, "epochs") and hasattr(settings, "batch"):
+        found |= {"η": (made := schedule(problem, budget, settings)).step, "b": made.batch}
+        c = 1 - made.step * problem.l2
+        found["Q"] = sum(c ** (problem.n // made.batch * p) for p in range(made.passes))
     if hasattr(settings, "bands"):
         k, b = settings.epochs, settings.batches
         found["c"] = correlated.sensitivity(k * b, b, settings.bands)
