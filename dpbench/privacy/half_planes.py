@@ -17,6 +17,7 @@ from dpbench.privacy.ledger import ConvexPerturbation, LogisticPerturbation
 from dpbench.privacy.relation import Relation
 
 COSINES = (-1.0, -0.99, -0.9, -0.5, 0.0)  # between the rows, times their labels
+STRIDE = 25  # points of t between two at which all half-planes are looked at
 FADED = 45.0  # e^{-45} = 3e-20: beyond it nothing counts
 
 
@@ -54,15 +55,38 @@ def _tail(s: float, curvature: float, cosine: float, t: np.ndarray, rows: int) -
     along, across = s * math.sqrt((1 - cosine) / 2), s * math.sqrt((1 + cosine) / 2)
     y = np.linspace(-9, 9, 73) if across else np.zeros(1)
     weight = np.exp(-y * y / 2)
-    nearest, line = np.full((len(t), len(y)), np.inf), np.empty((len(t), len(y)))
-    for p in (1 - np.cos(np.linspace(0, math.pi, 161))) / 2:
-        for other in (0.0, 1.0)[:rows]:
-            if (slope := along * (p + other)) > 0:
-                tilt = across * (p - other)
-                free = math.log1p(4 * curvature * p * (1 - p)) + (slope**2 + tilt**2) / 2
-                np.subtract((t[:, None] - free) / slope, tilt / slope * y, out=line)
-                np.minimum(nearest, line, out=nearest)
+    p = (1 - np.cos(np.linspace(0, math.pi, 161))) / 2
+    jacobian = np.log1p(4 * curvature * p * (1 - p))
+    nearest = np.full((len(t), len(y)), np.inf)
+    for other in (0.0, 1.0)[:rows]:
+        slope, tilt = along * (p + other), across * (p - other)
+        free = jacobian + (slope**2 + tilt**2) / 2
+        some = slope > 0
+        np.minimum(nearest, _least_line(t, y, *(v[some] for v in (slope, tilt, free))), out=nearest)
     return np.asarray(ndtr(-nearest) @ (weight / weight.sum()))
+
+
+def _least_line(t: np.ndarray, y: np.ndarray, slope: np.ndarray, tilt: np.ndarray, free: np.ndarray) -> np.ndarray:
+    """(T, Y) least over the planes, of rising `slope`, of (t - free)/slope - tilt/slope·y.
+
+    For one y these are lines in t, and the steeper ones, first in order, are least on the left: which one is least
+    moves one way. So between two points of t it is one of those from the one's to the other's.
+    """
+    shift = tilt / slope
+    over = shift * y[:, None]
+    ends = np.append(np.arange(0, len(t) - 1, STRIDE), len(t) - 1)
+    which = np.argmin(((t[ends, None] - free) / slope)[:, None, :] - over, axis=2)  # (ends, Y)
+    low, high = np.minimum(which[:-1], which[1:]), np.maximum(which[:-1], which[1:])
+    points = np.minimum(ends[:-1, None] + np.arange(STRIDE + 1), len(t) - 1)
+    nearest = np.full((*low.shape, STRIDE + 1), np.inf)
+    for ahead in range(int((high - low).max()) + 1):
+        block, j = np.nonzero(high - low >= ahead)
+        i = low[block, j] + ahead
+        lines = (t[points[block]] - free[i, None]) / slope[i, None] - over[j, i, None]
+        nearest[block, j] = np.minimum(nearest[block, j], lines) if ahead else lines
+    found = np.empty((len(t), len(y)))
+    found[points] = nearest.swapaxes(1, 2)
+    return found
 
 
 def _from_tail(t: np.ndarray, tail: np.ndarray, mu: float, delta: float, least: float) -> float:

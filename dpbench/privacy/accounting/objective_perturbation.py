@@ -42,6 +42,7 @@ from __future__ import annotations
 import functools
 import itertools
 import math
+from collections.abc import Callable
 from dataclasses import replace
 from functools import lru_cache
 
@@ -61,6 +62,7 @@ ANGLES = (0.0, 0.01, 0.03, 0.1, 0.3, 0.6, 1.0, 2.0)  # cells of t = 1 + cos; bey
 BULK = (*ANGLES[:-1], 1.2, 1.4, 1.6, 1.8, 2.0)  # where ε is below a standard deviation of the loss: there all are close
 REACH = 11.0  # standard deviations of b that are looked at
 FINE, COARSE = 6001, 1501  # points of the quadrature
+STRIDE = 64  # points of the quadrature between two at which the loss is looked at first
 MARGIN = 1e-3  # of ln δ: far above the errors of quadratures, and 3e-5 of the noise
 NODES, WEIGHTS = np.polynomial.hermite_e.hermegauss(24)
 
@@ -79,16 +81,25 @@ def delta_of(event: LogisticPerturbation, mu: float, epsilon: float, *, opposite
 
     opposite: of nearly opposite rows alone, which under replace-one are the worst as a rule; a seventh of the time.
     """
+    return max(cell(mu, epsilon) for cell in _cells(event, epsilon, opposite=opposite))
+
+
+def _cells(event: LogisticPerturbation, epsilon: float, *, opposite: bool = False) -> list[Callable[..., float]]:
+    """Of each cell of angles, δ as a function of μ and ε."""
     z, curvature, both = event.noise_multiplier, event.curvature, event.relation is Relation.REPLACE_ONE
     if isinstance(event, ConvexPerturbation):
         ends = [t for t in ANGLES if t <= 1][: 2 if opposite else None]
         pairs = itertools.pairwise(ends) if both else [(0.0, 0.0)]
         lengths = [(math.sqrt((2 - a) / 2) / z, math.sqrt(b / 2) / z) for a, b in pairs]
-        return max(_delta_of_either_sign(*each, math.log1p(curvature), mu, epsilon) for each in lengths)
+        return [functools.partial(_delta_of_either_sign, *each, math.log1p(curvature)) for each in lengths]
     if not both:
-        return _delta_of_one_row(1 / z, curvature, mu, epsilon)
-    angles = (ANGLES if epsilon > 1 / z else BULK)[: 2 if opposite else None]
-    return max(_delta(0.5 / z, curvature, mu, epsilon, a, b) for a, b in itertools.pairwise(angles))
+        return [functools.partial(_delta_of_one_row, 1 / z, curvature)]
+    angles = (BULK if _in_bulk(event, epsilon) else ANGLES)[: 2 if opposite else None]
+    return [functools.partial(_delta, 0.5 / z, curvature, a, b) for a, b in itertools.pairwise(angles)]
+
+
+def _in_bulk(event: LogisticPerturbation, epsilon: float) -> bool:
+    return epsilon <= 1 / event.noise_multiplier
 
 
 def epsilon_of(releases: Counts, delta: float) -> float | None:
@@ -101,13 +112,18 @@ def epsilon_of(releases: Counts, delta: float) -> float | None:
 def _epsilon(event: LogisticPerturbation, mu: float, delta: float) -> float:
     from scipy.optimize import brentq
 
-    def excess(epsilon: float) -> float:
-        return math.log(delta_of(event, mu, epsilon) / delta)
-
     low = gaussian_epsilon(math.hypot(1 / event.noise_multiplier, mu), delta)
     high = low + math.log1p(event.curvature)
-    if excess(low) <= 0:
+    cells = _cells(event, low)
+    # δ falls with ε: what is within δ here is so further on.
+    beyond = [cell for cell in cells if cell(mu, low) > delta]
+    if not beyond:
         return low
+
+    def excess(epsilon: float) -> float:
+        those = beyond if _in_bulk(event, epsilon) == _in_bulk(event, low) else _cells(event, epsilon)
+        return math.log(max(cell(mu, epsilon) for cell in those) / delta)
+
     while excess(high) > 0:
         high *= 1.1
     return float(brentq(excess, low, high, xtol=1e-6 * low))
@@ -142,7 +158,7 @@ def _split(releases: Counts) -> tuple[LogisticPerturbation, float] | None:
     return ours[0], math.sqrt(squared_mu(releases))
 
 
-def _delta(s: float, curvature: float, mu: float, epsilon: float, a: float, b: float) -> float:
+def _delta(s: float, curvature: float, a: float, b: float, mu: float, epsilon: float) -> float:
     """`delta_of` for angles in [a, b], s = L₀/σ."""
     along, across = math.sqrt((2 - a) / 2), math.sqrt(b / 2)  # of u = (along, across) and -u' = (along, -across)
     square, product = s * s * (along**2 + across**2), s * s * (along**2 - across**2)
@@ -150,13 +166,20 @@ def _delta(s: float, curvature: float, mu: float, epsilon: float, a: float, b: f
     gains = _gain(slopes, square, curvature)  # convex, so its chords lie above it
     x = np.linspace(-REACH, REACH, FINE if a == 0 else COARSE)
     mass = np.exp(-x * x / 2) * ((x[1] - x[0]) / math.sqrt(2 * math.pi))
-    total = 0.0
-    for y, weight in zip(NODES, WEIGHTS / WEIGHTS.sum(), strict=True):
+    least = epsilon - mu * mu / 2 - 10 * mu  # the other releases' loss is N(μ²/2, μ²)
+
+    def loss_at(x: Array, y: float) -> Array:
         u, w = s * (along * x + across * y), s * (along * x - across * y)
         both = np.interp(u + product, slopes, gains) + w + square / 2  # p' = 1
-        loss = np.maximum(np.interp(u, slopes, gains), both)
-        live = loss > epsilon - mu * mu / 2 - 10 * mu  # the other releases' loss is N(μ²/2, μ²)
-        total += weight * float(mass[live] @ _hockey_stick(mu, epsilon - loss[live]))
+        return np.maximum(np.interp(u, slopes, gains), both)
+
+    total = 0.0
+    for y, weight in zip(NODES, WEIGHTS / WEIGHTS.sum(), strict=True):
+        # The loss does not fall with x: below the last coarse point that is not live, none is.
+        first = max(0, int(np.count_nonzero(loss_at(x[::STRIDE], y) <= least)) - 1) * STRIDE
+        loss = loss_at(x[first:], y)
+        live = loss > least
+        total += weight * float(mass[first:][live] @ _hockey_stick(mu, epsilon - loss[live]))
     return total
 
 
@@ -184,15 +207,38 @@ def _gain(slopes: Array, square: float, curvature: float) -> Array:
     middle, half = (CELLS[:-1] + CELLS[1:]) / 2, np.diff(CELLS) / 2
     value = np.log1p(4 * curvature * middle * (1 - middle))
     tilt = 4 * curvature * (1 - 2 * middle) / (1 + 4 * curvature * middle * (1 - middle))
+    # The logarithm is concave, so below its tangents; with those, each cell is convex, and largest at an end.
+    p = np.concatenate([middle - half, middle + half])
+    tangent = np.concatenate([value - tilt * half, value + tilt * half])
+    height = tangent + square * p**2 / 2
+    above, corners = _upper_envelope(p, height)
+    i = np.searchsorted(corners, slopes)
     gains: Array = np.full(len(slopes), -np.inf)
-    line = np.empty(len(slopes))
-    for step in (-half, half):  # the logarithm is concave, so below its tangents; with those, each cell is convex
-        for p, tangent in zip(middle + step, value + tilt * step, strict=True):
-            np.multiply(slopes, p, out=line)  # one line at a time: all 192 of them would not fit in a cache
-            line += tangent
-            line += square * p**2 / 2
-            np.maximum(gains, line, out=gains)
+    for near in (i - 1, i, i + 1):  # at a corner rounding decides
+        j = above[np.clip(near, 0, len(above) - 1)]
+        np.maximum(gains, slopes * p[j] + tangent[j] + square * p[j] ** 2 / 2, out=gains)
     return gains
+
+
+def _upper_envelope(p: Array, height: Array) -> tuple[NDArray[np.int64], Array]:
+    """(which of the lines height + slope·p are largest somewhere, in their order as slope grows; where each ends)."""
+    order = np.lexsort((height, p))
+    kept: list[int] = []
+    corners: list[float] = []
+    for j in order.tolist():
+        while kept:
+            rise = p[j] - p[kept[-1]]
+            corner = (height[kept[-1]] - height[j]) / rise if rise > 0 else -math.inf
+            if corners and corner <= corners[-1]:
+                corners.pop()
+                kept.pop()
+            elif rise <= 0:
+                kept.pop()
+            else:
+                corners.append(corner)
+                break
+        kept.append(j)
+    return np.array(kept), np.array(corners)
 
 
 def _hockey_stick(mu: float, epsilon: Array) -> Array:
@@ -201,5 +247,8 @@ def _hockey_stick(mu: float, epsilon: Array) -> Array:
 
     if mu == 0:
         return np.maximum(-np.expm1(epsilon), 0.0)
-    found: Array = np.exp(log_ndtr(mu / 2 - epsilon / mu)) - np.exp(epsilon + log_ndtr(-mu / 2 - epsilon / mu))
+    found: Array = 1.0 - np.exp(np.minimum(epsilon, 0.0))  # as far below, to the last digit
+    near = epsilon > -9 * mu - mu * mu / 2
+    here = epsilon[near]
+    found[near] = np.exp(log_ndtr(mu / 2 - here / mu)) - np.exp(here + log_ndtr(-mu / 2 - here / mu))
     return np.maximum(found, 0.0)

@@ -5,12 +5,12 @@ import math
 import numpy as np
 import pytest
 from scipy.integrate import quad
-from scipy.special import expit
+from scipy.special import expit, ndtr
 
 from dpbench.errors import PrivacyError
-from dpbench.privacy import Budget, Relation, verify
+from dpbench.privacy import Budget, Relation, half_planes, verify
 from dpbench.privacy.accounting import objective_perturbation as ours
-from dpbench.privacy.accounting.gaussian import gaussian_mu
+from dpbench.privacy.accounting.gaussian import gaussian_epsilon, gaussian_mu
 from dpbench.privacy.ledger import Entry, Gaussian, LogisticPerturbation
 from tests.privacy.laws import log_normal_density
 
@@ -135,3 +135,41 @@ def test_it_is_for_replace_one_neighbours_and_stands_with_gaussian_releases_only
     with pytest.raises(PrivacyError, match="Gaussian releases beside it only"):
         ours.noise_scale(((LogisticPerturbation(2.0, 0.1), 2),), (), 1.0, 1e-6)
     assert verify.spent((entry, entry), 1e-6, Relation.REPLACE_ONE).epsilon == math.inf
+
+
+@pytest.mark.parametrize(("s", "curvature"), [(0.09, 0.13), (1.0, 2.0), (0.01, 50.0), (3.0, 1e-4)])
+def test_the_lines_that_are_looked_at_are_those_that_count(s, curvature):
+    """Both routes leave out lines that cannot be the largest, or the least; here are all of them."""
+    slopes, square = np.linspace(-33 * s, 33 * s, 2001), s * s
+    middle, half = (ours.CELLS[:-1] + ours.CELLS[1:]) / 2, np.diff(ours.CELLS) / 2
+    bend = 4 * curvature * middle * (1 - middle)
+    tilt = 4 * curvature * (1 - 2 * middle) / (1 + bend)
+    ends = [(middle + step, np.log1p(bend) + tilt * step) for step in (-half, half)]
+    lines = [np.outer(slopes, p) + tangent + square * p**2 / 2 for p, tangent in ends]
+    largest = np.maximum(lines[0].max(axis=1), lines[1].max(axis=1))
+    np.testing.assert_allclose(ours._gain(slopes, square, curvature), largest, rtol=1e-14, atol=1e-15)
+
+    p = np.linspace(0.01, 1, 83)
+    t, y, slope, shift = np.linspace(0, 12 * s + s * s, 501), np.linspace(-9, 9, 13), s * p, 0.3 * s * (p - 1)
+    free = np.log1p(4 * curvature * p * (1 - p)) + (slope**2 + shift**2) / 2
+    every = (t[:, None, None] - free) / slope - shift / slope * y[:, None]
+    found = half_planes._least_line(t, y, slope, shift, free)
+    np.testing.assert_allclose(found, every.min(axis=2), rtol=1e-13, atol=1e-13)
+
+
+@pytest.mark.parametrize("mu", [1e-3, 0.08, 2.0])
+def test_a_hockey_stick_far_below_is_that_of_all_epsilon(mu):
+    epsilon = np.concatenate([-np.geomspace(1e-4, 30, 400), np.linspace(-2, 2, 401)])
+    expected = ndtr(mu / 2 - epsilon / mu) - np.exp(epsilon) * ndtr(-mu / 2 - epsilon / mu)
+    np.testing.assert_allclose(ours._hockey_stick(mu, epsilon), np.maximum(expected, 0), rtol=1e-9, atol=1e-15)
+
+
+@pytest.mark.parametrize(
+    ("z", "curvature", "mu", "delta"), [(5.6, 0.13, 0.01, 1e-12), (0.3, 5.0, 0.1, 0.3), (40.0, 1.0, 0.01, 1e-6)]
+)
+def test_epsilon_is_where_the_worst_angle_reaches_delta(z, curvature, mu, delta):
+    event = LogisticPerturbation(z, curvature)
+    epsilon = ours.epsilon_of(((event, 1), (Gaussian(1 / mu), 1)), delta)
+    at, before = (ours.delta_of(event, mu, epsilon * (1 + off)) for off in (3e-6, -3e-6))
+    assert at <= delta
+    assert before >= delta or epsilon == pytest.approx(gaussian_epsilon(math.hypot(1 / z, mu), delta))
