@@ -82,7 +82,7 @@ SADDLE_SAMPLED = Case(
 
 CASES = {
     **dict.fromkeys(
-        ("aop", "objpert", "objpert-pure", "output-perturbation"),
+        ("aop", "objpert", "objpert-pure", "output-perturbation", "phased-erm"),
         Case(1, textbook.objective_perturbation, flops=lambda n, d: 5 * n * d * (4.0 + d), unit="fit"),
     ),
     "cubic-newton": Case(

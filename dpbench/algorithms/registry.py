@@ -64,6 +64,7 @@ BUILTIN = {
     "objpert": "dpbench.algorithms.objective_perturbation:ObjectivePerturbation",
     "objpert-pure": "dpbench.algorithms.pure_objective_perturbation:PureObjectivePerturbation",
     "output-perturbation": "dpbench.algorithms.output_perturbation:OutputPerturbation",
+    "phased-erm": "dpbench.algorithms.phased_erm:PhasedERM",
     "opt": "dpbench.algorithms.nonconvex.opt:Opt",
     "opt-b": "dpbench.algorithms.nonconvex.opt:OptMinibatch",
     "opt-ls": "dpbench.algorithms.nonconvex.opt:OptLineSearch",

@@ -61,6 +61,7 @@ LOOKS: dict[str, tuple[str, str] | tuple[str, str, str]] = {
     "dp-adam": (PINK, "P"),
     "tukey-em": (YELLOW, "*"),
     "bolt-on": (GREY, "P"),
+    "phased-erm": (PINK, "X"),
     "objpert-pure": (ORANGE, "*"),
     "boosted-ssp": (BLUE, "*"),
     "dp-gd-average": (GREEN, "*"),

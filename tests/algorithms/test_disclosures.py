@@ -11,6 +11,7 @@ from dpbench.algorithms import get, objective_perturbation
 from dpbench.algorithms.aop import split_budget
 from dpbench.algorithms.base import make_settings
 from dpbench.algorithms.bolt_on import schedule
+from dpbench.algorithms.phased_erm import phases
 from dpbench.algorithms.pure_objective_perturbation import pure_ridge
 from dpbench.algorithms.registry import BUILTIN
 from dpbench.errors import PrivacyError, UserError
@@ -110,6 +111,8 @@ def names_of(problem, settings, budget):
         found |= {"η": (made := schedule(problem, budget, settings)).step, "b": made.batch}
         c = 1 - made.step * problem.l2
         found["Q"] = sum(c ** (problem.n // made.batch * p) for p in range(made.passes))
+    if hasattr(settings, "phases"):
+        found["ridge_i"] = phases(problem, budget, settings).ridges[0] + problem.l2  # the largest sensitivity's
     if hasattr(settings, "bands"):
         k, b = settings.epochs, settings.batches
         found["c"] = correlated.sensitivity(k * b, b, settings.bands)
