@@ -3,12 +3,8 @@
 A scheduler and two worker processes on the loopback interface, each with a data cache of its own, run batches of one
 short job each (dp-gd, T = 1 ... N, on the synthetic data). overhead: processor seconds per batch, of workers and
 driver together, beyond what the same batches cost in one local process. driver: those of the driver (sending,
-receiving, writing part files): what no number of workers makes faster. Rates per second are by the clock.
-
-shard_…: the same for dp-gd's gradient on a dask array, in processor seconds. shard_row: of a worker for a row of 20
-columns, in two large shards; shard_driver, shard_scheduler, shard_worker: for each shard and iteration, in many small
-ones. shard_overhead: the share of the two large shards' processor seconds that is not the local gradient's. What idle
-processes take is left out everywhere.
+receiving, writing part files): what no number of workers makes faster. Rates per second are by the clock. What idle
+processes take is left out.
 """
 
 from __future__ import annotations
@@ -28,10 +24,8 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks.machine import describe, load
-from dpbench.problems.losses import LOSSES
 
 BATCHES, WORKERS = 100, 2
-LARGE, SMALL, ITERATIONS = 500_000, 100, 10  # rows of a large shard, how many small ones, iterations
 RESULT = Path(__file__).parent / "results" / "cluster.json"
 
 
@@ -44,7 +38,7 @@ def main() -> None:
         make_job(problem="synthetic", algorithm="dp-gd", epsilon=1.0, seed=0, settings={"T": T})
         for T in range(1, BATCHES + 1)
     ]
-    with tempfile.TemporaryDirectory() as folder, cluster(Path(folder)) as (address, scheduler, workers):
+    with tempfile.TemporaryDirectory() as folder, cluster(Path(folder)) as (address, _, workers):
         warm = [
             make_job(problem="synthetic", algorithm="dp-gd", epsilon=2.0, seed=s, settings={"T": s + 1})
             for s in range(20)
@@ -55,7 +49,6 @@ def main() -> None:
         for name, where in (("local", {}), ("dask", {"backend": "dask", "scheduler": address})):
             store = Store(folder, "bench", name)
             times[name] = busy_seconds(lambda store=store, where=where: runner.run(jobs, store, **where), workers)
-        shards = sharded(address, scheduler, workers)
     result = {
         "batches": BATCHES,
         "workers": WORKERS,
@@ -63,54 +56,13 @@ def main() -> None:
         "local_batches_per_second": BATCHES / times["local"][-1],
         "overhead": (times["dask"][:2].sum() - times["local"][0]) / BATCHES,
         "driver": times["dask"][0] / BATCHES,
-        **shards,
         "load": load(),
         "machine": describe(),
     }
     RESULT.parent.mkdir(exist_ok=True)
     RESULT.write_text(json.dumps(result, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
-    for name in ("batches_per_second", "local_batches_per_second", "overhead", "driver", *shards):
+    for name in ("batches_per_second", "local_batches_per_second", "overhead", "driver"):
         print(f"{name}: {result[name]:.3g}")
-
-
-def sharded(address: str, scheduler: subprocess.Popen, workers: list[subprocess.Popen]) -> dict[str, float]:
-    """The costs of `problems.sharded` on two large shards and on many small ones."""
-    import dask.array as da
-    from distributed import Client
-
-    from dpbench.problems.kernels import Rows
-    from dpbench.run import shards
-
-    W = np.zeros((1, 20))
-    found = []
-    with Client(address):
-        for size, count in ((LARGE, WORKERS), (100, SMALL)):
-            X = da.random.default_rng(0).uniform(-0.2, 0.2, (size * count, 20), chunks=(size, 20))
-            problem = shards.of_arrays(X, da.where(X[:, 0] > 0, 1.0, -1.0), Rows)
-            problem.gradient(W)
-
-            def iterate(problem=problem) -> None:
-                for _ in range(ITERATIONS):
-                    problem.gradient(W)
-
-            found.append(busy_seconds(iterate, [scheduler], workers, times=5)[:-1] / ITERATIONS)
-        X = np.random.default_rng(0).uniform(-0.2, 0.2, (LARGE, 20))
-        rows = Rows(X, np.sign(X[:, 0]))
-        rows.weighted_sum(LOSSES["logistic"].derivative, W)
-        alone = []
-        for _ in range(5 * ITERATIONS):
-            start = time.process_time()
-            rows.weighted_sum(LOSSES["logistic"].derivative, W)
-            alone.append(time.process_time() - start)
-        local = WORKERS * min(alone)
-    large, small = found
-    return {
-        "shard_row": large[2] / (LARGE * WORKERS),
-        "shard_driver": small[0] / SMALL,
-        "shard_scheduler": small[1] / SMALL,
-        "shard_worker": small[2] / SMALL,
-        "shard_overhead": 1 - local / sum(large),
-    }
 
 
 def busy_seconds(work: Callable[[], object], *processes: list[subprocess.Popen], times: int = 1) -> np.ndarray:
@@ -143,8 +95,8 @@ def processor_seconds(processes: list[subprocess.Popen]) -> float:
 
 
 @contextmanager
-def cluster(folder: Path):
-    """(address, scheduler process, worker processes) of a scheduler with `WORKERS` workers."""
+def cluster(folder: Path, count: int = WORKERS):
+    """(address, scheduler process, worker processes) of a scheduler with `count` workers."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
@@ -165,7 +117,7 @@ def cluster(folder: Path):
 
         scheduler = start("scheduler", "--host", "127.0.0.1", "--port", str(port))
         workers = []
-        for i in range(WORKERS):
+        for i in range(count):
             local = str(folder / f"dask-{i}")
             workers.append(
                 start(

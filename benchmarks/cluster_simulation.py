@@ -5,9 +5,6 @@ time per replicate taken as a + b/k between and beyond them), its overheads thos
 are the runner's, in the runner's order; a worker gets the next one when the driver has dealt with its last, and the
 driver deals with one at a time. Runs that are timed alone stay in the driver and are left out. The rates are checked
 against the rows of the full profiles that were timed alone. Runs that stop early cost what they made, by their rows.
-
-Then one iteration of dp-gd on 1e9 rows in shards, from what results/cluster.json says of a shard: the rows of a worker,
-what a worker does beside them, and what driver and scheduler do for each shard, one after the other.
 """
 
 from __future__ import annotations
@@ -22,7 +19,6 @@ from benchmarks.iteration_bench import BATCH
 
 RESULTS = Path(__file__).parent / "results"
 WORKERS = (1, 10, 100, 1000)
-ROWS = 1e9
 
 
 def makespan(seconds: list[float], workers: int, overhead: float, driver: float) -> float:
@@ -73,7 +69,6 @@ def main() -> None:
     cost = json.loads((RESULTS / "cluster.json").read_text())
     overhead, driver, rate = cost["overhead"], cost["driver"], rates()
     print(f"overhead {1e3 * overhead:.1f} ms, driver {1e3 * driver:.1f} ms a batch")
-    sharded(cost)
     for name in experiments.BUILTIN:
         store = Store("results", "full", name)
         jobs = plan(experiments.get(name).blocks("full"), store).jobs
@@ -95,18 +90,6 @@ def main() -> None:
                 f"   {alone / end:>5.0f} times faster   longest batch {_clock(max(seconds))}"
             )
         check(name, jobs, rows["seconds"].dropna(), seconds_of)
-
-
-def sharded(cost: dict) -> None:
-    """Print the seconds of an iteration, and how much of them is no work on rows."""
-    rows = cost["shard_row"] * ROWS
-    for workers in WORKERS:
-        over = cost["shard_worker"] + workers * (cost["shard_driver"] + cost["shard_scheduler"])
-        seconds = rows / workers + over
-        print(
-            f"dp-gd on {ROWS:.0e} x 20 in {workers:>4} shards, one a worker: {seconds:>8.2f} s an iteration, "
-            f"{(rows + over) / seconds:>4.0f} times faster than one worker, {over / seconds:>4.0%} overhead"
-        )
 
 
 def check(name: str, jobs, rows, seconds_of: Callable[..., float]) -> None:
