@@ -234,7 +234,7 @@ STUDY = [
            LAWS + "counts_have_exact_laws", "the chance of × is that of yes"),
     Mutant("study/tuner.py", "seen = shared[::2] if held_out else shared", "seen = shared",
            TUNER + "a_lucky_half_chooses_and_the_other_half_tells", "seeds that chose tell the score"),
-    Mutant("study/tuner.py", 'math.inf if row.status == "diverged" or', "math.inf if",
+    Mutant("study/tuner.py", 'math.inf if self._columns.status[row] == "diverged" or', "math.inf if",
            TUNER + "a_diverged_seed_disqualifies_its_setting", "a diverged run is an excess like any"),
 ]  # fmt: skip
 
@@ -313,7 +313,7 @@ RUN = [
     Mutant("run/results.py", 'sort_values("_ended", kind="stable").drop_duplicates("key", keep="last")',
            'drop_duplicates("key", keep="last")', RUNS + "a_finished_row_beats_a_failed_one_in_either_order",
            "a later failed row hides a finished one"),
-    Mutant("run/results.py", "for row in sorted((last | sound).values())", "for row in sorted(last.values())",
+    Mutant("run/results.py", "kept = sorted((last | sound).values())", "kept = sorted(last.values())",
            RUNS + "a_finished_row_beats_a_failed_one_in_either_order",
            "a finished job is run again after a failed row"),
     Mutant("run/results.py", "if status in outcomes.RESULTS}\n\n    def traced", "}\n\n    def traced",

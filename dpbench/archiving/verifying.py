@@ -31,7 +31,7 @@ from dpbench.privacy.verify import spent
 from dpbench.problems import Problem, build, catalogue, starts
 from dpbench.run import pace, runner
 from dpbench.run.execute import execute
-from dpbench.run.jobs import JSON, Job, check_delta, delta_value, keys_of
+from dpbench.run.jobs import JSON, Job, Keys, check_delta, delta_value
 from dpbench.run.outcomes import RESULTS
 from dpbench.run.row import Row
 from dpbench.study.plan import plan
@@ -151,7 +151,7 @@ def _of_its_key(one: Stated) -> Iterator[str]:
     """What is wrong with a row's key, which says what the run was of."""
     told, row = one
     try:
-        key = keys_of(told)(int(row.seed or 0), int(row.timed or 0))
+        key = Keys(told)(int(row.seed or 0), int(row.timed or 0))
         kept = row.settings or {}
         differs = [name for name in ("problem", "epsilon") if told[name] != getattr(row, name)]
         differs += [name for name, value in told["settings"].items() if name in kept and kept[name] != value]

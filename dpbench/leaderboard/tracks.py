@@ -88,6 +88,7 @@ def grid() -> Grid:
     return load_grid(Path(__file__).with_name("grid.toml"))
 
 
+@functools.cache
 def excluded() -> dict[str, str]:
     """Entrants that are on no track, and why."""
     return {**entrants.excluded(), **_file()["excluded"]}
@@ -109,7 +110,7 @@ def size(problem: str) -> tuple[int, int]:
     return recipe.rows, recipe.spec.columns
 
 
-@functools.lru_cache(maxsize=8192)
+@functools.lru_cache(maxsize=65536)
 def rule(problem: str, name: str, epsilon: float) -> tuple[tuple[str, Any], ...] | None:
     """The default track's settings, as items; None where method and problem, or its rule there, do not fit."""
     if name in excluded() or entrants.reason(problem, name):
@@ -118,7 +119,7 @@ def rule(problem: str, name: str, epsilon: float) -> tuple[tuple[str, Any], ...]
     return tuple(settings.items()) if _admitted(problem, name, settings) else None
 
 
-@functools.lru_cache(maxsize=8192)
+@functools.lru_cache(maxsize=65536)
 def candidates(problem: str, name: str, epsilon: float) -> tuple[Any, ...]:
     """The values of the knob that the nearby track and the private search try, rising; () without a knob."""
     settings, tuned = dict(rule(problem, name, epsilon) or ()), knob(name)

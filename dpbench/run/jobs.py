@@ -7,7 +7,7 @@ import hashlib
 import itertools
 import json
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -146,27 +146,38 @@ def identity(job: Job) -> dict[str, Any]:
     }
 
 
-def keys_of(content: dict[str, Any]) -> Callable[[int, int], str]:
-    """(seed, timed) → the key of the job of this `identity` with these: a hash of canonical JSON."""
-    before, seed, after = JSON.encode(content | {"seed": 0}).partition(b'"seed":')
-    head, tail = hashlib.blake2b(before + seed, digest_size=16), after[1:-1]  # "timed" is the last of all names
+class Keys:
+    """The keys of the jobs of one `identity`, by seed and number of the timed repetition: hashes of canonical JSON."""
 
-    def key(seed: int, timed: int) -> str:
-        whole = head.copy()
-        whole.update(b"%d" % seed + tail + (b',"timed":%d}' % timed if timed else b"}"))
-        return whole.hexdigest()
+    __slots__ = ("_head", "_tail")
 
-    return key
+    def __init__(self, content: dict[str, Any]) -> None:
+        before, seed, after = JSON.encode(content | {"seed": 0}).partition(b'"seed":')
+        self._head, self._tail = hashlib.blake2b(before + seed, digest_size=16), after[1:-1]
+
+    def __call__(self, seed: int, timed: int = 0) -> str:
+        return self.of([seed], [timed])[0]
+
+    def of(self, seeds: Iterable[int], repetitions: Iterable[int]) -> list[str]:
+        """The key of each (seed, repetition), the seeds outermost."""
+        copy, found = self._head.copy, []
+        ends = [self._tail + (b',"timed":%d}' % timed if timed else b"}") for timed in repetitions]  # the last of names
+        for seed in seeds:
+            for end in ends:
+                whole = copy()
+                whole.update(b"%d%b" % (seed, end))
+                found.append(whole.hexdigest())
+        return found
 
 
-def keys_like(job: Job) -> Callable[[int, int], str]:
-    """(seed, timed) → the key of the job with these in place of its own."""
+def keys_like(job: Job) -> Keys:
+    """The keys of the job with other seeds and repetitions than its own."""
     return _keys_like(msgspec.structs.replace(job, seed=0, timed=0, trace=False))
 
 
 @functools.lru_cache(maxsize=20_000)
-def _keys_like(job: Job) -> Callable[[int, int], str]:
-    return functools.cache(keys_of(identity(job)))
+def _keys_like(job: Job) -> Keys:
+    return Keys(identity(job))
 
 
 @dataclass(frozen=True)
@@ -183,8 +194,7 @@ class Series:
     @functools.cached_property
     def keys(self) -> list[str]:
         """The keys of `jobs`."""
-        key = keys_like(self.job)
-        return [key(seed, timed) for seed in self.seeds for timed in self.repetitions]
+        return keys_like(self.job).of(self.seeds, self.repetitions)
 
     @property
     def jobs(self) -> list[Job]:

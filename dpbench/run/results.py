@@ -100,17 +100,21 @@ class Store:
 
     def columns(self, *names: str) -> list[tuple[Any, ...]]:
         """These columns alone of all rows, in the order and of the rows that `runs` has; None where there is none."""
+        return list(zip(*self.lists(*names), strict=True))
+
+    def lists(self, *names: str) -> list[list[Any]]:
+        """`columns`, each as one list."""
         table = self._table("runs", columns=list(dict.fromkeys(["key", "status", *names])))
         lists = {name: _as_list(table[name]) for name in table.column_names}
         if {"algorithm", "settings"} <= lists.keys():  # not in arrow, whose arrays of strings load pandas
             lists["settings"] = _whole(lists["algorithm"], lists["settings"])
         keys, statuses = lists["key"], lists["status"]
-        rows = list(zip(*(lists[name] for name in names), strict=True))
         last = dict(zip(keys, range(len(keys)), strict=True))
         if len(last) == len(keys):
-            return rows
+            return [lists[name] for name in names]
         sound = {key: row for row, key in enumerate(keys) if statuses[row] in outcomes.RESULTS}
-        return [rows[row] for row in sorted((last | sound).values())]
+        kept = sorted((last | sound).values())
+        return [[lists[name][row] for row in kept] for name in names]
 
     def compact(self, drop: Collection[str] = ()) -> None:
         """Merge the parts into one file per table. A crash in between leaves duplicates, which reading drops.
@@ -191,7 +195,9 @@ def _completed(table: pyarrow.Table) -> pyarrow.Table:
 
 
 def _whole(algorithms: list[str], settings: list[str | None]) -> list[str | None]:
-    return [text and completed(name, text) for name, text in zip(algorithms, settings, strict=True)]
+    pairs = list(zip(algorithms, settings, strict=True))
+    whole = {pair: pair[1] and completed(*pair) for pair in set(pairs)}  # of a hundred times as many rows
+    return [whole[pair] for pair in pairs]
 
 
 def _as_list(column: pyarrow.ChunkedArray) -> list[Any]:

@@ -11,7 +11,7 @@ from dpbench import datasets
 from dpbench.problems import catalogue
 from dpbench.run.jobs import Job, Series, make_job
 from dpbench.study.grid import GridEntry
-from dpbench.study.tuner import Row, Tuner, rows_of
+from dpbench.study.tuner import Columns, Tuner, columns_of
 
 if TYPE_CHECKING:
     from dpbench.run.results import Store
@@ -79,22 +79,24 @@ class Planner:
         return result
 
     @cached_property
-    def _rows(self) -> list[Row]:
-        return rows_of(self.store) if self.store else []
+    def _columns(self) -> Columns | None:
+        return columns_of(self.store) if self.store else None
 
     @cached_property
     def _tuner(self) -> Tuner | None:
-        return Tuner(self._rows) if self.store else None
+        return Tuner(self._columns) if self._columns else None
 
     @cached_property
     def outcomes(self) -> dict[str, str]:
         """key → status of the rows there are."""
-        return {row.key: row.status for row in self._rows}
+        return dict(zip(self._columns.key, self._columns.status, strict=True)) if self._columns else {}
 
     @cached_property
     def _endings(self) -> dict[str, str]:
         """key → how the run ended: by its method's own word for it, where that has one."""
-        return {row.key: row.ending or row.status for row in self._rows}
+        if not self._columns:
+            return {}
+        return {key: own for key, own in zip(self._columns.key, self._columns.ending, strict=True) if own}
 
     def _missing_data(self, problems: list[str]) -> dict[str, str]:
         found = {problem: catalogue.recipe_of(problem).dataset for problem in problems}
@@ -145,4 +147,4 @@ class Planner:
 
     def _ended(self, series: Series) -> set[str | None]:
         """How the runs of the series ended; None among them where one is missing."""
-        return {self._endings.get(key) for key in series.keys}
+        return {self._endings.get(key) or self.outcomes.get(key) for key in series.keys}

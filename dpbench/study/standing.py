@@ -48,7 +48,7 @@ def standing(one: Experiment, profile: str, store: Store) -> Iterator[Standing]:
             beyond = len(planned.keys & beyond_reach)
             failed = len(planned.keys & failures)
             done = len(planned.keys) - len(missing) - failed - beyond
-            unfinished = {each.job.problem for each in planned.series if not missing.isdisjoint(each.keys)}
+            unfinished = {each.job.problem for each in planned.series if missing and not missing.isdisjoint(each.keys)}
             told[asked] = done, len(missing), failed, _notes(planned, unfinished, beyond)
         yield Standing(f"{one.name}/{artefact.name}", profile, *told[asked])
 

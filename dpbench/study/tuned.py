@@ -9,7 +9,7 @@ import msgspec
 from dpbench.files import read_toml
 from dpbench.run.results import Store
 from dpbench.study.experiment import Experiment
-from dpbench.study.tuner import Tuner, rows_of
+from dpbench.study.tuner import Tuner, columns_of
 
 PROFILES = ("full", "quick")  # the first that has rows
 
@@ -34,7 +34,7 @@ def tune(experiment: Experiment, results: str) -> list[Tuned]:
     """The tuned settings that the rows under `results` say, in the order of the grid."""
     found: dict[tuple[str, str, float], Tuned] = {}
     for profile in [one for one in PROFILES if one in experiment.grid()]:
-        tuner = Tuner(rows_of(Store(results, profile, experiment.name)))
+        tuner = Tuner(columns_of(Store(results, profile, experiment.name)))
         for block in experiment.blocks(profile):
             for problem, algorithm, epsilon in block.cells if block.tuned else ():
                 fixed = {name: block.settings[name] for name in block.settings if name not in block.tuned}

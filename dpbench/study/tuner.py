@@ -10,7 +10,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections import defaultdict
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from typing import Any, NamedTuple, TypeVar
 
 import msgspec
@@ -48,39 +48,44 @@ def choose(losses: Mapping[Setting, Mapping[int, Any]], held_out: bool) -> tuple
     return winner, int(averages[winner].argmin()), rest or seen
 
 
-class Row(NamedTuple):
-    """What of a run's row decides on what else is to run; columns of the store."""
+class Columns(NamedTuple):
+    """What of the runs' rows decides on what else is to run: columns of the store, with an entry per row."""
 
-    key: str
-    problem: str
-    algorithm: str
-    epsilon: float
-    seed: int
-    settings: str
-    sweep: str | None
-    status: str
-    timed: int
-    excess: float | None
-    values: np.ndarray | None
-    ending: str | None = None
+    key: list[str]
+    problem: list[str]
+    algorithm: list[str]
+    epsilon: list[float]
+    seed: list[int]
+    settings: list[str]
+    sweep: list[str | None]
+    status: list[str]
+    timed: list[int]
+    excess: list[float | None]
+    values: list[np.ndarray | None]
+    ending: list[str | None]
 
 
-def rows_of(store: Store) -> list[Row]:
-    """The rows there are."""
-    return list(itertools.starmap(Row, store.columns(*Row._fields)))
+def columns_of(store: Store) -> Columns:
+    """Of the rows there are."""
+    return Columns(*store.lists(*Columns._fields))
 
 
 class Tuner:
     """The best settings among some rows. A single run is a sweep over nothing."""
 
-    def __init__(self, rows: Iterable[Row]) -> None:
-        self._tried: dict[tuple[str, str, float], dict[tuple[str, str], list[Row]]] = defaultdict(
-            lambda: defaultdict(list)
-        )
-        for row in rows:
-            if row.timed == 0 and row.status in RESULTS:
-                sweep = row.sweep if isinstance(row.sweep, str) else ""
-                self._tried[row.problem, row.algorithm, row.epsilon][row.settings, sweep].append(row)
+    def __init__(self, columns: Columns) -> None:
+        self._columns = columns
+        self._rows: dict[tuple[str, str, float], list[int]] = defaultdict(list)  # of (problem, algorithm, ε)
+        for row, cell in enumerate(zip(columns.problem, columns.algorithm, columns.epsilon, strict=True)):
+            self._rows[cell].append(row)
+
+    def _tried(self, cell: tuple[str, str, float]) -> dict[tuple[str, str], list[int]]:
+        """(settings, sweep) → the rows with a result, of (problem, algorithm, ε)."""
+        columns, found = self._columns, defaultdict(list)
+        for row in self._rows.get(cell, ()):
+            if columns.timed[row] == 0 and columns.status[row] in RESULTS:
+                found[columns.settings[row], columns.sweep[row] or ""].append(row)
+        return found
 
     def best(
         self,
@@ -105,14 +110,15 @@ class Tuner:
                        accounting=accounting, delta=delta, relation=relation)  # fmt: skip
         shown = algorithms.display_name(algorithms.reference(algorithm)[0], given)
         cells: dict[tuple[tuple[Any, ...], str], dict[int, Any]] = defaultdict(dict)
-        for (settings, sweep), rows in self._tried.get((problem, shown, epsilon), {}).items():
+        for (settings, sweep), rows in self._tried((problem, shown, epsilon)).items():
             axes, values = settings_of(sweep), settings_of(settings)
             if not axes.keys() <= set(tuned):
                 continue
             chosen = {name: values[name] for name in tuned if name not in axes}
             tried = msgspec.structs.replace(given, **chosen, **{name: each[0] for name, each in axes.items()})
             key_of = keys_like(msgspec.structs.replace(job, settings=JSON.encode(tried).decode(), sweep=sweep))
-            excesses = {row.seed: _excesses(row, bool(axes)) for row in rows if row.key == key_of(row.seed, 0)}
+            keys, seeds = self._columns.key, self._columns.seed
+            excesses = {seeds[row]: self._excesses(row, bool(axes)) for row in rows if keys[row] == key_of(seeds[row])}
             cells[tuple(chosen.values()), sweep] |= excesses
         choice = choose({cell: cells[cell] for cell in sorted(cells, key=lambda cell: cell[0])}, held_out)
         if choice is None:
@@ -122,9 +128,9 @@ class Tuner:
         swept = dict(zip(axes, next(itertools.islice(itertools.product(*axes.values()), member, None)), strict=True))
         return {name: swept[name] if name in swept else next(rest) for name in tuned}
 
-
-def _excesses(row: Row, swept: bool) -> np.ndarray | float:
-    """(m,) The excess losses of a row's sweep, or that of its one run; infinite where one diverged or has none."""
-    if swept and row.values is not None:
-        return np.where(np.isnan(row.values), math.inf, row.values)
-    return math.inf if row.status == "diverged" or row.excess is None or math.isnan(row.excess) else row.excess
+    def _excesses(self, row: int, swept: bool) -> np.ndarray | float:
+        """(m,) The excess losses of a row's sweep, or that of its one run; infinite where one diverged or has none."""
+        values, excess = self._columns.values[row], self._columns.excess[row]
+        if swept and values is not None:
+            return np.where(np.isnan(values), math.inf, values)
+        return math.inf if self._columns.status[row] == "diverged" or excess is None or math.isnan(excess) else excess

@@ -30,7 +30,7 @@ from dpbench.privacy.relation import Relation
 from dpbench.privacy.verify import spent
 from dpbench.problems import build, catalogue
 from dpbench.run import outcomes
-from dpbench.run.jobs import delta_value, keys_of
+from dpbench.run.jobs import Keys, delta_value
 from dpbench.study.style import look
 from dpbench.submitting import archive, replaying, secret, signature
 from dpbench.submitting.archive import Submission
@@ -162,7 +162,7 @@ def _keys(s: Submission, unchecked: Tell) -> Iterator[str]:
         told = row.identity
         try:
             recipe = catalogue.recipe_of(row.problem or "")
-            key = keys_of(told)(row.seed, row.timed or 0)
+            key = Keys(told)(row.seed, row.timed or 0)
         except (UserError, TypeError, AttributeError, RecursionError) as error:
             yield f"row {i}: {ascii(str(error))[1:160]}"
             continue

@@ -13,7 +13,7 @@ import dpbench
 from dpbench import experiments
 from dpbench.archiving import bundle, verifying
 from dpbench.errors import UserError
-from dpbench.run.jobs import keys_of
+from dpbench.run.jobs import Keys
 from dpbench.run.results import Store
 from dpbench.submitting import harness, sandbox
 from tests.packages import install, installed
@@ -276,7 +276,7 @@ def test_a_row_cannot_make_the_reader_run_what_he_did_not_choose(site, archived,
         if identity["algorithm"] != "dp-gd":
             return None  # else two rows might be of one run
         change(identity)
-        row["key"] = keys_of(identity)(row["seed"], 0)
+        row["key"] = Keys(identity)(row["seed"], 0)
         row |= {"problem": identity["problem"], "settings": json.dumps(identity["settings"])}
         return row
 

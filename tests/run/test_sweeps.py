@@ -13,7 +13,7 @@ from dpbench.run.results import Store
 from dpbench.run.runner import run, work
 from dpbench.study.grid import GridEntry
 from dpbench.study.plan import plan
-from dpbench.study.tuner import Tuner, rows_of
+from dpbench.study.tuner import Tuner, columns_of
 from dpbench.study.tuning import summarise
 
 RUN = {"problem": "log1", "algorithm": "dp-cd", "epsilon": 1.0, "seed": 0}
@@ -86,7 +86,7 @@ def test_sweeps_resume_and_are_tuned_on_like_single_runs(tmp_path):
         jobs = plan([block], store).jobs
         assert run(jobs, store).statuses == {"done": rows}
         assert run(jobs, store).found == rows
-        chosen.append(Tuner(rows_of(store)).best("log1", "dp-cd", 1.0, {}, ["passes", "step", "clip"]))
+        chosen.append(Tuner(columns_of(store)).best("log1", "dp-cd", 1.0, {}, ["passes", "step", "clip"]))
     assert chosen[0] == chosen[1]
     assert set(chosen[0]) == {"passes", "step", "clip"}
     table = summarise(store.runs())

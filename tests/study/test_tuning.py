@@ -6,7 +6,7 @@ import pytest
 
 from dpbench.run.jobs import make_job
 from dpbench.run.row import RUNS
-from dpbench.study.tuner import Row, Tuner, choose
+from dpbench.study.tuner import Columns, Tuner, choose
 from dpbench.study.tuning import best
 
 
@@ -27,8 +27,8 @@ def frame(*cases):
 
 
 def tuned(runs, fixed=None, tuned=("T",), **rule):
-    rows = map(Row._make, runs[list(Row._fields)].itertuples(index=False))
-    return Tuner(rows).best("synthetic", "dp-gd", 1.0, fixed or {}, list(tuned), **rule)
+    columns = Columns(*(runs[name].astype(object).where(runs[name].notna(), None).tolist() for name in Columns._fields))
+    return Tuner(columns).best("synthetic", "dp-gd", 1.0, fixed or {}, list(tuned), **rule)
 
 
 def test_the_lowest_mean_wins():

@@ -13,7 +13,7 @@ import pytest
 
 import dpbench
 from dpbench.errors import UserError
-from dpbench.run.jobs import keys_of
+from dpbench.run.jobs import Keys
 from dpbench.run.results import Store
 from dpbench.run.row import RUNS
 from dpbench.submitting import archive, checking, merging
@@ -56,7 +56,7 @@ def rekeyed(identity=None, every=True, **columns):
             old = row["key"]
             row["identity"].update(identity or {})
             row.update(columns)
-            row["key"] = keys[old] = keys_of(row["identity"])(row["seed"], 0)
+            row["key"] = keys[old] = Keys(row["identity"])(row["seed"], 0)
         records = json.loads(members["ledgers.json"])
         for one in records:
             one["key"] = keys.get(one["key"], one["key"])

@@ -75,7 +75,7 @@ def fewer(found):
 def lied_key(found):
     """All of a row's ε changed, and its key made to fit."""
     found[0]["epsilon"] = found[0]["identity"]["epsilon"] = 10.0
-    found[0]["key"] = checking.keys_of(found[0]["identity"])(0, 0)
+    found[0]["key"] = checking.Keys(found[0]["identity"])(0, 0)
 
 
 @pytest.mark.parametrize(
