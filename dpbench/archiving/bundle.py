@@ -16,7 +16,7 @@ from typing import Annotated, Any, NamedTuple
 
 import msgspec
 
-from dpbench import experiments
+from dpbench import experiments, frames
 from dpbench.errors import UserError, counted
 from dpbench.run.execute import code_version
 from dpbench.run.jobs import identity
@@ -106,7 +106,7 @@ def archive(
     if runs.empty:
         raise UserError(f"no rows in {store.folder}; run: dpbench run --experiment {one.name} --profile {profile}")
     lines = []
-    for record in runs.to_dict("records"):
+    for record in frames.mappings(runs):
         lines.append(msgspec.json.encode({"identity": identity(jobs[record["key"]]), **_plain(record)}))
     code, left_out = files_of(one)
     members = {"rows.jsonl": b"\n".join(lines) + b"\n", "lock.txt": _lock().encode()}
@@ -125,7 +125,7 @@ def archive(
         environments=sorted({worded(each) for each in runs["environment"].dropna()}),
         rows=len(runs),
         planned=len(jobs),
-        data={name: sorted(worded(each) for each in digests) for name, digests in sorted(data.items())},
+        data={name: sorted(map(worded, data[name])) for name in sorted(data.index)},
         sha256={name: hashlib.sha256(content).hexdigest() for name, content in sorted(members.items())},
     )
     encoded = msgspec.json.format(msgspec.json.encode(manifest), indent=1)

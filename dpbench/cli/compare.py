@@ -17,7 +17,8 @@ from dpbench.errors import UserError
 
 if TYPE_CHECKING:
     from dpbench.comparing.own_data import Comparison
-    from dpbench.comparing.ranking import Ranking
+    from dpbench.comparing.ranking import Ranked, Ranking
+    from dpbench.comparing.references import Reference
 
 SHOWN = 5  # methods of a table
 
@@ -129,11 +130,11 @@ def _print(comparison: Comparison, found: Ranking, everything: bool) -> None:
     """One table: the methods, strictly private ones first, then by loss, and what they are set against."""
     from dpbench.study.statistics import plus_minus
 
-    def scores(line: object) -> list[str]:
+    def scores(line: Ranked | Reference) -> list[str]:
         return [plus_minus(mean, se) for mean, se in comparison.scores(line).values()]
 
-    ordered = found.strictly_first(found.table)
-    shown = ordered if everything else ordered.head(SHOWN)
+    ordered = found.lines
+    shown = ordered if everything else ordered[:SHOWN]
     header = ["#", "method", *comparison.scores(comparison.references[0]), "seconds", "settings", "accounting"]
     last = len(header) - 3
     rows = [
@@ -145,7 +146,7 @@ def _print(comparison: Comparison, found: Ranking, everything: bool) -> None:
             found.settings_of(row, comparison.profile),
             row.accounting,
         ]
-        for row in shown.itertuples()
+        for row in shown
     ]
     rows += [["", f"({line.name})", *scores(line), "", "", ""] for line in comparison.references]
     dropped = {last} if found.table["seconds"].isna().all() else set()

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import click
 
 import dpbench
+from dpbench import frames
 from dpbench.cli.tables import number, print_table
 
 if TYPE_CHECKING:
@@ -55,12 +56,24 @@ def command(first: str, second: str | None, errors: float, save: str | None) -> 
     return 0 if found.same else 1
 
 
+class _Moved(NamedTuple):
+    problem: str
+    algorithm: str
+    epsilon: float
+    mean_a: float
+    se_a: float
+    mean_b: float
+    se_b: float
+    apart: float
+    settings: str
+
+
 def _moved(table: pandas.DataFrame) -> None:
     header = ["problem", "algorithm", "ε", "A", "± s.e.", "B", "± s.e.", "apart", "settings"]
     rows = [
         [row.problem, row.algorithm, f"{row.epsilon:g}", number(row.mean_a, 5), number(row.se_a, 2),
          number(row.mean_b, 5), number(row.se_b, 2), number(row.apart, 2), row.settings]
-        for row in table.head(ROWS).itertuples()
+        for row in frames.records(table.head(ROWS), _Moved)
     ]  # fmt: skip
     print_table(header, rows, right={2, 3, 4, 5, 6, 7})
     if len(table) > ROWS:

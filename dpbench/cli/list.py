@@ -27,7 +27,8 @@ def command(what: str | None) -> None:
         found = dpbench.listing(name)
         right = {i for i, column in enumerate(found) if column in NUMBERS}
         cells = [[_cell(value) for value in row] for row in found.itertuples(index=False)]
-        print_table([HEADS.get(column, column.replace("_", " ")) for column in found], cells, right=right, below=True)
+        header = [HEADS.get(column, column.replace("_", " ")) for column in found.columns]
+        print_table(header, cells, right=right, below=True)
 
 
 def _cell(value: object) -> str:

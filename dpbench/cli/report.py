@@ -64,8 +64,8 @@ def _scorecard(reference: str | None, profile: str | None, results: str) -> int:
     found = dpbench.scorecard(reference, profile=profile, results=results)
     for (name, each), rows in found.verdicts.groupby(["experiment", "profile"], sort=False):
         click.echo(f"{name}, {each} profile")
-        for row in rows.itertuples():
-            _line(row.verdict, f"{row.name}: {row.text}" if row.text else row.name, row.numbers)
+        for verdict, claim, text, numbers in rows[["verdict", "name", "text", "numbers"]].itertuples(index=False):
+            _line(verdict, f"{claim}: {text}" if text else claim, numbers)
     if found.verdicts.empty:
         raise UserError(f"no results to judge in {results}; run: dpbench run --experiment NAME --profile quick")
     for name in found.missing:

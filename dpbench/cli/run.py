@@ -5,11 +5,12 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable
 from math import isnan
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
 import dpbench
+from dpbench import frames
 from dpbench.cli.completion import ALGORITHMS, DATASETS, EXPERIMENTS
 from dpbench.cli.progress import duration, progress
 from dpbench.cli.shared import EPSILON, JOBS, RESULTS, SEEDS, say
@@ -167,6 +168,35 @@ def parse_settings(pairs: Iterable[str]) -> dict[str, str]:
     return settings
 
 
+class _Setting(NamedTuple):
+    problem: str
+    algorithm: str
+    private: bool
+    epsilon: float
+    T: float
+    seeds: int
+    objective: float
+    mean: float
+    se: float
+    planned: float
+    realised: float
+    checked: str | None
+
+
+class _Tuned(NamedTuple):
+    problem: str
+    epsilon: float
+    settings: str
+    seeds: int
+    mean: float
+    se: float
+    support_correct: float
+    support_wrong: float
+    seconds: float
+    planned: float
+    private: bool
+
+
 def _print(table: pandas.DataFrame) -> None:
     """One line per setting."""
     early = bool((table["realised"] < table["planned"]).any())
@@ -198,7 +228,7 @@ def _print(table: pandas.DataFrame) -> None:
                 *([number(row.realised, 4)] if early else []),
                 row.checked or "–",
             ]
-            for row in table.itertuples()
+            for row in frames.records(table, _Setting)
         ],
         right={*range(2, 9 + early)},
     )
@@ -223,7 +253,7 @@ def _print_tuned(table: pandas.DataFrame) -> None:
                 number(row.seconds),
                 number(row.planned, 4) + ("" if row.private else " (not private)"),
             ]
-            for row in table.itertuples()
+            for row in frames.records(table, _Tuned)
         ],
         right={1, 3, 4, 6, 7},
     )

@@ -31,7 +31,7 @@ class Source(NamedTuple):
         return self.target is not None or self.schema is not None
 
 
-def arguments(row: Any, reference: str) -> dict[str, Any]:
+def arguments(row: ranking.Ranked, reference: str) -> dict[str, Any]:
     """The arguments of `dpbench.fit` behind the data that repeat a row of the table; `reference`: the method's name."""
     method, fixed = algorithms.resolve(reference)
     defaults, tried = make_settings(method, fixed), entrants.candidates(reference, "full")
@@ -49,7 +49,7 @@ def arguments(row: Any, reference: str) -> dict[str, Any]:
     return named | {"accounting": row.accounting} | settings
 
 
-def of(source: Source, row: Any, reference: str, *, loss: str, weights: dict[str, float]) -> str:
+def of(source: Source, row: ranking.Ranked, reference: str, *, loss: str, weights: dict[str, float]) -> str:
     """Python that fits one model on all rows by the row's method and settings, and saves it.
 
     By the estimators and a public schema wherever they take the problem; else by `dpbench.fit`, with a line for

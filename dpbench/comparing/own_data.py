@@ -13,6 +13,7 @@ from dpbench import files
 from dpbench.comparing import by_schema, code, pilot, ranking
 from dpbench.comparing.code import Source
 from dpbench.comparing.private_copies import forget, results_of
+from dpbench.comparing.ranking import Ranked
 from dpbench.comparing.references import Reference, references
 from dpbench.errors import DataError, UserError, nearest, positive, several, silent
 from dpbench.study.overview import counts_as_public
@@ -70,7 +71,7 @@ class Comparison:
         """One line for each thing, beside n, that the methods took from the data and count as public."""
         return counts_as_public(self.ranking.table)
 
-    def scores(self, line: Any) -> dict[str, tuple[float, float]]:
+    def scores(self, line: Ranked | Reference) -> dict[str, tuple[float, float]]:
         """What a row of a ranking, or a reference, reached on the rows held out: name → (mean, standard error or NaN).
 
         The log loss, accuracy and AUC of a binary target, and where a class has less than a tenth of the rows balanced

@@ -10,13 +10,13 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 import numpy as np
 import pandas as pd
 
-from dpbench import algorithms
+from dpbench import algorithms, frames
 from dpbench.algorithms import terms
 from dpbench.algorithms.base import make_settings
 from dpbench.algorithms.rules import public_settings
@@ -59,6 +59,30 @@ PRICE = {
 RunJobs = Callable[[list["Job"]], "Summary"]  # runs what the store has not got, as runner.run does
 
 
+class Ranked(NamedTuple):
+    """A row of a ranking's table: see `board`."""
+
+    rank: int
+    algorithm: str
+    settings: str
+    epsilon: float
+    delta: float
+    accounting: str
+    private: bool
+    counts_public: str | None
+    beaten_by: int
+    mean: float
+    se: float
+    accuracy: float
+    auc: float
+    balanced: float
+    precision: float
+    calibration: float
+    gain: float
+    gain_se: float
+    seconds: float
+
+
 @dataclass(frozen=True)
 class Ranking:
     """table: one row per method, best first (see `board`). left_out: method → reason, cut by a pilot among them.
@@ -76,14 +100,19 @@ class Ranking:
     tracebacks: list[str] = field(default_factory=list)
 
     @property
-    def best(self) -> Any:
+    def best(self) -> Ranked | None:
         """The useful row with the lowest mean, first of those that count nothing of the data as public.
 
         The lowest of all if none is useful, None when none is finite.
         """
         finite = self.table[self.table["mean"].lt(float("inf"))]
         finite = finite[finite["algorithm"].isin(self.useful)] if self.useful else finite
-        return None if finite.empty else next(self.strictly_first(finite).itertuples())
+        return next(iter(frames.records(self.strictly_first(finite), Ranked)), None)
+
+    @property
+    def lines(self) -> list[Ranked]:
+        """The table's rows, as `strictly_first` orders them."""
+        return frames.records(self.strictly_first(self.table), Ranked)
 
     @staticmethod
     def strictly_first(table: pd.DataFrame) -> pd.DataFrame:
@@ -94,8 +123,8 @@ class Ranking:
     @property
     def tied(self) -> list[str]:
         """The other useful methods that no method beats by more than two standard errors of the difference."""
-        names = list(self.table[self.table["beaten_by"] == 0]["algorithm"])
-        return [name for name in names if name in self.useful and name != self.best.algorithm]
+        best, names = self.best, list(self.table[self.table["beaten_by"] == 0]["algorithm"])
+        return [name for name in names if best and name in self.useful and name != best.algorithm]
 
     @property
     def useful(self) -> list[str]:
@@ -107,7 +136,7 @@ class Ranking:
         """The track in words."""
         return TRACKS[self.track]
 
-    def settings_of(self, row: Any, profile: str = "quick") -> str:
+    def settings_of(self, row: Ranked, profile: str = "quick") -> str:
         """The settings of a row of the table that are chosen by anybody: "T=10, clip=0.3"."""
         values = settings_of(row.settings)
         if tried := searched(values):
@@ -337,7 +366,7 @@ def recommendation(found: Ranking, baseline: str, profile: str = "quick") -> Ite
         )
     if found.tied:
         yield f"As good within two standard errors: {', '.join(found.tied)}."
-    first = found.table.loc[found.table["accuracy"].fillna(0).idxmax()]
+    first = found.table.iloc[found.table["accuracy"].fillna(0).argmax()]
     if first.accuracy > best.accuracy:
         yield f"Right most often: {first.algorithm}, on {100 * first.accuracy:.1f} % of the rows."
     poor = [name for name in found.table["algorithm"] if name not in found.useful]

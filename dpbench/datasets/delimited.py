@@ -7,6 +7,7 @@ import csv
 import re
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import TypedDict
 
 from dpbench.datasets.raw import opened
 from dpbench.errors import DataError
@@ -36,9 +37,16 @@ class Dialect:
         return ", ".join(parts)
 
     @property
-    def reading(self) -> dict[str, str]:
+    def reading(self) -> Reading:
         """What `pandas.read_csv` takes for a line to be cut into fields."""
-        return {"sep": self.separator, "encoding": self.encoding}
+        return Reading(sep=self.separator, encoding=self.encoding)
+
+
+class Reading(TypedDict):
+    """Arguments of `pandas.read_csv`."""
+
+    sep: str
+    encoding: str
 
 
 def whole(path: Path) -> Dialect:

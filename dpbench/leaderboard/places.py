@@ -83,7 +83,8 @@ def scored(table: pd.DataFrame, nulls: Mapping[str, float], planned: Iterable[tu
     there = pick(table[table["problem"].isin(nulls)], METHOD, "mean")
     cells = set(there[CELL].itertuples(index=False, name=None))
     found = {
-        (row.problem, row.epsilon, row.algorithm): score(row.mean, nulls[row.problem]) for row in there.itertuples()
+        (problem, epsilon, name): score(mean, nulls[problem])
+        for problem, epsilon, name, mean in there[[*METHOD, "mean"]].itertuples(index=False)
     }
     for problem, epsilon, algorithm in planned:
         if (problem, epsilon) in cells:

@@ -41,7 +41,7 @@ def solve(problem: EmpiricalRisk, tolerance: float, start: np.ndarray | None = N
     start: a first guess (d,), such as the solution for a nearby l1.
     """
     w = np.zeros(problem.d) if start is None else np.array(start, dtype=float)
-    size = max(FIRST_SET, 2 * np.count_nonzero(w))
+    size = max(FIRST_SET, 2 * int(np.count_nonzero(w)))
     best = w, np.inf
     for _ in range(SETS):
         gap = duality_gap(problem, w)
@@ -51,7 +51,7 @@ def solve(problem: EmpiricalRisk, tolerance: float, start: np.ndarray | None = N
             break
         gradient = problem.gradient(w[None])[0]
         violation = np.where(w != 0, np.inf, np.abs(gradient) - problem.l1)
-        size = min(problem.d, max(size, 2 * np.count_nonzero(w)))
+        size = min(problem.d, max(size, 2 * int(np.count_nonzero(w))))
         chosen = np.argpartition(-violation, size - 1)[:size]
         chosen = np.sort(chosen[violation[chosen] > 0])
         if len(chosen) == 0:

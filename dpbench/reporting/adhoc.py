@@ -9,12 +9,12 @@ import os
 from collections.abc import Iterator
 from importlib import resources
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pandas as pd
 from markupsafe import Markup
 
-from dpbench import experiments, files
+from dpbench import experiments, files, frames
 from dpbench.errors import counted
 from dpbench.reporting import experiment_page, explorer, glossary
 from dpbench.reporting.html import articles, breakable, join, link, page, table, tag
@@ -22,7 +22,7 @@ from dpbench.run import outcomes, parts
 from dpbench.run.results import Store
 from dpbench.study.output import Figure, Table
 from dpbench.study.panels import band
-from dpbench.study.statistics import excess, means, plus_minus, span
+from dpbench.study.statistics import Cell, excess, means, plus_minus, span
 from dpbench.study.style import GREY, figure_style, legend_below, look, problem_title
 
 PROFILE = "adhoc"
@@ -110,17 +110,33 @@ def _outputs(rows: pd.DataFrame, store: Store, others: pd.DataFrame) -> Iterator
         yield "curves", "Excess loss along the way", _curves(ended, traces)
 
 
+class _Line(NamedTuple):
+    problem: str
+    epsilon: float
+    algorithm: str
+    settings: str
+    accounting: str
+    relation: str
+    mean: float
+    se: float
+    seeds: int
+
+    def cells(self, name: str, planned: str, where: str) -> tuple[str, ...]:
+        """As the table has it. Of the settings, those that are not the method's defaults."""
+        flags = explorer.flags(self.algorithm, self.settings, self.accounting, self.relation)
+        settings = flags.replace("--set ", "").replace("--", "") or "–"
+        loss = plus_minus(self.mean, self.se)
+        return (problem_title(self.problem), f"{self.epsilon:g}", name, settings, str(self.seeds), loss, planned, where)
+
+
 def _table(rows: pd.DataFrame, table: pd.DataFrame, others: pd.DataFrame) -> Table:
     lines = []
-    for one in table.itertuples():
-        name = one.algorithm.rpartition("/")[2] + ("" if one.private else " (not private)")
-        lines.append([problem_title(one.problem), f"{one.epsilon:g}", name, _settings(one), str(one.seeds),
-                      plus_minus(one.mean, one.se), f"{one.planned:.4g}", "yours"])  # fmt: skip
-        for other in _best(others, one.problem, one.epsilon).itertuples():
-            lines.append([problem_title(other.problem), f"{other.epsilon:g}", look(str(other.algorithm)).label,
-                          _settings(other), str(other.seeds), plus_minus(other.mean, other.se), "",
-                          f"full/{other.experiment}"])  # fmt: skip
-    unique = list(dict.fromkeys(map(tuple, lines)))
+    for one, private, planned in zip(frames.records(table, _Line), table["private"], table["planned"], strict=True):
+        name = one.algorithm.rpartition("/")[2] + ("" if private else " (not private)")
+        lines.append(one.cells(name, f"{planned:.4g}", "yours"))
+        best = _best(others, one.problem, one.epsilon)
+        for other, paper in zip(frames.records(best, _Line), best["experiment"], strict=True):
+            lines.append(other.cells(look(other.algorithm).label, "", f"full/{paper}"))
     without = len(rows) - int(outcomes.has_result(rows["status"]).sum())
     gaps = [f"{counted(without, 'run')} without a result: {', '.join(sorted(set(rows['error'].dropna())))[:200]}"]
     header = ["problem", "ε", "method", "settings", "seeds", "excess loss", "ε planned", "runs"]
@@ -135,14 +151,8 @@ def _table(rows: pd.DataFrame, table: pd.DataFrame, others: pd.DataFrame) -> Tab
         "Settings: what is not the method's default. "
         f"Your ε planned is checked by {' and '.join(sorted(set(table['checked'].dropna()))) or 'nobody'}."
     )
-    frame = pd.DataFrame(unique, columns=header)
+    frame = pd.DataFrame(dict.fromkeys(lines), columns=header)
     return Table(frame, caption, table, gaps if without else [], method, _finding(table, others))
-
-
-def _settings(row: Any) -> str:
-    """The options that are not the method's defaults, as a reader of the table needs them."""
-    flags = explorer.flags(row.algorithm, row.settings, row.accounting, row.relation)
-    return flags.replace("--set ", "").replace("--", "") or "–"
 
 
 def _best(others: pd.DataFrame, problem: str, epsilon: float) -> pd.DataFrame:
@@ -153,11 +163,11 @@ def _best(others: pd.DataFrame, problem: str, epsilon: float) -> pd.DataFrame:
 def _finding(table: pd.DataFrame, others: pd.DataFrame) -> str:
     """Your best setting against the best of the full profile, over the cells (problem, ε) that both have."""
     ratios = []
-    for (problem, epsilon), mine in table.groupby(["problem", "epsilon"], sort=False):
+    for (problem, epsilon), mine in frames.groups(table, Cell):
         theirs = others[others["problem"].eq(problem) & others["epsilon"].eq(epsilon)]
-        theirs = theirs[~theirs["algorithm"].isin(set(mine["algorithm"]))]["mean"]
-        if len(theirs) and theirs.min() > 0:
-            ratios.append(mine["mean"].min() / theirs.min())
+        losses = theirs[~theirs["algorithm"].isin(set(mine["algorithm"]))]["mean"]
+        if len(losses) and losses.min() > 0:
+            ratios.append(mine["mean"].min() / losses.min())
     if not ratios:
         return ""
     said = "the best other private method of the full profile, at its best settings"
@@ -215,9 +225,9 @@ def _curves(ended: pd.DataFrame, traces: pd.DataFrame) -> Figure:
     figure, axes = _panels(problems)
     for axis, problem in zip(axes, problems, strict=True):
         cells = table[table["problem"].eq(problem)].groupby(CELL, sort=False)
-        for i, (cell, line) in enumerate(cells):
+        for i, ((_, epsilon, _, settings, *_), line) in enumerate(cells):
             line = line[line["iteration"] > 0].sort_values("iteration")
-            label = f"ε = {cell[1]:g}, {explorer.in_words(cell[3]) or 'defaults'}"
+            label = f"ε = {epsilon:g}, {explorer.in_words(str(settings)) or 'defaults'}"
             colour = LINES[i] if i < len(LINES) else GREY
             axis.plot(line["iteration"], line["mean"], color=colour, label=label)
             band(axis, line, "iteration", colour)

@@ -83,8 +83,9 @@ def packed(contexts: list[Context]) -> dict[str, Any]:
     """The means as columns: texts as an index into a list of the distinct ones, numbers as they are, null for none."""
     tables = [points(context) for context in contexts]
     table = pd.concat(tables, ignore_index=True) if tables else pd.DataFrame(columns=["algorithm", "problem"])
-    texts, rows = {}, {}
-    for name in table:
+    texts: dict[str, list[str]] = {}
+    rows: dict[str, list[Any]] = {}
+    for name in table.columns:
         if pd.api.types.is_numeric_dtype(table[name]) and not pd.api.types.is_bool_dtype(table[name]):
             rows[name] = [_number(value) for value in table[name]]
         else:

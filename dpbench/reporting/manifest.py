@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from dpbench import files
+from dpbench import files, frames
 from dpbench.problems import catalogue
 from dpbench.reporting.scorecard import artefacts as judged
 from dpbench.study.output import Figure, Page, Table
@@ -35,7 +35,7 @@ def entry(name: str, title: str, command: str, output: Figure | Table, files: li
         described["columns"] = [str(name) for name in output.frame.columns]
         described["rows"] = [[str(value) for value in row] for row in output.frame.to_numpy()]
         if name in JUDGED and output.data is not None:
-            described["records"] = _plain(output.data.to_dict("records"))
+            described["records"] = _plain(frames.mappings(output.data))
     return described
 
 
@@ -101,8 +101,8 @@ def about(context: Context) -> dict[str, Any]:
         "checked_by": _distinct(runs, "checked_by"),
         "relations": _distinct(runs, "relation"),
         "data": [
-            {"problem": problem, "dataset": catalogue.recipe_of(problem).dataset, "sha256": sorted(hashes)}
-            for problem, hashes in sorted(data.items())
+            {"problem": problem, "dataset": catalogue.recipe_of(problem).dataset, "sha256": sorted(data[problem])}
+            for problem in sorted(data.index)
         ],
         "published": experiment.published_text(),
     }

@@ -12,7 +12,7 @@ from typing import Any
 
 import pandas as pd
 
-from dpbench import files
+from dpbench import files, frames
 from dpbench.reporting.manifest import VALUES, records
 from dpbench.study.headline import CELL, Headline, headline
 from dpbench.study.output import Figure, markdown
@@ -61,9 +61,7 @@ def in_all(frame: pd.DataFrame) -> Headline:
 
 
 def _records(frame: pd.DataFrame) -> list[dict[str, Any]]:
-    chances = frame["chance"].astype(float)
-    found: list[dict[str, Any]] = frame.assign(chance=chances).to_dict("records")
-    return found
+    return frames.mappings(frame.assign(chance=frame["chance"].astype(float)))
 
 
 def save(folder: Path, found: dict[str, dict[str, Any]]) -> pd.DataFrame:
@@ -128,16 +126,17 @@ def _drawn(frame: pd.DataFrame) -> Any:
     uncounted = frame["verdict"].isin((EXACT, MATCH, DIFFERS)) & ~frame["counts"].astype(bool)
     for (name, printed), part in groups:
         if name != paper:
-            paper, y = name, y + (1.7 if paper else 1.0)
+            paper, y = str(name), y + (1.7 if paper else 1.0)
             axis.text(0.6, y - 0.55, part["short"].iloc[0], fontsize=9, weight="bold", va="center")
-        axis.text(left - 0.8, y + 0.5, printed, fontsize=7.5, ha="right", va="center")
-        for i, one in enumerate(part.itertuples()):
-            edge = "#8a8a8a" if one.verdict == NO_DATA else "white"
-            fill = FILLS[one.verdict]
-            alpha = PALE if uncounted[one.Index] else 1.0
+        axis.text(left - 0.8, y + 0.5, str(printed), fontsize=7.5, ha="right", va="center")
+        squares = zip(part["verdict"], part["survives"], uncounted[part.index], strict=True)
+        for i, (verdict, survives, pale) in enumerate(squares):
+            edge = "#8a8a8a" if verdict == NO_DATA else "white"
+            fill = FILLS[verdict]
+            alpha = PALE if pale else 1.0
             axis.add_patch(Rectangle((left + i + 0.06, y + 0.06), 0.88, 0.88, fc=fill, ec=edge, lw=0.5, alpha=alpha))
-            mark = {DIFFERS: "×", NOT_COMPARABLE: "–"}.get(one.verdict, "")
-            mark = SURVIVAL.get(one.survives, mark) if one.verdict in (EXACT, MATCH, DIFFERS) else mark
+            mark = {DIFFERS: "×", NOT_COMPARABLE: "–"}.get(verdict, "")
+            mark = SURVIVAL.get(survives, mark) if verdict in (EXACT, MATCH, DIFFERS) else mark
             axis.text(left + i + 0.5, y + 0.5, mark, fontsize=6, ha="center", va="center", color="#1d1d1f")
         counted = part[part["counts"].astype(bool)]
         words = Counter(counted["verdict"])
@@ -150,8 +149,8 @@ def _drawn(frame: pd.DataFrame) -> Any:
         for word in WORDS
     ]
     if uncounted.any():
-        pale = f"pale, not counted: {uncounted.sum():,}"
-        handles.append(Patch(fc=FILLS[MATCH], ec="#8a8a8a", lw=0.5, alpha=PALE, label=pale))
+        label = f"pale, not counted: {uncounted.sum():,}"
+        handles.append(Patch(fc=FILLS[MATCH], ec="#8a8a8a", lw=0.5, alpha=PALE, label=label))
     figure.legend(handles=handles, loc="lower left", ncols=len(handles), fontsize=8, bbox_to_anchor=(0.0, 0.0))
     said = (
         "● also from runs that keep their ε   ○ explained by switches of the authors' code   × or no mark: neither\n"

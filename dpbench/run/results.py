@@ -14,7 +14,7 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from dpbench import files
+from dpbench import files, frames
 from dpbench.errors import UserError, reason
 from dpbench.run import outcomes, parts
 from dpbench.run.row import RUNS, TRACES, Point, Row, completed
@@ -79,7 +79,7 @@ class Store:
     def rows(self, begin: str) -> list[Row]:
         """Those of `runs` whose key begins so."""
         runs = self.runs()
-        return [Row.read(record) for record in runs[runs["key"].str.startswith(begin)].to_dict("records")]
+        return [Row.read(record) for record in frames.mappings(runs[runs["key"].str.startswith(begin)])]
 
     def traces(self, keys: Iterable[str] | None = None) -> pandas.DataFrame:
         """All recorded iterations, or those of `keys`; one row per (key, iteration)."""
@@ -132,7 +132,8 @@ class Store:
                 part.unlink(missing_ok=True)
 
     def _read(self, table: str, keys: list[str] | None = None) -> pandas.DataFrame:
-        return _completed(self._table(table, keys)).to_pandas()
+        found: pandas.DataFrame = _completed(self._table(table, keys)).to_pandas()
+        return found
 
     def _table(self, table: str, keys: list[str] | None = None, columns: list[str] | None = None) -> pyarrow.Table:
         import pyarrow as pa

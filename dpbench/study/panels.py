@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sized
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import pandas as pd
@@ -63,7 +63,7 @@ class Panels:
                 axis.set_title(title(name))
             yield axis, name
 
-    def empty(self, axis: Axes, rows: pd.DataFrame, what: str, problem: str = "") -> bool:
+    def empty(self, axis: Axes, rows: Sized, what: str, problem: str = "") -> bool:
         """Whether a panel has no rows: then it says so, and the figure's gaps name `what`; problem: whose data."""
         if len(rows):
             return False

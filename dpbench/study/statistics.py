@@ -5,10 +5,25 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping
 from decimal import Decimal
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
+
+
+class Cell(NamedTuple):
+    """Where methods are compared."""
+
+    problem: str
+    epsilon: float
+
+
+class Mean(NamedTuple):
+    """What `means` has of a group."""
+
+    mean: float
+    se: float
+    seeds: int
 
 
 def excess(runs: pd.DataFrame) -> pd.Series:

@@ -49,9 +49,9 @@ def best(runs: pd.DataFrame, by: list[str] = IDENTITY, *, held_out: bool = False
     values = {name: known[name].to_numpy(object) for name in {*by, "settings", "accounting", "seed", "T"}}
     losses = known["excess"].to_numpy()[:, None]
     groups: dict[tuple[Any, ...], dict[tuple[str, str], dict[int, list[int]]]] = {}  # … → setting → seed → rows
-    for row, group in enumerate(zip(*(values[name] for name in by), strict=True)):
-        cell = groups.setdefault(group, {}).setdefault((values["settings"][row], values["accounting"][row]), {})
-        cell.setdefault(values["seed"][row], []).append(row)
+    for i, group in enumerate(zip(*(values[name] for name in by), strict=True)):
+        cell = groups.setdefault(group, {}).setdefault((values["settings"][i], values["accounting"][i]), {})
+        cell.setdefault(values["seed"][i], []).append(i)
     scored: list[int] = []
     tried = {}
     for group, cells in groups.items():  # of equals the smallest T

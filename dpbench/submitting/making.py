@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, get_type_hints
 
 import msgspec
 
-from dpbench import algorithms
+from dpbench import algorithms, frames
 from dpbench.auditing.verbs import audit
 from dpbench.errors import UserError, nearest, silent
 from dpbench.leaderboard import entrants, tracks
@@ -92,7 +92,7 @@ def submit(
     notify("ledgers: the first seed of every cell again")
     path, class_name, source = _code(algorithm)
     members = {
-        "rows.jsonl": b"".join(_line(row, by_key[row["key"]]) for row in rows.to_dict("records")),
+        "rows.jsonl": b"".join(_line(row, by_key[row["key"]]) for row in frames.mappings(rows)),
         "ledgers.json": msgspec.json.encode([_ledger(job) for job in by_key.values() if job.seed == 0]),
         "audit.json": msgspec.json.encode(audited),
         "method.py": path.read_bytes(),

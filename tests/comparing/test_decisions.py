@@ -78,8 +78,10 @@ def test_a_method_is_beaten_by_two_errors_of_the_difference():
 def ranking(*lines):
     """A ranking of (method, mean, gain, beaten by), the gains with an error of 1."""
     table = pd.DataFrame(lines, columns=["algorithm", "mean", "gain", "beaten_by"]).assign(
-        gain_se=1.0, loss_gain=-1.0, loss_gain_se=1.0, private=True, counts_public=""
-    )
+        gain_se=1.0, loss_gain=-1.0, loss_gain_se=1.0, private=True, counts_public="", rank=1, settings="{}",
+        epsilon=1.0, delta=0.0, accounting="tight",
+    )  # fmt: skip
+    table[["se", "accuracy", "auc", "balanced", "precision", "calibration", "seconds"]] = math.nan
     return Ranking(1.0, "default", table, {}, {}, {})
 
 

@@ -407,8 +407,8 @@ def test_the_figure_of_the_paper_ends_where_its_untimed_runs_do(tmp_path):
 
     context = fabricate(tmp_path, problems=("covertype-max",))
     ends = ends_of(context)
-    assert ends.loc["dp-gd", "mean"] == pytest.approx(log_distance("dp-gd", 300, 1.0))
-    assert ends.loc["dp-newton-hess-clip", "mean"] == pytest.approx(log_distance("dp-newton-hess-clip", 7, 1.0))
+    assert ends["dp-gd"].mean == pytest.approx(log_distance("dp-gd", 300, 1.0))
+    assert ends["dp-newton-hess-clip"].mean == pytest.approx(log_distance("dp-newton-hess-clip", 7, 1.0))
     with figure_style():
         figure = artefact(context, "fig1")
         above, below = figure.figure.axes[:2]

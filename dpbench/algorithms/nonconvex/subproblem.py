@@ -45,6 +45,8 @@ def _root(s: Callable[[float], np.ndarray], least: float, g: np.ndarray, gaps: n
     """μ with ‖s(μ)‖ = r: of 1/r - 1/‖s(μ)‖, which is nearly linear, to the last digits."""
     from scipy.optimize import brentq
 
-    low = max(least, np.linalg.norm(g[gaps == 0]) / radius * (1 - 1e-15))
-    high = np.linalg.norm(g) / radius * (1 + 1e-15)
-    return brentq(lambda mu: 1 / radius - 1 / np.linalg.norm(s(mu)), low, high, xtol=1e-300, rtol=1e-15, maxiter=1000)
+    def norm(v: np.ndarray) -> float:
+        return float(np.linalg.norm(v))
+
+    low, high = max(least, norm(g[gaps == 0]) / radius * (1 - 1e-15)), norm(g) / radius * (1 + 1e-15)
+    return brentq(lambda mu: 1 / radius - 1 / norm(s(mu)), low, high, xtol=1e-300, rtol=1e-15, maxiter=1000)

@@ -187,9 +187,9 @@ def noise_scale(context: Context) -> Figure:
         f"scale b/√2, as the published code draws it; it {real}, so it is not ε-DP and its rows are marked not "
         f"private. Final error, dashed over solid: {told}. Privacy: {PRIVACY}; {PUBLIC}."
     )
-    ends = " to ".join(f"{end:.2f}" for end in (min(ratios.values()), max(ratios.values()))) if ratios else ""
-    finding = f"With the published code's noise the final error is {ends} times ours, and it {real}" if ends else ""
-    return page.figure(caption, table, legend=4, method=method, finding=finding)
+    between = " to ".join(f"{end:.2f}" for end in (min(ratios.values()), max(ratios.values()))) if ratios else ""
+    said = f"With the published code's noise the final error is {between} times ours, and it {real}"
+    return page.figure(caption, table, legend=4, method=method, finding=said if ratios else "")
 
 
 def curve(axis: Axes, line: pd.DataFrame, colour: str, label: str, width: float, style: str = "-") -> None:

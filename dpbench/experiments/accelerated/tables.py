@@ -6,13 +6,14 @@ import math
 
 import pandas as pd
 
+from dpbench import frames
 from dpbench.algorithms.momentum import AS_PUBLISHED
 from dpbench.experiments.accelerated.errors import ALGORITHMS, FULL_BATCH, PRIVACY, PUBLIC, final_errors, runs_of
 from dpbench.experiments.accelerated.formulas import published_code_T
 from dpbench.study.context import Context, select
 from dpbench.study.declare import artefact
 from dpbench.study.output import Table
-from dpbench.study.statistics import excess, means, mostly_lowest, plus_minus, span
+from dpbench.study.statistics import Mean, excess, means, mostly_lowest, plus_minus, span
 from dpbench.study.style import look
 
 
@@ -29,7 +30,8 @@ def best_errors(context: Context) -> Table:
             cell = select(best, algorithm=algorithm, m=m, c=c)
             if cell.empty:
                 gaps.append(context.gap("best_errors", f"{algorithm} at m = {m:,.0f}, c = {c:g}"))
-            cells += [f"{plus_minus(row.mean, row.se)} (T = {row.T:.0f})" for row in cell.itertuples()] or ["–"]
+            ends = zip(frames.records(cell, Mean), cell["T"], strict=True)
+            cells += [f"{plus_minus(one.mean, one.se)} (T = {T:.0f})" for one, T in ends] or ["–"]
         rows.append([look(algorithm).label, *cells])
     header = ["algorithm", *[f"{'m = n' if m == FULL_BATCH else f'm = {m:,.0f}'}, c = {c:g}" for m, c in columns]]
     if not columns:

@@ -64,7 +64,7 @@ def fig2(context: Context) -> Figure:
     page = Panels(context, "fig2", len(names), columns=4, size=(2.8, 2.9), room=0.4)
     data = []
     for axis, problem in page.over(names, title=_lettered(names)):
-        if page.empty(axis, [known[problem]] if problem in known else [], problem, problem):
+        if page.empty(axis, known.keys() & {problem}, problem, problem):
             continue
         fact = known[problem]
         sizes = np.zeros(fact.d)
@@ -123,12 +123,13 @@ def published_settings(context: Context) -> Figure:
             continue
         for y, method in enumerate(AS_PUBLISHED):
             look = LOOKS[method]
-            for one in select(panel, algorithm=method).itertuples():
-                axis.plot([max(one.min, FLOOR), one.max], [y, y], color=look.colour, lw=5, alpha=0.3)
-                axis.plot(one.mean, y, look.marker, color=look.colour, label="at the paper's setting: mean, range")
-                axis.plot(one.published, y, "|", color=BLACK, ms=13, mew=1.8, label="published")
-            for one in select(tuned, problem=problem, algorithm=method).itertuples():
-                axis.plot(one.mean, y - 0.28, ".", color=look.colour, label="tuned: mean")
+            own = select(panel, algorithm=method)[["min", "max", "mean", "published"]]
+            for low, high, mean, published in own.itertuples(index=False):
+                axis.plot([max(low, FLOOR), high], [y, y], color=look.colour, lw=5, alpha=0.3)
+                axis.plot(mean, y, look.marker, color=look.colour, label="at the paper's setting: mean, range")
+                axis.plot(published, y, "|", color=BLACK, ms=13, mew=1.8, label="published")
+            for mean in select(tuned, problem=problem, algorithm=method)["mean"]:
+                axis.plot(mean, y - 0.28, ".", color=look.colour, label="tuned: mean")
         if np.isfinite(panel["start"]).all():
             axis.axvline(panel["start"].iloc[0], color=GREY, ls=":", lw=1, label="the start, w = 0")
         axis.set_yticks(range(len(AS_PUBLISHED)), [LOOKS[m].label.replace(" selection", "") for m in AS_PUBLISHED])

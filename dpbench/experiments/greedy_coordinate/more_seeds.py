@@ -72,7 +72,7 @@ def one_cell(context: Context) -> Table:
     cells = sorted(groups, key=lambda cell: (order[cell[0][0]], not _as_published(cell[0], by), -cell[0][1]))
     for key, rows in cells:
         values = rows["relative"].to_numpy(float)
-        published = published_end(paper, key[0], "dp-gcd")
+        published = published_end(paper, str(key[0]), "dp-gcd")
         low, high, chance = means_of_five(values, published)
         at = dict(zip(by, key, strict=True))
         data.append({name.removeprefix("set."): value for name, value in at.items()}

@@ -155,14 +155,14 @@ def _shown(context: Context, artefact: str, keys: set[str]) -> pd.DataFrame:
 
 def _named(rows: pd.DataFrame) -> list[str]:
     names = []
-    for row in rows[["algorithm", "accounting", "settings"]].itertuples():
-        settings = settings_of(row.settings)
-        name = next(base for base in (GCD, CD, SGD) if row.algorithm.startswith(base))
+    for algorithm, mode, text in zip(rows["algorithm"], rows["accounting"], rows["settings"], strict=True):
+        settings = settings_of(text)
+        name = next(base for base in (GCD, CD, SGD) if algorithm.startswith(base))
         name += "" if settings.get("rule", "gs-r") == "gs-r" else f"-{settings['rule']}"
         name += "-published" if settings.get("selection") == "published" else ""
         name += {"2zC": "-2zc", "sqrt2zC": "-sqrt2zc"}.get(settings.get("noise", ""), "")
         accounted = {(GCD, "tight"): "-tight", (SGD, "rdp"): "-rdp"}
-        names.append(name + accounted.get((published_method(name), row.accounting), ""))
+        names.append(name + accounted.get((published_method(name), mode), ""))
     return names
 
 
@@ -220,12 +220,13 @@ class Facts(NamedTuple):
 def facts(context: Context, artefact: str) -> dict[str, Facts]:
     """problem → what is known of it and its optimum."""
     found = {}
-    for row in select(context.rows(artefact), algorithm="probe-optimum", status="done").itertuples():
-        notes = json.loads(row.notes)
-        optimum = row.objective - row.excess
-        found[row.problem] = Facts(
+    rows = select(context.rows(artefact), algorithm="probe-optimum", status="done")
+    optima = rows["objective"] - rows["excess"]
+    for problem, text, optimum, values in zip(rows["problem"], rows["notes"], optima, rows["values"], strict=True):
+        notes = json.loads(text)
+        found[problem] = Facts(
             notes["n"], notes["d"], notes["weights"], tuple(notes["M"]), optimum, notes["start"] / optimum - 1,
-            [float(v) for v in row.values],
+            [float(v) for v in values],
         )  # fmt: skip
     return found
 

@@ -233,9 +233,8 @@ def at_published_settings(context: Context) -> pd.DataFrame:
     near = np.abs(table["mean"].to_numpy(float) - published) <= t.ppf(0.975, seeds - 1) * spread + slack
     within = [None if math.isnan(value) else bool(one) for value, one in zip(published, near, strict=True)]
     moved = (np.abs(table[name].to_numpy(float) - starts) for name in ("min", "max")) if len(table) else ()
-    return table.assign(
-        published=published, start=starts, within=within, still=np.maximum(*moved) < 1e-9 if cells else []
-    )
+    still = np.maximum(*moved) < 1e-9 if cells else []
+    return table.assign(published=published, start=starts, within=pd.Series(within, table.index, object), still=still)
 
 
 def cells_within(table: pd.DataFrame) -> str:

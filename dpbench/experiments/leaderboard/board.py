@@ -8,7 +8,7 @@ from typing import Any, cast
 import numpy as np
 import pandas as pd
 
-from dpbench import algorithms
+from dpbench import algorithms, frames
 from dpbench.algorithms.base import make_settings
 from dpbench.leaderboard import places, tracks
 from dpbench.leaderboard.nulls import nulls
@@ -99,7 +99,7 @@ def board(context: Context) -> Board:
     scores = places.scored(table, nulls(), planned)
     choice = {problem: name for problem in sorted(set(scores["problem"])) if (name := tracks.choice(problem))}
     scores = places.with_auto(scores, choice)
-    unpaid = {name: what for name, what in map(_unpaid, table.to_dict("records")) if what}
+    unpaid = {name: what for name, what in map(_unpaid, frames.mappings(table)) if what}
     titles = {one.manifest["method"]: marked(one.manifest) for one in placed}
     return Board(scores, table, unpaid, titles, _timed(context), choice, waiting)
 

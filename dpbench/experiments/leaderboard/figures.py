@@ -86,7 +86,9 @@ def cost(context: Context) -> Figure:
         "A point is a method's score over all families at ε = 1, against the median seconds of one run. Runs were "
         f"timed alone on one core, on six small problems. Lower and further left is better. {SCORE} {RULES}"
     )
-    untimed = [found.label(name) for name in found.matrix(1.0) if name not in {*table["algorithm"], NOTHING, AUTO}]
+    untimed = [
+        found.label(name) for name in found.matrix(1.0).columns if name not in {*table["algorithm"], NOTHING, AUTO}
+    ]
     gaps = [] if len(table) else [context.gap("cost", "every point")]
     gaps += [context.gap("cost", f"the seconds of {', '.join(untimed)}")] if len(table) and untimed else []
     return Figure(figure, table, caption, gaps, method=method)

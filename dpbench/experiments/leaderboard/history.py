@@ -93,7 +93,7 @@ def _row(found: Board, *, epsilon: float, kind: str, method: str, times: float) 
     ahead = "–"
     if now is not None and first.algorithm != method:
         both = matrix[[first.algorithm, method]].dropna()
-        share = places.duels(both).loc[first.algorithm, method]
+        share = places.duels(both)[method][first.algorithm]
         ahead = f"{share * len(both):g} of {len(both)}"
     who = "nothing (w = 0)" if first.algorithm == NOTHING else found.label(first.algorithm)
     return [*head, where, score, who, two(first.score), ahead]

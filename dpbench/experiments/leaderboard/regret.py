@@ -76,7 +76,7 @@ def regrets(found: Board, losses: pd.DataFrame) -> pd.DataFrame:
         reached = best.merge(judged, on=[*CELL, "algorithm"])[[*CELL, "score"]].rename(columns={"score": "best"})
         both = places.with_auto(judged, found.choice).merge(reached, on=CELL)
         folds.append(both.assign(score=both["score"] - both["best"]).drop(columns="best"))
-    return pd.concat(folds).groupby([*CELL, "algorithm"], as_index=False)["score"].mean()
+    return pd.concat(folds).groupby([*CELL, "algorithm"])["score"].mean().reset_index()
 
 
 def _scores(losses: pd.DataFrame) -> pd.DataFrame:

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from typing import Any
 
 import pandas as pd
 
+from dpbench import frames
 from dpbench.experiments.nonconvex.study import (
     CRASHED,
     TARGETS,
     TERMINATED,
+    Published,
     Target,
     asked,
     finished,
@@ -46,14 +47,14 @@ def _cells(context: Context) -> Iterator[tuple[tuple[int, str, float], Cell]]:
     paper = published_cells(context.experiment.published())
     for target in TARGETS:
         rows = finished(context.rows(target.artefact, timed=0))
-        by_cell = dict(list(rows.groupby(["algorithm", "epsilon"])))
-        counts = {(c.algorithm, c.epsilon): c for c in select(paper, table=target.hessians).itertuples()}
+        counts = {(c.algorithm, c.epsilon): c for c in frames.records(select(paper, table=target.hessians), Published)}
         there = set(asked(context, target))
-        for one in select(paper, table=target.table).itertuples():
+        for one in frames.records(select(paper, table=target.table), Published):
             at = (one.algorithm, one.epsilon)
             if at not in there:
                 continue
-            yield (target.table, *at), cell(target, one, counts.get(at), by_cell.get(at, rows[:0]))
+            ours = select(rows, algorithm=one.algorithm, epsilon=one.epsilon)
+            yield (target.table, *at), cell(target, one, counts.get(at), ours)
             if not math.isnan(one.seconds):
                 place = _place(target, one.algorithm, one.epsilon)
                 place = place._replace(column=f"{place.column}: run time")
@@ -62,13 +63,13 @@ def _cells(context: Context) -> Iterator[tuple[tuple[int, str, float], Cell]]:
                 yield (0, *at), Cell(place, target.artefact, (number,), run_time=True)
 
 
-def cell(target: Target, one: Any, count: Any, rows: pd.DataFrame) -> Cell:
+def cell(target: Target, one: Published, count: Published | None, rows: pd.DataFrame) -> Cell:
     """A published value with our runs by the switches that are on; those of the published stream apart."""
     loss_a = "logistic" in target.problem
     runs: dict[Switches, Runs] = {}
     stream: dict[Switches, Runs] = {}
     for on, part in rows.groupby("on"):
-        names = frozenset(on.split(" + ")) if on else frozenset()
+        names = frozenset(str(on).split(" + ")) if on else frozenset()
         (stream if STREAM in names else runs)[names] = runs_of(part.sort_values("seed"))
     method, batch = look(one.algorithm).label, one.algorithm in ("opt-b", "2opt-b")
     shares = str(_place(target, one.algorithm, 0.2)) if batch and one.epsilon != 0.2 else ""
@@ -89,9 +90,9 @@ def cell(target: Target, one: Any, count: Any, rows: pd.DataFrame) -> Cell:
     )
 
 
-def numbers(loss: Any, count: Any) -> tuple[Number, ...]:
+def numbers(loss: Published, count: Published | None) -> tuple[Number, ...]:
     """All that a cell prints of the same runs; where it prints <NA>, that no run left a row."""
-    k = int(loss.runs)
+    k = loss.runs
     if not k:
         return (Number(LEFT, "0", COUNT, k=5),)
     found = [
@@ -100,7 +101,7 @@ def numbers(loss: Any, count: Any) -> tuple[Number, ...]:
         Number("terminated", "yes" if loss.terminated else "×", ALL, k=k),
     ]
     if count is not None:
-        k = int(count.runs)
+        k = count.runs
         found += [
             Number("Hessians", printed.shown(count.mean, 1 if k == 5 else 2), k=k, count=True),
             Number("Hessians", printed.shown(count.std, 3), STD, k=k, count=True),

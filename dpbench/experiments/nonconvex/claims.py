@@ -5,11 +5,11 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import replace
-from typing import Any
 
 import pandas as pd
 
-from dpbench.experiments.nonconvex.study import EPSILONS, TARGETS, TERMINATED, cells, finished
+from dpbench import frames
+from dpbench.experiments.nonconvex.study import EPSILONS, TARGETS, TERMINATED, Ours, cells, finished
 from dpbench.experiments.nonconvex.switches import PUBLISHED
 from dpbench.study.context import Context, kept, select
 from dpbench.study.declare import Why, claim, each
@@ -35,18 +35,18 @@ def rows_of(context: Context, table: int, algorithm: str, epsilon: float, varian
     return rows
 
 
-def cell(context: Context, table: int, algorithm: str, epsilon: float, variant: str = "") -> Any:
+def cell(context: Context, table: int, algorithm: str, epsilon: float, variant: str = "") -> Ours:
     """Our cell of a published table, see `study.cells`; NotEnough if it has no rows."""
     found = cells_of(context, table, variant).get((algorithm, epsilon))
-    return next(cells(rows_of(context, table, algorithm, epsilon, variant)).itertuples()) if found is None else found
+    return found or frames.records(cells(rows_of(context, table, algorithm, epsilon, variant)), Ours)[0]
 
 
 @kept
-def cells_of(context: Context, table: int, variant: str) -> dict[tuple[str, float], Any]:
+def cells_of(context: Context, table: int, variant: str) -> dict[tuple[str, float], Ours]:
     """All of our cells of a published table with rows, by method and ε."""
     rows = finished(context.rows(f"table{table}")).assign(problem=TABLES[table].problem)
     rows = select(rows, variant=variant)
-    return {(one.algorithm, one.epsilon): one for one in reversed([*cells(rows).itertuples()])}
+    return {(one.algorithm, one.epsilon): one for one in reversed(frames.records(cells(rows), Ours))}
 
 
 def under_both(judge: Callable[[str], Verdict]) -> Iterator[Verdict]:
@@ -66,9 +66,9 @@ def under_both(judge: Callable[[str], Verdict]) -> Iterator[Verdict]:
         yield Verdict.lacking(why, case)
 
 
-def terminates(one: Any) -> bool:
+def terminates(one: Ours) -> bool:
     """Whether every seed of a row terminated."""
-    return bool(one.terminated == one.seeds)
+    return one.terminated == one.seeds
 
 
 def decided(parts: list[bool | None]) -> bool | None:
@@ -179,7 +179,7 @@ def opt_lower_than_tr(context: Context) -> Iterator[Verdict]:
             pair = [rows_of(context, 1, name, epsilon, variant) for name in ("opt", "dp-tr")]
             opt, tr = (select(rows, timed=0).set_index("seed")["objective"] for rows in pair)
             difference = (opt - tr).dropna()  # same seed, same start
-            mean, error = difference.mean(), difference.sem()
+            mean, error = difference.mean(), difference.std() / len(difference) ** 0.5
             held.append(bool(mean < 0) if len(difference) > 1 and abs(mean) > CLEAR * error else None)
             words.append(
                 f"ε = {epsilon:g}: {opt.mean():.3f} and {tr.mean():.3f}, paired "
@@ -215,7 +215,7 @@ def consistent(context: Context, tables: tuple[int, ...]) -> Iterator[Verdict]:
                 ratios, text = faster(context, table, "2opt-ls", "dp-tr", epsilon, variant)
                 held += [ratios[name] >= FAR_LESS for name in ("gradients", "seconds") if name in ratios]
                 lost = cell(context, table, "2opt-ls", epsilon, variant).crashed
-                words.append(text + (f", {lost} of its runs lost" if lost else ""))
+                words.append(text + (f", {lost:.0f} of its runs lost" if lost else ""))
         return Verdict.of(decided(held), "; ".join(words))
 
     return under_both(judge)
@@ -287,11 +287,11 @@ def two_phases(
         for table, epsilon in turned + not_turned:
             one, two = (cell(context, table, name, epsilon, variant) for name in ("opt-ls", "2opt-ls"))
             held.append(not terminates(one) and terminates(two) == ((table, epsilon) in turned))
-            counts = [f"{name} {c.terminated} of {c.seeds}" for name, c in (("opt-ls", one), ("2opt-ls", two))]
+            counts = [f"{name} {c.terminated:.0f} of {c.seeds:.0f}" for name, c in (("opt-ls", one), ("2opt-ls", two))]
             words.append(f"Table {table}, ε = {epsilon:g}: {', '.join(counts)}")
         if not not_turned:
             plain = [cell(context, 2, name, 1.0, variant) for name in ("opt", "2opt")]
-            counts = [f"{c.terminated} of {c.seeds}" for c in plain]
+            counts = [f"{c.terminated:.0f} of {c.seeds:.0f}" for c in plain]
             words.append(f"plain 2opt can lose (Table 2, ε = 1): opt {counts[0]}, 2opt {counts[1]}")
         return Verdict.of(decided(held), f"seeds that terminate: {'; '.join(words)}")
 

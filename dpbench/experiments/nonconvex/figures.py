@@ -7,12 +7,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
+from dpbench import frames
 from dpbench.experiments.nonconvex.study import (
     EPSILONS,
     LOSSES,
     METHODS,
     TARGETS,
     TERMINATED,
+    Ours,
+    Paper,
     Target,
     compared,
     finished,
@@ -57,11 +60,11 @@ def endings(context: Context) -> Figure:
             continue
         ours, code = compared(context, target), compared(context, target, variant=PUBLISHED)
         drawn.append(ours.assign(problem=target.problem, alpha=target.alpha, code=code["loss"]))
-        for row, other in zip(ours.itertuples(), code.itertuples(), strict=True):
+        for row, paper, loss in zip(frames.records(ours, Ours), frames.records(ours, Paper), code["loss"], strict=True):
             x = METHODS.index(row.algorithm) + (EPSILONS.index(row.epsilon) - 1) * STEP
             seeds = select(rows, algorithm=row.algorithm, epsilon=row.epsilon, variant="")
             ends(axis, np.full(len(seeds), x), seeds, row.algorithm, 3.5)
-            beside(axis, x, row, other.loss)
+            beside(axis, x, row.algorithm, paper, loss)
             if row.loss > TOP:
                 down = 9 * (1 + EPSILONS.index(row.epsilon))  # a line of its own for each ε, or they run together
                 axis.annotate(f"{row.loss:.2g}", (x, TOP), (0, -down), textcoords="offset points", ha="center",
@@ -98,7 +101,7 @@ def of(target: Target) -> str:
     return target.problem.partition("-")[2]
 
 
-def beside(axis: Axes, x: float, row: Any, code: float) -> None:
+def beside(axis: Axes, x: float, algorithm: str, row: Paper, code: float) -> None:
     """The published mean and deviation, and the published code's mean."""
     around = [x - STEP / 2.6, x + STEP / 2.6]
     cut: dict[str, Any] = {
@@ -106,10 +109,10 @@ def beside(axis: Axes, x: float, row: Any, code: float) -> None:
         "dash_capstyle": "butt",
     }  # projecting ends close the gaps between the ε
     if row.paper_mean == row.paper_mean:
-        axis.plot(around, [row.paper_mean] * 2, color=BLACK, lw=1.5, ls="-" if row.paper_terminated is True else ":",
+        axis.plot(around, [row.paper_mean] * 2, color=BLACK, lw=1.5, ls="-" if row.paper_terminated else ":",
                   **cut)  # fmt: skip
         axis.plot([x] * 2, [row.paper_mean - row.paper_std, row.paper_mean + row.paper_std], color=BLACK, lw=0.6)
-    axis.plot(around, [code] * 2, color=look(row.algorithm).colour, lw=1.3, ls=(0, (1.6, 0.8)), **cut)
+    axis.plot(around, [code] * 2, color=look(algorithm).colour, lw=1.3, ls=(0, (1.6, 0.8)), **cut)
 
 
 def one_scale(axes: list[tuple[Axes, str]]) -> None:

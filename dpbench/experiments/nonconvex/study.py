@@ -110,13 +110,57 @@ def finished(rows: pd.DataFrame) -> pd.DataFrame:
     for one in SWITCHES:
         column, value = f"set.{one.setting[0]}", one.setting[1]
         if column in rows:
-            here = rows[column].eq(value)
+            here = rows[column] == value
             names[here] = names[here].where(names[here].eq(""), names[here] + " + ") + one.name
     whole = [
         " + ".join(published(problem, name)) for problem, name in zip(rows["problem"], rows["algorithm"], strict=True)
     ]
-    variant = names.where(names.ne(whole) | names.eq(""), PUBLISHED)
+    variant = names.where((names != whole) | names.eq(""), PUBLISHED)
     return rows.assign(alpha=rows["set.alpha"].astype(float), on=names, variant=variant)
+
+
+class Ours(NamedTuple):
+    """A row of `cells`; NaN where a cell has no runs."""
+
+    algorithm: str
+    epsilon: float
+    seeds: float
+    terminated: float
+    crashed: float
+    loss: float
+    loss_std: float
+    iterations: float
+    iterations_std: float
+    hessian_evaluations: float
+    hessian_evaluations_std: float
+    T: float
+    seconds: float
+
+
+class Paper(NamedTuple):
+    """What the paper has beside a row of `compared`; NaN, or None, where it has nothing."""
+
+    paper_mean: float
+    paper_std: float
+    paper_runs: float
+    paper_terminated: bool | None
+
+
+class Published(NamedTuple):
+    """A row of `published_cells`."""
+
+    table: int
+    problem: str
+    alpha: float
+    algorithm: str
+    epsilon: float
+    quantity: str
+    mean: float
+    std: float
+    runs: int
+    seconds: float
+    seconds_std: float
+    terminated: bool
 
 
 def cells(rows: pd.DataFrame, by: list[str] = CELL) -> pd.DataFrame:
@@ -147,8 +191,8 @@ def cells(rows: pd.DataFrame, by: list[str] = CELL) -> pd.DataFrame:
     for column, name in named.items():
         parts.append(grouped[column].agg(["mean", "std"]).rename(columns={"mean": name, "std": f"{name}_std"}))
     clock = timed.assign(seconds=timed["seconds"].astype(float)).groupby([*by, "seed"], sort=False)["seconds"].median()
-    clock = clock.groupby(level=by, sort=False).agg(["mean", "std", "size"])
-    parts.append(clock.rename(columns={"mean": "seconds", "std": "seconds_std", "size": "timed_seeds"}))
+    spread = clock.groupby(level=by, sort=False).agg(["mean", "std", "size"])
+    parts.append(spread.rename(columns={"mean": "seconds", "std": "seconds_std", "size": "timed_seeds"}))
     table = pd.concat(parts, axis=1).reset_index()
     few = table["timed_seeds"].isna()
     table.loc[few, ["seconds", "seconds_std"]] = np.nan
@@ -168,13 +212,11 @@ def published_cells(published: Mapping[str, Any]) -> pd.DataFrame:
             left = table.get("left", {}).get(method, [table.get("runs", published["runs"])] * len(published["epsilon"]))
             for epsilon, values, runs in zip(published["epsilon"], table[method], left, strict=True):
                 mean, std, *seconds = values or [math.nan, math.nan]
-                rows.append({
-                    "table": int(name.removeprefix("table")), "problem": table["problem"], "alpha": table["alpha"],
-                    "algorithm": method, "epsilon": epsilon, "quantity": table.get("value", "loss"),
-                    "mean": mean, "std": std, "runs": runs, "seconds": seconds[0] if seconds else math.nan,
-                    "seconds_std": seconds[1] if seconds else math.nan, "terminated": bool(seconds),
-                })  # fmt: skip
-    return pd.DataFrame(rows)
+                clock, clock_std = seconds or (math.nan, math.nan)
+                at = (int(name.removeprefix("table")), table["problem"], table["alpha"], method, epsilon)
+                value = table.get("value", "loss")
+                rows.append(Published(*at, value, mean, std, runs, clock, clock_std, bool(seconds)))
+    return pd.DataFrame(rows, columns=Published._fields)
 
 
 @kept

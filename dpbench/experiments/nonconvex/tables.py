@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import itertools
 import math
+from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
+from dpbench import frames
 from dpbench.experiments.nonconvex.cells import judged, runs_of
 from dpbench.experiments.nonconvex.study import (
     CRASHED,
@@ -17,6 +19,9 @@ from dpbench.experiments.nonconvex.study import (
     METHODS,
     TARGETS,
     TERMINATED,
+    Ours,
+    Paper,
+    Published,
     Target,
     cells,
     compared,
@@ -58,11 +63,11 @@ def loss(context: Context, target: Target) -> Table:
     theirs, ours = compared(context, target, variant=PUBLISHED), compared(context, target)
     found = judged(context)
     rows = []
-    for (names, row), other in zip(named(ours), theirs.itertuples(), strict=True):
+    for names, row, paper, other in paired(ours, theirs):
         verdict = found.get((target.table, row.algorithm, row.epsilon))
         rows.append([
             *names,
-            paper_loss(row),
+            paper_loss(paper),
             our_loss(other),
             verdict.outcome.word if verdict else "–",
             count_std(other.iterations, other.iterations_std),
@@ -116,12 +121,12 @@ def hessians(context: Context, target: Target) -> Table:
     rows = [
         [
             *names,
-            mean_std(row.paper_mean, row.paper_std, 1) + ("" if row.paper_terminated is True else " ×"),
+            mean_std(paper.paper_mean, paper.paper_std, 1) + ("" if paper.paper_terminated else " ×"),
             count_std(other.hessian_evaluations, other.hessian_evaluations_std),
             count_std(row.hessian_evaluations, row.hessian_evaluations_std),
             count_std(row.iterations, row.iterations_std),
         ]
-        for (names, row), other in zip(named(ours), theirs.itertuples(), strict=True)
+        for names, row, paper, other in paired(ours, theirs)
     ]
     caption = (
         f"Noisy Hessians evaluated in the runs of Table {target.table}, mean ± standard deviation: in the paper, "
@@ -147,17 +152,16 @@ def differences(context: Context) -> Table:
             rows.append([f"{table}", look(algorithm).label, f"{epsilon:g}", one.outcome.word + reason, survival(one),
                          one.how or "–", one.outcome.numbers])  # fmt: skip
     frame = pd.DataFrame(records)
-    counts = frame["verdict"].value_counts() if len(frame) else {}
-    lives = frame["survives"].value_counts() if len(frame) else {}
+    counts, lives = (Counter(one[name] for one in records).most_common() for name in ("verdict", "survives"))
     caption = (
         f"Of {len(frame)} published values, our runs under the published setting give: "
-        f"{', '.join(f'{n} {word}' for word, n in counts.items()) or 'no rows'}. Survives: also from runs that keep "
+        f"{', '.join(f'{n} {word}' for word, n in counts) or 'no rows'}. Survives: also from runs that keep "
         "their ε."
     )
     method = (
         f"A value is one cell of a published table: mean, deviation, ×, number of runs and Hessians. Of {len(frame)} "
-        f"values, {', '.join(f'{n} {word}' for word, n in counts.items())} under the published setting. Whether runs "
-        f"that keep their ε give it: {', '.join(f'{word} {n}' for word, n in lives.items())}. A value is exact if the "
+        f"values, {', '.join(f'{n} {word}' for word, n in counts)} under the published setting. Whether runs "
+        f"that keep their ε give it: {', '.join(f'{word} {n}' for word, n in lives)}. A value is exact if the "
         f"published random stream gives every printed digit. {POWER} The data file has all values."
     )
     header = ["table", "method", "ε", "verdict", "survives", "searched", "numbers"]
@@ -179,7 +183,7 @@ def wrong(context: Context) -> Table:
     paper = published_cells(context.experiment.published())
     records = []
     for target, recipe in itertools.product(WRONG_TABLES, RECIPES):
-        for one in select(paper, table=target.table).itertuples():
+        for one in frames.records(select(paper, table=target.table), Published):
             mine = select(right[target.table], algorithm=one.algorithm, epsilon=one.epsilon)
             other = planted_rows(target, recipe, planted, right, one.algorithm, one.epsilon)
             if mine.empty or other.empty:
@@ -187,7 +191,7 @@ def wrong(context: Context) -> Table:
             losses = np.array(runs_of(other)["loss"])
             chance = math.nan
             if len(losses) > 1 and one.runs > 1:
-                chance = float(laws.mean_chance(losses, one.mean, int(one.runs), slack=5e-4))
+                chance = float(laws.mean_chance(losses, one.mean, one.runs, slack=5e-4))
             records.append({"table": target.table, "recipe": recipe, "algorithm": one.algorithm, "epsilon": one.epsilon,
                             "ours": prints(other), "paper": as_printed(one), "changed": prints(mine) != prints(other),
                             "exact": prints(other) == as_printed(one), "chance": chance})  # fmt: skip
@@ -271,7 +275,7 @@ def prints(rows: pd.DataFrame) -> str:
     return printed.with_deviation(values.mean(), values.std(ddof=1), 3) + ended
 
 
-def as_printed(cell: Any) -> str:
+def as_printed(cell: Published) -> str:
     """The same of a published cell."""
     if not cell.runs:
         return "<NA>"
@@ -348,10 +352,11 @@ def variants(context: Context) -> Table:
         )
         if part.empty and asked:
             missing.append(context.gap("variants", f"{place(target)}"))
-        for row in part.sort_values(["algorithm", "variant", "epsilon"]).itertuples():
+        part = part.sort_values(["algorithm", "variant", "epsilon"])
+        for row, which in zip(frames.records(part, Ours), part["variant"], strict=True):
             lines.append([
-                problem_name(row.problem), f"{row.alpha:g}", look(row.algorithm).label, row.variant, f"{row.epsilon:g}",
-                mean_std(row.loss, row.loss_std), f"{row.terminated} of {row.seeds}",
+                problem_name(target.problem), f"{target.alpha:g}", look(row.algorithm).label, which, f"{row.epsilon:g}",
+                mean_std(row.loss, row.loss_std), f"{row.terminated:.0f} of {row.seeds:.0f}",
                 count_std(row.iterations, row.iterations_std), whole(row.T),
                 count_std(row.hessian_evaluations, row.hessian_evaluations_std),
             ])  # fmt: skip
@@ -384,11 +389,12 @@ def cap_rule(context: Context, target: Target) -> str:
     return f"An honest run has at most {most_iterations(context, target.artefact)} iterations; its noise is set for T."
 
 
-def named(table: pd.DataFrame) -> Iterator[tuple[list[str], Any]]:
-    """(method, ε) as the first cells of each row; a method's name is printed once."""
+def paired(ours: pd.DataFrame, theirs: pd.DataFrame) -> Iterator[tuple[list[str], Ours, Paper, Ours]]:
+    """(method and ε, our cell, the paper's, our cell in `theirs`) of each row; a method's name is printed once."""
     previous = None
-    for row in table.itertuples():
-        yield ["" if row.algorithm == previous else look(row.algorithm).label, f"{row.epsilon:g}"], row
+    both = (frames.records(ours, Ours), frames.records(ours, Paper), frames.records(theirs, Ours))
+    for row, paper, other in zip(*both, strict=True):
+        yield ["" if row.algorithm == previous else look(row.algorithm).label, f"{row.epsilon:g}"], row, paper, other
         previous = row.algorithm
 
 
@@ -422,16 +428,16 @@ def count_std(mean: float, std: float) -> str:
     return whole(mean) if std == 0 else mean_std(mean, std, 1)
 
 
-def paper_loss(row: Any) -> str:
+def paper_loss(row: Paper) -> str:
     """What the paper prints in a cell of losses."""
     if math.isnan(row.paper_runs):
         return "–"
     if not row.paper_runs:
         return "<NA>"
-    return mean_std(row.paper_mean, row.paper_std) + ("" if row.paper_terminated is True else " ×")
+    return mean_std(row.paper_mean, row.paper_std) + ("" if row.paper_terminated else " ×")
 
 
-def our_loss(row: Any) -> str:
+def our_loss(row: Ours) -> str:
     """Our mean as the paper would print it."""
     if math.isnan(row.seeds):
         return "–"

@@ -5,21 +5,22 @@ One bar for all: what a claim says of data sets and ε must come out in `BAR` of
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
+from dpbench import frames
 from dpbench.experiments.second_order.convergence import mean_curves, traced
 from dpbench.experiments.second_order.figures import logistic_approximations
 from dpbench.experiments.second_order.first_figure import PROBLEM, READ_OFF, ends_of
-from dpbench.experiments.second_order.run_times import LONGER, PROVEN, PUBLISHED, THEIR_COST
+from dpbench.experiments.second_order.run_times import LONGER, PROVEN, PUBLISHED, THEIR_COST, Timed
 from dpbench.experiments.second_order.run_times import cells as run_time_cells
-from dpbench.experiments.second_order.tuned import NEWTON, VARIANTS, both, run_seconds, tuned
+from dpbench.experiments.second_order.tuned import NEWTON, VARIANTS, Run, both, run_seconds, tuned
 from dpbench.study.context import Context, select
 from dpbench.study.declare import Why, claim
-from dpbench.study.statistics import listed, plus_minus
+from dpbench.study.statistics import Cell, listed, plus_minus
 from dpbench.study.style import problem_title
 from dpbench.study.tuning import best
 from dpbench.study.verdict import NOT_HELD, NotEnough, Verdict
@@ -90,26 +91,26 @@ def ten_times_faster(context: Context) -> Iterator[Verdict]:
     """Iterations at their cost under the published rule; seconds here at a proven ε; adult and covertype, ε ≥ 1."""
     table = run_time_cells(context, "table1")
     table = select(table[table["epsilon"] >= 1], problem=["adult-max", "covertype-max"])
-    own = select(table, rule=PUBLISHED.name).set_index(["problem", "epsilon"])
-    if own.empty:
+    own = frames.records(select(table, rule=PUBLISHED.name), Timed)
+    if not own:
         raise NotEnough
     cost = THEIR_COST["covertype-max"]
-    ratios = {cell: one["iterations"] / cost for cell, one in own.iterrows()}
+    ratios = {_name((one.problem, one.epsilon)): one.iterations / cost for one in own}
     yield Verdict.of(
         _most(ratio >= 10 for ratio in ratios.values()),
-        f"{listed(_named(ratios), '×')} (asked: 10× in {BAR:.0%}): iterations of DP-GD, T up to 8,000, over "
+        f"{listed(ratios, '×')} (asked: 10× in {BAR:.0%}): iterations of DP-GD, T up to 8,000, over "
         f"DP-Newton's, divided by the {cost:g} that one of DP-Newton's costs on the authors' machine (Fig. 1's clock, "
         f"covertype). Rule: {TUNED}",
         "as published",
     )
-    proven = select(table, rule=PROVEN.name).dropna(subset=["ratio"]).set_index(["problem", "epsilon"])
-    if len(proven):
+    proven = frames.records(select(table, rule=PROVEN.name).dropna(subset=["ratio"]), Timed)
+    if proven:
+        seconds = {_name((one.problem, one.epsilon)): one.ratio for one in proven}
+        costs = {problem_title(one.problem): one.cost for one in sorted(proven)}
         yield Verdict.of(
-            _most(proven["ratio"] >= 10),
-            f"seconds here: {listed(_named(proven['ratio'].to_dict()), '×')} (asked: 10× in {BAR:.0%}); an iteration "
-            "of DP-Newton costs "
-            f"{listed({problem_title(p): c for p, c in proven['cost'].groupby(level=0).first().items()}, '×')} "
-            f"one of DP-GD's here. Rule: {TUNED}",
+            _most(ratio >= 10 for ratio in seconds.values()),
+            f"seconds here: {listed(seconds, '×')} (asked: 10× in {BAR:.0%}); an iteration of DP-Newton costs "
+            f"{listed(costs, '×')} one of DP-GD's here. Rule: {TUNED}",
             "at a proven ε",
         )
 
@@ -129,13 +130,13 @@ def damped_newton_at_large_epsilon(context: Context) -> Verdict:
     private = cells[cells.columns.intersection([*VARIANTS, *OTHERS])].min(axis=1)
     ratio = (cells["damped-newton"] / private).dropna()
     epsilon = ratio.index.get_level_values("epsilon")
-    low, high = ratio[epsilon <= 0.1], ratio[epsilon == 10]
+    low, high = ratio[epsilon <= 0.1], ratio[epsilon == 10].droplevel("epsilon")
     if low.empty or high.empty:
         raise NotEnough
     return Verdict.of(
         _most(low > COMPETITIVE) and _most(high <= COMPETITIVE),
         f"ε ≤ 0.1: {low.min():.3g} to {low.max():.3g} times the best private excess loss; ε = 10: "
-        f"{listed({problem_title(p): r for (p, _), r in high.items()}, '×')} (asked: above {COMPETITIVE:g}× at ε ≤ "
+        f"{listed({problem_title(p): high[p] for p in high.index}, '×')} (asked: above {COMPETITIVE:g}× at ε ≤ "
         f"0.1, at most that at ε = 10, each in {BAR:.0%}). Rule: {TUNED}",
     )
 
@@ -190,13 +191,11 @@ def minibatches(context: Context) -> Verdict:
             if gd["excess"].isna().all() or mini["algorithm"].nunique() < 4:  # no rows, or no optimum to measure from
                 continue
             target = NEAR * tuned(gd)["mean"].iloc[0]
-            finals = {}
-            for modification in ("add", "clip"):
-                family = mini[mini["algorithm"].str.endswith(modification)]
-                (finals[modification],) = best(family, ["problem", "epsilon"], held_out=True).itertuples()
+            families = [mini[mini["algorithm"].str.endswith(modification)] for modification in ("add", "clip")]
+            add, clip = (best(one, ["problem", "epsilon"], held_out=True)["mean"].item() for one in families)
             slow, fast = (_shortest(context, one, target) for one in (gd, mini))
-            speedups[problem_title(problem)] = slow / fast if np.isfinite(fast) else 0.0
-            orders[problem_title(problem)] = finals["clip"].mean / finals["add"].mean
+            speedups[problem_title(str(problem))] = slow / fast if np.isfinite(fast) else 0.0
+            orders[problem_title(str(problem))] = clip / add
     if not speedups:
         raise NotEnough
     return Verdict.of(
@@ -238,22 +237,20 @@ def quadratic_bound(context: Context) -> Verdict:
 def thirty_times_on_covertype(context: Context) -> Verdict:
     """DP-GD's best T over the T of DP-Newton in the figure, at what an iteration costs on the paper's clock and "
     "here."""
-    table = select(run_time_cells(context, "table1"), problem=PROBLEM, epsilon=1.0).set_index("rule")
-    if PUBLISHED.name not in table.index:
+    table = select(run_time_cells(context, "table1"), problem=PROBLEM, epsilon=1.0)
+    under = {one.rule: one for one in frames.records(table, Timed)}
+    if PUBLISHED.name not in under:
         raise NotEnough(artefact="table1")
-    one, longer = table.loc[PUBLISHED.name], table.loc[LONGER.name]
+    one, longer = under[PUBLISHED.name], under[LONGER.name]
     (T,) = {T for block in context.blocks("fig1", trace=True) if NEWTON in block.algorithms for T in block.values("T")}
-    theirs, cost = THEIR_COST[PROBLEM], one["cost"]
-    here = "" if np.isnan(cost) else f", {one['dp_gd_T'] / T / cost:.3g}× in seconds here, where it costs {cost:.2g}"
+    theirs, cost = THEIR_COST[PROBLEM], one.cost
+    here = "" if np.isnan(cost) else f", {one.dp_gd_T / T / cost:.3g}× in seconds here, where it costs {cost:.2g}"
     return Verdict.of(
-        bool(one["dp_gd_T"] / T / theirs >= ABOUT_THIRTY),
-        f"DP-GD's best T {one['dp_gd_T']:,.0f} (up to 8,000; up to 10,000: {longer['dp_gd_T']:,.0f}) for {T:,} "
-        "iterations "
-        f"of DP-Newton, which the clock of the paper's figure says: {one['dp_gd_T'] / T / theirs:.3g}× in seconds on "
-        "it, "
+        one.dp_gd_T / T / theirs >= ABOUT_THIRTY,
+        f"DP-GD's best T {one.dp_gd_T:,.0f} (up to 8,000; up to 10,000: {longer.dp_gd_T:,.0f}) for {T:,} iterations "
+        f"of DP-Newton, which the clock of the paper's figure says: {one.dp_gd_T / T / theirs:.3g}× in seconds on it, "
         f"where an iteration of DP-Newton costs {theirs:g} (asked: {ABOUT_THIRTY:g}×){here}; DP-Newton's own best T "
-        "here "
-        f"is {one['dp_newton_T']:.0f}. The two sides stop at unequal losses, as those of the published 36× do. Rule: "
+        f"here is {one.dp_newton_T:.0f}. The two sides stop at unequal losses, as those of the published 36× do. Rule: "
         f"{TUNED}",
     )
 
@@ -268,14 +265,14 @@ def thirty_times_on_covertype(context: Context) -> Verdict:
 def better_on_covertype(context: Context) -> Verdict:
     """The ends of Fig. 1, DP-GD's and DP-Newton's; open within two standard errors."""
     ends = ends_of(context)
-    if not {NEWTON, "dp-gd"} <= set(ends.index):
+    if not {NEWTON, "dp-gd"} <= ends.keys():
         raise NotEnough
-    newton, gd = ends.loc[NEWTON], ends.loc["dp-gd"]
-    error = float(np.hypot(newton["se"], gd["se"]))
-    gap = newton["mean"] - gd["mean"]
+    newton, gd = ends[NEWTON], ends["dp-gd"]
+    error = float(np.hypot(newton.se, gd.se))
+    gap = newton.mean - gd.mean
     return Verdict.of(
-        bool(gap < 0) if np.isnan(error) or abs(gap) > 2 * error else None,
-        f"hess clip ends at {plus_minus(newton['mean'], newton['se'])}, DP-GD at {plus_minus(gd['mean'], gd['se'])}; "
+        gap < 0 if np.isnan(error) or abs(gap) > 2 * error else None,
+        f"hess clip ends at {plus_minus(newton.mean, newton.se)}, DP-GD at {plus_minus(gd.mean, gd.se)}; "
         f"{OWN_FIGURE}. Rule: each at the T of Fig. 1, bs16, whose ρ is the published one at ε = 1",
     )
 
@@ -316,8 +313,8 @@ def _shortest(context: Context, rows: pd.DataFrame, target: float) -> float:
     """Seconds of the shortest run, of any settings tried, whose mean over seeds is at or below `target`; else inf."""
     rows = rows[rows["excess"].notna()]
     fastest = np.inf
-    for (problem, algorithm, settings, T), cell in rows.groupby(["problem", "algorithm", "settings", "T"]):
-        seconds, _ = run_seconds(context, problem, algorithm, T, settings)
+    for run, cell in frames.groups(rows, Run, sort=True):
+        seconds, _ = run_seconds(context, *run)
         if cell["excess"].mean() <= target and len(seconds):
             fastest = min(fastest, float(np.median(seconds)))
     return fastest
@@ -328,9 +325,9 @@ def _panels(context: Context) -> Iterator[tuple[str, float, dict[str, pd.Series]
     for artefact in ("fig3", "fig7"):
         _, traces = traced(context, artefact)
         curves = mean_curves(traces[traces["iteration"] > 0])
-        for (problem, epsilon), panel in curves.groupby(["problem", "epsilon"], sort=False):
+        for (problem, epsilon), panel in frames.groups(curves, Cell):
             lines = panel.sort_values("iteration").groupby("algorithm")
-            yield problem, epsilon, {a: line.set_index("iteration")["mean"] for a, line in lines}
+            yield problem, epsilon, {str(a): line.set_index("iteration")["mean"] for a, line in lines}
 
 
 def _reached(curve: pd.Series, target: float) -> float:
@@ -351,7 +348,3 @@ def _most(held: Any) -> bool:
 
 def _name(cell: tuple[str, float]) -> str:
     return f"{problem_title(cell[0])} at ε = {cell[1]:g}"
-
-
-def _named(values: Mapping[tuple[str, float], float]) -> dict[str, float]:
-    return {_name(cell): value for cell, value in values.items()}

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pandas as pd
 
-from dpbench.experiments.second_order.tuned import run_seconds
+from dpbench import frames
+from dpbench.experiments.second_order.tuned import Run, run_seconds
 from dpbench.study.context import Context, select
 from dpbench.study.declare import artefact
 from dpbench.study.output import Figure
@@ -92,14 +93,12 @@ def on_the_clock(context: Context, traces: pd.DataFrame) -> tuple[pd.DataFrame, 
     In proportion to the iterations. What no run was timed of is left out.
     """
     parts, guessed = [traces.iloc[:0]], []
-    for (problem, algorithm, T, settings), part in traces.groupby(
-        ["problem", "algorithm", "T", "settings"], sort=False
-    ):
-        seconds, exact = run_seconds(context, problem, algorithm, T, settings)
+    for run, part in frames.groups(traces, Run):
+        seconds, exact = run_seconds(context, *run)
         if len(seconds):
-            parts.append(part.assign(seconds=part["iteration"] * (np.median(seconds) / T)))
+            parts.append(part.assign(seconds=part["iteration"] * (np.median(seconds) / run.T)))
             if not exact:
-                guessed.append(f"{look(algorithm).label} on {problem_title(problem)}")
+                guessed.append(f"{look(run.algorithm).label} on {problem_title(run.problem)}")
     return pd.concat(parts), guessed
 
 

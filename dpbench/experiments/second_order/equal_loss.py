@@ -2,17 +2,35 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 import pandas as pd
 
+from dpbench import frames
 from dpbench.experiments.second_order.convergence import mean_curves, traced
 from dpbench.experiments.second_order.first_figure import PROBLEM
-from dpbench.experiments.second_order.run_times import PUBLISHED, THEIR_COST, cells, rows_under
+from dpbench.experiments.second_order.run_times import PUBLISHED, THEIR_COST, Timed, cells, rows_under
 from dpbench.experiments.second_order.tuned import NEWTON, RULE
 from dpbench.study.context import Context, kept, select
 from dpbench.study.declare import artefact
 from dpbench.study.output import Table
 from dpbench.study.style import problem_title
+
+
+class Equal(NamedTuple):
+    """A row of `equal`."""
+
+    problem: str
+    epsilon: float
+    dp_newton_T: float
+    dp_newton_excess: float
+    equal_T: float
+    lowest_T: float
+    lowest: float
+    own_T: float
+    cost: float
+    published_ratio: float
 
 
 @kept
@@ -22,17 +40,15 @@ def equal(context: Context) -> pd.DataFrame:
     equal_T: NaN where no T comes down to it; lowest_T, lowest: DP-GD's lowest mean over the T of the published rule.
     """
     found = []
-    for one in select(cells(context, "table1"), rule=PUBLISHED.name).itertuples():
+    for one in frames.records(select(cells(context, "table1"), rule=PUBLISHED.name), Timed):
         rows = rows_under(context, "table1", PUBLISHED, one.problem, one.epsilon)
         means = select(rows, algorithm="dp-gd").groupby("T")["excess"].mean().dropna().sort_index()
         reached = means.index[means <= one.dp_newton_excess]
-        found.append({
-            "problem": one.problem, "epsilon": one.epsilon, "dp_newton_T": one.dp_newton_T,
-            "dp_newton_excess": one.dp_newton_excess, "equal_T": float(reached[0]) if len(reached) else np.nan,
-            "lowest_T": float(means.idxmin()), "lowest": float(means.min()), "own_T": one.dp_gd_T, "cost": one.cost,
-            "published_ratio": one.published_ratio,
-        })  # fmt: skip
-    return pd.DataFrame(found)
+        equal_T = float(reached[0]) if len(reached) else np.nan
+        found.append(Equal(one.problem, one.epsilon, one.dp_newton_T, one.dp_newton_excess, equal_T,
+                           float(means.index[int(means.argmin())]), float(means.min()), one.dp_gd_T, one.cost,
+                           one.published_ratio))  # fmt: skip
+    return pd.DataFrame(found, columns=Equal._fields)
 
 
 @artefact("equal_loss", "Run time of DP-GD over DP-Newton to an equal excess loss")
@@ -41,7 +57,7 @@ def equal_loss(context: Context) -> Table:
     table = equal(context)
     theirs = THEIR_COST[PROBLEM]
     lines = []
-    for one in table.itertuples():
+    for one in frames.records(table, Equal):
         never = np.isnan(one.equal_T)
         at = f"none ({one.lowest:.3g} at {one.lowest_T:,.0f})" if never else f"{one.equal_T:,.0f}"
         ratio = one.equal_T / one.dp_newton_T

@@ -5,13 +5,14 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 
+from dpbench import frames
 from dpbench.experiments.second_order.convergence import mean_curves, on_the_clock, traced
 from dpbench.experiments.second_order.run_times import an_iteration
 from dpbench.study.context import Context, select
 from dpbench.study.declare import artefact
 from dpbench.study.output import Figure
 from dpbench.study.panels import Panels, curve
-from dpbench.study.statistics import plus_minus, span
+from dpbench.study.statistics import Mean, means, plus_minus, span
 from dpbench.study.style import BLACK, look
 
 PROBLEM, NEWTON = "covertype-max", "dp-newton-hess-clip"
@@ -46,10 +47,8 @@ def fig1(context: Context) -> Figure:
         axis.set(yscale="log", ylabel="excess loss")
         if title == titles[0]:
             axis.set_xlim(left=0)
-            if "dp-gd" in ends.index:
-                axis.axhline(
-                    ends.loc["dp-gd", "mean"], color=BLACK, ls="--", lw=1, label="DP-GD's end (the paper: best loss)"
-                )
+            if gd := ends.get("dp-gd"):
+                axis.axhline(gd.mean, color=BLACK, ls="--", lw=1, label="DP-GD's end (the paper: best loss)")
         else:
             axis.set_xscale("log")
         axis.set_xlabel("seconds")
@@ -71,32 +70,31 @@ def fig1(context: Context) -> Figure:
     return page.figure(caption, curves.drop(columns=["sd"], errors="ignore"), legend=2, method=method, finding=finding)
 
 
-def ends_of(context: Context) -> pd.DataFrame:
+def ends_of(context: Context) -> dict[str, Mean]:
     """Mean excess, standard error and number of the untimed runs at the figure's T, by algorithm: its ends."""
     T = {a: T for block in context.blocks("fig1", trace=True) for a in block.algorithms for T in block.values("T")}
     rows = context.rows("fig1").query("timed == 0")
     beside = context.rows("fig2", timed=0, problem=PROBLEM, epsilon=1.0)  # the same runs, more seeds
     rows = select(pd.concat([rows, beside]).drop_duplicates("key"), problem=PROBLEM, epsilon=1.0)
     rows = rows[rows["T"].eq(rows["algorithm"].map(T)) & rows["excess"].notna()]
-    found = rows.groupby("algorithm")["excess"].agg(["mean", "sem", "size"])
-    return found.rename(columns={"sem": "se", "size": "seeds"})
+    table = means(rows, ["algorithm"])
+    return dict(zip(table["algorithm"], frames.records(table, Mean), strict=True))
 
 
-def _finding(ends: pd.DataFrame) -> str:
+def _finding(ends: dict[str, Mean]) -> str:
     """Which of the paper's three methods ends lowest; "" where one has no runs."""
-    if not set(PAPERS) <= set(ends.index):
+    if not set(PAPERS) <= ends.keys():
         return ""
-    order = ends.loc[list(PAPERS), "mean"].sort_values()
-    told = [f"{look(str(name)).label} ({value:.3g})" for name, value in order.items()]
+    order = sorted(PAPERS, key=lambda name: ends[name].mean)
+    told = [f"{look(name).label} ({ends[name].mean:.3g})" for name in order]
     return f"{told[0]} ends lower than {' and '.join(told[1:])}"
 
 
-def _told(ends: pd.DataFrame) -> str:
+def _told(ends: dict[str, Mean]) -> str:
     shown = [
-        f"{look(name).label} {plus_minus(ends.loc[name, 'mean'], ends.loc[name, 'se'])} over "
-        f"{ends.loc[name, 'seeds']:.0f} seeds ({READ_OFF[name]:g})"
+        f"{look(name).label} {plus_minus(one.mean, one.se)} over {one.seeds} seeds ({READ_OFF[name]:g})"
         for name in PAPERS
-        if name in ends.index
+        if (one := ends.get(name))
     ]
     return f"Last values, and in brackets those read off the paper's figure: {', '.join(shown)}." if shown else ""
 

@@ -9,16 +9,18 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
+from dpbench import frames
 from dpbench.errors import counted
 from dpbench.experiments.second_order.run_times import CAP, FEBRUARY, an_iteration, floored
 from dpbench.experiments.second_order.tuned import NEWTON, VARIANTS, both
 from dpbench.study.context import Context, kept, select
 from dpbench.study.declare import artefact
 from dpbench.study.output import Figure, Table
+from dpbench.study.statistics import Cell
 from dpbench.study.style import BLACK, look
 from dpbench.study.tuning import best
 
-CELL = ["problem", "epsilon"]
+CELL = [*Cell._fields]
 CAPS = (10, 30, 100, 300, 1000, 3000, CAP, 10_000)
 FOUR = "best of the four"
 PASSES = 2  # over the data, an iteration of DP-Newton: gradient and curvature
@@ -81,24 +83,32 @@ def as_published(context: Context) -> pd.DataFrame:
     plain = select(context.rows("fig2", timed=0), algorithm=["dp-gd", NEWTON])
     february = context.rows("table1", timed=0, accounting=FEBRUARY)
     parts = [plain.iloc[:0]]
-    for (problem, epsilon), rows in plain.groupby(CELL, sort=False):
+    for (problem, epsilon), rows in frames.groups(plain, Cell):
         own = floored(problem, epsilon)
         parts.append(select(february, problem=problem).assign(epsilon=epsilon) if own else rows)
     return pd.concat(parts, ignore_index=True)
 
 
-class Scores(NamedTuple):
-    """Held-out scores by cell (problem, ε): of DP-Newton at its best T, and of DP-GD by the largest T it may have."""
+class Best(NamedTuple):
+    """A method's best T on a cell, and its held-out score there."""
 
-    newton: dict[str, pd.DataFrame]
-    tried: dict[tuple[str, float], np.ndarray]  # DP-GD's T
-    up_to: dict[int, pd.DataFrame]  # the best T up to this one
-    only: dict[int, pd.DataFrame]  # this T
+    T: float
+    mean: float
+
+
+class Scores(NamedTuple):
+    """By cell: DP-Newton at its best T, and DP-GD by the largest T it may have."""
+
+    newton: dict[str, dict[Cell, Best]]
+    tried: dict[Cell, np.ndarray]  # DP-GD's T
+    up_to: dict[int, dict[Cell, Best]]  # the best T up to this one
+    only: dict[int, dict[Cell, Best]]  # this T
 
 
 def _scores(rows: pd.DataFrame) -> Scores:
-    def scored(rows: pd.DataFrame) -> pd.DataFrame:
-        return best(rows, CELL, held_out=True).set_index(CELL)
+    def scored(rows: pd.DataFrame) -> dict[Cell, Best]:
+        table = best(rows, CELL, held_out=True)
+        return dict(zip(frames.records(table, Cell), frames.records(table, Best), strict=True))
 
     gd = select(rows[rows["excess"].notna()], algorithm="dp-gd")
     newton = select(rows, algorithm=VARIANTS)
@@ -108,7 +118,7 @@ def _scores(rows: pd.DataFrame) -> Scores:
     tables = {name: scored(select(newton, algorithm=name)) for name in VARIANTS} | {FOUR: scored(of_four)}
     return Scores(
         tables,
-        {cell: one["T"].unique() for cell, one in gd.groupby(CELL, sort=False)},
+        {cell: one["T"].unique() for cell, one in frames.groups(gd, Cell)},
         {T: scored(gd[gd["T"] <= T]) for T in gd["T"].unique()},
         {T: scored(gd[gd["T"] == T]) for T in gd["T"].unique()},
     )
@@ -120,14 +130,14 @@ def _wins(costs: Costs, rule: Rule, scores: Scores) -> dict[str, Any]:
     for name in (*VARIANTS, FOUR):
         outcomes = []
         for cell, tried in scores.tried.items() if name in scores.newton else ():
-            if cell not in scores.newton[name].index:
+            one = scores.newton[name].get(cell)
+            if one is None:
                 continue
-            one = scores.newton[name].loc[cell]
-            cap = rule.cap(costs, cell[0], one["T"])
+            cap = rule.cap(costs, cell.problem, one.T)
             if not np.isnan(cap):
                 gd = scores.only if rule.exactly else scores.up_to
-                outcomes.append(one["mean"] < gd[tried[tried <= max(cap, tried.min())].max()].loc[cell, "mean"])
-        row |= {name: int(sum(outcomes)), _of(name): len(outcomes)}
+                outcomes.append(one.mean < gd[tried[tried <= max(cap, tried.min())].max()][cell].mean)
+        row |= {name: sum(outcomes), _of(name): len(outcomes)}
     return row | {"cells": row[_of(NEWTON)]}
 
 
@@ -156,7 +166,8 @@ def tuning_rule(context: Context) -> Figure:
     left.set_xticks(range(len(capped)), [*(f"{cap:,}" for cap in CAPS), "none"], rotation=45, ha="right")
     left.set(xlabel="cap on DP-GD's T", ylabel="share of cells in which DP-Newton is lower")
     cells = table["cells"].iloc[len(CAPS) + 1 :].iloc[::-1]
-    right.set_yticks(range(len(others)), [f"{table.loc[i, 'rule']} ({counted(n, 'cell')})" for i, n in cells.items()])
+    words = [f"{rule} ({counted(n, 'cell')})" for rule, n in zip(table["rule"][cells.index], cells, strict=True)]
+    right.set_yticks(range(len(others)), words)
     right.set(xlabel="share of these cells", ylim=(-0.6, len(others) - 0.4))
     for limits in (left.set_ylim, right.set_xlim):
         limits(-0.04, 1.04)
@@ -198,7 +209,7 @@ def _told(table: pd.DataFrame) -> str:
         return "No cell (data set, ε) has rows of both DP-GD and DP-Newton (hess, clip) yet."
 
     def share(rule: str, name: str = NEWTON) -> str:
-        return f"{by.loc[rule, name]} of {by.loc[rule, _of(name)]}"
+        return f"{by[name][rule]} of {by[_of(name)][rule]}"
 
     steps = [f"{cap:,}: {share(f'T of DP-GD up to {cap:,}')}" for cap in CAPS]
     return (

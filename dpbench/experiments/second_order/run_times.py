@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
-from dpbench import datasets
+from dpbench import datasets, frames
 from dpbench.experiments.second_order.tuned import NEWTON, RULE, tuned
 from dpbench.privacy import accounting
 from dpbench.problems import catalogue
@@ -71,6 +71,27 @@ def rows_under(context: Context, name: str, rule: Rule, problem: str, epsilon: f
     return rows[rows["algorithm"].ne("dp-gd") | rows["T"].le(rule.cap)]
 
 
+class Timed(NamedTuple):
+    """A row of `cells`."""
+
+    problem: str
+    epsilon: float
+    rule: str
+    dp_gd_T: float
+    dp_newton_T: float
+    fitted_T: float
+    tried: int
+    at_end: str
+    iterations: float
+    dp_gd_excess: float
+    dp_newton_excess: float
+    dp_gd_seconds: float
+    dp_newton_seconds: float
+    ratio: float
+    cost: float
+    published_ratio: float
+
+
 @kept
 def cells(context: Context, name: str) -> pd.DataFrame:
     """A row per (problem, ε, rule) with rows of both methods: T, iterations, seconds, cost, and what is published."""
@@ -87,11 +108,8 @@ def cells(context: Context, name: str) -> pd.DataFrame:
                     found.append({"problem": problem, "epsilon": epsilon, "rule": rule.name, **one,
                                   "dp_gd_seconds": gd, "dp_newton_seconds": newton, "ratio": gd / newton,
                                   "cost": each[NEWTON] / each["dp-gd"],
-                                  "published_ratio": theirs.get(epsilon)})  # fmt: skip
-    columns = ["problem", "epsilon", "rule", "dp_gd_T", "dp_newton_T", "fitted_T", "tried", "at_end", "iterations",
-               "dp_gd_excess", "dp_newton_excess", "dp_gd_seconds", "dp_newton_seconds", "ratio", "cost",
-               "published_ratio"]  # fmt: skip
-    return pd.DataFrame(found, columns=columns)
+                                  "published_ratio": theirs.get(epsilon, np.nan)})  # fmt: skip
+    return pd.DataFrame(found, columns=Timed._fields)
 
 
 def an_iteration(context: Context, name: str, problem: str, method: str) -> float:
@@ -158,17 +176,17 @@ def run_time_ratios(context: Context, name: str) -> Table:
     asked = set(context.epsilons(FIGURE[name]))
     rows, gaps = [], []
     for problem in context.problems(FIGURE[name]):
-        here = select(table, problem=problem).set_index(["rule", "epsilon"])
+        here = {(one.rule, one.epsilon): one for one in frames.records(select(table, problem=problem), Timed)}
         lines: dict[str, list[str]] = {line: [] for line in LINES}
         shape = shape_of(select(table, problem=problem))
         for epsilon in published["epsilon"]:
             told = _told(here, epsilon, published["ratio"].get(problem), published["epsilon"], shape)
             for line, cell in told.items():
                 lines[line].append(cell)
-            if (PUBLISHED.name, epsilon) not in here.index and epsilon in asked:
+            if (PUBLISHED.name, epsilon) not in here and epsilon in asked:
                 gaps.append(context.gap(name, f"{problem} at ε = {epsilon:g}"))
-        own = here.loc[PUBLISHED.name] if PUBLISHED.name in here.index.get_level_values(0) else here.iloc[:0]
-        seconds = own["dp_newton_seconds"].dropna() if len(own) else pd.Series(dtype=float)
+        own = select(table, problem=problem, rule=PUBLISHED.name)
+        seconds = own["dp_newton_seconds"].dropna()
         span = [f"{seconds.min():.3g}", f"{seconds.max():.3g}"] if len(seconds) else ["–", "–"]
         cost = f", an iteration of DP-Newton costs {own['cost'].iloc[0]:.2g} of DP-GD's" if len(own) else ""
         for i, line in enumerate(LINES):
@@ -201,22 +219,24 @@ def run_time_ratios(context: Context, name: str) -> Table:
 
 
 def _told(
-    here: pd.DataFrame, epsilon: float, paper: list[float] | None, epsilons: list[float], shape: dict[float, float]
+    here: dict[tuple[str, float], Timed],
+    epsilon: float,
+    paper: list[float] | None,
+    epsilons: list[float],
+    shape: dict[float, float],
 ) -> dict[str, str]:
     told = dict.fromkeys(LINES, "–")
-    if (PUBLISHED.name, epsilon) in here.index:
-        one = here.loc[(PUBLISHED.name, epsilon)]
-        mark = {"largest": "↑", "smallest": "↓", "cap": " (cap)"}.get(one["at_end"], "")
-        told["T of DP-GD / DP-Newton"] = f"{one['dp_gd_T']:.0f}{mark} / {one['dp_newton_T']:.0f}"
-        told["iterations"] = f"{one['iterations']:.3g}×"
-        told["seconds here"] = "–" if np.isnan(one["ratio"]) else f"{one['ratio']:.2f}×"
-    if (LONGER.name, epsilon) in here.index:
-        told["T to 10,000: iterations"] = f"{here.loc[(LONGER.name, epsilon), 'iterations']:.3g}×"
-    if (PROVEN.name, epsilon) in here.index:
-        one = here.loc[(PROVEN.name, epsilon)]
-        mark = {"largest": "↑", "smallest": "↓"}.get(one["at_end"], "")
-        told["proven ε: T"] = f"{one['dp_gd_T']:.0f}{mark} / {one['dp_newton_T']:.0f}"
-        told["proven ε: seconds"] = "–" if np.isnan(one["ratio"]) else f"{one['ratio']:.2f}×"
+    if one := here.get((PUBLISHED.name, epsilon)):
+        mark = {"largest": "↑", "smallest": "↓", "cap": " (cap)"}.get(one.at_end, "")
+        told["T of DP-GD / DP-Newton"] = f"{one.dp_gd_T:.0f}{mark} / {one.dp_newton_T:.0f}"
+        told["iterations"] = f"{one.iterations:.3g}×"
+        told["seconds here"] = "–" if np.isnan(one.ratio) else f"{one.ratio:.2f}×"
+    if one := here.get((LONGER.name, epsilon)):
+        told["T to 10,000: iterations"] = f"{one.iterations:.3g}×"
+    if one := here.get((PROVEN.name, epsilon)):
+        mark = {"largest": "↑", "smallest": "↓"}.get(one.at_end, "")
+        told["proven ε: T"] = f"{one.dp_gd_T:.0f}{mark} / {one.dp_newton_T:.0f}"
+        told["proven ε: seconds"] = "–" if np.isnan(one.ratio) else f"{one.ratio:.2f}×"
     if paper:
         at = dict(zip(epsilons, paper, strict=True))
         told["seconds, paper"] = f"{at[epsilon]:.2f}×"
@@ -228,8 +248,25 @@ def _told(
 
 def shape_of(table: pd.DataFrame, column: str = "fitted_T") -> dict[float, float]:
     """ε → column(ε)/column(1) under the published rule, of one problem's rows of `cells`; empty without ε = 1."""
-    own = select(table, rule=PUBLISHED.name).set_index("epsilon")[column].dropna()
-    return {float(e): float(v / own[1.0]) for e, v in own.items()} if 1.0 in own.index else {}
+    rows = select(table, rule=PUBLISHED.name).dropna(subset=[column])
+    own = dict(zip(rows["epsilon"], rows[column], strict=True))
+    return {float(e): float(v / own[1.0]) for e, v in own.items()} if 1.0 in own else {}
+
+
+class Quotient(NamedTuple):
+    """A row of `quotients`."""
+
+    problem: str
+    epsilon: float
+    published: float
+    ours: float
+    grid_T: float
+    seconds: float
+    quotient: float
+    tolerance: float
+    tried: int
+    tried_at_1: int
+    inside: bool
 
 
 @kept
@@ -247,12 +284,10 @@ def quotients(context: Context) -> pd.DataFrame:
         for epsilon in (e for e in published["epsilon"] if e != 1):
             theirs, tolerance = ratios[epsilon] / ratios[1.0], FLAT * high / low
             quotient = ours.get(epsilon, np.nan) / theirs
-            found.append({"problem": problem, "epsilon": epsilon, "published": theirs,
-                          "ours": ours.get(epsilon, np.nan), "grid_T": grid.get(epsilon, np.nan),
-                          "seconds": seconds.get(epsilon, np.nan), "quotient": quotient, "tolerance": tolerance,
-                          "tried": int(tried.get(epsilon, 0)), "tried_at_1": int(tried.get(1.0, 0)),
-                          "inside": bool(1 / tolerance <= quotient <= tolerance)})  # fmt: skip
-    return pd.DataFrame(found)
+            found.append(Quotient(problem, epsilon, theirs, ours.get(epsilon, np.nan), grid.get(epsilon, np.nan),
+                                  seconds.get(epsilon, np.nan), quotient, tolerance, int(tried.get(epsilon, 0)),
+                                  int(tried.get(1.0, 0)), bool(1 / tolerance <= quotient <= tolerance)))  # fmt: skip
+    return pd.DataFrame(found, columns=Quotient._fields)
 
 
 @artefact("shapes", "The shape of Table 1: ratio(ε) over ratio(1) within a data set, under the published rule")
@@ -269,7 +304,7 @@ def shapes(context: Context) -> Table:
          *("–" if np.isnan(v) else f"{v:.2f}" for v in (one.ours, one.quotient)), f"{one.tolerance:.2f}",
          "–" if np.isnan(one.quotient) else "yes" if one.inside else "no",
          f"{one.tried} / {one.tried_at_1}", *("–" if np.isnan(v) else f"{v:.2f}" for v in (one.grid_T, one.seconds))]
-        for one in table.itertuples()
+        for one in frames.records(table, Quotient)
     ]  # fmt: skip
     firm = known[(known[["tried", "tried_at_1"]] >= FIRM).all(axis=1)]
     caption = (

@@ -32,11 +32,13 @@ def best_T(context: Context) -> Table:
     """The T behind every point of Figs. 2 and 6; an arrow marks a T at an end of its grid."""
     table = tuned(context.rows("best_T", timed=0))
     order = {"problem": context.problems("best_T"), "algorithm": context.algorithms("best_T")}
-    table = table.sort_values(list(order), key=lambda column: column.map(order[column.name].index), kind="stable")
+    table = table.sort_values(list(order), key=lambda column: column.map(order[str(column.name)].index), kind="stable")
     epsilons = sorted(table["epsilon"].unique())
     rows = []
-    for (problem, algorithm), group in table.groupby(["problem", "algorithm"], sort=False):
-        told = {row.epsilon: f"{row.T:.0f}{MARK[row.at_end]}" for row in group.itertuples()}
+    for key, group in table.groupby(["problem", "algorithm"], sort=False):
+        problem, algorithm = map(str, key)
+        ends = zip(group["epsilon"], group["T"], group["at_end"], strict=True)
+        told = {epsilon: f"{T:.0f}{MARK[at_end]}" for epsilon, T, at_end in ends}
         line = [problem_title(problem), look(algorithm).legend, *[told.get(e, "–") for e in epsilons]]
         rows.append([*line, _to_go_on(context, problem, algorithm, group)])
     caption = (
@@ -117,14 +119,15 @@ def table3(context: Context) -> Table:
 def c7(context: Context) -> Table:
     """App. C.7: measured peak memory of the eigenvalue modification."""
     published = context.experiment.published()["memory"]
-    runs = context.rows("c7")
-    data, gaps = [], []
+    rows = context.rows("c7")
+    data, gaps, runs = [], [], []
     for problem in context.problems("c7"):
         for modification in ("clip", "add"):
-            measured = select(runs, problem=problem, algorithm=f"dp-newton-hess-{modification}")
+            measured = select(rows, problem=problem, algorithm=f"dp-newton-hess-{modification}")
             measured = measured.dropna(subset=["measured"])
             if measured.empty:
                 gaps.append(context.gap("c7", problem))
+            runs.append(len(measured))
             extra = measured["measured"] / MIB
             process = (
                 measured["notes"].astype("string").str.extract(r"(\d+)", expand=False).astype(float).dropna() / MIB
@@ -149,7 +152,7 @@ def c7(context: Context) -> Table:
     method = (
         "Peak resident memory is measured while the eigenvalues of the curvature are modified and the direction is "
         "solved for. The first number is what this step adds; the second is the whole process, with interpreter and "
-        f"libraries. Numbers are medians of {max((row['runs'] for row in data), default=0)} measurements, each in a "
+        f"libraries. Numbers are medians of {max(runs, default=0)} measurements, each in a "
         "fresh process on one core; lowest and highest are in brackets. clip uses an eigendecomposition, add a "
         "Cholesky factorisation. The paper uses an eigendecomposition and does not say which of the two numbers it "
         "prints; its values have the size of a whole process. Only the increment carries over to other machines. "

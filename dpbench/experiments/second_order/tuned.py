@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import math
+from typing import NamedTuple
+
 import numpy as np
 import pandas as pd
 
@@ -41,7 +44,17 @@ def at_zero(rows: pd.DataFrame) -> pd.Series:
     """The excess loss of w = 0, log 2 - f*, by problem: a release of nothing."""
     known = rows.dropna(subset=["excess", "objective"])
     known = known[np.isfinite(known["excess"])]
-    return np.log(2) - (known["objective"] - known["excess"]).groupby(known["problem"]).median()
+    optimum: pd.Series = (known["objective"] - known["excess"]).groupby(known["problem"]).median()
+    return math.log(2) - optimum
+
+
+class Run(NamedTuple):
+    """What decides how long a run takes."""
+
+    problem: str
+    algorithm: str
+    T: float
+    settings: str
 
 
 def run_seconds(

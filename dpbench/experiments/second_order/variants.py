@@ -41,10 +41,10 @@ def beta(context: Context) -> Table:
                     cells.append("–")
                     gaps.append(context.gap("beta", f"{algorithm} on {problem} at ε = {epsilon:g}"))
                     continue
-                one, base, gd = found.loc[at], alone.loc[at, "mean"], alone.loc[(problem, "dp-gd", epsilon), "mean"]
+                one, base, gd = found.loc[at, :], alone["mean"][at], alone["mean"][problem, "dp-gd", epsilon]
                 cells.append(f"β = {one['set.beta']:g}, T = {one['T']:.0f}: {one['mean'] / base:.2f}×")
                 data.append(dict(zip(by, at, strict=True)) | {"beta": one["set.beta"], "T": one["T"],
-                            "excess": one["mean"], "se": one["se"], "beta_1_T": alone.loc[at, "T"],
+                            "excess": one["mean"], "se": one["se"], "beta_1_T": alone["T"][at],
                             "beta_1_excess": base, "dp_gd_excess": gd})  # fmt: skip
             lines.append([problem_title(problem) if algorithm == variants[0] else "", look(algorithm).label, *cells])
     table = pd.DataFrame(data)
@@ -110,7 +110,7 @@ def released(context: Context) -> Figure:
     for axis in page.axes[1]:
         axis.set(xlim=page.axes[0, 0].get_xlim(), ylim=(0.01, 3))
     spent = select(rows, accounting="as-released-code").groupby("problem", sort=False)["epsilon_planned"].max()
-    told = ", ".join(f"{problem_title(problem)} {value:.2g}" for problem, value in spent.items())
+    told = ", ".join(f"{problem_title(problem)} {spent[problem]:.2g}" for problem in spent.index)
     caption = (
         "Mean excess loss against the stated ε: the released conversion of July (dashed) and a proven one (solid). "
         "Where dashed lines are level, runs spend more than is stated. Below: DP-Newton over DP-GD."

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pandas as pd
 
+from dpbench import frames
 from dpbench.experiments.zeroth_order.study import (
     DELTA,
     FLOORS,
@@ -14,6 +15,7 @@ from dpbench.experiments.zeroth_order.study import (
     SETTING,
     TEST,
     TITLES,
+    Method,
     dimension_of,
     failed_shares,
     first_term,
@@ -54,8 +56,8 @@ def estimators(context: Context) -> Figure:
         table = over_seeds(part, ["problem", x]).merge(part.groupby(["problem", x])["bound"].first().reset_index())
         tables.append(table.rename(columns={x: "x"}).assign(panel=title))
         for problem, line in table.groupby("problem"):
-            colour, marker, size = DIMENSION_LOOKS[problem]
-            d = problem.removeprefix("phase-")
+            colour, marker, size = DIMENSION_LOOKS[str(problem)]
+            d = str(problem).removeprefix("phase-")
             axis.plot(
                 line[x], line["mean"], "-", color=colour, marker=marker, ms=size, mfc="none", label=f"measured, d = {d}"
             )
@@ -83,10 +85,10 @@ def _bias(axis: Axes, rows: pd.DataFrame) -> None:
         return
     part = rows[rows["set.quantity"].eq("bias")]
     for problem, line in part.groupby("problem"):
-        colour, marker, _ = DIMENSION_LOOKS[problem]
+        colour, marker, _ = DIMENSION_LOOKS[str(problem)]
         for i, estimator in enumerate(("grad", "diff")):
             ratio = (line["measured"] / line["measured_error"])[line["set.estimator"].eq(estimator)]
-            place = i + {"phase-5": -0.2, "phase-20": 0, "phase-100": 0.2}[problem]
+            place = i + {"phase-5": -0.2, "phase-20": 0, "phase-100": 0.2}[str(problem)]
             axis.plot(np.full(len(ratio), place), ratio, marker, color=colour, alpha=0.6, ls="none")
     axis.axhline(1, color=GREY, lw=1)
     axis.set_xticks([0, 1], ["GRAD", "DIFF"])
@@ -246,9 +248,10 @@ def privacy_for_free(context: Context) -> Figure:
         if value != "measured":
             table = table.assign(low=table["mean"] - table["se"], high=table["mean"] + table["se"])
         style = look("o2nc")
-        for floor in table[table["algorithm"].eq("o2nc")].itertuples():
-            axis.axhline(floor.mean, ls=style.line, color=style.colour, label=style.legend)
-            axis.axhspan(floor.low, floor.high, color=style.colour, alpha=0.1, lw=0)
+        floor = table[table["algorithm"].eq("o2nc")]
+        for mean, low, high in zip(floor["mean"], floor["low"], floor["high"], strict=True):
+            axis.axhline(mean, ls=style.line, color=style.colour, label=style.legend)
+            axis.axhspan(low, high, color=style.colour, alpha=0.1, lw=0)
             if value == "measured":
                 reached = rows.loc[rows["algorithm"].eq("o2nc"), "measured"].mean()
                 axis.axvline(np.sqrt(5) * reached, color=GREY, lw=1, ls=":",
@@ -294,7 +297,7 @@ def dimension(context: Context) -> Figure:
             continue
         table = over_seeds(rows.assign(d=rows["problem"].map(dimension_of)), ["algorithm", "rho", "d"], value)
         tables.append(table.assign(quantity=value))
-        for (method, rho), line in table.groupby(["algorithm", "rho"]):
+        for (method, rho), line in frames.groups(table, Method, sort=True):
             style = METHODS[method]
             curve(axis, line, "d", style, style.legend if np.isinf(rho) else f"{style.legend}, ρ = {rho:g}")
         _log(axis, "d", label)

@@ -9,12 +9,14 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 
+from dpbench import frames
 from dpbench.experiments.zeroth_order.study import (
     CARRY,
     GAP,
     OTHERWISE,
     RADIUS,
     Fraction,
+    Method,
     dimension_of,
     exponent,
     failures,
@@ -24,9 +26,9 @@ from dpbench.experiments.zeroth_order.study import (
     sphere_rows,
     whole_bound,
 )
-from dpbench.study.context import Context
+from dpbench.study.context import Context, select
 from dpbench.study.declare import claim, each
-from dpbench.study.statistics import plus_minus
+from dpbench.study.statistics import Mean, plus_minus
 from dpbench.study.verdict import HELD, NOT_HELD, NOT_TESTABLE, OPEN, NotEnough, Verdict
 
 FREE = 2.0  # standard errors within which two means count as equal
@@ -43,10 +45,10 @@ def below_the_bound(context: Context) -> Iterator[Verdict]:
     """At the largest M, by ρ: a bound above what runs have that hardly move cannot be broken."""
     panel = long_runs(context)
     start, last = start_level(panel), panel[panel["set.M"].eq(panel["set.M"].max())]
-    for (_, rho), rows in last[last["algorithm"].isin(["o2nc", "o2nc-tree"])].groupby(["algorithm", "rho"]):
+    for (_, rho), rows in frames.groups(select(last, algorithm=["o2nc", "o2nc-tree"]), Method, sort=True):
         reached, least, whole = rows["measured"].mean(), first_term(rows).iloc[0], whole_bound(rows).iloc[0]
         text = (
-            f"M = {rows['set.M'].iloc[0]:,.0f}: measured {plus_minus(reached, rows['measured'].sem())}, the bound "
+            f"M = {rows['set.M'].iloc[0]:,.0f}: measured {_measured(rows)}, the bound "
             f"{whole:.3g} (its first term alone {least:.3g}), runs that hardly move {start:.3f}"
         )
         testable = whole < start
@@ -71,11 +73,12 @@ def below_the_bound_on_the_sphere(context: Context) -> Iterator[Verdict]:
     panel = sphere_rows(context)
     if panel.empty:
         raise NotEnough("no rows", "sphere")
-    for (rho, M), rows in panel.groupby(["rho", "set.M"]):
+    for _, rows in panel.groupby(["rho", "set.M"]):
+        rho, M = rows["rho"].iloc[0], rows["set.M"].iloc[0]
         reached, start, whole = rows["measured"].mean(), rows["start"].mean(), whole_bound(rows).iloc[0]
         case = f"{'no noise' if math.isinf(rho) else f'tree, ρ = {rho:g}'}, M = {M:,.0f}"
         text = (
-            f"measured {plus_minus(reached, rows['measured'].sem())} over all epochs of {len(rows)} runs, the first "
+            f"measured {_measured(rows)} over all epochs of {len(rows)} runs, the first "
             f"{rows['first'].mean():.3f}; the bound {whole:.3g}, the start {start:.3f}; F from "
             f"{rows['F_start'].mean():.3f} to {rows['F'].mean():.4f}"
         )
@@ -84,6 +87,12 @@ def below_the_bound_on_the_sphere(context: Context) -> Iterator[Verdict]:
         else:
             why = f"No run is that far from stationary; the bound gets below the start at M = {enough(rows, start):.1g}"
             yield Verdict(NOT_TESTABLE, f"{text}. {why}", case)
+
+
+def _measured(rows: pd.DataFrame) -> str:
+    """Mean ± standard error of the measure."""
+    measured = rows["measured"]
+    return plus_minus(measured.mean(), measured.std() / measured.count() ** 0.5)
 
 
 def enough(rows: pd.DataFrame, start: float) -> float:
@@ -167,10 +176,16 @@ def compared(first: pd.DataFrame, second: pd.DataFrame, bound: float, text: str)
     return Verdict(OPEN, f"{text}. The interval holds the theorem's factor: it may be either")
 
 
+def mean_of(table: pd.DataFrame, algorithm: str) -> Mean:
+    """The algorithm's only row of a table."""
+    (found,) = frames.records(select(table, algorithm=algorithm), Mean)
+    return found
+
+
 def apart(table: pd.DataFrame, first: str, second: str) -> float:
     """(mean of `second` - mean of `first`) in standard errors: above 0 where `first` is lower. By algorithm."""
-    one, other = table.loc[first], table.loc[second]
-    return float((other["mean"] - one["mean"]) / math.hypot(one["se"], other["se"]))
+    one, other = mean_of(table, first), mean_of(table, second)
+    return (other.mean - one.mean) / math.hypot(one.se, other.se)
 
 
 class Shares(NamedTuple):
@@ -205,15 +220,15 @@ def tree_reaches_further(context: Context) -> Verdict:
     panel = panel[panel["rho"].eq(1.0) & panel["set.M"].eq(panel["set.M"].max())]
     if not {"o2nc-tree", "o2nc-naive"} <= set(panel["algorithm"]):
         raise NotEnough("rows of one of the two methods are missing at ρ = 1")
-    table = over_seeds(panel, ["algorithm"], "objective").set_index("algorithm")
+    table = over_seeds(panel, ["algorithm"], "objective")
     failed, gap = shares(panel, "o2nc-tree", "o2nc-naive"), apart(table, "o2nc-tree", "o2nc-naive")
     signs = {failed.sign, 0 if abs(gap) <= FREE else int(math.copysign(1, gap))}
-    tree, naive = table.loc["o2nc-tree"], table.loc["o2nc-naive"]
+    tree, naive = mean_of(table, "o2nc-tree"), mean_of(table, "o2nc-naive")
     return Verdict.of(
         False if -1 in signs else True if signs == {1} else None,
         f"tree against naive at M = {panel['set.M'].iloc[0]:,.0f}, ρ = 1: not stationary {failed.first} against "
-        f"{failed.second} (95 %); F {plus_minus(tree['mean'], tree['se'])} against "
-        f"{plus_minus(naive['mean'], naive['se'])}, {gap:.1f} standard errors apart (held where the intervals are "
+        f"{failed.second} (95 %); F {plus_minus(tree.mean, tree.se)} against "
+        f"{plus_minus(naive.mean, naive.se)}, {gap:.1f} standard errors apart (held where the intervals are "
         f"disjoint and F is {FREE:g} apart). {OTHERWISE}see crossover, where the same two change places",
     )
 
@@ -229,11 +244,11 @@ def crossover(context: Context) -> Iterator[Verdict]:
     rows = needed(context, "privacy_for_free")
     names = ("o2nc-tree", "o2nc-naive")
     both = sorted(set.intersection(*(set(rows.loc[rows["algorithm"].eq(name), "rho"]) for name in names)))
-    table = over_seeds(rows, ["algorithm", "rho"], "objective").set_index("algorithm")
+    table = over_seeds(rows, ["algorithm", "rho"], "objective")
     gaps = {rho: apart(table[table["rho"].eq(rho)], *names) for rho in both}
     words = ", ".join(f"ρ = {rho:g}: {gap:+.1f}" for rho, gap in gaps.items())
     floors = table[np.isinf(table["rho"])]
-    if {"o2nc", "o2nc-two-point"} <= set(floors.index):
+    if {"o2nc", "o2nc-two-point"} <= set(floors["algorithm"]):
         words += f"; without noise {apart(floors, 'o2nc', 'o2nc-two-point'):+.1f}"
     signs = {rho: 0 if abs(gap) <= FREE else int(math.copysign(1, gap)) for rho, gap in gaps.items()}
     yield _changes_places(signs, f"F, naive less tree in standard errors: {words}", f"{FREE:g} standard errors", "F")
@@ -264,19 +279,17 @@ def _changes_places(signs: dict[float, int], text: str, clear: str, case: str) -
 def first_order(context: Context) -> Verdict:
     """What zeroth order costs: the same steps on noisy subgradients, each row used once, at the same M and ρ."""
     rows = needed(context, "privacy_for_free")
-    table = over_seeds(rows, ["algorithm", "rho"], "objective").set_index("algorithm")
+    table = over_seeds(rows, ["algorithm", "rho"], "objective")
     method = "o2nc-naive-gradient"
-    if not {method, "o2nc-tree"} <= set(table.index):
+    if not {method, "o2nc-tree"} <= set(table["algorithm"]):
         raise NotEnough("rows of one of the two methods are missing")
-    found = {
-        rho: part
-        for rho, part in table.groupby("rho")
-        if rho <= 10 and {method, "o2nc-tree"} <= set(part.index)
-    }  # fmt: skip
+    parts = {rho: select(table, rho=rho) for rho in sorted(set(table["rho"])) if rho <= 10}
+    found = {rho: part for rho, part in parts.items() if {method, "o2nc-tree"} <= set(part["algorithm"])}
     gaps = {rho: apart(part, method, "o2nc-tree") for rho, part in found.items()}
     words = ", ".join(
-        f"ρ = {rho:g}: {part.loc[method, 'mean']:.3f} against {part.loc['o2nc-tree', 'mean']:.3f} ({gaps[rho]:+.1f})"
+        f"ρ = {rho:g}: {ours:.3f} against {tree:.3f} ({gaps[rho]:+.1f})"
         for rho, part in found.items()
+        for ours, tree in [(mean_of(part, method).mean, mean_of(part, "o2nc-tree").mean)]
     )
     clear = [gap > FREE for gap in gaps.values()]
     held = True if all(clear) else False if any(gap < -FREE for gap in gaps.values()) else None

@@ -114,7 +114,15 @@ def whole_bound(rows: pd.DataFrame) -> pd.Series:
     nodes = np.floor(np.log2(T)) + 1
     variance = 80 * d / T
     noise = np.where(np.isinf(rows["rho"]), 0.0, nodes**2 * d * (4 * d / (T * rows["rho"])) ** 2)
-    return first_term(rows) + np.sqrt(3 * (variance + 1 + noise) / T) + 2 * np.sqrt(variance + noise)
+    bound: pd.Series = first_term(rows) + np.sqrt(3 * (variance + 1 + noise) / T) + 2 * np.sqrt(variance + noise)
+    return bound
+
+
+class Method(NamedTuple):
+    """A method, by the ρ of its noise."""
+
+    algorithm: str
+    rho: float
 
 
 def over_seeds(rows: pd.DataFrame, by: list[str], value: str = "measured") -> pd.DataFrame:
@@ -156,9 +164,9 @@ def failures(rows: pd.DataFrame) -> Fraction | None:
 
 def failed_shares(rows: pd.DataFrame, by: list[str]) -> pd.DataFrame:
     """`failures` of each group: the share as `mean`, its interval as `low` and `high`, and the number of `seeds`."""
-    found = [(*key, failures(part)) for key, part in rows.groupby(by)]
+    found = [(key, failures(part)) for key, part in rows.groupby(by)]
     return pd.DataFrame(
-        [(*key, one.share, one.lower, one.upper, one.runs) for *key, one in found if one is not None],
+        [(*key, one.share, one.lower, one.upper, one.runs) for key, one in found if one is not None],
         columns=[*by, "mean", "low", "high", "seeds"],
     )
 
