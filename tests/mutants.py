@@ -70,7 +70,7 @@ COMPARING = [
     Mutant(RANKING, "finite = finite[finite[\"algorithm\"].isin(self.useful)] if self.useful else finite",
            "finite = finite", DECISIONS + "the_best_is_the_first_useful_one_and_ties_are_useful_ones",
            "the best is one that is of no use"),
-    Mutant(RANKING, "if name in self.useful and name != self.best.algorithm", "if name != self.best.algorithm",
+    Mutant(RANKING, "if best and name in self.useful and name != best.algorithm", "if best and name != best.algorithm",
            DECISIONS + "the_best_is_the_first_useful_one_and_ties_are_useful_ones",
            "what is of no use is as good"),
     Mutant(RANKING, 'outcomes.OUTCOMES[status].blame or (status == "died" and name not in ended)',

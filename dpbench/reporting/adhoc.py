@@ -151,7 +151,7 @@ def _table(rows: pd.DataFrame, table: pd.DataFrame, others: pd.DataFrame) -> Tab
         "Settings: what is not the method's default. "
         f"Your ε planned is checked by {' and '.join(sorted(set(table['checked'].dropna()))) or 'nobody'}."
     )
-    frame = pd.DataFrame(dict.fromkeys(lines), columns=header)
+    frame = pd.DataFrame(list(dict.fromkeys(lines)), columns=header)
     return Table(frame, caption, table, gaps if without else [], method, _finding(table, others))
 
 
