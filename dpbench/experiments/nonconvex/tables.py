@@ -181,7 +181,7 @@ def wrong(context: Context) -> Table:
         for t in WRONG_TABLES
     }
     paper = published_cells(context.experiment.published())
-    records = []
+    records: list[dict[str, Any]] = []
     for target, recipe in itertools.product(WRONG_TABLES, RECIPES):
         for one in frames.records(select(paper, table=target.table), Published):
             mine = select(right[target.table], algorithm=one.algorithm, epsilon=one.epsilon)
@@ -210,7 +210,7 @@ def wrong(context: Context) -> Table:
     titled = {t.table: f"{RECIPES[0]} ({t.titled:g})" for t in WRONG_TABLES}
     columns: Sums = {
         "table": lambda ones: f"{ones[0]['table']}",
-        "wrong": lambda ones: titled[one["table"]] if (one := ones[0])["recipe"] == RECIPES[0] else one["recipe"],
+        "wrong": lambda ones: titled[at["table"]] if (at := ones[0])["recipe"] == RECIPES[0] else at["recipe"],
         "cells": lambda ones: f"{len(ones)}",
         "changed": lambda ones: f"{sum(one['changed'] for one in ones)}",
         "exact": lambda ones: f"{sum(one['exact'] for one in ones)}",
