@@ -26,7 +26,6 @@ from typing import Any, NoReturn
 import numpy as np
 import scipy
 
-from dpbench.datasets.recipes import one_entry_each
 from dpbench.errors import PrivacyError
 from dpbench.privacy.exact.sums import (
     CURVATURE_BITS,
@@ -42,6 +41,7 @@ from dpbench.privacy.exact.sums import (
     outer,
     weighted,
 )
+from dpbench.problems.grid import GridRows, on_grid, short_rows, square_bound
 from dpbench.problems.kernels import BLOCK, CACHED, LONGEST, Pointwise, Rows
 from dpbench.problems.losses import Loss, built_in
 from dpbench.problems.namespace import namespace
@@ -53,92 +53,8 @@ MANTISSA = 2**53
 FARTHEST = 1e3  # ‖w‖ up to which a minimiser's certificate has the tolerance that is asked for
 STEP = 2.0 ** -(ROW_BITS + WEIGHT_BITS)  # of a row's part of a gradient
 OUTPUT_BITS = 10  # a minimiser's grid is that much finer than its distance from the exact one
-PREPARED = 2**16  # entries put on the grid at a time: they stay in the cache
+LARGE = 2**22  # entries of float32 rows from which no copy of them is put on the grid
 Whole = np.ndarray  # of int64
-
-
-def on_grid(X: Any, bound: float, norm: str = "l2", *, steady: bool = False) -> Any:
-    """X (n, d), dense or CSR, rounded towards zero to multiples of 2⁻¹⁶, each row within `bound` in exact integers.
-
-    A function of each row alone: entries that are not finite count as 0, and a row beyond the bound is multiplied by
-    bound/‖x‖ and 1 - 2⁻⁴⁰ before it is rounded. A copy, of the type of X. steady: all rows take the same steps, those
-    within the bound too.
-    """
-    sparse = scipy.sparse.issparse(X)
-    X = one_entry_each(X.tocsr()).astype(np.float64, copy=True) if sparse else X
-    limit = square_bound(bound) if norm == "l2" else math.floor(Fraction(bound) * 2**ROW_BITS)
-    if not sparse and not steady and X.dtype == np.float32 and norm == "l2" and X.shape[1] < 2**16:
-        return _single_on_grid(X, bound, limit)
-    out = X if sparse else np.empty(X.shape, X.dtype)
-    size = max(1, PREPARED // X.shape[1])
-    workspace = np.empty((size, X.shape[1]))
-    with np.errstate(all="ignore"):
-        for start in range(0, X.shape[0], size):
-            block = X[start : start + size]
-            A = block.toarray() if sparse else block
-            grid = np.multiply(A, 2.0**ROW_BITS, out=workspace[: len(A)])
-            np.trunc(grid, out=grid)
-            inside = _sizes(grid, norm) <= limit  # and each entry is a number
-            beyond = np.flatnonzero(~inside)
-            if steady:
-                short = np.trunc(_shortened(A.astype(np.float64), bound, norm))
-                np.copyto(grid, np.where(inside[:, None], grid, short))
-                if not (_sizes(grid, norm) <= limit).all():
-                    raise PrivacyError("rows could not be brought within their bound on the grid")
-            elif len(beyond):
-                grid[beyond] = np.trunc(_shortened(A[beyond].astype(np.float64), bound, norm))
-                if not (_sizes(grid[beyond], norm) <= limit).all():
-                    raise PrivacyError("rows could not be brought within their bound on the grid")
-            if sparse:
-                part = slice(X.indptr[start], X.indptr[min(start + size, X.shape[0])])
-                lines = np.repeat(np.arange(len(A)), np.diff(X.indptr[start : start + len(A) + 1]))
-                out.data[part] = grid[lines, X.indices[part]] * 2.0**-ROW_BITS
-            else:
-                np.multiply(grid, 2.0**-ROW_BITS, out=out[start : start + size], casting="same_kind")
-    return out
-
-
-def _single_on_grid(X: np.ndarray, bound: float, limit: int) -> np.ndarray:
-    """The same of a float32 X and ‖x‖₂ ≤ bound ≤ 2⁸, in float32: a number of 24 bits stays one, scaled and rounded.
-
-    Integers have the last word where float32 does not see that a row is within: see `recipes.rows_beyond`.
-    """
-    out = np.empty_like(X)
-    size = max(1, PREPARED // X.shape[1])
-    sure = np.float32(limit * (1 - (X.shape[1] + 2) * 2.0**-23))
-    with np.errstate(all="ignore"):
-        for start in range(0, len(X), size):
-            block, grid = X[start : start + size], out[start : start + size]
-            np.multiply(block, np.float32(2.0**ROW_BITS), out=grid)
-            np.trunc(grid, out=grid)
-            close = np.flatnonzero(~(np.einsum("ij,ij->i", grid, grid) < sure))
-            beyond = close[~(_sizes(grid[close].astype(np.float64), "l2") <= limit)] if len(close) else close
-            if len(beyond):
-                short = np.trunc(_shortened(block[beyond].astype(np.float64), bound, "l2"))
-                if not (_sizes(short, "l2") <= limit).all():
-                    raise PrivacyError("rows could not be brought within their bound on the grid")
-                grid[beyond] = short
-            np.multiply(grid, np.float32(2.0**-ROW_BITS), out=grid)
-    return out
-
-
-def _shortened(A: np.ndarray, bound: float, norm: str) -> np.ndarray:
-    """Rows A in steps of the grid: entries that are no numbers are 0; a row beyond the bound then is just below it."""
-    A = np.nan_to_num(A, nan=0.0, posinf=0.0, neginf=0.0)
-    largest = np.maximum(np.abs(A).max(axis=1, keepdims=True), np.finfo(float).tiny)
-    A = A / largest  # so that squares are finite
-    size = np.sqrt((A * A).sum(axis=1, keepdims=True)) if norm == "l2" else np.abs(A).sum(axis=1, keepdims=True)
-    return A * np.minimum(largest, bound * (1 - 2.0**-40) / np.maximum(size, np.finfo(float).tiny)) * 2.0**ROW_BITS
-
-
-def square_bound(bound: float) -> int:
-    """⌊R² 2³²⌋: the largest ‖x‖² of a row on the grid with ‖x‖ ≤ R, in squares of its step."""
-    return math.floor(Fraction(bound) ** 2 * 2 ** (2 * ROW_BITS))
-
-
-def _sizes(grid: np.ndarray, norm: str) -> np.ndarray:
-    """(b,) ‖x‖₂² or ‖x‖₁ of integer rows: exact below 2⁵³, and not below 2⁵² where it is larger."""
-    return np.einsum("ij,ij->i", grid, grid) if norm == "l2" else np.abs(grid).sum(axis=1)
 
 
 class ExactSums(Problem):
@@ -376,15 +292,30 @@ class ExactSums(Problem):
 class ExactProblem(ExactSums):
     """A `Problem` whose X is put on the grid, every row within `row_bound`. Declared as of `EmpiricalRisk`.
 
+    Many float32 rows are put there block by block, each time that they are read: with no copy of them.
+
     steady: what is done, and how often, is the same for all data of one shape.
     """
 
     def __init__(
         self, X: Any, y: Any, *, row_bound: float, row_bound_norm: str = "l2", steady: bool = False, **declared: Any
     ) -> None:
-        X = on_grid(X, row_bound, row_bound_norm, steady=steady)
+        self._short = None if steady or np.size(X) < LARGE else short_rows(X, row_bound, row_bound_norm)
+        if self._short is None:
+            X = on_grid(X, row_bound, row_bound_norm, steady=steady)
         super().__init__(X, y, row_bound=row_bound, row_bound_norm=row_bound_norm, **declared)
         self.steady = steady
+        if self._short is not None:
+            self._raw = self.__dict__.pop("X")  # which nobody is to see
+
+    @functools.cached_property
+    def X(self) -> Any:
+        """(n, d) the rows on the grid: a copy of many float32 rows is made when it is first asked for."""
+        return self._rows.X
+
+    @functools.cached_property
+    def _rows(self) -> Rows:
+        return Rows(self.X, self.y) if self._short is None else GridRows(self._raw, self.y, self._short)
 
 
 class ExactState:
@@ -450,13 +381,11 @@ def weighted_sum(
     fitting = BLOCK if rows.sparse else min(LONGEST, max(1, CACHED // ((rows.d + len(W)) * 8) // BLOCK) * BLOCK)
     size = min(room, fitting)
     workspace = np.empty(len(W) * size)
-    for A, y in rows.blocks(chosen, size):
+    for A, y in rows.widened.blocks(chosen, size):
         if added + len(y) > room:  # beyond, float64 might round
             total += (partial * 2.0**bits).astype(np.int64)
             partial[...], added = 0.0, 0
         added += len(y)
-        if rows.single:
-            A = A.astype(np.float64)
         z = workspace[: len(W) * len(y)].reshape(len(W), len(y))
         if rows.sparse:
             z[...] = (A @ W.T).T
@@ -473,8 +402,7 @@ def clipped_sums(
 ) -> Whole:
     """(1, d) Σ clip(c_i x_ij, ±most_j) in steps of 2⁻³², c = function(<x_i, w>, y_i, out), most in these steps."""
     total, limits = np.zeros(W.shape, dtype=np.int64), most * STEP
-    for A, y in rows.blocks(chosen, min(room, BLOCK)):
-        A = A.astype(np.float64, copy=False)
+    for A, y in rows.widened.blocks(chosen, min(room, BLOCK)):
         z = np.ascontiguousarray((A @ W.T).T)
         c = function(z, y, z)[0]
         if rows.sparse:
@@ -533,7 +461,10 @@ class _InOrder:
 
 
 class _RealProblem(_InOrder, Problem):
-    pass
+    @functools.cached_property
+    def X(self) -> Any:
+        """See `ExactProblem`."""
+        return self._rows.X
 
 
 class _RealShardedProblem(_InOrder, ShardedProblem):
@@ -572,8 +503,7 @@ def gram_sum(
 ) -> Whole:
     """(1, d, d) Σ h_i x_i x_iᵀ in squares of the grid's step, h = function(<x_i, w>, y_i, out) integers, or 1."""
     total = np.zeros((1, rows.d, rows.d), dtype=np.int64)
-    for A, y in rows.blocks(chosen, min(room, BLOCK)):
-        A = A.astype(np.float64, copy=False)
+    for A, y in rows.widened.blocks(chosen, min(room, BLOCK)):
         if function is None or W is None:
             weighted = A
         else:

@@ -46,7 +46,8 @@ class Rows:
         self.sparse = scipy.sparse.issparse(X)
         # A plain view: slicing a np.memmap instance costs two microseconds a block.
         self.X: Any = X if self.sparse else np.asarray(X)
-        self.single = not self.sparse and self.X.dtype == np.float32
+        self.dtype = self.X.dtype
+        self.single = not self.sparse and self.dtype == np.float32
         self.y = y.astype(np.float32, copy=False) if self.single else y
         self.n, self.d = X.shape
 
@@ -63,7 +64,7 @@ class Rows:
     @property
     def rough(self) -> Rows | None:
         """The same rows, multiplied in float32 as they are kept, where these widen them; else None."""
-        return None if self.single or self.sparse or self.X.dtype != np.float32 else Rows(self.X, self.y)
+        return None if self.single or self.sparse or self.dtype != np.float32 else Rows(self.X, self.y)
 
     def __sizeof__(self) -> int:
         """In bytes, with the arrays: a cluster that thinks them small would copy them about."""
@@ -88,7 +89,7 @@ class Rows:
     def blocks(self, rows: np.ndarray | None = None, size: int = BLOCK) -> Iterator[tuple[Any, np.ndarray]]:
         """Pairs (block of X, block of y)."""
         # Where X is `widened`, a block becomes float64 in a workspace, valid until the next.
-        wide = None if self.single or self.X.dtype == np.float64 else np.empty((min(size, self.n), self.d))
+        wide = None if self.single or self.dtype == np.float64 else np.empty((min(size, self.n), self.d))
         if rows is None:
             for start in range(0, self.n, size):
                 A = self.X[start : start + size]
@@ -121,7 +122,7 @@ class Rows:
         """Rows of a block of a sum for k iterates."""
         if self.sparse:
             return BLOCK
-        if self.X.dtype == np.float64:
+        if self.dtype == np.float64:
             fitting, most = CACHED // ((self.d + k) * 8), LONGEST
         elif self.single:
             fitting, most = 2 * CACHED // ((self.d + k) * 4), 2 * LONGEST
@@ -138,7 +139,7 @@ class Rows:
         """<x_i, w>, (k, n), of the type of W."""
         if self.sparse:
             return (self.X @ W.T).T
-        return W @ self.X.T if self.X.dtype == W.dtype else (W.astype(self.X.dtype) @ self.X.T).astype(W.dtype)
+        return W @ self.X.T if self.dtype == W.dtype else (W.astype(self.dtype) @ self.X.T).astype(W.dtype)
 
     def sum(self, function: Pointwise, W: np.ndarray, rows: np.ndarray | None = None) -> np.ndarray:
         """(k,) sums over rows of function(<x_i, w>, y_i)."""

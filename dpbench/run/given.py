@@ -21,7 +21,8 @@ from dpbench.datasets.recipes import BLOCK, all_within, row_norms, rows_beyond
 from dpbench.datasets.tables import WITHIN
 from dpbench.errors import DataError, UserError
 from dpbench.problems import Problem, losses
-from dpbench.problems.exact import ExactProblem, ExactShardedProblem, on_grid
+from dpbench.problems.exact import ExactProblem, ExactShardedProblem
+from dpbench.problems.grid import on_grid
 from dpbench.problems.kernels import Rows
 from dpbench.problems.risk import FAR
 from dpbench.problems.sharded import ShardedProblem

@@ -1,6 +1,7 @@
 """Sums over the rows as integers: no rounding, no order, no longer row, and a sensitivity that is an exact integer."""
 
 import math
+import pickle
 from fractions import Fraction
 
 import numpy as np
@@ -13,7 +14,8 @@ from dpbench.privacy.exact.sums import Sum
 from dpbench.privacy.relation import Relation
 from dpbench.problems import Problem
 from dpbench.problems import exact as exact_problems
-from dpbench.problems.exact import ExactProblem, ExactShardedProblem, in_order, on_grid, square_bound, weighted_sum
+from dpbench.problems.exact import ExactProblem, ExactShardedProblem, in_order, weighted_sum
+from dpbench.problems.grid import GridRows, on_grid, short_rows, square_bound
 from dpbench.problems.kernels import Rows
 from dpbench.problems.losses import Logistic
 from dpbench.problems.risk import Diverged
@@ -72,6 +74,58 @@ def test_float32_puts_the_same_rows_on_the_grid_as_float64(bound):
     found = on_grid(X, bound)
     assert found.dtype == np.float32
     np.testing.assert_array_equal(found, on_grid(X.astype(np.float64), bound))
+
+
+def long_rows(n=5000, d=6):
+    """Float32 rows, some of which are beyond 1, are at it, or are no numbers, and their labels."""
+    rng = np.random.default_rng(3)
+    X = rng.standard_normal((n, d))
+    X *= rng.choice([0.5, 1.0, 1 - 1e-5], (n, 1), p=[0.98, 0.01, 0.01]) / np.linalg.norm(X, axis=1, keepdims=True)
+    X[::97] *= 1e4
+    X[5, 2], X[17, 3], X[4999] = np.nan, np.inf, 1e38
+    return X.astype(np.float32), rng.choice([-1.0, 1.0], n).astype(np.float32)
+
+
+def test_rows_put_on_the_grid_as_they_are_read_are_those_of_the_copy():
+    X, y = long_rows()
+    short = short_rows(X, 1.0, "l2")
+    assert short is not None
+    assert set(range(0, len(X), 97)) <= set(short.rows)
+    lazy, eager = GridRows(X, y, short), Rows(on_grid(X, 1.0), y)
+    some = np.random.default_rng(4).integers(0, len(X), 1500)
+    some[:3] = 5, 97, 4999
+    for a, b in ((lazy, eager), (lazy.widened, eager.widened), (lazy.widened.rough, eager)):
+        for rows in (None, some):
+            for (A, u), (B, v) in zip(a.blocks(rows, 700), b.blocks(rows, 700), strict=True):
+                assert A.dtype == B.dtype
+                np.testing.assert_array_equal(A, B)
+                np.testing.assert_array_equal(u, v)
+    np.testing.assert_array_equal(lazy.take(some)[0], eager.take(some)[0])
+    np.testing.assert_array_equal(lazy.X, eager.X)
+    assert "X" not in vars(GridRows(X, y, short))
+    assert short_rows(X[::97], 1.0, "l2") is None
+    assert short_rows(X.astype(float), 1.0, "l2") is None
+
+
+def test_a_problem_shows_no_row_that_is_not_on_the_grid(monkeypatch):
+    X, y = long_rows()
+    eager = exact(X, y, l2=0.1)
+    monkeypatch.setattr(exact_problems, "LARGE", 1)
+    lazy = exact(X, y, l2=0.1)
+    W, chosen = np.random.default_rng(0).standard_normal((1, 6)), np.array([5, 97, 4999, 5])
+    for call in ("gradient_sum", "hessian_sum"):
+        for rows in (None, chosen):
+            np.testing.assert_array_equal(getattr(lazy, call)(W, rows).integers, getattr(eager, call)(W, rows).integers)
+    found, expected = (p.nearly(minimise, np.zeros((1, 6)), 1e-3 * W, 0.1, 1e-9) for p in (lazy, eager))
+    np.testing.assert_allclose(found[0].integers * found[0].unit, expected[0].integers * expected[0].unit, atol=1e-9)
+    assert "X" not in vars(lazy)  # no copy so far
+    np.testing.assert_array_equal(lazy.take(chosen)[0], eager.X[chosen])
+    again = pickle.loads(pickle.dumps(lazy))
+    np.testing.assert_array_equal(again.gradient_sum(W).integers, eager.gradient_sum(W).integers)
+    for one in (lazy, again, lazy.real):
+        np.testing.assert_array_equal(one.X, eager.X)
+    clip = np.array([0.5])
+    np.testing.assert_array_equal(lazy.clipped_gradient(W, clip).integers, eager.clipped_gradient(W, clip).integers)
 
 
 def test_of_float32_rows_a_certificate_is_the_gradient_that_the_solver_stopped_at(monkeypatch):

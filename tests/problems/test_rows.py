@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from dpbench.errors import UserError
-from dpbench.problems import Problem, exact, losses
+from dpbench.problems import Problem, exact, grid, losses
 from dpbench.problems.kernels import Rows
 from dpbench.problems.losses import LOSSES, Loss
 from dpbench.problems.sharded import Shards, held
@@ -113,7 +113,7 @@ def test_float32_is_added_in_float64(kind, name):
 def test_exact_sums_are_the_same_integers(kind, name, dtype):
     loss = losses.Weighted(LOSSES["logistic"], (0.5, 1.0)) if name == "weighted" else LOSSES[name]
     X, y = table(loss)
-    X = exact.on_grid(X.astype(dtype), 1.0)
+    X = grid.on_grid(X.astype(dtype), 1.0)
     W = np.random.default_rng(1).standard_normal((1, D))
     some = np.random.default_rng(2).integers(0, N, 1_500)
 

@@ -1,0 +1,220 @@
+"""Rows on a public grid: multiples of 2⁻¹⁶, each within its bound in exact integers (see `exact`)."""
+
+from __future__ import annotations
+
+import copy
+import functools
+import math
+from collections.abc import Iterator
+from fractions import Fraction
+from typing import Any, NamedTuple
+
+import numpy as np
+import scipy
+
+from dpbench.datasets.recipes import one_entry_each
+from dpbench.errors import PrivacyError
+from dpbench.privacy.exact.sums import ROW_BITS
+from dpbench.problems.kernels import BLOCK, Rows
+
+PREPARED = 2**16  # entries put on the grid at a time: they stay in the cache
+FEW = 1 / 16  # of the rows: more that are beyond their bound are copied, with all others
+UP, DOWN = np.float32(2.0**ROW_BITS), np.float32(2.0**-ROW_BITS)
+
+
+class Short(NamedTuple):
+    """Which rows, in order, were beyond the bound or no numbers, and what they are on the grid (m, d)."""
+
+    rows: np.ndarray
+    values: np.ndarray
+
+
+def on_grid(X: Any, bound: float, norm: str = "l2", *, steady: bool = False) -> Any:
+    """X (n, d), dense or CSR, rounded towards zero to multiples of 2⁻¹⁶, each row within `bound` in exact integers.
+
+    A function of each row alone: entries that are not finite count as 0, and a row beyond the bound is multiplied by
+    bound/‖x‖ and 1 - 2⁻⁴⁰ before it is rounded. A copy, of the type of X. steady: all rows take the same steps, those
+    within the bound too.
+    """
+    sparse = scipy.sparse.issparse(X)
+    X = one_entry_each(X.tocsr()).astype(np.float64, copy=True) if sparse else X
+    limit = square_bound(bound) if norm == "l2" else math.floor(Fraction(bound) * 2**ROW_BITS)
+    if not sparse and not steady and X.dtype == np.float32 and norm == "l2" and X.shape[1] < 2**16:
+        out = np.empty_like(X)
+        for _ in _in_float32(X, bound, out):
+            pass
+        return out
+    out = X if sparse else np.empty(X.shape, X.dtype)
+    size = max(1, PREPARED // X.shape[1])
+    workspace = np.empty((size, X.shape[1]))
+    with np.errstate(all="ignore"):
+        for start in range(0, X.shape[0], size):
+            block = X[start : start + size]
+            A = block.toarray() if sparse else block
+            grid = np.multiply(A, 2.0**ROW_BITS, out=workspace[: len(A)])
+            np.trunc(grid, out=grid)
+            inside = _sizes(grid, norm) <= limit  # and each entry is a number
+            beyond = np.flatnonzero(~inside)
+            if steady:
+                short = np.trunc(_shortened(A.astype(np.float64), bound, norm))
+                np.copyto(grid, np.where(inside[:, None], grid, short))
+                if not (_sizes(grid, norm) <= limit).all():
+                    raise PrivacyError("rows could not be brought within their bound on the grid")
+            elif len(beyond):
+                grid[beyond] = np.trunc(_shortened(A[beyond].astype(np.float64), bound, norm))
+                if not (_sizes(grid[beyond], norm) <= limit).all():
+                    raise PrivacyError("rows could not be brought within their bound on the grid")
+            if sparse:
+                part = slice(X.indptr[start], X.indptr[min(start + size, X.shape[0])])
+                lines = np.repeat(np.arange(len(A)), np.diff(X.indptr[start : start + len(A) + 1]))
+                out.data[part] = grid[lines, X.indices[part]] * 2.0**-ROW_BITS
+            else:
+                np.multiply(grid, 2.0**-ROW_BITS, out=out[start : start + size], casting="same_kind")
+    return out
+
+
+def _shortened(A: np.ndarray, bound: float, norm: str) -> np.ndarray:
+    """Rows A in steps of the grid: entries that are no numbers are 0; a row beyond the bound then is just below it."""
+    A = np.nan_to_num(A, nan=0.0, posinf=0.0, neginf=0.0)
+    largest = np.maximum(np.abs(A).max(axis=1, keepdims=True), np.finfo(float).tiny)
+    A = A / largest  # so that squares are finite
+    size = np.sqrt((A * A).sum(axis=1, keepdims=True)) if norm == "l2" else np.abs(A).sum(axis=1, keepdims=True)
+    return A * np.minimum(largest, bound * (1 - 2.0**-40) / np.maximum(size, np.finfo(float).tiny)) * 2.0**ROW_BITS
+
+
+def square_bound(bound: float) -> int:
+    """⌊R² 2³²⌋: the largest ‖x‖² of a row on the grid with ‖x‖ ≤ R, in squares of its step."""
+    return math.floor(Fraction(bound) ** 2 * 2 ** (2 * ROW_BITS))
+
+
+def _sizes(grid: np.ndarray, norm: str) -> np.ndarray:
+    """(b,) ‖x‖₂² or ‖x‖₁ of integer rows: exact below 2⁵³, and not below 2⁵² where it is larger."""
+    return np.einsum("ij,ij->i", grid, grid) if norm == "l2" else np.abs(grid).sum(axis=1)
+
+
+def _in_float32(X: np.ndarray, bound: float, out: np.ndarray | None) -> Iterator[Short]:
+    """Float32 rows X of ‖x‖₂ ≤ bound ≤ 2⁸ put on the grid, in `out` if there is one; yields those that are shortened.
+
+    In float32: a number of 24 bits stays one, scaled and rounded. Integers have the last word where float32 does not
+    see that a row is within, see `recipes.rows_beyond`.
+    """
+    n, d = X.shape
+    size = max(1, PREPARED // d)
+    limit = square_bound(bound)
+    sure = np.float32(limit * (1 - (d + 2) * 2.0**-23))
+    workspace = np.empty((size if out is None else 0, d), np.float32)
+    with np.errstate(all="ignore"):
+        for start in range(0, n, size):
+            block = X[start : start + size]
+            grid = workspace[: len(block)] if out is None else out[start : start + size]
+            np.multiply(block, UP, out=grid)
+            np.trunc(grid, out=grid)
+            close = np.flatnonzero(~(np.einsum("ij,ij->i", grid, grid) < sure))
+            beyond = close[~(_sizes(grid[close].astype(np.float64), "l2") <= limit)] if len(close) else close
+            if len(beyond):
+                short = np.trunc(_shortened(block[beyond].astype(np.float64), bound, "l2"))
+                if not (_sizes(short, "l2") <= limit).all():
+                    raise PrivacyError("rows could not be brought within their bound on the grid")
+                grid[beyond] = short
+                yield Short(start + beyond, (short * 2.0**-ROW_BITS).astype(np.float32))
+            if out is not None:
+                np.multiply(grid, DOWN, out=grid)
+
+
+def short_rows(X: Any, bound: float, norm: str) -> Short | None:
+    """What `GridRows` takes; None for rows that are no float32, or have another norm, or too many to be kept apart."""
+    if not isinstance(X, np.ndarray) or X.dtype != np.float32 or norm != "l2" or X.shape[1] >= 2**16:
+        return None
+    found, count = [Short(np.empty(0, int), np.empty((0, X.shape[1]), np.float32))], 0
+    for one in _in_float32(X, bound, None):
+        found.append(one)
+        count += len(one.rows)
+        if count > FEW * len(X):
+            return None
+    return Short(*(np.concatenate(parts) for parts in zip(*found, strict=True)))
+
+
+class GridRows(Rows):
+    """Float32 rows as `on_grid` has them, block by block as they are read: there is no copy of them.
+
+    X: (n, d) the rows before; `short` is of `short_rows`. The attribute `X` makes the copy, for who asks for it.
+    """
+
+    def __init__(self, X: np.ndarray, y: np.ndarray, short: Short) -> None:
+        self._raw, self._short = np.asarray(X), short
+        self.sparse, self.single, self.dtype = False, True, np.dtype(np.float32)
+        self.n, self.d = X.shape
+        self.y = y.astype(np.float32, copy=False)
+
+    @functools.cached_property
+    def X(self) -> np.ndarray:  # type: ignore[override]
+        """(n, d), the copy."""
+        out = np.empty_like(self._raw)
+        for start in range(0, self.n, BLOCK):
+            self._put(slice(start, start + BLOCK), out[start : start + BLOCK])
+        return out
+
+    @functools.cached_property
+    def widened(self) -> Rows:
+        """See `Rows`."""
+        if not self.single:
+            return self
+        found = copy.copy(self)
+        found.single, found.y = False, self.y.astype(np.float64)
+        found.__dict__.update(usual=None, groups=None, _entries=None)  # all three are of a float64 X
+        return found
+
+    @property
+    def rough(self) -> Rows | None:
+        """See `Rows`."""
+        return None if self.single else GridRows(self._raw, self.y, self._short)
+
+    def __sizeof__(self) -> int:
+        return sum(array.nbytes for array in (self._raw, self.y, *self._short))
+
+    def blocks(self, rows: np.ndarray | None = None, size: int = BLOCK) -> Iterator[tuple[Any, np.ndarray]]:
+        """See `Rows`; a block of X is a workspace, valid until the next."""
+        grid = np.empty((min(size, self.n if rows is None else len(rows)), self.d), np.float32)
+        wide = None if self.single else np.empty(grid.shape)
+        for start in range(0, self.n if rows is None else len(rows), size):
+            here = slice(start, start + size) if rows is None else rows[start : start + size]
+            y = self.y[here]
+            A = grid[: len(y)]
+            self._put(here, A)
+            if wide is not None:
+                np.copyto(wide[: len(y)], A)
+                A = wide[: len(y)]
+            yield A, y
+
+    def take(self, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """See `Rows`."""
+        out = np.empty((len(rows), self.d), np.float32)
+        self._put(rows, out)
+        return out, self.y[rows]
+
+    def within(self, order: int, limit: float) -> bool:
+        """See `Rows`."""
+        return self.largest_norm(order) <= limit
+
+    def largest_norm(self, order: int) -> float:
+        """See `Rows`."""
+        parts = (A.astype(np.float64) for A, _ in self.blocks(None, 8 * BLOCK))
+        return float(np.max([np.linalg.norm(A, order, axis=1).max() for A in parts]))
+
+    def _put(self, here: Any, out: np.ndarray) -> None:
+        """The rows `here`, a slice or their numbers, on the grid."""
+        raw = self._raw[here] if isinstance(here, slice) else self._raw.take(here, axis=0)
+        with np.errstate(all="ignore"):  # of rows that are put in place next
+            np.multiply(raw, UP, out=out)
+            np.trunc(out, out=out)
+            np.multiply(out, DOWN, out=out)
+        short, values = self._short
+        if not len(short):
+            return
+        if isinstance(here, slice):
+            first, last = np.searchsorted(short, [here.start, here.start + len(out)])
+            out[short[first:last] - here.start] = values[first:last]
+        else:
+            place = np.minimum(np.searchsorted(short, here), len(short) - 1)
+            these = short[place] == here
+            out[these] = values[place[these]]
