@@ -475,7 +475,7 @@ GUARANTEES = [  # of the privacy code, what no audit sees: each dies by the numb
     Mutant("privacy/exact/correlated.py", "units * self._rows * self._multiplier", "units * self._multiplier",
            "privacy/exact/test_correlated.py::test_noise_times_the_cut_matrix_is_independent_and_no_less_than_rho_asks_for",
            "correlated noise for one use of a row"),
-    Mutant("problems/exact.py", "one_entry_each(X.tocsr()).astype", "X.tocsr().astype",
+    Mutant("problems/grid.py", "one_entry_each(X.tocsr()).astype", "X.tocsr().astype",
            GRIDS + "a_sparse_row_with_a_column_twice_is_as_long_as_its_sums",
            "entries of one column are each their sum"),
     Mutant("problems/losses.py", "(not isinstance(loss, Weighted) or built_in(loss.base))", "True",

@@ -147,7 +147,7 @@ class GridRows(Rows):
         self.y = y.astype(np.float32, copy=False)
 
     @functools.cached_property
-    def X(self) -> np.ndarray:  # type: ignore[override]
+    def X(self) -> np.ndarray:
         """(n, d), the copy."""
         out = np.empty_like(self._raw)
         for start in range(0, self.n, BLOCK):
