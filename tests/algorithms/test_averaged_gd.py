@@ -5,10 +5,16 @@ import math
 import numpy as np
 import pytest
 
+from dpbench.algorithms import get
 from dpbench.algorithms.averaged_gd import safe_step, steps
+from dpbench.algorithms.base import make_settings
+from dpbench.errors import UserError
+from dpbench.privacy.budget import Budget
+from dpbench.privacy.relation import Relation
 from dpbench.privacy.verify import spent
 from dpbench.problems import Declaration, Problem
 from tests.algorithms.conftest import run, small_problem
+from tests.batches import run_batch
 
 
 def test_the_bound_on_one_row_is_attained_and_never_passed():
@@ -87,3 +93,57 @@ def test_it_solves_an_l1_problem_without_noise():
     problem = Problem(problem.X, problem.y / 8, loss="squared", l1=0.005, row_bound=1.0)
     result = run("dp-gd-average", problem, noiseless=True, T=2000, step=0.9, clip=10.0)
     assert problem.value(result.W)[0] - problem.optimum().value < 1e-6
+
+
+# The centred gradient
+
+
+def test_what_the_steps_of_a_centred_run_release_is_the_gradient_without_its_half():
+    problem, W = small_problem(n=30, d=3), 3 * np.random.default_rng(0).standard_normal((20, 3))
+    half = problem.label_moments(1.0) / 60
+    np.testing.assert_allclose(problem.centred_gradient(W) - half, problem.data_gradient(W), atol=1e-12)
+
+
+@pytest.mark.parametrize("size", [0.1, 1.0, 3.0, 10.0, 1e6])
+def test_it_moves_by_no_more_than_declared_at_each_w_and_by_all_of_it_at_both_ends(size):
+    rng = np.random.default_rng(0)
+    x = np.vstack([rng.standard_normal((3000, 2)), np.column_stack([np.linspace(-1, 1, 201), np.full(201, 1e-3)])])
+    x /= np.linalg.norm(x, axis=1, keepdims=True)
+    f = 0.5 * np.tanh(x @ [0.0, size] / 2)[:, None] * x
+    longest, apart = np.linalg.norm(f, axis=1).max(), np.linalg.norm(f[:, None] - f[None, :1500], axis=2).max()
+    assert longest <= 0.5 * min(1, size / 2) * (1 + 1e-12)
+    assert apart <= min(1, size / 4) * (1 + 1e-12)
+    if size in (0.1, 1e6):
+        assert longest > 0.99 * 0.5 * min(1, size / 2)
+        assert apart > 0.98 * min(1, size / 4)
+
+
+@pytest.mark.parametrize("relation", Relation)
+def test_the_noise_of_a_centred_step_follows_the_iterate(relation):
+    problem = small_problem(n=50)
+    method = get("dp-gd-average")
+    settings = method.complete(problem, make_settings(method, {"T": 4, "centred": True, "step": 20.0}))
+    budget = Budget(1.0, 1e-6, relation, "tight")
+    mechanisms = run_batch(problem, method, [settings] * 3, np.zeros((3, 5)), budget, ["a", "b", "c"]).mechanisms
+    drawn = {row["label"]: row for row in mechanisms.ledger.summary()}
+    low, high = map(float, drawn["gradient"]["sensitivity"].split(" to "))
+    most = (2 if relation is Relation.REPLACE_ONE else 1) / 100
+    assert low == pytest.approx(0.02 * most, rel=1e-3)
+    assert 0.02 * most < high <= most * (1 + 1e-3)
+
+
+def test_centred_and_plain_runs_are_one_without_noise_and_spend_the_same():
+    problem = small_problem(l1=1e-3, l2=1e-2)
+    runs = [run("dp-gd-average", problem, noiseless=True, T=20, centred=centred) for centred in (False, True)]
+    np.testing.assert_allclose(runs[0].W, runs[1].W, atol=1e-12)
+    ledger, budget = runs[1].mechanisms.ledger.of(0), runs[1].mechanisms.budget
+    spent_by = {e.label: e.count / e.release.noise_multiplier**2 / (2 * budget.rho) for e in ledger}
+    assert spent_by == {"moments": pytest.approx(0.41), "gradient": pytest.approx(0.59)}
+    assert spent(ledger, budget.delta, budget.relation).epsilon == pytest.approx(1.0, rel=1e-6)
+
+
+def test_a_loss_without_that_part_and_a_clip_are_refused():
+    with pytest.raises(UserError, match=r"^centred: squared loss has no part without w"):
+        run("dp-gd-average", small_problem(loss="squared"), centred=True)
+    with pytest.raises(UserError, match=r"^clip: centred gradients"):
+        run("dp-gd-average", small_problem(), centred=True, clip=0.5)

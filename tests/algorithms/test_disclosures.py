@@ -70,13 +70,14 @@ OTHERS = {
     "dp-newton": [{"modification": "add"}, {"lambda0": 0.2}, {"modification": "add", "lambda0": 0.2}],
     "dp-newton-minibatch": [{"modification": "clip"}],
     "dp-newton-general": [{"modification": "add", "lambda0": 0.1}],
+    "dp-gd-average": [{"centred": True}],
     "dp-gcd": [{"selection": "published"}, {"scales": "bound"}],
     "dp-cd": [{"scales": "bound"}],
     "dp-gd-laplace": [{"m": 100}],
     "dp-gd-last": [{"noise": "growing"}],
 }
 RELEASED_ONLY = {"norm_g", "norm_v", "max", "method"}  # names in formulas that a run, not its settings, gives a value
-LARGEST = {"C_j"}  # of coordinates: the formula is of the largest
+LARGEST = {"C_j", "s"}  # of coordinates or iterates: the formula is of the largest
 
 
 def test_every_mechanism_has_a_kind_of_release():
@@ -97,7 +98,7 @@ def cases():
 def names_of(problem, settings, budget):
     """The names that the formulas are in."""
     found = {"n": problem.n, "d": problem.d, "L0": problem.lipschitz, "L1": problem.smoothness, "R": problem.row_bound}
-    found |= {"B_g": 1.0, "B_H": 1.0, "r": 20.0, "l": 1.0, "sqrt": math.sqrt, "γ": problem.n**-2.0}
+    found |= {"B_g": 1.0, "B_H": 1.0, "r": 20.0, "l": 1.0, "sqrt": math.sqrt, "s": 1.0, "γ": problem.n**-2.0}
     found |= {f: getattr(settings, f) for f in settings.__struct_fields__ if f in ("m", "D", "T", "B", "clip")}
     found["B"] = getattr(settings, "label_bound", found.get("B"))
     if "clip" in found:
