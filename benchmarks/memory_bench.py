@@ -1,7 +1,11 @@
-"""Memory: two workers on the largest data set beyond the file that they share through the page cache."""
+"""Memory: fits of mapped rows, and two workers on the largest data set, beyond the files that the page cache holds.
+
+`python -m benchmarks.memory_bench ROWS` measures fits of so many rows alone; 1e8 takes 9 GB of disk below TMPDIR.
+"""
 
 from __future__ import annotations
 
+import sys
 import tempfile
 from pathlib import Path
 
@@ -28,7 +32,7 @@ def main() -> None:
     )
 
 
-def fit_beyond_its_rows() -> None:
+def fit_beyond_its_rows(rows: int = ROWS) -> None:
     """Print what `dpbench.fit` holds beyond mapped float32 rows and their labels, at its peak, over the rows."""
     import multiprocessing
     from concurrent.futures import ProcessPoolExecutor
@@ -37,41 +41,52 @@ def fit_beyond_its_rows() -> None:
 
     with tempfile.TemporaryDirectory() as folder:
         rng = np.random.default_rng(0)
-        X = rng.uniform(-0.2, 0.2, (ROWS, COLUMNS)).astype(np.float32)
-        np.save(f"{folder}/X.npy", X)
-        np.save(f"{folder}/y.npy", np.where(X[:, 0] > 0, 1.0, -1.0))
-        with ProcessPoolExecutor(1, multiprocessing.get_context("spawn")) as pool:
-            megabytes = pool.submit(_peak_of_a_fit, folder).result()
-    print(
-        f"memory, dp-newton's fit beyond float32 rows, {ROWS:,} x {COLUMNS}, over the rows: "
-        f"{megabytes * 1e6 / X.nbytes:.2f}  ({megabytes:.0f} MB, {megabytes * 1e6 / ROWS:.1f} bytes a row)",
-        flush=True,
-    )
+        X = np.lib.format.open_memmap(f"{folder}/X.npy", "w+", np.float32, (rows, COLUMNS))
+        y = np.lib.format.open_memmap(f"{folder}/y.npy", "w+", np.float32, (rows,))
+        for start in range(0, rows, 1_000_000):
+            A = X[start : start + 1_000_000]
+            A[...] = 0.4 * rng.random(A.shape, np.float32) - np.float32(0.2)
+            y[start : start + len(A)] = np.where(A[:, 0] > 0, 1, -1)
+        size = X.nbytes
+        del X, y, A
+        for algorithm in ("dp-newton", "objpert"):
+            with ProcessPoolExecutor(1, multiprocessing.get_context("spawn")) as pool:
+                megabytes, seconds = pool.submit(_peak_of_a_fit, folder, algorithm).result()
+            print(
+                f"memory, {algorithm}'s fit beyond float32 rows, {rows:,} x {COLUMNS}, over the rows: "
+                f"{megabytes * 1e6 / size:.2f}  ({megabytes:.0f} MB, {megabytes * 1e6 / rows:.1f} bytes a row, "
+                f"{seconds:.0f} s)",
+                flush=True,
+            )
 
 
-def _peak_of_a_fit(folder: str) -> float:
-    """In MB, of a second fit: the first has loaded what the package loads."""
+def _peak_of_a_fit(folder: str, algorithm: str) -> tuple[float, float]:
+    """In MB, of a second fit, as the first has loaded what the package loads; and its processor seconds."""
     import threading
+    import time
 
     import numpy as np
 
     import dpbench
 
     X, y = np.load(f"{folder}/X.npy", mmap_mode="r"), np.load(f"{folder}/y.npy", mmap_mode="r")
-    call = {"algorithm": "dp-newton", "epsilon": 1.0, "delta": 1e-9, "precision": "float32", "T": 2}
+    call = {"algorithm": algorithm, "epsilon": 1.0, "delta": 1e-9, "precision": "float32"}
+    call |= {"T": 2} if algorithm == "dp-newton" else {}
     dpbench.fit(np.array(X[:2000]), np.array(y[:2000]), **call)
     base, peak, stop = anonymous_megabytes(), [0.0], threading.Event()
 
     def watch() -> None:
-        while not stop.wait(0.002):
+        while not stop.wait(0.002 if len(X) <= ROWS else 0.05):
             peak[0] = max(peak[0], anonymous_megabytes())
 
     watcher = threading.Thread(target=watch)
     watcher.start()
+    begin = time.process_time()
     dpbench.fit(X, y, **call)
+    seconds = time.process_time() - begin
     stop.set()
     watcher.join()
-    return peak[0] - base
+    return peak[0] - base, seconds
 
 
 def workers_private_megabytes() -> float:
@@ -123,4 +138,4 @@ def anonymous_megabytes() -> float:
 
 
 if __name__ == "__main__":
-    main()
+    fit_beyond_its_rows(int(float(sys.argv[1]))) if sys.argv[1:] else main()

@@ -1,10 +1,11 @@
 """Private fits against plain ones: processor seconds until the loss of lbfgs, everything included, on one core.
 
-`python -m benchmarks.time_to_loss` writes results/time_to_loss.csv and .md; with ROWS and COLUMNS it measures one shape
-and writes nothing. The rows are float32 for all, as scikit-learn takes them too, and planted: y is +1 with probability
-σ(<x, w>), margins of deviation 1.5. They run in turns, each `ROUNDS` times, and the least time of each counts. δ moves
-a little from round to round, so that no calibration is found in a cache. excess: of the mean loss over lbfgs's, the
-mean of the rounds. At ε = 1 and δ = n⁻².
+`python -m benchmarks.time_to_loss` measures `SHAPES` and writes results/time_to_loss.csv and .md; with ROWS and COLUMNS
+it measures one shape and writes nothing, or with the word `keep` behind them its lines of the table. 10⁸ x 20 takes
+8 GB below TMPDIR, where such rows are mapped, and as much memory. The rows are float32 for all, as scikit-learn takes
+them too, and planted: y is +1 with probability σ(<x, w>), margins of deviation 1.5. They run in turns, each `ROUNDS`
+times, and the least time of each counts. δ moves a little from round to round, so that no calibration is found in a
+cache. excess: of the mean loss over lbfgs's, the mean of the rounds. At ε = 1 and δ = n⁻².
 
 Vowpal Wabbit and diffprivlib run in the environment that VW_PYTHON names, each in a process that times itself; without
 it they are left out.
@@ -21,7 +22,8 @@ import sys
 import tempfile
 import time
 import warnings
-from collections.abc import Callable
+from collections import defaultdict
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -29,6 +31,7 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 import dpbench
+from benchmarks import machine
 from dpbench import files
 from dpbench.algorithms import auto
 from dpbench.problems import Declaration, losses
@@ -38,7 +41,8 @@ from dpbench.run import given
 RESULTS = Path(__file__).parent / "results"
 SHAPES = ((1_000_000, 20), (10_000_000, 20), (1_000_000, 100))
 ROUNDS, DEVIATION, ENOUGH = 3, 1.5, 1e-3
-MANY, PART = 1_000_000, 10  # of more rows, one in so many alone
+MANY, PART = 1_000_000, 10  # of more rows, one in so many alone; of no more, one in four
+MAPPED = 10**9  # entries from which rows are in a file, the quickest alone are measured, and once
 # Chosen on these very rows, which nobody may do with private ones. By columns: λ₀, and of samples the rates.
 NEWTON = {20: {"modification": "add", "lambda0": 1e-3}, 100: {"modification": "add", "lambda0": 3e-4}}
 MINIBATCH = {
@@ -87,7 +91,11 @@ class Point(NamedTuple):
 def table(n: int, d: int) -> tuple[np.ndarray, np.ndarray]:
     """Planted rows of length about 1/2, so that none is beyond the bound of 1, float32, and their labels."""
     rng = np.random.default_rng(0)
-    X = np.empty((n, d), np.float32)
+    if n * d >= MAPPED:
+        with tempfile.NamedTemporaryFile() as file:  # its name is gone at once, its bytes with the last array
+            X = np.memmap(file, np.float32, "w+", shape=(n, d))
+    else:
+        X = np.empty((n, d), np.float32)
     y, w = np.empty(n), rng.standard_normal(d)
     w *= DEVIATION * 2 * np.sqrt(d) / np.linalg.norm(w)
     for start in range(0, n, 100_000):
@@ -117,13 +125,24 @@ def points(X: np.ndarray, y: np.ndarray) -> list[Point]:
     n, d = X.shape
     default = auto.method(Declaration(n, d), 1 / n**2)
     sgd = {"loss": "log_loss", "penalty": None, "fit_intercept": False, "max_iter": 5, "tol": None}
+    part = PART if n > MANY else 4
+    if n * d >= MAPPED:
+        newton = NEWTON[d] | {"T": 4}
+        return [
+            Point("lbfgs", False, {}, plain(logistic("lbfgs"))),
+            ours("dp-newton", newton),
+            ours("dp-newton", newton, part),
+            Point("auto", True, {"method": default}, ours(default, {}).fit),
+            Point("auto", True, {"method": default, "rows": f"one in {part}"}, ours(default, {}, part).fit),
+        ]
     return [
         *(Point(solver, False, {}, plain(logistic(solver))) for solver in ("lbfgs", "newton-cholesky")),
         Point("SGDClassifier", False, {"max_iter": 5}, plain(lambda: SGDClassifier(**sgd, random_state=0))),
         *(ours("dp-newton", NEWTON[d] | {"T": T}) for T in (3, 4, 5)),
         *(ours("dp-newton-minibatch", MINIBATCH[d] | {"T": T}) for T in ((4, 5) if d <= 20 else (5, 6)) if n <= MANY),
-        *(ours("dp-newton", NEWTON[d] | {"T": T}, PART) for T in (4,) if n > MANY),
+        *(ours("dp-newton", NEWTON[d] | {"T": T}, part) for T in (5,) if d <= 20),
         Point("auto", True, {"method": default}, ours(default, {}).fit),
+        Point("auto", True, {"method": default, "rows": f"one in {part}"}, ours(default, {}, part).fit),
         *(ours("dp-gd", {"T": T}) for T in (10,)),
     ]
 
@@ -165,7 +184,11 @@ def record(*values: Any) -> dict[str, Any]:
         f"{found['ratio']:.2f}  ({found['seconds']:.2f} s, excess loss {found['excess']:.1e})",
         flush=True,
     )
-    return found
+    return (
+        found
+        | {"seconds": round(found["seconds"], 3), "ratio": round(found["ratio"], 3)}
+        | {"excess": float(f"{found['excess']:.1e}")}
+    )
 
 
 def set_up(X: np.ndarray, y: np.ndarray, rows: Rows) -> None:
@@ -176,12 +199,16 @@ def set_up(X: np.ndarray, y: np.ndarray, rows: Rows) -> None:
     call |= {"release": True, "exact": False, "precision": "float32", "steady": False, "declared": declared}
     flat = X.reshape(-1)
     step = 8192 * X.shape[1]
-    times: dict[str, list[float]] = {"set-up": [], "gradient": [], "pass": []}
-    for _ in range(5):
+    times: dict[str, list[float]] = defaultdict(list)
+    starts, block = range(0, len(flat), step), np.empty(step, np.float32)
+    for _ in range(5 if X.size < MAPPED else 2):
         for name, work in (
             ("set-up", lambda: given.problem_of(X, y, **call)),
             ("gradient", lambda: rows.weighted_sum(LOGISTIC.derivative, W)),
-            ("pass", lambda: [flat[i : i + step] @ flat[i : i + step] for i in range(0, len(flat), step)]),
+            ("Hessian", lambda: rows.gram(LOGISTIC.second_derivative, W)),
+            ("reading it (dot products)", lambda: [flat[i : i + step] @ flat[i : i + step] for i in starts]),
+            ("its sum by NumPy", lambda: [flat[i : i + step].sum() for i in starts]),
+            ("a copy of it, block by block", lambda: [np.copyto(block[: len(A)], A) for A in _cut(flat, step)]),
         ):
             begin = time.process_time()
             work()
@@ -189,7 +216,18 @@ def set_up(X: np.ndarray, y: np.ndarray, rows: Rows) -> None:
     least = {name: min(found) for name, found in times.items()}
     shape = f"{len(X):,} x {X.shape[1]}, float32"
     print(f"a fit's look at the rows over a gradient, {shape}: {least['set-up'] / least['gradient']:.1f}")
-    print(f"gradient over one pass over X, {shape}: {least['gradient'] / least['pass']:.1f}", flush=True)
+    print(f"Hessian over a gradient, {shape}: {least['Hessian'] / least['gradient']:.1f}")
+    square = np.ones((1500, 1500), np.float32)
+    products = 2 * 1500**3 / machine.best(lambda: square @ square, 3)  # sgemm's flop/s
+    share = len(X) * X.shape[1] ** 2 / products / least["Hessian"]
+    print(f"least time of a symmetric product over a Hessian's, at sgemm's rate, {shape}: {share:.2f}")
+    for name in list(least)[3:]:
+        ratio = least["gradient"] / least[name]
+        print(f"gradient over a pass over X, {name}, {shape}: {ratio:.2f}  ({X.nbytes / least[name] / 1e9:.0f} GB/s)")
+
+
+def _cut(flat: np.ndarray, step: int) -> Iterator[np.ndarray]:
+    return (flat[i : i + step] for i in range(0, len(flat), step))
 
 
 def elsewhere(X: np.ndarray, y: np.ndarray, rows: Rows, reference: float, lbfgs: float) -> list[dict[str, Any]]:
@@ -231,8 +269,12 @@ def main(shapes: tuple[tuple[int, int], ...] = SHAPES, *, keep: bool = True) -> 
     records = []
     with threadpool_limits(1):
         for n, d in shapes:
-            records += measure(n, d, ROUNDS if n * d <= 10**8 else 2)
+            records += measure(n, d, ROUNDS if n * d <= 10**8 else 2 if n * d < MAPPED else 1)
     if keep:
+        with open(RESULTS / "time_to_loss.csv", newline="") as old:
+            others = [_numbers(row) for row in csv.DictReader(old)]
+        records += [row for row in others if (row["rows"], row["columns"]) not in shapes]
+        records.sort(key=lambda row: (row["columns"], row["rows"]))
         with files.replacing(RESULTS / "time_to_loss.csv") as staged, open(staged, "w", newline="") as out:
             writer = csv.DictWriter(out, FIELDS, lineterminator="\n")
             writer.writeheader()
@@ -240,6 +282,17 @@ def main(shapes: tuple[tuple[int, int], ...] = SHAPES, *, keep: bool = True) -> 
         (RESULTS / "time_to_loss.md").write_text(markdown(records), encoding="utf-8")
 
 
+def _numbers(row: dict[str, str]) -> dict[str, Any]:
+    """A row of the csv file with the types that it was written from."""
+    whole = {name: int(row[name]) for name in ("rows", "columns")}
+    return (
+        row
+        | whole
+        | {name: float(row[name]) for name in ("seconds", "ratio", "excess")}
+        | {"private": row["private"] == "True"}
+    )
+
+
 if __name__ == "__main__":
-    numbers = [int(float(word)) for word in sys.argv[1:]]
-    main(((numbers[0], numbers[1]),), keep=False) if numbers else main()
+    numbers = [int(float(word)) for word in sys.argv[1:3]]
+    main(((numbers[0], numbers[1]),), keep=sys.argv[3:] == ["keep"]) if numbers else main()

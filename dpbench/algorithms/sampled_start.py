@@ -19,7 +19,7 @@ from dpbench.algorithms.base import Array, Problem
 from dpbench.problems import Problem as Whole
 
 MANY = 2**17  # rows from which a Hessian of all costs more than this saves
-SHARE, LEAST = 64, 2**14  # of the rows, one in so many; no fewer
+SHARE, LEAST, MOST = 64, 2**14, 2**18  # of the rows, one in so many; no fewer, no more
 ROWS_A_COLUMN, ENTRIES = 16, 2**26  # of a sample, which is dense: at least, and at most
 STEPS = 15
 FALL = 1 / 2  # of the gradient's norm by a step, or what comes next goes on
@@ -40,7 +40,7 @@ def from_sample(
     """
     n, (k, d) = problem.n, W.shape
     everyone = np.arange(k)
-    step = max(1, n // max(LEAST, n // SHARE))
+    step = max(1, n // max(LEAST, min(MOST, n // SHARE)))
     if n < MANY or problem.loss.outputs > 1 or not d * ROWS_A_COLUMN <= n // step <= ENTRIES / d:
         return W, gradient(problem, W, everyone), np.zeros(k, dtype=int)
     declared: dict[str, Any] = {"l2": problem.l2, "w2": problem.w2}

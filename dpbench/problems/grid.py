@@ -160,7 +160,7 @@ class GridRows(Rows):
         if not self.single:
             return self
         found = copy.copy(self)
-        found.single, found.y = False, self.y.astype(np.float64)
+        found.single = False
         found.__dict__.update(usual=None, groups=None, _entries=None)  # all three are of a float64 X
         return found
 
@@ -183,7 +183,7 @@ class GridRows(Rows):
             self._put(here, A)
             if wide is not None:
                 np.copyto(wide[: len(y)], A)
-                A = wide[: len(y)]
+                A, y = wide[: len(y)], y.astype(np.float64)
             yield A, y
 
     def take(self, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -57,7 +57,7 @@ class Rows:
         if not self.single:
             return self
         found = Rows(self.X, self.y)
-        found.single, found.y = False, self.y.astype(np.float64)
+        found.single = False
         found.__dict__.update(usual=None, groups=None, _entries=None)  # all three are of a float64 X
         return found
 
@@ -88,7 +88,7 @@ class Rows:
 
     def blocks(self, rows: np.ndarray | None = None, size: int = BLOCK) -> Iterator[tuple[Any, np.ndarray]]:
         """Pairs (block of X, block of y)."""
-        # Where X is `widened`, a block becomes float64 in a workspace, valid until the next.
+        # Where X is `widened`, a block becomes float64 in a workspace, valid until the next, and its labels too.
         wide = None if self.single or self.dtype == np.float64 else np.empty((min(size, self.n), self.d))
         if rows is None:
             for start in range(0, self.n, size):
@@ -96,12 +96,14 @@ class Rows:
                 if wide is not None:
                     np.copyto(wide[: len(A)], A)
                     A = wide[: len(A)]
-                yield A, self.y[start : start + size]
+                y = self.y[start : start + size]
+                yield A, y if wide is None else y.astype(np.float64)
         else:
             for start in range(0, len(rows), size):
                 chosen = rows[start : start + size]
                 A = self.X[chosen] if self.sparse else self.X.take(chosen, axis=0)
-                yield A if wide is None else A.astype(np.float64), self.y[chosen]
+                y = self.y[chosen]
+                yield (A, y) if wide is None else (A.astype(np.float64), y.astype(np.float64))
 
     def predictions(
         self, W: np.ndarray, rows: np.ndarray | None = None, size: int = BLOCK
