@@ -103,7 +103,7 @@ class AveragedGD(Algorithm):
     def complete(self, problem: Declaration, settings: Settings) -> Settings:
         if settings.centred and problem.loss.name != "logistic":
             raise UserError(f"centred: {problem.loss.name} loss has no part without w; leave it out")
-        if settings.centred and settings.clip:
+        if settings.centred and settings.clip and settings.clip < problem.loss.lipschitz:
             raise UserError("clip: centred gradients are within 1/2 by themselves; leave it out")
         clip = settings.clip or (problem.loss.lipschitz if problem.loss.lipschitz < math.inf else CLIP)
         safety = settings.safety or (SAFETY_SQUARED if problem.loss.quadratic else SAFETY)

@@ -40,6 +40,7 @@ BUILTIN = {
     "dp-gcd": "dpbench.algorithms.greedy:DPGreedyCD",
     "dp-gd": "dpbench.algorithms.gd:DPGradientDescent",
     "dp-gd-average": "dpbench.algorithms.averaged_gd:AveragedGD",
+    "dp-gd-quantile": "dpbench.algorithms.quantile_gd:QuantileGD",
     "dp-gd-oracle": "dpbench.algorithms.gd_oracle:DPGradientDescentOracle",
     "dp-gd-last": "dpbench.algorithms.last_iterate:DPGDLastIterate",
     "dp-gd-laplace": "dpbench.algorithms.momentum:DPGDLaplace",

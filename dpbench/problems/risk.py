@@ -141,6 +141,14 @@ class EmpiricalRisk(Declaration):
         total = self._rows.weighted_sum(functools.partial(_bounded, self.loss, bound), self._models(W))
         return total.reshape(len(W), self.d) / self.n
 
+    def share_within(self, W: np.ndarray, bounds: np.ndarray) -> np.ndarray:
+        """(k,) shares of the rows with |ℓ'_i| at most the bound of each w; bounds (k,)."""
+        found = [
+            self._sum(functools.partial(_within, self.loss, float(bound)), w[None])
+            for w, bound in zip(W, bounds, strict=True)
+        ]
+        return np.concatenate(found) / self.n
+
     def centred_gradient(self, W: np.ndarray) -> np.ndarray:
         """(k, d) means of the rows' gradients of logistic loss less their half without w: (ℓ'_i + y_i/2) x_i."""
         return self._rows.weighted_sum(losses.centred_logistic, self._models(W)) / self.n
@@ -362,6 +370,11 @@ def _checked(X: Any, y: Any) -> tuple[Any, np.ndarray]:
 def _clipped(value: Pointwise, clip: float, z: np.ndarray, y: np.ndarray, out: np.ndarray) -> np.ndarray:
     xp = namespace(z)
     return xp.maximum(xp.fmin(value(z, y, out), clip, out=out), 0.0, out=out)
+
+
+def _within(loss: losses.Loss, bound: float, z: np.ndarray, y: np.ndarray, out: np.ndarray) -> np.ndarray:
+    xp = namespace(z)
+    return xp.less_equal(xp.abs(loss.derivative(z, y, out), out=out), bound, out=out)
 
 
 def _bounded(loss: losses.Loss, bound: float, z: np.ndarray, y: np.ndarray, out: np.ndarray) -> np.ndarray:

@@ -61,6 +61,7 @@ LOOKS: dict[str, tuple[str, str] | tuple[str, str, str]] = {
     "dp-adam": (PINK, "P"),
     "tukey-em": (YELLOW, "*"),
     "bolt-on": (GREY, "P"),
+    "dp-gd-quantile": (GREEN, "X"),
     "phased-erm": (PINK, "X"),
     "objpert-pure": (ORANGE, "*"),
     "boosted-ssp": (BLUE, "*"),

@@ -1,0 +1,132 @@
+"""Averaged gradient descent whose clip follows a private quantile of the derivatives."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, ClassVar
+
+import msgspec
+import numpy as np
+
+from dpbench.algorithms.averaged_gd import CLIP, SAFETY, SAFETY_SQUARED, WORK, safe_step, steps
+from dpbench.algorithms.base import (
+    Algorithm,
+    Array,
+    AuditCase,
+    BaseSettings,
+    Count,
+    Declaration,
+    Disclosure,
+    Mechanisms,
+    Needs,
+    Outcome,
+    Positive,
+    Problem,
+    Share,
+    Trace,
+)
+from dpbench.privacy.ledger import at_rho
+from dpbench.problems.regularisers import soft_threshold
+
+LEAST = 1e-3  # of the ceiling
+
+
+class QuantileGD(Algorithm):
+    """dp-gd-quantile: dp-gd-average with C ← C·exp(-r(q̃ - γ)), q̃ the noisy share of rows with |ℓ'_i| ≤ C.
+
+    After Andrew, Thakkar, McMahan and Ramaswamy (2021). Beside each gradient, which a row moves by CR/n, twice that
+    under replace-one, q is released with the share 0.1 of the step's ρ. A row moves it by 1/n, under replace-one too
+    (their correction of the noise has half of that, as of a centred count under add/remove). C is a function of what
+    was released, so each step's noise may follow it: Σ(Δ/σ)² is the same on every path.
+
+    C starts at the ceiling and stays below it: noise makes residuals large, a clip without a ceiling follows them, and
+    the noise follows the clip. The step is dp-gd-average's safe one at each step's own noise. A quantile γ below 1
+    leaves the 1 - γ longest residuals clipped whatever ε is: the loss it ends at is a Huber loss.
+
+    quantile: γ. rate: r. clip: the ceiling; None: what bounds ℓ' by itself, 1 for squared loss. share: of ρ, for q.
+    """
+
+    name = "dp-gd-quantile"
+    title = "DP-GD, quantile clip"
+    in_reals = "the clip follows what was released, which no grid of integers was made for"
+    paper_accounting = "tight"
+    needs = Needs(convex=True, smooth=True, regularisers=("l1", "l2"))
+    discloses = (
+        Disclosure(
+            "gradient",
+            "the mean gradient, derivatives clipped to ±C·s",
+            add_remove="C·s·R/n",
+            why="|ℓ'| ≤ C·s by clipping, C the ceiling and s ≤ 1 as the clip follows the quantile; ‖x‖ ≤ R",
+        ),
+        Disclosure(
+            "quantile",
+            "the share of rows with |ℓ'| within the clip",
+            add_remove="1/n",
+            replace_one="1/n",
+            why="a count over n",
+        ),
+    )
+    tuning: ClassVar = {"quantile": [0.5, 0.8, 0.95]}
+
+    class Settings(BaseSettings, frozen=True):
+        T: Count | None = None
+        clip: Positive | None = None
+        quantile: Share = 0.8
+        rate: Positive = 0.3
+        share: Share = 0.1
+        step: Positive | None = None
+        safety: Positive | None = None
+
+    def complete(self, problem: Declaration, settings: Settings) -> Settings:
+        clip = settings.clip or (problem.loss.lipschitz if problem.loss.lipschitz < math.inf else 1.0)
+        safety = settings.safety or (SAFETY_SQUARED if problem.loss.quadratic else SAFETY)
+        return msgspec.structs.replace(settings, clip=clip, safety=safety)
+
+    def audit_case(self) -> AuditCase:
+        return AuditCase({"clip": 1.0}, loss="squared")
+
+    def canaries(self) -> tuple[AuditCase, ...]:
+        # Labels of ±3: from the second step on one of the two is within a clip that stays at 3, and the other beyond.
+        settings = {"T": 16, "share": 0.9, "clip": 3.0, "rate": 1e-9}
+        return (AuditCase(settings, loss="squared", n=24, steepest=False, drawn=True, label="quantile"),)
+
+    def work(self, n: int, d: int, settings: Settings) -> float:
+        return min(8.0 * n * d * (settings.T or 1000), 2 * WORK)
+
+    def plan(self, problem: Declaration, mechanisms: Mechanisms, settings: Any) -> None:
+        T = self._rounds(problem, mechanisms, settings)
+        each = mechanisms.budget.rho / T
+        mechanisms.plan("quantile", at_rho(settings.share * each), T)
+        mechanisms.plan("gradient", at_rho((1 - settings.share) * each), T)
+
+    def _rounds(self, problem: Declaration, mechanisms: Mechanisms, settings: Settings) -> int:
+        """T of dp-gd-average, at the clip that it would take."""
+        clip = settings.clip or 1.0  # `complete` has given it a value
+        usual = clip if problem.loss.lipschitz < math.inf else min(clip, CLIP)
+        moved = usual * problem.row_bound / problem.n * (2 if mechanisms.doubled else 1)
+        return settings.T or steps(problem, moved, mechanisms.budget.rho, WORK)
+
+    def run(self, problem: Problem, W: Array, mechanisms: Mechanisms, settings: Settings, trace: Trace) -> Outcome:
+        n, R, l1, l2 = problem.n, problem.row_bound, problem.l1, problem.l2
+        ceiling, safety = settings.clip or 1.0, settings.safety or 1.0
+        T = self._rounds(problem, mechanisms, settings)
+        each = mechanisms.budget.rho / T
+        for_count, for_step = settings.share * each, (1 - settings.share) * each
+
+        W, mean, first = np.zeros_like(W), np.zeros_like(W), T // 2
+        C = np.full(len(W), ceiling)
+        trace(0, W, passes=0)
+        for t in range(T):
+            q = mechanisms.gaussian(
+                problem.share_within(W, C), sensitivity=1 / n, replaced=1 / n, rho=for_count, label="quantile"
+            )
+            clipped = np.concatenate([problem.bounded_gradient(w[None], float(c)) for w, c in zip(W, C, strict=True)])
+            gradient = mechanisms.gaussian(clipped, sensitivity=C * R / n, rho=for_step, label="gradient")
+            sigma = C * R / n * (2 if mechanisms.doubled else 1) / math.sqrt(2 * for_step)
+            step = np.array([[settings.step or safe_step(problem, float(s), T, safety)] for s in sigma])
+            W = soft_threshold(W - step * (gradient + l2 * W), step * l1)
+            C = np.clip(C * np.exp(-settings.rate * (q - settings.quantile)), LEAST * ceiling, ceiling)
+            if t >= first:
+                mean += (W - mean) / (t - first + 1)
+            trace(t + 1, mean if t >= first else W, passes=2 * (t + 1))
+        return Outcome(mean, T=[T] * len(W))
