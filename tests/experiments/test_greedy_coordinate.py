@@ -214,7 +214,9 @@ def test_tuned_settings_written_and_read_back(small, monkeypatch, tmp_path):
 def found(ends):
     """`finals` as a claim sees it, from {(problem, method): (mean, se, wrong)}."""
     columns = ["problem", "algorithm", "mean", "se", "support_wrong"]
-    return pd.DataFrame([(*cell, *values) for cell, values in ends.items()], columns=columns).assign(T=2)
+    return pd.DataFrame([(*cell, *values) for cell, values in ends.items()], columns=columns).assign(
+        T=2, epsilon_planned=1.0, support_correct=0
+    )
 
 
 def judge(monkeypatch, name, ends):

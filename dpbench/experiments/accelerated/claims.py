@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from typing import Any, NamedTuple
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import pandas as pd
 
 from dpbench.experiments.accelerated.errors import ALGORITHMS, final_errors
 from dpbench.study.context import Context
@@ -35,12 +38,13 @@ class Errors:
     """Final errors by batch ("m = n" or "m = 1,000"), algorithm, c and T."""
 
     def __init__(self, context: Context) -> None:
-        self._at, self._run = {}, defaultdict(list)
+        self._at: dict[tuple[str, str, float, int], Error] = {}
+        self._run: dict[tuple[str, str, float], list[Error]] = defaultdict(list)
         for batch, artefact in ARTEFACTS.items():
-            for row in final_errors(context, artefact).itertuples():
-                self._at[batch, row.algorithm, row.c, row.T_asked] = error_of(row)
-            for row in final_errors(context, artefact, pooled=True).itertuples():
-                self._run[batch, row.algorithm, row.c].append(error_of(row))
+            for algorithm, c, error in _errors(final_errors(context, artefact)):
+                self._at[batch, algorithm, c, error.T_asked] = error
+            for algorithm, c, error in _errors(final_errors(context, artefact, pooled=True)):
+                self._run[batch, algorithm, c].append(error)
 
     def at(self, batch: str, algorithm: str, c: float, T: int) -> Error:
         """At the T asked for."""
@@ -57,9 +61,10 @@ class Errors:
         return min(self._run[batch, algorithm, c])
 
 
-def error_of(row: Any) -> Error:
-    """The error of one row of `best_errors`."""
-    return Error(row.mean, row.se, int(row.T_asked), int(row.T))
+def _errors(table: pd.DataFrame) -> Iterator[tuple[str, float, Error]]:
+    """(algorithm, c, error) of each row of `final_errors`."""
+    rows = table[["algorithm", "c", "mean", "se", "T_asked", "T"]].itertuples(index=False)
+    return ((algorithm, c, Error(mean, se, int(T_asked), int(T))) for algorithm, c, mean, se, T_asked, T in rows)
 
 
 @claim(

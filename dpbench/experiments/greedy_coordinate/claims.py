@@ -8,9 +8,9 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Iterator
-from typing import Any
 
-from dpbench.experiments.greedy_coordinate.study import CASES, L1, STAND_INS, Case, facts, finals, tuned_runs
+from dpbench import frames
+from dpbench.experiments.greedy_coordinate.study import CASES, L1, STAND_INS, Case, Final, facts, finals, tuned_runs
 from dpbench.study.context import Context
 from dpbench.study.declare import Why, claim
 from dpbench.study.statistics import plus_minus
@@ -26,7 +26,7 @@ class Ends:
 
     def __init__(self, context: Context, artefact: str, problems: tuple[str, ...], methods: tuple[str, ...]) -> None:
         table = finals(tuned_runs(context, artefact, traced=artefact != "rules"))
-        self._rows = {(row["problem"], row["algorithm"]): row for _, row in table.iterrows()}
+        self._rows = {(one.problem, one.algorithm): one for one in frames.records(table, Final)}
         known = facts(context, "fig1")
         self.start = {problem: known[problem].start for problem in problems if problem in known}
         missing = [f"{m} on {p}" for p in problems for m in methods if (p, m) not in self._rows]
@@ -34,26 +34,26 @@ class Ends:
         if missing:
             raise NotEnough(f"no rows: {', '.join(missing)}", artefact)
 
-    def __call__(self, problem: str, method: str) -> Any:
+    def __call__(self, problem: str, method: str) -> Final:
         return self._rows[problem, method]
 
     def best(self, problem: str, methods: tuple[str, ...]) -> str:
         """The method of the lowest mean."""
-        return min(methods, key=lambda method: self(problem, method)["mean"])
+        return min(methods, key=lambda method: self(problem, method).mean)
 
     def taken_off(self, problem: str, method: str) -> float:
         """The share of the start's error, to a hundredth of a percent."""
-        return float(round(1 - self(problem, method)["mean"] / self.start[problem], 4) + 0.0)
+        return round(1 - self(problem, method).mean / self.start[problem], 4) + 0.0
 
     def lead(self, problem: str, method: str, other: str) -> float:
         """How far `method` ends below `other`, in standard errors of the difference; infinite where neither varies."""
         a, b = self(problem, method), self(problem, other)
-        difference, se = b["mean"] - a["mean"], math.hypot(a["se"], b["se"])
+        difference, se = b.mean - a.mean, math.hypot(a.se, b.se)
         return 0.0 if difference == 0 else difference / se if se else math.copysign(math.inf, difference)
 
     def show(self, problem: str, methods: tuple[str, ...]) -> str:
         cells = [(method, self(problem, method)) for method in methods]
-        return ", ".join(f"{method} {plus_minus(one['mean'], one['se'])}" for method, one in cells)
+        return ", ".join(f"{method} {plus_minus(one.mean, one.se)}" for method, one in cells)
 
 
 def _decided(words: dict[str, str], numbers: str, case: Case) -> Verdict:
@@ -82,7 +82,7 @@ def only_progress(context: Context) -> Iterator[Verdict]:
         }  # fmt: skip
         shares = [
             f"{p}: of the start's error {ends.start[p]:.3g}, "
-            + ", ".join(f"{m} {ends.taken_off(p, m):.1%} in {ends(p, m)['T']:.0f} iterations" for m in case.methods)
+            + ", ".join(f"{m} {ends.taken_off(p, m):.1%} in {ends(p, m).T:.0f} iterations" for m in case.methods)
             + " taken off"
             for p in problems
         ]
@@ -155,7 +155,7 @@ def no_wrong_coordinate(context: Context) -> Iterator[Verdict]:
     """Mean counts are rounded to whole numbers, as the paper prints them."""
     for case in CASES:
         ends = Ends(context, "table3", L1, case.methods)
-        wrong = {m: {p: ends(p, m)["support_wrong"] for p in L1} for m in case.methods}
+        wrong = {m: {p: ends(p, m).support_wrong for p in L1} for m in case.methods}
         some = {m: any(round(count) for count in wrong[m].values()) for m in case.methods}
         never = not any(some[m] for m in case.greedy)
         words = {
@@ -185,7 +185,7 @@ def rules_coincide(context: Context) -> Iterator[Verdict]:
         pairs = list(itertools.combinations(case.rules, 2))
         apart = {p: max(abs(ends.lead(p, a, b)) for a, b in pairs) for p in L1}
         high = max(apart[p] for p in L1 if p != "california")
-        seeds = {p: ends(p, case.rules[0])["seeds"] for p in L1}
+        seeds = {p: ends(p, case.rules[0]).seeds for p in L1}
         numbers = [
             f"{p}: {ends.show(p, case.rules)} (at most {apart[p]:.1f} standard errors apart, {seeds[p]} seeds)"
             for p in L1

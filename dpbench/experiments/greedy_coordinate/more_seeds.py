@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from dpbench import frames
 from dpbench.experiments.greedy_coordinate.study import (
     CASES,
     DAGGER,
@@ -15,6 +16,7 @@ from dpbench.experiments.greedy_coordinate.study import (
     PRIVACY,
     TITLES,
     TUNING,
+    Final,
     finals,
     gaps,
     shown_runs,
@@ -40,7 +42,7 @@ def rules(context: Context) -> Table:
         {"problem": problem, "algorithm": method, "mean": row.mean, "se": row.se, "seeds": row.seeds, "T": row.T}
         for problem in L1
         for method in methods
-        for row in select(ends, problem=problem, algorithm=method).itertuples()
+        for row in frames.records(select(ends, problem=problem, algorithm=method), Final)
     ]
     caption = (
         "Mean relative error ± standard error of DP-GCD's three greedy rules at their chosen settings. †: the "

@@ -45,9 +45,8 @@ def selection_error(context: Context) -> Table:
             if one is None:
                 cells += ["–"] * 3
                 continue
-            support = "" if isnan(one["support_correct"]) else support_of(one)
-            cells += [f"{plus_minus(one['mean'], one['se'])} (T = {one['T']:.0f})", support,
-                      f"{one['epsilon_planned']:.3g}"]  # fmt: skip
+            support = "" if isnan(one.support_correct) else support_of(one)
+            cells += [f"{plus_minus(one.mean, one.se)} (T = {one.T:.0f})", support, f"{one.epsilon_planned:.3g}"]
         cells.append(_at_least(problem, select(table, problem=problem, algorithm=PUBLISHED)))
         rows.append([TITLES[problem], *cells])
     caption = (
@@ -105,10 +104,10 @@ def published_selection(context: Context) -> Table:
     table = rows.pivot_table(
         index=["problem", "delta", "T"], columns="published", values="epsilon_planned"
     ).reset_index()
+    both = table.itertuples(index=False) if {False, True} <= set(table) else ()
     lines = [
-        [TITLES[row["problem"]], f"{row['delta']:.3g}", f"{row['T']:.0f}", f"{row[False]:.3f}", f"{row[True]:.3f}"]
-        for _, row in table.iterrows()
-        if {False, True} <= set(table)
+        [TITLES[problem], f"{delta:.3g}", f"{T:.0f}", f"{proven:.3f}", f"{published:.3f}"]
+        for problem, delta, T, proven, published in both
     ]
     caption = (
         "The ε that T iterations of DP-GCD spend when eq. (2) calibrates them for ε = 1: with the selection noise that "

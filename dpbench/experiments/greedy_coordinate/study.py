@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
+from dpbench import frames
 from dpbench.run import outcomes
 from dpbench.run.row import settings_of
 from dpbench.study.context import Context, select
@@ -166,21 +167,36 @@ def _named(rows: pd.DataFrame) -> list[str]:
     return names
 
 
+class Final(NamedTuple):
+    """What is read of a row of `finals`."""
+
+    problem: str
+    algorithm: str
+    mean: float
+    se: float
+    seeds: int
+    T: float
+    epsilon_planned: float
+    support_correct: float
+    support_wrong: float
+
+
 def finals(runs: pd.DataFrame) -> pd.DataFrame:
     """One row per (problem, method): mean, se, min and max of the relative error, seeds, and the chosen settings."""
-    by = ["problem", "algorithm"]
     if runs.empty:
-        return runs.assign(mean=[], se=[], seeds=[])[[*by, "mean", "se", "seeds"]]
+        return pd.DataFrame(columns=Final._fields)
     firsts = ("T", "epsilon_planned", "private", "set.passes", "set.step", "set.clip")
     averages = ("support_correct", "support_wrong", "seconds")
     others: dict[str, Any] = {name: (name, "mean") for name in averages} | {name: (name, "first") for name in firsts}
-    table = means(runs, by, "relative", min=("relative", "min"), max=("relative", "max"), **others)
+    table = means(
+        runs, ["problem", "algorithm"], "relative", min=("relative", "min"), max=("relative", "max"), **others
+    )
     return table.drop(columns="sd")
 
 
-def row_of(table: pd.DataFrame, problem: str, method: str) -> Any:
+def row_of(table: pd.DataFrame, problem: str, method: str) -> Final | None:
     """The row of `finals` of a method on a problem; None where there is none."""
-    return next((row for _, row in select(table, problem=problem, algorithm=method).iterrows()), None)
+    return next(iter(frames.records(select(table, problem=problem, algorithm=method), Final)), None)
 
 
 def curves(context: Context, runs: pd.DataFrame) -> pd.DataFrame:

@@ -23,6 +23,7 @@ from dpbench.experiments.greedy_coordinate.study import (
     STAND_INS,
     TITLES,
     TUNING,
+    Final,
     facts,
     finals,
     gaps,
@@ -131,9 +132,9 @@ def _in_words(values: Any) -> str:
     return ", ".join(f"{v:g}" for v in values)
 
 
-def support_of(row: Any) -> str:
+def support_of(row: Final) -> str:
     """Mean counts of correct and incorrect non-zeros."""
-    return f"{row['support_correct']:.1f} / {row['support_wrong']:.1f}"
+    return f"{row.support_correct:.1f} / {row.support_wrong:.1f}"
 
 
 @artefact("table3", "Table 3: support recovery")
@@ -147,8 +148,8 @@ def table3(context: Context) -> Table:
         correct, wrong, relative = paper["support"][problem][published_method(method)]
         names = [LOOKS[method].label, TITLES[problem], paper["nonzeros"][problem]]
         at, tuned = (row_of(one, problem, method) for one in (set_, table))
-        there, here = (f"{support_of(one)} ({one['mean']:.2g})" if one is not None else "–" for one in (at, tuned))
-        rest = ["–"] * 2 if tuned is None else [plus_minus(tuned["mean"], tuned["se"]), f"{tuned['T']:.0f}"]
+        there, here = (f"{support_of(one)} ({one.mean:.2g})" if one else "–" for one in (at, tuned))
+        rest = [plus_minus(tuned.mean, tuned.se), f"{tuned.T:.0f}"] if tuned else ["–"] * 2
         rows.append([*names, f"{correct} / {wrong} ({relative:g})", there, here, *rest])
     caption = (
         "Coordinates found non-zero, rightly / wrongly, and relative error in brackets: published, at the paper's "
@@ -179,9 +180,10 @@ def table4(context: Context) -> Table:
         passes, clip, step = chosen[published_name(problem)][published_method(method)]
         names = [LOOKS[method].label, TITLES[problem], f"{passes:g}", f"{clip:.3g}", f"{step:.3g}"]
         at, tuned = (row_of(one, problem, method) for one in (set_, table))
-        there, here = (plus_minus(one["mean"], one["se"]) if one is not None else "–" for one in (at, tuned))
+        there, here = (plus_minus(one.mean, one.se) if one else "–" for one in (at, tuned))
+        best = select(table, problem=problem, algorithm=method)
         digits = {"passes": "g", "clip": ".3g", "step": ".3g"}
-        ours = ["–" if tuned is None else f"{tuned[f'set.{name}']:{form}}" for name, form in digits.items()]
+        ours = [f"{best[f'set.{name}'].iloc[0]:{form}}" if tuned else "–" for name, form in digits.items()]
         rows.append([*names, there, *ours, here])
     caption = (
         "The paper's hyperparameters and the relative error they give here, beside the best of our grid. ±: standard "

@@ -405,9 +405,8 @@ def gaps(context: Context, target: Target, ours: pd.DataFrame, theirs: pd.DataFr
         for algorithm, part in ours[ours["seeds"].isna()].groupby("algorithm", sort=False)
     ]
     wanted = {(a, e) for b in published_blocks(context, target) for a in b.algorithms for e in b.epsilon}
-    lacking = {
-        row.algorithm for row in theirs[theirs["seeds"].isna()].itertuples() if (row.algorithm, row.epsilon) in wanted
-    }
+    empty = theirs[theirs["seeds"].isna()]
+    lacking = {a for a, e in zip(empty["algorithm"], empty["epsilon"], strict=True) if (a, e) in wanted}
     if lacking:
         found.append(f"published setting: {', '.join(look(a).label for a in METHODS if a in lacking)}")
     return [context.gap(target.artefact, what) for what in found]
