@@ -24,7 +24,7 @@ from dpbench.run.jobs import delta_value
 
 HERE = Path(__file__).parent
 SEEDS, LARGE = 20, 1e6  # entries of X, beyond which a quarter of the seeds do
-HEADER = ("method", "problem", "epsilon", "expected", "se", "measured", "se_measured", "seeds", "off")
+HEADER = ("method", "problem", "epsilon", "settings", "expected", "se", "measured", "se_measured", "seeds", "off")
 
 
 def cells() -> list[dict[str, str]]:
@@ -63,7 +63,7 @@ def main(names: list[str]) -> None:
         mean, se, k = measured(cell)
         expected, spread = float(cell["mean"]), float(cell["se"])
         off = (mean - expected) / np.hypot(se, spread)
-        line = (cell["method"], cell["problem"], cell["epsilon"], cell["mean"], cell["se"],
+        line = (cell["method"], cell["problem"], cell["epsilon"], cell["settings"], cell["mean"], cell["se"],
                 f"{mean:.3g}", f"{se:.2g}", str(k), f"{off:+.1f}")  # fmt: skip
         lines.append(line)
         print("  ".join(line), flush=True)
