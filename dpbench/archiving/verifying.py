@@ -209,7 +209,7 @@ def _sampled(
 ) -> None:
     """Make a sample of the runs again, by what is installed or else in the sandbox, and compare."""
     choice = random.Random(result.seed)
-    whole = [one for one in rows if one.row.status in RESULTS and not one.row.timed]
+    whole = [one for one in rows if one.row.status != "died" and not one.row.timed]  # a process may live here
     reasons: dict[str, int] = defaultdict(int)
     foreign: list[Stated] = []
     known: dict[tuple[str, str], str] = {}
@@ -220,6 +220,8 @@ def _sampled(
         if at not in known:
             known[at] = _not_here(one)
         why = known[at] or _not_so(one)
+        if why == ELSEWHERE and one.row.status not in RESULTS:
+            why = UNJUDGED
         if why == ELSEWHERE and run_code and _public(one):
             foreign.append(one)
         elif why:
@@ -230,6 +232,8 @@ def _sampled(
             result.problems += _differences(one, again)
     if foreign:
         _in_sandbox(found, foreign, run, result)
+    died = sum(one.row.status == "died" for one in rows)
+    reasons |= {"its process died, which another machine need not do": died} if died else {}
     result.unchecked += [f"{counted(count, 'run')}: {why}" for why, count in reasons.items()]
     result.checked.append(
         f"{counted(result.again, 'run')} of {len(whole):,} made again, chosen by the seed {result.seed}; if a tenth of "
@@ -238,6 +242,7 @@ def _sampled(
 
 
 ELSEWHERE = "its method is not installed here; --run-code runs that of the archive, in a sandbox"
+UNJUDGED = "it ended in an error, by a method that is not installed here"
 
 
 def _not_here(one: Stated) -> str:

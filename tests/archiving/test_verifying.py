@@ -200,6 +200,7 @@ FORGED = {
     "its row says counts_public": lambda row: {**row, "counts_public": "nothing"},
     "its row says relation": lambda row: {**row, "relation": "replace-one"},
     "its row says diverged": lambda row: {**row, "status": "diverged"},
+    "its row says refused, run again it is done": lambda row: {**row, "status": "refused", "error": "no"},
     "its key stands for a run of": lambda row: {**row, "algorithm": "dp-sgd"},
 }
 
@@ -212,6 +213,23 @@ def test_a_forged_row_is_found_by_running_it_again(site, archived, tmp_path, tol
         found = dpbench.verify(forged, sample=6)
     assert len(found.problems) == 6
     assert all(told in line for line in found.problems)
+
+
+def test_of_a_run_whose_process_died_nothing_is_known(site, archived, tmp_path):
+    forged = altered(
+        archived.path, tmp_path / "forged.zip", rows__jsonl=each_row(lambda row: {**row, "status": "died"})
+    )
+    with installed(site, NAME):
+        found = dpbench.verify(forged, sample=6)
+    assert (found.again, found.unchecked) == (0, ["6 runs: its process died, which another machine need not do"])
+
+
+def test_an_error_of_a_method_that_is_not_installed_is_not_judged(archived, tmp_path):
+    forged = altered(
+        archived.path, tmp_path / "forged.zip", rows__jsonl=each_row(lambda row: {**row, "status": "refused"})
+    )
+    found = verifying.verified(forged, sample=6, run_code=True, run=here)
+    assert f"3 runs: {verifying.UNJUDGED}" in found.unchecked
 
 
 def test_a_forged_row_of_the_archives_own_method_is_found_in_the_sandbox(archived, tmp_path):
