@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import joblib
 import pandas as pd
 
 from dpbench import experiments
@@ -37,27 +38,23 @@ def build(
     selects alone. beside: folders of other rows to draw into them. latex: a section of a paper for each experiment,
     too. UserError when the selection has no results.
     """
-    from dpbench.reporting import adhoc, errata_pages, explorer, manifest, pages, privacy_page, section
-    from dpbench.reporting.scorecard import artefacts
+    from dpbench.reporting import adhoc, errata_pages, explorer, pages, privacy_page
 
     if profile == adhoc.PROFILE and reference is not None:
         raise UserError("--profile adhoc goes without --experiment: it is of runs that dpbench run --algo made")
     own = reference is None and profile in (None, adhoc.PROFILE) and adhoc.folders(Path(results))
     folders = []
-    for experiment, artefact in [] if profile == adhoc.PROFILE else _selection(reference, profile):
-        for context in contexts(experiment, profile, results, beside):
-            folder = Path(figures) / context.profile / experiment.name
-            folder.mkdir(parents=True, exist_ok=True)
-            parts = [one for one in experiment.artefacts if artefact in ("", one.name)]
-            entries = []
-            for one in parts if artefact else [*parts, *artefacts(experiment)]:
-                entries.append(_save(context, one, folder))
-                gaps = f"  ({counted(len(entries[-1]['gaps']), 'gap')})" if entries[-1]["gaps"] else ""
-                yield f"{folder / one.name}.*  {entries[-1]['title']}{gaps}"
-            manifest.update(folder, context, entries, None if artefact else list(experiment.pages(context)))
-            if latex:
-                yield f"{' and '.join(map(str, section.write(folder)))}  {experiment.title}, to \\input"
-            folders.append(folder.parent)
+    selected = [] if profile == adhoc.PROFILE else _selection(reference, profile)
+    parts = [
+        (experiment.name, artefact, context.profile, results, figures, tuple(beside), latex)
+        for experiment, artefact in selected
+        for context in contexts(experiment, profile, results, beside)
+    ]
+    if len(parts) > 1:
+        yield f"{len(parts)} experiments, each drawn in a process of its own; lines come when one is done"
+    for lines, folder in _each(parts):
+        yield from lines
+        folders.append(folder)
     for folder in dict.fromkeys(folders):
         yield f"{errata_pages.save(folder)}.*  {errata_pages.TITLE}"
         yield f"{privacy_page.save(folder)}.*  {privacy_page.TITLE}"
@@ -72,6 +69,45 @@ def build(
         what = f" for {reference}" if reference else ""
         example = "--algo dp-gd --dataset synthetic --eps 1" if profile == adhoc.PROFILE else "--experiment NAME"
         raise UserError(f"no results{what} in {results}; run: dpbench run {example}")
+
+
+def _each(parts: list[tuple[Any, ...]]) -> Iterator[tuple[list[str], Path]]:
+    """Each experiment of one profile, in a process of its own where there are several and several cores."""
+    if len(parts) < 2:
+        yield from (_drawn(*part) for part in parts)
+    else:
+        yield from joblib.Parallel(n_jobs=-1, batch_size=1, return_as="generator")(
+            joblib.delayed(_drawn)(*part) for part in parts
+        )
+
+
+def _drawn(
+    name: str,
+    artefact: str,
+    profile: str,
+    results: str | os.PathLike[str],
+    figures: str | os.PathLike[str],
+    beside: Iterable[str | os.PathLike[str]],
+    latex: bool,
+) -> tuple[list[str], Path]:
+    """Draw the artefacts of one experiment and profile: a line for each, and the profile's folder."""
+    from dpbench.reporting import manifest, section
+    from dpbench.reporting.scorecard import artefacts
+
+    experiment = experiments.get(name)
+    (context,) = contexts(experiment, profile, results, beside)
+    folder = Path(figures) / profile / name
+    folder.mkdir(parents=True, exist_ok=True)
+    own = [one for one in experiment.artefacts if artefact in ("", one.name)]
+    entries, lines = [], []
+    for one in own if artefact else [*own, *artefacts(experiment)]:
+        entries.append(_save(context, one, folder))
+        gaps = f"  ({counted(len(entries[-1]['gaps']), 'gap')})" if entries[-1]["gaps"] else ""
+        lines.append(f"{folder / one.name}.*  {entries[-1]['title']}{gaps}")
+    manifest.update(folder, context, entries, None if artefact else list(experiment.pages(context)))
+    if latex:
+        lines.append(f"{' and '.join(map(str, section.write(folder)))}  {experiment.title}, to \\input")
+    return lines, folder.parent
 
 
 def headed(title: str, finding: str) -> str:

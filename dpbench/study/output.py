@@ -76,6 +76,8 @@ class Figure(_Files):
 
     def _write(self, stem: Path, title: str) -> list[Path]:
         tick_alike(self.figure)
+        self.figure.draw_without_rendering()
+        self.figure.set_layout_engine(None)  # one layout, of which all formats are
         for suffix, metadata in (
             (".pdf", {"CreationDate": None, "ModDate": None}),
             (".svg", {"Date": None}),
