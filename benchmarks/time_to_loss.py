@@ -4,8 +4,8 @@
 it measures one shape and writes nothing, or with the word `keep` behind them its lines of the table. 10⁸ x 20 takes
 8 GB below TMPDIR, where such rows are mapped, and as much memory. The rows are float32 for all, as scikit-learn takes
 them too, and planted: y is +1 with probability σ(<x, w>), margins of deviation 1.5. They run in turns, each `ROUNDS`
-times, and the least time of each counts. δ moves a little from round to round, so that no calibration is found in a
-cache. excess: of the mean loss over lbfgs's, the mean of the rounds. At ε = 1 and δ = n⁻².
+times, and the least time of each counts. δ moves a little from fit to fit, so that no calibration is found in a cache.
+excess: of the mean loss over lbfgs's, the mean of the rounds. At ε = 1 and δ = n⁻².
 
 Vowpal Wabbit and diffprivlib run in the environment that VW_PYTHON names, each in a process that times itself; without
 it they are left out.
@@ -161,7 +161,7 @@ def measure(n: int, d: int, rounds: int = ROUNDS) -> list[dict[str, Any]]:
         for i, one in enumerate(todo):
             gc.collect()
             begin = time.process_time()
-            w = one.fit(n**-2.0 * (1 + 1e-4 * turn))
+            w = one.fit(n**-2.0 * (1 + 1e-4 * turn + 1e-6 * i))
             seconds[i].append(time.process_time() - begin)
             loss = float(rows.sum(LOGISTIC.value, np.asarray(w, dtype=float)[None])[0]) / n
             reference = loss if i == 0 else reference

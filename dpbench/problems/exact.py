@@ -53,7 +53,7 @@ MANTISSA = 2**53
 FARTHEST = 1e3  # ‖w‖ up to which a minimiser's certificate has the tolerance that is asked for
 STEP = 2.0 ** -(ROW_BITS + WEIGHT_BITS)  # of a row's part of a gradient
 OUTPUT_BITS = 10  # a minimiser's grid is that much finer than its distance from the exact one
-LARGE = 2**22  # entries of float32 rows from which no copy of them is put on the grid
+LARGE = 2**28  # bytes of float32 rows from which they are not copied onto the grid at once
 Whole = np.ndarray  # of int64
 
 
@@ -292,7 +292,7 @@ class ExactSums(Problem):
 class ExactProblem(ExactSums):
     """A `Problem` whose X is put on the grid, every row within `row_bound`. Declared as of `EmpiricalRisk`.
 
-    Many float32 rows are put there block by block, each time that they are read: with no copy of them.
+    Many float32 rows are put there block by block as they are read, with no copy of them (`grid.GridRows`).
 
     steady: what is done, and how often, is the same for all data of one shape.
     """
@@ -300,7 +300,8 @@ class ExactProblem(ExactSums):
     def __init__(
         self, X: Any, y: Any, *, row_bound: float, row_bound_norm: str = "l2", steady: bool = False, **declared: Any
     ) -> None:
-        self._short = None if steady or np.size(X) < LARGE else short_rows(X, row_bound, row_bound_norm)
+        lazy = not steady and getattr(X, "nbytes", 0) >= LARGE
+        self._short = short_rows(X, row_bound, row_bound_norm) if lazy else None
         if self._short is None:
             X = on_grid(X, row_bound, row_bound_norm, steady=steady)
         super().__init__(X, y, row_bound=row_bound, row_bound_norm=row_bound_norm, **declared)

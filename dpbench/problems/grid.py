@@ -18,6 +18,7 @@ from dpbench.privacy.exact.sums import ROW_BITS
 from dpbench.problems.kernels import BLOCK, Rows
 
 PREPARED = 2**16  # entries put on the grid at a time: they stay in the cache
+PASSES, COPIED = 12, 2**31  # over all rows, after which a copy of so many bytes, and no more, has paid
 FEW = 1 / 16  # of the rows: more that are beyond their bound are copied, with all others
 UP, DOWN = np.float32(2.0**ROW_BITS), np.float32(2.0**-ROW_BITS)
 
@@ -137,22 +138,26 @@ def short_rows(X: Any, bound: float, norm: str) -> Short | None:
 class GridRows(Rows):
     """Float32 rows as `on_grid` has them, block by block as they are read: there is no copy of them.
 
-    X: (n, d) the rows before; `short` is of `short_rows`. The attribute `X` makes the copy, for who asks for it.
+    X: (n, d) the rows before; `short` is of `short_rows`. The attribute `X` makes the copy, for who asks for it, and
+    for who reads all rows again and again, where they are not too many.
     """
 
-    def __init__(self, X: np.ndarray, y: np.ndarray, short: Short) -> None:
+    def __init__(self, X: np.ndarray, y: np.ndarray, short: Short, kept: dict[str, Any] | None = None) -> None:
         self._raw, self._short = np.asarray(X), short
+        self._kept = {"passes": 0} if kept is None else kept  # of all that are made of these rows
         self.sparse, self.single, self.dtype = False, True, np.dtype(np.float32)
         self.n, self.d = X.shape
         self.y = y.astype(np.float32, copy=False)
 
-    @functools.cached_property
-    def X(self) -> np.ndarray:
+    @property
+    def X(self) -> np.ndarray:  # type: ignore[override]
         """(n, d), the copy."""
-        out = np.empty_like(self._raw)
-        for start in range(0, self.n, BLOCK):
-            self._put(slice(start, start + BLOCK), out[start : start + BLOCK])
-        return out
+        if "X" not in self._kept:
+            out = np.empty_like(self._raw)
+            for start in range(0, self.n, BLOCK):
+                self._put(slice(start, start + BLOCK), out[start : start + BLOCK])
+            self._kept["X"] = out
+        return self._kept["X"]
 
     @functools.cached_property
     def widened(self) -> Rows:
@@ -167,13 +172,17 @@ class GridRows(Rows):
     @property
     def rough(self) -> Rows | None:
         """See `Rows`."""
-        return None if self.single else GridRows(self._raw, self.y, self._short)
+        return None if self.single else GridRows(self._raw, self.y, self._short, self._kept)
 
     def __sizeof__(self) -> int:
         return sum(array.nbytes for array in (self._raw, self.y, *self._short))
 
     def blocks(self, rows: np.ndarray | None = None, size: int = BLOCK) -> Iterator[tuple[Any, np.ndarray]]:
         """See `Rows`; a block of X is a workspace, valid until the next."""
+        self._kept["passes"] += rows is None
+        if "X" in self._kept or (self._kept["passes"] > PASSES and self._raw.nbytes <= COPIED):
+            yield from super().blocks(rows, size)
+            return
         grid = np.empty((min(size, self.n if rows is None else len(rows)), self.d), np.float32)
         wide = None if self.single else np.empty(grid.shape)
         for start in range(0, self.n if rows is None else len(rows), size):

@@ -12,7 +12,7 @@ from dpbench.algorithms.aop import minimise
 from dpbench.errors import PrivacyError
 from dpbench.privacy.exact.sums import Sum
 from dpbench.privacy.relation import Relation
-from dpbench.problems import Problem
+from dpbench.problems import Problem, grid
 from dpbench.problems import exact as exact_problems
 from dpbench.problems.exact import ExactProblem, ExactShardedProblem, in_order, weighted_sum
 from dpbench.problems.grid import GridRows, on_grid, short_rows, square_bound
@@ -43,8 +43,8 @@ def test_rows_on_the_grid_are_within_the_bound_in_integers_and_no_row_gets_longe
     X[0], X[1], X[2, 3] = 0.0, [1e300, -1e300, 1, 0, 0, 0] if kind == np.float64 else 1e30, np.nan
     X[3] = np.eye(6)[0] * (1 + 1e-13)
     given = sparse.csr_array(X) if kind == "sparse" else X.astype(kind)
-    grid = on_grid(given, 1.0, norm)
-    found = grid.toarray() if kind == "sparse" else grid
+    made_of = on_grid(given, 1.0, norm)
+    found = made_of.toarray() if kind == "sparse" else made_of
     assert found.dtype == (np.float64 if kind == "sparse" else kind)
     whole = found.astype(float) / STEP
     assert (whole == np.trunc(whole)).all()
@@ -102,9 +102,25 @@ def test_rows_put_on_the_grid_as_they_are_read_are_those_of_the_copy():
                 np.testing.assert_array_equal(u, v)
     np.testing.assert_array_equal(lazy.take(some)[0], eager.take(some)[0])
     np.testing.assert_array_equal(lazy.X, eager.X)
-    assert "X" not in vars(GridRows(X, y, short))
     assert short_rows(X[::97], 1.0, "l2") is None
     assert short_rows(X.astype(float), 1.0, "l2") is None
+
+
+@pytest.mark.parametrize("copied", [False, True])
+def test_who_reads_all_rows_many_times_gets_a_copy_unless_they_are_too_many(copied, monkeypatch):
+    X, y = long_rows()
+    monkeypatch.setattr(grid, "COPIED", X.nbytes - (not copied))
+    rows = GridRows(X, y, short_rows(X, 1.0, "l2"))
+    made = []
+    put = GridRows._put
+    monkeypatch.setattr(GridRows, "_put", lambda self, *a: made.append(1) or put(self, *a))
+    expected = on_grid(X, 1.0)
+    for turn in range(grid.PASSES + 5):
+        made.clear()
+        one = rows if turn % 2 else rows.widened
+        for start, (A, _) in enumerate(one.blocks(None, 2500)):
+            np.testing.assert_array_equal(A, expected[2500 * start : 2500 * (start + 1)])
+        assert bool(made) == (turn <= grid.PASSES or not copied)
 
 
 def test_a_problem_shows_no_row_that_is_not_on_the_grid(monkeypatch):
@@ -118,7 +134,7 @@ def test_a_problem_shows_no_row_that_is_not_on_the_grid(monkeypatch):
             np.testing.assert_array_equal(getattr(lazy, call)(W, rows).integers, getattr(eager, call)(W, rows).integers)
     found, expected = (p.nearly(minimise, np.zeros((1, 6)), 1e-3 * W, 0.1, 1e-9) for p in (lazy, eager))
     np.testing.assert_allclose(found[0].integers * found[0].unit, expected[0].integers * expected[0].unit, atol=1e-9)
-    assert "X" not in vars(lazy)  # no copy so far
+    assert "X" not in vars(lazy) | lazy._rows._kept  # no copy so far
     np.testing.assert_array_equal(lazy.take(chosen)[0], eager.X[chosen])
     again = pickle.loads(pickle.dumps(lazy))
     np.testing.assert_array_equal(again.gradient_sum(W).integers, eager.gradient_sum(W).integers)
