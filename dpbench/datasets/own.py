@@ -57,8 +57,11 @@ def _beyond(block: np.ndarray, largest: float) -> int:
     return int(np.count_nonzero(~(np.abs(block) <= largest)))
 
 
-def as_arrays(X: Any, y: Any, *, single: bool = False) -> tuple[Any, np.ndarray]:
-    """As `check_arrays`, with no look at the values: DataError for shapes, and for what is no numbers."""
+def as_arrays(X: Any, y: Any, *, single: bool = False, as_given: bool = False) -> tuple[Any, np.ndarray]:
+    """As `check_arrays`, with no look at the values: DataError for shapes, and for what is no numbers.
+
+    as_given: an array y of real numbers keeps its type, which at 10⁸ rows spares a copy of 0.8 GB.
+    """
     if hasattr(X, "tocsr"):
         from scipy.sparse import csr_array
 
@@ -70,7 +73,8 @@ def as_arrays(X: Any, y: Any, *, single: bool = False) -> tuple[Any, np.ndarray]
         X = np.asarray(X, order="C")
     else:
         X = _float64(X, "X")
-    y = _float64(y, "y")
+    real = isinstance(y, np.ndarray) and not np.ma.isMaskedArray(y) and y.dtype.kind in "fiub"
+    y = np.asarray(y) if as_given and real else _float64(y, "y")
     if len(X.shape) != 2 or 0 in X.shape:
         raise DataError(f"X: shape {tuple(X.shape)} found; give rows × columns, at least one of each")
     if y.shape != (X.shape[0],):

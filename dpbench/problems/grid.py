@@ -144,20 +144,21 @@ class GridRows(Rows):
 
     def __init__(self, X: np.ndarray, y: np.ndarray, short: Short, kept: dict[str, Any] | None = None) -> None:
         self._raw, self._short = np.asarray(X), short
-        self._kept = {"passes": 0} if kept is None else kept  # of all that are made of these rows
+        self._kept: dict[str, Any] = {"passes": 0} if kept is None else kept  # of all that are made of these rows
         self.sparse, self.single, self.dtype = False, True, np.dtype(np.float32)
         self.n, self.d = X.shape
         self.y = y.astype(np.float32, copy=False)
 
     @property
-    def X(self) -> np.ndarray:  # type: ignore[override]
+    def X(self) -> np.ndarray:
         """(n, d), the copy."""
         if "X" not in self._kept:
             out = np.empty_like(self._raw)
             for start in range(0, self.n, BLOCK):
                 self._put(slice(start, start + BLOCK), out[start : start + BLOCK])
             self._kept["X"] = out
-        return self._kept["X"]
+        found: np.ndarray = self._kept["X"]
+        return found
 
     @functools.cached_property
     def widened(self) -> Rows:

@@ -137,7 +137,7 @@ def repaired(
     are positive; numbers are moved into ±1e100, and to 0 where they are NaN; those of phase loss below 0 become 0,
     and those of several classes the nearest class below. entries: False leaves X to `on_grid`, which has the same rule.
     """
-    X, y = datasets.as_arrays(X, y, single=single)
+    X, y = datasets.as_arrays(X, y, single=single, as_given=single and labels == "binary")
     if single:
         _refuse_sparse(X)
         X = X.astype(np.float32, copy=False)

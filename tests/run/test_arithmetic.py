@@ -316,3 +316,19 @@ def test_of_a_plug_in_the_guarantee_says_whose_word_it_is(tmp_path):
     for name, foreign in ((f"{file}:Theirs", True), ("dp-gd", False)):
         told = dpbench.fit(X, y, algorithm=name, epsilon=1.0, T=2).guarantee
         assert told.endswith("is the word of their-gd alone") == foreign, told
+
+
+@pytest.mark.parametrize("kind", [np.float32, np.float64, np.int8, bool, np.float16])
+def test_labels_of_any_type_are_signs_of_float32_rows(kind):
+    from dpbench.run import given
+
+    X, y = np.ones((5, 2), np.float32), np.array([1, 0, 2, 0, 1]).astype(kind)
+    _, signs = given.repaired(X, y, "binary", loss="logistic", single=True)
+    assert signs.dtype == np.float32
+    np.testing.assert_array_equal(signs, [1, -1, 1, -1, 1])
+    _, signs = given.repaired(
+        X, np.array([np.nan, -np.inf, np.inf, 1e-300, -0.0]), "binary", loss="logistic", single=True
+    )
+    np.testing.assert_array_equal(signs, [-1, -1, 1, 1, -1])
+    with pytest.raises(DataError, match="shape"):
+        given.repaired(X, np.ones(4, kind), "binary", loss="logistic", single=True)
