@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import functools
+from collections.abc import Callable
+
 import numpy as np
 
 from dpbench.algorithms.base import Algorithm, Array, BaseSettings, Count, Disclosure, Mechanisms, Needs, Problem, Trace
-from dpbench.problems.losses import Loss
 
 LARGEST_STEP = 1e9  # a direction along which the loss falls for ever (separable data)
 
@@ -46,24 +48,13 @@ def best_step(problem: Problem, W: Array, D: Array) -> Array:
 
     X w and X d once; after that each step tried costs one pass over n numbers.
     """
-    return np.array(
-        [
-            _best_step(problem.loss, z, slope, problem.y)
-            for z, slope in zip(problem.predictions(W), problem.predictions(D), strict=True)
-        ]
-    )
+    lines = problem.lines(W, D)
+    return np.array([_best_step(functools.partial(lines.derivative, i)) for i in range(len(W))])
 
 
-def _best_step(loss: Loss, z: Array, slope: Array, y: Array) -> float:
-    """The root of the increasing derivative dφ/dη = -mean(ℓ'(z - ηs) s), or 0 where it starts out positive."""
+def _best_step(derivative: Callable[[float], float]) -> float:
+    """The root of an increasing derivative, or 0 where it starts out positive."""
     from scipy.optimize import brentq
-
-    margin = np.empty_like(z)
-
-    def derivative(step: float) -> float:
-        np.multiply(slope, -step, out=margin)
-        np.add(margin, z, out=margin)
-        return -float(loss.derivative(margin, y, margin) @ slope)
 
     low, high = 0.0, 1.0
     if not derivative(low) < 0:
@@ -72,4 +63,4 @@ def _best_step(loss: Loss, z: Array, slope: Array, y: Array) -> float:
         low, high = high, 4 * high
         if high > LARGEST_STEP:
             return LARGEST_STEP
-    return brentq(derivative, low, high, xtol=1e-12, rtol=1e-6)
+    return float(brentq(derivative, low, high, xtol=1e-12, rtol=1e-6))

@@ -41,13 +41,15 @@ from dpbench.privacy.exact.sums import (
     outer,
     weighted,
 )
+from dpbench.problems.columns import Columns
+from dpbench.problems.followed import Follower
 from dpbench.problems.grid import GridRows, on_grid, short_rows, square_bound
 from dpbench.problems.kernels import BLOCK, CACHED, LONGEST, Pointwise, Rows
 from dpbench.problems.losses import Loss, built_in
 from dpbench.problems.namespace import namespace
 from dpbench.problems.problem import Problem
 from dpbench.problems.risk import FAR
-from dpbench.problems.sharded import ShardedProblem, Shards
+from dpbench.problems.sharded import ShardedProblem, Shards, columns_of
 
 MANTISSA = 2**53
 FARTHEST = 1e3  # ‖w‖ up to which a minimiser's certificate has the tolerance that is asked for
@@ -182,7 +184,7 @@ class ExactSums(Problem):
 
     def coordinate_state(self, W: np.ndarray) -> Any:
         """See `Problem`; its derivatives are `Sum`s."""
-        return super().coordinate_state(W) if isinstance(self._rows, Shards) else ExactState(self, self.batch(W))
+        return ExactState(self, self.batch(W))
 
     # Minimisers
 
@@ -284,7 +286,7 @@ class ExactSums(Problem):
         if not room:
             raise PrivacyError(f"one row's part of up to {largest:g} does not fit float64; lower the bounds")
         if isinstance(self._rows, Shards):
-            return np.asarray(self._rows.total(function, (room, *arguments), chosen))
+            return np.asarray(self._rows.total("whole", (function, room, *arguments), chosen))
         found: Whole = self._rows.whole(function, room, *arguments, chosen)
         return found
 
@@ -324,7 +326,7 @@ class ExactState:
 
     def __init__(self, problem: ExactSums, W: np.ndarray) -> None:
         self._problem, self._w = problem, W[0].copy()
-        self._X, self._y, self._sparse = problem._even_columns.X, problem.y, problem.is_sparse  # noqa: SLF001
+        self._follower = Follower(problem._rows.each) if isinstance(problem._rows, Shards) else None  # noqa: SLF001
         self._settle()
 
     def _settle(self) -> None:
@@ -334,22 +336,24 @@ class ExactState:
         exponent = math.frexp(self._longest)[1]
         self._unit = math.ldexp(1.0, exponent - problem._margin_bits)  # noqa: SLF001
         self._on_grid = np.rint(self._w / self._unit) * self._unit
-        X = self._X
-        z = X @ self._on_grid if self._sparse else self._on_grid @ X.astype(np.float64, copy=False)
-        self._z = np.ascontiguousarray(z)[None]
+        if self._follower:
+            self._follower.renew()
+        else:
+            self._margins = Margins(problem._even_columns, self._on_grid)  # noqa: SLF001
 
     def derivative(self, j: int, threshold: np.ndarray) -> Sum:
         """(1,) mean over the rows of clip(r_i x_ij, ±threshold), r_i = ℓ'_i rounded; threshold (1,)."""
         most = int(_most(threshold)[0])
-        problem = self._problem
+        problem, loss = self._problem, self._problem.loss
         if problem.n * most > LARGEST:
             raise PrivacyError(f"{problem.n:,} rows clipped at {threshold[0]:g} do not fit 64 bits; clip more")
-        r = _derivative(problem.loss.derivative, False, math.inf, self._z, self._y, np.empty_like(self._z))[0]
-        rows, x = self._column(j)
-        parts = r[rows] * x
-        total = _added(_within(parts, most * STEP), MANTISSA // most)
+        if self._follower:
+            of = loss, problem.even_shares, self._on_grid
+            total = self._follower.ask(_margins_of, of, "derivative", loss.derivative, j, most)
+        else:
+            total = self._margins.derivative(loss.derivative, j, most)
         moved = Moved(most**2, 4 * most**2, most)
-        return Sum(np.array([total]), STEP, moved, within=float(problem.n * most) * UP) / problem.n
+        return Sum(np.asarray(total), STEP, moved, within=float(problem.n * most) * UP) / problem.n
 
     def move(self, j: int, change: np.ndarray) -> None:
         """Coordinate j has changed by `change` (1,)."""
@@ -358,9 +362,32 @@ class ExactState:
             self._settle()
             return
         new = float(np.rint(self._w[j] / self._unit) * self._unit)
-        rows, x = self._column(j)
-        self._z[0, rows] += x * (new - self._on_grid[j])  # both terms and their sum are on the margins' grid
+        moved = new - float(self._on_grid[j])
         self._on_grid[j] = new
+        if self._follower:
+            self._follower.move(j, moved)
+        else:
+            self._margins.move(j, moved)
+
+
+class Margins:
+    """The margins on some rows, of which `columns` has the columns, of a model w (d,) on a public grid: exact."""
+
+    def __init__(self, columns: Columns, w: np.ndarray) -> None:
+        self._X, self._y, self._sparse = columns.X, columns.rows.y, columns.rows.sparse
+        z = self._X @ w if self._sparse else w @ self._X.astype(np.float64, copy=False)
+        self._z = np.ascontiguousarray(z)[None]
+
+    def derivative(self, loss: Pointwise, j: int, most: int) -> Whole:
+        """(1,) Σ clip(r_i x_ij, ±most) in steps of 2⁻³²."""
+        r = _derivative(loss, False, math.inf, self._z, self._y, np.empty_like(self._z))[0]
+        rows, x = self._column(j)
+        return np.array([_added(_within(r[rows] * x, most * STEP), MANTISSA // most)])
+
+    def move(self, j: int, change: float) -> None:
+        """Coordinate j has changed by so much, on the grid."""
+        rows, x = self._column(j)
+        self._z[0, rows] += x * change  # both terms and their sum are on the margins' grid
 
     def _column(self, j: int) -> tuple[Any, np.ndarray]:
         X: Any = self._X
@@ -368,6 +395,10 @@ class ExactState:
             part = slice(X.indptr[j], X.indptr[j + 1])
             return X.indices[part], X.data[part]
         return slice(None), X[j].astype(np.float64, copy=False)
+
+
+def _margins_of(rows: Rows, loss: Loss, share: np.ndarray, w: np.ndarray) -> Margins:
+    return Margins(columns_of(rows, loss, share), w)
 
 
 class ExactShardedProblem(ExactSums, ShardedProblem):

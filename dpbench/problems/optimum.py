@@ -64,15 +64,15 @@ def find_optimum(problem: EmpiricalRisk, solve: Solver | None = None) -> Optimum
 
 
 def minimise(problem: EmpiricalRisk, start: np.ndarray | None = None, solve: Solver | None = None) -> Optimum:
-    """Solve anew, by `solve` if it is given; `start` (d,) speeds up l1 problems along a path of weights."""
-    if solve is not None:
-        w, gap = solve(problem)
-    elif problem.l1 and type(problem.loss).conjugate is Loss.conjugate:
+    """Solve anew; `start` (d,) speeds up l1 problems along a path of weights. solve: for those without l1."""
+    if problem.l1 and type(problem.loss).conjugate is Loss.conjugate:
         raise NoOptimum(f"{problem}: its loss gives no conjugate, so the optimum with l1 has no certificate")
     elif not problem.loss.smooth:
         raise NoOptimum(f"{problem}: its loss has kinks, so it has no certified optimum; compare values of F")
     elif problem.l1:
         w, gap = sparse_optimum.solve(problem, L1_TOLERANCE / 2, start)
+    elif solve is not None:
+        w, gap = solve(problem)
     elif problem.loss.name == "logistic":
         w, gap = _logistic(problem)
     elif problem.loss.name == "squared":

@@ -20,6 +20,7 @@ from dpbench.datasets.recipes import one_entry_each, row_norms
 from dpbench.errors import DataError, UserError, positive
 from dpbench.problems import losses
 from dpbench.problems.declaration import Declaration
+from dpbench.problems.followed import Lines, Restricted
 from dpbench.problems.kernels import Pointwise, Rows
 from dpbench.problems.namespace import namespace
 
@@ -204,6 +205,22 @@ class EmpiricalRisk(Declaration):
 
     # Minimisers
 
+    def lines(self, W: np.ndarray, D: np.ndarray) -> Any:
+        """The loss's sum over the rows along w - step·d, for each pair of W and D (k, d): see `Lines`."""
+        return Lines(self._rows, self.loss, self.batch(W), self.batch(D))
+
+    def restricted(self, chosen: np.ndarray) -> Any:
+        """The loss's sum over the rows where all coordinates but `chosen` (q,) are 0: see `Restricted`."""
+        return Restricted(self._rows, self.loss, chosen)
+
+    def smallest_margins(self, W: np.ndarray) -> np.ndarray:
+        """(k,) min_i y_i <x_i, w>."""
+        return smallest_margins(self._rows, self.batch(W))
+
+    def mean_conjugate(self, w: np.ndarray, scale: float) -> float:
+        """Mean over the rows of ℓ*(ℓ'(<x, w>)/scale) for w (d,), ℓ* the convex conjugate of a loss with one output."""
+        return conjugate_sum(self._rows, self.loss, scale, w) / self.n
+
     @property
     def rough(self) -> Any:
         """The same with sums from float32 products, where X is float32 and this problem's are float64; else None."""
@@ -365,6 +382,21 @@ def _checked(X: Any, y: Any) -> tuple[Any, np.ndarray]:
     if not np.isfinite(y).all():
         raise DataError("y: contains NaN or infinite values; drop those rows")
     return X, y
+
+
+def smallest_margins(rows: Rows, W: np.ndarray) -> np.ndarray:
+    """(k,) min_i y_i <x_i, w> over these rows."""
+    return np.asarray((rows.all_predictions(W) * rows.y).min(axis=1))
+
+
+def conjugate_sum(rows: Rows, loss: losses.Loss, scale: float, w: np.ndarray) -> float:
+    """Σ ℓ*(ℓ'(<x_i, w>)/scale) over these rows; in memory, as conjugates are NumPy's alone."""
+    return float(Rows.sum(rows, functools.partial(_conjugate, loss, scale), w[None])[0])
+
+
+def _conjugate(loss: losses.Loss, scale: float, z: np.ndarray, y: np.ndarray, out: np.ndarray) -> np.ndarray:
+    slopes = loss.derivative(z, y, out)
+    return loss.conjugate(slopes / scale, y)
 
 
 def _clipped(value: Pointwise, clip: float, z: np.ndarray, y: np.ndarray, out: np.ndarray) -> np.ndarray:

@@ -8,6 +8,7 @@ shards held elsewhere (`tree`).
 from __future__ import annotations
 
 import copy
+import uuid
 from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
 from pathlib import Path
@@ -17,13 +18,14 @@ import numpy as np
 
 from dpbench.errors import UserError
 from dpbench.problems import damped_newton, losses
-from dpbench.problems.columns import Columns
+from dpbench.problems.columns import Columns, coordinate_state
 from dpbench.problems.declaration import Declaration
+from dpbench.problems.followed import Follower, Lines, Restricted
 from dpbench.problems.kernels import Pointwise, Rows
 from dpbench.problems.losses import Loss
-from dpbench.problems.optimum import NoOptimum, Optimum, find_optimum
+from dpbench.problems.optimum import Optimum, find_optimum
 from dpbench.problems.problem import Problem
-from dpbench.problems.risk import EmpiricalRisk
+from dpbench.problems.risk import EmpiricalRisk, conjugate_sum, smallest_margins
 from dpbench.problems.tree import Merge, Parts, joined, total
 
 
@@ -89,13 +91,14 @@ class Shards:
 
     def total(
         self,
-        function: Callable[..., Any],
+        function: Callable[..., Any] | str,
         arguments: tuple[Any, ...] = (),
         rows: np.ndarray | None = None,
         merge: Merge = np.add,
     ) -> Any:
         """What function(rows, *arguments, chosen) gives for the shards, merged. chosen: None, or those of `rows` in it.
 
+        function: or the name of a method of `Rows`.
         Where `rows` are none at all, the first shard is asked for the answer about none.
         """
         own: dict[int, tuple[Any, ...]] = dict.fromkeys(range(len(self._starts) - 1), (None,))
@@ -103,20 +106,20 @@ class Shards:
             own = {i: (rows[at] - self._starts[i],) for i, at in self._split(rows)} or {0: (rows,)}
         return self._asked(function, arguments, own, merge)
 
-    def each(self, function: Callable[..., Any], *arguments: Any, merge: Merge | None = np.add) -> Any:
+    def each(self, function: Callable[..., Any] | str, *arguments: Any, merge: Merge | None = np.add) -> Any:
         """What function(rows, *arguments) gives for all shards, merged; merge None: the list."""
         return self._asked(function, arguments, dict.fromkeys(range(len(self._starts) - 1), ()), merge)
 
     def sum(self, function: Pointwise, W: np.ndarray, rows: np.ndarray | None = None) -> np.ndarray:
-        return np.asarray(self.total(Rows.sum, (function, W), rows))
+        return np.asarray(self.total("sum", (function, W), rows))
 
     def weighted_sum(self, function: Pointwise, W: np.ndarray, rows: np.ndarray | None = None) -> np.ndarray:
-        return np.asarray(self.total(Rows.weighted_sum, (function, W), rows))
+        return np.asarray(self.total("weighted_sum", (function, W), rows))
 
     def sum_and_weighted_sum(
         self, value: Pointwise, derivative: Pointwise, W: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray]:
-        a, b = self.each(Rows.sum_and_weighted_sum, value, derivative, W, merge=added_each)
+        a, b = self.each("sum_and_weighted_sum", value, derivative, W, merge=added_each)
         return a, b
 
     def gram(
@@ -125,22 +128,22 @@ class Shards:
         return np.asarray(self.total(_gram, (convex, function, W), rows))
 
     def weighted_gram(self) -> np.ndarray:
-        return np.asarray(self.each(Rows.weighted_gram))
+        return np.asarray(self.each("weighted_gram"))
 
     def column_squares(self) -> np.ndarray:
-        return np.asarray(self.each(Rows.column_squares), dtype=np.float64)
+        return np.asarray(self.each("column_squares"), dtype=np.float64)
 
     def label_moments(self, bound: float) -> np.ndarray:
-        return np.asarray(self.each(Rows.label_moments, bound))
+        return np.asarray(self.each("label_moments", bound))
 
     def label_sum(self) -> float:
-        return float(self.each(Rows.label_sum))
+        return float(self.each("label_sum"))
 
     def largest_norm(self, order: int) -> float:
-        return float(self.each(Rows.largest_norm, order, merge=np.maximum))
+        return float(self.each("largest_norm", order, merge=np.maximum))
 
     def within(self, order: int, limit: float) -> bool:
-        return bool(self.each(Rows.within, order, limit, merge=np.logical_and))
+        return bool(self.each("within", order, limit, merge=np.logical_and))
 
     def clipped_gradient(self, loss: Loss, share: np.ndarray, W: np.ndarray, clip: np.ndarray) -> np.ndarray:
         """See `Columns`."""
@@ -150,7 +153,7 @@ class Shards:
         X, y = np.empty((len(rows), self.d)), np.empty(len(rows))
         where = dict(self._split(rows))
         own = {i: (rows[at] - self._starts[i],) for i, at in where.items()}
-        answers = self._asked(Rows.take, (), own, None) if own else []
+        answers = self._asked("take", (), own, None) if own else []
         for at, (A, b) in zip(where.values(), answers, strict=True):
             X[at], y[at] = A, b
         return X, y
@@ -160,11 +163,13 @@ class Shards:
 
     def _asked(
         self,
-        function: Callable[..., Any],
+        function: Callable[..., Any] | str,
         arguments: tuple[Any, ...],
         own: dict[int, tuple[Any, ...]],
         merge: Merge | None,
     ) -> Any:
+        if isinstance(function, str):
+            function, arguments = _method, (function, *arguments)
         if self._wide:
             function, arguments = _widely, (function, *arguments)
         return self._ask(Question(function, arguments, own, merge))
@@ -211,8 +216,29 @@ class ShardedProblem(Problem):
     def row_norms(self) -> np.ndarray:
         return self.X
 
-    def coordinate_state(self, W: np.ndarray) -> NoReturn:
-        raise Elsewhere("keeps the predictions of all rows up to date, and the rows lie in shards")
+    def coordinate_state(self, W: np.ndarray) -> Any:
+        """See `Problem`."""
+        return _Coordinates(self, self.batch(W))
+
+    def lines(self, W: np.ndarray, D: np.ndarray) -> Any:
+        """See `EmpiricalRisk`."""
+        return _Lines(Follower(self._shards.each, self._place), (self.loss, self.batch(W), self.batch(D)))
+
+    def restricted(self, chosen: np.ndarray) -> Any:
+        """See `EmpiricalRisk`."""
+        return _Restricted(Follower(self._shards.each, self._place), (self.loss, chosen))
+
+    def smallest_margins(self, W: np.ndarray) -> np.ndarray:
+        """See `EmpiricalRisk`."""
+        return np.asarray(self._shards.each(smallest_margins, self.batch(W), merge=np.minimum))
+
+    def mean_conjugate(self, w: np.ndarray, scale: float) -> float:
+        """See `EmpiricalRisk`."""
+        return float(self._shards.each(conjugate_sum, self.loss, scale, w)) / self.n
+
+    @cached_property
+    def _place(self) -> str:
+        return uuid.uuid4().hex
 
     def clipped_gradient(self, W: np.ndarray, clip: np.ndarray, *, even: bool = False) -> np.ndarray:
         shares = self.even_shares if even else self.clip_shares
@@ -220,13 +246,65 @@ class ShardedProblem(Problem):
 
     @cached_property
     def _optimum(self) -> Optimum:
-        return find_optimum(self, solve=_newton)
+        found = copy.copy(self)
+        found._shards = found._rows = self._shards.widened  # type: ignore[assignment]  # noqa: SLF001 - in float64
+        return find_optimum(found, solve=_newton)
 
 
 def _newton(problem: EmpiricalRisk) -> tuple[np.ndarray, float]:
-    if problem.l1 or not problem.loss.smooth:
-        raise NoOptimum(f"{problem}: of rows in shards the optimum is found for smooth objectives only")
     return damped_newton.solve(problem, 1e-11), np.nan
+
+
+class _Coordinates:
+    """`Problem.coordinate_state` of shards: each keeps its own, and is told what moved with the next question."""
+
+    def __init__(self, problem: ShardedProblem, W: np.ndarray) -> None:
+        self._follower = Follower(problem._shards.each)  # noqa: SLF001
+        self._n, self._W = problem.n, W.copy()
+        self._of = problem.loss, problem.clip_shares
+
+    def derivative(self, j: int, threshold: np.ndarray) -> np.ndarray:
+        total = self._follower.ask(_CoordinateSums, (*self._of, self._W), "derivative", j, threshold)
+        return np.asarray(total) / self._n
+
+    def move(self, j: int, change: np.ndarray) -> None:
+        self._W[:, j] += change
+        self._follower.move(j, change.copy())
+
+
+class _CoordinateSums:
+    """The state of one shard; its derivatives are sums, not means."""
+
+    def __init__(self, rows: Rows, loss: Loss, share: np.ndarray, W: np.ndarray) -> None:
+        self._n, self._state = rows.n, coordinate_state(columns_of(rows, loss, share), W)
+        self.move = self._state.move
+
+    def derivative(self, j: int, threshold: np.ndarray) -> np.ndarray:
+        return np.asarray(self._state.derivative(j, threshold)) * self._n
+
+
+class _Lines:
+    """`Lines` of shards."""
+
+    def __init__(self, follower: Follower, of: tuple[Any, ...]) -> None:
+        self._follower, self._of = follower, of
+
+    def derivative(self, i: int, step: float) -> float:
+        return float(self._follower.ask(Lines, self._of, "derivative", i, step))
+
+
+class _Restricted:
+    """`Restricted` of shards."""
+
+    def __init__(self, follower: Follower, of: tuple[Any, ...]) -> None:
+        self._follower, self._of = follower, of
+
+    def value(self, v: np.ndarray) -> float:
+        return float(self._follower.ask(Restricted, self._of, "value", v))
+
+    def model(self, v: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        gradient, hessian = self._follower.ask(Restricted, self._of, "model", v, merge=added_each)
+        return gradient, hessian
 
 
 def added_each(a: tuple[np.ndarray, ...], b: tuple[np.ndarray, ...]) -> tuple[np.ndarray, ...]:
@@ -234,8 +312,21 @@ def added_each(a: tuple[np.ndarray, ...], b: tuple[np.ndarray, ...]) -> tuple[np
     return tuple(np.add(one, other) for one, other in zip(a, b, strict=True))
 
 
+def columns_of(rows: Rows, loss: Loss, share: np.ndarray) -> Columns:
+    """The columns of a shard, which keeps them."""
+    columns: Columns | None = rows.__dict__.get("columns")
+    if columns is None or not np.array_equal(columns.share, share) or columns.loss.name != loss.name:
+        columns = rows.__dict__["columns"] = Columns(rows, loss, share)
+    return columns
+
+
 def _widely(rows: Rows, function: Callable[..., Any], *arguments: Any) -> Any:
     return function(rows.widened, *arguments)
+
+
+def _method(rows: Rows, name: str, *arguments: Any) -> Any:
+    """As the rows themselves have it: those on a device have sums of their own."""
+    return getattr(rows, name)(*arguments)
 
 
 def _gram(rows: Rows, convex: bool, function: Pointwise, W: np.ndarray, chosen: np.ndarray | None = None) -> np.ndarray:
@@ -243,7 +334,4 @@ def _gram(rows: Rows, convex: bool, function: Pointwise, W: np.ndarray, chosen: 
 
 
 def _clipped_gradient(rows: Rows, loss: Loss, share: np.ndarray, W: np.ndarray, clip: np.ndarray) -> np.ndarray:
-    columns: Columns | None = rows.__dict__.get("columns")
-    if columns is None or not np.array_equal(columns.share, share):
-        columns = rows.__dict__["columns"] = Columns(rows, loss, share)
-    return columns.clipped_gradient(W, clip)
+    return columns_of(rows, loss, share).clipped_gradient(W, clip)

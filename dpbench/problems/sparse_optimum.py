@@ -23,15 +23,13 @@ def duality_gap(problem: EmpiricalRisk, w: np.ndarray) -> float:
     threshold; for l2 = 0 it needs ‖g‖_∞ ≤ l1, so u is scaled down by max(1, ‖g‖_∞/l1). Never below the error
     F(w) - F*, up to rounding.
     """
-    z = problem.predictions(w[None])
-    u = problem.loss.derivative(z, problem.y, np.empty_like(z))[0]
-    g = problem.X.T @ u / problem.n
+    g = problem.data_gradient(w[None])[0]
     excess = np.maximum(np.abs(g) - problem.l1, 0)
     if problem.l2:
-        penalty = excess @ excess / (2 * problem.l2)
+        scale, penalty = 1.0, excess @ excess / (2 * problem.l2)
     else:
-        u, penalty = u / max(1.0, np.abs(g).max() / problem.l1), 0.0
-    dual = -problem.loss.conjugate(u, problem.y).mean() - penalty
+        scale, penalty = max(1.0, np.abs(g).max() / problem.l1), 0.0
+    dual = -problem.mean_conjugate(w, scale) - penalty
     return float(problem.value(w[None])[0] - dual)
 
 
@@ -56,27 +54,22 @@ def solve(problem: EmpiricalRisk, tolerance: float, start: np.ndarray | None = N
         chosen = np.sort(chosen[violation[chosen] > 0])
         if len(chosen) == 0:
             break
-        columns = problem.X[:, chosen]
-        A = columns.toarray() if problem.is_sparse else np.ascontiguousarray(columns)
-        w[chosen] = _proximal_newton(problem, A, w[chosen])
+        w[chosen] = _proximal_newton(problem, chosen, w[chosen])
         size *= 2
     return best
 
 
-def _proximal_newton(problem: EmpiricalRisk, A: np.ndarray, v: np.ndarray) -> np.ndarray:
-    """Minimise F over the coordinates whose columns are A (n, q), from v (q,)."""
-    y, n, l1, l2, loss = problem.y, problem.n, problem.l1, problem.l2, problem.loss
+def _proximal_newton(problem: EmpiricalRisk, chosen: np.ndarray, v: np.ndarray) -> np.ndarray:
+    """Minimise F over the coordinates `chosen` (q,), from v (q,)."""
+    rows, n, l1, l2 = problem.restricted(chosen), problem.n, problem.l1, problem.l2
 
     def value(v: np.ndarray) -> float:
-        z = (A @ v)[None]
-        return loss.value(z, y, z).mean() + l1 * np.abs(v).sum() + l2 / 2 * (v @ v)
+        return float(rows.value(v) / n + l1 * np.abs(v).sum() + l2 / 2 * (v @ v))
 
     F = value(v)
     for _ in range(NEWTON_STEPS):
-        z = (A @ v)[None]
-        g = A.T @ loss.derivative(z.copy(), y, np.empty_like(z))[0] / n + l2 * v
-        h = loss.second_derivative(z, y, np.empty_like(z))[0]
-        H = (A.T * (h / n)) @ A
+        slope, bend = rows.model(v)
+        g, H = slope / n + l2 * v, bend / n
         H[np.diag_indices_from(H)] += l2
         direction = quadratic(H, g, v, l1) - v
         decrease = -(g @ direction) - l1 * (np.abs(v + direction).sum() - np.abs(v).sum())

@@ -13,7 +13,7 @@ from dpbench.errors import UserError
 from dpbench.problems import Problem, exact, grid, losses
 from dpbench.problems.kernels import Rows
 from dpbench.problems.losses import LOSSES, Loss
-from dpbench.problems.sharded import Shards, held
+from dpbench.problems.sharded import ShardedProblem, Shards, held
 
 N, D = 3_100, 7
 SIZES = (1_000, 37, 2_063)
@@ -53,7 +53,7 @@ def test_sums(kind, name, k):
     X, y = table(loss)
     rows, W = of_kind(kind, X, y), np.random.default_rng(1).standard_normal((k, D))
     some = np.random.default_rng(2).integers(0, N, 1_500)
-    for chosen in (None, some, some[:3]):
+    for chosen in (None, some, some[:3], some[:0]):
         A, b = (X, y) if chosen is None else (X[chosen], y[chosen])
         z = W @ A.T
         value = loss.value(z.copy(), b, np.empty_like(z))
@@ -118,12 +118,7 @@ def test_exact_sums_are_the_same_integers(kind, name, dtype):
     some = np.random.default_rng(2).integers(0, N, 1_500)
 
     def sums(kind: str) -> list[np.ndarray]:
-        cls = exact.ExactShardedProblem if kind == "shards" else exact.ExactProblem
-        if kind == "shards":
-            p: Any = cls(of_kind(kind, X, y), row_bound=1.0, loss=loss)
-        else:
-            p = cls(X, y, row_bound=1.0, loss=loss)
-            p.__dict__["_rows"] = of_kind(kind, p.X, p.y)
+        p = exact_problem(kind, X, y, loss=loss)
         asked: list[Callable[[], Any]] = [lambda: p.bounded_gradient(W, 0.75), lambda: p.label_moments(0.5)]
         if loss.lipschitz < np.inf:
             asked += [lambda: p.gradient_sum(W), lambda: p.gradient_sum(W, some)]
@@ -133,6 +128,67 @@ def test_exact_sums_are_the_same_integers(kind, name, dtype):
     for found, expected in zip(sums(kind), sums("memory"), strict=True):
         assert found.dtype == np.int64
         np.testing.assert_array_equal(found, expected)
+
+
+def exact_problem(kind: str, X: np.ndarray, y: np.ndarray, **declared: Any) -> Any:
+    """Of rows X on the grid, kept in that way."""
+    if kind == "shards":
+        return exact.ExactShardedProblem(of_kind(kind, X, y), row_bound=1.0, **declared)
+    p = exact.ExactProblem(X, y, row_bound=1.0, **declared)
+    p.__dict__["_rows"] = of_kind(kind, p.X, p.y)
+    return p
+
+
+def problem_of(kind: str, X: np.ndarray, y: np.ndarray, **declared: Any) -> Any:
+    if kind == "shards":
+        return ShardedProblem(of_kind(kind, X, y), **declared)
+    p = Problem(X, y, **declared)
+    p.__dict__["_rows"] = of_kind(kind, p.X, p.y)
+    return p
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_exact_coordinates_are_the_same_integers(kind, dtype):
+    X, y = table(LOSSES["logistic"])
+    X = exact.on_grid(X.astype(dtype), 1.0)
+    W = 0.3 * np.random.default_rng(1).standard_normal((1, D))
+
+    def followed(kind: str) -> list[np.ndarray]:
+        p, rng = exact_problem(kind, X, y, loss="logistic"), np.random.default_rng(3)
+        state, found = p.coordinate_state(W), [p.clipped_gradient(W, np.array([0.01]), even=True).integers]
+        for t in range(25):
+            j, change = int(rng.integers(D)), rng.standard_normal(1) * (30 if t == 10 else 1)  # then on another grid
+            found.append(state.derivative(j, np.array([0.05])).integers)
+            state.move(j, change)
+        return found
+
+    for found, expected in zip(followed(kind), followed("memory"), strict=True):
+        np.testing.assert_array_equal(found, expected)
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("name", ["logistic", "squared", "pseudo-huber"])
+def test_coordinates_lines_and_minimisers(kind, name, dtype):
+    loss, rng = LOSSES[name], np.random.default_rng(3)
+    X, y = table(loss, dtype)
+    p, whole = problem_of(kind, X, y, loss=name, l1=0.02), Problem(X.astype(float), y, loss=name, l1=0.02)
+    tolerance = {"rtol": 1e-9, "atol": 1e-12} if dtype is np.float64 else {"rtol": 1e-4, "atol": 1e-6}
+    W = rng.standard_normal((2, D))
+    clip = np.array([0.1, 10.0])
+    np.testing.assert_allclose(p.clipped_gradient(W, clip), whole.clipped_gradient(W, clip), **tolerance)
+    np.testing.assert_allclose(p.smallest_margins(W), whole.smallest_margins(W), **tolerance)
+    here, there = whole.coordinate_state(W), p.coordinate_state(W)
+    for _ in range(8):
+        j, change = int(rng.integers(D)), rng.standard_normal(2)
+        np.testing.assert_allclose(there.derivative(j, clip), here.derivative(j, clip), **tolerance)
+        for state in (here, there):
+            state.move(j, change)
+    lines = [one.lines(W, W[::-1]) for one in (p, whole)]
+    for i, step in ((0, 0.0), (1, 0.7), (0, -2.0)):
+        first, second = (line.derivative(i, step) for line in lines)
+        np.testing.assert_allclose(first, second, rtol=1e-5 if dtype is np.float32 else 1e-9)
+    assert p.optimum().value == pytest.approx(whole.optimum().value, rel=1e-9)
+    np.testing.assert_allclose(p.optimum().w, whole.optimum().w, atol=1e-6)
 
 
 def test_a_device_that_is_not_there_and_a_loss_for_numpy_alone_are_one_line_each():

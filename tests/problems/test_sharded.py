@@ -8,7 +8,8 @@ from dpbench.algorithms.base import make_settings
 from dpbench.algorithms.rules import public_settings
 from dpbench.errors import UserError
 from dpbench.privacy.budget import Budget
-from dpbench.problems import NoOptimum, Problem
+from dpbench.problems import NoOptimum, Problem, exact, followed, losses
+from dpbench.problems import sharded as sharded_module
 from dpbench.problems.kernels import Rows
 from dpbench.problems.sharded import Elsewhere, ShardedProblem, Shards, held
 from tests.batches import run_batch
@@ -72,8 +73,8 @@ def test_sums_of_float32_shards_are_float64():
     assert found.dtype == np.float64
 
 
-METHODS = ["adassp", "aop", "damped-newton", "dp-gcd", "dp-gd", "dp-mf", "dp-newton-hess-clip", "dp-newton-minibatch",
-           "dp-sgd", "dp-sgd-1"]  # fmt: skip
+METHODS = ["adassp", "aop", "damped-newton", "dp-cd", "dp-gcd", "dp-gd", "dp-gd-oracle", "dp-mf", "dp-newton-hess-clip",
+           "dp-newton-minibatch", "dp-sgd", "dp-sgd-1"]  # fmt: skip
 
 
 @pytest.mark.parametrize("name", METHODS)
@@ -97,22 +98,110 @@ def test_methods_run_on_shards_unchanged(name):
     assert ends[1].mechanisms.ledger.planned(0) == ends[0].mechanisms.ledger.planned(0)
 
 
-@pytest.mark.parametrize("name", ["dp-cd", "dp-gd-oracle"])
-def test_a_method_that_takes_all_rows_in_one_place_is_refused_by_name(name):
-    method, fixed = algorithms.resolve(name)
+def test_a_method_that_takes_all_rows_in_one_place_is_refused_by_name():
+    class Predicting(type(algorithms.get("dp-gd"))):
+        name = "predicting"
+
+        def run(self, problem, W, mechanisms, settings, trace):
+            problem.predictions(W)
+
     _, there = both()
-    settings = method.complete(there, make_settings(method, fixed))
-    budget = Budget(1.0, 1e-6, method.relation, method.paper_accounting)
-    with pytest.raises(UserError, match=rf"^{name}: .*the rows lie in shards.*without shards"):
+    budget = Budget(1.0, 1e-6, Predicting.relation, Predicting.paper_accounting)
+    method = Predicting()
+    settings = method.complete(there, make_settings(method, {"T": 2}))
+    with pytest.raises(UserError, match=r"^predicting: .*the rows lie in shards.*without shards"):
         run_batch(there, method, [settings], np.zeros((1, 5)), budget, ["key"])
 
 
-def test_the_optimum_is_that_of_the_rows_in_one_place():
-    here, there = both(l2=0.01)
-    assert there.optimum().certificate <= 1e-9
+@pytest.mark.parametrize("loss", ["logistic", "squared", "pseudo-huber"])
+@pytest.mark.parametrize("weights", [{"l2": 0.01}, {"l1": 0.02}, {"l1": 0.01, "l2": 0.01}], ids=str)
+def test_the_optimum_is_that_of_the_rows_in_one_place(loss, weights):
+    here, there = both(loss, **weights)
+    assert there.optimum().certificate <= (1e-10 if "l1" in weights else 1e-9)
     assert there.optimum().value == pytest.approx(here.optimum().value, rel=1e-9)
-    with pytest.raises(NoOptimum, match="in shards"):
-        both(l1=0.1)[1].optimum()
+    np.testing.assert_allclose(there.optimum().w, here.optimum().w, atol=1e-6)
+    if loss == "logistic" and "l2" not in weights:
+        assert 0 < np.count_nonzero(there.optimum().w) < 5
+
+
+def test_the_optimum_of_float32_shards_is_certified_in_float64():
+    X, y = data()
+    narrow = (0.9 * X).astype(np.float32)
+    for weights in ({"l2": 0.01}, {"l1": 0.02}):
+        found, expected = sharded(narrow, y, **weights).optimum(), Problem(narrow.astype(float), y, **weights).optimum()
+        assert found.value == pytest.approx(expected.value, rel=1e-9)
+
+
+def test_without_a_certificate_there_is_no_optimum():
+    class Bare(losses.Logistic):
+        conjugate = losses.Loss.conjugate
+
+    with pytest.raises(NoOptimum, match="no conjugate"):
+        both(Bare(), l1=0.1)[1].optimum()
+    with pytest.raises(NoOptimum, match="not convex"):
+        both("sigmoid", l1=0.1)[1].optimum()
+
+
+def test_single_coordinates_are_kept_by_the_shards_and_made_anew_where_they_were_lost():
+    here, there = both(l2=0.01)
+    rng = np.random.default_rng(3)
+    W = rng.standard_normal((2, 5))
+    a, b = here.coordinate_state(W), there.coordinate_state(W)
+    made = []
+    make = followed_make(made)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sharded_module, "_CoordinateSums", make)
+        for step in range(12):
+            j, threshold, change = int(rng.integers(5)), rng.uniform(0.001, 0.1, 2), rng.standard_normal(2)
+            np.testing.assert_allclose(b.derivative(j, threshold), a.derivative(j, threshold), rtol=1e-9, atol=1e-14)
+            np.testing.assert_allclose(b.derivative(j, threshold), a.derivative(j, threshold), rtol=1e-9, atol=1e-14)
+            if step == 5:
+                followed._states.clear()  # as on a worker that takes over
+            a.move(j, change)
+            b.move(j, change)
+    assert len(made) == 2 * len(SIZES)
+
+
+def followed_make(made):
+    class Counted(sharded_module._CoordinateSums):
+        def __init__(self, *arguments):
+            made.append(arguments)
+            super().__init__(*arguments)
+
+    return Counted
+
+
+def test_margins_of_one_row_and_lines_are_those_of_one_place():
+    here, there = both()
+    rng = np.random.default_rng(4)
+    W, D = rng.standard_normal((3, 5)), rng.standard_normal((3, 5))
+    np.testing.assert_allclose(there.smallest_margins(W), here.smallest_margins(W), rtol=1e-12)
+    first, second = (problem.lines(W, D) for problem in (here, there))
+    other = there.lines(D, W)  # asked for in between
+    for i, step in ((0, 0.0), (2, 0.3), (1, 7.0), (0, -1.0)):
+        expected = -here.data_gradient((W[i] - step * D[i])[None])[0] @ D[i] * here.n
+        assert first.derivative(i, step) == pytest.approx(expected, rel=1e-9)
+        other.derivative(i, step)
+        assert second.derivative(i, step) == pytest.approx(expected, rel=1e-9)
+
+
+def test_shards_of_a_device_are_asked_by_their_own_methods():
+    X, y = data()
+    taken = []
+
+    class Elsewhere(Rows):
+        def weighted_sum(self, *arguments):
+            taken.append("weighted_sum")
+            return super().weighted_sum(*arguments)
+
+        def whole(self, *arguments):
+            taken.append("whole")
+            return super().whole(*arguments)
+
+    ShardedProblem(Shards(held([Elsewhere(X, y)]), [ROWS], 5)).gradient(np.zeros((1, 5)))
+    rows = Shards(held([Elsewhere(exact.on_grid(X, 1.0), y)]), [ROWS], 5)
+    exact.ExactShardedProblem(rows, row_bound=1.0).gradient(np.zeros((1, 5)))
+    assert taken == ["weighted_sum", "whole"]
 
 
 def test_what_takes_all_rows_says_so():

@@ -65,7 +65,7 @@ def data(n=3000, d=6):
 
 @pytest.mark.parametrize(
     ("algorithm", "settings"),
-    [("dp-gd", {"T": 5}), ("dp-newton-minibatch-hess-clip", {"T": 3})],
+    [("dp-gd", {"T": 5}), ("dp-newton-minibatch-hess-clip", {"T": 3}), ("dp-cd", {"passes": 2.0, "l1": 0.01})],
 )
 def test_fit_on_a_dask_array_is_fit_on_its_rows(client, algorithm, settings):
     X, y = data()
@@ -85,6 +85,7 @@ def test_fit_on_a_dask_array_is_fit_on_its_rows(client, algorithm, settings):
         {"algorithm": "dp-sgd", "T": 5},
         {"algorithm": "boosted-ssp", "loss": "squared", "l2": 0.01},
         {"algorithm": "dp-gcd", "scales": "bound", "passes": 3.0, "l1": 0.001},
+        {"algorithm": "dp-cd", "scales": "bound", "passes": 2.0, "l2": 0.01},
     ],
     ids=lambda call: call["algorithm"],
 )
@@ -130,8 +131,6 @@ def test_what_does_not_fit_is_one_line(client):
     ):
         with pytest.raises(error, match=match):
             dpbench.fit(rows, labels, **call)
-    with pytest.raises(UserError, match=r"^dp-cd: .*shards"):
-        dpbench.fit(blocks, y, algorithm="dp-cd", epsilon=1.0, seed=1)
     assert np.isfinite(dpbench.fit(da.from_array(long, chunks=(100, 6)), y, bound="rescale", **call).w).all()
 
 

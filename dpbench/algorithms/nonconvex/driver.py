@@ -125,6 +125,6 @@ def _answer(problem: Problem, asked: dict[int, Request], run: Driven) -> dict[in
 def _smallest(problem: Problem, W: Array, rows: Array | None = None) -> Array:
     """(k,) the smallest margin y<x, w> over the given rows (default all)."""
     if rows is None:
-        return np.asarray((problem.predictions(W) * problem.y).min(axis=1))
+        return problem.smallest_margins(W)
     X, y = problem.take(rows)
     return np.asarray((W @ X.T * y).min(axis=1))
