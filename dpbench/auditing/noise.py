@@ -20,6 +20,8 @@ from scipy.stats import binomtest, kstest, norm
 
 from dpbench.auditing.scores import column, flat, log_answers, log_chance
 from dpbench.auditing.transcript import Published, Recorder
+from dpbench.privacy import tukey
+from dpbench.privacy.ledger import DrawAfterTest
 
 LEVEL = 1e-6
 LEAST = 100  # numbers, below which correlations are not looked at
@@ -32,7 +34,8 @@ LAWS = {"normal": "norm", "symmetric": "norm", "isometric": "norm", "laplace": "
 
 def fault(run: Recorder) -> str:
     """What is wrong with the noise of `run`, in words; "" where nothing is seen."""
-    return next(itertools.chain(_laws(run), _repeats(run), _samples(run), _choices(run), _answers(run)), "")
+    looks = (_laws, _repeats, _samples, _choices, _answers, _depths)
+    return next(itertools.chain.from_iterable(look(run) for look in looks), "")
 
 
 def _residuals(run: Recorder) -> Iterator[tuple[str, str, np.ndarray]]:
@@ -147,6 +150,24 @@ def _answers(run: Recorder) -> Iterator[str]:
                 fired.append(answers[:, t])
         if _off(np.concatenate(fired), np.concatenate(chances)):
             yield f"{label}: it fires more or less often than its noise has it"
+
+
+def _depths(run: Recorder) -> Iterator[str]:
+    """Whether points are as deep as the law of their draw has them: its distribution function at them is uniform."""
+    for label, found in _gathered(run, lambda one: one.kind == "depth").items():
+        places = []
+        for _, one in found:
+            drawn = (one.output != 0).any(axis=1)
+            assert isinstance(one.event, DrawAfterTest)
+            if drawn.any():
+                law = tukey.chances(one.value[drawn], one.event.exponent)
+                first = max(1, tukey.least_depth(one.value.shape[1]))
+                at = tukey.depths(one.value[drawn], one.output[drawn]) - first
+                upto = np.cumsum(law, axis=1)[np.arange(len(at)), at]
+                within = law[np.arange(len(at)), at]
+                places.append(upto - within * np.random.default_rng(0).random(len(at)))
+        if places and len(numbers := np.concatenate(places)) >= LEAST and kstest(numbers, "uniform").pvalue < LEVEL:
+            yield f"{label}: the points drawn are deeper or less deep than their law has them"
 
 
 def _gathered(run: Recorder, wanted: Callable[[Published], bool]) -> dict[str, list[tuple[Any, Published]]]:

@@ -85,13 +85,25 @@ def log_weights(log_volumes: Array, m: int, exponent: float) -> Array:
     return np.asarray(np.where(np.isfinite(shell), shell, -np.inf) + exponent * depths)
 
 
+def depths(models: Array, points: Array) -> Array:
+    """The depth of each of `points` (k, d) among its models (k, m, d): (k,)."""
+    below = (models <= points[:, None, :]).sum(axis=1)
+    above = (models >= points[:, None, :]).sum(axis=1)
+    return np.asarray(np.minimum(below, above).min(axis=1))
+
+
+def chances(models: Array, exponent: float) -> Array:
+    """The probabilities (k, p) that the draw has depth max(1, t), and those above it, of models (k, m, d)."""
+    weights = log_weights(log_widths(models).sum(axis=2), models.shape[1], exponent)
+    raised = np.exp(weights - weights.max(axis=1, keepdims=True))
+    return np.asarray(raised / raised.sum(axis=1, keepdims=True))
+
+
 def log_density(models: Array, points: Array, exponent: float) -> Array:
     """ln of the draw's density at `points` (k, d), of models (k, m, d): (k,); -∞ where it is never drawn."""
     m = models.shape[1]
     weights = log_weights(log_widths(models).sum(axis=2), m, exponent)
-    below = (models <= points[:, None, :]).sum(axis=1)
-    above = (models >= points[:, None, :]).sum(axis=1)
-    depth = np.minimum(below, above).min(axis=1)
+    depth = depths(models, points)
     top = weights.max(axis=1)
     with np.errstate(divide="ignore", invalid="ignore"):
         z = top + np.log(np.exp(weights - top[:, None]).sum(axis=1))

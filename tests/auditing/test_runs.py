@@ -37,8 +37,10 @@ def test_no_bound_is_above_its_claim(name, epsilon):
 
 @pytest.mark.parametrize("name", auditable())
 def test_halved_noise_is_noticed(name):
-    factor = 0.2 if name == "private-tuning" else 0.5  # the theorem's bound is far above what its best run gives away
-    runs = 6000 if name == "objpert-pure" else None  # of its 20,000: bounds of 4.7 to 5.3, in a third of the time
+    # Of some the theorem's bound is far above what the best run, or a pair of neighbours, gives away.
+    factor = {"private-tuning": 0.2, "tukey-em": 0.1}.get(name, 0.5)
+    few = {"objpert-pure": 6000, "tukey-em": 3000}
+    runs = few.get(name)  # of objpert-pure's 20,000: bounds of 4.7 to 5.3, in a third of the time
     done = audit(name, 4.0, factor=factor, runs=runs, near=False, inspect=False, search=False)
     assert not done.passed
     assert not done.defect

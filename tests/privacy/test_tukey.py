@@ -7,6 +7,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from dpbench.auditing import noise
+from dpbench.auditing.transcript import Recorder
 from dpbench.privacy import tukey
 from dpbench.privacy.budget import Budget
 from dpbench.privacy.ledger import DrawAfterTest, Entry
@@ -141,7 +143,7 @@ def test_the_distance_of_neighbours_differs_by_one_at_most_and_is_not_always_zer
 @pytest.mark.parametrize("m", [13, 16])
 def test_points_are_drawn_by_that_law(m):
     points, _ = sets(3, m, 2)
-    k = 20_000
+    k = 10_000
     mechanisms = Mechanisms([f"t/{i}" for i in range(k)], Budget(8.0, 0.01, Relation.REPLACE_ONE, "tight"))
     event = DrawAfterTest(50.0, 0.7, 0.499, 0.4)  # its test passes wherever there is a draw
     mechanisms.releases.noisy = lambda value, scale, noise, own=mechanisms.releases.noisy: (
@@ -166,7 +168,7 @@ def test_points_are_drawn_by_that_law(m):
 
 
 def test_the_test_has_its_noise_and_its_threshold():
-    k, event = 40_000, DrawAfterTest(0.5, 0.1, 0.03, 1e-9)
+    k, event = 10_000, DrawAfterTest(0.5, 0.1, 0.03, 1e-9)
     mechanisms = Mechanisms([f"p/{i}" for i in range(k)], Budget(1.0, 0.05, Relation.REPLACE_ONE, "tight"))
     points = np.linspace(-1, 1, 16)[:, None]  # at distance 0: the leak is too small for so few
     drawn, passed = mechanisms.deep_point(np.tile(points, (k, 1, 1)), event, "m")
@@ -174,3 +176,28 @@ def test_the_test_has_its_noise_and_its_threshold():
     assert (drawn[~passed] == 0).all()
     assert (drawn[passed] != 0).all()
     assert mechanisms.ledger.of(0)[0].release == event
+
+
+@pytest.mark.parametrize(("factor", "told"), [(1.0, ""), (0.5, "deeper or less deep than their law")])
+def test_an_audit_sees_that_a_draw_is_not_of_its_law(factor, told):
+    """With halved Gumbel noise, which is twice the exponent; the noise of the test is left as it is."""
+    budget = Budget(8.0, 0.01, Relation.REPLACE_ONE, "tight")
+    run = Recorder(800, budget, 0)
+    run.releases.noise = [Weaker(each, factor) for each in run.releases.noise]
+    run.deep_point(np.tile(np.linspace(-1, 1, 60)[:, None], (800, 1, 1)), DrawAfterTest(4.0, 0.4, 0.4, 0.4), "m")
+    found = noise.fault(run)
+    assert told in found
+    assert bool(found) == bool(told)
+
+
+class Weaker:
+    """A generator whose Gumbel noise alone is `factor` times what it should be."""
+
+    def __init__(self, generator, factor):
+        self.generator, self.factor = generator, factor
+
+    def gumbel(self, size):
+        return self.factor * self.generator.gumbel(size=size)
+
+    def __getattr__(self, name):
+        return getattr(self.generator, name)
