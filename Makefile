@@ -14,7 +14,7 @@ AGAIN := second_order/c7 second_order/ridge second_order/fig7 second_order/beta 
 RIVALS := diffprivlib opacus jax-privacy
 
 .DEFAULT_GOAL := help
-.PHONY: help setup test mutants lint docs reproduce again report bench rivals lock vulnerabilities dist clean
+.PHONY: help setup test thorough mutants lint docs reproduce again report bench rivals lock vulnerabilities dist clean
 
 help:  ## print this help
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 12
@@ -35,6 +35,9 @@ endif
 test: $(STAMP)  ## run the tests (no network needed)
 	@# one thread for each of the two workers; and what the processes of tests compile is kept for the next ones
 	env -u PYTHONDONTWRITEBYTECODE OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -n 2
+
+thorough: $(STAMP)  ## run the tests that `make test` leaves to CI (minutes)
+	env -u PYTHONDONTWRITEBYTECODE OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -n 2 -m "thorough and not slow"
 
 mutants: $(STAMP)  ## put each mistake of tests/mutants.py into a copy of the tree; its test has to fail (three minutes)
 	OMP_NUM_THREADS=1 $(BIN)/python -m tests.mutants

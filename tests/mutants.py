@@ -550,7 +550,7 @@ def _pytest(copy: Path, tests: tuple[str, ...], keep: bool) -> int:
     os.environ["PYTHONPATH"] = str(copy)
     sys.path[:] = [str(copy), *(path for path in sys.path if Path(path or ".").resolve() != ROOT)]
     sys.dont_write_bytecode = not keep
-    return int(pytest.main(["-q", "-x", "-p", "no:cacheprovider", *(f"tests/{test}" for test in tests)]))
+    return int(pytest.main(["-q", "-x", "-m", "", "-p", "no:cacheprovider", *(f"tests/{test}" for test in tests)]))
 
 
 def main(words: list[str]) -> int:

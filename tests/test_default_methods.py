@@ -12,6 +12,7 @@ def of_auto(names, seeds):
     }
 
 
+@pytest.mark.thorough
 def test_the_default_gets_better_with_epsilon_on_a_few_sets():
     """Each of them falls where a method changes with ε, or where its noise has no bound."""
     names = ["diabetes", "friedman 1", "iris"]

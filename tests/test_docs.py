@@ -107,6 +107,14 @@ def not_at_hand(text):
     return [name for name in named if name in datasets.names() and not datasets.available(name)]
 
 
+@pytest.mark.thorough_for(
+    "README.md",
+    "docs/guides/audit.md",
+    "docs/guides/joining.md",
+    "docs/guides/planning.md",
+    "docs/papers/second_order.md",
+    "docs/start/researcher.md",
+)
 @pytest.mark.parametrize("page", [page for page in PAGES if BLOCK.search(page.read_text(encoding="utf-8"))], ids=_name)
 def test_the_blocks_of_a_page_do_what_they_say(page, elsewhere, capsys, monkeypatch):
     known = dict(registry._known())  # a page that registers a data set does so for itself

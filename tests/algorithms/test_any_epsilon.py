@@ -42,6 +42,7 @@ def test_a_default_method_gives_a_model_at_any_epsilon(name, epsilon):
     assert line_of(name, epsilon) == ""
 
 
+@pytest.mark.thorough_for("*-1e-06", "*-1000000.0")
 @pytest.mark.parametrize("epsilon", [1e-6, 200.0, 1e6])
 @pytest.mark.parametrize("name", ["objpert", "aop"])
 def test_objective_perturbation_gives_a_model_at_any_epsilon(name, epsilon):

@@ -213,6 +213,7 @@ def again(name, k):
 # ---- without noise
 
 
+@pytest.mark.thorough_for("weights[23]-*")
 @pytest.mark.parametrize("name", ["dp-gcd", "dp-cd"])
 @pytest.mark.parametrize(
     "weights", [{"l2": 0.1}, {"l1": 0.05}, {"loss": "squared", "l1": 0.3}, {"loss": "squared", "l2": 0.1, "l1": 0.1}]
@@ -256,6 +257,7 @@ def test_one_noiseless_greedy_step_is_the_closed_form():
 # ---- M_j by the bound on the rows
 
 
+@pytest.mark.thorough_for("weights1-*")
 @pytest.mark.parametrize("name", ["dp-gcd", "dp-cd"])
 @pytest.mark.parametrize("weights", [{"l2": 0.1}, {"l1": 0.02}])
 def test_with_scales_by_the_bound_it_reaches_the_optimum_too(name, weights):
@@ -320,6 +322,7 @@ def test_a_grid_on_one_stream_is_its_settings_one_by_one(name, weights):
     assert not np.allclose(other[2:], all_at_once[2:])
 
 
+@pytest.mark.thorough_for("dp-sgd-1")
 @pytest.mark.parametrize("name", NAMES)
 def test_sparse_data_give_what_dense_data_give(name):
     dense = make(n=50, d=30, l1=0.01)

@@ -147,6 +147,7 @@ def value_of(formula, names):
     return eval(text, {"__builtins__": {}}, names)
 
 
+@pytest.mark.thorough_for("2opt-b-*", "aop--tight-*", "dp-sgd-1--tight-*")
 @pytest.mark.parametrize(("name", "other", "mode", "relation"), list(cases()))
 def test_what_is_drawn_is_what_was_declared(name, other, mode, relation):
     method = get(name)
@@ -254,6 +255,7 @@ def test_a_plan_of_which_nothing_was_made_released_nothing():
     assert "nothing was released" in guarantee(stopped(3, 0), 0, BUDGET, {"gradient"}).error
 
 
+@pytest.mark.thorough_for("2opt-b", "dp-tr-b", "opt-b")
 @pytest.mark.parametrize(
     "name", ["opt", "2opt", "opt-ls", "2opt-ls", "dp-tr", "dp-gd-2ns", "opt-b", "2opt-b", "dp-tr-b"]
 )

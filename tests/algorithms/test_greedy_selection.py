@@ -48,6 +48,7 @@ def test_the_neighbours_are_worst_case_ones():
     np.testing.assert_allclose(scores, [[6.5, 7.5], [5.5, 8.5]], rtol=1e-12)
 
 
+@pytest.mark.thorough
 def test_counts_show_no_more_than_the_selections_share_and_catch_the_published_noise():
     """Clopper and Pearson at 99.9 %, for the ratio of the two probabilities: proven ≤ e^ε', published above."""
     here, there = neighbours()

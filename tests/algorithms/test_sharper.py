@@ -153,6 +153,7 @@ CASES = [
 ]
 
 
+@pytest.mark.thorough_for("10.0-*", "0.1-*")
 @pytest.mark.parametrize(("name", "settings"), CASES)
 @pytest.mark.parametrize("epsilon", [0.1, 1.0, 10.0])
 def test_nearly_all_of_epsilon_is_spent_by_both_routes(name, settings, epsilon):
@@ -208,6 +209,7 @@ def test_aop_keeps_its_ridge_and_noise_public_and_its_ledger_has_the_event():
         )
 
 
+@pytest.mark.thorough_for("aop", "dp-newton-minibatch*")
 @pytest.mark.parametrize(
     "name", ["aop", "dp-newton-hess-clip", "dp-newton-minibatch-hess-add", "opt", "dp-gd-last", "dp-mf"]
 )

@@ -89,6 +89,7 @@ def found_as_often(w, law, sign):
     assert kstest(w[ran], distribution(law, sign)).statistic < 2.5 / np.sqrt(ran.sum())  # p = 7e-6
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("sign", [1, -1])
 def test_a_million_draws_have_the_law_that_is_integrated(sign):
     law, rng = Law(4.0), np.random.default_rng(0)

@@ -16,6 +16,7 @@ def audited(monkeypatch):
     return run
 
 
+@pytest.mark.thorough_for("HonestOnSamples")
 @pytest.mark.parametrize("cls", [Honest, HonestOnSamples], ids=lambda cls: cls.__name__)
 def test_the_honest_ones_pass(audited, cls):
     done = audited(cls)

@@ -25,6 +25,21 @@ HIDDEN = {
 }
 
 
+@pytest.mark.thorough_for(
+    "2opt*",
+    "aop-4*",
+    "boosted*",
+    "dp-gd-[2l]*",
+    "dp-hb*",
+    "dp-masg*",
+    "dp-nag-opt*",
+    "dp-newton-[hq]*",
+    "dp-newton-m*",
+    "dp-tr*",
+    "o2nc*",
+    "objpert*",
+    "opt-*",
+)
 @pytest.mark.parametrize("epsilon", [pytest.param(1.0, marks=pytest.mark.slow), 4.0])
 @pytest.mark.parametrize("name", auditable())
 def test_no_bound_is_above_its_claim(name, epsilon):
@@ -35,6 +50,18 @@ def test_no_bound_is_above_its_claim(name, epsilon):
     assert {label for label, share in done.moved.items() if share > 0.45} == done.moved.keys() == shown
 
 
+@pytest.mark.thorough_for(
+    "2opt-b",
+    "boosted-ssp",
+    "dp-gd-laplace",
+    "dp-hb",
+    "dp-masg*",
+    "dp-nag-opt",
+    "dp-newton-minibatch-*",
+    "dp-tr-b",
+    "objpert-pure",
+    "opt-b",
+)
 @pytest.mark.parametrize("name", auditable())
 def test_halved_noise_is_noticed(name):
     # Of some the theorem's bound is far above what the best run, or a pair of neighbours, gives away.
@@ -46,6 +73,7 @@ def test_halved_noise_is_noticed(name):
     assert not done.defect
 
 
+@pytest.mark.thorough_for("aop", "dp-n*", "dp-sgd", "o2nc-tree")
 @pytest.mark.parametrize("name", ["dp-gd", "dp-newton", "dp-sgd", "aop", "dp-gcd", "dp-nag", "o2nc-tree"])
 def test_halved_noise_is_noticed_at_epsilon_one(name):
     done = audit(name, 1.0, factor=0.5, near=False, inspect=False, search=False)
@@ -53,6 +81,7 @@ def test_halved_noise_is_noticed_at_epsilon_one(name):
     assert not done.defect
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("name", ["o2nc-naive", "o2nc-tree"])
 def test_loops_compiled_for_a_loss_do_not_stand_in_for_the_steepest(name):
     """Which has the name of that loss; by the loss itself the row that differs moves a release by half as much."""
@@ -169,6 +198,7 @@ def test_the_same_seed_gives_the_same_answer_and_another_another():
     assert first.verdicts != other.verdicts
 
 
+@pytest.mark.thorough
 def test_more_runs_give_a_higher_bound():
     few, many = (audit("dp-gd", 1.0, runs=runs).verdicts["whole run"].bound for runs in (400, 40_000))
     assert few < many

@@ -116,6 +116,7 @@ def test_the_same_pair_is_found_again(audited):
     assert audited(Gram, near=False) == audited(Gram, near=False)
 
 
+@pytest.mark.thorough_for("dp-newton", "dp-sgd", "o2nc-tree", "opt-ls")
 @pytest.mark.parametrize("name", ["dp-gd", "dp-newton", "dp-cd", "dp-nag", "adassp", "o2nc-tree", "dp-sgd", "opt-ls"])
 def test_no_pair_moves_a_built_in_method_further_than_it_says(name):
     """Nor is a pair a leak: where something counts as public, it is equal on both."""

@@ -118,6 +118,7 @@ def test_statistics_come_from_the_rows_in_use_alone(csv):
     assert (before.held_out[0] != after.held_out[0]).any()
 
 
+@pytest.mark.thorough
 def test_the_default_track_looks_at_no_data_and_tuned_does(call, csv, tmp_path):
     import dpbench
 
@@ -140,6 +141,7 @@ def test_the_default_track_looks_at_no_data_and_tuned_does(call, csv, tmp_path):
     assert "At ε = 2 use" in out
 
 
+@pytest.mark.thorough
 def test_the_private_track_searches_within_epsilon_and_its_code_runs(call, csv):
     code, out, err = call(*COMPARE, "--track", "default", "--track", "private", "--eps", 3)
     assert code == 0, err
@@ -310,6 +312,7 @@ def test_a_trial_on_a_tenth_cuts_what_is_hopeless_and_says_so(csv, call, monkeyp
     assert methods_of(out)[0] in methods_of(plain[1])[:2]
 
 
+@pytest.mark.thorough
 def test_seconds_are_measured_on_request(call, csv):
     assert "seconds" not in call(*COMPARE)[1].splitlines()[0]
     assert "seconds" in call(*COMPARE, "--seconds")[1].splitlines()[0]

@@ -33,6 +33,7 @@ BOUNDED = (
 )
 
 
+@pytest.mark.thorough_for("adult*", "covertype*", "ijcnn")
 @pytest.mark.parametrize("name", [*SMALL, *(pytest.param(name, marks=pytest.mark.slow) for name in LARGE)])
 def test_rows_columns_classes_and_norms(real_data, name):
     data, spec = real_data(name), datasets.describe(name)

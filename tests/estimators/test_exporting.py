@@ -57,6 +57,7 @@ def loaded(file):
     return found["pipeline"]
 
 
+@pytest.mark.thorough_for("two-given4")
 @pytest.mark.parametrize(("kind", "given"), KINDS)
 def test_the_pipeline_predicts_as_the_model_does(kind, given, tmp_path):
     model, rows = saved(tmp_path, kind, DATED | TRUTH, **given)
@@ -71,6 +72,7 @@ def test_the_pipeline_predicts_as_the_model_does(kind, given, tmp_path):
     np.testing.assert_allclose(pipeline.predict_proba(rows), model.predict_proba(rows), atol=1e-12)
 
 
+@pytest.mark.thorough
 def test_the_pipeline_needs_no_dpbench_and_says_what_was_released(tmp_path):
     model, rows = saved(tmp_path, "two", DATED)
     rows.to_pickle(tmp_path / "rows.pkl")
@@ -131,6 +133,7 @@ def feeds_of(rows, columns):
     return found
 
 
+@pytest.mark.thorough_for("two-given4")
 @pytest.mark.parametrize(("kind", "given"), KINDS)
 def test_the_graph_predicts_as_the_model_does(kind, given, tmp_path):
     pytest.importorskip("onnx")

@@ -44,6 +44,7 @@ def line():
     return make_regression(4000, 4, noise=10, random_state=0)
 
 
+@pytest.mark.thorough_for("PrivateClassifier")
 @pytest.mark.parametrize(
     "estimator",
     [
@@ -63,6 +64,7 @@ def test_scikit_learns_own_checks_pass(estimator):
     assert {one["check_name"] for one in found if one["status"] != "passed"} == set(EXCEPTIONS) & made
 
 
+@pytest.mark.thorough
 def test_the_package_does_not_import_scikit_learn_until_an_estimator_is_asked_for():
     code = "import sys, dpbench.cli; assert 'sklearn' not in sys.modules; assert dpbench.PrivateClassifier"
     subprocess.run([sys.executable, "-c", code], check=True)

@@ -86,6 +86,7 @@ def test_a_world_is_a_table_of_the_schema(schema):
     assert set(np.unique(world.y)) <= set(range(3)) if schema.target.classes else np.abs(world.y).max() <= 1
 
 
+@pytest.mark.thorough
 def test_a_world_of_more_rows_has_the_same_law():
     """But for directions that vary about as much as another: which of them counts is found in the rows."""
     alike = []
@@ -99,6 +100,7 @@ def test_a_world_of_more_rows_has_the_same_law():
     assert np.median(alike) > 0.97
 
 
+@pytest.mark.thorough_for("schema[12]*")
 @pytest.mark.parametrize(("schema", "signal"), [(TWO, 0.7), (TWO, 0.9), (THREE, 0.8)])
 def test_the_best_score_has_the_auc_that_was_guessed(schema, signal):
     for seed in range(4):
@@ -142,6 +144,7 @@ def test_fewer_rows_with_the_same_noise_beside_them():
     assert planning.matched(0.3, 1e-6, 1) == 0.3
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("schema", "score"), [pytest.param(TWO, "AUC", marks=pytest.mark.slow), (NUMBER, "R²")], ids=("classes", "numbers")
 )
@@ -189,6 +192,7 @@ def test_a_score_that_is_unknown_is_not_reached():
     assert planning.sought({1.0: -math.inf, 2.0: 0.6, 4.0: 0.7}.__getitem__, (1.0, 2.0, 4.0), 0.5) == 2.0
 
 
+@pytest.mark.thorough
 def test_the_epsilon_that_a_target_needs_reaches_it():
     plan = dpbench.plan(NUMBER, 5000, signal=0.7, reach="kept=0.7", worlds=5, algorithm="auto", jobs=1)
     of_epsilon, of_rows = plan.needed
@@ -200,6 +204,7 @@ def test_the_epsilon_that_a_target_needs_reaches_it():
     assert 0.3 < of_rows.median / (5000 * of_epsilon.median) < 3  # noise is set by nε, up to δ
 
 
+@pytest.mark.thorough
 def test_older_rows_take_the_place_of_worlds(tmp_path):
     rng = np.random.default_rng(0)
     income = rng.uniform(0, 200_000, 600)
@@ -266,6 +271,7 @@ def test_a_mistake_is_a_line_of_the_command(call, said, tmp_path, monkeypatch, c
     assert err.count("\n") == 1
 
 
+@pytest.mark.thorough
 def test_a_method_whose_plan_is_refused_is_left_out_with_the_reason():
     """At δ = 1e-20 two accountants part in the fourth digit, which was a traceback."""
     plan = dpbench.plan(TWO, 10**10, worlds=2, jobs=1, algorithm=["dp-sgd", "objpert", "dp-gd-average"])
@@ -304,6 +310,7 @@ def test_numbers_without_delta_have_no_method():
 CALL = "plan --schema s.toml --n 300 --eps 0.3 --eps 1 --worlds 3 --jobs 1 --figure p.png "
 
 
+@pytest.mark.thorough_for("80-schema2*", "120-schema0*")
 @pytest.mark.parametrize(
     ("columns", "schema", "given", "first", "dropped"),
     [

@@ -101,6 +101,7 @@ def test_what_sql_cannot_say_is_refused(schema, said, tmp_path):
         dpbench.export(tmp_path / "m.json")
 
 
+@pytest.mark.thorough
 def test_columns_of_the_query_s_own_names_do_not_disturb_it(tmp_path):
     rng = np.random.default_rng(0)
     for name in ("score", "Score", "score_1", "prediction"):

@@ -177,6 +177,7 @@ def test_one_row_against_a_claim_is_seen(experiment, tmp_path, claim, case, valu
     assert verdict.held is False, verdict.numbers
 
 
+@pytest.mark.thorough
 def test_missing_rows_are_not_enough_data_and_visible_gaps(experiment, tmp_path):
     store = Store(tmp_path, "quick", "accelerated")
     write_rows(store, experiment, made_up, skip=["dp-hb"])

@@ -1,6 +1,6 @@
 """What figures draw and tables say, from made-up rows of the quick grid, against the files in tests/golden.
 
-    DPBENCH_GOLDEN=write python -m pytest tests/experiments/test_golden.py
+    DPBENCH_GOLDEN=write python -m pytest -m "" tests/experiments/test_golden.py
 
 writes them anew (look at `git diff tests/golden` before you commit); an experiment without files is skipped, and this
 command makes them. On data, never on pixels: a file holds the number of rows and at most 25 of them, evenly spaced.
@@ -45,6 +45,7 @@ def thinned(output) -> str:
     return f"# every {step}. of {len(data)} rows\n" + kept.to_csv(index=False, float_format="%.8g")
 
 
+@pytest.mark.thorough_for("greedy*", "leaderboard", "nonconvex", "second_order")
 def test_the_data_of_every_figure_and_table(context):
     folder = FOLDER / context.experiment.name
     if not WRITE and not folder.is_dir():
@@ -77,6 +78,7 @@ def overlong(output) -> list[str]:
     return told + [f"a finding of {title} words"] * (title > 30)
 
 
+@pytest.mark.thorough_for("greedy*", "nonconvex", "second_order")
 def test_printed_cells_are_named_once_and_wait_for_rows(context, tmp_path):
     experiment = context.experiment
     filled, _ = judged(context)

@@ -165,6 +165,7 @@ def small(experiment, tmp_path_factory):
         yield Context(experiment, "quick", store)
 
 
+@pytest.mark.thorough
 def test_rows_of_the_chosen_settings_repeat_the_sweeps(small):
     """What a tuned run reaches is what its sweep said, to the 7 digits kept there: common random numbers."""
     runs = small.rows("table4")
@@ -185,6 +186,7 @@ def test_the_probe_says_what_the_problem_is(small):
     assert facts["log1"].start == pytest.approx(np.log(2) / facts["log1"].optimum - 1)
 
 
+@pytest.mark.thorough
 def test_artefacts_of_a_small_run(small, tmp_path):
     for artefact in small.experiment.artefacts:
         with figure_style():

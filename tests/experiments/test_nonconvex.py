@@ -211,6 +211,7 @@ def judged_with(experiment, tmp_path, paper, table=3, shift=0.0, ended=lambda ce
     return context, cells.judged(context)
 
 
+@pytest.mark.thorough_for("3")
 @pytest.mark.parametrize("table", [3, 4])
 def test_a_cell_is_exact_where_the_stream_gives_every_printed_digit(experiment, tmp_path, paper, table):
     """<NA> too, and the mean of the two runs that left a row; nothing of it survives in runs that end elsewhere."""
@@ -280,6 +281,7 @@ def test_run_times_are_never_compared(experiment, tmp_path, paper):
 # ---- wrong recipes ----
 
 
+@pytest.mark.thorough
 def test_a_wrong_recipe_is_not_exact_where_it_changes_the_runs(experiment, tmp_path, paper):
     """Made-up rows: the right recipe prints the paper's numbers; a wrong one is off by .004 for opt alone."""
     context, _ = judged_with(experiment, tmp_path, paper)
@@ -332,6 +334,7 @@ def test_without_rows_every_artefact_shows_its_gap(experiment, context):
     assert {verdict.held for one in experiment.claims for verdict in one.judge(context)} == {None}
 
 
+@pytest.mark.thorough
 def test_with_all_rows_no_table_has_a_gap(experiment, context):
     ends_as(experiment, context.store)
     for artefact in experiment.artefacts:
@@ -381,6 +384,7 @@ def verdict(experiment, tmp_path, name, **outcome):
 TIMED = ("opt_faster_than_tr",)  # the claims of others are judged on releases alone
 
 
+@pytest.mark.thorough_for("consistent*")
 @pytest.mark.parametrize(("seconds", "iterations", "held"), [(5.0, 40, True), (1.0, 40, False), (5.0, 20, False)])
 @pytest.mark.parametrize("name", ["opt_faster_than_tr", "consistent", "consistent_ijcnn"])
 def test_the_claims_on_time_can_fail_in_seconds_and_in_releases(experiment, tmp_path, name, seconds, iterations, held):
@@ -409,6 +413,7 @@ def test_the_claim_that_opt_ends_lower_than_tr_can_fail(experiment, tmp_path, ga
     ) is held  # fmt: skip
 
 
+@pytest.mark.thorough_for("2-10-False")
 @pytest.mark.parametrize(("opt", "tr", "held"), [(1, 10, True), (2, 10, False), (1, 9, False)])
 def test_the_claim_on_hessians_can_fail(experiment, tmp_path, opt, tr, held):
     counts = {"opt": opt, "dp-tr": tr}
@@ -417,12 +422,14 @@ def test_the_claim_on_hessians_can_fail(experiment, tmp_path, opt, tr, held):
                        hessian_evaluations=lambda job: counts.get(job.algorithm, 1)) is held  # fmt: skip
 
 
+@pytest.mark.thorough_for("failing[12]*")
 @pytest.mark.parametrize(("failing", "held"), [({"opt-ls"}, True), (set(), False), ({"opt-ls", "2opt-ls"}, False)])
 def test_the_claim_on_two_phases_can_fail(experiment, tmp_path, failing, held):
     ending = lambda job: "not terminated" if job.algorithm in failing and job.seed == 0 else "terminated"  # noqa: E731
     assert verdict(experiment, tmp_path, "two_phases", ending=ending) is held
 
 
+@pytest.mark.thorough_for("-2000-False", "-10-True")
 @pytest.mark.parametrize(("failing", "iterations", "held"), [("opt", 10, True), ("opt-b", 10, False), ("", 10, True),
                                                              ("", 2000, False)])  # fmt: skip
 def test_the_claim_on_minibatches_can_fail(experiment, tmp_path, failing, iterations, held):

@@ -145,6 +145,7 @@ def test_every_cell_of_tables_1_to_4_is_exact(context):
     assert set(words.values()) == {"exact"}
 
 
+@pytest.mark.thorough
 def test_no_wrong_recipe_is_exact_where_it_changes_the_runs(context):
     table = tables.wrong(context).data
     assert set(table["recipe"]) == set(tables.RECIPES)

@@ -176,6 +176,7 @@ def with_a_stale_row(context):
     return Context(context.experiment, "quick", context.store)
 
 
+@pytest.mark.thorough
 def test_a_run_timed_at_a_T_tuned_before_enters_no_table_and_no_comparison(context):
     """Table 1 once had 2.83 where the comparison of the same cell had 0.364."""
     from dpbench.experiments.second_order.cells import cells
@@ -190,6 +191,7 @@ def test_a_run_timed_at_a_T_tuned_before_enters_no_table_and_no_comparison(conte
     assert shown["times faster"] == [cell_of(stale)["ratio"]]
 
 
+@pytest.mark.thorough
 def test_the_26_printed_cells_have_other_unit_costs(context):
     from dpbench.experiments.second_order.cells import cells
     from dpbench.study.verdicts import judge
@@ -200,6 +202,7 @@ def test_the_26_printed_cells_have_other_unit_costs(context):
     assert sum("MiB" in one.cell.name for one in judged) == 2
 
 
+@pytest.mark.thorough
 def test_one_run_stands_for_every_epsilon_of_februarys_floor(context):
     from dpbench.experiments.second_order.run_times import floored
 
@@ -207,6 +210,7 @@ def test_one_run_stands_for_every_epsilon_of_februarys_floor(context):
     assert cell_of(context, 0.01)["dp_gd_T"] == cell_of(context, 0.1)["dp_gd_T"]
 
 
+@pytest.mark.thorough
 def test_the_shape_is_the_quotient_of_the_fitted_T(tmp_path):
     """DP-GD best at 100 at the floor of ρ, at 30 at ε = 1, at 300 elsewhere: shapes 3.33 and 10."""
 
@@ -255,6 +259,7 @@ def test_no_best_T_at_an_end_is_without_its_price(tmp_path):
     assert at_end["DP-SGD"] == "3 min"  # timed itself
 
 
+@pytest.mark.thorough
 def test_time_to_an_equal_loss_is_that_of_the_shortest_run_as_low(tmp_path):
     """At T = 100 DP-GD is as low as DP-Newton at its best, 7; its own best is 300."""
 

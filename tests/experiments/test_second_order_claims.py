@@ -73,6 +73,7 @@ def test_there_are_nine():
     assert len(NAMES) == len(set(NAMES)) == 9
 
 
+@pytest.mark.thorough_for("minibatch", "ten-times")
 @pytest.mark.parametrize("name", NAMES)
 def test_rows_as_the_paper_has_them_hold(kind, name):
     verdict = checked(kind, name)
@@ -80,12 +81,14 @@ def test_rows_as_the_paper_has_them_hold(kind, name):
     assert "Rule: " in verdict.numbers
 
 
+@pytest.mark.thorough_for("minibatch", "ten-times")
 @pytest.mark.parametrize("name", [n for n in FROM_ROWS if n not in ("damped-newton", "qu")])
 def test_contrary_rows_do_not_hold(unkind, name):
     verdict = checked(unkind, name)
     assert verdict.held is False, verdict
 
 
+@pytest.mark.thorough_for("ten-times")
 @pytest.mark.parametrize("name", FROM_ROWS)
 def test_without_rows_nothing_is_claimed(tmp_path, name):
     context = Context(experiments.get("second_order"), "quick", Store(tmp_path, "quick", "second_order"))
@@ -105,6 +108,7 @@ def test_qu_that_lags_is_not_what_was_claimed(tmp_path):
     assert verdict.held is False, verdict
 
 
+@pytest.mark.thorough
 def test_the_luck_of_the_timed_replicate_does_not_judge_minibatches(kind, tmp_path):
     """Excess losses are means over the untimed seeds; one replicate turned three of five orders of add and clip."""
     contrary = fabricate(
@@ -118,6 +122,7 @@ def test_the_luck_of_the_timed_replicate_does_not_judge_minibatches(kind, tmp_pa
     assert checked(contrary, "minibatch") == checked(kind, "minibatch")
 
 
+@pytest.mark.thorough
 def test_add_variants_that_are_worse_are_not_what_was_claimed(tmp_path):
     worse = fabricate(
         tmp_path,

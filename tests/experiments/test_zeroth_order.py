@@ -79,6 +79,7 @@ def test_without_rows_artefacts_show_gaps_and_claims_stay_open(experiment, tmp_p
     assert {verdict.word for one in experiment.claims for verdict in one.judge(context)} == {NOT_ENOUGH}
 
 
+@pytest.mark.thorough
 def test_a_small_run_fills_every_artefact(experiment, tmp_path):
     """Jobs of the quick grid, cut down: M, draws and seeds are the smallest that still draw something."""
     store = Store(tmp_path, "quick", "zeroth_order")

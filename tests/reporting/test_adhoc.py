@@ -28,6 +28,7 @@ def own(tmp_path):
     return tmp_path
 
 
+@pytest.mark.thorough
 def test_report_draws_own_runs_beside_the_full_profiles(own, monkeypatch, capsys):
     monkeypatch.chdir(own)
     with pytest.raises(SystemExit) as ended:

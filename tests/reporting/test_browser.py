@@ -16,7 +16,10 @@ from dpbench.reporting import explorer
 
 ROOT = Path(__file__).resolve().parents[2]
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
-pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="no chromium on the PATH (Debian: apt-get install chromium)")
+pytestmark = [
+    pytest.mark.skipif(CHROMIUM is None, reason="no chromium on the PATH (Debian: apt-get install chromium)"),
+    pytest.mark.thorough,
+]
 needs_bokeh = pytest.mark.skipif(explorer.library() is None, reason="no bokeh: pip install '.[explore]'")
 
 PROBE = """<script>addEventListener("load", () => {

@@ -292,6 +292,7 @@ def test_the_gradient_moves_by_twice_the_longest_row():
         assert np.linalg.norm(change) <= 2 * R
 
 
+@pytest.mark.thorough_for("ijcnn-unclipped")
 @pytest.mark.parametrize("name", ["ijcnn-unclipped", pytest.param("covertype12-unclipped", marks=pytest.mark.slow)])
 def test_row_norms_before_clipping(real_data, name):
     """The longest rows, and how many are beyond 1, as counted on the raw files."""
@@ -305,6 +306,7 @@ def test_row_norms_before_clipping(real_data, name):
         assert (np.sqrt((data.X * data.X).sum(axis=1)) > 3.22).mean() == pytest.approx(0.047, abs=5e-4)
 
 
+@pytest.mark.thorough
 def test_the_noise_of_all_rows_on_a_minibatch():
     """One run at any stated ε: between 175 and 464; as if without replacement it would be less."""
     found = computed(nonconvex.noise_of_all_rows_on_a_minibatch)
@@ -348,6 +350,7 @@ def test_two_batches_with_replacement_by_a_double_sum():
 # nonconvex: one subset for two releases
 
 
+@pytest.mark.thorough
 def test_one_subset_for_two_releases_by_other_accountants():
     from dpbench.privacy.accounting import renyi
     from dpbench.privacy.ledger import Entry, Gaussian, WithoutReplacement

@@ -38,6 +38,7 @@ def covered(method):
     return [loss for loss in EVERY if not method.needs.lacks(losses.get(loss))]
 
 
+@pytest.mark.thorough_for("aop", "objpert")
 @pytest.mark.parametrize("method", methods(True), ids=lambda method: method.name)
 def test_what_says_so_holds_for_the_bytes_by_default_with_every_loss_and_penalty(method):
     strongly = getattr(method, "momentum", False)  # it rests on l2 > 0
@@ -51,6 +52,7 @@ def test_what_says_so_holds_for_the_bytes_by_default_with_every_loss_and_penalty
                 assert np.isfinite(fit.w).all()
 
 
+@pytest.mark.thorough_for("2opt-b", "opt-b")
 @pytest.mark.parametrize("method", methods(False), ids=lambda method: method.name)
 def test_every_other_method_says_exact_arithmetic_and_is_refused_as_bytes(method):
     """Its guarantee, and that nothing but a guarantee for real numbers may be had by asking."""

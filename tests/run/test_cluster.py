@@ -141,6 +141,7 @@ def slow_grid():
     ]
 
 
+@pytest.mark.thorough
 def test_one_worker_killed_mid_run_and_data_that_only_the_driver_has(cluster, tmp_path, other_synthetic):
     workers = {name: cluster.worker(name) for name in "ab"}
     store = Store(tmp_path, "remote", "e")

@@ -263,6 +263,7 @@ def own_cache(tmp_path, monkeypatch):
     loading.load_spec.cache_clear()
 
 
+@pytest.mark.thorough_for("0", "7", "20", "60", "100")
 @pytest.mark.parametrize("where", [0, 7, 9, 20, 60, 100, -1])
 def test_damaged_arrays_are_found_before_a_run_and_prepared_anew(call, own_cache, where):
     """Bytes of the magic string, the version, the header's length and text, and the last number."""
@@ -377,6 +378,7 @@ def test_a_run_killed_twice_and_started_again_gives_the_same_rows(tmp_path, whol
     assert values(store) == whole
 
 
+@pytest.mark.thorough
 def test_a_driver_killed_alone_takes_its_workers_along_and_the_next_run_goes_on(tmp_path, whole):
     store = Store(tmp_path, "p", "e")
     process = processes.start(tmp_path, sweep, tmp_path, 2)
@@ -389,6 +391,7 @@ def test_a_driver_killed_alone_takes_its_workers_along_and_the_next_run_goes_on(
     assert values(store) == whole
 
 
+@pytest.mark.thorough
 def test_ctrl_c_with_workers_is_one_line_leaves_no_process_and_the_same_command_goes_on(call, tmp_path):
     (tmp_path / "grid.toml").write_text(GRID.replace("T = 3", "T = [300, 301, 302, 303, 304, 305]"))
     command = ("run", "--experiment", "second_order", "--config", "grid.toml", "--jobs")

@@ -48,6 +48,7 @@ def start(folder: Path, pause: float) -> subprocess.Popen:
     return subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
 
 
+@pytest.mark.thorough
 def test_two_processes_share_and_make_each_row_once(tmp_path):
     both = [start(tmp_path, 0.1) for _ in range(2)]
     told = [process.communicate(timeout=60)[0].split() for process in both]
@@ -61,6 +62,7 @@ def test_two_processes_share_and_make_each_row_once(tmp_path):
     assert not (store.folder / "leases").exists()
 
 
+@pytest.mark.thorough
 def test_what_a_killed_process_had_is_made_by_the_other_at_once(tmp_path):
     with start(tmp_path, 30.0) as first:
         assert first.stdout is not None

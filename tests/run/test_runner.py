@@ -160,6 +160,7 @@ class Killer(Algorithm):
 """
 
 
+@pytest.mark.thorough
 def test_workers_that_die_lose_nothing_else(tmp_path):
     """One dies under a job that is sound at its second attempt, one under each attempt of another."""
     (tmp_path / "once.py").write_text(KILLER.format(name="once", always=False))

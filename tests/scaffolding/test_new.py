@@ -39,6 +39,7 @@ def test_each_passes_ruff_whatever_its_name(begun, tmp_path):
         assert done.returncode == 0, done.stdout
 
 
+@pytest.mark.thorough
 def test_each_passes_its_own_tests(begun):
     folder, site = begun
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *map(str, folder.iterdir())]
@@ -52,6 +53,7 @@ def test_a_paper_has_at_most_sixty_lines_of_python(begun):
     assert len((begun[0] / "tiny_paper" / "tiny_paper" / "__init__.py").read_text().splitlines()) <= 60
 
 
+@pytest.mark.thorough
 def test_every_verb_takes_the_paper_until_it_is_removed(begun, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(errata_pages, "computed", tuple)  # those of the built-in papers take seconds

@@ -23,6 +23,7 @@ def papers(cells, N, seed):
     return rng.standard_normal((cells, N)), rng.standard_normal((cells, 5))
 
 
+@pytest.mark.thorough_for("100")
 @pytest.mark.parametrize("N", [100, 20])
 def test_one_true_cell_in_twenty_differs(N):
     ours, theirs = papers(4000, N, 1)

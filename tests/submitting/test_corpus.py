@@ -226,6 +226,7 @@ def test_the_corpus_is_large_enough():
     assert len(CORPUS) >= 60
 
 
+@pytest.mark.thorough_for("a million Laplaces")
 @pytest.mark.parametrize("what", CORPUS)
 def test_no_harmful_archive_is_let_in(made, tmp_path, monkeypatch, what):
     monkeypatch.setattr(checking, "SECONDS", 1)
@@ -319,6 +320,7 @@ def with_value(document, at, value):
     return found
 
 
+@pytest.mark.thorough
 def test_a_changed_value_that_is_let_in_gives_no_place(made, tmp_path):
     """Every value of an archive, and every column that it leaves out, with a dozen others in its place.
 

@@ -107,6 +107,7 @@ def replaying_merge(path, results):
     return merging.add(path, results, rerun=lambda one: replaying.replay(one, judge(), b"s" * 32, run=here))
 
 
+@pytest.mark.thorough_for("quiet*")
 @pytest.mark.parametrize(("name", "told"), [("peeks", "the receiver's audit"), ("quiet", "the receiver's audit")])
 def test_what_is_not_private_is_found_by_the_receivers_audit(tmp_path, name, told):
     found = rerun(archived(tmp_path, name, **CHEATS[name]))
@@ -125,6 +126,7 @@ def test_an_optimum_that_was_looked_up_is_no_good_on_private_copies(tmp_path):
     assert not found.placed
 
 
+@pytest.mark.thorough
 def test_losses_that_were_made_up_consistently_are_found(honest, tmp_path):
     def better(found):
         for row in found:
@@ -144,6 +146,7 @@ def test_losses_that_were_made_up_consistently_are_found(honest, tmp_path):
     assert "under new seeds" in rerun(forged).problems[0]
 
 
+@pytest.mark.thorough
 def test_code_that_ends_early_or_sends_nonsense_proves_nothing(honest):
     def early(folder, limits):
         yield from list(here(folder, limits))[:2]

@@ -174,6 +174,7 @@ def test_status_words():
     assert run("dp-gd-2ns", noisy, alpha=0.5, cap=3).columns["ending"] == ["not terminated (cap)"] * 2
 
 
+@pytest.mark.thorough_for("2opt-b", "dp-tr-b", "opt-b")
 @pytest.mark.parametrize("name", ALL)
 def test_replicates_of_different_alpha_and_epsilon_do_what_they_do_alone(name):
     problem = small_problem(n=3000, w2=1e-3)
@@ -318,6 +319,7 @@ def planned_composition(name, problem, budget, alpha, settings):
     return tuple(entries), phases
 
 
+@pytest.mark.thorough_for("2opt-b-*", "2opt-ls-*", "dp-tr-b-*", "opt-ls-*")
 @pytest.mark.parametrize("alpha", [0.5, 0.06])
 @pytest.mark.parametrize("epsilon", [0.2, 1.0])
 @pytest.mark.parametrize("name", ALL)

@@ -153,6 +153,7 @@ def plain_run(A, method, alpha, epsilon, seed):
     return f(w) if batch else loss, made, "not terminated"
 
 
+@pytest.mark.thorough_for("2opt-ls*")
 @pytest.mark.parametrize("epsilon", [0.6, 5.0])
 @pytest.mark.parametrize("method", ASKED)
 def test_a_published_run_is_what_the_scripts_loops_give(signed, method, epsilon):

@@ -92,6 +92,7 @@ def test_what_renyi_cannot_reach_with_any_noise_is_within_reach():
     assert other_epsilon(plan, z, budget) <= 0.01 * (1 + 1e-6)
 
 
+@pytest.mark.thorough
 def test_one_row_of_many_takes_the_least_noise_that_has_a_grid():
     plan, noise = ((WithoutReplacement(20_640, 1, Gaussian(1.0)), 6192),), {}
     for mode in ("rdp", "tight"):

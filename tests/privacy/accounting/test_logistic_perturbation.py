@@ -75,6 +75,7 @@ def test_no_true_mechanism_costs_more(shared, first, second):
         assert found > 0.15
 
 
+@pytest.mark.thorough
 def test_rows_that_the_shared_ones_hold_at_their_steepest_come_close_to_it():
     """Two dimensions: shared rows push the minimiser to where both rows' gradients are whole, p = p' = 1."""
     s, cosine, epsilon, ridge, many = 1.2, -0.8, 0.4, 0.5, np.exp([14.0, 34.0])
