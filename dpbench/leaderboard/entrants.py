@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import itertools
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -48,46 +49,53 @@ def candidates(name: str, profile: str) -> dict[str, list[Any]]:
     return {key: values for key, values in grid.items() if key not in fixed}
 
 
+@functools.lru_cache(maxsize=4096)
 def reason(problem: str, name: str) -> str:
     """Why the method is not run on the problem; "" where it is, or where that takes data that are not fetched."""
-    return _fit(problem, name)[0]
+    why = ""
+    for _, why in _tried(problem, name):
+        if not why:
+            return ""
+    return why
 
 
 @functools.lru_cache(maxsize=4096)
-def _fit(problem: str, name: str) -> tuple[str, frozenset[tuple[str, Any]]]:
-    """The reason, and the (setting, value) pairs of the full grid that the problem does not admit."""
+def _refused(problem: str, name: str) -> frozenset[tuple[str, Any] | None]:
+    """The (setting, value) pairs of the full grid that the problem does not admit."""
+    return frozenset(one for one, why in _tried(problem, name) if why)
+
+
+def _tried(problem: str, name: str) -> Iterator[tuple[tuple[str, Any] | None, str]]:
+    """The (setting, value) pairs of the full grid, None where there are none, and why the problem does not admit each.
+
+    "" where it does, or where that takes data that are not fetched. Of a method that is not run at all, None alone.
+    """
     method, fixed = algorithms.resolve(name)
-    if not method.private:
-        return "not private", frozenset()
-    if name in excluded():
-        return excluded()[name], frozenset()
-    try:
-        target = catalogue.declare(problem)
-        method.needs.check(target, method.name)
-        method.under(terms.RELATION)
-    except NotAtHand:
-        return "", frozenset()
-    except UserError as error:
-        return _without_name(error, method), frozenset()
-    grid = candidates(name, "full") or {}
-    refused, why = set(), ""
-    pairs = [(key, value) for key, values in grid.items() for value in values]
+    why = "" if method.private else "not private"
+    why = why or excluded().get(name, "")
+    target = None
+    if not why:
+        try:
+            target = catalogue.declare(problem)
+            method.needs.check(target, method.name)
+            method.under(terms.RELATION)
+        except NotAtHand:
+            target = None
+        except UserError as error:
+            why = _without_name(error, method)
+    if why or target is None:
+        yield None, why
+        return
+    pairs = [(key, value) for key, values in candidates(name, "full").items() for value in values]
     tried: list[tuple[str, Any] | None] = [*pairs] or [None]
     for one in tried:
         try:
             settings = method.complete(target, make_settings(method, fixed | dict([one] if one else [])))
-            why = method.flaw(settings) or why
+            yield one, method.flaw(settings)
         except NotAtHand:
-            continue
+            yield one, ""
         except UserError as error:
-            refused.add(one)
-            why = _without_name(error, method)
-        else:
-            if method.flaw(settings):
-                refused.add(one)
-    if len(refused) == len(tried):
-        return why, frozenset()
-    return "", frozenset(one for one in refused if one)
+            yield one, _without_name(error, method)
 
 
 def _without_name(error: UserError, method: Algorithm) -> str:
@@ -102,9 +110,9 @@ def expand(block: GridEntry, profile: str) -> list[GridEntry]:
     """
     blocks = []
     for problem, name in itertools.product(block.problems, named(block)):
-        why, refused = _fit(problem, name)
-        if why:
+        if reason(problem, name):
             continue
+        refused = _refused(problem, name)
         grid: dict[str, Any] = {
             key: [value for value in values if (key, value) not in refused]
             for key, values in candidates(name, profile).items()

@@ -27,6 +27,7 @@ from dpbench.files import read_toml
 from dpbench.leaderboard import entrants
 from dpbench.leaderboard.places import METHOD, pick
 from dpbench.problems import catalogue
+from dpbench.problems.declaration import Declaration
 from dpbench.study.grid import BEST, Grid, GridEntry, load_grid
 
 TRACKS = ("default", "nearby", "private")
@@ -133,10 +134,15 @@ def _scaled(value: float, factor: float) -> float:
     return max(1, round(value * factor)) if isinstance(value, int) else float(f"{value * factor:.2g}")
 
 
+@functools.lru_cache(maxsize=32)
+def _declared(problem: str) -> Declaration:
+    return catalogue.declare(problem)
+
+
 def _admitted(problem: str, name: str, settings: dict[str, Any]) -> bool:
     method, fixed = algorithms.resolve(name)
     try:
-        method.complete(catalogue.declare(problem), make_settings(method, fixed | settings))
+        method.complete(_declared(problem), make_settings(method, fixed | settings))
     except NotAtHand:
         return True
     except UserError:

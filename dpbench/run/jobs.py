@@ -147,12 +147,16 @@ def identity(job: Job) -> dict[str, Any]:
 
 
 class Keys:
-    """The keys of the jobs of one `identity`, by seed and number of the timed repetition: hashes of canonical JSON."""
+    """The keys of the jobs of one `identity`, by seed and number of the timed repetition: hashes of canonical JSON.
 
-    __slots__ = ("_head", "_tail")
+    whole: that JSON, with the seed 0.
+    """
+
+    __slots__ = ("_head", "_tail", "whole")
 
     def __init__(self, content: dict[str, Any]) -> None:
-        before, seed, after = JSON.encode(content | {"seed": 0}).partition(b'"seed":')
+        self.whole = JSON.encode(content | {"seed": 0})
+        before, seed, after = self.whole.partition(b'"seed":')
         self._head, self._tail = hashlib.blake2b(before + seed, digest_size=16), after[1:-1]
 
     def __call__(self, seed: int, timed: int = 0) -> str:
@@ -192,9 +196,14 @@ class Series:
     repetitions: Sequence[int]
 
     @functools.cached_property
+    def like(self) -> Keys:
+        """What makes the keys; series of another `whole` have no key in common."""
+        return keys_like(self.job)
+
+    @functools.cached_property
     def keys(self) -> list[str]:
         """The keys of `jobs`."""
-        return keys_like(self.job).of(self.seeds, self.repetitions)
+        return self.like.of(self.seeds, self.repetitions)
 
     @property
     def jobs(self) -> list[Job]:

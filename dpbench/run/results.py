@@ -236,8 +236,9 @@ def _conform(read: pyarrow.Table, schema: pyarrow.Schema) -> pyarrow.Table:
     import pyarrow as pa
 
     known = set(read.column_names)
-    columns = [
-        read[field.name].cast(field.type) if field.name in known else pa.nulls(len(read), field.type)
-        for field in schema
+    columns = [read[field.name] if field.name in known else pa.nulls(len(read), field.type) for field in schema]
+    columns = [  # what has its type is left alone: to cast loads pyarrow.compute
+        column if column.type == field.type else column.cast(field.type)
+        for column, field in zip(columns, schema, strict=True)
     ]
     return pa.table(columns, schema=schema)

@@ -64,7 +64,8 @@ class Planner:
     def __init__(self, store: Store | None) -> None:
         self.store = store
         self._planned: dict[GridEntry, Plan] = {}
-        self._missing: dict[str, bool] = {}  # data set → whether it is not fetched
+        self._missing: dict[str, str] = {}  # problem → its data set, "" where that is fetched
+        self._fetched: dict[str, bool] = {}
 
     def plan(self, blocks: list[GridEntry]) -> Plan:
         result = Plan()
@@ -99,9 +100,13 @@ class Planner:
         return {key: own for key, own in zip(self._columns.key, self._columns.ending, strict=True) if own}
 
     def _missing_data(self, problems: list[str]) -> dict[str, str]:
-        found = {problem: catalogue.recipe_of(problem).dataset for problem in problems}
-        self._missing.update({name: not datasets.available(name) for name in {*found.values()} - self._missing.keys()})
-        return {problem: dataset for problem, dataset in found.items() if self._missing[dataset]}
+        for problem in problems:
+            if problem not in self._missing:
+                dataset = catalogue.recipe_of(problem).dataset
+                if dataset not in self._fetched:
+                    self._fetched[dataset] = datasets.available(dataset)
+                self._missing[problem] = "" if self._fetched[dataset] else dataset
+        return {problem: dataset for problem in problems if (dataset := self._missing[problem])}
 
     def _block(self, block: GridEntry) -> Plan:
         result = Plan(missing_data=self._missing_data(block.problems))

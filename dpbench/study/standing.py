@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from dpbench.errors import counted
 from dpbench.run import outcomes
+from dpbench.run.jobs import Series
 from dpbench.run.results import Store
 from dpbench.study.experiment import Experiment
 from dpbench.study.plan import Plan, Planner
@@ -32,8 +34,7 @@ class Standing:
 def standing(one: Experiment, profile: str, store: Store) -> Iterator[Standing]:
     """The standing of each artefact that asks for runs under a profile."""
     planner = Planner(store)
-    beyond_reach = {key for key, status in planner.outcomes.items() if status == "out of reach"}
-    failures = {key for key, status in planner.outcomes.items() if status not in outcomes.RESULTS} - beyond_reach
+    count = _Count(planner.outcomes)
     told: dict[tuple[int, ...], tuple[int, int, int, str]] = {}  # of the same blocks, however many artefacts ask
     alive = []  # while their blocks are, no other block has the identity of one
     for artefact in one.artefacts:
@@ -44,13 +45,46 @@ def standing(one: Experiment, profile: str, store: Store) -> Iterator[Standing]:
             planned = planner.plan(blocks)
             if not (planned.series or planned.missing_data or planned.waiting):
                 continue
-            missing = planned.keys.difference(planner.outcomes)
-            beyond = len(planned.keys & beyond_reach)
-            failed = len(planned.keys & failures)
-            done = len(planned.keys) - len(missing) - failed - beyond
-            unfinished = {each.job.problem for each in planned.series if missing and not missing.isdisjoint(each.keys)}
-            told[asked] = done, len(missing), failed, _notes(planned, unfinished, beyond)
+            whole, missing, failed, beyond, unfinished = count.of(planned.series)
+            told[asked] = whole - missing - failed - beyond, missing, failed, _notes(planned, unfinished, beyond)
         yield Standing(f"{one.name}/{artefact.name}", profile, *told[asked])
+
+
+class _Count:
+    """How many runs of some series are missing, failed and beyond reach, each run once.
+
+    Series are counted one by one, and those of many artefacts once: half a million keys are in no set.
+    """
+
+    def __init__(self, found: Mapping[str, str]) -> None:
+        """found: key → status of the rows there are."""
+        self._found = found
+        self._beyond = {key for key, status in found.items() if status == "out of reach"}
+        self._failed = {key for key, status in found.items() if status not in outcomes.RESULTS} - self._beyond
+        self._known: dict[int, tuple[int, int, int, int]] = {}  # by the identity of a series, which its plan keeps
+
+    def of(self, series: Iterable[Series]) -> tuple[int, int, int, int, set[str]]:
+        """(all, missing, failed, beyond reach), and the problems on which runs are missing."""
+        alike: dict[bytes, list[Series]] = defaultdict(list)
+        for each in series:
+            alike[each.like.whole].append(each)
+        sums, unfinished = [0, 0, 0, 0], set()
+        for first, *others in alike.values():
+            if all(first.seeds == other.seeds and first.repetitions == other.repetitions for other in others):
+                counts = self._known.get(id(first)) or self._known.setdefault(id(first), self._one(first.keys))
+            else:
+                counts = self._one(set(first.keys).union(*(other.keys for other in others)))
+            for i, number in enumerate(counts):
+                sums[i] += number
+            if counts[1]:
+                unfinished.add(first.job.problem)
+        return sums[0], sums[1], sums[2], sums[3], unfinished
+
+    def _one(self, keys: Collection[str]) -> tuple[int, int, int, int]:
+        missing = len(keys) - sum(map(self._found.__contains__, keys))
+        failed = sum(map(self._failed.__contains__, keys)) if self._failed else 0
+        beyond = sum(map(self._beyond.__contains__, keys)) if self._beyond else 0
+        return len(keys), missing, failed, beyond
 
 
 def _notes(planned: Plan, unfinished: set[str], beyond: int) -> str:

@@ -117,8 +117,12 @@ class Tuner:
             chosen = {name: values[name] for name in tuned if name not in axes}
             tried = msgspec.structs.replace(given, **chosen, **{name: each[0] for name, each in axes.items()})
             key_of = keys_like(msgspec.structs.replace(job, settings=JSON.encode(tried).decode(), sweep=sweep))
-            keys, seeds = self._columns.key, self._columns.seed
-            excesses = {seeds[row]: self._excesses(row, bool(axes)) for row in rows if keys[row] == key_of(seeds[row])}
+            keys, seeds = self._columns.key, [self._columns.seed[row] for row in rows]
+            excesses = {
+                seed: self._excesses(row, bool(axes))
+                for row, seed, key in zip(rows, seeds, key_of.of(seeds, [0]), strict=True)
+                if keys[row] == key
+            }
             cells[tuple(chosen.values()), sweep] |= excesses
         choice = choose({cell: cells[cell] for cell in sorted(cells, key=lambda cell: cell[0])}, held_out)
         if choice is None:
