@@ -3,6 +3,7 @@
 import functools
 
 import numpy as np
+import pytest
 
 from dpbench.algorithms import get
 from dpbench.algorithms.base import Outcome
@@ -16,6 +17,7 @@ def extra(d, modification):
     return peak - before
 
 
+@pytest.mark.thorough
 def test_it_sees_the_arrays_that_the_modification_makes():
     """Clip makes the d × d eigenvectors at least; add a copy and its factor. Neither makes a hundred matrices."""
     d = 400

@@ -110,6 +110,7 @@ def test_the_algorithm_releases_by_it(world, sign):
     found_as_often(came.W[:, 0], Law(4.0), sign)
 
 
+@pytest.mark.thorough
 def test_audit_below_the_best_test_and_that_below_the_claim():
     law = Law(4.0)
     alpha, mu = law.best()

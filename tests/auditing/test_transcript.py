@@ -79,6 +79,7 @@ def test_the_score_of_a_noisy_max_is_its_log_odds(magnitude):
     np.testing.assert_allclose(score, expected, atol=0.02)
 
 
+@pytest.mark.thorough
 def test_the_score_of_a_sparse_vector_is_its_log_odds():
     queries = {1.0: (0.0, 0.0, 1.0), 0.0: (1.0, 1.0, 0.0)}
 

@@ -264,6 +264,7 @@ def test_an_exception_of_a_method_is_a_failure_with_its_line_and_debug_shows_the
     assert "Traceback" in err
 
 
+@pytest.mark.thorough
 def test_an_overspender_is_a_defect_in_compare_as_in_run(call, csv, tmp_path):
     text = (ROOT / "examples" / "my_algorithm.py").read_text()
     (tmp_path / "mine.py").write_text(text.replace("rho=rho", "rho=4 * rho"))

@@ -48,6 +48,7 @@ def test_a_card_says_what_the_statement_says_and_what_to_expect(saved):
     assert "- Guessed: AUC of 0.9 without privacy, right to 0.05." in text  # whoever reads it was not there
 
 
+@pytest.mark.thorough
 def test_a_card_has_nothing_of_the_rows(saved):
     """Other rows, and a model of the same statement: the same card."""
     text = dpbench.card("m.json", worlds=2, jobs=1)

@@ -192,6 +192,7 @@ def test_missing_rows_are_not_enough_data_and_visible_gaps(experiment, tmp_path)
         assert all("dp-hb" in gap and f"dpbench run --experiment accelerated/{name}" in gap for gap in gaps)
 
 
+@pytest.mark.thorough
 def test_without_rows_everything_renders(experiment, tmp_path):
     context = Context(experiment, "quick", Store(tmp_path, "quick", "accelerated"))
     for one in experiment.artefacts:
@@ -238,6 +239,7 @@ def test_noise_scale_shows_both_and_what_the_published_one_spends(context):
     assert not figure.gaps
 
 
+@pytest.mark.thorough
 def test_figures_leave_the_published_scale_out(context):
     assert set(final_errors(context, "fig3")["noise_scale"]) == {"laplace"}
     figure = artefact(context, "fig3")

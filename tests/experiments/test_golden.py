@@ -45,7 +45,7 @@ def thinned(output) -> str:
     return f"# every {step}. of {len(data)} rows\n" + kept.to_csv(index=False, float_format="%.8g")
 
 
-@pytest.mark.thorough_for("greedy*", "leaderboard", "nonconvex", "second_order")
+@pytest.mark.thorough_for("greedy*", "leaderboard", "nonconvex", "second_order", "zeroth_order")
 def test_the_data_of_every_figure_and_table(context):
     folder = FOLDER / context.experiment.name
     if not WRITE and not folder.is_dir():

@@ -176,6 +176,7 @@ def test_rows_of_the_chosen_settings_repeat_the_sweeps(small):
     assert chosen["excess"].mean() == pytest.approx(means.min(), rel=1e-6)
 
 
+@pytest.mark.thorough
 def test_the_probe_says_what_the_problem_is(small):
     facts = study.facts(small, "table1")
     square = build("square")
@@ -201,6 +202,7 @@ def test_artefacts_of_a_small_run(small, tmp_path):
     assert saved.query("n == 1000")["noise_ratio"].is_monotonic_increasing
 
 
+@pytest.mark.thorough
 def test_tuned_settings_written_and_read_back(small, monkeypatch, tmp_path):
     found = study_tuned.tune(small.experiment, str(small.store.folder.parent.parent))
     assert {(one.algorithm, one.problem) for one in found} == {(a, p) for a in ALL for p in ("log1", "square")}

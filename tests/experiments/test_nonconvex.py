@@ -227,6 +227,7 @@ def test_a_digit_off_is_not_exact(experiment, tmp_path, paper):
     assert {word for key, word in words.items() if key != (3, "2opt-ls", 0.2)} == {"differs"}
 
 
+@pytest.mark.thorough
 def test_another_end_is_not_exact(experiment, tmp_path, paper):
     found = judged_with(experiment, tmp_path, paper, ended=lambda cell: not cell.terminated)[1]
     assert {one.outcome.word for key, one in found.items() if key[0] == 3 and key[2] > 0.2} == {"differs"}
@@ -325,6 +326,7 @@ def test_numbers(mean, std, text):
     assert tables.mean_std(mean, std) == text
 
 
+@pytest.mark.thorough
 def test_without_rows_every_artefact_shows_its_gap(experiment, context):
     for artefact in experiment.artefacts:
         with figure_style():
@@ -441,6 +443,7 @@ def test_the_claim_on_minibatches_can_fail(experiment, tmp_path, failing, iterat
     ) is held  # fmt: skip
 
 
+@pytest.mark.thorough
 def test_claims_are_judged_under_both_accountings(experiment, tmp_path):
     """Where the published code's -B runs terminate and the honest ones do not, only the honest verdict changes."""
     context = Context(experiment, "full", Store(tmp_path, "full", "nonconvex"))

@@ -139,6 +139,7 @@ def test_a_published_run_is_never_called_private(rows):
         assert part["error"].str.contains("published seed").all()
 
 
+@pytest.mark.thorough
 def test_every_cell_of_tables_1_to_4_is_exact(context):
     words = {key: one.outcome.word for key, one in cells.judged(context).items() if key[0] <= 4}
     assert len(words) == 4 * 24

@@ -326,6 +326,7 @@ def falls_with_T(name, T, epsilon):
     return 1 / T if name == "dp-gd" else 1 / 50 if T == 7 else 1.0
 
 
+@pytest.mark.thorough
 def test_the_rule_for_the_rivals_T_decides_who_wins(tmp_path):
     table = artefact(fabricate(tmp_path, falls_with_T), "tuning_rules").data.set_index("rule")
     assert set(table["cells"]) == {4}

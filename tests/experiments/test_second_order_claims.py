@@ -73,7 +73,7 @@ def test_there_are_nine():
     assert len(NAMES) == len(set(NAMES)) == 9
 
 
-@pytest.mark.thorough_for("minibatch", "ten-times")
+@pytest.mark.thorough_for("covertype", "minibatch", "ten-times")
 @pytest.mark.parametrize("name", NAMES)
 def test_rows_as_the_paper_has_them_hold(kind, name):
     verdict = checked(kind, name)
@@ -81,14 +81,14 @@ def test_rows_as_the_paper_has_them_hold(kind, name):
     assert "Rule: " in verdict.numbers
 
 
-@pytest.mark.thorough_for("minibatch", "ten-times")
+@pytest.mark.thorough
 @pytest.mark.parametrize("name", [n for n in FROM_ROWS if n not in ("damped-newton", "qu")])
 def test_contrary_rows_do_not_hold(unkind, name):
     verdict = checked(unkind, name)
     assert verdict.held is False, verdict
 
 
-@pytest.mark.thorough_for("ten-times")
+@pytest.mark.thorough_for("covertype", "ten-times")
 @pytest.mark.parametrize("name", FROM_ROWS)
 def test_without_rows_nothing_is_claimed(tmp_path, name):
     context = Context(experiments.get("second_order"), "quick", Store(tmp_path, "quick", "second_order"))

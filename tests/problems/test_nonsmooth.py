@@ -72,6 +72,7 @@ def test_phase_retrieval_is_solved_by_its_signal_and_the_mirror_image():
     assert p.value(-0.5 * signal[None]) > 0.1
 
 
+@pytest.mark.thorough_for("100")
 @pytest.mark.parametrize("d", phase.DIMENSIONS)
 def test_the_registered_problems_keep_their_bound(d):
     p = build(f"phase-{d}")

@@ -161,6 +161,7 @@ def cut_off(rng, shift, runs=200_000, d=6, each=0.5):
     return float((scores.argmax(axis=1) == 0).mean())
 
 
+@pytest.mark.thorough
 def test_scores_that_are_cut_off_cost_one_tail_each():
     """d = 6, ε' = 0.5: 5ε' = 2.50, where report noisy max at this scale would cost 2ε' = 1 at most."""
     high, low = (cut_off(np.random.default_rng(seed), shift) for seed, shift in ((0, 1.0), (1, 0.0)))
@@ -390,6 +391,7 @@ def entries(monkeypatch):
     )
 
 
+@pytest.mark.thorough
 def test_every_entry_has_words_and_numbers_that_are_in_order(entries, made_up_norms):
     names = [one.name for _, one, _ in errata_pages.computed()]
     assert len(set(names)) == len(names) == 13

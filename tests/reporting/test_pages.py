@@ -180,6 +180,7 @@ def test_the_same_rows_give_the_same_bytes_and_no_trace_of_the_place(site, small
     assert not any(str(tmp_path).encode() in content for content in before.values())
 
 
+@pytest.mark.thorough
 def test_one_artefact_built_again_leaves_the_others_on_the_page(site, small, tmp_path):
     list(report.build("small/drawn", results=tmp_path / "results", figures=tmp_path / "figures"))
     page = text(site / "small" / "index.html")

@@ -249,6 +249,7 @@ def told_by_dask():
     logger.removeHandler(handler)
 
 
+@pytest.mark.thorough
 def test_a_scheduler_that_dies_is_one_line_and_finished_rows_are_kept(cluster, tmp_path, told_by_dask):
     cluster.worker("a")
     store = Store(tmp_path, "remote", "e")

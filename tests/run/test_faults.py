@@ -130,6 +130,7 @@ settings = { T = 3 }
 FIG5 = "second_order/fig5"
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("kilobytes", [150_000, 300_000])
 def test_memory_that_is_not_there_is_one_line(tmp_path, kilobytes):
     """Where Python starts, but NumPy's libraries, its arrays or pyarrow's threads find no room."""

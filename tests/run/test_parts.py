@@ -145,6 +145,7 @@ class Disk:
         return names
 
 
+@pytest.mark.thorough
 def test_a_power_cut_loses_no_finished_batch(store, tmp_path, monkeypatch):
     disk, acknowledged = Disk(monkeypatch), []
     for batch in range(12):

@@ -70,6 +70,7 @@ def test_a_round_beyond_the_last_is_refused():
         run("probe-noise", small_problem(loss="ramp"), T=8, t=9)
 
 
+@pytest.mark.thorough_for("o2nc-tree")
 @pytest.mark.parametrize("method", ["o2nc", "o2nc-tree"])
 def test_the_sphere_is_left_far_behind(method):
     result = run("probe-sphere", small_problem(loss="ramp"), method=method, epsilon=102.5652, M=20_000)

@@ -456,6 +456,7 @@ def fuzz(made, folder, count, seed):
     return sound_ones, slowest, used()[1] - before
 
 
+@pytest.mark.thorough
 def test_a_fuzz_of_mutants_ends_each_in_a_line(made, tmp_path):
     sound_ones, _, memory = fuzz(made, tmp_path, 200, 34)
     assert sound_ones < 100  # a mutant may change what says nothing, as a title

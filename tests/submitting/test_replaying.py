@@ -115,6 +115,7 @@ def test_what_is_not_private_is_found_by_the_receivers_audit(tmp_path, name, tol
     assert not found.placed
 
 
+@pytest.mark.thorough
 def test_an_optimum_that_was_looked_up_is_no_good_on_private_copies(tmp_path):
     np.save(tmp_path / "w.npy", build("synthetic").optimum().w)
     parts = {key: value.replace("{optimum}", str(tmp_path / "w.npy")) for key, value in CHEATS["lookup"].items()}

@@ -63,6 +63,7 @@ def test_optimality_conditions_hold_to_1e_10(d, kind, seed):
     assert step.smallest == pytest.approx(np.linalg.eigvalsh(H)[0], abs=1e-12)
 
 
+@pytest.mark.thorough
 @given(seed=st.integers(0, 2**32 - 1), d=st.sampled_from([2, 3]), kind=st.sampled_from(KINDS))
 @settings(max_examples=150, deadline=None)
 def test_no_point_of_the_ball_is_better(seed, d, kind):

@@ -64,6 +64,7 @@ def test_one_release_has_the_profile_of_the_pair(rate, z):
         assert found == pytest.approx(delta, rel=2e-3) or (epsilon == 0 and found < delta)
 
 
+@pytest.mark.thorough_for("0.3-*")
 @pytest.mark.parametrize(
     ("rate", "z", "steps", "delta"), [(0.3, 0.8, 3, 1e-5), (0.05, 1.0, 50, 1e-6), (0.02, 3.55, 1000, DELTA)]
 )

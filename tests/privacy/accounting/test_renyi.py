@@ -174,6 +174,7 @@ def test_conversion_of_a_gaussian_curve_is_close_above_the_exact_epsilon():
 log_epsilons = st.floats(math.log(0.02), math.log(10)).map(math.exp)
 
 
+@pytest.mark.thorough
 @given(log_epsilons, st.sampled_from([0.01, 0.05, 0.3, 1.0]), st.integers(1, 30_000))
 @settings(deadline=None, max_examples=30)
 def test_poisson_multiplier_meets_epsilon_and_wastes_nothing(epsilon, rate, steps):
