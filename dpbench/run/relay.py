@@ -10,7 +10,6 @@ A worker keeps nothing of it: what it is to do, and whom to ask, comes with the 
 
 from __future__ import annotations
 
-import asyncio
 import functools
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, TypeAlias
@@ -96,6 +95,8 @@ def serve(dask_worker: Any) -> None:
 
 
 async def _relay(worker: Any, message: Message) -> bytes:
+    import asyncio  # a worker of dask has it; a fit of rows in memory never needs it
+
     asked, below = _pickle().loads(message.node)
     sent = [asyncio.ensure_future(send(worker.rpc, address, message._replace(node=node))) for address, node in below]
     await asyncio.sleep(0)  # they are on their way before this worker's own shards take its time
@@ -108,6 +109,8 @@ def _own(worker: Any, asked: Asked, question: bytes) -> list[Any]:
     """The answers of this worker's shards, to be waited for; in the threads of its tasks."""
     if any(key not in worker.data for _, key, _ in asked):
         return [_at_once(Lost(worker.address))]
+    import asyncio
+
     run = functools.partial(asyncio.get_running_loop().run_in_executor, worker.executors["default"])
     return [run(_answer, shard, worker.data[key], question, own) for shard, key, own in asked]
 
