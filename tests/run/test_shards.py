@@ -13,7 +13,7 @@ from dpbench.datasets import shipping
 from dpbench.errors import DataError, UserError
 from dpbench.problems.kernels import Rows
 from dpbench.problems.losses import LOSSES
-from dpbench.run import runner, shards
+from dpbench.run import relay, runner, shards
 from dpbench.run.jobs import make_job
 from dpbench.run.results import Store
 from tests import processes
@@ -225,6 +225,21 @@ def test_workers_out_of_the_drivers_reach_are_asked_by_way_of_the_scheduler(clie
     here = dpbench.fit(da.from_array(X, chunks=(700, 6)), y, **call).w
     monkeypatch.setattr(shards.Asker, "_reaches", never)
     np.testing.assert_array_equal(dpbench.fit(da.from_array(X, chunks=(700, 6)), y, **call).w, here)
+
+
+def test_shards_that_kill_their_workers_are_one_line(client, monkeypatch):
+    asked = []
+
+    async def lost(self, address, message):
+        asked.append(address)
+        return relay.Lost(address)
+
+    problem = shards.of_problem(client, dpbench.problems.build("synthetic"), 2)
+    monkeypatch.setattr(shards.Asker, "_send", lost)
+    monkeypatch.setattr(shards, "PATIENCE", 0.1)
+    with pytest.raises(UserError, match="^4 workers of tcp.* died over one shard; make more and smaller ones"):
+        problem.second_moment()
+    assert len(asked) == 4
 
 
 def test_what_a_shard_raises_is_raised_here(client):
