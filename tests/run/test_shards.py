@@ -237,7 +237,7 @@ def test_shards_that_kill_their_workers_are_one_line(client, monkeypatch):
     problem = shards.of_problem(client, dpbench.problems.build("synthetic"), 2)
     monkeypatch.setattr(shards.Asker, "_send", lost)
     monkeypatch.setattr(shards, "PATIENCE", 0.1)
-    with pytest.raises(UserError, match="^4 workers of tcp.* died over one shard; make more and smaller ones"):
+    with pytest.raises(UserError, match=r"^4 workers of tcp.* died over one shard; make more and smaller ones"):
         problem.second_moment()
     assert len(asked) == 4
 
