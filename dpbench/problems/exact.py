@@ -48,6 +48,7 @@ from dpbench.problems.kernels import BLOCK, CACHED, LONGEST, Pointwise, Rows
 from dpbench.problems.losses import Loss, built_in
 from dpbench.problems.namespace import namespace
 from dpbench.problems.problem import Problem
+from dpbench.problems.replaced import LARGE, Apart
 from dpbench.problems.risk import FAR
 from dpbench.problems.sharded import ShardedProblem, Shards, columns_of
 
@@ -55,7 +56,6 @@ MANTISSA = 2**53
 FARTHEST = 1e3  # ‖w‖ up to which a minimiser's certificate has the tolerance that is asked for
 STEP = 2.0 ** -(ROW_BITS + WEIGHT_BITS)  # of a row's part of a gradient
 OUTPUT_BITS = 10  # a minimiser's grid is that much finer than its distance from the exact one
-LARGE = 2**28  # bytes of float32 rows from which they are not copied onto the grid at once
 Whole = np.ndarray  # of int64
 
 
@@ -291,7 +291,7 @@ class ExactSums(Problem):
         return found
 
 
-class ExactProblem(ExactSums):
+class ExactProblem(Apart, ExactSums):
     """A `Problem` whose X is put on the grid, every row within `row_bound`. Declared as of `EmpiricalRisk`.
 
     Many float32 rows are put there block by block as they are read, with no copy of them (`grid.GridRows`).
@@ -299,26 +299,19 @@ class ExactProblem(ExactSums):
     steady: what is done, and how often, is the same for all data of one shape.
     """
 
+    rows_of = GridRows
+
     def __init__(
         self, X: Any, y: Any, *, row_bound: float, row_bound_norm: str = "l2", steady: bool = False, **declared: Any
     ) -> None:
         lazy = not steady and getattr(X, "nbytes", 0) >= LARGE
-        self._short = short_rows(X, row_bound, row_bound_norm) if lazy else None
-        if self._short is None:
+        short = short_rows(X, row_bound, row_bound_norm) if lazy else None
+        if short is None:
             X = on_grid(X, row_bound, row_bound_norm, steady=steady)
         super().__init__(X, y, row_bound=row_bound, row_bound_norm=row_bound_norm, **declared)
         self.steady = steady
-        if self._short is not None:
-            self._raw = self.__dict__.pop("X")  # which nobody is to see
-
-    @functools.cached_property
-    def X(self) -> Any:
-        """(n, d) the rows on the grid: a copy of many float32 rows is made when it is first asked for."""
-        return self._rows.X
-
-    @functools.cached_property
-    def _rows(self) -> Rows:
-        return Rows(self.X, self.y) if self._short is None else GridRows(self._raw, self.y, self._short)
+        if short is not None:
+            self._hide(short)
 
 
 class ExactState:
@@ -492,11 +485,8 @@ class _InOrder:
         return self.in_order(self.batch(np.atleast_2d(w))).reshape(np.shape(w))
 
 
-class _RealProblem(_InOrder, Problem):
-    @functools.cached_property
-    def X(self) -> Any:
-        """See `ExactProblem`."""
-        return self._rows.X
+class _RealProblem(_InOrder, Apart, Problem):
+    pass
 
 
 class _RealShardedProblem(_InOrder, ShardedProblem):

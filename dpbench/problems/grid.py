@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import copy
-import functools
 import math
 from collections.abc import Iterator
 from fractions import Fraction
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import scipy
@@ -15,19 +13,11 @@ import scipy
 from dpbench.datasets.recipes import one_entry_each
 from dpbench.errors import PrivacyError
 from dpbench.privacy.exact.sums import ROW_BITS
-from dpbench.problems.kernels import BLOCK, Rows
+from dpbench.problems.replaced import FEW, ReplacedRows, Short
 
 PREPARED = 2**16  # entries put on the grid at a time: they stay in the cache
 PASSES, COPIED = 12, 2**31  # over all rows, after which a copy of so many bytes, and no more, has paid
-FEW = 1 / 16  # of the rows: more that are beyond their bound are copied, with all others
 UP, DOWN = np.float32(2.0**ROW_BITS), np.float32(2.0**-ROW_BITS)
-
-
-class Short(NamedTuple):
-    """Which rows, in order, were beyond the bound or no numbers, and what they are on the grid (m, d)."""
-
-    rows: np.ndarray
-    values: np.ndarray
 
 
 def on_grid(X: Any, bound: float, norm: str = "l2", *, steady: bool = False) -> Any:
@@ -135,96 +125,22 @@ def short_rows(X: Any, bound: float, norm: str) -> Short | None:
     return Short(*(np.concatenate(parts) for parts in zip(*found, strict=True)))
 
 
-class GridRows(Rows):
+class GridRows(ReplacedRows):
     """Float32 rows as `on_grid` has them, block by block as they are read: there is no copy of them.
 
     X: (n, d) the rows before; `short` is of `short_rows`. The attribute `X` makes the copy, for who asks for it, and
     for who reads all rows again and again, where they are not too many.
     """
 
-    def __init__(self, X: np.ndarray, y: np.ndarray, short: Short, kept: dict[str, Any] | None = None) -> None:
-        self._raw, self._short = np.asarray(X), short
-        self._kept: dict[str, Any] = {"passes": 0} if kept is None else kept  # of all that are made of these rows
-        self.sparse, self.single, self.dtype = False, True, np.dtype(np.float32)
-        self.n, self.d = X.shape
-        self.y = y.astype(np.float32, copy=False)
+    def _copied(self) -> bool:
+        return super()._copied() or (self._kept["passes"] > PASSES and self._raw.nbytes <= COPIED)
 
-    @property
-    def X(self) -> np.ndarray:
-        """(n, d), the copy."""
-        if "X" not in self._kept:
-            out = np.empty_like(self._raw)
-            for start in range(0, self.n, BLOCK):
-                self._put(slice(start, start + BLOCK), out[start : start + BLOCK])
-            self._kept["X"] = out
-        found: np.ndarray = self._kept["X"]
-        return found
-
-    @functools.cached_property
-    def widened(self) -> Rows:
-        """See `Rows`."""
-        if not self.single:
-            return self
-        found = copy.copy(self)
-        found.single = False
-        found.__dict__.update(usual=None, groups=None, _entries=None)  # all three are of a float64 X
-        return found
-
-    @property
-    def rough(self) -> Rows | None:
-        """See `Rows`."""
-        return None if self.single else GridRows(self._raw, self.y, self._short, self._kept)
-
-    def __sizeof__(self) -> int:
-        return sum(array.nbytes for array in (self._raw, self.y, *self._short))
-
-    def blocks(self, rows: np.ndarray | None = None, size: int = BLOCK) -> Iterator[tuple[Any, np.ndarray]]:
-        """See `Rows`; a block of X is a workspace, valid until the next."""
-        self._kept["passes"] += rows is None
-        if "X" in self._kept or (self._kept["passes"] > PASSES and self._raw.nbytes <= COPIED):
-            yield from super().blocks(rows, size)
-            return
-        grid = np.empty((min(size, self.n if rows is None else len(rows)), self.d), np.float32)
-        wide = None if self.single else np.empty(grid.shape)
-        for start in range(0, self.n if rows is None else len(rows), size):
-            here = slice(start, start + size) if rows is None else rows[start : start + size]
-            y = self.y[here]
-            A = grid[: len(y)]
-            self._put(here, A)
-            if wide is not None:
-                np.copyto(wide[: len(y)], A)
-                A, y = wide[: len(y)], y.astype(np.float64)
-            yield A, y
-
-    def take(self, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """See `Rows`."""
-        out = np.empty((len(rows), self.d), np.float32)
-        self._put(rows, out)
-        return out, self.y[rows]
-
-    def within(self, order: int, limit: float) -> bool:
-        """See `Rows`."""
-        return self.largest_norm(order) <= limit
-
-    def largest_norm(self, order: int) -> float:
-        """See `Rows`."""
-        parts = (A.astype(np.float64) for A, _ in self.blocks(None, 8 * BLOCK))
-        return float(np.max([np.linalg.norm(A, order, axis=1).max() for A in parts]))
-
-    def _put(self, here: Any, out: np.ndarray) -> None:
-        """The rows `here`, a slice or their numbers, on the grid."""
+    def _read(self, here: Any, out: np.ndarray) -> np.ndarray:
         raw = self._raw[here] if isinstance(here, slice) else self._raw.take(here, axis=0)
+        out = out[: len(raw)]
         with np.errstate(all="ignore"):  # of rows that are put in place next
             np.multiply(raw, UP, out=out)
             np.trunc(out, out=out)
             np.multiply(out, DOWN, out=out)
-        short, values = self._short
-        if not len(short):
-            return
-        if isinstance(here, slice):
-            first, last = np.searchsorted(short, [here.start, here.start + len(out)])
-            out[short[first:last] - here.start] = values[first:last]
-        else:
-            place = np.minimum(np.searchsorted(short, here), len(short) - 1)
-            these = short[place] == here
-            out[these] = values[place[these]]
+        self._replace(here, out)
+        return out

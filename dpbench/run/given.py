@@ -8,6 +8,7 @@ time.
 from __future__ import annotations
 
 import functools
+import math
 from collections.abc import Callable
 from typing import Any, Literal
 
@@ -24,6 +25,7 @@ from dpbench.problems import Problem, losses
 from dpbench.problems.exact import ExactProblem, ExactShardedProblem
 from dpbench.problems.grid import on_grid
 from dpbench.problems.kernels import Rows
+from dpbench.problems.replaced import FEW, LARGE, ReplacedProblem, Short
 from dpbench.problems.risk import FAR
 from dpbench.problems.sharded import ShardedProblem
 from dpbench.run import devices, shards
@@ -93,7 +95,7 @@ def problem_of(
         prepare = functools.partial(repaired, loss=loss, single=precision == "float32", entries=entries)
     else:
         prepare = functools.partial(checked, method, needed, bound, precision)
-    if repair and not exact:
+    if repair and not exact and (shards.is_lazy(X) or scipy.sparse.issparse(X)):
         prepare = functools.partial(_then_bounded, prepare, needed)
     found: Problem
     if shards.is_lazy(X):
@@ -109,6 +111,12 @@ def problem_of(
             raise DataError(f"y: the only label is {found.mean_label:g}; give both -1 and +1")
     elif exact:
         found = ExactProblem(*prepare(X, y, labels), steady=steady, **declared)
+    elif repair and needed is not None and not scipy.sparse.issparse(X):
+        X, y, short = _kept_apart(*prepare(X, y, labels), needed)
+        if short is None:
+            found = Problem(X, y, **declared, rows_checked=True)
+        else:
+            found = ReplacedProblem(X, y, short, **declared)
     else:
         found = Problem(*prepare(X, y, labels), **declared, rows_checked=needed is not None)
     if release:
@@ -185,13 +193,35 @@ def _then_bounded(
         return X, y
     if hasattr(X, "tocsr"):
         return _shortened(X, needed), y
+    X, y, short = _kept_apart(X, y, needed, math.inf)
+    assert short is None
+    return X, y
+
+
+def _kept_apart(
+    X: np.ndarray, y: np.ndarray, needed: tuple[str, float], large: float = LARGE
+) -> tuple[np.ndarray, np.ndarray, Short | None]:
+    """(X within the bound, y, None); or X as it is, and what stands for its rows beyond, few of many."""
     order, limit = 2 if needed[0] == "l2" else 1, needed[1]
-    out = X
+    rows: list[np.ndarray] = []
+    values: list[np.ndarray] = []
+    out, count = X, 0
     for here, beyond in rows_beyond(X, order, limit):
-        if len(beyond):
-            out = X.copy() if out is X else out
-            out[here][beyond] = _shortened(np.nan_to_num(X[here][beyond], nan=0.0, posinf=0.0, neginf=0.0), needed)
-    return out, y
+        if not len(beyond):
+            continue
+        short = _shortened(np.nan_to_num(X[here][beyond], nan=0.0, posinf=0.0, neginf=0.0), needed)
+        rows.append(here.start + beyond)
+        values.append(short)
+        count += len(beyond)
+        if out is X and (X.nbytes < large or count > FEW * len(X)):
+            out = X.copy()
+        if out is not X:
+            for i, v in zip(rows, values, strict=True):
+                out[i] = v
+            rows, values = [], []
+    if out is not X or not rows:
+        return out, y, None
+    return X, y, Short(np.concatenate(rows), np.concatenate(values))
 
 
 def _shortened(X: Any, needed: tuple[str, float]) -> Any:

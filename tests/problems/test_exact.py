@@ -18,6 +18,7 @@ from dpbench.problems.exact import ExactProblem, ExactShardedProblem, in_order, 
 from dpbench.problems.grid import GridRows, on_grid, short_rows, square_bound
 from dpbench.problems.kernels import Rows
 from dpbench.problems.losses import Logistic
+from dpbench.problems.replaced import ReplacedRows, Short
 from dpbench.problems.risk import Diverged
 from dpbench.problems.sharded import Shards, held
 
@@ -112,8 +113,8 @@ def test_who_reads_all_rows_many_times_gets_a_copy_unless_they_are_too_many(copi
     monkeypatch.setattr(grid, "COPIED", X.nbytes - (not copied))
     rows = GridRows(X, y, short_rows(X, 1.0, "l2"))
     made = []
-    put = GridRows._put
-    monkeypatch.setattr(GridRows, "_put", lambda self, *a: made.append(1) or put(self, *a))
+    read = GridRows._read
+    monkeypatch.setattr(GridRows, "_read", lambda self, *a: made.append(1) or read(self, *a))
     expected = on_grid(X, 1.0)
     for turn in range(grid.PASSES + 5):
         made.clear()
@@ -121,6 +122,31 @@ def test_who_reads_all_rows_many_times_gets_a_copy_unless_they_are_too_many(copi
         for start, (A, _) in enumerate(one.blocks(None, 2500)):
             np.testing.assert_array_equal(A, expected[2500 * start : 2500 * (start + 1)])
         assert bool(made) == (turn <= grid.PASSES or not copied)
+
+
+@pytest.mark.parametrize("kind", [np.float32, np.float64])
+def test_rows_that_others_stand_for_are_those_in_every_sum(kind):
+    X, y = long_rows()
+    copied, y = on_grid(X, 1.0).astype(kind), y.astype(kind)
+    which = np.array([0, 5, 17, 2498, 2499, 4999])
+    X = copied.copy()
+    X[which], values = np.nan, copied[which]
+    loss, W = Logistic(), np.random.default_rng(6).standard_normal((2, 6))
+    ours, plain = ReplacedRows(X, y, Short(which, values)), Rows(copied, y)
+    plain.__dict__.update(usual=None, groups=None, _entries=None)
+    some = np.array([5, 4999, 1, 5, 3000])
+    for a, b in ((ours, plain), (ours.widened, plain.widened)):
+        for rows in (None, some):
+            np.testing.assert_array_equal(
+                a.weighted_sum(loss.derivative, W, rows), b.weighted_sum(loss.derivative, W, rows)
+            )
+            np.testing.assert_array_equal(
+                a.gram(loss.second_derivative, W, rows), b.gram(loss.second_derivative, W, rows)
+            )
+        np.testing.assert_array_equal(a.sum(loss.value, W), b.sum(loss.value, W))
+    np.testing.assert_array_equal(ours.take(some)[0], copied[some])
+    assert "X" not in ours._kept
+    np.testing.assert_array_equal(ours.X, copied)
 
 
 def test_a_problem_shows_no_row_that_is_not_on_the_grid(monkeypatch):

@@ -334,3 +334,31 @@ def test_labels_of_any_type_are_signs_of_float32_rows(kind):
     np.testing.assert_array_equal(signs, [-1, -1, 1, 1, -1])
     with pytest.raises(DataError, match="shape"):
         given.repaired(X, np.ones(4, kind), "binary", loss="logistic", single=True)
+
+
+@pytest.mark.parametrize("kind", [np.float32, np.float64])
+@pytest.mark.parametrize("norm", ["l2", "l1"])
+def test_few_rows_of_many_that_are_beyond_the_bound_are_shortened_without_a_copy(norm, kind, monkeypatch):
+    from dpbench.run import given
+
+    rng = np.random.default_rng(0)
+    X = (rng.uniform(-0.1, 0.1, (20_000, 4))).astype(kind)
+    X[[3, 9_000]] *= 100
+    X[19_999, 1] = np.nan
+    y = rng.choice([-1.0, 1.0], 20_000)
+    call = {"method": "", "loss": "logistic", "needed": (norm, 1.0), "bound": "rescale", "release": True,
+            "exact": False, "precision": np.dtype(kind).name, "steady": False,
+            "declared": {"loss": "logistic", "row_bound": 1.0, "row_bound_norm": norm}}  # fmt: skip
+    copied = given.problem_of(X, y, **call)
+    monkeypatch.setattr(given._kept_apart, "__defaults__", (1.0,))
+    apart = given.problem_of(X, y, **call)
+    W = rng.standard_normal((1, 4))
+    assert "X" in vars(copied)
+    assert "X" not in vars(apart)
+    for name in ("gradient", "hessian", "value"):
+        np.testing.assert_array_equal(getattr(apart, name)(W), getattr(copied, name)(W))
+    assert "X" not in vars(apart)
+    np.testing.assert_array_equal(apart.X, copied.X)
+    assert np.linalg.norm(apart.X, 2 if norm == "l2" else 1, axis=1).max() <= 1 + 1e-12
+    X[::10] *= 100  # no longer few
+    assert "X" in vars(given.problem_of(X, y, **call))
