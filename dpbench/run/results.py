@@ -215,7 +215,11 @@ def _as_list(column: pyarrow.ChunkedArray) -> list[Any]:
             continue
         numbers = np.frombuffer(chunk.values.buffers()[1] or b"", np.float32)  # to_numpy would load pandas
         numbers = numbers[chunk.values.offset :]
-        ends, there = chunk.offsets.to_pylist(), chunk.is_valid().to_pylist()
+        ends, valid = chunk.offsets.to_pylist(), chunk.buffers()[0]
+        there = [True] * len(chunk)
+        if valid is not None:  # a bit for each; to ask for them loads pyarrow.compute
+            bits = np.unpackbits(np.frombuffer(valid, np.uint8), bitorder="little")
+            there = bits[chunk.offset : chunk.offset + len(chunk)].tolist()
         found += [numbers[low:high] if one else None for low, high, one in zip(ends, ends[1:], there, strict=False)]
     return found
 

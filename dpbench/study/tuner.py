@@ -82,9 +82,10 @@ class Tuner:
     def _tried(self, cell: tuple[str, str, float]) -> dict[tuple[str, str], list[int]]:
         """(settings, sweep) → the rows with a result, of (problem, algorithm, ε)."""
         columns, found = self._columns, defaultdict(list)
+        timed, status, settings, sweep = columns.timed, columns.status, columns.settings, columns.sweep
         for row in self._rows.get(cell, ()):
-            if columns.timed[row] == 0 and columns.status[row] in RESULTS:
-                found[columns.settings[row], columns.sweep[row] or ""].append(row)
+            if timed[row] == 0 and status[row] in RESULTS:
+                found[settings[row], sweep[row] or ""].append(row)
         return found
 
     def best(

@@ -1,11 +1,12 @@
 import os
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 
 from dpbench.errors import UserError
 from dpbench.run.outcomes import OUTCOMES
-from dpbench.run.results import Store
+from dpbench.run.results import Store, _as_list
 from dpbench.run.row import RUNS, TRACES
 from tests.batches import write
 
@@ -166,3 +167,10 @@ def test_compaction_drops_what_it_is_told_and_nothing_that_came_meanwhile(store)
     write(store, [row("meanwhile")], [])
     store.compact({"stale"})
     assert set(store.runs()["key"]) == {"kept", "meanwhile"}
+
+
+def test_lists_of_numbers_are_read_whatever_is_missing_and_wherever_a_chunk_begins():
+    kind = pa.list_(pa.float32())
+    chunks = [pa.array([[1, 2], None, [], [3]], kind), pa.array([[4], None, [], [5, 6], None] * 7, kind).slice(3, 20)]
+    column = pa.chunked_array([*chunks, pa.array([[7], [8]], kind)])
+    assert [None if one is None else one.tolist() for one in _as_list(column)] == column.to_pylist()
