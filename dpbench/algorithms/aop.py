@@ -273,10 +273,12 @@ def minimise(
         direction = _newton(problem, W[active], ridge, -G[active])
         slope = (G[active] * direction).sum(axis=1)
         start, step = value(W[active], active), np.ones(len(active))
+        linear = (b[active] * W[active]).sum(axis=1)  # it may cancel the rest, to a value far below its rounding
+        rounding = 1e-14 * (np.abs(start - linear) + np.abs(linear))
         for _ in range(40):
             ends = value(W[active] + step[:, None] * direction, active)
             # Near the minimum the values differ by rounding only: the slack lets the last full steps through.
-            poor = ~(ends <= start + 1e-4 * step * slope + 1e-14 * np.abs(start))
+            poor = ~(ends <= start + 1e-4 * step * slope + rounding)
             if not poor.any():
                 break
             step[poor] /= 2

@@ -62,10 +62,11 @@ def _proximal_newton(problem: Problem, w: Array, b: Array, ridge: float, gamma: 
             direction = sparse_optimum.quadratic(H, g, w, l1) - w
         decrease = -(g @ direction) - l1 * (np.abs(w + direction).sum() - np.abs(w).sum())
         start, step = smooth(w) + l1 * np.abs(w).sum(), 1.0
+        rounding = abs(start - b @ w) + abs(b @ w)  # of terms that may cancel
         while step > 1e-10:
             end = w + step * direction
             # Near the minimum the values differ by rounding only: the slack lets the last full steps through.
-            if smooth(end) + l1 * np.abs(end).sum() <= start - 1e-4 * step * decrease + 1e-14 * abs(start):
+            if smooth(end) + l1 * np.abs(end).sum() <= start - 1e-4 * step * decrease + 1e-14 * rounding:
                 break
             step /= 2
         w = w + step * direction

@@ -68,3 +68,22 @@ def test_phases_share_the_budget_and_the_first_ridge_falls_with_epsilon():
     asked = [Budget(e, 1e-6, Relation.REPLACE_ONE, "tight") for e in (0.1, 1.0, 10.0)]
     first = [phases(small_problem(), one, PhasedERM.Settings()).ridges[0] for one in asked]
     assert first == sorted(first, reverse=True)
+
+
+@pytest.mark.parametrize("l1", [0.0, 1e-4])
+def test_a_linear_term_that_cancels_the_objective_does_not_stop_the_solver(l1):
+    """At a minimum of value 0 the rounding of its terms is all that values differ by: steps are judged against that."""
+    rng = np.random.default_rng(0)
+    problem = small_problem(n=3000, l2=1e-3, l1=l1)
+    centre = rng.standard_normal((1, 5))
+    centre *= 6 / np.linalg.norm(centre)
+    low, high = 1e-4, 10.0
+    for _ in range(60):
+        ridge = math.sqrt(low * high)
+        w = minimise(problem, centre, -ridge * centre, ridge, 1e-9)[0]
+        value = problem.value(w)[0] + ridge / 2 * (w * w).sum() - ridge * (centre * w).sum()
+        low, high = (ridge, high) if value > 0 else (low, ridge)
+    starts = w + 3e-10 * rng.standard_normal((20, 5))
+    found = [minimise(problem, one[None], -ridge * centre, ridge, 1e-13) for one in starts]
+    assert max(norms[0] for _, norms, _ in found) <= 1e-13
+    assert max(evaluations[0] for _, _, evaluations in found) <= 5
