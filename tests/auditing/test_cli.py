@@ -43,6 +43,7 @@ def call(tmp_path, monkeypatch, capsys):
     return run
 
 
+@pytest.mark.thorough
 def test_a_pass_is_said_to_be_no_proof(call):
     code, out, _ = call("--algo", "dp-gd", "--eps", 1, "--eps", 4)
     assert code == 0

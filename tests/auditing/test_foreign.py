@@ -67,6 +67,7 @@ def longer_where_there_are_more_classes(X, y, epsilon, rng):
     return rng.laplace(size=len(np.unique(y)))
 
 
+@pytest.mark.thorough
 def test_an_exception_and_a_length_are_outputs():
     assert not audit_callable(Target(raises_where_a_class_is_missing, sizes=(1, 2)), 1.0).passed
     assert not audit_callable(Target(longer_where_there_are_more_classes, labels=(0.0, 1.0, 2.0)), 1.0).passed

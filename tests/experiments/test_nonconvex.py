@@ -221,6 +221,7 @@ def test_a_cell_is_exact_where_the_stream_gives_every_printed_digit(experiment, 
     assert not any(one.private or one.survival == "yes" for one in found.values())
 
 
+@pytest.mark.thorough
 def test_a_digit_off_is_not_exact(experiment, tmp_path, paper):
     found = judged_with(experiment, tmp_path, paper, shift=0.001)[1]
     words = {key: one.outcome.word for key, one in found.items() if key[0] == 3}
@@ -415,7 +416,7 @@ def test_the_claim_that_opt_ends_lower_than_tr_can_fail(experiment, tmp_path, ga
     ) is held  # fmt: skip
 
 
-@pytest.mark.thorough_for("2-10-False")
+@pytest.mark.thorough_for("*-False")
 @pytest.mark.parametrize(("opt", "tr", "held"), [(1, 10, True), (2, 10, False), (1, 9, False)])
 def test_the_claim_on_hessians_can_fail(experiment, tmp_path, opt, tr, held):
     counts = {"opt": opt, "dp-tr": tr}
@@ -431,7 +432,7 @@ def test_the_claim_on_two_phases_can_fail(experiment, tmp_path, failing, held):
     assert verdict(experiment, tmp_path, "two_phases", ending=ending) is held
 
 
-@pytest.mark.thorough_for("-2000-False", "-10-True")
+@pytest.mark.thorough_for("-2000-False", "*-10-True")
 @pytest.mark.parametrize(("failing", "iterations", "held"), [("opt", 10, True), ("opt-b", 10, False), ("", 10, True),
                                                              ("", 2000, False)])  # fmt: skip
 def test_the_claim_on_minibatches_can_fail(experiment, tmp_path, failing, iterations, held):

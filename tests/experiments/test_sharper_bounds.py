@@ -17,6 +17,7 @@ def of(found, method, what, epsilon):
     return pair
 
 
+@pytest.mark.thorough_for("0.1-*")
 @pytest.mark.parametrize(
     ("epsilon", "before", "after"), [(0.1, 163.9, 103.0), (1.0, 16.85, 11.23), (10.0, 1.693, 1.330)]
 )

@@ -417,6 +417,7 @@ def test_the_worst_case_names_the_entry():
     assert Erratum.category((part,)) == "false statement"
 
 
+@pytest.mark.thorough
 def test_a_reader_sees_at_once_what_is_false_unproved_or_harmless(entries, made_up_norms):
     told = {name: category for name, category, _ in errata_pages.overview()}
     assert told["noise_inside_the_score"] == told["root_finder_unchecked"] == "false statement"

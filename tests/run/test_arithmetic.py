@@ -104,6 +104,7 @@ def test_with_next_to_no_noise_coordinate_descent_goes_where_float64_goes_by_oth
     np.testing.assert_allclose(fits[1].w, fits[0].w, rtol=0, atol=2e-3)
 
 
+@pytest.mark.thorough
 def test_the_seam_refuses_bytes_to_methods_that_say_it_without_the_proof(monkeypatch):
     """What a method says of itself is not enough: all that it releases has to be a sum or a certified minimiser."""
     refused = []

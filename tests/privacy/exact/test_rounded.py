@@ -99,6 +99,7 @@ def every_cell_is_right(found, scale, exact):
     assert statistic < stats.chi2.isf(1e-6, len(cells) - 1)
 
 
+@pytest.mark.thorough_for("normal")
 @pytest.mark.parametrize("law", LAWS)
 def test_at_a_fine_grid_the_low_bits_are_uniform_where_float_noise_has_none(law):
     """σ = 2⁴⁴: float64 noise has no odd values beyond 2⁵³, and few of some residues before; exact noise has all."""
