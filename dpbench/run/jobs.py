@@ -152,10 +152,11 @@ class Keys:
     whole: that JSON, with the seed 0.
     """
 
-    __slots__ = ("_head", "_tail", "whole")
+    __slots__ = ("_head", "_known", "_tail", "whole")
 
     def __init__(self, content: dict[str, Any]) -> None:
         self.whole = JSON.encode(content | {"seed": 0})
+        self._known: dict[tuple[tuple[int, ...], tuple[int, ...]], list[str]] = {}
         before, seed, after = self.whole.partition(b'"seed":')
         self._head, self._tail = hashlib.blake2b(before + seed, digest_size=16), after[1:-1]
 
@@ -163,7 +164,13 @@ class Keys:
         return self.of([seed], [timed])[0]
 
     def of(self, seeds: Iterable[int], repetitions: Iterable[int]) -> list[str]:
-        """The key of each (seed, repetition), the seeds outermost."""
+        """The key of each (seed, repetition), the seeds outermost; nobody writes to the list."""
+        asked = (*seeds,), (*repetitions,)
+        if asked not in self._known:
+            self._known[asked] = self._of(*asked)
+        return self._known[asked]
+
+    def _of(self, seeds: tuple[int, ...], repetitions: tuple[int, ...]) -> list[str]:
         copy, found = self._head.copy, []
         ends = [self._tail + (b',"timed":%d}' % timed if timed else b"}") for timed in repetitions]  # the last of names
         for seed in seeds:
