@@ -186,7 +186,7 @@ def record(*values: Any) -> dict[str, Any]:
     )
     return (
         found
-        | {"seconds": round(found["seconds"], 3), "ratio": round(found["ratio"], 3)}
+        | {"seconds": round(found["seconds"], 3), "ratio": round(found["ratio"], 5)}
         | {"excess": float(f"{found['excess']:.1e}")}
     )
 
