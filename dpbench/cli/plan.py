@@ -52,6 +52,11 @@ if TYPE_CHECKING:
 )
 @click.option("--worlds", type=int, default=40, show_default=True, metavar="N", help="How many tables to simulate.")
 @click.option("--seed", type=int, default=0, show_default=True, metavar="N", help="Seed of the simulation.")
+@click.option(
+    "--row-bound",
+    type=click.Choice(["private", "rule"]),
+    help="How the bound on a row's length is found, as of the estimators: released, or by a public rule.",
+)
 @click.option("--figure", metavar="FILE.png", help="Draw the scores against ε.")
 @JOBS
 def command(share: tuple[str, ...], **given: Any) -> None:

@@ -35,19 +35,26 @@ from dpbench.errors import UserError, nearest, positive
 from dpbench.estimators.saved import Parameters, Saved, check_classes, middle_of, public
 from dpbench.estimators.saved import read as read_model
 from dpbench.estimators.saved import write as write_model
+from dpbench.privacy.budget import Budget
 from dpbench.privacy.check import together
 from dpbench.privacy.data_budget import DataBudget
+from dpbench.privacy.ledger import Composition
 from dpbench.privacy.relation import Relation
 from dpbench.privacy.split import share
 from dpbench.privacy.statement import Statement, released, sentence
 from dpbench.privacy.verify import spent
 from dpbench.problems import Declaration, losses
 from dpbench.row_numbers import unnamed
+from dpbench.run import row_bound as row_bounds
+from dpbench.run.bound import budget_of
 from dpbench.run.fit import REPRODUCIBLE, Fit, fit
 from dpbench.run.jobs import check_delta, delta_value
+from dpbench.run.row_bound import plan_of
+from dpbench.schema import Lengths
 from dpbench.version import __version__
 
 AUTO = "auto"
+EVERY = Lengths(np.ones(1, dtype=bool), 1, 0, 0)  # where no columns are known yet
 LARGEST_EPSILON = 1e6
 
 
@@ -63,7 +70,8 @@ class Terms(NamedTuple):
     """What a fit is, by the numbers of rows, columns and classes, ε and δ alone.
 
     algorithm: its name. problem: that of each of the `models`, which together may spend `budget`, (ε, δ). epsilon,
-    delta: of each. accounting: what sets the noise. settings: those that differ from the method's defaults.
+    delta: of each. accounting: what sets the noise. settings: those that differ from the method's defaults. row_bound:
+    what releases a bound on the rows, and what that leaves; None where nothing does.
     """
 
     algorithm: str
@@ -74,6 +82,13 @@ class Terms(NamedTuple):
     delta: float
     accounting: str
     settings: dict[str, Any]
+    row_bound: row_bounds.Split | None = None
+
+    def planned(self) -> list[tuple[Composition, float]]:
+        """What each of the models would release, and its δ: its plan, checked as a fit's is, without any data."""
+        method, fixed = algorithms.resolve(self.algorithm)
+        budget = budget_of(method, self.problem.n, self.epsilon, self.delta, terms.RELATION, self.accounting)
+        return [(plan_of(method, self.problem, {**fixed, **self.settings}, budget), self.delta)] * self.models
 
 
 @dataclass(eq=False, repr=False)  # scikit-learn compares and shows
@@ -82,6 +97,7 @@ class _Private(BaseEstimator):
 
     _loss: ClassVar[str]
     _kind: ClassVar[Literal["PrivateClassifier", "PrivateRegressor"]]
+    _encoded = None  # a `Lengths` where X is encoded before it comes, as a plan's worlds are
 
     epsilon: float = 1.0
     delta: float | str | None = None
@@ -90,7 +106,7 @@ class _Private(BaseEstimator):
     schema: Any = None
     bounds: Any = None
     categories: Mapping[str, Any] | None = None
-    row_bound: float | None = None
+    row_bound: float | Literal["private", "rule"] | None = None
     fit_intercept: bool = True
     l2: float = 0.0
     settings: Mapping[str, Any] | None = None
@@ -105,9 +121,24 @@ class _Private(BaseEstimator):
 
     def _scale(self, low: np.ndarray, high: np.ndarray) -> None:
         self._low, self._high = low, high
-        self._unit = math.sqrt(len(low) + bool(self.fit_intercept))
-        if self.row_bound is not None:
-            self._unit = positive("row_bound", self.row_bound)
+        intercept = int(bool(self.fit_intercept))
+        numbers = np.arange(len(low) + intercept) >= intercept
+        self._lengths, self._shorten = Lengths(numbers, len(low), 0, intercept), False
+        self._unit = self._divided = self._lengths.unit
+        if self._encoded is not None:
+            self._unit, self._lengths = 1.0, self._encoded
+            self._divided = self._lengths.unit
+        elif self.row_bound == "rule":
+            self._unit, self._shorten = row_bounds.by_rule(self._lengths), True
+        elif self.row_bound is not None and not self._private_bound:
+            self._unit, self._shorten = positive("row_bound", self.row_bound), True
+
+    @property
+    def _private_bound(self) -> bool:
+        """Whether the rows' bound is released first; ParameterError for a row_bound that is none."""
+        if isinstance(self.row_bound, str) and self.row_bound not in row_bounds.WAYS:
+            raise ParameterError(f'row_bound must be a number, "private", "rule" or None, got {self.row_bound!r}')
+        return self.row_bound == "private"
 
     def _rows(self, X: np.ndarray) -> np.ndarray:
         """(n, d') rows of ‖x‖₂ ≤ 1: features from their bounds to [-1, 1], an intercept in front, over `_unit`."""
@@ -116,9 +147,28 @@ class _Private(BaseEstimator):
         if self.fit_intercept:
             Z = np.hstack([np.ones((len(Z), 1)), Z])
         Z /= self._unit
-        if self.row_bound is not None:
-            Z /= np.maximum(1.0, np.linalg.norm(Z, axis=1))[:, None]
-        return Z
+        return schemas.shortened(Z) if self._shorten else Z
+
+    def _bounded(self, rows: np.ndarray, decided: Terms) -> tuple[np.ndarray, list[dict[str, Any]]]:
+        """Rows over a bound that is released, and the ledger of that; the bound is what rows are divided by then."""
+        if decided.row_bound is None:
+            return rows, []
+        seed = _seeds(self.random_state, 1)[0]
+        found = row_bounds.release(
+            rows,
+            self._lengths,
+            self._divided,
+            decided.row_bound,
+            Budget(*decided.budget, terms.RELATION, decided.accounting),
+            seed=seed,
+            arithmetic=self.arithmetic,
+            release_noise=self.release_noise,
+        )
+        shorter = found.bound / self._divided
+        self._unit, self._shorten = self._unit * shorter, True
+        if self._encoder is not None:
+            self._encoder = msgspec.structs.replace(self._encoder, row_bound=found.bound)
+        return schemas.shortened(rows / shorter), found.ledger
 
     def _in_units(self, W: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """(coefficients (k, d), intercepts (k,)) on features as given, of models W (k, d') on `_rows`.
@@ -175,11 +225,19 @@ class _Private(BaseEstimator):
         accounting = terms.accounting(method)
         if terms.delta(method) == 0:
             delta = 0.0
-        each = share(epsilon, delta, models, gaussian=method.gaussian and accounting == "tight")
-        settings = public_settings(name, problem.n, problem.d, each[0]) | self._settings()
-        if flaw := method.flaw(make_settings(method, {**algorithms.resolve(name)[1], **settings}), accounting):
-            raise ParameterError(f"settings: so set, {name} keeps no ε ({flaw}); dpbench.fit runs it, and says so")
-        return Terms(name, problem, models, (epsilon, delta), *each, accounting, settings)
+
+        def at(epsilon: float, delta: float) -> Terms:
+            """What the models would be within so much."""
+            each = share(epsilon, delta, models, gaussian=method.gaussian and accounting == "tight")
+            settings = public_settings(name, problem.n, problem.d, each[0]) | self._settings()
+            if flaw := method.flaw(make_settings(method, {**algorithms.resolve(name)[1], **settings}), accounting):
+                raise ParameterError(f"settings: so set, {name} keeps no ε ({flaw}); dpbench.fit runs it, and says so")
+            return Terms(name, problem, models, (epsilon, delta), *each, accounting, settings)
+
+        if not self._private_bound or not getattr(self, "_lengths", EVERY).most:
+            return at(epsilon, delta)
+        way = row_bounds.split(epsilon, delta, terms.RELATION, lambda *left: at(*left).planned())
+        return at(way.epsilon, way.delta)._replace(budget=(epsilon, delta), row_bound=way)
 
     def _begin(self, rows: int) -> tuple[float, float]:
         """(ε, δ) of the fit; what is checked needs no data but their number."""
@@ -207,6 +265,9 @@ class _Private(BaseEstimator):
     def _read(self, X: Any, y: Any) -> np.ndarray:
         """(n, d') rows of ‖x‖₂ ≤ 1 of a table or an array; sets how they are made, and what the target may be."""
         self._encoder = self._declared(X, y)
+        if self.row_bound == "rule" and self._encoder is not None:
+            lengths = schemas.encoded_as(self._encoder, intercept=bool(self.fit_intercept)).lengths
+            self._encoder = msgspec.structs.replace(self._encoder, row_bound=row_bounds.by_rule(lengths))
         if self._encoder is None:
             if self.bounds is None:
                 raise ParameterError(
@@ -216,7 +277,8 @@ class _Private(BaseEstimator):
             self._scale(*_bounds("bounds", self.bounds, X.shape[1]))
             return self._rows(X)
         found = schemas.encode(self._encoder, X, intercept=bool(self.fit_intercept))
-        self._unit, self.encoded_names_ = found.unit, found.columns
+        self._unit = self._divided = found.unit
+        self._lengths, self.encoded_names_ = found.lengths, found.columns
         self.feature_names_in_ = np.array([n for n, c in self._encoder.columns.items() if not c.drop], dtype=object)
         self.n_features_in_ = len(self.feature_names_in_)
         return found.X
@@ -249,9 +311,11 @@ class _Private(BaseEstimator):
             raise ParameterError("X: give a pandas DataFrame, whose columns the schema names")
         if self.schema is not None:
             twice = [name for name in ("bounds", "categories", "row_bound") if getattr(self, name) is not None]
+            found = schemas.load(self.schema)
+            if self.row_bound in row_bounds.WAYS and found.row_bound is None:
+                twice.remove("row_bound")
             if twice:
                 raise ParameterError(f"{twice[0]}: the schema says it; leave it out")
-            found = schemas.load(self.schema)
             found.require_decided()
             return found
         if self.categories is not None and not isinstance(self.categories, Mapping):
@@ -270,8 +334,9 @@ class _Private(BaseEstimator):
                 str(name): schemas.Column(categories=tuple(_category(one) for one in found))
                 for name, found in categories.items()
             }
+            given = None if isinstance(self.row_bound, str) else self.row_bound
             anything = schemas.Target(name="", classes=("", " "))  # y is read by what the estimator itself is given
-            return schemas.Schema(target=anything, columns=columns, row_bound=self.row_bound)
+            return schemas.Schema(target=anything, columns=columns, row_bound=given)
         except (TypeError, ValueError) as error:
             raise ParameterError(f"bounds, categories: {error}") from None
 
@@ -304,6 +369,7 @@ class _Private(BaseEstimator):
             else self.budget.charge(epsilon, delta, what=what, gaussian=gaussian, relation=Relation.REPLACE_ONE.value)
         )
         with charging as settle:
+            rows, bounding = self._bounded(rows, decided)
             fits = [
                 fit(
                     rows,
@@ -325,7 +391,7 @@ class _Private(BaseEstimator):
                 )
                 for y, seed in zip(targets, seeds, strict=True)
             ]
-            self._account(name, fits, epsilon, delta)
+            self._account(decided, fits, bounding)
             if settle is not None:
                 settle(self._composition)
         return np.stack([one.w for one in fits]).reshape(-1, rows.shape[1])
@@ -337,16 +403,19 @@ class _Private(BaseEstimator):
             return False  # it computes on with its noise
         return bool(method.exact) or self.arithmetic != "bytes"
 
-    def _account(self, name: str, fits: list[Fit], epsilon: float, delta: float) -> None:
+    def _account(self, decided: Terms, fits: list[Fit], bounding: list[dict[str, Any]]) -> None:
+        name, (epsilon, delta), way = decided.algorithm, decided.budget, decided.row_bound
         parts = [(one.released.composition, one.released.epsilon_planned, one.released.delta) for one in fits]
+        parts = [*([way.part] if way else []), *parts]
         relation = Relation(fits[0].released.relation)
         self.algorithm_ = name
         self.settings_ = fits[0].settings
         self.delta_ = delta
-        self.epsilon_ = together(parts, epsilon, delta, relation) if len(fits) > 1 else parts[0][1]
+        self.epsilon_ = together(parts, epsilon, delta, relation) if len(parts) > 1 else parts[0][1]
         self._composition = tuple(entry for composition, _, _ in parts for entry in composition)
         self._relation = relation
-        self.ledger_ = [{"model": i, **line} for i, one in enumerate(fits) for line in one.released.ledger]
+        self.ledger_ = [{"model": "all", **line} for line in bounding]
+        self.ledger_ += [{"model": i, **line} for i, one in enumerate(fits) for line in one.released.ledger]
         self.guarantee_ = fits[0].guarantee
         self.arithmetic_ = fits[0].released.arithmetic
         self.public_ = ["n", *self._public(), *filter(None, [fits[0].released.counts_public])]
@@ -393,7 +462,7 @@ class _Private(BaseEstimator):
                 delta=None if self.delta is None else check_delta(self.delta),
                 fit_intercept=bool(self.fit_intercept),
                 l2=float(self.l2),
-                row_bound=None if self.row_bound is None else float(self.row_bound),
+                row_bound=self.row_bound if self.row_bound in (None, *row_bounds.WAYS) else float(self.row_bound),
             ),
             schema=self._encoder,
             bounds=None if self._encoder is not None else (self._low.tolist(), self._high.tolist()),
@@ -413,6 +482,7 @@ class _Private(BaseEstimator):
         self._encoder = model.schema
         if model.bounds is not None:
             self._low, self._high = (np.array(end) for end in model.bounds)
+        self._shorten = model.parameters.row_bound is not None
         self._unit, self.loss_, self.W_ = model.unit, model.loss, np.array(model.W)
         self.n_features_in_ = len(model.features) if model.bounds is None else len(self._low)
         if model.features:

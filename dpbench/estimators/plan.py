@@ -18,6 +18,7 @@ import numpy as np
 import pandas as pd
 
 from dpbench import algorithms
+from dpbench import schema as schemas
 from dpbench.algorithms import terms
 from dpbench.algorithms.base import make_settings
 from dpbench.errors import PrivacyError, UserError, nearest
@@ -28,7 +29,6 @@ from dpbench.leaderboard import entrants
 from dpbench.privacy.accounting.gaussian import gaussian_epsilon, gaussian_mu
 from dpbench.privacy.ledger import Composition, describe
 from dpbench.privacy.verify import spent
-from dpbench.run.bound import bind, budget_of
 from dpbench.run.jobs import check_delta, delta_value
 from dpbench.schema import Schema
 
@@ -136,7 +136,7 @@ def quantiles(values: np.ndarray) -> tuple[float, float, float]:
 
 
 class Frame(NamedTuple):
-    """What all worlds of a plan have in common; `like`: public rows, or None."""
+    """What all worlds of a plan have in common; `like`: public rows, or None; row_bound: "private", or None."""
 
     schema: Schema
     rows: int
@@ -145,6 +145,7 @@ class Frame(NamedTuple):
     signal: float | None
     like: Like | None
     seed: int
+    row_bound: str | None = None
 
     @property
     def classes(self) -> int:
@@ -158,10 +159,15 @@ class Frame(NamedTuple):
     def model(self, algorithm: str, epsilon: float, delta: float | str | None, seed: int | None = None) -> Any:
         """The estimator of rows that are encoded."""
         given: dict[str, Any] = {"algorithm": algorithm, "delta": delta, "bounds": (-1, 1), "fit_intercept": False,
-                                 "row_bound": 1.0, "random_state": seed}  # fmt: skip
-        if self.classes:
-            return PrivateClassifier(epsilon, classes=list(range(self.classes)), **given)
-        return PrivateRegressor(epsilon, target_bounds=(-1, 1), **given)
+                                 "row_bound": self.row_bound or 1.0, "random_state": seed}  # fmt: skip
+        made: Any = (
+            PrivateClassifier(epsilon, classes=list(range(self.classes)), **given)
+            if self.classes
+            else PrivateRegressor(epsilon, target_bounds=(-1, 1), **given)
+        )
+        if self.row_bound:
+            made._encoded = made._lengths = schemas.encoded_as(self.schema).lengths
+        return made
 
     def decide(self, algorithm: str, epsilon: float, rows: int, columns: int) -> Terms:
         """What a fit would be."""
@@ -179,14 +185,7 @@ class Frame(NamedTuple):
 
 def releases(decided: Terms) -> Composition:
     """All that each model of a fit would release: its plan, checked as a fit's is, without any data."""
-    method, fixed = algorithms.resolve(decided.algorithm)
-    problem = decided.problem
-    budget = budget_of(method, problem.n, decided.epsilon, decided.delta, terms.RELATION, decided.accounting)
-    settings = make_settings(method, {**fixed, **decided.settings})
-    bound = bind(method, problem, [settings], [budget], np.zeros((1, problem.d)), ["plan"])  # type: ignore[arg-type]  # nothing is run, so what is declared is enough
-    mechanisms = bound.mechanisms()
-    bound.plan(mechanisms)
-    return mechanisms.ledger.planned(0)
+    return decided.planned()[0][0]
 
 
 def matched(epsilon: float, delta: float, share: float) -> float:
@@ -365,10 +364,12 @@ def make(
     forecasts = []
     for i, (name, epsilon, _) in enumerate(asked):
         decided, composition = field[name][i // len(field)]
-        whole = composition * decided.models
-        planned = spent(whole, decided.budget[1], terms.RELATION).epsilon if whole else math.nan
+        bounding = () if decided.row_bound is None else decided.row_bound.part[0]
+        whole = bounding + composition * decided.models
+        planned = spent(whole, decided.budget[1], terms.RELATION).epsilon if composition else math.nan
         told = [f"{entry.count} × {entry.label}: {describe(entry.release)}" for entry in composition]
         told = [f"each of {decided.models} models: {line}" for line in told] if decided.models > 1 else told
+        told = [f"{entry.count} × {entry.label}: {describe(entry.release)}" for entry in bounding] + told
         scores = {score: np.array([world[i + 2][score] for world in results]) for score in SCORES[task]}
         loss, of_default = LOSS[task], i - i % len(field)
         better = [world[i + 2][loss] < world[of_default + 2][loss] for world in results]

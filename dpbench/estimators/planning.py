@@ -5,6 +5,9 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
+from typing import Literal
+
+import msgspec
 
 from dpbench import schema as schemas
 from dpbench.datasets import tables
@@ -12,6 +15,7 @@ from dpbench.errors import UserError, positive, several, silent
 from dpbench.estimators import worlds as worlds_of
 from dpbench.estimators.figure import check, draw
 from dpbench.estimators.plan import ROWS_ALLOWED, Frame, Plan, make
+from dpbench.run import row_bound as row_bounds
 from dpbench.schema import Schema
 
 
@@ -28,6 +32,7 @@ def plan(
     reach: str | None = None,
     worlds: int = 40,
     seed: int = 0,
+    row_bound: Literal["private", "rule"] | None = None,
     figure: str | os.PathLike[str] | None = None,
     jobs: int | None = None,
     progress: Callable[[str, float], None] = silent,
@@ -50,6 +55,7 @@ def plan(
         reach: "auc=0.8", "accuracy=0.9", "r2=0.3" or "kept=0.9": also find the ε and the n at which the default
             reaches it. kept: the share of the AUC above 0.5, or of R², that a model without privacy has.
         worlds: how many tables are simulated. seed: of them and of the noise.
+        row_bound: as of the estimators; a number is the schema's.
         figure: a file to draw the scores against ε to (png, pdf or svg).
         jobs: worker processes, all cores by default.
         progress: called with what is being done and the share of it.
@@ -57,7 +63,7 @@ def plan(
     Raises:
         UserError, DataError: one line that names the argument.
     """
-    found = schemas.load(schema)
+    found = bounded(schemas.load(schema), row_bound)
     whole = (
         ("n", n, ROWS_ALLOWED),
         ("worlds", worlds, (2, 100_000)),
@@ -75,8 +81,20 @@ def plan(
         raise UserError(f"{clash[0]}: like takes it from the public rows; leave one of the two out")
     rows = None if like is None else worlds_of.rows_of(found, tables.frame_of(like), os.fspath(like))
     epsilons = sorted(dict.fromkeys(positive("epsilon", float(each)) for each in several(epsilon)))
-    frame = Frame(found, int(n), delta, dict(share or {}), signal, rows, seed)
+    private = row_bound if row_bound == "private" else None
+    frame = Frame(found, int(n), delta, dict(share or {}), signal, rows, seed, private)
     made = make(frame, epsilons, several(algorithm), worlds, reach, jobs, progress)
     if figure is not None:
         draw(made, Path(figure))
     return made
+
+
+def bounded(schema: schemas.Schema, row_bound: str | None) -> schemas.Schema:
+    """The schema with the rows' bound of a rule; UserError for a row_bound that is none, or that the schema has too."""
+    if row_bound not in (None, *row_bounds.WAYS):
+        raise UserError(f'row_bound must be "private", "rule" or None, got {row_bound!r}; a number is the schema\'s')
+    if row_bound is not None and schema.row_bound is not None:
+        raise UserError("row_bound: the schema says it; leave it out")
+    if row_bound != "rule":
+        return schema
+    return msgspec.structs.replace(schema, row_bound=row_bounds.by_rule(schemas.encoded_as(schema).lengths))

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from typing import Any, Literal, TypeAlias
 
 import msgspec
+import numpy as np
 
 from dpbench import algorithms
 from dpbench import schema as schemas
@@ -24,7 +25,8 @@ from dpbench.privacy.relation import Relation
 from dpbench.privacy.statement import DoesNotHold, Statement
 from dpbench.problems import losses
 from dpbench.problems.declaration import Declaration
-from dpbench.schema import Column, Schema, Target
+from dpbench.run import row_bound as row_bounds
+from dpbench.schema import Column, Lengths, Schema, Target
 
 CLASSIFIER, REGRESSOR = "PrivateClassifier", "PrivateRegressor"
 CLASSES_READ = "the set of classes in y"  # they were not given
@@ -38,7 +40,7 @@ class Parameters(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_onl
     delta: float | str | None
     fit_intercept: bool
     l2: float
-    row_bound: float | None
+    row_bound: float | Literal["private", "rule"] | None
 
 
 class Saved(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -83,9 +85,10 @@ class Saved(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tru
             names = [name for name, column in self.schema.columns.items() if not column.drop]
             if self.features != names:
                 raise ValueError("its features are not the columns of its schema")
-            if given is not None and given != self.schema.row_bound:
-                raise ValueError("its row_bound is not that of its schema")
             found = schemas.encoded_as(self.schema, intercept=self.parameters.fit_intercept)
+            bound = self.schema.row_bound
+            if given is not None and bound != (self._bound(found.lengths) if isinstance(given, str) else given):
+                raise ValueError("its row_bound is not that of its schema")
             return len(found.columns), found.unit
         assert self.bounds is not None
         lows, highs = self.bounds
@@ -97,10 +100,30 @@ class Saved(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tru
             raise ValueError("its bounds are not low < high, both finite")
         if self.features and len(self.features) != len(lows):
             raise ValueError(f"it names {len(self.features)} features, and has bounds of {len(lows)}")
-        if given is not None and not 0 < given < math.inf:
+        if not (given is None or isinstance(given, str) or 0 < given < math.inf):
             raise ValueError("its row_bound is not positive and finite")
         columns = len(lows) + self.parameters.fit_intercept
+        if isinstance(given, str):
+            return columns, self._bound(Lengths(np.ones(columns, bool), len(lows), 0, columns - len(lows)))
         return columns, math.sqrt(columns) if given is None else given
+
+    def _bound(self, lengths: Lengths) -> float | None:
+        """The rows' bound that a row_bound in words amounts to: what was released is the file's, within its range."""
+        if self.parameters.row_bound == "rule":
+            return row_bounds.by_rule(lengths)
+        if not lengths.most:
+            return None  # nothing to release
+        least, most = (row_bounds.bound_of(end, 0.0, lengths) for end in (0.0, math.inf))
+        if not least * (1 - 1e-9) <= self.unit <= most * (1 + 1e-9):
+            raise ValueError(f"its row_bound, {self.unit:g}, is none that can be released")
+        return self.unit
+
+    @property
+    def numbers(self) -> bool:
+        """Whether there are columns of numbers, whose mean square a private row_bound releases."""
+        if self.schema is None:
+            return True
+        return schemas.encoded_as(self.schema, intercept=self.parameters.fit_intercept).lengths.most > 0
 
     def _outputs(self) -> int:
         """How many models there are; ValueError for classes, a target or a loss that misfit."""
@@ -158,7 +181,8 @@ class Saved(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tru
         assert self.bounds is not None
         names = self.features or [f"x{i}" for i in range(len(self.bounds[0]))]
         columns = {name: Column(bounds=(low, high)) for name, low, high in zip(names, *self.bounds, strict=True)}
-        return Schema(target=target, columns=columns, row_bound=self.parameters.row_bound)
+        bound = None if self.parameters.row_bound is None else self.unit
+        return Schema(target=target, columns=columns, row_bound=bound)
 
 
 def middle_of(bounds: tuple[Any, Any]) -> tuple[Any, Any]:
@@ -237,7 +261,10 @@ def _fit_together(model: Saved, statement: Statement) -> list[str]:
     taken = ["n"]
     if stranger is None:
         method, settings = _method(statement)
-        if undone := undeclared(statement.composition, method.labels):
+        bounding = [entry.count for entry in statement.composition if entry.label == row_bounds.LABEL]
+        if bounding != [1] * (model.parameters.row_bound == "private" and model.numbers):
+            raise DoesNotHold(f"its row_bound is {model.parameters.row_bound!r}, which its releases are not those of")
+        if undone := undeclared(statement.composition, {*method.labels, *[row_bounds.LABEL] * bool(bounding)}):
             raise DoesNotHold(f"{statement.mechanism}: {undone}")
         _covered(model, statement, method, settings)
         if flaw := method.flaw(settings, terms.accounting(method)):

@@ -19,9 +19,7 @@ from dpbench.algorithms import terms
 from dpbench.algorithms.base import Algorithm, make_settings
 from dpbench.datasets.tables import PRECISIONS
 from dpbench.errors import PrivacyError, UserError
-from dpbench.privacy.exact.releases import ExactMechanisms, SeededMechanisms
 from dpbench.privacy.ledger import Composition
-from dpbench.privacy.mechanisms import Mechanisms
 from dpbench.privacy.profile import profile, trade_off
 from dpbench.privacy.relation import Relation
 from dpbench.privacy.statement import sentence
@@ -30,6 +28,7 @@ from dpbench.problems import losses, starts
 from dpbench.problems.risk import Diverged
 from dpbench.run import given, shards
 from dpbench.run.bound import bind, budget_of
+from dpbench.run.draws import mechanisms_of
 
 REPRODUCIBLE = "reproducible: not a release"
 CHECKED = "that X and y passed the checks"
@@ -256,7 +255,7 @@ def fit(
     with threadpool_limits(1):
         try:
             run_of = bind(method, problem, [given_settings], [budget], W, [key])
-            run = run_of.run(mechanisms_class=_mechanisms(exact, seed, release_noise))
+            run = run_of.run(mechanisms_class=mechanisms_of(exact, seed, release_noise))
         except Diverged as error:
             raise UserError(f"{method.name}: {error}") from None
         except Exception as error:
@@ -345,13 +344,3 @@ def _exactly(
             f"for 'bytes' use one of: {', '.join(dict.fromkeys(able))}"
         )
     return True
-
-
-def _mechanisms(exact: bool, seed: int | None, release_noise: str | None) -> type[Mechanisms]:
-    if exact:
-        return ExactMechanisms if seed is None else SeededMechanisms
-    if release_noise == "opendp":
-        from dpbench.privacy.opendp import OpenDPMechanisms
-
-        return OpenDPMechanisms
-    return Mechanisms

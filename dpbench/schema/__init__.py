@@ -5,13 +5,14 @@ functions of one row at a time, so nothing is learned from the data on the way.
 """
 
 from dpbench.schema.draft import draft
-from dpbench.schema.encode import Encoded, encode, encode_target, encoded_as, spellings, word
+from dpbench.schema.encode import Encoded, Lengths, encode, encode_target, encoded_as, shortened, spellings, word
 from dpbench.schema.inspect import inspect
 from dpbench.schema.schema import Column, Schema, Target, load
 
 __all__ = [
     "Column",
     "Encoded",
+    "Lengths",
     "Schema",
     "Target",
     "draft",
@@ -20,6 +21,7 @@ __all__ = [
     "encoded_as",
     "inspect",
     "load",
+    "shortened",
     "spellings",
     "word",
 ]

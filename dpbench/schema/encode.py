@@ -29,12 +29,31 @@ if TYPE_CHECKING:
     import pandas
 
 
+class Lengths(NamedTuple):
+    """What the length of a row is made of, before it is divided: public.
+
+    numbers: (d,) of bool, the columns of numbers, the indicators of missing ones too. most: what these add to ‖x‖₂² at
+    most. others: what the other columns add at most, 1 a group of indicators. intercept: 1 or 0.
+    """
+
+    numbers: np.ndarray
+    most: int
+    others: int
+    intercept: int
+
+    @property
+    def unit(self) -> float:
+        """√(number of groups), which no row exceeds."""
+        return math.sqrt(self.most + self.others + self.intercept)
+
+
 class Encoded(NamedTuple):
     """X (n, d), ‖x‖₂ ≤ 1, an intercept first if there is one; columns: d names; unit: what rows were divided by."""
 
     X: np.ndarray
     columns: list[str]
     unit: float
+    lengths: Lengths
 
 
 def encode(schema: Schema, frame: pandas.DataFrame, *, intercept: bool = True, predicting: bool = False) -> Encoded:
@@ -44,7 +63,7 @@ def encode(schema: Schema, frame: pandas.DataFrame, *, intercept: bool = True, p
     """
     check_columns(schema, list(frame.columns))
     parts: list[np.ndarray] = [np.ones((len(frame), 1))] if intercept else []
-    names, groups = ["intercept"] if intercept else [], int(intercept)
+    names, numbers, most, others = ["intercept"] if intercept else [], [False] * bool(intercept), 0, 0
     dropped = np.zeros(len(frame), dtype=bool)
     for name, column in schema.columns.items():
         if column.drop:
@@ -52,16 +71,24 @@ def encode(schema: Schema, frame: pandas.DataFrame, *, intercept: bool = True, p
         found, labels, count, known = _columns(name, column, frame[name])
         parts.append(found)
         names += labels
-        groups += count
+        numeric = column.categories is None or column.ordered
+        numbers += [numeric] * len(labels)
+        most, others = most + count * numeric, others + count * (not numeric)
         if column.missing == "drop" and not predicting:
             dropped |= ~known
     X = np.hstack(parts)
     X[dropped] = 0.0
-    unit = groups**0.5 if schema.row_bound is None else schema.row_bound
+    lengths = Lengths(np.array(numbers), most, others, int(intercept))
+    unit = lengths.unit if schema.row_bound is None else schema.row_bound
     X /= unit
     if schema.row_bound is not None:
-        X /= np.maximum(1.0, np.linalg.norm(X, axis=1))[:, None]
-    return Encoded(X, names, unit)
+        X = shortened(X)
+    return Encoded(X, names, unit, lengths)
+
+
+def shortened(X: np.ndarray) -> np.ndarray:
+    """Rows (n, d) longer than 1 brought to that length."""
+    return np.asarray(X / np.maximum(1.0, np.linalg.norm(X, axis=1))[:, None])
 
 
 def encoded_as(schema: Schema, *, intercept: bool = True) -> Encoded:

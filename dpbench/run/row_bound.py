@@ -1,0 +1,164 @@
+"""A bound U on the length of a row: released once and paid for, or by a public rule.
+
+Every method's noise is in proportion to U, and a row that is longer is shortened, which is a bias. So U should be
+near the length that rows have: U² = intercept + groups of indicators + q, with q the mean of Σ z_j² over the columns
+of numbers, z in [-1, 1]. Half of the rows or so stay as they are.
+
+"private": q is released. A row adds to it what lies in [0, m], m the number of those columns, whatever the others are:
+its mean, centred and over a public n, moves by m/n under replace-one and by m/2n under add/remove. It takes SHARE of μ²
+(Gaussian; the model's releases keep the rest), or of ε where δ = 0 or where the model's releases do not compose with a
+Gaussian (Laplace, by basic composition). Everything after it takes U for public, as it was released before: adaptive
+composition. What was released is weighed against GUESS·m by its noise, which costs nothing.
+
+"rule": U² = groups of indicators + 0.09 (intercept + m), at least 1. No release.
+"""
+
+from __future__ import annotations
+
+import math
+import secrets
+from collections.abc import Callable, Sequence
+from typing import Any, Literal, NamedTuple, TypeAlias
+
+import numpy as np
+
+from dpbench.algorithms.base import Algorithm, Declaration, make_settings
+from dpbench.errors import PrivacyError
+from dpbench.privacy.accounting.gaussian import gaussian_epsilon, gaussian_mu
+from dpbench.privacy.budget import Budget
+from dpbench.privacy.check import guarantee, together
+from dpbench.privacy.exact.sums import Moved, Sum
+from dpbench.privacy.ledger import Composition, Entry, Gaussian, Laplace
+from dpbench.privacy.relation import Relation
+from dpbench.privacy.verify import spent
+from dpbench.run.bound import bind
+from dpbench.run.draws import mechanisms_of
+from dpbench.schema import Lengths
+
+RowBound: TypeAlias = Literal["private", "rule"]
+WAYS = ("private", "rule")
+LABEL = "row bound"
+SHARE = 0.03  # of μ², or of ε
+GUESS, SPREAD = 0.09, 0.15  # of a column's mean square before anything is released, and how far that may be off
+LEAST = 0.02  # a mean square of a column is not taken to be less
+BITS = 16  # a row's Σ z² is a multiple of 2⁻¹⁶
+SMALLER = (1.0, 0.999, 0.998, 0.996, 0.99, 0.97)  # of the model's ε: exact calibrations compose to a per mille more
+
+
+class Split(NamedTuple):
+    """What the bound's release is, and (ε, δ) of all that comes after it."""
+
+    release: Gaussian | Laplace
+    epsilon: float
+    delta: float
+
+    @property
+    def part(self) -> tuple[Composition, float, float]:
+        """The release as `privacy.check.together` takes it: with its own ε at δ = 0."""
+        own = 1 / self.release.noise_multiplier if isinstance(self.release, Laplace) else math.inf
+        return (Entry(self.release, 1, LABEL),), own, 0.0
+
+
+class Released(NamedTuple):
+    """U, and the ledger's line on the release."""
+
+    bound: float
+    ledger: list[dict[str, Any]]
+
+
+def by_rule(lengths: Lengths) -> float:
+    """U without a release."""
+    return max(1.0, math.sqrt(lengths.others + GUESS * (lengths.intercept + lengths.most)))
+
+
+def split(
+    epsilon: float,
+    delta: float,
+    relation: Relation,
+    planned: Callable[[float, float], Sequence[tuple[Composition, float]]],
+) -> Split:
+    """The split of (ε, δ), from public numbers, before any data are touched.
+
+    planned: (ε, δ) of all models together → (what it would release, its δ) for each. PrivacyError where both routes
+    find no split that keeps to ε.
+    """
+    ways = []
+    if delta > 0:
+        mu = gaussian_mu(epsilon, delta)
+        left = gaussian_epsilon(mu * math.sqrt(1 - SHARE), delta)
+        ways = [Split(Gaussian(1 / (mu * math.sqrt(SHARE))), left * factor, delta) for factor in SMALLER]
+    error: PrivacyError | None = None
+    for way in [*ways, Split(Laplace(1 / (SHARE * epsilon)), (1 - SHARE) * epsilon, delta)]:
+        try:
+            models = planned(way.epsilon, way.delta)
+            if not all(one for one, _ in models):
+                raise PrivacyError("row_bound: the method says what it releases only while it runs; give a number")
+            each = {one: spent(one, d, relation).epsilon for one, d in models}
+            together([way.part, *((one, each[one], d) for one, d in models)], epsilon, delta, relation)
+        except PrivacyError as caught:
+            error = caught
+        else:
+            return way
+    raise error or PrivacyError("row_bound: no split of ε was found")
+
+
+def plan_of(method: Algorithm, problem: Declaration, settings: dict[str, Any], budget: Budget) -> Composition:
+    """What a run would release, checked as a fit's plan is, without any data."""
+    made = make_settings(method, settings)
+    bound = bind(method, problem, [made], [budget], np.zeros((1, problem.d)), ["plan"])  # type: ignore[arg-type]  # nothing is run, so what is declared is enough
+    mechanisms = bound.mechanisms()
+    bound.plan(mechanisms)
+    return mechanisms.ledger.planned(0)
+
+
+def release(
+    X: np.ndarray,
+    lengths: Lengths,
+    unit: float,
+    way: Split,
+    budget: Budget,
+    *,
+    seed: int | None = None,
+    arithmetic: str | None = None,
+    release_noise: str | None = None,
+) -> Released:
+    """U of rows X (n, d) that were divided by `unit`; budget: all of the fit's, which the release is checked against.
+
+    seed, arithmetic, release_noise: as of `dpbench.fit`; None is for the bytes, of a release without a seed. Raises
+    PrivacyError where what was drawn is not what was planned.
+    """
+    exact = arithmetic == "bytes" or (arithmetic is None and seed is None and release_noise is None)
+    kind = mechanisms_of(exact, seed, release_noise)
+    mechanisms = kind([secrets.token_hex(32) if seed is None else f"{LABEL}/{budget}/{seed}"], budget)
+    mechanisms.plan(LABEL, way.release, 1)
+    m, n, relation = lengths.most, len(X), budget.relation
+    value = _centred(X[:, lengths.numbers] * unit, m, exact)
+    sensitivity = m / n if relation is Relation.REPLACE_ONE else m / (2 * n)
+    z = way.release.noise_multiplier
+    if isinstance(way.release, Gaussian):
+        found = mechanisms.gaussian(value, sensitivity=sensitivity, noise_multiplier=z, label=LABEL)
+    else:
+        found = mechanisms.laplace(value, sensitivity=sensitivity, epsilon=1 / z, label=LABEL)
+    if error := guarantee(mechanisms.ledger, 0, budget, (LABEL,)).error:
+        raise PrivacyError(f"{LABEL}: {error}")
+    std = sensitivity * z * (1.0 if isinstance(way.release, Gaussian) else math.sqrt(2))
+    return Released(bound_of(float(found[0]) + m / 2, std, lengths), mechanisms.ledger.summary())
+
+
+def bound_of(found: float, std: float, lengths: Lengths) -> float:
+    """U of a released mean with noise of that deviation."""
+    m = lengths.most
+    told = (SPREAD * m) ** 2 / ((SPREAD * m) ** 2 + std**2)
+    q = min(max(told * min(max(found, 0.0), m) + (1 - told) * GUESS * m, LEAST * m), m)
+    return math.sqrt(lengths.intercept + lengths.others + q)
+
+
+def _centred(Z: np.ndarray, m: int, exact: bool) -> Any:
+    """(1,): the mean of Σ z² - m/2, each on the grid: a sum of integers where the arithmetic is of those."""
+    n, top = len(Z), m << BITS
+    rows = np.rint(np.clip((Z**2).sum(axis=1), 0.0, m) * 2**BITS).astype(np.int64)
+    total = np.array([int(rows.sum()) - n * (top // 2)])
+    unit = 2.0**-BITS / n
+    if not exact:
+        return total * unit
+    return Sum(total, unit, Moved((top // 2) ** 2, top**2, top // 2), within=float(n * top))
