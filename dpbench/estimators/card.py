@@ -6,6 +6,8 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
+import msgspec
+
 from dpbench import files
 from dpbench.errors import silent
 from dpbench.estimators.plan import Plan
@@ -148,8 +150,9 @@ def card(
     """
     found, statement_, holds = read(model)
     files.writable("out", out)  # before minutes of simulation
+    private = found.parameters.row_bound == "private"
     foreseen = plan(
-        found.described,
+        msgspec.structs.replace(found.described, row_bound=None) if private else found.described,
         statement_.rows,
         epsilon=statement_.epsilon,
         delta=statement_.delta,
@@ -159,6 +162,7 @@ def card(
         signal=signal,
         worlds=worlds,
         seed=seed,
+        row_bound="private" if private else None,
         jobs=jobs,
         progress=progress,
     )

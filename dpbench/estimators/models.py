@@ -88,7 +88,7 @@ class Terms(NamedTuple):
         """What each of the models would release, and its δ: its plan, checked as a fit's is, without any data."""
         method, fixed = algorithms.resolve(self.algorithm)
         budget = budget_of(method, self.problem.n, self.epsilon, self.delta, terms.RELATION, self.accounting)
-        return [(plan_of(method, self.problem, {**fixed, **self.settings}, budget), self.delta)] * self.models
+        return [(plan_of(method, self.problem, make_settings(method, {**fixed, **self.settings}), budget), self.delta)] * self.models
 
 
 @dataclass(eq=False, repr=False)  # scikit-learn compares and shows
@@ -165,7 +165,7 @@ class _Private(BaseEstimator):
             release_noise=self.release_noise,
         )
         shorter = found.bound / self._divided
-        self._unit, self._shorten = self._unit * shorter, True
+        self._unit, self._shorten = found.bound if self._encoded is None else shorter, True
         if self._encoder is not None:
             self._encoder = msgspec.structs.replace(self._encoder, row_bound=found.bound)
         return schemas.shortened(rows / shorter), found.ledger
@@ -544,8 +544,10 @@ class PrivateClassifier(ClassifierMixin, _Private):
             the middle. Required: nothing is taken from the data.
         categories: {column: values}, with a DataFrame: each becomes columns of 0 and 1, which add 1 at most to a row's
             length together; any other value is none of them.
-        row_bound: a public bound R on the length of a row once each feature is in [-1, 1] (an intercept counts as one
-            more); longer rows are shortened. None: √(number of features), which no row exceeds.
+        row_bound: a bound R on the length of a row once each feature is in [-1, 1] (an intercept counts as one more);
+            longer rows are shortened. A public number; "private": from the mean square length, released within ε for
+            3 % of it; "rule": 0.3·√(number of features), at least 1, of tables with categories more, and no release.
+            None: √(number of features), which no row exceeds.
         fit_intercept: add a column of ones.
         l2: weight of ‖w‖²/2 on the scaled rows, the intercept's w included.
         settings: of the algorithm, over those of the rule.

@@ -15,18 +15,21 @@ import scipy
 from threadpoolctl import threadpool_limits
 
 from dpbench import algorithms
+from dpbench import schema as schemas
 from dpbench.algorithms import terms
 from dpbench.algorithms.base import Algorithm, make_settings
 from dpbench.datasets.tables import PRECISIONS
 from dpbench.errors import PrivacyError, UserError
+from dpbench.privacy.check import together
 from dpbench.privacy.ledger import Composition
 from dpbench.privacy.profile import profile, trade_off
 from dpbench.privacy.relation import Relation
 from dpbench.privacy.statement import sentence
 from dpbench.privacy.streams import stream
-from dpbench.problems import losses, starts
+from dpbench.problems import Declaration, losses, starts
 from dpbench.problems.risk import Diverged
 from dpbench.run import given, shards
+from dpbench.run import row_bound as row_bounds
 from dpbench.run.bound import bind, budget_of
 from dpbench.run.draws import mechanisms_of
 
@@ -51,6 +54,7 @@ class Released:
         noise: who drew it: "exact" (`dpbench.privacy.exact`), "numpy" or "opendp".
         counts_public: what the method took from the data and counts as public, beyond their number of rows.
         composition: the plan as the accountants take it, to compose with that of other fits on the same rows.
+        row_bound: what rows of a schema were divided by, where `row_bound` found it; None elsewhere.
     """
 
     w: np.ndarray
@@ -64,6 +68,7 @@ class Released:
     noise: str
     counts_public: str
     composition: Composition
+    row_bound: float | None = None
 
 
 @dataclass(frozen=True)
@@ -119,6 +124,7 @@ def fit(
     algorithm: str,
     epsilon: float,
     schema: Any = None,
+    row_bound: Literal["private", "rule"] | None = None,
     delta: float | str | None = None,
     loss: str | losses.Loss = "logistic",
     l1: float = 0.0,
@@ -147,6 +153,8 @@ def fit(
         schema: what is public of a table (`dpbench.schema`), or its TOML file. X is then a pandas DataFrame, and y may
             be left out where X has the target's column. Rows and labels are made as by the estimators, an intercept
             first; w is on `schema.encoded_as(schema).columns`. The schema then counts as public.
+        row_bound: with a schema that has none, how the bound on the length of rows is found, by which they are divided:
+            "private" releases it within ε, "rule" is a public one (`dpbench.run.row_bound`).
         delta: δ in [0, 1), "n^-2" or "n^-1"; None takes the algorithm's own rule (n⁻², or 0 for pure DP).
         loss: "logistic", "sigmoid", "squared", "pseudo-huber", "ramp" or "phase", or a `dpbench.problems.losses.Loss`
             of your own, whose constants are held against its values.
@@ -205,6 +213,8 @@ def fit(
         raise UserError("device: for rows in an array, and without timing; leave it out")
     if seed is not None and release_noise == "opendp":
         raise UserError(f"seed: release_noise={release_noise!r} draws from the system's entropy alone; leave seed out")
+    if row_bound is not None:
+        schema = given.boundless(schema, row_bound)
     if schema is not None:
         X, y = given.by_schema(schema, X, y, losses.get(loss))
     elif y is None:
@@ -229,6 +239,22 @@ def fit(
     # Noise is scaled by a declared bound, never by the rows that exist.
     declared |= dict(zip(("row_bound_norm", "row_bound"), needed or ("l2", math.inf), strict=True))
     promised = sound and seed is None
+    bounded = None
+    if row_bound is not None:
+        bounded = row_bounds.bounded(
+            X,
+            schemas.encoded_as(schema).lengths,
+            row_bound,
+            lambda *left: budget_of(method, len(X), *left, relation, accounting),
+            lambda budget: row_bounds.plan_of(
+                method, Declaration(len(X), X.shape[1], **declared), given_settings, budget
+            ),
+            (epsilon, delta),
+            seed=seed,
+            arithmetic=arithmetic,
+            release_noise=release_noise,
+        )
+        X = bounded.X
     bound = bound or ("rescale" if promised else "check")
     problem = given.problem_of(
         X,
@@ -244,7 +270,8 @@ def fit(
         declared=declared,
         device=device,
     )
-    budget = budget_of(method, problem.n, epsilon, delta, relation, accounting)
+    left = (epsilon, delta) if bounded is None or bounded.way is None else bounded.way[1:]
+    budget = budget_of(method, problem.n, *left, relation, accounting)
     stranger = algorithms.not_ours(algorithm, msgspec.structs.asdict(given_settings))
     foreign = None if stranger is None else algorithms.resolve(stranger)[0].name
     # What a plug-in says of its settings is shown, so it gets no data to say it of.
@@ -272,14 +299,20 @@ def fit(
     flaw, found = run_of.flaw(), run_of.guarantee(run)
     if method.private and not flaw and found.error:
         raise PrivacyError(f"{method.name}: {found.error}")
+    bounding, parts = [], [(run.mechanisms.ledger.planned(0), found.planned, budget.delta)]
+    if bounded is not None and bounded.way is not None:
+        bounding, parts = bounded.ledger, [bounded.way.part, *parts]
+        budget = bounded.budget
     released = Released(
         w=run.W[0],
         epsilon=budget.epsilon,
         delta=budget.delta,
         relation=budget.relation.value,
-        epsilon_planned=found.planned,
+        epsilon_planned=together(parts, budget.epsilon, budget.delta, budget.relation)
+        if bounding
+        else found.planned,
         checked_by=found.checked_by,
-        ledger=run.mechanisms.ledger.summary(),
+        ledger=bounding + run.mechanisms.ledger.summary(),
         arithmetic="bytes" if exact else "real",
         noise="exact" if exact else release_noise or "numpy",
         counts_public=", ".join(
@@ -292,7 +325,8 @@ def fit(
                 ],
             )
         ),
-        composition=run.mechanisms.ledger.planned(0),
+        composition=tuple(entry for composition, _, _ in parts for entry in composition),
+        row_bound=None if bounded is None else bounded.bound,
     )
     return Fit(
         released=released,

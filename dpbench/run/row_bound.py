@@ -22,7 +22,7 @@ from typing import Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 
-from dpbench.algorithms.base import Algorithm, Declaration, make_settings
+from dpbench.algorithms.base import Algorithm, BaseSettings, Declaration
 from dpbench.errors import PrivacyError
 from dpbench.privacy.accounting.gaussian import gaussian_epsilon, gaussian_mu
 from dpbench.privacy.budget import Budget
@@ -33,7 +33,7 @@ from dpbench.privacy.relation import Relation
 from dpbench.privacy.verify import spent
 from dpbench.run.bound import bind
 from dpbench.run.draws import mechanisms_of
-from dpbench.schema import Lengths
+from dpbench.schema import Lengths, shortened
 
 RowBound: TypeAlias = Literal["private", "rule"]
 WAYS = ("private", "rule")
@@ -102,10 +102,9 @@ def split(
     raise error or PrivacyError("row_bound: no split of ε was found")
 
 
-def plan_of(method: Algorithm, problem: Declaration, settings: dict[str, Any], budget: Budget) -> Composition:
+def plan_of(method: Algorithm, problem: Declaration, settings: BaseSettings, budget: Budget) -> Composition:
     """What a run would release, checked as a fit's plan is, without any data."""
-    made = make_settings(method, settings)
-    bound = bind(method, problem, [made], [budget], np.zeros((1, problem.d)), ["plan"])  # type: ignore[arg-type]  # nothing is run, so what is declared is enough
+    bound = bind(method, problem, [settings], [budget], np.zeros((1, problem.d)), ["plan"])  # type: ignore[arg-type]  # nothing is run, so what is declared is enough
     mechanisms = bound.mechanisms()
     bound.plan(mechanisms)
     return mechanisms.ledger.planned(0)
@@ -127,14 +126,26 @@ def release(
     seed, arithmetic, release_noise: as of `dpbench.fit`; None is for the bytes, of a release without a seed. Raises
     PrivacyError where what was drawn is not what was planned.
     """
+    seen, std, ledger = noisy_mean(X[:, lengths.numbers] * unit, lengths.most, way, budget, seed, arithmetic, release_noise)
+    return Released(bound_of(seen, std, lengths), ledger)
+
+
+def noisy_mean(
+    Z: np.ndarray,
+    m: int,
+    way: Split,
+    budget: Budget,
+    seed: int | None,
+    arithmetic: str | None,
+    release_noise: str | None,
+) -> tuple[float, float, list[dict[str, Any]]]:
+    """(the mean of Σ z² ≤ m over rows Z with noise, that noise's standard deviation, the ledger): see `release`."""
     exact = arithmetic == "bytes" or (arithmetic is None and seed is None and release_noise is None)
     kind = mechanisms_of(exact, seed, release_noise)
     mechanisms = kind([secrets.token_hex(32) if seed is None else f"{LABEL}/{budget}/{seed}"], budget)
     mechanisms.plan(LABEL, way.release, 1)
-    m, n, relation = lengths.most, len(X), budget.relation
-    value = _centred(X[:, lengths.numbers] * unit, m, exact)
-    sensitivity = m / n if relation is Relation.REPLACE_ONE else m / (2 * n)
-    z = way.release.noise_multiplier
+    value, z = centred(Z, m, exact), way.release.noise_multiplier
+    sensitivity = m / len(Z) / (1 if budget.relation is Relation.REPLACE_ONE else 2)
     if isinstance(way.release, Gaussian):
         found = mechanisms.gaussian(value, sensitivity=sensitivity, noise_multiplier=z, label=LABEL)
     else:
@@ -142,7 +153,40 @@ def release(
     if error := guarantee(mechanisms.ledger, 0, budget, (LABEL,)).error:
         raise PrivacyError(f"{LABEL}: {error}")
     std = sensitivity * z * (1.0 if isinstance(way.release, Gaussian) else math.sqrt(2))
-    return Released(bound_of(float(found[0]) + m / 2, std, lengths), mechanisms.ledger.summary())
+    return float(found[0]) + m / 2, std, mechanisms.ledger.summary()
+
+
+class Bounded(NamedTuple):
+    """Rows over their bound, and what it cost: of all of `budget`, by `way`; None where nothing was released."""
+
+    X: np.ndarray
+    bound: float
+    budget: Budget
+    way: Split | None
+    ledger: list[dict[str, Any]]
+
+
+def bounded(
+    X: np.ndarray,
+    lengths: Lengths,
+    how: RowBound,
+    budget_of: Callable[..., Budget],
+    planned: Callable[[Budget], Composition],
+    of: tuple[Any, ...],
+    **drawn: Any,
+) -> Bounded:
+    """Rows X (n, d) of a schema without a bound, brought to that of `how`.
+
+    budget_of: the budget of (ε, δ); of: those of the whole fit. planned: what a model within a budget would release.
+    drawn: as of `release`.
+    """
+    whole, way, bound, ledger = budget_of(*of), None, by_rule(lengths), []
+    if how == "private" and lengths.most:
+        way = split(
+            whole.epsilon, whole.delta, whole.relation, lambda *left: [(planned(budget_of(*left)), left[1])]
+        )
+        bound, ledger = release(X, lengths, lengths.unit, way, whole, **drawn)
+    return Bounded(shortened(X * (lengths.unit / bound)), bound, whole, way, ledger)
 
 
 def bound_of(found: float, std: float, lengths: Lengths) -> float:
@@ -153,7 +197,7 @@ def bound_of(found: float, std: float, lengths: Lengths) -> float:
     return math.sqrt(lengths.intercept + lengths.others + q)
 
 
-def _centred(Z: np.ndarray, m: int, exact: bool) -> Any:
+def centred(Z: np.ndarray, m: int, exact: bool) -> Any:
     """(1,): the mean of Σ z² - m/2, each on the grid: a sum of integers where the arithmetic is of those."""
     n, top = len(Z), m << BITS
     rows = np.rint(np.clip((Z**2).sum(axis=1), 0.0, m) * 2**BITS).astype(np.int64)

@@ -1,0 +1,266 @@
+"""A bound on the rows: what a row may move its release by, the noise, what is left, and what a model says of it."""
+
+import json
+import math
+import tempfile
+from pathlib import Path
+
+import msgspec
+import numpy as np
+import pandas as pd
+import pytest
+
+import dpbench
+from dpbench import PrivateClassifier, PrivateRegressor, load_model
+from dpbench.auditing.foreign import Target, audit_callable
+from dpbench.errors import PrivacyError, UserError
+from dpbench.estimators import saved
+from dpbench.privacy.accounting.gaussian import gaussian_mu
+from dpbench.privacy.budget import Budget
+from dpbench.privacy.ledger import Gaussian, Laplace
+from dpbench.privacy.relation import Relation
+from dpbench.privacy.statement import DoesNotHold
+from dpbench.run import row_bound
+from dpbench.run.row_bound import Split, by_rule, bound_of, centred, noisy_mean
+from dpbench.schema import Column, Lengths, Schema, encoded_as
+from dpbench.schema import Target as Aim
+
+REPLACE, ADD = Relation.REPLACE_ONE, Relation.ADD_REMOVE
+SCHEMA = Schema(
+    target=Aim(name="y", classes=("no", "yes")),
+    columns={
+        "age": Column(bounds=(0, 100), missing="indicator"),
+        "pay": Column(bounds=(-1, 1)),
+        "rank": Column(categories=("low", "mid", "top"), ordered=True),
+        "town": Column(categories=("a", "b", "c")),
+    },
+)
+
+
+def table(n=300, seed=0):
+    rng = np.random.default_rng(seed)
+    age = rng.uniform(0, 100, n)
+    age[:9] = np.nan
+    frame = {"age": age, "pay": rng.normal(0, 0.1, n), "rank": rng.choice(["low", "mid", "top"], n)}
+    frame |= {"town": rng.choice(["a", "b", "c"], n), "y": np.where(frame["pay"] > 0, "yes", "no")}
+    return pd.DataFrame(frame)
+
+
+def arrays(n=400, d=5, seed=0):
+    X = np.random.default_rng(seed).normal(0, 0.2, (n, d))
+    return X, (X[:, 0] > 0).astype(int)
+
+
+def test_the_columns_of_numbers_are_told_from_groups():
+    lengths = encoded_as(SCHEMA).lengths
+    assert encoded_as(SCHEMA).columns == ["intercept", "age", "age missing", "pay", "rank", *(f"town={c}" for c in "abc")]
+    assert lengths.numbers.tolist() == [False, True, True, True, True, False, False, False]
+    assert (lengths.most, lengths.others, lengths.intercept) == (3, 1, 1)
+    assert lengths.unit == encoded_as(SCHEMA).unit == math.sqrt(5)
+    assert encoded_as(SCHEMA, intercept=False).lengths.unit == 2.0
+
+
+def test_a_row_moves_the_mean_by_no_more_than_the_sensitivity():
+    """Replaced: m/n, attained by a row of ones against one of zeros; removed, its place in n kept: m/2n."""
+    rng, m, n = np.random.default_rng(0), 4, 7
+    worst = 0.0
+    for trial in range(300):
+        Z = rng.uniform(-1, 1, (n, m))
+        other = Z.copy()
+        other[3] = rng.uniform(-1, 1, m) if trial else 0.0
+        Z[3] = 1.0 if trial < 100 else Z[3]
+        worst = max(worst, abs(float((centred(Z, m, False) - centred(other, m, False))[0])))
+    assert worst == pytest.approx(m / n)
+    for row in (np.zeros(m), np.ones(m), np.array([5.0, 0, 0, 0])):  # a longer one counts as m
+        alone = float(centred(row[None], m, False)[0])
+        assert abs(alone) == m / 2
+    made = centred(rng.uniform(-1, 1, (n, m)), m, True)
+    assert made.moved.l2(REPLACE) * made.unit == pytest.approx(m / n)
+    assert made.moved.l2(ADD) * made.unit == pytest.approx(m / n / 2)
+    assert made.moved.sum_of_sizes(REPLACE) * made.unit == pytest.approx(m / n)
+    assert made.moved.sum_of_sizes(ADD) * made.unit == pytest.approx(m / n / 2)
+
+
+@pytest.mark.parametrize("release", [Gaussian(20.0), Laplace(20.0)])
+@pytest.mark.parametrize("relation", [REPLACE, ADD])
+@pytest.mark.parametrize("exact", [True, False])
+def test_noise_by_its_variance(release, relation, exact):
+    Z, budget, runs = np.full((50, 3), 0.5), Budget(10.0, 1e-6, relation, "tight"), 1500
+    way = Split(release, 1.0, 1e-6)
+    found, std = zip(
+        *(noisy_mean(Z, 3, way, budget, None if exact else seed, None, None)[:2] for seed in range(runs)), strict=True
+    )
+    unit = 20 * 3 / 50 / (1 if relation is REPLACE else 2)
+    expected = unit if isinstance(release, Gaussian) else unit * math.sqrt(2)
+    assert std[0] == pytest.approx(expected)
+    kurtosis = 3 if isinstance(release, Gaussian) else 6
+    assert np.std(found) == pytest.approx(expected, rel=4 * math.sqrt((kurtosis - 1) / 4 / runs))
+    assert np.mean(found) == pytest.approx(0.75, abs=4 * expected / math.sqrt(runs))
+
+
+@pytest.mark.parametrize("halved", [False, True])
+def test_the_audit_finds_the_claim_and_no_more_unless_noise_is_halved(halved):
+    budget = Budget(5.0, 1e-6, REPLACE, "tight")
+
+    def learner(X, y, epsilon, rng):
+        way = Split(Laplace((0.5 if halved else 1.0) / epsilon), 1.0, 1e-6)
+        return [noisy_mean(X, 1, way, budget, int(rng.integers(2**60)), None, None)[0]]
+
+    (found,) = audit_callable(Target(learner, low=0.0, sizes=(4,)), 2.0, runs=4000).verdicts.values()
+    assert found.bound > 2.2 if halved else 1.6 < found.bound <= 2.0
+
+
+@pytest.mark.parametrize("method", ["auto", "boosted-ssp", "dp-gd", "dp-gcd", "adassp"])
+def test_what_is_left_and_the_release_compose_to_epsilon(method):
+    X, y = arrays()
+    made = PrivateRegressor if method in ("boosted-ssp", "adassp") else PrivateClassifier
+    more = {"target_bounds": (0, 1)} if made is PrivateRegressor else {"classes": [0, 1]}
+    model = made(epsilon=1.0, delta=1e-5, algorithm=method, bounds=(-1, 1), row_bound="private", **more).fit(X, y)
+    decided = model.decide(400, 6)
+    assert decided.budget == (1.0, 1e-5)
+    if method == "dp-gcd":  # whose two pure releases compose better without a Gaussian
+        assert decided.row_bound == Split(Laplace(1 / 0.03), 0.97, 1e-5)
+    else:
+        assert decided.row_bound.release == Gaussian(1 / (gaussian_mu(1.0, 1e-5) * math.sqrt(0.03)))
+    assert 0.9 < decided.epsilon < 0.99
+    if method in ("dp-gd", "boosted-ssp"):
+        assert gaussian_mu(decided.epsilon, 1e-5) ** 2 == pytest.approx(0.97 * gaussian_mu(1.0, 1e-5) ** 2)
+    assert 0.96 < model.epsilon_ <= 1.0 + 1e-9
+    assert model.arithmetic_ == "bytes"
+    first = model.ledger_[0]
+    assert (first["label"], first["count"], first["planned"], first["model"]) == ("row bound", 1, 1, "all")
+    assert float(first["sensitivity"]) == pytest.approx(5 / 400, rel=1e-3)
+
+
+def test_at_delta_0_and_beside_what_no_gaussian_composes_with_it_is_laplace():
+    X, y = arrays()
+    given = {"bounds": (-1, 1), "row_bound": "private"}
+    model = PrivateClassifier(2.0, delta=0.0, classes=[0, 1], **given).fit(X, y)
+    assert model.algorithm_ == "objpert-pure"
+    assert model.ledger_[0]["release"] == "Laplace, noise multiplier 16.6667"
+    assert model.epsilon_ == pytest.approx(2.0)
+    three = PrivateClassifier(2.0, classes=[0, 1, 2], algorithm="objpert", **given).fit(X, y + (X[:, 1] > 0))
+    assert three.ledger_[0]["release"] == "Laplace, noise multiplier 16.6667"
+    assert len({line["model"] for line in three.ledger_}) == 4
+    assert three.epsilon_ <= 2.0 + 1e-9
+
+
+def test_no_split_is_a_line():
+    with pytest.raises(PrivacyError, match="only while it runs"):
+        row_bound.split(1.0, 1e-6, REPLACE, lambda epsilon, delta: [((), delta)])
+
+
+def test_rows_are_over_what_was_released_at_the_fit_and_after_it():
+    X, y = arrays(20_000)
+    model = PrivateClassifier(5.0, classes=[0, 1], bounds=(-1, 1), row_bound="private").fit(X, y)
+    assert model._unit == pytest.approx(math.sqrt(1 + 5 * 0.04), abs=0.01)
+    assert np.linalg.norm(model._rows(X), axis=1).max() == pytest.approx(1.0)
+    again = load_model(_saved(model))
+    assert again._unit == model._unit
+    assert (again.predict_proba(X) == model.predict_proba(X)).all()
+    assert again.epsilon_ == pytest.approx(model.epsilon_)
+
+
+def test_the_rule_costs_nothing_and_releases_nothing():
+    X, y = arrays()
+    model = PrivateClassifier(1.0, classes=[0, 1], bounds=(-1, 1), row_bound="rule").fit(X, y)
+    assert "row bound" not in {line["label"] for line in model.ledger_}
+    assert model._unit == by_rule(model._lengths) == max(1.0, 0.3 * math.sqrt(6))
+    assert (load_model(_saved(model)).predict_proba(X) == model.predict_proba(X)).all()
+    assert by_rule(Lengths(np.ones(3, bool), 99, 4, 1)) == math.sqrt(4 + 9)
+
+
+def test_what_is_released_is_weighed_by_its_noise():
+    lengths = Lengths(np.ones(10, bool), 10, 2, 1)
+    assert bound_of(4.0, 0.0, lengths) == math.sqrt(7)
+    assert bound_of(-5.0, 0.0, lengths) == math.sqrt(3.2)
+    assert bound_of(1e9, 0.0, lengths) == math.sqrt(13)
+    assert bound_of(8.0, 1e9, lengths) == pytest.approx(math.sqrt(3.9))
+    assert bound_of(8.0, 1.5, lengths) == pytest.approx(math.sqrt(3 + (8 + 0.9) / 2))
+
+
+@pytest.mark.parametrize("how", ["private", "rule"])
+def test_a_table_with_its_schema(how):
+    frame = table()
+    model = PrivateClassifier(3.0, schema=SCHEMA, row_bound=how).fit(frame)
+    least = math.sqrt(2) if how == "private" else 1.0
+    assert least <= model._unit < math.sqrt(5)
+    path = _saved(model)
+    assert (load_model(path).predict_proba(frame) == model.predict_proba(frame)).all()
+    statement, _ = dpbench.statement(path)
+    told = [entry.label for entry in statement.composition]
+    assert told.count("row bound") == (how == "private")
+    fitted = dpbench.fit(frame, schema=SCHEMA, algorithm="objpert", epsilon=3.0, row_bound=how)
+    assert fitted.released.epsilon == 3.0
+    assert fitted.released.epsilon_planned <= 3.0
+    assert [line["label"] for line in fitted.released.ledger].count("row bound") == (how == "private")
+    assert least <= fitted.released.row_bound < math.sqrt(5)
+    assert fitted.released.arithmetic == "bytes"
+
+
+def test_a_table_without_numbers_has_nothing_to_release():
+    schema = Schema(target=SCHEMA.target, columns={"town": SCHEMA.columns["town"]})
+    model = PrivateClassifier(3.0, schema=schema, row_bound="private").fit(table()[["town", "y"]])
+    assert "row bound" not in {line["label"] for line in model.ledger_}
+    assert model.decide(300, 4).row_bound is None
+    load_model(_saved(model))
+
+
+def test_the_plan_and_the_card_list_the_release():
+    planned = dpbench.plan(SCHEMA, 300, epsilon=2.0, worlds=2, jobs=1, algorithm="auto", row_bound="private")
+    forecast = planned.forecasts[0]
+    model = PrivateClassifier(2.0, schema=SCHEMA, row_bound="private").fit(table())
+    assert forecast.releases[0] == f"1 × row bound: {model.ledger_[0]['release']}"
+    assert forecast.epsilon_planned == pytest.approx(model.epsilon_)
+    card = dpbench.card(_saved(model), worlds=2, jobs=1)
+    assert "1 × row bound: Gaussian" in card
+
+
+def test_a_file_whose_bound_and_releases_do_not_agree_is_refused():
+    model = PrivateClassifier(2.0, schema=SCHEMA, row_bound="private").fit(table())
+    content = json.loads(Path(_saved(model)).read_text())
+    of = msgspec.convert(content["model"], saved.Saved)
+    statement = model.statement()
+    without = msgspec.structs.replace(statement, releases=[one for one in statement.releases if one["label"] != "row bound"])
+    with pytest.raises(DoesNotHold, match="row_bound"):
+        saved.write(_path(), of, without)
+    public = msgspec.structs.replace(of, parameters=msgspec.structs.replace(of.parameters, row_bound=None))
+    with pytest.raises(DoesNotHold, match="row_bound"):
+        saved.write(_path(), public, statement)
+    for wrong in ({"unit": 0.5}, {"unit": 9.0}):
+        with pytest.raises((ValueError, UserError)):
+            msgspec.structs.replace(of, **wrong)
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [({"row_bound": "short"}, "row_bound must be a number"), ({"schema": SCHEMA, "row_bound": 2.0}, "leave it out")],
+)
+def test_what_is_no_bound_is_a_line(given, message):
+    with pytest.raises(UserError, match=message):
+        PrivateClassifier(1.0, **({"bounds": (-1, 1), "classes": [0, 1]} if "schema" not in given else {}), **given).fit(
+            *(arrays() if "schema" not in given else (table(),))
+        )
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"row_bound": "private"}, "goes with a schema"),
+        ({"row_bound": 2.0, "schema": SCHEMA}, "must be"),
+        ({"row_bound": "rule", "schema": msgspec.structs.replace(SCHEMA, row_bound=2.0)}, "the schema says it"),
+    ],
+)
+def test_a_fit_says_what_does_not_fit(given, message):
+    with pytest.raises(UserError, match=message):
+        dpbench.fit(table(), algorithm="objpert", epsilon=1.0, **given)
+
+
+def _path():
+    return tempfile.mkdtemp() + "/model.json"
+
+
+def _saved(model):
+    path = _path()
+    model.save(path)
+    return path
