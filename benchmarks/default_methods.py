@@ -70,12 +70,15 @@ SETS: dict[str, tuple[str, Callable[[], Data]]] = {
 }
 
 
-def scores(name: str, epsilon: float, algorithm: str, seeds: range) -> list[float]:
-    """Accuracy, or R², on the third of the rows that was held out, of a fit for each seed; UserError as of the fit."""
+def scores(name: str, epsilon: float, algorithm: str, seeds: range, **more: object) -> list[float]:
+    """Accuracy, or R², on the third of the rows that was held out, of a fit for each seed; UserError as of the fit.
+
+    more: further arguments of the estimator.
+    """
     kind, load = SETS[name]
     X, y = load()
     low, high = X.min(axis=0), X.max(axis=0)
-    given = {"bounds": (low, np.where(high > low, high, low + 1)), "algorithm": algorithm}
+    given = {"bounds": (low, np.where(high > low, high, low + 1)), "algorithm": algorithm, **more}
     found = []
     for seed in seeds:
         Xs, Xt, ys, yt = train_test_split(
