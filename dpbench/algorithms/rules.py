@@ -76,7 +76,15 @@ def _coordinate(n: int, d: int, epsilon: float) -> dict[str, Any]:
 
 
 def _greedy(n: int, d: int, epsilon: float) -> dict[str, Any]:
-    return {"passes": float(round(_within(2, math.sqrt(n * epsilon) / 5, 50))), **_by_the_bound(d)}
+    """A coordinate a pass, as many as there is signal for; thresholds rise with nε, as a bias stays.
+
+    The cost of noise grows as T³/(nε)² while few releases compose, so below nε = 900 T grows as nε. A row's entry is
+    clipped at C/√d: C from CLIP to 1, where a step of half a column's curvature is still safe.
+    """
+    signal = n * min(epsilon, 600.0)  # beyond it nothing is left to gain
+    passes = min(signal / 150, math.sqrt(signal) / 5, WORK / (4 * n * d))
+    clip = _within(CLIP, CLIP * math.sqrt(signal / 2500), 1.0)
+    return {"passes": float(max(1, round(passes))), **_by_the_bound(d), "clip": clip}
 
 
 def _by_the_bound(d: int) -> dict[str, Any]:

@@ -3,10 +3,11 @@
 import subprocess
 import sys
 
+import numpy as np
 import pytest
 
 from dpbench import algorithms
-from dpbench.algorithms import auto, terms
+from dpbench.algorithms import auto, rules, terms
 from dpbench.errors import UserError
 from dpbench.problems import Declaration
 
@@ -24,14 +25,18 @@ def test_a_product_loads_no_module_of_the_papers(what):
     [
         ({}, "objpert"),
         ({"l2": 0.1}, "objpert"),
-        ({"d": 1501}, "dp-gd-average"),
+        ({"n": 1501, "d": 1501}, "dp-gd-average"),
         ({"delta": 0.0}, "objpert-pure"),
         ({"l1": 0.1}, "objpert"),
-        ({"l1": 0.1, "d": 51}, "dp-gd-average"),
+        ({"l1": 0.1, "d": 51}, "dp-gcd"),
+        ({"n": 600, "d": 20_000}, "objpert"),
+        ({"n": 2000, "d": 2000}, "dp-gd-average"),
         ({"loss": "softmax-3", "d": 60}, "dp-gd-average"),
         ({"loss": "squared"}, "boosted-ssp"),
         ({"loss": "squared", "d": 1501}, "dp-gd-average"),
         ({"loss": "squared", "l1": 0.1}, "dp-gd-average"),
+        ({"loss": "squared", "l1": 0.1, "d": 51}, "dp-gcd"),
+        ({"loss": "softmax-3", "l1": 0.1, "d": 600}, "dp-gd-average"),
         ({"loss": "pseudo-huber"}, "objpert"),
     ],
 )
@@ -41,21 +46,41 @@ def test_a_method_is_chosen_by_public_numbers_alone(given, chosen):
     assert auto.method(Declaration(**given), delta) == chosen
 
 
-@pytest.mark.parametrize(("given", "last"), [({}, 1500), ({"l1": 0.1}, 50), ({"loss": "squared"}, 1500)])
-def test_a_rule_holds_up_to_and_with_its_last_column(given, last):
-    one, at, beyond = (auto.method(Declaration(1000, d, **given)) for d in (1, last, last + 1))
-    assert one == at != beyond == "dp-gd-average"
+@pytest.mark.parametrize(
+    ("given", "last", "then"),
+    [
+        ({}, 1500, "dp-gd-average"),
+        ({"l1": 0.1}, 50, "dp-gcd"),
+        ({"loss": "squared"}, 1500, "dp-gd-average"),
+        ({"loss": "pseudo-huber", "l1": 0.1}, 50, "dp-gcd"),
+    ],
+)
+def test_a_rule_holds_up_to_and_with_its_last_column(given, last, then):
+    one, at, beyond = (auto.method(Declaration(2000, d, **given)) for d in (1, last, last + 1))
+    assert one == at != beyond == then
 
 
 def test_what_auto_chooses_takes_the_problem():
     """A rule for a method that refuses its problems would be told at the first fit."""
     for rule in auto.RULES:
         loss = "softmax-3" if rule.family == "softmax" else rule.family
-        problem = Declaration(1000, 30, loss=loss, row_bound=1.0, l2=0.01, **({"l1": 0.01} if rule.l1 else {}))
+        penalty = {} if rule.l1 is False else {"l1": 0.01}
+        problem = Declaration(1000, 30, loss=loss, row_bound=1.0, l2=0.01, **penalty)
         method, fixed = algorithms.resolve(rule.method)
         method.needs.check(problem, method.name)
         assert (terms.delta(method) == 0) == rule.pure
         assert not fixed
+
+
+@pytest.mark.parametrize("n", [50, 1000, 10**6])
+def test_the_greedy_rule_gives_no_less_at_a_larger_epsilon(n):
+    """More coordinates, a smaller bias, and no number of passes that composes to noise without end."""
+    found = [rules.public_settings("dp-gcd", n, 200, epsilon) for epsilon in 10 ** np.linspace(-6, 6, 49)]
+    for name, least, most in (("passes", 1, rules.WORK / (4 * n * 200)), ("clip", 0.3, 1.0)):
+        values = [one[name] for one in found]
+        assert values == sorted(values)
+        assert least <= values[0] < values[-1] <= max(most, least)
+    assert {(one["scales"], one["step"]) for one in found} == {("bound", 100.0)}
 
 
 @pytest.mark.parametrize(

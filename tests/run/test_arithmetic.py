@@ -8,6 +8,7 @@ import dpbench
 from dpbench import algorithms
 from dpbench.algorithms import auto, terms
 from dpbench.algorithms.base import make_settings
+from dpbench.algorithms.rules import public_settings
 from dpbench.errors import DataError, UserError
 from dpbench.privacy.relation import Relation
 from dpbench.problems import Declaration, losses
@@ -123,8 +124,10 @@ def test_what_the_default_policy_takes_holds_for_the_bytes():
     for loss in ("logistic", "softmax-3", "squared", "pseudo-huber"):
         for d in (4, 5000):
             for l1 in (0.0, 0.1):
-                method = algorithms.resolve(auto.method(Declaration(1000, d, loss=loss, l1=l1)))[0]
-                assert not method.inexact(losses.get(loss), Relation.REPLACE_ONE)
+                name = auto.method(Declaration(1000, d, loss=loss, l1=l1))
+                method = algorithms.resolve(name)[0]
+                settings = make_settings(method, public_settings(name, 1000, d, 1.0))
+                assert not method.inexact(losses.get(loss), Relation.REPLACE_ONE, settings)
     assert not algorithms.resolve(auto.method(Declaration(1000, 4), 0.0))[0].inexact(
         losses.get("logistic"), Relation.REPLACE_ONE
     )
