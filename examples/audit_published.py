@@ -1,4 +1,4 @@
-"""Learners that papers' authors published, to audit: `dpbench audit --algo examples/audit_published.py:boosted --eps 1`.
+"""Learners that authors published: `dpbench audit --algo examples/audit_published.py:boosted --eps 1` audits one.
 
 PUBLISHED names a folder with the authors' files as they are: BoostedAdaSSP.py of github.com/shuaitang/BoostedAdaSSP and
 tukey.py of github.com/google-research/google-research, folder dp_regression. What the audit finds, and the same by
@@ -28,7 +28,7 @@ def published(name):
 
 def tukey_em(X, y, epsilon, rng):
     """Whether the test of TukeyEM passed, on models (m, 1); it returns zeros where not."""
-    np.random.seed(int(rng.integers(2**31)))
+    np.random.seed(int(rng.integers(2**31)))  # noqa: NPY002, the authors' draws are NumPy's own
     return [float(np.any(published("tukey").dp_tukey(X, epsilon, DELTA_TUKEY)))]
 
 

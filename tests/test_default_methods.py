@@ -1,9 +1,28 @@
 """No user-facing default is worse at a larger ε: on data that come with scikit-learn or from its generators."""
 
+import itertools
+from pathlib import Path
+
 import numpy as np
 import pytest
 
-from benchmarks.default_methods import COMPARED, EPSILONS, PUBLIC_SCALES, RIVALS, SETS, falls, read, regrets, scores
+from benchmarks import sparse_methods
+from benchmarks.default_methods import (
+    COMPARED,
+    EPSILONS,
+    PUBLIC_SCALES,
+    RESULTS,
+    RIVALS,
+    SETS,
+    falls,
+    read,
+    regrets,
+    scores,
+)
+from dpbench.algorithms import auto
+from dpbench.problems import Declaration
+
+ROOT = Path(__file__).resolve().parent.parent
 
 
 def of_auto(names, seeds):
@@ -46,3 +65,23 @@ def test_the_committed_scores_hold_what_the_page_says():
     numbers, classes = (regrets(lines, kind, PUBLIC_SCALES) for kind in ("number", "class"))
     assert all(mean <= 0.05 for mean, _ in numbers.values())
     assert all(mean <= 0.012 for mean, _ in classes.values())  # a standard error is 0.013 to 0.023
+
+
+def test_with_l1_the_default_is_never_worse_than_nothing_and_better_with_epsilon():
+    found = sparse_methods.read()
+    for name, (loss, _) in sparse_methods.SETS.items():
+        d = sparse_methods.problem(name).d
+        chosen = auto.method(Declaration(1000, d, loss=loss, l1=0.1))
+        line = [found[name, chosen, epsilon] for epsilon in sparse_methods.EPSILONS]
+        assert all(share <= 1 + 2 * error for share, error in line), name
+        assert all(b[0] <= a[0] + 2 * np.hypot(a[1], b[1]) for a, b in itertools.pairwise(line)), name
+    others = [found[name, "dp-gd-average", 0.1][0] for name in sparse_methods.SETS]
+    assert np.mean(others) > 1.5
+
+
+def test_what_a_bound_on_the_rows_is_worth_is_what_the_page_says():
+    page = (ROOT / "docs" / "guides" / "defaults.md").read_text(encoding="utf-8")
+    shown = (RESULTS / "row_bounds.md").read_text(encoding="utf-8")
+    for line in shown.split("\n\n")[0].splitlines()[2:]:
+        numbers = line.split("|")[3:]
+        assert "|".join(numbers) in page, line

@@ -88,7 +88,9 @@ class Terms(NamedTuple):
         """What each of the models would release, and its δ: its plan, checked as a fit's is, without any data."""
         method, fixed = algorithms.resolve(self.algorithm)
         budget = budget_of(method, self.problem.n, self.epsilon, self.delta, terms.RELATION, self.accounting)
-        return [(plan_of(method, self.problem, make_settings(method, {**fixed, **self.settings}), budget), self.delta)] * self.models
+        return [
+            (plan_of(method, self.problem, make_settings(method, {**fixed, **self.settings}), budget), self.delta)
+        ] * self.models
 
 
 @dataclass(eq=False, repr=False)  # scikit-learn compares and shows
@@ -97,7 +99,6 @@ class _Private(BaseEstimator):
 
     _loss: ClassVar[str]
     _kind: ClassVar[Literal["PrivateClassifier", "PrivateRegressor"]]
-    _encoded = None  # a `Lengths` where X is encoded before it comes, as a plan's worlds are
 
     epsilon: float = 1.0
     delta: float | str | None = None
@@ -125,13 +126,18 @@ class _Private(BaseEstimator):
         numbers = np.arange(len(low) + intercept) >= intercept
         self._lengths, self._shorten = Lengths(numbers, len(low), 0, intercept), False
         self._unit = self._divided = self._lengths.unit
-        if self._encoded is not None:
-            self._unit, self._lengths = 1.0, self._encoded
+        if self._coming is not None:
+            self._unit, self._lengths = 1.0, self._coming
             self._divided = self._lengths.unit
         elif self.row_bound == "rule":
             self._unit, self._shorten = row_bounds.by_rule(self._lengths), True
         elif self.row_bound is not None and not self._private_bound:
-            self._unit, self._shorten = positive("row_bound", self.row_bound), True
+            self._unit, self._shorten = positive("row_bound", float(self.row_bound)), True
+
+    @property
+    def _coming(self) -> Lengths | None:
+        """See `as_encoded`."""
+        return getattr(self, "_given", None)
 
     @property
     def _private_bound(self) -> bool:
@@ -149,6 +155,12 @@ class _Private(BaseEstimator):
         Z /= self._unit
         return schemas.shortened(Z) if self._shorten else Z
 
+    def as_encoded(self, lengths: Lengths) -> Any:
+        """Itself, for X that is encoded and divided before it comes, as in a plan's worlds."""
+        self._given: Lengths | None = lengths
+        self._lengths = lengths
+        return self
+
     def _bounded(self, rows: np.ndarray, decided: Terms) -> tuple[np.ndarray, list[dict[str, Any]]]:
         """Rows over a bound that is released, and the ledger of that; the bound is what rows are divided by then."""
         if decided.row_bound is None:
@@ -165,7 +177,7 @@ class _Private(BaseEstimator):
             release_noise=self.release_noise,
         )
         shorter = found.bound / self._divided
-        self._unit, self._shorten = found.bound if self._encoded is None else shorter, True
+        self._unit, self._shorten = found.bound if self._coming is None else shorter, True
         if self._encoder is not None:
             self._encoder = msgspec.structs.replace(self._encoder, row_bound=found.bound)
         return schemas.shortened(rows / shorter), found.ledger
@@ -264,9 +276,9 @@ class _Private(BaseEstimator):
 
     def _read(self, X: Any, y: Any) -> np.ndarray:
         """(n, d') rows of ‖x‖₂ ≤ 1 of a table or an array; sets how they are made, and what the target may be."""
-        self._encoder = self._declared(X, y)
+        self._encoder: schemas.Schema | None = self._declared(X, y)
         if self.row_bound == "rule" and self._encoder is not None:
-            lengths = schemas.encoded_as(self._encoder, intercept=bool(self.fit_intercept)).lengths
+            lengths = schemas.lengths_of(self._encoder, intercept=bool(self.fit_intercept))
             self._encoder = msgspec.structs.replace(self._encoder, row_bound=row_bounds.by_rule(lengths))
         if self._encoder is None:
             if self.bounds is None:
@@ -278,7 +290,8 @@ class _Private(BaseEstimator):
             return self._rows(X)
         found = schemas.encode(self._encoder, X, intercept=bool(self.fit_intercept))
         self._unit = self._divided = found.unit
-        self._lengths, self.encoded_names_ = found.lengths, found.columns
+        self._lengths = schemas.lengths_of(self._encoder, intercept=bool(self.fit_intercept))
+        self.encoded_names_ = found.columns
         self.feature_names_in_ = np.array([n for n, c in self._encoder.columns.items() if not c.drop], dtype=object)
         self.n_features_in_ = len(self.feature_names_in_)
         return found.X

@@ -165,9 +165,7 @@ class Frame(NamedTuple):
             if self.classes
             else PrivateRegressor(epsilon, target_bounds=(-1, 1), **given)
         )
-        if self.row_bound:
-            made._encoded = made._lengths = schemas.encoded_as(self.schema).lengths
-        return made
+        return made.as_encoded(schemas.lengths_of(self.schema)) if self.row_bound else made
 
     def decide(self, algorithm: str, epsilon: float, rows: int, columns: int) -> Terms:
         """What a fit would be."""

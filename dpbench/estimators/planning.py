@@ -97,4 +97,4 @@ def bounded(schema: schemas.Schema, row_bound: str | None) -> schemas.Schema:
         raise UserError("row_bound: the schema says it; leave it out")
     if row_bound != "rule":
         return schema
-    return msgspec.structs.replace(schema, row_bound=row_bounds.by_rule(schemas.encoded_as(schema).lengths))
+    return msgspec.structs.replace(schema, row_bound=row_bounds.by_rule(schemas.lengths_of(schema)))

@@ -87,7 +87,11 @@ class Saved(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tru
                 raise ValueError("its features are not the columns of its schema")
             found = schemas.encoded_as(self.schema, intercept=self.parameters.fit_intercept)
             bound = self.schema.row_bound
-            if given is not None and bound != (self._bound(found.lengths) if isinstance(given, str) else given):
+            if given is not None and bound != (
+                self._bound(schemas.lengths_of(self.schema, intercept=self.parameters.fit_intercept))
+                if isinstance(given, str)
+                else given
+            ):
                 raise ValueError("its row_bound is not that of its schema")
             return len(found.columns), found.unit
         assert self.bounds is not None
@@ -104,7 +108,8 @@ class Saved(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tru
             raise ValueError("its row_bound is not positive and finite")
         columns = len(lows) + self.parameters.fit_intercept
         if isinstance(given, str):
-            return columns, self._bound(Lengths(np.ones(columns, bool), len(lows), 0, columns - len(lows)))
+            lengths = Lengths(np.ones(columns, bool), len(lows), 0, columns - len(lows))
+            return columns, self._bound(lengths) or lengths.unit
         return columns, math.sqrt(columns) if given is None else given
 
     def _bound(self, lengths: Lengths) -> float | None:
@@ -123,7 +128,7 @@ class Saved(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tru
         """Whether there are columns of numbers, whose mean square a private row_bound releases."""
         if self.schema is None:
             return True
-        return schemas.encoded_as(self.schema, intercept=self.parameters.fit_intercept).lengths.most > 0
+        return schemas.lengths_of(self.schema, intercept=self.parameters.fit_intercept).most > 0
 
     def _outputs(self) -> int:
         """How many models there are; ValueError for classes, a target or a loss that misfit."""

@@ -243,9 +243,9 @@ def fit(
     if row_bound is not None:
         bounded = row_bounds.bounded(
             X,
-            schemas.encoded_as(schema).lengths,
+            schemas.lengths_of(schema),
             row_bound,
-            lambda *left: budget_of(method, len(X), *left, relation, accounting),
+            lambda some, rest: budget_of(method, len(X), some, rest, relation, accounting),
             lambda budget: row_bounds.plan_of(
                 method, Declaration(len(X), X.shape[1], **declared), given_settings, budget
             ),
@@ -308,9 +308,7 @@ def fit(
         epsilon=budget.epsilon,
         delta=budget.delta,
         relation=budget.relation.value,
-        epsilon_planned=together(parts, budget.epsilon, budget.delta, budget.relation)
-        if bounding
-        else found.planned,
+        epsilon_planned=together(parts, budget.epsilon, budget.delta, budget.relation) if bounding else found.planned,
         checked_by=found.checked_by,
         ledger=bounding + run.mechanisms.ledger.summary(),
         arithmetic="bytes" if exact else "real",

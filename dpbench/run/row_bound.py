@@ -126,7 +126,9 @@ def release(
     seed, arithmetic, release_noise: as of `dpbench.fit`; None is for the bytes, of a release without a seed. Raises
     PrivacyError where what was drawn is not what was planned.
     """
-    seen, std, ledger = noisy_mean(X[:, lengths.numbers] * unit, lengths.most, way, budget, seed, arithmetic, release_noise)
+    seen, std, ledger = noisy_mean(
+        X[:, lengths.numbers] * unit, lengths.most, way, budget, seed, arithmetic, release_noise
+    )
     return Released(bound_of(seen, std, lengths), ledger)
 
 
@@ -180,11 +182,11 @@ def bounded(
     budget_of: the budget of (ε, δ); of: those of the whole fit. planned: what a model within a budget would release.
     drawn: as of `release`.
     """
-    whole, way, bound, ledger = budget_of(*of), None, by_rule(lengths), []
+    whole, bound = budget_of(*of), by_rule(lengths)
+    way: Split | None = None
+    ledger: list[dict[str, Any]] = []
     if how == "private" and lengths.most:
-        way = split(
-            whole.epsilon, whole.delta, whole.relation, lambda *left: [(planned(budget_of(*left)), left[1])]
-        )
+        way = split(whole.epsilon, whole.delta, whole.relation, lambda *left: [(planned(budget_of(*left)), left[1])])
         bound, ledger = release(X, lengths, lengths.unit, way, whole, **drawn)
     return Bounded(shortened(X * (lengths.unit / bound)), bound, whole, way, ledger)
 

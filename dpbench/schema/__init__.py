@@ -5,7 +5,17 @@ functions of one row at a time, so nothing is learned from the data on the way.
 """
 
 from dpbench.schema.draft import draft
-from dpbench.schema.encode import Encoded, Lengths, encode, encode_target, encoded_as, shortened, spellings, word
+from dpbench.schema.encode import (
+    Encoded,
+    Lengths,
+    encode,
+    encode_target,
+    encoded_as,
+    lengths_of,
+    shortened,
+    spellings,
+    word,
+)
 from dpbench.schema.inspect import inspect
 from dpbench.schema.schema import Column, Schema, Target, load
 
@@ -20,6 +30,7 @@ __all__ = [
     "encode_target",
     "encoded_as",
     "inspect",
+    "lengths_of",
     "load",
     "shortened",
     "spellings",

@@ -53,7 +53,6 @@ class Encoded(NamedTuple):
     X: np.ndarray
     columns: list[str]
     unit: float
-    lengths: Lengths
 
 
 def encode(schema: Schema, frame: pandas.DataFrame, *, intercept: bool = True, predicting: bool = False) -> Encoded:
@@ -63,27 +62,37 @@ def encode(schema: Schema, frame: pandas.DataFrame, *, intercept: bool = True, p
     """
     check_columns(schema, list(frame.columns))
     parts: list[np.ndarray] = [np.ones((len(frame), 1))] if intercept else []
-    names, numbers, most, others = ["intercept"] if intercept else [], [False] * bool(intercept), 0, 0
+    names = ["intercept"] if intercept else []
     dropped = np.zeros(len(frame), dtype=bool)
     for name, column in schema.columns.items():
         if column.drop:
             continue
-        found, labels, count, known = _columns(name, column, frame[name])
+        found, labels, known = _columns(name, column, frame[name])
         parts.append(found)
         names += labels
-        numeric = column.categories is None or column.ordered
-        numbers += [numeric] * len(labels)
-        most, others = most + count * numeric, others + count * (not numeric)
         if column.missing == "drop" and not predicting:
             dropped |= ~known
     X = np.hstack(parts)
     X[dropped] = 0.0
-    lengths = Lengths(np.array(numbers), most, others, int(intercept))
-    unit = lengths.unit if schema.row_bound is None else schema.row_bound
+    unit = lengths_of(schema, intercept=intercept).unit if schema.row_bound is None else schema.row_bound
     X /= unit
     if schema.row_bound is not None:
         X = shortened(X)
-    return Encoded(X, names, unit, lengths)
+    return Encoded(X, names, unit)
+
+
+def lengths_of(schema: Schema, *, intercept: bool = True) -> Lengths:
+    """What the length of a row of `encode` is made of."""
+    numbers, most, others = [False] * bool(intercept), 0, 0
+    for column in schema.columns.values():
+        if column.drop:
+            continue
+        numeric = column.categories is None or column.ordered
+        groups = len(column.date) if column.date is not None else 1
+        width = groups if numeric else len(column.categories or ())
+        numbers += [numeric] * (width + (column.missing == "indicator"))
+        most, others = most + groups * numeric, others + groups * (not numeric)
+    return Lengths(np.array(numbers), most, others, int(intercept))
 
 
 def shortened(X: np.ndarray) -> np.ndarray:
@@ -128,22 +137,21 @@ def check_columns(schema: Schema, names: list[Any]) -> None:
         raise UserError(f"the schema does not have the column {shown}: give bounds, categories or date, or drop = true")
 
 
-def _columns(name: str, column: Column, values: Any) -> tuple[np.ndarray, list[str], int, np.ndarray]:
-    """The columns (n, ·) that one becomes, their names, what they add to ‖x‖₂² at most, and which cells are known."""
+def _columns(name: str, column: Column, values: Any) -> tuple[np.ndarray, list[str], np.ndarray]:
+    """The columns (n, ·) that one becomes, their names, and which cells are known."""
     if column.bounds is not None:
         if _is_time(values):  # the type of a column is public, as its name is; each cell would count as missing
             raise UserError(
                 f'columns.{name}: dates have no bounds; give date = ["year", …], or make numbers of them before'
             )
         scaled, known = _scaled(numbers(values), column.bounds)
-        found, labels, groups = [scaled], [name], 1
+        found, labels = [scaled], [name]
     elif column.date is not None:
         found, labels = [], []
         for part, bounds in column.parts:
             scaled, known = _scaled(date_part(values, part), bounds)  # a date has all its parts or none
             found.append(scaled)
             labels.append(f"{name} ({part})")
-        groups = len(found)
     else:
         assert column.categories is not None
         index: dict[str | None, int] = {label: i for i, label in enumerate(column.categories)}
@@ -155,11 +163,10 @@ def _columns(name: str, column: Column, values: Any) -> tuple[np.ndarray, list[s
         else:
             found = [(codes == i).astype(float) for i in range(len(index))]
             labels = [f"{name}={label}" for label in column.categories]
-        groups = 1
     if column.missing == "indicator":
         found.append((~known).astype(float))
         labels.append(f"{name} missing")
-    return np.column_stack(found), labels, groups, known
+    return np.column_stack(found), labels, known
 
 
 def _is_time(values: Any) -> bool:

@@ -1,6 +1,7 @@
 """The library errata by two routes: by hand from the published formulas, and by the audit where the library is."""
 
 import importlib.util
+import os
 import re
 import warnings
 from pathlib import Path
@@ -8,8 +9,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 from scipy.integrate import trapezoid
+from scipy.stats import laplace, norm
 
 from dpbench.auditing.foreign import audit_callable
+from dpbench.privacy.accounting.gaussian import gaussian_mu
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 PAGE = (ROOT / "docs" / "guides" / "library_errata.md").read_text(encoding="utf-8")
@@ -66,6 +69,34 @@ def test_logistic_regression_by_hand():
     assert np.log(p / q) == pytest.approx(by_hand("data_norm 100"), abs=0.02)
     assert most == pytest.approx(2.21, abs=0.01)
     assert event(1.0, 1.0)[-1] < 1.0  # and on rows as the paper has them, nothing
+
+
+def test_boosted_adassp_by_hand():
+    """Noise of deviation μ on a label that moves by 2 around 0."""
+    mu = gaussian_mu(1.0, 1e-6)
+    told = np.log((norm.cdf(1 / mu) - 1e-6) / norm.cdf(-1 / mu))
+    assert told == pytest.approx(by_hand("BoostedAdaSSP"), abs=0.01)
+    assert np.sqrt(102) / mu**2 == pytest.approx(180, abs=0.5)
+
+
+def test_tukey_em_by_hand():
+    """Laplace noise of scale ε/2 on distances of 8 and 7, against a threshold of ln(1/2δ)/(ε/2)."""
+    delta, scale = 0.01, 0.5
+    threshold = np.log(1 / (2 * delta)) / scale
+    passes = [laplace.sf(threshold, loc=distance, scale=scale) for distance in (8, 7)]
+    assert np.log((passes[0] - delta) / passes[1]) == pytest.approx(by_hand("TukeyEM"), abs=0.01)
+    right = [laplace.sf(threshold, loc=distance, scale=1 / scale) for distance in (8, 7)]
+    assert np.log(right[0] / right[1]) <= 0.5
+
+
+@pytest.mark.skipif("PUBLISHED" not in os.environ, reason="PUBLISHED names no folder with the authors' files")
+@pytest.mark.parametrize(("name", "runs"), [("boosted", 1000), ("tukey", 4000)])
+def test_the_audit_finds_it_in_the_authors_code(name, runs):
+    spec = importlib.util.spec_from_file_location("published", ROOT / "examples" / "audit_published.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    (found,) = audit_callable(getattr(module, name), 1.0, runs=runs).verdicts.values()
+    assert found.bound > 1.2
 
 
 @pytest.fixture(scope="module")

@@ -21,8 +21,8 @@ from dpbench.privacy.ledger import Gaussian, Laplace
 from dpbench.privacy.relation import Relation
 from dpbench.privacy.statement import DoesNotHold
 from dpbench.run import row_bound
-from dpbench.run.row_bound import Split, by_rule, bound_of, centred, noisy_mean
-from dpbench.schema import Column, Lengths, Schema, encoded_as
+from dpbench.run.row_bound import Split, bound_of, by_rule, centred, noisy_mean
+from dpbench.schema import Column, Lengths, Schema, encoded_as, lengths_of
 from dpbench.schema import Target as Aim
 
 REPLACE, ADD = Relation.REPLACE_ONE, Relation.ADD_REMOVE
@@ -52,12 +52,19 @@ def arrays(n=400, d=5, seed=0):
 
 
 def test_the_columns_of_numbers_are_told_from_groups():
-    lengths = encoded_as(SCHEMA).lengths
-    assert encoded_as(SCHEMA).columns == ["intercept", "age", "age missing", "pay", "rank", *(f"town={c}" for c in "abc")]
+    lengths = lengths_of(SCHEMA)
+    assert encoded_as(SCHEMA).columns == [
+        "intercept",
+        "age",
+        "age missing",
+        "pay",
+        "rank",
+        *(f"town={c}" for c in "abc"),
+    ]
     assert lengths.numbers.tolist() == [False, True, True, True, True, False, False, False]
     assert (lengths.most, lengths.others, lengths.intercept) == (3, 1, 1)
     assert lengths.unit == encoded_as(SCHEMA).unit == math.sqrt(5)
-    assert encoded_as(SCHEMA, intercept=False).lengths.unit == 2.0
+    assert lengths_of(SCHEMA, intercept=False).unit == 2.0
 
 
 def test_a_row_moves_the_mean_by_no_more_than_the_sensitivity():
@@ -221,7 +228,9 @@ def test_a_file_whose_bound_and_releases_do_not_agree_is_refused():
     content = json.loads(Path(_saved(model)).read_text())
     of = msgspec.convert(content["model"], saved.Saved)
     statement = model.statement()
-    without = msgspec.structs.replace(statement, releases=[one for one in statement.releases if one["label"] != "row bound"])
+    without = msgspec.structs.replace(
+        statement, releases=[one for one in statement.releases if one["label"] != "row bound"]
+    )
     with pytest.raises(DoesNotHold, match="row_bound"):
         saved.write(_path(), of, without)
     public = msgspec.structs.replace(of, parameters=msgspec.structs.replace(of.parameters, row_bound=None))
@@ -238,9 +247,9 @@ def test_a_file_whose_bound_and_releases_do_not_agree_is_refused():
 )
 def test_what_is_no_bound_is_a_line(given, message):
     with pytest.raises(UserError, match=message):
-        PrivateClassifier(1.0, **({"bounds": (-1, 1), "classes": [0, 1]} if "schema" not in given else {}), **given).fit(
-            *(arrays() if "schema" not in given else (table(),))
-        )
+        PrivateClassifier(
+            1.0, **({"bounds": (-1, 1), "classes": [0, 1]} if "schema" not in given else {}), **given
+        ).fit(*(arrays() if "schema" not in given else (table(),)))
 
 
 @pytest.mark.parametrize(
