@@ -161,27 +161,6 @@ class _Private(BaseEstimator):
         self._lengths = lengths
         return self
 
-    def _bounded(self, rows: np.ndarray, decided: Terms) -> tuple[np.ndarray, list[dict[str, Any]]]:
-        """Rows over a bound that is released, and the ledger of that; the bound is what rows are divided by then."""
-        if decided.row_bound is None:
-            return rows, []
-        seed = _seeds(self.random_state, 1)[0]
-        found = row_bounds.release(
-            rows,
-            self._lengths,
-            self._divided,
-            decided.row_bound,
-            Budget(*decided.budget, terms.RELATION, decided.accounting),
-            seed=seed,
-            arithmetic=self.arithmetic,
-            release_noise=self.release_noise,
-        )
-        shorter = found.bound / self._divided
-        self._unit, self._shorten = found.bound if self._coming is None else shorter, True
-        if self._encoder is not None:
-            self._encoder = msgspec.structs.replace(self._encoder, row_bound=found.bound)
-        return schemas.shortened(rows / shorter), found.ledger
-
     def _in_units(self, W: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """(coefficients (k, d), intercepts (k,)) on features as given, of models W (k, d') on `_rows`.
 
@@ -276,7 +255,7 @@ class _Private(BaseEstimator):
 
     def _read(self, X: Any, y: Any) -> np.ndarray:
         """(n, d') rows of ‖x‖₂ ≤ 1 of a table or an array; sets how they are made, and what the target may be."""
-        self._encoder: schemas.Schema | None = self._declared(X, y)
+        self._encoder = self._declared(X, y)
         if self.row_bound == "rule" and self._encoder is not None:
             lengths = schemas.lengths_of(self._encoder, intercept=bool(self.fit_intercept))
             self._encoder = msgspec.structs.replace(self._encoder, row_bound=row_bounds.by_rule(lengths))
@@ -295,6 +274,27 @@ class _Private(BaseEstimator):
         self.feature_names_in_ = np.array([n for n, c in self._encoder.columns.items() if not c.drop], dtype=object)
         self.n_features_in_ = len(self.feature_names_in_)
         return found.X
+
+    def _bounded(self, rows: np.ndarray, decided: Terms) -> tuple[np.ndarray, list[dict[str, Any]]]:
+        """Rows over a bound that is released, and the ledger of that; the bound is what rows are divided by then."""
+        if decided.row_bound is None:
+            return rows, []
+        seed = _seeds(self.random_state, 1)[0]
+        found = row_bounds.release(
+            rows,
+            self._lengths,
+            self._divided,
+            decided.row_bound,
+            Budget(*decided.budget, terms.RELATION, decided.accounting),
+            seed=seed,
+            arithmetic=self.arithmetic,
+            release_noise=self.release_noise,
+        )
+        shorter = found.bound / self._divided
+        self._unit, self._shorten = found.bound if self._coming is None else shorter, True
+        if self._encoder is not None:
+            self._encoder = msgspec.structs.replace(self._encoder, row_bound=found.bound)
+        return schemas.shortened(rows / shorter), found.ledger
 
     @property
     def _table(self) -> bool:
