@@ -271,9 +271,11 @@ LEADERBOARD = [
 
 SCHEMA, ENCODED = "schema/encode.py", "schema/test_schema.py::test_"
 ENCODING = [
-    Mutant(SCHEMA, "[\"intercept\"] if intercept else [], int(intercept)", "[\"intercept\"] if intercept else [], 0",
+    Mutant(SCHEMA, "return Lengths(np.array(numbers), most, others, int(intercept))",
+           "return Lengths(np.array(numbers), most, others, 0)",
            ENCODED + "the_bound_on_a_row_is_reached", "the unit is one group too small"),
-    Mutant(SCHEMA, "groups = len(found)", "groups = 1", ENCODED + "the_bound_on_a_row_is_reached",
+    Mutant(SCHEMA, "groups = len(column.date) if column.date is not None else 1", "groups = 1",
+           ENCODED + "the_bound_on_a_row_is_reached",
            "the parts of a date count once"),
     Mutant(SCHEMA, 'if column.missing == "indicator":', "if False:",
            ENCODED + "ordered_categories_dates_and_missing_cells", "no column tells what is missing"),
@@ -284,7 +286,7 @@ ENCODING = [
            "a dropped row is kept"),
     Mutant(SCHEMA, 'column.missing == "drop" and not predicting', 'column.missing == "drop"',
            ENCODED + "a_row_that_is_dropped_is_zeros_and_is_kept_to_predict", "rows to predict are dropped"),
-    Mutant(SCHEMA, "X /= np.maximum(1.0, np.linalg.norm(X, axis=1))[:, None]", "pass",
+    Mutant(SCHEMA, "return np.asarray(X / np.maximum(1.0, np.linalg.norm(X, axis=1))[:, None])", "return X",
            ENCODED + "no_cell_makes_a_row_longer_than_one_or_stops_it", "a row bound shortens nothing"),
 ]  # fmt: skip
 
@@ -306,7 +308,7 @@ ESTIMATORS = [
     Mutant(MODEL, "return slopes, start - slopes @ middle", "return slopes, start",
            "estimators/test_models.py::test_two_classes_of_any_name_a_frame_and_its_names",
            "an intercept in other units"),
-    Mutant(MODEL, "if self.row_bound is not None:\n            Z /=", "if False:\n            Z /=",
+    Mutant(MODEL, "return schemas.shortened(Z) if self._shorten else Z", "return Z",
            "estimators/test_models.py::test_a_known_row_bound_is_used_and_longer_rows_are_shortened",
            "rows beyond a bound are not shortened"),
     Mutant(MODEL, "seeds = _seeds(self.random_state, len(targets))", "seeds = _seeds(0, len(targets))",
@@ -349,12 +351,19 @@ RUN = [
 ]  # fmt: skip
 
 CHOICE = "algorithms/test_choice.py::test_"
+BOUND, BOUNDED = "run/row_bound.py", "run/test_row_bound.py::test_"
 POLICY = [
-    Mutant("algorithms/auto.py", "problem.d <= rule.columns", "problem.d < rule.columns",
+    Mutant(BOUND, "len(Z) / (1 if budget.relation is Relation.REPLACE_ONE else 2)", "len(Z) / 2",
+           BOUNDED + "noise_by_its_variance", "the release of a rows' bound has half of its noise"),
+    Mutant(BOUND, "np.clip((Z**2).sum(axis=1), 0.0, m)", "(Z**2).sum(axis=1)",
+           BOUNDED + "a_row_moves_the_mean_by_no_more_than_the_sensitivity", "a long row moves it by more"),
+    Mutant(BOUND, "gaussian_epsilon(mu * math.sqrt(1 - SHARE), delta)", "epsilon",
+           BOUNDED + "what_is_left_and_the_release_compose_to_epsilon", "the model gets all of ε beside it"),
+    Mutant("algorithms/auto.py", "and side <= self.side", "and side < self.side",
            CHOICE + "a_rule_holds_up_to_and_with_its_last_column", "a rule ends a column early"),
-    Mutant("algorithms/auto.py", "and rule.pure == (delta == 0)", "and (not rule.pure or delta == 0)",
+    Mutant("algorithms/auto.py", "and self.pure == (delta == 0)", "and (not self.pure or delta == 0)",
            CHOICE + "no_rule_is_told", "a method that needs δ > 0 is chosen at δ = 0"),
-    Mutant("algorithms/auto.py", "and (rule.l1 or not problem.l1)", "",
+    Mutant("algorithms/auto.py", "and self.l1 in (None, bool(problem.l1))", "",
            CHOICE + "a_method_is_chosen_by_public_numbers_alone", "l1 is not asked about"),
     Mutant("algorithms/terms.py", 'ACCOUNTINGS = ("tight", "rdp"', 'ACCOUNTINGS = ("rdp", "tight"',
            CHOICE + "accounting_is_the_best_there_is_and_delta_one_for_all", "a looser accounting is taken"),
