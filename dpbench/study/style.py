@@ -60,7 +60,7 @@ LOOKS: dict[str, tuple[str, str] | tuple[str, str, str]] = {
     "dp-frank-wolfe": (BLACK, "X"),
     "dp-adam": (PINK, "P"),
     "tukey-em": (YELLOW, "*"),
-    "bolt-on": (GREY, "P"),
+    "bolt-on": (GREY, "D"),
     "dp-gd-quantile": (GREEN, "X"),
     "phased-erm": (PINK, "X"),
     "objpert-pure": (ORANGE, "*"),

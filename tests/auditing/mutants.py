@@ -483,8 +483,8 @@ MUTANTS = (
     # Problems
     Mutant(
         "problems.losses:Logistic.derivative",
-        "return namespace(z).subtract(0.5 - 0.5 * y, _reverse_sigmoid(z, out), out=out)",
-        "return 1.5 * namespace(z).subtract(0.5 - 0.5 * y, _reverse_sigmoid(z, out), out=out)",
+        "return xp.subtract(0.5 - 0.5 * y, _reverse_sigmoid(z, out), out=out)",
+        "return 1.5 * xp.subtract(0.5 - 0.5 * y, _reverse_sigmoid(z, out), out=out)",
         "gradients are longer than L₀",
         "dp-gd",
     ),

@@ -16,7 +16,7 @@ from dpbench.run.replay import planned
 from tests.algorithms.conftest import small_problem
 from tests.batches import run_batch
 
-FEW = {"T": 6, "passes": 1.0, "cap": 3, "D": 5.0, "inner": 2, "alpha": 0.5, "M": 64, "lambda0": 0.1}
+FEW = {"T": 6, "passes": 1.0, "cap": 3, "D": 5.0, "inner": 2, "alpha": 0.5, "M": 64, "lambda0": 0.1, "m": 24}
 # T' of these is a function of L, which is read off the data where it is not given: checked by what they released.
 BY_DATA = {"dp-nag-opt", "dp-masg-opt"}
 PRIVATE = [name for name in names(plugins=False, wrappers=True) if resolve(name)[0].private]
