@@ -1,10 +1,11 @@
 """Learners that authors published: `dpbench audit --algo examples/audit_published.py:boosted --eps 1` audits one.
 
-PUBLISHED names a folder with the authors' files as they are: BoostedAdaSSP.py of github.com/shuaitang/BoostedAdaSSP and
-tukey.py of github.com/google-research/google-research, folder dp_regression. What the audit finds, and the same by
-hand, is in docs/guides/library_errata.md.
+PUBLISHED names a folder with the authors' files as they are: BoostedAdaSSP.py of github.com/shuaitang/BoostedAdaSSP,
+tukey.py of github.com/google-research/google-research, folder dp_regression, and the folders of
+github.com/sunblaze-ucb/dpml-benchmark. What the audit finds, and the same by hand, is in docs/guides/library_errata.md.
 """
 
+import functools
 import importlib
 import os
 import sys
@@ -13,7 +14,7 @@ import numpy as np
 
 from dpbench.auditing.foreign import Pair, Target
 
-DELTA_TUKEY, DELTA_BOOSTED = 1e-2, 1e-6
+DELTA_TUKEY, DELTA_BOOSTED, DELTA_AMP = 1e-2, 1e-6, 1e-6
 
 
 def published(name):
@@ -41,6 +42,41 @@ def boosted_adassp(X, y, epsilon, rng):
     return model.fit(X, y).ensemble_theta
 
 
+@functools.cache
+def amp_noise(n, d, epsilon, gamma):
+    """(256, d) each: the objective's and the output's noise by the byte that seeds them, and the ridge Λ."""
+    ridge = 2 / (0.099 * epsilon)  # twice the smoothness over the tenth of 0.99 ε that the Jacobian has
+    deviations = [
+        sensitivity * (1 + np.sqrt(2 * np.log(1 / (share * DELTA_AMP)))) / (part * epsilon)
+        for sensitivity, share, part in ((2 / n, 0.99, 0.891), (n * gamma / ridge, 0.01, 0.01))
+    ]
+    states = [np.random.RandomState(byte) for byte in range(256)]
+    objective, output = np.array(
+        [[state.normal(scale=scale, size=d) for scale in deviations] for state in states]
+    ).swapaxes(0, 1)
+    return objective, output, ridge
+
+
+def without_noise(w, n, epsilon, gamma):
+    """What the rows put into the first coefficient: the others, whose columns are 0, tell the byte of the noise."""
+    objective, output, ridge = amp_noise(n, len(w), epsilon, gamma)
+    noise = output - n * objective / ridge
+    byte = np.linalg.norm(noise[:, 1:] - w[1:], axis=1).argmin()
+    return w[0] - noise[byte, 0]
+
+
+def amp_logistic(X, y, epsilon, rng):
+    """Approximate minima perturbation; the noise is of the authors' own seed, so `rng` is not asked."""
+    amp = published("algorithms.approximate_minima_perturbation").ApproximateMinimaPerturbationLR
+    w, gamma = amp.run_classification(X, y, epsilon, DELTA_AMP, None)
+    return [without_noise(w, len(y), epsilon, gamma)]
+
+
+def first_row(label, n=100, d=5):
+    """(X, y) of n rows at 0 but for the first, which is the first unit vector with that label."""
+    return np.eye(1, n * d).reshape(n, d), np.concatenate([[label], np.ones(n - 1)])
+
+
 def models(above, below=112, m=300):
     """(m, 1) models: `below` of them at -1, `above` at 1, the others at 0."""
     found = np.zeros((m, 1))
@@ -62,4 +98,12 @@ boosted = Target(
     delta=DELTA_BOOSTED,
     row_norm=1.0,
     pairs=(Pair(one_label(1.0), one_label(-1.0), "a label of 1, or of -1"),),
+)
+amp = Target(
+    amp_logistic,
+    "approximate minima perturbation",
+    d=5,
+    delta=DELTA_AMP,
+    row_norm=1.0,
+    pairs=(Pair(first_row(1.0), first_row(-1.0), "a label of 1, or of -1"),),
 )

@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from scipy.integrate import trapezoid
+from scipy.optimize import brentq
 from scipy.stats import laplace, norm
 
 from dpbench.auditing.foreign import audit_callable
@@ -89,13 +90,40 @@ def test_tukey_em_by_hand():
     assert np.log(right[0] / right[1]) <= 0.5
 
 
-@pytest.mark.skipif("PUBLISHED" not in os.environ, reason="PUBLISHED names no folder with the authors' files")
-@pytest.mark.parametrize(("name", "runs"), [("boosted", 1000), ("tukey", 4000)])
-def test_the_audit_finds_it_in_the_authors_code(name, runs):
+def published():
     spec = importlib.util.spec_from_file_location("published", ROOT / "examples" / "audit_published.py")
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
-    (found,) = audit_callable(getattr(module, name), 1.0, runs=runs).verdicts.values()
+    return module
+
+
+def test_amp_by_hand():
+    """Whatever the byte, the four empty columns tell the noise and the first one then tells the label."""
+    amp, n, gamma = published(), 100, 1e-4
+    objective, output, ridge = amp.amp_noise(n, 5, 1.0, gamma)
+
+    def fitted(b, out, label):
+        at = brentq(lambda w: ridge * w + n * b[0] - label / (1 + np.exp(label * w)), -100, 100)
+        return np.append(at, -n * b[1:] / ridge) + out
+
+    told = {
+        label: np.array(
+            [amp.without_noise(fitted(*noise, label), n, 1.0, gamma) for noise in zip(objective, output, strict=True)]
+        )
+        for label in (1.0, -1.0)
+    }
+    assert told[1.0].min() > 1 / (n * ridge)  # more than the solver's tolerance moves it
+    assert told[-1.0].max() < -1 / (n * ridge)
+    fresh = np.random.default_rng(0)  # and of a seed that is not one of the 256, next to nothing
+    noise = [fresh.normal(size=(400, 5)) * drawn.std() for drawn in (objective, output)]
+    signs = [np.sign(amp.without_noise(fitted(*each, 1.0), n, 1.0, gamma)) for each in zip(*noise, strict=True)]
+    assert abs(np.mean(signs)) < 0.2
+
+
+@pytest.mark.skipif("PUBLISHED" not in os.environ, reason="PUBLISHED names no folder with the authors' files")
+@pytest.mark.parametrize(("name", "runs"), [("boosted", 1000), ("tukey", 4000), ("amp", 200)])
+def test_the_audit_finds_it_in_the_authors_code(name, runs):
+    (found,) = audit_callable(getattr(published(), name), 1.0, runs=runs).verdicts.values()
     assert found.bound > 1.2
 
 
