@@ -1,8 +1,10 @@
 """The estimators' default method on data sets that no rule was made on: better with ε, and how good?
 
 `python -m benchmarks.default_methods` fits every data set of `SETS` at every ε, by the default and, at ε = 0.3, 1, 3,
-by each rival, ten seeds of a split and of the noise each, and writes results/default_methods.csv. Then, or alone with
-the argument `table`, it writes what the guide "The default methods" shows: results/default_methods.md.
+by each rival, ten seeds of a split and of the noise each, and writes results/default_methods.csv. Scores that are there
+already are kept, except those of the methods named after `again` (all, if none is named). At the end, or alone with the
+argument `table`, it writes what the guide "The default methods" shows, results/default_methods.md. The scores of the
+default with a private `row_bound` in it are of results/row_bounds.csv (`python -m benchmarks.row_bounds`).
 """
 
 from __future__ import annotations
@@ -11,7 +13,6 @@ import csv
 import itertools
 import sys
 import warnings
-from collections import defaultdict
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -28,10 +29,20 @@ COMPARED = (0.3, 1.0, 3.0)
 SEEDS = 10
 ERRORS = 2.0  # standard errors that a score may fall by
 RIVALS = {
-    "class": ("dp-gd-average", "dp-chebyshev", "aop", "dp-gd", "dp-gcd"),
-    "number": ("dp-gd-average", "adassp", "dp-gcd"),
+    "class": (
+        "dp-gd-average",
+        "dp-chebyshev",
+        "aop",
+        "dp-gd",
+        "dp-gcd",
+        "dp-adam",
+        "phased-erm",
+        "bolt-on",
+        "output-perturbation",
+    ),
+    "number": ("dp-gd-average", "adassp", "dp-gcd", "dp-adam", "tukey-em"),
 }
-PUBLIC_SCALES = ("dp-gcd",)  # takes the mean square of each column from the data, and counts it as public
+Cells = dict[tuple[str, float, str], np.ndarray]  # (data set, ε, method) → a score per seed
 Data = tuple[np.ndarray, np.ndarray]
 
 
@@ -115,42 +126,53 @@ def falls(of: dict[tuple[str, float], np.ndarray], names: list[str]) -> list[str
     return told
 
 
-def regrets(
-    lines: dict[tuple[str, float, str], np.ndarray], kind: str, leave_out: tuple[str, ...] = ()
-) -> dict[float, tuple[float, float]]:
-    """ε → (mean, standard error over data sets) of the best method's score less the default's, some methods left out.
+def regrets(kind: str, rivals: Cells, default: Cells) -> dict[float, tuple[float, float]]:
+    """ε → (mean, standard error over data sets) of the score of the best of `rivals` less that of `default`'s auto.
 
     The best is chosen on half of the seeds and scored on the other half, so that luck is no regret.
     """
     found = {}
-    names = [method for method in ("auto", *RIVALS[kind]) if method not in leave_out]
+    half = SEEDS // 2
     for epsilon in COMPARED:
         each = []
         for name in (name for name, (one, _) in SETS.items() if one == kind):
-            rivals = {m: lines[name, epsilon, m] for m in names if (name, epsilon, m) in lines}
-            half = SEEDS // 2
+            line = {m: rivals[name, epsilon, m] for m in ("auto", *RIVALS[kind]) if (name, epsilon, m) in rivals}
             both = []
             for chosen, scored in ((slice(half), slice(half, None)), (slice(half, None), slice(half))):
-                best = max(rivals, key=lambda m: rivals[m][chosen].mean())
-                both.append(rivals[best][scored].mean() - lines[name, epsilon, "auto"][scored].mean())
+                best = max(line, key=lambda m: line[m][chosen].mean())
+                both.append(line[best][scored].mean() - default[name, epsilon, "auto"][scored].mean())
             each.append(np.mean(both))
         found[epsilon] = float(np.mean(each)), float(np.std(each, ddof=1) / np.sqrt(len(each)))
     return found
 
 
-def read() -> dict[tuple[str, float, str], np.ndarray]:
+def read() -> Cells:
     """results/default_methods.csv: the scores of each cell, one per seed."""
     with (RESULTS / "default_methods.csv").open(newline="") as file:
-        rows = [row for row in csv.DictReader(file) if row["scores"]]
-    return {
-        (row["data"], float(row["epsilon"]), row["method"]): np.array([float(one) for one in row["scores"].split()])
-        for row in rows
-    }
+        return {
+            (row["data"], float(row["epsilon"]), row["method"]): _numbers_in(row["scores"])
+            for row in csv.DictReader(file)
+            if row["scores"]
+        }
+
+
+def read_bounded(row_bound: str) -> Cells:
+    """results/row_bounds.csv: the scores of the default with this `row_bound` ("" for None), one per seed."""
+    with (RESULTS / "row_bounds.csv").open(newline="") as file:
+        return {
+            (row["data"], float(row["epsilon"]), "auto"): _numbers_in(row["scores"])
+            for row in csv.DictReader(file)
+            if row["row_bound"] == row_bound
+        }
+
+
+def _numbers_in(text: str) -> np.ndarray:
+    return np.array([float(one) for one in text.split()])
 
 
 def write_table() -> None:
     """results/default_methods.md."""
-    lines = read()
+    lines, private = read(), read_bounded("private")
     auto = {(name, epsilon): found for (name, epsilon, method), found in lines.items() if method == "auto"}
     text = ["| data | " + " | ".join(f"ε = {e:g}" for e in EPSILONS) + " |", "|---" * (len(EPSILONS) + 1) + "|"]
     for name in SETS:
@@ -160,34 +182,39 @@ def write_table() -> None:
         text.append(f"| {name} | {means} |")
     worse = falls(auto, list(SETS))
     text += ["", f"Falls beyond {ERRORS:g} standard errors: " + ("; ".join(worse) if worse else "none") + ".", ""]
-    text += ["| regret | " + " | ".join(f"ε = {e:g}" for e in COMPARED) + " |", "|---" * (len(COMPARED) + 1) + "|"]
+    shown = " | ".join(f"ε = {e:g}" for e in COMPARED)
+    text += ["| regret | `row_bound` | " + shown + " |", "|---" * (len(COMPARED) + 2) + "|"]
     for kind, words in (("class", "accuracy"), ("number", "R²")):
-        for leave_out, said in (((), ""), (PUBLIC_SCALES, f", {PUBLIC_SCALES[0]} left out")):
-            found = regrets(lines, kind, leave_out)
-            text.append(f"| {words}{said} | " + " | ".join(f"{m:+.4f} ± {s:.4f}" for m, s in found.values()) + " |")
-    text += ["", "| method | data | " + " | ".join(f"ε = {e:g}" for e in COMPARED) + " |"]
-    text.append("|---" * (len(COMPARED) + 2) + "|")
+        for default, bound in ((lines, "None"), (private, '"private"')):
+            means = " | ".join(f"{m:+.4f} ± {s:.4f}" for m, s in regrets(kind, lines, default).values())
+            text.append(f"| {words} | {bound} | {means} |")
+    text += ["", f"| method | data | {shown} |", "|---" * (len(COMPARED) + 2) + "|"]
     for kind, names in RIVALS.items():
-        sets = [name for name, (one, _) in SETS.items() if one == kind]
-        for method in ("auto", *names):
-            means = [
-                np.mean([lines[name, e, method].mean() for name in sets])
-                if all((name, e, method) in lines for name in sets)
-                else np.nan
-                for e in COMPARED
-            ]
-            shown = " | ".join("–" if np.isnan(m) else f"{m:.3f}" for m in means)
-            text.append(f"| {method} | {'classes' if kind == 'class' else 'numbers'} | {shown} |")
+        data = "classes" if kind == "class" else "numbers"
+        for found, method, said in (
+            (private, "auto", 'auto, `row_bound="private"`'),
+            *((lines, name, name) for name in ("auto", *names)),
+        ):
+            means = " | ".join(_mean(found, kind, method, e) for e in COMPARED)
+            text.append(f"| {said} | {data} | {means} |")
     (RESULTS / "default_methods.md").write_text("\n".join(text) + "\n")
+
+
+def _mean(lines: Cells, kind: str, method: str, epsilon: float) -> str:
+    """The mean score over the sets of a kind, a dash where one of them has none."""
+    places = [(name, epsilon, method) for name, (one, _) in SETS.items() if one == kind]
+    return f"{np.mean([lines[at].mean() for at in places]):.3f}" if all(at in lines for at in places) else "–"
 
 
 def main(arguments: list[str]) -> None:
     """Fit what is missing, then write the table."""
     path = RESULTS / "default_methods.csv"
-    done: dict[tuple[str, str, str], str] = defaultdict(str)
+    done: dict[tuple[str, str, str], str] = {}
     if path.exists():
         with path.open(newline="") as file:
-            done |= {(row["data"], row["epsilon"], row["method"]): row["scores"] for row in csv.DictReader(file)}
+            done = {(row["data"], row["epsilon"], row["method"]): row["scores"] for row in csv.DictReader(file)}
+    if arguments[:1] == ["again"]:
+        done = {place: found for place, found in done.items() if arguments[1:] and place[2] not in arguments[1:]}
     if arguments != ["table"]:
         for name, epsilon, method in cells():
             place = name, f"{epsilon:g}", method

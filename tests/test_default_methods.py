@@ -10,12 +10,12 @@ from benchmarks import sparse_methods
 from benchmarks.default_methods import (
     COMPARED,
     EPSILONS,
-    PUBLIC_SCALES,
     RESULTS,
     RIVALS,
     SETS,
     falls,
     read,
+    read_bounded,
     regrets,
     scores,
 )
@@ -61,10 +61,29 @@ def test_the_committed_scores_hold_what_the_page_says():
     assert falls(auto, list(SETS)) == []
     assert len(SETS) >= 10
     for kind in RIVALS:
-        assert set(regrets(lines, kind)) == set(COMPARED)
-    numbers, classes = (regrets(lines, kind, PUBLIC_SCALES) for kind in ("number", "class"))
-    assert all(mean <= 0.05 for mean, _ in numbers.values())
-    assert all(mean <= 0.012 for mean, _ in classes.values())  # a standard error is 0.013 to 0.023
+        assert set(regrets(kind, lines, lines)) == set(COMPARED)
+    page = (ROOT / "docs" / "guides" / "defaults.md").read_text(encoding="utf-8")
+    for default in (lines, read_bounded("private")):
+        for mean, error in regrets("class", lines, default).values():
+            assert f"{100 * mean:.1f} ± {100 * error:.1f}" in page
+        for mean, error in regrets("number", lines, default).values():
+            assert f"{mean:.3f} ± {error:.3f}" in page
+
+
+def test_the_scores_by_row_bound_are_of_the_same_splits_and_methods():
+    lines = read()
+    for (name, epsilon, method), found in read_bounded("").items():
+        if epsilon in EPSILONS:
+            np.testing.assert_allclose(found, lines[name, epsilon, method], atol=1e-5, err_msg=f"{name}, ε = {epsilon}")
+
+
+def test_a_regret_is_scored_on_seeds_that_did_not_choose():
+    places = [(name, epsilon) for name, (kind, _) in SETS.items() if kind == "number" for epsilon in COMPARED]
+    auto = {(*place, "auto"): np.full(10, 0.5) for place in places}
+    lucky = {(*place, "adassp"): np.repeat([0.9, 0.1], 5) for place in places}
+    assert all(mean == pytest.approx(-0.2) for mean, _ in regrets("number", auto | lucky, auto).values())
+    better = {(*place, "adassp"): np.full(10, 0.6) for place in places}
+    assert all(mean == pytest.approx(0.1) for mean, _ in regrets("number", auto | better, auto).values())
 
 
 def test_with_l1_the_default_is_never_worse_than_nothing_and_better_with_epsilon():

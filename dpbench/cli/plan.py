@@ -55,7 +55,8 @@ if TYPE_CHECKING:
 @click.option(
     "--row-bound",
     type=click.Choice(["private", "rule"]),
-    help="How the bound on a row's length is found, as of the estimators: released, or by a public rule.",
+    help="How the bound on a row's length is found, as of the estimators: released, or by a public rule. Without one, "
+    "rows may be as long as the columns allow, which costs about 6 points of accuracy at ε = 1.",
 )
 @click.option("--figure", metavar="FILE.png", help="Draw the scores against ε.")
 @JOBS

@@ -560,7 +560,8 @@ class PrivateClassifier(ClassifierMixin, _Private):
         row_bound: a bound R on the length of a row once each feature is in [-1, 1] (an intercept counts as one more);
             longer rows are shortened. A public number; "private": from the mean square length, released within ε for
             3 % of it; "rule": 0.3·√(number of features), at least 1, of tables with categories more, and no release.
-            None: √(number of features), which no row exceeds.
+            None: √(number of features), which no row exceeds. At ε = 1, "private" gains 6 points of accuracy over None
+            on the sets of the guide "The default methods"; None is the default as SQL can say no row bound.
         fit_intercept: add a column of ones.
         l2: weight of ‖w‖²/2 on the scaled rows, the intercept's w included.
         settings: of the algorithm, over those of the rule.
