@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 DIGEST = 32  # hexadecimal digits of the sha256 in a part's name
 NAMED = re.compile(rf"\d+-([0-9a-f]{{{DIGEST}}})\.parquet")
+RANDOM = ("objective", "excess", "gradient_norm")  # columns of numbers that differ in every row
 REQUIRED = {"runs": ("key", "status"), "traces": ("key", "iteration")}  # columns without which a row is nobody's
 
 
@@ -42,7 +43,10 @@ def _write(folder: Path, data: pyarrow.Table) -> Path:
     import pyarrow.parquet as pq
 
     with files.temporary(folder / "part.parquet") as staged:
-        pq.write_table(data, staged, compression="zstd", compression_level=9, write_page_checksum=True)
+        whole = {"compression": "zstd", "compression_level": 17, "write_page_checksum": True}
+        random = [name for name in RANDOM if name in data.schema.names]  # byte by byte they take a sixth less
+        others = [name for name in data.schema.names if name not in random]
+        pq.write_table(data, staged, use_byte_stream_split=random, use_dictionary=others, **whole)
         digest = hashlib.sha256(staged.read_bytes()).hexdigest()[:DIGEST]
         final = folder / f"{time.time_ns():020d}-{digest}.parquet"
         files.synchronise(staged)
