@@ -141,8 +141,24 @@ def least_squares(problem: Problem, rows: np.ndarray, m: int, l2: float) -> Arra
     moments[:left] += X[m * size :] * y[m * size :, None]
     if l2:
         ridge = l2 * (size + (np.arange(m) < left))
-        return np.linalg.solve(gram + ridge[:, None, None] * np.eye(d), moments[:, :, None])[:, :, 0]
-    return np.einsum("pjk,pk->pj", np.linalg.pinv(gram, hermitian=True), moments)
+        gram += ridge[:, None, None] * np.eye(d)
+        try:
+            return np.linalg.solve(gram, moments[:, :, None])[:, :, 0]
+        except np.linalg.LinAlgError:  # rows so long that the ridge is lost in rounding; to stop would tell of them
+            return np.concatenate([_solved(one, b) for one, b in zip(gram[:, None], moments[:, None], strict=True)])
+    return _least_norm(gram, moments)
+
+
+def _solved(gram: Array, moments: Array) -> Array:
+    """The model of one part, which no other part changes: the one of least norm where the matrix is singular."""
+    try:
+        return np.linalg.solve(gram, moments[:, :, None])[:, :, 0]
+    except np.linalg.LinAlgError:
+        return _least_norm(gram, moments)
+
+
+def _least_norm(gram: Array, moments: Array) -> Array:
+    return np.asarray(np.einsum("pjk,pk->pj", np.linalg.pinv(gram, hermitian=True), moments))
 
 
 def calibrated(epsilon: float, delta: float) -> DrawAfterTest:

@@ -18,7 +18,7 @@ import scipy
 from dpbench import algorithms, datasets
 from dpbench import schema as schemas
 from dpbench.algorithms.base import make_settings
-from dpbench.datasets.recipes import BLOCK, all_within, row_norms, rows_beyond
+from dpbench.datasets.recipes import BLOCK, LARGEST, LARGEST_SINGLE, all_within, row_norms, rows_beyond
 from dpbench.datasets.tables import WITHIN
 from dpbench.errors import DataError, UserError
 from dpbench.problems import Problem, losses
@@ -154,17 +154,21 @@ def repaired(
 ) -> tuple[Any, np.ndarray]:
     """(X, y) of the right shapes and types, every value repaired by itself; DataError for shapes and types alone.
 
-    Entries of X that are NaN or infinite become 0. Labels of a loss with two classes become -1 or +1, by whether they
-    are positive; numbers are moved into ±1e100, and to 0 where they are NaN; those of phase loss below 0 become 0,
-    and those of several classes the nearest class below. entries: False leaves X to `on_grid`, which has the same rule.
+    Entries of X that are NaN or infinite become 0, and those beyond ±1e150 (in float32, ±1e15) are moved there: their
+    squares have to be finite, and a run that stopped at one would tell of it. Labels of a loss with two classes become
+    -1 or +1, by whether they are positive; numbers are moved into ±1e100, and to 0 where they are NaN; those of phase
+    loss below 0 become 0, and those of several classes the nearest class below. entries: False leaves X to `on_grid`,
+    which makes any row fit.
     """
     X, y = datasets.as_arrays(X, y, single=single, as_given=single and labels == "binary")
     if single:
         _refuse_sparse(X)
-        X = X.astype(np.float32, copy=False)
+        with np.errstate(over="ignore"):  # a warning would tell of it
+            X = X.astype(np.float32, copy=False)
     values = X.data if hasattr(X, "tocsr") else X
-    if entries and not all(np.isfinite(values[i : i + BLOCK]).all() for i in range(0, len(values), BLOCK)):
-        values = np.nan_to_num(values, nan=0.0, posinf=0.0, neginf=0.0)
+    most = LARGEST_SINGLE if single else LARGEST
+    if entries and not all((np.abs(values[i : i + BLOCK]) <= most).all() for i in range(0, len(values), BLOCK)):
+        values = np.clip(np.nan_to_num(values, nan=0.0, posinf=0.0, neginf=0.0), -most, most)
         X = type(X)((values, X.indices, X.indptr), shape=X.shape) if hasattr(X, "tocsr") else values
     if labels == "binary":
         signs = np.empty(y.shape, np.float32 if single else np.float64)

@@ -36,6 +36,16 @@ def test_one_row_replaced_or_gone_moves_one_model():
         assert moved.sum() == 1
 
 
+def test_a_row_beside_which_the_ridge_is_lost_moves_one_model_and_stops_nothing():
+    problem = small_problem(n=60, d=2, loss="squared", l2=1e-3)
+    rows = np.random.default_rng(0).permutation(60)
+    models = least_squares(problem, rows, 12, 1e-3)
+    problem.X[7] = 1e40
+    found = least_squares(problem, rows, 12, 1e-3)
+    assert (found != models).any(axis=1).sum() == 1
+    assert np.isfinite(found).all()
+
+
 def test_no_length_of_rows_or_labels_is_asked_for():
     rng = np.random.default_rng(0)
     X = 1e3 * rng.standard_normal((6000, 2))

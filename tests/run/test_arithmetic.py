@@ -1,5 +1,7 @@
 """Which fits hold for the bytes released, and which in exact arithmetic: every method, every loss, the default."""
 
+import warnings
+
 import numpy as np
 import pytest
 import scipy
@@ -366,3 +368,19 @@ def test_few_rows_of_many_that_are_beyond_the_bound_are_shortened_without_a_copy
     assert np.linalg.norm(apart.X, 2 if norm == "l2" else 1, axis=1).max() <= 1 + 1e-12
     X[::10] *= 100  # no longer few
     assert "X" in vars(given.problem_of(X, y, **call))
+
+
+@pytest.mark.parametrize("precision", ["float64", "float32"])
+@pytest.mark.parametrize("name", ["tukey-em", "dp-sgd-1", "dp-cd"])
+def test_no_number_however_large_stops_a_release_by_a_method_without_a_bound_on_rows(name, precision):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(1500, 2))
+    y = X @ [1.0, 0.5]
+    options = {"tukey-em": {"l2": 0.01}, "dp-sgd-1": {"passes": 0.02}}.get(name, {})
+    for odd in (1e12, 1e160, 1e308, np.inf, np.nan):
+        rows = X.copy()
+        rows[7] = odd
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            found = dpbench.fit(rows, y, algorithm=name, loss="squared", epsilon=8.0, precision=precision, **options)
+        assert np.isfinite(found.w).all(), odd
