@@ -22,9 +22,9 @@ def command(model: str, to: str, table: str, out: str | None) -> None:
     dpbench export model.json --to onnx --out model.onnx
     dpbench export model.json --to sklearn --out model.py
 
-    Missing, unknown and out-of-bounds cells count as the schema says. The query uses only CASE and arithmetic, so that
-    every SQL dialect can run it; the graph computes in double precision; the pipeline is Python source that needs
-    scikit-learn and pandas alone. Dates are refused in SQL and ONNX, a row bound in SQL, because neither can say them.
+    Missing, unknown and out-of-bounds cells count as the schema says. The query uses CASE and arithmetic, and SQRT
+    where rows have a bound, so that every SQL dialect can run it; the graph computes in double precision; the pipeline
+    is Python source that needs scikit-learn and pandas alone. Dates are refused in SQL and ONNX: neither can say them.
     """
     if to == "onnx" and out is None:
         raise UserError("--out: an ONNX graph is no text; name a file, as in --out model.onnx")

@@ -22,8 +22,8 @@ def export(
 
     Args:
         model: the file that an estimator saved.
-        to: "sql": a query that adds the scores and a column `prediction`, by CASE and arithmetic alone. "onnx": an ONNX
-            graph in double precision (extra `onnx`), with an input per column. "sklearn": Python source that defines
+        to: "sql": a query that adds the scores and a column `prediction`, by CASE, arithmetic and SQRT alone. "onnx":
+            a graph in double precision (extra `onnx`), with an input per column. "sklearn": Python source that defines
             `pipeline`, a fitted scikit-learn Pipeline made of scikit-learn, pandas and NumPy alone.
         table: what the table with the model's columns is called, for "sql".
         out: a file to write to; None writes none.
@@ -32,8 +32,7 @@ def export(
         The query or the source, or the bytes of the graph.
 
     Raises:
-        UserError: the file is none that dpbench wrote, or its schema has what the form cannot say: dates in SQL and
-            ONNX, a row bound in SQL.
+        UserError: the file is none that dpbench wrote, or its schema has dates, which SQL and ONNX cannot say.
         DoesNotHold: something that its statement says can be computed and is not so.
     """
     if to not in FORMATS:

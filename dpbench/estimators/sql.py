@@ -1,4 +1,4 @@
-"""A linear model as one SQL query: CASE, arithmetic and comparisons alone, which every dialect has.
+"""A linear model as one SQL query: CASE, arithmetic and comparisons, and SQRT where rows have a bound (SQL:2003).
 
 A cell counts as the schema says, as in `schema.encode`: missing ones as the middle or as no category, numbers beyond
 the bounds as the nearest end, unknown categories as none.
@@ -20,8 +20,9 @@ def query(path: str | os.PathLike[str], table: str) -> str:
     """The query that adds a column `prediction`, and the scores, to a table with the model's columns.
 
     Scores: `score` of the second of two classes (positive where it is predicted) or of a number (-1 to 1 within its
-    bounds); `score_0`, `score_1`, … of more classes. Where the model has a column of such a name, it is `score_` and so
-    on. UserError for a schema with dates or a row bound, and for a table without a name.
+    bounds); `score_0`, `score_1`, … of more classes. Of a model with a row bound also `row_length`, the row's over the
+    bound, by which the scores of a longer row are divided. Where the model has a column of such a name, it is `score_`
+    and so on. UserError for a schema with dates, and for a table without a name.
     """
     if not table.strip():
         raise UserError("table: give the name of the table with the model's columns")
@@ -32,7 +33,15 @@ def query(path: str | os.PathLike[str], table: str) -> str:
     taken = {name.casefold() for name in (*schema.columns, schema.target.name)}
     names = _free([f"score_{i}" for i in range(len(W))] if len(W) > 1 else ["score"], taken)
     (prediction,) = _free(["prediction"], taken)
-    made = ",\n".join(f"    {_score(schema, row, intercept)} AS {name}" for name, row in zip(names, W, strict=True))
+    (length,) = _free(["row_length"], taken)
+    source, shorter = _name(table), "{}"
+    if schema.row_bound is not None:
+        found = _length(schema, model.unit, intercept)
+        source = f"(\n    SELECT {found} AS {length},\n      source.*\n    FROM {source} AS source\n  )"
+        shorter = f"({{}})\n      / CASE WHEN source.{length} > 1 THEN source.{length} ELSE 1 END"
+    made = ",\n".join(
+        f"    {shorter.format(_score(schema, row, intercept))} AS {name}" for name, row in zip(names, W, strict=True)
+    )
     told = " ".join(f"{os.path.basename(path)}: {statement.guarantee}".split())  # a line break would end the comment
     lines = [
         f"-- {told}",
@@ -41,7 +50,7 @@ def query(path: str | os.PathLike[str], table: str) -> str:
         "  SELECT",
         f"{made},",
         "    source.*",  # after the scores: where the table has their names too, theirs come first
-        f"  FROM {_name(table)} AS source",
+        f"  FROM {source} AS source",
         ") AS scored",
     ]
     return "\n".join(lines) + "\n"
@@ -71,8 +80,6 @@ def _label(label: str | int | float | bool) -> str:
 
 def check(schema: Schema) -> None:
     """UserError for a schema that SQL cannot say."""
-    if schema.row_bound is not None:
-        raise UserError("row_bound: it shortens rows, which this query cannot say; fit without one")
     for name, column in schema.columns.items():
         if column.date is not None:
             raise UserError(
@@ -99,32 +106,65 @@ def _count(column: Column) -> int:
 
 
 def _terms(cell: str, column: Column, weights: list[float]) -> Iterator[str]:
-    text = f"TRIM(CAST({cell} AS VARCHAR(1000)))"
     if column.bounds is not None:
-        low, high = column.bounds
-        middle, half = low / 2 + high / 2, high / 2 - low / 2
-        yield (
-            f"{weights[0]!r} * CASE WHEN {cell} IS NULL THEN 0 WHEN {cell} <= {low!r} THEN -1 "
-            f"WHEN {cell} >= {high!r} THEN 1 ELSE ({cell} - {middle!r}) / {half!r} END"
-        )
-        unknown = f"{cell} IS NULL"
+        yield f"{weights[0]!r} * {_number(cell, column, ('0', '-1', '1'), '{}')}"
     else:
-        assert column.categories is not None
-        k = len(column.categories)
-        ordered = [weights[0] * (2 * i / (k - 1) - 1) for i in range(k) if column.ordered]
-        worth = ordered or weights[:k]
-        cases = " ".join(
-            f"WHEN {_text(spelled)} THEN {value!r}"
-            for label, value in zip(column.categories, worth, strict=True)
-            for spelled in spellings(label, column.categories)
-        )
-        yield f"CASE {text} {cases} ELSE 0 END"
-        known = ", ".join(
-            _text(spelled) for label in column.categories for spelled in spellings(label, column.categories)
-        )
-        unknown = f"{cell} IS NULL OR {text} NOT IN ({known})"
+        worth = [weights[0] * place for place in _places(column)] if column.ordered else weights
+        yield _category(cell, column, worth, "0")
     if column.missing == "indicator":
-        yield f"CASE WHEN {unknown} THEN {weights[-1]!r} ELSE 0 END"
+        known = [] if column.bounds is not None else list(_spelled(column))
+        unread = f" OR {_trimmed(cell)} NOT IN ({', '.join(_text(one) for one, _ in known)})" if known else ""
+        yield f"CASE WHEN {cell} IS NULL{unread} THEN {weights[-1]!r} ELSE 0 END"
+
+
+def _length(schema: Schema, unit: float, intercept: bool) -> str:
+    """The length of an encoded row over the bound: where a cell is unknown, its indicator alone counts."""
+    squares = ["1"] * intercept
+    for name, column in schema.columns.items():
+        if not column.drop:
+            cell, unknown = f"source.{_name(name)}", str(int(column.missing == "indicator"))
+            if column.bounds is not None:
+                squares.append(_number(cell, column, (unknown, "1", "1"), "{0} * {0}"))
+            else:
+                assert column.categories is not None
+                worth = [place**2 for place in _places(column)] if column.ordered else [1.0] * len(column.categories)
+                squares.append(_category(cell, column, worth, unknown))
+    return "SQRT(" + "\n      + ".join(squares) + f") / {unit!r}"
+
+
+def _number(cell: str, column: Column, ends: tuple[str, str, str], of: str) -> str:
+    """What a number comes to: `ends` where it is missing, at the least, at the most; else `of` its place in [-1, 1]."""
+    assert column.bounds is not None
+    low, high = column.bounds
+    middle, half = low / 2 + high / 2, high / 2 - low / 2
+    return (
+        f"CASE WHEN {cell} IS NULL THEN {ends[0]} WHEN {cell} <= {low!r} THEN {ends[1]} "
+        f"WHEN {cell} >= {high!r} THEN {ends[2]} ELSE {of.format(f'(({cell} - {middle!r}) / {half!r})')} END"
+    )
+
+
+def _category(cell: str, column: Column, worth: Sequence[float], unknown: str) -> str:
+    """What a category comes to: `worth` of each, `unknown` of any other text."""
+    cases = " ".join(f"WHEN {_text(spelled)} THEN {worth[i]!r}" for spelled, i in _spelled(column))
+    return f"CASE {_trimmed(cell)} {cases} ELSE {unknown} END"
+
+
+def _places(column: Column) -> list[float]:
+    """Of ordered categories, from -1 to 1."""
+    k = len(column.categories or ())
+    return [2 * i / (k - 1) - 1 for i in range(k)]
+
+
+def _spelled(column: Column) -> Iterator[tuple[str, int]]:
+    """Every way to write a category, and its number."""
+    assert column.categories is not None
+    for i, label in enumerate(column.categories):
+        for spelled in spellings(label, column.categories):
+            yield spelled, i
+
+
+def _trimmed(cell: str) -> str:
+    return f"TRIM(CAST({cell} AS VARCHAR(1000)))"
 
 
 def _largest(names: list[str], labels: list[str]) -> str:
