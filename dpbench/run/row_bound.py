@@ -86,7 +86,8 @@ def split(
     if delta > 0:
         mu = gaussian_mu(epsilon, delta)
         left = gaussian_epsilon(mu * math.sqrt(1 - SHARE), delta)
-        ways = [Split(Gaussian(1 / (mu * math.sqrt(SHARE))), left * factor, delta) for factor in SMALLER]
+        if left > 0:  # where ε is next to nothing beside δ, a Gaussian of less noise has an ε of 0
+            ways = [Split(Gaussian(1 / (mu * math.sqrt(SHARE))), left * factor, delta) for factor in SMALLER]
     error: PrivacyError | None = None
     for way in [*ways, Split(Laplace(1 / (SHARE * epsilon)), (1 - SHARE) * epsilon, delta)]:
         try:
@@ -202,7 +203,8 @@ def bound_of(found: float, std: float, lengths: Lengths) -> float:
 def centred(Z: np.ndarray, m: int, exact: bool) -> Any:
     """(1,): the mean of Σ z² - m/2, each on the grid: a sum of integers where the arithmetic is of those."""
     n, top = len(Z), m << BITS
-    rows = np.rint(np.clip((Z**2).sum(axis=1), 0.0, m) * 2**BITS).astype(np.int64)
+    lengths = np.fmin(np.fmax((Z**2).sum(axis=1), 0.0), m)  # of a row with no number, too
+    rows = np.rint(lengths * 2**BITS).astype(np.int64)
     total = np.array([int(rows.sum()) - n * (top // 2)])
     unit = 2.0**-BITS / n
     if not exact:

@@ -88,6 +88,23 @@ def test_a_row_moves_the_mean_by_no_more_than_the_sensitivity():
     assert made.moved.sum_of_sizes(ADD) * made.unit == pytest.approx(m / n / 2)
 
 
+@pytest.mark.parametrize("odd", [np.nan, np.inf, -1e200])
+@pytest.mark.parametrize("exact", [True, False])
+def test_a_row_that_is_no_number_moves_the_mean_no_further(exact, odd):
+    Z = np.full((3, 2), 0.5)
+    Z[1, 1] = odd
+    with np.errstate(over="ignore"):
+        made = centred(Z, 2, exact)
+    value = made.integers * made.unit if exact else made
+    assert abs(float(value[0]) + 1.0 / 3) <= 1.0 / 3  # two rows of -1/2 each over n, and one within ±1
+
+
+def test_beside_a_large_delta_a_tiny_epsilon_is_split_too():
+    given = {"delta": 1e-3, "algorithm": "dp-gd", "settings": {"T": 2}, "bounds": (-1, 1), "classes": [0, 1]}
+    decided = PrivateClassifier(1e-6, row_bound="private", **given).decide(400, 6)
+    assert decided.row_bound == Split(Laplace(1 / (0.03 * 1e-6)), 0.97 * 1e-6, 1e-3)
+
+
 @pytest.mark.parametrize("release", [Gaussian(20.0), Laplace(20.0)])
 @pytest.mark.parametrize("relation", [REPLACE, ADD])
 @pytest.mark.parametrize("exact", [True, False])
