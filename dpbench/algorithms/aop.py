@@ -149,7 +149,7 @@ class ApproximateObjectivePerturbation(Algorithm):
 
     def run(self, problem: Problem, W: Array, mechanisms: Mechanisms, settings: Settings, trace: Trace) -> Outcome:
         n, gamma = problem.n, problem.n**-2
-        rows = 2 if mechanisms.budget.relation is Relation.REPLACE_ONE else 1
+        rows = mechanisms.budget.relation.rows
         sensitivity = rows * problem.lipschitz / n
         output, event = self._calibrated(problem, mechanisms, settings)
         if isinstance(event, LogisticPerturbation):

@@ -7,6 +7,7 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
+from dpbench.algorithms import output_noise
 from dpbench.algorithms.base import (
     Algorithm,
     Array,
@@ -14,7 +15,6 @@ from dpbench.algorithms.base import (
     BaseSettings,
     Count,
     Declaration,
-    Disclosure,
     Mechanisms,
     Needs,
     Outcome,
@@ -23,10 +23,8 @@ from dpbench.algorithms.base import (
     Relation,
     Trace,
 )
-from dpbench.algorithms.objective_perturbation import rows
 from dpbench.errors import UserError
 from dpbench.privacy.budget import Budget
-from dpbench.privacy.ledger import Radial, at_rho
 
 PASSES, WORK = 10, 1e12  # where the step may be as small as that takes; flops of a run
 
@@ -65,25 +63,10 @@ class BoltOn(Algorithm):
     paper_accounting = "tight"
     accountings: ClassVar = ("tight", "pure")
     needs = Needs(convex=True, lipschitz=True, smooth=True, regularisers=("l2",))
-    discloses = (
-        Disclosure(
-            "output",
-            "the mean of the last pass's iterates",
-            count="1",
-            add_remove="L₀·η·Q/b",
-            replace_one="2·L₀·η·Q/b",
-            why="one row moves one step a pass by L₀η/b, and no other step parts two runs; Q = 1 + q + … ≤ passes",
-        ),
-        Disclosure(
-            "output",
-            "the mean of the last pass's iterates",
-            "radial",
-            "1",
-            add_remove="L₀·η·Q/b",
-            replace_one="2·L₀·η·Q/b",
-            why="the same",
-            when="δ = 0",
-        ),
+    discloses = output_noise.disclosures(
+        "the mean of the last pass's iterates",
+        "L₀·η·Q/b",
+        "one row moves one step a pass by L₀η/b, and no other step parts two runs; Q = 1 + q + … ≤ passes",
     )
     tuning: ClassVar = {"radius": [2.0, 8.0, 32.0]}
 
@@ -106,12 +89,11 @@ class BoltOn(Algorithm):
         return 4.0 * n * d * (settings.epochs or PASSES) + 1e5 * math.sqrt(n) * (settings.epochs or PASSES)
 
     def plan(self, problem: Declaration, mechanisms: Mechanisms, settings: Any) -> None:
-        budget = mechanisms.budget
-        mechanisms.plan("output", Radial(1 / budget.epsilon) if budget.delta == 0 else at_rho(budget.rho), 1)
+        output_noise.plan(mechanisms)
 
     def run(self, problem: Problem, W: Array, mechanisms: Mechanisms, settings: Settings, trace: Trace) -> Outcome:
-        n, budget = problem.n, mechanisms.budget
-        passes, b, step, sensitivity = schedule(problem, budget, settings)
+        n = problem.n
+        passes, b, step, sensitivity = schedule(problem, mechanisms.budget, settings)
         orders = [np.zeros(0, dtype=int)] * len(W)
         for members, coins in zip(mechanisms.streams, mechanisms.coins, strict=True):
             orders[members] = [coins.permutation(n)] * (members.stop - members.start)
@@ -123,19 +105,15 @@ class BoltOn(Algorithm):
                     gradient = problem.gradient_sum(w, order[first : first + b]) / b
                     w -= step * (gradient + problem.l2 * w)
                 mean = W.copy() if i == 0 else mean + (W - mean) / (i + 1)
-        if budget.delta == 0:
-            W = mechanisms.radial(mean, sensitivity=sensitivity, epsilon=budget.epsilon, label="output")
-        else:
-            W = mechanisms.gaussian(mean, sensitivity=sensitivity, rho=budget.rho, label="output")
-        return Outcome(W, T=[passes * steps] * len(W))
+        return Outcome(output_noise.release(mechanisms, mean, sensitivity), T=[passes * steps] * len(W))
 
 
 def schedule(problem: Declaration, budget: Budget, settings: BoltOn.Settings) -> Schedule:
     """The settings that are given, and the rule's where they are not."""
     n, l2, smooth = problem.n, problem.l2, problem.smoothness
     b = min(n, settings.batch or max(1, round(math.sqrt(n))))
-    moved = rows(budget.relation) * problem.lipschitz
-    spread = (problem.d + 1) / budget.epsilon**2 if budget.delta == 0 else 1 / (2 * budget.rho)  # per Δ² and direction
+    moved = budget.relation.rows * problem.lipschitz
+    spread = output_noise.variance(budget, problem.d)
     step, passes, best = settings.step or 1 / (smooth + l2), settings.epochs or 1, math.inf
     for time in np.geomspace(1e-6, 1e9, 301):
         eta = settings.step or min(1 / (smooth + l2), time * b / (n * (settings.epochs or PASSES)))

@@ -119,7 +119,7 @@ class ObjectivePerturbation(Algorithm):
         ridge, event, output = calibrated(problem, mechanisms.budget, settings.safety)
         b = mechanisms.joint_term(
             problem.d,
-            sensitivity=rows(mechanisms.budget.relation) * problem.lipschitz / n,
+            sensitivity=mechanisms.budget.relation.rows * problem.lipschitz / n,
             event=event,
             label="objective",
         )
@@ -132,11 +132,6 @@ class ObjectivePerturbation(Algorithm):
             label="output",
         )
         return solved(W, norms, gamma, evaluations)
-
-
-def rows(relation: Relation) -> int:
-    """In how many rows neighbours differ."""
-    return 2 if relation is Relation.REPLACE_ONE else 1
 
 
 def calibrated(problem: Declaration, budget: Budget, safety: float) -> tuple[float, LogisticPerturbation, Gaussian]:
@@ -157,7 +152,7 @@ def plan(problem: Declaration, budget: Budget, safety: float) -> Plan:
         required = problem.smoothness / free_curvature(budget.epsilon, budget.delta, budget.relation)
     else:
         required = problem.smoothness / math.expm1(min(1.0, JACOBIAN * budget.epsilon))
-    sigma = rows(budget.relation) * problem.lipschitz / math.sqrt(2 * budget.rho)
+    sigma = budget.relation.rows * problem.lipschitz / math.sqrt(2 * budget.rho)
     ridge = max(problem.n * problem.l2, required, sigma**2 * problem.d / (8 * problem.n * safety))
     curvature = problem.smoothness / ridge
     share = 1 / (1 + problem.d / curvature)

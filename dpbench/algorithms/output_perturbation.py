@@ -1,4 +1,4 @@
-"""The exact minimiser with noise on it: the baseline that asks for convex, Lipschitz losses and nothing else."""
+"""The minimiser with noise on it: the baseline of private convex optimisation."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from dpbench.algorithms import output_noise
 from dpbench.algorithms.aop import newton_work
 from dpbench.algorithms.base import (
     Algorithm,
@@ -13,7 +14,6 @@ from dpbench.algorithms.base import (
     AuditCase,
     BaseSettings,
     Declaration,
-    Disclosure,
     Mechanisms,
     Needs,
     Outcome,
@@ -22,9 +22,8 @@ from dpbench.algorithms.base import (
     Relation,
     Trace,
 )
-from dpbench.algorithms.objective_perturbation import rows
 from dpbench.algorithms.perturbed_minimum import SOLVER, minimise, solved, tolerance
-from dpbench.privacy.ledger import Radial, at_rho
+from dpbench.privacy.budget import Budget
 
 
 class OutputPerturbation(Algorithm):
@@ -49,25 +48,10 @@ class OutputPerturbation(Algorithm):
     paper_accounting = "tight"
     accountings: ClassVar = ("tight", "pure")
     needs = Needs(convex=True, lipschitz=True, smooth=True, regularisers=("l1", "l2"))
-    discloses = (
-        Disclosure(
-            "output",
-            "the minimiser",
-            count="1",
-            add_remove="(L₀/n + 2·γ)/ridge",
-            replace_one="(2·L₀/n + 2·γ)/ridge",
-            why="a ridge-strongly convex objective whose gradient one row moves by L₀/n; γ is the solver's tolerance",
-        ),
-        Disclosure(
-            "output",
-            "the minimiser",
-            "radial",
-            "1",
-            add_remove="(L₀/n + 2·γ)/ridge",
-            replace_one="(2·L₀/n + 2·γ)/ridge",
-            why="the same",
-            when="δ = 0",
-        ),
+    discloses = output_noise.disclosures(
+        "the minimiser",
+        "(L₀/n + 2·γ)/ridge",
+        "a ridge-strongly convex objective whose gradient one row moves by L₀/n; γ is the solver's tolerance",
     )
     tuning: ClassVar = {"radius": [2.0, 8.0, 32.0]}
     diagnostics = SOLVER
@@ -83,21 +67,22 @@ class OutputPerturbation(Algorithm):
         return newton_work(n, d)
 
     def plan(self, problem: Declaration, mechanisms: Mechanisms, settings: Any) -> None:
-        budget = mechanisms.budget
-        mechanisms.plan("output", Radial(1 / budget.epsilon) if budget.delta == 0 else at_rho(budget.rho), 1)
+        output_noise.plan(mechanisms)
 
     def run(self, problem: Problem, W: Array, mechanisms: Mechanisms, settings: Settings, trace: Trace) -> Outcome:
-        budget, gamma = mechanisms.budget, tolerance(problem)
-        moved = rows(budget.relation) * problem.lipschitz / problem.n
-        pure = budget.delta == 0
-        spread = (problem.d + 1) / budget.epsilon**2 if pure else 1 / (2 * budget.rho)  # of a direction, at Δ = 1
-        least = (2 * problem.smoothness * moved**2 * spread / settings.radius**2) ** (1 / 3)
-        m = settings.ridge or max(problem.l2, least)
-        none = np.zeros_like(W)
+        gamma, none = tolerance(problem), np.zeros_like(W)
+        moved = gradient_moves(problem, mechanisms.budget)
+        m = settings.ridge or max(problem.l2, balancing_ridge(problem, mechanisms.budget, settings.radius))
         W, norms, evaluations = problem.nearly(minimise, none, none, m - problem.l2, gamma)
-        sensitivity = (moved + 2 * gamma) / m
-        if pure:
-            W = mechanisms.radial(W, sensitivity=sensitivity, epsilon=budget.epsilon, label="output")
-        else:
-            W = mechanisms.gaussian(W, sensitivity=sensitivity, rho=budget.rho, label="output")
-        return solved(W, norms, gamma, evaluations)
+        return solved(output_noise.release(mechanisms, W, (moved + 2 * gamma) / m), norms, gamma, evaluations)
+
+
+def gradient_moves(problem: Declaration, budget: Budget) -> float:
+    """How far the gradients of the mean loss of neighbours are apart, at most: 2L₀/n, or L₀/n under add/remove."""
+    return budget.relation.rows * problem.lipschitz / problem.n
+
+
+def balancing_ridge(problem: Declaration, budget: Budget, radius: float, parts: int = 1) -> float:
+    """m₀ of the class, where the noise is that of one of `parts` releases."""
+    spread = output_noise.variance(budget, problem.d, parts)
+    return (2 * problem.smoothness * gradient_moves(problem, budget) ** 2 * spread / radius**2) ** (1 / 3)

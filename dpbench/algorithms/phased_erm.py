@@ -6,6 +6,7 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
+from dpbench.algorithms import output_noise
 from dpbench.algorithms.aop import newton_work
 from dpbench.algorithms.base import (
     Algorithm,
@@ -14,7 +15,6 @@ from dpbench.algorithms.base import (
     BaseSettings,
     Count,
     Declaration,
-    Disclosure,
     Mechanisms,
     Needs,
     Outcome,
@@ -23,10 +23,9 @@ from dpbench.algorithms.base import (
     Relation,
     Trace,
 )
-from dpbench.algorithms.objective_perturbation import rows
+from dpbench.algorithms.output_perturbation import balancing_ridge, gradient_moves
 from dpbench.algorithms.perturbed_minimum import SOLVER, minimise, solved, tolerance
 from dpbench.privacy.budget import Budget
-from dpbench.privacy.ledger import Radial, at_rho
 
 GROWTH = 4.0  # of λ from phase to phase
 
@@ -64,25 +63,11 @@ class PhasedERM(Algorithm):
     paper_accounting = "tight"
     accountings: ClassVar = ("tight", "pure")
     needs = Needs(convex=True, lipschitz=True, smooth=True, regularisers=("l1", "l2"))
-    discloses = (
-        Disclosure(
-            "output",
-            "the minimiser near the last one",
-            count="J",
-            add_remove="(L₀/n + 2·γ)/ridge_i",
-            replace_one="(2·L₀/n + 2·γ)/ridge_i",
-            why="a ridge-strongly convex objective, ridge_i = λ_i + l2, whose gradient one row moves by L₀/n",
-        ),
-        Disclosure(
-            "output",
-            "the minimiser near the last one",
-            "radial",
-            "J",
-            add_remove="(L₀/n + 2·γ)/ridge_i",
-            replace_one="(2·L₀/n + 2·γ)/ridge_i",
-            why="the same",
-            when="δ = 0",
-        ),
+    discloses = output_noise.disclosures(
+        "the minimiser near the last one",
+        "(L₀/n + 2·γ)/ridge_i",
+        "a ridge-strongly convex objective, ridge_i = λ_i + l2, whose gradient one row moves by L₀/n",
+        count="J",
     )
     tuning: ClassVar = {"radius": [2.0, 8.0, 32.0]}
     diagnostics = SOLVER
@@ -99,31 +84,24 @@ class PhasedERM(Algorithm):
         return newton_work(n, d) * settings.phases
 
     def plan(self, problem: Declaration, mechanisms: Mechanisms, settings: Any) -> None:
-        budget = mechanisms.budget
-        J = settings.phases
-        mechanisms.plan("output", Radial(J / budget.epsilon) if budget.delta == 0 else at_rho(budget.rho / J), J)
+        output_noise.plan(mechanisms, settings.phases)
 
     def run(self, problem: Problem, W: Array, mechanisms: Mechanisms, settings: Settings, trace: Trace) -> Outcome:
-        budget, gamma = mechanisms.budget, tolerance(problem)
-        ridges, sensitivities = phases(problem, budget, settings)
-        J, W = len(ridges), np.zeros_like(W)
+        gamma, W = tolerance(problem), np.zeros_like(W)
+        ridges, sensitivities = phases(problem, mechanisms.budget, settings)
         worst, evaluations = np.zeros(len(W)), np.zeros(len(W), dtype=int)
         trace(0, W, passes=0)
         for i, (ridge, sensitivity) in enumerate(zip(ridges, sensitivities, strict=True)):
             near, norms, taken = problem.nearly(minimise, W, -ridge * W, ridge, gamma)
             worst, evaluations = np.maximum(worst, norms), evaluations + taken
-            if budget.delta == 0:
-                W = mechanisms.radial(near, sensitivity=sensitivity, epsilon=budget.epsilon / J, label="output")
-            else:
-                W = mechanisms.gaussian(near, sensitivity=sensitivity, rho=budget.rho / J, label="output")
+            W = output_noise.release(mechanisms, near, sensitivity, settings.phases)
             trace(i + 1, W, passes=i + 1)
         return solved(W, worst, gamma, evaluations)
 
 
 def phases(problem: Declaration, budget: Budget, settings: PhasedERM.Settings) -> Phases:
     """λ_i and Δ_i: λ_1 as given, and by the class's rule where it is not."""
-    J, moved = settings.phases, rows(budget.relation) * problem.lipschitz / problem.n
-    spread = (problem.d + 1) * (J / budget.epsilon) ** 2 if budget.delta == 0 else J / (2 * budget.rho)
-    first = settings.ridge or (2 * problem.smoothness * moved**2 * spread / settings.radius**2) ** (1 / 3)
-    ridges = [first * GROWTH**i for i in range(J)]
-    return Phases(ridges, [(moved + 2 * tolerance(problem)) / (ridge + problem.l2) for ridge in ridges])
+    first = settings.ridge or balancing_ridge(problem, budget, settings.radius, settings.phases)
+    ridges = [first * GROWTH**i for i in range(settings.phases)]
+    moved = gradient_moves(problem, budget) + 2 * tolerance(problem)
+    return Phases(ridges, [moved / (ridge + problem.l2) for ridge in ridges])

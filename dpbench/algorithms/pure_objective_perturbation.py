@@ -21,7 +21,6 @@ from dpbench.algorithms.base import (
     Share,
     Trace,
 )
-from dpbench.algorithms.objective_perturbation import rows
 from dpbench.algorithms.perturbed_minimum import SOLVER, minimise, solved, tolerance
 from dpbench.privacy.budget import Budget
 from dpbench.privacy.ledger import Radial, RadialPerturbation
@@ -87,7 +86,7 @@ class PureObjectivePerturbation(Algorithm):
     def _calibrated(self, problem: Declaration, budget: Budget, settings: Settings) -> tuple[float, RadialPerturbation]:
         """Λ, and what is released of the objective."""
         multiplier = 1 / ((1 - settings.output) * budget.epsilon)
-        s = rows(budget.relation) * problem.lipschitz * multiplier
+        s = budget.relation.rows * problem.lipschitz * multiplier
         ridge = pure_ridge(problem.n, problem.d, s, problem.l2, problem.row_bound, settings.safety)
         return ridge, RadialPerturbation(multiplier, problem.smoothness / ridge, budget.relation)
 
@@ -97,7 +96,7 @@ class PureObjectivePerturbation(Algorithm):
         ridge, event = self._calibrated(problem, mechanisms.budget, settings)
         b = mechanisms.radial_term(
             d,
-            sensitivity=rows(relation) * problem.lipschitz / n,
+            sensitivity=relation.rows * problem.lipschitz / n,
             event=event,
             label="objective",
         )

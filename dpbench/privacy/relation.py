@@ -18,3 +18,8 @@ class Relation(str, Enum):
 
     def __str__(self) -> str:
         return self.value
+
+    @property
+    def rows(self) -> int:
+        """How many rows neighbours differ by: a row and what replaces it, or the row that one of them lacks."""
+        return 2 if self is Relation.REPLACE_ONE else 1

@@ -18,7 +18,6 @@ from dpbench.privacy.ledger import (
     Release,
     WithoutReplacement,
 )
-from dpbench.privacy.relation import Relation
 
 
 class Pure(Accounting):
@@ -56,7 +55,7 @@ def radial_epsilon(release: RadialPerturbation) -> float:
     [ln(1 + p(1-p)R²/Λ) + pR/s] + p'R/s. The bracket is concave in p with slope R/s - R²/Λ at p = 1, so that where
     Λ ≥ Rs it is largest there, and the whole 2R/s: the Jacobian is free. Add/remove: without the second row.
     """
-    rows = 2 if release.relation is Relation.REPLACE_ONE else 1
+    rows = release.relation.rows
     gradient = 1 / release.noise_multiplier
     free = release.logistic and release.curvature <= gradient / (4 * rows) * (1 + 1e-12)
     return gradient if free else gradient + math.log1p(release.curvature)

@@ -43,7 +43,7 @@ class Moved(NamedTuple):
         """The ℓ₁ distance, rounded up; PrivacyError where there is none."""
         if self.l1 is None:
             raise PrivacyError("no bound on the ℓ₁ distance of these sums; use a Gaussian mechanism")
-        return self.l1 * (2 if relation is Relation.REPLACE_ONE else 1) * UP
+        return self.l1 * relation.rows * UP
 
 
 class Sum:
@@ -117,7 +117,7 @@ class Coordinates(Sum):
 
     def each(self, relation: Relation) -> Any:
         """See `Sum.each`: (d,)."""
-        return self.most * (2.0 if relation is Relation.REPLACE_ONE else 1.0) * UP
+        return self.most * relation.rows * UP
 
     def _like(self, unit: float, offset: Any) -> Sum:
         return Coordinates(self.integers, unit, self.most, self.n, offset)
@@ -147,7 +147,7 @@ class Near:
 
     def apart(self, relation: Relation) -> float:
         """How far the minimisers of neighbours are apart without a term, by strong convexity."""
-        return self._pull * (2 if relation is Relation.REPLACE_ONE else 1) / self.convexity
+        return self._pull * relation.rows / self.convexity
 
     def __array__(self, *_: Any, **__: Any) -> NoReturn:
         raise PrivacyError("what is computed from all rows may not be read before noise is added")
