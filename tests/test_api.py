@@ -242,7 +242,7 @@ def test_an_experiment_runs_in_two_phases(tmp_path):
         (lambda: dpbench.run_algorithm("dp-gd", "synthetic", jobs=0), "jobs must be at least 1"),
         (lambda: dpbench.run_algorithm("dp-gd", "synthetic", seeds=0), "seeds must be at least 1"),
         (lambda: dpbench.run_algorithm("dp-gd", "synthetic", backend="dusk"), "did you mean dask?"),
-        (lambda: dpbench.run_experiment("second_order", backend="dask"), "go together"),
+        (lambda: dpbench.run_experiment("second_order", backend="dask"), "scheduler: give an address with"),
         (lambda: dpbench.run_experiment("second_ordre"), "did you mean second_order?"),
         (lambda: dpbench.audit("dp-gd", seed=-1), "seed must be at least 0"),
         (lambda: dpbench.audit("dp-gd", -1.0), "epsilon must be a positive"),

@@ -151,6 +151,8 @@ def _registered(name: str) -> Algorithm:
         return _checked(plugins[name].load(), f"entry point {name}")()
     if name.endswith(".py"):
         raise UserError(f"algorithm {name}: name the class in it, {name}:Class")
+    if ":" in name:
+        raise UserError(f"algorithm {name}: a method of your own is given as path/to/file.py:Class")
     raise UserError(f"unknown algorithm {name!r}: {nearest(name, names())}")
 
 

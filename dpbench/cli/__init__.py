@@ -12,7 +12,7 @@ import click
 from dpbench.errors import UserError, nearest, out_of_memory, reason, system_error
 from dpbench.version import DISTRIBUTION, __version__
 
-OF_AN_OPTION = re.compile(r"^(seeds?|jobs|delta|n|worlds|table|to|results)(?= must |: )")  # as a user typed it
+ARGUMENT = re.compile(r"([a-z]\w*)(?= must |: | of )")  # at the beginning of a message
 CLICK = [  # its messages, and ours
     (re.compile(r"Invalid value for '([^']+)': (.+) is not a valid integer( range)?\."),
      "{0} must be a whole number, got {1}"),
@@ -32,7 +32,7 @@ VERBS = {
     "plan": "Predict what a private fit releases and how it scores.",
     "statement": "Show and check the release statement of a saved model.",
     "card": "Write the card of a saved model.",
-    "export": "Write a saved model as a SQL query.",
+    "export": "Write a saved model as SQL, ONNX or a scikit-learn pipeline.",
     "status": "Show what is done, missing or failed.",
     "report": "Rebuild figures and tables from the results.",
     "compact": "Drop the rows that no grid asks for any longer.",
@@ -84,10 +84,10 @@ class Verbs(click.Group):
 @click.group(cls=Verbs, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__, message=f"dpbench {__version__} ({DISTRIBUTION})")
 def group() -> None:
-    """A benchmark of differentially private optimisers.
+    """Which differentially private optimiser wins at which ε, and do the claims of five papers survive a re-run?
 
-    Every figure is rebuilt from raw results, and every number carries a checked privacy guarantee. Exit codes:
-    0 all well, 1 some runs failed, 2 a mistake in the call, 130 interrupted.
+    Every figure is rebuilt from raw results, and a second accountant recomputes every ε. Exit codes: 0 all well,
+    1 some runs failed, 2 a mistake in the call, 130 interrupted.
     """
 
 
@@ -97,7 +97,7 @@ def main(args: list[str] | None = None) -> None:
     try:
         code = group.main(args, prog_name="dpbench", standalone_mode=False)
     except UserError as error:
-        _fail(OF_AN_OPTION.sub(r"--\1", str(error)))
+        _fail(_as_typed(str(error), sys.argv[1:] if args is None else args))
     except click.exceptions.NoArgsIsHelpError as error:
         click.echo(error.ctx.get_help() if error.ctx.parent else START)
         code = 2
@@ -119,6 +119,19 @@ def main(args: list[str] | None = None) -> None:
             raise
         _fail(f"{system.filename}: {reason(system)}" if system.filename else reason(system))
     sys.exit(code if isinstance(code, int) else 0)
+
+
+def _as_typed(message: str, args: list[str]) -> str:
+    """`message`, with the option of the verb in place of the argument of the API that it begins with, if it does."""
+    command: click.Command = group
+    for word in args:
+        if isinstance(command, click.Group):
+            command = command.get_command(click.Context(command), str(word)) or command
+    options = [each for each in command.params if isinstance(each, click.Option)]
+    typed = {each.name: each.opts[0] for each in options}
+    typed |= {option.lstrip("-").replace("-", "_"): option for each in options for option in each.opts}
+    found = ARGUMENT.match(message)
+    return typed[found[1]] + message[found.end() :] if found and found[1] in typed else message
 
 
 def _plain(error: click.ClickException) -> str:

@@ -23,6 +23,7 @@ def read(
     data: str | os.PathLike[str],
     schema: Any,
     *,
+    target: str | None = None,
     holdout: float,
     precision: str,
     reading: dict[str, Any],
@@ -30,19 +31,22 @@ def read(
 ) -> Table:
     """The rows of `data` as the schema makes numbers of them; nothing is taken from the data.
 
-    A large file is read in batches, twice, into arrays that lie on disk. reading: arguments of `tables.read`, which a
-    schema takes the place of. Raises UserError, DataError.
+    A large file is read in batches, twice, into arrays that lie on disk. target: the column to predict, which has to
+    be the schema's; None for that. reading: arguments of `tables.read`, which a schema takes the place of. Raises
+    UserError, DataError.
     """
     for name, empty in (("row_bound", None), ("bounds", {}), ("drop", []), ("standardise", True)):
         if reading.get(name, empty) != empty:
             raise UserError(f"{name}: the schema says it; leave it out")
     found = schemas.load(schema)
     found.require_decided()
-    target = found.target
-    if target.classes is not None and len(target.classes) > 2:
-        many = f"{target.name} has {len(target.classes)} classes"
+    what = found.target
+    if target is not None and target != what.name:
+        raise UserError(f"target: the schema's is {what.name}, got {target}")
+    if what.classes is not None and len(what.classes) > 2:
+        many = f"{what.name} has {len(what.classes)} classes"
         raise UserError(f"{many}; compare takes two (dpbench.PrivateClassifier takes more)")
-    unit = 1.0 if target.bounds is None else (target.bounds[1] - target.bounds[0]) / 2
+    unit = 1.0 if what.bounds is None else (what.bounds[1] - what.bounds[0]) / 2
     kind = tables.large(data)
     notes: list[str] = []
     if kind is None:
@@ -57,13 +61,13 @@ def read(
         notes.append(f"{left_out:,} rows without a usable label or cell, zeros in a fit, are left out")
     table = Table(
         *of_use,
-        "regression" if target.classes is None else "binary",
+        "regression" if what.classes is None else "binary",
         rows.columns,
         [],
         "by its schema",
         apart if len(apart[1]) else None,
         unit,
-        None if target.classes is None else (target.classes[0], target.classes[1]),
+        None if what.classes is None else (what.classes[0], what.classes[1]),
         notes,
     )
     return table if kind is not None else tables.rounded(table, precision)

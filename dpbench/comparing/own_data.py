@@ -168,7 +168,7 @@ def compare(
     if schema is None:
         table = tables.read(data, target, **given, holdout=holdout, precision=precision, progress=reading)
     else:
-        how: dict[str, Any] = {"holdout": holdout, "precision": precision, "progress": reading}
+        how: dict[str, Any] = {"target": target, "holdout": holdout, "precision": precision, "progress": reading}
         table = by_schema.read(data, schema, reading=columns, **how)
     _check_size(data, table)
     for line in table.warnings:

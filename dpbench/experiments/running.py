@@ -13,7 +13,7 @@ from dpbench import algorithms, datasets, experiments
 from dpbench.errors import NotAtHand, UserError, positive, several, silent
 from dpbench.experiments.tuned import lookup
 from dpbench.problems import catalogue
-from dpbench.run import executors, runner
+from dpbench.run import devices, executors, runner
 from dpbench.run.jobs import make_job
 from dpbench.run.results import Store
 from dpbench.run.runner import Progress, Summary
@@ -106,6 +106,7 @@ def run_algorithm(
         UserError: for any argument that does not fit, in one line that names it; NotAtHand: for data not fetched.
     """
     executors.check(backend, jobs, scheduler, shards)
+    devices.check(device)
     if seeds < 1:
         raise UserError(f"seeds must be at least 1, got {seeds}")
     method, _ = algorithms.resolve(algorithm)
@@ -183,6 +184,7 @@ def run_experiment(
         UserError: for any argument that does not fit, in one line that names it.
     """
     executors.check(backend, jobs, scheduler, shards)
+    devices.check(device)
     name, _, artefact = reference.partition("/")
     experiment = experiments.get(name)
     blocks = experiment.blocks(profile, artefact or None, config)

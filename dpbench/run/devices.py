@@ -26,6 +26,11 @@ def chosen() -> str | None:
     return os.environ.get(VARIABLE) or None
 
 
+def check(device: str | None) -> None:
+    """UserError where JAX is not installed or has no such device."""
+    rows(np.zeros((1, 1)), np.ones(1), device)
+
+
 @contextmanager
 def using(device: str | None) -> Iterator[None]:
     """Take `device` meanwhile, here and in the processes that are started; None leaves what is chosen.
@@ -33,8 +38,8 @@ def using(device: str | None) -> Iterator[None]:
     Raises UserError where JAX is not installed or has no such device.
     """
     before = os.environ.get(VARIABLE)
+    check(device)
     if device is not None:
-        rows(np.zeros((1, 1)), np.ones(1), device)  # so that it fails here, in one line
         os.environ[VARIABLE] = device
     try:
         yield

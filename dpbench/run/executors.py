@@ -117,9 +117,9 @@ def check(backend: str, jobs: int | None, scheduler: str | None, shards: int | N
     if backend not in BACKENDS:
         raise UserError(f"unknown backend {backend!r}: {nearest(backend, BACKENDS)}")
     if (backend == "dask") != (scheduler is not None):
-        raise UserError("backend dask and the address of its scheduler go together")
+        raise UserError("scheduler: give an address with backend dask, and with no other backend")
     if shards is not None and (backend != "dask" or shards < 1):
-        raise UserError("shards: a number of at least 1, with backend dask, whose workers hold them")
+        raise UserError("shards must be at least 1, and goes with backend dask, whose workers hold the rows")
 
 
 def open_executor(

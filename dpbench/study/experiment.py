@@ -112,7 +112,8 @@ class Experiment:
         grid = self.grid(config)
         if profile not in grid:
             where = f"{config}: " if config is not None else ""
-            raise UserError(f"{where}unknown profile {profile!r}: {nearest(profile, grid)}")
+            there = nearest(profile, grid) if grid else f"the grid has none; add [profiles.{profile}]"
+            raise UserError(f"{where}unknown profile {profile!r}: {there}")
         known = {one.name for one in self.artefacts}
         if artefact is not None and artefact not in known:
             raise UserError(f"{self.name} has no artefact {artefact!r}: {nearest(artefact, known)}")

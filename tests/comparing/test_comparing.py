@@ -214,6 +214,8 @@ def test_by_a_schema_nothing_comes_from_the_data(call, csv):
     assert "schema='my.toml'" in out
     refused = call("compare", "--data", "my.csv", "--schema", "my.toml", "--bounds", "age=0:1")
     assert (refused[0], "bounds: the schema says it" in refused[2]) == (2, True)
+    refused = call("compare", "--data", "my.csv", "--schema", "my.toml", "--target", "age")
+    assert (refused[0], refused[2]) == (2, "error: --target: the schema's is label, got age\n")
 
 
 def test_a_numeric_target_takes_the_squared_loss_and_the_methods_for_it(call, csv):
@@ -355,7 +357,7 @@ MISTAKES = [
     (("--target", "lable"), "did you mean label?"),
     (("--eps", "0"), "--eps must be a positive"),
     (("--seeds", "0"), "--seeds must be at least 1"),
-    (("--row-bound", "-1"), "row_bound must be"),
+    (("--row-bound", "-1"), "--row-bound must be"),
     (("--bounds", "age"), "COLUMN=LOW:HIGH"),
     (("--bounds", "age=9:1"), "bounds of age"),
     (("--bounds", "age=1:9", "--bounds", "age=2:9"), "--bounds age is given twice"),

@@ -257,7 +257,7 @@ def test_a_mistake_is_one_line(given, said):
         ("plan --schema s.toml --n 10", "--n must be a whole number from 50"),
         ("plan --schema s.toml --n 100 --seed -1", "--seed must be a whole number from 0"),
         ("plan --schema s.toml --n 99999999999999999999", "--n must be a whole number from 50"),
-        ("plan --schema s.toml --n 100 --worlds 2 --figure s.toml/p.png", "figure: s.toml/p.png: "),
+        ("plan --schema s.toml --n 100 --worlds 2 --figure s.toml/p.png", "--figure: s.toml/p.png: "),
     ],
 )
 def test_a_mistake_is_a_line_of_the_command(call, said, tmp_path, monkeypatch, capsys):

@@ -283,7 +283,7 @@ def test_nobody_there_is_one_line(cluster, tmp_path, capsys, monkeypatch):
     monkeypatch.setattr("dpbench.run.cluster.PATIENCE", 0.5)
     command = ("run", "--algo", "dp-gd", "--dataset", "synthetic", "--backend", "dask")
     for address, expected in (
-        (None, "backend dask and the address of its scheduler go together"),
+        (None, "--scheduler: give an address with backend dask"),
         ("tcp://127.0.0.1:1", "no dask scheduler answers"),
         ("nonsense://x", "no dask scheduler answers"),
         ("tcp://127.0.0.1:port", "no dask scheduler answers"),
