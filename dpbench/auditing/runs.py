@@ -18,7 +18,6 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.optimize import brentq
 from scipy.stats import norm
-from threadpoolctl import threadpool_limits
 
 from dpbench import algorithms
 from dpbench.algorithms.base import Algorithm, AuditCase, make_settings
@@ -47,6 +46,7 @@ from dpbench.errors import UserError
 from dpbench.privacy.check import guarantee
 from dpbench.privacy.ledger import Composition, PoissonReplaced, WithoutReplacement
 from dpbench.problems import Problem, losses
+from dpbench.run.threads import one_thread
 
 LEVEL = 0.01
 SHORT = 0.15  # of a Gaussian claim, what the bound of a sound release on its worst pair stays below it by
@@ -139,7 +139,7 @@ def audit(
     if search is None:
         search = case is None and (near or type(algorithm).audit_case is Algorithm.audit_case)
     done = Audit(name, epsilon, 0.0, 0, {}, {}, moved=shares)
-    with threadpool_limits(1):
+    with one_thread():
         try:
             setups, further, papers_own = _setups(algorithm, fixed, epsilon, case, factor, papers, loss)
             done = done._replace(delta=setups[0].budget.delta)

@@ -7,6 +7,7 @@ A release is named by its noise multiplier: noise standard deviation (Gaussian) 
 from __future__ import annotations
 
 import math
+from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Literal, NamedTuple, TypeAlias
@@ -317,6 +318,26 @@ def at_rho(rho: float) -> Gaussian:
     return Gaussian(math.sqrt(0.5 / rho))
 
 
+class _Counted:
+    """How often each (release, label), of all replicates alike and beside these of some."""
+
+    def __init__(self) -> None:
+        self.shared: dict[tuple[Release, str], int] = {}
+        self.own: defaultdict[int, dict[tuple[Release, str], int]] = defaultdict(dict)
+
+    def add(self, key: tuple[Release, str], count: int, members: Sequence[int] | None) -> None:
+        """`count` more for the replicates `members`, None for all."""
+        for counts in [self.shared] if members is None else [self.own[i] for i in members]:
+            counts[key] = counts.get(key, 0) + count
+
+    def of(self, i: int) -> dict[tuple[Release, str], int]:
+        """All of replicate `i`."""
+        counts = dict(self.shared)
+        for key, count in self.own.get(i, {}).items():
+            counts[key] = counts.get(key, 0) + count
+        return counts
+
+
 class Ledger:
     """The releases of `k` replicates that advance together. Equal releases are counted, not listed.
 
@@ -329,9 +350,7 @@ class Ledger:
 
     def __init__(self, k: int) -> None:
         self.k = k
-        self._shared: dict[tuple[Release, str], int] = {}
-        self._own: list[dict[tuple[Release, str], int]] = [{} for _ in range(k)]
-        self._planned: list[dict[tuple[Release, str], int]] = [{} for _ in range(k)]
+        self._released, self._planned = _Counted(), _Counted()
         self._known: dict[Composition, Composition] = {}
         self._sorted: dict[tuple[tuple[tuple[Release, str], int], ...], Composition] = {}
         self._drawn: dict[tuple[Release, str], Drawn] = {}
@@ -352,34 +371,26 @@ class Ledger:
             self._drawn[key] = drawn._replace(low=min(known.low, drawn.low), high=max(known.high, drawn.high))
         if not count:
             return
-        for counts in [self._shared] if members is None else [self._own[i] for i in members]:
-            counts[key] = counts.get(key, 0) + count
+        self._released.add(key, count, members)
 
     def plan(self, release: Release, label: str, count: int, members: Sequence[int] | None = None) -> None:
         """Before any of them: `count` equal releases at most, for `members` (None: all k), beside what is planned."""
-        for counts in [self._planned[i] for i in (range(self.k) if members is None else members)]:
-            counts[release, label] = counts.get((release, label), 0) + count
+        self._planned.add((release, label), count, members)
 
     def of(self, i: int) -> Composition:
         """Everything replicate `i` released, in a canonical order; the same object for equal replicates."""
-        return self._composition(self._counts(i))
+        return self._composition(self._released.of(i))
 
     def planned(self, i: int) -> Composition:
         """The most that replicate `i` could have released: what was planned for it, and what it released beside."""
-        counts = self._counts(i)
-        return self._composition(counts | {k: max(n, counts.get(k, 0)) for k, n in self._planned[i].items()})
+        counts = self._released.of(i)
+        return self._composition(counts | {k: max(n, counts.get(k, 0)) for k, n in self._planned.of(i).items()})
 
     def beyond_plan(self, i: int) -> list[str]:
         """The labels of which replicate `i` released more, or at other noise, than was planned; none without a plan."""
-        plan = self._planned[i]
-        over = {label for (release, label), n in self._counts(i).items() if n > plan.get((release, label), 0)}
+        plan = self._planned.of(i)
+        over = {label for (release, label), n in self._released.of(i).items() if n > plan.get((release, label), 0)}
         return sorted(over) if plan else []
-
-    def _counts(self, i: int) -> dict[tuple[Release, str], int]:
-        counts = dict(self._shared)
-        for key, count in self._own[i].items():
-            counts[key] = counts.get(key, 0) + count
-        return counts
 
     def _composition(self, counts: dict[tuple[Release, str], int]) -> Composition:
         listed = tuple(counts.items())
@@ -394,7 +405,7 @@ class Ledger:
 
         Shape of the value, ℓ₂ or ℓ₁ sensitivity and noise scale per entry (standard deviation, or a Laplace's b).
         """
-        counts = self._counts(i)
+        counts = self._released.of(i)
         return [
             {"label": e.label, "release": describe(e.release), "count": counts.get((e.release, e.label), 0)}
             | {"planned": e.count}

@@ -12,6 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 SAMPLE = 1024  # rows that b is found on
+FEW = 128  # of them, on which it shows at less cost where nothing is usual
 TRIALS = 4  # of them to start from
 STEADY = 9  # columns, the most often usual ones, whose median ratio to b is the row's factor
 WITHIN, EXTREME = 100.0, 1e100  # of a row's own size; factors
@@ -34,9 +35,12 @@ class Usual(NamedTuple):
 def usual_entries(X: np.ndarray, share: float) -> Usual | None:
     """What is usual in X (n, d); None if more than this share of the r_ij of a sample of rows is not 0."""
     sample = np.array(X[:: max(1, len(X) // SAMPLE)])
+    few = sample[:: max(1, len(sample) // FEW)]
     with np.errstate(all="ignore"):  # extreme entries: what is no number is not usual
         for first in sample[:: -(-len(sample) // TRIALS)]:  # a row may have nothing usual about it
-            entry, steady = _usual_from(first, sample)
+            if not len(_usual_from(first, few, 1 / 4)[1]):
+                continue
+            entry, steady = _usual_from(first, sample, 1 / 2)
             slack = ROUNDING * np.abs(entry)
             if len(steady):
                 rest = sample * _inverse(sample, entry, steady)[:, None] - entry
@@ -45,14 +49,17 @@ def usual_entries(X: np.ndarray, share: float) -> Usual | None:
     return None
 
 
-def _usual_from(entry: np.ndarray, sample: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """(b, the columns that the factors are found on) for s = 1 in a row that is usual but for a few entries."""
+def _usual_from(entry: np.ndarray, sample: np.ndarray, least: float) -> tuple[np.ndarray, np.ndarray]:
+    """(b, the columns that the factors are found on) for s = 1 in a row that is usual but for a few entries.
+
+    least: the share of the rows that have what is usual in a column.
+    """
     steady = np.flatnonzero(entry)
     for _ in range(2):  # those few are not b's
         if len(steady):
             ratios = sample * _inverse(sample, entry, steady)[:, None]
-            found, often = np.array([_most_frequent(column) for column in ratios.T]).T
-            entry = np.where(often >= 1 / 2, found, 0.0)
+            found, often = _most_frequent(ratios)
+            entry = np.where(often >= least, found, 0.0)
             order = np.argsort(np.where(entry == 0, 0.0, -often), kind="stable")
             steady = order[: min(STEADY, np.count_nonzero(entry))]
     return entry, steady
@@ -68,11 +75,13 @@ def _inverse(X: np.ndarray, entry: np.ndarray, columns: np.ndarray) -> np.ndarra
     return np.where((np.abs(inverse) > 1 / EXTREME) & (np.abs(inverse) < EXTREME), inverse, 1.0)
 
 
-def _most_frequent(column: np.ndarray) -> tuple[float, float]:
-    """The value that most entries have, up to rounding, and the share that have it."""
-    ordered = np.sort(column)
-    last = np.flatnonzero(~(np.diff(ordered) <= 1e-11 * np.abs(ordered[1:])))
-    ends = np.append(last + 1, len(ordered))
-    sizes = np.diff(ends, prepend=0)
-    longest = int(sizes.argmax())
-    return float(ordered[ends[longest] - 1 - sizes[longest] // 2]), sizes[longest] / len(column)
+def _most_frequent(columns: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Of each column, the value that most entries have, up to rounding, and the share that have it."""
+    ordered = np.sort(columns.T)  # a line for each column
+    lines, places = np.arange(len(ordered)), np.arange(len(columns))
+    other = ~(np.diff(ordered) <= 1e-11 * np.abs(ordered[:, 1:]))
+    begins = np.maximum.accumulate(np.pad(np.where(other, places[1:], 0), ((0, 0), (1, 0))), axis=1)
+    sizes = places - begins + 1
+    last = sizes.argmax(axis=1)
+    longest = sizes[lines, last]
+    return ordered[lines, last - longest // 2], longest / len(columns)

@@ -10,7 +10,6 @@ from typing import Any
 
 import msgspec
 import numpy as np
-from threadpoolctl import threadpool_limits
 
 from dpbench import algorithms, datasets
 from dpbench.algorithms.base import Algorithm, BaseSettings, Outcome
@@ -25,6 +24,7 @@ from dpbench.run.devices import build
 from dpbench.run.environment import environment
 from dpbench.run.jobs import Job
 from dpbench.run.row import RUNS, Point, Row
+from dpbench.run.threads import one_thread
 from dpbench.run.trace import Trace
 from dpbench.version import DISTRIBUTION, __version__
 
@@ -38,7 +38,7 @@ def execute(jobs: list[Job], build: Build = build) -> tuple[list[Row], list[Poin
 
     build: what gives the problem of a name.
     """
-    with threadpool_limits(1):
+    with one_thread():
         try:
             return _sweep(jobs[0], build) if jobs[0].sweep else _execute(jobs, build)
         except (KeyboardInterrupt, SystemExit):

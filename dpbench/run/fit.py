@@ -12,7 +12,6 @@ from typing import Any, Literal
 import msgspec
 import numpy as np
 import scipy
-from threadpoolctl import threadpool_limits
 
 from dpbench import algorithms
 from dpbench import schema as schemas
@@ -32,6 +31,7 @@ from dpbench.run import given, shards
 from dpbench.run import row_bound as row_bounds
 from dpbench.run.bound import bind, budget_of
 from dpbench.run.draws import mechanisms_of
+from dpbench.run.threads import one_thread
 
 REPRODUCIBLE = "reproducible: not a release"
 CHECKED = "that X and y passed the checks"
@@ -279,7 +279,7 @@ def fit(
     key = secrets.token_hex(32) if seed is None else f"fit/{method.name}/{budget}/{parsed}/{seed}"
     W = starts.draw(start, problem.d, stream(key, "init"))[None]
     withheld = ""
-    with threadpool_limits(1):
+    with one_thread():
         try:
             run_of = bind(method, problem, [given_settings], [budget], W, [key])
             run = run_of.run(mechanisms_class=mechanisms_of(exact, seed, release_noise))

@@ -6,7 +6,6 @@ import os
 from pathlib import Path
 
 import numpy as np
-from threadpoolctl import threadpool_limits
 
 from dpbench import algorithms
 from dpbench.algorithms.base import make_settings
@@ -20,6 +19,7 @@ from dpbench.problems import build, catalogue, starts
 from dpbench.run.bound import bind
 from dpbench.run.results import Store
 from dpbench.run.row import Row
+from dpbench.run.threads import one_thread
 
 LEAST = 6  # letters of a key
 
@@ -56,6 +56,6 @@ def planned(row: Row) -> tuple[Composition, Budget]:
         return plan, budget
     problem = build(name)
     start = np.asarray(starts.draw(catalogue.recipe_of(name).start, problem.d, stream(f"{name}/{row.seed}", "init")))
-    with threadpool_limits(1):
+    with one_thread():
         run = bind(method, problem, [settings], [budget], start[None], [key]).run()
     return run.mechanisms.ledger.planned(0), budget

@@ -14,7 +14,6 @@ from typing import IO, Any
 import msgspec
 import numpy as np
 import scipy.sparse
-from threadpoolctl import threadpool_limits
 
 from dpbench import algorithms
 from dpbench.algorithms.base import make_settings
@@ -22,6 +21,7 @@ from dpbench.algorithms.rules import public_settings
 from dpbench.errors import PrivacyError, UserError
 from dpbench.problems import Problem
 from dpbench.run.bound import bind, budget_of
+from dpbench.run.threads import one_thread
 from dpbench.submitting.ledgers import counted
 from dpbench.submitting.sandbox import Frame
 
@@ -59,7 +59,7 @@ def serve(folder: Path, pipe: IO[bytes]) -> None:
     """Run every task, in the order given, and send a frame for each."""
     given = msgspec.json.decode((folder / "tasks.json").read_bytes(), type=Tasks)
     of_file = f"{folder / 'method.py'}:{given.class_name}"
-    with threadpool_limits(1):
+    with one_thread():
         for task in given.tasks:
             frame = _frame(folder, task.algorithm or of_file, task)
             sent = msgspec.msgpack.encode(frame)

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from threadpoolctl import threadpool_limits
-
 from dpbench.privacy.ledger import Composition, Entry
 from dpbench.privacy.plain import plain, release_of
 from dpbench.run.bound import bind_jobs
 from dpbench.run.jobs import Job
+from dpbench.run.threads import one_thread
 from dpbench.submitting.archive import worded
 
 
@@ -32,6 +31,6 @@ class Replay(NamedTuple):
 
 def replay(job: Job) -> Replay:
     """Run one job again, for its objective and for what it released."""
-    with threadpool_limits(1):
+    with one_thread():
         run = bind_jobs([job]).run()
     return Replay(float(run.objective[0]), run.mechanisms.ledger.planned(0))

@@ -22,7 +22,7 @@ def test_equal_releases_are_counted_consecutive_or_not():
         ledger.record(Gaussian(2.0), "gradient")
         ledger.record(Gaussian(3.0), "direction")
     assert ledger.of(0) == (Entry(Gaussian(3.0), 30_000, "direction"), Entry(Gaussian(2.0), 30_000, "gradient"))
-    assert len(ledger._shared) == 2
+    assert len(ledger._released.shared) == 2
 
 
 def test_members_pay_for_themselves():

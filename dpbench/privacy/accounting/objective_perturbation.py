@@ -160,27 +160,34 @@ def _split(releases: Counts) -> tuple[LogisticPerturbation, float] | None:
 
 def _delta(s: float, curvature: float, a: float, b: float, mu: float, epsilon: float) -> float:
     """`delta_of` for angles in [a, b], s = L₀/σ."""
+    mass, losses = _losses(s, curvature, a, b)
+    least = epsilon - mu * mu / 2 - 10 * mu  # the other releases' loss is N(μ²/2, μ²)
+    total = 0.0
+    for loss, weight in zip(losses, WEIGHTS / WEIGHTS.sum(), strict=True):
+        live = loss > least
+        total += weight * float(mass[live] @ _hockey_stick(mu, epsilon - loss[live]))
+    return total
+
+
+@lru_cache(maxsize=len(BULK))
+def _losses(s: float, curvature: float, a: float, b: float) -> tuple[Array, list[Array]]:
+    """Of angles in [a, b]: masses of points of one component of the noise, and the losses there at nodes of another.
+
+    Kept, as an ε is looked for among many at the same noise.
+    """
     along, across = math.sqrt((2 - a) / 2), math.sqrt(b / 2)  # of u = (along, across) and -u' = (along, -across)
     square, product = s * s * (along**2 + across**2), s * s * (along**2 - across**2)
     slopes = np.linspace(-3 * REACH * s, 3 * REACH * s + square, FINE)
     gains = _gain(slopes, square, curvature)  # convex, so its chords lie above it
     x = np.linspace(-REACH, REACH, FINE if a == 0 else COARSE)
     mass = np.exp(-x * x / 2) * ((x[1] - x[0]) / math.sqrt(2 * math.pi))
-    least = epsilon - mu * mu / 2 - 10 * mu  # the other releases' loss is N(μ²/2, μ²)
 
     def loss_at(x: Array, y: float) -> Array:
         u, w = s * (along * x + across * y), s * (along * x - across * y)
         both = np.interp(u + product, slopes, gains) + w + square / 2  # p' = 1
         return np.maximum(np.interp(u, slopes, gains), both)
 
-    total = 0.0
-    for y, weight in zip(NODES, WEIGHTS / WEIGHTS.sum(), strict=True):
-        # The loss does not fall with x: below the last coarse point that is not live, none is.
-        first = max(0, int(np.count_nonzero(loss_at(x[::STRIDE], y) <= least)) - 1) * STRIDE
-        loss = loss_at(x[first:], y)
-        live = loss > least
-        total += weight * float(mass[first:][live] @ _hockey_stick(mu, epsilon - loss[live]))
-    return total
+    return mass, [loss_at(x, y) for y in NODES]
 
 
 def _delta_of_one_row(s: float, curvature: float, mu: float, epsilon: float) -> float:
