@@ -4,7 +4,8 @@ A batch's seconds are `Algorithm.work` over the rates in results/iterations.json
 time per replicate taken as a + b/k between and beyond them), its overheads those of results/cluster.json. The batches
 are the runner's, in the runner's order; a worker gets the next one when the driver has dealt with its last, and the
 driver deals with one at a time. Runs that are timed alone stay in the driver and are left out. The rates are checked
-against the rows of the full profiles that were timed alone. Runs that stop early cost what they made, by their rows.
+against the rows of the full profiles that were timed alone. A method that `make bench` does not measure has the highest
+rate of those rows instead. Runs that stop early cost what they made, by their rows.
 """
 
 from __future__ import annotations
@@ -45,15 +46,18 @@ def makespan(seconds: list[float], workers: int, overhead: float, driver: float)
     return free
 
 
-def rates() -> Callable[[str, int], float]:
-    """(algorithm, k) -> flops of `Algorithm.work` per second of a batch of k; the slowest one's if it is not known."""
-    measured = {
-        line["algorithm"]: line["work_rates"]
-        for line in json.loads((RESULTS / "iterations.json").read_text())["iterations"]
-    }
+def benched() -> dict[str, tuple[float, float]]:
+    """Algorithm → flops of `Algorithm.work` per second of a batch of 1 and of one of `BATCH`, by `make bench`."""
+    lines = json.loads((RESULTS / "iterations.json").read_text())["iterations"]
+    return {line["algorithm"]: tuple(line["work_rates"]) for line in lines}
+
+
+def rates(measured: dict[str, tuple[float, float]], timed: dict[str, float]) -> Callable[[str, int], float]:
+    """(algorithm, k) → flops of `Algorithm.work` per second of a batch of k; that of `timed` if it is not `measured`."""
+    usual = statistics.median(single for single, _ in measured.values())
 
     def rate(algorithm: str, k: int) -> float:
-        single, batched = measured.get(algorithm, min(measured.values()))
+        single, batched = measured.get(algorithm) or 2 * (timed.get(algorithm, usual),)
         alone = max(0.0, (1 / single - 1 / batched) / (1 - 1 / BATCH))  # of 1/rate: paid once a batch
         return 1 / max(1 / single - alone + alone / k, 1e-13)
 
@@ -67,7 +71,7 @@ def main() -> None:
     from dpbench.study.plan import plan
 
     cost = json.loads((RESULTS / "cluster.json").read_text())
-    overhead, driver, rate = cost["overhead"], cost["driver"], rates()
+    overhead, driver, measured = cost["overhead"], cost["driver"], benched()
     print(f"overhead {1e3 * overhead:.1f} ms, driver {1e3 * driver:.1f} ms a batch")
     for name in experiments.BUILTIN:
         store = Store("results", "full", name)
@@ -75,7 +79,15 @@ def main() -> None:
         rows = store.runs().set_index("key")
         made = (rows["iterations"] / rows["T"]).clip(upper=1).dropna().to_dict() if "iterations" in rows else {}
 
-        def seconds_of(job, k: int, made=made) -> float:
+        seconds_alone = rows["seconds"].dropna()
+        timed: dict[str, float] = {}
+        for job in jobs:
+            if job.key in seconds_alone.index:
+                found = runner.work(job) * made.get(job.key, 1.0) / seconds_alone[job.key]
+                timed[job.algorithm] = max(found, timed.get(job.algorithm, 0.0))  # small problems are mostly overhead
+        rate = rates(measured, timed)
+
+        def seconds_of(job, k: int, made=made, rate=rate) -> float:
             return runner.work(job) * made.get(job.key, 1.0) / rate(job.algorithm, k)
 
         pooled = [job for job in jobs if not job.timed]
@@ -89,7 +101,7 @@ def main() -> None:
                 f"{name:<20}{len(pooled):>7} runs {len(todo):>6} batches {workers:>5} workers {_clock(end):>10}"
                 f"   {alone / end:>5.0f} times faster   longest batch {_clock(max(seconds))}"
             )
-        check(name, jobs, rows["seconds"].dropna(), seconds_of)
+        check(name, [job for job in jobs if job.algorithm in measured], seconds_alone, seconds_of)
 
 
 def check(name: str, jobs, rows, seconds_of: Callable[..., float]) -> None:

@@ -29,6 +29,12 @@ BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 LINK = re.compile(r"\]\(([^)#:]+)(?:#[^)]*)?\)|\{include\} (\S+)")
 
 
+@pytest.mark.parametrize("page", ["README.md", "CHANGELOG.md", "CONTRIBUTING.md"])
+def test_no_line_is_longer_than_132_characters(page):
+    lines = (ROOT / page).read_text(encoding="utf-8").splitlines()
+    assert [f"{number}: {line[:60]}…" for number, line in enumerate(lines, 1) if len(line) > 132] == []
+
+
 @pytest.fixture
 def elsewhere(tmp_path, monkeypatch):
     """An empty folder with the examples, as a user has them beside a clone."""

@@ -33,7 +33,7 @@ INSTEAD = EVERYWHERE | {
     r"empirical (ε|epsilon)": "audit",
     r"\bthe house\b": "an ordinary word",
 }
-SHOWN = re.compile(r"```.*?^```$|`[^`]*`|\]\([^)]*\)|--\w+(?: \w+)?|^ *dpbench .*$", re.MULTILINE | re.DOTALL)
+SHOWN = re.compile(r"```.*?^```$|`[^`]*`|\]\([^)]*\)|--\w+(?: \w+)?|^ *dpbench [^\n]*$", re.MULTILINE | re.DOTALL)
 
 
 def said():
