@@ -53,7 +53,7 @@ def benched() -> dict[str, tuple[float, float]]:
 
 
 def rates(measured: dict[str, tuple[float, float]], timed: dict[str, float]) -> Callable[[str, int], float]:
-    """(algorithm, k) → flops of `Algorithm.work` per second of a batch of k; that of `timed` if it is not `measured`."""
+    """(algorithm, k) → flops of `Algorithm.work` per second of a batch of k; of `timed` where not `measured`."""
     usual = statistics.median(single for single, _ in measured.values())
 
     def rate(algorithm: str, k: int) -> float:
