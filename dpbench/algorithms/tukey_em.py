@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from statistics import NormalDist
 from typing import Any, ClassVar
 
@@ -171,13 +172,18 @@ def _event(budget: Budget) -> DrawAfterTest:
     return scaled(unit, budget.noise_scale(((unit, 1),)))  # type: ignore[return-value]
 
 
+@functools.lru_cache(maxsize=256)
+def _log_widths(m: int) -> Array:
+    """(⌊m/2⌋,) ln of the distance of two quantiles of a normal law, from the outermost of m."""
+    quantiles = ((i + 0.5) / m for i in range(m // 2))  # by `statistics`, as to load scipy.special takes far longer
+    return np.log(-2 * np.fromiter(map(NORMAL.inv_cdf, quantiles), dtype=float))
+
+
 def fewest(d: int, event: DrawAfterTest, most: int) -> int:
     """The least m, at most `most` + 1, at which models at the quantiles of a normal law pass the test surely."""
 
     def passes(m: int) -> bool:
-        quantiles = ((i + 0.5) / m for i in range(m // 2))  # by `statistics`, as to load scipy.special takes far longer
-        log_volumes = d * np.log(-2 * np.fromiter(map(NORMAL.inv_cdf, quantiles), dtype=float))
-        far = tukey.distance(log_volumes, m, event.exponent, event.leak)
+        far = tukey.distance(d * _log_widths(m), m, event.exponent, event.leak)
         return far >= tukey.threshold(event) + SURE / event.test
 
     low, high = LEAST - 1, LEAST

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import gc
+import os
+import sys
 from pathlib import Path
 
 import click
@@ -29,7 +31,8 @@ def command(experiment: str | None, profile: str | None, results: str) -> None:
         raise UserError(f"--out {results}: there is no such folder; dpbench run --out {results} makes it")
     gc.disable()  # the plans are half a million objects, and none of them is garbage
     try:
-        found = dpbench.standings(experiment, profile, results=results)
+        fork = sys.platform == "linux" and (os.cpu_count() or 1) > 1
+        found = dpbench.standings(experiment, profile, results=results, fork=fork)
     finally:
         gc.freeze()
         gc.enable()

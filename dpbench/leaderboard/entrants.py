@@ -16,6 +16,7 @@ from dpbench.algorithms.base import Algorithm, make_settings
 from dpbench.errors import NotAtHand, UserError
 from dpbench.files import read_toml
 from dpbench.problems import catalogue
+from dpbench.problems.declaration import Declaration
 from dpbench.study.grid import BEST, GridEntry
 
 
@@ -65,6 +66,12 @@ def _refused(problem: str, name: str) -> frozenset[tuple[str, Any] | None]:
     return frozenset(one for one, why in _tried(problem, name) if why)
 
 
+@functools.lru_cache(maxsize=32)
+def declared(problem: str) -> Declaration:
+    """What is declared of the problem, kept while all methods are held against it."""
+    return catalogue.declare(problem)
+
+
 def _tried(problem: str, name: str) -> Iterator[tuple[tuple[str, Any] | None, str]]:
     """The (setting, value) pairs of the full grid, None where there are none, and why the problem does not admit each.
 
@@ -76,7 +83,7 @@ def _tried(problem: str, name: str) -> Iterator[tuple[tuple[str, Any] | None, st
     target = None
     if not why:
         try:
-            target = catalogue.declare(problem)
+            target = declared(problem)
             method.needs.check(target, method.name)
             method.under(terms.RELATION)
         except NotAtHand:

@@ -27,7 +27,6 @@ from dpbench.files import read_toml
 from dpbench.leaderboard import entrants
 from dpbench.leaderboard.places import METHOD, pick
 from dpbench.problems import catalogue
-from dpbench.problems.declaration import Declaration
 from dpbench.study.grid import BEST, Grid, GridEntry, load_grid
 
 TRACKS = ("default", "nearby", "private")
@@ -64,7 +63,7 @@ def families() -> dict[str, str]:
 def choice(problem: str) -> str:
     """The method that users get where they name none; "" where no rule covers the problem."""
     try:
-        return auto.method(catalogue.declare(problem))
+        return auto.method(entrants.declared(problem))
     except UserError:
         return ""
 
@@ -106,7 +105,7 @@ def size(problem: str) -> tuple[int, int]:
     """(n, d), declared, so that it takes no data."""
     recipe = catalogue.recipe_of(problem)
     if recipe.rows is None or recipe.spec.columns is None:
-        declared = catalogue.declare(problem)
+        declared = entrants.declared(problem)
         return declared.n, declared.d
     return recipe.rows, recipe.spec.columns
 
@@ -134,15 +133,10 @@ def _scaled(value: float, factor: float) -> float:
     return max(1, round(value * factor)) if isinstance(value, int) else float(f"{value * factor:.2g}")
 
 
-@functools.lru_cache(maxsize=32)
-def _declared(problem: str) -> Declaration:
-    return catalogue.declare(problem)
-
-
 def _admitted(problem: str, name: str, settings: dict[str, Any]) -> bool:
     method, fixed = algorithms.resolve(name)
     try:
-        method.complete(_declared(problem), make_settings(method, fixed | settings))
+        method.complete(entrants.declared(problem), make_settings(method, fixed | settings))
     except NotAtHand:
         return True
     except UserError:

@@ -198,7 +198,7 @@ def _completed(table: pyarrow.Table) -> pyarrow.Table:
 def _whole(algorithms: list[str], settings: list[str | None]) -> list[str | None]:
     pairs = list(zip(algorithms, settings, strict=True))
     whole = {pair: pair[1] and completed(*pair) for pair in set(pairs)}  # of a hundred times as many rows
-    return [whole[pair] for pair in pairs]
+    return settings if all(text == pair[1] for pair, text in whole.items()) else [whole[pair] for pair in pairs]
 
 
 def _as_list(column: pyarrow.ChunkedArray) -> list[Any]:

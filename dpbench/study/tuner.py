@@ -83,7 +83,7 @@ class Tuner:
         """(settings, sweep) → the rows with a result, of (problem, algorithm, ε)."""
         columns, found = self._columns, defaultdict(list)
         timed, status, settings, sweep = columns.timed, columns.status, columns.settings, columns.sweep
-        for row in self._rows.get(cell, ()):
+        for row in sorted(self._rows.get(cell, ()), key=columns.seed.__getitem__):  # a plan has those keys
             if timed[row] == 0 and status[row] in RESULTS:
                 found[settings[row], sweep[row] or ""].append(row)
         return found

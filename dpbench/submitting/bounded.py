@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
-import pickle
 import signal
 import sys
-import warnings
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
+
+from dpbench.forked import Died, Forked
 
 T = TypeVar("T")
 
@@ -26,32 +25,15 @@ def bounded(function: Callable[[], T], seconds: int, memory: int) -> T:
     """
     if not hasattr(os, "fork"):
         return function()
-    read, write = os.pipe()
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DeprecationWarning)  # of a fork beside BLAS's idle threads, which stay here
-        child = os.fork()
-    if not child:
-        code = 1
-        with contextlib.suppress(BaseException):
-            os.close(read)
-            _limit(seconds, memory)
-            with os.fdopen(write, "wb") as pipe:
-                pickle.dump(_outcome(function), pipe)
-            code = 0
-        os._exit(code)
-    os.close(write)
-    with os.fdopen(read, "rb") as pipe:
-        sent = pipe.read()
-    status = os.waitpid(child, 0)[1]
-    if os.WIFSIGNALED(status) and os.WTERMSIG(status) in (signal.SIGXCPU, signal.SIGKILL):
-        raise OutOfBounds(f"it takes more than {seconds} s")
-    if status or not sent:
-        raise OutOfBounds("it takes more memory than it may, or died")
-    value: T
-    value, error = pickle.loads(sent)
+    try:
+        value, error = Forked(lambda: _outcome(function), lambda: _limit(seconds, memory)).value()
+    except Died as death:
+        if death.signal in (signal.SIGXCPU, signal.SIGKILL):
+            raise OutOfBounds(f"it takes more than {seconds} s") from None
+        raise OutOfBounds("it takes more memory than it may, or died") from None
     if error is not None:
         raise OutOfBounds(error)
-    return value
+    return cast(T, value)
 
 
 def _outcome(function: Callable[[], Any]) -> tuple[Any, str | None]:
