@@ -308,7 +308,7 @@ ESTIMATORS = [
     Mutant(MODEL, "return slopes, start - slopes @ middle", "return slopes, start",
            "estimators/test_models.py::test_two_classes_of_any_name_a_frame_and_its_names",
            "an intercept in other units"),
-    Mutant(MODEL, "return schemas.shortened(Z) if self._shorten else Z", "return Z",
+    Mutant(MODEL, "return Z if self._known_bound is None else schemas.shortened(Z)", "return Z",
            "estimators/test_models.py::test_a_known_row_bound_is_used_and_longer_rows_are_shortened",
            "rows beyond a bound are not shortened"),
     Mutant(MODEL, "seeds = _seeds(self.random_state, len(targets))", "seeds = _seeds(0, len(targets))",

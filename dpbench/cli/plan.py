@@ -54,9 +54,11 @@ if TYPE_CHECKING:
 @click.option("--seed", type=int, default=0, show_default=True, metavar="N", help="Seed of the simulation.")
 @click.option(
     "--row-bound",
-    type=click.Choice(["private", "rule"]),
-    help="How the bound on a row's length is found, as of the estimators: released, or by a public rule. Without one, "
-    "rows may be as long as the columns allow, which costs about 6 points of accuracy at ε = 1.",
+    type=click.Choice(["auto", "private", "rule", "none"]),
+    default="auto",
+    show_default=True,
+    help="How the bound on a row's length is found, as of the estimators: released (auto does), or by a public rule. "
+    "With none, rows may be as long as the columns allow, which costs about 6 points of accuracy at ε = 1.",
 )
 @click.option("--figure", metavar="FILE.png", help="Draw the scores against ε.")
 @JOBS
@@ -69,6 +71,7 @@ def command(share: tuple[str, ...], **given: Any) -> None:
     It reads no data, so it costs no privacy. The first table is simulated: the estimators are fitted to random tables
     that the schema allows. The second table is exact: it lists the releases of a fit, with their noise.
     """
+    given["row_bound"] = None if given["row_bound"] == "none" else given["row_bound"]
     with progress() as report:
         found = dpbench.plan(share=parse_shares(share), **given, progress=report.doing)
     _answer(found, given["reach"])

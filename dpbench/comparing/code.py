@@ -69,6 +69,7 @@ def _by_estimator(source: Source, given: dict[str, Any], estimator: str, weights
     settings = {name: value for name, value in given.items() if name not in named}
     words = [f"{given['epsilon']!r}", f"schema={schema!r}", f"algorithm={given['algorithm']!r}"]
     words += [f"settings={settings!r}"] * bool(settings) + [f"{name}={weight!r}" for name, weight in weights.items()]
+    words.append("row_bound=None")  # rows as they were compared
     draft = f"dpbench schema {source.data} --target {source.target} --out {schema}"
     first = f"# First: {draft}, and decide what is public in it."
     return "\n".join(

@@ -54,7 +54,12 @@ def card_of(name: str, model: Saved, statement: Statement, holds: Sequence[str],
     ]
     text += [
         "",
-        "Values beyond the bounds count as the nearest end, unknown categories as none. ",
+        "Values beyond the bounds count as the nearest end, unknown categories as none. "
+        + (
+            f"A row longer than {schema.row_bound:.4g}, each number being in [-1, 1], is shortened to that."
+            if schema.row_bound is not None
+            else ""
+        ),
         "",
         "## Limits",
         "",

@@ -38,7 +38,7 @@ from dpbench.estimators.saved import write as write_model
 from dpbench.privacy.budget import Budget
 from dpbench.privacy.check import together
 from dpbench.privacy.data_budget import DataBudget
-from dpbench.privacy.ledger import Composition
+from dpbench.privacy.ledger import Composition, Laplace
 from dpbench.privacy.relation import Relation
 from dpbench.privacy.split import share
 from dpbench.privacy.statement import Statement, released, sentence
@@ -71,7 +71,7 @@ class Terms(NamedTuple):
 
     algorithm: its name. problem: that of each of the `models`, which together may spend `budget`, (ε, δ). epsilon,
     delta: of each. accounting: what sets the noise. settings: those that differ from the method's defaults. row_bound:
-    what releases a bound on the rows, and what that leaves; None where nothing does.
+    how a bound on the rows is found, and what that leaves; None where rows stay as they are.
     """
 
     algorithm: str
@@ -107,7 +107,7 @@ class _Private(BaseEstimator):
     schema: Any = None
     bounds: Any = None
     categories: Mapping[str, Any] | None = None
-    row_bound: float | Literal["private", "rule"] | None = None
+    row_bound: float | row_bounds.RowBound | None = "auto"
     fit_intercept: bool = True
     l2: float = 0.0
     settings: Mapping[str, Any] | None = None
@@ -124,15 +124,12 @@ class _Private(BaseEstimator):
         self._low, self._high = low, high
         intercept = int(bool(self.fit_intercept))
         numbers = np.arange(len(low) + intercept) >= intercept
-        self._lengths, self._shorten = Lengths(numbers, len(low), 0, intercept), False
-        self._unit = self._divided = self._lengths.unit
+        self._lengths: Lengths | None = Lengths(numbers, len(low), 0, intercept)
+        self._known_bound: float | row_bounds.Way | None = self._number
+        self._unit = self._divided = self._number or self._lengths.unit
         if self._coming is not None:
             self._unit, self._lengths = 1.0, self._coming
             self._divided = self._lengths.unit
-        elif self.row_bound == "rule":
-            self._unit, self._shorten = row_bounds.by_rule(self._lengths), True
-        elif self.row_bound is not None and not self._private_bound:
-            self._unit, self._shorten = positive("row_bound", float(self.row_bound)), True
 
     @property
     def _coming(self) -> Lengths | None:
@@ -140,11 +137,23 @@ class _Private(BaseEstimator):
         return getattr(self, "_given", None)
 
     @property
-    def _private_bound(self) -> bool:
-        """Whether the rows' bound is released first; ParameterError for a row_bound that is none."""
-        if isinstance(self.row_bound, str) and self.row_bound not in row_bounds.WAYS:
-            raise ParameterError(f'row_bound must be a number, "private", "rule" or None, got {self.row_bound!r}')
-        return self.row_bound == "private"
+    def _number(self) -> float | None:
+        """The rows' bound where a number is given for it; ParameterError for a row_bound that is none."""
+        if self.row_bound is None or self.row_bound in row_bounds.WAYS:
+            return None
+        if isinstance(self.row_bound, str):
+            raise ParameterError(
+                f'row_bound must be a number, "auto", "private", "rule" or None, got {self.row_bound!r}'
+            )
+        return positive("row_bound", float(self.row_bound))
+
+    @property
+    def row_bound_(self) -> float | None:
+        """The length beyond which rows are shortened, each number being in [-1, 1]; None where none is."""
+        check_is_fitted(self)
+        if self._encoder is not None:
+            return self._encoder.row_bound
+        return None if self._known_bound is None else self._unit
 
     def _rows(self, X: np.ndarray) -> np.ndarray:
         """(n, d') rows of ‖x‖₂ ≤ 1: features from their bounds to [-1, 1], an intercept in front, over `_unit`."""
@@ -153,7 +162,7 @@ class _Private(BaseEstimator):
         if self.fit_intercept:
             Z = np.hstack([np.ones((len(Z), 1)), Z])
         Z /= self._unit
-        return schemas.shortened(Z) if self._shorten else Z
+        return Z if self._known_bound is None else schemas.shortened(Z)
 
     def as_encoded(self, lengths: Lengths) -> Any:
         """Itself, for X that is encoded and divided before it comes, as in a plan's worlds."""
@@ -225,9 +234,13 @@ class _Private(BaseEstimator):
                 raise ParameterError(f"settings: so set, {name} keeps no ε ({flaw}); dpbench.fit runs it, and says so")
             return Terms(name, problem, models, (epsilon, delta), *each, accounting, settings)
 
-        if not self._private_bound or not getattr(self, "_lengths", EVERY).most:
+        lengths: Lengths | None = None if self._number is not None else getattr(self, "_lengths", EVERY)
+        how = self.row_bound if isinstance(self.row_bound, str) and lengths is not None else None
+        way = row_bounds.decided(
+            how, lengths or EVERY, epsilon, delta, terms.RELATION, lambda *left: at(*left).planned()
+        )
+        if way is None:
             return at(epsilon, delta)
-        way = row_bounds.split(epsilon, delta, terms.RELATION, lambda *left: at(*left).planned())
         return at(way.epsilon, way.delta)._replace(budget=(epsilon, delta), row_bound=way)
 
     def _begin(self, rows: int) -> tuple[float, float]:
@@ -256,9 +269,6 @@ class _Private(BaseEstimator):
     def _read(self, X: Any, y: Any) -> np.ndarray:
         """(n, d') rows of ‖x‖₂ ≤ 1 of a table or an array; sets how they are made, and what the target may be."""
         self._encoder = self._declared(X, y)
-        if self.row_bound == "rule" and self._encoder is not None:
-            lengths = schemas.lengths_of(self._encoder, intercept=bool(self.fit_intercept))
-            self._encoder = msgspec.structs.replace(self._encoder, row_bound=row_bounds.by_rule(lengths))
         if self._encoder is None:
             if self.bounds is None:
                 raise ParameterError(
@@ -269,16 +279,18 @@ class _Private(BaseEstimator):
             return self._rows(X)
         found = schemas.encode(self._encoder, X, intercept=bool(self.fit_intercept))
         self._unit = self._divided = found.unit
-        self._lengths = schemas.lengths_of(self._encoder, intercept=bool(self.fit_intercept))
+        lengths = schemas.lengths_of(self._encoder, intercept=bool(self.fit_intercept))
+        self._lengths, self._known_bound = None if self._encoder.row_bound else lengths, self._number
         self.encoded_names_ = found.columns
         self.feature_names_in_ = np.array([n for n, c in self._encoder.columns.items() if not c.drop], dtype=object)
         self.n_features_in_ = len(self.feature_names_in_)
         return found.X
 
     def _bounded(self, rows: np.ndarray, decided: Terms) -> tuple[np.ndarray, list[dict[str, Any]]]:
-        """Rows over a bound that is released, and the ledger of that; the bound is what rows are divided by then."""
+        """Rows over the bound that is found, and the ledger of that; the bound is what rows are divided by then."""
         if decided.row_bound is None:
             return rows, []
+        assert self._lengths is not None  # elsewhere there is none to find
         seed = _seeds(self.random_state, 1)[0]
         found = row_bounds.release(
             rows,
@@ -291,7 +303,8 @@ class _Private(BaseEstimator):
             release_noise=self.release_noise,
         )
         shorter = found.bound / self._divided
-        self._unit, self._shorten = found.bound if self._coming is None else shorter, True
+        self._unit = found.bound if self._coming is None else shorter
+        self._known_bound = decided.row_bound.way
         if self._encoder is not None:
             self._encoder = msgspec.structs.replace(self._encoder, row_bound=found.bound)
         return schemas.shortened(rows / shorter), found.ledger
@@ -323,10 +336,10 @@ class _Private(BaseEstimator):
         if not hasattr(X, "columns"):
             raise ParameterError("X: give a pandas DataFrame, whose columns the schema names")
         if self.schema is not None:
-            twice = [name for name in ("bounds", "categories", "row_bound") if getattr(self, name) is not None]
             found = schemas.load(self.schema)
-            if self.row_bound in row_bounds.WAYS and found.row_bound is None:
-                twice.remove("row_bound")
+            twice = [name for name in ("bounds", "categories") if getattr(self, name) is not None]
+            if self._number is not None or (found.row_bound is not None and self.row_bound not in (None, "auto")):
+                twice.append("row_bound")
             if twice:
                 raise ParameterError(f"{twice[0]}: the schema says it; leave it out")
             found.require_decided()
@@ -347,9 +360,8 @@ class _Private(BaseEstimator):
                 str(name): schemas.Column(categories=tuple(_category(one) for one in found))
                 for name, found in categories.items()
             }
-            given = None if isinstance(self.row_bound, str) else self.row_bound
             anything = schemas.Target(name="", classes=("", " "))  # y is read by what the estimator itself is given
-            return schemas.Schema(target=anything, columns=columns, row_bound=given)
+            return schemas.Schema(target=anything, columns=columns, row_bound=self._number)
         except (TypeError, ValueError) as error:
             raise ParameterError(f"bounds, categories: {error}") from None
 
@@ -374,7 +386,8 @@ class _Private(BaseEstimator):
         method, _ = algorithms.resolve(name)
         self.loss_ = self._loss if decided.problem.loss.outputs == 1 else f"softmax-{decided.problem.loss.outputs}"
         seeds = _seeds(self.random_state, len(targets))
-        gaussian = method.gaussian and decided.accounting == "tight"
+        way = decided.row_bound
+        gaussian = method.gaussian and decided.accounting == "tight" and not (way and isinstance(way.release, Laplace))
         what = f"{type(self).__name__}, {name}"
         charging = (
             nullcontext()
@@ -419,7 +432,7 @@ class _Private(BaseEstimator):
     def _account(self, decided: Terms, fits: list[Fit], bounding: list[dict[str, Any]]) -> None:
         name, (epsilon, delta), way = decided.algorithm, decided.budget, decided.row_bound
         parts = [(one.released.composition, one.released.epsilon_planned, one.released.delta) for one in fits]
-        parts = [*([way.part] if way else []), *parts]
+        parts = [*(way.parts if way else []), *parts]
         relation = Relation(fits[0].released.relation)
         self.algorithm_ = name
         self.settings_ = fits[0].settings
@@ -475,7 +488,7 @@ class _Private(BaseEstimator):
                 delta=None if self.delta is None else check_delta(self.delta),
                 fit_intercept=bool(self.fit_intercept),
                 l2=float(self.l2),
-                row_bound=self.row_bound if self.row_bound in (None, *row_bounds.WAYS) else float(self.row_bound),
+                row_bound=self._known_bound,
             ),
             schema=self._encoder,
             bounds=None if self._encoder is not None else (self._low.tolist(), self._high.tolist()),
@@ -495,7 +508,7 @@ class _Private(BaseEstimator):
         self._encoder = model.schema
         if model.bounds is not None:
             self._low, self._high = (np.array(end) for end in model.bounds)
-        self._shorten = model.parameters.row_bound is not None
+        self._known_bound = model.parameters.row_bound
         self._unit, self.loss_, self.W_ = model.unit, model.loss, np.array(model.W)
         self.n_features_in_ = len(model.features) if model.bounds is None else len(self._low)
         if model.features:
@@ -517,7 +530,7 @@ class _Private(BaseEstimator):
         return np.array([(delta, spent(self._composition, delta, self._relation).epsilon) for delta in deltas])
 
     def _public(self) -> list[str]:
-        return public(self._kind, self._encoder, classes_given=False, class_weights=None)
+        return public(self._kind, self._encoder, self._known_bound, classes_given=False, class_weights=None)
 
     def _checked(self, X: Any) -> np.ndarray:
         check_is_fitted(self)
@@ -560,8 +573,9 @@ class PrivateClassifier(ClassifierMixin, _Private):
         row_bound: a bound R on the length of a row once each feature is in [-1, 1] (an intercept counts as one more);
             longer rows are shortened. A public number; "private": from the mean square length, released within ε for
             3 % of it; "rule": 0.3·√(number of features), at least 1, of tables with categories more, and no release.
-            None: √(number of features), which no row exceeds. At ε = 1, "private" gains 6 points of accuracy over None
-            on the sets of the guide "The default methods"; None is the default as SQL can say no row bound.
+            None: √(number of features), which no row exceeds. "auto": "private" wherever there are columns of numbers,
+            and "rule" where the method cannot say its releases before it runs. At ε = 1, "private" gains 6 points of
+            accuracy over None on the sets of the guide "The default methods".
         fit_intercept: add a column of ones.
         l2: weight of ‖w‖²/2 on the scaled rows, the intercept's w included.
         settings: of the algorithm, over those of the rule.
@@ -574,7 +588,9 @@ class PrivateClassifier(ClassifierMixin, _Private):
             cross-validation, are too.
 
     Attributes:
-        classes_: the labels, sorted; coef_, intercept_: of decision_function, on features as given (within `bounds`).
+        classes_: the labels, sorted; coef_, intercept_: of decision_function, on features as given (within `bounds`);
+            of a row longer than `row_bound_` it is divided by its length over that.
+        row_bound_: the bound on the rows that was given or found; None where no row is shortened.
         epsilon_: what the releases of all models compose to, by the independent accountant: at most `epsilon`.
         delta_; guarantee_: in words; public_: what counts as public; arithmetic_: "bytes" or "real".
         profile_: (δ, ε) pairs of the same releases. ledger_: one row per
@@ -652,7 +668,8 @@ class PrivateClassifier(ClassifierMixin, _Private):
     def _public(self) -> list[str]:
         weights = self._weights()
         told = None if weights is None else dict(zip(self.classes_.tolist(), weights, strict=True))
-        return public(self._kind, self._encoder, classes_given=self.classes is not None, class_weights=told)
+        given = self.classes is not None
+        return public(self._kind, self._encoder, self._known_bound, classes_given=given, class_weights=told)
 
     def _own_state(self) -> dict[str, Any]:
         weights = self._weights()

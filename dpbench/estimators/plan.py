@@ -30,6 +30,7 @@ from dpbench.privacy.accounting.gaussian import gaussian_epsilon, gaussian_mu
 from dpbench.privacy.ledger import Composition, describe
 from dpbench.privacy.verify import spent
 from dpbench.run.jobs import check_delta, delta_value
+from dpbench.run.row_bound import RowBound
 from dpbench.schema import Schema
 
 LARGEST = 10_000  # rows of a world; of more, the noise is made as small beside so many
@@ -136,7 +137,7 @@ def quantiles(values: np.ndarray) -> tuple[float, float, float]:
 
 
 class Frame(NamedTuple):
-    """What all worlds of a plan have in common; `like`: public rows, or None; row_bound: "private", or None."""
+    """What all worlds of a plan have in common; `like`: public rows, or None; row_bound: how a bound is found."""
 
     schema: Schema
     rows: int
@@ -145,7 +146,7 @@ class Frame(NamedTuple):
     signal: float | None
     like: Like | None
     seed: int
-    row_bound: str | None = None
+    row_bound: RowBound | None = None
 
     @property
     def classes(self) -> int:
@@ -362,7 +363,7 @@ def make(
     forecasts = []
     for i, (name, epsilon, _) in enumerate(asked):
         decided, composition = field[name][i // len(field)]
-        bounding = () if decided.row_bound is None else decided.row_bound.part[0]
+        bounding = () if decided.row_bound is None else decided.row_bound.planned
         whole = bounding + composition * decided.models
         planned = spent(whole, decided.budget[1], terms.RELATION).epsilon if composition else math.nan
         told = [f"{entry.count} × {entry.label}: {describe(entry.release)}" for entry in composition]

@@ -5,9 +5,6 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
-from typing import Literal
-
-import msgspec
 
 from dpbench import schema as schemas
 from dpbench.datasets import tables
@@ -15,7 +12,7 @@ from dpbench.errors import UserError, positive, several, silent
 from dpbench.estimators import worlds as worlds_of
 from dpbench.estimators.figure import check, draw
 from dpbench.estimators.plan import ROWS_ALLOWED, Frame, Plan, make
-from dpbench.run import row_bound as row_bounds
+from dpbench.run.row_bound import RowBound, asked
 from dpbench.schema import Schema
 
 
@@ -32,7 +29,7 @@ def plan(
     reach: str | None = None,
     worlds: int = 40,
     seed: int = 0,
-    row_bound: Literal["private", "rule"] | None = None,
+    row_bound: RowBound | None = "auto",
     figure: str | os.PathLike[str] | None = None,
     jobs: int | None = None,
     progress: Callable[[str, float], None] = silent,
@@ -63,7 +60,8 @@ def plan(
     Raises:
         UserError, DataError: one line that names the argument.
     """
-    found = bounded(schemas.load(schema), row_bound)
+    found = schemas.load(schema)
+    how = asked(row_bound, found.row_bound)
     whole = (
         ("n", n, ROWS_ALLOWED),
         ("worlds", worlds, (2, 100_000)),
@@ -81,20 +79,8 @@ def plan(
         raise UserError(f"{clash[0]}: like takes it from the public rows; leave one of the two out")
     rows = None if like is None else worlds_of.rows_of(found, tables.frame_of(like), os.fspath(like))
     epsilons = sorted(dict.fromkeys(positive("epsilon", float(each)) for each in several(epsilon)))
-    private = row_bound if row_bound == "private" else None
-    frame = Frame(found, int(n), delta, dict(share or {}), signal, rows, seed, private)
+    frame = Frame(found, int(n), delta, dict(share or {}), signal, rows, seed, how)
     made = make(frame, epsilons, several(algorithm), worlds, reach, jobs, progress)
     if figure is not None:
         draw(made, Path(figure))
     return made
-
-
-def bounded(schema: schemas.Schema, row_bound: str | None) -> schemas.Schema:
-    """The schema with the rows' bound of a rule; UserError for a row_bound that is none, or that the schema has too."""
-    if row_bound not in (None, *row_bounds.WAYS):
-        raise UserError(f'row_bound must be "private", "rule" or None, got {row_bound!r}; a number is the schema\'s')
-    if row_bound is not None and schema.row_bound is not None:
-        raise UserError("row_bound: the schema says it; leave it out")
-    if row_bound != "rule":
-        return schema
-    return msgspec.structs.replace(schema, row_bound=row_bounds.by_rule(schemas.lengths_of(schema)))

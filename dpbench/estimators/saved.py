@@ -6,6 +6,7 @@ statement says has to fit the model and, of dpbench's own methods, the method. `
 
 from __future__ import annotations
 
+import itertools
 import math
 import os
 from collections.abc import Sequence
@@ -40,7 +41,7 @@ class Parameters(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_onl
     delta: float | str | None
     fit_intercept: bool
     l2: float
-    row_bound: float | Literal["private", "rule"] | None
+    row_bound: float | row_bounds.Way | None
 
 
 class Saved(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -160,11 +161,15 @@ class Saved(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tru
     def public(self) -> list[list[str]]:
         """What counts as public beside n and what the method takes: the lists that it may be.
 
-        Whether classes were given or read off the labels the file alone knows.
+        Whether classes were given or read off the labels the file alone knows. Older files do not name a row bound.
         """
         weights = None if self.class_weights is None else dict(zip(self.classes or (), self.class_weights, strict=True))
         given = (True,) if self.kind == REGRESSOR or self.named else (True, False)
-        return [public(self.kind, self.schema, classes_given=one, class_weights=weights) for one in given]
+        bounds = (self.parameters.row_bound, None)
+        return [
+            public(self.kind, self.schema, bound, classes_given=one, class_weights=weights)
+            for one, bound in itertools.product(given, bounds)
+        ]
 
     @property
     def named(self) -> bool:
@@ -212,18 +217,24 @@ def check_classes(classes: Sequence[Any]) -> None:
 
 
 def public(
-    kind: str, schema: Schema | None, *, classes_given: bool, class_weights: dict[Any, float] | None
+    kind: str,
+    schema: Schema | None,
+    row_bound: float | row_bounds.Way | None,
+    *,
+    classes_given: bool,
+    class_weights: dict[Any, float] | None,
 ) -> list[str]:
-    """What an estimator takes for public beside n; schema: as of `Saved`."""
+    """What an estimator takes for public beside n; schema, row_bound: as of `Saved` and its `Parameters`."""
     told = ", ".join(f"{label}: {weight:g}" for label, weight in (class_weights or {}).items())
-    weights = [f"class weights ({told})"] * (class_weights is not None)
+    more = [row_bounds.BY_RULE if row_bound == "rule" else "row_bound"] * (row_bound not in (None, "private"))
+    more += [f"class weights ({told})"] * (class_weights is not None)
     if schema is not None and schema.target.name:
-        return ["the schema", *weights]
+        return ["the schema", *more]
     categories = schema is not None and any(column.categories for column in schema.columns.values())
     found = ["the columns", "bounds", *["categories"] * categories, "that no label is missing"]
     if kind == REGRESSOR:
-        return [*found, "target_bounds"]
-    return [*found, "classes" if classes_given else CLASSES_READ, *weights]
+        return [*found, "target_bounds", *more]
+    return [*found, "classes" if classes_given else CLASSES_READ, *more]
 
 
 def write(path: str | os.PathLike[str], model: Saved, statement: Statement) -> None:

@@ -124,7 +124,7 @@ def fit(
     algorithm: str,
     epsilon: float,
     schema: Any = None,
-    row_bound: Literal["private", "rule"] | None = None,
+    row_bound: row_bounds.RowBound | None = "auto",
     delta: float | str | None = None,
     loss: str | losses.Loss = "logistic",
     l1: float = 0.0,
@@ -154,7 +154,9 @@ def fit(
             be left out where X has the target's column. Rows and labels are made as by the estimators, an intercept
             first; w is on `schema.encoded_as(schema).columns`. The schema then counts as public.
         row_bound: with a schema that has none, how the bound on the length of rows is found, by which they are divided:
-            "private" releases it within ε, "rule" is a public one (`dpbench.run.row_bound`).
+            "private" releases it within ε, "rule" is a public one, None is what no row exceeds. "auto": "private"
+            wherever there are columns of numbers, and "rule" where the method cannot say its releases before it runs
+            (`dpbench.run.row_bound`).
         delta: δ in [0, 1), "n^-2" or "n^-1"; None takes the algorithm's own rule (n⁻², or 0 for pure DP).
         loss: "logistic", "sigmoid", "squared", "pseudo-huber", "ramp" or "phase", or a `dpbench.problems.losses.Loss`
             of your own, whose constants are held against its values.
@@ -213,9 +215,11 @@ def fit(
         raise UserError("device: for rows in an array, and without timing; leave it out")
     if seed is not None and release_noise == "opendp":
         raise UserError(f"seed: release_noise={release_noise!r} draws from the system's entropy alone; leave seed out")
-    if row_bound is not None:
-        schema = given.boundless(schema, row_bound)
+    if schema is None and row_bound not in ("auto", None):
+        raise UserError("row_bound: it goes with a schema, which says which columns are numbers")
     if schema is not None:
+        schema = schemas.load(schema)
+        row_bound = row_bounds.asked(row_bound, schema.row_bound)
         X, y = given.by_schema(schema, X, y, losses.get(loss))
     elif y is None:
         raise UserError("y: give the labels; with a schema they may be a column of X")
@@ -240,7 +244,7 @@ def fit(
     declared |= dict(zip(("row_bound_norm", "row_bound"), needed or ("l2", math.inf), strict=True))
     promised = sound and seed is None
     bounded = None
-    if row_bound is not None:
+    if schema is not None and (sound or row_bound != "auto"):  # a method without noise has nothing to gain
         bounded = row_bounds.bounded(
             X,
             schemas.lengths_of(schema),
@@ -254,7 +258,7 @@ def fit(
             arithmetic=arithmetic,
             release_noise=release_noise,
         )
-        X = bounded.X
+        X = X if bounded is None else bounded.X
     bound = bound or ("rescale" if promised else "check")
     problem = given.problem_of(
         X,
@@ -270,7 +274,7 @@ def fit(
         declared=declared,
         device=device,
     )
-    left = (epsilon, delta) if bounded is None or bounded.way is None else bounded.way[1:]
+    left = (epsilon, delta) if bounded is None else bounded.way[1:]
     budget = budget_of(method, problem.n, *left, relation, accounting)
     stranger = algorithms.not_ours(algorithm, msgspec.structs.asdict(given_settings))
     foreign = None if stranger is None else algorithms.resolve(stranger)[0].name
@@ -300,8 +304,8 @@ def fit(
     if method.private and not flaw and found.error:
         raise PrivacyError(f"{method.name}: {found.error}")
     bounding, parts = [], [(run.mechanisms.ledger.planned(0), found.planned, budget.delta)]
-    if bounded is not None and bounded.way is not None:
-        bounding, parts = bounded.ledger, [bounded.way.part, *parts]
+    if bounded is not None:
+        bounding, parts = bounded.ledger, [*bounded.way.parts, *parts]
         budget = bounded.budget
     released = Released(
         w=run.W[0],
@@ -318,6 +322,7 @@ def fit(
                 None,
                 [
                     "the schema" * (schema is not None),
+                    row_bounds.BY_RULE * (bounded is not None and not bounding),
                     method.public(parsed),
                     CHECKED if promised and bound == "check" else "",
                 ],

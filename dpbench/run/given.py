@@ -29,7 +29,6 @@ from dpbench.problems.replaced import FEW, LARGE, ReplacedProblem, Short
 from dpbench.problems.risk import FAR
 from dpbench.problems.sharded import ShardedProblem
 from dpbench.run import devices, shards
-from dpbench.run import row_bound as row_bounds
 
 Labels = Literal["binary", "real"]
 Bound = Literal["check", "rescale"]
@@ -62,18 +61,6 @@ def by_schema(schema: Any, X: Any, y: Any, loss: losses.Loss) -> tuple[np.ndarra
     rows = schemas.encode(found, X).X
     rows[~known] = 0.0
     return rows, np.where(values == 1, 1.0, -1.0) if loss.binary else values.astype(np.float64)
-
-
-def boundless(schema: Any, row_bound: Any) -> schemas.Schema:
-    """The schema of a fit that finds the rows' bound by itself; UserError where that cannot be."""
-    if row_bound not in row_bounds.WAYS:
-        raise UserError(f'row_bound must be "private", "rule" or None, got {row_bound!r}; a number is the schema\'s')
-    if schema is None:
-        raise UserError("row_bound: it goes with a schema, which says which columns are numbers")
-    found = schemas.load(schema)
-    if found.row_bound is not None:
-        raise UserError("row_bound: the schema says it; leave it out")
-    return found
 
 
 def problem_of(

@@ -11,6 +11,10 @@ Gaussian (Laplace, by basic composition). Everything after it takes U for public
 composition. What was released is weighed against GUESS·m by its noise, which costs nothing.
 
 "rule": U² = groups of indicators + 0.09 (intercept + m), at least 1. No release.
+
+"auto", the default wherever columns have bounds and nobody gave a number: "private"; "rule" for a method whose releases
+do not compose with another, as it says them only while it runs; no bound where no column is of numbers, as there rows
+are as long as they may be. The statement says which: by a release, or by "a row bound by rule".
 """
 
 from __future__ import annotations
@@ -23,7 +27,7 @@ from typing import Any, Literal, NamedTuple, TypeAlias
 import numpy as np
 
 from dpbench.algorithms.base import Algorithm, BaseSettings, Declaration
-from dpbench.errors import PrivacyError
+from dpbench.errors import PrivacyError, UserError
 from dpbench.privacy.accounting.gaussian import gaussian_epsilon, gaussian_mu
 from dpbench.privacy.budget import Budget
 from dpbench.privacy.check import guarantee, together
@@ -35,9 +39,11 @@ from dpbench.run.bound import bind
 from dpbench.run.draws import mechanisms_of
 from dpbench.schema import Lengths, shortened
 
-RowBound: TypeAlias = Literal["private", "rule"]
-WAYS = ("private", "rule")
+Way: TypeAlias = Literal["private", "rule"]
+RowBound: TypeAlias = Literal["auto", "private", "rule"]
+WAYS = ("auto", "private", "rule")
 LABEL = "row bound"
+BY_RULE = "a row bound by rule"  # what counts as public then
 SHARE = 0.03  # of μ², or of ε
 GUESS, SPREAD = 0.09, 0.15  # of a column's mean square before anything is released, and how far that may be off
 LEAST = 0.02  # a mean square of a column is not taken to be less
@@ -46,21 +52,31 @@ SMALLER = (1.0, 0.999, 0.998, 0.996, 0.99, 0.97)  # of the model's ε: exact cal
 
 
 class Split(NamedTuple):
-    """What the bound's release is, and (ε, δ) of all that comes after it."""
+    """What the bound's release is, None by the rule, and (ε, δ) of all that comes after it."""
 
-    release: Gaussian | Laplace
+    release: Gaussian | Laplace | None
     epsilon: float
     delta: float
 
     @property
-    def part(self) -> tuple[Composition, float, float]:
+    def way(self) -> Way:
+        """How the bound is found."""
+        return "rule" if self.release is None else "private"
+
+    @property
+    def planned(self) -> Composition:
+        """What is released for it."""
+        return () if self.release is None else (Entry(self.release, 1, LABEL),)
+
+    @property
+    def parts(self) -> list[tuple[Composition, float, float]]:
         """The release as `privacy.check.together` takes it: with its own ε at δ = 0."""
         own = 1 / self.release.noise_multiplier if isinstance(self.release, Laplace) else math.inf
-        return (Entry(self.release, 1, LABEL),), own, 0.0
+        return [(self.planned, own, 0.0)] if self.planned else []
 
 
 class Released(NamedTuple):
-    """U, and the ledger's line on the release."""
+    """U, and the ledger's lines on the release."""
 
     bound: float
     ledger: list[dict[str, Any]]
@@ -69,6 +85,40 @@ class Released(NamedTuple):
 def by_rule(lengths: Lengths) -> float:
     """U without a release."""
     return max(1.0, math.sqrt(lengths.others + GUESS * (lengths.intercept + lengths.most)))
+
+
+def asked(row_bound: Any, number: float | None) -> RowBound | None:
+    """How a bound is to be found beside a schema's `number`; UserError for what says none, or says it twice."""
+    if row_bound not in (None, *WAYS):
+        raise UserError(
+            f'row_bound must be "auto", "private", "rule" or None, got {row_bound!r}; a number is the schema\'s'
+        )
+    if number is not None and row_bound not in (None, "auto"):
+        raise UserError("row_bound: the schema says it; leave it out")
+    return None if number is not None else row_bound
+
+
+def decided(
+    how: RowBound | None,
+    lengths: Lengths,
+    epsilon: float,
+    delta: float,
+    relation: Relation,
+    planned: Callable[[float, float], Sequence[tuple[Composition, float]]],
+) -> Split | None:
+    """What is done about a bound, from public numbers; None where rows are left as they are. planned: as of `split`.
+
+    PrivacyError as of `split`, for "private" alone.
+    """
+    if how is None or (how != "rule" and not lengths.most):
+        return None
+    if how != "rule":
+        try:
+            return split(epsilon, delta, relation, planned)
+        except PrivacyError:
+            if how == "private":
+                raise
+    return Split(None, epsilon, delta)
 
 
 def split(
@@ -86,7 +136,7 @@ def split(
     if delta > 0:
         mu = gaussian_mu(epsilon, delta)
         left = gaussian_epsilon(mu * math.sqrt(1 - SHARE), delta)
-        if left > 0:  # where ε is next to nothing beside δ, a Gaussian of less noise has an ε of 0
+        if left > epsilon / 2:  # elsewhere δ pays for nearly all of μ, and a smaller one has an ε of next to nothing
             ways = [Split(Gaussian(1 / (mu * math.sqrt(SHARE))), left * factor, delta) for factor in SMALLER]
     error: PrivacyError | None = None
     for way in [*ways, Split(Laplace(1 / (SHARE * epsilon)), (1 - SHARE) * epsilon, delta)]:
@@ -95,7 +145,7 @@ def split(
             if not all(one for one, _ in models):
                 raise PrivacyError("row_bound: the method says what it releases only while it runs; give a number")
             each = {one: spent(one, d, relation).epsilon for one, d in models}
-            together([way.part, *((one, each[one], d) for one, d in models)], epsilon, delta, relation)
+            together([*way.parts, *((one, each[one], d) for one, d in models)], epsilon, delta, relation)
         except PrivacyError as caught:
             error = caught
         else:
@@ -122,21 +172,22 @@ def release(
     arithmetic: str | None = None,
     release_noise: str | None = None,
 ) -> Released:
-    """U of rows X (n, d) that were divided by `unit`; budget: all of the fit's, which the release is checked against.
+    """U of rows X (n, d) that were divided by `unit`; budget: all of the fit's, which a release is checked against.
 
     seed, arithmetic, release_noise: as of `dpbench.fit`; None is for the bytes, of a release without a seed. Raises
     PrivacyError where what was drawn is not what was planned.
     """
-    seen, std, ledger = noisy_mean(
-        X[:, lengths.numbers] * unit, lengths.most, way, budget, seed, arithmetic, release_noise
-    )
+    if way.release is None:
+        return Released(by_rule(lengths), [])
+    Z = X[:, lengths.numbers] * unit
+    seen, std, ledger = noisy_mean(Z, lengths.most, way.release, budget, seed, arithmetic, release_noise)
     return Released(bound_of(seen, std, lengths), ledger)
 
 
 def noisy_mean(
     Z: np.ndarray,
     m: int,
-    way: Split,
+    planned: Gaussian | Laplace,
     budget: Budget,
     seed: int | None,
     arithmetic: str | None,
@@ -146,49 +197,49 @@ def noisy_mean(
     exact = arithmetic == "bytes" or (arithmetic is None and seed is None and release_noise is None)
     kind = mechanisms_of(exact, seed, release_noise)
     mechanisms = kind([secrets.token_hex(32) if seed is None else f"{LABEL}/{budget}/{seed}"], budget)
-    mechanisms.plan(LABEL, way.release, 1)
-    value, z = centred(Z, m, exact), way.release.noise_multiplier
+    mechanisms.plan(LABEL, planned, 1)
+    value, z = centred(Z, m, exact), planned.noise_multiplier
     sensitivity = m / len(Z) / (1 if budget.relation is Relation.REPLACE_ONE else 2)
-    if isinstance(way.release, Gaussian):
+    if isinstance(planned, Gaussian):
         found = mechanisms.gaussian(value, sensitivity=sensitivity, noise_multiplier=z, label=LABEL)
     else:
         found = mechanisms.laplace(value, sensitivity=sensitivity, epsilon=1 / z, label=LABEL)
     if error := guarantee(mechanisms.ledger, 0, budget, (LABEL,)).error:
         raise PrivacyError(f"{LABEL}: {error}")
-    std = sensitivity * z * (1.0 if isinstance(way.release, Gaussian) else math.sqrt(2))
+    std = sensitivity * z * (1.0 if isinstance(planned, Gaussian) else math.sqrt(2))
     return float(found[0]) + m / 2, std, mechanisms.ledger.summary()
 
 
 class Bounded(NamedTuple):
-    """Rows over their bound, and what it cost: of all of `budget`, by `way`; None where nothing was released."""
+    """Rows over their bound, and what it cost of all of `budget`, by `way`."""
 
     X: np.ndarray
     bound: float
     budget: Budget
-    way: Split | None
+    way: Split
     ledger: list[dict[str, Any]]
 
 
 def bounded(
     X: np.ndarray,
     lengths: Lengths,
-    how: RowBound,
+    how: RowBound | None,
     budget_of: Callable[..., Budget],
     planned: Callable[[Budget], Composition],
     of: tuple[Any, ...],
     **drawn: Any,
-) -> Bounded:
-    """Rows X (n, d) of a schema without a bound, brought to that of `how`.
+) -> Bounded | None:
+    """Rows X (n, d) of a schema without a bound, brought to that of `how`; None where they stay as they are.
 
     budget_of: the budget of (ε, δ); of: those of the whole fit. planned: what a model within a budget would release.
     drawn: as of `release`.
     """
-    whole, bound = budget_of(*of), by_rule(lengths)
-    way: Split | None = None
-    ledger: list[dict[str, Any]] = []
-    if how == "private" and lengths.most:
-        way = split(whole.epsilon, whole.delta, whole.relation, lambda *left: [(planned(budget_of(*left)), left[1])])
-        bound, ledger = release(X, lengths, lengths.unit, way, whole, **drawn)
+    whole = budget_of(*of)
+    at = whole.epsilon, whole.delta, whole.relation
+    way = decided(how, lengths, *at, lambda *left: [(planned(budget_of(*left)), left[1])])
+    if way is None:
+        return None
+    bound, ledger = release(X, lengths, lengths.unit, way, whole, **drawn)
     return Bounded(shortened(X * (lengths.unit / bound)), bound, whole, way, ledger)
 
 

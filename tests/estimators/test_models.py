@@ -115,18 +115,26 @@ def test_a_target_of_words_is_one_line():
         PrivateRegressor(bounds=(0, 1), target_bounds=(0, 1)).fit(np.eye(4), ["a", "b", "a", "b"])
 
 
+def by_coefficients(model, X, low, high):
+    """Scores, or numbers between bounds whose middle is 0: those of longer rows are divided by their length."""
+    Z = (X - np.add(low, high) / 2) / (np.subtract(high, low) / 2)
+    longer = np.maximum(1, np.sqrt(1 + (Z**2).sum(axis=1)) / model.row_bound_)
+    assert 0.01 < (longer > 1).mean() < 1
+    return ((X @ model.coef_.T + model.intercept_).T / longer).T
+
+
 def test_one_against_the_rest_spends_one_budget(flowers):
     X, y = flowers
     names = np.array(["setosa", "versicolor", "virginica"])[y]
     model = PrivateClassifier(20.0, bounds=IRIS, algorithm="dp-gd").fit(X, names)
     assert list(model.classes_) == ["setosa", "versicolor", "virginica"]
-    assert {line["model"] for line in model.ledger_} == {0, 1, 2}
+    assert {line["model"] for line in model.ledger_} == {"all", 0, 1, 2}
     assert 0.99 * 20 < model.epsilon_ <= 20 * (1 + 1e-6)
     assert model.score(X, names) > 0.7
     probabilities = model.predict_proba(X)
     np.testing.assert_allclose(probabilities.sum(axis=1), 1)
     np.testing.assert_array_equal(model.classes_[probabilities.argmax(axis=1)], model.predict(X))
-    np.testing.assert_allclose(X @ model.coef_.T + model.intercept_, model.decision_function(X))
+    np.testing.assert_allclose(by_coefficients(model, X, *IRIS), model.decision_function(X))
     assert "the set of classes" in model.guarantee_
     profile = model.profile_
     assert profile[4] == pytest.approx((model.delta_, model.epsilon_))
@@ -146,12 +154,12 @@ def test_more_than_two_classes_are_one_model(flowers):
     names = np.array(["setosa", "versicolor", "virginica"])[y]
     model = PrivateClassifier(20.0, bounds=IRIS).fit(X, names)
     assert (model.algorithm_, model.loss_) == ("dp-gd-average", "softmax-3")
-    assert {line["model"] for line in model.ledger_} == {0}
+    assert {line["model"] for line in model.ledger_} == {"all", 0}
     assert model.coef_.shape == (3, 4)
     assert model.epsilon_ == pytest.approx(20, rel=1e-6)
     assert model.score(X, names) > 0.8
     scores = model.decision_function(X)
-    np.testing.assert_allclose(X @ model.coef_.T + model.intercept_, scores)
+    np.testing.assert_allclose(by_coefficients(model, X, *IRIS), scores)
     p = np.exp(scores) / np.exp(scores).sum(axis=1, keepdims=True)
     np.testing.assert_allclose(model.predict_proba(X), p)
     np.testing.assert_array_equal(model.classes_[p.argmax(axis=1)], model.predict(X))
@@ -170,10 +178,11 @@ def test_shares_of_gaussian_runs_add_up_exactly_and_beat_basic_composition(epsil
 def test_two_classes_of_any_name_a_frame_and_its_names():
     X, y = load_breast_cancer(return_X_y=True, as_frame=True)
     labels = np.where(y == 1, "benign", "malignant")
-    model = PrivateClassifier(20.0, algorithm="dp-gd", bounds=(np.zeros(30), 1.2 * X.max().to_numpy())).fit(X, labels)
+    bounds = np.zeros(30), 1.2 * X.max().to_numpy()
+    model = PrivateClassifier(20.0, algorithm="dp-gd", bounds=bounds).fit(X, labels)
     assert list(model.feature_names_in_) == list(X.columns)
     assert model.score(X, labels) > 0.85
-    np.testing.assert_allclose(X.to_numpy() @ model.coef_[0] + model.intercept_[0], model.decision_function(X))
+    np.testing.assert_allclose(by_coefficients(model, X.to_numpy(), *bounds)[:, 0], model.decision_function(X))
     with pytest.raises(ValueError, match="feature names"):
         model.predict(X.rename(columns={"mean area": "area"}))
 
@@ -232,7 +241,8 @@ def test_a_regression_in_the_units_of_its_target(line):
     assert model.score(X, y) > 0.9
     assert model.algorithm_ == "boosted-ssp"
     inside = np.abs(X).max(axis=1) < 4
-    np.testing.assert_allclose((X @ model.coef_ + model.intercept_)[inside], model.predict(X)[inside], rtol=1e-6)
+    slopes = by_coefficients(model, X, -4, 4)
+    np.testing.assert_allclose(slopes[inside], model.predict(X)[inside], rtol=1e-6)
     assert 0.9 * 10 < model.epsilon_ <= 10 * (1 + 1e-6)
     assert "target_bounds" in model.guarantee_
     narrow = PrivateRegressor(10.0, bounds=(-4, 4), target_bounds=(-1, 1)).fit(X, y)

@@ -65,7 +65,8 @@ def test_a_method_that_fits_each_class_alone_says_what_all_of_them_cost():
     plan = dpbench.plan(THREE, 200, epsilon=1.0, worlds=2, algorithm="dp-gd", jobs=1)
     told = plan.forecasts[1]
     model = dpbench.PrivateClassifier(1.0, algorithm="dp-gd", schema=THREE).fit(table(THREE, 200))
-    assert told.releases[0].startswith("each of 3 models: ")
+    assert told.releases[0].startswith("1 × row bound: ")
+    assert told.releases[1].startswith("each of 3 models: ")
     assert told.epsilon_planned == pytest.approx(model.epsilon_, rel=1e-6)
     assert 0 <= told.beats <= 1
     assert math.isnan(plan.forecasts[0].beats)

@@ -74,7 +74,11 @@ def test_rows_without_a_label_move_no_model(people):
 def test_bounds_and_categories_by_name(people):
     X, y = people[["age", "town"]].fillna(50), people["rich"]
     model = PrivateClassifier(
-        3.0, bounds={"age": (0, 100)}, categories={"town": ["Bonn", "Kiel", "Ulm"]}, classes=["no", "yes"]
+        3.0,
+        bounds={"age": (0, 100)},
+        categories={"town": ["Bonn", "Kiel", "Ulm"]},
+        classes=["no", "yes"],
+        row_bound=None,
     ).fit(X, y)
     assert model.encoded_names_[-3:] == ["town=Bonn", "town=Kiel", "town=Ulm"]
     assert model._unit == pytest.approx(3**0.5)  # the three columns of a category count as one

@@ -38,8 +38,8 @@ def test_a_table_is_fitted_as_the_rows_that_its_schema_makes(schema, loss, algor
     rows = encode(schema, people).X
     rows[[one not in expected for one in labels]] = 0.0
     given = {"algorithm": algorithm, "epsilon": 1.0, "loss": loss, "T": 5}
-    whole = dpbench.fit(people.assign(y=labels), schema=schema, seed=3, **given)
-    apart = dpbench.fit(people, labels, schema=schema, seed=3, **given)
+    whole = dpbench.fit(people.assign(y=labels), schema=schema, row_bound=None, seed=3, **given)
+    apart = dpbench.fit(people, labels, schema=schema, row_bound=None, seed=3, **given)
     by_hand = dpbench.fit(rows, [expected.get(one, 0.0 if loss != "logistic" else -1.0) for one in labels], seed=3,
                           bound="rescale", **given)  # fmt: skip
     np.testing.assert_array_equal(whole.w, apart.w)

@@ -110,9 +110,9 @@ def test_beside_a_large_delta_a_tiny_epsilon_is_split_too():
 @pytest.mark.parametrize("exact", [True, False])
 def test_noise_by_its_variance(release, relation, exact):
     Z, budget, runs = np.full((50, 3), 0.5), Budget(10.0, 1e-6, relation, "tight"), 1500
-    way = Split(release, 1.0, 1e-6)
     found, std = zip(
-        *(noisy_mean(Z, 3, way, budget, None if exact else seed, None, None)[:2] for seed in range(runs)), strict=True
+        *(noisy_mean(Z, 3, release, budget, None if exact else seed, None, None)[:2] for seed in range(runs)),
+        strict=True,
     )
     unit = 20 * 3 / 50 / (1 if relation is REPLACE else 2)
     expected = unit if isinstance(release, Gaussian) else unit * math.sqrt(2)
@@ -127,8 +127,8 @@ def test_the_audit_finds_the_claim_and_no_more_unless_noise_is_halved(halved):
     budget = Budget(5.0, 1e-6, REPLACE, "tight")
 
     def learner(X, y, epsilon, rng):
-        way = Split(Laplace((0.5 if halved else 1.0) / epsilon), 1.0, 1e-6)
-        return [noisy_mean(X, 1, way, budget, int(rng.integers(2**60)), None, None)[0]]
+        release = Laplace((0.5 if halved else 1.0) / epsilon)
+        return [noisy_mean(X, 1, release, budget, int(rng.integers(2**60)), None, None)[0]]
 
     (found,) = audit_callable(Target(learner, low=0.0, sizes=(4,)), 2.0, runs=4000).verdicts.values()
     assert found.bound > 2.2 if halved else 1.6 < found.bound <= 2.0
@@ -230,14 +230,111 @@ def test_a_table_without_numbers_has_nothing_to_release():
     load_model(_saved(model))
 
 
+def told(model):
+    return [line["label"] for line in model.ledger_].count("row bound")
+
+
+@pytest.mark.parametrize(
+    ("given", "schema", "found"),
+    [
+        ({}, SCHEMA, "private"),
+        ({"row_bound": None}, SCHEMA, None),
+        ({}, msgspec.structs.replace(SCHEMA, row_bound=1.7), 1.7),
+        ({}, Schema(target=SCHEMA.target, columns={"town": SCHEMA.columns["town"]}), None),
+    ],
+)
+def test_the_default_releases_a_bound_where_there_are_numbers_and_nobody_gave_one(given, schema, found):
+    frame = table()[[*schema.columns, "y"]]
+    model = PrivateClassifier(2.0, schema=schema, **given).fit(frame)
+    fitted = dpbench.fit(frame, schema=schema, algorithm="objpert", epsilon=2.0, **given)
+    planned = dpbench.plan(schema, 300, epsilon=2.0, worlds=2, jobs=1, algorithm="auto", **given)
+    released = int(found == "private")
+    assert told(model) == [line["label"] for line in fitted.released.ledger].count("row bound") == released
+    assert planned.forecasts[0].releases[0].startswith("1 × row bound") == bool(released)
+    if found == "private":
+        assert math.sqrt(2) <= model.row_bound_ < math.sqrt(5)
+        assert math.sqrt(2) <= fitted.released.row_bound < math.sqrt(5)
+        assert load_model(_saved(model)).row_bound_ == model.row_bound_
+    else:
+        assert model.row_bound_ == found
+        assert fitted.released.row_bound is None
+    assert saved.read(_saved(model))[0].parameters.row_bound == ("private" if released else None)
+
+
+def test_arrays_have_a_bound_too_and_a_fit_of_arrays_none():
+    X, y = arrays()
+    given = {"bounds": (-1, 1), "classes": [0, 1]}
+    model = PrivateClassifier(1.0, **given).fit(X, y)
+    assert told(model) == 1
+    assert 1 <= model.row_bound_ < math.sqrt(6)
+    model.set_params(row_bound=1.2).fit(X, y)
+    assert (model.row_bound_, told(model)) == (1.2, 0)
+    assert "bounds, that no label is missing, classes, row_bound" in model.guarantee_
+    model.set_params(row_bound=None).fit(X, y)
+    assert (model.row_bound_, told(model), model._unit) == (None, 0, math.sqrt(6))
+    fitted = dpbench.fit(X / 4, np.where(y, 1, -1), algorithm="objpert", epsilon=1.0)
+    assert fitted.released.row_bound is None
+
+
+def test_a_method_whose_releases_do_not_compose_with_it_takes_the_rule_and_says_so(monkeypatch):
+    def none(*of):
+        raise PrivacyError("the method says what it releases only while it runs")
+
+    monkeypatch.setattr(row_bound, "split", none)
+    model = PrivateClassifier(2.0, schema=SCHEMA).fit(table())
+    assert model.row_bound_ == by_rule(lengths_of(SCHEMA)) == load_model(_saved(model)).row_bound_
+    assert "counts as public: n, the schema, a row bound by rule" in model.guarantee_
+    fitted = dpbench.fit(table(), schema=SCHEMA, algorithm="objpert", epsilon=2.0)
+    assert fitted.released.counts_public == "the schema, a row bound by rule"
+    assert fitted.released.row_bound == model.row_bound_
+    for fit in (
+        lambda: PrivateClassifier(2.0, schema=SCHEMA, row_bound="private").fit(table()),
+        lambda: dpbench.fit(table(), schema=SCHEMA, algorithm="objpert", epsilon=2.0, row_bound="private"),
+    ):
+        with pytest.raises(PrivacyError, match="only while it runs"):
+            fit()
+
+
+def test_what_has_no_noise_keeps_its_rows():
+    found = dpbench.fit(table(), schema=SCHEMA, algorithm="dp-gd-oracle", epsilon=2.0)
+    assert found.released.row_bound is None
+
+
+def test_an_older_file_names_no_rule_as_public():
+    model = PrivateClassifier(2.0, schema=SCHEMA, row_bound="rule").fit(table())
+    of = saved.read(_saved(model))[0]
+    statement = model.statement()
+    public = [one for one in statement.public if one != "a row bound by rule"]
+    guarantee = statement.guarantee.replace(", a row bound by rule", "")
+    path = _path()
+    saved.write(path, of, msgspec.structs.replace(statement, public=public, guarantee=guarantee))
+    assert load_model(path).row_bound_ == model.row_bound_
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("epsilon", [1e-6, 1e-5, 1e6])
+def test_few_rows_have_a_model_at_any_epsilon(epsilon):
+    """At ε = 1e-6 δ = n⁻² is far above ε: a smaller μ leaves no ε at that δ, so the bound is released without it."""
+    X, y = arrays(60)
+    given = {"bounds": (-1, 1), "epsilon": epsilon}
+    for model in (
+        PrivateClassifier(classes=[0, 1], **given),
+        PrivateClassifier(classes=[0, 1, 2], **given),
+        PrivateRegressor(target_bounds=(0, 1), **given),
+    ):
+        assert model.fit(X, y).epsilon_ <= epsilon * (1 + 1e-6)
+        assert told(model) == 1
+
+
 def test_the_plan_and_the_card_list_the_release():
-    planned = dpbench.plan(SCHEMA, 300, epsilon=2.0, worlds=2, jobs=1, algorithm="auto", row_bound="private")
+    planned = dpbench.plan(SCHEMA, 300, epsilon=2.0, worlds=2, jobs=1, algorithm="auto")
     forecast = planned.forecasts[0]
-    model = PrivateClassifier(2.0, schema=SCHEMA, row_bound="private").fit(table())
+    model = PrivateClassifier(2.0, schema=SCHEMA).fit(table())
     assert forecast.releases[0] == f"1 × row bound: {model.ledger_[0]['release']}"
     assert forecast.epsilon_planned == pytest.approx(model.epsilon_)
     card = dpbench.card(_saved(model), worlds=2, jobs=1)
     assert "1 × row bound: Gaussian" in card
+    assert f"A row longer than {model.row_bound_:.4g}, each" in card
 
 
 def test_a_file_whose_bound_and_releases_do_not_agree_is_refused():

@@ -126,7 +126,7 @@ def _epsilon(event: LogisticPerturbation, mu: float, delta: float) -> float:
 
     while excess(high) > 0:
         high *= 1.1
-    return float(brentq(excess, low, high, xtol=1e-6 * low))
+    return float(brentq(excess, low, high, xtol=1e-6 * low or 1e-12 * high))  # low is 0 where δ pays for all of it
 
 
 def noise_scale(plan: Counts, after: Counts, epsilon: float, delta: float) -> float:
