@@ -59,10 +59,10 @@ def entries() -> tuple[Entry, ...]:
 
 @functools.cache
 def terms() -> tuple[re.Pattern[str], dict[str, str]]:
-    """What finds any term, the longest first, and the anchor of each; a "tight target" is no accounting."""
+    """What finds any term, the longest first, and the anchor of each; neither a tight target nor a missing cell."""
     anchors = {name: one.anchor for one in entries() for name in one.names if name not in ORDINARY}
     names = "|".join(re.escape(name) for name in sorted(anchors, key=len, reverse=True))
-    return re.compile(rf"\b({names})(s?)\b(?! target)", re.IGNORECASE), anchors
+    return re.compile(rf"\b(?<!missing )({names})(s?)\b(?! target)", re.IGNORECASE), anchors
 
 
 def linked(text: str, root: str) -> Markup:
