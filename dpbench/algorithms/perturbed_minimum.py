@@ -1,4 +1,4 @@
-"""Minimisers of an objective with a random linear term, to a tolerance that a proof relies on."""
+"""Minimisers of the objective with a ridge and a linear term added, to a tolerance that a proof relies on."""
 
 from __future__ import annotations
 

@@ -11,7 +11,7 @@ import click
 
 import dpbench
 from dpbench.cli.progress import progress
-from dpbench.cli.shared import EPSILON, JOBS, RESULTS, SEEDS
+from dpbench.cli.shared import EPS, JOBS, RESULTS, SEEDS
 from dpbench.cli.tables import number, print_table, width
 from dpbench.errors import UserError
 
@@ -26,15 +26,7 @@ SHOWN = 5  # methods of a table
 @click.command("compare")
 @click.option("--data", required=True, metavar="FILE", help="csv, tsv, parquet or svmlight.")
 @click.option("--target", metavar="COLUMN", help="What to predict; not for svmlight, whose labels come first.")
-@click.option(
-    "--eps",
-    "epsilon",
-    type=EPSILON,
-    multiple=True,
-    default=[1.0],
-    metavar="ε",
-    help="ε of the guarantee, 1 by default; may be repeated.",
-)
+@EPS
 @click.option("--loss", metavar="NAME", help="By default logistic for two classes, squared for numbers.")
 @click.option("--l1", type=float, default=0.0, metavar="WEIGHT", help="Weight of ‖w‖₁.")
 @click.option("--l2", type=float, default=0.0, metavar="WEIGHT", help="Weight of ‖w‖²/2.")

@@ -11,7 +11,7 @@ import click
 
 import dpbench
 from dpbench.cli.progress import progress
-from dpbench.cli.shared import EPSILON, JOBS, parse_shares, say
+from dpbench.cli.shared import EPS, JOBS, parse_shares, say
 from dpbench.cli.tables import print_table, width
 
 if TYPE_CHECKING:
@@ -23,15 +23,7 @@ if TYPE_CHECKING:
     "--schema", required=True, metavar="FILE.toml", help="Public description of the table: see dpbench schema."
 )
 @click.option("--n", type=int, required=True, metavar="N", help="How many rows the table has, or will have.")
-@click.option(
-    "--eps",
-    "epsilon",
-    type=EPSILON,
-    multiple=True,
-    default=[1.0],
-    metavar="ε",
-    help="ε of the guarantee, 1 by default; may be repeated.",
-)
+@EPS
 @click.option("--delta", metavar="δ", help="A number, n^-1 or n^-2; n^-2 by default.")
 @click.option(
     "--algo",

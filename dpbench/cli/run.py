@@ -13,7 +13,7 @@ import dpbench
 from dpbench import frames
 from dpbench.cli.completion import ALGORITHMS, DATASETS, EXPERIMENTS
 from dpbench.cli.progress import duration, progress
-from dpbench.cli.shared import EPSILON, JOBS, RESULTS, SEEDS, say
+from dpbench.cli.shared import EPS, JOBS, RESULTS, SEEDS, say
 from dpbench.cli.tables import number, print_table
 from dpbench.errors import UserError
 
@@ -49,15 +49,7 @@ HOUR = 3600.0
     shell_complete=DATASETS,
     help="Data set or problem; may be repeated.",
 )
-@click.option(
-    "--eps",
-    "epsilon",
-    type=EPSILON,
-    multiple=True,
-    default=[1.0],
-    metavar="ε",
-    help="ε of the guarantee; may be repeated.",
-)
+@EPS
 @SEEDS
 @click.option("--set", "settings", multiple=True, metavar="KEY=VALUE", help="A setting; may be repeated.")
 @click.option(

@@ -33,6 +33,15 @@ class Epsilon(click.ParamType):  # type: ignore[type-arg]  # generic in the newe
 
 
 EPSILON = Epsilon()
+EPS = click.option(
+    "--eps",
+    "epsilon",
+    type=EPSILON,
+    multiple=True,
+    default=[1.0],
+    metavar="ε",
+    help="ε of the guarantee, 1 by default; may be repeated.",
+)
 RESULTS = click.option(
     "--out", "--results", "results", default="results", show_default=True, metavar="DIR", help="Folder of the results."
 )

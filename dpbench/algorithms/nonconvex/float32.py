@@ -1,4 +1,4 @@
-"""What a float32 cannot hold of the logistic loss: where a published run without a guard was lost, ours is not."""
+"""Where the logistic loss overflows in float32: a published run without a guard is lost there, ours is not."""
 
 from __future__ import annotations
 
