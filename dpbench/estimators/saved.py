@@ -9,7 +9,7 @@ from __future__ import annotations
 import itertools
 import math
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, Literal, TypeAlias
 
 import msgspec
@@ -19,18 +19,23 @@ from dpbench import algorithms
 from dpbench import schema as schemas
 from dpbench.algorithms import terms
 from dpbench.algorithms.base import Algorithm, BaseSettings, make_settings
-from dpbench.errors import UserError
+from dpbench.errors import PrivacyError, UserError
 from dpbench.privacy import statement as statements
 from dpbench.privacy.disclosure import undeclared
+from dpbench.privacy.ledger import Composition, Release
+from dpbench.privacy.plain import plain
 from dpbench.privacy.relation import Relation
+from dpbench.privacy.split import share
 from dpbench.privacy.statement import DoesNotHold, Statement
 from dpbench.problems import losses
 from dpbench.problems.declaration import Declaration
 from dpbench.run import row_bound as row_bounds
+from dpbench.run.bound import budget_of
 from dpbench.schema import Column, Lengths, Schema, Target
 
 CLASSIFIER, REGRESSOR = "PrivateClassifier", "PrivateRegressor"
 CLASSES_READ = "the set of classes in y"  # they were not given
+CALIBRATED = 1e-3  # relative, of the noise of one plan by two versions of the libraries
 Label: TypeAlias = str | int | float | bool
 
 
@@ -290,6 +295,15 @@ def _fit_together(model: Saved, statement: Statement) -> list[str]:
             raise DoesNotHold(f"{statement.mechanism} has no guarantee for the bytes released: {why}")
         taken += filter(None, [method.public(settings)])
         found.append(f"its releases are of the kinds that {statement.mechanism} makes")
+        try:
+            plans = _plans(model, statement, method, settings)
+        except (UserError, PrivacyError, ArithmeticError) as error:
+            raise DoesNotHold(f"{statement.mechanism} has no such fit: {error}") from None
+        if plans and not any(_alike(plan, statement.composition) for plan in plans):
+            raise DoesNotHold(
+                f"its releases are not those that {statement.mechanism} plans for its settings, n, ε, δ and classes"
+            )
+        found += ["its releases follow from its settings, n, columns, classes, ε and δ"] * bool(plans)
     for least in model.public:
         right = [taken[0], *least, *taken[1:]]
         if statement.public[: len(right)] == right and (stranger is not None or statement.public == right):
@@ -308,6 +322,66 @@ def _covered(model: Saved, statement: Statement, method: Algorithm, settings: Ba
         )
     except UserError as error:
         raise DoesNotHold(str(error)) from None
+
+
+def _plans(model: Saved, statement: Statement, method: Algorithm, settings: BaseSettings) -> list[Composition]:
+    """What the fit of such a model may have released, as of `Terms`; none where a method says it while it runs."""
+    loss, most = losses.get(model.loss), max(model.class_weights or [1.0])
+    accounting, l2 = terms.accounting(method), model.parameters.l2 / most
+    models = 1 if loss.outputs > 1 else len(model.W)
+    if model.class_weights is not None:
+        loss = losses.Weighted(loss, tuple(one / most for one in model.class_weights))
+    problem = Declaration(statement.rows, len(model.W[0]) * loss.outputs, loss=loss, l2=l2, row_bound=1.0)
+
+    def plan(epsilon: float, delta: float) -> Composition:
+        each = share(epsilon, delta, models, gaussian=method.gaussian and accounting == "tight")
+        budget = budget_of(method, statement.rows, *each, Relation.REPLACE_ONE, accounting)
+        return row_bounds.plan_of(method, problem, settings, budget) * models
+
+    starts: list[tuple[Composition, float, float]] = [((), statement.epsilon, statement.delta)]
+    if model.parameters.row_bound == "private" and model.numbers:
+        ways = row_bounds.ways(statement.epsilon, statement.delta)
+        starts = [(way.planned, way.epsilon, way.delta) for way in ways]
+    found, refused = [], None
+    for first, epsilon, delta in starts:
+        try:
+            found += [(*first, *planned)] if (planned := plan(epsilon, delta)) else []
+        except PrivacyError as error:
+            refused = error
+    if refused and not found:
+        raise refused
+    return found
+
+
+def _alike(planned: Composition, stated: Composition) -> bool:
+    """Whether two lists of releases are the same but for the digits of a calibration."""
+
+    def counts(composition: Composition) -> list[tuple[str, int, list[tuple[str, Any]]]]:
+        added: dict[tuple[Release, str], int] = {}
+        for release, count, label in composition:
+            added[release, label] = added.get((release, label), 0) + count
+        found = [(label, n, list(_leaves(plain(release)))) for (release, label), n in added.items()]
+        return sorted(found, key=lambda one: (*one[:2], [(name, isinstance(v, str), v) for name, v in one[2]]))
+
+    ours, theirs = counts(planned), counts(stated)
+    return len(ours) == len(theirs) and all(
+        a[:2] == b[:2] and len(a[2]) == len(b[2]) and all(map(_equal, a[2], b[2]))
+        for a, b in zip(ours, theirs, strict=True)
+    )
+
+
+def _leaves(data: Any, name: str = "") -> Iterator[tuple[str, Any]]:
+    """The values in plain data, each with its name."""
+    if isinstance(data, dict | list):
+        for key, value in data.items() if isinstance(data, dict) else enumerate(data):
+            yield from _leaves(value, f"{name}/{key}")
+    else:
+        yield name, data
+
+
+def _equal(one: tuple[str, Any], other: tuple[str, Any]) -> bool:
+    (name, a), (there, b) = one, other
+    return name == there and (math.isclose(a, b, rel_tol=CALIBRATED) if type(a) is type(b) is float else a == b)
 
 
 def _method(statement: Statement) -> tuple[Any, BaseSettings]:

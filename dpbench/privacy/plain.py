@@ -14,6 +14,7 @@ KINDS: dict[str, type] = {kind.__name__: kind for kind in get_args(ledger.Releas
 # What an archive may claim of one release, so that composing it is bounded: an honest one is far inside.
 WITHIN = {"int": (1, 10**8), "float": (1e-12, 1e12)}
 CLOSER = {"steps": (1, 10**5), "noise_multiplier": (1e-3, 1e9), "contraction": (0.0, 1.0), "mean": (1.0, 1e4)}
+CLOSER |= dict.fromkeys(("delta", "failure", "leak"), (1e-60, 1.0))  # shares of a δ, which is n⁻² as a rule
 DEEPEST = 3  # releases within releases
 MOST = 16  # kinds of release in one run of a best of runs
 

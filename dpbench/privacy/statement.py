@@ -26,10 +26,11 @@ from dpbench.privacy.relation import Relation
 from dpbench.privacy.verify import spent
 
 FORMAT = 2
+MOST = 10**12  # rows, and releases of one kind
 HOLDS = {"bytes": "holds for the bytes released", "real": "in exact arithmetic"}
 AS_STATED = (
-    "Stated by the file, which cannot show it: n and the weights, the settings, that they came of these releases and "
-    "of nothing else, when, and by which libraries"
+    "Stated by the file, which cannot show it: n and the weights, the settings that its releases do not follow from, "
+    "that they came of these releases and of nothing else, when, and by which libraries"
 )
 RELATIONS = {
     Relation.REPLACE_ONE.value: "one row replaced by any other",
@@ -66,8 +67,9 @@ class Statement(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only
     def composition(self) -> Composition:
         """The releases; UserError where they are none."""
         try:
-            if wrong := [one["count"] for one in self.releases if type(one["count"]) is not int or one["count"] < 1]:
-                raise ValueError(f"count {wrong[0]!r} is no whole number from 1 on")
+            counts = [one["count"] for one in self.releases]
+            if wrong := [one for one in counts if type(one) is not int or not 1 <= one <= MOST]:
+                raise ValueError(f"count {ascii(wrong[0])[:40]} is no whole number from 1 on, to {MOST:g}")
             return tuple(Entry(release_of(one["release"]), one["count"], str(one["label"])) for one in self.releases)
         except (KeyError, TypeError, ValueError) as error:
             raise UserError(f"its releases cannot be read ({error})") from None
@@ -115,8 +117,9 @@ def checked(statement: Statement, *, word_of: str | None = None) -> list[str]:
         raise DoesNotHold(f"ε = {statement.epsilon:g}, δ = {statement.delta:g} are no guarantee")
     if statement.arithmetic not in HOLDS:
         raise DoesNotHold(f"its arithmetic {statement.arithmetic!r} is none of {', '.join(HOLDS)}")
-    if statement.rows < 2:
-        raise DoesNotHold(f"n = {statement.rows} leaves nobody to hide among")
+    if not 2 <= statement.rows <= MOST:
+        few = statement.rows < 2
+        raise DoesNotHold(f"n = {statement.rows} leaves nobody to hide among" if few else f"n is beyond {MOST:g}")
     if not statement.releases:
         raise DoesNotHold("it lists no release: a model that nothing was released for used the data some other way")
     found = spent(statement.composition, statement.delta, Relation(statement.relation))

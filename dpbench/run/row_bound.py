@@ -121,6 +121,17 @@ def decided(
     return Split(None, epsilon, delta)
 
 
+def ways(epsilon: float, delta: float) -> list[Split]:
+    """The splits that (ε, δ) may have, the best first."""
+    found = []
+    if delta > 0:
+        mu = gaussian_mu(epsilon, delta)
+        left = gaussian_epsilon(mu * math.sqrt(1 - SHARE), delta)
+        if left > epsilon / 2:  # elsewhere δ pays for nearly all of μ, and a smaller one has an ε of next to nothing
+            found = [Split(Gaussian(1 / (mu * math.sqrt(SHARE))), left * factor, delta) for factor in SMALLER]
+    return [*found, Split(Laplace(1 / (SHARE * epsilon)), (1 - SHARE) * epsilon, delta)]
+
+
 def split(
     epsilon: float,
     delta: float,
@@ -132,14 +143,8 @@ def split(
     planned: (ε, δ) of all models together → (what it would release, its δ) for each. PrivacyError where both routes
     find no split that keeps to ε.
     """
-    ways = []
-    if delta > 0:
-        mu = gaussian_mu(epsilon, delta)
-        left = gaussian_epsilon(mu * math.sqrt(1 - SHARE), delta)
-        if left > epsilon / 2:  # elsewhere δ pays for nearly all of μ, and a smaller one has an ε of next to nothing
-            ways = [Split(Gaussian(1 / (mu * math.sqrt(SHARE))), left * factor, delta) for factor in SMALLER]
     error: PrivacyError | None = None
-    for way in [*ways, Split(Laplace(1 / (SHARE * epsilon)), (1 - SHARE) * epsilon, delta)]:
+    for way in ways(epsilon, delta):
         try:
             models = planned(way.epsilon, way.delta)
             if not all(one for one, _ in models):

@@ -104,6 +104,8 @@ def test_the_command_shows_and_checks_the_statement(saved, capsys):
         (lambda c: c["statement"]["releases"][0].update(count=400), "more than the 2 stated"),
         (lambda c: c["statement"]["releases"][0].update(count=-16), "count -16 is no whole number from 1 on"),
         (lambda c: c["statement"]["releases"][0].update(count=0.5), "count 0.5 is no whole number from 1 on"),
+        (lambda c: c["statement"]["releases"][0].update(count=10**400), "count 1000.* is no whole number from 1 on"),
+        (lambda c: restated(c, rows=10**400), "n is beyond 1e.12"),
         (lambda c: c["statement"]["releases"][0]["release"].update(kind="Magic"), "not a release"),
         (lambda c: c["statement"].pop("mechanism"), "not a model that dpbench saved"),
         (lambda c: c["model"].update(kind="os.system"), "not a model that dpbench saved"),
@@ -194,6 +196,47 @@ def test_a_method_whose_proof_is_of_another_loss_made_no_such_model(tmp_path, ch
 
     with pytest.raises(PrivacyError, match=line):
         dpbench.statement(forged(tmp_path / "one.json", tmp_path / "f.json", change_it))
+
+
+@pytest.fixture(scope="module")
+def several(tmp_path_factory):
+    """Models whose releases follow from much of what they say of themselves."""
+    folder, X = tmp_path_factory.mktemp("several"), np.random.default_rng(0).uniform(-1, 1, (300, 2))
+    three, two = np.arange(300) % 3, (X[:, 0] > 0).astype(int)
+    given = {"bounds": (-1, 1), "delta": 1e-6, "l2": 0.1}
+    for name, y, more in (
+        ("one", two, {"classes": [0, 1], "row_bound": None}),
+        ("split", two, {"classes": [0, 1], "row_bound": "private"}),
+        ("each", three, {"classes": [0, 1, 2], "row_bound": None, "algorithm": "dp-gd"}),
+    ):
+        dpbench.PrivateClassifier(2.0, **given, **more).fit(X, y).save(folder / f"{name}.json")
+    return folder
+
+
+def without_one_class(content):
+    content["model"]["classes"].pop()
+    content["model"]["W"] = content["model"]["W"][:1]
+
+
+@pytest.mark.parametrize(
+    ("name", "change"),
+    [
+        ("one", lambda c: restated(c, rows=600)),
+        ("one", lambda c: c["model"]["parameters"].update(l2=0.2)),
+        ("split", lambda c: restated(c, rows=600)),
+        ("split", lambda c: c["statement"]["releases"][0]["release"].update(noise_multiplier=90.0)),
+        ("split", lambda c: c["statement"]["releases"][1]["release"].update(noise_multiplier=90.0)),
+        ("each", lambda c: c["statement"]["settings"].update(T=c["statement"]["settings"]["T"] - 1)),
+        ("each", without_one_class),
+    ],
+)
+def test_releases_that_do_not_follow_from_what_a_model_says_of_itself_are_not_its_own(several, tmp_path, name, change):
+    """All of these keep to ε, so that nothing else finds them."""
+    assert any(
+        "follow from its settings, n, columns" in line for line in dpbench.statement(several / f"{name}.json")[1]
+    )
+    with pytest.raises(PrivacyError, match=r"its releases are not those that .* plans for its settings, n, ε, δ and"):
+        dpbench.load_model(forged(several / f"{name}.json", tmp_path / "f.json", change))
 
 
 @pytest.mark.parametrize("content", ["", "{}", "[]", "null", "[" * 100_000])

@@ -160,9 +160,11 @@ def test_a_schema_or_a_file_that_is_none(made, tmp_path):
 
 
 def test_releases_go_there_and_back():
-    from dpbench.privacy.ledger import Gaussian, Laplace, PureDP, WithoutReplacement
+    from dpbench.privacy.ledger import DrawAfterTest, Gaussian, Laplace, ObjectivePerturbation, PureDP
+    from dpbench.privacy.ledger import WithoutReplacement as Subset
 
-    for one in (Gaussian(1.5), PureDP(0.1), WithoutReplacement(10, 2, Laplace(3.0))):
+    of_many_rows = (DrawAfterTest(0.2, 0.3, 1e-16, 1e-16), ObjectivePerturbation(2.0, 0.1, 1e-16))
+    for one in (Gaussian(1.5), PureDP(0.1), Subset(10, 2, Laplace(3.0)), *of_many_rows):
         assert plain.release_of(json.loads(json.dumps(plain.plain(one)))) == one
     for wrong in (
         {"kind": "Gaussian"},
