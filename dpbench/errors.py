@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 import errno
 import math
+import operator
 import os
 from collections.abc import Iterable
 from typing import Any
@@ -50,6 +51,17 @@ def positive(name: str, value: float) -> float:
         raise UserError(f"{name} must be a positive number, got {value!r}") from None
     if not 0 < number < math.inf:
         raise UserError(f"{name} must be a positive number, got {number:g}")
+    return number
+
+
+def at_least(name: str, value: Any, least: int = 1) -> int:
+    """`value` as a whole number of `least` or more; UserError, naming it, for any other."""
+    try:
+        number = operator.index(value)
+    except TypeError:
+        raise UserError(f"{name} must be a whole number, got {value!r}") from None
+    if number < least:
+        raise UserError(f"{name} must be at least {least}, got {number}")
     return number
 
 

@@ -241,6 +241,8 @@ def test_an_experiment_runs_in_two_phases(tmp_path):
     [
         (lambda: dpbench.run_algorithm("dp-gd", "synthetic", jobs=0), "jobs must be at least 1"),
         (lambda: dpbench.run_algorithm("dp-gd", "synthetic", seeds=0), "seeds must be at least 1"),
+        (lambda: dpbench.run_algorithm("dp-gd", "synthetic", seeds=1.5), "seeds must be a whole number, got 1.5"),
+        (lambda: dpbench.run_algorithm("dp-gd", "synthetic", epsilon=[]), "epsilon: give one at least"),
         (lambda: dpbench.run_algorithm("dp-gd", "synthetic", backend="dusk"), "did you mean dask?"),
         (lambda: dpbench.run_experiment("second_order", backend="dask"), "scheduler: give an address with"),
         (lambda: dpbench.run_experiment("second_ordre"), "did you mean second_order?"),

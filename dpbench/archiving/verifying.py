@@ -24,7 +24,7 @@ import numpy as np
 
 from dpbench import algorithms, datasets, experiments
 from dpbench.archiving import bundle
-from dpbench.errors import NotAtHand, PrivacyError, UserError, counted
+from dpbench.errors import NotAtHand, PrivacyError, UserError, at_least, counted
 from dpbench.privacy.relation import Relation
 from dpbench.privacy.streams import stream
 from dpbench.privacy.verify import spent
@@ -128,8 +128,7 @@ def verified(
     run: sandbox.Runs = sandbox.frames,
 ) -> Verified:
     """`verify`; run: what runs the archive's own code."""
-    if sample < 0:
-        raise UserError(f"sample must be at least 0, got {sample}")
+    at_least("sample", sample, 0)
     found = bundle.read(path)
     seed = secrets.randbits(32) if seed is None else seed
     result = Verified(found.manifest, found.digest, seed)

@@ -23,7 +23,7 @@ from dpbench.auditing.decide import decide, least_runs, promise
 from dpbench.auditing.learned import candidates
 from dpbench.auditing.runs import LEVEL, Audit
 from dpbench.auditing.worlds import STEPS
-from dpbench.errors import UserError, positive
+from dpbench.errors import UserError, at_least, positive
 from dpbench.privacy.relation import Relation
 from dpbench.problems import Problem
 from dpbench.run.bound import bind, budget_of
@@ -85,8 +85,8 @@ def audit_callable(
     if not callable(target.function):
         raise UserError(f"{name} cannot be called; an audit takes a function (X, y, epsilon, rng) → vector")
     epsilon = positive("epsilon", epsilon)
-    if runs is not None and runs < 40:
-        raise UserError(f"runs must be at least 40, got {runs}")
+    if runs is not None:
+        at_least("runs", runs, 40)
     told = PureClaim(epsilon, target.delta)
     runs = runs or max(RUNS, min(10 * RUNS, 2 * least_runs(told, level, every=2)))
     seeds = np.random.SeedSequence(seed)

@@ -20,7 +20,7 @@ from dpbench.algorithms.base import make_settings
 from dpbench.auditing.decide import Verdict
 from dpbench.auditing.foreign import Target
 from dpbench.auditing.runs import LEVEL, Audit
-from dpbench.errors import UserError, positive
+from dpbench.errors import UserError, at_least, positive
 from dpbench.privacy.relation import Relation
 from dpbench.run.fit import fit
 from dpbench.run.jobs import delta_value
@@ -92,8 +92,7 @@ def audit_in_one_run(
         target = target_of(target, canaries)
     target = target if isinstance(target, Target) else Target(target)
     epsilon = positive("epsilon", epsilon)
-    if canaries < 10:
-        raise UserError(f"canaries must be at least 10, got {canaries}")
+    at_least("canaries", canaries, 10)
     if target.relation is not Relation.REPLACE_ONE:
         raise UserError("one run: coins are labels here, so the target has to be private under replace-one")
     generator = np.random.default_rng(seed)

@@ -18,7 +18,7 @@ from dpbench.auditing.decide import Verdict, decide
 from dpbench.auditing.runs import LEARNED, LEVEL, WHOLE, audit
 from dpbench.auditing.transcript import Leak, Recorder, Replay
 from dpbench.auditing.worlds import ROUNDING, moved
-from dpbench.errors import PrivacyError, UserError
+from dpbench.errors import PrivacyError, at_least
 from dpbench.privacy.budget import Budget
 from dpbench.privacy.relation import Relation
 from dpbench.privacy.sampling import PoissonReplacedSampler
@@ -256,8 +256,7 @@ WITHIN = (
 
 def table(*, runs: int = RUNS, seed: int = 0, mechanisms: bool = True, within: Iterable[str] = WITHIN) -> list[Row]:
     """Every kind of release, as it is and weakened; as many runs of each mechanism (of the sparse vector half)."""
-    if runs < 400:
-        raise UserError(f"runs must be at least 400, got {runs}")
+    at_least("runs", runs, 400)
     rows = [judged(alone, runs, seed) for alone in MECHANISMS] if mechanisms else []
     for name in within:
         correct, halved = (audit(name, EPSILON, seed=seed, factor=factor, papers=True) for factor in (1.0, 0.5))

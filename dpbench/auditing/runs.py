@@ -42,7 +42,7 @@ from dpbench.auditing.worlds import (
     sampled,
     shipped,
 )
-from dpbench.errors import UserError
+from dpbench.errors import UserError, at_least
 from dpbench.privacy.check import guarantee
 from dpbench.privacy.ledger import Composition, PoissonReplaced, WithoutReplacement
 from dpbench.problems import Problem, losses
@@ -130,8 +130,8 @@ def audit(
     algorithm, fixed = algorithms.resolve(name)
     if not algorithm.private:
         raise UserError(f"algo: {name} is not private: it makes no claim to audit")
-    if runs is not None and runs < 40:
-        raise UserError(f"runs must be at least 40, got {runs}")
+    if runs is not None:
+        at_least("runs", runs, 40)
     if loss and (why := algorithm.needs.lacks(losses.get(loss))):
         covered = ", ".join(algorithm.needs.covered)
         raise UserError(f"{name}: loss {loss} is not covered by its privacy proof: {why}; use one of: {covered}")

@@ -11,7 +11,7 @@ from dpbench.auditing.foreign import Target, audit_callable, of_solver
 from dpbench.auditing.one_run import audit_in_one_run
 from dpbench.auditing.releases import Row as ReleaseAudit
 from dpbench.auditing.runs import Audit
-from dpbench.errors import UserError, positive, several
+from dpbench.errors import UserError, at_least, positive, several
 
 
 def audit(
@@ -43,8 +43,7 @@ def audit(
     Raises:
         UserError: for an algorithm that is not known or not private, and for any argument out of its range.
     """
-    if seed < 0:
-        raise UserError(f"seed must be at least 0, got {seed}")
+    at_least("seed", seed, 0)
     epsilons = [positive("epsilon", each) for each in several(epsilon)]
     learner = algorithm if not isinstance(algorithm, str) else audits.learner(algorithm) or of_solver(algorithm)
     if loss and (one_run or algorithm == "all" or learner is not None):

@@ -15,7 +15,7 @@ from dpbench.comparing.code import Source
 from dpbench.comparing.private_copies import forget, results_of
 from dpbench.comparing.ranking import Ranked
 from dpbench.comparing.references import Reference, references
-from dpbench.errors import DataError, UserError, nearest, positive, several, silent
+from dpbench.errors import DataError, UserError, at_least, nearest, positive, several, silent
 from dpbench.study.overview import counts_as_public
 
 if TYPE_CHECKING:
@@ -242,8 +242,8 @@ def _checked(
     epsilons: list[float], tracks: list[str], holdout: float, profile: str, seeds: int, jobs: int | None
 ) -> tuple[list[float], list[str]]:
     for argument, value in (("jobs", jobs), ("seeds", seeds)):
-        if value is not None and value < 1:
-            raise UserError(f"{argument} must be at least 1, got {value}")
+        if value is not None:
+            at_least(argument, value)
     if profile not in PROFILES:
         raise UserError(f"unknown profile {profile!r}: {nearest(profile, PROFILES)}")
     for track in tracks:

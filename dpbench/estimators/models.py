@@ -628,9 +628,7 @@ class PrivateClassifier(ClassifierMixin, _Private):
         if self.class_weight is None:
             return None
         if not isinstance(self.class_weight, Mapping):
-            counted = ', which are counted in the data: "balanced" would reveal them' * (
-                self.class_weight == "balanced"
-            )
+            counted = '; "balanced" would be counted in the data, and reveal them' * (self.class_weight == "balanced")
             raise ParameterError(f"class_weight: give public weights, as {{class: weight}}{counted}")
         word = schemas.word if self._encoder is not None and self.schema is not None else lambda one: one
         given = {word(label): weight for label, weight in self.class_weight.items()}

@@ -218,7 +218,7 @@ def check_classes(classes: Sequence[Any]) -> None:
     if odd:
         raise ValueError(f"{odd[0]!r} can be no class; give texts or finite numbers")
     if len(set(classes)) < max(2, len(classes)):
-        raise ValueError("classes must be different, two at least")
+        raise ValueError("give two classes or more, all of them different")
 
 
 def public(

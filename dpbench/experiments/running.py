@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dpbench import algorithms, datasets, experiments
-from dpbench.errors import NotAtHand, UserError, positive, several, silent
+from dpbench.errors import NotAtHand, UserError, at_least, positive, several, silent
 from dpbench.experiments.tuned import lookup
 from dpbench.problems import catalogue
 from dpbench.run import devices, executors, runner
@@ -107,8 +107,9 @@ def run_algorithm(
     """
     executors.check(backend, jobs, scheduler, shards)
     devices.check(device)
-    if seeds < 1:
-        raise UserError(f"seeds must be at least 1, got {seeds}")
+    at_least("seeds", seeds)
+    if not several(epsilon):
+        raise UserError("epsilon: give one at least")
     method, _ = algorithms.resolve(algorithm)
     missing: dict[str, str] = {}
     names = several(problems)

@@ -164,6 +164,11 @@ class DataBudget:
             total = self._total([*state.charges, charge])
             if not within(total, self.epsilon):
                 asked, before = f"ε = {epsilon:g}, δ = {delta:.3g}", len(state.charges)
+                if math.isinf(total):
+                    raise BudgetSpent(
+                        f"budget: the δ of this fit ({asked}) and of the {before} before it leave nothing of the "
+                        f"budget's δ = {self.delta:.3g}; ask for a smaller δ"
+                    )
                 raise BudgetSpent(
                     f"budget: with this fit ({asked}) and the {before} before it the data would cost ε = {total:.4g} "
                     f"at δ = {self.delta:.3g}, more than {self.epsilon:g}; ask for a smaller ε or δ"

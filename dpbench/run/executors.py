@@ -22,7 +22,7 @@ from typing import Any
 from threadpoolctl import threadpool_limits
 
 from dpbench.datasets import cache
-from dpbench.errors import UserError, WorkerDied, nearest
+from dpbench.errors import UserError, WorkerDied, at_least, nearest
 from dpbench.run import devices
 from dpbench.run.batch import Batch, Death, Executor, Rows
 from dpbench.run.cluster import Cluster
@@ -112,8 +112,8 @@ def _room_for_threads() -> None:
 
 def check(backend: str, jobs: int | None, scheduler: str | None, shards: int | None = None) -> None:
     """UserError, in one line, for options that `open_executor` does not take."""
-    if jobs is not None and jobs < 1:
-        raise UserError(f"jobs must be at least 1, got {jobs}")
+    if jobs is not None:
+        at_least("jobs", jobs)
     if backend not in BACKENDS:
         raise UserError(f"unknown backend {backend!r}: {nearest(backend, BACKENDS)}")
     if (backend == "dask") != (scheduler is not None):

@@ -86,7 +86,7 @@ class Target(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tr
         if (self.classes is None) == (self.bounds is None):
             raise ValueError("give classes or bounds, one of the two")
         if self.classes is not None and (len(self.classes) < 2 or len(set(self.classes)) < len(self.classes)):
-            raise ValueError("classes must be different, two at least")
+            raise ValueError("give two classes or more, all of them different")
         if self.bounds is not None:
             check_bounds(self.bounds)
 

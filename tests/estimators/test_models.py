@@ -318,7 +318,7 @@ def test_what_a_fit_says_does_not_depend_on_values(flowers):
     [
         ({"epsilon": 1e300}, "epsilon must be at most 1e\\+06"),
         ({"delta": [1]}, "delta must be a number in"),
-        ({"classes": []}, "classes: classes must be different, two at least"),
+        ({"classes": []}, "classes: give two classes or more, all of them different"),
         ({"classes": 3}, "classes: give a list"),
         ({"classes": ["a", 1]}, "classes: texts and numbers at once"),
         ({"classes": [[0, 1]]}, "can be no class"),

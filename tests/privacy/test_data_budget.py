@@ -59,7 +59,7 @@ def test_what_is_not_gaussian_alone_adds_up():
 
 def test_the_deltas_of_fits_leave_none_for_the_rest():
     budget = DataBudget(10, 1e-8)
-    with pytest.raises(BudgetSpent, match="ask for a smaller ε or δ"):
+    with pytest.raises(BudgetSpent, match="leave nothing of the budget's δ = 1e-08; ask for a smaller δ"):
         spend(budget, 1.0, 1e-7, gaussian=False, composition=gaussian(1.0, 1e-7))
 
 

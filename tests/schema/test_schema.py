@@ -143,7 +143,7 @@ def test_labels_outside_the_classes_are_not_known():
     [
         ("[columns.a]\nbounds = [0, 1]", "missing required field `target`"),
         ("[target]\nname='y'\n[columns.a]\nbounds=[0,1]", "target: give classes or bounds, one of the two"),
-        ("[target]\nname='y'\nclasses=['a']\n[columns.a]\nbounds=[0,1]", "target: classes must be different, two at l"),
+        ("[target]\nname='y'\nclasses=['a']\n[columns.a]\nbounds=[0,1]", "target: give two classes or more, all of th"),
         ("[target]\nname='y'\nclasses=['a','b']\n[columns.a]\nbounds=[1,0]", "columns.a: bounds must be low < high"),
         ("[target]\nname='y'\nclasses=['a','b']\n[columns.a]\nbounds=[0,inf]", "columns.a: bounds must be low < high"),
         ("[target]\nname='y'\nclasses=['a','b']\n[columns.a]\ndrop=true", "every column is dropped"),
