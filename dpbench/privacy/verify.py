@@ -136,13 +136,13 @@ def _with_objective_perturbation(
 def _with_tested(tested: list[tuple[DrawAfterTest, int]], rest: Counts, delta: float, relation: Relation) -> Spent:
     name = "worst pair of a draw behind a test"
     left = delta - math.fsum(c * max(r.failure, r.leak) for r, c in tested)
-    if left < -1e-12 * delta or (rest and left <= 0):
+    if left < -1e-12 * delta:
         return Spent(math.inf, name)
     share = 0.0 if rest else max(left, 0.0) / sum(c for _, c in tested)
     epsilon = math.fsum(c * _worst_draw(r, max(r.failure, r.leak) + share) for r, c in tested)
     if not rest:
         return Spent(epsilon, name)
-    other = _spent(rest, left, relation)
+    other = _spent(rest, max(left, 0.0), relation)  # at δ = 0 what is pure has its ε
     return Spent(epsilon + other.epsilon, f"{name} + {other.checked_by}")
 
 
@@ -186,14 +186,23 @@ def _drift(release: LastIterate) -> Gaussian:
 
 
 def _perturbed(counts: Counts, delta: float) -> Spent:
-    """Objective perturbation with gradient and Jacobian together, and Gaussian releases beside it: `half_planes`."""
-    ((event, count), *more) = [(r, c) for r, c in counts if isinstance(r, LogisticPerturbation)]
+    """Objective perturbation with gradient and Jacobian together, and Gaussian releases beside it: `half_planes`.
+
+    Of several, basic composition: each at an equal share of δ and with an equal share of μ², as the Gaussians together
+    are as many equal ones (Dong, Roth and Su 2022, Corollary 3.3). What else there is counts at δ = 0.
+    """
+    events = [(r, c) for r, c in counts if isinstance(r, LogisticPerturbation)]
     gaussians = [(r, c) for r, c in counts if isinstance(r, Gaussian)]
-    kind = "a convex" if isinstance(event, ConvexPerturbation) else "the logistic"
-    name = f"tail of {kind} loss by half-planes"
-    if count > 1 or more or len(gaussians) + 1 < len(counts) or delta <= 0:
+    rest = tuple((r, c) for r, c in counts if not isinstance(r, Gaussian | LogisticPerturbation))
+    convex = any(isinstance(r, ConvexPerturbation) for r, _ in events)
+    name = f"tail of {'a convex' if convex else 'the logistic'} loss by half-planes"
+    beside, runs = _basic(rest), sum(c for _, c in events)
+    name += f", each of {runs} at its share of δ" if runs > 1 else ""
+    if delta <= 0 or math.isinf(beside.epsilon):
         return Spent(math.inf, name)
-    return Spent(half_planes.epsilon_of(event, 1 / _composed(gaussians) if gaussians else 0.0, delta), name)
+    mu = 1 / _composed(gaussians) / math.sqrt(runs) if gaussians else 0.0
+    epsilon = math.fsum(c * half_planes.epsilon_of(event, mu, delta / runs) for event, c in events)
+    return Spent(epsilon + beside.epsilon, f"{name} + {beside.checked_by}" if rest else name)
 
 
 def _stand_ins(counts: Counts) -> str:

@@ -304,6 +304,16 @@ def test_settings_that_keep_no_epsilon_are_no_fit():
         dpbench.PrivateClassifier(1.0, settings={"rows": "undivided"}, **given).fit(X, X[:, 0] > 0)
 
 
+def test_models_that_compose_by_shares_of_delta_are_saved(tmp_path):
+    """One perturbed objective for each class, and a draw that takes all of δ beside the rows' bound."""
+    X = np.random.default_rng(0).uniform(-1, 1, (3000, 2))
+    three = dpbench.PrivateClassifier(4.0, bounds=(-1, 1), classes=[0, 1, 2], algorithm="objpert")
+    draw = dpbench.PrivateRegressor(4.0, bounds=(-1, 1), target_bounds=(-1, 1), algorithm="tukey-em")
+    for model in (three.fit(X, np.arange(3000) % 3), draw.fit(X, X[:, 0])):
+        model.save(tmp_path / "m.json")
+        assert dpbench.load_model(tmp_path / "m.json").epsilon_ <= 4.0 * (1 + 1e-6)
+
+
 PLUG_INS = """
 from dpbench.algorithms.gd import DPGradientDescent
 

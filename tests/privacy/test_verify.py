@@ -18,7 +18,18 @@ from dpbench.privacy.accounting.gaussian import gaussian_epsilon
 from dpbench.privacy.accounting.pure import base_epsilon
 from dpbench.privacy.accounting.tight import Tight
 from dpbench.privacy.check import check
-from dpbench.privacy.ledger import ZCDP, BoundedRange, Entry, Gaussian, Laplace, Poisson, PureDP, WithoutReplacement
+from dpbench.privacy.ledger import (
+    ZCDP,
+    BoundedRange,
+    DrawAfterTest,
+    Entry,
+    Gaussian,
+    Laplace,
+    LogisticPerturbation,
+    Poisson,
+    PureDP,
+    WithoutReplacement,
+)
 from dpbench.privacy.verify import spent
 
 from .accounting.test_pure import composed_randomised_response
@@ -321,3 +332,26 @@ def test_vertices_drawn_at_the_whole_budget_are_within_it(n):
     T, asked, delta = 50, 0.1, float(n) ** -2
     step = 1 / Tight().noise_scale(((BoundedRange(1.0), T),), (), asked, delta)
     assert epsilon(delta, REPLACE_ONE, (BoundedRange(step), T)) <= asked * (1 + 1e-7)
+
+
+def test_several_perturbed_objectives_and_pure_releases_beside_them_compose_by_shares():
+    one = Entry(LogisticPerturbation(5.0, 1.0), 1, "term")
+    alone = spent((one,), 1e-6 / 3, Relation.REPLACE_ONE).epsilon
+    three = one._replace(count=3)
+    assert spent((three,), 1e-6, Relation.REPLACE_ONE).epsilon == pytest.approx(3 * alone)
+    pure = Entry(Laplace(10.0), 2, "bound")
+    assert spent((three, pure), 1e-6, Relation.REPLACE_ONE).epsilon == pytest.approx(3 * alone + 0.2)
+    noisy = Entry(Gaussian(20.0), 1, "output")
+    each = spent((one, noisy), 1e-6 / 3, Relation.REPLACE_ONE).epsilon
+    together = spent((three, noisy._replace(count=3)), 1e-6, Relation.REPLACE_ONE)
+    assert together.epsilon == pytest.approx(3 * each)
+    assert "each of 3" in together.checked_by
+    assert spent((three, pure, Entry(ZCDP(0.1), 1, "other")), 1e-6, Relation.REPLACE_ONE).epsilon == math.inf
+
+
+def test_beside_a_draw_that_takes_all_of_delta_what_is_pure_counts():
+    draw, pure = Entry(DrawAfterTest(0.25, 0.375, 1e-6, 1e-6), 1, "model"), Entry(Laplace(10.0), 1, "bound")
+    found = spent((draw, pure), 1e-6, Relation.REPLACE_ONE).epsilon
+    assert found == pytest.approx(spent((draw,), 1e-6, Relation.REPLACE_ONE).epsilon + 0.1)
+    assert spent((draw, Entry(Gaussian(10.0), 1, "bound")), 1e-6, Relation.REPLACE_ONE).epsilon == math.inf
+    assert Tight().epsilon_of(((draw.release, 1), (pure.release, 1)), 1e-6) == pytest.approx(1.1, rel=1e-5)

@@ -163,8 +163,11 @@ def test_at_delta_0_and_beside_what_no_gaussian_composes_with_it_is_laplace():
     assert model.algorithm_ == "objpert-pure"
     assert model.ledger_[0]["release"] == "Laplace, noise multiplier 16.6667"
     assert model.epsilon_ == pytest.approx(2.0)
+    draw = PrivateRegressor(2.0, target_bounds=(0, 1), algorithm="tukey-em", settings={"m": 30}, **given).fit(X, y)
+    assert draw.ledger_[0]["release"] == "Laplace, noise multiplier 16.6667"
+    assert draw.epsilon_ <= 2.0 + 1e-9
     three = PrivateClassifier(2.0, classes=[0, 1, 2], algorithm="objpert", **given).fit(X, y + (X[:, 1] > 0))
-    assert three.ledger_[0]["release"] == "Laplace, noise multiplier 16.6667"
+    assert three.ledger_[0]["release"].startswith("Gaussian")  # which composes with each at its share of δ
     assert len({line["model"] for line in three.ledger_}) == 4
     assert three.epsilon_ <= 2.0 + 1e-9
 

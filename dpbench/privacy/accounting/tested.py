@@ -16,8 +16,8 @@ def epsilon_of(releases: Counts, delta: float, others: Accounting) -> float | No
     mine = [(r, count) for r, count in releases if isinstance(r, DrawAfterTest)]
     rest = tuple((r, count) for r, count in releases if not isinstance(r, DrawAfterTest))
     left = delta - math.fsum(count * max(r.failure, r.leak) for r, count in mine)
-    if left < -1e-12 * delta or (rest and left <= 0):
+    if left < -1e-12 * delta:
         return math.inf
     epsilon = math.fsum(count * (r.test + 2 * r.exponent + r.leak) for r, count in mine)
-    beside = others.epsilon_of(rest, left) if rest else 0.0
+    beside = others.epsilon_of(rest, max(left, 0.0)) if rest else 0.0
     return None if beside is None else epsilon + beside
