@@ -31,6 +31,15 @@ def long_rows(X, y, epsilon, rng):
     return logistic_regression(X, y, epsilon, rng, data_norm=100.0, C=1 / 250)
 
 
+def with_intercept(X, y, epsilon, rng):
+    """Whether the defaults end with both coefficients long and opposite: the row at 1 is near its margin, others far."""
+    from diffprivlib.models import LogisticRegression
+
+    model = LogisticRegression(epsilon=epsilon, data_norm=1.0, random_state=int(rng.integers(2**31))).fit(X, y)
+    w, c = model.coef_.item(), model.intercept_.item()
+    return [float(w * c < 0 and 5 < abs(c) < 15 and abs(w + c) < 4)]
+
+
 def rows(*points):
     """X (n, 1) and y (n,) of (x, y) pairs."""
     x, y = zip(*points, strict=True)
@@ -51,6 +60,12 @@ logistic_classes = Target(
     "diffprivlib LogisticRegression, one row alone in its class",
     labels=(0.0, 1.0),
     pairs=(Pair(rows((1, 0), (1, 0), (1, 1)), rows((1, 0), (1, 0), (1, 0)), "the only row of class 1, or of class 0"),),
+)
+logistic_intercept = Target(
+    with_intercept,
+    "diffprivlib LogisticRegression with its intercept",
+    labels=(0.0, 1.0),
+    pairs=(Pair(rows((0, 0), (0, 1), (1, 0)), rows((0, 0), (0, 1), (0, 0)), "a row at 1, or at 0"),),
 )
 linear = Target(
     linear_regression,

@@ -1,14 +1,16 @@
 """Learners that authors published: `dpbench audit --algo examples/audit_published.py:boosted --eps 1` audits one.
 
 PUBLISHED names a folder with the authors' files as they are: BoostedAdaSSP.py of github.com/shuaitang/BoostedAdaSSP,
-tukey.py of github.com/google-research/google-research, folder dp_regression, and the folders of
-github.com/sunblaze-ucb/dpml-benchmark. What the audit finds, and the same by hand, is in docs/guides/library_errata.md.
+tukey.py of github.com/google-research/google-research, folder dp_regression, the folders of
+github.com/sunblaze-ucb/dpml-benchmark, and tensorflow_privacy of github.com/tensorflow/privacy, which needs
+tensorflow-cpu 2.15. What the audit finds, and the same by hand, is in docs/guides/library_errata.md.
 """
 
 import functools
 import importlib
 import os
 import sys
+import types
 
 import numpy as np
 
@@ -72,9 +74,78 @@ def amp_logistic(X, y, epsilon, rng):
     return [without_noise(w, len(y), epsilon, gamma)]
 
 
+def psgd_noise(d, epsilon, *, passes, rate, batch):
+    """(256, d) the output's noise by the byte that seeds it, for Lipschitz constant 1."""
+    scale = np.sqrt(2 * np.log(2 / DELTA_AMP)) * 2 * passes * rate / batch / epsilon
+    return np.array([np.random.RandomState(byte).normal(scale=scale, size=d) for byte in range(256)])
+
+
+def psgd_logistic(X, y, epsilon, rng):
+    """The first coefficient of permutation SGD without its noise, which the others, whose columns are 0, name."""
+    psgd = published("algorithms.psgd").PrivateConvexPSGDLR
+    w = psgd.run_classification(X, y, epsilon, DELTA_AMP, None, learning_rate=0.1, num_iters=5, b=50)
+    noise = psgd_noise(len(w), epsilon, passes=5, rate=0.1, batch=50)
+    return [w[0] - noise[np.linalg.norm(noise[:, 1:] - w[1:], axis=1).argmin(), 0]]
+
+
 def first_row(label, n=100, d=5):
     """(X, y) of n rows at 0 but for the first, which is the first unit vector with that label."""
     return np.eye(1, n * d).reshape(n, d), np.concatenate([[label], np.ones(n - 1)])
+
+
+def bolt_on_training(X, y, rng, *, epochs=20, penalty=1.0):
+    """(w (d,), bias) of bolt-on's SGD on logistic loss, one row a step, before its scaling and noise."""
+    w, bias, t = rng.uniform(-1, 1, X.shape[1]), 0.0, 0
+    for _ in range(epochs):
+        for i in rng.permutation(len(X)):
+            rate = min(1 / (1 + penalty), 1 / (penalty * max(t, 1)))
+            residual = 1 / (1 + np.exp(-X[i] @ w - bias)) - y[i]
+            w, bias, t = w - rate * (residual * X[i] + penalty * w), bias - rate * residual, t + 1
+    return w, bias
+
+
+@functools.cache
+def bolt_on_module():
+    """TensorFlow and the modules `optimizers` and `losses`, with the names that they import and 2.15 has no longer."""
+    import tensorflow as tf
+    from tensorflow.python.framework import ops
+
+    ops.convert_to_tensor_v2 = tf.convert_to_tensor
+    moved = "framework", "framework.ops", "ops", "ops.math_ops", "platform", "platform.tf_logging", "keras"
+    keras = "losses", "regularizers", "utils", "utils.losses_utils", "optimizer_v2", "optimizer_v2.optimizer_v2"
+    for name in ("", *moved, *(f"keras.{each}" for each in keras)):
+        module = importlib.import_module(f"tensorflow.python.{name}".rstrip("."))
+        sys.modules[f"tensorflow.compat.v1.python.{name}".rstrip(".")] = module
+    for name in ("tensorflow_privacy", "tensorflow_privacy.privacy", "tensorflow_privacy.privacy.bolt_on"):
+        sys.modules[name] = types.ModuleType(name)  # whose own __init__ would import the whole library
+        sys.modules[name].__path__ = [os.path.join(os.environ.get("PUBLISHED", "."), *name.split("."))]
+    return (
+        tf,
+        published("tensorflow_privacy.privacy.bolt_on.optimizers"),
+        published("tensorflow_privacy.privacy.bolt_on.losses"),
+    )
+
+
+def bolt_on_release(w, bias, n, epsilon, batch=1):
+    """(kernel (d,), bias) as the library's context manager leaves them."""
+    tf, optimizers, losses = bolt_on_module()
+    layer = types.SimpleNamespace(kernel=tf.constant(w[:, None], tf.float32), bias=tf.constant([bias]), units=1)
+    loss = losses.StrongConvexBinaryCrossentropy(reg_lambda=1.0, c_arg=1.0, radius_constant=1.0)
+    with optimizers.BoltOn(tf.keras.optimizers.legacy.SGD(), loss)("laplace", epsilon, [layer], 1.0, n, batch):
+        pass
+    return layer.kernel.numpy()[:, 0], layer.bias.numpy().item()
+
+
+def bolt_on_logistic(X, y, epsilon, rng):
+    """The kernel alone; a seed of the program's own, so that the library's constant one is of no help to the audit."""
+    tf, _, _ = bolt_on_module()
+    tf.random.set_seed(int(rng.integers(2**31)))
+    return bolt_on_release(*bolt_on_training(X, y, rng), len(y), epsilon)[0]
+
+
+def one_long_row(label, n=20):
+    """(X, y) of n rows at 0 with labels 0 and 1 by turns, but for one at 1."""
+    return np.eye(1, n).T, np.append(label, np.resize([0.0, 1.0], n - 1))
 
 
 def models(above, below=112, m=300):
@@ -106,4 +177,19 @@ amp = Target(
     delta=DELTA_AMP,
     row_norm=1.0,
     pairs=(Pair(first_row(1.0), first_row(-1.0), "a label of 1, or of -1"),),
+)
+psgd = Target(
+    psgd_logistic,
+    "permutation SGD",
+    d=5,
+    delta=DELTA_AMP,
+    row_norm=1.0,
+    pairs=(Pair(first_row(1.0), first_row(-1.0), "a label of 1, or of -1"),),
+)
+bolt_on = Target(
+    bolt_on_logistic,
+    "TensorFlow Privacy, bolt-on, batches of one row",
+    row_norm=1.0,
+    labels=(0.0, 1.0),
+    pairs=(Pair(one_long_row(1.0), one_long_row(0.0), "a label of 1, or of 0"),),
 )
