@@ -33,12 +33,12 @@ def one_step(X, y, epsilon, rng, *, delta, count_noise):
     torch.manual_seed(int(rng.integers(2**31)))
     told = 1 / gaussian_mu(epsilon, delta)
     rows = torch.tensor(X, dtype=torch.float32)
-    model = torch.nn.Linear(1, 1, bias=False)
-    model.weight.data.zero_()
+    linear = torch.nn.Linear(1, 1, bias=False)
+    linear.weight.data.zero_()
     engine = PrivacyEngine()
     model, optimiser, batches = engine.make_private(
-        module=model,
-        optimizer=torch.optim.SGD(model.parameters(), lr=1.0),
+        module=linear,
+        optimizer=torch.optim.SGD(linear.parameters(), lr=1.0),
         data_loader=DataLoader(TensorDataset(rows), batch_size=len(rows)),
         noise_multiplier=multiplier(told, count_noise),
         max_grad_norm=1.0,
@@ -55,7 +55,7 @@ def one_step(X, y, epsilon, rng, *, delta, count_noise):
     optimiser.step()
     if not np.allclose(engine.accountant.history[0], (told, 1.0, 1)):
         raise RuntimeError(f"the accountant was told {engine.accountant.history}")
-    return [-model._module.weight.item(), float(np.log(optimiser.max_grad_norm))]
+    return [-linear.weight.item(), float(np.log(optimiser.max_grad_norm))]
 
 
 def rows(others):

@@ -77,7 +77,8 @@ def test_logistic_regression_by_hand():
 def intercept_event(ridge=1.0, penalised=0.0, epsilon=1.0, others=1):
     """P of 5 < |c| < 15, |w + c| < 4 and wc < 0 for rows (0, 0), (0, 1) and (1, 0), and where the last is (0, 0).
 
-    The first two are there `others` times. The intercept has the ridge `penalised`, which is 0 in the library. By symmetry of the labels, c > 0 and c < 0.
+    The first two are there `others` times. The intercept has the ridge `penalised`, which is 0 in the library. By
+    symmetry of the labels, both signs of c count.
     """
     left = epsilon - 2 * np.log1p(0.25 * np.sqrt(2) / ridge)
     beta = left / (2 * np.sqrt(2))
@@ -260,7 +261,8 @@ def test_bolt_on_adds_the_same_noise_in_every_program():
         subprocess.run([sys.executable, "-c", program], cwd=ROOT / "examples", capture_output=True, text=True).stdout
         for _ in range(3)
     }
-    assert len(told) == 1 and told.pop().endswith(" 0.25\n")
+    assert len(told) == 1
+    assert told.pop().endswith(" 0.25\n")
 
 
 @pytest.mark.slow
