@@ -32,7 +32,7 @@ def long_rows(X, y, epsilon, rng):
 
 
 def with_intercept(X, y, epsilon, rng):
-    """Whether a fit at the defaults has long coefficients of opposite signs: a row at 1 is near the margin, others far."""
+    """Whether a fit at the defaults has long coefficients of opposite signs, as a row near the margin makes them."""
     from diffprivlib.models import LogisticRegression
 
     model = LogisticRegression(epsilon=epsilon, data_norm=1.0, random_state=int(rng.integers(2**31))).fit(X, y)
