@@ -355,7 +355,7 @@ BOUND, BOUNDED = "run/row_bound.py", "run/test_row_bound.py::test_"
 POLICY = [
     Mutant(BOUND, "len(Z) / (1 if budget.relation is Relation.REPLACE_ONE else 2)", "len(Z) / 2",
            BOUNDED + "noise_by_its_variance", "the release of a rows' bound has half of its noise"),
-    Mutant(BOUND, "np.clip((Z**2).sum(axis=1), 0.0, m)", "(Z**2).sum(axis=1)",
+    Mutant(BOUND, "np.fmin(np.fmax((Z**2).sum(axis=1), 0.0), m)", "(Z**2).sum(axis=1)",
            BOUNDED + "a_row_moves_the_mean_by_no_more_than_the_sensitivity", "a long row moves it by more"),
     Mutant(BOUND, "gaussian_epsilon(mu * math.sqrt(1 - SHARE), delta)", "epsilon",
            BOUNDED + "what_is_left_and_the_release_compose_to_epsilon", "the model gets all of ε beside it"),
@@ -377,6 +377,12 @@ ON_SUMS, ON_SEAM = "privacy/exact/test_sums.py::test_", "privacy/exact/test_rele
 ON_DRAWN, BYTES = "privacy/exact/test_rounded.py::test_", "run/test_arithmetic.py::test_"
 GRIDS = "problems/test_exact.py::test_"
 GUARANTEES = [  # of the privacy code, what no audit sees: each dies by the number that would be wrong
+    Mutant("algorithms/output_noise.py", "return parts**2 * (d + 1)", "return parts * (d + 1)",
+           "algorithms/test_output_noise.py::test_the_variance_in_a_direction",
+           "the rules of output perturbation take ε to add up in squares"),
+    Mutant("algorithms/output_noise.py", "epsilon=budget.epsilon / parts", "epsilon=budget.epsilon",
+           "algorithms/test_output_noise.py::test_all_parts_together_spend_the_budget",
+           "each phase spends all of ε"),
     Mutant("algorithms/last_iterate.py",
            "return max(abs(1 - step * problem.l2), abs(1 - step * problem.objective_smoothness))",
            "return abs(1 - step * problem.l2)",
@@ -404,9 +410,9 @@ GUARANTEES = [  # of the privacy code, what no audit sees: each dies by the numb
     Mutant(SUMS, "(4 if signed else 2) * one)", "2 * one)",
            ON_SUMS + "the_distances_are_those_of_the_worst_rows_neither_more_nor_less[signed]",
            "curvature of both signs is taken for positive"),
-    Mutant(SUMS, "return self.l1 * (2 if", "return self.l1 * (1 if",
+    Mutant(SUMS, "return self.l1 * relation.rows", "return self.l1",
            ON_SUMS + "the_distance_in_sizes_doubles_where_a_row_is_replaced", "Laplace noise for add/remove"),
-    Mutant(SUMS, "return self._pull * (2 if", "return self._pull * (1 if",
+    Mutant(SUMS, "return self._pull * relation.rows", "return self._pull",
            ON_SUMS + "minimisers_are_apart_by_what_rows_pull_over_the_convexity",
            "minimisers are as far apart as one row pulls, where two differ"),
     Mutant(SEAM, "(apart + 2 * near) * UP", "(apart + near) * UP",
