@@ -15,7 +15,7 @@ import msgspec
 
 from dpbench.estimators.saved import REGRESSOR, Saved, read
 from dpbench.privacy.statement import Statement
-from dpbench.schema.encode import reading
+from dpbench.schema.encode import places, reading
 
 PIPELINE = '''\
 @COMMENT@
@@ -62,13 +62,13 @@ def encode(table):
                 unknown = np.isnan(found)
                 parts.append(scaled(found, low, high)[:, None])
         else:
-            index = {label: i for i, label in enumerate(column["categories"])}
+            index, k = column["categories"], max(column["categories"].values()) + 1
             codes = np.array([index.get(text, -1) for text in words(cells)], dtype=int)
             unknown = codes < 0
             if column["ordered"]:
-                parts.append(np.where(unknown, 0.0, 2 * codes / (len(index) - 1) - 1)[:, None])
+                parts.append(np.where(unknown, 0.0, 2 * codes / (k - 1) - 1)[:, None])
             else:
-                parts.append((codes[:, None] == np.arange(len(index))).astype(float))
+                parts.append((codes[:, None] == np.arange(k)).astype(float))
         if column["indicator"]:
             parts.append(unknown.astype(float)[:, None])
     X = np.hstack(parts) / MODEL["unit"]
@@ -138,7 +138,7 @@ def _plain(model: Saved) -> dict[str, Any]:
         elif column.date is not None:
             one["date"] = [(part, low, high) for part, (low, high) in column.parts]
         else:
-            one |= {"categories": list(column.categories or ()), "ordered": column.ordered}
+            one |= {"categories": places(column.categories or ()), "ordered": column.ordered}
         columns.append(one)
     kind = "one versus rest" if model.loss == "logistic" and len(model.W) > 1 else "classes"
     return {

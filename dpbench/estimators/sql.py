@@ -13,7 +13,7 @@ import numpy as np
 
 from dpbench.errors import UserError
 from dpbench.estimators.saved import REGRESSOR, Saved, read
-from dpbench.schema import Column, Schema, spellings
+from dpbench.schema import Column, Schema, places
 
 
 def query(path: str | os.PathLike[str], table: str) -> str:
@@ -112,8 +112,8 @@ def _terms(cell: str, column: Column, weights: list[float]) -> Iterator[str]:
         worth = [weights[0] * place for place in _places(column)] if column.ordered else weights
         yield _category(cell, column, worth, "0")
     if column.missing == "indicator":
-        known = [] if column.bounds is not None else list(_spelled(column))
-        unread = f" OR {_trimmed(cell)} NOT IN ({', '.join(_text(one) for one, _ in known)})" if known else ""
+        known = [] if column.bounds is not None else places(column.categories or ())
+        unread = f" OR {_trimmed(cell)} NOT IN ({', '.join(map(_text, known))})" if known else ""
         yield f"CASE WHEN {cell} IS NULL{unread} THEN {weights[-1]!r} ELSE 0 END"
 
 
@@ -145,7 +145,8 @@ def _number(cell: str, column: Column, ends: tuple[str, str, str], of: str) -> s
 
 def _category(cell: str, column: Column, worth: Sequence[float], unknown: str) -> str:
     """What a category comes to: `worth` of each, `unknown` of any other text."""
-    cases = " ".join(f"WHEN {_text(spelled)} THEN {worth[i]!r}" for spelled, i in _spelled(column))
+    known = places(column.categories or ())
+    cases = " ".join(f"WHEN {_text(spelled)} THEN {worth[i]!r}" for spelled, i in known.items())
     return f"CASE {_trimmed(cell)} {cases} ELSE {unknown} END"
 
 
@@ -153,14 +154,6 @@ def _places(column: Column) -> list[float]:
     """Of ordered categories, from -1 to 1."""
     k = len(column.categories or ())
     return [2 * i / (k - 1) - 1 for i in range(k)]
-
-
-def _spelled(column: Column) -> Iterator[tuple[str, int]]:
-    """Every way to write a category, and its number."""
-    assert column.categories is not None
-    for i, label in enumerate(column.categories):
-        for spelled in spellings(label, column.categories):
-            yield spelled, i
 
 
 def _trimmed(cell: str) -> str:

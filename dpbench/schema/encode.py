@@ -154,14 +154,15 @@ def _columns(name: str, column: Column, values: Any) -> tuple[np.ndarray, list[s
             labels.append(f"{name} ({part})")
     else:
         assert column.categories is not None
-        index: dict[str | None, int] = {label: i for i, label in enumerate(column.categories)}
+        index: dict[Any, int] = places(column.categories)
+        k = len(column.categories)
         codes = np.array([index.get(word, -1) for word in words(values)], dtype=np.int64)
         known = codes >= 0
         if column.ordered:
-            found = [np.where(known, 2 * codes / (len(index) - 1) - 1, 0.0)]
+            found = [np.where(known, 2 * codes / (k - 1) - 1, 0.0)]
             labels = [name]
         else:
-            found = [(codes == i).astype(float) for i in range(len(index))]
+            found = [(codes == i).astype(float) for i in range(k)]
             labels = [f"{name}={label}" for label in column.categories]
     if column.missing == "indicator":
         found.append((~known).astype(float))
@@ -245,7 +246,7 @@ BOOLEAN = {"True": ("true", "TRUE", "1", "t"), "False": ("false", "FALSE", "0", 
 
 
 def spellings(label: str, categories: Sequence[str]) -> list[str]:
-    """How a cell of a category may be written where all cells are text, as `word` is not there to read them.
+    """How a cell of a category may be written as text, here as where a database has made text of all cells.
 
     Whole numbers with a decimal point too, truth values as databases write them; none that is another category's.
 
@@ -254,6 +255,11 @@ def spellings(label: str, categories: Sequence[str]) -> list[str]:
     """
     more = [f"{label}.0"] if label.removeprefix("-").isdecimal() else [*BOOLEAN.get(label, ())]
     return [label, *(one for one in more if one not in categories)]
+
+
+def places(categories: Sequence[str]) -> dict[str, int]:
+    """{text: the number of its category} of all `spellings`."""
+    return {spelled: i for i, label in enumerate(categories) for spelled in spellings(label, categories)}
 
 
 def date_part(values: Any, part: str) -> np.ndarray:

@@ -12,7 +12,7 @@ import numpy as np
 
 from dpbench.row_numbers import RowNumbers
 from dpbench.schema.draft import in_parts
-from dpbench.schema.encode import check_columns, date_part, encode, encode_target, numbers, words
+from dpbench.schema.encode import check_columns, date_part, encode, encode_target, numbers, places, words
 from dpbench.schema.schema import Column, Schema, Target
 
 if TYPE_CHECKING:
@@ -50,7 +50,7 @@ class _Column:
 
     def __init__(self, name: str, column: Column) -> None:
         self._column, self._numbers = column, RowNumbers(name)
-        self._allowed = set(column.categories or ())
+        self._allowed = set(places(column.categories or ()))
         self._rows = self._gaps = self._strange = self._beyond = 0
 
     def add(self, values: Any) -> None:

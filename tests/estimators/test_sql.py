@@ -175,6 +175,36 @@ def test_truth_values_are_categories_and_classes(tmp_path):
     assert "THEN TRUE ELSE FALSE END AS prediction" in dpbench.export(tmp_path / "m.json")
 
 
+def test_text_that_is_written_as_databases_write_a_category_is_one_everywhere(tmp_path):
+    columns = {
+        "yes": Column(categories=("True", "False"), missing="indicator"),
+        "code": Column(categories=("1", "2")),
+        "rank": Column(categories=("0", "1"), ordered=True),
+    }
+    table = pd.DataFrame(
+        {
+            "yes": ["true", "t", "1", "TRUE", "True", "f", "0", "false", "tRUE", None],
+            "code": ["1", "1.0", "2", "2.0", "x", "1", "1", "1", "1", "1"],
+            "rank": ["0.0", "1.0", "1", "0", "0", "0", "0", "0", "0", "0"],
+        }
+    )
+    target = Target(name="y", classes=("a", "b"))
+    model = dpbench.PrivateClassifier(50.0, schema=Schema(target=target, columns=columns))
+    model.fit(pd.concat([table] * 30, ignore_index=True), ["a", "b"] * 150)
+    model.save(tmp_path / "m.json")
+    found = answer(dpbench.export(tmp_path / "m.json"), table, "rows")
+    np.testing.assert_allclose(found["score"].astype(float), model.decision_function(table), rtol=1e-9, atol=1e-9)
+    shown = schemas.encode(model._encoder, table, predicting=True)
+    assert (shown.X[:, shown.columns.index("yes missing")] > 0).tolist() == [False] * 8 + [True] * 2
+    assert schemas.inspect(model._encoder, table)[:2] == [
+        "yes: 1 of 10 cells are missing",
+        "yes: 1 of 10 cells are no category of the schema",
+    ]
+    made: dict = {}
+    exec(dpbench.export(tmp_path / "m.json", to="sklearn"), made)
+    np.testing.assert_allclose(made["pipeline"].decision_function(table), model.decision_function(table), rtol=1e-9)
+
+
 @pytest.mark.parametrize(
     "given",
     [{"classes": [0.0, float("nan")]}, {"classes": [0.0, float("inf")]}, {"categories": {"a": [float("nan"), 1]}},
