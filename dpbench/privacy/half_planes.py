@@ -95,6 +95,7 @@ def _from_tail(t: np.ndarray, tail: np.ndarray, mu: float, delta: float, least: 
     `least` where ε is no more than that: then it is not solved for.
     Between the points of t the tail is that of a normal whose quantiles are linear there: of a Gaussian loss, exact.
     """
+    from scipy.integrate import simpson
     from scipy.optimize import brentq
     from scipy.special import ndtr, ndtri
 
@@ -110,7 +111,7 @@ def _from_tail(t: np.ndarray, tail: np.ndarray, mu: float, delta: float, least: 
         start = (epsilon - losses)[:, None]
         x = start + (np.minimum(np.maximum(start, t[-1]), start + FADED) - start) * along
         above = np.where(x < 0, 1.0, ndtr(np.interp(x, t, quantiles)))
-        return float(weights @ np.trapezoid(np.exp(start - x) * above, x)) - delta
+        return float(weights @ simpson(np.exp(start - x) * above, x=x)) - delta
 
     if excess(least) <= 0:
         return least

@@ -10,7 +10,8 @@ from dpbench.algorithms import objective_perturbation as op
 from dpbench.algorithms.perturbed_minimum import least_subgradient, minimise
 from dpbench.privacy.accounting.objective_perturbation import delta_of, free_curvature
 from dpbench.privacy.budget import Budget
-from dpbench.privacy.ledger import ConvexPerturbation, LogisticPerturbation
+from dpbench.privacy.check import check
+from dpbench.privacy.ledger import ConvexPerturbation, Entry, LogisticPerturbation
 from dpbench.privacy.relation import Relation
 from dpbench.problems import Declaration, Problem
 from tests.algorithms.conftest import run, small_problem
@@ -60,6 +61,14 @@ def test_the_ridge_falls_as_epsilon_rises(n):
     for loss in ("logistic", "pseudo-huber"):
         ridges = [plan(n=n, budget=budget, loss=loss).ridge for budget in budgets]
         assert ridges == sorted(ridges, reverse=True)
+
+
+@pytest.mark.parametrize("epsilon", [30.0, 56.2341, 97.0, 150.0])
+def test_what_it_plans_at_a_large_epsilon_is_within_it_by_the_second_route(epsilon):
+    """Where the tails fall by e in a few units of ε, a quadrature that is too coarse shows."""
+    budget = Budget(epsilon, 1198**-2.0, Relation.REPLACE_ONE, "tight")
+    _, event, output = op.calibrated(Declaration(1198, 65, row_bound=1.0, l2=1e-3), budget, 0.03)
+    assert not check((Entry(event, 1, "objective"), Entry(output, 1, "output")), budget).error
 
 
 def test_linear_and_output_noise_have_the_variances_of_the_ledger(monkeypatch):
