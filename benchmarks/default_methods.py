@@ -1,10 +1,10 @@
 """The estimators' default method on data sets that no rule was made on: better with ε, and how good?
 
-`python -m benchmarks.default_methods` fits every data set of `SETS` at every ε, by the default and, at ε = 0.3, 1, 3,
-by each rival, ten seeds of a split and of the noise each, and writes results/default_methods.csv. Scores that are there
-already are kept, except those of the methods named after `again` (all, if none is named). At the end, or alone with the
-argument `table`, it writes what the guide "The default methods" shows, results/default_methods.md. The scores of the
-default with a private `row_bound` in it are of results/row_bounds.csv (`python -m benchmarks.row_bounds`).
+`python -m benchmarks.default_methods` fits every data set of `SETS` with each `row_bound` of `WAYS`, by the default at
+every ε (by the public rule at those of `RULE_AT`), and by each rival at ε = 0.3, 1, 3 with the private bound and with
+none; ten seeds of a split and of the noise each. It writes results/default_methods.csv. Scores that are there already
+are kept, except those of the methods named after `again` (all, if none is named). At the end, or alone with the
+argument `table`, it writes what the guide "The default methods" shows, results/default_methods.md and row_bounds.md.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ import sys
 import warnings
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 from sklearn import datasets
@@ -26,6 +27,8 @@ from dpbench.errors import UserError
 RESULTS = Path(__file__).parent / "results"
 EPSILONS = (0.1, 0.3, 1.0, 3.0, 10.0, 100.0, 1e4)
 COMPARED = (0.3, 1.0, 3.0)
+WAYS = ("private", None, "rule")  # of `row_bound`, the default first
+RULE_AT = (0.3, 1.0, 3.0, 100.0)
 SEEDS = 10
 ERRORS = 2.0  # standard errors that a score may fall by
 RIVALS = {
@@ -42,7 +45,18 @@ RIVALS = {
     ),
     "number": ("dp-gd-average", "adassp", "dp-gcd", "dp-adam", "tukey-em"),
 }
-Cells = dict[tuple[str, float, str], np.ndarray]  # (data set, ε, method) → a score per seed
+
+
+class Cell(NamedTuple):
+    """What ten seeds share."""
+
+    data: str
+    row_bound: str | None
+    epsilon: float
+    method: str
+
+
+Cells = dict[Cell, np.ndarray]  # a score per seed
 Data = tuple[np.ndarray, np.ndarray]
 
 
@@ -105,132 +119,147 @@ def scores(name: str, epsilon: float, algorithm: str, seeds: range, **more: obje
     return found
 
 
-def cells() -> Iterator[tuple[str, float, str]]:
-    """(data set, ε, method) of every line of the table."""
-    for name, epsilon in itertools.product(SETS, EPSILONS):
-        yield name, epsilon, "auto"
-    for name, (kind, _) in SETS.items():
+def cells() -> Iterator[Cell]:
+    """Every line of the table."""
+    for name, way in itertools.product(SETS, WAYS):
+        for epsilon in RULE_AT if way == "rule" else EPSILONS:
+            yield Cell(name, way, epsilon, "auto")
+    for (name, (kind, _)), way in itertools.product(SETS.items(), WAYS[:2]):
         for epsilon, rival in itertools.product(COMPARED, RIVALS[kind]):
-            yield name, epsilon, rival
+            yield Cell(name, way, epsilon, rival)
 
 
-def falls(of: dict[tuple[str, float], np.ndarray], names: list[str]) -> list[str]:
-    """Where a mean score falls from one ε to the next by more than `ERRORS` standard errors of the difference."""
+def of_kind(kind: str) -> list[str]:
+    """The data sets of "class" or "number"."""
+    return [name for name, (one, _) in SETS.items() if one == kind]
+
+
+def falls(found: Cells) -> list[str]:
+    """Where the default's mean score falls from one ε to the next by more than `ERRORS` standard errors of it."""
     told = []
-    for name in names:
-        for low, high in itertools.pairwise(EPSILONS):
-            change = of[name, high] - of[name, low]
-            error = change.std(ddof=1) / np.sqrt(len(change))
-            if change.mean() < -ERRORS * error - 1e-12:
-                told.append(f"{name}: ε = {low:g} to {high:g}: {change.mean():+.4f} ± {error:.4f}")
+    for name, (low, high) in itertools.product(SETS, itertools.pairwise(EPSILONS)):
+        change = found[Cell(name, WAYS[0], high, "auto")] - found[Cell(name, WAYS[0], low, "auto")]
+        if change.mean() < -ERRORS * _error(change) - 1e-12:
+            told.append(f"{name}: ε = {low:g} to {high:g}: {change.mean():+.4f} ± {_error(change):.4f}")
     return told
 
 
-def regrets(kind: str, rivals: Cells, default: Cells) -> dict[float, tuple[float, float]]:
-    """ε → (mean, standard error over data sets) of the score of the best of `rivals` less that of `default`'s auto.
+def regrets(found: Cells, kind: str, rivals: str | None, default: str | None) -> dict[float, tuple[float, float]]:
+    """ε → (mean, standard error over data sets) of the best method's score less the default's, at their row bounds.
 
     The best is chosen on half of the seeds and scored on the other half, so that luck is no regret.
     """
-    found = {}
+    regret = {}
     half = SEEDS // 2
     for epsilon in COMPARED:
         each = []
-        for name in (name for name, (one, _) in SETS.items() if one == kind):
-            line = {m: rivals[name, epsilon, m] for m in ("auto", *RIVALS[kind]) if (name, epsilon, m) in rivals}
+        for name in of_kind(kind):
+            places = (Cell(name, rivals, epsilon, method) for method in ("auto", *RIVALS[kind]))
+            line = {at: found[at] for at in places if at in found}
+            mine = found[Cell(name, default, epsilon, "auto")]
             both = []
             for chosen, scored in ((slice(half), slice(half, None)), (slice(half, None), slice(half))):
-                best = max(line, key=lambda m: line[m][chosen].mean())
-                both.append(line[best][scored].mean() - default[name, epsilon, "auto"][scored].mean())
+                best = max(line, key=lambda at: line[at][chosen].mean())
+                both.append(line[best][scored].mean() - mine[scored].mean())
             each.append(np.mean(both))
-        found[epsilon] = float(np.mean(each)), float(np.std(each, ddof=1) / np.sqrt(len(each)))
-    return found
+        regret[epsilon] = float(np.mean(each)), _error(np.array(each))
+    return regret
 
 
-def read() -> Cells:
-    """results/default_methods.csv: the scores of each cell, one per seed."""
-    with (RESULTS / "default_methods.csv").open(newline="") as file:
+def read() -> dict[Cell, str]:
+    """results/default_methods.csv: the scores of each cell, one per seed; none where the method refused."""
+    path = RESULTS / "default_methods.csv"
+    if not path.exists():
+        return {}
+    with path.open(newline="") as file:
         return {
-            (row["data"], float(row["epsilon"]), row["method"]): _numbers_in(row["scores"])
+            Cell(row["data"], row["row_bound"] or None, float(row["epsilon"]), row["method"]): row["scores"]
             for row in csv.DictReader(file)
-            if row["scores"]
         }
 
 
-def read_bounded(row_bound: str) -> Cells:
-    """results/row_bounds.csv: the scores of the default with this `row_bound` ("" for None), one per seed."""
-    with (RESULTS / "row_bounds.csv").open(newline="") as file:
-        return {
-            (row["data"], float(row["epsilon"]), "auto"): _numbers_in(row["scores"])
-            for row in csv.DictReader(file)
-            if row["row_bound"] == row_bound
-        }
+def write(done: dict[Cell, str]) -> None:
+    """The same file."""
+    with (RESULTS / "default_methods.csv").open("w", newline="") as file:
+        writer = csv.writer(file, lineterminator="\n")
+        writer.writerow((*Cell._fields, "scores"))
+        writer.writerows((at.data, at.row_bound or "", f"{at.epsilon:g}", at.method, told) for at, told in done.items())
 
 
-def _numbers_in(text: str) -> np.ndarray:
-    return np.array([float(one) for one in text.split()])
-
-
-def write_table() -> None:
-    """results/default_methods.md."""
-    lines, private = read(), read_bounded("private")
-    auto = {(name, epsilon): found for (name, epsilon, method), found in lines.items() if method == "auto"}
-    text = ["| data | " + " | ".join(f"ε = {e:g}" for e in EPSILONS) + " |", "|---" * (len(EPSILONS) + 1) + "|"]
-    for name in SETS:
-        means = " | ".join(
-            f"{auto[name, e].mean():.3f} ± {auto[name, e].std(ddof=1) / np.sqrt(SEEDS):.3f}" for e in EPSILONS
-        )
-        text.append(f"| {name} | {means} |")
-    worse = falls(auto, list(SETS))
-    text += ["", f"Falls beyond {ERRORS:g} standard errors: " + ("; ".join(worse) if worse else "none") + ".", ""]
-    shown = " | ".join(f"ε = {e:g}" for e in COMPARED)
-    text += ["| regret | `row_bound` | " + shown + " |", "|---" * (len(COMPARED) + 2) + "|"]
-    for kind, words in (("class", "accuracy"), ("number", "R²")):
-        for default, bound in ((lines, "None"), (private, '"private"')):
-            means = " | ".join(f"{m:+.4f} ± {s:.4f}" for m, s in regrets(kind, lines, default).values())
-            text.append(f"| {words} | {bound} | {means} |")
-    text += ["", f"| method | data | {shown} |", "|---" * (len(COMPARED) + 2) + "|"]
-    for kind, names in RIVALS.items():
-        data = "classes" if kind == "class" else "numbers"
-        for found, method, said in (
-            (private, "auto", 'auto, `row_bound="private"`'),
-            *((lines, name, name) for name in ("auto", *names)),
-        ):
-            means = " | ".join(_mean(found, kind, method, e) for e in COMPARED)
-            text.append(f"| {said} | {data} | {means} |")
+def write_tables() -> None:
+    """results/default_methods.md and row_bounds.md."""
+    found = {at: np.array([float(one) for one in told.split()]) for at, told in read().items() if told}
+    text = [*_head("data", EPSILONS)]
+    text += [_line(name, [_cell(found[Cell(name, WAYS[0], e, "auto")]) for e in EPSILONS]) for name in SETS]
+    text += ["", f"Falls beyond {ERRORS:g} standard errors: " + ("; ".join(falls(found)) or "none") + ".", ""]
+    text += _head("regret | `row_bound` of the default | of the rivals", COMPARED)
+    for (kind, words), (default, rivals) in itertools.product(
+        (("class", "accuracy"), ("number", "R²")), (("private", "private"), ("private", None), (None, None))
+    ):
+        each = regrets(found, kind, rivals, default).values()
+        text.append(_line(f"{words} | {_said(default)} | {_said(rivals)}", [f"{m:+.3f} ± {s:.3f}" for m, s in each]))
+    text += ["", *_head("method | data | `row_bound`", COMPARED)]
+    for kind, way in itertools.product(RIVALS, WAYS[:2]):
+        for method in ("auto", *RIVALS[kind]):
+            label = f"{method} | {'classes' if kind == 'class' else 'numbers'} | {_said(way)}"
+            text.append(_line(label, [_mean(found, kind, method, way, e) for e in COMPARED]))
     (RESULTS / "default_methods.md").write_text("\n".join(text) + "\n")
 
+    text = _head("mean | `row_bound`", RULE_AT)
+    for (kind, words), way in itertools.product((("class", "accuracy"), ("number", "R²")), WAYS):
+        label = f"{words}, {len(of_kind(kind))} sets | {_said(way)}"
+        text.append(_line(label, [_mean(found, kind, "auto", way, e) for e in RULE_AT]))
+    text += ["", *_head("data | `row_bound`", RULE_AT)]
+    for name, way in itertools.product(SETS, WAYS):
+        text.append(_line(f"{name} | {_said(way)}", [_cell(found[Cell(name, way, e, "auto")]) for e in RULE_AT]))
+    (RESULTS / "row_bounds.md").write_text("\n".join(text) + "\n")
 
-def _mean(lines: Cells, kind: str, method: str, epsilon: float) -> str:
+
+def _head(first: str, epsilons: tuple[float, ...]) -> list[str]:
+    columns = [*first.split(" | "), *(f"ε = {e:g}" for e in epsilons)]
+    return [f"| {' | '.join(columns)} |", "|---" * len(columns) + "|"]
+
+
+def _line(label: str, values: list[str]) -> str:
+    return f"| {' | '.join((label, *values))} |"
+
+
+def _said(way: str | None) -> str:
+    return f'"{way}"' if way else "None"
+
+
+def _error(values: np.ndarray) -> float:
+    return float(values.std(ddof=1) / np.sqrt(len(values)))
+
+
+def _cell(values: np.ndarray) -> str:
+    return f"{values.mean():.3f} ± {_error(values):.3f}"
+
+
+def _mean(found: Cells, kind: str, method: str, way: str | None, epsilon: float) -> str:
     """The mean score over the sets of a kind, a dash where one of them has none."""
-    places = [(name, epsilon, method) for name, (one, _) in SETS.items() if one == kind]
-    return f"{np.mean([lines[at].mean() for at in places]):.3f}" if all(at in lines for at in places) else "–"
+    places = [Cell(name, way, epsilon, method) for name in of_kind(kind)]
+    return f"{np.mean([found[at].mean() for at in places]):.3f}" if all(at in found for at in places) else "–"
 
 
 def main(arguments: list[str]) -> None:
-    """Fit what is missing, then write the table."""
-    path = RESULTS / "default_methods.csv"
-    done: dict[tuple[str, str, str], str] = {}
-    if path.exists():
-        with path.open(newline="") as file:
-            done = {(row["data"], row["epsilon"], row["method"]): row["scores"] for row in csv.DictReader(file)}
+    """Fit what is missing, then write the tables."""
+    done = read()
     if arguments[:1] == ["again"]:
-        done = {place: found for place, found in done.items() if arguments[1:] and place[2] not in arguments[1:]}
+        done = {at: told for at, told in done.items() if arguments[1:] and at.method not in arguments[1:]}
     if arguments != ["table"]:
-        for name, epsilon, method in cells():
-            place = name, f"{epsilon:g}", method
-            if place in done:
+        for at in cells():
+            if at in done:
                 continue
             try:
-                done[place] = " ".join(f"{one:.6g}" for one in scores(name, epsilon, method, range(SEEDS)))
+                found = scores(at.data, at.epsilon, at.method, range(SEEDS), row_bound=at.row_bound)
+                done[at] = " ".join(f"{one:.6g}" for one in found)
             except UserError as error:
-                done[place] = ""
-                print(f"{name}, ε = {epsilon:g}, {method}: {error}", flush=True)
-            with path.open("w", newline="") as file:
-                writer = csv.writer(file, lineterminator="\n")
-                writer.writerow(("data", "epsilon", "method", "scores"))
-                writer.writerows((*key, value) for key, value in done.items())
-            print(*place, done[place][:40], flush=True)
-    write_table()
+                done[at] = ""
+                print(f"{at}: {error}", flush=True)
+            write(done)
+            print(*at, done[at][:40], flush=True)
+    write_tables()
 
 
 if __name__ == "__main__":

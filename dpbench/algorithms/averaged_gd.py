@@ -35,6 +35,7 @@ RADIUS = 8.0  # a guess of ‖w*‖, as in `rules`
 WORK = 1e12  # flops of a run: minutes of one core
 CLIP = 0.3  # where the loss has no bound on its derivative
 SAFETY, SAFETY_SQUARED = 0.03, 0.02
+SAFETY_CLASSES = 0.2  # of ln k, what w = 0 costs under softmax loss
 MOMENTS = 0.41  # share of ρ: the least of 1/(2a) + 1/(1-a)
 FLAT = 0.02  # of the sensitivity, the least that is taken, as at w = 0 nothing moves
 
@@ -66,7 +67,8 @@ class AveragedGD(Algorithm):
     with ηhT ≫ 1 has noise of (1/(2a) + 1/(1-a))/(n²μ²h) at most, 2.91 at this a, where it has 4 without; a flat one
     1/a + 1/(1-a) ≥ 4. T and step are those without it.
 
-    clip: c; None: what bounds ℓ' by itself, 0.3 for squared loss. safety: κ; None: 0.03, 0.02 for squared loss.
+    clip: c; None: what bounds ℓ' by itself, 0.3 for squared loss. safety: κ; None: 0.03, 0.02 for squared
+    loss, 0.2 ln k for k classes.
     """
 
     name = "dp-gd-average"
@@ -106,7 +108,7 @@ class AveragedGD(Algorithm):
         if settings.centred and settings.clip and settings.clip < problem.loss.lipschitz:
             raise UserError("clip: centred gradients are within 1/2 by themselves; leave it out")
         clip = settings.clip or (problem.loss.lipschitz if problem.loss.lipschitz < math.inf else CLIP)
-        safety = settings.safety or (SAFETY_SQUARED if problem.loss.quadratic else SAFETY)
+        safety = settings.safety or public_safety(problem.loss)
         return msgspec.structs.replace(settings, clip=clip, safety=safety)
 
     def audit_case(self) -> AuditCase:
@@ -171,6 +173,13 @@ class AveragedGD(Algorithm):
 def _each(rho: float, T: int, settings: AveragedGD.Settings) -> float:
     """The ρ of a gradient."""
     return (1 - MOMENTS if settings.centred else 1.0) * rho / T
+
+
+def public_safety(loss: Loss) -> float:
+    """κ where none is given."""
+    if loss.outputs > 1:
+        return SAFETY_CLASSES * math.log(loss.outputs)
+    return SAFETY_SQUARED if loss.quadratic else SAFETY
 
 
 def steps(problem: Declaration, moved: float, rho: float, work: float) -> int:

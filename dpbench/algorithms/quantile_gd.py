@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 import msgspec
 import numpy as np
 
-from dpbench.algorithms.averaged_gd import CLIP, SAFETY, SAFETY_SQUARED, WORK, safe_step, steps
+from dpbench.algorithms.averaged_gd import CLIP, WORK, public_safety, safe_step, steps
 from dpbench.algorithms.base import (
     Algorithm,
     Array,
@@ -79,7 +79,7 @@ class QuantileGD(Algorithm):
 
     def complete(self, problem: Declaration, settings: Settings) -> Settings:
         clip = settings.clip or (problem.loss.lipschitz if problem.loss.lipschitz < math.inf else 1.0)
-        safety = settings.safety or (SAFETY_SQUARED if problem.loss.quadratic else SAFETY)
+        safety = settings.safety or public_safety(problem.loss)
         return msgspec.structs.replace(settings, clip=clip, safety=safety)
 
     def audit_case(self) -> AuditCase:

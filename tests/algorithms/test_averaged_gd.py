@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from dpbench.algorithms import get
-from dpbench.algorithms.averaged_gd import safe_step, steps
+from dpbench.algorithms.averaged_gd import public_safety, safe_step, steps
 from dpbench.algorithms.base import make_settings
 from dpbench.errors import UserError
 from dpbench.privacy.budget import Budget
@@ -86,6 +86,24 @@ def test_step_and_t_times_step_rise_with_epsilon(l1):
     assert (products[1:] >= products[:-1] * (1 - 0.05)).all()  # T is a whole number: its steps show
     noise = [eta**2 * moved**2 * T / (2 * rho) * T / 2 for eta, T, rho in zip(etas, Ts, rhos, strict=True)]
     assert max(noise) <= 0.02 * (1 + 1e-9)
+
+
+@pytest.mark.parametrize("k", [3, 10])
+def test_noise_alone_carries_a_softmax_model_no_further_than_a_fifth_of_ln_k(k):
+    """On labels that say nothing, w = 0 is about the best there is: what is above ln k is noise."""
+    generator = np.random.default_rng(k)
+    X = generator.standard_normal((300, 10))
+    X /= np.linalg.norm(X, axis=1, keepdims=True)
+    problem = Problem(X, np.arange(300) % k, loss=f"softmax-{k}", row_bound=1.0)
+    kappa = public_safety(problem.loss)
+    assert kappa == pytest.approx(0.2 * math.log(k))
+    excess = [
+        problem.value(run("dp-gd-average", problem, epsilon=epsilon, start=np.zeros((40, 10 * k))).W).mean()
+        - math.log(k)
+        for epsilon in (0.01, 0.1)
+    ]
+    assert min(excess) > 0.02 * kappa  # it does move
+    assert max(excess) < kappa
 
 
 def test_it_solves_an_l1_problem_without_noise():
