@@ -109,7 +109,7 @@ class _Private(BaseEstimator):
     categories: Mapping[str, Any] | None = None
     row_bound: float | row_bounds.RowBound | None = "auto"
     fit_intercept: bool = True
-    l2: float = 0.0
+    l2: float | None = None
     settings: Mapping[str, Any] | None = None
     arithmetic: Literal["bytes", "real"] | None = None
     release_noise: Literal["numpy", "opendp"] | None = None
@@ -198,14 +198,14 @@ class _Private(BaseEstimator):
             UserError: no method is covered by its proof there, or a parameter does not fit.
         """
         epsilon, delta = self._begin(rows)
-        most = max(weights or (1.0,))
+        most, l2 = max(weights or (1.0,)), self._ridge(rows, columns)
 
         def declared(name: str, d: int, weighted: bool) -> Declaration:
             loss = losses.get(name)
             if weighted and weights is not None:
                 loss = losses.Weighted(loss, tuple(one / most for one in weights))
             # All of the objective is divided by the largest weight.
-            return Declaration(rows, d, loss=loss, l2=self.l2 / most, row_bound=1.0)
+            return Declaration(rows, d, loss=loss, l2=l2 / most, row_bound=1.0)
 
         name, models = self.algorithm, classes
         problem = declared(self._loss, columns, weighted=classes == 1)
@@ -251,14 +251,23 @@ class _Private(BaseEstimator):
             raise ParameterError(f"budget must be a dpbench.DataBudget or None, got {self.budget!r}")
         if self.fit_intercept not in (True, False):
             raise ParameterError(f"fit_intercept must be True or False, got {self.fit_intercept!r}")
-        if not isinstance(self.l2, int | float | np.number) or not 0 <= self.l2 < math.inf:
-            raise ParameterError(f"l2 must be a number >= 0, got {self.l2!r}")
+        if self.l2 is not None and (not isinstance(self.l2, int | float | np.number) or not 0 <= self.l2 < math.inf):
+            raise ParameterError(f"l2 must be a number >= 0 or None, got {self.l2!r}")
         self._settings()
         delta = check_delta("n^-2" if self.delta is None else self.delta)
         epsilon = positive("epsilon", self.epsilon)
         if epsilon > LARGEST_EPSILON:
             raise ParameterError(f"epsilon must be at most {LARGEST_EPSILON:g}, which protects nobody, got {epsilon:g}")
         return epsilon, delta_value(delta, rows)
+
+    def _ridge(self, rows: int, columns: int) -> float:
+        """l2, or what stands for None: classes that a line separates have no optimum without any."""
+        if self.l2 is not None:
+            return float(self.l2)
+        named = None if self.algorithm == AUTO else algorithms.resolve(self.algorithm)[0]
+        if self._loss == "squared" or (named is not None and "l2" not in named.needs.regularisers):
+            return 0.0
+        return 1 / (rows * columns)
 
     def _settings(self) -> dict[str, Any]:
         """Of the algorithm, those given."""
@@ -487,7 +496,7 @@ class _Private(BaseEstimator):
                 epsilon=float(self.epsilon),
                 delta=None if self.delta is None else check_delta(self.delta),
                 fit_intercept=bool(self.fit_intercept),
-                l2=float(self.l2),
+                l2=self._ridge(self.n_rows_, self.W_.shape[1]),
                 row_bound=self._known_bound,
             ),
             schema=self._encoder,
@@ -577,7 +586,8 @@ class PrivateClassifier(ClassifierMixin, _Private):
             and "rule" where the method cannot say its releases before it runs. At ε = 1, "private" gains 6 points of
             accuracy over None on the sets of the guide "The default methods".
         fit_intercept: add a column of ones.
-        l2: weight of ‖w‖²/2 on the scaled rows, the intercept's w included.
+        l2: weight of ‖w‖²/2 on the scaled rows, the intercept's w included. None: 1/(n·d) of d columns once encoded,
+            about what scikit-learn's C = 1 is; without it a model of many columns gets worse at the largest ε.
         settings: of the algorithm, over those of the rule.
         arithmetic: "bytes", "real" or None; release_noise: "numpy", "opendp" (extra `release`) or None; precision:
             "float64" or "float32"; timing: "constant" or None. See `dpbench.fit`. "auto" keeps to methods that have
@@ -717,7 +727,7 @@ class PrivateRegressor(RegressorMixin, _Private):
         target_bounds: (low, high), the public range of the target; values beyond are moved to the nearest end.
             Required: nothing is taken from the data.
         epsilon, delta, algorithm, schema, bounds, categories, row_bound, fit_intercept: as of `PrivateClassifier`.
-        l2: the ridge, on a target scaled to [-1, 1].
+        l2: the ridge, on a target scaled to [-1, 1]; None: 0.
         settings, arithmetic, release_noise, precision, timing, random_state, budget: as of `PrivateClassifier`.
 
     Attributes:

@@ -102,7 +102,7 @@ def test_noise_alone_carries_a_softmax_model_no_further_than_a_fifth_of_ln_k(k):
         - math.log(k)
         for epsilon in (0.01, 0.1)
     ]
-    assert min(excess) > 0.02 * kappa  # it does move
+    assert min(excess) > 0.3 * kappa  # it does move
     assert max(excess) < kappa
 
 

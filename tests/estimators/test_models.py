@@ -17,7 +17,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import check_estimator
 
-from dpbench import PrivacyWarning, PrivateClassifier, PrivateRegressor, algorithms
+from dpbench import PrivacyWarning, PrivateClassifier, PrivateRegressor, algorithms, load_model
 from dpbench.errors import PrivacyError, UserError
 from dpbench.privacy import check, verify
 from dpbench.privacy.accounting.gaussian import gaussian_mu
@@ -252,10 +252,26 @@ def test_a_regression_in_the_units_of_its_target(line):
 def test_a_known_row_bound_is_used_and_longer_rows_are_shortened(line):
     X, _ = line
     y = X[:, 0] > 0
-    wide = PrivateClassifier(1.0, bounds=(-40, 40), algorithm="dp-gd", random_state=0).fit(X, y)
+    wide = PrivateClassifier(1.0, bounds=(-40, 40), row_bound=None, random_state=0).fit(X, y)
     tight = clone(wide).set_params(row_bound=1.05).fit(X, y)
     assert np.linalg.norm(tight._rows(100 * X), axis=1).max() <= 1 + 1e-12
     assert tight.score(X, y) > wide.score(X, y)
+
+
+def test_without_an_l2_of_ones_own_classes_that_a_line_separates_still_have_an_optimum(tmp_path, line):
+    X, _ = line
+    y = X[:, 0] > 0
+    given = {"classes": [False, True], "bounds": (-4, 4), "random_state": 0}
+    none, named, zero = (PrivateClassifier(1e4, l2=l2, **given).fit(X, y) for l2 in (None, 1 / (4000 * 5), 0.0))
+    np.testing.assert_array_equal(none.coef_, named.coef_)
+    assert np.linalg.norm(zero.coef_) > 1.5 * np.linalg.norm(none.coef_)
+    alone = PrivateClassifier(1.0, algorithm="aop", **given).fit(X, y)  # it takes no l2
+    assert alone.coef_.shape == (1, 4)
+    target = PrivateRegressor(1.0, bounds=(-4, 4), target_bounds=(0, 1), random_state=0)
+    np.testing.assert_array_equal(target.fit(X, y).coef_, clone(target).set_params(l2=0.0).fit(X, y).coef_)
+    free = PrivateClassifier(1.0, bounds=(-4, 4), classes=[False, True]).fit(X, y)
+    free.save(tmp_path / "model.json")
+    assert load_model(tmp_path / "model.json").l2 == pytest.approx(1 / (4000 * 5))
 
 
 @pytest.mark.parametrize(
