@@ -303,7 +303,7 @@ def test_fits_are_in_the_events_as_often_as_by_hand(targets, name):
     for (X, y), chance in zip(target.pairs[0][:2], (p, q), strict=True):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # it has an option of scipy's that is deprecated
-            w = np.array([target.function(X, y, 1.0, rng).item() for _ in range(fits)])
+            w = np.array([np.asarray(target.function(X, y, 1.0, rng)).item() for _ in range(fits)])
         seen = ((low <= w) & (w <= high)).mean()
         assert abs(seen - chance) < 4 * np.sqrt(chance * (1 - chance) / fits) + 1 / fits
 
