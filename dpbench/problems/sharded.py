@@ -26,7 +26,7 @@ from dpbench.problems.losses import Loss
 from dpbench.problems.optimum import Optimum, find_optimum
 from dpbench.problems.problem import Problem
 from dpbench.problems.risk import EmpiricalRisk, conjugate_sum, smallest_margins
-from dpbench.problems.tree import Merge, Parts, joined, total
+from dpbench.problems.tree import Merge, Parts, joined, leaves, total
 
 
 class Elsewhere(UserError):
@@ -45,7 +45,10 @@ class Question(NamedTuple):
     merge: Merge | None
 
     def answer(self, parts: Parts) -> Any:
-        """What was asked for, of the parts of the shards' answers."""
+        """What was asked for, of the parts of the shards' answers; UserError unless each has answered, once."""
+        if (found := leaves(parts)) != sorted(self.own):
+            told = f"{len(found)} answers of {len(self.own)} shards came, or those of others"
+            raise UserError(f"shards: {told}, so nothing is made of them; run it again")
         return [parts[span] for span in sorted(parts)] if self.merge is None else total(parts, self.merge)
 
 

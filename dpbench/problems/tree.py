@@ -34,6 +34,11 @@ def total(parts: Parts, merge: Merge) -> Any:
     return next(iter(left.values()))
 
 
+def leaves(parts: Parts) -> list[int]:
+    """The shards that the parts are of, in order; one that came twice may be there twice, as a part without a half."""
+    return sorted(shard for level, i in parts for shard in range(i << level, (i + 1) << level))
+
+
 def _put(found: Parts, span: Span, value: Any, merge: Merge | None) -> None:
     level, i = span
     while merge is not None and (level, i ^ 1) in found:

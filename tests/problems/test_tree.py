@@ -3,6 +3,8 @@
 import numpy as np
 import pytest
 
+from dpbench.errors import UserError
+from dpbench.problems.sharded import Question
 from dpbench.problems.tree import joined, total
 
 
@@ -54,3 +56,13 @@ def test_two_halves_become_their_span_and_nothing_else_does():
     assert joined([parts], np.add) == {(0, 1): 1.0, (1, 1): 6.0}
     assert joined([{(0, 3): 4.0}, {(1, 0): 8.0, (0, 2): 2.0}], np.add) == {(2, 0): 14.0}
     assert joined([parts], None) == parts
+
+
+@pytest.mark.parametrize("came", [[0, 1, 2], [0, 1, 2, 3, 0], [0, 1, 2, 3, 5], [0, 1, 2, 5], []])
+def test_an_answer_that_is_missing_or_comes_twice_is_no_sum_of_the_others(came):
+    question = Question(len, (), dict.fromkeys(range(4), ()), np.add)
+    whole = joined(({(0, i): 10.0**i} for i in (2, 0, 3, 1)), np.add)
+    assert question.answer(whole) == 1111.0
+    with pytest.raises(UserError, match="answers of 4 shards came"):
+        question.answer(joined(({(0, i): 10.0**i} for i in came), np.add))
+    assert question.answer(joined(({(0, i): 10.0**i} for i in (1, 1, 0, 2, 3)), np.add)) == 1111.0  # one answer, twice
