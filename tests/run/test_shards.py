@@ -169,7 +169,7 @@ def test_shards_from_the_command_line(scheduler, tmp_path, capsys, monkeypatch):
     with pytest.raises(SystemExit) as end:
         main([*command, "--shards", "2"])
     assert end.value.code == 2
-    assert "shards: a number of at least 1, with backend dask" in capsys.readouterr().err
+    assert "--shards must be at least 1, and goes with backend dask" in capsys.readouterr().err
 
 
 def test_shards_of_a_worker_that_was_killed_are_made_again(client, scheduler):
