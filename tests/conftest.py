@@ -7,6 +7,7 @@ import signal
 from pathlib import Path
 
 import pytest
+from _pytest.doctest import DoctestModule
 
 from dpbench import datasets
 from dpbench.datasets import cache
@@ -24,6 +25,21 @@ def pytest_collection_finish():
     """What was collected stays to the end: looking for garbage among it, again and again, took a tenth of the time."""
     gc.collect()
     gc.freeze()
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_sessionfinish():
+    """What is left when a pass finds no garbage is in use: the five in which pytest looks for more took seconds."""
+    for _ in range(5):
+        if not gc.collect():
+            break
+    gc.freeze()
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collect_file():
+    """Examples are in the docstrings of dpbench, none in those of tests."""
+    return [one for one in (yield) if not isinstance(one, DoctestModule)]
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -32,6 +32,7 @@ LONGEST, CACHED = 8192, 640 * 1024  # rows, and bytes with their predictions, of
 TOGETHER = 32  # replicates whose (d, k) sums and predictions stay in the first-level cache, for d about 100
 FEW = 1 / 5  # of X's entries: with so many (adult-max: 1/8) products one by one halve a gradient's time for k ≥ 15
 MOSTLY_ZERO = 1 / 3  # a row's m nonzeros make m²/2 products, one by one, where all d² run at full speed
+FEW_ROWS, FEW_COLUMNS = 64, 6  # with fewer, to look for what is usual takes longer than it saves
 
 Pointwise = Callable[[np.ndarray, np.ndarray, np.ndarray], np.ndarray]  # (z, y, out) -> out, see `losses`
 
@@ -73,13 +74,16 @@ class Rows:
 
     @cached_property
     def usual(self) -> Usual | None:
-        """What all but few entries of a dense X are, as one-hot columns make it, by 1,024 rows or more; else None."""
+        """What all but few entries of a dense X are, as one-hot columns make it, by 1,024 rows or more; else None.
+
+        It is not looked for in a small X, where nothing would be saved.
+        """
         if self.sparse:
             return None
         sample = self.X[:: max(1, self.n // 1024)]
         if np.count_nonzero(sample) <= MOSTLY_ZERO * sample.size:
             return Usual.zeros(self.n, self.d)
-        return usual_entries(self.X, MOSTLY_ZERO)
+        return None if self.n < FEW_ROWS or self.d < FEW_COLUMNS else usual_entries(self.X, MOSTLY_ZERO)
 
     @cached_property
     def groups(self) -> Grouped | None:

@@ -114,7 +114,7 @@ def test_hessians_of_data_that_are_mostly_zero_or_usual(loss, shape, k, monkeypa
 @pytest.mark.parametrize("make", [lambda X: X, lambda X: X * 1e100, lambda X: X * 0 + 3.0, lambda X: X * 0])
 def test_other_data_have_no_usual_entries_or_right_ones(make):
     """x_i = s_i (b + r_i) whatever the data; constant columns are all usual, numbers drawn at random never."""
-    X = make(data("logistic", n=1500)[0])
+    X = make(data("logistic", n=1500, d=7)[0])
     usual = Problem(X, np.ones(len(X)))._rows.usual
     if usual is not None:
         rest = X * usual.inverse[:, None] - usual.entry

@@ -109,7 +109,7 @@ def test_beside_a_large_delta_a_tiny_epsilon_is_split_too():
 @pytest.mark.parametrize("relation", [REPLACE, ADD])
 @pytest.mark.parametrize("exact", [True, False])
 def test_noise_by_its_variance(release, relation, exact):
-    Z, budget, runs = np.full((50, 3), 0.5), Budget(10.0, 1e-6, relation, "tight"), 1500
+    Z, budget, runs = np.full((50, 3), 0.5), Budget(10.0, 1e-6, relation, "tight"), 600
     found, std = zip(
         *(noisy_mean(Z, 3, release, budget, None if exact else seed, None, None)[:2] for seed in range(runs)),
         strict=True,
