@@ -66,6 +66,7 @@ if TYPE_CHECKING:
 
 # What of a distribution is cut to infinity at each composition. dp_accounting's own 1e-15 is felt at δ = 1e-12.
 TAIL = 1e-18
+LARGE = 2e4  # intervals in the standard deviation of a loss: beyond, a grid takes a second and more
 
 
 @dataclass(frozen=True)
@@ -273,9 +274,8 @@ def _distribution(counts: Counts) -> PrivacyLossDistribution | None:
     deviations = [_deviation(r) for r, _ in counts]
     if math.inf in deviations or len(counts) > 50:
         return None
-    total = math.sqrt(math.fsum(c * s * s for (_, c), s in zip(counts, deviations, strict=True)))
     step = _grid(counts, deviations)
-    if total / step > 2e6:
+    if _total(counts, deviations) / step > 2e6:
         return None
     parts = []
     for release, count in counts:
@@ -345,13 +345,23 @@ def _deviation(release: Release) -> float:
     return math.inf if isinstance(release, BoundedRange) else _pure_epsilon(release)
 
 
+def _total(counts: Counts, deviations: list[float]) -> float:
+    """The rough standard deviation of all losses together."""
+    return math.sqrt(math.fsum(c * s * s for (_, c), s in zip(counts, deviations, strict=True)))
+
+
 def _grid(counts: Counts, deviations: list[float]) -> float:
     """The interval of the grid; the relative error of ε is about (interval/deviation)²/10, measured: 1e-4.
+
+    A release of deviation s adds as much as an error of `interval`·min(s, interval) in the variance of its loss: of c
+    releases it is small beside their `total` where the interval is total/32√c, which is deviation/32 if all are alike.
 
     Both privacy losses of randomised response, ±ε₀, are rounded up to the grid: off it, that would add up to a drift of
     one interval each time. So the least ε₀ lies on it exactly, and the others are enlarged to lie on it (`_on_grid`).
     """
     step = min(1e-3, min(deviations) / 32)
+    if _total(counts, deviations) > LARGE * step:  # what is next to nothing beside the others may be in one interval
+        step = min(1e-3, max(step, _total(counts, deviations) / 32 / math.sqrt(sum(c for _, c in counts))))
     pure = {e for e in (_pure_epsilon(r) for r, _ in counts if not isinstance(r, Laplace)) if math.isfinite(e)}
     if not pure:
         return step

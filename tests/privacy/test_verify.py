@@ -12,7 +12,7 @@ from scipy.optimize import brentq
 from scipy.stats import binom
 
 from dpbench.errors import PrivacyError
-from dpbench.privacy import Budget, Relation, accounting
+from dpbench.privacy import Budget, Relation, accounting, verify
 from dpbench.privacy.accounting.advanced import advanced_composition_epsilon0
 from dpbench.privacy.accounting.gaussian import gaussian_epsilon
 from dpbench.privacy.accounting.pure import base_epsilon
@@ -355,3 +355,13 @@ def test_beside_a_draw_that_takes_all_of_delta_what_is_pure_counts():
     assert found == pytest.approx(spent((draw,), 1e-6, Relation.REPLACE_ONE).epsilon + 0.1)
     assert spent((draw, Entry(Gaussian(10.0), 1, "bound")), 1e-6, Relation.REPLACE_ONE).epsilon == math.inf
     assert Tight().epsilon_of(((draw.release, 1), (pure.release, 1)), 1e-6) == pytest.approx(1.1, rel=1e-5)
+
+
+def test_what_is_next_to_nothing_beside_the_others_needs_no_fine_grid():
+    """Alone it would ask for millions of intervals: the others' cost, and as much more as it costs at most."""
+    large, little = ((Gaussian(20.0), 4),), ((Laplace(3e6), 1),)
+    both = verify._pld((*large, *little), 1e-6).epsilon
+    alone = verify._pld(large, 1e-6).epsilon
+    assert alone <= both <= (alone + 1 / 3e6) * (1 + 1e-4)
+    deviations = [verify._deviation(release) for release, _ in (*large, *little)]
+    assert verify._total((*large, *little), deviations) / verify._grid((*large, *little), deviations) < 200
