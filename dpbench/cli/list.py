@@ -10,7 +10,13 @@ import dpbench
 from dpbench.cli.tables import print_table
 
 LISTINGS = ("algorithms", "datasets", "losses", "experiments")
-HEADS = {"home_experiment": "home", "L0": "slope ≤", "L1": "curvature ≤", "L2": "third derivative ≤"}
+HEADS = {
+    "home_experiment": "experiment",
+    "sound": "keeps ε under",
+    "L0": "slope ≤",
+    "L1": "curvature ≤",
+    "L2": "third derivative ≤",
+}
 NUMBERS = ("rows", "columns", "L0", "L1", "L2", "methods")
 
 
@@ -20,6 +26,8 @@ def command(what: str | None) -> None:
     """Show algorithms, data sets, losses and experiments: all of them, or one kind.
 
     dpbench list algorithms
+
+    An algorithm keeps its ε under the accountings in the third column; a run under any other is marked not private.
     """
     for i, name in enumerate([what] if what else LISTINGS):
         if i:
