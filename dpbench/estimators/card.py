@@ -35,44 +35,40 @@ def card_of(name: str, model: Saved, statement: Statement, holds: Sequence[str],
         "",
         *(f"  - {line.strip()}" if line.startswith(" ") else f"- {line}" for line in statement.lines()),
     ]
-    text += [f"- Checked when this card was made: {line}" for line in holds]
+    text += ["- Checked when this card was made:", *(f"  - {line}" for line in holds)]
     text += [
         "",
-        "One row is protected, all of its cells together. A person with several rows is protected less. What is listed "
-        "as public is not protected. The guarantee is of this release alone: other releases from the same rows add up "
-        "with it.",
+        "The guarantee protects one row, all of its cells together. A person with several rows is protected less. What "
+        "is listed as public is not protected. The guarantee covers this release alone: other releases from the same "
+        "rows add to its cost.",
         "",
         "## What to expect",
         "",
         *_expected(statement.mechanism, plan),
     ]
-    text += ["", "## Inputs", "", "| column | takes | where a cell is missing |", "|---|---|---|"]
+    text += ["", "## Inputs", "", "| column | takes | a missing cell |", "|---|---|---|"]
     text += [
-        f"| {_cell(column)} | {_takes(one)} | {MISSING[one.missing]} |"
+        f"| {_cell(column)} | {_takes(one)} | {_missing(one)} |"
         for column, one in schema.columns.items()
         if not one.drop
     ]
     text += [
         "",
-        "Values beyond the bounds count as the nearest end, unknown categories as none. "
+        "Values beyond the bounds count as the nearest bound, unknown categories as none. "
         + (
-            f"A row longer than {schema.row_bound:.4g}, each number being in [-1, 1], is shortened to that."
+            f"With each number scaled to [-1, 1], a row longer than {schema.row_bound:.4g} is shortened to that length."
             if schema.row_bound is not None
             else ""
         ),
         "",
         "## Limits",
         "",
-        "- It is linear: it does not see what only several columns together show.",
-        "- Noise is part of its weights. A single weight says little, and its sign may be the noise's.",
+        "- It is linear: it cannot use what shows only in combinations of columns.",
+        "- Its weights contain noise. A single weight says little, and its sign may come from the noise.",
     ]
     if classifier:
-        text.append(
-            "- Its probabilities are not calibrated: noise and ridge move them to the middle. Their order counts."
-        )
-        text.append(
-            "- Groups that are few in the rows are predicted worse, under privacy more so: measure that before use."
-        )
+        text.append("- Its probabilities are not calibrated: noise and ridge move them to the middle. Use their order.")
+        text.append("- Small groups are predicted worse, and privacy makes that worse still: measure it before use.")
     text += [
         "",
         "## Use",
@@ -107,11 +103,15 @@ def _expected(mechanism: str, plan: Plan) -> list[str]:
     return [*lines, *([""] if plan.notes else []), *(f"- {note[:1].upper()}{note[1:]}." for note in plan.notes)]
 
 
-MISSING = {
-    "middle": "counts as the middle, or as no category",
-    "indicator": "counts as the middle, and a column says so",
-    "drop": "counts as the middle; such rows moved no weight",
-}
+def _missing(column: Column) -> str:
+    """What a missing cell of `column` counts as."""
+    counts = "counts as no category" if column.categories and not column.ordered else "counts as the middle"
+    return (
+        counts
+        + {"middle": "", "indicator": "; one more input marks it", "drop": "; no such row moved a weight"}[
+            column.missing
+        ]
+    )
 
 
 def _cell(text: str) -> str:

@@ -294,7 +294,7 @@ def _fit_together(model: Saved, statement: Statement) -> list[str]:
         if statement.arithmetic == "bytes" and why:
             raise DoesNotHold(f"{statement.mechanism} has no guarantee for the bytes released: {why}")
         taken += filter(None, [method.public(settings)])
-        found.append(f"its releases are of the kinds that {statement.mechanism} makes")
+        found.append(f"{statement.mechanism} makes releases of these kinds")
         try:
             plans = _plans(model, statement, method, settings)
         except (UserError, PrivacyError, ArithmeticError) as error:
@@ -303,11 +303,11 @@ def _fit_together(model: Saved, statement: Statement) -> list[str]:
             raise DoesNotHold(
                 f"its releases are not those that {statement.mechanism} plans for its settings, n, ε, δ and classes"
             )
-        found += ["its releases follow from its settings, n, columns, classes, ε and δ"] * bool(plans)
+        found += ["its releases are those planned for its settings, n, columns, classes, ε and δ"] * bool(plans)
     for least in model.public:
         right = [taken[0], *least, *taken[1:]]
         if statement.public[: len(right)] == right and (stranger is not None or statement.public == right):
-            return [*found, "its model takes for public no more than it says"]
+            return [*found, "its model counts as public no more than it states"]
     raise DoesNotHold(f"what counts as public is {', '.join(right)}, and it says {', '.join(statement.public)}")
 
 

@@ -29,8 +29,8 @@ FORMAT = 2
 MOST = 10**12  # rows, and releases of one kind
 HOLDS = {"bytes": "holds for the bytes released", "real": "in exact arithmetic"}
 AS_STATED = (
-    "Stated by the file, which cannot show it: n and the weights, the settings that its releases do not follow from, "
-    "that they came of these releases and of nothing else, when, and by which libraries"
+    "Stated by the file, and impossible to check: n and the weights, settings that do not change the releases, that "
+    "the weights came from these releases and from nothing else, the time, and the libraries"
 )
 RELATIONS = {
     Relation.REPLACE_ONE.value: "one row replaced by any other",
@@ -81,7 +81,7 @@ class Statement(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only
             f"Guarantee: {self.guarantee}",
             f"ε = {self.epsilon:g}, δ = {self.delta:.3g}; neighbours: {RELATIONS.get(self.relation, self.relation)}",
             f"Counts as public: {', '.join(self.public)}" + f" (n = {self.rows:,})",
-            "Released, with what noise:",
+            "Releases, and the noise of each:",
         ]
         shown += [f"  {entry.count} × {entry.label}: {describe(entry.release)}" for entry in self.composition]
         shown.append("Libraries: " + ", ".join(f"{name} {version}" for name, version in self.versions.items()))
@@ -133,8 +133,8 @@ def checked(statement: Statement, *, word_of: str | None = None) -> list[str]:
         raise DoesNotHold(f"its guarantee says {statement.guarantee!r}, where what it states amounts to {right!r}")
     return [
         f"its releases compose to ε = {found.epsilon:.6g} at δ = {statement.delta:.3g} ({found.checked_by})",
-        "its guarantee says no more than its ε, δ, neighbours, arithmetic and what counts as public",
-        "its digest is that of its content",
+        "its guarantee claims no more than its ε, δ, neighbours, arithmetic and what counts as public",
+        "its digest matches its content",
     ]
 
 

@@ -40,7 +40,7 @@ def test_a_card_says_what_the_statement_says_and_what_to_expect(saved):
     assert statement.rows == 300
     assert all(line.strip() in text for line in statement.lines())
     assert all(line in text for line in holds)
-    assert "| age | numbers, 0 to 100 | counts as the middle, and a column says so |" in text
+    assert "| age | numbers, 0 to 100 | counts as the middle; one more input marks it |" in text
     assert "| town | one of: Bonn, Ulm |" in text
     plan = dpbench.plan(SCHEMA, 300, epsilon=2.0, delta=statement.delta, signal=0.9, worlds=3, algorithm="auto", jobs=1)
     middle, low, high = plan.forecasts[0].interval("AUC")

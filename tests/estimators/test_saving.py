@@ -87,10 +87,10 @@ def test_the_command_shows_and_checks_the_statement(saved, capsys):
     said = capsys.readouterr().out
     assert not end.value.code
     for line in ("by dp-gd", "neighbours: one row replaced by any other", "Counts as public: n, the schema",
-                 "checked: its releases compose to ε = ", "checked: its digest is that of its content",
-                 "checked: its guarantee says no more than", "Stated by the file, which cannot show it: n and",
-                 "checked: its releases are of the kinds that dp-gd makes",
-                 "checked: its model takes for public no more than it says"):  # fmt: skip
+                 "checked: its releases compose to ε = ", "checked: its digest matches its content",
+                 "checked: its guarantee claims no more than", "Stated by the file, and impossible to check: n and",
+                 "checked: dp-gd makes releases of these kinds",
+                 "checked: its model counts as public no more than it states"):  # fmt: skip
         assert line in said
 
 
@@ -233,7 +233,7 @@ def without_one_class(content):
 def test_releases_that_do_not_follow_from_what_a_model_says_of_itself_are_not_its_own(several, tmp_path, name, change):
     """All of these keep to ε, so that nothing else finds them."""
     assert any(
-        "follow from its settings, n, columns" in line for line in dpbench.statement(several / f"{name}.json")[1]
+        "planned for its settings, n, columns" in line for line in dpbench.statement(several / f"{name}.json")[1]
     )
     with pytest.raises(PrivacyError, match=r"its releases are not those that .* plans for its settings, n, ε, δ and"):
         dpbench.load_model(forged(several / f"{name}.json", tmp_path / "f.json", change))
