@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import importlib.metadata
+import io
 import math
 import os
 import re
@@ -30,7 +31,8 @@ from dpbench.submitting.archive import HEX, TEXT, worded
 FORMAT = 1
 MB = 1 << 20
 LARGEST = 256 * MB  # the file
-LIMITS = {"manifest.json": MB, "rows.jsonl": 1024 * MB, "traces.parquet": 1024 * MB, "lock.txt": MB}
+LIMITS = {"manifest.json": MB, "rows.jsonl": 512 * MB, "traces.parquet": 512 * MB, "lock.txt": MB}
+LONGEST_LINE, MOST_ROWS = MB, 1_000_000  # of rows.jsonl
 NEEDED = ("manifest.json", "rows.jsonl", "lock.txt")
 CODE = "code/"
 # Below the folder, whatever joins the two: an empty step would make the rest of the name a path from the root.
@@ -228,15 +230,19 @@ def _decoded(members: dict[str, bytes]) -> Bundle:
     for name, each in content.items():
         if manifest.sha256[name] != hashlib.sha256(each).hexdigest():
             raise UserError(f"{name} is not what the manifest was made for (sha256)")
-    rows = [_row(i + 1, line) for i, line in enumerate(content["rows.jsonl"].splitlines())]
-    if len(rows) != manifest.rows:
-        raise UserError(f"rows.jsonl: {counted(len(rows), 'row')}, where the manifest says {manifest.rows}")
+    if (count := content["rows.jsonl"].count(b"\n")) != manifest.rows:
+        raise UserError(f"rows.jsonl: {counted(count, 'row')}, where the manifest says {manifest.rows}")
+    if count > MOST_ROWS:
+        raise UserError(f"rows.jsonl: {count:,} rows; at most {MOST_ROWS:,}")
+    rows = [_row(i + 1, line) for i, line in enumerate(io.BytesIO(content["rows.jsonl"]))]
     code = {name.removeprefix(CODE): each for name, each in content.items() if name.startswith(CODE)}
     return Bundle(manifest, digest_of(members["manifest.json"]), rows, code)
 
 
 def _row(number: int, line: bytes) -> tuple[dict[str, Any], Row]:
     what = f"rows.jsonl, line {number}"
+    if len(line) > LONGEST_LINE:
+        raise UserError(f"{what}: more than {LONGEST_LINE:,} bytes")
     record = _as(what, line, dict[str, Any])
     told = record.pop("identity", None)
     if not isinstance(told, dict):

@@ -212,7 +212,8 @@ def _decoded(members: dict[str, bytes]) -> Submission:
             raise UserError(f"{name} is not what the manifest was made for (sha256)")
     if members["rows.jsonl"].count(b"\n") > MOST_ROWS:
         raise UserError(f"rows.jsonl: more than {MOST_ROWS:,} lines")
-    lines = members["rows.jsonl"].splitlines()
+    lines = members["rows.jsonl"].split(b"\n")  # where was counted, and nowhere else
+    lines = lines if lines[-1] else lines[:-1]
     if any(len(line) > LONGEST_LINE for line in lines):
         raise UserError(f"rows.jsonl: a line of more than {LONGEST_LINE:,} bytes")
     return Submission(

@@ -15,6 +15,9 @@ from dpbench import files
 from dpbench.errors import UserError
 
 STAMP = (1980, 1, 1, 0, 0, 0)  # equal content gives equal bytes
+UNPACKED = 1 << 30  # bytes of all members together
+DIRECTORY = 1 << 20  # bytes of the directory, which is read as a whole: ten thousand members
+END, END_BYTES, FAR_END, FAR_BYTES = b"PK\x05\x06", 22, b"PK\x06\x07", 20
 
 
 def write(path: Path, members: Mapping[str, bytes]) -> None:
@@ -39,12 +42,24 @@ def read(path: Path, limit: Callable[[str], int], largest: int, needed: Iterable
     if size > largest:
         raise UserError(f"{size:,} bytes; an archive has at most {largest:,}")
     try:
+        _check_end(path)
         with zipfile.ZipFile(path) as archive:
             entries = archive.infolist()
             _check_directory(entries, limit, needed)
             return {entry.filename: _content(archive, entry, limit(entry.filename)) for entry in entries}
     except (zipfile.BadZipFile, NotImplementedError, RuntimeError, EOFError, OSError) as error:
         raise UserError(f"not a sound zip file ({error})") from None
+
+
+def _check_end(path: Path) -> None:
+    """UserError for a directory that is too large, before any of it is read."""
+    with path.open("rb") as file:
+        file.seek(-min(path.stat().st_size, FAR_BYTES + END_BYTES), 2)
+        far, end = (tail := file.read())[:-END_BYTES], tail[-END_BYTES:]
+    if not end.startswith(END) or far.startswith(FAR_END):
+        raise UserError("not a sound zip file (it ends in a comment, or in another way than dpbench writes)")
+    if (size := int.from_bytes(end[12:16], "little")) > DIRECTORY:
+        raise UserError(f"a directory of {size:,} bytes; at most {DIRECTORY:,}")
 
 
 def _check_directory(entries: list[zipfile.ZipInfo], limit: Callable[[str], int], needed: Iterable[str]) -> None:
@@ -59,6 +74,8 @@ def _check_directory(entries: list[zipfile.ZipInfo], limit: Callable[[str], int]
             raise UserError(f"member {name!r} is encrypted or packed in another way than zip's own")
         if entry.file_size > most:
             raise UserError(f"member {name!r} has {entry.file_size:,} bytes; at most {most:,}")
+    if (size := sum(entry.file_size for entry in entries)) > UNPACKED:
+        raise UserError(f"its members have {size:,} bytes together; at most {UNPACKED:,}")
     names = [entry.filename for entry in entries]
     if len(set(names)) < len(names):
         raise UserError("a member is in it twice")

@@ -15,7 +15,7 @@ from dpbench.archiving import bundle, verifying
 from dpbench.errors import UserError
 from dpbench.run.jobs import Keys
 from dpbench.run.results import Store
-from dpbench.submitting import harness, sandbox
+from dpbench.submitting import harness, sandbox, zipped
 from tests.packages import install, installed
 
 NAME = "archived_paper"
@@ -325,6 +325,39 @@ def test_bytes_that_changed_since_are_an_error_that_names_the_member(archived, t
     (tmp_path / "no.zip").write_text("nothing")
     with pytest.raises(UserError, match="not a sound zip file"):
         dpbench.verify(tmp_path / "no.zip")
+
+
+@pytest.mark.parametrize(
+    ("members", "told"),
+    [
+        ({f"code/{i}.py": b"" for i in range(20_000)}, "a directory of .* bytes; at most 1,048,576"),
+        ({f"code/{i}.py": bytes(1 << 20) for i in range(9)}, "its members have .* bytes together"),
+        ({"rows.jsonl": b"\n" * 5_000_000}, "5,?000,?000 rows, where the manifest says 3"),
+        ({"rows.jsonl": b"[" + b"0," * 1_000_000 + b"0]\n\n\n"}, "line 1: more than 1,048,576 bytes"),
+    ],
+)
+def test_a_small_file_of_much_is_refused_before_it_is_made_anything_of(tmp_path, monkeypatch, members, told):
+    monkeypatch.setattr(zipped, "UNPACKED", 8 << 20)
+    manifest = {
+        **{"format": 1, "experiment": "x", "title": "x", "profile": "full", "distribution": "x", "code_version": "x"},
+        **{"code_versions": [], "environments": [], "rows": 3, "planned": 3, "data": {}, "sha256": {}},
+    }
+    found = {"rows.jsonl": b"{}\n" * 3, "lock.txt": b"", **members}
+    manifest["sha256"] = {name: hashlib.sha256(each).hexdigest() for name, each in found.items()}
+    with zipfile.ZipFile(tmp_path / "much.zip", "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, each in {**found, "manifest.json": json.dumps(manifest).encode()}.items():
+            archive.writestr(name, each)
+    with pytest.raises(UserError, match=told):
+        bundle.read(tmp_path / "much.zip")
+
+
+@pytest.mark.parametrize("tail", [b"a comment", b"PK\x06\x07" + bytes(16)])
+def test_a_directory_whose_size_is_not_where_it_is_looked_for_is_not_read(archived, tmp_path, tail):
+    whole = archived.path.read_bytes()
+    other = tmp_path / "other.zip"
+    other.write_bytes(whole + tail if tail[:2] != b"PK" else whole[:-22] + tail + whole[-22:])
+    with pytest.raises(UserError, match="not a sound zip file"):
+        bundle.read(other)
 
 
 def test_rows_that_were_not_run_are_counted(site, archived, tmp_path, results):
