@@ -172,7 +172,7 @@ def _explain(comparison: Comparison, seeds: int) -> None:
             told.setdefault(f"{', '.join(names)}: {why}", []).append(where)
     for line, places in told.items():
         everywhere = len(places) == len(comparison.rankings)
-        _say(f"not in it: {line}" + ("" if everywhere else "".join(places)))
+        _say(f"left out: {line}" + ("" if everywhere else "".join(places)))
     for line in comparison.counts_public:
         _tell(line)
     for sentence in comparison.recommendation:

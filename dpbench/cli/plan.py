@@ -71,7 +71,7 @@ def command(share: tuple[str, ...], **given: Any) -> None:
     _scores(found)
     _releases(found)
     for name, why in found.left_out.items():
-        say(f"not in it: {name}: {why}")
+        say(f"left out: {name}: {why}")
     for note in found.notes:
         say(f"note: {note}")
     if given["figure"]:

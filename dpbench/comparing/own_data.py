@@ -185,8 +185,8 @@ def compare(
         notify(f"{dataset}: {shape}, {words}; {table.recipe}")
         if cache:
             notify(
-                f"private copy of these rows, for you alone to read: {own.folder_of(dataset)}; "
-                f"dpbench forget {os.fspath(data)} removes it"
+                f"prepared rows, kept for the next call and readable by you alone: {own.folder_of(dataset)}; "
+                f"dpbench forget {os.fspath(data)} removes them"
             )
         store = Store(results, "adhoc", results_of(dataset, results).name)
         files.own(store.folder)  # its scores are exact

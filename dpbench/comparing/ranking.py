@@ -35,25 +35,26 @@ from dpbench.study.plan import plan
 from dpbench.study.statistics import or_infinite
 
 TRACKS = {
-    "default": "no tuning: every method at settings that n, d and ε decide",
-    "tuned": "every method at the best of a few settings on these rows: not private",
-    "private": "tuned privately: every method searches a few settings within its ε",
+    "default": "no tuning: each method at its public rule in n, d and ε",
+    "tuned": "each method at the best of a few settings on these rows: not private",
+    "private": "tuned privately: each method searches a few settings within its ε",
 }
 PRICE = {
     "default": (
-        "Settings looked at no data; the choice of the method does, if you make it by this table, and no ε above "
-        "covers that: each line is the privacy of one run, not of this comparison. To release a model, choose on "
-        "public or older data of the same kind and run the choice once on the private data."
+        "The settings do not depend on the data. If you choose the method by this table, that choice does, and no ε "
+        "above covers it: each line is the privacy of one run, not of this comparison. To release a model, choose on "
+        "public or older data of the same kind, and fit once on the private data."
     ),
     "private": (
-        "Settings were searched within ε; the choice of the method, if you make it by this table, is not covered: each "
+        "Settings were searched within ε. If you choose the method by this table, no ε above covers that choice: each "
         "line is the privacy of one search, not of this comparison. To release a model, choose the method on public or "
-        "older data of the same kind and run the search once on the private data."
+        "older data of the same kind, and run the search once on the private data."
     ),
     "tuned": (
-        "Settings and method were chosen by looking at the data, which no ε above covers: each line is the privacy of "
-        "one run, not of this comparison. To release a model, choose on public or older data of the same kind and run "
-        "the choice once on the private data; or keep the comparison itself secret and count its runs into the budget."
+        "Settings were chosen by these rows, as a choice of the method by this table would be, and no ε above covers "
+        "that: each line is the privacy of one run, not of this comparison. To release a model, choose on public or "
+        "older data of the same kind, and fit once on the private data; or keep the comparison itself secret and count "
+        "its runs into the budget."
     ),
 }
 RunJobs = Callable[[list["Job"]], "Summary"]  # runs what the store has not got, as runner.run does
@@ -371,4 +372,4 @@ def recommendation(found: Ranking, baseline: str, profile: str = "quick") -> Ite
         yield f"Right most often: {first.algorithm}, on {100 * first.accuracy:.1f} % of the rows."
     poor = [name for name in found.table["algorithm"] if name not in found.useful]
     if poor:
-        yield f"These methods do not beat {baseline}: {', '.join(poor)}."
+        yield f'These methods do not beat "{baseline}": {", ".join(poor)}.'

@@ -157,7 +157,7 @@ class Target:
             return Labels(name, "regression", scale=((low + high) / 2, (high - low) / 2, True))
         mean, deviation = self.moments.mean, self.moments.deviation
         told.steps.append(f"{name} standardised (mean {mean:.4g}, deviation {deviation:.4g})")
-        told.warnings.append(f"mean and deviation of {name} come from the data; give its bounds (bounds) to avoid that")
+        told.warnings.append(f"mean and deviation of {name} come from the data; give its bounds to avoid that")
         return Labels(name, "regression", scale=(mean, deviation or np.inf, False))
 
     def _sorted(self) -> list[Any]:
@@ -277,7 +277,7 @@ class Scan:
         if loose and self.standardise:
             told.steps.append("numeric columns standardised")
             told.warnings.append(
-                f"mean and deviation of {some(loose)} come from the data; give bounds you know (bounds) to avoid that"
+                f"mean and deviation of {some(loose)} come from the data; give bounds that you know to avoid that"
             )
         return Encoding(names, scales, labels, target)
 

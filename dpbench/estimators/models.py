@@ -246,7 +246,7 @@ class _Private(BaseEstimator):
     def _begin(self, rows: int) -> tuple[float, float]:
         """(ε, δ) of the fit; what is checked needs no data but their number."""
         if rows < 2:
-            raise ParameterError("X has 1 sample: n_samples=1 leaves nobody to hide among")
+            raise ParameterError("X has 1 sample: n_samples=1 protects nobody; give two rows at least")
         if self.budget is not None and not isinstance(self.budget, DataBudget):
             raise ParameterError(f"budget must be a dpbench.DataBudget or None, got {self.budget!r}")
         if self.fit_intercept not in (True, False):

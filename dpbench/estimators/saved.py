@@ -284,7 +284,9 @@ def _fit_together(model: Saved, statement: Statement) -> list[str]:
         method, settings = _method(statement)
         bounding = [entry.count for entry in statement.composition if entry.label == row_bounds.LABEL]
         if bounding != [1] * (model.parameters.row_bound == "private" and model.numbers):
-            raise DoesNotHold(f"its row_bound is {model.parameters.row_bound!r}, which its releases are not those of")
+            raise DoesNotHold(
+                f"its row_bound is {model.parameters.row_bound!r}, and its releases are not those of that"
+            )
         if undone := undeclared(statement.composition, {*method.labels, *[row_bounds.LABEL] * bool(bounding)}):
             raise DoesNotHold(f"{statement.mechanism}: {undone}")
         _covered(model, statement, method, settings)
@@ -308,7 +310,7 @@ def _fit_together(model: Saved, statement: Statement) -> list[str]:
         right = [taken[0], *least, *taken[1:]]
         if statement.public[: len(right)] == right and (stranger is not None or statement.public == right):
             return [*found, "its model counts as public no more than it states"]
-    raise DoesNotHold(f"what counts as public is {', '.join(right)}, and it says {', '.join(statement.public)}")
+    raise DoesNotHold(f"it counts {', '.join(right)} as public, but states {', '.join(statement.public)}")
 
 
 def _covered(model: Saved, statement: Statement, method: Algorithm, settings: BaseSettings) -> None:

@@ -119,7 +119,9 @@ def checked(statement: Statement, *, word_of: str | None = None) -> list[str]:
         raise DoesNotHold(f"its arithmetic {statement.arithmetic!r} is none of {', '.join(HOLDS)}")
     if not 2 <= statement.rows <= MOST:
         few = statement.rows < 2
-        raise DoesNotHold(f"n = {statement.rows} leaves nobody to hide among" if few else f"n is beyond {MOST:g}")
+        raise DoesNotHold(
+            f"n = {statement.rows} protects nobody: a model needs two rows at least" if few else f"n is beyond {MOST:g}"
+        )
     if not statement.releases:
         raise DoesNotHold("it lists no release: a model that nothing was released for used the data some other way")
     found = spent(statement.composition, statement.delta, Relation(statement.relation))
@@ -130,7 +132,7 @@ def checked(statement: Statement, *, word_of: str | None = None) -> list[str]:
         )
     of = (statement.epsilon, statement.delta, statement.relation, statement.arithmetic, statement.public)
     if statement.guarantee != (right := sentence(*of, word_of=word_of)):
-        raise DoesNotHold(f"its guarantee says {statement.guarantee!r}, where what it states amounts to {right!r}")
+        raise DoesNotHold(f"its guarantee says {statement.guarantee!r}, but what it states amounts to {right!r}")
     return [
         f"its releases compose to ε = {found.epsilon:.6g} at δ = {statement.delta:.3g} ({found.checked_by})",
         "its guarantee claims no more than its ε, δ, neighbours, arithmetic and what counts as public",

@@ -64,7 +64,7 @@ def test_it_ranks_what_fits_says_what_does_not_and_counts_ones_own(call, csv):
     code, out, err = call(*COMPARE, "--algo", MINE)
     assert code == 0, err
     assert set(methods_of(out)) == {"dp-gd", "dp-newton-hess-clip", "dp-gcd", "dp-cd", "averaged-gd"}
-    assert "not in it: dp-nag: needs 0 < c·l2" in err
+    assert "left out: dp-nag: needs 0 < c·l2" in err
     assert "warning: not private: mean and deviation of age, wage come from the data" in " ".join(err.split())
     assert "no ε above covers" in " ".join(err.split())
     assert f"use {methods_of(out)[0]}" in out
@@ -491,7 +491,7 @@ def test_private_copies_are_for_their_owner_alone_and_can_be_forgotten(call, csv
     (copy,) = (tmp_path / "cache/prepared").glob("own-my-*")
     (runs,) = (tmp_path / "results/adhoc").glob("compare-own-my-*")
     assert str(copy) in err
-    assert "dpbench forget my.csv removes it" in " ".join(err.split())
+    assert "dpbench forget my.csv removes them" in " ".join(err.split())
     assert [place for place in (copy, runs) if place.stat().st_mode & 0o077] == []
     assert [path for path in copy.iterdir() if path.stat().st_mode & 0o177] == []
     csv.unlink()
