@@ -96,7 +96,7 @@ def frame_of(name: str, known: str, found: measured.Found) -> Frame:
             shares = dict(zip(split.schema.target.classes or (), rough / rough.sum(), strict=True))
     if known == "older rows":
         like = older(name, split.schema)
-    return Frame(split.schema, len(split.y), None, shares, signal, like, 0)
+    return Frame(split.schema, len(split.y), None, shares, signal, like, 0, "auto")
 
 
 def intervals(name: str, known: str, found: measured.Found) -> Iterator[dict[str, Any]]:

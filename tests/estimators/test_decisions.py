@@ -37,7 +37,7 @@ def test_a_fit_settles_with_its_budget_what_it_released(classes):
     assert charge.releases
 
 
-@pytest.mark.parametrize("how", [{"row_bound": None}, {"row_bound": 0.5}], ids=["features", "rows"])
+@pytest.mark.parametrize("how", [{"row_bound": None}, {"row_bound": 0.5}, {"row_bound": "rule"}])
 @pytest.mark.parametrize("kind", [PrivateClassifier, PrivateRegressor])
 def test_what_is_fitted_of_a_row_does_not_depend_on_other_rows(monkeypatch, kind, how):
     """The released vector may depend on every row; what the method is given of one row on that row alone."""
