@@ -337,7 +337,7 @@ def test_the_plan_and_the_card_list_the_release():
     assert forecast.epsilon_planned == pytest.approx(model.epsilon_)
     card = dpbench.card(_saved(model), worlds=2, jobs=1)
     assert "1 × row bound: Gaussian" in card
-    assert f"A row longer than {model.row_bound_:.4g}, each" in card
+    assert f"a row longer than {model.row_bound_:.4g} is shortened" in card
 
 
 def test_a_file_whose_bound_and_releases_do_not_agree_is_refused():
