@@ -13,7 +13,7 @@ import csv
 import itertools
 import sys
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
@@ -134,10 +134,10 @@ def of_kind(kind: str) -> list[str]:
     return [name for name, (one, _) in SETS.items() if one == kind]
 
 
-def falls(found: Cells) -> list[str]:
+def falls(found: Cells, names: Iterable[str]) -> list[str]:
     """Where the default's mean score falls from one ε to the next by more than `ERRORS` standard errors of it."""
     told = []
-    for name, (low, high) in itertools.product(SETS, itertools.pairwise(EPSILONS)):
+    for name, (low, high) in itertools.product(names, itertools.pairwise(EPSILONS)):
         change = found[Cell(name, WAYS[0], high, "auto")] - found[Cell(name, WAYS[0], low, "auto")]
         if change.mean() < -ERRORS * _error(change) - 1e-12:
             told.append(f"{name}: ε = {low:g} to {high:g}: {change.mean():+.4f} ± {_error(change):.4f}")
@@ -178,6 +178,11 @@ def read() -> dict[Cell, str]:
         }
 
 
+def parsed(lines: dict[Cell, str]) -> Cells:
+    """Numbers, where there are any."""
+    return {at: np.array([float(one) for one in told.split()]) for at, told in lines.items() if told}
+
+
 def write(done: dict[Cell, str]) -> None:
     """The same file."""
     with (RESULTS / "default_methods.csv").open("w", newline="") as file:
@@ -188,10 +193,10 @@ def write(done: dict[Cell, str]) -> None:
 
 def write_tables() -> None:
     """results/default_methods.md and row_bounds.md."""
-    found = {at: np.array([float(one) for one in told.split()]) for at, told in read().items() if told}
+    found = parsed(read())
     text = [*_head("data", EPSILONS)]
     text += [_line(name, [_cell(found[Cell(name, WAYS[0], e, "auto")]) for e in EPSILONS]) for name in SETS]
-    text += ["", f"Falls beyond {ERRORS:g} standard errors: " + ("; ".join(falls(found)) or "none") + ".", ""]
+    text += ["", f"Falls beyond {ERRORS:g} standard errors: " + ("; ".join(falls(found, SETS)) or "none") + ".", ""]
     text += _head("regret | `row_bound` of the default | of the rivals", COMPARED)
     for (kind, words), (default, rivals) in itertools.product(
         (("class", "accuracy"), ("number", "R²")), (("private", "private"), ("private", None), (None, None))

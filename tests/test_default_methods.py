@@ -13,9 +13,12 @@ from benchmarks.default_methods import (
     RESULTS,
     RIVALS,
     SETS,
+    WAYS,
+    Cell,
     falls,
+    of_kind,
+    parsed,
     read,
-    read_bounded,
     regrets,
     scores,
 )
@@ -27,7 +30,9 @@ ROOT = Path(__file__).resolve().parent.parent
 
 def of_auto(names, seeds):
     return {
-        (name, epsilon): np.array(scores(name, epsilon, "auto", range(seeds))) for name in names for epsilon in EPSILONS
+        Cell(name, "private", epsilon, "auto"): np.array(scores(name, epsilon, "auto", range(seeds)))
+        for name in names
+        for epsilon in EPSILONS
     }
 
 
@@ -37,53 +42,54 @@ def test_the_default_gets_better_with_epsilon_on_a_few_sets():
     names = ["diabetes", "friedman 1", "iris"]
     found = of_auto(names, 10)
     assert falls(found, names) == []
-    assert all(found[name, EPSILONS[-1]].mean() > found[name, EPSILONS[0]].mean() + 0.1 for name in names)
+    ends = [[found[Cell(name, "private", EPSILONS[end], "auto")].mean() for end in (0, -1)] for name in names]
+    assert all(most > least + 0.1 for least, most in ends)
 
 
 @pytest.mark.slow
 def test_the_default_gets_better_with_epsilon_on_all_sets():
-    found = of_auto(SETS, 10)
-    assert falls(found, list(SETS)) == []
+    assert falls(of_auto(SETS, 10), list(SETS)) == []
 
 
 def test_a_fall_is_found():
-    found = {("diabetes", epsilon): np.full(4, 0.5) + np.arange(4) / 100 for epsilon in EPSILONS}
+    even = np.full(4, 0.5) + np.arange(4) / 100
+    found = {Cell("diabetes", "private", epsilon, "auto"): even for epsilon in EPSILONS}
     assert falls(found, ["diabetes"]) == []
-    found["diabetes", 10.0] = found["diabetes", 10.0] - 0.2
+    found[Cell("diabetes", "private", 10.0, "auto")] = even - 0.2
     (told,) = falls(found, ["diabetes"])
     assert told.startswith("diabetes: ε = 3 to 10: -0.2")
 
 
 def test_the_committed_scores_hold_what_the_page_says():
-    lines = read()
-    auto = {(name, epsilon): found for (name, epsilon, method), found in lines.items() if method == "auto"}
-    assert {name for name, _ in auto} == set(SETS)
-    assert falls(auto, list(SETS)) == []
+    found = parsed(read())
+    assert falls(found, list(SETS)) == []
     assert len(SETS) >= 10
-    for kind in RIVALS:
-        assert set(regrets(kind, lines, lines)) == set(COMPARED)
     page = (ROOT / "docs" / "guides" / "defaults.md").read_text(encoding="utf-8")
-    for default in (lines, read_bounded("private")):
-        for mean, error in regrets("class", lines, default).values():
-            assert f"{100 * mean:.1f} ± {100 * error:.1f}" in page
-        for mean, error in regrets("number", lines, default).values():
-            assert f"{mean:.3f} ± {error:.3f}" in page
+    for kind, scale, digits in (("class", 100, 1), ("number", 1, 3)):
+        for rivals in WAYS[:2]:
+            each = regrets(found, kind, rivals, "private")
+            assert set(each) == set(COMPARED)
+            for mean, error in each.values():
+                assert f"{scale * mean:.{digits}f} ± {scale * error:.{digits}f}" in " ".join(page.split())
 
 
-def test_the_scores_by_row_bound_are_of_the_same_splits_and_methods():
-    lines = read()
-    for (name, epsilon, method), found in read_bounded("").items():
-        if epsilon in EPSILONS:
-            np.testing.assert_allclose(found, lines[name, epsilon, method], atol=1e-5, err_msg=f"{name}, ε = {epsilon}")
+def test_a_committed_score_is_what_a_fit_with_the_defaults_scores():
+    """Of the default's row bound, ridge and method: a change of any of them has the rows made again."""
+    found = parsed(read())
+    for name, epsilon in (("iris", 1.0), ("breast cancer", 1e4), ("diabetes", 3.0)):
+        committed = found[Cell(name, WAYS[0], epsilon, "auto")]
+        np.testing.assert_allclose(scores(name, epsilon, "auto", range(1)), committed[:1], atol=1e-4)
 
 
 def test_a_regret_is_scored_on_seeds_that_did_not_choose():
-    places = [(name, epsilon) for name, (kind, _) in SETS.items() if kind == "number" for epsilon in COMPARED]
-    auto = {(*place, "auto"): np.full(10, 0.5) for place in places}
-    lucky = {(*place, "adassp"): np.repeat([0.9, 0.1], 5) for place in places}
-    assert all(mean == pytest.approx(-0.2) for mean, _ in regrets("number", auto | lucky, auto).values())
-    better = {(*place, "adassp"): np.full(10, 0.6) for place in places}
-    assert all(mean == pytest.approx(0.1) for mean, _ in regrets("number", auto | better, auto).values())
+    def cells(method, values):
+        return {Cell(n, None, e, method): np.array(values) for n in of_kind("number") for e in COMPARED}
+
+    auto, lucky = cells("auto", [0.5] * 10), cells("adassp", [0.9] * 5 + [0.1] * 5)
+    assert all(mean == pytest.approx(-0.2) for mean, _ in regrets(auto | lucky, "number", None, None).values())
+    better = cells("adassp", [0.6] * 10)
+    assert all(mean == pytest.approx(0.1) for mean, _ in regrets(auto | better, "number", None, None).values())
+    assert set(RIVALS["number"]) >= {"adassp"}
 
 
 def test_with_l1_the_default_is_never_worse_than_nothing_and_better_with_epsilon():
