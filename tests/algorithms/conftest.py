@@ -4,8 +4,9 @@ import numpy as np
 import pytest
 
 from dpbench.algorithms import resolve
-from dpbench.algorithms.base import make_settings
+from dpbench.algorithms.base import make_settings, no_trace
 from dpbench.privacy.budget import Budget
+from dpbench.privacy.mechanisms import Mechanisms
 from dpbench.problems import Problem
 from tests.batches import run_batch
 
@@ -36,6 +37,28 @@ def run(
         start = np.zeros((seeds, problem.d))
     keys = [f"test/{name}/{seed}" for seed in range(len(start))]
     return run_batch(problem, algorithm, [parsed] * len(start), start, budget, keys, noiseless=noiseless)
+
+
+class Watched(Mechanisms):
+    """Mechanisms that keep, of every Gaussian release, (label, how far its noise lets a neighbour move it)."""
+
+    def __init__(self, *arguments, **more):
+        super().__init__(*arguments, **more)
+        self.moved = []
+
+    def gaussian(self, value, *, sensitivity, label, replaced=None, **more):
+        self.moved.append((label, float(np.max(self.releases.moved(sensitivity, replaced)))))
+        return super().gaussian(value, sensitivity=sensitivity, label=label, replaced=replaced, **more)
+
+
+def watch(name, problem, relation, epsilon=1.0, **settings):
+    """What one run's Gaussian releases were said to move by: `Watched.moved`."""
+    algorithm, fixed = resolve(name)
+    parsed = algorithm.complete(problem, make_settings(algorithm, {**fixed, **settings}))
+    budget = Budget(epsilon, 1e-6, relation, "tight")
+    mechanisms = Watched([f"test/{name}"], budget, declared=algorithm.declared(relation))
+    algorithm.run(problem, np.zeros((1, problem.d)), mechanisms, parsed, no_trace)
+    return mechanisms.moved
 
 
 @pytest.fixture

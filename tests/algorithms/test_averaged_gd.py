@@ -13,7 +13,7 @@ from dpbench.privacy.budget import Budget
 from dpbench.privacy.relation import Relation
 from dpbench.privacy.verify import spent
 from dpbench.problems import Declaration, Problem
-from tests.algorithms.conftest import run, small_problem
+from tests.algorithms.conftest import run, small_problem, watch
 from tests.batches import run_batch
 
 
@@ -148,6 +148,26 @@ def test_the_noise_of_a_centred_step_follows_the_iterate(relation):
     most = (2 if relation is Relation.REPLACE_ONE else 1) / 100
     assert low == pytest.approx(0.02 * most, rel=1e-3)
     assert 0.02 * most < high <= most * (1 + 1e-3)
+
+
+@pytest.mark.parametrize("relation", Relation)
+def test_a_centred_step_has_noise_for_the_rows_that_move_it_most(relation, monkeypatch):
+    """One row along w, or two of which one is across it: at any length of w, and attained at small ones."""
+    problem, lengths = small_problem(n=50, d=2), []
+    slope = problem.centred_gradient
+    monkeypatch.setattr(problem, "centred_gradient", lambda W: lengths.append(np.linalg.norm(W)) or slope(W))
+    moved = watch("dp-gd-average", problem, relation, T=40, centred=True, step=0.3)
+    assert moved.pop(0) == ("moments", pytest.approx((2 if relation is Relation.REPLACE_ONE else 1) / 100))
+    assert sum(0.1 < length < 1 for length in lengths) > 5
+    for length, (_, said) in zip(lengths, moved, strict=True):
+        w = np.array([length, 0.0])
+        x = np.stack([np.cos(a := np.linspace(0, np.pi, 361)), np.sin(a)], axis=1)
+        f = np.tanh(x @ w / 2)[:, None] * x / 2
+        found = np.linalg.norm(f, axis=1).max() / 50
+        if relation is Relation.REPLACE_ONE:
+            found = np.linalg.norm(f[:, None] - f[None], axis=2).max() / 50
+        assert found <= said * (1 + 1e-9)
+        assert not 0.1 < length < 0.5 or said < 1.05 * found
 
 
 def test_centred_and_plain_runs_are_one_without_noise_and_spend_the_same():

@@ -4,9 +4,10 @@ import numpy as np
 import pytest
 
 from dpbench.algorithms.averaged_gd import safe_step
+from dpbench.privacy.relation import Relation
 from dpbench.privacy.verify import spent
 from dpbench.problems import Problem
-from tests.algorithms.conftest import run, small_problem
+from tests.algorithms.conftest import run, small_problem, watch
 
 
 def test_without_noise_it_is_a_plain_loop():
@@ -37,6 +38,21 @@ def test_a_row_moves_the_share_by_one_in_n_and_no_more(seed):
         other = Problem(X, y, loss="squared", row_bound=1.0)
         moved.append(np.abs(problem.share_within(W, C) - other.share_within(W, C)))
     assert np.max(moved) == pytest.approx(1 / 30)
+
+
+@pytest.mark.parametrize("relation", Relation)
+def test_the_noise_of_a_gradient_is_for_its_own_clip(relation, monkeypatch):
+    problem, clips = small_problem(n=200, d=3, loss="squared"), []
+    bounded = problem.bounded_gradient
+    monkeypatch.setattr(problem, "bounded_gradient", lambda W, bound: clips.append(bound) or bounded(W, bound))
+    moved = watch("dp-gd-quantile", problem, relation, epsilon=50.0, T=30, clip=2.0)
+    assert max(clips) == 2.0
+    assert min(clips) < 1.0
+    rows = 2 if relation is Relation.REPLACE_ONE else 1  # opposite ones beyond the clip
+    expected = [("quantile", 1 / 200), ("gradient", rows / 200)]
+    assert [label for label, _ in moved] == [label for label, _ in expected] * 30
+    of = [factor for clip in clips for factor in (1.0, clip)]
+    assert [value for _, value in moved] == pytest.approx([expected[i % 2][1] * of[i] for i in range(60)])
 
 
 def test_the_whole_budget_is_spent_however_the_clip_moves():
