@@ -32,6 +32,7 @@ from dpbench.problems.declaration import Declaration
 from dpbench.run import row_bound as row_bounds
 from dpbench.run.bound import budget_of
 from dpbench.schema import Column, Lengths, Schema, Target
+from dpbench.version import __version__
 
 CLASSIFIER, REGRESSOR = "PrivateClassifier", "PrivateRegressor"
 CLASSES_READ = "the set of classes in y"  # they were not given
@@ -297,15 +298,7 @@ def _fit_together(model: Saved, statement: Statement) -> list[str]:
             raise DoesNotHold(f"{statement.mechanism} has no guarantee for the bytes released: {why}")
         taken += filter(None, [method.public(settings)])
         found.append(f"{statement.mechanism} makes releases of these kinds")
-        try:
-            plans = _plans(model, statement, method, settings)
-        except (UserError, PrivacyError, ArithmeticError) as error:
-            raise DoesNotHold(f"{statement.mechanism} has no such fit: {error}") from None
-        if plans and not any(_alike(plan, statement.composition) for plan in plans):
-            raise DoesNotHold(
-                f"its releases are not those that {statement.mechanism} plans for its settings, n, ε, δ and classes"
-            )
-        found += ["its releases are those planned for its settings, n, columns, classes, ε and δ"] * bool(plans)
+        found += _following(model, statement, method, settings)
     for least in model.public:
         right = [taken[0], *least, *taken[1:]]
         if statement.public[: len(right)] == right and (stranger is not None or statement.public == right):
@@ -324,6 +317,23 @@ def _covered(model: Saved, statement: Statement, method: Algorithm, settings: Ba
         )
     except UserError as error:
         raise DoesNotHold(str(error)) from None
+
+
+def _following(model: Saved, statement: Statement, method: Algorithm, settings: BaseSettings) -> list[str]:
+    """The line that says that its releases are those that are planned; DoesNotHold where they are not.
+
+    None of a model of another version, whose rules may have been others: that it says so is a word of the file.
+    """
+    try:
+        plans = _plans(model, statement, method, settings)
+        wrong = "plans other releases for its settings, n, ε, δ and classes"
+    except (UserError, PrivacyError, ArithmeticError) as error:
+        plans, wrong = [()], f"has no such fit: {error}"
+    if any(_alike(plan, statement.composition) for plan in plans):
+        return ["its releases follow from its settings, n, columns, classes, ε and δ"]
+    if plans and statement.versions.get("dpbench") == __version__:
+        raise DoesNotHold(f"{statement.mechanism} {wrong}")
+    return []
 
 
 def _plans(model: Saved, statement: Statement, method: Algorithm, settings: BaseSettings) -> list[Composition]:
