@@ -6,6 +6,8 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
+from tests.auditing import cheats, mutants
+
 ROOT = Path(__file__).resolve().parent.parent
 FULL = ROOT / "figures" / "full"
 README = " ".join((ROOT / "README.md").read_text(encoding="utf-8").split())
@@ -43,6 +45,11 @@ def test_what_the_page_of_nonconvex_counts():
     passed = wrong["verdict"].isin(["exact", "match"])
     honest = wrong["survives"].eq("yes") & ~passed
     assert f"come out exact or match in {passed.sum()} of {len(wrong)} cases. In {honest.sum()} more" in page
+
+
+def test_what_the_guide_to_audits_counts():
+    page = " ".join((ROOT / "docs" / "guides" / "audit.md").read_text(encoding="utf-8").split())
+    assert f"on {len(cheats.FAILS)} algorithms that cheat and on {len(mutants.MUTANTS)} defects" in page
 
 
 def test_claims():
