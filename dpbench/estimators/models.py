@@ -139,9 +139,9 @@ class _Private(BaseEstimator):
     @property
     def _number(self) -> float | None:
         """The rows' bound where a number is given for it; ParameterError for a row_bound that is none."""
-        if self.row_bound is None or self.row_bound in row_bounds.WAYS:
+        if self.row_bound is None or (isinstance(self.row_bound, str) and self.row_bound in row_bounds.WAYS):
             return None
-        if isinstance(self.row_bound, str):
+        if isinstance(self.row_bound, bool) or not isinstance(self.row_bound, int | float | np.number):
             raise ParameterError(
                 f'row_bound must be a number, "auto", "private", "rule" or None, got {self.row_bound!r}'
             )

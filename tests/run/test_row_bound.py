@@ -360,7 +360,10 @@ def test_a_file_whose_bound_and_releases_do_not_agree_is_refused():
 
 @pytest.mark.parametrize(
     ("given", "message"),
-    [({"row_bound": "short"}, "row_bound must be a number"), ({"schema": SCHEMA, "row_bound": 2.0}, "leave it out")],
+    [
+        *[({"row_bound": odd}, "row_bound must be a number") for odd in ("short", b"private", True, [1.0], {})],
+        ({"schema": SCHEMA, "row_bound": 2.0}, "leave it out"),
+    ],
 )
 def test_what_is_no_bound_is_a_line(given, message):
     with pytest.raises(UserError, match=message):
