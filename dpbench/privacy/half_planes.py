@@ -9,6 +9,7 @@ integrates hockey sticks over cells of p and of the angle.
 
 from __future__ import annotations
 
+import functools
 import math
 
 import numpy as np
@@ -24,16 +25,21 @@ SIMPSON = np.array([1.0, *[4.0, 2.0] * 299, 4.0, 1.0]) / 1800  # of 601 points i
 
 def epsilon_of(event: LogisticPerturbation, mu: float, delta: float) -> float:
     """ε at δ > 0 of one perturbation and of Gaussian releases of Σ 1/z² = μ²."""
+    found = 0.0
+    for t, tail in _tails(event):
+        found = _from_tail(t, tail, mu, delta, found)
+    return found
+
+
+@functools.lru_cache(maxsize=64)
+def _tails(event: LogisticPerturbation) -> list[tuple[np.ndarray, np.ndarray]]:
+    """(t, P(U > t)) at each angle: the same whatever is released beside it, and at every δ."""
     rows = 2 if event.relation is Relation.REPLACE_ONE else 1
     s = 1 / (rows * event.noise_multiplier)
     top = (rows * s) ** 2 / 2 + 11 * rows * s + math.log1p(event.curvature)
     t = np.linspace(0.0, top, 1201)
     tail = _mirrored_tail if isinstance(event, ConvexPerturbation) else _tail
-    angles = COSINES if rows == 2 else (-1.0,)
-    found = 0.0
-    for cosine in angles:
-        found = _from_tail(t, tail(s, event.curvature, cosine, t, rows), mu, delta, found)
-    return found
+    return [(t, tail(s, event.curvature, cosine, t, rows)) for cosine in (COSINES if rows == 2 else (-1.0,))]
 
 
 def _mirrored_tail(s: float, curvature: float, cosine: float, t: np.ndarray, rows: int) -> np.ndarray:
