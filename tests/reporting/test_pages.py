@@ -31,10 +31,7 @@ def test_every_link_resolves_and_every_image_says_what_it_shows(site):
         "index.html", "errata.html", "privacy.html", "explore.html", "glossary.html", "small/index.html"}  # fmt: skip
 
 
-@pytest.mark.thorough
-@pytest.mark.skipif(not (COMMITTED / "index.html").exists(), reason="figures/full has no pages yet")
-def test_the_committed_pages_are_sound():
-    assert problems(COMMITTED) == []
+def test_the_committed_captions_are_short():
     found = [one for path in COMMITTED.glob("*/artefacts.json") for one in json.loads(text(path))["artefacts"]]
     assert len(found) > 80
     assert [one["name"] for one in found if "method" in one and len(one["caption"].split()) > WORDS] == []
