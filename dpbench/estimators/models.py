@@ -35,7 +35,6 @@ from dpbench.errors import UserError, nearest, positive
 from dpbench.estimators.saved import Parameters, Saved, check_classes, middle_of, public
 from dpbench.estimators.saved import read as read_model
 from dpbench.estimators.saved import write as write_model
-from dpbench.privacy.budget import Budget
 from dpbench.privacy.check import together
 from dpbench.privacy.data_budget import DataBudget
 from dpbench.privacy.ledger import Composition, Laplace
@@ -300,13 +299,14 @@ class _Private(BaseEstimator):
         if decided.row_bound is None:
             return rows, []
         assert self._lengths is not None  # elsewhere there is none to find
+        method, _ = algorithms.resolve(decided.algorithm)
         seed = _seeds(self.random_state, 1)[0]
         found = row_bounds.release(
             rows,
             self._lengths,
             self._divided,
             decided.row_bound,
-            Budget(*decided.budget, terms.RELATION, decided.accounting),
+            budget_of(method, decided.problem.n, *decided.budget, terms.RELATION, decided.accounting),
             seed=seed,
             arithmetic=self.arithmetic,
             release_noise=self.release_noise,

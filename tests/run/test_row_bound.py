@@ -172,6 +172,18 @@ def test_at_delta_0_and_beside_what_no_gaussian_composes_with_it_is_laplace():
     assert three.epsilon_ <= 2.0 + 1e-9
 
 
+@pytest.mark.parametrize("name", ["dp-gd-laplace", "dp-hb", "dp-masg", "dp-masg-opt", "dp-nag", "dp-nag-opt"])
+def test_a_pure_method_that_is_planned_is_fitted(name):
+    """The bound's budget takes the method's own accounting: by another, its δ = 0 was refused after the plan."""
+    X, y = arrays()
+    model = PrivateClassifier(1.0, algorithm=name, bounds=(-1, 1), classes=[0, 1], row_bound="auto")
+    planned = model.decide(len(X), 6)
+    model.fit(X, y)
+    assert model.delta_ == planned.delta == 0
+    assert model.epsilon_ <= 1 + 1e-9
+    assert model._known_bound == (planned.row_bound and planned.row_bound.way)
+
+
 def test_no_split_is_a_line():
     with pytest.raises(PrivacyError, match="only while it runs"):
         row_bound.split(1.0, 1e-6, REPLACE, lambda epsilon, delta: [((), delta)])
