@@ -148,6 +148,8 @@ def test_the_privacy_page_is_short_while_it_is_folded_and_no_table_is_cut(seen):
 def test_the_pages_of_the_repository_are_short_and_no_table_is_cut(tmp_path):
     """second_order and privacy had 28 and 35 screens: those of the full profile, in today's style."""
     full = ROOT / "figures" / "full"
+    if not (full / "index.html").exists():
+        pytest.skip("dpbench report --profile full makes the pages")
     pages = {str(path.relative_to(full)): path for path in [full / "privacy.html", *sorted(full.glob("*/index.html"))]}
     for name, path in pages.items():
         (tmp_path / name).parent.mkdir(exist_ok=True)
