@@ -147,3 +147,11 @@ def test_the_blocks_of_a_page_do_what_they_say(page, elsewhere, capsys, monkeypa
             parse_shell(text)
     if skipped:
         pytest.skip(f"data not at hand: {', '.join(skipped)}; all other blocks ran")
+
+
+def test_every_related_work_has_a_year_and_a_source():
+    lines = (ROOT / "docs" / "related_work.md").read_text(encoding="utf-8").splitlines()
+    rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in lines if line.startswith("|")][2:]
+    assert len(rows) > 10
+    assert [row[0] for row in rows if len(row) != 5 or not all(row)] == []
+    assert [row[0] for row in rows if not re.fullmatch(r"20\d\d", row[1]) or "](https://" not in row[4]] == []
