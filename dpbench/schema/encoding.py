@@ -1,0 +1,434 @@
+"""From a table to rows of ‖x‖₂ ≤ 1: a list of steps, each a function of one row and of public constants.
+
+`encoding_of` makes an `Encoding` from a schema; `Encoding.rows` runs its steps, and an export walks the same steps, so
+no cell is read in two ways. No cell makes a run fail: a cell that is missing, unreadable or not in the schema counts as
+the schema says, so what a fit does depends on public values alone.
+
+The length of a row: a number in [-1, 1] adds at most 1 to ‖x‖₂², a group of indicators adds 1, and a missing number is
+0 in its own column and 1 in its indicator, so the two together add at most 1. The intercept adds 1. So no row is longer
+than the square root of the number of these groups, by which all rows are divided.
+"""
+
+from __future__ import annotations
+
+import datetime
+import math
+import numbers as abstract
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import numpy as np
+
+from dpbench.errors import UserError, nearest
+from dpbench.schema.schema import Schema, Target
+
+if TYPE_CHECKING:
+    import pandas
+
+BLANKS = "\t\n\f\r "  # cut off a text, and no others: RE2's \s, so that an ONNX graph cuts the same
+BOOLEAN = {"True": ("true", "TRUE", "1", "t"), "False": ("false", "FALSE", "0", "f")}  # as databases write them
+TRUTH = {"True": 1.0, "TRUE": 1.0, "true": 1.0, "False": 0.0, "FALSE": 0.0, "false": 0.0}  # what pandas reads so
+BLOCK = 1 << 18  # numbers that are encoded at a time: they stay in a processor's cache
+
+
+@dataclass(frozen=True, eq=False)
+class Numbers:
+    """Columns of numbers, each moved from its bounds to [-1, 1]; 0 where a cell is no number.
+
+    columns: names of a table's columns, or places in an array's. low, high: (w,) bounds.
+    """
+
+    columns: tuple[Any, ...]
+    low: np.ndarray
+    high: np.ndarray
+    numeric = True
+
+    @property
+    def names(self) -> list[str]:
+        """The w names of what the step makes."""
+        return [str(column) for column in self.columns]
+
+    def run(self, table: Any) -> tuple[np.ndarray, np.ndarray]:
+        """(values (n, w), whether each cell is a number (n, w))."""
+        if isinstance(table, np.ndarray):
+            every = self.columns == tuple(range(table.shape[1]))
+            cells = np.asarray(table if every else table[:, list(self.columns)], np.float64)
+        else:
+            cells = np.empty((len(table), len(self.columns)))
+            for j, name in enumerate(self.columns):
+                cells[:, j] = numbers(table[name])
+        return scaled(cells, self.low, self.high)
+
+
+@dataclass(frozen=True, eq=False)
+class DatePart:
+    """A part of a date, moved from its range to [-1, 1]; 0 where the cell is no date."""
+
+    column: str
+    part: str
+    low: float
+    high: float
+    numeric = True
+
+    @property
+    def names(self) -> list[str]:
+        """The one name of what the step makes."""
+        return [f"{self.column} ({self.part})"]
+
+    def run(self, table: pandas.DataFrame) -> tuple[np.ndarray, np.ndarray]:
+        """(values (n, 1), whether each cell is a date (n, 1))."""
+        return scaled(date_part(table[self.column], self.part)[:, None], self.low, self.high)
+
+
+@dataclass(frozen=True, eq=False)
+class Categories:
+    """The row of `values` that a cell's category has; zeros where the cell is none of `labels`.
+
+    values: (k, k) unit vectors, or (k, 1) of ordered categories: their places from -1 to 1.
+    """
+
+    column: str
+    labels: tuple[Any, ...]
+    values: np.ndarray
+
+    @property
+    def numeric(self) -> bool:
+        """Whether the categories are places on a line."""
+        return bool(self.values.shape[1] == 1)
+
+    @property
+    def names(self) -> list[str]:
+        """The names of what the step makes: one for each category, or one for a line."""
+        return [self.column] if self.numeric else [f"{self.column}={label}" for label in self.labels]
+
+    def run(self, table: pandas.DataFrame) -> tuple[np.ndarray, np.ndarray]:
+        """(values (n, w), whether each cell is a category (n, 1))."""
+        found = codes(table[self.column], self.labels)
+        known = (found >= 0)[:, None]
+        return np.where(known, self.values[found], 0.0), known
+
+
+@dataclass(frozen=True)
+class Missing:
+    """1 where the step before, which has the one column, knows no value."""
+
+    column: str
+
+    @property
+    def names(self) -> list[str]:
+        """The one name of what the step makes."""
+        return [f"{self.column} missing"]
+
+
+Step: TypeAlias = Numbers | DatePart | Categories | Missing
+
+
+@dataclass(frozen=True, eq=False)
+class Encoding:
+    """How rows are made: `steps` in the order of the columns of X.
+
+    intercept: whether the first column is 1. bound: R at most √(groups), by which rows are divided, longer ones
+    shortened; None: √(groups), and no row is longer. dropped: columns without whose cells a row is zeros in a fit.
+    named: whether X is a table, whose columns have names. unused: columns that a table may have beside those used.
+    """
+
+    steps: tuple[Step, ...]
+    intercept: bool
+    bound: float | None = None
+    dropped: frozenset[Any] = frozenset()
+    named: bool = True
+    unused: frozenset[str] = frozenset()
+
+    @cached_property
+    def names(self) -> list[str]:
+        """The d names of the columns of X."""
+        return ["intercept"] * self.intercept + [name for step in self.steps for name in step.names]
+
+    @cached_property
+    def columns(self) -> list[Any]:
+        """The table's columns that are used, in the schema's order."""
+        used = [step.columns if isinstance(step, Numbers) else (step.column,) for step in self.steps]
+        return list(dict.fromkeys(name for names in used for name in names))
+
+    @property
+    def texts(self) -> list[str]:
+        """The columns whose cells a reader of files must leave as text, for the schema to say what they mean."""
+        return list(dict.fromkeys(step.column for step in self.steps if isinstance(step, Categories | DatePart)))
+
+    @cached_property
+    def numbers(self) -> np.ndarray:
+        """(d,) of bool: the columns of numbers; the indicator of a missing number is one of them."""
+        flags, before = [False] * self.intercept, False
+        for step in self.steps:
+            before = before if isinstance(step, Missing) else step.numeric
+            flags += [before] * len(step.names)
+        return np.array(flags)
+
+    @property
+    def groups(self) -> tuple[int, int]:
+        """(what numbers add at most to ‖x‖₂², what all other columns add), before rows are divided."""
+        most = sum(len(step.names) for step in self.steps if not isinstance(step, Missing) and step.numeric)
+        others = sum(isinstance(step, Categories) and not step.numeric for step in self.steps)
+        return most, self.intercept + others
+
+    @property
+    def unit(self) -> float:
+        """What rows are divided by."""
+        return math.sqrt(sum(self.groups)) if self.bound is None else self.bound
+
+    def rows(self, table: Any, *, fitting: bool = False) -> np.ndarray:
+        """Rows (n, d) of ‖x‖₂ ≤ 1.
+
+        Args:
+            table: a DataFrame, or an array (n, columns) of an encoding by places.
+            fitting: whether rows without a cell of a column of `dropped` become zeros; where a model predicts, such
+                cells count as the middle.
+
+        Raises:
+            UserError: where its columns, which are public, are not those of the schema; for nothing else.
+        """
+        if self.named:
+            check_columns(self, table)
+        n, d = len(table), len(self.names)
+        X = np.empty((n, d))
+        some = max(1, BLOCK // d)
+        for start in range(0, n, some):
+            rows = slice(start, start + some)
+            self._write(table.iloc[rows] if self.named else table[rows], X[rows], fitting)
+        return X
+
+    def _write(self, table: Any, X: np.ndarray, fitting: bool) -> None:
+        """Rows of `table` into X."""
+        X[:, : self.intercept] = 1.0
+        at, zero = int(self.intercept), np.zeros(len(X), bool)
+        known = np.ones((len(X), 1), bool)
+        for step in self.steps:
+            if isinstance(step, Missing):
+                found = ~known
+            else:
+                found, known = step.run(table)
+                if fitting and self.dropped:
+                    names = step.columns if isinstance(step, Numbers) else (step.column,)
+                    zero |= (~known & np.isin(names, list(self.dropped))).any(axis=1)
+            X[:, at : at + found.shape[1]] = found
+            at += found.shape[1]
+        X[zero] = 0.0
+        X /= self.unit
+        if self.bound is not None:
+            X /= np.maximum(1.0, np.linalg.norm(X, axis=1))[:, None]
+
+
+def encoding_of(schema: Schema, *, intercept: bool, positional: bool = False) -> Encoding:
+    """The encoding that a schema says; columns of numbers that stand together are one step.
+
+    Args:
+        schema: columns and target.
+        intercept: whether X starts with a column of 1.
+        positional: whether X is an array, whose columns are the schema's by their places.
+    """
+    steps: list[Step] = []
+    together: dict[Any, tuple[float, float]] = {}  # columns of numbers since the last step of another kind
+
+    def join() -> None:
+        if together:
+            low, high = (np.array(ends, float) for ends in zip(*together.values(), strict=True))
+            steps.append(Numbers(tuple(together), low, high))
+            together.clear()
+
+    for place, (name, column) in enumerate(schema.columns.items()):
+        if column.drop:
+            continue
+        alone = column.bounds is None or column.missing == "indicator"  # an indicator is of the one step before it
+        if alone:
+            join()
+        if column.bounds is not None:
+            together[place if positional else name] = column.bounds
+        elif column.date is not None:
+            steps += [DatePart(name, part, *ends) for part, ends in column.parts]
+        else:
+            assert column.categories is not None
+            k = len(column.categories)
+            values = np.linspace(-1, 1, k)[:, None] if column.ordered else np.eye(k)
+            steps.append(Categories(name, column.categories, values))
+        if alone:
+            join()
+        if column.missing == "indicator":
+            steps.append(Missing(name))
+    join()
+    every = {place if positional else name: column for place, (name, column) in enumerate(schema.columns.items())}
+    dropped = frozenset(name for name, column in every.items() if column.missing == "drop" and not column.drop)
+    unused = frozenset([schema.target.name, *(name for name, column in schema.columns.items() if column.drop)])
+    return Encoding(tuple(steps), intercept, schema.row_bound, dropped, not positional, unused)
+
+
+def check_columns(encoding: Encoding, table: pandas.DataFrame) -> None:
+    """UserError unless every column is there, once, and no other but the target and those to drop."""
+    if not hasattr(table, "columns"):
+        raise UserError("X: give a pandas DataFrame, whose columns the schema names")
+    there = list(table.columns)
+    if len(set(there)) < len(there):
+        raise UserError(f"two columns are called {min(str(one) for one in there if there.count(one) > 1)}; rename one")
+    for name in encoding.columns:
+        if name not in there:
+            raise UserError(f"there is no column {name!r}, which the schema has; {nearest(name, map(str, there))}")
+    allowed = {*encoding.columns, *encoding.unused}
+    if more := [name for name in there if name not in allowed]:
+        shown = ", ".join(map(repr, more[:5])) + (" …" if len(more) > 5 else "")
+        raise UserError(f"the schema does not have the column {shown}: give bounds, categories or date, or drop = true")
+    for step in encoding.steps:
+        for name in step.columns if isinstance(step, Numbers) else ():
+            if is_time(table[name]):  # the type of a column is public; each of its cells would count as missing
+                raise UserError(
+                    f'columns.{name}: dates have no bounds; give date = ["year", …], or make numbers of them before'
+                )
+
+
+def target_values(target: Target, values: Any) -> tuple[np.ndarray, np.ndarray]:
+    """(values (n,), known (n,) of bool): the place of a class, or a number in [-1, 1]; 0 where it is not known.
+
+    The row of an unknown label has to be set to zeros: it moves no model, and the number of rows stays what it is.
+    """
+    if target.classes is not None:
+        found = codes(values, target.classes)
+        return np.maximum(found, 0), found >= 0
+    assert target.bounds is not None
+    cells, known = scaled(numbers(values)[:, None], *target.bounds)
+    return cells[:, 0], known[:, 0]
+
+
+# What a cell is. Each function looks at one cell at a time: no row changes how another one is read.
+
+
+def scaled(cells: np.ndarray, low: Any, high: Any) -> tuple[np.ndarray, np.ndarray]:
+    """(values (n, w) moved from [low, high] to [-1, 1] and 0 where they are NaN, whether they are not)."""
+    known = ~np.isnan(cells)
+    middle, half = low / 2 + high / 2, high / 2 - low / 2  # the halves first: high - low may overflow
+    found = np.clip(cells, low, high)
+    found -= middle
+    found /= half
+    np.clip(found, -1, 1, out=found)
+    found[~known] = 0.0
+    return found, known
+
+
+def is_time(values: Any) -> bool:
+    """Whether a column's type is one of dates or of spans of time."""
+    import pandas as pd
+
+    return bool(pd.api.types.is_datetime64_any_dtype(values) or pd.api.types.is_timedelta64_dtype(values))
+
+
+def numbers(values: Any) -> np.ndarray:
+    """(n,) float64: what each cell reads as, NaN where it is no number; an infinite one is a number."""
+    import pandas as pd
+
+    column = pd.Series(_cells(values))
+    if is_time(column):
+        return np.full(len(column), np.nan)  # nanoseconds since 1970 are nobody's meaning
+    if pd.api.types.is_numeric_dtype(column) and not pd.api.types.is_complex_dtype(column):
+        return np.asarray(column.to_numpy(dtype=np.float64, na_value=np.nan))
+    return np.array([number(cell) for cell in column.tolist()], dtype=np.float64)
+
+
+def number(cell: Any) -> float:
+    """A cell as a number, NaN where it is none.
+
+    >>> number(" 1.5"), number(True), number("true"), number("1_000"), number("1e400")
+    (1.5, 1.0, 1.0, nan, inf)
+    """
+    try:
+        if isinstance(cell, bytes):
+            cell = cell.decode()
+        if isinstance(cell, str):
+            text = cell.strip(BLANKS)
+            plain = text.isascii() and "_" not in text  # Python reads 1_000 and other scripts' digits, pandas does not
+            return TRUTH[text] if text in TRUTH else float(text) if plain else math.nan
+        if isinstance(cell, abstract.Real | Decimal | np.bool_):
+            return float(cell)
+    except OverflowError:  # a whole number beyond float64
+        return math.inf if cell > 0 else -math.inf
+    except Exception:  # of a cell of any kind, which would say that the cell is there
+        return math.nan
+    return math.nan
+
+
+def word(value: Any) -> str:
+    """A cell as text; whole numbers without a decimal point.
+
+    >>> word(1.0), word(True), word(" yes "), word(b"no")
+    ('1', 'True', 'yes', 'no')
+    """
+    if isinstance(value, float) and value.is_integer():
+        return str(int(value))
+    return (value.decode("utf-8", "replace") if isinstance(value, bytes) else str(value)).strip(BLANKS)
+
+
+def spellings(label: Any, labels: Sequence[Any]) -> list[str]:
+    """How a cell of a label may be written as text; none is another label's.
+
+    Whole numbers with a decimal point too, truth values as databases write them.
+
+    >>> spellings("1", ["1", "2"]), spellings("True", ["True", "1"])
+    (['1', '1.0'], ['True', 'true', 'TRUE', 't'])
+    """
+    text, others = word(label), {word(one) for one in labels}
+    more = [f"{text}.0"] if text.removeprefix("-").isdecimal() else [*BOOLEAN.get(text, ())]
+    return [text, *(one for one in more if one not in others)]
+
+
+def codes(values: Any, labels: Sequence[Any]) -> np.ndarray:
+    """(n,) places of cells in `labels`, -1 for any other cell."""
+    import pandas as pd
+
+    places = {text: i for i, label in enumerate(labels) for text in spellings(label, labels)}
+    column = pd.Series(_cells(values))
+    if column.dtype == object:  # no factorize: it takes True for an earlier 1, so one row would change another
+        return np.array([_place(cell, places) for cell in column.tolist()], dtype=np.int64)
+    which, different = pd.factorize(column)
+    found = np.array([_place(cell, places) for cell in different.tolist()] + [-1], dtype=np.int64)
+    return found[which]
+
+
+def _cells(values: Any) -> Any:
+    """A list or a mixed array as objects: NumPy and pandas would choose one type by looking at all cells."""
+    if isinstance(values, list | tuple):
+        return np.fromiter(values, dtype=object, count=len(values))
+    return values
+
+
+def _place(cell: Any, places: Mapping[str, int]) -> int:
+    import pandas as pd
+
+    try:
+        return -1 if cell is None or cell is pd.NA or cell != cell else places.get(word(cell), -1)
+    except Exception:  # of a cell of any kind, which would say that the cell is there
+        return -1
+
+
+def date_part(values: Any, part: str) -> np.ndarray:
+    """(n,) float64: a part of each date, NaN where the cell is none."""
+    import pandas as pd
+
+    column = pd.Series(_cells(values))
+    if not pd.api.types.is_datetime64_any_dtype(column):
+        text = pd.Series([_date(cell) for cell in column.tolist()], dtype=object)
+        column = pd.to_datetime(text, errors="coerce", format="ISO8601", utc=True)
+    found = getattr(column.dt, {"weekday": "day_of_week"}.get(part, part))
+    return np.asarray(found.to_numpy(dtype=np.float64, na_value=np.nan))
+
+
+FINER = re.compile(r"([.,]\d{6})\d+")  # than a microsecond
+
+
+def _date(cell: Any) -> str | None:
+    """Text is a date, and what parquet and Arrow make of one; a number would be read as nanoseconds.
+
+    To the microsecond: of one cell in nanoseconds pandas makes a column of them, which has no year before 1677 nor
+    after 2262, so that 9999-12-31 would be missing in all other rows.
+    """
+    text = cell.isoformat() if isinstance(cell, datetime.date) else cell.strip(BLANKS) if isinstance(cell, str) else ""
+    return FINER.sub(r"\1", text) if text.isascii() and text[:1].isdigit() else None

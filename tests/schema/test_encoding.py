@@ -1,0 +1,127 @@
+"""The steps of a schema: the rows that `encode` makes, each cell read by itself."""
+
+import datetime
+from decimal import Decimal
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from dpbench import schema as schemas
+from dpbench.errors import UserError
+from dpbench.schema import Column, Schema, Target
+from dpbench.schema.encoding import BLOCK, Numbers, codes, date_part, encoding_of, numbers, target_values
+from tests.schema.test_schema import CLASSES, EVERY_KIND, Untold, made
+
+NUMBER = Target(name="y", bounds=(0, 10))
+
+
+def table(n=300, seed=0):
+    rng = np.random.default_rng(seed)
+    frame = pd.DataFrame(
+        {
+            "age": rng.normal(50, 40, n).round(),
+            "sex": rng.choice(["f", " m ", "x", None], n),
+            "size": rng.choice(["s", "m", "l", None], n),
+            "when": rng.choice(["2010-07-01", "1999-12-31", "soon", None], n),
+            "income": rng.normal(0, 1e5, n),
+            "name": "Ann",
+        }
+    )
+    frame.loc[rng.random(n) < 0.1, ["age", "income"]] = np.nan
+    return frame
+
+
+@pytest.mark.parametrize("bound", [None, 0.9])
+@pytest.mark.parametrize("intercept", [True, False])
+@pytest.mark.parametrize("fitting", [True, False])
+def test_the_steps_make_the_rows_that_encode_makes(bound, intercept, fitting):
+    schema = Schema(target=CLASSES, columns=EVERY_KIND.columns, row_bound=bound)
+    encoding = encoding_of(schema, intercept=intercept)
+    X = encoding.rows(table(), fitting=fitting)
+    before = schemas.encode(schema, table(), intercept=intercept, predicting=not fitting)
+    np.testing.assert_allclose(X, before.X, atol=1e-15)
+    assert (encoding.names, encoding.unit) == (before.columns, before.unit)
+    lengths = schemas.lengths_of(schema, intercept=intercept)
+    assert encoding.groups == (lengths.most, lengths.others + lengths.intercept)
+    np.testing.assert_array_equal(encoding.numbers, lengths.numbers)
+    assert encoding.texts == ["sex", "size", "when"]
+
+
+def test_numbers_that_stand_together_are_one_step_and_an_indicator_is_of_one():
+    schema = made(a={"bounds": (0, 1)}, b={"bounds": (0, 1)}, c={"bounds": (0, 1), "missing": "indicator"},
+                  d={"bounds": (0, 1)})  # fmt: skip
+    steps = encoding_of(schema, intercept=True).steps
+    assert [step.columns for step in steps if isinstance(step, Numbers)] == [("a", "b"), ("c",), ("d",)]
+
+
+def test_an_array_has_the_columns_of_the_schema_by_their_places():
+    schema = made(a={"bounds": (0, 1)}, b={"drop": True}, c={"bounds": (0, 4), "missing": "drop"})
+    X = np.array([[0.5, 9, 1.0], [1, 9, np.nan]])
+    encoding = encoding_of(schema, intercept=False, positional=True)
+    by_name = encoding_of(schema, intercept=False).rows(pd.DataFrame(X, columns=list("abc")), fitting=True)
+    np.testing.assert_array_equal(encoding.rows(X, fitting=True), by_name)
+    assert by_name[1].tolist() == [0, 0]
+
+
+def test_a_table_of_several_blocks_has_the_rows_of_one():
+    n = BLOCK // 3 + 5  # two columns and the intercept: the last block has a few rows
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame({"a": rng.normal(size=n), "b": rng.choice(["x", "y"], n)})
+    schema = Schema(target=CLASSES, columns={"a": Column(bounds=(-1, 1)), "b": Column(categories=("x",))})
+    whole = encoding_of(schema, intercept=True).rows(frame)
+    for i in (0, BLOCK // 3 - 1, BLOCK // 3, n - 1):
+        np.testing.assert_array_equal(encoding_of(schema, intercept=True).rows(frame.iloc[[i]])[0], whole[i])
+
+
+ODD = ["1", " 1", "1.0", 1, 1.0, True, "True", "TRUE", np.True_, "1e0", "01", "1_0", "x", "", None, pd.NA, np.nan, b"1",
+       Decimal("1"), Decimal("sNaN"), 1 + 0j, 10**400, "12345678901234567", 12345678901234567, "2020-01-01",
+       datetime.date(2020, 1, 1), pd.Timestamp("2020-01-01"), Untold(), "١", "1\u00a0", "\v1",
+       np.float32(0.1)]  # fmt: skip
+
+
+def test_each_cell_is_read_by_itself():
+    """In a column of all kinds of cells each one is read as alone, in whatever order they stand."""
+    labels = ("1", "x", "True")
+    read = {
+        "number": numbers,
+        "class": lambda cells: codes(cells, labels),
+        "year": lambda cells: date_part(cells, "year"),
+    }
+    for name, of in read.items():
+        alone = np.array([of([cell])[0] for cell in ODD], float)
+        np.testing.assert_array_equal(of(ODD), alone, err_msg=name)
+        np.testing.assert_array_equal(of(pd.Series(ODD[::-1], dtype=object))[::-1], alone, err_msg=name)
+        for one in ODD:
+            for other in ODD:
+                np.testing.assert_array_equal(of([one, other]), [of([one])[0], of([other])[0]], err_msg=name)
+
+
+def test_only_ascii_blanks_are_cut_off():
+    """What `\\s` means to the patterns of an ONNX graph."""
+    cells = [f"{blank}x{blank}" for blank in "\t\n\f\r "] + [f"x{blank}" for blank in "\v\x1c\x85\xa0\u2003\u3000"]
+    assert codes(cells, ("x",)).tolist() == [0] * 5 + [-1] * 6
+
+
+def test_a_label_that_is_not_known_is_told_apart():
+    values, known = target_values(CLASSES, ["yes", "no", None, "maybe", " yes "])
+    assert (values.tolist(), known.tolist()) == ([1, 0, 0, 0, 1], [True, True, False, False, True])
+    values, known = target_values(NUMBER, [5, 20, None, "x"])
+    assert (values.tolist(), known.tolist()) == ([0, 1, 0, 0], [True, True, False, False])
+    whole = Target(name="y", classes=("0", "1"))
+    for strange in ("x", True, None, [1]):  # the last one makes text or objects of all others, where NumPy may choose
+        assert target_values(whole, [1, 0, 1.0, strange])[0].tolist() == [1, 0, 1, 0]
+
+
+def test_columns_that_are_not_those_of_the_schema_are_refused_before_a_row_is_read():
+    encoding = encoding_of(made(age={"bounds": (0, 100)}, name={"drop": True}), intercept=True)
+    for frame, line in [
+        (pd.DataFrame({"Age": [1]}), "there is no column 'age', which the schema has; did you mean Age"),
+        (pd.DataFrame({"Unnamed: 0": [0], "age": [1]}), "does not have the column 'Unnamed: 0': give bounds"),
+        (pd.DataFrame([[1, 2]], columns=["age", "age"]), "two columns are called age"),
+        (pd.DataFrame({"age": pd.to_datetime(["2020-01-01"])}), "columns.age: dates have no bounds"),
+        (np.ones((1, 1)), "give a pandas DataFrame"),
+    ]:
+        with pytest.raises(UserError, match=line):
+            encoding.rows(frame)
+    assert encoding.rows(pd.DataFrame({"age": [1], "y": ["no"]})).shape == (1, 2)
