@@ -15,9 +15,11 @@ from dpbench.run import executors
 
 
 def pytest_itemcollected(item):
-    mark = item.get_closest_marker("thorough_for")
-    if mark and any(fnmatch.fnmatchcase(item.callspec.id, pattern) for pattern in mark.args):
-        item.add_marker("thorough")
+    """The cases that `thorough_for` names are thorough; of `thorough_but` those are that it does not name."""
+    for name, fits in (("thorough_for", True), ("thorough_but", False)):
+        mark = item.get_closest_marker(name)
+        if mark and any(fnmatch.fnmatchcase(item.callspec.id, pattern) for pattern in mark.args) == fits:
+            item.add_marker("thorough")
 
 
 @pytest.hookimpl(trylast=True)

@@ -392,7 +392,7 @@ GUARANTEES = [  # of the privacy code, what no audit sees: each dies by the numb
            "algorithms/test_sharper.py::test_two_orthogonal_rows_move_a_clipped_inverse_by_more_than_one_of_them",
            "√2 is dropped from the sensitivity under replace-one"),
     Mutant("run/fit.py", "secrets.token_hex(32) if", "secrets.token_hex(1) if",
-           "run/test_released_bits.py::test_no_two_of_many_fits_draw_the_same_noise", "256 possible noises"),
+           "run/test_released_bits.py::test_no_two_of_many_fits_draw_the_same_noise[bytes]", "256 possible noises"),
     Mutant(MODEL, "        rows = self._read(X, y)\n        if self.schema is not None:\n            index",
            "        rows = self._read(X, y)\n        rows /= np.linalg.norm(rows, axis=1).max()\n"
            "        if self.schema is not None:\n            index",

@@ -1,6 +1,8 @@
 """The list of `tests.mutants` cannot rot: every text is there once, every mutant is code, every test exists."""
 
 import ast
+import fnmatch
+import re
 
 import pytest
 
@@ -14,6 +16,21 @@ def test_a_mutant_can_be_made_and_its_test_is_there(mutant):
     assert mutant.text != mutant.instead
     file, _, name = mutant.test.partition("::")
     assert f"\ndef {name.partition('[')[0]}(" in (ROOT / "tests" / file).read_text()
+
+
+@pytest.mark.parametrize("test", sorted({one.test for one in MUTANTS}))
+def test_no_mutant_waits_for_a_test_that_make_test_leaves_out(test):
+    """Its test is neither thorough nor slow, nor thorough in some cases, unless the mutant names a case that stays."""
+    file, _, name = test.partition("::")
+    name, _, case = name.rstrip("]").partition("[")
+    tree = ast.parse((ROOT / "tests" / file).read_text())
+    (function,) = (one for one in tree.body if isinstance(one, ast.FunctionDef) and one.name == name)
+    for mark in function.decorator_list:
+        left_out = re.match(r"pytest\.mark\.(slow|thorough\w*)", ast.unparse(mark))
+        assert not left_out or (case and "_" in left_out[1] and left_out[1] != "slow"), left_out
+        if left_out:
+            fits = any(fnmatch.fnmatchcase(case, pattern.value) for pattern in mark.args)
+            assert fits == (left_out[1] == "thorough_but"), case
 
 
 def test_the_list_is_long_covers_the_rooms_and_says_what_each_breaks():

@@ -52,6 +52,7 @@ def test_objective_perturbation_gives_a_model_at_any_epsilon(name, epsilon):
     assert line_of(name, epsilon) == ""
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("n", [50, 2000, 300_000])
 @pytest.mark.parametrize("epsilon", [*FAR, 599.0, 1000.0, 2000.0])
 def test_the_greedy_default_has_a_plan_within_epsilon_at_any(epsilon, n):

@@ -8,6 +8,7 @@ from benchmarks.expected_excess import cells, measured
 QUICK = [cell for cell in cells() if cell["problem"] in ("diabetes-ridge", "breast-cancer-ridge")]
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     "cell", QUICK, ids=lambda cell: "-".join(cell[name] for name in ("method", "problem", "epsilon"))
 )

@@ -135,6 +135,7 @@ def each_row(change):
     return changed
 
 
+@pytest.mark.thorough
 def test_an_archive_has_rows_code_environment_and_no_data_and_the_same_bytes_again(site, results, archived):
     assert (archived.rows, archived.planned, archived.left_out) == (6, 6, [])
     with zipfile.ZipFile(archived.path) as archive:
@@ -205,6 +206,7 @@ FORGED = {
 }
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(("told", "change"), FORGED.items())
 def test_a_forged_row_is_found_by_running_it_again(site, archived, tmp_path, told, change):
     forged = altered(archived.path, tmp_path / "forged.zip", rows__jsonl=each_row(change))

@@ -130,6 +130,7 @@ def test_audit_below_the_best_test_and_that_below_the_claim():
     assert kept == pytest.approx(told, abs=0.01)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("epsilon", [0.5, 1.0, 2.0])
 def test_the_best_test_is_below_the_claim(epsilon):
     alpha, mu = Law(epsilon).best()

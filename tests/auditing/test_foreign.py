@@ -21,6 +21,7 @@ def mean(scale):
     return learner
 
 
+@pytest.mark.thorough
 def test_a_sound_one_passes_with_a_bound_near_its_claim():
     done = audit_callable(Target(mean(1.0)), 1.0, runs=16_000)
     (verdict,) = done.verdicts.values()

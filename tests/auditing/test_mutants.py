@@ -32,15 +32,11 @@ SLOW = ("aop", "opt", "dp-gcd", "release: sparse vector")  # seconds each
 CASES = [pytest.param(one, marks=[pytest.mark.slow] * (one.by in SLOW), id=name(one)) for one in MUTANTS]
 
 
-@pytest.mark.thorough_for(
-    "dp-acc*",
-    "dp-gd-[ehlno]*",
-    "dp-newton-minibatch-hess-clip*",
-    "dp-sgd-*",
-    "o2nc-tree-from*",
-    "o2nc-tree-half of the noise of a node from*",
-    "release: Gaussian, sample*",
-    "release: [cns]*",
+@pytest.mark.thorough_but(
+    "dp-gd-half of all noise",
+    "release: Laplace-all sensitivities halved",
+    "release: noisy max-the largest*",
+    "release: tree-a row is counted in one node of the tree",
 )
 @pytest.mark.parametrize("mutant", CASES)
 def test_the_audit_notices(mutant, monkeypatch):

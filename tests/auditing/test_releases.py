@@ -9,7 +9,7 @@ RUNS = 8000
 LITTLE_POWER = ("sparse vector",)  # its worst case is rare, and needs more queries
 
 
-@pytest.mark.thorough_for("Gaussian, [Ps]*sample*", "Laplace, sample*", "noisy max*", "single pass", "sparse vector")
+@pytest.mark.thorough
 @pytest.mark.parametrize("alone", releases.MECHANISMS, ids=lambda alone: alone.name)
 def test_a_release_is_sound_and_noticed_where_it_is_weakened(alone):
     row = releases.judged(alone, RUNS)

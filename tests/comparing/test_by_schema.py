@@ -37,6 +37,7 @@ def table(tmp_path, monkeypatch):
     return frame
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("kind", ["csv", "csv.gz", "parquet"])
 @pytest.mark.parametrize("task", TARGETS)
 @pytest.mark.parametrize("precision", ["float64", "float32"])

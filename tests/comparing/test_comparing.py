@@ -60,6 +60,7 @@ def methods_of(out):
     return [line.split()[1] for line in out.split("\n\n")[0].splitlines()[2:] if line[0].isdigit()]
 
 
+@pytest.mark.thorough
 def test_it_ranks_what_fits_says_what_does_not_and_counts_ones_own(call, csv):
     code, out, err = call(*COMPARE, "--algo", MINE)
     assert code == 0, err
@@ -297,6 +298,7 @@ def test_one_defect_takes_a_method_out_and_a_refusal_only_where_nothing_ended():
     assert refused == {"picky": "DataError: rows of norm 2", "far": "no noise"}
 
 
+@pytest.mark.thorough
 def test_a_trial_on_a_tenth_cuts_what_is_hopeless_and_says_so(csv, call, monkeypatch):
     from dpbench.comparing import pilot
 
@@ -321,6 +323,7 @@ def test_seconds_are_measured_on_request(call, csv):
     assert "seconds" in call(*COMPARE, "--seconds")[1].splitlines()[0]
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("columns", [60, 80, 120])
 def test_the_table_fits_the_terminal(call, csv, columns):
     _, out, _ = call(*COMPARE, columns=columns)
@@ -458,6 +461,7 @@ def with_installed(site, *commands):
         print("\f", flush=True)
 
 
+@pytest.mark.thorough
 def test_an_installed_plugin_is_listed_run_and_compared(csv, tmp_path):
     """A package as pip leaves it: a module and a dist-info folder with its entry point."""
     site = tmp_path / "site"

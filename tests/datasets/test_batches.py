@@ -34,6 +34,7 @@ def small(monkeypatch, tmp_path):
     return on
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("kind", ["parquet", "csv", "csv, semicolon", "tsv", "csv.gz", "csv.bz2"])
 @pytest.mark.parametrize("target", ["label", "wage"])
 def test_batches_give_the_rows_that_reading_at_once_does(frame, tmp_path, small, kind, target):

@@ -33,6 +33,7 @@ def saved(tmp_path, monkeypatch):
     return tmp_path
 
 
+@pytest.mark.thorough
 def test_a_card_says_what_the_statement_says_and_what_to_expect(saved):
     text = dpbench.card("m.json", out="m.md", worlds=3, jobs=1, signal=0.9)
     assert (saved / "m.md").read_text(encoding="utf-8") == text
@@ -62,6 +63,7 @@ def test_a_card_has_nothing_of_the_rows(saved):
     assert dpbench.card("m.json", worlds=2, jobs=1) == text
 
 
+@pytest.mark.thorough
 def test_names_stay_in_their_cells(saved):
     columns = {"a | b": Column(bounds=(0, 1)), "c\nd": Column(categories=("u|v", "w"))}
     schema = Schema(target=SCHEMA.target, columns=columns)

@@ -24,6 +24,7 @@ def rare(rows=6000, seed=0):
     return X, y
 
 
+@pytest.mark.thorough
 def test_a_rare_class_is_found_by_its_weight():
     X, y = rare()
     assert (y == "yes").mean() < 0.1

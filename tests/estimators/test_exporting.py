@@ -89,6 +89,7 @@ def test_the_pipeline_needs_no_dpbench_and_says_what_was_released(tmp_path):
     assert run.stdout.strip().split("|") == list(model.predict(rows)), run.stderr
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("odd", ["'''\nimport os", '"; import os #', "@COMMENT@", "@MODEL@", "\\"])
 def test_no_text_of_a_model_becomes_code(odd, tmp_path):
     rng = np.random.default_rng(0)
@@ -133,7 +134,7 @@ def feeds_of(rows, columns):
     return found
 
 
-@pytest.mark.thorough_for("two-given4")
+@pytest.mark.thorough
 @pytest.mark.parametrize(("kind", "given"), KINDS)
 def test_the_graph_predicts_as_the_model_does(kind, given, tmp_path):
     pytest.importorskip("onnx")
@@ -149,6 +150,7 @@ def test_the_graph_predicts_as_the_model_does(kind, given, tmp_path):
     np.testing.assert_allclose(found["scores"].squeeze(), model.decision_function(rows), atol=1e-9)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("classes", [[3, 5], [0.5, 1.5, 2.5], [False, True], ["no", "yes"]])
 def test_the_graph_of_a_model_of_arrays_has_one_input_and_its_guarantee(classes, tmp_path):
     onnx = pytest.importorskip("onnx")
@@ -166,6 +168,7 @@ def test_the_graph_of_a_model_of_arrays_has_one_input_and_its_guarantee(classes,
     np.testing.assert_allclose(found["probabilities"], model.predict_proba(X), atol=1e-9)
 
 
+@pytest.mark.thorough
 def test_what_a_form_cannot_say_is_one_line(tmp_path, monkeypatch, capsys):
     saved(tmp_path, "two", {"born": DATED["born"], "age": COLUMNS["age"]})
     with pytest.raises(UserError, match=r"to: unknown form 'pickle'; known: onnx, sklearn, sql"):

@@ -36,6 +36,7 @@ def call(capsys, *arguments):
     return end.value.code or 0, capsys.readouterr().out
 
 
+@pytest.mark.thorough_but("penguins")
 @pytest.mark.parametrize("name", [pytest.param(n, marks=[pytest.mark.slow] * (n in SLOW)) for n in TABLES])
 def test_from_csv_to_a_checked_model(name, tmp_path, monkeypatch, capsys):
     package, item, target, least = TABLES[name]

@@ -258,6 +258,7 @@ def test_a_known_row_bound_is_used_and_longer_rows_are_shortened(line):
     assert tight.score(X, y) > wide.score(X, y)
 
 
+@pytest.mark.thorough
 def test_without_an_l2_of_ones_own_classes_that_a_line_separates_still_have_an_optimum(tmp_path, line):
     X, _ = line
     y = X[:, 0] > 0

@@ -311,7 +311,7 @@ def test_numbers_without_delta_have_no_method():
 CALL = "plan --schema s.toml --n 300 --eps 0.3 --eps 1 --worlds 3 --jobs 1 --figure p.png "
 
 
-@pytest.mark.thorough_for("80-schema2*", "120-schema0*")
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("columns", "schema", "given", "first", "dropped"),
     [

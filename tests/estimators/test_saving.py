@@ -174,6 +174,7 @@ def test_a_statement_that_does_not_hold_is_refused(saved, tmp_path, change, line
         dpbench.statement(tmp_path / "f.json")
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("change", "line"),
     [
@@ -218,6 +219,7 @@ def without_one_class(content):
     content["model"]["W"] = content["model"]["W"][:1]
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("name", "change"),
     [
@@ -311,6 +313,7 @@ def test_settings_that_keep_no_epsilon_are_no_fit():
         dpbench.PrivateClassifier(1.0, settings={"rows": "undivided"}, **given).fit(X, X[:, 0] > 0)
 
 
+@pytest.mark.thorough
 def test_models_that_compose_by_shares_of_delta_are_saved(tmp_path):
     """One perturbed objective for each class, and a draw that takes all of δ beside the rows' bound."""
     X = np.random.default_rng(0).uniform(-1, 1, (3000, 2))

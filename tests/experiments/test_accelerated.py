@@ -153,6 +153,7 @@ def test_claims_that_hold_on_made_up_rows(context):
     assert "at T = 100" in found["3"].numbers
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("claim", "case", "value"),
     [

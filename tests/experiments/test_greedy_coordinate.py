@@ -93,6 +93,7 @@ def test_every_artefact_has_jobs_but_the_computed_one(experiment):
             assert bool(planned.jobs) == (artefact.name != "tight_noise")
 
 
+@pytest.mark.thorough
 def test_without_rows_artefacts_show_gaps_and_claims_stay_open(experiment, tmp_path):
     context = Context(experiment, "quick", Store(tmp_path, "quick", "greedy_coordinate"))
     for artefact in experiment.artefacts:
@@ -306,6 +307,7 @@ def test_published_errors_are_within_what_our_seeds_would_give_five_runs(experim
     assert "as our runs stay at the start, 0.096" in tables.cells_within(table)
 
 
+@pytest.mark.thorough
 def test_run_without_settings_takes_the_tuned_ones_and_times_them(tmp_path, monkeypatch, capsys):
     settings = {"passes": 2.0, "step": 0.5, "clip": 3.0}
     shipped = [tuned.Tuned("dp-gcd", "square", 1.0, "full", settings)]

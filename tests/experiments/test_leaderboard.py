@@ -39,6 +39,7 @@ def context(tmp_path_factory):
     return Context(BOARD, "quick", store)
 
 
+@pytest.mark.thorough
 def test_every_row_is_replace_one_within_its_budget(context):
     runs = context.runs
     assert set(runs["relation"]) == {"replace-one"}
@@ -46,6 +47,7 @@ def test_every_row_is_replace_one_within_its_budget(context):
     assert (runs["epsilon_planned"] <= 1 + 1e-6).all()
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("name", DRAWN)
 def test_artefacts_render_and_without_rows_name_the_command(context, name, tmp_path):
     one = next(a for a in BOARD.artefacts if a.name == name)

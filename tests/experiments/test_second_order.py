@@ -152,6 +152,7 @@ def cell_of(context, epsilon=1.0, rule="published"):
     return data.set_index(["problem", "rule", "epsilon"]).loc[("synthetic", rule, epsilon)]
 
 
+@pytest.mark.thorough
 def test_table1_is_the_best_T_times_what_an_iteration_takes(context):
     """Made up: 300 and 7 iterations; 11 s for 30 of DP-GD, 3 s for 3 of DP-Newton."""
     cell = cell_of(context)

@@ -91,6 +91,7 @@ def test_settings_are_picked_by_the_lowest_of_what_is_named_and_the_first_of_equ
 losses = st.lists(st.floats(1e-4, 1e4), min_size=len(PROBLEMS), max_size=len(PROBLEMS))
 
 
+@pytest.mark.thorough
 @settings(max_examples=25, deadline=None)
 @given(a=losses, b=losses, c=losses, left_out=st.sets(st.sampled_from(PROBLEMS)))
 def test_leaving_out_problems_never_improves_a_place(a, b, c, left_out):

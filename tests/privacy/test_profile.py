@@ -83,6 +83,7 @@ def test_a_fit_has_its_profile():
     assert fit.trade_off([0.0, 1.0]).tolist() == [1.0, 0.0]
 
 
+@pytest.mark.thorough
 def test_the_profile_of_a_row_is_two_files(tmp_path, monkeypatch):
     import dpbench
 

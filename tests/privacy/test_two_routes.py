@@ -203,6 +203,7 @@ def test_both_routes_agree_on_every_calibration(case):
     assert 0.5 < found.epsilon <= 1 + 1e-6
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("case", CALIBRATED)
 def test_a_calibrator_that_thinks_it_spends_a_third_fails_the_run(case, monkeypatch):
     kind = type(accounting.get(CALIBRATED[case][0]))

@@ -35,6 +35,7 @@ def clipped(problem, w, clip):
     return np.mean([np.clip(r[i] * X[i], -bound, bound) for i in range(problem.n)], axis=0)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("loss", ["logistic", "squared"])
 @pytest.mark.parametrize("kind", ["dense", "sparse"])
 @pytest.mark.usefixtures("loops")

@@ -212,7 +212,7 @@ def test_a_folder_that_cannot_be_written_to(tmp_path):
     assert Problem(*noisy(), folder=tmp_path / "missing").optimum().certificate <= 1e-9
 
 
-@pytest.mark.thorough_for("adult-*", "covertype*")
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("name", "value", "gap"),
     [
@@ -232,6 +232,7 @@ def test_published_optima(name, value, gap):
     assert found.gap <= gap
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("name", "start", "nonzeros"),
     [

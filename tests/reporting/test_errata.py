@@ -436,6 +436,7 @@ def test_a_reader_sees_at_once_what_is_false_unproved_or_harmless(entries, made_
     assert set(errata_pages.data()["category"]) <= set(errata_pages.CATEGORIES)
 
 
+@pytest.mark.thorough
 def test_data_not_at_hand_is_a_gap_that_says_what_to_fetch(entries, tmp_path):
     assert (
         "gap: data set covertype12-unclipped is not fetched; run: dpbench fetch covertype12-unclipped"

@@ -55,7 +55,7 @@ def test_what_says_so_holds_for_the_bytes_by_default_with_every_loss_and_penalty
                 assert np.isfinite(fit.w).all()
 
 
-@pytest.mark.thorough_for("2opt-b", "opt-b")
+@pytest.mark.thorough
 @pytest.mark.parametrize("method", methods(False), ids=lambda method: method.name)
 def test_every_other_method_says_exact_arithmetic_and_is_refused_as_bytes(method):
     """Its guarantee, and that nothing but a guarantee for real numbers may be had by asking."""

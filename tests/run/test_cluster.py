@@ -109,6 +109,7 @@ def local(tmp_path, jobs):
     return store
 
 
+@pytest.mark.thorough
 def test_two_workers_with_caches_of_their_own_give_the_rows_of_a_local_run(cluster, tmp_path):
     workers = [cluster.worker(name) for name in "ab"]
     assert all(worker.is_alive() for worker in workers)
@@ -173,6 +174,7 @@ class Killer(Algorithm):
 """
 
 
+@pytest.mark.thorough
 def test_a_file_goes_with_its_batches_and_what_kills_every_worker_is_a_failed_row(cluster, tmp_path):
     (tmp_path / "killer.py").write_text(KILLER)
     ended = threading.Event()
@@ -278,6 +280,7 @@ def test_a_scheduler_that_died_as_its_workers_are_counted_is_one_line():
         executor.shares()
 
 
+@pytest.mark.thorough
 def test_nobody_there_is_one_line(cluster, tmp_path, capsys, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr("dpbench.run.cluster.PATIENCE", 0.5)

@@ -166,6 +166,7 @@ def as_the_papers(folder):
     (folder / "results/adhoc/grid").rename(folder / "results/quick/second_order")
 
 
+@pytest.mark.thorough
 def test_files_that_may_not_grow_are_one_line_and_leave_no_figure_half_written(call, tmp_path):
     """RLIMIT_FSIZE: a full disk as far as a program can tell, and anybody may set it."""
     (tmp_path / "grid.toml").write_text(GRID)
@@ -357,6 +358,7 @@ def whole(tmp_path_factory):
     return values(store)
 
 
+@pytest.mark.thorough
 def test_two_runs_at_once_on_one_folder_lose_and_double_nothing(tmp_path, whole):
     last = processes.SERVER.Barrier(2)
     runs = [processes.start(tmp_path, sweep, tmp_path / "shared", 1, last) for _ in range(2)]
@@ -368,6 +370,7 @@ def test_two_runs_at_once_on_one_folder_lose_and_double_nothing(tmp_path, whole)
     assert {path.suffix for path in (shared.folder / "runs").iterdir()} == {".parquet"}
 
 
+@pytest.mark.thorough
 def test_a_run_killed_twice_and_started_again_gives_the_same_rows(tmp_path, whole):
     store = Store(tmp_path, "p", "e")
     for parts in (1, 2):
@@ -475,6 +478,7 @@ class Slow(Algorithm):
 """
 
 
+@pytest.mark.thorough
 def test_rows_do_not_wait_for_a_slow_worker(tmp_path):
     """What the other worker has done is in the store while the slow one, whose batch started first, is at work."""
     (tmp_path / "slow.py").write_text(SLOW)

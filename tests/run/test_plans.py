@@ -36,7 +36,7 @@ def made(name, accounting, relation):
     return algorithm, problem, settings, budget, run.mechanisms
 
 
-@pytest.mark.thorough_for("2opt-b*", "aop-tight", "dp-sgd-1-*tight", "objpert-paper", "opt-b-tight")
+@pytest.mark.thorough
 @pytest.mark.parametrize("accounting", ["paper", "tight"])
 @pytest.mark.parametrize("name", PRIVATE)
 def test_the_plan_is_what_the_ledger_has_and_needs_no_data(name, accounting):

@@ -122,6 +122,7 @@ def test_noise_by_its_variance(release, relation, exact):
     assert np.mean(found) == pytest.approx(0.75, abs=4 * expected / math.sqrt(runs))
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("halved", [False, True])
 def test_the_audit_finds_the_claim_and_no_more_unless_noise_is_halved(halved):
     budget = Budget(5.0, 1e-6, REPLACE, "tight")
@@ -189,6 +190,7 @@ def test_no_split_is_a_line():
         row_bound.split(1.0, 1e-6, REPLACE, lambda epsilon, delta: [((), delta)])
 
 
+@pytest.mark.thorough
 def test_rows_are_over_what_was_released_at_the_fit_and_after_it():
     X, y = arrays(20_000)
     model = PrivateClassifier(5.0, classes=[0, 1], bounds=(-1, 1), row_bound="private").fit(X, y)
@@ -218,6 +220,7 @@ def test_what_is_released_is_weighed_by_its_noise():
     assert bound_of(8.0, 1.5, lengths) == pytest.approx(math.sqrt(3 + (8 + 0.9) / 2))
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("how", ["private", "rule"])
 def test_a_table_with_its_schema(how):
     frame = table()
@@ -249,6 +252,7 @@ def told(model):
     return [line["label"] for line in model.ledger_].count("row bound")
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("given", "schema", "found"),
     [
@@ -326,6 +330,7 @@ def test_an_older_file_names_no_rule_as_public():
     assert load_model(path).row_bound_ == model.row_bound_
 
 
+@pytest.mark.thorough
 @pytest.mark.filterwarnings("error")
 @pytest.mark.parametrize("epsilon", [1e-6, 1e-5, 1e6])
 def test_few_rows_have_a_model_at_any_epsilon(epsilon):

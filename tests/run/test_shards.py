@@ -63,6 +63,7 @@ def data(n=3000, d=6):
     return X, np.where(X[:, 0] + 0.3 * generator.standard_normal(n) > 0, 1.0, -1.0)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("algorithm", "settings"),
     [("dp-gd", {"T": 5}), ("dp-newton-minibatch-hess-clip", {"T": 3}), ("dp-cd", {"passes": 2.0, "l1": 0.01})],
@@ -77,6 +78,7 @@ def test_fit_on_a_dask_array_is_fit_on_its_rows(client, algorithm, settings):
     assert there.released.ledger == here.released.ledger
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     "call",
     [

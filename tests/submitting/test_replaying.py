@@ -90,6 +90,7 @@ def honest(tmp_path_factory):
     return archived(tmp_path_factory.mktemp("honest"), "honest", **HONEST)
 
 
+@pytest.mark.thorough
 def test_an_honest_method_has_a_place_by_the_receivers_own_rows(honest, tmp_path):
     found = rerun(honest)
     assert (found.problems, found.unchecked, found.placed) == ([], [], True)
@@ -107,7 +108,7 @@ def replaying_merge(path, results):
     return merging.add(path, results, rerun=lambda one: replaying.replay(one, judge(), b"s" * 32, run=here))
 
 
-@pytest.mark.thorough_for("quiet*")
+@pytest.mark.thorough
 @pytest.mark.parametrize(("name", "told"), [("peeks", "the receiver's audit"), ("quiet", "the receiver's audit")])
 def test_what_is_not_private_is_found_by_the_receivers_audit(tmp_path, name, told):
     found = rerun(archived(tmp_path, name, **CHEATS[name]))

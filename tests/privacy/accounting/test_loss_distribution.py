@@ -12,7 +12,7 @@ from dpbench.privacy.verify import spent
 ONE_ROW = [(WithoutReplacement(n, 1, Gaussian(z)), T) for n, z, T in ((800, 0.5, 1), (800, 1, 1), (1000, 0.93, 300))]
 
 
-@pytest.mark.thorough_for("1.5e-06-release*", "4e-10-release2*")
+@pytest.mark.thorough
 @pytest.mark.parametrize(("release", "count"), [*ONE_ROW, (Poisson(1e-3, Gaussian(0.5)), 5)])
 @pytest.mark.parametrize("delta", [1.5e-6, 4e-10])
 def test_rare_large_losses(release, count, delta):

@@ -53,6 +53,7 @@ def log_mixture(q, mean, sigma):
     return lambda x: np.logaddexp(math.log1p(-q) + log_normal(0, sigma)(x), math.log(q) + log_normal(mean, sigma)(x))
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(("sigma", "q"), [(0.6, 0.1), (1.0, 0.02), (3.0, 0.3), (20.0, 0.02), (1.0, 1e-4)])
 def test_poisson_curve_is_the_renyi_divergence_and_the_larger_of_both_directions(sigma, q):
     curve = renyi.poisson_cumulant(sigma, q, ORDERS)
@@ -136,6 +137,7 @@ def equation_27(sigma, s, alpha):
     return float(np.logaddexp.reduce([0.0, math.log(first), *logs]))
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("sigma", [0.7, 2.0, 10.0])
 @pytest.mark.parametrize("q", [0.02, 0.3])
 def test_without_replacement_bounds_true_neighbours(sigma, q):
