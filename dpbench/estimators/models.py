@@ -13,7 +13,6 @@ import os
 import platform
 import warnings
 from collections.abc import Mapping
-from contextlib import nullcontext
 from dataclasses import KW_ONLY, dataclass
 from datetime import datetime, timezone
 from importlib import metadata
@@ -31,13 +30,13 @@ from dpbench import schema as schemas
 from dpbench.algorithms import auto, terms
 from dpbench.algorithms.base import make_settings
 from dpbench.algorithms.rules import public_settings
-from dpbench.errors import UserError, nearest, positive
+from dpbench.errors import PrivacyError, UserError, nearest, positive
 from dpbench.estimators.saved import Parameters, Saved, check_classes, middle_of, public
 from dpbench.estimators.saved import read as read_model
 from dpbench.estimators.saved import write as write_model
 from dpbench.privacy.check import together
 from dpbench.privacy.data_budget import DataBudget
-from dpbench.privacy.ledger import Composition, Laplace
+from dpbench.privacy.ledger import Composition, counted
 from dpbench.privacy.relation import Relation
 from dpbench.privacy.split import share
 from dpbench.privacy.statement import Statement, released, sentence
@@ -90,6 +89,15 @@ class Terms(NamedTuple):
         return [
             (plan_of(method, self.problem, make_settings(method, {**fixed, **self.settings}), budget), self.delta)
         ] * self.models
+
+    @property
+    def releases(self) -> Composition:
+        """All that the fit will release; nothing where a method says its releases only while it runs."""
+        each = [composition for composition, _ in self.planned()]
+        if not all(each):
+            return ()
+        bound = self.row_bound.planned if self.row_bound else ()
+        return tuple(entry for composition in (bound, *each) for entry in composition)
 
 
 @dataclass(eq=False, repr=False)  # scikit-learn compares and shows
@@ -392,43 +400,38 @@ class _Private(BaseEstimator):
             targets = classes[None]
         self.n_rows_: int = len(rows)
         name, (epsilon, delta) = decided.algorithm, decided.budget
-        method, _ = algorithms.resolve(name)
         self.loss_ = self._loss if decided.problem.loss.outputs == 1 else f"softmax-{decided.problem.loss.outputs}"
         seeds = _seeds(self.random_state, len(targets))
-        way = decided.row_bound
-        gaussian = method.gaussian and decided.accounting == "tight" and not (way and isinstance(way.release, Laplace))
-        what = f"{type(self).__name__}, {name}"
-        charging = (
-            nullcontext()
-            if self.budget is None
-            else self.budget.charge(epsilon, delta, what=what, gaussian=gaussian, relation=Relation.REPLACE_ONE.value)
-        )
-        with charging as settle:
-            rows, bounding = self._bounded(rows, decided)
-            fits = [
-                fit(
-                    rows,
-                    y,
-                    algorithm=name,
-                    epsilon=decided.epsilon,
-                    delta=decided.delta,
-                    loss=decided.problem.loss,
-                    l2=decided.problem.l2,
-                    seed=seed,
-                    accounting=decided.accounting,
-                    relation=Relation.REPLACE_ONE.value,
-                    bound="rescale",  # what `_rows` made is within it but for a rounding
-                    arithmetic=self.arithmetic,
-                    release_noise=self.release_noise,
-                    precision=self.precision,
-                    timing=self.timing,
-                    **decided.settings,
-                )
-                for y, seed in zip(targets, seeds, strict=True)
-            ]
-            self._account(decided, fits, bounding)
-            if settle is not None:
-                settle(self._composition)
+        planned: Composition = ()
+        if self.budget is not None:
+            planned = decided.releases
+            what = f"{type(self).__name__}, {name}"
+            self.budget.charge(what, planned, epsilon, delta, relation=Relation.REPLACE_ONE.value)
+        rows, bounding = self._bounded(rows, decided)
+        fits = [
+            fit(
+                rows,
+                y,
+                algorithm=name,
+                epsilon=decided.epsilon,
+                delta=decided.delta,
+                loss=decided.problem.loss,
+                l2=decided.problem.l2,
+                seed=seed,
+                accounting=decided.accounting,
+                relation=Relation.REPLACE_ONE.value,
+                bound="rescale",  # what `_rows` made is within it but for a rounding
+                arithmetic=self.arithmetic,
+                release_noise=self.release_noise,
+                precision=self.precision,
+                timing=self.timing,
+                **decided.settings,
+            )
+            for y, seed in zip(targets, seeds, strict=True)
+        ]
+        self._account(decided, fits, bounding)
+        if planned and counted(self._composition) != counted(planned):
+            raise PrivacyError(f"budget: {name} released something else than it was charged for")
         return np.stack([one.w for one in fits]).reshape(-1, rows.shape[1])
 
     def _suits(self, name: str) -> bool:

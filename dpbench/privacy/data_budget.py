@@ -1,4 +1,4 @@
-"""What all fits on one data set may cost together: charged before each, refused when it is spent, kept in a file.
+"""What all fits on one data set may cost together: one SQLite file, charged before a fit looks at the data.
 
 Every fit on the same rows is a release, also those that cross-validation, bagging or a plain loop make, and their ε may
 be chosen by looking at earlier ones. So the total has to hold for adaptively chosen ε. Gaussian releases do: the sum of
@@ -6,34 +6,46 @@ their squared multipliers is a filter (Smith and Thakurta 2022, fully adaptive G
 them together are one Gaussian. What is not Gaussian alone adds its own (ε, δ), and plain sums are a filter too (Rogers,
 Roth, Ullman and Vadhan 2016). The two parts may be interleaved, as mechanisms run concurrently compose like others
 (Lyu 2022; Vadhan and Wang 2021).
+
+SQLite gives the lock between threads and processes, and charges that survive a crash. Each charge has a *mark*, the
+SHA-256 of the mark before it and of what it says; the first mark is that of the budget itself. Whoever remembers a mark
+refuses a file that lacks it, and so notices a file that was rolled back or made anew.
 """
 
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import json
 import math
 import os
-from collections.abc import Callable, Iterator
+import shutil
+import sqlite3
+import tempfile
+import uuid
+import weakref
+from collections import Counter
+from collections.abc import Iterator
 from datetime import datetime, timezone
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple
 
 import msgspec
 
-from dpbench import files
 from dpbench.errors import PrivacyError, UserError, positive
-from dpbench.privacy.accounting.gaussian import gaussian_mu
 from dpbench.privacy.check import within
-from dpbench.privacy.ledger import Composition, Entry, Gaussian
+from dpbench.privacy.ledger import Composition, Entry, Gaussian, Release
 from dpbench.privacy.plain import plain, release_of
 from dpbench.privacy.relation import Relation
 from dpbench.privacy.verify import spent
 
-FORMAT = 1
-
-
-Settle: TypeAlias = Callable[[Composition], None]
+TABLES = (
+    "CREATE TABLE budget (id TEXT, epsilon REAL, delta REAL, relation TEXT, place TEXT)",
+    "CREATE TABLE charges (number INTEGER PRIMARY KEY, body TEXT NOT NULL, mark TEXT NOT NULL)",
+)
+PATIENCE = 60.0  # seconds to wait for another process's charge
+HOW = "DataBudget.create(file, epsilon=…, delta=…) makes a budget once; DataBudget(file) goes on with it"
+GONE = "restore it: without it nobody knows what is spent"
 
 
 class BudgetSpent(UserError, PrivacyError):
@@ -41,214 +53,294 @@ class BudgetSpent(UserError, PrivacyError):
 
 
 class Charge(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """One fit: what it asked for, and what it planned to release once that is known (None before, or after a crash)."""
+    """One fit: what it asked for, and what it planned to release; nothing where it says that only while it runs."""
 
     when: str
     what: str
     epsilon: float
     delta: float
-    gaussian: bool
-    releases: list[dict[str, Any]] | None = None
+    releases: list[dict[str, Any]]
+
+    def __post_init__(self) -> None:
+        if not (0 <= self.epsilon < math.inf and 0 <= self.delta < 1):
+            raise UserError(
+                f"budget: a fit costs ε >= 0 and δ in [0, 1), both finite; this one asks for ε = {self.epsilon:g}, "
+                f"δ = {self.delta:g}"
+            )
 
     @property
     def composition(self) -> Composition:
-        """Of the releases; of one Gaussian of the same (ε, δ) where they are not known."""
-        if self.releases is None:
-            mu = gaussian_mu(self.epsilon, self.delta)
-            return (Entry(Gaussian(1 / mu), 1, self.what),)
-        return tuple(Entry(release_of(one["release"]), int(one["count"]), one["label"]) for one in self.releases)
+        """The releases it planned; UserError where they are none."""
+        if any(type(one["count"]) is not int or one["count"] < 1 for one in self.releases):
+            raise UserError("budget: a release happens once or more")
+        return tuple(Entry(release_of(one["release"]), one["count"], one["label"]) for one in self.releases)
 
 
-class State(msgspec.Struct, forbid_unknown_fields=True):
-    """What the file holds."""
+class _Held(NamedTuple):
+    """What the file holds, once its chain of marks was found whole."""
 
-    format: int
     epsilon: float
     delta: float
-    relation: str
+    relation: Relation
     charges: list[Charge]
+    marks: list[str]
 
 
 class DataBudget:
-    """The (ε, δ) that one data set may cost over all fits.
+    """The (ε, δ) that one data set may cost over all fits, in a file that every process and clone shares.
 
     Args:
-        epsilon: ε > 0 of everything together.
-        delta: δ in (0, 1) of everything together; larger than that of any one fit.
-        file: where charges are kept. An existing file goes on, under the same ε and δ. None keeps them in this process,
-            and such a budget cannot go to another one (scikit-learn's n_jobs).
-        relation: which neighbours all fits are private under.
+        file: of the budget, on a local disk; `create` makes it.
+        seen: a mark that the file must hold, such as `mark` of an earlier day; a file without it was rolled back.
+        adopt: True once for a file that was copied, restored or moved to another disk, and is the only one from now on.
+            A copy is refused until then, as it would admit what the first file admits beside it: delete that first.
+
+    Raises:
+        UserError: there is no such file, it was changed, or it is a copy.
 
     Examples:
-        >>> budget = DataBudget(epsilon=3, delta=1e-6)
-        >>> with budget.charge(1.0, 1e-8, what="a fit", gaussian=True):
-        ...     pass  # the fit
-        >>> round(budget.epsilon_spent, 3) < 1
-        True
+        >>> budget = DataBudget.create(None, epsilon=3, delta=1e-6)
+        >>> mark = budget.charge("a fit", (), 1.0, 1e-8)  # then the fit
+        >>> budget.epsilon_spent
+        1.0
     """
 
     def __init__(
-        self,
+        self, file: str | os.PathLike[str], *others: Any, seen: str = "", adopt: bool = False, **named: Any
+    ) -> None:
+        if others or named or not isinstance(file, str | os.PathLike):
+            raise UserError(f"budget: {HOW}")
+        self.file = os.path.realpath(file)  # once: neither chdir nor a link that is moved leads elsewhere
+        self._seen = seen
+        with self._open(anywhere=adopt) as (db, held):
+            self.epsilon, self.delta, self.relation = held.epsilon, held.delta, held.relation
+            if adopt:
+                db.execute("UPDATE budget SET place = ?", (_place(os.stat(self.file)),))
+
+    @classmethod
+    def create(
+        cls,
+        file: str | os.PathLike[str] | None,
+        *,
         epsilon: float,
         delta: float,
-        *,
-        file: str | os.PathLike[str] | None = None,
         relation: str = Relation.REPLACE_ONE.value,
-    ) -> None:
-        if not 0 < delta < 1:
+    ) -> DataBudget:
+        """A new budget in a new file.
+
+        Args:
+            file: where charges are kept. None: a temporary file, which goes with this object.
+            epsilon: ε > 0 of everything together.
+            delta: δ in (0, 1) of everything together; larger than that of any one fit.
+            relation: which neighbours all fits are private under.
+
+        Raises:
+            UserError: the file exists or cannot be made, or a number does not fit.
+        """
+        epsilon = positive("epsilon", epsilon)
+        if not 0 < positive("delta", delta) < 1:
             raise UserError(f"delta must be in (0, 1), got {delta:g}")
         if relation not in [one.value for one in Relation]:
             raise UserError(f"relation must be {' or '.join(one.value for one in Relation)}, got {relation!r}")
-        self.epsilon, self.delta, self.relation = positive("epsilon", epsilon), float(delta), Relation(relation)
-        self.file = None if file is None else Path(file)
-        self._state = State(FORMAT, self.epsilon, self.delta, relation, [])
-        with self._locked():
-            pass  # refuses, or makes, the file now rather than at the first fit
+        folder = tempfile.mkdtemp(prefix="dpbench-budget-") if file is None else None
+        path = os.path.realpath(file) if file is not None else os.path.join(str(folder), "budget")
+        try:
+            Path(path).parent.mkdir(parents=True, exist_ok=True)
+            handle = os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600)
+            place = _place(os.fstat(handle))
+            os.close(handle)
+        except FileExistsError:
+            raise UserError(f"budget: {path} exists; DataBudget(file) goes on with it") from None
+        except OSError as error:
+            raise UserError(f"budget: {path}: {error.strerror}") from None
+        with contextlib.closing(_connected(path)) as db:
+            # One transaction: a process that is killed here leaves an empty file, which is refused.
+            db.execute("BEGIN IMMEDIATE")
+            for table in TABLES:
+                db.execute(table)
+            row = (uuid.uuid4().hex, epsilon, float(delta), relation, place)
+            db.execute("INSERT INTO budget VALUES (?, ?, ?, ?, ?)", row)
+            db.execute("COMMIT")
+        made = cls(path)
+        if folder is not None:
+            weakref.finalize(made, _removed, folder, os.getpid())
+        return made
 
     def __repr__(self) -> str:
-        where = "" if self.file is None else f", file={os.fspath(self.file)!r}"
-        return f"DataBudget(epsilon={self.epsilon:g}, delta={self.delta:g}{where})"
+        return f"DataBudget({self.file!r})"
 
     def __deepcopy__(self, memo: Any) -> DataBudget:
         return self  # scikit-learn clones parameters; all clones spend this one
 
     def __reduce__(self) -> Any:
-        if self.file is None:
-            raise UserError(
-                "budget: give it a file before it goes to other processes, which would each spend all of it"
-            )
-        return DataBudget._reopened, (self.epsilon, self.delta, os.fspath(self.file.resolve()), self.relation.value)
-
-    @staticmethod
-    def _reopened(epsilon: float, delta: float, file: str, relation: str) -> DataBudget:
-        return DataBudget(epsilon, delta, file=file, relation=relation)
+        return _reopened, (self.file, self._seen)
 
     @property
     def charges(self) -> list[Charge]:
         """Every fit so far, the oldest first."""
-        with self._locked() as state:
-            return list(state.charges)
+        with self._open() as (_, held):
+            return held.charges
+
+    @property
+    def mark(self) -> str:
+        """The last charge's mark (that of the budget before any): note it, and give it as `seen` later."""
+        with self._open() as (_, held):
+            return held.marks[-1]
 
     @property
     def epsilon_spent(self) -> float:
         """ε at the budget's δ of everything charged so far; infinite where the δ of the charges leave none."""
         return self._total(self.charges)
 
-    @contextlib.contextmanager
     def charge(
-        self, epsilon: float, delta: float, *, what: str, gaussian: bool, relation: str | None = None
-    ) -> Iterator[Settle]:
-        """Charge one fit before it looks at the data; what it really planned replaces the charge in the end.
+        self, what: str, releases: Composition, epsilon: float, delta: float, *, relation: str | None = None
+    ) -> str:
+        """Charge one fit, before it looks at the data; the mark of the charge.
 
         Args:
-            epsilon, delta: what the fit may cost.
             what: a few words for the file.
-            gaussian: it releases Gaussians on all rows alone, so that all such fits cost √k rather than k.
+            releases: all that it plans to release. Gaussians alone cost √k for k fits rather than k. Nothing where a
+                method says its releases only while it runs: then it is charged (ε, δ).
+            epsilon, delta: what the fit may cost, at least the cost of its releases; both finite and not negative.
             relation: the neighbours that it is private under, None for the budget's own.
-
-        Yields:
-            A function to call with what the fit planned to release. A fit that raises stays charged in full: it may
-            have released something.
 
         Raises:
             BudgetSpent: it would take the total beyond ε; nothing is charged.
-            UserError: its relation is not the budget's, or the file cannot be used.
+            UserError: its relation is not the budget's, a number does not fit, or the file cannot be used.
+            PrivacyError: its releases cost more than ε at δ; nothing is charged.
         """
         if relation is not None and relation != self.relation.value:
             raise UserError(
                 f"budget: the fit is private under {relation} neighbours, the budget under {self.relation.value}"
             )
+        known = [{"release": plain(release), "count": count, "label": label} for release, count, label in releases]
         now = datetime.now(timezone.utc).isoformat(timespec="seconds")
-        charge = Charge(now, what, float(epsilon), float(delta), bool(gaussian and delta > 0))
-        with self._locked() as state:
-            total = self._total([*state.charges, charge])
+        charge = Charge(now, str(what), float(epsilon), float(delta), known)
+        if releases and not within(cost := spent(tuple(releases), charge.delta, self.relation).epsilon, epsilon):
+            raise PrivacyError(f"budget: {what} plans to release ε = {cost:.6g}, and asks for {epsilon:g}")
+        body = json.dumps(msgspec.to_builtins(charge), sort_keys=True, ensure_ascii=False)
+        with self._open() as (db, held):
+            total = self._total([*held.charges, charge])
             if not within(total, self.epsilon):
-                asked, before = f"ε = {epsilon:g}, δ = {delta:.3g}", len(state.charges)
-                if math.isinf(total):
-                    raise BudgetSpent(
-                        f"budget: the δ of this fit ({asked}) and of the {before} before it leave nothing of the "
-                        f"budget's δ = {self.delta:.3g}; ask for a smaller δ"
-                    )
-                raise BudgetSpent(
-                    f"budget: with this fit ({asked}) and the {before} before it the data would cost ε = {total:.4g} "
-                    f"at δ = {self.delta:.3g}, more than {self.epsilon:g}; ask for a smaller ε or δ"
-                )
-            state.charges.append(charge)
-            place = len(state.charges) - 1
+                raise self._refusal(charge, len(held.charges), total)
+            mark = _mark(held.marks[-1], body)
+            db.execute("INSERT INTO charges VALUES (?, ?, ?)", (len(held.charges) + 1, body, mark))
+        self._seen = mark
+        return mark
 
-        def settle(composition: Composition) -> None:
-            cost = spent(composition, charge.delta, self.relation).epsilon
-            if charge.gaussian and not all(isinstance(entry.release, Gaussian) for entry in composition):
-                raise PrivacyError(f"budget: {what} released more than the Gaussians it was charged for")
-            if not within(cost, charge.epsilon):
-                raise PrivacyError(f"budget: {what} planned ε = {cost:.6g}, and was charged {charge.epsilon:g}")
-            known = [{"release": plain(r), "count": count, "label": label} for r, count, label in composition]
-            with self._locked() as state:
-                state.charges[place] = msgspec.structs.replace(state.charges[place], releases=known)
-
-        yield settle
+    def _refusal(self, charge: Charge, before: int, total: float) -> BudgetSpent:
+        asked = f"ε = {charge.epsilon:g}, δ = {charge.delta:.3g}"
+        if math.isinf(total):
+            return BudgetSpent(
+                f"budget: the δ of this fit ({asked}) and of the {before} before it leave nothing of the budget's "
+                f"δ = {self.delta:.3g}; ask for a smaller δ"
+            )
+        return BudgetSpent(
+            f"budget: with this fit ({asked}) and the {before} before it the data would cost ε = {total:.4g} at "
+            f"δ = {self.delta:.3g}, more than {self.epsilon:g}; ask for a smaller ε or δ"
+        )
 
     def _total(self, charges: list[Charge]) -> float:
         """ε at the budget's δ: the Gaussian ones as one release, the others by their sums."""
-        others = [one for one in charges if not one.gaussian]
-        gaussians = [one for one in charges if one.gaussian]
-        epsilon, left = math.fsum(one.epsilon for one in others), self.delta - math.fsum(one.delta for one in others)
-        if left < -1e-12 * self.delta or (gaussians and left <= 0):
+        together: Counter[Release] = Counter()
+        epsilons, deltas = [], []
+        for charge in charges:
+            entries = charge.composition
+            if entries and all(type(entry.release) is Gaussian for entry in entries):
+                for entry in entries:
+                    together[entry.release] += entry.count
+            else:
+                epsilons.append(charge.epsilon)
+                deltas.append(charge.delta)
+        epsilon, left = math.fsum(epsilons), self.delta - math.fsum(deltas)
+        if left < -1e-12 * self.delta or (together and left <= 0):
             return math.inf
-        if gaussians:
-            together = tuple(entry for one in gaussians for entry in one.composition)
-            epsilon += spent(together, left, self.relation).epsilon
+        if together:
+            entries = tuple(Entry(release, count, "") for release, count in together.items())
+            epsilon += spent(entries, left, self.relation).epsilon
         return epsilon
 
     @contextlib.contextmanager
-    def _locked(self) -> Iterator[State]:
-        """The state, written back at the end if it changed; no other process has it meanwhile."""
-        if self.file is None:
-            yield self._state
-            return
-        import fcntl
+    def _open(self, *, anywhere: bool = False) -> Iterator[tuple[sqlite3.Connection, _Held]]:
+        """(connection, content) with the file locked; what was changed is on the disk at the end, or nothing of it.
 
+        Each access has a connection of its own: SQLite's may not be used after a fork, nor by two threads. The file is
+        never opened by other means, which would drop the locks that this process has on it.
+        """
         try:
-            self.file.parent.mkdir(parents=True, exist_ok=True)
-            lock = os.open(self.file.with_name(f".{self.file.name}.lock"), os.O_CREAT | os.O_RDWR, 0o600)
-        except OSError as error:
-            raise UserError(f"budget: {self.file}: {error.strerror}") from None
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX)
-            state = self._read()
-            before = list(state.charges)
-            yield state
-            if state.charges != before or not self.file.exists():
-                self._write(state)
-        finally:
-            os.close(lock)
-
-    def _write(self, state: State) -> None:
-        assert self.file is not None
-        text = json.dumps(msgspec.to_builtins(state), indent=1, ensure_ascii=False) + "\n"
-        try:
-            with files.replacing(self.file) as staged:
-                staged.write_text(text, encoding="utf-8")
-                files.synchronise(staged)
-            files.synchronise(self.file.parent)
+            found = os.stat(self.file)
+            if found.st_nlink > 1:  # SQLite would keep a journal for each name, and undo one's charges by the other's
+                raise UserError(f"budget: {self.file} has a second name (a hard link); keep one of them")
+            if found.st_size == 0:
+                raise UserError(f"budget: {self.file} is empty; {GONE}. If making it was interrupted, delete it")
+            with contextlib.closing(_connected(self.file)) as db:
+                mode = db.execute("PRAGMA journal_mode").fetchone()[0]
+                if mode != "delete":  # charges may be in a second file, which a copy of this one lacks
+                    raise UserError(
+                        f"budget: {self.file} was put into journal_mode {mode} by another program; with its -{mode} "
+                        "file beside it, run: PRAGMA journal_mode=DELETE"
+                    )
+                db.execute("BEGIN IMMEDIATE")
+                held = self._read(db, None if anywhere else _place(found))
+                yield db, held
+                db.execute("COMMIT")
+        except FileNotFoundError:
+            raise UserError(f"budget: {self.file} is gone; {GONE}. {HOW}") from None
+        except sqlite3.Error as error:
+            raise UserError(f"budget: {self.file}: {error}; it is no budget, or damaged. {HOW}") from None
         except OSError as error:
             raise UserError(f"budget: {self.file}: {error.strerror}") from None
 
-    def _read(self) -> State:
-        """Of the file; a new one where there is none. A damaged file is refused: starting anew would spend it twice."""
-        assert self.file is not None
-        if not self.file.exists():
-            return State(FORMAT, self.epsilon, self.delta, self.relation.value, [])
-        try:
-            state = msgspec.json.decode(self.file.read_bytes(), type=State)
-            for one in state.charges:
-                one.composition  # noqa: B018  # refuses what is no release
-        except (OSError, msgspec.DecodeError, KeyError, TypeError, ValueError, UserError, PrivacyError) as error:
+    def _read(self, db: sqlite3.Connection, place: str | None) -> _Held:
+        """What the file holds; UserError where it is changed, rolled back, or not at the `place` it was made at."""
+        damaged = UserError(f"budget: {self.file} was changed or is damaged; {GONE}")
+        rows = db.execute("SELECT id, epsilon, delta, relation, place FROM budget").fetchall()
+        if len(rows) != 1 or [type(one) for one in rows[0]] != [str, float, float, str, str]:
+            raise damaged
+        name, epsilon, delta, relation, made = rows[0]
+        marks, charges = [_mark("", f"{name} {epsilon!r} {delta!r} {relation}")], []
+        for number, body, stated in db.execute("SELECT number, body, mark FROM charges ORDER BY number"):
+            marks.append(_mark(marks[-1], body))
+            if marks[-1] != stated or number != len(marks) - 1:
+                raise damaged
+            try:
+                charge = msgspec.json.decode(body, type=Charge)
+                charge.composition  # noqa: B018  # refuses what is no release
+            except (msgspec.DecodeError, UserError, KeyError, TypeError, ValueError):
+                raise damaged from None
+            charges.append(charge)
+        if self._seen and self._seen not in marks:
+            raise UserError(f"budget: {self.file} lacks what was charged to it before: it is older, or another; {GONE}")
+        if place is not None and place != made:
             raise UserError(
-                f"budget: {self.file} cannot be read ({error}); restore it: without it nobody knows what is spent"
-            ) from None
-        asked = (FORMAT, self.epsilon, self.delta, self.relation.value)
-        if (state.format, state.epsilon, state.delta, state.relation) != asked:
-            held = f"ε = {state.epsilon:g}, δ = {state.delta:g} under {state.relation} neighbours"
-            raise UserError(f"budget: {self.file} holds {held}; give the same, or another file for other data")
-        return state
+                f"budget: {self.file} is a copy, or was moved to another disk. If the first file is no longer used, "
+                "run DataBudget(file, adopt=True) once"
+            )
+        self._seen = marks[-1]
+        return _Held(epsilon, delta, Relation(relation), charges, marks)
+
+
+def _connected(path: str) -> sqlite3.Connection:
+    """A connection to a file that exists, whose commits survive a power cut."""
+    db = sqlite3.connect(f"{Path(path).as_uri()}?mode=rw", uri=True, timeout=PATIENCE, isolation_level=None)
+    db.execute("PRAGMA synchronous=EXTRA")
+    return db
+
+
+def _removed(folder: str, owner: int) -> None:
+    """Remove the folder, in the process that made it alone: a fork that ends may not take the file with it."""
+    if os.getpid() == owner:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _reopened(file: str, seen: str) -> DataBudget:
+    return DataBudget(file, seen=seen)
+
+
+def _place(found: os.stat_result) -> str:
+    """Device and inode: they stay when a file is renamed, and no copy has them."""
+    return f"{found.st_dev}:{found.st_ino}"
+
+
+def _mark(before: str, body: str) -> str:
+    return hashlib.sha256((before + body).encode()).hexdigest()

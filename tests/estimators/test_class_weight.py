@@ -75,7 +75,7 @@ def test_the_release_names_its_weights_and_is_saved_with_them(tmp_path):
     table = pd.DataFrame(X, columns=["a", "b"]).assign(y=(y == "yes").astype(int))
     columns = {name: Column(bounds=(-3, 3)) for name in "ab"}
     schema = Schema(target=Target(name="y", classes=("0", "1")), columns=columns)
-    budget = dpbench.DataBudget(epsilon=1.5, delta=1e-4)
+    budget = dpbench.DataBudget.create(None, epsilon=1.5, delta=1e-4)
     model = dpbench.PrivateClassifier(1.0, schema=schema, class_weight={1: 7.5}, budget=budget).fit(table)
     assert "class weights (0: 1, 1: 7.5)" in model.guarantee_
     assert 0 < budget.epsilon_spent <= 1 + 1e-6

@@ -26,8 +26,8 @@ def test_classes_are_sorted_and_a_label_beyond_is_the_first():
 
 
 @pytest.mark.parametrize("classes", [[0, 1], [0, 1, 2]])
-def test_a_fit_settles_with_its_budget_what_it_released(classes):
-    budget = DataBudget(5, 1e-3)
+def test_a_fit_is_charged_for_what_it_releases(classes):
+    budget = DataBudget.create(None, epsilon=5, delta=1e-3)
     X, y = np.linspace(0, 1, 60)[:, None], np.arange(60) % 3 % len(classes)
     model = PrivateClassifier(
         2.0, delta=1e-4, bounds=(0, 1), classes=classes, algorithm="dp-gd", settings={"T": 5}, budget=budget

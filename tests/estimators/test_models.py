@@ -206,7 +206,7 @@ def test_classes_read_off_the_labels_are_warned_of_and_named(flowers):
 
 def test_every_fit_of_model_selection_is_charged_to_the_budget(flowers):
     X, y = flowers[0], flowers[1] > 0
-    budget = DataBudget(5, 1e-3)
+    budget = DataBudget.create(None, epsilon=5, delta=1e-3)
     model = PrivateClassifier(bounds=IRIS, classes=[False, True], algorithm="dp-gd", delta=1e-4, budget=budget)
     pipeline = make_pipeline(model)
     cross_val_score(pipeline, X, y, cv=3)
@@ -229,7 +229,7 @@ def spent_together(composition, fits, delta):
 
 def test_a_budget_is_charged_before_the_data_are_looked_at(flowers):
     X, y = flowers[0], flowers[1] > 0
-    budget = DataBudget(0.5, 1e-3)
+    budget = DataBudget.create(None, epsilon=0.5, delta=1e-3)
     with pytest.raises(UserError, match=r"more than 0\.5; ask for a smaller ε or δ"):
         PrivateClassifier(bounds=IRIS, classes=[False, True], budget=budget).fit(X, y)
     assert budget.charges == []

@@ -1,17 +1,29 @@
-"""A budget per data set: all fits are charged, also after a crash and from other processes; nobody gets beyond it."""
+"""A budget per data set: all fits are charged, whatever happens to processes and to the file; nobody gets beyond it."""
 
+import contextlib
 import copy
 import json
 import math
 import multiprocessing
+import os
 import pickle
+import shutil
+import signal
+import sqlite3
+import subprocess
+import sys
+import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import pytest
 
 from dpbench.errors import PrivacyError, UserError
 from dpbench.privacy.accounting.gaussian import gaussian_epsilon, gaussian_mu
-from dpbench.privacy.data_budget import BudgetSpent, DataBudget
+from dpbench.privacy.data_budget import BudgetSpent, DataBudget, _mark
 from dpbench.privacy.ledger import Entry, Gaussian, Laplace
+
+FORK = multiprocessing.get_context("fork")
 
 
 def gaussian(epsilon, delta, releases=1):
@@ -19,21 +31,50 @@ def gaussian(epsilon, delta, releases=1):
     return (Entry(Gaussian(math.sqrt(releases) / gaussian_mu(epsilon, delta)), releases, "gradient"),)
 
 
-def spend(budget, epsilon=1.0, delta=1e-8, composition=None, **more):
-    with budget.charge(epsilon, delta, **{"what": "a fit", "gaussian": True} | more) as settle:
-        settle(gaussian(epsilon, delta) if composition is None else composition)
+def spend(budget, epsilon=1.0, delta=1e-8, releases=None, **more):
+    return budget.charge("a fit", gaussian(epsilon, delta) if releases is None else releases, epsilon, delta, **more)
 
 
-def test_gaussian_fits_cost_the_root_of_their_number():
-    budget = DataBudget(3, 1e-6)
+def admitted(budget, epsilon=0.9):
+    """1 if a fit that is charged ε is admitted, 0 if not."""
+    try:
+        budget.charge("a fit", (), epsilon, 0.0)
+    except BudgetSpent:
+        return 0
+    return 1
+
+
+@pytest.fixture
+def budget():
+    return DataBudget.create(None, epsilon=3, delta=1e-6)
+
+
+@pytest.fixture
+def file(tmp_path):
+    """Of a budget of ε = 1 of which .4 is spent."""
+    DataBudget.create(tmp_path / "b", epsilon=1, delta=1e-6).charge("the first fit", (), 0.4, 0.0)
+    return tmp_path / "b"
+
+
+def written(file, *statements):
+    """Change the file with another program."""
+    with contextlib.closing(sqlite3.connect(file)) as db, db:
+        for statement in statements:
+            db.execute(statement)
+
+
+# What fits cost
+
+
+def test_gaussian_fits_cost_the_root_of_their_number(budget):
     for _ in range(4):
         spend(budget)
     assert budget.epsilon_spent == pytest.approx(gaussian_epsilon(2 * gaussian_mu(1, 1e-8), 1e-6), rel=1e-4)
     assert len(budget.charges) == 4
 
 
-def test_the_fit_that_would_go_beyond_is_refused_before_it_and_not_charged():
-    budget, done = DataBudget(3, 1e-6), 0
+def test_the_fit_that_would_go_beyond_is_refused_before_it_and_not_charged(budget):
+    done = 0
     while budget.epsilon_spent < 2.7:
         spend(budget)
         done += 1
@@ -46,89 +87,323 @@ def test_the_fit_that_would_go_beyond_is_refused_before_it_and_not_charged():
 
 
 def test_what_is_not_gaussian_alone_adds_up():
-    budget = DataBudget(2.5, 1e-6)
+    budget = DataBudget.create(None, epsilon=2.5, delta=1e-6)
     pure = (Entry(Laplace(1.0), 1, "noise"),)
-    for _ in range(2):
-        spend(budget, 1.0, 0.0, pure, gaussian=False)
+    spend(budget, 1.0, 0.0, pure)
+    spend(budget, 1.0, 0.0, ())  # a method that says its releases only while it runs
     assert budget.epsilon_spent == pytest.approx(2)
     with pytest.raises(BudgetSpent):
-        spend(budget, 1.0, 0.0, pure, gaussian=False)
+        spend(budget, 1.0, 0.0, pure)
     spend(budget, 0.4, 1e-8)
     assert 2 < budget.epsilon_spent <= 2.4
 
 
+def test_a_gaussian_beside_another_release_is_not_taken_for_gaussians_alone(budget):
+    mixed = (*gaussian(0.5, 1e-8), Entry(Laplace(2.0), 1, "noise"))
+    for spent in (1.0, 2.0):
+        spend(budget, 1.0, 1e-8, mixed)
+        assert budget.epsilon_spent == pytest.approx(spent)
+
+
 def test_the_deltas_of_fits_leave_none_for_the_rest():
-    budget = DataBudget(10, 1e-8)
+    budget = DataBudget.create(None, epsilon=10, delta=1e-8)
     with pytest.raises(BudgetSpent, match="leave nothing of the budget's δ = 1e-08; ask for a smaller δ"):
-        spend(budget, 1.0, 1e-7, gaussian=False, composition=gaussian(1.0, 1e-7))
+        spend(budget, 1.0, 1e-7, ())
 
 
-def test_a_fit_that_raises_stays_charged(tmp_path):
-    budget = DataBudget(3, 1e-6, file=tmp_path / "b.json")
-    with pytest.raises(RuntimeError), budget.charge(1, 1e-8, what="a fit", gaussian=True):
-        raise RuntimeError
-    again = DataBudget(3, 1e-6, file=tmp_path / "b.json")
-    assert [one.releases for one in again.charges] == [None]
-    assert again.epsilon_spent == pytest.approx(gaussian_epsilon(gaussian_mu(1, 1e-8), 1e-6), rel=1e-4)
+def test_a_plan_that_costs_more_than_is_asked_for_is_refused(budget):
+    for releases in (gaussian(2.0, 1e-8), (Entry(Laplace(0.5), 1, "noise"),)):
+        with pytest.raises(PrivacyError, match="plans to release ε = 2"):
+            spend(budget, 1.0, 1e-8, releases)
+    assert budget.charges == []
 
 
-def test_a_plan_that_is_not_what_was_charged_is_refused_and_stays_charged():
-    budget = DataBudget(9, 1e-6)
-    with pytest.raises(PrivacyError, match="planned ε = 2"):
-        spend(budget, 1.0, 1e-8, gaussian(2.0, 1e-8))
-    with pytest.raises(PrivacyError, match="more than the Gaussians"):
-        spend(budget, 1.0, 1e-8, (Entry(Laplace(2.0), 1, "noise"),))
-    assert len(budget.charges) == 2
+@pytest.mark.parametrize(
+    ("epsilon", "delta"),
+    [(-5.0, 0.0), (math.inf, 0.0), (math.nan, 0.0), (1.0, -1e-8), (1.0, 1.0), (1.0, math.nan), (1.0, math.inf)],
+)
+def test_a_charge_that_is_negative_or_not_finite_is_refused(budget, epsilon, delta):
+    with pytest.raises(UserError, match=r"a fit costs ε >= 0 and δ in \[0, 1\)"):
+        budget.charge("a fit", (), epsilon, delta)
+    assert budget.charges == []
 
 
-def _in_another_process(budget):
-    try:
-        spend(budget)
-    except BudgetSpent:
-        return 0
-    return 1
-
-
-def test_processes_share_the_file_and_together_stay_within(tmp_path):
-    budget = DataBudget(2, 1e-6, file=tmp_path / "b.json")
-    with multiprocessing.get_context("fork").Pool(3) as pool:
-        done = sum(pool.map(_in_another_process, [budget] * 9))
-    assert done == len(budget.charges) < 9
-    assert budget.epsilon_spent <= 2 * (1 + 1e-6)
-
-
-def test_clones_spend_the_same_budget_and_one_without_a_file_stays_at_home():
-    budget = DataBudget(3, 1e-6)
-    assert copy.deepcopy(budget) is budget
-    with pytest.raises(UserError, match="give it a file"):
-        pickle.dumps(budget)
-
-
-@pytest.mark.parametrize("content", ["", "{", "[]", '{"format": 1}'])
-def test_a_damaged_file_is_refused(tmp_path, content):
-    (tmp_path / "b.json").write_text(content)
-    with pytest.raises(UserError, match=r"b\.json cannot be read .* without it nobody knows what is spent"):
-        DataBudget(3, 1e-6, file=tmp_path / "b.json")
-
-
-def test_a_file_with_another_budget_or_a_doctored_charge_is_refused(tmp_path):
-    file = tmp_path / "b.json"
-    spend(DataBudget(3, 1e-6, file=file))
-    with pytest.raises(UserError, match="holds ε = 3"):
-        DataBudget(30, 1e-6, file=file)
-    state = json.loads(file.read_text())
-    state["charges"][0]["releases"][0]["release"]["noise_multiplier"] = -1
-    file.write_text(json.dumps(state))
-    with pytest.raises(UserError, match="cannot be read"):
-        DataBudget(3, 1e-6, file=file)
-
-
-@pytest.mark.parametrize("wrong", [{"epsilon": 0}, {"delta": 0}, {"delta": 1}, {"relation": "friends"}])
-def test_an_argument_that_does_not_fit_is_named(wrong):
-    with pytest.raises(UserError, match=next(iter(wrong))):
-        DataBudget(**{"epsilon": 1, "delta": 1e-6} | wrong)
-
-
-def test_a_fit_under_other_neighbours_is_refused():
+def test_a_fit_under_other_neighbours_is_refused(budget):
     with pytest.raises(UserError, match="under add-remove neighbours, the budget under replace-one"):
-        spend(DataBudget(3, 1e-6), relation="add-remove")
+        spend(budget, relation="add-remove")
+
+
+@pytest.mark.parametrize(
+    "wrong", [{"epsilon": 0}, {"epsilon": math.inf}, {"delta": 0}, {"delta": 1}, {"relation": "friends"}]
+)
+def test_an_argument_that_does_not_fit_is_named_and_nothing_is_made(tmp_path, wrong):
+    with pytest.raises(UserError, match=next(iter(wrong))):
+        DataBudget.create(tmp_path / "b", **{"epsilon": 1, "delta": 1e-6} | wrong)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_the_signature_of_before_is_told_what_to_write(tmp_path):
+    for before in (lambda: DataBudget(3, 1e-6), lambda: DataBudget(tmp_path / "b", epsilon=3, delta=1e-6)):
+        with pytest.raises(UserError, match=r"DataBudget\.create\(file, epsilon=…, delta=…\) makes a budget once"):
+            before()
+
+
+# Threads and processes
+
+
+@pytest.mark.parametrize("kept", ["file", "temporary"])
+def test_of_24_threads_one_is_admitted(tmp_path, kept):
+    budget = DataBudget.create(tmp_path / "b" if kept == "file" else None, epsilon=1, delta=1e-6)
+    with ThreadPoolExecutor(24) as pool:
+        assert sum(pool.map(admitted, [budget] * 24)) == 1
+    assert budget.epsilon_spent == pytest.approx(0.9)
+
+
+@pytest.mark.parametrize("kept", ["file", "temporary"])
+def test_of_6_forks_one_is_admitted_and_the_parent_sees_it(tmp_path, kept):
+    budget = DataBudget.create(tmp_path / "b" if kept == "file" else None, epsilon=1, delta=1e-6)
+    with FORK.Pool(6) as pool:
+        assert sum(pool.map(admitted, [budget] * 6, chunksize=1)) == 1
+    assert budget.epsilon_spent == pytest.approx(0.9)
+    assert admitted(budget) == 0
+
+
+def test_a_fork_that_ends_leaves_the_temporary_file_which_goes_with_its_maker():
+    budget = DataBudget.create(None, epsilon=1, delta=1e-6)
+    child = FORK.Process(target=budget.__class__.charges.fget, args=(budget,))
+    child.start()
+    child.join()
+    folder = Path(budget.file).parent
+    assert budget.charges == []
+    assert folder.exists()
+    del budget, child
+    assert not folder.exists()
+
+
+def test_clones_and_pickles_spend_the_same_budget(budget):
+    assert copy.deepcopy(budget) is budget
+    spend(pickle.loads(pickle.dumps(budget)))
+    assert len(budget.charges) == 1
+
+
+CHARGES = """
+import sys
+from dpbench.privacy.data_budget import DataBudget
+budget = DataBudget(sys.argv[1])
+for i in range(10**6):
+    budget.charge(f"{sys.argv[2]}/{i}", (), 1e-6, 0.0)
+    print(i, flush=True)
+"""
+
+
+def test_no_acknowledged_charge_is_lost_when_processes_are_killed_while_charging(tmp_path):
+    DataBudget.create(tmp_path / "b", epsilon=1, delta=1e-6)
+    acknowledged = set()
+    for round_ in range(3):
+        command = [sys.executable, "-c", CHARGES, str(tmp_path / "b")]
+        running = [
+            subprocess.Popen([*command, f"{round_}.{i}"], stdout=subprocess.PIPE, text=True, bufsize=1) for i in "ab"
+        ]
+        said = [[process.stdout.readline()] for process in running]  # both are charging
+        time.sleep(0.05 * (1 + round_))
+        for process, lines in zip(running, said, strict=True):
+            process.send_signal(signal.SIGKILL)
+            lines += process.communicate()[0].splitlines()
+        for i, lines in zip("ab", said, strict=True):
+            acknowledged |= {f"{round_}.{i}/{int(line)}" for line in lines if line.strip()}
+    kept = [one.what for one in DataBudget(tmp_path / "b").charges]
+    assert acknowledged <= set(kept)
+    assert len(kept) == len(set(kept))
+    assert len(acknowledged) <= len(kept) <= len(acknowledged) + 6  # one of each may have been killed before it said so
+
+
+def test_a_budget_whose_making_was_cut_off_is_refused_and_can_be_deleted(tmp_path):
+    (tmp_path / "b").touch()
+    with pytest.raises(UserError, match=r"b is empty; restore it: .* If making it was interrupted, delete it"):
+        DataBudget(tmp_path / "b")
+
+
+def test_a_charge_to_ten_thousand_takes_less_than_a_second(tmp_path):
+    budget = DataBudget.create(tmp_path / "b", epsilon=3, delta=1e-6)
+    mark, rows = budget.mark, []
+    for i in range(10_000):
+        known = [{"release": {"kind": "Gaussian", "noise_multiplier": 1e3 + i / 100}, "count": 1, "label": "gradient"}]
+        charge = {"when": "", "what": "a fit", "epsilon": 0.01, "delta": 1e-9, "releases": known}
+        body = json.dumps(charge)
+        mark = _mark(mark, body)
+        rows.append((i + 1, body, mark))
+    with contextlib.closing(sqlite3.connect(budget.file)) as db, db:
+        db.executemany("INSERT INTO charges VALUES (?, ?, ?)", rows)
+    spend(budget, 0.1)
+    started = time.process_time()
+    spend(budget, 0.1)
+    assert time.process_time() - started < 1
+    assert len(budget.charges) == 10_002
+
+
+# The file
+
+
+def test_it_exists_once(file):
+    with pytest.raises(UserError, match=r"b exists; DataBudget\(file\) goes on with it"):
+        DataBudget.create(file, epsilon=1, delta=1e-6)
+
+
+@pytest.mark.parametrize("name", ["b", "a budget?mode=ro#%20", "ü"])
+def test_a_relative_file_stays_where_it_is_when_the_process_goes_elsewhere(tmp_path, monkeypatch, name):
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.chdir(tmp_path)
+    budget = DataBudget.create(name, epsilon=1, delta=1e-6)
+    assert admitted(budget) == 1
+    monkeypatch.chdir("elsewhere")
+    assert budget.epsilon_spent == pytest.approx(0.9)
+    assert admitted(budget) == 0
+    assert [one.name for one in tmp_path.iterdir() if one.is_file()] == [name]
+
+
+def test_a_symbolic_link_is_the_file_that_it_leads_to(file):
+    link = file.with_name("link")
+    link.symlink_to(file)
+    through = DataBudget(link)
+    link.unlink()
+    assert admitted(through, 0.5) == 1
+    assert DataBudget(file).epsilon_spent == pytest.approx(0.9)
+
+
+def test_a_second_name_is_refused(file):
+    budget = DataBudget(file)
+    os.link(file, file.with_name("second"))
+    for name in ("b", "second"):
+        with pytest.raises(UserError, match="has a second name"):
+            DataBudget(file.with_name(name))
+    with pytest.raises(UserError, match="has a second name"):
+        admitted(budget)
+
+
+def test_a_renamed_file_goes_on(file):
+    file.rename(file.with_name("renamed"))
+    assert DataBudget(file.with_name("renamed")).epsilon_spent == pytest.approx(0.4)
+
+
+def test_a_deleted_file_is_no_new_budget(file):
+    budget = DataBudget(file)
+    file.unlink()
+    for use in (lambda: admitted(budget), lambda: budget.epsilon_spent, lambda: DataBudget(file)):
+        with pytest.raises(UserError, match="is gone; restore it: without it nobody knows what is spent"):
+            use()
+    assert not file.exists()
+
+
+def test_a_file_made_anew_is_refused_by_whoever_saw_the_first(file):
+    budget = DataBudget(file)
+    file.unlink()
+    DataBudget.create(file, epsilon=1, delta=1e-6)
+    with pytest.raises(UserError, match="lacks what was charged to it before"):
+        admitted(budget)
+
+
+def test_a_file_rolled_back_is_refused_by_the_object_its_pickle_and_the_mark(file):
+    before = file.read_bytes()
+    budget = DataBudget(file)
+    mark = budget.charge("another fit", (), 0.3, 0.0)
+    assert mark == budget.mark
+    uses = (
+        budget.charge,
+        lambda *fit: DataBudget(file, seen=mark).charge(*fit),
+        pickle.loads(pickle.dumps(budget)).charge,
+    )
+    file.write_bytes(before)  # the same inode
+    for _ in range(2):  # the second time with another history
+        for use in uses:
+            with pytest.raises(UserError, match="lacks what was charged to it before"):
+                use("a fit", (), 0.3, 0.0)
+        DataBudget(file).charge("another history", (), 0.2, 0.0)
+
+
+def test_a_copy_is_refused_until_it_is_adopted(file):
+    copied = Path(shutil.copy(file, file.with_name("copy")))
+    with pytest.raises(UserError, match=r"is a copy, .* run DataBudget\(file, adopt=True\) once"):
+        DataBudget(copied)
+    mark = DataBudget(file).charge("after the copy was made", (), 0.1, 0.0)
+    with pytest.raises(UserError, match="lacks what was charged to it before"):
+        DataBudget(copied, seen=mark, adopt=True)
+    shutil.copyfile(file, copied)  # into the same inode, which is not the first file's
+    file.unlink()
+    adopted = DataBudget(copied, seen=mark, adopt=True)
+    assert adopted.epsilon_spent == pytest.approx(0.5)
+    assert admitted(adopted, 0.5) == 1
+    assert len(DataBudget(copied).charges) == 3
+
+
+def test_a_journal_that_a_copy_may_lack_is_refused(file):
+    written(file, "PRAGMA journal_mode=WAL")
+    with pytest.raises(UserError, match=r"journal_mode wal by another program; .* PRAGMA journal_mode=DELETE"):
+        DataBudget(file)
+    written(file, "PRAGMA journal_mode=DELETE")
+    assert DataBudget(file).epsilon_spent == pytest.approx(0.4)
+
+
+def test_a_main_file_without_its_wal_is_refused(file):
+    """The charge is in the -wal alone: what stays behind would admit its ε again."""
+    with contextlib.closing(sqlite3.connect(file)) as db:
+        db.execute("PRAGMA journal_mode=WAL")
+        db.execute("DELETE FROM charges")
+        db.commit()
+        alone = file.read_bytes()
+    file.write_bytes(alone)
+    with pytest.raises(UserError, match="journal_mode wal"):
+        DataBudget(file)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        "UPDATE budget SET epsilon = 100.0",
+        "UPDATE budget SET delta = 0.5",
+        "UPDATE budget SET relation = 'friends'",
+        "UPDATE budget SET epsilon = 'all'",
+        "INSERT INTO budget SELECT * FROM budget",
+        "DELETE FROM budget",
+        "UPDATE charges SET body = replace(body, '0.4', '0.1')",
+        "UPDATE charges SET mark = 'x' WHERE number = 2",
+        "UPDATE charges SET number = 9 WHERE number = 2",
+        "DELETE FROM charges WHERE number = 1",
+    ],
+)
+def test_a_changed_file_is_refused(file, change):
+    DataBudget(file).charge("the second fit", (), 0.2, 0.0)
+    written(file, change)
+    with pytest.raises(UserError, match="b was changed or is damaged; restore it: without it nobody knows"):
+        DataBudget(file)
+
+
+@pytest.mark.parametrize("body", ["{}", "[", '{"when": "", "what": "", "epsilon": -1, "delta": 0, "releases": []}',
+    '{"when": "", "what": "", "epsilon": 1, "delta": 0, "releases": [{"release": {"kind": "Gaussian"}}]}',
+    '{"when": "", "what": "", "epsilon": 0.1, "delta": 0, "releases": [{"release": {"kind": "Gaussian", '
+    '"noise_multiplier": 1.0}, "count": -1, "label": ""}]}'])  # fmt: skip
+def test_a_body_that_is_no_charge_is_refused_though_its_mark_fits(file, body):
+    mark = _mark(DataBudget(file).mark, body)
+    with contextlib.closing(sqlite3.connect(file)) as db, db:
+        db.execute("INSERT INTO charges VALUES (2, ?, ?)", (body, mark))
+    with pytest.raises(UserError, match="b was changed or is damaged"):
+        DataBudget(file)
+
+
+@pytest.mark.parametrize("content", [b"x", b"SQLite format 3\0", b"{" * 5000, None])
+def test_what_is_no_budget_is_refused(tmp_path, content):
+    if content is None:
+        written(tmp_path / "b", "CREATE TABLE t (x)")
+    else:
+        (tmp_path / "b").write_bytes(content)
+    with pytest.raises(UserError, match=r"b: .*; it is no budget, or damaged\. DataBudget\.create\(file, "):
+        DataBudget(tmp_path / "b")
+
+
+def test_nothing_is_admitted_while_another_process_holds_the_file(file, monkeypatch):
+    monkeypatch.setattr("dpbench.privacy.data_budget.PATIENCE", 0.05)
+    budget = DataBudget(file)
+    with contextlib.closing(sqlite3.connect(file, isolation_level=None)) as db:
+        db.execute("BEGIN IMMEDIATE")
+        with pytest.raises(UserError, match="database is locked"):
+            admitted(budget)
+    assert len(budget.charges) == 1
