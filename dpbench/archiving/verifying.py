@@ -95,6 +95,7 @@ class Stated(NamedTuple):
             delta=told["delta"],
             relation=told.get("relation", ""),
             sweep=JSON.encode(told["sweep"]).decode() if told.get("sweep") else "",
+            planted=told.get("planted", 1.0),
         )
 
 

@@ -85,8 +85,9 @@ class Mechanisms:
     `budget` is what the algorithm may spend; nothing here enforces it (`dpbench.privacy.check` does, after the run).
     `noiseless` adds no noise and records everything all the same: for tests against a reference optimum. `declared`:
     the relation of the sensitivities that the algorithm hands over, by default the budget's. `releases`: the seam to
-    draw through, where it is not a new one of the class `seam`. `seeds`: of the replicates' jobs where there are
-    jobs, for algorithms that repeat a published stream; they name the seeds that were published, one for one.
+    draw through, where it is not a new one of the class `seam`. `planted`: what its noise is multiplied by. `seeds`: of
+    the replicates' jobs where there are jobs, for algorithms that repeat a published stream; they name the seeds that
+    were published, one for one.
     """
 
     seam: ClassVar[type[Releases]] = Releases
@@ -100,12 +101,14 @@ class Mechanisms:
         noiseless: bool = False,
         declared: Relation | None = None,
         releases: Releases | None = None,
+        planted: float = 1.0,
     ) -> None:
         self.budget = cast("Budget", budget)  # `Budgets` only for an algorithm with "epsilon" in `per_replicate`
         self.doubled = (declared or budget.relation) is not budget.relation  # see the module docstring
         if self.doubled and budget.relation is not Relation.REPLACE_ONE:
             raise PrivacyError(f"sensitivities of {declared} neighbours say nothing of {budget.relation} ones")
-        self.releases = releases or self.seam(keys, noiseless=noiseless, factor=2.0 if self.doubled else 1.0)
+        factor = 2.0 if self.doubled else 1.0
+        self.releases = releases or self.seam(keys, noiseless=noiseless, factor=factor, planted=planted)
         self.seeds: tuple[int, ...] = ()
 
     @property

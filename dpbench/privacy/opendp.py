@@ -27,7 +27,7 @@ class OpenDPReleases(Releases):
     and steps on single rows, which draw theirs in a compiled loop. They raise UserError.
     """
 
-    ahead = False
+    ahead = plantable = False
 
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)

@@ -97,12 +97,19 @@ class Releases:
     streams: slices of replicates, one per stream: all of length 1 as a rule. noise, sampling, coins: a generator per
     stream; coins are for random choices that use no data. `noiseless` adds no noise and records everything all the
     same. `factor`: what a declared sensitivity is multiplied by (2 where an add/remove algorithm runs for replace-one).
+    `planted`: what the noise is multiplied by in a run that is wrong on purpose. The ledger does not get it, so such a
+    run keeps no ε; seams that release to the world refuse any but 1 (`plantable`).
     """
 
     ahead: ClassVar[bool] = True  # whether noise may be drawn before the value it is for
+    plantable: ClassVar[bool] = True
 
-    def __init__(self, keys: Sequence[str], *, noiseless: bool = False, factor: float = 1.0) -> None:
-        self.k, self.noiseless, self.factor = len(keys), noiseless, factor
+    def __init__(
+        self, keys: Sequence[str], *, noiseless: bool = False, factor: float = 1.0, planted: float = 1.0
+    ) -> None:
+        if planted != 1 and not self.plantable:
+            raise PrivacyError(f"planted: {type(self).__name__} draws the noise that is right alone, not × {planted:g}")
+        self.k, self.noiseless, self.factor, self.planted = len(keys), noiseless or planted == 0, factor, planted
         self.ledger = Ledger(self.k)
         self.members: tuple[int, ...] | None = None  # None: all of the ledger's replicates
         self.streams = _runs_of_equals(keys)
@@ -213,6 +220,7 @@ class Releases:
             noise.fill(generator, out[first : first + 1] if value.ndim == 1 else out[first])
             out[first + 1 : members.stop] = out[first]
         with np.errstate(invalid="ignore", over="ignore"):
+            scale = scale if self.planted == 1 else scale * self.planted
             out *= scale if scale.ndim == 0 else scale.reshape((self.k,) + (1,) * (value.ndim - 1))
             out += value
         return out

@@ -220,7 +220,8 @@ class WithoutReplacementSampler(Sampler):
         z = float(noise_multiplier)  # in units of the sensitivity, which is a step's own
         self._releases.record(lambda z: self._event(ledger.Gaussian(z)), z, self._label, (d,), z, z, steps)
         rows = np.stack(self._releases.sample(lambda g: g.integers(self.n, size=steps), np.zeros(steps, int)))
-        return rows, NoiseInBlocks(self._releases.noise, d, 0.0 if self._releases.noiseless else z)
+        std = 0.0 if self._releases.noiseless else z * self._releases.planted
+        return rows, NoiseInBlocks(self._releases.noise, d, std)
 
     def _event(self, release: ledger.Gaussian | ledger.Laplace) -> ledger.Release:
         return ledger.WithoutReplacement(self.n, self.m, release)

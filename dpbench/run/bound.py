@@ -69,7 +69,7 @@ class Bound:
     """k replicates that only have to be run.
 
     settings: completed, one per replicate, like budgets. start: (k, d). keys: what each replicate's noise is drawn
-    from. seeds: of the jobs, where there are jobs.
+    from. seeds: of the jobs, where there are jobs. planted: what all noise is multiplied by; any but 1 keeps no ε.
     """
 
     algorithm: Algorithm
@@ -79,11 +79,13 @@ class Bound:
     start: np.ndarray
     keys: list[str]
     seeds: tuple[int, ...] = ()
+    planted: float = 1.0
 
     def mechanisms(self, kind: type[Mechanisms] = Mechanisms, *, noiseless: bool = False) -> Mechanisms:
         """What all replicates release through, each by noise of its own key."""
         budget = self.budgets[0] if len(set(self.budgets)) == 1 else Budgets(tuple(self.budgets))
-        found = kind(self.keys, budget, noiseless=noiseless, declared=self.algorithm.declared(budget.relation))
+        declared = self.algorithm.declared(budget.relation)
+        found = kind(self.keys, budget, noiseless=noiseless, declared=declared, planted=self.planted)
         found.seeds = self.seeds
         return found
 
@@ -101,7 +103,7 @@ class Bound:
             algorithm.plan(bare, mechanisms.planning(members), settings)
             plan = mechanisms.ledger.planned(members[0])
             claims = bool(plan) and algorithm.private and not algorithm.flaw(settings, budget.accounting)
-            claims = claims and not mechanisms.releases.noiseless  # such a run has no ε to check
+            claims = claims and not mechanisms.releases.noiseless and self.planted == 1  # else there is no ε to check
             if claims and (error := check(plan, budget).error or undeclared(plan, algorithm.labels)):
                 raise PrivacyError(f"its plan: {error}")
 
@@ -143,6 +145,8 @@ class Bound:
 
     def flaw(self, i: int = 0) -> str:
         """Why replicate `i` does not keep its ε by design; "" where it claims to."""
+        if self.planted != 1:
+            return f"planted: its noise is {self.planted:g} times what its releases say"
         return self.algorithm.flaw(self.settings[i], self.budgets[i].accounting)
 
     def guarantee(self, run: BatchRun, i: int = 0) -> Guarantee:
@@ -158,13 +162,14 @@ def bind(
     start: np.ndarray,
     keys: Sequence[str],
     seeds: Sequence[int] = (),
+    planted: float = 1.0,
 ) -> Bound:
     """One run of each of `settings`, completed; UserError for a problem that the method's guarantee does not cover."""
     complete: list[BaseSettings] = []
     for one, group in itertools.groupby(settings):
         complete += [algorithm.complete(problem, one)] * len(list(group))
-    found = Bound(algorithm, problem, complete, list(budgets), start, list(keys), tuple(seeds))
-    algorithm.needs.check(problem, algorithm.name, rows=not found.flaw())
+    found = Bound(algorithm, problem, complete, list(budgets), start, list(keys), tuple(seeds), planted)
+    algorithm.needs.check(problem, algorithm.name, rows=not algorithm.flaw(complete[0], budgets[0].accounting))
     return found
 
 
@@ -175,7 +180,7 @@ def bind_jobs(jobs: Sequence[Job], build: Build = build) -> Bound:
     budgets = [budget_of(algorithm, problem.n, j.epsilon, j.delta, j.neighbours, j.accounting) for j in jobs]
     start = np.stack([starts.draw(first.recipe.start, problem.d, stream(job.start_key, "init")) for job in jobs])
     keys, seeds = [job.stream_key for job in jobs], [job.seed for job in jobs]
-    return bind(algorithm, problem, [job.parsed() for job in jobs], budgets, start, keys, seeds)
+    return bind(algorithm, problem, [job.parsed() for job in jobs], budgets, start, keys, seeds, first.planted)
 
 
 def budget_of(

@@ -150,8 +150,10 @@ def _check(row: Row, bound: Bound, run: BatchRun, i: int) -> None:
     budget, flaw, result = bound.budgets[i], bound.flaw(i), bound.guarantee(run, i)
     row.relation, row.accounting = budget.relation.value, budget.accounting
     row.private = bound.algorithm.private and not flaw
-    row.epsilon_planned, row.epsilon_realised = result.planned, result.realised
-    row.epsilon_accounted, row.checked_by, row.error = result.accounted, result.checked_by, run.errors[i] or flaw
+    row.error = run.errors[i] or flaw
+    if bound.planted == 1:  # else the ledger says what the noise should have been, not what it was
+        row.epsilon_planned, row.epsilon_realised = result.planned, result.realised
+        row.epsilon_accounted, row.checked_by = result.accounted, result.checked_by
     if row.private and result.error:
         row.status, row.private, row.error = "defect", False, result.error
 
@@ -170,6 +172,7 @@ def describe(job: Job, settings: BaseSettings) -> Row:
         sweep=job.sweep or None,
         T=full.get("T"),
         timed=job.timed,
+        planted=None if job.planted == 1 else job.planted,
         code_version=code_version(),
         environment=environment(),
         counts_public=algorithms.get(job.algorithm).public(settings),
@@ -187,7 +190,7 @@ def failed_row(job: Job, error: BaseException) -> Row:
     row.delta = None if isinstance(job.delta, str) else job.delta
     row.status, row.error, row.traceback = outcomes.of(error), line[:500], traceback
     row.relation, row.accounting = job.neighbours.value, algorithm.accounting(job.accounting)
-    row.private = algorithm.private
+    row.private = algorithm.private and job.planted == 1
     return row
 
 

@@ -33,6 +33,9 @@ class Job(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     sweep: {setting: [values]} as JSON, or "". A sweep is all the runs in the product of these values, as one job with
     one row, which holds their excess losses alone: a tuning grid of 500 settings is kept in 2 kB. `settings` then has
     the first of the values.
+
+    planted: what the noise of all releases is multiplied by, in a run that is wrong on purpose: verdicts are judged by
+    whether they notice. Any but 1 keeps no ε, and is in the key.
     """
 
     problem: str
@@ -47,6 +50,7 @@ class Job(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     source: str = ""
     relation: str = ""
     sweep: str = ""
+    planted: float = 1.0
 
     @property
     def key(self) -> str:
@@ -79,7 +83,8 @@ class Job(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     def private(self) -> bool:
         """Whether algorithm and settings claim to keep ε."""
         method = algorithms.get(self.algorithm)
-        return method.private and not method.flaw(self.parsed(), method.accounting(self.accounting))
+        whole = method.private and self.planted == 1
+        return whole and not method.flaw(self.parsed(), method.accounting(self.accounting))
 
     @property
     def recipe(self) -> catalogue.Recipe:
@@ -122,7 +127,7 @@ class Job(msgspec.Struct, frozen=True, kw_only=True, gc=False):
         epsilon = () if "epsilon" in varying else (self.epsilon,)
         stream = (self.stream_key,) if algorithm.common_random else ()
         identity = (self.problem, self.algorithm, self.accounting, self.delta, self.trace, *stream)
-        return (*identity, self.relation, *epsilon, JSON.encode(shared), *alone)
+        return (*identity, self.relation, self.planted, *epsilon, JSON.encode(shared), *alone)
 
 
 def identity(job: Job) -> dict[str, Any]:
@@ -143,6 +148,7 @@ def identity(job: Job) -> dict[str, Any]:
         **({"source": job.source} if job.source else {}),
         **({"relation": job.relation} if job.relation else {}),
         **({"sweep": job.axes} if job.sweep else {}),
+        **({"planted": job.planted} if job.planted != 1 else {}),
     }
 
 
@@ -232,13 +238,17 @@ def make_job(
     trace: bool = False,
     relation: str | None = None,
     sweep: dict[str, list[Any]] | None = None,
+    planted: float = 1.0,
 ) -> Job:
     """A validated Job; every mistake is a UserError that names the argument. `relation` None: the algorithm's own."""
+    if not 0 <= planted < math.inf:
+        raise UserError(f"planted must be a number from 0 on, which the noise is multiplied by, got {planted!r}")
     source = algorithms.reference(algorithm)[1]
     asked = json.dumps([settings or {}, sweep or {}])  # of Python's own json, which carries NaN to its error message
     template = _template(algorithm, source, asked, accounting, delta, relation, bool(timed or trace))
     epsilon = positive("epsilon", epsilon)
-    return msgspec.structs.replace(template, problem=problem, epsilon=epsilon, seed=seed, timed=timed, trace=trace)
+    how = {"timed": timed, "trace": trace, "planted": float(planted)}
+    return msgspec.structs.replace(template, problem=problem, epsilon=epsilon, seed=seed, **how)
 
 
 @functools.lru_cache(maxsize=10_000)

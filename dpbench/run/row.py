@@ -51,6 +51,7 @@ class Row(msgspec.Struct, kw_only=True):
     relation: str | None = None
     accounting: str | None = None
     private: bool | None = None
+    planted: float | None = None  # what the noise was multiplied by on purpose, None for 1
     counts_public: str | None = None  # what the run took from the data beside n, "" for nothing
     timed: int | None = None
     iterations: int | None = None

@@ -46,6 +46,7 @@ class GridEntry(msgspec.Struct, frozen=True, eq=False, forbid_unknown_fields=Tru
     sweep: settings whose values run as one job with one row that keeps their excess losses alone (see `jobs.Job`).
     relation: the neighbouring relation of the runs; the algorithm's own where it is left out.
     held_out: "best" settings are chosen on one half of the seeds, so that the other half can score them (see `tuner`).
+    planted: what the noise is multiplied by, for runs that are wrong on purpose (see `run.jobs.Job`).
     timed: repetitions whose seconds are measured alone; 0 for runs that go to the pool in batches.
     timed_if: time a cell (all seeds of one setting) only if every one of its untimed runs ended so: by their `ending`,
         or by their `status` where the method has no word of its own.
@@ -65,10 +66,13 @@ class GridEntry(msgspec.Struct, frozen=True, eq=False, forbid_unknown_fields=Tru
     trace: bool = False
     sweep: list[str] = []
     held_out: bool = False
+    planted: tuple[float, ...] = (1.0,)
 
     def __post_init__(self) -> None:
         if self.timed_if and not self.timed:
             raise ValueError("timed_if needs timed >= 1")
+        if self.planted != (1.0,) and (self.tuned or self.timed):
+            raise ValueError("planted: runs that are wrong on purpose are neither tuned nor timed")
         for name in self.sweep:
             if not isinstance(self.settings.get(name), list | dict):
                 raise ValueError(f"sweep: the values of {name} must be a list")
@@ -108,7 +112,7 @@ class GridEntry(msgspec.Struct, frozen=True, eq=False, forbid_unknown_fields=Tru
         tuned = set(other.tuned)
         return (
             bool(tuned)
-            and not (self.waits or self.timed)
+            and not (self.waits or self.timed or self.planted != (1.0,))
             and self._rest(tuned) == other._rest(tuned)
             and tuned <= set(self.settings)
         )
@@ -122,6 +126,7 @@ class GridEntry(msgspec.Struct, frozen=True, eq=False, forbid_unknown_fields=Tru
             and self.seeds <= other.seeds
             and self.timed <= other.timed
             and (self.timed > 0) == (other.timed > 0)
+            and {*self.planted} <= {*other.planted}
             and self.settings.keys() == other.settings.keys()
             and all(self._among(other, name) for name in self.settings)
         )

@@ -113,7 +113,7 @@ class Planner:
         tuned, swept, seeds = block.tuned, block.swept, range(block.seeds)
         lists = {name: block.values(name) for name in block.settings if name not in (*tuned, *swept)}
         given = [dict(zip(lists, values, strict=True)) for values in itertools.product(*lists.values())]
-        for (problem, algorithm, epsilon), fixed in itertools.product(block.cells, given):
+        for (problem, algorithm, epsilon), fixed, planted in itertools.product(block.cells, given, block.planted):
             awaited = ""
             settings = self._best(block, problem, algorithm, epsilon, fixed) if tuned else fixed
             if settings is None:
@@ -131,6 +131,7 @@ class Planner:
                     timed=min(block.timed, 1),
                     trace=block.trace,
                     sweep=swept,
+                    planted=planted,
                 )
                 ended = self._ended(Series(job, seeds, [0])) if block.timed_if else {""}
                 if None in ended:

@@ -34,7 +34,8 @@ def summarise(runs: pd.DataFrame) -> pd.DataFrame:
 
 
 def _tried(runs: pd.DataFrame) -> pd.DataFrame:
-    untimed = runs[(runs["timed"] == 0) & outcomes.has_result(runs["status"]) & runs["sweep"].isna()]
+    right = runs["sweep"].isna() & runs["planted"].isna()
+    untimed = runs[(runs["timed"] == 0) & outcomes.has_result(runs["status"]) & right]
     return untimed.assign(excess=excess(untimed))
 
 

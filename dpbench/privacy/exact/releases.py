@@ -68,8 +68,10 @@ class ExactReleases(Releases):
     seeded: ClassVar[bool] = False
     relation: Relation
 
-    def __init__(self, keys: Sequence[str], *, noiseless: bool = False, factor: float = 1.0) -> None:
-        super().__init__(keys, noiseless=noiseless, factor=factor)
+    plantable: ClassVar[bool] = False
+
+    def __init__(self, keys: Sequence[str], **how: Any) -> None:
+        super().__init__(keys, **how)
         if self.k != 1:
             raise PrivacyError("exact releases serve one replicate at a time")
         generators = (self.noise[0], self.sampling[0], self.coins[0])  # of the key
