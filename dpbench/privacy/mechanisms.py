@@ -153,7 +153,7 @@ class Mechanisms:
 
     def inner(self, keys: Sequence[str], budget: Budget, declared: Relation) -> Mechanisms:
         """Those of runs inside this one, of which nothing is released but what this one releases of them."""
-        return type(self)(keys, budget, declared=declared)
+        return type(self)(keys, budget, declared=declared, planted=self.releases.planted)
 
     def plan(self, label: str, release: Release, count: int) -> None:
         """`count` releases of `label` at most, before any of them is made: for `Algorithm.plan`.

@@ -20,7 +20,6 @@ from dpbench.study.output import Page
 from dpbench.study.verdict import BOTH
 from dpbench.study.verdicts import Cell, Switch
 
-
 PLANTED = "planted"  # the artefact of runs that are wrong on purpose, of every paper with printed values
 
 
