@@ -22,16 +22,16 @@ from dpbench.errors import UserError, counted
 from dpbench.run.execute import code_version
 from dpbench.run.jobs import identity
 from dpbench.run.results import Store
-from dpbench.run.row import PARSED, RUNS, Row
+from dpbench.run.row import PARSED, RUNS, TRACES, Row
 from dpbench.study.experiment import Experiment
 from dpbench.study.plan import plan
 from dpbench.submitting import zipped
 from dpbench.submitting.archive import HEX, TEXT, worded
 
-FORMAT = 1
+FORMAT = 2
 MB = 1 << 20
 LARGEST = 256 * MB  # the file
-LIMITS = {"manifest.json": MB, "rows.jsonl": 512 * MB, "traces.parquet": 512 * MB, "lock.txt": MB}
+LIMITS = {"manifest.json": MB, "rows.jsonl": 512 * MB, "traces.jsonl": 512 * MB, "lock.txt": MB}
 LONGEST_LINE, MOST_ROWS = MB, 1_000_000  # of rows.jsonl
 NEEDED = ("manifest.json", "rows.jsonl", "lock.txt")
 CODE = "code/"
@@ -59,12 +59,26 @@ class Manifest(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=
     sha256: dict[str, HEX]
 
 
+class Traced(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """The recorded iterations of one run, by column; a number that is not finite is None."""
+
+    key: str
+    iteration: list[int]
+    passes: list[float | None]
+    seconds: list[float | None]
+    excess: list[float | None]
+
+
 class Bundle(NamedTuple):
-    """An archive, read. digest: of its manifest, and so of all; rows: with the `identity` that their keys hash."""
+    """An archive, read.
+
+    digest: of its manifest, and so of all. rows: with the `identity` that their keys hash. traces: by key.
+    """
 
     manifest: Manifest
     digest: str
     rows: list[tuple[dict[str, Any], Row]]
+    traces: dict[str, Traced]
     code: dict[str, bytes]
 
 
@@ -108,12 +122,12 @@ def archive(
     if runs.empty:
         raise UserError(f"no rows in {store.folder}; run: dpbench run --experiment {one.name} --profile {profile}")
     lines = []
-    for record in frames.mappings(runs):
+    for record in frames.mappings(runs.assign(experiment=one.name)):  # older rows may have an older name of it
         lines.append(msgspec.json.encode({"identity": identity(jobs[record["key"]]), **_plain(record)}))
     code, left_out = files_of(one)
     members = {"rows.jsonl": b"\n".join(lines) + b"\n", "lock.txt": _lock().encode()}
     if traces := _traces(store, runs["key"]):
-        members["traces.parquet"] = traces
+        members["traces.jsonl"] = traces
     members |= {f"{CODE}{name}": content for name, content in {**code, **_metadata(one)}.items()}
     data = runs.dropna(subset=["data_sha256"]).groupby("problem")["data_sha256"].unique()
     manifest = Manifest(
@@ -152,15 +166,13 @@ def _plain(record: dict[str, Any]) -> dict[str, Any]:
 
 
 def _traces(store: Store, keys: Any) -> bytes:
-    """The traces of these runs as one parquet file, b"" where there are none."""
-    import io
-
-    found = store.traces(keys)
-    if found.empty:
-        return b""
-    stream = io.BytesIO()
-    found.sort_values(["key", "iteration"]).to_parquet(stream, index=False)
-    return stream.getvalue()
+    """The traces of these runs, a line of JSON for each run; b"" where there are none."""
+    found = store.traces(keys).sort_values(["key", "iteration"])
+    lines = []
+    for key, points in found.groupby("key"):
+        columns = {name: points[name].tolist() for name in TRACES if name != "key"}
+        lines.append(msgspec.json.encode({"key": key} | columns) + b"\n")  # what is not finite is null
+    return b"".join(lines)
 
 
 def files_of(experiment: Experiment) -> tuple[dict[str, bytes], list[str]]:
@@ -236,7 +248,11 @@ def _decoded(members: dict[str, bytes]) -> Bundle:
         raise UserError(f"rows.jsonl: {count:,} rows; at most {MOST_ROWS:,}")
     rows = [_row(i + 1, line) for i, line in enumerate(io.BytesIO(content["rows.jsonl"]))]
     code = {name.removeprefix(CODE): each for name, each in content.items() if name.startswith(CODE)}
-    return Bundle(manifest, digest_of(members["manifest.json"]), rows, code)
+    lines = enumerate(io.BytesIO(content.get("traces.jsonl", b"")), 1)
+    traces = [_as(f"traces.jsonl, line {i}", line, Traced) for i, line in lines]
+    if len({one.key for one in traces}) < len(traces):
+        raise UserError("traces.jsonl: two traces of one run")
+    return Bundle(manifest, digest_of(members["manifest.json"]), rows, {one.key: one for one in traces}, code)
 
 
 def _row(number: int, line: bytes) -> tuple[dict[str, Any], Row]:

@@ -11,11 +11,13 @@ import json
 import math
 import os
 import random
+import re
 import secrets
 import tempfile
-from collections import defaultdict
-from collections.abc import Iterator
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
+from itertools import repeat
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -33,7 +35,8 @@ from dpbench.run import pace, runner
 from dpbench.run.execute import execute
 from dpbench.run.jobs import JSON, Job, Keys, check_delta, delta_value
 from dpbench.run.outcomes import RESULTS
-from dpbench.run.row import Row
+from dpbench.run.results import Store
+from dpbench.run.row import Point, Row
 from dpbench.study.plan import plan
 from dpbench.submitting import sandbox
 from dpbench.submitting.archive import ReleaseCount
@@ -41,20 +44,35 @@ from dpbench.submitting.harness import Task, Tasks
 from dpbench.submitting.ledgers import composition_of
 
 AGREE = 1e-6  # relative: what another summation order may change
+SINGLE = 1e-4  # relative, of numbers that are kept in single precision
 SAME_EPSILON = 2e-3  # relative, of two computations of one ε: their grids
 SECONDS = 3600
 LONGEST = 1200.0  # seconds that one run may take by a rough estimate
 SHOWN = 12
-MEASURED = ("objective", "excess", "accuracy", "measured", "gradient_norm", "held_loss", "held_accuracy", "held_auc")
-STATED = ("delta", "relation", "accounting", "counts_public", "T")  # what the guarantee is about
+# The columns of a row in which a second run is not compared, and why not. Every other column is compared, also one that
+# comes tomorrow: this is a list of exceptions.
+NOT_COMPARED = {
+    "key": "it is the hash of the identity, which is made anew",
+    "experiment": "it is that of the manifest",
+    "seconds": "times are of the machine: a timed run is `not checked` unless they are accepted",
+    "code_version": "of the author's dpbench, not of the reader's",
+    "environment": "of the author's machine",
+    "traceback": "it is in no archive",
+}
+ACCEPTABLE = ("seconds",)  # columns of NOT_COMPARED that figures and tables are drawn from
+EPSILONS = ("epsilon_planned", "epsilon_realised", "epsilon_accounted")
+# Differences of losses, whose rounding is that of the objective.
+IN_LOSS = ("objective", "excess", "gradient_norm", "lambda_min", "measured", "measured_error", "bound", "diagnostics",
+           "held_loss", "held_loss_se", "held_gain", "held_gain_se", "held_loss_gain", "held_loss_gain_se")  # fmt: skip
+PLACE = re.compile(r" \([\w.]+\.py:\d+\)$")  # at the end of an error: the line moves from version to version
 
 
 @dataclass
 class Verified:
     """What became of an archive.
 
-    problems: what is wrong, a line each; empty for one that holds. checked, unchecked: what was looked at, and what
-    could not be, with why. again: how many runs were made again; seed: repeats their choice.
+    problems: what is wrong, a line each. unchecked: what could not be looked at, with why. checked: what was looked at.
+    accepted: what the reader took on trust. again: how many runs were made again; seed: repeats their choice.
     """
 
     manifest: bundle.Manifest
@@ -63,22 +81,25 @@ class Verified:
     problems: list[str] = field(default_factory=list)
     checked: list[str] = field(default_factory=list)
     unchecked: list[str] = field(default_factory=list)
+    accepted: list[str] = field(default_factory=list)
     again: int = 0
 
     @property
-    def sound(self) -> bool:
-        return not self.problems
+    def outcome(self) -> str:
+        """ "wrong", "not checked" or "holds": what could not be looked at does not hold."""
+        return "wrong" if self.problems else "not checked" if self.unchecked else "holds"
 
 
 class Stated(NamedTuple):
-    """A row of the archive, and what its key hashes."""
+    """A row of the archive, what its key hashes, and its trace if it has one."""
 
     identity: dict[str, Any]
     row: Row
+    trace: bundle.Traced | None = None
 
     def __str__(self) -> str:
         row = self.row
-        return f"{row.algorithm} on {row.problem} at ε = {row.epsilon:g}, seed {row.seed} ({row.key[:8]})"
+        return f"{row.algorithm} on {row.problem} at ε = {row.epsilon}, seed {row.seed} ({row.key[:8]})"
 
     @property
     def job(self) -> Job:
@@ -93,6 +114,8 @@ class Stated(NamedTuple):
             settings=JSON.encode(told["settings"]).decode(),
             accounting=told["accounting"],
             delta=told["delta"],
+            timed=int(self.row.timed or 0),
+            trace=self.trace is not None,
             relation=told.get("relation", ""),
             sweep=JSON.encode(told["sweep"]).decode() if told.get("sweep") else "",
             planted=told.get("planted", 1.0),
@@ -100,7 +123,12 @@ class Stated(NamedTuple):
 
 
 def verify(
-    archive: str | os.PathLike[str], *, sample: int = 5, seed: int | None = None, run_code: bool = False
+    archive: str | os.PathLike[str],
+    *,
+    sample: int = 5,
+    seed: int | None = None,
+    run_code: bool = False,
+    accept: Collection[str] = (),
 ) -> Verified:
     """Check an archive that `dpbench.archive` made, and make a sample of its runs again.
 
@@ -110,14 +138,15 @@ def verify(
         seed: of the choice; None draws one, which the result has.
         run_code: run methods that are not installed here from the archive's code, in a sandbox. Without it nothing in
             the archive is run.
+        accept: columns that are taken on trust, as no second run can confirm them: "seconds".
 
     Returns:
-        What is wrong, what was checked, what could not be, and the digest.
+        Its `outcome` ("holds", "wrong" or "not checked"), what is wrong, what could not be checked, and the digest.
 
     Raises:
         UserError: for a file that is no archive, or that is not what its manifest was made for.
     """
-    return verified(archive, sample=sample, seed=seed, run_code=run_code)
+    return verified(archive, sample=sample, seed=seed, run_code=run_code, accept=accept)
 
 
 def verified(
@@ -126,30 +155,37 @@ def verified(
     sample: int = 5,
     seed: int | None = None,
     run_code: bool = False,
+    accept: Collection[str] = (),
     run: sandbox.Runs = sandbox.frames,
 ) -> Verified:
     """`verify`; run: what runs the archive's own code."""
     at_least("sample", sample, 0)
+    if unknown := sorted({*accept} - {*ACCEPTABLE}):
+        raise UserError(f"accept: {unknown[0]!r} is compared; what can be accepted: {', '.join(ACCEPTABLE)}")
     found = bundle.read(path)
     seed = secrets.randbits(32) if seed is None else seed
     result = Verified(found.manifest, found.digest, seed)
     result.checked.append(f"digests of {len(found.manifest.sha256)} members")
-    rows = [Stated(told, row) for told, row in found.rows]
-    wrong = [f"{one.row.key[:8]}: {why}" for one in rows for why in _of_its_key(one)] + list(_seeds(rows))
+    rows = [Stated(told, row, found.traces.get(row.key)) for told, row in found.rows]
+    wrong = [f"{one.row.key[:8]}: {why}" for one in rows for why in _of_its_key(one, found.manifest.experiment)]
+    wrong += [*_seeds(rows), *_traces(found)]
     result.problems += wrong[:SHOWN]
     result.checked.append(f"keys and seeds of {counted(len(rows), 'row')}")
-    asked = _asked(found) if _compare_code(found, result) else set()
-    missing = max(found.manifest.planned - len(rows), len(asked - {one.row.key for one in rows}))
-    if missing > 0:
-        result.unchecked.append(f"{counted(missing, 'run')} of its grid have no row in it")
-    if result.sound:
+    if timed := sum(one.row.seconds is not None for one in rows):
+        told = f"seconds of {counted(timed, 'timed run')}: another machine takes other times"
+        if "seconds" in accept:
+            result.accepted.append(told)
+        else:
+            result.unchecked.append(f"{told}; --accept seconds takes them on trust")
+    _compare_grid(found, rows, result)
+    if not result.problems:
         _sampled(found, rows, sample, run_code, run, result)
     return result
 
 
-def _of_its_key(one: Stated) -> Iterator[str]:
+def _of_its_key(one: Stated, experiment: str) -> Iterator[str]:
     """What is wrong with a row's key, which says what the run was of."""
-    told, row = one
+    told, row, trace = one
     try:
         key = Keys(told)(int(row.seed or 0), int(row.timed or 0))
         kept = row.settings or {}
@@ -166,6 +202,11 @@ def _of_its_key(one: Stated) -> Iterator[str]:
         yield "its key is not that of its settings: it draws other noise than the run that it stands for"
     elif differs and not told.get("sweep"):
         yield f"it says another {differs[0]} than its key stands for"
+    if row.experiment != experiment:
+        yield f"it is of the experiment {ascii(row.experiment)[:60]}"
+    times = [] if trace is None else [each for each in trace.seconds if each is not None]
+    if not row.timed and (row.seconds is not None or times):
+        yield "it has seconds, of a run that was not timed"
 
 
 def _seeds(rows: list[Stated]) -> Iterator[str]:
@@ -173,19 +214,33 @@ def _seeds(rows: list[Stated]) -> Iterator[str]:
     if twice := len(rows) - len({one.row.key for one in rows}):
         yield f"{counted(twice, 'row')} of a run that has another row"
     found = defaultdict(set)
-    for told, row in rows:
+    for told, row, _ in rows:
         found[json.dumps(told, sort_keys=True)].add(int(row.seed or 0))
     gaps = sum(seeds != set(range(len(seeds))) for seeds in found.values())
     if gaps:
         yield f"{counted(gaps, 'setting')} without the first of their seeds: some are left out"
 
 
-def _compare_code(found: bundle.Bundle, result: Verified) -> bool:
-    """Whether its code is that which is installed here."""
-    name = found.manifest.experiment
+def _traces(found: bundle.Bundle) -> Iterator[str]:
+    """Traces of no row, and those that are no list of iterations."""
+    keys = {row.key for _, row in found.rows}
+    if orphans := len(found.traces.keys() - keys):
+        yield f"{counted(orphans, 'trace')} of a run that has no row"
+    for key, one in found.traces.items():
+        lengths = {len(one.iteration), len(one.passes), len(one.seconds), len(one.excess)}
+        if len(lengths) > 1 or one.iteration != sorted({*one.iteration}):
+            yield f"{key[:8]}: its trace is no list of iterations"
+
+
+def _compare_grid(found: bundle.Bundle, rows: list[Stated], result: Verified) -> None:
+    """Whether its code is that which is installed here, and every run that its grid asks for has a row, and no other.
+
+    The grid is planned on the archive's own rows, as it was when they were run: some settings are the best of others.
+    """
+    name, profile = found.manifest.experiment, found.manifest.profile
     if name not in experiments.names():
         result.unchecked.append(f"its experiment {name} is not installed here; code in the archive is not run")
-        return False
+        return
     here, _ = bundle.files_of(experiments.get(name))
     there = {file: text for file, text in found.code.items() if not file.partition("/")[0].endswith(".dist-info")}
     differs = sorted(file for file in here.keys() | there.keys() if here.get(file) != there.get(file))
@@ -193,50 +248,75 @@ def _compare_code(found: bundle.Bundle, result: Verified) -> bool:
         result.unchecked.append(f"the installed {name} is another version of it: {', '.join(differs[:3])} differ")
     else:
         result.checked.append(f"the code of {name} is that which is installed here")
-    return not differs
-
-
-def _asked(found: bundle.Bundle) -> set[str]:
-    """The keys of its grid as it is here, but for those that other runs decide: how many there are is its own word."""
-    try:
-        return plan(experiments.get(found.manifest.experiment).blocks(found.manifest.profile), None).keys
-    except UserError:
-        return set()
+    with tempfile.TemporaryDirectory(prefix="dpbench-verify-") as home:
+        store = Store(home, profile, name)
+        try:
+            store.write([one.row for one in rows], [])
+            planned = plan(experiments.get(name).blocks(profile), store)
+        except Exception as error:  # a stranger's rows
+            result.unchecked.append(f"its grid cannot be planned here on its rows ({type(error).__name__})")
+            return
+    asked, keys = planned.by_key, {one.row.key for one in rows}
+    if missing := len(asked.keys() - keys):
+        result.unchecked.append(
+            f"{counted(missing, 'run')} of its grid {'has' if missing == 1 else 'have'} no row in it"
+        )
+    if planned.waiting:
+        result.unchecked.append(f"{counted(len(planned.waiting), 'cell')} of its grid wait for rows that are not in it")
+    if other := len(keys - asked.keys()):
+        result.unchecked.append(f"{counted(other, 'row')} of runs that its grid, as installed here, does not ask for")
+    done = {one.row.key for one in rows if one.row.status in RESULTS}
+    if untraced := sum(job.trace and key in done - found.traces.keys() for key, job in asked.items()):
+        result.unchecked.append(f"{counted(untraced, 'run')} of its grid have no trace in it")
 
 
 def _sampled(
-    found: bundle.Bundle, rows: list[Stated], sample: int, run_code: bool, run: sandbox.Runs, result: Verified
+    archive: bundle.Bundle, rows: list[Stated], sample: int, run_code: bool, run: sandbox.Runs, result: Verified
 ) -> None:
-    """Make a sample of the runs again, by what is installed or else in the sandbox, and compare."""
-    choice = random.Random(result.seed)
-    whole = [one for one in rows if one.row.status != "died" and not one.row.timed]  # a process may live here
-    reasons: dict[str, int] = defaultdict(int)
-    foreign: list[Stated] = []
-    known: dict[tuple[str, str], str] = {}
-    for one in choice.sample(whole, len(whole)):
-        if result.again + len(foreign) == sample:
-            break
-        at = (str(one.identity["algorithm"]), str(one.row.problem))
-        if at not in known:
-            known[at] = _not_here(one)
-        why = known[at] or _not_so(one)
-        if why == ELSEWHERE and one.row.status not in RESULTS:
+    """Make a sample of the runs again, by what is installed or else in the sandbox, and compare.
+
+    What cannot be made again here is counted over all rows, not over those that the sample happens to draw.
+    """
+    reasons: Counter[str] = Counter()
+    known: dict[str, str] = {}  # of an identity, but for its seed
+    why_not: dict[str, str] = {}
+    able: list[Stated] = []
+    for one in rows:
+        like = JSON.encode([one.identity, one.row.timed, one.row.status in RESULTS]).decode()
+        if like not in known:
+            known[like] = _not_here(one) or _not_so(one)
+        why = known[like]
+        if one.row.status == "died":  # a process may live here
+            why = "its process died, which another machine need not do"
+        elif why == ELSEWHERE and one.row.status not in RESULTS:
             why = UNJUDGED
-        if why == ELSEWHERE and run_code and _public(one):
-            foreign.append(one)
-        elif why:
-            reasons[why] += 1
+        if not why or (why == ELSEWHERE and run_code and _public(one)):
+            able.append(one)
+            why_not[one.row.key] = why
         else:
-            ((again,), _) = execute([one.job])
-            result.again += 1
-            result.problems += _differences(one, again)
+            reasons[why] += 1
+    foreign, lacking = [], Counter[str]()
+    for one in random.Random(result.seed).sample(able, min(sample, len(able))):
+        if why_not[one.row.key]:
+            foreign.append(one)
+            continue
+        ((again,), points) = execute([one.job])
+        result.again += 1
+        found = [*_differences(one, again), *_trace_differences(one, points)]
+        result.problems += [problem for _, problem in found if problem][:1]
+        lacking.update(column for column, problem in found if not problem)
     if foreign:
-        _in_sandbox(found, foreign, run, result)
-    died = sum(one.row.status == "died" for one in rows)
-    reasons |= {"its process died, which another machine need not do": died} if died else {}
+        _in_sandbox(archive, foreign, run, result)
     result.unchecked += [f"{counted(count, 'run')}: {why}" for why, count in reasons.items()]
+    result.unchecked += [
+        f"{column}: {counted(count, 'row')} of the {result.again:,} made again do not have it; made today they do"
+        for column, count in lacking.items()
+    ]
+    if not result.again:
+        result.unchecked.append("no run was made again")
+        return
     result.checked.append(
-        f"{counted(result.again, 'run')} of {len(whole):,} made again, chosen by the seed {result.seed}; if a tenth of "
+        f"{counted(result.again, 'run')} of {len(able):,} made again, chosen by the seed {result.seed}; if a tenth of "
         f"the rows were made up, such a sample would miss them with a probability of {0.9**result.again:.2g}"
     )
 
@@ -287,54 +367,79 @@ def _public(one: Stated) -> bool:
     return not _no_problem(one) and not one.identity.get("sweep")
 
 
-def _differences(one: Stated, again: Row) -> Iterator[str]:
+def _differences(one: Stated, again: Row) -> Iterator[tuple[str, str]]:
+    """(column, what is wrong) of every compared column that differs; "" for what the row does not have at all."""
     stated = one.row
-    if stated.algorithm != again.algorithm:
-        yield f"{one}: its key stands for a run of {again.algorithm}"
-        return
-    if stated.status != again.status:
-        yield f"{one}: its row says {stated.status}, run again it is {again.status}: {again.error or 'no error'}"
-        return
     scale = abs(again.objective or 0.0)
-    for name in MEASURED:
-        there, here = getattr(stated, name), getattr(again, name)
-        if (there is None) != (here is None) or (there is not None and not _close(there, here, scale)):
-            yield f"{one}: its row says {name} = {_shown(there)}, run again it is {_shown(here)}"
-            return
-    for name in STATED:
-        if not _same(there := getattr(stated, name), here := getattr(again, name)):
-            yield f"{one}: its row says {name} = {_told(there)}, run again it is {_told(here)}"
-    if not _close(stated.epsilon_planned or 0.0, again.epsilon_planned or 0.0, 0.0, SAME_EPSILON):
-        yield f"{one}: its row plans ε = {_shown(stated.epsilon_planned)}, run again {_shown(again.epsilon_planned)}"
-    if bool(stated.private) != bool(again.private):
-        yield f"{one}: its row says that it keeps its ε: {stated.private}, run again: {again.private}"
-    if again.values is not None:
-        there, here = (
-            np.asarray(each if each is not None else [], dtype=float) for each in (stated.values, again.values)
-        )
-        if there.shape != here.shape or not np.allclose(there, here, rtol=1e-4, atol=1e-6 * scale, equal_nan=True):
-            yield f"{one}: the values of its row are not those of the run"
+    for name in again.__struct_fields__:
+        if name in NOT_COMPARED:
+            continue
+        there, here = (_plain(name, getattr(row, name, None)) for row in (stated, again))
+        relative = SAME_EPSILON if name in EPSILONS else SINGLE if name == "values" else AGREE
+        if _same(there, here, scale if name in IN_LOSS else 0.0, relative):
+            continue
+        why = f": {again.error}" if name == "status" and again.error else ""
+        told = f"{one}: its row says {name} = {_told(there)}, run again it is {_told(here)}{why}"
+        yield name, "" if _lacks(there, here) else told
 
 
-def _close(there: float, here: float, scale: float, relative: float = AGREE) -> bool:
-    if not (math.isfinite(there) and math.isfinite(here)):
-        return there == here or (math.isnan(there) and math.isnan(here))
-    return abs(there - here) <= relative * max(abs(there), abs(here), scale) + 1e-12
+def _plain(name: str, value: Any) -> Any:
+    """A column's value as JSON has it; an error without its line of code, which moves from version to version."""
+    if name == "error":
+        return PLACE.sub("", value or "")
+    if isinstance(value, np.ndarray):
+        return value.tolist()
+    return msgspec.to_builtins(dict(value)) if isinstance(value, Mapping) else value
 
 
-def _same(there: Any, here: Any) -> bool:
-    """Of what a row says of its guarantee: numbers up to rounding; what is not stated is nothing."""
-    if isinstance(there, float) and isinstance(here, float):
-        return math.isclose(there, here, rel_tol=1e-9)
-    return (there or None) == (here or None)
+def _trace_differences(one: Stated, points: list[Point]) -> Iterator[tuple[str, str]]:
+    """The same of the recorded iterations, but for their seconds."""
+    if one.trace is None:
+        return
+    scale = max((abs(point.excess) for point in points if point.excess is not None), default=0.0)
+    scale = scale if math.isfinite(scale) else 0.0
+    scale = max(scale, abs(one.row.objective or 0.0))
+    for name in one.trace.__struct_fields__:
+        if name in NOT_COMPARED:
+            continue
+        there, here = getattr(one.trace, name), [getattr(point, name) for point in points]
+        if not _same(there, here, scale if name == "excess" else 0.0, AGREE):
+            yield f"trace: {name}", f"{one}: {name} of its trace is not that of the run"
 
 
-def _shown(value: float | None) -> str:
-    return "nothing" if value is None else f"{value:.9g}"
+def _same(there: Any, here: Any, scale: float = 0.0, relative: float = AGREE) -> bool:
+    """Whether two values of a column agree: numbers up to rounding, all else exactly; an empty text is nothing.
+
+    scale: the size of what a number is a difference of, 0 for none. An archive holds finite numbers alone, so what is
+    not finite is nothing too.
+    """
+    if isinstance(here, Mapping) and isinstance(there, Mapping):
+        return there.keys() == here.keys() and all(_same(there[name], here[name], scale, relative) for name in here)
+    if isinstance(here, list | tuple) and isinstance(there, list | tuple):
+        return len(there) == len(here) and all(map(_same, there, here, repeat(scale), repeat(relative)))
+    there, here = (None if each == "" or _endless(each) else each for each in (there, here))
+    if _number(here) and _number(there) and float in (type(there), type(here)):
+        return bool(abs(there - here) <= relative * max(abs(there), abs(here), scale) + 1e-12 * bool(scale))
+    return type(there) is type(here) and bool(there == here)
+
+
+def _endless(value: Any) -> bool:
+    return isinstance(value, float) and not math.isfinite(value)
+
+
+def _number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def _lacks(there: Any, here: Any) -> bool:
+    """Whether an older row has not got what one of today has; what both have agrees."""
+    if isinstance(there, Mapping) and isinstance(here, Mapping):
+        return there.keys() < here.keys() and all(_same(there[name], here[name]) for name in there)
+    return there is None or there == ""
 
 
 def _told(value: Any) -> str:
-    return _shown(value) if value is None or isinstance(value, float) else ascii(value)[:80]
+    return "nothing" if value is None else f"{value:.9g}" if isinstance(value, float) else ascii(value)[:80]
 
 
 def _in_sandbox(found: bundle.Bundle, rows: list[Stated], run: sandbox.Runs, result: Verified) -> None:
@@ -367,6 +472,8 @@ def _in_sandbox(found: bundle.Bundle, rows: list[Stated], run: sandbox.Runs, res
     for number, (one, problem, start) in planned.items():
         result.again += 1
         result.problems += _judged(one, problem, start, frames.get(number))
+    told = "objective, δ and planned ε alone were computed again; install its package to compare the other columns"
+    result.unchecked.append(f"{counted(len(planned), 'run')} of the archive's own methods: {told}")
 
 
 def _task(number: int, one: Stated, problem: Problem, folder: Path) -> tuple[Task, np.ndarray]:
@@ -403,15 +510,15 @@ def _judged(one: Stated, problem: Problem, start: np.ndarray, frame: sandbox.Fra
     with np.errstate(all="ignore"):
         objective = float(problem.value(W)[0]) if np.isfinite(W).all() else math.inf
     stated = math.inf if one.row.objective is None else one.row.objective
-    if not _close(stated, objective, 0.0):
-        yield f"{one}: its row says objective = {_shown(stated)}, its code run again gives {_shown(objective)}"
+    if not _same(stated, objective):
+        yield f"{one}: its row says objective = {_told(stated)}, its code run again gives {_told(objective)}"
     try:
         if not _same(delta := delta_value(check_delta(one.identity["delta"]), problem.n), one.row.delta):
-            yield f"{one}: its row says delta = {_shown(one.row.delta)}, its key stands for {_shown(delta)}"
+            yield f"{one}: its row says delta = {_told(one.row.delta)}, its key stands for {_told(delta)}"
         here = composition_of(msgspec.convert(frame.releases, list[ReleaseCount]))
         cost = spent(here, float(one.row.delta or 0), Relation(one.row.relation)).epsilon
     except (UserError, PrivacyError, msgspec.ValidationError, ValueError, TypeError) as error:
         yield f"{one}: what its code released: {ascii(str(error))[1:-1][:160]}"
         return
-    if one.row.private and not _close(cost, one.row.epsilon_planned or 0.0, 0.0, SAME_EPSILON):
-        yield f"{one}: its row plans ε = {_shown(one.row.epsilon_planned)}, its code's noise composes to {cost:.6g}"
+    if one.row.private and not _same(cost, one.row.epsilon_planned, 0.0, SAME_EPSILON):
+        yield f"{one}: its row plans ε = {_told(one.row.epsilon_planned)}, its code's noise composes to {cost:.6g}"
