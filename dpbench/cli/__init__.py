@@ -87,7 +87,8 @@ def group() -> None:
     """Which differentially private optimiser wins at which ε, and do the claims of five papers survive a re-run?
 
     Every figure is rebuilt from raw results, and a second accountant recomputes every ε. Exit codes: 0 all well,
-    1 some runs failed or something is wrong, 2 a mistake in the call, 3 something could not be checked, 130 interrupted.
+    1 some runs failed or something is wrong, 2 a mistake in the call, 3 something could not be checked,
+    130 interrupted.
     """
 
 
