@@ -87,7 +87,6 @@ HOUR = 3600.0
 )
 @click.option("--scheduler", metavar="ADDRESS", help="dask's scheduler: tcp://host:port, or its scheduler file.")
 @click.option("--shards", type=int, metavar="N", help="Split the rows into N parts, kept by dask's workers.")
-@click.option("--device", metavar="NAME", help="Take sums over rows on JAX's cpu or gpu; also DPBENCH_DEVICE.")
 @click.option(
     "--profile-of", "key", metavar="KEY", help="Print the privacy profile and trade-off curve of the run with this key."
 )

@@ -13,7 +13,7 @@ from dpbench import algorithms, datasets, experiments
 from dpbench.errors import NotAtHand, UserError, at_least, positive, several, silent
 from dpbench.experiments.tuned import lookup
 from dpbench.problems import catalogue
-from dpbench.run import devices, executors, runner
+from dpbench.run import executors, runner
 from dpbench.run.jobs import make_job
 from dpbench.run.results import Store
 from dpbench.run.runner import Progress, Summary
@@ -75,7 +75,6 @@ def run_algorithm(
     backend: str = "loky",
     scheduler: str | None = None,
     shards: int | None = None,
-    device: str | None = None,
     trace: bool = False,
     progress: Callable[[Progress], None] = silent,
     notify: Callable[[str], None] = silent,
@@ -95,8 +94,7 @@ def run_algorithm(
         results: the folder of all results; the rows go to `results/adhoc/ALGORITHM`.
         jobs: worker processes or threads, None for one per core. backend: "loky", "threading" or "dask".
             scheduler: dask's, "tcp://host:port" or its scheduler file. shards: cut the rows into so many parts, which
-            lie with dask's workers; the runs themselves are made here, one batch at a time. device: "cpu" or "gpu", on
-            which JAX takes the sums over the rows; dask's workers have their own (DPBENCH_DEVICE).
+            lie with dask's workers; the runs themselves are made here, one batch at a time.
         trace: record the excess loss along the way, which `report` draws.
         progress: gets a `dpbench.run.runner.Progress` after each batch.
         notify: gets a line where there is something to say, as of data that are not fetched.
@@ -106,7 +104,6 @@ def run_algorithm(
         UserError: for any argument that does not fit, in one line that names it; NotAtHand: for data not fetched.
     """
     executors.check(backend, jobs, scheduler, shards)
-    devices.check(device)
     at_least("seeds", seeds)
     if not several(epsilon):
         raise UserError("epsilon: give one at least")
@@ -150,7 +147,7 @@ def run_algorithm(
     store = Store(results, "adhoc", method.name)
     estimated(runner.estimate(todo, store, jobs))
     summary = runner.run(
-        todo, store, workers=jobs, backend=backend, scheduler=scheduler, shards=shards, device=device, report=progress
+        todo, store, workers=jobs, backend=backend, scheduler=scheduler, shards=shards, report=progress
     )
     return Runs(summary, store, missing, tuned=bool(used))
 
@@ -165,7 +162,6 @@ def run_experiment(
     backend: str = "loky",
     scheduler: str | None = None,
     shards: int | None = None,
-    device: str | None = None,
     progress: Callable[[Progress], None] = silent,
     notify: Callable[[str], None] = silent,
 ) -> Runs:
@@ -179,13 +175,12 @@ def run_experiment(
         profile: "quick" or "full".
         config: a grid of your own (TOML) instead of the experiment's; where it asks for other runs than the
             experiment's, its rows go to `results/adhoc/FILE`.
-        results, jobs, backend, scheduler, shards, device, progress, notify: as of `run_algorithm`.
+        results, jobs, backend, scheduler, shards, progress, notify: as of `run_algorithm`.
 
     Raises:
         UserError: for any argument that does not fit, in one line that names it.
     """
     executors.check(backend, jobs, scheduler, shards)
-    devices.check(device)
     name, _, artefact = reference.partition("/")
     experiment = experiments.get(name)
     blocks = experiment.blocks(profile, artefact or None, config)
@@ -219,7 +214,6 @@ def run_experiment(
             backend=backend,
             scheduler=scheduler,
             shards=shards,
-            device=device,
             report=progress,
         )
     return Runs(summary, store, missing, tuple(waiting))

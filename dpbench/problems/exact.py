@@ -46,7 +46,6 @@ from dpbench.problems.followed import Follower
 from dpbench.problems.grid import GridRows, on_grid, short_rows, square_bound
 from dpbench.problems.kernels import BLOCK, CACHED, LONGEST, Pointwise, Rows
 from dpbench.problems.losses import Loss, built_in
-from dpbench.problems.namespace import namespace
 from dpbench.problems.problem import Problem
 from dpbench.problems.replaced import LARGE, Apart
 from dpbench.problems.risk import FAR
@@ -539,7 +538,7 @@ def gram_sum(
 
 def _derivative(loss: Pointwise, clip: bool, most: float, z: np.ndarray, y: np.ndarray, out: np.ndarray) -> np.ndarray:
     c = _rounded(loss(z, y, out))
-    return _within(c, most) if clip or namespace(c) is not np else c  # a bound in float64 is NumPy's
+    return _within(c, most) if clip else c
 
 
 def _vector(loss: Loss, bound: float, square: int, z: np.ndarray, y: np.ndarray, out: np.ndarray) -> np.ndarray:
@@ -558,14 +557,12 @@ def _vector(loss: Loss, bound: float, square: int, z: np.ndarray, y: np.ndarray,
 
 
 def _labels(most: float, z: np.ndarray, y: np.ndarray, out: np.ndarray) -> np.ndarray:
-    xp = namespace(z)
-    return _within(_rounded(xp.add(xp.multiply(z, 0, out=out), y, out=out)), most)
+    return _within(_rounded(np.add(np.multiply(z, 0, out=out), y, out=out)), most)
 
 
 def _within(c: np.ndarray, most: Any) -> np.ndarray:
     """c in place, clipped to ±most, and -most where it is no number: such is no row's part of a sum."""
-    xp = namespace(c)
-    return xp.fmin(xp.fmax(c, -most, out=c), most, out=c)
+    return np.fmin(np.fmax(c, -most, out=c), most, out=c)
 
 
 def _rounded(c: np.ndarray) -> np.ndarray:
@@ -573,14 +570,11 @@ def _rounded(c: np.ndarray) -> np.ndarray:
 
     The float64 numbers next to 1.5·2³⁶ are the multiples of 2⁻¹⁶: adding it rounds. A third of the time of np.rint.
     """
-    if (xp := namespace(c)) is not np:  # a compiler might take off what it added
-        return xp.rint(c * 2.0**WEIGHT_BITS) * 2.0**-WEIGHT_BITS
     np.add(c, 1.5 * 2.0 ** (52 - WEIGHT_BITS), out=c)
     return np.subtract(c, 1.5 * 2.0 ** (52 - WEIGHT_BITS), out=c)
 
 
 def _curvature(loss: Pointwise, step: float, signed: bool, z: np.ndarray, y: np.ndarray, out: np.ndarray) -> np.ndarray:
-    xp = namespace(z)
     h = loss(z, y, out)
-    h = xp.rint(xp.divide(h, step, out=h), out=h)
-    return xp.fmin(xp.fmax(h, -(2**CURVATURE_BITS) if signed else 0, out=h), 2**CURVATURE_BITS, out=h)
+    h = np.rint(np.divide(h, step, out=h), out=h)
+    return np.fmin(np.fmax(h, -(2**CURVATURE_BITS) if signed else 0, out=h), 2**CURVATURE_BITS, out=h)

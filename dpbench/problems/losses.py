@@ -21,7 +21,6 @@ from typing import ClassVar
 import numpy as np
 
 from dpbench.errors import DataError, UserError, nearest
-from dpbench.problems.namespace import namespace
 
 ENTRY_POINTS = "dpbench.losses"
 EXP_MAX = 700.0  # exp overflows beyond 709; σ(-700) is 1e-304
@@ -89,12 +88,11 @@ class Loss:
 
     def bounded(self, z: np.ndarray, y: np.ndarray, bound: float, out: np.ndarray) -> np.ndarray:
         """∂ℓ/∂z, clipped to ±bound."""
-        return namespace(z).clip(self.derivative(z, y, out), -bound, bound, out=out)
+        return np.clip(self.derivative(z, y, out), -bound, bound, out=out)
 
     def correct(self, z: np.ndarray, y: np.ndarray, out: np.ndarray) -> np.ndarray:
         """1 where z tells the label, 0 elsewhere: for labels ±1, where it has their sign."""
-        xp = namespace(z)
-        return xp.greater(xp.multiply(z, y, out=out), 0, out=out)
+        return np.greater(np.multiply(z, y, out=out), 0, out=out)
 
     def conjugate(self, u: np.ndarray, y: np.ndarray) -> np.ndarray:
         """Fenchel conjugate sup_z u·z - ℓ(z, y), for u in the range of ℓ'. Convex losses only."""
@@ -110,33 +108,30 @@ class Logistic(Loss):
     # In float32, (tanh - y)/2 with tanh in [-1, 1] as rounded.
 
     def value(self, z: np.ndarray, y: np.ndarray, out: np.ndarray) -> np.ndarray:
-        xp = namespace(z)
-        margin = xp.multiply(z, y, out=out)
-        tail = xp.abs(margin)
-        tail = xp.negative(tail, out=tail)
-        tail = xp.exp(tail, out=tail)
-        tail = xp.log1p(tail, out=tail)
-        margin = xp.minimum(margin, 0, out=margin)  # log(1+e^-m) = log(1+e^-|m|) - min(m, 0)
-        return xp.subtract(tail, margin, out=out)
+        margin = np.multiply(z, y, out=out)
+        tail = np.abs(margin)
+        tail = np.negative(tail, out=tail)
+        tail = np.exp(tail, out=tail)
+        tail = np.log1p(tail, out=tail)
+        margin = np.minimum(margin, 0, out=margin)  # log(1+e^-m) = log(1+e^-|m|) - min(m, 0)
+        return np.subtract(tail, margin, out=out)
 
     def derivative(self, z: np.ndarray, y: np.ndarray, out: np.ndarray) -> np.ndarray:
-        xp = namespace(z)
         if z.dtype == np.float32:  # -y σ(-yz) = (tanh(z/2) - y)/2: half the time of the other, off by 1e-7 at most
-            half = xp.tanh(xp.multiply(z, 0.5, out=out), out=out)
-            return xp.multiply(xp.subtract(half, y, out=out), 0.5, out=out)
+            half = np.tanh(np.multiply(z, 0.5, out=out), out=out)
+            return np.multiply(np.subtract(half, y, out=out), 0.5, out=out)
         # -y σ(-yz) = (1-y)/2 - σ(-z): one pass fewer than multiplying by y twice, exact to 1e-16.
-        return xp.subtract(0.5 - 0.5 * y, _reverse_sigmoid(z, out), out=out)
+        return np.subtract(0.5 - 0.5 * y, _reverse_sigmoid(z, out), out=out)
 
     def second_derivative(self, z: np.ndarray, y: np.ndarray, out: np.ndarray) -> np.ndarray:
         return _sigmoid_slope(z, out)
 
     def quadratic_bound(self, z: np.ndarray, y: np.ndarray, out: np.ndarray) -> np.ndarray:
         """tanh(z/2)/(2z), 1/4 at z = 0 (Ganesh et al. 2023, Section 3, after Jaakkola and Jordan 2000)."""
-        xp = namespace(z)
-        z = xp.maximum(xp.abs(z, out=out), 1e-8, out=out)  # even in z, and 1/4 to the last bit below 1e-8
-        half = xp.multiply(z, 0.5)
-        half = xp.tanh(half, out=half)
-        return xp.divide(half, xp.multiply(z, 2, out=out), out=out)
+        z = np.maximum(np.abs(z, out=out), 1e-8, out=out)  # even in z, and 1/4 to the last bit below 1e-8
+        half = np.multiply(z, 0.5)
+        half = np.tanh(half, out=half)
+        return np.divide(half, np.multiply(z, 2, out=out), out=out)
 
     def conjugate(self, u: np.ndarray, y: np.ndarray) -> np.ndarray:
         """a log a + (1-a) log(1-a) with a = -y u in [0, 1]."""
@@ -148,9 +143,8 @@ class Logistic(Loss):
 
 def centred_logistic(z: np.ndarray, y: np.ndarray, out: np.ndarray) -> np.ndarray:
     """Of the logistic loss, the derivative's part without a label: ℓ' + y/2 = tanh(z/2)/2, within ±1/2."""
-    xp = namespace(z)
-    half = xp.tanh(xp.multiply(z, 0.5, out=out), out=out)
-    return xp.multiply(half, 0.5, out=out)
+    half = np.tanh(np.multiply(z, 0.5, out=out), out=out)
+    return np.multiply(half, 0.5, out=out)
 
 
 class Sigmoid(Loss):
@@ -160,18 +154,16 @@ class Sigmoid(Loss):
     lipschitz, smoothness, hessian_lipschitz = 1 / 4, 1 / (6 * math.sqrt(3)), 1 / 8
 
     def value(self, z: np.ndarray, y: np.ndarray, out: np.ndarray) -> np.ndarray:
-        xp = namespace(z)
-        return _reverse_sigmoid(xp.negative(xp.multiply(z, y, out=out), out=out), out)
+        return _reverse_sigmoid(np.negative(np.multiply(z, y, out=out), out=out), out)
 
     def derivative(self, z: np.ndarray, y: np.ndarray, out: np.ndarray) -> np.ndarray:
-        return namespace(z).multiply(_sigmoid_slope(z, out), y, out=out)
+        return np.multiply(_sigmoid_slope(z, out), y, out=out)
 
     def second_derivative(self, z: np.ndarray, y: np.ndarray, out: np.ndarray) -> np.ndarray:
         """σ'(m)(1 - 2σ(m)) with m = yz, and 1 - 2σ(m) = -tanh(m/2)."""
-        xp = namespace(z)
-        bend = xp.multiply(z, -0.5 * y)
-        bend = xp.tanh(bend, out=bend)
-        return xp.multiply(_sigmoid_slope(z, out), bend, out=out)
+        bend = np.multiply(z, -0.5 * y)
+        bend = np.tanh(bend, out=bend)
+        return np.multiply(_sigmoid_slope(z, out), bend, out=out)
 
 
 class Squared(Loss):
@@ -181,15 +173,14 @@ class Squared(Loss):
     lipschitz, smoothness, hessian_lipschitz = math.inf, 1.0, 0.0
 
     def value(self, z: np.ndarray, y: np.ndarray, out: np.ndarray) -> np.ndarray:
-        xp = namespace(z)
-        off = xp.subtract(z, y, out=out)
-        return xp.multiply(xp.multiply(off, off, out=out), 0.5, out=out)
+        off = np.subtract(z, y, out=out)
+        return np.multiply(np.multiply(off, off, out=out), 0.5, out=out)
 
     def derivative(self, z: np.ndarray, y: np.ndarray, out: np.ndarray) -> np.ndarray:
-        return namespace(z).subtract(z, y, out=out)
+        return np.subtract(z, y, out=out)
 
     def second_derivative(self, z: np.ndarray, y: np.ndarray, out: np.ndarray) -> np.ndarray:
-        return namespace(z).logical_or(z, True, out=out)  # 1, whatever z
+        return np.logical_or(z, True, out=out)  # 1, whatever z
 
     def conjugate(self, u: np.ndarray, y: np.ndarray) -> np.ndarray:
         return u * (0.5 * u + y)
@@ -202,17 +193,14 @@ class PseudoHuber(Loss):
     lipschitz, smoothness, hessian_lipschitz = 1.0, 1.0, 1.5 * 0.8**2.5
 
     def value(self, z: np.ndarray, y: np.ndarray, out: np.ndarray) -> np.ndarray:
-        xp = namespace(z)
-        return xp.subtract(xp.hypot(xp.subtract(z, y, out=out), 1, out=out), 1, out=out)
+        return np.subtract(np.hypot(np.subtract(z, y, out=out), 1, out=out), 1, out=out)
 
     def derivative(self, z: np.ndarray, y: np.ndarray, out: np.ndarray) -> np.ndarray:
-        xp = namespace(z)
-        off = xp.subtract(z, y, out=out)
-        return xp.divide(off, xp.hypot(off, 1), out=out)
+        off = np.subtract(z, y, out=out)
+        return np.divide(off, np.hypot(off, 1), out=out)
 
     def second_derivative(self, z: np.ndarray, y: np.ndarray, out: np.ndarray) -> np.ndarray:
-        xp = namespace(z)
-        return xp.power(xp.hypot(xp.subtract(z, y, out=out), 1, out=out), -3, out=out)
+        return np.power(np.hypot(np.subtract(z, y, out=out), 1, out=out), -3, out=out)
 
     def conjugate(self, u: np.ndarray, y: np.ndarray) -> np.ndarray:
         return u * y + 1 - np.sqrt(np.maximum(0, 1 - u * u))
@@ -234,15 +222,13 @@ class Ramp(Nonsmooth):
     name = "ramp"
 
     def value(self, z: np.ndarray, y: np.ndarray, out: np.ndarray) -> np.ndarray:
-        xp = namespace(z)
-        return xp.clip(xp.subtract(1, xp.multiply(z, y, out=out), out=out), 0, 1, out=out)
+        return np.clip(np.subtract(1, np.multiply(z, y, out=out), out=out), 0, 1, out=out)
 
     def derivative(self, z: np.ndarray, y: np.ndarray, out: np.ndarray) -> np.ndarray:
         """-y where 0 ≤ yz < 1, else 0."""
-        xp = namespace(z)
-        margin = xp.multiply(z, y, out=out)
+        margin = np.multiply(z, y, out=out)
         falling = (margin >= 0) & (margin < 1)
-        return xp.multiply(falling, -y, out=out)
+        return np.multiply(falling, -y, out=out)
 
 
 class Phase(Nonsmooth):
@@ -256,15 +242,13 @@ class Phase(Nonsmooth):
             raise DataError(f"y: phase loss needs labels >= 0, found {y[~(y >= 0)][0]:g}; give the sizes |<x, w>|")
 
     def value(self, z: np.ndarray, y: np.ndarray, out: np.ndarray) -> np.ndarray:
-        xp = namespace(z)
-        return xp.abs(xp.subtract(xp.abs(z, out=out), y, out=out), out=out)
+        return np.abs(np.subtract(np.abs(z, out=out), y, out=out), out=out)
 
     def derivative(self, z: np.ndarray, y: np.ndarray, out: np.ndarray) -> np.ndarray:
         """sign(z (|z| - y)); 1 or -1 at a kink, both in Clarke's subdifferential there."""
-        xp = namespace(z)
-        beyond = xp.abs(z)
-        beyond = xp.multiply(z, xp.subtract(beyond, y, out=beyond), out=out)
-        return xp.copysign(1.0, beyond, out=out)  # a third of the time of np.sign
+        beyond = np.abs(z)
+        beyond = np.multiply(z, np.subtract(beyond, y, out=beyond), out=out)
+        return np.copysign(1.0, beyond, out=out)  # a third of the time of np.sign
 
 
 class Softmax(Loss):
@@ -379,16 +363,16 @@ class Weighted(Loss):
 
     def _of(self, y: np.ndarray) -> np.ndarray:
         """(b,) weights of the labels."""
-        return namespace(y).asarray(self.weights)[(y > 0).astype(int) if self.outputs == 1 else y.astype(int)]
+        return np.asarray(self.weights)[(y > 0).astype(int) if self.outputs == 1 else y.astype(int)]
 
     def value(self, z: np.ndarray, y: np.ndarray, out: np.ndarray) -> np.ndarray:
-        return namespace(z).multiply(self.base.value(z, y, out), self._of(y), out=out)
+        return np.multiply(self.base.value(z, y, out), self._of(y), out=out)
 
     def derivative(self, z: np.ndarray, y: np.ndarray, out: np.ndarray) -> np.ndarray:
-        return namespace(z).multiply(self.base.derivative(z, y, out), self._of(y), out=out)
+        return np.multiply(self.base.derivative(z, y, out), self._of(y), out=out)
 
     def second_derivative(self, z: np.ndarray, y: np.ndarray, out: np.ndarray) -> np.ndarray:
-        return namespace(z).multiply(self.base.second_derivative(z, y, out), self._of(y), out=out)
+        return np.multiply(self.base.second_derivative(z, y, out), self._of(y), out=out)
 
     def bounded(self, z: np.ndarray, y: np.ndarray, bound: float, out: np.ndarray) -> np.ndarray:
         """v(y)·ℓ', shortened to a norm of at most `bound`."""
@@ -407,19 +391,17 @@ def _reverse_sigmoid(z: np.ndarray, out: np.ndarray) -> np.ndarray:
 
     Clipped below too: where e^z underflows np.exp takes 13 to 80 ns an element instead of 0.7, and 1 + e^z is 1.
     """
-    xp = namespace(z)
     limit = EXP_MAX if z.dtype == np.float64 else EXP_MAX_SINGLE
-    e = xp.exp(xp.clip(z, -limit, limit, out=out), out=out)
-    return xp.reciprocal(xp.add(e, 1, out=out), out=out)
+    e = np.exp(np.clip(z, -limit, limit, out=out), out=out)
+    return np.reciprocal(np.add(e, 1, out=out), out=out)
 
 
 def _sigmoid_slope(z: np.ndarray, out: np.ndarray) -> np.ndarray:
     """σ(z) σ(-z) = e/(1+e)² with e = exp(-|z|)."""
-    xp = namespace(z)
-    e = xp.exp(xp.negative(xp.abs(z, out=out), out=out), out=out)
-    one_plus = xp.add(e, 1)
-    one_plus = xp.multiply(one_plus, one_plus, out=one_plus)
-    return xp.divide(e, one_plus, out=out)
+    e = np.exp(np.negative(np.abs(z, out=out), out=out), out=out)
+    one_plus = np.add(e, 1)
+    one_plus = np.multiply(one_plus, one_plus, out=one_plus)
+    return np.divide(e, one_plus, out=out)
 
 
 LOSSES: dict[str, Loss] = {

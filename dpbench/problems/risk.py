@@ -22,7 +22,6 @@ from dpbench.problems import losses
 from dpbench.problems.declaration import Declaration
 from dpbench.problems.followed import Lines, Restricted
 from dpbench.problems.kernels import Pointwise, Rows
-from dpbench.problems.namespace import namespace
 
 BOUND_SLACK = 1e-12  # relative: a row divided by its norm has norm 1 up to rounding
 HESSIAN_BYTES = 4e9
@@ -400,13 +399,11 @@ def _conjugate(loss: losses.Loss, scale: float, z: np.ndarray, y: np.ndarray, ou
 
 
 def _clipped(value: Pointwise, clip: float, z: np.ndarray, y: np.ndarray, out: np.ndarray) -> np.ndarray:
-    xp = namespace(z)
-    return xp.maximum(xp.fmin(value(z, y, out), clip, out=out), 0.0, out=out)
+    return np.maximum(np.fmin(value(z, y, out), clip, out=out), 0.0, out=out)
 
 
 def _within(loss: losses.Loss, bound: float, z: np.ndarray, y: np.ndarray, out: np.ndarray) -> np.ndarray:
-    xp = namespace(z)
-    return xp.less_equal(xp.abs(loss.derivative(z, y, out), out=out), bound, out=out)
+    return np.less_equal(np.abs(loss.derivative(z, y, out), out=out), bound, out=out)
 
 
 def _bounded(loss: losses.Loss, bound: float, z: np.ndarray, y: np.ndarray, out: np.ndarray) -> np.ndarray:

@@ -328,7 +328,6 @@ def _widely(rows: Rows, function: Callable[..., Any], *arguments: Any) -> Any:
 
 
 def _method(rows: Rows, name: str, *arguments: Any) -> Any:
-    """As the rows themselves have it: those on a device have sums of their own."""
     return getattr(rows, name)(*arguments)
 
 

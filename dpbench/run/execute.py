@@ -15,12 +15,11 @@ from dpbench import algorithms, datasets
 from dpbench.algorithms.base import Algorithm, BaseSettings, Outcome
 from dpbench.errors import Defect, UserError, WorkerDied
 from dpbench.privacy.streams import stream
-from dpbench.problems import Problem
+from dpbench.problems import Problem, build
 from dpbench.problems.optimum import NoOptimum, Optimum
 from dpbench.problems.scores import held_out_scores
 from dpbench.run import outcomes
 from dpbench.run.bound import BatchRun, Bound, Build, bind_jobs, own_columns
-from dpbench.run.devices import build
 from dpbench.run.environment import environment
 from dpbench.run.jobs import Job
 from dpbench.run.row import RUNS, Point, Row

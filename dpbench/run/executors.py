@@ -23,7 +23,6 @@ from threadpoolctl import threadpool_limits
 
 from dpbench.datasets import cache
 from dpbench.errors import UserError, WorkerDied, at_least, nearest
-from dpbench.run import devices
 from dpbench.run.batch import Batch, Death, Executor, Rows
 from dpbench.run.cluster import Cluster
 from dpbench.run.execute import execute, failed_row
@@ -72,7 +71,7 @@ class Local:
         def tasks() -> Iterator[object]:
             for index, batch in batches.items():
                 flying.append(index)
-                yield delayed(_indexed)(index, batch, os.getpid(), str(cache.root()), devices.chosen() or "")
+                yield delayed(_indexed)(index, batch, os.getpid(), str(cache.root()))
 
         parallel = Parallel(
             n_jobs=self._jobs,
@@ -178,11 +177,10 @@ class _Claimed(dict[int, Batch]):
                 yield index, batch
 
 
-def _indexed(index: int, batch: Batch, driver: int, data: str, device: str) -> tuple[int, Rows]:
+def _indexed(index: int, batch: Batch, driver: int, data: str) -> tuple[int, Rows]:
     _end_with(driver)
     if os.getpid() != driver:  # a worker of an earlier call may know another folder of data
         os.environ["DPBENCH_DATA"] = data
-        os.environ[devices.VARIABLE] = device
     return index, Rows(*execute(batch))
 
 

@@ -139,7 +139,6 @@ def fit(
     release_noise: Literal["numpy", "opendp"] | None = None,
     precision: Literal["float64", "float32"] = "float64",
     timing: Literal["constant"] | None = None,
-    device: str | None = None,
     **settings: Any,
 ) -> Fit:
     """Fit one model to (X, y) by a private optimiser, and check what it spent.
@@ -182,8 +181,6 @@ def fit(
             rounding to float32 would take beyond the bound are kept within it.
         timing: "constant": every step is made, and made as often, whatever the data of this shape are. For arithmetic
             "bytes" and rows in an array; what remains is measured in the guide "Time". None: as fast as it goes.
-        device: "cpu" or "gpu", on which JAX (extra `jax`) takes the sums over rows in an array; results are those of
-            NumPy (None) to rounding. A dask array's workers have their own: DPBENCH_DEVICE.
         **settings: the algorithm's settings, e.g. T=100.
 
     Raises:
@@ -211,8 +208,6 @@ def fit(
         raise UserError(f'timing must be "constant" or None, got {timing!r}')
     if timing and (scipy.sparse.issparse(X) or shards.is_lazy(X)):
         raise UserError("timing: the time of sparse rows, or of a cluster, depends on the data; give an array")
-    if device is not None and (scipy.sparse.issparse(X) or shards.is_lazy(X) or timing):
-        raise UserError("device: for rows in an array, and without timing; leave it out")
     if seed is not None and release_noise == "opendp":
         raise UserError(f"seed: release_noise={release_noise!r} draws from the system's entropy alone; leave seed out")
     if schema is None and row_bound not in ("auto", None):
@@ -272,7 +267,6 @@ def fit(
         precision=precision,
         steady=timing is not None,
         declared=declared,
-        device=device,
     )
     left = (epsilon, delta) if bounded is None else bounded.way[1:]
     budget = budget_of(method, problem.n, *left, relation, accounting)

@@ -28,7 +28,7 @@ from dpbench.problems.kernels import Rows
 from dpbench.problems.replaced import FEW, LARGE, ReplacedProblem, Short
 from dpbench.problems.risk import FAR
 from dpbench.problems.sharded import ShardedProblem
-from dpbench.run import devices, shards
+from dpbench.run import shards
 
 Labels = Literal["binary", "real"]
 Bound = Literal["check", "rescale"]
@@ -76,14 +76,12 @@ def problem_of(
     precision: str,
     steady: bool,
     declared: dict[str, Any],
-    device: str | None = None,
 ) -> Problem:
     """The problem that a fit runs on.
 
     needed: norm and bound of the rows that the method's proof asks for. bound: "check" raises DataError for data that
     do not fit, "rescale" scales long rows and repairs the rest, see `repaired`. release: iterates that leave float64's
     range stop the run. exact: rows on a grid, sums as integers. steady: in steps that are the same for all data.
-    device: what takes the sums over the rows, None for NumPy.
     """
     kind = losses.get(loss)
     labels: Labels = "binary" if kind.binary else "real"
@@ -121,7 +119,7 @@ def problem_of(
         found = Problem(*prepare(X, y, labels), **declared, rows_checked=needed is not None)
     if release:
         found.limit = FAR
-    return found if shards.is_lazy(X) else devices.place(found, device)
+    return found
 
 
 def checked(

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 from dpbench import algorithms, datasets
 from dpbench.errors import UserError
-from dpbench.run import devices, outcomes
+from dpbench.run import outcomes
 from dpbench.run.batch import Rows
 from dpbench.run.executors import Here, cores, open_executor, results
 from dpbench.run.jobs import Job
@@ -114,13 +114,11 @@ def run(
     backend: str = "loky",
     scheduler: str | None = None,
     shards: int | None = None,
-    device: str | None = None,
     report: Callable[[Progress], None] = lambda progress: None,
 ) -> Summary:
     """Run the jobs that the store has not finished and write each batch's rows as soon as it ends.
 
     Batches of untimed jobs go to the executor of `backend`, `workers`, `scheduler` and `shards` (see `executors`).
-    device: what takes the sums over the rows (see `devices`).
     Timed jobs run afterwards, one at a time with nothing else of ours running, in the driver. Interrupting loses at
     most the batches in flight. Processes that run the same jobs into the same store share them (`leases`).
     """
@@ -147,7 +145,7 @@ def run(
     pooled, timed = ([job for job in unique.values() if (job.key in apart) == one] for one in (False, True))
     wanted = {job.key for job in missing}
     shared = Leases(store.folder) if missing and hasattr(store, "folder") else contextlib.nullcontext()
-    with devices.using(device), shared as leases:
+    with shared as leases:
         if wanted - apart:
             claims = Claims(leases, store, batches(pooled)) if leases else Alone()
             with open_executor(backend, workers, scheduler, shards) as executor:

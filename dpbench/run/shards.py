@@ -24,7 +24,7 @@ from dpbench.problems import Problem, build, catalogue
 from dpbench.problems.kernels import Rows
 from dpbench.problems.sharded import Question, ShardedProblem, Shards
 from dpbench.problems.tree import Parts
-from dpbench.run import devices, relay
+from dpbench.run import relay
 from dpbench.run.batch import Batch, Death
 from dpbench.run.batch import Rows as Ended
 from dpbench.run.cluster import PATIENCE, check_version, connect, gone, timeouts
@@ -238,8 +238,7 @@ def _problem(ask: Asker, kind: type[ShardedProblem], **declared: Any) -> Sharded
 
 def _prepared(prepare: Prepare, version: str, X: Any, y: Any) -> Rows:
     check_version(version)
-    rows = prepare(_aligned(X), _aligned(y))
-    return devices.rows(rows.X, rows.y, devices.chosen())
+    return prepare(_aligned(X), _aligned(y))
 
 
 def _aligned(array: Any) -> Any:
@@ -256,7 +255,7 @@ def _mapped(version: str, problem: str, name: str, sha256: str, low: int, high: 
     if not shipping.adopt(name, sha256):
         raise UserError(f"a worker that came later has not got {name}: give all workers one DPBENCH_DATA, or none")
     whole = build(problem)
-    return devices.rows(whole.X[low:high], whole.y[low:high], devices.chosen())
+    return Rows(whole.X[low:high], whole.y[low:high])
 
 
 def _facts(rows: Rows) -> tuple[int, int, bool, bool]:

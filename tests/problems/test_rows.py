@@ -1,15 +1,13 @@
-"""What stands for rows gives the same sums, wherever they are taken: in memory, in shards, on a device of JAX."""
+"""What stands for rows gives the same sums, wherever they are taken: in memory, or in shards."""
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import pytest
 
-from dpbench.errors import UserError
 from dpbench.problems import Problem, exact, grid, losses
 from dpbench.problems.kernels import Rows
 from dpbench.problems.losses import LOSSES, Loss
@@ -17,18 +15,12 @@ from dpbench.problems.sharded import ShardedProblem, Shards, held
 
 N, D = 3_100, 7
 SIZES = (1_000, 37, 2_063)
-KINDS = ("memory", "shards", "device")
+KINDS = ("memory", "shards")
 
 
 def of_kind(kind: str, X: np.ndarray, y: np.ndarray) -> Any:
-    """Rows of a kind; a test of a device is skipped without JAX."""
     if kind == "memory":
         return Rows(X, y)
-    if kind == "device":
-        pytest.importorskip("jax")
-        from dpbench.problems.device import DeviceRows
-
-        return DeviceRows(X, y, "cpu")
     cuts = np.cumsum(SIZES)[:-1]
     parts = [Rows(A, b) for A, b in zip(np.split(X, cuts), np.split(y, cuts), strict=True)]
     return Shards(held(parts), SIZES, D, single=parts[0].single)
@@ -189,38 +181,3 @@ def test_coordinates_lines_and_minimisers(kind, name, dtype):
         np.testing.assert_allclose(first, second, rtol=1e-5 if dtype is np.float32 else 1e-9)
     assert p.optimum().value == pytest.approx(whole.optimum().value, rel=1e-9)
     np.testing.assert_allclose(p.optimum().w, whole.optimum().w, atol=1e-6)
-
-
-def test_a_device_that_is_not_there_and_a_loss_for_numpy_alone_are_one_line_each():
-    pytest.importorskip("jax")
-    from dpbench.problems import device
-
-    X, y = table(LOSSES["logistic"])
-    with pytest.raises(UserError, match="JAX has no 'abacus' here; it has: cpu"):
-        device.DeviceRows(X, y, "abacus")
-
-    class InPlace(losses.Logistic):
-        def derivative(self, z: np.ndarray, y: np.ndarray, out: np.ndarray) -> np.ndarray:
-            np.multiply(z, y, out=out)
-            return out
-
-    with pytest.raises(UserError, match="written for NumPy alone"):
-        device.check(InPlace())
-    for loss in LOSSES.values():
-        device.check(loss)
-
-
-def test_functions_made_anew_are_compiled_once():
-    pytest.importorskip("jax")
-    from dpbench.problems import device
-
-    X, y = table(LOSSES["logistic"])
-    problem = Problem(X, y)
-    problem.__dict__["_rows"] = device.DeviceRows(X, y, "cpu")
-    W = np.zeros((1, D))
-    problem.clipped_value(W, 0.5)
-    before = device._compiled.cache_info().misses
-    for _ in range(3):
-        problem.clipped_value(W, 0.5)
-    assert device._compiled.cache_info().misses == before
-    assert device._Key(functools.partial(near, 1)) != device._Key(functools.partial(near, 2))

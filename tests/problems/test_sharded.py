@@ -8,7 +8,7 @@ from dpbench.algorithms.base import make_settings
 from dpbench.algorithms.rules import public_settings
 from dpbench.errors import UserError
 from dpbench.privacy.budget import Budget
-from dpbench.problems import NoOptimum, Problem, exact, followed, losses
+from dpbench.problems import NoOptimum, Problem, followed, losses
 from dpbench.problems import sharded as sharded_module
 from dpbench.problems.kernels import Rows
 from dpbench.problems.sharded import Elsewhere, ShardedProblem, Shards, held
@@ -183,25 +183,6 @@ def test_margins_of_one_row_and_lines_are_those_of_one_place():
         assert first.derivative(i, step) == pytest.approx(expected, rel=1e-9)
         other.derivative(i, step)
         assert second.derivative(i, step) == pytest.approx(expected, rel=1e-9)
-
-
-def test_shards_of_a_device_are_asked_by_their_own_methods():
-    X, y = data()
-    taken = []
-
-    class Elsewhere(Rows):
-        def weighted_sum(self, *arguments):
-            taken.append("weighted_sum")
-            return super().weighted_sum(*arguments)
-
-        def whole(self, *arguments):
-            taken.append("whole")
-            return super().whole(*arguments)
-
-    ShardedProblem(Shards(held([Elsewhere(X, y)]), [ROWS], 5)).gradient(np.zeros((1, 5)))
-    rows = Shards(held([Elsewhere(exact.on_grid(X, 1.0), y)]), [ROWS], 5)
-    exact.ExactShardedProblem(rows, row_bound=1.0).gradient(np.zeros((1, 5)))
-    assert taken == ["weighted_sum", "whole"]
 
 
 def test_what_takes_all_rows_says_so():
