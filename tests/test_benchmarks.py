@@ -1,6 +1,5 @@
 """The benchmarks' own logic; what they measure is not tested here."""
 
-import json
 from pathlib import Path
 
 import numpy as np
@@ -8,7 +7,7 @@ import pandas as pd
 import pytest
 from scipy import stats
 
-from benchmarks import iteration_bench, other_libraries, plan_coverage, shard_bench, tables, textbook
+from benchmarks import iteration_bench, other_libraries, plan_coverage, tables, textbook
 from benchmarks.cluster_simulation import makespan
 from benchmarks.machine import Roofline
 from dpbench.algorithms.registry import BUILTIN
@@ -29,32 +28,6 @@ ROOT = Path(__file__).resolve().parent.parent
 )
 def test_simulated_schedules_whose_length_is_known(seconds, workers, overhead, driver, expected):
     assert makespan(seconds, workers, overhead, driver) == pytest.approx(expected)
-
-
-@pytest.mark.parametrize(
-    ("costs", "workers", "expected"),
-    [
-        ({"row": 1.0}, 4, 2.0),  # eight rows
-        ({"driver": 1.0}, 1000, 1.0),  # its part does not grow
-        ({"latency": 1.0}, 1, 2.0),  # there and back
-        ({"latency": 1.0}, 1024, 22.0),  # ten steps more
-        ({"pass_on": 2.0}, 2, 2.0),
-        ({"pass_on": 2.0}, 4, 4.0),  # to the half that passes it on, and back
-        ({"question": 1.0, "latency": 1.0}, 2, 5.0),
-        ({"message": 1.0}, 4, 4.0 + 2.0 + 1.0),  # at a byte a second: all, the half, the last
-    ],
-)
-def test_simulated_trees_whose_length_is_known(costs, workers, expected):
-    found = shard_bench.Costs(**dict.fromkeys(shard_bench.Costs._fields, 0.0) | costs)
-    assert found.seconds(8.0, workers, bandwidth=1.0) == pytest.approx(expected)
-
-
-def test_the_page_of_shards_follows_from_what_was_measured():
-    result = json.loads((shard_bench.RESULTS / "shards.json").read_text(encoding="utf-8"))
-    page = (shard_bench.RESULTS / "shards.md").read_text(encoding="utf-8")
-    assert page == shard_bench.page(result)
-    assert result["ratio"] <= 1.3
-    assert float(page.split("| 1,000 | 1,000,000 |")[1].split("|")[1]) >= 400
 
 
 def test_the_roofline_is_the_slower_of_arithmetic_and_memory():

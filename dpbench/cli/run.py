@@ -87,6 +87,7 @@ HOUR = 3600.0
 )
 @click.option("--scheduler", metavar="ADDRESS", help="dask's scheduler: tcp://host:port, or its scheduler file.")
 @click.option("--shards", type=int, metavar="N", help="Split the rows into N parts, kept by dask's workers.")
+@click.option("--part", metavar="I/N", help="Only the I-th of N parts of the runs, for N processes on one DIR.")
 @click.option(
     "--profile-of", "key", metavar="KEY", help="Print the privacy profile and trade-off curve of the run with this key."
 )

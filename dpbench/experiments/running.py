@@ -75,6 +75,7 @@ def run_algorithm(
     backend: str = "loky",
     scheduler: str | None = None,
     shards: int | None = None,
+    part: str | None = None,
     trace: bool = False,
     progress: Callable[[Progress], None] = silent,
     notify: Callable[[str], None] = silent,
@@ -94,7 +95,8 @@ def run_algorithm(
         results: the folder of all results; the rows go to `results/adhoc/ALGORITHM`.
         jobs: worker processes or threads, None for one per core. backend: "loky", "threading" or "dask".
             scheduler: dask's, "tcp://host:port" or its scheduler file. shards: cut the rows into so many parts, which
-            lie with dask's workers; the runs themselves are made here, one batch at a time.
+            lie with dask's workers; the runs themselves are made here, one batch at a time. part: "2/8" makes the
+            second of eight parts of the runs, for as many processes that share `results`.
         trace: record the excess loss along the way, which `report` draws.
         progress: gets a `dpbench.run.runner.Progress` after each batch.
         notify: gets a line where there is something to say, as of data that are not fetched.
@@ -147,7 +149,7 @@ def run_algorithm(
     store = Store(results, "adhoc", method.name)
     estimated(runner.estimate(todo, store, jobs))
     summary = runner.run(
-        todo, store, workers=jobs, backend=backend, scheduler=scheduler, shards=shards, report=progress
+        todo, store, workers=jobs, backend=backend, scheduler=scheduler, shards=shards, part=part, report=progress
     )
     return Runs(summary, store, missing, tuned=bool(used))
 
@@ -162,6 +164,7 @@ def run_experiment(
     backend: str = "loky",
     scheduler: str | None = None,
     shards: int | None = None,
+    part: str | None = None,
     progress: Callable[[Progress], None] = silent,
     notify: Callable[[str], None] = silent,
 ) -> Runs:
@@ -175,7 +178,7 @@ def run_experiment(
         profile: "quick" or "full".
         config: a grid of your own (TOML) instead of the experiment's; where it asks for other runs than the
             experiment's, its rows go to `results/adhoc/FILE`.
-        results, jobs, backend, scheduler, shards, progress, notify: as of `run_algorithm`.
+        results, jobs, backend, scheduler, shards, part, progress, notify: as of `run_algorithm`.
 
     Raises:
         UserError: for any argument that does not fit, in one line that names it.
@@ -214,6 +217,7 @@ def run_experiment(
             backend=backend,
             scheduler=scheduler,
             shards=shards,
+            part=part,
             report=progress,
         )
     return Runs(summary, store, missing, tuple(waiting))

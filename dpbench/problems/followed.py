@@ -10,15 +10,15 @@ import itertools
 import uuid
 from collections import OrderedDict
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 from weakref import WeakKeyDictionary
 
 import numpy as np
 
 from dpbench.problems.kernels import Rows
 from dpbench.problems.losses import Loss
-from dpbench.problems.tree import Merge
 
+Merge: TypeAlias = Callable[[Any, Any], Any]  # of two shards' answers, such as their sum or their maximum
 KEPT = 12e6  # bytes of predictions that a shard keeps, as dp-cd's batches have them
 
 

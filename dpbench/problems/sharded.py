@@ -1,13 +1,14 @@
-"""A problem whose rows lie elsewhere, in shards: the sums over each are taken where it is, and added in a tree.
+"""A problem whose rows lie elsewhere, in shards: sums are taken where each is, and added in the shards' order.
 
 A shard is a block that stays where it is: what asks it sends iterates and gets partial sums back, never rows, but for
 methods that sample single ones. Sums differ from those of one place by rounding, and not at all from those of the same
-shards held elsewhere (`tree`).
+shards held elsewhere, whichever answers first.
 """
 
 from __future__ import annotations
 
 import copy
+import functools
 import uuid
 from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
@@ -20,13 +21,12 @@ from dpbench.errors import UserError
 from dpbench.problems import damped_newton, losses
 from dpbench.problems.columns import Columns, coordinate_state
 from dpbench.problems.declaration import Declaration
-from dpbench.problems.followed import Follower, Lines, Restricted
+from dpbench.problems.followed import Follower, Lines, Merge, Restricted
 from dpbench.problems.kernels import Pointwise, Rows
 from dpbench.problems.losses import Loss
 from dpbench.problems.optimum import Optimum, find_optimum
 from dpbench.problems.problem import Problem
 from dpbench.problems.risk import EmpiricalRisk, conjugate_sum, smallest_margins
-from dpbench.problems.tree import Merge, Parts, joined, leaves, total
 
 
 class Elsewhere(UserError):
@@ -44,12 +44,9 @@ class Question(NamedTuple):
     own: dict[int, tuple[Any, ...]]
     merge: Merge | None
 
-    def answer(self, parts: Parts) -> Any:
-        """What was asked for, of the parts of the shards' answers; UserError unless each has answered, once."""
-        if (found := leaves(parts)) != sorted(self.own):
-            told = f"{len(found)} answers of {len(self.own)} shards came, or those of others"
-            raise UserError(f"shards: {told}, so nothing is made of them; run it again")
-        return [parts[span] for span in sorted(parts)] if self.merge is None else total(parts, self.merge)
+    def merged(self, answers: list[Any]) -> Any:
+        """What was asked for, of the answers of the shards in `own`, in their order: so the bits are the same ones."""
+        return answers if self.merge is None else functools.reduce(self.merge, answers)
 
 
 Ask = Callable[[Question], Any]
@@ -59,8 +56,8 @@ def held(shards: Sequence[Rows]) -> Ask:
     """Who asks these shards, in this process."""
 
     def ask(question: Question) -> Any:
-        function, arguments, own, merge = question
-        return question.answer(joined(({(0, i): function(shards[i], *arguments, *own[i])} for i in own), merge))
+        function, arguments, own, _ = question
+        return question.merged([function(shards[i], *arguments, *own[i]) for i in sorted(own)])
 
     return ask
 

@@ -17,7 +17,6 @@ from collections import Counter
 from collections.abc import Iterator
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import AbstractContextManager, nullcontext
-from typing import Any
 
 from threadpoolctl import threadpool_limits
 
@@ -26,11 +25,8 @@ from dpbench.errors import UserError, WorkerDied, at_least, nearest
 from dpbench.run.batch import Batch, Death, Executor, Rows
 from dpbench.run.cluster import Cluster
 from dpbench.run.execute import execute, failed_row
-from dpbench.run.leases import Alone, Claims
 from dpbench.run.shards import Sharded
 
-ALONE = Alone()
-POLL = 2.0  # seconds between two looks at what others make
 ATTEMPTS = 3  # of a batch whose worker died under it
 BACKENDS = ("loky", "threading", "dask")
 
@@ -137,44 +133,20 @@ def open_executor(
     return nullcontext(Here() if jobs == 1 and backend == "loky" else Local(jobs, backend))
 
 
-def results(todo: list[Batch], executor: Executor, claims: Claims | Alone = ALONE) -> Iterator[tuple[Batch, Rows]]:
-    """Every batch with its rows, in the order they end; see the module's docstring for those whose workers die.
-
-    claims: which are made here. The others are waited for, and made here if who has them dies.
-    """
+def results(todo: list[Batch], executor: Executor) -> Iterator[tuple[Batch, Rows]]:
+    """Every batch with its rows, in the order they end; see the module's docstring for those whose workers die."""
     waiting, deaths = dict(enumerate(todo)), Counter[int]()
     while waiting:
         suspects = [index for index in waiting if deaths[index]]
         chosen = {suspects[0]: waiting[suspects[0]]} if suspects else dict(waiting)
-        ready = _Claimed(chosen, claims)
-        for index, ended in executor.run(ready):
+        for index, ended in executor.run(chosen):
             if isinstance(ended, Death):
                 deaths[index] += ended.times
                 if deaths[index] < ATTEMPTS:
                     continue
                 error = WorkerDied(f"its worker process died {deaths[index]} times ({ended.why})")
                 ended = Rows([failed_row(job, error) for job in waiting[index]], [])
-            batch = waiting.pop(index)
-            yield batch, ended
-            claims.end(batch)
-        for index in [index for index, batch in waiting.items() if not deaths[index] and claims.gone(batch)]:
-            del waiting[index]
-        if waiting and not ready.taken:
-            time.sleep(POLL)
-
-
-class _Claimed(dict[int, Batch]):
-    """Batches, of which going through the items claims one after the other, and leaves out what others have."""
-
-    def __init__(self, batches: dict[int, Batch], claims: Claims | Alone) -> None:
-        super().__init__(batches)
-        self._claims, self.taken = claims, 0
-
-    def items(self) -> Any:
-        for index, batch in dict.items(self):
-            if self._claims.take(batch):
-                self.taken += 1
-                yield index, batch
+            yield waiting.pop(index), ended
 
 
 def _indexed(index: int, batch: Batch, driver: int, data: str) -> tuple[int, Rows]:

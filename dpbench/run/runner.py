@@ -5,8 +5,9 @@ from __future__ import annotations
 import contextlib
 import math
 import sys
+import zlib
 from collections import Counter, defaultdict
-from collections.abc import Callable, Container
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from dpbench import algorithms, datasets
@@ -15,7 +16,6 @@ from dpbench.run import outcomes
 from dpbench.run.batch import Rows
 from dpbench.run.executors import Here, cores, open_executor, results
 from dpbench.run.jobs import Job
-from dpbench.run.leases import Alone, Claims, Leases
 from dpbench.run.pace import Pace, seconds
 from dpbench.run.results import Store
 from dpbench.run.row import Row
@@ -85,23 +85,21 @@ def estimate(jobs: list[Job], store: Store, workers: int | None) -> float:
     return seconds(sum(flops), steps, 1 if timed else workers or cores())
 
 
-def batches(jobs: list[Job], workers: int = 1, wanted: Container[str] | None = None) -> list[list[Job]]:
+def batches(jobs: list[Job], workers: int = 1) -> list[list[Job]]:
     """Jobs grouped into batches that advance together, the costliest first so that no core idles at the end.
 
     With many `workers`, a batch that is more than a quarter of one's even share is cut: it would be the last to end.
-    wanted: keys of the jobs that are left, None for all. Whoever makes the same jobs has the same batches, or rests.
     """
     groups = defaultdict(list)
     for job in jobs:
         groups[job.group].append(job)
-    rest = [job for job in jobs if wanted is None or job.key in wanted]
-    share = sum(map(work, rest)) / workers
+    share = sum(map(work, jobs)) / workers
     result = []
     for group in groups.values():
         size = algorithms.get(group[0].algorithm).batch_size(*_size(group[0]))
+        part = min(size, max(1, int(share / CUT / work(group[0])))) if workers > 1 else size
         for first in range(0, len(group), size):
-            batch = [job for job in group[first : first + size] if wanted is None or job.key in wanted]
-            part = min(size, max(1, int(share / CUT / work(group[0])))) if workers > 1 else size
+            batch = group[first : first + size]
             result += [batch[i : i + part] for i in range(0, len(batch), part)]
     return sorted(result, key=lambda batch: -sum(work(job) for job in batch))
 
@@ -114,15 +112,17 @@ def run(
     backend: str = "loky",
     scheduler: str | None = None,
     shards: int | None = None,
+    part: str | None = None,
     report: Callable[[Progress], None] = lambda progress: None,
 ) -> Summary:
     """Run the jobs that the store has not finished and write each batch's rows as soon as it ends.
 
     Batches of untimed jobs go to the executor of `backend`, `workers`, `scheduler` and `shards` (see `executors`).
     Timed jobs run afterwards, one at a time with nothing else of ours running, in the driver. Interrupting loses at
-    most the batches in flight. Processes that run the same jobs into the same store share them (`leases`).
+    most the batches in flight.
+    part: of a run that several processes share, "2/8" the second of eight.
     """
-    unique = {job.key: job for job in jobs}
+    unique = {job.key: job for job in (jobs if part is None else part_of(jobs, part))}
     finished = store.finished()
     traced = store.traced() if any(job.trace for job in jobs) else set()
     missing = [job for key, job in unique.items() if key not in finished or (job.trace and key not in traced)]
@@ -141,25 +141,28 @@ def run(
         pace.ended(sum(work(job) for job in batch), len(batch))
         report(Progress(pace.share, done, len(missing), batch[-1], alone))
 
-    apart = {key for key, job in unique.items() if job.timed and shards is None}  # shards: one at a time anyway
-    pooled, timed = ([job for job in unique.values() if (job.key in apart) == one] for one in (False, True))
-    wanted = {job.key for job in missing}
-    shared = Leases(store.folder) if missing and hasattr(store, "folder") else contextlib.nullcontext()
-    with shared as leases:
-        if wanted - apart:
-            claims = Claims(leases, store, batches(pooled)) if leases else Alone()
-            with open_executor(backend, workers, scheduler, shards) as executor:
-                for batch, rows in results(batches(pooled, executor.shares(), wanted), executor, claims):
-                    ended(batch, rows, alone=False)
-            summary.found += claims.elsewhere
-        if wanted & apart:
-            claims = Claims(leases, store, batches(timed)) if leases else Alone()
-            for batch, rows in results(batches(timed, 1, wanted), Here(), claims):
-                ended(batch, rows, alone=True)
-            summary.found += claims.elsewhere
+    timed = [job for job in missing if job.timed and shards is None]  # with shards, all runs are one at a time
+    pooled = [job for job in missing if not (job.timed and shards is None)]
+    if pooled:
+        with open_executor(backend, workers, scheduler, shards) as executor:
+            for batch, rows in results(batches(pooled, executor.shares()), executor):
+                ended(batch, rows, alone=False)
+    for batch, rows in results(batches(timed), Here()):
+        ended(batch, rows, alone=True)
     with contextlib.suppress(UserError):  # every row is in the store by now: merging the parts can wait
         store.compact()
     return summary
+
+
+def part_of(jobs: list[Job], part: str) -> list[Job]:
+    """The jobs of part "I/N": by a hash of their group, so that what is computed as one batch stays together.
+
+    UserError unless 1 ≤ I ≤ N.
+    """
+    number, slash, count = part.partition("/")
+    if not (slash and number.isdecimal() and count.isdecimal() and 1 <= int(number) <= int(count)):
+        raise UserError(f"part must be I/N with 1 ≤ I ≤ N, as 2/8, got {part!r}")
+    return [job for job in jobs if zlib.crc32(repr(job.group).encode()) % int(count) == int(number) - 1]
 
 
 def _heal(jobs: list[Job]) -> None:

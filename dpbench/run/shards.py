@@ -8,9 +8,6 @@ from __future__ import annotations
 
 import functools
 import importlib
-import pickle
-import time
-from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, cast
 
@@ -23,17 +20,13 @@ from dpbench.errors import DataError, UserError, how_to_install
 from dpbench.problems import Problem, build, catalogue
 from dpbench.problems.kernels import Rows
 from dpbench.problems.sharded import Question, ShardedProblem, Shards
-from dpbench.problems.tree import Parts
-from dpbench.run import relay
 from dpbench.run.batch import Batch, Death
 from dpbench.run.batch import Rows as Ended
-from dpbench.run.cluster import PATIENCE, check_version, connect, gone, timeouts
+from dpbench.run.cluster import check_version, connect, gone, timeouts
 from dpbench.run.execute import execute
+from dpbench.run.threads import one_thread
 from dpbench.version import __version__
 
-REACH = 3.0  # seconds in which a worker within the driver's reach takes a connection
-POLL = 0.05  # seconds between two looks at who is still there
-ATTEMPTS = 4  # at one question whose workers die, as dask's `allowed-failures` has it of a task by default
 Prepare = Callable[[Any, Any], Rows]  # a block of X and one of y -> checked rows
 
 
@@ -100,98 +93,27 @@ def of_problem(client: Any, whole: Problem, count: int) -> ShardedProblem:
 class Asker:
     """`sharded.Ask` of the shards that these futures stand for; raises UserError where the cluster fails.
 
-    A question goes to the workers themselves (`relay`). dask places the shards, and makes those anew that were lost.
+    dask places the shards, asks each where it is, and makes those anew that were lost with a worker.
     """
 
     def __init__(self, client: Any, shards: Sequence[Any]) -> None:
         self._client, self.shards = client, list(shards)
-        self._places: dict[str, list[int]] = {}  # worker -> its shards, in order; empty where they are to be found
-        self._whole: tuple[str, bytes] = "", b""  # the tree of all shards where each has no arguments of its own
-        self._served: set[str] = set()
-        self._direct: dict[str, bool] = {}  # worker -> whether it is within the driver's reach
 
     def __call__(self, question: Question) -> Any:
-        found = self._asked(question)
-        if isinstance(found, relay.Raised):
-            raise pickle.loads(found.error)
-        return question.answer(found)
-
-    def _asked(self, question: Question) -> Parts | relay.Raised:
-        """The answer, from other workers where some died meanwhile: nothing is lost by asking again."""
         from distributed import CancelledError, KilledWorker
         from distributed.comm.core import CommClosedError
 
         where = self._client.scheduler.address if self._client.scheduler else "dask"
-        pickled, times = relay.pickled(question), 0
         try:
-            while True:
-                address, node = self._tree(question.own)
-                found: relay.Answer = self._client.sync(self._send, address, relay.Message(*pickled, node))
-                if not isinstance(found, relay.Lost):
-                    return found
-                self._places, times = {}, times + 1
-                if times == ATTEMPTS:
-                    raise died(times, where)
-                self._wait_until_gone(found.address)
+            tasks = [
+                self._client.submit(_answer, self.shards[i], question.function, question.arguments, own, pure=False)
+                for i, own in sorted(question.own.items())
+            ]
+            return question.merged(self._client.gather(tasks))
         except KilledWorker as death:
             raise died(death.allowed_failures + 1, where) from death
         except (CancelledError, CommClosedError, OSError, *timeouts()) as error:
             raise gone(where) from error
-
-    async def _send(self, address: str, message: relay.Message) -> relay.Answer:
-        if address not in self._direct:
-            self._direct[address] = await self._reaches(address)
-        pool = self._client.rpc if self._direct[address] else functools.partial(relay.Proxy, self._client.scheduler)
-        return await relay.send(pool, address, message)
-
-    async def _reaches(self, address: str) -> bool:
-        """Whether the driver can connect to a worker, as to all that are not in a network of their own."""
-        try:
-            self._client.rpc.reuse(address, await self._client.rpc.connect(address, timeout=REACH))
-        except OSError:
-            return False
-        return True
-
-    def _tree(self, own: dict[int, tuple[Any, ...]]) -> tuple[str, bytes]:
-        if not self._places:
-            self._places, self._whole = self._found(), ("", b"")
-        same = len(own) == len(self.shards) and not any(own.values())
-        if same and self._whole[1]:
-            return self._whole
-        asked = {address: [i for i in shards if i in own] for address, shards in self._places.items()}
-        places = [
-            (address, [(i, self.shards[i].key, own[i]) for i in shards]) for address, shards in asked.items() if shards
-        ]
-        made = relay.tree(places)
-        if same:
-            self._whole = made
-        return made
-
-    def _found(self) -> dict[str, list[int]]:
-        """Where the shards are, in order of the first of each, once dask has them all."""
-        while True:
-            for shard in self.shards:
-                if error := shard.exception():  # once it has ended
-                    raise error
-            holders = self._client.who_has(self.shards)
-            places: dict[str, list[int]] = defaultdict(list)
-            for i, shard in enumerate(self.shards):
-                for address in sorted(holders.get(shard.key, ()))[:1]:
-                    places[address].append(i)
-            if sum(map(len, places.values())) == len(self.shards):
-                break
-            time.sleep(POLL)  # one was lost just now
-        if new := [address for address in places if address not in self._served]:
-            self._client.run(relay.serve, workers=new)
-            self._served.update(new)
-        return dict(places)
-
-    def _wait_until_gone(self, address: str) -> None:
-        """Until the scheduler knows that this worker is dead, or it turns out that it is not."""
-        self._served.discard(address)
-        end = time.monotonic() + PATIENCE
-        while address in self._client.nthreads() and time.monotonic() < end:
-            time.sleep(POLL)
 
 
 def died(times: int, scheduler: str) -> UserError:
@@ -234,6 +156,12 @@ def _problem(ask: Asker, kind: type[ShardedProblem], **declared: Any) -> Sharded
 
 
 # On a worker
+
+
+def _answer(rows: Rows, function: Callable[..., Any], arguments: tuple[Any, ...], own: tuple[Any, ...]) -> Any:
+    one_thread()  # for good: with several threads a worker, leaving a `with` would undo it for the others
+    with np.errstate(all="ignore"):
+        return function(rows, *arguments, *own)
 
 
 def _prepared(prepare: Prepare, version: str, X: Any, y: Any) -> Rows:

@@ -10,6 +10,7 @@ import pytest
 from threadpoolctl import threadpool_info, threadpool_limits
 
 from dpbench.datasets import own
+from dpbench.errors import UserError
 from dpbench.run import execute, executors, runner
 from dpbench.run.bound import Bound
 from dpbench.run.jobs import make_job
@@ -183,6 +184,26 @@ def test_batches_start_with_the_costliest_and_respect_memory():
     assert costs == sorted(costs, reverse=True)
     assert max(len(batch) for batch in todo) <= 128
     assert sum(len(batch) for batch in todo) == 154
+
+
+def test_the_parts_of_a_run_are_all_of_it_once_and_cut_no_batch(tmp_path):
+    jobs = [
+        make_job(problem="synthetic", algorithm="dp-gd", epsilon=1.0, seed=s, settings={"T": T})
+        for T in range(1, 20)
+        for s in range(3)
+    ]
+    parts = [runner.part_of(jobs, f"{i}/4") for i in range(1, 5)]
+    assert sorted(job.key for part in parts for job in part) == sorted(job.key for job in jobs)
+    assert all(0 < len(part) < len(jobs) for part in parts)
+    groups = [{job.group for job in part} for part in parts]
+    assert sum(map(len, groups)) == 19
+    for i in (1, 2):
+        store = Store(tmp_path, "quick", "e")
+        assert runner.run(jobs[:9], store, part=f"{i}/2").found == 0
+    assert len(store.runs()) == 9
+    for wrong in ("0/4", "5/4", "2", "a/b", "-1/4"):
+        with pytest.raises(UserError, match="part must be I/N"):
+            runner.part_of(jobs, wrong)
 
 
 def test_no_batch_is_more_than_a_quarter_of_an_even_share_of_many_workers():

@@ -1,5 +1,6 @@
 """Rows in shards on two worker processes: the numbers of one place, also after a worker was killed."""
 
+import itertools
 import signal
 import time
 
@@ -13,7 +14,8 @@ from dpbench.datasets import shipping
 from dpbench.errors import DataError, UserError
 from dpbench.problems.kernels import Rows
 from dpbench.problems.losses import LOSSES
-from dpbench.run import relay, runner, shards
+from dpbench.problems.sharded import ShardedProblem, Shards, held
+from dpbench.run import runner, shards
 from dpbench.run.jobs import make_job
 from dpbench.run.results import Store
 from tests import processes
@@ -212,36 +214,34 @@ def test_data_that_a_worker_has_not_got_are_sent(client, monkeypatch, held, subm
     monkeypatch.setattr(client, "submit", lambda f, *a, **k: sent.append(f.__name__) or submit(f, *a, **k))
     here = dpbench.problems.build("synthetic")
     there = shards.of_problem(client, here, 2)
-    assert sent == [submitted] * 2
+    assert sent[:2] == [submitted] * 2
+    assert {*sent[2:]} == {"_answer"}
     np.testing.assert_allclose(there.second_moment(), here.second_moment(), rtol=1e-9, atol=1e-15)
     with pytest.raises(UserError, match="shards must be between 1 and"):
         shards.of_problem(client, here, here.n + 1)
 
 
-def test_workers_out_of_the_drivers_reach_are_asked_by_way_of_the_scheduler(client, monkeypatch):
-    async def never(self, address):
-        return False
-
-    X, y = data()
-    call = {"algorithm": "dp-gd", "epsilon": 1.0, "seed": 1, "T": 3}
-    here = dpbench.fit(da.from_array(X, chunks=(700, 6)), y, **call).w
-    monkeypatch.setattr(shards.Asker, "_reaches", never)
-    np.testing.assert_array_equal(dpbench.fit(da.from_array(X, chunks=(700, 6)), y, **call).w, here)
-
-
 def test_shards_that_kill_their_workers_are_one_line(client, monkeypatch):
-    asked = []
-
-    async def lost(self, address, message):
-        asked.append(address)
-        return relay.Lost(address)
+    def killed(tasks):
+        raise distributed.KilledWorker(tasks[0].key, None, 3)
 
     problem = shards.of_problem(client, dpbench.problems.build("synthetic"), 2)
-    monkeypatch.setattr(shards.Asker, "_send", lost)
-    monkeypatch.setattr(shards, "PATIENCE", 0.1)
+    monkeypatch.setattr(client, "gather", killed)
     with pytest.raises(UserError, match=r"^4 workers of tcp.* died over one shard; make more and smaller ones"):
         problem.second_moment()
-    assert len(asked) == 4
+
+
+def test_the_bits_do_not_depend_on_who_holds_which_shard(client):
+    """Nor on who answers first: answers are added in the shards' order."""
+    whole = dpbench.problems.build("synthetic")
+    W = np.random.default_rng(0).standard_normal((2, whole.d))
+    found = set()
+    for _ in range(3):
+        found.add(shards.of_problem(client, whole, 7).gradient(W).tobytes())
+    cuts = np.linspace(0, whole.n, 8).astype(int)
+    parts = [Rows(whole.X[low:high], whole.y[low:high]) for low, high in itertools.pairwise(cuts)]
+    here = ShardedProblem(Shards(held(parts), np.diff(cuts).tolist(), whole.d), loss=whole.loss, l2=whole.l2)
+    assert found == {here.gradient(W).tobytes()}
 
 
 def test_what_a_shard_raises_is_raised_here(client):
