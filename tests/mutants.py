@@ -479,7 +479,7 @@ GUARANTEES = [  # of the privacy code, what no audit sees: each dies by the numb
            "part = (A * c[:, None]).sum(axis=0)",
            GRIDS + "clipped_coordinates_are_what_integers_say_and_a_rows_part_is_within_its_threshold",
            "coordinates are summed without their clip"),
-    Mutant("problems/exact.py", "xp.fmin(xp.fmax(c, -most, out=c), most, out=c)", "xp.clip(c, -most, most, out=c)",
+    Mutant("problems/exact.py", "np.fmin(np.fmax(c, -most, out=c), most, out=c)", "np.clip(c, -most, most, out=c)",
            GRIDS + "a_row_whose_derivative_is_no_number_moves_a_sum_no_further_than_another",
            "a row without a number makes the sum any number"),
     Mutant("run/fit.py", "method.row_bound(losses.get(loss), given_settings)",
