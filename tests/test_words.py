@@ -38,7 +38,7 @@ SHOWN = re.compile(r"```.*?^```$|`[^`]*`|\]\([^)]*\)|--\w+(?: \w+)?|^ *dpbench [
 
 def said():
     """(where, text, whether only developers read it): docs, and every string of the package, without code."""
-    for page in [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]:
+    for page in [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md")), *_words()]:
         if "generated" not in page.parts:
             yield page.relative_to(ROOT), SHOWN.sub("", page.read_text(encoding="utf-8")), False
     for path in sorted((ROOT / "dpbench").rglob("*.py")):
@@ -48,6 +48,11 @@ def said():
             text = node.value if isinstance(node, ast.Constant) else None
             if isinstance(text, str) and " " in text:
                 yield f"{path.relative_to(ROOT)}:{node.lineno}", SHOWN.sub("", text), id(node) in quiet
+
+
+def _words():
+    """What the papers say, and packages beside them."""
+    return sorted(path for top in ("dpbench", "papers") for path in (ROOT / top).rglob("words.md"))
 
 
 def _docstrings(tree):

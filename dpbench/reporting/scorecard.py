@@ -55,7 +55,7 @@ def scorecard(context: Context) -> Table:
     caption = f"Verdicts on the paper's claims: {words or 'none'}. A claim that is not held is a result, not an error."
     method = (
         f"Judged on the runs of the {context.profile} profile by the functions in "
-        f"{context.experiment.package.replace('.', '/')}/claims.py."
+        f"{context.experiment.package.replace('.', '/')}."
     )
     columns = {"claim": "{claim}", "text": "{statement}", "in the paper": "{place}", "verdict": "{verdict}",
                "numbers": "{numbers}"}  # fmt: skip

@@ -1,12 +1,13 @@
 """The kit below the papers: what every experiment is made with. It knows no paper.
 
 A paper is a package under `experiments/`: a `grid.toml` (see `study.grid` for the format), what the paper published
-(`published.toml`), and modules of functions that say beside themselves what they are:
+(`published.toml`), a `words.md` with every sentence, and modules of short functions:
 
-    EXPERIMENT = Experiment(name=…, title=…, citation=…, package=__name__, modules=(figures, tables, claims, errata))
+    EXPERIMENT = Experiment(name=…, title=…, citation=…, package=__name__, modules=(figures, tables, claims))
 
-- `declare`: `@artefact("fig2", "Fig. 2: …")`, `@claim("ten-times", "DP-GD needs …")`, `@erratum("…", ran=…, …)`;
-  `each` for several of one function. A new artefact or claim is one function; its rows are one block of the grid.
+- `paper`: `PAPER = Paper(__name__)`; `@PAPER.artefact("fig2")`, `@PAPER.claim("ten-times")` or `@PAPER.erratum("…")`
+  over functions that give numbers; `Ends`, means by named keys; `drawn_lines`, panels of lines with their gaps.
+- `declare`: what these declare; `each` for several of one function.
 - `context`: claims and artefacts are functions of a `Context`: `context.rows("fig2")`, `.traces(runs)`,
   `.problems("fig2")`, and `.command("fig2")`, the command that fills its gaps.
 - `verdict`: a claim returns `Verdict.of(held, numbers)`, or yields several with a `case`; `Verdict(OPEN, …)` where the

@@ -139,19 +139,19 @@ class Erratum:
 
 def artefact(name: str, title: str, /, **parameters: Any) -> Callable[[F], F]:
     """Declare a figure or table that the function renders from (context, **parameters)."""
-    return lambda function: _keep(function, Artefact(name, title, _given(function, parameters)))
+    return lambda function: keep(function, Artefact(name, title, _given(function, parameters)))
 
 
 def claim(
     name: str, text: str, *, place: str = "", shows: str = "", why: Iterable[Why] = (), **parameters: Any
 ) -> Callable[[F], F]:
     """Declare a claim that the function judges from (context, **parameters); place, shows, why: see `Claim`."""
-    return lambda function: _keep(function, Claim(name, text, _given(function, parameters), place, shows, tuple(why)))
+    return lambda function: keep(function, Claim(name, text, _given(function, parameters), place, shows, tuple(why)))
 
 
 def erratum(title: str, *, ran: str, misses: str, bounds: str) -> Callable[[F], F]:
     """Declare an erratum whose cases the function computes; it is called by the function's name."""
-    return lambda function: _keep(function, Erratum(function.__name__, title, ran, misses, bounds, function))
+    return lambda function: keep(function, Erratum(function.__name__, title, ran, misses, bounds, function))
 
 
 def each(declarations: Iterable[Callable[[F], F]]) -> Callable[[F], F]:
@@ -181,7 +181,7 @@ def _given(function: Callable[..., Any], parameters: dict[str, Any]) -> Callable
     return functools.partial(function, **parameters) if parameters else function
 
 
-def _keep(function: F, one: Artefact | Claim | Erratum) -> F:
+def keep(function: F, one: Artefact | Claim | Erratum) -> F:
     """Stacked decorators are applied from the last to the first and read from the first to the last."""
     setattr(function, _KEPT, [one, *vars(function).get(_KEPT, ())])
     return function

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import pandas as pd
 
-from dpbench import files
+from dpbench import files, frames
 from dpbench.errors import UserError, reason, system_error
 from dpbench.study.style import tick_alike
 
@@ -185,6 +185,45 @@ class Table(_Files):
         lines = [[name, *(cells.get(head, "–") for head in heads)] for name, cells in placed.items()]
         frame = pd.DataFrame(lines, columns=[heading, *heads])
         return cls(frame, caption, pd.DataFrame(records), [*gaps], method, finding)
+
+    @classmethod
+    def crossed(
+        cls,
+        table: pd.DataFrame,
+        rows: Iterable[Record],
+        lead: Mapping[str, Words],
+        across: Mapping[str, Record],
+        cell: Words,
+        *,
+        trail: Mapping[str, Words] | None = None,
+        missing: Callable[[Record], str] | None = None,
+        whole: bool = False,
+        data: pd.DataFrame | None = None,
+    ) -> Table:
+        """A line per key of `rows`, a column per key of `across`, and in a cell the words of the row that has both.
+
+        Args:
+            table: a row per cell; one that is not there is "–".
+            rows: what the rows of one line have in common, column → value.
+            lead, trail: headings before and after → words of the line's key.
+            across: heading → what the rows of one column have in common.
+            cell: the words of a row.
+            missing: the gap of a cell without a row; with `whole`, of a line without any.
+            data: what is saved beside it; the cells' own words by default.
+        """
+        names = list(dict.fromkeys(name for key in across.values() for name in key))
+        lines, gaps = [], list[str]()
+        for key in rows:
+            own = table[(table[[*key]] == pd.Series(key)).all(axis=1)]
+            found = {tuple(one[name] for name in names): _said(one, cell) for one in frames.mappings(own)}
+            cells = [found.get(tuple(at[name] for name in names), "–") for at in across.values()]
+            before, after = ([_said(key, words) for words in each.values()] for each in (lead, trail or {}))
+            lines.append([*before, *cells, *after])
+            lost = [{**key, **at} for at, text in zip(across.values(), cells, strict=True) if text == "–"]
+            if whole:
+                lost = [] if found else [dict(key)]
+            gaps += [missing(one) for one in lost] if missing else []
+        return cls(pd.DataFrame(lines, columns=[*lead, *across, *(trail or {})]), "", data, gaps)
 
     def _write(self, stem: Path, title: str) -> list[Path]:
         text = f"# {title}\n\n{markdown(self.frame)}\n{self.caption}\n{_method(self.method)}{_gaps(self.gaps)}"

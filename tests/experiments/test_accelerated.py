@@ -7,8 +7,7 @@ import numpy as np
 import pytest
 
 from dpbench import experiments
-from dpbench.experiments.accelerated import formulas
-from dpbench.experiments.accelerated.errors import ALGORITHMS, final_errors
+from dpbench.experiments.accelerated import ALGORITHMS, final_errors, formulas
 from dpbench.run.results import Store
 from dpbench.study.context import Context
 from dpbench.study.plan import plan

@@ -1,10 +1,12 @@
 """The papers are made with one kit: what it has is not written again beside it."""
 
 import ast
+import sys
 
 import pytest
 
 from dpbench import experiments
+from dpbench.study.paper import Paper
 from tests.test_architecture import MODULES, room, tree
 
 PAPERS = [name for name in MODULES if room(name) == "experiments"]
@@ -45,3 +47,12 @@ def test_what_a_claim_shows_is_there(name):
     for claim in experiment.claims:
         assert claim.shows in known, claim.name
         assert {why.artefact for why in claim.why} <= known, claim.name
+
+
+@pytest.mark.parametrize("name", experiments.BUILTIN)
+def test_every_section_of_the_words_is_used(name):
+    """A {name} that nothing fills is an error where it is rendered, in tests/outputs.py and test_golden.py."""
+    papers = {id(one): one for module in sys.modules.copy().values() if module.__name__.startswith(
+        experiments.get(name).package) for one in vars(module).values() if isinstance(one, Paper)}  # fmt: skip
+    for paper in papers.values():
+        assert {section for section in paper.unused if not section.startswith("table ")} == set()

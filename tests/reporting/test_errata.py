@@ -10,7 +10,7 @@ from scipy.stats import norm
 
 from dpbench.datasets.recipes import clip_rows
 from dpbench.datasets.unclipped import RowNorms, unclipped_row_norms
-from dpbench.experiments.accelerated import errata as accelerated
+from dpbench.experiments import accelerated
 from dpbench.experiments.greedy_coordinate import errata as greedy_coordinate
 from dpbench.experiments.nonconvex import errata as nonconvex
 from dpbench.experiments.nonconvex import with_replacement
