@@ -348,7 +348,6 @@ def test_arithmetic_is_what_is_asked_for_or_refused_in_one_line(data):
     for change, message in (
         ({"arithmetic": "decimal"}, 'arithmetic must be "bytes" or "real"'),
         ({"arithmetic": "bytes", "algorithm": "dp-newton"}, "for 'bytes' use one of: .*dp-gd"),
-        ({"arithmetic": "bytes", "release_noise": "opendp"}, "draws its own noise"),
     ):
         with pytest.raises(UserError, match=message):
             dpbench.fit(*data, **(call | change))

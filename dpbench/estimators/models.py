@@ -119,7 +119,6 @@ class _Private(BaseEstimator):
     l2: float | None = None
     settings: Mapping[str, Any] | None = None
     arithmetic: Literal["bytes", "real"] | None = None
-    release_noise: Literal["numpy", "opendp"] | None = None
     precision: Literal["float64", "float32"] = "float64"
     timing: Literal["constant"] | None = None
     random_state: Any = None
@@ -317,7 +316,6 @@ class _Private(BaseEstimator):
             budget_of(method, decided.problem.n, *decided.budget, terms.RELATION, decided.accounting),
             seed=seed,
             arithmetic=self.arithmetic,
-            release_noise=self.release_noise,
         )
         shorter = found.bound / self._divided
         self._unit = found.bound if self._coming is None else shorter
@@ -422,7 +420,6 @@ class _Private(BaseEstimator):
                 relation=Relation.REPLACE_ONE.value,
                 bound="rescale",  # what `_rows` made is within it but for a rounding
                 arithmetic=self.arithmetic,
-                release_noise=self.release_noise,
                 precision=self.precision,
                 timing=self.timing,
                 **decided.settings,
@@ -435,11 +432,8 @@ class _Private(BaseEstimator):
         return np.stack([one.w for one in fits]).reshape(-1, rows.shape[1])
 
     def _suits(self, name: str) -> bool:
-        """Whether a method has the arithmetic, and takes the noise, that are asked for."""
-        method = algorithms.resolve(name)[0]
-        if self.release_noise == "opendp" and any("perturbation" in one.mechanism for one in method.discloses):
-            return False  # it computes on with its noise
-        return bool(method.exact) or self.arithmetic != "bytes"
+        """Whether a method has the arithmetic that is asked for."""
+        return bool(algorithms.resolve(name)[0].exact) or self.arithmetic != "bytes"
 
     def _account(self, decided: Terms, fits: list[Fit], bounding: list[dict[str, Any]]) -> None:
         name, (epsilon, delta), way = decided.algorithm, decided.budget, decided.row_bound
@@ -592,7 +586,7 @@ class PrivateClassifier(ClassifierMixin, _Private):
         l2: weight of ‖w‖²/2 on the scaled rows, the intercept's w included. None: 1/(n·d) of d columns once encoded,
             about what scikit-learn's C = 1 is; without it a model of many columns gets worse at the largest ε.
         settings: of the algorithm, over those of the rule.
-        arithmetic: "bytes", "real" or None; release_noise: "numpy", "opendp" (extra `release`) or None; precision:
+        arithmetic: "bytes", "real" or None; precision:
             "float64" or "float32"; timing: "constant" or None. See `dpbench.fit`. "auto" keeps to methods that have
             what is asked for.
         random_state: None draws noise from the operating system's entropy, anew for every fit. A number or RandomState
@@ -731,7 +725,7 @@ class PrivateRegressor(RegressorMixin, _Private):
             Required: nothing is taken from the data.
         epsilon, delta, algorithm, schema, bounds, categories, row_bound, fit_intercept: as of `PrivateClassifier`.
         l2: the ridge, on a target scaled to [-1, 1]; None: 0.
-        settings, arithmetic, release_noise, precision, timing, random_state, budget: as of `PrivateClassifier`.
+        settings, arithmetic, precision, timing, random_state, budget: as of `PrivateClassifier`.
 
     Attributes:
         coef_, intercept_: of predict, on features and target as given (within their bounds). The others as of

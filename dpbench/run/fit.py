@@ -51,7 +51,7 @@ class Released:
             drawn: shape of the value, its sensitivity and the noise per entry.
         arithmetic: "bytes" where the guarantee holds for the bytes of `w`, "real" where it is proved for real numbers,
             which float64 rounds.
-        noise: who drew it: "exact" (`dpbench.privacy.exact`), "numpy" or "opendp".
+        noise: who drew it: "exact" (`dpbench.privacy.exact`) or "numpy".
         counts_public: what the method took from the data and counts as public, beyond their number of rows.
         composition: the plan as the accountants take it, to compose with that of other fits on the same rows.
         row_bound: what rows of a schema were divided by, where `row_bound` found it; None elsewhere.
@@ -136,7 +136,6 @@ def fit(
     bound: Literal["check", "rescale"] | None = None,
     start: str = "zero",
     arithmetic: Literal["bytes", "real"] | None = None,
-    release_noise: Literal["numpy", "opendp"] | None = None,
     precision: Literal["float64", "float32"] = "float64",
     timing: Literal["constant"] | None = None,
     **settings: Any,
@@ -175,8 +174,6 @@ def fit(
             of 2⁻¹⁶, sums over them are exact, and noise is rounded from exact Gaussian or Laplace variables, drawn from
             the operating system's cryptographic generator. UserError for a method without a proof of that. "real": in
             float64, with a guarantee for real numbers. None: "bytes" where the method has it and no seed is given.
-        release_noise: of arithmetic "real": "numpy" (None) adds float64 noise; "opendp" (extra `release`) draws it by
-            the samplers of a library made for releases, about 1000 times as slowly.
         precision: "float64" or "float32", in which rows are kept and multiplied; sums are float64 in both. Rows that
             rounding to float32 would take beyond the bound are kept within it.
         timing: "constant": every step is made, and made as often, whatever the data of this shape are. For arithmetic
@@ -200,16 +197,10 @@ def fit(
         raise UserError(f'arithmetic must be "bytes" or "real", got {arithmetic!r}')
     if precision not in PRECISIONS:
         raise UserError(f"precision must be {' or '.join(PRECISIONS)}, got {precision!r}")
-    if release_noise not in ("numpy", "opendp", None):
-        raise UserError(f'release_noise must be "numpy" or "opendp", got {release_noise!r}')
-    if arithmetic == "bytes" and release_noise is not None:
-        raise UserError(f"release_noise: arithmetic='bytes' draws its own noise; leave out {release_noise!r}")
     if timing not in ("constant", None):
         raise UserError(f'timing must be "constant" or None, got {timing!r}')
     if timing and (scipy.sparse.issparse(X) or shards.is_lazy(X)):
         raise UserError("timing: the time of sparse rows, or of a cluster, depends on the data; give an array")
-    if seed is not None and release_noise == "opendp":
-        raise UserError(f"seed: release_noise={release_noise!r} draws from the system's entropy alone; leave seed out")
     if schema is None and row_bound not in ("auto", None):
         raise UserError("row_bound: it goes with a schema, which says which columns are numbers")
     if schema is not None:
@@ -227,7 +218,7 @@ def fit(
     why = method.inexact(losses.get(loss), neighbours, given_settings) if sound else "it has none at all"
     if not why and needed is None:
         why = "it declares no bound on the rows, which a grid of integers needs"
-    exact = _exactly(method, losses.get(loss), neighbours, why, arithmetic, seed, release_noise)
+    exact = _exactly(method, losses.get(loss), neighbours, why, arithmetic, seed)
     if timing and not exact:
         raise UserError(f"timing: with these arguments {method.name} has no constant time; it takes arithmetic='bytes'")
     if timing and method.exact == "minimiser" and l1:
@@ -251,7 +242,6 @@ def fit(
             (epsilon, delta),
             seed=seed,
             arithmetic=arithmetic,
-            release_noise=release_noise,
         )
         X = X if bounded is None else bounded.X
     bound = bound or ("rescale" if promised else "check")
@@ -280,7 +270,7 @@ def fit(
     with one_thread():
         try:
             run_of = bind(method, problem, [given_settings], [budget], W, [key])
-            run = run_of.run(mechanisms_class=mechanisms_of(exact, seed, release_noise))
+            run = run_of.run(mechanisms_class=mechanisms_of(exact, seed))
         except Diverged as error:
             raise UserError(f"{method.name}: {error}") from None
         except Exception as error:
@@ -310,7 +300,7 @@ def fit(
         checked_by=found.checked_by,
         ledger=bounding + run.mechanisms.ledger.summary(),
         arithmetic="bytes" if exact else "real",
-        noise="exact" if exact else release_noise or "numpy",
+        noise="exact" if exact else "numpy",
         counts_public=", ".join(
             filter(
                 None,
@@ -362,11 +352,10 @@ def _exactly(
     why: str,
     arithmetic: str | None,
     seed: int | None,
-    release_noise: str | None,
 ) -> bool:
     """Whether the fit computes with integers. why: no guarantee for bytes can be had; "" where it can."""
     if arithmetic != "bytes":
-        return arithmetic is None and not why and seed is None and release_noise is None
+        return arithmetic is None and not why and seed is None
     if why:
         others = [algorithms.resolve(name)[0] for name in algorithms.names(plugins=False)]
         able = [one.name for one in others if not one.inexact(loss, relation) and not one.needs.lacks(loss)]

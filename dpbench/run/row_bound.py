@@ -175,17 +175,16 @@ def release(
     *,
     seed: int | None = None,
     arithmetic: str | None = None,
-    release_noise: str | None = None,
 ) -> Released:
     """U of rows X (n, d) that were divided by `unit`; budget: all of the fit's, which a release is checked against.
 
-    seed, arithmetic, release_noise: as of `dpbench.fit`; None is for the bytes, of a release without a seed. Raises
+    seed, arithmetic: as of `dpbench.fit`; None is for the bytes, of a release without a seed. Raises
     PrivacyError where what was drawn is not what was planned.
     """
     if way.release is None:
         return Released(by_rule(lengths), [])
     Z = X[:, lengths.numbers] * unit
-    seen, std, ledger = noisy_mean(Z, lengths.most, way.release, budget, seed, arithmetic, release_noise)
+    seen, std, ledger = noisy_mean(Z, lengths.most, way.release, budget, seed, arithmetic)
     return Released(bound_of(seen, std, lengths), ledger)
 
 
@@ -196,11 +195,10 @@ def noisy_mean(
     budget: Budget,
     seed: int | None,
     arithmetic: str | None,
-    release_noise: str | None,
 ) -> tuple[float, float, list[dict[str, Any]]]:
     """(the mean of Σ z² ≤ m over rows Z with noise, that noise's standard deviation, the ledger): see `release`."""
-    exact = arithmetic == "bytes" or (arithmetic is None and seed is None and release_noise is None)
-    kind = mechanisms_of(exact, seed, release_noise)
+    exact = arithmetic == "bytes" or (arithmetic is None and seed is None)
+    kind = mechanisms_of(exact, seed)
     mechanisms = kind([secrets.token_hex(32) if seed is None else f"{LABEL}/{budget}/{seed}"], budget)
     mechanisms.plan(LABEL, planned, 1)
     value, z = centred(Z, m, exact), planned.noise_multiplier

@@ -296,14 +296,11 @@ def test_the_default_follows_the_loss_and_never_epsilon():
     assert PrivateRegressor(1.0, bounds=(-1, 1), target_bounds=(-2, 2)).fit(X, X[:, 0]).algorithm_ == "boosted-ssp"
 
 
-def test_opendp_and_bytes_run_at_the_default_method(flowers):
+def test_bytes_run_at_the_default_method(flowers):
     X, y = flowers
     model = PrivateClassifier(bounds=(0, 8), arithmetic="bytes").fit(X, y == 1)
     assert "holds for the bytes released" in model.guarantee_
     assert algorithms.resolve(model.algorithm_)[0].exact
-    pytest.importorskip("opendp", reason="the extra release is not installed")
-    model = PrivateClassifier(bounds=(0, 8), release_noise="opendp").fit(X, y == 1)
-    assert "in exact arithmetic" in model.guarantee_
 
 
 def test_what_a_fit_says_does_not_depend_on_values(flowers):

@@ -6,7 +6,6 @@ import pytest
 from dpbench.errors import PrivacyError
 from dpbench.privacy import Budget, Mechanisms, Relation
 from dpbench.privacy.ledger import Gaussian
-from dpbench.privacy.opendp import OpenDPReleases
 
 
 def mechanisms(k=2, relation=Relation.REPLACE_ONE):
@@ -108,11 +107,9 @@ def test_releases_drawn_ahead_need_a_fresh_block_each_and_end_with_their_rounds(
 
 
 def test_a_seam_that_draws_no_noise_ahead_releases_one_at_a_time(monkeypatch):
-    """OpenDP's samplers add noise to a value and to nothing else; o2nc-naive runs on them."""
     monkeypatch.setattr("dpbench.privacy.release.Releases.ahead", False)
     monkeypatch.setattr("dpbench.privacy.release.Releases.draw", lambda *_: pytest.fail("noise apart from a value"))
     rows = mechanisms().single_pass(20, "pass")
     release = rows.gaussians(2, (2, 1), sensitivity=1.0, noise_multiplier=1.0)
     rows.take(1)
     assert release(np.zeros((2, 1))).shape == (2, 1)
-    assert OpenDPReleases.ahead is False

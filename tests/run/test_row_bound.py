@@ -111,7 +111,7 @@ def test_beside_a_large_delta_a_tiny_epsilon_is_split_too():
 def test_noise_by_its_variance(release, relation, exact):
     Z, budget, runs = np.full((50, 3), 0.5), Budget(10.0, 1e-6, relation, "tight"), 600
     found, std = zip(
-        *(noisy_mean(Z, 3, release, budget, None if exact else seed, None, None)[:2] for seed in range(runs)),
+        *(noisy_mean(Z, 3, release, budget, None if exact else seed, None)[:2] for seed in range(runs)),
         strict=True,
     )
     unit = 20 * 3 / 50 / (1 if relation is REPLACE else 2)
@@ -129,7 +129,7 @@ def test_the_audit_finds_the_claim_and_no_more_unless_noise_is_halved(halved):
 
     def learner(X, y, epsilon, rng):
         release = Laplace((0.5 if halved else 1.0) / epsilon)
-        return [noisy_mean(X, 1, release, budget, int(rng.integers(2**60)), None, None)[0]]
+        return [noisy_mean(X, 1, release, budget, int(rng.integers(2**60)), None)[0]]
 
     (found,) = audit_callable(Target(learner, low=0.0, sizes=(4,)), 2.0, runs=4000).verdicts.values()
     assert found.bound > 2.2 if halved else 1.6 < found.bound <= 2.0
