@@ -1,16 +1,17 @@
 """Yu et al., "Gradient perturbation is underrated for differentially private convex optimization" (IJCAI 2020)."""
 
+import math
 import sys
 from collections.abc import Iterator
 
 from dpbench.study.context import Context, kept, select
-from dpbench.study.declare import artefact, claim
 from dpbench.study.experiment import Experiment
 from dpbench.study.output import Table
+from dpbench.study.paper import Ends, Paper
 from dpbench.study.statistics import means, plus_minus
-from dpbench.study.verdict import NotEnough, Verdict
 from dpbench.study.verdicts import HONEST, Cell, Number, Place
 
+PAPER = Paper(__name__)
 METHODS = {"aop": "AMP", "psgd": "Out-SGD", "dp-sgd": "DP-SGD", "dp-gd": "DP-GD"}
 ERRORS = 2.0  # standard errors of a difference
 
@@ -25,32 +26,27 @@ def runs(context: Context):
     return rows.merge(best[["algorithm", "settings"]]), best.set_index("algorithm")
 
 
-@artefact("table2", "Table 2: test accuracy on Adult at ε = 0.1")
-def table2(context: Context) -> Table:
-    """The printed means beside ours."""
+@PAPER.artefact("table2")
+def table2(context: Context):
     best, printed = runs(context)[1], context.experiment.published()["table2"]
-    told = {name: plus_minus(row["mean"], row["se"], ".2f", ".2f") for name, row in best.iterrows()}
+    shown = {name: plus_minus(row["mean"], row["se"], ".2f", ".2f") for name, row in best.iterrows()}
     records = [
-        {"method": title, "ours": told.get(name, "–"), "printed": printed[title]} for name, title in METHODS.items()
+        {"method": title, "ours": shown.get(name, "–"), "printed": printed[title]} for name, title in METHODS.items()
     ]
     gaps = [context.gap("table2", title) for name, title in METHODS.items() if name not in best.index]
     columns = {"method": "{method}", "ours (%)": "{ours}", "printed (%)": "{printed}"}
-    caption = "Mean test accuracy ± its standard error at the best setting tried, beside the printed mean of 20 runs."
-    return Table.of(records, columns, caption, gaps)
+    return Table.of(records, columns, "", gaps), {}
 
 
-@claim("gradient", "Gradient perturbation beats objective and output perturbation.", place="Section 4, Table 2",
-       shows="table2")  # fmt: skip
-def gradient(context: Context) -> Verdict:
-    """The worse of DP-GD and DP-SGD against the better of the others."""
-    best = runs(context)[1]
-    if set(METHODS) - set(best.index):
-        raise NotEnough
-    mine = best.loc[["dp-gd", "dp-sgd"]].nsmallest(1, "mean").iloc[0]
-    other = best.loc[["aop", "psgd"]].nlargest(1, "mean").iloc[0]
-    gap, error = mine["mean"] - other["mean"], ERRORS * (mine["se"] ** 2 + other["se"] ** 2) ** 0.5
-    held = True if gap > error else False if gap < -error else None
-    return Verdict.of(held, f"{mine.name} is {gap:+.2f} percentage points from {other.name} (± {error:.2f})")
+@PAPER.claim("gradient")
+def gradient(context: Context):
+    at = Ends(runs(context)[1].reset_index(), "table2", "rows of {algorithm} are missing")
+    found = {name: at(algorithm=name) for name in METHODS}
+    mine, other = min(found["dp-gd"], found["dp-sgd"]), max(found["aop"], found["psgd"])
+    lead = other.lead(mine)
+    return (True if lead > ERRORS else False if lead < -ERRORS else None), {
+        "mine": mine, "other": other, "gap": mine.mean - other.mean, "error": ERRORS * math.hypot(mine.se, other.se),
+    }  # fmt: skip
 
 
 def cells(context: Context) -> Iterator[Cell]:
