@@ -1,6 +1,6 @@
 from . import schema as schema
-from .archiving.bundle import archive as archive
-from .archiving.verifying import verify as verify
+from .archive.paper import archive as archive
+from .archive.verifying import verify as verify
 from .auditing.verbs import audit as audit
 from .auditing.verbs import audit_releases as audit_releases
 from .comparing.first_look import check_data as check_data

@@ -129,6 +129,26 @@ DATASETS = [
            PINS + "a_fingerprint_tells_positions_apart", "blocks may be swapped under a pin"),
 ]  # fmt: skip
 
+VERIFY, VERIFYING = "archive/verifying.py", "archive/test_verifying.py::test_"
+ARCHIVE = [
+    Mutant("archive/compared.py", "if row.objective is not None and math.isfinite(row.objective) else 0.0",
+           "if row.objective is not None else 0.0", VERIFYING + "a_run_that_diverged_does_not_agree_with_every_number",
+           "with an infinite objective every number agrees"),
+    Mutant("archive/compared.py", "return type(there) is type(here) and bool(there == here)",
+           "return bool((there or None) == (here or None))", VERIFYING + "values_agree_up_to_rounding_alone",
+           "0 and False are nothing"),
+    Mutant(VERIFY, 'return "wrong" if self.problems else "not checked" if self.unchecked else "holds"',
+           'return "wrong" if self.problems else "holds"',
+           VERIFYING + "what_no_second_run_confirms_is_not_checked_until_the_reader_accepts_it",
+           "what could not be looked at holds"),
+    Mutant(VERIFY, "if orphans := len(found.traces.keys() - keys):", "if orphans := 0:", VERIFYING + "no_forgery_holds",
+           "a trace needs no row"),
+    Mutant(VERIFY, "if missing := len(asked.keys() - keys):", "if missing := 0:",
+           VERIFYING + "rows_that_were_not_run_are_counted", "planned runs may be missing"),
+    Mutant(VERIFY, "if not row.timed and (row.seconds is not None or times):", "if False:",
+           VERIFYING + "what_does_not_fit_its_key_is_found_without_a_run", "untimed runs may state seconds"),
+]  # fmt: skip
+
 CHECKING, LOSSES = "submitting/checking.py", "submitting/test_decisions.py::test_"
 SUBMITTING = [
     Mutant(CHECKING, "if not row.excess >= -slack:", "if False:", LOSSES + "a_loss_is_above_the_optimum_and_consistent",
@@ -512,7 +532,19 @@ GUARANTEES = [  # of the privacy code, what no audit sees: each dies by the numb
            "a release refuses data that do not fit"),
 ]  # fmt: skip
 
-MUTANTS = [*COMPARING, *DATASETS, *SUBMITTING, *REPORTING, *STUDY, *LEADERBOARD, *ENCODING, *ESTIMATORS, *RUN, *POLICY]
+MUTANTS = [
+    *COMPARING,
+    *DATASETS,
+    *ARCHIVE,
+    *SUBMITTING,
+    *REPORTING,
+    *STUDY,
+    *LEADERBOARD,
+    *ENCODING,
+    *ESTIMATORS,
+    *RUN,
+    *POLICY,
+]
 MUTANTS += GUARANTEES
 
 

@@ -17,8 +17,8 @@ PACKAGE = ROOT / "dpbench"
 FLOORS = (
     {"__main__"},
     {"cli"},
-    {"archiving"},
     {"reporting", "submitting", "scaffolding"},
+    {"archive"},
     {"experiments", "comparing", "estimators", "auditing"},
     {"leaderboard"},
     {"study"},

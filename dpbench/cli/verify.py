@@ -31,11 +31,10 @@ def command(archive: str, sample: int, seed: int | None, accept: tuple[str, ...]
     outside.
     """
     found = dpbench.verify(archive, sample=sample, seed=seed, run_code=run_code, accept=accept)
-    manifest = found.manifest
+    manifest, versions = found.manifest, found.code_versions
     click.echo(f"{manifest.experiment} ({manifest.title}), {manifest.profile} profile: {found.outcome.upper()}")
-    versions = manifest.code_versions
     more = f" and {len(versions) - SHOWN} others" if len(versions) > SHOWN else ""
-    click.echo(f"{manifest.rows:,} rows of {manifest.distribution}, by {', '.join(versions[:SHOWN])}{more}")
+    click.echo(f"{found.rows:,} rows of {manifest.distribution}, by {', '.join(versions[:SHOWN])}{more}")
     click.echo(f"digest: {found.digest}")
     lines = {
         "WRONG": found.problems,

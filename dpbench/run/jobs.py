@@ -152,6 +152,17 @@ def identity(job: Job) -> dict[str, Any]:
     }
 
 
+def job_of(content: dict[str, Any], *, seed: int, timed: int = 0, trace: bool = False) -> Job:
+    """The job of an `identity`, which may be of other versions than those here: then it has another key.
+
+    Raises UserError for a method that is not known here, KeyError or ValidationError for what is no identity.
+    """
+    algorithms.get(content["algorithm"])
+    kept = {name: content[name] for name in Job.__struct_fields__ if name in content}
+    kept |= {name: JSON.encode(content[name]).decode() for name in ("settings", "sweep") if name in content}
+    return msgspec.convert(kept | {"seed": seed, "timed": timed, "trace": trace}, Job)
+
+
 class Keys:
     """The keys of the jobs of one `identity`, by seed and number of the timed repetition: hashes of canonical JSON.
 

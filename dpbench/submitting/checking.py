@@ -19,11 +19,16 @@ from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any
 
+import msgspec
+
 from dpbench import algorithms, datasets
 from dpbench.algorithms import terms
+from dpbench.archive import content
+from dpbench.archive.content import Submission, composition_of
 from dpbench.auditing.claims import PureClaim
 from dpbench.auditing.decide import decide, least_runs
 from dpbench.errors import NotAtHand, PrivacyError, UserError, silent
+from dpbench.forked import OutOfBounds, bounded
 from dpbench.leaderboard import tracks
 from dpbench.privacy.check import within
 from dpbench.privacy.relation import Relation
@@ -32,11 +37,8 @@ from dpbench.problems import build, catalogue
 from dpbench.run import outcomes
 from dpbench.run.jobs import Keys, delta_value
 from dpbench.study.style import look
-from dpbench.submitting import archive, replaying, secret, signature
-from dpbench.submitting.archive import Submission
-from dpbench.submitting.bounded import OutOfBounds, bounded
-from dpbench.submitting.ledgers import composition_of
-from dpbench.submitting.replaying import Replay
+from dpbench.submitting import replaying, secret, signature
+from dpbench.submitting.replaying import SUBMITTED, Replay
 
 SAME = 2e-3  # relative, of two computations of one ε: their grids
 MOST_LEDGERS = 200  # of one archive; the board has fewer cells
@@ -83,7 +85,7 @@ def check(path: str | os.PathLike[str], *, rerun: Callable[[Submission], Replay]
 
     rerun: runs what passed the check again.
     """
-    submission = archive.read(path)
+    submission = content.read_submission(path)
     signed: list[str] = []
     unsigned: list[str] = []
     if key := submission.manifest.public_key:
@@ -174,8 +176,8 @@ def _keys(s: Submission, unchecked: Tell) -> Iterator[str]:
         for name, value in stated.items():
             if told.get(name, value if name == "relation" else None) != value:
                 yield f"row {i}: {name} is {ascii(told.get(name))[:60]} in its key and {value!r} here"
-        settings = archive.settings(row)
-        beside = {"accounting": told.get("accounting"), "experiment": archive.SUBMITTED + s.manifest.method}
+        settings = _settings(row)
+        beside = {"accounting": told.get("accounting"), "experiment": SUBMITTED + s.manifest.method}
         for name, value in beside.items():
             if getattr(row, name) not in (None, value):
                 yield f"row {i}: {name} is {ascii(getattr(row, name))[:60]}, {ascii(value)[:60]} by its key"
@@ -186,6 +188,14 @@ def _keys(s: Submission, unchecked: Tell) -> Iterator[str]:
         if row.key in seen:
             yield f"row {i}: its key is in the archive twice"
         seen.add(row.key or "")
+
+
+def _settings(row: Any) -> dict[str, Any]:
+    """The column `settings`; {} where it is no object of JSON."""
+    try:
+        return msgspec.json.decode(row.settings, type=dict[str, Any])
+    except msgspec.DecodeError:
+        return {}
 
 
 def _settings_agree(identity: Any, shown: dict[str, Any]) -> bool:
@@ -307,7 +317,7 @@ def _audit(s: Submission, unchecked: Tell) -> Iterator[str]:
             yield from _bounds(one)
 
 
-def _bounds(one: archive.AuditRecord) -> Iterator[str]:
+def _bounds(one: content.AuditRecord) -> Iterator[str]:
     for test in one.tests:
         if not 0 <= test.bound <= test.claim <= AUDITED:  # μ is below ε wherever δ < 0.1
             told = f"{test.test}: {test.bound:g} of {test.claim:g} {test.unit}"

@@ -10,19 +10,21 @@ from typing import TYPE_CHECKING, Any, get_type_hints
 import msgspec
 
 from dpbench import algorithms, frames
+from dpbench.archive import content
+from dpbench.archive.content import worded
 from dpbench.auditing.verbs import audit
 from dpbench.errors import UserError, nearest, silent
 from dpbench.leaderboard import entrants, tracks
 from dpbench.run import outcomes, runner
+from dpbench.run.bound import bind_jobs
 from dpbench.run.environment import environment, machine
 from dpbench.run.execute import code_version
 from dpbench.run.jobs import Job, identity
 from dpbench.run.results import Store
-from dpbench.run.row import RUNS
+from dpbench.run.threads import one_thread
 from dpbench.study.plan import plan
-from dpbench.submitting import archive as archives
 from dpbench.submitting import signature
-from dpbench.submitting.ledgers import counted, replay
+from dpbench.submitting.replaying import SUBMITTED
 
 if TYPE_CHECKING:
     from dpbench.run.runner import Progress
@@ -74,7 +76,7 @@ def submit(
     blocks, left_out = _blocks(algorithm, profile, problems)
     if not blocks:
         raise UserError(f"{method.name} fits no problem of the {profile} profile: {'; '.join(set(left_out.values()))}")
-    store = Store(results, "adhoc", archives.SUBMITTED + method.name)
+    store = Store(results, "adhoc", SUBMITTED + method.name)
     planned = plan(blocks, store)
     for problem, dataset in planned.missing_data.items():
         left_out[problem] = f"its data are not fetched (dpbench fetch {dataset})"
@@ -92,7 +94,7 @@ def submit(
     notify("ledgers: the first seed of every cell again")
     path, class_name, source = _code(algorithm)
     members = {
-        "rows.jsonl": b"".join(_line(row, by_key[row["key"]]) for row in frames.mappings(rows)),
+        "rows.jsonl": b"".join(content.line(identity(by_key[row["key"]]), row) for row in frames.mappings(rows)),
         "ledgers.json": msgspec.json.encode([_ledger(job) for job in by_key.values() if job.seed == 0]),
         "audit.json": msgspec.json.encode(audited),
         "method.py": path.read_bytes(),
@@ -105,19 +107,19 @@ def submit(
         "source": source,
         "profile": profile,
         "code_version": code_version(),
-        "environment": archives.worded(environment()),
-        "hardware": archives.worded(machine()),
+        "environment": worded(environment()),
+        "hardware": worded(machine()),
         **stated,
-        "left_out": {problem: archives.worded(why) for problem, why in left_out.items()},
+        "left_out": {problem: worded(why) for problem, why in left_out.items()},
     }
     target = Path(archive or f"{method.name}.dpbench.zip")
-    archives.write(target, manifest, members)
+    content.write(target, content.SUBMISSION, manifest, members)
     return target
 
 
 def _fitting(name: str, text: str) -> str:
     """A text that the manifest may hold; UserError for another."""
-    kind = get_type_hints(archives.Manifest, include_extras=True)[name]
+    kind = get_type_hints(content.SubmissionManifest, include_extras=True)[name]
     try:
         return str(msgspec.convert(text, kind))
     except msgspec.ValidationError:
@@ -153,34 +155,23 @@ def _code(reference: str) -> tuple[Path, str, str]:
     return Path(path), class_name, source
 
 
-def _line(row: dict[str, Any], job: Job) -> bytes:
-    kept = {name: _value(row[name]) for name in RUNS if name in row and not _missing(row[name])}
-    return msgspec.json.encode({"identity": identity(job), **kept}) + b"\n"
-
-
-def _missing(value: Any) -> bool:
-    return value is None or (not hasattr(value, "__len__") and value != value) or value in (float("inf"), -float("inf"))
-
-
-def _value(value: Any) -> Any:
-    return value.tolist() if hasattr(value, "tolist") else value
-
-
 def _ledger(job: Job) -> dict[str, Any]:
-    entries = replay(job).composition
-    return {"key": job.key, "releases": counted(entries)}
+    """Everything that the run of a job could have released; it is made again for that."""
+    with one_thread():
+        run = bind_jobs([job]).run()
+    return {"key": job.key, "releases": content.releases(run.mechanisms.ledger.planned(0))}
 
 
 def _audit(found: Any) -> dict[str, Any]:
-    """A `dpbench.auditing.Audit` as `archive.AuditRecord`."""
+    """A `dpbench.auditing.Audit` as `content.AuditRecord`."""
     return {
         "epsilon": found.epsilon,
         "runs": found.runs,
         "passed": bool(found.passed),
-        "defect": archives.worded(found.defect),
+        "defect": worded(found.defect),
         "tests": [
             {
-                "test": archives.worded(name),
+                "test": worded(name),
                 "bound": float(one.bound),
                 "claim": float(one.claim),
                 "unit": found.units[name],

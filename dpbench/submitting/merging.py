@@ -12,14 +12,14 @@ from pathlib import Path
 import msgspec
 
 from dpbench import files
+from dpbench.archive.content import Submission, read_submission
 from dpbench.errors import UserError, silent
 from dpbench.leaderboard import shipped
 from dpbench.leaderboard.submitted import FOLDER
 from dpbench.run.results import Store
-from dpbench.submitting import archive, checking
-from dpbench.submitting.archive import Submission
+from dpbench.submitting import checking
 from dpbench.submitting.making import EXPERIMENT
-from dpbench.submitting.replaying import Replay
+from dpbench.submitting.replaying import Replay, kept
 
 
 def merge(
@@ -60,7 +60,7 @@ def add(
     The rows that are added are those of the receiver's own runs where it was run again, else the archive's, which have
     no place. UserError for one that is not sound, or a method that is there already (unless `replace`).
     """
-    submission = archive.read(path)
+    submission = read_submission(path)
     home = Store(results, submission.manifest.profile, EXPERIMENT).folder
     target = home / FOLDER / submission.manifest.method
     _refused(path, submission, home, target, replace)  # before its runs, which take long
@@ -73,7 +73,7 @@ def add(
         raise UserError(f"{path} is not merged: {target.name} is signed by {owner}, and this archive is not")
     with files.staging(target) as staged:
         store = Store(staged.parent, staged.name, "rows")
-        stated = [archive.kept(row) for row in submission.rows]
+        stated = [kept(row) for row in submission.rows]
         store.write(report.replay.rows if report.placed and report.replay else stated, [])
         (store.folder / "runs").rename(staged / "runs")
         shutil.rmtree(store.folder)

@@ -21,6 +21,9 @@ import numpy as np
 
 from dpbench import algorithms, datasets
 from dpbench.algorithms import auto, terms
+from dpbench.archive import sandbox
+from dpbench.archive.content import ReleaseCount, Submission, composition_of
+from dpbench.archive.harness import Task, Tasks, run_task
 from dpbench.errors import NotAtHand, PrivacyError, UserError
 from dpbench.leaderboard.places import CLIP, score
 from dpbench.privacy.check import within
@@ -30,10 +33,7 @@ from dpbench.privacy.verify import spent
 from dpbench.problems import Problem, build, catalogue, starts
 from dpbench.run.jobs import delta_value
 from dpbench.run.row import Row
-from dpbench.submitting import archive, sandbox, secret
-from dpbench.submitting.archive import ReleaseCount, Submission
-from dpbench.submitting.harness import Task, Tasks, run_task
-from dpbench.submitting.ledgers import composition_of
+from dpbench.submitting import secret
 
 COPIES = 6  # private problems, of the smallest public ones
 REPLICATES = 8  # runs on each
@@ -43,6 +43,21 @@ MARGIN = 0.3  # decades, for what a copy with fewer rows does to a method beyond
 BATCH = 64
 AGREE = 1e-6  # relative, of one run's objective there and here
 SECONDS = 3600
+
+
+SUBMITTED = "submit-"  # what stands before the method's name in the column `experiment`
+# The columns of a row that a check looks at, or that are words of its author's. What else an archive states of a run,
+# as its accuracy, nobody has computed again: it is not kept.
+KEPT = (
+    "experiment", "problem", "algorithm", "epsilon", "delta", "seed", "settings", "objective", "excess", "status",
+    "error", "epsilon_planned", "relation", "accounting", "private", "counts_public", "timed", "notes", "key",
+    "code_version", "data_sha256", "environment",
+)  # fmt: skip
+
+
+def kept(record: Any, **changes: Any) -> Row:
+    """What a results folder keeps of a row of an archive, with these columns changed."""
+    return Row.read({name: getattr(record, name) for name in KEPT} | changes)
 
 
 class Judge(NamedTuple):
@@ -275,7 +290,7 @@ def _judge_cells(
             result.problems.append(f"{where}: its rows' mean excess loss is {told}")
         for row, objective in zip(cell.rows, fresh[1:], strict=True):
             ended = bool(np.isfinite(objective))
-            made = archive.kept(row, settings=frame.settings)
+            made = kept(row, settings=frame.settings)
             made.objective = float(objective) if ended else None
             made.excess = float(objective - best) if ended else None
             made.status = "done" if ended else "diverged"

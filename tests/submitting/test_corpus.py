@@ -13,11 +13,12 @@ import zipfile
 import pytest
 
 import dpbench
+from dpbench.archive import content
 from dpbench.errors import UserError
 from dpbench.run.jobs import Keys
 from dpbench.run.results import Store
 from dpbench.run.row import RUNS
-from dpbench.submitting import archive, checking, merging
+from dpbench.submitting import checking, merging, replaying
 from tests.submitting.archives import change, doctored, ledger, rows
 
 
@@ -280,12 +281,11 @@ def test_keys_that_are_made_to_fit_hide_nothing(made, tmp_path, edit, found):
 def test_an_honest_method_with_objective_perturbation_is_sound(made, tmp_path, entry):
     from dpbench.privacy.relation import Relation
     from dpbench.privacy.verify import spent
-    from dpbench.submitting import ledgers
 
-    submission = archive.read(made)
+    submission = content.read_submission(made)
     row = submission.rows[0]
-    one = archive.ReleaseCount(entry, 1, "objective")
-    cost = spent(ledgers.composition_of([one]), row.delta, Relation.REPLACE_ONE).epsilon
+    one = content.ReleaseCount(entry, 1, "objective")
+    cost = spent(content.composition_of([one]), row.delta, Relation.REPLACE_ONE).epsilon
     assert 0.5 < cost <= 1.0
 
     def edit(members):
@@ -346,7 +346,7 @@ def test_a_changed_value_that_is_let_in_gives_no_place(made, tmp_path):
     - what the archive says of its own audit, within what a bound and a claim can be: the receiver makes another;
     - `counts_public`, what a method takes unpaid: compared with what its code says where it is run again;
     - numbers that nobody checks, as accuracy, ε as other accountants have it, and scores on rows held out: they are not
-      kept (`archive.KEPT`).
+      kept (`replaying.KEPT`).
 
     Objectives, excess losses, ε, δ, seeds, settings, data, ledgers and status are in none of them. What was found so
     and mended: `accounting` and `experiment` against the key, an audit at any ε or with a claim above it, a class
@@ -380,9 +380,9 @@ def test_a_changed_value_that_is_let_in_gives_no_place(made, tmp_path):
             except (TypeError, AttributeError, ValueError):  # no manifest at all
                 continue
             with contextlib.suppress(UserError):
-                if not checking._examined(archive.read(path))[0]:  # without the fork that bounds it
+                if not checking._examined(content.read_submission(path))[0]:  # without the fork that bounds it
                     let_in.setdefault(".".join(map(str, (name, *at))), []).append(value)
-    unkept = {f"rows.0.{column}" for column in RUNS if column not in archive.KEPT}
+    unkept = {f"rows.0.{column}" for column in RUNS if column not in replaying.KEPT}
     assert let_in.keys() <= WORDS | OPTIONAL | NUMBERS | unkept | {"rows.0.counts_public"}
     for name in OPTIONAL:
         assert let_in.get(name, [...])[-1] is ...

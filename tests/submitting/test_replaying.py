@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 
 import dpbench
+from dpbench.archive import harness, sandbox
 from dpbench.problems import build
-from dpbench.submitting import checking, harness, merging, replaying, sandbox, secret
+from dpbench.submitting import checking, merging, replaying, secret
 from tests.submitting.archives import doctored, made, rows
 
 CODE = """

@@ -10,13 +10,14 @@ from pathlib import Path
 import pytest
 
 import dpbench
+from dpbench.archive import content
 from dpbench.cli import main
 from dpbench.errors import UserError
 from dpbench.experiments.leaderboard import EXPERIMENT, board, tables
 from dpbench.privacy import plain
 from dpbench.run.results import Store
 from dpbench.study.context import Context
-from dpbench.submitting import archive, checking
+from dpbench.submitting import checking
 from tests.submitting import archives
 from tests.submitting.archives import change, doctored, ledger, rows
 
@@ -132,7 +133,7 @@ def unlike(made, target, name, content=b"x", mode=stat.S_IFREG | 0o644, compress
         ({"name": "/etc/evil"}, "points out of the archive"),
         ({"name": "method.py", "content": b"/etc/passwd", "mode": stat.S_IFLNK | 0o777}, "is a link"),
         ({"name": "more.py"}, "has no place in it"),
-        ({"name": "audit.json", "content": b"0" * (archive.MB + 1)}, "1,048,577 bytes; at most"),
+        ({"name": "audit.json", "content": b"0" * (content.MB + 1)}, "1,048,577 bytes; at most"),
         ({"name": "rows.jsonl", "content": b"[]"}, "is not what the manifest was made for"),
         ({"name": "rows.jsonl", "compress": zipfile.ZIP_LZMA}, "packed in another way"),
     ],

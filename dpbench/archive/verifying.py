@@ -11,13 +11,11 @@ import json
 import math
 import os
 import random
-import re
 import secrets
 import tempfile
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
-from itertools import repeat
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -25,7 +23,10 @@ import msgspec
 import numpy as np
 
 from dpbench import algorithms, datasets, experiments
-from dpbench.archiving import bundle
+from dpbench.archive import content, paper, sandbox
+from dpbench.archive.compared import ACCEPTABLE, SAME_EPSILON, row_differences, same, shown, trace_differences
+from dpbench.archive.content import ReleaseCount, composition_of
+from dpbench.archive.harness import Task, Tasks
 from dpbench.errors import NotAtHand, PrivacyError, UserError, at_least, counted
 from dpbench.privacy.relation import Relation
 from dpbench.privacy.streams import stream
@@ -33,38 +34,15 @@ from dpbench.privacy.verify import spent
 from dpbench.problems import Problem, build, catalogue, starts
 from dpbench.run import pace, runner
 from dpbench.run.execute import execute
-from dpbench.run.jobs import JSON, Job, Keys, check_delta, delta_value
+from dpbench.run.jobs import JSON, Job, Keys, check_delta, delta_value, job_of
 from dpbench.run.outcomes import RESULTS
 from dpbench.run.results import Store
-from dpbench.run.row import Point, Row
+from dpbench.run.row import Row
 from dpbench.study.plan import plan
-from dpbench.submitting import sandbox
-from dpbench.submitting.archive import ReleaseCount
-from dpbench.submitting.harness import Task, Tasks
-from dpbench.submitting.ledgers import composition_of
 
-AGREE = 1e-6  # relative: what another summation order may change
-SINGLE = 1e-4  # relative, of numbers that are kept in single precision
-SAME_EPSILON = 2e-3  # relative, of two computations of one ε: their grids
 SECONDS = 3600
 LONGEST = 1200.0  # seconds that one run may take by a rough estimate
 SHOWN = 12
-# The columns of a row in which a second run is not compared, and why not. Every other column is compared, also one that
-# comes tomorrow: this is a list of exceptions.
-NOT_COMPARED = {
-    "key": "it is the hash of the identity, which is made anew",
-    "experiment": "it is that of the manifest",
-    "seconds": "times are of the machine: a timed run is `not checked` unless they are accepted",
-    "code_version": "of the author's dpbench, not of the reader's",
-    "environment": "of the author's machine",
-    "traceback": "it is in no archive",
-}
-ACCEPTABLE = ("seconds",)  # columns of NOT_COMPARED that figures and tables are drawn from
-EPSILONS = ("epsilon_planned", "epsilon_realised", "epsilon_accounted")
-# Differences of losses, whose rounding is that of the objective.
-IN_LOSS = ("objective", "excess", "gradient_norm", "lambda_min", "measured", "measured_error", "bound", "diagnostics",
-           "held_loss", "held_loss_se", "held_gain", "held_gain_se", "held_loss_gain", "held_loss_gain_se")  # fmt: skip
-PLACE = re.compile(r" \([\w.]+\.py:\d+\)$")  # at the end of an error: the line moves from version to version
 
 
 @dataclass
@@ -73,11 +51,14 @@ class Verified:
 
     problems: what is wrong, a line each. unchecked: what could not be looked at, with why. checked: what was looked at.
     accepted: what the reader took on trust. again: how many runs were made again; seed: repeats their choice.
+    rows: how many there are, of which code_versions of dpbench.
     """
 
-    manifest: bundle.Manifest
+    manifest: content.PaperManifest
     digest: str
     seed: int
+    rows: int
+    code_versions: list[str]
     problems: list[str] = field(default_factory=list)
     checked: list[str] = field(default_factory=list)
     unchecked: list[str] = field(default_factory=list)
@@ -95,7 +76,7 @@ class Stated(NamedTuple):
 
     identity: dict[str, Any]
     row: Row
-    trace: bundle.Traced | None = None
+    trace: content.Traced | None = None
 
     def __str__(self) -> str:
         row = self.row
@@ -104,22 +85,8 @@ class Stated(NamedTuple):
     @property
     def job(self) -> Job:
         """The job, as its identity says; UserError where it is of no method that is known here."""
-        told = self.identity
-        algorithms.get(told["algorithm"])
-        return Job(
-            problem=told["problem"],
-            algorithm=told["algorithm"],
-            epsilon=told["epsilon"],
-            seed=int(self.row.seed or 0),
-            settings=JSON.encode(told["settings"]).decode(),
-            accounting=told["accounting"],
-            delta=told["delta"],
-            timed=int(self.row.timed or 0),
-            trace=self.trace is not None,
-            relation=told.get("relation", ""),
-            sweep=JSON.encode(told["sweep"]).decode() if told.get("sweep") else "",
-            planted=told.get("planted", 1.0),
-        )
+        seed, timed = int(self.row.seed or 0), int(self.row.timed or 0)
+        return job_of(self.identity, seed=seed, timed=timed, trace=self.trace is not None)
 
 
 def verify(
@@ -162,9 +129,10 @@ def verified(
     at_least("sample", sample, 0)
     if unknown := sorted({*accept} - {*ACCEPTABLE}):
         raise UserError(f"accept: {unknown[0]!r} is compared; what can be accepted: {', '.join(ACCEPTABLE)}")
-    found = bundle.read(path)
+    found = content.read_paper(path)
     seed = secrets.randbits(32) if seed is None else seed
-    result = Verified(found.manifest, found.digest, seed)
+    versions = sorted({row.code_version or "unknown" for _, row in found.rows})
+    result = Verified(found.manifest, found.digest, seed, len(found.rows), versions)
     result.checked.append(f"digests of {len(found.manifest.sha256)} members")
     rows = [Stated(told, row, found.traces.get(row.key)) for told, row in found.rows]
     wrong = [f"{one.row.key[:8]}: {why}" for one in rows for why in _of_its_key(one, found.manifest.experiment)]
@@ -191,7 +159,7 @@ def _of_its_key(one: Stated, experiment: str) -> Iterator[str]:
         kept = row.settings or {}
         differs = [name for name in ("problem", "epsilon") if told[name] != getattr(row, name)]
         differs += [name for name, value in told["settings"].items() if name in kept and kept[name] != value]
-        if not isinstance(told["delta"], str) and row.delta is not None and not _same(told["delta"], row.delta):
+        if not isinstance(told["delta"], str) and row.delta is not None and not same(told["delta"], row.delta):
             differs.append("delta")
         if told.get("relation") and row.relation != told["relation"]:
             differs.append("relation")
@@ -221,18 +189,14 @@ def _seeds(rows: list[Stated]) -> Iterator[str]:
         yield f"{counted(gaps, 'setting')} without the first of their seeds: some are left out"
 
 
-def _traces(found: bundle.Bundle) -> Iterator[str]:
-    """Traces of no row, and those that are no list of iterations."""
+def _traces(found: content.PaperArchive) -> Iterator[str]:
+    """Traces of no row."""
     keys = {row.key for _, row in found.rows}
     if orphans := len(found.traces.keys() - keys):
         yield f"{counted(orphans, 'trace')} of a run that has no row"
-    for key, one in found.traces.items():
-        lengths = {len(one.iteration), len(one.passes), len(one.seconds), len(one.excess)}
-        if len(lengths) > 1 or one.iteration != sorted({*one.iteration}):
-            yield f"{key[:8]}: its trace is no list of iterations"
 
 
-def _compare_grid(found: bundle.Bundle, rows: list[Stated], result: Verified) -> None:
+def _compare_grid(found: content.PaperArchive, rows: list[Stated], result: Verified) -> None:
     """Whether its code is that which is installed here, and every run that its grid asks for has a row, and no other.
 
     The grid is planned on the archive's own rows, as it was when they were run: some settings are the best of others.
@@ -241,7 +205,7 @@ def _compare_grid(found: bundle.Bundle, rows: list[Stated], result: Verified) ->
     if name not in experiments.names():
         result.unchecked.append(f"its experiment {name} is not installed here; code in the archive is not run")
         return
-    here, _ = bundle.files_of(experiments.get(name))
+    here, _ = paper.files_of(experiments.get(name))
     there = {file: text for file, text in found.code.items() if not file.partition("/")[0].endswith(".dist-info")}
     differs = sorted(file for file in here.keys() | there.keys() if here.get(file) != there.get(file))
     if differs:
@@ -271,7 +235,7 @@ def _compare_grid(found: bundle.Bundle, rows: list[Stated], result: Verified) ->
 
 
 def _sampled(
-    archive: bundle.Bundle, rows: list[Stated], sample: int, run_code: bool, run: sandbox.Runs, result: Verified
+    archive: content.PaperArchive, rows: list[Stated], sample: int, run_code: bool, run: sandbox.Runs, result: Verified
 ) -> None:
     """Make a sample of the runs again, by what is installed or else in the sandbox, and compare.
 
@@ -302,8 +266,10 @@ def _sampled(
             continue
         ((again,), points) = execute([one.job])
         result.again += 1
-        found = [*_differences(one, again), *_trace_differences(one, points)]
-        result.problems += [problem for _, problem in found if problem][:1]
+        found = [*row_differences(one.row, again)]
+        if one.trace is not None:
+            found += trace_differences(one.trace, points, again)
+        result.problems += [f"{one}: {problem}" for _, problem in found if problem][:1]
         lacking.update(column for column, problem in found if not problem)
     if foreign:
         _in_sandbox(archive, foreign, run, result)
@@ -367,82 +333,7 @@ def _public(one: Stated) -> bool:
     return not _no_problem(one) and not one.identity.get("sweep")
 
 
-def _differences(one: Stated, again: Row) -> Iterator[tuple[str, str]]:
-    """(column, what is wrong) of every compared column that differs; "" for what the row does not have at all."""
-    stated = one.row
-    scale = abs(again.objective or 0.0)
-    for name in again.__struct_fields__:
-        if name in NOT_COMPARED:
-            continue
-        there, here = (_plain(name, getattr(row, name, None)) for row in (stated, again))
-        relative = SAME_EPSILON if name in EPSILONS else SINGLE if name == "values" else AGREE
-        if _same(there, here, scale if name in IN_LOSS else 0.0, relative):
-            continue
-        why = f": {again.error}" if name == "status" and again.error else ""
-        told = f"{one}: its row says {name} = {_told(there)}, run again it is {_told(here)}{why}"
-        yield name, "" if _lacks(there, here) else told
-
-
-def _plain(name: str, value: Any) -> Any:
-    """A column's value as JSON has it; an error without its line of code, which moves from version to version."""
-    if name == "error":
-        return PLACE.sub("", value or "")
-    if isinstance(value, np.ndarray):
-        return value.tolist()
-    return msgspec.to_builtins(dict(value)) if isinstance(value, Mapping) else value
-
-
-def _trace_differences(one: Stated, points: list[Point]) -> Iterator[tuple[str, str]]:
-    """The same of the recorded iterations, but for their seconds."""
-    if one.trace is None:
-        return
-    scale = max((abs(point.excess) for point in points if point.excess is not None), default=0.0)
-    scale = scale if math.isfinite(scale) else 0.0
-    scale = max(scale, abs(one.row.objective or 0.0))
-    for name in one.trace.__struct_fields__:
-        if name in NOT_COMPARED:
-            continue
-        there, here = getattr(one.trace, name), [getattr(point, name) for point in points]
-        if not _same(there, here, scale if name == "excess" else 0.0, AGREE):
-            yield f"trace: {name}", f"{one}: {name} of its trace is not that of the run"
-
-
-def _same(there: Any, here: Any, scale: float = 0.0, relative: float = AGREE) -> bool:
-    """Whether two values of a column agree: numbers up to rounding, all else exactly; an empty text is nothing.
-
-    scale: the size of what a number is a difference of, 0 for none. An archive holds finite numbers alone, so what is
-    not finite is nothing too.
-    """
-    if isinstance(here, Mapping) and isinstance(there, Mapping):
-        return there.keys() == here.keys() and all(_same(there[name], here[name], scale, relative) for name in here)
-    if isinstance(here, list | tuple) and isinstance(there, list | tuple):
-        return len(there) == len(here) and all(map(_same, there, here, repeat(scale), repeat(relative)))
-    there, here = (None if each == "" or _endless(each) else each for each in (there, here))
-    if _number(here) and _number(there) and float in (type(there), type(here)):
-        return bool(abs(there - here) <= relative * max(abs(there), abs(here), scale) + 1e-12 * bool(scale))
-    return type(there) is type(here) and bool(there == here)
-
-
-def _endless(value: Any) -> bool:
-    return isinstance(value, float) and not math.isfinite(value)
-
-
-def _number(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)
-
-
-def _lacks(there: Any, here: Any) -> bool:
-    """Whether an older row has not got what one of today has; what both have agrees."""
-    if isinstance(there, Mapping) and isinstance(here, Mapping):
-        return there.keys() < here.keys() and all(_same(there[name], here[name]) for name in there)
-    return there is None or there == ""
-
-
-def _told(value: Any) -> str:
-    return "nothing" if value is None else f"{value:.9g}" if isinstance(value, float) else ascii(value)[:80]
-
-
-def _in_sandbox(found: bundle.Bundle, rows: list[Stated], run: sandbox.Runs, result: Verified) -> None:
+def _in_sandbox(found: content.PaperArchive, rows: list[Stated], run: sandbox.Runs, result: Verified) -> None:
     """Run methods of the archive's own code in the sandbox, and judge by the iterates that come back."""
     if run is sandbox.frames and sandbox.at_hand() is None:
         result.unchecked.append(f"{counted(len(rows), 'run')}: {sandbox.NONE}; install one")
@@ -510,15 +401,15 @@ def _judged(one: Stated, problem: Problem, start: np.ndarray, frame: sandbox.Fra
     with np.errstate(all="ignore"):
         objective = float(problem.value(W)[0]) if np.isfinite(W).all() else math.inf
     stated = math.inf if one.row.objective is None else one.row.objective
-    if not _same(stated, objective):
-        yield f"{one}: its row says objective = {_told(stated)}, its code run again gives {_told(objective)}"
+    if not same(stated, objective):
+        yield f"{one}: its row says objective = {shown(stated)}, its code run again gives {shown(objective)}"
     try:
-        if not _same(delta := delta_value(check_delta(one.identity["delta"]), problem.n), one.row.delta):
-            yield f"{one}: its row says delta = {_told(one.row.delta)}, its key stands for {_told(delta)}"
+        if not same(delta := delta_value(check_delta(one.identity["delta"]), problem.n), one.row.delta):
+            yield f"{one}: its row says delta = {shown(one.row.delta)}, its key stands for {shown(delta)}"
         here = composition_of(msgspec.convert(frame.releases, list[ReleaseCount]))
         cost = spent(here, float(one.row.delta or 0), Relation(one.row.relation)).epsilon
     except (UserError, PrivacyError, msgspec.ValidationError, ValueError, TypeError) as error:
         yield f"{one}: what its code released: {ascii(str(error))[1:-1][:160]}"
         return
-    if one.row.private and not _same(cost, one.row.epsilon_planned, 0.0, SAME_EPSILON):
-        yield f"{one}: its row plans ε = {_told(one.row.epsilon_planned)}, its code's noise composes to {cost:.6g}"
+    if one.row.private and not same(cost, one.row.epsilon_planned, 0.0, SAME_EPSILON):
+        yield f"{one}: its row plans ε = {shown(one.row.epsilon_planned)}, its code's noise composes to {cost:.6g}"

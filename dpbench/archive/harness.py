@@ -1,6 +1,6 @@
 """What runs inside the sandbox, beside the stranger's code: its method on each task, the iterates sent back.
 
-`python -m dpbench.submitting.harness FD` in a folder with `tasks.json`, `method.py` and the tasks' arrays. All that it
+`python -m dpbench.archive.harness FD` in a folder with `tasks.json`, `method.py` and the tasks' arrays. All that it
 sends may have been forged by the code beside it: whoever reads it computes losses and verdicts from the iterates alone.
 """
 
@@ -18,12 +18,12 @@ import scipy.sparse
 from dpbench import algorithms
 from dpbench.algorithms.base import make_settings
 from dpbench.algorithms.rules import public_settings
+from dpbench.archive.content import releases
+from dpbench.archive.sandbox import Frame
 from dpbench.errors import PrivacyError, UserError
 from dpbench.problems import Problem
 from dpbench.run.bound import bind, budget_of
 from dpbench.run.threads import one_thread
-from dpbench.submitting.ledgers import counted
-from dpbench.submitting.sandbox import Frame
 
 
 class Task(msgspec.Struct, frozen=True, kw_only=True):
@@ -101,7 +101,7 @@ def run_task(reference: str, problem: Problem, start: np.ndarray, task: Task) ->
     W = np.ascontiguousarray(run.W, dtype=np.float64)
     shown = msgspec.json.encode(msgspec.to_builtins(given), order="deterministic").decode()
     return Frame(
-        task.task, W.tobytes(), shown, method.public(given), counted(run.mechanisms.ledger.planned(0)), run.seconds
+        task.task, W.tobytes(), shown, method.public(given), releases(run.mechanisms.ledger.planned(0)), run.seconds
     )
 
 

@@ -151,14 +151,14 @@ def _container(box: Sandbox, name: str, folder: Path, limits: Limits, python: li
 
 
 def frames(folder: Path, limits: Limits) -> Iterator[Frame]:
-    """Run `dpbench.submitting.harness` on the tasks in `folder`, in the sandbox; what comes back, as it comes.
+    """Run `dpbench.archive.harness` on the tasks in `folder`, in the sandbox; what comes back, as it comes.
 
     It ends where the code ends, for whatever reason; a frame that is none ends it too.
     """
     box = at_hand()
     assert box is not None
     name = "dpbench-" + secrets.token_hex(8)
-    process, pipe = _started(box, name, folder, limits, ["-m", "dpbench.submitting.harness"])
+    process, pipe = _started(box, name, folder, limits, ["-m", "dpbench.archive.harness"])
     timer = threading.Timer(limits.wall, _ended, [box, name, process])
     timer.start()
     try:

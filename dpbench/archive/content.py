@@ -1,0 +1,364 @@
+"""The one archive format: a zip file with a manifest, rows with what their keys hash, and what its kind has beside.
+
+A kind says which members an archive must and may have, how large each is, and which texts are free. Reading unpacks and
+executes nothing: names, links and sizes are checked on the directory, then each member is read into memory up to its
+limit, then digests and schema. Numbers are finite; what a row does not have, or has no finite number for, is left out.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import math
+import os
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+from typing import Annotated, Any, Literal, NamedTuple, TypeVar
+
+import msgspec
+
+from dpbench.archive import zipped
+from dpbench.errors import UserError, counted
+from dpbench.privacy.ledger import Composition, Entry
+from dpbench.privacy.plain import plain, release_of
+from dpbench.run.outcomes import Status
+from dpbench.run.row import PARSED, RUNS, TRACES, Row
+
+T = TypeVar("T")
+FORMAT = 3
+KB, MB = 1 << 10, 1 << 20
+
+# What a stranger's text may hold: letters of the Latin and Greek alphabets, digits and a few marks. No control
+# character, no direction mark, nothing that a terminal, a spreadsheet, TeX or a browser reads as a command.
+LETTERS = "A-Za-z0-9À-ÖØ-öø-ÿΑ-ωϵ"
+MARKS = r" .,:;()+/'’_%&@=*#^°™®†‡‖²³¹⁻₀₁₂ᵀℓ√·×±≤≥∞∇Σ→–-"
+WORDS = rf"^([{LETTERS}(‖][{LETTERS}{MARKS}]*)?$"
+NAME = Annotated[str, msgspec.Meta(pattern=r"^[a-z][a-z0-9]*(-[a-z0-9]+)*$", min_length=2, max_length=40)]
+TITLE = Annotated[str, msgspec.Meta(pattern=rf"^[{LETTERS}][{LETTERS} .,:()+'-]*$", max_length=60)]
+TEXT = Annotated[str, msgspec.Meta(pattern=WORDS, max_length=400)]
+IDENTIFIER = Annotated[str, msgspec.Meta(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$", max_length=80)]
+HEX = Annotated[str, msgspec.Meta(pattern=r"^[0-9a-f]+$", max_length=64)]
+KEY = Annotated[str, msgspec.Meta(pattern=r"^[0-9a-f]{32}$")]
+PROBLEM = Annotated[str, msgspec.Meta(pattern=r"^[a-z0-9-]+$", max_length=80)]
+NUMBER = Annotated[float, msgspec.Meta(ge=-1e300, le=1e300)]
+WHOLE = Annotated[int, msgspec.Meta(ge=-1, le=10**12)]
+COUNT = Annotated[int, msgspec.Meta(ge=1, le=10**6)]
+
+
+def worded(text: str) -> str:
+    """The text with what an archive's texts may not hold left out, at most 400 characters."""
+    told = re.sub(rf"[^{LETTERS}{MARKS}]", " ", text.replace("<=", "≤").replace(">=", "≥"))
+    return re.sub(rf"^[^{LETTERS}(‖]+", "", " ".join(told.split()))[:400]
+
+
+class Manifest(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """What every archive says of itself. code_version: of the dpbench that made it; sha256: of its members, by name."""
+
+    format: int
+    kind: str
+    profile: IDENTIFIER
+    code_version: TEXT
+    sha256: Annotated[dict[str, HEX], msgspec.Meta(max_length=10_000)]
+
+
+class PaperManifest(Manifest, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """What the archive of an experiment is of. distribution: the package that has it, with its version."""
+
+    kind: Literal["paper"] = "paper"
+    experiment: IDENTIFIER
+    title: TEXT
+    distribution: TEXT
+
+
+class SubmissionManifest(Manifest, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """What a submission is of. source: the hash of method.py in job keys.
+
+    library: the distribution whose solver it is, "" for a method of its own. left_out: problem → why it has no rows;
+    whatever the reason, a missing problem that the method's needs admit scores as the worst there is. licence: as SPDX
+    spells it. public_key: minisign's, of the signature beside the archive; "" for none.
+    """
+
+    kind: Literal["submission"] = "submission"
+    method: NAME
+    title: TITLE
+    class_name: IDENTIFIER
+    source: HEX
+    environment: TEXT
+    left_out: Annotated[dict[PROBLEM, TEXT], msgspec.Meta(max_length=200)]
+    library: Annotated[str, msgspec.Meta(pattern=r"^([A-Za-z0-9][A-Za-z0-9._-]*)?$", max_length=60)] = ""
+    author: TEXT = ""
+    licence: Annotated[str, msgspec.Meta(pattern=r"^[A-Za-z0-9.+ ()-]*$", max_length=60)] = ""
+    hardware: TEXT = ""
+    public_key: Annotated[str, msgspec.Meta(pattern=r"^(RW[A-Za-z0-9+/]{54})?$")] = ""
+
+
+class Test(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """One test of the audit: a lower bound on the privacy loss, and what the ledger claims."""
+
+    test: TEXT
+    bound: NUMBER
+    claim: NUMBER
+    unit: Annotated[str, msgspec.Meta(pattern="^[με]$")]
+
+
+class AuditRecord(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What `dpbench audit` found at this ε."""
+
+    epsilon: NUMBER
+    runs: Annotated[int, msgspec.Meta(ge=1, le=10**9)]
+    passed: bool
+    defect: TEXT
+    tests: Annotated[list[Test], msgspec.Meta(max_length=50)]
+
+
+class ReleaseCount(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """`count` equal releases: `release` as of `privacy.plain`."""
+
+    release: dict[str, Any]
+    count: COUNT
+    label: TEXT
+
+
+class LedgerRecord(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Everything that the run of this key released."""
+
+    key: KEY
+    releases: Annotated[list[ReleaseCount], msgspec.Meta(max_length=64)]
+
+
+class Traced(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """The recorded iterations of one run, by column."""
+
+    key: KEY
+    iteration: list[WHOLE]
+    passes: list[NUMBER | None]
+    seconds: list[NUMBER | None]
+    excess: list[NUMBER | None]
+
+
+def releases(composition: Composition) -> list[dict[str, Any]]:
+    """Every entry as the fields of a `ReleaseCount`."""
+    return [{"release": plain(r), "count": c, "label": worded(label)} for r, c, label in composition]
+
+
+def composition_of(counts: list[Any]) -> Composition:
+    """Of `ReleaseCount`s."""
+    return tuple(Entry(release_of(one.release), one.count, one.label) for one in counts)
+
+
+def _record(needed: tuple[str, ...], kinds: Mapping[str, Any], closer: Mapping[str, Any]) -> Any:
+    """The struct of a line of rows.jsonl: `identity` and the columns of a row, under these types."""
+    types = {name: closer.get(name, kinds[kind]) for name, kind in RUNS.items()}
+    fields: list[Any] = [("identity", Annotated[dict[str, Any], msgspec.Meta(max_length=20)])]
+    fields += [(name, types[name]) for name in needed]
+    fields += [(name, types[name] | None, None) for name in types if name not in needed]
+    return msgspec.defstruct("RowRecord", fields, frozen=True, forbid_unknown_fields=True, kw_only=True)
+
+
+_FREE = Annotated[str, msgspec.Meta(max_length=64 * KB)]
+_SHORT = Annotated[str, msgspec.Meta(max_length=4 * KB)]
+_LIST = Annotated[list[NUMBER | None], msgspec.Meta(max_length=10_000)]
+_KINDS = {"double": NUMBER, "int64": WHOLE, "bool": bool, "list": _LIST}
+_PAPER_ROW = _record(("key",), _KINDS | {"string": _FREE}, {"key": KEY, "status": Status})
+_SUBMITTED_ROW = _record(
+    ("key", "problem", "algorithm", "epsilon", "delta", "seed", "settings", "timed", "status", "relation"),
+    _KINDS | {"string": TEXT},
+    {
+        "settings": _SHORT,
+        "sweep": _SHORT,
+        "key": KEY,
+        "problem": PROBLEM,
+        "algorithm": NAME,
+        "epsilon": Annotated[float, msgspec.Meta(gt=0, le=1e6)],
+        "delta": Annotated[float, msgspec.Meta(ge=0, lt=1)],
+        "seed": Annotated[int, msgspec.Meta(ge=0, le=10**6)],
+        "timed": Annotated[int, msgspec.Meta(ge=0, le=0)],
+    },
+)
+
+
+class ArchiveKind(NamedTuple):
+    """members: name → largest size, unpacked; optional: those that may be missing; code: whether a folder may be there.
+
+    largest: bytes of the file; rows: how many there may be, of which bytes, as which struct.
+    """
+
+    manifest: type[Manifest]
+    members: Mapping[str, int]
+    optional: frozenset[str]
+    code: bool
+    largest: int
+    most_rows: int
+    longest_line: int
+    row: Any
+
+
+PAPER = ArchiveKind(
+    PaperManifest,
+    {"manifest.json": MB, "rows.jsonl": 512 * MB, "traces.jsonl": 512 * MB, "lock.txt": MB},
+    frozenset({"traces.jsonl"}), True, 256 * MB, 1_000_000, MB, _PAPER_ROW,
+)  # fmt: skip
+SUBMISSION = ArchiveKind(
+    SubmissionManifest,
+    {"manifest.json": 64 * KB, "rows.jsonl": 32 * MB, "ledgers.json": 4 * MB, "audit.json": 256 * KB, "method.py": MB},
+    frozenset(), False, 16 * MB, 20_000, 16 * KB, _SUBMITTED_ROW,
+)  # fmt: skip
+CODE, CODE_FILE = "code/", MB  # larger files of a package are data, and stay out
+# Below the folder, whatever joins the two: an empty step would make the rest of the name a path from the root.
+CODE_NAME = re.compile(r"(?=.{6,205}$)code(/\.?[A-Za-z0-9_+-][A-Za-z0-9_.+-]*)+")
+
+
+@dataclass(frozen=True)
+class PaperArchive:
+    """The archive of an experiment. digest: of its manifest, and so of all.
+
+    rows: each with the `identity` that its key hashes; traces: by key; code: its files, by their place on the path.
+    """
+
+    manifest: PaperManifest
+    digest: str
+    rows: list[tuple[dict[str, Any], Row]]
+    traces: dict[str, Traced]
+    code: dict[str, bytes]
+
+
+@dataclass(frozen=True)
+class Submission:
+    """What a submission holds. rows: as the struct of its kind, whose texts are words."""
+
+    manifest: SubmissionManifest
+    rows: list[Any]
+    ledgers: list[LedgerRecord]
+    audit: list[AuditRecord]
+    method: bytes
+
+
+def line(identity: Mapping[str, Any], record: Mapping[str, Any]) -> bytes:
+    """A line of rows.jsonl: a row's columns that it has a value or a finite number for, beside what its key hashes."""
+    found = {name: value for name, value in Row.read(record).record().items() if value is not None}
+    for name in found:
+        if RUNS[name] == "int64":  # a frame has floats where some are missing
+            found[name] = int(found[name])
+        elif RUNS[name] == "list":
+            found[name] = [float(each) for each in found[name]]  # what is not finite is null
+    finite = {name: value for name, value in found.items() if value not in (math.inf, -math.inf)}
+    return msgspec.json.encode({"identity": identity, **finite}) + b"\n"
+
+
+def row_of(record: Any) -> Row:
+    """The row of a line; msgspec.ValidationError for settings that are no JSON."""
+    found = {name: value for name in RUNS if (value := getattr(record, name)) is not None}
+    for name in found.keys() & {*PARSED}:
+        found[name] = msgspec.json.decode(found[name], type=dict[str, Any])
+    if "values" in found:
+        found["values"] = [math.inf if value is None else value for value in found["values"]]
+    return Row(**found)
+
+
+def write(path: Path, kind: ArchiveKind, manifest: Mapping[str, Any], members: Mapping[str, bytes]) -> str:
+    """Write an archive, whole or not at all; its digest. manifest: without `format`, `kind` and `sha256`."""
+    digests = {name: hashlib.sha256(content).hexdigest() for name, content in sorted(members.items())}
+    described = kind.manifest(format=FORMAT, sha256=digests, **manifest)
+    encoded = msgspec.json.format(msgspec.json.encode(described, order="deterministic"), indent=1)
+    zipped.write(path, {"manifest.json": encoded, **members})
+    return hashlib.sha256(encoded).hexdigest()
+
+
+def read_paper(path: str | os.PathLike[str]) -> PaperArchive:
+    """The archive of an experiment; UserError, in one line that names it, for one that is not as it should be."""
+    return _read(path, PAPER, _paper)
+
+
+def read_submission(path: str | os.PathLike[str]) -> Submission:
+    """A submission; UserError, in one line that names it, for one that is not as it should be."""
+    return _read(path, SUBMISSION, _submission)
+
+
+def _read(path: str | os.PathLike[str], kind: ArchiveKind, made: Callable[..., T]) -> T:
+    def limit(name: str) -> int:
+        if name in kind.members:
+            return kind.members[name]
+        if not kind.code or not CODE_NAME.fullmatch(name):
+            raise UserError(f"member {ascii(name)[:200]} has no place in it; it holds {', '.join(kind.members)}")
+        return CODE_FILE
+
+    try:
+        members = zipped.read(Path(path), limit, kind.largest, kind.members.keys() - kind.optional)
+        return made(_manifest(members, kind), members, _rows(members["rows.jsonl"], kind))
+    except UserError as error:
+        raise UserError(f"{path}: {error}") from None
+    except Exception as error:  # a stranger's bytes: whatever else happens is one line too
+        raise UserError(f"{path}: cannot be read as an archive ({type(error).__name__})") from None
+
+
+def _manifest(members: dict[str, bytes], kind: ArchiveKind) -> Any:
+    """The manifest, where all members are those that it was made for."""
+    whole = members.pop("manifest.json")
+    if (told := _as("manifest.json", whole, dict[str, Any]).get("format")) != FORMAT:
+        raise UserError(f"format {ascii(told)[:20]}; this dpbench reads {FORMAT}")
+    manifest = _as("manifest.json", whole, kind.manifest)
+    if both := sorted(members.keys() & {str(folder) for name in members for folder in PurePosixPath(name).parents}):
+        raise UserError(f"member {both[0]!r} is a file, and a folder of another member")
+    if odd := sorted(members.keys() ^ manifest.sha256.keys()):
+        raise UserError(f"{odd[0]}: the manifest and the members are not of each other")
+    for name, content in members.items():
+        if manifest.sha256[name] != hashlib.sha256(content).hexdigest():
+            raise UserError(f"{name} is not what the manifest was made for (sha256)")
+    members["manifest.json"] = whole
+    return manifest
+
+
+def _rows(content: bytes, kind: ArchiveKind) -> list[Any]:
+    if (count := content.count(b"\n")) > kind.most_rows:
+        raise UserError(f"rows.jsonl: {counted(count, 'row')}; at most {kind.most_rows:,}")
+    return _lines("rows.jsonl", content, kind.row, kind.longest_line)
+
+
+def _lines(name: str, content: bytes, kind: Any, longest: int) -> list[Any]:
+    found = []
+    for number, each in enumerate(io.BytesIO(content), 1):
+        if len(each) > longest:
+            raise UserError(f"{name}, line {number}: more than {longest:,} bytes")
+        found.append(_as(f"{name}, line {number}", each, kind))
+    return found
+
+
+def _paper(manifest: Any, members: dict[str, bytes], records: list[Any]) -> PaperArchive:
+    rows = []
+    for number, record in enumerate(records, 1):
+        try:
+            rows.append((record.identity, row_of(record)))
+        except msgspec.MsgspecError as error:
+            raise UserError(f"rows.jsonl, line {number}: {ascii(str(error))[1:-1][:200]}") from None
+    traces = _lines("traces.jsonl", members.get("traces.jsonl", b""), Traced, MB)
+    if len({one.key for one in traces}) < len(traces):
+        raise UserError("traces.jsonl: two traces of one run")
+    for one in traces:
+        columns = [getattr(one, name) for name in TRACES if name != "key"]
+        if len({*map(len, columns)}) > 1 or one.iteration != sorted({*one.iteration}):
+            raise UserError(f"traces.jsonl: that of {one.key[:8]} is no list of iterations")
+    code = {name.removeprefix(CODE): each for name, each in members.items() if name.startswith(CODE)}
+    digest = hashlib.sha256(members["manifest.json"]).hexdigest()
+    return PaperArchive(manifest, digest, rows, {one.key: one for one in traces}, code)
+
+
+def _submission(manifest: Any, members: dict[str, bytes], rows: list[Any]) -> Submission:
+    ledgers = Annotated[list[LedgerRecord], msgspec.Meta(max_length=1000)]
+    audits = Annotated[list[AuditRecord], msgspec.Meta(max_length=20)]
+    return Submission(
+        manifest,
+        rows,
+        _as("ledgers.json", members["ledgers.json"], ledgers),
+        _as("audit.json", members["audit.json"], audits),
+        members["method.py"],
+    )
+
+
+def _as(what: str, content: bytes, kind: Any) -> Any:
+    try:
+        return msgspec.json.decode(content, type=kind)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError, OverflowError, MemoryError) as error:
+        told = str(error).encode("ascii", "backslashreplace").decode()  # an error may quote what it refuses
+        raise UserError(f"{what}: {told[:300]}") from None
