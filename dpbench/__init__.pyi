@@ -18,7 +18,6 @@ from .estimators.models import load_model as load_model
 from .estimators.planning import plan as plan
 from .estimators.saved import statement as statement
 from .experiments.citing import cite as cite
-from .experiments.leaderboard.versions import board_freeze as board_freeze
 from .experiments.leaderboard.versions import board_versions as board_versions
 from .experiments.listing import listing as listing
 from .experiments.rows import compact as compact
@@ -28,7 +27,6 @@ from .experiments.rows import status as status
 from .experiments.running import Runs as Runs
 from .experiments.running import run_algorithm as run_algorithm
 from .experiments.running import run_experiment as run_experiment
-from .leaderboard.submitted import board_retract as board_retract
 from .privacy.data_budget import DataBudget as DataBudget
 from .reporting.build import Scorecard as Scorecard
 from .reporting.build import report as report

@@ -121,7 +121,6 @@ EXTRAS = {  # what each extra of pyproject.toml brings
     "dask": ("dask[distributed]>=2024.8",),
     "explore": ("bokeh>=3.4",),
     "onnx": ("onnx>=1.16",),
-    "sign": ("py-minisign>=0.21",),
 }
 
 

@@ -26,7 +26,7 @@ FLOORS = (
     {"algorithms"},
     {"problems"},
     {"privacy", "datasets", "schema"},
-    {"files", "forked", "frames", "memory", "row_numbers"},
+    {"files", "frames", "memory", "row_numbers"},
     {"errors", "version"},
 )
 FRONT = "dpbench"  # the package's own file: it names what is public and loads it on first use

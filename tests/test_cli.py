@@ -397,9 +397,7 @@ LISTENERS = {"progress", "notify", "reading", "estimated"}
 
 BOARD = {
     "secret": dpbench.board_secret,
-    "freeze": dpbench.board_freeze,
     "versions": dpbench.board_versions,
-    "retract": dpbench.board_retract,
 }
 
 

@@ -77,7 +77,7 @@ class SubmissionManifest(Manifest, frozen=True, forbid_unknown_fields=True, kw_o
 
     library: the distribution whose solver it is, "" for a method of its own. left_out: problem → why it has no rows;
     whatever the reason, a missing problem that the method's needs admit scores as the worst there is. licence: as SPDX
-    spells it. public_key: minisign's, of the signature beside the archive; "" for none.
+    spells it.
     """
 
     kind: Literal["submission"] = "submission"
@@ -91,7 +91,6 @@ class SubmissionManifest(Manifest, frozen=True, forbid_unknown_fields=True, kw_o
     author: TEXT = ""
     licence: Annotated[str, msgspec.Meta(pattern=r"^[A-Za-z0-9.+ ()-]*$", max_length=60)] = ""
     hardware: TEXT = ""
-    public_key: Annotated[str, msgspec.Meta(pattern=r"^(RW[A-Za-z0-9+/]{54})?$")] = ""
 
 
 class Test(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

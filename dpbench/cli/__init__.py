@@ -43,7 +43,7 @@ VERBS = {
     "verify": "Check an archive, and make a sample of its runs again.",
     "submit": "Make or check a submission to the leaderboard.",
     "merge": "Add a submission to a results folder.",
-    "board": "Keep the leaderboard: private problems for re-runs, frozen versions, retractions.",
+    "board": "Keep the leaderboard: private problems for re-runs, versions.",
     "audit": "Compute empirical lower bounds on an algorithm's ε.",
 }
 

@@ -8,7 +8,7 @@ import click
 
 import dpbench
 from dpbench.cli.shared import RESULTS, say
-from dpbench.errors import UserError, counted
+from dpbench.errors import UserError
 
 PROFILE = click.option(
     "--profile",
@@ -21,12 +21,9 @@ PROFILE = click.option(
 
 @click.group("board")
 def command() -> None:
-    """Keep a leaderboard: private problems for re-runs, versions with frozen rows, retractions.
+    """Keep a leaderboard: private problems for re-runs, versions.
 
-    \b
     dpbench board secret --seed my-secret.txt
-    dpbench board freeze 3 --notes "55 problems"
-    dpbench board retract their-method --reason "noise of half the size"
     """
 
 
@@ -48,23 +45,6 @@ def secret(seed: str | None, profile: str) -> None:
     click.echo(found.to_string(index=False))
 
 
-@command.command("freeze")
-@click.argument("version")
-@click.option("--notes", default="", metavar="TEXT", help="What is new in this version, in one line.")
-@PROFILE
-@RESULTS
-def freeze(version: str, **given: Any) -> None:
-    """Freeze the rows as a version: record their digest and the places that follow from them.
-
-    dpbench board freeze 3 --notes "55 problems"
-
-    Rows that the grid no longer asks for are dropped first (see dpbench compact). The leaderboard's page names the
-    version for as long as the rows stay the same.
-    """
-    made = dpbench.board_freeze(version, **given)
-    click.echo(f"version {made.name}: {counted(made.rows, 'row')}, sha256 {made.digest}")
-
-
 @command.command("versions")
 @PROFILE
 @RESULTS
@@ -74,13 +54,3 @@ def versions(**given: Any) -> None:
     if len(found):
         click.echo(found.to_string(index=False))
     click.echo(told)
-
-
-@command.command("retract")
-@click.argument("method")
-@click.option("--reason", default="", metavar="TEXT", help="Why, in one line.")
-@PROFILE
-@RESULTS
-def retract(method: str, **given: Any) -> None:
-    """Retract a submission: it stays listed, with the reason and without a place."""
-    click.echo(f"{dpbench.board_retract(method, **given)}; next: dpbench report --experiment leaderboard")

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import gc
-import os
-import sys
 from pathlib import Path
 
 import click
@@ -31,8 +29,7 @@ def command(experiment: str | None, profile: str | None, results: str) -> None:
         raise UserError(f"--out {results}: there is no such folder; dpbench run --out {results} makes it")
     gc.disable()  # the plans are half a million objects, and none of them is garbage
     try:
-        fork = sys.platform == "linux" and (os.cpu_count() or 1) > 1
-        found = dpbench.standings(experiment, profile, results=results, fork=fork)
+        found = dpbench.standings(experiment, profile, results=results)
     finally:
         gc.freeze()
         gc.enable()

@@ -20,7 +20,6 @@ from dpbench.errors import UserError, counted
 @click.option("--problem", "problems", multiple=True, metavar="NAME", help="Only this problem; may be repeated.")
 @click.option("--author", default="", metavar="TEXT", help="Author of the method.")
 @click.option("--licence", default="", metavar="SPDX", help="Licence of the method, for example Apache-2.0.")
-@click.option("--key", metavar="FILE", help="Your minisign public key, if you will sign the archive.")
 @click.option(
     "--runs", type=int, metavar="N", help="Number of runs of the audit; by default enough for a bound near the claim."
 )
@@ -38,7 +37,7 @@ def command(algorithm: str | None, checked: str | None, rerun: bool, seed: str |
     dpbench submit --check my-method.dpbench.zip
 
     A check compares hashes, keys, seeds, ε and losses, and recomputes the ε of every ledger. It runs nothing from the
-    archive. With --rerun it does run the method, in a sandbox (bubblewrap, podman or docker): every cell under new
+    archive. With --rerun it does run the method, in a sandbox (bubblewrap): every cell under new
     seeds, private copies of the problems, and an audit. The exit code is 1 if the check objects to anything. dpbench
     merge adds a sound archive to a results folder.
     """
@@ -50,8 +49,6 @@ def command(algorithm: str | None, checked: str | None, rerun: bool, seed: str |
         assert algorithm is not None
         with progress() as report:
             path = dpbench.submit(algorithm, **given, progress=report, notify=say)
-        if given["key"] is not None:
-            click.echo(f"{path}: to be signed: minisign -S -m {path}")
         click.echo(f"{path}: ready; its check: dpbench submit --check {path}")
         return 0
     found = dpbench.check_submission(checked, rerun=rerun, seed=seed, notify=say)

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
-from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from dpbench import algorithms, experiments
 from dpbench.errors import UserError
-from dpbench.forked import Died, Forked
 from dpbench.leaderboard import shipped
 from dpbench.run.results import Store
 from dpbench.study.plan import plan
@@ -69,13 +66,11 @@ def standings(
     profile: str | None = None,
     *,
     results: str | os.PathLike[str] = "results",
-    fork: bool = False,
 ) -> list[Standing]:
     """The rows of `status` as a list.
 
     Args:
         experiment, profile, results: as of `status`.
-        fork: count in a fork of this process beside it, which must have no other threads then.
     """
     asked = [experiments.get(name) for name in ([experiment] if experiment else experiments.names())]
     if profile is not None and not any(profile in one.grid() for one in asked):
@@ -87,31 +82,7 @@ def standings(
         if experiment is not None or each in one.grid()  # a package's paper may have profiles of its own
     ]
 
-    def count(i: int) -> list[Standing]:
-        one, each = todo[i]
-        return list(standing(one, each, Store(results, each, one.name)))
-
-    found = _beside(count, len(todo)) if fork and len(todo) > 1 else {}
-    return [row for i in range(len(todo)) for row in (found[i] if i in found else count(i))]
-
-
-def _beside(count: Callable[[int], list[Standing]], number: int) -> dict[int, list[Standing]]:
-    """`count` of 0 to `number` - 1, here and in a fork, the last (the board) first; without what failed there."""
-    left, write = os.pipe()
-    os.write(write, bytes(reversed(range(number))))
-    os.close(write)
-
-    def some() -> dict[int, list[Standing]]:
-        return {each[0]: count(each[0]) for each in iter(lambda: os.read(left, 1), b"")}
-
-    fork, there = Forked(some), dict[int, list[Standing]]()
-    try:
-        here = some()
-    finally:
-        os.close(left)
-        with contextlib.suppress(Died):
-            there = fork.value()
-    return here | there
+    return [row for one, each in todo for row in standing(one, each, Store(results, each, one.name))]
 
 
 def compact(

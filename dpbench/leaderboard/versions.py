@@ -7,20 +7,11 @@ checkout whose rows have it gives the places of that version again.
 from __future__ import annotations
 
 import hashlib
-import re
-from collections.abc import Mapping
-from datetime import date
-from pathlib import Path
-from typing import Any
 
 import msgspec
 import pandas as pd
 
-from dpbench import files
-from dpbench.errors import UserError
-from dpbench.leaderboard.places import Standing
 from dpbench.leaderboard.submitted import submissions
-from dpbench.run import parts
 from dpbench.run.results import Store
 
 FOLDER = "versions"
@@ -72,47 +63,6 @@ def versions(store: Store) -> list[Version]:
     """Those beside the rows of `store`, the oldest first."""
     found = [msgspec.json.decode(path.read_bytes(), type=Version) for path in (store.folder / FOLDER).glob("*.json")]
     return sorted(found, key=lambda one: (one.frozen, one.name))
-
-
-def freeze(
-    store: Store, name: str, places: Mapping[float, list[Standing]], *, problems: int, families: int, code_version: str,
-    notes: str = "",
-) -> Version:  # fmt: skip
-    """Write the version `name` of the rows there are; UserError for a name that is taken or is none."""
-    if not re.fullmatch(r"[0-9A-Za-z][0-9A-Za-z.-]{0,19}", name):
-        raise UserError(f"version: {name!r} is no name of a version; letters, digits, dots and hyphens, at most 20")
-    path = store.folder / FOLDER / f"{name}.json"
-    if path.exists():
-        raise UserError(f"version: {name} is frozen already; choose another name")
-    rows = rows_of(store)
-    if rows.empty or not places:
-        raise UserError(f"no rows in {store.folder}; run: dpbench run --experiment leaderboard")
-    made = Version(
-        name=name,
-        frozen=date.today().isoformat(),
-        code_version=code_version,
-        rows=len(rows),
-        digest=digest(rows),
-        parts=[part.name for part in parts.listed(store.folder / "runs")],
-        submissions=[f"{one.manifest['method']} {one.checked['archive_sha256'][:16]}" for one in submissions(store)],
-        problems=problems,
-        families=families,
-        places={f"{epsilon:g}": [_line(one) for one in lines] for epsilon, lines in places.items()},
-        notes=notes,
-    )
-    write(path, made)
-    return made
-
-
-def _line(one: Standing) -> Line:
-    return Line(one.algorithm, one.place, round(one.score, 4), one.families)
-
-
-def write(path: Path, made: Any) -> None:
-    """JSON for people and programs, whole or not at all."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with files.replacing(path) as staged:
-        staged.write_bytes(msgspec.json.format(msgspec.json.encode(made), indent=1) + b"\n")
 
 
 def told(store: Store) -> str:

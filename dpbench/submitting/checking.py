@@ -24,11 +24,11 @@ import msgspec
 from dpbench import algorithms, datasets
 from dpbench.algorithms import terms
 from dpbench.archive import content
+from dpbench.archive.bounded import OutOfBounds, bounded
 from dpbench.archive.content import Submission, composition_of
 from dpbench.auditing.claims import PureClaim
 from dpbench.auditing.decide import decide, least_runs
 from dpbench.errors import NotAtHand, PrivacyError, UserError, silent
-from dpbench.forked import OutOfBounds, bounded
 from dpbench.leaderboard import tracks
 from dpbench.privacy.check import within
 from dpbench.privacy.relation import Relation
@@ -37,7 +37,7 @@ from dpbench.problems import build, catalogue
 from dpbench.run import outcomes
 from dpbench.run.jobs import Keys, delta_value
 from dpbench.study.style import look
-from dpbench.submitting import replaying, secret, signature
+from dpbench.submitting import replaying, secret
 from dpbench.submitting.replaying import SUBMITTED, Replay
 
 SAME = 2e-3  # relative, of two computations of one ε: their grids
@@ -55,7 +55,6 @@ class Report:
 
     problems: one line each, of the first check that found any, empty for a sound submission. checked: what was looked
     at. unchecked: what could not be, and why. replay: the receiver's own runs, None where none were asked for.
-    signed_by: the key that has signed it, "" for none.
     """
 
     submission: Submission
@@ -63,7 +62,6 @@ class Report:
     checked: list[str] = field(default_factory=list)
     unchecked: list[str] = field(default_factory=list)
     replay: Replay | None = None
-    signed_by: str = ""
 
     @property
     def placed(self) -> bool:
@@ -86,22 +84,12 @@ def check(path: str | os.PathLike[str], *, rerun: Callable[[Submission], Replay]
     rerun: runs what passed the check again.
     """
     submission = content.read_submission(path)
-    signed: list[str] = []
-    unsigned: list[str] = []
-    if key := submission.manifest.public_key:
-        try:
-            if wrong := signature.flaw(path, key):
-                return Report(submission, [wrong])
-            signed.append(f"signature by {key}")
-        except signature.NotVerified as error:
-            unsigned.append(str(error))
     seconds = SECONDS + EACH * min(len(submission.ledgers), MOST_LEDGERS)
     try:
         problems, checked, unchecked = bounded(lambda: _examined(submission), seconds, MEMORY)
     except OutOfBounds as error:
         return Report(submission, [f"the check was stopped: {error}"])
-    report = Report(submission, problems, signed + checked, unsigned + unchecked)
-    report.signed_by = key if signed else ""
+    report = Report(submission, problems, checked, unchecked)
     if rerun is not None and report.sound:
         report.replay = rerun(submission)
         report.problems += report.replay.problems
@@ -353,7 +341,7 @@ def check_submission(
     Args:
         archive: the file.
         rerun: also run its code on every cell under new seeds, on private copies of problems and for an audit, in a
-            sandbox (bubblewrap, podman or docker); without one that works its report's `unchecked` says "not re-run".
+            sandbox (bubblewrap); without one that works its report's `unchecked` says "not re-run".
         seed: the file with the private copies' secret, see `board_secret`; None draws one.
         notify: gets a line on what is being run.
 

@@ -23,7 +23,6 @@ from dpbench.run.jobs import Job, identity
 from dpbench.run.results import Store
 from dpbench.run.threads import one_thread
 from dpbench.study.plan import plan
-from dpbench.submitting import signature
 from dpbench.submitting.replaying import SUBMITTED
 
 if TYPE_CHECKING:
@@ -39,7 +38,6 @@ def submit(
     problems: Collection[str] = (),
     author: str = "",
     licence: str = "",
-    key: str | os.PathLike[str] | None = None,
     runs: int | None = None,
     archive: str | os.PathLike[str] | None = None,
     results: str | os.PathLike[str] = "results",
@@ -54,8 +52,6 @@ def submit(
         profile: "full", or "quick" for a rehearsal.
         problems: these alone, for a slow method; the archive says that the others were not run.
         author, licence: of the method, as tables show them; the licence as SPDX spells it.
-        key: the file with minisign's public key, for an archive that will be signed: later ones of this method must be
-            signed by it too.
         runs: of the audit, as of `audit`.
         archive: where to write; None: NAME.dpbench.zip here.
         results, jobs, progress, notify: as of `run_algorithm`; rows are kept in `results/adhoc/submit-NAME`, so a
@@ -65,7 +61,6 @@ def submit(
         UserError: for a method that is not private, has a taken name, fits nothing, or has failed runs.
     """
     stated = {"author": _fitting("author", author), "licence": _fitting("licence", licence)}
-    stated |= {"public_key": signature.public_key(key) if key is not None else ""}
     method, _ = algorithms.resolve(algorithm)
     if ".py:" not in algorithm:
         raise UserError(f"algo: {algorithm}: a submission is one file with one class; give path/to/file.py:Class")

@@ -68,9 +68,6 @@ def add(
     if not report.sound:
         told = "; ".join(checking.lines(report.problems, 3))
         raise UserError(f"{path} is not merged: {told}; dpbench submit --check shows all")
-    owner = _owner(target)
-    if owner and report.signed_by != owner:
-        raise UserError(f"{path} is not merged: {target.name} is signed by {owner}, and this archive is not")
     with files.staging(target) as staged:
         store = Store(staged.parent, staged.name, "rows")
         stated = [kept(row) for row in submission.rows]
@@ -86,7 +83,6 @@ def add(
             "checked": report.checked,
             "unchecked": report.unchecked,
             "placed": report.placed,
-            "signed_by": report.signed_by,
             "flags": report.replay.flags if report.replay else [],
             "scores": report.replay.scores if report.replay else [],
         }
@@ -108,12 +104,6 @@ def _refused(path: str | os.PathLike[str], submission: Submission, home: Path, t
             )
     if target.exists() and not replace:
         raise UserError(f"{target} is there already; --replace takes the new one")
-
-
-def _owner(target: Path) -> str:
-    """The key that has signed what is there; "" for none."""
-    told = target / "checked.json"
-    return msgspec.json.decode(told.read_bytes()).get("signed_by", "") if told.exists() else ""
 
 
 def code_hash(source: bytes, class_name: str) -> str:

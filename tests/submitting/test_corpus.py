@@ -307,7 +307,7 @@ WORDS = {  # words of the author's, of the machine, or of a reason: shown as suc
       ("breast-cancer-ridge", "diabetes-ridge", "gen-friedman", "gen-linear-tiny", "gen-small", "gen-tiny")),
     "rows.0.error", "rows.0.code_version", "rows.0.environment", "rows.0.notes",
 }  # fmt: skip
-OPTIONAL = {"manifest.public_key", "rows.0.experiment", "rows.0.accounting"}  # may be left out, not changed
+OPTIONAL = {"rows.0.experiment", "rows.0.accounting"}  # may be left out, not changed
 NUMBERS = {"audit.0.runs", "audit.0.tests.0.bound", "audit.0.tests.0.claim"}  # as stated; the receiver has an audit
 
 

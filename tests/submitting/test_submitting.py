@@ -17,7 +17,7 @@ from dpbench.experiments.leaderboard import EXPERIMENT, board, tables
 from dpbench.privacy import plain
 from dpbench.run.results import Store
 from dpbench.study.context import Context
-from dpbench.submitting import checking
+from dpbench.submitting import checking, making
 from tests.submitting import archives
 from tests.submitting.archives import change, doctored, ledger, rows
 
@@ -60,7 +60,7 @@ def test_a_slow_method_may_name_its_problems(tmp_path):
     report = checking.check(only("synthetic"))
     assert report.problems == []
     told = report.submission.manifest
-    assert (told.author, told.licence, told.public_key) == ("Zoë O’Neil", "Apache-2.0", "")
+    assert (told.author, told.licence) == ("Zoë O’Neil", "Apache-2.0")
     assert "CPUs" in told.hardware
     assert report.submission.manifest.left_out["breast-cancer-ridge"] == "not run"
 
@@ -199,3 +199,10 @@ def test_the_command_from_a_folder_of_ones_own(made, tmp_path, monkeypatch, caps
     assert call("submit", "--algo", "dp-gd")[1].startswith("error: --algo: dp-gd: a submission is one file")
     code, told = call("merge", os.fspath(made))
     assert (code, Path("results/quick/leaderboard/submissions/averaged-gd").is_dir()) == (0, True)
+
+
+@pytest.mark.parametrize("text", ["a\nb", "=1+1", "\u202eevil", "x" * 401, "<b>"])
+def test_an_author_is_words(text):
+    assert making._fitting("author", "Zoë O’Neil, zoe@example.org") == "Zoë O’Neil, zoe@example.org"
+    with pytest.raises(UserError, match=r"^author: letters"):
+        making._fitting("author", text)

@@ -13,8 +13,7 @@ from dpbench.algorithms.base import make_settings
 from dpbench.leaderboard import places, tracks
 from dpbench.leaderboard.nulls import nulls
 from dpbench.leaderboard.submitted import Submitted, submissions
-from dpbench.leaderboard.versions import Version, freeze, told
-from dpbench.run.execute import code_version
+from dpbench.leaderboard.versions import told
 from dpbench.run.row import setting, settings_of
 from dpbench.study.context import Context, kept, select
 from dpbench.study.grid import GridEntry
@@ -133,22 +132,6 @@ def _timed(context: Context) -> dict[str, dict[str, float]]:
         name, problem = map(str, cast(tuple[str, str], at))
         found.setdefault(name, {})[problem] = float(value)
     return found
-
-
-def frozen(context: Context, version: str, notes: str) -> Version:
-    """Freeze the board of the context as `version`; see `leaderboard.versions`."""
-    found = board(context)
-    problems = set(found.scores["problem"])
-    lines = {epsilon: places.standing(found.matrix(epsilon), found.unpaid) for epsilon in found.epsilons}
-    return freeze(
-        context.store,
-        version,
-        lines,
-        problems=len(problems),
-        families=len({tracks.families().get(problem, problem) for problem in problems}),
-        code_version=code_version(),
-        notes=notes,
-    )
 
 
 @kept

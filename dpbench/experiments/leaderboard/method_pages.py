@@ -89,7 +89,6 @@ def _submission(one: Submitted) -> Sections:
     facts = [
         ["author", told.get("author") or "not stated"],
         ["licence", told.get("licence") or "not stated"],
-        ["signed by", checked.get("signed_by") or "not signed"],
         ["code", told["source"]],
         ["made with", told["code_version"]],
         ["hardware", told.get("hardware") or told["environment"]],
@@ -97,7 +96,6 @@ def _submission(one: Submitted) -> Sections:
         ["checked", "; ".join(checked["checked"])],
         ["not checked", "; ".join(checked.get("unchecked") or []) or "–"],
         ["flags", "; ".join(checked.get("flags") or []) or "none"],
-        ["retracted", f"{one.retracted['on']}: {one.retracted['reason']}" if one.retracted else "no"],
     ]
     audits = [
         [f"{a['epsilon']:g}", t["test"], f"{t['bound']:.3g}", f"{t['claim']:.3g} {t['unit']}"]

@@ -343,8 +343,6 @@ def submitted(context: Context) -> Table:
     for one in submissions(context.store):
         told, checked = one.manifest, one.checked
         again = "run again here" if one.placed else "; ".join(checked.get("flags") or ["not re-run: no place"])
-        if one.retracted:
-            again = f"retracted on {one.retracted['on']}: {one.retracted['reason']}"
         bounds = [f"{t['test']}: {t['bound']:.3g} of {t['claim']:.3g} {t['unit']}" for a in one.audits
                   for t in a["tests"]]  # fmt: skip
         planned = one.rows["epsilon_planned"] / one.rows["epsilon"]
