@@ -137,12 +137,19 @@ class Paper:
         )
         return [dict(zip(head, (cell.format_map(values) for cell in line), strict=True)) for line in lines]
 
-    def claim(self, name: str, /, *, why: Iterable[Why] = (), **parameters: Any) -> Callable[[Any], Any]:
+    def claim(
+        self, name: str, /, *, section: str = "", why: Iterable[Why] = (), **parameters: Any
+    ) -> Callable[[Any], Any]:
         """Declare a claim: the function gives whether it holds (None: open), and the values that its words name.
 
-        It may give several such pairs, or whole verdicts. why, parameters: as of `declare.claim`.
+        It may give several such pairs, the word of a verdict for whether it holds, or whole verdicts.
+
+        Args:
+            name: of the claim in the scorecard.
+            section: whose words it has, where several claims share them; by default that of its name.
+            why, parameters: as of `declare.claim`; text and place may name the parameters, too.
         """
-        words = self.words(f"claim {name}")
+        words = self.words(f"claim {section or name}")
 
         def declared(function: Any) -> Any:
             def check(context: Context) -> Iterator[Verdict]:
@@ -153,7 +160,8 @@ class Paper:
                         continue
                     held, given = one
                     values = self.phrases | parameters | given
-                    yield Verdict.of(held, words.get("Numbers", values), words.get("Case", values))
+                    made = Verdict if isinstance(held, str) else Verdict.of
+                    yield made(held, words.get("Numbers", values), words.get("Case", values))
 
             text, place, shows = (words.get(part, self.phrases | parameters) for part in ("", "Place", "Shows"))
             return declare.keep(function, Claim(name, text, check, place, shows, tuple(why)))

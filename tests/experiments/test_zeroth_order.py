@@ -10,7 +10,8 @@ import pytest
 from scipy import stats
 
 from dpbench import experiments
-from dpbench.experiments.zeroth_order import claims, reached, study
+from dpbench.experiments.zeroth_order import claims, formulas
+from dpbench.experiments.zeroth_order.rows import failures
 from dpbench.privacy.tree import node
 from dpbench.run.results import Store
 from dpbench.run.runner import run
@@ -32,14 +33,14 @@ def claim(experiment, name):
 @pytest.mark.parametrize("profile", ["quick", "full"])
 def test_the_grids_epsilons_are_those_of_round_rhos(experiment, profile):
     blocks = [b for b in experiment.blocks(profile) if "o2nc-tree" in b.algorithms]
-    rhos = {study.rho_of(e) for block in blocks for e in block.epsilon}
+    rhos = {formulas.rho_of(e) for block in blocks for e in block.epsilon}
     allowed = np.array([0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 50, 100])
     assert all(np.abs(rho / allowed - 1).min() < 1e-4 for rho in rhos)
     assert len(rhos) >= 6
 
 
 def test_rho_and_epsilon():
-    assert study.rho_of(0.5 + math.sqrt(2 * math.log(1e6))) == pytest.approx(1.0)
+    assert formulas.rho_of(0.5 + math.sqrt(2 * math.log(1e6))) == pytest.approx(1.0)
 
 
 def test_a_full_plan_has_every_artefact_and_no_failing_job(experiment):
@@ -54,18 +55,18 @@ def rows_of(M, values):
 
 def test_failures_have_the_interval_of_clopper_and_pearson():
     rows = rows_of([1], [np.array([0.0] * 19 + [1e-9] + [0.14] * 4)])
-    found = study.failures(rows)
+    found = failures(rows)
     assert (found.failed, found.runs) == (4, 24)
     tails = [stats.binom.sf(3, 24, found.lower), stats.binom.cdf(4, 24, found.upper)]
     assert tails == pytest.approx([0.025, 0.025])
-    assert study.failures(rows.assign(measured=np.nan)) is None
+    assert failures(rows.assign(measured=np.nan)) is None
 
 
 def test_exponents_of_the_theorem():
-    assert study.exponent("o2nc", 100, 100) == -1 / 3
-    assert study.exponent("o2nc-tree", 100, 100) == -1 / 3
-    assert study.exponent("o2nc-tree", 120, 100) == -1 / 2
-    assert study.exponent("o2nc-naive", 120, 100) == -1 / 3
+    assert formulas.exponent("o2nc", 100, 100) == -1 / 3
+    assert formulas.exponent("o2nc-tree", 100, 100) == -1 / 3
+    assert formulas.exponent("o2nc-tree", 120, 100) == -1 / 2
+    assert formulas.exponent("o2nc-naive", 120, 100) == -1 / 3
 
 
 def test_without_rows_artefacts_show_gaps_and_claims_stay_open(experiment, tmp_path):
@@ -111,8 +112,7 @@ def verdict(monkeypatch, check, rows):
 
 def judged(monkeypatch, check, rows):
     context = SimpleNamespace(command=lambda artefact: "")
-    for module in (claims, reached):
-        monkeypatch.setattr(module, "needed", lambda context, artefact: rows)
+    monkeypatch.setattr(claims, "needed", lambda context, artefact: rows)
     return check(context)
 
 
@@ -203,10 +203,10 @@ def test_the_bound_is_corollary_4_7_with_the_constants_of_its_lemmas():
         "set.gap": [0.3] * 2, "set.radius": [0.1] * 2,
     })  # fmt: skip
     first = (0.3 + 0.2) / (0.1 / 64 * 6400)  # (F + 2Lδ)/(DKT)
-    np.testing.assert_allclose(study.first_term(rows), first)
+    np.testing.assert_allclose(formulas.first_term(rows), first)
     variance = 80 * 5 / 64
     noise = 7 * 5 * 7 * (4 * 5 / (64 * 2.0)) ** 2  # h nodes of variance d·h·s²/ρ², h = 7
-    for n, bound in zip((0.0, noise), study.whole_bound(rows), strict=True):
+    for n, bound in zip((0.0, noise), formulas.whole_bound(rows), strict=True):
         assert bound == pytest.approx(first + math.sqrt(3 * (variance + 1 + n) / 64) + 2 * math.sqrt(variance + n))
 
 
@@ -230,7 +230,7 @@ def sphere_rows(M=1e6, T=5488.0, rho=np.inf, measured=0.011):
     ],
 )
 def test_the_bound_on_the_sphere_is_that_of_another_program(M, rho, T, bound):
-    assert study.whole_bound(sphere_rows(M, T, rho)).iloc[0] == pytest.approx(bound, rel=5e-3)
+    assert formulas.whole_bound(sphere_rows(M, T, rho)).iloc[0] == pytest.approx(bound, rel=5e-3)
 
 
 @pytest.mark.parametrize(
@@ -244,7 +244,7 @@ def test_the_bound_on_the_sphere_is_that_of_another_program(M, rho, T, bound):
     ],
 )
 def test_the_claim_on_the_sphere_can_fail(experiment, monkeypatch, change, word):
-    monkeypatch.setattr(reached, "sphere_rows", lambda context: sphere_rows(**change))
+    monkeypatch.setattr(claims, "sphere_rows", lambda context: sphere_rows(**change))
     (found,) = claim(experiment, "bound_sphere")(None)
     assert found.word == word
 
@@ -252,9 +252,9 @@ def test_the_claim_on_the_sphere_can_fail(experiment, monkeypatch, change, word)
 @pytest.mark.parametrize(("factor", "word"), [(1.0, HELD), (1.5, HELD), (2.0, NOT_TESTABLE), (0.01, NOT_HELD)])
 def test_a_wrong_bound_on_the_sphere_shows(experiment, monkeypatch, factor, word):
     """A bound a hundred times too small is broken by the same runs; one twice too large says nothing."""
-    right = study.whole_bound
-    monkeypatch.setattr(reached, "whole_bound", lambda rows: factor * right(rows))
-    monkeypatch.setattr(reached, "sphere_rows", lambda context: sphere_rows())
+    right = formulas.whole_bound
+    monkeypatch.setattr(claims, "whole_bound", lambda rows: factor * right(rows))
+    monkeypatch.setattr(claims, "sphere_rows", lambda context: sphere_rows())
     (found,) = claim(experiment, "bound_sphere")(None)
     assert found.word == word
 

@@ -15,7 +15,7 @@ from dpbench.experiments.greedy_coordinate import errata as greedy_coordinate
 from dpbench.experiments.nonconvex import errata as nonconvex
 from dpbench.experiments.nonconvex import with_replacement
 from dpbench.experiments.second_order import errata as second_order
-from dpbench.experiments.zeroth_order import errata as zeroth_order
+from dpbench.experiments.zeroth_order import claims as zeroth_order
 from dpbench.privacy.ledger import Entry, Gaussian, WithoutReplacement
 from dpbench.privacy.relation import Relation
 from dpbench.privacy.verify import spent

@@ -13,7 +13,7 @@ from dpbench.study.declare import Artefact, Case, Claim, Erratum, declared
 from dpbench.study.output import Table
 from dpbench.study.paper import End, Ends, Paper, Stroke, by_switches, drawn_lines, read_words
 from dpbench.study.style import figure_style
-from dpbench.study.verdict import HELD, NOT_ENOUGH, OPEN, NotEnough, Verdict
+from dpbench.study.verdict import HELD, NOT_ENOUGH, NOT_HELD, NOT_TESTABLE, OPEN, NotEnough, Verdict
 from dpbench.study.verdicts import Switch
 
 WORDS = """Before the first section: for whoever writes here.
@@ -220,3 +220,25 @@ def test_a_crossed_table_has_a_dash_and_a_gap_where_no_row_is():
 def test_the_parts_are_those_that_the_kit_reads():
     source = paper.__loader__.get_source(paper.__name__)
     assert all(source.count(f'"{part}"') >= 2 for part in paper.PARTS)
+
+
+def test_claims_that_share_a_section_name_their_parameters_and_may_give_a_verdicts_word(tmp_path, monkeypatch):
+    package = tmp_path / "shared_words"
+    package.mkdir()
+    (package / "__init__.py").touch()
+    (package / "words.md").write_text(
+        "## claim rate\nThe rate of {whose} falls.\n\nNumbers: it is {rate}\n", encoding="utf-8"
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+    shared = Paper("shared_words")
+
+    @shared.claim("one", section="rate", whose="trees")
+    @shared.claim("other", section="rate", whose="noise")
+    def rate(context, whose):
+        return (NOT_TESTABLE if whose == "noise" else False), {"rate": len(whose)}
+
+    one, other = rate._declared
+    assert (one.text, other.text) == ("The rate of trees falls.", "The rate of noise falls.")
+    assert [(v.word, v.numbers) for v in (*one.judge(None), *other.judge(None))] == [
+        (NOT_HELD, "it is 5"), (NOT_TESTABLE, "it is 5")]  # fmt: skip
+    assert shared.unused == set()

@@ -1,0 +1,357 @@
+"""The figures and tables of zeroth_order: none is in the paper, each tests a theorem."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+
+from dpbench import frames
+from dpbench.experiments.zeroth_order.formulas import DELTA, TITLES, dimension_of, first_term, rho_of, whole_bound
+from dpbench.experiments.zeroth_order.rows import (
+    FLOORS,
+    METHODS,
+    PAPER,
+    Method,
+    failed_shares,
+    failures,
+    over_seeds,
+    sphere_rows,
+    studied,
+)
+from dpbench.study.context import Context
+from dpbench.study.output import Record, Table, Words
+from dpbench.study.panels import Panels, curve, joined
+from dpbench.study.statistics import plus_minus, span
+from dpbench.study.style import BLACK, BLUE, GREY, ORANGE, RED, look
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+DIMENSION_LOOKS = {"phase-5": (BLUE, "o", 4), "phase-20": (ORANGE, "s", 7), "phase-100": (RED, "D", 11)}
+STATIONARITY = r"$\Vert\nabla F(w)\Vert_{2\delta}$, measured"
+LONGEST = 1024  # rounds of the left panel of tree_noise
+Told = tuple[Any, dict[str, Any]]
+
+
+@PAPER.artefact("estimators")
+def estimators(context: Context) -> Told:
+    """Variance of GRAD against b and of DIFF against ‖x - y‖/δ beside the bounds of Lemmas 3.1 and 3.2; and bias."""
+    rows = studied(context, "estimators")
+    page = Panels(context, "estimators", 3, columns=3, size=(3.4, 3.6))
+    if "set.directions" in rows:
+        rows = rows[rows["set.directions"].isna()]
+    panels = [
+        ("GRAD: variance", "grad", "set.b", "b (rows)"),
+        ("DIFF: variance, b = 1", "diff", "set.distance", "‖x − y‖ / δ"),
+    ]
+    tables = []
+    for axis, (title, estimator, x, label) in page.over(panels, title=lambda panel: panel[0]):
+        if page.empty(axis, rows, "estimators"):
+            continue
+        part = rows[rows["set.estimator"].eq(estimator) & rows["set.quantity"].eq("variance")]
+        table = over_seeds(part, ["problem", x]).merge(part.groupby(["problem", x])["bound"].first().reset_index())
+        tables.append(table.rename(columns={x: "x"}).assign(panel=title))
+        for problem, line in table.groupby("problem"):
+            colour, marker, size = DIMENSION_LOOKS[str(problem)]
+            d = str(problem).removeprefix("phase-")
+            axis.plot(line[x], line["mean"], "-", color=colour, marker=marker, ms=size, mfc="none",
+                      label=f"measured, d = {d}")  # fmt: skip
+            axis.plot(line[x], line["bound"], ":", color=colour, label=f"bound, d = {d}")
+        _log(axis, label, "E‖estimate − mean‖²")
+    _bias(page.axes[0, 2], rows)
+    draws = f"{rows['set.draws'].max():,.0f} draws at each of {rows['seed'].nunique()} starts. " if len(rows) else ""
+    return page.figure("", joined(tables)), {"draws": draws}
+
+
+def _bias(axis: Axes, rows: pd.DataFrame) -> None:
+    axis.set_title("bias over Monte-Carlo error")
+    if rows.empty:
+        return
+    part = rows[rows["set.quantity"].eq("bias")]
+    for problem, line in part.groupby("problem"):
+        colour, marker, _ = DIMENSION_LOOKS[str(problem)]
+        for i, estimator in enumerate(("grad", "diff")):
+            ratio = (line["measured"] / line["measured_error"])[line["set.estimator"].eq(estimator)]
+            place = i + {"phase-5": -0.2, "phase-20": 0, "phase-100": 0.2}[str(problem)]
+            axis.plot(np.full(len(ratio), place), ratio, marker, color=colour, alpha=0.6, ls="none")
+    axis.axhline(1, color=GREY, lw=1)
+    axis.set_xticks([0, 1], ["GRAD", "DIFF"])
+    axis.set(ylim=(0, None), ylabel="‖mean − ∇F̂‖ / expected")
+
+
+@PAPER.artefact("tree_noise")
+def tree_noise(context: Context) -> Told:
+    """E‖TREE(t)‖² against t and against T, beside naive noise at the same M, K, T."""
+    rows = studied(context, "tree_noise")
+    page = Panels(context, "tree_noise", 2, columns=2, size=(4.2, 3.6))
+    tables = []
+    panels = [
+        ("set.t", rows[rows["set.T"].eq(LONGEST)] if len(rows) else rows),
+        ("set.T", rows[rows["set.t"].eq(rows["set.T"] - 1)] if len(rows) else rows),
+    ]
+    for axis, (x, part) in page.over(panels):
+        if page.empty(axis, part, "tree_noise"):
+            continue
+        table = part.sort_values(x)[["set.mechanism", "set.T", "set.t", "measured", "measured_error", "bound"]]
+        tables.append(table)
+        for mechanism in ("tree", "naive"):
+            line, style = table[table["set.mechanism"].eq(mechanism)], look(f"o2nc-{mechanism}")
+            ls = "-" if x == "set.T" or mechanism == "naive" else "none"  # |NODE(t)| jumps with t
+            axis.plot(line[x], line["measured"], ls=ls, color=style.colour, marker=style.marker,
+                      label=f"{style.label}, measured")  # fmt: skip
+            if mechanism == "tree":
+                axis.plot(line[x], line["bound"], ":", color=style.colour, label="(⌊log₂ t⌋ + 1) dσ²")
+        _log(axis, x.removeprefix("set."), "E‖noise in round t‖²")
+    left, right = page.axes.flat
+    left.set_title(f"T = {LONGEST}")
+    right.set_title("the noisiest round, t = T − 1")
+    if len(rows):
+        line = rows[rows["set.t"].eq(rows["set.T"] - 1) & rows["set.mechanism"].eq("tree")].sort_values("set.T")
+        T = line["set.T"].to_numpy(float)
+        right.plot(T, line["measured"].to_numpy()[-1] * (T / T[-1]) ** -2, "--", color=GREY, lw=1, label="∝ T⁻²")
+    return page.figure("", joined(tables), legend=4), _saved(rows)
+
+
+def _saved(rows: pd.DataFrame) -> dict[str, Any]:
+    """How much less noise the tree adds in the noisiest round, where there are rows of both."""
+    if len(rows):
+        last = rows[rows["set.T"].eq(LONGEST) & rows["set.t"].eq(LONGEST - 1)]
+        noise = last.groupby("set.mechanism")["measured"].mean()
+        if {"tree", "naive"} <= set(noise.index):
+            return {"found": True, "T": LONGEST, "ratio": noise["naive"] / noise["tree"]}
+    return {"found": False}
+
+
+@PAPER.artefact("stationarity", name="stationarity", value="measured", label=STATIONARITY, rate=-1 / 3)
+@PAPER.artefact("objective", name="objective", value="objective", label="F(w)")
+def against_M(context: Context, name: str, value: str, label: str, rate: float | None = None) -> Told:
+    """The measured ‖∇F(w)‖_{2δ}, or F, against M: a column per ρ and a row per problem."""
+    rows, problems = studied(context, name), context.problems(name)
+    private = {e for block in context.blocks(name) if "o2nc-tree" in block.algorithms for e in block.epsilon}
+    rhos = sorted({round(rho_of(e), 3) for e in private}, reverse=True)
+    page = Panels(context, name, len(problems) * len(rhos), columns=len(rhos), size=(3.3, 2.7), room=0.8,
+                  sharex="row", sharey="row")  # fmt: skip
+    tables = {problem: _by_M(rows, problem, value) for problem in problems}
+    for axis, (problem, rho) in page.over([(problem, rho) for problem in problems for rho in rhos]):
+        table = tables[problem]
+        if table.empty:
+            if rho == rhos[0]:
+                page.empty(axis, table, name)
+            continue
+        axis.set_title(f"{TITLES[problem]}, ρ = {rho:g}", fontsize=8.5)
+        for solver, style in METHODS.items():
+            line = table[table["algorithm"].eq(solver) & table["rho"].isin([rho, np.inf])]
+            if len(line):
+                curve(axis, line, "set.M", style, lw=1 if solver in FLOORS.values() else 1.5)
+        hardly = table.loc[table["set.M"].eq(table["set.M"].min()), "mean"].max()
+        axis.axhline(hardly, color=GREY, lw=0.8, label="about the start: runs that hardly move")
+        if rate is not None:
+            M = np.sort(table["set.M"].unique()).astype(float)
+            axis.plot(M, table["mean"].max() * (M / M[0]) ** rate, ":", color=GREY, lw=1, label="∝ $M^{-1/3}$")
+            tree = rows[rows["problem"].eq(problem) & rows["algorithm"].eq("o2nc-tree") & rows["rho"].eq(rho)]
+            least = first_term(tree).groupby(tree["set.M"]).first()
+            axis.plot(least.index, least, "-.", color=BLACK, lw=1, label="first term of Theorem 4.9's bound (tree)")
+        _log(axis, "M (rows used)" if problem == problems[-1] else "", label if rho == rhos[0] else "")
+        if value == "objective":
+            axis.set_yscale("linear")
+        else:
+            axis.set_ylim(None, 1.1 * (table["mean"] + table["se"].fillna(0)).max())
+        ticks = sorted(table["set.M"].unique())
+        _ticks(axis, ticks, [f"{M:,.0f}" if np.log10(M) % 1 == 0 else "" for M in ticks])
+    drawn = joined([table for table in tables.values() if len(table)])
+    return page.figure("", drawn, legend=4), {"seeds": span(drawn["seeds"]) if len(drawn) else "0"}
+
+
+def _by_M(rows: pd.DataFrame, problem: str, value: str) -> pd.DataFrame:
+    panel = rows[rows["problem"].eq(problem)]
+    return over_seeds(panel, ["problem", "algorithm", "rho", "set.M"], value) if len(panel) else panel
+
+
+@PAPER.artefact("dimension")
+def dimension(context: Context) -> Told:
+    """Measured stationarity and F against d of problems that have the same F, for O2NC and the tree at one ρ."""
+    rows = studied(context, "dimension")
+    page = Panels(context, "dimension", 2, columns=2, size=(4.2, 3.3), room=0.5)
+    tables = []
+    for axis, (value, label) in page.over([("measured", STATIONARITY), ("objective", "F(w)")]):
+        if page.empty(axis, rows, "dimension"):
+            continue
+        table = over_seeds(rows.assign(d=rows["problem"].map(dimension_of)), ["algorithm", "rho", "d"], value)
+        tables.append(table.assign(quantity=value))
+        for (method, rho), line in frames.groups(table, Method, sort=True):
+            style = METHODS[method]
+            curve(axis, line, "d", style, style.legend if np.isinf(rho) else f"{style.legend}, ρ = {rho:g}")
+        _log(axis, "d", label)
+        if value == "measured":
+            d = np.sort(table["d"].unique()).astype(float)
+            low = table.loc[table["rho"].eq(np.inf) & table["d"].eq(d[0]), "mean"]
+            if len(low):
+                axis.plot(d, low.iloc[0] * (d / d[0]) ** (1 / 3), ":", color=GREY, lw=1, label="∝ $d^{1/3}$")
+        else:
+            axis.set_yscale("linear")
+        ticks = sorted(table["d"].unique())
+        _ticks(axis, ticks, [f"{d}" for d in ticks])
+    seeds = span(tables[0]["seeds"]) if tables else "no"
+    return page.figure("", joined(tables), legend=4), {"M": _only_M(rows), "seeds": seeds}
+
+
+@PAPER.artefact("fractions")
+def fractions(context: Context) -> Told:
+    """By method, ρ and M: failed runs with their interval, F, and the measure's mean beside the theorem's bound."""
+    rows = studied(context, "fractions")
+    data: list[dict[str, Any]] = []
+    for problem in TITLES:
+        panel = rows[rows["problem"].eq(problem)]
+        for (algorithm, rho, M), group in [] if panel.empty else panel.groupby(["algorithm", "rho", "set.M"]):
+            share = failures(group)
+            if share is None:
+                continue
+            bounded = algorithm in ("o2nc", "o2nc-tree")
+            data.append({
+                "problem": problem, "algorithm": algorithm, "rho": rho, "M": M, "failed": share.failed,
+                "runs": share.runs, "lower": share.lower, "upper": share.upper,
+                "objective": group["objective"].mean(), "objective_se": group["objective"].sem(),
+                "measured": group["measured"].mean(), "se": group["measured"].sem(),
+                "bound": float(whole_bound(group).iloc[0]) if bounded else math.nan,
+            })  # fmt: skip
+    columns: dict[str, Words] = {
+        "problem": lambda one: TITLES[one["problem"]],
+        "algorithm": lambda one: METHODS[one["algorithm"]].legend,
+        "ρ": _rho,
+        "M": "{M:,.0f}",
+        "not stationary": "{failed} of {runs}",
+        "95 %": "{lower:.2f} – {upper:.2f}",
+        "F": _mean("objective", "objective_se", ".4f"),
+        "mean measure": _mean("measured", "se", ".4f"),
+        "bound": lambda one: "–" if math.isnan(one["bound"]) else f"{one['bound']:.3g}",
+    }
+    return Table.of(data, columns, "", [] if data else [context.gap("fractions", "fractions")]), {}
+
+
+@PAPER.artefact("sphere")
+def sphere(context: Context) -> Told:
+    """By ρ and M: the theorem's bound, the measure at the start, its mean over all epochs, F before and after."""
+    rows = sphere_rows(context)
+    data = [
+        {
+            "rho": rho, "M": M, "T": group["T"].iloc[0], "bound": float(whole_bound(group).iloc[0]),
+            "start": group["start"].mean(), "measured": group["measured"].mean(), "se": group["measured"].sem(),
+            "failed": group["failed"].sum(), "epochs": group["epochs"].sum(), "F_start": group["F_start"].mean(),
+            "F": group["F"].mean(), "F_se": group["F"].sem(), "seeds": len(group),
+        }
+        for (rho, M), group in ([] if rows.empty else rows.groupby(["rho", "set.M"]))
+    ]  # fmt: skip
+    columns: dict[str, Words] = {
+        "ρ": _rho,
+        "M": "{M:,.0f}",
+        "T": "{T:,.0f}",
+        "bound": "{bound:.3g}",
+        "start": "{start:.3f}",
+        "mean measure": _mean("measured", "se", ".4f"),
+        "can fail": lambda one: "yes" if one["bound"] < one["start"] else "no",
+        "epochs above 1e-6": "{failed} of {epochs}",
+        "F at x₁": "{F_start:.4f}",
+        "F": _mean("F", "F_se", ".5f"),
+        "seeds": "{seeds}",
+    }
+    return Table.of(data, columns, "", [] if data else [context.gap("sphere", "sphere")]), {}
+
+
+@PAPER.artefact("privacy_for_free")
+def privacy_for_free(context: Context) -> Told:
+    """Runs that are not stationary, and F, against ρ at one M; the band is o2nc's, without noise."""
+    rows = studied(context, "privacy_for_free")
+    page = Panels(context, "privacy_for_free", 2, columns=2, size=(4.2, 3.5))
+    by, tables = ["problem", "algorithm", "rho", "set.M"], []
+    for axis, (value, label) in page.over([("measured", "share of runs not stationary"), ("objective", "F(w)")]):
+        if page.empty(axis, rows, "privacy_for_free"):
+            continue
+        table = failed_shares(rows, by) if value == "measured" else over_seeds(rows, by, value)
+        tables.append(table.assign(quantity=value))
+        if value != "measured":
+            table = table.assign(low=table["mean"] - table["se"], high=table["mean"] + table["se"])
+        style = look("o2nc")
+        floor = table[table["algorithm"].eq("o2nc")]
+        for mean, low, high in zip(floor["mean"], floor["low"], floor["high"], strict=True):
+            axis.axhline(mean, ls=style.line, color=style.colour, label=style.legend)
+            axis.axhspan(low, high, color=style.colour, alpha=0.1, lw=0)
+            if value == "measured":
+                reached = rows.loc[rows["algorithm"].eq("o2nc"), "measured"].mean()
+                axis.axvline(np.sqrt(5) * reached, color=GREY, lw=1, ls=":",
+                             label="ρ = √d · (mean measure without noise)")  # fmt: skip
+        for method, base in FLOORS.items():
+            curve(axis, table[table["algorithm"].eq(method)], "rho", METHODS[method])
+            line = table[table["algorithm"].eq(base)]
+            if base != "o2nc" and len(line):
+                style = METHODS[base]
+                axis.axhline(line["mean"].iloc[0], ls=style.line, color=style.colour, lw=1, label=style.legend)
+        _log(axis, "ρ", label)
+        axis.set_yscale("linear")
+        if value == "measured":
+            axis.set_ylim(0, 1)
+        top = axis.secondary_xaxis("top")
+        epsilons = {rho: rho**2 / 2 + rho * np.sqrt(-2 * np.log(DELTA)) for rho in (0.1, 1, 10, 100)}
+        top.set_xticks(list(epsilons), [f"ε = {e:,.2f}" if e < 10 else f"ε = {e:,.0f}" for e in epsilons.values()])
+        top.tick_params(labelsize=7.5)
+    seeds = f"{tables[0]['seeds'].max()}" if tables else "no"
+    return page.figure("", joined(tables), legend=4), {"M": _only_M(rows), "seeds": seeds}
+
+
+@PAPER.artefact("guarantee")
+def guarantee(context: Context) -> Told:
+    """d, M, ρ and ε at δ = 1e-6, with what the tree method reaches: the guarantee in a practitioner's units."""
+    rows = studied(context, "guarantee")
+    rows = rows[rows["algorithm"].isin(["o2nc", "o2nc-tree"])]
+    panels = {problem: rows[rows["problem"].eq(problem)] for problem in TITLES}
+    data: list[dict[str, Any]] = []
+    for problem, panel in panels.items():
+        for (M, rho), group in [] if panel.empty else panel.groupby(["set.M", "rho"]):
+            private = bool(group["private"].iloc[0])
+            data.append({
+                "problem": problem, "d": dimension_of(problem), "M": M, "rho": rho,
+                "epsilon": group["epsilon"].iloc[0] if private else math.inf,
+                "spent": group["epsilon_planned"].max() if private else math.inf,
+                "stationarity": group["measured"].mean(), "se": group["measured"].sem(),
+                "error": group["measured_error"].mean(), "objective": group["objective"].mean(),
+                "seeds": len(group), "T": group["T"].iloc[0],
+            })  # fmt: skip
+    columns: dict[str, Words] = {
+        "problem": lambda one: TITLES[one["problem"]].rpartition(",")[0],
+        "d": "{d}",
+        "M": "{M:,.0f}",
+        "ρ": _rho,
+        "ε asked": lambda one: "∞ (not private)" if math.isinf(one["epsilon"]) else f"{one['epsilon']:.4g}",
+        "ε spent": lambda one: "∞" if math.isinf(one["spent"]) else f"{one['spent']:.4g}",
+        "T": "{T:,.0f}",
+        "stationarity": _mean("stationarity", "se", ".4f"),
+        "its error": "{error:.4f}",
+        "F": "{objective:.4f}",
+        "seeds": "{seeds}",
+    }
+    gaps = [context.gap("guarantee", problem) for problem in context.problems("guarantee") if panels[problem].empty]
+    return Table.of(data, columns, "", gaps, unsaved=["T"]), {}
+
+
+def _log(axis: Axes, x: str, y: str) -> None:
+    axis.set(xscale="log", yscale="log", xlabel=x, ylabel=y)
+
+
+def _ticks(axis: Axes, at: list[Any], labels: list[str]) -> None:
+    """These ticks and no others: a logarithmic axis adds minor ones."""
+    axis.set_xticks(at, labels)
+    axis.set_xticks([], minor=True)
+
+
+def _only_M(rows: pd.DataFrame) -> str:
+    return f"{rows['set.M'].iloc[0]:,.0f}" if len(rows) else "–"
+
+
+def _rho(one: Record) -> str:
+    return "∞" if math.isinf(one["rho"]) else f"{one['rho']:g}"
+
+
+def _mean(value: str, error: str, digits: str) -> Words:
+    return lambda one: plus_minus(one[value], one[error], digits, digits)
