@@ -31,8 +31,8 @@ RESULT = Path(__file__).parent / "results" / "cluster.json"
 
 def main() -> None:
     from dpbench.run import runner
-    from dpbench.run.jobs import make_job
-    from dpbench.run.results import Store
+    from dpbench.run.job import make_job
+    from dpbench.run.store import Store
 
     jobs = [
         make_job(problem="synthetic", algorithm="dp-gd", epsilon=1.0, seed=0, settings={"T": T})

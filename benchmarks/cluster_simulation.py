@@ -67,7 +67,7 @@ def rates(measured: dict[str, tuple[float, float]], timed: dict[str, float]) -> 
 def main() -> None:
     from dpbench import experiments
     from dpbench.run import runner
-    from dpbench.run.results import Store
+    from dpbench.run.store import Store
     from dpbench.study.plan import plan
 
     cost = json.loads((RESULTS / "cluster.json").read_text())

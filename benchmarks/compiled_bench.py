@@ -13,15 +13,15 @@ import numpy as np
 from scipy import sparse
 from threadpoolctl import threadpool_limits
 
-from dpbench.problems import Problem, columns, compiled
-from dpbench.problems import kernels as rows
+from dpbench.problems import Problem, fast_rows, rows
+from dpbench.problems import problem as columns
 
 ROUNDS = 3
 
 
 def main() -> None:
     """Print `name: ratio` lines; one line where numba is not installed."""
-    if compiled.kernels() is None:
+    if fast_rows.kernels() is None:
         print("compiled loops: numba is not installed (pip install '.[fast]')")
         return
     rng = np.random.default_rng(0)
@@ -57,7 +57,7 @@ def compare(name: str, function: Callable, rounds: int = ROUNDS) -> float:
 
 
 def _none() -> None:
-    """`compiled.kernels` without numba."""
+    """`fast_rows.kernels` without numba."""
 
 
 def seconds_of(function: Callable) -> float:

@@ -14,13 +14,13 @@ from pathlib import Path
 import numpy as np
 
 from dpbench import algorithms
-from dpbench.algorithms import terms
+from dpbench.algorithms import defaults
 from dpbench.algorithms.base import make_settings
 from dpbench.privacy.budget import Budget
 from dpbench.privacy.check import guarantee
 from dpbench.problems import build
-from dpbench.run.bound import Bound
-from dpbench.run.jobs import delta_value
+from dpbench.run.bind import Bound
+from dpbench.run.job import delta_value
 
 HERE = Path(__file__).parent
 SEEDS, LARGE = 20, 1e6  # entries of X, beyond which a quarter of the seeds do
@@ -40,9 +40,9 @@ def measured(cell: dict[str, str], seeds: int | None = None) -> tuple[float, flo
     settings = method.complete(problem, make_settings(method, given))
     budget = Budget(
         float(cell["epsilon"]),
-        delta_value(terms.delta(method), problem.n),
-        terms.RELATION,
-        method.accounting(terms.accounting(method)),
+        delta_value(defaults.delta(method), problem.n),
+        defaults.RELATION,
+        method.accounting(defaults.accounting(method)),
     )
     k = seeds or (SEEDS if problem.n * problem.d <= LARGE else SEEDS // 4)
     keys = [f"expected/{cell['method']}/{cell['problem']}/{cell['epsilon']}/{seed}" for seed in range(k)]

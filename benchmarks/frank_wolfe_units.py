@@ -11,8 +11,7 @@ import math
 import numpy as np
 
 from dpbench.privacy.budget import Budget
-from dpbench.privacy.ledger import BoundedRange
-from dpbench.privacy.relation import Relation
+from dpbench.privacy.ledger import BoundedRange, Relation
 from dpbench.problems import Problem, build
 
 CELLS = (  # problem, ε, T, B, and what the prototype had

@@ -15,7 +15,7 @@ from dpbench import algorithms
 from dpbench.algorithms.base import make_settings
 from dpbench.privacy import Budget, Relation
 from dpbench.problems import Problem
-from dpbench.run.bound import Bound
+from dpbench.run.bind import Bound
 
 SIZES = {"log1": (1000, 100, "logistic"), "square": (1000, 1000, "squared"), "california": (20_640, 8, "squared")}
 ITERATIONS = {"dp-gcd": 3, "dp-cd": 100, "dp-sgd-1": 500}

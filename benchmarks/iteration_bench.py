@@ -25,8 +25,8 @@ from dpbench.algorithms.base import make_settings
 from dpbench.algorithms.registry import BUILTIN
 from dpbench.privacy.budget import Budget
 from dpbench.problems import Problem
-from dpbench.run.bound import Bound
-from dpbench.run.jobs import delta_value
+from dpbench.run.bind import Bound
+from dpbench.run.job import delta_value
 
 ADULT = (45_222, 105)  # adult with an intercept
 PHASE = (20_000, 20)

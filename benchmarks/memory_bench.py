@@ -103,7 +103,7 @@ def worker(folder: str, seed: int) -> float:
     import threading
 
     from dpbench.run.execute import execute
-    from dpbench.run.jobs import make_job
+    from dpbench.run.job import make_job
 
     (Path(folder) / str(seed)).touch()
     while len(list(Path(folder).iterdir())) < 2:  # both workers at once, in two processes

@@ -12,12 +12,12 @@ import tempfile
 from pathlib import Path
 
 from dpbench import algorithms
-from dpbench.algorithms import terms
-from dpbench.algorithms.rules import public_settings
+from dpbench.algorithms import defaults
+from dpbench.algorithms.defaults import public_settings
 from dpbench.leaderboard import entrants, tracks
 from dpbench.run import runner
-from dpbench.run.jobs import Job, make_job
-from dpbench.run.results import Store
+from dpbench.run.job import Job, make_job
+from dpbench.run.store import Store
 
 RIVALS = Path(__file__).parents[1] / "rivals" / "dpbench_rivals"
 BESIDE = {  # solver → the method most like it
@@ -44,7 +44,7 @@ def jobs(name: str, problem: str) -> list[Job]:
     return [
         make_job(
             problem=problem, algorithm=name, epsilon=1.0, seed=0, settings=settings, timed=one,
-            accounting=terms.accounting(method), delta=terms.delta(method), relation=terms.RELATION.value,
+            accounting=defaults.accounting(method), delta=defaults.delta(method), relation=defaults.RELATION.value,
         )
         for one in range(1, TIMES + 1)
     ]  # fmt: skip

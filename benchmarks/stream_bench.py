@@ -73,8 +73,8 @@ def prepare_and_run(path: Path, folder: str, precision: str) -> tuple[float, flo
     from threadpoolctl import threadpool_limits
 
     from dpbench.datasets import batches, cache, keep, tables
-    from dpbench.problems.kernels import Rows
     from dpbench.problems.losses import LOSSES
+    from dpbench.problems.rows import Rows
 
     os.environ["DPBENCH_DATA"] = folder
     batches.LARGE = 1.0

@@ -1,8 +1,8 @@
 from . import schema as schema
 from .archive.paper import archive as archive
 from .archive.verifying import verify as verify
-from .auditing.verbs import audit as audit
-from .auditing.verbs import audit_releases as audit_releases
+from .auditing.functions import audit as audit
+from .auditing.functions import audit_releases as audit_releases
 from .comparing.first_look import check_data as check_data
 from .comparing.first_look import draft_schema as draft_schema
 from .comparing.own_data import Comparison as Comparison
@@ -41,8 +41,8 @@ from .run.fit import fit as fit
 from .run.given import check_rows as check_rows
 from .scaffolding import new as new
 from .submitting.checking import check_submission as check_submission
+from .submitting.making import merge as merge
 from .submitting.making import submit as submit
-from .submitting.merging import merge as merge
-from .submitting.secret import board_secret as board_secret
+from .submitting.replaying import board_secret as board_secret
 from .version import DISTRIBUTION as DISTRIBUTION
 from .version import __version__ as __version__

@@ -5,7 +5,7 @@ Needs the extra `rivals`. What the audit finds, and the same by hand, is in docs
 
 import numpy as np
 
-from dpbench.auditing.foreign import Pair, Target
+from dpbench.auditing.functions import Pair, Target
 
 
 def logistic_regression(X, y, epsilon, rng, *, data_norm=1.0, C=1.0):

@@ -9,7 +9,7 @@ import warnings
 import numpy as np
 
 import dpbench
-from dpbench.auditing.foreign import Pair, Target
+from dpbench.auditing.functions import Pair, Target
 
 CLASSES = ("a", "b", "c")
 ROWS = np.array([[1.0, 1.0], [2.0, 0.0], [1.0, 3.0], [4.0, 2.0], [3.0, 1.0], [2.0, 2.0], [1.0, 0.0], [2.0, 1.0]])

@@ -9,9 +9,9 @@ import importlib.metadata
 
 import numpy as np
 
-from dpbench.auditing.foreign import Pair, Target
+from dpbench.auditing.functions import Pair, Target
 from dpbench.privacy.accounting.gaussian import gaussian_mu
-from dpbench.privacy.relation import Relation
+from dpbench.privacy.ledger import Relation
 
 
 def multiplier(told, count_noise):

@@ -14,7 +14,7 @@ import types
 
 import numpy as np
 
-from dpbench.auditing.foreign import Pair, Target
+from dpbench.auditing.functions import Pair, Target
 
 DELTA_TUKEY, DELTA_BOOSTED, DELTA_AMP = 1e-2, 1e-6, 1e-6
 

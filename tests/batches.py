@@ -2,7 +2,7 @@
 
 from dpbench.privacy.budget import Budgets
 from dpbench.privacy.mechanisms import Mechanisms
-from dpbench.run.bound import Bound
+from dpbench.run.bind import Bound
 from dpbench.run.row import Point, Row
 
 

@@ -100,7 +100,7 @@ COMPARING = [
            DECISIONS + "a_method_is_beaten_by_two_errors_of_the_difference", "one standard error tells methods apart"),
 ]  # fmt: skip
 
-TABLES, PINS = "datasets/test_tables.py::test_", "datasets/test_pins.py::test_"
+TABLES, PINS = "datasets/test_tables.py::test_", "datasets/test_cache.py::test_"
 DATASETS = [
     Mutant("datasets/tables.py", "R = float(row_norms(X)[used].max(initial=0)) or 1.0",
            "R = float(row_norms(X).max(initial=0)) or 1.0", TABLES + "the_row_bound_is_of_the_rows_in_use_alone",
@@ -119,13 +119,13 @@ DATASETS = [
            "means and deviations look at the rows held out"),
     Mutant("datasets/own.py", "~(np.abs(block) <= largest)", "(np.abs(block) > largest)",
            "datasets/test_own.py::test_bad_input_is_one_line_that_names_argument_and_fix", "NaN is let in"),
-    Mutant("datasets/pins.py", "TOLERANCE = 1e-12", "TOLERANCE = 1e-6",
+    Mutant("datasets/cache.py", "TOLERANCE = 1e-12", "TOLERANCE = 1e-6",
            PINS + "arrays_and_manifest_edited_together_are_refused_by_name", "a pin tolerates changed arrays"),
-    Mutant("datasets/pins.py", "TOLERANCE = 1e-12", "TOLERANCE = 0.0",
+    Mutant("datasets/cache.py", "TOLERANCE = 1e-12", "TOLERANCE = 0.0",
            PINS + "last_digits_that_another_processor_rounds_are_accepted", "a pin tolerates no rounding"),
-    Mutant("datasets/pins.py", "abs(size - pin.fingerprint[part][1]) <= TOLERANCE", "abs(size) >= TOLERANCE",
+    Mutant("datasets/cache.py", "abs(size - pin.fingerprint[part][1]) <= TOLERANCE", "abs(size) >= TOLERANCE",
            PINS + "either_sum_that_moved_is_refused", "a pin's second sum is not compared"),
-    Mutant("datasets/pins.py", "np.arange(first + 1, first + 1 + values.size)", "np.arange(1, 1 + values.size)",
+    Mutant("datasets/cache.py", "np.arange(first + 1, first + 1 + values.size)", "np.arange(1, 1 + values.size)",
            PINS + "a_fingerprint_tells_positions_apart", "blocks may be swapped under a pin"),
 ]  # fmt: skip
 
@@ -162,7 +162,7 @@ SUBMITTING = [
            LOSSES + "a_loss_is_above_the_optimum_and_consistent", "a row without a loss is let in"),
     Mutant(CHECKING, "if used is None or not within(used, row.epsilon):", "if used is None:",
            LOSSES + "a_row_spends_what_was_asked_for", "a row may spend more than its ε"),
-    Mutant(CHECKING, "if row.delta not in (0.0, delta_value(terms.DELTA, size)):", "if row.delta is None:",
+    Mutant(CHECKING, "if row.delta not in (0.0, delta_value(defaults.DELTA, size)):", "if row.delta is None:",
            LOSSES + "a_row_spends_what_was_asked_for", "any δ is let in"),
     Mutant(CHECKING, "elif sorted(row.seed for row in rows) != list(range(asked[at])):",
            "elif len(rows) != asked[at]:", LOSSES + "a_cell_has_each_seed_once_at_one_setting",
@@ -336,21 +336,21 @@ ESTIMATORS = [
            "every fit draws the same noise"),
 ]  # fmt: skip
 
-RUNS, STATUS = "run/test_results.py::test_", "run/test_outcomes.py::test_"
+RUNS, STATUS = "run/test_store.py::test_", "run/test_outcomes.py::test_"
 RUN = [
-    Mutant("run/results.py", 'sort_values("_ended", kind="stable").drop_duplicates("key", keep="last")',
+    Mutant("run/store.py", 'sort_values("_ended", kind="stable").drop_duplicates("key", keep="last")',
            'drop_duplicates("key", keep="last")', RUNS + "a_finished_row_beats_a_failed_one_in_either_order",
            "a later failed row hides a finished one"),
-    Mutant("run/results.py", "kept = sorted((last | sound).values())", "kept = sorted(last.values())",
+    Mutant("run/store.py", "kept = sorted((last | sound).values())", "kept = sorted(last.values())",
            RUNS + "a_finished_row_beats_a_failed_one_in_either_order",
            "a finished job is run again after a failed row"),
-    Mutant("run/results.py", "if status in outcomes.RESULTS}\n\n    def traced", "}\n\n    def traced",
+    Mutant("run/store.py", "if status in outcomes.RESULTS}\n\n    def traced", "}\n\n    def traced",
            RUNS + "failures_are_not_finished", "failed jobs are finished"),
-    Mutant("run/parts.py", "if named and hashlib.sha256(content).hexdigest()[:DIGEST] != named[1]:", "if False:",
-           "run/test_parts.py::test_a_flipped_bit_is_seen_wherever_it_is", "the digest of a part is not compared"),
-    Mutant("run/parts.py", "empty = [name for name in REQUIRED[table] if found[name].null_count]",
+    Mutant("run/store.py", "if named and hashlib.sha256(content).hexdigest()[:DIGEST] != named[1]:", "if False:",
+           "run/test_store.py::test_a_flipped_bit_is_seen_wherever_it_is", "the digest of a part is not compared"),
+    Mutant("run/store.py", "empty = [name for name in REQUIRED[table] if found[name].null_count]",
            "empty: list[str] = []",
-           "run/test_parts.py::test_a_part_whose_rows_are_nobodys_is_set_aside", "rows without a key are read"),
+           "run/test_store.py::test_a_part_whose_rows_are_nobodys_is_set_aside", "rows without a key are read"),
     Mutant("run/outcomes.py", "type(error).__mro__ if cls in _RAISED",
            "reversed(type(error).__mro__) if cls in _RAISED",
            STATUS + "an_exception_says_by_its_class_how_a_run_ended", "every exception is a defect"),
@@ -363,14 +363,14 @@ RUN = [
     Mutant("run/execute.py", 'row.objective = float(run.objective[i])', 'row.objective = float(run.objective[0])',
            "run/test_runner.py::test_a_result_does_not_depend_on_its_batch",
            "a batch's rows have the loss of its first"),
-    Mutant("run/jobs.py", '"epsilon": job.epsilon,\n        "settings"', '"settings"',
-           "run/test_jobs.py::test_everything_that_decides_the_result_is_in_the_key", "ε is not in a job's key"),
-    Mutant("run/jobs.py", '"algorithm_version": algorithm.version,\n', "",
-           "run/test_jobs.py::test_repeated_jobs_have_the_keys_they_would_have_by_themselves",
+    Mutant("run/job.py", '"epsilon": job.epsilon,\n        "settings"', '"settings"',
+           "run/test_job.py::test_everything_that_decides_the_result_is_in_the_key", "ε is not in a job's key"),
+    Mutant("run/job.py", '"algorithm_version": algorithm.version,\n', "",
+           "run/test_job.py::test_repeated_jobs_have_the_keys_they_would_have_by_themselves",
            "an algorithm's version is not in a job's key"),
 ]  # fmt: skip
 
-CHOICE = "algorithms/test_choice.py::test_"
+CHOICE = "algorithms/test_defaults.py::test_"
 BOUND, BOUNDED = "run/row_bound.py", "run/test_row_bound.py::test_"
 POLICY = [
     Mutant(BOUND, "len(Z) / (1 if budget.relation is Relation.REPLACE_ONE else 2)", "len(Z) / 2",
@@ -379,34 +379,34 @@ POLICY = [
            BOUNDED + "a_row_moves_the_mean_by_no_more_than_the_sensitivity", "a long row moves it by more"),
     Mutant(BOUND, "gaussian_epsilon(mu * math.sqrt(1 - SHARE), delta)", "epsilon",
            BOUNDED + "what_is_left_and_the_release_compose_to_epsilon", "the model gets all of ε beside it"),
-    Mutant("algorithms/auto.py", "and side <= self.side", "and side < self.side",
+    Mutant("algorithms/defaults.py", "and side <= self.side", "and side < self.side",
            CHOICE + "a_rule_holds_up_to_and_with_its_last_column", "a rule ends a column early"),
-    Mutant("algorithms/auto.py", "and self.pure == (delta == 0)", "and (not self.pure or delta == 0)",
+    Mutant("algorithms/defaults.py", "and self.pure == (delta == 0)", "and (not self.pure or delta == 0)",
            CHOICE + "no_rule_is_told", "a method that needs δ > 0 is chosen at δ = 0"),
-    Mutant("algorithms/auto.py", "and self.l1 in (None, bool(problem.l1))", "",
+    Mutant("algorithms/defaults.py", "and self.l1 in (None, bool(problem.l1))", "",
            CHOICE + "a_method_is_chosen_by_public_numbers_alone", "l1 is not asked about"),
-    Mutant("algorithms/terms.py", 'ACCOUNTINGS = ("tight", "rdp"', 'ACCOUNTINGS = ("rdp", "tight"',
+    Mutant("algorithms/defaults.py", 'ACCOUNTINGS = ("tight", "rdp"', 'ACCOUNTINGS = ("rdp", "tight"',
            CHOICE + "accounting_is_the_best_there_is_and_delta_one_for_all", "a looser accounting is taken"),
-    Mutant(MODEL, "auto.method(problem, delta, self._suits) if name == AUTO else name",
-           'auto.method(problem, delta if self.epsilon < 5 else 0.0, self._suits) if name == AUTO else name',
+    Mutant(MODEL, "defaults.method(problem, delta, self._suits) if name == AUTO else name",
+           "defaults.method(problem, delta if self.epsilon < 5 else 0.0, self._suits) if name == AUTO else name",
            "estimators/test_models.py::test_the_default_follows_the_loss_and_never_epsilon", "auto chooses by ε"),
 ]  # fmt: skip
 
-SUMS, SEAM, DRAWN = "privacy/exact/sums.py", "privacy/exact/releases.py", "privacy/exact/rounded.py"
-ON_SUMS, ON_SEAM = "privacy/exact/test_sums.py::test_", "privacy/exact/test_releases.py::test_"
-ON_DRAWN, BYTES = "privacy/exact/test_rounded.py::test_", "run/test_arithmetic.py::test_"
+SUMS, SEAM, DRAWN = "privacy/exact/sums.py", "privacy/exact/release.py", "privacy/exact/sampling.py"
+ON_SUMS, ON_SEAM = "privacy/exact/test_sums.py::test_", "privacy/exact/test_release.py::test_"
+ON_DRAWN, BYTES = "privacy/exact/test_sampling.py::test_", "run/test_arithmetic.py::test_"
 GRIDS = "problems/test_exact.py::test_"
 GUARANTEES = [  # of the privacy code, what no audit sees: each dies by the number that would be wrong
-    Mutant("algorithms/output_noise.py", "return parts**2 * (d + 1)", "return parts * (d + 1)",
-           "algorithms/test_output_noise.py::test_the_variance_in_a_direction",
+    Mutant("algorithms/output_perturbation.py", "return parts**2 * (d + 1)", "return parts * (d + 1)",
+           "algorithms/test_output_perturbation.py::test_the_variance_in_a_direction",
            "the rules of output perturbation take ε to add up in squares"),
-    Mutant("algorithms/output_noise.py", "epsilon=budget.epsilon / parts", "epsilon=budget.epsilon",
-           "algorithms/test_output_noise.py::test_all_parts_together_spend_the_budget",
+    Mutant("algorithms/output_perturbation.py", "epsilon=budget.epsilon / parts", "epsilon=budget.epsilon",
+           "algorithms/test_output_perturbation.py::test_all_parts_together_spend_the_budget",
            "each phase spends all of ε"),
-    Mutant("algorithms/last_iterate.py",
+    Mutant("algorithms/quantile_gd.py",
            "return max(abs(1 - step * problem.l2), abs(1 - step * problem.objective_smoothness))",
            "return abs(1 - step * problem.l2)",
-           "algorithms/test_last_iterate.py::test_no_step_contracts_less_than_it_says",
+           "algorithms/test_quantile_gd.py::test_no_step_contracts_less_than_it_says",
            "the steepest direction is forgotten in a step's contraction"),
     Mutant("algorithms/newton.py", "return one, math.sqrt(2) * one", "return one, one",
            "algorithms/test_sharper.py::test_two_orthogonal_rows_move_a_clipped_inverse_by_more_than_one_of_them",
@@ -444,7 +444,7 @@ GUARANTEES = [  # of the privacy code, what no audit sees: each dies by the numb
     Mutant(SEAM, "self._term_off += step * math.sqrt(entries) / 2 * UP", "self._term_off += step / 2 * UP",
            ON_SEAM + "a_linear_term_is_a_rounded_gaussian_whose_rounding_the_minimisers_noise_covers",
            "√d is left out of what rounding the linear term adds"),
-    Mutant(SEAM, "self._term_off += std * entries * rounded.NEAR * UP", "self._term_off += std * rounded.NEAR * UP",
+    Mutant(SEAM, "self._term_off += std * entries * sampling.NEAR * UP", "self._term_off += std * sampling.NEAR * UP",
            ON_SEAM + "a_radial_term_has_its_law_and_what_it_is_off_by_is_covered_too",
            "d is left out of what the radial term is off by"),
     Mutant(SEAM, "np.clip(T + self.integers(noise, scale, T.shape), -WITHIN, WITHIN)",
@@ -454,13 +454,14 @@ GUARANTEES = [  # of the privacy code, what no audit sees: each dies by the numb
     Mutant(SEAM, "wrong = not declared >= proved * (1 - ROUNDING)", "wrong = False",
            ON_SEAM + "a_sensitivity_that_is_too_small_is_an_error_not_a_release",
            "an algorithm's own sensitivity is believed"),
-    Mutant("privacy/exact/bits.py", "below = 2**64 // high * high - 1", "below = 2**64 - 1",
+    Mutant("privacy/exact/sampling.py", "below = 2**64 // high * high - 1", "below = 2**64 - 1",
            ON_DRAWN + "integers_are_uniform_where_a_remainder_would_favour_the_small_ones",
            "samples favour the first rows"),
-    Mutant("privacy/exact/bits.py", "np.frombuffer(os.urandom(8 * count), dtype=np.uint64)",
+    Mutant("privacy/exact/sampling.py", "np.frombuffer(os.urandom(8 * count), dtype=np.uint64)",
            "np.frombuffer(os.urandom(8) * count, dtype=np.uint64)",
            ON_DRAWN + "the_system_gives_new_bits_each_time", "all entries of a release have one noise"),
-    Mutant("privacy/exact/bits.py", "np.argpartition(keys, m - 1)[:m] if", "np.argpartition(keys[:-1], m - 1)[:m] if",
+    Mutant("privacy/exact/sampling.py", "np.argpartition(keys, m - 1)[:m] if",
+           "np.argpartition(keys[:-1], m - 1)[:m] if",
            ON_DRAWN + "samples_and_coins_have_their_laws", "the last row is in no sample"),
     Mutant(DRAWN, "out = np.asarray(nearest, dtype=np.int64)", "out = np.asarray(np.trunc(value), dtype=np.int64)",
            ON_DRAWN + "radial_noise_has_its_law_in_one_dimension_and_in_three",
@@ -487,7 +488,7 @@ GUARANTEES = [  # of the privacy code, what no audit sees: each dies by the numb
            "bytes for a loss whose last digit may change with a row's place"),
     Mutant(SEAM, "scale = 2 * units / epsilon * UP", "scale = units / epsilon * UP",
            ON_SEAM + "noisy_max_has_the_law_of_its_scale_also_by_sizes", "half the noise of a choice"),
-    Mutant(SEAM, "rounded.chosen(T[0], epsilon / (2 * units)", "rounded.chosen(T[0], epsilon / units",
+    Mutant(SEAM, "sampling.chosen(T[0], epsilon / (2 * units)", "sampling.chosen(T[0], epsilon / units",
            ON_SEAM + "the_exponential_mechanism_has_its_probabilities", "a choice at twice its ε"),
     Mutant(SEAM, "moved = (declared * (1 + 2 * rounding) + 2 * off) * UP", "moved = declared * UP",
            ON_SEAM + "a_score_that_float64_may_take_further_gets_the_noise_for_it",
@@ -513,13 +514,14 @@ GUARANTEES = [  # of the privacy code, what no audit sees: each dies by the numb
     Mutant(SUMS, "return self._moved", "return 0.0",
            GRIDS + "the_least_eigenvalue_is_as_near_as_it_says_also_of_a_singular_matrix",
            "an eigenvalue has the noise of its error alone"),
-    Mutant("privacy/exact/correlated.py", "units * self._rows * self._multiplier", "units * self._multiplier",
-           "privacy/exact/test_correlated.py::test_noise_times_the_cut_matrix_is_independent_and_no_less_than_rho_asks_for",
+    Mutant("privacy/exact/release.py", "units * self._rows * self._multiplier", "units * self._multiplier",
+           "privacy/exact/test_release.py::test_noise_times_the_cut_matrix_is_independent_and_no_less_than_rho_asks_for",
            "correlated noise for one use of a row"),
     Mutant("problems/grid.py", "limit * (1 - (d + 2) * 2.0**-23)", "limit * (1 + (d + 2) * 2.0**-21)",
            GRIDS + "float32_puts_the_same_rows_on_the_grid_as_float64",
            "a row is believed to be within its bound where float32 cannot tell"),
-    Mutant("problems/grid.py", "self._replace(here, out)", "pass",
+    Mutant("problems/grid.py", "            return self._raw[here]\n        self._replace(here, out)",
+           "            return self._raw[here]\n        pass",
            GRIDS + "rows_put_on_the_grid_as_they_are_read_are_those_of_the_copy",
            "a row beyond its bound is read as it was"),
     Mutant("problems/grid.py", "one_entry_each(X.tocsr()).astype", "X.tocsr().astype",

@@ -27,7 +27,7 @@ import matplotlib
 import pandas as pd
 
 from dpbench import datasets, experiments
-from dpbench.run.results import Store
+from dpbench.run.store import Store
 from dpbench.study.context import Context
 from dpbench.study.experiment import Experiment
 from dpbench.study.output import Figure, Table, latex, markdown

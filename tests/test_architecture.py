@@ -26,7 +26,7 @@ FLOORS = (
     {"algorithms"},
     {"problems"},
     {"privacy", "datasets", "schema"},
-    {"files", "frames", "memory", "row_numbers"},
+    {"files", "frames"},
     {"errors", "version"},
 )
 FRONT = "dpbench"  # the package's own file: it names what is public and loads it on first use
@@ -74,7 +74,9 @@ def imports(name: str, *, types: bool = True) -> set[str]:
 
 
 def told(name: str) -> set[str]:
-    """The modules of the house that `name` has in strings, to load by name: "dpbench.algorithms.gd:Method" too."""
+    """The modules of the house that `name` has in strings, to load by name:
+    "dpbench.algorithms.gradient_descent:Method" too.
+    """
     strings = {node.value for node in ast.walk(tree(name)) if isinstance(node, ast.Constant)} - {None}
     return {str(each).partition(":")[0].rstrip(".") for each in strings} & (MODULES.keys() - {FRONT, name})
 
@@ -86,7 +88,7 @@ def graph() -> dict[str, set[str]]:
 
 
 def room(name: str) -> str:
-    """The first floor's name of a module: "privacy" of dpbench.privacy.tree."""
+    """The first floor's name of a module: "privacy" of dpbench.privacy.correlated."""
     return name.split(".")[1] if "." in name else FRONT
 
 

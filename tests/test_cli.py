@@ -12,7 +12,7 @@ import pytest
 
 import dpbench
 from dpbench.cli import VERBS, group, main
-from dpbench.run.results import Store
+from dpbench.run.store import Store
 from tests import processes
 from tests.batches import write
 
@@ -191,7 +191,7 @@ def test_without_a_verb_there_are_three_commands_to_start_with(call):
 
 
 def test_another_relation_is_another_run(call, tmp_path):
-    from dpbench.run.results import Store
+    from dpbench.run.store import Store
 
     settings = ("--set", "T=5", "--seeds", 1)
     assert "1 done; 0 finished before" in call(*RUN, *settings)[2]
@@ -241,7 +241,7 @@ def test_every_line_of_a_run_marks_what_is_not_private(call, algorithm, private)
 
 
 def test_a_loss_with_no_digit_of_the_data_in_it_is_diverged(call, tmp_path):
-    from dpbench.run.results import Store
+    from dpbench.run.store import Store
 
     code, out, _ = call(*RUN, "--eps", "1e-300", "--set", "T=5", "--seeds", 1)
     assert code == 0

@@ -9,9 +9,9 @@ import pytest
 import dpbench
 from dpbench import experiments, files
 from dpbench.cli import main
-from dpbench.run import jobs
+from dpbench.run import job as jobs
 from dpbench.run.execute import code_version
-from dpbench.run.jobs import make_job
+from dpbench.run.job import make_job
 
 ROOT = Path(__file__).resolve().parent.parent
 # The package index has another project under the name dpbench: nothing may send anyone there.

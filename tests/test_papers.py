@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from dpbench import experiments
-from dpbench.run.results import Store
+from dpbench.run.store import Store
 from dpbench.study.plan import plan
 from tests.packages import install, installed
 

@@ -6,8 +6,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from dpbench.cli import progress as module
-from dpbench.cli.progress import eta, progress
+from dpbench.cli import output as module
+from dpbench.cli.output import eta, progress
 
 
 class Terminal(io.StringIO):

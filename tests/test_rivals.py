@@ -12,13 +12,13 @@ import pytest
 import dpbench
 from dpbench import algorithms
 from dpbench.algorithms.base import BaseSettings, Needs
-from dpbench.algorithms.library import LibrarySolver, Solved, released
-from dpbench.auditing.foreign import audit_callable, of_solver
+from dpbench.algorithms.private_tuning import LibrarySolver, Solved, released
+from dpbench.auditing.functions import audit_callable, of_solver
 from dpbench.errors import UserError
 from dpbench.files import read_toml
 from dpbench.privacy.ledger import Laplace
 from dpbench.run.execute import execute
-from dpbench.run.jobs import make_job
+from dpbench.run.job import make_job
 
 RIVALS = Path(__file__).resolve().parent.parent / "rivals"
 POINTS = read_toml(RIVALS / "pyproject.toml")["project"]["entry-points"]["dpbench.algorithms"]
@@ -182,8 +182,8 @@ def test_the_audit_sees_noise_that_is_less_than_told(monkeypatch, told, passed):
 
 
 def test_what_stands_for_a_solver_in_the_api(monkeypatch):
-    monkeypatch.setattr("dpbench.auditing.verbs.of_solver", lambda name: SimpleNamespace(of=name))
-    monkeypatch.setattr("dpbench.auditing.verbs.audit_callable", lambda target, epsilon, **given: target.of)
+    monkeypatch.setattr("dpbench.auditing.functions.of_solver", lambda name: SimpleNamespace(of=name))
+    monkeypatch.setattr("dpbench.auditing.functions.audit_callable", lambda target, epsilon, **given: target.of)
     assert dpbench.audit("dp-gd") == ["dp-gd"]
 
 

@@ -18,8 +18,8 @@ import numpy as np
 from dpbench.errors import UserError, nearest
 from dpbench.privacy import accounting as accountings
 from dpbench.privacy.disclosure import Disclosure
+from dpbench.privacy.ledger import Relation
 from dpbench.privacy.mechanisms import Mechanisms
-from dpbench.privacy.relation import Relation
 from dpbench.problems import Declaration, Problem
 from dpbench.problems import losses as loss_functions
 from dpbench.problems.losses import Loss
@@ -36,7 +36,7 @@ Share = Annotated[float, msgspec.Meta(gt=0, lt=1)]
 
 
 class Trace(Protocol):
-    """What listens to a run, see `dpbench.run.trace`. next: the iteration it waits for, -1 for none."""
+    """What listens to a run, see `dpbench.run.bind`. next: the iteration it waits for, -1 for none."""
 
     next: int
 

@@ -1,14 +1,185 @@
-"""Coordinate descent on uniformly random coordinates."""
+"""Coordinate descent: on coordinates drawn uniformly (dp-cd), or on the greatest one, chosen by report noisy max
+(dp-gcd).
+
+Coordinate descent on uniformly random coordinates.
+
+Greedy coordinate descent with report noisy max.
+
+The greedy rules GS-s, GS-r and GS-q for a smooth function plus λ‖w‖₁ (Mangold et al. 2023, Appendix C).
+
+Each is the argmax of a score (k, d) of the gradient G, the iterates W, both (k, d), and M (d,); with λ = 0 all three
+are |G_j|/sqrt(M_j). Each score is 1/sqrt(M_j)-Lipschitz in G_j, so Δ_j ∝ sqrt(M_j) gives all one sensitivity.
+
+Where w_j = 0 the three agree: max(|G_j| - λ, 0)/sqrt(M_j). There the score is (|G_j| - λ)/sqrt(M_j), not cut off at 0.
+Without noise the choice is the same: the scores off zero are never negative and the cut changes no positive score, so
+wherever some score is positive the largest is one and the same; where none is, w is optimal. It is as Lipschitz, as
+|·| is, so it takes the same noise. But the cut would lift every coordinate that is far below λ to 0, and each of d
+noises then competes from there.
+
+What dp-gcd, dp-cd and dp-sgd-1 have in common: settings counted in passes, a clipping threshold, a shared grid.
+"""
 
 from __future__ import annotations
 
-from typing import Any
+import math
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 
-from dpbench.algorithms.base import Array, Declaration, Disclosure, Mechanisms, Problem, Trace
-from dpbench.algorithms.passes import ByCoordinates, proximal_step
-from dpbench.privacy.ledger import Gaussian
+from dpbench.algorithms.base import (
+    Algorithm,
+    Array,
+    AuditCase,
+    BaseSettings,
+    Declaration,
+    Disclosure,
+    Mechanisms,
+    Needs,
+    Positive,
+    Problem,
+    Relation,
+    Trace,
+)
+from dpbench.errors import UserError
+from dpbench.privacy.ledger import Gaussian, Laplace, PureDP
+from dpbench.privacy.mechanisms import Score
+from dpbench.problems.losses import Loss
+from dpbench.problems.regularisers import soft_threshold
+
+
+def scores(rule: str, G: Array, W: Array, M: Array, l1: float) -> Array:
+    """The scores (k, d) of `rule`, a key of `RULES`."""
+    found = (np.abs(G) - l1) / np.sqrt(M)
+    moved = np.nonzero(W)
+    found[moved] = RULES[rule](G[moved], W[moved], M[moved[1]], l1)
+    return found
+
+
+def rounding(rule: str, G: Array, w: Array, M: Array, l1: float) -> float:
+    """How far float64 may take a score of gradients up to G from what it is in real numbers; G, w, M > 0 (d,), sizes.
+
+    With u = 2⁻⁵³ and A = G + λ + Mw, a prox step is computed within 8uA/M, being fewer than eight operations on numbers
+    up to 2A/M; so are the first two scores within 16uA/√M. The decrease moves by at most 3A times the step's error, and
+    is computed within 16u·2A²/M: together 2⁻⁴⁷A²/M, and √(2a), √(2b) differ by √(2|a - b|) at most.
+    """
+    A = G + l1 + M * w
+    return float((A / np.sqrt(M)).max()) * (2.0**-22 if rule == "gs-q" else 2.0**-48)
+
+
+def gs_s(G: Array, w: Array, M: Array, l1: float) -> Array:
+    """|the subgradient|/sqrt(M_j), which off zero is G + λ sign(w)."""
+    return np.abs(G + l1 * np.sign(w)) / np.sqrt(M)
+
+
+def gs_r(G: Array, w: Array, M: Array, l1: float) -> Array:
+    """sqrt(M_j)·|prox step|; the prox is nonexpansive, so the step moves by at most |change of G_j|/M_j."""
+    return np.sqrt(M) * np.abs(_step(G, w, M, l1))
+
+
+def gs_q(G: Array, w: Array, M: Array, l1: float) -> Array:
+    """sqrt(2·decrease) of the model Gα + Mα²/2 + λ|w + α| - λ|w| at its minimiser α, the prox step.
+
+    The text's rule is an argmin over j of the model. d sqrt(2D)/dG = -α/sqrt(2D), and D ≥ Mα²/2 by strong convexity.
+    """
+    step = _step(G, w, M, l1)
+    decrease = l1 * (np.abs(w) - np.abs(w + step)) - step * (G + 0.5 * M * step)
+    return np.sqrt(2 * np.maximum(decrease, 0))
+
+
+def _step(G: Array, w: Array, M: Array, l1: float) -> Array:
+    return soft_threshold(w - G / M, l1 / M) - w
+
+
+RULES = {"gs-s": gs_s, "gs-r": gs_r, "gs-q": gs_q}
+
+
+ROW_NORM = ("l2", 1.0)  # of a row, where M_j comes from its bound
+
+
+class ByPasses(Algorithm):
+    """Base of greedy_coordinate's methods (Mangold, Bellet, Salmon and Tommasi 2023, Section 5).
+
+    passes: passes over the data; a fraction of a pass is at least one iteration. step: γ. clip: C.
+    Replicates that differ in step and clip alone draw the same random numbers, so that a (step × clip) grid advances
+    on one draw of noise (common random numbers: settings are compared on equal noise, and replicates of equal seed are
+    not independent of each other).
+    """
+
+    home = "greedy_coordinate"
+    relation = Relation.REPLACE_ONE
+    needs = Needs(convex=True, smooth=True, row_norm=None, regularisers=("l1", "l2"))
+    per_replicate: ClassVar = frozenset({"step", "clip"})
+    common_random: ClassVar = frozenset({"step", "clip"})
+
+    class Settings(BaseSettings, frozen=True):
+        passes: Positive = 2.0
+        step: Positive = 1.0
+        clip: Positive = 1.0
+
+    @staticmethod
+    def per_pass(n: int, d: int) -> int:
+        """Iterations of one pass."""
+        raise NotImplementedError
+
+    def iterations(self, problem: Declaration, settings: Settings) -> int:
+        return max(1, round(settings.passes * self.per_pass(problem.n, problem.d)))
+
+    def batch_size(self, n: int, d: int) -> int:
+        return int(max(1, min(512, 100e6 / (8 * d))))
+
+    def audit_case(self) -> AuditCase:
+        return AuditCase({"passes": 1.0}, loss="squared")  # whose residuals can be beyond any clipping threshold
+
+    def inspection_case(self) -> AuditCase:
+        return replace(super().inspection_case(), settings={"passes": 4.0})
+
+    def work(self, n: int, d: int, settings: Settings) -> float:
+        return max(settings.passes, 1 / self.per_pass(n, d)) * 4.0 * n * d
+
+
+class ByCoordinates(ByPasses):
+    """Base of dp-gcd and dp-cd, which know for every coordinate j how far F curves along it at most: M_j.
+
+    scales "data": M_j = L₁·mean_i x_ij² + the regularisers' part, as in the paper. They are exact and are not paid for,
+    so they count as public. "bound": M_j = L₁R² + the regularisers' part for all j, which the declared bound R on ‖x‖₂
+    gives without the data; steps are up to d times shorter at the same γ, and thresholds are C_j = C/√d.
+    """
+
+    counts_public = "the mean square of each column (M_j)"
+
+    class Settings(ByPasses.Settings, frozen=True):
+        scales: Literal["data", "bound"] = "data"
+
+    def public(self, settings: Any) -> str:
+        return self.counts_public if settings.scales == "data" else ""
+
+    def complete(self, problem: Declaration, settings: Any) -> Any:
+        if settings.scales == "bound" and math.isinf(problem.row_bound):
+            raise UserError(f"{self.name}: scales=bound takes M_j from a bound on the rows; declare a row bound")
+        return settings
+
+    def row_bound(self, loss: Loss, settings: Any) -> tuple[str, float] | None:
+        return ROW_NORM if settings.scales == "bound" else None
+
+    def inexact(self, loss: Loss, relation: Relation, settings: Any = None) -> str:
+        if (settings or self.Settings()).scales == "data":
+            return "scales=data takes rows of any length, and scales=bound has one"
+        return super().inexact(loss, relation, settings)
+
+    @staticmethod
+    def constants(problem: Problem, settings: Any) -> Array:
+        """M_j, (d,)."""
+        if settings.scales == "data":
+            return problem.coordinate_constants
+        return np.full(problem.d, problem.smoothness + sum(one.smoothness for one in problem.smooth_regularisers))
+
+
+def proximal_step(problem: Declaration, w: Array, gradient: Array, step: Array) -> Array:
+    """prox(w - step (gradient + l2·w)): a step along coordinates w of any shape, `gradient` that of the data alone."""
+    w = w - step * (gradient + problem.l2 * w)
+    return soft_threshold(w, step * problem.l1) if problem.l1 else w
 
 
 class DPCoordinateDescent(ByCoordinates):
@@ -77,3 +248,130 @@ class DPCoordinateDescent(ByCoordinates):
                 W[members, one] = new[members]
             trace(t + 1, W, passes=(t + 1) / problem.d)
         return W
+
+
+class DPGreedyCD(ByCoordinates):
+    """dp-gcd: the noisily best coordinate, then a noisy step along it (Mangold et al. 2023, Algorithms 1 and 2).
+
+    Every sample's ∇_j f_i is clipped to ±C_j, C_j = C sqrt(M_j/Σ_k M_k): a replaced row moves ∇_j by Δ_j = 2C_j/n, and
+    the scaled ∇_j/sqrt(M_j) all by the same s = 2C/(n sqrt(Σ_k M_k)), up or down. With T iterations and ε' such that
+    2T ε'-DP releases compose to (ε, δ) (eq. 2), one iteration releases
+      1. j, the argmax of |∇_j/sqrt(M_j) + Lap(2s/ε')|, i.e. of |∇_j + Lap(4C_j/(nε'))|/sqrt(M_j): report noisy max,
+         ε'-DP as entries move both ways (Dwork and Roth 2014, Claim 3.9; the paper's 2C_j/(nε') proves 2ε');
+      2. ∇_j + Lap(2C_j/(nε')) of the chosen j, by which w_j moves, γ_j = γ/M_j (Theorem 2).
+    With L1 the argmax is that of `rule`'s score + Lap(2s/ε'): the scores, see `greedy_rules`, are 1/sqrt(M_j)-Lipschitz
+    in ∇_j; the step ends in a soft threshold at γ_jλ. L2's λw_j and L1 use no data. One pass is one iteration.
+
+    selection: "published" halves the noise of the selection, and with L1 puts it on ∇_j rather than on the score: see
+    `flaw`. rule matters with L1 alone; the three are one without. scales: where M_j comes from.
+    """
+
+    name = "dp-gcd"
+    title = "DP-GCD"
+    version = 2
+    exact = "sums"
+    paper_accounting = "advanced"
+    accountings = ("tight", "advanced")
+    discloses = (
+        Disclosure(
+            "selection",
+            "the coordinate whose scaled gradient (with L1: whose score) is largest",
+            "noisy max",
+            replace_one="2·C/(n·√M)",
+            why="clipped gradients move by at most 2C_j/n; M = Σ_k M_k; scores are 1/√M_j-Lipschitz in ∇_j",
+        ),
+        Disclosure(
+            "selection",
+            "all scaled gradients, of which the largest score is taken",
+            "Laplace",
+            replace_one="2·d·C/(n·√M)",
+            why="the published noise is proved for no less than d·ε'",
+            when="selection=published, l1",
+        ),
+        Disclosure(
+            "gradient coordinate",
+            "the chosen coordinate of the mean clipped gradient",
+            "Laplace",
+            replace_one="2·C_j/n",
+            why="clipped to ±C_j, row by row",
+        ),
+    )
+
+    class Settings(ByCoordinates.Settings, frozen=True):
+        rule: Literal["gs-r", "gs-s", "gs-q"] = "gs-r"
+        selection: Literal["proven", "published"] = "proven"
+
+    @staticmethod
+    def per_pass(n: int, d: int) -> int:
+        return 1
+
+    def flaw(self, settings: Settings, accounting: str = "") -> str:
+        if settings.selection == "proven" or accounting == "tight":  # "tight" counts what the selection costs
+            return ""
+        return "selection noise as published: a selection costs 2ε', not ε'; with l1, no less than d·ε' is proved"
+
+    def inexact(self, loss: Loss, relation: Relation, settings: Any = None) -> str:
+        if settings and settings.selection == "published":
+            return "selection=published computes on with its noise; selection=proven does not"
+        return super().inexact(loss, relation, settings)
+
+    def audit_case(self) -> AuditCase:
+        # Shared rows keep the signs of the gradient, so that what differs moves the two magnitudes apart.
+        return AuditCase({"passes": 1.0}, accounting="tight", loss="squared", l1=1e-3, background=(1.0, -1.0))
+
+    def plan(self, problem: Declaration, mechanisms: Mechanisms, settings: Any) -> None:
+        if problem.l1 and settings.selection == "published":
+            return  # its cost counts the columns that are not empty
+        T, cost = self.iterations(problem, settings), 1 if settings.selection == "proven" else 2
+        epsilon = 1 / mechanisms.budget.noise_scale(((Laplace(1.0), T), (PureDP(cost), T)))
+        mechanisms.plan("selection", PureDP(cost * epsilon), T)
+        mechanisms.plan("gradient coordinate", Laplace(1 / epsilon), T)
+
+    def run(self, problem: Problem, W: Array, mechanisms: Mechanisms, settings: Settings, trace: Trace) -> Array:
+        T = self.iterations(problem, settings)
+        M = self.constants(problem, settings)
+        root = np.sqrt(M)
+        clip = np.asarray(settings.clip)
+        s = 2 * clip / (problem.n * np.sqrt(M.sum()))
+        movable = np.flatnonzero(M)  # where M_j is of the data and public, an all-zero column moves nothing
+        columns = slice(None) if len(movable) == problem.d else movable
+        select, cost = self._selection(problem, settings, M[movable])
+        epsilon = 1 / mechanisms.budget.noise_scale(((Laplace(1.0), T), (PureDP(cost), T)))
+        replicates = np.arange(len(W))
+        trace(0, W, passes=0)
+        for t in range(1, T + 1):
+            data = problem.clipped_gradient(W, clip, even=settings.scales == "bound")
+            j = movable[select(mechanisms, data[:, columns], W[:, columns], s, epsilon)]
+            noisy = mechanisms.laplace(
+                data[replicates, j], sensitivity=s * root[j], epsilon=epsilon, label="gradient coordinate"
+            )
+            W[replicates, j] = proximal_step(problem, W[replicates, j], noisy, settings.step / M[j])
+            trace(t, W, passes=t)
+        return W
+
+    def _selection(self, problem: Problem, settings: Settings, M: Array) -> tuple[Callable[..., np.ndarray], float]:
+        """(select, c): `select(mechanisms, data, W, s, ε')` returns j (k,) and is cε'-DP. M, data, W: where M_j > 0."""
+        d, root, l1, l2 = len(M), np.sqrt(M), problem.l1, problem.l2
+        rule = settings.rule
+        cost = 1 if settings.selection == "proven" else 2
+
+        def smooth(mechanisms: Mechanisms, data: Array, W: Array, s: Array, epsilon: float) -> np.ndarray:
+            scaled = Score(lambda G: G / root, lambda sizes: float((sizes / root).max()) * 2.0**-52)
+            return mechanisms.noisy_argmax(
+                data + l2 * W, sensitivity=s, epsilon=cost * epsilon, label="selection", magnitude=True, score=scaled
+            )
+
+        def proximal(mechanisms: Mechanisms, data: Array, W: Array, s: Array, epsilon: float) -> np.ndarray:
+            score = Score(lambda G: scores(rule, G, W, M, l1), lambda sizes: rounding(rule, sizes, np.abs(W[0]), M, l1))
+            return mechanisms.noisy_argmax(
+                data + l2 * W, sensitivity=s, epsilon=epsilon, label="selection", score=score
+            )
+
+        def published(mechanisms: Mechanisms, data: Array, W: Array, s: Array, epsilon: float) -> np.ndarray:
+            # All that is proved: a function of the whole noisy gradient, d Laplace releases at ε'.
+            noisy = mechanisms.laplace(data / root, sensitivity=d * s, scale=s / epsilon, label="selection") * root
+            return np.argmax(scores(rule, noisy + l2 * W, W, M, l1), axis=1)
+
+        if not l1:
+            return smooth, cost
+        return (proximal, 1) if cost == 1 else (published, d)

@@ -1,16 +1,32 @@
-"""Gradient descent, heavy ball and Nesterov's method with Laplace noise: pure ε-DP (Kuru et al. 2022)."""
+"""Gradient descent, heavy ball and Nesterov's method: Laplace noise in shares of ε, or Gaussian noise on a ball.
+
+Gradient descent, heavy ball and Nesterov's method with Laplace noise: pure ε-DP (Kuru et al. 2022).
+
+How much of ε each iteration of Nesterov's method gets (Kuru et al. 2022, Section 4), in logarithms.
+
+The error bound of T iterations (Theorems 4.1 and 4.3) is a_{T,0} E₀ + d Σ_t a_{T,t} b_t² for Laplace noise of scale
+b_t, with
+
+    ln a_{T,t} = (s_T - s_t) ln 2 + Σ_{i=t+1}^T ln(1 - √(μα_i)) + ln(α_t (1 + α_t L)),
+
+s_t the stage and α_t the step of iteration t. It splits into a term of T alone and a term of t alone: the bounds of
+all T' ≤ T together take O(T), and nothing overflows.
+
+Nesterov's accelerated method with Gaussian noise on a ball (Ganesh et al. 2023, Algorithm 4).
+"""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal, NamedTuple
 
 import msgspec
 import numpy as np
+import scipy
 
-from dpbench.algorithms import allocation
 from dpbench.algorithms.base import (
+    ITERATIONS,
     NOTES,
     Algorithm,
     Array,
@@ -27,10 +43,64 @@ from dpbench.algorithms.base import (
     Relation,
     Trace,
 )
+from dpbench.algorithms.newton_variants import project
 from dpbench.errors import UserError
 from dpbench.privacy.accounting.pure import base_epsilon
-from dpbench.privacy.ledger import Laplace, WithoutReplacement
+from dpbench.privacy.ledger import Laplace, WithoutReplacement, at_rho
 from dpbench.privacy.sampling import laplace_multiplier
+
+
+def stage_length(k: int, kappa: float, *, p: int = 1, first: int | None = None) -> int:
+    """n_k of eq. (4.7): 2^k ⌈√κ ln 2^{p+2}⌉ for k ≥ 2; n_1 is `first`, by default ⌈2 √κ ln √κ⌉ as in Section 5."""
+    root = math.sqrt(kappa)
+    if k > 1:
+        return 2**k * math.ceil(root * (p + 2) * math.log(2))
+    return max(1, math.ceil(2 * root * math.log(root))) if first is None else first
+
+
+def stages(T: int, kappa: float, *, p: int = 1, first: int | None = None) -> np.ndarray:
+    """(T,) stage s_t = 1, 2, … of every iteration of the multistage method; those of T' < T are a prefix."""
+    lengths: list[int] = []
+    while sum(lengths) < T:
+        lengths.append(stage_length(len(lengths) + 1, kappa, p=p, first=first))
+    return np.repeat(np.arange(1, len(lengths) + 1), lengths)[:T]
+
+
+def steps(stage: np.ndarray, base: float | np.ndarray) -> np.ndarray:
+    """(T,) step sizes: `base` in stage 1, base / 2^{2k} in stage k ≥ 2 (eq. (4.7), base = c/L)."""
+    return base / np.where(stage == 1, 1.0, 4.0**stage)
+
+
+class ErrorWeights(NamedTuple):
+    """ln a_{T',t} = growth[T' - 1] + own[t - 1] for all 1 ≤ t ≤ T' ≤ T; both (T,)."""
+
+    growth: np.ndarray
+    own: np.ndarray
+
+    def shares(self, T: int | None = None) -> np.ndarray:
+        """(T,) ε_t/ε = a_{T,t}^{1/3} / Σ_j a_{T,j}^{1/3}: the budgets that minimise the bound (Proposition 4.2)."""
+        return scipy.special.softmax(self.own[:T] / 3)
+
+    def log_bounds(self, noise: float, E0: float) -> np.ndarray:
+        """(T,) ln of the optimised bound (4.6) for every T' ≤ T: a_{T',0} E₀ + noise (Σ_t a_{T',t}^{1/3})³.
+
+        noise: d S₁²/(nε)². E0: a guess of the initial error.
+        """
+        start = self.growth - math.log(2) + math.log(E0)  # s_{T'} - 1 doublings (4.8, with s_0 = 1)
+        spread = self.growth + 3 * np.logaddexp.accumulate(self.own / 3)
+        return np.logaddexp(start, math.log(noise) + spread)
+
+    def best_T(self, noise: float, E0: float) -> int:
+        """The T' ≤ T with the lowest bound (Remark 4.1)."""
+        return int(np.argmin(self.log_bounds(noise, E0))) + 1
+
+
+def error_weights(alpha: np.ndarray, stage: np.ndarray, mu: float, L: float) -> ErrorWeights:
+    """The a_{T',t} of (4.8) for step sizes `alpha` (T,) and stages `stage` (T,); 0 < μα < 1."""
+    contraction = np.cumsum(np.log1p(-np.sqrt(mu * alpha)))
+    doublings = stage * math.log(2)
+    return ErrorWeights(doublings + contraction, np.log(alpha) + np.log1p(alpha * L) - doublings - contraction)
+
 
 ROW_NORM = 20.0  # ‖u‖₁ ≤ 20 (Section 5): declared, never measured
 AS_PUBLISHED = "as-published-code"
@@ -132,8 +202,8 @@ class LaplaceMomentum(Algorithm):
     def schedule(self, problem: Declaration, settings: Settings) -> tuple[Array, Array, np.ndarray]:
         """α_t and β_t, (T, k) or (T, 1), and the stage s_t, (T,); a restart (x_{t-1} := x_t) is β_t = 0 once."""
         T, L, mu = settings.T, smoothness(problem, settings), problem.l2
-        stage = allocation.stages(T, L / mu) if self.multistage else np.ones(T, int)
-        alpha = allocation.steps(stage[:, None], np.atleast_1d(settings.c) / L)
+        stage = stages(T, L / mu) if self.multistage else np.ones(T, int)
+        alpha = steps(stage[:, None], np.atleast_1d(settings.c) / L)
         beta = (1 - np.sqrt(alpha * mu)) / (1 + np.sqrt(alpha * mu)) if self.momentum else np.zeros((T, 1))
         beta[1:][np.diff(stage) > 0] = 0.0
         return alpha, beta, stage
@@ -246,7 +316,7 @@ class Optimised(LaplaceMomentum):
     def budgets(
         self, problem: Declaration, settings: Settings, epsilon: float, alpha: Array, stage: np.ndarray
     ) -> Array:
-        weights = allocation.error_weights(alpha[:, 0], stage, problem.l2, smoothness(problem, settings))
+        weights = error_weights(alpha[:, 0], stage, problem.l2, smoothness(problem, settings))
         S1 = 2 * problem.loss.lipschitz * ROW_NORM
         factor = 2.0 if settings.weights == AS_PUBLISHED else 1.0
         T = weights.best_T(problem.d * (S1 / (problem.n * epsilon)) ** 2 / factor, factor * settings.E0)
@@ -264,3 +334,57 @@ class DPMultistageOptimised(Optimised):
 
     name, title = "dp-masg-opt", "DP-MASG-opt"
     multistage = True
+
+
+class DPAcceleratedNesterov(Algorithm):
+    """dp-accelerated-nesterov, for α_t = 2/(t+1) and γ_t = 8L₁/(t(t+1)), on the ball ‖w‖ ≤ D/2:
+
+        w_md = w_ag + α_t (w - w_ag)
+        G    = ∇f(w_md) + N(σ²I)
+        w    ← Π(w - (α_t/γ_t) G),   w_ag ← α_t w + (1 - α_t) w_ag
+
+    Δ = L₀/n for the mean gradient of the loss (a regulariser uses no data), so ρ/T a step is σ² = L₀²T/(2ρn²)
+    (Theorem A.4). The text's w_md has w_t, which is not there yet: we take w_{t-1}. T is tuned; left out, it is
+    (D²ρn²/(dL₀²))^{1/4}, which balances Theorem A.4's two terms.
+    """
+
+    name = "dp-accelerated-nesterov"
+    title = "DP accelerated Nesterov"
+    exact = "sums"
+    needs = Needs(convex=True, lipschitz=True, smooth=True, regularisers=("l2",))
+    diagnostics = (ITERATIONS,)
+    discloses = (Disclosure("gradient", "the mean gradient", add_remove="L₀/n", why="‖∇f_i‖ ≤ L₀"),)
+
+    class Settings(BaseSettings, frozen=True):
+        T: Count | None = None
+        D: Positive = 20.0
+
+    def work(self, n: int, d: int, settings: Settings) -> float:
+        return 4.0 * n * d * (settings.T or 100)
+
+    def plan(self, problem: Declaration, mechanisms: Mechanisms, settings: Any) -> None:
+        rho = mechanisms.budget.rho
+        T = settings.T or balanced_T(problem, rho, settings.D)
+        mechanisms.plan("gradient", at_rho(rho / T), T)
+
+    def run(self, problem: Problem, W: Array, mechanisms: Mechanisms, settings: Settings, trace: Trace) -> Outcome:
+        rho, D = mechanisms.budget.rho, settings.D
+        T = settings.T or balanced_T(problem, rho, D)
+        sensitivity, L1 = problem.lipschitz / problem.n, problem.objective_smoothness
+        W = average = project(W, D / 2)
+        trace(0, average, passes=0)
+        for t in range(1, T + 1):
+            alpha, gamma = 2 / (t + 1), 8 * L1 / (t * (t + 1))
+            middle = average + alpha * (W - average)
+            gradient = mechanisms.gaussian(
+                problem.gradient(middle), sensitivity=sensitivity, rho=rho / T, label="gradient"
+            )
+            W = project(W - alpha / gamma * gradient, D / 2)
+            average = alpha * W + (1 - alpha) * average
+            trace(t, average, passes=t)
+        return Outcome(average, columns={"iterations": [T] * len(W)})
+
+
+def balanced_T(problem: Declaration, rho: float, D: float) -> int:
+    """(D²ρn²/(dL₀²))^{1/4}, at least 1."""
+    return max(1, round((D**2 * rho * problem.n**2 / (problem.d * problem.lipschitz**2)) ** 0.25))

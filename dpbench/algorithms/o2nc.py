@@ -37,8 +37,8 @@ from dpbench.algorithms.base import (
 )
 from dpbench.errors import UserError
 from dpbench.privacy.ledger import Gaussian, at_rho
-from dpbench.privacy.single_pass import SinglePass
-from dpbench.problems.sphere import Sphere
+from dpbench.privacy.sampling import SinglePass
+from dpbench.problems.stationarity import Sphere
 
 Oracle: TypeAlias = Callable[[Array], Array]  # (k, d) → (k, d)
 KEPT = 32  # points w_t of the chosen epoch that the stationarity measure gets to see
@@ -218,7 +218,7 @@ class O2NCTree(O2NC):
             "tree",
             "1",
             replace_one="max over rounds q of √h_q·s_q",
-            why="s_1 = 2dL/(T+1), s_q = 4dL/T, h_q nodes hold round q (privacy/tree.py)",
+            why="s_1 = 2dL/(T+1), s_q = 4dL/T, h_q nodes hold round q (privacy/correlated.py)",
             when="tight",
         ),
     )

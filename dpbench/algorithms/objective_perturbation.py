@@ -1,4 +1,11 @@
-"""Objective perturbation that counts the problem's own ridge, and whose ridge follows the noise."""
+"""Objective perturbation: noise and a ridge on the objective, whose approximate minimiser is released.
+
+Objective perturbation that counts the problem's own ridge, and whose ridge follows the noise.
+
+Objective perturbation at δ = 0, where the logistic loss's Jacobian is free too.
+
+Minimisers of the objective with a ridge and a linear term added, to a tolerance that a proof relies on.
+"""
 
 from __future__ import annotations
 
@@ -8,8 +15,10 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
+from dpbench.algorithms.aop import minimise as minimise_smooth
 from dpbench.algorithms.aop import newton_work
 from dpbench.algorithms.base import (
+    HESSIANS,
     Algorithm,
     Array,
     AuditCase,
@@ -22,12 +31,102 @@ from dpbench.algorithms.base import (
     Positive,
     Problem,
     Relation,
+    Share,
     Trace,
 )
-from dpbench.algorithms.perturbed_minimum import SOLVER, minimise, solved, tolerance
+from dpbench.errors import UserError
 from dpbench.privacy import Budget
 from dpbench.privacy.accounting.objective_perturbation import free_curvature
-from dpbench.privacy.ledger import ConvexPerturbation, Counts, Gaussian, LogisticPerturbation
+from dpbench.privacy.ledger import (
+    ConvexPerturbation,
+    Counts,
+    Gaussian,
+    LogisticPerturbation,
+    Radial,
+    RadialPerturbation,
+)
+from dpbench.problems import optimum, solvers
+
+LEAST = 1e-13  # a mean gradient of rows of length 1 has no more digits
+STEPS = 200
+SOLVER = (replace(HESSIANS, meaning="Hessians that the solver took", of_data=True),)
+
+
+def tolerance(problem: Declaration) -> float:
+    """γ: the norm of the least (sub)gradient, of the mean over rows, at which a solver stops.
+
+    n⁻²; with l1 n⁻³, as the noise that hides the solver's error makes each coordinate pay that penalty.
+    """
+    return max(float(problem.n) ** (-3 if problem.l1 else -2), LEAST)
+
+
+def minimise(
+    problem: Problem, W: Array, b: Array, ridge: float, gamma: float, *, steady: bool = False
+) -> tuple[Array, Array, np.ndarray]:
+    """argmin F(w) + ridge/2 ‖w‖² + <b, w>, from each row of W, b (k, d), F with all of its regularisers.
+
+    Returns the minimisers (k, d), the norms of their least subgradients (k,) and the Hessians each took (k,). steady:
+    by a number of them that is the same for all data; UserError with l1, whose subproblems take as long as they take.
+    """
+    if not problem.l1:
+        return minimise_smooth(problem, W, b, ridge, gamma, steady=steady)
+    if steady:
+        raise UserError("timing: a minimiser with l1 takes time that depends on the data; use dp-gd-average")
+    found = [_proximal_newton(problem, w, term, ridge, gamma) for w, term in zip(W, b, strict=True)]
+    return np.stack([one[0] for one in found]), np.array([one[1] for one in found]), np.array([one[2] for one in found])
+
+
+def _proximal_newton(problem: Problem, w: Array, b: Array, ridge: float, gamma: float) -> tuple[Array, float, int]:
+    """(w, norm, Hessians) for one w (d,), with l1 (Lee, Sun and Saunders 2014)."""
+    l1 = problem.l1
+
+    def smooth(v: Array) -> float:
+        return float(problem.value(v[None])[0] - l1 * np.abs(v).sum() + ridge / 2 * v @ v + b @ v)
+
+    best: tuple[Array, float] = w, np.inf
+    for evaluations in range(STEPS):
+        g = problem.gradient(w[None])[0] + ridge * w + b
+        norm = float(np.linalg.norm(least_subgradient(g, w, l1)))
+        if norm < best[1]:
+            best = w, norm
+        if norm <= gamma:
+            return w, norm, evaluations
+        if optimum.fits(problem, ridge):
+            direction = optimum.quadratic(problem.hessian_root(w), ridge + problem.l2, g, w, l1) - w
+        else:
+            H = problem.hessian(w[None])[0] + ridge * np.eye(len(w))
+            direction = solvers.quadratic(H, g, w, l1) - w
+        decrease = -(g @ direction) - l1 * (np.abs(w + direction).sum() - np.abs(w).sum())
+        start, step = smooth(w) + l1 * np.abs(w).sum(), 1.0
+        rounding = abs(start - b @ w) + abs(b @ w)  # of terms that may cancel
+        while step > 1e-10:
+            end = w + step * direction
+            # Near the minimum the values differ by rounding only: the slack lets the last full steps through.
+            if smooth(end) + l1 * np.abs(end).sum() <= start - 1e-4 * step * decrease + 1e-14 * rounding:
+                break
+            step /= 2
+        w = w + step * direction
+    return (*best, STEPS)
+
+
+def least_subgradient(g: Array, w: Array, l1: float) -> Array:
+    """The subgradient of least norm of a function with gradient g (d,) at w, and l1‖w‖₁."""
+    return np.where(w != 0, g + l1 * np.sign(w), np.sign(g) * np.maximum(np.abs(g) - l1, 0.0))
+
+
+def solved(W: Array, norms: Array, gamma: float, evaluations: np.ndarray) -> Outcome:
+    """The outcome of released W (k, d), whose solver promised norms of at most gamma: else not fit to be released."""
+    reached = norms <= gamma
+    W[~reached] = np.nan
+    return Outcome(
+        W,
+        {"hessian_evaluations": evaluations},
+        withheld=[
+            "" if fine else f"solver stopped at ‖∇‖ = {norm:.3g}, above the γ = {gamma:.3g} it promised"
+            for fine, norm in zip(reached, norms, strict=True)
+        ],
+    )
+
 
 JACOBIAN = 0.1  # the share of ε that a loss other than the logistic gives to the ratio of Jacobians, at most 1
 
@@ -159,3 +258,87 @@ def plan(problem: Declaration, budget: Budget, safety: float) -> Plan:
     kind = LogisticPerturbation if logistic else ConvexPerturbation
     event = kind((1 - share) ** -0.5, curvature, budget.relation)
     return Plan(ridge, event, Gaussian(share**-0.5))
+
+
+class PureObjectivePerturbation(Algorithm):
+    """objpert-pure: release argmin Σ ℓ_i(w) + n·l1‖w‖₁ + (Λ/2)‖w‖² + <b, w>, b of density ∝ exp(-‖b‖/s), with noise.
+
+    After Chaudhuri, Monteleoni and Sarwate (2011), Algorithm 2, with another calibration: s = 2R/ε' under replace-one,
+    R/ε' under add/remove, and Λ = max(n·l2, R·s, s²d(d + 1)/(8nκ)). At Λ ≥ R·s the whole release is ε'-DP, the Jacobian
+    is free (`privacy.accounting.pure.radial_epsilon`); the third bounds the noise's part of the excess loss by κ, as in
+    `objpert`, with E‖b‖² = s²d(d + 1). The output hides the solver's error, 2γn/Λ, with ε - ε' = output·ε.
+
+    safety: κ, in units of the loss. output: the share of ε.
+    """
+
+    name = "objpert-pure"
+    title = "Objective perturbation, pure"
+    relation = Relation.REPLACE_ONE
+    either = True
+    exact = "minimiser"
+    paper_accounting = "pure"
+    accountings = ("pure",)
+    delta = 0.0
+    needs = Needs(losses=("logistic",), regularisers=("l1", "l2"))
+    discloses = (
+        Disclosure(
+            "objective",
+            "the exact minimiser of the objective with <b, w> added, seen through the next release",
+            "objective perturbation, radial",
+            "1",
+            add_remove="L₀/n",
+            why="‖∇f_i‖ ≤ L₀; the Jacobian is free at Λ ≥ R·s",
+        ),
+        Disclosure(
+            "output",
+            "the solver's approximate minimiser",
+            "radial",
+            "1",
+            add_remove="2·γ/ridge",
+            replace_one="2·γ/ridge",
+            why="two γ-approximate minima of a ridge-strongly convex objective; ridge = Λ/n",
+        ),
+    )
+    tuning: ClassVar = {"safety": [0.01, 0.03, 0.1]}
+    diagnostics = SOLVER
+
+    class Settings(BaseSettings, frozen=True):
+        safety: Positive = 0.03
+        output: Share = 0.01
+
+    def audit_case(self) -> AuditCase:
+        return AuditCase(n=10_000, d=1)  # the output's noise is 100/n of b's
+
+    def work(self, n: int, d: int, settings: Settings) -> float:
+        return newton_work(n, d)
+
+    def plan(self, problem: Declaration, mechanisms: Mechanisms, settings: Any) -> None:
+        _, event = self._calibrated(problem, mechanisms.budget, settings)
+        mechanisms.plan("objective", event, 1)
+        mechanisms.plan("output", Radial(1 / (settings.output * mechanisms.budget.epsilon)), 1)
+
+    def _calibrated(self, problem: Declaration, budget: Budget, settings: Settings) -> tuple[float, RadialPerturbation]:
+        """Λ, and what is released of the objective."""
+        multiplier = 1 / ((1 - settings.output) * budget.epsilon)
+        s = budget.relation.rows * problem.lipschitz * multiplier
+        ridge = pure_ridge(problem.n, problem.d, s, problem.l2, problem.row_bound, settings.safety)
+        return ridge, RadialPerturbation(multiplier, problem.smoothness / ridge, budget.relation)
+
+    def run(self, problem: Problem, W: Array, mechanisms: Mechanisms, settings: Settings, trace: Trace) -> Outcome:
+        n, d, gamma = problem.n, problem.d, tolerance(problem)
+        relation, epsilon = mechanisms.budget.relation, mechanisms.budget.epsilon
+        ridge, event = self._calibrated(problem, mechanisms.budget, settings)
+        b = mechanisms.radial_term(
+            d,
+            sensitivity=relation.rows * problem.lipschitz / n,
+            event=event,
+            label="objective",
+        )
+        W, norms, evaluations = problem.nearly(minimise, W * 0, b, max(0.0, ridge / n - problem.l2), gamma)
+        W = mechanisms.radial(W, sensitivity=2 * gamma * n / ridge, epsilon=settings.output * epsilon, label="output")
+        return solved(W, norms, gamma, evaluations)
+
+
+def pure_ridge(n: int, d: int, s: float, l2: float, bound: float, safety: float) -> float:
+    """Λ by the class's rule, for b of scale `s`."""
+    return max(n * l2, bound * s, s**2 * d * (d + 1) / (8 * n * safety))

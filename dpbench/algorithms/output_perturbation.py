@@ -1,19 +1,31 @@
-"""The minimiser with noise on it: the baseline of private convex optimisation."""
+"""Noise on a minimiser or on where a pass ends: output perturbation, phases of it, and bolt-on noise.
+
+The minimiser with noise on it: the baseline of private convex optimisation.
+
+The noise on a model that is all a method releases, once or in equal parts: Gaussian, and radial at δ = 0.
+
+Minimisers that each stay near the one released before, with ever less noise: localisation in phases.
+
+Plain stochastic gradient descent over a fixed order of the rows, and noise on where it ends.
+"""
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+import math
+from dataclasses import replace
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from dpbench.algorithms import output_noise
 from dpbench.algorithms.aop import newton_work
 from dpbench.algorithms.base import (
     Algorithm,
     Array,
     AuditCase,
     BaseSettings,
+    Count,
     Declaration,
+    Disclosure,
     Mechanisms,
     Needs,
     Outcome,
@@ -22,8 +34,46 @@ from dpbench.algorithms.base import (
     Relation,
     Trace,
 )
-from dpbench.algorithms.perturbed_minimum import SOLVER, minimise, solved, tolerance
+from dpbench.algorithms.objective_perturbation import SOLVER, minimise, solved, tolerance
+from dpbench.errors import UserError
 from dpbench.privacy.budget import Budget
+from dpbench.privacy.ledger import Radial, at_rho
+
+
+def disclosures(value: str, sensitivity: str, why: str, count: str = "1") -> tuple[Disclosure, Disclosure]:
+    """What is declared of `value` under both kinds of noise; `sensitivity`: under add/remove, by the one row's L₀."""
+    gaussian = Disclosure(
+        "output",
+        value,
+        count=count,
+        add_remove=sensitivity,
+        replace_one=sensitivity.replace("L₀", "2·L₀"),  # two rows pull, each by L₀ at most
+        why=why,
+    )
+    return gaussian, replace(gaussian, mechanism="radial", why="the same", when="δ = 0")
+
+
+def variance(budget: Budget, d: int, parts: int = 1) -> float:
+    """The noise's variance in a direction (of d), per squared sensitivity, of one of `parts` releases.
+
+    At δ = 0 with E‖b‖² = d(d + 1)(Δ/ε)².
+    """
+    return parts**2 * (d + 1) / budget.epsilon**2 if budget.delta == 0 else parts / (2 * budget.rho)
+
+
+def plan(mechanisms: Mechanisms, parts: int = 1) -> None:
+    """Plan `parts` releases that spend the budget together."""
+    budget = mechanisms.budget
+    event = Radial(parts / budget.epsilon) if budget.delta == 0 else at_rho(budget.rho / parts)
+    mechanisms.plan("output", event, parts)
+
+
+def release(mechanisms: Mechanisms, W: Array, sensitivity: float, parts: int = 1) -> Array:
+    """One of `parts` releases of W (k, d), of which neighbours' are within `sensitivity` in ℓ₂."""
+    budget = mechanisms.budget
+    if budget.delta == 0:
+        return mechanisms.radial(W, sensitivity=sensitivity, epsilon=budget.epsilon / parts, label="output")
+    return mechanisms.gaussian(W, sensitivity=sensitivity, rho=budget.rho / parts, label="output")
 
 
 class OutputPerturbation(Algorithm):
@@ -48,7 +98,7 @@ class OutputPerturbation(Algorithm):
     paper_accounting = "tight"
     accountings: ClassVar = ("tight", "pure")
     needs = Needs(convex=True, lipschitz=True, smooth=True, regularisers=("l1", "l2"))
-    discloses = output_noise.disclosures(
+    discloses = disclosures(
         "the minimiser",
         "(L₀/n + 2·γ)/ridge",
         "a ridge-strongly convex objective whose gradient one row moves by L₀/n; γ is the solver's tolerance",
@@ -67,14 +117,14 @@ class OutputPerturbation(Algorithm):
         return newton_work(n, d)
 
     def plan(self, problem: Declaration, mechanisms: Mechanisms, settings: Any) -> None:
-        output_noise.plan(mechanisms)
+        plan(mechanisms)
 
     def run(self, problem: Problem, W: Array, mechanisms: Mechanisms, settings: Settings, trace: Trace) -> Outcome:
         gamma, none = tolerance(problem), np.zeros_like(W)
         moved = gradient_moves(problem, mechanisms.budget)
         m = settings.ridge or max(problem.l2, balancing_ridge(problem, mechanisms.budget, settings.radius))
         W, norms, evaluations = problem.nearly(minimise, none, none, m - problem.l2, gamma)
-        return solved(output_noise.release(mechanisms, W, (moved + 2 * gamma) / m), norms, gamma, evaluations)
+        return solved(release(mechanisms, W, (moved + 2 * gamma) / m), norms, gamma, evaluations)
 
 
 def gradient_moves(problem: Declaration, budget: Budget) -> float:
@@ -84,5 +134,194 @@ def gradient_moves(problem: Declaration, budget: Budget) -> float:
 
 def balancing_ridge(problem: Declaration, budget: Budget, radius: float, parts: int = 1) -> float:
     """m₀ of the class, where the noise is that of one of `parts` releases."""
-    spread = output_noise.variance(budget, problem.d, parts)
+    spread = variance(budget, problem.d, parts)
     return (2 * problem.smoothness * gradient_moves(problem, budget) ** 2 * spread / radius**2) ** (1 / 3)
+
+
+GROWTH = 4.0  # of λ from phase to phase
+
+
+class Phases(NamedTuple):
+    """λ of every phase, and the most that a row moves what it releases."""
+
+    ridges: list[float]
+    sensitivities: list[float]
+
+
+class PhasedERM(Algorithm):
+    """phased-erm: w_i = argmin F(w) + (λ_i/2)‖w - w_{i-1}‖² + noise, i = 1 … J, λ_i = 4^{i-1} λ_1, from w_0 = 0.
+
+    Feldman, Koren and Talwar (2020), with all rows in every phase, as F is what is to be small and not the risk of new
+    rows. Given w_{i-1}, which is released, the objective is (λ_i + l2)-strongly convex and a row moves its gradient by
+    2L₀/n (L₀/n under add/remove): Δ_i = (2L₀/n + 2γ)/(λ_i + l2), γ the solver's tolerance. Each phase gets ρ/J, or ε/J
+    at δ = 0 with radial noise.
+
+    λ_1 is what balances a phase's noise, ½β(Δ_1/μ_1)² at tr H ≤ β, against its bias λ_1 B²/2: λ_1³ = 2β(2L₀)²J/(nμB)²,
+    as for output perturbation; at δ = 0 with J²(d + 1)/ε² in place of J/μ². A later phase has 4 times the ridge and so
+    a quarter of the noise, and its bias is of the noise before it and not of ‖w*‖.
+
+    The paper's phased SGD takes fresh rows in each phase, for the risk of rows to come. As a method for F it is behind
+    all others, and is not here.
+
+    phases: J. ridge: λ_1; None: by that rule. radius: B, a guess of ‖w*‖.
+    """
+
+    name = "phased-erm"
+    title = "Phased ERM"
+    relation = Relation.REPLACE_ONE
+    either = True
+    exact = "minimiser"
+    paper_accounting = "tight"
+    accountings: ClassVar = ("tight", "pure")
+    needs = Needs(convex=True, lipschitz=True, smooth=True, regularisers=("l1", "l2"))
+    discloses = disclosures(
+        "the minimiser near the last one",
+        "(L₀/n + 2·γ)/ridge_i",
+        "a ridge-strongly convex objective, ridge_i = λ_i + l2, whose gradient one row moves by L₀/n",
+        count="J",
+    )
+    tuning: ClassVar = {"radius": [2.0, 8.0, 32.0]}
+    diagnostics = SOLVER
+
+    class Settings(BaseSettings, frozen=True):
+        phases: Count = 3
+        ridge: Positive | None = None
+        radius: Positive = 8.0
+
+    def audit_case(self) -> AuditCase:
+        return AuditCase({"phases": 3, "ridge": 0.1}, n=300, d=2)
+
+    def work(self, n: int, d: int, settings: Settings) -> float:
+        return newton_work(n, d) * settings.phases
+
+    def plan(self, problem: Declaration, mechanisms: Mechanisms, settings: Any) -> None:
+        plan(mechanisms, settings.phases)
+
+    def run(self, problem: Problem, W: Array, mechanisms: Mechanisms, settings: Settings, trace: Trace) -> Outcome:
+        gamma, W = tolerance(problem), np.zeros_like(W)
+        ridges, sensitivities = phases(problem, mechanisms.budget, settings)
+        worst, evaluations = np.zeros(len(W)), np.zeros(len(W), dtype=int)
+        trace(0, W, passes=0)
+        for i, (ridge, sensitivity) in enumerate(zip(ridges, sensitivities, strict=True)):
+            near, norms, taken = problem.nearly(minimise, W, -ridge * W, ridge, gamma)
+            worst, evaluations = np.maximum(worst, norms), evaluations + taken
+            W = release(mechanisms, near, sensitivity, settings.phases)
+            trace(i + 1, W, passes=i + 1)
+        return solved(W, worst, gamma, evaluations)
+
+
+def phases(problem: Declaration, budget: Budget, settings: PhasedERM.Settings) -> Phases:
+    """λ_i and Δ_i: λ_1 as given, and by the class's rule where it is not."""
+    first = settings.ridge or balancing_ridge(problem, budget, settings.radius, settings.phases)
+    ridges = [first * GROWTH**i for i in range(settings.phases)]
+    moved = gradient_moves(problem, budget) + 2 * tolerance(problem)
+    return Phases(ridges, [moved / (ridge + problem.l2) for ridge in ridges])
+
+
+PASSES, WORK = 10, 1e12  # where the step may be as small as that takes; flops of a run
+
+
+class Schedule(NamedTuple):
+    """passes over the rows in batches of `batch`, steps of `step`, and the sensitivity of what comes of them."""
+
+    passes: int
+    batch: int
+    step: float
+    sensitivity: float
+
+
+class BoltOn(Algorithm):
+    """bolt-on: K passes of w ← w - η((1/b)Σ_{i in batch}∇ℓ_i(w) + l2·w) in one order of the rows; the end, and noise.
+
+    Wu, Li, Kumar, Chaudhuri, Jha and Naughton (2017). The order is drawn without a look at the data. Released is the
+    mean of the last pass's iterates with Gaussian noise, or radial noise at δ = 0.
+
+    Two runs in the same order differ at one row, which is met once a pass and moves a step by 2L₀η/b at most (L₀η/b
+    under add/remove: a row that is gone has no gradient, and its place stays). Every other step brings them nearer by
+    c = max(1 - η·l2, η(L₁ + l2) - 1) ≤ 1 for η ≤ 2/(L₁ + l2), the losses being convex and smooth. So every iterate,
+    and their mean, is within Δ = (2L₀η/b)(1 + q + … + q^{K-1}), q = c^⌊n/b⌋: K·2L₀η/b without a ridge. The divisor is b
+    in a short last batch as well.
+
+    step, epochs: those of the time τ = ηKn/b in which what is left of a quadratic, B² max_h ½h e^{-2hτ} over
+    l2 ≤ h ≤ L₁, and what the noise costs, ½L₁(Δ/μ)² (with (d + 1)/ε² in place of 1/μ² at δ = 0), are least together.
+    batch: b; None: √n. radius: B, a guess of ‖w*‖.
+    """
+
+    name = "bolt-on"
+    title = "Bolt-on SGD"
+    relation = Relation.REPLACE_ONE
+    either = True
+    in_reals = "it adds noise to the end of many steps, each of which float64 rounds"
+    paper_accounting = "tight"
+    accountings: ClassVar = ("tight", "pure")
+    needs = Needs(convex=True, lipschitz=True, smooth=True, regularisers=("l2",))
+    discloses = disclosures(
+        "the mean of the last pass's iterates",
+        "L₀·η·Q/b",
+        "one row moves one step a pass by L₀η/b, and no other step parts two runs; Q = 1 + q + … ≤ passes",
+    )
+    tuning: ClassVar = {"radius": [2.0, 8.0, 32.0]}
+
+    class Settings(BaseSettings, frozen=True):
+        epochs: Count | None = None
+        batch: Count | None = None
+        step: Positive | None = None
+        radius: Positive = 8.0
+
+    def complete(self, problem: Declaration, settings: Settings) -> Settings:
+        most = 2 / (problem.smoothness + problem.l2)
+        if settings.step and settings.step > most:
+            raise UserError(f"step: {settings.step:g} parts runs from each other; choose one of at most {most:g}")
+        return settings
+
+    def audit_case(self) -> AuditCase:
+        return AuditCase({"epochs": 5, "batch": 1}, best_coins=True)
+
+    def work(self, n: int, d: int, settings: Settings) -> float:
+        return 4.0 * n * d * (settings.epochs or PASSES) + 1e5 * math.sqrt(n) * (settings.epochs or PASSES)
+
+    def plan(self, problem: Declaration, mechanisms: Mechanisms, settings: Any) -> None:
+        plan(mechanisms)
+
+    def run(self, problem: Problem, W: Array, mechanisms: Mechanisms, settings: Settings, trace: Trace) -> Outcome:
+        n = problem.n
+        passes, b, step, sensitivity = schedule(problem, mechanisms.budget, settings)
+        orders = [np.zeros(0, dtype=int)] * len(W)
+        for members, coins in zip(mechanisms.streams, mechanisms.coins, strict=True):
+            orders[members] = [coins.permutation(n)] * (members.stop - members.start)
+        W, mean = np.zeros_like(W), np.zeros_like(W)
+        steps = math.ceil(n / b)
+        for _ in range(passes):
+            for i, first in enumerate(range(0, n, b)):
+                for w, order in zip(W, orders, strict=True):
+                    gradient = problem.gradient_sum(w, order[first : first + b]) / b
+                    w -= step * (gradient + problem.l2 * w)
+                mean = W.copy() if i == 0 else mean + (W - mean) / (i + 1)
+        return Outcome(release(mechanisms, mean, sensitivity), T=[passes * steps] * len(W))
+
+
+def schedule(problem: Declaration, budget: Budget, settings: BoltOn.Settings) -> Schedule:
+    """The settings that are given, and the rule's where they are not."""
+    n, l2, smooth = problem.n, problem.l2, problem.smoothness
+    b = min(n, settings.batch or max(1, round(math.sqrt(n))))
+    moved = budget.relation.rows * problem.lipschitz
+    spread = variance(budget, problem.d)
+    step, passes, best = settings.step or 1 / (smooth + l2), settings.epochs or 1, math.inf
+    for time in np.geomspace(1e-6, 1e9, 301):
+        eta = settings.step or min(1 / (smooth + l2), time * b / (n * (settings.epochs or PASSES)))
+        most = max(1, int(WORK / (4 * n * problem.d)))
+        K = settings.epochs or max(1, min(most, round(time * b / (n * eta))))
+        h = min(max(1 / (2 * eta * K * n / b), l2), smooth)
+        left = settings.radius**2 * h / 2 * math.exp(-2 * h * eta * K * n / b)
+        noise = smooth / 2 * spread * apart(problem, moved, b, eta, K) ** 2
+        if left + noise < best:
+            step, passes, best = eta, K, left + noise
+    return Schedule(passes, b, step, apart(problem, moved, b, step, passes))
+
+
+def apart(problem: Declaration, moved: float, b: int, step: float, passes: int) -> float:
+    """Δ of the class, of runs that part by moved·step/b once a pass."""
+    c = max(1 - step * problem.l2, step * (problem.smoothness + problem.l2) - 1)
+    log_q = (problem.n // b) * math.log(c) if 0 < c < 1 else (0.0 if c >= 1 else -math.inf)
+    times = passes if log_q == 0 else math.expm1(passes * log_q) / math.expm1(log_q) if log_q > -700 else 1.0
+    return moved * step / b * times

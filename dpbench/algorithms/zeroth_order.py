@@ -20,9 +20,9 @@ from typing import Any
 import numpy as np
 
 from dpbench.algorithms.base import Array, Generators, Problem
-from dpbench.problems.compiled import compiler
+from dpbench.problems.fast_rows import compiler
 from dpbench.problems.losses import Loss, Phase, Ramp
-from dpbench.problems.sphere import Sphere
+from dpbench.problems.stationarity import Sphere
 
 WORKSPACE = 2**17  # numbers drawn at a time for one replicate: U stays in the second-level cache
 AHEAD = 2**18  # numbers drawn ahead for all replicates: 2 MB

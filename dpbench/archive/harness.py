@@ -17,13 +17,13 @@ import scipy.sparse
 
 from dpbench import algorithms
 from dpbench.algorithms.base import make_settings
-from dpbench.algorithms.rules import public_settings
+from dpbench.algorithms.defaults import public_settings
 from dpbench.archive.content import releases
 from dpbench.archive.sandbox import Frame
 from dpbench.errors import PrivacyError, UserError
 from dpbench.problems import Problem
-from dpbench.run.bound import bind, budget_of
-from dpbench.run.threads import one_thread
+from dpbench.run.bind import bind, budget_of
+from dpbench.run.execute import one_thread
 
 
 class Task(msgspec.Struct, frozen=True, kw_only=True):

@@ -16,9 +16,9 @@ from dpbench.archive import content
 from dpbench.archive.content import CODE, CODE_FILE, CODE_NAME, worded
 from dpbench.errors import UserError
 from dpbench.run.execute import code_version
-from dpbench.run.jobs import identity
-from dpbench.run.results import Store
+from dpbench.run.job import identity
 from dpbench.run.row import TRACES
+from dpbench.run.store import Store
 from dpbench.study.experiment import Experiment
 from dpbench.study.plan import plan
 

@@ -28,16 +28,16 @@ from dpbench.archive.compared import ACCEPTABLE, SAME_EPSILON, row_differences, 
 from dpbench.archive.content import ReleaseCount, composition_of
 from dpbench.archive.harness import Task, Tasks
 from dpbench.errors import NotAtHand, PrivacyError, UserError, at_least, counted
-from dpbench.privacy.relation import Relation
-from dpbench.privacy.streams import stream
+from dpbench.privacy.ledger import Relation
+from dpbench.privacy.noise import stream
 from dpbench.privacy.verify import spent
-from dpbench.problems import Problem, build, catalogue, starts
-from dpbench.run import pace, runner
+from dpbench.problems import Problem, build, catalogue
+from dpbench.run import runner
 from dpbench.run.execute import execute
-from dpbench.run.jobs import JSON, Job, Keys, check_delta, delta_value, job_of
+from dpbench.run.job import JSON, Job, Keys, check_delta, delta_value, job_of
 from dpbench.run.outcomes import RESULTS
-from dpbench.run.results import Store
 from dpbench.run.row import Row
+from dpbench.run.store import Store
 from dpbench.study.plan import plan
 
 SECONDS = 3600
@@ -309,7 +309,7 @@ def _not_so(one: Stated) -> str:
         job = one.job
         if job.key != one.row.key:
             return "another version of its method, data or problem is installed here"
-        if pace.seconds(runner.work(job), getattr(job.parsed(), "T", 0) or 0, 1) > LONGEST:
+        if runner.seconds(runner.work(job), getattr(job.parsed(), "T", 0) or 0, 1) > LONGEST:
             return f"it would take more than {LONGEST / 60:.0f} minutes"
     except Exception as error:  # a stranger's JSON
         return f"it is no run that can be made here ({type(error).__name__})"
@@ -370,7 +370,7 @@ def _in_sandbox(found: content.PaperArchive, rows: list[Stated], run: sandbox.Ru
 def _task(number: int, one: Stated, problem: Problem, folder: Path) -> tuple[Task, np.ndarray]:
     """The run as a task of the harness, from the start and the stream that its key stands for."""
     row, told = one.row, one.identity
-    start = starts.draw(
+    start = catalogue.draw(
         catalogue.recipe_of(problem.name).start, problem.d, stream(f"{problem.name}/{row.seed}", "init")
     )
     start, data = np.asarray(start)[None], f"{number}.npz"

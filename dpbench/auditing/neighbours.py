@@ -24,7 +24,7 @@ import numpy as np
 
 from dpbench.algorithms.base import Algorithm, AuditCase
 from dpbench.errors import DataError
-from dpbench.privacy.relation import Relation
+from dpbench.privacy.ledger import Relation
 from dpbench.problems import Problem, losses
 
 CLIPPED = 1e6  # a residual far beyond every clipping threshold

@@ -13,14 +13,13 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from dpbench.auditing import noise, scores
-from dpbench.auditing.claims import claim
-from dpbench.auditing.decide import Verdict, decide
+from dpbench.auditing.claims import Verdict, claim, decide
 from dpbench.auditing.runs import LEARNED, LEVEL, WHOLE, audit
 from dpbench.auditing.transcript import Leak, Recorder, Replay
 from dpbench.auditing.worlds import ROUNDING, moved
 from dpbench.errors import PrivacyError, at_least
 from dpbench.privacy.budget import Budget
-from dpbench.privacy.relation import Relation
+from dpbench.privacy.ledger import Relation
 from dpbench.privacy.sampling import PoissonReplacedSampler
 
 RUNS = 20_000

@@ -21,12 +21,11 @@ from scipy.stats import norm
 
 from dpbench import algorithms
 from dpbench.algorithms.base import Algorithm, AuditCase, make_settings
-from dpbench.algorithms.library import LibrarySolver
+from dpbench.algorithms.private_tuning import LibrarySolver
 from dpbench.auditing import noise, scores
-from dpbench.auditing.claims import Claim, claim, joint
-from dpbench.auditing.decide import Verdict, decide, fisher, least_runs, reach, runs_of
-from dpbench.auditing.learned import along_the_means
+from dpbench.auditing.claims import Claim, Verdict, claim, decide, fisher, joint, least_runs, reach, runs_of
 from dpbench.auditing.neighbours import Neighbours
+from dpbench.auditing.scores import along_the_means
 from dpbench.auditing.search import searched, with_best_coins
 from dpbench.auditing.transcript import Leak, Recorder
 from dpbench.auditing.worlds import (
@@ -46,7 +45,7 @@ from dpbench.errors import UserError, at_least
 from dpbench.privacy.check import guarantee
 from dpbench.privacy.ledger import Composition, PoissonReplaced, WithoutReplacement
 from dpbench.problems import Problem, losses
-from dpbench.run.threads import one_thread
+from dpbench.run.execute import one_thread
 
 LEVEL = 0.01
 SHORT = 0.15  # of a Gaussian claim, what the bound of a sound release on its worst pair stays below it by
@@ -217,7 +216,7 @@ def auditable() -> list[str]:
     for name in algorithms.names(wrappers=True):
         algorithm, fixed = algorithms.resolve(name)
         defaults = make_settings(algorithm, fixed)
-        if isinstance(algorithm, LibrarySolver):  # see `foreign.of_solver`
+        if isinstance(algorithm, LibrarySolver):  # see `functions.of_solver`
             continue
         if algorithm.private and not algorithm.flaw(defaults, algorithm.accounting(shipped(algorithm).accounting)):
             distinct[algorithms.display_name(algorithm.name, defaults)] = None

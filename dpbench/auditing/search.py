@@ -21,7 +21,7 @@ from dpbench.auditing.neighbours import CLIPPED, Extreme, Neighbours, declared, 
 from dpbench.auditing.transcript import Leak
 from dpbench.auditing.worlds import ROUNDING, SPREAD, Setup, hides, moved, moved_in_all, moved_in_each
 from dpbench.errors import UserError
-from dpbench.privacy.relation import Relation
+from dpbench.privacy.ledger import Relation
 from dpbench.problems import Problem, losses
 
 REPLICATES = 2

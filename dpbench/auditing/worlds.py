@@ -11,12 +11,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from dpbench.algorithms import terms as policy
+from dpbench.algorithms import defaults as policy
 from dpbench.algorithms.base import Algorithm, AuditCase, make_settings
-from dpbench.auditing import returned, scores
+from dpbench.auditing import scores, transcript
 from dpbench.auditing.neighbours import MOST_ROWS, Neighbours, drawn, neighbours, probes
-from dpbench.auditing.returned import Listener, Returned
-from dpbench.auditing.transcript import Leak, Recorder, Replay, rate
+from dpbench.auditing.transcript import Leak, Listener, Recorder, Replay, Returned, rate
 from dpbench.errors import UserError
 from dpbench.privacy.ledger import (
     BoundedRange,
@@ -28,12 +27,12 @@ from dpbench.privacy.ledger import (
     PoissonReplaced,
     PureDP,
     Radial,
+    Relation,
 )
 from dpbench.privacy.mechanisms import Mechanisms
-from dpbench.privacy.relation import Relation
-from dpbench.privacy.streams import stream
+from dpbench.privacy.noise import stream
 from dpbench.problems import Problem
-from dpbench.run.bound import Bound, bind, budget_of
+from dpbench.run.bind import Bound, bind, budget_of
 
 STEPS = 4
 INSPECTED = 4  # replicates of every pair that is inspected
@@ -181,7 +180,7 @@ class Setup:
             with np.errstate(all="ignore"):
                 columns |= algorithm.measure(problem, outcome, settings, generators)
         of_data = {one.name for one in algorithm.diagnostics if one.of_data}
-        if fault := returned.no_numbers(columns, of_data):
+        if fault := transcript.no_numbers(columns, of_data):
             raise Leak(f"{fault}: a diagnostic that depends on the data has to be one number per replicate")
         visible = {
             "settings": settings,
@@ -191,8 +190,8 @@ class Setup:
             "public": algorithm.public(settings),
             **{name: getattr(algorithm, name) for name in SAID},
         }
-        seen = list(returned.facts(visible))
-        hidden = list(returned.facts({"W": outcome.W, "trace": listener.calls}))
+        seen = list(transcript.facts(visible))
+        hidden = list(transcript.facts({"W": outcome.W, "trace": listener.calls}))
         ledger = [mechanisms.ledger.of(i) for i in range(k)]
         return Returned(np.array(outcome.W), [*seen, *hidden], seen, ledger)
 
@@ -209,7 +208,7 @@ class Setup:
             raise Leak(f"on a neighbour {words}" if words.startswith("it raises") else words) from leak
         if hidden:  # what is computed on is not released, so the rest has to be equal
             replay.moves = _apart(first, again, run, replay) > 0
-        where = returned.difference(*((one.visible if hidden else one.facts) for one in (first, again)))
+        where = transcript.difference(*((one.visible if hidden else one.facts) for one in (first, again)))
         if where := where or ("ledger" if first.ledger != again.ledger else ""):
             raise Leak(f"on a neighbour it returns something else after the same releases: {where}")
         if any(len(tape) != len(replay.tape.get(key, [])) for key, tape in run.tape.items()):

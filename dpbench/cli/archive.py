@@ -6,7 +6,7 @@ import click
 
 import dpbench
 from dpbench.cli.completion import EXPERIMENTS
-from dpbench.cli.shared import RESULTS_ONLY
+from dpbench.cli.output import RESULTS_ONLY
 
 
 @click.command("archive")

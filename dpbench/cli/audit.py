@@ -7,12 +7,11 @@ from typing import TYPE_CHECKING
 import click
 
 import dpbench
-from dpbench.cli.shared import EPSILON
-from dpbench.cli.tables import number, print_table
+from dpbench.cli.output import EPSILON, number, print_table
 from dpbench.errors import UserError
 
 if TYPE_CHECKING:
-    from dpbench.auditing.decide import Verdict
+    from dpbench.auditing.claims import Verdict
 
 
 @click.command("audit")

@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 import dpbench
-from dpbench.cli.shared import RESULTS, say
+from dpbench.cli.output import RESULTS, say
 from dpbench.errors import UserError
 
 PROFILE = click.option(

@@ -7,8 +7,7 @@ from typing import Any
 import click
 
 import dpbench
-from dpbench.cli.progress import progress
-from dpbench.cli.shared import JOBS, parse_shares, say
+from dpbench.cli.output import JOBS, parse_shares, progress, say
 
 
 @click.command("card")

@@ -10,9 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 import dpbench
-from dpbench.cli.progress import progress
-from dpbench.cli.shared import EPS, JOBS, RESULTS, SEEDS
-from dpbench.cli.tables import number, print_table, width
+from dpbench.cli.output import EPS, JOBS, RESULTS, SEEDS, number, print_table, progress, width
 from dpbench.errors import UserError
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ import click
 
 import dpbench
 from dpbench import frames
-from dpbench.cli.tables import number, print_table
+from dpbench.cli.output import number, print_table
 
 if TYPE_CHECKING:
     import pandas

@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 import dpbench
-from dpbench.cli.shared import say
+from dpbench.cli.output import say
 from dpbench.errors import UserError
 
 

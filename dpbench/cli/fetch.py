@@ -6,8 +6,7 @@ import click
 
 import dpbench
 from dpbench.cli.completion import DATASETS
-from dpbench.cli.progress import downloads
-from dpbench.cli.tables import print_table
+from dpbench.cli.output import downloads, print_table
 
 
 @click.command("fetch")

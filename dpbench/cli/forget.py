@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 import dpbench
-from dpbench.cli.shared import RESULTS
+from dpbench.cli.output import RESULTS
 
 
 @click.command("forget")

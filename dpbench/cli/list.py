@@ -7,7 +7,7 @@ import math
 import click
 
 import dpbench
-from dpbench.cli.tables import print_table
+from dpbench.cli.output import print_table
 
 LISTINGS = ("algorithms", "datasets", "losses", "experiments")
 HEADS = {

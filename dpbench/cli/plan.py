@@ -10,9 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 import dpbench
-from dpbench.cli.progress import progress
-from dpbench.cli.shared import EPS, JOBS, parse_shares, say
-from dpbench.cli.tables import print_table, width
+from dpbench.cli.output import EPS, JOBS, parse_shares, print_table, progress, say, width
 
 if TYPE_CHECKING:
     from dpbench.estimators.plan import Needed, Plan

@@ -12,9 +12,7 @@ import click
 import dpbench
 from dpbench import frames
 from dpbench.cli.completion import ALGORITHMS, DATASETS, EXPERIMENTS
-from dpbench.cli.progress import duration, progress
-from dpbench.cli.shared import EPS, JOBS, RESULTS, SEEDS, say
-from dpbench.cli.tables import number, print_table
+from dpbench.cli.output import EPS, JOBS, RESULTS, SEEDS, duration, number, print_table, progress, say
 from dpbench.errors import UserError
 
 if TYPE_CHECKING:

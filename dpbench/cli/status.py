@@ -9,8 +9,7 @@ import click
 
 import dpbench
 from dpbench.cli.completion import EXPERIMENTS
-from dpbench.cli.shared import RESULTS, lazily
-from dpbench.cli.tables import print_table
+from dpbench.cli.output import RESULTS, lazily, print_table
 from dpbench.errors import UserError
 
 

@@ -7,8 +7,7 @@ from typing import Any
 import click
 
 import dpbench
-from dpbench.cli.progress import progress
-from dpbench.cli.shared import JOBS, RESULTS, say
+from dpbench.cli.output import JOBS, RESULTS, progress, say
 from dpbench.errors import UserError, counted
 
 

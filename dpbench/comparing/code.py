@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from dpbench import algorithms
-from dpbench.algorithms import terms
 from dpbench.algorithms.base import make_settings
+from dpbench.algorithms.defaults import DELTA, RELATION
 from dpbench.comparing import ranking
 from dpbench.leaderboard import entrants, tracks
 from dpbench.run.row import settings_of
@@ -44,8 +44,8 @@ def arguments(row: ranking.Ranked, reference: str) -> dict[str, Any]:
             for name, value in values.items()
             if name not in fixed and (value != getattr(defaults, name) or (name in tried and value is not None))
         }
-    delta = 0.0 if row.delta == 0 else terms.DELTA
-    named = {"algorithm": run, "epsilon": row.epsilon, "delta": delta, "relation": terms.RELATION.value}
+    delta = 0.0 if row.delta == 0 else DELTA
+    named = {"algorithm": run, "epsilon": row.epsilon, "delta": delta, "relation": RELATION.value}
     return named | {"accounting": row.accounting} | settings
 
 

@@ -20,7 +20,7 @@ from dpbench.study.overview import counts_as_public
 
 if TYPE_CHECKING:
     from dpbench.datasets.tables import Table
-    from dpbench.run.jobs import Job
+    from dpbench.run.job import Job
     from dpbench.run.runner import Progress
     from dpbench.schema import Schema
 
@@ -150,7 +150,7 @@ def compare(
     from dpbench.datasets import own, tables
     from dpbench.problems import build, losses, regularisers
     from dpbench.run import runner
-    from dpbench.run.results import Store
+    from dpbench.run.store import Store
 
     epsilons, tracks = _checked(several(epsilon), several(track), holdout, profile, seeds, jobs)
     weights = {name: weight for name, weight in (("l1", l1), ("l2", l2)) if weight}

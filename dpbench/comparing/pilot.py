@@ -19,8 +19,8 @@ from dpbench.comparing.ranking import Field, held_loss
 from dpbench.run import outcomes
 
 if TYPE_CHECKING:
-    from dpbench.run.jobs import Job
-    from dpbench.run.results import Store
+    from dpbench.run.job import Job
+    from dpbench.run.store import Store
 
 FROM = 100_000  # rows in use from which a trial pays
 SHARE = 10  # one row in so many

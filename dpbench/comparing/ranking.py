@@ -17,19 +17,19 @@ import numpy as np
 import pandas as pd
 
 from dpbench import algorithms, frames
-from dpbench.algorithms import terms
+from dpbench.algorithms import defaults
 from dpbench.algorithms.base import make_settings
-from dpbench.algorithms.rules import public_settings
+from dpbench.algorithms.defaults import public_settings
 from dpbench.errors import UserError
 from dpbench.leaderboard import entrants, tracks
 from dpbench.leaderboard.places import pick
 from dpbench.leaderboard.ranking import TIE, beaten_by
 from dpbench.problems import catalogue
 from dpbench.run import outcomes
-from dpbench.run.jobs import Job
-from dpbench.run.results import Store
+from dpbench.run.job import Job
 from dpbench.run.row import setting, settings_of
 from dpbench.run.runner import Summary
+from dpbench.run.store import Store
 from dpbench.study.grid import GridEntry
 from dpbench.study.plan import plan
 from dpbench.study.statistics import or_infinite
@@ -159,7 +159,9 @@ def entering(extra: Iterable[str]) -> dict[str, str]:
     references = {name: name for name in entrants.entrants()}
     for name in extra:
         method, fixed = algorithms.resolve(name)
-        flaw = method.flaw(make_settings(method, fixed), terms.accounting(method)) if method.private else "not private"
+        flaw = (
+            method.flaw(make_settings(method, fixed), defaults.accounting(method)) if method.private else "not private"
+        )
         if flaw:
             raise UserError(f"{name} is not private: a comparison at equal ε has no place for it ({flaw})")
         shown = algorithms.display_name(method.name, make_settings(method, fixed)) if fixed else method.name

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from dpbench.datasets import cache, delimited, raw
+from dpbench.datasets import cache, delimited, spec
 from dpbench.errors import DataError, UserError, reason
 
 if TYPE_CHECKING:
@@ -38,14 +38,14 @@ def is_large(path: Path, kind: str) -> bool:
         return bool(found.num_rows * found.num_columns * 8 >= LARGE)
     if kind != "csv":
         return False
-    if raw.compression(path):
+    if spec.compression(path):
         return _holds(path, LARGE)
     return path.stat().st_size >= LARGE and path.suffix not in UNSTREAMED
 
 
 def _holds(path: Path, size: float) -> bool:
     """Whether so many bytes come out of a compressed file; what is read is not kept."""
-    with contextlib.suppress(OSError, EOFError), raw.opened(path) as stream:
+    with contextlib.suppress(OSError, EOFError), spec.opened(path) as stream:
         while size > 0 and (chunk := stream.read(BYTES)):
             size -= len(chunk)
     return size <= 0
@@ -99,14 +99,14 @@ def _text(path: Path) -> Iterator[tuple[Any, float]]:
     }
     plain = csv.ConvertOptions(decimal_point=dialect.decimal)
     with (
-        raw.opened(path) as stream,
+        spec.opened(path) as stream,
         csv.open_csv(pa.PythonFile(stream, mode="r"), convert_options=plain, **how) as first,
     ):
         types = {field.name: pa.float64() for field in first.schema if pa.types.is_integer(field.type)}
     convert = csv.ConvertOptions(decimal_point=dialect.decimal, column_types=types)
     with (
         path.open("rb") as file,
-        raw.uncompressed(path, file) as stream,
+        spec.uncompressed(path, file) as stream,
         csv.open_csv(pa.PythonFile(stream, mode="r"), convert_options=convert, **how) as reader,
     ):
         for batch in reader:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TypedDict
 
-from dpbench.datasets.raw import opened
+from dpbench.datasets.spec import opened
 from dpbench.errors import DataError
 
 SAMPLE = 1 << 20  # bytes that are looked at

@@ -14,7 +14,7 @@ import numpy as np
 
 from dpbench.datasets.recipes import LARGEST
 from dpbench.errors import DataError, UserError, nearest
-from dpbench.row_numbers import RowNumbers
+from dpbench.frames import RowNumbers
 
 if TYPE_CHECKING:
     import pandas

@@ -1,22 +1,33 @@
-"""From a name to arrays: load, available, verify, fetch."""
+"""From a name to arrays: load, available, verify, fetch; the same arrays on every machine.
+
+From a name to arrays: load, available, verify, fetch.
+
+Prepared data sets across machines: a worker uses exactly the arrays of its driver, named by their sha256.
+
+`python -m dpbench.datasets.loading` writes `pinned.toml` anew: see `pins`.
+
+How long the rows of nonconvex's data sets are as its authors scale them, before anything is clipped.
+"""
 
 from __future__ import annotations
 
 import functools
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
 
-from dpbench.datasets import cache, download, pins, registry
+from dpbench import files
+from dpbench.datasets import cache, download, registry
 from dpbench.datasets.cache import Dataset
-from dpbench.datasets.network import Network, Progress
+from dpbench.datasets.download import Network, Progress
+from dpbench.datasets.recipes import row_norms
 from dpbench.datasets.registry import describe
 from dpbench.datasets.spec import Arrays, DatasetSpec, Raw
-from dpbench.errors import DataError, NotAtHand, UserError, nearest, several
+from dpbench.errors import DataError, NotAtHand, UserError, nearest, reason, several
 
 
 @dataclass(frozen=True)
@@ -60,7 +71,7 @@ def _prepare(
     try:
         X, y = _arrays(spec, {name: path for name, (path, _) in found.items()})
         parts = cache.parts_of(X, y)
-        pins.check(spec.versioned, folder / "raw", cache.digest(parts), parts)
+        cache.check(spec.versioned, folder / "raw", cache.digest(parts), parts)
     except DataError:
         # The content judges files whose hash is not pinned: the next fetch shall not meet these again.
         for path, entry in found.values():
@@ -98,11 +109,11 @@ def load_spec(spec: DatasetSpec, folder: Path) -> Dataset:
 
 def _pinned(spec: DatasetSpec, data: Dataset) -> Dataset:
     """`data`, or DataError where its manifest names arrays that are not those pinned for the recipe."""
-    pins.check(spec.versioned, data.folder, data.sha256, cache.map_parts(data.folder))
+    cache.check(spec.versioned, data.folder, data.sha256, cache.map_parts(data.folder))
     return data
 
 
-adopted: dict[str, Dataset] = {}  # see `shipping.adopt`: in a worker, the driver's data come before its own
+adopted: dict[str, Dataset] = {}  # see `loading.adopt`: in a worker, the driver's data come before its own
 
 
 def load(name: str) -> Dataset:
@@ -190,5 +201,105 @@ def _fetch_one(
     except UserError as error:
         return FetchResult(spec.name, "failed", str(error))
     loose = [entry["file"] for entry in cache.manifest_of(prepared)["raw"] if entry["hash"] == download.NOT_PINNED]
-    judged = "judged by the arrays it gives" if spec.versioned in pins.pinned() else "hash not pinned"
+    judged = "judged by the arrays it gives" if spec.versioned in cache.pinned() else "hash not pinned"
     return FetchResult(spec.name, "ready", f"{judged}: {', '.join(loose)}" if loose else "")
+
+
+def pack(name: str) -> dict[str, bytes]:
+    """The files of the prepared data set `name`: arrays, manifest, and the optima that were found for it."""
+    folder = load(name).folder
+    return {path.name: path.read_bytes() for path in sorted(folder.iterdir()) if not path.name.startswith(".")}
+
+
+def adopt(name: str, sha256: str, shipment: dict[str, bytes] | None = None) -> bool:
+    """Make `load(name)` give the arrays with this `sha256` in this process; False if they must be sent first.
+
+    Looked for, in order: what was adopted before, the data set as this machine prepares it (from its cache or a
+    mirror folder, never the network), what an earlier driver sent, and `shipment` (see `pack`), which is kept in the
+    cache under the digest. Every copy is hashed before its first use. Raises DataError if the shipment is not what
+    the digest says, UserError if it cannot be written.
+    """
+    held = adopted.get(name)
+    if held is not None and held.sha256 == sha256:
+        return True
+    target = cache.root() / "received" / f"{name}-{sha256[:16]}"
+    for data in _places(name, target, shipment):
+        if data is not None and data.sha256 == sha256 and cache.has_right_bytes(data.folder):
+            adopted[name] = data
+            return True
+    if shipment is not None:
+        raise DataError(f"{name}: the arrays sent do not have the sha256 {sha256}")
+    return False
+
+
+def _places(name: str, target: Path, shipment: dict[str, bytes] | None) -> Iterator[Dataset | None]:
+    yield _own(name)
+    yield _opened(target)
+    yield _unpacked(target, shipment)
+
+
+def _own(name: str) -> Dataset | None:
+    try:
+        return load_spec(describe(name), cache.root())
+    except UserError:
+        return None
+
+
+def _opened(folder: Path) -> Dataset | None:
+    try:
+        return cache.open_dataset(folder)
+    except (OSError, ValueError, KeyError):
+        return None
+
+
+def _unpacked(target: Path, shipment: dict[str, bytes] | None) -> Dataset | None:
+    if shipment is None:
+        return None
+    try:
+        with files.staging(target) as staged:
+            for name, content in shipment.items():
+                (staged / Path(name).name).write_bytes(content)
+            cache.discard(target)  # it was there and not sound, or it would have been taken
+            os.rename(staged, target)
+    except OSError as error:
+        if not target.exists():  # else another worker of this machine was faster
+            raise UserError(f"{target}: {reason(error)}; set DPBENCH_DATA to a writable folder with room") from error
+    return _opened(target)
+
+
+def main() -> None:
+    """Pin every data set of the benchmark that is fetched; the others keep what they have."""
+    found = dict(cache.pinned())
+    for name in registry.names():
+        spec = registry.describe(name)
+        if not available(name) or not spec.prepare.__module__.startswith("dpbench."):
+            continue
+        parts = cache.map_parts(load(name).folder)
+        found[spec.versioned] = cache.Pin(cache.digest(parts), cache.fingerprint(parts))
+    lines = ["# The arrays of each data set and recipe version; written by dpbench.datasets.loading\n"]
+    for name, pin in sorted(found.items()):
+        sums = "".join(f'fingerprint."{part}" = [{a!r}, {b!r}]\n' for part, (a, b) in pin.fingerprint.items())
+        lines.append(f'\n[{name}]\nsha256 = "{pin.sha256}"\n{sums}')
+    cache.FILE.write_text("".join(lines), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
+
+
+@dataclass(frozen=True)
+class RowNorms:
+    """The largest ‖x_i‖₂ and how many of the `rows` are longer than 1."""
+
+    largest: float
+    beyond_1: int
+    rows: int
+
+
+def unclipped_row_norms(name: str) -> RowNorms:
+    """Of the data set `name`, "covertype12-unclipped" or "ijcnn-unclipped".
+
+    Raises NotAtHand if the data set is not prepared; never uses the network.
+    """
+    norms = row_norms(load(name).X)
+    return RowNorms(float(norms.max()), int((norms > 1).sum()), len(norms))

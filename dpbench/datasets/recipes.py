@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from dpbench.datasets.raw import opened
+from dpbench.datasets.spec import opened
 from dpbench.errors import DataError
 
 LARGEST, LARGEST_SINGLE = 1e150, 1e15  # an entry whose square, and a row's sum of them, is finite; in float32

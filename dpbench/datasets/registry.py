@@ -11,15 +11,12 @@ from dpbench.datasets.spec import DatasetSpec
 from dpbench.errors import UserError, nearest
 
 ENTRY_POINTS = "dpbench.datasets"
-MODULES = (
-    *("a1a", "adult", "covertype", "ijcnn", "protein", "fmnist", "california", "madelon", "mtp", "dorothea"),
-    *("synthetic", "phase", "bundled", "generated"),
-)
+MODULES = ("census", "generated", "images_and_molecules", "libsvm", "synthetic", "uci")  # of `sets`
 
 
 @cache
 def _known() -> dict[str, DatasetSpec]:
-    modules = (importlib.import_module(f"dpbench.datasets.{name}") for name in MODULES)
+    modules = (importlib.import_module(f"dpbench.datasets.sets.{name}") for name in MODULES)
     known = {spec.name: spec for module in modules for spec in module.SPECS}
     for point in importlib.metadata.entry_points(group=ENTRY_POINTS):
         try:

@@ -27,26 +27,25 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from dpbench import algorithms
 from dpbench import schema as schemas
-from dpbench.algorithms import auto, terms
+from dpbench.algorithms import defaults
 from dpbench.algorithms.base import make_settings
-from dpbench.algorithms.rules import public_settings
+from dpbench.algorithms.defaults import public_settings
 from dpbench.errors import PrivacyError, UserError, nearest, positive
 from dpbench.estimators.saved import Parameters, Saved, check_classes, middle_of, public
 from dpbench.estimators.saved import read as read_model
 from dpbench.estimators.saved import write as write_model
+from dpbench.frames import unnamed
+from dpbench.privacy.budget import share
 from dpbench.privacy.check import together
 from dpbench.privacy.data_budget import DataBudget
-from dpbench.privacy.ledger import Composition, counted
-from dpbench.privacy.relation import Relation
-from dpbench.privacy.split import share
+from dpbench.privacy.ledger import Composition, Relation, counted
 from dpbench.privacy.statement import Statement, released, sentence
 from dpbench.privacy.verify import spent
 from dpbench.problems import Declaration, losses
-from dpbench.row_numbers import unnamed
 from dpbench.run import row_bound as row_bounds
-from dpbench.run.bound import budget_of
+from dpbench.run.bind import budget_of
 from dpbench.run.fit import REPRODUCIBLE, Fit, fit
-from dpbench.run.jobs import check_delta, delta_value
+from dpbench.run.job import check_delta, delta_value
 from dpbench.run.row_bound import plan_of
 from dpbench.schema import Lengths
 from dpbench.version import __version__
@@ -85,7 +84,7 @@ class Terms(NamedTuple):
     def planned(self) -> list[tuple[Composition, float]]:
         """What each of the models would release, and its δ: its plan, checked as a fit's is, without any data."""
         method, fixed = algorithms.resolve(self.algorithm)
-        budget = budget_of(method, self.problem.n, self.epsilon, self.delta, terms.RELATION, self.accounting)
+        budget = budget_of(method, self.problem.n, self.epsilon, self.delta, defaults.RELATION, self.accounting)
         return [
             (plan_of(method, self.problem, make_settings(method, {**fixed, **self.settings}), budget), self.delta)
         ] * self.models
@@ -217,19 +216,19 @@ class _Private(BaseEstimator):
         problem = declared(self._loss, columns, weighted=classes == 1)
         if classes > 1:
             together = declared(f"softmax-{classes}", classes * columns, weighted=True)
-            name = auto.method(together, delta, self._suits) if name == AUTO else name
+            name = defaults.method(together, delta, self._suits) if name == AUTO else name
             if _takes(name, together):
                 problem, models = together, 1
             elif weights is not None:
                 raise ParameterError(
                     f"class_weight: {name} fits each class against the rest; with weights leave algorithm out"
                 )
-        name = auto.method(problem, delta, self._suits) if name == AUTO else name
+        name = defaults.method(problem, delta, self._suits) if name == AUTO else name
         method, _ = algorithms.resolve(name)
         if not method.private:
             raise ParameterError(f"algorithm: {name} is not private; dpbench.fit runs it, and says so")
-        accounting = terms.accounting(method)
-        if terms.delta(method) == 0:
+        accounting = defaults.accounting(method)
+        if defaults.delta(method) == 0:
             delta = 0.0
 
         def at(epsilon: float, delta: float) -> Terms:
@@ -243,7 +242,7 @@ class _Private(BaseEstimator):
         lengths: Lengths | None = None if self._number is not None else getattr(self, "_lengths", EVERY)
         how = self.row_bound if isinstance(self.row_bound, str) and lengths is not None else None
         way = row_bounds.decided(
-            how, lengths or EVERY, epsilon, delta, terms.RELATION, lambda *left: at(*left).planned()
+            how, lengths or EVERY, epsilon, delta, defaults.RELATION, lambda *left: at(*left).planned()
         )
         if way is None:
             return at(epsilon, delta)
@@ -313,7 +312,7 @@ class _Private(BaseEstimator):
             self._lengths,
             self._divided,
             decided.row_bound,
-            budget_of(method, decided.problem.n, *decided.budget, terms.RELATION, decided.accounting),
+            budget_of(method, decided.problem.n, *decided.budget, defaults.RELATION, decided.accounting),
             seed=seed,
             arithmetic=self.arithmetic,
         )
@@ -567,7 +566,7 @@ class PrivateClassifier(ClassifierMixin, _Private):
             Noise is set for the largest weight, so the rows of other classes weigh less beside it. "balanced" would
             be counted in the data, and is refused; so are weights of single rows (`sample_weight`).
         algorithm: a name from `dpbench list algorithms`, or "auto": by a rule in n, d, the number of classes and
-            whether δ > 0, never by ε (`dpbench.algorithms.auto`; the guide "The default methods" has what it was
+            whether δ > 0, never by ε (`dpbench.algorithms.defaults`; the guide "The default methods" has what it was
             measured on).
         schema: what is public of a table (`dpbench.schema`), or its TOML file. X is then a pandas DataFrame; bounds,
             categories, row_bound and classes are left out. A label outside the classes makes its row zeros.

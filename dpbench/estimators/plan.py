@@ -19,7 +19,7 @@ import pandas as pd
 
 from dpbench import algorithms
 from dpbench import schema as schemas
-from dpbench.algorithms import terms
+from dpbench.algorithms import defaults
 from dpbench.algorithms.base import make_settings
 from dpbench.errors import PrivacyError, UserError, nearest
 from dpbench.estimators import worlds
@@ -29,7 +29,7 @@ from dpbench.leaderboard import entrants
 from dpbench.privacy.accounting.gaussian import gaussian_epsilon, gaussian_mu
 from dpbench.privacy.ledger import Composition, describe
 from dpbench.privacy.verify import spent
-from dpbench.run.jobs import check_delta, delta_value
+from dpbench.run.job import check_delta, delta_value
 from dpbench.run.row_bound import RowBound
 from dpbench.schema import Schema
 
@@ -365,7 +365,7 @@ def make(
         decided, composition = field[name][i // len(field)]
         bounding = () if decided.row_bound is None else decided.row_bound.planned
         whole = bounding + composition * decided.models
-        planned = spent(whole, decided.budget[1], terms.RELATION).epsilon if composition else math.nan
+        planned = spent(whole, decided.budget[1], defaults.RELATION).epsilon if composition else math.nan
         told = [f"{entry.count} × {entry.label}: {describe(entry.release)}" for entry in composition]
         told = [f"each of {decided.models} models: {line}" for line in told] if decided.models > 1 else told
         told = [f"{entry.count} × {entry.label}: {describe(entry.release)}" for entry in bounding] + told

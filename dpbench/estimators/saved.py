@@ -17,20 +17,19 @@ import numpy as np
 
 from dpbench import algorithms
 from dpbench import schema as schemas
-from dpbench.algorithms import terms
+from dpbench.algorithms import defaults
 from dpbench.algorithms.base import Algorithm, BaseSettings, make_settings
 from dpbench.errors import PrivacyError, UserError
 from dpbench.privacy import statement as statements
+from dpbench.privacy.budget import share
 from dpbench.privacy.disclosure import undeclared
-from dpbench.privacy.ledger import Composition, Release
+from dpbench.privacy.ledger import Composition, Relation, Release
 from dpbench.privacy.plain import plain
-from dpbench.privacy.relation import Relation
-from dpbench.privacy.split import share
 from dpbench.privacy.statement import DoesNotHold, Statement
 from dpbench.problems import losses
-from dpbench.problems.declaration import Declaration
+from dpbench.problems.regularisers import Declaration
 from dpbench.run import row_bound as row_bounds
-from dpbench.run.bound import budget_of
+from dpbench.run.bind import budget_of
 from dpbench.schema import Column, Lengths, Schema, Target
 from dpbench.version import __version__
 
@@ -291,7 +290,7 @@ def _fit_together(model: Saved, statement: Statement) -> list[str]:
         if undone := undeclared(statement.composition, {*method.labels, *[row_bounds.LABEL] * bool(bounding)}):
             raise DoesNotHold(f"{statement.mechanism}: {undone}")
         _covered(model, statement, method, settings)
-        if flaw := method.flaw(settings, terms.accounting(method)):
+        if flaw := method.flaw(settings, defaults.accounting(method)):
             raise DoesNotHold(f"{statement.mechanism}, as it was set, keeps no ε: {flaw}")
         why = method.inexact(losses.get(model.loss), Relation.REPLACE_ONE, settings)
         if statement.arithmetic == "bytes" and why:
@@ -339,7 +338,7 @@ def _following(model: Saved, statement: Statement, method: Algorithm, settings: 
 def _plans(model: Saved, statement: Statement, method: Algorithm, settings: BaseSettings) -> list[Composition]:
     """What the fit of such a model may have released, as of `Terms`; none where a method says it while it runs."""
     loss, most = losses.get(model.loss), max(model.class_weights or [1.0])
-    accounting, l2 = terms.accounting(method), model.parameters.l2 / most
+    accounting, l2 = defaults.accounting(method), model.parameters.l2 / most
     models = 1 if loss.outputs > 1 else len(model.W)
     if model.class_weights is not None:
         loss = losses.Weighted(loss, tuple(one / most for one in model.class_weights))

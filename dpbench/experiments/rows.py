@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from dpbench import algorithms, experiments
 from dpbench.errors import UserError
 from dpbench.leaderboard import shipped
-from dpbench.run.results import Store
+from dpbench.run.store import Store
 from dpbench.study.plan import plan
 from dpbench.study.standing import Standing, standing
 

@@ -14,9 +14,9 @@ from dpbench.errors import NotAtHand, UserError, at_least, positive, several, si
 from dpbench.experiments.tuned import lookup
 from dpbench.problems import catalogue
 from dpbench.run import executors, runner
-from dpbench.run.jobs import make_job
-from dpbench.run.results import Store
+from dpbench.run.job import make_job
 from dpbench.run.runner import Progress, Summary
+from dpbench.run.store import Store
 from dpbench.study.plan import plan
 
 if TYPE_CHECKING:

@@ -11,12 +11,12 @@ from typing import Any
 import msgspec
 
 from dpbench import algorithms
-from dpbench.algorithms import terms
+from dpbench.algorithms import defaults
 from dpbench.algorithms.base import Algorithm, make_settings
 from dpbench.errors import NotAtHand, UserError
 from dpbench.files import read_toml
 from dpbench.problems import catalogue
-from dpbench.problems.declaration import Declaration
+from dpbench.problems.regularisers import Declaration
 from dpbench.study.grid import BEST, GridEntry
 
 
@@ -85,7 +85,7 @@ def _tried(problem: str, name: str) -> Iterator[tuple[tuple[str, Any] | None, st
         try:
             target = declared(problem)
             method.needs.check(target, method.name)
-            method.under(terms.RELATION)
+            method.under(defaults.RELATION)
         except NotAtHand:
             target = None
         except UserError as error:
@@ -144,7 +144,7 @@ def entering(block: GridEntry, problem: str, name: str, settings: dict[str, Any]
         problems=[problem],
         algorithms=[name],
         settings=settings,
-        accounting=terms.accounting(method),
-        delta=terms.delta(method),
-        relation=terms.RELATION.value,
+        accounting=defaults.accounting(method),
+        delta=defaults.delta(method),
+        relation=defaults.RELATION.value,
     )

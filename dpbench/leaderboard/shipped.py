@@ -10,7 +10,7 @@ from pathlib import Path
 
 from dpbench import files
 from dpbench.errors import silent
-from dpbench.run import parts
+from dpbench.run import store
 
 PROFILE, EXPERIMENT = "full", "leaderboard"
 
@@ -19,7 +19,7 @@ def folder() -> Path | None:
     """Where they lie: inside the package in a wheel, results/full/leaderboard in a checkout; None where nowhere."""
     packed = Path(str(resources.files("dpbench.leaderboard"))) / "shipped"
     checkout = Path(__file__).parents[2] / "results" / PROFILE / EXPERIMENT
-    return next((path for path in (packed, checkout) if parts.listed(path / "runs")), None)
+    return next((path for path in (packed, checkout) if store.list_parts(path / "runs")), None)
 
 
 def lay_out(results: str | os.PathLike[str], notify: Callable[[str], None] = silent) -> Path | None:
@@ -28,11 +28,11 @@ def lay_out(results: str | os.PathLike[str], notify: Callable[[str], None] = sil
     Submissions that are there stay as they are. notify: gets a line where something was copied.
     """
     target, source = Path(results) / PROFILE / EXPERIMENT, folder()
-    if source is None or parts.listed(target / "runs") or source.resolve() == target.resolve():
+    if source is None or store.list_parts(target / "runs") or source.resolve() == target.resolve():
         return None
     for path in [*source.glob("submissions/*"), source / "runs"]:  # the rows last: where they are, all is
         place = target / path.relative_to(source)
-        if parts.listed(place) or (path.name != "runs" and place.exists()):
+        if store.list_parts(place) or (path.name != "runs" and place.exists()):
             continue
         place.parent.mkdir(parents=True, exist_ok=True)
         with files.staging(place) as staged:

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import pandas as pd
 
-from dpbench.run.results import Store
+from dpbench.run.store import Store
 
 FOLDER = "submissions"
 

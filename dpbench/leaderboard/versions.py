@@ -12,7 +12,7 @@ import msgspec
 import pandas as pd
 
 from dpbench.leaderboard.submitted import submissions
-from dpbench.run.results import Store
+from dpbench.run.store import Store
 
 FOLDER = "versions"
 DECIDING = ("key", "status", "excess", "seconds", "epsilon_planned")  # of a row

@@ -1,7 +1,11 @@
-"""What a run may spend, under which neighbouring relation, and the accounting that its noise is calibrated by."""
+"""What a run may spend, under which neighbouring relation, and the accounting that its noise is calibrated by.
+
+One budget for several runs on the same rows; `check.together` is what they cost.
+"""
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 
@@ -9,8 +13,8 @@ import numpy as np
 
 from dpbench.errors import PrivacyError, UserError, positive
 from dpbench.privacy import accounting as accountings
-from dpbench.privacy.ledger import Composition, Counts, counted, require
-from dpbench.privacy.relation import Relation
+from dpbench.privacy.accounting.gaussian import gaussian_epsilon, gaussian_mu
+from dpbench.privacy.ledger import Composition, Counts, Relation, counted, require
 
 
 @dataclass(frozen=True)
@@ -105,3 +109,19 @@ class Budgets:
     def rho(self) -> np.ndarray:
         """(k,) zCDP budgets, see `Budget.rho`."""
         return np.array([one.rho for one in self.each])
+
+
+def share(epsilon: float, delta: float, runs: int, *, gaussian: bool) -> tuple[float, float]:
+    """(ε', δ') of each of `runs` runs that are (ε, δ)-DP together.
+
+    Basic composition: (ε/k, δ/k), for any runs. gaussian: every run releases Gaussians on all rows alone, calibrated
+    exactly: k runs of μ' are √k·μ'-Gaussian DP (Dong, Roth and Su 2022, Corollary 3.3), so each gets μ/√k, at δ.
+
+    >>> share(1.0, 1e-6, 4, gaussian=False)
+    (0.25, 2.5e-07)
+    """
+    if runs == 1:
+        return epsilon, delta
+    if not gaussian or delta == 0:
+        return epsilon / runs, delta / runs
+    return gaussian_epsilon(gaussian_mu(epsilon, delta) / math.sqrt(runs), delta), delta

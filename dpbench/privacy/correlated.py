@@ -1,4 +1,6 @@
-"""Correlated noise for sums over batches in a fixed, repeated order: the banded matrix mechanism.
+"""Correlated noise: the tree mechanism for running sums, and the banded matrix mechanism for repeated batches.
+
+Correlated noise for sums over batches in a fixed, repeated order: the banded matrix mechanism.
 
 Released are the T values with noise C⁻¹Z, Z i.i.d. N(0, std²), C lower triangular with p bands: as much as CG + Z. A
 row enters the values of rounds that are at least b apart. For p ≤ b the columns of C at these rounds share no row, so
@@ -8,17 +10,120 @@ for adaptively chosen values too (Denisov, McMahan, Rush, Smith and Thakurta 202
 
 C is the square root of the matrix of prefix sums, cut off after p bands (Kalinin and Lampert 2024): column entries
 c_j = C(2j, j)/4^j. With p = 1 the noise is independent.
+
+The tree mechanism: running sums released with noise that grows with log₂ of their number.
+
+Private zeroth-order nonsmooth nonconvex optimization (Zhang, Tran and Cutkosky 2024), Algorithm 5 and Theorem 4.3,
+after Dwork, Naor, Pitassi and Rothblum (2010) and Chan, Shi and Song (2011). A row enters the sums in one round only.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
 import numpy as np
 
 from dpbench.errors import PrivacyError
 from dpbench.privacy.ledger import Gaussian
-from dpbench.privacy.release import NORMAL, Array, Releases, Scalars
+from dpbench.privacy.noise import NORMAL, Array, Releases, RoundsAhead, Scalars
+
+
+def node(t: int) -> list[tuple[int, int]]:
+    """NODE(t) of Algorithm 5: the binary decomposition of [1, t], largest node first.
+
+    >>> node(7)
+    [(1, 4), (5, 6), (7, 7)]
+    """
+    nodes = []
+    while t:
+        low = t & -t  # the length of the node that ends at t
+        nodes.append((t - low + 1, t))
+        t -= low
+    return nodes[::-1]
+
+
+def holders(rounds: int) -> Array:
+    """(rounds,) how many of the nodes released in `rounds` rounds hold round q = 1, …, rounds.
+
+    Every right end b has one node, (b - 2^i + 1, b) with 2^i the largest power of two that divides b. Round 1 is in
+    those that end at 1, 2, 4, …: ⌊log₂ rounds⌋ + 1 of them, the most there can be; the others are in ⌊log₂ rounds⌋ or
+    fewer.
+    """
+    steps = np.zeros(rounds + 2, dtype=int)
+    ends = np.arange(1, rounds + 1)
+    np.add.at(steps, ends - (ends & -ends) + 1, 1)
+    np.add.at(steps, ends + 1, -1)
+    return np.cumsum(steps)[1 : rounds + 1]
+
+
+def tree_sensitivity(rounds: int, by_round: float | Array) -> float:
+    """ℓ₂ sensitivity of all node sums together: max over q of sqrt(holders_q) · s_q.
+
+    by_round: s_q, how far a neighbour moves the term of round q, given everything released before: one number for all
+    rounds, or (rounds,). A row is in the term of one round, hence in holders_q node sums, each of which it moves by
+    at most s_q; the other nodes are distributed alike on both data sets (Lemma C.1). So the released sums, a function
+    of the noisy nodes, cost what one Gaussian release of this sensitivity costs (Theorem 4.3, whose 2 ln n bounds
+    holders_q). With one s for all rounds it is sqrt(⌊log₂ rounds⌋ + 1) · s.
+    """
+    return float(np.max(np.sqrt(holders(rounds)) * by_round))
+
+
+class Tree:
+    """Adds TREE(t) to the t-th running sum; one ξ ~ N(0, std² I) per node, drawn once. Made by `Mechanisms.tree`.
+
+    Holds the ⌊log₂ t⌋ + 1 noise vectors that NODE(t) may share with later rounds, and no more.
+    """
+
+    def __init__(
+        self,
+        releases: Releases,
+        rounds: int,
+        std: float,
+        multiplier: float,
+        label: str,
+        admit: Callable[[], None] = lambda: None,
+        count: int = 1,
+    ) -> None:
+        self.rounds, self.t = rounds, 0
+        self._releases, self._multiplier, self._label, self._admit = releases, multiplier, label, admit
+        self._count = count  # of the ledger's entries that are this tree's: 0 where it is one of many in a pass
+        self.std: Array = np.asarray(releases.moved(std), dtype=float)
+        self._noise: list[tuple[int, Array]] = []  # (right end, ξ summed over the nodes up to it)
+        self._fresh = RoundsAhead(releases, rounds)
+
+    def release(self, running_sum: Array) -> Array:
+        """`running_sum` (k, d), the sum of the terms of rounds 1, …, t, plus TREE(t); t counts the calls."""
+        if self.t == self.rounds:
+            raise PrivacyError(f"{self._label}: this tree was paid for {self.rounds} rounds; start another")
+        self._admit()
+        self.t += 1
+        value = np.asarray(running_sum, dtype=float)
+        if self.t == 1:
+            z, shape = self._multiplier, value.shape[1:]
+            self._event = self._releases.record(Gaussian, z, self._label, shape, self.std, z, self._count)
+        before = self.t & (self.t - 1)  # the right end of the node before the one that ends at t
+        mix = [(before, -1.0)] if before else []  # what is left of a sum is a node and its noise
+        return self._releases.publish(
+            "normal", self._label, self._event, value, self.std, lambda: self._noisy(value, before), self, mix
+        )
+
+    def _noisy(self, running_sum: Array, before: int) -> Array:
+        while self._noise and self._noise[-1][0] > before:
+            self._noise.pop()
+        fresh = self._fresh.next(running_sum.shape, self.std, "the tree mechanism")
+        total = self._noise[-1][1] + fresh if self._noise else fresh
+        self._noise.append((self.t, total))
+        noisy: Array = running_sum + total
+        return noisy
+
+
+def node_std(rounds: int, by_round: float | Array, rho: float) -> float:
+    """The noise per node and coordinate that makes the released sums ρ-zCDP: `sensitivity` / sqrt(2ρ).
+
+    In the paper's units, (α, αρ'²/2)-RDP with ρ' = sqrt(2ρ), and one s for all rounds: sqrt(h)·s/ρ', h = ⌊log₂ T⌋ + 1.
+    """
+    return tree_sensitivity(rounds, by_round) / math.sqrt(2 * rho)
 
 
 def coefficients(bands: int) -> Array:

@@ -34,9 +34,8 @@ import msgspec
 
 from dpbench.errors import PrivacyError, UserError, positive
 from dpbench.privacy.check import within
-from dpbench.privacy.ledger import Composition, Entry, Gaussian, Release
+from dpbench.privacy.ledger import Composition, Entry, Gaussian, Relation, Release
 from dpbench.privacy.plain import plain, release_of
-from dpbench.privacy.relation import Relation
 from dpbench.privacy.verify import spent
 
 TABLES = (

@@ -14,8 +14,7 @@ import math
 
 import numpy as np
 
-from dpbench.privacy.ledger import ConvexPerturbation, LogisticPerturbation
-from dpbench.privacy.relation import Relation
+from dpbench.privacy.ledger import ConvexPerturbation, LogisticPerturbation, Relation
 
 COSINES = (-1.0, -0.99, -0.9, -0.5, 0.0)  # between the rows, times their labels
 STRIDE = 25  # points of t between two at which all half-planes are looked at

@@ -24,9 +24,9 @@ import numpy as np
 
 from dpbench.errors import PrivacyError
 from dpbench.privacy import correlated, tukey
+from dpbench.privacy.accounting.gaussian import growth
 from dpbench.privacy.budget import Budget, Budgets
-from dpbench.privacy.correlated import Correlated
-from dpbench.privacy.last_iterate import growth
+from dpbench.privacy.correlated import Correlated, Tree, node_std
 from dpbench.privacy.ledger import (
     BoundedRange,
     Counts,
@@ -40,10 +40,10 @@ from dpbench.privacy.ledger import (
     PureDP,
     Radial,
     RadialPerturbation,
+    Relation,
     Release,
 )
-from dpbench.privacy.relation import Relation
-from dpbench.privacy.release import (
+from dpbench.privacy.noise import (
     GUMBEL,
     ISOMETRIC,
     LAPLACE,
@@ -58,12 +58,11 @@ from dpbench.privacy.release import (
 from dpbench.privacy.sampling import (
     PoissonReplacedSampler,
     PoissonSampler,
+    SinglePass,
     WithoutReplacementSampler,
     WithReplacementSampler,
     laplace_multiplier,
 )
-from dpbench.privacy.single_pass import SinglePass
-from dpbench.privacy.tree import Tree, node_std
 
 
 class Score(NamedTuple):
@@ -260,7 +259,7 @@ class Mechanisms:
         """What to call on each of `steps` gradients (k, d): it adds noise that makes the last iterate ρ-zCDP.
 
         sensitivity: ℓ₂, of a gradient. contraction: of every step, on all data. Only the last iterate may be released,
-        or used for anything but the next step. Source: see `dpbench.privacy.last_iterate`.
+        or used for anything but the next step. Source: see `dpbench.privacy.accounting.gaussian`.
         """
         z = _gaussian_multiplier(rho, None) * growth(steps, contraction)
         scale = np.asarray(self.releases.moved(sensitivity) * z)
@@ -447,7 +446,7 @@ class Mechanisms:
             >>> noisy.shape
             (2, 3)
 
-        Source: Zhang, Tran and Cutkosky (2024), Theorem 4.3; see `dpbench.privacy.tree`.
+        Source: Zhang, Tran and Cutkosky (2024), Theorem 4.3; see `dpbench.privacy.correlated`.
         """
         return Tree(self.releases, rounds, node_std(rounds, sensitivity, rho), math.sqrt(0.5 / rho), label)
 
@@ -486,7 +485,7 @@ class Mechanisms:
             >>> rows.gaussian(np.zeros((2, 3)), sensitivity=2 / 25, noise_multiplier=5.0).shape
             (2, 3)
 
-        Source: Zhang, Tran and Cutkosky (2024), Lemma C.1; see `dpbench.privacy.single_pass`.
+        Source: Zhang, Tran and Cutkosky (2024), Lemma C.1; see `dpbench.privacy.sampling`.
         """
         return SinglePass(self.releases, self.budget.relation, n, label)
 

@@ -7,8 +7,7 @@ from typing import Any, get_args
 
 from dpbench.errors import PrivacyError, UserError
 from dpbench.privacy import ledger
-from dpbench.privacy.ledger import Release
-from dpbench.privacy.relation import Relation
+from dpbench.privacy.ledger import Relation, Release
 
 KINDS: dict[str, type] = {kind.__name__: kind for kind in get_args(ledger.Release)}
 # What an archive may claim of one release, so that composing it is bounded: an honest one is far inside.

@@ -20,9 +20,8 @@ import msgspec
 from dpbench import files
 from dpbench.errors import PrivacyError, UserError
 from dpbench.privacy.check import within
-from dpbench.privacy.ledger import Composition, Entry, describe
+from dpbench.privacy.ledger import Composition, Entry, Relation, describe
 from dpbench.privacy.plain import plain, release_of
-from dpbench.privacy.relation import Relation
 from dpbench.privacy.verify import spent
 
 FORMAT = 2

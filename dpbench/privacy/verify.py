@@ -53,12 +53,12 @@ from dpbench.privacy.ledger import (
     PureDP,
     Radial,
     RadialPerturbation,
+    Relation,
     Release,
     WithoutReplacement,
     counted,
     require,
 )
-from dpbench.privacy.relation import Relation
 
 if TYPE_CHECKING:
     from dp_accounting.pld.privacy_loss_distribution import PrivacyLossDistribution

@@ -1,22 +1,51 @@
-"""Problems by name: which data, loss, regularisers, bound on the rows and start each paper uses."""
+"""Problems by name: which data, loss, regularisers, bound on the rows and start each paper uses.
+
+Where a run starts: a rule per problem, drawn from the job's own stream.
+"""
 
 from __future__ import annotations
 
 import functools
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 
 from dpbench import datasets
-from dpbench.datasets import generated
 from dpbench.datasets.recipes import clip_rows
+from dpbench.datasets.sets import generated
 from dpbench.errors import UserError, nearest
 from dpbench.problems import losses, regularisers
-from dpbench.problems.declaration import Declaration
 from dpbench.problems.problem import Problem
+from dpbench.problems.regularisers import Declaration
 from dpbench.problems.risk import BOUND_SLACK
-from dpbench.problems.starts import RULES
+
+
+def _unit(d: int, generator: np.random.Generator) -> np.ndarray:
+    w = generator.standard_normal(d)
+    return w / np.linalg.norm(w)
+
+
+def _first_five(d: int, generator: np.random.Generator) -> np.ndarray:
+    return np.pad(_unit(5, generator), (0, d - 5))
+
+
+RULES: dict[str, Callable[[int, np.random.Generator], np.ndarray]] = {
+    "zero": lambda d, generator: np.zeros(d),
+    "unit": _unit,  # uniform on the unit sphere (second_order)
+    "first five": _first_five,  # the same in the first five coordinates, 0 in the others (zeroth_order)
+    "normal": lambda d, generator: generator.standard_normal(d),  # nonconvex
+    "tens": lambda d, generator: np.full(d, 10.0),  # accelerated
+}
+
+
+def draw(rule: str, d: int, generator: np.random.Generator) -> np.ndarray:
+    """A starting point (d,) by `rule`, a key of RULES; UserError for an unknown one."""
+    if rule not in RULES:
+        raise UserError(f"unknown start {rule!r}: {nearest(rule, RULES)}")
+    return RULES[rule](d, generator)
+
 
 SPLIT = 20261123  # seeds the choice of the rows kept apart: their positions decide, nothing in them
 
@@ -26,7 +55,7 @@ class Recipe:
     """What a problem name stands for.
 
     row_bound: declared bound on ‖x‖ in the norm `row_bound_norm`; "unit" means 1 if all rows obey it, else none.
-    start: a key of `starts.RULES`.
+    start: a key of `catalogue.RULES`.
     unit, target_unit: constants that rows and numeric targets are divided by. Rows beyond `row_bound` are then divided
         by what their norm exceeds it by.
     apart: one row in `apart`, chosen by position, is kept for scores of what was trained on the others; 0 for none.
@@ -155,7 +184,7 @@ CATALOGUE |= {
     "digits-l1": Recipe("digits", weights={"l1": 5e-3}, start="zero", unit=65**0.5),
     "dorothea-unit": Recipe("dorothea", weights={"l1": 2e-3}, start="zero", unit=30.0),
 }
-# its drawn problems, one per data set of datasets/generated.py; d is declared there
+# its drawn problems, one per data set of datasets/sets/generated.py; d is declared there
 _LASSO = {"gen-lasso": ("squared", 2e-3), "gen-wide": ("logistic", 5e-4), "gen-very-wide": ("logistic", 1e-3)}
 CATALOGUE |= {
     name: Recipe(

@@ -41,15 +41,13 @@ from dpbench.privacy.exact.sums import (
     outer,
     weighted,
 )
-from dpbench.problems.columns import Columns
 from dpbench.problems.followed import Follower
-from dpbench.problems.grid import GridRows, on_grid, short_rows, square_bound
-from dpbench.problems.kernels import BLOCK, CACHED, LONGEST, Pointwise, Rows
+from dpbench.problems.grid import LARGE, Apart, GridRows, on_grid, short_rows, square_bound
 from dpbench.problems.losses import Loss, built_in
-from dpbench.problems.problem import Problem
-from dpbench.problems.replaced import LARGE, Apart
+from dpbench.problems.problem import Columns, Problem
 from dpbench.problems.risk import FAR
-from dpbench.problems.sharded import ShardedProblem, Shards, columns_of
+from dpbench.problems.rows import BLOCK, CACHED, LONGEST, Pointwise, Rows
+from dpbench.problems.shards import ShardedProblem, Shards, columns_of
 
 MANTISSA = 2**53
 FARTHEST = 1e3  # ‖w‖ up to which a minimiser's certificate has the tolerance that is asked for

@@ -15,8 +15,8 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from dpbench.problems.kernels import Rows
 from dpbench.problems.losses import Loss
+from dpbench.problems.rows import Rows
 
 Merge: TypeAlias = Callable[[Any, Any], Any]  # of two shards' answers, such as their sum or their maximum
 KEPT = 12e6  # bytes of predictions that a shard keeps, as dp-cd's batches have them

@@ -1,4 +1,14 @@
-"""The optimum F* of a convex problem, with a certificate, cached beside the data."""
+"""The optimum F* of a convex problem, with a certificate, cached beside the data.
+
+The optimum of any smooth convex problem by Levenberg-damped Newton steps, on the span of the rows.
+
+Newton's steps where there are fewer rows than columns: the data's Hessian is AᵀA with A (n, d), and n unknowns do.
+
+Of ½‖A(x - v)‖² + m/2 ‖x - v‖² + <g, x - v> + l1‖x‖₁ the minimiser is x(p) = S(v - (g + Aᵀp)/m, l1/m), S the soft
+threshold, at the p (n,) that is A(x(p) - v): there Fenchel's dual has gradient 0. It is piecewise quadratic with
+Hessian I + A_J A_Jᵀ/m, A_J the columns at which x(p) is not 0, so that Newton's steps with Armijo's rule end after
+finitely many (semismooth Newton: Li, Sun and Toh 2018). Without l1 they are Woodbury's formula, and one is enough.
+"""
 
 from __future__ import annotations
 
@@ -8,16 +18,61 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
+import scipy
 
 from dpbench import files
 from dpbench.errors import UserError
-from dpbench.problems import damped_newton, interior_point, sparse_optimum
-from dpbench.problems.kernels import Rows
+from dpbench.problems import solvers
 from dpbench.problems.losses import Loss
 from dpbench.problems.risk import EmpiricalRisk
+from dpbench.problems.rows import Rows
+from dpbench.problems.solvers import whitening
+
+STEPS = 300
+
+
+def solve_newton(problem: EmpiricalRisk, tolerance: float) -> np.ndarray:
+    """A point w (d,) with ‖∇F(w)‖₂ ≤ tolerance, or the one of smallest gradient after 300 steps."""
+    T = whitening(problem.second_moment() + problem.l2 * np.eye(problem.d))
+    u, damping = np.zeros(T.shape[1]), 1e-2
+    value, slope = evaluate(problem, T @ u)
+    best, least = T @ u, np.inf
+    for _ in range(STEPS):
+        norm = float(np.linalg.norm(slope))
+        if norm < least:
+            best, least = T @ u, norm
+        if norm <= tolerance:
+            break
+        g, H = T.T @ slope, T.T @ problem.hessian((T @ u)[None])[0] @ T
+        while damping < 1e12:
+            try:
+                step = -scipy.linalg.cho_solve(scipy.linalg.cho_factor(H + damping * np.eye(len(u))), g)
+            except np.linalg.LinAlgError:
+                damping *= 10
+                continue
+            predicted = -(g @ step) - step @ H @ step / 2
+            new_value, new_slope = evaluate(problem, T @ (u + step))
+            # Near the optimum F moves by less than its rounding: trust the model there.
+            gain = (value - new_value) / predicted if predicted > 1e-13 * abs(value) else 1.0
+            if gain > 1e-3:
+                break
+            damping *= 4
+        else:
+            break
+        u, value, slope = u + step, new_value, new_slope
+        if gain > 0.75:
+            damping /= 4
+    return best
+
+
+def evaluate(problem: EmpiricalRisk, w: np.ndarray) -> tuple[float, np.ndarray]:
+    """F(w) and ∇F(w) at one w (d,)."""
+    value, slope = problem.value_and_gradient(w[None])
+    return value[0], slope[0]
+
 
 VERSION = 1  # part of the cache's file name: raise it when the solution or the file changes
 GRADIENT_TOLERANCE = 1e-9
@@ -70,7 +125,7 @@ def minimise(problem: EmpiricalRisk, start: np.ndarray | None = None, solve: Sol
     elif not problem.loss.smooth:
         raise NoOptimum(f"{problem}: its loss has kinks, so it has no certified optimum; compare values of F")
     elif problem.l1:
-        w, gap = sparse_optimum.solve(problem, L1_TOLERANCE / 2, start)
+        w, gap = solvers.solve_sparse(problem, L1_TOLERANCE / 2, start)
     elif solve is not None:
         w, gap = solve(problem)
     elif problem.loss.name == "logistic":
@@ -78,7 +133,7 @@ def minimise(problem: EmpiricalRisk, start: np.ndarray | None = None, solve: Sol
     elif problem.loss.name == "squared":
         w, gap = _least_squares(problem), np.nan
     else:
-        w, gap = damped_newton.solve(problem, GRADIENT_TOLERANCE / 100), np.nan
+        w, gap = solve_newton(problem, GRADIENT_TOLERANCE / 100), np.nan
     found = _certified(problem, w, gap)
     if not _valid(found):
         raise NoOptimum(
@@ -106,7 +161,7 @@ def _logistic(problem: EmpiricalRisk) -> tuple[np.ndarray, float]:
     rows, back = _reduced(problem)
     solutions = []
     for start in STARTS:
-        found = interior_point.solve(rows, problem.l2, start)
+        found = solvers.solve_logistic(rows, problem.l2, start)
         if not problem.l2 and found.smallest_margin > 0:
             raise NoOptimum(f"{problem}: the data are linearly separable, so inf F = 0 is not attained; add l2 or l1")
         solutions.append(found)
@@ -160,7 +215,7 @@ def _read(path: Path, problem: EmpiricalRisk) -> Optimum | None:
         return None
     if w.shape != (problem.d,) or not np.isfinite(w).all():
         return None
-    found = _certified(problem, w, sparse_optimum.duality_gap(problem, w) if problem.l1 else gap)
+    found = _certified(problem, w, solvers.duality_gap(problem, w) if problem.l1 else gap)
     return found if _valid(found) and abs(found.value - value) <= 1e-9 * max(1, abs(value)) else None
 
 
@@ -168,3 +223,59 @@ def _write(path: Path, found: Optimum) -> None:
     """Whole or not at all; a folder that cannot be written to only costs the time to solve again."""
     with suppress(OSError), files.replacing(path) as staged, open(staged, "wb") as file:
         np.savez(file, w=found.w, value=found.value, gap=found.gap)
+
+
+WIDE_STEPS, HALVINGS = 100, 40
+
+
+def fits(problem: EmpiricalRisk, ridge: float) -> bool:
+    """Whether `ridge` and the problem's own make its smooth part AᵀA + mI with m > 0 and A of fewer rows than columns.
+
+    And whether the rows are in memory; a matter of public numbers.
+    """
+    at_hand = "X" in vars(problem) and problem.loss.outputs == 1 and problem.loss.convex
+    return at_hand and problem.n < problem.d and not problem.w2 and ridge + problem.l2 > 0
+
+
+def solve_wide(A: Any, m: float, g: np.ndarray) -> np.ndarray:
+    """(AᵀA + mI)⁻¹ g for A (n, d), dense or CSR, and m > 0."""
+    return (g - A.T @ _system(A, m)(A @ g)) / m
+
+
+def quadratic(A: Any, m: float, g: np.ndarray, v: np.ndarray, l1: float) -> np.ndarray:
+    """(d,) argmin_x <g, x - v> + (x-v)ᵀ(AᵀA + mI)(x-v)/2 + l1‖x‖₁, for A (n, d), dense or CSR, and m > 0."""
+
+    def primal(p: np.ndarray) -> tuple[np.ndarray, float]:
+        """x(p), and the dual function to be minimised."""
+        slope = g + A.T @ p
+        x = v - slope / m
+        x = np.sign(x) * np.maximum(np.abs(x) - l1 / m, 0.0)
+        inner = m / 2 * (x - v) @ (x - v) + slope @ (x - v) + l1 * np.abs(x).sum()
+        return x, float(p @ p / 2 - inner)
+
+    p = np.zeros(A.shape[0])
+    x, value = primal(p)
+    for _ in range(WIDE_STEPS):
+        residual = p - A @ (x - v)
+        live = np.flatnonzero(x)
+        direction = -_system(A[:, live], m)(residual) * m
+        slope, step = residual @ direction, 1.0
+        for _ in range(HALVINGS):
+            end, lower = primal(p + step * direction)
+            # Near the minimum the values differ by rounding only: the slack lets the last full steps through.
+            if lower <= value + 1e-4 * step * slope + 1e-14 * abs(value):
+                break
+            step /= 2
+        same = step == 1.0 and np.array_equal(np.flatnonzero(end), live)
+        p, x, value = p + step * direction, end, lower
+        if same:  # a full step within one piece ends at its minimum
+            break
+    return x
+
+
+def _system(A: Any, m: float) -> Any:
+    """p ↦ (AAᵀ + mI)⁻¹ p."""
+    K: Any = A @ A.T
+    K = K.toarray() if scipy.sparse.issparse(A) else K
+    factor = scipy.linalg.cho_factor(K + m * np.eye(len(K)), overwrite_a=True, check_finite=False)
+    return lambda p: scipy.linalg.cho_solve(factor, p, check_finite=False)

@@ -1,13 +1,20 @@
-"""Regularisers of a batch of iterates W (k, d): they use no data and so cost no privacy."""
+"""Regularisers, and the declaration of a problem: what is known of it without its data.
+
+Regularisers of a batch of iterates W (k, d): they use no data and so cost no privacy.
+
+A problem without its data: all that a proof, a noise scale or a plan may rest on.
+"""
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
 
 from dpbench.errors import UserError
+from dpbench.problems import losses
 
 
 @dataclass(frozen=True)
@@ -100,3 +107,104 @@ def make(**weights: float) -> dict[str, Regulariser]:
         if weight:
             made[name] = KINDS[name](float(weight))
     return made
+
+
+class Declaration:
+    """n rows in d dimensions, a loss, regularisers, a bound on the rows, and the constants that follow.
+
+    loss: "logistic", "sigmoid", "squared", "pseudo-huber", "ramp", "phase", that of a package, or a `losses.Loss`.
+    l1, l2, w2: weights ≥ 0 of the regularisers.
+    row_bound: bound on the norm of a row that privacy proofs may rely on, inf for none.
+    row_bound_norm: "l2", or "l1" for a bound on ‖x‖₁.
+    name: for messages and result rows.
+    """
+
+    def __init__(
+        self,
+        n: int,
+        d: int,
+        *,
+        loss: str | losses.Loss = "logistic",
+        l1: float = 0.0,
+        l2: float = 0.0,
+        w2: float = 0.0,
+        row_bound: float = math.inf,
+        row_bound_norm: str = "l2",
+        name: str = "",
+    ) -> None:
+        if row_bound_norm not in ("l1", "l2"):
+            raise UserError(f"row_bound_norm: must be l1 or l2, got {row_bound_norm!r}")
+        self.n, self.d, self.name = n, d, name
+        self.loss = losses.get(loss)
+        self.regularisers = make(l1=l1, l2=l2, w2=w2)
+        self.l1, self.l2, self.w2 = float(l1), float(l2), float(w2)
+        self.row_bound, self.row_bound_norm = row_bound, row_bound_norm
+
+    @property
+    def bare(self) -> Declaration:
+        """What is declared, without the data of a problem that has some."""
+        return Declaration(
+            self.n,
+            self.d,
+            loss=self.loss,
+            l1=self.l1,
+            l2=self.l2,
+            w2=self.w2,
+            row_bound=self.row_bound,
+            row_bound_norm=self.row_bound_norm,
+            name=self.name,
+        )
+
+    def __repr__(self) -> str:
+        terms = "".join(f" + {name}={r.weight:g}" for name, r in self.regularisers.items())
+        return f"<{type(self).__name__} {self.name or '(unnamed)'}: {self.loss.name}{terms}, {self.n} x {self.d}>"
+
+    @property
+    def convex(self) -> bool:
+        """Whether loss and regularisers are all convex."""
+        return self.loss.convex and all(r.convex for r in self.regularisers.values())
+
+    @property
+    def smooth_regularisers(self) -> list[Regulariser]:
+        """All but l1."""
+        return [r for r in self.regularisers.values() if r.smooth]
+
+    @property
+    def row_norm(self) -> float:
+        """max_i ‖x_i‖₂: the most that the bound admits."""
+        return self.row_bound
+
+    @property
+    def row_norm_l1(self) -> float:
+        """max_i ‖x_i‖₁: the most that the bound admits."""
+        return self.row_bound * (math.sqrt(self.d) if self.row_bound_norm == "l2" else 1.0)
+
+    @property
+    def top_eigenvalue(self) -> float:
+        """Largest eigenvalue of XᵀX/n: the most that the bound admits."""
+        return self.row_bound**2
+
+    @property
+    def lipschitz(self) -> float:
+        """L0·row_bound: bound on a row's loss gradient, in the norm of `row_bound_norm`."""
+        return self.loss.lipschitz * self.row_bound
+
+    @property
+    def smoothness(self) -> float:
+        """L1·row_bound²: smoothness of the data part for any data within the bound (‖x‖₂ ≤ ‖x‖₁)."""
+        return self.loss.smoothness * self.row_bound**2
+
+    @property
+    def trace(self) -> float:
+        """row_bound² times the loss's `trace`: bound on that of the data part's Hessian, for data within the bound."""
+        return self.loss.trace * self.row_bound**2
+
+    @property
+    def hessian_lipschitz(self) -> float:
+        """L2·row_bound³: Lipschitz constant of the data part's Hessian for any data within the bound."""
+        return self.loss.hessian_lipschitz * self.row_bound**3
+
+    @property
+    def objective_smoothness(self) -> float:
+        """Smoothness of the smooth part of F: `smoothness` plus that of the regularisers."""
+        return self.smoothness + sum(r.smoothness for r in self.smooth_regularisers)

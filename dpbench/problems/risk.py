@@ -19,9 +19,9 @@ import numpy as np
 from dpbench.datasets.recipes import one_entry_each, row_norms
 from dpbench.errors import DataError, UserError, positive
 from dpbench.problems import losses
-from dpbench.problems.declaration import Declaration
 from dpbench.problems.followed import Lines, Restricted
-from dpbench.problems.kernels import Pointwise, Rows
+from dpbench.problems.regularisers import Declaration
+from dpbench.problems.rows import Pointwise, Rows
 
 BOUND_SLACK = 1e-12  # relative: a row divided by its norm has norm 1 up to rounding
 HESSIAN_BYTES = 4e9

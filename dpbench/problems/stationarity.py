@@ -1,12 +1,87 @@
-"""How close a point is to Goldstein stationary, measured: ‖∇F(w)‖_r = min of ‖g‖ over the convex hull of the gradients
-in the ball of radius r around w (Zhang, Tran and Cutkosky 2024, Definition 2.1, after Goldstein 1977)."""
+"""Goldstein stationarity: a measure of it, and a problem on which it is known.
+
+How close a point is to Goldstein stationary, measured: ‖∇F(w)‖_r = min of ‖g‖ over the convex hull of the gradients
+in the ball of radius r around w (Zhang, Tran and Cutkosky 2024, Definition 2.1, after Goldstein 1977).
+
+A nonsmooth nonconvex expectation whose stationary points are all near one sphere, with fresh samples.
+
+F(x) = E |‖x - z‖ - 1|, z uniform on the sphere of radius 0.1 around 0 in R^d. Away from the unit sphere ∇F has a norm
+near 1 and turns little within a ball, so a point is stationary there only after it has travelled: standing still keeps
+a measure near 1, which the bounds of zeroth_order fall below. Its loss is no function of a margin, so it is no
+`Problem`; it has what the oracles of `algorithms.zeroth_order` and `stationarity.goldstein_norm` ask for.
+"""
 
 from __future__ import annotations
+
+import functools
+from collections.abc import Sequence
 
 import numpy as np
 
 from dpbench.problems.risk import EmpiricalRisk
-from dpbench.problems.sphere import Sphere
+
+SPREAD = 0.1  # the radius of z's sphere
+AHEAD = 4096  # samples drawn at a time for one replicate
+NODES = 4000  # of the quadrature: F is right to 1e-6 of its range
+
+
+class Sphere:
+    """F above in R^d, from `n` samples a replicate, each drawn when it is taken; f is 1-Lipschitz.
+
+    generators: one per replicate, for its samples.
+    """
+
+    lipschitz = 1.0
+
+    def __init__(self, n: int, d: int, generators: Sequence[np.random.Generator]) -> None:
+        self.n, self.d, self.generators = n, d, generators
+        self._drawn, self._at = np.empty((len(generators), 0, d)), 0
+
+    def take(self, rows: np.ndarray) -> np.ndarray:
+        """z (k, b, d) for rows (k, b): fresh ones, so that a row must be asked for once, as a single pass does."""
+        b = rows.shape[1]
+        if self._at + b > self._drawn.shape[1]:
+            size = (max(b, AHEAD), self.d)
+            z = np.stack([generator.standard_normal(size) for generator in self.generators])
+            self._drawn, self._at = SPREAD * z / np.linalg.norm(z, axis=2, keepdims=True), 0
+        self._at += b
+        return self._drawn[:, self._at - b : self._at]
+
+    @staticmethod
+    def values(z: np.ndarray, x: np.ndarray, r: float, U: np.ndarray) -> np.ndarray:
+        """f(x + ru, z), (k, b, m): z (k, b, d), x (k, d), U (k, b, m, d) unit vectors."""
+        c = x[:, None] - z
+        squares = np.einsum("kbd,kbd->kb", c, c) + r * r
+        return np.asarray(np.abs(np.sqrt(squares[..., None] + 2 * r * (U @ c[..., None])[..., 0]) - 1))
+
+    def value(self, X: np.ndarray) -> np.ndarray:
+        """F (p,) at X (p, d), by quadrature."""
+        weights, distances, _ = self._along(np.linalg.norm(X, axis=1))
+        return np.asarray(np.abs(distances - 1) @ weights)
+
+    def gradient(self, X: np.ndarray) -> np.ndarray:
+        """∇F (p, d) at X (p, d), by quadrature; 0 at x = 0."""
+        norms = np.linalg.norm(X, axis=1)
+        weights, distances, radial = self._along(norms)
+        slopes = (np.sign(distances - 1) * radial / np.maximum(distances, np.finfo(float).tiny)) @ weights
+        return np.asarray(X * (slopes / np.maximum(norms, np.finfo(float).tiny))[:, None])
+
+    def _along(self, norms: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """At x with ‖x‖ (p,), over z's share t along x: weights (q,), ‖x - z‖ and the part of x - z along x (p, q)."""
+        shares, weights = _shares(self.d)
+        radial = norms[:, None] - SPREAD * shares
+        return weights, np.sqrt(radial**2 + SPREAD**2 * (1 - shares**2)), radial
+
+
+@functools.cache
+def _shares(d: int) -> tuple[np.ndarray, np.ndarray]:
+    """Values (q,) and weights, of sum 1, of one coordinate of a uniform unit vector of R^d: density (1 - t²)^((d-3)/2).
+
+    At t = cos θ the density of θ is sin^(d-2) θ, by the midpoint rule in θ.
+    """
+    theta = (np.arange(NODES) + 0.5) * np.pi / NODES
+    weights = np.sin(theta) ** (d - 2)
+    return np.cos(theta), weights / weights.sum()
 
 
 def goldstein_norm(

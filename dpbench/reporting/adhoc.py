@@ -18,8 +18,8 @@ from dpbench import experiments, files, frames
 from dpbench.errors import counted
 from dpbench.reporting import experiment_page, explorer, glossary
 from dpbench.reporting.html import articles, breakable, join, link, page, table, tag
-from dpbench.run import outcomes, parts
-from dpbench.run.results import Store
+from dpbench.run import outcomes
+from dpbench.run.store import Store, list_parts
 from dpbench.study.output import Figure, Table
 from dpbench.study.panels import band
 from dpbench.study.statistics import Cell, excess, means, plus_minus, span
@@ -36,7 +36,7 @@ LINES = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00")
 def folders(results: Path) -> list[str]:
     """The folders under `results/adhoc` that have runs."""
     found = sorted(path.parent for path in (results / PROFILE).glob("*/runs"))
-    return [path.name for path in found if parts.listed(path / "runs")]
+    return [path.name for path in found if list_parts(path / "runs")]
 
 
 def build(results: str | os.PathLike[str], figures: str | os.PathLike[str]) -> Iterator[str]:

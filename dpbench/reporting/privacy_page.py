@@ -126,10 +126,15 @@ def _bounds() -> dict[str, list[list[str]]]:
 
 
 def modes() -> list[tuple[str, str]]:
-    """(accounting, what the first line of its module says of it)."""
-    first = {name: (sys.modules[type(accounting.get(name)).__module__].__doc__ or "") for name in accounting.names()}
-    lines = {name: doc.partition("\n")[0] for name, doc in first.items()}
-    return [(name, line.partition("`: ")[2] or line) for name, line in lines.items()]
+    """(accounting, what the docstring of its module, or else of its class, says of it in one line)."""
+    found = []
+    for name in accounting.names():
+        mode = type(accounting.get(name))
+        lines = f"{sys.modules[mode.__module__].__doc__}\n{mode.__doc__}".splitlines()
+        named = [line.removeprefix(f"`{name}`: ") for line in lines if line.startswith(f"`{name}`: ")]
+        line = named[0] if named else (mode.__doc__ or "").partition("\n")[0]
+        found.append((name, f"{line} Not (ε, δ)-DP: {mode.flaw}." if mode.flaw else line))
+    return found
 
 
 def text() -> str:

@@ -8,10 +8,9 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from dpbench.privacy.ledger import Composition
-from dpbench.privacy.profile import profile, trade_off
-from dpbench.privacy.relation import Relation
-from dpbench.run import replay
+from dpbench.privacy.check import profile, trade_off
+from dpbench.privacy.ledger import Composition, Relation
+from dpbench.run import execute
 from dpbench.run.row import Row
 
 DELTAS = np.geomspace(1e-12, 0.5, 60)
@@ -24,8 +23,8 @@ def privacy_profile(key: str, *, results: str | os.PathLike[str] = "results") ->
     key: of a row in `results`, or its beginning. The run is made again, for what it planned to release; the files are
     in `results/profiles`. Of a fit: `Fit.profile`, `Fit.trade_off`.
     """
-    row = replay.row_of(key, results)
-    composition, budget = replay.planned(row)
+    row = execute.row_of(key, results)
+    composition, budget = execute.planned(row)
     return _save(row, composition, budget.relation, Path(results) / "profiles")
 
 

@@ -23,7 +23,7 @@ from dpbench.reporting.explorer import in_words
 from dpbench.reporting.scorecard import in_words as survival
 from dpbench.reporting.scorecard import judged as printed_cells
 from dpbench.reporting.scorecard import statement, verdicts
-from dpbench.run.results import Store
+from dpbench.run.store import Store
 from dpbench.study.context import contexts
 from dpbench.study.statistics import or_infinite
 from dpbench.study.verdicts import NO_DATA, NOT_COMPARABLE, Judged

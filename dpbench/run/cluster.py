@@ -3,6 +3,8 @@
 A worker needs dpbench installed and a connection to the scheduler, nothing else: no shared file system, no network.
 Batches go out one per worker thread and rows come back; a data set goes out once to each worker that does not hold
 the same bytes, and from worker to worker where dask can; the file of an algorithm that is one goes with its batches.
+
+What goes to an executor and what comes back: batches of jobs, their rows, or the death of a worker.
 """
 
 from __future__ import annotations
@@ -16,16 +18,44 @@ import time
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple, Protocol, TypeAlias, cast
 
 import msgspec
 
 from dpbench import datasets
-from dpbench.datasets import shipping
+from dpbench.datasets import loading
 from dpbench.errors import UserError, how_to_install
-from dpbench.run.batch import Batch, Death, Rows
 from dpbench.run.execute import execute, failed_row
+from dpbench.run.job import Job
+from dpbench.run.row import Point, Row
 from dpbench.version import __version__
+
+Batch: TypeAlias = list[Job]
+
+
+class Rows(NamedTuple):
+    """The rows of `runs` and of `traces` that a batch ended with."""
+
+    runs: list[Row]
+    traces: list[Point]
+
+
+class Death(NamedTuple):
+    """`times` workers died while they had the batch; why: what the library calls it."""
+
+    times: int
+    why: str
+
+
+class Executor(Protocol):
+    """Computes batches."""
+
+    def shares(self) -> int:
+        """Into how many even shares the work is cut: a batch longer than one would be the last to end."""
+
+    def run(self, batches: dict[int, Batch]) -> Iterator[tuple[int, Rows | Death]]:
+        """How each batch ended, in the order they end. A batch that did not start may be left out after a death."""
+
 
 PATIENCE = 10.0  # seconds for the scheduler to answer, and for its first worker to be there
 LOSSES = 3  # times that a batch is sent again because the data sent for it were lost with a worker
@@ -147,7 +177,7 @@ class Cluster:
         text = Path(batch[0].algorithm.rpartition(":")[0]).read_text("utf-8") if batch[0].source else ""
         parcel = Parcel(data.name, data.sha256, __version__, text)
         if shipped and data.name not in self._shipments:
-            self._shipments[data.name] = self._client.scatter(shipping.pack(data.name), hash=False)
+            self._shipments[data.name] = self._client.scatter(loading.pack(data.name), hash=False)
         shipment = self._shipments[data.name] if shipped else None
         future = self._client.submit(perform, batch, parcel, shipment, pure=False)
         self._flying[future.key], self._futures[future.key] = (index, batch), future
@@ -210,7 +240,7 @@ def perform(batch: Batch, parcel: Parcel, shipment: dict[str, bytes] | None) -> 
     from threadpoolctl import threadpool_limits
 
     check_version(parcel.version)
-    if not shipping.adopt(parcel.data, parcel.sha256, shipment):
+    if not loading.adopt(parcel.data, parcel.sha256, shipment):
         return None
     threadpool_limits(1)  # for good: with several threads a worker, leaving a `with` would undo it for the others
     if parcel.source:

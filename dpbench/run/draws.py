@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dpbench.privacy.exact.releases import ExactMechanisms, SeededMechanisms
+from dpbench.privacy.exact.release import ExactMechanisms, SeededMechanisms
 from dpbench.privacy.mechanisms import Mechanisms
 
 

@@ -1,31 +1,90 @@
-"""One batch of jobs, from streams to checked rows. The runner and the Python API both end here."""
+"""One batch of jobs, from streams to checked rows: on one thread, with the machine noted, and planned again for
+what it released.
+
+One batch of jobs, from streams to checked rows. The runner and the Python API both end here.
+
+Where a run was made: what its row says of the interpreter, the libraries and the machine.
+
+One thread for linear algebra, wherever runs are made: their last bits do not depend on the machine's cores.
+
+What a row's run planned to release, worked out again: rows do not hold their ledgers.
+"""
 
 from __future__ import annotations
 
 import functools
+import os
+import platform
+import re
 import subprocess
+import sys
+from contextlib import AbstractContextManager
+from functools import lru_cache
+from importlib import metadata
+from importlib.util import find_spec
 from pathlib import Path
 from traceback import extract_tb, format_exception
 from typing import Any
 
 import msgspec
 import numpy as np
+from threadpoolctl import ThreadpoolController
 
 from dpbench import algorithms, datasets
-from dpbench.algorithms.base import Algorithm, BaseSettings, Outcome
+from dpbench.algorithms.base import Algorithm, BaseSettings, Outcome, make_settings
 from dpbench.errors import Defect, UserError, WorkerDied
-from dpbench.privacy.streams import stream
-from dpbench.problems import Problem, build
+from dpbench.privacy.budget import Budget
+from dpbench.privacy.ledger import Composition, Relation
+from dpbench.privacy.mechanisms import Mechanisms
+from dpbench.privacy.noise import stream
+from dpbench.problems import Problem, build, catalogue
 from dpbench.problems.optimum import NoOptimum, Optimum
 from dpbench.problems.scores import held_out_scores
 from dpbench.run import outcomes
-from dpbench.run.bound import BatchRun, Bound, Build, bind_jobs, own_columns
-from dpbench.run.environment import environment
-from dpbench.run.jobs import Job
+from dpbench.run.bind import BatchRun, Bound, Build, Trace, bind, bind_jobs, own_columns
+from dpbench.run.job import Job
 from dpbench.run.row import RUNS, Point, Row
-from dpbench.run.threads import one_thread
-from dpbench.run.trace import Trace
+from dpbench.run.store import Store
 from dpbench.version import DISTRIBUTION, __version__
+
+
+@functools.cache
+def environment() -> str:
+    """One line, e.g. "Python 3.11.7, numpy 2.4.1, scipy 1.17.1; Linux x86_64; AMD EPYC 7B13, 2 CPUs"."""
+    names = ["numpy", "scipy", "dp-accounting"] + ["numba"] * (find_spec("numba") is not None)  # numba: for speed
+    libraries = ", ".join(f"{name} {metadata.version(name)}" for name in names)
+    system = f"{platform.system()} {platform.machine()}"
+    return f"Python {platform.python_version()}, {libraries}; {system}; {_processor()}, {os.cpu_count()} CPUs"
+
+
+def machine() -> str:
+    """What a run's seconds depend on, e.g. "AMD EPYC 7B13, 2 CPUs, 64 GB"; without the memory where nobody says it."""
+    try:
+        memory = f", {os.sysconf('SC_PAGE_SIZE') * os.sysconf('SC_PHYS_PAGES') / 1e9:.0f} GB"
+    except (AttributeError, ValueError, OSError):
+        memory = ""
+    return f"{_processor()}, {os.cpu_count()} CPUs{memory}"
+
+
+def _processor() -> str:
+    try:
+        found = re.search(r"^model name\s*:\s*(.+)$", Path("/proc/cpuinfo").read_text(), re.MULTILINE)
+    except OSError:
+        found = None
+    return found[1].strip() if found else platform.processor() or "processor not known"
+
+
+def one_thread() -> AbstractContextManager[Any]:
+    """Inside, the libraries that are loaded now take one thread each."""
+    limit: AbstractContextManager[Any] = _libraries(len(sys.modules)).limit(limits=1)
+    return limit
+
+
+@lru_cache(maxsize=1)
+def _libraries(modules: int) -> ThreadpoolController:
+    """Those loaded with so many modules: to look for them takes longer than a small fit."""
+    return ThreadpoolController()
+
 
 # A timed run shorter than this is made twice, and the second is measured: the first pages in the data, solves for the
 # noise scale (which is kept) and compiles loops. In a longer one these do not count.
@@ -235,3 +294,43 @@ def code_version() -> str:
     except (OSError, subprocess.SubprocessError):
         commit = ""
     return f"{version}+g{commit}" if commit else version
+
+
+LEAST = 6  # letters of a key
+
+
+def row_of(key: str, results: str | os.PathLike[str]) -> Row:
+    """The row whose key begins with `key`, under any profile; UserError where there is none, or more than one."""
+    if len(key) < LEAST:
+        raise UserError(f"key: give at least its first {LEAST} letters, got {key!r}")
+    found: dict[str, Row] = {}
+    for folder in sorted(Path(results).glob("*/*/runs")):
+        store = Store(results, folder.parent.parent.name, folder.parent.name)
+        found |= {row.key: row for row in store.rows(key)}
+    if len(found) != 1:
+        raise UserError(f"key: {len(found) or 'no'} rows in {results} have a key that begins with {key}")
+    return found.popitem()[1]
+
+
+def planned(row: Row) -> tuple[Composition, Budget]:
+    """What the run of a row could have released, and its budget: the plan of its method, without any data.
+
+    A run of a method that plans nothing is made again, with noise of its own. UserError for a run of an algorithm that
+    is not installed, or of a sweep; NotAtHand for data that it needs.
+    """
+    if row.sweep:
+        raise UserError(f"key: {row.key} is a sweep of many runs; give that of a single one")
+    name = str(row.problem)
+    method, _ = algorithms.resolve(str(row.algorithm))
+    target, key = catalogue.declare(name), f"replay/{row.key}"
+    settings = method.complete(target, make_settings(method, row.settings or {}))
+    budget = Budget(float(row.epsilon or 0), float(row.delta or 0), Relation(row.relation), str(row.accounting))
+    mechanisms = Mechanisms([key], budget, declared=method.declared(budget.relation))
+    method.plan(target, mechanisms, settings)
+    if plan := mechanisms.ledger.planned(0):
+        return plan, budget
+    problem = build(name)
+    start = np.asarray(catalogue.draw(catalogue.recipe_of(name).start, problem.d, stream(f"{name}/{row.seed}", "init")))
+    with one_thread():
+        run = bind(method, problem, [settings], [budget], start[None], [key]).run()
+    return run.mechanisms.ledger.planned(0), budget

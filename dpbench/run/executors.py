@@ -22,8 +22,7 @@ from threadpoolctl import threadpool_limits
 
 from dpbench.datasets import cache
 from dpbench.errors import UserError, WorkerDied, at_least, nearest
-from dpbench.run.batch import Batch, Death, Executor, Rows
-from dpbench.run.cluster import Cluster
+from dpbench.run.cluster import Batch, Cluster, Death, Executor, Rows
 from dpbench.run.execute import execute, failed_row
 from dpbench.run.shards import Sharded
 

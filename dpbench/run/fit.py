@@ -15,23 +15,21 @@ import scipy
 
 from dpbench import algorithms
 from dpbench import schema as schemas
-from dpbench.algorithms import terms
+from dpbench.algorithms import defaults
 from dpbench.algorithms.base import Algorithm, make_settings
 from dpbench.datasets.tables import PRECISIONS
 from dpbench.errors import PrivacyError, UserError
-from dpbench.privacy.check import together
-from dpbench.privacy.ledger import Composition
-from dpbench.privacy.profile import profile, trade_off
-from dpbench.privacy.relation import Relation
+from dpbench.privacy.check import profile, together, trade_off
+from dpbench.privacy.ledger import Composition, Relation
+from dpbench.privacy.noise import stream
 from dpbench.privacy.statement import sentence
-from dpbench.privacy.streams import stream
-from dpbench.problems import Declaration, losses, starts
+from dpbench.problems import Declaration, catalogue, losses
 from dpbench.problems.risk import Diverged
 from dpbench.run import given, shards
 from dpbench.run import row_bound as row_bounds
-from dpbench.run.bound import bind, budget_of
+from dpbench.run.bind import bind, budget_of
 from dpbench.run.draws import mechanisms_of
-from dpbench.run.threads import one_thread
+from dpbench.run.execute import one_thread
 
 REPRODUCIBLE = "reproducible: not a release"
 CHECKED = "that X and y passed the checks"
@@ -109,7 +107,7 @@ class Fit:
         return self.released.w
 
     def profile(self, deltas: Sequence[float]) -> np.ndarray:
-        """ε at each of `deltas`, of all that the fit could have released: see `dpbench.privacy.profile`."""
+        """ε at each of `deltas`, of all that the fit could have released: see `dpbench.privacy.check`."""
         return profile(self.released.composition, Relation(self.released.relation), deltas)
 
     def trade_off(self, alphas: Sequence[float]) -> np.ndarray:
@@ -132,7 +130,7 @@ def fit(
     w2: float = 0.0,
     seed: int | None = None,
     accounting: str | None = None,
-    relation: str = terms.RELATION.value,
+    relation: str = defaults.RELATION.value,
     bound: Literal["check", "rescale"] | None = None,
     start: str = "zero",
     arithmetic: Literal["bytes", "real"] | None = None,
@@ -210,7 +208,7 @@ def fit(
     elif y is None:
         raise UserError("y: give the labels; with a schema they may be a column of X")
     method, fixed = algorithms.resolve(algorithm)
-    accounting = terms.accounting(method) if accounting is None else accounting
+    accounting = defaults.accounting(method) if accounting is None else accounting
     given_settings = make_settings(method, {**fixed, **settings})
     sound = method.private and not method.flaw(given_settings, method.accounting(accounting))
     neighbours = method.under(relation or method.relation)
@@ -265,7 +263,7 @@ def fit(
     # What a plug-in says of its settings is shown, so it gets no data to say it of.
     parsed = method.complete(problem if foreign is None else problem.bare, given_settings)
     key = secrets.token_hex(32) if seed is None else f"fit/{method.name}/{budget}/{parsed}/{seed}"
-    W = starts.draw(start, problem.d, stream(key, "init"))[None]
+    W = catalogue.draw(start, problem.d, stream(key, "init"))[None]
     withheld = ""
     with one_thread():
         try:

@@ -23,11 +23,10 @@ from dpbench.datasets.tables import WITHIN
 from dpbench.errors import DataError, UserError
 from dpbench.problems import Problem, losses
 from dpbench.problems.exact import ExactProblem, ExactShardedProblem
-from dpbench.problems.grid import on_grid
-from dpbench.problems.kernels import Rows
-from dpbench.problems.replaced import FEW, LARGE, ReplacedProblem, Short
+from dpbench.problems.grid import FEW, LARGE, ReplacedProblem, Short, on_grid
 from dpbench.problems.risk import FAR
-from dpbench.problems.sharded import ShardedProblem
+from dpbench.problems.rows import Rows
+from dpbench.problems.shards import ShardedProblem
 from dpbench.run import shards
 
 Labels = Literal["binary", "real"]

@@ -34,7 +34,7 @@ from dpbench.algorithms.base import (
 )
 from dpbench.algorithms.o2nc import O2NC, O2NCTree, Rounds
 from dpbench.errors import UserError
-from dpbench.problems.sphere import Sphere
+from dpbench.problems.stationarity import Sphere
 
 
 class Probe(Algorithm):

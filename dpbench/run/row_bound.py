@@ -32,10 +32,9 @@ from dpbench.privacy.accounting.gaussian import gaussian_epsilon, gaussian_mu
 from dpbench.privacy.budget import Budget
 from dpbench.privacy.check import guarantee, together
 from dpbench.privacy.exact.sums import Moved, Sum
-from dpbench.privacy.ledger import Composition, Entry, Gaussian, Laplace
-from dpbench.privacy.relation import Relation
+from dpbench.privacy.ledger import Composition, Entry, Gaussian, Laplace, Relation
 from dpbench.privacy.verify import spent
-from dpbench.run.bound import bind
+from dpbench.run.bind import bind
 from dpbench.run.draws import mechanisms_of
 from dpbench.schema import Lengths, shortened
 

@@ -15,16 +15,14 @@ import numpy as np
 import scipy
 
 from dpbench import datasets
-from dpbench.datasets import shipping
+from dpbench.datasets import loading
 from dpbench.errors import DataError, UserError, how_to_install
 from dpbench.problems import Problem, build, catalogue
-from dpbench.problems.kernels import Rows
-from dpbench.problems.sharded import Question, ShardedProblem, Shards
-from dpbench.run.batch import Batch, Death
-from dpbench.run.batch import Rows as Ended
-from dpbench.run.cluster import check_version, connect, gone, timeouts
-from dpbench.run.execute import execute
-from dpbench.run.threads import one_thread
+from dpbench.problems.rows import Rows
+from dpbench.problems.shards import Question, ShardedProblem, Shards
+from dpbench.run.cluster import Batch, Death, check_version, connect, gone, timeouts
+from dpbench.run.cluster import Rows as Ended
+from dpbench.run.execute import execute, one_thread
 from dpbench.version import __version__
 
 Prepare = Callable[[Any, Any], Rows]  # a block of X and one of y -> checked rows
@@ -77,7 +75,7 @@ def of_problem(client: Any, whole: Problem, count: int) -> ShardedProblem:
         raise UserError(f"shards must be between 1 and the {whole.n:,} rows of {whole.name}, got {count}")
     cuts = np.linspace(0, whole.n, count + 1).astype(int)
     data = datasets.load(catalogue.recipe_of(whole.name).dataset)
-    held = client.run(shipping.adopt, data.name, data.sha256)
+    held = client.run(loading.adopt, data.name, data.sha256)
     spans = list(zip(cuts[:-1].tolist(), cuts[1:].tolist(), strict=True))
     if held and all(found is True for found in held.values()):
         futures = [client.submit(_mapped, __version__, whole.name, data.name, data.sha256, *span, pure=False)
@@ -91,7 +89,7 @@ def of_problem(client: Any, whole: Problem, count: int) -> ShardedProblem:
 
 
 class Asker:
-    """`sharded.Ask` of the shards that these futures stand for; raises UserError where the cluster fails.
+    """`shards.Ask` of the shards that these futures stand for; raises UserError where the cluster fails.
 
     dask places the shards, asks each where it is, and makes those anew that were lost with a worker.
     """
@@ -180,7 +178,7 @@ def _aligned(array: Any) -> Any:
 def _mapped(version: str, problem: str, name: str, sha256: str, low: int, high: int) -> Rows:
     """Rows low … high of a problem whose data this worker has."""
     check_version(version)
-    if not shipping.adopt(name, sha256):
+    if not loading.adopt(name, sha256):
         raise UserError(f"a worker that came later has not got {name}: give all workers one DPBENCH_DATA, or none")
     whole = build(problem)
     return Rows(whole.X[low:high], whole.y[low:high])

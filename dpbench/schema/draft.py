@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from dpbench.errors import DataError, UserError, nearest
-from dpbench.row_numbers import RowNumbers
+from dpbench.frames import RowNumbers
 from dpbench.schema.encode import date_part, numbers, words
 from dpbench.schema.schema import Column, Missing, Schema, Target
 

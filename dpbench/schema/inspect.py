@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from dpbench.row_numbers import RowNumbers
+from dpbench.frames import RowNumbers
 from dpbench.schema.draft import in_parts
 from dpbench.schema.encode import check_columns, date_part, encode, encode_target, numbers, places, words
 from dpbench.schema.schema import Column, Schema, Target

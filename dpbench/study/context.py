@@ -14,8 +14,8 @@ import pandas as pd
 from dpbench import datasets
 from dpbench.errors import UserError
 from dpbench.problems import catalogue
-from dpbench.run.jobs import Job
-from dpbench.run.results import Store, one_data
+from dpbench.run.job import Job
+from dpbench.run.store import Store, one_data
 from dpbench.study.experiment import Experiment
 from dpbench.study.grid import GridEntry
 from dpbench.study.plan import Plan, Planner

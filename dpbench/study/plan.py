@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any
 
 from dpbench import datasets
 from dpbench.problems import catalogue
-from dpbench.run.jobs import Job, Series, make_job
+from dpbench.run.job import Job, Series, make_job
 from dpbench.study.grid import GridEntry
 from dpbench.study.tuner import Columns, Tuner, columns_of
 
 if TYPE_CHECKING:
-    from dpbench.run.results import Store
+    from dpbench.run.store import Store
 
 
 @dataclass(frozen=True)

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 
 from dpbench.errors import counted
 from dpbench.run import outcomes
-from dpbench.run.jobs import Series
-from dpbench.run.results import Store
+from dpbench.run.job import Series
+from dpbench.run.store import Store
 from dpbench.study.experiment import Experiment
 from dpbench.study.plan import Plan, Planner
 

@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 
 from dpbench.files import read_toml
-from dpbench.run.results import Store
+from dpbench.run.store import Store
 from dpbench.study.experiment import Experiment
 from dpbench.study.tuner import Tuner, columns_of
 

@@ -18,10 +18,10 @@ import numpy as np
 
 from dpbench import algorithms
 from dpbench.algorithms.base import make_settings
-from dpbench.run.jobs import JSON, keys_like, make_job
+from dpbench.run.job import JSON, keys_like, make_job
 from dpbench.run.outcomes import RESULTS
-from dpbench.run.results import Store
 from dpbench.run.row import settings_of
+from dpbench.run.store import Store
 
 Setting = TypeVar("Setting", bound=Hashable)
 

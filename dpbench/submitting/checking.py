@@ -22,22 +22,21 @@ from typing import Any
 import msgspec
 
 from dpbench import algorithms, datasets
-from dpbench.algorithms import terms
+from dpbench.algorithms import defaults
 from dpbench.archive import content
 from dpbench.archive.bounded import OutOfBounds, bounded
 from dpbench.archive.content import Submission, composition_of
-from dpbench.auditing.claims import PureClaim
-from dpbench.auditing.decide import decide, least_runs
+from dpbench.auditing.claims import PureClaim, decide, least_runs
 from dpbench.errors import NotAtHand, PrivacyError, UserError, silent
 from dpbench.leaderboard import tracks
 from dpbench.privacy.check import within
-from dpbench.privacy.relation import Relation
+from dpbench.privacy.ledger import Relation
 from dpbench.privacy.verify import spent
 from dpbench.problems import build, catalogue
 from dpbench.run import outcomes
-from dpbench.run.jobs import Keys, delta_value
+from dpbench.run.job import Keys, delta_value
 from dpbench.study.style import look
-from dpbench.submitting import replaying, secret
+from dpbench.submitting import replaying
 from dpbench.submitting.replaying import SUBMITTED, Replay
 
 SAME = 2e-3  # relative, of two computations of one ε: their grids
@@ -222,10 +221,10 @@ def _guarantees(s: Submission, unchecked: Tell) -> Iterator[str]:
         used = row.epsilon_planned
         if used is None or not within(used, row.epsilon):
             yield f"row {i}: spends ε = {used}, more than the {row.epsilon} asked for"
-        if row.relation != terms.RELATION.value:
-            yield f"row {i}: {row.relation} neighbours; the leaderboard's are {terms.RELATION.value}"
+        if row.relation != defaults.RELATION.value:
+            yield f"row {i}: {row.relation} neighbours; the leaderboard's are {defaults.RELATION.value}"
         size = tracks.size(row.problem)[0]
-        if row.delta not in (0.0, delta_value(terms.DELTA, size)):
+        if row.delta not in (0.0, delta_value(defaults.DELTA, size)):
             yield f"row {i}: δ = {row.delta}; the leaderboard's is n⁻² (or 0 for pure DP)"
 
 
@@ -362,5 +361,5 @@ def rerun_of(seed: str | os.PathLike[str] | None, notify: Callable[[str], None])
         found = decide(first, second, PureClaim(epsilon, delta), level)
         return found.bound, found.claim
 
-    judge, key = replaying.Judge(runs, verdict), secret.seed_of(seed)
+    judge, key = replaying.Judge(runs, verdict), replaying.seed_of(seed)
     return lambda submission: replaying.replay(submission, judge, key, notify=notify)

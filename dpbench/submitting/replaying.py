@@ -1,13 +1,23 @@
-"""The receiver decides: a submission's method run anew, where nobody knows the seeds or the problems beforehand.
+"""The receiver decides: a method run anew on problems that nobody has seen.
+
+The receiver decides: a submission's method run anew, where nobody knows the seeds or the problems beforehand.
 
 In a sandbox, on its cells' public problems under seeds drawn now, on private copies of them (`secret`), and on two
 neighbours. Of what comes back the iterates alone count: losses, ledgers' ε and verdicts are computed here.
+
+Private problems: copies of public ones that nobody has seen, made from a secret seed.
+
+A copy has a secret subset of the rows, in another order, some labels flipped, and another basis: a rotation, or where
+the penalty is of single coordinates (l1) a permutation with signs. All of these keep ‖x‖₂ ≤ 1 and what the problem is
+like; an optimum that was looked up for the public one is none of the copy's.
 """
 
 from __future__ import annotations
 
+import hashlib
 import json
 import math
+import os
 import secrets
 import tempfile
 from collections import defaultdict
@@ -18,22 +28,91 @@ from typing import Any, NamedTuple
 
 import msgspec
 import numpy as np
+import pandas as pd
 
 from dpbench import algorithms, datasets
-from dpbench.algorithms import auto, terms
+from dpbench.algorithms import defaults
 from dpbench.archive import sandbox
 from dpbench.archive.content import ReleaseCount, Submission, composition_of
 from dpbench.archive.harness import Task, Tasks, run_task
 from dpbench.errors import NotAtHand, PrivacyError, UserError
+from dpbench.leaderboard import tracks
 from dpbench.leaderboard.places import CLIP, score
 from dpbench.privacy.check import within
-from dpbench.privacy.relation import Relation
-from dpbench.privacy.streams import stream
+from dpbench.privacy.ledger import Relation
+from dpbench.privacy.noise import stream
 from dpbench.privacy.verify import spent
-from dpbench.problems import Problem, build, catalogue, starts
-from dpbench.run.jobs import delta_value
+from dpbench.problems import Problem, build, catalogue
+from dpbench.problems.optimum import NoOptimum
+from dpbench.run.job import delta_value
 from dpbench.run.row import Row
-from dpbench.submitting import secret
+
+ROWS = (0.6, 0.9)  # the share of the rows that a copy has
+FLIPPED = (0.0, 0.03)  # of a binary target's labels
+WIDEST = 600  # columns: a rotation of more takes minutes
+SIZE = 32  # bytes of a seed
+
+
+def seed_of(file: str | os.PathLike[str] | None) -> bytes:
+    """The secret in `file`, which is made, readable by its owner alone, where there is none; None: a new one."""
+    if file is None:
+        return secrets.token_bytes(SIZE)
+    path = Path(file)
+    if not path.exists():
+        with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as made:
+            made.write(secrets.token_hex(SIZE) + "\n")
+    try:
+        found = bytes.fromhex(path.read_text(encoding="ascii").strip())
+    except (OSError, ValueError):
+        raise UserError(f"seed: {file} is no hexadecimal file; give a path where there is none yet") from None
+    if len(found) < SIZE:
+        raise UserError(f"seed: {file} holds {len(found)} bytes; a secret has {SIZE} at least")
+    return found
+
+
+def copy(name: str, seed: bytes) -> Problem | None:
+    """A private copy of the public problem `name`, by `seed`; None where it is sparse or has no optimum."""
+    public = build(name)
+    if public.is_sparse:
+        return None
+    digest = hashlib.blake2b(name.encode(), key=seed[:64], digest_size=32).digest()
+    rng = np.random.Generator(np.random.PCG64DXSM(int.from_bytes(digest, "big")))
+    n, d = public.n, public.d
+    rows = rng.permutation(n)[: max(2, round(n * rng.uniform(*ROWS)))]
+    X, y = np.asarray(public.X[rows], dtype=np.float64), np.array(public.y[rows], dtype=np.float64)
+    if public.loss.binary:
+        y = np.where(rng.random(len(y)) < rng.uniform(*FLIPPED), -y, y)
+    if public.l1 or d > WIDEST:
+        X = X[:, rng.permutation(d)] * rng.choice([-1.0, 1.0], size=d)
+    else:
+        q, r = np.linalg.qr(rng.standard_normal((d, d)))
+        X = X @ (q * np.sign(np.diag(r)))
+    X /= np.maximum(1.0, np.linalg.norm(X, axis=1))[:, None]  # rounding alone
+    made = Problem(X, y, loss=public.loss.name, l1=public.l1, l2=public.l2, row_bound=1.0)
+    try:
+        made.optimum()
+    except NoOptimum:
+        return None
+    return made
+
+
+def listing(seed: bytes, profile: str) -> list[dict[str, object]]:
+    """What the seed makes of the board's problems that are fetched, a row per copy."""
+    found: list[dict[str, object]] = []
+    for name in dict.fromkeys(cell.problems[0] for cell in tracks.cells(profile, tracks.grid())):
+        if datasets.available(catalogue.recipe_of(name).dataset) and (made := copy(name, seed)):
+            null = float(made.value(np.zeros((1, made.d)))[0]) - made.optimum().value
+            found.append({"copy of": name, "n": made.n, "d": made.d, "excess of w = 0": null})
+    return found
+
+
+def board_secret(seed: str | os.PathLike[str], *, profile: str = "full") -> pd.DataFrame:
+    """The private copies of the board's problems that the secret in the file `seed` makes; the file is made if missing.
+
+    A row per copy of a problem whose data are fetched: problem, n and d of the copy, the excess loss of w = 0 there.
+    """
+    return pd.DataFrame(listing(seed_of(seed), profile))
+
 
 COPIES = 6  # private problems, of the smallest public ones
 REPLICATES = 8  # runs on each
@@ -150,9 +229,9 @@ def _cells(submission: Submission) -> dict[tuple[str, float], Cell]:
 
 def _task(problem: Problem, name: str, keys: list[str], inits: list[str], **given: Any) -> tuple[Task, np.ndarray]:
     rule = catalogue.recipe_of(name).start
-    start = np.stack([starts.draw(rule, problem.d, stream(key, "init")) for key in inits])
+    start = np.stack([catalogue.draw(rule, problem.d, stream(key, "init")) for key in inits])
     task = Task(task=secrets.randbits(48), data=f"{secrets.token_hex(8)}.npz", loss=problem.loss.name, l1=problem.l1,
-                l2=problem.l2, keys=keys, relation=terms.RELATION.value, **given)  # fmt: skip
+                l2=problem.l2, keys=keys, relation=defaults.RELATION.value, **given)  # fmt: skip
     return task, start
 
 
@@ -179,13 +258,13 @@ def _private(cells: dict[tuple[str, float], Cell], seed: bytes) -> Iterable[Plan
     names = sorted({name for name, _ in cells}, key=lambda name: build(name).n * build(name).d)
     made = 0
     for name in names:
-        if made == COPIES or (problem := secret.copy(name, seed)) is None:
+        if made == COPIES or (problem := copy(name, seed)) is None:
             continue
         made += 1
         epsilons = sorted(e for at, e in cells if at == name)
         epsilon = epsilons[len(epsilons) // 2]
         row = cells[name, epsilon].rows[0]
-        delta = 0.0 if row.delta == 0 else float(delta_value(terms.DELTA, problem.n))
+        delta = 0.0 if row.delta == 0 else float(delta_value(defaults.DELTA, problem.n))
         keys = _tokens(REPLICATES)
         task, start = _task(
             problem, name, keys, keys, epsilon=epsilon, delta=delta, accounting=row.identity["accounting"]
@@ -358,7 +437,7 @@ def _expected(copy: Planned, public: Planned) -> float:
     scores = []
     for one in (copy, public):
         try:
-            name = auto.method(one.problem)
+            name = defaults.method(one.problem)
             frame = run_task(name, one.problem, one.start[:REPLICATES], _as(one.task, name))
         except UserError:
             return 0.0
@@ -371,8 +450,8 @@ def _as(task: Task, name: str) -> Task:
     """The task, for a method of this dpbench."""
     method, _ = algorithms.resolve(name)
     return msgspec.structs.replace(
-        task, keys=task.keys[:REPLICATES], accounting=terms.accounting(method), settings=None,
-        delta=0.0 if terms.delta(method) == 0 else (task.delta or 1e-6),
+        task, keys=task.keys[:REPLICATES], accounting=defaults.accounting(method), settings=None,
+        delta=0.0 if defaults.delta(method) == 0 else (task.delta or 1e-6),
     )  # fmt: skip
 
 

@@ -3,16 +3,16 @@
 import numpy as np
 import pytest
 
-from dpbench.algorithms import get, terms
+from dpbench.algorithms import defaults, get
 from dpbench.algorithms.base import make_settings
+from dpbench.algorithms.defaults import public_settings
 from dpbench.algorithms.registry import BUILTIN
-from dpbench.algorithms.rules import public_settings
 from dpbench.errors import UserError
 from dpbench.privacy.budget import Budget
 from dpbench.privacy.check import check, guarantee
 from dpbench.privacy.mechanisms import Mechanisms
 from dpbench.problems import Declaration
-from dpbench.run.jobs import delta_value
+from dpbench.run.job import delta_value
 from tests.algorithms.test_contract import FEW, fitting_problem
 from tests.batches import run_batch
 
@@ -27,8 +27,8 @@ def line_of(name, epsilon):
     values = {k: v for k, v in FEW.items() if k in method.Settings.__struct_fields__}
     try:
         settings = method.complete(problem, make_settings(method, values))
-        mode, relation = method.accounting(terms.accounting(method)), method.under(terms.RELATION)
-        budget = Budget(epsilon, delta_value(terms.delta(method), problem.n), relation, mode)
+        mode, relation = method.accounting(defaults.accounting(method)), method.under(defaults.RELATION)
+        budget = Budget(epsilon, delta_value(defaults.delta(method), problem.n), relation, mode)
         run = run_batch(problem, method, [settings], np.full((1, problem.d), 0.1), budget, ["any"])
     except UserError as error:
         return str(error)
@@ -58,7 +58,7 @@ def test_objective_perturbation_gives_a_model_at_any_epsilon(name, epsilon):
 def test_the_greedy_default_has_a_plan_within_epsilon_at_any(epsilon, n):
     """Of hundreds of pure releases at ε = 1000 the second accountant's grid finds up to 0.1 % more than ours."""
     method = get("dp-gcd")
-    budget = Budget(epsilon, n**-2.0, terms.RELATION, "tight")
+    budget = Budget(epsilon, n**-2.0, defaults.RELATION, "tight")
     mechanisms = Mechanisms(["one"], budget)
     settings = make_settings(method, public_settings("dp-gcd", n, 60, epsilon))
     method.plan(Declaration(n, 60, l1=1e-3, row_bound=1.0), mechanisms, settings)

@@ -7,15 +7,15 @@ import pytest
 from scipy import sparse, stats
 
 from dpbench import algorithms
-from dpbench.algorithms import one_row
+from dpbench.algorithms import stochastic
 from dpbench.algorithms.base import make_settings
 from dpbench.errors import UserError
 from dpbench.privacy import Budget, Relation
-from dpbench.privacy.accounting.advanced import advanced_composition
+from dpbench.privacy.accounting.pure import advanced_composition
 from dpbench.privacy.ledger import Gaussian, Laplace, PureDP, WithoutReplacement
 from dpbench.privacy.verify import spent
 from dpbench.problems import Declaration, Problem
-from dpbench.run.jobs import make_job
+from dpbench.run.job import make_job
 from tests.algorithms.conftest import run
 from tests.batches import run_batch
 
@@ -205,7 +205,7 @@ def test_dp_sgd_1_with_2zC_doubles_the_noise_alone():
 
 
 def again(name, k):
-    from dpbench.privacy.streams import stream
+    from dpbench.privacy.noise import stream
 
     return [stream(f"test/{name}/{i}", "sampling") for i in range(k)]
 
@@ -344,7 +344,7 @@ def test_numba_and_numpy_give_the_same_results(weights, kind, monkeypatch):
         problem = Problem(sparse.csr_array(X), problem.y, **weights)
     values = [(s, c) for s in (1e-3, 0.1, 1.0) for c in (0.01, 1.0, HUGE)]
     fast = together("dp-sgd-1", problem, values, passes=3, accounting="rdp").W
-    monkeypatch.setattr(one_row, "_compiled", lambda: None)
+    monkeypatch.setattr(stochastic, "_compiled", lambda: None)
     slow = together("dp-sgd-1", problem, values, passes=3, accounting="rdp").W
     finite = np.isfinite(slow).all(axis=1)
     np.testing.assert_allclose(fast[finite], slow[finite], rtol=1e-7, atol=1e-9)
@@ -354,8 +354,8 @@ def test_numba_and_numpy_give_the_same_results(weights, kind, monkeypatch):
 def test_what_is_drawn_does_not_depend_on_the_blocks(monkeypatch):
     problem = make(l1=0.01)
     whole = together("dp-sgd-1", problem, [(0.1, 1.0)], passes=3).W
-    monkeypatch.setattr("dpbench.algorithms.sgd_one.BLOCK", 7 * problem.d)
-    monkeypatch.setattr("dpbench.algorithms.sgd_one.ROWS", 1)
+    monkeypatch.setattr("dpbench.algorithms.stochastic.BLOCK", 7 * problem.d)
+    monkeypatch.setattr("dpbench.algorithms.stochastic.ROWS", 1)
     np.testing.assert_allclose(together("dp-sgd-1", problem, [(0.1, 1.0)], passes=3).W, whole, rtol=1e-12)
 
 

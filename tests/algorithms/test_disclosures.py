@@ -10,9 +10,8 @@ import pytest
 from dpbench.algorithms import get, objective_perturbation
 from dpbench.algorithms.aop import split_budget
 from dpbench.algorithms.base import make_settings
-from dpbench.algorithms.bolt_on import schedule
-from dpbench.algorithms.phased_erm import phases
-from dpbench.algorithms.pure_objective_perturbation import pure_ridge
+from dpbench.algorithms.objective_perturbation import pure_ridge
+from dpbench.algorithms.output_perturbation import phases, schedule
 from dpbench.algorithms.registry import BUILTIN
 from dpbench.errors import PrivacyError, UserError
 from dpbench.privacy import accounting, correlated
@@ -36,9 +35,9 @@ from dpbench.privacy.ledger import (
     PureDP,
     Radial,
     RadialPerturbation,
+    Relation,
     WithoutReplacement,
 )
-from dpbench.privacy.relation import Relation
 from tests.algorithms.conftest import small_problem
 from tests.algorithms.test_contract import fitting_problem
 from tests.batches import run_batch

@@ -7,11 +7,10 @@ import pytest
 from scipy import stats
 
 from dpbench.algorithms import frank_wolfe
-from dpbench.algorithms.chebyshev import even_coefficient
-from dpbench.algorithms.perturbed_minimum import minimise
+from dpbench.algorithms.objective_perturbation import minimise
+from dpbench.algorithms.sufficient_statistics import even_coefficient
 from dpbench.privacy.accounting.renyi import bounded_range_cumulant
-from dpbench.privacy.ledger import BoundedRange, Entry
-from dpbench.privacy.relation import Relation
+from dpbench.privacy.ledger import BoundedRange, Entry, Relation
 from dpbench.privacy.verify import spent
 from dpbench.problems import Declaration, Problem
 from tests.algorithms.conftest import run, small_problem

@@ -1,4 +1,9 @@
-"""dp-newton against Algorithms 3 and 5, closed forms and worst-case neighbours."""
+"""dp-newton against Algorithms 3 and 5, closed forms and worst-case neighbours.
+
+dp-newton-minibatch (Algorithm 7): two sampled releases an iteration, their noise, and the full-batch limit.
+
+Going back to the start: what it does, what it leaves alone, and which radius keeps ε.
+"""
 
 import numpy as np
 import pytest
@@ -6,9 +11,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
+from dpbench.algorithms import get, newton
+from dpbench.algorithms.base import make_settings
 from dpbench.algorithms.newton import SOLVE, add_and_solve, clip_and_solve, inverse_sensitivity
 from dpbench.errors import UserError
 from dpbench.privacy import accounting
+from dpbench.privacy.accounting import renyi
+from dpbench.privacy.ledger import Gaussian, Poisson, Relation
+from dpbench.privacy.mechanisms import Mechanisms
+from dpbench.privacy.noise import stream
+from dpbench.privacy.verify import spent
+from dpbench.problems import optimum
 from tests.algorithms.conftest import run, small_problem
 
 VARIANTS = [f"dp-newton-{c}-{m}" for c in ("hess", "qu") for m in ("clip", "add")]
@@ -168,7 +181,7 @@ def test_one_noiseless_step_is_a_newton_step(problem):
 
 def test_direction_noise_scales_with_the_noisy_gradient(problem):
     """w₁ - (w₀ - H̃⁻¹g̃) ~ N(0, ‖g̃‖²σ₂²): with λ₀ fixed and the gradient noise known by replaying the stream."""
-    from dpbench.privacy.streams import stream
+    from dpbench.privacy.noise import stream
 
     k, lambda0 = 800, 0.05
     result = run("dp-newton", problem, T=1, lambda0=lambda0, start=np.zeros((k, problem.d)))
@@ -186,3 +199,154 @@ def test_direction_noise_scales_with_the_noisy_gradient(problem):
     z = np.concatenate(z)
     assert abs((z**2).mean() - 1) < 4 * np.sqrt(2 / z.size)
     assert stats.kstest(z, "norm").pvalue > 1e-4
+
+
+NAME = "dp-newton-minibatch"
+
+
+def test_the_ledger_holds_two_poisson_releases_an_iteration_within_their_shares(problem):
+    T, theta, epsilon = 6, 0.4, 2.0
+    result = run(NAME, problem, T=T, theta=theta, epsilon=epsilon, gradient_rate=0.05, curvature_rate=0.2)
+    budget = result.mechanisms.budget
+    entries = {e.label: e for e in result.mechanisms.ledger.of(0)}
+    for label, share, rate in (("gradient", 1 - theta, 0.05), ("direction", theta, 0.2)):
+        assert entries[label].count == T
+        assert entries[label].release.rate == rate
+        multiplier = entries[label].release.release.noise_multiplier
+        assert renyi.epsilon_of(((Poisson(rate, Gaussian(multiplier)), T),), share * budget.delta) == pytest.approx(
+            share * epsilon, rel=1e-6
+        )
+    # (ε, δ) shares add up: joint composition shows what that leaves on the table.
+    assert 0.4 * epsilon < spent(result.mechanisms.ledger.of(0), budget.delta, budget.relation).epsilon <= epsilon
+
+
+@pytest.mark.parametrize("modification", ["clip", "add"])
+def test_noise_follows_algorithm_7(problem, modification):
+    """Gradient noise σ₁/(np_g), direction noise z/(4np_Hλ₀² ∓ λ₀)·‖g̃‖; samples and gradient noise replayed."""
+    k, lambda0, p_g, p_H = 500, 0.05, 0.2, 0.3
+    zero = np.zeros((k, problem.d))
+    result = run(
+        NAME,
+        problem,
+        T=1,
+        lambda0=lambda0,
+        modification=modification,
+        gradient_rate=p_g,
+        curvature_rate=p_H,
+        start=zero,
+    )
+    keys = [f"test/{NAME}/{i}" for i in range(k)]
+    again, n = Mechanisms(keys, result.mechanisms.budget), problem.n
+    rows_g, rows_H = again.poisson(n, p_g, "g").draw(), again.poisson(n, p_H, "H").draw()
+    z_g, z_H = (
+        {e.label: e.release.release.noise_multiplier for e in result.mechanisms.ledger.of(0)}[label]
+        for label in ("gradient", "direction")
+    )
+    sign = -1 if modification == "clip" else 1
+    sigma2 = z_H / (4 * n * p_H * lambda0**2 + sign * lambda0)
+    z = []
+    for i, key in enumerate(keys):
+        noise = z_g * stream(key, "noise").standard_normal(problem.d)
+        g = (problem.gradient_sum(zero[0], rows_g[i]) + noise) / (n * p_g)
+        H = problem.hessian_sum(zero[0], rows_H[i]) / (n * p_H)
+        step = SOLVE[modification](H[None], g[None], np.array([lambda0]))[0]
+        z.append((result.W[i] + step) / (np.linalg.norm(g) * sigma2))
+    z = np.concatenate(z)
+    assert stats.kstest(z, "norm").pvalue > 1e-4
+    assert stats.kstest(2 * z, "norm").pvalue < 1e-6  # halved noise would fail
+
+
+def test_clip_never_goes_below_what_its_proof_needs(problem, monkeypatch):
+    used = []
+    honest = newton.inverse_sensitivity
+    monkeypatch.setattr(newton, "inverse_sensitivity", lambda n, l, m: used.append((float(l[0]), m)) or honest(n, l, m))
+    for modification in ("clip", "add"):
+        run(NAME, problem, T=1, lambda0=1e-4, modification=modification, curvature_rate=0.1)
+    assert used == [(1 / (problem.n * 0.1), "clip"), (1e-4, "add")]
+
+
+@pytest.mark.parametrize("curvature", ["hess", "qu"])
+@pytest.mark.parametrize("modification", ["clip", "add"])
+def test_without_noise_at_rate_one_it_is_dp_newton(problem, curvature, modification):
+    given = {"T": 5, "curvature": curvature, "modification": modification, "lambda0": 0.01, "noiseless": True}
+    ours = run(NAME, problem, gradient_rate=1 - 1e-12, curvature_rate=1 - 1e-12, **given).W
+    np.testing.assert_allclose(ours, run("dp-newton", problem, **given).W, rtol=1e-8)
+
+
+def test_without_noise_it_comes_near_the_optimum():
+    problem = small_problem(n=4000)
+    W = run(NAME, problem, T=30, lambda0=0.01, gradient_rate=0.5, curvature_rate=0.2, noiseless=True).W
+    assert (problem.value(W) - problem.optimum().value < 1e-2).all()
+
+
+@pytest.mark.parametrize("modification", ["clip", "add"])
+@pytest.mark.parametrize("seed", range(20))
+def test_one_sampled_example_never_moves_the_direction_by_more_than_claimed(seed, modification):
+    """A row in the curvature sample or not: n p_H takes the place of n in Theorems B.2 and B.3."""
+    generator = np.random.default_rng(seed)
+    problem = small_problem(n=200, d=4, seed=seed)
+    rate, lambda0 = 0.1, np.array([generator.uniform(1.01, 5) / 20])
+    w, g = generator.standard_normal((2, 4))
+    rows = np.flatnonzero(generator.random(200) < rate)
+    rows = rows[rows != 0]
+    both = [
+        SOLVE[modification](problem.hessian_sum(w, some)[None] / (200 * rate), g[None], lambda0)[0]
+        for some in (rows, np.append(0, rows))
+    ]
+    claimed = newton.inverse_sensitivity(200 * rate, lambda0[0], modification) * np.linalg.norm(g)
+    assert np.linalg.norm(both[0] - both[1]) <= claimed * (1 + 1e-9)
+
+
+METHODS = ("dp-newton", "damped-newton", "dp-newton-minibatch")
+
+
+def test_rows_outside_the_ball_and_no_others_are_back_at_their_own_start():
+    W = np.array([[3.0, 4.0], [3.0, 4.1], [np.nan, 0.0], [np.inf, 0.0]])
+    start = np.arange(8.0).reshape(4, 2)
+    back = newton.back_inside(W, start, 5.0)
+    np.testing.assert_array_equal(back, [W[0], start[1], start[2], start[3]])
+    assert newton.back_inside(W, start, np.inf) is W
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_a_run_ends_at_its_start_when_the_last_iterate_is_outside(name):
+    """Every iterate is: the run is then its own start, whatever was released."""
+    problem = small_problem()
+    start = np.random.default_rng(3).standard_normal((3, problem.d)) / 1e4
+    far = run(name, problem, T=3, epsilon=0.05, start=start)
+    assert (np.linalg.norm(far.W, axis=1) > 1e-3).all()
+    np.testing.assert_array_equal(run(name, problem, T=3, epsilon=0.05, start=start, reset=1e-3).W, start)
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_a_wide_radius_changes_nothing(name):
+    problem = small_problem()
+    free, held = (run(name, problem, T=4, reset=reset) for reset in (None, 1e12))
+    np.testing.assert_array_equal(free.W, held.W)
+
+
+def test_the_published_radius_is_of_the_optimum():
+    problem = small_problem()
+    norm = np.linalg.norm(optimum.solve_newton(problem, 1e-9))
+    assert newton.radius(problem, "optimum") == pytest.approx(100 * norm + 200, rel=1e-12)
+    assert newton.radius(problem, 7.0) == 7.0
+    assert newton.radius(problem, None) == np.inf
+
+
+@pytest.mark.parametrize("name", ["dp-newton", "dp-newton-minibatch"])
+def test_the_public_radius_keeps_epsilon_and_the_published_one_does_not(name):
+    method = get(name)
+    assert method.flaw(make_settings(method, {"reset": 1000.0}), "bs16") == ""
+    assert "w*" in method.flaw(make_settings(method, {"reset": "optimum"}), "bs16")
+    problem = small_problem()
+    reset = run(name, problem, T=3, reset=0.5)
+    assert spent(reset.mechanisms.ledger.of(0), problem.n**-2.0, Relation.ADD_REMOVE).epsilon <= 1.0
+
+
+def test_settings_are_read_from_the_command_line_and_refused_in_one_line():
+    method = get("dp-newton")
+    assert make_settings(method, {"reset": "1000"}).reset == 1000.0
+    assert make_settings(method, {"reset": "optimum"}).reset == "optimum"
+    for wrong in ("0", "nearest"):
+        with pytest.raises(UserError, match="reset"):
+            make_settings(method, {"reset": wrong})

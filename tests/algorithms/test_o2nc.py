@@ -151,7 +151,7 @@ def test_steps_never_leave_the_ball_so_queries_are_within_2D():
 
 
 def test_every_row_is_used_at_most_once_and_an_epoch_takes_2T(monkeypatch):
-    from dpbench.privacy.single_pass import SinglePass
+    from dpbench.privacy.sampling import SinglePass
 
     taken = []
     original = SinglePass.take

@@ -10,9 +10,8 @@ from dpbench.algorithms.base import no_trace
 from dpbench.algorithms.private_tuning import LABEL, PrivateTuning
 from dpbench.errors import PrivacyError, UserError
 from dpbench.privacy.budget import Budget
-from dpbench.privacy.ledger import BestOfRuns
+from dpbench.privacy.ledger import BestOfRuns, Relation
 from dpbench.privacy.mechanisms import Mechanisms
-from dpbench.privacy.relation import Relation
 from dpbench.privacy.verify import spent
 from dpbench.problems import Problem
 

@@ -7,7 +7,7 @@ import pytest
 from dpbench import algorithms
 from dpbench.algorithms.base import Algorithm, Disclosure
 from dpbench.run.execute import execute
-from dpbench.run.jobs import make_job
+from dpbench.run.job import make_job
 
 MINE = """
 from dpbench.algorithms.base import Algorithm, Disclosure

@@ -17,7 +17,7 @@ from dpbench.privacy.check import check
 from dpbench.privacy.ledger import ConvexPerturbation, LogisticPerturbation, PoissonReplaced, WithoutReplacement
 from dpbench.privacy.mechanisms import Mechanisms
 from dpbench.problems import losses
-from dpbench.run.jobs import make_job
+from dpbench.run.job import make_job
 from tests.algorithms.conftest import small_problem
 from tests.batches import run_batch
 
@@ -223,11 +223,11 @@ def test_audits_under_tight_pass_and_halved_noise_fails(name):
 
 
 def test_only_keys_of_tight_runs_change_with_a_revision(monkeypatch):
-    from dpbench.algorithms.gd import DPGradientDescent
-    from dpbench.run import jobs
+    from dpbench.algorithms.gradient_descent import DPGradientDescent
+    from dpbench.run import job
 
     def keys():
-        jobs._keys_like.cache_clear()
+        job._keys_like.cache_clear()
         return [
             make_job(problem="a1a", algorithm="dp-gd", epsilon=1, seed=0, accounting=mode).key
             for mode in ("paper", "tight", "standard")
@@ -236,5 +236,5 @@ def test_only_keys_of_tight_runs_change_with_a_revision(monkeypatch):
     before = keys()
     monkeypatch.setattr(DPGradientDescent, "revisions", {"tight": 2})
     after = keys()
-    jobs._keys_like.cache_clear()
+    job._keys_like.cache_clear()
     assert [a == b for a, b in zip(before, after, strict=True)] == [True, False, True]

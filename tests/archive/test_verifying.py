@@ -17,9 +17,9 @@ from dpbench import experiments
 from dpbench.archive import compared, content, harness, sandbox, verifying, zipped
 from dpbench.cli.verify import command
 from dpbench.errors import UserError
-from dpbench.run.jobs import Keys
-from dpbench.run.results import Store
+from dpbench.run.job import Keys
 from dpbench.run.row import RUNS, Row
+from dpbench.run.store import Store
 from tests.packages import install, installed
 
 NAME = "archived_paper"
@@ -38,7 +38,7 @@ EXPERIMENT = Experiment(name="archived_paper", title="An archived paper", citati
 """
 METHOD = """
 import os, pathlib
-from dpbench.algorithms.gd import DPGradientDescent
+from dpbench.algorithms.gradient_descent import DPGradientDescent
 
 if "RAN" in os.environ:
     pathlib.Path(os.environ["RAN"]).write_text("ran")

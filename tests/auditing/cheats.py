@@ -11,8 +11,8 @@ import msgspec
 import numpy as np
 
 from dpbench.algorithms.base import Algorithm, BaseSettings, Diagnostic, Disclosure, Needs, Outcome
-from dpbench.privacy.relation import Relation
-from dpbench.privacy.streams import stream
+from dpbench.privacy.ledger import Relation
+from dpbench.privacy.noise import stream
 
 
 class Honest(Algorithm):

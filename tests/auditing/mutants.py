@@ -23,7 +23,7 @@ class Mutant(NamedTuple):
     unseen: str = ""
 
 
-SEAM, MECH, SAMPLE = "privacy.release:", "privacy.mechanisms:", "privacy.sampling:"
+SEAM, MECH, SAMPLE = "privacy.noise:", "privacy.mechanisms:", "privacy.sampling:"
 A = "algorithms."
 
 MUTANTS = (
@@ -206,14 +206,14 @@ MUTANTS = (
         "dp-sgd-1",
     ),
     Mutant(
-        "privacy.single_pass:SinglePass.take",
+        "privacy.sampling:SinglePass.take",
         "self._used += b",
         "pass",
         "all rounds use the same rows",
         "release: single pass",
     ),
     Mutant(
-        "privacy.single_pass:SinglePass._count",
+        "privacy.sampling:SinglePass._count",
         "return int(first)",
         "return 0",
         "the pass is not in the ledger",
@@ -221,35 +221,35 @@ MUTANTS = (
     ),
     # Noise with structure
     Mutant(
-        "privacy.tree:sensitivity",
+        "privacy.correlated:tree_sensitivity",
         "np.sqrt(holders(rounds))",
         "1.0",
         "a row is counted in one node of the tree",
         "release: tree",
     ),
     Mutant(
-        "privacy.tree:holders",
+        "privacy.correlated:holders",
         "np.cumsum(steps)[1 : rounds + 1]",
         "np.cumsum(steps)[1 : rounds + 1] - 1",
         "a row is counted in one node less",
         "release: tree",
     ),
     Mutant(
-        "privacy.tree:Tree._noisy",
+        "privacy.correlated:Tree._noisy",
         "total = self._noise[-1][1] + fresh if self._noise else fresh",
         "total = self._noise[-1][1] if self._noise else fresh",
         "a node reuses the noise of the one before",
         "release: tree",
     ),
     Mutant(
-        "privacy.tree:node_std",
-        "return sensitivity(",
-        "return 0.5 ** (rounds >= 8) * sensitivity(",
+        "privacy.correlated:node_std",
+        "return tree_sensitivity(",
+        "return 0.5 ** (rounds >= 8) * tree_sensitivity(",
         "half of the noise of a node, of trees of eight rounds or more",
         "o2nc-tree",
     ),
     Mutant(
-        "privacy.tree:holders",
+        "privacy.correlated:holders",
         "np.cumsum(steps)[1 : rounds + 1]",
         "np.cumsum(steps)[1 : rounds + 1] - (rounds >= 8)",
         "the largest node is forgotten, of trees of eight rounds or more",
@@ -263,14 +263,14 @@ MUTANTS = (
         "o2nc-tree",
     ),
     Mutant(
-        "privacy.tree:Tree._noisy",
+        "privacy.correlated:Tree._noisy",
         "if self._noise else",
         "if self._noise and self.t < 9 else",
         "from the ninth round on only the last node of a sum has noise",
         "o2nc-tree",
     ),
     Mutant(
-        "privacy.tree:Tree._noisy",
+        "privacy.correlated:Tree._noisy",
         "fresh = self",
         "fresh = 0.5 ** (self.t > 8) * self",
         "half of the noise of a node from the ninth round on",
@@ -300,15 +300,17 @@ MUTANTS = (
     ),
     # Algorithms: sensitivities
     Mutant(
-        A + "gd:DPGradientDescent.run",
+        A + "gradient_descent:DPGradientDescent.run",
         "problem.lipschitz / problem.n",
         "0.9 * problem.lipschitz / problem.n",
         "nine tenths of the sensitivity",
         "dp-gd",
     ),
-    Mutant(A + "gd:DPGradientDescent.run", "/ settings.T", "", "every step spends the whole budget", "dp-gd"),
     Mutant(
-        A + "gd:DPGradientDescent.run",
+        A + "gradient_descent:DPGradientDescent.run", "/ settings.T", "", "every step spends the whole budget", "dp-gd"
+    ),
+    Mutant(
+        A + "gradient_descent:DPGradientDescent.run",
         "step * gradient",
         "step * (gradient + 1e-6 * problem.gradient(W))",
         "a trace of the exact gradient in every step",
@@ -364,42 +366,42 @@ MUTANTS = (
         "dp-newton-hess-add",
     ),
     Mutant(
-        A + "newton_general:inverse_sensitivity",
+        A + "newton_variants:inverse_sensitivity",
         "L1 * C / (n",
         "L1 * C / (1.2 * n",
         "the direction's sensitivity is a fifth too small",
         "dp-newton-general",
     ),
     Mutant(
-        A + "newton_minibatch:DPNewtonMinibatch.run",
+        A + "newton:DPNewtonMinibatch.run",
         "sensitivities(b,",
         "sensitivities(n,",
         "sensitivity of all rows for a sample",
         "dp-newton-minibatch-hess-add",
     ),
     Mutant(
-        A + "newton_minibatch:DPNewtonMinibatch.run",
+        A + "newton:DPNewtonMinibatch.run",
         "sensitivity=norms * one",
         "sensitivity=0.6 * norms * one",
         "the sensitivity of a clipped direction on a sample is too small",
         "dp-newton-minibatch-hess-clip",
     ),
     Mutant(
-        A + "sgd:DPSGD.run",
+        A + "stochastic:DPSGD.run",
         "sensitivity=problem.lipschitz",
         "sensitivity=0.5 * problem.lipschitz",
         "half of the sensitivity on samples",
         "dp-sgd",
     ),
     Mutant(
-        A + "cubic_newton:CubicNewton._minimise_model",
+        A + "newton_variants:CubicNewton._minimise_model",
         "+ problem.smoothness * D",
         "",
         "the model's curvature is left out of its sensitivity",
         "cubic-newton",
     ),
     Mutant(
-        A + "nesterov:DPAcceleratedNesterov.run",
+        A + "momentum:DPAcceleratedNesterov.run",
         "rho=rho / T",
         "rho=4 * rho / T",
         "four times the budget",
@@ -419,19 +421,23 @@ MUTANTS = (
         "add/remove noise for replace-one",
         "dp-cd",
     ),
-    Mutant(A + "greedy:DPGreedyCD.run", "s = 2 * clip", "s = clip", "add/remove noise for replace-one", "dp-gcd"),
+    Mutant(A + "coordinate:DPGreedyCD.run", "s = 2 * clip", "s = clip", "add/remove noise for replace-one", "dp-gcd"),
     Mutant(
-        A + "greedy:DPGreedyCD.run",
+        A + "coordinate:DPGreedyCD.run",
         "data[replicates, j]",
         "problem.data_gradient(W)[replicates, j]",
         "the released coordinate is not clipped",
         "dp-gcd",
     ),
     Mutant(
-        A + "adassp:AdaSSP.run", "label_moments(bound)", "label_moments(np.inf)", "labels are not clipped", "adassp"
+        A + "sufficient_statistics:AdaSSP.run",
+        "label_moments(bound)",
+        "label_moments(np.inf)",
+        "labels are not clipped",
+        "adassp",
     ),
     Mutant(
-        A + "adassp:AdaSSP.run",
+        A + "sufficient_statistics:AdaSSP.run",
         "sensitivity=problem.row_bound * bound",
         "sensitivity=0.7 * bound",
         "the moments' sensitivity is too small",
@@ -467,14 +473,14 @@ MUTANTS = (
         unseen="a row's Hessian is of rank one here: its Frobenius norm is its spectral norm, and √d is slack",
     ),
     Mutant(
-        A + "nonconvex.line_search:LineSearch._search",
+        A + "nonconvex.oracle:LineSearch._search",
         "2 * step",
         "1 * step",
         "half of a query's sensitivity",
         "opt-ls",
     ),
     Mutant(
-        A + "nonconvex.gd_2ns:DPGD2NS.steps",
+        A + "nonconvex.trust_region:DPGD2NS.steps",
         "w = w - g / const.G",
         "w = w - problem.gradient(w[None])[0] / const.G",
         "it descends by the exact gradient",

@@ -21,8 +21,7 @@ from dpbench.auditing.claims import claim
 from dpbench.auditing.runs import audit
 from dpbench.auditing.worlds import Setup
 from dpbench.privacy.budget import Budget
-from dpbench.privacy.ledger import BestOfRuns, Entry
-from dpbench.privacy.relation import Relation
+from dpbench.privacy.ledger import BestOfRuns, Entry, Relation
 
 GUIDE = (Path(__file__).resolve().parent.parent.parent / "docs" / "guides" / "audit.md").read_text(encoding="utf-8")
 TUNING = algorithms.get("private-tuning")

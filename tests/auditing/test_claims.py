@@ -2,11 +2,30 @@ import math
 
 import numpy as np
 import pytest
-from scipy.stats import norm
+from scipy.stats import binom, norm
 
-from dpbench.auditing.claims import CurveClaim, GaussianClaim, PureClaim, claim, joint
-from dpbench.privacy.ledger import Entry, Gaussian, Laplace, ObjectivePerturbation, Poisson, PureDP, WithoutReplacement
-from dpbench.privacy.relation import Relation
+from dpbench.auditing.claims import (
+    CurveClaim,
+    Errors,
+    GaussianClaim,
+    PureClaim,
+    _upper,
+    claim,
+    decide,
+    fisher,
+    joint,
+    least_runs,
+)
+from dpbench.privacy.ledger import (
+    Entry,
+    Gaussian,
+    Laplace,
+    ObjectivePerturbation,
+    Poisson,
+    PureDP,
+    Relation,
+    WithoutReplacement,
+)
 
 ALPHA = np.linspace(0.01, 0.99, 50)
 
@@ -67,3 +86,59 @@ def test_a_mixed_ledger_claims_no_more_privacy_than_its_parts():
 def test_joint_takes_the_most_of_each():
     g, h = Entry(Gaussian(1.0), 1, "g"), Entry(Gaussian(2.0), 2, "h")
     assert set(joint([(g,), (g._replace(count=3), h)])) == {g._replace(count=3), h}
+
+
+def test_clopper_pearson_is_the_rate_at_which_so_few_are_seen_with_that_probability():
+    for count, n in ((0, 50), (3, 50), (49, 50)):
+        assert binom.cdf(count, n, _upper(np.array(count), n, 0.005)) == pytest.approx(0.005)
+    assert _upper(np.array(50), 50, 0.005) == 1.0
+
+
+def gaussian(mu, n, seed):
+    generator = np.random.default_rng(seed)
+    return mu * generator.standard_normal(n) + mu**2 / 2, mu * generator.standard_normal(n) - mu**2 / 2
+
+
+@pytest.mark.parametrize("mu", [0.3, 1.0, 3.0])
+def test_the_bound_nears_the_truth_from_below(mu):
+    verdict = decide(*gaussian(mu, 100_000, 0), GaussianClaim(mu), 0.01)
+    assert verdict.passed
+    assert 0.8 * mu < verdict.bound < mu
+    assert not decide(*gaussian(2 * mu, 100_000, 0), GaussianClaim(mu), 0.01).passed
+
+
+def test_false_alarms_are_rarer_than_the_level():
+    alarms = sum(not decide(*gaussian(1.0, 400, seed), GaussianClaim(1.0), 0.2).passed for seed in range(200))
+    assert alarms <= 0.2 * 200
+
+
+def test_no_difference_is_no_loss():
+    same = gaussian(1.0, 2000, 0)[0]
+    assert decide(same, np.random.default_rng(1).permutation(same), PureClaim(0.1), 0.01).bound < 0.1
+
+
+def test_a_score_with_one_value_proves_nothing():
+    assert decide(np.zeros(100), np.zeros(100), GaussianClaim(0.1), 0.01).passed
+
+
+def test_fishers_rule_is_the_law_of_a_product_of_two_uniform_numbers():
+    products = np.prod(np.random.default_rng(0).random((2, 200_000)), axis=0)
+    for t in (0.3, 0.01):
+        assert (products <= t).mean() == pytest.approx(fisher(t), rel=0.03)
+    assert fisher(1.0) == 1.0
+
+
+@pytest.mark.parametrize("trade_off", [GaussianClaim(1.0), PureClaim(1.2), PureClaim(0.8, 0.1)])
+def test_few_errors_are_as_improbable_as_the_most_probable_rates_make_them(trade_off):
+    seen = Errors(30, 400, 150, 300)
+    alpha = np.linspace(0, 1, 20_001)
+    worst = (binom.cdf(30, 400, alpha) * binom.cdf(150, 300, np.clip(trade_off(alpha), 0, 1))).max()
+    found = seen.improbable(trade_off)[0]
+    assert fisher(worst) <= found <= 1.06 * fisher(worst)
+
+
+def test_a_test_that_never_errs_can_be_refuted_with_the_least_runs_and_not_with_fewer():
+    told = PureClaim(2.0)
+    judged = least_runs(told, 0.01) * 3 // 8
+    assert Errors(0, judged, 0, judged).improbable(told)[0] <= 0.01
+    assert Errors(0, int(0.9 * judged), 0, int(0.9 * judged)).improbable(told)[0] > 0.01

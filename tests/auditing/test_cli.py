@@ -3,7 +3,7 @@ import pytest
 from dpbench.cli import main
 
 WRONG = """
-from dpbench.algorithms.gd import DPGradientDescent
+from dpbench.algorithms.gradient_descent import DPGradientDescent
 
 class TooLittle(DPGradientDescent):
     name = "too-little"

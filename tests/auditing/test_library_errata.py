@@ -14,7 +14,7 @@ from scipy.integrate import trapezoid
 from scipy.optimize import brentq
 from scipy.stats import laplace, norm
 
-from dpbench.auditing.foreign import audit_callable
+from dpbench.auditing.functions import audit_callable
 from dpbench.privacy.accounting.gaussian import gaussian_mu
 
 ROOT = Path(__file__).resolve().parent.parent.parent

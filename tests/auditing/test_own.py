@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from dpbench.auditing.foreign import audit_callable
+from dpbench.auditing.functions import audit_callable
 
 FILE = Path(__file__).resolve().parent.parent.parent / "examples" / "audit_dpbench.py"
 

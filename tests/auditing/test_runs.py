@@ -10,7 +10,7 @@ from dpbench import algorithms
 from dpbench.algorithms.base import Algorithm, AuditCase, BaseSettings, Disclosure, Needs, Outcome
 from dpbench.auditing.runs import audit, auditable
 from dpbench.errors import UserError
-from dpbench.privacy.relation import Relation
+from dpbench.privacy.ledger import Relation
 
 # Of which no value under the noise is known, and the final iterates alone are told apart.
 HIDDEN = {

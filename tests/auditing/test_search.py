@@ -8,7 +8,7 @@ from dpbench.algorithms.base import Algorithm, BaseSettings, Disclosure, Needs
 from dpbench.auditing.runs import audit
 from dpbench.auditing.search import candidates, with_best_coins
 from dpbench.auditing.worlds import Setup, moved_in_each
-from dpbench.privacy.relation import Relation
+from dpbench.privacy.ledger import Relation
 
 
 class Moment(Algorithm):

@@ -7,8 +7,8 @@ from scipy import stats
 from dpbench.auditing import scores
 from dpbench.auditing.transcript import Leak, Recorder, Replay
 from dpbench.privacy.budget import Budget
+from dpbench.privacy.ledger import Relation
 from dpbench.privacy.mechanisms import Mechanisms
-from dpbench.privacy.relation import Relation
 from tests.privacy.laws import follows
 
 BUDGET = Budget(1.0, 0.01, Relation.REPLACE_ONE, "standard")

@@ -11,7 +11,7 @@ from dpbench.comparing.own_data import Comparison
 from dpbench.comparing.pilot import CUT, ERRORS, cut, hopeless
 from dpbench.comparing.ranking import Field, Ranking, board, useful
 from dpbench.leaderboard.ranking import beaten_by
-from dpbench.run.jobs import make_job
+from dpbench.run.job import make_job
 
 
 def rows(settings="{}", method="a", **columns):

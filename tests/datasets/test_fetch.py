@@ -10,7 +10,7 @@ import zipfile
 import pytest
 
 from dpbench import datasets
-from dpbench.datasets import loading, network
+from dpbench.datasets import download, loading
 from dpbench.errors import DataError, NotAtHand, UserError
 from tests.datasets.conftest import TABLE, sha256, tiny_file, tiny_spec
 
@@ -123,7 +123,7 @@ def test_openml_is_asked_where_the_file_lies(home, registered, mirror, serve, mo
     url = serve(mirror)
     (mirror / "405").write_text(f'{{"data_set_description": {{"url": "{url}/tiny.csv"}}}}')
     (mirror / "tiny.csv").write_bytes(TABLE)
-    real = network.download
+    real = download.download
     api = "https://www.openml.org/api/v1/json/data/"
     monkeypatch.setattr("dpbench.datasets.download.download", lambda u, *rest: real(u.replace(api, f"{url}/"), *rest))
     registered(tiny_spec(tiny_file(sources=("openml:405",))))
@@ -238,7 +238,7 @@ def test_a_mirror_on_this_machine_goes_on_without_network(home, registered, mirr
 def test_a_resolver_that_never_answers_is_left_behind(home, registered, monkeypatch):
     forever = threading.Event()
     monkeypatch.setattr(socket, "getaddrinfo", lambda *args, **options: forever.wait(60) and [])
-    monkeypatch.setattr(network, "KNOCK", 0.05)
+    monkeypatch.setattr(download, "KNOCK", 0.05)
     registered(tiny_spec(tiny_file(sources=("https://a.example/x",))))
     (result,) = datasets.fetch(["tiny"])
     forever.set()
@@ -259,7 +259,7 @@ def test_a_host_that_refuses_is_asked_once_and_the_next_one_tried(home, register
 
 
 def test_time_limits_keep_the_promise_of_ten_seconds():
-    assert max(network.KNOCK, network.SILENCE) <= 10
+    assert max(download.KNOCK, download.SILENCE) <= 10
 
 
 def test_a_file_of_no_known_publisher(home, registered):

@@ -6,7 +6,7 @@ import pytest
 from scipy.sparse import csr_array
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
-from dpbench.datasets import raw, recipes
+from dpbench.datasets import recipes, spec
 from dpbench.errors import DataError
 
 rng = np.random.default_rng(0)
@@ -55,7 +55,7 @@ def test_files_are_read_whatever_their_compression(tmp_path, pack):
     path = tmp_path / "table"
     path.write_bytes(pack(b"1,2\n3,4\n\n"))
     np.testing.assert_array_equal(recipes.read_table(path, columns=2), [[1, 2], [3, 4]])
-    assert raw.count_rows(path) == 2
+    assert spec.count_rows(path) == 2
     with pytest.raises(DataError, match="2 columns found, 3 expected"):
         recipes.read_table(path, columns=3)
 

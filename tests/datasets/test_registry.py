@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 
 from dpbench import datasets
-from dpbench.datasets import mtp, protein, registry
+from dpbench.datasets import registry
+from dpbench.datasets.sets import images_and_molecules, uci
 from dpbench.errors import UserError
 from tests.datasets.conftest import tiny_file, tiny_spec
 
@@ -40,7 +41,7 @@ def test_every_description_is_complete(name):
     assert spec.synthetic or (spec.licence and spec.citation)
     assert not spec.classes or sum(spec.classes.values()) == spec.rows
     for file in spec.files:
-        assert file.sources or file in (mtp.QSAR, protein.SAMPLE)
+        assert file.sources or file in (images_and_molecules.QSAR, uci.PROTEIN_SAMPLE)
         assert all(len(digest) == 64 for digest in file.sha256)
 
 

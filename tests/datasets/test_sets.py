@@ -9,19 +9,8 @@ from scipy.optimize import minimize
 from scipy.sparse import csr_array
 
 from dpbench import datasets
-from dpbench.datasets import (
-    a1a,
-    adult,
-    california,
-    covertype,
-    dorothea,
-    fmnist,
-    ijcnn,
-    madelon,
-    mtp,
-    protein,
-    synthetic,
-)
+from dpbench.datasets.sets import census, images_and_molecules, libsvm, synthetic, uci
+from dpbench.datasets.sets.synthetic import Twister
 from dpbench.errors import DataError
 
 rng = np.random.default_rng(7)
@@ -57,7 +46,7 @@ def svmlight(Z, y):
 def test_a1a(raw):
     Z = (rng.random((40, 123)) < 0.5).astype(float)
     y = rng.choice([-1, 1], 40)
-    X, labels = a1a.prepare(raw("a1a.t", svmlight(Z, y)))
+    X, labels = census.prepare_a1a(raw("a1a.t", svmlight(Z, y)))
     np.testing.assert_allclose(X, clipped(np.hstack([np.ones((40, 1)), standardised(Z)])), rtol=1e-12)
     np.testing.assert_array_equal(labels, y)
 
@@ -66,7 +55,7 @@ def test_adult(raw):
     row = "{}, {}, 77516, Bachelors, {}, Never-married, Sales, Husband, White, {}, 2174, {}, 40, Cuba, {}\n"
     data = row.format(39, "Private", 13, "Male", 0, "<=50K") + row.format(28, "?", 9, "Male", 7, ">50K") + "\n"
     test = "|1x3 Cross validator\n" + row.format(50, "State-gov", 12, "Female", 5, ">50K.") + "\n"
-    X, y = adult.prepare(raw("adult.data", data, "adult.test", test))
+    X, y = census.prepare_adult(raw("adult.data", data, "adult.test", test))
     np.testing.assert_array_equal(y, [-1, 1])
     # Two rows: a column that differs is -1 and 1 before the division by the norm, one that does not is 0. Columns: age,
     # workclass (2), fnlwgt, education, education-num, four groups of one, sex (2), gain, loss, hours, country.
@@ -84,7 +73,7 @@ def test_adult_by_maxima_loses_the_last_complete_row_of_each_file(raw):
     )
     data += "28, ?, 1, Bachelors, 9, Never-married, Sales, Husband, White, Male, 1, 1, 1, Cuba, >50K\n\n"
     test = "|1x3 Cross validator\n" + row.format(45, 13, "Male", 0, ">50K.") + row.format(90, 16, "Male", 50, ">50K.")
-    X, y = adult.prepare_by_maxima(raw("adult.data", data, "adult.test", test))
+    X, y = census.prepare_by_maxima(raw("adult.data", data, "adult.test", test))
     np.testing.assert_array_equal(y, [-1, 1, 1])
     # ones, age/60, workclass, fnlwgt, education, education-num/13, five groups of one but for sex (2), gain, loss/10, …
     one = np.ones(3)
@@ -95,7 +84,7 @@ def test_adult_by_maxima_loses_the_last_complete_row_of_each_file(raw):
 
 def test_adult_with_a_field_missing(raw):
     with pytest.raises(DataError, match=r"adult\.data: a row of 2 fields found, 15 expected"):
-        adult.prepare(raw("adult.data", "39, Private\n", "adult.test", ""))
+        census.prepare_adult(raw("adult.data", "39, Private\n", "adult.test", ""))
 
 
 @pytest.fixture
@@ -104,7 +93,7 @@ def forest(raw, monkeypatch):
     table[:, :10] = rng.integers(-100, 3000, (60, 10))
     table[np.arange(60), rng.integers(10, 54, 60)] = 1
     table[:, 54] = np.arange(60) % 7 + 1
-    monkeypatch.setattr(covertype, "ROWS", 60)
+    monkeypatch.setattr(uci, "COVERTYPE_ROWS", 60)
     text = "".join(",".join(map(str, row)) + "\n" for row in table)
     return table, raw("covtype.data.gz", gzip.compress(text.encode()))
 
@@ -114,7 +103,7 @@ def test_covertype_3_against_6(forest):
     chosen = np.isin(table[:, 54], (3, 6))
     Z = table[chosen, :54].astype(float)
     Z = np.where(Z.std(axis=0) > 0, (Z - Z.mean(axis=0)) / np.maximum(Z.std(axis=0), 1e-300), 0)
-    X, y = covertype.prepare_3_6(paths)
+    X, y = uci.prepare_3_6(paths)
     np.testing.assert_allclose(X, clipped(np.hstack([np.ones((len(Z), 1)), Z])), rtol=1e-12, atol=1e-15)
     np.testing.assert_array_equal(y, np.where(table[chosen, 54] == 3, 1, -1))
 
@@ -126,7 +115,7 @@ def test_covertype_by_maxima_of_all_rows_whatever_their_class(forest):
     Z[:, :10] /= table[:, :10].max(axis=0)  # of all classes; negative values stay
     assert (Z < 0).any()
     assert (table[chosen, :10].max(axis=0) < table[:, :10].max(axis=0)).any()  # else the next line could not fail
-    X, y = covertype.prepare_by_maxima(paths)
+    X, y = uci.prepare_by_maxima(paths)
     np.testing.assert_allclose(X, clipped(np.hstack([np.ones((len(Z), 1)), Z])), rtol=1e-12, atol=1e-15)
     np.testing.assert_array_equal(y, np.where(table[chosen, 54] == 6, 1, -1))
 
@@ -135,21 +124,21 @@ def test_covertype_1_against_2_standardises_before_the_class_filter(forest):
     table, paths = forest
     chosen = np.isin(table[:, 54], (1, 2))
     Z = np.hstack([standardised(table[:, :10]), table[:, 10:54]])[chosen]
-    X, y = covertype.prepare_1_2(paths)
+    X, y = uci.prepare_1_2(paths)
     np.testing.assert_allclose(X, clipped(Z / 4), rtol=1e-12, atol=1e-15)
     np.testing.assert_array_equal(y, np.where(table[chosen, 54] == 1, 1, -1))
 
 
 def test_covertype_with_rows_missing(forest, monkeypatch):
-    monkeypatch.setattr(covertype, "ROWS", 61)
+    monkeypatch.setattr(uci, "COVERTYPE_ROWS", 61)
     with pytest.raises(DataError, match="60 rows found, 61 expected"):
-        covertype.prepare_3_6(forest[1])
+        uci.prepare_3_6(forest[1])
 
 
 def test_ijcnn(raw):
     Z = np.hstack([np.eye(10)[rng.integers(0, 10, 50)], rng.normal(2, 3, (50, 12))])
     y = rng.choice([-1, 1], 50)
-    X, labels = ijcnn.prepare(raw("ijcnn1.bz2", svmlight(Z, y)))
+    X, labels = libsvm.prepare_ijcnn(raw("ijcnn1.bz2", svmlight(Z, y)))
     np.testing.assert_allclose(X, clipped(np.hstack([Z[:, :10], standardised(Z[:, 10:])]) / 3), rtol=1e-12)
     np.testing.assert_array_equal(labels, y)
     assert X.flags.c_contiguous
@@ -158,7 +147,7 @@ def test_ijcnn(raw):
 def test_ijcnn_weighted_standardises_the_label_with_the_columns(raw):
     Z = np.hstack([np.eye(10)[rng.integers(0, 10, 50)], rng.normal(2, 3, (50, 12))])
     y = rng.choice([-1, 1], 50, p=[0.9, 0.1])
-    X, labels = ijcnn.prepare_weighted(raw("ijcnn1.bz2", svmlight(Z, y)))
+    X, labels = libsvm.prepare_weighted(raw("ijcnn1.bz2", svmlight(Z, y)))
     table = np.column_stack([Z, y])
     table[:, 10:] = (table[:, 10:] - table[:, 10:].mean(axis=0)) / table[:, 10:].std(axis=0, ddof=1)
     np.testing.assert_allclose(X * labels[:, None], table[:, :-1] * table[:, -1:], rtol=1e-10, atol=1e-13)
@@ -172,7 +161,9 @@ def idx(array):
 def test_fmnist(raw):
     images = rng.integers(0, 256, (6, 28, 28), dtype=np.uint8)
     labels = np.array([0, 3, 1, 3, 9, 0], dtype=np.uint8)
-    X, y = fmnist.prepare(raw("train-images-idx3-ubyte.gz", idx(images), "train-labels-idx1-ubyte.gz", idx(labels)))
+    X, y = images_and_molecules.prepare_fmnist(
+        raw("train-images-idx3-ubyte.gz", idx(images), "train-labels-idx1-ubyte.gz", idx(labels))
+    )
     chosen = [0, 1, 3, 5]
     np.testing.assert_allclose(X, clipped((images[chosen].reshape(4, 784) / 255 - 0.5) / 0.5), rtol=1e-12)
     np.testing.assert_array_equal(y, [-1, 1, 1, -1])
@@ -180,7 +171,7 @@ def test_fmnist(raw):
 
 def test_fmnist_refuses_what_is_no_idx_file(raw):
     with pytest.raises(DataError, match="not an IDX file"):
-        fmnist.read_idx(raw("x", "<html>")["x"])
+        images_and_molecules.read_idx(raw("x", "<html>")["x"])
 
 
 def test_california_has_the_features_of_scikit_learn(raw):
@@ -189,7 +180,7 @@ def test_california_has_the_features_of_scikit_learn(raw):
     other = [-122.22, 37.86, 21, 7099.0, 1106.0, 2401.0, 1138.0, 8.3014, 358500.0]
     third = [-122.24, 37.85, 52, 1467.0, 190.0, 496.0, 177.0, 7.2574, 352100.0]
     text = "".join(",".join(f"{v:f}" for v in r) + "\n" for r in (row, other, third))
-    X, y = california.prepare(raw("cal_housing.data", text))
+    X, y = uci.prepare_california(raw("cal_housing.data", text))
     # The first rows of sklearn.datasets.fetch_california_housing().data, as its documentation prints them.
     published = np.array(
         [
@@ -209,7 +200,7 @@ def test_madelon(raw):
         *("madelon_train.data", text[0], "madelon_train.labels", "-1\n1\n1\n"),
         *("madelon_valid.data", text[1], "madelon_valid.labels", "1\n-1\n"),
     )
-    X, y = madelon.prepare(paths)
+    X, y = libsvm.prepare_madelon(paths)
     np.testing.assert_allclose(X[:, 1:], standardised(Z), rtol=1e-12, atol=1e-14)
     assert (X[:, 0] == 1).all()  # not standardised, not clipped
     np.testing.assert_array_equal(y, [-1, 1, 1, 1, -1])
@@ -218,7 +209,7 @@ def test_madelon(raw):
 def test_dorothea_is_sparse_and_loses_constant_columns(raw):
     #   columns 1..6: 1 varies, 2 all ones, 3 empty, 4 varies, 5 empty, 6 varies
     text = "1 2 6 \n2 4 6 \n1 2 \n2 4 6 \n"
-    X, y = dorothea.prepare(raw("dorothea_train.data", text, "dorothea_train.labels", "-1\n1\n-1\n1\n"))
+    X, y = libsvm.prepare_dorothea(raw("dorothea_train.data", text, "dorothea_train.labels", "-1\n1\n-1\n1\n"))
     ones = np.array([[1, 0, 1], [0, 1, 1], [1, 0, 0], [0, 1, 1]])
     assert isinstance(X, csr_array)
     np.testing.assert_array_equal(X.toarray(), ones)
@@ -233,18 +224,20 @@ def test_mtp_from_openml(raw):
     Z, target = melting()
     head = "@RELATION mtp\n" + "".join(f"@ATTRIBUTE oz{j + 1} REAL\n" for j in range(203)) + "@DATA\n"
     body = "".join(",".join(f"{v:.17g}" for v in row) + "\n" for row in np.column_stack([Z, target]))
-    X, y = mtp.prepare_openml(raw("mtp.arff", head + body))
+    X, y = images_and_molecules.prepare_openml(raw("mtp.arff", head + body))
     np.testing.assert_allclose(X, standardised(Z), rtol=1e-10, atol=1e-13)
     np.testing.assert_allclose(y, standardised(target), rtol=1e-10)
     with pytest.raises(DataError, match=r"mtp\.arff: not an ARFF file"):
-        mtp.prepare_openml(raw("mtp.arff", "<html>\n"))
+        images_and_molecules.prepare_openml(raw("mtp.arff", "<html>\n"))
 
 
 def test_mtp_from_qsardata(raw):
     Z, target = melting()
     head = ",".join([*(f"d{j}" for j in range(202)), "MP_Data", "MP_Outcome"])
     rows = [",".join([*(f"{v:.17g}" for v in row), "Train", f"{t:.17g}"]) for row, t in zip(Z, target, strict=True)]
-    X, y = mtp.prepare_qsar(raw("MeltingPoint.csv.gz", gzip.compress("\n".join([head, *rows]).encode())))
+    X, y = images_and_molecules.prepare_qsar(
+        raw("MeltingPoint.csv.gz", gzip.compress("\n".join([head, *rows]).encode()))
+    )
     np.testing.assert_allclose(X, standardised(Z), rtol=1e-10, atol=1e-13)
     np.testing.assert_allclose(y, standardised(target), rtol=1e-10)
 
@@ -258,16 +251,16 @@ def bio_train(n, positive):
 
 
 def test_protein_takes_the_rows_of_the_paper(raw, monkeypatch):
-    monkeypatch.setattr(protein, "ROWS", 200)
-    monkeypatch.setattr(protein, "POSITIVE", 20)
-    monkeypatch.setattr(protein, "CHOSEN", 80)
+    monkeypatch.setattr(uci, "PROTEIN_ROWS", 200)
+    monkeypatch.setattr(uci, "POSITIVE", 20)
+    monkeypatch.setattr(uci, "CHOSEN", 80)
     Z, label, text = bio_train(200, 20)
-    X, y = protein.prepare(raw("bio_train.dat", text))
+    X, y = uci.prepare_protein(raw("bio_train.dat", text))
     rows = np.random.RandomState(3000).choice(200, 80, replace=False)
     np.testing.assert_allclose(X, clipped(np.hstack([np.ones((80, 1)), standardised(Z[rows])])), rtol=1e-10)
     np.testing.assert_array_equal(y, 2 * label[rows] - 1)
     with pytest.raises(DataError, match="200 rows, 19 positive found; 200, 20 expected"):
-        protein.prepare(raw("bio_train.dat", bio_train(200, 19)[2]))
+        uci.prepare_protein(raw("bio_train.dat", bio_train(200, 19)[2]))
 
 
 def test_the_protein_sample_is_not_taken_for_protein(home, tmp_path):
@@ -339,3 +332,57 @@ def test_accelerated_starts_where_the_published_curves_do():
     gap = objective(np.full(20, 10.0))[0] - best.fun
     assert gap == pytest.approx(29.0948, abs=1e-4)
     assert abs(gap / 29.1 - 1) < 0.01
+
+
+# What MATLAB prints after `rng default`: its documentation's first numbers, to four decimals.
+RAND = [0.8147, 0.9058, 0.1270, 0.9134, 0.6324, 0.0975, 0.2785, 0.5469, 0.9575, 0.9649]
+RANDN = [0.5377, 1.8339, -2.2588, 0.8622, 0.3188, -1.3077, -0.4336, 0.3426, 3.5784, 2.7694, -1.3499, 3.0349, 0.7254,
+         -0.0631, 0.7147, -0.2050, -0.1241, 1.4897, 1.4090, 1.4172, 0.6715, -1.2075, 0.7172, 1.6302, 0.4889, 1.0347,
+         0.7269, -0.3034, 0.2939, -0.7873, 0.8884, -1.1471, -1.0689, -0.8095, -2.9443, 1.4384, 0.3252, -0.7549, 1.3703,
+         -1.7115, -0.1022, -0.2414, 0.3192, 0.3129, -0.8649, -0.0301, -0.1649, 0.6277, 1.0933, 1.1093, -0.8637, 0.0774,
+         -1.2141, -1.1135, -0.0068, 1.5326, -0.7697, 0.3714, -0.2256]  # fmt: skip
+
+
+def test_rand_is_matlabs():
+    assert Twister(0).rand(2, 5).T.ravel() == pytest.approx(RAND, abs=5.1e-5)
+
+
+def test_randn_is_matlabs_through_its_first_wedge():
+    """The 52nd number lies outside its layer's rectangle, and takes one `rand` more."""
+    assert Twister(0).randn(len(RANDN)) == pytest.approx(RANDN, abs=5.1e-5)
+
+
+def test_randn_is_normal():
+    from scipy import stats
+
+    assert stats.kstest(Twister(1).randn(1000), "norm").pvalue > 0.001
+
+
+def test_the_authors_data_start_where_their_curves_do():
+    """F(x₀) - F* of the figures' drawings is 29.121 after one step of .1/L; F* here by its gradient."""
+    data = datasets.load("accelerated-2020")
+    X, y = np.asarray(data.X), np.asarray(data.y)
+    assert X.shape == (100_000, 20)
+    L = np.linalg.eigvalsh(X.T @ X / len(X))[-1] + 0.02
+    assert pytest.approx(5.100080706735988, rel=1e-12) == L
+
+    def objective(w):
+        return np.logaddexp(0, -y * (X @ w)).mean() + 0.01 * w @ w
+
+    def gradient(w):
+        return -(X.T @ (y / (1 + np.exp(y * (X @ w))))) / len(y) + 0.02 * w
+
+    w = np.full(20, 10.0)
+    assert objective(w) - 0.2823099413524194 == pytest.approx(29.1447, abs=1e-4)
+    step = objective(w - 0.1 / L * gradient(w)) - 0.2823099413524194
+    assert step == pytest.approx(29.1210, rel=5.5e-5)  # a thousandth of a point of the drawing
+
+
+def test_a1a_all_is_both_splits_scaled_by_a_constant(real_data):
+    X, y = real_data("a1a-all").X, real_data("a1a-all").y
+    active = np.count_nonzero(X, axis=1) - 1  # but for the ones column
+    assert active.min() == 11
+    assert active.max() == census.A1A_ACTIVE
+    np.testing.assert_array_equal(np.unique(X), [0, 1 / np.sqrt(15)])
+    assert (X[:, 0] > 0).all()
+    assert y[:1605].tolist().count(1.0) == 395

@@ -10,7 +10,7 @@ import pytest
 
 import dpbench
 import dpbench.schema
-from dpbench.auditing.foreign import Pair, Target
+from dpbench.auditing.functions import Pair, Target
 from dpbench.cli import main
 from dpbench.errors import UserError
 

@@ -21,10 +21,9 @@ from dpbench import PrivacyWarning, PrivateClassifier, PrivateRegressor, algorit
 from dpbench.errors import PrivacyError, UserError
 from dpbench.privacy import check, verify
 from dpbench.privacy.accounting.gaussian import gaussian_mu
+from dpbench.privacy.budget import share
 from dpbench.privacy.data_budget import DataBudget
-from dpbench.privacy.ledger import Entry, Gaussian
-from dpbench.privacy.relation import Relation
-from dpbench.privacy.split import share
+from dpbench.privacy.ledger import Entry, Gaussian, Relation
 
 # Where they give no classes, for shortness: the warning has a test of its own.
 pytestmark = pytest.mark.filterwarnings("ignore::dpbench.PrivacyWarning")

@@ -325,7 +325,7 @@ def test_models_that_compose_by_shares_of_delta_are_saved(tmp_path):
 
 
 PLUG_INS = """
-from dpbench.algorithms.gd import DPGradientDescent
+from dpbench.algorithms.gradient_descent import DPGradientDescent
 
 class Gd(DPGradientDescent):
     \"\"\"As ours.\"\"\"

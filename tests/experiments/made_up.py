@@ -6,8 +6,8 @@ import json
 import math
 
 from dpbench.run.execute import describe
-from dpbench.run.results import Store
 from dpbench.run.row import RUNS
+from dpbench.run.store import Store
 from dpbench.study.plan import plan
 from tests.batches import write
 

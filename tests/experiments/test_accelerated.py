@@ -8,7 +8,7 @@ import pytest
 
 from dpbench import experiments
 from dpbench.experiments.accelerated import ALGORITHMS, final_errors, formulas
-from dpbench.run.results import Store
+from dpbench.run.store import Store
 from dpbench.study.context import Context
 from dpbench.study.plan import plan
 from dpbench.study.style import figure_style

@@ -16,7 +16,7 @@ import pytest
 
 from dpbench import datasets, experiments
 from dpbench.reporting.scorecard import judged
-from dpbench.run.results import Store
+from dpbench.run.store import Store
 from dpbench.study.context import Context
 from dpbench.study.output import WORDS
 from dpbench.study.style import figure_style

@@ -12,8 +12,8 @@ from dpbench.cli import main
 from dpbench.experiments import tuned
 from dpbench.experiments.greedy_coordinate import claims, more_seeds, study, tables
 from dpbench.problems import build
-from dpbench.run.results import Store
 from dpbench.run.runner import run
+from dpbench.run.store import Store
 from dpbench.study import tuned as study_tuned
 from dpbench.study.context import Context
 from dpbench.study.declare import Claim, declared

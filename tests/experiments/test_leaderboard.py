@@ -15,8 +15,8 @@ from dpbench.leaderboard.nulls import nulls
 from dpbench.leaderboard.places import AUTO, NOTHING
 from dpbench.problems import build
 from dpbench.problems.scores import held_out_scores
-from dpbench.run.results import Store
 from dpbench.run.runner import run
+from dpbench.run.store import Store
 from dpbench.study.context import Context
 from dpbench.study.grid import GridEntry
 from dpbench.study.plan import plan

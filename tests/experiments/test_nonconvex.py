@@ -10,7 +10,7 @@ from dpbench import algorithms, experiments
 from dpbench.experiments.nonconvex import cells, figures, study, tables
 from dpbench.experiments.nonconvex.study import EPSILONS, METHODS, TARGETS
 from dpbench.experiments.nonconvex.switches import SWITCHES, published
-from dpbench.run.results import Store
+from dpbench.run.store import Store
 from dpbench.study import verdicts
 from dpbench.study.context import Context, select
 from dpbench.study.plan import plan

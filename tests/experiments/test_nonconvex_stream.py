@@ -7,7 +7,7 @@ import pytest
 
 from dpbench import experiments
 from dpbench.experiments.nonconvex import cells, study, tables
-from dpbench.run.results import Store
+from dpbench.run.store import Store
 from dpbench.study.context import Context, select
 
 RESULTS = Path(__file__).parents[2] / "results"

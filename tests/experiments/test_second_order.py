@@ -7,7 +7,7 @@ import pytest
 
 from dpbench import experiments
 from dpbench.experiments.second_order.figures import logistic_approximations
-from dpbench.run.results import Store
+from dpbench.run.store import Store
 from dpbench.study.context import Context
 from dpbench.study.plan import plan
 from tests.batches import write
@@ -167,7 +167,7 @@ def test_table1_is_the_best_T_times_what_an_iteration_takes(context):
 
 def with_a_stale_row(context):
     """The context with one more timed run of DP-GD, at a T that an earlier tuning had, of absurd seconds."""
-    from dpbench.run.jobs import make_job
+    from dpbench.run.job import make_job
 
     job = make_job(problem="synthetic", algorithm="dp-gd", epsilon=1.0, seed=0, settings={"T": 17}, timed=1)
     row = {"key": job.key, "problem": "synthetic", "algorithm": "dp-gd", "epsilon": 1.0, "seed": 0, "T": 17, "timed": 1,

@@ -5,7 +5,7 @@ import pytest
 
 from dpbench import experiments
 from dpbench.experiments.second_order import claims
-from dpbench.run.results import Store
+from dpbench.run.store import Store
 from dpbench.study.context import Context
 from tests.experiments.test_second_order import fabricate
 

@@ -12,9 +12,9 @@ from scipy import stats
 from dpbench import experiments
 from dpbench.experiments.zeroth_order import claims, formulas
 from dpbench.experiments.zeroth_order.rows import failures
-from dpbench.privacy.tree import node
-from dpbench.run.results import Store
+from dpbench.privacy.correlated import node
 from dpbench.run.runner import run
+from dpbench.run.store import Store
 from dpbench.study.context import Context
 from dpbench.study.plan import plan
 from dpbench.study.style import figure_style

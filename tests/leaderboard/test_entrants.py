@@ -5,7 +5,7 @@ import pytest
 
 from dpbench import algorithms
 from dpbench.leaderboard import entrants
-from dpbench.privacy.relation import Relation
+from dpbench.privacy.ledger import Relation
 from dpbench.study.grid import BEST, GridEntry
 from dpbench.study.plan import plan
 

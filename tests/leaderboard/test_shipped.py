@@ -9,7 +9,7 @@ import dpbench
 from dpbench.errors import EXTRAS, UserError
 from dpbench.files import read_toml
 from dpbench.leaderboard import shipped
-from dpbench.run import parts
+from dpbench.run import store
 
 ROOT = Path(__file__).parents[2]
 LIMIT = 5e6  # bytes that a wheel may carry of it
@@ -26,7 +26,7 @@ def test_the_boards_rows_are_laid_out_once_and_never_over_others(tmp_path, monke
     (mine / "submissions" / "mine").mkdir(parents=True)
     (mine / "runs").mkdir()  # as an interrupted call leaves it
     assert shipped.lay_out(tmp_path / "results") == mine
-    assert [path.name for path in parts.listed(mine / "runs")] == ["1-a.parquet"]
+    assert [path.name for path in store.list_parts(mine / "runs")] == ["1-a.parquet"]
     assert {path.name for path in (mine / "submissions").iterdir()} == {"mine", "theirs"}
     (mine / "runs" / "1-a.parquet").write_bytes(b"others")
     assert shipped.lay_out(tmp_path / "results") is None

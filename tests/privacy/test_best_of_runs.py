@@ -9,8 +9,17 @@ from scipy.stats import norm
 from dpbench.errors import PrivacyError
 from dpbench.privacy.accounting import renyi
 from dpbench.privacy.budget import Budget
-from dpbench.privacy.ledger import BestOfRuns, Entry, Gaussian, Laplace, PureDP, WithoutReplacement, describe, scaled
-from dpbench.privacy.relation import Relation
+from dpbench.privacy.ledger import (
+    BestOfRuns,
+    Entry,
+    Gaussian,
+    Laplace,
+    PureDP,
+    Relation,
+    WithoutReplacement,
+    describe,
+    scaled,
+)
 from dpbench.privacy.verify import spent
 
 ORDERS = np.concatenate([np.arange(12, 110) / 10, np.arange(11, 200)])

@@ -10,8 +10,7 @@ from scipy import stats
 from dpbench.errors import PrivacyError
 from dpbench.privacy import Budget, Mechanisms, Relation
 from dpbench.privacy.ledger import Entry, Gaussian, Laplace, PureDP
-
-from .laws import follows
+from tests.privacy.laws import follows
 
 BUDGET = Budget(1.0, 1e-6, Relation.REPLACE_ONE, "text")
 
@@ -217,7 +216,7 @@ def test_the_ledger_knows_what_was_drawn():
 
 def test_the_multiplier_is_that_of_the_noise_drawn(monkeypatch):
     """A mutant that draws less than it says: the ledger holds what was drawn."""
-    from dpbench.privacy.release import Releases
+    from dpbench.privacy.noise import Releases
 
     plain = Releases.release
 

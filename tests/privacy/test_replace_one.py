@@ -7,14 +7,13 @@ from dpbench.algorithms import names, resolve
 from dpbench.algorithms.base import batch_settings, make_settings, no_trace
 from dpbench.errors import PrivacyError, UserError
 from dpbench.privacy.budget import Budget
-from dpbench.privacy.ledger import Gaussian, PureDP, WithoutReplacement
+from dpbench.privacy.ledger import Gaussian, PureDP, Relation, WithoutReplacement
 from dpbench.privacy.mechanisms import Mechanisms
-from dpbench.privacy.relation import Relation
-from dpbench.privacy.release import LAPLACE, Releases
+from dpbench.privacy.noise import LAPLACE, Releases
 from dpbench.privacy.sampling import WithoutReplacementSampler
 from dpbench.privacy.verify import spent
 from dpbench.problems import Problem
-from dpbench.run.jobs import make_job
+from dpbench.run.job import make_job
 from tests.algorithms.conftest import small_problem
 from tests.batches import run_batch
 

@@ -9,8 +9,7 @@ from scipy.integrate import trapezoid
 
 from dpbench.errors import PrivacyError
 from dpbench.privacy import Budget, Mechanisms, Relation
-
-from .laws import follows, frequency_is
+from tests.privacy.laws import follows, frequency_is
 
 BUDGET = Budget(1.0, 1e-6, Relation.REPLACE_ONE, "text")
 K = 40_000

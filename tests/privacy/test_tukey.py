@@ -11,9 +11,8 @@ from dpbench.auditing import noise
 from dpbench.auditing.transcript import Recorder
 from dpbench.privacy import tukey
 from dpbench.privacy.budget import Budget
-from dpbench.privacy.ledger import DrawAfterTest, Entry
+from dpbench.privacy.ledger import DrawAfterTest, Entry, Relation
 from dpbench.privacy.mechanisms import Mechanisms
-from dpbench.privacy.relation import Relation
 from dpbench.privacy.verify import spent
 
 

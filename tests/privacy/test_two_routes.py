@@ -72,8 +72,8 @@ def reached(start):
 
 
 def test_no_calibrator_reaches_verify_and_verify_reaches_no_calibrator():
-    assert reached("dpbench.privacy.verify") == {f"dpbench.privacy.{m}" for m in ("half_planes", "ledger", "relation")}
-    assert sum(name.startswith("dpbench.privacy.accounting") for name in GRAPH) > 10
+    assert reached("dpbench.privacy.verify") == {f"dpbench.privacy.{m}" for m in ("half_planes", "ledger")}
+    assert sum(name.startswith("dpbench.privacy.accounting") for name in GRAPH) > 8
     # What reads what was released, when it is, and sets no noise.
     reading = {f"dpbench.privacy.{name}" for name in ("check", "profile", "data_budget", "statement")}
     for name in GRAPH.keys() - reading:
@@ -265,7 +265,7 @@ def test_the_arithmetic_of_either_route_alone_fails_the_run(case, monkeypatch):
 )
 def test_a_private_run_releases_something_declared_and_nothing_without_noise(body, words, tmp_path):
     from dpbench.run.execute import execute
-    from dpbench.run.jobs import make_job
+    from dpbench.run.job import make_job
 
     path = tmp_path / "mine.py"
     path.write_text(

@@ -13,9 +13,8 @@ from scipy.stats import binom
 
 from dpbench.errors import PrivacyError
 from dpbench.privacy import Budget, Relation, accounting, verify
-from dpbench.privacy.accounting.advanced import advanced_composition_epsilon0
 from dpbench.privacy.accounting.gaussian import gaussian_epsilon
-from dpbench.privacy.accounting.pure import base_epsilon
+from dpbench.privacy.accounting.pure import advanced_composition_epsilon0, base_epsilon
 from dpbench.privacy.accounting.tight import Tight
 from dpbench.privacy.check import check
 from dpbench.privacy.ledger import (
@@ -31,8 +30,7 @@ from dpbench.privacy.ledger import (
     WithoutReplacement,
 )
 from dpbench.privacy.verify import spent
-
-from .accounting.test_pure import composed_randomised_response
+from tests.privacy.accounting.test_pure import composed_randomised_response
 
 ADD_REMOVE, REPLACE_ONE = Relation.ADD_REMOVE, Relation.REPLACE_ONE
 

@@ -5,7 +5,7 @@ import pytest
 
 from dpbench import datasets
 from dpbench.errors import UserError
-from dpbench.problems import build, catalogue, register, starts
+from dpbench.problems import build, catalogue, register
 from dpbench.problems.catalogue import Recipe
 
 
@@ -18,7 +18,7 @@ def test_the_papers_problems():
     for name in catalogue.names():
         recipe = catalogue.recipe_of(name)
         assert recipe.dataset in datasets.names()
-        assert recipe.start in starts.RULES
+        assert recipe.start in catalogue.RULES
 
 
 def test_bare_data_set_names():

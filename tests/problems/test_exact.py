@@ -11,16 +11,15 @@ from scipy import sparse
 from dpbench.algorithms.aop import minimise
 from dpbench.errors import PrivacyError
 from dpbench.privacy.exact.sums import Sum
-from dpbench.privacy.relation import Relation
+from dpbench.privacy.ledger import Relation
 from dpbench.problems import Problem, grid
 from dpbench.problems import exact as exact_problems
 from dpbench.problems.exact import ExactProblem, ExactShardedProblem, in_order, weighted_sum
-from dpbench.problems.grid import GridRows, on_grid, short_rows, square_bound
-from dpbench.problems.kernels import Rows
+from dpbench.problems.grid import GridRows, ReplacedRows, Short, on_grid, short_rows, square_bound
 from dpbench.problems.losses import Logistic
-from dpbench.problems.replaced import ReplacedRows, Short
 from dpbench.problems.risk import Diverged
-from dpbench.problems.sharded import Shards, held
+from dpbench.problems.rows import Rows
+from dpbench.problems.shards import Shards, held
 
 STEP = 2.0**-16
 

@@ -15,8 +15,8 @@ from dpbench.auditing.neighbours import probes
 from dpbench.errors import DataError, UserError
 from dpbench.problems import Problem, losses
 from dpbench.problems.optimum import NoOptimum
-from dpbench.run import jobs
-from dpbench.run.jobs import make_job
+from dpbench.run import job
+from dpbench.run.job import make_job
 from tests.algorithms.test_needs import LogCosh
 
 
@@ -160,7 +160,7 @@ def test_its_version_is_part_of_the_key_and_those_of_finished_runs_stay(installe
     installed(log_cosh=LogCosh)
     first = make_job(**call).key
     installed(log_cosh=type("Newer", (LogCosh,), {"version": 2}))
-    jobs._keys_like.cache_clear()
+    job._keys_like.cache_clear()
     assert make_job(**call).key != first
 
 

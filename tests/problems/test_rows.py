@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 from dpbench.problems import Problem, exact, grid, losses
-from dpbench.problems.kernels import Rows
 from dpbench.problems.losses import LOSSES, Loss
-from dpbench.problems.sharded import ShardedProblem, Shards, held
+from dpbench.problems.rows import Rows
+from dpbench.problems.shards import ShardedProblem, Shards, held
 
 N, D = 3_100, 7
 SIZES = (1_000, 37, 2_063)

@@ -10,7 +10,7 @@ from dpbench import experiments
 from dpbench.errors import NotAtHand
 from dpbench.reporting import build as report
 from dpbench.reporting import errata_pages
-from dpbench.run.results import Store
+from dpbench.run.store import Store
 from dpbench.study.declare import Case, Why, artefact, claim, erratum
 from dpbench.study.experiment import Experiment
 from dpbench.study.output import Figure, Table
@@ -100,7 +100,7 @@ def no_reading_of_raw_files(monkeypatch):
 
     They are computed once per process, so each test starts and ends without any, in whatever order tests run.
     """
-    monkeypatch.setattr("dpbench.datasets.unclipped.unclipped_row_norms", absent)
+    monkeypatch.setattr("dpbench.datasets.loading.unclipped_row_norms", absent)
     errata_pages.computed.cache_clear()
     yield
     errata_pages.computed.cache_clear()
@@ -126,7 +126,7 @@ def built_site(tmp_path_factory):
     folder = tmp_path_factory.mktemp("site")
     with pytest.MonkeyPatch.context() as patch:
         register(patch, folder)
-        patch.setattr("dpbench.datasets.unclipped.unclipped_row_norms", absent)
+        patch.setattr("dpbench.datasets.loading.unclipped_row_norms", absent)
         errata_pages.computed.cache_clear()
         lines = list(report.build(results=folder / "results", figures=folder / "figures"))
         errata_pages.computed.cache_clear()

@@ -6,7 +6,7 @@ import dpbench
 from dpbench.cli import main
 from dpbench.errors import UserError
 from dpbench.reporting import adhoc
-from dpbench.run.results import Store
+from dpbench.run.store import Store
 from dpbench.study.output import WORDS
 from tests.batches import write
 from tests.reporting.conftest import row

@@ -9,7 +9,7 @@ import pytest
 from dpbench.cli import main
 from dpbench.reporting.diff import between
 from dpbench.reporting.summary import load, save, told
-from dpbench.run.results import Store
+from dpbench.run.store import Store
 from dpbench.study.verdicts import Cell, Judged, Number, Outcome, Place
 from tests.batches import write
 

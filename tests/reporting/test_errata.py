@@ -8,16 +8,15 @@ import pytest
 from scipy.special import comb
 from scipy.stats import norm
 
+from dpbench.datasets.loading import RowNorms, unclipped_row_norms
 from dpbench.datasets.recipes import clip_rows
-from dpbench.datasets.unclipped import RowNorms, unclipped_row_norms
 from dpbench.experiments import accelerated
 from dpbench.experiments.greedy_coordinate import errata as greedy_coordinate
 from dpbench.experiments.nonconvex import errata as nonconvex
 from dpbench.experiments.nonconvex import with_replacement
 from dpbench.experiments.second_order import errata as second_order
 from dpbench.experiments.zeroth_order import claims as zeroth_order
-from dpbench.privacy.ledger import Entry, Gaussian, WithoutReplacement
-from dpbench.privacy.relation import Relation
+from dpbench.privacy.ledger import Entry, Gaussian, Relation, WithoutReplacement
 from dpbench.privacy.verify import spent
 from dpbench.reporting import errata_pages
 from dpbench.study.declare import Case, Erratum
@@ -120,7 +119,7 @@ def laplace_as_two_points(each):
 @pytest.mark.parametrize(("n", "T"), [(1_000, 4), (1_000, 7), (1_000, 10), (1_000, 20), (20_640, 20)])
 def test_selections_at_half_the_scale_are_bracketed_by_counting_outcomes(n, T):
     case = cases(greedy_coordinate.half_scale_selection)[f"n = {n:,}, T = {T}"]
-    from dpbench.privacy.accounting.advanced import advanced_composition_epsilon0
+    from dpbench.privacy.accounting.pure import advanced_composition_epsilon0
 
     delta, each = n**-2, advanced_composition_epsilon0(1.0, 2 * T, n**-2)
     win, lose = selection(each)
@@ -173,7 +172,7 @@ def test_scores_that_are_cut_off_cost_one_tail_each():
 
 @pytest.mark.parametrize("T", [4, 15])
 def test_ties_are_bracketed_by_counting_outcomes(T):
-    from dpbench.privacy.accounting.advanced import advanced_composition_epsilon0
+    from dpbench.privacy.accounting.pure import advanced_composition_epsilon0
 
     case = cases(greedy_coordinate.noise_inside_the_score)[f"T = {T}, scores cut off or flat"]
     n, d = 20_640, 8
@@ -261,7 +260,7 @@ def test_the_deviation_without_its_constant_is_half_of_the_zcdp_one():
 
 @pytest.fixture
 def made_up_norms(monkeypatch):
-    monkeypatch.setattr("dpbench.datasets.unclipped.unclipped_row_norms", lambda name: RowNorms(3.0, 7, 10_000))
+    monkeypatch.setattr("dpbench.datasets.loading.unclipped_row_norms", lambda name: RowNorms(3.0, 7, 10_000))
 
 
 def test_rows_beyond_the_bound_by_quadrature(made_up_norms):
@@ -354,8 +353,7 @@ def test_two_batches_with_replacement_by_a_double_sum():
 @pytest.mark.thorough
 def test_one_subset_for_two_releases_by_other_accountants():
     from dpbench.privacy.accounting import renyi
-    from dpbench.privacy.ledger import Entry, Gaussian, WithoutReplacement
-    from dpbench.privacy.relation import Relation
+    from dpbench.privacy.ledger import Entry, Gaussian, Relation, WithoutReplacement
 
     n, T = 49_990, 421
     m, delta = n // 100, 1 / n

@@ -7,8 +7,8 @@ import pytest
 
 from dpbench import algorithms, experiments
 from dpbench.reporting import explorer
-from dpbench.run.jobs import make_job
-from dpbench.run.results import Store
+from dpbench.run.job import make_job
+from dpbench.run.store import Store
 from dpbench.study.context import Context
 from tests.batches import write
 

@@ -11,7 +11,7 @@ from dpbench.cli import main
 from dpbench.reporting import build as report
 from dpbench.reporting import experiment_page, matrix, pages
 from dpbench.reporting.html import breakable, join, table, tag
-from dpbench.run.results import Store
+from dpbench.run.store import Store
 from dpbench.study.context import Context
 from dpbench.study.output import WORDS
 from dpbench.study.plan import plan

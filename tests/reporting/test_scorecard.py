@@ -6,7 +6,7 @@ from dpbench import experiments
 from dpbench.cli import main
 from dpbench.reporting import build as report
 from dpbench.reporting.scorecard import scorecard
-from dpbench.run.results import Store
+from dpbench.run.store import Store
 from dpbench.study.context import Context
 from dpbench.study.declare import claim
 from dpbench.study.experiment import Experiment

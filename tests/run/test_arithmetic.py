@@ -8,11 +8,11 @@ import scipy
 
 import dpbench
 from dpbench import algorithms
-from dpbench.algorithms import auto, terms
+from dpbench.algorithms import defaults
 from dpbench.algorithms.base import make_settings
-from dpbench.algorithms.rules import public_settings
+from dpbench.algorithms.defaults import public_settings
 from dpbench.errors import DataError, UserError
-from dpbench.privacy.relation import Relation
+from dpbench.privacy.ledger import Relation
 from dpbench.problems import Declaration, losses
 from tests.algorithms.test_needs import LogCosh
 
@@ -65,7 +65,7 @@ def test_every_other_method_says_exact_arithmetic_and_is_refused_as_bytes(method
     rows = 30_000 if method.name == "tukey-em" else 120
     with pytest.raises(UserError, match=r"arithmetic: .* has no guarantee for bytes: .*; for 'bytes' use one of: "):
         dpbench.fit(*table(loss, rows), arithmetic="bytes", **call)
-    why = method.flaw(make_settings(method, few(method)), method.accounting(terms.accounting(method)))
+    why = method.flaw(make_settings(method, few(method)), method.accounting(defaults.accounting(method)))
     fit = dpbench.fit(*table(loss, rows), **call)
     assert fit.released.arithmetic == "real"
     assert ("none: " if why else "in exact arithmetic") in fit.guarantee
@@ -121,16 +121,16 @@ def test_the_seam_refuses_bytes_to_methods_that_say_it_without_the_proof(monkeyp
 
 
 def test_what_the_default_policy_takes_holds_for_the_bytes():
-    chosen = {rule.method for rule in auto.RULES}
+    chosen = {rule.method for rule in defaults.CHOICES}
     assert all(algorithms.resolve(name)[0].exact for name in chosen), chosen
     for loss in ("logistic", "softmax-3", "squared", "pseudo-huber"):
         for d in (4, 5000):
             for l1 in (0.0, 0.1):
-                name = auto.method(Declaration(1000, d, loss=loss, l1=l1))
+                name = defaults.method(Declaration(1000, d, loss=loss, l1=l1))
                 method = algorithms.resolve(name)[0]
                 settings = make_settings(method, public_settings(name, 1000, d, 1.0))
                 assert not method.inexact(losses.get(loss), Relation.REPLACE_ONE, settings)
-    assert not algorithms.resolve(auto.method(Declaration(1000, 4), 0.0))[0].inexact(
+    assert not algorithms.resolve(defaults.method(Declaration(1000, 4), 0.0))[0].inexact(
         losses.get("logistic"), Relation.REPLACE_ONE
     )
 
@@ -314,7 +314,7 @@ def test_of_a_plug_in_the_guarantee_says_whose_word_it_is(tmp_path):
     """Its ledger is checked; that it returns nothing else cannot be."""
     file = tmp_path / "theirs.py"
     file.write_text(
-        "from dpbench.algorithms.gd import DPGradientDescent\n\n\n"
+        "from dpbench.algorithms.gradient_descent import DPGradientDescent\n\n\n"
         'class Theirs(DPGradientDescent):\n    """As ours."""\n\n    name = "their-gd"\n',
         encoding="utf-8",
     )

@@ -14,12 +14,13 @@ import pytest
 
 from dpbench import datasets
 from dpbench.cli import main
-from dpbench.datasets import loading, pins, shipping
+from dpbench.datasets import cache as pins
+from dpbench.datasets import loading
 from dpbench.errors import DataError, UserError
 from dpbench.run import cluster as cluster_module
 from dpbench.run import runner
-from dpbench.run.jobs import make_job
-from dpbench.run.results import Store
+from dpbench.run.job import make_job
+from dpbench.run.store import Store
 from tests import processes
 
 pytest.importorskip("distributed", reason="the extra dask is not installed")
@@ -300,28 +301,28 @@ def test_nobody_there_is_one_line(cluster, tmp_path, capsys, monkeypatch):
 
 
 def test_a_worker_takes_the_drivers_bytes_and_no_others(tmp_path, monkeypatch, other_synthetic):
-    files = shipping.pack("synthetic")
+    files = loading.pack("synthetic")
     monkeypatch.setenv("DPBENCH_DATA", str(tmp_path / "worker"))
     monkeypatch.setattr(loading, "adopted", {})
     own = datasets.load("synthetic").sha256
     wanted = other_synthetic.sha256
     assert own != wanted
-    assert not shipping.adopt("synthetic", wanted)
+    assert not loading.adopt("synthetic", wanted)
     with pytest.raises(DataError, match="do not have the sha256"):
-        shipping.adopt("synthetic", wanted, files | {"y.npy": files["y.npy"][:-1] + b"\1"})
-    assert shipping.adopt("synthetic", wanted, files)
+        loading.adopt("synthetic", wanted, files | {"y.npy": files["y.npy"][:-1] + b"\1"})
+    assert loading.adopt("synthetic", wanted, files)
     assert datasets.load("synthetic").sha256 == wanted
     loading.adopted.clear()  # another process of the same machine finds it on the disk …
-    assert shipping.adopt("synthetic", wanted)
+    assert loading.adopt("synthetic", wanted)
     loading.adopted.clear()
     part = datasets.cache.root() / "received" / f"synthetic-{wanted[:16]}" / "X.npy"
     content = bytearray(part.read_bytes())
     content[-1] ^= 1
     part.write_bytes(content)
-    assert not shipping.adopt("synthetic", wanted)  # … and not when it is damaged
-    assert shipping.adopt("synthetic", wanted, files)
+    assert not loading.adopt("synthetic", wanted)  # … and not when it is damaged
+    assert loading.adopt("synthetic", wanted, files)
     shutil.rmtree(part.parent)
-    assert shipping.adopt("synthetic", own)
+    assert loading.adopt("synthetic", own)
 
 
 def test_without_the_extra_the_line_says_what_to_install(monkeypatch):

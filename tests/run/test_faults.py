@@ -18,8 +18,8 @@ from dpbench.cli import main
 from dpbench.datasets import loading
 from dpbench.reporting.build import build
 from dpbench.run import runner
-from dpbench.run.jobs import make_job
-from dpbench.run.results import Store
+from dpbench.run.job import make_job
+from dpbench.run.store import Store
 from tests import processes
 from tests.batches import write
 

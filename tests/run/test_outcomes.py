@@ -6,9 +6,9 @@ import pytest
 from dpbench.errors import DataError, NotAtHand, OutOfReach, PrivacyError, UserError, WorkerDied
 from dpbench.run import outcomes, runner
 from dpbench.run.execute import execute
-from dpbench.run.jobs import make_job
-from dpbench.run.results import Store
+from dpbench.run.job import make_job
 from dpbench.run.row import DIAGNOSTICS, FILLED
+from dpbench.run.store import Store
 
 LIAR = """
 from dpbench.algorithms.base import Algorithm, Diagnostic, Disclosure, Outcome

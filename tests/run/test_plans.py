@@ -7,12 +7,12 @@ from dpbench.algorithms import names, resolve
 from dpbench.algorithms.base import make_settings
 from dpbench.privacy.budget import Budget
 from dpbench.privacy.check import check, guarantee
+from dpbench.privacy.ledger import Relation
 from dpbench.privacy.mechanisms import Mechanisms
-from dpbench.privacy.relation import Relation
 from dpbench.problems import Declaration
 from dpbench.run import execute
-from dpbench.run.jobs import make_job
-from dpbench.run.replay import planned
+from dpbench.run.execute import planned
+from dpbench.run.job import make_job
 from tests.algorithms.conftest import small_problem
 from tests.batches import run_batch
 
@@ -118,5 +118,5 @@ def test_what_a_row_planned_is_found_again(name):
 def test_a_plan_needs_no_data_even_where_these_are_not_at_hand(monkeypatch):
     job = make_job(problem="synthetic", algorithm="dp-newton", epsilon=1.0, seed=0, settings={"T": 3})
     ((row,), _) = execute.execute([job])
-    monkeypatch.setattr("dpbench.run.replay.build", lambda name: pytest.fail("the data were read"))
+    monkeypatch.setattr("dpbench.run.execute.build", lambda name: pytest.fail("the data were read"))
     assert planned(row)[0]

@@ -8,10 +8,10 @@ import pytest
 from dpbench import experiments
 from dpbench.errors import PrivacyError, UserError
 from dpbench.privacy.budget import Budget
-from dpbench.privacy.exact.releases import ExactMechanisms
-from dpbench.privacy.relation import Relation
+from dpbench.privacy.exact.release import ExactMechanisms
+from dpbench.privacy.ledger import Relation
 from dpbench.run.execute import execute
-from dpbench.run.jobs import make_job
+from dpbench.run.job import make_job
 from dpbench.study.grid import GridEntry
 from dpbench.study.plan import plan
 

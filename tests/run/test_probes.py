@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from dpbench.errors import UserError
-from dpbench.privacy.tree import node
+from dpbench.privacy.correlated import node
 from dpbench.problems import Problem
 from tests.algorithms.conftest import run, small_problem
 

@@ -10,9 +10,9 @@ from scipy import stats
 
 import dpbench
 from dpbench.privacy.budget import Budget
-from dpbench.privacy.exact.releases import ExactMechanisms
+from dpbench.privacy.exact.release import ExactMechanisms
+from dpbench.privacy.ledger import Relation
 from dpbench.privacy.mechanisms import Mechanisms
-from dpbench.privacy.relation import Relation
 from dpbench.problems import Problem
 from dpbench.problems.exact import ExactProblem
 

@@ -12,13 +12,12 @@ import pytest
 
 import dpbench
 from dpbench import PrivateClassifier, PrivateRegressor, load_model
-from dpbench.auditing.foreign import Target, audit_callable
+from dpbench.auditing.functions import Target, audit_callable
 from dpbench.errors import PrivacyError, UserError
 from dpbench.estimators import saved
 from dpbench.privacy.accounting.gaussian import gaussian_mu
 from dpbench.privacy.budget import Budget
-from dpbench.privacy.ledger import Gaussian, Laplace
-from dpbench.privacy.relation import Relation
+from dpbench.privacy.ledger import Gaussian, Laplace, Relation
 from dpbench.privacy.statement import DoesNotHold
 from dpbench.run import row_bound
 from dpbench.run.row_bound import Split, bound_of, by_rule, centred, noisy_mean

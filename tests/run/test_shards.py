@@ -10,14 +10,14 @@ from scipy import sparse
 
 import dpbench
 from dpbench.cli import main
-from dpbench.datasets import shipping
+from dpbench.datasets import loading
 from dpbench.errors import DataError, UserError
-from dpbench.problems.kernels import Rows
 from dpbench.problems.losses import LOSSES
-from dpbench.problems.sharded import ShardedProblem, Shards, held
+from dpbench.problems.rows import Rows
+from dpbench.problems.shards import ShardedProblem, Shards, held
 from dpbench.run import runner, shards
-from dpbench.run.jobs import make_job
-from dpbench.run.results import Store
+from dpbench.run.job import make_job
+from dpbench.run.store import Store
 from tests import processes
 
 distributed = pytest.importorskip("distributed", reason="the extra dask is not installed")
@@ -208,7 +208,7 @@ def test_data_that_a_worker_has_not_got_are_sent(client, monkeypatch, held, subm
     sent, submit, run = [], client.submit, client.run
 
     def answered(function, *arguments, **more):
-        return {"a": True, "b": held} if function is shipping.adopt else run(function, *arguments, **more)
+        return {"a": True, "b": held} if function is loading.adopt else run(function, *arguments, **more)
 
     monkeypatch.setattr(client, "run", answered)
     monkeypatch.setattr(client, "submit", lambda f, *a, **k: sent.append(f.__name__) or submit(f, *a, **k))

@@ -8,9 +8,9 @@ import pytest
 
 from dpbench.errors import UserError
 from dpbench.run.execute import execute
-from dpbench.run.jobs import make_job
-from dpbench.run.results import Store
+from dpbench.run.job import make_job
 from dpbench.run.runner import run, work
+from dpbench.run.store import Store
 from dpbench.study.grid import GridEntry
 from dpbench.study.plan import plan
 from dpbench.study.tuner import Tuner, columns_of

@@ -4,7 +4,7 @@ import pytest
 
 from dpbench import experiments
 from dpbench.errors import UserError
-from dpbench.run.results import Store
+from dpbench.run.store import Store
 from dpbench.study.context import Context, contexts, kept
 from tests.batches import write
 

@@ -3,8 +3,8 @@
 import pytest
 
 from dpbench.errors import UserError
-from dpbench.run.jobs import make_job
-from dpbench.run.results import Store
+from dpbench.run.job import make_job
+from dpbench.run.store import Store
 from dpbench.study.grid import GridEntry, load_grid
 from dpbench.study.plan import plan
 from tests.batches import write

@@ -1,6 +1,6 @@
 """Runs are counted once each, however many blocks ask for them, and each for what it is."""
 
-from dpbench.run.jobs import Series, make_job
+from dpbench.run.job import Series, make_job
 from dpbench.study.standing import _Count
 
 

@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from dpbench.run.jobs import make_job
+from dpbench.run.job import make_job
 from dpbench.run.row import RUNS
 from dpbench.study.tuner import Columns, Tuner, choose
 from dpbench.study.tuning import best

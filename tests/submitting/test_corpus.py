@@ -15,10 +15,10 @@ import pytest
 import dpbench
 from dpbench.archive import content
 from dpbench.errors import UserError
-from dpbench.run.jobs import Keys
-from dpbench.run.results import Store
+from dpbench.run.job import Keys
 from dpbench.run.row import RUNS
-from dpbench.submitting import checking, merging, replaying
+from dpbench.run.store import Store
+from dpbench.submitting import checking, making, replaying
 from tests.submitting.archives import change, doctored, ledger, rows
 
 
@@ -279,7 +279,7 @@ def test_keys_that_are_made_to_fit_hide_nothing(made, tmp_path, edit, found):
     ],
 )
 def test_an_honest_method_with_objective_perturbation_is_sound(made, tmp_path, entry):
-    from dpbench.privacy.relation import Relation
+    from dpbench.privacy.ledger import Relation
     from dpbench.privacy.verify import spent
 
     submission = content.read_submission(made)
@@ -488,19 +488,19 @@ def test_a_long_fuzz_of_mutants_ends_each_in_a_line_within_ten_seconds_and_a_gig
 
 
 def test_code_that_is_there_under_another_name_is_refused_before_it_is_run_again(made, tmp_path):
-    merging.add(made, tmp_path / "results")
+    making.add(made, tmp_path / "results")
     copied = doctored(made, tmp_path / "copied.zip", **manifest(method="other-gd"))
     with pytest.raises(UserError, match="its code is that of averaged-gd, but for names and comments"):
-        merging.add(copied, tmp_path / "results", rerun=lambda _: pytest.fail("it was run"))
+        making.add(copied, tmp_path / "results", rerun=lambda _: pytest.fail("it was run"))
     with pytest.raises(UserError, match="is there already; --replace takes the new one"):
-        merging.add(made, tmp_path / "results", rerun=lambda _: pytest.fail("it was run"))
+        making.add(made, tmp_path / "results", rerun=lambda _: pytest.fail("it was run"))
 
 
 def test_two_classes_of_a_file_are_two_methods_and_a_copy_of_one_is_none():
     two = b"class One:\n    x = 1\n\nclass Two:\n    x = 2\n"
-    assert merging.code_hash(two, "One") != merging.code_hash(two, "Two")
+    assert making.code_hash(two, "One") != making.code_hash(two, "Two")
     again = b"# mine\nclass First:\n    x = 1\n\nclass Second:\n    x = 2\n"
-    assert merging.code_hash(again, "First") == merging.code_hash(two, "One")
-    assert merging.code_hash(b"class One:\n    x = 1\n\nclass Two:\n    x = 1\n", "One") == merging.code_hash(
+    assert making.code_hash(again, "First") == making.code_hash(two, "One")
+    assert making.code_hash(b"class One:\n    x = 1\n\nclass Two:\n    x = 1\n", "One") == making.code_hash(
         b"class One:\n    x = 1\n\nclass Two:\n    x = 1\n", "Two"
     )

@@ -6,16 +6,16 @@ from types import SimpleNamespace
 
 import pytest
 
-from dpbench.algorithms import terms
-from dpbench.run.jobs import delta_value
+from dpbench.algorithms import defaults
+from dpbench.run.job import delta_value
 from dpbench.submitting import checking
 from dpbench.submitting.replaying import Replay
 
 
 def row(**columns):
     given = {"problem": "synthetic", "epsilon": 1.0, "seed": 0, "status": "done", "objective": 1.0, "excess": 0.4,
-             "private": True, "epsilon_planned": 1.0, "relation": terms.RELATION.value, "settings": "{}",
-             "delta": delta_value(terms.DELTA, checking.tracks.size("synthetic")[0])}  # fmt: skip
+             "private": True, "epsilon_planned": 1.0, "relation": defaults.RELATION.value, "settings": "{}",
+             "delta": delta_value(defaults.DELTA, checking.tracks.size("synthetic")[0])}  # fmt: skip
     return SimpleNamespace(**given | columns)
 
 

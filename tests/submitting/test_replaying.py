@@ -10,7 +10,7 @@ import pytest
 import dpbench
 from dpbench.archive import harness, sandbox
 from dpbench.problems import build
-from dpbench.submitting import checking, merging, replaying, secret
+from dpbench.submitting import checking, making, replaying
 from tests.submitting.archives import doctored, made, rows
 
 CODE = """
@@ -61,8 +61,7 @@ def here(folder, limits):
 def judge():
     found = {}
     checking.rerun_of(None, lambda _: None)  # what the API makes can be made
-    from dpbench.auditing.claims import PureClaim
-    from dpbench.auditing.decide import decide, least_runs
+    from dpbench.auditing.claims import PureClaim, decide, least_runs
 
     def verdict(first, second, epsilon, delta):
         found["runs"] = len(first) + len(second)
@@ -106,7 +105,7 @@ def test_an_honest_method_has_a_place_by_the_receivers_own_rows(honest, tmp_path
 
 
 def replaying_merge(path, results):
-    return merging.add(path, results, rerun=lambda one: replaying.replay(one, judge(), b"s" * 32, run=here))
+    return making.add(path, results, rerun=lambda one: replaying.replay(one, judge(), b"s" * 32, run=here))
 
 
 @pytest.mark.thorough
@@ -283,7 +282,7 @@ def test_bubblewrap_shares_nothing_and_shows_no_folder_to_write(tmp_path):
 
 
 def test_a_secret_makes_the_same_copies_again_and_another_other_ones(tmp_path):
-    first, again, other = (secret.copy("breast-cancer-ridge", key) for key in (b"a" * 32, b"a" * 32, b"b" * 32))
+    first, again, other = (replaying.copy("breast-cancer-ridge", key) for key in (b"a" * 32, b"a" * 32, b"b" * 32))
     public = build("breast-cancer-ridge")
     assert np.array_equal(first.X, again.X)
     assert first.n != other.n or not np.allclose(first.X[:5], other.X[:5])
@@ -293,14 +292,14 @@ def test_a_secret_makes_the_same_copies_again_and_another_other_ones(tmp_path):
     assert np.allclose(np.sort(np.linalg.norm(first.X, axis=1)), np.sort(np.linalg.norm(again.X, axis=1)))
     gram = np.linalg.svd(np.asarray(public.X), compute_uv=False)[0]
     assert np.linalg.svd(np.asarray(first.X), compute_uv=False)[0] <= gram * (1 + 1e-9)
-    assert secret.copy("square-unit", b"a" * 32).l1 > 0
+    assert replaying.copy("square-unit", b"a" * 32).l1 > 0
     path = tmp_path / "secret"
-    key = secret.seed_of(path)
+    key = replaying.seed_of(path)
     assert path.stat().st_mode & 0o077 == 0
-    assert secret.seed_of(path) == key != secret.seed_of(None)
+    assert replaying.seed_of(path) == key != replaying.seed_of(None)
     path.write_text("none")
     with pytest.raises(dpbench.errors.UserError, match="is no hexadecimal file"):
-        secret.seed_of(path)
+        replaying.seed_of(path)
 
 
 @pytest.mark.parametrize(

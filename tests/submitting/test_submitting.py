@@ -15,7 +15,7 @@ from dpbench.cli import main
 from dpbench.errors import UserError
 from dpbench.experiments.leaderboard import EXPERIMENT, board, tables
 from dpbench.privacy import plain
-from dpbench.run.results import Store
+from dpbench.run.store import Store
 from dpbench.study.context import Context
 from dpbench.submitting import checking, making
 from tests.submitting import archives

@@ -30,10 +30,7 @@ from dpbench.algorithms.base import (
     Relation,
     Trace,
 )
-from dpbench.algorithms.nonconvex.driver import Method, drive
-from dpbench.algorithms.nonconvex.float32 import Guard
-from dpbench.algorithms.nonconvex.line_search import LineSearch, ShortSteps
-from dpbench.algorithms.nonconvex.oracle import FullBatch, Minibatch
+from dpbench.algorithms.nonconvex.oracle import FullBatch, Guard, LineSearch, Method, Minibatch, ShortSteps, drive
 from dpbench.algorithms.nonconvex.published import (
     BatchDraw,
     BatchNoise,

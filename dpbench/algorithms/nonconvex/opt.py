@@ -13,12 +13,9 @@ import numpy as np
 import scipy
 
 from dpbench.algorithms.base import Array, AuditCase, Declaration, Disclosure, Mechanisms, Problem
-from dpbench.algorithms.nonconvex import constants as const
+from dpbench.algorithms.nonconvex import oracle as const
 from dpbench.algorithms.nonconvex.base import MinibatchSettings, OnMinibatches, SecondOrderMethod, Stage
-from dpbench.algorithms.nonconvex.driver import Iterate, Method
-from dpbench.algorithms.nonconvex.float32 import Guard
-from dpbench.algorithms.nonconvex.line_search import LineSearch, ShortSteps
-from dpbench.algorithms.nonconvex.oracle import FullBatch
+from dpbench.algorithms.nonconvex.oracle import FullBatch, Guard, Iterate, LineSearch, Method, ShortSteps
 from dpbench.algorithms.nonconvex.published import LossRead, LossWatch, Search, Stop, recorded, searched
 from dpbench.privacy.budget import Budget
 

@@ -13,9 +13,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 
 from dpbench.algorithms.base import Array, Declaration, Mechanisms, Problem
-from dpbench.algorithms.nonconvex.driver import Iterate, Method, Request, Value
-from dpbench.algorithms.nonconvex.float32 import Guard, RunLost
-from dpbench.algorithms.nonconvex.oracle import FullBatch
+from dpbench.algorithms.nonconvex.oracle import FullBatch, Guard, Iterate, Method, Request, RunLost, Value
 from dpbench.errors import UserError
 from dpbench.privacy.ledger import Gaussian, Release, WithoutReplacement
 from dpbench.privacy.torch_cpu import TorchCPU

@@ -1,22 +1,74 @@
-"""dp-tr: a trust-region method with noisy gradients and Hessians (Wang and Xu 2021)."""
+"""Trust-region steps and their exact subproblem (dp-tr), and gradient descent with a search of its iterates
+(dp-gd-2ns).
+
+dp-tr: a trust-region method with noisy gradients and Hessians (Wang and Xu 2021).
+
+The trust-region subproblem, exactly: min <g, s> + <s, Hs>/2 over ‖s‖ ≤ r.
+
+dp-gd-2ns: noisy gradient descent, then a search of its iterates for a second-order stationary point.
+"""
 
 from __future__ import annotations
 
 import math
-from typing import Any, Literal
+from collections.abc import Callable
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
 from dpbench.algorithms.base import Array, Declaration, Mechanisms, Problem
-from dpbench.algorithms.nonconvex import constants as const
+from dpbench.algorithms.nonconvex import oracle as const
 from dpbench.algorithms.nonconvex.base import MinibatchSettings, OnMinibatches, SecondOrderMethod, Stage
-from dpbench.algorithms.nonconvex.driver import Iterate, Method
-from dpbench.algorithms.nonconvex.float32 import Guard
-from dpbench.algorithms.nonconvex.line_search import ShortSteps
+from dpbench.algorithms.nonconvex.opt import smallest_eigenpair
+from dpbench.algorithms.nonconvex.oracle import Guard, Iterate, Method, ShortSteps
 from dpbench.algorithms.nonconvex.published import HessianRoot, LossRead, recorded
-from dpbench.algorithms.nonconvex.subproblem import solve
 from dpbench.privacy import accounting
 from dpbench.privacy.budget import Budget
+
+
+class Step(NamedTuple):
+    """The minimiser s (d,), the multiplier λ ≥ 0 of ‖s‖ ≤ r, and the smallest eigenvalue of H."""
+
+    s: np.ndarray
+    multiplier: float
+    smallest: float
+
+
+def solve(H: np.ndarray, g: np.ndarray, radius: float) -> Step:
+    """(H + λI)s = -g with H + λI positive semidefinite, ‖s‖ ≤ r and λ(r - ‖s‖) = 0 (Moré and Sorensen 1983).
+
+    In the eigenbasis of the symmetric H (d, d), with gaps λ_i - λ_1 and μ = λ + λ_1 ≥ max(0, λ_1), s_i(μ) is
+    -g_i/(μ + gap_i). Solving for μ rather than λ keeps all digits when g has next to no component along the
+    first eigenvector. With none at all (the hard case) ‖s(0)‖ may fall short of r: that eigenvector makes up for it.
+    """
+    values, vectors = np.linalg.eigh(H)
+    smallest, gaps = float(values[0]), values - values[0]
+    g = vectors.T @ g
+
+    def s(mu: float) -> np.ndarray:
+        return -np.divide(g, mu + gaps, out=np.zeros_like(g), where=g != 0)
+
+    with np.errstate(divide="ignore", over="ignore"):
+        least = max(smallest, 0.0)
+        inside = s(least)
+        if np.linalg.norm(inside) > radius:
+            mu = _root(s, least, g, gaps, radius)
+            return Step(vectors @ s(mu), mu - smallest, smallest)
+    if smallest < 0:  # on the boundary all the same, in the direction nothing else points to
+        inside[0] += np.sqrt(max(0.0, radius**2 - inside @ inside))
+    return Step(vectors @ inside, max(-smallest, 0.0), smallest)
+
+
+def _root(s: Callable[[float], np.ndarray], least: float, g: np.ndarray, gaps: np.ndarray, radius: float) -> float:
+    """μ with ‖s(μ)‖ = r: of 1/r - 1/‖s(μ)‖, which is nearly linear, to the last digits."""
+    from scipy.optimize import brentq
+
+    def norm(v: np.ndarray) -> float:
+        return float(np.linalg.norm(v))
+
+    low, high = max(least, norm(g[gaps == 0]) / radius * (1 - 1e-15)), norm(g) / radius * (1 + 1e-15)
+    return brentq(lambda mu: 1 / radius - 1 / norm(s(mu)), low, high, xtol=1e-300, rtol=1e-15, maxiter=1000)
+
 
 Radius = Literal["published", "theory"]
 
@@ -94,3 +146,44 @@ class DPTrustRegionMinibatch(OnMinibatches, DPTrustRegion):
         if settings.batch_noise == "n":
             return math.sqrt(T / accounting.get("standard").rho(budget.epsilon, budget.delta))
         return budget.noise_scale(self.samples(problem, settings, 2 * T))
+
+
+class DPGD2NS(SecondOrderMethod):
+    """dp-gd-2ns: w ← w - g̃/G, T times; then the first iterate with small g̃ and no negative curvature in H̃.
+
+    (Wang, Chen and Xu 2019.) The T gradients and at most T Hessians are 1/(2σ²)-zCDP each with σ² = T/ρ. The search
+    uses the g̃ of the descent and releases nothing for iterates where that is large. The paper's own
+    σ² = T ln(1/δ)/ε² is a quarter of what the budget asks for (an erratum of nonconvex).
+    """
+
+    name = "dp-gd-2ns"
+    title = "DP-GD (2NS)"
+
+    def planned(self, alpha: float, d: int) -> int:
+        return const.gd_2ns_iterations(alpha, d)
+
+    def stages(self, problem: Declaration, mechanisms: Mechanisms, alpha: float, settings: Any) -> list[Stage]:
+        T = self.planned(alpha, problem.d)
+        sigma = settings.noise * math.sqrt(T / mechanisms.budget.rho)
+        oracle = self.oracle(problem, mechanisms, sigma, settings, Guard(problem, settings.overflow == "lost"))
+        return [Stage(oracle, ShortSteps(), min(T, settings.cap))]
+
+    def method(self, w: Array, problem: Problem, mechanisms: Mechanisms, alpha: float, settings: Any) -> Method:
+        return recorded(self.steps(w, problem, mechanisms, alpha, settings), settings)
+
+    def steps(self, w: Array, problem: Problem, mechanisms: Mechanisms, alpha: float, settings: Any) -> Method:
+        """`method`, step by step."""
+        ((oracle, _, T),) = self.stages(problem, mechanisms, alpha, settings)
+        tolerances = const.working(alpha)
+        candidates = []
+        for _ in range(T):
+            yield Iterate(w)
+            g = yield from oracle.gradient(w)
+            if np.linalg.norm(g) <= tolerances.gradient:
+                candidates.append((w, g))
+            w = w - g / const.G
+        for candidate, g in candidates:
+            H = yield from oracle.hessian(candidate)
+            if smallest_eigenpair(H, g)[0] >= -tolerances.curvature:
+                return candidate, "terminated"
+        return w, "not terminated"

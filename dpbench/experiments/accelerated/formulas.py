@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from dpbench import algorithms
-from dpbench.algorithms import allocation
+from dpbench.algorithms import momentum
 from dpbench.algorithms.momentum import ROW_NORM, smoothness
 from dpbench.problems import catalogue
 
@@ -50,9 +50,9 @@ def optimal_noise(K: int) -> np.ndarray:
     """
     root = math.sqrt(KAPPA)
     first = math.floor(2 * root * math.log(root))
-    T = sum(allocation.stage_length(k, KAPPA, first=first) for k in range(1, K + 1))
-    stage = allocation.stages(T, KAPPA, first=first)
-    weights = allocation.error_weights(allocation.steps(stage, 1 / KAPPA), stage, 1.0, KAPPA)
+    T = sum(momentum.stage_length(k, KAPPA, first=first) for k in range(1, K + 1))
+    stage = momentum.stages(T, KAPPA, first=first)
+    weights = momentum.error_weights(momentum.steps(stage, 1 / KAPPA), stage, 1.0, KAPPA)
     return 1 / weights.shares()
 
 
@@ -67,6 +67,6 @@ def published_code_T(algorithm: str, c: float, T: int) -> int:
     problem = catalogue.build("accelerated")
     settings = method.complete(problem, method.Settings(T=T, c=c))
     alpha, _, stage = method.schedule(problem, settings)
-    weights = allocation.error_weights(alpha[:, 0], stage, problem.l2, smoothness(problem, settings))
+    weights = momentum.error_weights(alpha[:, 0], stage, problem.l2, smoothness(problem, settings))
     noise = problem.d * (2 * problem.loss.lipschitz * ROW_NORM / problem.n) ** 2
     return weights.best_T(noise / 2, 2 * settings.E0)

@@ -5,9 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 
-from dpbench.privacy.accounting.advanced import advanced_composition_epsilon0
-from dpbench.privacy.ledger import Entry, Laplace, PureDP
-from dpbench.privacy.relation import Relation
+from dpbench.privacy.accounting.pure import advanced_composition_epsilon0
+from dpbench.privacy.ledger import Entry, Laplace, PureDP, Relation
 from dpbench.privacy.verify import spent
 from dpbench.study.declare import Case, erratum
 

@@ -21,7 +21,7 @@ from dpbench.experiments.greedy_coordinate.study import (
     tuned_runs,
 )
 from dpbench.experiments.greedy_coordinate.tables import plain, support_of
-from dpbench.privacy.accounting.advanced import advanced_composition_epsilon0
+from dpbench.privacy.accounting.pure import advanced_composition_epsilon0
 from dpbench.problems import catalogue
 from dpbench.run.row import setting
 from dpbench.study.context import Context, select
@@ -137,8 +137,7 @@ def published_selection(context: Context) -> Table:
 def tight_noise(context: Context) -> Table:
     """The noise that `accounting = tight` saves over eq. (2)."""
     from dpbench.privacy.budget import Budget
-    from dpbench.privacy.ledger import Laplace, PureDP
-    from dpbench.privacy.relation import Relation
+    from dpbench.privacy.ledger import Laplace, PureDP, Relation
 
     data = []
     for n in TIGHT_N:

@@ -15,7 +15,7 @@ from dpbench.errors import UserError
 from dpbench.experiments.leaderboard.board import LEVELS
 from dpbench.privacy import Budget, Relation
 from dpbench.privacy import correlated as matrices
-from dpbench.privacy.last_iterate import growth
+from dpbench.privacy.accounting.gaussian import growth
 from dpbench.privacy.ledger import Counts, Gaussian, PoissonReplaced, WithoutReplacement
 from dpbench.problems.losses import Logistic, Sigmoid
 from dpbench.study.context import Context

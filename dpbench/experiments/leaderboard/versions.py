@@ -7,7 +7,7 @@ import os
 import pandas as pd
 
 from dpbench.leaderboard import versions
-from dpbench.run.results import Store
+from dpbench.run.store import Store
 
 
 def board_versions(*, profile: str = "full", results: str | os.PathLike[str] = "results") -> tuple[pd.DataFrame, str]:

@@ -60,7 +60,7 @@ def rows_beyond_the_bound() -> Iterator[Case]:
 
     R is the longest row. Two Hessians of rank one and eigenvalue at most R²/4 differ by at most √2·R²/4.
     """
-    from dpbench.datasets.unclipped import unclipped_row_norms
+    from dpbench.datasets.loading import unclipped_row_norms
 
     for name, d in (("covertype12-unclipped", 54), ("ijcnn-unclipped", 22)):
         norms = unclipped_row_norms(name)

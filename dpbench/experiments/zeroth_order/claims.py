@@ -33,7 +33,7 @@ from dpbench.experiments.zeroth_order.rows import (
     sphere_rows,
 )
 from dpbench.privacy.accounting.gaussian import gaussian_epsilon
-from dpbench.privacy.tree import node
+from dpbench.privacy.correlated import node
 from dpbench.study.context import Context, select
 from dpbench.study.declare import Case
 from dpbench.study.statistics import Mean, plus_minus

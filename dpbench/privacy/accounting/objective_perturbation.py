@@ -52,8 +52,7 @@ from numpy.typing import NDArray
 from dpbench.errors import PrivacyError
 from dpbench.privacy.accounting.base import smallest_scale
 from dpbench.privacy.accounting.gaussian import gaussian_epsilon, gaussian_mu, squared_mu
-from dpbench.privacy.ledger import ConvexPerturbation, Counts, Gaussian, LogisticPerturbation
-from dpbench.privacy.relation import Relation
+from dpbench.privacy.ledger import ConvexPerturbation, Counts, Gaussian, LogisticPerturbation, Relation
 
 Array = NDArray[np.float64]
 

@@ -1,4 +1,9 @@
-"""`pure`: ε-DP releases, their basic composition and their amplification by sampling without replacement."""
+"""`pure`: ε-DP releases, their basic composition and their amplification by sampling without replacement.
+
+`advanced`: advanced composition of ε₀-DP releases.
+
+`basic`: the ε and δ of noise on an objective and on its minimiser added up.
+"""
 
 from __future__ import annotations
 
@@ -6,12 +11,14 @@ import math
 
 import numpy as np
 
-from dpbench.privacy.accounting.base import Accounting
+from dpbench.privacy.accounting.base import Accounting, check_range
 from dpbench.privacy.ledger import (
     BestOfRuns,
     BoundedRange,
     Counts,
+    Gaussian,
     Laplace,
+    ObjectivePerturbation,
     PureDP,
     Radial,
     RadialPerturbation,
@@ -72,3 +79,71 @@ def amplified(base_epsilon: float, n: int, m: int) -> float:
 def base_epsilon(amplified_epsilon: float, n: int, m: int) -> float:
     """The inverse of `amplified`: what a release on the subset may cost (accelerated's eq. (3.5))."""
     return float(np.log1p(np.expm1(amplified_epsilon) * (n / m)))
+
+
+class Advanced(Accounting):
+    """Releases that are all ε₀-DP for one ε₀ (Dwork and Roth 2014, Theorem 3.20).
+
+    Calibration is greedy_coordinate's eq. (2): the plan's releases count as alike, at ε₀ = 1/z each, whatever a
+    selection among them costs in truth.
+    """
+
+    name = "advanced"
+
+    def epsilon_of(self, releases: Counts, delta: float) -> float | None:
+        epsilons = [pure_epsilon(release) for release, _ in releases]
+        if not releases or math.inf in epsilons or max(epsilons) > min(epsilons) * (1 + 1e-12):
+            return None
+        return advanced_composition(epsilons[0], sum(count for _, count in releases), delta)
+
+    def noise_scale(self, plan: Counts, after: Counts, epsilon: float, delta: float) -> float:
+        if after or any(not math.isfinite(pure_epsilon(release)) for release, _ in plan):
+            return super().noise_scale(plan, after, epsilon, delta)
+        return 1 / advanced_composition_epsilon0(epsilon, sum(count for _, count in plan), delta)
+
+
+def advanced_composition(epsilon0: float, count: int, delta: float) -> float:
+    """ε of `count` adaptively composed ε₀-DP releases at δ (Dwork and Roth 2014, Theorem 3.20, its exact last term).
+
+    √(2·count·ln(1/δ)) ε₀ + count·ε₀(e^{ε₀} - 1): greedy_coordinate's eq. (2) for count = 2T.
+    """
+    check_range(1.0, delta)
+    return math.sqrt(-2 * count * math.log(delta)) * epsilon0 + count * epsilon0 * math.expm1(epsilon0)
+
+
+def advanced_composition_epsilon0(epsilon: float, count: int, delta: float) -> float:
+    """The ε₀ of each of `count` releases that `advanced_composition` turns into (`epsilon`, `delta`)."""
+    from scipy.optimize import brentq
+
+    check_range(epsilon, delta)
+    # The first term alone bounds ε₀ from above, and so does ε₀(e^{ε₀} - 1) ≤ ε.
+    high = min(epsilon / math.sqrt(-2 * count * math.log(delta)), 1 + math.log1p(epsilon))
+    return float(brentq(lambda e: advanced_composition(e, count, delta) - epsilon, 0.0, high, xtol=1e-300, rtol=1e-14))
+
+
+class Basic(Accounting):
+    """(1 + √(2 ln(1/δ)))/z for each release, and the Jacobian's share (Iyengar et al. 2019, Theorem 1).
+
+    An objective perturbation brings its own δ; the Gaussian releases share what is left.
+    """
+
+    name = "basic"
+
+    def epsilon_of(self, releases: Counts, delta: float) -> float | None:
+        if not all(isinstance(release, Gaussian | ObjectivePerturbation) for release, _ in releases):
+            return None
+        left = delta - sum(count * r.delta for r, count in releases if isinstance(r, ObjectivePerturbation))
+        outputs = sum(count for r, count in releases if isinstance(r, Gaussian))
+        total = 0.0
+        for release, count in releases:
+            match release:
+                case ObjectivePerturbation(z, jacobian, own):
+                    total += count * (_gaussian(z, own) + jacobian)
+                case Gaussian(z):
+                    total += count * _gaussian(z, left / outputs)
+        return total
+
+
+def _gaussian(noise_multiplier: float, delta: float) -> float:
+    """ε of one release with that tail probability."""
+    return (1 + math.sqrt(-2 * math.log(delta))) / noise_multiplier if delta > 0 else math.inf

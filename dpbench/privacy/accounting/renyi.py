@@ -1,6 +1,10 @@
 """Rényi DP: of Gaussians on Poisson samples or on fixed-size ones (replace-one), and of all else.
 
 A mechanism's Rényi curve is kept as its cumulant K(α) = (α-1)·D_α on a grid of orders; K adds up under composition.
+
+`rdp`: Rényi DP of everything, converted once.
+
+`poisson`: one row drawn at a time, accounted as if it were a Poisson sample.
 """
 
 from __future__ import annotations
@@ -13,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpbench.errors import PrivacyError
-from dpbench.privacy.accounting.base import check_range, smallest_scale
+from dpbench.privacy.accounting.base import Accounting, check_range, smallest_scale
 from dpbench.privacy.accounting.pure import pure_epsilon
 from dpbench.privacy.ledger import (
     ZCDP,
@@ -278,3 +282,45 @@ def _log_sum(terms: Array) -> float:
 def _log1p_sum(terms: Array) -> float:
     """ln(1 + Σ e^terms)."""
     return float(np.logaddexp(0.0, _log_sum(terms)))
+
+
+class Renyi(Accounting):
+    """The Rényi curves add up and are converted at the best order (Mironov 2017; Canonne, Kamath and Steinke 2020).
+
+    Gaussian releases on all rows, on Poisson samples (Mironov, Talwar and Zhang 2019) or on samples without replacement
+    (Wang, Balle and Kasiviswanathan 2019), zCDP and pure-DP ones; see `renyi`.
+    """
+
+    name = "rdp"
+
+    def epsilon_of(self, releases: Counts, delta: float) -> float | None:
+        return epsilon_of(releases, delta)
+
+    def noise_scale(self, plan: Counts, after: Counts, epsilon: float, delta: float) -> float:
+        return noise_scale(plan, after, epsilon, delta)
+
+
+class PoissonSample(Renyi):
+    """As `rdp`, with one row of n without replacement taken for a Poisson sample of rate 1/n under add/remove.
+
+    Its noise counts relative to the clipping threshold C instead of the replace-one sensitivity 2C, as it is often
+    implemented; exactly one row is drawn, so that guarantee is not for what runs.
+    """
+
+    name = "poisson"
+
+    def epsilon_of(self, releases: Counts, delta: float) -> float | None:
+        return super().epsilon_of(_as_poisson(releases), delta)
+
+    def noise_scale(self, plan: Counts, after: Counts, epsilon: float, delta: float) -> float:
+        return super().noise_scale(_as_poisson(plan), _as_poisson(after), epsilon, delta)
+
+
+def _as_poisson(releases: Counts) -> Counts:
+    def one(release: Release) -> Release:
+        match release:
+            case WithoutReplacement(n, 1, Gaussian(z)):
+                return Poisson(1 / n, Gaussian(2 * z))
+        return release
+
+    return tuple((one(release), count) for release, count in releases)

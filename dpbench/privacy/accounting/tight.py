@@ -1,16 +1,17 @@
-"""`tight`: the least ε that is known for what was released."""
+"""`tight`: the least ε that is known for what was released.
+
+A draw behind a noisy test, `ledger.DrawAfterTest`, and other releases beside it.
+"""
 
 from __future__ import annotations
 
 import math
 
 from dpbench.errors import PrivacyError
-from dpbench.privacy.accounting import loss_distribution, objective_perturbation, renyi, tested
+from dpbench.privacy.accounting import loss_distribution, objective_perturbation, renyi
 from dpbench.privacy.accounting.base import Accounting, smallest_scale
-from dpbench.privacy.accounting.basic import Basic
-from dpbench.privacy.accounting.gaussian import gaussian_epsilon, gaussian_mu, squared_mu
-from dpbench.privacy.accounting.pure import Pure
-from dpbench.privacy.last_iterate import as_gaussian
+from dpbench.privacy.accounting.gaussian import as_gaussian, gaussian_epsilon, gaussian_mu, squared_mu
+from dpbench.privacy.accounting.pure import Basic, Pure
 from dpbench.privacy.ledger import (
     Counts,
     DrawAfterTest,
@@ -23,6 +24,22 @@ from dpbench.privacy.ledger import (
     WithoutReplacement,
     scaled,
 )
+
+
+def epsilon_of(releases: Counts, delta: float, others: Accounting) -> float | None:
+    """ε_p + 2ε₁ + ϑ at max(δ_p, ϑ) for each (see `dpbench.privacy.tukey`), and of the rest what `others` gives.
+
+    Basic composition of the two, the rest at the δ that is left; infinite where δ is too small.
+    """
+    mine = [(r, count) for r, count in releases if isinstance(r, DrawAfterTest)]
+    rest = tuple((r, count) for r, count in releases if not isinstance(r, DrawAfterTest))
+    left = delta - math.fsum(count * max(r.failure, r.leak) for r, count in mine)
+    if left < -1e-12 * delta:
+        return math.inf
+    epsilon = math.fsum(count * (r.test + 2 * r.exponent + r.leak) for r, count in mine)
+    beside = others.epsilon_of(rest, max(left, 0.0)) if rest else 0.0
+    return None if beside is None else epsilon + beside
+
 
 # What a second computation on a grid may find more than ours: its error relative to ε, and the rounding of its
 # transforms, which is absolute in δ: one part grows with the count (measured against dp_accounting: at most 0.45e-16),
@@ -54,7 +71,7 @@ class Tight(Accounting):
     def epsilon_of(self, releases: Counts, delta: float) -> float | None:
         releases = _plain(releases)
         if any(isinstance(release, DrawAfterTest) for release, _ in releases):
-            return tested.epsilon_of(releases, delta, self)
+            return epsilon_of(releases, delta, self)
         basic = Pure().epsilon_of(releases, 0.0)
         if delta == 0 or not releases:
             return basic

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpbench.errors import PrivacyError
-from dpbench.privacy.relation import Relation
+from dpbench.privacy.ledger import Relation
 
 ROW_BITS = 16  # rows are multiples of 2⁻¹⁶
 WEIGHT_BITS = 16  # and so are derivatives and labels
@@ -50,7 +50,7 @@ class Sum:
     """unit · `integers` + `offset`: one replicate's sum, (1, …), times a public number, plus a public array.
 
     Algorithms may multiply and divide it by public numbers and add public arrays; every other use of it raises, so
-    nothing but `releases.ExactReleases` can turn it into numbers. within: a public bound on the integers' sizes.
+    nothing but `release.ExactReleases` can turn it into numbers. within: a public bound on the integers' sizes.
     """
 
     __array_ufunc__ = None  # so that `array + Sum` asks the Sum

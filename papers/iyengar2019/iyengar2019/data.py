@@ -5,8 +5,8 @@ that is told nothing of the data can choose.
 """
 
 import numpy as np
-from dpbench.datasets.adult import COMMON, prepare_by_maxima
 from dpbench.datasets.recipes import clip_rows
+from dpbench.datasets.sets.census import ADULT_COMMON, prepare_by_maxima
 from dpbench.datasets.spec import DatasetSpec
 
 
@@ -42,7 +42,7 @@ ADULT = DatasetSpec(
     classes={-1: 34014, 1: 11206},
     recipe='rows with "?" dropped, and the last row left of each file; 8 categorical columns one-hot (98), 6 numeric '
     "divided by their maxima; rows divided by max(1, ‖x‖₂)",
-    **COMMON,
+    **ADULT_COMMON,
 )
 DRAWN = "scikit-learn's make_classification by the released settings and seed; rows divided by max(1, ‖x‖₂)"
 LOW, HIGH = (

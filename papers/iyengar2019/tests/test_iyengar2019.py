@@ -6,8 +6,8 @@ import pytest
 from dpbench import algorithms, datasets, experiments
 from dpbench.errors import UserError
 from dpbench.privacy.budget import Budget
+from dpbench.privacy.ledger import Relation
 from dpbench.privacy.mechanisms import Mechanisms
-from dpbench.privacy.relation import Relation
 from dpbench.problems import Problem, losses
 from dpbench.study.context import contexts
 

@@ -10,10 +10,10 @@ from scipy.optimize import brentq
 
 from dpbench.algorithms import get
 from dpbench.algorithms.base import Outcome, batch_settings, make_settings, no_trace
-from dpbench.algorithms.nonconvex import constants as const
-from dpbench.algorithms.nonconvex.driver import drive
+from dpbench.algorithms.nonconvex import oracle as const
 from dpbench.algorithms.nonconvex.opt import smallest_eigenpair
-from dpbench.algorithms.nonconvex.subproblem import solve
+from dpbench.algorithms.nonconvex.oracle import drive
+from dpbench.algorithms.nonconvex.trust_region import solve
 from dpbench.errors import UserError
 from dpbench.privacy.budget import Budget, Budgets
 from dpbench.privacy.ledger import Entry, Gaussian, PureDP, WithoutReplacement

@@ -8,15 +8,13 @@ import pytest
 
 from dpbench.algorithms import get
 from dpbench.algorithms.base import make_settings, no_trace
-from dpbench.algorithms.nonconvex import constants as const
-from dpbench.algorithms.nonconvex.driver import Gradient, Hessian, Iterate, Smallest, Value
-from dpbench.algorithms.nonconvex.float32 import OVERFLOW, Guard, RunLost
+from dpbench.algorithms.nonconvex import oracle as const
+from dpbench.algorithms.nonconvex.oracle import OVERFLOW, Gradient, Guard, Hessian, Iterate, RunLost, Smallest, Value
 from dpbench.algorithms.nonconvex.published import FLAWS, LARGEST_RHO, SEEDS, LossWatch, recorded
 from dpbench.errors import UserError
 from dpbench.privacy.budget import Budget
-from dpbench.privacy.ledger import Gaussian, WithoutReplacement
+from dpbench.privacy.ledger import Gaussian, Relation, WithoutReplacement
 from dpbench.privacy.mechanisms import Mechanisms
-from dpbench.privacy.relation import Relation
 from dpbench.privacy.torch_cpu import TorchCPU
 from dpbench.problems import Problem
 from tests.algorithms.conftest import run, small_problem
@@ -296,7 +294,7 @@ def test_a_lost_run_ends_as_crashed_and_the_others_go_on():
 
 
 def test_the_smallest_margin_is_over_the_rows_asked_for():
-    from dpbench.algorithms.nonconvex.driver import drive
+    from dpbench.algorithms.nonconvex.oracle import drive
 
     problem = small_problem(n=30)
     w, rows, found = np.arange(5.0), np.array([3, 3, 7]), []

@@ -5,8 +5,7 @@ import pytest
 
 from dpbench.privacy.accounting import loss_distribution
 from dpbench.privacy.accounting.tight import Tight
-from dpbench.privacy.ledger import Entry, Gaussian, Laplace, Poisson, PureDP, WithoutReplacement, scaled
-from dpbench.privacy.relation import Relation
+from dpbench.privacy.ledger import Entry, Gaussian, Laplace, Poisson, PureDP, Relation, WithoutReplacement, scaled
 from dpbench.privacy.verify import spent
 
 ONE_ROW = [(WithoutReplacement(n, 1, Gaussian(z)), T) for n, z, T in ((800, 0.5, 1), (800, 1, 1), (1000, 0.93, 300))]

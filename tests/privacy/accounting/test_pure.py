@@ -8,8 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dpbench.errors import UserError
-from dpbench.privacy.accounting.advanced import advanced_composition, advanced_composition_epsilon0
-from dpbench.privacy.accounting.pure import amplified, base_epsilon
+from dpbench.privacy.accounting.pure import advanced_composition, advanced_composition_epsilon0, amplified, base_epsilon
 
 
 @pytest.mark.parametrize("T", [1, 4, 20, 1000])

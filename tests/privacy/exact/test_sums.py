@@ -7,7 +7,7 @@ import pytest
 
 from dpbench.privacy.exact import sums
 from dpbench.privacy.exact.sums import Near
-from dpbench.privacy.relation import Relation
+from dpbench.privacy.ledger import Relation
 
 ADD, REPLACE = Relation.ADD_REMOVE, Relation.REPLACE_ONE
 ROW, WEIGHT = 3.0, 2.0  # lengths

@@ -1,0 +1,299 @@
+"""Linear models from noisy sufficient statistics: ridge regression, its boosted form, and a quadratic for logistic
+loss.
+
+Least squares from noisy sufficient statistics, with a ridge that adapts to them (Wang 2018: "AdaSSP").
+
+Least squares from one noisy Gram matrix and T noisy moments of clipped residuals (boosted sufficient statistics).
+
+Logistic regression from two noisy statistics: the loss's even part as a polynomial of degree two.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from typing import Any, ClassVar
+
+import numpy as np
+
+from dpbench.algorithms.base import (
+    Algorithm,
+    Array,
+    AuditCase,
+    BaseSettings,
+    Count,
+    Declaration,
+    Disclosure,
+    Mechanisms,
+    Needs,
+    Positive,
+    Problem,
+    Share,
+    Trace,
+)
+from dpbench.privacy.ledger import at_rho
+
+FAILURE = 0.05  # ϱ of the paper: the probability that the noise on XᵀX is larger than the ridge covers
+
+
+class AdaSSP(Algorithm):
+    """adassp: w = (XᵀX + E + (λ + n·l2)I)⁻¹(Xᵀy + e), after releasing λ_min(XᵀX), XᵀX and Xᵀy (Algorithm 2).
+
+    Add/remove, ‖x‖ ≤ R and |y| ≤ B: xxᵀ moves λ_min by at most R² (Weyl) and XᵀX by R² in Frobenius norm; Xᵀy moves by
+    RB. Replace-one: both λ_min lie within R² above that without the row, so R² again; two positive semidefinite
+    matrices of rank one differ by √2 R² at most; and 2RB. Each release gets a third of ρ, where the paper splits ε.
+    λ = max(0, s√(d ln(2d²/ϱ)) - n·l2 - λ̃), with s the noise on XᵀX and λ̃ ≥ 0 the noisy λ_min less √ln(6/δ) of its
+    own standard deviations: what the operator norm of E needs to be covered. One pass, nothing to tune.
+
+    label_bound: B, public; labels are clipped to [-B, B].
+    """
+
+    name = "adassp"
+    title = "AdaSSP"
+    home = "greedy_coordinate"
+    exact = "sums"
+    paper_accounting = "standard"
+    needs = Needs(quadratic=True, regularisers=("l2",))
+    discloses = (
+        Disclosure("eigenvalue", "λ_min(XᵀX)", count="1", add_remove="R²", replace_one="R²", why="Weyl"),
+        Disclosure(
+            "gram",
+            "XᵀX",
+            "Gaussian, symmetric",
+            "1",
+            add_remove="R²",
+            replace_one="√2·R²",
+            why="two positive semidefinite matrices of rank one",
+        ),
+        Disclosure("moments", "Xᵀy, labels clipped to ±B", count="1", add_remove="R·B", why="‖x‖ ≤ R and |y| ≤ B"),
+    )
+
+    class Settings(BaseSettings, frozen=True):
+        label_bound: Positive = 1.0
+
+    def audit_case(self) -> AuditCase:
+        return AuditCase({"label_bound": 1e6}, loss="squared")
+
+    def canaries(self) -> tuple[AuditCase, ...]:
+        return tuple(
+            AuditCase({"label_bound": 1e6}, loss="squared", d=1, label=label)
+            for label in ("eigenvalue", "gram", "moments")
+        )
+
+    def inspection_case(self) -> AuditCase:
+        return replace(super().inspection_case(), settings={"label_bound": 1.0})  # labels are beyond it
+
+    def work(self, n: int, d: int, settings: Settings) -> float:
+        return 2.0 * n * d * (d + 1) + 20.0 * d**3
+
+    def plan(self, problem: Declaration, mechanisms: Mechanisms, settings: Any) -> None:
+        for label in ("eigenvalue", "gram", "moments"):
+            mechanisms.plan(label, at_rho(mechanisms.budget.rho / 3), 1)
+
+    def run(self, problem: Problem, W: Array, mechanisms: Mechanisms, settings: Settings, trace: Trace) -> Array:
+        bound, square = settings.label_bound, problem.row_bound**2
+        k, d = W.shape
+        rho = mechanisms.budget.rho / 3
+        gram = problem.hessian_sum(np.zeros(d))
+        least = mechanisms.gaussian(
+            np.tile(problem.least_eigenvalue(gram), k),
+            sensitivity=square,
+            rho=rho,
+            label="eigenvalue",
+            replaced=square,
+        )
+        noisy = mechanisms.gaussian(
+            np.tile(gram, (k, 1, 1)),
+            sensitivity=square,
+            rho=rho,
+            label="gram",
+            symmetric=True,
+            replaced=math.sqrt(2) * square,
+        )
+        moments = mechanisms.gaussian(
+            np.tile(problem.label_moments(bound), (k, 1)),
+            sensitivity=problem.row_bound * bound,
+            rho=rho,
+            label="moments",
+        )
+        unit = square / math.sqrt(2 * rho)  # a standard deviation at add/remove, and of the eigenvalue at both
+        least = np.maximum(least - math.sqrt(math.log(6 / mechanisms.budget.delta)) * unit, 0.0)
+        spread = unit * (math.sqrt(2) if mechanisms.doubled else 1.0) * math.sqrt(d * math.log(2 * d * d / FAILURE))
+        ridge = problem.n * problem.l2 + np.maximum(0.0, spread - problem.n * problem.l2 - least)
+        return np.linalg.solve(noisy + ridge[:, None, None] * np.eye(d), moments[:, :, None])[:, :, 0]
+
+
+class BoostedSSP(Algorithm):
+    """boosted-ssp: w ← w - P(m + l2·w), T times: m the mean of the clipped residuals' gradients, P from a noisy XᵀX/n.
+
+    After Tang, Aydore, Kearns, Rho, Roth, Wang, Wang and Wu (2023), with a ridge that follows the noise alone.
+    G̃ = XᵀX/n + E gets the share a of μ²; each m = (1/n)Σ clip(<x_i, w> - y_i, ±c)x_i gets (1 - a)/T of it. With
+    ‖x‖ ≤ R, XᵀX/n moves by R²/n in Frobenius norm, by √2R²/n under replace-one, and m by cR/n, twice that under
+    replace-one. Labels need no bound: residuals are clipped.
+
+    P = (G̃₊ + (λ + l2)I)⁻¹, λ = max(s√d, σR√(T/(2κ))), s and σ the standard deviations of E and of m's noise. The
+    first covers E, whose spectrum ends near √2·s√d. The second bounds what the noise adds to the excess loss by κ: with
+    P⁻¹ ⪰ H/2 each step is a contraction, and T of them add ½Tσ² tr(PHP) ≤ ½Tσ²R²/λ². Clipping makes the loss a Huber
+    loss, so that the excess has a floor which no ε removes where residuals of the optimum are longer than c.
+
+    clip: c, in units of the label. share: a. safety: κ, in units of the loss.
+    """
+
+    name = "boosted-ssp"
+    title = "Boosted SSP"
+    home = "greedy_coordinate"
+    exact = "sums"
+    paper_accounting = "tight"
+    needs = Needs(quadratic=True, regularisers=("l2",))
+    per_replicate: ClassVar = frozenset({"epsilon"})
+    discloses = (
+        Disclosure(
+            "gram",
+            "XᵀX/n",
+            "Gaussian, symmetric",
+            "1",
+            add_remove="R²/n",
+            replace_one="√2·R²/n",
+            why="two positive semidefinite matrices of rank one",
+        ),
+        Disclosure(
+            "gradient", "the mean gradient, residuals clipped to ±C", add_remove="C·R/n", why="|residual| ≤ C, ‖x‖ ≤ R"
+        ),
+    )
+    tuning: ClassVar = {"clip": [0.1, 0.3, 1.0]}
+
+    class Settings(BaseSettings, frozen=True):
+        T: Count = 10
+        clip: Positive = 0.3
+        share: Share = 0.15
+        safety: Positive = 0.02
+
+    def audit_case(self) -> AuditCase:
+        return AuditCase(loss="squared")
+
+    def canaries(self) -> tuple[AuditCase, ...]:
+        return AuditCase(loss="squared", d=1, label="gram"), AuditCase(loss="squared", d=1, label="gradient")
+
+    def work(self, n: int, d: int, settings: Settings) -> float:
+        return 1.0 * n * d * d + 4.0 * n * d * settings.T + 20.0 * d**3
+
+    def plan(self, problem: Declaration, mechanisms: Mechanisms, settings: Any) -> None:
+        rho, share, T = mechanisms.budget.rho, settings.share, settings.T
+        mechanisms.plan("gram", at_rho(share * rho), 1)
+        mechanisms.plan("gradient", at_rho((1 - share) * rho / T), T)
+
+    def run(self, problem: Problem, W: Array, mechanisms: Mechanisms, settings: Settings, trace: Trace) -> Array:
+        n, R, T, c = problem.n, problem.row_bound, settings.T, settings.clip
+        k, d = W.shape
+        rho = np.broadcast_to(mechanisms.budget.rho, (k,))
+        for_gram, for_step = settings.share * rho, (1 - settings.share) * rho / T
+        second_moment = problem.data_hessian(np.zeros((1, d)))  # of squared loss, one for all replicates
+        gram = mechanisms.gaussian(
+            second_moment if k == 1 else np.repeat(second_moment, k, axis=0),
+            sensitivity=R**2 / n,
+            rho=for_gram,
+            label="gram",
+            symmetric=True,
+            replaced=math.sqrt(2) * R**2 / n,
+        )
+        s = (math.sqrt(2) if mechanisms.doubled else 1.0) * R**2 / n / np.sqrt(2 * for_gram)
+        sigma = (2 if mechanisms.doubled else 1) * c * R / n / np.sqrt(2 * for_step)
+        ridge = np.maximum(s * math.sqrt(d), sigma * R * math.sqrt(T / (2 * settings.safety)))
+        values, vectors = np.linalg.eigh(gram)
+        inverse = 1 / (np.maximum(values, 0.0) + ridge[:, None] + problem.l2)
+
+        W = np.zeros_like(W)
+        trace(0, W, passes=1)
+        for t in range(1, T + 1):
+            moment = mechanisms.gaussian(
+                problem.bounded_gradient(W, c), sensitivity=c * R / n, rho=for_step, label="gradient"
+            )
+            slope = np.einsum("kij,ki->kj", vectors, moment + problem.l2 * W)
+            W = W - np.einsum("kij,kj->ki", vectors, inverse * slope)
+            trace(t, W, passes=1 + t)
+        return W
+
+
+POINTS = 4096  # of the expansion's quadrature
+
+
+class ChebyshevLogistic(Algorithm):
+    """dp-chebyshev: w = (2b₂(G̃₊ + s√d) + l2)⁻¹ q̃/2, from G = XᵀX/n and q = Σ y_i x_i/n with Gaussian noise.
+
+    After Huggins, Adams and Broderick (2017) and Kulkarni et al. (2021). ln(1 + e^-m) = ln(2cosh(m/2)) - m/2: the odd
+    part is -m/2, and the even one is replaced by its expansion of degree two on [-r, r], b₀ + b₂m². Then F(w) is a
+    constant, -½<q, w> and b₂wᵀGw. G moves by R²/n in Frobenius norm, √2R²/n under replace-one, and q by R/n, twice that
+    under replace-one. No iterations; the bias does not vanish with ε, as the minimum is another.
+
+    radius: r, of the margins. share: of μ², for G.
+    """
+
+    name = "dp-chebyshev"
+    title = "Chebyshev SSP"
+    exact = "sums"
+    paper_accounting = "tight"
+    needs = Needs(losses=("logistic",), regularisers=("l2",))
+    per_replicate: ClassVar = frozenset({"epsilon"})
+    discloses = (
+        Disclosure(
+            "gram",
+            "XᵀX/n",
+            "Gaussian, symmetric",
+            "1",
+            add_remove="R²/n",
+            replace_one="√2·R²/n",
+            why="two positive semidefinite matrices of rank one",
+        ),
+        Disclosure("moments", "Σ y_i x_i/n", count="1", add_remove="R/n", why="|y| = 1 and ‖x‖ ≤ R"),
+    )
+    tuning: ClassVar = {"radius": [2.0, 4.0, 6.0]}
+
+    class Settings(BaseSettings, frozen=True):
+        radius: Positive = 4.0
+        share: Share = 0.5
+
+    def audit_case(self) -> AuditCase:
+        return AuditCase(steepest=False)
+
+    def canaries(self) -> tuple[AuditCase, ...]:
+        return tuple(AuditCase(d=1, steepest=False, label=label) for label in ("gram", "moments"))
+
+    def work(self, n: int, d: int, settings: Settings) -> float:
+        return 1.0 * n * d * d + 20.0 * d**3
+
+    def plan(self, problem: Declaration, mechanisms: Mechanisms, settings: Any) -> None:
+        mechanisms.plan("gram", at_rho(settings.share * mechanisms.budget.rho), 1)
+        mechanisms.plan("moments", at_rho((1 - settings.share) * mechanisms.budget.rho), 1)
+
+    def run(self, problem: Problem, W: Array, mechanisms: Mechanisms, settings: Settings, trace: Trace) -> Array:
+        n, R = problem.n, problem.row_bound
+        k, d = W.shape
+        rho = np.broadcast_to(mechanisms.budget.rho, (k,))
+        second, first = problem.second_moment(), problem.label_moments(1.0) / n
+        gram = mechanisms.gaussian(
+            np.tile(second, (k, 1, 1)),
+            sensitivity=R**2 / n,
+            rho=settings.share * rho,
+            label="gram",
+            symmetric=True,
+            replaced=math.sqrt(2) * R**2 / n,
+        )
+        q = mechanisms.gaussian(
+            np.tile(first, (k, 1)),
+            sensitivity=R / n,
+            rho=(1 - settings.share) * rho,
+            label="moments",
+        )
+        s = (math.sqrt(2) if mechanisms.doubled else 1.0) * R**2 / n / np.sqrt(2 * settings.share * rho)
+        values, vectors = np.linalg.eigh(gram)
+        bend = 2 * even_coefficient(settings.radius)
+        inverse = 1 / (bend * (np.maximum(values, 0.0) + math.sqrt(d) * s[:, None]) + problem.l2)
+        return np.einsum("kij,kj->ki", vectors, inverse * np.einsum("kij,ki->kj", vectors, q) / 2)
+
+
+def even_coefficient(radius: float) -> float:
+    """b₂ of ln(2cosh(m/2)) ≈ b₀ + b₂m² on [-radius, radius], in Chebyshev's sense; 1/8 is Taylor's, near 0 alone."""
+    angles = (np.arange(POINTS) + 0.5) * math.pi / POINTS
+    half = radius * np.cos(angles) / 2
+    even = np.logaddexp(half, -half)
+    return float(2 * (2 / POINTS) * (even @ np.cos(2 * angles)) / radius**2)

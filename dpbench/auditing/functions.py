@@ -1,0 +1,362 @@
+"""The audits that a user asks for: of a method, of every kind of release, of other people's code, in many runs or
+in one.
+
+The audit of other people's code: any callable (X, y, epsilon, rng) → vector, seen by what it returns alone.
+
+Pairs of neighbours are searched: rows at the corners of what the target declares, alone and among others, with either
+label. A few runs on each choose the pair; fresh runs on that one are distinguished by a score that was learnt on other
+runs, and bound ε from below. An exception is an output like any other, and so is the length of the vector.
+
+A lower bound on ε from one run with many canaries (Steinke, Nasr and Jagielski 2023, "Privacy auditing with one (1)
+training run", Algorithm 1 and Theorem 5.2; `p_value` is the function of its Appendix D, in closed form).
+
+The label of every row is a fair coin. Whoever sees the model guesses some of the coins: those whose coordinates are the
+largest and the smallest. Of (ε, δ)-DP each guess is right with probability e^ε/(e^ε + 1) at most, given the others, but
+for what δ allows; so more right guesses than that are evidence against ε.
+
+The audits that a user asks for: of a method or learner, of every kind of release.
+"""
+
+from __future__ import annotations
+
+import itertools
+import warnings
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy.stats import binom
+
+from dpbench import algorithms
+from dpbench.algorithms import defaults
+from dpbench.algorithms.base import make_settings
+from dpbench.algorithms.private_tuning import LibrarySolver
+from dpbench.auditing import releases
+from dpbench.auditing import runs as audits
+from dpbench.auditing.claims import PureClaim, Verdict, decide, least_runs, promise
+from dpbench.auditing.releases import Row as ReleaseAudit
+from dpbench.auditing.runs import LEVEL, Audit
+from dpbench.auditing.scores import candidates
+from dpbench.auditing.worlds import STEPS
+from dpbench.errors import UserError, at_least, positive, several
+from dpbench.privacy.ledger import Relation
+from dpbench.problems import Problem
+from dpbench.run.bind import bind, budget_of
+from dpbench.run.fit import fit
+from dpbench.run.job import delta_value
+
+RUNS = 4_000
+PILOTS = ((16, 6), (150, 1))  # runs on either data set of every pair still tried, and how many go on
+OUTPUT = "what it returns"
+
+
+@dataclass(frozen=True)
+class Target:
+    """A callable and what is promised for it.
+
+    function: (X (n, d), y (n,), epsilon, rng) → vector; rng is a `numpy.random.Generator` for all its randomness.
+    relation: of the neighbours that ε is for. Under add/remove the two data sets differ in their number of rows.
+    delta: of the (ε, δ) promised.
+    low, high: what an entry of X may be, or arrays (d,).
+    row_norm: a bound on ‖x‖₂ that holds too, inf for none.
+    labels: the two values that y is at its extremes; further ones are labels that one row alone may have.
+    sizes: numbers of rows to try. d: columns.
+    """
+
+    function: Callable[[np.ndarray, np.ndarray, float, np.random.Generator], Any]
+    name: str = ""
+    relation: Relation = Relation.REPLACE_ONE
+    delta: float = 0.0
+    low: Any = -1.0
+    high: Any = 1.0
+    row_norm: float = np.inf
+    labels: tuple[float, ...] = (-1.0, 1.0)
+    sizes: tuple[int, ...] = (4, 20)
+    d: int = 1
+    pairs: tuple[Pair, ...] = field(default=(), repr=False)
+
+    @property
+    def called(self) -> str:
+        """`name`, or that of the function."""
+        return self.name or getattr(self.function, "__name__", "callable")
+
+
+class Pair(NamedTuple):
+    """Two neighbouring data sets, and in words what differs."""
+
+    first: tuple[np.ndarray, np.ndarray]
+    second: tuple[np.ndarray, np.ndarray]
+    words: str
+
+
+def audit_callable(
+    target: Target | Callable[..., Any], epsilon: float, *, runs: int | None = None, seed: int = 0, level: float = LEVEL
+) -> Audit:
+    """A lower bound on the ε of `target` against the `epsilon` it is asked for; see `Target` for what is assumed.
+
+    runs: of the test, half on either data set; None takes 4,000 or what the claim needs, up to ten times as many.
+    """
+    target = target if isinstance(target, Target) else Target(target)
+    name = target.called
+    if not callable(target.function):
+        raise UserError(f"{name} cannot be called; an audit takes a function (X, y, epsilon, rng) → vector")
+    epsilon = positive("epsilon", epsilon)
+    if runs is not None:
+        at_least("runs", runs, 40)
+    told = PureClaim(epsilon, target.delta)
+    runs = runs or max(RUNS, min(10 * RUNS, 2 * least_runs(told, level, every=2)))
+    seeds = np.random.SeedSequence(seed)
+    left = list(target.pairs or pairs(target))
+    silent = True
+    for k, kept in PILOTS:
+        if len(left) > kept:
+            hopes = []
+            for pair in left:
+                first, second = (_outputs(target, data, epsilon, k, seeds.spawn(1)[0]) for data in pair[:2])
+                silent &= not any(map(len, (*first, *second)))
+                scored = candidates(*_aligned(first, second))
+                hopes.append(max(promise(one, other, told) for one, other in scored))
+            left = [left[i] for i in np.argsort(hopes, kind="stable")[::-1][:kept]]
+    (best,) = left
+    first, second = (_outputs(target, data, epsilon, runs // 2, seeds.spawn(1)[0]) for data in best[:2])
+    if silent and not any(map(len, (*first, *second))):
+        defect = f"no call returned a number{_why(target, best.first, epsilon)}; nothing was audited"
+        return Audit(name, epsilon, target.delta, 0, {}, {}, defect=defect, pair=best.words)
+    tried = candidates(*_aligned(first, second))  # learnt on every fourth run, chosen by the other even ones
+    one, other = max(tried, key=lambda scores: promise(scores[0][2::4], scores[1][2::4], told))
+    verdict = decide(one, other, told, level, every=2)
+    least = needed if (needed := least_runs(told, level, every=2)) > runs else 0
+    return Audit(name, epsilon, target.delta, runs, {OUTPUT: verdict}, {OUTPUT: "ε"}, least=least, pair=best.words)
+
+
+def of_solver(name: str) -> Target | None:
+    """The target of a method whose noise another library draws (`algorithms.library`), None for any other name.
+
+    Six rows of which one pulls, with label 1 or -1; both labels are in either world. Four steps, where it has a T.
+    """
+    solver = algorithms.resolve(name)[0] if name != "all" else None
+    if not isinstance(solver, LibrarySolver):
+        return None
+    settings = {"T": STEPS} if "T" in solver.Settings.__struct_fields__ else {}
+    X, y = np.eye(1, 6).T, np.resize([1.0, -1.0], 6)
+    loss, given = solver.needs.covered[0], make_settings(solver, settings)
+    delta = delta_value(solver.delta, len(y))
+
+    def function(X: np.ndarray, y: np.ndarray, epsilon: float, rng: np.random.Generator) -> np.ndarray:
+        problem = Problem(X, y, loss=loss, row_bound=1.0, row_bound_norm="l2")
+        budget, key = budget_of(solver, problem.n, epsilon, delta), str(rng.integers(2**62))
+        return bind(solver, problem, [given], [budget], np.zeros((1, problem.d)), [key]).run().W[0]
+
+    pair = Pair((X, y), (X, np.append(-1.0, y[1:])), "one row of norm 1 and five at 0; its label 1 or -1")
+    return Target(function, name, solver.relation, delta, pairs=(pair,))
+
+
+def pairs(target: Target) -> Iterator[Pair]:
+    """Pairs of neighbours within what the target declares: one row at a corner, the others at one or between."""
+    low, high = (np.broadcast_to(np.asarray(each, dtype=float), target.d) for each in (target.low, target.high))
+    turns = np.where(np.arange(target.d) % 2, high, low)
+    corners = {"low": low, "high": high, "turns": turns} if target.d > 1 else {"low": low, "high": high}
+    corners["middle"] = np.clip(np.zeros(target.d), low, high)
+    corners = {name: x / max(1.0, np.linalg.norm(x) / target.row_norm) for name, x in corners.items()}
+    points = [(f"x {name}, y {y:g}", x, y) for (name, x), y in itertools.product(corners.items(), target.labels[:2])]
+    known = np.array(target.labels[:2])
+    for n, (where, others) in itertools.product(target.sizes, corners.items()):
+        X, y = np.tile(others, (n - 1, 1)), np.resize(known, n - 1)
+        if target.relation is Relation.ADD_REMOVE:
+            for words, x, label in points:
+                yield Pair(
+                    (np.vstack([X, x]), np.append(y, label)),
+                    (X, y),
+                    f"{n} rows at x {where}, with and without the one at {words}",
+                )
+        else:
+            for (words, x, label), (instead, x_, label_) in itertools.combinations(points, 2):
+                if not np.array_equal(x, x_) or label != label_:
+                    one, other = (np.vstack([X, row]) for row in (x, x_))
+                    told = f"{n} rows at x {where}, of which one at {words} or at {instead}"
+                    yield Pair((one, np.append(y, label)), (other, np.append(y, label_)), told)
+        for third in target.labels[2:]:
+            with_it = np.vstack([X, others]), np.append(y, third)
+            without = (X, y) if target.relation is Relation.ADD_REMOVE else (with_it[0], np.append(y, known[0]))
+            yield Pair(with_it, without, f"{n} rows at x {where}, with and without the label {third:g}")
+
+
+def _outputs(target: Target, data: Any, epsilon: float, k: int, seed: np.random.SeedSequence) -> list[np.ndarray]:
+    X, y = data
+    found = []
+    for child in seed.spawn(k):
+        try:
+            with warnings.catch_warnings(), np.errstate(all="ignore"):
+                warnings.simplefilter("ignore")
+                one = target.function(X.copy(), y.copy(), epsilon, np.random.default_rng(child))
+            found.append(np.atleast_1d(np.asarray(one, dtype=float)).ravel())
+        except Exception:
+            found.append(np.zeros(0))  # it tells the worlds apart as well as a number does
+    return found
+
+
+def _why(target: Target, data: Any, epsilon: float) -> str:
+    """What one more call raises, in words; "" if it does not."""
+    try:
+        target.function(data[0].copy(), data[1].copy(), epsilon, np.random.default_rng(0))
+    except Exception as error:
+        return f" ({type(error).__name__}: {' '.join(str(error).split())[:200]})"
+    return ""
+
+
+def _aligned(first: list[np.ndarray], second: list[np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
+    """(k, m + 1): the vectors, what is missing as NaN, and how long each is."""
+    width = max(len(one) for one in (*first, *second))
+    return tuple(  # type: ignore[return-value]
+        np.array([np.append(np.pad(one, (0, width - len(one)), constant_values=np.nan), len(one)) for one in each])
+        for each in (first, second)
+    )
+
+
+CANARIES = 1000
+SHARES = (1.0, 0.5, 0.2)  # of the canaries that are guessed; each test gets as much of the level
+LARGEST = 60.0  # ε beyond which no bound is looked for
+
+
+def p_value(epsilon: float, delta: float, *, canaries: int, guesses: int, correct: int) -> float:
+    """The most that (ε, δ)-DP allows for the probability of `correct` right ones among `guesses` of `canaries` coins.
+
+    β + 2mδ · max_i (P[B ≥ v - i] - P[B ≥ v])/i, β = P[B ≥ v], B binomial in `guesses` and e^ε/(e^ε + 1)
+    (Theorem 5.2; α there has the 2).
+    """
+    chance = 1 / (1 + np.exp(-epsilon))
+    beta = float(binom.sf(correct - 1, guesses, chance))
+    i = np.arange(1, correct + 1)
+    alpha = float(np.max((binom.sf(correct - i - 1, guesses, chance) - beta) / i, initial=0.0))
+    return min(1.0, beta + 2 * canaries * delta * alpha)
+
+
+def least_epsilon(*, canaries: int, guesses: int, correct: int, delta: float = 0.0, level: float = LEVEL) -> float:
+    """The ε below which the p-value is at most `level`: a lower bound on ε at confidence 1 - level; 0 if none."""
+
+    def refuted(epsilon: float) -> bool:
+        return p_value(epsilon, delta, canaries=canaries, guesses=guesses, correct=correct) <= level
+
+    low, high = 0.0, LARGEST
+    if not refuted(low):
+        return 0.0
+    for _ in range(60):
+        middle = (low + high) / 2
+        low, high = (middle, high) if refuted(middle) else (low, middle)
+    return low
+
+
+def target_of(name: str, canaries: int) -> Target:
+    """One `fit` of the algorithm `name` at its defaults, with its best accounting, as a target; UserError if flawed."""
+    method, fixed = algorithms.resolve(name)
+    if not method.private:
+        raise UserError(f"algo: {name} is not private: it makes no claim to audit")
+    if flaw := method.flaw(make_settings(method, fixed), method.accounting(defaults.accounting(method))):
+        raise UserError(f"{name}: nothing to audit: {flaw}")
+    loss = method.needs.covered[0]
+
+    def learner(X: np.ndarray, y: np.ndarray, epsilon: float, rng: np.random.Generator) -> np.ndarray:
+        seed = int(rng.integers(2**63))
+        return fit(X, y, algorithm=name, epsilon=epsilon, loss=loss, seed=seed).w
+
+    return Target(learner, name, delta=delta_value(method.delta, canaries), row_norm=1.0)
+
+
+def audit_in_one_run(
+    target: Target | Callable[..., Any] | str,
+    epsilon: float,
+    *,
+    canaries: int = CANARIES,
+    seed: int = 0,
+    level: float = LEVEL,
+) -> Audit:
+    """Run `target` once on `canaries` orthogonal rows with coins for labels, and bound ε by what its vector gives away.
+
+    Row i is the i-th unit vector times what the target allows; coordinate i of the vector is taken to follow label i,
+    as in any model that is linear in the rows. For replace-one targets: a coin that falls the other way is a row
+    replaced. A name is an algorithm's, see `target_of`.
+    """
+    if isinstance(target, str):
+        target = target_of(target, canaries)
+    target = target if isinstance(target, Target) else Target(target)
+    epsilon = positive("epsilon", epsilon)
+    at_least("canaries", canaries, 10)
+    if target.relation is not Relation.REPLACE_ONE:
+        raise UserError("one run: coins are labels here, so the target has to be private under replace-one")
+    generator = np.random.default_rng(seed)
+    coins = generator.integers(2, size=canaries)
+    size = min(float(np.max(target.high)), target.row_norm)
+    labels = np.array(sorted(target.labels[:2]), dtype=float)
+    vector = np.asarray(
+        target.function(size * np.eye(canaries), labels[coins], epsilon, generator), dtype=float
+    ).ravel()
+    if len(vector) < canaries:
+        raise UserError(f"one run: expected a coordinate for each of {canaries} columns, got {len(vector)}")
+    order = np.argsort(np.nan_to_num(vector[:canaries]), kind="stable")
+    best: Verdict | None = None
+    for share in SHARES:
+        half = max(1, int(share * canaries / 2))
+        wrong_low, wrong_high = int(coins[order[:half]].sum()), int((1 - coins[order[-half:]]).sum())
+        correct = 2 * half - wrong_low - wrong_high
+        bound = least_epsilon(
+            canaries=canaries, guesses=2 * half, correct=correct, delta=target.delta, level=level / len(SHARES)
+        )
+        if best is None or bound > best.bound:
+            best = Verdict(bound, epsilon, wrong_high / half, wrong_low / half, 1)
+    assert best is not None
+    words = f"one run on {canaries} orthogonal rows"
+    return Audit(target.called, epsilon, target.delta, 1, {"one run": best}, {"one run": "ε"}, pair=words)
+
+
+def audit(
+    algorithm: str | Target | Callable[..., Any] = "all",
+    epsilon: float | Iterable[float] = 1.0,
+    *,
+    runs: int | None = None,
+    seed: int = 0,
+    one_run: bool = False,
+    loss: str = "",
+) -> list[Audit]:
+    """Compute empirical lower bounds on an algorithm's ε and compare them with its ledger's claims; a pass proves
+    nothing.
+
+    Args:
+        algorithm: a name, "file.py:Class", or "all" private ones; or somebody else's learner, (X, y, epsilon, rng) →
+            vector or a `dpbench.auditing.functions.Target`, itself or as "file.py:name".
+        epsilon: the ε > 0 that is claimed: one or several.
+        runs: half of them on either of two neighbours, at least 40; None takes enough for bounds near the claim, for
+            "all" enough to notice halved noise.
+        seed: of all random numbers, >= 0.
+        one_run: a bound on ε from one run with many canaries (`dpbench.auditing.functions.audit_in_one_run`), which is
+            quick, and low.
+        loss: on which one algorithm is audited, one of an installed package too; "" for that of its own case.
+
+    Returns:
+        An `Audit` per ε, of "all" per algorithm and ε.
+
+    Raises:
+        UserError: for an algorithm that is not known or not private, and for any argument out of its range.
+    """
+    at_least("seed", seed, 0)
+    epsilons = [positive("epsilon", each) for each in several(epsilon)]
+    learner = algorithm if not isinstance(algorithm, str) else audits.learner(algorithm) or of_solver(algorithm)
+    if loss and (one_run or algorithm == "all" or learner is not None):
+        raise UserError("loss: goes with one algorithm of dpbench's own kind, and not with one run")
+    if one_run:
+        if runs is not None or algorithm == "all":
+            raise UserError(f"one run: takes one algorithm, and no {'runs' if runs is not None else 'list of all'}")
+        return [audit_in_one_run(learner or algorithm, each, seed=seed) for each in epsilons]
+    if learner is not None:
+        return [audit_callable(learner, each, runs=runs, seed=seed) for each in epsilons]
+    assert isinstance(algorithm, str)
+    names, near = (audits.auditable(), False) if algorithm == "all" else ([algorithm], True)
+    return [audits.audit(name, each, runs=runs, seed=seed, near=near, loss=loss) for name in names for each in epsilons]
+
+
+def audit_releases(*, runs: int | None = None, seed: int = 0) -> list[ReleaseAudit]:
+    """Audit every kind of release alone, against its ledger entry, and weakened: noise halved, sample doubled.
+
+    runs: of each, at least 400; None takes 20,000. seed: as of `audit`. Raises UserError for too few runs.
+    """
+    return releases.table(seed=seed) if runs is None else releases.table(runs=runs, seed=seed)

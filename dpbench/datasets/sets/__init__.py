@@ -1,0 +1,1 @@
+"""The data sets of the benchmark, a file for those of one source."""

@@ -1,0 +1,307 @@
+"""Data sets that are always available: the leaderboard's drawn ones, and those that come with scikit-learn.
+
+The leaderboard's drawn data sets: each varies one thing, from a seed of its own. Always available.
+
+Logistic models have a margin <x, u> of standard deviation MARGIN and labels from σ(margin); linear models a signal of
+variance 1 and noise. Where not said otherwise rows are N(0, I), and problems measure them in the public unit √d.
+
+Small data sets that come with scikit-learn, and linear models of a chosen condition number: always available.
+
+All are standardised here, and measured in public units by their problems, so that rows obey ‖x‖₂ ≤ 1.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+
+from dpbench.datasets.recipes import signs, standardise, with_ones
+from dpbench.datasets.spec import Arrays, DatasetSpec, Raw
+
+MARGIN = 3.0
+Rng = np.random.Generator
+
+
+def _plain(rng: Rng, n: int, d: int) -> np.ndarray:
+    return rng.standard_normal((n, d))
+
+
+def _constant(rng: Rng, n: int, d: int) -> np.ndarray:
+    """A constant column, as long as half of a row, in front."""
+    return np.hstack([np.full((n, 1), np.sqrt(d) / 2), rng.standard_normal((n, d - 1))])
+
+
+def _correlated(rng: Rng, n: int, d: int) -> np.ndarray:
+    """Columns of an autoregressive process, 0.9 from one to the next."""
+    Z = rng.standard_normal((n, d))
+    for j in range(1, d):
+        Z[:, j] = 0.9 * Z[:, j - 1] + np.sqrt(1 - 0.81) * Z[:, j]
+    return Z
+
+
+def _heavy(rng: Rng, n: int, d: int) -> np.ndarray:
+    """Student's t with 3 degrees of freedom, over its standard deviation."""
+    return rng.standard_t(3, (n, d)) / np.sqrt(3)
+
+
+def _binary(rng: Rng, n: int, d: int) -> np.ndarray:
+    """1 with probability 0.1; √10 of it, so that a row is about as long as a standardised one."""
+    return np.sqrt(10) * (rng.random((n, d)) < 0.1)
+
+
+def _shifted(rng: Rng, n: int, d: int) -> np.ndarray:
+    """Columns of mean 1 and standard deviation 1/2, and no intercept."""
+    return 1 + 0.5 * rng.standard_normal((n, d))
+
+
+def _conditioned(kappa: float) -> Callable[[Rng, int, int], np.ndarray]:
+    """Covariance of eigenvalues from κ to 1 at equal ratios, trace d."""
+
+    def draw(rng: Rng, n: int, d: int) -> np.ndarray:
+        scales = np.geomspace(kappa, 1.0, d)
+        rotation = np.linalg.qr(rng.standard_normal((d, d)))[0]
+        return (rng.standard_normal((n, d)) * np.sqrt(scales * d / scales.sum())) @ rotation.T
+
+    return draw
+
+
+class Draw(NamedTuple):
+    """What a data set is drawn by. share: of positive labels; noise: of flipped labels, or of a target.
+
+    informative: how many columns have a coefficient, 0 for all.
+    """
+
+    title: str
+    seed: int
+    n: int
+    d: int
+    rows: Callable[[Rng, int, int], np.ndarray] = _plain
+    binary: bool = True
+    margin: float = MARGIN
+    share: float = 0.5
+    noise: float = 0.0
+    informative: int = 0
+    target: Callable[[Rng, np.ndarray], np.ndarray] | None = None
+
+    def prepare(self, raw: Raw) -> Arrays:
+        """The arrays."""
+        rng = np.random.Generator(np.random.PCG64DXSM(self.seed))
+        X = self.rows(rng, self.n, self.d)
+        signal = self._signal(rng, X) if self.target is None else self.target(rng, X)
+        signal = (signal - signal.mean()) / signal.std()
+        if not self.binary:
+            y = signal + self.noise * (
+                _heavy(rng, self.n, 1)[:, 0] if self.rows is _heavy else rng.standard_normal(self.n)
+            )
+            return X, standardise(y[:, None])[:, 0]
+        z = self.margin * signal
+        z -= np.quantile(z + rng.logistic(size=self.n), 1 - self.share)
+        y = np.where(rng.random(self.n) < 1 / (1 + np.exp(-np.clip(z, -500, 500))), 1.0, -1.0)
+        return X, np.where(rng.random(self.n) < self.noise, -y, y)
+
+    def _signal(self, rng: Rng, X: np.ndarray) -> np.ndarray:
+        u = rng.standard_normal(self.d)
+        if self.informative:
+            u[rng.permutation(self.d)[self.informative :]] = 0.0
+        return X @ u
+
+
+def _friedman(rng: Rng, X: np.ndarray) -> np.ndarray:
+    """Friedman's first function of uniform columns, which no linear model has."""
+    U = (np.argsort(np.argsort(X, axis=0), axis=0) + 0.5) / len(X)
+    return 10 * np.sin(np.pi * U[:, 0] * U[:, 1]) + 20 * (U[:, 2] - 0.5) ** 2 + 10 * U[:, 3] + 5 * U[:, 4]
+
+
+def _products(rng: Rng, X: np.ndarray) -> np.ndarray:
+    """A sum of products of two columns beside a linear one."""
+    return X @ rng.standard_normal(X.shape[1]) / np.sqrt(X.shape[1]) + X[:, 0] * X[:, 1] + X[:, 2] * X[:, 3]
+
+
+def _outliers(rng: Rng, X: np.ndarray) -> np.ndarray:
+    """A linear target of which one in fifty is ten standard deviations away."""
+    z = X @ rng.standard_normal(X.shape[1])
+    return z + 10 * z.std() * (rng.random(len(z)) < 0.02) * rng.choice([-1.0, 1.0], len(z))
+
+
+def _blobs(rng: Rng, n: int, d: int) -> np.ndarray:
+    """Four clusters."""
+    centres = 1.5 * rng.standard_normal((4, d))
+    return centres[rng.integers(4, size=n)] + rng.standard_normal((n, d))
+
+
+DRAWS = {
+    "gen-tiny": Draw("300 rows", 501, 300, 5),
+    "gen-small": Draw("1,000 rows", 502, 1_000, 20),
+    "gen-large": Draw("100,000 rows", 503, 100_000, 20),
+    "gen-huge": Draw("500,000 rows", 534, 500_000, 10),
+    "gen-flipped-10": Draw("a tenth of the labels flipped", 504, 5_000, 20, noise=0.1),
+    "gen-flipped-30": Draw("three tenths of the labels flipped", 505, 5_000, 20, noise=0.3),
+    "gen-rare-10": Draw("a tenth of positive labels", 506, 10_000, 20, _constant, share=0.1),
+    "gen-rare-1": Draw("a hundredth of positive labels", 507, 50_000, 20, _constant, share=0.01),
+    "gen-condition-100": Draw("condition number 100", 508, 5_000, 40, _conditioned(1e2)),
+    "gen-condition-10000": Draw("condition number 10,000", 509, 5_000, 40, _conditioned(1e4)),
+    "gen-correlated": Draw("correlated columns", 510, 5_000, 40, _correlated),
+    "gen-heavy": Draw("heavy-tailed columns", 511, 5_000, 20, _heavy),
+    "gen-binary": Draw("binary columns", 512, 5_000, 200, _binary),
+    "gen-shifted": Draw("columns that are not centred", 513, 5_000, 20, _shifted),
+    "gen-sharp": Draw("nearly separable", 514, 3_000, 30, margin=30.0),
+    "gen-blobs": Draw("four clusters", 515, 4_000, 10, _blobs),
+    "gen-few": Draw("2 of 50 columns matter", 516, 5_000, 50, informative=2),
+    "gen-products": Draw("products of columns, which the model lacks", 517, 5_000, 20, target=_products),
+    "gen-linear-tiny": Draw("300 rows", 521, 300, 5, binary=False, noise=0.5),
+    "gen-linear-large": Draw("100,000 rows", 522, 100_000, 20, binary=False, noise=0.5),
+    "gen-linear-noisy": Draw("R² of 0.1", 523, 5_000, 20, binary=False, noise=3.0),
+    "gen-linear-clean": Draw("R² of 0.99", 524, 5_000, 20, binary=False, noise=0.1),
+    "gen-linear-heavy": Draw("heavy-tailed columns and noise", 525, 5_000, 20, _heavy, binary=False, noise=0.5),
+    "gen-linear-binary": Draw("binary columns", 526, 5_000, 100, _binary, binary=False, noise=0.5),
+    "gen-linear-correlated": Draw("correlated columns", 527, 5_000, 40, _correlated, binary=False, noise=0.5),
+    "gen-linear-condition": Draw("condition number 10,000", 528, 5_000, 40, _conditioned(1e4), binary=False, noise=0.5),
+    "gen-friedman": Draw("Friedman's function", 529, 3_000, 10, binary=False, noise=0.2, target=_friedman),
+    "gen-outliers": Draw("a fiftieth of outliers", 530, 5_000, 20, binary=False, noise=0.2, target=_outliers),
+    "gen-lasso": Draw("10 of 500 columns matter", 531, 2_000, 500, binary=False, noise=0.5, informative=10),
+    "gen-wide": Draw("10 of 2,000 columns matter", 532, 1_000, 2_000, informative=10),
+}  # fmt: skip
+WIDEST = (600, 20_000, 100)  # rows, columns, ones in a row
+
+
+def very_wide(raw: Raw) -> Arrays:
+    """Rows with 100 ones among 20,000 columns; the 20 most frequent columns decide."""
+    import scipy.sparse
+
+    rng = np.random.Generator(np.random.PCG64DXSM(533))
+    n, d, ones = WIDEST
+    chance = 1 / np.arange(1, d + 1) ** 0.7
+    columns = np.stack([rng.choice(d, ones, replace=False, p=chance / chance.sum()) for _ in range(n)])
+    X = scipy.sparse.csr_matrix((np.ones(n * ones), columns.ravel(), np.arange(0, n * ones + 1, ones)), shape=(n, d))
+    X.sort_indices()
+    z = X[:, :20] @ rng.choice([-1.0, 1.0], 20)
+    y = np.where(rng.random(n) < 1 / (1 + np.exp(-2 * (z - z.mean()))), 1.0, -1.0)
+    return X, y
+
+
+GENERATED_SPECS = [
+    *(
+        DatasetSpec(
+            name=name,
+            title=f"{'logistic' if draw.binary else 'linear'} model: {draw.title}",
+            prepare=draw.prepare,
+            rows=draw.n,
+            columns=draw.d,
+            task="binary" if draw.binary else "regression",
+            recipe=f"{'logistic' if draw.binary else 'linear'} model; {draw.title}; see "
+            f"dpbench.datasets.sets.generated",
+        )
+        for name, draw in DRAWS.items()
+    ),
+    DatasetSpec(
+        name="gen-very-wide",
+        title="logistic model: 20,000 sparse columns",
+        prepare=very_wide,
+        rows=WIDEST[0],
+        columns=WIDEST[1],
+        recipe="100 ones in a row, columns by a power law; the 20 most frequent decide",
+    ),
+]
+
+
+CONDITIONS = {10: 31, 100: 32, 1000: 33}  # of the covariance: the seed of the draw
+SHAPE = (5_000, 40)
+NOISE = 0.5  # of the labels, whose signal has unit variance
+
+
+def breast_cancer(raw: Raw) -> Arrays:
+    """+1: malignant (scikit-learn's 0)."""
+    from sklearn.datasets import load_breast_cancer
+
+    X, y = load_breast_cancer(return_X_y=True)
+    return with_ones(standardise(X.astype(np.float64))), signs(y, 0, 1)
+
+
+def digits(raw: Raw) -> Arrays:
+    """+1: an odd digit. Pixels are divided by 16, their public range, and not standardised."""
+    from sklearn.datasets import load_digits
+
+    X, y = load_digits(return_X_y=True)
+    return with_ones(X.astype(np.float64) / 16.0), signs(y % 2, 1, 0)
+
+
+def diabetes(raw: Raw) -> Arrays:
+    """The diabetes regression, columns and target standardised."""
+    from sklearn.datasets import load_diabetes
+
+    X, y = load_diabetes(return_X_y=True, scaled=False)
+    return standardise(X.astype(np.float64)), standardise(y.astype(np.float64)[:, None])[:, 0]
+
+
+def conditioned(kappa: int) -> Callable[[Raw], Arrays]:
+    """Rows N(0, Σ), Σ of eigenvalues from κ to 1 at equal ratios, trace d; y = <x, w> + N(0, 0.5²), over its std.
+
+    w = Σ^{-1/2} u with u on the unit sphere: the signal has variance 1, equally in all directions.
+    """
+
+    def draw(raw: Raw) -> Arrays:
+        rng = np.random.Generator(np.random.PCG64DXSM(CONDITIONS[kappa]))
+        n, d = SHAPE
+        scales = np.geomspace(kappa, 1.0, d)
+        scales = np.sqrt(scales * d / scales.sum())
+        rotation = np.linalg.qr(rng.standard_normal((d, d)))[0]
+        Z = rng.standard_normal((n, d))
+        u = rng.standard_normal(d)
+        y = Z @ (u / np.linalg.norm(u)) + NOISE * rng.standard_normal(n)
+        return np.ascontiguousarray((Z * scales) @ rotation.T), standardise(y[:, None])[:, 0]
+
+    return draw
+
+
+LICENCE = "as distributed with scikit-learn (BSD-3-Clause)"
+BUNDLED_SPECS = [
+    DatasetSpec(
+        name="breast-cancer",
+        title="Wisconsin diagnostic breast cancer",
+        prepare=breast_cancer,
+        rows=569,
+        columns=31,
+        classes={-1: 357, 1: 212},
+        recipe="30 features standardised; ones column in front",
+        licence=LICENCE,
+        citation="Wolberg, Street and Mangasarian (1995), Breast Cancer Wisconsin (Diagnostic), UCI",
+    ),
+    DatasetSpec(
+        name="digits",
+        title="handwritten digits, odd against even",
+        prepare=digits,
+        rows=1797,
+        columns=65,
+        classes={-1: 891, 1: 906},
+        recipe="64 pixels divided by 16; ones column in front",
+        licence=LICENCE,
+        citation="Alpaydin and Kaynak (1998), Optical Recognition of Handwritten Digits, UCI (test part)",
+    ),
+    DatasetSpec(
+        name="diabetes",
+        title="progression of diabetes",
+        prepare=diabetes,
+        rows=442,
+        columns=10,
+        task="regression",
+        recipe="10 features and the target standardised",
+        licence=LICENCE,
+        citation="Efron, Hastie, Johnstone and Tibshirani (2004), Least angle regression, Ann. Statist. 32(2)",
+    ),
+    *(
+        DatasetSpec(
+            name=f"conditioned-{kappa}",
+            title=f"linear model, condition number {kappa}",
+            prepare=conditioned(kappa),
+            rows=SHAPE[0],
+            columns=SHAPE[1],
+            task="regression",
+            recipe=f"rows N(0, Σ), Σ of condition number {kappa} and trace d; y linear with noise, standardised",
+        )
+        for kappa in CONDITIONS
+    ),
+]
+
+SPECS = [*GENERATED_SPECS, *BUNDLED_SPECS]

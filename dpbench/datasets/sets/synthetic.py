@@ -1,0 +1,279 @@
+"""Data sets that the papers draw: linear models, MATLAB's random numbers, and phase retrieval.
+
+Synthetic data, each drawn from its own fixed seed: always available.
+
+MATLAB's `rand` and `randn` after `rng(seed)`, rebuilt on NumPy's Mersenne Twister.
+
+`rand` takes 53 bits of two words of the twister, as `RandomState.random_sample` does. `randn` is the ziggurat of
+Marsaglia and Tsang (2000), 256 layers, on the same two words: the 53 bits are the abscissa u in [-1, 1), the highest
+byte of the second word is the layer; a point outside the layer's rectangle is tested against the density with one more
+`rand`. Checked against the first values that MATLAB prints after `rng default` (tests/datasets/test_sets.py).
+
+Synthetic phase retrieval: sizes of random projections of a hidden unit vector (zeroth_order).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+import numpy as np
+
+from dpbench.datasets.recipes import clip_rows, standardise
+from dpbench.datasets.spec import Arrays, DatasetSpec, Raw
+
+LAYERS = 256
+R, V = 3.6541528853610088, 4.92867323399e-3  # where the tail begins, and the area of a layer
+
+
+class Twister:
+    """MATLAB's global stream after `rng(seed)`. seed: 0 stands for `rng default`, as there."""
+
+    def __init__(self, seed: int) -> None:
+        self._mt = np.random.RandomState(seed or 5489)
+        edges = [0.0] * LAYERS + [V / _density(R)]
+        edges[-2] = R
+        for i in range(LAYERS - 2, 0, -1):
+            edges[i] = math.sqrt(-2 * math.log(V / edges[i + 1] + _density(edges[i + 1])))
+        self._edges = edges
+
+    def rand(self, rows: int, columns: int = 1) -> np.ndarray:
+        """(rows, columns) uniform numbers in (0, 1), filled column by column."""
+        return self._mt.random_sample(rows * columns).reshape(columns, rows).T
+
+    def randn(self, rows: int) -> np.ndarray:
+        """(rows,) standard normal numbers."""
+        return np.array([self._normal() for _ in range(rows)])
+
+    def _normal(self) -> float:
+        while True:
+            high, low = (int(word) for word in self._mt.randint(0, 2**32, size=2, dtype=np.uint32))
+            u, layer = ((high >> 5) * 2**26 + (low >> 6)) / 2**53, low >> 24
+            inner, outer = self._edges[layer], self._edges[layer + 1]
+            value = (2 * u - 1) * outer
+            if abs(value) < inner:
+                return value
+            if layer == LAYERS - 1:
+                raise NotImplementedError("randn: a number beyond 3.65, for which MATLAB's rule is not known")
+            top, bottom = _density(inner), _density(outer)
+            if bottom + self._mt.random_sample() * (top - bottom) < _density(value):
+                return value
+
+
+def _density(x: float) -> float:
+    return math.exp(-0.5 * x * x)
+
+
+SEEDS = {"synthetic": 20230, "lognormal": 20231, "sparse-linear": 20233, "accelerated": 2746}
+
+
+def _rng(name: str) -> np.random.Generator:
+    return np.random.Generator(np.random.PCG64DXSM(SEEDS[name]))
+
+
+def sphere(raw: Raw) -> Arrays:
+    """second_order: x uniform on the unit sphere, P(y = 1) = σ(<x, 1>)."""
+    rng = _rng("synthetic")
+    X = rng.standard_normal((10_000, 100))
+    X /= np.linalg.norm(X, axis=1, keepdims=True)
+    y = np.where(rng.random(len(X)) < 1 / (1 + np.exp(-X.sum(axis=1))), 1.0, -1.0)
+    return clip_rows(X), y
+
+
+def signs_of(rng: np.random.Generator, sigma: float, noise: float | None = None) -> tuple[np.ndarray, np.ndarray]:
+    """1,000 × 100 columns N(0, 1), w_true log-normal(0, sigma), y = sign(X w_true + noise·N(0, 1)); X standardised.
+
+    noise None: ‖w_true‖₂, so that a label's signal and noise are alike in size.
+    """
+    X = rng.standard_normal((1_000, 100))
+    w = rng.lognormal(0.0, sigma, 100)
+    scale = np.linalg.norm(w) if noise is None else noise
+    y = np.where(X @ w + scale * rng.standard_normal(len(X)) > 0, 1.0, -1.0)
+    return standardise(X), y
+
+
+def square(raw: Raw) -> Arrays:
+    """greedy_coordinate's square: 10 non-zeros of w_true, each 100·N(0, 1); y = X w_true + 150·N(0, 1).
+
+    Label noise and draw are inferred: with λ = 30 the optimum is to have the published 7 non-zeros, ‖w*‖₁ near the
+    author's 503 and a start's relative error near 0.75, which label noises of 125 to 250 allow; of the draws this one
+    comes near in all three (7, 493, 0.757).
+    """
+    rng = np.random.default_rng(182)
+    X = rng.standard_normal((1_000, 1_000))
+    w = np.zeros(1_000)
+    support = rng.choice(1_000, size=10, replace=False)  # before the values: an assignment draws its right side first
+    w[support] = 100.0 * rng.standard_normal(10)
+    y = X @ w + 150.0 * rng.standard_normal(len(X))
+    return standardise(X), y
+
+
+def sparse_linear(raw: Raw) -> Arrays:
+    """The leaderboard's: 10 non-zeros of w_true, each 100·U(0, 1); y = X w_true + N(0, 1)."""
+    rng = _rng("sparse-linear")
+    X = rng.standard_normal((1_000, 1_000))
+    w = np.zeros(1_000)
+    w[rng.choice(1_000, size=10, replace=False)] = 100.0 * rng.random(10)
+    y = X @ w + rng.standard_normal(len(X))
+    return standardise(X), y
+
+
+def cube(raw: Raw) -> Arrays:
+    """accelerated's: u uniform on [0, 1]^20, x_true ~ N(0, I), z = sign(<u, x_true>).
+
+    The published curves start at F(x₀) - F* = 29.1, which depends on the draw: of the seeds from 2022 on,
+    2746 is the first to come within 0.3 % of it, at 29.0948 (x₀ = (10, …, 10), λ = 0.01).
+    """
+    rng = _rng("accelerated")
+    x_true = rng.standard_normal(20)
+    U = rng.random((100_000, 20))  # ‖u‖₁ ≤ 20 holds by itself
+    return U, np.where(U @ x_true >= 0, 1.0, -1.0)
+
+
+def cube_of_2020(raw: Raw) -> Arrays:
+    """The draw of accelerated's authors: MATLAB's rng(1), U filled column by column, then x_true."""
+    stream = Twister(1)
+    U = stream.rand(100_000, 20)
+    return U, np.sign(U @ stream.randn(20))
+
+
+GREEDY = "columns N(0, 1), standardised; "
+
+
+def drawn_by(seed: int, sigma: float) -> Callable[[Raw], Arrays]:
+    """The recipe with this seed and this spread."""
+    return lambda raw: signs_of(np.random.default_rng(seed), sigma)
+
+
+SYNTHETIC_SPECS = [
+    DatasetSpec(
+        name="synthetic",
+        title="logistic model on the unit sphere",
+        prepare=sphere,
+        rows=10_000,
+        columns=100,
+        recipe="x uniform on the unit sphere; P(y = +1) = σ(<x, w_true>), w_true all ones",
+    ),
+    # The draws of log1 and log2 are inferred: ‖w*‖₀ says nothing with L2, and the starts (0.63 and 0.59 on the first
+    # author's slides) fit labels whose noise is ‖w_true‖₂, not 1.
+    *(
+        DatasetSpec(
+            name=name,
+            title=f"log-normal coefficients, σ = {sigma:g}",
+            prepare=drawn_by(seed, sigma),
+            rows=1_000,
+            columns=100,
+            recipe=GREEDY + f"w_true log-normal(0, {sigma:g}); y = sign(X w_true + ‖w_true‖₂·N(0, 1)), inferred",
+            version=2,
+        )
+        for name, sigma, seed in (("log1", 1.0, 5), ("log2", 2.0, 9))
+    ),
+    DatasetSpec(
+        name="square",
+        title="sparse linear model",
+        prepare=square,
+        rows=1_000,
+        columns=1_000,
+        task="regression",
+        recipe=GREEDY + "w_true with 10 non-zeros 100·N(0, 1); y = X w_true + 150·N(0, 1), inferred",
+        version=2,
+    ),
+    DatasetSpec(
+        name="lognormal",
+        title="log-normal coefficients, unit label noise",
+        prepare=lambda raw: signs_of(_rng("lognormal"), 1.0, noise=1.0),
+        rows=1_000,
+        columns=100,
+        recipe=GREEDY + "w_true log-normal(0, 1); y = sign(X w_true + N(0, 1))",
+    ),
+    DatasetSpec(
+        name="sparse-linear",
+        title="sparse linear model, unit label noise",
+        prepare=sparse_linear,
+        rows=1_000,
+        columns=1_000,
+        task="regression",
+        recipe=GREEDY + "w_true with 10 non-zeros 100·U(0, 1); y = X w_true + N(0, 1)",
+    ),
+    DatasetSpec(
+        name="accelerated",
+        title="noiseless halfspace on the unit cube",
+        prepare=cube,
+        rows=100_000,
+        columns=20,
+        recipe="u uniform on [0, 1]^20; x_true ~ N(0, I); z = sign(<u, x_true>)",
+    ),
+    DatasetSpec(
+        name="accelerated-2020",
+        title="noiseless halfspace on the unit cube, the authors' draw",
+        prepare=cube_of_2020,
+        rows=100_000,
+        columns=20,
+        recipe="as accelerated, from the authors' own stream: MATLAB's rng(1) (github.com/sibirbil/DPAccGradMethods)",
+    ),
+]
+
+
+SEED = 2024
+PHASE_ROWS = 100_000
+DIMENSIONS = (5, 20, 100)
+LONG = 1_000_000
+PHASE_ACTIVE = 5  # of the coordinates of the problems whose d varies and whose F does not
+
+
+def draw(rng: np.random.Generator, n: int, d: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Rows A (n, d) uniform on the unit sphere, the hidden x (d,) likewise, and the sizes |A x| (n,)."""
+    A = rng.standard_normal((n, d))
+    A /= np.linalg.norm(A, axis=1, keepdims=True)
+    x = rng.standard_normal(d)
+    x /= np.linalg.norm(x)
+    return A, x, np.abs(A @ x)
+
+
+def prepare_phase(d: int, rows: int = PHASE_ROWS, width: int | None = None) -> Callable[[Raw], Arrays]:
+    """The recipe that draws d columns; width: of the rows, whose coordinates from d on are 0."""
+
+    def recipe(raw: Raw) -> Arrays:
+        A, _, b = draw(np.random.Generator(np.random.PCG64DXSM(SEED + d)), rows, d)
+        return np.pad(A, ((0, 0), (0, (width or d) - d))), b
+
+    return recipe
+
+
+PHASE_SPECS = [
+    DatasetSpec(
+        name=f"phase-{d}",
+        title=f"phase retrieval in {d} dimensions",
+        prepare=prepare_phase(d),
+        rows=PHASE_ROWS,
+        columns=d,
+        task="regression",
+        recipe="a uniform on the unit sphere; b = |<a, x_true>|, x_true a random unit vector",
+    )
+    for d in DIMENSIONS
+]
+PHASE_SPECS += [
+    DatasetSpec(
+        name="phase-5-long",
+        title="phase retrieval in 5 dimensions, 1,000,000 rows",
+        prepare=prepare_phase(5, LONG),
+        rows=LONG,
+        columns=5,
+        task="regression",
+        recipe="as phase-5",
+    ),
+    *(
+        DatasetSpec(
+            name=f"phase-5-in-{d}",
+            title=f"phase retrieval in 5 of {d} dimensions",
+            prepare=prepare_phase(PHASE_ACTIVE, width=d),
+            rows=PHASE_ROWS,
+            columns=d,
+            task="regression",
+            recipe=f"phase-5 with {d - PHASE_ACTIVE} columns of zeros: the same F, whatever d",
+        )
+        for d in (20, 100)
+    ),
+]
+
+SPECS = [*SYNTHETIC_SPECS, *PHASE_SPECS]

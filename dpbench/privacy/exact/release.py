@@ -1,0 +1,395 @@
+"""The seam of a release: integers, exact noise, and no way past them.
+
+A sum S of the rows (`sums.Sum`) is released like this. With D entries and sensitivity Δ, in its units,
+
+    T = ⌊S / 2^s + 1/2⌋,   K = T + round(σ' N),   σ' = z · (Δ/2^s + √D),   released: 2^s · unit · K + offset
+
+where s is the largest with √D · 2^s ≤ 2⁻¹⁷ Δ, so that the noise is larger than that of exact arithmetic by less than
+one part in 10⁵. T is computed by a shift, K by `rounded`, both without an error. Why it is the Gaussian mechanism of
+noise multiplier z: each entry of T is within 1/2 of S/2^s, so between neighbours ‖T - T'‖ ≤ Δ/2^s + √D. For an integer
+T, T + round(σ'N) = round(T + σ'N): a function of T + σ'N, and that is the Gaussian mechanism of noise σ' on a vector of
+that sensitivity. What is released is a function of K and public numbers, with whatever float64 makes of them.
+K is kept within ±2⁶¹, and noise beyond 2⁶² drawn as 2⁶²: a function of K too.
+Laplace noise the same way, √D being D, the ℓ₁ distance that rounding adds; noise of density ∝ e^{-‖x‖₂} with √D. A
+symmetric matrix is the vector of its diagonal and √2 times its upper triangle: noise σ' and σ'/√2, and rounding adds at
+most d in Frobenius norm.
+
+Objective perturbation releases, ideally, θ = argmin F(w) + <b, w> with b ~ N(0, σ²I), and the accounting charges for θ
+itself. Here b is rounded, the solver stops near the minimiser, and what is released is that point with noise (`Near`).
+Given θ, a table determines the ideal b, hence the rounded one, hence the point: it is within r of θ, r the sum of what
+rounding b, the solver and the output's grid may add (`problems.exact`). So two tables that agree on θ have points
+within 2r of each other, and noise of multiplier z for a sensitivity of 2r makes the pair (θ, output) the composition
+that is accounted. θ is not released. Without a term the minimisers of neighbours are `apart`, and their points within
+that and 2r: output perturbation. A least eigenvalue, too, is near a number that neighbours move by a known distance.
+
+A choice takes scores V_j that are functions of the entries of a sum, computed in float64 from the integers, each within
+e of a score that moves by Δ: so T_j = round(V_j/g) moves by at most D = (Δ + 2e)/g + 1. Report noisy max: the index of
+the largest T_j + round(λL_j), or of the largest size, λ = 2D/ε, ties to the first. Given the others' noise, j wins
+where its own is at least some integer a (or, by size, at most some -b too), and on a neighbour where it is a + 2D at
+least; P(round(λL) ≥ a + 2D) ≥ e^{-2D/λ} P(round(λL) ≥ a) at all integers a, as these are tails of L. Exponential
+mechanism: j of probability ∝ e^{εT_j/(2D)}, exactly (`sampling.chosen`).
+
+Correlated noise on integers: `dpbench.privacy.correlated` for `Sum`s, with noise that is rounded.
+
+The coefficients of C are cut to multiples of 2⁻¹⁰, its diagonal being 1: no column gets longer, so its sensitivity is
+none the larger. For integers T_t (see `releases`) 2¹⁰ Σ_j c_j T_{t-j} is an integer M_t, and M_t + round(σN) a function
+of the Gaussian mechanism on it. A round's T differs between neighbours only where the row is in its batch: on the
+others' rows, and at what was released, both compute the same. What is shown of T is solved from released numbers.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any, ClassVar, NoReturn
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpbench.errors import PrivacyError
+from dpbench.privacy import correlated
+from dpbench.privacy.budget import Budget, Budgets
+from dpbench.privacy.exact import sampling
+from dpbench.privacy.exact.sampling import Bits, Draws, SeededBits, SystemBits
+from dpbench.privacy.exact.sums import UP, Near, Sum
+from dpbench.privacy.ledger import BoundedRange, Gaussian, PureDP, Relation
+from dpbench.privacy.mechanisms import VALUES, Mechanisms, Score
+from dpbench.privacy.noise import LAPLACE, NORMAL, RADIAL, SYMMETRIC, Array, Event, Noise, Releases, Scalars
+
+COEFFICIENT_BITS = 10
+FURTHEST, LARGEST = 2**44, 2**61  # of T, ten thousand of which fit the latter with their weights; of what is released
+
+
+class ExactCorrelated:
+    """The interface of `correlated.Correlated`, for `Sum`s of one unit. Made by `ExactMechanisms.correlated`.
+
+    releases: an `ExactReleases`.
+    """
+
+    def __init__(
+        self,
+        releases: Any,
+        steps: int,
+        *,
+        separation: int,
+        bands: int,
+        sensitivity: float,
+        multiplier: float,
+        label: str,
+    ) -> None:
+        self.steps, self.t = steps, 0
+        self._releases, self._label, self._sensitivity, self._multiplier = releases, label, sensitivity, multiplier
+        self._rows = correlated.sensitivity(steps, separation, bands)  # with the coefficients as they are: no less
+        self._weights = np.floor(correlated.coefficients(bands) * 2**COEFFICIENT_BITS).astype(np.int64)
+        self._whole: list[NDArray[np.int64]] = []  # T of the rounds before, the last one first
+        self._shown: list[Array] = []  # and what was released of them
+
+    def release(self, value: Any) -> Array:
+        """`value`, a `Sum` (1, d), of the next round with its noise."""
+        if self.t == self.steps:
+            raise PrivacyError(f"{self._label}: this noise was paid for {self.steps} rounds")
+        if not isinstance(value, Sum):
+            raise PrivacyError(
+                f"{self._label}: released as it is computed in float64, which arithmetic='bytes' does not cover"
+            )
+        T, units, grid = self._releases.on_steps(value, NORMAL, self._sensitivity, self._label)
+        scale = 2.0**COEFFICIENT_BITS * units * self._rows * self._multiplier * UP
+        if not 0 < scale <= sampling.LARGEST:
+            raise PrivacyError(f"{self._label}: noise of {scale:g} steps cannot be drawn exactly; take fewer rounds")
+        std = scale * grid * 2.0**-COEFFICIENT_BITS
+        self.t += 1
+        if self.t == 1:
+            z, shape = self._multiplier, T.shape[1:]
+            self._first, self._steps = self._releases.record(Gaussian, z, self._label, shape, std, z), (units, grid)
+        elif (units, grid) != self._steps:
+            raise PrivacyError(f"{self._label}: the sums of all rounds must have one unit and one sensitivity")
+        self._whole = [np.clip(T, -FURTHEST, FURTHEST), *self._whole][: len(self._weights)]
+        weights = self._weights[1:] * 2.0**-COEFFICIENT_BITS
+        mix = [(self.t - j, float(c)) for j, c in enumerate(weights, 1) if j < self.t]
+
+        def release() -> Array:
+            return np.asarray(self._noisy(scale) * grid + value.offset, dtype=float)
+
+        shown: Array = self._releases.publish(
+            "normal", self._label, self._first, T * grid, np.asarray(std), release, self, mix
+        )
+        return shown
+
+    def _noisy(self, scale: float) -> Array:
+        M = np.asarray(sum(c * T for c, T in zip(self._weights, self._whole, strict=False)))
+        K = np.clip(M + self._releases.integers(NORMAL, scale, M.shape), -LARGEST, LARGEST)
+        past = sum(c * one for c, one in zip(self._weights[1:], self._shown, strict=False))
+        found = np.asarray((K - past) * 2.0**-COEFFICIENT_BITS, dtype=float)
+        self._shown = [found, *self._shown][: len(self._weights) - 1]
+        return found
+
+
+FINER = 2.0**-17  # how much less than the sensitivity the grid of the released integers may add to it
+TERM_BITS = 34  # a linear term's noise is up to 2³⁴ steps of its grid
+OBJECTIVE = "objective perturbation"  # what `Mechanisms` calls its draw
+ROUNDING = 1e-9  # of a sensitivity that an algorithm declares in float64
+WITHIN = 2**61  # of the integers released
+COMPARED = 2**52  # of those that a choice is made by
+
+
+class ExactReleases(Releases):
+    """The seam for one replicate that releases `Sum`s with rounded noise, and nothing else.
+
+    Its bits are the operating system's; `seeded` takes them from the key instead, to repeat a run that is no release.
+    """
+
+    ahead: ClassVar[bool] = False
+    seeded: ClassVar[bool] = False
+    relation: Relation
+
+    plantable: ClassVar[bool] = False
+
+    def __init__(self, keys: Sequence[str], **how: Any) -> None:
+        super().__init__(keys, **how)
+        if self.k != 1:
+            raise PrivacyError("exact releases serve one replicate at a time")
+        generators = (self.noise[0], self.sampling[0], self.coins[0])  # of the key
+        drawn: list[Bits] = [SeededBits(g) if self.seeded else SystemBits() for g in generators]
+        self._bits, self._term_off = drawn[0], 0.0
+        self.noise = []
+        self.sampling, self.coins = [Draws(drawn[1])], [Draws(drawn[2])]  # type: ignore[list-item]
+
+    def member(self, i: int) -> Releases:
+        """This one: there is no other."""
+        return self
+
+    def release(
+        self,
+        value: Any,
+        noise: Noise,
+        event: Event,
+        label: str,
+        *,
+        sensitivity: Scalars,
+        multiplier: Scalars,
+        replaced: Scalars | None = None,
+        count: int = 1,
+    ) -> Array:
+        """A `Sum` or `Near` with rounded noise: see the module. PrivacyError for anything else.
+
+        A declared sensitivity below what the sum's own proof says is an error in the algorithm, and raises.
+        """
+        if not isinstance(value, Sum | Near):
+            raise PrivacyError(
+                f"{label}: released as it is computed in float64, which arithmetic='bytes' does not cover"
+            )
+        z = _one(multiplier)
+        T, units, grid = self.on_steps(value, noise, sensitivity, label, replaced)
+        scale = units * z * UP
+        if not (0 < scale <= sampling.LARGEST):
+            raise PrivacyError(f"{label}: noise of {scale:g} grid steps cannot be drawn exactly; lower the noise or T")
+        declared = _one(self.moved(sensitivity, replaced))
+        first = self.record(event, z, label, T.shape[1:], scale * grid, scale * grid / declared, count)
+        offset = value.offset if isinstance(value, Sum) else 0.0
+
+        def release() -> Array:
+            K = np.clip(T + self.integers(noise, scale, T.shape), -WITHIN, WITHIN)
+            return np.asarray(K * grid + offset, dtype=float)
+
+        return self.publish(noise.name, label, first, T * grid, np.asarray(scale * grid), release)
+
+    def on_steps(
+        self, value: Sum | Near, noise: Noise, sensitivity: Scalars, label: str, replaced: Scalars | None = None
+    ) -> tuple[NDArray[np.int64], float, float]:
+        """(T, how far neighbours are apart at most, in units of T and in the norm of `noise`, that unit): see above."""
+        declared, entries = _one(self.moved(sensitivity, replaced)), math.prod(value.integers.shape[1:])
+        if isinstance(value, Near):
+            near = value.radius + self._term_off / value.convexity
+            apart = 0.0 if self._term_off else value.apart(self.relation)  # given the term, which is charged for
+            proved = (apart + 2 * near) * UP
+            wrong = declared < apart * (1 - ROUNDING)  # what lies nearer depends on the solver, and is added
+        else:
+            bound = value.moved.sum_of_sizes if noise is LAPLACE else value.moved.l2
+            proved = bound(self.relation) * value.unit
+            wrong = not declared >= proved * (1 - ROUNDING)
+        if wrong:
+            raise PrivacyError(f"{label}: sensitivity {declared:g} is declared, it moves by up to {proved:g}")
+        added = _added(noise, entries)
+        units = max(declared, proved) / value.unit * UP  # Δ in units of the integers
+        shift = max(0, math.floor(math.log2(units * FINER / added)))
+        T = np.clip((value.integers + ((1 << shift) >> 1)) >> shift, -WITHIN, WITHIN)
+        return T, math.ldexp(units, -shift) + (added if shift else 0.0), math.ldexp(value.unit, shift)
+
+    def integers(self, noise: Noise, scale: float, shape: tuple[int, ...]) -> NDArray[np.int64]:
+        """Rounded noise, or 0 without noise."""
+        return np.zeros(shape, dtype=np.int64) if self.noiseless else self._rounded(noise, scale, shape)
+
+    def choose(
+        self,
+        values: Any,
+        score: Score,
+        kind: str,
+        event: Event,
+        label: str,
+        *,
+        sensitivity: Scalars,
+        epsilon: float,
+    ) -> Array:
+        """The index (1,) of a score, by the exponential mechanism ("argmax by Gumbel noise") or noisy max: see above.
+
+        sensitivity: of every score as a function of real numbers, which is tried at the ends of what a row may do.
+        """
+        if not isinstance(values, Sum):
+            raise PrivacyError(f"{label}: chosen by numbers of float64, which arithmetic='bytes' does not cover")
+        declared = _one(self.moved(sensitivity))
+        T, units, grid = self._compared(values, score, declared, label)
+        scale = 2 * units / epsilon * UP
+        if not scale <= sampling.LARGEST:
+            raise PrivacyError(f"{label}: noise of {scale:g} grid steps cannot be drawn exactly; lower the noise or T")
+        self.record(event, epsilon, label, T.shape[1:], scale * grid, scale * grid / declared)
+        sized = np.abs if kind == "argmax of magnitudes" else np.asarray
+
+        def release() -> Array:
+            if self.noiseless:
+                return np.asarray(np.argmax(sized(T), axis=1))
+            if kind == "argmax by Gumbel noise":
+                return np.array([sampling.chosen(T[0], epsilon / (2 * units), self._bits)])
+            return np.asarray(np.argmax(sized(T + self._rounded(LAPLACE, scale, T.shape)), axis=1))
+
+        return self.publish(kind, label, None, T * grid, np.asarray(scale * grid), release)
+
+    def _compared(
+        self, values: Sum, score: Score, declared: float, label: str
+    ) -> tuple[NDArray[np.int64], float, float]:
+        """(scores (1, p) as integers, how many of them a neighbour moves each by at most, their unit)."""
+        each = values.each(self.relation) * values.unit  # a number, or (d,)
+        public = np.broadcast_to(np.asarray(values.offset, dtype=float), values.shape)
+        sizes = np.abs(public)[0] + values.within * values.unit
+        with np.errstate(divide="ignore", invalid="ignore"):  # a value that no row moves is off by the same for all
+            rounding = float(np.max(np.where(each > 0, sizes * 2.0**-51 / each, 0.0)))
+        off, here = score.off(sizes), score.function(public)
+        tried = max(float(np.max(np.abs(score.function(public + end) - here))) for end in (each, -each))
+        if not tried <= declared * (1 + ROUNDING + 2 * rounding) + 2 * off:
+            raise PrivacyError(f"{label}: sensitivity {declared:g} is declared, a score moves by up to {tried:g}")
+        moved = (declared * (1 + 2 * rounding) + 2 * off) * UP
+        grid = math.ldexp(1.0, math.floor(math.log2(moved * FINER)))
+        found = score.function(values.integers * values.unit + public) / grid
+        return np.rint(np.clip(found, -COMPARED, COMPARED)).astype(np.int64), moved / grid * UP + 1, grid
+
+    def _rounded(self, noise: Noise, scale: float, shape: tuple[int, ...]) -> NDArray[np.int64]:
+        if noise is LAPLACE:
+            return sampling.laplace(scale, math.prod(shape), self._bits).reshape(shape)
+        if noise is NORMAL:
+            return sampling.normal(scale, math.prod(shape), self._bits).reshape(shape)
+        if noise is RADIAL:
+            return sampling.radial(scale, math.prod(shape), self._bits).reshape(shape)
+        d = shape[-1]
+        rows, columns = np.triu_indices(d)
+        scales = np.where((rows == columns) | (noise is SYMMETRIC), scale, scale * math.sqrt(0.5) * UP)
+        out = np.empty(shape, dtype=np.int64)
+        out[0, rows, columns] = sampling.normal(scales, len(rows), self._bits)
+        out[0, columns, rows] = out[0, rows, columns]
+        return out
+
+    def noisy(self, value: Any, scale: Array, noise: Noise) -> NoReturn:
+        """Raises PrivacyError, as `draw` does."""
+        raise PrivacyError("arithmetic='bytes' covers sums over the rows; this mechanism adds noise to something else")
+
+    def draw(self, shape: tuple[int, ...], scale: Array, noise: Noise, what: str) -> Array:
+        """The linear term of objective perturbation, within a public distance of the ideal one; no other noise apart.
+
+        A Gaussian term is rounded to a grid of 2⁻³⁴ of its noise: a function of the ideal one, within half a step in
+        each entry. A radial one is computed to as many digits. See `Near`.
+        """
+        if noise not in (NORMAL, RADIAL) or what != OBJECTIVE:
+            raise PrivacyError(f"{what}: computes on with its noise, which arithmetic='bytes' does not cover")
+        std, entries = _one(scale), math.prod(shape)
+        if noise is RADIAL:
+            self._term_off += std * entries * sampling.NEAR * UP
+            near = sampling.radial_near(entries, self._bits)
+            if near is None:
+                raise PrivacyError(f"{what}: noise too far in its tails to be computed")
+            return np.zeros(shape) if self.noiseless else near.reshape(shape) * std
+        step = math.ldexp(1.0, math.frexp(std)[1] - TERM_BITS)
+        self._term_off += step * math.sqrt(entries) / 2 * UP
+        if self.noiseless:
+            return np.zeros(shape)
+        return sampling.normal(std / step, entries, self._bits).reshape(shape) * step
+
+
+class SeededReleases(ExactReleases):
+    """The same with bits from the key: no release."""
+
+    seeded = True
+
+
+class ExactMechanisms(Mechanisms):
+    """`Mechanisms` for one replicate that release through `ExactReleases`."""
+
+    seam = ExactReleases
+
+    def __init__(self, keys: Sequence[str], budget: Budget | Budgets, **options: Any) -> None:
+        super().__init__(keys, budget, **options)
+        assert isinstance(self.releases, ExactReleases)
+        self.releases.relation = budget.relation
+
+    def correlated(
+        self, steps: int, *, separation: int, bands: int, sensitivity: float, rho: Scalars, label: str
+    ) -> Any:
+        """See `Mechanisms.correlated`."""
+        assert isinstance(self.releases, ExactReleases)
+        z = math.sqrt(0.5 / _one(rho))
+        return ExactCorrelated(
+            self.releases,
+            steps,
+            separation=separation,
+            bands=bands,
+            sensitivity=sensitivity,
+            multiplier=z,
+            label=label,
+        )
+
+    def noisy_argmax(
+        self,
+        values: Any,
+        *,
+        sensitivity: Scalars,
+        epsilon: Scalars,
+        label: str,
+        two_sided: bool = True,
+        magnitude: bool = False,
+        score: Score = VALUES,
+    ) -> Array:
+        """See `Mechanisms.noisy_argmax`; always with the noise of scores that move both ways."""
+        kind = "argmax of magnitudes" if magnitude else "argmax"
+        return self._chosen(values, score, kind, PureDP, label, sensitivity, epsilon)
+
+    def exponential(
+        self, values: Any, *, sensitivity: Scalars, epsilon: Scalars, label: str, score: Score = VALUES
+    ) -> Array:
+        """See `Mechanisms.exponential`."""
+        return self._chosen(values, score, "argmax by Gumbel noise", BoundedRange, label, sensitivity, epsilon)
+
+    def _chosen(
+        self,
+        values: Any,
+        score: Score,
+        kind: str,
+        event: Event,
+        label: str,
+        sensitivity: Scalars,
+        epsilon: Scalars,
+    ) -> Array:
+        assert isinstance(self.releases, ExactReleases)
+        choose = self.releases.choose
+        return choose(values, score, kind, event, label, sensitivity=sensitivity, epsilon=_one(epsilon))
+
+
+class SeededMechanisms(ExactMechanisms):
+    """The same with bits from the key: no release."""
+
+    seam = SeededReleases
+
+
+def _added(noise: Noise, entries: int) -> float:
+    """What rounding to integers adds to a sensitivity at most: ℓ₁, or ℓ₂ (Frobenius), of entries that move by 1."""
+    return float(entries) if noise is LAPLACE else math.sqrt(entries)
+
+
+def _one(value: Scalars) -> float:
+    return float(np.ravel(value)[0])

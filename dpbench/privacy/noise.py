@@ -1,0 +1,311 @@
+"""The seam below every mechanism: named random streams, the noise drawn from them, and the ledger of each draw.
+
+The seam below every mechanism: random streams, noise and ledger of k replicates, and nothing of what they are for.
+
+All arrays have a leading axis of length k, one row per replicate. Replicate i draws from the streams "noise",
+"sampling" and "coins" of its own key, so what it gets does not depend on the batch it is in. Replicates of equal keys
+share one draw (common random numbers); they stand next to each other and advance in step. Noise is float64 from a
+seeded generator: fit for a benchmark, not for the release of sensitive data.
+
+An audit decorates this class: `publish` sees every value that leaves, `sample` every sample that is drawn.
+
+Random streams by name: what a job draws depends on its key alone, not on its batch, worker or machine.
+"""
+
+from __future__ import annotations
+
+import copy
+import hashlib
+import itertools
+import math
+from collections.abc import Callable, Hashable, Sequence
+from functools import cached_property, lru_cache
+from typing import Any, ClassVar, NamedTuple, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpbench.errors import PrivacyError
+from dpbench.privacy.ledger import Drawn, Ledger, Release
+from dpbench.privacy.torch_cpu import TorchCPU
+
+
+def stream(key: str, name: str) -> np.random.Generator:
+    """The stream `name` ("init", "noise", "sampling" or "coins") of the job `key`.
+
+    PCG64DXSM, seeded by a `SeedSequence` on the 128-bit blake2b digest of "name:key": streams of different names or
+    keys are independent for all practical purposes, equal ones are equal bit by bit.
+
+    >>> stream("a", "noise").random() == stream("a", "noise").random()
+    True
+    """
+    digest = hashlib.blake2b(f"{name}:{key}".encode(), digest_size=16).digest()
+    seed = np.random.SeedSequence(int.from_bytes(digest, "big"))
+    return np.random.Generator(np.random.PCG64DXSM(seed))
+
+
+Array = NDArray[Any]
+Scalars = float | Array  # one value for the batch, or one per replicate: ()- or (k,)-shaped
+AHEAD = 2**16  # numbers of noise drawn ahead: 0.5 MB
+Event = Callable[[float], Release]  # a noise multiplier (or ε) to what the ledger gets
+
+
+class Noise(NamedTuple):
+    """A law of unit noise, and how a contiguous array is filled with it."""
+
+    name: str
+    fill: Callable[[np.random.Generator, Array], None]
+
+
+def _normal(generator: np.random.Generator, out: Array) -> None:
+    generator.standard_normal(out=out)
+
+
+def _symmetric(generator: np.random.Generator, out: Array) -> None:
+    if own := getattr(generator, "symmetric", None):  # a published stream fills symmetric matrices by its own rule
+        out[...] = own(len(out))
+        return
+    rows, columns = _upper_triangle(len(out))
+    out[rows, columns] = generator.standard_normal(len(rows))
+    out[columns, rows] = out[rows, columns]
+
+
+def _isometric(generator: np.random.Generator, out: Array) -> None:
+    _symmetric(generator, out)
+    diagonal = np.einsum("ii->i", out).copy()
+    out *= np.sqrt(0.5)
+    np.einsum("ii->i", out)[:] = diagonal
+
+
+def _laplace(generator: np.random.Generator, out: Array) -> None:
+    out[...] = generator.laplace(size=out.shape)
+
+
+def _radial(generator: np.random.Generator, out: Array) -> None:
+    generator.standard_normal(out=out)
+    out *= generator.standard_gamma(out.size) / np.linalg.norm(out)
+
+
+def _gumbel(generator: np.random.Generator, out: Array) -> None:
+    out[...] = generator.gumbel(size=out.shape)
+
+
+def _uniform(generator: np.random.Generator, out: Array) -> None:
+    out[...] = generator.random(size=out.shape)
+
+
+@lru_cache(maxsize=8)
+def _upper_triangle(d: int) -> tuple[Array, Array]:
+    return np.triu_indices(d)
+
+
+NORMAL, LAPLACE = Noise("normal", _normal), Noise("laplace", _laplace)
+# On symmetric matrices: of variance 1 in every entry, or of 1/2 off the diagonal. With the upper triangle's entries off
+# the diagonal times √2, the Frobenius norm is the ℓ₂ norm, and the latter is N(0, I) of that vector.
+SYMMETRIC, ISOMETRIC = Noise("symmetric", _symmetric), Noise("isometric", _isometric)
+
+# Of density ∝ e^{-‖b‖₂}: a length of Gamma(d) in a uniform direction.
+RADIAL = Noise("radial", _radial)
+GUMBEL = Noise("Gumbel", _gumbel)
+UNIFORM = Noise("uniform", _uniform)  # on [0, 1): the place within a box, which hides nothing by itself
+
+
+class Releases:
+    """Streams, noise and ledger of the replicates named by `keys`.
+
+    streams: slices of replicates, one per stream: all of length 1 as a rule. noise, sampling, coins: a generator per
+    stream; coins are for random choices that use no data. `noiseless` adds no noise and records everything all the
+    same. `factor`: what a declared sensitivity is multiplied by (2 where an add/remove algorithm runs for replace-one).
+    `planted`: what the noise is multiplied by in a run that is wrong on purpose. The ledger does not get it, so such a
+    run keeps no ε; seams that release to the world refuse any but 1 (`plantable`).
+    """
+
+    ahead: ClassVar[bool] = True  # whether noise may be drawn before the value it is for
+    plantable: ClassVar[bool] = True
+
+    def __init__(
+        self, keys: Sequence[str], *, noiseless: bool = False, factor: float = 1.0, planted: float = 1.0
+    ) -> None:
+        if planted != 1 and not self.plantable:
+            raise PrivacyError(f"planted: {type(self).__name__} draws the noise that is right alone, not × {planted:g}")
+        self.k, self.noiseless, self.factor, self.planted = len(keys), noiseless or planted == 0, factor, planted
+        self.ledger = Ledger(self.k)
+        self.members: tuple[int, ...] | None = None  # None: all of the ledger's replicates
+        self.streams = _runs_of_equals(keys)
+        self._distinct = [keys[members.start] for members in self.streams]
+
+    @cached_property  # made when first drawn from: a generator takes as long to seed as a thousand normals
+    def noise(self) -> list[np.random.Generator]:
+        return [stream(key, "noise") for key in self._distinct]
+
+    @cached_property
+    def sampling(self) -> list[np.random.Generator]:
+        return [stream(key, "sampling") for key in self._distinct]
+
+    @cached_property
+    def coins(self) -> list[np.random.Generator]:
+        return [stream(key, "coins") for key in self._distinct]
+
+    def draw_from(self, noise: Sequence[TorchCPU], sampling: Sequence[np.random.Generator]) -> None:
+        """Draw noise and samples from these generators, one per stream: a published run's, which its key does not name.
+
+        Nothing drawn so is private: whoever knows the published seed can subtract the noise.
+        """
+        if not len(noise) == len(sampling) == len(self.streams):
+            raise ValueError(f"one generator per stream is {len(self.streams)} of each")
+        self.noise, self.sampling = cast("list[np.random.Generator]", list(noise)), list(sampling)
+
+    def member(self, i: int) -> Releases:
+        """A view of replicate `i` alone (k = 1) on the same streams and ledger."""
+        if len(self.streams) != self.k:
+            raise PrivacyError("replicates that share a stream advance in step: none can be run alone")
+        view = copy.copy(self)
+        view.k, view.streams = 1, [slice(0, 1)]
+        view.members = (i if self.members is None else self.members[i],)
+        view.noise, view.sampling, view.coins = [self.noise[i]], [self.sampling[i]], [self.coins[i]]
+        return view
+
+    def release(
+        self,
+        value: Array,
+        noise: Noise,
+        event: Event,
+        label: str,
+        *,
+        sensitivity: Scalars,
+        multiplier: Scalars,
+        replaced: Scalars | None = None,
+        count: int = 1,
+    ) -> Array:
+        """`value` + noise of scale sensitivity · multiplier, in the ledger as `event` of what was drawn, and published.
+
+        replaced: instead of factor · sensitivity. count: how many the ledger gets. PrivacyError for a negative
+        sensitivity.
+        """
+        value = np.asarray(value, dtype=float)
+        moved = self.moved(sensitivity, replaced)
+        scale: Array = np.asarray(moved * multiplier, dtype=float)
+        found = _computed(moved, scale, multiplier)
+        first = self.record(event, found, label, value.shape[1:], scale, found, count)
+        return self.publish(noise.name, label, first, value, scale, lambda: self.noisy(value, scale, noise))
+
+    def record(
+        self,
+        event: Event,
+        parameter: Scalars,
+        label: str,
+        shape: tuple[int, ...],
+        scale: Scalars,
+        multiplier: Scalars,
+        count: int = 1,
+    ) -> Release:
+        """`count` times event(parameter) into the ledger, with noise of `scale` = sensitivity · multiplier per entry.
+
+        shape: of one replicate's value. With a (k,)-shaped parameter each replicate has its own. Returns the first.
+        """
+        low, high = (scale, scale) if np.ndim(scale) == 0 else (np.min(scale), np.max(scale))
+        if not low > 0:  # or NaN, of a replicate that diverged
+            if (np.asarray(scale) < 0).any():
+                raise PrivacyError(f"{label}: sensitivity must not be negative, got a noise scale of {low:g}")
+            zero = np.flatnonzero(np.broadcast_to(scale, (self.k,)) == 0)
+            self.ledger.exact |= {self.members[j] if self.members else int(j): label for j in zero}
+        if np.ndim(parameter) == 0:
+            release = event(float(parameter))
+            drawn = Drawn(shape, float(low), float(high), float(np.ravel(multiplier)[0]))
+            self.ledger.record(release, label, self.members, count, drawn)
+            return release
+        each = np.asarray(parameter)
+        if each.shape != (self.k,):
+            raise PrivacyError(f"{label}: one parameter per replicate is shape ({self.k},), got {each.shape}")
+        scales, multipliers = np.broadcast_to(scale, each.shape), np.broadcast_to(multiplier, each.shape)
+        releases = [event(float(one)) for one in each]
+        for i, one, std, z in zip(self.members or range(self.k), releases, scales, multipliers, strict=True):
+            self.ledger.record(one, label, (i,), count, Drawn(shape, float(std), float(std), float(z)))
+        return releases[0]
+
+    def moved(self, sensitivity: Scalars, replaced: Scalars | None = None) -> Scalars:
+        """The sensitivity in the run's own relation."""
+        return self.factor * sensitivity if replaced is None or self.factor == 1 else replaced
+
+    def noisy(self, value: Array, scale: Array, noise: Noise) -> Array:
+        """`value` (k, …) + unit noise · scale. NaN or infinite where a replicate has diverged."""
+        if value.shape[:1] != (self.k,):
+            raise PrivacyError(f"a value to release needs the leading axis k = {self.k}, got shape {value.shape}")
+        if self.noiseless:
+            return np.array(value)
+        out: Array = np.empty(value.shape)
+        for members, generator in zip(self.streams, self.noise, strict=True):
+            first = members.start
+            noise.fill(generator, out[first : first + 1] if value.ndim == 1 else out[first])
+            out[first + 1 : members.stop] = out[first]
+        with np.errstate(invalid="ignore", over="ignore"):
+            scale = scale if self.planted == 1 else scale * self.planted
+            out *= scale if scale.ndim == 0 else scale.reshape((self.k,) + (1,) * (value.ndim - 1))
+            out += value
+        return out
+
+    def draw(self, shape: tuple[int, ...], scale: Array, noise: Noise, what: str) -> Array:
+        """Noise apart from any value, for mechanisms that compute on with it; `what`, in words, is one."""
+        return self.noisy(np.zeros(shape), scale, noise)
+
+    def publish(
+        self,
+        kind: str,
+        label: str,
+        event: Release | None,
+        value: Array,
+        scale: Scalars,
+        release: Callable[[], Array],
+        group: Hashable = None,
+        mix: Sequence[tuple[int, float]] = (),
+    ) -> Array:
+        """What the world sees of `value`: the result of `release`, called once.
+
+        kind: "normal", "symmetric", "isometric", "laplace" or "radial" noise of `scale` on value; "argmax" or
+        "argmax of magnitudes" of value with Laplace noise, "argmax by Gumbel noise"; "threshold", the answer of a
+        sparse vector whose query is that far above its threshold; "depth", a point drawn by its depth among value's.
+        group: the sparse vector it belongs to, or the mechanism whose rounds have correlated noise: with `mix`, that of
+        (round, weight), of its earlier rounds added, a round is a release with independent noise of that scale.
+        """
+        return release()
+
+    def sample(self, rule: Callable[[np.random.Generator], Array], least: Array) -> list[Array]:
+        """What `rule` draws from each stream's generator of samples. least: a sample that holds row 0, for audits."""
+        return [rule(generator) for generator in self.sampling]
+
+
+class RoundsAhead:
+    """Normal noise of one scale for `rounds` rounds, drawn for many of them at once.
+
+    Each stream gives the numbers it would give round by round, if nothing else draws from it in between.
+    """
+
+    def __init__(self, releases: Releases, rounds: int) -> None:
+        self._releases, self._left, self._at = releases, rounds, 0
+        self._drawn: Array = np.empty((0, 0))
+
+    def next(self, shape: tuple[int, ...], scale: Array, what: str) -> Array:
+        """The noise (k, …) of the next round, of that shape in all rounds."""
+        if self._at == self._drawn.shape[1]:
+            if not self._left:
+                raise PrivacyError(f"{what}: no rounds are left; start another")
+            rounds = min(self._left, max(1, AHEAD // math.prod(shape)))
+            self._drawn = self._releases.draw((shape[0], rounds, *shape[1:]), scale, NORMAL, what)
+            self._left, self._at = self._left - rounds, 0
+        self._at += 1
+        return np.asarray(self._drawn[:, self._at - 1])
+
+
+def _computed(sensitivity: Scalars, scale: Array, asked: Scalars) -> Scalars:
+    """The noise multiplier of what is drawn, scale over sensitivity: `asked` but for rounding, or 0/0."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        ratio = scale / sensitivity
+        off: Array = abs(ratio / asked - 1) > 1e-9
+    return np.where(off, ratio, asked) if off.any() else asked
+
+
+def _runs_of_equals(keys: Sequence[str]) -> list[slice]:
+    starts = [i for i, key in enumerate(keys) if i == 0 or key != keys[i - 1]]
+    if len({keys[i] for i in starts}) != len(starts):
+        raise ValueError("keys: replicates that share a stream must stand next to each other")
+    return [slice(a, b) for a, b in itertools.pairwise([*starts, len(keys)])]

@@ -1,0 +1,335 @@
+"""A problem whose rows lie elsewhere, in shards: sums are taken where each is, and added in the shards' order.
+
+A shard is a block that stays where it is: what asks it sends iterates and gets partial sums back, never rows, but for
+methods that sample single ones. Sums differ from those of one place by rounding, and not at all from those of the same
+shards held elsewhere, whichever answers first.
+"""
+
+from __future__ import annotations
+
+import copy
+import functools
+import uuid
+from collections.abc import Callable, Iterator, Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import Any, NamedTuple, NoReturn
+
+import numpy as np
+
+from dpbench.errors import UserError
+from dpbench.problems import losses, optimum
+from dpbench.problems.followed import Follower, Lines, Merge, Restricted
+from dpbench.problems.losses import Loss
+from dpbench.problems.optimum import Optimum, find_optimum
+from dpbench.problems.problem import Columns, Problem, coordinate_state
+from dpbench.problems.regularisers import Declaration
+from dpbench.problems.risk import EmpiricalRisk, conjugate_sum, smallest_margins
+from dpbench.problems.rows import Pointwise, Rows
+
+
+class Elsewhere(UserError):
+    """What was asked for takes all rows in one place."""
+
+
+class Question(NamedTuple):
+    """function(rows, *arguments, *own[shard]), to be asked of the shards in `own`, where each is.
+
+    merge: makes one answer of two; None for the list of all answers, in the order of the shards.
+    """
+
+    function: Callable[..., Any]
+    arguments: tuple[Any, ...]
+    own: dict[int, tuple[Any, ...]]
+    merge: Merge | None
+
+    def merged(self, answers: list[Any]) -> Any:
+        """What was asked for, of the answers of the shards in `own`, in their order: so the bits are the same ones."""
+        return answers if self.merge is None else functools.reduce(self.merge, answers)
+
+
+Ask = Callable[[Question], Any]
+
+
+def held(shards: Sequence[Rows]) -> Ask:
+    """Who asks these shards, in this process."""
+
+    def ask(question: Question) -> Any:
+        function, arguments, own, _ = question
+        return question.merged([function(shards[i], *arguments, *own[i]) for i in sorted(own)])
+
+    return ask
+
+
+class Shards:
+    """The interface of `Rows` over shards of `sizes` rows each, in their order, which `ask` asks."""
+
+    def __init__(self, ask: Ask, sizes: Sequence[int], d: int, *, sparse: bool = False, single: bool = False) -> None:
+        self._ask, self.d, self.sparse, self.single = ask, d, sparse, single
+        self._starts = np.concatenate([[0], np.cumsum(sizes)])
+        self.n = int(self._starts[-1])
+        self._wide = False
+
+    @cached_property
+    def widened(self) -> Shards:
+        """See `Rows`."""
+        if not self.single:
+            return self
+        found = copy.copy(self)
+        found.single, found._wide = False, True  # noqa: SLF001 - a copy of itself
+        return found
+
+    @property
+    def rough(self) -> Shards | None:
+        """See `Rows`."""
+        if not self._wide:
+            return None
+        found = copy.copy(self)
+        found.single, found._wide = True, False  # noqa: SLF001 - a copy of itself
+        return found
+
+    def total(
+        self,
+        function: Callable[..., Any] | str,
+        arguments: tuple[Any, ...] = (),
+        rows: np.ndarray | None = None,
+        merge: Merge = np.add,
+    ) -> Any:
+        """What function(rows, *arguments, chosen) gives for the shards, merged. chosen: None, or those of `rows` in it.
+
+        function: or the name of a method of `Rows`.
+        Where `rows` are none at all, the first shard is asked for the answer about none.
+        """
+        own: dict[int, tuple[Any, ...]] = dict.fromkeys(range(len(self._starts) - 1), (None,))
+        if rows is not None:
+            own = {i: (rows[at] - self._starts[i],) for i, at in self._split(rows)} or {0: (rows,)}
+        return self._asked(function, arguments, own, merge)
+
+    def each(self, function: Callable[..., Any] | str, *arguments: Any, merge: Merge | None = np.add) -> Any:
+        """What function(rows, *arguments) gives for all shards, merged; merge None: the list."""
+        return self._asked(function, arguments, dict.fromkeys(range(len(self._starts) - 1), ()), merge)
+
+    def sum(self, function: Pointwise, W: np.ndarray, rows: np.ndarray | None = None) -> np.ndarray:
+        return np.asarray(self.total("sum", (function, W), rows))
+
+    def weighted_sum(self, function: Pointwise, W: np.ndarray, rows: np.ndarray | None = None) -> np.ndarray:
+        return np.asarray(self.total("weighted_sum", (function, W), rows))
+
+    def sum_and_weighted_sum(
+        self, value: Pointwise, derivative: Pointwise, W: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray]:
+        a, b = self.each("sum_and_weighted_sum", value, derivative, W, merge=added_each)
+        return a, b
+
+    def gram(
+        self, function: Pointwise, W: np.ndarray, rows: np.ndarray | None = None, *, convex: bool = True
+    ) -> np.ndarray:
+        return np.asarray(self.total(_gram, (convex, function, W), rows))
+
+    def weighted_gram(self) -> np.ndarray:
+        return np.asarray(self.each("weighted_gram"))
+
+    def column_squares(self) -> np.ndarray:
+        return np.asarray(self.each("column_squares"), dtype=np.float64)
+
+    def label_moments(self, bound: float) -> np.ndarray:
+        return np.asarray(self.each("label_moments", bound))
+
+    def label_sum(self) -> float:
+        return float(self.each("label_sum"))
+
+    def largest_norm(self, order: int) -> float:
+        return float(self.each("largest_norm", order, merge=np.maximum))
+
+    def within(self, order: int, limit: float) -> bool:
+        return bool(self.each("within", order, limit, merge=np.logical_and))
+
+    def clipped_gradient(self, loss: Loss, share: np.ndarray, W: np.ndarray, clip: np.ndarray) -> np.ndarray:
+        """See `Columns`."""
+        return np.asarray(self.each(_clipped_gradient, loss, share, W, clip))
+
+    def take(self, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        X, y = np.empty((len(rows), self.d)), np.empty(len(rows))
+        where = dict(self._split(rows))
+        own = {i: (rows[at] - self._starts[i],) for i, at in where.items()}
+        answers = self._asked("take", (), own, None) if own else []
+        for at, (A, b) in zip(where.values(), answers, strict=True):
+            X[at], y[at] = A, b
+        return X, y
+
+    def all_predictions(self, W: np.ndarray) -> NoReturn:
+        raise Elsewhere("asks for the prediction of every row at once, and the rows lie in shards")
+
+    def _asked(
+        self,
+        function: Callable[..., Any] | str,
+        arguments: tuple[Any, ...],
+        own: dict[int, tuple[Any, ...]],
+        merge: Merge | None,
+    ) -> Any:
+        if isinstance(function, str):
+            function, arguments = _method, (function, *arguments)
+        if self._wide:
+            function, arguments = _widely, (function, *arguments)
+        return self._ask(Question(function, arguments, own, merge))
+
+    def _split(self, rows: np.ndarray) -> Iterator[tuple[int, np.ndarray]]:
+        """(shard, positions in `rows`) of each shard that has some of them, in the order of the shards."""
+        shard = np.searchsorted(self._starts, rows, side="right") - 1
+        for i in np.unique(shard):
+            yield int(i), np.flatnonzero(shard == i)
+
+
+class ShardedProblem(Problem):
+    """A `Problem` on `Shards`: algorithms run on it unchanged. What takes all rows in one place raises `Elsewhere`.
+
+    row_bound, folder, data_hash, declared: as of `EmpiricalRisk`.
+    """
+
+    def __init__(
+        self,
+        shards: Shards,
+        *,
+        row_bound: float | None = None,
+        folder: str | Path | None = None,
+        data_hash: str = "",
+        **declared: Any,
+    ) -> None:
+        self.features = shards.d
+        Declaration.__init__(
+            self, shards.n, shards.d * losses.get(declared.get("loss", "logistic")).outputs, **declared
+        )
+        self._shards = self._rows = shards  # type: ignore[assignment]
+        self.folder = None if folder is None else Path(folder)
+        self.data_hash = data_hash
+        self.row_bound = self._checked_bound(row_bound)
+
+    @property
+    def X(self) -> Any:
+        """Raises Elsewhere, as `y`, `row_norms` and `coordinate_state` do."""
+        raise Elsewhere("works on the rows themselves, and they lie in shards")
+
+    y = X
+
+    @cached_property
+    def row_norms(self) -> np.ndarray:
+        return self.X
+
+    def coordinate_state(self, W: np.ndarray) -> Any:
+        """See `Problem`."""
+        return _Coordinates(self, self.batch(W))
+
+    def lines(self, W: np.ndarray, D: np.ndarray) -> Any:
+        """See `EmpiricalRisk`."""
+        return _Lines(Follower(self._shards.each, self._place), (self.loss, self.batch(W), self.batch(D)))
+
+    def restricted(self, chosen: np.ndarray) -> Any:
+        """See `EmpiricalRisk`."""
+        return _Restricted(Follower(self._shards.each, self._place), (self.loss, chosen))
+
+    def smallest_margins(self, W: np.ndarray) -> np.ndarray:
+        """See `EmpiricalRisk`."""
+        return np.asarray(self._shards.each(smallest_margins, self.batch(W), merge=np.minimum))
+
+    def mean_conjugate(self, w: np.ndarray, scale: float) -> float:
+        """See `EmpiricalRisk`."""
+        return float(self._shards.each(conjugate_sum, self.loss, scale, w)) / self.n
+
+    @cached_property
+    def _place(self) -> str:
+        return uuid.uuid4().hex
+
+    def clipped_gradient(self, W: np.ndarray, clip: np.ndarray, *, even: bool = False) -> np.ndarray:
+        shares = self.even_shares if even else self.clip_shares
+        return self._shards.clipped_gradient(self.loss, shares, self.batch(W), clip) / self.n
+
+    @cached_property
+    def _optimum(self) -> Optimum:
+        found = copy.copy(self)
+        found._shards = found._rows = self._shards.widened  # type: ignore[assignment]  # noqa: SLF001 - in float64
+        return find_optimum(found, solve=_newton)
+
+
+def _newton(problem: EmpiricalRisk) -> tuple[np.ndarray, float]:
+    return optimum.solve_newton(problem, 1e-11), np.nan
+
+
+class _Coordinates:
+    """`Problem.coordinate_state` of shards: each keeps its own, and is told what moved with the next question."""
+
+    def __init__(self, problem: ShardedProblem, W: np.ndarray) -> None:
+        self._follower = Follower(problem._shards.each)  # noqa: SLF001
+        self._n, self._W = problem.n, W.copy()
+        self._of = problem.loss, problem.clip_shares
+
+    def derivative(self, j: int, threshold: np.ndarray) -> np.ndarray:
+        total = self._follower.ask(_CoordinateSums, (*self._of, self._W), "derivative", j, threshold)
+        return np.asarray(total) / self._n
+
+    def move(self, j: int, change: np.ndarray) -> None:
+        self._W[:, j] += change
+        self._follower.move(j, change.copy())
+
+
+class _CoordinateSums:
+    """The state of one shard; its derivatives are sums, not means."""
+
+    def __init__(self, rows: Rows, loss: Loss, share: np.ndarray, W: np.ndarray) -> None:
+        self._n, self._state = rows.n, coordinate_state(columns_of(rows, loss, share), W)
+        self.move = self._state.move
+
+    def derivative(self, j: int, threshold: np.ndarray) -> np.ndarray:
+        return np.asarray(self._state.derivative(j, threshold)) * self._n
+
+
+class _Lines:
+    """`Lines` of shards."""
+
+    def __init__(self, follower: Follower, of: tuple[Any, ...]) -> None:
+        self._follower, self._of = follower, of
+
+    def derivative(self, i: int, step: float) -> float:
+        return float(self._follower.ask(Lines, self._of, "derivative", i, step))
+
+
+class _Restricted:
+    """`Restricted` of shards."""
+
+    def __init__(self, follower: Follower, of: tuple[Any, ...]) -> None:
+        self._follower, self._of = follower, of
+
+    def value(self, v: np.ndarray) -> float:
+        return float(self._follower.ask(Restricted, self._of, "value", v))
+
+    def model(self, v: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        gradient, hessian = self._follower.ask(Restricted, self._of, "model", v, merge=added_each)
+        return gradient, hessian
+
+
+def added_each(a: tuple[np.ndarray, ...], b: tuple[np.ndarray, ...]) -> tuple[np.ndarray, ...]:
+    """The sums of several answers each."""
+    return tuple(np.add(one, other) for one, other in zip(a, b, strict=True))
+
+
+def columns_of(rows: Rows, loss: Loss, share: np.ndarray) -> Columns:
+    """The columns of a shard, which keeps them."""
+    columns: Columns | None = rows.__dict__.get("columns")
+    if columns is None or not np.array_equal(columns.share, share) or columns.loss.name != loss.name:
+        columns = rows.__dict__["columns"] = Columns(rows, loss, share)
+    return columns
+
+
+def _widely(rows: Rows, function: Callable[..., Any], *arguments: Any) -> Any:
+    return function(rows.widened, *arguments)
+
+
+def _method(rows: Rows, name: str, *arguments: Any) -> Any:
+    return getattr(rows, name)(*arguments)
+
+
+def _gram(rows: Rows, convex: bool, function: Pointwise, W: np.ndarray, chosen: np.ndarray | None = None) -> np.ndarray:
+    return rows.gram(function, W, chosen, convex=convex)
+
+
+def _clipped_gradient(rows: Rows, loss: Loss, share: np.ndarray, W: np.ndarray, clip: np.ndarray) -> np.ndarray:
+    return columns_of(rows, loss, share).clipped_gradient(W, clip)

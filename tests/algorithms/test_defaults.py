@@ -1,0 +1,107 @@
+"""What a method takes where nobody said: below the papers, and the same for every product."""
+
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from dpbench import algorithms
+from dpbench.algorithms import defaults
+from dpbench.errors import UserError
+from dpbench.problems import Declaration
+
+
+@pytest.mark.thorough_for("*own_data*")
+@pytest.mark.parametrize("what", ["dpbench.estimators", "dpbench.comparing.own_data", "dpbench.submitting.checking"])
+def test_a_product_loads_no_module_of_the_papers(what):
+    code = f"import sys, {what}; print(*[name for name in sys.modules if name.startswith('dpbench.experiments')])"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == []
+
+
+@pytest.mark.parametrize(
+    ("given", "chosen"),
+    [
+        ({}, "objpert"),
+        ({"l2": 0.1}, "objpert"),
+        ({"n": 1501, "d": 1501}, "dp-gd-average"),
+        ({"delta": 0.0}, "objpert-pure"),
+        ({"l1": 0.1}, "objpert"),
+        ({"l1": 0.1, "d": 51}, "dp-gcd"),
+        ({"n": 600, "d": 20_000}, "objpert"),
+        ({"n": 2000, "d": 2000}, "dp-gd-average"),
+        ({"loss": "softmax-3", "d": 60}, "dp-gd-average"),
+        ({"loss": "squared"}, "boosted-ssp"),
+        ({"loss": "squared", "d": 1501}, "dp-gd-average"),
+        ({"loss": "squared", "l1": 0.1}, "dp-gd-average"),
+        ({"loss": "squared", "l1": 0.1, "d": 51}, "dp-gcd"),
+        ({"loss": "softmax-3", "l1": 0.1, "d": 600}, "dp-gd-average"),
+        ({"loss": "pseudo-huber"}, "objpert"),
+    ],
+)
+def test_a_method_is_chosen_by_public_numbers_alone(given, chosen):
+    given = {"n": 1000, "d": 20} | given
+    delta = given.pop("delta", 1e-6)
+    assert defaults.method(Declaration(**given), delta) == chosen
+
+
+@pytest.mark.parametrize(
+    ("given", "last", "then"),
+    [
+        ({}, 1500, "dp-gd-average"),
+        ({"l1": 0.1}, 50, "dp-gcd"),
+        ({"loss": "squared"}, 1500, "dp-gd-average"),
+        ({"loss": "pseudo-huber", "l1": 0.1}, 50, "dp-gcd"),
+    ],
+)
+def test_a_rule_holds_up_to_and_with_its_last_column(given, last, then):
+    one, at, beyond = (defaults.method(Declaration(2000, d, **given)) for d in (1, last, last + 1))
+    assert one == at != beyond == then
+
+
+def test_what_auto_chooses_takes_the_problem():
+    """A rule for a method that refuses its problems would be told at the first fit."""
+    for rule in defaults.CHOICES:
+        loss = "softmax-3" if rule.family == "softmax" else rule.family
+        penalty = {} if rule.l1 is False else {"l1": 0.01}
+        problem = Declaration(1000, 30, loss=loss, row_bound=1.0, l2=0.01, **penalty)
+        method, fixed = algorithms.resolve(rule.method)
+        method.needs.check(problem, method.name)
+        assert (defaults.delta(method) == 0) == rule.pure
+        assert not fixed
+
+
+@pytest.mark.parametrize("n", [50, 1000, 10**6])
+def test_the_greedy_rule_gives_no_less_at_a_larger_epsilon(n):
+    """More coordinates, a smaller bias, and no number of passes that composes to noise without end."""
+    found = [defaults.public_settings("dp-gcd", n, 200, epsilon) for epsilon in 10 ** np.linspace(-6, 6, 49)]
+    for name, least, most in (("passes", 1, defaults.WORK / (4 * n * 200)), ("clip", 0.3, 1.0)):
+        values = [one[name] for one in found]
+        assert values == sorted(values)
+        assert least <= values[0] < values[-1] <= max(most, least)
+    assert {(one["scales"], one["step"]) for one in found} == {("bound", 100.0)}
+
+
+@pytest.mark.parametrize(
+    ("given", "delta", "message"),
+    [
+        ({"loss": "squared"}, 0.0, "no rule chooses one for squared loss at δ = 0 at d = 20"),
+        ({"loss": "softmax-4"}, 0.0, "softmax-4 loss at δ = 0"),
+        ({"d": 1501}, 0.0, "logistic loss at δ = 0 at d = 1501"),
+        ({"loss": "sigmoid"}, 1e-6, "sigmoid loss"),
+    ],
+)
+def test_no_rule_is_told(given, delta, message):
+    with pytest.raises(UserError, match=message):
+        defaults.method(Declaration(**({"n": 1000, "d": 20} | given)), delta)
+
+
+def test_accounting_is_the_best_there_is_and_delta_one_for_all():
+    found = {name: defaults.accounting(algorithms.resolve(name)[0]) for name in ("dp-gd", "aop", "opt-ls", "dp-sgd-1")}
+    assert found == {"dp-gd": "tight", "aop": "tight", "opt-ls": "cks20", "dp-sgd-1": "rdp"}
+    assert {"tight", "rdp"} <= set(algorithms.get("dp-sgd").accountings)
+    assert defaults.accounting(algorithms.get("dp-sgd")) == "tight"
+    assert defaults.delta(algorithms.get("dp-nag")) == 0
+    assert defaults.delta(algorithms.get("opt")) == "n^-2"
+    assert set(defaults.INSTEAD) <= set(algorithms.names())

@@ -1,0 +1,102 @@
+"""A run's profile and trade-off: closed forms for Gaussians, a second route for what is composed."""
+
+import math
+
+import numpy as np
+import pytest
+from scipy.stats import norm
+
+from dpbench.errors import UserError
+from dpbench.privacy.check import mu, profile, trade_off
+from dpbench.privacy.ledger import Entry, Gaussian, Laplace, LastIterate, PureDP, Relation, WithoutReplacement
+
+ALPHAS = np.array([0.0, 1e-3, 0.05, 0.3, 0.7, 1.0])
+
+
+def test_one_gaussian_is_its_closed_form():
+    one = (Entry(Gaussian(2.0), 1, "g"),)
+    deltas = [1e-6, 1e-3, 0.1]
+    for epsilon, delta in zip(profile(one, Relation.ADD_REMOVE, deltas), deltas, strict=True):
+        exact = norm.cdf(0.25 - 2 * epsilon) - math.exp(epsilon) * norm.cdf(-0.25 - 2 * epsilon)  # μ = 1/2
+        assert exact == pytest.approx(delta, rel=1e-4) or (epsilon == 0 and exact <= delta)
+    expected = norm.cdf(norm.ppf(1 - ALPHAS) - 0.5)
+    np.testing.assert_allclose(trade_off(one, Relation.ADD_REMOVE, ALPHAS), expected, atol=1e-12)
+
+
+def test_gaussians_compose_to_one_and_a_last_iterate_is_one():
+    assert mu((Entry(Gaussian(2.0), 4, "a"), Entry(Gaussian(1.0), 3, "b"))) == pytest.approx(2.0)
+    assert mu((Entry(LastIterate(1.0, 1, 0.5), 1, "w"),)) == pytest.approx(1.0)
+    assert mu((Entry(Gaussian(2.0), 4, "a"), Entry(Laplace(1.0), 1, "b"))) is None
+    assert mu(()) is None
+
+
+def test_a_pure_release_has_its_two_lines():
+    lines = np.maximum(0, np.maximum(1 - math.e * ALPHAS, (1 - ALPHAS) / math.e))
+    found = trade_off((Entry(PureDP(1.0), 1, "pick"),), Relation.REPLACE_ONE, ALPHAS)
+    np.testing.assert_allclose(found, lines, atol=2e-3)
+    assert profile((Entry(PureDP(1.0), 1, "pick"),), Relation.REPLACE_ONE, [0.0])[0] == pytest.approx(1.0)
+
+
+def test_a_composition_by_listing_its_outcomes():
+    """Selections as randomised response: f by Neyman and Pearson over their 2^3 outcomes, in order of likelihood."""
+    three = (Entry(PureDP(0.5), 3, "pick"),)
+    p = 1 / (1 + math.exp(-0.5))
+    counts = np.arange(4)
+    weights = np.array([math.comb(3, k) for k in counts])
+    P, Q = weights * p**counts * (1 - p) ** (3 - counts), weights * (1 - p) ** counts * p ** (3 - counts)
+    alphas = np.append(0.0, np.cumsum(Q[::-1]))  # reject for the counts that P makes most likely
+    betas = np.append(1.0, 1 - np.cumsum(P[::-1]))
+    found = trade_off(three, Relation.REPLACE_ONE, np.clip(alphas, 0, 1))
+    assert (found <= betas + 1e-3).all()  # never above what a test attains
+    np.testing.assert_allclose(found, betas, atol=0.01)
+
+
+def test_a_sample_by_its_own_two_densities():
+    """One release on m of n rows, replace-one: f is at most what the threshold test of one direction attains."""
+    q, z = 0.1, 1.0
+    one = (Entry(WithoutReplacement(100, 10, Gaussian(z)), 1, "g"),)
+    thresholds = np.linspace(-2, 4, 13)
+    alphas = norm.sf(thresholds / z)
+    betas = (1 - q) * norm.cdf(thresholds / z) + q * norm.cdf((thresholds - 1) / z)
+    found = trade_off(one, Relation.REPLACE_ONE, alphas)
+    assert (found <= betas + 1e-3).all()
+    assert (found >= 1 - alphas - q).all()  # sampling at rate q hides all but q
+    assert (np.diff(profile(one, Relation.REPLACE_ONE, np.geomspace(1e-8, 0.1, 9))) <= 0).all()
+
+
+def test_what_is_out_of_range_is_named():
+    one = (Entry(Gaussian(2.0), 1, "g"),)
+    with pytest.raises(UserError, match="deltas: each must be in"):
+        profile(one, Relation.ADD_REMOVE, [1.0])
+    with pytest.raises(UserError, match="alphas: each must be in"):
+        trade_off(one, Relation.ADD_REMOVE, [-0.1])
+
+
+def test_a_fit_has_its_profile():
+    import dpbench
+
+    rng = np.random.default_rng(0)
+    X = rng.uniform(-0.5, 0.5, (300, 4))
+    fit = dpbench.fit(X, np.sign(X[:, 0]), algorithm="dp-gd", epsilon=1.0, T=5, accounting="tight", seed=0)
+    assert fit.profile([fit.released.delta])[0] == pytest.approx(fit.released.epsilon_planned)
+    assert fit.trade_off([0.0, 1.0]).tolist() == [1.0, 0.0]
+
+
+@pytest.mark.thorough
+def test_the_profile_of_a_row_is_two_files(tmp_path, monkeypatch):
+    import dpbench
+
+    monkeypatch.chdir(tmp_path)
+    runs = dpbench.run_algorithm("dp-newton-hess-clip", "synthetic", seeds=1, settings={"T": 2}, jobs=1)
+    row = runs.rows().iloc[0]
+    csv, png = dpbench.privacy_profile(row["key"][:10])
+    lines = csv.read_text().splitlines()
+    assert lines[0] == "curve,x,y"
+    assert png.stat().st_size > 10_000
+    at = [line.split(",") for line in lines if line.startswith("profile")]
+    epsilons = np.interp(math.log(row["delta"]), [math.log(float(x)) for _, x, _ in at], [float(y) for *_, y in at])
+    assert epsilons == pytest.approx(row["epsilon_planned"], rel=0.01)
+    with pytest.raises(UserError, match="no rows in results have a key"):
+        dpbench.privacy_profile("0" * 12)
+    with pytest.raises(UserError, match="at least its first 6 letters"):
+        dpbench.privacy_profile("0")
