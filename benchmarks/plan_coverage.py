@@ -28,8 +28,8 @@ import numpy as np
 from benchmarks import other_libraries as measured
 from benchmarks.other_libraries import rdata
 from dpbench.errors import DataError
-from dpbench.estimators import worlds
-from dpbench.estimators.plan import Frame, make
+from dpbench.own import worlds
+from dpbench.own.forecast import Frame, make
 
 WORLDS = 24
 KNOWN = {

@@ -34,9 +34,9 @@ import dpbench
 from benchmarks import machine
 from dpbench import files
 from dpbench.algorithms import defaults
+from dpbench.own import inputs
 from dpbench.problems import Declaration, losses
 from dpbench.problems.rows import Rows
-from dpbench.run import given
 
 RESULTS = Path(__file__).parent / "results"
 SHAPES = ((1_000_000, 20), (10_000_000, 20), (1_000_000, 100))
@@ -203,7 +203,7 @@ def set_up(X: np.ndarray, y: np.ndarray, rows: Rows) -> None:
     starts, block = range(0, len(flat), step), np.empty(step, np.float32)
     for _ in range(5 if X.size < MAPPED else 2):
         for name, work in (
-            ("set-up", lambda: given.problem_of(X, y, **call)),
+            ("set-up", lambda: inputs.problem_of(X, y, **call)),
             ("gradient", lambda: rows.weighted_sum(LOGISTIC.derivative, W)),
             ("Hessian", lambda: rows.gram(LOGISTIC.second_derivative, W)),
             ("reading it (dot products)", lambda: [flat[i : i + step] @ flat[i : i + step] for i in starts]),

@@ -310,30 +310,62 @@ ENCODING = [
            ENCODED + "no_cell_makes_a_row_longer_than_one_or_stops_it", "a row bound shortens nothing"),
 ]  # fmt: skip
 
-MODEL, CLASSES = "estimators/models.py", "estimators/test_decisions.py::test_"
-ESTIMATORS = [
-    Mutant(MODEL, "(scores > 0).astype(int)", "(scores < 0).astype(int)",
+FACE, SPEC, ENGINE, MODEL = "own/estimators.py", "own/spec.py", "own/engine.py", "own/model.py"
+CLASSES, CONTRACT, FACES = "own/test_decisions.py::test_", "own/test_contract.py::test_", "own/test_models.py::test_"
+CELLS = "schema/encoding.py"
+GRAPH = "own/test_exporting.py::test_the_graph_predicts_as_the_model_does[two-given0]"
+RECORDED = CONTRACT + "no_method_is_lost_and_no_noise_changes[two-None]"
+ROWS = CONTRACT + "the_rows_of_a_fit_are_those_of_its_predictions[private-two]"
+OWN = [
+    Mutant(FACE, "(scores > 0).astype(int)", "(scores < 0).astype(int)",
            CLASSES + "the_second_of_two_classes_has_the_positive_scores", "the two classes are swapped"),
-    Mutant(MODEL, "self.classes_ = np.unique(np.asarray(given))", "self.classes_ = np.asarray(given)",
-           CLASSES + "classes_are_sorted_and_a_label_beyond_is_the_first", "classes keep the order they were given in"),
-    Mutant(MODEL, "index[self.classes_[index] != y] = 0", "pass",
-           CLASSES + "classes_are_sorted_and_a_label_beyond_is_the_first", "a label beyond counts as its neighbour"),
-    Mutant(MODEL, "if self.budget is not None:\n            planned", "if False:\n            planned",
-           "estimators/test_models.py::test_every_fit_of_model_selection_is_charged_to_the_budget",
-           "a fit is not charged to the budget"),
-    Mutant(MODEL, "for composition in (bound, *each)", "for composition in each",
-           CLASSES + "a_fit_is_charged_for_what_it_releases", "a fit is not charged for the bound on its rows"),
-    Mutant(MODEL, "np.column_stack([1 - p, p])", "np.column_stack([p, 1 - p])",
+    Mutant(FACE, "return tuple(sorted(found))", "return tuple(found)",
+           CLASSES + "classes_are_sorted_and_a_label_beyond_makes_its_row_zeros",
+           "classes keep the order they were given in"),
+    Mutant(FACE, "rows[~known] = 0.0  # an unknown label", "# an unknown label",
+           CLASSES + "classes_are_sorted_and_a_label_beyond_makes_its_row_zeros",
+           "a label beyond counts as the first class"),
+    Mutant(FACE, "if self.budget is not None:  # before", "if False:  # before",
+           FACES + "every_fit_of_model_selection_is_charged_to_the_budget", "a fit is not charged to the budget"),
+    Mutant(FACE, "charge(what, plan.releases, whole", "charge(what, (), whole",
+           CLASSES + "a_fit_is_charged_for_what_it_releases[classes0]", "the budget is not told what is released"),
+    Mutant(MODEL, "np.hstack([1 - p, p])", "np.hstack([p, 1 - p])",
            CLASSES + "the_second_of_two_classes_has_the_positive_scores", "probabilities in the wrong columns"),
-    Mutant(MODEL, "return slopes, start - slopes @ middle", "return slopes, start",
-           "estimators/test_models.py::test_two_classes_of_any_name_a_frame_and_its_names",
-           "an intercept in other units"),
-    Mutant(MODEL, "return Z if self._known_bound is None else schemas.shortened(Z)", "return Z",
-           "estimators/test_models.py::test_a_known_row_bound_is_used_and_longer_rows_are_shortened",
+    Mutant(MODEL, "start = start - slopes @ (step.high / 2 + step.low / 2)", "pass",
+           FACES + "two_classes_of_any_name_a_frame_and_its_names", "an intercept in other units"),
+    Mutant(CELLS, "X /= np.maximum(1.0, np.linalg.norm(X, axis=1))[:, None]", "pass",
+           FACES + "a_known_row_bound_is_used_and_longer_rows_are_shortened",
            "rows beyond a bound are not shortened"),
-    Mutant(MODEL, "seeds = _seeds(self.random_state, len(targets))", "seeds = _seeds(0, len(targets))",
-           "estimators/test_models.py::test_noise_is_fresh_unless_a_state_is_given_which_is_no_release",
-           "every fit draws the same noise"),
+    Mutant(FACE, "seed = None if self.random_state is None", "seed = 0 if self.random_state is None",
+           FACES + "noise_is_fresh_unless_a_state_is_given_which_is_no_release", "every fit draws the same noise"),
+    # The one path: agreement of all ways does not catch these.
+    Mutant(SPEC, "delta = 0.0  # (ε, 0) is (ε, δ) too", "pass",
+           CONTRACT + "a_delta_that_is_given_is_recorded_too", "a pure method states the δ that was asked for"),
+    Mutant("own/row_bound.py", "rows *= (factor / np.maximum(1.0, norms))[:, None]", "rows *= factor", ROWS,
+           "rows beyond the bound that was found are not shortened"),
+    Mutant(SPEC, "defaults.accounting(method) if spec.accounting is None", '"paper" if spec.accounting is None',
+           RECORDED, "the noise is set by another accounting"),
+    Mutant(ENGINE, "[plan.asked], [plan.each], W", "[plan.asked], [plan.whole], W",
+           CONTRACT + "all_ways_say_one_thing[objpert-two]", "a model is run by another budget than was planned"),
+    Mutant("own/fit.py", "row_bound=None if schema.row_bound is not None else row_bound", "row_bound=None",
+           CONTRACT + "all_ways_say_one_thing[objpert-two]", "fit takes no row bound"),
+    Mutant(SPEC, "else ridged / (spec.n * spec.d)", "else 0.0", RECORDED, "no ridge stands for None"),
+    Mutant("own/onnx.py", 'return made("Div", scores, made("Max"', 'return scores or made("Div", scores, made("Max"',
+           GRAPH, "the graph shortens no row"),
+    Mutant(MODEL, "return bare if self.bound is None else replace(bare, bound=self.bound)", "return bare", ROWS,
+           "a model predicts without the bound of its fit"),
+    Mutant(SPEC, "public_settings(name, spec.n, columns, parts[0]) if spec.rule else {}", "{}", RECORDED,
+           "the method's public rule is not asked"),
+    Mutant(SPEC, "releases=first + one * models if one else ()", "releases=first + one if one else ()",
+           CONTRACT + "all_ways_say_one_thing[dp-gd-three]", "the plan leaves models out"),
+    Mutant(CELLS, "found /= half", "found /= 2 * half", GRAPH, "numbers are scaled otherwise than the schema says"),
+    Mutant(ENGINE, "np.where(y == i, 1.0, -1.0)", "np.where(y == 0, 1.0, -1.0)",
+           CONTRACT + "a_model_learns_at_a_large_epsilon[three-dp-gd-0.6]", "each class's model learns the first"),
+    Mutant(CELLS, "np.where(known, self.values[found], 0.0)", "self.values[found]", GRAPH,
+           "an unknown category is the last one"),
+    Mutant(ENGINE, "X, spec.lengths, unit, plan.bound, plan.whole,", "X, spec.lengths, unit, plan.bound, plan.each,",
+           CONTRACT + "the_bound_is_released_within_the_whole_budget",
+           "the bound's release is held to one model's budget"),
 ]  # fmt: skip
 
 RUNS, STATUS = "run/test_store.py::test_", "run/test_outcomes.py::test_"
@@ -371,7 +403,7 @@ RUN = [
 ]  # fmt: skip
 
 CHOICE = "algorithms/test_defaults.py::test_"
-BOUND, BOUNDED = "run/row_bound.py", "run/test_row_bound.py::test_"
+BOUND, BOUNDED = "own/row_bound.py", "own/test_row_bound.py::test_"
 POLICY = [
     Mutant(BOUND, "len(Z) / (1 if budget.relation is Relation.REPLACE_ONE else 2)", "len(Z) / 2",
            BOUNDED + "noise_by_its_variance", "the release of a rows' bound has half of its noise"),
@@ -387,14 +419,14 @@ POLICY = [
            CHOICE + "a_method_is_chosen_by_public_numbers_alone", "l1 is not asked about"),
     Mutant("algorithms/defaults.py", 'ACCOUNTINGS = ("tight", "rdp"', 'ACCOUNTINGS = ("rdp", "tight"',
            CHOICE + "accounting_is_the_best_there_is_and_delta_one_for_all", "a looser accounting is taken"),
-    Mutant(MODEL, "defaults.method(problem, delta, self._suits) if name == AUTO else name",
-           "defaults.method(problem, delta if self.epsilon < 5 else 0.0, self._suits) if name == AUTO else name",
-           "estimators/test_models.py::test_the_default_follows_the_loss_and_never_epsilon", "auto chooses by ε"),
+    Mutant(SPEC, "return defaults.method(_declared(spec, loss, d, None, None), delta, suits)",
+           "return defaults.method(_declared(spec, loss, d, None, None), delta if spec.epsilon < 5 else 0.0, suits)",
+           FACES + "the_default_follows_the_loss_and_never_epsilon", "auto chooses by ε"),
 ]  # fmt: skip
 
 SUMS, SEAM, DRAWN = "privacy/exact/sums.py", "privacy/exact/release.py", "privacy/exact/sampling.py"
 ON_SUMS, ON_SEAM = "privacy/exact/test_sums.py::test_", "privacy/exact/test_release.py::test_"
-ON_DRAWN, BYTES = "privacy/exact/test_sampling.py::test_", "run/test_arithmetic.py::test_"
+ON_DRAWN, BYTES = "privacy/exact/test_sampling.py::test_", "own/test_arithmetic.py::test_"
 GRIDS = "problems/test_exact.py::test_"
 GUARANTEES = [  # of the privacy code, what no audit sees: each dies by the number that would be wrong
     Mutant("algorithms/output_perturbation.py", "return parts**2 * (d + 1)", "return parts * (d + 1)",
@@ -411,16 +443,13 @@ GUARANTEES = [  # of the privacy code, what no audit sees: each dies by the numb
     Mutant("algorithms/newton.py", "return one, math.sqrt(2) * one", "return one, one",
            "algorithms/test_sharper.py::test_two_orthogonal_rows_move_a_clipped_inverse_by_more_than_one_of_them",
            "√2 is dropped from the sensitivity under replace-one"),
-    Mutant("run/fit.py", "secrets.token_hex(32) if", "secrets.token_hex(1) if",
-           "run/test_released_bits.py::test_no_two_of_many_fits_draw_the_same_noise[bytes]", "256 possible noises"),
-    Mutant(MODEL, "        rows = self._read(X, y)\n        if self.schema is not None:\n            index",
-           "        rows = self._read(X, y)\n        rows /= np.linalg.norm(rows, axis=1).max()\n"
-           "        if self.schema is not None:\n            index",
+    Mutant(ENGINE, "secrets.token_hex(32) if", "secrets.token_hex(1) if",
+           "own/test_released_bits.py::test_no_two_of_many_fits_draw_the_same_noise[bytes]", "256 possible noises"),
+    Mutant(FACE, "rows = encoding.rows(X, fitting=True)\n",
+           "rows = encoding.rows(X, fitting=True)\n        rows /= np.linalg.norm(rows, axis=1).max()\n",
            CLASSES + "what_is_fitted_of_a_row_does_not_depend_on_other_rows", "rows over the largest norm of the data"),
-    Mutant(MODEL, "        rows = self._read(X, y)\n        if self.schema is not None:\n            targets",
-           "        rows = self._read(X, y)\n        rows /= np.linalg.norm(rows, axis=1).max()\n"
-           "        if self.schema is not None:\n            targets",
-           CLASSES + "what_is_fitted_of_a_row_does_not_depend_on_other_rows", "the same in a regression"),
+    Mutant(CELLS, "X /= self.unit", "X /= np.linalg.norm(X, axis=1).max()",
+           CLASSES + "what_is_fitted_of_a_row_does_not_depend_on_other_rows", "the same as they are encoded"),
     Mutant(SUMS, "return Moved(weight * row, 4 * weight * row, l1)", "return Moved(weight * row, 2 * weight * row, l1)",
            ON_SUMS + "the_distances_are_those_of_the_worst_rows_neither_more_nor_less[weighted]",
            "orthogonal rows in place of opposite ones, under replace-one"),
@@ -503,8 +532,8 @@ GUARANTEES = [  # of the privacy code, what no audit sees: each dies by the numb
     Mutant("problems/exact.py", "np.fmin(np.fmax(c, -most, out=c), most, out=c)", "np.clip(c, -most, most, out=c)",
            GRIDS + "a_row_whose_derivative_is_no_number_moves_a_sum_no_further_than_another",
            "a row without a number makes the sum any number"),
-    Mutant("run/fit.py", "method.row_bound(losses.get(loss), given_settings)",
-           "method.needs.row_bound(losses.get(loss))",
+    Mutant(SPEC, "(method.row_bound(kind, settings) if method else None)",
+           "(method.needs.row_bound(kind) if method else None)",
            BYTES + "the_longest_row_is_never_measured_where_noise_or_steps_rest_on_a_bound",
            "a bound that settings ask for is not declared"),
     Mutant("problems/exact.py", "Eigenvalue(np.array([low]), unit, (off * gram.unit + unit) * UP",
@@ -529,7 +558,7 @@ GUARANTEES = [  # of the privacy code, what no audit sees: each dies by the numb
            "entries of one column are each their sum"),
     Mutant("problems/losses.py", "(not isinstance(loss, Weighted) or built_in(loss.base))", "True",
            BYTES + "a_loss_of_ones_own_stays_so_with_class_weights", "weights make a loss of one's own ours"),
-    Mutant("run/fit.py", 'bound or ("rescale" if promised else "check")', 'bound or "check"',
+    Mutant("own/fit.py", 'check = bound == "check" or (', 'check = bound != "rescale" or (',
            "test_api.py::test_a_release_says_nothing_of_values_and_check_rows_says_it_beforehand",
            "a release refuses data that do not fit"),
 ]  # fmt: skip
@@ -543,7 +572,7 @@ MUTANTS = [
     *STUDY,
     *LEADERBOARD,
     *ENCODING,
-    *ESTIMATORS,
+    *OWN,
     *RUN,
     *POLICY,
 ]

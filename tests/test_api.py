@@ -292,7 +292,7 @@ def test_bibtex_has_paper_and_data_with_balanced_braces(name):
 
 
 def test_rows_kept_as_float32_stay_within_the_bound_and_give_the_model():
-    from dpbench.run.given import checked
+    from dpbench.own.inputs import checked
 
     generator = np.random.default_rng(0)
     X = generator.standard_normal((3000, 5))

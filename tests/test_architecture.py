@@ -19,7 +19,7 @@ FLOORS = (
     {"cli"},
     {"reporting", "submitting", "scaffolding"},
     {"archive"},
-    {"experiments", "comparing", "estimators", "auditing"},
+    {"experiments", "comparing", "own", "auditing"},
     {"leaderboard"},
     {"study"},
     {"run"},

@@ -47,7 +47,7 @@ def test_the_list_is_long_covers_the_rooms_and_says_what_each_breaks():
         "schema",
         "run",
         "algorithms",
-        "estimators",
+        "own",
     }
 
 

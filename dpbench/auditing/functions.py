@@ -41,9 +41,9 @@ from dpbench.auditing.scores import candidates
 from dpbench.auditing.worlds import STEPS
 from dpbench.errors import UserError, at_least, positive, several
 from dpbench.privacy.ledger import Relation
-from dpbench.problems import Problem
+from dpbench.privacy.noise import stream
+from dpbench.problems import Problem, catalogue, losses
 from dpbench.run.bind import bind, budget_of
-from dpbench.run.fit import fit
 from dpbench.run.job import delta_value
 
 RUNS = 4_000
@@ -256,9 +256,15 @@ def target_of(name: str, canaries: int) -> Target:
         raise UserError(f"{name}: nothing to audit: {flaw}")
     loss = method.needs.covered[0]
 
+    settings = make_settings(method, fixed)
+    norm, bound = method.row_bound(losses.get(loss), settings) or ("l2", np.inf)
+
     def learner(X: np.ndarray, y: np.ndarray, epsilon: float, rng: np.random.Generator) -> np.ndarray:
-        seed = int(rng.integers(2**63))
-        return fit(X, y, algorithm=name, epsilon=epsilon, loss=loss, seed=seed).w
+        problem = Problem(X, y, loss=loss, row_bound_norm=norm, row_bound=bound)
+        budget = budget_of(method, problem.n, epsilon, None, defaults.RELATION, defaults.accounting(method))
+        key = f"audit in one run/{rng.integers(2**63)}"
+        start = catalogue.draw("zero", problem.d, stream(key, "init"))[None]
+        return bind(method, problem, [settings], [budget], start, [key]).run().W[0]
 
     return Target(learner, name, delta=delta_value(method.delta, canaries), row_norm=1.0)
 

@@ -13,7 +13,7 @@ import dpbench
 from dpbench.cli.output import EPS, JOBS, parse_shares, print_table, progress, say, width
 
 if TYPE_CHECKING:
-    from dpbench.estimators.plan import Needed, Plan
+    from dpbench.own.forecast import Forecasts, Needed
 
 
 @click.command("plan")
@@ -76,7 +76,7 @@ def command(share: tuple[str, ...], **given: Any) -> None:
         say(f"drew {given['figure']}")
 
 
-def _answer(found: Plan, reach: str | None) -> None:
+def _answer(found: Forecasts, reach: str | None) -> None:
     """What to expect of the default, a sentence for each ε, and what the target needs."""
     default, score = found.forecasts[0].method, found.scores[0]
     for one in found.forecasts:
@@ -93,7 +93,7 @@ def _answer(found: Plan, reach: str | None) -> None:
         _tell(_needed(needed, str(reach)))
 
 
-def _scores(found: Plan) -> None:
+def _scores(found: Forecasts) -> None:
     several = any(not math.isnan(one.beats) for one in found.forecasts)
     _tell(
         f"{found.rows:,} rows, {found.columns} columns once encoded; {found.worlds} simulated tables. "
@@ -126,7 +126,7 @@ def _scores(found: Plan) -> None:
     click.echo()
 
 
-def _releases(found: Plan) -> None:
+def _releases(found: Forecasts) -> None:
     rows = [
         [
             f"{one.epsilon:g}",

@@ -67,7 +67,7 @@ def read(
         "by its schema",
         apart if len(apart[1]) else None,
         unit,
-        None if what.classes is None else (what.classes[0], what.classes[1]),
+        None if what.classes is None else (schemas.word(what.classes[0]), schemas.word(what.classes[1])),
         notes,
     )
     return table if kind is not None else tables.rounded(table, precision)

@@ -115,7 +115,7 @@ def encode_target(target: Target, column: Any) -> tuple[np.ndarray, np.ndarray]:
     The rows that are not known have to be set to zero: `Target` says what that means.
     """
     if target.classes is not None:
-        index: dict[str | None, int] = {label: i for i, label in enumerate(target.classes)}
+        index: dict[Any, int] = {word(label): i for i, label in enumerate(target.classes)}
         values = np.array([index.get(word, -1) for word in words(column)], dtype=np.int64)
         return np.maximum(values, 0), values >= 0
     assert target.bounds is not None

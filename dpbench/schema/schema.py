@@ -78,7 +78,7 @@ class Target(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tr
     """
 
     name: str
-    classes: tuple[str, ...] | None = None
+    classes: tuple[str | int | float | bool, ...] | None = None
     bounds: tuple[float, float] | None = None
     decide: tuple[str, ...] = ()
 

@@ -20,12 +20,12 @@ from dpbench.algorithms import get
 from dpbench.algorithms.base import make_settings
 from dpbench.algorithms.gradient_descent import LARGEST_STEP, best_step, public_safety, safe_step, steps
 from dpbench.errors import UserError
+from dpbench.own.fit import fit
 from dpbench.privacy import accounting
 from dpbench.privacy.budget import Budget
 from dpbench.privacy.ledger import Relation
 from dpbench.privacy.verify import spent
 from dpbench.problems import Declaration, Problem
-from dpbench.run.fit import fit
 from tests.algorithms.conftest import run, small_problem, watch
 from tests.batches import run_batch
 

@@ -6,8 +6,8 @@ import pytest
 from dpbench.algorithms import get
 from dpbench.algorithms.tukey_em import calibrated, fewest, least_squares
 from dpbench.errors import UserError
+from dpbench.own.fit import fit
 from dpbench.problems import Problem
-from dpbench.run.fit import fit
 from tests.algorithms.conftest import run, small_problem
 
 

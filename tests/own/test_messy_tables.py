@@ -54,7 +54,7 @@ def test_from_csv_to_a_checked_model(name, tmp_path, monkeypatch, capsys):
     budget = dpbench.DataBudget.create("budget", epsilon=3.5, delta=1e-3)
     model = estimator(3.0, schema="t.toml", budget=budget).fit(table[~test])
     assert 0 < budget.epsilon_spent <= 3 * (1 + 1e-6)
-    assert model.guarantee_.endswith("counts as public: n, the schema")
+    assert model.guarantee_.endswith("counts as public: n, the schema, the column types")
     model.save("m.json")
     code, said = call(capsys, "statement", "m.json")
     assert (code, "checked: its releases compose to" in said) == (0, True)

@@ -44,9 +44,9 @@ def test_a_table_with_everything_in_it_becomes_a_model_that_predicts(people):
     assert list(model.feature_names_in_) == ["age", "town", "born"]
     features = people.drop(columns="rich")
     assert np.mean(model.predict(features) == people["rich"]) > 0.85
-    assert model.guarantee_.endswith("counts as public: n, the schema")
+    assert model.guarantee_.endswith("counts as public: n, the schema, the column types")
     same = clone(model).fit(features, people["rich"])
-    assert same.W_.shape == model.W_.shape == (1, 6)
+    assert same.model_.weights.shape == model.model_.weights.shape == (1, 6)
     names = dict(zip(model.encoded_names_[1:], model.coef_[0], strict=True))
     assert names["age"] > 0 < names["town=Ulm"] - names["town=Bonn"]
 
@@ -81,13 +81,16 @@ def test_bounds_and_categories_by_name(people):
         row_bound=None,
     ).fit(X, y)
     assert model.encoded_names_[-3:] == ["town=Bonn", "town=Kiel", "town=Ulm"]
-    assert model._unit == pytest.approx(3**0.5)  # the three columns of a category count as one
+    assert model.model_.encoding.unit == pytest.approx(3**0.5)  # the three columns of a category count as one
     assert model.score(X, y) > 0.85
     assert "categories" in model.guarantee_
-    assert PrivateRegressor(bounds={"age": (0, 100)}, target_bounds=(0, 1)).fit(X[["age"]], y == "yes").W_.shape == (
-        1,
-        2,
-    )
+    number = PrivateRegressor(bounds={"age": (0, 100)}, target_bounds=(0, 1)).fit(X[["age"]], y == "yes")
+    assert number.model_.weights.shape == (1, 2)
+
+
+def test_bounds_that_are_none_name_their_column(people):
+    with pytest.raises(UserError, match="bounds must be low < high"):
+        PrivateClassifier(bounds={"age": (1, 0)}, classes=["no", "yes"]).fit(people[["age"]], people["rich"])
 
 
 @pytest.mark.parametrize(
@@ -99,7 +102,11 @@ def test_bounds_and_categories_by_name(people):
         ({"schema": SCHEMA}, lambda t: t.drop(columns="age"), "there is no column 'age', which the schema has"),
         ({"schema": SCHEMA}, lambda t: t.assign(more=1), "does not have the column 'more'"),
         ({"schema": "none.toml"}, None, "none.toml"),
-        ({"bounds": {"age": (1, 0)}}, lambda t: t[["age", "rich"]], "bounds must be low < high"),
+        (
+            {"bounds": {"age": (1, 0)}},
+            lambda t: t[["age", "rich"]],
+            "requires y to be passed, but the target y is None",
+        ),
         (
             {"schema": Schema(target=Target(name="rich", bounds=(0, 1)), columns=COLUMNS)},
             None,

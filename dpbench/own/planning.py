@@ -6,14 +6,17 @@ import os
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 
+from dpbench import files
 from dpbench import schema as schemas
 from dpbench.datasets import tables
 from dpbench.errors import UserError, positive, several, silent
-from dpbench.estimators import worlds as worlds_of
-from dpbench.estimators.figure import check, draw
-from dpbench.estimators.plan import ROWS_ALLOWED, Frame, Plan, make
-from dpbench.run.row_bound import RowBound, asked
+from dpbench.own import worlds as worlds_of
+from dpbench.own.forecast import ROWS_ALLOWED, Forecasts, Frame, make
+from dpbench.own.row_bound import WAYS, RowBound
 from dpbench.schema import Schema
+
+FORMATS = ("png", "pdf", "svg")
+DRAWN = {"classes": ("AUC", "accuracy"), "numbers": ("R²", "kept")}
 
 
 def plan(
@@ -33,7 +36,7 @@ def plan(
     figure: str | os.PathLike[str] | None = None,
     jobs: int | None = None,
     progress: Callable[[str, float], None] = silent,
-) -> Plan:
+) -> Forecasts:
     """What each method releases and is expected to score on a table of this schema, before the table is touched.
 
     Releases and their noise follow from n, d, ε and δ, and are those that a fit is checked by. Scores are of the
@@ -61,7 +64,12 @@ def plan(
         UserError, DataError: one line that names the argument.
     """
     found = schemas.load(schema)
-    how = asked(row_bound, found.row_bound)
+    if row_bound not in (None, *WAYS):
+        raise UserError(
+            f'row_bound must be "auto", "private", "rule" or None, got {row_bound!r}; a number is the schema\'s'
+        )
+    if found.row_bound is not None and row_bound not in (None, "auto"):
+        raise UserError("row_bound: the schema says it; leave it out")
     whole = (
         ("n", n, ROWS_ALLOWED),
         ("worlds", worlds, (2, 100_000)),
@@ -79,8 +87,51 @@ def plan(
         raise UserError(f"{clash[0]}: like takes it from the public rows; leave one of the two out")
     rows = None if like is None else worlds_of.rows_of(found, tables.frame_of(like), os.fspath(like))
     epsilons = sorted(dict.fromkeys(positive("epsilon", float(each)) for each in several(epsilon)))
-    frame = Frame(found, int(n), delta, dict(share or {}), signal, rows, seed, how)
+    frame = Frame(found, int(n), delta, dict(share or {}), signal, rows, seed, row_bound)
     made = make(frame, epsilons, several(algorithm), worlds, reach, jobs, progress)
     if figure is not None:
         draw(made, Path(figure))
     return made
+
+
+def check(path: Path) -> None:
+    """UserError for a file of another kind, or one that cannot be written; its folder is made."""
+    if path.suffix.removeprefix(".") not in FORMATS:
+        raise UserError(f"figure: give a file that ends in .{', .'.join(FORMATS)}, got {path}")
+    files.writable("figure", path)
+
+
+def draw(plan: Forecasts, path: Path) -> None:
+    """A panel per score, a line per method; UserError for a file that cannot be written."""
+    from dpbench.study.style import figure_style, legend_below
+
+    kind = path.suffix.removeprefix(".")
+    epsilons = list(dict.fromkeys(one.epsilon for one in plan.forecasts))
+    methods = list(dict.fromkeys(one.method for one in plan.forecasts))
+    with figure_style() as pyplot:
+        figure, panels = pyplot.subplots(1, 2, figsize=(7.0, 3.4), layout="constrained")
+        for panel, score in zip(panels, DRAWN[plan.task], strict=True):
+            for i, method in enumerate(methods):
+                told = [one.interval(score) for one in plan.forecasts if one.method == method]
+                middle, low, high = zip(*told, strict=True)
+                # Apart from each other, so that no interval hides another's.
+                places = [epsilon * 1.06 ** (i - (len(methods) - 1) / 2) for epsilon in epsilons]
+                reach = [[m - a for m, a in zip(middle, low, strict=True)],
+                         [b - m for m, b in zip(middle, high, strict=True)]]  # fmt: skip
+                name = method + (" (default)" if i == 0 else "")
+                panel.errorbar(places, middle, reach, marker="o", markersize=4, capsize=2, label=name, color=f"C{i}")
+            for label, style in (("at best", "--"), ("one answer for all", ":")):
+                if score != "kept":
+                    panel.axhline(
+                        plan.reference(label, score)[0], linestyle=style, color="grey", label=f"{label} (median)"
+                    )
+            panel.set(xscale="log", xlabel="ε", ylabel=score)
+            panel.set_xticks(epsilons, [f"{epsilon:g}" for epsilon in epsilons])
+            panel.minorticks_off()
+        figure.suptitle(f"Predicted at n = {plan.rows:,}: median and nine tenths of {plan.worlds} simulated tables")
+        legend_below(figure, panels)
+        try:
+            with files.replacing(path) as staged:
+                figure.savefig(staged, format=kind, dpi=200)
+        except OSError as error:
+            raise UserError(f"figure: {path}: {error.strerror}") from None

@@ -10,18 +10,18 @@ import msgspec
 
 from dpbench import files
 from dpbench.errors import silent
-from dpbench.estimators.plan import Plan
-from dpbench.estimators.planning import plan
-from dpbench.estimators.saved import CLASSIFIER, Saved, read
-from dpbench.privacy.statement import Statement
-from dpbench.schema import Column
+from dpbench.own.forecast import Forecasts
+from dpbench.own.model import Model, load
+from dpbench.own.planning import plan
+from dpbench.own.statement import Statement
+from dpbench.schema import Column, Schema
 
 
-def card_of(name: str, model: Saved, statement: Statement, holds: Sequence[str], plan: Plan) -> str:
+def card_of(name: str, model: Model, statement: Statement, holds: Sequence[str], foreseen: Forecasts) -> str:
     """The card, in Markdown; name: of the model's file; holds: what was checked of its statement."""
-    classifier, schema = model.kind == CLASSIFIER, model.described
+    classifier, schema, bound = model.labels is not None, described(model), model.encoding.bound
     target = schema.target
-    classes = tuple(map(str, model.classes or ()))
+    classes = tuple(map(str, model.labels or ()))
     low, high = target.bounds or (0.0, 0.0)
     task = f"the class of {target.name}: {', '.join(classes)}" if classifier else f"{target.name}, {low:g} to {high:g}"
     loss = "logistic" if classifier else "least-squares"
@@ -44,7 +44,7 @@ def card_of(name: str, model: Saved, statement: Statement, holds: Sequence[str],
         "",
         "## What to expect",
         "",
-        *_expected(statement.mechanism, plan),
+        *_expected(statement.mechanism, foreseen),
     ]
     text += ["", "## Inputs", "", "| column | takes | a missing cell |", "|---|---|---|"]
     text += [
@@ -56,8 +56,8 @@ def card_of(name: str, model: Saved, statement: Statement, holds: Sequence[str],
         "",
         "Values beyond the bounds count as the nearest bound, unknown categories as none. "
         + (
-            f"With each number scaled to [-1, 1], a row longer than {schema.row_bound:.4g} is shortened to that length."
-            if schema.row_bound is not None
+            f"With each number scaled to [-1, 1], a row longer than {bound:.4g} is shortened to that length."
+            if bound is not None
             else ""
         ),
         "",
@@ -78,14 +78,25 @@ def card_of(name: str, model: Saved, statement: Statement, holds: Sequence[str],
         "",
         f"model = dpbench.load_model({name!r})",
         "model.predict(table)  # a pandas DataFrame with the columns above"
-        if model.schema is not None
+        if not model.positional
         else f"model.predict(X)  # (rows, {len(schema.columns)}) numbers, columns as above",
         "```",
     ]
     return "\n".join(line.rstrip() for line in text) + "\n"
 
 
-def _expected(mechanism: str, plan: Plan) -> list[str]:
+def described(model: Model) -> Schema:
+    """What is public of a model's table; of arrays, their columns by number or by name."""
+    schema = model.schema
+    if model.written:
+        return schema
+    names = model.features or list(schema.columns)
+    columns = dict(zip(names, schema.columns.values(), strict=True))
+    target = msgspec.structs.replace(schema.target, name="the target")
+    return msgspec.structs.replace(schema, target=target, columns=columns)
+
+
+def _expected(mechanism: str, plan: Forecasts) -> list[str]:
     foreseen = next((one for one in plan.forecasts if one.method == mechanism), None)
     if foreseen is None:
         return [f"Not simulated: {plan.left_out.get(mechanism, 'no estimator runs the method')}."]
@@ -153,22 +164,21 @@ def card(
         UserError: the file is none that dpbench wrote, or an argument does not fit.
         DoesNotHold: something that it states can be computed and is not so.
     """
-    found, statement_, holds = read(model)
+    found, statement, holds = load(model)
     files.writable("out", out)  # before minutes of simulation
-    private = found.parameters.row_bound == "private"
     foreseen = plan(
-        msgspec.structs.replace(found.described, row_bound=None) if private else found.described,
-        statement_.rows,
-        epsilon=statement_.epsilon,
-        delta=statement_.delta,
-        algorithm=statement_.mechanism,
+        described(found),
+        statement.rows,
+        epsilon=statement.epsilon,
+        delta=statement.delta,
+        algorithm=statement.mechanism,
         like=like,
         share=share,
         signal=signal,
         worlds=worlds,
         seed=seed,
-        row_bound="private" if private else None,
+        row_bound=found.spec.row_bound,  # type: ignore[arg-type]  # the plan of the model had it
         jobs=jobs,
         progress=progress,
     )
-    return files.written(card_of(Path(model).name, found, statement_, holds, foreseen), out)
+    return files.written(card_of(Path(model).name, found, statement, holds, foreseen), out)

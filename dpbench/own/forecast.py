@@ -1,8 +1,8 @@
 """What each method releases and scores on tables that a schema allows, and the ε or n that a target needs.
 
 What is released follows from n, d, ε and δ: it is the plan that a fit would be checked by, made by the same code. What
-it scores depends on the data, so it is simulated: the estimators are fitted to worlds (`estimators.worlds`), and an
-interval is what nine tenths of the worlds lie in.
+it scores depends on the data, so it is simulated: models are fitted to worlds (`own.worlds`) by the plan of an
+estimator, and an interval is what nine tenths of the worlds lie in.
 """
 
 from __future__ import annotations
@@ -14,24 +14,25 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple, TypeVar
 
 import joblib
+import msgspec
 import numpy as np
 import pandas as pd
 
 from dpbench import algorithms
-from dpbench import schema as schemas
-from dpbench.algorithms import defaults
 from dpbench.algorithms.base import make_settings
 from dpbench.errors import PrivacyError, UserError, nearest
-from dpbench.estimators import worlds
-from dpbench.estimators.models import AUTO, PrivateClassifier, PrivateRegressor, Terms
-from dpbench.estimators.worlds import Like, World
 from dpbench.leaderboard import entrants
+from dpbench.own import row_bound as row_bounds
+from dpbench.own import worlds
+from dpbench.own.engine import execute
+from dpbench.own.model import probabilities
+from dpbench.own.row_bound import RowBound
+from dpbench.own.spec import Plan, Spec, of_encoding, plan
+from dpbench.own.worlds import Like, World
 from dpbench.privacy.accounting.gaussian import gaussian_epsilon, gaussian_mu
-from dpbench.privacy.ledger import Composition, describe
-from dpbench.privacy.verify import spent
 from dpbench.run.job import check_delta, delta_value
-from dpbench.run.row_bound import RowBound
 from dpbench.schema import Schema
+from dpbench.schema.encoding import Encoding, encoding_of
 
 LARGEST = 10_000  # rows of a world; of more, the noise is made as small beside so many
 ROWS_ALLOWED = (50, 10**12)  # n; beyond, the accountants' δ = n⁻² is lost in rounding
@@ -87,7 +88,7 @@ class Needed(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Plan:
+class Forecasts:
     """What `dpbench.plan` returns.
 
     forecasts: by ε, then method, the default first. references: what a model can be set against: name → score →
@@ -137,7 +138,7 @@ def quantiles(values: np.ndarray) -> tuple[float, float, float]:
 
 
 class Frame(NamedTuple):
-    """What all worlds of a plan have in common; `like`: public rows, or None; row_bound: how a bound is found."""
+    """What all worlds of a forecast have in common; `like`: public rows, or None; row_bound: how a bound is found."""
 
     schema: Schema
     rows: int
@@ -157,22 +158,20 @@ class Frame(NamedTuple):
         """δ of a fit on so many rows."""
         return delta_value(check_delta("n^-2" if self.delta is None else self.delta), rows)
 
-    def model(self, algorithm: str, epsilon: float, delta: float | str | None, seed: int | None = None) -> Any:
-        """The estimator of rows that are encoded."""
-        given: dict[str, Any] = {"algorithm": algorithm, "delta": delta, "bounds": (-1, 1), "fit_intercept": False,
-                                 "row_bound": self.row_bound or 1.0, "random_state": seed}  # fmt: skip
-        made: Any = (
-            PrivateClassifier(epsilon, classes=list(range(self.classes)), **given)
-            if self.classes
-            else PrivateRegressor(epsilon, target_bounds=(-1, 1), **given)
-        )
-        return made.as_encoded(schemas.lengths_of(self.schema)) if self.row_bound else made
+    @property
+    def encoding(self) -> Encoding:
+        """What makes rows."""
+        return encoding_of(self.schema, intercept=True)
 
-    def decide(self, algorithm: str, epsilon: float, rows: int, columns: int) -> Terms:
-        """What a fit would be."""
-        outputs = self.classes if self.classes > 2 else 1
-        found: Terms = self.model(algorithm, epsilon, self.delta).decide(rows, columns, outputs)
-        return found
+    def plan(
+        self, algorithm: str, epsilon: float, rows: int, *, delta: float | str | None, seeded: bool = False
+    ) -> Plan:
+        """What a fit would be; the same that an estimator's is. seeded: a world's, which is no release."""
+        return plan(Spec(
+            **of_encoding(self.encoding, rows, self.classes), loss="logistic" if self.classes else "squared",
+            epsilon=epsilon, delta=delta, algorithm=algorithm, reproducible=seeded,
+            row_bound=None if self.schema.row_bound is not None else self.row_bound,
+        ))  # fmt: skip
 
     def world(self, number: int, rows: int) -> World:
         """The world of that number, the same at every call."""
@@ -180,11 +179,6 @@ class Frame(NamedTuple):
         if self.like is not None:
             return worlds.from_rows(self.like, rows, rng)
         return worlds.simulated(self.schema, rows, rng, shares=self.shares, signal=self.signal)
-
-
-def releases(decided: Terms) -> Composition:
-    """All that each model of a fit would release: its plan, checked as a fit's is, without any data."""
-    return decided.planned()[0][0]
 
 
 def matched(epsilon: float, delta: float, share: float) -> float:
@@ -218,10 +212,17 @@ def scores_of(frame: Frame, world: World, found: np.ndarray) -> dict[str, float]
 
 def fitted(frame: Frame, world: World, algorithm: str, epsilon: float, rows: int, seed: int) -> dict[str, float]:
     """Scores of one fit on `rows` rows, of which the world has some."""
-    delta = frame.decide(algorithm, epsilon, rows, world.X.shape[1]).budget[1]
+    delta = frame.plan(algorithm, epsilon, rows, delta=frame.delta).whole.delta
     own = matched(epsilon, delta, min(1.0, len(world.y) / rows))
-    model = frame.model(algorithm, own, frame.delta_at(rows), seed).fit(world.X, world.y)
-    return scores_of(frame, world, model.predict_proba(world.Xt) if frame.classes else model.predict(world.Xt))
+    made = frame.plan(algorithm, own, len(world.y), delta=frame.delta_at(rows), seeded=True)
+    y = np.where(world.y == 1, 1.0, -1.0) if frame.classes == 2 else world.y.astype(float)
+    unit, draw = frame.encoding.unit, int(np.random.RandomState(seed).randint(2**31 - 1))  # as an estimator's
+    found = execute(made, world.X.copy(), y, unit=unit, seed=draw)
+    Xt = world.Xt if found.bound is None else row_bounds.shortened(world.Xt.copy(), unit / found.bound)
+    scores = Xt @ found.W.T
+    if not frame.classes:
+        return scores_of(frame, world, np.clip(scores[:, 0], -1, 1))
+    return scores_of(frame, world, probabilities(scores, together=made.problem.loss.outputs > 1))
 
 
 def best_of(frame: Frame, world: World) -> np.ndarray:
@@ -274,38 +275,25 @@ def one_world(number: int, frame: Frame, tasks: Sequence[Task], rows: int) -> li
     return [scores | {"kept": (scores[name] - nothing) / room} for scores in found]
 
 
-class Planned(NamedTuple):
-    """What a fit would be, and all that each of its models would release."""
-
-    terms: Terms
-    composition: Composition
-
-
 def chosen(
-    frame: Frame, names: Sequence[str], epsilons: Sequence[float], columns: int
-) -> tuple[dict[str, list[Planned]], dict[str, str]]:
-    """(method → what a fit would be at each ε, the default first; method → why it is left out)."""
-    default = frame.decide(AUTO, epsilons[0], frame.rows, columns)
+    frame: Frame, names: Sequence[str], epsilons: Sequence[float]
+) -> tuple[dict[str, list[Plan]], dict[str, str]]:
+    """(method → its plan at each ε, the default first; method → why it is left out)."""
+    default = frame.plan("auto", epsilons[0], frame.rows, delta=frame.delta)
     if "all" in names:
         names = entrants.entrants()
-    found: dict[str, list[Planned]] = {}
+    plans: dict[str, list[Plan]] = {}
     left_out: dict[str, str] = {}
-    names = [name for name in names or OTHERS[default.problem.loss.family] if name != AUTO]
-    for name in dict.fromkeys([default.algorithm, *names]):
-        method, fixed = algorithms.resolve(name)
+    names = [name for name in names or OTHERS[default.problem.loss.family] if name != "auto"]
+    for name in dict.fromkeys([default.name, *names]):
+        algorithms.resolve(name)  # a name that is none is a mistake, and no method to leave out
         try:
-            for epsilon in epsilons:
-                decided = frame.decide(name, epsilon, frame.rows, columns)
-                method.needs.check(decided.problem, name)
-                if flaw := method.flaw(make_settings(method, fixed), decided.accounting):
-                    raise UserError(flaw)
-                found.setdefault(name, []).append(Planned(decided, releases(decided)))
+            plans[name] = [frame.plan(name, epsilon, frame.rows, delta=frame.delta) for epsilon in epsilons]
         except (UserError, PrivacyError) as error:  # the latter of a plan that the second accountant refuses
-            if name == default.algorithm:
+            if name == default.name:
                 raise UserError(f"{name}: {error}") from None
-            found.pop(name, None)
             left_out[name] = str(error).removeprefix(f"{name}: ")
-    return found, left_out
+    return plans, left_out
 
 
 def sought(score_at: Callable[[float], float], places: Sequence[float], target: float) -> float:
@@ -351,38 +339,32 @@ def make(
     reach: str | None,
     jobs: int | None,
     progress: Callable[[str, float], None],
-) -> Plan:
-    """The plan; see `dpbench.plan`."""
+) -> Forecasts:
+    """The forecasts; see `dpbench.plan`."""
     task = "classes" if frame.classes else "numbers"
     target = None if reach is None else parse_target(reach, task)
-    columns = frame.world(0, 2).X.shape[1]
-    field, left_out = chosen(frame, names, epsilons, columns)
+    field, left_out = chosen(frame, names, epsilons)
     default = next(iter(field))
     asked: list[Task] = [(name, epsilon, frame.rows) for epsilon in epsilons for name in field]
     results = _each(one_world, count, (frame, asked, frame.rows), jobs, progress, "simulating")
     forecasts = []
     for i, (name, epsilon, _) in enumerate(asked):
-        decided, composition = field[name][i // len(field)]
-        bounding = () if decided.row_bound is None else decided.row_bound.planned
-        whole = bounding + composition * decided.models
-        planned = spent(whole, decided.budget[1], defaults.RELATION).epsilon if composition else math.nan
-        told = [f"{entry.count} × {entry.label}: {describe(entry.release)}" for entry in composition]
-        told = [f"each of {decided.models} models: {line}" for line in told] if decided.models > 1 else told
-        told = [f"{entry.count} × {entry.label}: {describe(entry.release)}" for entry in bounding] + told
+        made = field[name][i // len(field)]
         scores = {score: np.array([world[i + 2][score] for world in results]) for score in SCORES[task]}
         loss, of_default = LOSS[task], i - i % len(field)
         better = [world[i + 2][loss] < world[of_default + 2][loss] for world in results]
         beats = math.nan if i == of_default else float(np.mean(better))
-        settings = algorithms.resolve(name)[1] | decided.settings
-        forecasts.append(Forecast(name, epsilon, decided.budget[1], settings, told, planned, scores, beats))
+        forecasts.append(
+            Forecast(name, epsilon, made.whole.delta, _set(made), made.lines(), made.epsilon, scores, beats)
+        )
     references = {
         label: {score: np.array([world[i][score] for world in results]) for score in SCORES[task]}
         for i, label in enumerate(("at best", "one answer for all"))
     }
-    return Plan(
+    return Forecasts(
         task,
         frame.rows,
-        columns,
+        len(frame.encoding.names),
         min(frame.rows, LARGEST),
         count,
         forecasts,
@@ -391,6 +373,12 @@ def make(
         [] if target is None else _needed(frame, default, epsilons, target, count, jobs, progress),
         _notes(frame),
     )
+
+
+def _set(made: Plan) -> dict[str, Any]:
+    """The settings of a plan that differ from the method's defaults."""
+    usual, now = (msgspec.structs.asdict(one) for one in (make_settings(made.method, {}), made.asked))
+    return {name: value for name, value in now.items() if value != usual[name]}
 
 
 T = TypeVar("T")

@@ -26,17 +26,15 @@ from typing import Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 
-from dpbench.algorithms.base import Algorithm, BaseSettings, Declaration
-from dpbench.errors import PrivacyError, UserError
+from dpbench.errors import PrivacyError
 from dpbench.privacy.accounting.gaussian import gaussian_epsilon, gaussian_mu
 from dpbench.privacy.budget import Budget
 from dpbench.privacy.check import guarantee, together
+from dpbench.privacy.exact.release import ExactMechanisms, SeededMechanisms
 from dpbench.privacy.exact.sums import Moved, Sum
 from dpbench.privacy.ledger import Composition, Entry, Gaussian, Laplace, Relation
+from dpbench.privacy.mechanisms import Mechanisms
 from dpbench.privacy.verify import spent
-from dpbench.run.bind import bind
-from dpbench.run.draws import mechanisms_of
-from dpbench.schema import Lengths, shortened
 
 Way: TypeAlias = Literal["private", "rule"]
 RowBound: TypeAlias = Literal["auto", "private", "rule"]
@@ -46,11 +44,30 @@ BY_RULE = "a row bound by rule"  # what counts as public then
 SHARE = 0.03  # of μ², or of ε
 GUESS, SPREAD = 0.09, 0.15  # of a column's mean square before anything is released, and how far that may be off
 LEAST = 0.02  # a mean square of a column is not taken to be less
+BLOCK = 1 << 16  # numbers that are worked on at a time
 BITS = 16  # a row's Σ z² is a multiple of 2⁻¹⁶
 SMALLER = (1.0, 0.999, 0.998, 0.996, 0.99, 0.97)  # of the model's ε: exact calibrations compose to a per mille more
 
 
-class Split(NamedTuple):
+class Lengths(NamedTuple):
+    """What the length of a row is made of, before it is divided: public.
+
+    numbers: (d,) of bool, the columns of numbers, the indicators of missing ones too. most: what these add to ‖x‖₂² at
+    most. others: what the other columns add at most, 1 a group of indicators. intercept: 1 or 0.
+    """
+
+    numbers: np.ndarray
+    most: int
+    others: int
+    intercept: int
+
+    @property
+    def unit(self) -> float:
+        """√(number of groups), which no row exceeds."""
+        return math.sqrt(self.most + self.others + self.intercept)
+
+
+class BoundSplit(NamedTuple):
     """What the bound's release is, None by the rule, and (ε, δ) of all that comes after it."""
 
     release: Gaussian | Laplace | None
@@ -74,11 +91,18 @@ class Split(NamedTuple):
         return [(self.planned, own, 0.0)] if self.planned else []
 
 
-class Released(NamedTuple):
+class ReleasedBound(NamedTuple):
     """U, and the ledger's lines on the release."""
 
     bound: float
     ledger: list[dict[str, Any]]
+
+
+def mechanisms_of(exact: bool, seed: int | None) -> type[Mechanisms]:
+    """The class that a fit releases through. exact: for the bytes; seed: None draws from the system's entropy."""
+    if exact:
+        return ExactMechanisms if seed is None else SeededMechanisms
+    return Mechanisms
 
 
 def by_rule(lengths: Lengths) -> float:
@@ -86,25 +110,14 @@ def by_rule(lengths: Lengths) -> float:
     return max(1.0, math.sqrt(lengths.others + GUESS * (lengths.intercept + lengths.most)))
 
 
-def asked(row_bound: Any, number: float | None) -> RowBound | None:
-    """How a bound is to be found beside a schema's `number`; UserError for what says none, or says it twice."""
-    if row_bound not in (None, *WAYS):
-        raise UserError(
-            f'row_bound must be "auto", "private", "rule" or None, got {row_bound!r}; a number is the schema\'s'
-        )
-    if number is not None and row_bound not in (None, "auto"):
-        raise UserError("row_bound: the schema says it; leave it out")
-    return None if number is not None else row_bound
-
-
-def decided(
+def choose_split(
     how: RowBound | None,
     lengths: Lengths,
     epsilon: float,
     delta: float,
     relation: Relation,
     planned: Callable[[float, float], Sequence[tuple[Composition, float]]],
-) -> Split | None:
+) -> BoundSplit | None:
     """What is done about a bound, from public numbers; None where rows are left as they are. planned: as of `split`.
 
     PrivacyError as of `split`, for "private" alone.
@@ -117,18 +130,18 @@ def decided(
         except PrivacyError:
             if how == "private":
                 raise
-    return Split(None, epsilon, delta)
+    return BoundSplit(None, epsilon, delta)
 
 
-def ways(epsilon: float, delta: float) -> list[Split]:
+def candidate_splits(epsilon: float, delta: float) -> list[BoundSplit]:
     """The splits that (ε, δ) may have, the best first."""
     found = []
     if delta > 0:
         mu = gaussian_mu(epsilon, delta)
         left = gaussian_epsilon(mu * math.sqrt(1 - SHARE), delta)
         if left > epsilon / 2:  # elsewhere δ pays for nearly all of μ, and a smaller one has an ε of next to nothing
-            found = [Split(Gaussian(1 / (mu * math.sqrt(SHARE))), left * factor, delta) for factor in SMALLER]
-    return [*found, Split(Laplace(1 / (SHARE * epsilon)), (1 - SHARE) * epsilon, delta)]
+            found = [BoundSplit(Gaussian(1 / (mu * math.sqrt(SHARE))), left * factor, delta) for factor in SMALLER]
+    return [*found, BoundSplit(Laplace(1 / (SHARE * epsilon)), (1 - SHARE) * epsilon, delta)]
 
 
 def split(
@@ -136,14 +149,14 @@ def split(
     delta: float,
     relation: Relation,
     planned: Callable[[float, float], Sequence[tuple[Composition, float]]],
-) -> Split:
+) -> BoundSplit:
     """The split of (ε, δ), from public numbers, before any data are touched.
 
     planned: (ε, δ) of all models together → (what it would release, its δ) for each. PrivacyError where both routes
     find no split that keeps to ε.
     """
     error: PrivacyError | None = None
-    for way in ways(epsilon, delta):
+    for way in candidate_splits(epsilon, delta):
         try:
             models = planned(way.epsilon, way.delta)
             if not all(one for one, _ in models):
@@ -157,34 +170,26 @@ def split(
     raise error or PrivacyError("row_bound: no split of ε was found")
 
 
-def plan_of(method: Algorithm, problem: Declaration, settings: BaseSettings, budget: Budget) -> Composition:
-    """What a run would release, checked as a fit's plan is, without any data."""
-    bound = bind(method, problem, [settings], [budget], np.zeros((1, problem.d)), ["plan"])  # type: ignore[arg-type]  # nothing is run, so what is declared is enough
-    mechanisms = bound.mechanisms()
-    bound.plan(mechanisms)
-    return mechanisms.ledger.planned(0)
-
-
 def release(
     X: np.ndarray,
     lengths: Lengths,
     unit: float,
-    way: Split,
+    way: BoundSplit,
     budget: Budget,
     *,
     seed: int | None = None,
     arithmetic: str | None = None,
-) -> Released:
+) -> ReleasedBound:
     """U of rows X (n, d) that were divided by `unit`; budget: all of the fit's, which a release is checked against.
 
-    seed, arithmetic: as of `dpbench.fit`; None is for the bytes, of a release without a seed. Raises
-    PrivacyError where what was drawn is not what was planned.
+    seed, arithmetic: as of `dpbench.fit`; None is for the bytes, of a release without a seed. Raises PrivacyError where
+    what was drawn is not what was planned.
     """
     if way.release is None:
-        return Released(by_rule(lengths), [])
+        return ReleasedBound(by_rule(lengths), [])
     Z = X[:, lengths.numbers] * unit
     seen, std, ledger = noisy_mean(Z, lengths.most, way.release, budget, seed, arithmetic)
-    return Released(bound_of(seen, std, lengths), ledger)
+    return ReleasedBound(bound_of(seen, std, lengths), ledger)
 
 
 def noisy_mean(
@@ -200,7 +205,7 @@ def noisy_mean(
     kind = mechanisms_of(exact, seed)
     mechanisms = kind([secrets.token_hex(32) if seed is None else f"{LABEL}/{budget}/{seed}"], budget)
     mechanisms.plan(LABEL, planned, 1)
-    value, z = centred(Z, m, exact), planned.noise_multiplier
+    value, z = centred_mean(Z, m, exact), planned.noise_multiplier
     sensitivity = m / len(Z) / (1 if budget.relation is Relation.REPLACE_ONE else 2)
     if isinstance(planned, Gaussian):
         found = mechanisms.gaussian(value, sensitivity=sensitivity, noise_multiplier=z, label=LABEL)
@@ -212,37 +217,14 @@ def noisy_mean(
     return float(found[0]) + m / 2, std, mechanisms.ledger.summary()
 
 
-class Bounded(NamedTuple):
-    """Rows over their bound, and what it cost of all of `budget`, by `way`."""
-
-    X: np.ndarray
-    bound: float
-    budget: Budget
-    way: Split
-    ledger: list[dict[str, Any]]
-
-
-def bounded(
-    X: np.ndarray,
-    lengths: Lengths,
-    how: RowBound | None,
-    budget_of: Callable[..., Budget],
-    planned: Callable[[Budget], Composition],
-    of: tuple[Any, ...],
-    **drawn: Any,
-) -> Bounded | None:
-    """Rows X (n, d) of a schema without a bound, brought to that of `how`; None where they stay as they are.
-
-    budget_of: the budget of (ε, δ); of: those of the whole fit. planned: what a model within a budget would release.
-    drawn: as of `release`.
-    """
-    whole = budget_of(*of)
-    at = whole.epsilon, whole.delta, whole.relation
-    way = decided(how, lengths, *at, lambda *left: [(planned(budget_of(*left)), left[1])])
-    if way is None:
-        return None
-    bound, ledger = release(X, lengths, lengths.unit, way, whole, **drawn)
-    return Bounded(shortened(X * (lengths.unit / bound)), bound, whole, way, ledger)
+def shortened(X: np.ndarray, factor: float) -> np.ndarray:
+    """Rows X (n, d) times `factor`, in place; those longer than 1 then are brought to that length."""
+    some = max(1, BLOCK // max(1, X.shape[1]))
+    for start in range(0, len(X), some):  # a block stays in a processor's cache
+        rows = X[start : start + some]
+        norms = factor * np.sqrt(np.einsum("ij,ij->i", rows, rows))
+        rows *= (factor / np.maximum(1.0, norms))[:, None]
+    return X
 
 
 def bound_of(found: float, std: float, lengths: Lengths) -> float:
@@ -253,7 +235,7 @@ def bound_of(found: float, std: float, lengths: Lengths) -> float:
     return math.sqrt(lengths.intercept + lengths.others + q)
 
 
-def centred(Z: np.ndarray, m: int, exact: bool) -> Any:
+def centred_mean(Z: np.ndarray, m: int, exact: bool) -> Any:
     """(1,): the mean of Σ z² - m/2, each on the grid: a sum of integers where the arithmetic is of those."""
     n, top = len(Z), m << BITS
     lengths = np.fmin(np.fmax((Z**2).sum(axis=1), 0.0), m)  # of a row with no number, too

@@ -1,9 +1,7 @@
 """A bound on the rows: what a row may move its release by, the noise, what is left, and what a model says of it."""
 
-import json
 import math
 import tempfile
-from pathlib import Path
 
 import msgspec
 import numpy as np
@@ -14,15 +12,17 @@ import dpbench
 from dpbench import PrivateClassifier, PrivateRegressor, load_model
 from dpbench.auditing.functions import Target, audit_callable
 from dpbench.errors import PrivacyError, UserError
-from dpbench.estimators import saved
+from dpbench.own import row_bound
+from dpbench.own.model import save
+from dpbench.own.row_bound import BoundSplit, Lengths, bound_of, by_rule, centred_mean, noisy_mean
+from dpbench.own.spec import Spec, of_encoding
+from dpbench.own.statement import DoesNotHold
 from dpbench.privacy.accounting.gaussian import gaussian_mu
 from dpbench.privacy.budget import Budget
 from dpbench.privacy.ledger import Gaussian, Laplace, Relation
-from dpbench.privacy.statement import DoesNotHold
-from dpbench.run import row_bound
-from dpbench.run.row_bound import Split, bound_of, by_rule, centred, noisy_mean
-from dpbench.schema import Column, Lengths, Schema, encoded_as, lengths_of
+from dpbench.schema import Column, Schema
 from dpbench.schema import Target as Aim
+from dpbench.schema.encoding import encoding_of
 
 REPLACE, ADD = Relation.REPLACE_ONE, Relation.ADD_REMOVE
 SCHEMA = Schema(
@@ -50,19 +50,16 @@ def arrays(n=400, d=5, seed=0):
     return X, (X[:, 0] > 0).astype(int)
 
 
+def lengths_of(schema, intercept=True):
+    return Spec(loss="logistic", **of_encoding(encoding_of(schema, intercept=intercept), 300, 2)).lengths
+
+
 def test_the_columns_of_numbers_are_told_from_groups():
-    lengths = lengths_of(SCHEMA)
-    assert encoded_as(SCHEMA).columns == [
-        "intercept",
-        "age",
-        "age missing",
-        "pay",
-        "rank",
-        *(f"town={c}" for c in "abc"),
-    ]
+    lengths, encoding = lengths_of(SCHEMA), encoding_of(SCHEMA, intercept=True)
+    assert encoding.names == ["intercept", "age", "age missing", "pay", "rank", *(f"town={c}" for c in "abc")]
     assert lengths.numbers.tolist() == [False, True, True, True, True, False, False, False]
     assert (lengths.most, lengths.others, lengths.intercept) == (3, 1, 1)
-    assert lengths.unit == encoded_as(SCHEMA).unit == math.sqrt(5)
+    assert lengths.unit == encoding.unit == math.sqrt(5)
     assert lengths_of(SCHEMA, intercept=False).unit == 2.0
 
 
@@ -75,12 +72,12 @@ def test_a_row_moves_the_mean_by_no_more_than_the_sensitivity():
         other = Z.copy()
         other[3] = rng.uniform(-1, 1, m) if trial else 0.0
         Z[3] = 1.0 if trial < 100 else Z[3]
-        worst = max(worst, abs(float((centred(Z, m, False) - centred(other, m, False))[0])))
+        worst = max(worst, abs(float((centred_mean(Z, m, False) - centred_mean(other, m, False))[0])))
     assert worst == pytest.approx(m / n)
     for row in (np.zeros(m), np.ones(m), np.array([5.0, 0, 0, 0])):  # a longer one counts as m
-        alone = float(centred(row[None], m, False)[0])
+        alone = float(centred_mean(row[None], m, False)[0])
         assert abs(alone) == m / 2
-    made = centred(rng.uniform(-1, 1, (n, m)), m, True)
+    made = centred_mean(rng.uniform(-1, 1, (n, m)), m, True)
     assert made.moved.l2(REPLACE) * made.unit == pytest.approx(m / n)
     assert made.moved.l2(ADD) * made.unit == pytest.approx(m / n / 2)
     assert made.moved.sum_of_sizes(REPLACE) * made.unit == pytest.approx(m / n)
@@ -93,15 +90,16 @@ def test_a_row_that_is_no_number_moves_the_mean_no_further(exact, odd):
     Z = np.full((3, 2), 0.5)
     Z[1, 1] = odd
     with np.errstate(over="ignore"):
-        made = centred(Z, 2, exact)
+        made = centred_mean(Z, 2, exact)
     value = made.integers * made.unit if exact else made
     assert abs(float(value[0]) + 1.0 / 3) <= 1.0 / 3  # two rows of -1/2 each over n, and one within ±1
 
 
 def test_beside_a_large_delta_a_tiny_epsilon_is_split_too():
     given = {"delta": 1e-3, "algorithm": "dp-gd", "settings": {"T": 2}, "bounds": (-1, 1), "classes": [0, 1]}
-    decided = PrivateClassifier(1e-6, row_bound="private", **given).decide(400, 6)
-    assert decided.row_bound == Split(Laplace(1 / (0.03 * 1e-6)), 0.97 * 1e-6, 1e-3)
+    X, y = arrays()
+    model = PrivateClassifier(1e-6, row_bound="private", **given).fit(X, y)
+    assert model.plan_.bound == BoundSplit(Laplace(1 / (0.03 * 1e-6)), 0.97 * 1e-6, 1e-3)
 
 
 @pytest.mark.parametrize("release", [Gaussian(20.0), Laplace(20.0)])
@@ -140,15 +138,15 @@ def test_what_is_left_and_the_release_compose_to_epsilon(method):
     made = PrivateRegressor if method in ("boosted-ssp", "adassp") else PrivateClassifier
     more = {"target_bounds": (0, 1)} if made is PrivateRegressor else {"classes": [0, 1]}
     model = made(epsilon=1.0, delta=1e-5, algorithm=method, bounds=(-1, 1), row_bound="private", **more).fit(X, y)
-    decided = model.decide(400, 6)
-    assert decided.budget == (1.0, 1e-5)
+    plan = model.plan_
+    assert (plan.whole.epsilon, plan.whole.delta) == (1.0, 1e-5)
     if method == "dp-gcd":  # whose two pure releases compose better without a Gaussian
-        assert decided.row_bound == Split(Laplace(1 / 0.03), 0.97, 1e-5)
+        assert plan.bound == BoundSplit(Laplace(1 / 0.03), 0.97, 1e-5)
     else:
-        assert decided.row_bound.release == Gaussian(1 / (gaussian_mu(1.0, 1e-5) * math.sqrt(0.03)))
-    assert 0.9 < decided.epsilon < 0.99
+        assert plan.bound.release == Gaussian(1 / (gaussian_mu(1.0, 1e-5) * math.sqrt(0.03)))
+    assert 0.9 < plan.each.epsilon < 0.99
     if method in ("dp-gd", "boosted-ssp"):
-        assert gaussian_mu(decided.epsilon, 1e-5) ** 2 == pytest.approx(0.97 * gaussian_mu(1.0, 1e-5) ** 2)
+        assert gaussian_mu(plan.each.epsilon, 1e-5) ** 2 == pytest.approx(0.97 * gaussian_mu(1.0, 1e-5) ** 2)
     assert 0.96 < model.epsilon_ <= 1.0 + 1e-9
     assert model.arithmetic_ == "bytes"
     first = model.ledger_[0]
@@ -177,11 +175,12 @@ def test_a_pure_method_that_is_planned_is_fitted(name):
     """The bound's budget takes the method's own accounting: by another, its δ = 0 was refused after the plan."""
     X, y = arrays()
     model = PrivateClassifier(1.0, algorithm=name, bounds=(-1, 1), classes=[0, 1], row_bound="auto")
-    planned = model.decide(len(X), 6)
+    schema = Schema(target=Aim(name="y", classes=(0, 1)), columns={f"x{i}": Column(bounds=(-1, 1)) for i in range(5)})
+    planned = model.plan(len(X), schema)
     model.fit(X, y)
-    assert model.delta_ == planned.delta == 0
+    assert model.delta_ == planned.whole.delta == 0
     assert model.epsilon_ <= 1 + 1e-9
-    assert model._known_bound == (planned.row_bound and planned.row_bound.way)
+    assert (model.row_bound_ is None) == (planned.bound is None)
 
 
 def test_no_split_is_a_line():
@@ -193,10 +192,10 @@ def test_no_split_is_a_line():
 def test_rows_are_over_what_was_released_at_the_fit_and_after_it():
     X, y = arrays(20_000)
     model = PrivateClassifier(5.0, classes=[0, 1], bounds=(-1, 1), row_bound="private").fit(X, y)
-    assert model._unit == pytest.approx(math.sqrt(1 + 5 * 0.04), abs=0.01)
-    assert np.linalg.norm(model._rows(X), axis=1).max() == pytest.approx(1.0)
+    assert model.row_bound_ == pytest.approx(math.sqrt(1 + 5 * 0.04), abs=0.01)
+    assert np.linalg.norm(model.model_.encoding.rows(X), axis=1).max() == pytest.approx(1.0)
     again = load_model(_saved(model))
-    assert again._unit == model._unit
+    assert again.row_bound_ == model.row_bound_
     assert (again.predict_proba(X) == model.predict_proba(X)).all()
     assert again.epsilon_ == pytest.approx(model.epsilon_)
 
@@ -205,7 +204,7 @@ def test_the_rule_costs_nothing_and_releases_nothing():
     X, y = arrays()
     model = PrivateClassifier(1.0, classes=[0, 1], bounds=(-1, 1), row_bound="rule").fit(X, y)
     assert "row bound" not in {line["label"] for line in model.ledger_}
-    assert model._unit == by_rule(model._lengths) == max(1.0, 0.3 * math.sqrt(6))
+    assert model.row_bound_ == by_rule(model.plan_.spec.lengths) == max(1.0, 0.3 * math.sqrt(6))
     assert (load_model(_saved(model)).predict_proba(X) == model.predict_proba(X)).all()
     assert by_rule(Lengths(np.ones(3, bool), 99, 4, 1)) == math.sqrt(4 + 9)
 
@@ -225,7 +224,7 @@ def test_a_table_with_its_schema(how):
     frame = table()
     model = PrivateClassifier(3.0, schema=SCHEMA, row_bound=how).fit(frame)
     least = math.sqrt(2) if how == "private" else 1.0
-    assert least <= model._unit < math.sqrt(5)
+    assert least <= model.row_bound_ < math.sqrt(5)
     path = _saved(model)
     assert (load_model(path).predict_proba(frame) == model.predict_proba(frame)).all()
     statement, _ = dpbench.statement(path)
@@ -243,7 +242,7 @@ def test_a_table_without_numbers_has_nothing_to_release():
     schema = Schema(target=SCHEMA.target, columns={"town": SCHEMA.columns["town"]})
     model = PrivateClassifier(3.0, schema=schema, row_bound="private").fit(table()[["town", "y"]])
     assert "row bound" not in {line["label"] for line in model.ledger_}
-    assert model.decide(300, 4).row_bound is None
+    assert model.plan_.bound is None
     load_model(_saved(model))
 
 
@@ -276,7 +275,6 @@ def test_the_default_releases_a_bound_where_there_are_numbers_and_nobody_gave_on
     else:
         assert model.row_bound_ == found
         assert fitted.released.row_bound is None
-    assert saved.read(_saved(model))[0].parameters.row_bound == ("private" if released else None)
 
 
 def test_arrays_have_a_bound_too_and_a_fit_of_arrays_none():
@@ -287,9 +285,9 @@ def test_arrays_have_a_bound_too_and_a_fit_of_arrays_none():
     assert 1 <= model.row_bound_ < math.sqrt(6)
     model.set_params(row_bound=1.2).fit(X, y)
     assert (model.row_bound_, told(model)) == (1.2, 0)
-    assert "bounds, that no label is missing, classes, row_bound" in model.guarantee_
+    assert "bounds, classes, row_bound" in model.guarantee_
     model.set_params(row_bound=None).fit(X, y)
-    assert (model.row_bound_, told(model), model._unit) == (None, 0, math.sqrt(6))
+    assert (model.row_bound_, told(model), model.model_.encoding.unit) == (None, 0, math.sqrt(6))
     fitted = dpbench.fit(X / 4, np.where(y, 1, -1), algorithm="objpert", epsilon=1.0)
     assert fitted.released.row_bound is None
 
@@ -301,9 +299,9 @@ def test_a_method_whose_releases_do_not_compose_with_it_takes_the_rule_and_says_
     monkeypatch.setattr(row_bound, "split", none)
     model = PrivateClassifier(2.0, schema=SCHEMA).fit(table())
     assert model.row_bound_ == by_rule(lengths_of(SCHEMA)) == load_model(_saved(model)).row_bound_
-    assert "counts as public: n, the schema, a row bound by rule" in model.guarantee_
+    assert "counts as public: n, the schema, the column types, a row bound by rule" in model.guarantee_
     fitted = dpbench.fit(table(), schema=SCHEMA, algorithm="objpert", epsilon=2.0)
-    assert fitted.released.counts_public == "the schema, a row bound by rule"
+    assert fitted.released.counts_public == "the schema, the column types, a row bound by rule"
     assert fitted.released.row_bound == model.row_bound_
     for fit in (
         lambda: PrivateClassifier(2.0, schema=SCHEMA, row_bound="private").fit(table()),
@@ -318,18 +316,6 @@ def test_what_has_no_noise_keeps_its_rows():
     assert found.released.row_bound is None
 
 
-def test_an_older_file_names_no_rule_as_public():
-    model = PrivateClassifier(2.0, schema=SCHEMA, row_bound="rule").fit(table())
-    of = saved.read(_saved(model))[0]
-    statement = model.statement()
-    public = [one for one in statement.public if one != "a row bound by rule"]
-    guarantee = statement.guarantee.replace(", a row bound by rule", "")
-    path = _path()
-    saved.write(path, of, msgspec.structs.replace(statement, public=public, guarantee=guarantee))
-    assert load_model(path).row_bound_ == model.row_bound_
-
-
-@pytest.mark.thorough
 @pytest.mark.filterwarnings("error")
 @pytest.mark.parametrize("epsilon", [1e-6, 1e-5, 1e6])
 def test_few_rows_have_a_model_at_any_epsilon(epsilon):
@@ -358,20 +344,18 @@ def test_the_plan_and_the_card_list_the_release():
 
 def test_a_file_whose_bound_and_releases_do_not_agree_is_refused():
     model = PrivateClassifier(2.0, schema=SCHEMA, row_bound="private").fit(table())
-    content = json.loads(Path(_saved(model)).read_text())
-    of = msgspec.convert(content["model"], saved.Saved)
-    statement = model.statement()
+    of, statement = model.model_, model.statement()
     without = msgspec.structs.replace(
         statement, releases=[one for one in statement.releases if one["label"] != "row bound"]
     )
-    with pytest.raises(DoesNotHold, match="row_bound"):
-        saved.write(_path(), of, without)
-    public = msgspec.structs.replace(of, parameters=msgspec.structs.replace(of.parameters, row_bound=None))
-    with pytest.raises(DoesNotHold, match="row_bound"):
-        saved.write(_path(), public, statement)
-    for wrong in ({"unit": 0.5}, {"unit": 9.0}):
-        with pytest.raises((ValueError, UserError)):
-            msgspec.structs.replace(of, **wrong)
+    with pytest.raises(DoesNotHold, match="row bound"):
+        save(_path(), of, without)
+    public = msgspec.structs.replace(of, spec=msgspec.structs.replace(of.spec, row_bound=None))
+    with pytest.raises(DoesNotHold, match="row bound"):
+        save(_path(), public, statement)
+    for wrong in (0.5, 9.0):
+        with pytest.raises(ValueError, match="row bound"):
+            msgspec.structs.replace(of, bound=wrong)
 
 
 @pytest.mark.parametrize(

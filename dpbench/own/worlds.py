@@ -14,9 +14,9 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 import pandas as pd
 
-from dpbench import schema as schemas
 from dpbench.errors import DataError, UserError
 from dpbench.schema import Column, Schema
+from dpbench.schema.encoding import encoding_of, target_values, word
 
 Generator: TypeAlias = np.random.Generator
 
@@ -67,13 +67,14 @@ def simulated(
     """
     law, cells = rng.spawn(2)  # one law for worlds of any number of rows
     table = cells_of(schema, rows + test, law, cells)
-    X = schemas.encode(schema, table, predicting=True).X
+    encoding = encoding_of(schema, intercept=True)
+    X = encoding.rows(table)
     if schema.target.classes is None:
         y, best = _numbers(X, law, cells, _drawn(signal, R2, 0.01, law))
     else:
-        split = _shares(schema.target.classes, shares, law)
+        split = _shares(tuple(map(word, schema.target.classes)), shares, law)
         y, best = _classes(X, law, cells, _drawn(signal, AUC, 0.52, law), split)
-    fitted = schemas.encode(schema, table.iloc[test:]).X  # rows that the schema drops are zeros in a fit alone
+    fitted = encoding.rows(table.iloc[test:], fitting=True)  # rows that the schema drops are zeros in a fit alone
     return World(fitted, y[test:], X[:test], y[:test], best[:test])
 
 
@@ -109,12 +110,13 @@ def rows_of(schema: Schema, frame: pd.DataFrame, name: str) -> Like:
     target = schema.target
     if target.name not in frame.columns:
         raise DataError(f"{name}: there is no column {target.name!r}, the schema's target")
-    y, known = schemas.encode_target(target, frame[target.name])
+    y, known = target_values(target, frame[target.name])
     if known.sum() < FEWEST:
         raise DataError(f"{name}: {known.sum()} rows have a target; {FEWEST} at least are needed")
-    X = schemas.encode(schema, frame).X
+    encoding = encoding_of(schema, intercept=True)
+    X = encoding.rows(frame, fitting=True)
     X[~known] = 0.0
-    return Like(X, schemas.encode(schema, frame, predicting=True).X, y, known)
+    return Like(X, encoding.rows(frame), y, known)
 
 
 # Columns
@@ -286,7 +288,7 @@ def _shares(classes: tuple[str, ...], given: Mapping[str, float], rng: Generator
 
 def check_guesses(schema: Schema, shares: Mapping[str, float], signal: float | None) -> None:
     """UserError, in one line, for guesses that no world can have."""
-    classes = schema.target.classes
+    classes = None if schema.target.classes is None else [*map(word, schema.target.classes)]
     if shares and classes is None:
         raise UserError("share: the schema's target is a number, which has no classes")
     for label, share in shares.items():

@@ -31,6 +31,8 @@ pytestmark = pytest.mark.filterwarnings("ignore::dpbench.PrivacyWarning")
 IRIS = ([4, 2, 1, 0], [8, 4.5, 7, 2.5])
 # Of scikit-learn's checks, those that are not passed, and why.
 EXCEPTIONS = {"check_array_api_input": "skipped by scikit-learn itself without SCIPY_ARRAY_API"}
+# A number that is missing makes its row zeros: to refuse it would tell that it is there, and no ε covers that.
+OF_NUMBERS = {"check_supervised_y_no_nan"}
 
 
 @pytest.fixture(scope="module")
@@ -60,7 +62,9 @@ def test_scikit_learns_own_checks_pass(estimator):
         found = check_estimator(estimator, on_fail=None)
     assert len(found) >= 50
     made = {one["check_name"] for one in found}  # older versions have fewer
-    assert {one["check_name"] for one in found if one["status"] != "passed"} == set(EXCEPTIONS) & made
+    assert {one["check_name"] for one in found if one["status"] != "passed"} == (
+        set(EXCEPTIONS) | (OF_NUMBERS if isinstance(estimator, PrivateRegressor) else set())
+    ) & made
 
 
 @pytest.mark.thorough
@@ -76,7 +80,7 @@ def test_nothing_but_the_declared_is_taken_from_the_data(flowers):
     other = PrivateClassifier(bounds=IRIS).fit(X[::-1] * 0 + 5.0, y)
     for name in ("settings_", "ledger_", "delta_", "epsilon_", "algorithm_"):
         assert getattr(one, name) == getattr(other, name)
-    rows = one._rows(np.vstack([X, 1e6 * X, -1e6 * X]))
+    rows = one.model_.encoding.rows(np.vstack([X, 1e6 * X, -1e6 * X]))
     assert np.linalg.norm(rows, axis=1).max() <= 1 + 1e-12
 
 
@@ -111,7 +115,7 @@ def test_a_mistake_is_one_line(flowers, parameters, message):
 
 def test_a_target_of_words_is_one_line():
     with pytest.raises(UserError, match=r"y: not numbers;"):
-        PrivateRegressor(bounds=(0, 1), target_bounds=(0, 1)).fit(np.eye(4), ["a", "b", "a", "b"])
+        PrivateRegressor(bounds=(0, 1), target_bounds=(0, 1)).fit(np.eye(4), np.array(["a", "b", "a", "b"]))
 
 
 def by_coefficients(model, X, low, high):
@@ -143,7 +147,7 @@ def test_one_against_the_rest_spends_one_budget(flowers):
 
 
 def test_a_split_that_gives_each_model_the_whole_budget_is_found(flowers, monkeypatch):
-    monkeypatch.setattr("dpbench.estimators.models.share", lambda epsilon, delta, runs, gaussian: (epsilon, delta))
+    monkeypatch.setattr("dpbench.own.spec.share", lambda epsilon, delta, runs, gaussian: (epsilon, delta))
     with pytest.raises(PrivacyError, match="3 runs compose to"):
         PrivateClassifier(bounds=IRIS, algorithm="dp-gd").fit(*flowers)
 
@@ -215,7 +219,7 @@ def test_every_fit_of_model_selection_is_charged_to_the_budget(flowers):
     for _ in range(2):
         model.fit(X, y)
     assert len(budget.charges) == 3 + 2 + 3 + 2
-    assert budget.epsilon_spent == pytest.approx(spent_together(model._composition, 10, 1e-3), rel=1e-3)
+    assert budget.epsilon_spent == pytest.approx(spent_together(model.releases_, 10, 1e-3), rel=1e-3)
     with pytest.raises(UserError, match="budget: with this fit"):
         GridSearchCV(pipeline, {"privateclassifier__l2": np.linspace(0, 1, 9)}, cv=4, error_score="raise").fit(X, y)
     assert budget.epsilon_spent <= 5 * (1 + 1e-6)
@@ -253,7 +257,7 @@ def test_a_known_row_bound_is_used_and_longer_rows_are_shortened(line):
     y = X[:, 0] > 0
     wide = PrivateClassifier(1.0, bounds=(-40, 40), row_bound=None, random_state=0).fit(X, y)
     tight = clone(wide).set_params(row_bound=1.05).fit(X, y)
-    assert np.linalg.norm(tight._rows(100 * X), axis=1).max() <= 1 + 1e-12
+    assert np.linalg.norm(tight.model_.encoding.rows(100 * X), axis=1).max() <= 1 + 1e-12
     assert tight.score(X, y) > wide.score(X, y)
 
 
@@ -311,16 +315,16 @@ def test_what_a_fit_says_does_not_depend_on_values(flowers):
     assert list(model.fit(odd, np.where(y == 2, 1, y)).classes_) == [0, 1, 2]
     assert np.isfinite(model.coef_).all()
     first = model.fit(X, np.where(y == 2, 7, y)).coef_
-    np.testing.assert_array_equal(first, model.fit(X, np.where(y == 2, 0, y)).coef_)
+    np.testing.assert_array_equal(first, model.fit(X, np.where(y == 2, np.nan, y)).coef_)
     assert (
-        "public: n, the columns, bounds, that no label is missing, classes"
+        "public: n, the columns, bounds, classes"
         in PrivateClassifier(bounds=(0, 8), classes=[0, 1, 2]).fit(X, y).guarantee_
     )
     with pytest.raises(UserError, match="one class") as caught:
         PrivateClassifier(bounds=(0, 8)).fit(X, ["secret-diagnosis"] * len(y))
     assert "secret" not in str(caught.value)
     with pytest.raises(UserError, match="not numbers") as caught:
-        PrivateRegressor(bounds=(0, 8), target_bounds=(0, 1)).fit(X, ["secret-diagnosis"] * len(y))
+        PrivateRegressor(bounds=(0, 8), target_bounds=(0, 1)).fit(X, np.array(["secret-diagnosis"] * len(y)))
     assert "secret" not in str(caught.value)
     regressor = PrivateRegressor(bounds=(0, 8), target_bounds=(0, 2), random_state=0).fit(odd, y)
     assert np.isfinite(regressor.predict(odd)).all()

@@ -6,7 +6,8 @@ import pytest
 
 import dpbench
 from dpbench.errors import UserError
-from dpbench.schema import Column, Schema, Target, encode
+from dpbench.schema import Column, Schema, Target
+from dpbench.schema.encoding import encoding_of
 
 COLUMNS = {
     "age": Column(bounds=(0, 100), missing="indicator"),
@@ -35,7 +36,7 @@ def people():
 )
 def test_a_table_is_fitted_as_the_rows_that_its_schema_makes(schema, loss, algorithm, labels, expected, people):
     labels = pd.Series(np.random.default_rng(1).choice(np.array(labels, dtype=object), 300))
-    rows = encode(schema, people).X
+    rows = encoding_of(schema, intercept=True).rows(people, fitting=True)
     rows[[one not in expected for one in labels]] = 0.0
     given = {"algorithm": algorithm, "epsilon": 1.0, "loss": loss, "T": 5}
     whole = dpbench.fit(people.assign(y=labels), schema=schema, row_bound=None, seed=3, **given)
@@ -45,7 +46,9 @@ def test_a_table_is_fitted_as_the_rows_that_its_schema_makes(schema, loss, algor
     np.testing.assert_array_equal(whole.w, apart.w)
     np.testing.assert_allclose(whole.w, by_hand.w, rtol=1e-12)
     released = dpbench.fit(people.assign(y=labels), schema=schema, **given)
-    assert released.guarantee.endswith("holds for the bytes released; counts as public: n, the schema")
+    assert released.guarantee.endswith(
+        "holds for the bytes released; counts as public: n, the schema, the column types"
+    )
 
 
 def test_what_does_not_fit_the_schema_is_one_line(people):
@@ -53,8 +56,13 @@ def test_what_does_not_fit_the_schema_is_one_line(people):
     drafted = Schema(target=TWO.target, columns={"age": Column(bounds=(0, 1), decide=("bounds",))})
     table = people.assign(y="no")
     for schema, more, X, said in (
-        (THREE, {}, table, "logistic takes two classes, and the schema's target has 3 classes: softmax-3 takes them"),
-        (NUMBER, {}, table, "the schema's target is a number: squared takes it"),
+        (
+            THREE,
+            {"loss": "logistic"},
+            table,
+            "logistic takes two classes, and the schema's target has 3 classes: softmax-3 takes them",
+        ),
+        (NUMBER, {"loss": "logistic"}, table, "the schema's target is a number: squared takes it"),
         (TWO, {"loss": "squared"}, table, "squared does not fit the schema's target, which has 2 classes"),
         (THREE, {"loss": "softmax-4"}, table, "softmax-4 does not fit the schema's target, which has 3 classes"),
         (TWO, {}, people, "y: there is no column 'y' in X; give y"),

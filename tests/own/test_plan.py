@@ -10,11 +10,12 @@ import pytest
 import dpbench
 from dpbench.cli import main
 from dpbench.errors import DataError, UserError
-from dpbench.estimators import plan as planning
-from dpbench.estimators import worlds
+from dpbench.own import forecast as planning
+from dpbench.own import worlds
 from dpbench.privacy.accounting.gaussian import gaussian_mu
 from dpbench.privacy.ledger import describe
-from dpbench.schema import Column, Schema, Target, encode, inspect
+from dpbench.schema import Column, Schema, Target, inspect
+from dpbench.schema.encoding import encoding_of
 
 COLUMNS = {
     "age": Column(bounds=(0, 100), missing="indicator"),
@@ -81,7 +82,7 @@ def test_a_world_is_a_table_of_the_schema(schema):
     assert all("cells are missing" in line for line in inspect(schema, cells))  # nothing beyond bounds or categories
     assert {line.split(":")[0] for line in inspect(schema, cells)} <= {"age", "born"}
     world = worlds.simulated(schema, 300, np.random.default_rng(1), shares={}, signal=None)
-    assert world.X.shape == (300, encode(schema, cells).X.shape[1])
+    assert world.X.shape == (300, len(encoding_of(schema, intercept=True).names))
     assert world.Xt.shape[0] == len(world.yt) == worlds.TEST
     assert np.linalg.norm(world.X, axis=1).max() <= 1 + 1e-12
     assert set(np.unique(world.y)) <= set(range(3)) if schema.target.classes else np.abs(world.y).max() <= 1
@@ -151,7 +152,7 @@ def test_fewer_rows_with_the_same_noise_beside_them():
 )
 def test_a_large_table_is_foreseen_by_a_small_world(schema, score, monkeypatch):
     whole = frame(schema, 8000, signal=0.85)
-    name = next(iter(planning.chosen(whole, ["auto"], [0.2], whole.world(0, 2).X.shape[1])[0]))
+    name = next(iter(planning.chosen(whole, ["auto"], [0.2])[0]))
     pairs = []
     for number in range(3):
         world = whole.world(number, 8000)

@@ -16,7 +16,6 @@ import numpy as np
 import scipy
 
 from dpbench import algorithms, datasets
-from dpbench import schema as schemas
 from dpbench.algorithms.base import make_settings
 from dpbench.datasets.recipes import BLOCK, LARGEST, LARGEST_SINGLE, all_within, row_norms, rows_beyond
 from dpbench.datasets.tables import WITHIN
@@ -32,34 +31,6 @@ from dpbench.run import shards
 Labels = Literal["binary", "real"]
 Bound = Literal["check", "rescale"]
 LARGEST_LABEL = 1e100  # a number beyond is moved to it
-
-
-def by_schema(schema: Any, X: Any, y: Any, loss: losses.Loss) -> tuple[np.ndarray, np.ndarray]:
-    """(X (n, d) of ‖x‖₂ ≤ 1, an intercept first, y as the loss takes it) of a DataFrame, as the estimators read it.
-
-    schema: a `dpbench.schema.Schema` or its TOML file. y: the target, None for its column in X. A row whose label is
-    not known is a row of zeros. UserError for a schema that is not decided, or whose target the loss does not take.
-    """
-    found = schemas.load(schema)
-    found.require_decided()
-    if not hasattr(X, "columns"):
-        raise UserError("X: give a pandas DataFrame, whose columns the schema names")
-    target = found.target
-    k = len(target.classes or ())
-    if loss.binary and k != 2:
-        what = f"has {k} classes: softmax-{k} takes them" if k else "is a number: squared takes it"
-        raise UserError(f"loss: {loss.name} takes two classes, and the schema's target {what}")
-    if not loss.binary and (loss.outputs if loss.outputs > 1 else 0) != k:
-        what = f"has {k} classes" if k else "is a number"
-        raise UserError(f"loss: {loss.name} does not fit the schema's target, which {what}")
-    if y is None and target.name not in X.columns:
-        raise UserError(f"y: there is no column {target.name!r} in X; give y")
-    values, known = schemas.encode_target(target, X[target.name] if y is None else y)
-    if len(values) != len(X):
-        raise UserError(f"y: {len(values)} values for {len(X)} rows")
-    rows = schemas.encode(found, X).X
-    rows[~known] = 0.0
-    return rows, np.where(values == 1, 1.0, -1.0) if loss.binary else values.astype(np.float64)
 
 
 def problem_of(

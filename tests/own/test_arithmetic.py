@@ -209,10 +209,10 @@ def test_a_loss_of_ones_own_cannot_move_a_sum_further_than_its_row_may():
 )
 def test_the_longest_row_is_never_measured_where_noise_or_steps_rest_on_a_bound(call, monkeypatch):
     """It was: dp-gcd's steps, and the noise of what private-tuning tunes, followed the longest row of a fit."""
-    from dpbench.run import given
+    from dpbench.own import inputs
 
-    seen, made = [], given.problem_of
-    monkeypatch.setattr(given, "problem_of", lambda *args, **kwargs: seen.append(made(*args, **kwargs)) or seen[-1])
+    seen, made = [], inputs.problem_of
+    monkeypatch.setattr(inputs, "problem_of", lambda *args, **kwargs: seen.append(made(*args, **kwargs)) or seen[-1])
     X, y = table("logistic")
     for far in (0.1, 10.0):
         A = X.copy()
@@ -226,10 +226,10 @@ def test_the_longest_row_is_never_measured_where_noise_or_steps_rest_on_a_bound(
 
 def test_a_sparse_row_with_a_column_twice_is_as_long_as_its_sums(monkeypatch):
     """(0.7, 0.7) in one column is 1.4; on the grid each of the two became what they are together."""
-    from dpbench.run import given
+    from dpbench.own import inputs
 
-    seen, made = [], given.problem_of
-    monkeypatch.setattr(given, "problem_of", lambda *args, **kwargs: seen.append(made(*args, **kwargs)) or seen[-1])
+    seen, made = [], inputs.problem_of
+    monkeypatch.setattr(inputs, "problem_of", lambda *args, **kwargs: seen.append(made(*args, **kwargs)) or seen[-1])
     twice = [0.7, 0.7, 0.5], [0, 0, 1], [0, 2, 3]
     X, y = scipy.sparse.csr_array(twice, shape=(2, 2)), np.array([1.0, -1.0])
     for arithmetic in ("bytes", "real"):
@@ -328,24 +328,24 @@ def test_of_a_plug_in_the_guarantee_says_whose_word_it_is(tmp_path):
 
 @pytest.mark.parametrize("kind", [np.float32, np.float64, np.int8, bool, np.float16])
 def test_labels_of_any_type_are_signs_of_float32_rows(kind):
-    from dpbench.run import given
+    from dpbench.own import inputs
 
     X, y = np.ones((5, 2), np.float32), np.array([1, 0, 2, 0, 1]).astype(kind)
-    _, signs = given.repaired(X, y, "binary", loss="logistic", single=True)
+    _, signs = inputs.repaired(X, y, "binary", loss="logistic", single=True)
     assert signs.dtype == np.float32
     np.testing.assert_array_equal(signs, [1, -1, 1, -1, 1])
-    _, signs = given.repaired(
+    _, signs = inputs.repaired(
         X, np.array([np.nan, -np.inf, np.inf, 1e-300, -0.0]), "binary", loss="logistic", single=True
     )
     np.testing.assert_array_equal(signs, [-1, -1, 1, 1, -1])
     with pytest.raises(DataError, match="shape"):
-        given.repaired(X, np.ones(4, kind), "binary", loss="logistic", single=True)
+        inputs.repaired(X, np.ones(4, kind), "binary", loss="logistic", single=True)
 
 
 @pytest.mark.parametrize("kind", [np.float32, np.float64])
 @pytest.mark.parametrize("norm", ["l2", "l1"])
 def test_few_rows_of_many_that_are_beyond_the_bound_are_shortened_without_a_copy(norm, kind, monkeypatch):
-    from dpbench.run import given
+    from dpbench.own import inputs
 
     rng = np.random.default_rng(0)
     X = (rng.uniform(-0.1, 0.1, (20_000, 4))).astype(kind)
@@ -355,9 +355,9 @@ def test_few_rows_of_many_that_are_beyond_the_bound_are_shortened_without_a_copy
     call = {"method": "", "loss": "logistic", "needed": (norm, 1.0), "bound": "rescale", "release": True,
             "exact": False, "precision": np.dtype(kind).name, "steady": False,
             "declared": {"loss": "logistic", "row_bound": 1.0, "row_bound_norm": norm}}  # fmt: skip
-    copied = given.problem_of(X, y, **call)
-    monkeypatch.setattr(given._kept_apart, "__defaults__", (1.0,))
-    apart = given.problem_of(X, y, **call)
+    copied = inputs.problem_of(X, y, **call)
+    monkeypatch.setattr(inputs._kept_apart, "__defaults__", (1.0,))
+    apart = inputs.problem_of(X, y, **call)
     W = rng.standard_normal((1, 4))
     assert "X" in vars(copied)
     assert "X" not in vars(apart)
@@ -367,7 +367,7 @@ def test_few_rows_of_many_that_are_beyond_the_bound_are_shortened_without_a_copy
     np.testing.assert_array_equal(apart.X, copied.X)
     assert np.linalg.norm(apart.X, 2 if norm == "l2" else 1, axis=1).max() <= 1 + 1e-12
     X[::10] *= 100  # no longer few
-    assert "X" in vars(given.problem_of(X, y, **call))
+    assert "X" in vars(inputs.problem_of(X, y, **call))
 
 
 @pytest.mark.parametrize("precision", ["float64", "float32"])

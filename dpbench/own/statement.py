@@ -24,7 +24,7 @@ from dpbench.privacy.ledger import Composition, Entry, Relation, describe
 from dpbench.privacy.plain import plain, release_of
 from dpbench.privacy.verify import spent
 
-FORMAT = 2
+FORMAT = 3
 MOST = 10**12  # rows, and releases of one kind
 HOLDS = {"bytes": "holds for the bytes released", "real": "in exact arithmetic"}
 AS_STATED = (
@@ -47,6 +47,7 @@ class Statement(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only
     made: when, in UTC. mechanism: the algorithm; settings: its own. epsilon, delta, relation: the guarantee. public:
     what was taken for public. arithmetic: "bytes" or "real", see `dpbench.fit`. guarantee: all of it in words.
     releases: the plan of what was released, as plain data. versions: of the libraries. rows: n, which is public.
+    charge: the mark of the data budget that paid for it, "" without one.
     """
 
     made: str
@@ -61,6 +62,7 @@ class Statement(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only
     releases: list[dict[str, Any]]
     versions: dict[str, str]
     rows: int
+    charge: str = ""
 
     @property
     def composition(self) -> Composition:
@@ -83,6 +85,7 @@ class Statement(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only
             "Releases, and the noise of each:",
         ]
         shown += [f"  {entry.count} × {entry.label}: {describe(entry.release)}" for entry in self.composition]
+        shown += [f"Charged to a data budget: {self.charge}"] * bool(self.charge)
         shown.append("Libraries: " + ", ".join(f"{name} {version}" for name, version in self.versions.items()))
         return [*shown, AS_STATED]
 

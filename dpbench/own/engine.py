@@ -1,0 +1,146 @@
+"""A plan carried out: the only code that hands rows of one's own to an algorithm."""
+
+from __future__ import annotations
+
+import secrets
+import traceback
+from dataclasses import dataclass, field
+from typing import Any
+
+import msgspec
+import numpy as np
+
+from dpbench.errors import Defect, PrivacyError, UserError
+from dpbench.own import inputs
+from dpbench.own import row_bound as row_bounds
+from dpbench.own.spec import Plan
+from dpbench.privacy.check import together
+from dpbench.privacy.ledger import Composition
+from dpbench.privacy.noise import stream
+from dpbench.problems import catalogue
+from dpbench.problems.risk import Diverged
+from dpbench.run.bind import BatchRun, Bound, bind
+from dpbench.run.execute import one_thread
+
+UNFINISHED = "did not end as its proof asks for, so nothing is released"  # by how much would depend on the data
+
+
+@dataclass(frozen=True)
+class Fitted:
+    """What a plan made of the rows.
+
+    Attributes:
+        plan: what was carried out.
+        W: (models, d), one a row; of a loss of several outputs (outputs, d).
+        bound: on the length of the rows, where it was found; None elsewhere.
+        releases: as planned, or as said while it ran; of methods without a guarantee too.
+        epsilon, checked_by: what they compose to by the second accountant.
+        ledger: one row per model and kind of release, the noise that was drawn with it.
+        settings: of the method, completed; they may look at the data where the method counts that as public.
+        diagnostics: objective, seconds, status, the realised ε and the method's own, of each model: read off the data
+            without noise, so no guarantee covers them.
+    """
+
+    plan: Plan
+    W: np.ndarray
+    bound: float | None
+    releases: Composition
+    epsilon: float
+    checked_by: str
+    ledger: list[dict[str, Any]]
+    settings: dict[str, Any]
+    diagnostics: list[dict[str, Any]] = field(repr=False)
+
+
+def execute(
+    plan: Plan, X: Any, y: Any, *, unit: float = 1.0, seed: int | None = None, start: str = "zero", check: bool = False
+) -> Fitted:
+    """Fit the models of a plan.
+
+    Args:
+        plan: of as many rows and columns.
+        X: (n, d) rows of ‖x‖₂ ≤ 1, which were divided by `unit`; an array, sparse, or a dask array. Where a bound is
+            found, an array is shortened in place.
+        y: (n,) labels as the loss takes them, or numbers of classes, from 0.
+        seed: None draws from the system's entropy. start: see `dpbench.fit`.
+        check: refuse data that do not fit, which tells of them, instead of repairing them row by row.
+
+    Raises:
+        PrivacyError: what was released does not keep the ε. Defect: it is not what was planned.
+    """
+    spec, bound, ledgers = plan.spec, None, []
+    if plan.bound is not None:
+        found = row_bounds.release(X, spec.lengths, unit, plan.bound, plan.whole, seed=seed, arithmetic=spec.arithmetic)
+        bound, ledgers = found.bound, [{"model": "all", **line} for line in found.ledger]
+        X = row_bounds.shortened(X, unit / bound)
+    runs, parts = [], list(plan.bound.parts if plan.bound else [])
+    for i in range(plan.models):
+        problem = _problem(plan, X, y if plan.models == 1 else np.where(y == i, 1.0, -1.0), seed=seed, check=check)
+        key = secrets.token_hex(32) if seed is None else f"fit/{plan.method.name}/{plan.each}/{plan.settings}/{seed}"
+        if i:
+            key += f"/{i}"  # models of one seed share no noise
+        run, bound_run = _run(plan, problem, catalogue.draw(start, problem.d, stream(key, "init"))[None], key, seed)
+        said = bound_run.guarantee(run)
+        if plan.method.private and not plan.flaw and said.error:
+            raise PrivacyError(f"{plan.method.name}: {said.error}")
+        runs.append((run, said, bound_run))
+        ledgers += [{"model": i, **line} for line in run.mechanisms.ledger.summary()]
+        parts.append((run.mechanisms.ledger.planned(0), said.planned, plan.each.delta))
+    releases = tuple(entry for composition, _, _ in parts for entry in composition)
+    if plan.releases and not plan.flaw and releases != plan.releases:
+        raise Defect(f"{plan.name}: it ran by another plan than the one that was shown")
+    epsilon, whole = parts[0][1], plan.whole
+    if len(parts) > 1:
+        epsilon = together(parts, whole.epsilon, whole.delta, whole.relation)
+    outputs = plan.problem.loss.outputs
+    W = np.stack([run.W[0] for run, _, _ in runs]).reshape(plan.models * outputs, -1)
+    seen = [{"objective": float(run.objective[0]), "seconds": run.seconds, "status": run.status[0],
+             "epsilon_realised": said.realised, "columns": {name: value[0] for name, value in run.columns.items()}}
+            for run, said, _ in runs]  # fmt: skip
+    # What a plug-in says of its settings is shown, so it gets no data to say it of.
+    settings = msgspec.structs.asdict(plan.settings if plan.foreign else runs[0][2].settings[0])
+    return Fitted(plan, W, bound, releases, epsilon, runs[0][1].checked_by, ledgers, settings, seen)
+
+
+def _problem(plan: Plan, X: Any, y: Any, *, seed: int | None, check: bool) -> Any:
+    """The problem of one model: rows and labels, and what the plan declares of them."""
+    spec, declared = plan.spec, plan.problem
+    bounded = np.isfinite(declared.row_bound)
+    return inputs.problem_of(
+        X, y, method=plan.method.name, loss=declared.loss, bound="check" if check else "rescale",
+        needed=(declared.row_bound_norm, declared.row_bound) if bounded else None,
+        release=seed is None and not plan.flaw, exact=plan.exact, precision=spec.precision,
+        steady=spec.timing is not None,
+        declared={"loss": declared.loss, "l1": spec.l1, "l2": declared.l2, "w2": spec.w2, "name": declared.name,
+                  "row_bound_norm": declared.row_bound_norm, "row_bound": declared.row_bound},
+    )  # fmt: skip
+
+
+def _run(plan: Plan, problem: Any, W: np.ndarray, key: str, seed: int | None) -> tuple[BatchRun, Bound]:
+    """One model's run; of a method that is not ours no text of an error, which may hold data."""
+    release, withheld = seed is None and not plan.flaw, ""
+    kind = row_bounds.mechanisms_of(plan.exact, seed)
+    with one_thread():
+        try:
+            bound = bind(plan.method, problem, [plan.asked], [plan.each], W, [key])
+            run = bound.run(mechanisms_class=kind)
+        except Diverged as error:
+            raise UserError(f"{plan.method.name}: {error}") from None
+        except Exception as error:
+            if plan.foreign is None or not release or _raised_here(error):
+                raise
+            withheld = type(error).__name__
+    if withheld:  # outside the handler, so that the error is not kept as this one's context
+        raise UserError(
+            f"{plan.foreign}: it raised {withheld}, whose text is withheld, as it may hold data; to read it, run the "
+            "method with a seed, which is no release"
+        )
+    if run.errors[0]:
+        raise UserError(f"{plan.method.name}: {UNFINISHED if release else run.errors[0]}")
+    return run, bound
+
+
+def _raised_here(error: BaseException) -> bool:
+    """Whether the line that raised is dpbench's own, whose messages tell nothing of a release's data."""
+    last = list(traceback.walk_tb(error.__traceback__))[-1][0]
+    return str(last.f_globals.get("__name__", "")).startswith("dpbench.")

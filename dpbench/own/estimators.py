@@ -1,0 +1,622 @@
+"""scikit-learn's faces of `own.spec.plan` and `own.engine.execute`: parameters in, a `Model` out.
+
+All that the models take of the data beyond the budget is public and given, never estimated: the range of each feature
+(`bounds`) and of a numeric target (`target_bounds`). Values outside are moved to the nearest end, which is a function
+of one row and costs nothing. Public too are the numbers of rows and columns, their names, and the set of classes,
+which is best given as `classes`. A `schema` says all of it for a table with categories, dates and missing cells.
+"""
+
+from __future__ import annotations
+
+import inspect
+import os
+import warnings
+from collections.abc import Mapping
+from dataclasses import KW_ONLY, dataclass
+from typing import Any, ClassVar, Literal
+
+import numpy as np
+from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
+from sklearn.utils import check_random_state
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
+
+from dpbench import algorithms
+from dpbench.algorithms import defaults
+from dpbench.errors import nearest, positive
+from dpbench.frames import unnamed
+from dpbench.own import model as models
+from dpbench.own import row_bound as row_bounds
+from dpbench.own.engine import execute
+from dpbench.own.fit import REPRODUCIBLE
+from dpbench.own.model import Model
+from dpbench.own.spec import ParameterError, Plan, Spec, of_encoding, plan
+from dpbench.own.statement import Statement
+from dpbench.privacy.data_budget import DataBudget
+from dpbench.privacy.ledger import Composition, Relation
+from dpbench.privacy.verify import spent
+from dpbench.schema import Column, Schema, Target
+from dpbench.schema import load as load_schema
+from dpbench.schema.encoding import encoding_of, target_values, word
+
+REPEATED = ("sklearn.model_selection", "sklearn.ensemble", "sklearn.multiclass", "sklearn.calibration",
+            "sklearn.feature_selection")  # what fits clones of an estimator to the same rows  # fmt: skip
+
+
+class PrivacyWarning(UserWarning):
+    """Something that was taken from the data without being paid for."""
+
+
+@dataclass(eq=False, repr=False)  # scikit-learn compares and shows
+class _Private(BaseEstimator):
+    """What the two estimators share: parameters, how X and y are read, and what is shown of a fitted `Model`."""
+
+    _loss: ClassVar[str]
+
+    epsilon: float = 1.0
+    delta: float | str | None = None
+    _: KW_ONLY
+    algorithm: str = "auto"
+    schema: Any = None
+    bounds: Any = None
+    categories: Mapping[str, Any] | None = None
+    row_bound: float | row_bounds.RowBound | None = "auto"
+    fit_intercept: bool = True
+    l2: float | None = None
+    settings: Mapping[str, Any] | None = None
+    arithmetic: Literal["bytes", "real"] | None = None
+    precision: Literal["float64", "float32"] = "float64"
+    timing: Literal["constant"] | None = None
+    random_state: Any = None
+    budget: DataBudget | None = None
+
+    # What a fit is
+
+    def plan(self, rows: int, schema: Schema | None = None) -> Plan:
+        """What a fit to so many rows would release, and with what noise: no data are needed to say it.
+
+        Args:
+            rows: n, public.
+            schema: of the table; None takes that of the estimator.
+
+        Raises:
+            UserError: no method is covered by its proof there, or a parameter does not fit.
+        """
+        return self._plan(rows, load_schema(self.schema if schema is None else schema), positional=False)
+
+    def _plan(self, rows: int, schema: Schema, *, positional: bool) -> Plan:
+        if self.fit_intercept not in (True, False):
+            raise ParameterError(f"fit_intercept must be True or False, got {self.fit_intercept!r}")
+        labels = schema.target.classes or ()
+        encoding = encoding_of(schema, intercept=bool(self.fit_intercept), positional=positional)
+        settings = {} if self.settings is None else self.settings
+        if not isinstance(settings, Mapping):
+            raise ParameterError(f"settings must be {{name: value}}, got {self.settings!r}")
+        return plan(Spec(
+            **of_encoding(encoding, rows, len(labels)), loss=self._loss, epsilon=_plain(self.epsilon),
+            delta=_plain(self.delta), algorithm=self.algorithm, settings={k: _plain(v) for k, v in settings.items()},
+            row_bound=None if schema.row_bound is not None else self._row_bound, l2=_plain(self.l2),
+            class_weights=self._weights(labels), arithmetic=self.arithmetic, precision=self.precision,
+            timing=self.timing, reproducible=self.random_state is not None, relation=defaults.RELATION.value,
+        ))  # fmt: skip
+
+    @property
+    def _row_bound(self) -> Any:
+        """How a bound is to be found; ParameterError for a row_bound that is none."""
+        given = self.row_bound
+        if given is None or (isinstance(given, str) and given in row_bounds.WAYS):
+            return given
+        if isinstance(given, bool) or not isinstance(given, int | float | np.number):
+            raise ParameterError(f'row_bound must be a number, "auto", "private", "rule" or None, got {given!r}')
+        positive("row_bound", float(given))
+        return None
+
+    def _weights(self, labels: tuple[Any, ...]) -> tuple[float, ...] | None:
+        return None
+
+    def _target(self, y: Any) -> tuple[Target, bool]:
+        """(the target of arrays, whether its classes were read off y)."""
+        raise NotImplementedError
+
+    # One fit
+
+    def fit(self, X: Any, y: Any = None, **others: Any) -> Any:
+        """Fit on X (n, d) and y (n,); with a schema, y may be a column of X."""
+        for name, value in others.items():
+            if name != "sample_weight":
+                raise TypeError(f"fit() takes X and y, and no {name!r}")
+            if value is not None:
+                raise ParameterError(
+                    "sample_weight: the weight of a row comes from the data, and one row of a large weight would need "
+                    "all the noise; public weights of classes are class_weight"
+                )
+        if self.budget is not None and not isinstance(self.budget, DataBudget):
+            raise ParameterError(f"budget must be a dpbench.DataBudget or None, got {self.budget!r}")
+        X, y, schema, of_rows, wrong = self._read(X, y)
+        plan, charge = self._plan(len(y), schema, positional=of_rows["positional"]), ""
+        if self.budget is not None:  # before a cell is read: what a cell says must not decide whether it is paid for
+            whole, what = plan.whole, f"{type(self).__name__}, {plan.name}"
+            charge = self.budget.charge(what, plan.releases, whole.epsilon, whole.delta)
+        elif self.random_state is None:
+            _warn_of_clones(tuple(schema.columns))
+        if wrong is not None:
+            raise wrong
+        encoding = encoding_of(schema, intercept=bool(self.fit_intercept), positional=of_rows["positional"])
+        rows = encoding.rows(X, fitting=True)
+        values, known = target_values(schema.target, y)
+        rows[~known] = 0.0  # an unknown label moves no model
+        two = len(schema.target.classes or ()) == 2
+        seed = None if self.random_state is None else int(check_random_state(self.random_state).randint(2**31 - 1))
+        fitted = execute(plan, rows, np.where(values == 1, 1.0, -1.0) if two else values.astype(float),
+                         unit=encoding.unit, seed=seed)  # fmt: skip
+        model = models.model_of(fitted, schema=schema, labels=schema.target.classes,
+                                intercept=bool(self.fit_intercept), **of_rows)  # fmt: skip
+        stated = model.statement(models.now(), fitted.releases, plan, charge)
+        self.plan_, self.ledger_ = plan, fitted.ledger
+        return self.become(model, stated, fitted.releases, fitted.epsilon)
+
+    def become(self, model: Model, stated: Statement, releases: Composition, epsilon: float) -> Any:
+        """Show that model: what scikit-learn expects are views of it and of its statement."""
+        self.model_, self.statement_, self.releases_, self.epsilon_ = model, stated, releases, epsilon
+        self.algorithm_, self.settings_, self.delta_ = stated.mechanism, stated.settings, stated.delta
+        self.public_, self.arithmetic_, self.guarantee_ = stated.public, stated.arithmetic, stated.guarantee
+        if model.spec.reproducible:
+            self.guarantee_ = REPRODUCIBLE
+        elif self.budget is not None:
+            total, fits = self.budget.epsilon_spent, len(self.budget.charges)
+            more = f"{fits} fits charged to its budget cost ε = {total:.4g} at δ = {self.budget.delta:.3g} together"
+            self.guarantee_ += f"; {more}" * (fits > 1)
+        self.coef_: Any
+        self.intercept_: Any
+        self.coef_, self.intercept_ = model.in_units()
+        self.n_features_in_ = len(model.schema.columns) if model.positional else len(model.encoding.columns)
+        if not model.positional:
+            self.encoded_names_ = model.encoding.names
+        if names := model.features or ([] if model.positional else model.encoding.columns):
+            self.feature_names_in_ = np.array(names, dtype=object)
+        return self
+
+    def _read(self, X: Any, y: Any) -> tuple[Any, Any, Schema, dict[str, Any], Exception | None]:
+        """(X, y, schema, how a model says that they were read, an error that a cell made, to raise when it is paid)."""
+        table = self.schema is not None or self.categories is not None or isinstance(self.bounds, Mapping)
+        if self.schema is not None:
+            return *self._by_schema(X, y), {"positional": False, "written": True, "classes_read": False}, None
+        if table and not hasattr(X, "columns"):
+            raise ParameterError("X: give a pandas DataFrame, whose columns the schema names")
+        wrong = None
+        if not table:
+            if self.bounds is None:
+                raise ParameterError(
+                    "bounds: give the public range of the features, (low, high), numbers or one per column; it is "
+                    "never taken from the data, which would reveal something about them"
+                )
+            X, wrong = _arrays(self, X)
+        y = _labels_of(y, len(X))
+        target, read = self._target(y)
+        names = list(X.columns) if table else [f"x{i}" for i in range(X.shape[1])]
+        schema = schema_of(
+            names, self.bounds, self.categories, target, self.row_bound if self._row_bound is None else None
+        )
+        features = [] if table else [str(name) for name in getattr(self, "feature_names_in_", [])]
+        how = {"positional": not table, "written": False, "classes_read": read, "features": features}
+        return X, y, schema, how, wrong
+
+    def _by_schema(self, X: Any, y: Any) -> tuple[Any, Any, Schema]:
+        """X, y and the schema that somebody wrote."""
+        if not isinstance(self.schema, Schema | str | os.PathLike):
+            raise ParameterError(f"schema must be a dpbench.schema.Schema or its TOML file, got {self.schema!r}")
+        if not hasattr(X, "columns"):
+            raise ParameterError("X: give a pandas DataFrame, whose columns the schema names")
+        schema = load_schema(self.schema)
+        twice = [name for name in ("bounds", "categories") if getattr(self, name) is not None]
+        number = self._row_bound is None and self.row_bound is not None
+        if number or (schema.row_bound is not None and self.row_bound not in (None, "auto")):
+            twice.append("row_bound")
+        if twice:
+            raise ParameterError(f"{twice[0]}: the schema says it; leave it out")
+        schema.require_decided()
+        kind = "bounds" if self._loss == "squared" else "classes"
+        if getattr(schema.target, kind) is None:
+            raise ParameterError(f"schema: its target has no {kind}, which {type(self).__name__} needs")
+        if y is None and schema.target.name not in X.columns:
+            raise ParameterError(f"y: there is no column {schema.target.name!r} in X; give y")
+        y = X[schema.target.name] if y is None else y
+        if len(y) != len(X):
+            raise ParameterError(f"y: {len(y)} values for {len(X)} rows")
+        return X, y, schema
+
+    # The model as a file, and what is shown of it
+
+    def statement(self) -> Statement:
+        """What the release of this model is: mechanism, ε, δ, what counts as public. UserError if it is no release."""
+        check_is_fitted(self)
+        if self.model_.spec.reproducible:
+            raise ParameterError(
+                "random_state: a fit with one is no release, so there is nothing to state; fit without"
+            )
+        return self.statement_
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the model and its statement as JSON: weights, schema or bounds, no rows, no pickle.
+
+        `dpbench.load_model` reads it, `dpbench statement FILE` shows and checks the statement. A fit with a
+        random_state is no release and is not saved.
+        """
+        models.save(path, self.model_, self.statement())
+
+    @property
+    def row_bound_(self) -> float | None:
+        """The length beyond which rows are shortened, each number being in [-1, 1]; None where none is."""
+        check_is_fitted(self)
+        return self.model_.encoding.bound
+
+    @property
+    def loss_(self) -> str:
+        """The loss of the model, by its name."""
+        check_is_fitted(self)
+        return self.model_.loss
+
+    @property
+    def profile_(self) -> np.ndarray:
+        """(m, 2): δ from 1e-4·delta_ to 1e2·delta_, and the ε that all releases compose to at each; at δ = 0 alone.
+
+        Computed when asked for, by the independent accountant. ε is infinite where it has no bound for the whole.
+        """
+        check_is_fitted(self)
+        deltas = [delta for delta in self.delta_ * np.logspace(-4, 2, 7) if delta < 1] if self.delta_ else [0.0]
+        relation = Relation(self.statement_.relation)
+        return np.array([(delta, spent(self.releases_, delta, relation).epsilon) for delta in deltas])
+
+    @property
+    def W_(self) -> np.ndarray:
+        """(scores, d): now `model_.weights`; this name goes with the next version."""
+        warnings.warn("W_ is now model_.weights", FutureWarning, stacklevel=2)
+        return self.model_.weights
+
+    def _scores(self, X: Any) -> np.ndarray:
+        check_is_fitted(self)
+        if self.model_.positional:
+            X, wrong = _arrays(self, X, reset=False)
+            if wrong is not None:
+                raise wrong
+        return self.model_.scores(X)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = True  # a refusal would tell that there is one
+        return tags
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class PrivateClassifier(ClassifierMixin, _Private):
+    """Logistic regression under (ε, δ)-differential privacy, one row replaced by another; any number of classes.
+
+    With more than two classes it is softmax regression, one model of all classes, by a method that takes that loss
+    ("auto" does). By any other method each class has a model of its own against the rest, and the budget is split among
+    them: exactly for methods that release Gaussians alone (dp-gd), else as ε/k and δ/k.
+
+    Args:
+        epsilon: the budget ε > 0 of one fit, all classes together.
+        delta: δ in [0, 1), "n^-2" or "n^-1"; None takes n⁻².
+        classes: the public set of labels, which keep their types; the row of any other label becomes zeros and moves
+            no model. None reads the set off y, and `guarantee_` says so.
+        class_weight: {class: weight > 0}, public: what an error on a row of the class counts, 1 where it is not given.
+            Noise is set for the largest weight, so the rows of other classes weigh less beside it. "balanced" would
+            be counted in the data, and is refused; so are weights of single rows (`sample_weight`).
+        algorithm: a name from `dpbench list algorithms`, or "auto": by a rule in n, d, the number of classes and
+            whether δ > 0, never by ε (`dpbench.algorithms.defaults`; the guide "The default methods" has what it was
+            measured on).
+        schema: what is public of a table (`dpbench.schema`), or its TOML file. X is then a pandas DataFrame; bounds,
+            categories, row_bound and classes are left out.
+        bounds: (low, high), the public range of the features: two numbers, or two arrays with one for each column; with
+            a DataFrame also {column: (low, high)}. Values beyond are moved to the nearest end, missing ones (NaN) to
+            the middle. Required: nothing is taken from the data.
+        categories: {column: values}, with a DataFrame: each becomes columns of 0 and 1, which add 1 at most to a row's
+            length together; any other value is none of them.
+        row_bound: a bound R on the length of a row once each feature is in [-1, 1] (an intercept counts as one more);
+            longer rows are shortened. A public number; "private": from the mean square length, released within ε for
+            3 % of it; "rule": 0.3·√(number of features), at least 1, of tables with categories more, and no release.
+            None: √(number of features), which no row exceeds. "auto": "private" wherever there are columns of numbers,
+            and "rule" where the method cannot say its releases before it runs. At ε = 1, "private" gains 6 points of
+            accuracy over None on the sets of the guide "The default methods".
+        fit_intercept: add a column of ones.
+        l2: weight of ‖w‖²/2 on the scaled rows, the intercept's w included. None: 1/(n·d) of d columns once encoded,
+            about what scikit-learn's C = 1 is; without it a model of many columns gets worse at the largest ε.
+        settings: of the algorithm, over those of the rule.
+        arithmetic: "bytes", "real" or None; precision: "float64" or "float32"; timing: "constant" or None. See
+            `dpbench.fit`. "auto" keeps to methods that have what is asked for.
+        random_state: None draws noise from the operating system's entropy, anew for every fit. A number or RandomState
+            makes the fit repeatable, and no release: `guarantee_` says so.
+        budget: a `DataBudget`, which this fit is charged to before it looks at the data; fits of clones, as in
+            cross-validation, are too.
+
+    Attributes:
+        classes_: the labels, sorted; coef_, intercept_: of decision_function, on features as given (within `bounds`);
+            of a row longer than `row_bound_` it is divided by its length over that.
+        row_bound_: the bound on the rows that was given or found; None where no row is shortened.
+        epsilon_: what the releases of all models compose to, by the independent accountant: at most `epsilon`.
+        delta_; guarantee_: in words; public_: what counts as public; arithmetic_: "bytes" or "real".
+        profile_: (δ, ε) pairs of the same releases. ledger_: one row per
+            model and kind of release. algorithm_, settings_: used.
+    """
+
+    _loss = "logistic"
+
+    classes: Any = None
+    class_weight: Mapping[Any, float] | None = None
+
+    def _target(self, y: Any) -> tuple[Target, bool]:
+        if self.classes is None:
+            check_classification_targets(y)
+            warnings.warn(
+                "the set of classes was read off y, which no ε covers; give it as classes=",
+                PrivacyWarning,
+                stacklevel=4,
+            )
+            if len(labels := np.unique(_typed(y))) < 2:
+                raise ParameterError("y has one class: a classifier needs two or more; give them all as classes=")
+            return Target(name="", classes=_sorted(labels)), True
+        try:
+            given = list(self.classes)
+        except TypeError:
+            raise ParameterError("classes: give a list of texts, or of numbers") from None
+        return Target(name="", classes=_sorted(given)), False
+
+    def _weights(self, labels: tuple[Any, ...]) -> tuple[float, ...] | None:
+        """The public weights of the classes, 1 where none is given."""
+        if self.class_weight is None:
+            return None
+        if not isinstance(self.class_weight, Mapping):
+            counted = '; "balanced" would be counted in the data, and reveal them' * (self.class_weight == "balanced")
+            raise ParameterError(f"class_weight: give public weights, as {{class: weight}}{counted}")
+        given, known = (
+            {word(label): weight for label, weight in self.class_weight.items()},
+            [word(one) for one in labels],
+        )
+        if unknown := [label for label in self.class_weight if word(label) not in known]:
+            raise ParameterError(f"class_weight: there is no class {unknown[0]!r}; {nearest(word(unknown[0]), known)}")
+        return tuple(float(positive("class_weight", given.get(label, 1.0))) for label in known)
+
+    def become(self, model: Model, *of: Any) -> Any:
+        self.classes_ = _typed(model.labels)
+        return super().become(model, *of)
+
+    def decision_function(self, X: Any) -> np.ndarray:
+        """Scores: (n,) of the second of two classes, (n, k) of more."""
+        scores = self._scores(X)
+        return scores[:, 0] if len(self.classes_) == 2 else scores
+
+    def predict_proba(self, X: Any) -> np.ndarray:
+        """(n, k): the softmax of the scores, or their logistic function, of more than two classes over its sum.
+
+        Not calibrated: noise and the ridge that bounds it move them, to the middle mostly, and `class_weight` to the
+        heavier classes. A calibrator that is fitted to the private rows looks at them, which no ε here covers; fit
+        one on public rows.
+        """
+        return models.probabilities(self._scores(X), together=self.loss_ != self._loss)
+
+    def predict(self, X: Any) -> np.ndarray:
+        """(n,) labels, of the type that the classes have."""
+        scores = self.decision_function(X)
+        return self.classes_[(scores > 0).astype(int) if scores.ndim == 1 else scores.argmax(axis=1)]
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class PrivateRegressor(RegressorMixin, _Private):
+    """Linear least squares under (ε, δ)-differential privacy, one row replaced by another.
+
+    Args:
+        target_bounds: (low, high), the public range of the target; values beyond are moved to the nearest end.
+            Required: nothing is taken from the data.
+        epsilon, delta, algorithm, schema, bounds, categories, row_bound, fit_intercept: as of `PrivateClassifier`.
+        l2: the ridge, on a target scaled to [-1, 1]; None: 0.
+        settings, arithmetic, precision, timing, random_state, budget: as of `PrivateClassifier`.
+
+    Attributes:
+        coef_, intercept_: of predict, on features and target as given (within their bounds). The others as of
+            `PrivateClassifier`.
+    """
+
+    _loss = "squared"
+
+    target_bounds: tuple[float, float] | None = None
+
+    def _target(self, y: Any) -> tuple[Target, bool]:
+        if y.dtype.kind not in "biufO":  # of objects each cell is looked at by itself
+            raise ParameterError("y: not numbers; PrivateClassifier takes classes")
+        if self.target_bounds is None:
+            raise ParameterError("target_bounds: give the public range of the target, (low, high)")
+        (low,), (high,) = _bounds("target_bounds", self.target_bounds, 1)
+        return Target(name="", bounds=(float(low), float(high))), False
+
+    def become(self, model: Model, *of: Any) -> Any:
+        super().become(model, *of)
+        low, high = model.schema.target.bounds  # type: ignore[misc]  # of a number it has them
+        half = high / 2 - low / 2
+        self.coef_, self.intercept_ = self.coef_[0] * half, float(self.intercept_[0] * half + low / 2 + high / 2)
+        return self
+
+    def predict(self, X: Any) -> np.ndarray:
+        """(n,) predictions, within the bounds of the target."""
+        scores = self._scores(X)[:, 0]
+        low, high = self.model_.schema.target.bounds  # type: ignore[misc]  # of a number it has them
+        return low / 2 + high / 2 + (high / 2 - low / 2) * np.clip(scores, -1, 1)
+
+
+def load_model(path: str | os.PathLike[str]) -> PrivateClassifier | PrivateRegressor:
+    """A model that `save` wrote, ready to predict; its statement is made again before it is believed.
+
+    Raises:
+        UserError: the file is none that dpbench wrote, or it is damaged.
+        DoesNotHold: something that it states can be computed and is not so.
+    """
+    model, stated, _ = models.load(path)
+    spec = model.spec
+    kind: Any = PrivateRegressor if model.labels is None else PrivateClassifier
+    ours = algorithms.not_ours(stated.mechanism, stated.settings) is None  # of any other nothing is imported
+    l2 = model.plan.ridge if ours else spec.l2
+    found: Any = kind(spec.epsilon, spec.delta, algorithm=spec.algorithm, l2=l2, fit_intercept=model.intercept,
+                      settings=spec.settings or None, arithmetic=spec.arithmetic, precision=spec.precision,
+                      timing=spec.timing)  # fmt: skip
+    found.row_bound = spec.row_bound if model.schema.row_bound is None or model.written else model.schema.row_bound
+    if model.written:
+        found.schema = model.schema
+    if spec.class_weights is not None:
+        found.class_weight = dict(zip(model.labels or (), spec.class_weights, strict=True))
+    relation = Relation(stated.relation)
+    epsilon = spent(stated.composition, stated.delta, relation).epsilon
+    found.become(model, stated, stated.composition, epsilon)
+    return found
+
+
+def schema_of(names: list[Any], bounds: Any, categories: Any, target: Target, row_bound: Any) -> Schema:
+    """The schema of bounds and categories; ParameterError in one line."""
+    if categories is not None and not isinstance(categories, Mapping):
+        raise ParameterError(f"categories must be {{column: values}}, got {categories!r}")
+    groups = dict(categories or {})
+    if isinstance(bounds, Mapping):
+        pairs = dict(bounds)
+    elif bounds is None:
+        pairs = {}
+    else:
+        numeric = [name for name in names if name not in groups]
+        ends = _bounds("bounds", bounds, len(numeric))
+        pairs = dict(zip(numeric, zip(*ends, strict=True), strict=True))
+    try:
+        columns = {str(name): Column(bounds=(float(low), float(high))) for name, (low, high) in pairs.items()}
+        columns |= {str(name): Column(categories=tuple(map(_category, some))) for name, some in groups.items()}
+        return Schema(target=target, columns=columns, row_bound=None if row_bound is None else float(row_bound))
+    except (TypeError, ValueError) as error:
+        raise ParameterError(f"bounds, categories: {error}") from None
+
+
+def _bounds(name: str, bounds: Any, columns: int) -> tuple[np.ndarray, np.ndarray]:
+    """(low, high), each (columns,); ParameterError where they are no pair of finite numbers or arrays, low < high."""
+    if isinstance(bounds, list) and bounds and all(isinstance(pair, tuple) for pair in bounds):
+        raise ParameterError(
+            f"{name}: a list of pairs, one per column, is read as (low, high) by nobody; give (lows, highs), or "
+            "{column: (low, high)} with a DataFrame"
+        )
+    try:
+        low, high = (np.broadcast_to(np.asarray(end, dtype=float), columns) for end in bounds)
+    except (TypeError, ValueError):
+        each = "two numbers" if columns == 1 else f"two numbers, or two arrays of the {columns} columns"
+        raise ParameterError(f"{name} must be (low, high): {each}, got {bounds!r}") from None
+    if not (np.isfinite(low).all() and np.isfinite(high).all() and (low < high).all()):
+        raise ParameterError(f"{name}: low < high, both finite, are needed" + " in every column" * (columns > 1))
+    return low, high
+
+
+def _arrays(estimator: BaseEstimator, X: Any, **how: Any) -> tuple[Any, Exception | None]:
+    """(X as scikit-learn makes it, float64, None); where a cell cannot be read, (zeros of its shape, the error).
+
+    ParameterError for what is public, such as a shape; both in words that hold no cell, as scikit-learn's own may.
+    """
+    nameless = [name for name in getattr(X, "columns", ()) if isinstance(name, str) and unnamed(name)]
+    if nameless:
+        raise ParameterError(
+            f"X: the column {nameless[0]!r} has no name of its own, as the row numbers that to_csv writes; drop it"
+        )
+    kinds = X.dtypes if hasattr(X, "dtypes") else [getattr(X, "dtype", None)]
+    if any(getattr(kind, "kind", "") in ("M", "m") for kind in kinds):  # nanoseconds since 1970 are nobody's meaning
+        raise ParameterError(
+            'X: dates are no numbers; make numbers of them, or give a DataFrame and a schema with date = ["year", …]'
+        )
+    try:
+        return validate_data(estimator, X, dtype=np.float64, ensure_all_finite=False, **how), None
+    except (TypeError, ValueError, OverflowError) as error:
+        said = str(error).splitlines()[0] if str(error) else type(error).__name__
+        odd = "complex" in said.lower(), said.startswith("Expected 2D array")
+        unread = isinstance(error, OverflowError) or any(word in said for word in UNREAD)
+        wrong = type(error) if isinstance(error, TypeError) else ParameterError
+    if odd[0]:
+        said = "X, y: Complex data not supported; give real numbers"
+    elif odd[1]:
+        said = "X: Expected 2D array, rows × columns. Reshape your data"
+    elif unread:
+        said = (
+            "X, y: every cell of the argument must be a number, or a string of a number, in rows of one length; a "
+            "table goes in as a DataFrame, with a schema"
+        )
+        if len(shape := _shape(X)) == 2:
+            return np.zeros(shape), wrong(said)
+    raise wrong(said)  # outside the handler, so that its error, with the cell, is not kept as the context
+
+
+def _shape(X: Any) -> tuple[int, ...]:
+    """The shape of X, () where it has none."""
+    try:
+        return tuple(np.shape(X))
+    except ValueError:
+        return ()
+
+
+# How errors begin that go on with a cell.
+UNREAD = ("could not convert", "inhomogeneous", "must be a string or a real number", "must be a real number",
+          "setting an array element", "invalid literal", "argument must be a string", "not supported for")  # fmt: skip
+
+
+def _category(value: Any) -> str:
+    """A category as text; ValueError for what no cell can be, being missing."""
+    if value is None or value != value:
+        raise ValueError(f"{value!r} is a missing cell, and no category")
+    return word(value)
+
+
+def _labels_of(y: Any, rows: int) -> np.ndarray:
+    """(rows,) labels, one type for each cell where they are a list; ParameterError for other shapes."""
+    if y is None:
+        raise ParameterError("requires y to be passed, but the target y is None")
+    if isinstance(y, list | tuple):  # NumPy would choose one type by looking at all of them
+        given, y = y, np.empty(len(y), dtype=object)
+        y[:] = given
+    try:
+        found = column_or_1d(y, warn=True)
+    except (TypeError, ValueError) as error:
+        raise ParameterError(f"y: {str(error).splitlines()[0]}") from None
+    if len(found) != rows:
+        raise ParameterError(f"Found input variables with inconsistent numbers of samples: {[rows, len(found)]}")
+    return np.asarray(found)
+
+
+def _sorted(labels: Any) -> tuple[Any, ...]:
+    """Labels in order, with their types; ParameterError for what can be none."""
+    found = [one.item() if isinstance(one, np.generic) else one for one in labels]
+    for one in found:
+        if not isinstance(one, str | int | float) or one != one or one in (np.inf, -np.inf):
+            raise ParameterError(f"classes: {one!r} can be no class; give texts or finite numbers")
+    if len({isinstance(one, str) for one in found}) > 1:
+        raise ParameterError("classes: texts and numbers at once; give one kind")
+    if len(set(found)) < max(2, len(found)):
+        raise ParameterError("classes: give two classes or more, all of them different")
+    return tuple(sorted(found))
+
+
+def _typed(labels: Any) -> np.ndarray:
+    """Labels as an array of their own type, objects where they have several."""
+    found = np.array(list(labels))
+    return found if found.tolist() == list(labels) else np.array(list(labels), dtype=object)
+
+
+def _plain(value: Any) -> Any:
+    """A number of NumPy's as Python's; anything else as it is."""
+    return value.item() if isinstance(value, np.generic) else value
+
+
+_WARNED: set[tuple[str, ...]] = set()  # of the columns, so that many clones are one warning
+
+
+def _warn_of_clones(columns: tuple[str, ...]) -> None:
+    """PrivacyWarning where scikit-learn fits clones to the same rows, which cost more than one fit states."""
+    frame: Any = inspect.currentframe()
+    while frame is not None and columns not in _WARNED:
+        if str(frame.f_globals.get("__name__")).startswith(REPEATED):
+            _WARNED.add(columns)
+            warnings.warn(
+                "several fits to the same rows: each states the ε of one, and together they cost more; give budget=, a "
+                "dpbench.DataBudget, which counts and limits it",
+                PrivacyWarning,
+                stacklevel=3,
+            )
+            return
+        frame = frame.f_back

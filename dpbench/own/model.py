@@ -1,0 +1,306 @@
+"""A fitted model: what it predicts, what its release was, and the file that holds both.
+
+Nothing of a file is believed that can be computed: the plan is made again from what was asked for, and the statement
+must be the one that this plan makes. Of a method that is not dpbench's nothing is imported or run, so its file is held
+to less, and says so.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import platform
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from datetime import datetime, timezone
+from functools import cached_property
+from importlib import metadata
+from typing import Any, TypeAlias
+
+import msgspec
+import numpy as np
+
+from dpbench import algorithms
+from dpbench.errors import PrivacyError, UserError
+from dpbench.own import row_bound as row_bounds
+from dpbench.own import statement as statements
+from dpbench.own.engine import Fitted
+from dpbench.own.spec import Plan, Spec, of_encoding, plan
+from dpbench.own.statement import DoesNotHold, Statement, released, sentence
+from dpbench.privacy.ledger import Composition, Release
+from dpbench.privacy.plain import plain
+from dpbench.schema import Schema
+from dpbench.schema.encoding import Encoding, encoding_of
+from dpbench.version import __version__
+
+CLASSES_READ = "the set of classes in y"  # they were not given
+CALIBRATED = 1e-3  # relative, of the noise of one plan by two versions of the libraries
+Label: TypeAlias = str | int | float | bool
+
+
+class Model(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True, dict=True):
+    """A linear model of a table, or of an array whose columns are those of the schema in order.
+
+    Args:
+        spec: what was asked for, with the method that was chosen. loss: of W, by its name.
+        schema: somebody's (`written`), or made of bounds and categories. positional: X is an array; features: the names
+            of its columns, if they had any. intercept: whether rows have a column of ones in front.
+        labels: of the classes, with their types; None of a number. classes_read: they were read off y.
+        bound: on the length of rows, where one was found. W: (scores, d), a score a row.
+    """
+
+    spec: Spec
+    loss: str
+    schema: Schema
+    positional: bool
+    written: bool
+    intercept: bool
+    labels: tuple[Label, ...] | None
+    classes_read: bool
+    bound: float | None
+    W: list[list[float]]
+    features: list[str] = []
+
+    def __post_init__(self) -> None:
+        bare = encoding_of(self.schema, intercept=self.intercept, positional=self.positional)
+        k = len(self.labels or ())
+        if any(getattr(self.spec, name) != value for name, value in of_encoding(bare, self.spec.n, k).items()):
+            raise ValueError("its spec is not that of its schema")
+        if self.positional and any(one.bounds is None for one in self.schema.columns.values()):
+            raise ValueError("arrays have columns of numbers alone")
+        if self.features and (not self.positional or len(self.features) != len(self.schema.columns)):
+            raise ValueError("its features are not the columns of its schema")
+        numbers = self.schema.target.classes is None
+        losses = ("squared",) if numbers else ("logistic", *[f"softmax-{k}"] * (k > 2))
+        if numbers != (self.labels is None) or self.spec.loss != losses[0] or self.loss not in losses:
+            raise ValueError("its target, labels and loss do not fit")
+        if self.labels != self.schema.target.classes:
+            raise ValueError("its classes are not those of its schema")
+        if self.classes_read and (numbers or self.written):
+            raise ValueError("its classes were not read off y")
+        outputs = 1 if k <= 2 else k
+        if len(self.W) != outputs or any(len(row) != self.spec.d for row in self.W):
+            raise ValueError(f"its weights are not {outputs} × {self.spec.d}, as its classes and columns ask for")
+        if not all(math.isfinite(weight) for row in self.W for weight in row):
+            raise ValueError("a weight is not finite")
+        if self.bound is not None and not self._possible(self.bound):
+            raise ValueError(f"its row bound, {self.bound:g}, is none that can be found")
+        if self.written:
+            self.schema.require_decided()
+
+    def _possible(self, bound: float) -> bool:
+        """Whether a bound is by the rule, or one that a release can have."""
+        lengths = self.spec.lengths
+        if math.isclose(bound, row_bounds.by_rule(lengths), rel_tol=1e-9):
+            return True
+        least, most = (row_bounds.bound_of(end, 0.0, lengths) for end in (0.0, math.inf))
+        return least * (1 - 1e-9) <= bound <= most * (1 + 1e-9)
+
+    @cached_property
+    def encoding(self) -> Encoding:
+        """What makes rows, over the bound that was found."""
+        bare = encoding_of(self.schema, intercept=self.intercept, positional=self.positional)
+        return bare if self.bound is None else replace(bare, bound=self.bound)
+
+    @cached_property
+    def plan(self) -> Plan:
+        """The plan of its fit, made again."""
+        return plan(self.spec)
+
+    @cached_property
+    def weights(self) -> np.ndarray:
+        """W as an array."""
+        return np.array(self.W)
+
+    def scores(self, X: Any) -> np.ndarray:
+        """(n, scores) of a table or an array."""
+        return self.encoding.rows(X) @ self.weights.T
+
+    def in_units(self) -> tuple[np.ndarray, np.ndarray]:
+        """(coefficients (scores, columns), intercepts (scores,)) of `scores`, for rows that are not shortened.
+
+        Of arrays: on features as given, within their bounds. Of tables: on `encoding.names`, where a number is in
+        [-1, 1] and a category is 0 or 1.
+        """
+        free, first = self.weights / self.encoding.unit, int(self.intercept)
+        slopes, start = free[:, first:], free[:, 0] if first else np.zeros(len(free))
+        if self.positional:
+            step: Any = self.encoding.steps[0]
+            slopes = slopes / (step.high / 2 - step.low / 2)
+            start = start - slopes @ (step.high / 2 + step.low / 2)
+        return slopes, start
+
+    def public(self, method: Sequence[str]) -> list[str]:
+        """What counts as public; method: what the method and the row bound take for it."""
+        weights = dict(zip(self.labels or (), self.spec.class_weights or (), strict=False))
+        more = ["row_bound"] * (self.schema.row_bound is not None and not self.written)
+        more += [f"class weights ({', '.join(f'{k}: {v:g}' for k, v in weights.items())})"] * bool(weights)
+        more += method
+        types = ["the column types"] * (not self.positional)  # a reader finds them by looking at all rows
+        if self.written:
+            return ["n", "the schema", *types, *more]
+        categories = any(one.categories for one in self.schema.columns.values())
+        target = "target_bounds" if self.labels is None else CLASSES_READ if self.classes_read else "classes"
+        return ["n", "the columns", *types, "bounds", *["categories"] * categories, target, *more]
+
+    def statement(self, made: str, releases: Composition, plan: Plan, charge: str = "") -> Statement:
+        """Of a plan and what was released by it. No other code makes a statement.
+
+        made: when, in UTC. charge: the mark of a `DataBudget`.
+        """
+        whole, public, settings = plan.whole, self.public(plan.public), msgspec.to_builtins(plan.settings)
+        of = (whole.epsilon, whole.delta, whole.relation.value, plan.arithmetic, public)
+        versions = {"dpbench": __version__, "python": platform.python_version()}
+        versions |= {name: metadata.version(name) for name in ("numpy", "dp-accounting")}
+        return Statement(
+            made=made, mechanism=plan.name, settings=settings, epsilon=whole.epsilon, delta=whole.delta,
+            relation=whole.relation.value, public=public, arithmetic=plan.arithmetic, rows=self.spec.n,
+            guarantee=sentence(*of, word_of=algorithms.not_ours(plan.name, settings)), releases=released(releases),
+            versions=versions, charge=charge,
+        )  # fmt: skip
+
+
+def probabilities(scores: np.ndarray, *, together: bool) -> np.ndarray:
+    """(n, k) of the scores (n, 1) of the second of two classes, or of (n, k): their logistic function, over its sum.
+
+    together: the scores are of one softmax model, whose probabilities they are up to a constant.
+    """
+    if together:
+        p = np.exp(scores - scores.max(axis=1, keepdims=True))
+        return np.asarray(p / p.sum(axis=1, keepdims=True))
+    p = 0.5 * (1 + np.tanh(scores / 2))
+    if p.shape[1] == 1:
+        return np.hstack([1 - p, p])
+    return np.asarray(p / np.maximum(p.sum(axis=1, keepdims=True), np.finfo(float).tiny))
+
+
+def model_of(fitted: Fitted, **of_rows: Any) -> Model:
+    """What is kept of a fit; of_rows: how its rows were read, as of `Model`."""
+    plan = fitted.plan
+    loss = f"softmax-{plan.problem.loss.outputs}" if plan.problem.loss.outputs > 1 else plan.spec.loss
+    spec = msgspec.structs.replace(plan.spec, algorithm=plan.name)
+    return Model(spec=spec, loss=loss, bound=fitted.bound, W=fitted.W.tolist(), **of_rows)
+
+
+def now() -> str:
+    """The time in UTC, to the second."""
+    return datetime.now(timezone.utc).isoformat(timespec="seconds")
+
+
+def save(path: str | os.PathLike[str], model: Model, statement: Statement) -> None:
+    """Write model and statement as JSON; refused where `load` would refuse it."""
+    checked(model, statement)
+    statements.write(path, msgspec.to_builtins(model), statement)
+
+
+def load(path: str | os.PathLike[str]) -> tuple[Model, Statement, list[str]]:
+    """(model, its statement, a line for each thing that was computed again) of a file that `save` wrote.
+
+    Raises:
+        UserError: the file is none that dpbench wrote, or it is damaged.
+        DoesNotHold: the statement does not fit the model, or what it says can be computed and is not so.
+    """
+    content, statement = statements.read(path)
+    try:
+        model = msgspec.convert(content, Model)
+    except (msgspec.ValidationError, UserError, ArithmeticError) as error:
+        raise UserError(f"{path}: not a model that dpbench saved ({error})") from None
+    try:
+        return model, statement, checked(model, statement)
+    except DoesNotHold as error:
+        raise DoesNotHold(f"{path}: {error}") from None
+
+
+def statement(model: str | os.PathLike[str]) -> tuple[Statement, list[str]]:
+    """The release statement of a model that an estimator saved, and one line for each thing that was computed again.
+
+    Args:
+        model: the file.
+
+    Raises:
+        UserError: the file is none that dpbench wrote, or it is damaged.
+        DoesNotHold: something that it states can be computed and is not so.
+    """
+    return load(model)[1:]
+
+
+def checked(model: Model, stated: Statement) -> list[str]:
+    """What holds of a statement, a line each; DoesNotHold for what does not."""
+    stranger = algorithms.not_ours(stated.mechanism, stated.settings)
+    found = statements.checked(stated, word_of=stranger)
+    if model.spec.algorithm != stated.mechanism:
+        raise DoesNotHold(f"it states {stated.mechanism}, and its model was fitted by {model.spec.algorithm}")
+    if stranger is not None:
+        right: dict[str, Any] = {"epsilon": model.spec.epsilon, "rows": model.spec.n}
+        least = model.public([])
+        if stated.public[: len(least)] != least:
+            raise DoesNotHold(f"it counts {', '.join(least)} as public, but states {', '.join(stated.public)}")
+    else:
+        plan = _plan(model, stated)
+        again = model.statement(stated.made, stated.composition, plan, stated.charge)
+        names = ("settings", "epsilon", "delta", "relation", "public", "arithmetic", "guarantee", "rows")
+        right = {name: getattr(again, name) for name in names}
+    for name, value in right.items():
+        if getattr(stated, name) != value:
+            raise DoesNotHold(f"it states {name} {getattr(stated, name)!r}, where its plan makes {value!r}")
+    if stranger is not None:
+        return found
+    if not plan.releases:
+        return [*found, f"{stated.mechanism} makes releases of these kinds"]
+    if not alike(plan.releases, stated.composition):
+        # The rules of another version may be others; that it is one is a word of the file.
+        if stated.versions.get("dpbench") == __version__:
+            raise DoesNotHold(f"{stated.mechanism} plans other releases for its settings, n, ε, δ and classes")
+        return found
+    return [*found, "its releases are those of its plan: method, settings, n, columns, classes, ε and δ"]
+
+
+def _plan(model: Model, stated: Statement) -> Plan:
+    """The plan of a model's own method; DoesNotHold where there is none, or it does not fit the weights."""
+    try:
+        plan = model.plan
+    except (UserError, PrivacyError, ArithmeticError, TypeError, AttributeError) as error:
+        raise DoesNotHold(f"{stated.mechanism} has no such fit: {error}") from None
+    if plan.spec.reproducible:
+        raise DoesNotHold("it was fitted with a random_state, so it is no release")
+    if (plan.problem.loss.outputs > 1) != (model.loss not in ("logistic", "squared")):
+        raise DoesNotHold(f"its loss is {model.loss}, which its plan does not fit")
+    if (model.bound is None) != (plan.bound is None):
+        raise DoesNotHold("its row bound is not that of its plan")
+    undeclared = {entry.label for entry in stated.composition} - plan.method.labels - {row_bounds.LABEL}
+    if undeclared:
+        raise DoesNotHold(f"{stated.mechanism}: it does not release {min(undeclared)}")
+    bounding = sum(entry.count for entry in stated.composition if entry.label == row_bounds.LABEL)
+    if bounding != (0 if plan.bound is None else len(plan.bound.planned)):
+        raise DoesNotHold("its row bound is not that of its releases")
+    return plan
+
+
+def alike(planned: Composition, stated: Composition) -> bool:
+    """Whether two lists of releases are the same but for the digits of a calibration."""
+
+    def counts(composition: Composition) -> list[tuple[str, int, list[tuple[str, Any]]]]:
+        added: dict[tuple[Release, str], int] = {}
+        for release, count, label in composition:
+            added[release, label] = added.get((release, label), 0) + count
+        return sorted([(label, n, list(_leaves(plain(one)))) for (one, label), n in added.items()], key=repr)
+
+    ours, theirs = counts(planned), counts(stated)
+    return len(ours) == len(theirs) and all(
+        a[:2] == b[:2] and len(a[2]) == len(b[2]) and all(map(_equal, a[2], b[2]))
+        for a, b in zip(ours, theirs, strict=True)
+    )
+
+
+def _leaves(data: Any, name: str = "") -> Iterator[tuple[str, Any]]:
+    """The values in plain data, each with its name."""
+    if isinstance(data, dict | list):
+        for key, value in data.items() if isinstance(data, dict) else enumerate(data):
+            yield from _leaves(value, f"{name}/{key}")
+    else:
+        yield name, data
+
+
+def _equal(one: tuple[str, Any], other: tuple[str, Any]) -> bool:
+    (name, a), (there, b) = one, other
+    return name == there and (math.isclose(a, b, rel_tol=CALIBRATED) if type(a) is type(b) is float else a == b)

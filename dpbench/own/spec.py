@@ -1,0 +1,317 @@
+"""What a fit is, from public numbers alone: `Spec` is asked for, `Plan` is what will be done.
+
+`plan` is the only place that refuses a fit, chooses a method, splits a budget and composes its releases. Its result is
+shown, charged to a `DataBudget`, run (`own.engine`), written in the statement and, when a model is read, made again and
+compared.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cache
+from typing import Any, NamedTuple
+
+import msgspec
+import numpy as np
+
+from dpbench import algorithms
+from dpbench.algorithms import defaults
+from dpbench.algorithms.base import Algorithm, BaseSettings, make_settings
+from dpbench.algorithms.defaults import public_settings
+from dpbench.datasets.tables import PRECISIONS
+from dpbench.errors import UserError, positive
+from dpbench.own import row_bound as row_bounds
+from dpbench.privacy.budget import Budget, share
+from dpbench.privacy.check import together
+from dpbench.privacy.ledger import Composition, Entry, describe
+from dpbench.privacy.verify import spent
+from dpbench.problems import Declaration, losses
+from dpbench.run.bind import bind, budget_of
+from dpbench.run.job import check_delta, delta_value
+from dpbench.schema.encoding import Encoding
+
+LARGEST_EPSILON = 1e6
+
+
+class ParameterError(UserError, ValueError):
+    """A parameter of a fit that is missing or does not fit."""
+
+
+class Spec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What is asked for; every field is public.
+
+    Args:
+        n, d: rows, and columns of a row as it is fitted.
+        intercept, numbers, most, others: what makes the length of a row, see `row_bound.Lengths`.
+        loss: a name or a `losses.Loss`, of one model. classes: k of a target of classes, 0 of numbers or of arrays
+            whose labels are as the loss takes them. class_weights: one for each class, or none.
+        algorithm, settings: of the method, settings over those of its rule. rule: whether its public rule sets the
+            others, as for the estimators; else they are as published.
+        row_bound: "auto", "private", "rule", or None where there is nothing to find.
+        epsilon, delta, relation, accounting: the budget of the whole fit.
+        l1, l2, w2: weights of the regularisers; l2 None: 1/(n·d) for classes, 0 for numbers.
+        arithmetic, precision, timing: as of `dpbench.fit`. reproducible: drawn from a seed, so no release.
+    """
+
+    n: int
+    d: int
+    loss: Any
+    classes: int = 0
+    intercept: bool = False
+    numbers: tuple[bool, ...] = ()
+    most: int = 0
+    others: int = 0
+    epsilon: float = 1.0
+    delta: float | str | None = None
+    relation: str | None = defaults.RELATION.value
+    accounting: str | None = None
+    algorithm: str = "auto"
+    settings: dict[str, Any] = {}
+    rule: bool = True
+    row_bound: str | None = None
+    l1: float = 0.0
+    l2: float | None = None
+    w2: float = 0.0
+    class_weights: tuple[float, ...] | None = None
+    arithmetic: str | None = None
+    precision: str = "float64"
+    timing: str | None = None
+    reproducible: bool = False
+
+    @property
+    def lengths(self) -> row_bounds.Lengths:
+        """What the length of a row is made of."""
+        return row_bounds.Lengths(np.array(self.numbers, bool), self.most, self.others, int(self.intercept))
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What will be done. No data were needed to say it.
+
+    Attributes:
+        spec, name, method: what was asked for, and the method that was chosen.
+        problem, models, settings, each: the declaration, settings and budget of every one of the `models`.
+        asked: the settings before the method completed them.
+        whole: the budget that they share.
+        bound: how the bound on the rows is found, and at what cost; None where there is none to find.
+        releases: of the bound and of all models; () of a method that says them only while it runs.
+        epsilon: what they compose to by the second accountant; NaN where they are not known.
+        exact: whether the guarantee is for the bytes released.
+        flaw: why there is no guarantee, "" where there is one.
+        foreign: the method whose code is not dpbench's, or None.
+    """
+
+    spec: Spec
+    name: str
+    method: Algorithm
+    problem: Declaration
+    models: int
+    settings: BaseSettings
+    asked: BaseSettings
+    whole: Budget
+    each: Budget
+    bound: row_bounds.BoundSplit | None
+    releases: Composition
+    epsilon: float
+    exact: bool
+    flaw: str
+    foreign: str | None
+
+    @property
+    def arithmetic(self) -> str:
+        """ "bytes" or "real", see `dpbench.fit`."""
+        return "bytes" if self.exact else "real"
+
+    @property
+    def ridge(self) -> float:
+        """The l2 of the fit, which stands for None."""
+        weights = self.spec.class_weights
+        return self.problem.l2 * (max(weights) if weights else 1.0) if self.spec.l2 is None else self.spec.l2
+
+    @property
+    def public(self) -> list[str]:
+        """What the method and the row bound take from the data and count as public."""
+        rule = self.bound is not None and self.bound.release is None
+        return [one for one in (row_bounds.BY_RULE * rule, self.method.public(self.settings)) if one]
+
+    def lines(self) -> list[str]:
+        """The releases in words, one line for each kind."""
+        first = len(self.bound.planned) if self.bound else 0
+        one = (len(self.releases) - first) // self.models  # every model makes the same
+        found = [line(entry) for entry in self.releases[: first + one]]
+        if self.models == 1:
+            return found
+        return found[:first] + [f"each of {self.models} models: {line}" for line in found[first:]]
+
+
+def line(entry: Entry) -> str:
+    """A release in words."""
+    return f"{entry.count} × {entry.label}: {describe(entry.release)}"
+
+
+class OneModel(NamedTuple):
+    """One of the models of a plan: settings as completed and as asked, and what the method's plan releases."""
+
+    problem: Declaration
+    settings: BaseSettings
+    asked: BaseSettings
+    budget: Budget
+    releases: Composition
+    exact: bool
+    flaw: str
+
+
+def plan(spec: Spec) -> Plan:
+    """The plan of a fit; UserError or PrivacyError, in one line, for what cannot be."""
+    _check(spec)
+    name, loss, columns, models = _problem(spec)
+    method, fixed = algorithms.resolve(name)
+    if spec.rule and not method.private:
+        raise UserError(f"algorithm: {name} is not private; dpbench.fit runs it, and says so")
+    accounting = defaults.accounting(method) if spec.accounting is None else spec.accounting
+    delta = defaults.delta(method) if spec.delta is None and spec.rule else spec.delta
+    if spec.rule and method.accounting(accounting) == "pure":
+        delta = 0.0  # (ε, 0) is (ε, δ) too
+    whole = budget_of(method, spec.n, spec.epsilon, delta, spec.relation, accounting)
+
+    @cache
+    def at(epsilon: float, delta: float) -> OneModel:
+        """Each model, where all may spend (ε, δ)."""
+        parts = share(epsilon, delta, models, gaussian=method.gaussian and whole.accounting == "tight")
+        given = public_settings(name, spec.n, columns, parts[0]) if spec.rule else {}
+        settings = make_settings(method, {**fixed, **given, **spec.settings})
+        problem = _declared(spec, loss, columns, method, settings)
+        each = budget_of(method, spec.n, *parts, whole.relation, accounting)
+        flaw = "" if method.private else f"{method.name} looks at the data without paying"
+        flaw = flaw or method.flaw(settings, each.accounting)
+        exact = _exact(spec, method, problem, settings, whole, flaw)
+        bound = bind(method, problem, [settings], [each], np.zeros((1, problem.d)), ["plan"])  # type: ignore[arg-type]  # nothing is run, so what is declared is enough
+        mechanisms = bound.mechanisms()
+        bound.plan(mechanisms)
+        return OneModel(problem, bound.settings[0], settings, each, mechanisms.ledger.planned(0), exact, flaw)
+
+    how: Any = spec.row_bound
+    if how == "auto" and not spec.rule and at(whole.epsilon, whole.delta).flaw:
+        how = None  # a method without noise has nothing to gain
+    split = row_bounds.choose_split(
+        how, spec.lengths, whole.epsilon, whole.delta, whole.relation,
+        lambda *left: [(at(*left).releases, left[1])] * models,
+    )  # fmt: skip
+    problem, settings, asked, each, one, exact, flaw = at(*(whole.epsilon, whole.delta) if split is None else split[1:])
+    if flaw and spec.rule:
+        raise UserError(f"settings: so set, {name} keeps no ε ({flaw}); dpbench.fit runs it, and says so")
+    epsilon = math.nan
+    if one and not flaw:
+        alone = spent(one, each.delta, whole.relation).epsilon
+        parts = [*(split.parts if split else []), *[(one, alone, each.delta)] * models]
+        epsilon = together(parts, whole.epsilon, whole.delta, whole.relation) if len(parts) > 1 else alone
+    stranger = algorithms.not_ours(name, msgspec.structs.asdict(settings))
+    first = split.planned if split else ()
+    return Plan(
+        spec, name, method, problem, models, settings, asked, whole, each, split,
+        releases=first + one * models if one else (), epsilon=epsilon,
+        exact=exact, flaw=flaw,
+        foreign=None if stranger is None else algorithms.resolve(stranger)[0].name,
+    )  # fmt: skip
+
+
+def of_encoding(encoding: Encoding, rows: int, classes: int) -> dict[str, Any]:
+    """The fields of a spec that follow from an `Encoding`, rows and classes."""
+    most, others = encoding.groups
+    intercept = bool(encoding.intercept)
+    return {"n": rows, "d": len(encoding.names), "numbers": tuple(encoding.numbers.tolist()), "most": most,
+            "others": others - intercept, "intercept": intercept, "classes": classes}  # fmt: skip
+
+
+def _check(spec: Spec) -> None:
+    """ParameterError for a field that no method could take."""
+    if spec.n < 2:
+        raise ParameterError(f"X has {spec.n} sample: n_samples={spec.n} protects nobody; give two rows at least")
+    if positive("epsilon", spec.epsilon) > LARGEST_EPSILON and spec.rule:
+        raise ParameterError(
+            f"epsilon must be at most {LARGEST_EPSILON:g}, which protects nobody, got {spec.epsilon:g}"
+        )
+    if spec.arithmetic not in ("bytes", "real", None):
+        raise ParameterError(f'arithmetic must be "bytes" or "real", got {spec.arithmetic!r}')
+    if spec.precision not in PRECISIONS:
+        raise ParameterError(f"precision must be {' or '.join(PRECISIONS)}, got {spec.precision!r}")
+    if spec.timing not in ("constant", None):
+        raise ParameterError(f'timing must be "constant" or None, got {spec.timing!r}')
+    if spec.row_bound not in (None, *row_bounds.WAYS):
+        raise ParameterError(f'row_bound must be a number, "auto", "private", "rule" or None, got {spec.row_bound!r}')
+    if spec.class_weights is not None and not (
+        spec.class_weights and all(0 < w < math.inf for w in spec.class_weights)
+    ):
+        raise ParameterError("class_weight: give a positive number for each class")
+    if spec.l2 is not None and not (isinstance(spec.l2, int | float | np.number) and 0 <= spec.l2 < math.inf):
+        raise ParameterError(f"l2 must be a number >= 0 or None, got {spec.l2!r}")
+    if not isinstance(spec.settings, Mapping):
+        raise ParameterError(f"settings must be {{name: value}}, got {spec.settings!r}")
+
+
+def _declared(spec: Spec, loss: Any, d: int, method: Algorithm | None, settings: Any) -> Declaration:
+    """The problem of one model, with the bound on the rows that the method's own proof asks for.
+
+    Noise is scaled by that bound, never by the rows that exist. method: None for the problem that one is chosen for.
+    """
+    kind, most = losses.get(loss), 1.0
+    if spec.class_weights is not None:
+        most = max(spec.class_weights)  # all of the objective is divided by it
+        kind = losses.Weighted(kind, tuple(one / most for one in spec.class_weights))
+    norm, bound = (method.row_bound(kind, settings) if method else None) or ("l2", math.inf if method else 1.0)
+    ridged = kind.name != "squared" and (method is None or "l2" in method.needs.regularisers)
+    # Classes that a line separates have no optimum without a ridge.
+    l2 = spec.l2 if spec.l2 is not None else ridged / (spec.n * spec.d)
+    return Declaration(spec.n, d, loss=kind, l1=spec.l1, l2=l2 / most, w2=spec.w2, row_bound=bound,
+                       row_bound_norm=norm, name="own data")  # fmt: skip
+
+
+def _problem(spec: Spec) -> tuple[str, Any, int, int]:
+    """(method, loss and columns of each model, how many models)."""
+    delta = delta_value(check_delta("n^-2" if spec.delta is None else spec.delta), spec.n)
+    k = spec.classes
+    loss, d = (f"softmax-{k}", spec.d * k) if k > 2 else (spec.loss, spec.d * losses.get(spec.loss).outputs)
+    name = spec.algorithm
+    if name == "auto":
+        name = _chosen(spec, loss, d, delta)
+    if k <= 2 or not algorithms.resolve(name)[0].needs.lacks(losses.get(loss)):
+        return name, loss, d, 1
+    if spec.class_weights is not None:
+        raise UserError(f"class_weight: {name} fits each class against the rest; with weights leave algorithm out")
+    return name, "logistic", spec.d, k
+
+
+def _chosen(spec: Spec, loss: Any, d: int, delta: float) -> str:
+    """The method of "auto"; of more than two classes one model of all, or one of each where no rule has that."""
+    suits: Callable[[str], bool] = lambda one: bool(algorithms.resolve(one)[0].exact) or spec.arithmetic != "bytes"  # noqa: E731
+    try:
+        return defaults.method(_declared(spec, loss, d, None, None), delta, suits)
+    except UserError:
+        if spec.classes <= 2 or spec.class_weights is not None:
+            raise
+    return defaults.method(_declared(spec, "logistic", spec.d, None, None), delta, suits)
+
+
+def _exact(spec: Spec, method: Algorithm, problem: Declaration, settings: Any, whole: Budget, flaw: str) -> bool:
+    """Whether the fit computes with integers, so that its guarantee is for the bytes; UserError where it cannot."""
+    why = "it has none at all" if flaw else method.inexact(problem.loss, whole.relation, settings)
+    if not why and not math.isfinite(problem.row_bound):
+        why = "it declares no bound on the rows, which a grid of integers needs"
+    if spec.arithmetic == "bytes" and why:
+        others = [algorithms.resolve(name)[0] for name in algorithms.names(plugins=False)]
+        able = [
+            one.name for one in others
+            if not one.inexact(problem.loss, whole.relation) and not one.needs.lacks(problem.loss)
+        ]  # fmt: skip
+        raise UserError(
+            f"arithmetic: {method.name} on {problem.loss.name} loss has no guarantee for bytes: {why}; "
+            f"for 'bytes' use one of: {', '.join(dict.fromkeys(able))}"
+        )
+    exact = spec.arithmetic == "bytes" or (spec.arithmetic is None and not why and not spec.reproducible)
+    if spec.timing and not exact:
+        raise UserError(f"timing: with these arguments {method.name} has no constant time; it takes arithmetic='bytes'")
+    if spec.timing and method.exact == "minimiser" and spec.l1:
+        raise UserError(f"timing: with l1 the solver of {method.name} takes as long as the data ask; use dp-gd-average")
+    return exact

@@ -1,0 +1,150 @@
+"""What an estimator decides beside its fit: labels and their order, what its budget is told, what rows it hands on."""
+
+from decimal import Decimal
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.model_selection import cross_val_score
+
+from dpbench import PrivacyWarning, PrivateClassifier, PrivateRegressor, load_model
+from dpbench.errors import UserError
+from dpbench.own import estimators, inputs
+from dpbench.privacy.data_budget import DataBudget
+from dpbench.schema import Column, Schema, Target
+
+LINE = np.linspace(0, 1, 60)[:, None]
+
+
+def spied(monkeypatch):
+    """The (rows, labels) that an algorithm would get; every fit ends there."""
+    given = []
+
+    def spy(X, y, **of):
+        given.append((X.copy(), y.copy()))
+        raise InterruptedError
+
+    monkeypatch.setattr(inputs, "problem_of", spy)
+    return given
+
+
+def test_the_second_of_two_classes_has_the_positive_scores():
+    model = PrivateClassifier(1e4, bounds=(0, 1), classes=["a", "b"]).fit(LINE, np.where(LINE[:, 0] > 0.5, "b", "a"))
+    assert model.coef_[0, 0] > 0
+    assert model.predict([[0.0], [1.0]]).tolist() == ["a", "b"]
+    p = 1 / (1 + np.exp(-model.decision_function([[0.0], [1.0]])))
+    np.testing.assert_allclose(model.predict_proba([[0.0], [1.0]]), np.column_stack([1 - p, p]))
+
+
+def test_classes_are_sorted_and_a_label_beyond_makes_its_row_zeros(monkeypatch):
+    given = spied(monkeypatch)
+    y = np.array(["e", "d", "zz", "c", "a", "0"])
+    model = PrivateClassifier(bounds=(0, 1), row_bound=None, classes=["c", "a", "e"], algorithm="dp-gd-average")
+    with pytest.raises(InterruptedError):
+        model.fit(LINE[:6], y)
+    ((rows, labels),) = given
+    assert rows.any(axis=1).tolist() == [True, False, False, True, True, False]
+    assert labels[[0, 3, 4]].tolist() == [2, 1, 0]
+
+
+@pytest.mark.parametrize("odd", [None, np.nan, "x", "1.5", 10**400, Decimal("sNaN"), [], object(), 1 + 2j, b"\xff"])
+@pytest.mark.parametrize("as_list", [True, False])
+def test_a_label_of_any_type_stops_no_fit_and_changes_no_other_row(monkeypatch, odd, as_list):
+    given, y = spied(monkeypatch), [0, 1] * 30
+    for last in (1, odd):
+        labels = np.empty(60, dtype=object)
+        labels[:] = [*y[:-1], last]
+        model = PrivateClassifier(bounds=(0, 1), row_bound=None, classes=[0, 1])
+        with pytest.raises(InterruptedError):
+            model.fit(LINE, list(labels) if as_list else labels)
+    (before, labels), (after, others) = given
+    np.testing.assert_array_equal(before[:-1], after[:-1])
+    np.testing.assert_array_equal(labels[:-1], others[:-1])
+    assert not after[-1].any()
+
+
+@pytest.mark.parametrize("classes", [[0, 1], [False, True], ["no", "yes"], [1.0, 2.0], [3, 5, 7]])
+@pytest.mark.parametrize("by_schema", [True, False])
+def test_labels_keep_their_type_through_predict_score_and_a_file(classes, by_schema, tmp_path, monkeypatch):
+    y = np.array(classes)[(LINE[:, 0] * len(classes)).astype(int).clip(max=len(classes) - 1)]
+    table = pd.DataFrame({"a": LINE[:, 0]})
+    schema = Schema(target=Target(name="y", classes=tuple(classes)), columns={"a": Column(bounds=(0, 1))})
+    given = {"schema": schema} if by_schema else {"bounds": {"a": (0, 1)}, "classes": classes}
+    model = PrivateClassifier(1e4, **given).fit(table, y)
+    assert model.classes_.tolist() == classes
+    assert model.predict(table).dtype == y.dtype
+    assert model.score(table, y) > 0.9
+    model.save(tmp_path / "m.json")
+    again = load_model(tmp_path / "m.json")
+    assert [type(one) for one in again.classes_.tolist()] == [type(one) for one in classes]
+    assert again.score(table, y) == model.score(table, y)
+    monkeypatch.setattr(estimators, "_WARNED", set())
+    with pytest.warns(PrivacyWarning, match="several fits"):
+        assert not np.isnan(cross_val_score(model, table, y, cv=3)).any()
+
+
+@pytest.mark.parametrize("classes", [[0, 1], [0, 1, 2]])
+def test_a_fit_is_charged_for_what_it_releases(classes):
+    budget = DataBudget.create(None, epsilon=5, delta=1e-3)
+    y = np.arange(60) % 3 % len(classes)
+    given = {"bounds": (0, 1), "classes": classes, "algorithm": "dp-gd", "settings": {"T": 5}, "budget": budget}
+    model = PrivateClassifier(2.0, delta=1e-4, **given).fit(LINE, y)
+    (charge,) = budget.charges
+    assert charge.composition == model.releases_
+    assert charge.releases
+    assert model.statement().charge == budget.mark
+
+
+def test_a_refit_on_one_budget_says_what_all_of_them_cost():
+    budget = DataBudget.create(None, epsilon=5, delta=1e-3)
+    model = PrivateClassifier(1.0, delta=1e-4, bounds=(0, 1), classes=[0, 1], budget=budget)
+    assert "charged" not in model.fit(LINE, np.arange(60) % 2).guarantee_
+    said = model.fit(LINE, np.arange(60) % 2).guarantee_
+    assert said.endswith(f"; 2 fits charged to its budget cost ε = {budget.epsilon_spent:.4g} at δ = 0.001 together")
+
+
+def test_what_a_cell_says_does_not_decide_whether_it_is_paid_for():
+    budget = DataBudget.create(None, epsilon=5, delta=1e-3)
+    given = {"bounds": (0, 1), "classes": [0, 1], "delta": 1e-4, "budget": budget}
+    with pytest.raises(UserError, match="every cell of the argument must be a number"):
+        PrivateClassifier(1.0, **given).fit([[0.0], ["a word"]] * 30, [0, 1] * 30)
+    assert len(budget.charges) == 1
+    with pytest.raises(UserError, match="Reshape your data"):
+        PrivateClassifier(1.0, **given).fit([0.0] * 60, [0, 1] * 30)
+    assert len(budget.charges) == 1
+
+
+def test_clones_that_scikit_learn_fits_to_the_same_rows_are_warned_of_once(recwarn, monkeypatch):
+    model = PrivateClassifier(1.0, bounds=(0, 1), classes=[0, 1])
+    monkeypatch.setattr(estimators, "_WARNED", set())
+    model.fit(LINE, np.arange(60) % 2)
+    assert not recwarn.list
+    cross_val_score(model, LINE, np.arange(60) % 2, cv=3)
+    assert {one.category for one in recwarn.list} == {PrivacyWarning}
+    assert "give budget=, a dpbench.DataBudget" in str(recwarn.list[0].message)
+    assert len(recwarn.list) == 1
+
+
+@pytest.mark.parametrize("how", [{"row_bound": None}, {"row_bound": 0.5}, {"row_bound": "rule"}])
+@pytest.mark.parametrize("kind", [PrivateClassifier, PrivateRegressor])
+def test_what_is_fitted_of_a_row_does_not_depend_on_other_rows(monkeypatch, kind, how):
+    """The released vector may depend on every row; what the method is given of one row on that row alone."""
+    given = spied(monkeypatch)
+    more = {"classes": [0, 1]} if kind is PrivateClassifier else {"target_bounds": (0, 1)}
+    model = kind(bounds=(0, 1), **how, **more)
+    rng = np.random.default_rng(0)
+    X, y = 0.4 + 0.2 * rng.random((20, 3)), np.resize([0.0, 1.0], 20)
+    for first in (X[0], np.zeros(3), np.full(3, 1e9), np.full(3, np.nan)):
+        with pytest.raises(InterruptedError):
+            model.fit(np.vstack([first, X[1:]]), y)
+    for rows, targets in given[1:]:
+        np.testing.assert_array_equal(rows[1:], given[0][0][1:])
+        np.testing.assert_array_equal(targets, given[0][1])
+    assert any((rows[0] != given[0][0][0]).any() for rows, _ in given)
+
+
+def test_an_old_name_says_its_new_one():
+    model = PrivateClassifier(1.0, bounds=(0, 1), classes=[0, 1]).fit(LINE, np.arange(60) % 2)
+    with pytest.warns(FutureWarning, match="W_ is now model_.weights"):
+        assert model.W_.tolist() == model.model_.weights.tolist()
+    assert not hasattr(estimators.PrivateClassifier, "decide")
