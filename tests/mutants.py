@@ -407,7 +407,7 @@ BOUND, BOUNDED = "own/row_bound.py", "own/test_row_bound.py::test_"
 POLICY = [
     Mutant(BOUND, "len(Z) / (1 if budget.relation is Relation.REPLACE_ONE else 2)", "len(Z) / 2",
            BOUNDED + "noise_by_its_variance", "the release of a rows' bound has half of its noise"),
-    Mutant(BOUND, "np.fmin(np.fmax((Z**2).sum(axis=1), 0.0), m)", "(Z**2).sum(axis=1)",
+    Mutant(BOUND, 'np.fmin(np.fmax(np.einsum("ij,ij->i", rows, rows), 0.0), m)', 'np.einsum("ij,ij->i", rows, rows)',
            BOUNDED + "a_row_moves_the_mean_by_no_more_than_the_sensitivity", "a long row moves it by more"),
     Mutant(BOUND, "gaussian_epsilon(mu * math.sqrt(1 - SHARE), delta)", "epsilon",
            BOUNDED + "what_is_left_and_the_release_compose_to_epsilon", "the model gets all of ε beside it"),

@@ -53,16 +53,24 @@ class Fitted:
 
 
 def execute(
-    plan: Plan, X: Any, y: Any, *, unit: float = 1.0, seed: int | None = None, start: str = "zero", check: bool = False
+    plan: Plan,
+    X: Any,
+    y: Any,
+    *,
+    unit: float = 1.0,
+    seed: int | None = None,
+    start: str = "zero",
+    check: bool = False,
+    owned: bool = True,
 ) -> Fitted:
     """Fit the models of a plan.
 
     Args:
         plan: of as many rows and columns.
-        X: (n, d) rows of ‖x‖₂ ≤ 1, which were divided by `unit`; an array, sparse, or a dask array. Where a bound is
-            found, an array is shortened in place.
+        X: (n, d) rows of ‖x‖₂ ≤ 1, which were divided by `unit`; an array, sparse, or a dask array.
         y: (n,) labels as the loss takes them, or numbers of classes, from 0.
         seed: None draws from the system's entropy. start: see `dpbench.fit`.
+        owned: whether X may be written to: rows are shortened and rounded in place.
         check: refuse data that do not fit, which tells of them, instead of repairing them row by row.
 
     Raises:
@@ -75,7 +83,9 @@ def execute(
         X = row_bounds.shortened(X, unit / bound)
     runs, parts = [], list(plan.bound.parts if plan.bound else [])
     for i in range(plan.models):
-        problem = _problem(plan, X, y if plan.models == 1 else np.where(y == i, 1.0, -1.0), seed=seed, check=check)
+        problem = _problem(
+            plan, X, y if plan.models == 1 else np.where(y == i, 1.0, -1.0), seed=seed, check=check, owned=owned
+        )
         key = secrets.token_hex(32) if seed is None else f"fit/{plan.method.name}/{plan.each}/{plan.settings}/{seed}"
         if i:
             key += f"/{i}"  # models of one seed share no noise
@@ -102,7 +112,7 @@ def execute(
     return Fitted(plan, W, bound, releases, epsilon, runs[0][1].checked_by, ledgers, settings, seen)
 
 
-def _problem(plan: Plan, X: Any, y: Any, *, seed: int | None, check: bool) -> Any:
+def _problem(plan: Plan, X: Any, y: Any, *, seed: int | None, check: bool, owned: bool) -> Any:
     """The problem of one model: rows and labels, and what the plan declares of them."""
     spec, declared = plan.spec, plan.problem
     bounded = np.isfinite(declared.row_bound)
@@ -110,7 +120,7 @@ def _problem(plan: Plan, X: Any, y: Any, *, seed: int | None, check: bool) -> An
         X, y, method=plan.method.name, loss=declared.loss, bound="check" if check else "rescale",
         needed=(declared.row_bound_norm, declared.row_bound) if bounded else None,
         release=seed is None and not plan.flaw, exact=plan.exact, precision=spec.precision,
-        steady=spec.timing is not None,
+        steady=spec.timing is not None, owned=owned,
         declared={"loss": declared.loss, "l1": spec.l1, "l2": declared.l2, "w2": spec.w2, "name": declared.name,
                   "row_bound_norm": declared.row_bound_norm, "row_bound": declared.row_bound},
     )  # fmt: skip

@@ -208,7 +208,7 @@ def fit(
         spec, unit = Spec(n=int(X.shape[0]), d=int(X.shape[1]), loss=loss or "logistic", **fields), 1.0
     made = plan(spec)
     check = bound == "check" or (bound is None and (seed is not None or bool(made.flaw)))
-    fitted = execute(made, X, y, unit=unit, seed=seed, start=start, check=check)
+    fitted = execute(made, X, y, unit=unit, seed=seed, start=start, check=check, owned=schema is not None)
     public = (
         ["the schema", "the column types"] * (schema is not None)
         + made.public

@@ -46,12 +46,14 @@ def problem_of(
     precision: str,
     steady: bool,
     declared: dict[str, Any],
+    owned: bool = False,
 ) -> Problem:
     """The problem that a fit runs on.
 
     needed: norm and bound of the rows that the method's proof asks for. bound: "check" raises DataError for data that
     do not fit, "rescale" scales long rows and repairs the rest, see `repaired`. release: iterates that leave float64's
     range stop the run. exact: rows on a grid, sums as integers. steady: in steps that are the same for all data.
+    owned: X may be written to, so that no copy of it is needed.
     """
     kind = losses.get(loss)
     labels: Labels = "binary" if kind.binary else "real"
@@ -78,7 +80,7 @@ def problem_of(
         if kind.binary and not repair and abs(found.mean_label) == 1:
             raise DataError(f"y: the only label is {found.mean_label:g}; give both -1 and +1")
     elif exact:
-        found = ExactProblem(*prepare(X, y, labels), steady=steady, **declared)
+        found = ExactProblem(*prepare(X, y, labels), steady=steady, owned=owned, **declared)
     elif repair and needed is not None and not scipy.sparse.issparse(X):
         X, y, short = _kept_apart(*prepare(X, y, labels), needed)
         if short is None:

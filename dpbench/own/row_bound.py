@@ -187,8 +187,8 @@ def release(
     """
     if way.release is None:
         return ReleasedBound(by_rule(lengths), [])
-    Z = X[:, lengths.numbers] * unit
-    seen, std, ledger = noisy_mean(Z, lengths.most, way.release, budget, seed, arithmetic)
+    Z = X[:, _places(lengths.numbers)]
+    seen, std, ledger = noisy_mean(Z, lengths.most, way.release, budget, seed, arithmetic, unit=unit)
     return ReleasedBound(bound_of(seen, std, lengths), ledger)
 
 
@@ -199,13 +199,15 @@ def noisy_mean(
     budget: Budget,
     seed: int | None,
     arithmetic: str | None,
+    *,
+    unit: float = 1.0,
 ) -> tuple[float, float, list[dict[str, Any]]]:
-    """(the mean of Σ z² ≤ m over rows Z with noise, that noise's standard deviation, the ledger): see `release`."""
+    """(the mean of Σ z² ≤ m over rows z of `unit`·Z with noise, its standard deviation, the ledger): see `release`."""
     exact = arithmetic == "bytes" or (arithmetic is None and seed is None)
     kind = mechanisms_of(exact, seed)
     mechanisms = kind([secrets.token_hex(32) if seed is None else f"{LABEL}/{budget}/{seed}"], budget)
     mechanisms.plan(LABEL, planned, 1)
-    value, z = centred_mean(Z, m, exact), planned.noise_multiplier
+    value, z = centred_mean(Z, m, exact, unit), planned.noise_multiplier
     sensitivity = m / len(Z) / (1 if budget.relation is Relation.REPLACE_ONE else 2)
     if isinstance(planned, Gaussian):
         found = mechanisms.gaussian(value, sensitivity=sensitivity, noise_multiplier=z, label=LABEL)
@@ -235,13 +237,23 @@ def bound_of(found: float, std: float, lengths: Lengths) -> float:
     return math.sqrt(lengths.intercept + lengths.others + q)
 
 
-def centred_mean(Z: np.ndarray, m: int, exact: bool) -> Any:
-    """(1,): the mean of Σ z² - m/2, each on the grid: a sum of integers where the arithmetic is of those."""
-    n, top = len(Z), m << BITS
-    lengths = np.fmin(np.fmax((Z**2).sum(axis=1), 0.0), m)  # of a row with no number, too
-    rows = np.rint(lengths * 2**BITS).astype(np.int64)
-    total = np.array([int(rows.sum()) - n * (top // 2)])
+def centred_mean(Z: np.ndarray, m: int, exact: bool, factor: float = 1.0) -> Any:
+    """(1,): the mean of Σ z² - m/2 over rows z of `factor`·Z, each on the grid; a sum of integers if exact."""
+    n, top, whole = len(Z), m << BITS, 0
+    some = max(1, BLOCK // max(1, Z.shape[1]))
+    for start in range(0, n, some):
+        rows = Z[start : start + some] * factor
+        lengths = np.fmin(np.fmax(np.einsum("ij,ij->i", rows, rows), 0.0), m)  # of a row with no number, too
+        whole += int(np.rint(lengths * 2**BITS).astype(np.int64).sum())
+    total = np.array([whole - n * (top // 2)])
     unit = 2.0**-BITS / n
     if not exact:
         return total * unit
     return Sum(total, unit, Moved((top // 2) ** 2, top**2, top // 2), within=float(n * top))
+
+
+def _places(columns: np.ndarray) -> slice | np.ndarray:
+    """The columns of a mask, as a slice where they stand together, which copies nothing."""
+    places = np.flatnonzero(columns)
+    together = len(places) and places[-1] - places[0] == len(places) - 1
+    return slice(int(places[0]), int(places[-1]) + 1) if together else places

@@ -293,18 +293,26 @@ class ExactProblem(Apart, ExactSums):
 
     Many float32 rows are put there block by block as they are read, with no copy of them (`grid.GridRows`).
 
-    steady: what is done, and how often, is the same for all data of one shape.
+    steady: what is done, and how often, is the same for all data of one shape. owned: X may be written to.
     """
 
     rows_of = GridRows
 
     def __init__(
-        self, X: Any, y: Any, *, row_bound: float, row_bound_norm: str = "l2", steady: bool = False, **declared: Any
+        self,
+        X: Any,
+        y: Any,
+        *,
+        row_bound: float,
+        row_bound_norm: str = "l2",
+        steady: bool = False,
+        owned: bool = False,
+        **declared: Any,
     ) -> None:
         lazy = not steady and getattr(X, "nbytes", 0) >= LARGE
         short = short_rows(X, row_bound, row_bound_norm) if lazy else None
         if short is None:
-            X = on_grid(X, row_bound, row_bound_norm, steady=steady)
+            X = on_grid(X, row_bound, row_bound_norm, steady=steady, owned=owned)
         super().__init__(X, y, row_bound=row_bound, row_bound_norm=row_bound_norm, **declared)
         self.steady = steady
         if short is not None:

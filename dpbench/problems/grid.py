@@ -172,12 +172,12 @@ PASSES, COPIED = 12, 2**31  # over all rows, after which a copy of so many bytes
 UP, DOWN = np.float32(2.0**ROW_BITS), np.float32(2.0**-ROW_BITS)
 
 
-def on_grid(X: Any, bound: float, norm: str = "l2", *, steady: bool = False) -> Any:
+def on_grid(X: Any, bound: float, norm: str = "l2", *, steady: bool = False, owned: bool = False) -> Any:
     """X (n, d), dense or CSR, rounded towards zero to multiples of 2⁻¹⁶, each row within `bound` in exact integers.
 
     A function of each row alone: entries that are not finite count as 0, and a row beyond the bound is multiplied by
     bound/‖x‖ and 1 - 2⁻⁴⁰ before it is rounded. A copy, of the type of X. steady: all rows take the same steps, those
-    within the bound too.
+    within the bound too. owned: a dense X may be written to, and is what is returned.
     """
     sparse = scipy.sparse.issparse(X)
     X = one_entry_each(X.tocsr()).astype(np.float64, copy=True) if sparse else X
@@ -187,7 +187,7 @@ def on_grid(X: Any, bound: float, norm: str = "l2", *, steady: bool = False) -> 
         for _ in _in_float32(X, bound, out):
             pass
         return out
-    out = X if sparse else np.empty(X.shape, X.dtype)
+    out = X if sparse or (owned and X.flags.writeable) else np.empty(X.shape, X.dtype)
     size = max(1, PREPARED // X.shape[1])
     workspace = np.empty((size, X.shape[1]))
     with np.errstate(all="ignore"):

@@ -7,6 +7,7 @@ import pandas as pd
 import pytest
 from sklearn.model_selection import cross_val_score
 
+import dpbench
 from dpbench import PrivacyWarning, PrivateClassifier, PrivateRegressor, load_model
 from dpbench.errors import UserError
 from dpbench.own import estimators, inputs
@@ -148,3 +149,16 @@ def test_an_old_name_says_its_new_one():
     with pytest.warns(FutureWarning, match="W_ is now model_.weights"):
         assert model.W_.tolist() == model.model_.weights.tolist()
     assert not hasattr(estimators.PrivateClassifier, "decide")
+
+
+@pytest.mark.parametrize("how", [{}, {"row_bound": None}, {"precision": "float32"}, {"algorithm": "dp-gd"}])
+def test_no_fit_writes_to_what_it_is_given(how):
+    """Rows are shortened and rounded in place, in an array of the fit's own."""
+    X, y = np.random.default_rng(0).uniform(-1, 1, (200, 3)), np.arange(200) % 3
+    before = X.copy()
+    PrivateClassifier(1.0, bounds=(-1, 1), classes=[0, 1, 2], **how).fit(X, y)
+    np.testing.assert_array_equal(X, before)
+    rows = X / 4
+    before = rows.copy()
+    dpbench.fit(rows, np.where(y, 1.0, -1.0), algorithm="dp-gd", epsilon=1.0)
+    np.testing.assert_array_equal(rows, before)
