@@ -93,7 +93,7 @@ def test_the_attack_on_ten_thousand_fits():
     low_bits_say_nothing(found)
 
 
-@pytest.mark.thorough_for("real")
+@pytest.mark.thorough_for("bytes")
 @pytest.mark.parametrize("arithmetic", ["bytes", "real"])
 def test_no_two_of_many_fits_draw_the_same_noise(arithmetic):
     """Among 120 fits two of 256 noises would meet, but for a chance of 1e-13; two of 2^128 never do."""
