@@ -10,7 +10,7 @@ LOCK ?= requirements/dev.txt
 AGAIN := second_order/c7 second_order/ridge second_order/fig7 second_order/beta \
   zeroth_order/estimators zeroth_order/tree_noise zeroth_order/dimension zeroth_order/privacy_for_free \
   zeroth_order/stationarity zeroth_order/guarantee accelerated \
-  greedy_coordinate/one_cell greedy_coordinate/published_selection greedy_coordinate/rules
+  greedy_coordinate/published_selection greedy_coordinate/rules
 RIVALS := diffprivlib opacus jax-privacy
 
 .DEFAULT_GOAL := help

@@ -241,15 +241,19 @@ class Ends:
     def __init__(self, table: pd.DataFrame, artefact: str, words: str) -> None:
         self._table, self._artefact, self._words = table, artefact, words
 
-    def all(self, **key: Any) -> list[End]:
-        """Every cell with this key, which may leave columns open; NotEnough where there is none."""
-        found = select(self._table, **key)
-        if found.empty:
-            raise NotEnough(self._words.format_map(key), self._artefact)
+    def found(self, **key: Any) -> list[End]:
+        """Every cell with this key, which may leave columns open."""
+        rows = select(self._table, **key)
         return [
             End(mean.mean, mean.se, mean.seeds, record)
-            for mean, record in zip(frames.records(found, Mean), frames.mappings(found), strict=True)
+            for mean, record in zip(frames.records(rows, Mean), frames.mappings(rows), strict=True)
         ]
+
+    def all(self, **key: Any) -> list[End]:
+        """The same; NotEnough where there is none."""
+        if ends := self.found(**key):
+            return ends
+        raise NotEnough(self._words.format_map(key), self._artefact)
 
     def __call__(self, **key: Any) -> End:
         """The one cell with this key, or of several the lowest mean; NotEnough where there is none."""

@@ -11,7 +11,7 @@ from scipy.stats import norm
 from dpbench.datasets.loading import RowNorms, unclipped_row_norms
 from dpbench.datasets.recipes import clip_rows
 from dpbench.experiments import accelerated
-from dpbench.experiments.greedy_coordinate import errata as greedy_coordinate
+from dpbench.experiments.greedy_coordinate import claims as greedy_coordinate
 from dpbench.experiments.nonconvex import errata as nonconvex
 from dpbench.experiments.nonconvex import with_replacement
 from dpbench.experiments.second_order import errata as second_order

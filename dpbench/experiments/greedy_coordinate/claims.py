@@ -1,194 +1,209 @@
-"""The claims of greedy_coordinate's Section 5 and Appendix D, judged on the runs at the tuned settings.
+"""The claims of greedy_coordinate's Section 5 and Appendix D, judged on the runs at the tuned settings; its errata.
 
-Each has two verdicts: as published, with the selection noise and the DP-SGD of the paper, and at a proven ε = 1.
+Each claim has two verdicts: as published, with the selection noise and the DP-SGD of the paper, and at a proven ε = 1.
 """
 
 from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from typing import Any
 
-from dpbench import frames
-from dpbench.experiments.greedy_coordinate.study import CASES, L1, STAND_INS, Case, Final, facts, finals, tuned_runs
+from dpbench.experiments.greedy_coordinate.formulas import attained_by_ties, attained_by_two_coordinates
+from dpbench.experiments.greedy_coordinate.rows import (
+    CASES,
+    L1,
+    PAPER,
+    STAND_INS,
+    ClaimSetting,
+    facts,
+    finals,
+    tuned_runs,
+)
+from dpbench.privacy.accounting.pure import advanced_composition_epsilon0
+from dpbench.privacy.ledger import Entry, Laplace, PureDP, Relation
+from dpbench.privacy.verify import spent
 from dpbench.study.context import Context
-from dpbench.study.declare import Why, claim
-from dpbench.study.statistics import plus_minus
-from dpbench.study.verdict import HELD, NOT_HELD, OPEN, NotEnough, Verdict
+from dpbench.study.declare import Case, Why
+from dpbench.study.paper import End, Ends
+from dpbench.study.verdict import HELD, NOT_HELD, OPEN, NotEnough
 
-APART = 2.0  # standard errors of the difference beyond which two means differ
+CLOSE = 2.0  # standard errors of the difference up to which two means do not differ
 PROGRESS = 0.05  # share of the start's error that a method must take off to have made progress
 PAR = 0.75  # the same for "on a par": all methods take off this much
+Told = tuple[str, dict[str, Any]]  # the verdict's word, and the values of its words
 
 
-class Ends:
-    """Where the tuned methods of one case end: rows of `finals` by (problem, method), and the start's error."""
+class TunedEnds:
+    """Where the tuned methods of one setting of a claim end, by (problem, method), and the errors of the starts."""
 
     def __init__(self, context: Context, artefact: str, problems: tuple[str, ...], methods: tuple[str, ...]) -> None:
-        table = finals(tuned_runs(context, artefact, traced=artefact != "rules"))
-        self._rows = {(one.problem, one.algorithm): one for one in frames.records(table, Final)}
+        ends = Ends(finals(tuned_runs(context, artefact, traced=artefact != "rules")), artefact, "")
+        self._ends = {(end["problem"], end["algorithm"]): end for end in ends.found()}
         known = facts(context, "fig1")
         self.start = {problem: known[problem].start for problem in problems if problem in known}
-        missing = [f"{m} on {p}" for p in problems for m in methods if (p, m) not in self._rows]
+        missing = [f"{m} on {p}" for p in problems for m in methods if (p, m) not in self._ends]
         missing += [f"the optimum of {p}" for p in problems if p not in self.start]
         if missing:
             raise NotEnough(f"no rows: {', '.join(missing)}", artefact)
 
-    def __call__(self, problem: str, method: str) -> Final:
-        return self._rows[problem, method]
+    def __call__(self, problem: str, *methods: str) -> End:
+        """The lowest end of these methods."""
+        return min(self._ends[problem, method] for method in methods)
 
-    def best(self, problem: str, methods: tuple[str, ...]) -> str:
-        """The method of the lowest mean."""
-        return min(methods, key=lambda method: self(problem, method).mean)
-
-    def taken_off(self, problem: str, method: str) -> float:
+    def taken_off(self, problem: str, *methods: str) -> float:
         """The share of the start's error, to a hundredth of a percent."""
-        return round(1 - self(problem, method).mean / self.start[problem], 4) + 0.0
+        return round(1 - self(problem, *methods).mean / self.start[problem], 4) + 0.0
 
-    def lead(self, problem: str, method: str, other: str) -> float:
-        """How far `method` ends below `other`, in standard errors of the difference; infinite where neither varies."""
-        a, b = self(problem, method), self(problem, other)
-        difference, se = b.mean - a.mean, math.hypot(a.se, b.se)
-        return 0.0 if difference == 0 else difference / se if se else math.copysign(math.inf, difference)
+    def lead(self, problem: str, greedy: tuple[str, ...], rivals: tuple[str, ...]) -> float:
+        """How far the best of DP-GCD ends below the nearest rival, in standard errors of the difference."""
+        return min(self(problem, *greedy).lead(self(problem, rival)) for rival in rivals)
 
     def show(self, problem: str, methods: tuple[str, ...]) -> str:
-        cells = [(method, self(problem, method)) for method in methods]
-        return ", ".join(f"{method} {plus_minus(one.mean, one.se)}" for method, one in cells)
+        return ", ".join(f"{method} {self(problem, method)}" for method in methods)
 
 
-def _decided(words: dict[str, str], numbers: str, case: Case) -> Verdict:
+def decided(by_reading: Mapping[str, str], case: ClaimSetting, **values: Any) -> Told:
     """One verdict from the words by reading of the paper's DP-SGD: open where they differ."""
-    if len(set(words.values())) == 1:
-        return Verdict(next(iter(words.values())), numbers, case.name)
-    return Verdict(OPEN, f"{'; '.join(f'{key}: {word}' for key, word in words.items())}; {numbers}", case.name)
+    words = {"case": case.name, "close": CLOSE, "readings": ""} | values
+    if len(set(by_reading.values())) == 1:
+        return next(iter(by_reading.values())), words
+    return OPEN, words | {"readings": "".join(f"{reading}: {word}; " for reading, word in by_reading.items())}
 
 
-@claim(
-    "only_progress",
-    "On square and dorothea (p ≥ n) DP-GCD is the only method to make several iterations and to lower the objective",
-    place="Section 5, Figs. 1e and 1g",
-    shows="fig1",
-)
-def only_progress(context: Context) -> Iterator[Verdict]:
+def word(held: bool, refuted: bool = True) -> str:
+    return HELD if held else NOT_HELD if refuted else OPEN
+
+
+@PAPER.claim("only_progress")
+def only_progress(context: Context) -> Iterator[Told]:
     """Progress: more than 5 % of the start's error taken off; T is shown and does not decide."""
     problems = ("square", "dorothea")
     for case in CASES:
-        ends = Ends(context, "fig1", problems, case.methods)
-        moved = all(ends.taken_off(p, ends.best(p, case.greedy)) > PROGRESS for p in problems)
-        words = {
-            reading: HELD if moved and all(ends.taken_off(p, m) <= PROGRESS for p in problems for m in rivals)
-            else NOT_HELD
+        ends = TunedEnds(context, "fig1", problems, case.methods)
+        moved = all(ends.taken_off(p, *case.greedy) > PROGRESS for p in problems)
+        by_reading = {
+            reading: word(moved and all(ends.taken_off(p, m) <= PROGRESS for p in problems for m in rivals))
             for reading, rivals in case.rivals.items()
-        }  # fmt: skip
+        }
         shares = [
             f"{p}: of the start's error {ends.start[p]:.3g}, "
-            + ", ".join(f"{m} {ends.taken_off(p, m):.1%} in {ends(p, m).T:.0f} iterations" for m in case.methods)
+            + ", ".join(f"{m} {ends.taken_off(p, m):.1%} in {ends(p, m)['T']:.0f} iterations" for m in case.methods)
             + " taken off"
             for p in problems
         ]
-        yield _decided(words, f"{'; '.join(shares)} (progress: above {PROGRESS:.0%})", case)
+        yield decided(by_reading, case, shares="; ".join(shares), progress=PROGRESS)
 
 
-@claim(
-    "lowest",
-    "On log1, log2 and madelon DP-GCD ends lowest",
-    place="Section 5, Figs. 1a, 1b, 1d and 1h",
-    shows="fig1",
-    why=[Why(OPEN, "on log1 the others do as well at the paper's own settings, too", "published_settings")],
+@PAPER.claim(
+    "lowest", why=[Why(OPEN, "on log1 the others do as well at the paper's own settings, too", "published_settings")]
 )
-def lowest(context: Context) -> Iterator[Verdict]:
+def lowest(context: Context) -> Iterator[Told]:
     """By more than two standard errors on all three; where it is as much behind on one, it is not."""
     problems = ("log1", "log2", "madelon")
     for case in CASES:
-        ends = Ends(context, "fig1", problems, case.methods)
+        ends = TunedEnds(context, "fig1", problems, case.methods)
         leads = {
-            reading: {p: min(ends.lead(p, ends.best(p, case.greedy), rival) for rival in rivals) for p in problems}
-            for reading, rivals in case.rivals.items()
+            reading: {p: ends.lead(p, case.greedy, rivals) for p in problems} for reading, rivals in case.rivals.items()
         }
-        words = {
-            reading: HELD if min(lead.values()) > APART else NOT_HELD if min(lead.values()) < -APART else OPEN
-            for reading, lead in leads.items()
-        }
-        numbers = [
+        least = {reading: min(lead.values()) for reading, lead in leads.items()}
+        shown = [
             f"{p}: {ends.show(p, case.methods)} (ahead of the next by "
             f"{min(lead[p] for lead in leads.values()):.1f} standard errors)"
             for p in problems
         ]
-        yield _decided(words, f"{'; '.join(numbers)}; open within ± {APART:g}", case)
+        by_reading = {reading: word(lead > CLOSE, lead < -CLOSE) for reading, lead in least.items()}
+        yield decided(by_reading, case, ends="; ".join(shown))
 
 
-@claim(
-    "on_a_par",
-    "On california all three are on a par; on mtp DP-GCD is not better",
-    place="Section 5, Figs. 1c and 1f",
-    shows="fig1",
-)
-def on_a_par(context: Context) -> Iterator[Verdict]:
+@PAPER.claim("on_a_par")
+def on_a_par(context: Context) -> Iterator[Told]:
     """On a par: all take off most of the start's error; not better: ahead of the next by 2 s.e. at most."""
-    there = set(tuned_runs(context, "fig1")["problem"])
-    mtp = "mtp" if "mtp" in there else STAND_INS["mtp"]
+    mtp = "mtp" if "mtp" in set(tuned_runs(context, "fig1")["problem"]) else STAND_INS["mtp"]
     for case in CASES:
-        ends = Ends(context, "fig1", ("california", mtp), case.methods)
-        words = {}
+        ends = TunedEnds(context, "fig1", ("california", mtp), case.methods)
+        by_reading = {}
         for reading, rivals in case.rivals.items():
-            each = (ends.best("california", case.greedy), *rivals)
-            par = min(ends.taken_off("california", m) for m in each) >= PAR
-            lead = min(ends.lead(mtp, ends.best(mtp, case.greedy), rival) for rival in rivals)
-            words[reading] = HELD if par and lead <= APART else NOT_HELD
-        shares = ", ".join(f"{m} {ends.taken_off('california', m):.1%}" for m in case.methods)
-        yield _decided(
-            words,
-            f"california, of the start's error {ends.start['california']:.3g}: {shares} taken off "
-            f"({ends.show('california', case.methods)}; on a par: all at least {PAR:.0%}); {mtp}: "
-            f"{ends.show(mtp, case.methods)} (not better: ahead of the next by at most {APART:g} standard errors)",
-            case,
-        )
+            greedy = ends.taken_off("california", *case.greedy)
+            par = min(greedy, *(ends.taken_off("california", m) for m in rivals)) >= PAR
+            by_reading[reading] = word(par and ends.lead(mtp, case.greedy, rivals) <= CLOSE)
+        yield decided(
+            by_reading, case, start=ends.start["california"], par=PAR, name=mtp, mtp=ends.show(mtp, case.methods),
+            shares=", ".join(f"{m} {ends.taken_off('california', m):.1%}" for m in case.methods),
+            california=ends.show("california", case.methods),
+        )  # fmt: skip
 
 
-@claim(
-    "no_wrong_coordinate",
-    "DP-GCD never picks a coordinate that is zero in w*; the others do on some problem",
-    place="Appendix D, Table 3",
-    shows="table3",
-)
-def no_wrong_coordinate(context: Context) -> Iterator[Verdict]:
+@PAPER.claim("no_wrong_coordinate")
+def no_wrong_coordinate(context: Context) -> Iterator[Told]:
     """Mean counts are rounded to whole numbers, as the paper prints them."""
     for case in CASES:
-        ends = Ends(context, "table3", L1, case.methods)
-        wrong = {m: {p: ends(p, m).support_wrong for p in L1} for m in case.methods}
+        ends = TunedEnds(context, "table3", L1, case.methods)
+        wrong = {m: {p: ends(p, m)["support_wrong"] for p in L1} for m in case.methods}
         some = {m: any(round(count) for count in wrong[m].values()) for m in case.methods}
         never = not any(some[m] for m in case.greedy)
-        words = {
-            reading: HELD if never and all(some[m] for m in rivals) else NOT_HELD
-            for reading, rivals in case.rivals.items()
-        }
+        by_reading = {reading: word(never and all(some[m] for m in rivals)) for reading, rivals in case.rivals.items()}
         counts = [f"{m}: {', '.join(f'{p} {count:.1f}' for p, count in wrong[m].items())}" for m in case.methods]
-        yield _decided(
-            words, f"wrong non-zeros, means over seeds: {'; '.join(counts)}; judged rounded to whole numbers", case
-        )
+        yield decided(by_reading, case, counts="; ".join(counts))
 
 
-@claim(
+@PAPER.claim(
     "rules_coincide",
-    "GS-r, GS-s and GS-q coincide on the high-dimensional problems and differ on california",
-    place="Appendix D, Fig. 3",
-    shows="fig3",
     why=[
-        Why(word, "on california no two of the rules differ by more than their errors", "fig3")
-        for word in (NOT_HELD, OPEN)
+        Why(verdict, "on california no two of the rules differ by more than their errors", "fig3")
+        for verdict in (NOT_HELD, OPEN)
     ],
 )
-def rules_coincide(context: Context) -> Iterator[Verdict]:
+def rules_coincide(context: Context) -> Iterator[Told]:
     """As published each rule has the paper's selection noise; at a proven ε = 1 they are under tight accounting."""
     for case in CASES:
-        ends = Ends(context, "rules", L1, case.rules)
+        ends = TunedEnds(context, "rules", L1, case.rules)
         pairs = list(itertools.combinations(case.rules, 2))
-        apart = {p: max(abs(ends.lead(p, a, b)) for a, b in pairs) for p in L1}
-        high = max(apart[p] for p in L1 if p != "california")
-        seeds = {p: ends(p, case.rules[0]).seeds for p in L1}
-        numbers = [
-            f"{p}: {ends.show(p, case.rules)} (at most {apart[p]:.1f} standard errors apart, {seeds[p]} seeds)"
+        largest = {p: max(abs(ends(p, a).lead(ends(p, b))) for a, b in pairs) for p in L1}
+        high = max(largest[p] for p in L1 if p != "california")
+        shown = [
+            f"{p}: {ends.show(p, case.rules)} (at most {largest[p]:.1f} standard errors apart, "
+            f"{ends(p, case.rules[0]).seeds} seeds)"
             for p in L1
         ]
-        word = NOT_HELD if high > APART else HELD if apart["california"] > APART else OPEN
-        yield Verdict(word, f"{'; '.join(numbers)}; distinguishable beyond {APART:g}", case.name)
+        verdict = NOT_HELD if high > CLOSE else word(largest["california"] > CLOSE, refuted=False)
+        yield verdict, {"case": case.name, "ends": "; ".join(shown), "close": CLOSE}
+
+
+@PAPER.erratum("half_scale_selection")
+def half_scale_selection() -> Iterator[Case]:
+    """ε' of eq. (2), selections at λ' = λ: 2ε'-DP each, beside as many Laplace releases at ε'."""
+    epsilon = 1.0
+    first = advanced_composition_epsilon0(epsilon, 2, 1e-6)
+    yield Case("one selection alone (δ = 0), T = 1, n = 1,000: stated ε'", first, 2 * first, 2 * first, part=True)
+    for n in (1_000, 20_640):
+        delta = n**-2
+        for T in (4, 7, 10, 20):
+            each = advanced_composition_epsilon0(epsilon, 2 * T, delta)
+            releases = (Entry(Laplace(1 / each), T, "step"), Entry(PureDP(2 * each), T, "selection"))
+            proved = spent(releases, delta, Relation.REPLACE_ONE).epsilon
+            yield Case(f"n = {n:,}, T = {T}", epsilon, attained_by_two_coordinates(each, T, delta), proved)
+    for n in (1_000, 20_640):
+        delta = n**-2
+        for T in (4, 20, 50):
+            each = epsilon / (4 * math.sqrt(-T * math.log(delta)))  # sensitivity 2L_j/n over the theorem's λ
+            releases = (Entry(Laplace(1 / each), T, "step"), Entry(PureDP(2 * each), T, "selection"))
+            proved = spent(releases, delta, Relation.REPLACE_ONE).epsilon
+            setting = f"the theorem's λ, n = {n:,}, T = {T}"
+            yield Case(setting, epsilon, attained_by_two_coordinates(each, T, delta), proved)
+
+
+@PAPER.erratum("noise_inside_the_score")
+def noise_inside_the_score() -> Iterator[Case]:
+    """ε' of eq. (2), noise for ε' on every gradient coordinate inside the score."""
+    n, d, epsilon = 20_640, 8, 1.0
+    delta = n**-2
+    one = advanced_composition_epsilon0(epsilon, 2, delta)
+    yield Case("one selection alone (δ = 0), GS-s not cut off: stated ε'", one, 2 * one, 2 * one, part=True)
+    yield Case("one selection alone (δ = 0), scores cut off or flat: stated ε'", one, (d - 1) * one, d * one, part=True)
+    for T in (4, 7, 15):
+        each = advanced_composition_epsilon0(epsilon, 2 * T, delta)
+        releases = (Entry(Laplace(1 / each), T, "step"), Entry(PureDP(d * each), T, "selection"))
+        proved = spent(releases, delta, Relation.REPLACE_ONE).epsilon
+        yield Case(f"T = {T}, scores cut off or flat", epsilon, attained_by_ties(each, d, T, delta), proved)

@@ -3,42 +3,38 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
 
-from dpbench.experiments.greedy_coordinate.study import (
-    ACCOUNTING,
+from dpbench.experiments.greedy_coordinate.published import AS_PUBLISHED, at_published_settings, cells_within
+from dpbench.experiments.greedy_coordinate.rows import (
     CASES,
     CD,
     COVERED,
-    DAGGER,
     GCD,
     L1,
     LOOKS,
     METHODS,
     PAPER,
-    PRIVACY,
+    PROBLEMS,
     SGD,
     TIGHT,
     TITLES,
-    TUNING,
     curves,
     facts,
     finals,
     gaps,
+    plain,
     problems,
     trust,
     tuned_runs,
 )
-from dpbench.experiments.greedy_coordinate.tables import AS_PUBLISHED, at_published_settings, cells_within, plain
 from dpbench.study.context import Context, select
-from dpbench.study.declare import artefact
-from dpbench.study.output import Figure
 from dpbench.study.panels import Panels, band
-from dpbench.study.statistics import capitalised, mostly_lowest, span
-from dpbench.study.style import BLACK, GREY, PINK, Look, legend_below
+from dpbench.study.statistics import mostly_lowest, span
+from dpbench.study.style import BLACK, GREY, PINK, Look
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -47,17 +43,12 @@ if TYPE_CHECKING:
 FLOOR = 1e-6  # the lowest relative error drawn
 NEAR = 0.03  # of an axis: ends as near as that get rings of different sizes
 TIMED = (CD, SGD, COVERED, GCD, TIGHT)
-PASSES = "passes over the data (a pass is d iterations of DP-CD, n of DP-SGD, 1 of DP-GCD)"
+RULES = tuple(rule for case in CASES for rule in case.rules)
+Told = tuple[Any, dict[str, Any]]
 
 
-@artefact("fig1", "Fig. 1: relative error against passes")
-def fig1(context: Context) -> Figure:
-    """At the tuned settings."""
-    return _curves(context, "fig1", PAPER, METHODS, "passes", PASSES, columns=4)
-
-
-@artefact("fig2", "Fig. 2: histograms of the optimum's coordinates")
-def fig2(context: Context) -> Figure:
+@PAPER.artefact("fig2")
+def fig2(context: Context) -> Told:
     """|w*_j| with the α of (α, 5)-quasi-sparsity."""
     known = facts(context, "fig2")
     names = problems(pd.DataFrame({"problem": list(known)}))
@@ -79,40 +70,11 @@ def fig2(context: Context) -> Figure:
         data += [{"problem": problem, "from": a, "to": b, "coordinates": int(c), "alpha": alpha}
                  for a, b, c in zip(edges, edges[1:], counts, strict=False)]  # fmt: skip
     page.label("$|w^*_j|$", "coordinates")
-    caption = (
-        "Absolute values of the coordinates of each problem's non-private optimum w*. Line: α; all but five "
-        "coordinates are at most α, and the smaller it is, the sparser is w*."
-    )
-    method = (
-        "Histograms of the absolute values of each problem's non-private optimum w* (30 equal bins, zeros included; "
-        "log y). Line: α, the sixth largest |w*_j|. All but five coordinates are at most α, so w* is (α, "
-        f"5)-quasi-sparse. {trust(context)}. The figure looks at the data, so it is not private."
-    )
-    return page.figure(caption, pd.DataFrame(data), method=method)
+    return page.figure("", pd.DataFrame(data)), {"trust": trust(context)}
 
 
-@artefact("fig3", "Fig. 3: the greedy rules of proximal DP-GCD")
-def fig3(context: Context) -> Figure:
-    """The greedy rules beside DP-CD and DP-SGD on the L1 problems."""
-    rules = tuple(rule for case in CASES for rule in case.rules)
-    drawn = (CD, SGD, COVERED, *rules)
-    x = "passes over the data; DP-GCD with the rules GS-r (unnamed), GS-s and GS-q, each tuned by itself"
-    return _curves(context, "fig3", L1, drawn, "passes", x, columns=4)
-
-
-@artefact("fig4", "Fig. 4: relative error against run time")
-def fig4(context: Context) -> Figure:
-    """Fig. 1 against seconds."""
-    x = (
-        "wall seconds on one core, each run alone on the machine, at the settings of Fig. 1 (median over seeds). The "
-        "time for calibrating and drawing the noise counts, that for recording the curve does not. The scale is linear "
-        "below 0.001 s. A curve begins on the dotted line, once its noise is calibrated"
-    )
-    return _curves(context, "fig4", PAPER, TIMED, "seconds", x, columns=4)
-
-
-@artefact("published_settings", "The paper's own hyperparameters: do they give the paper's own numbers?")
-def published_settings(context: Context) -> Figure:
+@PAPER.artefact("published_settings")
+def published_settings(context: Context) -> Told:
     """Relative errors: published, at Table 4's hyperparameters with the published noise, and tuned."""
     table, tuned = at_published_settings(context), finals(tuned_runs(context, "table4"))
     names = problems(table)
@@ -139,29 +101,24 @@ def published_settings(context: Context) -> Figure:
             axis.set_yticklabels([])
     for axis in page.axes[-1]:
         axis.set_xlabel("(f − f*) / f*")
-    caption = (
-        "Relative error at the paper's own hyperparameters and noise (mean and range over seeds), beside the published "
-        "one and our best of a grid (dots; not private). †: not private at ε = 1."
-    )
-    method = (
-        "Three kinds of relative error are shown: at the hyperparameters of the paper's Table 4 with the published "
-        f"noise (mean and range over {span(table['seeds'])} seeds), tuned on our grid (dots; not private), and "
-        "published (Table 3; for log1 and madelon + L2 the first author's slides). A published error counts as ours "
-        "if it is inside the 95 % prediction interval of a mean of 5 of our seeds (to half of its last digit; DP-SGD "
-        f"with either noise). This holds in {cells_within(table)}. {DAGGER}. {trust(context)}."
-    )
-    page.figure(caption, plain(table), legend=4)
-    missing = gaps(context, "published_settings", table, PAPER, AS_PUBLISHED)
-    return Figure(page.canvas, plain(table), caption, missing, method, _finding(table))
+    figure = page.figure("", plain(table), legend=4)
+    figure.gaps = gaps(context, "published_settings", table, PROBLEMS, AS_PUBLISHED)
+    within = cells_within(table)
+    return figure, {
+        "found": len(table) > 0, "seeds": span(table["seeds"]), "within": within, "cells": within.partition(";")[0],
+        "trust": trust(context),
+    }  # fmt: skip
 
 
-def _curves(
-    context: Context, artefact: str, names: tuple[str, ...], methods: tuple[str, ...], x: str, words: str, columns: int
-) -> Figure:
+@PAPER.artefact("fig1", name="fig1", names=PROBLEMS, methods=METHODS, words="passes")
+@PAPER.artefact("fig3", name="fig3", names=L1, methods=(CD, SGD, COVERED, *RULES), words="rules")
+@PAPER.artefact("fig4", name="fig4", names=PROBLEMS, methods=TIMED, words="seconds")
+def error_curves(context: Context, name: str, names: tuple[str, ...], methods: tuple[str, ...], words: str) -> Told:
     """One panel per problem: mean and range per method, the start, and a marker where a run ends."""
-    runs = tuned_runs(context, artefact, timed=x == "seconds")
-    known, table = facts(context, artefact), curves(context, runs)
-    page = Panels(context, artefact, len(names), columns=columns, size=(2.8, 2.9), room=0.8)
+    x = "seconds" if words == "seconds" else "passes"
+    runs = tuned_runs(context, name, timed=x == "seconds")
+    known, table = facts(context, name), curves(context, runs)
+    page = Panels(context, name, len(names), columns=4, size=(2.8, 2.9), room=0.8)
     shown = problems(runs, names)
     for axis, problem in page.over(shown, title=_lettered(shown)):
         panel = select(table, problem=problem, algorithm=methods)
@@ -180,39 +137,21 @@ def _curves(
         _ordinate(axis, panel, start)
         _ends(axis, [(LOOKS[method], line[x].iloc[-1], line["mean"].iloc[-1]) for method, line in lines])
     page.label("seconds" if x == "seconds" else "passes over the data", "(f − f*) / f*")
-    legend_below(page.canvas, page.axes.flat, columns=4)
-    caption = (
-        f"Mean relative error (f − f*)/f* against {'seconds' if x == 'seconds' else 'passes over the data'}, each "
-        "method at its best settings; shaded: lowest to highest "
-        "of the seeds. Dotted: the start w = 0. †: the published noise, not private at ε = 1."
-    )
-    method = (
-        f"A line is the mean relative error (f − f*)/f* over {span(table['seeds'])} seeds, against {words}. f* is the "
-        "exact non-private optimum. Shaded: from the lowest to the highest seed. Markers: where the run ends; rings "
-        "mark runs that end at the same point. A level line is a setting that changes nothing, chosen where no other "
-        f"does better. Dotted: the error of the start w = 0. Privacy: {PRIVACY}. Accounting: {ACCOUNTING}. "
-        f"{capitalised(TUNING)}. {trust(context, names)}."
-    )
-    missing = gaps(context, artefact, runs, names, methods)
-    return Figure(page.canvas, table, caption, missing, method, _lowest(table) if x != "seconds" else "")
+    figure = page.figure("", table, legend=4)
+    figure.gaps = gaps(context, name, runs, names, methods)
+    first = None if x == "seconds" or table.empty else _lowest(table)
+    who, count, panels = first or ("", 0, 0)
+    return figure, {
+        "found": bool(first), "seeds": span(table["seeds"]), "x": PAPER.phrases[words], "trust": trust(context, names),
+        "who": LOOKS[who].label if who else "", "count": count, "problems": panels,
+    }  # fmt: skip
 
 
-def _lowest(table: pd.DataFrame) -> str:
-    """Which private method ends lowest on how many problems; "" without rows."""
-    if table.empty:
-        return ""
+def _lowest(table: pd.DataFrame) -> tuple[str, int, int] | None:
+    """Which private method ends lowest, on how many problems of how many."""
     private = table[[LOOKS[method].private for method in table["algorithm"]]]
     ends = private.sort_values("iteration").groupby(["problem", "algorithm"], sort=False).tail(1)
-    first = mostly_lowest(ends, ["problem"])
-    if not first:
-        return ""
-    return f"{LOOKS[first[0]].label} ends lowest of the private methods on {first[1]} of {first[2]} problems"
-
-
-def _finding(table: pd.DataFrame) -> str:
-    """In how many cells of Table 3 the paper's own settings give its own error; "" without rows."""
-    said = cells_within(table).partition(";")[0] if len(table) else ""
-    return f"The paper's own hyperparameters give its own errors in {said} of Table 3" if said else ""
+    return mostly_lowest(ends, ["problem"])
 
 
 def _lettered(names: list[str]) -> Callable[[str], str]:

@@ -1,4 +1,4 @@
-"""The rows of greedy_coordinate, as its figures, tables and claims read them."""
+"""The runs of greedy_coordinate at the settings that are shown, and what is known of its problems."""
 
 from __future__ import annotations
 
@@ -9,14 +9,15 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
-from dpbench import frames
 from dpbench.run import outcomes
 from dpbench.run.row import settings_of
 from dpbench.study.context import Context, select
+from dpbench.study.paper import End, Ends, Paper
 from dpbench.study.plan import plan
 from dpbench.study.statistics import excess, means
 from dpbench.study.style import BLUE, GREEN, GREY, ORANGE, PINK, RED, SKY, YELLOW, Look
 from dpbench.study.tuning import expand_settings
+from dpbench.study.verdicts import Switch
 
 # Methods as the rows read from here on call them: algorithm, variant and accounting in one name.
 GCD, TIGHT, PUBLISHED = "dp-gcd", "dp-gcd-tight", "dp-gcd-published"  # GS-r: eq. (2), tight, half the selection noise
@@ -38,14 +39,9 @@ LOOKS = {
     "dp-gcd-gs-s-tight": Look("DP-GCD, GS-s, tight", PINK, "<"),
     "dp-gcd-gs-q-tight": Look("DP-GCD, GS-q, tight", YELLOW, ">"),
 }
-DAGGER = (
-    "† as published, not private at ε = 1: DP-GCD's selection noise is half of what its proof needs. DP-SGD's noise "
-    "is for Poisson samples under add/remove; the paper does not say whether it is zC or 2zC, and each fits one "
-    "published value"
-)
 
 
-class Case(NamedTuple):
+class ClaimSetting(NamedTuple):
     """What a claim is judged on: the variants of DP-GCD, of which the best counts, their rivals, and the rules.
 
     rivals: by what the paper's DP-SGD is taken to be, "" where that is no question.
@@ -62,7 +58,7 @@ class Case(NamedTuple):
 
 
 CASES = tuple(
-    Case(name, greedy, rivals, (f"dp-gcd-{suffix}", f"dp-gcd-gs-s-{suffix}", f"dp-gcd-gs-q-{suffix}"))
+    ClaimSetting(name, greedy, rivals, (f"dp-gcd-{suffix}", f"dp-gcd-gs-s-{suffix}", f"dp-gcd-gs-q-{suffix}"))
     for name, suffix, greedy, rivals in (
         ("as published", "published", (PUBLISHED,), {"σ = zC": (CD, SGD), "σ = 2zC": (CD, DOUBLED)}),
         ("at a proven ε = 1", "tight", (GCD, TIGHT), {"": (CD, COVERED)}),
@@ -79,24 +75,19 @@ TITLES = {
     "dorothea": "dorothea (logistic + L1)",
     "madelon-l1": "madelon (logistic + L1)",
 }
-PAPER = ("log1", "log2", "mtp", "madelon", "square", "california", "dorothea", "madelon-l1")  # Fig. 1 (a) to (h)
+PROBLEMS = ("log1", "log2", "mtp", "madelon", "square", "california", "dorothea", "madelon-l1")  # Fig. 1 (a) to (h)
 L1 = ("square", "california", "dorothea", "madelon-l1")
 STAND_INS = {"mtp": "mtp-qsar"}  # a near substitute, used where the data set itself is absent
 
-PRIVACY = "ε = 1, δ = 1/n², replace-one neighbours"
-ACCOUNTING = (
-    "DP-GCD by eq. (2) or by privacy-loss distributions (tight), DP-CD and DP-SGD (rdp) by RDP under replace-one. "
-    + DAGGER
-)
-TUNING = (
-    "settings: passes, step size and clipping threshold are chosen together by the lowest mean over the seeds, among "
-    "the finished runs of the grid (thinned: table2) and the runs at the paper's own settings. Runs of one grid "
-    "share their random numbers; the chosen settings are run again. This choice, the constants M_j, λ and the "
-    "standardisation look at the data and are not private, as in the paper"
+SELECTION, SAMPLING = "selection noise", "sampling"
+PAPER = Paper(__package__)
+SWITCHES = (
+    Switch(SELECTION, ("selection", "published"), PAPER.phrases["selection"]),
+    Switch(SAMPLING, ("accounting", "poisson"), PAPER.phrases["sampling"]),
 )
 
 
-def problems(rows: pd.DataFrame, names: tuple[str, ...] = PAPER) -> list[str]:
+def problems(rows: pd.DataFrame, names: tuple[str, ...] = PROBLEMS) -> list[str]:
     """`names`, each replaced by its stand-in where only that has rows."""
     there = set(rows["problem"])
     return [STAND_INS[name] if name in STAND_INS and name not in there else name for name in names]
@@ -112,7 +103,7 @@ def published_method(method: str) -> str:
     return next(name for name in (GCD, CD, SGD) if method.startswith(name))
 
 
-def trust(context: Context, names: list[str] | tuple[str, ...] = PAPER) -> str:
+def trust(context: Context, names: list[str] | tuple[str, ...] = PROBLEMS) -> str:
     """What is known of the problems' recipes, in a sentence for a caption."""
     known = context.experiment.published()["recipe"]
     words = dict.fromkeys(known[published_name(name)]["trust"] for name in names)
@@ -167,26 +158,12 @@ def _named(rows: pd.DataFrame) -> list[str]:
     return names
 
 
-class Final(NamedTuple):
-    """What is read of a row of `finals`."""
-
-    problem: str
-    algorithm: str
-    mean: float
-    se: float
-    seeds: int
-    T: float
-    epsilon_planned: float
-    support_correct: float
-    support_wrong: float
-
-
 def finals(runs: pd.DataFrame) -> pd.DataFrame:
     """One row per (problem, method): mean, se, min and max of the relative error, seeds, and the chosen settings."""
-    if runs.empty:
-        return pd.DataFrame(columns=Final._fields)
     firsts = ("T", "epsilon_planned", "private", "set.passes", "set.step", "set.clip")
     averages = ("support_correct", "support_wrong", "seconds")
+    if runs.empty:
+        return pd.DataFrame(columns=["problem", "algorithm", "mean", "se", "seeds", *averages, *firsts])
     others: dict[str, Any] = {name: (name, "mean") for name in averages} | {name: (name, "first") for name in firsts}
     table = means(
         runs, ["problem", "algorithm"], "relative", min=("relative", "min"), max=("relative", "max"), **others
@@ -194,9 +171,9 @@ def finals(runs: pd.DataFrame) -> pd.DataFrame:
     return table.drop(columns="sd")
 
 
-def row_of(table: pd.DataFrame, problem: str, method: str) -> Final | None:
-    """The row of `finals` of a method on a problem; None where there is none."""
-    return next(iter(frames.records(select(table, problem=problem, algorithm=method), Final)), None)
+def end_of(table: pd.DataFrame, problem: str, method: str) -> End | None:
+    """The end of a method on a problem, of a table of `finals`; None where there is none."""
+    return next(iter(Ends(table, "", "").found(problem=problem, algorithm=method)), None)
 
 
 def curves(context: Context, runs: pd.DataFrame) -> pd.DataFrame:
@@ -251,7 +228,7 @@ def gaps(
     context: Context,
     artefact: str,
     runs: pd.DataFrame,
-    names: tuple[str, ...] = PAPER,
+    names: tuple[str, ...] = PROBLEMS,
     methods: tuple[str, ...] = METHODS,
 ) -> list[str]:
     """A line per (problem, method) without rows."""
@@ -264,3 +241,8 @@ def gaps(
     ]
     absent = [name for name in names if name in STAND_INS and name not in set(runs["problem"])]
     return missing + [f"{name}: {STAND_INS[name]} stands in; dpbench fetch {name}" for name in absent]
+
+
+def plain(table: pd.DataFrame) -> pd.DataFrame:
+    """The table behind the strings, settings by their own names."""
+    return table.drop(columns=["private"], errors="ignore").rename(columns=lambda name: name.removeprefix("set."))
