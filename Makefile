@@ -52,10 +52,7 @@ docs: $(STAMP)  ## build the documentation into docs/_build/html; a warning is a
 	@echo "to read it, open docs/_build/html/index.html"
 
 reproduce: $(STAMP)  ## rebuild every figure and table at reduced size (minutes); real data from a mirror or the network
-	$(BIN)/dpbench fetch all
-	$(BIN)/dpbench run --experiment all --profile quick
-	$(BIN)/dpbench report --profile quick
-	$(BIN)/dpbench diff results/quick results/quick.json
+	$(BIN)/dpbench reproduce
 
 again: $(STAMP)  ## make rows of the full profile again and compare them with those in the repository (hours)
 	for each in $(AGAIN); do $(BIN)/dpbench run --experiment $$each --profile full --out results-again --yes || exit 1; done

@@ -11,7 +11,8 @@ import click
 import pytest
 
 import dpbench
-from dpbench.cli import VERBS, group, main
+from dpbench.cli import OLD, VERBS, group, main
+from dpbench.errors import UserError
 from dpbench.run.store import Store
 from tests import processes
 from tests.batches import write
@@ -130,7 +131,7 @@ def test_listings_fit_a_terminal_of_80_columns(call, monkeypatch):
 
 
 def test_names_are_completed():
-    from dpbench.cli import completion
+    from dpbench.cli import output as completion
 
     assert "dp-newton-hess-clip" in completion.ALGORITHMS(None, None, "dp-n")
     assert all(name.startswith("dp-n") for name in completion.ALGORITHMS(None, None, "dp-n"))
@@ -303,7 +304,7 @@ def test_from_a_table_to_a_decided_schema(tmp_path, monkeypatch, call):
     rows = "".join(f"{i},{20 + i % 40},{'ab'[i % 2]},{'yes' if i % 3 else 'no'}\n" for i in range(200))
     (tmp_path / "t.csv").write_text(",age,kind,label\n" + rows)
     code, out, err = call("schema", "t.csv", "--target", "label", "--out", "s.toml")
-    assert (code, "decide 4 entries, then run: dpbench check t.csv --schema s.toml" in out) == (0, True), out
+    assert (code, "decide 4 entries, then run: dpbench schema t.csv --check s.toml" in out) == (0, True), out
     assert "note: Unnamed: 0: a row number or identifier; dropped" in err
     code, out, _ = call("check", "t.csv", "--schema", "s.toml")
     assert (code, out.count("came from the data: decide")) == (1, 4)
@@ -370,46 +371,65 @@ def test_the_help_of_a_verb_has_an_example(verb, call):
 # What a verb passes on, and the options that are of the terminal alone.
 CALLS = {
     "fetch": ([dpbench.fetch], set()),
-    "list": ([dpbench.listing], set()),
+    "list": ([dpbench.listing], {"cite"}),
     "run": ([dpbench.run_algorithm, dpbench.run_experiment, dpbench.privacy_profile], {"debug", "yes"}),
-    "compare": ([dpbench.compare], {"debug", "everything"}),
-    "forget": ([dpbench.forget], set()),
-    "schema": ([dpbench.draft_schema], set()),
-    "check": ([dpbench.check_data], set()),
+    "compare": ([dpbench.compare, dpbench.forget], {"debug", "everything", "forget"}),
+    "schema": ([dpbench.draft_schema, dpbench.check_data], set()),
     "plan": ([dpbench.plan], set()),
-    "card": ([dpbench.card], set()),
-    "export": ([dpbench.export], set()),
-    "statement": ([dpbench.statement], set()),
-    "status": ([dpbench.status], set()),
+    "model card": ([dpbench.card], set()),
+    "model export": ([dpbench.export], set()),
+    "model statement": ([dpbench.statement], set()),
+    "status": ([dpbench.status, dpbench.compact], {"compact"}),
     "report": ([dpbench.report, dpbench.scorecard], {"check"}),
-    "compact": ([dpbench.compact], set()),
     "diff": ([dpbench.diff], {"save"}),
-    "cite": ([dpbench.cite], set()),
     "new": ([dpbench.new], set()),
     "archive": ([dpbench.archive], set()),
     "verify": ([dpbench.verify], set()),
     "submit": ([dpbench.submit, dpbench.check_submission], {"checked"}),
-    "merge": ([dpbench.merge], set()),
+    "reproduce": ([], set()),
+    "board merge": ([dpbench.merge], set()),
+    "board secret": ([dpbench.board_secret], set()),
+    "board versions": ([dpbench.board_versions], set()),
     "audit": ([dpbench.audit, dpbench.audit_releases], {"mechanisms"}),
 }
 LISTENERS = {"progress", "notify", "reading", "estimated"}
 
 
-BOARD = {
-    "secret": dpbench.board_secret,
-    "versions": dpbench.board_versions,
-}
-
-
-@pytest.mark.parametrize("verb", [*(verb for verb in VERBS if verb != "board"), *(f"board {verb}" for verb in BOARD)])
+@pytest.mark.parametrize("verb", CALLS)
 def test_an_option_is_an_argument_of_the_function(verb):
     """Each has its argument of that name, and each argument its option."""
     first, _, second = verb.partition(" ")
     command = group.get_command(None, first)
-    functions, own = ([BOARD[second]], set()) if second else CALLS[verb]
+    functions, own = CALLS[verb]
     options = {one.name for one in (command.commands[second] if second else command).params} - own
     arguments = {name for function in functions for name in inspect.signature(function).parameters}
     assert options == arguments - LISTENERS
+
+
+def test_every_verb_has_its_calls_and_a_name_of_before_its_verb():
+    assert {verb.partition(" ")[0] for verb in CALLS} == VERBS.keys()
+    for words in OLD.values():
+        command = group.get_command(None, words[0])
+        for word in words[1:]:
+            known = getattr(command, "commands", {}).get(word)
+            assert known or word in {option for one in command.params for option in one.opts}
+
+
+def test_reproduce_calls_the_other_verbs_and_stops_where_one_fails(monkeypatch, capsys):
+    def stopped(name, **given):
+        raise UserError("no room")
+
+    called = []
+    monkeypatch.setattr(dpbench, "fetch", lambda names, **given: called.append(names) or [])
+    monkeypatch.setattr(dpbench, "run_experiment", stopped)
+    with pytest.raises(SystemExit) as end:
+        main(["reproduce"])
+    assert (end.value.code, called) == (2, [("all",)])
+    assert capsys.readouterr().err.splitlines() == [
+        "$ dpbench fetch all",
+        "$ dpbench run --experiment all --profile quick",
+        "error: no room",
+    ]
 
 
 def test_a_file_that_ends_too_early_is_not_taken_for_ctrl_d(monkeypatch):

@@ -21,31 +21,29 @@ CLICK = [  # its messages, and ours
     (re.compile(r"Got unexpected extra arguments? \((.+)\)"), "{command} does not take {0}; see {command} --help"),
     (re.compile(r"Missing option '([^']+)'\."), "{command} needs {0}; see {command} --help"),
 ]  # fmt: skip
-VERBS = {
-    "fetch": "Download and prepare data sets.",
-    "list": "Show algorithms, data sets, losses and experiments.",
-    "run": "Run an algorithm, or a paper's experiment.",
-    "compare": "Rank the private methods on data of your own.",
-    "forget": "Remove the copies of your data that compare keeps.",
-    "schema": "Draft the public description of a table of your own.",
-    "check": "Show which cells of a table a private fit would replace.",
-    "plan": "Predict what a private fit releases and how it scores.",
-    "statement": "Show and check the release statement of a saved model.",
-    "card": "Write the card of a saved model.",
-    "export": "Write a saved model as SQL, ONNX or a scikit-learn pipeline.",
-    "status": "Show what is done, missing or failed.",
-    "report": "Rebuild figures and tables from the results.",
-    "compact": "Drop the rows that no grid asks for any longer.",
-    "diff": "Compare two sets of results.",
-    "new": "Begin a package of your own: a paper, an algorithm, a data set, a loss.",
-    "cite": "Print BibTeX of a paper and its data sets.",
-    "archive": "Put an experiment into one file for reviewers.",
-    "verify": "Check an archive, and make a sample of its runs again.",
-    "submit": "Make or check a submission to the leaderboard.",
-    "merge": "Add a submission to a results folder.",
-    "board": "Keep the leaderboard: private problems for re-runs, versions.",
-    "audit": "Compute empirical lower bounds on an algorithm's ε.",
+VERBS = {  # verb: its module, and what it does
+    "fetch": ("run", "Download and prepare data sets."),
+    "list": ("run", "Show algorithms, data sets, losses and experiments."),
+    "run": ("run", "Run an algorithm, or a paper's experiment."),
+    "status": ("run", "Show what is done, missing or failed."),
+    "report": ("report", "Rebuild figures and tables from the results."),
+    "diff": ("report", "Compare two sets of results."),
+    "reproduce": ("report", "Fetch all data, run all experiments at reduced size, report, and compare."),
+    "compare": ("compare", "Rank the private methods on data of your own."),
+    "schema": ("own", "Draft the public description of a table of your own, or check a table by it."),
+    "plan": ("own", "Predict what a private fit releases and how it scores."),
+    "model": ("model", "Show and check a saved model's statement; write its card; export it."),
+    "audit": ("audit", "Compute empirical lower bounds on an algorithm's ε."),
+    "new": ("report", "Begin a package of your own: a paper, an algorithm, a data set, a loss."),
+    "archive": ("board", "Put an experiment into one file for reviewers."),
+    "verify": ("board", "Check an archive, and make a sample of its runs again."),
+    "submit": ("board", "Make or check a submission to the leaderboard."),
+    "board": ("board", "Keep the leaderboard: submissions, private problems for re-runs, versions."),
 }
+OLD = {  # names of before 0.3, for one version
+    "cite": ["list", "--cite"], "compact": ["status", "--compact"], "check": ["schema"], "merge": ["board", "merge"],
+    "forget": ["compare", "--forget", "--data"], **{name: ["model", name] for name in ("card", "export", "statement")},
+}  # fmt: skip
 
 
 START = """Three commands to start with:
@@ -66,19 +64,21 @@ class Verbs(click.Group):
     def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
         if name not in VERBS:
             return None
-        command: click.Command = importlib.import_module(f"dpbench.cli.{name}").command
+        module = importlib.import_module(f"dpbench.cli.{VERBS[name][0]}")
+        command: click.Command = vars(module)["list_" if name == "list" else name]
         return command
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
+        args = [*OLD[args[0]], *args[1:]] if args and args[0] in OLD else args
         if args and not args[0].startswith("-") and args[0] not in VERBS:
             raise UserError(f"no verb {args[0]!r}: {nearest(args[0], VERBS)}")
         return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Verbs"):
-            formatter.write_dl([*VERBS.items()])  # `list` is a module of this package once that verb was used
+            formatter.write_dl([(verb, told) for verb, (_, told) in VERBS.items()])
 
 
 @click.group(cls=Verbs, context_settings={"help_option_names": ["-h", "--help"]})

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 @click.option("--loss", default="", metavar="NAME", help="Audit on this loss; one of an installed package, too.")
 @click.option("--one-run", is_flag=True, help="One run with 1,000 canaries: quick, but a loose bound.")
 @click.option("--mechanisms", is_flag=True, help="Audit each kind of release on its own, also with its noise halved.")
-def command(
+def audit(
     algorithm: str | None,
     epsilon: tuple[float, ...],
     runs: int | None,

@@ -1,4 +1,4 @@
-"""dpbench board: for the keeper of a leaderboard."""
+"""dpbench board, submit, archive and verify: what others can check, and what the leaderboard takes."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from typing import Any
 import click
 
 import dpbench
-from dpbench.cli.output import RESULTS, say
-from dpbench.errors import UserError
+from dpbench.cli.output import EXPERIMENTS, JOBS, RESULTS, RESULTS_ONLY, progress, say
+from dpbench.errors import UserError, counted
 
 PROFILE = click.option(
     "--profile",
@@ -20,14 +20,16 @@ PROFILE = click.option(
 
 
 @click.group("board")
-def command() -> None:
-    """Keep a leaderboard: private problems for re-runs, versions.
+def board() -> None:
+    """Keep a leaderboard: submissions, private problems for re-runs, versions.
 
+    \b
+    dpbench board merge averaged-gd.dpbench.zip --rerun
     dpbench board secret --seed my-secret.txt
     """
 
 
-@command.command("secret")
+@board.command("secret")
 @click.option("--seed", metavar="FILE", help="File with the secret; it is made if there is none.")
 @PROFILE
 def secret(seed: str | None, profile: str) -> None:
@@ -45,7 +47,7 @@ def secret(seed: str | None, profile: str) -> None:
     click.echo(found.to_string(index=False))
 
 
-@command.command("versions")
+@board.command("versions")
 @PROFILE
 @RESULTS
 def versions(**given: Any) -> None:
@@ -54,3 +56,143 @@ def versions(**given: Any) -> None:
     if len(found):
         click.echo(found.to_string(index=False))
     click.echo(told)
+
+
+@board.command("merge")
+@click.argument("archive")
+@click.option("--replace", is_flag=True, help="Replace an earlier submission of the same method.")
+@click.option("--rerun", is_flag=True, help="Run it again in a sandbox; only then it gets a place on the board.")
+@click.option("--seed", metavar="FILE", help="With --rerun: the secret of the private copies (dpbench board secret).")
+@RESULTS
+def merge(archive: str, **given: Any) -> None:
+    """Check an archive of `dpbench submit` and add its rows and provenance to a results folder.
+
+    dpbench board merge averaged-gd.dpbench.zip --rerun
+
+    With --rerun, the method is run again in a sandbox, and the rows of these runs are added. Without it, nothing from
+    the archive is run, and the method is listed as "not re-run", without a place. To see it on the board, run dpbench
+    report --experiment leaderboard.
+    """
+    click.echo(f"{dpbench.merge(archive, **given, notify=say)}; next: dpbench report --experiment leaderboard")
+
+
+@click.command("submit")
+@click.option("--algo", "algorithm", metavar="FILE:CLASS", help="Your method: path/to/file.py:Class.")
+@click.option(
+    "--profile", default="full", show_default=True, metavar="quick|full", help="The grid; quick is a rehearsal."
+)
+@click.option("--problem", "problems", multiple=True, metavar="NAME", help="Only this problem; may be repeated.")
+@click.option("--author", default="", metavar="TEXT", help="Author of the method.")
+@click.option("--licence", default="", metavar="SPDX", help="Licence of the method, for example Apache-2.0.")
+@click.option(
+    "--runs", type=int, metavar="N", help="Number of runs of the audit; by default enough for a bound near the claim."
+)
+@click.option("--archive", metavar="FILE", help="The archive to write; NAME.dpbench.zip by default.")
+@click.option("--check", "checked", metavar="ARCHIVE", help="Check this archive; nothing in it is run.")
+@click.option("--rerun", is_flag=True, help="With --check: run it again, in a sandbox.")
+@click.option("--seed", metavar="FILE", help="With --rerun: the secret of the private copies (dpbench board secret).")
+@JOBS
+@RESULTS
+def submit(algorithm: str | None, checked: str | None, rerun: bool, seed: str | None, **given: Any) -> int:
+    """Make a submission to the leaderboard (run one method, audit it, write an archive), or check one.
+
+    \b
+    dpbench submit --algo my_method.py:MyMethod --profile quick
+    dpbench submit --check my-method.dpbench.zip
+
+    A check compares hashes, keys, seeds, ε and losses, and recomputes the ε of every ledger. It runs nothing from the
+    archive. With --rerun it does run the method, in a sandbox (bubblewrap): every cell under new
+    seeds, private copies of the problems, and an audit. The exit code is 1 if the check objects to anything. dpbench
+    board merge adds a sound archive to a results folder.
+    """
+    if (algorithm is None) == (checked is None):
+        raise UserError("give either --algo FILE:CLASS or --check ARCHIVE")
+    if checked is None:
+        if rerun or seed is not None:
+            raise UserError("--rerun and --seed go with --check")
+        assert algorithm is not None
+        with progress() as report:
+            path = dpbench.submit(algorithm, **given, progress=report, notify=say)
+        click.echo(f"{path}: ready; its check: dpbench submit --check {path}")
+        return 0
+    found = dpbench.check_submission(checked, rerun=rerun, seed=seed, notify=say)
+    manifest = found.submission.manifest
+    rows = counted(len(found.submission.rows), "row")
+    click.echo(f"{manifest.method} ({manifest.title}), {manifest.profile} profile, {rows}")
+    click.echo(f"by {manifest.code_version} on {manifest.environment}")
+    click.echo(f"author: {manifest.author or 'not stated'}; licence: {manifest.licence or 'not stated'}")
+    for line in found.checked:
+        click.echo(f"  checked  {line}")
+    for line in [] if found.problems else found.unchecked:
+        click.echo(f"  NOT CHECKED  {line}")
+    for line in found.shown:
+        click.echo(f"  WRONG    {line}")
+    for line in found.replay.flags if found.replay else []:
+        click.echo(f"  FLAG     {line}")
+    if found.problems:
+        click.echo("not sound")
+    else:
+        click.echo("sound, and run again" if found.placed else "sound; not re-run, so without a place (see --rerun)")
+    return 1 if found.problems else 0
+
+
+@click.command("archive")
+@click.argument("experiment", shell_complete=EXPERIMENTS)
+@click.option("--profile", default="full", show_default=True, metavar="quick|full", help="Whose rows.")
+@click.option("--out", metavar="FILE", help="The file to write; NAME-PROFILE.zip by default.")
+@RESULTS_ONLY
+def archive(experiment: str, profile: str, out: str | None, results: str) -> None:
+    """Put an experiment into one file for reviewers: rows, traces, code, grid, environment, versions of all packages.
+
+    dpbench archive my_paper --profile quick --out paper.zip
+
+    Raw data stay out: rows have their digests. The digest that is printed stands for all of the file; print it in the
+    paper. dpbench verify checks the file and makes a sample of its runs again.
+    """
+    made = dpbench.archive(experiment, profile, results=results, out=out)
+    click.echo(f"{made.path}: {made.rows:,} rows of the {made.planned:,} runs of its grid")
+    for name in made.left_out:
+        click.echo(f"left out, as too large for code: {name}", err=True)
+    click.echo(f"digest: {made.digest}")
+
+
+SHOWN = 3  # versions of the code
+EXIT = {"holds": 0, "wrong": 1, "not checked": 3}
+
+
+@click.command("verify")
+@click.argument("archive")
+@click.option("--sample", type=int, default=5, show_default=True, metavar="N", help="How many runs to make again.")
+@click.option("--seed", type=int, metavar="N", help="Of their choice; drawn anew by default, and printed.")
+@click.option(
+    "--accept", multiple=True, metavar="seconds", help="Take measured times on trust: they cannot be repeated."
+)
+@click.option("--run-code", is_flag=True, help="Run the archive's own methods too, in a sandbox.")
+def verify(archive: str, sample: int, seed: int | None, accept: tuple[str, ...], run_code: bool) -> int:
+    """Check an archive of an experiment: digests, keys, its grid, and a sample of its runs, made again here.
+
+    dpbench verify paper.zip --sample 5 --accept seconds
+
+    A run that is made again must agree in every column and in its trace. The exit code is 0 if the archive holds, 1 if
+    something is wrong, and 3 if something could not be checked: the output lists it.
+
+    Runs are made by what is installed here. Nothing in the archive is run, unless --run-code says so: then methods that
+    are not installed run from its code, in a sandbox (bubblewrap) without network, and losses and ε are computed
+    outside.
+    """
+    found = dpbench.verify(archive, sample=sample, seed=seed, run_code=run_code, accept=accept)
+    manifest, versions = found.manifest, found.code_versions
+    click.echo(f"{manifest.experiment} ({manifest.title}), {manifest.profile} profile: {found.outcome.upper()}")
+    more = f" and {len(versions) - SHOWN} others" if len(versions) > SHOWN else ""
+    click.echo(f"{found.rows:,} rows of {manifest.distribution}, by {', '.join(versions[:SHOWN])}{more}")
+    click.echo(f"digest: {found.digest}")
+    lines = {
+        "WRONG": found.problems,
+        "NOT CHECKED": found.unchecked,
+        "accepted": found.accepted,
+        "checked": found.checked,
+    }
+    for word, each in lines.items():
+        for line in each:
+            click.echo(f"  {word:<11}  {line}")
+    return EXIT[found.outcome]

@@ -68,10 +68,11 @@ SHOWN = 5  # methods of a table
 @click.option("--seconds", "timed", is_flag=True, help="Also measure the run time of each method, run alone.")
 @click.option("--cache/--no-cache", default=True, help="Keep the prepared rows and finished runs for the next call.")
 @JOBS
+@click.option("--forget", is_flag=True, help="Remove what is kept of the file: prepared rows and finished runs.")
 @click.option("--all", "everything", is_flag=True, help="Show every method, not only the first five.")
 @click.option("--debug", is_flag=True, help="Show the traceback of a method that raised.")
 @RESULTS
-def command(bounds: tuple[str, ...], debug: bool, everything: bool, **given: Any) -> int:
+def compare(bounds: tuple[str, ...], forget: bool, debug: bool, everything: bool, **given: Any) -> int:
     """Score every private method on held-out rows of your data, recommend one or none, and print its code.
 
     \b
@@ -79,8 +80,16 @@ def command(bounds: tuple[str, ...], debug: bool, everything: bool, **given: Any
 
     All methods run under replace-one neighbours at δ = n⁻², each at settings that do not depend on the data. The scores
     in the table are exact, so they are not private: do not publish them. The prepared rows (readable by you only) and
-    the finished runs are kept for the next call. dpbench forget my.csv removes both; --no-cache keeps neither.
+    the finished runs are kept for the next call. dpbench compare --data my.csv --forget removes both; --no-cache
+    keeps neither.
     """
+    if forget:
+        gone = dpbench.forget(given["data"], results=given["results"])
+        for folder in gone:
+            click.echo(f"removed {folder}")
+        if not gone:
+            click.echo(f"nothing is kept of {given['data']}")
+        return 0
     with progress() as report:
         found = dpbench.compare(
             bounds=parse_bounds(bounds), **given, reading=report.reading, progress=report, notify=_say

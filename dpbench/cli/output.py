@@ -17,12 +17,13 @@ import textwrap
 import time
 import types
 import unicodedata
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import click
 
+import dpbench
 from dpbench.errors import UserError, counted
 
 if TYPE_CHECKING:
@@ -330,3 +331,33 @@ def number(value: float | None, digits: int = 3) -> str:
     ('0.000123', '–', 'inf')
     """
     return "–" if value is None or value != value else f"{value:.{digits}g}"
+
+
+# What a shell completes: eval "$(_DPBENCH_COMPLETE=bash_source dpbench)" in ~/.bashrc; zsh_source and fish_source too
+Complete = Callable[[click.Context, click.Parameter, str], list[str]]
+
+
+def _of(names: Callable[[], Iterable[str]]) -> Complete:
+    def complete(context: click.Context, parameter: click.Parameter, begun: str) -> list[str]:
+        return [name for name in names() if name.startswith(begun)]
+
+    return complete
+
+
+def _listed(what: str, column: str) -> Callable[[], Iterable[str]]:
+    def names() -> Iterable[str]:
+        return map(str, dpbench.listing(what)[column])
+
+    return names
+
+
+def _experiments() -> Iterable[str]:
+    """The experiments, and the artefacts of each."""
+    found = dpbench.listing("experiments")
+    for name, artefacts in zip(found["experiment"], found["artefacts"], strict=True):
+        yield from (name, *(f"{name}/{artefact}" for artefact in artefacts.split(", ")))
+
+
+ALGORITHMS, DATASETS, EXPERIMENTS = map(
+    _of, (_listed("algorithms", "algorithm"), _listed("datasets", "data_set"), _experiments)
+)

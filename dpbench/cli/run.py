@@ -1,24 +1,110 @@
-"""dpbench run: an algorithm of your choice, or a paper's experiment."""
+"""dpbench run, and its rows before and after: fetch, list, status."""
 
 from __future__ import annotations
 
+import gc
 import json
+import math
 from collections.abc import Iterable
 from math import isnan
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
 import dpbench
 from dpbench import frames
-from dpbench.cli.completion import ALGORITHMS, DATASETS, EXPERIMENTS
-from dpbench.cli.output import EPS, JOBS, RESULTS, SEEDS, duration, number, print_table, progress, say
-from dpbench.errors import UserError
+from dpbench.cli.output import (
+    ALGORITHMS,
+    DATASETS,
+    EPS,
+    EXPERIMENTS,
+    JOBS,
+    RESULTS,
+    SEEDS,
+    downloads,
+    duration,
+    lazily,
+    number,
+    print_table,
+    progress,
+    say,
+)
+from dpbench.errors import UserError, counted
 
 if TYPE_CHECKING:
     import pandas
 
     from dpbench.experiments.running import Runs
+
+
+@click.command("fetch")
+@click.argument("names", nargs=-1, required=True, metavar="NAME…|all", shell_complete=DATASETS)
+@click.option(
+    "--mirror",
+    metavar="DIR|URL",
+    help="Folder or URL with the upstream files under their own names; also DPBENCH_MIRROR.",
+)
+def fetch(names: tuple[str, ...], mirror: str | None) -> int:
+    """Download data sets, check them and prepare them for use.
+
+    dpbench fetch a1a adult
+
+    Data sets that are already prepared are left alone. Without network, downloads fail within seconds; the files of the
+    mirror are still prepared, and the table says what is missing. The exit code is 1 if a data set that you named is
+    missing; with `all`, data sets that cannot be reached are skipped.
+    """
+    with downloads() as report:
+        results = dpbench.fetch(names, mirror=mirror, progress=report)
+    print_table(["data set", "status", "detail"], [[r.name, r.status, r.detail] for r in results])
+    bad = [r.name for r in results if r.status in ("missing", "failed")]
+    broken = [r.name for r in results if r.status == "failed"]
+    return 1 if broken or (bad and "all" not in names) else 0
+
+
+LISTINGS = ("algorithms", "datasets", "losses", "experiments")
+HEADS = {
+    "home_experiment": "experiment",
+    "sound": "keeps ε under",
+    "L0": "slope ≤",
+    "L1": "curvature ≤",
+    "L2": "third derivative ≤",
+}
+NUMBERS = ("rows", "columns", "L0", "L1", "L2", "methods")
+
+
+@click.command("list")
+@click.argument("what", required=False, metavar="[algorithms|datasets|losses|experiments]")
+@click.option("--cite", is_flag=True, help="Print BibTeX: of dpbench, or of an experiment's paper and data sets.")
+def list_(what: str | None, cite: bool) -> None:
+    """Show algorithms, data sets, losses and experiments: all of them, or one kind.
+
+    \b
+    dpbench list algorithms
+    dpbench list --cite second_order >> references.bib
+
+    An algorithm keeps its ε under the accountings in the third column; a run under any other is marked not private.
+    """
+    if cite:
+        click.echo(dpbench.cite(what), nl=False)
+        return
+    for i, name in enumerate([what] if what else LISTINGS):
+        if i:
+            click.echo()
+        found = dpbench.listing(name)
+        right = {i for i, column in enumerate(found) if column in NUMBERS}
+        cells = [[_cell(value) for value in row] for row in found.itertuples(index=False)]
+        header = [HEADS.get(column, column.replace("_", " ")) for column in found.columns]
+        print_table(header, cells, right=right, below=True)
+
+
+def _cell(value: object) -> str:
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, float):
+        return "no bound" if value == math.inf else f"{value:.4g}"
+    return "?" if value is None else f"{value:,}" if isinstance(value, int) else str(value)
+
 
 COMMANDLINE = click.core.ParameterSource.COMMANDLINE
 OF_A_GRID = {"profile": "--profile", "config": "--config"}
@@ -93,7 +179,7 @@ HOUR = 3600.0
 @click.option("--yes", is_flag=True, help="Start even if the runs take more than an hour.")
 @click.option("--debug", is_flag=True, help="Show the traceback of an algorithm that raised.")
 @RESULTS
-def command(algorithm: str | None, reference: str | None, key: str | None, debug: bool, yes: bool, **given: Any) -> int:
+def run(algorithm: str | None, reference: str | None, key: str | None, debug: bool, yes: bool, **given: Any) -> int:
     """Run one algorithm (--algo), or an experiment's grid (--experiment), and keep the rows.
 
     \b
@@ -258,3 +344,39 @@ def _verdict(runs: Runs, debug: bool) -> int:
         if debug and example.traceback:
             say(example.traceback)
     return 1 if summary.failed else 0
+
+
+@click.command("status")
+@click.option("--experiment", metavar="NAME", shell_complete=EXPERIMENTS, help="One experiment; all by default.")
+@click.option("--profile", metavar="quick|full", help="One profile; both by default.")
+@click.option("--compact", is_flag=True, help="First drop the rows that the grids no longer ask for, and merge files.")
+@RESULTS
+def status(experiment: str | None, profile: str | None, compact: bool, results: str) -> None:
+    """Show, for every artefact, how many of its runs are done, missing and failed.
+
+    \b
+    dpbench status --experiment second_order --profile full
+    dpbench status --compact
+
+    A row goes stale when its algorithm, its data or the grid changes. No figure draws it, but other programs that read
+    the files would average over it. --compact drops such rows, of the full profile unless you name another. It keeps
+    rows whose settings still wait for tuning.
+    """
+    if compact:
+        counts = dpbench.compact(experiment or "all", profile=profile or "full", results=results)
+        for name, (kept, dropped) in counts.items():
+            click.echo(f"{name}: {counted(kept, 'row')} kept, {dropped:,} dropped")
+        return
+    lazily("pandas")  # the papers' modules import it, to draw and to judge
+    chosen = click.get_current_context().get_parameter_source("results") is click.core.ParameterSource.COMMANDLINE
+    if chosen and not Path(results).is_dir():
+        raise UserError(f"--out {results}: there is no such folder; dpbench run --out {results} makes it")
+    gc.disable()  # the plans are half a million objects, and none of them is garbage
+    try:
+        found = dpbench.standings(experiment, profile, results=results)
+    finally:
+        gc.freeze()
+        gc.enable()
+    if not found:
+        raise UserError("nothing is planned for this selection")
+    print_table(list(vars(found[0])), [[str(cell) for cell in vars(one).values()] for one in found], right={2, 3, 4})

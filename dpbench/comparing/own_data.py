@@ -186,7 +186,7 @@ def compare(
         if cache:
             notify(
                 f"prepared rows, kept for the next call and readable by you alone: {own.folder_of(dataset)}; "
-                f"dpbench forget {os.fspath(data)} removes them"
+                f"dpbench compare --data {os.fspath(data)} --forget removes them"
             )
         store = Store(results, "adhoc", results_of(dataset, results).name)
         files.own(store.folder)  # its scores are exact

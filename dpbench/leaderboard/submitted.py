@@ -1,4 +1,4 @@
-"""What others submitted: their rows and where these come from, as `dpbench merge` left them."""
+"""What others submitted: their rows and where these come from, as `dpbench board merge` left them."""
 
 from __future__ import annotations
 

@@ -239,7 +239,7 @@ class _Private(BaseEstimator):
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the model and its statement as JSON: weights, schema or bounds, no rows, no pickle.
 
-        `dpbench.load_model` reads it, `dpbench statement FILE` shows and checks the statement. A fit with a
+        `dpbench.load_model` reads it, `dpbench model statement FILE` shows and checks the statement. A fit with a
         random_state is no release and is not saved.
         """
         models.save(path, self.model_, self.statement())

@@ -15,7 +15,7 @@ from click.testing import CliRunner
 import dpbench
 from dpbench import experiments
 from dpbench.archive import compared, content, harness, sandbox, verifying, zipped
-from dpbench.cli.verify import command
+from dpbench.cli.board import verify as command
 from dpbench.errors import UserError
 from dpbench.run.job import Keys
 from dpbench.run.row import RUNS, Row

@@ -495,7 +495,7 @@ def test_private_copies_are_for_their_owner_alone_and_can_be_forgotten(call, csv
     (copy,) = (tmp_path / "cache/prepared").glob("own-my-*")
     (runs,) = (tmp_path / "results/adhoc").glob("compare-own-my-*")
     assert str(copy) in err
-    assert "dpbench forget my.csv removes them" in " ".join(err.split())
+    assert "dpbench compare --data my.csv --forget removes them" in " ".join(err.split())
     assert [place for place in (copy, runs) if place.stat().st_mode & 0o077] == []
     assert [path for path in copy.iterdir() if path.stat().st_mode & 0o177] == []
     csv.unlink()

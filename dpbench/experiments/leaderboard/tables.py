@@ -338,7 +338,7 @@ def fits(context: Context) -> Table:
 
 @artefact("submitted", "Submitted methods: where their rows come from, and whether they were run again")
 def submitted(context: Context) -> Table:
-    """A row per submission that `dpbench merge` added."""
+    """A row per submission that `dpbench board merge` added."""
     lines = []
     for one in submissions(context.store):
         told, checked = one.manifest, one.checked

@@ -1,4 +1,4 @@
-"""dpbench plan: what a private fit will release and score, before the data are touched."""
+"""dpbench schema and plan: what is public of a table of your own, and what a private fit of it would be."""
 
 from __future__ import annotations
 
@@ -11,9 +11,57 @@ import click
 
 import dpbench
 from dpbench.cli.output import EPS, JOBS, parse_shares, print_table, progress, say, width
+from dpbench.errors import UserError
 
 if TYPE_CHECKING:
     from dpbench.own.forecast import Forecasts, Needed
+
+
+@click.command("schema")
+@click.argument("data", metavar="FILE")
+@click.option("--target", metavar="COLUMN", help="What to predict.")
+@click.option("--out", metavar="FILE.toml", help="Where to write it; the terminal by default. Never overwrites.")
+@click.option("--check", "--schema", "schema", metavar="FILE.toml", help="Check the table by this schema instead.")
+def schema(data: str, target: str | None, out: str | None, schema: str | None) -> int:
+    """Draft the public schema of a csv, tsv or parquet file; with --check, list what a private fit would replace.
+
+    \b
+    dpbench schema titanic.csv --target survived --out titanic.toml
+    dpbench schema titanic.csv --check titanic.toml
+
+    The draft takes bounds, categories and classes from the data and marks them "decide". Replace each by what the
+    meaning of the column says, and remove the mark: a private fit is refused while one is left. The draft itself
+    reveals something about the data, so do not publish it.
+
+    --check lists the cells that a private fit would replace, clip or shorten, by kind. A fit cannot report them,
+    because a report would reveal something about the data. The counts are exact, so not private: do not publish them.
+    The exit code is 1 if the list is not empty.
+    """
+    if schema is not None:
+        if target is not None or out is not None:
+            raise UserError("--check goes without --target and --out: it drafts nothing")
+        return _checked(data, schema)
+    if target is None:
+        raise UserError("--target: name the column to predict, or --check FILE.toml to check the table by a schema")
+    drafted, remarks = dpbench.draft_schema(data, target, out=out)
+    for remark in remarks:
+        click.echo(f"note: {remark}", err=True)
+    if out is None:
+        click.echo(drafted.toml(), nl=False)
+        return 0
+    left = len(drafted.undecided)
+    what = "entry" if left == 1 else "entries"
+    click.echo(f"wrote {out}: decide {left} {what}, then run: dpbench schema {data} --check {out}")
+    return 0
+
+
+def _checked(data: str, schema: str) -> int:
+    lines = dpbench.check_data(data, schema)
+    for line in lines:
+        click.echo(line)
+    if not lines:
+        click.echo(f"{data}: every cell is as {schema} says")
+    return 1 if lines else 0
 
 
 @click.command("plan")
@@ -52,7 +100,7 @@ if TYPE_CHECKING:
 )
 @click.option("--figure", metavar="FILE.png", help="Draw the scores against ε.")
 @JOBS
-def command(share: tuple[str, ...], **given: Any) -> None:
+def plan(share: tuple[str, ...], **given: Any) -> None:
     """Predict what a private fit will release and how it will score, from a schema alone.
 
     \b
