@@ -147,6 +147,10 @@ ARCHIVE = [
            VERIFYING + "rows_that_were_not_run_are_counted", "planned runs may be missing"),
     Mutant(VERIFY, "if not row.timed and (row.seconds is not None or times):", "if False:",
            VERIFYING + "what_does_not_fit_its_key_is_found_without_a_run", "untimed runs may state seconds"),
+    Mutant("run/store.py", "return key in self.results and (not trace or key in self.traced)",
+           "return key in self.results",
+           "study/test_standing.py::test_run_starts_as_many_runs_as_status_and_pages_count",
+           "run takes a row without its trace for finished"),
 ]  # fmt: skip
 
 CHECKING, LOSSES = "submitting/checking.py", "submitting/test_decisions.py::test_"

@@ -130,8 +130,8 @@ def _size(job: Job) -> tuple[int, int]:
 
 def estimate(jobs: list[Job], store: Store, workers: int | None) -> float:
     """Roughly the seconds that the jobs take which the store has not finished; infinite where the cost overflows."""
-    finished = store.finished()
-    missing = [job for job in jobs if job.key not in finished]
+    ended = store.ended()
+    missing = [job for job in jobs if not ended.done(job.key, job.trace)]
     timed = sum(1 for job in missing if job.timed)
     try:
         flops = [job.count * algorithms.get(job.algorithm).work(*_size(job), job.parsed()) for job in missing]
@@ -179,9 +179,8 @@ def run(
     part: of a run that several processes share, "2/8" the second of eight.
     """
     unique = {job.key: job for job in (jobs if part is None else part_of(jobs, part))}
-    finished = store.finished()
-    traced = store.traced() if any(job.trace for job in jobs) else set()
-    missing = [job for key, job in unique.items() if key not in finished or (job.trace and key not in traced)]
+    there = store.ended()
+    missing = [job for key, job in unique.items() if not there.done(key, job.trace)]
     if missing:
         store.prepare()
         _heal(missing)

@@ -22,7 +22,8 @@ import stat
 import sys
 import tempfile
 import time
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -138,6 +139,36 @@ SCHEMA_VERSION = 3
 TABLES = {"runs": RUNS, "traces": TRACES}
 
 
+class Ended:
+    """What a store has of jobs: `run` makes what is not `done`, `status` and the pages count it.
+
+    results, failed, beyond: the keys whose row has a result, has none, or says that its ε is out of reach.
+    """
+
+    def __init__(self, statuses: Mapping[str, str], traced: Callable[[], set[str]]) -> None:
+        """statuses: of the rows, by key; traced: reads the keys that have traces, where these are asked for."""
+        self.statuses, self._traced = statuses, traced
+        self.results = {key for key, status in statuses.items() if status in outcomes.RESULTS}
+        self.beyond = {key for key, status in statuses.items() if status == "out of reach"}
+        self.failed = statuses.keys() - self.results - self.beyond
+
+    @cached_property
+    def traced(self) -> set[str]:
+        """The keys that have traces."""
+        return self._traced()
+
+    def done(self, key: str, trace: bool) -> bool:
+        """Whether a job need not run: it has a result, and its trace if it is to have one."""
+        return key in self.results and (not trace or key in self.traced)
+
+    def counts(self, keys: Collection[str], traced: Collection[str] = ()) -> tuple[int, int, int]:
+        """(missing, failed, beyond reach) of some keys; a result without a trace that `traced` asks for is missing."""
+        missing = len(keys) - sum(map(self.statuses.__contains__, keys))
+        missing += sum(key in self.results and key not in self.traced for key in traced)
+        failed = sum(map(self.failed.__contains__, keys)) if self.failed else 0
+        return missing, failed, sum(map(self.beyond.__contains__, keys)) if self.beyond else 0
+
+
 class Store:
     """The results of one experiment under one profile."""
 
@@ -197,12 +228,16 @@ class Store:
         return frame.drop_duplicates(["key", "iteration"], keep="last").reset_index(drop=True)
 
     def finished(self) -> set[str]:
-        """Keys of the jobs that need not run again: those with a result."""
-        return {key for key, status in self.statuses().items() if status in outcomes.RESULTS}
+        """Keys of the jobs with a result; one that asks for a trace may have to run again (`Ended.done`)."""
+        return self.ended().results
 
     def traced(self) -> set[str]:
         """Keys that have traces."""
-        return set(self._read("traces")["key"])
+        return set(self._table("traces", columns=["key"])["key"].unique().to_pylist())
+
+    def ended(self) -> Ended:
+        """What there is of jobs."""
+        return Ended(self.statuses(), self.traced)
 
     def statuses(self) -> dict[str, str]:
         """key → status."""

@@ -19,6 +19,7 @@ from dpbench.run.store import Store, one_data
 from dpbench.study.experiment import Experiment
 from dpbench.study.grid import GridEntry
 from dpbench.study.plan import Plan, Planner
+from dpbench.study.standing import RunCount
 from dpbench.study.statistics import span
 
 P = ParamSpec("P")
@@ -133,13 +134,9 @@ class Context:
 
     def unfinished(self, artefact: str) -> str:
         """One line on the runs of the artefact's grid that are not there, "" when none is missing."""
-        keys = self._plan(artefact).by_key.keys()
-        missing = len(keys - set(self.runs["key"]))
-        return (
-            f"{missing:,} of the {len(keys):,} runs of its grid are not there yet: {self.command(artefact)}"
-            if missing
-            else ""
-        )
+        whole, missing, *_ = RunCount(self._planner.ended).of(self._plan(artefact).series)
+        told = f"{missing:,} of the {whole:,} runs of its grid are not there yet: {self.command(artefact)}"
+        return told if missing else ""
 
     def behind(self, artefact: str) -> str:
         """One sentence on the rows behind an artefact: n, seeds, accounting, neighbours, tuning; "" without rows."""

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from dpbench import datasets
 from dpbench.problems import catalogue
 from dpbench.run.job import Job, Series, make_job
+from dpbench.run.store import Ended
 from dpbench.study.grid import GridEntry
 from dpbench.study.tuner import Columns, Tuner, columns_of
 
@@ -91,6 +92,11 @@ class Planner:
     def outcomes(self) -> dict[str, str]:
         """key → status of the rows there are."""
         return dict(zip(self._columns.key, self._columns.status, strict=True)) if self._columns else {}
+
+    @cached_property
+    def ended(self) -> Ended:
+        """What there is of jobs."""
+        return Ended(self.outcomes, self.store.traced if self.store else set)
 
     @cached_property
     def _endings(self) -> dict[str, str]:

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from dpbench.errors import counted
-from dpbench.run import outcomes
 from dpbench.run.job import Series
-from dpbench.run.store import Store
+from dpbench.run.store import Ended, Store
 from dpbench.study.experiment import Experiment
 from dpbench.study.plan import Plan, Planner
 
@@ -34,7 +33,7 @@ class Standing:
 def standing(one: Experiment, profile: str, store: Store) -> Iterator[Standing]:
     """The standing of each artefact that asks for runs under a profile."""
     planner = Planner(store)
-    count = _Count(planner.outcomes)
+    count = RunCount(planner.ended)
     told: dict[tuple[int, ...], tuple[int, int, int, str]] = {}  # of the same blocks, however many artefacts ask
     alive = []  # while their blocks are, no other block has the identity of one
     for artefact in one.artefacts:
@@ -50,17 +49,14 @@ def standing(one: Experiment, profile: str, store: Store) -> Iterator[Standing]:
         yield Standing(f"{one.name}/{artefact.name}", profile, *told[asked])
 
 
-class _Count:
+class RunCount:
     """How many runs of some series are missing, failed and beyond reach, each run once.
 
     Series are counted one by one, and those of many artefacts once: half a million keys are in no set.
     """
 
-    def __init__(self, found: Mapping[str, str]) -> None:
-        """found: key → status of the rows there are."""
-        self._found = found
-        self._beyond = {key for key, status in found.items() if status == "out of reach"}
-        self._failed = {key for key, status in found.items() if status not in outcomes.RESULTS} - self._beyond
+    def __init__(self, ended: Ended) -> None:
+        self._ended = ended
         self._known: dict[int, tuple[int, int, int, int]] = {}  # by the identity of a series, which its plan keeps
 
     def of(self, series: Iterable[Series]) -> tuple[int, int, int, int, set[str]]:
@@ -70,21 +66,20 @@ class _Count:
             alike[each.like.whole].append(each)
         sums, unfinished = [0, 0, 0, 0], set()
         for first, *others in alike.values():
-            if all(first.seeds == other.seeds and first.repetitions == other.repetitions for other in others):
-                counts = self._known.get(id(first)) or self._known.setdefault(id(first), self._one(first.keys))
+            if all(first == other for other in others):
+                counts = self._known.get(id(first)) or self._known.setdefault(id(first), self._one([first]))
             else:
-                counts = self._one(set(first.keys).union(*(other.keys for other in others)))
+                counts = self._one([first, *others])
             for i, number in enumerate(counts):
                 sums[i] += number
             if counts[1]:
                 unfinished.add(first.job.problem)
         return sums[0], sums[1], sums[2], sums[3], unfinished
 
-    def _one(self, keys: Collection[str]) -> tuple[int, int, int, int]:
-        missing = len(keys) - sum(map(self._found.__contains__, keys))
-        failed = sum(map(self._failed.__contains__, keys)) if self._failed else 0
-        beyond = sum(map(self._beyond.__contains__, keys)) if self._beyond else 0
-        return len(keys), missing, failed, beyond
+    def _one(self, alike: list[Series]) -> tuple[int, int, int, int]:
+        keys = alike[0].keys if len(alike) == 1 else set().union(*(one.keys for one in alike))
+        traced = set().union(*(one.keys for one in alike if one.job.trace))
+        return len(keys), *self._ended.counts(keys, traced)
 
 
 def _notes(planned: Plan, unfinished: set[str], beyond: int) -> str:

@@ -1,7 +1,12 @@
 """Runs are counted once each, however many blocks ask for them, and each for what it is."""
 
+from dpbench.run import runner
 from dpbench.run.job import Series, make_job
-from dpbench.study.standing import _Count
+from dpbench.run.row import Point, Row
+from dpbench.run.store import Ended, Store
+from dpbench.study.grid import GridEntry
+from dpbench.study.plan import plan
+from dpbench.study.standing import RunCount
 
 
 def series(seeds, repetitions=(0,), T=3, trace=False, problem="synthetic"):
@@ -12,9 +17,10 @@ def series(seeds, repetitions=(0,), T=3, trace=False, problem="synthetic"):
 def test_each_run_counts_once_and_for_what_it_is():
     one = series(6)
     found = dict(zip(one.keys, ["done", "diverged", "out of reach", "defect"], strict=False))
-    count = _Count(found)
+    count = RunCount(Ended(found, lambda: set(one.keys[:1])))
     assert count.of([one]) == (6, 2, 1, 1, {"synthetic"})
-    assert count.of([one, series(6, trace=True)]) == (6, 2, 1, 1, {"synthetic"})  # a trace makes no other run
+    assert count.of([one, series(6, trace=True)]) == (6, 3, 1, 1, {"synthetic"})  # the same runs: one has no trace
+    assert count.of([series(6, trace=True)]) == (6, 3, 1, 1, {"synthetic"})
     assert count.of([one, series(8)]) == (8, 4, 1, 1, {"synthetic"})  # eight seeds, of which six are those of `one`
     assert count.of([one, series(6, [1, 2])]) == (18, 14, 1, 1, {"synthetic"})
     assert count.of([one, series(6, T=4)]) == (12, 8, 1, 1, {"synthetic"})
@@ -22,9 +28,29 @@ def test_each_run_counts_once_and_for_what_it_is():
 
 def test_only_problems_with_missing_runs_are_unfinished():
     one, other = series(2), series(2, problem="a1a")
-    assert _Count(dict.fromkeys(one.keys, "done")).of([one, other]) == (4, 2, 0, 0, {"a1a"})
+    assert RunCount(Ended(dict.fromkeys(one.keys, "done"), set)).of([one, other]) == (4, 2, 0, 0, {"a1a"})
 
 
 def test_the_keys_of_a_series_are_those_of_its_jobs():
     one = series(3, [1, 2])
     assert one.keys == [job.key for job in one.jobs]
+
+
+def test_run_starts_as_many_runs_as_status_and_pages_count(tmp_path, monkeypatch):
+    """Also of a run whose row is there and whose trace is not."""
+    blocks = [
+        GridEntry(artefacts=["a"], problems=["synthetic"], algorithms=["dp-gd"], epsilon=[1.0], seeds=4,
+                  settings={"T": 3}, trace=trace)
+        for trace in (False, True)
+    ]  # fmt: skip
+    store = Store(tmp_path, "quick", "made_up")
+    first, *_ = keys = plan(blocks, store).series[0].keys
+    rows = zip(keys, ["done", "done", "defect"], strict=False)
+    store.write([Row(key=key, status=status) for key, status in rows], [Point(key=first, iteration=0)])
+    planned, started = plan(blocks, store), []
+    monkeypatch.setattr(runner, "batches", lambda jobs, workers=1: started.extend(jobs) or [])
+    runner.run(planned.jobs, store)
+    whole, missing, failed, beyond, _ = RunCount(store.ended()).of(planned.series)
+    assert (whole, missing, failed, beyond) == (4, 2, 1, 0)
+    assert {job.key for job in started} == {*keys} - {first}
+    assert runner.estimate(planned.jobs, store, 1) > runner.estimate(planned.jobs[:1], store, 1)
