@@ -16,7 +16,7 @@ from dpbench.run import execute, executors, runner
 from dpbench.run.bind import Bound
 from dpbench.run.job import make_job
 from dpbench.run.runner import Pace, seconds
-from dpbench.run.store import Store
+from dpbench.run.store import Ended, Store
 from tests import processes
 
 
@@ -228,11 +228,8 @@ def test_progress_reaches_one():
     seen = []
 
     class Memory:
-        def finished(self):
-            return set()
-
-        def traced(self):
-            return set()
+        def ended(self):
+            return Ended({}, set)
 
         def prepare(self):
             pass
