@@ -40,6 +40,7 @@ from .reporting.diff import diff as diff
 from .reporting.profile_figure import privacy_profile as privacy_profile
 from .reporting.summary import summarise as summarise
 from .scaffolding import new as new
+from .schema.tables import read_table as read_table
 from .submitting.checking import check_submission as check_submission
 from .submitting.making import merge as merge
 from .submitting.making import submit as submit

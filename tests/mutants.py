@@ -294,25 +294,33 @@ LEADERBOARD = [
            "the default's missing cell scores 0"),
 ]  # fmt: skip
 
-SCHEMA, ENCODED = "schema/encode.py", "schema/test_schema.py::test_"
+SCHEMA, ENCODED, FILES = "schema/encoding.py", "schema/test_schema.py::test_", "schema/test_tables.py::test_"
 ENCODING = [
-    Mutant(SCHEMA, "return Lengths(np.array(numbers), most, others, int(intercept))",
-           "return Lengths(np.array(numbers), most, others, 0)",
+    Mutant(SCHEMA, "return most, self.intercept + others", "return most, others",
            ENCODED + "the_bound_on_a_row_is_reached", "the unit is one group too small"),
-    Mutant(SCHEMA, "groups = len(column.date) if column.date is not None else 1", "groups = 1",
-           ENCODED + "the_bound_on_a_row_is_reached",
-           "the parts of a date count once"),
-    Mutant(SCHEMA, 'if column.missing == "indicator":', "if False:",
+    Mutant(SCHEMA, "if not isinstance(step, Missing) and step.numeric)",
+           "if not isinstance(step, Missing | DatePart) and step.numeric)",
+           ENCODED + "the_bound_on_a_row_is_reached", "the parts of a date do not count"),
+    Mutant(SCHEMA, "            steps.append(Missing(name))", "            pass",
            ENCODED + "ordered_categories_dates_and_missing_cells", "no column tells what is missing"),
-    Mutant(SCHEMA, "np.clip((inside - middle) / half, -1, 1)", "(values - middle) / half",
+    Mutant(SCHEMA, "np.clip(found, -1, 1, out=found)", "pass",
            ENCODED + "numbers_go_from_their_bounds_to_one_and_categories_stay_zero_and_one",
            "values beyond their bounds are not moved"),
-    Mutant(SCHEMA, "X[dropped] = 0.0", "pass", ENCODED + "a_row_that_is_dropped_is_zeros_and_is_kept_to_predict",
+    Mutant(SCHEMA, "X[zero] = 0.0", "pass", ENCODED + "a_row_that_is_dropped_is_zeros_and_is_kept_to_predict",
            "a dropped row is kept"),
-    Mutant(SCHEMA, 'column.missing == "drop" and not predicting', 'column.missing == "drop"',
+    Mutant(SCHEMA, "if fitting and self.dropped:", "if self.dropped:",
            ENCODED + "a_row_that_is_dropped_is_zeros_and_is_kept_to_predict", "rows to predict are dropped"),
-    Mutant(SCHEMA, "return np.asarray(X / np.maximum(1.0, np.linalg.norm(X, axis=1))[:, None])", "return X",
+    Mutant(SCHEMA, "X /= np.maximum(1.0, np.linalg.norm(X, axis=1))[:, None]", "pass",
            ENCODED + "no_cell_makes_a_row_longer_than_one_or_stops_it", "a row bound shortens nothing"),
+    Mutant(SCHEMA, "if column.dtype == object:\n        return", "if False:\n        return",
+           "schema/test_encoding.py::test_each_cell_is_read_by_itself", "True counts as an earlier 1"),
+    Mutant("schema/tables.py", "dtype = {names.index(name): str for name in texts}", "dtype = {}",
+           FILES + "one_row_changes_no_other_of_any_kind", "pandas finds the type of a category by all rows"),
+    Mutant("schema/tables.py", "if not np.isin(beside, self._ends).all():", "if False:",
+           FILES + "a_row_that_is_none_is_refused_in_words_that_say_nothing_of_it_or_changes_no_other",
+           "an open quote takes the rows behind it"),
+    Mutant("schema/tables.py", "integer_object_nulls=True", "integer_object_nulls=False",
+           FILES + "whole_numbers_of_parquet_stay_whole_beside_a_gap", "one gap rounds the whole numbers of all rows"),
 ]  # fmt: skip
 
 FACE, SPEC, ENGINE, MODEL = "own/estimators.py", "own/spec.py", "own/engine.py", "own/model.py"

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -13,7 +11,8 @@ from dpbench import schema as schemas
 from dpbench.datasets import batches, tables
 from dpbench.datasets.tables import Table
 from dpbench.errors import DataError, UserError
-from dpbench.schema import Schema
+from dpbench.schema import Schema, read_table
+from dpbench.schema.tables import parts
 
 if TYPE_CHECKING:
     import pandas
@@ -50,13 +49,13 @@ def read(
     kind = tables.large(data)
     notes: list[str] = []
     if kind is None:
-        rows = _rows(data, found, tables.frame_of(data))
+        rows = _rows(data, found, read_table(data, found))
         used = tables.used_rows(len(rows.kept), holdout)
         of_use, apart = ((rows.X[which], rows.y[which]) for which in (used & rows.kept, ~used & rows.kept))
         left_out = int((~rows.kept).sum())
     else:
         notes.append(f"{data}: read in batches; its rows lie on disk as {precision}")
-        of_use, apart, left_out, rows = _from_batches(data, kind, found, holdout, precision, progress)
+        of_use, apart, left_out, rows = _from_batches(data, found, holdout, precision, progress)
     if left_out:  # rows of zeros move no model, and there is nothing to judge by
         notes.append(f"{left_out:,} rows without a usable label or cell, zeros in a fit, are left out")
     table = Table(
@@ -98,7 +97,6 @@ Arrays = tuple[np.ndarray, np.ndarray]
 
 def _from_batches(
     data: str | os.PathLike[str],
-    kind: str,
     schema: Schema,
     holdout: float,
     precision: str,
@@ -106,18 +104,17 @@ def _from_batches(
 ) -> tuple[Arrays, Arrays, int, _Rows]:
     """((X, y) in use, (X, y) held out, how many rows are left out, the last batch): one pass counts, one writes."""
     draw, counts, first = np.random.default_rng(tables.SPLIT), np.zeros(2, dtype=int), None
-    for frame, share in _named(data, kind):
+    for frame in parts(data, schema, lambda share: progress("first pass", share)):
         if first is None:
             first = _rows(data, schema, frame.head(1))
         used = draw.random(len(frame)) >= holdout
         counts += [int(used.sum()), int((~used).sum())]
-        progress("first pass", share)
     if first is None:
         raise DataError(f"{data}: no rows")
     d = len(first.columns)
     places = [(batches.on_disk(n, d, precision), batches.on_disk(n, 0, np.float64)) for n in counts.tolist()]
     draw, done, left_out, rows = np.random.default_rng(tables.SPLIT), [0, 0], 0, first
-    for frame, share in _named(data, kind):
+    for frame in parts(data, schema, lambda share: progress("second pass", share)):
         used = draw.random(len(frame)) >= holdout
         rows = _rows(data, schema, frame)
         left_out += int((~rows.kept).sum())
@@ -126,12 +123,5 @@ def _from_batches(
             X[start : start + n] = rows.X[which] * (tables.WITHIN if precision == "float32" else 1.0)
             y[start : start + n] = rows.y[which]
             done[i] += n
-        progress("second pass", share)
     of_use, apart = ((X[:n], y[:n]) for (X, y), n in zip(places, done, strict=True))
     return of_use, apart, left_out, rows
-
-
-def _named(data: str | os.PathLike[str], kind: str) -> Iterator[tuple[pandas.DataFrame, float]]:
-    """The batches, a column without a name called as pandas calls it, and so the schema."""
-    for frame, share in batches.frames(Path(data), kind):
-        yield frame.set_axis([name or f"Unnamed: {i}" for i, name in enumerate(frame.columns)], axis=1), share

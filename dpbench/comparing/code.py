@@ -75,10 +75,9 @@ def _by_estimator(source: Source, given: dict[str, Any], estimator: str, weights
     return "\n".join(
         [
             "import dpbench",
-            "from dpbench.datasets import tables",
             "",
             *([first] if source.schema is None else []),
-            f"table = tables.frame_of({source.data!r})",
+            f"table = dpbench.read_table({source.data!r}, {schema!r})",
             f"model = dpbench.{estimator}(",
             *(f"    {word}," for word in words),
             ").fit(table)",

@@ -10,6 +10,7 @@ from dpbench.datasets import tables
 from dpbench.errors import UserError
 from dpbench.files import replacing
 from dpbench.schema import Schema
+from dpbench.schema.tables import parts
 
 
 def draft_schema(
@@ -51,4 +52,4 @@ def check_data(data: str | os.PathLike[str], schema: str | os.PathLike[str] | Sc
     Raises:
         UserError, DataError: one line on a file, schema or column that does not fit.
     """
-    return schemas.inspect(schemas.load(schema), tables.frames_of(data))
+    return schemas.inspect(found := schemas.load(schema), parts(data, found))

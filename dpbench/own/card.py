@@ -14,7 +14,7 @@ from dpbench.own.forecast import Forecasts
 from dpbench.own.model import Model, load
 from dpbench.own.planning import plan
 from dpbench.own.statement import Statement
-from dpbench.schema import Column, Schema
+from dpbench.schema import Column, Schema, word
 
 
 def card_of(name: str, model: Model, statement: Statement, holds: Sequence[str], foreseen: Forecasts) -> str:
@@ -135,7 +135,7 @@ def _takes(column: Column) -> str:
         return f"numbers, {column.bounds[0]:g} to {column.bounds[1]:g}"
     if column.date is not None:
         return f"dates (ISO 8601); {', '.join(column.date)} are used"
-    return ("ordered: " if column.ordered else "one of: ") + _cell(", ".join(column.categories or ()))
+    return ("ordered: " if column.ordered else "one of: ") + _cell(", ".join(map(word, column.categories or ())))
 
 
 def card(

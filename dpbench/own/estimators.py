@@ -35,9 +35,9 @@ from dpbench.own.statement import Statement
 from dpbench.privacy.data_budget import DataBudget
 from dpbench.privacy.ledger import Composition, Relation
 from dpbench.privacy.verify import spent
-from dpbench.schema import Column, Schema, Target
+from dpbench.schema import Column, Schema, Target, word
 from dpbench.schema import load as load_schema
-from dpbench.schema.encoding import encoding_of, target_values, word
+from dpbench.schema.encoding import encoding_of, target_values
 
 REPEATED = ("sklearn.model_selection", "sklearn.ensemble", "sklearn.multiclass", "sklearn.calibration",
             "sklearn.feature_selection")  # what fits clones of an estimator to the same rows  # fmt: skip

@@ -16,7 +16,8 @@ from dpbench import files
 from dpbench.errors import UserError, how_to_install
 from dpbench.own.model import Model, load
 from dpbench.own.statement import Statement
-from dpbench.schema.encoding import BLANKS, Categories, Missing, Numbers, spellings
+from dpbench.schema.encoding import Categories, Missing, Numbers, spellings
+from dpbench.schema.schema import BLANKS
 
 OPSET, FORMAT_VERSION = 20, 9  # texts are compared with patterns from 20 on; the oldest file that it may stand in
 

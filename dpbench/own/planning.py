@@ -8,12 +8,11 @@ from pathlib import Path
 
 from dpbench import files
 from dpbench import schema as schemas
-from dpbench.datasets import tables
 from dpbench.errors import UserError, positive, several, silent
 from dpbench.own import worlds as worlds_of
 from dpbench.own.forecast import ROWS_ALLOWED, Forecasts, Frame, make
 from dpbench.own.row_bound import WAYS, RowBound
-from dpbench.schema import Schema
+from dpbench.schema import Schema, read_table
 
 FORMATS = ("png", "pdf", "svg")
 DRAWN = {"classes": ("AUC", "accuracy"), "numbers": ("R²", "kept")}
@@ -85,7 +84,7 @@ def plan(
     given = {"share": share, "signal": signal}
     if like is not None and (clash := [name for name, value in given.items() if value]):
         raise UserError(f"{clash[0]}: like takes it from the public rows; leave one of the two out")
-    rows = None if like is None else worlds_of.rows_of(found, tables.frame_of(like), os.fspath(like))
+    rows = None if like is None else worlds_of.rows_of(found, read_table(like, found), os.fspath(like))
     epsilons = sorted(dict.fromkeys(positive("epsilon", float(each)) for each in several(epsilon)))
     frame = Frame(found, int(n), delta, dict(share or {}), signal, rows, seed, row_bound)
     made = make(frame, epsilons, several(algorithm), worlds, reach, jobs, progress)

@@ -15,8 +15,8 @@ import numpy as np
 import pandas as pd
 
 from dpbench.errors import DataError, UserError
-from dpbench.schema import Column, Schema
-from dpbench.schema.encoding import encoding_of, target_values, word
+from dpbench.schema import Column, Schema, word
+from dpbench.schema.encoding import encoding_of, target_values
 
 Generator: TypeAlias = np.random.Generator
 

@@ -15,10 +15,10 @@ from dpbench.schema.encode import (
     places,
     shortened,
     spellings,
-    word,
 )
 from dpbench.schema.inspect import inspect
-from dpbench.schema.schema import Column, Schema, Target, load
+from dpbench.schema.schema import Column, Schema, Target, load, word
+from dpbench.schema.tables import read_table
 
 __all__ = [
     "Column",
@@ -34,6 +34,7 @@ __all__ = [
     "lengths_of",
     "load",
     "places",
+    "read_table",
     "shortened",
     "spellings",
     "word",

@@ -23,7 +23,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from dpbench.errors import UserError, nearest
-from dpbench.schema.schema import Column, Schema, Target
+from dpbench.schema.encoding import encoding_of, target_values
+from dpbench.schema.schema import BLANKS, Label, Schema, Target, word
 
 if TYPE_CHECKING:
     import pandas
@@ -60,25 +61,8 @@ def encode(schema: Schema, frame: pandas.DataFrame, *, intercept: bool = True, p
 
     predicting: keep rows that `missing = "drop"` would set to zeros, their missing cells in the middle.
     """
-    check_columns(schema, list(frame.columns))
-    parts: list[np.ndarray] = [np.ones((len(frame), 1))] if intercept else []
-    names = ["intercept"] if intercept else []
-    dropped = np.zeros(len(frame), dtype=bool)
-    for name, column in schema.columns.items():
-        if column.drop:
-            continue
-        found, labels, known = _columns(name, column, frame[name])
-        parts.append(found)
-        names += labels
-        if column.missing == "drop" and not predicting:
-            dropped |= ~known
-    X = np.hstack(parts)
-    X[dropped] = 0.0
-    unit = lengths_of(schema, intercept=intercept).unit if schema.row_bound is None else schema.row_bound
-    X /= unit
-    if schema.row_bound is not None:
-        X = shortened(X)
-    return Encoded(X, names, unit)
+    encoding = encoding_of(schema, intercept=intercept)
+    return Encoded(encoding.rows(frame, fitting=not predicting), encoding.names, encoding.unit)
 
 
 def lengths_of(schema: Schema, *, intercept: bool = True) -> Lengths:
@@ -114,13 +98,7 @@ def encode_target(target: Target, column: Any) -> tuple[np.ndarray, np.ndarray]:
 
     The rows that are not known have to be set to zero: `Target` says what that means.
     """
-    if target.classes is not None:
-        index: dict[Any, int] = {word(label): i for i, label in enumerate(target.classes)}
-        values = np.array([index.get(word, -1) for word in words(column)], dtype=np.int64)
-        return np.maximum(values, 0), values >= 0
-    assert target.bounds is not None
-    scaled, known = _scaled(numbers(column), target.bounds)
-    return scaled, known
+    return target_values(target, column)
 
 
 def check_columns(schema: Schema, names: list[Any]) -> None:
@@ -135,54 +113,6 @@ def check_columns(schema: Schema, names: list[Any]) -> None:
     if strangers:
         shown = ", ".join(map(repr, strangers[:5])) + (" …" if len(strangers) > 5 else "")
         raise UserError(f"the schema does not have the column {shown}: give bounds, categories or date, or drop = true")
-
-
-def _columns(name: str, column: Column, values: Any) -> tuple[np.ndarray, list[str], np.ndarray]:
-    """The columns (n, ·) that one becomes, their names, and which cells are known."""
-    if column.bounds is not None:
-        if _is_time(values):  # the type of a column is public, as its name is; each cell would count as missing
-            raise UserError(
-                f'columns.{name}: dates have no bounds; give date = ["year", …], or make numbers of them before'
-            )
-        scaled, known = _scaled(numbers(values), column.bounds)
-        found, labels = [scaled], [name]
-    elif column.date is not None:
-        found, labels = [], []
-        for part, bounds in column.parts:
-            scaled, known = _scaled(date_part(values, part), bounds)  # a date has all its parts or none
-            found.append(scaled)
-            labels.append(f"{name} ({part})")
-    else:
-        assert column.categories is not None
-        index: dict[Any, int] = places(column.categories)
-        k = len(column.categories)
-        codes = np.array([index.get(word, -1) for word in words(values)], dtype=np.int64)
-        known = codes >= 0
-        if column.ordered:
-            found = [np.where(known, 2 * codes / (k - 1) - 1, 0.0)]
-            labels = [name]
-        else:
-            found = [(codes == i).astype(float) for i in range(k)]
-            labels = [f"{name}={label}" for label in column.categories]
-    if column.missing == "indicator":
-        found.append((~known).astype(float))
-        labels.append(f"{name} missing")
-    return np.column_stack(found), labels, known
-
-
-def _is_time(values: Any) -> bool:
-    import pandas as pd
-
-    return bool(pd.api.types.is_datetime64_any_dtype(values) or pd.api.types.is_timedelta64_dtype(values))
-
-
-def _scaled(values: np.ndarray, bounds: tuple[float, float]) -> tuple[np.ndarray, np.ndarray]:
-    """(values from `bounds` to [-1, 1] and 0 where they are no number, whether they are one)."""
-    low, high = bounds
-    known = ~np.isnan(values)
-    inside = np.clip(np.where(known, values, (low + high) / 2), low, high)
-    middle, half = low / 2 + high / 2, high / 2 - low / 2  # the halves first: high - low may overflow
-    return np.where(known, np.clip((inside - middle) / half, -1, 1), 0.0), known
 
 
 def numbers(values: Any) -> np.ndarray:
@@ -229,23 +159,10 @@ def _told(cell: Any) -> str | None:
         return None
 
 
-def word(value: Any) -> str:
-    """A cell as text.
-
-    >>> word(1.0), word(True), word(" yes "), word(b"no")
-    ('1', 'True', 'yes', 'no')
-    """
-    if isinstance(value, float) and value.is_integer():
-        return str(int(value))
-    if isinstance(value, bytes):
-        return value.decode("utf-8", "replace").strip()
-    return str(value).strip()
-
-
 BOOLEAN = {"True": ("true", "TRUE", "1", "t"), "False": ("false", "FALSE", "0", "f")}  # how databases write them
 
 
-def spellings(label: str, categories: Sequence[str]) -> list[str]:
+def spellings(label: Label, categories: Sequence[Label]) -> list[str]:
     """How a cell of a category may be written as text, here as where a database has made text of all cells.
 
     Whole numbers with a decimal point too, truth values as databases write them; none that is another category's.
@@ -253,11 +170,12 @@ def spellings(label: str, categories: Sequence[str]) -> list[str]:
     >>> spellings("1", ["1", "2"]), spellings("True", ["True", "1"])
     (['1', '1.0'], ['True', 'true', 'TRUE', 't'])
     """
-    more = [f"{label}.0"] if label.removeprefix("-").isdecimal() else [*BOOLEAN.get(label, ())]
-    return [label, *(one for one in more if one not in categories)]
+    text, others = word(label), {word(one) for one in categories}
+    more = [f"{text}.0"] if text.removeprefix("-").isdecimal() else [*BOOLEAN.get(text, ())]
+    return [text, *(one for one in more if one not in others)]
 
 
-def places(categories: Sequence[str]) -> dict[str, int]:
+def places(categories: Sequence[Label]) -> dict[str, int]:
     """{text: the number of its category} of all `spellings`."""
     return {spelled: i for i, label in enumerate(categories) for spelled in spellings(label, categories)}
 
@@ -294,5 +212,9 @@ def reading() -> str:
     """
     functions = (word, words, _told, numbers, _plain, date_part, _date)
     return "\n\n\n".join(
-        [f"FINER = re.compile({FINER.pattern!r})", *(inspect.getsource(one).rstrip() for one in functions)]
+        [
+            f"FINER = re.compile({FINER.pattern!r})",
+            f"BLANKS = {BLANKS!r}",
+            *(inspect.getsource(one).rstrip() for one in functions),
+        ]
     )

@@ -15,7 +15,7 @@ import datetime
 import math
 import numbers as abstract
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from functools import cached_property
@@ -24,27 +24,67 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 
 from dpbench.errors import UserError, nearest
-from dpbench.schema.schema import Schema, Target
+from dpbench.schema.schema import BLANKS, Column, Label, Schema, Target, word
 
 if TYPE_CHECKING:
     import pandas
 
-BLANKS = "\t\n\f\r "  # cut off a text, and no others: RE2's \s, so that an ONNX graph cuts the same
 BOOLEAN = {"True": ("true", "TRUE", "1", "t"), "False": ("false", "FALSE", "0", "f")}  # as databases write them
 TRUTH = {"True": 1.0, "TRUE": 1.0, "true": 1.0, "False": 0.0, "FALSE": 0.0, "false": 0.0}  # what pandas reads so
+INFINITE = ("inf", "infinity", "nan")  # what Python and pandas read as a number beside digits
 BLOCK = 1 << 18  # numbers that are encoded at a time: they stay in a processor's cache
+
+
+@dataclass(frozen=True)
+class Notation:
+    """How a number is written as text: "$1,234.5" with the prefix "$" and thousands ",", which cells may leave out."""
+
+    prefix: str = ""
+    suffix: str = ""
+    thousands: str = ""
+    decimal: str = "."
+
+    @cached_property
+    def pattern(self) -> re.Pattern[str]:
+        """A text that is a number, its digits with their signs apart from what stands around them."""
+        digits = r"\d+"
+        if self.thousands:
+            digits = rf"(?:\d{{1,3}}(?:{re.escape(self.thousands)}\d{{3}})+|\d+)"
+        mark = re.escape(self.decimal)
+        number = rf"(?:{digits}(?:{mark}\d*)?|{mark}\d+)(?:[eE][+-]?\d+)?"
+        around = [rf"(?:{re.escape(text.strip(BLANKS))})?[ \t]*" for text in (self.prefix, self.suffix)]
+        return re.compile(rf"([+-]?)[ \t]*{around[0]}([+-]?{number})[ \t]*{around[1]}", re.ASCII)
+
+    def number(self, text: str) -> float:
+        """The number that a text is, NaN where it is none.
+
+        >>> Notation(prefix="$", thousands=",").number("-$12,345.67"), Notation(decimal=",").number("1.5")
+        (-12345.67, nan)
+        """
+        found = self.pattern.fullmatch(text)
+        if found is None:
+            return math.nan
+        sign, digits = found.groups()
+        if sign and digits[:1] in "+-":
+            return math.nan
+        plain = digits.replace(self.thousands, "") if self.thousands else digits
+        return float(sign + plain.replace(self.decimal, "."))
+
+
+PLAIN = Notation()
 
 
 @dataclass(frozen=True, eq=False)
 class Numbers:
     """Columns of numbers, each moved from its bounds to [-1, 1]; 0 where a cell is no number.
 
-    columns: names of a table's columns, or places in an array's. low, high: (w,) bounds.
+    columns: names of a table's columns, or places in an array's. low, high: (w,) bounds. written: w notations.
     """
 
     columns: tuple[Any, ...]
     low: np.ndarray
     high: np.ndarray
+    written: tuple[Notation, ...]
     numeric = True
 
     @property
@@ -59,8 +99,8 @@ class Numbers:
             cells = np.asarray(table if every else table[:, list(self.columns)], np.float64)
         else:
             cells = np.empty((len(table), len(self.columns)))
-            for j, name in enumerate(self.columns):
-                cells[:, j] = numbers(table[name])
+            for j, (name, notation) in enumerate(zip(self.columns, self.written, strict=True)):
+                cells[:, j] = numbers(table[name], notation)
         return scaled(cells, self.low, self.high)
 
 
@@ -72,6 +112,7 @@ class DatePart:
     part: str
     low: float
     high: float
+    order: str | None = None  # of day, month and year in texts that are not 2020-12-31: "dmy"
     numeric = True
 
     @property
@@ -81,7 +122,7 @@ class DatePart:
 
     def run(self, table: pandas.DataFrame) -> tuple[np.ndarray, np.ndarray]:
         """(values (n, 1), whether each cell is a date (n, 1))."""
-        return scaled(date_part(table[self.column], self.part)[:, None], self.low, self.high)
+        return scaled(date_part(table[self.column], self.part, self.order)[:, None], self.low, self.high)
 
 
 @dataclass(frozen=True, eq=False)
@@ -92,7 +133,7 @@ class Categories:
     """
 
     column: str
-    labels: tuple[Any, ...]
+    labels: tuple[Label, ...]
     values: np.ndarray
 
     @property
@@ -153,11 +194,6 @@ class Encoding:
         """The table's columns that are used, in the schema's order."""
         used = [step.columns if isinstance(step, Numbers) else (step.column,) for step in self.steps]
         return list(dict.fromkeys(name for names in used for name in names))
-
-    @property
-    def texts(self) -> list[str]:
-        """The columns whose cells a reader of files must leave as text, for the schema to say what they mean."""
-        return list(dict.fromkeys(step.column for step in self.steps if isinstance(step, Categories | DatePart)))
 
     @cached_property
     def numbers(self) -> np.ndarray:
@@ -231,12 +267,14 @@ def encoding_of(schema: Schema, *, intercept: bool, positional: bool = False) ->
         positional: whether X is an array, whose columns are the schema's by their places.
     """
     steps: list[Step] = []
-    together: dict[Any, tuple[float, float]] = {}  # columns of numbers since the last step of another kind
+    together: dict[Any, Column] = {}  # columns of numbers since the last step of another kind
 
     def join() -> None:
         if together:
-            low, high = (np.array(ends, float) for ends in zip(*together.values(), strict=True))
-            steps.append(Numbers(tuple(together), low, high))
+            low, high = np.array([column.bounds for column in together.values()], float).T
+            steps.append(
+                Numbers(tuple(together), low, high, tuple(notation_of(column) for column in together.values()))
+            )
             together.clear()
 
     for place, (name, column) in enumerate(schema.columns.items()):
@@ -246,9 +284,9 @@ def encoding_of(schema: Schema, *, intercept: bool, positional: bool = False) ->
         if alone:
             join()
         if column.bounds is not None:
-            together[place if positional else name] = column.bounds
+            together[place if positional else name] = column
         elif column.date is not None:
-            steps += [DatePart(name, part, *ends) for part, ends in column.parts]
+            steps += [DatePart(name, part, *ends, column.order) for part, ends in column.parts]
         else:
             assert column.categories is not None
             k = len(column.categories)
@@ -265,11 +303,26 @@ def encoding_of(schema: Schema, *, intercept: bool, positional: bool = False) ->
     return Encoding(tuple(steps), intercept, schema.row_bound, dropped, not positional, unused)
 
 
+def notation_of(one: Column | Target) -> Notation:
+    """How the numbers of a column or of the target are written as text."""
+    return Notation(one.prefix, one.suffix, one.thousands, one.decimal)
+
+
 def check_columns(encoding: Encoding, table: pandas.DataFrame) -> None:
-    """UserError unless every column is there, once, and no other but the target and those to drop."""
+    """UserError unless `check_names` takes the table's columns, and none of numbers has a type of dates."""
     if not hasattr(table, "columns"):
         raise UserError("X: give a pandas DataFrame, whose columns the schema names")
-    there = list(table.columns)
+    check_names(encoding, list(table.columns))
+    for step in encoding.steps:
+        for name in step.columns if isinstance(step, Numbers) else ():
+            if is_time(table[name]):  # the type of a column is public; each of its cells would count as missing
+                raise UserError(
+                    f'columns.{name}: dates have no bounds; give date = ["year", …], or make numbers of them before'
+                )
+
+
+def check_names(encoding: Encoding, there: list[Any]) -> None:
+    """UserError unless every column is there, once, and no other but the target and those to drop."""
     if len(set(there)) < len(there):
         raise UserError(f"two columns are called {min(str(one) for one in there if there.count(one) > 1)}; rename one")
     for name in encoding.columns:
@@ -279,12 +332,6 @@ def check_columns(encoding: Encoding, table: pandas.DataFrame) -> None:
     if more := [name for name in there if name not in allowed]:
         shown = ", ".join(map(repr, more[:5])) + (" …" if len(more) > 5 else "")
         raise UserError(f"the schema does not have the column {shown}: give bounds, categories or date, or drop = true")
-    for step in encoding.steps:
-        for name in step.columns if isinstance(step, Numbers) else ():
-            if is_time(table[name]):  # the type of a column is public; each of its cells would count as missing
-                raise UserError(
-                    f'columns.{name}: dates have no bounds; give date = ["year", …], or make numbers of them before'
-                )
 
 
 def target_values(target: Target, values: Any) -> tuple[np.ndarray, np.ndarray]:
@@ -296,7 +343,7 @@ def target_values(target: Target, values: Any) -> tuple[np.ndarray, np.ndarray]:
         found = codes(values, target.classes)
         return np.maximum(found, 0), found >= 0
     assert target.bounds is not None
-    cells, known = scaled(numbers(values)[:, None], *target.bounds)
+    cells, known = scaled(numbers(values, notation_of(target))[:, None], *target.bounds)
     return cells[:, 0], known[:, 0]
 
 
@@ -307,9 +354,8 @@ def scaled(cells: np.ndarray, low: Any, high: Any) -> tuple[np.ndarray, np.ndarr
     """(values (n, w) moved from [low, high] to [-1, 1] and 0 where they are NaN, whether they are not)."""
     known = ~np.isnan(cells)
     middle, half = low / 2 + high / 2, high / 2 - low / 2  # the halves first: high - low may overflow
-    found = np.clip(cells, low, high)
-    found -= middle
-    found /= half
+    with np.errstate(over="ignore", invalid="ignore"):  # of an infinite cell, or one far beyond its bounds
+        found = (cells - middle) / half
     np.clip(found, -1, 1, out=found)
     found[~known] = 0.0
     return found, known
@@ -322,7 +368,7 @@ def is_time(values: Any) -> bool:
     return bool(pd.api.types.is_datetime64_any_dtype(values) or pd.api.types.is_timedelta64_dtype(values))
 
 
-def numbers(values: Any) -> np.ndarray:
+def numbers(values: Any, notation: Notation = PLAIN) -> np.ndarray:
     """(n,) float64: what each cell reads as, NaN where it is no number; an infinite one is a number."""
     import pandas as pd
 
@@ -331,10 +377,25 @@ def numbers(values: Any) -> np.ndarray:
         return np.full(len(column), np.nan)  # nanoseconds since 1970 are nobody's meaning
     if pd.api.types.is_numeric_dtype(column) and not pd.api.types.is_complex_dtype(column):
         return np.asarray(column.to_numpy(dtype=np.float64, na_value=np.nan))
-    return np.array([number(cell) for cell in column.tolist()], dtype=np.float64)
+    return _each(column, lambda cell: number(cell, notation), math.nan)
 
 
-def number(cell: Any) -> float:
+def _each(column: Any, read: Callable[[Any], float], missing: float) -> np.ndarray:
+    """(n,) float64: `read` of each cell by itself.
+
+    A column of one type has few different cells as a rule, and each is read once. One of objects is not looked through
+    for equal ones: that takes True for an earlier 1, so one row would change another.
+    """
+    import pandas as pd
+
+    if column.dtype == object:
+        return np.array([read(cell) for cell in column.tolist()], dtype=np.float64)
+    which, different = pd.factorize(column)
+    found = np.array([*map(read, different.tolist()), missing], dtype=np.float64)
+    return found[which]
+
+
+def number(cell: Any, notation: Notation = PLAIN) -> float:
     """A cell as a number, NaN where it is none.
 
     >>> number(" 1.5"), number(True), number("true"), number("1_000"), number("1e400")
@@ -345,8 +406,12 @@ def number(cell: Any) -> float:
             cell = cell.decode()
         if isinstance(cell, str):
             text = cell.strip(BLANKS)
-            plain = text.isascii() and "_" not in text  # Python reads 1_000 and other scripts' digits, pandas does not
-            return TRUTH[text] if text in TRUTH else float(text) if plain else math.nan
+            if text in TRUTH:
+                return TRUTH[text]
+            if notation != PLAIN and text.lower().strip("+-") not in INFINITE:
+                return notation.number(text)
+            # Python reads 1_000 and the digits of other scripts as well, which pandas does not
+            return float(text) if text.isascii() and "_" not in text else math.nan
         if isinstance(cell, abstract.Real | Decimal | np.bool_):
             return float(cell)
     except OverflowError:  # a whole number beyond float64
@@ -356,18 +421,7 @@ def number(cell: Any) -> float:
     return math.nan
 
 
-def word(value: Any) -> str:
-    """A cell as text; whole numbers without a decimal point.
-
-    >>> word(1.0), word(True), word(" yes "), word(b"no")
-    ('1', 'True', 'yes', 'no')
-    """
-    if isinstance(value, float) and value.is_integer():
-        return str(int(value))
-    return (value.decode("utf-8", "replace") if isinstance(value, bytes) else str(value)).strip(BLANKS)
-
-
-def spellings(label: Any, labels: Sequence[Any]) -> list[str]:
+def spellings(label: Label, labels: Sequence[Label]) -> list[str]:
     """How a cell of a label may be written as text; none is another label's.
 
     Whole numbers with a decimal point too, truth values as databases write them.
@@ -380,17 +434,13 @@ def spellings(label: Any, labels: Sequence[Any]) -> list[str]:
     return [text, *(one for one in more if one not in others)]
 
 
-def codes(values: Any, labels: Sequence[Any]) -> np.ndarray:
+def codes(values: Any, labels: Sequence[Label]) -> np.ndarray:
     """(n,) places of cells in `labels`, -1 for any other cell."""
     import pandas as pd
 
     places = {text: i for i, label in enumerate(labels) for text in spellings(label, labels)}
     column = pd.Series(_cells(values))
-    if column.dtype == object:  # no factorize: it takes True for an earlier 1, so one row would change another
-        return np.array([_place(cell, places) for cell in column.tolist()], dtype=np.int64)
-    which, different = pd.factorize(column)
-    found = np.array([_place(cell, places) for cell in different.tolist()] + [-1], dtype=np.int64)
-    return found[which]
+    return _each(column, lambda cell: _place(cell, places), -1).astype(np.int64)
 
 
 def _cells(values: Any) -> Any:
@@ -409,26 +459,42 @@ def _place(cell: Any, places: Mapping[str, int]) -> int:
         return -1
 
 
-def date_part(values: Any, part: str) -> np.ndarray:
-    """(n,) float64: a part of each date, NaN where the cell is none."""
+def date_part(values: Any, part: str, order: str | None = None) -> np.ndarray:
+    """(n,) float64: a part of each date, NaN where the cell is none. order: see `Column`."""
     import pandas as pd
 
     column = pd.Series(_cells(values))
-    if not pd.api.types.is_datetime64_any_dtype(column):
-        text = pd.Series([_date(cell) for cell in column.tolist()], dtype=object)
-        column = pd.to_datetime(text, errors="coerce", format="ISO8601", utc=True)
-    found = getattr(column.dt, {"weekday": "day_of_week"}.get(part, part))
+    if pd.api.types.is_datetime64_any_dtype(column):
+        return _part(column, part)
+    which: Any = slice(None)
+    if column.dtype != object:
+        which, different = pd.factorize(column)
+        column = pd.Series([*different.tolist(), None], dtype=object)
+    text = pd.Series([_date(cell, order) for cell in column.tolist()], dtype=object)
+    found = _part(pd.to_datetime(text, errors="coerce", format="ISO8601", utc=True), part)
+    return np.asarray(found[which])
+
+
+def _part(dates: pandas.Series, part: str) -> np.ndarray:
+    found = getattr(dates.dt, {"weekday": "day_of_week"}.get(part, part))
     return np.asarray(found.to_numpy(dtype=np.float64, na_value=np.nan))
 
 
 FINER = re.compile(r"([.,]\d{6})\d+")  # than a microsecond
+WRITTEN = {
+    "dmy": re.compile(r"(?P<d>\d{1,2})[./ -](?P<m>\d{1,2})[./ -](?P<y>\d{4})(?P<time>[ T].*)?", re.ASCII),
+    "mdy": re.compile(r"(?P<m>\d{1,2})[./ -](?P<d>\d{1,2})[./ -](?P<y>\d{4})(?P<time>[ T].*)?", re.ASCII),
+    "ymd": re.compile(r"(?P<y>\d{4})[./ -](?P<m>\d{1,2})[./ -](?P<d>\d{1,2})(?P<time>[ T].*)?", re.ASCII),
+}
 
 
-def _date(cell: Any) -> str | None:
+def _date(cell: Any, order: str | None) -> str | None:
     """Text is a date, and what parquet and Arrow make of one; a number would be read as nanoseconds.
 
     To the microsecond: of one cell in nanoseconds pandas makes a column of them, which has no year before 1677 nor
     after 2262, so that 9999-12-31 would be missing in all other rows.
     """
     text = cell.isoformat() if isinstance(cell, datetime.date) else cell.strip(BLANKS) if isinstance(cell, str) else ""
+    if order is not None and (found := WRITTEN[order].fullmatch(text)):
+        text = f"{found['y']}-{found['m']:0>2}-{found['d']:0>2}{found['time'] or ''}"
     return FINER.sub(r"\1", text) if text.isascii() and text[:1].isdigit() else None

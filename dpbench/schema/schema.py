@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import codecs
 import datetime
 import json
 import math
 import os
+from collections.abc import Sequence
 from typing import Any, Literal, TypeAlias, TypeVar
 
 import msgspec
@@ -15,6 +17,10 @@ from dpbench.files import read_toml
 
 DATE_PARTS = {"year": (1900, 2100), "month": (1, 12), "day": (1, 31), "weekday": (0, 6), "hour": (0, 23)}  # and ranges
 Missing: TypeAlias = Literal["middle", "indicator", "drop"]
+Thousands: TypeAlias = Literal["", ",", ".", " ", "'", "_"]
+Label: TypeAlias = bool | int | float | str
+BLANKS = "\t\n\f\r "  # cut off a text, and no others: RE2's \s, so that an ONNX graph cuts the same
+OF_NUMBERS = ("prefix", "suffix", "thousands", "decimal")
 NAMED = ("bounds", "categories", "date", "drop")
 
 
@@ -22,9 +28,12 @@ class Column(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tr
     """One column: exactly one of `bounds`, `categories`, `date` and `drop`.
 
     bounds: (low, high) of a number; values beyond are moved to the nearest end.
-    categories: the values it may have, as text; one column of 0 and 1 for each, all 0 for any other value. With
-    ordered, one number from -1 (the first) to 1 (the last) instead.
-    date: the parts to take of a date, of "year", "month", "day", "weekday", "hour"; years: the range of "year".
+    prefix, suffix, thousands, decimal: how its numbers are written as text: "$" before and "%" behind them, where there
+    are any, the sign between groups of three digits, and the decimal mark.
+    categories: the values it may have, text, whole numbers or truth values; one column of 0 and 1 for each, all 0 for
+    any other value. With ordered, one number from -1 (the first) to 1 (the last) instead.
+    date: the parts to take of a date, of "year", "month", "day", "weekday", "hour"; years: the range of "year"; order:
+    "dmy", "mdy" or "ymd", how dates are written that are not 2020-12-31.
     drop: leave it out.
     missing: "middle": a missing or unreadable cell counts as the middle of the bounds, or as no category;
     "indicator": the same, and one more column says that it is missing; "drop": the row becomes a row of zeros, which
@@ -33,10 +42,15 @@ class Column(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tr
     """
 
     bounds: tuple[float, float] | None = None
-    categories: tuple[str, ...] | None = None
+    prefix: str = ""
+    suffix: str = ""
+    thousands: Thousands = ""
+    decimal: Literal[".", ","] = "."
+    categories: tuple[Label, ...] | None = None
     ordered: bool = False
     date: tuple[str, ...] | None = None
     years: tuple[int, int] | None = None
+    order: Literal["dmy", "mdy", "ymd"] | None = None
     drop: bool = False
     missing: Missing = "middle"
     decide: tuple[str, ...] = ()
@@ -47,8 +61,11 @@ class Column(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tr
             raise ValueError(f"give one of {', '.join(NAMED)}, got {' and '.join(given) or 'none'}")
         if self.bounds is not None:
             check_bounds(self.bounds)
-        if self.categories is not None and (not self.categories or len(set(self.categories)) < len(self.categories)):
-            raise ValueError("categories must be different, one at least")
+        check_notation(self)
+        if self.categories is not None:
+            if not self.categories:
+                raise ValueError("give one category at least")
+            check_labels("categories", self.categories)
         if self.ordered and (self.categories is None or len(self.categories) < 2):
             raise ValueError("ordered is for two categories or more")
         if self.date is not None and (not self.date or len(set(self.date)) < len(self.date)):
@@ -60,6 +77,8 @@ class Column(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tr
             raise ValueError('years is the range of the part "year" of a date')
         if self.years is not None:
             check_bounds(self.years)
+        if self.order is not None and self.date is None:
+            raise ValueError("order is for dates")
 
     @property
     def parts(self) -> list[tuple[str, tuple[float, float]]]:
@@ -71,22 +90,31 @@ class Column(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tr
 
 
 class Target(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True, omit_defaults=True):
-    """What to predict: `classes`, as text, or `bounds` of a number.
+    """What to predict: `classes`, text, whole numbers or truth values, which predictions keep; or `bounds` of a number.
+
+    prefix, suffix, thousands, decimal: as of a column.
 
     A row whose label is missing, unreadable or none of the classes becomes a row of zeros: it moves no model, and the
     number of rows stays what it is.
     """
 
     name: str
-    classes: tuple[str | int | float | bool, ...] | None = None
+    classes: tuple[Label, ...] | None = None
     bounds: tuple[float, float] | None = None
+    prefix: str = ""
+    suffix: str = ""
+    thousands: Thousands = ""
+    decimal: Literal[".", ","] = "."
     decide: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
+        check_notation(self)
         if (self.classes is None) == (self.bounds is None):
             raise ValueError("give classes or bounds, one of the two")
-        if self.classes is not None and (len(self.classes) < 2 or len(set(self.classes)) < len(self.classes)):
-            raise ValueError("give two classes or more, all of them different")
+        if self.classes is not None:
+            if len(self.classes) < 2:
+                raise ValueError("give two classes or more, all of them different")
+            check_labels("classes", self.classes)
         if self.bounds is not None:
             check_bounds(self.bounds)
 
@@ -96,11 +124,16 @@ class Schema(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tr
 
     columns: by name, in the order of the model's features. row_bound: a public bound R on the length of a row once
     each number is in [-1, 1]; longer rows are shortened. None: √(number of groups), which no row exceeds.
+    separator, encoding: how a text file of the table is written: the sign between fields (None: a comma, in a .tsv a
+    tab), and "utf-8", "latin-1" or another encoding that Python knows.
     """
 
     target: Target
     columns: dict[str, Column]
     row_bound: float | None = None
+    separator: str | None = None
+    encoding: str = "utf-8"
+    decide: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         if self.target.name in self.columns:
@@ -109,11 +142,18 @@ class Schema(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tr
             raise ValueError("columns: every column is dropped; there is nothing to use")
         if self.row_bound is not None and not 0 < self.row_bound < math.inf:
             raise ValueError(f"row_bound must be positive and finite, got {self.row_bound:g}")
+        if self.separator is not None and (len(self.separator) != 1 or self.separator in '"\r\n'):
+            raise ValueError('separator must be one sign, as ";" or "\\t"')
+        try:
+            codecs.lookup(self.encoding)
+        except LookupError:
+            raise ValueError(f'encoding: unknown {self.encoding!r}; "utf-8", "latin-1" or "utf-16" as a rule') from None
 
     @property
     def undecided(self) -> list[str]:
         """What a draft took from the data and nobody has decided: "columns.age: bounds", …."""
-        found = [f"columns.{name}: {', '.join(one.decide)}" for name, one in self.columns.items() if one.decide]
+        found = [f"the file: {', '.join(self.decide)}"] if self.decide else []
+        found += [f"columns.{name}: {', '.join(one.decide)}" for name, one in self.columns.items() if one.decide]
         return found + ([f"target: {', '.join(self.target.decide)}"] if self.target.decide else [])
 
     def require_decided(self) -> None:
@@ -128,17 +168,19 @@ class Schema(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tr
     def toml(self) -> str:
         """The file that `load` reads back, with a comment beside everything that is to be decided."""
         lines = ["# What is public of this table. Decide by what the columns mean, never by what is in them.", ""]
-        if self.row_bound is not None:
-            lines += [f"row_bound = {self.row_bound!r}", ""]
+        if head := _lines(self, ("separator", "encoding", "row_bound", "decide")):
+            lines += [*head, ""]
         lines += ["[target]", *_lines(self.target)]
         for name, column in self.columns.items():
             lines += ["", f"[columns.{json.dumps(name, ensure_ascii=False)}]", *_lines(column)]
         return "\n".join(lines) + "\n"
 
 
-def _lines(one: Column | Target) -> list[str]:
+def _lines(one: Column | Target | Schema, names: tuple[str, ...] = ()) -> list[str]:
     found = []
     for name, value in msgspec.to_builtins(one).items():
+        if names and name not in names:
+            continue
         mark = "  # decide: found in the data" if name in one.decide else ""
         found.append(f"{name} = {json.dumps(value, ensure_ascii=False)}{mark}")
     return found
@@ -147,8 +189,37 @@ def _lines(one: Column | Target) -> list[str]:
 def check_bounds(bounds: tuple[float, float]) -> None:
     """ValueError unless low < high, both finite."""
     low, high = bounds
-    if not -math.inf < low < high < math.inf:
+    if not -math.inf < low / 2 < high / 2 < math.inf:  # the halves: of two subnormal numbers there may be no middle
         raise ValueError(f"bounds must be low < high, both finite, got {low:g} and {high:g}")
+
+
+def check_notation(one: Column | Target) -> None:
+    """ValueError unless the way in which numbers are written belongs to numbers, and can be read in one way."""
+    for name in OF_NUMBERS:
+        if getattr(one, name) not in ("", ".") and one.bounds is None:
+            raise ValueError(f"{name} is for numbers, which have bounds")
+    if one.thousands == one.decimal:
+        raise ValueError(f'thousands and decimal are both "{one.decimal}"; give another of the two')
+
+
+def check_labels(name: str, labels: Sequence[Label]) -> None:
+    """ValueError unless the labels differ as texts, as which cells may be written, and numbers are finite."""
+    if odd := [label for label in labels if isinstance(label, float) and not math.isfinite(label)]:
+        raise ValueError(f"{name}: {odd[0]} is none")
+    texts = list(map(word, labels))
+    if twice := [text for text in texts if texts.count(text) > 1]:
+        raise ValueError(f"{name} must be different, two are {twice[0]}")
+
+
+def word(value: Any) -> str:
+    """A label or a cell as text; whole numbers without a decimal point.
+
+    >>> word(1.0), word(True), word(" yes "), word(b"no")
+    ('1', 'True', 'yes', 'no')
+    """
+    if isinstance(value, float) and value.is_integer():
+        return str(int(value))
+    return (value.decode("utf-8", "replace") if isinstance(value, bytes) else str(value)).strip(BLANKS)
 
 
 def load(source: str | os.PathLike[str] | Schema) -> Schema:

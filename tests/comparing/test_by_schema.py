@@ -7,7 +7,7 @@ import pytest
 from dpbench.comparing import by_schema
 from dpbench.datasets import batches
 from dpbench.errors import DataError, UserError
-from dpbench.schema import Column, Schema, Target
+from dpbench.schema import Column, Schema, Target, tables
 
 COLUMNS = {
     "Unnamed: 0": Column(drop=True),
@@ -53,8 +53,7 @@ def test_batches_give_the_rows_that_reading_at_once_does(table, tmp_path, monkey
     how = {"holdout": 0.2, "precision": precision, "reading": {}}
     once = by_schema.read(path, schema, **how)
     monkeypatch.setattr(batches, "LARGE", 1)
-    monkeypatch.setattr(batches, "ROWS", 128)
-    monkeypatch.setattr(batches, "BYTES", 4096)
+    monkeypatch.setattr(tables, "ROWS", 128)
     told = []
     found = by_schema.read(path, schema, **how, progress=lambda what, share: told.append(what))
     assert {"first pass", "second pass"} == set(told)
@@ -72,7 +71,7 @@ def test_batches_give_the_rows_that_reading_at_once_does(table, tmp_path, monkey
 def test_mistakes_are_one_line_in_batches_too(table, tmp_path, monkeypatch):
     monkeypatch.setattr(batches, "LARGE", 1)
     path = tmp_path / "t.csv"
-    table.drop(columns="rich").to_csv(path)
+    table.drop(columns=["rich", "wage"]).to_csv(path)
     schema = Schema(target=TARGETS["binary"], columns=COLUMNS)
     how = {"holdout": 0.2, "precision": "float64", "reading": {}}
     with pytest.raises(DataError, match="there is no column 'rich'"):
