@@ -1,5 +1,7 @@
 """Plausible mistakes, nearly all outside the privacy code, and the test of each: `python -m tests.mutants [WORD …]`.
 
+`python -m tests.mutants --random 60 --seed 1` draws mistakes instead (`tests.random_mutants`).
+
 Each mutant is put into a temporary copy of the tree, never in place, and its test is run there alone. What survives is
 listed, and the exit status is 1. Words choose the mutants whose file, test or description contains one of them.
 `tests/auditing/mutants.py` has the mistakes that an audit has to notice.
@@ -21,11 +23,14 @@ from typing import NamedTuple
 
 import pytest
 
+from tests import random_mutants
+
 ROOT = Path(__file__).resolve().parent.parent
 COPIED = ("dpbench", "tests", "examples", "pyproject.toml")
 LIMIT = 300  # seconds of one test; a mutant that makes it hang is noticed
 LOADED = ("joblib", "matplotlib.figure", "numpy", "pandas", "pyarrow.parquet", "scipy.optimize",
           "scipy.stats", "sklearn.utils.estimator_checks")  # fmt: skip
+COMMON, NONE = "not slow and not thorough", 5  # what make test runs; pytest's exit status where nothing is
 SURVIVES, NOTICED, BROKEN = "SURVIVES", "noticed", "BROKEN"
 
 
@@ -593,30 +598,61 @@ MUTANTS += GUARANTEES
 
 def tried(mutants: list[Mutant]) -> Iterator[tuple[Mutant, str]]:
     """Each mutant with what became of it: NOTICED, SURVIVES, or BROKEN where its test does not run."""
-    with tempfile.TemporaryDirectory(prefix="mutants-") as folder:
-        copy = Path(folder)
-        for name in COPIED:
-            source, leave = ROOT / name, shutil.ignore_patterns("__pycache__")
-            shutil.copytree(source, copy / name, ignore=leave) if source.is_dir() else shutil.copy2(source, copy)
+    with _copied() as copy:
         tests = list(dict.fromkeys(one.test for one in mutants))
         sound = _ended(copy, *tests) == 0 or {test for test in tests if _ended(copy, test) == 0}
         for one in mutants:
             if sound is not True and one.test not in sound:
                 yield one, BROKEN
                 continue
-            file = copy / "dpbench" / one.file
-            whole, times = file.read_text(encoding="utf-8"), file.stat()
-            file.write_text(one.mutated(copy), encoding="utf-8")
-            yield one, {0: SURVIVES, 1: NOTICED}.get(_ended(copy, one.test, keep=False), BROKEN)
-            file.write_text(whole, encoding="utf-8")
-            os.utime(file, ns=(times.st_atime_ns, times.st_mtime_ns))  # so that what was compiled of it holds again
+            with _put(copy, one.file, one.mutated(copy)):
+                status = _ended(copy, one.test, keep=False)
+            yield one, {0: SURVIVES, 1: NOTICED}.get(status, BROKEN)
 
 
-def _ended(copy: Path, *tests: str, keep: bool = True) -> int:
+@contextlib.contextmanager
+def _copied() -> Iterator[Path]:
+    """A temporary copy of the tree."""
+    with tempfile.TemporaryDirectory(prefix="mutants-") as folder:
+        copy = Path(folder)
+        for name in COPIED:
+            source, leave = ROOT / name, shutil.ignore_patterns("__pycache__")
+            shutil.copytree(source, copy / name, ignore=leave) if source.is_dir() else shutil.copy2(source, copy)
+        yield copy
+
+
+@contextlib.contextmanager
+def _put(copy: Path, name: str, mutated: str) -> Iterator[None]:
+    """The file of the copy as `mutated`, meanwhile."""
+    file = copy / "dpbench" / name
+    whole, times = file.read_text(encoding="utf-8"), file.stat()
+    file.write_text(mutated, encoding="utf-8")
+    try:
+        yield
+    finally:
+        file.write_text(whole, encoding="utf-8")
+        os.utime(file, ns=(times.st_atime_ns, times.st_mtime_ns))  # so that what was compiled of it holds again
+
+
+def tried_at_random(count: int, seed: int) -> Iterator[tuple[random_mutants.Site, str]]:
+    """Mistakes drawn over the whole tree, each with what became of it under the tests that cover its file."""
+    with _copied() as copy:
+        sound: dict[str, bool] = {}
+        for one in random_mutants.drawn(count, seed):
+            tests = random_mutants.covering(one.file)
+            for test in tests:  # a test that fails without the mistake notices nothing
+                sound[test] = sound[test] if test in sound else _ended(copy, test, marks=COMMON) in (0, NONE)
+            usable = [test for test in tests if sound[test]]
+            with _put(copy, one.file, one.mutated(copy)):
+                status = _ended(copy, *usable, keep=False, marks=COMMON) if usable else NONE
+            yield one, {0: SURVIVES, NONE: BROKEN}.get(status, NOTICED)
+
+
+def _ended(copy: Path, *tests: str, keep: bool = True, marks: str = "") -> int:
     """The exit status of pytest on tests of the copy: 0 passed, 1 failed, else they did not run.
 
-    keep: what is compiled stays in the copy. Of a mutant nothing may stay: a compiled file is known by its size and the
-    second it was written in, which those of two mutants can share.
+    marks: which tests, as of pytest -m. keep: what is compiled stays in the copy. Of a mutant nothing may stay: a
+    compiled file is known by its size and the second it was written in, which those of two mutants can share.
     """
     for name in LOADED:  # once, here: a test's own process begins with them
         importlib.import_module(name)
@@ -624,7 +660,7 @@ def _ended(copy: Path, *tests: str, keep: bool = True) -> int:
     child = os.fork()
     if not child:
         try:
-            os._exit(_pytest(copy, tests, keep))
+            os._exit(_pytest(copy, tests, keep, marks))
         finally:
             os._exit(2)
     status = os.waitpid(child, 0)[1]
@@ -633,7 +669,7 @@ def _ended(copy: Path, *tests: str, keep: bool = True) -> int:
     return 1 if os.WIFSIGNALED(status) and os.WTERMSIG(status) == signal.SIGALRM else os.waitstatus_to_exitcode(status)
 
 
-def _pytest(copy: Path, tests: tuple[str, ...], keep: bool) -> int:
+def _pytest(copy: Path, tests: tuple[str, ...], keep: bool, marks: str) -> int:
     """In a process of its own: pytest, on the copy's modules; SIGALRM ends it after LIMIT."""
     os.setsid()
     signal.alarm(LIMIT)
@@ -646,13 +682,20 @@ def _pytest(copy: Path, tests: tuple[str, ...], keep: bool) -> int:
     os.environ["PYTHONPATH"] = str(copy)
     sys.path[:] = [str(copy), *(path for path in sys.path if Path(path or ".").resolve() != ROOT)]
     sys.dont_write_bytecode = not keep
-    return int(pytest.main(["-q", "-x", "-m", "", "-p", "no:cacheprovider", *(f"tests/{test}" for test in tests)]))
+    return int(pytest.main(["-q", "-x", "-m", marks, "-p", "no:cacheprovider", *(f"tests/{test}" for test in tests)]))
 
 
 def main(words: list[str]) -> int:
     """Try the mutants that one of `words` is in, all without any; 1 where one is not noticed."""
-    chosen = [one for one in MUTANTS if not words or any(word in " ".join(one) for word in words)]
     began, left = time.monotonic(), 0
+    if "--random" in words:
+        count, seed = (int(words[words.index(option) + 1]) for option in ("--random", "--seed"))
+        for one, became in tried_at_random(count, seed):
+            left += became != NOTICED
+            print(f"{became:8}  {one.shown()}", flush=True)
+        print(f"seed {seed}: {count} mutants, {count - left} noticed, {left} left; {time.monotonic() - began:.0f} s")
+        return int(left > 0)
+    chosen = [one for one in MUTANTS if not words or any(word in " ".join(one) for word in words)]
     for one, became in tried(chosen):
         left += became != NOTICED
         print(f"{became:8}  {one.file}: {one.breaks}" + (f" ({one.test})" if became != NOTICED else ""), flush=True)

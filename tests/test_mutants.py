@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from tests import mutants
+from tests import mutants, random_mutants
 from tests.mutants import MUTANTS, ROOT
 
 
@@ -57,15 +57,72 @@ def test_a_mutant_is_noticed_by_a_failure_alone(monkeypatch, capsys, status, bec
     one = MUTANTS[0]
     before = (ROOT / "dpbench" / one.file).read_text()
 
-    def ended(copy, *tests, keep=True):
+    def ended(copy, *tests, keep=True, marks=""):
         assert (ROOT / "dpbench" / one.file).read_text() == before
         return 0 if (copy / "dpbench" / one.file).read_text() == before else status
 
     monkeypatch.setattr(mutants, "COPIED", ("dpbench/comparing",))
     monkeypatch.setattr(mutants, "_ended", ended)
     assert [word for _, word in mutants.tried([one])] == [became]
-    monkeypatch.setattr(mutants, "_ended", lambda copy, *tests, keep=True: 1)
+    monkeypatch.setattr(mutants, "_ended", lambda copy, *tests, keep=True, marks="": 1)
     assert [word for _, word in mutants.tried([one])] == [mutants.BROKEN]
     monkeypatch.setattr(mutants, "MUTANTS", [one])
     assert mutants.main([]) == 1
     assert "1 mutants, 0 noticed, 1 left" in capsys.readouterr().out
+
+
+SOURCE = """
+class Fit:
+    scale: float = 1.5
+
+    def run(self, a: float, b: int = 2) -> float:
+        if a < b:
+            self.done = True
+        self.note(a, b)
+        return a - b
+"""
+
+
+def test_random_mutants_change_what_runs_and_nothing_else(monkeypatch, tmp_path):
+    (tmp_path / "dpbench").mkdir()
+    (tmp_path / "dpbench/fit.py").write_text(SOURCE)
+    monkeypatch.setattr(random_mutants, "ROOT", tmp_path)
+    made = {(one.operator, one.line): one.mutated(tmp_path) for one in random_mutants.sites("fit.py")}
+    changed = {}
+    for at, text in made.items():
+        ast.parse(text)
+        (changed[at],) = (new for old, new in zip(SOURCE.split("\n"), text.split("\n"), strict=True) if old != new)
+    assert {at: " ".join(line.split()) for at, line in changed.items()} == {
+        ("constant", 3): "scale: float = (1.5 * 2 + 1e-3)",
+        ("constant", 5): "def run(self, a: float, b: int = (2 + 1)) -> float:",
+        ("comparison", 6): "if (a) <= (b):",
+        ("constant", 7): "self.done = False",
+        ("dropped line", 7): "pass",
+        ("swapped arguments", 8): "self.note(b, a)",
+        ("dropped line", 8): "pass",
+        ("sign", 9): "return ((a) + (b))",
+    }
+
+
+def test_random_mutants_are_drawn_anew_from_their_seed_and_have_tests():
+    one, again, other = random_mutants.drawn(12, 1), random_mutants.drawn(12, 1), random_mutants.drawn(12, 2)
+    assert one == again != other
+    for site in one:
+        assert site.mutated() != (ROOT / "dpbench" / site.file).read_text()
+        assert all((ROOT / "tests" / test).is_file() for test in random_mutants.covering(site.file))
+    assert random_mutants.covering("privacy/verify.py")[0] == "privacy/test_verify.py"
+
+
+@pytest.mark.parametrize(("statuses", "became"), [((0, 0), mutants.SURVIVES), ((0, 1), mutants.NOTICED),
+                                                  ((1, 0), mutants.BROKEN)])  # fmt: skip
+def test_a_random_mutant_is_judged_by_tests_that_pass_without_it(monkeypatch, capsys, statuses, became):
+    (one,) = random_mutants.drawn(1, 3)
+
+    def ended(copy, *tests, keep=True, marks=""):
+        assert marks == mutants.COMMON
+        return statuses[(copy / "dpbench" / one.file).read_text() != (ROOT / "dpbench" / one.file).read_text()]
+
+    monkeypatch.setattr(mutants, "COPIED", ("dpbench",))
+    monkeypatch.setattr(mutants, "_ended", ended)
+    assert mutants.main(["--random", "1", "--seed", "3"]) == (became != mutants.NOTICED)
+    assert capsys.readouterr().out.startswith(became)
