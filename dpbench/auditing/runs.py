@@ -44,7 +44,7 @@ from dpbench.auditing.worlds import (
 from dpbench.errors import UserError, at_least
 from dpbench.privacy.check import guarantee
 from dpbench.privacy.ledger import Composition, PoissonReplaced, WithoutReplacement
-from dpbench.problems import Problem, losses
+from dpbench.problems import Declaration, Problem, losses
 from dpbench.run.execute import one_thread
 
 LEVEL = 0.01
@@ -198,6 +198,7 @@ def _setups(
 
 def _with_loss(algorithm: Algorithm, case: AuditCase, loss: str) -> AuditCase:
     """The case with another loss, and a step where that has none of its own: noise does not follow it."""
+    algorithm.needs.check(Declaration(case.n, 1, loss=loss), algorithm.name, rows=False)  # in the words of a fit
     settings = dict(case.settings)
     if losses.get(loss).smoothness == math.inf and "step" in algorithm.Settings.__struct_fields__:
         settings.setdefault("step", 1.0)

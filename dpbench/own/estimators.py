@@ -8,7 +8,6 @@ which is best given as `classes`. A `schema` says all of it for a table with cat
 
 from __future__ import annotations
 
-import inspect
 import os
 import warnings
 from collections.abc import Mapping
@@ -19,13 +18,13 @@ import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from dpbench import algorithms
 from dpbench.algorithms import defaults
-from dpbench.errors import nearest, positive
-from dpbench.frames import unnamed
+from dpbench.errors import positive
 from dpbench.own import model as models
+from dpbench.own import reading
 from dpbench.own import row_bound as row_bounds
 from dpbench.own.engine import execute
 from dpbench.own.fit import REPRODUCIBLE
@@ -35,16 +34,9 @@ from dpbench.own.statement import Statement
 from dpbench.privacy.data_budget import DataBudget
 from dpbench.privacy.ledger import Composition, Relation
 from dpbench.privacy.verify import spent
-from dpbench.schema import Column, Schema, Target, word
+from dpbench.schema import Schema, Target
 from dpbench.schema import load as load_schema
 from dpbench.schema.encoding import encoding_of, target_values
-
-REPEATED = ("sklearn.model_selection", "sklearn.ensemble", "sklearn.multiclass", "sklearn.calibration",
-            "sklearn.feature_selection")  # what fits clones of an estimator to the same rows  # fmt: skip
-
-
-class PrivacyWarning(UserWarning):
-    """Something that was taken from the data without being paid for."""
 
 
 @dataclass(eq=False, repr=False)  # scikit-learn compares and shows
@@ -138,7 +130,7 @@ class _Private(BaseEstimator):
             whole, what = plan.whole, f"{type(self).__name__}, {plan.name}"
             charge = self.budget.charge(what, plan.releases, whole.epsilon, whole.delta)
         elif self.random_state is None:
-            _warn_of_clones(tuple(schema.columns))
+            reading.warn_of_clones(tuple(schema.columns))
         if wrong is not None:
             raise wrong
         encoding = encoding_of(schema, intercept=bool(self.fit_intercept), positional=of_rows["positional"])
@@ -180,7 +172,7 @@ class _Private(BaseEstimator):
         """(X, y, schema, how a model says that they were read, an error that a cell made, to raise when it is paid)."""
         table = self.schema is not None or self.categories is not None or isinstance(self.bounds, Mapping)
         if self.schema is not None:
-            return *self._by_schema(X, y), {"positional": False, "written": True, "classes_read": False}, None
+            return *reading.by_schema(self, X, y), {"positional": False, "written": True, "classes_read": False}, None
         if table and not hasattr(X, "columns"):
             raise ParameterError("X: give a pandas DataFrame, whose columns the schema names")
         wrong = None
@@ -190,40 +182,16 @@ class _Private(BaseEstimator):
                     "bounds: give the public range of the features, (low, high), numbers or one per column; it is "
                     "never taken from the data, which would reveal something about them"
                 )
-            X, wrong = _arrays(self, X)
-        y = _labels_of(y, len(X))
+            X, wrong = reading.array_of(self, X)
+        y = reading.labels_of(y, len(X))
         target, read = self._target(y)
         names = list(X.columns) if table else [f"x{i}" for i in range(X.shape[1])]
-        schema = schema_of(
+        schema = reading.schema_of(
             names, self.bounds, self.categories, target, self.row_bound if self._row_bound is None else None
         )
         features = [] if table else [str(name) for name in getattr(self, "feature_names_in_", [])]
         how = {"positional": not table, "written": False, "classes_read": read, "features": features}
         return X, y, schema, how, wrong
-
-    def _by_schema(self, X: Any, y: Any) -> tuple[Any, Any, Schema]:
-        """X, y and the schema that somebody wrote."""
-        if not isinstance(self.schema, Schema | str | os.PathLike):
-            raise ParameterError(f"schema must be a dpbench.schema.Schema or its TOML file, got {self.schema!r}")
-        if not hasattr(X, "columns"):
-            raise ParameterError("X: give a pandas DataFrame, whose columns the schema names")
-        schema = load_schema(self.schema)
-        twice = [name for name in ("bounds", "categories") if getattr(self, name) is not None]
-        number = self._row_bound is None and self.row_bound is not None
-        if number or (schema.row_bound is not None and self.row_bound not in (None, "auto")):
-            twice.append("row_bound")
-        if twice:
-            raise ParameterError(f"{twice[0]}: the schema says it; leave it out")
-        schema.require_decided()
-        kind = "bounds" if self._loss == "squared" else "classes"
-        if getattr(schema.target, kind) is None:
-            raise ParameterError(f"schema: its target has no {kind}, which {type(self).__name__} needs")
-        if y is None and schema.target.name not in X.columns:
-            raise ParameterError(f"y: there is no column {schema.target.name!r} in X; give y")
-        y = X[schema.target.name] if y is None else y
-        if len(y) != len(X):
-            raise ParameterError(f"y: {len(y)} values for {len(X)} rows")
-        return X, y, schema
 
     # The model as a file, and what is shown of it
 
@@ -276,7 +244,7 @@ class _Private(BaseEstimator):
     def _scores(self, X: Any) -> np.ndarray:
         check_is_fitted(self)
         if self.model_.positional:
-            X, wrong = _arrays(self, X, reset=False)
+            X, wrong = reading.array_of(self, X, reset=False)
             if wrong is not None:
                 raise wrong
         return self.model_.scores(X)
@@ -350,35 +318,23 @@ class PrivateClassifier(ClassifierMixin, _Private):
             check_classification_targets(y)
             warnings.warn(
                 "the set of classes was read off y, which no ε covers; give it as classes=",
-                PrivacyWarning,
+                reading.PrivacyWarning,
                 stacklevel=4,
             )
-            if len(labels := np.unique(_typed(y))) < 2:
+            if len(labels := np.unique(reading.typed(y))) < 2:
                 raise ParameterError("y has one class: a classifier needs two or more; give them all as classes=")
-            return Target(name="", classes=_sorted(labels)), True
+            return Target(name="", classes=reading.sorted_labels(labels)), True
         try:
             given = list(self.classes)
         except TypeError:
             raise ParameterError("classes: give a list of texts, or of numbers") from None
-        return Target(name="", classes=_sorted(given)), False
+        return Target(name="", classes=reading.sorted_labels(given)), False
 
     def _weights(self, labels: tuple[Any, ...]) -> tuple[float, ...] | None:
-        """The public weights of the classes, 1 where none is given."""
-        if self.class_weight is None:
-            return None
-        if not isinstance(self.class_weight, Mapping):
-            counted = '; "balanced" would be counted in the data, and reveal them' * (self.class_weight == "balanced")
-            raise ParameterError(f"class_weight: give public weights, as {{class: weight}}{counted}")
-        given, known = (
-            {word(label): weight for label, weight in self.class_weight.items()},
-            [word(one) for one in labels],
-        )
-        if unknown := [label for label in self.class_weight if word(label) not in known]:
-            raise ParameterError(f"class_weight: there is no class {unknown[0]!r}; {nearest(word(unknown[0]), known)}")
-        return tuple(float(positive("class_weight", given.get(label, 1.0))) for label in known)
+        return reading.weights_of(self.class_weight, labels)
 
     def become(self, model: Model, *of: Any) -> Any:
-        self.classes_ = _typed(model.labels)
+        self.classes_ = reading.typed(model.labels)
         return super().become(model, *of)
 
     def decision_function(self, X: Any) -> np.ndarray:
@@ -426,7 +382,7 @@ class PrivateRegressor(RegressorMixin, _Private):
             raise ParameterError("y: not numbers; PrivateClassifier takes classes")
         if self.target_bounds is None:
             raise ParameterError("target_bounds: give the public range of the target, (low, high)")
-        (low,), (high,) = _bounds("target_bounds", self.target_bounds, 1)
+        (low,), (high,) = reading.bounds_of("target_bounds", self.target_bounds, 1)
         return Target(name="", bounds=(float(low), float(high))), False
 
     def become(self, model: Model, *of: Any) -> Any:
@@ -469,154 +425,6 @@ def load_model(path: str | os.PathLike[str]) -> PrivateClassifier | PrivateRegre
     return found
 
 
-def schema_of(names: list[Any], bounds: Any, categories: Any, target: Target, row_bound: Any) -> Schema:
-    """The schema of bounds and categories; ParameterError in one line."""
-    if categories is not None and not isinstance(categories, Mapping):
-        raise ParameterError(f"categories must be {{column: values}}, got {categories!r}")
-    groups = dict(categories or {})
-    if isinstance(bounds, Mapping):
-        pairs = dict(bounds)
-    elif bounds is None:
-        pairs = {}
-    else:
-        numeric = [name for name in names if name not in groups]
-        ends = _bounds("bounds", bounds, len(numeric))
-        pairs = dict(zip(numeric, zip(*ends, strict=True), strict=True))
-    try:
-        columns = {str(name): Column(bounds=(float(low), float(high))) for name, (low, high) in pairs.items()}
-        columns |= {str(name): Column(categories=tuple(map(_category, some))) for name, some in groups.items()}
-        return Schema(target=target, columns=columns, row_bound=None if row_bound is None else float(row_bound))
-    except (TypeError, ValueError) as error:
-        raise ParameterError(f"bounds, categories: {error}") from None
-
-
-def _bounds(name: str, bounds: Any, columns: int) -> tuple[np.ndarray, np.ndarray]:
-    """(low, high), each (columns,); ParameterError where they are no pair of finite numbers or arrays, low < high."""
-    if isinstance(bounds, list) and bounds and all(isinstance(pair, tuple) for pair in bounds):
-        raise ParameterError(
-            f"{name}: a list of pairs, one per column, is read as (low, high) by nobody; give (lows, highs), or "
-            "{column: (low, high)} with a DataFrame"
-        )
-    try:
-        low, high = (np.broadcast_to(np.asarray(end, dtype=float), columns) for end in bounds)
-    except (TypeError, ValueError):
-        each = "two numbers" if columns == 1 else f"two numbers, or two arrays of the {columns} columns"
-        raise ParameterError(f"{name} must be (low, high): {each}, got {bounds!r}") from None
-    if not (np.isfinite(low).all() and np.isfinite(high).all() and (low < high).all()):
-        raise ParameterError(f"{name}: low < high, both finite, are needed" + " in every column" * (columns > 1))
-    return low, high
-
-
-def _arrays(estimator: BaseEstimator, X: Any, **how: Any) -> tuple[Any, Exception | None]:
-    """(X as scikit-learn makes it, float64, None); where a cell cannot be read, (zeros of its shape, the error).
-
-    ParameterError for what is public, such as a shape; both in words that hold no cell, as scikit-learn's own may.
-    """
-    nameless = [name for name in getattr(X, "columns", ()) if isinstance(name, str) and unnamed(name)]
-    if nameless:
-        raise ParameterError(
-            f"X: the column {nameless[0]!r} has no name of its own, as the row numbers that to_csv writes; drop it"
-        )
-    kinds = X.dtypes if hasattr(X, "dtypes") else [getattr(X, "dtype", None)]
-    if any(getattr(kind, "kind", "") in ("M", "m") for kind in kinds):  # nanoseconds since 1970 are nobody's meaning
-        raise ParameterError(
-            'X: dates are no numbers; make numbers of them, or give a DataFrame and a schema with date = ["year", …]'
-        )
-    try:
-        return validate_data(estimator, X, dtype=np.float64, ensure_all_finite=False, **how), None
-    except (TypeError, ValueError, OverflowError) as error:
-        said = str(error).splitlines()[0] if str(error) else type(error).__name__
-        odd = "complex" in said.lower(), said.startswith("Expected 2D array")
-        unread = isinstance(error, OverflowError) or any(word in said for word in UNREAD)
-        wrong = type(error) if isinstance(error, TypeError) else ParameterError
-    if odd[0]:
-        said = "X, y: Complex data not supported; give real numbers"
-    elif odd[1]:
-        said = "X: Expected 2D array, rows × columns. Reshape your data"
-    elif unread:
-        said = (
-            "X, y: every cell of the argument must be a number, or a string of a number, in rows of one length; a "
-            "table goes in as a DataFrame, with a schema"
-        )
-        if len(shape := _shape(X)) == 2:
-            return np.zeros(shape), wrong(said)
-    raise wrong(said)  # outside the handler, so that its error, with the cell, is not kept as the context
-
-
-def _shape(X: Any) -> tuple[int, ...]:
-    """The shape of X, () where it has none."""
-    try:
-        return tuple(np.shape(X))
-    except ValueError:
-        return ()
-
-
-# How errors begin that go on with a cell.
-UNREAD = ("could not convert", "inhomogeneous", "must be a string or a real number", "must be a real number",
-          "setting an array element", "invalid literal", "argument must be a string", "not supported for")  # fmt: skip
-
-
-def _category(value: Any) -> str:
-    """A category as text; ValueError for what no cell can be, being missing."""
-    if value is None or value != value:
-        raise ValueError(f"{value!r} is a missing cell, and no category")
-    return word(value)
-
-
-def _labels_of(y: Any, rows: int) -> np.ndarray:
-    """(rows,) labels, one type for each cell where they are a list; ParameterError for other shapes."""
-    if y is None:
-        raise ParameterError("requires y to be passed, but the target y is None")
-    if isinstance(y, list | tuple):  # NumPy would choose one type by looking at all of them
-        given, y = y, np.empty(len(y), dtype=object)
-        y[:] = given
-    try:
-        found = column_or_1d(y, warn=True)
-    except (TypeError, ValueError) as error:
-        raise ParameterError(f"y: {str(error).splitlines()[0]}") from None
-    if len(found) != rows:
-        raise ParameterError(f"Found input variables with inconsistent numbers of samples: {[rows, len(found)]}")
-    return np.asarray(found)
-
-
-def _sorted(labels: Any) -> tuple[Any, ...]:
-    """Labels in order, with their types; ParameterError for what can be none."""
-    found = [one.item() if isinstance(one, np.generic) else one for one in labels]
-    for one in found:
-        if not isinstance(one, str | int | float) or one != one or one in (np.inf, -np.inf):
-            raise ParameterError(f"classes: {one!r} can be no class; give texts or finite numbers")
-    if len({isinstance(one, str) for one in found}) > 1:
-        raise ParameterError("classes: texts and numbers at once; give one kind")
-    if len(set(found)) < max(2, len(found)):
-        raise ParameterError("classes: give two classes or more, all of them different")
-    return tuple(sorted(found))
-
-
-def _typed(labels: Any) -> np.ndarray:
-    """Labels as an array of their own type, objects where they have several."""
-    found = np.array(list(labels))
-    return found if found.tolist() == list(labels) else np.array(list(labels), dtype=object)
-
-
 def _plain(value: Any) -> Any:
     """A number of NumPy's as Python's; anything else as it is."""
     return value.item() if isinstance(value, np.generic) else value
-
-
-_WARNED: set[tuple[str, ...]] = set()  # of the columns, so that many clones are one warning
-
-
-def _warn_of_clones(columns: tuple[str, ...]) -> None:
-    """PrivacyWarning where scikit-learn fits clones to the same rows, which cost more than one fit states."""
-    frame: Any = inspect.currentframe()
-    while frame is not None and columns not in _WARNED:
-        if str(frame.f_globals.get("__name__")).startswith(REPEATED):
-            _WARNED.add(columns)
-            warnings.warn(
-                "several fits to the same rows: each states the ε of one, and together they cost more; give budget=, a "
-                "dpbench.DataBudget, which counts and limits it",
-                PrivacyWarning,
-                stacklevel=3,
-            )
-            return
-        frame = frame.f_back

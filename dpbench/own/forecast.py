@@ -20,7 +20,7 @@ import pandas as pd
 
 from dpbench import algorithms
 from dpbench.algorithms.base import make_settings
-from dpbench.errors import PrivacyError, UserError, nearest
+from dpbench.errors import PrivacyError, UserError
 from dpbench.leaderboard import entrants
 from dpbench.own import row_bound as row_bounds
 from dpbench.own import worlds
@@ -130,8 +130,7 @@ class Forecasts:
 
 def quantiles(values: np.ndarray) -> tuple[float, float, float]:
     """(median, low, high) of a number per world, those that are not known left out."""
-    values = np.sort(values[~np.isnan(values)])
-    if not len(values):
+    if not len(values := values[~np.isnan(values)]):
         return np.nan, np.nan, np.nan
     low, high = (np.quantile(values, q, method="closest_observation") for q in INTERVAL)  # some are infinite
     return float(np.median(values)), float(low), float(high)
@@ -316,33 +315,17 @@ def sought(score_at: Callable[[float], float], places: Sequence[float], target: 
     return float(places[low] * (places[high] / places[low]) ** part)
 
 
-def parse_target(text: str, task: str) -> tuple[str, float]:
-    """("AUC", 0.8) of "auc=0.8"; UserError for anything that no model of the task can reach."""
-    name, _, value = text.partition("=")
-    scores = {key: score for key, score in TARGETS.items() if score in SCORES[task]}
-    if name.lower() not in scores:
-        raise UserError(f"reach: {name!r} is no score of this target; {nearest(name, scores)}, as in kept=0.9")
-    try:
-        number = float(value)
-    except ValueError:
-        number = math.nan
-    if not 0 < number < 1:
-        raise UserError(f"reach: give a number between 0 and 1, as in {name}=0.8, got {text!r}")
-    return scores[name.lower()], number
-
-
 def make(
     frame: Frame,
     epsilons: Sequence[float],
     names: Sequence[str],
     count: int,
-    reach: str | None,
+    target: tuple[str, float] | None,
     jobs: int | None,
     progress: Callable[[str, float], None],
 ) -> Forecasts:
-    """The forecasts; see `dpbench.plan`."""
+    """The forecasts; see `dpbench.plan`. target: a score, and the value that it is to reach."""
     task = "classes" if frame.classes else "numbers"
-    target = None if reach is None else parse_target(reach, task)
     field, left_out = chosen(frame, names, epsilons)
     default = next(iter(field))
     asked: list[Task] = [(name, epsilon, frame.rows) for epsilon in epsilons for name in field]
@@ -453,7 +436,7 @@ def _notes(frame: Frame) -> list[str]:
     name, (low, high) = ("AUC", worlds.AUC) if frame.classes else ("R²", worlds.R2)
     if frame.like is None:
         notes.append("rows without a label count in n, as in a fit; the tables have a label in every row")
-    if frame.like is not None:
+    else:
         notes.append(f"the tables are drawn from {len(frame.like.y):,} public or older rows")
     if frame.signal is not None:
         notes.append(f"guessed: {name} of {frame.signal:g} without privacy, right to {worlds.GUESSED:g}")

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 
 from dpbench import files
 from dpbench import schema as schemas
-from dpbench.errors import UserError, positive, several, silent
+from dpbench.errors import UserError, nearest, positive, several, silent
 from dpbench.own import worlds as worlds_of
-from dpbench.own.forecast import ROWS_ALLOWED, Forecasts, Frame, make
+from dpbench.own.forecast import ROWS_ALLOWED, SCORES, TARGETS, Forecasts, Frame, make
 from dpbench.own.row_bound import WAYS, RowBound
 from dpbench.schema import Schema, read_table
 
@@ -87,10 +88,26 @@ def plan(
     rows = None if like is None else worlds_of.rows_of(found, read_table(like, found), os.fspath(like))
     epsilons = sorted(dict.fromkeys(positive("epsilon", float(each)) for each in several(epsilon)))
     frame = Frame(found, int(n), delta, dict(share or {}), signal, rows, seed, row_bound)
-    made = make(frame, epsilons, several(algorithm), worlds, reach, jobs, progress)
+    target = None if reach is None else parse_target(reach, "classes" if frame.classes else "numbers")
+    made = make(frame, epsilons, several(algorithm), worlds, target, jobs, progress)
     if figure is not None:
         draw(made, Path(figure))
     return made
+
+
+def parse_target(text: str, task: str) -> tuple[str, float]:
+    """("AUC", 0.8) of "auc=0.8"; UserError for anything that no model of the task can reach."""
+    name, _, value = text.partition("=")
+    scores = {key: score for key, score in TARGETS.items() if score in SCORES[task]}
+    if name.lower() not in scores:
+        raise UserError(f"reach: {name!r} is no score of this target; {nearest(name, scores)}, as in kept=0.9")
+    try:
+        number = float(value)
+    except ValueError:
+        number = math.nan
+    if not 0 < number < 1:
+        raise UserError(f"reach: give a number between 0 and 1, as in {name}=0.8, got {text!r}")
+    return scores[name.lower()], number
 
 
 def check(path: Path) -> None:

@@ -7,16 +7,23 @@ changelog.
 
 import json
 import pathlib
+import re
 
+import msgspec
 import numpy as np
 import pandas as pd
 import pytest
 
 import dpbench
 from dpbench import algorithms
+from dpbench.auditing import runs
 from dpbench.errors import PrivacyError, UserError
+from dpbench.leaderboard import entrants
 from dpbench.own import inputs, row_bound
-from dpbench.own.spec import line
+from dpbench.own.spec import line as in_words
+from dpbench.problems import Declaration
+from dpbench.run.bind import bind_jobs
+from dpbench.run.job import make_job
 from dpbench.schema import Column, Schema, Target
 
 RECORD = pathlib.Path(__file__).with_name("planned.json")
@@ -119,13 +126,38 @@ def test_all_ways_say_one_thing(task, method, tmp_path):
         assert all(one == planned for one in found.values()), (planned, found)
 
 
+@pytest.mark.parametrize(("task", "method"), [marked(task, method) for task in TARGETS for method in METHODS])
+def test_run_board_and_audit_take_what_a_fit_takes(task, method, monkeypatch):
+    """Or refuse the loss in the same words: one proof says it, by four doors."""
+    found = said(lambda: estimator(task, algorithm=method).plan(N, Schema(target=TARGETS[task][0], columns=COLUMNS)))
+    algorithm, fixed = algorithms.resolve(method)
+    if not isinstance(found, str):
+        settings = {one: value for one, value in msgspec.structs.asdict(found.asked).items() if one not in fixed}
+        each = found.each
+        job = make_job(problem="synthetic", algorithm=method, epsilon=each.epsilon, seed=0, delta=each.delta,
+                       settings=settings, accounting=each.accounting, relation="replace-one")  # fmt: skip
+        bound = bind_jobs([job], build=lambda name: found.problem)
+        mechanisms = bound.mechanisms()
+        bound.plan(mechanisms)
+        first = len(found.bound.planned) if found.bound else 0
+        assert mechanisms.ledger.planned(0) * found.models == found.releases[first:]
+    elif refusal := re.fullmatch(r"refused: ((?:[^:]*: )loss (\S+) is not covered by its privacy proof.*)", found):
+        line, loss = refusal.groups()
+        problem = Declaration(N, 3, loss=loss, row_bound=1.0)
+        job = make_job(problem="synthetic", algorithm=method, epsilon=1.0, seed=0)
+        assert said(lambda: bind_jobs([job], build=lambda name: problem)) == f"refused: {line}"
+        assert said(lambda: runs._setups(algorithm, fixed, 1.0, None, 1.0, False, loss)) == f"refused: {line}"
+        monkeypatch.setattr(entrants, "declared", lambda name: problem)
+        assert entrants.reason.__wrapped__("own", method) == line.removeprefix(f"{algorithm.name}: ")
+
+
 def planned(method, task, delta):
     """What is released, or why it is refused, from public numbers alone."""
     schema = Schema(target=TARGETS[task][0], columns=COLUMNS)
     plan = said(lambda: estimator(task, delta=delta, algorithm=method).plan(N, schema))
     if isinstance(plan, str):
         return plan
-    lines = [line(one) for one in plan.releases]
+    lines = [in_words(one) for one in plan.releases]
     return [plan.exact, plan.whole.delta, *lines]
 
 

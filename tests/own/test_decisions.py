@@ -10,7 +10,7 @@ from sklearn.model_selection import cross_val_score
 import dpbench
 from dpbench import PrivacyWarning, PrivateClassifier, PrivateRegressor, load_model
 from dpbench.errors import UserError
-from dpbench.own import estimators, inputs
+from dpbench.own import inputs, reading
 from dpbench.privacy.data_budget import DataBudget
 from dpbench.schema import Column, Schema, Target
 
@@ -79,7 +79,7 @@ def test_labels_keep_their_type_through_predict_score_and_a_file(classes, by_sch
     again = load_model(tmp_path / "m.json")
     assert [type(one) for one in again.classes_.tolist()] == [type(one) for one in classes]
     assert again.score(table, y) == model.score(table, y)
-    monkeypatch.setattr(estimators, "_WARNED", set())
+    monkeypatch.setattr(reading, "_WARNED", set())
     with pytest.warns(PrivacyWarning, match="several fits"):
         assert not np.isnan(cross_val_score(model, table, y, cv=3)).any()
 
@@ -117,7 +117,7 @@ def test_what_a_cell_says_does_not_decide_whether_it_is_paid_for():
 
 def test_clones_that_scikit_learn_fits_to_the_same_rows_are_warned_of_once(recwarn, monkeypatch):
     model = PrivateClassifier(1.0, bounds=(0, 1), classes=[0, 1])
-    monkeypatch.setattr(estimators, "_WARNED", set())
+    monkeypatch.setattr(reading, "_WARNED", set())
     model.fit(LINE, np.arange(60) % 2)
     assert not recwarn.list
     cross_val_score(model, LINE, np.arange(60) % 2, cv=3)
@@ -148,7 +148,7 @@ def test_an_old_name_says_its_new_one():
     model = PrivateClassifier(1.0, bounds=(0, 1), classes=[0, 1]).fit(LINE, np.arange(60) % 2)
     with pytest.warns(FutureWarning, match="W_ is now model_.weights"):
         assert model.W_.tolist() == model.model_.weights.tolist()
-    assert not hasattr(estimators.PrivateClassifier, "decide")
+    assert not hasattr(PrivateClassifier, "decide")
 
 
 @pytest.mark.parametrize("how", [{}, {"row_bound": None}, {"precision": "float32"}, {"algorithm": "dp-gd"}])
