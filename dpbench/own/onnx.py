@@ -1,7 +1,7 @@
 """A model as an ONNX graph in double precision: the steps of its encoding, one product of matrices, the labels.
 
-An input per column, (rows, 1): numbers as doubles, without their units, missing ones NaN; categories as text, missing ones
-empty. A model of arrays has one input X, (rows, columns).
+An input per column, (rows, 1): numbers as doubles, without their units, missing ones NaN; categories as text, missing
+ones empty. A model of arrays has one input X, (rows, columns).
 """
 
 from __future__ import annotations
