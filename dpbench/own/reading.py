@@ -18,9 +18,8 @@ from sklearn.utils.validation import column_or_1d, validate_data
 from dpbench.errors import nearest, positive
 from dpbench.frames import unnamed
 from dpbench.own.spec import ParameterError
-from dpbench.schema import Column, Schema, Target
+from dpbench.schema import Column, Schema, Target, word
 from dpbench.schema import load as load_schema
-from dpbench.schema.encoding import word
 
 REPEATED = ("sklearn.model_selection", "sklearn.ensemble", "sklearn.multiclass", "sklearn.calibration",
             "sklearn.feature_selection")  # what fits clones of an estimator to the same rows  # fmt: skip
