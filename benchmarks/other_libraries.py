@@ -33,6 +33,7 @@ from sklearn.metrics import log_loss, roc_auc_score
 from dpbench import PrivateClassifier, PrivateRegressor
 from dpbench import schema as schemas
 from dpbench.errors import UserError
+from dpbench.schema.encoding import encoding_of, target_values
 
 HERE = Path(__file__).parent
 RESULTS = HERE / "results"
@@ -149,8 +150,9 @@ def split(name: str, seed: int, sets: Sets | None = None) -> Rows:
     if len(frame) > LARGEST:
         frame = frame.sample(LARGEST, random_state=0).reset_index(drop=True)
     schema = _decided(schemas.draft(frame, target)[0])
-    X, _, unit = schemas.encode(schema, frame)
-    y, _ = schemas.encode_target(schema.target, frame[target])
+    encoding = encoding_of(schema, intercept=True)
+    X, unit = encoding.rows(frame, fitting=True), encoding.unit
+    y, _ = target_values(schema.target, frame[target])
     held = np.random.default_rng([seed, 33]).random(len(frame)) < TEST
     k = 0 if schema.target.classes is None else len(schema.target.classes)
     return Rows(X[~held], y[~held], X[held], y[held], unit, k, frame[~held], frame[held], schema)

@@ -12,6 +12,7 @@ from dpbench.datasets import batches, tables
 from dpbench.datasets.tables import Table
 from dpbench.errors import DataError, UserError
 from dpbench.schema import Schema, read_table
+from dpbench.schema.encoding import encoding_of, target_values
 from dpbench.schema.tables import parts
 
 if TYPE_CHECKING:
@@ -85,11 +86,12 @@ def _rows(data: str | os.PathLike[str], schema: Schema, frame: pandas.DataFrame)
     target = schema.target
     if target.name not in frame.columns:
         raise DataError(f"{data}: there is no column {target.name!r}, the schema's target")
-    values, known = schemas.encode_target(target, frame[target.name])
-    X, columns, _ = schemas.encode(schema, frame)
+    values, known = target_values(target, frame[target.name])
+    encoding = encoding_of(schema, intercept=True)
+    X = encoding.rows(frame, fitting=True)
     if target.classes is not None:
         values = np.where(values == 1, 1.0, -1.0)
-    return _Rows(X, values.astype(np.float64), known & X.any(axis=1), columns)
+    return _Rows(X, values.astype(np.float64), known & X.any(axis=1), encoding.names)
 
 
 Arrays = tuple[np.ndarray, np.ndarray]

@@ -6,10 +6,10 @@ import os
 from pathlib import Path
 
 from dpbench import schema as schemas
-from dpbench.datasets import tables
 from dpbench.errors import UserError
 from dpbench.files import replacing
 from dpbench.schema import Schema
+from dpbench.schema.look import dialect_of
 from dpbench.schema.tables import parts
 
 
@@ -31,7 +31,7 @@ def draft_schema(
     """
     if out is not None and Path(out).exists():
         raise UserError(f"out: {out} is there already; remove it or give another name")
-    drafted, remarks = schemas.draft(tables.frames_of(data), target)
+    drafted, remarks = schemas.draft(parts(data, dialect := dialect_of(Path(data))), target, dialect)
     if out is not None:
         with replacing(Path(out)) as staged:
             os.chmod(staged, 0o600)  # it tells of the data until it is decided

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import codecs
 import datetime
+import itertools
 import json
 import math
 import os
-from collections.abc import Sequence
+import re
+from collections.abc import Mapping, Sequence
 from typing import Any, Literal, TypeAlias, TypeVar
 
 import msgspec
@@ -21,6 +23,7 @@ Thousands: TypeAlias = Literal["", ",", ".", " ", "'", "_"]
 Label: TypeAlias = bool | int | float | str
 BLANKS = "\t\n\f\r "  # cut off a text, and no others: RE2's \s, so that an ONNX graph cuts the same
 OF_NUMBERS = ("prefix", "suffix", "thousands", "decimal")
+MANY = 8  # so many columns that are alike, of one name but for a number, are one entry of a file
 NAMED = ("bounds", "categories", "date", "drop")
 
 
@@ -149,11 +152,23 @@ class Schema(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tr
         except LookupError:
             raise ValueError(f'encoding: unknown {self.encoding!r}; "utf-8", "latin-1" or "utf-16" as a rule') from None
 
+    def groups(self) -> list[tuple[str, list[str], Column]]:
+        """(name or pattern, names, column), many neighbours of one name but for a number and alike in one."""
+        found = []
+        for pattern, names in alike(self.columns):
+            single = len(names) < MANY
+            found += (
+                [(name, [name], self.columns[name]) for name in names]
+                if single
+                else [(pattern, names, self.columns[names[0]])]
+            )
+        return found
+
     @property
     def undecided(self) -> list[str]:
         """What a draft took from the data and nobody has decided: "columns.age: bounds", …."""
         found = [f"the file: {', '.join(self.decide)}"] if self.decide else []
-        found += [f"columns.{name}: {', '.join(one.decide)}" for name, one in self.columns.items() if one.decide]
+        found += [f"columns.{name}: {', '.join(one.decide)}" for name, _, one in self.groups() if one.decide]
         return found + ([f"target: {', '.join(self.target.decide)}"] if self.target.decide else [])
 
     def require_decided(self) -> None:
@@ -171,8 +186,10 @@ class Schema(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tr
         if head := _lines(self, ("separator", "encoding", "row_bound", "decide")):
             lines += [*head, ""]
         lines += ["[target]", *_lines(self.target)]
-        for name, column in self.columns.items():
-            lines += ["", f"[columns.{json.dumps(name, ensure_ascii=False)}]", *_lines(column)]
+        for name, names, column in self.groups():
+            lines += ["", f"[columns.{json.dumps(name, ensure_ascii=False)}]"]
+            lines += [f"names = {json.dumps(names, ensure_ascii=False)}"] * (len(names) > 1)
+            lines += _lines(column)
         return "\n".join(lines) + "\n"
 
 
@@ -222,6 +239,21 @@ def word(value: Any) -> str:
     return (value.decode("utf-8", "replace") if isinstance(value, bytes) else str(value)).strip(BLANKS)
 
 
+def alike(columns: Mapping[str, object]) -> list[tuple[str, list[str]]]:
+    """(pattern, names) of neighbours that are equal, and of one name but for a number; any other is its own pattern.
+
+    >>> alike({"age": 1, "gene_1": 2, "gene_2": 2, "gene_3": 4})
+    [('age', ['age']), ('gene_*', ['gene_1', 'gene_2']), ('gene_*', ['gene_3'])]
+    """
+
+    def pattern(name: str) -> str:
+        found = re.fullmatch(r"(.*\D|)\d+(\D*)", name, re.DOTALL)
+        return f"{found[1]}*{found[2]}" if found else name
+
+    grouped = itertools.groupby(columns.items(), key=lambda item: (pattern(item[0]), item[1]))
+    return [(key[0], [name for name, _ in items]) for key, items in grouped]
+
+
 def load(source: str | os.PathLike[str] | Schema) -> Schema:
     """A schema, from its TOML file if it is not one already; UserError in one line that names the key.
 
@@ -235,9 +267,35 @@ def load(source: str | os.PathLike[str] | Schema) -> Schema:
         return source
     content = _texts(read_toml(source))
     columns = content.get("columns")
+    if isinstance(columns, dict):
+        content["columns"] = columns = _expanded(columns, f"{source}")
     for name, column in columns.items() if isinstance(columns, dict) else ():
         _converted(column, Column, f"{source}: columns.{name}")  # msgspec does not say which of the columns
     return _converted(content, Schema, f"{source}")
+
+
+def _expanded(columns: dict[str, Any], where: str) -> dict[str, Any]:
+    """The columns, an entry for each of the names of a pattern, as [columns."gene_*"]."""
+    found: dict[str, Any] = {}
+    for key, column in columns.items():
+        names = [key]
+        if isinstance(column, dict) and "names" in column:
+            column = dict(column)
+            names = column.pop("names")
+            if "*" not in key:
+                raise UserError(f'{where}: columns.{key}: names are for a pattern, as [columns."gene_*"]')
+            if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
+                raise UserError(f"{where}: columns.{key}: names must be a list of text")
+            shape = re.compile(".*".join(map(re.escape, key.split("*"))), re.DOTALL)
+            if odd := [name for name in names if not shape.fullmatch(name)]:
+                raise UserError(
+                    f"{where}: columns.{key}: {odd[0]} is none of this pattern; give it an entry of its own"
+                )
+        for name in names:
+            if name in found:
+                raise UserError(f"{where}: columns.{name} has two entries; leave one out")
+            found[name] = column
+    return found
 
 
 T = TypeVar("T")

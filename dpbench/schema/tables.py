@@ -125,16 +125,18 @@ def _of_archive(archive: zipfile.ZipFile) -> IO[bytes]:
 
 
 @contextmanager
-def opened_text(path: Path, encoding: str) -> Iterator[tuple[io.TextIOWrapper, Callable[[], float]]]:
+def opened_text(
+    path: Path, encoding: str, errors: str = "replace"
+) -> Iterator[tuple[io.TextIOWrapper, Callable[[], float]]]:
     """(the text of a file, compressed or not, the share that is read so far).
 
-    What is no text of this encoding becomes a sign that says so.
+    errors: what becomes of bytes that are no text of this encoding: a sign that says so, as of Python's codecs.
     """
     with path.open("rb") as file:
         magic, size = file.read(2), max(1, path.stat().st_size)
         file.seek(0)
         with OPENERS.get(magic, nullcontext)(file) as stream:
-            text = io.TextIOWrapper(stream, "utf-8-sig" if encoding == "utf-8" else encoding, "replace", newline="")
+            text = io.TextIOWrapper(stream, "utf-8-sig" if encoding == "utf-8" else encoding, errors, newline="")
             yield text, lambda: min(1.0, file.tell() / size)
 
 
@@ -152,7 +154,7 @@ def _text(path: Path, how: Schema | Dialect | None, progress: Callable[[float], 
     given: dict[str, Any] = {"low_memory": False}
     if tuple(map(int, pd.__version__.split(".")[:2])) < (3, 1):  # since then the default, and no other is left
         given["float_precision"] = "round_trip"  # as Python's float reads a text
-    with _one_message(path), opened_text(path, encoding) as (text, share):
+    with one_message(path), opened_text(path, encoding) as (text, share):
         stream: Any = _Framed(text, separator)
         reader = pd.read_csv(
             stream, sep=separator, decimal=decimal, header=0, names=list(range(len(names))), dtype=dtype,
@@ -179,7 +181,7 @@ def names_of(path: Path, separator: str, encoding: str) -> list[str]:
     """The names of a text table's columns, those that are empty as pandas calls them."""
     import pandas as pd
 
-    with _one_message(path), opened_text(path, encoding) as (text, _):
+    with one_message(path), opened_text(path, encoding) as (text, _):
         stream: Any = _Framed(text, separator)
         try:
             first = pd.read_csv(stream, sep=separator, header=None, nrows=1, dtype=str, keep_default_na=False)
@@ -245,7 +247,7 @@ class _Framed:
 
 
 @contextmanager
-def _one_message(path: Path) -> Iterator[None]:
+def one_message(path: Path) -> Iterator[None]:
     """One line for all that pandas may say of the rows, which names places and cells."""
     import pandas as pd
 

@@ -1,4 +1,4 @@
-"""The steps of a schema: the rows that `encode` makes, each cell read by itself."""
+"""The steps of a schema: what stands in a step, and each cell read by itself."""
 
 import datetime
 from decimal import Decimal
@@ -7,44 +7,12 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from dpbench import schema as schemas
 from dpbench.errors import UserError
 from dpbench.schema import Column, Schema, Target
 from dpbench.schema.encoding import BLOCK, Numbers, codes, date_part, encoding_of, numbers, target_values
-from tests.schema.test_schema import CLASSES, EVERY_KIND, Untold, made
+from tests.schema.test_schema import CLASSES, Untold, made
 
 NUMBER = Target(name="y", bounds=(0, 10))
-
-
-def table(n=300, seed=0):
-    rng = np.random.default_rng(seed)
-    frame = pd.DataFrame(
-        {
-            "age": rng.normal(50, 40, n).round(),
-            "sex": rng.choice(["f", " m ", "x", None], n),
-            "size": rng.choice(["s", "m", "l", None], n),
-            "when": rng.choice(["2010-07-01", "1999-12-31", "soon", None], n),
-            "income": rng.normal(0, 1e5, n),
-            "name": "Ann",
-        }
-    )
-    frame.loc[rng.random(n) < 0.1, ["age", "income"]] = np.nan
-    return frame
-
-
-@pytest.mark.parametrize("bound", [None, 0.9])
-@pytest.mark.parametrize("intercept", [True, False])
-@pytest.mark.parametrize("fitting", [True, False])
-def test_the_steps_make_the_rows_that_encode_makes(bound, intercept, fitting):
-    schema = Schema(target=CLASSES, columns=EVERY_KIND.columns, row_bound=bound)
-    encoding = encoding_of(schema, intercept=intercept)
-    X = encoding.rows(table(), fitting=fitting)
-    before = schemas.encode(schema, table(), intercept=intercept, predicting=not fitting)
-    np.testing.assert_allclose(X, before.X, atol=1e-15)
-    assert (encoding.names, encoding.unit) == (before.columns, before.unit)
-    lengths = schemas.lengths_of(schema, intercept=intercept)
-    assert encoding.groups == (lengths.most, lengths.others + lengths.intercept)
-    np.testing.assert_array_equal(encoding.numbers, lengths.numbers)
 
 
 def test_numbers_that_stand_together_are_one_step_and_an_indicator_is_of_one():

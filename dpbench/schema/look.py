@@ -1,0 +1,434 @@
+"""A first look at a table: the draft of a schema, and what a schema changes in the table.
+
+Both are for the owner of the data. A draft marks everything that it took from the data, and none of it may enter a
+private fit before it was decided. The counts of `inspect` are exact, so they must not leave with the model. A table may
+come in parts, which are not kept.
+"""
+
+from __future__ import annotations
+
+import csv
+import hashlib
+import math
+import re
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+import numpy as np
+
+from dpbench.errors import DataError, UserError, nearest
+from dpbench.frames import RowNumbers
+from dpbench.schema.encoding import (
+    TRUTH,
+    Notation,
+    check_columns,
+    codes,
+    date_part,
+    encoding_of,
+    notation_of,
+    numbers,
+    target_values,
+)
+from dpbench.schema.schema import BLANKS, MANY, Column, Label, Missing, Schema, Target, alike, word
+from dpbench.schema.tables import Dialect, default_separator, kind_of, one_message, opened_text
+
+if TYPE_CHECKING:
+    import pandas
+
+CATEGORIES = 50  # more different texts in a column are a name, an identifier or free text
+CLASSES = 10  # so few different whole numbers in a target are classes
+READABLE = 0.95  # share of the cells that have to read as numbers, or dates, for a column to be taken for such
+COUNTED = 10_000  # different texts are counted up to so many
+EXACT = 2**53  # whole numbers from here on are codes: a model in float64 could not tell neighbours
+LINES, SAMPLE = 100, 1 << 20  # lines, and signs, that a separator is found by
+SIGNS = (",", ";", "\t", "|")
+PLAIN = Notation()
+MARKS = [("", "."), (",", "."), ("", ","), (".", ","), (" ", ","), (" ", "."), ("'", ".")]  # of thousands and decimals
+AROUND = re.compile(r"([^\w\s.,+-]|USD|EUR|GBP|CHF)?\s*[+-]?[\d.,](?:[\d.,' eE+-]*[\d.,])?\s*([^\d.,]{0,16})")
+
+
+def draft(
+    table: pandas.DataFrame | Iterable[pandas.DataFrame], target: str, dialect: Dialect | None = None
+) -> tuple[Schema, list[str]]:
+    """(schema with everything from the data marked, remarks for whoever decides) of a table, whole or in parts.
+
+    dialect: how the file is written that it comes from, where that is not as its name says.
+
+    Raises:
+        UserError: a target that is not there. DataError: a table that no model can be made of.
+    """
+    looks = _looks(table)
+    if target not in looks:
+        raise UserError(f"there is no column {target!r}; {nearest(target, looks)}")
+    remarks: list[str] = []
+    columns: dict[str, Column] = {}
+    same: dict[bytes, str] = {}  # as an earlier column
+    for name, look in looks.items():
+        twin = same.setdefault(look.digest, name)
+        if name == target:
+            continue
+        if twin != name and twin != target:
+            columns[name] = _dropped(f"{name}: the same as {twin}", remarks)
+        else:
+            columns[name] = _column(name, look, remarks)
+    if not columns or all(column.drop for column in columns.values()):
+        raise DataError("no column besides the target can be used")
+    written = {} if dialect is None else {"separator": dialect.separator, "encoding": dialect.encoding}
+    written = {name: value for name, value in written.items() if value not in (None, "utf-8")}
+    drafted = Schema(target=_target(target, looks[target], remarks), columns=_together(columns, remarks))
+    return msgspec.structs.replace(drafted, **written, decide=tuple(written)), remarks
+
+
+def dialect_of(source: Path) -> Dialect | None:
+    """How a text file is written: its separator, where that is not as its name says, and its encoding. None of parquet.
+
+    The separator is the one that cuts all of the first lines into the same number (> 1) of fields, the most of them.
+    """
+    if kind_of(source) == "parquet":
+        return None
+    with one_message(source):
+        return _dialect(source)
+
+
+def _dialect(source: Path) -> Dialect:
+    with opened_text(source, "latin-1") as (text, _):
+        start = text.read(2)
+    encodings = ["utf-16"] if start in ("\xff\xfe", "\xfe\xff") else ["utf-8", "latin-1"]
+    encoding = next(one for one in encodings if one != "utf-8" or _decodes(source, one))
+    with opened_text(source, encoding) as (text, _):
+        lines = [line for line in text.read(SAMPLE).splitlines() if line.strip()][:LINES]
+    usual, most = default_separator(source), 1
+    best = usual
+    for sign in dict.fromkeys([usual, *SIGNS]):
+        widths = {len(row) for row in csv.reader(lines, delimiter=sign)}
+        if len(widths) == 1 and (width := widths.pop()) > most:
+            best, most = sign, width
+    return Dialect(None if best == usual else best, encoding)
+
+
+def _decodes(source: Path, encoding: str) -> bool:
+    with opened_text(source, encoding, "strict") as (text, _):
+        try:
+            while text.read(SAMPLE):
+                pass
+        except UnicodeDecodeError:
+            return False
+    return True
+
+
+def _looks(table: pandas.DataFrame | Iterable[pandas.DataFrame]) -> dict[str, _Look]:
+    found: dict[str, _Look] = {}
+    for part in in_parts(table):
+        if not part.columns.is_unique:
+            raise UserError(f"two columns are called {part.columns[part.columns.duplicated()][0]}; rename one")
+        for name in part.columns:
+            found.setdefault(str(name), _Look(str(name))).add(part[name])
+    return found
+
+
+def in_parts(table: Any) -> Iterable[pandas.DataFrame]:
+    """The parts of a table; of a whole one, itself."""
+    return [table] if hasattr(table, "columns") else table
+
+
+class _Look:
+    """What is to be known of one column, from its parts."""
+
+    def __init__(self, name: str) -> None:
+        self.row_numbers, self._hash = RowNumbers(name), hashlib.blake2b(digest_size=16)
+        self.there = self.gaps = 0  # cells with a value, and without
+        self.as_numbers = self.as_dates = 0  # of those there, how many read so
+        self.low, self.high = math.inf, -math.inf  # of finite numbers
+        self.first, self.last = math.inf, -math.inf  # years
+        self.whole = True  # all finite numbers are
+        self.labels: set[str] = set()
+        self.notation: Notation | None = None  # decided by the first part that has cells
+        self.order: str | None = None
+        self.nested = False
+
+    def add(self, values: pandas.Series) -> None:
+        """values: the next cells, text or typed."""
+        import pandas as pd
+
+        typed = pd.api.types.is_numeric_dtype(values) or pd.api.types.is_datetime64_any_dtype(values)
+        if values.dtype == object:
+            kinds = set(map(type, values))
+            self.nested = self.nested or bool(kinds & {list, dict, tuple, set, np.ndarray})
+            values = values.map(_as_text) if kinds - {str} else values
+        there = values.notna().to_numpy()
+        self.there, self.gaps = self.there + int(there.sum()), self.gaps + int((~there).sum())
+        self._hash.update(pd.util.hash_pandas_object(values, index=False).to_numpy().tobytes())
+        different = values[there].drop_duplicates()
+        if self.notation is None and len(different):
+            texts = [] if typed else [word(cell) for cell in different.head(COUNTED).tolist()]
+            self.notation, self.order = _notation(texts), _order(texts)
+        if len(self.labels) <= COUNTED:
+            self.labels |= {word(cell) for cell in different.head(COUNTED + 1).tolist()}
+        found = numbers(values, self.notation or PLAIN)
+        self.row_numbers.add(found)
+        self.as_numbers += int((~np.isnan(found[there])).sum())
+        finite = found[np.isfinite(found)]
+        if len(finite):
+            self.low, self.high = min(self.low, float(finite.min())), max(self.high, float(finite.max()))
+            self.whole = self.whole and bool((finite == np.round(finite)).all())
+        if pd.api.types.is_datetime64_any_dtype(values) or not typed:
+            years = date_part(values, "year", self.order)
+            years = years[~np.isnan(years)]
+            self.as_dates += len(years)
+            if len(years):
+                self.first, self.last = min(self.first, float(years.min())), max(self.last, float(years.max()))
+
+    @property
+    def digest(self) -> bytes:
+        """Of all cells in their order."""
+        return self._hash.digest()
+
+    def are(self, readable: int) -> bool:
+        """Whether so many cells make the column one of this kind."""
+        return bool(self.there) and readable / self.there >= READABLE
+
+    @property
+    def truth(self) -> bool:
+        """Whether its cells are true and false, however they are written."""
+        return bool(self.labels) and self.labels <= set(TRUTH)
+
+    @property
+    def code(self) -> bool:
+        """Whether its numbers are codes: with zeros in front, or too long for a number."""
+        numeric = self.whole and self.low <= self.high
+        zeros = any(re.fullmatch(r"0\d+", text) for text in self.labels)
+        return numeric and (zeros or max(abs(self.low), abs(self.high)) >= EXACT)
+
+    @property
+    def bounds(self) -> tuple[float, float]:
+        """(low, high) of the finite numbers, apart even where all are equal."""
+        return _apart(self.low, self.high)
+
+    @property
+    def different(self) -> str:
+        """How many different texts there are."""
+        return f"{len(self.labels):,}" if len(self.labels) <= COUNTED else f"more than {COUNTED:,}"
+
+    @property
+    def written(self) -> dict[str, Any]:
+        """What of the notation is not the usual one."""
+        names = ("prefix", "suffix", "thousands", "decimal")
+        found = self.notation or PLAIN
+        return {name: getattr(found, name) for name in names if getattr(found, name) != getattr(PLAIN, name)}
+
+
+def _as_text(cell: Any) -> Any:
+    """An object of any kind, as text; what is missing as it is."""
+    return cell if isinstance(cell, str) or cell is None or cell != cell else str(cell)
+
+
+def _notation(texts: list[str]) -> Notation:
+    """The notation that most of the texts are numbers in; of those as good, the first of `MARKS`."""
+    if not texts or sum(not math.isnan(one) for one in numbers(texts)) >= READABLE * len(texts):
+        return PLAIN
+    around = [found.groups() for text in texts if (found := AROUND.fullmatch(text.strip(BLANKS)))]
+    if len(around) < READABLE * len(texts):
+        return PLAIN
+    ends = [Counter((one or "").strip(BLANKS) for one in side) for side in zip(*around, strict=True)]
+    prefix, suffix = (next((text for text, _ in end.most_common() if text), "") for end in ends)
+    tried = [Notation(prefix, suffix, *marks) for marks in MARKS]
+    counts = [int((~np.isnan(numbers(texts, one))).sum()) for one in tried]
+    best = max(range(len(tried)), key=counts.__getitem__)
+    return tried[best] if counts[best] >= READABLE * len(texts) else PLAIN
+
+
+def _order(texts: list[str]) -> str | None:
+    """The order of day, month and year in which most of the texts are dates; None of ISO dates, and of none."""
+    if not texts:
+        return None
+    counts = {order: int((~np.isnan(date_part(texts, "year", order))).sum()) for order in (None, "dmy", "mdy", "ymd")}
+    return max(counts, key=counts.__getitem__)
+
+
+def _dropped(why: str, remarks: list[str]) -> Column:
+    remarks.append(f"{why}; dropped")
+    return Column(drop=True, decide=("drop",))
+
+
+def _column(name: str, look: _Look, remarks: list[str]) -> Column:
+    missing: Missing = "indicator" if look.gaps else "middle"
+    more: dict[str, Any] = {"missing": missing}
+    decide = ("missing",) if look.gaps else ()
+    if look.nested:
+        return _dropped(f"{name}: lists or structures, of whose parts columns can be made", remarks)
+    if not look.labels:
+        return _dropped(f"{name}: empty", remarks)
+    if look.row_numbers.are:
+        return _dropped(f"{name}: a row number or identifier", remarks)
+    if len(look.labels) == 1 and not look.gaps:
+        return _dropped(f"{name}: the same in all rows", remarks)
+    if look.truth:
+        return Column(categories=(False, True), decide=("categories", *decide), **more)
+    if look.are(look.as_numbers) and not look.code:
+        if look.written:
+            remarks.append(f"{name}: numbers written with {_listed(look.written)}")
+        return Column(bounds=look.bounds, decide=("bounds", *look.written, *decide), **look.written, **more)
+    if look.are(look.as_dates) and not look.are(look.as_numbers):
+        remarks.append(f"{name}: dates; their year and month are taken")
+        if look.order in ("dmy", "mdy"):
+            first = "day" if look.order == "dmy" else "month"
+            remarks.append(f'{name}: read with the {first} first; order = "dmy" or "mdy" says which is')
+        years = math.floor(look.first), math.ceil(look.last)
+        years = years if years[0] < years[1] else (years[0] - 1, years[1])
+        order: dict[str, Any] = {"order": look.order} if look.order else {}
+        return Column(date=("year", "month"), years=years, decide=("years", *order, *decide), **order, **more)
+    if len(look.labels) > CATEGORIES:
+        what = "codes" if look.code else "texts"
+        return _dropped(f"{name}: {look.different} different {what}, group them first to keep them", remarks)
+    return Column(categories=tuple(sorted(look.labels)), decide=("categories", *decide), **more)
+
+
+def _listed(written: Mapping[str, str]) -> str:
+    return ", ".join(f'{name} = "{value}"' for name, value in written.items())
+
+
+def _together(columns: dict[str, Column], remarks: list[str]) -> dict[str, Column]:
+    """Many neighbours of one name but for a number, all numbers, with the bounds of all: they are one decision."""
+    found = dict(columns)
+    for _, names in alike({name: one.bounds is not None for name, one in columns.items()}):
+        if len(names) < MANY or columns[names[0]].bounds is None:
+            continue
+        some = [columns[name] for name in names]
+        first = some[0]
+        ends = [one.bounds for one in some if one.bounds is not None]
+        missing: Missing = "indicator" if any(one.missing == "indicator" for one in some) else "middle"
+        if len({notation_of(one) for one in some}) > 1:
+            continue
+        decide = (*(one for one in first.decide if one != "missing"), *["missing"] * (missing == "indicator"))
+        one = msgspec.structs.replace(
+            first, bounds=(min(low for low, _ in ends), max(high for _, high in ends)), missing=missing, decide=decide
+        )
+        found |= dict.fromkeys(names, one)
+        remarks.append(f"{names[0]} to {names[-1]}: {len(names)} columns under one pattern, with the bounds of all")
+    return found
+
+
+def _target(name: str, look: _Look, remarks: list[str]) -> Target:
+    numeric = look.are(look.as_numbers) and not look.code
+    if len(look.labels) < 2:
+        raise DataError(f"{name} has fewer than two different values; there is nothing to predict")
+    if look.gaps:
+        remarks.append(f"{name}: {look.gaps:,} rows without it; each becomes a row of zeros, which moves no model")
+    if look.truth:
+        return Target(name=name, classes=(False, True), decide=("classes",))
+    if numeric and not (look.whole and len(look.labels) <= CLASSES and not look.written):
+        return Target(name=name, bounds=look.bounds, decide=("bounds", *look.written), **look.written)
+    if len(look.labels) > CATEGORIES:
+        raise DataError(f"{name} has {look.different} different texts, too many for classes")
+    classes: list[Label] = sorted(look.labels)
+    if numeric and all(re.fullmatch(r"-?\d+", text) for text in look.labels):
+        classes = sorted(map(int, look.labels))
+    return Target(name=name, classes=tuple(classes), decide=("classes",))
+
+
+def _apart(low: float, high: float) -> tuple[float, float]:
+    if low > high:  # there is no number
+        return 0.0, 1.0
+    return (low, high) if low / 2 < high / 2 else (low - 0.5, low + 0.5)
+
+
+# What a schema changes in a table
+
+
+def inspect(schema: Schema, table: pandas.DataFrame | Iterable[pandas.DataFrame]) -> list[str]:
+    """One line for everything that a fit would replace, cut off or shorten; none where it takes all cells as they are.
+
+    UserError where the columns are not those of the schema.
+    """
+    columns = {name: _Column(name, column) for name, column in schema.columns.items() if not column.drop}
+    target, labelled = _Target(schema.target), False
+    rows = longer = 0
+    encoding = encoding_of(schema, intercept=True)
+    whole = replace(encoding, bound=None)
+    for part in in_parts(table):
+        check_columns(encoding, part)
+        for name, one in columns.items():
+            one.add(part[name])
+        if schema.target.name in part.columns:
+            labelled = True
+            target.add(part[schema.target.name])
+        if schema.row_bound is not None:
+            lengths = np.linalg.norm(whole.rows(part) * whole.unit, axis=1)
+            longer += int((lengths > schema.row_bound * (1 + 1e-12)).sum())
+        rows += len(part)
+    found = [f"schema: {line} came from the data: decide" for line in schema.undecided]
+    found += [f"{name}: {line}" for name, one in columns.items() for line in one.lines()]
+    found += [f"{schema.target.name}: {line}" for line in target.lines()] if labelled else []
+    return found + ([f"row_bound: {longer:,} of {rows:,} rows are shortened"] if longer else [])
+
+
+class _Column:
+    """Counts of one column."""
+
+    def __init__(self, name: str, column: Column) -> None:
+        self._column, self._numbers = column, RowNumbers(name)
+        self._rows = self._gaps = self._strange = self._beyond = 0
+
+    def add(self, values: Any) -> None:
+        column, as_numbers, missing = self._column, numbers(values, notation_of(self._column)), values.isna().to_numpy()
+        self._numbers.add(as_numbers)
+        if column.bounds is not None:
+            unknown = np.isnan(as_numbers)
+            self._beyond += _beyond(as_numbers, column.bounds)
+        elif column.date is not None:
+            unknown = np.isnan(date_part(values, column.date[0], column.order))
+        else:
+            unknown = codes(values, column.categories or ()) < 0
+        self._rows += len(values)
+        self._gaps += int(missing.sum())
+        self._strange += int((unknown & ~missing).sum())
+
+    def lines(self) -> list[str]:
+        if self._numbers.are:
+            return ["looks like a row number or identifier, which only identifies rows: drop = true"]
+        column, of = self._column, f"of {self._rows:,}"
+        what = (
+            "number" if column.bounds is not None else "date" if column.date is not None else "category of the schema"
+        )
+        lines = [f"{self._gaps:,} {of} cells are missing"] if self._gaps else []
+        lines += [f"{self._strange:,} {of} cells are no {what}"] if self._strange else []
+        if self._beyond and column.bounds is not None:
+            lines.append(_said(self._beyond, self._rows, column.bounds))
+        return lines
+
+
+class _Target:
+    """Counts of the target."""
+
+    def __init__(self, target: Target) -> None:
+        self._target = target
+        self._rows = self._lost = self._beyond = 0
+        self._seen: set[int] = set()
+
+    def add(self, values: Any) -> None:
+        found, known = target_values(self._target, values)
+        self._rows += len(known)
+        self._lost += int((~known).sum())
+        if self._target.bounds is not None:
+            self._beyond += _beyond(numbers(values, notation_of(self._target)), self._target.bounds)
+        else:
+            self._seen |= set(found[known].tolist())
+
+    def lines(self) -> list[str]:
+        lines = [f"{self._lost:,} rows have no usable label; they become rows of zeros"] if self._lost else []
+        if self._target.bounds is not None:
+            return lines + ([_said(self._beyond, self._rows, self._target.bounds)] if self._beyond else [])
+        classes = enumerate(self._target.classes or ())
+        return lines + [f"no row has the class {word(label)}" for i, label in classes if i not in self._seen]
+
+
+def _beyond(values: np.ndarray, bounds: tuple[float, float]) -> int:
+    return int(((values < bounds[0]) | (values > bounds[1])).sum())
+
+
+def _said(beyond: int, rows: int, bounds: tuple[float, float]) -> str:
+    return f"{beyond:,} of {rows:,} values lie beyond {bounds[0]:g} to {bounds[1]:g}"
