@@ -5,45 +5,20 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
+from dpbench.reporting import reproduction
+from dpbench.study.verdicts import POOLED
 from tests.auditing import cheats, mutants
 
 ROOT = Path(__file__).resolve().parent.parent
 FULL = ROOT / "figures" / "full"
+NUMBERS = ["chance", "resolution", *(f"ratio, {name}" for name in POOLED)]
 README = " ".join((ROOT / "README.md").read_text(encoding="utf-8").split())
 
 
 def test_published_values():
-    cells = pd.read_csv(FULL / "reproduction.csv", keep_default_na=False)
-    judged = cells[cells["kind"].eq("cell") & cells["verdict"].isin(["exact", "match", "differs"])]
-    judged = judged[judged["trivial"].eq("") & judged["copy_of"].eq("")]
-    counts = judged["verdict"].value_counts()
-    many = counts.get("differs", 0)
-    differ = "1 differs" if many == 1 else f"{many} differ"
-    assert (
-        f"Of {len(judged)} published values compared, {counts['exact']} come out to the last digit, "
-        f"{counts['match']} match and {differ}."
-    ) in README
-    assert f"only {judged['survives'].eq('yes').sum()} also come out of runs that keep their ε" in README
-
-
-def test_what_the_page_of_nonconvex_counts():
-    """Its numbers of values, of switches and of values that are wrong on purpose."""
-    page = " ".join((ROOT / "docs" / "papers" / "nonconvex.md").read_text(encoding="utf-8").split())
-    cells = pd.read_csv(FULL / "reproduction.csv", keep_default_na=False)
-    cells = cells[cells["experiment"].eq("nonconvex")]
-    judged = cells[cells["kind"].eq("cell") & cells["counts"] & cells["verdict"].isin(["exact", "match", "differs"])]
-    kept = judged["survives"].eq("yes").sum()
-    assert f"Of the {len(judged)} values that can be judged, {kept} also come out of runs that keep their ε" in page
-    matching = (judged["verdict"].eq("match")).sum()
-    assert f"Of the 82, {matching} could have come out otherwise" in page
-    by = judged.loc[judged["survives"].eq("explained"), "by"].str.count(r"\+") + 1
-    one, two, three, more = (by.eq(1).sum(), by.eq(2).sum(), by.eq(3).sum(), by.gt(3).sum())
-    assert f"Switches explain {len(by)} values: one switch {one} of them, two switches {two} " in page
-    assert f"three {three}, and more than three {more}." in page
-    wrong = cells[cells["kind"].eq("placebo") & cells["counts"]]
-    passed = wrong["verdict"].isin(["exact", "match"])
-    honest = wrong["survives"].eq("yes") & ~passed
-    assert f"come out exact or match in {passed.sum()} of {len(wrong)} cases. In {honest.sum()} more" in page
+    """One sentence for README, page and picture, counted in one place."""
+    cells = pd.read_csv(FULL / "reproduction.csv", keep_default_na=False, na_values=dict.fromkeys(NUMBERS, ""))
+    assert reproduction.in_all(cells).sentence() in README
 
 
 def test_what_the_guide_to_audits_counts():

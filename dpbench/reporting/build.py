@@ -235,8 +235,8 @@ def scorecard(
             continue
         where = (found.experiment.name, found.profile)
         rows += [(*where, one.name, statement(one, v), v.word, v.numbers) for one, v in verdicts(found)]
-        for each in judged(found)[0]:
-            words = f"from runs that keep their ε: {in_words(each)}"
-            rows.append((*where, each.cell.name, words, each.outcome.word, each.outcome.numbers))
+        for each in judged(found):
+            words = f"from runs that keep their ε: {in_words(each)}" if each.survival else ""
+            rows.append((*where, each.cell.name, words, each.word, each.outcome.numbers))
     columns = ["experiment", "profile", "name", "text", "verdict", "numbers"]
     return Scorecard(pd.DataFrame(rows, columns=columns), missing)

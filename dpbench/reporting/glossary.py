@@ -13,7 +13,7 @@ from markupsafe import Markup
 from dpbench.reporting.html import breakable, join, tag
 
 TITLE, PAGE, FILE = "Glossary", "glossary.html", "glossary.md"
-ORDINARY = {"exact", "match", "differs", "explained", "place"}  # in a sentence they mean what they always mean
+ORDINARY = {"exact", "match", "differs", "place"}  # in a sentence they mean what they always mean
 ENTRY = re.compile(r"^\*\*(?P<name>[^*]+)\*\*\n: (?P<text>.+(?:\n  .+)*)$", re.MULTILINE)
 CODE = re.compile(r"(<code>.*?</code>|<[^>]*>)")
 

@@ -10,19 +10,18 @@ from markupsafe import Markup
 
 from dpbench.reporting import glossary, reproduction
 from dpbench.reporting.html import badge, breakable, join, link, table, tag
-from dpbench.study.headline import CELL, Headline
+from dpbench.study.headline import Headline
 from dpbench.study.verdict import AS_PUBLISHED, BOTH, PROVEN
-from dpbench.study.verdicts import DIFFERS, NO_DATA, NOT_COMPARABLE, POWER, WORDS
+from dpbench.study.verdicts import DIFFERS, LEFT_OUT, SURVIVES, WORDS
 
 MARKS = (
-    "A square is one published value, and its colour is the verdict on it. The mark says more. ●: runs that keep their "
-    "ε give it too. ○: only runs with switches of the authors' code give it. ×: it differs, and no switch explains it. "
-    "–: not comparable. Empty: neither, or no data."
+    "A square is one published value, and its colour is the verdict on it. ●: runs that keep their ε give it too. "
+    "×: it differs. –: left out."
 )
 
 
 def headline_table(frame: Any) -> Markup:
-    """The headline numbers per paper, each paper a link to its values, and the six lines of all papers."""
+    """The headline numbers per paper, each paper a link to its values, and the lines of all papers."""
     told = reproduction.table(frame)
     pages = [f"{name}/index.html#values" for name, _, _ in reproduction.headlines(frame)]
     rows = [[link(page, row[0]), *row[1:]] for page, row in zip(pages, told.to_numpy().tolist(), strict=False)]
@@ -32,34 +31,25 @@ def headline_table(frame: Any) -> Markup:
     return (
         headline_list(reproduction.in_all(frame))
         + table(list(told.columns), rows)
-        + tag(
-            "details", tag("summary", "Method") + tag("p", glossary.linked(f"{meanings}. {POWER}", ""), cls="caption")
-        )
+        + tag("details", tag("summary", "Method") + tag("p", glossary.linked(f"{meanings}.", ""), cls="caption"))
         + tag("p", join(files, " · "), cls="files")
     )
 
 
 def headline_list(one: Headline) -> Markup:
-    """The six lines; the lists of what differs, and of what explains, are folded."""
+    """The lines below the sentence; a list that is long is folded."""
     items = []
     for line in one.lines():
-        short, _, sets = line.partition("; most often ")
-        if line.startswith("differs") and len(line) > 200:
-            folded = tag("details", tag("summary", "each with its p-value") + tag("small", line))
-            items.append(tag("li", join([line.partition(" (")[0], folded])))
-        elif sets:
-            folded = tag("details", tag("summary", "the most frequent switches") + tag("small", sets))
-            items.append(tag("li", join([short, folded])))
-        else:
-            items.append(tag("li", line))
+        short, _, rest = line.partition(" (")
+        folded = tag("details", tag("summary", "each of them") + tag("small", line))
+        items.append(tag("li", join([short, folded]) if rest and len(line) > 200 else line))
     return tag("ul", join(items), cls="headline")
 
 
 def values(records: list[dict[str, Any]], experiment: str, profile: str) -> Markup:
     """Published values table by table: a square each, and below, folded, what was compared, and where it stands."""
     parts, at = [], 0
-    own = [record for record in records if record["kind"] == CELL]
-    for printed, group in groupby(own, key=lambda record: record["table"]):
+    for printed, group in groupby(records, key=lambda record: record["table"]):
         squares, lines = [], []
         for record in group:
             at += 1
@@ -86,22 +76,24 @@ def legend() -> Markup:
 
 
 def _mark(record: dict[str, Any]) -> str:
-    judged = record["verdict"] not in (NO_DATA, NOT_COMPARABLE)
-    mark = {DIFFERS: "×", NOT_COMPARABLE: "–"}.get(record["verdict"], " ")
-    return reproduction.SURVIVAL.get(record["survives"], mark) if judged else mark
+    left = not record["counts"]
+    return "●" if record["survives"] == SURVIVES and not left else {DIFFERS: "×"}.get(record["verdict"], "–" * left)
 
 
 def _told(record: dict[str, Any]) -> str:
-    """A cell's class with its reason and flags, and its survival."""
-    flags = [record["reason"], f"trivial: {record['trivial']}" if record["trivial"] else ""]
-    flags += [f"judged with {record['copy_of']}"] if record["copy_of"] else []
+    """A cell's class with its reason, what it would have noticed, and its survival."""
+    flags = [record["reason"], f"copy of {record['copy_of']}" if record["copy_of"] else ""]
     word = str(record["verdict"]) + (f" ({'; '.join(filter(None, flags))})" if any(flags) else "")
-    if record["verdict"] in (NO_DATA, NOT_COMPARABLE):
+    if record["verdict"] in LEFT_OUT:
         return word
-    by = f" by {record['by']}" if record["by"] else ""
-    how = f" ({record['how']})" if record["how"] else ""
-    setting = "" if record["private"] else ", in a setting that does not keep its ε"
-    return f"{word}{setting}; from runs that keep their ε: {record['survives']}{by}{how}"
+    word += "" if record["private"] else ", in a setting that does not keep its ε"
+    seen = [f"{text} {record[name]}" for name, text in (("notices", "notices"), ("misses", "does not notice"))
+            if record[name]]  # fmt: skip
+    if record["survives"]:
+        by = f", comes back with {record['by']}" if record["by"] else ""
+        how = f" ({record['how']})" if record["how"] else ""
+        seen.append(f"from runs that keep their ε: {record['survives']}{by}{how}")
+    return "; ".join([word, *seen])
 
 
 def _square(target: str, word: str, title: str, mark: str) -> Markup:

@@ -9,11 +9,11 @@ import pandas as pd
 
 from dpbench.study.context import Context, kept
 from dpbench.study.declare import Artefact, Claim
-from dpbench.study.experiment import Experiment
-from dpbench.study.headline import CELL, PLACEBO, headline
+from dpbench.study.experiment import PLANTED, Experiment
+from dpbench.study.headline import headline
 from dpbench.study.output import Table
 from dpbench.study.verdict import Verdict, settings_of
-from dpbench.study.verdicts import EXPLAINED, POWER, Judged, judge, placebo
+from dpbench.study.verdicts import Judged, judge
 
 
 def artefacts(experiment: Experiment) -> list[Artefact]:
@@ -23,6 +23,8 @@ def artefacts(experiment: Experiment) -> list[Artefact]:
         found.append(Artefact("scorecard", "Scorecard: the claims, judged on these rows", scorecard))
     if experiment.cells:
         found.append(Artefact("published_values", "Published values, and what became of each", published_values))
+        if any(PLANTED in block.artefacts for blocks in experiment.grid().values() for block in blocks):
+            found.append(Artefact(PLANTED, "Runs with wrong noise, made on purpose", planted))
     return found
 
 
@@ -63,33 +65,40 @@ def scorecard(context: Context) -> Table:
 
 
 @kept
-def judged(context: Context) -> tuple[list[Judged], list[Judged]]:
-    """The verdict on each published value of the context's paper, and those on wrong ones (see `verdicts.placebo`)."""
+def judged(context: Context) -> list[Judged]:
+    """The verdict on each published value of the context's paper."""
     experiment = context.experiment
-    cells = list(experiment.cells(context)) if experiment.cells else []
-    return judge(cells, experiment.switches), placebo(cells, experiment.switches)
+    return judge(experiment.cells(context) if experiment.cells else (), experiment.switches)
 
 
 def published_values(context: Context) -> Table:
-    """Every published value, its class, and whether it survives; the headline numbers are the method."""
-    cells, wrong = judged(context)
-    records = [
-        one.record(kind) | {"table": context.experiment.cited(one.cell.place.table)}
-        for kind, each in ((CELL, cells), (PLACEBO, wrong))
-        for one in each
-    ]
+    """Every published value, its class, what it would have noticed, and whether runs that keep their ε give it."""
+    cells = judged(context)
+    records = [one.record() | {"table": context.experiment.cited(one.cell.place.table)} for one in cells]
     rows = [
-        [one.cell.name, one.outcome.word, one.outcome.reason or one.cell.trivial, in_words(one), one.outcome.numbers]
-        for one in cells
-    ]
-    frame = pd.DataFrame(rows, columns=["published value", "class", "why", "from runs that keep their ε", "numbers"])
+        [one.cell.name, one.word, f"copy of {one.copy_of}" if one.copy_of else one.outcome.reason, record["notices"],
+         record["misses"], in_words(one), one.outcome.numbers]
+        for one, record in zip(cells, records, strict=True)
+    ]  # fmt: skip
+    header = ["published value", "class", "why", "notices", "does not notice", "survives", "numbers"]
     found = headline(records)
     caption = found.sentence() if cells else "No printed value of this paper is judged here; see its claims."
-    return Table(frame, caption, pd.DataFrame(records), method=f"{'. '.join(found.lines())}. {POWER}")
+    return Table(
+        pd.DataFrame(rows, columns=header), caption, pd.DataFrame(records), method=f"{'. '.join(found.lines())}."
+    )
+
+
+def planted(context: Context) -> Table:
+    """By recipe that is wrong on purpose: how many values would have passed it, of those that pass all else."""
+    found = headline(one.record() for one in judged(context))
+    rows = [[name, f"{some} of {of}"] for name, (some, of) in found.placebo.items()]
+    rows += [[f"pooled ratio, {name}", str(one)] for name, one in found.pooled.items()]
+    caption = "Runs that are wrong on purpose, each judged as the right ones are: how many published values they pass."
+    gaps = [] if len(context.rows(PLANTED)) else [context.gap(PLANTED, "runs with wrong noise")]
+    return Table(pd.DataFrame(rows, columns=["wrong runs", "values that they would pass"]), caption, gaps=gaps)
 
 
 def in_words(one: Judged) -> str:
-    """What becomes of a value in runs that keep their ε: "explained by noise + weights (reduced; …)"."""
-    if one.survival == EXPLAINED:
-        return f"explained by {' + '.join(one.by)}" + (f" ({one.how})" if one.how else "")
-    return one.survival
+    """What becomes of a value in runs that keep their ε: "no; comes back with noise + weights (reduced; …)"."""
+    by = f"; comes back with {' + '.join(one.by)}" if one.by else ""
+    return one.survival + by + (f" ({one.how})" if one.how else "")

@@ -26,7 +26,7 @@ from dpbench.reporting.scorecard import statement, verdicts
 from dpbench.run.store import Store
 from dpbench.study.context import contexts
 from dpbench.study.statistics import or_infinite
-from dpbench.study.verdicts import NO_DATA, NOT_COMPARABLE, Judged
+from dpbench.study.verdicts import Judged
 
 CELL = ["experiment", "problem", "algorithm", "epsilon", "settings", "accounting", "relation"]
 COLUMNS = [*CELL, "n", "mean", "se"]
@@ -72,15 +72,14 @@ def _of_rows(path: Path, profile: Path, names: list[str]) -> Summary:
         if name in experiments.names() and profile.name in experiments.get(name).grid():
             for context in contexts(experiments.get(name), profile.name, profile.parent):
                 judged += [[name, statement(claim, verdict), verdict.word] for claim, verdict in verdicts(context)]
-                judged += [[name, f"{one.cell.name} (printed)", told(one)] for one in printed_cells(context)[0]]
+                judged += [[name, f"{one.cell.name} (printed)", told(one)] for one in printed_cells(context)]
     table = pd.concat(parts, ignore_index=True).sort_values(CELL, ignore_index=True)
     return Summary(str(path), table, pd.DataFrame(judged, columns=JUDGED))
 
 
 def told(one: Judged) -> str:
     """A published value's class, and whether it survives."""
-    word = one.outcome.word
-    return word if word in (NO_DATA, NOT_COMPARABLE) else f"{word}; survives: {survival(one)}"
+    return f"{one.word}; survives: {survival(one)}" if one.survival else one.word
 
 
 def cells(runs: pd.DataFrame) -> pd.DataFrame:

@@ -1,148 +1,166 @@
-"""The headline numbers of a report on published values: six, in one order, each share with its denominator."""
+"""The headline of a report on published values: one sentence and one line per count, for every page and the README."""
 
 from __future__ import annotations
 
+import math
+import statistics
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from dpbench.errors import counted
+from dpbench.study import laws
 from dpbench.study.verdicts import (
+    BLIND,
+    CANNOT_TELL,
+    DECIDING,
     DIFFERS,
     EXACT,
-    EXPLAINED,
-    LEVEL,
+    LEFT_OUT,
+    LOST,
     MATCH,
-    NO_DATA,
-    NOT_COMPARABLE,
-    REASONS,
+    NOT_RUN,
+    POOLED,
     SURVIVES,
-    TOO_WIDE,
+    UNPLANTED,
 )
 
-CELL, PLACEBO = "cell", "placebo"  # kinds of records
-LARGE = 4  # sets of switches of this size and more are counted together
-FREQUENT = 3  # sets that are named
+COPY = "copy of another value"
+SURVIVALS = (SURVIVES, LOST, CANNOT_TELL, NOT_RUN)
+FREQUENT = 3  # sets of switches that are named
 
 
 @dataclass(frozen=True)
 class Headline:
-    """Counts of published values. copies: those of the same runs as another value and not trivial, so that all counts
-    add up to `cells`. comparable: the denominator, cells that are exact, match or differ and are neither trivial nor
-    copies; explained: by size of the set; sets: the most frequent ones; placebo: (good, judged)."""
+    """Counts of published values.
+
+    cells: all of them; words: by verdict, those that are judged; left: by reason, those left out, so that both add up
+    to `cells`. blind_exact: those blind to noise that have every digit. survival: of the exact and matching ones;
+    sets: switches that explain a value that is lost, the most frequent first. differs: (value, chance). tested: how
+    many values had a test. resolution: the median gap that a match would have shown. placebo: by recipe, (how many
+    values that pass all else would pass it too, of how many). pooled: by setting of the runs.
+    """
 
     cells: int
-    trivial: int
-    copies: int
-    not_comparable: Mapping[str, int]
-    no_data: int
-    comparable: int
-    exact: int
-    match: int
-    survives: int
-    explained: Mapping[int, int]
+    words: Mapping[str, int]
+    left: Mapping[str, int]
+    blind_exact: int
+    survival: Mapping[str, int]
     sets: tuple[tuple[str, int], ...]
     differs: tuple[tuple[str, float], ...]
     tested: int
-    placebo: tuple[int, int]
+    resolution: float
+    placebo: Mapping[str, tuple[int, int]]
+    pooled: Mapping[str, laws.Pooled]
 
-    def lines(self) -> list[str]:
-        """The six lines, in their order."""
-        return [
-            self.cells_line(), self.reproduced_line(), self.survives_line(), self.explained_line(),
-            self.differs_line(), self.placebo_line(),
-        ]  # fmt: skip
-
-    def cells_line(self) -> str:
-        left = [f"{self.trivial:,} trivial (could not have come out otherwise)"] if self.trivial else []
-        left += [f"{self.copies:,} of the same runs as another value"] if self.copies else []
-        if self.not_comparable:
-            words = {TOO_WIDE: "spread too wide to judge"}
-            why = ", ".join(f"{words.get(reason, reason)}: {n:,}" for reason, n in self.not_comparable.items())
-            left.append(f"{sum(self.not_comparable.values()):,} not comparable ({why})")
-        left += [f"{self.no_data:,} without data"] if self.no_data else []
-        return f"published values: {self.cells:,}" + (f"; left out of the shares: {', '.join(left)}" if left else "")
-
-    def reproduced_line(self) -> str:
-        exact, match = (f"{some:,} of {self.comparable:,}" for some in (self.exact, self.match))
-        return f"reproduced: exact (every digit) {exact}, match (within statistical error) {match}"
-
-    def survives_line(self) -> str:
-        return f"also from runs that keep their ε: {self.survives:,} of {self.comparable:,}"
-
-    def explained_line(self) -> str:
-        sizes = Counter({min(size, LARGE): 0 for size in self.explained})
-        for size, n in self.explained.items():
-            sizes[min(size, LARGE)] += n
-        words = [
-            f"{n:,} by {f'{LARGE} or more' if size == LARGE else size}"
-            + (f" switch{'es' if size > 1 else ''} of the authors' code" if i == 0 else "")
-            for i, (size, n) in enumerate(sorted(sizes.items()))
-        ]
-        named = ", ".join(f"{name} ({n:,})" for name, n in self.sets)
-        total = f"{sum(sizes.values()):,} of {self.comparable:,}"
-        return f"explained: {total}" + (f" ({', '.join(words)}); most often {named}" if words else "")
-
-    def differs_line(self) -> str:
-        listed = "; ".join(
-            f"{name} ({'p < .001' if chance < 0.001 else f'p = {chance:.2g}'})" for name, chance in self.differs
-        )
-        by_chance = (
-            f"chance alone would give {LEVEL * self.tested:.1f} of {self.tested:,} tests a p below .05, which the "
-            "verdicts correct for"
-        )
-        return f"differs: {len(self.differs):,} of {self.comparable:,}" + (
-            f" ({listed})" if listed else ""
-        ) + (f"; {by_chance}" if self.tested else "")  # fmt: skip
-
-    def placebo_line(self) -> str:
-        good, judged = self.placebo
-        if not judged:
-            return "placebo: no value has a neighbour to be judged against"
-        return f"placebo: {good:,} of {judged:,} deliberately wrong values come out exact, match or explained"
+    @property
+    def reproduced(self) -> int:
+        """The exact and the matching ones."""
+        return self.words[EXACT] + self.words[MATCH]
 
     def sentence(self) -> str:
-        """The first three numbers in one sentence."""
-        if not self.comparable:
+        """What came out, in words that need no glossary."""
+        if not sum(self.words.values()):
             why = "see why below" if self.cells else "run times and memory depend on the machine"
             return f"None of the published values can be compared: {why}."
-        exact, match, differs = self.exact, self.match, len(self.differs)
+        n = self.words
+        parts = [f"{n[DIFFERS]} differ{_s(n[DIFFERS])}."]
+        if n[BLIND]:
+            parts.append(f"{n[BLIND]} agree{_s(n[BLIND])}, but would also with half or twice the noise.")
+        if n[UNPLANTED]:
+            parts.append(f"{n[UNPLANTED]} agree{_s(n[UNPLANTED])}, but {'is' if n[UNPLANTED] == 1 else 'are'} not yet "
+                         "tested with wrong noise.")  # fmt: skip
+        if self.left:
+            parts.append(f"{sum(self.left.values())} {'is' if sum(self.left.values()) == 1 else 'are'} left out.")
+        if self.reproduced:
+            parts.append(f"With noise that keeps ε, {self.survival[SURVIVES]} of the {self.reproduced} still "
+                         f"come{_s(self.survival[SURVIVES])} out{self._untold()}.")  # fmt: skip
         return (
-            f"Of {counted(self.cells, 'published value')}, {self.comparable:,} can be judged: {exact:,} "
-            f"{'is' if exact == 1 else 'are'} exact, {match:,} match{'es' if match == 1 else ''}, {differs:,} "
-            f"differ{'s' if differs == 1 else ''}. {self.survives:,} also come{'s' if self.survives == 1 else ''} out "
-            f"of "
-            "runs that keep their ε."
+            f"Of {counted(self.cells, 'published value')}, {self.reproduced} {'is' if self.reproduced == 1 else 'are'} "
+            f"reproduced by runs that half or twice the noise would have failed: {n[EXACT]} to the last digit, "
+            f"{n[MATCH]} within statistical error. {' '.join(parts)}"
         )
+
+    def _untold(self) -> str:
+        rest = [
+            f"{self.survival[word]} {text}"
+            for word, text in ((CANNOT_TELL, "cannot be tested"), (NOT_RUN, "not run"))
+            if self.survival[word]
+        ]
+        return f" ({', '.join(rest)})" if rest else ""
+
+    def lines(self) -> list[str]:
+        """What the sentence leaves out: a line per subject, each share with its denominator."""
+        left = ", ".join(f"{reason}: {n}" for reason, n in self.left.items())
+        named = ", ".join(f"{name} ({n})" for name, n in self.sets)
+        listed = "; ".join(f"{name} ({'p < .001' if p < 0.001 else f'p = {p:.2g}'})" for name, p in self.differs)
+        found = [
+            f"left out: {sum(self.left.values())} of {self.cells}" + (f" ({left})" if left else ""),
+            f"blind to noise: {self.words[BLIND]}, {self.blind_exact} of them to the last digit",
+            "from runs that keep their ε: " + ", ".join(f"{self.survival[word]} {word}" for word in SURVIVALS)
+            + (f"; most of those that are lost come back with {named}" if named else ""),
+            f"differs: {len(self.differs)}" + (f" ({listed})" if listed else "")
+            + (f"; chance alone would give {laws.LEVEL * self.tested:.1f} of {self.tested} tests a p below "
+               f"{laws.LEVEL:g}, which the verdicts correct for" if self.tested else ""),
+        ]  # fmt: skip
+        if not math.isnan(self.resolution):
+            found.append(f"resolution: half of the matches would have shown a gap of {100 * self.resolution:.0f} %")
+        if self.placebo:
+            told = ", ".join(f"{name} {some} of {of}" for name, (some, of) in self.placebo.items())
+            found.append(f"wrong runs that would pass, made on purpose: {told}")
+        found += [f"pooled ratio of ours to published, {name}: {one}" for name, one in self.pooled.items()]
+        return found
+
+
+def _s(count: int) -> str:
+    return "s" if count == 1 else ""
 
 
 def headline(records: Iterable[Mapping[str, Any]]) -> Headline:
-    """The counts of `Judged.record`s of both kinds; run times are a quantity of their own and in none of them."""
-    records = [one for one in records if not one["run_time"]]
-    cells = [one for one in records if one["kind"] == CELL]
-    counted = [one for one in cells if one["counts"]]
-    words = Counter(one["verdict"] for one in counted)
-    explained = [one["by"] for one in counted if one["survives"] == EXPLAINED]
-    reasons = Counter(one["reason"] for one in cells if one["verdict"] == NOT_COMPARABLE)
-    wrong = [one for one in records if one["kind"] == PLACEBO and one["counts"]]
-    left_out = [one for one in cells if not one["counts"] and one["verdict"] not in (NO_DATA, NOT_COMPARABLE)]
+    """The counts of `Judged.record`s; run times are a quantity of their own and in none of them."""
+    cells = [one for one in records if not one["run_time"]]
+    judged = [one for one in cells if one["counts"]]
+    good = [one for one in judged if one["verdict"] in (EXACT, MATCH)]
+    left = Counter(
+        COPY if one["copy_of"] and one["verdict"] not in LEFT_OUT else one["reason"] or one["verdict"]
+        for one in cells if not one["counts"]
+    )  # fmt: skip
+    sizes = [one["resolution"] for one in judged if one["verdict"] == MATCH and not math.isnan(one["resolution"])]
     return Headline(
         cells=len(cells),
-        trivial=sum(bool(one["trivial"]) for one in left_out),
-        copies=sum(not one["trivial"] for one in left_out),
-        not_comparable={reason: reasons[reason] for reason in REASONS if reasons[reason]},
-        no_data=sum(one["verdict"] == NO_DATA for one in cells),
-        comparable=len(counted),
-        exact=words[EXACT],
-        match=words[MATCH],
-        survives=sum(one["survives"] == SURVIVES for one in counted),
-        explained=Counter(len(one.split(" + ")) for one in explained),
-        sets=tuple(Counter(explained).most_common(FREQUENT)),
-        differs=tuple((one["value"], one["chance"]) for one in counted if one["verdict"] == DIFFERS),
-        tested=sum(one["verdict"] != EXACT and one["chance"] == one["chance"] for one in counted),
-        placebo=(
-            sum(one["verdict"] in (EXACT, MATCH) or one["survives"] in (SURVIVES, EXPLAINED) for one in wrong),
-            len(wrong),
-        ),
+        words=Counter(one["verdict"] for one in judged),
+        left=left,
+        blind_exact=sum(one["verdict"] == BLIND and one["exact"] for one in judged),
+        survival=Counter(one["survives"] for one in good),
+        sets=tuple(Counter(one["by"] for one in good if one["by"]).most_common(FREQUENT)),
+        differs=tuple((one["value"], one["chance"]) for one in judged if one["verdict"] == DIFFERS),
+        tested=sum(not one["exact"] and one["chance"] == one["chance"] for one in judged),
+        resolution=statistics.median(sizes) if sizes else math.nan,
+        placebo=_placebo(judged),
+        pooled={name: found for name in POOLED if (found := _pooled(judged, name))},
     )
+
+
+def _placebo(judged: list[Mapping[str, Any]]) -> dict[str, tuple[int, int]]:
+    """By recipe: of the values that agree and notice what else decides, how many its runs would pass."""
+    found: dict[str, list[bool]] = {}
+    for one in judged:
+        if one["verdict"] == DIFFERS:
+            continue
+        notices, misses = (set(filter(None, one[name].split("; "))) for name in ("notices", "misses"))
+        for recipe in notices | misses:
+            if set(DECIDING) - {recipe} <= notices:
+                found.setdefault(recipe, []).append(recipe in misses)
+    order = sorted(found, key=lambda name: (name not in DECIDING, name))
+    return {name: (sum(found[name]), len(found[name])) for name in order}
+
+
+def _pooled(judged: list[Mapping[str, Any]], name: str) -> laws.Pooled | None:
+    """Over the values that would have noticed wrong noise, or differ: those that do not would only narrow it."""
+    curves: dict[str, list[float]] = {}
+    for one in judged:
+        ratio = one[f"ratio, {name}"]
+        if one["verdict"] in (EXACT, MATCH, DIFFERS) and ratio == ratio:
+            curves.setdefault(one["curve"], []).append(ratio)
+    return laws.pooled(curves)

@@ -10,15 +10,20 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 
+LEVEL = 0.05  # of every test; intervals hold 1 - LEVEL
+SEEN = 0.9  # the probability with which a resolution is noticed
+MARGIN = 1.1  # a pooled ratio within ÷ MARGIN to × MARGIN is one
+HALF, TWICE = 0.5, 2.0  # the factors on the noise that a verdict has to notice
 MANY = 100  # runs of ours from which the bootstrap is used
 FEWEST = 20  # runs of ours below which nothing is judged
+SKEWED = 0.6  # coefficient of variation beyond which fewer than MANY runs reject too often
+CURVES = 4  # the fewest that a pooled ratio takes
 DRAWS = 20_000
-NORMAL = 1.96  # half of the width of a central 95 % interval, in standard deviations
 BLOCK = 4_000_000  # numbers drawn at a time
 
 
@@ -59,11 +64,89 @@ def std_chance(
     return chances
 
 
-def half_width(ours: Any, k: int) -> np.ndarray:
-    """Half of the width of the central 95 % of the law of means of k, for ours of shape (…, N)."""
+def resolution(ours: Any, k: int) -> float:
+    """The gap between our mean and a printed mean of k that is seen with probability `SEEN`, for N values of ours."""
+    from scipy.stats import norm
+
     values = np.asarray(ours, dtype=float)
-    width: np.ndarray = NORMAL * values.std(axis=-1, ddof=1) * math.sqrt(1 / k + 1 / values.shape[-1])
-    return width
+    z = norm.isf(LEVEL / 2) + norm.isf(1 - SEEN)
+    return float(z * values.std(ddof=1) * math.sqrt(1 / k + 1 / len(values)))
+
+
+class Interval(NamedTuple):
+    """An estimate and its interval, which holds 1 - `LEVEL`."""
+
+    value: float
+    low: float
+    high: float
+
+    def beyond(self, bar: float, *, below: bool = False) -> bool | None:
+        """Whether the estimand is above `bar` (or below it): None where the interval has the bar in it."""
+        side = None if self.low <= bar <= self.high or math.isnan(self.value) else self.value > bar
+        return None if side is None else side is not below
+
+    def __str__(self) -> str:
+        return f"{self.value:.3g} [{self.low:.3g}, {self.high:.3g}]"
+
+
+def mean_interval(values: Iterable[float]) -> Interval:
+    """The mean of independent values with Student's t interval; infinitely wide for one value."""
+    from scipy.stats import t
+
+    found = np.asarray(list(values), dtype=float)
+    half = math.inf
+    if len(found) > 1:
+        half = float(t.isf(LEVEL / 2, len(found) - 1) * found.std(ddof=1) / math.sqrt(len(found)))
+    value = float(found.mean()) if len(found) else math.nan
+    return Interval(value, value - half, value + half)
+
+
+def share_interval(some: int, of: int) -> Interval:
+    """A share of independent cases with the exact interval of Clopper and Pearson."""
+    from scipy.stats import beta
+
+    low = float(beta.ppf(LEVEL / 2, some, of - some + 1)) if some else 0.0
+    high = float(beta.isf(LEVEL / 2, some + 1, of - some)) if some < of else 1.0
+    return Interval(some / of if of else math.nan, low, high)
+
+
+def drawn_interval(value: float, drawn: Any) -> Interval:
+    """An estimate with the central part of its values in resamples."""
+    low, high = np.quantile(np.asarray(drawn, dtype=float), [LEVEL / 2, 1 - LEVEL / 2])
+    return Interval(value, float(low), float(high))
+
+
+def resampled(statistic: Callable[[np.random.Generator], float], draws: int = 1000, seed: int = 0) -> np.ndarray:
+    """(draws,) A statistic of resamples, each drawn by its generator; the same in every report."""
+    generator = np.random.Generator(np.random.PCG64DXSM(seed))
+    return np.array([statistic(generator) for _ in range(draws)])
+
+
+class Pooled(NamedTuple):
+    """The ratio ours / published of many cells, and "match", "differs" or "cannot tell"."""
+
+    ratio: Interval
+    word: str
+    curves: int
+    cells: int
+
+    def __str__(self) -> str:
+        return f"{self.ratio} ({self.word}; {self.cells} values in {self.curves} curves)"
+
+
+def pooled(ratios: Mapping[str, Sequence[float]]) -> Pooled | None:
+    """Ratios by curve: the mean of their logarithms first within a curve, then over curves; None of too few curves."""
+    logs = [float(np.mean(np.log(each))) for each in ratios.values() if len(each)]
+    if len(logs) < CURVES:
+        return None
+    found = mean_interval(logs)
+    word = "cannot tell"
+    if -math.log(MARGIN) <= found.low and found.high <= math.log(MARGIN):
+        word = "match"
+    elif not found.low <= 0 <= found.high:
+        word = "differs"
+    value = Interval(*(math.exp(one) for one in found))
+    return Pooled(value, word, len(logs), sum(map(len, ratios.values())))
 
 
 def count_chance(happened: Any, printed: int, k: int) -> float:
@@ -112,15 +195,16 @@ def rounded_chance(ours: Any, printed: int, k: int, *, draws: int = DRAWS) -> fl
 
 
 def law_of(ours: Any, k: int, *, draws: int = DRAWS) -> tuple[float, float]:
-    """The central 95 % of means of k of ours (N values), for print."""
+    """The central part of means of k of ours (N values), for print."""
     values = np.asarray(ours, dtype=float)
     law = _bootstrapped(values[None, :], k, draws, lambda drawn: drawn.mean(axis=-2))
-    low, high = np.quantile(_widened(law, np.array([values.mean()]), k, len(values)), [0.025, 0.975])
+    low, high = np.quantile(_widened(law, np.array([values.mean()]), k, len(values)), [LEVEL / 2, 1 - LEVEL / 2])
     return float(low), float(high)
 
 
-def benjamini_hochberg(chances: Any, level: float = 0.05) -> np.ndarray:
-    """Which of these chances stand when a share of at most `level` of those that do may be false."""
+def benjamini_hochberg(chances: Any, level: float | None = None) -> np.ndarray:
+    """Which of these chances stand when a share of at most `level` (`LEVEL`) of those that do may be false."""
+    level = LEVEL if level is None else level
     chances = np.asarray(chances, dtype=float)
     order = np.argsort(chances, kind="stable")
     below = chances[order] <= level * np.arange(1, len(chances) + 1) / max(1, len(chances))

@@ -37,7 +37,7 @@ from dpbench.study.panels import Panels, band
 from dpbench.study.statistics import Mean, excess, plus_minus
 from dpbench.study.tuning import expand_settings
 from dpbench.study.verdict import NotEnough, Verdict
-from dpbench.study.verdicts import Runs, Switch, Switches
+from dpbench.study.verdicts import HONEST, Runs, Switch, Switches
 
 PARTS = ("Method", "Finding", "Place", "Shows", "Numbers", "Case", "Ran", "Misses", "Bounds")
 Key: TypeAlias = Mapping[str, Any]
@@ -203,6 +203,12 @@ def by_switches(rows: pd.DataFrame, **columns: str) -> dict[Switches, Runs]:
         frozenset(filter(None, str(on).split(" + "))): {q: part[c].astype(float).tolist() for q, c in named.items()}
         for on, part in rows.groupby("on", sort=False)
     }
+
+
+def by_factor(rows: pd.DataFrame, **columns: str) -> dict[float | str, Runs]:
+    """Factor on the noise of runs that are wrong on purpose → quantity → a value per seed; columns: as above."""
+    factors = sorted(set(rows["planted"].dropna()))
+    return {float(one): by_switches(select(rows, planted=one).assign(on=""), **columns)[HONEST] for one in factors}
 
 
 @dataclass(frozen=True, order=True)

@@ -1,11 +1,20 @@
-"""Printed decimals: whether a computed number, rounded to a paper's digits, is the number that the paper prints.
+"""Printed numbers: their laws, and whether a computed one, rounded to a paper's digits, is what the paper prints.
 
-All of it is done on decimal strings: a binary double has no ties, a printed number has.
+Rounding is done on decimal strings: a binary double has no ties, a printed number has.
 """
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
 from decimal import ROUND_HALF_EVEN, ROUND_HALF_UP, Decimal, InvalidOperation
+
+import numpy as np
+
+from dpbench.study import laws
+
+MEAN, STD, COUNT, ALL, ROUNDED, FIXED = "mean", "std", "count", "all", "rounded mean", "fixed"  # laws of a number
 
 EQUAL, TIE, OTHER = "equal", "tie", "other"
 RULES = {"half to even": ROUND_HALF_EVEN, "half up": ROUND_HALF_UP}
@@ -83,3 +92,130 @@ def _decimal(text: str) -> Decimal:
     if not found.is_finite():
         raise ValueError(f"printed number: {text!r} is not finite")
     return found
+
+
+@dataclass(frozen=True)
+class Number:
+    """One printed number of a cell.
+
+    quantity: its name in the cell's runs; text: as printed, "0.710" ("yes" or "×" where law is `ALL`); k: over how many
+    runs. law: `MEAN`; `STD` (ddof = 1); `COUNT` (of the k runs, how many; values 0 or 1); `ALL` (whether all k did);
+    `ROUNDED` (a mean printed as a whole number); `FIXED` (nothing random: ours must round to it).
+    count: of counts, whose laws are not normal. lowest: the least mean of a grid, which lies low.
+    """
+
+    quantity: str
+    text: str
+    law: str = MEAN
+    k: int = 1
+    count: bool = False
+    lowest: bool = False
+
+    def __post_init__(self) -> None:
+        if self.law not in (MEAN, STD, COUNT, ALL, ROUNDED, FIXED):
+            raise ValueError(f"number {self.quantity}: {self.law!r} is no law of a printed number")
+        if self.law == ALL:
+            if self.text not in ("yes", "×"):
+                raise ValueError(f'number {self.quantity}: print "yes" or "×", not {self.text!r}')
+        else:
+            number(self.text)
+
+    @property
+    def value(self) -> float:
+        return float(self.text == "yes") if self.law == ALL else number(self.text)
+
+    @property
+    def slack(self) -> float:
+        return 0.0 if self.law == ALL else unit(self.text) / 2
+
+
+def chance(
+    number: Number, values: np.ndarray, tuned: Sequence[float] | None, counts: tuple[Number, Number] | None = None
+) -> tuple[float, str]:
+    """(chance of the printed number beside our runs, in words); the chance is nan where it cannot be tested.
+
+    counts: the mean and the deviation that are printed of the same counts.
+    """
+    k, name = number.k, number.quantity
+    if number.law == ALL:
+        found = laws.all_chance(values, number.text == "yes", k)
+        return found, f"{name}: ours {int(values.sum())} of {len(values)}, published {number.text}, {_p(found)}"
+    if number.law == COUNT:
+        found = laws.count_chance(values, int(number.value), k)
+        said = f"{name}: ours {int(values.sum())} of {len(values)}, published {number.text} of {k}, {_p(found)}"
+        return found, said
+    if number.law == FIXED:
+        agreed = agrees(number, values.tolist()) == EQUAL
+        return float(agreed), f"{name}: ours {values[0]:.6g}, published {number.text}"
+    finite = values[np.isfinite(values)]
+    share = (len(finite) / len(values)) ** k  # of k runs, none diverges
+    if len(finite) < min(len(values), laws.FEWEST):
+        return 0.0, f"{name}: {len(values) - len(finite)} of {len(values)} of ours diverged"
+    center, spread = float(finite.mean()), float(finite.std(ddof=1))
+    ours = f"{name}: ours {center:.4g} (sd {spread:.2g}, N = {len(values)})"
+    if number.law == ROUNDED:
+        found = share * laws.rounded_chance(finite, int(number.value), k)
+        return found, f"{ours}, published {number.text}, {_p(found)}"
+    if counts and number in counts and not spread and share == 1:  # one law for both: they say the same
+        mean, std = counts
+        found = laws.odd_ones_chance(finite, (mean.value, mean.slack), (std.value, std.slack), k)
+        sd = " sd" if number.law == STD else ""
+        said = f"{name}: ours {center:.4g} in all of {len(values)}, published{sd} {number.text} (k = {k}), {_p(found)}"
+        return found, said
+    if number.law == STD:
+        found = share * float(laws.std_chance(finite, number.value, k, slack=number.slack, count=number.count))
+        return found, f"{name}: ours sd {spread:.3g}, published {number.text}, {_p(found)}"
+    theirs = f"published {number.text} (k = {k})"
+    skewed = spread > laws.SKEWED * abs(center) and len(values) < laws.MANY
+    more = f" (spread wide: judge it by {laws.MANY} seeds)" if skewed else ""
+    plain = share * float(laws.mean_chance(finite, number.value, k, slack=number.slack))
+    if number.lowest and number.value + number.slack < center:
+        if tuned is None:
+            side = "on the better side of ours, where the least of a grid lies"
+            return math.nan, f"{ours}, {theirs}, {_p(plain)}, but {side}"
+        finite = np.asarray(tuned, dtype=float)
+        found = share * float(laws.mean_chance(finite, number.value, 1, slack=number.slack))
+        return found, f"{ours}, {theirs}, {_p(found)} by the law of our tuned minimum ({finite.mean():.4g})"
+    return plain, f"{ours}, {theirs}, {_p(plain)}{more}"
+
+
+def _p(chance: float) -> str:
+    return "chance < .001" if chance < 0.001 else f"chance {chance:.2g}"
+
+
+def agrees(number: Number, ours: Sequence[float]) -> str:
+    """Whether k runs of the published stream give the printed number: see `agreement`."""
+    values = np.asarray(ours, dtype=float)
+    if number.law == FIXED:
+        return agreement(float(values[0]), number.text) if np.ptp(values) == 0 else OTHER
+    if len(values) != number.k or not np.isfinite(values).all():
+        return OTHER
+    if number.law == ALL:
+        return EQUAL if bool(values.all()) is (number.text == "yes") else OTHER
+    return agreement(_statistic(number, values), number.text)
+
+
+def _statistic(number: Number, values: np.ndarray) -> float:
+    """What the paper prints of these runs."""
+    if number.law == STD:
+        return float(values.std(ddof=1))
+    return float(values.sum() if number.law == COUNT else values.mean())
+
+
+def missed(number: Number, ours: Sequence[float]) -> str:
+    """What k runs of the published stream give instead of the printed number; a tie is named."""
+    values = np.asarray(ours, dtype=float)
+    if number.law == ALL:
+        return f"{number.quantity}: {int(values.sum())} of {len(values)}, published {number.text}"
+    if number.law != FIXED and len(values) != number.k:
+        return f"{number.quantity}: {len(values)} runs, published of {number.k}"
+    value = _statistic(number, values)
+    if agrees(number, ours) == TIE:
+        rules = ", ".join(f"{rule} gives {text}" for rule, text in roundings(value, number.text).items())
+        return f"{number.quantity}: a rounding tie ({value:.6g}: {rules}), published {number.text}"
+    return f"{number.quantity}: {value:.6g}, published {number.text}"
+
+
+def named(number: Number) -> str:
+    """A printed number by its name: "loss sd 0.022"."""
+    return f"{number.quantity}{' sd' if number.law == STD else ''} {number.text}"

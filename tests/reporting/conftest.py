@@ -14,8 +14,9 @@ from dpbench.run.store import Store
 from dpbench.study.declare import Case, Why, artefact, claim, erratum
 from dpbench.study.experiment import Experiment
 from dpbench.study.output import Figure, Table
+from dpbench.study.printed import Number
 from dpbench.study.verdict import NOT_HELD, NotEnough, Verdict
-from dpbench.study.verdicts import HONEST, Cell, Number, Place
+from dpbench.study.verdicts import HONEST, Cell, Place
 from tests.batches import write
 
 
@@ -75,7 +76,13 @@ SMALL = Small(
     package="dpbench.experiments.small",
     modules=(sys.modules[__name__],),
     cells=lambda context: [
-        Cell(Place("Table 1", "y", "mean"), "tabled", (Number("y", "1.0", k=3),), {HONEST: {"y": [1.0, 1.01] * 20}}),
+        Cell(
+            Place("Table 1", "y", "mean"),
+            "tabled",
+            (Number("y", "1.0", k=3),),
+            {HONEST: {"y": [1.0, 1.01] * 20}},
+            planted={0.5: {"y": [0.3, 0.31] * 10}, 2.0: {"y": [3.0, 3.1] * 10}},
+        ),
         Cell(Place("Table 1", "y", "seconds"), "tabled", (Number("seconds", "2.5"),), run_time=True),
     ],
     short="Small",

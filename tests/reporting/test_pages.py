@@ -56,11 +56,11 @@ def test_the_checker_sees_what_is_wrong(site):
 
 def test_the_overview_counts_what_there_is(site):
     page = text(site / "index.html")
-    said = "Of 1 published value, 1 can be judged: 0 are exact, 1 matches, 0 differ. 1 also comes out of runs that keep"
+    said = "Of 1 published value, 1 is reproduced by runs that half or twice the noise would have failed"
     assert said in page
     assert "1 experiment, 2 runs" in page
     assert "Of 3 verdicts on their claims: 1 held, 1 not held, 1 with not enough data." in page
-    assert "2 of 2" in page
+    assert "half the noise 0 of 1" in page
     assert 'href="https://doi.org/10.1/small"' in page
     assert "reproduction.svg" in page
     assert "no results yet: <code>dpbench run --experiment absent --profile quick</code>" in page
@@ -85,8 +85,8 @@ def test_an_experiments_page_has_the_words_cells_gaps_and_sources(site):
         "published 1.0 (k = 3), chance ",
         'href="https://doi.org/10.1/small"',
         'href="#value-1"',  # a square that leads to what was compared, to the table it stands in, and the command
-        "Table 1 (p. 7), y, mean: match; from runs that keep their ε: yes",
-        "Of 1 published value, 1 can be judged: 0 are exact, 1 matches, 0 differ",
+        "Table 1 (p. 7), y, mean: match; notices half the noise; twice the noise; from runs that keep their ε: yes",
+        "Of 1 published value, 1 is reproduced by runs",
         'href="#tabled"',
         "Section 2, Fig. 1 (p. 3)",
         "In the paper: Fig. 1 (p. 3).",

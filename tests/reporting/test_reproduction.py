@@ -1,20 +1,22 @@
-"""The reproduction matrix: which verdicts it counts, and each count in its column."""
+"""The reproduction picture: which verdicts it counts, and each count in its column."""
 
 from dpbench.reporting import reproduction
 from dpbench.reporting.manifest import VALUES
 
-RECORD = {"kind": "cell", "table": "Table 1", "value": "1", "verdict": "match", "reason": "", "trivial": "",
-          "survives": "no", "by": "", "copy_of": "", "run_time": False, "counts": True, "chance": 0.5}  # fmt: skip
-COUNTS = {"exact": 3, "match": 2, "differs": 1, "no data": 4, "not comparable": 5}
+RECORD = {"table": "Table 1", "value": "1", "verdict": "match", "exact": False, "reason": "", "survives": "", "by": "",
+          "copy_of": "", "run_time": False, "counts": True, "chance": 0.5, "resolution": 0.3, "curve": "1",
+          "notices": "half the noise; twice the noise", "misses": "", "ratio, published noise": 1.0,
+          "ratio, noise that keeps ε": None, "ratio, half the noise": 0.3, "ratio, twice the noise": 3.0}  # fmt: skip
+COUNTS = {"exact": 3, "match": 2, "differs": 1, "blind to noise": 7, "noise not planted": 8, "no data": 4}
 
 
 def frame(*more):
     records = [
-        RECORD | {"verdict": word, "counts": word in ("exact", "match", "differs"), "reason": "problem not public",
-                  "survives": "yes" if word == "exact" else "no"}
-        for word, count in COUNTS.items() for _ in range(count)
+        RECORD | {"verdict": word, "counts": word != "no data", "curve": f"{word} {i}",
+                  "misses": "no noise" if word == "match" else "",
+                  "survives": {"exact": "yes", "match": "not run"}.get(word, "")}
+        for word, count in COUNTS.items() for i in range(count)
     ]  # fmt: skip
-    records += [RECORD | {"trivial": "the value of the start", "counts": False}] * 6
     records += [RECORD | {"copy_of": "Table 1, 1", "counts": False}] * 2
     found = {"one": {"short": "One", "artefacts": [{"name": VALUES, "records": [*records, *more]}]}}
     return reproduction.frame_of(found)
@@ -22,14 +24,26 @@ def frame(*more):
 
 def test_the_table_has_each_count_in_its_column():
     for line in reproduction.table(frame()).to_dict("records"):
-        assert line | {"paper": "", "placebo": ""} == {
-            "paper": "", "values": 23, "trivial": 6, "of the same runs": 2, "not comparable": 5, "no data": 4,
-            "exact": "3 of 6", "match": "2 of 6", "also from runs that keep their ε": "3 of 6", "explained": "0 of 6",
-            "differs": "1 of 6", "placebo": "",
+        assert line | {"paper": ""} == {
+            "paper": "", "values": 27, "left out": 6, "exact": 3, "match": 2, "differs": 1, "blind to noise": 7,
+            "noise not planted": 8, "survives: yes": "3 of 5", "survives: no": "0 of 5",
+            "survives: cannot tell": "0 of 5", "survives: not run": "2 of 5", "resolution (median)": "30 %",
+            "wrong runs that would pass": "half the noise 0 of 20, twice the noise 0 of 20, no noise 2 of 2",
         }  # fmt: skip
 
 
-def test_run_times_and_placebos_are_no_cells():
-    more = frame(RECORD | {"run_time": True}, RECORD | {"kind": "placebo"})
-    assert len(more) == len(frame()) + 2
-    assert len(reproduction.cells_of(more)) == reproduction.in_all(more).cells == 23
+def test_run_times_are_no_cells():
+    more = frame(RECORD | {"run_time": True})
+    assert len(more) == len(frame()) + 1
+    assert len(reproduction.cells_of(more)) == reproduction.in_all(more).cells == 27
+
+
+def test_the_picture_has_three_panels(tmp_path):
+    folder = tmp_path / "figures"
+    records = frame().drop(columns=["experiment", "short"]).to_dict("records")
+    reproduction.save(folder, {"one": {"short": "One", "artefacts": [{"name": VALUES, "records": records}]}})
+    said = (folder / "reproduction.md").read_text()
+    assert "Of 27 published values, 5 are reproduced by runs that half or twice the noise would have failed" in said
+    assert "pooled ratio of ours to published, published noise: 1 [1, 1] (match; 6 values in 6 curves)" in said
+    svg = (folder / "reproduction.svg").read_text()
+    assert "Would we have noticed a wrong run?" in svg

@@ -18,14 +18,15 @@ from dpbench.privacy.accounting.pure import amplified, base_epsilon
 from dpbench.study import printed
 from dpbench.study.context import Context, select
 from dpbench.study.declare import Case
-from dpbench.study.experiment import Experiment
+from dpbench.study.experiment import PLANTED, Experiment
 from dpbench.study.output import Table
 from dpbench.study.panels import Panels
-from dpbench.study.paper import End, Ends, Paper, Stroke, by_switches, drawn_lines
+from dpbench.study.paper import End, Ends, Paper, Stroke, by_factor, by_switches, drawn_lines
+from dpbench.study.printed import FIXED, Number
 from dpbench.study.statistics import listed, means, mostly_lowest, span
 from dpbench.study.style import BLACK, BLUE, GREEN, GREY, ORANGE, RED, SKY, look
 from dpbench.study.verdict import PROVEN
-from dpbench.study.verdicts import FIXED, Cell, Number, Place, Switch
+from dpbench.study.verdicts import Cell, Place, Switch
 
 GD, HB, NAG, MASG, NAG_OPT, MASG_OPT = ALGORITHMS = (
     "dp-gd-laplace", "dp-hb", "dp-nag", "dp-masg", "dp-nag-opt", "dp-masg-opt",
@@ -275,14 +276,19 @@ def _label(key: Any) -> str:
 
 def cells(context: Context) -> Iterator[Cell]:
     """The 96 curves of the figures, and T' at T = 1,000, all on the authors' own draw of the data."""
-    published, runs = context.experiment.published(), rows_of(context, "published_curves")
+    published, runs, wrong = (
+        context.experiment.published(),
+        *(rows_of(context, name) for name in ("published_curves", PLANTED)),
+    )
     for one in printed_ends(context):
         at, end = {name: one[name] for name in (*CELL, "T_asked")}, str(one["published"])
         yield Cell(
             Place("Fig. 3" if at["m"] == N else "Fig. 4", _label(at), "c = {c:g}, T = {T_asked:,}".format_map(at)),
             "published_curves", (Number("final error", end, k=published["seeds"]),),
             by_switches(select(runs, **at), final_error="excess"),
-            switches=tuple(full_set(at["algorithm"]).split(" + ")), series=("{algorithm}, {m}, {c:g}".format_map(at),),
+            switches=tuple(full_set(at["algorithm"]).split(" + ")),
+            planted=by_factor(select(wrong, **at), final_error="excess"),
+            series=("{algorithm}, {m}, {c:g}".format_map(at),), curve="{algorithm}, {m}, {c:g}".format_map(at),
         )  # fmt: skip
     chosen = published["chosen_T"]
     for name, (c, i) in itertools.product(PLAIN, zip(chosen["c"], itertools.count())):
@@ -291,6 +297,7 @@ def cells(context: Context) -> Iterator[Cell]:
             Place("Section 5 (published code)", look(name).label, f"T' at T = 1,000, c = {c:g}"), "published_curves",
             (Number("T'", printed.shown(chosen[name][i], 0), FIXED),), by_switches(own, **{"T'": "T"}),
             switches=("weights",), series=(f"T' of {name}",),
+            planted=by_factor(select(wrong, algorithm=name, c=c, T_asked=1000, m=N), **{"T'": "T"}),
         )  # fmt: skip
 
 

@@ -28,10 +28,13 @@ from dpbench.experiments.greedy_coordinate.rows import (
     published_method,
     published_name,
     runs_at_published_settings,
+    runs_with_wrong_noise,
 )
+from dpbench.study import laws
 from dpbench.study.context import Context, select
+from dpbench.study.printed import ROUNDED, Number
 from dpbench.study.statistics import plus_minus
-from dpbench.study.verdicts import HONEST, NOT_PUBLIC, ROUNDED, Cell, Number, Place, Runs
+from dpbench.study.verdicts import HONEST, NOT_PUBLIC, Cell, Place, Runs
 
 AS_PUBLISHED = (CD, SGD, DOUBLED, PUBLISHED)  # what runs at the hyperparameters of Table 4
 # (our method as published, the switch that makes it so, our method that keeps its ε); and fits, which explain nothing.
@@ -43,13 +46,14 @@ START = "the value of the start"
 def cells(context: Context) -> Iterator[Cell]:
     """One per (problem, method) with a published number, at the settings of Table 4."""
     paper, runs = context.experiment.published(), runs_at_published_settings(context)
+    wrong = runs_with_wrong_noise(context)
     for problem in problems(runs):
         for method, (switch, honest) in COMPARED.items():
             numbers = published_numbers(paper, problem, method)
             if not numbers:
                 continue
             name = published_name(problem)
-            own = select(runs, problem=problem)
+            own, off = select(runs, problem=problem), select(wrong, problem=problem)
             by_set = {HONEST: runs_of(own, honest)} | ({frozenset([switch]): runs_of(own, method)} if switch else {})
             yield Cell(
                 Place(
@@ -61,11 +65,17 @@ def cells(context: Context) -> Iterator[Cell]:
                 numbers,
                 {on: values for on, values in by_set.items() if values["relative gap"]},
                 switches=(switch,) if switch else (),
+                planted={one: runs_of(select(off, planted=one), method) for one in factors(off)},
                 fits={words: runs_of(own, fit) for words, fit in FITS.get(method, {}).items()},
                 not_comparable="" if paper["recipe"][name]["trust"] == "certain" else NOT_PUBLIC,
                 trivial=START if published_method(method) in paper["at_the_start"].get(name, ()) else "",
                 series=(problem,),
             )
+
+
+def factors(rows: pd.DataFrame) -> list[float]:
+    """On the noise of runs that are wrong on purpose."""
+    return sorted({float(one) for one in rows["planted"].dropna()})
 
 
 def published_numbers(paper: dict[str, Any], problem: str, method: str) -> tuple[Number, ...]:
@@ -117,22 +127,21 @@ def half_a_digit(value: float) -> float:
 def at_published_settings(context: Context) -> pd.DataFrame:
     """`finals` at the hyperparameters of Table 4, with `published`, `start`, `still` and `within`.
 
-    within: whether the published mean of 5 runs is in the 95 % prediction interval that the spread of our seeds gives
-    such a mean (Student's t), to half of its last printed digit; None where none is published. still: whether no run
-    has moved from the start.
+    within: whether the test of a published mean of 5 runs does not reject it; None where none is published. still:
+    whether no run has moved from the start.
     """
-    from scipy.stats import t
-
     paper, known = context.experiment.published(), facts(context, "published_settings")
-    table = finals(select(runs_at_published_settings(context), algorithm=list(AS_PUBLISHED)))
+    runs = select(runs_at_published_settings(context), algorithm=list(AS_PUBLISHED))
+    table = finals(runs)
     cells = list(zip(table["problem"], table["algorithm"], strict=True))
     published = np.array([published_end(paper, *cell) for cell in cells])
     starts = np.array([known[p].start if p in known else math.nan for p, _ in cells])
-    slack = np.array([half_a_digit(value) if value > 0 else math.nan for value in published])
-    seeds = table["seeds"].to_numpy(float)
-    spread = table["se"].to_numpy(float) * np.sqrt(seeds) * np.sqrt(1 / seeds + 1 / paper["seeds"])
-    near = np.abs(table["mean"].to_numpy(float) - published) <= t.ppf(0.975, seeds - 1) * spread + slack
-    within = [None if math.isnan(value) else bool(one) for value, one in zip(published, near, strict=True)]
+    within: list[bool | None] = []
+    for (problem, algorithm), value in zip(cells, published, strict=True):
+        ours = select(runs, problem=problem, algorithm=algorithm)["relative"]
+        slack = half_a_digit(value) if value > 0 else 0.0
+        chance = math.nan if math.isnan(value) else float(laws.mean_chance(ours, value, paper["seeds"], slack=slack))
+        within.append(None if math.isnan(value) else chance >= laws.LEVEL)
     moved = (np.abs(table[name].to_numpy(float) - starts) for name in ("min", "max")) if len(table) else ()
     still = np.maximum(*moved) < 1e-9 if cells else []
     return table.assign(published=published, start=starts, within=pd.Series(within, table.index, object), still=still)

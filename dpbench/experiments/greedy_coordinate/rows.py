@@ -12,6 +12,7 @@ import pandas as pd
 from dpbench.run import outcomes
 from dpbench.run.row import settings_of
 from dpbench.study.context import Context, select
+from dpbench.study.experiment import PLANTED
 from dpbench.study.paper import End, Ends, Paper
 from dpbench.study.plan import plan
 from dpbench.study.statistics import excess, means
@@ -129,6 +130,11 @@ def shown_runs(context: Context, artefact: str) -> pd.DataFrame:
 def runs_at_published_settings(context: Context) -> pd.DataFrame:
     """The runs at the settings of the paper's Table 4: see `_shown`."""
     return shown_runs(context, "published_settings")
+
+
+def runs_with_wrong_noise(context: Context) -> pd.DataFrame:
+    """The same with noise that is wrong on purpose: by the column `planted`, its factor."""
+    return shown_runs(context, PLANTED)
 
 
 def _shown(context: Context, artefact: str, keys: set[str]) -> pd.DataFrame:

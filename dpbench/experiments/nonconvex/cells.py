@@ -21,8 +21,10 @@ from dpbench.experiments.nonconvex.study import (
 from dpbench.experiments.nonconvex.switches import SWITCHES, published
 from dpbench.study import printed
 from dpbench.study.context import Context, kept, select
+from dpbench.study.experiment import PLANTED
+from dpbench.study.printed import ALL, COUNT, STD, Number
 from dpbench.study.style import look
-from dpbench.study.verdicts import ALL, COUNT, STD, Cell, Judged, Number, Place, Runs, Switches, judge
+from dpbench.study.verdicts import Cell, Judged, Place, Runs, Switches, judge
 
 STREAM = "published stream"
 LEFT = "runs that left a row"
@@ -47,6 +49,7 @@ def _cells(context: Context) -> Iterator[tuple[tuple[int, str, float], Cell]]:
     paper = published_cells(context.experiment.published())
     for target in TARGETS:
         rows = finished(context.rows(target.artefact, timed=0))
+        wrong = planted(context, target)
         counts = {(c.algorithm, c.epsilon): c for c in frames.records(select(paper, table=target.hessians), Published)}
         there = set(asked(context, target))
         for one in frames.records(select(paper, table=target.table), Published):
@@ -54,7 +57,8 @@ def _cells(context: Context) -> Iterator[tuple[tuple[int, str, float], Cell]]:
             if at not in there:
                 continue
             ours = select(rows, algorithm=one.algorithm, epsilon=one.epsilon)
-            yield (target.table, *at), cell(target, one, counts.get(at), ours)
+            off = select(wrong, algorithm=one.algorithm, epsilon=one.epsilon)
+            yield (target.table, *at), cell(target, one, counts.get(at), ours, off)
             if not math.isnan(one.seconds):
                 place = _place(target, one.algorithm, one.epsilon)
                 place = place._replace(column=f"{place.column}: run time")
@@ -63,7 +67,23 @@ def _cells(context: Context) -> Iterator[tuple[tuple[int, str, float], Cell]]:
                 yield (0, *at), Cell(place, target.artefact, (number,), run_time=True)
 
 
-def cell(target: Target, one: Published, count: Published | None, rows: pd.DataFrame) -> Cell:
+def planted(context: Context, target: Target) -> pd.DataFrame:
+    """The published runs of a target that are wrong on purpose, with a column `recipe`.
+
+    It is the factor on the noise, or what else is wrong in words.
+    """
+    rows = finished(context.rows(PLANTED, timed=0))
+    paper, titled = rows["alpha"].eq(target.alpha), target.titled != target.alpha
+    of = rows["problem"].str.startswith(f"{target.problem}-") & (paper | (titled & rows["alpha"].eq(target.titled)))
+    rows, paper = rows[of], paper[of]
+    nothing = pd.Series(math.nan, index=rows.index)
+    halved, m = (rows.get(name, nothing).astype(float) for name in ("set.noise", "set.m"))
+    recipe = rows["planted"].astype(object).where(rows["planted"].notna(), halved.where(halved.ne(1)))
+    recipe = recipe.mask(m.notna(), "m = n // 50").mask(rows["problem"].str.endswith("sixth"), "X / 6")
+    return rows.assign(recipe=recipe.mask(~paper, "α of the title")).dropna(subset=["recipe"])
+
+
+def cell(target: Target, one: Published, count: Published | None, rows: pd.DataFrame, wrong: pd.DataFrame) -> Cell:
     """A published value with our runs by the switches that are on; those of the published stream apart."""
     loss_a = "logistic" in target.problem
     runs: dict[Switches, Runs] = {}
@@ -71,6 +91,9 @@ def cell(target: Target, one: Published, count: Published | None, rows: pd.DataF
     for on, part in rows.groupby("on"):
         names = frozenset(str(on).split(" + ")) if on else frozenset()
         (stream if STREAM in names else runs)[names] = runs_of(part.sort_values("seed"))
+    off = {
+        recipe: runs_of(select(wrong, recipe=recipe).sort_values("seed")) for recipe in dict.fromkeys(wrong["recipe"])
+    }
     method, batch = look(one.algorithm).label, one.algorithm in ("opt-b", "2opt-b")
     shares = str(_place(target, one.algorithm, 0.2)) if batch and one.epsilon != 0.2 else ""
     start = not loss_a and (one.mean, one.std) == STARTS[target.problem]
@@ -81,6 +104,9 @@ def cell(target: Target, one: Published, count: Published | None, rows: pd.DataF
         runs,
         switches=published(target.problem, one.algorithm),
         stream=stream,
+        planted={} if loss_a else off,
+        planted_stream=off if loss_a else {},
+        curve=f"{target.artefact}, {method}",
         trivial=START if start else "",
         shares=shares,
         series=(

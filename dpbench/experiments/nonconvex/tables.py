@@ -1,18 +1,16 @@
-"""The tables of nonconvex: Tables 1 to 12 beside the published values, what differs, wrong recipes, and variants."""
+"""The tables of nonconvex: Tables 1 to 12 beside the published values, what differs, and variants."""
 
 from __future__ import annotations
 
-import itertools
 import math
 from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
-import numpy as np
 import pandas as pd
 
 from dpbench import frames
-from dpbench.experiments.nonconvex.cells import judged, runs_of
+from dpbench.experiments.nonconvex.cells import judged
 from dpbench.experiments.nonconvex.study import (
     CRASHED,
     EPSILONS,
@@ -21,7 +19,6 @@ from dpbench.experiments.nonconvex.study import (
     TERMINATED,
     Ours,
     Paper,
-    Published,
     Target,
     cells,
     compared,
@@ -29,17 +26,15 @@ from dpbench.experiments.nonconvex.study import (
     most_iterations,
     place,
     problem_name,
-    published_cells,
     setting,
 )
 from dpbench.experiments.nonconvex.switches import PUBLISHED
-from dpbench.study import laws, printed
 from dpbench.study.context import Context, select
 from dpbench.study.declare import artefact, each
-from dpbench.study.output import Record, Sums, Table
+from dpbench.study.output import Table
 from dpbench.study.statistics import plus_minus, span
 from dpbench.study.style import look
-from dpbench.study.verdicts import EXACT, MATCH, POWER, SURVIVES, Judged
+from dpbench.study.verdicts import EXACT, MATCH, SURVIVES, Judged
 
 STREAM_RULE = (
     "Published setting: not private. Every switch of the authors' scripts that applies to the method is on: rows as "
@@ -69,7 +64,7 @@ def loss(context: Context, target: Target) -> Table:
             *names,
             paper_loss(paper),
             our_loss(other),
-            verdict.outcome.word if verdict else "–",
+            verdict.word if verdict else "–",
             count_std(other.iterations, other.iterations_std),
             our_loss(row),
             survival(verdict),
@@ -86,7 +81,7 @@ def loss(context: Context, target: Target) -> Table:
         "runs, which keep their ε. Last four columns: honest runs. ×: a seed did not terminate."
         + (f" {exact} of {known} cells are exact." if exact else "")
     )
-    words = [one.outcome.word for key, one in found.items() if key[0] == target.table and one.counts]
+    words = [one.word for key, one in found.items() if key[0] == target.table and one.counts]
     match = f"{words.count(MATCH)} of {len(words)} values that can be judged match"
     came = f"{exact} of {known} values come out to the last digit" if exact else match
     finding = f"{place(target)}: {came}" if exact or words else place(target)
@@ -147,9 +142,9 @@ def differences(context: Context) -> Table:
     rows, records = [], []
     for (table, algorithm, epsilon), one in judged(context).items():
         records.append({"table": table, "algorithm": algorithm, "epsilon": epsilon} | one.record())
-        if one.outcome.word not in (EXACT, MATCH) or one.survival != SURVIVES:
+        if one.word not in (EXACT, MATCH) or one.survival != SURVIVES:
             reason = f" ({one.outcome.reason})" if one.outcome.reason else ""
-            rows.append([f"{table}", look(algorithm).label, f"{epsilon:g}", one.outcome.word + reason, survival(one),
+            rows.append([f"{table}", look(algorithm).label, f"{epsilon:g}", one.word + reason, survival(one),
                          one.how or "–", one.outcome.numbers])  # fmt: skip
     frame = pd.DataFrame(records)
     counts, lives = (Counter(one[name] for one in records).most_common() for name in ("verdict", "survives"))
@@ -161,125 +156,11 @@ def differences(context: Context) -> Table:
     method = (
         f"A value is one cell of a published table: mean, deviation, ×, number of runs and Hessians. Of {len(frame)} "
         f"values, {', '.join(f'{n} {word}' for word, n in counts)} under the published setting. Whether runs "
-        f"that keep their ε give it: {', '.join(f'{word} {n}' for word, n in lives)}. A value is exact if the "
-        f"published random stream gives every printed digit. {POWER} The data file has all values."
+        f"that keep their ε give it: {', '.join(f'{word} {n}' for word, n in lives if word)}. A value is exact if the "
+        "published random stream gives every printed digit. The data file has all values."
     )
     header = ["table", "method", "ε", "verdict", "survives", "searched", "numbers"]
     return Table(pd.DataFrame(rows, columns=header), caption, frame, method=method)
-
-
-RECIPES = ("α of the title", "half the noise", "m = n // 50", "X / 6", "the neighbouring ε", "the other target")
-WRONG_TABLES = TARGETS[2:4]  # Tables 3 and 4
-
-
-@artefact("wrong", "Wrong recipes on purpose (not in the paper)")
-def wrong(context: Context) -> Table:
-    """The published runs of Tables 3 and 4 with one thing wrong at a time, judged as the right ones are."""
-    planted = recipes(finished(context.rows("wrong", timed=0)))
-    right = {
-        t.table: select(finished(context.rows(t.artefact, timed=0)), variant=PUBLISHED).sort_values("seed")
-        for t in WRONG_TABLES
-    }
-    paper = published_cells(context.experiment.published())
-    records: list[dict[str, Any]] = []
-    for target, recipe in itertools.product(WRONG_TABLES, RECIPES):
-        for one in frames.records(select(paper, table=target.table), Published):
-            mine = select(right[target.table], algorithm=one.algorithm, epsilon=one.epsilon)
-            other = planted_rows(target, recipe, planted, right, one.algorithm, one.epsilon)
-            if mine.empty or other.empty:
-                continue
-            losses = np.array(runs_of(other)["loss"])
-            chance = math.nan
-            if len(losses) > 1 and one.runs > 1:
-                chance = float(laws.mean_chance(losses, one.mean, one.runs, slack=5e-4))
-            records.append({"table": target.table, "recipe": recipe, "algorithm": one.algorithm, "epsilon": one.epsilon,
-                            "ours": prints(other), "paper": as_printed(one), "changed": prints(mine) != prints(other),
-                            "exact": prints(other) == as_printed(one), "chance": chance})  # fmt: skip
-    caption = (
-        "Tables 3 and 4 with one deliberate mistake at a time. “exact where changed” counts wrong runs that still "
-        "print the paper's digits: 0 is what a good test gives."
-    )
-    method = (
-        "We repeat Tables 3 and 4 by the published stream, with one thing wrong at a time. Some mistakes need runs "
-        "of their own; for Table 4 we made these for OPT, OPT-LS and the minibatches, and left out trust region and "
-        "two phases because they take too long. changed: values whose mean, deviation, × or number of runs differs "
-        "from that of the right recipe. exact: values that print what the paper prints. rejected: of the changed "
-        "values, those whose mean a 5 % test would notice without the stream, from five of our runs (Student's t). "
-        "An earlier version of this report used that test, and so a wrong recipe passed."
-    )
-    titled = {t.table: f"{RECIPES[0]} ({t.titled:g})" for t in WRONG_TABLES}
-    columns: Sums = {
-        "table": lambda ones: f"{ones[0]['table']}",
-        "wrong": lambda ones: titled[at["table"]] if (at := ones[0])["recipe"] == RECIPES[0] else at["recipe"],
-        "cells": lambda ones: f"{len(ones)}",
-        "changed": lambda ones: f"{sum(one['changed'] for one in ones)}",
-        "exact": lambda ones: f"{sum(one['exact'] for one in ones)}",
-        "exact where changed": lambda ones: f"{sum(one['exact'] and one['changed'] for one in ones)}",
-        "rejected by means": _rejected,
-    }
-    missing = [] if len(planted) else [context.gap("wrong", "wrong recipes")]
-    still = [one["exact"] for one in records if one["changed"]]
-    counted = f"{sum(still)} of the {len(still)} values that they change still print the paper's digits"
-    finding = f"Wrong recipes on purpose: {counted}" if still else ""
-    return Table.grouped(records, "{table} {recipe}", columns, caption, missing, method=method, finding=finding)
-
-
-def _rejected(ones: list[Record]) -> str:
-    """ "3 of 4": of the changed values that a test of means can judge, those that it notices."""
-    chances = [one["chance"] for one in ones if one["changed"] and not math.isnan(one["chance"])]
-    return f"{sum(chance < 0.05 for chance in chances)} of {len(chances)}"
-
-
-def recipes(rows: pd.DataFrame) -> pd.DataFrame:
-    """The rows of the wrong recipes with the name of each and the table that it is of."""
-    of_title = {t.titled: t.table for t in WRONG_TABLES}
-    of_alpha = {t.alpha: t.table for t in WRONG_TABLES}
-    names = np.select(
-        [
-            rows["problem"].str.endswith("sixth"),
-            rows["alpha"].isin(list(of_title)),
-            rows["set.noise"].astype(float).eq(0.5) if "set.noise" in rows else np.zeros(len(rows), bool),
-        ],
-        [RECIPES[3], RECIPES[0], RECIPES[1]],
-        RECIPES[2],
-    )
-    return rows.assign(recipe=names, table=rows["alpha"].map(of_title | of_alpha))
-
-
-def planted_rows(
-    target: Target,
-    recipe: str,
-    planted: pd.DataFrame,
-    right: dict[int, pd.DataFrame],
-    algorithm: str,
-    epsilon: float,
-) -> pd.DataFrame:
-    """The runs of a wrong recipe for one cell, by seed; the last two are right runs of another cell."""
-    if recipe == RECIPES[4]:
-        near = {0.2: 0.6, 0.6: 1.0, 1.0: 0.6}[epsilon]
-        return select(right[target.table], algorithm=algorithm, epsilon=near)
-    if recipe == RECIPES[5]:
-        (other,) = {t.table for t in WRONG_TABLES} - {target.table}
-        return select(right[other], algorithm=algorithm, epsilon=epsilon)
-    rows = select(planted, table=target.table, recipe=recipe, algorithm=algorithm, epsilon=epsilon)
-    return rows.sort_values("seed")
-
-
-def prints(rows: pd.DataFrame) -> str:
-    """What the paper would print of these runs: ".710 ± .022 ×", or <NA> where none left a row."""
-    runs = runs_of(rows)
-    if len(runs["loss"]) < 2:
-        return "<NA>"
-    values = np.array(runs["loss"])
-    ended = "" if all(runs["terminated"]) else " ×"
-    return printed.with_deviation(values.mean(), values.std(ddof=1), 3) + ended
-
-
-def as_printed(cell: Published) -> str:
-    """The same of a published cell."""
-    if not cell.runs:
-        return "<NA>"
-    return printed.with_deviation(cell.mean, cell.std, 3) + ("" if cell.terminated else " ×")
 
 
 @artefact("misprints", "What Tables 1 to 4 say of their runs, and what the runs were")
@@ -309,7 +190,7 @@ def misprints(context: Context) -> Table:
     stopped = watched["ending"].ne(TERMINATED) & watched["iterations"].lt(watched["T"])
     rows = [
         ["Tables 3 and 4, titles", "(0.040, 0.200), (0.020, 0.141)", "α = .06 and .03, as Tables 1 and 2",
-         f"{exact(3, 4)} cells exact there; at the titled α see the wrong recipes"],
+         f"{exact(3, 4)} cells exact there; with the titled α see the wrong runs of `planted`"],
         ["Tables 3 and 4, 2OPT-LS at ε = 0.2", "<NA>, for autodp's sake",
          "all five runs crash: exp overflows in float32; the method never calls autodp",
          f"Table 3: {lost(3, 0.2)}; Table 4: {lost(4, 0.2)}"],
@@ -452,7 +333,7 @@ def survival(verdict: Judged | None) -> str:
     if verdict is None:
         return "–"
     if not verdict.by:
-        return verdict.survival
+        return verdict.survival or "–"
     if verdict.by == verdict.cell.switches:
         return f"{verdict.survival}: all {len(verdict.by)} switches, not attributed"
     return f"{verdict.survival}: {' + '.join(verdict.by)}"

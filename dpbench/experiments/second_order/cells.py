@@ -9,8 +9,9 @@ import numpy as np
 from dpbench.experiments.second_order.run_times import published_cells
 from dpbench.study import printed
 from dpbench.study.context import Context, select
+from dpbench.study.printed import Number
 from dpbench.study.style import problem_title
-from dpbench.study.verdicts import HONEST, Cell, Number, Place, Switch
+from dpbench.study.verdicts import HONEST, Cell, Place, Switch
 
 MIB = 2**20
 SWITCHES: tuple[Switch, ...] = ()

@@ -8,8 +8,9 @@ from dpbench.study.context import Context, kept, select
 from dpbench.study.experiment import Experiment
 from dpbench.study.output import Table
 from dpbench.study.paper import Ends, Paper
+from dpbench.study.printed import Number
 from dpbench.study.statistics import means, plus_minus
-from dpbench.study.verdicts import HONEST, Cell, Number, Place
+from dpbench.study.verdicts import HONEST, Cell, Place
 
 PAPER = Paper(__name__)
 METHODS = {"aop": "AMP", "psgd": "Out-SGD", "dp-sgd": "DP-SGD", "dp-gd": "DP-GD"}
