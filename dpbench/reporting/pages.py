@@ -130,7 +130,7 @@ def _summary(profile: str, found: dict[str, dict[str, Any]], cells: Any) -> str:
     ]
     runs = sum(one["runs"] for one in found.values())
     return (
-        (f"Do the papers reproduce? {reproduction.in_all(cells).sentence()} " if len(cells) else "")
+        (f"Do the papers reproduce? {reproduction.in_all(cells).paragraph()} " if len(cells) else "")
         + (f"Of {counted(sum(words.values()), 'verdict')} on their claims: {', '.join(told)}. " if told else "")
         + "A claim that is not held is a result, not an error. "
         + f"These pages show the {profile} profile: {counted(len(found), 'experiment')}, {counted(runs, 'run')}."

@@ -78,7 +78,8 @@ def save(folder: Path, found: dict[str, dict[str, Any]]) -> pd.DataFrame:
         with figure_style():
             written = Figure(_drawn(frame), frame, in_all(frame).sentence()).save(folder / NAME, TITLE)
         text = next(file for file in written if file.suffix == ".md")
-        told = [f"\n{short}\n\n" + "".join(f"- {line}\n" for line in one.lines()) for _, short, one in _and_all(frame)]
+        told = [f"\n{short}\n\n" + "".join(f"- {line}\n" for line in (one.paragraph(), *one.lines()))
+                for _, short, one in _and_all(frame)]  # fmt: skip
         said = text.read_text(encoding="utf-8") + "\n" + markdown(table(frame)) + "".join(told)
         files.write(text, said)
     return frame

@@ -84,7 +84,10 @@ def published_values(context: Context) -> Table:
     found = headline(records)
     caption = found.sentence() if cells else "No printed value of this paper is judged here; see its claims."
     return Table(
-        pd.DataFrame(rows, columns=header), caption, pd.DataFrame(records), method=f"{'. '.join(found.lines())}."
+        pd.DataFrame(rows, columns=header),
+        caption,
+        pd.DataFrame(records),
+        method=f"{found.paragraph()} {'. '.join(found.lines())}.",
     )
 
 

@@ -60,27 +60,33 @@ class Headline:
         return self.words[EXACT] + self.words[MATCH]
 
     def sentence(self) -> str:
-        """What came out, in words that need no glossary."""
+        """What came out, in words that need no glossary: for captions."""
         if not sum(self.words.values()):
             why = "see why below" if self.cells else "run times and memory depend on the machine"
             return f"None of the published values can be compared: {why}."
         n = self.words
-        parts = [f"{n[DIFFERS]} differ{_s(n[DIFFERS])}."]
+        return (
+            f"Of {counted(self.cells, 'published value')}, {self.reproduced} {'is' if self.reproduced == 1 else 'are'} "
+            f"reproduced by runs that half or twice the noise would have failed: {n[EXACT]} to the last digit, "
+            f"{n[MATCH]} within statistical error. {n[DIFFERS]} differ{_s(n[DIFFERS])}."
+        )
+
+    def paragraph(self) -> str:
+        """The sentence, what became of the other values, and how many survive: for README and pages."""
+        n, left, lives = self.words, sum(self.left.values()), self.survival[SURVIVES]
+        parts = [self.sentence()]
         if n[BLIND]:
             parts.append(f"{n[BLIND]} agree{_s(n[BLIND])}, but would also with half or twice the noise.")
         if n[UNPLANTED]:
             parts.append(f"{n[UNPLANTED]} agree{_s(n[UNPLANTED])}, but {'is' if n[UNPLANTED] == 1 else 'are'} not yet "
                          "tested with wrong noise.")  # fmt: skip
-        if self.left:
-            parts.append(f"{sum(self.left.values())} {'is' if sum(self.left.values()) == 1 else 'are'} left out.")
+        if left and sum(n.values()):
+            parts.append(f"{left} {'is' if left == 1 else 'are'} left out.")
         if self.reproduced:
-            parts.append(f"With noise that keeps ε, {self.survival[SURVIVES]} of the {self.reproduced} still "
-                         f"come{_s(self.survival[SURVIVES])} out{self._untold()}.")  # fmt: skip
-        return (
-            f"Of {counted(self.cells, 'published value')}, {self.reproduced} {'is' if self.reproduced == 1 else 'are'} "
-            f"reproduced by runs that half or twice the noise would have failed: {n[EXACT]} to the last digit, "
-            f"{n[MATCH]} within statistical error. {' '.join(parts)}"
-        )
+            parts.append(
+                f"With noise that keeps ε, {lives} of the {self.reproduced} still come{_s(lives)} out{self._untold()}."
+            )
+        return " ".join(parts)
 
     def _untold(self) -> str:
         rest = [

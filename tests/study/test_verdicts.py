@@ -375,11 +375,12 @@ def test_the_headline_adds_up_and_every_share_has_its_denominator():
     ]
     found = headline([one.record() for one in judge(cells, [A])])
     assert sum(found.words.values()) + sum(found.left.values()) == found.cells == 7
-    assert found.sentence() == (
+    assert found.paragraph() == (
         "Of 7 published values, 3 are reproduced by runs that half or twice the noise would have failed: 1 to the last "
         "digit, 2 within statistical error. 1 differs. 1 agrees, but is not yet tested with wrong noise. 2 are left "
         "out. With noise that keeps ε, 2 of the 3 still come out."
     )
+    assert found.paragraph().startswith(found.sentence())
     lines = found.lines()
     assert lines[0] == "left out: 2 of 7 (no data: 1, problem not public: 1)"
     assert lines[2].startswith("from runs that keep their ε: 2 yes, 1 no, 0 cannot tell, 0 not run; most of those")
