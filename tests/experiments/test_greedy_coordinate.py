@@ -296,7 +296,14 @@ def test_published_errors_are_within_what_our_seeds_would_give_five_runs(experim
                          "mean": [0.0024 + 1.82e-3, 0.00056 + 1.7e-3, 0.096], "se": [sd / 5**0.5] * 2 + [0.0],
                          "min": [0.0, 0.0, 0.096], "max": [1.0, 1.0, 0.096]})  # fmt: skip
     monkeypatch.setattr(published, "finals", lambda runs: rows)
-    monkeypatch.setattr(published, "runs_at_published_settings", lambda context: rows)
+    unit = np.array([-1.0, -1.0, 0.0, 1.0, 1.0])  # of deviation 1
+    runs = pd.concat(
+        [
+            pd.DataFrame({"problem": "california", "algorithm": name, "relative": mean + spread * unit})
+            for name, mean, spread in zip(rows["algorithm"], rows["mean"], (sd, sd, 0.0), strict=True)
+        ]
+    )
+    monkeypatch.setattr(published, "runs_at_published_settings", lambda context: runs)
     monkeypatch.setattr(published, "facts", lambda context, artefact: {"california": SimpleNamespace(start=0.096)})
     table = published.at_published_settings(SimpleNamespace(experiment=experiment))
     assert table["within"].tolist() == [False, True, False]
