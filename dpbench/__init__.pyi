@@ -11,6 +11,7 @@ from .comparing.private_copies import forget as forget
 from .datasets.loading import fetch as fetch
 from .experiments.citing import cite as cite
 from .experiments.leaderboard.versions import board_versions as board_versions
+from .experiments.listing import listed as listed
 from .experiments.listing import listing as listing
 from .experiments.rows import compact as compact
 from .experiments.rows import results as results

@@ -88,13 +88,15 @@ def list_(what: str | None, cite: bool) -> None:
     if cite:
         click.echo(dpbench.cite(what), nl=False)
         return
+    lazily("pandas")  # as in `status`: no listing needs it
     for i, name in enumerate([what] if what else LISTINGS):
         if i:
             click.echo()
-        found = dpbench.listing(name)
-        right = {i for i, column in enumerate(found) if column in NUMBERS}
-        cells = [[_cell(value) for value in row] for row in found.itertuples(index=False)]
-        header = [HEADS.get(column, column.replace("_", " ")) for column in found.columns]
+        found = dpbench.listed(name)
+        columns = list(found[0])
+        right = {i for i, column in enumerate(columns) if column in NUMBERS}
+        cells = [[_cell(value) for value in row.values()] for row in found]
+        header = [HEADS.get(column, column.replace("_", " ")) for column in columns]
         print_table(header, cells, right=right, below=True)
 
 

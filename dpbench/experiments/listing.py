@@ -16,14 +16,19 @@ LISTINGS = ("algorithms", "datasets", "losses", "experiments")
 
 
 def listing(what: str) -> pandas.DataFrame:
+    """What there is, a row each: see `listed`."""
+    import pandas as pd
+
+    return pd.DataFrame(listed(what), dtype=object)
+
+
+def listed(what: str) -> list[dict[str, Any]]:
     """What there is: "algorithms", "datasets" (with whether each is fetched), "losses" or "experiments", a row each.
 
     An algorithm's `private`: whether it keeps its ε as `--accounting paper` runs it; `sound`: the accountings under
     which it does, "all" or "none". A loss's `L0`, `L1` and `L2` bound its first, second and third derivative;
     `methods`: how many private ones cover it; `package`: the one that it comes from.
     """
-    import pandas as pd
-
     if what not in LISTINGS:
         raise UserError(f"listing: there is no {what!r}; {nearest(what, LISTINGS)}")
     rows: list[dict[str, Any]] = []
@@ -55,4 +60,4 @@ def listing(what: str) -> pandas.DataFrame:
             one = experiments.get(name)
             artefacts = ", ".join(artefact.name for artefact in one.artefacts)
             rows.append({"experiment": name, "artefacts": artefacts, "paper": one.citation})
-    return pd.DataFrame(rows, dtype=object)
+    return rows
