@@ -54,6 +54,21 @@ class Mutant(NamedTuple):
 # What `compare` tells users to deploy.
 RANKING, PILOT, DECISIONS = "comparing/ranking.py", "comparing/pilot.py", "comparing/test_decisions.py::test_"
 COMPARING = [
+    Mutant("comparing/code.py", 'words.append("row_bound=None")', 'words += [""] * 0',
+           DECISIONS + "printed_code_fits_the_rows_as_they_were_compared",
+           "the printed code releases a bound that the comparison did not"),
+    Mutant("comparing/references.py", "problem.l2 + 1 / problem.n", "problem.l2 + 1",
+           DECISIONS + "the_reference_of_separable_classes_has_a_ridge_of_1_over_n", "another ridge than is named"),
+    Mutant(RANKING, "_rows(store, again).groupby", "_rows(store, jobs).groupby",
+           DECISIONS + "seconds_are_of_the_chosen_settings_alone", "seconds over all settings"),
+    Mutant("own/forecast.py", '("AUC", 0.5) if frame.classes', '("AUC", 0.0) if frame.classes',
+           "own/test_plan.py::test_what_is_kept_is_counted_from_chance", "what is kept is counted from nothing"),
+    Mutant("schema/encoding.py", 'cell.strip(BLANKS) if isinstance(cell, str) else ""',
+           'cell if isinstance(cell, str) else ""',
+           "schema/test_encoding.py::test_blanks_around_a_date_are_no_part_of_it", "a date with a blank is missing"),
+    Mutant("reporting/diff.py", "waits = [NOT_ENOUGH, NO_DATA]", "waits = [NOT_ENOUGH]",
+           "reporting/test_diff.py::test_a_verdict_that_changed_is_a_difference_and_one_that_waits_for_rows_is_none",
+           "a verdict that waits for data counts as changed"),
     Mutant(RANKING, 'pick(table, ["algorithm"], "tuned_by")', 'pick(table, ["algorithm"], "mean")',
            DECISIONS + "settings_are_chosen_by_the_rows_in_use_never_by_those_held_out",
            "settings are chosen by the held-out loss"),

@@ -7,10 +7,12 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from dpbench.comparing import code, references
 from dpbench.comparing.own_data import Comparison
 from dpbench.comparing.pilot import CUT, ERRORS, cut, hopeless
-from dpbench.comparing.ranking import Field, Ranking, board, useful
+from dpbench.comparing.ranking import Field, Ranking, board, rank, useful
 from dpbench.leaderboard.ranking import beaten_by
+from dpbench.problems import Problem
 from dpbench.run.job import make_job
 
 
@@ -123,3 +125,43 @@ def test_a_regression_is_told_in_the_unit_of_its_target():
     line = SimpleNamespace(mean=2.0, se=0.1, gain=0.7, gain_se=0.2)  # the loss is (y - z)²/2
     told = Comparison.scores(SimpleNamespace(task="regression", unit=3.0), line)
     assert told == {"RMSE": (pytest.approx(6.0), pytest.approx(0.15)), "R²": (0.7, 0.2)}
+
+
+def test_printed_code_fits_the_rows_as_they_were_compared():
+    """By default a fit releases a bound on its rows first: the comparison did not, so the code leaves it out."""
+    row = ranking(("dp-gd", 0.1, 5.0, 0)).best
+    source = code.Source("my.csv", "label", None, "", ())
+    printed = code.of(source, row, "dp-gd", loss="logistic", weights={})
+    assert "    row_bound=None,\n).fit(table)" in printed
+
+
+def test_the_reference_of_separable_classes_has_a_ridge_of_1_over_n():
+    X, y = np.linspace(-1, 1, 20)[:, None], np.repeat([-1.0, 1.0], 10)
+    w, name = references._optimum(Problem(X, y))
+    assert name == "not private, ridge 1/n"
+    np.testing.assert_allclose(w, Problem(X, y, l2=1 / 20).optimum().w, rtol=1e-6)
+
+
+def test_seconds_are_of_the_chosen_settings_alone(monkeypatch):
+    def jobs(T):
+        return [make_job(problem="synthetic", algorithm="dp-gd", epsilon=1.0, seed=0, settings={"T": T})]
+
+    made = (
+        rows(method="dp-gd", objective=[0.1], held_loss=[1.0], held_accuracy=0.5)
+        .drop(columns=["seed"])
+        .assign(error="")
+    )
+    store, ran = [], []
+
+    def run(todo):
+        ran.append(todo)
+        for job in todo:
+            slow = '"T":2' in job.settings
+            store.append(made.assign(key=job.key, settings=job.settings, seed=0, objective=0.9 if slow else 0.1,
+                                     seconds=9.0 if slow else 1.0, timed=job.timed))  # fmt: skip
+        return SimpleNamespace(failures=[])
+
+    found = rank(Field({"dp-gd": jobs(1) + jobs(2)}), 1.0, "default", {"dp-gd": "dp-gd"},
+                 SimpleNamespace(runs=lambda: pd.concat(store, ignore_index=True)), run, timed=True)  # fmt: skip
+    assert [(job.timed, '"T":1' in job.settings) for job in ran[1]] == [(1, True)]
+    assert found.table["seconds"].tolist() == [1.0]

@@ -2,6 +2,7 @@
 
 import math
 import shlex
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -344,3 +345,17 @@ def test_a_draft_can_be_planned_with(tmp_path):
     schema, _ = dpbench.draft_schema(tmp_path / "t.csv", "y")
     plan = dpbench.plan(schema, 100, **SMALL)
     assert "2 entries are undecided in the schema; the plan takes them as they stand" in plan.notes
+
+
+@pytest.mark.parametrize(("classes", "best", "fit", "kept"), [(True, 0.9, 0.7, 0.5), (False, 0.8, 0.4, 0.5)])
+def test_what_is_kept_is_counted_from_chance(monkeypatch, classes, best, fit, kept):
+    """Half of the way from an AUC of 0.5, or from an R² of 0, to what is possible without privacy."""
+    name = "AUC" if classes else "R²"
+    world = SimpleNamespace(X=np.zeros((4, 1)), y=np.zeros(4), _replace=lambda **new: None)
+    made = SimpleNamespace(classes=classes, world=lambda number, rows: world)
+    monkeypatch.setattr(planning, "best_of", lambda frame, world: best)
+    monkeypatch.setattr(planning, "guess_of", lambda frame, world: 0.5 if classes else 0.0)
+    monkeypatch.setattr(planning, "scores_of", lambda frame, world, score: {name: score})
+    monkeypatch.setattr(planning, "fitted", lambda *task, seed: {name: fit})
+    found = planning.one_world(0, made, [("dp-gd", 1.0, 4)], 4)
+    assert [scores["kept"] for scores in found] == pytest.approx([1.0, 0.0, kept])

@@ -146,6 +146,13 @@ def test_a_summary_is_read_back_as_it_was(tmp_path):
 
 def test_a_verdict_that_changed_is_a_difference_and_one_that_waits_for_rows_is_none(tmp_path):
     a, b = tmp_path / "a.json", tmp_path / "b.json"
+    for waiting in ("not enough data", "no data"):  # on either side
+        for words in ((waiting, "held"), ("held", waiting)):
+            for file, word in zip((a, b), words, strict=True):
+                told = {"format": 1, "cells": [], "verdicts": [["second_order", "one", word]]}
+                file.write_text(json.dumps(told))
+            found = between(load(a), load(b))
+            assert (found.same, found.judged) == (True, 0)
     for file, words in ((a, ("held", "open")), (b, ("not held", "not enough data"))):
         verdicts = [["second_order", "one", words[0]], ["second_order", "two", words[1]]]
         file.write_text(json.dumps({"format": 1, "cells": [], "verdicts": verdicts}))

@@ -92,3 +92,8 @@ def test_columns_that_are_not_those_of_the_schema_are_refused_before_a_row_is_re
         with pytest.raises(UserError, match=line):
             encoding.rows(frame)
     assert encoding.rows(pd.DataFrame({"age": [1], "y": ["no"]})).shape == (1, 2)
+
+
+@pytest.mark.parametrize("cell", ["2020-03-01", " 2020-03-01", "2020-03-01\t", "\n 2020-03-01 ", "2020-03-01 \r\n"])
+def test_blanks_around_a_date_are_no_part_of_it(cell):
+    assert [date_part(pd.Series([cell]), part)[0] for part in ("year", "month")] == [2020, 3]
