@@ -29,7 +29,7 @@ from benchmarks import other_libraries as measured
 from benchmarks.other_libraries import rdata
 from dpbench.errors import DataError
 from dpbench.own import worlds
-from dpbench.own.forecast import Frame, make
+from dpbench.own.forecast import Simulation, make
 
 WORLDS = 24
 KNOWN = {
@@ -82,7 +82,7 @@ def older(name: str, schema: Any) -> tuple[np.ndarray, np.ndarray]:
     return worlds.rows_of(schema, table[np.random.default_rng(7).random(len(table)) < 0.2], name)
 
 
-def frame_of(name: str, known: str, found: measured.Found) -> Frame:
+def frame_of(name: str, known: str, found: measured.Found) -> Simulation:
     """What a plan of the data set is made from; `signal` and `shares` are as somebody would guess them."""
     split = measured.split(name, 0, ALL)
     shares: dict[str, float] = {}
@@ -96,7 +96,7 @@ def frame_of(name: str, known: str, found: measured.Found) -> Frame:
             shares = dict(zip(split.schema.target.classes or (), rough / rough.sum(), strict=True))
     if known == "older rows":
         like = older(name, split.schema)
-    return Frame(split.schema, len(split.y), None, shares, signal, like, 0, "auto")
+    return Simulation(split.schema, len(split.y), None, shares, signal, like, 0, "auto")
 
 
 def intervals(name: str, known: str, found: measured.Found) -> Iterator[dict[str, Any]]:

@@ -13,7 +13,7 @@ import numpy as np
 from dpbench.errors import Defect, PrivacyError, UserError
 from dpbench.own import inputs
 from dpbench.own import row_bound as row_bounds
-from dpbench.own.spec import Plan
+from dpbench.own.spec import FitPlan
 from dpbench.privacy.check import together
 from dpbench.privacy.ledger import Composition
 from dpbench.privacy.noise import stream
@@ -41,7 +41,7 @@ class Fitted:
             without noise, so no guarantee covers them.
     """
 
-    plan: Plan
+    plan: FitPlan
     W: np.ndarray
     bound: float | None
     releases: Composition
@@ -53,7 +53,7 @@ class Fitted:
 
 
 def execute(
-    plan: Plan,
+    plan: FitPlan,
     X: Any,
     y: Any,
     *,
@@ -112,7 +112,7 @@ def execute(
     return Fitted(plan, W, bound, releases, epsilon, runs[0][1].checked_by, ledgers, settings, seen)
 
 
-def _problem(plan: Plan, X: Any, y: Any, *, seed: int | None, check: bool, owned: bool) -> Any:
+def _problem(plan: FitPlan, X: Any, y: Any, *, seed: int | None, check: bool, owned: bool) -> Any:
     """The problem of one model: rows and labels, and what the plan declares of them."""
     spec, declared = plan.spec, plan.problem
     bounded = np.isfinite(declared.row_bound)
@@ -126,7 +126,7 @@ def _problem(plan: Plan, X: Any, y: Any, *, seed: int | None, check: bool, owned
     )  # fmt: skip
 
 
-def _run(plan: Plan, problem: Any, W: np.ndarray, key: str, seed: int | None) -> tuple[BatchRun, Bound]:
+def _run(plan: FitPlan, problem: Any, W: np.ndarray, key: str, seed: int | None) -> tuple[BatchRun, Bound]:
     """One model's run; of a method that is not ours no text of an error, which may hold data."""
     release, withheld = seed is None and not plan.flaw, ""
     kind = row_bounds.mechanisms_of(plan.exact, seed)

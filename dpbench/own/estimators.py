@@ -29,7 +29,7 @@ from dpbench.own import row_bound as row_bounds
 from dpbench.own.engine import execute
 from dpbench.own.fit import REPRODUCIBLE
 from dpbench.own.model import Model
-from dpbench.own.spec import ParameterError, Plan, Spec, of_encoding, plan
+from dpbench.own.spec import FitPlan, ParameterError, Spec, of_encoding, plan
 from dpbench.own.statement import Statement
 from dpbench.privacy.data_budget import DataBudget
 from dpbench.privacy.ledger import Composition, Relation
@@ -64,7 +64,7 @@ class _Private(BaseEstimator):
 
     # What a fit is
 
-    def plan(self, rows: int, schema: Schema | None = None) -> Plan:
+    def plan(self, rows: int, schema: Schema | None = None) -> FitPlan:
         """What a fit to so many rows would release, and with what noise: no data are needed to say it.
 
         Args:
@@ -76,7 +76,7 @@ class _Private(BaseEstimator):
         """
         return self._plan(rows, load_schema(self.schema if schema is None else schema), positional=False)
 
-    def _plan(self, rows: int, schema: Schema, *, positional: bool) -> Plan:
+    def _plan(self, rows: int, schema: Schema, *, positional: bool) -> FitPlan:
         if self.fit_intercept not in (True, False):
             raise ParameterError(f"fit_intercept must be True or False, got {self.fit_intercept!r}")
         labels = schema.target.classes or ()
@@ -315,13 +315,16 @@ class PrivateClassifier(ClassifierMixin, _Private):
 
     def _target(self, y: Any) -> tuple[Target, bool]:
         if self.classes is None:
+            y = reading.typed(y)
+            if y.dtype.kind == "f" and not np.isfinite(y).all():
+                raise ParameterError("y: a label is missing or infinite; with classes= its row is left out")
             check_classification_targets(y)
             warnings.warn(
                 "the set of classes was read off y, which no ε covers; give it as classes=",
                 reading.PrivacyWarning,
                 stacklevel=4,
             )
-            if len(labels := np.unique(reading.typed(y))) < 2:
+            if len(labels := np.unique(y)) < 2:
                 raise ParameterError("y has one class: a classifier needs two or more; give them all as classes=")
             return Target(name="", classes=reading.sorted_labels(labels)), True
         try:

@@ -14,7 +14,7 @@ from dpbench.algorithms import defaults
 from dpbench.errors import UserError
 from dpbench.own import row_bound as row_bounds
 from dpbench.own.engine import Fitted, execute
-from dpbench.own.spec import Plan, Spec, of_encoding, plan
+from dpbench.own.spec import FitPlan, Spec, of_encoding, plan
 from dpbench.own.statement import sentence
 from dpbench.privacy.check import profile, trade_off
 from dpbench.privacy.ledger import Composition, Relation
@@ -90,7 +90,7 @@ class Fit:
     diagnostics: Diagnostics = field(repr=False)
     guarantee: str
     settings: dict[str, Any]
-    plan: Plan = field(repr=False)
+    plan: FitPlan = field(repr=False)
 
     @property
     def w(self) -> np.ndarray:

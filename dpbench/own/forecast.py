@@ -27,7 +27,7 @@ from dpbench.own import worlds
 from dpbench.own.engine import execute
 from dpbench.own.model import probabilities
 from dpbench.own.row_bound import RowBound
-from dpbench.own.spec import Plan, Spec, of_encoding, plan
+from dpbench.own.spec import FitPlan, Spec, of_encoding, plan
 from dpbench.own.worlds import Like, World
 from dpbench.privacy.accounting.gaussian import gaussian_epsilon, gaussian_mu
 from dpbench.run.job import check_delta, delta_value
@@ -136,7 +136,7 @@ def quantiles(values: np.ndarray) -> tuple[float, float, float]:
     return float(np.median(values)), float(low), float(high)
 
 
-class Frame(NamedTuple):
+class Simulation(NamedTuple):
     """What all worlds of a forecast have in common; `like`: public rows, or None; row_bound: how a bound is found."""
 
     schema: Schema
@@ -164,7 +164,7 @@ class Frame(NamedTuple):
 
     def plan(
         self, algorithm: str, epsilon: float, rows: int, *, delta: float | str | None, seeded: bool = False
-    ) -> Plan:
+    ) -> FitPlan:
         """What a fit would be; the same that an estimator's is. seeded: a world's, which is no release."""
         return plan(Spec(
             **of_encoding(self.encoding, rows, self.classes), loss="logistic" if self.classes else "squared",
@@ -194,7 +194,7 @@ def matched(epsilon: float, delta: float, share: float) -> float:
     return epsilon / share if delta == 0 else gaussian_epsilon(gaussian_mu(epsilon, delta) / share, delta)
 
 
-def scores_of(frame: Frame, world: World, found: np.ndarray) -> dict[str, float]:
+def scores_of(frame: Simulation, world: World, found: np.ndarray) -> dict[str, float]:
     """Scores of predictions for the rows that a world is scored on: probabilities, or numbers in [-1, 1]."""
     if not frame.classes:
         low, high = frame.schema.target.bounds  # type: ignore[misc]  # of a number it has them
@@ -209,7 +209,7 @@ def scores_of(frame: Frame, world: World, found: np.ndarray) -> dict[str, float]
     }
 
 
-def fitted(frame: Frame, world: World, algorithm: str, epsilon: float, rows: int, seed: int) -> dict[str, float]:
+def fitted(frame: Simulation, world: World, algorithm: str, epsilon: float, rows: int, seed: int) -> dict[str, float]:
     """Scores of one fit on `rows` rows, of which the world has some."""
     delta = frame.plan(algorithm, epsilon, rows, delta=frame.delta).whole.delta
     own = matched(epsilon, delta, min(1.0, len(world.y) / rows))
@@ -224,7 +224,7 @@ def fitted(frame: Frame, world: World, algorithm: str, epsilon: float, rows: int
     return scores_of(frame, world, probabilities(scores, together=made.problem.loss.outputs > 1))
 
 
-def best_of(frame: Frame, world: World) -> np.ndarray:
+def best_of(frame: Simulation, world: World) -> np.ndarray:
     """Predictions of whoever knows the law of a world; of rows from a file, of a model without privacy."""
     if world.best is not None:
         return world.best
@@ -239,7 +239,7 @@ def best_of(frame: Frame, world: World) -> np.ndarray:
     return found
 
 
-def guess_of(frame: Frame, world: World) -> np.ndarray:
+def guess_of(frame: Simulation, world: World) -> np.ndarray:
     """Predictions that are the same for every row, of those that move a model."""
     y = world.y[world.X.any(axis=1)]
     if not frame.classes:
@@ -256,7 +256,7 @@ def seed_of(number: int, *task: Any) -> int:
     return zlib.crc32(repr((number, *task)).encode())
 
 
-def one_world(number: int, frame: Frame, tasks: Sequence[Task], rows: int) -> list[dict[str, float]]:
+def one_world(number: int, frame: Simulation, tasks: Sequence[Task], rows: int) -> list[dict[str, float]]:
     """Scores of the best and of the constant answer, then of each task; those of a fit that ended badly are NaN.
 
     rows: how many the world has, if they are not more than LARGEST; a task takes the first of them.
@@ -275,13 +275,13 @@ def one_world(number: int, frame: Frame, tasks: Sequence[Task], rows: int) -> li
 
 
 def chosen(
-    frame: Frame, names: Sequence[str], epsilons: Sequence[float]
-) -> tuple[dict[str, list[Plan]], dict[str, str]]:
+    frame: Simulation, names: Sequence[str], epsilons: Sequence[float]
+) -> tuple[dict[str, list[FitPlan]], dict[str, str]]:
     """(method → its plan at each ε, the default first; method → why it is left out)."""
     default = frame.plan("auto", epsilons[0], frame.rows, delta=frame.delta)
     if "all" in names:
         names = entrants.entrants()
-    plans: dict[str, list[Plan]] = {}
+    plans: dict[str, list[FitPlan]] = {}
     left_out: dict[str, str] = {}
     names = [name for name in names or OTHERS[default.problem.loss.family] if name != "auto"]
     for name in dict.fromkeys([default.name, *names]):
@@ -316,7 +316,7 @@ def sought(score_at: Callable[[float], float], places: Sequence[float], target: 
 
 
 def make(
-    frame: Frame,
+    frame: Simulation,
     epsilons: Sequence[float],
     names: Sequence[str],
     count: int,
@@ -358,7 +358,7 @@ def make(
     )
 
 
-def _set(made: Plan) -> dict[str, Any]:
+def _set(made: FitPlan) -> dict[str, Any]:
     """The settings of a plan that differ from the method's defaults."""
     usual, now = (msgspec.structs.asdict(one) for one in (make_settings(made.method, {}), made.asked))
     return {name: value for name, value in now.items() if value != usual[name]}
@@ -387,7 +387,7 @@ def _each(
 
 
 def _needed(
-    frame: Frame,
+    frame: Simulation,
     method: str,
     epsilons: Sequence[float],
     target: tuple[str, float],
@@ -407,7 +407,7 @@ def _needed(
 
 
 def seek(
-    number: int, frame: Frame, method: str, epsilons: Sequence[float], target: tuple[str, float]
+    number: int, frame: Simulation, method: str, epsilons: Sequence[float], target: tuple[str, float]
 ) -> tuple[float, ...]:
     """In one world: the ε that the target needs at the rows given, then the n that it needs at each ε."""
     score, value = target
@@ -423,12 +423,12 @@ def seek(
     return tuple(found)
 
 
-def rows_of(frame: Frame) -> list[int]:
+def rows_of(frame: Simulation) -> list[int]:
     """The n that a needed one is sought in."""
     return sorted({max(50, round(frame.rows * factor)) for factor in ROWS})
 
 
-def _notes(frame: Frame) -> list[str]:
+def _notes(frame: Simulation) -> list[str]:
     notes = []
     if left := frame.schema.undecided:
         entries = "entry is" if len(left) == 1 else "entries are"

@@ -21,11 +21,12 @@ import msgspec
 import numpy as np
 
 from dpbench import algorithms
+from dpbench.algorithms import defaults
 from dpbench.errors import PrivacyError, UserError
 from dpbench.own import row_bound as row_bounds
 from dpbench.own import statement as statements
 from dpbench.own.engine import Fitted
-from dpbench.own.spec import Plan, Spec, of_encoding, plan
+from dpbench.own.spec import FitPlan, Spec, of_encoding, plan
 from dpbench.own.statement import DoesNotHold, Statement, released, sentence
 from dpbench.privacy.ledger import Composition, Release
 from dpbench.privacy.plain import plain
@@ -76,6 +77,8 @@ class Model(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tru
             raise ValueError("its target, labels and loss do not fit")
         if self.labels != self.schema.target.classes:
             raise ValueError("its classes are not those of its schema")
+        if self.spec.relation != defaults.RELATION.value:
+            raise ValueError("its release is private when one row is replaced; it says other neighbours")
         if self.classes_read and (numbers or self.written):
             raise ValueError("its classes were not read off y")
         outputs = 1 if k <= 2 else k
@@ -103,7 +106,7 @@ class Model(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tru
         return bare if self.bound is None else replace(bare, bound=self.bound)
 
     @cached_property
-    def plan(self) -> Plan:
+    def plan(self) -> FitPlan:
         """The plan of its fit, made again."""
         return plan(self.spec)
 
@@ -143,7 +146,7 @@ class Model(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tru
         target = "target_bounds" if self.labels is None else CLASSES_READ if self.classes_read else "classes"
         return ["n", "the columns", *types, "bounds", *["categories"] * categories, target, *more]
 
-    def statement(self, made: str, releases: Composition, plan: Plan, charge: str = "") -> Statement:
+    def statement(self, made: str, releases: Composition, plan: FitPlan, charge: str = "") -> Statement:
         """Of a plan and what was released by it. No other code makes a statement.
 
         made: when, in UTC. charge: the mark of a `DataBudget`.
@@ -255,7 +258,7 @@ def checked(model: Model, stated: Statement) -> list[str]:
     return [*found, "its releases are those of its plan: method, settings, n, columns, classes, ε and δ"]
 
 
-def _plan(model: Model, stated: Statement) -> Plan:
+def _plan(model: Model, stated: Statement) -> FitPlan:
     """The plan of a model's own method; DoesNotHold where there is none, or it does not fit the weights."""
     try:
         plan = model.plan

@@ -11,7 +11,7 @@ from dpbench import files
 from dpbench import schema as schemas
 from dpbench.errors import UserError, nearest, positive, several, silent
 from dpbench.own import worlds as worlds_of
-from dpbench.own.forecast import ROWS_ALLOWED, SCORES, TARGETS, Forecasts, Frame, make
+from dpbench.own.forecast import ROWS_ALLOWED, SCORES, TARGETS, Forecasts, Simulation, make
 from dpbench.own.row_bound import WAYS, RowBound
 from dpbench.schema import Schema, read_table
 
@@ -87,7 +87,7 @@ def plan(
         raise UserError(f"{clash[0]}: like takes it from the public rows; leave one of the two out")
     rows = None if like is None else worlds_of.rows_of(found, read_table(like, found), os.fspath(like))
     epsilons = sorted(dict.fromkeys(positive("epsilon", float(each)) for each in several(epsilon)))
-    frame = Frame(found, int(n), delta, dict(share or {}), signal, rows, seed, row_bound)
+    frame = Simulation(found, int(n), delta, dict(share or {}), signal, rows, seed, row_bound)
     target = None if reach is None else parse_target(reach, "classes" if frame.classes else "numbers")
     made = make(frame, epsilons, several(algorithm), worlds, target, jobs, progress)
     if figure is not None:

@@ -1,4 +1,4 @@
-"""What a fit is, from public numbers alone: `Spec` is asked for, `Plan` is what will be done.
+"""What a fit is, from public numbers alone: `Spec` is asked for, `FitPlan` is what will be done.
 
 `plan` is the only place that refuses a fit, chooses a method, splits a budget and composes its releases. Its result is
 shown, charged to a `DataBudget`, run (`own.engine`), written in the statement and, when a model is read, made again and
@@ -87,7 +87,7 @@ class Spec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
 
 
 @dataclass(frozen=True)
-class Plan:
+class FitPlan:
     """What will be done. No data were needed to say it.
 
     Attributes:
@@ -163,7 +163,7 @@ class OneModel(NamedTuple):
     flaw: str
 
 
-def plan(spec: Spec) -> Plan:
+def plan(spec: Spec) -> FitPlan:
     """The plan of a fit; UserError or PrivacyError, in one line, for what cannot be."""
     _check(spec)
     name, loss, columns, models = _problem(spec)
@@ -209,7 +209,7 @@ def plan(spec: Spec) -> Plan:
         epsilon = together(parts, whole.epsilon, whole.delta, whole.relation) if len(parts) > 1 else alone
     stranger = algorithms.not_ours(name, msgspec.structs.asdict(settings))
     first = split.planned if split else ()
-    return Plan(
+    return FitPlan(
         spec, name, method, problem, models, settings, asked, whole, each, split,
         releases=first + one * models if one else (), epsilon=epsilon,
         exact=exact, flaw=flaw,

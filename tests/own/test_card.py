@@ -56,8 +56,8 @@ def test_a_card_has_nothing_of_the_rows(saved):
     other = json.loads((saved / "m.json").read_text())
     dpbench.PrivateClassifier(2.0, schema=SCHEMA).fit(people(seed=1).assign(rich="no")).save("m.json")
     mine = json.loads((saved / "m.json").read_text())
-    for place, key, told in (("statement", "made", "{}"), ("schema", "row_bound", "{:.4g}")):  # the second is released
-        old, new = ((each if place in each else each["model"])[place][key] for each in (other, mine))
+    for place, key, told in (("statement", "made", "{}"), ("model", "bound", "{:.4g}")):  # the second is released
+        old, new = (each[place][key] for each in (other, mine))
         assert told.format(old) in text
         text = text.replace(told.format(old), told.format(new))
     assert dpbench.card("m.json", worlds=2, jobs=1) == text

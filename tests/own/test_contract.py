@@ -109,9 +109,9 @@ def outcomes(method, task, file):
 
 
 def forecast(method, schema):
-    from dpbench.own.forecast import Frame
+    from dpbench.own.forecast import Simulation
 
-    frame = Frame(schema, N, None, {}, None, None, 0, "auto")
+    frame = Simulation(schema, N, None, {}, None, None, 0, "auto")
     return frame.plan(method, 1.0, N, delta=None).releases
 
 

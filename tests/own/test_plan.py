@@ -33,7 +33,7 @@ SMALL = {"worlds": 3, "algorithm": "auto", "jobs": 1}
 
 
 def frame(schema, rows=400, **given):
-    return planning.Frame(
+    return planning.Simulation(
         schema, rows, *({"delta": None, "shares": {}, "signal": None, "like": None, "seed": 0} | given).values()
     )
 
