@@ -335,7 +335,7 @@ def test_the_cap_named_in_captions_is_the_algorithms(experiment, context):
 
     full = Context(experiment, "full", context.store)
     assert study.most_iterations(full, "table1") == f"{algorithms.get('opt').Settings().cap:,}"
-    assert study.most_iterations(context, "differences") == "30 or 100"
+    assert study.most_iterations(context, "differences") == "30 or 150"
 
 
 # ---- claims ----
