@@ -34,6 +34,10 @@ def claim(experiment, name):
     return next(one for one in experiment.claims if one.name == name).judge
 
 
+def rendered(experiment, context, target):
+    return next(one for one in experiment.artefacts if one.name == target.artefact).render(context)
+
+
 # ---- published values ----
 
 
@@ -163,7 +167,7 @@ def only(*problems):
 def test_cells_count_seeds_and_time_only_whole_cells(experiment, context):
     fails = lambda job: "not terminated (cap)" if (job.algorithm, job.seed) == ("opt", 1) else "terminated"  # noqa: E731
     ends_as(experiment, context.store, wanted=only("ijcnn-logistic"), ending=fails)
-    rows = select(study.finished(context.rows("table3")), variant="")
+    rows = select(study.finished(context, "table3"), variant="")
     table = study.cells(rows).set_index(["algorithm", "epsilon"])
     opt, other = table.loc[("opt", 0.2)], table.loc[("opt-b", 0.2)]
     assert (opt["terminated"], opt["capped"]) == (opt["seeds"] - 1, 1)
@@ -247,7 +251,7 @@ def test_a_switch_is_one_setting_with_its_source():
 
 def test_the_switches_of_a_row_are_read_from_its_settings(experiment, context):
     ends_as(experiment, context.store, wanted=only("ijcnn-logistic"), artefacts=("table3",))
-    rows = study.finished(context.rows("table3"))
+    rows = study.finished(context, "table3")
     assert set(rows["variant"]) == {"", "published"}
     opt = rows[rows["algorithm"].eq("opt") & rows["variant"].eq("published")]
     assert set(opt["on"]) == {
@@ -282,14 +286,14 @@ def test_run_times_are_never_compared(experiment, tmp_path, paper):
 
 def test_tables_print_what_the_paper_prints(experiment, tmp_path, paper):
     context, _ = judged_with(experiment, tmp_path, paper)
-    output = tables.loss(context, TARGETS[2])
+    output = rendered(experiment, context, TARGETS[2])
     frame = output.frame
     assert frame["published setting"].tolist() == frame["paper"].tolist()
     assert frame.loc[frame["paper"].eq("<NA>"), "verdict"].tolist() == ["noise not planted"]
     assert "24 of 24 cells are exact" in output.caption
     assert "its title says (0.040, 0.200), an erratum" in output.method
-    assert tables.loss(context, TARGETS[6]).gaps  # no rows for the other loss
-    assert set(tables.loss(context, TARGETS[6]).frame["honest"]) == {"–"}
+    assert rendered(experiment, context, TARGETS[6]).gaps  # no rows for the other loss
+    assert set(rendered(experiment, context, TARGETS[6]).frame["honest"]) == {"–"}
 
 
 @pytest.mark.parametrize(
@@ -321,7 +325,7 @@ def test_an_ended_run_keeps_its_loss_in_the_mean_trace(experiment, context):
     lasts = {0: 10, 1: 30}
     ends_as(experiment, context.store, wanted=lambda job: job.problem == "ijcnn-sigmoid" and job.seed < 2,
             iterations=lambda job: lasts[job.seed], objective=lambda job: {0: 0.5, 1: 0.3}[job.seed])  # fmt: skip
-    runs = study.finished(context.rows("convergence_ijcnn", timed=0, algorithm="opt", epsilon=1.0))
+    runs = study.finished(context, "convergence_ijcnn", timed=0, algorithm="opt", epsilon=1.0)
     runs = runs[runs["alpha"].eq(0.04)]
     line = figures.mean_trace(context.traces(runs), runs).set_index("iteration")["loss"]
     assert line[0] == pytest.approx(1.0)

@@ -103,7 +103,7 @@ def rows(context):
     """By (table, method, ε), the five published runs in the order of the seeds."""
     found = {}
     for target in study.TARGETS[:4]:
-        published = select(study.finished(context.rows(target.artefact, timed=0)), variant="published")
+        published = select(study.finished(context, target.artefact, timed=0), variant="published")
         for (method, epsilon), part in published.groupby(["algorithm", "epsilon"]):
             found[target.table, method, epsilon] = part.sort_values("seed")
     return found

@@ -1,7 +1,7 @@
 """nonconvex: Gao and Wright, "Differentially private optimization for smooth nonconvex ERM", 2023."""
 
 from dpbench.experiments.nonconvex import cells, claims, errata, figures, tables
-from dpbench.experiments.nonconvex.switches import SWITCHES
+from dpbench.experiments.nonconvex.switches import PAPER, SWITCHES
 from dpbench.study.experiment import Experiment
 from dpbench.study.verdict import PROVEN
 
@@ -15,11 +15,6 @@ EXPERIMENT = Experiment(
     cells=cells.cells,
     switches=SWITCHES,
     short="Smooth nonconvex ERM",
-    about="The paper seeks points with a small gradient and no direction of negative curvature. OPT takes gradient "
-    "steps "
-    "and computes a Hessian only when the gradient is small; -LS searches along a line, -B uses minibatches, 2OPT "
-    "works "
-    "in two phases. The rival is a trust region (DP-TR). Loss A is logistic with a nonconvex regulariser, loss B a "
-    "sigmoid; the loose and the tight target are two bounds on the final gradient.",
+    about=PAPER.phrases["about"],
     alone=PROVEN,  # claims judged once are judged on runs that keep their ε
 )

@@ -48,7 +48,7 @@ def cells(context: Context) -> Iterator[Cell]:
 def _cells(context: Context) -> Iterator[tuple[tuple[int, str, float], Cell]]:
     paper = published_cells(context.experiment.published())
     for target in TARGETS:
-        rows = finished(context.rows(target.artefact, timed=0))
+        rows = finished(context, target.artefact, timed=0)
         wrong = planted(context, target)
         counts = {(c.algorithm, c.epsilon): c for c in frames.records(select(paper, table=target.hessians), Published)}
         there = set(asked(context, target))
@@ -72,7 +72,7 @@ def planted(context: Context, target: Target) -> pd.DataFrame:
 
     It is the factor on the noise, or what else is wrong in words.
     """
-    rows = finished(context.rows(PLANTED, timed=0))
+    rows = finished(context, PLANTED, timed=0)
     paper, titled = rows["alpha"].eq(target.alpha), target.titled != target.alpha
     of = rows["problem"].str.startswith(f"{target.problem}-") & (paper | (titled & rows["alpha"].eq(target.titled)))
     rows, paper = rows[of], paper[of]

@@ -10,9 +10,9 @@ import pandas as pd
 
 from dpbench import frames
 from dpbench.experiments.nonconvex.study import EPSILONS, TARGETS, TERMINATED, Ours, cells, finished
-from dpbench.experiments.nonconvex.switches import PUBLISHED
+from dpbench.experiments.nonconvex.switches import PAPER, PUBLISHED
 from dpbench.study.context import Context, kept, select
-from dpbench.study.declare import Why, claim, each
+from dpbench.study.declare import Why, each
 from dpbench.study.statistics import listed, plus_minus
 from dpbench.study.verdict import NOT_HELD, NOT_TESTABLE, OPEN, NotEnough, Verdict
 
@@ -28,7 +28,7 @@ DATA = {"covertype": (1, 2, 5, 7), "ijcnn": (3, 4, 9, 11)}
 def rows_of(context: Context, table: int, algorithm: str, epsilon: float, variant: str = "") -> pd.DataFrame:
     """The finished rows of a cell; NotEnough if there are none."""
     target = TABLES[table]
-    rows = finished(context.rows(target.artefact, algorithm=algorithm, epsilon=epsilon))
+    rows = finished(context, target.artefact, algorithm=algorithm, epsilon=epsilon)
     rows = select(rows.assign(problem=target.problem), variant=variant)
     if rows.empty:
         raise NotEnough(f"no {variant or 'honest'} rows of {algorithm} at ε = {epsilon:g}", target.artefact)
@@ -44,7 +44,7 @@ def cell(context: Context, table: int, algorithm: str, epsilon: float, variant: 
 @kept
 def cells_of(context: Context, table: int, variant: str) -> dict[tuple[str, float], Ours]:
     """All of our cells of a published table with rows, by method and ε."""
-    rows = finished(context.rows(f"table{table}")).assign(problem=TABLES[table].problem)
+    rows = finished(context, f"table{table}").assign(problem=TABLES[table].problem)
     rows = select(rows, variant=variant)
     return {(one.algorithm, one.epsilon): one for one in reversed(frames.records(cells(rows), Ours))}
 
@@ -97,13 +97,9 @@ def faster(
 
 
 @each(
-    claim(
+    PAPER.claim(
         "minibatch" if data == "covertype" else f"minibatch_{data}",
-        f"Minibatching improves upon the short step on {data}: opt-b and 2opt-b terminate where opt and 2opt do, or "
-        "terminate after reading fewer rows",
-        place="Section 4 (minibatching), Tables 1 to 12",
-        shows="endings",
-        why=[Why(NOT_HELD, "their gain is that of noise too small by n/m", "differences", "at a proven ε")],
+        why=[Why(NOT_HELD, PAPER.phrases["why minibatch"], "differences", "at a proven ε")],
         data=data,
     )
     for data in DATA
@@ -145,13 +141,7 @@ def minibatch(context: Context, data: str) -> Iterator[Verdict]:
     return under_both(judge)
 
 
-@claim(
-    "opt_faster_than_tr",
-    "On the loose covertype target at ε = 0.6 and 1.0, opt needs far less time than dp-tr: releases and seconds",
-    place="Section 4, Table 1",
-    shows="table1",
-    why=[Why(NOT_HELD, "both take about as many gradients; opt saves Hessians, not a factor of 3 in time", "table1")],
-)
+@PAPER.claim("opt_faster_than_tr", why=[Why(NOT_HELD, PAPER.phrases["why faster"], "table1")])
 def opt_faster_than_tr(context: Context) -> Iterator[Verdict]:
     """Claim 1a: Table 1, ε = 0.6 and 1: at least 3 times fewer gradients and Hessians, and seconds where timed."""
 
@@ -163,12 +153,7 @@ def opt_faster_than_tr(context: Context) -> Iterator[Verdict]:
     return under_both(judge)
 
 
-@claim(
-    "opt_lower_than_tr",
-    "On the loose covertype target at ε = 0.6 and 1.0, opt ends at a lower loss than dp-tr",
-    place="Section 4, Table 1",
-    shows="table1",
-)
+@PAPER.claim("opt_lower_than_tr")
 def opt_lower_than_tr(context: Context) -> Iterator[Verdict]:
     """Claim 1b: Table 1, ε = 0.6 and 1: the paired difference of final losses, seed by seed, is clear and negative."""
 
@@ -190,20 +175,8 @@ def opt_lower_than_tr(context: Context) -> Iterator[Verdict]:
     return under_both(judge)
 
 
-@claim(
-    "consistent",
-    "2opt-ls terminates on covertype with loss A at all three ε for both targets, several times faster than dp-tr",
-    place="Section 4, Tables 1 and 2",
-    shows="table2",
-    tables=(1, 2),
-)
-@claim(
-    "consistent_ijcnn",
-    "2opt-ls terminates on ijcnn with loss A at all three ε for both targets, several times faster than dp-tr",
-    place="Appendix E.2, Tables 3 and 4",
-    shows="table3",
-    tables=(3, 4),
-)
+@PAPER.claim("consistent", tables=(1, 2))
+@PAPER.claim("consistent_ijcnn", tables=(3, 4))
 def consistent(context: Context, tables: tuple[int, ...]) -> Iterator[Verdict]:
     """Claim 2: by gradients released, and by seconds where they are timed. A run that is lost did not terminate."""
 
@@ -221,22 +194,14 @@ def consistent(context: Context, tables: tuple[int, ...]) -> Iterator[Verdict]:
     return under_both(judge)
 
 
-@each(
-    claim(
-        "one_hessian" if data == "covertype" else f"one_hessian_{data}",
-        f"When it terminates, opt needs 1 Hessian evaluation, where dp-tr needs one per iteration ({data})",
-        place="Appendix E.3, Tables 6 and 8" if data == "covertype" else "Appendix E.3, Tables 10 and 12",
-        shows="table1" if data == "covertype" else "table3",
-        data=data,
-    )
-    for data in DATA
-)
+@PAPER.claim("one_hessian", data="covertype")
+@PAPER.claim("one_hessian_ijcnn", data="ijcnn")
 def one_hessian(context: Context, data: str) -> Iterator[Verdict]:
     """Claim 3: over the runs of the data set's tables, but for loss B's loose target, which every start meets."""
 
     def judge(variant: str) -> Verdict:
         tables = [table for table in DATA[data] if table not in MET_AT_THE_START]
-        rows = pd.concat([finished(context.rows(f"table{table}", timed=0)) for table in tables])
+        rows = pd.concat([finished(context, f"table{table}", timed=0) for table in tables])
         rows = select(rows, variant=variant)
         opt, tr = select(rows, algorithm="opt"), select(rows, algorithm="dp-tr")
         good = opt["ending"].eq(TERMINATED)
@@ -259,23 +224,8 @@ def one_hessian(context: Context, data: str) -> Iterator[Verdict]:
     return under_both(judge)
 
 
-@claim(
-    "two_phases",
-    "Two phases turn opt-ls's failures at ε = 0.2 into terminations (covertype: loss A both targets, loss B loose)",
-    place="Section 4, Tables 1, 2 and 5",
-    shows="table1",
-    turned=((1, 0.2), (2, 0.2), (5, 0.2)),
-    not_turned=(),
-)
-@claim(
-    "two_phases_ijcnn",
-    "Two phases turn opt-ls's failures on ijcnn with loss B into terminations at ε = 0.6 (loose) and 1.0 (both "
-    "targets), but not at lower ε",
-    place="Appendix E.3, Tables 9 and 11",
-    shows="table9",
-    turned=((9, 0.6), (9, 1.0), (11, 1.0)),
-    not_turned=((9, 0.2), (11, 0.2), (11, 0.6)),
-)
+@PAPER.claim("two_phases", turned=((1, 0.2), (2, 0.2), (5, 0.2)), not_turned=())
+@PAPER.claim("two_phases_ijcnn", turned=((9, 0.6), (9, 1.0), (11, 1.0)), not_turned=((9, 0.2), (11, 0.2), (11, 0.6)))
 def two_phases(
     context: Context, turned: tuple[tuple[int, float], ...], not_turned: tuple[tuple[int, float], ...]
 ) -> Iterator[Verdict]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 import pandas as pd
@@ -14,18 +14,16 @@ from dpbench.experiments.nonconvex.study import (
     METHODS,
     TARGETS,
     TERMINATED,
+    Beside,
     Ours,
-    Paper,
     Target,
     compared,
     finished,
     most_iterations,
-    place,
     problem_name,
 )
-from dpbench.experiments.nonconvex.switches import PUBLISHED
+from dpbench.experiments.nonconvex.switches import PAPER, PUBLISHED
 from dpbench.study.context import Context, select
-from dpbench.study.declare import artefact, each
 from dpbench.study.output import Figure
 from dpbench.study.panels import Panels, joined
 from dpbench.study.style import BLACK, GREY, look
@@ -38,29 +36,24 @@ FAMILIES = (("dp-tr", "dp-tr-b"), ("opt", "opt-b"), ("opt-ls",), ("2opt", "2opt-
 STEP = 0.27  # between the ε of a method
 TOP = 0.9  # losses beyond are written out: one method's would squash all the others
 LOG_TICKS = (0.3, 0.4, 0.5, 0.6, 0.7, 0.8)
-ENDED = (
-    "filled: it terminated, by a rule that reads only released quantities. ×: it did not terminate within the T "
-    "iterations that its noise is set for, nor within {cap}"
-)
-COMMON = (
-    "Privacy: replace-one neighbours, δ = 1/n, zCDP (minibatches: RDP of sampling without replacement). Not in the "
-    "paper"
-)
+Told: TypeAlias = tuple[Figure, dict[str, Any]]
 
 
-@artefact("endings", "Where the runs ended, beside Tables 1 to 12 (not in the paper)")
-def endings(context: Context) -> Figure:
+@PAPER.artefact("endings")
+def endings(context: Context) -> Told:
     """Final loss of every seed for each method and ε, the published means, and our runs under the published setting."""
     order = [t for loss in LOSSES for name in ("loose", "tight") for t in TARGETS if of(t) == loss and t.name == name]
     page = Panels(context, "endings", len(order), columns=2, size=(5.6, 2.5), room=0.9)
     drawn = []
-    for axis, target in page.over(order, title=lambda t: f"Table {t.table}: {place(t)}"):
-        rows = finished(context.rows(target.artefact, timed=0))
+    for axis, target in page.over(order, title=lambda t: f"Table {t.table}: {t.place}"):
+        rows = finished(context, target.artefact, timed=0)
         if page.empty(axis, rows, f"Table {target.table}", target.problem):
             continue
         ours, code = compared(context, target), compared(context, target, variant=PUBLISHED)
         drawn.append(ours.assign(problem=target.problem, alpha=target.alpha, code=code["loss"]))
-        for row, paper, loss in zip(frames.records(ours, Ours), frames.records(ours, Paper), code["loss"], strict=True):
+        for row, paper, loss in zip(
+            frames.records(ours, Ours), frames.records(ours, Beside), code["loss"], strict=True
+        ):
             x = METHODS.index(row.algorithm) + (EPSILONS.index(row.epsilon) - 1) * STEP
             seeds = select(rows, algorithm=row.algorithm, epsilon=row.epsilon, variant="")
             ends(axis, np.full(len(seeds), x), seeds, row.algorithm, 3.5)
@@ -81,19 +74,7 @@ def endings(context: Context) -> Figure:
     axis.plot([], [], color=GREY, lw=1.6, ls="--", label="published setting, ours (not private)")
     axis.plot([], [], "o", color=GREY, label="a seed, terminated")
     axis.plot([], [], "x", color=GREY, label="a seed, ×")
-    cap = most_iterations(context, "endings")
-    caption = (
-        "Final loss of every seed, by method and ε (0.2, 0.6, 1 from left to right). Filled: terminated; ×: not. Black "
-        "bars: printed means. Dashed: our means under the published setting, not private."
-    )
-    method = (
-        "A mark is the final loss of one seed, by method and, from left to right, ε = 0.2, 0.6, 1; "
-        f"{ENDED.format(cap=cap)}. Black bars: the published means ± 1 standard deviation (solid if all the paper's "
-        "runs terminated, dotted if it prints ×). Dashed: the mean of our runs under the published setting, which do "
-        f"not keep their ε. The axes have one scale per loss, up to {TOP}; larger means are written as numbers. "
-        f"{COMMON}, whose tables have the values of the bars."
-    )
-    return page.figure(caption, joined(drawn), legend=5, method=method)
+    return page.figure("", joined(drawn), legend=5), {"cap": most_iterations(context, "endings"), "top": TOP}
 
 
 def of(target: Target) -> str:
@@ -101,7 +82,7 @@ def of(target: Target) -> str:
     return target.problem.partition("-")[2]
 
 
-def beside(axis: Axes, x: float, algorithm: str, row: Paper, code: float) -> None:
+def beside(axis: Axes, x: float, algorithm: str, row: Beside, code: float) -> None:
     """The published mean and deviation, and the published code's mean."""
     around = [x - STEP / 2.6, x + STEP / 2.6]
     cut: dict[str, Any] = {
@@ -130,15 +111,12 @@ def one_scale(axes: list[tuple[Axes, str]]) -> None:
                 axis.set_yticks(ticks, [f"{tick:g}" for tick in ticks])
 
 
-@each(
-    artefact(name, f"Loss against gradient evaluations, {dataset.removesuffix('12')} (not in the paper)",
-             name=name, dataset=dataset)
-    for name, dataset in (("convergence", "covertype12"), ("convergence_ijcnn", "ijcnn"))
-)  # fmt: skip
-def convergence(context: Context, name: str, dataset: str) -> Figure:
+@PAPER.artefact("convergence", section="convergence", name="convergence", data="covertype")
+@PAPER.artefact("convergence_ijcnn", section="convergence", name="convergence_ijcnn", data="ijcnn")
+def convergence(context: Context, name: str, data: str) -> Told:
     """A row per loss and target, a column per family of methods; a line per ε, and where each of its seeds ended."""
-    targets = [target for target in TARGETS if target.problem.startswith(f"{dataset}-")]
-    rows = finished(context.rows(name, timed=0))
+    targets = [target for target in TARGETS if target.problem.startswith(data)]
+    rows = finished(context, name, timed=0)
     shown = [e for e in SHOWN if e in context.epsilons(name)]
     panels = [(target, family) for target in targets for family in FAMILIES]
     page = Panels(context, name, len(panels), columns=len(FAMILIES), size=(2.25, 1.9), room=0.7,
@@ -149,7 +127,7 @@ def convergence(context: Context, name: str, dataset: str) -> Figure:
             axis.set_title(" and ".join(look(method).label for method in family))
         panel = select(rows, problem=target.problem, alpha=target.alpha, algorithm=list(family), epsilon=shown)
         traces = context.traces(panel) if len(panel) else panel
-        if page.empty(axis, traces, f"{place(target)}, {family[0]}", target.problem):
+        if page.empty(axis, traces, f"{target.place}, {family[0]}", target.problem):
             continue
         for method in family:
             for epsilon in shown:
@@ -173,17 +151,8 @@ def convergence(context: Context, name: str, dataset: str) -> Figure:
         axis.plot([], [], style, color=GREY, alpha=alpha, lw=1.6, label=label)
     axis.plot([], [], "o", color=GREY, ms=3, label="a seed's end, terminated")
     axis.plot([], [], "x", color=GREY, ms=3, label="a seed's end, ×")
-    caption = (
-        "Mean loss on all rows against noisy gradients evaluated. Markers: where each seed ended; filled: terminated; "
-        "×: not. The loss is a diagnostic, not released."
-    )
-    method = (
-        f"{problem_name(targets[0].problem).partition(',')[0]}: a line is the loss on all rows against the number of "
-        f"noisy gradients evaluated, the mean over {len(set(rows['seed']))} seeds. A run that has ended keeps its "
-        f"last loss. A marker is where a seed ended; {ENDED.format(cap=most_iterations(context, name))}. The axes "
-        f"have one scale per loss, up to {TOP}. The loss is a diagnostic and is not released. {COMMON}."
-    )
-    return page.figure(caption, joined(drawn), legend=5, method=method)
+    return page.figure("", joined(drawn), legend=5), {
+        "seeds": len(set(rows["seed"])), "cap": most_iterations(context, name), "top": TOP}  # fmt: skip
 
 
 def mean_trace(traces: pd.DataFrame, runs: pd.DataFrame) -> pd.DataFrame:

@@ -9,11 +9,9 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
-from dpbench.experiments.nonconvex.switches import PUBLISHED, SWITCHES, published
+from dpbench.experiments.nonconvex.switches import PAPER, PUBLISHED, published
 from dpbench.problems import catalogue
-from dpbench.run import outcomes
 from dpbench.study.context import Context, kept, select
-from dpbench.study.tuning import expand_settings
 
 
 class Target(NamedTuple):
@@ -32,6 +30,15 @@ class Target(NamedTuple):
     @property
     def artefact(self) -> str:
         return f"table{self.table}"
+
+    @property
+    def place(self) -> str:
+        """The data set, the loss and the target, in the paper's words.
+
+        >>> TARGETS[0].place
+        'covertype, loss A, loose target'
+        """
+        return f"{problem_name(self.problem)}, {self.name} target"
 
 
 TARGETS = (
@@ -52,15 +59,6 @@ CAP = 2000  # iterations of a run where the grid does not say otherwise
 CELL = ["problem", "alpha", "algorithm", "epsilon"]
 
 
-def place(target: Target) -> str:
-    """ "covertype, loss A, loose target".
-
-    >>> place(TARGETS[0])
-    'covertype, loss A, loose target'
-    """
-    return f"{problem_name(target.problem)}, {target.name} target"
-
-
 def problem_name(problem: str) -> str:
     """The data set and the loss in the paper's words."""
     data, _, loss = problem.partition("-")
@@ -69,17 +67,12 @@ def problem_name(problem: str) -> str:
 
 def setting(target: Target) -> str:
     """What every caption says of a target's runs."""
-    n = catalogue.declare(target.problem).n
-    title = (
-        ""
-        if target.titled == target.alpha
-        else (f"; its title says ({target.titled:.3f}, {math.sqrt(target.titled):.3f}), an erratum")
+    n, (asked, titled) = (
+        catalogue.declare(target.problem).n,
+        (f"({alpha:.3f}, {math.sqrt(alpha):.3f})" for alpha in (target.alpha, target.titled)),
     )
-    return (
-        f"n = {n:,}, (ε_g, ε_H) = ({target.alpha:.3f}, {math.sqrt(target.alpha):.3f}){title}, replace-one neighbours, "
-        f"δ = 1/n = {1 / n:.3g}, zCDP composed over T iterations and converted as in the text (minibatches: RDP of "
-        "sampling without replacement, m = ⌊n/100⌋)"
-    )
+    other = "" if asked == titled else f"; its title says {titled}, an erratum"
+    return PAPER.phrases["setting"].format(n=n, asked=asked, title=other, delta=1 / n)
 
 
 def most_iterations(context: Context, artefact: str) -> str:
@@ -98,25 +91,18 @@ def most_iterations(context: Context, artefact: str) -> str:
     return " or ".join(f"{cap:,}" for cap in caps)
 
 
-def finished(rows: pd.DataFrame) -> pd.DataFrame:
-    """The rows with a result, with a column `alpha` and one `set.<name>` per setting.
+def finished(context: Context, artefact: str, **equal: Any) -> pd.DataFrame:
+    """The artefact's rows with a result: `Paper.rows`, and alpha and variant.
 
-    on: the names of the switches that are on, joined by " + ", in their order; variant: "" for an honest run,
-    `PUBLISHED` where all that the published runs of this method have are on, else `on`.
+    variant: "" for an honest run, `PUBLISHED` where all that the published runs of this method have are on, else `on`.
+    equal: columns that are kept, as timed=0.
     """
-    rows = rows[outcomes.has_result(rows["status"])]
-    rows = rows.assign(**{"set.alpha": []}) if rows.empty else expand_settings(rows)
-    names = pd.Series("", index=rows.index)
-    for one in SWITCHES:
-        column, value = f"set.{one.setting[0]}", one.setting[1]
-        if column in rows:
-            here = rows[column] == value
-            names[here] = names[here].where(names[here].eq(""), names[here] + " + ") + one.name
-    whole = [
-        " + ".join(published(problem, name)) for problem, name in zip(rows["problem"], rows["algorithm"], strict=True)
-    ]
-    variant = names.where((names != whole) | names.eq(""), PUBLISHED)
-    return rows.assign(alpha=rows["set.alpha"].astype(float), on=names, variant=variant)
+    rows = select(PAPER.rows(context, artefact), **equal)
+    names = zip(rows["problem"], rows["algorithm"], strict=True)
+    whole = [" + ".join(published(problem, algorithm)) for problem, algorithm in names]
+    variant = rows["on"].where((rows["on"] != whole) | rows["on"].eq(""), PUBLISHED)
+    alpha = rows["set.alpha"] if len(rows) else pd.Series(dtype=float)
+    return rows.assign(**{"set.alpha": alpha}, alpha=alpha.astype(float), variant=variant)
 
 
 class Ours(NamedTuple):
@@ -137,7 +123,7 @@ class Ours(NamedTuple):
     seconds: float
 
 
-class Paper(NamedTuple):
+class Beside(NamedTuple):
     """What the paper has beside a row of `compared`; NaN, or None, where it has nothing."""
 
     paper_mean: float
@@ -229,7 +215,7 @@ def compared(context: Context, target: Target, quantity: str = "loss", variant: 
     """
     on = ["algorithm", "epsilon"]
     order = pd.DataFrame(asked(context, target), columns=on)
-    rows = finished(context.rows(target.artefact))
+    rows = finished(context, target.artefact)
     ours = cells(select(rows.assign(problem=target.problem), variant=variant))
     paper = published_cells(context.experiment.published())
     paper = select(paper, alpha=target.alpha, problem=target.problem, quantity=quantity)

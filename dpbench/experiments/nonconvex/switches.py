@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import functools
 
+from dpbench.study.paper import Paper
 from dpbench.study.verdicts import Switch
 
 PUBLISHED = "published"  # all that the published runs of a method have
@@ -36,6 +37,7 @@ SWITCHES = (
     ),
     Switch("published stream", ("stream", "published"), "scripts and job file: seeds 2023, 999, 67, 33, 128"),
 )
+PAPER = Paper("dpbench.experiments.nonconvex", SWITCHES)
 _NAMES = {one.setting[0]: one.name for one in SWITCHES}
 
 

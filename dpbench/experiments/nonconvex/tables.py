@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, TypeAlias
 
 import pandas as pd
 
@@ -17,43 +17,29 @@ from dpbench.experiments.nonconvex.study import (
     METHODS,
     TARGETS,
     TERMINATED,
+    Beside,
     Ours,
-    Paper,
     Target,
     cells,
     compared,
     finished,
     most_iterations,
-    place,
     problem_name,
     setting,
 )
-from dpbench.experiments.nonconvex.switches import PUBLISHED
+from dpbench.experiments.nonconvex.switches import PAPER, PUBLISHED
 from dpbench.study.context import Context, select
-from dpbench.study.declare import artefact, each
+from dpbench.study.declare import each
 from dpbench.study.output import Table
 from dpbench.study.statistics import plus_minus, span
 from dpbench.study.style import look
 from dpbench.study.verdicts import EXACT, MATCH, SURVIVES, Judged
 
-STREAM_RULE = (
-    "Published setting: not private. Every switch of the authors' scripts that applies to the method is on: rows as "
-    "scaled, the stop on the true loss, the loss before the last step, batches with replacement and noise for n, the "
-    "bound of the search, and runs lost to overflow. Five runs repeat the published random stream, seed by seed"
-)
-KEYED_RULE = (
-    "Published setting: not private. These switches of the authors' scripts are on: rows as scaled, the stop on the "
-    "true loss, the loss before the last step, dp-tr's second √d, batches with replacement and noise for n. The "
-    "authors' seeds are not known, so our runs use our own and are judged by prediction intervals for a mean of five"
-)
-HONEST_RULE = (
-    "Honest setting: rows are clipped, the noise covers everything that is released, and nothing looks at the true "
-    "loss, so ε is kept"
-)
+Told: TypeAlias = tuple[Table, dict[str, Any]]
 
 
-@each(artefact(f"table{t.table}", f"Table {t.table}: {place(t)}", target=t) for t in TARGETS)
-def loss(context: Context, target: Target) -> Table:
+@each(PAPER.artefact(t.artefact, section="loss", target=t) for t in TARGETS)
+def loss(context: Context, target: Target) -> Told:
     """Final loss of a target's runs in two blocks, published and honest, beside the published table."""
     theirs, ours = compared(context, target, variant=PUBLISHED), compared(context, target)
     found = judged(context)
@@ -73,44 +59,23 @@ def loss(context: Context, target: Target) -> Table:
             count_std(row.hessian_evaluations, row.hessian_evaluations_std),
             whole(row.T),
         ])  # fmt: skip
-    loss_a = "logistic" in target.problem
-    exact = sum(1 for key, one in found.items() if key[0] == target.table and one.outcome.word == EXACT)
-    known = sum(1 for key in found if key[0] == target.table)
-    caption = (
-        "Final loss, mean ± standard deviation: in the paper, at the published setting (not private), and of honest "
-        "runs, which keep their ε. Last four columns: honest runs. ×: a seed did not terminate."
-        + (f" {exact} of {known} cells are exact." if exact else "")
-    )
-    words = [one.word for key, one in found.items() if key[0] == target.table and one.counts]
-    match = f"{words.count(MATCH)} of {len(words)} values that can be judged match"
-    came = f"{exact} of {known} values come out to the last digit" if exact else match
-    finding = f"{place(target)}: {came}" if exact or words else place(target)
-    method = (
-        f"{place(target)}: the final loss on all rows, mean ± standard deviation (ddof = 1). {exact} of {known} "
-        f"values are exact. {STREAM_RULE if loss_a else KEYED_RULE}. {HONEST_RULE}; {span(ours['seeds'])} seeds. × as "
-        "in the paper: a seed did not terminate. <NA>: no run left a row. its iterations: of the published setting; an "
-        "iteration takes one gradient. terminated: how many of the honest seeds. T: the iterations that "
-        "the noise is set for. "
-        "survives: whether honest runs give the published value, or the smallest set of switches that explains it. "
-        f"Run times depend on the machine and are not compared. Setting: {setting(target)}. "
-        f"{cap_rule(context, target)}"
-    )
+    mine = [one for key, one in found.items() if key[0] == target.table]
+    exact, words = sum(one.outcome.word == EXACT for one in mine), [one.word for one in mine if one.counts]
+    match = f": {words.count(MATCH)} of {len(words)} values that can be judged match" if words else ""
     header = ["method", "ε", "paper", "published setting", "verdict", "its iterations", "honest", "survives",
               "terminated", "iterations", "Hessians", "T"]  # fmt: skip
     beside = theirs[["loss", "loss_std", "iterations", "hessian_evaluations", "terminated", "crashed"]]
-    return Table(
-        pd.DataFrame(rows, columns=header), caption, ours.join(beside.add_prefix("published_")),
-        gaps(context, target, ours, theirs), method=method, finding=finding,
-    )  # fmt: skip
+    missing = gaps(context, target, ours, theirs)
+    return Table(pd.DataFrame(rows, columns=header), "", ours.join(beside.add_prefix("published_")), missing), {
+        "cells": f" {exact} of {len(mine)} cells are exact." if exact else "", "exact": exact, "known": len(mine),
+        "came": f": {exact} of {len(mine)} values come out to the last digit" if exact else match,
+        "rule": PAPER.phrases["stream" if "logistic" in target.problem else "keyed"],
+        "seeds": span(ours["seeds"]), "setting": setting(target), "cap": most_iterations(context, target.artefact),
+    }  # fmt: skip
 
 
-@each(
-    artefact(f"table{t.hessians}", f"Table {t.hessians}: Hessian evaluations of {place(t)}", target=t)
-    for t in TARGETS
-    if t.hessians
-)
-def hessians(context: Context, target: Target) -> Table:
-    """Hessian evaluations of a target's runs, beside the published table."""
+@each(PAPER.artefact(f"table{t.hessians}", section="hessians", target=t) for t in TARGETS if t.hessians)
+def hessians(context: Context, target: Target) -> Told:
     quantity = "hessian_evaluations"
     ours, theirs = compared(context, target, quantity), compared(context, target, quantity, PUBLISHED)
     rows = [
@@ -123,21 +88,15 @@ def hessians(context: Context, target: Target) -> Table:
         ]
         for names, row, paper, other in paired(ours, theirs)
     ]
-    caption = (
-        f"Noisy Hessians evaluated in the runs of Table {target.table}, mean ± standard deviation: in the paper, "
-        "at the published setting (not private), and of honest runs, which keep their ε. ×: a seed did not terminate."
-    )
-    method = (
-        f"{place(target)}: the number of noisy Hessians evaluated in the runs of Table {target.table}, mean ± "
-        f"standard deviation (ddof = 1) over {span(ours['seeds'])} seeds. It is part of the verdicts of that table. "
-        f"{KEYED_RULE}. {HONEST_RULE}. Setting: {setting(target)}. {cap_rule(context, target)}"
-    )
     header = ["method", "ε", "paper", "published setting", "honest", "iterations"]
-    return Table(pd.DataFrame(rows, columns=header), caption, ours, gaps(context, target, ours, theirs), method=method)
+    missing = gaps(context, target, ours, theirs)
+    return Table(pd.DataFrame(rows, columns=header), "", ours, missing), {
+        "seeds": span(ours["seeds"]), "setting": setting(target), "cap": most_iterations(context, target.artefact),
+    }  # fmt: skip
 
 
-@artefact("differences", "Published values that are not reproduced, or not by runs that keep their ε")
-def differences(context: Context) -> Table:
+@PAPER.artefact("differences")
+def differences(context: Context) -> Told:
     """Every published value that is not exact or match, or does not survive, and the switches that explain it."""
     rows, records = [], []
     for (table, algorithm, epsilon), one in judged(context).items():
@@ -148,26 +107,19 @@ def differences(context: Context) -> Table:
                          one.how or "–", one.outcome.numbers])  # fmt: skip
     frame = pd.DataFrame(records)
     counts, lives = (Counter(one[name] for one in records).most_common() for name in ("verdict", "survives"))
-    caption = (
-        f"Of {len(frame)} published values, our runs under the published setting give: "
-        f"{', '.join(f'{n} {word}' for word, n in counts) or 'no rows'}. Survives: also from runs that keep "
-        "their ε."
-    )
-    method = (
-        f"A value is one cell of a published table: mean, deviation, ×, number of runs and Hessians. Of {len(frame)} "
-        f"values, {', '.join(f'{n} {word}' for word, n in counts)} under the published setting. Whether runs "
-        f"that keep their ε give it: {', '.join(f'{word} {n}' for word, n in lives if word)}. A value is exact if the "
-        "published random stream gives every printed digit. The data file has all values."
-    )
     header = ["table", "method", "ε", "verdict", "survives", "searched", "numbers"]
-    return Table(pd.DataFrame(rows, columns=header), caption, frame, method=method)
+    classes = ", ".join(f"{n} {word}" for word, n in counts)
+    return Table(pd.DataFrame(rows, columns=header), "", frame), {
+        "count": len(frame), "classes": classes, "found_classes": classes or "no rows",
+        "lives": ", ".join(f"{word} {n}" for word, n in lives if word),
+    }  # fmt: skip
 
 
-@artefact("misprints", "What Tables 1 to 4 say of their runs, and what the runs were")
-def misprints(context: Context) -> Table:
+@PAPER.artefact("misprints")
+def misprints(context: Context) -> Told:
     """Errata that are no statement of privacy, each with what our runs by the published stream show of it."""
     runs = {
-        t.table: select(finished(context.rows(t.artefact, timed=0)), variant=PUBLISHED).assign(table=t.table)
+        t.table: select(finished(context, t.artefact, timed=0), variant=PUBLISHED).assign(table=t.table)
         for t in TARGETS[:4]
     }
     everything = pd.concat(runs.values())
@@ -188,38 +140,23 @@ def misprints(context: Context) -> Table:
     copies = copies[copies["size"].eq(len(EPSILONS))]
     watched = select(everything, algorithm=["opt", "opt-ls"])
     stopped = watched["ending"].ne(TERMINATED) & watched["iterations"].lt(watched["T"])
-    rows = [
-        ["Tables 3 and 4, titles", "(0.040, 0.200), (0.020, 0.141)", "α = .06 and .03, as Tables 1 and 2",
-         f"{exact(3, 4)} cells exact there; with the titled α see the wrong runs of `planted`"],
-        ["Tables 3 and 4, 2OPT-LS at ε = 0.2", "<NA>, for autodp's sake",
-         "all five runs crash: exp overflows in float32; the method never calls autodp",
-         f"Table 3: {lost(3, 0.2)}; Table 4: {lost(4, 0.2)}"],
-        ["Table 4, 2OPT-LS at ε = 0.6", ".623 ± .060", "the mean of two runs, three crashed", lost(4, 0.6)],
-        ["OPT-B and 2OPT-B at three ε", "three runs", "one run, printed three times: ε does not enter",
-         f"{copies['nunique'].eq(1).sum()} of {len(copies)} (method, seed) end alike at all ε"],
-        ["OPT and OPT-LS", "stop on released quantities", "end where the true loss rises, which is not released",
-         f"{stopped.sum()} of {len(watched)} runs"],
-        ["Section 4", "n = 4,999 rows of ijcnn", "49,990", "the file's rows"],
-    ]  # fmt: skip
-    caption = "What the paper prints of its runs, what the runs were, and how our runs by the published stream show it."
-    method = (
-        "The table has what the paper says about its runs, and what they were, as our runs by the published stream "
-        "show. Statements of ε that do not hold are on the page of errata."
-    )
+    rows = PAPER.table("misprints", {
+        "exact": exact(3, 4), "lost3": lost(3, 0.2), "lost4": lost(4, 0.2), "lost4b": lost(4, 0.6),
+        "alike": f"{copies['nunique'].eq(1).sum()} of {len(copies)}",
+        "stopped": f"{stopped.sum()} of {len(watched)}",
+    })  # fmt: skip
     missing = [
         context.gap(t.artefact, "published runs")
         for t in TARGETS[:4]
         if runs[t.table].empty and published_blocks(context, t)
     ]
-    return Table(
-        pd.DataFrame(rows, columns=["where", "printed", "ran", "our runs"]), caption, None, missing, method=method
-    )
+    return Table(pd.DataFrame(rows), "", None, missing), {}
 
 
-@artefact("variants", "Other minibatches, radii, and dp-gd-2ns (not in the paper)")
-def variants(context: Context) -> Table:
+@PAPER.artefact("variants")
+def variants(context: Context) -> Told:
     """m = n // 50 beside n // 100, the theory's trust-region radius beside the published one, and dp-gd-2ns."""
-    rows = finished(context.rows("variants"))
+    rows = finished(context, "variants")
     for name in ("set.m", "set.radius"):
         rows = rows.assign(**{name: rows.get(name)})
     rows = rows.assign(variant=[variant(row) for row in rows[["set.m", "set.radius"]].itertuples(index=False)])
@@ -232,7 +169,7 @@ def variants(context: Context) -> Table:
             for block in context.blocks("variants")
         )
         if part.empty and asked:
-            missing.append(context.gap("variants", f"{place(target)}"))
+            missing.append(context.gap("variants", f"{target.place}"))
         part = part.sort_values(["algorithm", "variant", "epsilon"])
         for row, which in zip(frames.records(part, Ours), part["variant"], strict=True):
             lines.append([
@@ -241,20 +178,9 @@ def variants(context: Context) -> Table:
                 count_std(row.iterations, row.iterations_std), whole(row.T),
                 count_std(row.hessian_evaluations, row.hessian_evaluations_std),
             ])  # fmt: skip
-    caption = (
-        "Final loss, mean ± standard deviation, with twice the minibatch, with the theory's trust-region radius, and "
-        "of DP-GD with the parameters of Wang, Chen and Xu (2019)."
-    )
-    method = (
-        "Not in the paper. Three variants: twice the minibatch, m = ⌊n/50⌋ instead of ⌊n/100⌋; the trust region's "
-        "theoretical radius sqrt(α/M) instead of the α/M of the published runs; and DP-GD with the parameters of "
-        "Wang, Chen and Xu (2019), for which the paper gave no practical ones. Numbers are means ± standard "
-        "deviations (ddof = 1) over seeds. terminated: how many of the seeds stopped, by a rule that reads only "
-        f"released quantities, within T and {most_iterations(context, 'variants')} iterations. Privacy: replace-one "
-        "neighbours, δ = 1/n, zCDP (minibatches: RDP of sampling without replacement)."
-    )
     header = ["problem", "α", "method", "variant", "ε", "loss", "terminated", "iterations", "T", "Hessians"]
-    return Table(pd.DataFrame(lines, columns=header), caption, table, missing, method=method)
+    frame = pd.DataFrame(lines, columns=header)
+    return Table(frame, "", table, missing), {"cap": most_iterations(context, "variants")}
 
 
 def variant(row: Any) -> str:
@@ -265,15 +191,10 @@ def variant(row: Any) -> str:
     return {"published": "radius α/M", "theory": "radius sqrt(α/M)"}.get(radius, "–")
 
 
-def cap_rule(context: Context, target: Target) -> str:
-    """How long a run may last."""
-    return f"An honest run has at most {most_iterations(context, target.artefact)} iterations; its noise is set for T."
-
-
-def paired(ours: pd.DataFrame, theirs: pd.DataFrame) -> Iterator[tuple[list[str], Ours, Paper, Ours]]:
+def paired(ours: pd.DataFrame, theirs: pd.DataFrame) -> Iterator[tuple[list[str], Ours, Beside, Ours]]:
     """(method and ε, our cell, the paper's, our cell in `theirs`) of each row; a method's name is printed once."""
     previous = None
-    both = (frames.records(ours, Ours), frames.records(ours, Paper), frames.records(theirs, Ours))
+    both = (frames.records(ours, Ours), frames.records(ours, Beside), frames.records(theirs, Ours))
     for row, paper, other in zip(*both, strict=True):
         yield ["" if row.algorithm == previous else look(row.algorithm).label, f"{row.epsilon:g}"], row, paper, other
         previous = row.algorithm
@@ -308,7 +229,7 @@ def count_std(mean: float, std: float) -> str:
     return whole(mean) if std == 0 else mean_std(mean, std, 1)
 
 
-def paper_loss(row: Paper) -> str:
+def paper_loss(row: Beside) -> str:
     """What the paper prints in a cell of losses."""
     if math.isnan(row.paper_runs):
         return "–"
