@@ -387,7 +387,7 @@ OWN = [
            RECORDED, "the noise is set by another accounting"),
     Mutant(ENGINE, "[plan.asked], [plan.each], W", "[plan.asked], [plan.whole], W",
            CONTRACT + "all_ways_say_one_thing[objpert-two]", "a model is run by another budget than was planned"),
-    Mutant("own/fit.py", "row_bound=None if schema.row_bound is not None else row_bound", "row_bound=None",
+    Mutant("own/fit.py", "row_bound = row_bounds.parse_mode(row_bound, schema.row_bound)", "row_bound = None",
            CONTRACT + "all_ways_say_one_thing[objpert-two]", "fit takes no row bound"),
     Mutant(SPEC, "else ridged / (spec.n * spec.d)", "else 0.0", RECORDED, "no ridge stands for None"),
     Mutant("own/onnx.py", 'return made("Div", scores, made("Max"', 'return scores or made("Div", scores, made("Max"',

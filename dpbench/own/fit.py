@@ -222,12 +222,7 @@ def _by_schema(
 ) -> tuple[Spec, np.ndarray, np.ndarray, float]:
     """(spec, rows, labels as the loss takes them, what rows were divided by) of a table."""
     schema.require_decided()
-    if row_bound not in (None, *row_bounds.WAYS):
-        raise UserError(
-            f'row_bound must be "auto", "private", "rule" or None, got {row_bound!r}; a number is the schema\'s'
-        )
-    if schema.row_bound is not None and row_bound not in (None, "auto"):
-        raise UserError("row_bound: the schema says it; leave it out")
+    row_bound = row_bounds.parse_mode(row_bound, schema.row_bound)
     if not hasattr(X, "columns"):
         raise UserError("X: give a pandas DataFrame, whose columns the schema names")
     target, k = schema.target, len(schema.target.classes or ())
@@ -238,7 +233,7 @@ def _by_schema(
     if len(y) != len(X):
         raise UserError(f"y: {len(y)} values for {len(X)} rows")
     encoding = encoding_of(schema, intercept=True)
-    spec = Spec(loss=loss, row_bound=None if schema.row_bound is not None else row_bound,
+    spec = Spec(loss=loss, row_bound=row_bound,
                 **of_encoding(encoding, len(X), k), **fields)  # fmt: skip
     plan(spec)  # refuses what cannot be before a cell is read
     rows = encoding.rows(X, fitting=True)

@@ -169,7 +169,7 @@ class Simulation(NamedTuple):
         return plan(Spec(
             **of_encoding(self.encoding, rows, self.classes), loss="logistic" if self.classes else "squared",
             epsilon=epsilon, delta=delta, algorithm=algorithm, reproducible=seeded,
-            row_bound=None if self.schema.row_bound is not None else self.row_bound,
+            row_bound=self.row_bound,
         ))  # fmt: skip
 
     def world(self, number: int, rows: int) -> World:

@@ -12,7 +12,7 @@ from dpbench import schema as schemas
 from dpbench.errors import UserError, nearest, positive, several, silent
 from dpbench.own import worlds as worlds_of
 from dpbench.own.forecast import ROWS_ALLOWED, SCORES, TARGETS, Forecasts, Simulation, make
-from dpbench.own.row_bound import WAYS, RowBound
+from dpbench.own.row_bound import RowBound, parse_mode
 from dpbench.schema import Schema, read_table
 
 FORMATS = ("png", "pdf", "svg")
@@ -64,12 +64,7 @@ def plan(
         UserError, DataError: one line that names the argument.
     """
     found = schemas.load(schema)
-    if row_bound not in (None, *WAYS):
-        raise UserError(
-            f'row_bound must be "auto", "private", "rule" or None, got {row_bound!r}; a number is the schema\'s'
-        )
-    if found.row_bound is not None and row_bound not in (None, "auto"):
-        raise UserError("row_bound: the schema says it; leave it out")
+    how = parse_mode(row_bound, found.row_bound)
     whole = (
         ("n", n, ROWS_ALLOWED),
         ("worlds", worlds, (2, 100_000)),
@@ -87,7 +82,7 @@ def plan(
         raise UserError(f"{clash[0]}: like takes it from the public rows; leave one of the two out")
     rows = None if like is None else worlds_of.rows_of(found, read_table(like, found), os.fspath(like))
     epsilons = sorted(dict.fromkeys(positive("epsilon", float(each)) for each in several(epsilon)))
-    frame = Simulation(found, int(n), delta, dict(share or {}), signal, rows, seed, row_bound)
+    frame = Simulation(found, int(n), delta, dict(share or {}), signal, rows, seed, how)
     target = None if reach is None else parse_target(reach, "classes" if frame.classes else "numbers")
     made = make(frame, epsilons, several(algorithm), worlds, target, jobs, progress)
     if figure is not None:

@@ -26,7 +26,7 @@ from typing import Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 
-from dpbench.errors import PrivacyError
+from dpbench.errors import PrivacyError, UserError
 from dpbench.privacy.accounting.gaussian import gaussian_epsilon, gaussian_mu
 from dpbench.privacy.budget import Budget
 from dpbench.privacy.check import guarantee, together
@@ -103,6 +103,17 @@ def mechanisms_of(exact: bool, seed: int | None) -> type[Mechanisms]:
     if exact:
         return ExactMechanisms if seed is None else SeededMechanisms
     return Mechanisms
+
+
+def parse_mode(row_bound: Any, number: float | None) -> RowBound | None:
+    """How a bound is to be found beside a schema's `number`; UserError for what says none, or says it twice."""
+    if row_bound not in (None, *WAYS):
+        raise UserError(
+            f'row_bound must be "auto", "private", "rule" or None, got {row_bound!r}; a number is the schema\'s'
+        )
+    if number is not None and row_bound not in (None, "auto"):
+        raise UserError("row_bound: the schema says it; leave it out")
+    return None if number is not None else row_bound
 
 
 def by_rule(lengths: Lengths) -> float:
