@@ -96,9 +96,10 @@ def main(args: list[str] | None = None) -> None:
     """Entry point: every mistake of the user is one line on stderr and exit code 2."""
     gc.set_threshold(100_000, 50, 50)  # a plan is 200,000 jobs without a cycle among them, walked again and again
     try:
-        code = group.main(args, prog_name="dpbench", standalone_mode=False)
+        words = sys.argv[1:] if args is None else args
+        code = group.main(args, prog_name="dpbench", standalone_mode=False, obj=words)  # as they were typed
     except UserError as error:
-        _fail(_as_typed(str(error), sys.argv[1:] if args is None else args))
+        _fail(_as_typed(str(error), words))
     except click.exceptions.NoArgsIsHelpError as error:
         click.echo(error.ctx.get_help() if error.ctx.parent else START)
         code = 2

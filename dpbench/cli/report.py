@@ -45,8 +45,9 @@ def report(
 
     dpbench report --experiment second_order --profile full
 
-    The pages start at DIR/PROFILE/index.html. Runs of your own (dpbench run --algo) get a page under DIR/adhoc: a
-    table, the excess loss against ε, and curves of runs that were made with --trace. Missing rows leave a gap that
+    The pages start at DIR/PROFILE/index.html. All runs of your own (dpbench run --algo) share the page of --profile
+    adhoc: the excess loss against ε beside the full profile's best methods, a table, curves of runs that were made with
+    --trace, and the commands that made them. Missing rows leave a gap that
     names the command to fill it.
     With --latex, each experiment's folder also gets section.tex, with its figures, tables and claims, which a document
     can \\input, and references.bib.

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import json
 import math
+import shlex
 from collections.abc import Iterable
 from math import isnan
 from pathlib import Path
@@ -125,7 +126,12 @@ HOUR = 3600.0
 
 @click.command("run")
 @click.option(
-    "--algo", "algorithm", metavar="NAME", shell_complete=ALGORITHMS, help="Algorithm, alias, or path/to/file.py:Class."
+    "--algo",
+    "methods",
+    multiple=True,
+    metavar="NAME",
+    shell_complete=ALGORITHMS,
+    help="Algorithm, alias, or path/to/file.py:Class; may be repeated.",
 )
 @click.option(
     "--dataset",
@@ -181,11 +187,11 @@ HOUR = 3600.0
 @click.option("--yes", is_flag=True, help="Start even if the runs take more than an hour.")
 @click.option("--debug", is_flag=True, help="Show the traceback of an algorithm that raised.")
 @RESULTS
-def run(algorithm: str | None, reference: str | None, key: str | None, debug: bool, yes: bool, **given: Any) -> int:
-    """Run one algorithm (--algo), or an experiment's grid (--experiment), and keep the rows.
+def run(methods: tuple[str, ...], reference: str | None, key: str | None, debug: bool, yes: bool, **given: Any) -> int:
+    """Run algorithms (--algo), or an experiment's grid (--experiment), and keep the rows.
 
     \b
-    dpbench run --algo dp-gd --dataset a1a --eps 1 --seeds 5 --set T=100
+    dpbench run --algo dp-gd --algo my_method.py:MyMethod --dataset synthetic --eps 1 --seeds 5
     dpbench run --experiment second_order/fig2 --profile quick
     dpbench run --profile-of 1f0c9a
 
@@ -194,32 +200,36 @@ def run(algorithm: str | None, reference: str | None, key: str | None, debug: bo
     take the tuned values that ship with that experiment, if there are any; such runs are made one at a time and timed.
     """
     if key is not None:
-        if algorithm is not None or reference is not None:
+        if methods or reference is not None:
             raise UserError("--profile-of stands alone: it takes the key of a row that there is")
         for path in dpbench.privacy_profile(key, results=given["results"]):
             click.echo(str(path))
         return 0
-    if (algorithm is None) == (reference is None):
+    if bool(methods) == (reference is not None):
         raise UserError("give either --algo NAME or --experiment NAME")
     context = click.get_current_context()
-    other = OF_A_GRID if algorithm is not None else OF_ONE
+    other = OF_A_GRID if methods else OF_ONE
     clash = [flag for name, flag in other.items() if context.get_parameter_source(name) is COMMANDLINE]
-    if clash and algorithm is not None:
+    if clash and methods:
         raise UserError(f"{clash[0]} goes with --experiment")
     if clash:
         raise UserError(f"{clash[0]} goes with --algo; an experiment's grid is changed with --config FILE")
     of_one, of_a_grid = ({name: given.pop(name) for name in names} for names in (OF_ONE, OF_A_GRID))
-    if algorithm is not None:
-        of_one["settings"] = parse_settings(of_one["settings"])
-        with progress() as report:
-            ask = (lambda seconds: None) if yes else _not_for_hours
-            runs = dpbench.run_algorithm(algorithm, **of_one, **given, progress=report, notify=say, estimated=ask)
-        (_print_tuned if runs.tuned else _print)(runs.table())
-        for line in runs.warnings():
-            say(line)
-        return _verdict(runs, debug)
-    assert reference is not None
     codes = []
+    if methods:
+        of_one["settings"] = parse_settings(of_one["settings"])
+        for method in dict.fromkeys(methods):
+            with progress() as report:
+                ask = (lambda seconds: None) if yes else _not_for_hours
+                runs = dpbench.run_algorithm(method, **of_one, **given, progress=report, notify=say, estimated=ask)
+            if context.obj:
+                runs.store.remember(shlex.join(["dpbench", *context.obj]))
+            (_print_tuned if runs.tuned else _print)(runs.table())
+            for line in runs.warnings():
+                say(line)
+            codes.append(_verdict(runs, debug))
+        return max(codes)
+    assert reference is not None
     for one in dpbench.listing("experiments")["experiment"] if reference == "all" else [reference]:
         with progress() as report:
             runs = dpbench.run_experiment(one, **of_a_grid, **given, progress=report, notify=say)

@@ -1,4 +1,4 @@
-"""Pages of runs of one's own: a table, excess loss against ε and curves for each folder of `results/adhoc`.
+"""A page of all runs of one's own: excess loss against ε, a table, curves, and the commands that made them.
 
 Beside them stand the runs of the full profile on the same problems, where `results/full` has them.
 """
@@ -6,6 +6,7 @@ Beside them stand the runs of the full profile on the same problems, where `resu
 from __future__ import annotations
 
 import os
+from collections import Counter
 from collections.abc import Iterator
 from importlib import resources
 from pathlib import Path
@@ -16,8 +17,10 @@ from markupsafe import Markup
 
 from dpbench import experiments, files, frames
 from dpbench.errors import counted
+from dpbench.leaderboard import shipped
 from dpbench.reporting import experiment_page, explorer, glossary
-from dpbench.reporting.html import articles, breakable, join, link, page, table, tag
+from dpbench.reporting.html import articles, breakable, join, link, page, tag
+from dpbench.reporting.html import table as html_table
 from dpbench.run import outcomes
 from dpbench.run.store import Store, list_parts
 from dpbench.study.output import Figure, Table
@@ -29,51 +32,42 @@ PROFILE = "adhoc"
 CELL = ["problem", "epsilon", "algorithm", "settings", "accounting", "relation"]
 READ = ("experiment", "problem", "algorithm", "epsilon", "settings", "accounting", "relation", "seed", "timed",
         "private", "status", "excess", "key")  # fmt: skip
+OF_OTHER_VERBS = ("compare-", "submit-")
+DEFAULT = {"out": "results", "figures": "figures"}
 NAMED = 5  # methods of the full profile that are drawn and listed on each problem
 LINES = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00")
 
 
 def folders(results: Path) -> list[str]:
-    """The folders under `results/adhoc` that have runs."""
+    """The folders under `results/adhoc` that have runs of `dpbench run`: not those of `compare` and of `submit`."""
     found = sorted(path.parent for path in (results / PROFILE).glob("*/runs"))
-    return [path.name for path in found if list_parts(path / "runs")]
+    return [path.name for path in found if list_parts(path / "runs") and not path.name.startswith(OF_OTHER_VERBS)]
 
 
 def build(results: str | os.PathLike[str], figures: str | os.PathLike[str]) -> Iterator[str]:
-    """Write `figures/adhoc/NAME/` for each folder and an index over them; a line for each file group."""
-    names, target = folders(Path(results)), Path(figures) / PROFILE
-    nav = [("index.html", "Your runs"), *((f"{name}/index.html", name) for name in names),
-           (glossary.PAGE, glossary.TITLE)]  # fmt: skip
-    told = []
-    for name in names:
-        folder = target / name
-        folder.mkdir(parents=True, exist_ok=True)
-        runs = Store(results, PROFILE, name)
-        rows = runs.runs()
-        outputs = list(_outputs(rows, runs, beside(Path(results), rows)))
-        sections = []
-        for stem, title, output in outputs:
-            with figure_style():
-                saved = output.save(folder / stem, title)
-            yield f"{folder / stem}.*  {title}"
-            sections.append((stem, title, _section(stem, title, output, saved, folder)))
-        where = Path(os.path.relpath(Path(results) / PROFILE / name, folder)).as_posix()
-        sections.append(("commands", "Commands that make these runs", _commands(rows, where)))
-        answer = outputs[0][2].finding or outputs[0][2].caption
-        head = tag("h1", f"{name}: runs of your own") + tag("p", f"{answer}.".replace("..", "."), cls="lead")
-        files.write(folder / "index.html", page(f"{name} – dpbench", nav, head + articles(sections), root="../",
-                                                here=f"{name}/index.html"))  # fmt: skip
-        told.append([link(f"{name}/index.html", name), len(rows), ", ".join(dict.fromkeys(rows["problem"])), answer])
-    if names:
-        files.write(target / "style.css", (resources.files(__package__) / "style.css").read_text("utf-8"))
-        words = page(f"{glossary.TITLE} – dpbench", nav, glossary.body(), here=glossary.PAGE)
-        files.write(target / glossary.PAGE, words)
-        head = tag("h1", "Runs of your own") + tag(
-            "p", f"{counted(len(names), 'folder')} of results/adhoc.", cls="lead"
-        )
-        body = head + table(["runs of", "runs", "problems", "what came out"], told, whole=True)
-        files.write(target / "index.html", page("Your runs – dpbench", nav, body, here="index.html"))
-        yield f"to read your own runs, open {target / 'index.html'}"
+    """Write `figures/adhoc/index.html` on all folders together; a line for each file group."""
+    target, stores = Path(figures) / PROFILE, [Store(results, PROFILE, name) for name in folders(Path(results))]
+    target.mkdir(parents=True, exist_ok=True)
+    rows = pd.concat([store.runs() for store in stores], ignore_index=True).drop_duplicates("key")
+    traces = pd.concat([store.traces() for store in stores], ignore_index=True)
+    outputs = list(_outputs(rows, traces, beside(Path(results), rows)))
+    sections = []
+    for stem, title, output in outputs:
+        with figure_style():
+            saved = output.save(target / stem, title)
+        yield f"{target / stem}.*  {title}"
+        sections.append((stem, title, _section(stem, title, output, saved, target)))
+    sections.append(("commands", "Commands that make these runs and this page", _commands(stores, results, figures)))
+    nav = [("index.html", "Your runs"), (glossary.PAGE, glossary.TITLE)]
+    table = next(output for stem, _, output in outputs if stem == "runs")
+    answer = f"{table.finding or table.caption}.".replace("..", ".")
+    head = tag("h1", "Your runs") + tag("p", answer, cls="lead")
+    words = page(f"{glossary.TITLE} – dpbench", nav, glossary.body(), here=glossary.PAGE)
+    style = (resources.files(__package__) / "style.css").read_text("utf-8")
+    files.write(target / "index.html", page("Your runs – dpbench", nav, head + articles(sections), here="index.html"))
+    for name, text in ((glossary.PAGE, words), ("style.css", style)):
+        files.write(target / name, text)
+    yield f"to read your own runs, open {target / 'index.html'}"
 
 
 def beside(results: Path, rows: pd.DataFrame) -> pd.DataFrame:
@@ -83,7 +77,9 @@ def beside(results: Path, rows: pd.DataFrame) -> pd.DataFrame:
     """
     found = []
     for name in experiments.names():
-        store = Store(results, "full", name)
+        store = Store(results, shipped.PROFILE, name)
+        if name == shipped.EXPERIMENT and not store.folder.is_dir() and (home := shipped.folder()):
+            store = Store(results, shipped.PROFILE, name, folder=home)
         if store.folder.is_dir():
             frame = pd.DataFrame(store.columns(*READ), columns=list(READ))
             there = frame["problem"].isin(set(rows["problem"])) & frame["private"].eq(True) & frame["timed"].eq(0)
@@ -97,15 +93,15 @@ def beside(results: Path, rows: pd.DataFrame) -> pd.DataFrame:
     return table.loc[best].reset_index(drop=True)
 
 
-def _outputs(rows: pd.DataFrame, store: Store, others: pd.DataFrame) -> Iterator[tuple[str, str, Any]]:
+def _outputs(rows: pd.DataFrame, traces: pd.DataFrame, others: pd.DataFrame) -> Iterator[tuple[str, str, Any]]:
     """(file, title, figure or table)."""
     ended = rows[outcomes.has_result(rows["status"])]
     table = means(ended.assign(excess=excess(ended)), CELL, planned=("epsilon_planned", "max"),
                   checked=("checked_by", "first"), private=("private", "all"))  # fmt: skip
-    yield "runs", "Your runs: excess loss by problem and ε", _table(rows, table, others)
     if len(table):
         yield "excess", "Excess loss against ε", _against_epsilon(table, others)
-    traces = store.traces(ended["key"])
+    yield "runs", "Your runs: excess loss by problem and ε", _table(rows, table, others)
+    traces = traces[traces["key"].isin(ended["key"])]
     if len(traces):
         yield "curves", "Excess loss along the way", _curves(ended, traces)
 
@@ -204,10 +200,14 @@ def _against_epsilon(table: pd.DataFrame, others: pd.DataFrame) -> Figure:
             axis.plot(line["epsilon"], line["mean"], color=style.colour, marker=style.marker, ms=3, lw=1, alpha=0.6,
                       label=f"{style.label}, full profile")  # fmt: skip
         own = table[table["problem"].eq(problem)]
-        for i, (_, mine) in enumerate(own.groupby(["algorithm", "settings", "accounting", "relation"], sort=False)):
-            mine, name = mine.sort_values("epsilon"), "yours" if i == 0 else f"yours, setting {i + 1}"
+        numbers: Counter[str] = Counter()
+        for i, ((method, *_), mine) in enumerate(own.groupby(CELL[2:], sort=False)):
+            name = str(method)
+            numbers[name] += 1
+            label = f"{look(name).label}, yours" + (f" (setting {numbers[name]})" if numbers[name] > 1 else "")
+            mine = mine.sort_values("epsilon")
             axis.errorbar(mine["epsilon"], mine["mean"], mine["se"].fillna(0), fmt="o-", ms=6, lw=1.8, zorder=4,
-                          color=LINES[i % len(LINES)], label=name)  # fmt: skip
+                          color=LINES[i % len(LINES)], label=label)  # fmt: skip
         axis.set(title=problem_title(problem), xlabel="ε", ylabel="excess loss", xscale="log", yscale="log")
     legend_below(figure, axes, columns=2)
     caption = (
@@ -225,9 +225,9 @@ def _curves(ended: pd.DataFrame, traces: pd.DataFrame) -> Figure:
     figure, axes = _panels(problems)
     for axis, problem in zip(axes, problems, strict=True):
         cells = table[table["problem"].eq(problem)].groupby(CELL, sort=False)
-        for i, ((_, epsilon, _, settings, *_), line) in enumerate(cells):
+        for i, ((_, epsilon, name, settings, *_), line) in enumerate(cells):
             line = line[line["iteration"] > 0].sort_values("iteration")
-            label = f"ε = {epsilon:g}, {explorer.in_words(str(settings)) or 'defaults'}"
+            label = f"{look(str(name)).label}, ε = {epsilon:g}, {explorer.in_words(str(settings)) or 'defaults'}"
             colour = LINES[i] if i < len(LINES) else GREY
             axis.plot(line["iteration"], line["mean"], color=colour, label=label)
             band(axis, line, "iteration", colour)
@@ -240,26 +240,21 @@ def _curves(ended: pd.DataFrame, traces: pd.DataFrame) -> Figure:
 
 def _section(stem: str, title: str, output: Any, saved: list[Path], folder: Path) -> Markup:
     if isinstance(output, Table):
-        content = table([str(name) for name in output.frame], output.frame.astype(str).to_numpy().tolist())
+        content = html_table([str(name) for name in output.frame], output.frame.astype(str).to_numpy().tolist())
     else:
         content = experiment_page.figure(folder, stem, f"{title}. {output.caption.partition('. ')[0]}.")
     gaps = tag("ul", join(tag("li", breakable(line)) for line in output.gaps), cls="gap") if output.gaps else ""
     named = join((link(path.name, path.suffix[1:].upper()) for path in saved), " · ")
-    method = experiment_page.method({"method": output.method}, "../")
+    method = experiment_page.method({"method": output.method}, "")
     return content + tag("p", breakable(output.caption), cls="caption") + method + gaps + tag("p", named, cls="files")
 
 
-def _commands(rows: pd.DataFrame, where: str) -> Markup:
-    """A command per setting; what was refused is among them."""
-    alike = [name for name in CELL if name != "epsilon"]
+def _commands(stores: list[Store], results: str | os.PathLike[str], figures: str | os.PathLike[str]) -> Markup:
+    """The commands as they were typed, in the folder that they were typed in; rows made from Python have none."""
     lines = []
-    for cell, group in rows.groupby(alike, sort=False):
-        problem, algorithm, settings, accounting, relation = cell
-        epsilons = " ".join(f"--eps {one:g}" for one in dict.fromkeys(group["epsilon"]))
-        flags = explorer.flags(algorithm, settings, accounting, relation)
-        told = (
-            f"dpbench run --algo {algorithm} --dataset {problem} {epsilons} --seeds {group['seed'].max() + 1} {flags}"
-        )
-        lines.append(told.strip())
-    text = "\n".join([*dict.fromkeys(lines), f"dpbench report --profile {PROFILE}"])
-    return tag("pre", text) + tag("p", link(f"{where}/runs", "rows (parquet)"), cls="files")
+    for store in stores:
+        lines += store.commands() or [f"# made from Python: {store.folder}"]
+    where = [
+        f"--{name} {path}" for name, path in (("out", results), ("figures", figures)) if str(path) != DEFAULT[name]
+    ]
+    return tag("pre", "\n".join([*dict.fromkeys(lines), " ".join(["dpbench report --profile", PROFILE, *where])]))

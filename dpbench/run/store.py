@@ -261,6 +261,16 @@ class Store:
         kept = sorted((last | sound).values())
         return [[lists[name][row] for row in kept] for name in names]
 
+    def commands(self) -> list[str]:
+        """The commands that made rows here, as they were typed; those made from Python have none."""
+        path = self.folder / "commands.txt"
+        return path.read_text(encoding="utf-8").splitlines() if path.exists() else []
+
+    def remember(self, command: str) -> None:
+        """Keep a command among `commands`."""
+        if command not in (known := self.commands()):
+            files.write(self.folder / "commands.txt", "".join(f"{line}\n" for line in [*known, command]))
+
     def compact(self, drop: Collection[str] = ()) -> None:
         """Merge the parts into one file per table. A crash in between leaves duplicates, which reading drops.
 

@@ -1,5 +1,10 @@
 """Runs of one's own, as `dpbench run --algo` leaves them, in `dpbench report`."""
 
+import html
+import re
+import shlex
+
+import pandas as pd
 import pytest
 
 import dpbench
@@ -37,12 +42,12 @@ def test_report_draws_own_runs_beside_the_full_profiles(own, monkeypatch, capsys
     assert "to read your own runs, open figures/adhoc/index.html" in capsys.readouterr().out
     folder = own / "figures" / "adhoc"
     assert problems(folder) == []
-    page = (folder / "dp-gd" / "index.html").read_text(encoding="utf-8")
+    page = (folder / "index.html").read_text(encoding="utf-8")
     assert "Your best runs lose" in page
     assert "times what is lost by the best other private method" in page
-    assert "dpbench run --algo dp-gd --dataset synthetic --eps 0.5 --eps 1 --seeds 3 --set T=4" in page
-    assert {path.stem for path in (folder / "dp-gd").glob("*.csv")} == {"runs", "excess", "curves"}
-    table = (folder / "dp-gd" / "runs.md").read_text(encoding="utf-8")
+    assert "# made from Python: results/adhoc/dp-gd\ndpbench report --profile adhoc" in page
+    assert {path.stem for path in folder.glob("*.csv")} == {"runs", "excess", "curves"}
+    table = (folder / "runs.md").read_text(encoding="utf-8")
     assert "full/second_order" in table
     assert "oracle" not in table  # what does not keep its ε is no yardstick
 
@@ -50,9 +55,46 @@ def test_report_draws_own_runs_beside_the_full_profiles(own, monkeypatch, capsys
 def test_captions_of_own_runs_are_short(own):
     runs = Store(own / "results", "adhoc", "dp-gd")
     rows = runs.runs()
-    outputs = list(adhoc._outputs(rows, runs, adhoc.beside(own / "results", rows)))
-    assert [stem for stem, _, _ in outputs] == ["runs", "excess", "curves"]
+    outputs = list(adhoc._outputs(rows, runs.traces(), adhoc.beside(own / "results", rows)))
+    assert [stem for stem, _, _ in outputs] == ["excess", "runs", "curves"]
     assert all(len(output.caption.split()) <= WORDS for _, _, output in outputs)
+
+
+OWN = """
+from dpbench.algorithms.gradient_descent import DPGradientDescent
+
+class Mine(DPGradientDescent):
+    name, title = "my-gd", "My GD"
+"""
+
+
+def test_all_own_runs_are_in_one_figure_and_its_commands_run_as_printed(tmp_path, monkeypatch, capsys):
+    """Also a method in a file, whose rows have its name alone; rows of other verbs are not drawn."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "my method.py").write_text(OWN)
+    words = ["--algo", "my method.py:Mine", "--algo", "dp-gd", "--dataset", "synthetic", "--eps", "1", "--eps", "2"]
+    words = ["run", *words, "--seeds", "2", "--set", "T=3", "--jobs", "1"]
+    write(Store("results", "adhoc", "submit-other"), [row(0) | {"key": "other", "algorithm": "other"}])
+    for command in (words, ["report", "--profile", "adhoc"]):
+        with pytest.raises(SystemExit) as ended:
+            main(command)
+        assert ended.value.code == 0
+    page = (tmp_path / "figures" / "adhoc" / "index.html").read_text(encoding="utf-8")
+    drawn = pd.read_csv("figures/adhoc/excess.csv")
+    assert sorted(zip(drawn["algorithm"], drawn["epsilon"], strict=True)) == [
+        ("dp-gd", 1.0), ("dp-gd", 2.0), ("my-gd", 1.0), ("my-gd", 2.0)
+    ]  # fmt: skip
+    printed = html.unescape(re.search(r"<pre>(.*?)</pre>", page, flags=re.DOTALL)[1]).strip().splitlines()
+    assert printed == [shlex.join(["dpbench", *words]), "dpbench report --profile adhoc"]
+    before = Store("results", "adhoc", "my-gd").finished()
+    capsys.readouterr()
+    for command in printed:
+        with pytest.raises(SystemExit) as ended:
+            main(shlex.split(command)[1:])
+        assert ended.value.code == 0
+    assert "nothing to do; 4 finished before" in capsys.readouterr().err
+    assert Store("results", "adhoc", "my-gd").finished() == before
+    assert len(Store("results", "adhoc", "my-gd").commands()) == 1
 
 
 def test_without_own_runs_the_hint_is_a_command_that_makes_some(tmp_path):
