@@ -127,7 +127,7 @@ HOUR = 3600.0
 @click.command("run")
 @click.option(
     "--algo",
-    "methods",
+    "algorithm",
     multiple=True,
     metavar="NAME",
     shell_complete=ALGORITHMS,
@@ -200,25 +200,25 @@ def run(methods: tuple[str, ...], reference: str | None, key: str | None, debug:
     take the tuned values that ship with that experiment, if there are any; such runs are made one at a time and timed.
     """
     if key is not None:
-        if methods or reference is not None:
+        if algorithm or reference is not None:
             raise UserError("--profile-of stands alone: it takes the key of a row that there is")
         for path in dpbench.privacy_profile(key, results=given["results"]):
             click.echo(str(path))
         return 0
-    if bool(methods) == (reference is not None):
+    if bool(algorithm) == (reference is not None):
         raise UserError("give either --algo NAME or --experiment NAME")
     context = click.get_current_context()
-    other = OF_A_GRID if methods else OF_ONE
+    other = OF_A_GRID if algorithm else OF_ONE
     clash = [flag for name, flag in other.items() if context.get_parameter_source(name) is COMMANDLINE]
-    if clash and methods:
+    if clash and algorithm:
         raise UserError(f"{clash[0]} goes with --experiment")
     if clash:
         raise UserError(f"{clash[0]} goes with --algo; an experiment's grid is changed with --config FILE")
     of_one, of_a_grid = ({name: given.pop(name) for name in names} for names in (OF_ONE, OF_A_GRID))
     codes = []
-    if methods:
+    if algorithm:
         of_one["settings"] = parse_settings(of_one["settings"])
-        for method in dict.fromkeys(methods):
+        for method in dict.fromkeys(algorithm):
             with progress() as report:
                 ask = (lambda seconds: None) if yes else _not_for_hours
                 runs = dpbench.run_algorithm(method, **of_one, **given, progress=report, notify=say, estimated=ask)
