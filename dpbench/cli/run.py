@@ -187,7 +187,9 @@ HOUR = 3600.0
 @click.option("--yes", is_flag=True, help="Start even if the runs take more than an hour.")
 @click.option("--debug", is_flag=True, help="Show the traceback of an algorithm that raised.")
 @RESULTS
-def run(methods: tuple[str, ...], reference: str | None, key: str | None, debug: bool, yes: bool, **given: Any) -> int:
+def run(
+    algorithm: tuple[str, ...], reference: str | None, key: str | None, debug: bool, yes: bool, **given: Any
+) -> int:
     """Run algorithms (--algo), or an experiment's grid (--experiment), and keep the rows.
 
     \b
