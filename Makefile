@@ -7,7 +7,7 @@ TOOLS := .venv-tools/bin
 # Every package, pinned with its hash, for Python 3.10 to 3.14; `make LOCK= ...` takes the newest that pyproject.toml allows.
 LOCK ?= requirements/dev.txt
 # Whose full rows take minutes to an hour on one core; together about three hours.
-AGAIN := second_order/c7 second_order/ridge second_order/fig7 second_order/beta \
+AGAIN := second_order/c7 second_order/fig7 second_order/beta \
   zeroth_order/estimators zeroth_order/tree_noise zeroth_order/dimension zeroth_order/privacy_for_free \
   zeroth_order/stationarity zeroth_order/guarantee accelerated \
   greedy_coordinate/published_selection greedy_coordinate/rules

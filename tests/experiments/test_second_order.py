@@ -48,16 +48,14 @@ def test_no_published_value_is_of_standardised_columns(experiment):
     for profile in ("quick", "full"):
         for block in experiment.blocks(profile):
             if {"adult", "covertype"} & set(block.problems):
-                assert set(block.artefacts) <= {"standardised", "ridge", "c7"}
+                assert set(block.artefacts) <= {"standardised", "c7"}
 
 
 @pytest.mark.parametrize("profile", ["quick", "full"])
 def test_every_artefact_but_those_without_rows_has_blocks(experiment, profile):
     for one in experiment.artefacts:
         blocks = experiment.blocks(profile, one.name)
-        assert bool(blocks) == (one.name not in ("fig5", "table3", "tuning_rule", "tuning_rules", "equal_loss")), (
-            one.name
-        )
+        assert bool(blocks) == (one.name not in ("fig5", "table3", "tuning_rules", "equal_loss")), one.name
         tuned = {(a, p, e) for b in blocks if b.tuned for a in b.algorithms for p in b.problems for e in b.epsilon}
         tunable = {
             (a, p, e) for b in blocks if not b.tuned for a in b.algorithms for p in b.problems for e in b.epsilon
@@ -180,7 +178,7 @@ def with_a_stale_row(context):
 @pytest.mark.thorough
 def test_a_run_timed_at_a_T_tuned_before_enters_no_table_and_no_comparison(context):
     """Table 1 once had 2.83 where the comparison of the same cell had 0.364."""
-    from dpbench.experiments.second_order.cells import cells
+    from dpbench.experiments.second_order.tables import cells
 
     before, stale = context, with_a_stale_row(context)
     assert 17 in set(stale.runs["T"])
@@ -194,7 +192,7 @@ def test_a_run_timed_at_a_T_tuned_before_enters_no_table_and_no_comparison(conte
 
 @pytest.mark.thorough
 def test_the_26_printed_cells_have_other_unit_costs(context):
-    from dpbench.experiments.second_order.cells import cells
+    from dpbench.experiments.second_order.tables import cells
     from dpbench.study.verdicts import judge
 
     judged = judge(cells(context))
@@ -340,7 +338,7 @@ def test_the_rule_for_the_rivals_T_decides_who_wins(tmp_path):
 
 
 def test_seconds_of_a_T_that_was_not_timed_are_in_proportion(context):
-    from dpbench.experiments.second_order.tuned import run_seconds
+    from dpbench.experiments.second_order.rows import run_seconds
 
     exact, timed = run_seconds(context, "synthetic", "dp-gd", 300)
     scaled, other = run_seconds(context, "synthetic", "dp-gd", 600)
@@ -376,7 +374,7 @@ def algorithm_of(job):
 
 def test_seconds_are_those_of_the_same_rates(context):
     """An iteration on samples of another size takes another time: such runs stand in only where there are no others."""
-    from dpbench.experiments.second_order.tuned import run_seconds
+    from dpbench.experiments.second_order.rows import run_seconds
 
     name = "dp-newton-minibatch-hess-clip"
     (settings,) = context.runs.query("algorithm == @name and timed > 0")["settings"].unique()
@@ -388,7 +386,7 @@ def test_seconds_are_those_of_the_same_rates(context):
 
 
 def test_a_timed_run_stands_in_where_no_seed_was_traced(context):
-    from dpbench.experiments.second_order.convergence import traced
+    from dpbench.experiments.second_order.curves import traced
 
     runs, _ = traced(context, "fig4")
     assert set(runs["timed"]) == {0}
@@ -409,7 +407,7 @@ def test_table1_marks_nothing_as_private_that_february_floored(context):
 
 
 def test_the_figure_of_the_paper_ends_where_its_untimed_runs_do(tmp_path):
-    from dpbench.experiments.second_order.first_figure import ends_of
+    from dpbench.experiments.second_order.curves import ends_of
     from dpbench.study.style import figure_style
 
     context = fabricate(tmp_path, problems=("covertype-max",))

@@ -14,7 +14,7 @@ from dpbench.experiments import accelerated
 from dpbench.experiments.greedy_coordinate import claims as greedy_coordinate
 from dpbench.experiments.nonconvex import errata as nonconvex
 from dpbench.experiments.nonconvex import with_replacement
-from dpbench.experiments.second_order import errata as second_order
+from dpbench.experiments.second_order import claims as second_order
 from dpbench.experiments.zeroth_order import claims as zeroth_order
 from dpbench.privacy.ledger import Entry, Gaussian, Relation, WithoutReplacement
 from dpbench.privacy.verify import spent

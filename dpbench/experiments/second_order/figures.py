@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from dpbench.experiments.second_order.tuned import RULE, at_zero, seconds_per_iteration, tuned
+from dpbench.experiments.second_order.rows import PAPER, Told, at_zero, seconds_per_iteration, tuned
 from dpbench.study.context import Context, select
-from dpbench.study.declare import artefact
 from dpbench.study.output import Figure
 from dpbench.study.panels import Panels, curve
 from dpbench.study.statistics import mostly_lowest, span
@@ -20,9 +19,9 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 
-@artefact("fig2", "Fig. 2: best excess loss against ε", name="fig2")
-@artefact("fig6", "Fig. 6: best excess loss against ε, Fashion-MNIST and protein", name="fig6")
-def privacy_utility(context: Context, name: str) -> Figure:
+@PAPER.artefact("fig2", name="fig2")
+@PAPER.artefact("fig6", name="fig6")
+def privacy_utility(context: Context, name: str) -> Told:
     """The privacy-utility panels of Figs. 2 and 6: excess losses above, ratios to DP-GD's below."""
     algorithms = context.algorithms(name)
     rows = context.rows(name, timed=0)
@@ -69,20 +68,14 @@ def privacy_utility(context: Context, name: str) -> Figure:
     if "aop" in algorithms:
         relations += " (AOP: replace-one, so its ε asks for more)"
     unprivate = [look(a).label for a in algorithms if not look(a).private]
-    caption = (
-        "Above: mean excess loss of each method at its best T, against ε. Below: its ratio to DP-GD's. Above the "
-        "dotted line a method does no better than w = 0. Bands: ± 1 standard error."
-    )
     finding = _lowest(table)
-    method = (
-        f"A point is the mean excess loss over {span(table['seeds'])} seeds; below is its ratio to DP-GD's. {RULE}; "
-        "the table best_T has the chosen T, and AOP has none. Bands: ± 1 standard error of the mean; in the ratios, "
-        "that of the method alone. Dotted: w = 0, which uses no data; a method above it does worse. Privacy: "
-        f"{relations}; accounting bs16, RDP for samples, (ε, δ) added up for AOP. Lines leave a panel where they are "
-        "far above the others."
-        + (f" Not private: {', '.join(unprivate)} (its step size looks at the data)." if unprivate else "")
-    )
-    return page.figure(caption, table.drop(columns=["settings"]), method=method, finding=finding)
+    return page.figure("", table.drop(columns=["settings"])), {
+        "seeds": span(table["seeds"]),
+        "relations": relations,
+        "unprivate": f" Not private: {', '.join(unprivate)} (its step size looks at the data)." if unprivate else "",
+        "found": bool(finding),
+        "finding": finding,
+    }
 
 
 def _lowest(table: pd.DataFrame) -> str:
@@ -106,8 +99,8 @@ def _note_missing_points(page: Panels, axis: Axes, name: str, panel: pd.DataFram
         axis.text(0.02, 0.03, told, transform=axis.transAxes, fontsize=6.5, color=GREY)
 
 
-@artefact("c5", "App. C.5: DP-GD with other learning rates")
-def c5(context: Context) -> Figure:
+@PAPER.artefact("c5")
+def c5(context: Context) -> Told:
     """DP-GD with other learning rates: excess loss at the tuned T against ε, a line per step."""
     import matplotlib.pyplot as plt
 
@@ -128,21 +121,15 @@ def c5(context: Context) -> Figure:
             ended = line[line["at_end"] == "largest"]
             axis.plot(ended["epsilon"], ended["mean"], ls="", marker=marker, mfc="white", mec=colour)
     page.label("ε", "excess loss", scale="log")
-    caption = (
-        "Mean excess loss of DP-GD against ε, a line per learning rate, each at its best T. Hollow: the longest T "
-        "tried is best. Bands: ± 1 standard error of the mean."
-    )
-    method = (
-        f"A point is the mean excess loss of DP-GD over {span(table['seeds'])} seeds. {RULE}. All learning "
-        "rates have the same grid of T. Bands: ± 1 standard error of the mean. Hollow: the best T is the longest of "
-        "this grid, "
-        f"{longest:,}, so longer runs might do better.{_hours(context, table)} Privacy: δ = n⁻², add/remove "
-        "neighbours, n public, accounting bs16."
-    )
     first = mostly_lowest(table, ["problem", "epsilon"], who="step")
     rate = f"{first[0]:g} in {first[1]} of {first[2]} cells (data set, ε)" if first else ""
-    finding = f"DP-GD's best learning rate is {rate}" if rate else ""
-    return page.figure(caption, table.drop(columns=["settings"]), legend=5, method=method, finding=finding)
+    return page.figure("", table.drop(columns=["settings"]), legend=5), {
+        "seeds": span(table["seeds"]),
+        "longest": longest,
+        "hours": _hours(context, table),
+        "found": bool(rate),
+        **({"rate": rate} if rate else {}),
+    }
 
 
 def _hours(context: Context, table: pd.DataFrame) -> str:
@@ -167,8 +154,8 @@ def best_by_step(runs: pd.DataFrame, steps: Any) -> pd.DataFrame:
     return pd.concat([tuned(runs[runs["set.step"] == step]).assign(step=step) for step in steps], ignore_index=True)
 
 
-@artefact("fig5", "Fig. 5: quadratic approximations of the logistic loss")
-def fig5(context: Context) -> Figure:
+@PAPER.artefact("fig5")
+def fig5(context: Context) -> Told:
     """log(1 + eˣ) at x₀ with its second-order Taylor polynomial, the bound of Lemma 5.1, the smoothness bound."""
     import matplotlib.pyplot as plt
 
@@ -188,11 +175,7 @@ def fig5(context: Context) -> Figure:
     axis.annotate(f"x₀ = {x0:g}", (x0, np.logaddexp(0, x0)), xytext=(6, -12), textcoords="offset points")
     axis.set(ylim=(-3, 14), xlabel="x", ylabel="value")
     legend_below(figure, [axis], columns=2)
-    caption = (
-        f"Three quadratics that touch log(1 + eˣ) at x₀ = {x0:g}. The bound of Lemma 5.1 lies between the function and "
-        "the smoothness bound everywhere; the Taylor polynomial is no bound. A formula: no runs."
-    )
-    return Figure(figure, pd.DataFrame({"x": x} | curves), caption)
+    return Figure(figure, pd.DataFrame({"x": x} | curves), ""), {"x0": x0}
 
 
 def logistic_approximations(x: Any, x0: float) -> dict[str, np.ndarray]:

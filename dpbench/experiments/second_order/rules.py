@@ -10,14 +10,12 @@ import numpy as np
 import pandas as pd
 
 from dpbench import frames
-from dpbench.errors import counted
+from dpbench.experiments.second_order.rows import NEWTON, PAPER, VARIANTS, Told, both
 from dpbench.experiments.second_order.run_times import CAP, FEBRUARY, an_iteration, floored
-from dpbench.experiments.second_order.tuned import NEWTON, VARIANTS, both
 from dpbench.study.context import Context, kept, select
-from dpbench.study.declare import artefact
-from dpbench.study.output import Figure, Table
+from dpbench.study.output import Table
 from dpbench.study.statistics import Cell
-from dpbench.study.style import BLACK, look
+from dpbench.study.style import look
 from dpbench.study.tuning import best
 
 CELL = [*Cell._fields]
@@ -26,10 +24,6 @@ FOUR = "best of the four"
 PASSES = 2  # over the data, an iteration of DP-Newton: gradient and curvature
 
 
-DRAWN = (
-    "Share of cells (data set, ε) in which DP-Newton at its best T has a lower mean excess loss than DP-GD, by the "
-    "rule that limits DP-GD's T. Dotted: half of the cells. Not in the paper."
-)
 AS_PUBLISHED = f"published: T of DP-GD up to {CAP:,}, February's ρ"
 Costs = Callable[[str], float]  # problem → iterations of DP-GD in the seconds of one of DP-Newton's (hess, clip)
 
@@ -146,40 +140,9 @@ def _of(name: str) -> str:
     return f"{name}: cells"
 
 
-@artefact("tuning_rule", "How DP-GD's T is tuned decides claim 1 (not in the paper)")
-def tuning_rule(context: Context) -> Figure:
-    """The share of cells won by each variant against the cap on DP-GD's T, and under the other rules."""
-    import matplotlib.pyplot as plt
-
-    table = wins(context).reset_index(drop=True)
-    figure, (left, right) = plt.subplots(1, 2, figsize=(9.4, 4.1), layout="constrained", width_ratios=(1.1, 1))
-    names = (*VARIANTS, FOUR)
-    share = pd.DataFrame({name: table[name] / table[_of(name)].where(table[_of(name)] > 0) for name in names})
-    capped, others = share.iloc[: len(CAPS) + 1], share.iloc[len(CAPS) + 1 :].iloc[::-1]
-    for i, name in enumerate(names):
-        apart = 0.11 * (i - (len(names) - 1) / 2)  # side by side: the variants often win the same cells
-        style = look(name)
-        drawn = {"color": BLACK if name == FOUR else style.colour, "marker": "x" if name == FOUR else style.marker}
-        at = np.arange(len(capped)) + apart
-        left.plot(at, capped[name], lw=0.9, label=name if name == FOUR else style.label, **drawn)
-        right.plot(others[name], np.arange(len(others)) - apart, ls="", **drawn)
-    left.set_xticks(range(len(capped)), [*(f"{cap:,}" for cap in CAPS), "none"], rotation=45, ha="right")
-    left.set(xlabel="cap on DP-GD's T", ylabel="share of cells in which DP-Newton is lower")
-    cells = table["cells"].iloc[len(CAPS) + 1 :].iloc[::-1]
-    words = [f"{rule} ({counted(n, 'cell')})" for rule, n in zip(table["rule"][cells.index], cells, strict=True)]
-    right.set_yticks(range(len(others)), words)
-    right.set(xlabel="share of these cells", ylim=(-0.6, len(others) - 0.4))
-    for limits in (left.set_ylim, right.set_xlim):
-        limits(-0.04, 1.04)
-    left.axhline(0.5, color=BLACK, lw=0.8, ls=":")
-    right.axvline(0.5, color=BLACK, lw=0.8, ls=":")
-    figure.legend(loc="outside lower center", ncols=3)
-    return Figure(figure, table, DRAWN, method=_told(table), finding=_finding(table))
-
-
-@artefact("tuning_rules", "Cells that DP-Newton wins, by the rule that gives DP-GD its T (not in the paper)")
-def tuning_rules(context: Context) -> Table:
-    """The numbers behind `tuning_rule`."""
+@PAPER.artefact("tuning_rules")
+def tuning_rules(context: Context) -> Told:
+    """A row per rule, a column per variant and for the best of the four."""
     table = wins(context)
     shown = pd.DataFrame({"rule for DP-GD": table["rule"]})
     for name in (*VARIANTS, FOUR):
@@ -188,43 +151,10 @@ def tuning_rules(context: Context) -> Table:
             f"{won} of {cells} ({won / cells:.0%})" if cells else "–"
             for won, cells in zip(table[name], table[_of(name)], strict=True)
         ]
-    return Table(shown, DRAWN, table, method=_told(table))
-
-
-def _finding(table: pd.DataFrame) -> str:
-    """What the rule decides, in one sentence; "" without rows."""
     short, long = (table.set_index("rule").loc[RULES[i].name] for i in (0, len(CAPS)))
-    if not (short[_of(NEWTON)] and long[_of(NEWTON)]):
-        return ""
-    return (
-        f"DP-Newton wins {short[NEWTON]} of {short[_of(NEWTON)]} cells while DP-GD's T is at most {CAPS[0]}, and "
-        f"{long[NEWTON]} of {long[_of(NEWTON)]} when T may be as long as it helps"
-    )
-
-
-def _told(table: pd.DataFrame) -> str:
-    """The paragraph: which rule gives the paper's first claim, and which does not."""
-    by = table.set_index("rule")
-    if not len(by) or not by["cells"].max():
-        return "No cell (data set, ε) has rows of both DP-GD and DP-Newton (hess, clip) yet."
-
-    def share(rule: str, name: str = NEWTON) -> str:
-        return f"{by[name][rule]} of {by[_of(name)][rule]}"
-
-    steps = [f"{cap:,}: {share(f'T of DP-GD up to {cap:,}')}" for cap in CAPS]
-    return (
-        "A method wins a cell (data set, ε) if its mean excess loss at its best T is lower. DP-Newton needs tens of "
-        "iterations, DP-GD hundreds to tens of thousands. So the rule that limits DP-GD's T decides who wins. Cells "
-        f"won by DP-Newton (hess, clip) if DP-GD's T is at most so many: {'; '.join(steps)}. If T may be as long as it "
-        f"helps: {share(RULES[len(CAPS)].name)} (best of the four variants: {share(RULES[len(CAPS)].name, FOUR)}). "
-        "This last rule is that of claim 1, and it does not support the claim. Under the published rule, with "
-        f"February's ρ and T up to {CAP:,}: {share(AS_PUBLISHED)} of Fig. 2's cells; one run stands for every ε below "
-        "that rule's smallest. With "
-        f"T = 100, as in the script of July: {share('T of DP-GD = 100, as released')}. Table 1 needs thousands of "
-        "iterations, so that script is not what the paper did. "
-        f"At equal T: {share('equal T')}. At equal passes over the data, where an iteration of DP-Newton counts "
-        f"twice: {share('equal passes over the data')}. At equal seconds: {share('equal seconds')}. So one iteration "
-        "of DP-Newton achieves more than one of DP-GD, which is what a short cap measures, but DP-Newton does not "
-        "use its ε better. For both methods, T is chosen on one half of the seeds and scored on the other. Dotted: "
-        "half of the cells. Privacy: δ = n⁻², add/remove neighbours, accounting bs16."
-    )
+    found = bool(short[_of(NEWTON)] and long[_of(NEWTON)])
+    none = "" if table["cells"].max() else PAPER.phrases["no_cells"] + " "
+    return Table(shown, "", table), {
+        "found": found, "counted": none or PAPER.phrases["counted"] + " ",
+        "short": f"{short[NEWTON]} of {short[_of(NEWTON)]}", "long": f"{long[NEWTON]} of {long[_of(NEWTON)]}",
+    }  # fmt: skip

@@ -13,12 +13,11 @@ import numpy as np
 import pandas as pd
 
 from dpbench import datasets, frames
-from dpbench.experiments.second_order.tuned import NEWTON, RULE, tuned
+from dpbench.experiments.second_order.rows import NEWTON, PAPER, Told, tuned
 from dpbench.privacy import accounting
 from dpbench.problems import catalogue
 from dpbench.run.row import setting
 from dpbench.study.context import Context, kept, select
-from dpbench.study.declare import artefact
 from dpbench.study.output import Table
 from dpbench.study.style import problem_title
 
@@ -167,9 +166,9 @@ LINES = ("T of DP-GD / DP-Newton", "iterations", "seconds here", "seconds, paper
          "T to 10,000: iterations", "proven ε: T", "proven ε: seconds")  # fmt: skip
 
 
-@artefact("table1", "Table 1: run time of DP-GD over DP-Newton", name="table1")
-@artefact("table4", "Table 4: run time of DP-GD over DP-Newton, Fashion-MNIST and protein", name="table4")
-def run_time_ratios(context: Context, name: str) -> Table:
+@PAPER.artefact("table1", name="table1")
+@PAPER.artefact("table4", name="table4")
+def run_time_ratios(context: Context, name: str) -> Told:
     """Iterations, seconds here and the shape within the data set, under the published rule and at a proven ε."""
     published = context.experiment.published()["table1"]
     table = cells(context, name)
@@ -194,28 +193,13 @@ def run_time_ratios(context: Context, name: str) -> Table:
             ends = beside.get(line) or ["", ""]
             rows.append([f"{problem_title(problem)}{cost}" if i == 0 else "", line, *lines[line], *ends])
     header = ["data set", "", *[f"ε = {e:g}" for e in published["epsilon"]], "min s", "max s"]
-    caption = (
-        "Run time of DP-GD over that of DP-Newton, each at its best T, and the T behind it. Seconds differ by machine; "
-        "the shape, ratio(ε) over ratio(1), does not. ↑: the longest T tried."
-    )
-    method = (
-        "The published rule for T and noise, as we infer it from the tables: the conversion of the code of February, "
-        f"which spends ρ = 0.005 at every ε up to about 0.3 and is not (ε, δ)-DP there; DP-GD's T up to {CAP:,} (the "
-        f"table also has {LONGER_CAP:,}); and at ε = 10 DP-Newton with the published reset. Seconds: ours are T times "
-        "the median duration of an iteration here, alone on one core with one BLAS thread. The paper's are from its "
-        "authors' machine, where an iteration of DP-Newton costs 1.6 of DP-GD's on covertype (time axis of Fig. 1). "
-        "So seconds cannot be compared between machines. Shape: ratio(ε)/ratio(1) within a data set, in which the "
-        "cost of an iteration cancels. It is computed from DP-GD's fitted T, with DP-Newton's seconds constant in ε, "
-        f"as published; see `shapes`. {RULE}. ↑: the longest T of the grid, or the cap. At a proven ε (bs16), T may "
-        "be as long as it helps."
-    )
     ratio = select(table, rule=PUBLISHED.name)["ratio"].dropna()
-    finding = (
-        f"Here DP-GD takes {ratio.min():.2g} to {ratio.max():.2g} times as long as DP-Newton, each at its best T"
-        if len(ratio)
-        else ""
-    )
-    return Table(pd.DataFrame(rows, columns=header), caption, table, gaps, method=method, finding=finding)
+    return Table(pd.DataFrame(rows, columns=header), "", table, gaps), {
+        "cap": CAP,
+        "longer_cap": LONGER_CAP,
+        "found": bool(len(ratio)),
+        **({"least": ratio.min(), "most": ratio.max()} if len(ratio) else {}),
+    }
 
 
 def _told(
@@ -290,8 +274,8 @@ def quotients(context: Context) -> pd.DataFrame:
     return pd.DataFrame(found, columns=Quotient._fields)
 
 
-@artefact("shapes", "The shape of Table 1: ratio(ε) over ratio(1) within a data set, under the published rule")
-def shapes(context: Context) -> Table:
+@PAPER.artefact("shapes")
+def shapes(context: Context) -> Told:
     """The twelve quotients that a machine's costs cancel in, each against its tolerance."""
     table = quotients(context)
     known = table.dropna(subset=["quotient"])
@@ -307,30 +291,18 @@ def shapes(context: Context) -> Table:
         for one in frames.records(table, Quotient)
     ]  # fmt: skip
     firm = known[(known[["tried", "tried_at_1"]] >= FIRM).all(axis=1)]
-    caption = (
-        "Ratio of run times at ε over that at ε = 1, ours and published; the cost of an iteration cancels in it. "
-        "Inside: ours is within the tolerance, which covers the flat optimum in T."
-    )
-    finding = (
-        f"{int(known['inside'].sum())} of {len(known)} ratios of run times between two ε of Table 1 come out"
-        if len(known)
-        else ""
-    )
-    method = (
-        f"Of the 12 shapes, {len(known)} have rows, and {int(known['inside'].sum())} of these are within their "
-        f"tolerance; of the {len(firm)} with {FIRM} or more T on both sides, {int(firm['inside'].sum())} are. "
-        f"Tolerance: the published maximum of DP-Newton's seconds over their minimum, times {FLAT:g} because the "
-        "optimum in T is flat. Ours: DP-GD's T at ε over its T at ε = 1. Each T is the minimum of a parabola fitted "
-        f"to log means over log T, up to {CAP:,}; ρ comes from February's root finder, and DP-Newton's seconds are "
-        "constant in ε. Beside it stand the same shape from the T of the grid with the lowest mean, and from seconds "
-        "measured here with DP-Newton's own best T. Two things are inferred. The tables use February's ρ: these "
-        "shapes show it (with ρ from 0.001 they are .34, .27, .19 and .23 at ε ≤ .1, without a floor at most .13). T "
-        "was capped: ε = 10 shows it, but the value of the cap is open (adult suggests 6,700 to 9,400). No headline "
-        "number counts these values."
-    )
     header = ["data set", "ε", "published", "ours", "ours / published", "tolerance", "inside",
               "T tried / at ε = 1", "best T of the grid", "seconds here"]  # fmt: skip
-    return Table(pd.DataFrame(lines, columns=header), caption, table, gaps, method=method, finding=finding)
+    return Table(pd.DataFrame(lines, columns=header), "", table, gaps), {
+        "known": len(known),
+        "inside": int(known["inside"].sum()),
+        "firm": len(firm),
+        "tried": FIRM,
+        "firm_inside": int(firm["inside"].sum()),
+        "flat": FLAT,
+        "cap": CAP,
+        "found": bool(len(known)),
+    }
 
 
 def published_cells(context: Context, name: str) -> Iterator[tuple[str, float, float, float]]:

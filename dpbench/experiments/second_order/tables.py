@@ -1,19 +1,23 @@
-"""The tables of second_order."""
+"""The tables of second_order, and its printed numbers beside ours: ratios of run time, and memory."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from dpbench import datasets
-from dpbench.experiments.second_order.tuned import NEWTON, RULE, VARIANTS, seconds_per_iteration, tuned
+from dpbench.experiments.second_order.rows import NEWTON, PAPER, VARIANTS, Told, seconds_per_iteration, tuned
+from dpbench.experiments.second_order.run_times import published_cells
 from dpbench.run.row import settings_of
+from dpbench.study import printed
 from dpbench.study.context import Context, select
-from dpbench.study.declare import artefact
 from dpbench.study.output import Table, Words
+from dpbench.study.printed import Number
 from dpbench.study.style import look, problem_title
+from dpbench.study.verdicts import HONEST, Cell, Place
 
 LONGER, SEEDS = 3, 5  # the next T of a grid, and the seeds of its long runs
 MIB = 2**20
@@ -27,8 +31,8 @@ LIKE = {
 }
 
 
-@artefact("best_T", "The tuned number of iterations behind Figs. 2 and 6")
-def best_T(context: Context) -> Table:
+@PAPER.artefact("best_T")
+def best_T(context: Context) -> Told:
     """The T behind every point of Figs. 2 and 6; an arrow marks a T at an end of its grid."""
     table = tuned(context.rows("best_T", timed=0))
     order = {"problem": context.problems("best_T"), "algorithm": context.algorithms("best_T")}
@@ -41,21 +45,11 @@ def best_T(context: Context) -> Table:
         told = {epsilon: f"{T:.0f}{MARK[at_end]}" for epsilon, T, at_end in ends}
         line = [problem_title(problem), look(algorithm).legend, *[told.get(e, "–") for e in epsilons]]
         rows.append([*line, _to_go_on(context, problem, algorithm, group)])
-    caption = (
-        "The number of iterations T with the lowest mean excess loss, for every point of Figs. 2 and 6. ↑ or ↓: the "
-        "largest or smallest T tried is best, so a wider grid might do better."
-    )
-    method = (
-        f"{RULE}. ↑ or ↓: the best T is the largest or smallest of its grid, so a wider grid might do better. To go "
-        f"on: the core-minutes that the next T, {LONGER} times as long, would take with {SEEDS} seeds in the cells "
-        "marked ↑. They follow from the seconds of runs timed alone. All variants of DP-Newton are assumed to cost "
-        "as much as hess, clip. Methods that were not timed: damped Newton (≈) is assumed to cost as much as "
-        "DP-Newton, since it computes a Hessian and its eigenvalues too; DP-SGD (≤) is assumed to cost at most as "
-        "much as DP-GD, since it takes a sample of the rows. A T shorter than one marked ↓ costs less than a run of "
-        "the table."
-    )
     header = ["data set", "algorithm", *[f"ε = {e:g}" for e in epsilons], "to go on"]
-    return Table(pd.DataFrame(rows, columns=header), caption, table.drop(columns=["settings"]), method=method)
+    return Table(pd.DataFrame(rows, columns=header), "", table.drop(columns=["settings"])), {
+        "longer": LONGER,
+        "seeds": SEEDS,
+    }
 
 
 def _to_go_on(context: Context, problem: str, algorithm: str, cells: pd.DataFrame) -> str:
@@ -69,8 +63,8 @@ def _to_go_on(context: Context, problem: str, algorithm: str, cells: pd.DataFram
     return "not timed" if np.isnan(minutes) else f"{sign}{minutes:.2g} min"
 
 
-@artefact("table2", "Table 2: hyperparameters of DP-Newton")
-def table2(context: Context) -> Table:
+@PAPER.artefact("table2")
+def table2(context: Context) -> Told:
     """DP-Newton's hyperparameters: the paper's, and those of the rows under this profile."""
     published = context.experiment.published()["table2"]
     runs = context.rows("table2")
@@ -87,15 +81,11 @@ def table2(context: Context) -> Table:
         ["", "independent runs", f"{published['runs']}", f"{newton['seed'].nunique() or '–'}"],
         ["T", "iterations", "tuned", values("T")],
     ]
-    caption = (
-        "Hyperparameters of DP-Newton (Algorithm 5): the paper's, and those of the runs behind this report. β stands "
-        "outside the cube root, as in Algorithm 5."
-    )
-    return Table(pd.DataFrame(rows, columns=["parameter", "meaning", "paper", "here"]), caption)
+    return Table(pd.DataFrame(rows, columns=["parameter", "meaning", "paper", "here"]), ""), {}
 
 
-@artefact("table3", "Table 3: data sets")
-def table3(context: Context) -> Table:
+@PAPER.artefact("table3")
+def table3(context: Context) -> Told:
     """The data sets: rows and columns as published and as prepared."""
     rows, gaps = [], []
     for problem, (n, d) in context.experiment.published()["table3"].items():
@@ -105,18 +95,12 @@ def table3(context: Context) -> Table:
         rows.append([problem_title(problem), f"{n:,} × {d:,}", ours, "yes" if at_hand else "no"])
         if not at_hand:
             gaps.append(f"{problem}: dpbench fetch {problem}")
-    caption = "Rows × columns of each data set: as the paper prints them, and as prepared here with the column of ones."
-    method = (
-        "Sizes are rows × columns, with the column of ones. The paper's 134 columns of a1a are a misprint: there are "
-        "123 features and a column of ones. Its adult data lack the last row of each file. Its 104 columns of adult "
-        "and 74 of protein do not count the column of ones."
-    )
     header = ["data set", "paper", "here", "fetched"]
-    return Table(pd.DataFrame(rows, columns=header), caption, gaps=gaps, method=method)
+    return Table(pd.DataFrame(rows, columns=header), "", gaps=gaps), {}
 
 
-@artefact("c7", "App. C.7: peak memory of the eigenvalue modification")
-def c7(context: Context) -> Table:
+@PAPER.artefact("c7")
+def c7(context: Context) -> Told:
     """App. C.7: measured peak memory of the eigenvalue modification."""
     published = context.experiment.published()["memory"]
     rows = context.rows("c7")
@@ -145,21 +129,13 @@ def c7(context: Context) -> Table:
         "paper": "{paper}",
     }
     words = ("extra", "process", "paper")  # told beside the numbers
-    caption = (
-        "Peak memory while DP-Newton modifies the eigenvalues of the curvature: what this step adds, and the whole "
-        "process. Median [lowest, highest] of repeated measurements. What it adds carries over to other machines."
-    )
-    method = (
-        "Peak resident memory is measured while the eigenvalues of the curvature are modified and the direction is "
-        "solved for. The first number is what this step adds; the second is the whole process, with interpreter and "
-        f"libraries. Numbers are medians of {max(runs, default=0)} measurements, each in a "
-        "fresh process on one core; lowest and highest are in brackets. clip uses an eigendecomposition, add a "
-        "Cholesky factorisation. The paper uses an eigendecomposition and does not say which of the two numbers it "
-        "prints; its values have the size of a whole process. Only the increment carries over to other machines. "
-        f"{_difference([one for one in data if one['runs']], published)}"
-    )
     finding = _memory(pd.DataFrame(data, columns=["problem", "modification", "extra_mib"]))
-    return Table.of(data, columns, caption, gaps, unsaved=words, method=method, finding=finding)
+    return Table.of(data, columns, "", gaps, unsaved=words), {
+        "runs": max(runs, default=0),
+        "difference": _difference([one for one in data if one["runs"]], published),
+        "found": bool(finding),
+        "finding": finding,
+    }
 
 
 def _memory(data: pd.DataFrame) -> str:
@@ -195,3 +171,37 @@ def _median_and_range(values: Any) -> str:
     if values.empty:
         return "–"
     return f"{values.median():.1f} MiB [{values.min():.1f}, {values.max():.1f}]"
+
+
+MIB = 2**20
+SWITCHES: tuple[Switch, ...] = ()
+
+
+def cells(context: Context) -> Iterator[Cell]:
+    """24 ratios of seconds and 2 peaks of memory, whose unit costs are not ours; shapes are judged apart (`shapes`)."""
+    yield from run_time_cells(context)
+    yield from memory_cells(context)
+
+
+def run_time_cells(context: Context) -> Iterator[Cell]:
+    """The ratio that Tables 1 and 4 show here: at the T tuned under the published rule, whatever else was timed."""
+    for artefact in ("table1", "table4"):
+        for problem, epsilon, theirs, ours in published_cells(context, artefact):
+            number = Number("times faster", printed.shown(theirs, 2))
+            place = Place(artefact.replace("table", "Table "), problem_title(problem), f"ε = {epsilon:g}")
+            runs = {} if np.isnan(ours) else {HONEST: {"times faster": [ours]}}
+            yield Cell(place, artefact, (number,), runs, run_time=True)
+
+
+def memory_cells(context: Context) -> Iterator[Cell]:
+    """Mebibytes of a whole process at the paper's modification: one printed number a data set, two in all."""
+    published = context.experiment.published()["memory"]
+    asked = context.problems("c7")
+    rows = select(context.rows("c7"), algorithm="dp-newton-hess-clip")
+    for problem, theirs in published.items():
+        if problem in asked:
+            notes = select(rows, problem=problem).dropna(subset=["measured"])["notes"].astype(str)
+            whole = notes.str.extract(r"(\d+)", expand=False).astype(float).dropna() / MIB
+            place = Place("App. C.7", problem_title(problem), "MiB of the clipped Hessian")
+            number = Number("MiB", printed.shown(theirs, 0))
+            yield Cell(place, "c7", (number,), {HONEST: {"MiB": whole.tolist()}}, run_time=True)

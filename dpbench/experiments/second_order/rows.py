@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -11,14 +11,13 @@ import pandas as pd
 from dpbench.run import outcomes
 from dpbench.run.row import setting, settings_of
 from dpbench.study.context import Context, select
+from dpbench.study.paper import Paper
 from dpbench.study.tuning import best
 
 NEWTON = "dp-newton-hess-clip"
 VARIANTS = ("dp-newton-hess-clip", "dp-newton-hess-add", "dp-newton-qu-clip", "dp-newton-qu-add")
-RULE = (
-    "T has the lowest mean on one half of the seeds, and the score is the mean on the other half. Choosing T in this "
-    "way is not private, as in the paper"
-)
+PAPER = Paper(__package__)
+Told = tuple[Any, dict[str, Any]]  # an artefact and the values of its words, or whether a claim holds and those
 
 
 def tuned(rows: pd.DataFrame) -> pd.DataFrame:
@@ -29,15 +28,6 @@ def tuned(rows: pd.DataFrame) -> pd.DataFrame:
 def both(context: Context) -> pd.DataFrame:
     """The untimed rows of Figs. 2 and 6 together."""
     return pd.concat([context.rows(artefact, timed=0) for artefact in ("fig2", "fig6")])
-
-
-def with_released(context: Context) -> pd.DataFrame:
-    """The rows of Fig. 2 as the released conversion gives them: its own where its ρ is another, bs16's elsewhere."""
-    released = select(context.rows("released"), timed=0)
-    plain = context.rows("fig2", timed=0)
-    cells = set(zip(released["problem"], released["epsilon"], strict=True))
-    same = [cell not in cells for cell in zip(plain["problem"], plain["epsilon"], strict=True)]
-    return pd.concat([released, plain[same]])
 
 
 def at_zero(rows: pd.DataFrame) -> pd.Series:
