@@ -174,7 +174,6 @@ def _median_and_range(values: Any) -> str:
 
 
 MIB = 2**20
-SWITCHES: tuple[Switch, ...] = ()
 
 
 def cells(context: Context) -> Iterator[Cell]:
