@@ -153,7 +153,7 @@ def faster_than_the_oracle(context: Context) -> Told:
         "panels": len(speed),
         "least": min(speed.values()),
         "most": max(speed.values()),
-        "told": told,
+        "gaps": told,
         "bar": BAR,
     }
 
