@@ -50,7 +50,9 @@ def test_the_audits_bounds_stand_beside_their_releases_and_are_below_their_claim
             assert float(bound.split(" ≥ ")[1]) <= float(claim) * (1 + 1e-3), name
 
 
-def test_markdown_tables_are_whole():
-    for line in privacy_page.text().splitlines():
+def test_markdown_tables_are_whole_and_facts_are_there():
+    text = privacy_page.text()
+    assert all(f"- *{name}*: {told}" in text for one in privacy_page.sections() for name, told in one.facts)
+    for line in text.splitlines():
         if line.startswith("|"):
             assert len(re.findall(r"(?<!\\)\|", line)) in {3, 4, 5, 9}, line

@@ -36,7 +36,7 @@ def made(name, accounting, relation):
     return algorithm, problem, settings, budget, run.mechanisms
 
 
-@pytest.mark.thorough
+@pytest.mark.thorough_for("*-tight", "2opt-b-paper", "objpert-paper")
 @pytest.mark.parametrize("accounting", ["paper", "tight"])
 @pytest.mark.parametrize("name", PRIVATE)
 def test_the_plan_is_what_the_ledger_has_and_needs_no_data(name, accounting):
