@@ -235,6 +235,17 @@ def test_it_solves_an_l1_problem_without_noise():
     assert problem.value(result.W)[0] - problem.optimum().value < 1e-6
 
 
+@pytest.mark.parametrize("T", [1, 2, 7])
+def test_what_is_returned_is_the_mean_of_the_second_half_of_the_iterates(T):
+    problem = small_problem(n=300, loss="squared", l2=0.1)
+    w, iterates = np.zeros((1, problem.d)), []
+    for _ in range(T):
+        w = w - 0.3 * problem.gradient(w)
+        iterates.append(w)
+    found = run("dp-gd-average", problem, noiseless=True, T=T, step=0.3, clip=100.0).W
+    np.testing.assert_allclose(found, np.mean(iterates[T // 2 :], axis=0), rtol=1e-10)
+
+
 # The centred gradient
 
 
