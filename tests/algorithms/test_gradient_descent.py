@@ -242,7 +242,7 @@ def test_what_is_returned_is_the_mean_of_the_second_half_of_the_iterates(T):
     for _ in range(T):
         w = w - 0.3 * problem.gradient(w)
         iterates.append(w)
-    found = run("dp-gd-average", problem, noiseless=True, T=T, step=0.3, clip=100.0).W
+    found = run("dp-gd-average", problem, seeds=1, noiseless=True, T=T, step=0.3, clip=100.0).W
     np.testing.assert_allclose(found, np.mean(iterates[T // 2 :], axis=0), rtol=1e-10)
 
 
