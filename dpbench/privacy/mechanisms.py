@@ -18,7 +18,7 @@ import copy
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import ClassVar, NamedTuple, cast
+from typing import Any, ClassVar, NamedTuple, cast
 
 import numpy as np
 
@@ -52,6 +52,7 @@ from dpbench.privacy.noise import (
     SYMMETRIC,
     UNIFORM,
     Array,
+    Noise,
     Releases,
     Scalars,
 )
@@ -224,10 +225,7 @@ class Mechanisms:
         """As `joint_term`, with b of density ∝ exp(-‖b‖₂/s), s = sensitivity · the multiplier of `event`: (k, d)."""
         if self.doubled:
             raise PrivacyError(f"{label}: the Jacobian's bound is for one relation; declare it for replace-one")
-        z = event.noise_multiplier
-        scale = np.asarray(self.releases.moved(sensitivity) * z)
-        self.releases.record(lambda each: replace(event, noise_multiplier=each), z, label, (d,), scale, z)
-        return self.releases.draw((self.k, d), scale, RADIAL, "objective perturbation")
+        return self._term(d, RADIAL, event, label, sensitivity)
 
     def linear_term(
         self, d: int, *, sensitivity: float, noise_multiplier: float, jacobian: float, delta: float, label: str
@@ -240,18 +238,26 @@ class Mechanisms:
         """
         if self.doubled:
             raise PrivacyError(f"{label}: the Jacobian's bound is for one relation; declare it for replace-one")
-        z, scale = noise_multiplier, np.asarray(self.releases.moved(sensitivity) * noise_multiplier)
-        self.releases.record(lambda z: ObjectivePerturbation(z, jacobian, delta), z, label, (d,), scale, z)
-        return self.releases.draw((self.k, d), scale, NORMAL, "objective perturbation")
+        return self._term(d, NORMAL, ObjectivePerturbation(noise_multiplier, jacobian, delta), label, sensitivity)
 
     def joint_term(self, d: int, *, sensitivity: float, event: LogisticPerturbation, label: str) -> Array:
         """As `linear_term`, with gradient and Jacobian accounted together: `event` of the run's relation, see there."""
         if self.doubled:
             raise PrivacyError(f"{label}: the Jacobian's bound is for one relation; declare it for replace-one")
+        return self._term(d, NORMAL, event, label, sensitivity)
+
+    def _term(
+        self,
+        d: int,
+        noise: Noise,
+        event: RadialPerturbation | ObjectivePerturbation | LogisticPerturbation,
+        label: str,
+        sensitivity: float,
+    ) -> Array:
         z = event.noise_multiplier
-        scale = np.asarray(self.releases.moved(sensitivity) * z)
-        self.releases.record(lambda each: replace(event, noise_multiplier=each), z, label, (d,), scale, z)
-        return self.releases.draw((self.k, d), scale, NORMAL, "objective perturbation")
+        return self.releases.term(
+            d, noise, lambda each: replace(event, noise_multiplier=each), z, label, sensitivity=sensitivity
+        )
 
     def last_iterate(
         self, d: int, steps: int, *, sensitivity: float, contraction: float, rho: Scalars, label: str
@@ -284,7 +290,7 @@ class Mechanisms:
         Roth 2014, Claim 3.9). Only the index is released. `magnitude`: of the largest |score + noise|. An index wins
         where its noise is in one of two tails, and the proof's shift of the noise applies to each: the scale holds.
         """
-        scores = np.asarray(score.function(values), dtype=float)
+        scores = one_choice(np.asarray(score.function(values), dtype=float), label, self.k)
         with np.errstate(divide="ignore"):  # ε = 0 is refused below
             unit = (2.0 if two_sided else 1.0) / np.asarray(epsilon, dtype=float)
         scale = np.asarray(self.releases.moved(sensitivity) * unit)
@@ -307,7 +313,7 @@ class Mechanisms:
         Talwar 2007; Dong, Durfee and Rogers 2020), see `ledger.BoundedRange`. Drawn as the largest score with Gumbel
         noise.
         """
-        scores = np.asarray(score.function(values), dtype=float)
+        scores = one_choice(np.asarray(score.function(values), dtype=float), label, self.k)
         with np.errstate(divide="ignore"):
             unit = 2.0 / np.asarray(epsilon, dtype=float)
         scale = np.asarray(self.releases.moved(sensitivity) * unit)
@@ -518,6 +524,13 @@ class AboveThreshold:
     def _noisy(self, value: float, factor: float) -> float:
         scale = np.asarray(self._releases.moved(self._sensitivity) * (factor / self._epsilon))
         return float(self._releases.noisy(np.array([float(value)]), scale, LAPLACE)[0])
+
+
+def one_choice(scores: Any, label: str, k: int = 1) -> Any:
+    """The scores, (k, p); PrivacyError where they are more than one choice a replicate, which one charge is not for."""
+    if len(scores.shape) != 2 or scores.shape[0] != k:
+        raise PrivacyError(f"{label}: a choice is of scores ({k}, p), got shape {scores.shape}")
+    return scores
 
 
 def _gaussian_multiplier(rho: Scalars | None, noise_multiplier: Scalars | None) -> Scalars:

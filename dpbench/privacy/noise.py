@@ -46,6 +46,7 @@ def stream(key: str, name: str) -> np.random.Generator:
 
 Array = NDArray[Any]
 Scalars = float | Array  # one value for the batch, or one per replicate: ()- or (k,)-shaped
+OBJECTIVE = "objective perturbation"  # what a linear term is drawn for
 AHEAD = 2**16  # numbers of noise drawn ahead: 0.5 MB
 Event = Callable[[float], Release]  # a noise multiplier (or ε) to what the ledger gets
 
@@ -243,6 +244,12 @@ class Releases:
             out *= scale if scale.ndim == 0 else scale.reshape((self.k,) + (1,) * (value.ndim - 1))
             out += value
         return out
+
+    def term(self, d: int, noise: Noise, event: Event, multiplier: float, label: str, *, sensitivity: Scalars) -> Array:
+        """The random linear term (k, d) of objective perturbation, in the ledger as event(multiplier)."""
+        scale = np.asarray(self.moved(sensitivity) * multiplier)
+        self.record(event, multiplier, label, (d,), scale, multiplier)
+        return self.draw((self.k, d), scale, noise, OBJECTIVE)
 
     def draw(self, shape: tuple[int, ...], scale: Array, noise: Noise, what: str) -> Array:
         """Noise apart from any value, for mechanisms that compute on with it; `what`, in words, is one."""

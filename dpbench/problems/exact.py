@@ -35,8 +35,10 @@ from dpbench.privacy.exact.sums import (
     WEIGHT_BITS,
     Coordinates,
     Eigenvalue,
+    Gram,
     Moved,
     Near,
+    Objective,
     Sum,
     outer,
     weighted,
@@ -124,7 +126,7 @@ class ExactSums(Problem):
         """See `EmpiricalRisk`."""
         moved = outer(self._square, 1)
         total = self._whole(gram_sum, self._square, None, None, None, ROW_BITS)
-        return Sum(total, 2.0 ** (-2 * ROW_BITS), moved) / self.n
+        return Gram(total, 2.0 ** (-2 * ROW_BITS), moved) / self.n
 
     def data_hessian(self, W: np.ndarray, curvature: str = "hess", rows: np.ndarray | None = None) -> Any:
         """See `EmpiricalRisk`; second derivatives on a grid of 2⁻⁸ of their own bound."""
@@ -141,7 +143,7 @@ class ExactSums(Problem):
         moved = outer(self._square, weight, signed=not self.loss.convex)
         largest = weight * self._square
         total = self._whole(gram_sum, largest, rows, function, W, ROW_BITS)
-        return Sum(total, 2.0 ** (-2 * ROW_BITS) * step, moved)
+        return (Gram if self.loss.convex else Sum)(total, 2.0 ** (-2 * ROW_BITS) * step, moved)
 
     def least_eigenvalue(self, gram: Any) -> Eigenvalue:
         """See `EmpiricalRisk`; the place where Cholesky's factorisation of A - σI breaks down, found by halving.
@@ -150,8 +152,12 @@ class ExactSums(Problem):
         eigenvalue is below σ by more (Higham 2002, Theorem 10.3). If it breaks down, the least is at most
         1.01d(d + 1)ut above σ (Theorem 10.7, for A - σI with unit diagonal, the largest entry being at most t). Both
         hold for sums in any order. Integers become float64, and σ is taken off, within 2ut. There are as many halvings
-        for all data.
+        for all data. PrivacyError for a sum to which a row may add a matrix of both signs: it moves by twice as much.
         """
+        if not isinstance(gram, Gram):
+            raise PrivacyError(
+                "the least eigenvalue is of a sum to which every row adds a positive semidefinite matrix"
+            )
         row = math.isqrt(gram.moved.one)  # a row's part, in norm and in trace
         trace = float(self.n * row) * UP
         off = 1.02 * ((self.d + 1) ** 2 + 2) * 2.0**-53 * trace
@@ -198,7 +204,7 @@ class ExactSums(Problem):
         if self.loss.outputs > 1 or not built_in(self.loss):
             raise PrivacyError("the error of a minimiser's certificate is not known for this loss")
         convexity = ridge + self.l2
-        if not convexity > 0 or self.w2:
+        if not convexity > 0 or self.w2 or not self.loss.convex:
             raise PrivacyError("the minimiser of an objective that is not strongly convex is not covered")
         real = self.real
         W, _, evaluations = solve(real, W, b, ridge, gamma / 4, **({"steady": True} if self.steady else {}))
@@ -213,8 +219,14 @@ class ExactSums(Problem):
         if not (np.abs(steps) < 2.0**52).all():
             norms = np.full_like(norms, np.inf)  # too far for the grid: not reached
             steps = np.zeros_like(steps)
-        pull = self.loss.lipschitz * self.row_bound / self.n
-        near = Near(steps.astype(np.int64), unit, (radius + unit * math.sqrt(self.d) / 2) * UP, convexity, pull)
+        objective = Objective(
+            np.array(b, dtype=float),
+            convexity,
+            self.lipschitz / self.n,
+            self.smoothness / (self.n * convexity),
+            self.loss.logistic,
+        )
+        near = Near(steps.astype(np.int64), unit, (radius + unit * math.sqrt(self.d) / 2) * UP, objective)
         return near, np.where(norms <= gamma, np.minimum(norms, asked), np.inf), evaluations  # reached or not
 
     @property
@@ -245,6 +257,7 @@ class ExactSums(Problem):
     def _bounded(self, w: np.ndarray, bound: float, rows: np.ndarray | None = None) -> Sum:
         if not bound < math.inf:
             raise PrivacyError(f"{self.loss.name} loss has no bound on its derivative: clip it")
+        _checked(bound)
         if self.loss.outputs == 1:
             inside = built_in(self.loss) and self.loss.bounded_in_float and bound >= self.loss.lipschitz
             return self._weighted(functools.partial(_derivative, self.loss.derivative, not inside), w, bound, rows)
@@ -253,7 +266,7 @@ class ExactSums(Problem):
 
     def _weighted(self, function: Callable[..., Any], w: np.ndarray, bound: float, rows: Any = None) -> Sum:
         """Σ c_i x_i, c = function(C, z, y, out) multiples of 2⁻¹⁶ within ±C, C = `bound` rounded down to one."""
-        most = math.floor(Fraction(bound) * 2**WEIGHT_BITS)
+        most = math.floor(Fraction(_checked(bound)) * 2**WEIGHT_BITS)
         l1 = None if self._l1 is None else most * self._l1
         return self._total(functools.partial(function, most * 2.0**-WEIGHT_BITS), w, most**2, rows, l1)
 
@@ -454,12 +467,21 @@ def _positive(A: np.ndarray, shift: float) -> bool:
 
 def _most(thresholds: np.ndarray) -> np.ndarray:
     """Thresholds in steps of 2⁻³², rounded down."""
+    if not (np.asarray(thresholds) >= 0).all():
+        raise PrivacyError("a clipping threshold must not be negative; raise clip")
     if not (np.asarray(thresholds) < 2.0**20).all():
         raise PrivacyError("a clipping threshold of 2**20 or more does not fit the grid; lower clip")
     most = np.floor(np.asarray(thresholds) / STEP).astype(np.int64)
     if not most.any():
         raise PrivacyError("a clipping threshold below 2**-32 does not fit the grid; raise clip")
     return most
+
+
+def _checked(bound: float) -> float:
+    """The bound on the rows' weights; PrivacyError where it is none: a negative one would make distances negative."""
+    if not 0 < bound < math.inf:
+        raise PrivacyError(f"a bound on the rows' weights must be positive and finite, got {bound:g}")
+    return bound
 
 
 def _added(parts: np.ndarray, room: int) -> int:

@@ -161,9 +161,9 @@ MUTANTS = (
         "dp-gd-last",
     ),
     Mutant(
-        MECH + "Mechanisms.joint_term",
-        "(self.k, d), scale, NORMAL",
-        "(self.k, d), 0.4 * scale, NORMAL",
+        SEAM + "Releases.term",
+        "(self.k, d), scale, noise",
+        "(self.k, d), 0.4 * scale, noise",
         "a random linear term smaller than the ledger has",
         "aop",
     ),

@@ -356,8 +356,8 @@ def test_a_perturbed_minimiser_is_as_near_the_ideal_one_as_its_certificate_says(
             term = np.rint(np.asarray(ideal(problem, theta, ridge) / step, dtype=float)) * step
             near, norms, _ = problem.nearly(minimise, np.zeros((1, 3)), term[None], ridge, gamma)
             assert norms[0] <= gamma
-            assert near.convexity == pytest.approx(0.03)
-            radius = near.radius + step * math.sqrt(3) / 2 / near.convexity
+            assert near.objective.convexity == pytest.approx(0.03)
+            radius = near.radius + step * math.sqrt(3) / 2 / near.objective.convexity
             points.append(near.integers[0] * near.unit)
             assert np.linalg.norm(points[-1] - theta) <= radius
         assert radius < 1.2 * gamma / 0.03 + step * math.sqrt(3) / 2 / 0.03

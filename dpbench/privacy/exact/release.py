@@ -19,8 +19,14 @@ itself. Here b is rounded, the solver stops near the minimiser, and what is rele
 Given θ, a table determines the ideal b, hence the rounded one, hence the point: it is within r of θ, r the sum of what
 rounding b, the solver and the output's grid may add (`problems.exact`). So two tables that agree on θ have points
 within 2r of each other, and noise of multiplier z for a sensitivity of 2r makes the pair (θ, output) the composition
-that is accounted. θ is not released. Without a term the minimisers of neighbours are `apart`, and their points within
-that and 2r: output perturbation. A least eigenvalue, too, is near a number that neighbours move by a known distance.
+that is accounted. θ is not released. This is so of the one minimiser whose solver had the term, once, and where what
+the accounting presumes holds of its objective (`terms`). Without a term the minimisers of neighbours are `apart`, and
+their points within that and 2r: output perturbation. A least eigenvalue, too, is near a number that neighbours move by
+a known distance. These are ℓ₂ distances, which say nothing of the ℓ₁ one that Laplace noise needs.
+
+On a Poisson sample under replace-one (`ledger.PoissonReplaced`) one of two rows may be in the sample without the other:
+the accounting presumes that each moves the sum by at most half the sensitivity, so Δ is twice what one row adds, also
+where two rows together move it by less.
 
 A choice takes scores V_j that are functions of the entries of a sum, computed in float64 from the integers, each within
 e of a score that moves by Δ: so T_j = round(V_j/g) moves by at most D = (Δ + 2e)/g + 1. Report noisy max: the index of
@@ -29,7 +35,7 @@ where its own is at least some integer a (or, by size, at most some -b too), and
 least; P(round(λL) ≥ a + 2D) ≥ e^{-2D/λ} P(round(λL) ≥ a) at all integers a, as these are tails of L. Exponential
 mechanism: j of probability ∝ e^{εT_j/(2D)}, exactly (`sampling.chosen`).
 
-Correlated noise on integers: `dpbench.privacy.correlated` for `Sum`s, with noise that is rounded.
+Correlated noise on integers: `dpbench.privacy.correlated` for `Sum`s, with noise that is sampling.
 
 The coefficients of C are cut to multiples of 2⁻¹⁰, its diagonal being 1: no column gets longer, so its sensitivity is
 none the larger. For integers T_t (see `releases`) 2¹⁰ Σ_j c_j T_{t-j} is an integer M_t, and M_t + round(σN) a function
@@ -51,10 +57,22 @@ from dpbench.privacy import correlated
 from dpbench.privacy.budget import Budget, Budgets
 from dpbench.privacy.exact import sampling
 from dpbench.privacy.exact.sampling import Bits, Draws, SeededBits, SystemBits
-from dpbench.privacy.exact.sums import UP, Near, Sum
-from dpbench.privacy.ledger import BoundedRange, Gaussian, PureDP, Relation
-from dpbench.privacy.mechanisms import VALUES, Mechanisms, Score
-from dpbench.privacy.noise import LAPLACE, NORMAL, RADIAL, SYMMETRIC, Array, Event, Noise, Releases, Scalars
+from dpbench.privacy.exact.sums import UP, Ideal, Near, Sum
+from dpbench.privacy.exact.terms import Term
+from dpbench.privacy.ledger import BoundedRange, Gaussian, PoissonReplaced, PureDP, Relation, Release, Sampled
+from dpbench.privacy.mechanisms import VALUES, Mechanisms, Score, one_choice
+from dpbench.privacy.noise import (
+    LAPLACE,
+    NORMAL,
+    OBJECTIVE,
+    RADIAL,
+    SYMMETRIC,
+    Array,
+    Event,
+    Noise,
+    Releases,
+    Scalars,
+)
 
 COEFFICIENT_BITS = 10
 FURTHEST, LARGEST = 2**44, 2**61  # of T, ten thousand of which fit the latter with their weights; of what is released
@@ -126,7 +144,6 @@ class ExactCorrelated:
 
 FINER = 2.0**-17  # how much less than the sensitivity the grid of the released integers may add to it
 TERM_BITS = 34  # a linear term's noise is up to 2³⁴ steps of its grid
-OBJECTIVE = "objective perturbation"  # what `Mechanisms` calls its draw
 ROUNDING = 1e-9  # of a sensitivity that an algorithm declares in float64
 WITHIN = 2**61  # of the integers released
 COMPARED = 2**52  # of those that a choice is made by
@@ -150,7 +167,8 @@ class ExactReleases(Releases):
             raise PrivacyError("exact releases serve one replicate at a time")
         generators = (self.noise[0], self.sampling[0], self.coins[0])  # of the key
         drawn: list[Bits] = [SeededBits(g) if self.seeded else SystemBits() for g in generators]
-        self._bits, self._term_off = drawn[0], 0.0
+        self._bits = drawn[0]
+        self._terms: list[Term] = []
         self.noise = []
         self.sampling, self.coins = [Draws(drawn[1])], [Draws(drawn[2])]  # type: ignore[list-item]
 
@@ -170,16 +188,16 @@ class ExactReleases(Releases):
         replaced: Scalars | None = None,
         count: int = 1,
     ) -> Array:
-        """A `Sum` or `Near` with rounded noise: see the module. PrivacyError for anything else.
+        """A `Sum` or `Ideal` with rounded noise: see the module. PrivacyError for anything else.
 
         A declared sensitivity below what the sum's own proof says is an error in the algorithm, and raises.
         """
-        if not isinstance(value, Sum | Near):
+        if not isinstance(value, Sum | Ideal):
             raise PrivacyError(
                 f"{label}: released as it is computed in float64, which arithmetic='bytes' does not cover"
             )
         z = _one(multiplier)
-        T, units, grid = self.on_steps(value, noise, sensitivity, label, replaced)
+        T, units, grid = self.on_steps(value, noise, sensitivity, label, replaced, event(z))
         scale = units * z * UP
         if not (0 < scale <= sampling.LARGEST):
             raise PrivacyError(f"{label}: noise of {scale:g} grid steps cannot be drawn exactly; lower the noise or T")
@@ -194,18 +212,32 @@ class ExactReleases(Releases):
         return self.publish(noise.name, label, first, T * grid, np.asarray(scale * grid), release)
 
     def on_steps(
-        self, value: Sum | Near, noise: Noise, sensitivity: Scalars, label: str, replaced: Scalars | None = None
+        self,
+        value: Sum | Ideal,
+        noise: Noise,
+        sensitivity: Scalars,
+        label: str,
+        replaced: Scalars | None = None,
+        event: Release | None = None,
     ) -> tuple[NDArray[np.int64], float, float]:
         """(T, how far neighbours are apart at most, in units of T and in the norm of `noise`, that unit): see above."""
         declared, entries = _one(self.moved(sensitivity, replaced)), math.prod(value.integers.shape[1:])
-        if isinstance(value, Near):
-            near = value.radius + self._term_off / value.convexity
-            apart = 0.0 if self._term_off else value.apart(self.relation)  # given the term, which is charged for
-            proved = (apart + 2 * near) * UP
+        if not 0 <= declared < math.inf:
+            raise PrivacyError(f"{label}: sensitivity must be a number >= 0, got {declared:g}")
+        if isinstance(value, Ideal):
+            if isinstance(event, Sampled) or (entries > 1 and noise not in (NORMAL, RADIAL)):
+                raise PrivacyError(
+                    f"{label}: the distance of minimisers is known in the ℓ₂ norm and for all rows; add Gaussian or "
+                    "radial noise, on no sample"
+                )
+            term = self._term_of(value, label)
+            apart = 0.0 if term else value.apart(self.relation)  # given the term, which is charged for
+            proved = (apart + 2 * (value.radius + (term.off if term else 0.0))) * UP
             wrong = declared < apart * (1 - ROUNDING)  # what lies nearer depends on the solver, and is added
         else:
             bound = value.moved.sum_of_sizes if noise is LAPLACE else value.moved.l2
-            proved = bound(self.relation) * value.unit
+            alone = isinstance(event, PoissonReplaced)  # one of two rows is in the sample, as a rule
+            proved = (2 * bound(Relation.ADD_REMOVE) if alone else bound(self.relation)) * value.unit
             wrong = not declared >= proved * (1 - ROUNDING)
         if wrong:
             raise PrivacyError(f"{label}: sensitivity {declared:g} is declared, it moves by up to {proved:g}")
@@ -214,6 +246,25 @@ class ExactReleases(Releases):
         shift = max(0, math.floor(math.log2(units * FINER / added)))
         T = np.clip((value.integers + ((1 << shift) >> 1)) >> shift, -WITHIN, WITHIN)
         return T, math.ldexp(units, -shift) + (added if shift else 0.0), math.ldexp(value.unit, shift)
+
+    def term(self, d: int, noise: Noise, event: Event, multiplier: float, label: str, *, sensitivity: Scalars) -> Array:
+        """See `Releases.term`; the minimiser whose solver has it may be released as what `event` says, once."""
+        drawn = super().term(d, noise, event, multiplier, label, sensitivity=sensitivity)
+        moved = _one(self.moved(sensitivity))
+        self._terms.append(Term(drawn.copy(), _rounded_by(noise, moved * multiplier, d), moved, event(multiplier)))
+        return drawn
+
+    def _term_of(self, value: Ideal, label: str) -> Term | None:
+        """The term that the solver of `value` had, which is used up; None where that was none of those drawn."""
+        if not isinstance(value, Near):
+            return None
+        for i, term in enumerate(self._terms):
+            if np.array_equal(term.drawn, value.objective.term):
+                if lacking := term.lacks(value.objective, self.relation):
+                    raise PrivacyError(f"{label}: {lacking}")
+                self._terms[i] = term._replace(used=True)
+                return term._replace(off=term.off / value.objective.convexity)
+        return None
 
     def integers(self, noise: Noise, scale: float, shape: tuple[int, ...]) -> NDArray[np.int64]:
         """Rounded noise, or 0 without noise."""
@@ -236,6 +287,7 @@ class ExactReleases(Releases):
         """
         if not isinstance(values, Sum):
             raise PrivacyError(f"{label}: chosen by numbers of float64, which arithmetic='bytes' does not cover")
+        one_choice(values, label)
         declared = _one(self.moved(sensitivity))
         T, units, grid = self._compared(values, score, declared, label)
         scale = 2 * units / epsilon * UP
@@ -268,7 +320,7 @@ class ExactReleases(Releases):
             raise PrivacyError(f"{label}: sensitivity {declared:g} is declared, a score moves by up to {tried:g}")
         moved = (declared * (1 + 2 * rounding) + 2 * off) * UP
         grid = math.ldexp(1.0, math.floor(math.log2(moved * FINER)))
-        found = score.function(values.integers * values.unit + public) / grid
+        found = one_choice(score.function(values.integers * values.unit + public), label) / grid
         return np.rint(np.clip(found, -COMPARED, COMPARED)).astype(np.int64), moved / grid * UP + 1, grid
 
     def _rounded(self, noise: Noise, scale: float, shape: tuple[int, ...]) -> NDArray[np.int64]:
@@ -300,13 +352,11 @@ class ExactReleases(Releases):
             raise PrivacyError(f"{what}: computes on with its noise, which arithmetic='bytes' does not cover")
         std, entries = _one(scale), math.prod(shape)
         if noise is RADIAL:
-            self._term_off += std * entries * sampling.NEAR * UP
             near = sampling.radial_near(entries, self._bits)
             if near is None:
                 raise PrivacyError(f"{what}: noise too far in its tails to be computed")
             return np.zeros(shape) if self.noiseless else near.reshape(shape) * std
-        step = math.ldexp(1.0, math.frexp(std)[1] - TERM_BITS)
-        self._term_off += step * math.sqrt(entries) / 2 * UP
+        step = _term_step(std)
         if self.noiseless:
             return np.zeros(shape)
         return sampling.normal(std / step, entries, self._bits).reshape(shape) * step
@@ -389,6 +439,17 @@ class SeededMechanisms(ExactMechanisms):
 def _added(noise: Noise, entries: int) -> float:
     """What rounding to integers adds to a sensitivity at most: ℓ₁, or ℓ₂ (Frobenius), of entries that move by 1."""
     return float(entries) if noise is LAPLACE else math.sqrt(entries)
+
+
+def _term_step(std: float) -> float:
+    return math.ldexp(1.0, math.frexp(std)[1] - TERM_BITS)
+
+
+def _rounded_by(noise: Noise, std: float, entries: int) -> float:
+    """How far a linear term may be from the ideal one, in ℓ₂ norm: see `ExactReleases.draw`."""
+    if noise is RADIAL:
+        return std * entries * sampling.NEAR * UP
+    return _term_step(std) * math.sqrt(entries) / 2 * UP
 
 
 def _one(value: Scalars) -> float:

@@ -22,6 +22,7 @@ WEIGHT_BITS = 16  # and so are derivatives and labels
 CURVATURE_BITS = 8  # second derivatives, of which a row's part of a sum has three factors, are multiples of 2⁻⁸
 LARGEST = 2**63 - 2**51  # of an entry of a sum, which is kept in 64 bits; noise and rounding need the rest
 UP = 1 + 2.0**-40  # what a bound in float64 is multiplied by, so that no rounding takes it below
+FARTHEST = 2.0**900  # of a sum's unit, up and down: beyond, the product with a scale of noise may lose its digits
 
 
 class Moved(NamedTuple):
@@ -58,8 +59,10 @@ class Sum:
     def __init__(
         self, integers: NDArray[np.int64], unit: float, moved: Moved, offset: Any = 0.0, *, within: Any = 2.0**63
     ) -> None:
-        if not 0 < unit < math.inf:
-            raise PrivacyError(f"a sum's unit must be positive and finite, got {unit:g}")
+        if not 1 / FARTHEST <= unit <= FARTHEST:
+            raise PrivacyError(f"a sum's unit must be positive and within 2**900 either way, got {unit:g}")
+        if moved.l1 is not None and moved.l1 < 0:
+            raise PrivacyError("a row's part of a sum cannot have a negative size")
         self.integers, self.unit, self.moved, self.offset, self.within = integers, unit, moved, offset, within
 
     def each(self, relation: Relation) -> Any:
@@ -104,6 +107,13 @@ class Sum:
         return _together(function, args, kwargs)
 
 
+class Gram(Sum):
+    """A sum whose every row adds a positive semidefinite matrix, so that its eigenvalues move one way with a row."""
+
+    def _like(self, unit: float, offset: Any) -> Sum:
+        return Gram(self.integers, unit, self.moved, offset, within=self.within)
+
+
 class Coordinates(Sum):
     """A sum (1, d) over n rows, each of which adds at most `most`[j] to entry j, in units of the integers."""
 
@@ -132,22 +142,31 @@ class Coordinates(Sum):
         return Sum(self.integers[place], self.unit, Moved(one**2, 4 * one**2, one), offset)
 
 
-class Near:
-    """`integers` · unit: one replicate's vector (1, d), near the exact minimiser that objective perturbation releases.
+class Objective(NamedTuple):
+    """What a proof of a minimiser rests on: of F(w) + ridge/2 ‖w‖² + <b, w> over n rows of a convex loss.
 
-    The minimiser is of a `convexity`-strongly convex function with a random linear term <b, w>. A term that is off by e
-    moves it by ‖e‖/convexity; `radius` is how far the vector is from the minimiser with the term as it was drawn.
-    pull: the length of a row's part of the gradient, by which minimisers without a term may be apart.
+    term: b, (1, d), as the solver had it. convexity: m, that of all of it. pull: the length of a row's part of the
+    gradient, L₀R/n. curvature: β/(nm), β the largest ℓ''‖x‖². logistic: whether the loss's slope tells its curvature.
     """
+
+    term: NDArray[Any]
+    convexity: float
+    pull: float
+    curvature: float
+    logistic: bool
+
+
+class Ideal:
+    """`integers` · unit: one replicate's vector (1, …), in ℓ₂ norm within `radius` of an ideal one of real numbers."""
 
     __array_ufunc__ = None
 
-    def __init__(self, integers: NDArray[np.int64], unit: float, radius: float, convexity: float, pull: float) -> None:
-        self.integers, self.unit, self.radius, self.convexity, self._pull = integers, unit, radius, convexity, pull
+    def __init__(self, integers: NDArray[np.int64], unit: float, radius: float) -> None:
+        self.integers, self.unit, self.radius = integers, unit, radius
 
     def apart(self, relation: Relation) -> float:
-        """How far the minimisers of neighbours are apart without a term, by strong convexity."""
-        return self._pull * relation.rows / self.convexity
+        """How far the ideal vectors of neighbours are apart, in ℓ₂ norm."""
+        raise NotImplementedError
 
     def __array__(self, *_: Any, **__: Any) -> NoReturn:
         raise PrivacyError("what is computed from all rows may not be read before noise is added")
@@ -159,15 +178,34 @@ class Near:
         return _together(function, args, kwargs)
 
 
-class Eigenvalue(Near):
-    """`integers` (1,) · unit, within `radius` of the least eigenvalue of a matrix that a neighbour moves by `moved`."""
+class Near(Ideal):
+    """A vector (1, d) near the exact minimiser of `objective`, which objective perturbation releases.
+
+    A linear term that is off by e moves a minimiser by ‖e‖/convexity; `radius` is how far the vector is from the
+    minimiser with the term as the solver had it.
+    """
+
+    def __init__(self, integers: NDArray[np.int64], unit: float, radius: float, objective: Objective) -> None:
+        super().__init__(integers, unit, radius)
+        self.objective = objective
+
+    def apart(self, relation: Relation) -> float:
+        """Without a random term, by strong convexity."""
+        return self.objective.pull * relation.rows / self.objective.convexity
+
+
+class Eigenvalue(Ideal):
+    """(1,), near the least eigenvalue of a `Gram`, which a row's part moves by `moved` at most."""
 
     def __init__(self, integers: NDArray[np.int64], unit: float, radius: float, moved: float) -> None:
-        super().__init__(integers, unit, radius, math.inf, 0.0)
+        super().__init__(integers, unit, radius)
         self._moved = moved
 
     def apart(self, relation: Relation) -> float:
-        """By Weyl's inequality, a row's part being positive semidefinite: one row's norm, replaced or removed."""
+        """By Weyl's inequality, a row's part being positive semidefinite: one row's norm, replaced or removed.
+
+        Both are above that of the matrix without the row, and by no more than the norm of the row's own part.
+        """
         return self._moved
 
 

@@ -14,7 +14,7 @@ from dpbench.privacy.budget import Budget
 from dpbench.privacy.correlated import coefficients, sensitivity
 from dpbench.privacy.exact import sums
 from dpbench.privacy.exact.release import ExactMechanisms, SeededMechanisms
-from dpbench.privacy.exact.sums import Coordinates, Moved, Near, Sum
+from dpbench.privacy.exact.sums import Coordinates, Moved, Near, Objective, Sum
 from dpbench.privacy.ledger import LogisticPerturbation, RadialPerturbation, Relation
 from dpbench.privacy.mechanisms import Score
 
@@ -26,6 +26,12 @@ def mechanisms(key="key", relation=Relation.REPLACE_ONE, declared=Relation.ADD_R
 
 def total(integers, unit=2.0**-32):
     return Sum(np.array([integers], dtype=np.int64), unit, sums.weighted(2**32, 2**32, 2**32))
+
+
+def near(d, unit, radius, convexity, pull, term=None, curvature=0.1):
+    """A minimiser of logistic loss whose solver had `term`, none by default."""
+    term = np.zeros((1, d)) if term is None else term
+    return Near(np.zeros((1, d), dtype=np.int64), unit, radius, Objective(term, convexity, pull, curvature, True))
 
 
 def test_gaussian_noise_has_the_standard_deviation_of_the_accounting_and_no_less():
@@ -105,7 +111,7 @@ def test_what_is_no_sum_is_refused_and_so_is_noise_apart_from_a_value():
 def test_what_is_near_an_ideal_release_gets_noise_for_both_radii():
     d = 20_000
     found = mechanisms(declared=Relation.REPLACE_ONE).gaussian(
-        Near(np.zeros((1, d), dtype=np.int64), 2.0**-30, 0.001, 0.1, 0.0),
+        near(d, 2.0**-30, 0.001, 0.1, 0.0),
         sensitivity=0.001,
         noise_multiplier=4.0,
         label="output",
@@ -129,8 +135,8 @@ def test_a_linear_term_is_a_rounded_gaussian_whose_rounding_the_minimisers_noise
     event = LogisticPerturbation(2.0, 0.1)
     term = seam.joint_term(d, sensitivity=0.5, event=event, label="objective")
     assert stats.kstest(term[0], "norm").pvalue > 1e-4
-    near = Near(np.zeros((1, d), dtype=np.int64), 2.0**-40, 1e-9, 1e-3, 0.0)
-    found = seam.gaussian(near, sensitivity=1e-9, noise_multiplier=1.0, label="output")
+    point = near(d, 2.0**-40, 1e-9, 1e-3, 0.0, term)
+    found = seam.gaussian(point, sensitivity=1e-9, noise_multiplier=1.0, label="output")
     rounding = 2.0**-33 * math.sqrt(d) / 1e-3  # half a step of 2**-33 in each entry, on both sides
     assert found.std() == pytest.approx(2 * 1e-9 + rounding, rel=0.05)
 
@@ -144,9 +150,8 @@ def test_a_radial_term_has_its_law_and_what_it_is_off_by_is_covered_too():
     assert stats.kstest(lengths, "gamma", (d,)).pvalue > 1e-4
     assert np.abs((found.T / lengths / scale).mean(axis=1)).max() < 5 / math.sqrt(d * 200)
     one = mechanisms(declared=Relation.REPLACE_ONE, accounting="pure", delta=0.0)
-    one.radial_term(d, sensitivity=0.5, event=event, label="objective")
-    near = Near(np.zeros((1, d), dtype=np.int64), 2.0**-50, 1e-12, 1e-3, 1.0)
-    one.radial(near, sensitivity=2e-12, epsilon=0.5, label="output")
+    term = one.radial_term(d, sensitivity=0.5, event=event, label="objective")
+    one.radial(near(d, 2.0**-50, 1e-12, 1e-3, 0.25, term), sensitivity=2e-12, epsilon=0.5, label="output")
     drawn = float(one.ledger.summary()[-1]["noise"])  # what rows pull is charged for by the term
     assert drawn == pytest.approx((2 * 1e-12 + 2 * scale * d * 2.0**-34 / 1e-3) / 0.5, rel=1e-3)
 
@@ -155,10 +160,10 @@ def test_minimisers_without_a_term_are_as_far_apart_as_a_row_can_pull_them():
     """Output perturbation: 2·pull/m under replace-one, beside the distance from either exact minimiser."""
     for relation, rows in ((Relation.REPLACE_ONE, 2), (Relation.ADD_REMOVE, 1)):
         seam = mechanisms(relation=relation, declared=relation)
-        near = Near(np.zeros((1, 4), dtype=np.int64), 2.0**-40, 1e-6, 0.1, 0.02)
+        point = near(4, 2.0**-40, 1e-6, 0.1, 0.02)
         with pytest.raises(PrivacyError, match="is declared"):
-            seam.gaussian(near, sensitivity=0.99 * rows * 0.2, noise_multiplier=1.0, label="output")
-        seam.gaussian(near, sensitivity=rows * 0.2, noise_multiplier=3.0, label="output")
+            seam.gaussian(point, sensitivity=0.99 * rows * 0.2, noise_multiplier=1.0, label="output")
+        seam.gaussian(point, sensitivity=rows * 0.2, noise_multiplier=3.0, label="output")
         drawn = float(seam.ledger.summary()[0]["noise"])
         assert drawn == pytest.approx(3 * (rows * 0.2 + 2e-6), rel=1e-4)
 
