@@ -11,6 +11,7 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from statistics import NormalDist
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -25,6 +26,14 @@ SKEWED = 0.6  # coefficient of variation beyond which fewer than MANY runs rejec
 CURVES = 4  # the fewest that a pooled ratio takes
 DRAWS = 20_000
 BLOCK = 4_000_000  # numbers drawn at a time
+
+
+def errors(tests: int = 1) -> float:
+    """Standard errors beyond which a difference is one, where it is the largest of so many."""
+    return NormalDist().inv_cdf(1 - LEVEL / (2 * tests))
+
+
+ERRORS = errors()
 
 
 def mean_chance(ours: Any, published: Any, k: int, *, slack: float = 0.0, draws: int = DRAWS) -> np.ndarray:
@@ -99,6 +108,13 @@ def mean_interval(values: Iterable[float]) -> Interval:
         half = float(t.isf(LEVEL / 2, len(found) - 1) * found.std(ddof=1) / math.sqrt(len(found)))
     value = float(found.mean()) if len(found) else math.nan
     return Interval(value, value - half, value + half)
+
+
+def ratio_interval(mean: float, se: float, other: float, other_se: float) -> Interval:
+    """The ratio of two independent positive means with their standard errors: normal on the logarithm."""
+    value = mean / other
+    spread = math.exp(ERRORS * math.hypot(se / mean, other_se / other))
+    return Interval(value, value / spread, value * spread)
 
 
 def share_interval(some: int, of: int) -> Interval:

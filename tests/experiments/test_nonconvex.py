@@ -420,6 +420,15 @@ def test_the_claim_on_minibatches_can_fail(experiment, tmp_path, failing, iterat
     ) is held  # fmt: skip
 
 
+def test_missing_cells_that_can_turn_a_claim_leave_it_open(experiment, tmp_path):
+    """Eight better, one worse and two undecided of 24 was "held" with 13 of them missing."""
+    context = Context(experiment, "full", Store(tmp_path, "full", "nonconvex"))
+    better = lambda job: "terminated" if job.algorithm.endswith("-b") else "not terminated"  # noqa: E731
+    ends_as(experiment, context.store, "full", lambda job: not on(job), NEEDED["minibatch"][:1], ending=better)
+    (found, *_) = claim(experiment, "minibatch")(context)
+    assert (found.word, found.numbers[:28]) == ("open", "open: 18 of 24 cells missing")
+
+
 @pytest.mark.thorough
 def test_claims_are_judged_under_both_accountings(experiment, tmp_path):
     """Where the published code's -B runs terminate and the honest ones do not, only the honest verdict changes."""

@@ -11,13 +11,14 @@ import pandas as pd
 from dpbench import frames
 from dpbench.experiments.nonconvex.study import EPSILONS, TARGETS, TERMINATED, Ours, cells, finished
 from dpbench.experiments.nonconvex.switches import PAPER, PUBLISHED
+from dpbench.study import laws
 from dpbench.study.context import Context, kept, select
 from dpbench.study.declare import Why, each
 from dpbench.study.statistics import listed, plus_minus
 from dpbench.study.verdict import NOT_HELD, NOT_TESTABLE, OPEN, NotEnough, Verdict
 
 FAR_LESS = 3.0  # "far less", "several times faster": by this factor or more
-CLEAR = 2.0  # standard errors of the seeds' paired differences
+CLEAR = laws.ERRORS  # standard errors of the seeds' paired differences
 TABLES = {target.table: target for target in TARGETS}
 CASES = {"": "at a proven ε", PUBLISHED: "as published, not private"}
 BATCHES = 100  # a minibatch is a hundredth of the rows
@@ -134,9 +135,11 @@ def minibatch(context: Context, data: str) -> Iterator[Verdict]:
         told = f" (worse: {', '.join(worse)})" if worse else ""
         lacking = sorted({table for table, _ in missing})
         told += f"; no rows: Table {', '.join(map(str, lacking))}" if lacking else ""
-        if not better and not worse:
-            return Verdict(OPEN, counts + told)
-        return Verdict.of(len(better) > len(worse), counts + told)
+        lead, gap = len(better) - len(worse), len(missing)
+        if abs(lead) <= gap or not (better or worse):  # missing cells are put both ways
+            open_ = f"open: {gap} of {seen + gap} cells missing; " if gap else ""
+            return Verdict(OPEN, open_ + counts + told)
+        return Verdict.of(lead > 0, counts + told)
 
     return under_both(judge)
 
