@@ -72,12 +72,14 @@ def prepare_and_run(path: Path, folder: str, precision: str) -> tuple[float, flo
     """(MB before, peak MB, seconds to prepare, rate of the gradient over that of reading, GB/s read)."""
     from threadpoolctl import threadpool_limits
 
-    from dpbench.datasets import batches, cache, keep, tables
+    from dpbench.comparing import rows
+    from dpbench.datasets import cache, keep
     from dpbench.problems.losses import LOSSES
     from dpbench.problems.rows import Rows
+    from dpbench.schema import Column, Schema, Target
 
     os.environ["DPBENCH_DATA"] = folder
-    batches.LARGE = 1.0
+    rows.LARGE = 1.0
     base, peak, stop = anonymous_megabytes(), [0.0], threading.Event()
 
     def watch() -> None:
@@ -88,9 +90,10 @@ def prepare_and_run(path: Path, folder: str, precision: str) -> tuple[float, flo
     watcher.start()
     with threadpool_limits(1):
         start = time.perf_counter()
-        bounds = {f"x{j}": (-5.0, 5.0) for j in range(COLUMNS)}
-        table = tables.read(path, "label", bounds=bounds, precision=precision)
-        name = keep(table.X, table.y, "stream", table.recipe)
+        columns = {f"x{j}": Column(bounds=(-5.0, 5.0)) for j in range(COLUMNS)}
+        schema = Schema(target=Target(name="label", classes=(0, 1)), columns=columns)
+        table = rows.read(path, None, schema, holdout=0.01, precision=precision)
+        name = keep(table.X, table.y, "stream", "by its schema")
         del table
         seconds = time.perf_counter() - start
         file = cache.root() / "prepared" / f"{name}-v1" / "X.npy"

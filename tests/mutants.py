@@ -54,11 +54,12 @@ class Mutant(NamedTuple):
 # What `compare` tells users to deploy.
 RANKING, PILOT, DECISIONS = "comparing/ranking.py", "comparing/pilot.py", "comparing/test_decisions.py::test_"
 COMPARING = [
-    Mutant("comparing/code.py", 'words.append("row_bound=None")', 'words += [""] * 0',
+    Mutant("comparing/code.py", ', "row_bound=None"]  # as they', "]  # as they",
            DECISIONS + "printed_code_fits_the_rows_as_they_were_compared",
            "the printed code releases a bound that the comparison did not"),
-    Mutant("comparing/references.py", "problem.l2 + 1 / problem.n", "problem.l2 + 1",
-           DECISIONS + "the_reference_of_separable_classes_has_a_ridge_of_1_over_n", "another ridge than is named"),
+    Mutant("comparing/references.py", "problem.l2 + 1 / (problem.n * problem.d)", "problem.l2 + 1",
+           DECISIONS + "the_reference_of_separable_classes_has_the_ridge_of_the_estimators",
+           "another ridge than is named"),
     Mutant(RANKING, "_rows(store, again).groupby", "_rows(store, jobs).groupby",
            DECISIONS + "seconds_are_of_the_chosen_settings_alone", "seconds over all settings"),
     Mutant("own/forecast.py", '("AUC", 0.5) if frame.classes', '("AUC", 0.0) if frame.classes',
@@ -120,23 +121,13 @@ COMPARING = [
            DECISIONS + "a_method_is_beaten_by_two_errors_of_the_difference", "one standard error tells methods apart"),
 ]  # fmt: skip
 
-TABLES, PINS = "datasets/test_tables.py::test_", "datasets/test_cache.py::test_"
+TABLES, PINS = "comparing/test_rows.py::test_", "datasets/test_cache.py::test_"
+DISK = TABLES + "rows_on_disk_are_those_in_memory_and_of_a_fit[float64-binary-csv]"
 DATASETS = [
-    Mutant("datasets/tables.py", "R = float(row_norms(X)[used].max(initial=0)) or 1.0",
-           "R = float(row_norms(X).max(initial=0)) or 1.0", TABLES + "the_row_bound_is_of_the_rows_in_use_alone",
-           "the bound on rows looks at those held out"),
-    Mutant("datasets/tables.py", "int(np.sum(norms[used] > 1 + 1e-12))", "int(np.sum(norms > 1 + 1e-12))",
-           TABLES + "the_row_bound_is_of_the_rows_in_use_alone", "rows held out are counted among the shortened"),
-    Mutant("datasets/tables.py", "_assembled(X[used], y[used], (X[~used], y[~used])",
-           "_assembled(X[used], y[used], (X[used], y[used])",
-           TABLES + "the_rows_held_out_are_the_others_at_the_share_asked_for", "rows in use are held out too"),
-    Mutant("datasets/tables.py", "np.random.default_rng(SPLIT).random(n) >= holdout",
-           "np.random.default_rng(SPLIT).random(n) < holdout",
-           TABLES + "the_rows_held_out_are_the_others_at_the_share_asked_for", "the shares are swapped"),
-    Mutant("datasets/tables.py", "    scan.add(frame, used)\n    encoding",
-           "    scan.add(frame, used | True)\n    encoding",
-           "comparing/test_comparing.py::test_statistics_come_from_the_rows_in_use_alone",
-           "means and deviations look at the rows held out"),
+    Mutant("comparing/rows.py", "(used & kept, ~used & kept)", "(used & kept, used & kept)", DISK,
+           "rows in use are held out too"),
+    Mutant("comparing/rows.py", "kept = known & rows.any(axis=1)", "kept = rows.any(axis=1)", DISK,
+           "rows without a label are judged by"),
     Mutant("datasets/own.py", "~(np.abs(block) <= largest)", "(np.abs(block) > largest)",
            "datasets/test_own.py::test_bad_input_is_one_line_that_names_argument_and_fix", "NaN is let in"),
     Mutant("datasets/cache.py", "TOLERANCE = 1e-12", "TOLERANCE = 1e-6",

@@ -61,7 +61,6 @@ MISTAKES = [
     ((*RUN, "--relation", "x"), "error: --relation: there is no 'x'"),
     ((*RUN, "--scheduler", "tcp://x:1"), "error: --scheduler: give an address with"),
     ((*RUN, "--shards", "2"), "error: --shards must be"),
-    (("compare", "--data", "x.csv", "--target", "y", "--row-bound", "0"), "error: --row-bound must be"),
     (("run", "--algo", "x.csv:X"), "given as path/to/file.py:Class"),
     ((*RUN, "--delta", "2"), "--delta must be in [0, 1)"),
     ((*RUN, "--relation", "replace"), "did you mean replace-one?"),

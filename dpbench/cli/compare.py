@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import shutil
 import textwrap
-from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 import click
 
 import dpbench
 from dpbench.cli.output import EPS, JOBS, RESULTS, SEEDS, number, print_table, progress, width
-from dpbench.errors import UserError
 
 if TYPE_CHECKING:
     from dpbench.comparing.own_data import Comparison
@@ -22,20 +20,14 @@ SHOWN = 5  # methods of a table
 
 
 @click.command("compare")
-@click.option("--data", required=True, metavar="FILE", help="csv, tsv, parquet or svmlight.")
-@click.option("--target", metavar="COLUMN", help="What to predict; not for svmlight, whose labels come first.")
+@click.option("--data", required=True, metavar="FILE", help="csv, tsv or parquet.")
+@click.option("--target", metavar="COLUMN", help="What to predict; by default the schema's.")
 @EPS
 @click.option("--loss", metavar="NAME", help="By default logistic for two classes, squared for numbers.")
 @click.option("--l1", type=float, default=0.0, metavar="WEIGHT", help="Weight of ‖w‖₁.")
 @click.option("--l2", type=float, default=0.0, metavar="WEIGHT", help="Weight of ‖w‖²/2.")
-@click.option("--row-bound", type=float, metavar="R", help="Bound on ‖x‖₂; longer rows are shortened to it.")
-@click.option("--bounds", multiple=True, metavar="COLUMN=LOW:HIGH", help="Public bounds of a column; may be repeated.")
 @click.option(
-    "--standardise/--no-standardise", default=True, help="Scale numeric columns that have no bounds; looks at the data."
-)
-@click.option("--drop", multiple=True, metavar="COLUMN", help="Leave a column out; may be repeated.")
-@click.option(
-    "--schema", metavar="FILE.toml", help="Public description of the table, instead of the four options above."
+    "--schema", metavar="FILE.toml", help="Public description of the table; without one it is drafted from the data."
 )
 @click.option("--algo", "extra", multiple=True, metavar="FILE.py:CLASS", help="A method of yours; may be repeated.")
 @click.option(
@@ -72,7 +64,7 @@ SHOWN = 5  # methods of a table
 @click.option("--all", "everything", is_flag=True, help="Show every method, not only the first five.")
 @click.option("--debug", is_flag=True, help="Show the traceback of a method that raised.")
 @RESULTS
-def compare(bounds: tuple[str, ...], forget: bool, debug: bool, everything: bool, **given: Any) -> int:
+def compare(forget: bool, debug: bool, everything: bool, **given: Any) -> int:
     """Score every private method on held-out rows of your data, recommend one or none, and print its code.
 
     \b
@@ -91,9 +83,7 @@ def compare(bounds: tuple[str, ...], forget: bool, debug: bool, everything: bool
             click.echo(f"nothing is kept of {given['data']}")
         return 0
     with progress() as report:
-        found = dpbench.compare(
-            bounds=parse_bounds(bounds), **given, reading=report.reading, progress=report, notify=_say
-        )
+        found = dpbench.compare(**given, reading=report.reading, progress=report, notify=_say)
     for one in found.rankings:
         _print(found, one, everything)
     _explain(found, given["seeds"])
@@ -106,23 +96,6 @@ def compare(bounds: tuple[str, ...], forget: bool, debug: bool, everything: bool
         click.echo(found.snippet)
         _say(found.price)
     return 1 if any(one.failed or one.best is None for one in found.rankings) else 0
-
-
-def parse_bounds(pairs: Iterable[str]) -> dict[str, tuple[float, float]]:
-    """["age=0:100"] → {"age": (0.0, 100.0)}; UserError for anything else."""
-    bounds: dict[str, tuple[float, float]] = {}
-    for pair in pairs:
-        name, equals, ends = pair.rpartition("=")
-        if name in bounds:
-            raise UserError(f"--bounds {name} is given twice")
-        low, colon, high = ends.partition(":")
-        try:
-            if not (name and equals and colon):
-                raise ValueError
-            bounds[name] = (float(low), float(high))
-        except ValueError:
-            raise UserError(f"--bounds takes COLUMN=LOW:HIGH, got {pair!r}") from None
-    return bounds
 
 
 def _print(comparison: Comparison, found: Ranking, everything: bool) -> None:

@@ -17,18 +17,29 @@ ESTIMATORS = {"logistic": "PrivateClassifier", "squared": "PrivateRegressor"}
 
 
 class Source(NamedTuple):
-    """Where rows come from: file, target, schema (or None), the call that reads them without one, what that took."""
+    """Where rows come from: the file, its target, and its schema or the schema's file; None drafted one."""
 
     data: str
     target: str | None
     schema: Any
-    call: str
-    taken: tuple[str, ...]
 
     @property
-    def named(self) -> bool:
-        """Whether its columns have names: an svmlight file has none."""
-        return self.target is not None or self.schema is not None
+    def file(self) -> str:
+        """The schema's file, or what it may be called."""
+        named = isinstance(self.schema, str | os.PathLike)
+        return os.fspath(self.schema) if named else f"{self.stem}.toml"
+
+    @property
+    def stem(self) -> str:
+        """The name of the file without what says its kind."""
+        return Path(self.data).name.partition(".")[0]
+
+    @property
+    def lines(self) -> list[str]:
+        """Python that reads the table."""
+        drafted = f"dpbench schema {self.data} --target {self.target} --out {self.file}"
+        first = [f"# First: {drafted}, and decide what is public in it."] if self.schema is None else []
+        return ["import dpbench", "", *first, f"table = dpbench.read_table({self.data!r}, {self.file!r})"]
 
 
 def arguments(row: ranking.Ranked, reference: str) -> dict[str, Any]:
@@ -50,47 +61,34 @@ def arguments(row: ranking.Ranked, reference: str) -> dict[str, Any]:
 
 
 def of(source: Source, row: ranking.Ranked, reference: str, *, loss: str, weights: dict[str, float]) -> str:
-    """Python that fits one model on all rows by the row's method and settings, and saves it.
+    """Python that fits one model on all rows by the row's method and settings, as they were ranked.
 
-    By the estimators and a public schema wherever they take the problem; else by `dpbench.fit`, with a line for
-    everything that was taken from the data.
+    By the estimators, which save the model, wherever they take the problem; else by `dpbench.fit`.
     """
-    given = arguments(row, reference)
+    given = arguments(row, reference) | weights
     searched = given["algorithm"] == tracks.PRIVATE
-    if loss in ESTIMATORS and weights.keys() <= {"l2"} and source.named and not searched:
+    if loss in ESTIMATORS and weights.keys() <= {"l2"} and not searched:
         return _by_estimator(source, given, ESTIMATORS[loss], weights)
-    return _by_fit(source, given | ({"loss": loss} if loss != "logistic" else {}) | weights)
+    given |= {"loss": loss} if loss != "logistic" else {}
+    words = ["schema=" + repr(source.file), "row_bound=None", *(f"{name}={value!r}" for name, value in given.items())]
+    fit = ["fit = dpbench.fit(", "    table,", *(f"    {word}," for word in words), ")"]
+    return "\n".join([*source.lines, *fit, "print(fit.w, fit.guarantee)", ""])
 
 
 def _by_estimator(source: Source, given: dict[str, Any], estimator: str, weights: dict[str, float]) -> str:
-    stem = Path(source.data).name.partition(".")[0]
-    schema = os.fspath(source.schema) if isinstance(source.schema, str | os.PathLike) else f"{stem}.toml"
-    named = ("algorithm", "epsilon", "delta", "relation", "accounting")
+    named = ("algorithm", "epsilon", "delta", "relation", "accounting", "l2")
     settings = {name: value for name, value in given.items() if name not in named}
-    words = [f"{given['epsilon']!r}", f"schema={schema!r}", f"algorithm={given['algorithm']!r}"]
-    words += [f"settings={settings!r}"] * bool(settings) + [f"{name}={weight!r}" for name, weight in weights.items()]
-    words.append("row_bound=None")  # rows as they were compared
-    draft = f"dpbench schema {source.data} --target {source.target} --out {schema}"
-    first = f"# First: {draft}, and decide what is public in it."
+    words = [f"{given['epsilon']!r}", f"schema={source.file!r}", f"algorithm={given['algorithm']!r}"]
+    words += [f"settings={settings!r}"] * bool(settings)
+    words += [f"l2={weights.get('l2', 0.0)!r}", "row_bound=None"]  # as they were compared; the defaults are others
     return "\n".join(
         [
-            "import dpbench",
-            "",
-            *([first] if source.schema is None else []),
-            f"table = dpbench.read_table({source.data!r}, {schema!r})",
+            *source.lines,
             f"model = dpbench.{estimator}(",
             *(f"    {word}," for word in words),
             ").fit(table)",
-            f"model.save({stem + '.json'!r})",
+            f"model.save({source.stem + '.json'!r})",
             "print(model.guarantee_)",
             "",
         ]
     )
-
-
-def _by_fit(source: Source, given: dict[str, Any]) -> str:
-    taken = ["# Not covered by the guarantee below:", *(f"# - {line}" for line in source.taken)] if source.taken else []
-    lines = ["import dpbench", "from dpbench.datasets import tables", "", *taken]
-    lines += [f"table = {source.call}", "fit = dpbench.fit("]
-    lines += ["    table.X,", "    table.y,", *(f"    {name}={value!r}," for name, value in given.items())]
-    return "\n".join([*lines, ")", "print(fit.w, fit.guarantee)", ""])

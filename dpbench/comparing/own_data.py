@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from dpbench import files
-from dpbench.comparing import by_schema, code, pilot, ranking
+from dpbench.comparing import code, pilot, ranking, rows
 from dpbench.comparing.code import Source
 from dpbench.comparing.private_copies import forget, results_of
 from dpbench.comparing.ranking import Ranked
@@ -19,11 +19,11 @@ from dpbench.errors import DataError, UserError, at_least, nearest, positive, se
 from dpbench.study.overview import counts_as_public
 
 if TYPE_CHECKING:
-    from dpbench.datasets.tables import Table
     from dpbench.run.job import Job
     from dpbench.run.runner import Progress
     from dpbench.schema import Schema
 
+RECIPE = "by its schema"
 PROFILES = ("quick", "full")
 FEWEST = 100  # rows: with fewer, the standard errors of what is held out are as large as any difference
 RARE = 0.1  # share of the rows below which a class is rare
@@ -38,7 +38,7 @@ class Comparison:
     rankings: one for each ε and track, in this order; the first decides the snippet and the recommendation.
     task: "binary" or "regression". warnings: what used the data on the way. notes: what else there is to say.
     references: what private methods are set against. rows, held: how many rows are in use, and held out. unit: of the
-    target, see `tables.Table`. rare: the smaller share of the two classes in use, 1 for numbers.
+    target, see `rows.Table`. rare: the smaller share of the two classes in use, 1 for numbers.
     snippet: code that fits one model by the best method on all rows; "" when none is of
     use. recommendation: sentences.
     """
@@ -96,10 +96,6 @@ def compare(
     loss: str | None = None,
     l1: float = 0.0,
     l2: float = 0.0,
-    row_bound: float | None = None,
-    bounds: Mapping[str, tuple[float, float]] | None = None,
-    standardise: bool = True,
-    drop: Iterable[str] = (),
     schema: str | os.PathLike[str] | Schema | None = None,
     extra: Iterable[str] = (),
     holdout: float = 0.2,
@@ -122,13 +118,12 @@ def compare(
     are not private, and nor is the choice made by them.
 
     Args:
-        data: a csv, tsv, parquet or svmlight file.
-        target: the column to predict; None for svmlight, whose labels come first.
+        data: a csv, tsv or parquet file.
+        target: the column to predict; None for the schema's.
         epsilon: the budget ε > 0 of every run, one or several, at δ = n⁻², for replace-one neighbours.
         loss: None takes logistic for two classes and squared for numbers. l1, l2: weights of ‖w‖₁ and ‖w‖²/2.
-        row_bound, bounds, standardise, drop: see `dpbench.datasets.tables.read`.
-        schema: what is public of the table (`dpbench.schema`), or its TOML file; takes the place of target, row_bound,
-            bounds, standardise and drop.
+        schema: what is public of the table (`dpbench.schema`), or its TOML file. None drafts one, with a warning: what
+            it finds in the data is then taken for public.
         extra: further methods, names or "file.py:Class".
         holdout: the share of rows kept apart to judge by, in (0, 0.5], chosen by their positions.
         precision: "float64" or "float32", in which the rows are kept and multiplied; sums are float64 in both.
@@ -140,14 +135,14 @@ def compare(
         results, jobs: as of `run_algorithm`; the runs go to `results/adhoc/compare-DATA`.
         cache: keep the prepared rows, which nobody but the user may read, and the runs, so that the next call makes
             none of them again; `forget` removes both. False removes them at the end.
-        reading: called with what is being done and the share of it while a large file is read.
+        reading: called with what is being done and the share of it while the file is read.
         progress, notify: as of `run_algorithm`.
 
     Raises:
         UserError, DataError: in one line that names the argument or column.
     """
     from dpbench import datasets
-    from dpbench.datasets import own, tables
+    from dpbench.datasets import own
     from dpbench.problems import build, losses, regularisers
     from dpbench.run import runner
     from dpbench.run.store import Store
@@ -158,18 +153,9 @@ def compare(
         raise UserError(f"loss: {loss} has no held-out score; compare takes logistic, squared or ramp")
     regularisers.make(**weights)
     references_of = ranking.entering(extra)  # a name that is none is told before the data are read
-    columns: dict[str, Any] = {
-        "row_bound": row_bound,
-        "bounds": dict(bounds or {}),
-        "standardise": standardise,
-        "drop": list(drop),
-    }
-    given = columns | {"task": None if loss is None else "binary" if losses.get(loss).binary else "regression"}
-    if schema is None:
-        table = tables.read(data, target, **given, holdout=holdout, precision=precision, progress=reading)
-    else:
-        how: dict[str, Any] = {"target": target, "holdout": holdout, "precision": precision, "progress": reading}
-        table = by_schema.read(data, schema, reading=columns, **how)
+    task = None if loss is None else "binary" if losses.get(loss).binary else "regression"
+    how: dict[str, Any] = {"task": task, "holdout": holdout, "precision": precision, "progress": reading}
+    table = rows.read(data, target, schema, **how)
     _check_size(data, table)
     for line in table.warnings:
         notify(f"warning: not private: {line}")
@@ -179,10 +165,10 @@ def compare(
     labels = datasets.labels_of(table.task)
     name = own.stem_of(data)
     try:
-        dataset = own.keep(table.X, table.y, name, table.recipe, labels=labels, held_out=table.held_out, source=data)
+        dataset = own.keep(table.X, table.y, name, RECIPE, labels=labels, held_out=table.held_out, source=data)
         words = ",".join([loss, *(f"{key}={weight!r}" for key, weight in weights.items())])
         shape = f"{table.X.shape[0]:,} rows in use, {table.X.shape[1]:,} columns"
-        notify(f"{dataset}: {shape}, {words}; {table.recipe}")
+        notify(f"{dataset}: {shape}, {words}; {RECIPE}")
         if cache:
             notify(
                 f"prepared rows, kept for the next call and readable by you alone: {own.folder_of(dataset)}; "
@@ -213,7 +199,7 @@ def compare(
     snippet = ""
     if first.best is not None and first.useful:
         reference = first.references[first.best.algorithm]
-        source = Source(os.fspath(data), target, schema, _source(data, target, given), tuple(table.warnings))
+        source = Source(os.fspath(data), target, schema)
         snippet = code.of(source, first.best, reference, loss=loss, weights=weights)
     sentences = [
         sentence
@@ -221,7 +207,6 @@ def compare(
         if one.track == tracks[0]
         for sentence in ranking.recommendation(one, baseline, profile)
     ]
-    held = 0 if table.held_out is None else len(table.held_out[1])
     return Comparison(
         found,
         table.task,
@@ -230,7 +215,7 @@ def compare(
         table.notes,
         lines,
         len(table.y),
-        held,
+        len(table.held_out[1]),
         table.unit,
         1.0 if table.classes is None else float(min(np.mean(table.y > 0), np.mean(table.y <= 0))),
         snippet,
@@ -256,9 +241,9 @@ def _checked(
     )
 
 
-def _check_size(data: str | os.PathLike[str], table: Table) -> None:
+def _check_size(data: str | os.PathLike[str], table: rows.Table) -> None:
     """DataError, in one line, where there are too few rows to judge by."""
-    y, held = table.y, table.held_out[1] if table.held_out is not None else np.empty(0)
+    y, held = table.y, table.held_out[1]
     n = len(y) + len(held)
     if n < FEWEST:
         raise DataError(f"{data}: {n:,} rows are too few to compare private methods on: {FEWEST} at least")
@@ -269,11 +254,3 @@ def _check_size(data: str | os.PathLike[str], table: Table) -> None:
                     f"{data}: {count} of {len(held):,} rows held out are {label}, too few to judge by; "
                     "raise holdout, or give more rows"
                 )
-
-
-def _source(data: str | os.PathLike[str], target: str | None, given: dict[str, Any]) -> str:
-    """The call that reads the data again."""
-    defaults: dict[str, Any] = {"row_bound": None, "bounds": {}, "standardise": True, "drop": [], "task": None}
-    words = [repr(os.fspath(data)), *([repr(target)] if target is not None else [])]
-    words += [f"{name}={value!r}" for name, value in given.items() if value != defaults[name]]
-    return f"tables.read({', '.join(words)})"

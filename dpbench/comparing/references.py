@@ -70,16 +70,15 @@ def _constant(problem: Problem, y: np.ndarray, classes: tuple[str, str] | None) 
 
 
 def _optimum(problem: Problem) -> tuple[np.ndarray | None, str]:
-    """w* and how to call it; with a ridge 1/n where the loss alone has no minimum."""
+    """w* and how to call it; with the estimators' ridge of 1/(nd) where the loss alone has no minimum."""
     try:
         return problem.optimum().w, "not private"
     except NoOptimum:
         if not problem.convex or problem.l1:
             return None, ""
     try:
-        ridge = Problem(
-            problem.X, problem.y, loss=problem.loss, l2=problem.l2 + 1 / problem.n, row_bound=problem.row_bound
-        )
-        return ridge.optimum().w, "not private, ridge 1/n"
+        l2 = problem.l2 + 1 / (problem.n * problem.d)
+        ridge = Problem(problem.X, problem.y, loss=problem.loss, l2=l2, row_bound=problem.row_bound)
+        return ridge.optimum().w, "not private, ridge 1/(nd)"
     except NoOptimum:
         return None, ""

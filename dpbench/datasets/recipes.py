@@ -12,6 +12,8 @@ from dpbench.datasets.spec import opened
 from dpbench.errors import DataError
 
 LARGEST, LARGEST_SINGLE = 1e150, 1e15  # an entry whose square, and a row's sum of them, is finite; in float32
+PRECISIONS = ("float64", "float32")
+WITHIN = 1 - 2.0**-22  # times a row of ‖x‖ ≤ 1: so much is lost that rounding to float32 cannot take it beyond 1
 BLOCK = 8192  # rows at a time: temporaries stay small beside X
 
 

@@ -17,8 +17,7 @@ import scipy
 
 from dpbench import algorithms, datasets
 from dpbench.algorithms.base import make_settings
-from dpbench.datasets.recipes import BLOCK, LARGEST, LARGEST_SINGLE, all_within, row_norms, rows_beyond
-from dpbench.datasets.tables import WITHIN
+from dpbench.datasets.recipes import BLOCK, LARGEST, LARGEST_SINGLE, WITHIN, all_within, row_norms, rows_beyond
 from dpbench.errors import DataError, UserError
 from dpbench.problems import Problem, losses
 from dpbench.problems.exact import ExactProblem, ExactShardedProblem

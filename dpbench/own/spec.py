@@ -20,7 +20,7 @@ from dpbench import algorithms
 from dpbench.algorithms import defaults
 from dpbench.algorithms.base import Algorithm, BaseSettings, make_settings
 from dpbench.algorithms.defaults import public_settings
-from dpbench.datasets.tables import PRECISIONS
+from dpbench.datasets.recipes import PRECISIONS
 from dpbench.errors import UserError, positive
 from dpbench.own import row_bound as row_bounds
 from dpbench.privacy.budget import Budget, share

@@ -12,7 +12,7 @@ import pytest
 import dpbench
 from dpbench.algorithms.defaults import public_settings
 from dpbench.cli import main
-from dpbench.cli.compare import parse_bounds
+from dpbench.comparing import rows
 from dpbench.comparing.code import arguments
 from dpbench.comparing.ranking import lost
 from dpbench.errors import UserError
@@ -66,7 +66,7 @@ def test_it_ranks_what_fits_says_what_does_not_and_counts_ones_own(call, csv):
     assert code == 0, err
     assert set(methods_of(out)) == {"dp-gd", "dp-newton-hess-clip", "dp-gcd", "dp-cd", "averaged-gd"}
     assert "left out: dp-nag: needs 0 < c·l2" in err
-    assert "warning: not private: mean and deviation of age, wage come from the data" in " ".join(err.split())
+    assert "warning: not private: bounds, categories and classes are those found" in " ".join(err.split())
     assert "no ε above covers" in " ".join(err.split())
     assert f"use {methods_of(out)[0]}" in out
     assert "held out by position: exact, so not private" in " ".join(out.split())
@@ -81,11 +81,11 @@ def test_scores_are_of_rows_that_no_run_has_seen(call, csv, tmp_path):
 
     import dpbench
     from dpbench.comparing.references import references
-    from dpbench.datasets import load, tables
+    from dpbench.datasets import load
     from dpbench.problems import build
 
     found = dpbench.compare(csv, "label", seeds=2, jobs=1, results=tmp_path / "r")
-    table = tables.read(csv, "label", holdout=0.2)
+    table = rows.read(csv, "label", None, holdout=0.2, precision="float64")
     assert (found.rows, found.held) == (len(table.y), len(table.held_out[1]))
     assert found.rows + found.held == N
     assert not {tuple(row) for row in table.X} & {tuple(row) for row in table.held_out[0]}
@@ -104,19 +104,6 @@ def test_scores_are_of_rows_that_no_run_has_seen(call, csv, tmp_path):
     best = found.ranking.best
     assert best.gain == pytest.approx(best.accuracy - always.accuracy)
     assert optimum.mean - 0.02 < best.mean < zero.mean
-
-
-def test_statistics_come_from_the_rows_in_use_alone(csv):
-    from dpbench.datasets import tables
-
-    frame = pd.read_csv(csv)
-    kept = tables.used_rows(N, 0.2)
-    before = tables.read(csv, "label", holdout=0.2)
-    frame.loc[~kept, "age"] += 1000
-    frame.to_csv(csv, index=False)
-    after = tables.read(csv, "label", holdout=0.2)
-    np.testing.assert_allclose(before.X, after.X, atol=1e-12)  # sums are rounded as their memory lies
-    assert (before.held_out[0] != after.held_out[0]).any()
 
 
 @pytest.mark.thorough
@@ -156,8 +143,8 @@ def test_the_private_track_searches_within_epsilon_and_its_code_runs(call, csv):
     code, out, _ = call(*COMPARE, "--track", "private", "--eps", 3)
     assert "algorithm='private-tuning'" in out
     snippet = out[out.index("import dpbench") :]
-    assert "# Not covered by the guarantee below:\n# - " in snippet
-    assert "# - mean and deviation of" in snippet
+    assert "# First: dpbench schema my.csv" in snippet
+    decided(csv, "label")
     namespace = {}
     exec(snippet, namespace)
     assert namespace["fit"].released.epsilon_planned <= 3
@@ -203,6 +190,7 @@ def test_the_printed_code_runs_and_is_as_good_as_the_row(call, csv, capsys):
     assert "counts as public: n, the schema" in printed
     best = MINE if methods_of(out)[0] == "averaged-gd" else methods_of(out)[0]
     assert f"algorithm={best!r}" in code
+    assert (model.model_.spec.l2, model.model_.bound) == (0, None)  # as it was ranked, which the defaults are not
     assert (dpbench.load_model("my.json").predict(table) == model.predict(table)).all()
 
 
@@ -213,14 +201,13 @@ def test_by_a_schema_nothing_comes_from_the_data(call, csv):
     assert "not private:" not in err
     assert "# First:" not in out
     assert "schema='my.toml'" in out
-    refused = call("compare", "--data", "my.csv", "--schema", "my.toml", "--bounds", "age=0:1")
-    assert (refused[0], "bounds: the schema says it" in refused[2]) == (2, True)
     refused = call("compare", "--data", "my.csv", "--schema", "my.toml", "--target", "age")
     assert (refused[0], refused[2]) == (2, "error: --target: the schema's is label, got age\n")
 
 
 def test_a_numeric_target_takes_the_squared_loss_and_the_methods_for_it(call, csv):
-    code, out, err = call("compare", "--data", "my.csv", "--target", "age", "--drop", "wage", "--seeds", 2, "--jobs", 1)
+    pd.read_csv(csv).drop(columns="wage").to_csv(csv, index=False)
+    code, out, err = call("compare", "--data", "my.csv", "--target", "age", "--seeds", 2, "--jobs", 1)
     assert code == 0, err
     assert set(methods_of(out)) == {"dp-gcd", "dp-cd"}
     assert "loss squared is not covered by its privacy proof" in " ".join(err.split())
@@ -304,13 +291,13 @@ def test_a_trial_on_a_tenth_cuts_what_is_hopeless_and_says_so(csv, call, monkeyp
 
     frame = pd.concat([pd.read_csv(csv)] * 4)
     frame.to_csv(csv, index=False)
-    plain = call(*COMPARE, "--row-bound", 2)
+    plain = call(*COMPARE)
     monkeypatch.setattr(pilot, "FROM", 1000)
     monkeypatch.setattr(pilot, "ERRORS", 3.0)
     (csv.parent / "slow.py").write_text(
         (ROOT / "examples" / "my_algorithm.py").read_text().replace("return total / counted", "return -total / counted")
     )
-    code, out, err = call(*COMPARE, "--algo", "slow.py:MyAlgorithm", "--row-bound", 2)
+    code, out, err = call(*COMPARE, "--algo", "slow.py:MyAlgorithm")
     assert code == 0
     assert "averaged-gd" not in methods_of(out)
     assert "MyAlgorithm: cut: on a tenth of the rows" in " ".join(err.split())
@@ -360,18 +347,12 @@ MISTAKES = [
     (("--target", "lable"), "did you mean label?"),
     (("--eps", "0"), "--eps must be a positive"),
     (("--seeds", "0"), "--seeds must be at least 1"),
-    (("--row-bound", "-1"), "--row-bound must be"),
-    (("--bounds", "age"), "COLUMN=LOW:HIGH"),
-    (("--bounds", "age=9:1"), "bounds of age"),
-    (("--bounds", "age=1:9", "--bounds", "age=2:9"), "--bounds age is given twice"),
     (("--l1", "-1"), "l1 must be a number >= 0"),
     (("--loss", "logistc"), "logistic"),
     (("--loss", "squared"), "2 classes"),
     (("--loss", "sigmoid"), "no held-out score"),
-    (("--drop", "label"), "label is the target"),
     (("--holdout", "0"), "holdout must be in (0, 0.5]"),
     (("--track", "tunned"), "did you mean tuned?"),
-    (("--bounds", "job=0:1"), "job is not a column of numbers"),
     (("--profile", "fast"), "unknown profile 'fast'"),
     (("--data", "none.csv"), "no such file"),
     (("--algo", "dp-gd-oracle"), "not private"),
@@ -388,24 +369,12 @@ def test_a_mistake_is_one_line_on_stderr_and_exit_code_2(call, csv, args, messag
     assert err.count("\n") == 1
 
 
-def test_missing_values_are_one_line(call, csv):
-    frame = pd.read_csv(csv)
-    frame.loc[:4, "age"] = np.nan
-    frame.to_csv(csv, index=False)
-    code, _, err = call(*COMPARE)
-    assert code == 2
-    assert err == (
-        "error: my.csv: missing or infinite (beyond 1e+150) values in age (5); a schema says what they count as "
-        "(dpbench schema)\n"
-    )
-
-
 LITTLE = {
     "two rows": (lambda f: f[f.index < 2].assign(label=["yes", "no"]), "2 rows are too few"),
-    "one class": (lambda f: f.assign(label="yes"), "label has the one value yes"),
+    "one class": (lambda f: f.assign(label="yes"), "label has fewer than two different values"),
     "few of a class": (lambda f: f.assign(label=["yes"] * 3 + ["no"] * (N - 3)), "held out are yes, too few"),
-    "three classes": (lambda f: f.assign(label=np.arange(N) % 3), "numbers or classes?"),
-    "constant": (lambda f: f[["label"]].assign(a=1.0, b="x"), "every column besides the target has one value only"),
+    "three classes": (lambda f: f.assign(label=np.arange(N) % 3), "compare takes two"),
+    "constant": (lambda f: f[["label"]].assign(a=1.0, b="x"), "no column besides the target can be used"),
 }
 
 
@@ -423,13 +392,7 @@ def test_a_constant_column_is_named(call, csv):
     pd.read_csv(csv).assign(unit=3).to_csv(csv, index=False)
     code, _, err = call(*COMPARE)
     assert code == 0, err
-    assert "note: unit: the same in all rows" in err
-
-
-def test_bounds_are_parsed():
-    assert parse_bounds(["a=0:1", "b=c=-2:1e3"]) == {"a": (0.0, 1.0), "b=c": (-2.0, 1000.0)}
-    with pytest.raises(UserError):
-        parse_bounds(["a=0"])
+    assert "note: unit: the same in all rows; dropped" in err
 
 
 PLUGIN = """

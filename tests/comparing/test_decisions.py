@@ -128,18 +128,18 @@ def test_a_regression_is_told_in_the_unit_of_its_target():
 
 
 def test_printed_code_fits_the_rows_as_they_were_compared():
-    """By default a fit releases a bound on its rows first: the comparison did not, so the code leaves it out."""
+    """By default a fit has a ridge, and releases a bound on its rows first: the comparison had neither."""
     row = ranking(("dp-gd", 0.1, 5.0, 0)).best
-    source = code.Source("my.csv", "label", None, "", ())
+    source = code.Source("my.csv", "label", None)
     printed = code.of(source, row, "dp-gd", loss="logistic", weights={})
-    assert "    row_bound=None,\n).fit(table)" in printed
+    assert "    l2=0.0,\n    row_bound=None,\n).fit(table)" in printed
 
 
-def test_the_reference_of_separable_classes_has_a_ridge_of_1_over_n():
-    X, y = np.linspace(-1, 1, 20)[:, None], np.repeat([-1.0, 1.0], 10)
+def test_the_reference_of_separable_classes_has_the_ridge_of_the_estimators():
+    X, y = np.column_stack([np.linspace(-0.7, 0.7, 20), np.full(20, 0.7)]), np.repeat([-1.0, 1.0], 10)
     w, name = references._optimum(Problem(X, y))
-    assert name == "not private, ridge 1/n"
-    np.testing.assert_allclose(w, Problem(X, y, l2=1 / 20).optimum().w, rtol=1e-6)
+    assert name == "not private, ridge 1/(nd)"
+    np.testing.assert_allclose(w, Problem(X, y, l2=1 / 40).optimum().w, rtol=1e-6)
 
 
 def test_seconds_are_of_the_chosen_settings_alone(monkeypatch):

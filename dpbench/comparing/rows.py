@@ -1,0 +1,192 @@
+"""A file of rows as a comparison takes it: read by its schema, as the estimators read it, a share of the rows held out.
+
+Without a schema one is drafted, and everything in it is taken for decided: that uses the data, and is a warning.
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+import msgspec
+import numpy as np
+
+from dpbench import schema as schemas
+from dpbench.comparing.first_look import draft_schema
+from dpbench.datasets import cache
+from dpbench.datasets.recipes import PRECISIONS, WITHIN
+from dpbench.errors import DataError, UserError, reason, silent
+from dpbench.schema import Schema, Target, word
+from dpbench.schema.encoding import encoding_of, target_values
+from dpbench.schema.tables import parts
+
+LARGE = 4e8  # bytes of rows from which their arrays lie on disk
+SPLIT = 20260101  # seeds the choice of the rows held out: their positions decide, nothing in them
+DRAFTED = (
+    "bounds, categories and classes are those found in the data; write a schema (dpbench schema) to say what is public"
+)
+
+Arrays = tuple[np.ndarray, np.ndarray]
+
+
+@dataclass(frozen=True)
+class Table:
+    """Rows ready to compare on: X (n, d) of ‖x‖₂ ≤ 1 and y (n,), -1 and +1 or numbers in [-1, 1].
+
+    columns: the d column names. held_out: (X, y) of the rows kept apart. unit: what 1 of y is in the file's own unit.
+    classes: what -1 and +1 are in the file; None of a number. warnings: what used the data on the way. notes: what else
+    there is to say.
+    """
+
+    X: np.ndarray
+    y: np.ndarray
+    columns: list[str]
+    held_out: Arrays
+    unit: float
+    classes: tuple[str, str] | None
+    warnings: list[str]
+    notes: list[str]
+
+    @property
+    def task(self) -> Literal["binary", "regression"]:
+        """What there is to predict."""
+        return "regression" if self.classes is None else "binary"
+
+
+def read(
+    data: str | os.PathLike[str],
+    target: str | None,
+    schema: str | os.PathLike[str] | Schema | None,
+    *,
+    task: str | None = None,
+    holdout: float,
+    precision: str,
+    progress: Callable[[str, float], None] = silent,
+) -> Table:
+    """The rows of a file as its schema makes numbers of them.
+
+    Args:
+        data: a csv, tsv or parquet file, compressed or not. It is read twice, in parts.
+        target: the column to predict, which has to be the schema's; None for that.
+        schema: what is public of it, or the TOML file that says so; None drafts one.
+        task: "binary" or "regression", where the loss takes only that.
+        holdout: the share of rows kept apart, chosen by their positions alone.
+        precision: "float64" or "float32", of X; a row that would round beyond 1 is kept within.
+        progress: called with what is being done and the share of it, where the file is large.
+
+    Raises:
+        UserError, DataError: one line.
+    """
+    if precision not in PRECISIONS:
+        raise UserError(f"precision must be float64 or float32, got {precision!r}")
+    notes: list[str] = []
+    warnings: list[str] = []
+    if schema is not None:
+        found = schemas.load(schema)
+        found.require_decided()
+        if target is not None and target != found.target.name:
+            raise UserError(f"target: the schema's is {found.target.name}, got {target}")
+    elif target is None:
+        raise UserError("target: name the column to predict, or give a schema")
+    else:
+        drafted, notes = draft_schema(data, target)
+        found, warnings = _decided(drafted, task), [DRAFTED]
+    _check_task(found.target, task)
+    if Path(data).stat().st_size < LARGE / 8:
+        progress = silent  # it would be a flash
+    of_use, apart, left_out = _arrays(data, found, holdout, precision, progress)
+    if left_out:  # rows of zeros move no model, and there is nothing to judge by
+        notes.append(f"{left_out:,} rows without a usable label or cell, zeros in a fit, are left out")
+    if isinstance(of_use[0], np.memmap):
+        notes.append(f"{os.fspath(data)}: its rows lie on disk as {precision}")
+    classes, bounds = found.target.classes, found.target.bounds
+    return Table(
+        *of_use,
+        encoding_of(found, intercept=True).names,
+        apart,
+        1.0 if bounds is None else (bounds[1] - bounds[0]) / 2,
+        None if classes is None else (word(classes[0]), word(classes[1])),
+        warnings,
+        notes,
+    )
+
+
+def _decided(drafted: Schema, task: str | None) -> Schema:
+    """A draft as if somebody had decided that all it found is public; classes that are numbers as such for `task`."""
+    target = msgspec.structs.replace(drafted.target, decide=())
+    if task == "regression" and target.classes is not None:
+        values = [one for one in target.classes if isinstance(one, int | float) and not isinstance(one, bool)]
+        if len(values) == len(target.classes):
+            target = Target(name=target.name, bounds=(float(min(values)), float(max(values))))
+    columns = {name: msgspec.structs.replace(one, decide=()) for name, one in drafted.columns.items()}
+    return msgspec.structs.replace(drafted, target=target, columns=columns, decide=())
+
+
+def _check_task(target: Target, task: str | None) -> None:
+    if target.classes is not None and task == "regression":
+        raise UserError(f"loss: it is for numbers, and {target.name} has {len(target.classes)} classes")
+    if target.classes is None and task == "binary":
+        raise UserError(f"loss: it is for two classes, and {target.name} is a number; name its classes in a schema")
+    if target.classes is not None and len(target.classes) > 2:
+        raise UserError(
+            f"{target.name} has {len(target.classes)} classes; compare takes two (dpbench.PrivateClassifier takes "
+            "more), or numbers by --loss squared"
+        )
+
+
+def _arrays(
+    data: str | os.PathLike[str],
+    schema: Schema,
+    holdout: float,
+    precision: str,
+    progress: Callable[[str, float], None],
+) -> tuple[Arrays, Arrays, int]:
+    """((X, y) in use, (X, y) held out, how many rows are left out): one pass counts, one writes."""
+    target, encoding = schema.target, encoding_of(schema, intercept=True)
+    draw, counts = np.random.default_rng(SPLIT), np.zeros(2, dtype=int)
+    for part in parts(data, schema, lambda share: progress("first pass", share)):
+        if target.name not in part.columns:
+            raise DataError(f"{data}: there is no column {target.name!r}, the schema's target")
+        used = draw.random(len(part)) >= holdout
+        counts += [int(used.sum()), int((~used).sum())]
+    places = [(_room((n, len(encoding.names)), precision), _room((n,), "float64")) for n in counts.tolist()]
+    draw, done, left_out = np.random.default_rng(SPLIT), [0, 0], 0
+    for part in parts(data, schema, lambda share: progress("second pass", share)):
+        used = draw.random(len(part)) >= holdout
+        y, known = target_values(target, part[target.name])
+        rows = encoding.rows(part, fitting=True) * (WITHIN if precision == "float32" else 1.0)
+        y = y if target.classes is None else np.where(y == 1, 1.0, -1.0)
+        kept = known & rows.any(axis=1)
+        left_out += int((~kept).sum())
+        for i, which in enumerate((used & kept, ~used & kept)):
+            n = int(which.sum())
+            for place, values in zip(places[i], (rows, y), strict=True):
+                place[done[i] : done[i] + n] = values[which]
+            done[i] += n
+    of_use, apart = ((X[:n], y[:n]) for (X, y), n in zip(places, done, strict=True))
+    return of_use, apart, left_out
+
+
+def _room(shape: tuple[int, ...], dtype: Any) -> np.ndarray:
+    """An array of zeros; a large one lies in a file without a name in the data cache, gone when the array is.
+
+    UserError, in one line, where the disk has no room for it.
+    """
+    size = int(np.prod(shape)) * np.dtype(dtype).itemsize
+    if size < LARGE or not size:
+        return np.zeros(shape, dtype)
+    folder = cache.root()
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=folder) as file:
+            if hasattr(os, "posix_fallocate"):  # a full disk is an error now, not a signal later
+                os.posix_fallocate(file.fileno(), 0, size)
+            return np.memmap(file, dtype=dtype, mode="w+", shape=shape)
+    except OSError as error:
+        raise UserError(
+            f"{folder}: {reason(error)} ({size / 1e9:.1f} GB are needed); set DPBENCH_DATA to a folder with room"
+        ) from error

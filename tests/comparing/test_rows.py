@@ -1,0 +1,124 @@
+"""A file of rows as a comparison takes it: on disk or in memory, the rows that a fit reads by the same schema."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from dpbench.comparing import rows
+from dpbench.errors import DataError, UserError
+from dpbench.schema import Column, Schema, Target, read_table, tables
+from dpbench.schema.encoding import encoding_of, target_values
+
+COLUMNS = {
+    "Unnamed: 0": Column(drop=True),
+    "age": Column(bounds=(0, 80), missing="indicator"),
+    "town": Column(categories=("Bonn", "Ulm")),
+    "rooms": Column(categories=("1", "2", "3")),
+    "born": Column(date=("year", "month"), years=(1950, 2010)),
+}
+TARGETS = {"binary": Target(name="rich", classes=("no", "yes")), "regression": Target(name="wage", bounds=(0, 50))}
+
+
+@pytest.fixture
+def table(tmp_path, monkeypatch):
+    monkeypatch.setenv("DPBENCH_DATA", str(tmp_path / "cache"))
+    rng, n = np.random.default_rng(0), 1500
+    frame = pd.DataFrame(
+        {
+            "age": np.where(rng.random(n) < 0.1, np.nan, rng.uniform(-5, 100, n).round(1)),
+            "town": rng.choice(["Bonn", "Ulm", "Kiel"], n),
+            "rooms": rng.integers(1, 5, n),
+            "born": pd.to_datetime("1950-01-01") + pd.to_timedelta(rng.integers(0, 20_000, n), "D"),
+            "rich": rng.choice(["no", "yes", "who knows"], n),
+            "wage": rng.uniform(-5, 60, n),
+        }
+    )
+    frame.loc[rng.random(n) < 0.05, "rich"] = None
+    return frame
+
+
+@pytest.mark.parametrize("kind", ["csv", "parquet"])
+@pytest.mark.parametrize("task", TARGETS)
+@pytest.mark.parametrize("precision", ["float64", "float32"])
+def test_rows_on_disk_are_those_in_memory_and_of_a_fit(table, tmp_path, monkeypatch, kind, task, precision):
+    target = TARGETS[task]
+    path = tmp_path / f"t.{kind}"
+    frame = table[[*(name for name in COLUMNS if name in table), target.name]]
+    if kind == "parquet":
+        frame.reset_index(names="Unnamed: 0").to_parquet(path)
+    else:
+        frame.to_csv(path)  # with its row numbers
+    schema = Schema(target=target, columns=COLUMNS)
+    how = {"holdout": 0.2, "precision": precision}
+    once = rows.read(path, None, schema, **how)
+    monkeypatch.setattr(rows, "LARGE", 1)
+    monkeypatch.setattr(tables, "ROWS", 128)
+    told = []
+    found = rows.read(path, None, schema, **how, progress=lambda what, share: told.append(what))
+    assert {"first pass", "second pass"} == set(told)
+    assert len(told) > 6
+    assert isinstance(found.X, np.memmap)
+    assert found.X.dtype == once.X.dtype == precision
+    for one, other in ((found.X, once.X), (found.y, once.y), *zip(found.held_out, once.held_out, strict=True)):
+        np.testing.assert_array_equal(one, other)
+    assert (found.task, found.columns, found.unit, found.classes) == (task, once.columns, once.unit, once.classes)
+    assert "lie on disk" in found.notes[-1]
+    assert np.linalg.norm(found.X.astype(float), axis=1).max() <= 1
+    fitted = encoding_of(schema, intercept=True).rows(read_table(path, schema), fitting=True)
+    values, known = target_values(target, read_table(path, schema)[target.name])
+    kept = known & fitted.any(axis=1)
+    used = np.random.default_rng(rows.SPLIT).random(len(frame)) >= 0.2
+    tolerance = 1e-6 if precision == "float32" else 0
+    for (X, y), which in (((once.X, once.y), used & kept), (once.held_out, ~used & kept)):
+        np.testing.assert_allclose(X, fitted[which], rtol=0, atol=tolerance)
+        np.testing.assert_array_equal(y, 2 * values[which] - 1 if task == "binary" else values[which])
+    lost = int((~kept).sum())
+    assert (lost > 0) == (task == "binary") == any(f"{lost:,} rows without a usable label" in n for n in once.notes)
+    assert 0.17 < len(once.held_out[1]) / kept.sum() < 0.23
+
+
+def test_no_schema_is_one_that_is_drafted_with_a_warning(table, tmp_path):
+    path = tmp_path / "t.csv"
+    table.drop(columns="rich").dropna().to_csv(path, index=False)
+    drafted = rows.read(path, "wage", None, holdout=0.2, precision="float64")
+    assert drafted.warnings == [rows.DRAFTED]
+    assert drafted.task == "regression"
+    (tmp_path / "y.csv").write_text("a,y\n" + "".join(f"{i % 7},{i % 3}\n" for i in range(300)))
+    counted = rows.read(tmp_path / "y.csv", "y", None, task="regression", holdout=0.2, precision="float64")
+    assert set(counted.y) == {-1, 0, 1}
+    with pytest.raises(UserError, match="compare takes two"):
+        rows.read(tmp_path / "y.csv", "y", None, holdout=0.2, precision="float64")
+
+
+def test_mistakes_are_one_line(table, tmp_path):
+    path = tmp_path / "t.csv"
+    table.drop(columns=["rich", "wage"]).to_csv(path)
+    schema = Schema(target=TARGETS["binary"], columns=COLUMNS)
+    how = {"holdout": 0.2, "precision": "float64"}
+    with pytest.raises(DataError, match="there is no column 'rich'"):
+        rows.read(path, None, schema, **how)
+    three = Schema(target=Target(name="rich", classes=("a", "b", "c")), columns=COLUMNS)
+    for given, task, line in [
+        (three, None, "compare takes two"),
+        (schema, "regression", "loss: it is for numbers, and rich has 2 classes"),
+        (Schema(target=TARGETS["regression"], columns=COLUMNS), "binary", "loss: it is for two classes"),
+        (None, None, "target: name the column to predict"),
+    ]:
+        with pytest.raises(UserError, match=line):
+            rows.read(path, None, given, task=task, **how)
+    with pytest.raises(UserError, match="precision must be float64 or float32"):
+        rows.read(path, None, schema, holdout=0.2, precision="float16")
+    table.drop(columns="wage").assign(extra=1).to_csv(path)
+    with pytest.raises(UserError, match="the schema does not have the column 'extra'"):
+        rows.read(path, None, schema, **how)
+
+
+def test_a_disk_without_room_is_one_line(table, tmp_path, monkeypatch):
+    def full(*_):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(rows, "LARGE", 1)
+    monkeypatch.setattr(rows.os, "posix_fallocate", full, raising=False)
+    table[["age", "wage"]].to_csv(tmp_path / "t.csv", index=False)
+    with pytest.raises(UserError, match=r"No space left on device .* GB are needed"):
+        rows.read(tmp_path / "t.csv", "wage", None, holdout=0.2, precision="float64")
