@@ -81,8 +81,8 @@ def overlong(output) -> list[str]:
 @pytest.mark.thorough_for("greedy*", "nonconvex", "second_order")
 def test_printed_cells_are_named_once_and_wait_for_rows(context, tmp_path):
     experiment = context.experiment
-    filled, _ = judged(context)
-    empty, _ = judged(Context(experiment, "quick", Store(tmp_path, "quick", experiment.name)))
+    filled = judged(context)
+    empty = judged(Context(experiment, "quick", Store(tmp_path, "quick", experiment.name)))
     assert len({one.cell.name for one in filled}) == len(filled)
     assert bool(filled) == bool(experiment.cells)
     assert {one.outcome.word for one in filled} <= set(VERDICTS)

@@ -127,8 +127,8 @@ def half_a_digit(value: float) -> float:
 def at_published_settings(context: Context) -> pd.DataFrame:
     """`finals` at the hyperparameters of Table 4, with `published`, `start`, `still` and `within`.
 
-    within: whether the test of a published mean of 5 runs does not reject it; None where none is published. still:
-    whether no run has moved from the start.
+    within: whether the test of a published mean of 5 runs does not reject it; None where none is published, or we have
+    one run. still: whether no run has moved from the start.
     """
     paper, known = context.experiment.published(), facts(context, "published_settings")
     runs = select(runs_at_published_settings(context), algorithm=list(AS_PUBLISHED))
@@ -140,8 +140,9 @@ def at_published_settings(context: Context) -> pd.DataFrame:
     for (problem, algorithm), value in zip(cells, published, strict=True):
         ours = select(runs, problem=problem, algorithm=algorithm)["relative"]
         slack = half_a_digit(value) if value > 0 else 0.0
-        chance = math.nan if math.isnan(value) else float(laws.mean_chance(ours, value, paper["seeds"], slack=slack))
-        within.append(None if math.isnan(value) else chance >= laws.LEVEL)
+        testable = not math.isnan(value) and len(ours) > 1  # one run has no spread
+        chance = float(laws.mean_chance(ours, value, paper["seeds"], slack=slack)) if testable else math.nan
+        within.append(chance >= laws.LEVEL if testable else None)
     moved = (np.abs(table[name].to_numpy(float) - starts) for name in ("min", "max")) if len(table) else ()
     still = np.maximum(*moved) < 1e-9 if cells else []
     return table.assign(published=published, start=starts, within=pd.Series(within, table.index, object), still=still)
