@@ -1,5 +1,6 @@
 """What is public of a table: files that are refused, rows that no cell can make longer, drafts that nobody may use."""
 
+import math
 from typing import NamedTuple
 
 import numpy as np
@@ -262,3 +263,9 @@ def test_dates_of_parquet_are_dates():
     as_days = as_text.assign(d=[datetime.date(2004, 5, 6), datetime.date(2019, 12, 31), None])
     assert np.array_equal(encode(schema, as_days).X, encode(schema, as_text).X)
     assert encode(schema, as_days).X[:2, 1:].all()
+
+
+@pytest.mark.parametrize("years", [(2020, 2020), (2021, 2020), (2000.0, math.inf)])
+def test_years_are_a_range(years):
+    with pytest.raises(ValueError, match="must be low < high"):
+        Column(date=("year",), years=years)

@@ -17,7 +17,7 @@ from dpbench.experiments.leaderboard import EXPERIMENT, board, tables
 from dpbench.privacy import plain
 from dpbench.run.store import Store
 from dpbench.study.context import Context
-from dpbench.submitting import checking, making
+from dpbench.submitting import checking, making, replaying
 from tests.submitting import archives
 from tests.submitting.archives import change, doctored, ledger, rows
 
@@ -206,3 +206,11 @@ def test_an_author_is_words(text):
     assert making._fitting("author", "Zoë O’Neil, zoe@example.org") == "Zoë O’Neil, zoe@example.org"
     with pytest.raises(UserError, match=r"^author: letters"):
         making._fitting("author", text)
+
+
+def test_what_the_receivers_own_runs_object_to_is_a_problem_and_takes_the_place(made):
+    done = replaying.Replay(done=True)
+    assert checking.check(made, rerun=lambda submission: done).placed
+    found = checking.check(made, rerun=lambda submission: replaying.Replay(done=True, problems=["another loss"]))
+    assert (found.problems, found.sound, found.placed) == (["another loss"], False, False)
+    assert not checking.check(made, rerun=lambda submission: replaying.Replay(done=True, flags=["a flag"])).placed
