@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -28,14 +29,12 @@ SCORE = (
 )
 PAYS = f"{UNPAID}: uses an eigenvalue (or column scales) of the data that its ε does not cover, so it has no place."
 THEIRS = "‡: another library's solver."
-TIMED = "of one run timed alone at ε = 1 on small problems of its kind, the least of three times."
-MOST_NAMED = 1
 FIRST = 8  # methods of the head-to-heads, beside w = 0 and the default
 
 
-@artefact("answers", "Which method to use, how sure, and at what cost")
+@artefact("answers", "Which optimiser to use")
 def answers(context: Context) -> Table:
-    """A row per kind of problem, a cell per ε: the first method, score, cost, what is not distinguishable from it."""
+    """A row per kind of problem, a cell per ε: the first optimiser, and what it leaves of the excess loss of w = 0."""
     found = board(context)
     records = [
         {"epsilon": epsilon, "kind": kind or "all", "standing": one, **one._asdict()}
@@ -49,14 +48,15 @@ def answers(context: Context) -> Table:
         return f"{ones[0]['kind']} ({_families(min(families), max(families))})"
 
     def at(epsilon: float, ones: list[Record]) -> str:
-        kind = "" if ones[0]["kind"] == "all" else ones[0]["kind"]
-        return answer(found, [one["standing"] for one in ones if one["epsilon"] == epsilon], kind)
+        return answer([one["standing"] for one in ones if one["epsilon"] == epsilon], found.label)
 
     caption = (
-        "Per kind of problem: the method with the lowest score, its seconds, and those not distinguishable from it at "
-        "95 %. Score: log10 of the excess loss over that of w = 0, kept within ±3."
+        "Per kind of problem: the optimiser with the lowest score, and what it leaves of the excess loss of w = 0, a "
+        "geometric mean over families. In brackets: the default, which chooses by problem."
     )
-    method = f"{SCORE} Seconds: {TIMED} {RULES}{unscored(found)} {version(context)}"
+    method = (
+        f"{SCORE} Places, intervals and seconds are in the table of places. {RULES}{unscored(found)} {version(context)}"
+    )
     gaps = [] if records else [context.gap("answers", "every row")]
     columns = {"problems": problems} | {f"at ε = {e:g}": partial(at, e) for e in found.epsilons}
     return Table.grouped(records, "{kind}", columns, caption, gaps, unsaved=["standing"], method=method)
@@ -67,33 +67,20 @@ def _families(least: int, most: int) -> str:
     return f"{most} famil{'y' if most == 1 else 'ies'}" if least == most else f"{least} to {most} families"
 
 
-def answer(found: Board, lined: list[Standing], kind: str = "") -> str:
-    """What to use, its score, its cost, how sure, what the default scores: a line each, for one ε and kind."""
-    first = next((one for one in lined if one.place == 1), None)
+def answer(lined: list[Standing], label: Callable[[str], str]) -> str:
+    """The optimiser to use at one ε, and its share and the default's of the excess loss of w = 0: one line.
+
+    The default is several optimisers, so it is no answer; its share shows what choosing by problem brings.
+    """
+    first = min((one for one in lined if one.place and one.algorithm != AUTO), key=lambda one: one.place, default=None)
     if first is None:
         return "–"
     by = {one.algorithm: one for one in lined}
-    others = (first.algorithm, NOTHING, AUTO)
-    tied = [one for one in lined if one.place and not one.apart and one.algorithm not in others]
-    more = f" and {len(tied) - MOST_NAMED} more" if len(tied) > MOST_NAMED else ""
-    rivals = ", ".join(found.label(one.algorithm) for one in tied[:MOST_NAMED])
-    sure = f"not distinguishable: {rivals}{more}" if tied else "distinguishable from all others"
     if first.algorithm == NOTHING:
-        return "\n".join(["nothing", "no method is better than w = 0", sure])
-    lines = [
-        found.label(first.algorithm),
-        f"{share(first.score)} of the excess loss of w = 0",
-        f"score {interval(first)}",
-    ]
-    if first.algorithm == AUTO:
-        lines.insert(1, f"which is {' or '.join(found.label(name) for name in found.chosen(kind))}")
-    lines += [cost(found, first.algorithm, kind) or "not timed", sure]
-    if not by[NOTHING].apart:
-        lines.append("not distinguishable from w = 0")
-    if AUTO in by and first.algorithm != AUTO:
-        worse = ", no better than w = 0" if by[AUTO].score >= 0 else ""
-        lines.append(f"default: {two(by[AUTO].score)}{'' if by[AUTO].apart else ', not distinguishable'}{worse}")
-    return "\n".join(lines)
+        return "nothing: no method is better than w = 0"
+    unsure = ", not distinguishable from w = 0" if first.high >= 0 else ""  # by its interval
+    default = f" (default: {share(by[AUTO].score)})" if AUTO in by else ""
+    return f"{label(first.algorithm)}: {share(first.score)}{unsure}{default}"
 
 
 def share(score: float) -> str:
@@ -104,17 +91,6 @@ def share(score: float) -> str:
     """
     percent = 100 * 10**score
     return f"{percent:.0f} %" if percent >= 10 else f"{percent:.2g} %"
-
-
-def cost(found: Board, name: str, kind: str) -> str:
-    """ "0.0022 s at n = 1,000", or from the fastest to the slowest problem; "" where it was not timed."""
-    on = found.seconds_on(name, kind)
-    if not on:
-        return ""
-    seconds = dict.fromkeys(f"{one:.2g}" for one in (min(on.values()), max(on.values())))
-    rows = [tracks.size(problem)[0] for problem in on]
-    sizes = dict.fromkeys(f"{n:,}" for n in (min(rows), max(rows)))
-    return f"{' to '.join(seconds)} s at n = {' to '.join(sizes)}"
 
 
 def interval(one: Standing) -> str:
