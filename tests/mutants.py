@@ -460,6 +460,7 @@ SUMS, SEAM, DRAWN = "privacy/exact/sums.py", "privacy/exact/release.py", "privac
 ON_SUMS, ON_SEAM = "privacy/exact/test_sums.py::test_", "privacy/exact/test_release.py::test_"
 ON_DRAWN, BYTES = "privacy/exact/test_sampling.py::test_", "own/test_arithmetic.py::test_"
 GRIDS = "problems/test_exact.py::test_"
+WORLDS = "privacy/exact/test_two_worlds.py::test_"
 GUARANTEES = [  # of the privacy code, what no audit sees: each dies by the number that would be wrong
     Mutant("algorithms/output_perturbation.py", "return parts**2 * (d + 1)", "return parts * (d + 1)",
            "algorithms/test_output_perturbation.py::test_the_variance_in_a_direction",
@@ -508,6 +509,29 @@ GUARANTEES = [  # of the privacy code, what no audit sees: each dies by the numb
     Mutant(SEAM, "return std * entries * sampling.NEAR * UP", "return std * sampling.NEAR * UP",
            ON_SEAM + "a_radial_term_has_its_law_and_what_it_is_off_by_is_covered_too",
            "d is left out of what the radial term is off by"),
+    Mutant("privacy/exact/terms.py", "if self.used:", "if False:",
+           WORLDS + "a_term_is_used_once", "one linear term for two minimisers"),
+    Mutant("privacy/exact/terms.py", "if not event.curvature * (1 + ROUNDING) >= objective.curvature:", "if False:",
+           WORLDS + "each_event_holds_what_its_proof_presumes_of_the_objective", "less curvature than a row has"),
+    Mutant("privacy/exact/terms.py", "self.sensitivity >= relation.rows * objective.pull", "self.sensitivity >= 0",
+           WORLDS + "each_event_holds_what_its_proof_presumes_of_the_objective", "a linear term of any scale"),
+    Mutant("privacy/exact/terms.py", "is LogisticPerturbation) and not objective.logistic",
+           "is LogisticPerturbation) and False",
+           WORLDS + "each_event_holds_what_its_proof_presumes_of_the_objective", "the logistic proof for any loss"),
+    Mutant(SEAM, "if np.array_equal(term.drawn, value.objective.term):", "if True:",
+           WORLDS + "a_term_hides_no_minimiser_that_was_solved_without_it", "a term hides every minimiser"),
+    Mutant(SEAM, "(entries > 1 and noise not in (NORMAL, RADIAL))", "False",
+           WORLDS + "laplace_noise_needs_a_distance_in_sizes_which_no_minimiser_has", "ℓ₂ taken for ℓ₁"),
+    Mutant(SEAM, "2 * bound(Relation.ADD_REMOVE) if alone else", "bound(self.relation) if alone else",
+           WORLDS + "on_a_poisson_sample_under_replace_one_a_row_alone_moves_a_sum_by_half_the_sensitivity",
+           "a row alone in a sample counts as two that differ"),
+    Mutant("privacy/mechanisms.py", "if len(scores.shape) != 2 or scores.shape[0] != k:", "if False:",
+           WORLDS + "one_charge_is_for_one_choice", "many choices for one charge"),
+    Mutant("problems/exact.py", "if not 0 < bound < math.inf:", "if False:",
+           WORLDS + "bounds_that_are_not_positive_are_refused", "a negative bound, and a negative distance"),
+    Mutant("problems/exact.py", "if not isinstance(gram, Gram):", "if False:",
+           WORLDS + "the_least_eigenvalue_of_curvature_of_both_signs_is_refused",
+           "curvature of both signs in an eigenvalue"),
     Mutant(SEAM, "np.clip(T + self.integers(noise, scale, T.shape), -WITHIN, WITHIN)",
            "T + self.integers(noise, scale, T.shape)",
            ON_SEAM + "what_is_released_stays_within_its_integers_however_far_the_noise_goes",
