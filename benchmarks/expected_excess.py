@@ -14,12 +14,12 @@ from pathlib import Path
 import numpy as np
 
 from dpbench import algorithms
-from dpbench.algorithms import defaults
+from dpbench.algorithms import rules
 from dpbench.algorithms.base import make_settings
 from dpbench.privacy.budget import Budget
 from dpbench.privacy.check import guarantee
 from dpbench.problems import build
-from dpbench.run.bind import Bound
+from dpbench.run.bind import BoundRun
 from dpbench.run.job import delta_value
 
 HERE = Path(__file__).parent
@@ -40,13 +40,13 @@ def measured(cell: dict[str, str], seeds: int | None = None) -> tuple[float, flo
     settings = method.complete(problem, make_settings(method, given))
     budget = Budget(
         float(cell["epsilon"]),
-        delta_value(defaults.delta(method), problem.n),
-        defaults.RELATION,
-        method.accounting(defaults.accounting(method)),
+        delta_value(rules.delta(method), problem.n),
+        rules.RELATION,
+        method.accounting(rules.accounting(method)),
     )
     k = seeds or (SEEDS if problem.n * problem.d <= LARGE else SEEDS // 4)
     keys = [f"expected/{cell['method']}/{cell['problem']}/{cell['epsilon']}/{seed}" for seed in range(k)]
-    run = Bound(method, problem, [settings] * k, [budget] * k, np.zeros((k, problem.d)), keys).run()
+    run = BoundRun(method, problem, [settings] * k, [budget] * k, np.zeros((k, problem.d)), keys).run()
     found = guarantee(run.mechanisms.ledger, 0, budget, method.labels)
     if found.error:
         raise RuntimeError(f"{cell}: {found.error}")

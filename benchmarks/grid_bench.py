@@ -15,7 +15,7 @@ from dpbench import algorithms
 from dpbench.algorithms.base import make_settings
 from dpbench.privacy import Budget, Relation
 from dpbench.problems import Problem
-from dpbench.run.bind import Bound
+from dpbench.run.bind import BoundRun
 
 SIZES = {"log1": (1000, 100, "logistic"), "square": (1000, 1000, "squared"), "california": (20_640, 8, "squared")}
 ITERATIONS = {"dp-gcd": 3, "dp-cd": 100, "dp-sgd-1": 500}
@@ -52,7 +52,7 @@ def run(problem: Problem, method, settings: list) -> tuple[np.ndarray, float]:
     start = np.zeros((len(settings), problem.d))
     begin = time.process_time()
     k = len(settings)
-    W = Bound(method, problem, settings, [budget] * k, start, ["bench"] * k).run().W
+    W = BoundRun(method, problem, settings, [budget] * k, start, ["bench"] * k).run().W
     return W, time.process_time() - begin
 
 

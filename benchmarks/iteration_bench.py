@@ -25,7 +25,7 @@ from dpbench.algorithms.base import make_settings
 from dpbench.algorithms.registry import BUILTIN
 from dpbench.privacy.budget import Budget
 from dpbench.problems import Problem
-from dpbench.run.bind import Bound
+from dpbench.run.bind import BoundRun
 from dpbench.run.job import delta_value
 
 ADULT = (45_222, 105)  # adult with an intercept
@@ -261,7 +261,7 @@ def ours(name: str, case: Case, problem: Problem, k: int) -> tuple[int, float]:
     # As the planner batches them: seeds, or settings on one draw of noise.
     keys = [f"bench/{0 if method.common_random else i}" for i in range(k)]
     start = np.random.default_rng(1).standard_normal((k, problem.d)) / np.sqrt(problem.d)
-    run = Bound(method, problem, [settings] * k, [budget] * k, start, keys).run()
+    run = BoundRun(method, problem, [settings] * k, [budget] * k, start, keys).run()
     work = method.work(problem.n, problem.d, settings)
     if case.unit != "iteration":
         return 1, work

@@ -12,8 +12,8 @@ import tempfile
 from pathlib import Path
 
 from dpbench import algorithms
-from dpbench.algorithms import defaults
-from dpbench.algorithms.defaults import public_settings
+from dpbench.algorithms import rules
+from dpbench.algorithms.rules import public_settings
 from dpbench.leaderboard import entrants, tracks
 from dpbench.run import runner
 from dpbench.run.job import Job, make_job
@@ -44,7 +44,7 @@ def jobs(name: str, problem: str) -> list[Job]:
     return [
         make_job(
             problem=problem, algorithm=name, epsilon=1.0, seed=0, settings=settings, timed=one,
-            accounting=defaults.accounting(method), delta=defaults.delta(method), relation=defaults.RELATION.value,
+            accounting=rules.accounting(method), delta=rules.delta(method), relation=rules.RELATION.value,
         )
         for one in range(1, TIMES + 1)
     ]  # fmt: skip

@@ -19,15 +19,15 @@ from sklearn import datasets
 from sklearn.preprocessing import PolynomialFeatures
 
 from dpbench import algorithms
-from dpbench.algorithms import defaults
+from dpbench.algorithms import rules
 from dpbench.algorithms.base import make_settings
-from dpbench.algorithms.defaults import public_settings
+from dpbench.algorithms.rules import public_settings
 from dpbench.datasets.recipes import clip_rows
 from dpbench.errors import UserError
 from dpbench.privacy.budget import Budget
 from dpbench.privacy.check import guarantee
 from dpbench.problems import Problem
-from dpbench.run.bind import Bound
+from dpbench.run.bind import BoundRun
 
 RESULTS = Path(__file__).parent / "results"
 EPSILONS = (0.1, 0.3, 1.0, 3.0, 10.0, 100.0)
@@ -98,9 +98,9 @@ def shares(name: str, method: str, epsilon: float, **given: str) -> np.ndarray:
     target, algorithm = problem(name), algorithms.resolve(method)[0]
     settings = public_settings(method, target.n, target.d, epsilon) | given
     complete = algorithm.complete(target, make_settings(algorithm, settings))
-    budget = Budget(epsilon, target.n**-2.0, defaults.RELATION, algorithm.accounting(defaults.accounting(algorithm)))
+    budget = Budget(epsilon, target.n**-2.0, rules.RELATION, algorithm.accounting(rules.accounting(algorithm)))
     keys = [f"sparse/{name}/{method}/{epsilon:g}/{seed}" for seed in range(SEEDS)]
-    run = Bound(algorithm, target, [complete] * SEEDS, [budget] * SEEDS, np.zeros((SEEDS, target.d)), keys).run()
+    run = BoundRun(algorithm, target, [complete] * SEEDS, [budget] * SEEDS, np.zeros((SEEDS, target.d)), keys).run()
     found = guarantee(run.mechanisms.ledger, 0, budget, algorithm.labels)
     if found.error:
         raise UserError(found.error)

@@ -33,7 +33,7 @@ from threadpoolctl import threadpool_limits
 import dpbench
 from benchmarks import machine
 from dpbench import files
-from dpbench.algorithms import defaults
+from dpbench.algorithms import rules
 from dpbench.own import inputs
 from dpbench.problems import Declaration, losses
 from dpbench.problems.rows import Rows
@@ -123,7 +123,7 @@ def points(X: np.ndarray, y: np.ndarray) -> list[Point]:
         return Point(algorithm, True, settings | ({"rows": f"one in {part}"} if part > 1 else {}), fit)
 
     n, d = X.shape
-    default = defaults.method(Declaration(n, d), 1 / n**2)
+    default = rules.method(Declaration(n, d), 1 / n**2)
     sgd = {"loss": "log_loss", "penalty": None, "fit_intercept": False, "max_iter": 5, "tol": None}
     part = PART if n > MANY else 4
     if n * d >= MAPPED:

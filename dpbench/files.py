@@ -87,7 +87,7 @@ def umask() -> int:
     return mask
 
 
-def own(folder: Path) -> Path:
+def private_folder(folder: Path) -> Path:
     """The folder, made if it is not there, which its owner alone may enter; OSError."""
     folder.mkdir(parents=True, exist_ok=True)
     os.chmod(folder, 0o700)

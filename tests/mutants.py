@@ -175,9 +175,9 @@ SUBMITTING = [
            "F* is the submission's own"),
     Mutant(CHECKING, 'if row.status == "diverged" and row.excess is None:', "if row.excess is None:",
            LOSSES + "a_loss_is_above_the_optimum_and_consistent", "a row without a loss is let in"),
-    Mutant(CHECKING, "if used is None or not within(used, row.epsilon):", "if used is None:",
+    Mutant(CHECKING, "if used is None or not at_most(used, row.epsilon):", "if used is None:",
            LOSSES + "a_row_spends_what_was_asked_for", "a row may spend more than its ε"),
-    Mutant(CHECKING, "if row.delta not in (0.0, delta_value(defaults.DELTA, size)):", "if row.delta is None:",
+    Mutant(CHECKING, "if row.delta not in (0.0, delta_value(rules.DELTA, size)):", "if row.delta is None:",
            LOSSES + "a_row_spends_what_was_asked_for", "any δ is let in"),
     Mutant(CHECKING, "elif sorted(row.seed for row in rows) != list(range(asked[at])):",
            "elif len(rows) != asked[at]:", LOSSES + "a_cell_has_each_seed_once_at_one_setting",
@@ -374,7 +374,7 @@ OWN = [
            CONTRACT + "a_delta_that_is_given_is_recorded_too", "a pure method states the δ that was asked for"),
     Mutant("own/row_bound.py", "rows *= (factor / np.maximum(1.0, norms))[:, None]", "rows *= factor", ROWS,
            "rows beyond the bound that was found are not shortened"),
-    Mutant(SPEC, "defaults.accounting(method) if spec.accounting is None", '"paper" if spec.accounting is None',
+    Mutant(SPEC, "rules.accounting(method) if spec.accounting is None", '"paper" if spec.accounting is None',
            RECORDED, "the noise is set by another accounting"),
     Mutant(ENGINE, "[plan.asked], [plan.each], W", "[plan.asked], [plan.whole], W",
            CONTRACT + "all_ways_say_one_thing[objpert-two]", "a model is run by another budget than was planned"),
@@ -434,7 +434,7 @@ RUN = [
            "an algorithm's version is not in a job's key"),
 ]  # fmt: skip
 
-CHOICE = "algorithms/test_defaults.py::test_"
+CHOICE = "algorithms/test_rules.py::test_"
 BOUND, BOUNDED = "own/row_bound.py", "own/test_row_bound.py::test_"
 POLICY = [
     Mutant(BOUND, "len(Z) / (1 if budget.relation is Relation.REPLACE_ONE else 2)", "len(Z) / 2",
@@ -443,16 +443,16 @@ POLICY = [
            BOUNDED + "a_row_moves_the_mean_by_no_more_than_the_sensitivity", "a long row moves it by more"),
     Mutant(BOUND, "gaussian_epsilon(mu * math.sqrt(1 - SHARE), delta)", "epsilon",
            BOUNDED + "what_is_left_and_the_release_compose_to_epsilon", "the model gets all of ε beside it"),
-    Mutant("algorithms/defaults.py", "and side <= self.side", "and side < self.side",
+    Mutant("algorithms/rules.py", "and side <= self.side", "and side < self.side",
            CHOICE + "a_rule_holds_up_to_and_with_its_last_column", "a rule ends a column early"),
-    Mutant("algorithms/defaults.py", "and self.pure == (delta == 0)", "and (not self.pure or delta == 0)",
+    Mutant("algorithms/rules.py", "and self.pure == (delta == 0)", "and (not self.pure or delta == 0)",
            CHOICE + "no_rule_is_told", "a method that needs δ > 0 is chosen at δ = 0"),
-    Mutant("algorithms/defaults.py", "and self.l1 in (None, bool(problem.l1))", "",
+    Mutant("algorithms/rules.py", "and self.l1 in (None, bool(problem.l1))", "",
            CHOICE + "a_method_is_chosen_by_public_numbers_alone", "l1 is not asked about"),
-    Mutant("algorithms/defaults.py", 'ACCOUNTINGS = ("tight", "rdp"', 'ACCOUNTINGS = ("rdp", "tight"',
+    Mutant("algorithms/rules.py", 'ACCOUNTINGS = ("tight", "rdp"', 'ACCOUNTINGS = ("rdp", "tight"',
            CHOICE + "accounting_is_the_best_there_is_and_delta_one_for_all", "a looser accounting is taken"),
-    Mutant(SPEC, "return defaults.method(_declared(spec, loss, d, None, None), delta, suits)",
-           "return defaults.method(_declared(spec, loss, d, None, None), delta if spec.epsilon < 5 else 0.0, suits)",
+    Mutant(SPEC, "return rules.method(_declared(spec, loss, d, None, None), delta, suits)",
+           "return rules.method(_declared(spec, loss, d, None, None), delta if spec.epsilon < 5 else 0.0, suits)",
            FACES + "the_default_follows_the_loss_and_never_epsilon", "auto chooses by ε"),
 ]  # fmt: skip
 
@@ -483,7 +483,8 @@ GUARANTEES = [  # of the privacy code, what no audit sees: each dies by the numb
            CLASSES + "what_is_fitted_of_a_row_does_not_depend_on_other_rows", "rows over the largest norm of the data"),
     Mutant(CELLS, "X /= self.unit", "X /= np.linalg.norm(X, axis=1).max()",
            CLASSES + "what_is_fitted_of_a_row_does_not_depend_on_other_rows", "the same as they are encoded"),
-    Mutant(SUMS, "return Moved(weight * row, 4 * weight * row, l1)", "return Moved(weight * row, 2 * weight * row, l1)",
+    Mutant(SUMS, "return RowSensitivity(weight * row, 4 * weight * row, l1)",
+           "return RowSensitivity(weight * row, 2 * weight * row, l1)",
            ON_SUMS + "the_distances_are_those_of_the_worst_rows_neither_more_nor_less[weighted]",
            "orthogonal rows in place of opposite ones, under replace-one"),
     Mutant(SUMS, "(4 if signed else 2) * one)", "(4 if signed else 1) * one)",

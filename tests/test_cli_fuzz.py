@@ -44,7 +44,7 @@ def judge(arguments):
 def nothing_runs(tmp_path, monkeypatch):
     """Plans are made, jobs are not run, nothing is fetched and no figure drawn."""
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(runner, "run", lambda jobs, store, **_: runner.Summary(keys=[job.key for job in jobs]))
+    monkeypatch.setattr(runner, "run", lambda jobs, store, **_: runner.RunSummary(keys=[job.key for job in jobs]))
     monkeypatch.setattr(datasets, "fetch", lambda names, **_: [datasets.FetchResult(name, "ready") for name in names])
 
 

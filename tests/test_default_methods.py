@@ -22,7 +22,7 @@ from benchmarks.default_methods import (
     regrets,
     scores,
 )
-from dpbench.algorithms import defaults
+from dpbench.algorithms import rules
 from dpbench.problems import Declaration
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -96,7 +96,7 @@ def test_with_l1_the_default_is_never_worse_than_nothing_and_better_with_epsilon
     found = sparse_methods.read()
     for name, (loss, _) in sparse_methods.SETS.items():
         d = sparse_methods.problem(name).d
-        chosen = defaults.method(Declaration(1000, d, loss=loss, l1=0.1))
+        chosen = rules.method(Declaration(1000, d, loss=loss, l1=0.1))
         line = [found[name, chosen, epsilon] for epsilon in sparse_methods.EPSILONS]
         assert all(share <= 1 + 2 * error for share, error in line), name
         assert all(b[0] <= a[0] + 2 * np.hypot(a[1], b[1]) for a, b in itertools.pairwise(line)), name

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from dpbench.algorithms import get
-from dpbench.algorithms.base import Outcome
+from dpbench.algorithms.base import RunResult
 from dpbench.algorithms.newton import peak_of_modification
 from tests.algorithms.conftest import small_problem
 
@@ -34,7 +34,7 @@ def test_dp_newton_measures_on_demand(monkeypatch):
     monkeypatch.setattr("dpbench.algorithms.newton.peak_of_modification", lambda H, modification: (10, 35))
     algorithm = get("dp-newton")
     problem = small_problem()
-    outcome = Outcome(np.zeros((2, problem.d)))
+    outcome = RunResult(np.zeros((2, problem.d)))
     assert algorithm.measure(problem, outcome, algorithm.Settings(), [None] * 2) == {}
     columns = algorithm.measure(problem, outcome, algorithm.Settings(measure_memory=True), [None] * 2)
     assert columns["measured"] == [25, 25]

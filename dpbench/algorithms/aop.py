@@ -29,10 +29,10 @@ from dpbench.algorithms.base import (
     Disclosure,
     Mechanisms,
     Needs,
-    Outcome,
     Positive,
     Problem,
     Relation,
+    RunResult,
     Share,
     Trace,
 )
@@ -74,7 +74,7 @@ def from_sample(
     W, _, evaluations = minimise(sample, W, b, ridge, 1e-2 / np.sqrt(sample.n))
     inverses = np.linalg.inv(sample.hessian(W) + ridge * np.eye(d))
     evaluations = evaluations + 1
-    rough = problem.rough
+    rough = problem.in_float32
     if rough is not None:
         W, _, inverses = _descended(functools.partial(gradient, rough), W, inverses, max(gamma, SINGLE))
         if d <= NARROW:
@@ -114,7 +114,7 @@ MAX_ITERATIONS = 200
 STEADY, HALVINGS = 30, 16  # iterations, and steps that each tries, where their number may not depend on the data
 
 
-class Split(NamedTuple):
+class BudgetShares(NamedTuple):
     """How (ε, δ) is spent: on b (noise), on the ratio of Jacobians (jacobian), and on the output."""
 
     noise: float
@@ -205,7 +205,7 @@ class ApproximateObjectivePerturbation(Algorithm):
     ) -> tuple[Gaussian, LogisticPerturbation | ObjectivePerturbation]:
         """The release of the output, and that of the objective."""
         budget = mechanisms.budget
-        if mechanisms.sharp:
+        if mechanisms.least_sensitivities:
             plan = joint_plan(budget, problem.d, logistic=problem.loss.logistic)
             scale = budget.noise_scale(plan)
             (event, _), (output, _) = plan
@@ -222,7 +222,7 @@ class ApproximateObjectivePerturbation(Algorithm):
         mechanisms.plan("objective", objective, 1)
         mechanisms.plan("output", output, 1)
 
-    def run(self, problem: Problem, W: Array, mechanisms: Mechanisms, settings: Settings, trace: Trace) -> Outcome:
+    def run(self, problem: Problem, W: Array, mechanisms: Mechanisms, settings: Settings, trace: Trace) -> RunResult:
         n, gamma = problem.n, problem.n**-2
         rows = mechanisms.budget.relation.rows
         sensitivity = rows * problem.lipschitz / n
@@ -241,16 +241,16 @@ class ApproximateObjectivePerturbation(Algorithm):
                 label="objective",
             )
         seen = problem if settings.rows == "divided" else undivided(problem)
-        W, norms, evaluations = seen.nearly(minimise, np.zeros_like(W), b, ridge, gamma)
+        W, norms, evaluations = seen.approximate_minimiser(minimise, np.zeros_like(W), b, ridge, gamma)
         W = mechanisms.gaussian(
             W, sensitivity=2 * gamma / ridge, noise_multiplier=output.noise_multiplier, label="output"
         )
         reached = norms <= gamma
         W[~reached] = np.nan  # not fit to be released
-        return Outcome(
+        return RunResult(
             W,
             {"hessian_evaluations": evaluations},
-            withheld=[
+            refusals=[
                 "" if fine else f"solver stopped at ‖∇‖ = {norm:.3g}, above the 1/n² = {gamma:.3g} it promised"
                 for fine, norm in zip(reached, norms, strict=True)
             ],
@@ -282,7 +282,7 @@ def undivided(problem: Problem) -> Problem:
     return Problem(X / first, y, loss=problem.loss.name, row_bound=None)
 
 
-def split_budget(epsilon: float, delta: float, fraction: float | None = None) -> Split:
+def split_budget(epsilon: float, delta: float, fraction: float | None = None) -> BudgetShares:
     """The published split of (ε, δ), or with this ε_p/ε_obj; UserError where 0 < ε_obj - ε_p < 1 fails."""
     objective = (1 - OUTPUT_SHARE) * epsilon
     if fraction is None:
@@ -290,7 +290,7 @@ def split_budget(epsilon: float, delta: float, fraction: float | None = None) ->
     jacobian = objective * (1 - fraction)
     if not 0 < jacobian < 1:
         raise UserError(f"aop: at epsilon = {epsilon:g} its split leaves {jacobian:g} for the Hessian, not in (0, 1)")
-    return Split(
+    return BudgetShares(
         objective - jacobian, jacobian, (1 - OUTPUT_SHARE) * delta, OUTPUT_SHARE * epsilon, OUTPUT_SHARE * delta
     )
 

@@ -24,9 +24,29 @@ from dpbench.problems import Declaration, Problem
 from dpbench.problems import losses as loss_functions
 from dpbench.problems.losses import Loss
 
-__all__ = ["Algorithm", "Array", "AuditCase", "BaseSettings", "Count", "Declaration", "Diagnostic", "Disclosure",
-           "Generators", "Mechanisms", "Needs", "Outcome", "Positive", "Problem", "Relation", "Share", "Trace",
-           "at_default_step", "batch_settings", "make_settings", "no_trace"]  # fmt: skip
+__all__ = [
+    "Algorithm",
+    "Array",
+    "AuditCase",
+    "BaseSettings",
+    "Count",
+    "Declaration",
+    "Diagnostic",
+    "Disclosure",
+    "Generators",
+    "Mechanisms",
+    "Needs",
+    "Positive",
+    "Problem",
+    "Relation",
+    "RunResult",
+    "Share",
+    "Trace",
+    "at_default_step",
+    "batch_settings",
+    "make_settings",
+    "no_trace",
+]  # fmt: skip
 
 Array: TypeAlias = np.ndarray  # of float64
 Generators: TypeAlias = Sequence[np.random.Generator]  # one per replicate
@@ -91,7 +111,7 @@ class Needs:
     row_norm_of: dict[str, float] = field(default_factory=dict)
     regularisers: tuple[str, ...] = ()
 
-    def lacks(self, loss: Loss) -> str:
+    def missing_for(self, loss: Loss) -> str:
         """What the proof asks for and the loss has not, in words; "" for a loss that is covered."""
         asked = (
             (self.losses is not None, loss.name in (self.losses or ()), "the code is not written for it"),
@@ -108,7 +128,7 @@ class Needs:
     @property
     def covered(self) -> list[str]:
         """The losses that it covers: built-in ones, then those of installed packages."""
-        return [name for name in loss_functions.names() if not self.lacks(loss_functions.get(name))]
+        return [name for name in loss_functions.names() if not self.missing_for(loss_functions.get(name))]
 
     def row_bound(self, loss: Loss) -> tuple[str, float] | None:
         """The norm and the largest bound on the rows with this loss."""
@@ -123,7 +143,7 @@ class Needs:
 
         rows: whether there is a guarantee, and so a bound that the rows must obey.
         """
-        if why := self.lacks(problem.loss):
+        if why := self.missing_for(problem.loss):
             raise UserError(
                 f"{algorithm}: loss {problem.loss.name} is not covered by its privacy proof: {why}; "
                 f"use one of: {', '.join(self.covered)}"
@@ -208,7 +228,7 @@ MEASURED = (
 
 
 @dataclass
-class Outcome:
+class RunResult:
     """What `run` hands back: final iterates `W` (k, d) and, where they mean something, further facts per replicate.
 
     columns: what its algorithm declares as `diagnostics`, each of length k.
@@ -220,7 +240,7 @@ class Outcome:
     W: Array
     columns: dict[str, Any] = field(default_factory=dict)
     T: Sequence[int] | None = None
-    withheld: Sequence[str] | None = None
+    refusals: Sequence[str] | None = None
     evidence: Any = None
 
 
@@ -251,7 +271,7 @@ class Algorithm:
         discloses: every kind of release it may make; a private run that releases under another label has failed.
         stops_early: whether it may stop before it has released all it planned: see `plan`.
         unpaid: of a method that is not private, what it takes from the data without paying, in words.
-        diagnostics: the columns of the runs table that it fills, by its `Outcome` or by `measure`.
+        diagnostics: the columns of the runs table that it fills, by its `RunResult` or by `measure`.
         common_random: settings that do not enter the seed of a job's streams: jobs that differ in these alone draw
             the same random numbers, and a batch holds jobs of one stream (see `Mechanisms.streams`).
     """
@@ -288,8 +308,8 @@ class Algorithm:
         by what it released; one that may stop early has to say.
         """
 
-    def run(self, problem: Problem, W: Array, mechanisms: Mechanisms, settings: Any, trace: Trace) -> Array | Outcome:
-        """Optimise from `W` (k, d) and return the final iterates (k, d), or an `Outcome`.
+    def run(self, problem: Problem, W: Array, mechanisms: Mechanisms, settings: Any, trace: Trace) -> Array | RunResult:
+        """Optimise from `W` (k, d) and return the final iterates (k, d), or an `RunResult`.
 
         `settings`: of the class `Settings`, the fields `per_replicate` as arrays (k,). `mechanisms.budget` holds ε, δ
         and ρ; every use of the data must pass through `mechanisms`.
@@ -309,7 +329,7 @@ class Algorithm:
         """How many replicates may advance together; by default 200 MB of their (d, d) matrices, and at most 128."""
         return int(max(1, min(128, 200e6 / (8 * d**2))))
 
-    def measure(self, problem: Problem, outcome: Outcome, settings: Any, generators: Generators) -> dict[str, Any]:
+    def measure(self, problem: Problem, outcome: RunResult, settings: Any, generators: Generators) -> dict[str, Any]:
         """More of the declared `diagnostics`, each of length k: what costs more than `run` should, or needs the data.
 
         Called after the run, outside its clock; like the objective, what it finds is not released privately.
@@ -434,16 +454,16 @@ def make_settings(algorithm: Algorithm | type[Algorithm], values: Mapping[str, A
             tail = nearest(key, known) if known else "it has no settings"
             raise UserError(f"{algorithm.name}: unknown setting {key!r}; {tail}")
     try:
-        read = {name: _spelled(value) for name, value in values.items()}
+        read = {name: _as_json_number(value) for name, value in values.items()}
         return msgspec.convert(read, algorithm.Settings, strict=False)
     except msgspec.ValidationError as error:
         what, _, where = str(error).partition(" - at `$.")
         name = where.rstrip("`")
         given = f", got {values[name]!r}" if name in values else ""
-        raise UserError(f"{algorithm.name}: setting {name}: {_in_words(what)}{given}") from None
+        raise UserError(f"{algorithm.name}: setting {name}: {_message_of(what)}{given}") from None
 
 
-def _spelled(value: Any) -> Any:
+def _as_json_number(value: Any) -> Any:
     """A number as JSON spells it, which is what is read: ".1" and "1." lack a digit."""
     if isinstance(value, str) and re.fullmatch(r"[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?", value, re.ASCII | re.IGNORECASE):
         return re.sub(r"(?<!\d)\.", "0.", re.sub(r"\.(?!\d)", "", value.removeprefix("+")))
@@ -453,7 +473,7 @@ def _spelled(value: Any) -> Any:
 _KINDS = {"int": "a whole number", "float": "a number", "bool": "true or false", "str": "a word", "null": "nothing"}
 
 
-def _in_words(what: str) -> str:
+def _message_of(what: str) -> str:
     """What a failed conversion says, without the names of types.
 
     >>> _in_words("Expected `int`, got `str`")

@@ -18,9 +18,9 @@ from dpbench.algorithms.base import (
     Disclosure,
     Mechanisms,
     Needs,
-    Outcome,
     Positive,
     Problem,
+    RunResult,
     Trace,
 )
 from dpbench.privacy.budget import Budget
@@ -87,7 +87,7 @@ class FrankWolfe(Algorithm):
         T = settings.T or rounds(problem, settings.radius, settings.clip or 1.0, budget.epsilon, budget.delta)
         return T, 1 / budget.noise_scale(((BoundedRange(1.0), T),))
 
-    def run(self, problem: Problem, W: Array, mechanisms: Mechanisms, settings: Settings, trace: Trace) -> Outcome:
+    def run(self, problem: Problem, W: Array, mechanisms: Mechanisms, settings: Settings, trace: Trace) -> RunResult:
         B, clip, l1 = settings.radius, settings.clip or 1.0, problem.l1
         sensitivity = B * clip * problem.row_bound / problem.n
         T, epsilon = self._rounds(problem, mechanisms.budget, settings)
@@ -107,7 +107,7 @@ class FrankWolfe(Algorithm):
             vertex = chosen < 2 * d
             W[each[vertex], chosen[vertex] % d] += np.where(chosen[vertex] < d, a * B, -a * B)
             trace(t + 1, W, passes=t + 1)
-        return Outcome(W, T=[T] * k)
+        return RunResult(W, T=[T] * k)
 
 
 def rounds(problem: Declaration, radius: float, clip: float, epsilon: float, delta: float) -> int:

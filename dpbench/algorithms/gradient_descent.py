@@ -29,10 +29,10 @@ from dpbench.algorithms.base import (
     Disclosure,
     Mechanisms,
     Needs,
-    Outcome,
     Positive,
     Problem,
     Relation,
+    RunResult,
     Share,
     Trace,
     at_default_step,
@@ -270,7 +270,7 @@ class AveragedGD(Algorithm):
         moved = (settings.clip or 1.0) * problem.row_bound / problem.n * (2 if mechanisms.doubled else 1)
         return settings.T or steps(problem, moved, mechanisms.budget.rho, settings.work), moved
 
-    def run(self, problem: Problem, W: Array, mechanisms: Mechanisms, settings: Settings, trace: Trace) -> Outcome:
+    def run(self, problem: Problem, W: Array, mechanisms: Mechanisms, settings: Settings, trace: Trace) -> RunResult:
         rho, l1, l2 = mechanisms.budget.rho, problem.l1, problem.l2
         clip, safety = settings.clip or 1.0, settings.safety or 1.0  # `complete` has given both a value
         sensitivity = (0.5 if settings.centred else clip) * problem.row_bound / problem.n
@@ -298,7 +298,7 @@ class AveragedGD(Algorithm):
             if t >= first:
                 mean += (W - mean) / (t - first + 1)
             trace(t + 1, mean if t >= first else W, passes=t + 1)
-        return Outcome(mean, T=[T] * len(W))
+        return RunResult(mean, T=[T] * len(W))
 
 
 def _each(rho: float, T: int, settings: AveragedGD.Settings) -> float:

@@ -37,10 +37,10 @@ from dpbench.algorithms.base import (
     Disclosure,
     Mechanisms,
     Needs,
-    Outcome,
     Positive,
     Problem,
     Relation,
+    RunResult,
     Trace,
 )
 from dpbench.algorithms.newton_variants import project
@@ -222,7 +222,7 @@ class LaplaceMomentum(Algorithm):
             m = settings.m or problem.n
             mechanisms.plan("gradient", WithoutReplacement(problem.n, m, release) if m < problem.n else release, 1)
 
-    def run(self, problem: Problem, W: Array, mechanisms: Mechanisms, settings: Settings, trace: Trace) -> Outcome:
+    def run(self, problem: Problem, W: Array, mechanisms: Mechanisms, settings: Settings, trace: Trace) -> RunResult:
         alpha, beta, stage = self.schedule(problem, settings)
         epsilon = self.budgets(problem, settings, mechanisms.budget.epsilon, alpha, stage)
         T = len(epsilon)
@@ -235,7 +235,7 @@ class LaplaceMomentum(Algorithm):
             x, previous = x + v - alpha[t, :, None] * (release(y, epsilon[t]) + problem.l2 * y), x
             trace(t + 1, x, passes=(t + 1) * (settings.m or problem.n) / problem.n, final=t + 1 == T)
         notes = "" if settings.L else f"L = {smoothness(problem, settings):.6g} from the data, counted as public"
-        return Outcome(x, {"notes": [notes] * len(x)}, T=[T] * len(x))
+        return RunResult(x, {"notes": [notes] * len(x)}, T=[T] * len(x))
 
 
 def smoothness(problem: Declaration, settings: LaplaceMomentum.Settings) -> float:
@@ -367,7 +367,7 @@ class DPAcceleratedNesterov(Algorithm):
         T = settings.T or balanced_T(problem, rho, settings.D)
         mechanisms.plan("gradient", at_rho(rho / T), T)
 
-    def run(self, problem: Problem, W: Array, mechanisms: Mechanisms, settings: Settings, trace: Trace) -> Outcome:
+    def run(self, problem: Problem, W: Array, mechanisms: Mechanisms, settings: Settings, trace: Trace) -> RunResult:
         rho, D = mechanisms.budget.rho, settings.D
         T = settings.T or balanced_T(problem, rho, D)
         sensitivity, L1 = problem.lipschitz / problem.n, problem.objective_smoothness
@@ -382,7 +382,7 @@ class DPAcceleratedNesterov(Algorithm):
             W = project(W - alpha / gamma * gradient, D / 2)
             average = alpha * W + (1 - alpha) * average
             trace(t, average, passes=t)
-        return Outcome(average, columns={"iterations": [T] * len(W)})
+        return RunResult(average, columns={"iterations": [T] * len(W)})
 
 
 def balanced_T(problem: Declaration, rho: float, D: float) -> int:

@@ -35,8 +35,8 @@ from dpbench.algorithms.base import (
     Generators,
     Mechanisms,
     Needs,
-    Outcome,
     Positive,
+    RunResult,
     Share,
     Trace,
 )
@@ -192,7 +192,9 @@ class DPNewton(Algorithm):
     def work(self, n: int, d: int, settings: Settings) -> float:
         return settings.T * (2.0 * n * d * (d + 2) + 20.0 * d**3)
 
-    def measure(self, problem: Problem, outcome: Outcome, settings: Settings, generators: Generators) -> dict[str, Any]:
+    def measure(
+        self, problem: Problem, outcome: RunResult, settings: Settings, generators: Generators
+    ) -> dict[str, Any]:
         """With `measure_memory`: the bytes that modifying the last Hessian and solving with it took (C.7)."""
         if not settings.measure_memory:
             return {}
@@ -233,7 +235,7 @@ class DPNewton(Algorithm):
                 lambda0 = np.full(len(W), settings.lambda0)
             direction = SOLVE[settings.modification](H, gradient, lambda0)
             norms = np.linalg.norm(gradient, axis=1)
-            one, both = sensitivities(n, lambda0, settings.modification, sharp=mechanisms.sharp)
+            one, both = sensitivities(n, lambda0, settings.modification, sharp=mechanisms.least_sensitivities)
             W = W - mechanisms.gaussian(
                 direction,
                 sensitivity=norms * one,
@@ -419,8 +421,8 @@ class DPNewtonMinibatch(Algorithm):
         n, T, theta = problem.n, settings.T, settings.theta
         p_g, p_H = settings.gradient_rate, settings.curvature_rate
         gradients = mechanisms.poisson(n, p_g, label="gradient")
-        directions = mechanisms.poisson(n, p_H, label="direction", replaced=mechanisms.sharp)
-        if mechanisms.sharp:
+        directions = mechanisms.poisson(n, p_H, label="direction", replaced=mechanisms.least_sensitivities)
+        if mechanisms.least_sensitivities:
             z_g, z_H = p_g / math.sqrt(1 - theta), p_H / math.sqrt(theta)
             factor = mechanisms.budget.noise_scale((*gradients.plan(T, z_g), *directions.plan(T, z_H)))
             z_g, z_H = z_g * factor, z_H * factor
@@ -441,7 +443,7 @@ class DPNewtonMinibatch(Algorithm):
         lambda0 = np.asarray(settings.lambda0)
         if settings.modification == "clip":
             lambda0 = np.maximum(lambda0, 1 / b)
-        one, both = sensitivities(b, lambda0, settings.modification, sharp=mechanisms.sharp)
+        one, both = sensitivities(b, lambda0, settings.modification, sharp=mechanisms.least_sensitivities)
         start, farthest = W, radius(problem, settings.reset)
         trace(0, W, passes=0)
         for t in range(1, T + 1):

@@ -25,9 +25,9 @@ from dpbench.algorithms.base import (
     Disclosure,
     Mechanisms,
     Needs,
-    Outcome,
     Positive,
     Problem,
+    RunResult,
     Share,
     Trace,
 )
@@ -177,7 +177,7 @@ class CubicNewton(Algorithm):
         N = min(inner_steps(problem, rho, settings.D), settings.inner)
         mechanisms.plan("model gradient", at_rho(rho / N), settings.T * N)
 
-    def run(self, problem: Problem, W: Array, mechanisms: Mechanisms, settings: Settings, trace: Trace) -> Outcome:
+    def run(self, problem: Problem, W: Array, mechanisms: Mechanisms, settings: Settings, trace: Trace) -> RunResult:
         rho = mechanisms.budget.rho / settings.T
         steps = inner_steps(problem, rho, settings.D)
         N = min(steps, settings.inner)
@@ -187,7 +187,7 @@ class CubicNewton(Algorithm):
             W = self._minimise_model(problem, W, rho, N, settings.D, mechanisms)
             trace(t, W, passes=2 * t)
         note = f"{N} inner steps" + (f", capped from {steps}" if steps > N else "")
-        return Outcome(W, columns={"notes": [note] * len(W)})
+        return RunResult(W, columns={"notes": [note] * len(W)})
 
     @staticmethod
     def _minimise_model(

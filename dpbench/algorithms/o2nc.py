@@ -29,10 +29,10 @@ from dpbench.algorithms.base import (
     Generators,
     Mechanisms,
     Needs,
-    Outcome,
     Positive,
     Problem,
     Relation,
+    RunResult,
     Trace,
 )
 from dpbench.errors import UserError
@@ -106,7 +106,7 @@ class O2NC(Algorithm):
             return 15.0 * M * d * d  # drawing a normal number costs as much as 10 flops or more
         return 15.0 * M * d + 3e4 * M / B
 
-    def run(self, problem: Problem, W: Array, mechanisms: Mechanisms, settings: Settings, trace: Trace) -> Outcome:
+    def run(self, problem: Problem, W: Array, mechanisms: Mechanisms, settings: Settings, trace: Trace) -> RunResult:
         T, K = self.lengths(problem, mechanisms, settings)
         chosen = np.array([coin.integers(K) for coin in mechanisms.coins])
         output, kept = np.zeros_like(W), np.empty(0)
@@ -115,7 +115,7 @@ class O2NC(Algorithm):
             output = np.where(ours, mean, output)
             kept = points if epoch == 0 else np.where(ours[:, None], points, kept)
         k = len(W)
-        return Outcome(output, {"iterations": [K * T] * k}, T=[T] * k, evidence=kept)
+        return RunResult(output, {"iterations": [K * T] * k}, T=[T] * k, evidence=kept)
 
     def lengths(self, problem: Problem | Sphere, mechanisms: Mechanisms, settings: Any) -> tuple[int, int]:
         """T, the rounds of an epoch, and K, the epochs that the rows make."""
@@ -148,7 +148,9 @@ class O2NC(Algorithm):
                 trace(epoch * T + t + 1, w, passes=M / problem.n * (epoch * T + t + 1) / (K * T))
             yield mean, np.stack(points, axis=1)
 
-    def measure(self, problem: Problem, outcome: Outcome, settings: Settings, generators: Generators) -> dict[str, Any]:
+    def measure(
+        self, problem: Problem, outcome: RunResult, settings: Settings, generators: Generators
+    ) -> dict[str, Any]:
         """‖∇F(w)‖_{2δ} from above, by the gradients in the 2δ-ball and at the epoch's points (Corollary 4.7)."""
         from dpbench.problems.stationarity import goldstein_norm
 

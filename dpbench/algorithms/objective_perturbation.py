@@ -27,10 +27,10 @@ from dpbench.algorithms.base import (
     Disclosure,
     Mechanisms,
     Needs,
-    Outcome,
     Positive,
     Problem,
     Relation,
+    RunResult,
     Share,
     Trace,
 )
@@ -114,14 +114,14 @@ def least_subgradient(g: Array, w: Array, l1: float) -> Array:
     return np.where(w != 0, g + l1 * np.sign(w), np.sign(g) * np.maximum(np.abs(g) - l1, 0.0))
 
 
-def solved(W: Array, norms: Array, gamma: float, evaluations: np.ndarray) -> Outcome:
+def solved(W: Array, norms: Array, gamma: float, evaluations: np.ndarray) -> RunResult:
     """The outcome of released W (k, d), whose solver promised norms of at most gamma: else not fit to be released."""
     reached = norms <= gamma
     W[~reached] = np.nan
-    return Outcome(
+    return RunResult(
         W,
         {"hessian_evaluations": evaluations},
-        withheld=[
+        refusals=[
             "" if fine else f"solver stopped at ‖∇‖ = {norm:.3g}, above the γ = {gamma:.3g} it promised"
             for fine, norm in zip(reached, norms, strict=True)
         ],
@@ -131,7 +131,7 @@ def solved(W: Array, norms: Array, gamma: float, evaluations: np.ndarray) -> Out
 JACOBIAN = 0.1  # the share of ε that a loss other than the logistic gives to the ratio of Jacobians, at most 1
 
 
-class Plan(NamedTuple):
+class Perturbation(NamedTuple):
     """ridge: Λ, the whole quadratic coefficient of the sum over rows. event, output: at relative noise."""
 
     ridge: float
@@ -144,7 +144,7 @@ class Plan(NamedTuple):
         return (self.event, 1), (self.output, 1)
 
 
-class ObjectivePerturbation(Algorithm):
+class DPObjectivePerturbation(Algorithm):
     """objpert: release argmin Σ ℓ_i(w) + n·l1‖w‖₁ + (Λ/2)‖w‖² + <b, w>, b ~ N(0, σ²I), and noise on the solver's error.
 
     After Chaudhuri, Monteleoni and Sarwate (2011), Kifer, Smith and Thakurta (2012) and Redberg, Koskela and Wang
@@ -213,7 +213,7 @@ class ObjectivePerturbation(Algorithm):
         mechanisms.plan("objective", event, 1)
         mechanisms.plan("output", output, 1)
 
-    def run(self, problem: Problem, W: Array, mechanisms: Mechanisms, settings: Settings, trace: Trace) -> Outcome:
+    def run(self, problem: Problem, W: Array, mechanisms: Mechanisms, settings: Settings, trace: Trace) -> RunResult:
         n, gamma = problem.n, tolerance(problem)
         ridge, event, output = calibrated(problem, mechanisms.budget, settings.safety)
         b = mechanisms.joint_term(
@@ -223,7 +223,7 @@ class ObjectivePerturbation(Algorithm):
             label="objective",
         )
         added = max(0.0, ridge / n - problem.l2)
-        W, norms, evaluations = problem.nearly(minimise, np.zeros_like(W), b, added, gamma)
+        W, norms, evaluations = problem.approximate_minimiser(minimise, np.zeros_like(W), b, added, gamma)
         W = mechanisms.gaussian(
             W,
             sensitivity=2 * gamma * n / ridge,
@@ -244,7 +244,7 @@ def calibrated(problem: Declaration, budget: Budget, safety: float) -> tuple[flo
     )
 
 
-def plan(problem: Declaration, budget: Budget, safety: float) -> Plan:
+def plan(problem: Declaration, budget: Budget, safety: float) -> Perturbation:
     """Λ, and the releases at relative noise, from public numbers: see the class."""
     logistic = problem.loss.logistic
     if logistic:
@@ -257,7 +257,7 @@ def plan(problem: Declaration, budget: Budget, safety: float) -> Plan:
     share = 1 / (1 + problem.d / curvature)
     kind = LogisticPerturbation if logistic else ConvexPerturbation
     event = kind((1 - share) ** -0.5, curvature, budget.relation)
-    return Plan(ridge, event, Gaussian(share**-0.5))
+    return Perturbation(ridge, event, Gaussian(share**-0.5))
 
 
 class PureObjectivePerturbation(Algorithm):
@@ -324,7 +324,7 @@ class PureObjectivePerturbation(Algorithm):
         ridge = pure_ridge(problem.n, problem.d, s, problem.l2, problem.row_bound, settings.safety)
         return ridge, RadialPerturbation(multiplier, problem.smoothness / ridge, budget.relation)
 
-    def run(self, problem: Problem, W: Array, mechanisms: Mechanisms, settings: Settings, trace: Trace) -> Outcome:
+    def run(self, problem: Problem, W: Array, mechanisms: Mechanisms, settings: Settings, trace: Trace) -> RunResult:
         n, d, gamma = problem.n, problem.d, tolerance(problem)
         relation, epsilon = mechanisms.budget.relation, mechanisms.budget.epsilon
         ridge, event = self._calibrated(problem, mechanisms.budget, settings)
@@ -334,7 +334,9 @@ class PureObjectivePerturbation(Algorithm):
             event=event,
             label="objective",
         )
-        W, norms, evaluations = problem.nearly(minimise, W * 0, b, max(0.0, ridge / n - problem.l2), gamma)
+        W, norms, evaluations = problem.approximate_minimiser(
+            minimise, W * 0, b, max(0.0, ridge / n - problem.l2), gamma
+        )
         W = mechanisms.radial(W, sensitivity=2 * gamma * n / ridge, epsilon=settings.output * epsilon, label="output")
         return solved(W, norms, gamma, evaluations)
 

@@ -28,10 +28,10 @@ from dpbench.algorithms.base import (
     Disclosure,
     Mechanisms,
     Needs,
-    Outcome,
     Positive,
     Problem,
     Relation,
+    RunResult,
     Trace,
 )
 from dpbench.algorithms.objective_perturbation import SOLVER, minimise, solved, tolerance
@@ -119,11 +119,11 @@ class OutputPerturbation(Algorithm):
     def plan(self, problem: Declaration, mechanisms: Mechanisms, settings: Any) -> None:
         plan(mechanisms)
 
-    def run(self, problem: Problem, W: Array, mechanisms: Mechanisms, settings: Settings, trace: Trace) -> Outcome:
+    def run(self, problem: Problem, W: Array, mechanisms: Mechanisms, settings: Settings, trace: Trace) -> RunResult:
         gamma, none = tolerance(problem), np.zeros_like(W)
         moved = gradient_moves(problem, mechanisms.budget)
         m = settings.ridge or max(problem.l2, balancing_ridge(problem, mechanisms.budget, settings.radius))
-        W, norms, evaluations = problem.nearly(minimise, none, none, m - problem.l2, gamma)
+        W, norms, evaluations = problem.approximate_minimiser(minimise, none, none, m - problem.l2, gamma)
         return solved(release(mechanisms, W, (moved + 2 * gamma) / m), norms, gamma, evaluations)
 
 
@@ -197,13 +197,13 @@ class PhasedERM(Algorithm):
     def plan(self, problem: Declaration, mechanisms: Mechanisms, settings: Any) -> None:
         plan(mechanisms, settings.phases)
 
-    def run(self, problem: Problem, W: Array, mechanisms: Mechanisms, settings: Settings, trace: Trace) -> Outcome:
+    def run(self, problem: Problem, W: Array, mechanisms: Mechanisms, settings: Settings, trace: Trace) -> RunResult:
         gamma, W = tolerance(problem), np.zeros_like(W)
         ridges, sensitivities = phases(problem, mechanisms.budget, settings)
         worst, evaluations = np.zeros(len(W)), np.zeros(len(W), dtype=int)
         trace(0, W, passes=0)
         for i, (ridge, sensitivity) in enumerate(zip(ridges, sensitivities, strict=True)):
-            near, norms, taken = problem.nearly(minimise, W, -ridge * W, ridge, gamma)
+            near, norms, taken = problem.approximate_minimiser(minimise, W, -ridge * W, ridge, gamma)
             worst, evaluations = np.maximum(worst, norms), evaluations + taken
             W = release(mechanisms, near, sensitivity, settings.phases)
             trace(i + 1, W, passes=i + 1)
@@ -283,7 +283,7 @@ class BoltOn(Algorithm):
     def plan(self, problem: Declaration, mechanisms: Mechanisms, settings: Any) -> None:
         plan(mechanisms)
 
-    def run(self, problem: Problem, W: Array, mechanisms: Mechanisms, settings: Settings, trace: Trace) -> Outcome:
+    def run(self, problem: Problem, W: Array, mechanisms: Mechanisms, settings: Settings, trace: Trace) -> RunResult:
         n = problem.n
         passes, b, step, sensitivity = schedule(problem, mechanisms.budget, settings)
         orders = [np.zeros(0, dtype=int)] * len(W)
@@ -297,7 +297,7 @@ class BoltOn(Algorithm):
                     gradient = problem.gradient_sum(w, order[first : first + b]) / b
                     w -= step * (gradient + problem.l2 * w)
                 mean = W.copy() if i == 0 else mean + (W - mean) / (i + 1)
-        return Outcome(release(mechanisms, mean, sensitivity), T=[passes * steps] * len(W))
+        return RunResult(release(mechanisms, mean, sensitivity), T=[passes * steps] * len(W))
 
 
 def schedule(problem: Declaration, budget: Budget, settings: BoltOn.Settings) -> Schedule:

@@ -27,10 +27,10 @@ from dpbench.algorithms.base import (
     Disclosure,
     Mechanisms,
     Needs,
-    Outcome,
     Positive,
     Problem,
     Relation,
+    RunResult,
     Share,
     Trace,
     batch_settings,
@@ -130,13 +130,13 @@ class PrivateTuning(Algorithm):
 
     def plan(self, problem: Declaration, mechanisms: Mechanisms, settings: Any) -> None:
         # What one run may release, not what the runs did: that depends on all of them, and only the best is released.
-        one = Plan(mechanisms.budget, resolve(settings.method)[0], settings)
+        one = SearchPlan(mechanisms.budget, resolve(settings.method)[0], settings)
         mechanisms.plan(LABEL, one.event(settings.mean), 1)
 
-    def run(self, problem: Problem, W: Array, mechanisms: Mechanisms, settings: Settings, trace: Trace) -> Outcome:
+    def run(self, problem: Problem, W: Array, mechanisms: Mechanisms, settings: Settings, trace: Trace) -> RunResult:
         method, _ = resolve(settings.method)
         tried, k = _parsed(problem, settings), len(W)
-        plan = Plan(mechanisms.budget, method, settings)
+        plan = SearchPlan(mechanisms.budget, method, settings)
         runs: list[list[tuple[int, str]]] = [[] for _ in tried]  # of each candidate: (replicate, key)
         for i, coins in enumerate(mechanisms.coins):
             count = coins.geometric(1 / settings.mean) if plan.pure else coins.poisson(settings.mean)
@@ -155,7 +155,7 @@ class PrivateTuning(Algorithm):
                 found = method.run(
                     problem, W[members], sub, given, no_trace
                 )  # what it passes on the way is not released
-                V = found.W if isinstance(found, Outcome) else found
+                V = found.W if isinstance(found, RunResult) else found
                 scores = plan.score(problem, V, sub, settings.clip)
                 bases |= {counted(sub.ledger.of(j)) for j in range(len(part))}
                 for j, i in enumerate(members):
@@ -165,10 +165,10 @@ class PrivateTuning(Algorithm):
             plan.check(base)
         mechanisms.ledger.record(plan.event(settings.mean), LABEL, mechanisms.releases.members)
         notes = [json.dumps(_listed(settings)[c]) if c >= 0 else "no run: the start" for c in used]
-        return Outcome(released, columns={"notes": notes})
+        return RunResult(released, columns={"notes": notes})
 
 
-class Plan:
+class SearchPlan:
     """What one run may release, so that the best of them is within the budget.
 
     model: its budget. base: everything it may release, as one Gaussian (or pure release) each of model and score.
@@ -276,7 +276,7 @@ class LibrarySolver(Algorithm):
         """Fit one model; rng is for seeds: all of the library's randomness has to follow from it."""
         raise NotImplementedError
 
-    def run(self, problem: Problem, W: Any, mechanisms: Mechanisms, settings: Any, trace: Trace) -> Outcome:
+    def run(self, problem: Problem, W: Any, mechanisms: Mechanisms, settings: Any, trace: Trace) -> RunResult:
         found, notes = np.empty_like(W), []
         for i, rng in enumerate(mechanisms.coins):
             with warnings.catch_warnings():
@@ -286,7 +286,7 @@ class LibrarySolver(Algorithm):
             notes.append(solved.notes)
             for release, count in solved.releases:
                 mechanisms.ledger.record(release, LIBRARY_LABEL, [i], count)
-        return Outcome(found, columns={"notes": notes})
+        return RunResult(found, columns={"notes": notes})
 
 
 def released(mechanism: str, replace_one: str, why: str, count: str = "1") -> tuple[Disclosure, ...]:

@@ -24,10 +24,10 @@ from dpbench.algorithms.base import (
     Disclosure,
     Mechanisms,
     Needs,
-    Outcome,
     Positive,
     Problem,
     Relation,
+    RunResult,
     Share,
     Trace,
     at_default_step,
@@ -116,7 +116,7 @@ class QuantileGD(Algorithm):
         moved = usual * problem.row_bound / problem.n * (2 if mechanisms.doubled else 1)
         return settings.T or steps(problem, moved, mechanisms.budget.rho, WORK)
 
-    def run(self, problem: Problem, W: Array, mechanisms: Mechanisms, settings: Settings, trace: Trace) -> Outcome:
+    def run(self, problem: Problem, W: Array, mechanisms: Mechanisms, settings: Settings, trace: Trace) -> RunResult:
         n, R, l1, l2 = problem.n, problem.row_bound, problem.l1, problem.l2
         ceiling, safety = settings.clip or 1.0, settings.safety or 1.0
         T = self._rounds(problem, mechanisms, settings)
@@ -139,7 +139,7 @@ class QuantileGD(Algorithm):
             if t >= first:
                 mean += (W - mean) / (t - first + 1)
             trace(t + 1, mean if t >= first else W, passes=2 * (t + 1))
-        return Outcome(mean, T=[T] * len(W))
+        return RunResult(mean, T=[T] * len(W))
 
 
 class DPGDLastIterate(Algorithm):

@@ -62,7 +62,7 @@ BUILTIN = {
     "o2nc-naive": "dpbench.algorithms.o2nc:O2NCNaive",
     "o2nc-tree": "dpbench.algorithms.o2nc:O2NCTree",
     "tukey-em": "dpbench.algorithms.tukey_em:TukeyEM",
-    "objpert": "dpbench.algorithms.objective_perturbation:ObjectivePerturbation",
+    "objpert": "dpbench.algorithms.objective_perturbation:DPObjectivePerturbation",
     "objpert-pure": "dpbench.algorithms.objective_perturbation:PureObjectivePerturbation",
     "output-perturbation": "dpbench.algorithms.output_perturbation:OutputPerturbation",
     "phased-erm": "dpbench.algorithms.output_perturbation:PhasedERM",

@@ -19,9 +19,9 @@ from dpbench.algorithms.base import (
     Disclosure,
     Mechanisms,
     Needs,
-    Outcome,
     Problem,
     Relation,
+    RunResult,
     Trace,
 )
 from dpbench.errors import UserError
@@ -119,7 +119,7 @@ class TukeyEM(Algorithm):
             )
         return m
 
-    def run(self, problem: Problem, W: Array, mechanisms: Mechanisms, settings: Settings, trace: Trace) -> Outcome:
+    def run(self, problem: Problem, W: Array, mechanisms: Mechanisms, settings: Settings, trace: Trace) -> RunResult:
         event = _event(mechanisms.budget)
         m = self._models(problem, event, mechanisms.budget, settings)
         parts = [coins.permutation(problem.n) for coins in mechanisms.coins]
@@ -127,7 +127,7 @@ class TukeyEM(Algorithm):
         models = np.repeat(models, [s.stop - s.start for s in mechanisms.streams], axis=0)
         W, passed = mechanisms.deep_point(models, event, label="model")
         trace(1, W, passes=1)
-        return Outcome(W, {"notes": ["" if fine else "the test failed: 0 was released" for fine in passed]})
+        return RunResult(W, {"notes": ["" if fine else "the test failed: 0 was released" for fine in passed]})
 
 
 def least_squares(problem: Problem, rows: np.ndarray, m: int, l2: float) -> Array:

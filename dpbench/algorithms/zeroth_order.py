@@ -21,12 +21,12 @@ import numpy as np
 
 from dpbench.algorithms.base import Array, Generators, Problem
 from dpbench.problems.fast_rows import compiler
-from dpbench.problems.losses import Loss, Phase, Ramp
+from dpbench.problems.losses import Loss, PhaseRetrieval, Ramp
 from dpbench.problems.stationarity import Sphere
 
 WORKSPACE = 2**17  # numbers drawn at a time for one replicate: U stays in the second-level cache
 AHEAD = 2**18  # numbers drawn ahead for all replicates: 2 MB
-KINDS: dict[type[Loss], int] = {Phase: 0, Ramp: 1}  # compiled; by type: a name may be lent to another
+KINDS: dict[type[Loss], int] = {PhaseRetrieval: 0, Ramp: 1}  # compiled; by type: a name may be lent to another
 
 
 class Coins:

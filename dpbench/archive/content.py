@@ -21,9 +21,9 @@ import msgspec
 
 from dpbench.archive import zipped
 from dpbench.errors import UserError, counted
-from dpbench.privacy.ledger import Composition, Entry
+from dpbench.privacy.ledger import Composition, CountedRelease
 from dpbench.privacy.plain import plain, release_of
-from dpbench.run.outcomes import Status
+from dpbench.run.outcomes import StatusName
 from dpbench.run.row import PARSED, RUNS, TRACES, Row
 
 T = TypeVar("T")
@@ -144,7 +144,7 @@ def releases(composition: Composition) -> list[dict[str, Any]]:
 
 def composition_of(counts: list[Any]) -> Composition:
     """Of `ReleaseCount`s."""
-    return tuple(Entry(release_of(one.release), one.count, one.label) for one in counts)
+    return tuple(CountedRelease(release_of(one.release), one.count, one.label) for one in counts)
 
 
 def _record(needed: tuple[str, ...], kinds: Mapping[str, Any], closer: Mapping[str, Any]) -> Any:
@@ -160,7 +160,7 @@ _FREE = Annotated[str, msgspec.Meta(max_length=64 * KB)]
 _SHORT = Annotated[str, msgspec.Meta(max_length=4 * KB)]
 _LIST = Annotated[list[NUMBER | None], msgspec.Meta(max_length=10_000)]
 _KINDS = {"double": NUMBER, "int64": WHOLE, "bool": bool, "list": _LIST}
-_PAPER_ROW = _record(("key",), _KINDS | {"string": _FREE}, {"key": KEY, "status": Status})
+_PAPER_ROW = _record(("key",), _KINDS | {"string": _FREE}, {"key": KEY, "status": StatusName})
 _SUBMITTED_ROW = _record(
     ("key", "problem", "algorithm", "epsilon", "delta", "seed", "settings", "timed", "status", "relation"),
     _KINDS | {"string": TEXT},

@@ -17,9 +17,9 @@ import scipy.sparse
 
 from dpbench import algorithms
 from dpbench.algorithms.base import make_settings
-from dpbench.algorithms.defaults import public_settings
+from dpbench.algorithms.rules import public_settings
 from dpbench.archive.content import releases
-from dpbench.archive.sandbox import Frame
+from dpbench.archive.sandbox import TaskResult
 from dpbench.errors import PrivacyError, UserError
 from dpbench.problems import Problem
 from dpbench.run.bind import bind, budget_of
@@ -67,16 +67,16 @@ def serve(folder: Path, pipe: IO[bytes]) -> None:
             pipe.flush()
 
 
-def _frame(folder: Path, reference: str, task: Task) -> Frame:
+def _frame(folder: Path, reference: str, task: Task) -> TaskResult:
     try:
         return _run(folder, reference, task)
     except (UserError, PrivacyError) as error:
-        return Frame(task.task, error=str(error)[:300])
+        return TaskResult(task.task, error=str(error)[:300])
     except Exception as error:
-        return Frame(task.task, error=f"{type(error).__name__}: {error}"[:300])
+        return TaskResult(task.task, error=f"{type(error).__name__}: {error}"[:300])
 
 
-def _run(folder: Path, reference: str, task: Task) -> Frame:
+def _run(folder: Path, reference: str, task: Task) -> TaskResult:
     with np.load(folder / task.data) as arrays:
         X, y, start = matrix(arrays), arrays["y"], arrays["start"]
     problem = Problem(X, y, loss=task.loss, l1=task.l1, l2=task.l2, row_bound=task.row_bound)
@@ -90,7 +90,7 @@ def matrix(arrays: Any) -> Any:
     return scipy.sparse.csr_matrix((arrays["data"], arrays["indices"], arrays["indptr"]), shape=tuple(arrays["shape"]))
 
 
-def run_task(reference: str, problem: Problem, start: np.ndarray, task: Task) -> Frame:
+def run_task(reference: str, problem: Problem, start: np.ndarray, task: Task) -> TaskResult:
     """The method's runs of a task on `problem`, from `start` (k, d)."""
     method, fixed = algorithms.resolve(reference)
     chosen = public_settings(reference, problem.n, problem.d, task.epsilon) if task.settings is None else task.settings
@@ -100,7 +100,7 @@ def run_task(reference: str, problem: Problem, start: np.ndarray, task: Task) ->
     run = bind(method, problem, [given] * k, [budget] * k, start, task.keys).run()
     W = np.ascontiguousarray(run.W, dtype=np.float64)
     shown = msgspec.json.encode(msgspec.to_builtins(given), order="deterministic").decode()
-    return Frame(
+    return TaskResult(
         task.task, W.tobytes(), shown, method.public(given), releases(run.mechanisms.ledger.planned(0)), run.seconds
     )
 

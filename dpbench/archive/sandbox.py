@@ -28,7 +28,7 @@ GIVEN = "/tmp/given"  # where the sandbox shows the folder that it is given
 NONE = "no sandbox (bubblewrap) works here"
 
 
-class Frame(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class TaskResult(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """What the code made of one task.
 
     W: float64, row by row; settings: those it ran at; public: what it says that it takes from the data without paying;
@@ -96,7 +96,7 @@ def _bubblewrap(program: str, folder: Path) -> list[str]:
     return words
 
 
-def frames(folder: Path, limits: Limits) -> Iterator[Frame]:
+def frames(folder: Path, limits: Limits) -> Iterator[TaskResult]:
     """Run `dpbench.archive.harness` on the tasks in `folder`, in the sandbox; what comes back, as it comes.
 
     It ends where the code ends, for whatever reason; a frame that is none ends it too.
@@ -118,7 +118,7 @@ def frames(folder: Path, limits: Limits) -> Iterator[Frame]:
         with os.fdopen(read, "rb") as pipe:
             while (size := int.from_bytes(pipe.read(4), "big")) and size <= LARGEST:
                 try:
-                    yield msgspec.msgpack.decode(pipe.read(size), type=Frame)
+                    yield msgspec.msgpack.decode(pipe.read(size), type=TaskResult)
                 except msgspec.DecodeError:
                     return
     finally:
@@ -135,4 +135,4 @@ def _limit(seconds: int) -> None:
         resource.setrlimit(getattr(resource, f"RLIMIT_{name}"), (most, most))
 
 
-Runs = Callable[[Path, Limits], Iterator[Frame]]
+Runs = Callable[[Path, Limits], Iterator[TaskResult]]

@@ -390,7 +390,7 @@ def _task(number: int, one: Stated, problem: Problem, folder: Path) -> tuple[Tas
     return task, start
 
 
-def _judged(one: Stated, problem: Problem, start: np.ndarray, frame: sandbox.Frame | None) -> Iterator[str]:
+def _judged(one: Stated, problem: Problem, start: np.ndarray, frame: sandbox.TaskResult | None) -> Iterator[str]:
     if frame is None:
         yield f"{one}: its code, run again, ended before it"
         return

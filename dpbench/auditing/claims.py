@@ -28,7 +28,7 @@ from dpbench.privacy.accounting.gaussian import as_gaussian, gaussian_delta
 from dpbench.privacy.check import of_points
 from dpbench.privacy.ledger import (
     Composition,
-    Entry,
+    CountedRelease,
     Gaussian,
     LastIterate,
     LogisticPerturbation,
@@ -132,7 +132,7 @@ def joint(compositions: list[Composition]) -> Composition:
     for composition in compositions:
         for release, count, label in composition:
             most[release, label] = max(most[release, label], count)
-    return tuple(Entry(release, count, label) for (release, label), count in most.items())
+    return tuple(CountedRelease(release, count, label) for (release, label), count in most.items())
 
 
 def _plain(release: Any) -> float | None:
@@ -172,7 +172,7 @@ TAILS = np.concatenate([np.geomspace(1.0, 1e-12, 600), [0.0]])  # p-values of th
 LOSSES = 0.0, 100.0  # between which a bound is looked for
 
 
-class Verdict(NamedTuple):
+class AuditVerdict(NamedTuple):
     """The lower bound on the privacy loss that the test proves, the claim for a test like it, and the test's rates."""
 
     bound: float
@@ -186,7 +186,7 @@ class Verdict(NamedTuple):
         return not self.bound > self.claim
 
 
-class Errors(NamedTuple):
+class ErrorRates(NamedTuple):
     """How many of how many runs on either data set were taken for the other."""
 
     positives: int
@@ -219,7 +219,7 @@ def fisher(product: float) -> float:
     return product * (1 - math.log(product)) if 0 < product < 1 else product
 
 
-def decide(first: np.ndarray, second: np.ndarray, claim: Claim, level: float, every: int = EVERY) -> Verdict:
+def decide(first: np.ndarray, second: np.ndarray, claim: Claim, level: float, every: int = EVERY) -> AuditVerdict:
     """Scores of runs on the two data sets, larger ones speaking for `first`: one test against the claim.
 
     The bound exceeds the true privacy loss with probability at most `level`. The threshold that promises most on every
@@ -228,7 +228,7 @@ def decide(first: np.ndarray, second: np.ndarray, claim: Claim, level: float, ev
     first, second = np.round(first, DIGITS), np.round(second, DIGITS)
     best = _best(first[::every], second[::every], claim, level / CAUTION)
     one, other = (np.delete(each, np.s_[::every]) for each in (first, second))
-    seen = Errors(int((other >= best).sum()), len(other), int((one < best).sum()), len(one))
+    seen = ErrorRates(int((other >= best).sum()), len(other), int((one < best).sum()), len(one))
     low, high = LOSSES
     if seen.improbable(claim.of(low))[0] > level:
         high = low
@@ -239,7 +239,7 @@ def decide(first: np.ndarray, second: np.ndarray, claim: Claim, level: float, ev
     told = float(claim.at(np.array(seen.improbable(claim.of(low))[1])))  # refuted, it is below the bound there
     if probable > level and told < low:
         told = float(claim.at(np.array(likely)))
-    return Verdict(low, told, seen.positives / len(other), seen.negatives / len(one), len(one) + len(other))
+    return AuditVerdict(low, told, seen.positives / len(other), seen.negatives / len(one), len(one) + len(other))
 
 
 def least_runs(claim: Claim, level: float, every: int = EVERY) -> int:
@@ -248,7 +248,7 @@ def least_runs(claim: Claim, level: float, every: int = EVERY) -> int:
     With fewer no loss however large can be noticed.
     """
     judged = 10
-    while judged < 1e12 and Errors(0, judged, 0, judged).improbable(claim)[0] > level:
+    while judged < 1e12 and ErrorRates(0, judged, 0, judged).improbable(claim)[0] > level:
         judged = math.ceil(1.05 * judged)
     return runs_of(judged, every)
 

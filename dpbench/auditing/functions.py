@@ -29,13 +29,13 @@ import numpy as np
 from scipy.stats import binom
 
 from dpbench import algorithms
-from dpbench.algorithms import defaults
+from dpbench.algorithms import rules
 from dpbench.algorithms.base import make_settings
 from dpbench.algorithms.private_tuning import LibrarySolver
 from dpbench.auditing import releases
 from dpbench.auditing import runs as audits
-from dpbench.auditing.claims import PureClaim, Verdict, decide, least_runs, promise
-from dpbench.auditing.releases import Row as ReleaseAudit
+from dpbench.auditing.claims import AuditVerdict, PureClaim, decide, least_runs, promise
+from dpbench.auditing.releases import AuditedRelease as ReleaseAudit
 from dpbench.auditing.runs import LEVEL, Audit
 from dpbench.auditing.scores import candidates
 from dpbench.auditing.worlds import STEPS
@@ -252,7 +252,7 @@ def target_of(name: str, canaries: int) -> Target:
     method, fixed = algorithms.resolve(name)
     if not method.private:
         raise UserError(f"algo: {name} is not private: it makes no claim to audit")
-    if flaw := method.flaw(make_settings(method, fixed), method.accounting(defaults.accounting(method))):
+    if flaw := method.flaw(make_settings(method, fixed), method.accounting(rules.accounting(method))):
         raise UserError(f"{name}: nothing to audit: {flaw}")
     loss = method.needs.covered[0]
 
@@ -261,7 +261,7 @@ def target_of(name: str, canaries: int) -> Target:
 
     def learner(X: np.ndarray, y: np.ndarray, epsilon: float, rng: np.random.Generator) -> np.ndarray:
         problem = Problem(X, y, loss=loss, row_bound_norm=norm, row_bound=bound)
-        budget = budget_of(method, problem.n, epsilon, None, defaults.RELATION, defaults.accounting(method))
+        budget = budget_of(method, problem.n, epsilon, None, rules.RELATION, rules.accounting(method))
         key = f"audit in one run/{rng.integers(2**63)}"
         start = catalogue.draw("zero", problem.d, stream(key, "init"))[None]
         return bind(method, problem, [settings], [budget], start, [key]).run().W[0]
@@ -300,7 +300,7 @@ def audit_in_one_run(
     if len(vector) < canaries:
         raise UserError(f"one run: expected a coordinate for each of {canaries} columns, got {len(vector)}")
     order = np.argsort(np.nan_to_num(vector[:canaries]), kind="stable")
-    best: Verdict | None = None
+    best: AuditVerdict | None = None
     for share in SHARES:
         half = max(1, int(share * canaries / 2))
         wrong_low, wrong_high = int(coins[order[:half]].sum()), int((1 - coins[order[-half:]]).sum())
@@ -309,7 +309,7 @@ def audit_in_one_run(
             canaries=canaries, guesses=2 * half, correct=correct, delta=target.delta, level=level / len(SHARES)
         )
         if best is None or bound > best.bound:
-            best = Verdict(bound, epsilon, wrong_high / half, wrong_low / half, 1)
+            best = AuditVerdict(bound, epsilon, wrong_high / half, wrong_low / half, 1)
     assert best is not None
     words = f"one run on {canaries} orthogonal rows"
     return Audit(target.called, epsilon, target.delta, 1, {"one run": best}, {"one run": "ε"}, pair=words)

@@ -19,7 +19,7 @@ from scipy.special import gammainc, ndtri
 from scipy.stats import binomtest, kstest, norm
 
 from dpbench.auditing.scores import column, flat, log_answers, log_chance
-from dpbench.auditing.transcript import Published, Recorder
+from dpbench.auditing.transcript import RecordedRelease, Recorder
 from dpbench.privacy import tukey
 from dpbench.privacy.ledger import DrawAfterTest
 
@@ -170,7 +170,7 @@ def _depths(run: Recorder) -> Iterator[str]:
             yield f"{label}: the points drawn are deeper or less deep than their law has them"
 
 
-def _gathered(run: Recorder, wanted: Callable[[Published], bool]) -> dict[str, list[tuple[Any, Published]]]:
+def _gathered(run: Recorder, wanted: Callable[[RecordedRelease], bool]) -> dict[str, list[tuple[Any, RecordedRelease]]]:
     found = defaultdict(list)
     for key, tape in run.tape.items():
         for one in tape:

@@ -13,10 +13,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from dpbench.auditing import noise, scores
-from dpbench.auditing.claims import Verdict, claim, decide
+from dpbench.auditing.claims import AuditVerdict, claim, decide
 from dpbench.auditing.runs import LEARNED, LEVEL, WHOLE, audit
-from dpbench.auditing.transcript import Leak, Recorder, Replay
-from dpbench.auditing.worlds import ROUNDING, moved
+from dpbench.auditing.transcript import Leak, Recorder, ReplayedRun
+from dpbench.auditing.worlds import ROUNDING, shares_moved
 from dpbench.errors import PrivacyError, at_least
 from dpbench.privacy.budget import Budget
 from dpbench.privacy.ledger import Relation
@@ -34,7 +34,7 @@ THRESHOLD = 3.0
 ROUNDS = 8  # of the tree: the row is in the term of the first, hence in 4 nodes
 
 
-class Alone(NamedTuple):
+class SingleRelease(NamedTuple):
     """One kind of release. run(mechanisms, s, wrong): released on the first (s = 1) or the second (s = 0) data set.
 
     epsilon: recorded as pure DP or not. wrong: the sample is twice as large as what is accounted.
@@ -48,7 +48,7 @@ class Alone(NamedTuple):
     neither: float = 0.0  # the s of data without the row
 
 
-class Row(NamedTuple):
+class AuditedRelease(NamedTuple):
     """A line of the table: the bounds of the release as it is, with its noise halved, with its sample mistaken.
 
     moved: the share of what the ledger says by which a neighbour moves it. defect: of the release as it is, as seen
@@ -57,9 +57,9 @@ class Row(NamedTuple):
 
     release: str
     unit: str
-    correct: Verdict
-    halved: Verdict
-    mistaken: Verdict | None
+    correct: AuditVerdict
+    halved: AuditVerdict
+    mistaken: AuditVerdict | None
     moved: float
     defect: str = ""
 
@@ -139,7 +139,7 @@ def _sampler(
 
     def run(m: Recorder, s: float, wrong: bool) -> None:
         sampler = make(m)
-        if wrong and not isinstance(m, Replay):
+        if wrong and not isinstance(m, ReplayedRun):
             m.releases.rule = twice
         present = np.array([0 in rows for rows in sampler.draw()])
         value = _value(m, 2 * s - 1 if opposite else s)
@@ -174,60 +174,60 @@ def _without_replacement(m: Recorder) -> Any:
 
 
 MECHANISMS = (
-    Alone(
+    SingleRelease(
         "Gaussian, vector",
         ADD_REMOVE,
         lambda m, s, _: m.gaussian(_value(m, s), sensitivity=1.0, rho=0.5, label="release"),
     ),
-    Alone(
+    SingleRelease(
         "Gaussian, symmetric matrix",
         ADD_REMOVE,
         lambda m, s, _: m.gaussian(_matrix(m, s), sensitivity=1.0, rho=0.5, label="release", symmetric=True),
     ),
-    Alone(
+    SingleRelease(
         "Gaussian, symmetric matrix, √2 less off the diagonal",
         Budget(1.0, 0.01, Relation.ADD_REMOVE, "tight"),
         lambda m, s, _: m.gaussian(_matrix(m, s), sensitivity=1.0, rho=0.5, label="release", symmetric=True),
     ),
-    Alone(
+    SingleRelease(
         "Laplace",
         ADD_REMOVE,
         lambda m, s, _: m.laplace(_value(m, s), sensitivity=_norm("laplace"), epsilon=1.0, label="release"),
         pure=True,
     ),
-    Alone(
+    SingleRelease(
         "radial",
         ADD_REMOVE,
         lambda m, s, _: m.radial(_value(m, s), sensitivity=1.0, epsilon=1.0, label="release"),
         pure=True,
     ),
-    Alone("exponential", REPLACE_ONE, _exponential, pure=True),
-    Alone("noisy max", REPLACE_ONE, _noisy_max, pure=True),
-    Alone("noisy max of magnitudes", REPLACE_ONE, _noisy_max_of_magnitudes, pure=True),
-    Alone("sparse vector", REPLACE_ONE, _sparse_vector, pure=True),
-    Alone("tree", REPLACE_ONE, _tree),
-    Alone("correlated noise, two epochs", REPLACE_ONE, _correlated),
-    Alone("single pass", REPLACE_ONE, _single_pass),
-    Alone(
+    SingleRelease("exponential", REPLACE_ONE, _exponential, pure=True),
+    SingleRelease("noisy max", REPLACE_ONE, _noisy_max, pure=True),
+    SingleRelease("noisy max of magnitudes", REPLACE_ONE, _noisy_max_of_magnitudes, pure=True),
+    SingleRelease("sparse vector", REPLACE_ONE, _sparse_vector, pure=True),
+    SingleRelease("tree", REPLACE_ONE, _tree),
+    SingleRelease("correlated noise, two epochs", REPLACE_ONE, _correlated),
+    SingleRelease("single pass", REPLACE_ONE, _single_pass),
+    SingleRelease(
         "Gaussian, Poisson sample",
         ADD_REMOVE,
         _sampler(_poisson, _half_of_rows, "gaussian", noise_multiplier=0.5),
         sampled=True,
     ),
-    Alone(
+    SingleRelease(
         "Gaussian, Poisson sample, a row replaced",
         REPLACE_ONE,
         _sampler(_poisson_replaced, _half_of_rows, "gaussian", opposite=True, noise_multiplier=0.25),
         sampled=True,
         neither=0.5,
     ),
-    Alone(
+    SingleRelease(
         "Gaussian, sample without replacement",
         REPLACE_ONE,
         _sampler(_without_replacement, _twice_as_many, "gaussian", noise_multiplier=0.5),
         sampled=True,
     ),
-    Alone(
+    SingleRelease(
         "Laplace, sample without replacement",
         REPLACE_ONE,
         _sampler(_without_replacement, _twice_as_many, "laplace", epsilon=2.0),
@@ -253,7 +253,9 @@ WITHIN = (
 )
 
 
-def table(*, runs: int = RUNS, seed: int = 0, mechanisms: bool = True, within: Iterable[str] = WITHIN) -> list[Row]:
+def table(
+    *, runs: int = RUNS, seed: int = 0, mechanisms: bool = True, within: Iterable[str] = WITHIN
+) -> list[AuditedRelease]:
     """Every kind of release, as it is and weakened; as many runs of each mechanism (of the sparse vector half)."""
     at_least("runs", runs, 400)
     rows = [judged(alone, runs, seed) for alone in MECHANISMS] if mechanisms else []
@@ -264,35 +266,37 @@ def table(*, runs: int = RUNS, seed: int = 0, mechanisms: bool = True, within: I
                 continue
             (what,) = correct.moved if label == WHOLE else (label,)
             share, weak = correct.moved.get(what, math.nan), halved.verdicts[label]
-            rows.append(Row(f"{what} of {name}", correct.units[label], verdict, weak, None, share, correct.defect))
+            rows.append(
+                AuditedRelease(f"{what} of {name}", correct.units[label], verdict, weak, None, share, correct.defect)
+            )
     return rows
 
 
-def judged(alone: Alone, runs: int, seed: int = 0) -> Row:
+def judged(alone: SingleRelease, runs: int, seed: int = 0) -> AuditedRelease:
     """The line of one mechanism."""
     k = runs // (4 if alone.name == "sparse vector" else 2)
     correct, unit, moved, defect = _judge(alone, k, seed)
     halved = _judge(alone, k, seed, factor=0.5)[0]
     mistaken = _judge(alone, k, seed, wrong=True)[0] if alone.sampled else None
-    return Row(alone.name, unit, correct, halved, mistaken, moved, defect)
+    return AuditedRelease(alone.name, unit, correct, halved, mistaken, moved, defect)
 
 
 def _judge(
-    alone: Alone, k: int, seed: int, factor: float = 1.0, wrong: bool = False
-) -> tuple[Verdict, str, float, str]:
+    alone: SingleRelease, k: int, seed: int, factor: float = 1.0, wrong: bool = False
+) -> tuple[AuditVerdict, str, float, str]:
     found, most, defect = [], 0.0, ""
     for s in (1.0, 0.0):
         run = Recorder(k, alone.budget, (seed, int(s)), weakness=factor, n=ROWS if alone.sampled else 0)
         alone.run(run, s, wrong)
-        first, second = (Replay(run) for _ in range(2))
+        first, second = (ReplayedRun(run) for _ in range(2))
         alone.run(first, 1.0, False)
         alone.run(second, 0.0, False)
         neither = second
         if alone.neither:
-            neither = Replay(run)
+            neither = ReplayedRun(run)
             alone.run(neither, alone.neither, False)
         found.append(scores.likelihood_ratio(run, first, second, neither))
-        most, defect = max(most, *moved(run, [first, second, neither]).values()), defect or noise.fault(run)
+        most, defect = max(most, *shares_moved(run, [first, second, neither]).values()), defect or noise.fault(run)
     if most > 1 + ROUNDING:
         defect = f"a neighbour moves it by {most:.3g} of what the ledger says"
     told = claim(run.ledger.of(0), alone.budget.relation, 0.0 if alone.pure else alone.budget.delta)

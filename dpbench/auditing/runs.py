@@ -23,7 +23,7 @@ from dpbench import algorithms
 from dpbench.algorithms.base import Algorithm, AuditCase, make_settings
 from dpbench.algorithms.private_tuning import LibrarySolver
 from dpbench.auditing import noise, scores
-from dpbench.auditing.claims import Claim, Verdict, claim, decide, fisher, joint, least_runs, reach, runs_of
+from dpbench.auditing.claims import AuditVerdict, Claim, claim, decide, fisher, joint, least_runs, reach, runs_of
 from dpbench.auditing.neighbours import Neighbours
 from dpbench.auditing.scores import along_the_means
 from dpbench.auditing.search import searched, with_best_coins
@@ -33,13 +33,13 @@ from dpbench.auditing.worlds import (
     LEAST,
     ROUNDING,
     Setup,
+    default_terms,
     hides,
     in_words,
-    moved,
     moved_in_all,
-    own,
+    paper_terms,
     sampled,
-    shipped,
+    shares_moved,
 )
 from dpbench.errors import UserError, at_least
 from dpbench.privacy.check import guarantee
@@ -72,7 +72,7 @@ class Audit(NamedTuple):
     epsilon: float
     delta: float
     runs: int
-    verdicts: dict[str, Verdict]
+    verdicts: dict[str, AuditVerdict]
     units: dict[str, str]
     defect: str = ""
     moved: Mapping[str, float] = MappingProxyType({})
@@ -131,7 +131,7 @@ def audit(
         raise UserError(f"algo: {name} is not private: it makes no claim to audit")
     if runs is not None:
         at_least("runs", runs, 40)
-    if loss and (why := algorithm.needs.lacks(losses.get(loss))):
+    if loss and (why := algorithm.needs.missing_for(losses.get(loss))):
         covered = ", ".join(algorithm.needs.covered)
         raise UserError(f"{name}: loss {loss} is not covered by its privacy proof: {why}; use one of: {covered}")
     shares: dict[str, float] = {}
@@ -181,7 +181,7 @@ def _setups(
 
     def setup(one: AuditCase, papers: bool = papers) -> Setup:
         one = _with_loss(algorithm, one, loss) if loss else one
-        return Setup(algorithm, one, fixed, epsilon, factor, own(algorithm, one) if papers else None)
+        return Setup(algorithm, one, fixed, epsilon, factor, paper_terms(algorithm, one) if papers else None)
 
     if case:
         return [setup(case)], [], []
@@ -219,7 +219,9 @@ def auditable() -> list[str]:
         defaults = make_settings(algorithm, fixed)
         if isinstance(algorithm, LibrarySolver):  # see `functions.of_solver`
             continue
-        if algorithm.private and not algorithm.flaw(defaults, algorithm.accounting(shipped(algorithm).accounting)):
+        if algorithm.private and not algorithm.flaw(
+            defaults, algorithm.accounting(default_terms(algorithm).accounting)
+        ):
             distinct[algorithms.display_name(algorithm.name, defaults)] = None
     return list(distinct)
 
@@ -303,7 +305,7 @@ def _enough(setup: Setup, label: str, level: float, near: bool) -> int:
         return PURE_RUNS
     shares = dict.fromkeys(found, HIDDEN)
     if world.replays:
-        shares = {WHOLE: moved_in_all(run, world.replays)} | moved(run, world.replays)
+        shares = {WHOLE: moved_in_all(run, world.replays)} | shares_moved(run, world.replays)
     tests = [label] if label else list(found)
     if WHOLE in tests and len(tests) > 1 and any(isinstance(entry.release, WithoutReplacement) for entry in everything):
         tests.remove(WHOLE)  # composed, these have no tight bound: count on the releases of one label

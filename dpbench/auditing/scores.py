@@ -22,7 +22,7 @@ import numpy as np
 from scipy.integrate import trapezoid
 from scipy.special import log_softmax
 
-from dpbench.auditing.transcript import Published, Recorder, rate
+from dpbench.auditing.transcript import RecordedRelease, Recorder, rate
 from dpbench.privacy.ledger import DrawAfterTest, Gaussian, Laplace, Poisson, Sampled
 from dpbench.privacy.tukey import log_density
 
@@ -53,7 +53,7 @@ def by_label(run: Recorder, first: Recorder, second: Recorder, neither: Recorder
     return scores
 
 
-def releases(run: Recorder, *replays: Recorder) -> Iterator[tuple[np.ndarray, Published, list[np.ndarray]]]:
+def releases(run: Recorder, *replays: Recorder) -> Iterator[tuple[np.ndarray, RecordedRelease, list[np.ndarray]]]:
     """(members, release, values on each data set): equal releases of replicates that advance alone put together."""
     groups = defaultdict(list)
     for key, tape in run.tape.items():
@@ -69,11 +69,11 @@ def releases(run: Recorder, *replays: Recorder) -> Iterator[tuple[np.ndarray, Pu
         keys, ones, values = zip(*found, strict=True)
         value, output = (np.concatenate([getattr(one, name) for one in ones]) for name in ("value", "output"))
         scale = np.concatenate([np.ravel(one.scale) for one in ones])
-        together = Published(ones[0].kind, ones[0].label, ones[0].event, value, output, scale)
+        together = RecordedRelease(ones[0].kind, ones[0].label, ones[0].event, value, output, scale)
         yield np.array(keys), together, [np.concatenate(each) for each in zip(*values, strict=True)]
 
 
-def flat(one: Published, array: np.ndarray) -> np.ndarray:
+def flat(one: RecordedRelease, array: np.ndarray) -> np.ndarray:
     """(k, m): what was drawn independently of it."""
     if one.kind in ("symmetric", "isometric"):
         rows, columns = np.triu_indices(array.shape[-1])
@@ -87,7 +87,7 @@ def column(scale: Any) -> np.ndarray:
     return np.maximum(scale.reshape(-1, 1) if scale.ndim else scale, np.finfo(float).tiny)
 
 
-def _location(one: Published, values: list[np.ndarray]) -> np.ndarray:
+def _location(one: RecordedRelease, values: list[np.ndarray]) -> np.ndarray:
     """Noise around one of two values, or around `neither` with the probability that the row is not in the sample."""
     output, scale = flat(one, one.output), column(one.scale)
     first, second, neither = (_log_density(one, output, flat(one, value), scale) for value in values)
@@ -101,14 +101,14 @@ def _mixed(out: np.ndarray, in_: np.ndarray, rate: float) -> np.ndarray:
     return np.logaddexp(np.log1p(-rate) + out, np.log(rate) + in_)
 
 
-def _log_density(one: Published, output: np.ndarray, value: np.ndarray, scale: Any) -> np.ndarray:
+def _log_density(one: RecordedRelease, output: np.ndarray, value: np.ndarray, scale: Any) -> np.ndarray:
     x = (output - value) / scale
     if one.kind == "radial":
         return -np.linalg.norm(x, axis=1)
     return -np.abs(x).sum(axis=1) if one.kind == "laplace" else -0.5 * (x * x).sum(axis=1)
 
 
-def _alone(one: Published, values: list[np.ndarray]) -> np.ndarray:
+def _alone(one: RecordedRelease, values: list[np.ndarray]) -> np.ndarray:
     output, scale = flat(one, one.output), column(one.scale)
     first, second, neither = (flat(one, value) for value in values)
     line = first - second
@@ -132,12 +132,12 @@ def base(event: Any) -> Gaussian | Laplace:
     return event.release if isinstance(event, Sampled) else event
 
 
-def _argmax(one: Published, values: list[np.ndarray]) -> np.ndarray:
+def _argmax(one: RecordedRelease, values: list[np.ndarray]) -> np.ndarray:
     first, second, _ = (log_chance(one, value / column(one.scale)) for value in values)
     return first - second
 
 
-def log_chance(one: Published, scores: np.ndarray) -> np.ndarray:
+def log_chance(one: RecordedRelease, scores: np.ndarray) -> np.ndarray:
     """ln of the probability that unit noise, Laplace's or Gumbel's, makes the index that was released the largest."""
     if one.kind.endswith("Gumbel noise"):
         return np.take_along_axis(log_softmax(scores, axis=1), one.output[:, None].astype(int), axis=1)[:, 0]
@@ -156,7 +156,7 @@ def log_chance(one: Published, scores: np.ndarray) -> np.ndarray:
     return np.log(trapezoid(mine * others.prod(axis=2), x[:, 0, 0], axis=0))[place.ravel()]
 
 
-def depth_loss(one: Published, values: list[np.ndarray]) -> np.ndarray:
+def depth_loss(one: RecordedRelease, values: list[np.ndarray]) -> np.ndarray:
     """Log-likelihood ratio of points drawn by depth among two sets; 0 where none was drawn."""
     drawn, event = (one.output != 0).any(axis=1), one.event
     assert isinstance(event, DrawAfterTest)

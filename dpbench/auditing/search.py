@@ -19,7 +19,7 @@ import numpy as np
 from dpbench.algorithms.base import Algorithm, AuditCase
 from dpbench.auditing.neighbours import CLIPPED, Extreme, Neighbours, declared, signs
 from dpbench.auditing.transcript import Leak
-from dpbench.auditing.worlds import ROUNDING, SPREAD, Setup, hides, moved, moved_in_all, moved_in_each
+from dpbench.auditing.worlds import ROUNDING, SPREAD, Setup, hides, moved_in_all, moved_in_each, shares_moved
 from dpbench.errors import UserError
 from dpbench.privacy.ledger import Relation
 from dpbench.problems import Problem, losses
@@ -47,7 +47,7 @@ def searched(setup: Setup, seed: object) -> tuple[Setup, str, dict[str, float]]:
     if hides(run):
         return setup, "", {}
     run, replays = setup.compared(setup.pair, seed, REPLICATES)
-    best, words, most = setup, "", moved(run, replays)
+    best, words, most = setup, "", shares_moved(run, replays)
     share = moved_in_all(run, replays)
     for i, candidate in enumerate(candidates(setup.algorithm, setup.case, setup.relation)):
         other = setup.on(candidate.pair.at(i % candidate.pair.first.n))
@@ -58,7 +58,7 @@ def searched(setup: Setup, seed: object) -> tuple[Setup, str, dict[str, float]]:
             continue
         at = np.random.default_rng(0).standard_normal((REPLICATES, setup.case.d)) * SPREAD if candidate.far else None
         run, replays = other.compared(other.pair, seed, REPLICATES, at)
-        for label, mine in moved(run, replays).items():
+        for label, mine in shares_moved(run, replays).items():
             most[label] = max(most.get(label, 0.0), mine)
             if mine > 1 + ROUNDING:
                 raise Leak(f"{label}: a neighbour moves it by {mine:.3g} of what the ledger says ({candidate.words})")

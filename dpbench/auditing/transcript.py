@@ -1,7 +1,8 @@
 """Everything a run released, and what it would have released had the data been others.
 
 An adversary who knows both neighbours and sees what was released can repeat the computation on either: each release
-is the same known noise around one of two known values. `Recorder` writes down what a run releases; `Replay` runs the
+is the same known noise around one of two known values. `Recorder` writes down what a run releases; `ReplayedRun` runs
+the
 algorithm again on other data, answers every release with what was recorded, and writes down the value that the noise
 would have hidden. Both decorate the seam below the mechanisms (`Releases`): the code that draws and adds noise is the
 audited one; only its generators can be weakened, to show that an audit notices.
@@ -48,7 +49,7 @@ class Leak(PrivacyError):
 
 
 @dataclass
-class Published:
+class RecordedRelease:
     """One release of one or all replicates: `value` before and `output` after the noise of `scale`, (k, …).
 
     kind, group: see `Releases.publish`; of rounds with correlated noise, the independent releases. sample: the rows
@@ -142,7 +143,7 @@ class Tape(Releases):
             self.sampling, self.coins = (
                 [np.random.Generator(np.random.PCG64DXSM(known[seed][i])) for seed in public] for i in (0, 1)
             )
-        self.published: dict[int | None, list[Published]] = {}
+        self.published: dict[int | None, list[RecordedRelease]] = {}
         # What it is, the law and the noise over its scale, of every `draw` that is not for something published.
         self.hidden: list[tuple[str, str, Array]] = []
         self._publishing = False
@@ -161,8 +162,8 @@ class Tape(Releases):
         self.drawn.setdefault(self.key, []).append(self._sample)
         return self._sample
 
-    def draw(self, shape: tuple[int, ...], scale: Array, noise: Noise, what: str) -> Array:
-        drawn = super().draw(shape, scale, noise, what)
+    def hidden_noise(self, shape: tuple[int, ...], scale: Array, noise: Noise, what: str) -> Array:
+        drawn = super().hidden_noise(shape, scale, noise, what)
         if not self._publishing:
             self.hidden.append((what, noise.name, drawn / _over(scale, shape)))
         return drawn
@@ -203,7 +204,7 @@ class Tape(Releases):
         output = release()
         self._publishing = False
         self.published.setdefault(self.key, []).append(
-            Published(kind, label, event, value, np.array(output), scale, group, sample)
+            RecordedRelease(kind, label, event, value, np.array(output), scale, group, sample)
         )
         return output
 
@@ -261,7 +262,7 @@ class ReplayedTape(Tape):
             present = np.array([self.row in rows for rows in one.sample])
             if moved.reshape(len(value), -1).any(axis=1)[~present].any():
                 raise Leak(f"{label}: a row moves it that is not in its sample")
-        mine.append(Published(one.kind, label, one.event, value, one.output, one.scale, one.group, one.sample))
+        mine.append(RecordedRelease(one.kind, label, one.event, value, one.output, one.scale, one.group, one.sample))
         return one.output.copy()
 
 
@@ -288,12 +289,12 @@ class Recorder(Mechanisms):
         return made
 
     @property
-    def tape(self) -> dict[int | None, list[Published]]:
+    def tape(self) -> dict[int | None, list[RecordedRelease]]:
         """Per replicate that advances alone, and under None what all release together."""
         return self.releases.published
 
 
-class Replay(Recorder):
+class ReplayedRun(Recorder):
     """The same run on other data: every release is answered from the `recorded` run, and its value written down.
 
     fresh: whether noise is drawn anew. Only what is computed on, and not released, has to be the same again. moves:

@@ -11,11 +11,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from dpbench.algorithms import defaults as policy
+from dpbench.algorithms import rules as policy
 from dpbench.algorithms.base import Algorithm, AuditCase, make_settings
 from dpbench.auditing import scores, transcript
 from dpbench.auditing.neighbours import MOST_ROWS, Neighbours, drawn, neighbours, probes
-from dpbench.auditing.transcript import Leak, Listener, Recorder, Replay, Returned, rate
+from dpbench.auditing.transcript import Leak, Listener, Recorder, ReplayedRun, Returned, rate
 from dpbench.errors import UserError
 from dpbench.privacy.ledger import (
     BoundedRange,
@@ -32,7 +32,7 @@ from dpbench.privacy.ledger import (
 from dpbench.privacy.mechanisms import Mechanisms
 from dpbench.privacy.noise import stream
 from dpbench.problems import Problem
-from dpbench.run.bind import Bound, bind, budget_of
+from dpbench.run.bind import BoundRun, bind, budget_of
 
 STEPS = 4
 INSPECTED = 4  # replicates of every pair that is inspected
@@ -45,7 +45,7 @@ COMPUTED_ON = "what it computes on"  # of a method that hides its noise there
 SAID = ("name", "title", "version", "counts_public", "unpaid", "diagnostics", "discloses", "private", "stops_early")
 
 
-class Terms(NamedTuple):
+class AuditTerms(NamedTuple):
     """Under which an algorithm is audited."""
 
     relation: Relation
@@ -53,19 +53,19 @@ class Terms(NamedTuple):
     delta: str | float
 
 
-def shipped(algorithm: Algorithm) -> Terms:
+def default_terms(algorithm: Algorithm) -> AuditTerms:
     """Those that the estimators and `auto` run it under: replace-one where it can, the best accounting it has."""
     relation = policy.RELATION
     try:
         algorithm.under(relation)
     except UserError:
         relation = algorithm.relation
-    return Terms(relation, policy.accounting(algorithm), policy.delta(algorithm))
+    return AuditTerms(relation, policy.accounting(algorithm), policy.delta(algorithm))
 
 
-def own(algorithm: Algorithm, case: AuditCase) -> Terms:
+def paper_terms(algorithm: Algorithm, case: AuditCase) -> AuditTerms:
     """Those of its paper, with the accounting that the `case` asks for."""
-    return Terms(algorithm.relation, case.accounting, algorithm.delta)
+    return AuditTerms(algorithm.relation, case.accounting, algorithm.delta)
 
 
 class Setup:
@@ -85,10 +85,10 @@ class Setup:
         fixed: Mapping[str, Any],
         epsilon: float,
         weakness: float = 1.0,
-        terms: Terms | None = None,
+        terms: AuditTerms | None = None,
     ) -> None:
         self.algorithm, self.case, self.weakness = algorithm, case, weakness
-        terms = terms or shipped(algorithm)
+        terms = terms or default_terms(algorithm)
         self.budget = budget_of(algorithm, case.n, epsilon, terms.delta, terms.relation, terms.accounting)
         steps = {"T": STEPS} if "T" in algorithm.Settings.__struct_fields__ else {}
         self.settings = make_settings(algorithm, {**steps, **case.settings, **fixed})
@@ -104,7 +104,7 @@ class Setup:
         """Of the neighbours."""
         return self.budget.relation
 
-    def bound(self, problem: Problem, start: np.ndarray | None = None) -> Bound:
+    def bound(self, problem: Problem, start: np.ndarray | None = None) -> BoundRun:
         """Runs on `problem` from start (k, d), by default one from 0; UserError for what the proof does not cover."""
         start = np.zeros((1, problem.d)) if start is None else start
         k = len(start)
@@ -115,7 +115,9 @@ class Setup:
         if not self._curved:
             return self
         other = self.on(neighbours(self.algorithm, self.case, self.relation, gone=True))
-        mine, its = (moved(*one.compared(one.pair, seed, INSPECTED)).get(self.case.label, 0.0) for one in (self, other))
+        mine, its = (
+            shares_moved(*one.compared(one.pair, seed, INSPECTED)).get(self.case.label, 0.0) for one in (self, other)
+        )
         return other if its > mine else self
 
     def placed(self, seed: int) -> Setup:
@@ -133,8 +135,8 @@ class Setup:
             pair = self.pair.at(int(row))
             run = self.recorder(INSPECTED, seed, row=pair.row, keyed=True)
             came = self.run(pair.first, run)
-            replay = Replay(run, fresh=False)
-            far = _apart(came, self.run(pair.second, replay), run, replay)
+            replay = ReplayedRun(run, fresh=False)
+            far = _largest_difference(came, self.run(pair.second, replay), run, replay)
             if far > 1.01 * farthest:
                 there, farthest = self.on(pair), far
         return there
@@ -197,17 +199,17 @@ class Setup:
 
     def replay(
         self, problem: Problem, run: Recorder, first: Returned, start: Any = None, *, held: bool = True
-    ) -> Replay:
+    ) -> ReplayedRun:
         """The same runs on `problem`; Leak unless all that comes out is what came out of `first`."""
         hidden = hides(run)
-        replay = Replay(run, held=held, fresh=not hidden)
+        replay = ReplayedRun(run, held=held, fresh=not hidden)
         try:
             again = self.run(problem, replay, start)
         except Leak as leak:
             words = str(leak)
             raise Leak(f"on a neighbour {words}" if words.startswith("it raises") else words) from leak
         if hidden:  # what is computed on is not released, so the rest has to be equal
-            replay.moves = _apart(first, again, run, replay) > 0
+            replay.moves = _largest_difference(first, again, run, replay) > 0
         where = transcript.difference(*((one.visible if hidden else one.facts) for one in (first, again)))
         if where := where or ("ledger" if first.ledger != again.ledger else ""):
             raise Leak(f"on a neighbour it returns something else after the same releases: {where}")
@@ -215,13 +217,13 @@ class Setup:
             raise Leak("on a neighbour it ends before it has released as much")
         return replay
 
-    def compared(self, pair: Neighbours, seed: Any, k: int, start: Any = None) -> tuple[Recorder, list[Replay]]:
+    def compared(self, pair: Neighbours, seed: Any, k: int, start: Any = None) -> tuple[Recorder, list[ReplayedRun]]:
         """k runs on the first of `pair`, replayed on the first, on the second, and where the row is not in a sample."""
         run = self.recorder(k, seed, row=pair.row, keyed=k <= INSPECTED)
         came = self.run(pair.first, run, start)
         return run, self.replays(pair, run, came, start)
 
-    def replays(self, pair: Neighbours, run: Recorder, came: Returned, start: Any = None) -> list[Replay]:
+    def replays(self, pair: Neighbours, run: Recorder, came: Returned, start: Any = None) -> list[ReplayedRun]:
         """Those of `run`, which was on the first: on the first, on the second, and where the row is not in a sample."""
         if not sampled(run):  # the run on the first is its own replay
             other = self.replay(pair.second, run, came, start)
@@ -236,7 +238,7 @@ class Setup:
         Leak where something that is not released distinguishes the neighbours.
         """
         most: dict[str, float] = defaultdict(float)
-        found: list[tuple[Neighbours, Recorder, list[Replay]]] = []
+        found: list[tuple[Neighbours, Recorder, list[ReplayedRun]]] = []
         if self.case.steepest:
             back = Neighbours(self.pair.second, self.pair.first, self.pair.neither, self.pair.row)
             none = Neighbours(self.pair.first, self.pair.neither, self.pair.neither, self.pair.row)
@@ -261,7 +263,7 @@ class Setup:
         for _, run, replays in found:
             if hides(run):
                 most[COMPUTED_ON] = max(most[COMPUTED_ON], float(any(one.moves for one in replays[1:])))
-            for label, share in ({} if hides(run) else moved(run, replays)).items():
+            for label, share in ({} if hides(run) else shares_moved(run, replays)).items():
                 most[label] = max(most[label], share)
         return dict(most)
 
@@ -277,7 +279,7 @@ def in_words(error: BaseException) -> str:
     return f"{type(error).__name__}{': ' if text else ''}{text[:200]}{place}"
 
 
-def _apart(came: Returned, other: Returned, run: Recorder, replay: Replay) -> float:
+def _largest_difference(came: Returned, other: Returned, run: Recorder, replay: ReplayedRun) -> float:
     """How far apart two runs with the same noise are, in final iterates or in values before their noise."""
     pairs = [(came.W, other.W)]
     for key, tape in run.tape.items():
@@ -301,7 +303,7 @@ def hides(run: Recorder) -> bool:
     return told < {entry.label for entry in run.ledger.of(0)}
 
 
-def moved(run: Recorder, replays: Sequence[Recorder]) -> dict[str, float]:
+def shares_moved(run: Recorder, replays: Sequence[Recorder]) -> dict[str, float]:
     """How far apart the values of a label's releases are on neighbours, over what the ledger says: at most 1 if sound.
 
     Gaussian releases: the root of the sum of (distance/σ)² over that of 1/z²; ε-DP ones: the sum of their losses over

@@ -11,7 +11,7 @@ from dpbench.cli.output import EPSILON, number, print_table
 from dpbench.errors import UserError
 
 if TYPE_CHECKING:
-    from dpbench.auditing.claims import Verdict
+    from dpbench.auditing.claims import AuditVerdict
 
 
 @click.command("audit")
@@ -98,7 +98,7 @@ def _algorithms(name: str, epsilons: tuple[float, ...], runs: int | None, seed: 
     return 1
 
 
-def _verdict(unit: str, verdict: Verdict) -> list[str]:
+def _verdict(unit: str, verdict: AuditVerdict) -> list[str]:
     word = "pass" if verdict.passed else "FAIL"
     return [unit, number(verdict.bound), number(verdict.claim), number(verdict.bound / verdict.claim), word]
 

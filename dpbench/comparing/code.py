@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from dpbench import algorithms
 from dpbench.algorithms.base import make_settings
-from dpbench.algorithms.defaults import DELTA, RELATION
+from dpbench.algorithms.rules import DELTA, RELATION
 from dpbench.comparing import ranking
 from dpbench.leaderboard import entrants, tracks
 from dpbench.run.row import settings_of

@@ -175,11 +175,11 @@ def compare(
                 f"dpbench compare --data {os.fspath(data)} --forget removes them"
             )
         store = Store(results, "adhoc", results_of(dataset, results).name)
-        files.own(store.folder)  # its scores are exact
+        files.private_folder(store.folder)  # its scores are exact
         trial = pilot.made(dataset, words, name, data) if table.X.shape[0] >= pilot.FROM else ""
         problem = f"{dataset}:{words}"
 
-        def run(todo: list[Job]) -> runner.Summary:
+        def run(todo: list[Job]) -> runner.RunSummary:
             return runner.run(todo, store, workers=jobs, report=progress)
 
         found = []

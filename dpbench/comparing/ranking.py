@@ -17,9 +17,9 @@ import numpy as np
 import pandas as pd
 
 from dpbench import algorithms, frames
-from dpbench.algorithms import defaults
+from dpbench.algorithms import rules
 from dpbench.algorithms.base import make_settings
-from dpbench.algorithms.defaults import public_settings
+from dpbench.algorithms.rules import public_settings
 from dpbench.errors import UserError
 from dpbench.leaderboard import entrants, tracks
 from dpbench.leaderboard.places import pick
@@ -28,7 +28,7 @@ from dpbench.problems import catalogue
 from dpbench.run import outcomes
 from dpbench.run.job import Job
 from dpbench.run.row import setting, settings_of
-from dpbench.run.runner import Summary
+from dpbench.run.runner import RunSummary
 from dpbench.run.store import Store
 from dpbench.study.grid import GridEntry
 from dpbench.study.plan import plan
@@ -57,7 +57,7 @@ PRICE = {
         "its runs into the budget."
     ),
 }
-RunJobs = Callable[[list["Job"]], "Summary"]  # runs what the store has not got, as runner.run does
+RunJobs = Callable[[list["Job"]], "RunSummary"]  # runs what the store has not got, as runner.run does
 
 
 class Ranked(NamedTuple):
@@ -159,9 +159,7 @@ def entering(extra: Iterable[str]) -> dict[str, str]:
     references = {name: name for name in entrants.entrants()}
     for name in extra:
         method, fixed = algorithms.resolve(name)
-        flaw = (
-            method.flaw(make_settings(method, fixed), defaults.accounting(method)) if method.private else "not private"
-        )
+        flaw = method.flaw(make_settings(method, fixed), rules.accounting(method)) if method.private else "not private"
         if flaw:
             raise UserError(f"{name} is not private: a comparison at equal ε has no place for it ({flaw})")
         shown = algorithms.display_name(method.name, make_settings(method, fixed)) if fixed else method.name

@@ -140,7 +140,7 @@ def keep(
     if not cache.is_sound(folder, spec):
         cache.write(cache.root(), spec, X, y, raw=[], held_out=held_out, sources=sources)
         return spec.name
-    files.own(folder)  # an older dpbench followed the umask
+    files.private_folder(folder)  # an older dpbench followed the umask
     manifest = cache.manifest_of(folder)
     if more := [one for one in sources if one not in manifest.get("sources", [])]:
         manifest["sources"] = [*manifest.get("sources", []), *more]
@@ -194,7 +194,7 @@ def forget(name: str) -> Path:
     return folder
 
 
-def kept(name: str) -> DatasetSpec:
+def stored_spec(name: str) -> DatasetSpec:
     """What `keep` stored under `name`. Raises NotAtHand."""
     try:
         manifest = cache.manifest_of(folder_of(name))

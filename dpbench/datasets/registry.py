@@ -6,7 +6,7 @@ import importlib.metadata
 import warnings
 from functools import cache
 
-from dpbench.datasets.own import OWN, kept
+from dpbench.datasets.own import OWN, stored_spec
 from dpbench.datasets.spec import DatasetSpec
 from dpbench.errors import UserError, nearest
 
@@ -53,7 +53,7 @@ def is_own(name: str) -> bool:
 def describe(name: str) -> DatasetSpec:
     """The data set called `name`. Raises UserError with the nearest name if there is none."""
     if is_own(name) and name not in _known():
-        return kept(name)
+        return stored_spec(name)
     try:
         return _known()[name]
     except KeyError:

@@ -51,7 +51,7 @@ def listed(what: str) -> list[dict[str, Any]]:
         methods = [method for method, _ in map(algorithms.resolve, algorithms.names()) if method.private]
         for name in losses.names():
             loss = losses.get(name)
-            covering = {method.name for method in methods if not method.needs.lacks(loss)}
+            covering = {method.name for method in methods if not method.needs.missing_for(loss)}
             rows.append({"loss": name, "labels": "-1, +1" if loss.binary else "numbers", "convex": loss.convex,
                          "L0": loss.lipschitz, "L1": loss.smoothness, "L2": loss.hessian_lipschitz,
                          "methods": len(covering), "package": type(loss).__module__.partition(".")[0]})  # fmt: skip

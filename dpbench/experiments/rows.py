@@ -11,7 +11,7 @@ from dpbench.errors import UserError
 from dpbench.leaderboard import shipped
 from dpbench.run.store import Store
 from dpbench.study.plan import plan
-from dpbench.study.standing import Standing, standing
+from dpbench.study.standing import RunCounts, run_counts
 
 if TYPE_CHECKING:
     import pandas
@@ -58,7 +58,7 @@ def status(
     import pandas as pd
 
     found = standings(experiment, profile, results=results)
-    return pd.DataFrame(found, columns=list(Standing.__dataclass_fields__))
+    return pd.DataFrame(found, columns=list(RunCounts.__dataclass_fields__))
 
 
 def standings(
@@ -66,7 +66,7 @@ def standings(
     profile: str | None = None,
     *,
     results: str | os.PathLike[str] = "results",
-) -> list[Standing]:
+) -> list[RunCounts]:
     """The rows of `status` as a list.
 
     Args:
@@ -82,7 +82,7 @@ def standings(
         if experiment is not None or each in one.grid()  # a package's paper may have profiles of its own
     ]
 
-    return [row for one, each in todo for row in standing(one, each, Store(results, each, one.name))]
+    return [row for one, each in todo for row in run_counts(one, each, Store(results, each, one.name))]
 
 
 def compact(

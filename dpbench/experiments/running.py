@@ -15,7 +15,7 @@ from dpbench.experiments.tuned import lookup
 from dpbench.problems import catalogue
 from dpbench.run import executors, runner
 from dpbench.run.job import make_job
-from dpbench.run.runner import Progress, Summary
+from dpbench.run.runner import Progress, RunSummary
 from dpbench.run.store import Store
 from dpbench.study.plan import plan
 
@@ -35,7 +35,7 @@ class Runs:
         tuned: whether settings that were not given are an experiment's tuned ones.
     """
 
-    summary: Summary
+    summary: RunSummary
     store: Store
     missing_data: Mapping[str, str]
     waiting: tuple[str, ...] = ()
@@ -190,7 +190,7 @@ def run_experiment(
     store = Store(results, profile, name)
     if config is not None and not experiment.has(blocks, profile):  # else they are tuned on, and counted, as its own
         store = Store(results, "adhoc", Path(config).stem)
-    summary = runner.Summary()
+    summary = runner.RunSummary()
     missing: dict[str, str] = {}
     waiting: list[str] = []
     for waits in (False, True):

@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 
 from dpbench import algorithms
-from dpbench.algorithms import defaults
+from dpbench.algorithms import rules
 from dpbench.algorithms.base import Algorithm, make_settings
 from dpbench.errors import NotAtHand, UserError
 from dpbench.files import read_toml
@@ -85,7 +85,7 @@ def _tried(problem: str, name: str) -> Iterator[tuple[tuple[str, Any] | None, st
         try:
             target = declared(problem)
             method.needs.check(target, method.name)
-            method.under(defaults.RELATION)
+            method.under(rules.RELATION)
         except NotAtHand:
             target = None
         except UserError as error:
@@ -144,7 +144,7 @@ def entering(block: GridEntry, problem: str, name: str, settings: dict[str, Any]
         problems=[problem],
         algorithms=[name],
         settings=settings,
-        accounting=defaults.accounting(method),
-        delta=defaults.delta(method),
-        relation=defaults.RELATION.value,
+        accounting=rules.accounting(method),
+        delta=rules.delta(method),
+        relation=rules.RELATION.value,
     )

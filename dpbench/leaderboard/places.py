@@ -109,7 +109,7 @@ def by_family(table: pd.DataFrame, families: Mapping[str, str]) -> pd.DataFrame:
     return named.pivot_table(index="family", columns="algorithm", values="score", aggfunc="mean")
 
 
-class Standing(NamedTuple):
+class Placement(NamedTuple):
     """A line of a table of places. place: 0 for none; low, high: simultaneous bounds on the score.
 
     apart: whether it is distinguishable from the first at LEVEL. families: on how many it has a score.
@@ -124,7 +124,7 @@ class Standing(NamedTuple):
     families: int
 
 
-def standing(scores: pd.DataFrame, unpaid: Collection[str] = ()) -> list[Standing]:
+def standing(scores: pd.DataFrame, unpaid: Collection[str] = ()) -> list[Placement]:
     """Lines by mean score, of a (families × methods) table; methods that are not on all families come last.
 
     unpaid: methods that take something from the data without paying, which are listed and have no place.
@@ -136,11 +136,11 @@ def standing(scores: pd.DataFrame, unpaid: Collection[str] = ()) -> list[Standin
         if len(found):
             half = float(simultaneous(found.to_numpy())[0])
             mean = float(found[name].mean())
-            lines.append(Standing(name, 0, mean, mean - half, mean + half, True, len(found)))
+            lines.append(Placement(name, 0, mean, mean - half, mean + half, True, len(found)))
     return lines
 
 
-def _standing(scores: pd.DataFrame, unpaid: Collection[str]) -> list[Standing]:
+def _standing(scores: pd.DataFrame, unpaid: Collection[str]) -> list[Placement]:
     if scores.empty:
         return []
     mean = scores.mean()
@@ -155,7 +155,7 @@ def _standing(scores: pd.DataFrame, unpaid: Collection[str]) -> list[Standing]:
         low, high = max(-CLIP, mean[name] - half[name]), min(CLIP, mean[name] + half[name])
         shown = 0 if name in unpaid else place
         apart = bool(behind[name] > 0)
-        lines.append(Standing(name, shown, float(mean[name]), float(low), float(high), apart, len(scores)))
+        lines.append(Placement(name, shown, float(mean[name]), float(low), float(high), apart, len(scores)))
     return lines
 
 

@@ -19,9 +19,9 @@ import numpy as np
 import pandas as pd
 
 from dpbench import algorithms
-from dpbench.algorithms import defaults
+from dpbench.algorithms import rules
 from dpbench.algorithms.base import Algorithm, make_settings
-from dpbench.algorithms.defaults import public_settings
+from dpbench.algorithms.rules import public_settings
 from dpbench.errors import NotAtHand, UserError
 from dpbench.files import read_toml
 from dpbench.leaderboard import entrants
@@ -63,7 +63,7 @@ def families() -> dict[str, str]:
 def choice(problem: str) -> str:
     """The method that users get where they name none; "" where no rule covers the problem."""
     try:
-        return defaults.method(entrants.declared(problem))
+        return rules.method(entrants.declared(problem))
     except UserError:
         return ""
 
@@ -181,6 +181,6 @@ def _block(block: GridEntry, track: str, problem: str, name: str, epsilon: float
             given[knob(name)] = list(values) if track == TUNE else BEST
     found = msgspec.structs.replace(entrants.entering(block, problem, name, given), epsilon=[epsilon])
     if run == PRIVATE:
-        mode = "pure" if defaults.delta(method) == 0 else "tight"
+        mode = "pure" if rules.delta(method) == 0 else "tight"
         return msgspec.structs.replace(found, algorithms=[run], accounting=mode)
     return found

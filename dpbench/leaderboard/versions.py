@@ -65,7 +65,7 @@ def versions(store: Store) -> list[Version]:
     return sorted(found, key=lambda one: (one.frozen, one.name))
 
 
-def told(store: Store) -> str:
+def version_sentence(store: Store) -> str:
     """Which version the rows of `store` are, in a sentence; that they are none where they differ from the last."""
     found = versions(store)
     if not found:

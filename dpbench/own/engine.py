@@ -14,12 +14,12 @@ from dpbench.errors import Defect, PrivacyError, UserError
 from dpbench.own import inputs
 from dpbench.own import row_bound as row_bounds
 from dpbench.own.spec import FitPlan
-from dpbench.privacy.check import together
+from dpbench.privacy.check import compose
 from dpbench.privacy.ledger import Composition
 from dpbench.privacy.noise import stream
 from dpbench.problems import catalogue
 from dpbench.problems.risk import Diverged
-from dpbench.run.bind import BatchRun, Bound, bind
+from dpbench.run.bind import BatchRun, BoundRun, bind
 from dpbench.run.execute import one_thread
 
 UNFINISHED = "did not end as its proof asks for, so nothing is released"  # by how much would depend on the data
@@ -101,7 +101,7 @@ def execute(
         raise Defect(f"{plan.name}: it ran by another plan than the one that was shown")
     epsilon, whole = parts[0][1], plan.whole
     if len(parts) > 1:
-        epsilon = together(parts, whole.epsilon, whole.delta, whole.relation)
+        epsilon = compose(parts, whole.epsilon, whole.delta, whole.relation)
     outputs = plan.problem.loss.outputs
     W = np.stack([run.W[0] for run, _, _ in runs]).reshape(plan.models * outputs, -1)
     seen = [{"objective": float(run.objective[0]), "seconds": run.seconds, "status": run.status[0],
@@ -126,7 +126,7 @@ def _problem(plan: FitPlan, X: Any, y: Any, *, seed: int | None, check: bool, ow
     )  # fmt: skip
 
 
-def _run(plan: FitPlan, problem: Any, W: np.ndarray, key: str, seed: int | None) -> tuple[BatchRun, Bound]:
+def _run(plan: FitPlan, problem: Any, W: np.ndarray, key: str, seed: int | None) -> tuple[BatchRun, BoundRun]:
     """One model's run; of a method that is not ours no text of an error, which may hold data."""
     release, withheld = seed is None and not plan.flaw, ""
     kind = row_bounds.mechanisms_of(plan.exact, seed)

@@ -21,7 +21,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
 from dpbench import algorithms
-from dpbench.algorithms import defaults
+from dpbench.algorithms import rules
 from dpbench.errors import positive
 from dpbench.own import model as models
 from dpbench.own import reading
@@ -89,7 +89,7 @@ class _Private(BaseEstimator):
             delta=_plain(self.delta), algorithm=self.algorithm, settings={k: _plain(v) for k, v in settings.items()},
             row_bound=None if schema.row_bound is not None else self._row_bound, l2=_plain(self.l2),
             class_weights=self._weights(labels), arithmetic=self.arithmetic, precision=self.precision,
-            timing=self.timing, reproducible=self.random_state is not None, relation=defaults.RELATION.value,
+            timing=self.timing, reproducible=self.random_state is not None, relation=rules.RELATION.value,
         ))  # fmt: skip
 
     @property
@@ -272,7 +272,7 @@ class PrivateClassifier(ClassifierMixin, _Private):
             Noise is set for the largest weight, so the rows of other classes weigh less beside it. "balanced" would
             be counted in the data, and is refused; so are weights of single rows (`sample_weight`).
         algorithm: a name from `dpbench list algorithms`, or "auto": by a rule in n, d, the number of classes and
-            whether δ > 0, never by ε (`dpbench.algorithms.defaults`; the guide "The default methods" has what it was
+            whether δ > 0, never by ε (`dpbench.algorithms.rules`; the guide "The default methods" has what it was
             measured on).
         schema: what is public of a table (`dpbench.schema`), or its TOML file. X is then a pandas DataFrame; bounds,
             categories, row_bound and classes are left out.

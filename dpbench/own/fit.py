@@ -10,7 +10,7 @@ import numpy as np
 import scipy
 
 from dpbench import schema as schemas
-from dpbench.algorithms import defaults
+from dpbench.algorithms import rules
 from dpbench.errors import UserError
 from dpbench.own import row_bound as row_bounds
 from dpbench.own.engine import Fitted, execute
@@ -121,7 +121,7 @@ def fit(
     w2: float = 0.0,
     seed: int | None = None,
     accounting: str | None = None,
-    relation: str | None = defaults.RELATION.value,
+    relation: str | None = rules.RELATION.value,
     bound: Literal["check", "rescale"] | None = None,
     start: str = "zero",
     arithmetic: Literal["bytes", "real"] | None = None,

@@ -21,8 +21,8 @@ from dpbench.datasets.recipes import BLOCK, LARGEST, LARGEST_SINGLE, WITHIN, all
 from dpbench.errors import DataError, UserError
 from dpbench.problems import Problem, losses
 from dpbench.problems.exact import ExactProblem, ExactShardedProblem
-from dpbench.problems.grid import FEW, LARGE, ReplacedProblem, Short, on_grid
-from dpbench.problems.risk import FAR
+from dpbench.problems.grid import FEW, LARGE, ReplacedProblem, ShortenedRows, on_grid
+from dpbench.problems.risk import LARGEST_ITERATE
 from dpbench.problems.rows import Rows
 from dpbench.problems.shards import ShardedProblem
 from dpbench.run import shards
@@ -89,7 +89,7 @@ def problem_of(
     else:
         found = Problem(*prepare(X, y, labels), **declared, rows_checked=needed is not None)
     if release:
-        found.limit = FAR
+        found.limit = LARGEST_ITERATE
     return found
 
 
@@ -173,7 +173,7 @@ def _then_bounded(
 
 def _kept_apart(
     X: np.ndarray, y: np.ndarray, needed: tuple[str, float], large: float = LARGE
-) -> tuple[np.ndarray, np.ndarray, Short | None]:
+) -> tuple[np.ndarray, np.ndarray, ShortenedRows | None]:
     """(X within the bound, y, None); or X as it is, and what stands for its rows beyond, few of many."""
     order, limit = 2 if needed[0] == "l2" else 1, needed[1]
     rows: list[np.ndarray] = []
@@ -194,7 +194,7 @@ def _kept_apart(
             rows, values = [], []
     if out is not X or not rows:
         return out, y, None
-    return X, y, Short(np.concatenate(rows), np.concatenate(values))
+    return X, y, ShortenedRows(np.concatenate(rows), np.concatenate(values))
 
 
 def _shortened(X: Any, needed: tuple[str, float]) -> Any:

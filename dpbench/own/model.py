@@ -21,7 +21,7 @@ import msgspec
 import numpy as np
 
 from dpbench import algorithms
-from dpbench.algorithms import defaults
+from dpbench.algorithms import rules
 from dpbench.errors import PrivacyError, UserError
 from dpbench.own import row_bound as row_bounds
 from dpbench.own import statement as statements
@@ -77,7 +77,7 @@ class Model(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tru
             raise ValueError("its target, labels and loss do not fit")
         if self.labels != self.schema.target.classes:
             raise ValueError("its classes are not those of its schema")
-        if self.spec.relation != defaults.RELATION.value:
+        if self.spec.relation != rules.RELATION.value:
             raise ValueError("its release is private when one row is replaced; it says other neighbours")
         if self.classes_read and (numbers or self.written):
             raise ValueError("its classes were not read off y")

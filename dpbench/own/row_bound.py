@@ -29,10 +29,10 @@ import numpy as np
 from dpbench.errors import PrivacyError, UserError
 from dpbench.privacy.accounting.gaussian import gaussian_epsilon, gaussian_mu
 from dpbench.privacy.budget import Budget
-from dpbench.privacy.check import guarantee, together
+from dpbench.privacy.check import compose, guarantee
 from dpbench.privacy.exact.release import ExactMechanisms, SeededMechanisms
-from dpbench.privacy.exact.sums import Moved, Sum
-from dpbench.privacy.ledger import Composition, Entry, Gaussian, Laplace, Relation
+from dpbench.privacy.exact.sums import RowSensitivity, Sum
+from dpbench.privacy.ledger import Composition, CountedRelease, Gaussian, Laplace, Relation
 from dpbench.privacy.mechanisms import Mechanisms
 from dpbench.privacy.verify import spent
 
@@ -82,7 +82,7 @@ class BoundSplit(NamedTuple):
     @property
     def planned(self) -> Composition:
         """What is released for it."""
-        return () if self.release is None else (Entry(self.release, 1, LABEL),)
+        return () if self.release is None else (CountedRelease(self.release, 1, LABEL),)
 
     @property
     def parts(self) -> list[tuple[Composition, float, float]]:
@@ -173,7 +173,7 @@ def split(
             if not all(one for one, _ in models):
                 raise PrivacyError("row_bound: the method says what it releases only while it runs; give a number")
             each = {one: spent(one, d, relation).epsilon for one, d in models}
-            together([*way.parts, *((one, each[one], d) for one, d in models)], epsilon, delta, relation)
+            compose([*way.parts, *((one, each[one], d) for one, d in models)], epsilon, delta, relation)
         except PrivacyError as caught:
             error = caught
         else:
@@ -260,7 +260,7 @@ def centred_mean(Z: np.ndarray, m: int, exact: bool, factor: float = 1.0) -> Any
     unit = 2.0**-BITS / n
     if not exact:
         return total * unit
-    return Sum(total, unit, Moved((top // 2) ** 2, top**2, top // 2), within=float(n * top))
+    return Sum(total, unit, RowSensitivity((top // 2) ** 2, top**2, top // 2), within=float(n * top))
 
 
 def _places(columns: np.ndarray) -> slice | np.ndarray:

@@ -17,15 +17,15 @@ import msgspec
 import numpy as np
 
 from dpbench import algorithms
-from dpbench.algorithms import defaults
+from dpbench.algorithms import rules
 from dpbench.algorithms.base import Algorithm, BaseSettings, make_settings
-from dpbench.algorithms.defaults import public_settings
+from dpbench.algorithms.rules import public_settings
 from dpbench.datasets.recipes import PRECISIONS
 from dpbench.errors import UserError, positive
 from dpbench.own import row_bound as row_bounds
 from dpbench.privacy.budget import Budget, share
-from dpbench.privacy.check import together
-from dpbench.privacy.ledger import Composition, Entry, describe
+from dpbench.privacy.check import compose
+from dpbench.privacy.ledger import Composition, CountedRelease, describe
 from dpbench.privacy.verify import spent
 from dpbench.problems import Declaration, losses
 from dpbench.run.bind import bind, budget_of
@@ -65,7 +65,7 @@ class Spec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     others: int = 0
     epsilon: float = 1.0
     delta: float | str | None = None
-    relation: str | None = defaults.RELATION.value
+    relation: str | None = rules.RELATION.value
     accounting: str | None = None
     algorithm: str = "auto"
     settings: dict[str, Any] = {}
@@ -146,7 +146,7 @@ class FitPlan:
         return found[:first] + [f"each of {self.models} models: {line}" for line in found[first:]]
 
 
-def line(entry: Entry) -> str:
+def line(entry: CountedRelease) -> str:
     """A release in words."""
     return f"{entry.count} × {entry.label}: {describe(entry.release)}"
 
@@ -170,8 +170,8 @@ def plan(spec: Spec) -> FitPlan:
     method, fixed = algorithms.resolve(name)
     if spec.rule and not method.private:
         raise UserError(f"algorithm: {name} is not private; dpbench.fit runs it, and says so")
-    accounting = defaults.accounting(method) if spec.accounting is None else spec.accounting
-    delta = defaults.delta(method) if spec.delta is None and spec.rule else spec.delta
+    accounting = rules.accounting(method) if spec.accounting is None else spec.accounting
+    delta = rules.delta(method) if spec.delta is None and spec.rule else spec.delta
     if spec.rule and method.accounting(accounting) == "pure":
         delta = 0.0  # (ε, 0) is (ε, δ) too
     whole = budget_of(method, spec.n, spec.epsilon, delta, spec.relation, accounting)
@@ -206,7 +206,7 @@ def plan(spec: Spec) -> FitPlan:
     if one and not flaw:
         alone = spent(one, each.delta, whole.relation).epsilon
         parts = [*(split.parts if split else []), *[(one, alone, each.delta)] * models]
-        epsilon = together(parts, whole.epsilon, whole.delta, whole.relation) if len(parts) > 1 else alone
+        epsilon = compose(parts, whole.epsilon, whole.delta, whole.relation) if len(parts) > 1 else alone
     stranger = algorithms.not_ours(name, msgspec.structs.asdict(settings))
     first = split.planned if split else ()
     return FitPlan(
@@ -276,7 +276,7 @@ def _problem(spec: Spec) -> tuple[str, Any, int, int]:
     name = spec.algorithm
     if name == "auto":
         name = _chosen(spec, loss, d, delta)
-    if k <= 2 or not algorithms.resolve(name)[0].needs.lacks(losses.get(loss)):
+    if k <= 2 or not algorithms.resolve(name)[0].needs.missing_for(losses.get(loss)):
         return name, loss, d, 1
     if spec.class_weights is not None:
         raise UserError(f"class_weight: {name} fits each class against the rest; with weights leave algorithm out")
@@ -287,11 +287,11 @@ def _chosen(spec: Spec, loss: Any, d: int, delta: float) -> str:
     """The method of "auto"; of more than two classes one model of all, or one of each where no rule has that."""
     suits: Callable[[str], bool] = lambda one: bool(algorithms.resolve(one)[0].exact) or spec.arithmetic != "bytes"  # noqa: E731
     try:
-        return defaults.method(_declared(spec, loss, d, None, None), delta, suits)
+        return rules.method(_declared(spec, loss, d, None, None), delta, suits)
     except UserError:
         if spec.classes <= 2 or spec.class_weights is not None:
             raise
-    return defaults.method(_declared(spec, "logistic", spec.d, None, None), delta, suits)
+    return rules.method(_declared(spec, "logistic", spec.d, None, None), delta, suits)
 
 
 def _exact(spec: Spec, method: Algorithm, problem: Declaration, settings: Any, whole: Budget, flaw: str) -> bool:
@@ -303,7 +303,7 @@ def _exact(spec: Spec, method: Algorithm, problem: Declaration, settings: Any, w
         others = [algorithms.resolve(name)[0] for name in algorithms.names(plugins=False)]
         able = [
             one.name for one in others
-            if not one.inexact(problem.loss, whole.relation) and not one.needs.lacks(problem.loss)
+            if not one.inexact(problem.loss, whole.relation) and not one.needs.missing_for(problem.loss)
         ]  # fmt: skip
         raise UserError(
             f"arithmetic: {method.name} on {problem.loss.name} loss has no guarantee for bytes: {why}; "

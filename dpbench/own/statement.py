@@ -19,8 +19,8 @@ import msgspec
 
 from dpbench import files
 from dpbench.errors import PrivacyError, UserError
-from dpbench.privacy.check import within
-from dpbench.privacy.ledger import Composition, Entry, Relation, describe
+from dpbench.privacy.check import at_most
+from dpbench.privacy.ledger import Composition, CountedRelease, Relation, describe
 from dpbench.privacy.plain import plain, release_of
 from dpbench.privacy.verify import spent
 
@@ -71,7 +71,9 @@ class Statement(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only
             counts = [one["count"] for one in self.releases]
             if wrong := [one for one in counts if type(one) is not int or not 1 <= one <= MOST]:
                 raise ValueError(f"count {ascii(wrong[0])[:40]} is no whole number from 1 on, to {MOST:g}")
-            return tuple(Entry(release_of(one["release"]), one["count"], str(one["label"])) for one in self.releases)
+            return tuple(
+                CountedRelease(release_of(one["release"]), one["count"], str(one["label"])) for one in self.releases
+            )
         except (KeyError, TypeError, ValueError) as error:
             raise UserError(f"its releases cannot be read ({error})") from None
 
@@ -127,7 +129,7 @@ def checked(statement: Statement, *, word_of: str | None = None) -> list[str]:
     if not statement.releases:
         raise DoesNotHold("it lists no release: a model that nothing was released for used the data some other way")
     found = spent(statement.composition, statement.delta, Relation(statement.relation))
-    if not within(found.epsilon, statement.epsilon):
+    if not at_most(found.epsilon, statement.epsilon):
         raise DoesNotHold(
             f"its releases compose to ε = {found.epsilon:.6g} at δ = {statement.delta:.3g}, more than the "
             f"{statement.epsilon:g} stated"

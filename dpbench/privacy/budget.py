@@ -1,6 +1,6 @@
 """What a run may spend, under which neighbouring relation, and the accounting that its noise is calibrated by.
 
-One budget for several runs on the same rows; `check.together` is what they cost.
+One budget for several runs on the same rows; `check.compose` is what they cost.
 """
 
 from __future__ import annotations
@@ -47,9 +47,9 @@ class Budget:
         return accountings.get(self.accounting)
 
     @property
-    def sharp(self) -> bool:
+    def least_sensitivities(self) -> bool:
         """Whether algorithms use the least sensitivities that are proved, not those of their papers."""
-        return self.mode.sharp
+        return self.mode.least_sensitivities
 
     @cached_property
     def rho(self) -> float:
@@ -101,9 +101,9 @@ class Budgets:
         return self.each[0].relation
 
     @property
-    def sharp(self) -> bool:
-        """See `Budget.sharp`."""
-        return self.each[0].sharp
+    def least_sensitivities(self) -> bool:
+        """See `Budget.least_sensitivities`."""
+        return self.each[0].least_sensitivities
 
     @cached_property
     def rho(self) -> np.ndarray:

@@ -38,7 +38,7 @@ ABSOLUTE = 1e-4  # of the budget's ε, where both are next to nothing
 EMPTY = "nothing was released: the ledger of a private run is never empty"
 
 
-def within(spent: float, asked: float) -> bool:
+def at_most(spent: float, asked: float) -> bool:
     """Whether ε `spent` is at most the ε `asked` for, but for rounding; not so if it is no number."""
     return spent <= asked * (1 + ROUNDING) + 1e-9
 
@@ -72,7 +72,7 @@ def check(composition: Composition, budget: Budget) -> Checked:
     error = ""
     if not composition:
         error = EMPTY
-    elif not within(found.epsilon, budget.epsilon):
+    elif not at_most(found.epsilon, budget.epsilon):
         error = f"the ledger composes to ε = {found.epsilon:.6g}, more than the {budget.epsilon:g} asked for"
     elif disagreement := _disagreement(composition, found.epsilon, least, accounted, slack):
         error = f"two computations of ε disagree: {found.epsilon:.6g} by {found.checked_by}, {disagreement}"
@@ -101,12 +101,12 @@ def guarantee(ledger: Ledger, i: int, budget: Budget, labels: Collection[str]) -
     found, realised = check(ledger.planned(i), budget), spent(released, budget.delta, budget.relation).epsilon
     error = found.error if released else EMPTY
     error = error or undeclared(released, labels) or exact_release(ledger, i)
-    if not error and (beyond := ledger.beyond_plan(i)):
+    if not error and (beyond := ledger.unplanned(i)):
         error = f"{', '.join(beyond)}: released more often, or at other noise, than was planned"
     return Guarantee(found.epsilon, realised, found.checked_by, found.accounted, error)
 
 
-def together(
+def compose(
     parts: Sequence[tuple[Composition, float, float]], epsilon: float, delta: float, relation: Relation
 ) -> float:
     """ε at `delta` of all that several runs released; each part is (composition, ε, δ) of one run.
@@ -117,7 +117,7 @@ def together(
     joint = spent(tuple(entry for composition, _, _ in parts for entry in composition), delta, relation).epsilon
     if math.fsum(d for _, _, d in parts) <= delta * (1 + ROUNDING):
         joint = min(joint, math.fsum(e for _, e, _ in parts))
-    if not within(joint, epsilon):
+    if not at_most(joint, epsilon):
         raise PrivacyError(f"{len(parts)} runs compose to ε = {joint:.6g}, more than the {epsilon:g} asked for")
     return joint
 

@@ -88,7 +88,7 @@ class Tree:
         self.rounds, self.t = rounds, 0
         self._releases, self._multiplier, self._label, self._admit = releases, multiplier, label, admit
         self._count = count  # of the ledger's entries that are this tree's: 0 where it is one of many in a pass
-        self.std: Array = np.asarray(releases.moved(std), dtype=float)
+        self.std: Array = np.asarray(releases.scaled_sensitivity(std), dtype=float)
         self._noise: list[tuple[int, Array]] = []  # (right end, ξ summed over the nodes up to it)
         self._fresh = RoundsAhead(releases, rounds)
 
@@ -152,7 +152,7 @@ class Correlated:
     ) -> None:
         self.steps, self.t = steps, 0
         self._releases, self._multiplier, self._label = releases, multiplier, label
-        self.std: Array = np.asarray(releases.moved(std), dtype=float)
+        self.std: Array = np.asarray(releases.scaled_sensitivity(std), dtype=float)
         self._weights = coefficients(bands)[1:]
         self._noise: list[Array] = []  # of the rounds before, the last one first
 
@@ -171,7 +171,7 @@ class Correlated:
         )
 
     def _noisy(self, value: Array) -> Array:
-        fresh = self._releases.draw(value.shape, self.std, NORMAL, "correlated noise")
+        fresh = self._releases.hidden_noise(value.shape, self.std, NORMAL, "correlated noise")
         noise = fresh - sum(c * past for c, past in zip(self._weights, self._noise, strict=False))
         self._noise = [noise, *self._noise][: len(self._weights)]
         noisy: Array = value + noise

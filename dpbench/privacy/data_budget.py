@@ -33,8 +33,8 @@ from typing import Any, NamedTuple
 import msgspec
 
 from dpbench.errors import PrivacyError, UserError, positive
-from dpbench.privacy.check import within
-from dpbench.privacy.ledger import Composition, Entry, Gaussian, Relation, Release
+from dpbench.privacy.check import at_most
+from dpbench.privacy.ledger import Composition, CountedRelease, Gaussian, Relation, Release
 from dpbench.privacy.plain import plain, release_of
 from dpbench.privacy.verify import spent
 
@@ -72,7 +72,7 @@ class Charge(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         """The releases it planned; UserError where they are none."""
         if any(type(one["count"]) is not int or one["count"] < 1 for one in self.releases):
             raise UserError("budget: a release happens once or more")
-        return tuple(Entry(release_of(one["release"]), one["count"], one["label"]) for one in self.releases)
+        return tuple(CountedRelease(release_of(one["release"]), one["count"], one["label"]) for one in self.releases)
 
 
 class _Held(NamedTuple):
@@ -215,12 +215,12 @@ class DataBudget:
         known = [{"release": plain(release), "count": count, "label": label} for release, count, label in releases]
         now = datetime.now(timezone.utc).isoformat(timespec="seconds")
         charge = Charge(now, str(what), float(epsilon), float(delta), known)
-        if releases and not within(cost := spent(tuple(releases), charge.delta, self.relation).epsilon, epsilon):
+        if releases and not at_most(cost := spent(tuple(releases), charge.delta, self.relation).epsilon, epsilon):
             raise PrivacyError(f"budget: {what} plans to release ε = {cost:.6g}, and asks for {epsilon:g}")
         body = json.dumps(msgspec.to_builtins(charge), sort_keys=True, ensure_ascii=False)
         with self._open() as (db, held):
             total = self._total([*held.charges, charge])
-            if not within(total, self.epsilon):
+            if not at_most(total, self.epsilon):
                 raise self._refusal(charge, len(held.charges), total)
             mark = _mark(held.marks[-1], body)
             db.execute("INSERT INTO charges VALUES (?, ?, ?)", (len(held.charges) + 1, body, mark))
@@ -255,7 +255,7 @@ class DataBudget:
         if left < -1e-12 * self.delta or (together and left <= 0):
             return math.inf
         if together:
-            entries = tuple(Entry(release, count, "") for release, count in together.items())
+            entries = tuple(CountedRelease(release, count, "") for release, count in together.items())
             epsilon += spent(entries, left, self.relation).epsilon
         return epsilon
 

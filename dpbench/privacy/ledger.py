@@ -271,7 +271,7 @@ Release: TypeAlias = (
 )
 
 
-class Entry(NamedTuple):
+class CountedRelease(NamedTuple):
     """`count` equal releases of one label."""
 
     release: Release
@@ -279,7 +279,7 @@ class Entry(NamedTuple):
     label: str
 
 
-Composition: TypeAlias = tuple[Entry, ...]
+Composition: TypeAlias = tuple[CountedRelease, ...]
 Counts: TypeAlias = tuple[tuple[Release, int], ...]  # releases without their labels
 
 
@@ -410,7 +410,7 @@ class Ledger:
         counts = self._released.of(i)
         return self._composition(counts | {k: max(n, counts.get(k, 0)) for k, n in self._planned.of(i).items()})
 
-    def beyond_plan(self, i: int) -> list[str]:
+    def unplanned(self, i: int) -> list[str]:
         """The labels of which replicate `i` released more, or at other noise, than was planned; none without a plan."""
         plan = self._planned.of(i)
         over = {label for (release, label), n in self._released.of(i).items() if n > plan.get((release, label), 0)}
@@ -419,7 +419,7 @@ class Ledger:
     def _composition(self, counts: dict[tuple[Release, str], int]) -> Composition:
         listed = tuple(counts.items())
         if listed not in self._sorted:
-            entries = (Entry(release, count, label) for (release, label), count in listed if count)
+            entries = (CountedRelease(release, count, label) for (release, label), count in listed if count)
             composition = tuple(sorted(entries, key=lambda e: (e.label, repr(e.release))))
             self._sorted[listed] = self._known.setdefault(composition, composition)
         return self._sorted[listed]

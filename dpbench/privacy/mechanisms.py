@@ -117,9 +117,9 @@ class Mechanisms:
         return self.releases.k
 
     @property
-    def sharp(self) -> bool:
+    def least_sensitivities(self) -> bool:
         """Whether to use the least sensitivities that are proved, not those of the algorithm's paper."""
-        return self.budget.sharp
+        return self.budget.least_sensitivities
 
     @property
     def ledger(self) -> Ledger:
@@ -190,7 +190,7 @@ class Mechanisms:
         Source: Bun and Steinke (2016), Proposition 1.6.
         """
         z = _gaussian_multiplier(rho, noise_multiplier)
-        noise = (ISOMETRIC if self.sharp else SYMMETRIC) if symmetric else NORMAL
+        noise = (ISOMETRIC if self.least_sensitivities else SYMMETRIC) if symmetric else NORMAL
         return self.releases.release(
             value, noise, Gaussian, label, sensitivity=sensitivity, multiplier=z, replaced=replaced
         )
@@ -268,9 +268,9 @@ class Mechanisms:
         or used for anything but the next step. Source: see `dpbench.privacy.accounting.gaussian`.
         """
         z = _gaussian_multiplier(rho, None) * growth(steps, contraction)
-        scale = np.asarray(self.releases.moved(sensitivity) * z)
+        scale = np.asarray(self.releases.scaled_sensitivity(sensitivity) * z)
         self.releases.record(lambda each: LastIterate(each, steps, contraction), z, label, (d,), scale, z)
-        return lambda gradient: gradient + self.releases.draw(gradient.shape, scale, NORMAL, "hidden steps")
+        return lambda gradient: gradient + self.releases.hidden_noise(gradient.shape, scale, NORMAL, "hidden steps")
 
     def noisy_argmax(
         self,
@@ -293,7 +293,7 @@ class Mechanisms:
         scores = one_choice(np.asarray(score.function(values), dtype=float), label, self.k)
         with np.errstate(divide="ignore"):  # ε = 0 is refused below
             unit = (2.0 if two_sided else 1.0) / np.asarray(epsilon, dtype=float)
-        scale = np.asarray(self.releases.moved(sensitivity) * unit)
+        scale = np.asarray(self.releases.scaled_sensitivity(sensitivity) * unit)
         self.releases.record(PureDP, epsilon, label, scores.shape[1:], scale, unit)
 
         def release() -> Array:
@@ -316,7 +316,7 @@ class Mechanisms:
         scores = one_choice(np.asarray(score.function(values), dtype=float), label, self.k)
         with np.errstate(divide="ignore"):
             unit = 2.0 / np.asarray(epsilon, dtype=float)
-        scale = np.asarray(self.releases.moved(sensitivity) * unit)
+        scale = np.asarray(self.releases.scaled_sensitivity(sensitivity) * unit)
         self.releases.record(BoundedRange, epsilon, label, scores.shape[1:], scale, unit)
 
         def release() -> Array:
@@ -361,7 +361,7 @@ class Mechanisms:
         if self.k != 1:
             raise PrivacyError(f"{label}: above_threshold serves one replicate; call it on member(i)")
         unit = 2.0 / epsilon
-        self.releases.record(PureDP, epsilon, label, (), self.releases.moved(sensitivity) * unit, unit)
+        self.releases.record(PureDP, epsilon, label, (), self.releases.scaled_sensitivity(sensitivity) * unit, unit)
         return AboveThreshold(self.releases, float(sensitivity), float(epsilon), threshold, label)
 
     def poisson(
@@ -395,7 +395,7 @@ class Mechanisms:
             >>> batches.gaussian(means, sensitivity=0.1, noise_multiplier=z).shape
             (2, 3)
         """
-        if self.doubled and self.sharp and not replaced:
+        if self.doubled and self.least_sensitivities and not replaced:
             return PoissonReplacedSampler(self.releases, self.budget, n, rate, label)
         if self.doubled:
             return self.without_replacement(n, max(1, round(n * rate)), label)
@@ -522,7 +522,7 @@ class AboveThreshold:
         return fired
 
     def _noisy(self, value: float, factor: float) -> float:
-        scale = np.asarray(self._releases.moved(self._sensitivity) * (factor / self._epsilon))
+        scale = np.asarray(self._releases.scaled_sensitivity(self._sensitivity) * (factor / self._epsilon))
         return float(self._releases.noisy(np.array([float(value)]), scale, LAPLACE)[0])
 
 

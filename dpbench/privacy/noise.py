@@ -184,7 +184,7 @@ class Releases:
         sensitivity.
         """
         value = np.asarray(value, dtype=float)
-        moved = self.moved(sensitivity, replaced)
+        moved = self.scaled_sensitivity(sensitivity, replaced)
         scale: Array = np.asarray(moved * multiplier, dtype=float)
         found = _computed(moved, scale, multiplier)
         first = self.record(event, found, label, value.shape[1:], scale, found, count)
@@ -224,7 +224,7 @@ class Releases:
             self.ledger.record(one, label, (i,), count, Drawn(shape, float(std), float(std), float(z)))
         return releases[0]
 
-    def moved(self, sensitivity: Scalars, replaced: Scalars | None = None) -> Scalars:
+    def scaled_sensitivity(self, sensitivity: Scalars, replaced: Scalars | None = None) -> Scalars:
         """The sensitivity in the run's own relation."""
         return self.factor * sensitivity if replaced is None or self.factor == 1 else replaced
 
@@ -247,11 +247,11 @@ class Releases:
 
     def term(self, d: int, noise: Noise, event: Event, multiplier: float, label: str, *, sensitivity: Scalars) -> Array:
         """The random linear term (k, d) of objective perturbation, in the ledger as event(multiplier)."""
-        scale = np.asarray(self.moved(sensitivity) * multiplier)
+        scale = np.asarray(self.scaled_sensitivity(sensitivity) * multiplier)
         self.record(event, multiplier, label, (d,), scale, multiplier)
-        return self.draw((self.k, d), scale, noise, OBJECTIVE)
+        return self.hidden_noise((self.k, d), scale, noise, OBJECTIVE)
 
-    def draw(self, shape: tuple[int, ...], scale: Array, noise: Noise, what: str) -> Array:
+    def hidden_noise(self, shape: tuple[int, ...], scale: Array, noise: Noise, what: str) -> Array:
         """Noise apart from any value, for mechanisms that compute on with it; `what`, in words, is one."""
         return self.noisy(np.zeros(shape), scale, noise)
 
@@ -297,7 +297,7 @@ class RoundsAhead:
             if not self._left:
                 raise PrivacyError(f"{what}: no rounds are left; start another")
             rounds = min(self._left, max(1, AHEAD // math.prod(shape)))
-            self._drawn = self._releases.draw((shape[0], rounds, *shape[1:]), scale, NORMAL, what)
+            self._drawn = self._releases.hidden_noise((shape[0], rounds, *shape[1:]), scale, NORMAL, what)
             self._left, self._at = self._left - rounds, 0
         self._at += 1
         return np.asarray(self._drawn[:, self._at - 1])

@@ -95,7 +95,7 @@ class Sampler:
         Raises:
             PrivacyError: where nothing was drawn since the last release.
         """
-        noise = (ISOMETRIC if self._budget.sharp else SYMMETRIC) if symmetric else NORMAL
+        noise = (ISOMETRIC if self._budget.least_sensitivities else SYMMETRIC) if symmetric else NORMAL
         return self._release(value, ledger.Gaussian, noise, label, sensitivity, noise_multiplier, replaced)
 
     def rule(self, generator: np.random.Generator) -> Array:
@@ -339,7 +339,7 @@ class SinglePass:
             one = functools.partial(self.gaussian, sensitivity=sensitivity, noise_multiplier=noise_multiplier)
             return lambda value: one(value)
         noise = RoundsAhead(self._releases, rounds)
-        scale = np.asarray(self._releases.moved(sensitivity) * noise_multiplier, dtype=float)
+        scale = np.asarray(self._releases.scaled_sensitivity(sensitivity) * noise_multiplier, dtype=float)
         count = self._count(noise_multiplier)
         event = self._releases.record(
             Gaussian, noise_multiplier, self._label, shape[1:], scale, noise_multiplier, count

@@ -33,21 +33,21 @@ from dpbench.privacy.exact.sums import (
     ROW_BITS,
     UP,
     WEIGHT_BITS,
+    CertifiedMinimiser,
     Coordinates,
     Eigenvalue,
     Gram,
-    Moved,
-    Near,
     Objective,
+    RowSensitivity,
     Sum,
     outer,
     weighted,
 )
-from dpbench.problems.followed import Follower
-from dpbench.problems.grid import LARGE, Apart, GridRows, on_grid, short_rows, square_bound
+from dpbench.problems.followed import ShardState
+from dpbench.problems.grid import LARGE, GridRows, SubstitutedRows, on_grid, short_rows, square_bound
 from dpbench.problems.losses import Loss, built_in
 from dpbench.problems.problem import Columns, Problem
-from dpbench.problems.risk import FAR
+from dpbench.problems.risk import LARGEST_ITERATE
 from dpbench.problems.rows import BLOCK, CACHED, LONGEST, Pointwise, Rows
 from dpbench.problems.shards import ShardedProblem, Shards, columns_of
 
@@ -65,7 +65,7 @@ class ExactSums(Problem):
     """
 
     _rows: Any
-    limit = FAR
+    limit = LARGEST_ITERATE
     steady = False  # whether a solver's work is the same for all data
 
     def _checked_bound(self, bound: float | None) -> float:
@@ -191,10 +191,11 @@ class ExactSums(Problem):
 
     # Minimisers
 
-    def nearly(
+    def approximate_minimiser(
         self, solve: Callable[..., tuple[np.ndarray, ...]], W: np.ndarray, b: np.ndarray, ridge: float, gamma: float
     ) -> tuple[Any, np.ndarray, np.ndarray]:
-        """See `EmpiricalRisk.nearly`; the minimiser is a `Near`, and the norms are bounds of the true ones.
+        """See `EmpiricalRisk.approximate_minimiser`; the minimiser is a `CertifiedMinimiser`, and the norms are
+        bounds of the true ones.
 
         A point whose gradient (with l1, least subgradient) has norm at most γ is within γ/m of the minimiser of an
         m-strongly convex function. γ is the `gamma` asked for, or twice what float64 may be off by (`_off`) where that
@@ -226,14 +227,14 @@ class ExactSums(Problem):
             self.smoothness / (self.n * convexity),
             self.loss.logistic,
         )
-        near = Near(steps.astype(np.int64), unit, (radius + unit * math.sqrt(self.d) / 2) * UP, objective)
+        near = CertifiedMinimiser(steps.astype(np.int64), unit, (radius + unit * math.sqrt(self.d) / 2) * UP, objective)
         return near, np.where(norms <= gamma, np.minimum(norms, asked), np.inf), evaluations  # reached or not
 
     @property
     def real(self) -> Problem:
         """The problem on the same rows in float64, for a solver whose result is checked."""
         found = copy.copy(self)
-        found._rows = self._rows.widened  # noqa: SLF001 - a copy leaves out what is derived; float32 misses the tolerance
+        found._rows = self._rows.in_float64  # noqa: SLF001 - a copy leaves out what is derived; float32 misses the tolerance
         found.__class__ = _RealShardedProblem if isinstance(self, ShardedProblem) else _RealProblem  # type: ignore[assignment]
         return found
 
@@ -301,7 +302,7 @@ class ExactSums(Problem):
         return found
 
 
-class ExactProblem(Apart, ExactSums):
+class ExactProblem(SubstitutedRows, ExactSums):
     """A `Problem` whose X is put on the grid, every row within `row_bound`. Declared as of `EmpiricalRisk`.
 
     Many float32 rows are put there block by block as they are read, with no copy of them (`grid.GridRows`).
@@ -337,7 +338,7 @@ class ExactState:
 
     def __init__(self, problem: ExactSums, W: np.ndarray) -> None:
         self._problem, self._w = problem, W[0].copy()
-        self._follower = Follower(problem._rows.each) if isinstance(problem._rows, Shards) else None  # noqa: SLF001
+        self._follower = ShardState(problem._rows.each) if isinstance(problem._rows, Shards) else None  # noqa: SLF001
         self._settle()
 
     def _settle(self) -> None:
@@ -363,7 +364,7 @@ class ExactState:
             total = self._follower.ask(_margins_of, of, "derivative", loss.derivative, j, most)
         else:
             total = self._margins.derivative(loss.derivative, j, most)
-        moved = Moved(most**2, 4 * most**2, most)
+        moved = RowSensitivity(most**2, 4 * most**2, most)
         return Sum(np.asarray(total), STEP, moved, within=float(problem.n * most) * UP) / problem.n
 
     def move(self, j: int, change: np.ndarray) -> None:
@@ -424,7 +425,7 @@ def weighted_sum(
     fitting = BLOCK if rows.sparse else min(LONGEST, max(1, CACHED // ((rows.d + len(W)) * 8) // BLOCK) * BLOCK)
     size = min(room, fitting)
     workspace = np.empty(len(W) * size)
-    for A, y in rows.widened.blocks(chosen, size):
+    for A, y in rows.in_float64.blocks(chosen, size):
         if added + len(y) > room:  # beyond, float64 might round
             total += (partial * 2.0**bits).astype(np.int64)
             partial[...], added = 0.0, 0
@@ -445,7 +446,7 @@ def clipped_sums(
 ) -> Whole:
     """(1, d) Σ clip(c_i x_ij, ±most_j) in steps of 2⁻³², c = function(<x_i, w>, y_i, out), most in these steps."""
     total, limits = np.zeros(W.shape, dtype=np.int64), most * STEP
-    for A, y in rows.widened.blocks(chosen, min(room, BLOCK)):
+    for A, y in rows.in_float64.blocks(chosen, min(room, BLOCK)):
         z = np.ascontiguousarray((A @ W.T).T)
         c = function(z, y, z)[0]
         if rows.sparse:
@@ -507,12 +508,12 @@ class _InOrder:
 
     def gradient_sum(self: Any, w: np.ndarray, rows: np.ndarray | None = None) -> np.ndarray:
         """See `EmpiricalRisk`."""
-        if rows is not None or self._rows.rough is None:
+        if rows is not None or self._rows.in_float32 is None:
             return super().gradient_sum(w, rows)  # type: ignore[misc]
         return self.in_order(self.batch(np.atleast_2d(w))).reshape(np.shape(w))
 
 
-class _RealProblem(_InOrder, Apart, Problem):
+class _RealProblem(_InOrder, SubstitutedRows, Problem):
     pass
 
 
@@ -526,7 +527,7 @@ def in_order(rows: Rows, loss: Pointwise, W: np.ndarray, _: None = None) -> np.n
     BLOCK rows at a time are added, of these the sums of `widened_size` rows, and then all of those.
     """
     total = np.zeros(W.shape)
-    for A, y in rows.widened.blocks(None, Rows.widened_size(rows.d)):
+    for A, y in rows.in_float64.blocks(None, Rows.widened_size(rows.d)):
         z = np.ascontiguousarray((A @ W.T).T)
         c = loss(z, y, z)
         partial = np.zeros(W.shape)
@@ -552,7 +553,7 @@ def gram_sum(
 ) -> Whole:
     """(1, d, d) Σ h_i x_i x_iᵀ in squares of the grid's step, h = function(<x_i, w>, y_i, out) integers, or 1."""
     total = np.zeros((1, rows.d, rows.d), dtype=np.int64)
-    for A, y in rows.widened.blocks(chosen, min(room, BLOCK)):
+    for A, y in rows.in_float64.blocks(chosen, min(room, BLOCK)):
         if function is None or W is None:
             weighted = A
         else:

@@ -38,7 +38,7 @@ STEADY = 9  # columns, the most often usual ones, whose median ratio to b is the
 WITHIN, EXTREME = 100.0, 1e100  # of a row's own size; factors
 
 
-class Usual(NamedTuple):
+class CommonEntries(NamedTuple):
     """inverse (n,): 1/s_i; entry (d,): b; slack (d,): r_ij up to this, in size, is rounding and counts as 0."""
 
     inverse: np.ndarray
@@ -46,12 +46,12 @@ class Usual(NamedTuple):
     slack: np.ndarray
 
     @classmethod
-    def zeros(cls, n: int, d: int) -> Usual:
+    def zeros(cls, n: int, d: int) -> CommonEntries:
         """Of rows whose usual entry is 0: r is X."""
         return cls(np.ones(n), np.zeros(d), np.zeros(d))
 
 
-def usual_entries(X: np.ndarray, share: float) -> Usual | None:
+def find_common_entries(X: np.ndarray, share: float) -> CommonEntries | None:
     """What is usual in X (n, d); None if more than this share of the r_ij of a sample of rows is not 0."""
     sample = np.array(X[:: max(1, len(X) // SAMPLE)])
     few = sample[:: max(1, len(sample) // FEW)]
@@ -64,7 +64,7 @@ def usual_entries(X: np.ndarray, share: float) -> Usual | None:
             if len(steady):
                 rest = sample * _inverse(sample, entry, steady)[:, None] - entry
                 if np.count_nonzero(~(np.abs(rest) <= slack)) <= share * rest.size:
-                    return Usual(_inverse(X, entry, steady), entry, slack)
+                    return CommonEntries(_inverse(X, entry, steady), entry, slack)
     return None
 
 
@@ -108,11 +108,11 @@ def _most_frequent(columns: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 BLOCK = 2048
 SAMPLE = 1024  # rows by which it is seen whether it is worth a look at all
-LEAST = 50_000  # rows: with fewer, a pass costs too little
+MIN_ROWS = 50_000  # rows: with fewer, a pass costs too little
 FEWEST = 256  # rows a group, on average
-WORTH = 1 / 3  # of the columns: most dimensions of a subspace
+MAX_COLUMN_SHARE = 1 / 3  # of the columns: most dimensions of a subspace
 CODED = 64  # columns of categories, a bit each
-SOME = 9 / 10  # of the rows: most that differ from what is usual in a column of categories
+MAX_UNCOMMON_SHARE = 9 / 10  # of the rows: most that differ from what is usual in a column of categories
 ROUNDING = 1e-13  # relative: entries of a category are the same up to it
 
 Pointwise = Callable[[np.ndarray, np.ndarray, np.ndarray], np.ndarray]
@@ -185,15 +185,15 @@ class Grouped:
         return total
 
 
-def grouped(X: np.ndarray, y: np.ndarray, usual: Usual | None) -> Grouped | None:
+def grouped(X: np.ndarray, y: np.ndarray, usual: CommonEntries | None) -> Grouped | None:
     """The rows in groups; None where they are not of that kind, or too few for it to pay."""
-    if usual is None or len(X) < LEAST:
+    if usual is None or len(X) < MIN_ROWS:
         return None
     sample = slice(None, None, max(1, len(X) // SAMPLE))
     rest = X[sample] * usual.inverse[sample, None] - usual.entry
-    of_categories = (np.abs(rest) > usual.slack).mean(axis=0) < SOME
+    of_categories = (np.abs(rest) > usual.slack).mean(axis=0) < MAX_UNCOMMON_SHARE
     numbers, coded = np.flatnonzero(~of_categories), np.flatnonzero(of_categories)
-    if len(coded) > CODED or len(numbers) + 1 > WORTH * X.shape[1]:
+    if len(coded) > CODED or len(numbers) + 1 > MAX_COLUMN_SHARE * X.shape[1]:
         return None
     usually = usual.entry[coded]
     inverse = usual.inverse if usual.entry.any() else np.zeros(len(X))

@@ -22,7 +22,7 @@ Merge: TypeAlias = Callable[[Any, Any], Any]  # of two shards' answers, such as 
 KEPT = 12e6  # bytes of predictions that a shard keeps, as dp-cd's batches have them
 
 
-class Lines:
+class LineTrials:
     """The loss along w - step·d for each pair of W and D (k, d), for a loss with one output."""
 
     def __init__(self, rows: Rows, loss: Loss, W: np.ndarray, D: np.ndarray) -> None:
@@ -62,7 +62,7 @@ class Restricted:
 # With shards
 
 
-class Follower:
+class ShardState:
     """A state that every shard keeps: made of its rows at first, then moved step by step. each: `Shards.each`.
 
     place: of those that never move, some may have one place, of which the latest that was asked for has the use.
@@ -82,7 +82,7 @@ class Follower:
         merge: Merge = np.add,
     ) -> Any:
         """What the states' method `name` answers, merged. make(rows, *arguments): a state as it is now."""
-        wanted = Followed(self._token, self._step, self._moved)
+        wanted = StateVersion(self._token, self._step, self._moved)
         return self._each(_answer, wanted, make, arguments, name, question, merge=merge)
 
     def move(self, *moved: Any) -> None:
@@ -97,7 +97,7 @@ class Follower:
 _steps = itertools.count(0, 2)
 
 
-class Followed(NamedTuple):
+class StateVersion(NamedTuple):
     """Which state a shard is asked for, at which step, and the move that led there."""
 
     token: str
@@ -110,7 +110,7 @@ _states: WeakKeyDictionary[Rows, OrderedDict[str, tuple[int, Any]]] = WeakKeyDic
 
 def _answer(
     rows: Rows,
-    wanted: Followed,
+    wanted: StateVersion,
     make: Callable[..., Any],
     arguments: tuple[Any, ...],
     name: str,

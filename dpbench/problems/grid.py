@@ -25,7 +25,7 @@ LARGE = 2**28  # bytes of X from which it is not copied for the sake of some row
 FEW = 1 / 16  # of the rows: where more are others, all are copied
 
 
-class Short(NamedTuple):
+class ShortenedRows(NamedTuple):
     """Which rows, in order, were beyond their bound or no numbers, and those (m, d) that stand for them."""
 
     rows: np.ndarray
@@ -35,7 +35,7 @@ class Short(NamedTuple):
 class ReplacedRows(Rows):
     """The rows of a dense X (n, d), float32 or float64, but those of `short`. `X`, the attribute, is a copy of all."""
 
-    def __init__(self, X: np.ndarray, y: np.ndarray, short: Short, kept: dict[str, Any] | None = None) -> None:
+    def __init__(self, X: np.ndarray, y: np.ndarray, short: ShortenedRows, kept: dict[str, Any] | None = None) -> None:
         self._raw, self._short = np.asarray(X), short
         self._kept: dict[str, Any] = {"passes": 0} if kept is None else kept  # of all that are made of these rows
         self.sparse, self.dtype = False, self._raw.dtype
@@ -57,7 +57,7 @@ class ReplacedRows(Rows):
         return found
 
     @functools.cached_property
-    def widened(self) -> Rows:
+    def in_float64(self) -> Rows:
         """See `Rows`."""
         if not self.single:
             return self
@@ -66,7 +66,7 @@ class ReplacedRows(Rows):
         return found
 
     @property
-    def rough(self) -> Rows | None:
+    def in_float32(self) -> Rows | None:
         """See `Rows`."""
         wide = not self.single and self.dtype == np.float32
         return type(self)(self._raw, self.y, self._short, self._kept) if wide else None
@@ -138,15 +138,15 @@ class ReplacedRows(Rows):
         return these, place[these]
 
 
-class Apart:
+class SubstitutedRows:
     """Of a `Problem`: X is not to be seen, but `rows_of` makes of it and of `_short` what is."""
 
     rows_of: ClassVar[type[ReplacedRows]] = ReplacedRows
-    _short: Short | None = None
+    _short: ShortenedRows | None = None
     _raw: Any
     y: np.ndarray
 
-    def _hide(self, short: Short) -> None:
+    def _hide(self, short: ShortenedRows) -> None:
         self._short, self._raw = short, self.__dict__.pop("X")
 
     @functools.cached_property
@@ -159,10 +159,10 @@ class Apart:
         return Rows(self.X, self.y) if self._short is None else self.rows_of(self._raw, self.y, self._short)
 
 
-class ReplacedProblem(Apart, Problem):
+class ReplacedProblem(SubstitutedRows, Problem):
     """A `Problem` on the rows of X but those of `short`; the caller has seen that all are within the bound."""
 
-    def __init__(self, X: np.ndarray, y: np.ndarray, short: Short, **declared: Any) -> None:
+    def __init__(self, X: np.ndarray, y: np.ndarray, short: ShortenedRows, **declared: Any) -> None:
         super().__init__(X, y, rows_checked=True, **declared)
         self._hide(short)
 
@@ -235,7 +235,7 @@ def _sizes(grid: np.ndarray, norm: str) -> np.ndarray:
     return np.einsum("ij,ij->i", grid, grid) if norm == "l2" else np.abs(grid).sum(axis=1)
 
 
-def _in_float32(X: np.ndarray, bound: float, out: np.ndarray | None) -> Iterator[Short]:
+def _in_float32(X: np.ndarray, bound: float, out: np.ndarray | None) -> Iterator[ShortenedRows]:
     """Float32 rows X of ‖x‖₂ ≤ bound ≤ 2⁸ put on the grid, in `out` if there is one; yields those that are shortened.
 
     In float32: a number of 24 bits stays one, scaled and rounded. Integers have the last word where float32 does not
@@ -259,22 +259,22 @@ def _in_float32(X: np.ndarray, bound: float, out: np.ndarray | None) -> Iterator
                 if not (_sizes(short, "l2") <= limit).all():
                     raise PrivacyError("rows could not be brought within their bound on the grid")
                 grid[beyond] = short
-                yield Short(start + beyond, (short * 2.0**-ROW_BITS).astype(np.float32))
+                yield ShortenedRows(start + beyond, (short * 2.0**-ROW_BITS).astype(np.float32))
             if out is not None:
                 np.multiply(grid, DOWN, out=grid)
 
 
-def short_rows(X: Any, bound: float, norm: str) -> Short | None:
+def short_rows(X: Any, bound: float, norm: str) -> ShortenedRows | None:
     """What `GridRows` takes; None for rows that are no float32, or have another norm, or too many to be kept apart."""
     if not isinstance(X, np.ndarray) or X.dtype != np.float32 or norm != "l2" or X.shape[1] >= 2**16:
         return None
-    found, count = [Short(np.empty(0, int), np.empty((0, X.shape[1]), np.float32))], 0
+    found, count = [ShortenedRows(np.empty(0, int), np.empty((0, X.shape[1]), np.float32))], 0
     for one in _in_float32(X, bound, None):
         found.append(one)
         count += len(one.rows)
         if count > FEW * len(X):
             return None
-    return Short(*(np.concatenate(parts) for parts in zip(*found, strict=True)))
+    return ShortenedRows(*(np.concatenate(parts) for parts in zip(*found, strict=True)))
 
 
 class GridRows(ReplacedRows):

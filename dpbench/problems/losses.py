@@ -231,7 +231,7 @@ class Ramp(Nonsmooth):
         return np.multiply(falling, -y, out=out)
 
 
-class Phase(Nonsmooth):
+class PhaseRetrieval(Nonsmooth):
     """| |z| - y |, y ≥ 0: robust phase retrieval (Duchi and Ruan 2019)."""
 
     name, binary = "phase", False
@@ -405,7 +405,7 @@ def _sigmoid_slope(z: np.ndarray, out: np.ndarray) -> np.ndarray:
 
 
 LOSSES: dict[str, Loss] = {
-    loss.name: loss for loss in (Logistic(), Sigmoid(), Squared(), PseudoHuber(), Ramp(), Phase())
+    loss.name: loss for loss in (Logistic(), Sigmoid(), Squared(), PseudoHuber(), Ramp(), PhaseRetrieval())
 }
 
 

@@ -19,13 +19,15 @@ import numpy as np
 from dpbench.datasets.recipes import one_entry_each, row_norms
 from dpbench.errors import DataError, UserError, positive
 from dpbench.problems import losses
-from dpbench.problems.followed import Lines, Restricted
+from dpbench.problems.followed import LineTrials, Restricted
 from dpbench.problems.regularisers import Declaration
 from dpbench.problems.rows import Pointwise, Rows
 
 BOUND_SLACK = 1e-12  # relative: a row divided by its norm has norm 1 up to rounding
 HESSIAN_BYTES = 4e9
-FAR = 1e100  # an entry of an iterate of a release at which it is stopped: beyond, its margins might not be finite
+LARGEST_ITERATE = (
+    1e100  # an entry of an iterate of a release at which it is stopped: beyond, its margins might not be finite
+)
 
 
 class Diverged(UserError):
@@ -205,8 +207,8 @@ class EmpiricalRisk(Declaration):
     # Minimisers
 
     def lines(self, W: np.ndarray, D: np.ndarray) -> Any:
-        """The loss's sum over the rows along w - step·d, for each pair of W and D (k, d): see `Lines`."""
-        return Lines(self._rows, self.loss, self.batch(W), self.batch(D))
+        """The loss's sum over the rows along w - step·d, for each pair of W and D (k, d): see `LineTrials`."""
+        return LineTrials(self._rows, self.loss, self.batch(W), self.batch(D))
 
     def restricted(self, chosen: np.ndarray) -> Any:
         """The loss's sum over the rows where all coordinates but `chosen` (q,) are 0: see `Restricted`."""
@@ -221,16 +223,16 @@ class EmpiricalRisk(Declaration):
         return conjugate_sum(self._rows, self.loss, scale, w) / self.n
 
     @property
-    def rough(self) -> Any:
+    def in_float32(self) -> Any:
         """The same with sums from float32 products, where X is float32 and this problem's are float64; else None."""
-        rows = self._rows.rough
+        rows = self._rows.in_float32
         if rows is None:
             return None
         found = copy.copy(self)
         found._rows = rows  # noqa: SLF001 - a copy leaves out what is derived
         return found
 
-    def nearly(
+    def approximate_minimiser(
         self, solve: Callable[..., tuple[np.ndarray, ...]], W: np.ndarray, b: np.ndarray, ridge: float, gamma: float
     ) -> tuple[Any, np.ndarray, np.ndarray]:
         """solve(self, W, b, ridge, gamma): minimisers of F + ridge/2 ‖w‖² + <b, w>, norms of gradients, Hessians taken.
@@ -241,7 +243,7 @@ class EmpiricalRisk(Declaration):
         found = self
         if self._rows.single:
             found = copy.copy(self)
-            found._rows = self._rows.widened  # noqa: SLF001 - a copy leaves out what is derived
+            found._rows = self._rows.in_float64  # noqa: SLF001 - a copy leaves out what is derived
         W, norms, evaluations = solve(found, W, b, ridge, gamma)
         return W, norms, evaluations
 

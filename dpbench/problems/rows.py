@@ -22,7 +22,7 @@ import numpy as np
 import scipy
 
 from dpbench.datasets.recipes import all_within, row_norms
-from dpbench.problems.fast_rows import LANES, Grouped, Usual, grouped, kernels, usual_entries
+from dpbench.problems.fast_rows import LANES, CommonEntries, Grouped, find_common_entries, grouped, kernels
 
 BLOCK = 1024
 SINGLE, SYMMETRIC = 2048, 32  # of float32 Hessians: rows a product, beyond twice that OpenBLAS is slower; columns
@@ -51,7 +51,7 @@ class Rows:
         self.n, self.d = X.shape
 
     @cached_property
-    def widened(self) -> Rows:
+    def in_float64(self) -> Rows:
         """The same rows, multiplied in float64: blocks of float32 become float64 on the way."""
         if not self.single:
             return self
@@ -61,7 +61,7 @@ class Rows:
         return found
 
     @property
-    def rough(self) -> Rows | None:
+    def in_float32(self) -> Rows | None:
         """The same rows, multiplied in float32 as they are kept, where these widen them; else None."""
         return None if self.single or self.sparse or self.dtype != np.float32 else Rows(self.X, self.y)
 
@@ -71,7 +71,7 @@ class Rows:
         return sum(array.nbytes for array in (*arrays, self.y))
 
     @cached_property
-    def usual(self) -> Usual | None:
+    def common(self) -> CommonEntries | None:
         """What all but few entries of a dense X are, as one-hot columns make it, by 1,024 rows or more; else None.
 
         It is not looked for in a small X, where nothing would be saved.
@@ -80,13 +80,13 @@ class Rows:
             return None
         sample = self.X[:: max(1, self.n // 1024)]
         if np.count_nonzero(sample) <= MOSTLY_ZERO * sample.size:
-            return Usual.zeros(self.n, self.d)
-        return None if self.n < FEW_ROWS or self.d < FEW_COLUMNS else usual_entries(self.X, MOSTLY_ZERO)
+            return CommonEntries.zeros(self.n, self.d)
+        return None if self.n < FEW_ROWS or self.d < FEW_COLUMNS else find_common_entries(self.X, MOSTLY_ZERO)
 
     @cached_property
     def groups(self) -> Grouped | None:
         """The rows of a dense float64 X as `grouped` has them, if they are of that kind; else None."""
-        return None if self.sparse or self.single else grouped(self.X, self.y, self.usual)
+        return None if self.sparse or self.single else grouped(self.X, self.y, self.common)
 
     def blocks(self, rows: np.ndarray | None = None, size: int = BLOCK) -> Iterator[tuple[Any, np.ndarray]]:
         """Pairs (block of X, block of y)."""
@@ -209,8 +209,8 @@ class Rows:
         """(k, d, d) sums over rows of h_i x_i x_iᵀ, h_i = function(<x_i, w>, y_i); h ≥ 0 where `convex`."""
         if rows is None and self.groups:
             return self.groups.gram(function, W)
-        if len(W) > 1 and not self.single and (compiled := kernels()) and self.usual:
-            return self._gram_of_usual(compiled.gram, self.usual, function, W, rows)
+        if len(W) > 1 and not self.single and (compiled := kernels()) and self.common:
+            return self._gram_of_usual(compiled.gram, self.common, function, W, rows)
         total = np.zeros((len(W), self.d, self.d))
         if self.single:
             return self._single_gram(function, W, rows, convex)
@@ -244,7 +244,12 @@ class Rows:
         return (total + total.swapaxes(1, 2)) / 2
 
     def _gram_of_usual(
-        self, add: Callable[..., None], usual: Usual, function: Pointwise, W: np.ndarray, rows: np.ndarray | None
+        self,
+        add: Callable[..., None],
+        usual: CommonEntries,
+        function: Pointwise,
+        W: np.ndarray,
+        rows: np.ndarray | None,
     ) -> np.ndarray:
         """The same for all replicates together, from what is unusual in each row.
 

@@ -19,7 +19,7 @@ import numpy as np
 
 from dpbench.errors import UserError
 from dpbench.problems import losses, optimum
-from dpbench.problems.followed import Follower, Lines, Merge, Restricted
+from dpbench.problems.followed import LineTrials, Merge, Restricted, ShardState
 from dpbench.problems.losses import Loss
 from dpbench.problems.optimum import Optimum, find_optimum
 from dpbench.problems.problem import Columns, Problem, coordinate_state
@@ -28,7 +28,7 @@ from dpbench.problems.risk import EmpiricalRisk, conjugate_sum, smallest_margins
 from dpbench.problems.rows import Pointwise, Rows
 
 
-class Elsewhere(UserError):
+class NeedsAllRows(UserError):
     """What was asked for takes all rows in one place."""
 
 
@@ -51,7 +51,7 @@ class Question(NamedTuple):
 Ask = Callable[[Question], Any]
 
 
-def held(shards: Sequence[Rows]) -> Ask:
+def ask_local(shards: Sequence[Rows]) -> Ask:
     """Who asks these shards, in this process."""
 
     def ask(question: Question) -> Any:
@@ -71,7 +71,7 @@ class Shards:
         self._wide = False
 
     @cached_property
-    def widened(self) -> Shards:
+    def in_float64(self) -> Shards:
         """See `Rows`."""
         if not self.single:
             return self
@@ -80,7 +80,7 @@ class Shards:
         return found
 
     @property
-    def rough(self) -> Shards | None:
+    def in_float32(self) -> Shards | None:
         """See `Rows`."""
         if not self._wide:
             return None
@@ -158,7 +158,7 @@ class Shards:
         return X, y
 
     def all_predictions(self, W: np.ndarray) -> NoReturn:
-        raise Elsewhere("asks for the prediction of every row at once, and the rows lie in shards")
+        raise NeedsAllRows("asks for the prediction of every row at once, and the rows lie in shards")
 
     def _asked(
         self,
@@ -181,7 +181,7 @@ class Shards:
 
 
 class ShardedProblem(Problem):
-    """A `Problem` on `Shards`: algorithms run on it unchanged. What takes all rows in one place raises `Elsewhere`.
+    """A `Problem` on `Shards`: algorithms run on it unchanged. What takes all rows in one place raises `NeedsAllRows`.
 
     row_bound, folder, data_hash, declared: as of `EmpiricalRisk`.
     """
@@ -207,7 +207,7 @@ class ShardedProblem(Problem):
     @property
     def X(self) -> Any:
         """Raises Elsewhere, as `y`, `row_norms` and `coordinate_state` do."""
-        raise Elsewhere("works on the rows themselves, and they lie in shards")
+        raise NeedsAllRows("works on the rows themselves, and they lie in shards")
 
     y = X
 
@@ -221,11 +221,11 @@ class ShardedProblem(Problem):
 
     def lines(self, W: np.ndarray, D: np.ndarray) -> Any:
         """See `EmpiricalRisk`."""
-        return _Lines(Follower(self._shards.each, self._place), (self.loss, self.batch(W), self.batch(D)))
+        return _Lines(ShardState(self._shards.each, self._place), (self.loss, self.batch(W), self.batch(D)))
 
     def restricted(self, chosen: np.ndarray) -> Any:
         """See `EmpiricalRisk`."""
-        return _Restricted(Follower(self._shards.each, self._place), (self.loss, chosen))
+        return _Restricted(ShardState(self._shards.each, self._place), (self.loss, chosen))
 
     def smallest_margins(self, W: np.ndarray) -> np.ndarray:
         """See `EmpiricalRisk`."""
@@ -246,7 +246,7 @@ class ShardedProblem(Problem):
     @cached_property
     def _optimum(self) -> Optimum:
         found = copy.copy(self)
-        found._shards = found._rows = self._shards.widened  # type: ignore[assignment]  # noqa: SLF001 - in float64
+        found._shards = found._rows = self._shards.in_float64  # type: ignore[assignment]  # noqa: SLF001 - in float64
         return find_optimum(found, solve=_newton)
 
 
@@ -258,7 +258,7 @@ class _Coordinates:
     """`Problem.coordinate_state` of shards: each keeps its own, and is told what moved with the next question."""
 
     def __init__(self, problem: ShardedProblem, W: np.ndarray) -> None:
-        self._follower = Follower(problem._shards.each)  # noqa: SLF001
+        self._follower = ShardState(problem._shards.each)  # noqa: SLF001
         self._n, self._W = problem.n, W.copy()
         self._of = problem.loss, problem.clip_shares
 
@@ -283,19 +283,19 @@ class _CoordinateSums:
 
 
 class _Lines:
-    """`Lines` of shards."""
+    """`LineTrials` of shards."""
 
-    def __init__(self, follower: Follower, of: tuple[Any, ...]) -> None:
+    def __init__(self, follower: ShardState, of: tuple[Any, ...]) -> None:
         self._follower, self._of = follower, of
 
     def derivative(self, i: int, step: float) -> float:
-        return float(self._follower.ask(Lines, self._of, "derivative", i, step))
+        return float(self._follower.ask(LineTrials, self._of, "derivative", i, step))
 
 
 class _Restricted:
     """`Restricted` of shards."""
 
-    def __init__(self, follower: Follower, of: tuple[Any, ...]) -> None:
+    def __init__(self, follower: ShardState, of: tuple[Any, ...]) -> None:
         self._follower, self._of = follower, of
 
     def value(self, v: np.ndarray) -> float:
@@ -320,7 +320,7 @@ def columns_of(rows: Rows, loss: Loss, share: np.ndarray) -> Columns:
 
 
 def _widely(rows: Rows, function: Callable[..., Any], *arguments: Any) -> Any:
-    return function(rows.widened, *arguments)
+    return function(rows.in_float64, *arguments)
 
 
 def _method(rows: Rows, name: str, *arguments: Any) -> Any:

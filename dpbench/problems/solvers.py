@@ -35,7 +35,7 @@ STEPS = 300  # 64 to 112 on fmnist, by the order in which sums are rounded; tens
 TO_BOUNDARY = 0.99
 
 
-class Point(NamedTuple):
+class PrimalDualPoint(NamedTuple):
     """w (r,), a (n,) and the multipliers s, t (n,) of a ≥ 0 and a ≤ 1; `b` is 1 - a without cancellation."""
 
     w: np.ndarray
@@ -44,8 +44,8 @@ class Point(NamedTuple):
     s: np.ndarray
     t: np.ndarray
 
-    def moved(self, step: float, by: Point) -> Point:
-        return Point(*(v + step * dv for v, dv in zip(self, by, strict=True)))
+    def moved(self, step: float, by: PrimalDualPoint) -> PrimalDualPoint:
+        return PrimalDualPoint(*(v + step * dv for v, dv in zip(self, by, strict=True)))
 
 
 class Solution(NamedTuple):
@@ -66,7 +66,7 @@ def solve_logistic(rows: Rows, l2: float, start: float) -> Solution:
     T = whitening(rows.weighted_gram() / n + l2 * np.eye(rows.d))
     ridge = n * l2 * (T.T @ T)
     half, wall = np.full(n, 0.5), np.full(n, 2 * start)
-    point = Point(np.zeros(T.shape[1]), half, half, wall, wall)
+    point = PrimalDualPoint(np.zeros(T.shape[1]), half, half, wall, wall)
     best, least = Solution(T @ point.w, np.inf, 0.0), np.inf
     for _ in range(STEPS):
         w = T @ point.w
@@ -96,7 +96,7 @@ def whitening(gram: np.ndarray) -> np.ndarray:
     return vectors[:, kept] / np.sqrt(values[kept])
 
 
-def _gap(point: Point, margins: np.ndarray, infeasibility: np.ndarray, ridge: np.ndarray) -> float:
+def _gap(point: PrimalDualPoint, margins: np.ndarray, infeasibility: np.ndarray, ridge: np.ndarray) -> float:
     """Primal minus dual value, plus what an infeasible dual point may be off by, ‖infeasibility‖·‖w‖; per row."""
     penalty = point.w @ ridge @ point.w
     primal = np.logaddexp(0, -margins).sum() + penalty / 2
@@ -106,20 +106,20 @@ def _gap(point: Point, margins: np.ndarray, infeasibility: np.ndarray, ridge: np
 
 
 def _newton(
-    rows: Rows, T: np.ndarray, ridge: np.ndarray, margins: np.ndarray, infeasibility: np.ndarray, point: Point
-) -> Callable[[float, Point | None], Point]:
+    rows: Rows, T: np.ndarray, ridge: np.ndarray, margins: np.ndarray, infeasibility: np.ndarray, point: PrimalDualPoint
+) -> Callable[[float, PrimalDualPoint | None], PrimalDualPoint]:
     """direction(μ, affine) -> Point of changes: Newton on the conditions, with second-order terms of `affine`."""
     _, a, b, s, t = point
     weight = 1 / (1 / (a * b) + s / a + t / b)
     K = T.T @ rows.weighted_gram(weight) @ T + ridge
     invert = _pseudo_inverse(K)
 
-    def direction(mu: float, affine: Point | None) -> Point:
+    def direction(mu: float, affine: PrimalDualPoint | None) -> PrimalDualPoint:
         left, right = (mu, mu) if affine is None else (mu - affine.a * affine.s, mu - affine.b * affine.t)
         residual = np.log(a) - np.log(b) + margins - left / a + right / b
         dw = invert(infeasibility - T.T @ (rows.X.T @ (rows.y * weight * residual)))
         da = -weight * (residual + rows.y * (rows.X @ (T @ dw)))
-        return Point(dw, da, -da, left / a - s - s / a * da, right / b - t + t / b * da)
+        return PrimalDualPoint(dw, da, -da, left / a - s - s / a * da, right / b - t + t / b * da)
 
     return direction
 
@@ -133,7 +133,7 @@ def _pseudo_inverse(K: np.ndarray) -> Callable[[np.ndarray], np.ndarray]:
     return lambda v: vectors @ ((vectors.T @ v) / values[kept])
 
 
-def _longest(point: Point, by: Point) -> float:
+def _longest(point: PrimalDualPoint, by: PrimalDualPoint) -> float:
     """The step at which the first of a, b, s and t reaches zero."""
     steepest = max(np.max(-dv / v) for v, dv in zip(point[1:], by[1:], strict=True))
     return 1 / max(steepest, 1e-300)

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pandas as pd
 
-from dpbench.study.context import Context, kept
+from dpbench.study.context import Context, memoised
 from dpbench.study.declare import Artefact, Claim
 from dpbench.study.experiment import PLANTED, Experiment
 from dpbench.study.headline import headline
@@ -64,7 +64,7 @@ def scorecard(context: Context) -> Table:
     return Table.of(records, columns, caption, unsaved=["statement"], method=method)
 
 
-@kept
+@memoised
 def judged(context: Context) -> list[Judged]:
     """The verdict on each published value of the context's paper."""
     experiment = context.experiment

@@ -72,12 +72,12 @@ def _of_rows(path: Path, profile: Path, names: list[str]) -> Summary:
         if name in experiments.names() and profile.name in experiments.get(name).grid():
             for context in contexts(experiments.get(name), profile.name, profile.parent):
                 judged += [[name, statement(claim, verdict), verdict.word] for claim, verdict in verdicts(context)]
-                judged += [[name, f"{one.cell.name} (printed)", told(one)] for one in printed_cells(context)]
+                judged += [[name, f"{one.cell.name} (printed)", verdict_words(one)] for one in printed_cells(context)]
     table = pd.concat(parts, ignore_index=True).sort_values(CELL, ignore_index=True)
     return Summary(str(path), table, pd.DataFrame(judged, columns=JUDGED))
 
 
-def told(one: Judged) -> str:
+def verdict_words(one: Judged) -> str:
     """A published value's class, and whether it survives."""
     return f"{one.word}; survives: {survival(one)}" if one.survival else one.word
 

@@ -19,7 +19,7 @@ from typing import Any, NamedTuple, TypeAlias, TypeVar
 import numpy as np
 
 from dpbench import algorithms
-from dpbench.algorithms.base import Algorithm, BaseSettings, Outcome, batch_settings, no_trace
+from dpbench.algorithms.base import Algorithm, BaseSettings, RunResult, batch_settings, no_trace
 from dpbench.algorithms.base import Trace as Listener
 from dpbench.errors import Defect, PrivacyError, UserError, positive
 from dpbench.privacy.budget import Budget, Budgets
@@ -29,9 +29,9 @@ from dpbench.privacy.ledger import Relation
 from dpbench.privacy.mechanisms import Mechanisms
 from dpbench.privacy.noise import stream
 from dpbench.problems import Problem, build, catalogue
-from dpbench.problems.shards import Elsewhere
+from dpbench.problems.shards import NeedsAllRows
 from dpbench.run.job import Job, check_delta, delta_value
-from dpbench.run.outcomes import Status
+from dpbench.run.outcomes import StatusName
 from dpbench.run.row import FILLED
 
 T = TypeVar("T")
@@ -69,7 +69,7 @@ class Clock:
             self._paused += time.perf_counter() - begin
 
 
-class Trace:
+class ObjectiveTrace:
     """Records F(W) at scheduled iterations; calling it at any other iteration returns at once.
 
     `final` marks the last iteration of a run that ends before the schedule does: it is recorded in any case. Where
@@ -101,25 +101,27 @@ class Trace:
 
 
 Build: TypeAlias = Callable[[str], Problem]
-DIVERGED = 1 / np.finfo(float).eps  # an objective this many times that of the start: none of its digits are the data's
+DIVERGENCE_FACTOR = (
+    1 / np.finfo(float).eps
+)  # an objective this many times that of the start: none of its digits are the data's
 
 
 class BatchRun(NamedTuple):
     """What came out of one batch: final iterates, the ledger, and what is known of each replicate.
 
-    errors: why a replicate's iterates were withheld, "" where they were not. columns: those of `Outcome`, checked.
+    errors: why a replicate's iterates were withheld, "" where they were not. columns: those of `RunResult`, checked.
     """
 
     W: np.ndarray
     objective: np.ndarray
-    status: list[Status]
+    status: list[StatusName]
     errors: list[str]
     T: Sequence[int | None]
     columns: dict[str, Any]
     mechanisms: Mechanisms
-    trace: Trace | None
+    trace: ObjectiveTrace | None
     seconds: float
-    evidence: Any = None  # see Outcome
+    evidence: Any = None  # see RunResult
 
 
 def own_columns(algorithm: Algorithm, columns: dict[str, Any], k: int) -> dict[str, Any]:
@@ -135,7 +137,7 @@ def own_columns(algorithm: Algorithm, columns: dict[str, Any], k: int) -> dict[s
 
 
 @dataclass(frozen=True)
-class Bound:
+class BoundRun:
     """k replicates that only have to be run.
 
     settings: completed, one per replicate, like budgets. start: (k, d). keys: what each replicate's noise is drawn
@@ -177,15 +179,15 @@ class Bound:
             if claims and (error := check(plan, budget).error or undeclared(plan, algorithm.labels)):
                 raise PrivacyError(f"its plan: {error}")
 
-    def outcome(self, mechanisms: Mechanisms, trace: Listener = no_trace) -> Outcome:
+    def outcome(self, mechanisms: Mechanisms, trace: Listener = no_trace) -> RunResult:
         """What the algorithm hands back of all replicates together, releasing through `mechanisms`."""
         batch = batch_settings(self.settings, self.algorithm.per_replicate)
         try:
             with np.errstate(all="ignore"):  # a diverging iterate is a result (its status says so), not a warning
                 outcome = self.algorithm.run(self.problem, self.start.copy(), mechanisms, batch, trace)
-        except Elsewhere as error:
+        except NeedsAllRows as error:
             raise UserError(f"{self.algorithm.name}: it {error}; run it without shards") from error
-        return outcome if isinstance(outcome, Outcome) else Outcome(outcome)
+        return outcome if isinstance(outcome, RunResult) else RunResult(outcome)
 
     def run(
         self, *, traced: bool = False, noiseless: bool = False, mechanisms_class: type[Mechanisms] = Mechanisms
@@ -196,17 +198,17 @@ class Bound:
         self.plan(mechanisms)
         clock = Clock()
         iterations = algorithm.iterations(problem, self.settings[0])
-        trace = Trace(problem.value, schedule(iterations), clock) if traced and iterations else None
+        trace = ObjectiveTrace(problem.value, schedule(iterations), clock) if traced and iterations else None
         outcome = self.outcome(mechanisms, trace or no_trace)
         seconds = clock.seconds
         with np.errstate(all="ignore"):
             objective = problem.value(outcome.W)
-            within = objective <= DIVERGED
+            within = objective <= DIVERGENCE_FACTOR
             if not within.all():  # else the start's is not needed, which is a pass over the data
-                within = objective <= DIVERGED * np.maximum(1, abs(problem.value(self.start)))
+                within = objective <= DIVERGENCE_FACTOR * np.maximum(1, abs(problem.value(self.start)))
             sane = np.isfinite(outcome.W).all(axis=1) & within
-        errors = list(outcome.withheld or [""] * k)
-        status: list[Status] = [
+        errors = list(outcome.refusals or [""] * k)
+        status: list[StatusName] = [
             "refused" if error else "done" if fine else "diverged" for error, fine in zip(errors, sane, strict=True)
         ]
         T: Sequence[int | None] = outcome.T or [algorithm.iterations(problem, one) for one in self.settings]
@@ -233,17 +235,17 @@ def bind(
     keys: Sequence[str],
     seeds: Sequence[int] = (),
     planted: float = 1.0,
-) -> Bound:
+) -> BoundRun:
     """One run of each of `settings`, completed; UserError for a problem that the method's guarantee does not cover."""
     complete: list[BaseSettings] = []
     for one, group in itertools.groupby(settings):
         complete += [algorithm.complete(problem, one)] * len(list(group))
-    found = Bound(algorithm, problem, complete, list(budgets), start, list(keys), tuple(seeds), planted)
+    found = BoundRun(algorithm, problem, complete, list(budgets), start, list(keys), tuple(seeds), planted)
     algorithm.needs.check(problem, algorithm.name, rows=not algorithm.flaw(complete[0], budgets[0].accounting))
     return found
 
 
-def bind_jobs(jobs: Sequence[Job], build: Build = build) -> Bound:
+def bind_jobs(jobs: Sequence[Job], build: Build = build) -> BoundRun:
     """Jobs of one group; build: what gives the problem of a name."""
     first = jobs[0]
     algorithm, problem = algorithms.get(first.algorithm), build(first.problem)

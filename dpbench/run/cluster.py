@@ -33,14 +33,14 @@ from dpbench.version import __version__
 Batch: TypeAlias = list[Job]
 
 
-class Rows(NamedTuple):
+class BatchRows(NamedTuple):
     """The rows of `runs` and of `traces` that a batch ended with."""
 
     runs: list[Row]
     traces: list[Point]
 
 
-class Death(NamedTuple):
+class WorkerDeath(NamedTuple):
     """`times` workers died while they had the batch; why: what the library calls it."""
 
     times: int
@@ -53,7 +53,7 @@ class Executor(Protocol):
     def shares(self) -> int:
         """Into how many even shares the work is cut: a batch longer than one would be the last to end."""
 
-    def run(self, batches: dict[int, Batch]) -> Iterator[tuple[int, Rows | Death]]:
+    def run(self, batches: dict[int, Batch]) -> Iterator[tuple[int, BatchRows | WorkerDeath]]:
         """How each batch ended, in the order they end. A batch that did not start may be left out after a death."""
 
 
@@ -145,7 +145,7 @@ class Cluster:
         except (OSError, *timeouts()) as error:  # a client whose scheduler died may still try to reach it
             raise gone(self.scheduler) from error
 
-    def run(self, batches: dict[int, Batch]) -> Iterator[tuple[int, Rows | Death]]:
+    def run(self, batches: dict[int, Batch]) -> Iterator[tuple[int, BatchRows | WorkerDeath]]:
         from distributed.comm.core import CommClosedError
 
         waiting = iter(batches.items())  # one by one: whoever takes a batch claims it
@@ -197,20 +197,20 @@ class Cluster:
             if key in self._flying:
                 return key
 
-    def _outcome(self, future: Any, index: int, batch: Batch) -> Rows | Death | None:
+    def _outcome(self, future: Any, index: int, batch: Batch) -> BatchRows | WorkerDeath | None:
         """How a batch ended, or None if it has to go out again with its data."""
         from distributed import CancelledError, KilledWorker
 
         try:
-            rows: Rows | None = future.result()
+            rows: BatchRows | None = future.result()
             return rows
         except KilledWorker as death:
-            return Death(death.allowed_failures + 1, "KilledWorker")
+            return WorkerDeath(death.allowed_failures + 1, "KilledWorker")
         except CancelledError as error:
             self._alive()
             self._losses[index] += 1
             if self._losses[index] > LOSSES:
-                return Rows([failed_row(job, error) for job in batch], [])
+                return BatchRows([failed_row(job, error) for job in batch], [])
             self._shipments.pop(batch[0].recipe.dataset, None)  # lost with the worker that held it
             return None
         except UserError:
@@ -235,7 +235,7 @@ def check_version(driver: str) -> None:
         raise UserError(f"a worker has dpbench {__version__}, the driver {driver}: install the same version")
 
 
-def perform(batch: Batch, parcel: Parcel, shipment: dict[str, bytes] | None) -> Rows | None:
+def perform(batch: Batch, parcel: Parcel, shipment: dict[str, bytes] | None) -> BatchRows | None:
     """On a worker: the rows of a batch, or None if the data set must be sent first."""
     from threadpoolctl import threadpool_limits
 
@@ -247,7 +247,7 @@ def perform(batch: Batch, parcel: Parcel, shipment: dict[str, bytes] | None) -> 
         path, _, name = batch[0].algorithm.rpartition(":")
         here = f"{_source_file(Path(path).name, parcel.source)}:{name}"
         batch = [msgspec.structs.replace(job, algorithm=here) for job in batch]
-    return Rows(*execute(batch))
+    return BatchRows(*execute(batch))
 
 
 @functools.cache

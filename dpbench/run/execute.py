@@ -31,7 +31,7 @@ import numpy as np
 from threadpoolctl import ThreadpoolController
 
 from dpbench import algorithms, datasets
-from dpbench.algorithms.base import Algorithm, BaseSettings, Outcome, make_settings
+from dpbench.algorithms.base import Algorithm, BaseSettings, RunResult, make_settings
 from dpbench.errors import Defect, UserError, WorkerDied
 from dpbench.privacy.budget import Budget
 from dpbench.privacy.ledger import Composition, Relation
@@ -41,7 +41,7 @@ from dpbench.problems import Problem, build, catalogue
 from dpbench.problems.optimum import NoOptimum, Optimum
 from dpbench.problems.scores import held_out_scores
 from dpbench.run import outcomes
-from dpbench.run.bind import BatchRun, Bound, Build, Trace, bind, bind_jobs, own_columns
+from dpbench.run.bind import BatchRun, BoundRun, Build, ObjectiveTrace, bind, bind_jobs, own_columns
 from dpbench.run.job import Job
 from dpbench.run.row import RUNS, Point, Row
 from dpbench.run.store import Store
@@ -111,7 +111,7 @@ def _execute(jobs: list[Job], build: Build) -> tuple[list[Row], list[Point]]:
     if first.timed and run.seconds < REHEARSED:
         run = bound.run(traced=first.trace)
     algorithm, problem, settings = bound.algorithm, bound.problem, bound.settings
-    outcome = Outcome(run.W, run.columns, evidence=run.evidence)
+    outcome = RunResult(run.W, run.columns, evidence=run.evidence)
     measured = algorithm.measure(problem, outcome, settings[0], [stream(job.stream_key, "measure") for job in jobs])
     run = run._replace(columns=run.columns | own_columns(algorithm, measured, len(jobs)))
     optimum = _optimum(problem)
@@ -167,7 +167,7 @@ def _held_out(job: Job, problem: Problem, W: np.ndarray, optimum: Optimum | None
         return held_out_scores(problem.loss, *held_out, W, reference, problem.mean_label)
 
 
-def _rows(jobs: list[Job], bound: Bound, run: BatchRun, optimum: Optimum | None) -> list[Row]:
+def _rows(jobs: list[Job], bound: BoundRun, run: BatchRun, optimum: Optimum | None) -> list[Row]:
     problem = bound.problem
     with np.errstate(all="ignore"):
         gradient_norm = np.linalg.norm(problem.gradient(run.W), axis=1)
@@ -203,7 +203,7 @@ def _blank(value: object) -> bool:
     return value is None or (isinstance(value, str) and not value)
 
 
-def _check(row: Row, bound: Bound, run: BatchRun, i: int) -> None:
+def _check(row: Row, bound: BoundRun, run: BatchRun, i: int) -> None:
     """Fill the privacy fields, which nothing else writes; a private run that fails its check is a defect."""
     budget, flaw, result = bound.budgets[i], bound.flaw(i), bound.guarantee(run, i)
     row.relation, row.accounting = budget.relation.value, budget.accounting
@@ -246,7 +246,7 @@ def failed_row(job: Job, error: BaseException) -> Row:
         traceback = "".join(format_exception(error)) if error.__traceback__ else ""
     row = describe(job, job.parsed())
     row.delta = None if isinstance(job.delta, str) else job.delta
-    row.status, row.error, row.traceback = outcomes.of(error), line[:500], traceback
+    row.status, row.error, row.traceback = outcomes.status_of(error), line[:500], traceback
     row.relation, row.accounting = job.neighbours.value, algorithm.accounting(job.accounting)
     row.private = algorithm.private and job.planted == 1
     return row
@@ -259,7 +259,7 @@ def _place(error: BaseException, algorithm: Algorithm) -> str:
     return "".join(f" ({Path(frame.filename).name}:{frame.lineno})" for frame in (own or frames)[-1:])
 
 
-def _trace_rows(jobs: list[Job], trace: Trace | None, optimum: Optimum | None) -> list[Point]:
+def _trace_rows(jobs: list[Job], trace: ObjectiveTrace | None, optimum: Optimum | None) -> list[Point]:
     if trace is None:
         return []
     reference = 0.0 if optimum is None else optimum.value

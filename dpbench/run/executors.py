@@ -22,7 +22,7 @@ from threadpoolctl import threadpool_limits
 
 from dpbench.datasets import cache
 from dpbench.errors import UserError, WorkerDied, at_least, nearest
-from dpbench.run.cluster import Batch, Cluster, Death, Executor, Rows
+from dpbench.run.cluster import Batch, BatchRows, Cluster, Executor, WorkerDeath
 from dpbench.run.execute import execute, failed_row
 from dpbench.run.shards import Sharded
 
@@ -41,9 +41,9 @@ class Here:
     def shares(self) -> int:
         return 1
 
-    def run(self, batches: dict[int, Batch]) -> Iterator[tuple[int, Rows | Death]]:
+    def run(self, batches: dict[int, Batch]) -> Iterator[tuple[int, BatchRows | WorkerDeath]]:
         for index, batch in batches.items():
-            yield index, Rows(*execute(batch))
+            yield index, BatchRows(*execute(batch))
 
 
 POOL_THREADS = 4  # that joblib's pool starts in this process: its manager, a queue's feeder, and some to spare
@@ -58,7 +58,7 @@ class Local:
     def shares(self) -> int:
         return self._jobs
 
-    def run(self, batches: dict[int, Batch]) -> Iterator[tuple[int, Rows | Death]]:
+    def run(self, batches: dict[int, Batch]) -> Iterator[tuple[int, BatchRows | WorkerDeath]]:
         from joblib import Parallel, delayed
 
         flying: list[int] = []
@@ -85,7 +85,7 @@ class Local:
                     yield index, rows
             except BrokenProcessPool as death:
                 for index in flying:
-                    yield index, Death(1, type(death).__name__)
+                    yield index, WorkerDeath(1, type(death).__name__)
 
 
 def _room_for_threads() -> None:
@@ -132,27 +132,27 @@ def open_executor(
     return nullcontext(Here() if jobs == 1 and backend == "loky" else Local(jobs, backend))
 
 
-def results(todo: list[Batch], executor: Executor) -> Iterator[tuple[Batch, Rows]]:
+def results(todo: list[Batch], executor: Executor) -> Iterator[tuple[Batch, BatchRows]]:
     """Every batch with its rows, in the order they end; see the module's docstring for those whose workers die."""
     waiting, deaths = dict(enumerate(todo)), Counter[int]()
     while waiting:
         suspects = [index for index in waiting if deaths[index]]
         chosen = {suspects[0]: waiting[suspects[0]]} if suspects else dict(waiting)
         for index, ended in executor.run(chosen):
-            if isinstance(ended, Death):
+            if isinstance(ended, WorkerDeath):
                 deaths[index] += ended.times
                 if deaths[index] < ATTEMPTS:
                     continue
                 error = WorkerDied(f"its worker process died {deaths[index]} times ({ended.why})")
-                ended = Rows([failed_row(job, error) for job in waiting[index]], [])
+                ended = BatchRows([failed_row(job, error) for job in waiting[index]], [])
             yield waiting.pop(index), ended
 
 
-def _indexed(index: int, batch: Batch, driver: int, data: str) -> tuple[int, Rows]:
+def _indexed(index: int, batch: Batch, driver: int, data: str) -> tuple[int, BatchRows]:
     _end_with(driver)
     if os.getpid() != driver:  # a worker of an earlier call may know another folder of data
         os.environ["DPBENCH_DATA"] = data
-    return index, Rows(*execute(batch))
+    return index, BatchRows(*execute(batch))
 
 
 @functools.cache

@@ -95,7 +95,7 @@ class Job(msgspec.Struct, frozen=True, kw_only=True, gc=False):
         return msgspec.json.decode(self.settings, type=algorithms.get(self.algorithm).Settings)
 
     @property
-    def count(self) -> int:
+    def run_count(self) -> int:
         """How many runs the job stands for."""
         return math.prod(len(values) for values in self.axes.values())
 
@@ -209,7 +209,7 @@ def _keys_like(job: Job) -> Keys:
 
 
 @dataclass(frozen=True)
-class Series:
+class JobSeries:
     """The runs of a job under each of some seeds and, for each, under each number of a timed repetition.
 
     Half a million runs can be planned and counted by their keys alone: the jobs are made where they are asked for.

@@ -14,11 +14,11 @@ from dpbench.errors import Defect, OutOfReach, UserError, WorkerDied
 if TYPE_CHECKING:
     import pandas
 
-Status: TypeAlias = Literal["done", "diverged", "out of reach", "refused", "died", "defect"]
+StatusName: TypeAlias = Literal["done", "diverged", "out of reach", "refused", "died", "defect"]
 
 
 @dataclass(frozen=True)
-class Outcome:
+class Status:
     """meaning: in words. result: whether there are iterates to judge. blame: whether a method's code is at fault.
 
     raised: the exceptions that stand for it; the most special class decides.
@@ -30,24 +30,24 @@ class Outcome:
     raised: tuple[type[BaseException], ...] = ()
 
 
-OUTCOMES: Mapping[Status, Outcome] = {  # from the best to the worst
-    "done": Outcome("ended with finite iterates", result=True),
-    "diverged": Outcome("ended, and its objective is infinite or too large to have a digit of the data", result=True),
-    "out of reach": Outcome("no noise gives this ε under this accounting: not applicable", raised=(OutOfReach,)),
-    "refused": Outcome("the method does not take this problem, these data or these settings", raised=(UserError,)),
-    "died": Outcome("its process was killed, or had no memory", raised=(WorkerDied, MemoryError)),
-    "defect": Outcome(
+OUTCOMES: Mapping[StatusName, Status] = {  # from the best to the worst
+    "done": Status("ended with finite iterates", result=True),
+    "diverged": Status("ended, and its objective is infinite or too large to have a digit of the data", result=True),
+    "out of reach": Status("no noise gives this ε under this accounting: not applicable", raised=(OutOfReach,)),
+    "refused": Status("the method does not take this problem, these data or these settings", raised=(UserError,)),
+    "died": Status("its process was killed, or had no memory", raised=(WorkerDied, MemoryError)),
+    "defect": Status(
         "its code raised an error, or broke what it declares; a run that fails its privacy check is one",
         blame=True,
         raised=(Defect, Exception),
     ),
 }
-assert tuple(OUTCOMES) == get_args(Status)
+assert tuple(OUTCOMES) == get_args(StatusName)
 RESULTS = frozenset(word for word, one in OUTCOMES.items() if one.result)
-_RAISED: Mapping[type[BaseException], Status] = {cls: word for word, one in OUTCOMES.items() for cls in one.raised}
+_RAISED: Mapping[type[BaseException], StatusName] = {cls: word for word, one in OUTCOMES.items() for cls in one.raised}
 
 
-def of(error: BaseException) -> Status:
+def status_of(error: BaseException) -> StatusName:
     """The outcome of a run that raised `error`."""
     return next((_RAISED[cls] for cls in type(error).__mro__ if cls in _RAISED), "defect")
 
@@ -57,6 +57,6 @@ def has_result(statuses: pandas.Series) -> pandas.Series:
     return statuses.isin(RESULTS)
 
 
-def worst(statuses: list[Status]) -> Status:
+def worst(statuses: list[StatusName]) -> StatusName:
     """Of several runs', the one that says most against them."""
     return max(statuses, key=tuple(OUTCOMES).index)

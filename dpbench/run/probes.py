@@ -25,10 +25,10 @@ from dpbench.algorithms.base import (
     Diagnostic,
     Mechanisms,
     Needs,
-    Outcome,
     Positive,
     Problem,
     Relation,
+    RunResult,
     Trace,
     no_trace,
 )
@@ -76,13 +76,13 @@ class EstimatorProbe(Probe):
         draws: Annotated[int, msgspec.Meta(ge=2)] = 1000
         directions: Count | None = None
 
-    def run(self, problem: Problem, W: Array, mechanisms: Mechanisms, settings: Settings, trace: Trace) -> Outcome:
+    def run(self, problem: Problem, W: Array, mechanisms: Mechanisms, settings: Settings, trace: Trace) -> RunResult:
         d, L = problem.d, problem.lipschitz
         found = [self._one(problem, x, coin, settings) for x, coin in zip(W, mechanisms.coins, strict=True)]
         measured, error = np.array(found).T
         bound = 16 * d * L**2 / settings.b * (settings.distance**2 if settings.estimator == "diff" else 1.0)
         bounds = [bound if settings.quantity == "variance" else None] * len(W)
-        return Outcome(W, columns={"measured": measured, "measured_error": error, "bound": bounds})
+        return RunResult(W, columns={"measured": measured, "measured_error": error, "bound": bounds})
 
     def _one(self, problem: Problem, x: Array, coin: np.random.Generator, settings: Settings) -> tuple[float, float]:
         y = x + settings.distance * settings.radius * zeroth_order.directions([coin], 1, 1, problem.d)[0, 0, 0]
@@ -140,7 +140,7 @@ class NoiseProbe(Probe):
             raise UserError(f"{self.name}: t = {settings.t} must be at most T = {settings.T}")
         return settings
 
-    def run(self, problem: Problem, W: Array, mechanisms: Mechanisms, settings: Settings, trace: Trace) -> Outcome:
+    def run(self, problem: Problem, W: Array, mechanisms: Mechanisms, settings: Settings, trace: Trace) -> RunResult:
         k, d, L, rho = len(W), problem.d, problem.lipschitz, float(mechanisms.budget.rho)
         zeros = np.zeros((k, settings.draws, d))
         if settings.mechanism == "tree":
@@ -158,7 +158,7 @@ class NoiseProbe(Probe):
             "measured_error": squares.std(axis=1) / math.sqrt(settings.draws),
             "bound": [bound] * k,
         }
-        return Outcome(W, columns=columns)
+        return RunResult(W, columns=columns)
 
 
 class SphereProbe(Probe):
@@ -193,7 +193,7 @@ class SphereProbe(Probe):
     def work(self, n: int, d: int, settings: BaseSettings) -> float:
         return 1e4 * getattr(settings, "M", n)
 
-    def run(self, problem: Problem, W: Array, mechanisms: Mechanisms, settings: Settings, trace: Trace) -> Outcome:
+    def run(self, problem: Problem, W: Array, mechanisms: Mechanisms, settings: Settings, trace: Trace) -> RunResult:
         from dpbench.problems.stationarity import goldstein_norm
 
         k, d = W.shape
@@ -222,7 +222,7 @@ class SphereProbe(Probe):
         ]  # fmt: skip
         T, _ = method.lengths(sphere, mechanisms, own)
         columns = {"measured": values.mean(axis=1), "measured_error": errors.mean(axis=1), "notes": notes}
-        return Outcome(W, columns, T=[T] * k)
+        return RunResult(W, columns, T=[T] * k)
 
 
 class OptimumProbe(Probe):
@@ -238,7 +238,9 @@ class OptimumProbe(Probe):
     needs = Needs(row_norm=None, regularisers=("l1", "l2"))
     diagnostics = (MEASURED[0], Diagnostic("values", "the non-zero |w*_j| in falling order", of_data=True), NOTES)
 
-    def run(self, problem: Problem, W: Array, mechanisms: Mechanisms, settings: BaseSettings, trace: Trace) -> Outcome:
+    def run(
+        self, problem: Problem, W: Array, mechanisms: Mechanisms, settings: BaseSettings, trace: Trace
+    ) -> RunResult:
         best, M = problem.optimum(), problem.coordinate_constants
         sizes = np.sort(np.abs(best.w[best.w != 0]))[::-1]
         facts = {
@@ -250,4 +252,4 @@ class OptimumProbe(Probe):
         }
         k = len(W)
         columns = {"measured": [best.certificate] * k, "values": [sizes] * k, "notes": [json.dumps(facts)] * k}
-        return Outcome(np.tile(best.w, (k, 1)), columns=columns)
+        return RunResult(np.tile(best.w, (k, 1)), columns=columns)

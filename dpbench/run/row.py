@@ -15,7 +15,7 @@ import msgspec
 
 from dpbench import algorithms
 from dpbench.errors import UserError
-from dpbench.run.outcomes import Status
+from dpbench.run.outcomes import StatusName
 
 if TYPE_CHECKING:
     import pandas
@@ -41,7 +41,7 @@ class Row(msgspec.Struct, kw_only=True):
     gradient_norm: float | None = None
     accuracy: float | None = None
     seconds: float | None = None
-    status: Status | None = None
+    status: StatusName | None = None
     ending: str | None = None
     error: str | None = None
     epsilon_planned: float | None = None  # of all that the run could have released: the guarantee
@@ -112,7 +112,7 @@ class Point(msgspec.Struct, kw_only=True):
 
 KINDS: Mapping[object, str] = {
     str: "string",
-    Status: "string",
+    StatusName: "string",
     Values: "string",  # as JSON
     float: "double",
     int: "int64",

@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 from dpbench import algorithms, datasets
 from dpbench.errors import UserError
 from dpbench.run import outcomes
-from dpbench.run.cluster import Rows
+from dpbench.run.cluster import BatchRows
 from dpbench.run.executors import Here, cores, open_executor, results
 from dpbench.run.job import Job
 from dpbench.run.row import Row
@@ -80,7 +80,7 @@ CUT = 4  # nonconvex's full profile, simulated on 10 workers: 0:51 hours; 1:14 a
 
 
 @dataclass
-class Summary:
+class RunSummary:
     """What a call of `run` did: rows by status, jobs found finished, and the rows without a result."""
 
     found: int = 0
@@ -92,9 +92,9 @@ class Summary:
     def failed(self) -> int:
         return len(self.failures)
 
-    def __add__(self, other: Summary) -> Summary:
+    def __add__(self, other: RunSummary) -> RunSummary:
         """Of two calls, one after the other."""
-        return Summary(
+        return RunSummary(
             self.found + other.found,
             self.statuses + other.statuses,
             self.failures + other.failures,
@@ -116,7 +116,7 @@ class Progress:
 def work(job: Job) -> float:
     """The job's rough cost in flops (see Algorithm.work); 1 where extreme settings overflow: the run will say so."""
     try:
-        cost = job.count * algorithms.get(job.algorithm).work(*_size(job), job.parsed())
+        cost = job.run_count * algorithms.get(job.algorithm).work(*_size(job), job.parsed())
     except ArithmeticError:
         return 1.0
     return cost if math.isfinite(cost) else 1.0
@@ -134,10 +134,10 @@ def estimate(jobs: list[Job], store: Store, workers: int | None) -> float:
     missing = [job for job in jobs if not ended.done(job.key, job.trace)]
     timed = sum(1 for job in missing if job.timed)
     try:
-        flops = [job.count * algorithms.get(job.algorithm).work(*_size(job), job.parsed()) for job in missing]
+        flops = [job.run_count * algorithms.get(job.algorithm).work(*_size(job), job.parsed()) for job in missing]
     except ArithmeticError:
         return math.inf
-    steps = sum(job.count * float(getattr(job.parsed(), "T", None) or 1) for job in missing)
+    steps = sum(job.run_count * float(getattr(job.parsed(), "T", None) or 1) for job in missing)
     return seconds(sum(flops), steps, 1 if timed else workers or cores())
 
 
@@ -170,7 +170,7 @@ def run(
     shards: int | None = None,
     part: str | None = None,
     report: Callable[[Progress], None] = lambda progress: None,
-) -> Summary:
+) -> RunSummary:
     """Run the jobs that the store has not finished and write each batch's rows as soon as it ends.
 
     Batches of untimed jobs go to the executor of `backend`, `workers`, `scheduler` and `shards` (see `executors`).
@@ -184,10 +184,10 @@ def run(
     if missing:
         store.prepare()
         _heal(missing)
-    summary = Summary(found=len(unique) - len(missing), keys=list(unique))
+    summary = RunSummary(found=len(unique) - len(missing), keys=list(unique))
     pace, done = Pace(sum(work(job) for job in missing), len(missing)), 0
 
-    def ended(batch: list[Job], rows: Rows, alone: bool) -> None:
+    def ended(batch: list[Job], rows: BatchRows, alone: bool) -> None:
         nonlocal done
         store.write(rows.runs, rows.traces)
         summary.statuses.update(str(row.status) for row in rows.runs)

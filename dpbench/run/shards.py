@@ -20,8 +20,8 @@ from dpbench.errors import DataError, UserError, how_to_install
 from dpbench.problems import Problem, build, catalogue
 from dpbench.problems.rows import Rows
 from dpbench.problems.shards import Question, ShardedProblem, Shards
-from dpbench.run.cluster import Batch, Death, check_version, connect, gone, timeouts
-from dpbench.run.cluster import Rows as Ended
+from dpbench.run.cluster import Batch, WorkerDeath, check_version, connect, gone, timeouts
+from dpbench.run.cluster import BatchRows as Ended
 from dpbench.run.execute import execute, one_thread
 from dpbench.version import __version__
 
@@ -137,7 +137,7 @@ class Sharded:
     def shares(self) -> int:
         return 1
 
-    def run(self, batches: dict[int, Batch]) -> Iterator[tuple[int, Ended | Death]]:
+    def run(self, batches: dict[int, Batch]) -> Iterator[tuple[int, Ended | WorkerDeath]]:
         for index, batch in batches.items():
             ended = Ended(*execute(batch, self._build))
             if self._client.status != "running":

@@ -18,7 +18,7 @@ from dpbench.run.job import Job
 from dpbench.run.store import Store, one_data
 from dpbench.study.experiment import Experiment
 from dpbench.study.grid import GridEntry
-from dpbench.study.plan import Plan, Planner
+from dpbench.study.plan import JobPlan, Planner
 from dpbench.study.standing import RunCount
 from dpbench.study.statistics import span
 
@@ -26,7 +26,7 @@ P = ParamSpec("P")
 Found = TypeVar("Found")
 
 
-def kept(compute: Callable[Concatenate[Context, P], Found]) -> Callable[Concatenate[Context, P], Found]:
+def memoised(compute: Callable[Concatenate[Context, P], Found]) -> Callable[Concatenate[Context, P], Found]:
     """Compute once for each context and arguments (hashable): its rows, once read, stay as they are.
 
     Whoever asks again is given the same object, so nobody writes to it.
@@ -74,7 +74,7 @@ class Context:
         """The rows that the artefact's own blocks of the grid ask for, further narrowed to `equal` columns."""
         return select(self._rows(artefact), **equal)
 
-    @kept
+    @memoised
     def _rows(self, artefact: str) -> pd.DataFrame:
         rows = self.runs[self.runs["key"].isin(self._plan(artefact).by_key)]
         beside = self._beside_of(artefact) if self.beside else rows.iloc[:0]
@@ -162,14 +162,14 @@ class Context:
 
     @cached_property
     def found_before(self) -> dict[Hashable, Any]:
-        """What functions that are `kept` have computed."""
+        """What functions that are `memoised` have computed."""
         return {}
 
     @cached_property
     def _planner(self) -> Planner:
         return Planner(self.store)
 
-    def _plan(self, artefact: str) -> Plan:
+    def _plan(self, artefact: str) -> JobPlan:
         return self._planner.plan(self.blocks(artefact))
 
     def _beside_of(self, artefact: str) -> pd.DataFrame:

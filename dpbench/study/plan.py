@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from dpbench import datasets
 from dpbench.problems import catalogue
-from dpbench.run.job import Job, Series, make_job
+from dpbench.run.job import Job, JobSeries, make_job
 from dpbench.run.store import Ended
 from dpbench.study.grid import GridEntry
 from dpbench.study.tuner import Columns, Tuner, columns_of
@@ -19,13 +19,13 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Plan:
+class JobPlan:
     """The runs of some blocks, the problems whose data are not fetched, and what waits for rows of other blocks.
 
     Rows of a job may be there although its data are not: reports read them, and only `runnable` jobs can run.
     """
 
-    series: list[Series] = field(default_factory=list)
+    series: list[JobSeries] = field(default_factory=list)
     missing_data: dict[str, str] = field(default_factory=dict)
     waiting: list[str] = field(default_factory=list)
     unknown: set[tuple[str, str]] = field(default_factory=set)  # (problem, algorithm) of which not every job is known
@@ -54,7 +54,7 @@ class Plan:
         return [job for job in self.jobs if job.problem not in self.missing_data]
 
 
-def plan(blocks: list[GridEntry], store: Store | None) -> Plan:
+def plan(blocks: list[GridEntry], store: Store | None) -> JobPlan:
     """Jobs of the blocks. Those with "best" settings or `timed_if` look up other runs' rows in the store, or wait."""
     return Planner(store).plan(blocks)
 
@@ -64,12 +64,12 @@ class Planner:
 
     def __init__(self, store: Store | None) -> None:
         self.store = store
-        self._planned: dict[GridEntry, Plan] = {}
+        self._planned: dict[GridEntry, JobPlan] = {}
         self._missing: dict[str, str] = {}  # problem → its data set, "" where that is fetched
         self._fetched: dict[str, bool] = {}
 
-    def plan(self, blocks: list[GridEntry]) -> Plan:
-        result = Plan()
+    def plan(self, blocks: list[GridEntry]) -> JobPlan:
+        result = JobPlan()
         for block in blocks:
             if block not in self._planned:
                 self._planned[block] = self._block(block)
@@ -114,8 +114,8 @@ class Planner:
                 self._missing[problem] = "" if self._fetched[dataset] else dataset
         return {problem: dataset for problem in problems if (dataset := self._missing[problem])}
 
-    def _block(self, block: GridEntry) -> Plan:
-        result = Plan(missing_data=self._missing_data(block.problems))
+    def _block(self, block: GridEntry) -> JobPlan:
+        result = JobPlan(missing_data=self._missing_data(block.problems))
         tuned, swept, seeds = block.tuned, block.swept, range(block.seeds)
         lists = {name: block.values(name) for name in block.settings if name not in (*tuned, *swept)}
         given = [dict(zip(lists, values, strict=True)) for values in itertools.product(*lists.values())]
@@ -139,11 +139,11 @@ class Planner:
                     sweep=swept,
                     planted=planted,
                 )
-                ended = self._ended(Series(job, seeds, [0])) if block.timed_if else {""}
+                ended = self._ended(JobSeries(job, seeds, [0])) if block.timed_if else {""}
                 if None in ended:
                     awaited = "its untimed runs"
                 if ended == {block.timed_if}:
-                    result.series.append(Series(job, seeds, range(1, block.timed + 1) or [0]))
+                    result.series.append(JobSeries(job, seeds, range(1, block.timed + 1) or [0]))
             if awaited:
                 result.unknown.add((problem, algorithm))
             if awaited and problem not in result.missing_data:
@@ -157,6 +157,6 @@ class Planner:
         best = self._tuner.best(problem, algorithm, epsilon, fixed, block.tuned, *how) if self._tuner else None
         return None if best is None else fixed | best
 
-    def _ended(self, series: Series) -> set[str | None]:
+    def _ended(self, series: JobSeries) -> set[str | None]:
         """How the runs of the series ended; None among them where one is missing."""
         return {self._endings.get(key) or self.outcomes.get(key) for key in series.keys}

@@ -7,16 +7,16 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from dpbench.errors import counted
-from dpbench.run.job import Series
+from dpbench.run.job import JobSeries
 from dpbench.run.store import Ended, Store
 from dpbench.study.experiment import Experiment
-from dpbench.study.plan import Plan, Planner
+from dpbench.study.plan import JobPlan, Planner
 
 NOT_APPLICABLE = "not applicable"
 
 
 @dataclass(frozen=True)
-class Standing:
+class RunCounts:
     """The runs behind one artefact under one profile, counted; notes: what stands in the way, in words.
 
     Runs whose ε no noise reaches under their accounting are not applicable: they are no failures, and are in the notes.
@@ -30,7 +30,7 @@ class Standing:
     notes: str
 
 
-def standing(one: Experiment, profile: str, store: Store) -> Iterator[Standing]:
+def run_counts(one: Experiment, profile: str, store: Store) -> Iterator[RunCounts]:
     """The standing of each artefact that asks for runs under a profile."""
     planner = Planner(store)
     count = RunCount(planner.ended)
@@ -46,7 +46,7 @@ def standing(one: Experiment, profile: str, store: Store) -> Iterator[Standing]:
                 continue
             whole, missing, failed, beyond, unfinished = count.of(planned.series)
             told[asked] = whole - missing - failed - beyond, missing, failed, _notes(planned, unfinished, beyond)
-        yield Standing(f"{one.name}/{artefact.name}", profile, *told[asked])
+        yield RunCounts(f"{one.name}/{artefact.name}", profile, *told[asked])
 
 
 class RunCount:
@@ -59,9 +59,9 @@ class RunCount:
         self._ended = ended
         self._known: dict[int, tuple[int, int, int, int]] = {}  # by the identity of a series, which its plan keeps
 
-    def of(self, series: Iterable[Series]) -> tuple[int, int, int, int, set[str]]:
+    def of(self, series: Iterable[JobSeries]) -> tuple[int, int, int, int, set[str]]:
         """(all, missing, failed, beyond reach), and the problems on which runs are missing."""
-        alike: dict[bytes, list[Series]] = defaultdict(list)
+        alike: dict[bytes, list[JobSeries]] = defaultdict(list)
         for each in series:
             alike[each.like.whole].append(each)
         sums, unfinished = [0, 0, 0, 0], set()
@@ -76,13 +76,13 @@ class RunCount:
                 unfinished.add(first.job.problem)
         return sums[0], sums[1], sums[2], sums[3], unfinished
 
-    def _one(self, alike: list[Series]) -> tuple[int, int, int, int]:
+    def _one(self, alike: list[JobSeries]) -> tuple[int, int, int, int]:
         keys = alike[0].keys if len(alike) == 1 else set().union(*(one.keys for one in alike))
         traced = set().union(*(one.keys for one in alike if one.job.trace))
         return len(keys), *self._ended.counts(keys, traced)
 
 
-def _notes(planned: Plan, unfinished: set[str], beyond: int) -> str:
+def _notes(planned: JobPlan, unfinished: set[str], beyond: int) -> str:
     notes = []
     absent = sorted({dataset for problem, dataset in planned.missing_data.items() if problem in unfinished})
     if absent:

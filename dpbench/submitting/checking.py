@@ -22,14 +22,14 @@ from typing import Any
 import msgspec
 
 from dpbench import algorithms, datasets
-from dpbench.algorithms import defaults
+from dpbench.algorithms import rules
 from dpbench.archive import content
 from dpbench.archive.bounded import OutOfBounds, bounded
 from dpbench.archive.content import Submission, composition_of
 from dpbench.auditing.claims import PureClaim, decide, least_runs
 from dpbench.errors import NotAtHand, PrivacyError, UserError, silent
 from dpbench.leaderboard import tracks
-from dpbench.privacy.check import within
+from dpbench.privacy.check import at_most
 from dpbench.privacy.ledger import Relation
 from dpbench.privacy.verify import spent
 from dpbench.problems import build, catalogue
@@ -37,7 +37,7 @@ from dpbench.run import outcomes
 from dpbench.run.job import Keys, delta_value
 from dpbench.study.style import look
 from dpbench.submitting import replaying
-from dpbench.submitting.replaying import SUBMITTED, Replay
+from dpbench.submitting.replaying import SUBMITTED, ReceiverRuns
 
 SAME = 2e-3  # relative, of two computations of one ε: their grids
 MOST_LEDGERS = 200  # of one archive; the board has fewer cells
@@ -60,7 +60,7 @@ class Report:
     problems: list[str] = field(default_factory=list)
     checked: list[str] = field(default_factory=list)
     unchecked: list[str] = field(default_factory=list)
-    replay: Replay | None = None
+    replay: ReceiverRuns | None = None
 
     @property
     def placed(self) -> bool:
@@ -77,7 +77,7 @@ class Report:
         return lines(self.problems)
 
 
-def check(path: str | os.PathLike[str], *, rerun: Callable[[Submission], Replay] | None = None) -> Report:
+def check(path: str | os.PathLike[str], *, rerun: Callable[[Submission], ReceiverRuns] | None = None) -> Report:
     """Check an archive; UserError where it cannot even be read.
 
     rerun: runs what passed the check again.
@@ -219,12 +219,12 @@ def _guarantees(s: Submission, unchecked: Tell) -> Iterator[str]:
         if row.status not in outcomes.RESULTS or not row.private:
             yield f"row {i}: {row.status}, private: {row.private}"
         used = row.epsilon_planned
-        if used is None or not within(used, row.epsilon):
+        if used is None or not at_most(used, row.epsilon):
             yield f"row {i}: spends ε = {used}, more than the {row.epsilon} asked for"
-        if row.relation != defaults.RELATION.value:
-            yield f"row {i}: {row.relation} neighbours; the leaderboard's are {defaults.RELATION.value}"
+        if row.relation != rules.RELATION.value:
+            yield f"row {i}: {row.relation} neighbours; the leaderboard's are {rules.RELATION.value}"
         size = tracks.size(row.problem)[0]
-        if row.delta not in (0.0, delta_value(defaults.DELTA, size)):
+        if row.delta not in (0.0, delta_value(rules.DELTA, size)):
             yield f"row {i}: δ = {row.delta}; the leaderboard's is n⁻² (or 0 for pure DP)"
 
 
@@ -241,7 +241,7 @@ def _ledgers(s: Submission, unchecked: Tell) -> Iterator[str]:
         except (UserError, PrivacyError, ValueError, TypeError) as error:
             yield f"ledger of {row.problem} at ε = {row.epsilon:g}: {error}"
             continue
-        if not one.releases or not within(found, row.epsilon):
+        if not one.releases or not at_most(found, row.epsilon):
             yield f"ledger of {row.problem} at ε = {row.epsilon:g}: its noise composes to ε = {found:.6g}"
         elif not math.isclose(found, row.epsilon_planned or 0.0, rel_tol=SAME, abs_tol=1e-4 * row.epsilon):
             told = f"its rows say ε = {row.epsilon_planned:.6g}, its ledger {found:.6g}"

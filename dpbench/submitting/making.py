@@ -31,7 +31,7 @@ from dpbench.run.job import Job, identity
 from dpbench.run.store import Store
 from dpbench.study.plan import plan
 from dpbench.submitting import checking
-from dpbench.submitting.replaying import SUBMITTED, Replay, kept
+from dpbench.submitting.replaying import SUBMITTED, ReceiverRuns, kept
 
 if TYPE_CHECKING:
     from dpbench.run.runner import Progress
@@ -216,7 +216,7 @@ def add(
     results: str | os.PathLike[str],
     *,
     replace: bool = False,
-    rerun: Callable[[Submission], Replay] | None = None,
+    rerun: Callable[[Submission], ReceiverRuns] | None = None,
 ) -> Path:
     """Check an archive and add it under `results/PROFILE/leaderboard/submissions/METHOD`; the folder.
 

@@ -31,14 +31,14 @@ import numpy as np
 import pandas as pd
 
 from dpbench import algorithms, datasets
-from dpbench.algorithms import defaults
+from dpbench.algorithms import rules
 from dpbench.archive import sandbox
 from dpbench.archive.content import ReleaseCount, Submission, composition_of
 from dpbench.archive.harness import Task, Tasks, run_task
 from dpbench.errors import NotAtHand, PrivacyError, UserError
 from dpbench.leaderboard import tracks
 from dpbench.leaderboard.places import CLIP, score
-from dpbench.privacy.check import within
+from dpbench.privacy.check import at_most
 from dpbench.privacy.ledger import Relation
 from dpbench.privacy.noise import stream
 from dpbench.privacy.verify import spent
@@ -147,7 +147,7 @@ class Judge(NamedTuple):
 
 
 @dataclass
-class Replay:
+class ReceiverRuns:
     """The result of the receiver's runs.
 
     done: whether every cell was run again, the private problems and the audit too: a place takes that. why: if not.
@@ -164,7 +164,7 @@ class Replay:
     audit: str = ""
 
 
-class Cell(NamedTuple):
+class ReplayedCell(NamedTuple):
     """One (problem, ε) of the archive: its rows by seed, and its ledger."""
 
     rows: list[Any]
@@ -172,7 +172,7 @@ class Cell(NamedTuple):
 
 
 @dataclass
-class Planned:
+class SandboxTask:
     """A task, the problem it is on, and what it is for: "cell", "copy", "first" or "second" of the neighbours."""
 
     task: Task
@@ -189,25 +189,25 @@ def replay(
     *,
     run: sandbox.Runs = sandbox.frames,
     notify: Callable[[str], None] = lambda _: None,
-) -> Replay:
+) -> ReceiverRuns:
     """Run a submission's method again, on all of its cells, on private copies, and for an audit.
 
     run: what runs the tasks in a folder; for tests. seed: of the private copies.
     """
     if run is sandbox.frames and sandbox.at_hand() is None:
-        return Replay(why=f"not re-run: {sandbox.NONE}; install bubblewrap")
+        return ReceiverRuns(why=f"not re-run: {sandbox.NONE}; install bubblewrap")
     cells = _cells(submission)
     away = sorted({at[0] for at in cells if not datasets.available(catalogue.recipe_of(at[0]).dataset)})
     if away:
-        return Replay(why=f"not re-run: data not fetched: {', '.join(away)}")
+        return ReceiverRuns(why=f"not re-run: data not fetched: {', '.join(away)}")
     try:
         planned = [*_public(cells), *(copies := list(_private(cells, seed))), *_neighbours(copies, judge)]
     except NotAtHand as error:
-        return Replay(why=f"not re-run: {error}")
+        return ReceiverRuns(why=f"not re-run: {error}")
     notify(f"{len(planned)} tasks in the sandbox, {len(cells)} cells under new seeds among them")
     secrets.SystemRandom().shuffle(planned)
     found = _run(submission, planned, run)
-    result = Replay()
+    result = ReceiverRuns()
     result.problems += _whole(planned, found)
     if not result.problems:
         _judge_cells(planned, found, cells, result)
@@ -217,13 +217,14 @@ def replay(
     return result
 
 
-def _cells(submission: Submission) -> dict[tuple[str, float], Cell]:
+def _cells(submission: Submission) -> dict[tuple[str, float], ReplayedCell]:
     ledgers = {one.key: one.releases for one in submission.ledgers}
     found: dict[tuple[str, float], list[Any]] = defaultdict(list)
     for row in sorted(submission.rows, key=lambda row: row.seed):
         found[row.problem, row.epsilon].append(row)
     return {
-        at: Cell(rows, next((ledgers[row.key] for row in rows if row.key in ledgers), [])) for at, rows in found.items()
+        at: ReplayedCell(rows, next((ledgers[row.key] for row in rows if row.key in ledgers), []))
+        for at, rows in found.items()
     }
 
 
@@ -231,7 +232,7 @@ def _task(problem: Problem, name: str, keys: list[str], inits: list[str], **give
     rule = catalogue.recipe_of(name).start
     start = np.stack([catalogue.draw(rule, problem.d, stream(key, "init")) for key in inits])
     task = Task(task=secrets.randbits(48), data=f"{secrets.token_hex(8)}.npz", loss=problem.loss.name, l1=problem.l1,
-                l2=problem.l2, keys=keys, relation=defaults.RELATION.value, **given)  # fmt: skip
+                l2=problem.l2, keys=keys, relation=rules.RELATION.value, **given)  # fmt: skip
     return task, start
 
 
@@ -240,7 +241,7 @@ def _tokens(count: int) -> list[str]:
     return [secrets.token_hex(16) for _ in range(count)]
 
 
-def _public(cells: dict[tuple[str, float], Cell]) -> Iterable[Planned]:
+def _public(cells: dict[tuple[str, float], ReplayedCell]) -> Iterable[SandboxTask]:
     """Every cell: its first seed, which must come to the same, then as many seeds as it states that are new."""
     for (name, epsilon), cell in cells.items():
         first = cell.rows[0]
@@ -250,10 +251,10 @@ def _public(cells: dict[tuple[str, float], Cell]) -> Iterable[Planned]:
             problem, name, [first.key, *fresh], [f"{name}/{first.seed}", *fresh], epsilon=epsilon, delta=first.delta,
             accounting=first.identity["accounting"],
         )  # fmt: skip
-        yield Planned(task, problem, "cell", (name, epsilon), start)
+        yield SandboxTask(task, problem, "cell", (name, epsilon), start)
 
 
-def _private(cells: dict[tuple[str, float], Cell], seed: bytes) -> Iterable[Planned]:
+def _private(cells: dict[tuple[str, float], ReplayedCell], seed: bytes) -> Iterable[SandboxTask]:
     """Copies of the smallest problems, each at the middle of its ε."""
     names = sorted({name for name, _ in cells}, key=lambda name: build(name).n * build(name).d)
     made = 0
@@ -264,15 +265,15 @@ def _private(cells: dict[tuple[str, float], Cell], seed: bytes) -> Iterable[Plan
         epsilons = sorted(e for at, e in cells if at == name)
         epsilon = epsilons[len(epsilons) // 2]
         row = cells[name, epsilon].rows[0]
-        delta = 0.0 if row.delta == 0 else float(delta_value(defaults.DELTA, problem.n))
+        delta = 0.0 if row.delta == 0 else float(delta_value(rules.DELTA, problem.n))
         keys = _tokens(REPLICATES)
         task, start = _task(
             problem, name, keys, keys, epsilon=epsilon, delta=delta, accounting=row.identity["accounting"]
         )
-        yield Planned(task, problem, "copy", (name, epsilon), start)
+        yield SandboxTask(task, problem, "copy", (name, epsilon), start)
 
 
-def _neighbours(copies: list[Planned], judge: Judge) -> Iterable[Planned]:
+def _neighbours(copies: list[SandboxTask], judge: Judge) -> Iterable[SandboxTask]:
     """Runs on two data sets that differ in one row: along the direction that the others say least of."""
     if not copies:
         return
@@ -293,10 +294,10 @@ def _neighbours(copies: list[Planned], judge: Judge) -> Iterable[Planned]:
             )  # fmt: skip
             left -= len(keys)
             start[:] = 0.0  # a start of one's own for every run would hide in public what the row moves
-            yield Planned(task, problem, what, base.of, start)
+            yield SandboxTask(task, problem, what, base.of, start)
 
 
-def _run(submission: Submission, planned: list[Planned], run: sandbox.Runs) -> dict[int, sandbox.Frame]:
+def _run(submission: Submission, planned: list[SandboxTask], run: sandbox.Runs) -> dict[int, sandbox.TaskResult]:
     with tempfile.TemporaryDirectory(prefix="dpbench-rerun-") as home:
         folder = Path(home) / "given"
         folder.mkdir()
@@ -314,7 +315,7 @@ def _run(submission: Submission, planned: list[Planned], run: sandbox.Runs) -> d
         return {frame.task: frame for frame in run(folder, sandbox.Limits(SECONDS, 2 * SECONDS))}
 
 
-def _whole(planned: list[Planned], found: dict[int, sandbox.Frame]) -> list[str]:
+def _whole(planned: list[SandboxTask], found: dict[int, sandbox.TaskResult]) -> list[str]:
     """What is missing of what was asked for."""
     missing = [one for one in planned if one.task.task not in found]
     if missing:
@@ -329,13 +330,13 @@ def _whole(planned: list[Planned], found: dict[int, sandbox.Frame]) -> list[str]
     return wrong[:3]
 
 
-def _where(one: Planned) -> str:
+def _where(one: SandboxTask) -> str:
     name, epsilon = one.of
     kind = {"cell": "", "copy": "a private copy of "}.get(one.what, "two neighbours like ")
     return f"{kind}{name} at ε = {epsilon:g}"
 
 
-def _objectives(one: Planned, frame: sandbox.Frame) -> np.ndarray:
+def _objectives(one: SandboxTask, frame: sandbox.TaskResult) -> np.ndarray:
     """(k,) objectives of the iterates that came back, computed here; infinite where one is no number."""
     W = np.frombuffer(frame.W).reshape(one.start.shape)
     sane = np.isfinite(W).all(axis=1) & (np.abs(W).max(axis=1, initial=0.0) < 1e100)
@@ -345,7 +346,10 @@ def _objectives(one: Planned, frame: sandbox.Frame) -> np.ndarray:
 
 
 def _judge_cells(
-    planned: list[Planned], found: dict[int, sandbox.Frame], cells: dict[tuple[str, float], Cell], result: Replay
+    planned: list[SandboxTask],
+    found: dict[int, sandbox.TaskResult],
+    cells: dict[tuple[str, float], ReplayedCell],
+    result: ReceiverRuns,
 ) -> None:
     for one in planned:
         if one.what != "cell":
@@ -364,7 +368,7 @@ def _judge_cells(
         result.problems += _ledger(where, frame, cell, first)
         excess = fresh[1:] - best
         stated = np.array([np.inf if row.excess is None else row.excess for row in cell.rows])
-        if luckier(stated, excess):
+        if beats_replay(stated, excess):
             told = f"{stated.mean():.4g}, under new seeds {excess.mean():.4g}"
             result.problems.append(f"{where}: its rows' mean excess loss is {told}")
         for row, objective in zip(cell.rows, fresh[1:], strict=True):
@@ -376,7 +380,7 @@ def _judge_cells(
             result.rows.append(made)
 
 
-def _ledger(where: str, frame: sandbox.Frame, cell: Cell, row: Any) -> list[str]:
+def _ledger(where: str, frame: sandbox.TaskResult, cell: ReplayedCell, row: Any) -> list[str]:
     """Whether the run made here planned to release what the archive's ledger has, and within ε."""
     try:
         here = composition_of(msgspec.convert(frame.releases, list[ReleaseCount]))
@@ -384,7 +388,7 @@ def _ledger(where: str, frame: sandbox.Frame, cell: Cell, row: Any) -> list[str]
         cost = spent(here, row.delta, Relation(row.relation)).epsilon
     except (UserError, PrivacyError, msgspec.ValidationError, ValueError, TypeError) as error:
         return [f"{where}: the ledger of its code, run again: {ascii(str(error))[1:160]}"]
-    if not here or not within(cost, row.epsilon):
+    if not here or not at_most(cost, row.epsilon):
         return [f"{where}: its code's noise composes to ε = {cost:.6g}"]
     if [(e.label, e.count) for e in here] != [(e.label, e.count) for e in there]:
         return [f"{where}: its code, run again, releases other things than its ledger has"]
@@ -393,7 +397,7 @@ def _ledger(where: str, frame: sandbox.Frame, cell: Cell, row: Any) -> list[str]
     return []
 
 
-def luckier(stated: np.ndarray, fresh: np.ndarray) -> bool:
+def beats_replay(stated: np.ndarray, fresh: np.ndarray) -> bool:
     """Whether stated losses are below those of a replay by more than luck: LUCK standard errors, and a tenth.
 
     >>> luckier(np.array([1.0, 1.1, 0.9]), np.array([2.0, 2.1, 1.9])), luckier(np.ones(3), np.array([1.0, 1.1, 0.9]))
@@ -409,7 +413,7 @@ def luckier(stated: np.ndarray, fresh: np.ndarray) -> bool:
     return bool(gap > LUCK * error and gap > 0.1 * abs(fresh.mean()))
 
 
-def _judge_copies(planned: list[Planned], found: dict[int, sandbox.Frame], result: Replay) -> None:
+def _judge_copies(planned: list[SandboxTask], found: dict[int, sandbox.TaskResult], result: ReceiverRuns) -> None:
     """Whether the method is worse on copies that nobody has seen than on the problems, beyond what the default is."""
     by_cell = {one.of: one for one in planned if one.what == "cell"}
     gaps = []
@@ -421,23 +425,23 @@ def _judge_copies(planned: list[Planned], found: dict[int, sandbox.Frame], resul
         private = _score(one, _objectives(one, found[one.task.task]))
         result.scores.append((one.of[0], public, private))
         gaps.append(private - public - _expected(one, there))
-    if gaps and apart(np.array(gaps)):
+    if gaps and worse_on_copies(np.array(gaps)):
         result.flags.append(
             f"on private copies it is {np.mean(gaps):.1f} decades worse than on the public problems, beyond the default"
         )
 
 
-def _score(one: Planned, objectives: np.ndarray) -> float:
+def _score(one: SandboxTask, objectives: np.ndarray) -> float:
     null = float(one.problem.value(np.zeros((1, one.problem.d)))[0]) - one.problem.optimum().value
     return score(float(np.mean(objectives)) - one.problem.optimum().value, null)
 
 
-def _expected(copy: Planned, public: Planned) -> float:
+def _expected(copy: SandboxTask, public: SandboxTask) -> float:
     """What the change from the public problem to its copy does to the default method's score; 0 without one."""
     scores = []
     for one in (copy, public):
         try:
-            name = defaults.method(one.problem)
+            name = rules.method(one.problem)
             frame = run_task(name, one.problem, one.start[:REPLICATES], _as(one.task, name))
         except UserError:
             return 0.0
@@ -450,12 +454,12 @@ def _as(task: Task, name: str) -> Task:
     """The task, for a method of this dpbench."""
     method, _ = algorithms.resolve(name)
     return msgspec.structs.replace(
-        task, keys=task.keys[:REPLICATES], accounting=defaults.accounting(method), settings=None,
-        delta=0.0 if defaults.delta(method) == 0 else (task.delta or 1e-6),
+        task, keys=task.keys[:REPLICATES], accounting=rules.accounting(method), settings=None,
+        delta=0.0 if rules.delta(method) == 0 else (task.delta or 1e-6),
     )  # fmt: skip
 
 
-def apart(gaps: np.ndarray) -> bool:
+def worse_on_copies(gaps: np.ndarray) -> bool:
     """Whether gaps of scores (decades, one per problem) are above MARGIN by more than chance.
 
     >>> apart(np.array([2.0, 2.5, 3.0])), apart(np.array([0.1, -0.2, 0.3])), apart(np.array([3.0]))
@@ -465,7 +469,9 @@ def apart(gaps: np.ndarray) -> bool:
     return bool(np.mean(gaps) > MARGIN + APART * error)
 
 
-def _judge_neighbours(planned: list[Planned], found: dict[int, sandbox.Frame], judge: Judge, result: Replay) -> None:
+def _judge_neighbours(
+    planned: list[SandboxTask], found: dict[int, sandbox.TaskResult], judge: Judge, result: ReceiverRuns
+) -> None:
     """The receiver's audit: are the iterates of two neighbours more distinguishable than ε allows?"""
     worlds: dict[str, np.ndarray] = {}
     for what in ("first", "second"):

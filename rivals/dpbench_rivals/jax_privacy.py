@@ -9,8 +9,8 @@ from unittest import mock
 import numpy as np
 
 from dpbench.algorithms.base import BaseSettings, Count, Needs, Positive, at_default_step
-from dpbench.algorithms.defaults import gradient_steps
 from dpbench.algorithms.private_tuning import LibrarySolver, Solved, released
+from dpbench.algorithms.rules import gradient_steps
 from dpbench.errors import UserError
 from dpbench.privacy.ledger import Gaussian, PoissonReplaced
 

@@ -47,7 +47,7 @@ class Watched(Mechanisms):
         self.moved = []
 
     def gaussian(self, value, *, sensitivity, label, replaced=None, **more):
-        self.moved.append((label, float(np.max(self.releases.moved(sensitivity, replaced)))))
+        self.moved.append((label, float(np.max(self.releases.scaled_sensitivity(sensitivity, replaced)))))
         return super().gaussian(value, sensitivity=sensitivity, label=label, replaced=replaced, **more)
 
 

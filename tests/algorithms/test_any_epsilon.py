@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 
-from dpbench.algorithms import defaults, get
+from dpbench.algorithms import get, rules
 from dpbench.algorithms.base import make_settings
-from dpbench.algorithms.defaults import public_settings
 from dpbench.algorithms.registry import BUILTIN
+from dpbench.algorithms.rules import public_settings
 from dpbench.errors import UserError
 from dpbench.privacy.budget import Budget
 from dpbench.privacy.check import check, guarantee
@@ -27,8 +27,8 @@ def line_of(name, epsilon):
     values = {k: v for k, v in FEW.items() if k in method.Settings.__struct_fields__}
     try:
         settings = method.complete(problem, make_settings(method, values))
-        mode, relation = method.accounting(defaults.accounting(method)), method.under(defaults.RELATION)
-        budget = Budget(epsilon, delta_value(defaults.delta(method), problem.n), relation, mode)
+        mode, relation = method.accounting(rules.accounting(method)), method.under(rules.RELATION)
+        budget = Budget(epsilon, delta_value(rules.delta(method), problem.n), relation, mode)
         run = run_batch(problem, method, [settings], np.full((1, problem.d), 0.1), budget, ["any"])
     except UserError as error:
         return str(error)
@@ -58,7 +58,7 @@ def test_objective_perturbation_gives_a_model_at_any_epsilon(name, epsilon):
 def test_the_greedy_default_has_a_plan_within_epsilon_at_any(epsilon, n):
     """Of hundreds of pure releases at ε = 1000 the second accountant's grid finds up to 0.1 % more than ours."""
     method = get("dp-gcd")
-    budget = Budget(epsilon, n**-2.0, defaults.RELATION, "tight")
+    budget = Budget(epsilon, n**-2.0, rules.RELATION, "tight")
     mechanisms = Mechanisms(["one"], budget)
     settings = make_settings(method, public_settings("dp-gcd", n, 60, epsilon))
     method.plan(Declaration(n, 60, l1=1e-3, row_bound=1.0), mechanisms, settings)

@@ -231,9 +231,9 @@ def test_of_float32_rows_the_norm_that_the_noise_rests_on_is_that_of_float64(man
     single = Problem(wide.X.astype(np.float32), wide.y.astype(np.float32), l2=1e-3)
     wide = Problem(single.X.astype(float), wide.y, l2=1e-3)
     b = 1e-3 * rng.standard_normal((1, D))
-    w, norms, _ = single.nearly(aop.minimise, np.zeros((1, D)), b, 1e-3, GAMMA)
+    w, norms, _ = single.approximate_minimiser(aop.minimise, np.zeros((1, D)), b, 1e-3, GAMMA)
     assert norms[0] <= GAMMA
-    assert single.rough is None
+    assert single.in_float32 is None
     assert np.linalg.norm(wide.gradient(w) + 1e-3 * w + b) <= 2 * GAMMA  # in float32: 1e-9
 
 
@@ -259,6 +259,6 @@ def test_with_float32_rows_few_gradients_are_in_float64(monkeypatch):
     taken = []
     summed = Rows.weighted_sum
     monkeypatch.setattr(Rows, "weighted_sum", lambda self, *a: taken.append((self.n, self.single)) or summed(self, *a))
-    _, norms, _ = single.nearly(aop.minimise, np.zeros((1, D)), np.zeros((1, D)), 1e-3, GAMMA)
+    _, norms, _ = single.approximate_minimiser(aop.minimise, np.zeros((1, D)), np.zeros((1, D)), 1e-3, GAMMA)
     assert norms[0] <= GAMMA
     assert taken.count((N, False)) <= 2 < taken.count((N, True))

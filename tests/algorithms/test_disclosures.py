@@ -22,8 +22,8 @@ from dpbench.privacy.disclosure import MECHANISMS, Disclosure, undeclared
 from dpbench.privacy.ledger import (
     BestOfRuns,
     BoundedRange,
+    CountedRelease,
     DrawAfterTest,
-    Entry,
     Gaussian,
     Laplace,
     LastIterate,
@@ -195,7 +195,7 @@ def test_twice_the_sensitivity_is_of_all_of_it():
 
 
 def test_a_label_never_declared_is_named():
-    released = (Entry(Gaussian(1.0), 1, "gradient"), Entry(Gaussian(1.0), 1, "peek"))
+    released = (CountedRelease(Gaussian(1.0), 1, "gradient"), CountedRelease(Gaussian(1.0), 1, "peek"))
     assert undeclared(released, {"gradient"}).startswith("peek: released, but never declared")
     assert undeclared(released, {"gradient", "peek"}) == ""
 

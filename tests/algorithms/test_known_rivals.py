@@ -10,7 +10,7 @@ from dpbench.algorithms import frank_wolfe
 from dpbench.algorithms.objective_perturbation import minimise
 from dpbench.algorithms.sufficient_statistics import even_coefficient
 from dpbench.privacy.accounting.renyi import bounded_range_cumulant
-from dpbench.privacy.ledger import BoundedRange, Entry, Relation
+from dpbench.privacy.ledger import BoundedRange, CountedRelease, Relation
 from dpbench.privacy.verify import spent
 from dpbench.problems import Declaration, Problem
 from tests.algorithms.conftest import run, small_problem
@@ -115,7 +115,7 @@ def test_vertices_are_drawn_as_the_exponential_mechanism_has_it():
     assert stats.chisquare(np.bincount(found, minlength=4), k * expected).pvalue > 1e-4
     half = np.exp(scores) / np.exp(scores).sum()
     assert stats.chisquare(np.bincount(found, minlength=4), k * half).pvalue < 1e-6
-    assert mechanisms.ledger.of(0) == (Entry(BoundedRange(2.0), 1, "vertex"),)
+    assert mechanisms.ledger.of(0) == (CountedRelease(BoundedRange(2.0), 1, "vertex"),)
 
 
 @pytest.mark.parametrize("epsilon", [1e-3, 0.1, 1.0, 5.0])
@@ -130,7 +130,7 @@ def test_no_pair_of_bounded_range_passes_its_curve(epsilon):
         p, q = (np.exp(s) / np.exp(s).sum() for s in (scores, other))
         found = np.log((q * (p / q) ** orders[:, None]).sum(axis=1))
         assert (found <= bound * (1 + 1e-9) + 1e-12).all()
-    second = spent((Entry(BoundedRange(epsilon), 20, "v"),), 1e-6, Relation.REPLACE_ONE).epsilon
+    second = spent((CountedRelease(BoundedRange(epsilon), 20, "v"),), 1e-6, Relation.REPLACE_ONE).epsilon
     pure = 20 * epsilon
     assert second <= pure * (1 + 1e-9)
 

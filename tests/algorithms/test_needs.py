@@ -71,7 +71,7 @@ def test_a_loss_of_ones_own_runs_where_the_proof_covers_it_and_keeps_its_epsilon
     X, y, kind, bound = rows(algorithm, loss)
     ridge = {"l2": 0.1} if "l2" in algorithm.needs.regularisers else {}
     problem = Problem(X, y, loss=loss, row_bound=bound, row_bound_norm=kind, **ridge)
-    if why := algorithm.needs.lacks(loss):
+    if why := algorithm.needs.missing_for(loss):
         with pytest.raises(
             UserError, match=rf"loss {loss.name} is not covered by its privacy proof: {why}; use one of"
         ):
@@ -90,7 +90,7 @@ def test_a_loss_of_ones_own_runs_where_the_proof_covers_it_and_keeps_its_epsilon
 
 def test_who_covers_which_is_what_the_proofs_say():
     convex, nonconvex = (
-        {name for name in names(plugins=False) if not resolve(name)[0].needs.lacks(loss)}
+        {name for name in names(plugins=False) if not resolve(name)[0].needs.missing_for(loss)}
         for loss in (LogCosh(), Welsch())
     )
     assert {"dp-gd", "dp-sgd", "dp-mf", "dp-newton", "aop", "dp-gcd", "dp-nag", "dp-tr", "o2nc-tree"} <= convex
@@ -167,4 +167,4 @@ def test_a_solver_with_its_loss_in_its_code_names_it():
         discloses = (Disclosure("w", "w"),)
 
     assert Solver.needs.covered == ["logistic"]
-    assert Solver.needs.lacks(LogCosh()) == "the code is not written for it"
+    assert Solver.needs.missing_for(LogCosh()) == "the code is not written for it"

@@ -16,7 +16,13 @@ from dpbench.privacy.accounting.objective_perturbation import delta_of, free_cur
 from dpbench.privacy.accounting.pure import pure_epsilon
 from dpbench.privacy.budget import Budget
 from dpbench.privacy.check import check
-from dpbench.privacy.ledger import ConvexPerturbation, Entry, LogisticPerturbation, RadialPerturbation, Relation
+from dpbench.privacy.ledger import (
+    ConvexPerturbation,
+    CountedRelease,
+    LogisticPerturbation,
+    RadialPerturbation,
+    Relation,
+)
 from dpbench.privacy.verify import spent
 from dpbench.problems import Declaration, Problem
 from tests.algorithms.conftest import run, small_problem
@@ -73,7 +79,7 @@ def test_what_it_plans_at_a_large_epsilon_is_within_it_by_the_second_route(epsil
     """Where the tails fall by e in a few units of ε, a quadrature that is too coarse shows."""
     budget = Budget(epsilon, 1198**-2.0, Relation.REPLACE_ONE, "tight")
     _, event, output = op.calibrated(Declaration(1198, 65, row_bound=1.0, l2=1e-3), budget, 0.03)
-    assert not check((Entry(event, 1, "objective"), Entry(output, 1, "output")), budget).error
+    assert not check((CountedRelease(event, 1, "objective"), CountedRelease(output, 1, "output")), budget).error
 
 
 def test_linear_and_output_noise_have_the_variances_of_the_ledger(monkeypatch):
@@ -224,7 +230,7 @@ def test_both_routes_agree_on_what_is_free_and_beyond(relation, epsilon):
 
 
 def _entry(release):
-    return (Entry(release, 1, "objective"),)
+    return (CountedRelease(release, 1, "objective"),)
 
 
 def test_the_linear_term_has_the_law_of_the_norm_mechanism(monkeypatch):

@@ -117,7 +117,7 @@ def here(folder, limits):
         harness.serve(folder, pipe)
     pipe.seek(0)
     while size := int.from_bytes(pipe.read(4), "big"):
-        yield msgspec.msgpack.decode(pipe.read(size), type=sandbox.Frame)
+        yield msgspec.msgpack.decode(pipe.read(size), type=sandbox.TaskResult)
 
 
 def altered(path, out, **members):

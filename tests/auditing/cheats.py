@@ -10,7 +10,7 @@ from types import SimpleNamespace
 import msgspec
 import numpy as np
 
-from dpbench.algorithms.base import Algorithm, BaseSettings, Diagnostic, Disclosure, Needs, Outcome
+from dpbench.algorithms.base import Algorithm, BaseSettings, Diagnostic, Disclosure, Needs, RunResult
 from dpbench.privacy.ledger import Relation
 from dpbench.privacy.noise import stream
 
@@ -100,7 +100,7 @@ class LabelInAColumn(Honest):
     diagnostics = (Diagnostic("positives", "positive labels"),)
 
     def end(self, problem, W):
-        return Outcome(W, columns={"positives": [int((problem.y > 0).sum())] * len(W)})
+        return RunResult(W, columns={"positives": [int((problem.y > 0).sum())] * len(W)})
 
 
 class CheatFromTheThird(Honest):
@@ -158,7 +158,7 @@ class InTheEvidence(Honest):
     """What `measure` is given, and may store, holds the data."""
 
     def end(self, problem, W):
-        return Outcome(W, evidence=SimpleNamespace(data=[problem.y.copy()]))
+        return RunResult(W, evidence=SimpleNamespace(data=[problem.y.copy()]))
 
 
 # One row of many, and it is not the first
@@ -280,7 +280,7 @@ class WordSubclass(Honest):
     def end(self, problem, W):
         word = Word("done")
         word.label = float(problem.y[0])
-        return Outcome(W, columns={"word": [word] * len(W)})
+        return RunResult(W, columns={"word": [word] * len(W)})
 
 
 class Layout(Honest):
@@ -297,7 +297,7 @@ class Precision(Honest):
 
     def end(self, problem, W):
         kind = int if problem.y[2] > 0 else np.int64
-        return Outcome(W, columns={"count": [kind(4)] * len(W)})
+        return RunResult(W, columns={"count": [kind(4)] * len(W)})
 
 
 class OneBuffer(Honest):
@@ -317,7 +317,7 @@ class Closure(Honest):
 
     def end(self, problem, W):
         y = problem.y.copy()
-        return Outcome(W, evidence=lambda: y)
+        return RunResult(W, evidence=lambda: y)
 
 
 # Both rows at the bound hide it
@@ -394,7 +394,7 @@ class WordsInADiagnostic(Honest):
     diagnostics = (Diagnostic("note", "how it went", of_data=True),)
 
     def end(self, problem, W):
-        return Outcome(W, columns={"note": [str(problem.X[0])] * len(W)})
+        return RunResult(W, columns={"note": [str(problem.X[0])] * len(W)})
 
 
 class DiagnosticsByTheData(Honest):

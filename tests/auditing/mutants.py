@@ -51,7 +51,7 @@ MUTANTS = (
         "release: Gaussian, vector",
     ),
     Mutant(
-        SEAM + "Releases.moved",
+        SEAM + "Releases.scaled_sensitivity",
         "return self.factor",
         "return 0.5 * self.factor",
         "all sensitivities halved",

@@ -16,12 +16,12 @@ from scipy.integrate import trapezoid
 from scipy.stats import kstest, norm
 
 from dpbench import algorithms
-from dpbench.algorithms.private_tuning import Plan
+from dpbench.algorithms.private_tuning import SearchPlan
 from dpbench.auditing.claims import claim
 from dpbench.auditing.runs import audit
 from dpbench.auditing.worlds import Setup
 from dpbench.privacy.budget import Budget
-from dpbench.privacy.ledger import BestOfRuns, Entry, Relation
+from dpbench.privacy.ledger import BestOfRuns, CountedRelease, Relation
 
 GUIDE = (Path(__file__).resolve().parent.parent.parent / "docs" / "guides" / "audit.md").read_text(encoding="utf-8")
 TUNING = algorithms.get("private-tuning")
@@ -35,7 +35,7 @@ class Law:
     def __init__(self, epsilon):
         self.settings = TUNING.Settings(**CASE.settings)
         budget = Budget(epsilon, CASE.n**-2.0, Relation.REPLACE_ONE, "tight")
-        self.base = Plan(budget, algorithms.get("dp-gd"), self.settings).base
+        self.base = SearchPlan(budget, algorithms.get("dp-gd"), self.settings).base
         z, score = (release.noise_multiplier for release, _ in self.base)
         (one,) = json.loads(self.settings.candidates)
         assert one["T"] == CASE.d == 1
@@ -73,7 +73,7 @@ class Law:
 
     def claimed(self):
         event = BestOfRuns(self.base, "poisson", self.mean)
-        return claim((Entry(event, 1, ""),), Relation.REPLACE_ONE, self.delta)
+        return claim((CountedRelease(event, 1, ""),), Relation.REPLACE_ONE, self.delta)
 
 
 def distribution(law, sign):

@@ -2,7 +2,7 @@
 
 import pytest
 
-from dpbench.algorithms.base import Diagnostic, Outcome
+from dpbench.algorithms.base import Diagnostic, RunResult
 from dpbench.auditing import runs
 from tests.auditing.cheats import FAILS, Honest, HonestOnSamples
 
@@ -44,6 +44,6 @@ def test_a_number_that_is_declared_to_depend_on_the_data_may_and_no_other(audite
         diagnostics = (Diagnostic("mean", "of the labels", of_data=of_data),)
 
         def end(self, problem, W):
-            return Outcome(W, columns={"mean": [float(problem.y.mean())] * len(W)})
+            return RunResult(W, columns={"mean": [float(problem.y.mean())] * len(W)})
 
     assert audited(Diagnosed, tests=False).passed == of_data

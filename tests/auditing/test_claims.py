@@ -6,7 +6,7 @@ from scipy.stats import binom, norm
 
 from dpbench.auditing.claims import (
     CurveClaim,
-    Errors,
+    ErrorRates,
     GaussianClaim,
     PureClaim,
     _upper,
@@ -17,7 +17,7 @@ from dpbench.auditing.claims import (
     least_runs,
 )
 from dpbench.privacy.ledger import (
-    Entry,
+    CountedRelease,
     Gaussian,
     Laplace,
     ObjectivePerturbation,
@@ -31,7 +31,7 @@ ALPHA = np.linspace(0.01, 0.99, 50)
 
 
 def of(*releases, relation=Relation.ADD_REMOVE, delta=0.01):
-    return claim(tuple(Entry(r, c, "x") for r, c in releases), relation, delta)
+    return claim(tuple(CountedRelease(r, c, "x") for r, c in releases), relation, delta)
 
 
 def test_gaussians_compose_to_one():
@@ -84,7 +84,7 @@ def test_a_mixed_ledger_claims_no_more_privacy_than_its_parts():
 
 
 def test_joint_takes_the_most_of_each():
-    g, h = Entry(Gaussian(1.0), 1, "g"), Entry(Gaussian(2.0), 2, "h")
+    g, h = CountedRelease(Gaussian(1.0), 1, "g"), CountedRelease(Gaussian(2.0), 2, "h")
     assert set(joint([(g,), (g._replace(count=3), h)])) == {g._replace(count=3), h}
 
 
@@ -130,7 +130,7 @@ def test_fishers_rule_is_the_law_of_a_product_of_two_uniform_numbers():
 
 @pytest.mark.parametrize("trade_off", [GaussianClaim(1.0), PureClaim(1.2), PureClaim(0.8, 0.1)])
 def test_few_errors_are_as_improbable_as_the_most_probable_rates_make_them(trade_off):
-    seen = Errors(30, 400, 150, 300)
+    seen = ErrorRates(30, 400, 150, 300)
     alpha = np.linspace(0, 1, 20_001)
     worst = (binom.cdf(30, 400, alpha) * binom.cdf(150, 300, np.clip(trade_off(alpha), 0, 1))).max()
     found = seen.improbable(trade_off)[0]
@@ -140,5 +140,5 @@ def test_few_errors_are_as_improbable_as_the_most_probable_rates_make_them(trade
 def test_a_test_that_never_errs_can_be_refuted_with_the_least_runs_and_not_with_fewer():
     told = PureClaim(2.0)
     judged = least_runs(told, 0.01) * 3 // 8
-    assert Errors(0, judged, 0, judged).improbable(told)[0] <= 0.01
-    assert Errors(0, int(0.9 * judged), 0, int(0.9 * judged)).improbable(told)[0] > 0.01
+    assert ErrorRates(0, judged, 0, judged).improbable(told)[0] <= 0.01
+    assert ErrorRates(0, int(0.9 * judged), 0, int(0.9 * judged)).improbable(told)[0] > 0.01

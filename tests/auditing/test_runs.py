@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from dpbench import algorithms
-from dpbench.algorithms.base import Algorithm, AuditCase, BaseSettings, Disclosure, Needs, Outcome
+from dpbench.algorithms.base import Algorithm, AuditCase, BaseSettings, Disclosure, Needs, RunResult
 from dpbench.auditing.runs import audit, auditable
 from dpbench.errors import UserError
 from dpbench.privacy.ledger import Relation
@@ -125,7 +125,7 @@ class StopByTheData(Wrong):
         W = W - self.gradient(problem, W, mechanisms, mechanisms.budget.rho / 2)
         if problem.gradient(W).any():
             W = W - self.gradient(problem, W, mechanisms, mechanisms.budget.rho / 2)
-        return Outcome(W)
+        return RunResult(W)
 
 
 @pytest.fixture

@@ -5,7 +5,7 @@ import pytest
 from scipy import stats
 
 from dpbench.auditing import scores
-from dpbench.auditing.transcript import Leak, Recorder, Replay
+from dpbench.auditing.transcript import Leak, Recorder, ReplayedRun
 from dpbench.privacy.budget import Budget
 from dpbench.privacy.ledger import Relation
 from dpbench.privacy.mechanisms import Mechanisms
@@ -31,7 +31,7 @@ def test_noise_is_that_of_the_mechanisms_unless_weakened():
 def test_a_replay_answers_what_was_recorded_and_writes_down_its_own_value():
     run = recorder(3)
     output = run.gaussian(np.zeros((3, 2)), sensitivity=1.0, rho=0.5, label="g")
-    replay = Replay(run)
+    replay = ReplayedRun(run)
     answer = replay.gaussian(np.ones((3, 2)), sensitivity=1.0, rho=0.5, label="g")
     np.testing.assert_array_equal(answer, output)
     assert (replay.tape[None][0].value == 1).all()
@@ -43,7 +43,7 @@ def ratio(act):
     """Scores of a run of `act(mechanisms, 1.0)`, and the run."""
     run = recorder()
     act(run, 1.0)
-    replays = [Replay(run) for _ in range(3)]
+    replays = [ReplayedRun(run) for _ in range(3)]
     for replay, s in zip(replays, (1.0, 0.0, 0.0), strict=True):
         act(replay, s)
     return scores.likelihood_ratio(run, *replays), run
@@ -92,7 +92,7 @@ def test_the_score_of_a_sparse_vector_is_its_log_odds():
 
     run = recorder()
     stopped = answers(run, 1.0)
-    replays = [Replay(run) for _ in range(2)]
+    replays = [ReplayedRun(run) for _ in range(2)]
     for replay, s in zip(replays, (1.0, 0.0), strict=True):
         np.testing.assert_array_equal(answers(replay, s), stopped)
     score = scores.likelihood_ratio(run, *replays, replays[1])

@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 
 import dpbench
-from dpbench.algorithms.defaults import public_settings
+from dpbench.algorithms.rules import public_settings
 from dpbench.cli import main
 from dpbench.comparing import rows
 from dpbench.comparing.code import arguments

@@ -196,16 +196,16 @@ def test_a_version_is_its_rows_whatever_the_parts_and_names_what_differs(context
     frozen |= {"parts": [], "submissions": [], "problems": 3, "families": 3, "places": places_of}
     (store.folder / versions.FOLDER).mkdir()
     (store.folder / versions.FOLDER / "1.json").write_text(json.dumps(frozen))
-    assert versions.told(store).startswith("Version 1, frozen ")
+    assert versions.version_sentence(store).startswith("Version 1, frozen ")
     store.compact()
-    assert versions.told(store).startswith("Version 1, frozen ")
+    assert versions.version_sentence(store).startswith("Version 1, frozen ")
     listed, told = dpbench.board_versions(profile="quick", results=tmp_path)
     assert list(listed["version"]) == ["1"]
     shown = history.history(Context(BOARD, "quick", store))
     assert "2" in shown.frame.set_index("method").loc["DP-CD"].tolist()
     changed = dict(rows[0], excess=9.0, key=rows[0]["key"])
     write(store, [{k: v for k, v in changed.items() if v == v or isinstance(v, list)}], [])
-    assert versions.told(store).startswith(f"Not frozen: {len(rows)} rows")
+    assert versions.version_sentence(store).startswith(f"Not frozen: {len(rows)} rows")
     assert told.startswith("Version 1")
 
 

@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 from dpbench import algorithms
-from dpbench.algorithms.defaults import RULES, gradient_steps, public_rho, public_settings
+from dpbench.algorithms.rules import RULES, gradient_steps, public_rho, public_settings
 from dpbench.errors import UserError
 from dpbench.leaderboard import entrants, places, tracks
 from dpbench.study.grid import BEST, GridEntry

@@ -8,9 +8,9 @@ import scipy
 
 import dpbench
 from dpbench import algorithms
-from dpbench.algorithms import defaults
+from dpbench.algorithms import rules
 from dpbench.algorithms.base import make_settings
-from dpbench.algorithms.defaults import public_settings
+from dpbench.algorithms.rules import public_settings
 from dpbench.errors import DataError, UserError
 from dpbench.privacy.ledger import Relation
 from dpbench.problems import Declaration, losses
@@ -38,7 +38,7 @@ def few(method):
 
 
 def covered(method):
-    return [loss for loss in EVERY if not method.needs.lacks(losses.get(loss))]
+    return [loss for loss in EVERY if not method.needs.missing_for(losses.get(loss))]
 
 
 @pytest.mark.thorough_for("aop", "objpert")
@@ -65,7 +65,7 @@ def test_every_other_method_says_exact_arithmetic_and_is_refused_as_bytes(method
     rows = 30_000 if method.name == "tukey-em" else 120
     with pytest.raises(UserError, match=r"arithmetic: .* has no guarantee for bytes: .*; for 'bytes' use one of: "):
         dpbench.fit(*table(loss, rows), arithmetic="bytes", **call)
-    why = method.flaw(make_settings(method, few(method)), method.accounting(defaults.accounting(method)))
+    why = method.flaw(make_settings(method, few(method)), method.accounting(rules.accounting(method)))
     fit = dpbench.fit(*table(loss, rows), **call)
     assert fit.released.arithmetic == "real"
     assert ("none: " if why else "in exact arithmetic") in fit.guarantee
@@ -121,16 +121,16 @@ def test_the_seam_refuses_bytes_to_methods_that_say_it_without_the_proof(monkeyp
 
 
 def test_what_the_default_policy_takes_holds_for_the_bytes():
-    chosen = {rule.method for rule in defaults.CHOICES}
+    chosen = {rule.method for rule in rules.CHOICES}
     assert all(algorithms.resolve(name)[0].exact for name in chosen), chosen
     for loss in ("logistic", "softmax-3", "squared", "pseudo-huber"):
         for d in (4, 5000):
             for l1 in (0.0, 0.1):
-                name = defaults.method(Declaration(1000, d, loss=loss, l1=l1))
+                name = rules.method(Declaration(1000, d, loss=loss, l1=l1))
                 method = algorithms.resolve(name)[0]
                 settings = make_settings(method, public_settings(name, 1000, d, 1.0))
                 assert not method.inexact(losses.get(loss), Relation.REPLACE_ONE, settings)
-    assert not algorithms.resolve(defaults.method(Declaration(1000, 4), 0.0))[0].inexact(
+    assert not algorithms.resolve(rules.method(Declaration(1000, 4), 0.0))[0].inexact(
         losses.get("logistic"), Relation.REPLACE_ONE
     )
 

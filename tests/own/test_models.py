@@ -23,7 +23,7 @@ from dpbench.privacy import check, verify
 from dpbench.privacy.accounting.gaussian import gaussian_mu
 from dpbench.privacy.budget import share
 from dpbench.privacy.data_budget import DataBudget
-from dpbench.privacy.ledger import Entry, Gaussian, Relation
+from dpbench.privacy.ledger import CountedRelease, Gaussian, Relation
 
 # Where they give no classes, for shortness: the warning has a test of its own.
 pytestmark = pytest.mark.filterwarnings("ignore::dpbench.PrivacyWarning")
@@ -173,8 +173,8 @@ def test_shares_of_gaussian_runs_add_up_exactly_and_beat_basic_composition(epsil
     one, same = share(epsilon, delta, k, gaussian=True)
     assert same == delta
     z = 1 / gaussian_mu(one, delta)
-    parts = [((Entry(Gaussian(z), 1, "x"),), one, delta)] * k
-    assert check.together(parts, epsilon, delta, Relation.REPLACE_ONE) == pytest.approx(epsilon, rel=1e-6)
+    parts = [((CountedRelease(Gaussian(z), 1, "x"),), one, delta)] * k
+    assert check.compose(parts, epsilon, delta, Relation.REPLACE_ONE) == pytest.approx(epsilon, rel=1e-6)
     assert one > 1.2 * share(epsilon, delta, k, gaussian=False)[0]
 
 

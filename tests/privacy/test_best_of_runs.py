@@ -11,7 +11,7 @@ from dpbench.privacy.accounting import renyi
 from dpbench.privacy.budget import Budget
 from dpbench.privacy.ledger import (
     BestOfRuns,
-    Entry,
+    CountedRelease,
     Gaussian,
     Laplace,
     PureDP,
@@ -69,8 +69,8 @@ def test_pure_runs_cost_three_times_one():
     assert 2 * epsilon < loss <= 3 * epsilon
     event = BestOfRuns(((Laplace(1 / epsilon), 1),), "geometric", mean)
     budget = Budget(1.2, 0.0, Relation.REPLACE_ONE, "pure")
-    assert budget.epsilon_of((Entry(event, 1, "x"),)) == pytest.approx(3 * epsilon)
-    assert spent((Entry(event, 1, "x"),), 0.0, Relation.REPLACE_ONE).epsilon == pytest.approx(3 * epsilon)
+    assert budget.epsilon_of((CountedRelease(event, 1, "x"),)) == pytest.approx(3 * epsilon)
+    assert spent((CountedRelease(event, 1, "x"),), 0.0, Relation.REPLACE_ONE).epsilon == pytest.approx(3 * epsilon)
 
 
 @pytest.mark.parametrize("law", ["poisson", "geometric"])
@@ -79,11 +79,11 @@ def test_two_routes_agree(law, epsilon):
     budget = Budget(epsilon, 1e-8, Relation.REPLACE_ONE, "tight")
     plan = BestOfRuns(((Gaussian(1.0), 3), (Gaussian(2.0), 1)), law, 6.0)
     scale = budget.noise_scale(((plan, 1),), share=0.9995)
-    composition = (Entry(scaled(plan, scale), 1, "x"),)
+    composition = (CountedRelease(scaled(plan, scale), 1, "x"),)
     found = spent(composition, 1e-8, Relation.REPLACE_ONE)
     assert 0.99 * epsilon < found.epsilon <= epsilon
     assert found.epsilon == pytest.approx(budget.epsilon_of(composition), rel=2e-3)
-    assert spent((Entry(scaled(plan, scale / 2), 1, "x"),), 1e-8, Relation.REPLACE_ONE).epsilon > 1.5 * epsilon
+    assert spent((CountedRelease(scaled(plan, scale / 2), 1, "x"),), 1e-8, Relation.REPLACE_ONE).epsilon > 1.5 * epsilon
 
 
 def test_what_it_takes_and_says():
@@ -94,4 +94,4 @@ def test_what_it_takes_and_says():
             BestOfRuns(*wrong)
     sampled = BestOfRuns(((WithoutReplacement(100, 10, Gaussian(3.0)), 1),), "poisson", 6.0)
     with pytest.raises(PrivacyError, match="not known within"):
-        spent((Entry(sampled, 1, "x"),), 1e-8, Relation.REPLACE_ONE)
+        spent((CountedRelease(sampled, 1, "x"),), 1e-8, Relation.REPLACE_ONE)

@@ -10,7 +10,7 @@ from dpbench.privacy import accounting as accountings
 from dpbench.privacy.accounting.gaussian import gaussian_epsilon
 from dpbench.privacy.ledger import (
     ZCDP,
-    Entry,
+    CountedRelease,
     Gaussian,
     Laplace,
     ObjectivePerturbation,
@@ -92,32 +92,38 @@ def test_a_share_is_of_epsilon_and_of_delta():
 @pytest.mark.parametrize(("epsilon", "rate", "T"), [(0.01, 0.02, 30_000), (1.0, 0.02, 100), (3.0, 0.05, 10)])
 def test_tight_poisson_noise_wastes_nothing(epsilon, rate, T):
     z = Budget(epsilon, 1e-9, ADD_REMOVE, "tight").noise_scale(poisson(rate, T))
-    got = spent((Entry(Poisson(rate, Gaussian(z)), T, ""),), 1e-9, ADD_REMOVE).epsilon
+    got = spent((CountedRelease(Poisson(rate, Gaussian(z)), T, ""),), 1e-9, ADD_REMOVE).epsilon
     assert 0.999 * epsilon < got <= epsilon
     assert z < Budget(epsilon, 1e-9, ADD_REMOVE, "text").noise_scale(poisson(rate, T))
 
 
 def test_epsilon_of_zcdp_modes_sums_rho():
     budget = Budget(1.0, 1e-6, REPLACE_ONE, "text")
-    composition = (Entry(Gaussian(10.0), 4, "g"), Entry(PureDP(0.1), 2, "ls"), Entry(ZCDP(0.003), 1, "z"))
+    composition = (
+        CountedRelease(Gaussian(10.0), 4, "g"),
+        CountedRelease(PureDP(0.1), 2, "ls"),
+        CountedRelease(ZCDP(0.003), 1, "z"),
+    )
     assert budget.epsilon_of(composition) == pytest.approx(
         accountings.get("text").epsilon(0.02 + 0.01 + 0.003, 1e-6), rel=1e-12
     )
 
 
 def test_epsilon_of_tight_and_pure():
-    gaussians = (Entry(Gaussian(10.0), 4, "g"),)
+    gaussians = (CountedRelease(Gaussian(10.0), 4, "g"),)
     tight, pure = Budget(1.0, 1e-6, ADD_REMOVE, "tight"), Budget(1.0, 0.0, ADD_REMOVE, "pure")
     assert tight.epsilon_of(gaussians) == pytest.approx(gaussian_epsilon(0.2, 1e-6), rel=1e-10)
-    assert pure.epsilon_of((Entry(Laplace(10.0), 4, "g"), Entry(PureDP(0.1), 2, "s"))) == pytest.approx(0.6)
+    assert pure.epsilon_of(
+        (CountedRelease(Laplace(10.0), 4, "g"), CountedRelease(PureDP(0.1), 2, "s"))
+    ) == pytest.approx(0.6)
     assert pure.epsilon_of(gaussians) is None
 
 
 def test_epsilon_of_is_silent_where_the_mode_has_no_theorem():
-    sampled = (Entry(Poisson(0.1, Gaussian(2.0)), 4, "g"),)
+    sampled = (CountedRelease(Poisson(0.1, Gaussian(2.0)), 4, "g"),)
     for accounting in ("advanced", "basic"):
         assert Budget(1.0, 1e-6, ADD_REMOVE, accounting).epsilon_of(sampled) is None
-    objective = (Entry(ObjectivePerturbation(5.0, 0.1, 1e-7), 1, "b"),)
+    objective = (CountedRelease(ObjectivePerturbation(5.0, 0.1, 1e-7), 1, "b"),)
     for accounting in ("text", "rdp", "advanced"):
         assert Budget(1.0, 1e-6, ADD_REMOVE, accounting).epsilon_of(objective) is None
 
@@ -128,6 +134,6 @@ def test_a_plan_after_other_releases_fills_the_budget(accounting):
     before = ((Gaussian(10.0), 2),)
     z = budget.noise_scale(((Gaussian(1.0), 3), (Gaussian(2.0), 1)), after=before)
     together = ((Gaussian(z), 3), (Gaussian(2 * z), 1), *before)
-    assert budget.epsilon_of(tuple(Entry(*one, "") for one in together)) == pytest.approx(1.0, rel=1e-6)
+    assert budget.epsilon_of(tuple(CountedRelease(*one, "") for one in together)) == pytest.approx(1.0, rel=1e-6)
     with pytest.raises((PrivacyError, UserError)):
         budget.noise_scale(((Gaussian(1.0), 3),), after=((Gaussian(1.0), 2),))

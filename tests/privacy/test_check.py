@@ -8,13 +8,13 @@ from scipy.stats import norm
 
 from dpbench.errors import UserError
 from dpbench.privacy.check import mu, profile, trade_off
-from dpbench.privacy.ledger import Entry, Gaussian, Laplace, LastIterate, PureDP, Relation, WithoutReplacement
+from dpbench.privacy.ledger import CountedRelease, Gaussian, Laplace, LastIterate, PureDP, Relation, WithoutReplacement
 
 ALPHAS = np.array([0.0, 1e-3, 0.05, 0.3, 0.7, 1.0])
 
 
 def test_one_gaussian_is_its_closed_form():
-    one = (Entry(Gaussian(2.0), 1, "g"),)
+    one = (CountedRelease(Gaussian(2.0), 1, "g"),)
     deltas = [1e-6, 1e-3, 0.1]
     for epsilon, delta in zip(profile(one, Relation.ADD_REMOVE, deltas), deltas, strict=True):
         exact = norm.cdf(0.25 - 2 * epsilon) - math.exp(epsilon) * norm.cdf(-0.25 - 2 * epsilon)  # μ = 1/2
@@ -24,22 +24,22 @@ def test_one_gaussian_is_its_closed_form():
 
 
 def test_gaussians_compose_to_one_and_a_last_iterate_is_one():
-    assert mu((Entry(Gaussian(2.0), 4, "a"), Entry(Gaussian(1.0), 3, "b"))) == pytest.approx(2.0)
-    assert mu((Entry(LastIterate(1.0, 1, 0.5), 1, "w"),)) == pytest.approx(1.0)
-    assert mu((Entry(Gaussian(2.0), 4, "a"), Entry(Laplace(1.0), 1, "b"))) is None
+    assert mu((CountedRelease(Gaussian(2.0), 4, "a"), CountedRelease(Gaussian(1.0), 3, "b"))) == pytest.approx(2.0)
+    assert mu((CountedRelease(LastIterate(1.0, 1, 0.5), 1, "w"),)) == pytest.approx(1.0)
+    assert mu((CountedRelease(Gaussian(2.0), 4, "a"), CountedRelease(Laplace(1.0), 1, "b"))) is None
     assert mu(()) is None
 
 
 def test_a_pure_release_has_its_two_lines():
     lines = np.maximum(0, np.maximum(1 - math.e * ALPHAS, (1 - ALPHAS) / math.e))
-    found = trade_off((Entry(PureDP(1.0), 1, "pick"),), Relation.REPLACE_ONE, ALPHAS)
+    found = trade_off((CountedRelease(PureDP(1.0), 1, "pick"),), Relation.REPLACE_ONE, ALPHAS)
     np.testing.assert_allclose(found, lines, atol=2e-3)
-    assert profile((Entry(PureDP(1.0), 1, "pick"),), Relation.REPLACE_ONE, [0.0])[0] == pytest.approx(1.0)
+    assert profile((CountedRelease(PureDP(1.0), 1, "pick"),), Relation.REPLACE_ONE, [0.0])[0] == pytest.approx(1.0)
 
 
 def test_a_composition_by_listing_its_outcomes():
     """Selections as randomised response: f by Neyman and Pearson over their 2^3 outcomes, in order of likelihood."""
-    three = (Entry(PureDP(0.5), 3, "pick"),)
+    three = (CountedRelease(PureDP(0.5), 3, "pick"),)
     p = 1 / (1 + math.exp(-0.5))
     counts = np.arange(4)
     weights = np.array([math.comb(3, k) for k in counts])
@@ -54,7 +54,7 @@ def test_a_composition_by_listing_its_outcomes():
 def test_a_sample_by_its_own_two_densities():
     """One release on m of n rows, replace-one: f is at most what the threshold test of one direction attains."""
     q, z = 0.1, 1.0
-    one = (Entry(WithoutReplacement(100, 10, Gaussian(z)), 1, "g"),)
+    one = (CountedRelease(WithoutReplacement(100, 10, Gaussian(z)), 1, "g"),)
     thresholds = np.linspace(-2, 4, 13)
     alphas = norm.sf(thresholds / z)
     betas = (1 - q) * norm.cdf(thresholds / z) + q * norm.cdf((thresholds - 1) / z)
@@ -65,7 +65,7 @@ def test_a_sample_by_its_own_two_densities():
 
 
 def test_what_is_out_of_range_is_named():
-    one = (Entry(Gaussian(2.0), 1, "g"),)
+    one = (CountedRelease(Gaussian(2.0), 1, "g"),)
     with pytest.raises(UserError, match="deltas: each must be in"):
         profile(one, Relation.ADD_REMOVE, [1.0])
     with pytest.raises(UserError, match="alphas: each must be in"):

@@ -21,14 +21,14 @@ import pytest
 from dpbench.errors import PrivacyError, UserError
 from dpbench.privacy.accounting.gaussian import gaussian_epsilon, gaussian_mu
 from dpbench.privacy.data_budget import BudgetSpent, DataBudget, _mark
-from dpbench.privacy.ledger import Entry, Gaussian, Laplace
+from dpbench.privacy.ledger import CountedRelease, Gaussian, Laplace
 
 FORK = multiprocessing.get_context("fork")
 
 
 def gaussian(epsilon, delta, releases=1):
     """A plan of Gaussians that costs (ε, δ)."""
-    return (Entry(Gaussian(math.sqrt(releases) / gaussian_mu(epsilon, delta)), releases, "gradient"),)
+    return (CountedRelease(Gaussian(math.sqrt(releases) / gaussian_mu(epsilon, delta)), releases, "gradient"),)
 
 
 def spend(budget, epsilon=1.0, delta=1e-8, releases=None, **more):
@@ -88,7 +88,7 @@ def test_the_fit_that_would_go_beyond_is_refused_before_it_and_not_charged(budge
 
 def test_what_is_not_gaussian_alone_adds_up():
     budget = DataBudget.create(None, epsilon=2.5, delta=1e-6)
-    pure = (Entry(Laplace(1.0), 1, "noise"),)
+    pure = (CountedRelease(Laplace(1.0), 1, "noise"),)
     spend(budget, 1.0, 0.0, pure)
     spend(budget, 1.0, 0.0, ())  # a method that says its releases only while it runs
     assert budget.epsilon_spent == pytest.approx(2)
@@ -99,7 +99,7 @@ def test_what_is_not_gaussian_alone_adds_up():
 
 
 def test_a_gaussian_beside_another_release_is_not_taken_for_gaussians_alone(budget):
-    mixed = (*gaussian(0.5, 1e-8), Entry(Laplace(2.0), 1, "noise"))
+    mixed = (*gaussian(0.5, 1e-8), CountedRelease(Laplace(2.0), 1, "noise"))
     for spent in (1.0, 2.0):
         spend(budget, 1.0, 1e-8, mixed)
         assert budget.epsilon_spent == pytest.approx(spent)
@@ -112,7 +112,7 @@ def test_the_deltas_of_fits_leave_none_for_the_rest():
 
 
 def test_a_plan_that_costs_more_than_is_asked_for_is_refused(budget):
-    for releases in (gaussian(2.0, 1e-8), (Entry(Laplace(0.5), 1, "noise"),)):
+    for releases in (gaussian(2.0, 1e-8), (CountedRelease(Laplace(0.5), 1, "noise"),)):
         with pytest.raises(PrivacyError, match="plans to release ε = 2"):
             spend(budget, 1.0, 1e-8, releases)
     assert budget.charges == []

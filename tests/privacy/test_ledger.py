@@ -5,7 +5,7 @@ import pytest
 from dpbench.errors import PrivacyError
 from dpbench.privacy.ledger import (
     ZCDP,
-    Entry,
+    CountedRelease,
     Gaussian,
     Laplace,
     Ledger,
@@ -21,7 +21,10 @@ def test_equal_releases_are_counted_consecutive_or_not():
     for _ in range(30_000):
         ledger.record(Gaussian(2.0), "gradient")
         ledger.record(Gaussian(3.0), "direction")
-    assert ledger.of(0) == (Entry(Gaussian(3.0), 30_000, "direction"), Entry(Gaussian(2.0), 30_000, "gradient"))
+    assert ledger.of(0) == (
+        CountedRelease(Gaussian(3.0), 30_000, "direction"),
+        CountedRelease(Gaussian(2.0), 30_000, "gradient"),
+    )
     assert len(ledger._released.shared) == 2
 
 
@@ -30,8 +33,8 @@ def test_members_pay_for_themselves():
     ledger.record(Gaussian(2.0), "gradient")
     ledger.record(PureDP(0.1), "line search", members=[0, 2])
     ledger.record(Gaussian(2.0), "gradient", members=[1])
-    assert ledger.of(0) == (Entry(Gaussian(2.0), 1, "gradient"), Entry(PureDP(0.1), 1, "line search"))
-    assert ledger.of(1) == (Entry(Gaussian(2.0), 2, "gradient"),)
+    assert ledger.of(0) == (CountedRelease(Gaussian(2.0), 1, "gradient"), CountedRelease(PureDP(0.1), 1, "line search"))
+    assert ledger.of(1) == (CountedRelease(Gaussian(2.0), 2, "gradient"),)
     assert ledger.of(2) is ledger.of(0)
     assert ledger.of(1) is not ledger.of(0)
 

@@ -9,7 +9,7 @@ from scipy import stats
 
 from dpbench.errors import PrivacyError
 from dpbench.privacy import Budget, Mechanisms, Relation
-from dpbench.privacy.ledger import Entry, Gaussian, Laplace, PureDP
+from dpbench.privacy.ledger import CountedRelease, Gaussian, Laplace, PureDP
 from tests.privacy.laws import follows
 
 BUDGET = Budget(1.0, 1e-6, Relation.REPLACE_ONE, "text")
@@ -28,7 +28,7 @@ def test_gaussian_from_rho():
         assert follows(row, stats.norm(0, std))
         assert not follows(row / 2, stats.norm(0, std))
         assert not follows(row * 1.1, stats.norm(0, std))
-    assert m.ledger.of(0) == (Entry(Gaussian(5.0), 1, "g"),)
+    assert m.ledger.of(0) == (CountedRelease(Gaussian(5.0), 1, "g"),)
 
 
 def test_gaussian_with_a_multiplier_and_a_sensitivity_per_replicate():
@@ -38,21 +38,21 @@ def test_gaussian_with_a_multiplier_and_a_sensitivity_per_replicate():
     for row, std in zip(noise, sensitivity * multiplier, strict=True):
         assert follows(row, stats.norm(0, std))
         assert not follows(row / 2, stats.norm(0, std))
-    assert m.ledger.of(1) == (Entry(Gaussian(3.0), 1, "g"),)
+    assert m.ledger.of(1) == (CountedRelease(Gaussian(3.0), 1, "g"),)
     assert m.ledger.of(0) is m.ledger.of(2)
 
 
 def test_rho_per_replicate():
     m = batch(2)
     m.gaussian(np.zeros(2), sensitivity=1.0, rho=np.array([0.5, 0.125]), label="g")
-    assert [m.ledger.of(i) for i in range(2)] == [(Entry(Gaussian(z), 1, "g"),) for z in (1.0, 2.0)]
+    assert [m.ledger.of(i) for i in range(2)] == [(CountedRelease(Gaussian(z), 1, "g"),) for z in (1.0, 2.0)]
 
 
 def test_scalar_values_get_scalar_noise():
     m = batch(100)
     noise = [m.gaussian(np.zeros(100), sensitivity=1.0, noise_multiplier=2.0, label="trace") for _ in range(100)]
     assert follows(np.concatenate(noise), stats.norm(0, 2))
-    assert m.ledger.of(7) == (Entry(Gaussian(2.0), 100, "trace"),)
+    assert m.ledger.of(7) == (CountedRelease(Gaussian(2.0), 100, "trace"),)
 
 
 def test_symmetric_noise_is_iid_on_and_above_the_diagonal():
@@ -80,7 +80,7 @@ def test_laplace_scale_is_sensitivity_over_epsilon():
         assert follows(row, stats.laplace(0, 3.0))
         assert not follows(row / 2, stats.laplace(0, 3.0))
         assert not follows(row / math.sqrt(2), stats.laplace(0, 3.0))  # the scale taken for a standard deviation
-    assert m.ledger.of(0) == (Entry(Laplace(10.0), 1, "g"),)
+    assert m.ledger.of(0) == (CountedRelease(Laplace(10.0), 1, "g"),)
 
 
 def test_laplace_from_its_scale():
@@ -88,7 +88,7 @@ def test_laplace_from_its_scale():
     noise = m.laplace(np.zeros((2, 20_000)), sensitivity=0.5, scale=np.array([1.0, 2.0]), label="g")
     assert follows(noise[0], stats.laplace(0, 1.0))
     assert follows(noise[1], stats.laplace(0, 2.0))
-    assert m.ledger.of(1) == (Entry(Laplace(4.0), 1, "g"),)
+    assert m.ledger.of(1) == (CountedRelease(Laplace(4.0), 1, "g"),)
 
 
 def test_replicates_and_calls_get_noise_of_their_own():
@@ -200,8 +200,11 @@ def test_selections_are_recorded_with_their_epsilon():
     m = batch(2)
     m.noisy_argmax(np.zeros((2, 3)), sensitivity=1.0, epsilon=0.5, label="coordinate")
     m.member(1).above_threshold(sensitivity=1.0, epsilon=0.25, label="line search")
-    assert m.ledger.of(0) == (Entry(PureDP(0.5), 1, "coordinate"),)
-    assert m.ledger.of(1) == (Entry(PureDP(0.5), 1, "coordinate"), Entry(PureDP(0.25), 1, "line search"))
+    assert m.ledger.of(0) == (CountedRelease(PureDP(0.5), 1, "coordinate"),)
+    assert m.ledger.of(1) == (
+        CountedRelease(PureDP(0.5), 1, "coordinate"),
+        CountedRelease(PureDP(0.25), 1, "line search"),
+    )
 
 
 def test_the_ledger_knows_what_was_drawn():
@@ -231,7 +234,7 @@ def test_the_multiplier_is_that_of_the_noise_drawn(monkeypatch):
     )
     m = Mechanisms(list("abc")[:1], BUDGET)
     m.gaussian(np.zeros(1), sensitivity=1.0, noise_multiplier=3.0, label="g")
-    assert m.ledger.of(0) == (Entry(Gaussian(1.5), 1, "g"),)
+    assert m.ledger.of(0) == (CountedRelease(Gaussian(1.5), 1, "g"),)
 
 
 def test_a_release_without_noise_is_known_by_its_replicate():

@@ -143,8 +143,8 @@ class Recorded(Releases):
         super().__init__(["a"], factor=2.0)
         self.seen, self.scales, self.replay = [], [], replay
 
-    def moved(self, sensitivity, replaced=None):
-        self.bound = np.asarray(super().moved(sensitivity, replaced))
+    def scaled_sensitivity(self, sensitivity, replaced=None):
+        self.bound = np.asarray(super().scaled_sensitivity(sensitivity, replaced))
         return self.bound
 
     def noisy(self, value, scale, noise):

@@ -8,7 +8,7 @@ from scipy import stats
 
 from dpbench.errors import PrivacyError
 from dpbench.privacy import Budget, Mechanisms, Relation
-from dpbench.privacy.ledger import Entry, Gaussian, Laplace, Poisson, WithoutReplacement
+from dpbench.privacy.ledger import CountedRelease, Gaussian, Laplace, Poisson, WithoutReplacement
 from tests.privacy.laws import Z, follows
 
 BUDGETS = {relation: Budget(1.0, 1e-6, relation, "text") for relation in Relation}
@@ -82,7 +82,7 @@ def test_sampled_gaussian_noise_and_its_event():
     noise = sampler.gaussian(np.zeros((2, 20_000)), sensitivity=0.5, noise_multiplier=3.0)
     assert follows(noise[0], stats.norm(0, 1.5))
     assert not follows(noise[0] / 2, stats.norm(0, 1.5))
-    assert m.ledger.of(0) == (Entry(Poisson(0.1, Gaussian(3.0)), 1, "gradient"),)
+    assert m.ledger.of(0) == (CountedRelease(Poisson(0.1, Gaussian(3.0)), 1, "gradient"),)
 
 
 def test_sampled_laplace_noise_and_its_event():
@@ -92,7 +92,7 @@ def test_sampled_laplace_noise_and_its_event():
     noise = sampler.laplace(np.zeros((2, 20_000)), sensitivity=0.5, epsilon=0.25, label="g")
     assert follows(noise[1], stats.laplace(0, 2.0))
     assert not follows(noise[1] / 2, stats.laplace(0, 2.0))
-    assert m.ledger.of(1) == (Entry(WithoutReplacement(1000, 10, Laplace(4.0)), 1, "g"),)
+    assert m.ledger.of(1) == (CountedRelease(WithoutReplacement(1000, 10, Laplace(4.0)), 1, "g"),)
 
 
 def test_one_draw_admits_exactly_one_release():
@@ -141,7 +141,7 @@ def test_members_sample_for_themselves():
     assert len(sampler.draw()) == 1
     sampler.gaussian(np.zeros(1), sensitivity=1.0, noise_multiplier=2.0)
     assert m.ledger.of(0) == ()
-    assert m.ledger.of(1) == (Entry(WithoutReplacement(10, 2, Gaussian(2.0)), 1, "b"),)
+    assert m.ledger.of(1) == (CountedRelease(WithoutReplacement(10, 2, Gaussian(2.0)), 1, "b"),)
 
 
 def mechanisms(k=2, relation=Relation.REPLACE_ONE):
@@ -244,7 +244,9 @@ def test_releases_drawn_ahead_need_a_fresh_block_each_and_end_with_their_rounds(
 
 def test_a_seam_that_draws_no_noise_ahead_releases_one_at_a_time(monkeypatch):
     monkeypatch.setattr("dpbench.privacy.noise.Releases.ahead", False)
-    monkeypatch.setattr("dpbench.privacy.noise.Releases.draw", lambda *_: pytest.fail("noise apart from a value"))
+    monkeypatch.setattr(
+        "dpbench.privacy.noise.Releases.hidden_noise", lambda *_: pytest.fail("noise apart from a value")
+    )
     rows = mechanisms().single_pass(20, "pass")
     release = rows.gaussians(2, (2, 1), sensitivity=1.0, noise_multiplier=1.0)
     rows.take(1)

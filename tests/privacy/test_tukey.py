@@ -11,7 +11,7 @@ from dpbench.auditing import noise
 from dpbench.auditing.transcript import Recorder
 from dpbench.privacy import tukey
 from dpbench.privacy.budget import Budget
-from dpbench.privacy.ledger import DrawAfterTest, Entry, Relation
+from dpbench.privacy.ledger import CountedRelease, DrawAfterTest, Relation
 from dpbench.privacy.mechanisms import Mechanisms
 from dpbench.privacy.verify import spent
 
@@ -89,7 +89,7 @@ EVENTS = {16: DrawAfterTest(3.0, 2.5, 0.02, 0.05), 24: DrawAfterTest(2.0, 1.5, 0
 def test_no_pair_of_neighbours_loses_more_than_both_routes_say(m):
     event, passing, halfway = EVENTS[m], 0, 0.0
     delta = max(event.failure, event.leak)
-    epsilon = spent((Entry(event, 1, "m"),), delta, Relation.REPLACE_ONE).epsilon
+    epsilon = spent((CountedRelease(event, 1, "m"),), delta, Relation.REPLACE_ONE).epsilon
     assert epsilon <= event.test + 2 * event.exponent + event.leak
     for seed in range(60):
         one, other = sets(seed, m, 1)

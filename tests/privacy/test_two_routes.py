@@ -16,8 +16,8 @@ from dpbench.privacy.ledger import (
     BestOfRuns,
     BoundedRange,
     ConvexPerturbation,
+    CountedRelease,
     DrawAfterTest,
-    Entry,
     Gaussian,
     Laplace,
     LastIterate,
@@ -165,14 +165,14 @@ def released(case):
     if name == "basic":
         return objective_perturbation(1.0, delta), asked
     z = asked.noise_scale(plan)
-    return tuple(Entry(scaled(release, z), count, f"{i}") for i, (release, count) in enumerate(plan)), asked
+    return tuple(CountedRelease(scaled(release, z), count, f"{i}") for i, (release, count) in enumerate(plan)), asked
 
 
 def objective_perturbation(epsilon, delta):
     split = aop.split_budget(epsilon, delta)
     b = ObjectivePerturbation(aop.multiplier(split.noise, split.delta), split.jacobian, split.delta)
     output = Gaussian(aop.multiplier(split.output, split.output_delta))
-    return Entry(b, 1, "objective"), Entry(output, 1, "output")
+    return CountedRelease(b, 1, "objective"), CountedRelease(output, 1, "output")
 
 
 @pytest.fixture(autouse=True)

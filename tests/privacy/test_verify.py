@@ -20,8 +20,8 @@ from dpbench.privacy.check import check
 from dpbench.privacy.ledger import (
     ZCDP,
     BoundedRange,
+    CountedRelease,
     DrawAfterTest,
-    Entry,
     Gaussian,
     Laplace,
     LogisticPerturbation,
@@ -36,7 +36,7 @@ ADD_REMOVE, REPLACE_ONE = Relation.ADD_REMOVE, Relation.REPLACE_ONE
 
 
 def epsilon(delta, relation, *releases):
-    return spent(tuple(Entry(r, c, "x") for r, c in releases), delta, relation).epsilon
+    return spent(tuple(CountedRelease(r, c, "x") for r, c in releases), delta, relation).epsilon
 
 
 def test_the_replace_one_trap():
@@ -191,7 +191,7 @@ def test_without_replacement_confirms_the_calibration(n, m, T, target):
 
 def test_where_floats_lose_their_digits_the_check_says_so():
     release = WithoutReplacement(1000, 300, Gaussian(40.0))
-    result = spent((Entry(release, 1, "x"), Entry(ZCDP(1e-12), 1, "y")), 1e-6, REPLACE_ONE)
+    result = spent((CountedRelease(release, 1, "x"), CountedRelease(ZCDP(1e-12), 1, "y")), 1e-6, REPLACE_ONE)
     assert "exact arithmetic" in result.checked_by
     assert result.epsilon < epsilon(1e-6, REPLACE_ONE, (Gaussian(40.0), 1))
 
@@ -228,8 +228,12 @@ def test_pld_and_rdp_agree_on_what_both_know():
 
 
 def test_labels_and_order_do_not_matter_and_the_work_is_done_once():
-    a = (Entry(Laplace(3.0), 2, "x"), Entry(Gaussian(2.0), 5, "y"))
-    b = (Entry(Gaussian(2.0), 3, "y"), Entry(Gaussian(2.0), 2, "z"), Entry(Laplace(3.0), 2, ""))
+    a = (CountedRelease(Laplace(3.0), 2, "x"), CountedRelease(Gaussian(2.0), 5, "y"))
+    b = (
+        CountedRelease(Gaussian(2.0), 3, "y"),
+        CountedRelease(Gaussian(2.0), 2, "z"),
+        CountedRelease(Laplace(3.0), 2, ""),
+    )
     assert spent(a, 1e-6, ADD_REMOVE) is spent(b, 1e-6, ADD_REMOVE)
 
 
@@ -239,7 +243,7 @@ def test_nothing_released_nothing_spent():
 
 def test_checked_by_names_the_method_and_the_stand_ins():
     def method(delta, *releases):
-        return spent(tuple(Entry(r, 1, "") for r in releases), delta, REPLACE_ONE).checked_by
+        return spent(tuple(CountedRelease(r, 1, "") for r in releases), delta, REPLACE_ONE).checked_by
 
     assert method(1e-6, Gaussian(2.0)) == "dp_accounting exact Gaussian"
     assert "PLD" in method(1e-6, Laplace(2.0), Gaussian(2.0))
@@ -259,12 +263,12 @@ def test_a_release_under_the_wrong_relation_is_a_defect():
 def test_check_lets_a_sound_run_pass_and_stops_another():
     budget = Budget(1.0, 1e-6, ADD_REMOVE, "tight")
     z = math.sqrt(100 / (2 * budget.rho))
-    assert not check((Entry(Gaussian(z), 100, "g"),), budget).error
-    assert check((Entry(Gaussian(z), 100, "g"),), budget).epsilon == pytest.approx(1.0, rel=1e-9)
+    assert not check((CountedRelease(Gaussian(z), 100, "g"),), budget).error
+    assert check((CountedRelease(Gaussian(z), 100, "g"),), budget).epsilon == pytest.approx(1.0, rel=1e-9)
     for wrong in (
-        Entry(Gaussian(z), 101, "g"),
-        Entry(Gaussian(z / 2), 100, "g"),
-        Entry(Gaussian(z * 0.9999), 100, "g"),
+        CountedRelease(Gaussian(z), 101, "g"),
+        CountedRelease(Gaussian(z / 2), 100, "g"),
+        CountedRelease(Gaussian(z * 0.9999), 100, "g"),
     ):
         assert "more than the 1 asked for" in check((wrong,), budget).error
 
@@ -282,7 +286,7 @@ modes = st.sampled_from(["text", "bs16", "cks20", "standard", "tight"])
 def test_any_split_of_rho_into_gaussians_stays_within_the_budget(eps, delta, mode, counts):
     budget = Budget(eps, delta, ADD_REMOVE, mode)
     composition = tuple(
-        Entry(Gaussian(math.sqrt(len(counts) * count / (2 * budget.rho))), count, str(i))
+        CountedRelease(Gaussian(math.sqrt(len(counts) * count / (2 * budget.rho))), count, str(i))
         for i, count in enumerate(counts)
     )
     result = check(composition, budget)
@@ -301,7 +305,7 @@ def test_randomised_response_helper_is_right():
 @pytest.mark.parametrize("multiplier", [8356.0, 6e4])
 def test_a_very_noisy_release_costs_little_and_warns_of_nothing(multiplier):
     """As aop's output noise: dp_accounting takes the logarithm of a difference that rounds to zero there."""
-    result = spent((Entry(Gaussian(multiplier), 1, "output"),), 1e-11, Relation.ADD_REMOVE)
+    result = spent((CountedRelease(Gaussian(multiplier), 1, "output"),), 1e-11, Relation.ADD_REMOVE)
     assert 0 <= result.epsilon <= 7 / multiplier
 
 
@@ -333,25 +337,28 @@ def test_vertices_drawn_at_the_whole_budget_are_within_it(n):
 
 
 def test_several_perturbed_objectives_and_pure_releases_beside_them_compose_by_shares():
-    one = Entry(LogisticPerturbation(5.0, 1.0), 1, "term")
+    one = CountedRelease(LogisticPerturbation(5.0, 1.0), 1, "term")
     alone = spent((one,), 1e-6 / 3, Relation.REPLACE_ONE).epsilon
     three = one._replace(count=3)
     assert spent((three,), 1e-6, Relation.REPLACE_ONE).epsilon == pytest.approx(3 * alone)
-    pure = Entry(Laplace(10.0), 2, "bound")
+    pure = CountedRelease(Laplace(10.0), 2, "bound")
     assert spent((three, pure), 1e-6, Relation.REPLACE_ONE).epsilon == pytest.approx(3 * alone + 0.2)
-    noisy = Entry(Gaussian(20.0), 1, "output")
+    noisy = CountedRelease(Gaussian(20.0), 1, "output")
     each = spent((one, noisy), 1e-6 / 3, Relation.REPLACE_ONE).epsilon
     together = spent((three, noisy._replace(count=3)), 1e-6, Relation.REPLACE_ONE)
     assert together.epsilon == pytest.approx(3 * each)
     assert "each of 3" in together.checked_by
-    assert spent((three, pure, Entry(ZCDP(0.1), 1, "other")), 1e-6, Relation.REPLACE_ONE).epsilon == math.inf
+    assert spent((three, pure, CountedRelease(ZCDP(0.1), 1, "other")), 1e-6, Relation.REPLACE_ONE).epsilon == math.inf
 
 
 def test_beside_a_draw_that_takes_all_of_delta_what_is_pure_counts():
-    draw, pure = Entry(DrawAfterTest(0.25, 0.375, 1e-6, 1e-6), 1, "model"), Entry(Laplace(10.0), 1, "bound")
+    draw, pure = (
+        CountedRelease(DrawAfterTest(0.25, 0.375, 1e-6, 1e-6), 1, "model"),
+        CountedRelease(Laplace(10.0), 1, "bound"),
+    )
     found = spent((draw, pure), 1e-6, Relation.REPLACE_ONE).epsilon
     assert found == pytest.approx(spent((draw,), 1e-6, Relation.REPLACE_ONE).epsilon + 0.1)
-    assert spent((draw, Entry(Gaussian(10.0), 1, "bound")), 1e-6, Relation.REPLACE_ONE).epsilon == math.inf
+    assert spent((draw, CountedRelease(Gaussian(10.0), 1, "bound")), 1e-6, Relation.REPLACE_ONE).epsilon == math.inf
     assert Tight().epsilon_of(((draw.release, 1), (pure.release, 1)), 1e-6) == pytest.approx(1.1, rel=1e-5)
 
 

@@ -15,11 +15,11 @@ from dpbench.privacy.ledger import Relation
 from dpbench.problems import Problem, grid
 from dpbench.problems import exact as exact_problems
 from dpbench.problems.exact import ExactProblem, ExactShardedProblem, in_order, weighted_sum
-from dpbench.problems.grid import GridRows, ReplacedRows, Short, on_grid, short_rows, square_bound
+from dpbench.problems.grid import GridRows, ReplacedRows, ShortenedRows, on_grid, short_rows, square_bound
 from dpbench.problems.losses import Logistic
 from dpbench.problems.risk import Diverged
 from dpbench.problems.rows import Rows
-from dpbench.problems.shards import Shards, held
+from dpbench.problems.shards import Shards, ask_local
 
 STEP = 2.0**-16
 
@@ -94,7 +94,7 @@ def test_rows_put_on_the_grid_as_they_are_read_are_those_of_the_copy():
     lazy, eager = GridRows(X, y, short), Rows(on_grid(X, 1.0), y)
     some = np.random.default_rng(4).integers(0, len(X), 1500)
     some[:3] = 5, 97, 4999
-    for a, b in ((lazy, eager), (lazy.widened, eager.widened), (lazy.widened.rough, eager)):
+    for a, b in ((lazy, eager), (lazy.in_float64, eager.in_float64), (lazy.in_float64.in_float32, eager)):
         for rows in (None, some):
             for (A, u), (B, v) in zip(a.blocks(rows, 700), b.blocks(rows, 700), strict=True):
                 assert A.dtype == B.dtype
@@ -117,7 +117,7 @@ def test_who_reads_all_rows_many_times_gets_a_copy_unless_they_are_too_many(copi
     expected = on_grid(X, 1.0)
     for turn in range(grid.PASSES + 5):
         made.clear()
-        one = rows if turn % 2 else rows.widened
+        one = rows if turn % 2 else rows.in_float64
         for start, (A, _) in enumerate(one.blocks(None, 2500)):
             np.testing.assert_array_equal(A, expected[2500 * start : 2500 * (start + 1)])
         assert bool(made) == (turn <= grid.PASSES or not copied)
@@ -131,10 +131,10 @@ def test_rows_that_others_stand_for_are_those_in_every_sum(kind):
     X = copied.copy()
     X[which], values = np.nan, copied[which]
     loss, W = Logistic(), np.random.default_rng(6).standard_normal((2, 6))
-    ours, plain = ReplacedRows(X, y, Short(which, values)), Rows(copied, y)
+    ours, plain = ReplacedRows(X, y, ShortenedRows(which, values)), Rows(copied, y)
     plain.__dict__.update(usual=None, groups=None, _entries=None)
     some = np.array([5, 4999, 1, 5, 3000])
-    for a, b in ((ours, plain), (ours.widened, plain.widened)):
+    for a, b in ((ours, plain), (ours.in_float64, plain.in_float64)):
         for rows in (None, some):
             np.testing.assert_array_equal(
                 a.weighted_sum(loss.derivative, W, rows), b.weighted_sum(loss.derivative, W, rows)
@@ -157,7 +157,7 @@ def test_a_problem_shows_no_row_that_is_not_on_the_grid(monkeypatch):
     for call in ("gradient_sum", "hessian_sum"):
         for rows in (None, chosen):
             np.testing.assert_array_equal(getattr(lazy, call)(W, rows).integers, getattr(eager, call)(W, rows).integers)
-    found, expected = (p.nearly(minimise, np.zeros((1, 6)), 1e-3 * W, 0.1, 1e-9) for p in (lazy, eager))
+    found, expected = (p.approximate_minimiser(minimise, np.zeros((1, 6)), 1e-3 * W, 0.1, 1e-9) for p in (lazy, eager))
     np.testing.assert_allclose(found[0].integers * found[0].unit, expected[0].integers * expected[0].unit, atol=1e-9)
     assert "X" not in vars(lazy) | lazy._rows._kept  # no copy so far
     np.testing.assert_array_equal(lazy.take(chosen)[0], eager.X[chosen])
@@ -174,7 +174,7 @@ def test_of_float32_rows_a_certificate_is_the_gradient_that_the_solver_stopped_a
     problem = exact(X.astype(np.float32), y.astype(np.float32), l2=0.1)
     taken = []
     monkeypatch.setattr(exact_problems, "in_order", lambda *a: taken.append(a[2].copy()) or in_order(*a))
-    near, norms, _ = problem.nearly(minimise, np.zeros_like(w), 1e-3 * w, 0.1, 1e-9)
+    near, norms, _ = problem.approximate_minimiser(minimise, np.zeros_like(w), 1e-3 * w, 0.1, 1e-9)
     assert norms[0] <= 1e-9
     assert len({one.tobytes() for one in taken}) == len(taken)
     real = Problem(problem.X.astype(float), problem.y.astype(float), l2=0.1)
@@ -246,7 +246,7 @@ def test_permutations_and_shards_give_the_same_bits(make):
 
 def shards(make, X, y, cuts):
     parts = [Rows(on_grid(make(A), 1.0), b) for A, b in zip(np.split(X, cuts), np.split(y, cuts), strict=True)]
-    found = Shards(held(parts), [rows.n for rows in parts], X.shape[1], sparse=parts[0].sparse)
+    found = Shards(ask_local(parts), [rows.n for rows in parts], X.shape[1], sparse=parts[0].sparse)
     return ExactShardedProblem(found, row_bound=1.0, loss="logistic", l2=0.1)
 
 
@@ -354,7 +354,7 @@ def test_a_perturbed_minimiser_is_as_near_the_ideal_one_as_its_certificate_says(
         for A, b in ((X, y), (other, labels)):
             problem = exact(A, b, loss=loss, l2=0.01)
             term = np.rint(np.asarray(ideal(problem, theta, ridge) / step, dtype=float)) * step
-            near, norms, _ = problem.nearly(minimise, np.zeros((1, 3)), term[None], ridge, gamma)
+            near, norms, _ = problem.approximate_minimiser(minimise, np.zeros((1, 3)), term[None], ridge, gamma)
             assert norms[0] <= gamma
             assert near.objective.convexity == pytest.approx(0.03)
             radius = near.radius + step * math.sqrt(3) / 2 / near.objective.convexity
@@ -368,13 +368,13 @@ def test_a_solver_that_stops_early_or_says_what_is_not_so_is_not_believed():
     X, y, _ = made(60, 3)
     problem = exact(X, y, l2=0.01)
     lazy = lambda problem, W, b, ridge, gamma: (W, np.zeros(1), np.zeros(1))  # noqa: E731
-    _, norms, _ = problem.nearly(lazy, np.zeros((1, 3)), np.ones((1, 3)), 0.02, 1e-6)
+    _, norms, _ = problem.approximate_minimiser(lazy, np.zeros((1, 3)), np.ones((1, 3)), 0.02, 1e-6)
     assert norms[0] == np.inf
     broken = lambda problem, W, b, ridge, gamma: (W * np.nan, np.zeros(1), np.zeros(1))  # noqa: E731
-    _, norms, _ = problem.nearly(broken, np.zeros((1, 3)), np.ones((1, 3)), 0.02, 1e-6)
+    _, norms, _ = problem.approximate_minimiser(broken, np.zeros((1, 3)), np.ones((1, 3)), 0.02, 1e-6)
     assert norms[0] == np.inf
     with pytest.raises(PrivacyError, match="not strongly convex"):
-        exact(X, y).nearly(minimise, np.zeros((1, 3)), np.ones((1, 3)), 0.0, 1e-6)
+        exact(X, y).approximate_minimiser(minimise, np.zeros((1, 3)), np.ones((1, 3)), 0.0, 1e-6)
 
 
 def test_the_error_that_a_certificate_allows_for_is_not_passed():

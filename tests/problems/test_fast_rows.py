@@ -23,7 +23,7 @@ def table(rng: np.random.Generator, *, standardised: bool = False, scaled: bool 
 
 @pytest.fixture(autouse=True)
 def _small(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "LEAST", 1_000)
+    monkeypatch.setattr(module, "MIN_ROWS", 1_000)
     monkeypatch.setattr(module, "FEWEST", 50)
     monkeypatch.setattr(module, "BLOCK", 64)
 
@@ -72,5 +72,5 @@ def test_a_category_that_one_row_has_counts():
 def test_few_rows_and_rows_of_numbers_stay_as_they_are(monkeypatch):
     rng = np.random.default_rng(0)
     assert Rows(rng.standard_normal((N, 12)), np.ones(N)).groups is None
-    monkeypatch.setattr(module, "LEAST", N + 1)
+    monkeypatch.setattr(module, "MIN_ROWS", N + 1)
     assert Rows(table(rng), np.ones(N)).groups is None

@@ -359,7 +359,9 @@ def test_the_certificate_on_the_grid_does_not_rest_on_the_solver(l1):
     """What `nearly` promises of the released point holds by the gradient in whole d, whichever the steps."""
     problem = wide_problem(kind=ExactProblem, l1=l1)
     gamma, b = 30.0**-3, terms(problem, 1)
-    near, norms, _ = problem.nearly(objective_perturbation.minimise, np.zeros((1, problem.d)), b, 0.05, gamma)
+    near, norms, _ = problem.approximate_minimiser(
+        objective_perturbation.minimise, np.zeros((1, problem.d)), b, 0.05, gamma
+    )
     assert norms[0] <= gamma
     w = near.integers * near.unit
     g = problem.real.gradient(w)[0] + 0.05 * w[0] + b[0]
@@ -367,7 +369,9 @@ def test_the_certificate_on_the_grid_does_not_rest_on_the_solver(l1):
         np.linalg.norm(objective_perturbation.least_subgradient(g, w[0] * (np.abs(w[0]) > near.unit), l1))
         <= gamma + 1e-6
     )
-    poor = problem.nearly(lambda real, W, *_: (W, np.zeros(1), np.zeros(1)), np.zeros((1, problem.d)), b, 0.05, gamma)
+    poor = problem.approximate_minimiser(
+        lambda real, W, *_: (W, np.zeros(1), np.zeros(1)), np.zeros((1, problem.d)), b, 0.05, gamma
+    )
     assert poor[1][0] == np.inf
 
 

@@ -108,7 +108,7 @@ def test_hessians_of_data_that_are_mostly_zero_or_usual(loss, shape, k, monkeypa
     else:
         X = one_hot(rng, len(X))
     p = Problem(X, y, loss=loss, l2=0.3)
-    assert bool(p._rows.usual.entry.any()) == (shape == "mostly usual")
+    assert bool(p._rows.common.entry.any()) == (shape == "mostly usual")
     W = rng.standard_normal((k, p.d))
     rows = np.random.default_rng(4).integers(0, p.n, 1700)
     found, some = p.hessian(W), p.hessian(W, rows=rows)
@@ -122,7 +122,7 @@ def test_hessians_of_data_that_are_mostly_zero_or_usual(loss, shape, k, monkeypa
 def test_other_data_have_no_usual_entries_or_right_ones(make):
     """x_i = s_i (b + r_i) whatever the data; constant columns are all usual, numbers drawn at random never."""
     X = make(data("logistic", n=1500, d=7)[0])
-    usual = Problem(X, np.ones(len(X)))._rows.usual
+    usual = Problem(X, np.ones(len(X)))._rows.common
     if usual is not None:
         rest = X * usual.inverse[:, None] - usual.entry
         rest[np.abs(rest) <= usual.slack] = 0
@@ -398,13 +398,13 @@ def test_widened_rows_of_float32_have_the_sums_of_float64(loss):
     X, y = data(loss, n=2000)
     X, y = X.astype(np.float32), y.astype(np.float32).astype(np.float64)
     W = np.random.default_rng(0).standard_normal((2, X.shape[1]))
-    single, wide = kernels.Rows(X, y).widened, kernels.Rows(X.astype(np.float64), y)
+    single, wide = kernels.Rows(X, y).in_float64, kernels.Rows(X.astype(np.float64), y)
     one = losses.get(loss)
     np.testing.assert_allclose(single.sum(one.value, W), wide.sum(one.value, W), rtol=1e-13)
     np.testing.assert_allclose(single.weighted_sum(one.derivative, W), wide.weighted_sum(one.derivative, W), atol=1e-11)
     found, expected = (rows.gram(one.second_derivative, W, convex=one.convex) for rows in (single, wide))
     np.testing.assert_allclose(found, expected, atol=1e-11)
-    assert wide.widened is wide
+    assert wide.in_float64 is wide
 
 
 @pytest.fixture(params=["numpy", "numba"])

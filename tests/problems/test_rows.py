@@ -11,7 +11,7 @@ import pytest
 from dpbench.problems import Problem, exact, grid, losses
 from dpbench.problems.losses import LOSSES, Loss
 from dpbench.problems.rows import Rows
-from dpbench.problems.shards import ShardedProblem, Shards, held
+from dpbench.problems.shards import ShardedProblem, Shards, ask_local
 
 N, D = 3_100, 7
 SIZES = (1_000, 37, 2_063)
@@ -23,7 +23,7 @@ def of_kind(kind: str, X: np.ndarray, y: np.ndarray) -> Any:
         return Rows(X, y)
     cuts = np.cumsum(SIZES)[:-1]
     parts = [Rows(A, b) for A, b in zip(np.split(X, cuts), np.split(y, cuts), strict=True)]
-    return Shards(held(parts), SIZES, D, single=parts[0].single)
+    return Shards(ask_local(parts), SIZES, D, single=parts[0].single)
 
 
 def table(loss: Loss, dtype: type = np.float64) -> tuple[np.ndarray, np.ndarray]:
@@ -97,7 +97,7 @@ def test_float32_is_added_in_float64(kind, name):
          wide.gram(loss.second_derivative, W, convex=loss.convex)),
     ):  # fmt: skip
         np.testing.assert_allclose(found, expected, rtol=0, atol=2e-6 * np.abs(expected).max() + 1e-3)
-    near(rows.widened.weighted_sum(loss.derivative, W), wide.weighted_sum(loss.derivative, W))
+    near(rows.in_float64.weighted_sum(loss.derivative, W), wide.weighted_sum(loss.derivative, W))
 
 
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])

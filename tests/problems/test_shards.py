@@ -5,13 +5,13 @@ import pytest
 
 from dpbench import algorithms
 from dpbench.algorithms.base import make_settings
-from dpbench.algorithms.defaults import public_settings
+from dpbench.algorithms.rules import public_settings
 from dpbench.errors import UserError
 from dpbench.privacy.budget import Budget
 from dpbench.problems import NoOptimum, Problem, followed, losses
 from dpbench.problems import shards as sharded_module
 from dpbench.problems.rows import Rows
-from dpbench.problems.shards import Elsewhere, ShardedProblem, Shards, held
+from dpbench.problems.shards import NeedsAllRows, ShardedProblem, Shards, ask_local
 from tests.batches import run_batch
 
 SIZES, ROWS = [40, 1, 1100, 259], 1400
@@ -27,7 +27,7 @@ def data(d=5, n=ROWS, seed=0):
 def sharded(X, y, sizes=SIZES, **declared):
     cuts = np.cumsum(sizes)[:-1]
     rows = [Rows(np.ascontiguousarray(A), b) for A, b in zip(np.split(X, cuts), np.split(y, cuts), strict=True)]
-    shards = Shards(held(rows), sizes, X.shape[1], single=X.dtype == np.float32)
+    shards = Shards(ask_local(rows), sizes, X.shape[1], single=X.dtype == np.float32)
     return ShardedProblem(shards, row_bound=1.0, **declared)
 
 
@@ -188,5 +188,5 @@ def test_margins_of_one_row_and_lines_are_those_of_one_place():
 def test_what_takes_all_rows_says_so():
     _, there = both()
     for name in ("X", "y", "row_norms"):
-        with pytest.raises(Elsewhere, match="shards"):
+        with pytest.raises(NeedsAllRows, match="shards"):
             getattr(there, name)

@@ -8,7 +8,7 @@ import pytest
 
 from dpbench.cli import main
 from dpbench.reporting.diff import between
-from dpbench.reporting.summary import load, save, told
+from dpbench.reporting.summary import load, save, verdict_words
 from dpbench.run.store import Store
 from dpbench.study.printed import Number
 from dpbench.study.verdicts import DECIDING, Cell, Judged, Outcome, Place
@@ -94,7 +94,7 @@ def test_one_diverged_run_makes_the_mean_of_its_setting_infinite(tmp_path):
 def test_only_a_value_that_is_reproduced_survives_or_not(word, said):
     cell = Cell(Place("Table 1"), "table1", (Number("loss", "0.6", k=5),))
     notices = dict.fromkeys(DECIDING, True)
-    assert told(Judged(cell, Outcome(word), notices, "no" if word == "match" else "")) == said
+    assert verdict_words(Judged(cell, Outcome(word), notices, "no" if word == "match" else "")) == said
 
 
 def test_one_seed_is_compared_up_to_rounding(tmp_path):

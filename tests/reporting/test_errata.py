@@ -16,7 +16,7 @@ from dpbench.experiments.nonconvex import errata as nonconvex
 from dpbench.experiments.nonconvex import with_replacement
 from dpbench.experiments.second_order import claims as second_order
 from dpbench.experiments.zeroth_order import claims as zeroth_order
-from dpbench.privacy.ledger import Entry, Gaussian, Relation, WithoutReplacement
+from dpbench.privacy.ledger import CountedRelease, Gaussian, Relation, WithoutReplacement
 from dpbench.privacy.verify import spent
 from dpbench.reporting import errata_pages
 from dpbench.study.declare import Case, Erratum
@@ -241,7 +241,10 @@ def test_aop_keeps_its_epsilon_with_half_of_the_output_noise():
     split = aop.split_budget(1.0, delta)
     z, half = (1 + math.sqrt(2 * math.log(1 / split.delta))) / split.noise, 0.5 * (
         1 + math.sqrt(2 * math.log(1 / split.output_delta))) / split.output  # fmt: skip
-    run = (Entry(LogisticPerturbation(z, split.jacobian / 2), 1, "b"), Entry(Gaussian(half), 1, "output"))
+    run = (
+        CountedRelease(LogisticPerturbation(z, split.jacobian / 2), 1, "b"),
+        CountedRelease(Gaussian(half), 1, "output"),
+    )
     assert spent(run, delta, Relation.REPLACE_ONE).epsilon == pytest.approx(case.at_most, rel=1e-3)
     assert gaussian_delta(math.hypot(1 / z, 1 / half), case.at_least) == pytest.approx(delta, rel=5e-3)
     assert case.at_most < 0.7
@@ -314,7 +317,7 @@ def test_the_noise_of_all_rows_on_a_minibatch():
     assert (found[0].at_least, found[0].at_most) == pytest.approx((175, 464), abs=0.6)
     assert all(case.verdict == "false" for case in found)
     z, m = math.sqrt(421) * 4951 / 495_141, 4951
-    entry = Entry(WithoutReplacement(495_141, m, Gaussian(z)), 842, "both")
+    entry = CountedRelease(WithoutReplacement(495_141, m, Gaussian(z)), 842, "both")
     assert spent((entry,), 1 / 495_141, Relation.REPLACE_ONE).epsilon < 225  # by loss distributions
     # Fewer than with replacement: each row at most once in a batch.
     assert nonconvex.attained_among_equal_rows(z, 1 / 100, 421, 1 / 495_141, interval=1e-3) < found[2].at_least
@@ -353,12 +356,12 @@ def test_two_batches_with_replacement_by_a_double_sum():
 @pytest.mark.thorough
 def test_one_subset_for_two_releases_by_other_accountants():
     from dpbench.privacy.accounting import renyi
-    from dpbench.privacy.ledger import Entry, Gaussian, Relation, WithoutReplacement
+    from dpbench.privacy.ledger import CountedRelease, Gaussian, Relation, WithoutReplacement
 
     n, T = 49_990, 421
     m, delta = n // 100, 1 / n
     z = renyi.noise_scale(((WithoutReplacement(n, m, Gaussian(1.0)), 2 * T),), (), 1.0, delta)
-    pair = Entry(WithoutReplacement(n, m, Gaussian(z / math.sqrt(2))), T, "pair")
+    pair = CountedRelease(WithoutReplacement(n, m, Gaussian(z / math.sqrt(2))), T, "pair")
     case = cases(nonconvex.one_subset_for_two_releases)[f"ijcnn, m = {m}, T = {T}, ε = 1"]
     assert spent((pair,), delta, Relation.REPLACE_ONE).epsilon == pytest.approx(case.at_most, rel=1e-3)
     # At least: independent quadrature of one release, T-fold by its first moments (a central limit check).

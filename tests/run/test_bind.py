@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from dpbench.run.bind import Clock, Trace, schedule
+from dpbench.run.bind import Clock, ObjectiveTrace, schedule
 
 
 @pytest.mark.parametrize("last", [1, 5, 20, 21, 100, 30_000])
@@ -14,7 +14,7 @@ def test_schedule_is_increasing_and_holds_both_ends(last):
 
 
 def test_trace_records_scheduled_iterations_only():
-    trace = Trace(lambda W: W.sum(axis=1), [0, 2], Clock())
+    trace = ObjectiveTrace(lambda W: W.sum(axis=1), [0, 2], Clock())
     for t in range(4):
         trace(t, np.full((2, 1), float(t)), passes=t)
     assert [(p[0], p[1].tolist(), p[3].tolist()) for p in trace.points] == [
@@ -31,18 +31,18 @@ def test_the_clock_stands_still_while_the_run_is_observed():
 
 
 def test_the_final_iteration_is_recorded_even_where_the_schedule_goes_on():
-    trace = Trace(lambda W: W.sum(axis=1), [0, 2, 10], Clock())
+    trace = ObjectiveTrace(lambda W: W.sum(axis=1), [0, 2, 10], Clock())
     for t in range(5):
         trace(t, np.ones((1, 1)), passes=t, final=t == 4)
     assert [p[0] for p in trace.points] == [0, 2, 4]
-    trace = Trace(lambda W: W.sum(axis=1), [0, 2], Clock())
+    trace = ObjectiveTrace(lambda W: W.sum(axis=1), [0, 2], Clock())
     for t in range(3):
         trace(t, np.ones((1, 1)), passes=t, final=t == 2)
     assert [p[0] for p in trace.points] == [0, 2]
 
 
 def test_replicates_may_end_at_iterations_of_their_own():
-    trace = Trace(lambda W: W.sum(axis=1), [0, 3], Clock())
+    trace = ObjectiveTrace(lambda W: W.sum(axis=1), [0, 3], Clock())
     trace(0, np.ones((2, 1)), passes=np.zeros(2), final=np.array([False, False]))
     trace(1, np.ones((2, 1)), passes=np.ones(2), final=np.array([False, False]))
     trace(2, np.ones((2, 1)), passes=np.array([2.0, 5.0]), final=np.array([False, True]))

@@ -14,7 +14,7 @@ from dpbench import algorithms
 from dpbench.errors import UserError
 from dpbench.problems import catalogue
 from dpbench.run import job as jobs
-from dpbench.run.job import Series, check_delta, delta_value, make_job
+from dpbench.run.job import JobSeries, check_delta, delta_value, make_job
 
 
 def job(**changes):
@@ -99,7 +99,7 @@ def test_repeated_jobs_have_the_keys_they_would_have_by_themselves():
         {"algorithm": "dp-cd", "problem": "log1", "sweep": {"step": [0.1, 1.0], "clip": [1.0]}},
     ):
         repetitions = [0] if "sweep" in changes else [0, 1, 12]
-        series = Series(job(**changes), range(3), repetitions)
+        series = JobSeries(job(**changes), range(3), repetitions)
         found = list(zip(series.keys, series.jobs, strict=True))
         assert [(one.seed, one.timed) for _, one in found] == [(s, t) for s in range(3) for t in repetitions]
         assert len({key for key, _ in found}) == len(found)

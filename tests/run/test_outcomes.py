@@ -11,7 +11,7 @@ from dpbench.run.row import DIAGNOSTICS, FILLED
 from dpbench.run.store import Store
 
 LIAR = """
-from dpbench.algorithms.base import Algorithm, Diagnostic, Disclosure, Outcome
+from dpbench.algorithms.base import Algorithm, Diagnostic, Disclosure, RunResult
 
 SAID = {said!r}
 
@@ -25,7 +25,7 @@ class Liar(Algorithm):
         for _ in range({times}):  # each at the whole budget
             rho = mechanisms.budget.rho
             noisy = mechanisms.gaussian(G, sensitivity=problem.lipschitz / problem.n, rho=rho, label="gradient")
-        return Outcome(W - noisy, {{name: [value] * len(W) for name, value in SAID.items()}})
+        return RunResult(W - noisy, {{name: [value] * len(W) for name, value in SAID.items()}})
 
     def measure(self, problem, outcome, settings, generators):
         return {{name: [value] * len(outcome.W) for name, value in {measured!r}.items()}}
@@ -93,7 +93,7 @@ def test_what_an_algorithm_may_fill_and_what_the_runner_does_are_apart():
     ],
 )
 def test_an_exception_says_by_its_class_how_a_run_ended(error, word):
-    assert outcomes.of(error) == word
+    assert outcomes.status_of(error) == word
 
 
 def test_results_are_what_there_is_to_judge_and_the_worst_word_wins():

@@ -13,7 +13,7 @@ from threadpoolctl import threadpool_info, threadpool_limits
 from dpbench.datasets import own
 from dpbench.errors import UserError
 from dpbench.run import execute, executors, runner
-from dpbench.run.bind import Bound
+from dpbench.run.bind import BoundRun
 from dpbench.run.job import make_job
 from dpbench.run.runner import Pace, seconds
 from dpbench.run.store import Ended, Store
@@ -128,8 +128,8 @@ def test_a_short_timed_run_is_measured_the_second_time(limit, expected, monkeypa
         made.append(1)
         return real(*arguments, **options)._replace(seconds=float(len(made)))
 
-    real = Bound.run
-    monkeypatch.setattr(Bound, "run", run)
+    real = BoundRun.run
+    monkeypatch.setattr(BoundRun, "run", run)
     monkeypatch.setattr(execute, "REHEARSED", limit)
     rows, _ = execute.execute(jobs(1, timed=1))
     assert [row.seconds for row in rows] == [expected]

@@ -14,7 +14,7 @@ from dpbench.datasets import loading
 from dpbench.errors import DataError, UserError
 from dpbench.problems.losses import LOSSES
 from dpbench.problems.rows import Rows
-from dpbench.problems.shards import ShardedProblem, Shards, held
+from dpbench.problems.shards import ShardedProblem, Shards, ask_local
 from dpbench.run import runner, shards
 from dpbench.run.job import make_job
 from dpbench.run.store import Store
@@ -240,7 +240,7 @@ def test_the_bits_do_not_depend_on_who_holds_which_shard(client):
         found.add(shards.of_problem(client, whole, 7).gradient(W).tobytes())
     cuts = np.linspace(0, whole.n, 8).astype(int)
     parts = [Rows(whole.X[low:high], whole.y[low:high]) for low, high in itertools.pairwise(cuts)]
-    here = ShardedProblem(Shards(held(parts), np.diff(cuts).tolist(), whole.d), loss=whole.loss, l2=whole.l2)
+    here = ShardedProblem(Shards(ask_local(parts), np.diff(cuts).tolist(), whole.d), loss=whole.loss, l2=whole.l2)
     assert found == {here.gradient(W).tobytes()}
 
 

@@ -27,7 +27,7 @@ def sweep(**changed):
 
 def test_members_are_the_jobs_one_would_make():
     members = sweep().members()
-    assert sweep().count == len(members) == 6
+    assert sweep().run_count == len(members) == 6
     singles = [
         make_job(**RUN, settings={"passes": 0.1, "clip": clip, "step": step})
         for clip, step in itertools.product(AXES["clip"], AXES["step"])

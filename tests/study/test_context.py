@@ -5,7 +5,7 @@ import pytest
 from dpbench import experiments
 from dpbench.errors import UserError
 from dpbench.run.store import Store
-from dpbench.study.context import Context, contexts, kept
+from dpbench.study.context import Context, contexts, memoised
 from tests.batches import write
 
 
@@ -64,7 +64,7 @@ def test_figures_of_the_papers_are_not_overwritten():
 def test_what_is_kept_is_computed_once_for_each_context_and_arguments(tmp_path):
     asked = []
 
-    @kept
+    @memoised
     def found(context, name, *, times=1):
         asked.append(name)
         return [context.profile, name * times]

@@ -1,7 +1,7 @@
 """Runs are counted once each, however many blocks ask for them, and each for what it is."""
 
 from dpbench.run import runner
-from dpbench.run.job import Series, make_job
+from dpbench.run.job import JobSeries, make_job
 from dpbench.run.row import Point, Row
 from dpbench.run.store import Ended, Store
 from dpbench.study.grid import GridEntry
@@ -11,7 +11,7 @@ from dpbench.study.standing import RunCount
 
 def series(seeds, repetitions=(0,), T=3, trace=False, problem="synthetic"):
     job = make_job(problem=problem, algorithm="dp-gd", epsilon=1.0, seed=0, settings={"T": T}, trace=trace)
-    return Series(job, range(seeds), list(repetitions))
+    return JobSeries(job, range(seeds), list(repetitions))
 
 
 def test_each_run_counts_once_and_for_what_it_is():

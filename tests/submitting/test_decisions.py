@@ -6,16 +6,16 @@ from types import SimpleNamespace
 
 import pytest
 
-from dpbench.algorithms import defaults
+from dpbench.algorithms import rules
 from dpbench.run.job import delta_value
 from dpbench.submitting import checking
-from dpbench.submitting.replaying import Replay
+from dpbench.submitting.replaying import ReceiverRuns
 
 
 def row(**columns):
     given = {"problem": "synthetic", "epsilon": 1.0, "seed": 0, "status": "done", "objective": 1.0, "excess": 0.4,
-             "private": True, "epsilon_planned": 1.0, "relation": defaults.RELATION.value, "settings": "{}",
-             "delta": delta_value(defaults.DELTA, checking.tracks.size("synthetic")[0])}  # fmt: skip
+             "private": True, "epsilon_planned": 1.0, "relation": rules.RELATION.value, "settings": "{}",
+             "delta": delta_value(rules.DELTA, checking.tracks.size("synthetic")[0])}  # fmt: skip
     return SimpleNamespace(**given | columns)
 
 
@@ -101,11 +101,11 @@ def test_an_audit_above_its_claim_failed(bounds, found):
 @pytest.mark.parametrize(
     ("problems", "replay", "placed"),
     [
-        ([], Replay(done=True), True),
+        ([], ReceiverRuns(done=True), True),
         ([], None, False),
-        ([], Replay(done=False), False),
-        ([], Replay(done=True, flags=["faster than it was here"]), False),
-        (["a line"], Replay(done=True), False),
+        ([], ReceiverRuns(done=False), False),
+        ([], ReceiverRuns(done=True, flags=["faster than it was here"]), False),
+        (["a line"], ReceiverRuns(done=True), False),
     ],
 )
 def test_a_place_is_for_what_was_run_again(problems, replay, placed):

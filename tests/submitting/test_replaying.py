@@ -55,7 +55,7 @@ def here(folder, limits):
     harness.serve(folder, pipe)
     pipe.seek(0)
     while size := int.from_bytes(pipe.read(4), "big"):
-        yield sandbox.msgspec.msgpack.decode(pipe.read(size), type=sandbox.Frame)
+        yield sandbox.msgspec.msgpack.decode(pipe.read(size), type=sandbox.TaskResult)
 
 
 def judge():
@@ -315,7 +315,7 @@ def test_a_secret_makes_the_same_copies_again_and_another_other_ones(tmp_path):
     ],
 )
 def test_luck(stated, fresh, expected):
-    assert replaying.luckier(np.array(stated), np.array(fresh)) is expected
+    assert replaying.beats_replay(np.array(stated), np.array(fresh)) is expected
 
 
 @pytest.mark.parametrize(
@@ -324,4 +324,4 @@ def test_luck(stated, fresh, expected):
      ([-2.0, -2.1], False)],
 )  # fmt: skip
 def test_apart(gaps, expected):
-    assert replaying.apart(np.array(gaps)) is expected
+    assert replaying.worse_on_copies(np.array(gaps)) is expected

@@ -209,8 +209,8 @@ def test_an_author_is_words(text):
 
 
 def test_what_the_receivers_own_runs_object_to_is_a_problem_and_takes_the_place(made):
-    done = replaying.Replay(done=True)
+    done = replaying.ReceiverRuns(done=True)
     assert checking.check(made, rerun=lambda submission: done).placed
-    found = checking.check(made, rerun=lambda submission: replaying.Replay(done=True, problems=["another loss"]))
+    found = checking.check(made, rerun=lambda submission: replaying.ReceiverRuns(done=True, problems=["another loss"]))
     assert (found.problems, found.sound, found.placed) == (["another loss"], False, False)
-    assert not checking.check(made, rerun=lambda submission: replaying.Replay(done=True, flags=["a flag"])).placed
+    assert not checking.check(made, rerun=lambda submission: replaying.ReceiverRuns(done=True, flags=["a flag"])).placed

@@ -24,13 +24,13 @@ from dpbench.algorithms.base import (
     Generators,
     Mechanisms,
     Needs,
-    Outcome,
     Positive,
     Problem,
     Relation,
+    RunResult,
     Trace,
 )
-from dpbench.algorithms.nonconvex.oracle import FullBatch, Guard, LineSearch, Method, Minibatch, ShortSteps, drive
+from dpbench.algorithms.nonconvex.oracle import FullBatch, Guard, LineSearch, Method, Minibatch, ShortSteps, run_in_step
 from dpbench.algorithms.nonconvex.published import (
     BatchDraw,
     BatchNoise,
@@ -145,7 +145,7 @@ class SecondOrderMethod(Algorithm):
         less = [f"{settings.noise:g} of the noise that ε asks for"] if settings.noise < 1 else []
         return "; ".join(flaws(settings) + less)
 
-    def run(self, problem: Problem, W: Array, mechanisms: Mechanisms, settings: Settings, trace: Trace) -> Outcome:
+    def run(self, problem: Problem, W: Array, mechanisms: Mechanisms, settings: Settings, trace: Trace) -> RunResult:
         if settings.rows == "clipped" and self.flaw(settings):  # another switch does not excuse longer rows
             self.needs.check(problem, self.name)
         if settings.stream == "published":
@@ -157,10 +157,10 @@ class SecondOrderMethod(Algorithm):
             self.method(w, problem, mechanisms.member(i), float(alpha), settings)
             for i, (w, alpha) in enumerate(zip(W, alphas, strict=True))
         ]
-        done = drive(problem, methods, W, trace)
+        done = run_in_step(problem, methods, W, trace)
         planned = [self.planned(float(alpha), problem.d) for alpha in alphas]
         unfinished = ["not terminated (cap)" if settings.cap < T else "not terminated" for T in planned]
-        return Outcome(
+        return RunResult(
             done.W,
             {
                 "ending": [
@@ -173,7 +173,9 @@ class SecondOrderMethod(Algorithm):
             T=planned,
         )
 
-    def measure(self, problem: Problem, outcome: Outcome, settings: Settings, generators: Generators) -> dict[str, Any]:
+    def measure(
+        self, problem: Problem, outcome: RunResult, settings: Settings, generators: Generators
+    ) -> dict[str, Any]:
         """λ_min(∇²f(w)) of the final iterates."""
         return {"lambda_min": np.linalg.eigvalsh(problem.hessian(outcome.W))[:, 0]}
 

@@ -20,7 +20,7 @@ from dpbench.algorithms.nonconvex.published import LossRead, LossWatch, Search, 
 from dpbench.privacy.budget import Budget
 
 
-class Phase(NamedTuple):
+class NoisyPhase(NamedTuple):
     """At most T iterations at noise multiplier σ."""
 
     T: int
@@ -93,10 +93,10 @@ class Opt(SecondOrderMethod):
     def planned(self, alpha: float, d: int) -> int:
         return sum(self.lengths(alpha))
 
-    def phases(self, problem: Declaration, budget: Budget, alpha: float, settings: Any) -> list[Phase]:
+    def phases(self, problem: Declaration, budget: Budget, alpha: float, settings: Any) -> list[NoisyPhase]:
         """One phase, of the whole budget."""
         (T,) = self.lengths(alpha)
-        return [Phase(T, math.sqrt(self.releases * T / (2 * budget.rho)))]
+        return [NoisyPhase(T, math.sqrt(self.releases * T / (2 * budget.rho)))]
 
     def steps(
         self, problem: Declaration, mechanisms: Mechanisms, sigma: float, guard: Guard
@@ -177,9 +177,9 @@ class OptMinibatch(OnMinibatches, Opt):
     title = "OPT-B"
     Settings = SearchedSettings
 
-    def phases(self, problem: Declaration, budget: Budget, alpha: float, settings: Any) -> list[Phase]:
+    def phases(self, problem: Declaration, budget: Budget, alpha: float, settings: Any) -> list[NoisyPhase]:
         (T,) = self.lengths(alpha)
-        return [Phase(T, searched(budget.noise_scale(self.samples(problem, settings, 2 * T)), T, settings))]
+        return [NoisyPhase(T, searched(budget.noise_scale(self.samples(problem, settings, 2 * T)), T, settings))]
 
 
 class TwoPhase(Opt):
@@ -199,9 +199,9 @@ class TwoPhase(Opt):
         # phase two of loss B alone: in the scripts of loss A neither phase looks at the loss
         return phase == 1 and problem.loss.name == "sigmoid" and super().watched(phase, problem, settings)
 
-    def phases(self, problem: Declaration, budget: Budget, alpha: float, settings: Any) -> list[Phase]:
+    def phases(self, problem: Declaration, budget: Budget, alpha: float, settings: Any) -> list[NoisyPhase]:
         return [
-            Phase(T, math.sqrt(self.releases * T / (2 * share * budget.rho)))
+            NoisyPhase(T, math.sqrt(self.releases * T / (2 * share * budget.rho)))
             for T, share in zip(self.lengths(alpha), (3 / 4, 1 / 4), strict=True)
         ]
 
@@ -220,10 +220,10 @@ class TwoPhaseMinibatch(OnMinibatches, TwoPhase):
     title = "2OPT-B"
     Settings = SearchedSettings
 
-    def phases(self, problem: Declaration, budget: Budget, alpha: float, settings: Any) -> list[Phase]:
+    def phases(self, problem: Declaration, budget: Budget, alpha: float, settings: Any) -> list[NoisyPhase]:
         first, T = self.lengths(alpha)
         part = dataclasses.replace(budget, epsilon=3 / 4 * budget.epsilon)
         sigma = part.noise_scale(self.samples(problem, settings, 2 * first))
         before = self.samples(problem, settings, 2 * first, sigma)
         rest = budget.noise_scale(self.samples(problem, settings, 2 * T), after=before)
-        return [Phase(first, searched(sigma, first, settings)), Phase(T, searched(rest, T, settings))]
+        return [NoisyPhase(first, searched(sigma, first, settings)), NoisyPhase(T, searched(rest, T, settings))]

@@ -112,7 +112,7 @@ class Value(Request):
     """f(w), regularisers included. All rows only."""
 
 
-class Smallest(Request):
+class SmallestMargin(Request):
     """min_i y_i <x_i, w> over the rows: for what a published run's arithmetic made of it."""
 
 
@@ -127,7 +127,7 @@ FloatMethod: TypeAlias = Generator[Request, Any, float]
 
 
 @dataclass
-class Driven:
+class BatchEnd:
     """What came of k replicates: final iterates (k, d), how each ended (k), and how often each asked (k,).
 
     passes: over the data, for whatever was asked; NaN in a replicate's place once it has left the batch.
@@ -140,14 +140,14 @@ class Driven:
     passes: np.ndarray = field(repr=False)
 
 
-def drive(problem: Problem, methods: list[Method], W: Array, trace: Trace) -> Driven:
+def run_in_step(problem: Problem, methods: list[Method], W: Array, trace: Trace) -> BatchEnd:
     """Run the replicates to their ends. W (k, d): where they start.
 
     trace(t, W, passes=…, final=…) after t iterations, which is t gradients: all replicates that are still running, and
     those that ended since (`final`).
     """
     k = len(methods)
-    run = Driven(W.copy(), ["not terminated"] * k, np.zeros(k, int), np.zeros(k, int), np.zeros(k))
+    run = BatchEnd(W.copy(), ["not terminated"] * k, np.zeros(k, int), np.zeros(k, int), np.zeros(k))
     pending = {i: next(method) for i, method in enumerate(methods)}
     ended = np.zeros(k, bool)
     iteration = 0
@@ -174,14 +174,14 @@ def drive(problem: Problem, methods: list[Method], W: Array, trace: Trace) -> Dr
                 del pending[i]
 
 
-def _answer(problem: Problem, asked: dict[int, Request], run: Driven) -> dict[int, Any]:
+def _answer(problem: Problem, asked: dict[int, Request], run: BatchEnd) -> dict[int, Any]:
     """Answers by replicate; requests of a kind that share their rows in one call."""
     answers: dict[int, Any] = {}
     kinds: list[tuple[type[Request], Callable[..., Array], np.ndarray | None]] = [
         (Gradient, problem.gradient, run.gradients),
         (Hessian, problem.hessian, run.hessians),
         (Value, problem.value, None),
-        (Smallest, partial(_smallest, problem), None),
+        (SmallestMargin, partial(_smallest, problem), None),
     ]
     for kind, ask, count in kinds:
         of_kind = {i: request for i, request in asked.items() if isinstance(request, kind)}
@@ -190,7 +190,7 @@ def _answer(problem: Problem, asked: dict[int, Request], run: Driven) -> dict[in
             answers |= zip(full, ask(np.stack([of_kind[i].w for i in full])), strict=True)
         for i in of_kind.keys() - set(full):
             answers[i] = ask(of_kind[i].w[None], rows=of_kind[i].rows)[0]
-        for i, request in of_kind.items() if kind is not Smallest else ():
+        for i, request in of_kind.items() if kind is not SmallestMargin else ():
             run.passes[i] += 1.0 if request.rows is None else len(request.rows) / problem.n
             if count is not None:
                 count[i] += 1
@@ -236,7 +236,7 @@ class Guard:
     def _overflows(self, w: Array, rows: Array | None) -> Generator[Request, Any, bool]:
         if not self._on or np.linalg.norm(w) * self._problem.row_norm < OVERFLOW:
             return False
-        return bool((yield Smallest(w, rows)) < -OVERFLOW)
+        return bool((yield SmallestMargin(w, rows)) < -OVERFLOW)
 
 
 class FullBatch:
@@ -264,7 +264,7 @@ class FullBatch:
         self.hessian_sigma = sigma if hessian_sigma is None else hessian_sigma
         self.size = problem.n
         self.gradient_moves, self.hessian_moves = 2 * B_g, 2 * B_H * math.sqrt(problem.d)
-        if mechanisms.sharp:
+        if mechanisms.least_sensitivities:
             self.gradient_moves = 2 * problem.lipschitz
             self.hessian_moves = (math.sqrt(2) if problem.loss.convex else 2.0) * problem.smoothness
         self._release_gradient: Callable[..., Array] = mechanisms.gaussian

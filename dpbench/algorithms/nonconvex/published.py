@@ -93,14 +93,14 @@ def recorded(method: Method, settings: Any) -> Method:
         answer = yield request
 
 
-class Published(NamedTuple):
+class PublishedSwitches(NamedTuple):
     """The generators of one published run: one for its start and all its noise, one for the rows of its batches."""
 
     noise: TorchCPU
     rows: np.random.Generator
 
 
-def published_streams(mechanisms: Mechanisms) -> list[Published]:
+def published_streams(mechanisms: Mechanisms) -> list[PublishedSwitches]:
     """Those of a batch's replicates: their jobs' seeds 0 to 4 stand for the five published ones.
 
     Raises:
@@ -113,7 +113,7 @@ def published_streams(mechanisms: Mechanisms) -> list[Published]:
             f"{', '.join(map(str, SEEDS))}), not {', '.join(map(str, seeds)) or 'a run without a seed'}; "
             f"run it with --seeds {len(SEEDS)}"
         )
-    return [Published(TorchCPU(SEEDS[i]), np.random.default_rng(SEEDS[i])) for i in seeds]
+    return [PublishedSwitches(TorchCPU(SEEDS[i]), np.random.default_rng(SEEDS[i])) for i in seeds]
 
 
 class SharedMinibatch(FullBatch):

@@ -25,7 +25,7 @@ from dpbench.experiments.greedy_coordinate.rows import (
     tuned_runs,
 )
 from dpbench.privacy.accounting.pure import advanced_composition_epsilon0
-from dpbench.privacy.ledger import Entry, Laplace, PureDP, Relation
+from dpbench.privacy.ledger import CountedRelease, Laplace, PureDP, Relation
 from dpbench.privacy.verify import spent
 from dpbench.study import laws
 from dpbench.study.context import Context, select
@@ -192,14 +192,14 @@ def half_scale_selection() -> Iterator[Case]:
         delta = n**-2
         for T in (4, 7, 10, 20):
             each = advanced_composition_epsilon0(epsilon, 2 * T, delta)
-            releases = (Entry(Laplace(1 / each), T, "step"), Entry(PureDP(2 * each), T, "selection"))
+            releases = (CountedRelease(Laplace(1 / each), T, "step"), CountedRelease(PureDP(2 * each), T, "selection"))
             proved = spent(releases, delta, Relation.REPLACE_ONE).epsilon
             yield Case(f"n = {n:,}, T = {T}", epsilon, attained_by_two_coordinates(each, T, delta), proved)
     for n in (1_000, 20_640):
         delta = n**-2
         for T in (4, 20, 50):
             each = epsilon / (4 * math.sqrt(-T * math.log(delta)))  # sensitivity 2L_j/n over the theorem's λ
-            releases = (Entry(Laplace(1 / each), T, "step"), Entry(PureDP(2 * each), T, "selection"))
+            releases = (CountedRelease(Laplace(1 / each), T, "step"), CountedRelease(PureDP(2 * each), T, "selection"))
             proved = spent(releases, delta, Relation.REPLACE_ONE).epsilon
             setting = f"the theorem's λ, n = {n:,}, T = {T}"
             yield Case(setting, epsilon, attained_by_two_coordinates(each, T, delta), proved)
@@ -215,6 +215,6 @@ def noise_inside_the_score() -> Iterator[Case]:
     yield Case("one selection alone (δ = 0), scores cut off or flat: stated ε'", one, (d - 1) * one, d * one, part=True)
     for T in (4, 7, 15):
         each = advanced_composition_epsilon0(epsilon, 2 * T, delta)
-        releases = (Entry(Laplace(1 / each), T, "step"), Entry(PureDP(d * each), T, "selection"))
+        releases = (CountedRelease(Laplace(1 / each), T, "step"), CountedRelease(PureDP(d * each), T, "selection"))
         proved = spent(releases, delta, Relation.REPLACE_ONE).epsilon
         yield Case(f"T = {T}, scores cut off or flat", epsilon, attained_by_ties(each, d, T, delta), proved)

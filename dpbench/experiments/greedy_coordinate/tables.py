@@ -93,7 +93,7 @@ def table2(context: Context) -> Told:
     header = ["algorithm", "parameter", "paper", "here", "here, dorothea"]
     return Table(pd.DataFrame(rows, columns=header), ""), {
         "profile": context.profile, "seeds": context.blocks("table2")[0].seeds,
-        "done": sum(job.count for job in jobs if job.key in keys), "all": sum(job.count for job in jobs),
+        "done": sum(job.run_count for job in jobs if job.key in keys), "all": sum(job.run_count for job in jobs),
     }  # fmt: skip
 
 

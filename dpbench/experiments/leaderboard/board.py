@@ -13,9 +13,9 @@ from dpbench.algorithms.base import make_settings
 from dpbench.leaderboard import places, tracks
 from dpbench.leaderboard.nulls import nulls
 from dpbench.leaderboard.submitted import Submitted, submissions
-from dpbench.leaderboard.versions import told
+from dpbench.leaderboard.versions import version_sentence
 from dpbench.run.row import setting, settings_of
-from dpbench.study.context import Context, kept, select
+from dpbench.study.context import Context, memoised, select
 from dpbench.study.grid import GridEntry
 from dpbench.study.plan import plan
 from dpbench.study.style import look
@@ -85,7 +85,7 @@ class Board:
         return [kind for kind in tracks.KINDS if kind in found]
 
 
-@kept
+@memoised
 def board(context: Context) -> Board:
     """The board of the rows of `places`."""
     rows = places.losses(context.rows("places"))
@@ -134,10 +134,10 @@ def _timed(context: Context) -> dict[str, dict[str, float]]:
     return found
 
 
-@kept
+@memoised
 def version(context: Context) -> str:
     """Which version the rows are, in a sentence."""
-    return told(context.store)
+    return version_sentence(context.store)
 
 
 def two(value: float) -> str:
@@ -154,7 +154,7 @@ def marked(manifest: dict[str, object]) -> str:
     return f"{manifest['title']} {'‡' if manifest.get('library') else '†'}"
 
 
-@kept
+@memoised
 def track_means(context: Context, track: str) -> pd.DataFrame:
     """`places.means` of the results of a track's runs, one row per cell and method."""
     blocks = [b for b in context.experiment.grid()[context.profile] if _serves(b, track)]

@@ -61,7 +61,7 @@ def history(context: Context) -> Table:
 
 
 @artefact("fallen", "Leaders of version 1, and what beats them now")
-def fallen(context: Context) -> Table:
+def former_leaders(context: Context) -> Table:
     """A row per ε and kind of version 1: its leader, that method's place and score now, and the first of today."""
     found = board(context)
     told = read_toml(Path(leaderboard.__file__).with_name("fallen.toml"))["leaders"]

@@ -9,9 +9,9 @@ from typing import TypeAlias
 import pandas as pd
 
 from dpbench import algorithms
-from dpbench.algorithms import defaults
+from dpbench.algorithms import rules
 from dpbench.algorithms.base import make_settings
-from dpbench.algorithms.defaults import public_settings
+from dpbench.algorithms.rules import public_settings
 from dpbench.experiments.leaderboard.board import UNPAID, Board, board, marked, two
 from dpbench.experiments.leaderboard.history import epsilons_of, spelled
 from dpbench.leaderboard import places, tracks
@@ -68,8 +68,8 @@ def _own(name: str) -> Sections:
     settings = make_settings(method, fixed | public_settings(name, *SIZE, 1.0))
     facts = [
         ["proved for", f"{method.relation.value} neighbours; here replace-one"],
-        ["accounting here", defaults.accounting(method)],
-        ["δ here", "0" if defaults.delta(method) == 0 else "n⁻²"],
+        ["accounting here", rules.accounting(method)],
+        ["δ here", "0" if rules.delta(method) == 0 else "n⁻²"],
         ["losses", ", ".join(method.needs.covered)],
         ["regularisers", ", ".join(method.needs.regularisers) or "none"],
         ["takes from the data unpaid", method.public(settings) or "nothing but n"],

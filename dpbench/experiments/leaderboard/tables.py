@@ -11,7 +11,7 @@ import pandas as pd
 from dpbench import algorithms
 from dpbench.experiments.leaderboard.board import UNPAID, Board, board, marked, track_means, two, version
 from dpbench.leaderboard import entrants, places, tracks
-from dpbench.leaderboard.places import AUTO, NOTHING, Standing
+from dpbench.leaderboard.places import AUTO, NOTHING, Placement
 from dpbench.leaderboard.submitted import submissions
 from dpbench.study.context import Context
 from dpbench.study.declare import artefact
@@ -67,7 +67,7 @@ def _families(least: int, most: int) -> str:
     return f"{most} famil{'y' if most == 1 else 'ies'}" if least == most else f"{least} to {most} families"
 
 
-def answer(lined: list[Standing], label: Callable[[str], str]) -> str:
+def answer(lined: list[Placement], label: Callable[[str], str]) -> str:
     """The optimiser to use at one ε, and its share and the default's of the excess loss of w = 0: one line.
 
     The default is several optimisers, so it is no answer; its share shows what choosing by problem brings.
@@ -93,7 +93,7 @@ def share(score: float) -> str:
     return f"{percent:.0f} %" if percent >= 10 else f"{percent:.2g} %"
 
 
-def interval(one: Standing) -> str:
+def interval(one: Placement) -> str:
     """ "-1.20 [-1.50, -0.90]"."""
     return f"{two(one.score)} [{two(one.low)}, {two(one.high)}]"
 

@@ -17,4 +17,4 @@ def board_versions(*, profile: str = "full", results: str | os.PathLike[str] = "
         {"version": one.name, "frozen": one.frozen, "rows": one.rows, "sha256": one.digest[:12], "notes": one.notes}
         for one in versions.versions(store)
     ]
-    return pd.DataFrame(rows), versions.told(store)
+    return pd.DataFrame(rows), versions.version_sentence(store)

@@ -20,7 +20,7 @@ from dpbench.experiments.nonconvex.study import (
 )
 from dpbench.experiments.nonconvex.switches import SWITCHES, published
 from dpbench.study import printed
-from dpbench.study.context import Context, kept, select
+from dpbench.study.context import Context, memoised, select
 from dpbench.study.experiment import PLANTED
 from dpbench.study.printed import ALL, COUNT, STD, Number
 from dpbench.study.style import look
@@ -33,7 +33,7 @@ START = "the value of the start"
 STARTS = {"covertype12-sigmoid": (0.539, 0.022), "ijcnn-sigmoid": (0.501, 0.008)}
 
 
-@kept
+@memoised
 def judged(context: Context) -> dict[tuple[int, str, float], Judged]:
     """The verdicts of all cells but run times, by (table of losses, method, ε)."""
     found = {key: cell for key, cell in _cells(context) if not cell.run_time}

@@ -12,7 +12,7 @@ from dpbench import frames
 from dpbench.experiments.nonconvex.study import EPSILONS, TARGETS, TERMINATED, Ours, cells, finished
 from dpbench.experiments.nonconvex.switches import PAPER, PUBLISHED
 from dpbench.study import laws
-from dpbench.study.context import Context, kept, select
+from dpbench.study.context import Context, memoised, select
 from dpbench.study.declare import Why, each
 from dpbench.study.statistics import listed, plus_minus
 from dpbench.study.verdict import NOT_HELD, NOT_TESTABLE, OPEN, NotEnough, Verdict
@@ -42,7 +42,7 @@ def cell(context: Context, table: int, algorithm: str, epsilon: float, variant: 
     return found or frames.records(cells(rows_of(context, table, algorithm, epsilon, variant)), Ours)[0]
 
 
-@kept
+@memoised
 def cells_of(context: Context, table: int, variant: str) -> dict[tuple[str, float], Ours]:
     """All of our cells of a published table with rows, by method and ε."""
     rows = finished(context, f"table{table}").assign(problem=TABLES[table].problem)

@@ -9,7 +9,7 @@ from dpbench.experiments.nonconvex import with_replacement
 from dpbench.experiments.nonconvex.switches import PAPER
 from dpbench.privacy import Budget, Relation, accounting
 from dpbench.privacy.accounting.gaussian import gaussian_epsilon
-from dpbench.privacy.ledger import Entry, Gaussian, WithoutReplacement
+from dpbench.privacy.ledger import CountedRelease, Gaussian, WithoutReplacement
 from dpbench.study.declare import Case
 
 COVERTYPE, IJCNN = 495_141, 49_990  # rows of the data sets
@@ -74,7 +74,7 @@ def one_subset_for_two_releases() -> Iterator[Case]:
             budget = Budget(epsilon, delta, Relation.REPLACE_ONE, "rdp")
             z = budget.noise_scale(((WithoutReplacement(n, m, Gaussian(1.0)), 2 * T),)) / math.sqrt(2)
             sharp = Budget(epsilon, delta, Relation.REPLACE_ONE, "tight")
-            proved = sharp.epsilon_of((Entry(WithoutReplacement(n, m, Gaussian(z)), T, "pair"),))
+            proved = sharp.epsilon_of((CountedRelease(WithoutReplacement(n, m, Gaussian(z)), T, "pair"),))
             attained = attained_among_equal_rows(z, m / n, T, delta)
             yield Case(
                 f"{name}, m = {m:,}, T = {T}, ε = {epsilon:g}",

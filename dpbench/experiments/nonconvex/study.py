@@ -11,7 +11,7 @@ import pandas as pd
 
 from dpbench.experiments.nonconvex.switches import PAPER, PUBLISHED, published
 from dpbench.problems import catalogue
-from dpbench.study.context import Context, kept, select
+from dpbench.study.context import Context, memoised, select
 
 
 class Target(NamedTuple):
@@ -205,7 +205,7 @@ def published_cells(published: Mapping[str, Any]) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=Published._fields)
 
 
-@kept
+@memoised
 def compared(context: Context, target: Target, quantity: str = "loss", variant: str = "") -> pd.DataFrame:
     """Our cells of a target beside the published ones (columns `paper_…`, NaN where there is none), in table order.
 

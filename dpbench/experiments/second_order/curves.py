@@ -9,7 +9,7 @@ import pandas as pd
 
 from dpbench import frames
 from dpbench.experiments.second_order.rows import NEWTON, PAPER, Run, Told, run_seconds
-from dpbench.study.context import Context, kept, select
+from dpbench.study.context import Context, memoised, select
 from dpbench.study.output import Table
 from dpbench.study.panels import Panels, curve, end_labels
 from dpbench.study.statistics import means, span
@@ -234,7 +234,7 @@ class Equal(NamedTuple):
     published_ratio: float
 
 
-@kept
+@memoised
 def equal(context: Context) -> pd.DataFrame:
     """A row per cell of Table 1: DP-Newton's T and loss, and the shortest T tried of DP-GD whose mean is as low.
 

@@ -12,7 +12,7 @@ import pandas as pd
 from dpbench import frames
 from dpbench.experiments.second_order.rows import NEWTON, PAPER, VARIANTS, Told, both
 from dpbench.experiments.second_order.run_times import CAP, FEBRUARY, an_iteration, floored
-from dpbench.study.context import Context, kept, select
+from dpbench.study.context import Context, memoised, select
 from dpbench.study.output import Table
 from dpbench.study.statistics import Cell
 from dpbench.study.style import look
@@ -57,7 +57,7 @@ RULES = (
 )
 
 
-@kept
+@memoised
 def wins(context: Context) -> pd.DataFrame:
     """Cells won by DP-Newton: a row per rule, with two columns per variant and for the best of the four.
 

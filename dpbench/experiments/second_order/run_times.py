@@ -17,7 +17,7 @@ from dpbench.experiments.second_order.rows import NEWTON, PAPER, Told, tuned
 from dpbench.privacy import accounting
 from dpbench.problems import catalogue
 from dpbench.run.row import setting
-from dpbench.study.context import Context, kept, select
+from dpbench.study.context import Context, memoised, select
 from dpbench.study.output import Table
 from dpbench.study.style import problem_title
 
@@ -91,7 +91,7 @@ class Timed(NamedTuple):
     published_ratio: float
 
 
-@kept
+@memoised
 def cells(context: Context, name: str) -> pd.DataFrame:
     """A row per (problem, ε, rule) with rows of both methods: T, iterations, seconds, cost, and what is published."""
     published = context.experiment.published()["table1"]
@@ -253,7 +253,7 @@ class Quotient(NamedTuple):
     inside: bool
 
 
-@kept
+@memoised
 def quotients(context: Context) -> pd.DataFrame:
     """The 12 quotients of Table 1: ours, published, the tolerance, and whether ours is within it; NaN without rows."""
     published = context.experiment.published()["table1"]

@@ -17,13 +17,13 @@ class Accounting:
     algorithms that can be calibrated by that one can be by this one. flaw: why its noise does not give the stated ε,
     of a published calibration kept for comparison. Multipliers are relative to the sensitivity in
     the run's own relation, so that the same formulas serve both. sharp: whether algorithms use the least sensitivities
-    that are proved, and not those of their papers (`Mechanisms.sharp`).
+    that are proved, and not those of their papers (`Mechanisms.least_sensitivities`).
     """
 
     name: ClassVar[str]
     pure: ClassVar[bool] = False
     like: ClassVar[str] = ""
-    sharp: ClassVar[bool] = False
+    least_sensitivities: ClassVar[bool] = False
     flaw: ClassVar[str] = ""
 
     def epsilon_of(self, releases: Counts, delta: float) -> float | None:

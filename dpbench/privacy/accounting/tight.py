@@ -58,7 +58,7 @@ class Tight(Accounting):
     """
 
     name = "tight"
-    sharp = True
+    least_sensitivities = True
 
     def rho(self, epsilon: float, delta: float) -> float:
         """ρ = μ²/2 of the exact Gaussian.

@@ -198,7 +198,7 @@ class Text(ZeroConcentrated):
         return 2 * (rho + math.sqrt(rho * (rho - math.log(delta))))
 
 
-class Released(BunSteinke):
+class AsReleased(BunSteinke):
     """The root of ε(ρ) = ε that MINPACK's hybrid method finds from `start`, converged or not.
 
     Its first step leaves ρ > 0 where ε is far below ε(start), the search stops where it started, and ρ = start is
@@ -220,7 +220,7 @@ class Released(BunSteinke):
         return float(np.ravel(found)[0])
 
 
-class ReleasedFebruary(Released):
+class ReleasedFebruary(AsReleased):
     """The state of February 2023: from ρ = 0.005, which is what the published Table 1 fits.
 
     At n = 53,121 it spends 0.005 for every ε up to about 0.30, at n = 10,000 up to about 0.27.
@@ -231,7 +231,7 @@ class ReleasedFebruary(Released):
     flaw = "ρ as the code of February 2023 finds it: not below 0.005, which costs more than a small ε"
 
 
-class ReleasedJuly(Released):
+class ReleasedJuly(AsReleased):
     """The state of July 2023: from ρ = 0.001, spent for every ε up to about 0.13."""
 
     name = "released-july"

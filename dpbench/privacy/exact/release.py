@@ -15,7 +15,8 @@ symmetric matrix is the vector of its diagonal and √2 times its upper triangle
 most d in Frobenius norm.
 
 Objective perturbation releases, ideally, θ = argmin F(w) + <b, w> with b ~ N(0, σ²I), and the accounting charges for θ
-itself. Here b is rounded, the solver stops near the minimiser, and what is released is that point with noise (`Near`).
+itself. Here b is rounded, the solver stops near the minimiser, and what is released is that point with noise
+(`CertifiedMinimiser`).
 Given θ, a table determines the ideal b, hence the rounded one, hence the point: it is within r of θ, r the sum of what
 rounding b, the solver and the output's grid may add (`problems.exact`). So two tables that agree on θ have points
 within 2r of each other, and noise of multiplier z for a sensitivity of 2r makes the pair (θ, output) the composition
@@ -57,7 +58,7 @@ from dpbench.privacy import correlated
 from dpbench.privacy.budget import Budget, Budgets
 from dpbench.privacy.exact import sampling
 from dpbench.privacy.exact.sampling import Bits, Draws, SeededBits, SystemBits
-from dpbench.privacy.exact.sums import UP, Ideal, Near, Sum
+from dpbench.privacy.exact.sums import UP, CertifiedMinimiser, Ideal, Sum
 from dpbench.privacy.exact.terms import Term
 from dpbench.privacy.ledger import BoundedRange, Gaussian, PoissonReplaced, PureDP, Relation, Release, Sampled
 from dpbench.privacy.mechanisms import VALUES, Mechanisms, Score, one_choice
@@ -201,7 +202,7 @@ class ExactReleases(Releases):
         scale = units * z * UP
         if not (0 < scale <= sampling.LARGEST):
             raise PrivacyError(f"{label}: noise of {scale:g} grid steps cannot be drawn exactly; lower the noise or T")
-        declared = _one(self.moved(sensitivity, replaced))
+        declared = _one(self.scaled_sensitivity(sensitivity, replaced))
         first = self.record(event, z, label, T.shape[1:], scale * grid, scale * grid / declared, count)
         offset = value.offset if isinstance(value, Sum) else 0.0
 
@@ -221,7 +222,7 @@ class ExactReleases(Releases):
         event: Release | None = None,
     ) -> tuple[NDArray[np.int64], float, float]:
         """(T, how far neighbours are apart at most, in units of T and in the norm of `noise`, that unit): see above."""
-        declared, entries = _one(self.moved(sensitivity, replaced)), math.prod(value.integers.shape[1:])
+        declared, entries = _one(self.scaled_sensitivity(sensitivity, replaced)), math.prod(value.integers.shape[1:])
         if not 0 <= declared < math.inf:
             raise PrivacyError(f"{label}: sensitivity must be a number >= 0, got {declared:g}")
         if isinstance(value, Ideal):
@@ -250,13 +251,13 @@ class ExactReleases(Releases):
     def term(self, d: int, noise: Noise, event: Event, multiplier: float, label: str, *, sensitivity: Scalars) -> Array:
         """See `Releases.term`; the minimiser whose solver has it may be released as what `event` says, once."""
         drawn = super().term(d, noise, event, multiplier, label, sensitivity=sensitivity)
-        moved = _one(self.moved(sensitivity))
+        moved = _one(self.scaled_sensitivity(sensitivity))
         self._terms.append(Term(drawn.copy(), _rounded_by(noise, moved * multiplier, d), moved, event(multiplier)))
         return drawn
 
     def _term_of(self, value: Ideal, label: str) -> Term | None:
         """The term that the solver of `value` had, which is used up; None where that was none of those drawn."""
-        if not isinstance(value, Near):
+        if not isinstance(value, CertifiedMinimiser):
             return None
         for i, term in enumerate(self._terms):
             if np.array_equal(term.drawn, value.objective.term):
@@ -288,7 +289,7 @@ class ExactReleases(Releases):
         if not isinstance(values, Sum):
             raise PrivacyError(f"{label}: chosen by numbers of float64, which arithmetic='bytes' does not cover")
         one_choice(values, label)
-        declared = _one(self.moved(sensitivity))
+        declared = _one(self.scaled_sensitivity(sensitivity))
         T, units, grid = self._compared(values, score, declared, label)
         scale = 2 * units / epsilon * UP
         if not scale <= sampling.LARGEST:
@@ -342,11 +343,11 @@ class ExactReleases(Releases):
         """Raises PrivacyError, as `draw` does."""
         raise PrivacyError("arithmetic='bytes' covers sums over the rows; this mechanism adds noise to something else")
 
-    def draw(self, shape: tuple[int, ...], scale: Array, noise: Noise, what: str) -> Array:
+    def hidden_noise(self, shape: tuple[int, ...], scale: Array, noise: Noise, what: str) -> Array:
         """The linear term of objective perturbation, within a public distance of the ideal one; no other noise apart.
 
         A Gaussian term is rounded to a grid of 2⁻³⁴ of its noise: a function of the ideal one, within half a step in
-        each entry. A radial one is computed to as many digits. See `Near`.
+        each entry. A radial one is computed to as many digits. See `CertifiedMinimiser`.
         """
         if noise not in (NORMAL, RADIAL) or what != OBJECTIVE:
             raise PrivacyError(f"{what}: computes on with its noise, which arithmetic='bytes' does not cover")
@@ -446,7 +447,7 @@ def _term_step(std: float) -> float:
 
 
 def _rounded_by(noise: Noise, std: float, entries: int) -> float:
-    """How far a linear term may be from the ideal one, in ℓ₂ norm: see `ExactReleases.draw`."""
+    """How far a linear term may be from the ideal one, in ℓ₂ norm: see `ExactReleases.hidden_noise`."""
     if noise is RADIAL:
         return std * entries * sampling.NEAR * UP
     return _term_step(std) * math.sqrt(entries) / 2 * UP

@@ -2,7 +2,7 @@
 
 Rows lie on a grid of 2⁻¹⁶, and so do the numbers that weight them in a sum (derivatives of the loss, labels): the sum
 is an integer vector S times 2⁻³², computed without a rounding. Two tables that differ in one row give S and S' whose
-distance is at most an integer (`Moved`), by the grids, the bound on a row's length and that on its weight.
+distance is at most an integer (`RowSensitivity`), by the grids, the bound on a row's length and that on its weight.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ UP = 1 + 2.0**-40  # what a bound in float64 is multiplied by, so that no roundi
 FARTHEST = 2.0**900  # of a sum's unit, up and down: beyond, the product with a scale of noise may lose its digits
 
 
-class Moved(NamedTuple):
+class RowSensitivity(NamedTuple):
     """How far a row's presence, or another row in its place, moves a sum: exact integers.
 
     one, two: squares of the ℓ₂ distances under add/remove and replace-one. l1: the ℓ₁ distance under add/remove, twice
@@ -57,7 +57,13 @@ class Sum:
     __array_ufunc__ = None  # so that `array + Sum` asks the Sum
 
     def __init__(
-        self, integers: NDArray[np.int64], unit: float, moved: Moved, offset: Any = 0.0, *, within: Any = 2.0**63
+        self,
+        integers: NDArray[np.int64],
+        unit: float,
+        moved: RowSensitivity,
+        offset: Any = 0.0,
+        *,
+        within: Any = 2.0**63,
     ) -> None:
         if not 1 / FARTHEST <= unit <= FARTHEST:
             raise PrivacyError(f"a sum's unit must be positive and within 2**900 either way, got {unit:g}")
@@ -122,7 +128,9 @@ class Coordinates(Sum):
     ) -> None:
         bounds = [int(one) for one in most]
         squares = sum(one**2 for one in bounds)
-        super().__init__(integers, unit, Moved(squares, 4 * squares, sum(bounds)), offset, within=most * (n * UP))
+        super().__init__(
+            integers, unit, RowSensitivity(squares, 4 * squares, sum(bounds)), offset, within=most * (n * UP)
+        )
         self.most, self.n = most, n
 
     def each(self, relation: Relation) -> Any:
@@ -139,7 +147,7 @@ class Coordinates(Sum):
         if isinstance(rows, slice):
             return Coordinates(self.integers[place], self.unit, self.most[columns], self.n, offset)
         one = int(self.most[int(np.ravel(columns)[0])])
-        return Sum(self.integers[place], self.unit, Moved(one**2, 4 * one**2, one), offset)
+        return Sum(self.integers[place], self.unit, RowSensitivity(one**2, 4 * one**2, one), offset)
 
 
 class Objective(NamedTuple):
@@ -178,7 +186,7 @@ class Ideal:
         return _together(function, args, kwargs)
 
 
-class Near(Ideal):
+class CertifiedMinimiser(Ideal):
     """A vector (1, d) near the exact minimiser of `objective`, which objective perturbation releases.
 
     A linear term that is off by e moves a minimiser by ‖e‖/convexity; `radius` is how far the vector is from the
@@ -218,21 +226,21 @@ def _together(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[
     raise PrivacyError(f"a sum over the rows may not be passed to numpy.{function.__name__} before noise is added")
 
 
-def weighted(row: int, weight: int, l1: int | None = None) -> Moved:
+def weighted(row: int, weight: int, l1: int | None = None) -> RowSensitivity:
     """Of Σ c_i x_i, or of Σ c_i x_iᵀ with vectors c: ‖x‖² ≤ row, ‖c‖² ≤ weight, |c|·‖x‖₁ ≤ l1, in units of the grids.
 
     ‖c xᵀ‖² = ‖c‖²‖x‖² ≤ weight · row. Replaced: ‖c xᵀ - c' x'ᵀ‖ ≤ 2√(weight · row), attained by x' = x, c' = -c.
     """
-    return Moved(weight * row, 4 * weight * row, l1)
+    return RowSensitivity(weight * row, 4 * weight * row, l1)
 
 
-def outer(row: int, weight: int, *, signed: bool = False) -> Moved:
+def outer(row: int, weight: int, *, signed: bool = False) -> RowSensitivity:
     """Of Σ h_i x_i x_iᵀ in Frobenius norm, 0 ≤ h ≤ weight: ‖h xxᵀ - h' x'x'ᵀ‖² = h²‖x‖⁴ + h'²‖x'‖⁴ - 2hh'<x, x'>².
 
     The last term lowers it where h, h' ≥ 0, and may double the distance where they may have two signs.
     """
     one = weight * weight * row * row
-    return Moved(one, (4 if signed else 2) * one)
+    return RowSensitivity(one, (4 if signed else 2) * one)
 
 
 def _number(factor: Any) -> float:

@@ -9,7 +9,7 @@ import math
 import sys
 
 import pandas as pd
-from dpbench.study.context import Context, kept, select
+from dpbench.study.context import Context, memoised, select
 from dpbench.study.declare import Case
 from dpbench.study.experiment import Experiment
 from dpbench.study.output import Table
@@ -43,7 +43,7 @@ def method_of(row) -> str:
     return HF if '"fraction":null' in row.settings.replace(" ", "") else AMP
 
 
-@kept
+@memoised
 def accuracies(context: Context) -> pd.DataFrame:
     """Rows (data, loss, method, epsilon, mean, se, sd, seeds) in percent; the best setting by that very mean."""
     rows = context.rows("accuracy")

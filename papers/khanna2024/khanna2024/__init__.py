@@ -9,7 +9,7 @@ import sys
 import numpy as np
 from dpbench.leaderboard import tracks
 from dpbench.leaderboard.nulls import nulls
-from dpbench.study.context import Context, kept, select
+from dpbench.study.context import Context, memoised, select
 from dpbench.study.declare import artefact, claim
 from dpbench.study.experiment import Experiment
 from dpbench.study.output import Figure, Table
@@ -34,7 +34,7 @@ TITLES = {"madelon-l1-unit": "madelon, d = 501", "gen-wide": "drawn, n = 1,000, 
 TUNED = "Every method runs at its public rule, from n, d and ε alone. Neighbours: replace-one; δ = 1/n²."
 
 
-@kept
+@memoised
 def losses(context: Context):
     """Mean excess loss by problem, method and ε, in units of that of w = 0; families by name."""
     rows = context.rows("losses")

@@ -4,7 +4,7 @@ import math
 import sys
 from collections.abc import Iterator
 
-from dpbench.study.context import Context, kept, select
+from dpbench.study.context import Context, memoised, select
 from dpbench.study.experiment import Experiment
 from dpbench.study.output import Table
 from dpbench.study.paper import Ends, Paper
@@ -17,7 +17,7 @@ METHODS = {"aop": "AMP", "psgd": "Out-SGD", "dp-sgd": "DP-SGD", "dp-gd": "DP-GD"
 ERRORS = 2.0  # standard errors of a difference
 
 
-@kept
+@memoised
 def runs(context: Context):
     """(rows of each method at the setting of its grid with the best mean test accuracy, these means)."""
     rows = context.rows("table2")

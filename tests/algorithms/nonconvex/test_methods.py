@@ -9,14 +9,14 @@ from scipy import stats
 from scipy.optimize import brentq
 
 from dpbench.algorithms import get
-from dpbench.algorithms.base import Outcome, batch_settings, make_settings, no_trace
+from dpbench.algorithms.base import RunResult, batch_settings, make_settings, no_trace
 from dpbench.algorithms.nonconvex import oracle as const
 from dpbench.algorithms.nonconvex.opt import smallest_eigenpair
-from dpbench.algorithms.nonconvex.oracle import drive
+from dpbench.algorithms.nonconvex.oracle import run_in_step
 from dpbench.algorithms.nonconvex.trust_region import solve
 from dpbench.errors import UserError
 from dpbench.privacy.budget import Budget, Budgets
-from dpbench.privacy.ledger import Entry, Gaussian, PureDP, WithoutReplacement
+from dpbench.privacy.ledger import CountedRelease, Gaussian, PureDP, WithoutReplacement
 from dpbench.privacy.mechanisms import Mechanisms
 from dpbench.privacy.verify import spent
 from dpbench.problems import Problem
@@ -83,7 +83,7 @@ def test_without_noise_each_step_decreases_the_objective_by_min_dec_at_least(sad
     algorithm, values = get(name), []
     settings = algorithm.Settings(cap=5000)
     method = algorithm.method(w, problem, quiet(algorithm), ALPHA, settings)
-    drive(problem, [method], w[None], lambda t, W, **_: values.append(problem.value(W)[0]))
+    run_in_step(problem, [method], w[None], lambda t, W, **_: values.append(problem.value(W)[0]))
     assert len(values) > 10
     least = const.GAP / algorithm.planned(ALPHA, problem.d)
     assert (np.diff(values[:-1]) <= -least * (1 - 1e-6)).all()
@@ -222,7 +222,7 @@ def test_the_sample_size_is_a_hundredth_of_the_rows_unless_given():
 def test_lambda_min_is_measured_at_the_final_iterates():
     problem = small_problem(w2=1e-3)
     result = run("opt", problem, cap=3)
-    measured = get("opt").measure(problem, Outcome(result.W), None, None)
+    measured = get("opt").measure(problem, RunResult(result.W), None, None)
     np.testing.assert_allclose(measured["lambda_min"], [np.linalg.eigvalsh(H)[0] for H in problem.hessian(result.W)])
 
 
@@ -313,9 +313,9 @@ def planned_composition(name, problem, budget, alpha, settings):
     entries = []
     for T, sigma in phases:
         one = WithoutReplacement(problem.n, settings.m, Gaussian(sigma)) if name.endswith("-b") else Gaussian(sigma)
-        entries += [Entry(one, T, "gradient"), Entry(one, T, "hessian")]
+        entries += [CountedRelease(one, T, "gradient"), CountedRelease(one, T, "hessian")]
         if name.endswith("-ls"):
-            entries.append(Entry(PureDP(1 / sigma), T, "line search"))
+            entries.append(CountedRelease(PureDP(1 / sigma), T, "line search"))
     return tuple(entries), phases
 
 

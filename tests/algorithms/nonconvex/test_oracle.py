@@ -25,7 +25,7 @@ from dpbench.algorithms.nonconvex.oracle import (
     Minibatch,
     ShortSteps,
     Value,
-    drive,
+    run_in_step,
 )
 from dpbench.privacy.budget import Budget
 from dpbench.privacy.ledger import Gaussian, PureDP, Relation, WithoutReplacement
@@ -95,7 +95,7 @@ def test_answers_are_those_of_the_problem():
         return w + 1, "terminated"
 
     w = np.full(5, 0.3)
-    run = drive(problem, [method(w)], w[None], no_trace)
+    run = run_in_step(problem, [method(w)], w[None], no_trace)
 
     few = Problem(problem.X[rows], problem.y[rows], w2=0.01)
     expected = [problem.gradient(w[None]), few.gradient(w[None]), problem.hessian(w[None]), few.hessian(w[None])]
@@ -121,7 +121,7 @@ def test_replicates_share_products_and_leave_when_they_end():
 
     W = np.zeros((3, 5))
     points = []
-    run = drive(
+    run = run_in_step(
         spy,
         [method(w, t, curious) for w, t, curious in zip(W, (2, 4, 3), (True, False, True), strict=True)],
         W,
@@ -148,7 +148,9 @@ def test_the_iterates_traced_are_the_current_ones():
             w = w - (yield Gradient(w))
         return w, "not terminated"
 
-    drive(problem, [method(np.zeros(5))], np.zeros((1, 5)), lambda t, W, passes, final: traced.append(W[0].copy()))
+    run_in_step(
+        problem, [method(np.zeros(5))], np.zeros((1, 5)), lambda t, W, passes, final: traced.append(W[0].copy())
+    )
     w = np.zeros(5)
     for seen in traced:
         np.testing.assert_allclose(seen, w, atol=1e-15)

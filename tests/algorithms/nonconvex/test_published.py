@@ -9,7 +9,16 @@ import pytest
 from dpbench.algorithms import get
 from dpbench.algorithms.base import make_settings, no_trace
 from dpbench.algorithms.nonconvex import oracle as const
-from dpbench.algorithms.nonconvex.oracle import OVERFLOW, Gradient, Guard, Hessian, Iterate, RunLost, Smallest, Value
+from dpbench.algorithms.nonconvex.oracle import (
+    OVERFLOW,
+    Gradient,
+    Guard,
+    Hessian,
+    Iterate,
+    RunLost,
+    SmallestMargin,
+    Value,
+)
 from dpbench.algorithms.nonconvex.published import FLAWS, LARGEST_RHO, SEEDS, LossWatch, recorded
 from dpbench.errors import UserError
 from dpbench.privacy.budget import Budget
@@ -264,7 +273,7 @@ def test_a_run_is_lost_where_a_float32_gradient_is_no_number(smallest, lost):
     w, guard = np.array([1.0]), Guard(problem, on=True)
 
     def answer(request):
-        return smallest if isinstance(request, Smallest) else 0.5
+        return smallest if isinstance(request, SmallestMargin) else 0.5
 
     value = asks(guard.value(w), answer)[1]
     assert value == (math.inf if lost else 0.5)
@@ -294,18 +303,18 @@ def test_a_lost_run_ends_as_crashed_and_the_others_go_on():
 
 
 def test_the_smallest_margin_is_over_the_rows_asked_for():
-    from dpbench.algorithms.nonconvex.oracle import drive
+    from dpbench.algorithms.nonconvex.oracle import run_in_step
 
     problem = small_problem(n=30)
     w, rows, found = np.arange(5.0), np.array([3, 3, 7]), []
 
     def method():
         yield Iterate(w)
-        found.append((yield Smallest(w)))
-        found.append((yield Smallest(w, rows)))
+        found.append((yield SmallestMargin(w)))
+        found.append((yield SmallestMargin(w, rows)))
         return w, "not terminated"
 
-    done = drive(problem, [method()], w[None], no_trace)
+    done = run_in_step(problem, [method()], w[None], no_trace)
     margins = problem.y * (problem.X @ w)
     assert found == pytest.approx([margins.min(), margins[rows].min()])
     assert done.passes[0] == 0  # it is no pass that a run is charged with

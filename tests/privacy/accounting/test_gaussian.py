@@ -15,7 +15,7 @@ from scipy.integrate import quad
 from dpbench.errors import PrivacyError, UserError
 from dpbench.privacy import Budget, Relation, verify
 from dpbench.privacy.accounting.gaussian import as_gaussian, gaussian_delta, gaussian_epsilon, gaussian_mu, growth
-from dpbench.privacy.ledger import Entry, LastIterate
+from dpbench.privacy.ledger import CountedRelease, LastIterate
 
 epsilons = st.floats(math.log(1e-3), math.log(50)).map(math.exp)
 deltas = st.floats(math.log(1e-12), math.log(1e-2)).map(math.exp)
@@ -114,7 +114,7 @@ def test_simulated_last_iterates_of_neighbouring_quadratics_are_that_far_apart()
 def test_both_routes_agree_in_every_accounting_that_calibrates_it(mode):
     budget = Budget(1.0, 1e-6, Relation.REPLACE_ONE, mode)
     z = budget.noise_scale(((LastIterate(1.0, 40, 0.95), 1),))
-    entries = (Entry(LastIterate(z, 40, 0.95), 1, "w"),)
+    entries = (CountedRelease(LastIterate(z, 40, 0.95), 1, "w"),)
     assert budget.epsilon_of(entries) == pytest.approx(1.0)
     second = verify.spent(entries, 1e-6, Relation.REPLACE_ONE).epsilon
     assert second == pytest.approx(1.0, rel=1e-6) if mode == "tight" else 0.7 < second < 1.0

@@ -5,7 +5,16 @@ import pytest
 
 from dpbench.privacy.accounting import loss_distribution
 from dpbench.privacy.accounting.tight import Tight
-from dpbench.privacy.ledger import Entry, Gaussian, Laplace, Poisson, PureDP, Relation, WithoutReplacement, scaled
+from dpbench.privacy.ledger import (
+    CountedRelease,
+    Gaussian,
+    Laplace,
+    Poisson,
+    PureDP,
+    Relation,
+    WithoutReplacement,
+    scaled,
+)
 from dpbench.privacy.verify import spent
 
 ONE_ROW = [(WithoutReplacement(n, 1, Gaussian(z)), T) for n, z, T in ((800, 0.5, 1), (800, 1, 1), (1000, 0.93, 300))]
@@ -16,7 +25,7 @@ ONE_ROW = [(WithoutReplacement(n, 1, Gaussian(z)), T) for n, z, T in ((800, 0.5,
 @pytest.mark.parametrize("delta", [1.5e-6, 4e-10])
 def test_rare_large_losses(release, count, delta):
     relation = Relation.ADD_REMOVE if isinstance(release, Poisson) else Relation.REPLACE_ONE
-    second = spent((Entry(release, count, ""),), delta, relation)
+    second = spent((CountedRelease(release, count, ""),), delta, relation)
     assert second.checked_by == "dp_accounting PLD"
     assert loss_distribution.epsilon_of(((release, count),), delta) == pytest.approx(second.epsilon, rel=2e-4)
 
@@ -41,6 +50,6 @@ def test_samples_of_losses_beyond_the_range_of_exp(rate):
 def test_selections_are_within_the_budget_by_both_routes(T):
     plan = ((Laplace(1.0), T), (PureDP(1.0), T))
     z = Tight().noise_scale(plan, (), 1.0, 2600.0**-2)
-    entries = tuple(Entry(scaled(release, z), T, str(release)) for release, _ in plan)
+    entries = tuple(CountedRelease(scaled(release, z), T, str(release)) for release, _ in plan)
     epsilon = spent(entries, 2600.0**-2, Relation.REPLACE_ONE).epsilon
     assert 0.999 < epsilon <= 1 + 1e-6, np.round(epsilon, 5)

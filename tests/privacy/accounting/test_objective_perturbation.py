@@ -15,7 +15,7 @@ from dpbench.errors import PrivacyError
 from dpbench.privacy import Budget, Relation, half_planes, verify
 from dpbench.privacy.accounting import objective_perturbation as ours
 from dpbench.privacy.accounting.gaussian import gaussian_epsilon, gaussian_mu
-from dpbench.privacy.ledger import ConvexPerturbation, Entry, Gaussian, LogisticPerturbation, scaled
+from dpbench.privacy.ledger import ConvexPerturbation, CountedRelease, Gaussian, LogisticPerturbation, scaled
 from tests.privacy.laws import log_normal_density
 
 DELTA = 45_222**-2.0
@@ -109,7 +109,7 @@ EVENTS = [ConvexPerturbation(5.6, 0.1), ConvexPerturbation(1.0, 0.5, ADDED), Log
 @pytest.mark.parametrize("event", EVENTS)
 @pytest.mark.parametrize(("mu", "delta"), [(0.01, DELTA), (0.2, 1e-3)])
 def test_two_routes_agree(event, mu, delta):
-    entries = (Entry(event, 1, "b"), Entry(Gaussian(1 / mu), 1, "output"))
+    entries = (CountedRelease(event, 1, "b"), CountedRelease(Gaussian(1 / mu), 1, "output"))
     second = verify.spent(entries, delta, event.relation)
     first = Budget(1.0, delta, event.relation, "tight").epsilon_of(entries)
     assert second.epsilon == pytest.approx(first, rel=1e-3)
@@ -246,7 +246,10 @@ def test_simulated_losses_of_rows_at_any_angle_are_within_the_bound(cosine, z, c
     ("z", "curvature", "mu", "delta"), [(5.6, 0.13, 0.01, LOGISTIC_PERTURBATION_DELTA), (1.0, 0.5, 0.1, 1e-3)]
 )
 def test_two_routes_agree_of_logistic_perturbation(z, curvature, mu, delta):
-    entries = (Entry(LogisticPerturbation(z, curvature), 1, "b"), Entry(Gaussian(1 / mu), 1, "output"))
+    entries = (
+        CountedRelease(LogisticPerturbation(z, curvature), 1, "b"),
+        CountedRelease(Gaussian(1 / mu), 1, "output"),
+    )
     second = verify.spent(entries, delta, Relation.REPLACE_ONE)
     first = Budget(1.0, delta, Relation.REPLACE_ONE, "tight").epsilon_of(entries)
     assert second.epsilon == pytest.approx(first, rel=3e-4)
@@ -254,7 +257,7 @@ def test_two_routes_agree_of_logistic_perturbation(z, curvature, mu, delta):
 
 
 def test_it_is_for_replace_one_neighbours_and_stands_with_gaussian_releases_only():
-    entry = Entry(LogisticPerturbation(2.0, 0.1), 1, "b")
+    entry = CountedRelease(LogisticPerturbation(2.0, 0.1), 1, "b")
     with pytest.raises(PrivacyError, match="replace-one"):
         verify.spent((entry,), 1e-6, Relation.ADD_REMOVE)
     with pytest.raises(PrivacyError, match="Gaussian releases beside it only"):

@@ -21,7 +21,7 @@ from dpbench.errors import PrivacyError, UserError
 from dpbench.privacy import Budget, Mechanisms, Relation
 from dpbench.privacy.accounting import base, loss_distribution, renyi
 from dpbench.privacy.accounting.gaussian import gaussian_epsilon
-from dpbench.privacy.ledger import Entry, Gaussian, Poisson, PoissonReplaced, WithoutReplacement
+from dpbench.privacy.ledger import CountedRelease, Gaussian, Poisson, PoissonReplaced, WithoutReplacement
 from dpbench.privacy.verify import exact_differences, spent
 
 
@@ -236,7 +236,7 @@ def ours(z, steps, delta):
 
 
 def other(z, steps, delta):
-    return spent((Entry(WithoutReplacement(N, M, Gaussian(z)), steps, ""),), delta, Relation.REPLACE_ONE)
+    return spent((CountedRelease(WithoutReplacement(N, M, Gaussian(z)), steps, ""),), delta, Relation.REPLACE_ONE)
 
 
 def profile(without, first, second, z, epsilon):
@@ -288,7 +288,7 @@ def test_two_routes_agree(z, steps, delta):
 
 def test_the_whole_as_sample_is_the_gaussian():
     release = WithoutReplacement(N, N, Gaussian(2.0))
-    exact = spent((Entry(Gaussian(2.0), 7, ""),), 1e-6, Relation.REPLACE_ONE).epsilon
+    exact = spent((CountedRelease(Gaussian(2.0), 7, ""),), 1e-6, Relation.REPLACE_ONE).epsilon
     assert loss_distribution.epsilon_of(((release, 7),), 1e-6) == pytest.approx(exact, rel=1e-3)
 
 
@@ -320,7 +320,7 @@ def test_one_row_of_many_takes_the_least_noise_that_has_a_grid():
 
 def other_epsilon(plan, z, budget):
     ((release, count),) = plan
-    entry = Entry(WithoutReplacement(release.n, release.m, Gaussian(z)), count, "")
+    entry = CountedRelease(WithoutReplacement(release.n, release.m, Gaussian(z)), count, "")
     return spent((entry,), budget.delta, budget.relation).epsilon
 
 
@@ -332,7 +332,7 @@ def poisson_replaced_ours(rate, z, steps, delta):
 
 
 def second(rate, z, steps, delta):
-    return spent((Entry(PoissonReplaced(rate, Gaussian(z)), steps, ""),), delta, Relation.REPLACE_ONE)
+    return spent((CountedRelease(PoissonReplaced(rate, Gaussian(z)), steps, ""),), delta, Relation.REPLACE_ONE)
 
 
 def hockey_stick(rate, z, epsilon, first, other):
@@ -434,7 +434,7 @@ def test_a_run_draws_poisson_samples_and_twice_the_sensitivity():
     assert len({len(sampler.draw()[0]) for _ in range(20)}) > 3
     noise = sampler.gaussian(np.zeros((2, 20_000)), sensitivity=0.5, noise_multiplier=3.0)
     assert np.std(noise) == pytest.approx(3.0, rel=0.03)
-    assert m.ledger.of(0) == (Entry(PoissonReplaced(0.05, Gaussian(3.0)), 1, "g"),)
+    assert m.ledger.of(0) == (CountedRelease(PoissonReplaced(0.05, Gaussian(3.0)), 1, "g"),)
 
 
 def test_a_bound_on_two_rows_alone_is_refused():

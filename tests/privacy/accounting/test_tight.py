@@ -7,7 +7,7 @@ from scipy import stats
 
 from dpbench.privacy import Budget, Relation, accounting
 from dpbench.privacy.accounting.gaussian import gaussian_delta
-from dpbench.privacy.ledger import Entry, Gaussian, Laplace, PoissonReplaced, PureDP, scaled
+from dpbench.privacy.ledger import CountedRelease, Gaussian, Laplace, PoissonReplaced, PureDP, scaled
 from dpbench.privacy.verify import spent
 
 DELTA = 1e-6
@@ -55,7 +55,7 @@ def test_at_the_small_delta_of_many_rows_the_check_agrees(T, rate):
     asked = Budget(1.0, 799_913**-2.0, Relation.REPLACE_ONE, "tight")
     plan = tuple((PoissonReplaced(rate, Gaussian(rate / math.sqrt(share))), T) for share in (0.7, 0.3))
     z = asked.noise_scale(plan)
-    composition = tuple(Entry(scaled(release, z), count, str(i)) for i, (release, count) in enumerate(plan))
+    composition = tuple(CountedRelease(scaled(release, z), count, str(i)) for i, (release, count) in enumerate(plan))
     assert 0.99 < spent(composition, asked.delta, asked.relation).epsilon <= 1 + 1e-6
 
 
@@ -73,7 +73,7 @@ def test_composed_agrees_with_the_binomial_closed_form_of_selections():
     e0, T = 0.1, 20
     both = composed(e0, T)
     assert exact_selections(e0, T, both) < DELTA < exact_selections(e0, 2 * T, both)
-    selections = spent((Entry(PureDP(e0), T, ""),), DELTA, Relation.REPLACE_ONE).epsilon
+    selections = spent((CountedRelease(PureDP(e0), T, ""),), DELTA, Relation.REPLACE_ONE).epsilon
     assert exact_selections(e0, T, selections) == pytest.approx(DELTA, rel=1e-2)
     assert max(selections, composed(e0, T, 0)) < both < 2 * T * e0
 

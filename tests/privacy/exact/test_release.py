@@ -14,7 +14,7 @@ from dpbench.privacy.budget import Budget
 from dpbench.privacy.correlated import coefficients, sensitivity
 from dpbench.privacy.exact import sums
 from dpbench.privacy.exact.release import ExactMechanisms, SeededMechanisms
-from dpbench.privacy.exact.sums import Coordinates, Moved, Near, Objective, Sum
+from dpbench.privacy.exact.sums import CertifiedMinimiser, Coordinates, Objective, RowSensitivity, Sum
 from dpbench.privacy.ledger import LogisticPerturbation, RadialPerturbation, Relation
 from dpbench.privacy.mechanisms import Score
 
@@ -31,7 +31,9 @@ def total(integers, unit=2.0**-32):
 def near(d, unit, radius, convexity, pull, term=None, curvature=0.1):
     """A minimiser of logistic loss whose solver had `term`, none by default."""
     term = np.zeros((1, d)) if term is None else term
-    return Near(np.zeros((1, d), dtype=np.int64), unit, radius, Objective(term, convexity, pull, curvature, True))
+    return CertifiedMinimiser(
+        np.zeros((1, d), dtype=np.int64), unit, radius, Objective(term, convexity, pull, curvature, True)
+    )
 
 
 def test_gaussian_noise_has_the_standard_deviation_of_the_accounting_and_no_less():
@@ -103,7 +105,7 @@ def test_what_is_no_sum_is_refused_and_so_is_noise_apart_from_a_value():
         with pytest.raises(PrivacyError):
             release()
     with pytest.raises(PrivacyError, match="no bound on the ℓ₁"):
-        seam.laplace(Sum(value.integers, 1.0, Moved(1, 4)), sensitivity=1.0, epsilon=1.0, label="l")
+        seam.laplace(Sum(value.integers, 1.0, RowSensitivity(1, 4)), sensitivity=1.0, epsilon=1.0, label="l")
     with pytest.raises(PrivacyError, match="one replicate"):
         ExactMechanisms(["a", "b"], seam.budget)
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from dpbench.privacy.exact import sums
-from dpbench.privacy.exact.sums import Near, Objective
+from dpbench.privacy.exact.sums import CertifiedMinimiser, Objective
 from dpbench.privacy.ledger import Relation
 
 ADD, REPLACE = Relation.ADD_REMOVE, Relation.REPLACE_ONE
@@ -42,5 +42,5 @@ def test_the_distance_in_sizes_doubles_where_a_row_is_replaced():
 
 def test_minimisers_are_apart_by_what_rows_pull_over_the_convexity():
     objective = Objective(np.zeros((1, 2)), 0.25, 0.1, 1.0, logistic=True)
-    near = Near(np.zeros((1, 2), dtype=np.int64), 1.0, 0.5, objective)
+    near = CertifiedMinimiser(np.zeros((1, 2), dtype=np.int64), 1.0, 0.5, objective)
     assert (near.apart(ADD), near.apart(REPLACE)) == pytest.approx((0.4, 0.8))

@@ -14,7 +14,7 @@ from dpbench.algorithms.objective_perturbation import minimise
 from dpbench.errors import PrivacyError
 from dpbench.privacy.budget import Budget
 from dpbench.privacy.exact.release import ExactMechanisms, SeededMechanisms, SeededReleases
-from dpbench.privacy.exact.sums import Moved, Sum
+from dpbench.privacy.exact.sums import RowSensitivity, Sum
 from dpbench.privacy.exact.terms import PREMISES
 from dpbench.privacy.ledger import (
     ConvexPerturbation,
@@ -86,7 +86,9 @@ def drawn(m, event=LOGISTIC, sensitivity=2 / N):
 
 
 def nearly(problem, b=None, ridge=RIDGE):
-    return problem.nearly(minimise, np.zeros((1, D)), np.zeros((1, D)) if b is None else b, ridge, GAMMA)[0]
+    return problem.approximate_minimiser(
+        minimise, np.zeros((1, D)), np.zeros((1, D)) if b is None else b, ridge, GAMMA
+    )[0]
 
 
 def released(m, near, sensitivity=2 * GAMMA / RIDGE, z=3.9):
@@ -215,7 +217,7 @@ def test_a_term_that_no_mechanism_drew_is_none():
     """Drawn past the ledger, it is nothing that was charged."""
 
     def run(problem, m):
-        b = m.releases.draw((1, D), np.asarray(2.0 / N), _normal(), "objective perturbation")
+        b = m.releases.hidden_noise((1, D), np.asarray(2.0 / N), _normal(), "objective perturbation")
         released(m, nearly(problem, b))
 
     assert told(run) is None
@@ -270,7 +272,7 @@ def test_one_charge_is_for_one_choice(kind, choose):
     budget = Budget(1.0, 1e-6, REPLACE, "tight")
     m = (ExactMechanisms if kind == "bytes" else Mechanisms)(["key"], budget)
     vector = np.zeros((1, 4), dtype=np.int64)
-    moved = Moved(1, 4, 1)
+    moved = RowSensitivity(1, 4, 1)
     many = Score(lambda values: np.concatenate([values] * 3), lambda sizes: 0.0)
     table = Score(lambda values: np.stack([values] * 3, axis=1), lambda sizes: 0.0)
     made = (lambda a: Sum(a, 1.0, moved)) if kind == "bytes" else (lambda a: a.astype(float))

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from dpbench import algorithms
-from dpbench.algorithms import defaults
+from dpbench.algorithms import rules
 from dpbench.errors import UserError
 from dpbench.problems import Declaration
 
@@ -45,7 +45,7 @@ def test_a_product_loads_no_module_of_the_papers(what):
 def test_a_method_is_chosen_by_public_numbers_alone(given, chosen):
     given = {"n": 1000, "d": 20} | given
     delta = given.pop("delta", 1e-6)
-    assert defaults.method(Declaration(**given), delta) == chosen
+    assert rules.method(Declaration(**given), delta) == chosen
 
 
 @pytest.mark.parametrize(
@@ -58,27 +58,27 @@ def test_a_method_is_chosen_by_public_numbers_alone(given, chosen):
     ],
 )
 def test_a_rule_holds_up_to_and_with_its_last_column(given, last, then):
-    one, at, beyond = (defaults.method(Declaration(2000, d, **given)) for d in (1, last, last + 1))
+    one, at, beyond = (rules.method(Declaration(2000, d, **given)) for d in (1, last, last + 1))
     assert one == at != beyond == then
 
 
 def test_what_auto_chooses_takes_the_problem():
     """A rule for a method that refuses its problems would be told at the first fit."""
-    for rule in defaults.CHOICES:
+    for rule in rules.CHOICES:
         loss = "softmax-3" if rule.family == "softmax" else rule.family
         penalty = {} if rule.l1 is False else {"l1": 0.01}
         problem = Declaration(1000, 30, loss=loss, row_bound=1.0, l2=0.01, **penalty)
         method, fixed = algorithms.resolve(rule.method)
         method.needs.check(problem, method.name)
-        assert (defaults.delta(method) == 0) == rule.pure
+        assert (rules.delta(method) == 0) == rule.pure
         assert not fixed
 
 
 @pytest.mark.parametrize("n", [50, 1000, 10**6])
 def test_the_greedy_rule_gives_no_less_at_a_larger_epsilon(n):
     """More coordinates, a smaller bias, and no number of passes that composes to noise without end."""
-    found = [defaults.public_settings("dp-gcd", n, 200, epsilon) for epsilon in 10 ** np.linspace(-6, 6, 49)]
-    for name, least, most in (("passes", 1, defaults.WORK / (4 * n * 200)), ("clip", 0.3, 1.0)):
+    found = [rules.public_settings("dp-gcd", n, 200, epsilon) for epsilon in 10 ** np.linspace(-6, 6, 49)]
+    for name, least, most in (("passes", 1, rules.WORK / (4 * n * 200)), ("clip", 0.3, 1.0)):
         values = [one[name] for one in found]
         assert values == sorted(values)
         assert least <= values[0] < values[-1] <= max(most, least)
@@ -96,14 +96,14 @@ def test_the_greedy_rule_gives_no_less_at_a_larger_epsilon(n):
 )
 def test_no_rule_is_told(given, delta, message):
     with pytest.raises(UserError, match=message):
-        defaults.method(Declaration(**({"n": 1000, "d": 20} | given)), delta)
+        rules.method(Declaration(**({"n": 1000, "d": 20} | given)), delta)
 
 
 def test_accounting_is_the_best_there_is_and_delta_one_for_all():
-    found = {name: defaults.accounting(algorithms.resolve(name)[0]) for name in ("dp-gd", "aop", "opt-ls", "dp-sgd-1")}
+    found = {name: rules.accounting(algorithms.resolve(name)[0]) for name in ("dp-gd", "aop", "opt-ls", "dp-sgd-1")}
     assert found == {"dp-gd": "tight", "aop": "tight", "opt-ls": "cks20", "dp-sgd-1": "rdp"}
     assert {"tight", "rdp"} <= set(algorithms.get("dp-sgd").accountings)
-    assert defaults.accounting(algorithms.get("dp-sgd")) == "tight"
-    assert defaults.delta(algorithms.get("dp-nag")) == 0
-    assert defaults.delta(algorithms.get("opt")) == "n^-2"
-    assert set(defaults.INSTEAD) <= set(algorithms.names())
+    assert rules.accounting(algorithms.get("dp-sgd")) == "tight"
+    assert rules.delta(algorithms.get("dp-nag")) == 0
+    assert rules.delta(algorithms.get("opt")) == "n^-2"
+    assert set(rules.INSTEAD) <= set(algorithms.names())
