@@ -1,5 +1,7 @@
 """The plug-ins of other libraries: importable without these, with one line on what is missing, read as they draw."""
 
+import ast
+import importlib
 import importlib.util
 import math
 import sys
@@ -12,7 +14,7 @@ import pytest
 import dpbench
 from dpbench import algorithms
 from dpbench.algorithms.base import BaseSettings, Needs
-from dpbench.algorithms.private_tuning import LibrarySolver, Solved, released
+from dpbench.algorithms.library import LibrarySolver, Solved, released
 from dpbench.auditing.functions import audit_callable, of_solver
 from dpbench.errors import UserError
 from dpbench.files import read_toml
@@ -195,3 +197,13 @@ def test_the_libraries_are_no_dependencies_of_dpbench():
     assert importlib.util.find_spec("dpbench") is not None
     with pytest.raises(UserError):
         algorithms.get("diffprivlib-none")
+
+
+def test_what_kept_submissions_import_is_there():
+    """Their code is hashed into the keys of their rows: the modules that it names stay."""
+    methods = sorted((RIVALS.parent / "results/full/leaderboard/submissions").glob("*/method.py"))
+    assert methods
+    for method in methods:
+        for node in ast.walk(ast.parse(method.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.ImportFrom) and str(node.module).startswith("dpbench"):
+                assert {each.name for each in node.names} <= vars(importlib.import_module(node.module)).keys(), method

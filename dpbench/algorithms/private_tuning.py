@@ -1,18 +1,11 @@
-"""Methods around a method: private tuning over random runs, and solvers of other libraries.
-
-Tuning that is paid for: a random number of runs at settings drawn at random, of which only the best is released.
-
-Solvers of other libraries as algorithms: noise drawn over there, and read back into the ledger here.
-"""
+"""Tuning that is paid for: a random number of runs at settings drawn at random, of which only the best is released."""
 
 from __future__ import annotations
 
 import json
 import math
-import warnings
-from collections.abc import Sequence
 from dataclasses import replace
-from typing import Annotated, Any, ClassVar, Literal, NamedTuple
+from typing import Annotated, Any, Literal
 
 import msgspec
 import numpy as np
@@ -41,7 +34,7 @@ from dpbench.algorithms.registry import resolve
 from dpbench.errors import PrivacyError, UserError
 from dpbench.privacy.accounting.gaussian import gaussian_epsilon
 from dpbench.privacy.budget import Budget
-from dpbench.privacy.ledger import BestOfRuns, Counts, Gaussian, Laplace, LastIterate, Release, counted
+from dpbench.privacy.ledger import BestOfRuns, Counts, Gaussian, Laplace, LastIterate, counted
 from dpbench.problems.losses import Loss
 
 LABEL = "best of a random number of runs"
@@ -245,50 +238,3 @@ def _listed(settings: PrivateTuning.Settings) -> list[dict[str, Any]]:
 def _parsed(problem: Declaration, settings: PrivateTuning.Settings) -> list[BaseSettings]:
     method, fixed = resolve(settings.method)
     return [method.complete(problem, make_settings(method, fixed | one)) for one in _listed(settings)]
-
-
-LIBRARY_LABEL = "model"
-
-
-class Solved(NamedTuple):
-    """One fit. w: (d,) coefficients. releases: (release, count) of the noise that the library drew, in the ledger's
-    terms. notes: what the library itself says of its ε, and how its noise was read."""
-
-    w: Any
-    releases: Sequence[tuple[Release, int]]
-    notes: str
-
-
-class LibrarySolver(Algorithm):
-    """Base of a solver that draws its own noise. A subclass gives `solve` and declares with `released` what it is.
-
-    Nothing passes through `mechanisms` but the ledger, so a row's ε is as good as the reading of the noise. `dpbench
-    audit` sees what it returns alone (`auditing.foreign.of_solver`). library: the distribution it is of, which a
-    submission and its tables name.
-    """
-
-    home: ClassVar[str] = "leaderboard"
-    relation: ClassVar[Relation] = Relation.REPLACE_ONE
-    library: ClassVar[str] = ""
-    diagnostics = (NOTES,)
-
-    def solve(self, problem: Problem, budget: Budget, settings: Any, rng: np.random.Generator) -> Solved:
-        """Fit one model; rng is for seeds: all of the library's randomness has to follow from it."""
-        raise NotImplementedError
-
-    def run(self, problem: Problem, W: Any, mechanisms: Mechanisms, settings: Any, trace: Trace) -> RunResult:
-        found, notes = np.empty_like(W), []
-        for i, rng in enumerate(mechanisms.coins):
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore")  # of solvers that stop early: the row's loss tells
-                solved = self.solve(problem, mechanisms.budget, settings, rng)
-            found[i] = np.ravel(solved.w)
-            notes.append(solved.notes)
-            for release, count in solved.releases:
-                mechanisms.ledger.record(release, LIBRARY_LABEL, [i], count)
-        return RunResult(found, columns={"notes": notes})
-
-
-def released(mechanism: str, replace_one: str, why: str, count: str = "1") -> tuple[Disclosure, ...]:
-    """What such a solver discloses: one entry under the label of its ledger."""
-    return (Disclosure(LIBRARY_LABEL, "the model", mechanism, count, replace_one=replace_one, why=why),)

@@ -31,7 +31,7 @@ from scipy.stats import binom
 from dpbench import algorithms
 from dpbench.algorithms import rules
 from dpbench.algorithms.base import make_settings
-from dpbench.algorithms.private_tuning import LibrarySolver
+from dpbench.algorithms.library import LibrarySolver
 from dpbench.auditing import releases
 from dpbench.auditing import runs as audits
 from dpbench.auditing.claims import AuditVerdict, PureClaim, decide, least_runs, promise

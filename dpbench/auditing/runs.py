@@ -21,7 +21,7 @@ from scipy.stats import norm
 
 from dpbench import algorithms
 from dpbench.algorithms.base import Algorithm, AuditCase, make_settings
-from dpbench.algorithms.private_tuning import LibrarySolver
+from dpbench.algorithms.library import LibrarySolver
 from dpbench.auditing import noise, scores
 from dpbench.auditing.claims import AuditVerdict, Claim, claim, decide, fisher, joint, least_runs, reach, runs_of
 from dpbench.auditing.neighbours import Neighbours

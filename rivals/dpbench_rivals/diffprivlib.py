@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from dpbench.algorithms.base import BaseSettings, Needs, Positive
-from dpbench.algorithms.private_tuning import LibrarySolver, Solved, released
+from dpbench.algorithms.library import LibrarySolver, Solved, released
 from dpbench.errors import PrivacyError, UserError
 from dpbench.privacy.ledger import Laplace, PureDP
 

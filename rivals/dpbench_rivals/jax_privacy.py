@@ -9,7 +9,7 @@ from unittest import mock
 import numpy as np
 
 from dpbench.algorithms.base import BaseSettings, Count, Needs, Positive, at_default_step
-from dpbench.algorithms.private_tuning import LibrarySolver, Solved, released
+from dpbench.algorithms.library import LibrarySolver, Solved, released
 from dpbench.algorithms.rules import gradient_steps
 from dpbench.errors import UserError
 from dpbench.privacy.ledger import Gaussian, PoissonReplaced
