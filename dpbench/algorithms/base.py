@@ -476,9 +476,9 @@ _KINDS = {"int": "a whole number", "float": "a number", "bool": "true or false",
 def _message_of(what: str) -> str:
     """What a failed conversion says, without the names of types.
 
-    >>> _in_words("Expected `int`, got `str`")
+    >>> _message_of("Expected `int`, got `str`")
     'must be a whole number'
-    >>> _in_words("Expected `float | null` > 0.0")
+    >>> _message_of("Expected `float | null` > 0.0")
     'must be a number or nothing > 0.0'
     """
     found = re.fullmatch(r"Expected `([^`]+)`( [<>]=? \S+)?(, got `[^`]+`)?", what)

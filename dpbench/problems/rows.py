@@ -57,7 +57,7 @@ class Rows:
             return self
         found = Rows(self.X, self.y)
         found.single = False
-        found.__dict__.update(usual=None, groups=None, _entries=None)  # all three are of a float64 X
+        found.__dict__.update(common=None, groups=None, _entries=None)  # all three are of a float64 X
         return found
 
     @property

@@ -400,8 +400,10 @@ def _ledger(where: str, frame: sandbox.TaskResult, cell: ReplayedCell, row: Any)
 def beats_replay(stated: np.ndarray, fresh: np.ndarray) -> bool:
     """Whether stated losses are below those of a replay by more than luck: LUCK standard errors, and a tenth.
 
-    >>> luckier(np.array([1.0, 1.1, 0.9]), np.array([2.0, 2.1, 1.9])), luckier(np.ones(3), np.array([1.0, 1.1, 0.9]))
-    (True, False)
+    >>> beats_replay(np.array([1.0, 1.1, 0.9]), np.array([2.0, 2.1, 1.9]))
+    True
+    >>> beats_replay(np.ones(3), np.array([1.0, 1.1, 0.9]))
+    False
     """
     if not np.isfinite(fresh).all():
         return bool(np.isfinite(stated).all() and np.isinf(fresh).sum() > 1)
@@ -462,8 +464,8 @@ def _as(task: Task, name: str) -> Task:
 def worse_on_copies(gaps: np.ndarray) -> bool:
     """Whether gaps of scores (decades, one per problem) are above MARGIN by more than chance.
 
-    >>> apart(np.array([2.0, 2.5, 3.0])), apart(np.array([0.1, -0.2, 0.3])), apart(np.array([3.0]))
-    (True, False, True)
+    >>> [worse_on_copies(np.array(gaps)) for gaps in ([2.0, 2.5, 3.0], [0.1, -0.2, 0.3], [3.0])]
+    [True, False, True]
     """
     error = float(np.std(gaps, ddof=1)) / math.sqrt(len(gaps)) if len(gaps) > 1 else CLIP / 10
     return bool(np.mean(gaps) > MARGIN + APART * error)

@@ -199,7 +199,7 @@ def test_poisson_multiplier_meets_epsilon_and_wastes_nothing(epsilon, rate, step
 @settings(deadline=None, max_examples=20)
 def test_without_replacement_multiplier_meets_epsilon_and_wastes_nothing(epsilon, m, steps):
     z = without_replacement_noise(epsilon, 1e-6, 10_000, m, steps)
-    assert without_replacement_epsilon(z, 1e-6, 10_000, m, steps) <= epsilon
+    assert without_replacement_epsilon(z, 1e-6, 10_000, m, steps) <= epsilon * (1 + 1e-14)  # rounding
     assert without_replacement_epsilon(z * (1 - 1e-6), 1e-6, 10_000, m, steps) > epsilon * (1 - 1e-4)
 
 
