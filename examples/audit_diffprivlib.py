@@ -5,7 +5,7 @@ Needs the extra `rivals`. What the audit finds, and the same by hand, is in docs
 
 import numpy as np
 
-from dpbench.auditing.functions import Pair, Target
+from dpbench.auditing.functions import AuditTarget, Pair
 
 
 def logistic_regression(X, y, epsilon, rng, *, data_norm=1.0, C=1.0):
@@ -46,8 +46,8 @@ def rows(*points):
     return np.array(x, dtype=float)[:, None], np.array(y, dtype=float)
 
 
-logistic = Target(logistic_regression, "diffprivlib LogisticRegression", labels=(0.0, 1.0))
-logistic_long_rows = Target(
+logistic = AuditTarget(logistic_regression, "diffprivlib LogisticRegression", labels=(0.0, 1.0))
+logistic_long_rows = AuditTarget(
     long_rows,
     "diffprivlib LogisticRegression, data_norm 100",
     low=-100.0,
@@ -55,19 +55,19 @@ logistic_long_rows = Target(
     labels=(0.0, 1.0),
     pairs=(Pair(rows((0, 0), (0, 1), (100, 1)), rows((0, 0), (0, 1), (0, 1)), "a row of norm 100, or 0"),),
 )
-logistic_classes = Target(
+logistic_classes = AuditTarget(
     logistic_regression,
     "diffprivlib LogisticRegression, one row alone in its class",
     labels=(0.0, 1.0),
     pairs=(Pair(rows((1, 0), (1, 0), (1, 1)), rows((1, 0), (1, 0), (1, 0)), "the only row of class 1, or of class 0"),),
 )
-logistic_intercept = Target(
+logistic_intercept = AuditTarget(
     with_intercept,
     "diffprivlib LogisticRegression with its intercept",
     labels=(0.0, 1.0),
     pairs=(Pair(rows((0, 0), (0, 1), (1, 0)), rows((0, 0), (0, 1), (0, 0)), "a row at 1, or at 0"),),
 )
-linear = Target(
+linear = AuditTarget(
     linear_regression,
     "diffprivlib LinearRegression, bounds [0, 100]",
     low=0.0,

@@ -9,7 +9,7 @@ import warnings
 import numpy as np
 
 import dpbench
-from dpbench.auditing.functions import Pair, Target
+from dpbench.auditing.functions import AuditTarget, Pair
 
 CLASSES = ("a", "b", "c")
 ROWS = np.array([[1.0, 1.0], [2.0, 0.0], [1.0, 3.0], [4.0, 2.0], [3.0, 1.0], [2.0, 2.0], [1.0, 0.0], [2.0, 1.0]])
@@ -62,8 +62,8 @@ def _coordinates(X, y, epsilon, rng):
 
 
 DELTA = len(ROWS) ** -2.0
-classifier = Target(_classifier, "PrivateClassifier", delta=DELTA, pairs=PAIRS)
-classes_of_data = Target(_classes_of_data, "PrivateClassifier, classes read off y", delta=DELTA, pairs=PAIRS)
-regressor = Target(_regressor, "PrivateRegressor", delta=DELTA, pairs=PAIRS)
-fit = Target(_fit, "dpbench.fit, dp-gd", delta=DELTA, pairs=PAIRS)
-coordinates = Target(_coordinates, "dpbench.fit, dp-gcd", delta=DELTA, pairs=PAIRS)
+classifier = AuditTarget(_classifier, "PrivateClassifier", delta=DELTA, pairs=PAIRS)
+classes_of_data = AuditTarget(_classes_of_data, "PrivateClassifier, classes read off y", delta=DELTA, pairs=PAIRS)
+regressor = AuditTarget(_regressor, "PrivateRegressor", delta=DELTA, pairs=PAIRS)
+fit = AuditTarget(_fit, "dpbench.fit, dp-gd", delta=DELTA, pairs=PAIRS)
+coordinates = AuditTarget(_coordinates, "dpbench.fit, dp-gcd", delta=DELTA, pairs=PAIRS)

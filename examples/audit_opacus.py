@@ -9,7 +9,7 @@ import importlib.metadata
 
 import numpy as np
 
-from dpbench.auditing.functions import Pair, Target
+from dpbench.auditing.functions import AuditTarget, Pair
 from dpbench.privacy.accounting.gaussian import gaussian_mu
 from dpbench.privacy.ledger import Relation
 
@@ -71,7 +71,7 @@ def with_one_more(others):
 
 def target(n, delta):
     """Neighbours of n and n - 1 rows; the count's noise is n/20, as Andrew et al. advise."""
-    return Target(
+    return AuditTarget(
         functools.partial(one_step, delta=delta, count_noise=n / 20),
         f"Opacus, adaptive clipping, {n} rows",
         relation=Relation.ADD_REMOVE,

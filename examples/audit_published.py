@@ -14,7 +14,7 @@ import types
 
 import numpy as np
 
-from dpbench.auditing.functions import Pair, Target
+from dpbench.auditing.functions import AuditTarget, Pair
 
 DELTA_TUKEY, DELTA_BOOSTED, DELTA_AMP = 1e-2, 1e-6, 1e-6
 
@@ -160,17 +160,17 @@ def one_label(label, n=20):
     return np.ones((n, 1)), np.concatenate([[label], np.zeros(n - 1)])
 
 
-tukey = Target(
+tukey = AuditTarget(
     tukey_em, "TukeyEM, its test", delta=DELTA_TUKEY, pairs=(Pair(models(112), models(111), "a model at 1, or at 0"),)
 )
-boosted = Target(
+boosted = AuditTarget(
     boosted_adassp,
     "BoostedAdaSSP, one round",
     delta=DELTA_BOOSTED,
     row_norm=1.0,
     pairs=(Pair(one_label(1.0), one_label(-1.0), "a label of 1, or of -1"),),
 )
-amp = Target(
+amp = AuditTarget(
     amp_logistic,
     "approximate minima perturbation",
     d=5,
@@ -178,7 +178,7 @@ amp = Target(
     row_norm=1.0,
     pairs=(Pair(first_row(1.0), first_row(-1.0), "a label of 1, or of -1"),),
 )
-psgd = Target(
+psgd = AuditTarget(
     psgd_logistic,
     "permutation SGD",
     d=5,
@@ -186,7 +186,7 @@ psgd = Target(
     row_norm=1.0,
     pairs=(Pair(first_row(1.0), first_row(-1.0), "a label of 1, or of -1"),),
 )
-bolt_on = Target(
+bolt_on = AuditTarget(
     bolt_on_logistic,
     "TensorFlow Privacy, bolt-on, batches of one row",
     row_norm=1.0,

@@ -152,6 +152,16 @@ def test_no_private_name_of_another_module_is_imported():
     assert not wrong, "\n".join(wrong)
 
 
+def test_no_class_name_has_two_meanings():
+    where: dict[str, list[str]] = {}
+    for name in MODULES:
+        for node in tree(name).body:  # a method's own `Settings` lies in its class
+            if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
+                where.setdefault(node.name, []).append(name)
+    assert len(where) > 300
+    assert {name: modules for name, modules in where.items() if len(modules) > 1} == {}
+
+
 def test_no_variable_is_looked_up_by_its_spelling():
     calls = {
         (name, node.func.id)

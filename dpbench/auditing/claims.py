@@ -42,7 +42,7 @@ from dpbench.privacy.verify import spent
 DELTAS = np.concatenate([[0], np.geomspace(1e-4, 0.05, 8), np.linspace(0.08, 0.9, 16)])
 
 
-class Claim:
+class AuditClaim:
     """A trade-off f and the unit its tests are reported in."""
 
     unit = "μ"
@@ -51,7 +51,7 @@ class Claim:
         """f(α), the smallest false-negative rate."""
         raise NotImplementedError
 
-    def of(self, loss: float) -> Claim:
+    def of(self, loss: float) -> AuditClaim:
         """The trade-off of this `loss`, in the unit of this claim."""
         return GaussianClaim(loss)
 
@@ -65,7 +65,7 @@ class Claim:
         return self.bound(alpha, self(alpha))
 
 
-class GaussianClaim(Claim):
+class GaussianClaim(AuditClaim):
     """N(0, 1) against N(μ, 1)."""
 
     def __init__(self, mu: float) -> None:
@@ -78,7 +78,7 @@ class GaussianClaim(Claim):
         return np.full(np.shape(alpha), self.mu)
 
 
-class PureClaim(Claim):
+class PureClaim(AuditClaim):
     """(ε, δ)-DP at one δ, by default ε-DP."""
 
     unit = "ε"
@@ -89,7 +89,7 @@ class PureClaim(Claim):
     def __call__(self, alpha: np.ndarray) -> np.ndarray:
         return of_points(self.epsilon, self.delta, alpha)
 
-    def of(self, loss: float) -> Claim:
+    def of(self, loss: float) -> AuditClaim:
         return PureClaim(loss, self.delta)
 
     def bound(self, alpha: np.ndarray, beta: np.ndarray) -> np.ndarray:
@@ -102,7 +102,7 @@ class PureClaim(Claim):
         return np.full(np.shape(alpha), self.epsilon)
 
 
-class CurveClaim(Claim):
+class CurveClaim(AuditClaim):
     """All of a list of (ε, δ)."""
 
     def __init__(self, points: list[tuple[float, float]]) -> None:
@@ -113,7 +113,7 @@ class CurveClaim(Claim):
 
 
 @lru_cache(maxsize=256)
-def claim(composition: Composition, relation: Relation, delta: float) -> Claim:
+def claim(composition: Composition, relation: Relation, delta: float) -> AuditClaim:
     """What `composition` claims under `relation`; of a run with δ = 0, its ε there."""
     releases = [(_on_line(entry.release), entry.count) for entry in composition]
     plain = [(z, count) for release, count in releases if (z := _plain(release))]
@@ -219,7 +219,7 @@ def fisher(product: float) -> float:
     return product * (1 - math.log(product)) if 0 < product < 1 else product
 
 
-def decide(first: np.ndarray, second: np.ndarray, claim: Claim, level: float, every: int = EVERY) -> AuditVerdict:
+def decide(first: np.ndarray, second: np.ndarray, claim: AuditClaim, level: float, every: int = EVERY) -> AuditVerdict:
     """Scores of runs on the two data sets, larger ones speaking for `first`: one test against the claim.
 
     The bound exceeds the true privacy loss with probability at most `level`. The threshold that promises most on every
@@ -242,7 +242,7 @@ def decide(first: np.ndarray, second: np.ndarray, claim: Claim, level: float, ev
     return AuditVerdict(low, told, seen.positives / len(other), seen.negatives / len(one), len(one) + len(other))
 
 
-def least_runs(claim: Claim, level: float, every: int = EVERY) -> int:
+def least_runs(claim: AuditClaim, level: float, every: int = EVERY) -> int:
     """The fewest runs, half on either data set, with which a test that never errs has a bound above the claim.
 
     With fewer no loss however large can be noticed.
@@ -269,7 +269,7 @@ def runs_of(judged: int, every: int = EVERY) -> int:
     return 2 * math.ceil(judged * every / (every - 1))
 
 
-def promise(first: np.ndarray, second: np.ndarray, claim: Claim) -> float:
+def promise(first: np.ndarray, second: np.ndarray, claim: AuditClaim) -> float:
     """How far the best threshold is above the claim, by rates without limits: to choose by, not to judge by."""
     first, second = np.sort(first), np.sort(second)
     thresholds = np.concatenate([first, second])
@@ -278,7 +278,7 @@ def promise(first: np.ndarray, second: np.ndarray, claim: Claim) -> float:
     return float(np.max(_above(claim, alpha, beta)))
 
 
-def _best(first: np.ndarray, second: np.ndarray, claim: Claim, level: float) -> float:
+def _best(first: np.ndarray, second: np.ndarray, claim: AuditClaim, level: float) -> float:
     pooled = np.unique(np.concatenate([first, second]))
     thresholds = pooled[np.linspace(0, len(pooled) - 1, min(CANDIDATES, len(pooled))).astype(int)]
     alpha, beta = _limits(first, second, thresholds, level)
@@ -286,7 +286,7 @@ def _best(first: np.ndarray, second: np.ndarray, claim: Claim, level: float) -> 
     return float(thresholds[np.argmax(hopes)])
 
 
-def _above(claim: Claim, alpha: np.ndarray, beta: np.ndarray) -> np.ndarray:
+def _above(claim: AuditClaim, alpha: np.ndarray, beta: np.ndarray) -> np.ndarray:
     return np.nan_to_num(claim.bound(alpha, beta) - claim.at(alpha), nan=-np.inf, posinf=np.inf, neginf=-1e300)
 
 

@@ -52,7 +52,7 @@ OUTPUT = "what it returns"
 
 
 @dataclass(frozen=True)
-class Target:
+class AuditTarget:
     """A callable and what is promised for it.
 
     function: (X (n, d), y (n,), epsilon, rng) → vector; rng is a `numpy.random.Generator` for all its randomness.
@@ -91,13 +91,18 @@ class Pair(NamedTuple):
 
 
 def audit_callable(
-    target: Target | Callable[..., Any], epsilon: float, *, runs: int | None = None, seed: int = 0, level: float = LEVEL
+    target: AuditTarget | Callable[..., Any],
+    epsilon: float,
+    *,
+    runs: int | None = None,
+    seed: int = 0,
+    level: float = LEVEL,
 ) -> Audit:
-    """A lower bound on the ε of `target` against the `epsilon` it is asked for; see `Target` for what is assumed.
+    """A lower bound on the ε of `target` against the `epsilon` it is asked for; see `AuditTarget` for what is assumed.
 
     runs: of the test, half on either data set; None takes 4,000 or what the claim needs, up to ten times as many.
     """
-    target = target if isinstance(target, Target) else Target(target)
+    target = target if isinstance(target, AuditTarget) else AuditTarget(target)
     name = target.called
     if not callable(target.function):
         raise UserError(f"{name} cannot be called; an audit takes a function (X, y, epsilon, rng) → vector")
@@ -130,7 +135,7 @@ def audit_callable(
     return Audit(name, epsilon, target.delta, runs, {OUTPUT: verdict}, {OUTPUT: "ε"}, least=least, pair=best.words)
 
 
-def of_solver(name: str) -> Target | None:
+def of_solver(name: str) -> AuditTarget | None:
     """The target of a method whose noise another library draws (`algorithms.library`), None for any other name.
 
     Six rows of which one pulls, with label 1 or -1; both labels are in either world. Four steps, where it has a T.
@@ -149,10 +154,10 @@ def of_solver(name: str) -> Target | None:
         return bind(solver, problem, [given], [budget], np.zeros((1, problem.d)), [key]).run().W[0]
 
     pair = Pair((X, y), (X, np.append(-1.0, y[1:])), "one row of norm 1 and five at 0; its label 1 or -1")
-    return Target(function, name, solver.relation, delta, pairs=(pair,))
+    return AuditTarget(function, name, solver.relation, delta, pairs=(pair,))
 
 
-def pairs(target: Target) -> Iterator[Pair]:
+def pairs(target: AuditTarget) -> Iterator[Pair]:
     """Pairs of neighbours within what the target declares: one row at a corner, the others at one or between."""
     low, high = (np.broadcast_to(np.asarray(each, dtype=float), target.d) for each in (target.low, target.high))
     turns = np.where(np.arange(target.d) % 2, high, low)
@@ -182,7 +187,7 @@ def pairs(target: Target) -> Iterator[Pair]:
             yield Pair(with_it, without, f"{n} rows at x {where}, with and without the label {third:g}")
 
 
-def _outputs(target: Target, data: Any, epsilon: float, k: int, seed: np.random.SeedSequence) -> list[np.ndarray]:
+def _outputs(target: AuditTarget, data: Any, epsilon: float, k: int, seed: np.random.SeedSequence) -> list[np.ndarray]:
     X, y = data
     found = []
     for child in seed.spawn(k):
@@ -196,7 +201,7 @@ def _outputs(target: Target, data: Any, epsilon: float, k: int, seed: np.random.
     return found
 
 
-def _why(target: Target, data: Any, epsilon: float) -> str:
+def _why(target: AuditTarget, data: Any, epsilon: float) -> str:
     """What one more call raises, in words; "" if it does not."""
     try:
         target.function(data[0].copy(), data[1].copy(), epsilon, np.random.default_rng(0))
@@ -247,7 +252,7 @@ def least_epsilon(*, canaries: int, guesses: int, correct: int, delta: float = 0
     return low
 
 
-def target_of(name: str, canaries: int) -> Target:
+def target_of(name: str, canaries: int) -> AuditTarget:
     """One `fit` of the algorithm `name` at its defaults, with its best accounting, as a target; UserError if flawed."""
     method, fixed = algorithms.resolve(name)
     if not method.private:
@@ -266,11 +271,11 @@ def target_of(name: str, canaries: int) -> Target:
         start = catalogue.draw("zero", problem.d, stream(key, "init"))[None]
         return bind(method, problem, [settings], [budget], start, [key]).run().W[0]
 
-    return Target(learner, name, delta=delta_value(method.delta, canaries), row_norm=1.0)
+    return AuditTarget(learner, name, delta=delta_value(method.delta, canaries), row_norm=1.0)
 
 
 def audit_in_one_run(
-    target: Target | Callable[..., Any] | str,
+    target: AuditTarget | Callable[..., Any] | str,
     epsilon: float,
     *,
     canaries: int = CANARIES,
@@ -285,7 +290,7 @@ def audit_in_one_run(
     """
     if isinstance(target, str):
         target = target_of(target, canaries)
-    target = target if isinstance(target, Target) else Target(target)
+    target = target if isinstance(target, AuditTarget) else AuditTarget(target)
     epsilon = positive("epsilon", epsilon)
     at_least("canaries", canaries, 10)
     if target.relation is not Relation.REPLACE_ONE:
@@ -316,7 +321,7 @@ def audit_in_one_run(
 
 
 def audit(
-    algorithm: str | Target | Callable[..., Any] = "all",
+    algorithm: str | AuditTarget | Callable[..., Any] = "all",
     epsilon: float | Iterable[float] = 1.0,
     *,
     runs: int | None = None,
@@ -329,7 +334,7 @@ def audit(
 
     Args:
         algorithm: a name, "file.py:Class", or "all" private ones; or somebody else's learner, (X, y, epsilon, rng) →
-            vector or a `dpbench.auditing.functions.Target`, itself or as "file.py:name".
+            vector or an `dpbench.auditing.functions.AuditTarget`, itself or as "file.py:name".
         epsilon: the ε > 0 that is claimed: one or several.
         runs: half of them on either of two neighbours, at least 40; None takes enough for bounds near the claim, for
             "all" enough to notice halved noise.

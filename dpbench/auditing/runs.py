@@ -23,7 +23,7 @@ from dpbench import algorithms
 from dpbench.algorithms.base import Algorithm, AuditCase, make_settings
 from dpbench.algorithms.library import LibrarySolver
 from dpbench.auditing import noise, scores
-from dpbench.auditing.claims import AuditVerdict, Claim, claim, decide, fisher, joint, least_runs, reach, runs_of
+from dpbench.auditing.claims import AuditClaim, AuditVerdict, claim, decide, fisher, joint, least_runs, reach, runs_of
 from dpbench.auditing.neighbours import Neighbours
 from dpbench.auditing.scores import along_the_means
 from dpbench.auditing.search import searched, with_best_coins
@@ -253,7 +253,7 @@ def _tested(done: Audit, setup: Setup, runs: int | None, seed: int, level: float
     return done._replace(runs=max(done.runs, runs))
 
 
-def _claim(setup: Setup, everything: Composition, label: str) -> Claim:
+def _claim(setup: Setup, everything: Composition, label: str) -> AuditClaim:
     mine = tuple(entry for entry in everything if label in (*WHOLES, entry.label))
     return claim(mine, setup.relation, setup.budget.delta)
 

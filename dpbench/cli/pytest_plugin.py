@@ -32,7 +32,7 @@ def pytest_configure(config: pytest.Config) -> None:
 def dp_audit(request: pytest.FixtureRequest) -> Callable[..., Any]:
     """dp_audit(target, epsilon, runs=None, seed=0): the `Audit` of a target; the test fails where a bound is above ε.
 
-    target: a callable (X, y, epsilon, rng) → vector, or a `dpbench.auditing.functions.Target`.
+    target: a callable (X, y, epsilon, rng) → vector, or an `dpbench.auditing.functions.AuditTarget`.
     """
     if not request.config.getoption("--dp-audit"):
         pytest.skip("an audit takes minutes: pytest --dp-audit runs it")

@@ -38,7 +38,7 @@ class Comparison:
     rankings: one for each ε and track, in this order; the first decides the snippet and the recommendation.
     task: "binary" or "regression". warnings: what used the data on the way. notes: what else there is to say.
     references: what private methods are set against. rows, held: how many rows are in use, and held out. unit: of the
-    target, see `rows.Table`. rare: the smaller share of the two classes in use, 1 for numbers.
+    target, see `rows.OwnTable`. rare: the smaller share of the two classes in use, 1 for numbers.
     snippet: code that fits one model by the best method on all rows; "" when none is of
     use. recommendation: sentences.
     """
@@ -241,7 +241,7 @@ def _checked(
     )
 
 
-def _check_size(data: str | os.PathLike[str], table: rows.Table) -> None:
+def _check_size(data: str | os.PathLike[str], table: rows.OwnTable) -> None:
     """DataError, in one line, where there are too few rows to judge by."""
     y, held = table.y, table.held_out[1]
     n = len(y) + len(held)

@@ -34,7 +34,7 @@ Arrays = tuple[np.ndarray, np.ndarray]
 
 
 @dataclass(frozen=True)
-class Table:
+class OwnTable:
     """Rows ready to compare on: X (n, d) of ‖x‖₂ ≤ 1 and y (n,), -1 and +1 or numbers in [-1, 1].
 
     columns: the d column names. held_out: (X, y) of the rows kept apart. unit: what 1 of y is in the file's own unit.
@@ -66,7 +66,7 @@ def read(
     holdout: float,
     precision: str,
     progress: Callable[[str, float], None] = silent,
-) -> Table:
+) -> OwnTable:
     """The rows of a file as its schema makes numbers of them.
 
     Args:
@@ -104,7 +104,7 @@ def read(
     if isinstance(of_use[0], np.memmap):
         notes.append(f"{os.fspath(data)}: its rows lie on disk as {precision}")
     classes, bounds = found.target.classes, found.target.bounds
-    return Table(
+    return OwnTable(
         *of_use,
         encoding_of(found, intercept=True).names,
         apart,

@@ -46,7 +46,7 @@ from dpbench.privacy.exact.sums import (
 from dpbench.problems.followed import ShardState
 from dpbench.problems.grid import LARGE, GridRows, SubstitutedRows, on_grid, short_rows, square_bound
 from dpbench.problems.losses import Loss, built_in
-from dpbench.problems.problem import Columns, Problem
+from dpbench.problems.problem import DataColumns, Problem
 from dpbench.problems.risk import LARGEST_ITERATE
 from dpbench.problems.rows import BLOCK, CACHED, LONGEST, Pointwise, Rows
 from dpbench.problems.shards import ShardedProblem, Shards, columns_of
@@ -385,7 +385,7 @@ class ExactState:
 class Margins:
     """The margins on some rows, of which `columns` has the columns, of a model w (d,) on a public grid: exact."""
 
-    def __init__(self, columns: Columns, w: np.ndarray) -> None:
+    def __init__(self, columns: DataColumns, w: np.ndarray) -> None:
         self._X, self._y, self._sparse = columns.X, columns.rows.y, columns.rows.sparse
         z = self._X @ w if self._sparse else w @ self._X.astype(np.float64, copy=False)
         self._z = np.ascontiguousarray(z)[None]

@@ -27,7 +27,7 @@ BLOCK = 8_192  # numbers worked on at a time: 64 kB; measured, 1.2 ns each, agai
 GROUP = 2**18  # residuals, of a few replicates, worked on at a time: 2 MB
 
 
-class Columns:
+class DataColumns:
     """The columns of rows' X: (d, n) C-ordered, or CSC, one copy of the data. share (d,): `Problem.clip_shares`."""
 
     def __init__(self, rows: Rows, loss: Loss, share: np.ndarray) -> None:
@@ -106,7 +106,7 @@ def _sparse_sums(A: Any, r: np.ndarray, clip: np.ndarray, share: np.ndarray) -> 
     return total
 
 
-def coordinate_state(columns: Columns, W: np.ndarray) -> CoordinateState | CompiledState:
+def coordinate_state(columns: DataColumns, W: np.ndarray) -> CoordinateState | CompiledState:
     """The predictions of W (k, d), kept up to date while single coordinates of it move."""
     compiled = kernels()
     if compiled is None or columns.rows.sparse:
@@ -120,7 +120,7 @@ class CompiledState:
     Ten calls of NumPy for every few rows become two for every few replicates.
     """
 
-    def __init__(self, columns: Columns, W: np.ndarray, compiled: SimpleNamespace) -> None:
+    def __init__(self, columns: DataColumns, W: np.ndarray, compiled: SimpleNamespace) -> None:
         rows, self._compiled = columns.rows, compiled
         self._columns, self._n, self._loss, self._y = columns.X, rows.n, columns.loss, rows.y
         self._z = rows.all_predictions(W)
@@ -158,7 +158,7 @@ class CoordinateState:
     Rows are the leading axis, so that the few rows of a sparse column are contiguous: z is (n, k).
     """
 
-    def __init__(self, columns: Columns, W: np.ndarray) -> None:
+    def __init__(self, columns: DataColumns, W: np.ndarray) -> None:
         rows = columns.rows
         self._columns, self._sparse, self._n, self._loss = columns.X, rows.sparse, rows.n, columns.loss
         self._z = np.ascontiguousarray(rows.all_predictions(W).T)
@@ -210,12 +210,12 @@ class Problem(EmpiricalRisk):
     derived = (*EmpiricalRisk.derived, "_columns", "_even_columns")
 
     @cached_property
-    def _columns(self) -> Columns:
-        return Columns(self._rows, self.loss, self.clip_shares)
+    def _columns(self) -> DataColumns:
+        return DataColumns(self._rows, self.loss, self.clip_shares)
 
     @cached_property
-    def _even_columns(self) -> Columns:
-        return Columns(self._rows, self.loss, self.even_shares)
+    def _even_columns(self) -> DataColumns:
+        return DataColumns(self._rows, self.loss, self.even_shares)
 
     def clipped_gradient(self, W: np.ndarray, clip: np.ndarray, *, even: bool = False) -> np.ndarray:
         """(k, d) means of the rows' loss gradients, clipped per coordinate at ±clip·`clip_shares`; clip (k,).

@@ -22,7 +22,7 @@ from dpbench.problems import losses, optimum
 from dpbench.problems.followed import LineTrials, Merge, Restricted, ShardState
 from dpbench.problems.losses import Loss
 from dpbench.problems.optimum import Optimum, find_optimum
-from dpbench.problems.problem import Columns, Problem, coordinate_state
+from dpbench.problems.problem import DataColumns, Problem, coordinate_state
 from dpbench.problems.regularisers import Declaration
 from dpbench.problems.risk import EmpiricalRisk, conjugate_sum, smallest_margins
 from dpbench.problems.rows import Pointwise, Rows
@@ -145,7 +145,7 @@ class Shards:
         return bool(self.each("within", order, limit, merge=np.logical_and))
 
     def clipped_gradient(self, loss: Loss, share: np.ndarray, W: np.ndarray, clip: np.ndarray) -> np.ndarray:
-        """See `Columns`."""
+        """See `DataColumns`."""
         return np.asarray(self.each(_clipped_gradient, loss, share, W, clip))
 
     def take(self, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -311,11 +311,11 @@ def added_each(a: tuple[np.ndarray, ...], b: tuple[np.ndarray, ...]) -> tuple[np
     return tuple(np.add(one, other) for one, other in zip(a, b, strict=True))
 
 
-def columns_of(rows: Rows, loss: Loss, share: np.ndarray) -> Columns:
+def columns_of(rows: Rows, loss: Loss, share: np.ndarray) -> DataColumns:
     """The columns of a shard, which keeps them."""
-    columns: Columns | None = rows.__dict__.get("columns")
+    columns: DataColumns | None = rows.__dict__.get("columns")
     if columns is None or not np.array_equal(columns.share, share) or columns.loss.name != loss.name:
-        columns = rows.__dict__["columns"] = Columns(rows, loss, share)
+        columns = rows.__dict__["columns"] = DataColumns(rows, loss, share)
     return columns
 
 

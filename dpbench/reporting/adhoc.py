@@ -25,7 +25,7 @@ from dpbench.run import outcomes
 from dpbench.run.store import Store, list_parts
 from dpbench.study.output import Figure, Table
 from dpbench.study.panels import band
-from dpbench.study.statistics import Cell, excess, means, plus_minus, span
+from dpbench.study.statistics import ProblemEpsilon, excess, means, plus_minus, span
 from dpbench.study.style import GREY, figure_style, legend_below, look, problem_title
 
 PROFILE = "adhoc"
@@ -159,7 +159,7 @@ def _best(others: pd.DataFrame, problem: str, epsilon: float) -> pd.DataFrame:
 def _finding(table: pd.DataFrame, others: pd.DataFrame) -> str:
     """Your best setting against the best of the full profile, over the cells (problem, ε) that both have."""
     ratios = []
-    for (problem, epsilon), mine in frames.groups(table, Cell):
+    for (problem, epsilon), mine in frames.groups(table, ProblemEpsilon):
         theirs = others[others["problem"].eq(problem) & others["epsilon"].eq(epsilon)]
         losses = theirs[~theirs["algorithm"].isin(set(mine["algorithm"]))]["mean"]
         if len(losses) and losses.min() > 0:

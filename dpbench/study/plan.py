@@ -12,7 +12,7 @@ from dpbench.problems import catalogue
 from dpbench.run.job import Job, JobSeries, make_job
 from dpbench.run.store import Ended
 from dpbench.study.grid import GridEntry
-from dpbench.study.tuner import Columns, Tuner, columns_of
+from dpbench.study.tuner import RunColumns, Tuner, columns_of
 
 if TYPE_CHECKING:
     from dpbench.run.store import Store
@@ -81,7 +81,7 @@ class Planner:
         return result
 
     @cached_property
-    def _columns(self) -> Columns | None:
+    def _columns(self) -> RunColumns | None:
         return columns_of(self.store) if self.store else None
 
     @cached_property

@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 
 
-class Cell(NamedTuple):
+class ProblemEpsilon(NamedTuple):
     """Where methods are compared."""
 
     problem: str

@@ -48,7 +48,7 @@ def choose(losses: Mapping[Setting, Mapping[int, Any]], held_out: bool) -> tuple
     return winner, int(averages[winner].argmin()), rest or seen
 
 
-class Columns(NamedTuple):
+class RunColumns(NamedTuple):
     """What of the runs' rows decides on what else is to run: columns of the store, with an entry per row."""
 
     key: list[str]
@@ -65,15 +65,15 @@ class Columns(NamedTuple):
     ending: list[str | None]
 
 
-def columns_of(store: Store) -> Columns:
+def columns_of(store: Store) -> RunColumns:
     """Of the rows there are."""
-    return Columns(*store.lists(*Columns._fields))
+    return RunColumns(*store.lists(*RunColumns._fields))
 
 
 class Tuner:
     """The best settings among some rows. A single run is a sweep over nothing."""
 
-    def __init__(self, columns: Columns) -> None:
+    def __init__(self, columns: RunColumns) -> None:
         self._columns = columns
         self._rows: dict[tuple[str, str, float], list[int]] = defaultdict(list)  # of (problem, algorithm, ε)
         for row, cell in enumerate(zip(columns.problem, columns.algorithm, columns.epsilon, strict=True)):

@@ -11,7 +11,7 @@ import pytest
 from scipy.stats import binom
 
 from dpbench.auditing.claims import reach
-from dpbench.auditing.functions import Target, audit_callable, audit_in_one_run, least_epsilon, p_value, pairs
+from dpbench.auditing.functions import AuditTarget, audit_callable, audit_in_one_run, least_epsilon, p_value, pairs
 from dpbench.auditing.runs import LEVEL
 from dpbench.errors import UserError
 from dpbench.privacy.ledger import Relation
@@ -29,7 +29,7 @@ def mean(scale):
 
 @pytest.mark.thorough
 def test_a_sound_one_passes_with_a_bound_near_its_claim():
-    done = audit_callable(Target(mean(1.0)), 1.0, runs=16_000)
+    done = audit_callable(AuditTarget(mean(1.0)), 1.0, runs=16_000)
     (verdict,) = done.verdicts.values()
     assert done.passed
     assert 0.6 < verdict.bound <= 1.0
@@ -48,7 +48,7 @@ def test_what_is_exact_fails_at_once():
 
 
 def test_what_never_returns_is_no_pass():
-    done = audit_callable(Target(lambda X, y, epsilon, rng, seed: 0.0, sizes=(4,)), 1.0, runs=40)
+    done = audit_callable(AuditTarget(lambda X, y, epsilon, rng, seed: 0.0, sizes=(4,)), 1.0, runs=40)
     assert not done.passed
     assert re.match(r"no call returned a number \(TypeError: .*'seed'", done.defect)
 
@@ -76,12 +76,12 @@ def longer_where_there_are_more_classes(X, y, epsilon, rng):
 
 @pytest.mark.thorough
 def test_an_exception_and_a_length_are_outputs():
-    assert not audit_callable(Target(raises_where_a_class_is_missing, sizes=(1, 2)), 1.0).passed
-    assert not audit_callable(Target(longer_where_there_are_more_classes, labels=(0.0, 1.0, 2.0)), 1.0).passed
+    assert not audit_callable(AuditTarget(raises_where_a_class_is_missing, sizes=(1, 2)), 1.0).passed
+    assert not audit_callable(AuditTarget(longer_where_there_are_more_classes, labels=(0.0, 1.0, 2.0)), 1.0).passed
 
 
 def test_add_remove_neighbours_differ_in_their_number_of_rows():
-    target = Target(mean(1.0), relation=Relation.ADD_REMOVE, sizes=(3,), d=2, low=0.0, high=2.0, row_norm=1.0)
+    target = AuditTarget(mean(1.0), relation=Relation.ADD_REMOVE, sizes=(3,), d=2, low=0.0, high=2.0, row_norm=1.0)
     found = list(pairs(target))
     assert {(len(pair.first[1]), len(pair.second[1])) for pair in found} == {(3, 2)}
     assert max(np.linalg.norm(pair.first[0], axis=1).max() for pair in found) <= 1 + 1e-12
@@ -132,7 +132,7 @@ def sums(scale):
     def learner(X, y, epsilon, rng):
         return X.T @ y + scale * 2 / epsilon * rng.laplace(size=X.shape[1])
 
-    return Target(learner)
+    return AuditTarget(learner)
 
 
 def test_one_run_tells_the_noise_that_is_due_from_a_fifth_of_it():
@@ -163,6 +163,6 @@ def test_mistakes_are_one_line():
     with pytest.raises(UserError, match="at least 10"):
         audit_in_one_run(sums(1.0), 1.0, canaries=3)
     with pytest.raises(UserError, match="replace-one"):
-        audit_in_one_run(Target(lambda *a: np.zeros(10), relation=Relation.ADD_REMOVE), 1.0, canaries=10)
+        audit_in_one_run(AuditTarget(lambda *a: np.zeros(10), relation=Relation.ADD_REMOVE), 1.0, canaries=10)
     with pytest.raises(UserError, match="a coordinate for each of 10"):
         audit_in_one_run(lambda *a: np.zeros(3), 1.0, canaries=10)

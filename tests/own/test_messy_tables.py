@@ -10,7 +10,7 @@ import pytest
 
 import dpbench
 import dpbench.schema
-from dpbench.auditing.functions import Pair, Target
+from dpbench.auditing.functions import AuditTarget, Pair
 from dpbench.cli import main
 from dpbench.errors import UserError
 
@@ -119,7 +119,7 @@ def audited(name, fit_at):
         model = estimator(fit_at, schema=schema, delta=12**-2.0).fit(tables[int(X[0, 0])])
         return np.append(np.ravel(model.coef_), np.ravel(model.intercept_))
 
-    (found,) = dpbench.audit(Target(fitted, name, delta=12**-2.0, pairs=tuple(pairs)), 1.0, runs=400)
+    (found,) = dpbench.audit(AuditTarget(fitted, name, delta=12**-2.0, pairs=tuple(pairs)), 1.0, runs=400)
     return found
 
 

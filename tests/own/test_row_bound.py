@@ -10,7 +10,7 @@ import pytest
 
 import dpbench
 from dpbench import PrivateClassifier, PrivateRegressor, load_model
-from dpbench.auditing.functions import Target, audit_callable
+from dpbench.auditing.functions import AuditTarget, audit_callable
 from dpbench.errors import PrivacyError, UserError
 from dpbench.own import row_bound
 from dpbench.own.model import save
@@ -20,13 +20,12 @@ from dpbench.own.statement import DoesNotHold
 from dpbench.privacy.accounting.gaussian import gaussian_mu
 from dpbench.privacy.budget import Budget
 from dpbench.privacy.ledger import Gaussian, Laplace, Relation
-from dpbench.schema import Column, Schema
-from dpbench.schema import Target as Aim
+from dpbench.schema import Column, Schema, Target
 from dpbench.schema.encoding import encoding_of
 
 REPLACE, ADD = Relation.REPLACE_ONE, Relation.ADD_REMOVE
 SCHEMA = Schema(
-    target=Aim(name="y", classes=("no", "yes")),
+    target=Target(name="y", classes=("no", "yes")),
     columns={
         "age": Column(bounds=(0, 100), missing="indicator"),
         "pay": Column(bounds=(-1, 1)),
@@ -128,7 +127,7 @@ def test_the_audit_finds_the_claim_and_no_more_unless_noise_is_halved(halved):
         release = Laplace((0.5 if halved else 1.0) / epsilon)
         return [noisy_mean(X, 1, release, budget, int(rng.integers(2**60)), None)[0]]
 
-    (found,) = audit_callable(Target(learner, low=0.0, sizes=(4,)), 2.0, runs=4000).verdicts.values()
+    (found,) = audit_callable(AuditTarget(learner, low=0.0, sizes=(4,)), 2.0, runs=4000).verdicts.values()
     assert found.bound > 2.2 if halved else 1.6 < found.bound <= 2.0
 
 
@@ -175,7 +174,9 @@ def test_a_pure_method_that_is_planned_is_fitted(name):
     """The bound's budget takes the method's own accounting: by another, its δ = 0 was refused after the plan."""
     X, y = arrays()
     model = PrivateClassifier(1.0, algorithm=name, bounds=(-1, 1), classes=[0, 1], row_bound="auto")
-    schema = Schema(target=Aim(name="y", classes=(0, 1)), columns={f"x{i}": Column(bounds=(-1, 1)) for i in range(5)})
+    schema = Schema(
+        target=Target(name="y", classes=(0, 1)), columns={f"x{i}": Column(bounds=(-1, 1)) for i in range(5)}
+    )
     planned = model.plan(len(X), schema)
     model.fit(X, y)
     assert model.delta_ == planned.whole.delta == 0

@@ -6,7 +6,7 @@ import pytest
 
 from dpbench.run.job import make_job
 from dpbench.run.row import RUNS
-from dpbench.study.tuner import Columns, Tuner, choose
+from dpbench.study.tuner import RunColumns, Tuner, choose
 from dpbench.study.tuning import best
 
 
@@ -27,7 +27,9 @@ def frame(*cases):
 
 
 def tuned(runs, fixed=None, tuned=("T",), **rule):
-    columns = Columns(*(runs[name].astype(object).where(runs[name].notna(), None).tolist() for name in Columns._fields))
+    columns = RunColumns(
+        *(runs[name].astype(object).where(runs[name].notna(), None).tolist() for name in RunColumns._fields)
+    )
     return Tuner(columns).best("synthetic", "dp-gd", 1.0, fixed or {}, list(tuned), **rule)
 
 

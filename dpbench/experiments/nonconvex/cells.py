@@ -12,8 +12,8 @@ from dpbench.experiments.nonconvex.study import (
     CRASHED,
     TARGETS,
     TERMINATED,
+    LossTable,
     Published,
-    Target,
     asked,
     finished,
     published_cells,
@@ -67,7 +67,7 @@ def _cells(context: Context) -> Iterator[tuple[tuple[int, str, float], Cell]]:
                 yield (0, *at), Cell(place, target.artefact, (number,), run_time=True)
 
 
-def planted(context: Context, target: Target) -> pd.DataFrame:
+def planted(context: Context, target: LossTable) -> pd.DataFrame:
     """The published runs of a target that are wrong on purpose, with a column `recipe`.
 
     It is the factor on the noise, or what else is wrong in words.
@@ -83,7 +83,7 @@ def planted(context: Context, target: Target) -> pd.DataFrame:
     return rows.assign(recipe=recipe.mask(~paper, "α of the title")).dropna(subset=["recipe"])
 
 
-def cell(target: Target, one: Published, count: Published | None, rows: pd.DataFrame, wrong: pd.DataFrame) -> Cell:
+def cell(target: LossTable, one: Published, count: Published | None, rows: pd.DataFrame, wrong: pd.DataFrame) -> Cell:
     """A published value with our runs by the switches that are on; those of the published stream apart."""
     loss_a = "logistic" in target.problem
     runs: dict[Switches, Runs] = {}
@@ -147,5 +147,5 @@ def runs_of(rows: pd.DataFrame) -> Runs:
     }
 
 
-def _place(target: Target, algorithm: str, epsilon: float) -> Place:
+def _place(target: LossTable, algorithm: str, epsilon: float) -> Place:
     return Place(f"Table {target.table}", look(algorithm).label, f"ε = {epsilon:g}")

@@ -15,8 +15,8 @@ from dpbench.experiments.nonconvex.study import (
     TARGETS,
     TERMINATED,
     Beside,
+    LossTable,
     Ours,
-    Target,
     compared,
     finished,
     most_iterations,
@@ -77,7 +77,7 @@ def endings(context: Context) -> Told:
     return page.figure("", joined(drawn), legend=5), {"cap": most_iterations(context, "endings"), "top": TOP}
 
 
-def of(target: Target) -> str:
+def of(target: LossTable) -> str:
     """What a target's problem is called after its family."""
     return target.problem.partition("-")[2]
 

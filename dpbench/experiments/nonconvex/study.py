@@ -14,7 +14,7 @@ from dpbench.problems import catalogue
 from dpbench.study.context import Context, memoised, select
 
 
-class Target(NamedTuple):
+class LossTable(NamedTuple):
     """A published table of losses, the table of the same runs' Hessian evaluations (0: none), and what was asked.
 
     alpha: the α that the table ran at; titled: the α in its title.
@@ -42,14 +42,14 @@ class Target(NamedTuple):
 
 
 TARGETS = (
-    Target(1, 0, "covertype12-logistic", 0.06, "loose", 0.06),
-    Target(2, 0, "covertype12-logistic", 0.03, "tight", 0.03),
-    Target(3, 0, "ijcnn-logistic", 0.06, "loose", 0.04),
-    Target(4, 0, "ijcnn-logistic", 0.03, "tight", 0.02),
-    Target(5, 6, "covertype12-sigmoid", 0.04, "loose", 0.04),
-    Target(7, 8, "covertype12-sigmoid", 0.02, "tight", 0.02),
-    Target(9, 10, "ijcnn-sigmoid", 0.04, "loose", 0.04),
-    Target(11, 12, "ijcnn-sigmoid", 0.02, "tight", 0.02),
+    LossTable(1, 0, "covertype12-logistic", 0.06, "loose", 0.06),
+    LossTable(2, 0, "covertype12-logistic", 0.03, "tight", 0.03),
+    LossTable(3, 0, "ijcnn-logistic", 0.06, "loose", 0.04),
+    LossTable(4, 0, "ijcnn-logistic", 0.03, "tight", 0.02),
+    LossTable(5, 6, "covertype12-sigmoid", 0.04, "loose", 0.04),
+    LossTable(7, 8, "covertype12-sigmoid", 0.02, "tight", 0.02),
+    LossTable(9, 10, "ijcnn-sigmoid", 0.04, "loose", 0.04),
+    LossTable(11, 12, "ijcnn-sigmoid", 0.02, "tight", 0.02),
 )
 METHODS = ("dp-tr", "dp-tr-b", "opt", "opt-b", "opt-ls", "2opt", "2opt-b", "2opt-ls")
 EPSILONS = (0.2, 0.6, 1.0)
@@ -65,7 +65,7 @@ def problem_name(problem: str) -> str:
     return f"{data.removesuffix('12')}, {LOSSES[loss]}"
 
 
-def setting(target: Target) -> str:
+def setting(target: LossTable) -> str:
     """What every caption says of a target's runs."""
     n, (asked, titled) = (
         catalogue.declare(target.problem).n,
@@ -206,7 +206,7 @@ def published_cells(published: Mapping[str, Any]) -> pd.DataFrame:
 
 
 @memoised
-def compared(context: Context, target: Target, quantity: str = "loss", variant: str = "") -> pd.DataFrame:
+def compared(context: Context, target: LossTable, quantity: str = "loss", variant: str = "") -> pd.DataFrame:
     """Our cells of a target beside the published ones (columns `paper_…`, NaN where there is none), in table order.
 
     A row for each (method, ε) that the profile's grid asks for, with or without runs.
@@ -226,7 +226,7 @@ def compared(context: Context, target: Target, quantity: str = "loss", variant: 
     return table.assign(all_ended=table["terminated"].eq(table["seeds"]))
 
 
-def asked(context: Context, target: Target) -> list[tuple[str, float]]:
+def asked(context: Context, target: LossTable) -> list[tuple[str, float]]:
     """(method, ε) of a target's grid, in table order."""
     there = {(a, e) for block in context.blocks(target.artefact) for a in block.algorithms for e in block.epsilon}
     return [(a, e) for a in METHODS for e in EPSILONS if (a, e) in there]

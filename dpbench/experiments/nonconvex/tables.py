@@ -18,8 +18,8 @@ from dpbench.experiments.nonconvex.study import (
     TARGETS,
     TERMINATED,
     Beside,
+    LossTable,
     Ours,
-    Target,
     cells,
     compared,
     finished,
@@ -39,7 +39,7 @@ Told: TypeAlias = tuple[Table, dict[str, Any]]
 
 
 @each(PAPER.artefact(t.artefact, section="loss", target=t) for t in TARGETS)
-def loss(context: Context, target: Target) -> Told:
+def loss(context: Context, target: LossTable) -> Told:
     """Final loss of a target's runs in two blocks, published and honest, beside the published table."""
     theirs, ours = compared(context, target, variant=PUBLISHED), compared(context, target)
     found = judged(context)
@@ -75,7 +75,7 @@ def loss(context: Context, target: Target) -> Told:
 
 
 @each(PAPER.artefact(f"table{t.hessians}", section="hessians", target=t) for t in TARGETS if t.hessians)
-def hessians(context: Context, target: Target) -> Told:
+def hessians(context: Context, target: LossTable) -> Told:
     quantity = "hessian_evaluations"
     ours, theirs = compared(context, target, quantity), compared(context, target, quantity, PUBLISHED)
     rows = [
@@ -200,7 +200,7 @@ def paired(ours: pd.DataFrame, theirs: pd.DataFrame) -> Iterator[tuple[list[str]
         previous = row.algorithm
 
 
-def gaps(context: Context, target: Target, ours: pd.DataFrame, theirs: pd.DataFrame) -> list[str]:
+def gaps(context: Context, target: LossTable, ours: pd.DataFrame, theirs: pd.DataFrame) -> list[str]:
     """A line per method that has cells without rows, and one for the published setting's."""
     found = [
         f"{look(algorithm).label} at ε = {', '.join(f'{e:g}' for e in part['epsilon'])}"
@@ -214,7 +214,7 @@ def gaps(context: Context, target: Target, ours: pd.DataFrame, theirs: pd.DataFr
     return [context.gap(target.artefact, what) for what in found]
 
 
-def published_blocks(context: Context, target: Target) -> list[Any]:
+def published_blocks(context: Context, target: LossTable) -> list[Any]:
     """The blocks of the grid that a target's published runs come from."""
     return [block for block in context.blocks(target.artefact) if "rows" in block.settings]
 

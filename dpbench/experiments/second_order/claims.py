@@ -24,7 +24,7 @@ from dpbench.privacy.accounting.gaussian import gaussian_epsilon
 from dpbench.privacy.ledger import Gaussian, LogisticPerturbation
 from dpbench.study.context import Context, select
 from dpbench.study.declare import Case, Why
-from dpbench.study.statistics import Cell, listed, plus_minus
+from dpbench.study.statistics import ProblemEpsilon, listed, plus_minus
 from dpbench.study.style import problem_title
 from dpbench.study.tuning import best
 from dpbench.study.verdict import NOT_HELD, NotEnough
@@ -287,7 +287,7 @@ def _panels(context: Context) -> Iterator[tuple[str, float, dict[str, pd.Series]
     for artefact in ("fig3", "fig7"):
         _, traces = traced(context, artefact)
         curves = mean_curves(traces[traces["iteration"] > 0])
-        for (problem, epsilon), panel in frames.groups(curves, Cell):
+        for (problem, epsilon), panel in frames.groups(curves, ProblemEpsilon):
             lines = panel.sort_values("iteration").groupby("algorithm")
             yield problem, epsilon, {str(a): line.set_index("iteration")["mean"] for a, line in lines}
 

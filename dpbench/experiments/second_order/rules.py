@@ -14,11 +14,11 @@ from dpbench.experiments.second_order.rows import NEWTON, PAPER, VARIANTS, Told,
 from dpbench.experiments.second_order.run_times import CAP, FEBRUARY, an_iteration, floored
 from dpbench.study.context import Context, memoised, select
 from dpbench.study.output import Table
-from dpbench.study.statistics import Cell
+from dpbench.study.statistics import ProblemEpsilon
 from dpbench.study.style import look
 from dpbench.study.tuning import best
 
-CELL = [*Cell._fields]
+CELL = [*ProblemEpsilon._fields]
 CAPS = (10, 30, 100, 300, 1000, 3000, CAP, 10_000)
 FOUR = "best of the four"
 PASSES = 2  # over the data, an iteration of DP-Newton: gradient and curvature
@@ -28,7 +28,7 @@ AS_PUBLISHED = f"published: T of DP-GD up to {CAP:,}, February's ρ"
 Costs = Callable[[str], float]  # problem → iterations of DP-GD in the seconds of one of DP-Newton's (hess, clip)
 
 
-class Rule(NamedTuple):
+class TuningRule(NamedTuple):
     """A way to give T to DP-GD: a name, and the largest T it may have beside a tuned run of DP-Newton."""
 
     name: str
@@ -47,13 +47,13 @@ def _fixed(cap: float) -> Callable[[Costs, str, float], float]:
 
 
 RULES = (
-    *(Rule(f"T of DP-GD up to {cap:,}", _fixed(cap)) for cap in CAPS),
-    Rule("T of DP-GD as long as it helps", _fixed(np.inf)),
-    Rule("T of DP-GD = 100, as released", _fixed(100), exactly=True),
-    Rule(AS_PUBLISHED, _fixed(CAP), released=True),
-    Rule("equal T", lambda costs, problem, T: T),
-    Rule("equal passes over the data", lambda costs, problem, T: PASSES * T),
-    Rule("equal seconds", lambda costs, problem, T: T * costs(problem)),
+    *(TuningRule(f"T of DP-GD up to {cap:,}", _fixed(cap)) for cap in CAPS),
+    TuningRule("T of DP-GD as long as it helps", _fixed(np.inf)),
+    TuningRule("T of DP-GD = 100, as released", _fixed(100), exactly=True),
+    TuningRule(AS_PUBLISHED, _fixed(CAP), released=True),
+    TuningRule("equal T", lambda costs, problem, T: T),
+    TuningRule("equal passes over the data", lambda costs, problem, T: PASSES * T),
+    TuningRule("equal seconds", lambda costs, problem, T: T * costs(problem)),
 )
 
 
@@ -77,7 +77,7 @@ def as_published(context: Context) -> pd.DataFrame:
     plain = select(context.rows("fig2", timed=0), algorithm=["dp-gd", NEWTON])
     february = context.rows("table1", timed=0, accounting=FEBRUARY)
     parts = [plain.iloc[:0]]
-    for (problem, epsilon), rows in frames.groups(plain, Cell):
+    for (problem, epsilon), rows in frames.groups(plain, ProblemEpsilon):
         own = floored(problem, epsilon)
         parts.append(select(february, problem=problem).assign(epsilon=epsilon) if own else rows)
     return pd.concat(parts, ignore_index=True)
@@ -93,16 +93,16 @@ class Best(NamedTuple):
 class Scores(NamedTuple):
     """By cell: DP-Newton at its best T, and DP-GD by the largest T it may have."""
 
-    newton: dict[str, dict[Cell, Best]]
-    tried: dict[Cell, np.ndarray]  # DP-GD's T
-    up_to: dict[int, dict[Cell, Best]]  # the best T up to this one
-    only: dict[int, dict[Cell, Best]]  # this T
+    newton: dict[str, dict[ProblemEpsilon, Best]]
+    tried: dict[ProblemEpsilon, np.ndarray]  # DP-GD's T
+    up_to: dict[int, dict[ProblemEpsilon, Best]]  # the best T up to this one
+    only: dict[int, dict[ProblemEpsilon, Best]]  # this T
 
 
 def _scores(rows: pd.DataFrame) -> Scores:
-    def scored(rows: pd.DataFrame) -> dict[Cell, Best]:
+    def scored(rows: pd.DataFrame) -> dict[ProblemEpsilon, Best]:
         table = best(rows, CELL, held_out=True)
-        return dict(zip(frames.records(table, Cell), frames.records(table, Best), strict=True))
+        return dict(zip(frames.records(table, ProblemEpsilon), frames.records(table, Best), strict=True))
 
     gd = select(rows[rows["excess"].notna()], algorithm="dp-gd")
     newton = select(rows, algorithm=VARIANTS)
@@ -112,13 +112,13 @@ def _scores(rows: pd.DataFrame) -> Scores:
     tables = {name: scored(select(newton, algorithm=name)) for name in VARIANTS} | {FOUR: scored(of_four)}
     return Scores(
         tables,
-        {cell: one["T"].unique() for cell, one in frames.groups(gd, Cell)},
+        {cell: one["T"].unique() for cell, one in frames.groups(gd, ProblemEpsilon)},
         {T: scored(gd[gd["T"] <= T]) for T in gd["T"].unique()},
         {T: scored(gd[gd["T"] == T]) for T in gd["T"].unique()},
     )
 
 
-def _wins(costs: Costs, rule: Rule, scores: Scores) -> dict[str, Any]:
+def _wins(costs: Costs, rule: TuningRule, scores: Scores) -> dict[str, Any]:
     """The row of one rule: cells won, and of how many: with rows of DP-GD and the variant, and a T by the rule."""
     row: dict[str, Any] = {"rule": rule.name}
     for name in (*VARIANTS, FOUR):

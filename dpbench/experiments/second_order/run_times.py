@@ -30,7 +30,7 @@ FIGURE = {"table1": "fig2", "table4": "fig6"}  # whose rows a table has
 NEAR = 4.0  # a parabola in log T is fitted to what lies within this factor of the best T
 
 
-class Rule(NamedTuple):
+class TimingRule(NamedTuple):
     """How a cell gets its T: which conversion of ε, the largest T of DP-GD."""
 
     name: str
@@ -38,9 +38,9 @@ class Rule(NamedTuple):
     cap: float
 
 
-PUBLISHED = Rule("published", FEBRUARY, CAP)
-LONGER = Rule("published, T to 10,000", FEBRUARY, LONGER_CAP)
-PROVEN = Rule("proven ε", "bs16", np.inf)
+PUBLISHED = TimingRule("published", FEBRUARY, CAP)
+LONGER = TimingRule("published, T to 10,000", FEBRUARY, LONGER_CAP)
+PROVEN = TimingRule("proven ε", "bs16", np.inf)
 
 
 def floored(problem: str, epsilon: float) -> bool:
@@ -50,7 +50,7 @@ def floored(problem: str, epsilon: float) -> bool:
     return rows is not None and mode.rho(epsilon, float(rows) ** -2) == mode.start
 
 
-def rows_under(context: Context, name: str, rule: Rule, problem: str, epsilon: float) -> pd.DataFrame:
+def rows_under(context: Context, name: str, rule: TimingRule, problem: str, epsilon: float) -> pd.DataFrame:
     """The untimed rows of DP-GD and DP-Newton (hess, clip) that a rule chooses from, for one cell of a table.
 
     Where February's ρ is that of `bs16`, its rows are; DP-Newton's then without the reset, which acts at ε = 10
@@ -120,7 +120,7 @@ def an_iteration(context: Context, name: str, problem: str, method: str) -> floa
     return float((timed["seconds"].astype(float) / timed["T"].astype(float)).median())
 
 
-def _cell(context: Context, name: str, rule: Rule, problem: str, epsilon: float) -> dict[str, Any] | None:
+def _cell(context: Context, name: str, rule: TimingRule, problem: str, epsilon: float) -> dict[str, Any] | None:
     rows = rows_under(context, name, rule, problem, epsilon)
     best = tuned(rows).drop_duplicates("algorithm").set_index("algorithm")
     if not {"dp-gd", NEWTON} <= set(best.index):
