@@ -501,7 +501,7 @@ GUARANTEES = [  # of the privacy code, what no audit sees: each dies by the numb
     Mutant(SEAM, "(apart + 2 * (value.radius", "(apart + (value.radius",
            ON_SEAM + "what_is_near_an_ideal_release_gets_noise_for_both_radii",
            "noise for the distance of one solver's point, where there are two"),
-    Mutant(SEAM, "0.0 if term else value.apart(self.relation)", "0.0",
+    Mutant(SEAM, "0.0 if term else value.neighbour_distance(self.relation)", "0.0",
            ON_SEAM + "minimisers_without_a_term_are_as_far_apart_as_a_row_can_pull_them",
            "a minimiser without a linear term is taken for a perturbed one"),
     Mutant(SEAM, "return _term_step(std) * math.sqrt(entries) / 2 * UP", "return _term_step(std) / 2 * UP",

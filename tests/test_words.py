@@ -33,6 +33,8 @@ INSTEAD = EVERYWHERE | {
     r"empirical (ε|epsilon)": "audit",
     r"\bthe house\b": "an ordinary word",
 }
+NO_NAME = {"told", "asked", "ways", "given", "apart", "usual", "followed", "standing", "fallen", "found"}  # say of what
+FOUND = 1403  # locals and arguments called `found`, which take the noun of what they hold: this number only falls
 SHOWN = re.compile(r"```.*?^```$|`[^`]*`|\]\([^)]*\)|--\w+(?: \w+)?|^ *dpbench [^\n]*$", re.MULTILINE | re.DOTALL)
 
 
@@ -73,3 +75,24 @@ def test_one_word_for_one_thing(banned, sentences):
     found = [f"{where}: …{text[max(0, hit.start() - 40) : hit.end() + 20]}…" for where, text, quiet in sentences
              if banned in EVERYWHERE or not quiet for hit in re.finditer(banned, text, re.IGNORECASE)]  # fmt: skip
     assert found == [], f"say {INSTEAD[banned]!r}"
+
+
+def _named():
+    """(where, name, whether it is a variable): functions, classes and constants; locals and arguments."""
+    for path in sorted((ROOT / "dpbench").rglob("*.py")):
+        tree = ast.parse(path.read_text(encoding="utf-8"))
+        top = {id(target) for node in tree.body if isinstance(node, ast.Assign) for target in node.targets}
+        for node in ast.walk(tree):
+            where = f"{path.relative_to(ROOT)}:{getattr(node, 'lineno', 0)}"
+            if isinstance(node, ast.FunctionDef | ast.ClassDef):
+                yield where, node.name, False
+            elif isinstance(node, ast.Name | ast.arg):
+                yield where, node.id if isinstance(node, ast.Name) else node.arg, id(node) not in top
+
+
+def test_names_say_what_they_stand_for():
+    names = list(_named())
+    assert len(names) > 50_000
+    assert [(where, name) for where, name, local in names if not local and name.lower().strip("_") in NO_NAME] == []
+    locals_found = sum(local and name == "found" for _, name, local in names)
+    assert locals_found <= FOUND, "name a new variable for what it holds"

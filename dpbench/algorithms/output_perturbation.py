@@ -285,7 +285,7 @@ class BoltOn(Algorithm):
 
     def run(self, problem: Problem, W: Array, mechanisms: Mechanisms, settings: Settings, trace: Trace) -> RunResult:
         n = problem.n
-        passes, b, step, sensitivity = schedule(problem, mechanisms.budget, settings)
+        passes, b, step, delta_2 = schedule(problem, mechanisms.budget, settings)
         orders = [np.zeros(0, dtype=int)] * len(W)
         for members, coins in zip(mechanisms.streams, mechanisms.coins, strict=True):
             orders[members] = [coins.permutation(n)] * (members.stop - members.start)
@@ -297,14 +297,14 @@ class BoltOn(Algorithm):
                     gradient = problem.gradient_sum(w, order[first : first + b]) / b
                     w -= step * (gradient + problem.l2 * w)
                 mean = W.copy() if i == 0 else mean + (W - mean) / (i + 1)
-        return RunResult(release(mechanisms, mean, sensitivity), T=[passes * steps] * len(W))
+        return RunResult(release(mechanisms, mean, delta_2), T=[passes * steps] * len(W))
 
 
 def schedule(problem: Declaration, budget: Budget, settings: BoltOn.Settings) -> Schedule:
     """The settings that are given, and the rule's where they are not."""
     n, l2, smooth = problem.n, problem.l2, problem.smoothness
     b = min(n, settings.batch or max(1, round(math.sqrt(n))))
-    moved = budget.relation.rows * problem.lipschitz
+    row_gradient = budget.relation.rows * problem.lipschitz
     spread = variance(budget, problem.d)
     step, passes, best = settings.step or 1 / (smooth + l2), settings.epochs or 1, math.inf
     for time in np.geomspace(1e-6, 1e9, 301):
@@ -313,15 +313,23 @@ def schedule(problem: Declaration, budget: Budget, settings: BoltOn.Settings) ->
         K = settings.epochs or max(1, min(most, round(time * b / (n * eta))))
         h = min(max(1 / (2 * eta * K * n / b), l2), smooth)
         left = settings.radius**2 * h / 2 * math.exp(-2 * h * eta * K * n / b)
-        noise = smooth / 2 * spread * apart(problem, moved, b, eta, K) ** 2
+        noise = smooth / 2 * spread * sensitivity(problem, row_gradient, b, eta, K) ** 2
         if left + noise < best:
             step, passes, best = eta, K, left + noise
-    return Schedule(passes, b, step, apart(problem, moved, b, step, passes))
+    return Schedule(passes, b, step, sensitivity(problem, row_gradient, b, step, passes))
 
 
-def apart(problem: Declaration, moved: float, b: int, step: float, passes: int) -> float:
-    """Δ of the class, of runs that part by moved·step/b once a pass."""
-    c = max(1 - step * problem.l2, step * (problem.smoothness + problem.l2) - 1)
-    log_q = (problem.n // b) * math.log(c) if 0 < c < 1 else (0.0 if c >= 1 else -math.inf)
-    times = passes if log_q == 0 else math.expm1(passes * log_q) / math.expm1(log_q) if log_q > -700 else 1.0
-    return moved * step / b * times
+def sensitivity(problem: Declaration, row_gradient: float, batch: int, step: float, passes: int) -> float:
+    """ℓ₂ sensitivity of the final iterate: (row_gradient·step/batch)·(1 + q + … + q^(passes - 1)), q = c^⌊n/batch⌋.
+
+    row_gradient: the most by which one row changes the sum of its batch's gradients, 2L₀ or L₀ (Wu et al. 2017).
+    """
+    contraction = max(1 - step * problem.l2, step * (problem.smoothness + problem.l2) - 1)
+    per_step = row_gradient * step / batch
+    if contraction >= 1:  # without a ridge nothing shrinks between two meetings with the row
+        return per_step * passes
+    if contraction <= 0:
+        return per_step
+    log_q = (problem.n // batch) * math.log(contraction)
+    # In logarithms: q underflows for many rows, and 1 - q loses all digits for a ridge near 0.
+    return per_step * (math.expm1(passes * log_q) / math.expm1(log_q) if log_q > -700 else 1.0)

@@ -24,7 +24,7 @@ MEMORY = 8 << 30  # bytes of address space
 LARGEST = 64 << 20  # bytes of one frame
 WRITTEN, FILES = 16 << 20, 256  # bytes of a file, open files
 SYSTEM = ("/usr", "/lib", "/lib32", "/lib64", "/bin")  # read only; no /etc, no home
-GIVEN = "/tmp/given"  # where the sandbox shows the folder that it is given
+SHOWN_FOLDER = "/tmp/given"  # where the sandbox shows the folder that it is given
 NONE = "no sandbox (bubblewrap) works here"
 
 
@@ -75,7 +75,7 @@ def _shown() -> tuple[list[str], dict[str, str]]:
     # packages alone: the folder that somebody works in may be on the path too, with the secret of the copies in it
     code = [one for one in code if one.name == "site-packages" or any(one.is_relative_to(each) for each in prefixes)]
     folders = dict.fromkeys([*SYSTEM, *map(str, prefixes), *map(str, code), str(home / "dpbench")])
-    path = os.pathsep.join([*map(str, [home, *code]), f"{GIVEN}/code"])  # an archive's own packages, last
+    path = os.pathsep.join([*map(str, [home, *code]), f"{SHOWN_FOLDER}/code"])  # an archive's own packages, last
     return list(folders), {
         "PYTHONPATH": path, "PYTHONDONTWRITEBYTECODE": "1", "HOME": "/tmp", "OMP_NUM_THREADS": "1",
         "OPENBLAS_NUM_THREADS": "1", "PATH": "/usr/bin:/bin", "DPBENCH_DATA": "/tmp/none",
@@ -90,7 +90,7 @@ def _bubblewrap(program: str, folder: Path) -> list[str]:
     for path in folders:
         words += ["--ro-bind-try", path, path]
     if folder != Path("/"):
-        words += ["--ro-bind", str(folder), GIVEN, "--chdir", GIVEN]
+        words += ["--ro-bind", str(folder), SHOWN_FOLDER, "--chdir", SHOWN_FOLDER]
     for name, value in environment.items():
         words += ["--setenv", name, value]
     return words

@@ -124,13 +124,13 @@ class Placement(NamedTuple):
     families: int
 
 
-def standing(scores: pd.DataFrame, unpaid: Collection[str] = ()) -> list[Placement]:
+def placements(scores: pd.DataFrame, unpaid: Collection[str] = ()) -> list[Placement]:
     """Lines by mean score, of a (families × methods) table; methods that are not on all families come last.
 
     unpaid: methods that take something from the data without paying, which are listed and have no place.
     """
     whole = [name for name in scores.columns if scores[name].notna().all()]
-    lines = _standing(scores[whole], unpaid)
+    lines = _placements_of_all(scores[whole], unpaid)
     for name in sorted(set(scores.columns) - set(whole), key=lambda name: (scores[name].mean(), name)):
         found = scores[[name]].dropna()
         if len(found):
@@ -140,7 +140,7 @@ def standing(scores: pd.DataFrame, unpaid: Collection[str] = ()) -> list[Placeme
     return lines
 
 
-def _standing(scores: pd.DataFrame, unpaid: Collection[str]) -> list[Placement]:
+def _placements_of_all(scores: pd.DataFrame, unpaid: Collection[str]) -> list[Placement]:
     if scores.empty:
         return []
     mean = scores.mean()

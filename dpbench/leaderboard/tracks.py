@@ -57,7 +57,7 @@ def families() -> dict[str, str]:
     """Problem → family, of problems that share one; see families.toml. A problem with rows apart is in its own's."""
     told = read_toml(Path(__file__).with_name("families.toml"))
     found = {problem: family for family, problems in told.items() for problem in problems}
-    return found | {f"{problem}-apart": found.get(problem, problem) for problem in catalogue.APART}
+    return found | {f"{problem}-apart": found.get(problem, problem) for problem in catalogue.WITH_SCORED_ROWS}
 
 
 def choice(problem: str) -> str:

@@ -96,7 +96,7 @@ class _Private(BaseEstimator):
     def _row_bound(self) -> Any:
         """How a bound is to be found; ParameterError for a row_bound that is none."""
         given = self.row_bound
-        if given is None or (isinstance(given, str) and given in row_bounds.WAYS):
+        if given is None or (isinstance(given, str) and given in row_bounds.BOUND_MODES):
             return given
         if isinstance(given, bool) or not isinstance(given, int | float | np.number):
             raise ParameterError(f'row_bound must be a number, "auto", "private", "rule" or None, got {given!r}')

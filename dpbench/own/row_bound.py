@@ -38,7 +38,7 @@ from dpbench.privacy.verify import spent
 
 Way: TypeAlias = Literal["private", "rule"]
 RowBound: TypeAlias = Literal["auto", "private", "rule"]
-WAYS = ("auto", "private", "rule")
+BOUND_MODES = ("auto", "private", "rule")
 LABEL = "row bound"
 BY_RULE = "a row bound by rule"  # what counts as public then
 SHARE = 0.03  # of μ², or of ε
@@ -107,7 +107,7 @@ def mechanisms_of(exact: bool, seed: int | None) -> type[Mechanisms]:
 
 def parse_mode(row_bound: Any, number: float | None) -> RowBound | None:
     """How a bound is to be found beside a schema's `number`; UserError for what says none, or says it twice."""
-    if row_bound not in (None, *WAYS):
+    if row_bound not in (None, *BOUND_MODES):
         raise UserError(
             f'row_bound must be "auto", "private", "rule" or None, got {row_bound!r}; a number is the schema\'s'
         )

@@ -239,7 +239,7 @@ def _check(spec: Spec) -> None:
         raise ParameterError(f"precision must be {' or '.join(PRECISIONS)}, got {spec.precision!r}")
     if spec.timing not in ("constant", None):
         raise ParameterError(f'timing must be "constant" or None, got {spec.timing!r}')
-    if spec.row_bound not in (None, *row_bounds.WAYS):
+    if spec.row_bound not in (None, *row_bounds.BOUND_MODES):
         raise ParameterError(f'row_bound must be a number, "auto", "private", "rule" or None, got {spec.row_bound!r}')
     if spec.class_weights is not None and not (
         spec.class_weights and all(0 < w < math.inf for w in spec.class_weights)

@@ -211,11 +211,11 @@ CATALOGUE |= {
 
 
 # Those of which a quarter is held out: small ones of every kind of classification
-APART = (
+WITH_SCORED_ROWS = (
     "breast-cancer-ridge", "digits-ridge", "protein-ridge", "synthetic-ridge", "digits-l1", "gen-tiny", "gen-small",
     "gen-flipped-30", "gen-rare-10", "gen-condition-100", "gen-correlated", "gen-heavy", "gen-shifted", "gen-products",
 )  # fmt: skip
-CATALOGUE |= {f"{name}-apart": replace(CATALOGUE[name], apart=4) for name in APART}
+CATALOGUE |= {f"{name}-apart": replace(CATALOGUE[name], apart=4) for name in WITH_SCORED_ROWS}
 
 
 def register(name: str, recipe: Recipe) -> None:

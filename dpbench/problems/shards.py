@@ -103,11 +103,11 @@ class Shards:
         own: dict[int, tuple[Any, ...]] = dict.fromkeys(range(len(self._starts) - 1), (None,))
         if rows is not None:
             own = {i: (rows[at] - self._starts[i],) for i, at in self._split(rows)} or {0: (rows,)}
-        return self._asked(function, arguments, own, merge)
+        return self._ask_shards(function, arguments, own, merge)
 
     def each(self, function: Callable[..., Any] | str, *arguments: Any, merge: Merge | None = np.add) -> Any:
         """What function(rows, *arguments) gives for all shards, merged; merge None: the list."""
-        return self._asked(function, arguments, dict.fromkeys(range(len(self._starts) - 1), ()), merge)
+        return self._ask_shards(function, arguments, dict.fromkeys(range(len(self._starts) - 1), ()), merge)
 
     def sum(self, function: Pointwise, W: np.ndarray, rows: np.ndarray | None = None) -> np.ndarray:
         return np.asarray(self.total("sum", (function, W), rows))
@@ -152,7 +152,7 @@ class Shards:
         X, y = np.empty((len(rows), self.d)), np.empty(len(rows))
         where = dict(self._split(rows))
         own = {i: (rows[at] - self._starts[i],) for i, at in where.items()}
-        answers = self._asked("take", (), own, None) if own else []
+        answers = self._ask_shards("take", (), own, None) if own else []
         for at, (A, b) in zip(where.values(), answers, strict=True):
             X[at], y[at] = A, b
         return X, y
@@ -160,7 +160,7 @@ class Shards:
     def all_predictions(self, W: np.ndarray) -> NoReturn:
         raise NeedsAllRows("asks for the prediction of every row at once, and the rows lie in shards")
 
-    def _asked(
+    def _ask_shards(
         self,
         function: Callable[..., Any] | str,
         arguments: tuple[Any, ...],

@@ -54,7 +54,7 @@ def values(records: list[dict[str, Any]], experiment: str, profile: str) -> Mark
         for record in group:
             at += 1
             place = ", ".join(filter(None, (record["row"], record["column"])))
-            title = f"{printed}, {place}: {_told(record)}"
+            title = f"{printed}, {place}: {_verdict_sentence(record)}"
             if not record["run_time"]:
                 squares.append(_square(f"#value-{at}", record["verdict"], title, _mark(record)))
             lines.append(tag("li", _value(record, place), id=f"value-{at}"))
@@ -80,7 +80,7 @@ def _mark(record: dict[str, Any]) -> str:
     return "●" if record["survives"] == SURVIVES and not left else {DIFFERS: "×"}.get(record["verdict"], "–" * left)
 
 
-def _told(record: dict[str, Any]) -> str:
+def _verdict_sentence(record: dict[str, Any]) -> str:
     """A cell's class with its reason, what it would have noticed, and its survival."""
     flags = [record["reason"], f"copy of {record['copy_of']}" if record["copy_of"] else ""]
     word = str(record["verdict"]) + (f" ({'; '.join(filter(None, flags))})" if any(flags) else "")
@@ -103,7 +103,7 @@ def _square(target: str, word: str, title: str, mark: str) -> Markup:
 
 def _value(record: dict[str, Any], place: str) -> Markup:
     fits = f" Fits, which explain nothing: {record['fits']}." if record["fits"] else ""
-    told = _told(record)[len(record["verdict"]) :]
+    told = _verdict_sentence(record)[len(record["verdict"]) :]
     return badge(record["verdict"]) + join([" ", place, told, tag("small", record["numbers"] + fits)])
 
 

@@ -206,7 +206,7 @@ class _Look:
     @property
     def bounds(self) -> tuple[float, float]:
         """(low, high) of the finite numbers, apart even where all are equal."""
-        return _apart(self.low, self.high)
+        return _distinct_bounds(self.low, self.high)
 
     @property
     def different(self) -> str:
@@ -330,7 +330,7 @@ def _target(name: str, look: _Look, remarks: list[str]) -> Target:
     return Target(name=name, classes=tuple(classes), decide=("classes",))
 
 
-def _apart(low: float, high: float) -> tuple[float, float]:
+def _distinct_bounds(low: float, high: float) -> tuple[float, float]:
     if low > high:  # there is no number
         return 0.0, 1.0
     return (low, high) if low / 2 < high / 2 else (low - 0.5, low + 0.5)

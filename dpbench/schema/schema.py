@@ -305,7 +305,7 @@ def _converted(content: Any, kind: type[T], where: str) -> T:
     try:
         return msgspec.convert(content, kind)
     except msgspec.ValidationError as error:
-        raise UserError(f"{where}: {_told(error)}") from None
+        raise UserError(f"{where}: {_in_users_words(error)}") from None
 
 
 def _texts(content: Any) -> Any:
@@ -321,7 +321,7 @@ WORDS = {"`str`": "text", "`float`": "a number", "`int`": "a whole number", "`ar
          "`object`": "a table", "`bool`": "true or false"}  # fmt: skip
 
 
-def _told(error: msgspec.ValidationError) -> str:
+def _in_users_words(error: msgspec.ValidationError) -> str:
     """In a user's words: "columns.age: bounds must be …" instead of types and paths of a decoder."""
     text, _, path = str(error).partition(" - at `$")
     for name, word in WORDS.items():

@@ -23,21 +23,21 @@ from dpbench.study.standing import RunCount
 from dpbench.study.statistics import span
 
 P = ParamSpec("P")
-Found = TypeVar("Found")
+Value = TypeVar("Value")
 
 
-def memoised(compute: Callable[Concatenate[Context, P], Found]) -> Callable[Concatenate[Context, P], Found]:
+def memoised(compute: Callable[Concatenate[Context, P], Value]) -> Callable[Concatenate[Context, P], Value]:
     """Compute once for each context and arguments (hashable): its rows, once read, stay as they are.
 
     Whoever asks again is given the same object, so nobody writes to it.
     """
 
     @wraps(compute)
-    def find(context: Context, /, *args: P.args, **named: P.kwargs) -> Found:
+    def find(context: Context, /, *args: P.args, **named: P.kwargs) -> Value:
         asked, known = (compute, args, *sorted(named.items())), context.found_before
         if asked not in known:
             known[asked] = compute(context, *args, **named)
-        found: Found = known[asked]
+        found: Value = known[asked]
         return found
 
     return find

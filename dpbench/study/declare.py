@@ -139,14 +139,16 @@ class Erratum:
 
 def artefact(name: str, title: str, /, **parameters: Any) -> Callable[[F], F]:
     """Declare a figure or table that the function renders from (context, **parameters)."""
-    return lambda function: keep(function, Artefact(name, title, _given(function, parameters)))
+    return lambda function: keep(function, Artefact(name, title, _with_parameters(function, parameters)))
 
 
 def claim(
     name: str, text: str, *, place: str = "", shows: str = "", why: Iterable[Why] = (), **parameters: Any
 ) -> Callable[[F], F]:
     """Declare a claim that the function judges from (context, **parameters); place, shows, why: see `Claim`."""
-    return lambda function: keep(function, Claim(name, text, _given(function, parameters), place, shows, tuple(why)))
+    return lambda function: keep(
+        function, Claim(name, text, _with_parameters(function, parameters), place, shows, tuple(why))
+    )
 
 
 def erratum(title: str, *, ran: str, misses: str, bounds: str) -> Callable[[F], F]:
@@ -177,7 +179,7 @@ def declared(modules: Iterable[ModuleType], kind: type[D]) -> tuple[D, ...]:
     )
 
 
-def _given(function: Callable[..., Any], parameters: dict[str, Any]) -> Callable[..., Any]:
+def _with_parameters(function: Callable[..., Any], parameters: dict[str, Any]) -> Callable[..., Any]:
     return functools.partial(function, **parameters) if parameters else function
 
 

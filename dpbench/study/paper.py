@@ -247,7 +247,7 @@ class Ends:
     def __init__(self, table: pd.DataFrame, artefact: str, words: str) -> None:
         self._table, self._artefact, self._words = table, artefact, words
 
-    def found(self, **key: Any) -> list[End]:
+    def matching(self, **key: Any) -> list[End]:
         """Every cell with this key, which may leave columns open."""
         rows = select(self._table, **key)
         return [
@@ -257,7 +257,7 @@ class Ends:
 
     def all(self, **key: Any) -> list[End]:
         """The same; NotEnough where there is none."""
-        if ends := self.found(**key):
+        if ends := self.matching(**key):
             return ends
         raise NotEnough(self._words.format_map(key), self._artefact)
 

@@ -243,12 +243,12 @@ def outcome_of(cell: Cell, on: Switches) -> Outcome:
 def _outcome(cell: Cell, runs: Runs | None, stream: Runs | None) -> Outcome:
     """The classes tried in their order."""
     if cell.run_time:
-        return Outcome(NOT_COMPARABLE, OTHER_COSTS, numbers=_told(cell, runs))
+        return Outcome(NOT_COMPARABLE, OTHER_COSTS, numbers=_numbers_without_verdict(cell, runs))
     if not _has_values(cell, runs) and stream is None:
-        return Outcome(NO_DATA, numbers=_told(cell, runs), seeds=_seeds(cell, runs))
+        return Outcome(NO_DATA, numbers=_numbers_without_verdict(cell, runs), seeds=_seeds(cell, runs))
     for word, reason in ((NOT_COMPARABLE, cell.not_comparable), (TRIVIAL, cell.trivial)):
         if reason:
-            return Outcome(word, reason, numbers=_told(cell, runs), seeds=_seeds(cell, runs))
+            return Outcome(word, reason, numbers=_numbers_without_verdict(cell, runs), seeds=_seeds(cell, runs))
     fixed = all(number.law == FIXED for number in cell.numbers)
     exact = stream if stream is not None else runs if fixed else None
     told = ""
@@ -435,7 +435,7 @@ def _seeds(cell: Cell, runs: Runs | None) -> int:
     return min((len(runs.get(number.quantity, ())) for number in cell.numbers), default=0) if runs else 0
 
 
-def _told(cell: Cell, runs: Runs | None) -> str:
+def _numbers_without_verdict(cell: Cell, runs: Runs | None) -> str:
     """The numbers of a cell that is not judged, with the chances where there are runs."""
     if _has_values(cell, runs) and not cell.run_time and runs is not None:
         return _tested(cell, runs, "").numbers

@@ -117,7 +117,7 @@ def board_secret(seed: str | os.PathLike[str], *, profile: str = "full") -> pd.D
 COPIES = 6  # private problems, of the smallest public ones
 REPLICATES = 8  # runs on each
 LUCK = 4.0  # standard errors by which stated losses may be below replayed ones
-APART = 3.0  # the same of private and public scores, beside
+GAP_ERRORS = 3.0  # the same of private and public scores, beside
 MARGIN = 0.3  # decades, for what a copy with fewer rows does to a method beyond what it does to the default
 BATCH = 64
 AGREE = 1e-6  # relative, of one run's objective there and here
@@ -468,7 +468,7 @@ def worse_on_copies(gaps: np.ndarray) -> bool:
     [True, False, True]
     """
     error = float(np.std(gaps, ddof=1)) / math.sqrt(len(gaps)) if len(gaps) > 1 else CLIP / 10
-    return bool(np.mean(gaps) > MARGIN + APART * error)
+    return bool(np.mean(gaps) > MARGIN + GAP_ERRORS * error)
 
 
 def _judge_neighbours(

@@ -67,7 +67,7 @@ def test_nothing_and_the_default_are_entrants_of_every_cell(context):
         assert {NOTHING, AUTO} <= set(cell["algorithm"])
     assert found.scores.query("algorithm == 'nothing'")["score"].eq(0).all()
     assert not found.unpaid  # dp-cd's scales come from the bound on the rows
-    lines = places.standing(found.matrix(1.0), found.unpaid)
+    lines = places.placements(found.matrix(1.0), found.unpaid)
     assert next(one.place for one in lines if one.algorithm == "dp-cd") > 0
     assert "¶" not in found.label("dp-cd")
 
@@ -105,7 +105,7 @@ def test_the_answer_is_an_optimiser_in_one_line(scores, told):
     """Also where the default, which is several of them, has a lower score."""
     auto = 0.2 if "nothing" in told else math.log10(0.007)
     found = made_up(**scores, nothing=[0.0] * 5, auto=[auto] * 5)
-    assert tables.answer(places.standing(found.matrix(1.0)), found.label) == told
+    assert tables.answer(places.placements(found.matrix(1.0)), found.label) == told
 
 
 def test_a_submission_counts_as_missing_on_all_of_a_kind_that_it_has_rows_of():

@@ -39,7 +39,7 @@ def on_all(values):
 
 
 def order(scored):
-    return [one.algorithm for one in places.standing(places.by_family(scored, FAMILIES))]
+    return [one.algorithm for one in places.placements(places.by_family(scored, FAMILIES))]
 
 
 @pytest.mark.parametrize(
@@ -125,13 +125,13 @@ def test_families_count_once_however_many_problems_they_have():
 
 def test_what_takes_from_the_data_unpaid_is_listed_and_has_no_place():
     scored = table(a={p: [0.01] for p in PROBLEMS}, b={p: [0.1] for p in PROBLEMS})
-    lines = places.standing(places.by_family(scored, FAMILIES), {"a": "M_j"})
+    lines = places.placements(places.by_family(scored, FAMILIES), {"a": "M_j"})
     assert [(one.algorithm, one.place) for one in lines] == [("a", 0), ("b", 1), (NOTHING, 2)]
 
 
 def test_who_is_not_on_all_families_comes_last_without_a_place():
     scored = table([], a={p: [0.1] for p in PROBLEMS}, b={"c": [0.001]})
-    lines = places.standing(places.by_family(scored, FAMILIES))
+    lines = places.placements(places.by_family(scored, FAMILIES))
     assert [(one.algorithm, one.place, one.families) for one in lines] == [("a", 1, 4), (NOTHING, 2, 4), ("b", 0, 1)]
 
 
@@ -148,7 +148,7 @@ def test_told_apart_is_by_the_difference_from_the_first():
     noise = {p: 10.0 ** -(0.2 + i / 2) for i, p in enumerate(PROBLEMS)}  # families differ, the methods' ratio does not
     scored = table(a={p: [v] for p, v in noise.items()}, b={p: [1.5 * v] for p, v in noise.items()})
     scored = scored[scored["algorithm"] != NOTHING]
-    lines = {one.algorithm: one for one in places.standing(places.by_family(scored, {}))}
+    lines = {one.algorithm: one for one in places.placements(places.by_family(scored, {}))}
     assert not lines["a"].apart
     assert lines["b"].apart
     assert lines["b"].low < lines["a"].score  # their own intervals overlap

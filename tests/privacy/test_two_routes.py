@@ -152,7 +152,7 @@ def test_an_accounting_is_one_file(tmp_path, monkeypatch):
         "    def to_epsilon(self, rho, delta):\n        return 4 * rho\n"
     )
     monkeypatch.setattr(accounting, "__path__", [*accounting.__path__, str(tmp_path)])
-    found = accounting._found()
+    found = accounting._of_this_folder()
     monkeypatch.delitem(sys.modules, "dpbench.privacy.accounting.quarter")
     assert found.keys() - accounting.names() == {"quarter"}
     assert found["quarter"].rho(1.0, 1e-6) == 0.25

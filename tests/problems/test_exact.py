@@ -491,7 +491,11 @@ def test_the_least_eigenvalue_is_as_near_as_it_says_also_of_a_singular_matrix(n,
     true = np.linalg.eigvalsh(gram.integers[0].astype(float))[0] * gram.unit
     assert abs(int(found.integers[0]) * found.unit - true) <= found.radius
     assert found.radius < 1e-5
-    assert found.apart(Relation.ADD_REMOVE) == found.apart(Relation.REPLACE_ONE) == pytest.approx(1.0, rel=1e-3)
+    assert (
+        found.neighbour_distance(Relation.ADD_REMOVE)
+        == found.neighbour_distance(Relation.REPLACE_ONE)
+        == pytest.approx(1.0, rel=1e-3)
+    )
     with pytest.raises(PrivacyError, match="may not be read"):
         np.asarray(found)
 

@@ -45,7 +45,7 @@ SWITCHES = (
 )  # fmt: skip
 PAPER = Paper(__name__, SWITCHES)
 CELL = ["algorithm", "m", "c"]
-Told = tuple[Any, dict[str, Any]]
+WithWords = tuple[Any, dict[str, Any]]
 
 
 def rows_of(context: Context, artefact: str) -> pd.DataFrame:
@@ -75,7 +75,7 @@ def mean_traces(context: Context, artefact: str) -> pd.DataFrame:
 
 
 @PAPER.artefact("fig1")
-def fig1(context: Context) -> Told:
+def fig1(context: Context) -> WithWords:
     page = Panels(context, "fig1", 9, columns=3, size=(3.0, 2.0), room=1.2, sharex="row", sharey="row")
     betas, t, data = np.linspace(0, 0.99, 199), np.arange(1, 251), []
     for (top, *below), factor in zip(page.axes.T, (0.1, 0.5, 1.0), strict=True):
@@ -105,7 +105,7 @@ def fig1(context: Context) -> Told:
 
 
 @PAPER.artefact("fig2")
-def fig2(context: Context) -> Told:
+def fig2(context: Context) -> WithWords:
     page, data = Panels(context, "fig2", 1, columns=1, size=(5.4, 3.5)), []
     (axis,) = page.axes.flat
     for K, colour in zip(range(2, 6), (SKY, GREEN, ORANGE, RED), strict=True):
@@ -123,7 +123,7 @@ def fig2(context: Context) -> Told:
 
 @PAPER.artefact("fig3", name="fig3")
 @PAPER.artefact("fig4", name="fig4")
-def error_curves(context: Context, name: str) -> Told:
+def error_curves(context: Context, name: str) -> WithWords:
     table = mean_traces(context, name)
     # Light to dark with T; thick to thin, so that equal curves (the -opt methods choose one T') all show.
     strokes = [Stroke({"T_asked": T}, f"T = {T:,}", colour, width)
@@ -152,7 +152,7 @@ def error_curves(context: Context, name: str) -> Told:
 
 
 @PAPER.artefact("noise_scale")
-def noise_scale(context: Context) -> Told:
+def noise_scale(context: Context) -> WithWords:
     """Both noise scales in one panel: why our noise floors are above the published ones."""
     table, final = mean_traces(context, "noise_scale"), final_errors(context, "noise_scale")
     ends = final.pivot_table(index="algorithm", columns="noise_scale", values="mean")
@@ -184,7 +184,7 @@ def noise_scale(context: Context) -> Told:
 
 
 @PAPER.artefact("best_errors")
-def best_errors(context: Context) -> Told:
+def best_errors(context: Context) -> WithWords:
     """The lowest mean final error over T per (algorithm, m, c)."""
     table = final_errors(context, "best_errors", pooled=True)
     best = table.loc[table.groupby(CELL, sort=False)["mean"].idxmin()]
@@ -204,7 +204,7 @@ def best_errors(context: Context) -> Told:
 
 
 @PAPER.artefact("chosen_T")
-def chosen_T(context: Context) -> Told:
+def chosen_T(context: Context) -> WithWords:
     """T' of the -opt methods beside the published code's."""
     published = context.experiment.published()["chosen_T"]
     theirs = {(name, c): T for name in PLAIN for c, T in zip(published["c"], published[name], strict=True)}
@@ -223,7 +223,7 @@ def chosen_T(context: Context) -> Told:
 
 
 @PAPER.artefact("published_curves")
-def published_curves(context: Context) -> Told:
+def published_curves(context: Context) -> WithWords:
     """Ratios of mean final errors on the authors' own draw, with nothing as published, each switch alone, and both."""
     table = ends(context)
     keys = [{**dict(zip(CELL, at, strict=True)), "switches": on}
@@ -336,7 +336,7 @@ def _shown(ends: dict[str, End], between: str = "; ") -> str:
 
 
 @PAPER.claim("1")
-def acceleration_at_small_steps(context: Context) -> Told:
+def acceleration_at_small_steps(context: Context) -> WithWords:
     errors = Errors(context)
     claimed = {at: r for name in (HB, NAG, NAG_OPT, MASG_OPT) for at, r in errors.over(name, GD, 0.1, *BATCHES).items()}
     worst = max(claimed, key=claimed.__getitem__)
@@ -347,7 +347,7 @@ def acceleration_at_small_steps(context: Context) -> Told:
 
 
 @PAPER.claim("2")
-def optimised_are_best(context: Context) -> Told:
+def optimised_are_best(context: Context) -> WithWords:
     errors = Errors(context)
     pairs = {(batch, T): [errors.at(batch, name, 1.0, T) for name in PLAIN] for batch in BATCHES for T in TS}
     rest = {
@@ -364,7 +364,7 @@ def optimised_are_best(context: Context) -> Told:
 
 
 @PAPER.claim("2b")
-def robust_to_small_steps(context: Context) -> Told:
+def robust_to_small_steps(context: Context) -> WithWords:
     errors = Errors(context)
     found = {batch: {name: errors.best(batch, name, 0.1) for name in ALGORITHMS} for batch in BATCHES}
     held = all(min(best, key=best.__getitem__) == NAG_OPT and best[MASG_OPT] > best[NAG] for best in found.values())
@@ -376,7 +376,7 @@ def robust_to_small_steps(context: Context) -> Told:
 
 
 @PAPER.claim("2c")
-def optimised_under_sampling(context: Context) -> Told:
+def optimised_under_sampling(context: Context) -> WithWords:
     errors = Errors(context)
     ratios = {f"{name} over {plain}": [*errors.over(name, plain, 1.0, SMALL).values()] for name, plain in PLAIN.items()}
     best = {name: errors.best(SMALL, name, 1.0) for pair in PLAIN.items() for name in pair}
@@ -385,14 +385,14 @@ def optimised_under_sampling(context: Context) -> Told:
 
 
 @PAPER.claim("limit of 2c")
-def limit_of_sampling(context: Context) -> Told:
+def limit_of_sampling(context: Context) -> WithWords:
     """The paper says nothing of c = 0.1 with m = 1,000; its curves and ours have the same order there."""
     stopped, plain = (Errors(context).at(SMALL, name, 0.1, 1000) for name in (MASG_OPT, MASG))
     return stopped.mean > plain.mean, {"stopped": stopped, "plain": plain}
 
 
 @PAPER.claim("2d")
-def multistage_recovers(context: Context) -> Told:
+def multistage_recovers(context: Context) -> WithWords:
     errors = Errors(context)
     found = {batch: [errors.best(batch, MASG, c) for c in CS] for batch in BATCHES}
     words = [f"{batch}: {small} at c = 0.1, {large} at c = 1" for batch, (small, large) in found.items()]
@@ -400,19 +400,19 @@ def multistage_recovers(context: Context) -> Told:
 
 
 @PAPER.claim("3")
-def best_heavy_ball_beats_descent(context: Context) -> Told:
+def best_heavy_ball_beats_descent(context: Context) -> WithWords:
     hb, gd = (Errors(context).best(FULL, name, 1.0) for name in (HB, GD))
     return hb.mean < gd.mean and hb["T"] == 100, {"hb": hb, "gd": gd}
 
 
 @PAPER.claim("4")
-def descent_is_steadier_at_large_T(context: Context) -> Told:
+def descent_is_steadier_at_large_T(context: Context) -> WithWords:
     found = {name: Errors(context).at(FULL, name, 1.0, 1000) for name in (GD, HB, NAG)}
     return found[GD].mean < min(found[HB].mean, found[NAG].mean), {"found": _shown(found, ", ")}
 
 
 @PAPER.claim("5")
-def full_batches_are_better(context: Context) -> Told:
+def full_batches_are_better(context: Context) -> WithWords:
     """On the best over T; at a single T the two may be equal within the sampling error."""
     errors = Errors(context)
     best = {name: [errors.best(batch, name, 1.0) for batch in (SMALL, FULL)] for name in ALGORITHMS[1:]}

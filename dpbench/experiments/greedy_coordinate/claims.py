@@ -36,7 +36,7 @@ from dpbench.study.verdict import HELD, NOT_HELD, OPEN, NotEnough
 CLOSE = laws.ERRORS  # standard errors of the difference up to which two means do not differ
 PROGRESS = 0.05  # share of the start's error that a method must take off to have made progress
 PAR = 2.0  # "on a par": the largest error is at most this many times the smallest
-Told = tuple[str, dict[str, Any]]  # the verdict's word, and the values of its words
+WithWords = tuple[str, dict[str, Any]]  # the verdict's word, and the values of its words
 
 
 class TunedEnds:
@@ -44,7 +44,7 @@ class TunedEnds:
 
     def __init__(self, context: Context, artefact: str, problems: tuple[str, ...], methods: tuple[str, ...]) -> None:
         ends = Ends(finals(tuned_runs(context, artefact, traced=artefact != "rules")), artefact, "")
-        self._ends = {(end["problem"], end["algorithm"]): end for end in ends.found()}
+        self._ends = {(end["problem"], end["algorithm"]): end for end in ends.matching()}
         known = facts(context, "fig1")
         self.start = {problem: known[problem].start for problem in problems if problem in known}
         missing = [f"{m} on {p}" for p in problems for m in methods if (p, m) not in self._ends]
@@ -68,7 +68,7 @@ class TunedEnds:
         return ", ".join(f"{method} {self(problem, method)}" for method in methods)
 
 
-def decided(by_reading: Mapping[str, str], case: ClaimSetting, **values: Any) -> Told:
+def decided(by_reading: Mapping[str, str], case: ClaimSetting, **values: Any) -> WithWords:
     """One verdict from the words by reading of the paper's DP-SGD: open where they differ."""
     words = {"case": case.name, "close": CLOSE, "readings": ""} | values
     if len(set(by_reading.values())) == 1:
@@ -81,7 +81,7 @@ def word(held: bool, refuted: bool = True) -> str:
 
 
 @PAPER.claim("only_progress")
-def only_progress(context: Context) -> Iterator[Told]:
+def only_progress(context: Context) -> Iterator[WithWords]:
     """Progress: more than 5 % of the start's error taken off; T is shown and does not decide."""
     problems = ("square", "dorothea")
     for case in CASES:
@@ -103,7 +103,7 @@ def only_progress(context: Context) -> Iterator[Told]:
 @PAPER.claim(
     "lowest", why=[Why(OPEN, "on log1 the others do as well at the paper's own settings, too", "published_settings")]
 )
-def lowest(context: Context) -> Iterator[Told]:
+def lowest(context: Context) -> Iterator[WithWords]:
     """By more than two standard errors on all three; where it is as much behind on one, it is not."""
     problems = ("log1", "log2", "madelon")
     for case in CASES:
@@ -122,7 +122,7 @@ def lowest(context: Context) -> Iterator[Told]:
 
 
 @PAPER.claim("on_a_par")
-def on_a_par(context: Context) -> Iterator[Told]:
+def on_a_par(context: Context) -> Iterator[WithWords]:
     """On a par: the largest error over the smallest, with its interval; not better: not ahead of the next."""
     mtp = "mtp" if "mtp" in set(tuned_runs(context, "fig1")["problem"]) else STAND_INS["mtp"]
     for case in CASES:
@@ -141,7 +141,7 @@ def on_a_par(context: Context) -> Iterator[Told]:
 
 
 @PAPER.claim("no_wrong_coordinate")
-def no_wrong_coordinate(context: Context) -> Iterator[Told]:
+def no_wrong_coordinate(context: Context) -> Iterator[WithWords]:
     """By run: whether it ends with a non-zero that w* has not; at the tuned settings and at those of Table 4."""
     for case in CASES:
         ends = TunedEnds(context, "table3", L1, case.methods)
@@ -165,7 +165,7 @@ def no_wrong_coordinate(context: Context) -> Iterator[Told]:
         for verdict in (NOT_HELD, OPEN)
     ],
 )
-def rules_coincide(context: Context) -> Iterator[Told]:
+def rules_coincide(context: Context) -> Iterator[WithWords]:
     """As published each rule has the paper's selection noise; at a proven ε = 1 they are under tight accounting."""
     for case in CASES:
         ends = TunedEnds(context, "rules", L1, case.rules)

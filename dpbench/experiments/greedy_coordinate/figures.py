@@ -44,11 +44,11 @@ FLOOR = 1e-6  # the lowest relative error drawn
 NEAR = 0.03  # of an axis: ends as near as that get rings of different sizes
 TIMED = (CD, SGD, COVERED, GCD, TIGHT)
 RULES = tuple(rule for case in CASES for rule in case.rules)
-Told = tuple[Any, dict[str, Any]]
+WithWords = tuple[Any, dict[str, Any]]
 
 
 @PAPER.artefact("fig2")
-def fig2(context: Context) -> Told:
+def fig2(context: Context) -> WithWords:
     """|w*_j| with the α of (α, 5)-quasi-sparsity."""
     known = facts(context, "fig2")
     names = problems(pd.DataFrame({"problem": list(known)}))
@@ -74,7 +74,7 @@ def fig2(context: Context) -> Told:
 
 
 @PAPER.artefact("published_settings")
-def published_settings(context: Context) -> Told:
+def published_settings(context: Context) -> WithWords:
     """Relative errors: published, at Table 4's hyperparameters with the published noise, and tuned."""
     table, tuned = at_published_settings(context), finals(tuned_runs(context, "table4"))
     names = problems(table)
@@ -113,7 +113,9 @@ def published_settings(context: Context) -> Told:
 @PAPER.artefact("fig1", name="fig1", names=PROBLEMS, methods=METHODS, words="passes")
 @PAPER.artefact("fig3", name="fig3", names=L1, methods=(CD, SGD, COVERED, *RULES), words="rules")
 @PAPER.artefact("fig4", name="fig4", names=PROBLEMS, methods=TIMED, words="seconds")
-def error_curves(context: Context, name: str, names: tuple[str, ...], methods: tuple[str, ...], words: str) -> Told:
+def error_curves(
+    context: Context, name: str, names: tuple[str, ...], methods: tuple[str, ...], words: str
+) -> WithWords:
     """One panel per problem: mean and range per method, the start, and a marker where a run ends."""
     x = "seconds" if words == "seconds" else "passes"
     runs = tuned_runs(context, name, timed=x == "seconds")

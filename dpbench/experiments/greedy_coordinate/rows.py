@@ -179,7 +179,7 @@ def finals(runs: pd.DataFrame) -> pd.DataFrame:
 
 def end_of(table: pd.DataFrame, problem: str, method: str) -> End | None:
     """The end of a method on a problem, of a table of `finals`; None where there is none."""
-    return next(iter(Ends(table, "", "").found(problem=problem, algorithm=method)), None)
+    return next(iter(Ends(table, "", "").matching(problem=problem, algorithm=method)), None)
 
 
 def curves(context: Context, runs: pd.DataFrame) -> pd.DataFrame:

@@ -39,11 +39,11 @@ from dpbench.study.paper import End
 from dpbench.study.statistics import span
 from dpbench.study.style import look
 
-Told = tuple[Table, dict[str, Any]]
+WithWords = tuple[Table, dict[str, Any]]
 
 
 @PAPER.artefact("table1")
-def table1(context: Context) -> Told:
+def table1(context: Context) -> WithWords:
     """Sizes, λ and how sure it is, M_j, quasi-sparsity, non-zeros and start."""
     paper, known = context.experiment.published(), facts(context, "table1")
     rows, data = [], []
@@ -77,7 +77,7 @@ def table1(context: Context) -> Told:
 
 
 @PAPER.artefact("table2")
-def table2(context: Context) -> Told:
+def table2(context: Context) -> WithWords:
     """The grid: published, and run here."""
     published = context.experiment.published()["grid"]
     keys = set(context.runs["key"])
@@ -115,7 +115,7 @@ def _both(context: Context, artefact: str, names: tuple[str, ...]) -> tuple[pd.D
 
 
 @PAPER.artefact("table3")
-def table3(context: Context) -> Told:
+def table3(context: Context) -> WithWords:
     """Support recovery on the L1 problems: published, at the published hyperparameters, and tuned."""
     paper = context.experiment.published()
     table, at_paper, missing = _both(context, "table3", L1)
@@ -138,7 +138,7 @@ def _support(end: End | None) -> str:
 
 
 @PAPER.artefact("table4")
-def table4(context: Context) -> Told:
+def table4(context: Context) -> WithWords:
     """The chosen hyperparameters, beside the published."""
     chosen = context.experiment.published()["chosen"]
     table, at_paper, missing = _both(context, "table4", PROBLEMS)
@@ -157,7 +157,7 @@ def table4(context: Context) -> Told:
 
 
 @PAPER.artefact("published_selection")
-def published_selection(context: Context) -> Told:
+def published_selection(context: Context) -> WithWords:
     """The ε that the published noise of the selection really has."""
     rows = context.rows("published_selection")
     rows = rows[rows["status"].eq("done")]
@@ -177,7 +177,7 @@ def published_selection(context: Context) -> Told:
 
 
 @PAPER.artefact("rules")
-def rules(context: Context) -> Told:
+def rules(context: Context) -> WithWords:
     """Mean relative error of GS-r, GS-s and GS-q at their chosen settings, per problem: what claim 5 is judged on."""
     runs = tuned_runs(context, "rules", traced=False)
     table = finals(runs)

@@ -25,7 +25,7 @@ def heat(context: Context, epsilon: float) -> Figure:
     found = board(context)
     table = select(found.scores, epsilon=epsilon).sort_values(["algorithm", "problem"])
     columns = sorted(set(table["problem"]), key=lambda p: (tracks.KINDS.index(tracks.kind(p)), tracks.size(p)[0], p))
-    order = [one.algorithm for one in places.standing(found.matrix(epsilon), found.unpaid)] if len(table) else []
+    order = [one.algorithm for one in places.placements(found.matrix(epsilon), found.unpaid)] if len(table) else []
     grid = table.pivot_table(index="algorithm", columns="problem", values="score").reindex(order)[columns]
     size = 2.6 + 0.21 * max(len(columns), 8), 2.2 + 0.2 * max(len(order), 4)
     figure, axis = plt.subplots(figsize=size, layout="constrained")

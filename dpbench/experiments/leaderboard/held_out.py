@@ -43,7 +43,7 @@ def held_out(context: Context) -> Table:
     table = scores(rows, choice)
     epsilons = sorted(set(table["epsilon"]))
     by = {e: places.by_family(table[table["epsilon"].eq(e)], tracks.families()) for e in epsilons}
-    lined = {e: {one.algorithm: one for one in places.standing(by[e], found.unpaid) if one.families == len(by[e])}
+    lined = {e: {one.algorithm: one for one in places.placements(by[e], found.unpaid) if one.families == len(by[e])}
              for e in epsilons}  # fmt: skip
     names = [name for name in (lined[epsilons[0]] if epsilons else ()) if all(name in lined[e] for e in epsilons)]
     names.sort(key=lambda name: sum(lined[e][name].score for e in epsilons))

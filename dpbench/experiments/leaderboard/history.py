@@ -82,7 +82,7 @@ def former_leaders(context: Context) -> Table:
 def _row(found: Board, *, epsilon: float, kind: str, method: str, times: float) -> list[str]:
     """One leader of version 1 on the board of today."""
     matrix = found.matrix(epsilon, kind)
-    lined = {one.algorithm: one for one in places.standing(matrix, found.unpaid)}
+    lined = {one.algorithm: one for one in places.placements(matrix, found.unpaid)}
     first = next((one for one in lined.values() if one.place == 1), None)
     head = [f"{epsilon:g}", kind or "all", f"{found.label(method)}, {times:.2f} times the best"]
     if first is None:

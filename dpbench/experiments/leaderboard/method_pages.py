@@ -49,7 +49,7 @@ def _lead(found: Board, name: str) -> str:
         return "Without a place: the receiver has not run it again."
     at = []
     for epsilon in found.epsilons:
-        lined = places.standing(found.matrix(epsilon), found.unpaid)
+        lined = places.placements(found.matrix(epsilon), found.unpaid)
         one = next(line for line in lined if line.algorithm == name)
         rank = f"place {one.place} of {max(line.place for line in lined)}" if one.place else "no place"
         at.append(f"{rank} at ε = {epsilon:g} (score {two(one.score)})")
@@ -118,7 +118,7 @@ def _results(context: Context, found: Board, name: str) -> Sections:
     rows = []
     for epsilon in found.epsilons:
         for kind in ("", *found.kinds()):
-            lined = {one.algorithm: one for one in places.standing(found.matrix(epsilon, kind), found.unpaid)}
+            lined = {one.algorithm: one for one in places.placements(found.matrix(epsilon, kind), found.unpaid)}
             one, first = lined.get(name), next((one for one in lined.values() if one.place == 1), None)
             if one is None or first is None:
                 continue

@@ -40,7 +40,7 @@ def answers(context: Context) -> Table:
         {"epsilon": epsilon, "kind": kind or "all", "standing": one, **one._asdict()}
         for kind in (("", *found.kinds()) if found.epsilons else ())
         for epsilon in found.epsilons
-        for one in places.standing(found.matrix(epsilon, kind), found.unpaid)
+        for one in places.placements(found.matrix(epsilon, kind), found.unpaid)
     ]
 
     def problems(ones: list[Record]) -> str:
@@ -108,7 +108,7 @@ def placed(context: Context) -> Table:
     records = [
         {"epsilon": epsilon, "standing": one, **one._asdict()}
         for epsilon in found.epsilons
-        for one in places.standing(found.matrix(epsilon), found.unpaid)
+        for one in places.placements(found.matrix(epsilon), found.unpaid)
         if one.algorithm in order
     ]
     records.sort(key=lambda one: order[one["algorithm"]])
@@ -162,7 +162,7 @@ def duels(context: Context) -> Table:
     epsilon = 1.0 if 1.0 in found.epsilons else next(iter(found.epsilons), 1.0)
     matrix = found.matrix(epsilon)
     named = [n for n in (NOTHING, AUTO) if n in matrix]
-    order = [one.algorithm for one in places.standing(matrix, found.unpaid) if one.algorithm not in named][:FIRST]
+    order = [one.algorithm for one in places.placements(matrix, found.unpaid) if one.algorithm not in named][:FIRST]
     table = places.duels(matrix[[*order, *named]])
     labels = [found.label(name) for name in table.index]
     cells = [["–" if i == j else f"{x:.2f}" for j, x in enumerate(row)] for i, row in enumerate(table.to_numpy())]
@@ -226,7 +226,7 @@ def methods(context: Context) -> Table:
     found = board(context)
     lines = []
     at = {
-        (e, kind): places.standing(found.matrix(e, kind), found.unpaid)
+        (e, kind): places.placements(found.matrix(e, kind), found.unpaid)
         for e in found.epsilons
         for kind in found.kinds()
     }

@@ -14,8 +14,8 @@ from dpbench.experiments.nonconvex.study import (
     TERMINATED,
     LossTable,
     Published,
-    asked,
     finished,
+    methods_and_epsilons,
     published_cells,
 )
 from dpbench.experiments.nonconvex.switches import SWITCHES, published
@@ -51,7 +51,7 @@ def _cells(context: Context) -> Iterator[tuple[tuple[int, str, float], Cell]]:
         rows = finished(context, target.artefact, timed=0)
         wrong = planted(context, target)
         counts = {(c.algorithm, c.epsilon): c for c in frames.records(select(paper, table=target.hessians), Published)}
-        there = set(asked(context, target))
+        there = set(methods_and_epsilons(context, target))
         for one in frames.records(select(paper, table=target.table), Published):
             at = (one.algorithm, one.epsilon)
             if at not in there:

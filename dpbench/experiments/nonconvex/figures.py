@@ -36,11 +36,11 @@ FAMILIES = (("dp-tr", "dp-tr-b"), ("opt", "opt-b"), ("opt-ls",), ("2opt", "2opt-
 STEP = 0.27  # between the ε of a method
 TOP = 0.9  # losses beyond are written out: one method's would squash all the others
 LOG_TICKS = (0.3, 0.4, 0.5, 0.6, 0.7, 0.8)
-Told: TypeAlias = tuple[Figure, dict[str, Any]]
+WithWords: TypeAlias = tuple[Figure, dict[str, Any]]
 
 
 @PAPER.artefact("endings")
-def endings(context: Context) -> Told:
+def endings(context: Context) -> WithWords:
     """Final loss of every seed for each method and ε, the published means, and our runs under the published setting."""
     order = [t for loss in LOSSES for name in ("loose", "tight") for t in TARGETS if of(t) == loss and t.name == name]
     page = Panels(context, "endings", len(order), columns=2, size=(5.6, 2.5), room=0.9)
@@ -113,7 +113,7 @@ def one_scale(axes: list[tuple[Axes, str]]) -> None:
 
 @PAPER.artefact("convergence", section="convergence", name="convergence", data="covertype")
 @PAPER.artefact("convergence_ijcnn", section="convergence", name="convergence_ijcnn", data="ijcnn")
-def convergence(context: Context, name: str, data: str) -> Told:
+def convergence(context: Context, name: str, data: str) -> WithWords:
     """A row per loss and target, a column per family of methods; a line per ε, and where each of its seeds ended."""
     targets = [target for target in TARGETS if target.problem.startswith(data)]
     rows = finished(context, name, timed=0)

@@ -214,7 +214,7 @@ def compared(context: Context, target: LossTable, quantity: str = "loss", varian
     variant: whose rows; "" for those that keep their ε.
     """
     on = ["algorithm", "epsilon"]
-    order = pd.DataFrame(asked(context, target), columns=on)
+    order = pd.DataFrame(methods_and_epsilons(context, target), columns=on)
     rows = finished(context, target.artefact)
     ours = cells(select(rows.assign(problem=target.problem), variant=variant))
     paper = published_cells(context.experiment.published())
@@ -226,7 +226,7 @@ def compared(context: Context, target: LossTable, quantity: str = "loss", varian
     return table.assign(all_ended=table["terminated"].eq(table["seeds"]))
 
 
-def asked(context: Context, target: LossTable) -> list[tuple[str, float]]:
+def methods_and_epsilons(context: Context, target: LossTable) -> list[tuple[str, float]]:
     """(method, ε) of a target's grid, in table order."""
     there = {(a, e) for block in context.blocks(target.artefact) for a in block.algorithms for e in block.epsilon}
     return [(a, e) for a in METHODS for e in EPSILONS if (a, e) in there]

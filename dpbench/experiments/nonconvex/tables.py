@@ -35,11 +35,11 @@ from dpbench.study.statistics import plus_minus, span
 from dpbench.study.style import look
 from dpbench.study.verdicts import EXACT, MATCH, SURVIVES, Judged
 
-Told: TypeAlias = tuple[Table, dict[str, Any]]
+WithWords: TypeAlias = tuple[Table, dict[str, Any]]
 
 
 @each(PAPER.artefact(t.artefact, section="loss", target=t) for t in TARGETS)
-def loss(context: Context, target: LossTable) -> Told:
+def loss(context: Context, target: LossTable) -> WithWords:
     """Final loss of a target's runs in two blocks, published and honest, beside the published table."""
     theirs, ours = compared(context, target, variant=PUBLISHED), compared(context, target)
     found = judged(context)
@@ -75,7 +75,7 @@ def loss(context: Context, target: LossTable) -> Told:
 
 
 @each(PAPER.artefact(f"table{t.hessians}", section="hessians", target=t) for t in TARGETS if t.hessians)
-def hessians(context: Context, target: LossTable) -> Told:
+def hessians(context: Context, target: LossTable) -> WithWords:
     quantity = "hessian_evaluations"
     ours, theirs = compared(context, target, quantity), compared(context, target, quantity, PUBLISHED)
     rows = [
@@ -96,7 +96,7 @@ def hessians(context: Context, target: LossTable) -> Told:
 
 
 @PAPER.artefact("differences")
-def differences(context: Context) -> Told:
+def differences(context: Context) -> WithWords:
     """Every published value that is not exact or match, or does not survive, and the switches that explain it."""
     rows, records = [], []
     for (table, algorithm, epsilon), one in judged(context).items():
@@ -116,7 +116,7 @@ def differences(context: Context) -> Told:
 
 
 @PAPER.artefact("misprints")
-def misprints(context: Context) -> Told:
+def misprints(context: Context) -> WithWords:
     """Errata that are no statement of privacy, each with what our runs by the published stream show of it."""
     runs = {
         t.table: select(finished(context, t.artefact, timed=0), variant=PUBLISHED).assign(table=t.table)
@@ -154,7 +154,7 @@ def misprints(context: Context) -> Told:
 
 
 @PAPER.artefact("variants")
-def variants(context: Context) -> Told:
+def variants(context: Context) -> WithWords:
     """m = n // 50 beside n // 100, the theory's trust-region radius beside the published one, and dp-gd-2ns."""
     rows = finished(context, "variants")
     for name in ("set.m", "set.radius"):

@@ -16,7 +16,7 @@ from dpbench import frames
 from dpbench.algorithms import aop
 from dpbench.experiments.second_order.curves import OWN_FIGURE, PROBLEM, ends_of, mean_curves, traced
 from dpbench.experiments.second_order.figures import logistic_approximations
-from dpbench.experiments.second_order.rows import NEWTON, PAPER, VARIANTS, Run, Told, both, run_seconds, tuned
+from dpbench.experiments.second_order.rows import NEWTON, PAPER, VARIANTS, Run, WithWords, both, run_seconds, tuned
 from dpbench.experiments.second_order.run_times import LONGER, PROVEN, PUBLISHED, THEIR_COST, Timed
 from dpbench.experiments.second_order.run_times import cells as run_time_cells
 from dpbench.privacy import accounting
@@ -49,7 +49,7 @@ ALMOST_AS_FAST = 1.5  # at most this many times the iterations
         )
     ],
 )
-def lowest_excess(context: Context) -> Told:
+def lowest_excess(context: Context) -> WithWords:
     """Cells (data set, ε) where hess-clip, or one of the four variants, beats every other method."""
     cells = _best_excess(context)
     cells = cells[cells.columns.intersection([*VARIANTS, *OTHERS])].dropna()
@@ -81,7 +81,7 @@ def lowest_excess(context: Context) -> Told:
         )
     ],
 )
-def ten_times_faster(context: Context) -> Iterator[Told]:
+def ten_times_faster(context: Context) -> Iterator[WithWords]:
     """Iterations at their cost under the published rule; seconds here at a proven ε; adult and covertype, ε ≥ 1."""
     table = run_time_cells(context, "table1")
     table = select(table[table["epsilon"] >= 1], problem=["adult-max", "covertype-max"])
@@ -107,7 +107,7 @@ def ten_times_faster(context: Context) -> Iterator[Told]:
 @PAPER.claim(
     "damped-newton", why=[Why(NOT_HELD, "at ε = 10 it comes within twice the best on three of five data sets", "fig2")]
 )
-def damped_newton_at_large_epsilon(context: Context) -> Told:
+def damped_newton_at_large_epsilon(context: Context) -> WithWords:
     """damped-newton's excess over the best private one, at ε ≤ 0.1 and at ε = 10."""
     cells = _best_excess(context)
     if "damped-newton" not in cells:
@@ -131,7 +131,7 @@ def damped_newton_at_large_epsilon(context: Context) -> Told:
     "oracle",
     why=[Why(NOT_HELD, "the oracle's step is as fast in some panels, and the gap does not grow in all", "fig3")],
 )
-def faster_than_the_oracle(context: Context) -> Told:
+def faster_than_the_oracle(context: Context) -> WithWords:
     """Iterations to the worse of the two final losses, and the ratio of losses after the shorter run."""
     speed: dict[tuple[str, float], float] = {}
     gaps: dict[str, dict[float, float]] = {}
@@ -161,7 +161,7 @@ def faster_than_the_oracle(context: Context) -> Told:
 @PAPER.claim(
     "minibatch", why=[Why(NOT_HELD, "no minibatch curve comes within 10 % of DP-GD's best excess loss", "fig4")]
 )
-def minibatches(context: Context) -> Told:
+def minibatches(context: Context) -> WithWords:
     """On means over seeds: the shortest run within 10 % of DP-GD's best, and the best add against the best clip."""
     speedups, orders = {}, {}
     for artefact in ("fig4", "fig8"):
@@ -186,7 +186,7 @@ def minibatches(context: Context) -> Told:
 
 
 @PAPER.claim("quadratic-bound")
-def quadratic_bound(context: Context) -> Told:
+def quadratic_bound(context: Context) -> WithWords:
     """Lemma 5.1 at 121 points of contact and 4,001 arguments. A formula: no rows."""
     x = np.linspace(-30, 30, 4001)
     below = above = -np.inf
@@ -199,7 +199,7 @@ def quadratic_bound(context: Context) -> Told:
 
 
 @PAPER.claim("covertype")
-def thirty_times_on_covertype(context: Context) -> Told:
+def thirty_times_on_covertype(context: Context) -> WithWords:
     """DP-GD's best T over the T of DP-Newton in the figure, at what an iteration costs on the paper's clock and "
     "here."""
     table = select(run_time_cells(context, "table1"), problem=PROBLEM, epsilon=1.0)
@@ -226,7 +226,7 @@ def thirty_times_on_covertype(context: Context) -> Told:
     "covertype-loss",
     why=[Why(NOT_HELD, "both Newton curves of the paper's own figure end above its dashed best loss", "fig1")],
 )
-def better_on_covertype(context: Context) -> Told:
+def better_on_covertype(context: Context) -> WithWords:
     """The ends of Fig. 1, DP-GD's and DP-Newton's; open within two standard errors."""
     ends = ends_of(context)
     if not {NEWTON, "dp-gd"} <= ends.keys():
@@ -242,7 +242,7 @@ def better_on_covertype(context: Context) -> Told:
 
 
 @PAPER.claim("qu")
-def upper_bound_curvature(context: Context) -> Told:
+def upper_bound_curvature(context: Context) -> WithWords:
     """Iterations of qu over those of hess to the worse of both final losses."""
     ratios = {}
     for problem, epsilon, curves in _panels(context):

@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 
 from dpbench import frames
-from dpbench.experiments.second_order.rows import NEWTON, PAPER, Run, Told, run_seconds
+from dpbench.experiments.second_order.rows import NEWTON, PAPER, Run, WithWords, run_seconds
 from dpbench.study.context import Context, memoised, select
 from dpbench.study.output import Table
 from dpbench.study.panels import Panels, curve, end_labels
@@ -28,7 +28,7 @@ SAMPLED = "RDP for samples, bs16 for DP-GD"
 
 @PAPER.artefact("fig4", name="fig4", columns=2, accounting=SAMPLED)
 @PAPER.artefact("fig8", name="fig8", columns=2, accounting=SAMPLED)
-def against_time(context: Context, name: str, columns: int, accounting: str) -> Told:
+def against_time(context: Context, name: str, columns: int, accounting: str) -> WithWords:
     """One panel a problem; means over seeds after each iteration, at the time it takes when a run is alone."""
     _, traces = traced(context, name)
     traces, guessed = on_the_clock(context, traces)
@@ -51,7 +51,7 @@ def _at_another_T(guessed: list[str]) -> str:
 
 @PAPER.artefact("fig3", name="fig3")
 @PAPER.artefact("fig7", name="fig7")
-def against_iterations(context: Context, name: str) -> Told:
+def against_iterations(context: Context, name: str) -> WithWords:
     """A row of panels for each ε, a column for each problem; lines are means over seeds."""
     _, traces = traced(context, name)
     page, curves = _panels(context, name, traces, "iteration", None)
@@ -136,7 +136,7 @@ THEIR_SECONDS = {"dp-gd": 0.0110, NEWTON: 0.0169}  # an iteration, by the clock 
 
 
 @PAPER.artefact("fig1")
-def fig1(context: Context) -> Told:
+def fig1(context: Context) -> WithWords:
     """Above as the paper has it: linear time, three methods, the dashed best loss; below all methods to their ends."""
     _, traces = traced(context, "fig1")
     traces, guessed = on_the_clock(context, traces)
@@ -171,7 +171,7 @@ def fig1(context: Context) -> Told:
     return page.figure("", curves.drop(columns=["sd"], errors="ignore"), legend=2), {
         "seeds": span(curves["seeds"]),
         "clock": clock,
-        "last": _told(ends),
+        "last": _ends_sentence(ends),
         "iteration": _clock(context),
         "found": bool(finding),
         "finding": finding,
@@ -198,7 +198,7 @@ def _finding(ends: dict[str, Mean]) -> str:
     return f"{told[0]} ends lower than {' and '.join(told[1:])}"
 
 
-def _told(ends: dict[str, Mean]) -> str:
+def _ends_sentence(ends: dict[str, Mean]) -> str:
     shown = [
         f"{look(name).label} {plus_minus(one.mean, one.se)} over {one.seeds} seeds ({READ_OFF[name]:g})"
         for name in PAPERS
@@ -253,7 +253,7 @@ def equal(context: Context) -> pd.DataFrame:
 
 
 @PAPER.artefact("equal_loss")
-def equal_loss(context: Context) -> Told:
+def equal_loss(context: Context) -> WithWords:
     """The shortest T of DP-GD that is as low as DP-Newton at its best, over DP-Newton's T; Table 1's ratio beside."""
     table = equal(context)
     theirs = THEIR_COST[PROBLEM]

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from dpbench.experiments.second_order.rows import PAPER, Told, at_zero, seconds_per_iteration, tuned
+from dpbench.experiments.second_order.rows import PAPER, WithWords, at_zero, seconds_per_iteration, tuned
 from dpbench.study.context import Context, select
 from dpbench.study.output import Figure
 from dpbench.study.panels import Panels, curve
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 @PAPER.artefact("fig2", name="fig2")
 @PAPER.artefact("fig6", name="fig6")
-def privacy_utility(context: Context, name: str) -> Told:
+def privacy_utility(context: Context, name: str) -> WithWords:
     """The privacy-utility panels of Figs. 2 and 6: excess losses above, ratios to DP-GD's below."""
     algorithms = context.algorithms(name)
     rows = context.rows(name, timed=0)
@@ -100,7 +100,7 @@ def _note_missing_points(page: Panels, axis: Axes, name: str, panel: pd.DataFram
 
 
 @PAPER.artefact("c5")
-def c5(context: Context) -> Told:
+def c5(context: Context) -> WithWords:
     """DP-GD with other learning rates: excess loss at the tuned T against ε, a line per step."""
     import matplotlib.pyplot as plt
 
@@ -155,7 +155,7 @@ def best_by_step(runs: pd.DataFrame, steps: Any) -> pd.DataFrame:
 
 
 @PAPER.artefact("fig5")
-def fig5(context: Context) -> Told:
+def fig5(context: Context) -> WithWords:
     """log(1 + eˣ) at x₀ with its second-order Taylor polynomial, the bound of Lemma 5.1, the smoothness bound."""
     import matplotlib.pyplot as plt
 

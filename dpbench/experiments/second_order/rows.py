@@ -17,7 +17,7 @@ from dpbench.study.tuning import best
 NEWTON = "dp-newton-hess-clip"
 VARIANTS = ("dp-newton-hess-clip", "dp-newton-hess-add", "dp-newton-qu-clip", "dp-newton-qu-add")
 PAPER = Paper(__package__)
-Told = tuple[Any, dict[str, Any]]  # an artefact and the values of its words, or whether a claim holds and those
+WithWords = tuple[Any, dict[str, Any]]  # an artefact and the values of its words, or whether a claim holds and those
 
 
 def tuned(rows: pd.DataFrame) -> pd.DataFrame:

@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from dpbench import frames
-from dpbench.experiments.second_order.rows import NEWTON, PAPER, VARIANTS, Told, both
+from dpbench.experiments.second_order.rows import NEWTON, PAPER, VARIANTS, WithWords, both
 from dpbench.experiments.second_order.run_times import CAP, FEBRUARY, an_iteration, floored
 from dpbench.study.context import Context, memoised, select
 from dpbench.study.output import Table
@@ -141,7 +141,7 @@ def _of(name: str) -> str:
 
 
 @PAPER.artefact("tuning_rules")
-def tuning_rules(context: Context) -> Told:
+def tuning_rules(context: Context) -> WithWords:
     """A row per rule, a column per variant and for the best of the four."""
     table = wins(context)
     shown = pd.DataFrame({"rule for DP-GD": table["rule"]})

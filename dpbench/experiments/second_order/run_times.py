@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 
 from dpbench import datasets, frames
-from dpbench.experiments.second_order.rows import NEWTON, PAPER, Told, tuned
+from dpbench.experiments.second_order.rows import NEWTON, PAPER, WithWords, tuned
 from dpbench.privacy import accounting
 from dpbench.problems import catalogue
 from dpbench.run.row import setting
@@ -168,7 +168,7 @@ LINES = ("T of DP-GD / DP-Newton", "iterations", "seconds here", "seconds, paper
 
 @PAPER.artefact("table1", name="table1")
 @PAPER.artefact("table4", name="table4")
-def run_time_ratios(context: Context, name: str) -> Told:
+def run_time_ratios(context: Context, name: str) -> WithWords:
     """Iterations, seconds here and the shape within the data set, under the published rule and at a proven ε."""
     published = context.experiment.published()["table1"]
     table = cells(context, name)
@@ -179,7 +179,7 @@ def run_time_ratios(context: Context, name: str) -> Told:
         lines: dict[str, list[str]] = {line: [] for line in LINES}
         shape = shape_of(select(table, problem=problem))
         for epsilon in published["epsilon"]:
-            told = _told(here, epsilon, published["ratio"].get(problem), published["epsilon"], shape)
+            told = _ratio_cells(here, epsilon, published["ratio"].get(problem), published["epsilon"], shape)
             for line, cell in told.items():
                 lines[line].append(cell)
             if (PUBLISHED.name, epsilon) not in here and epsilon in asked:
@@ -202,7 +202,7 @@ def run_time_ratios(context: Context, name: str) -> Told:
     }
 
 
-def _told(
+def _ratio_cells(
     here: dict[tuple[str, float], Timed],
     epsilon: float,
     paper: list[float] | None,
@@ -275,7 +275,7 @@ def quotients(context: Context) -> pd.DataFrame:
 
 
 @PAPER.artefact("shapes")
-def shapes(context: Context) -> Told:
+def shapes(context: Context) -> WithWords:
     """The twelve quotients that a machine's costs cancel in, each against its tolerance."""
     table = quotients(context)
     known = table.dropna(subset=["quotient"])

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from dpbench import datasets
-from dpbench.experiments.second_order.rows import NEWTON, PAPER, VARIANTS, Told, seconds_per_iteration, tuned
+from dpbench.experiments.second_order.rows import NEWTON, PAPER, VARIANTS, WithWords, seconds_per_iteration, tuned
 from dpbench.experiments.second_order.run_times import published_cells
 from dpbench.run.row import settings_of
 from dpbench.study import printed
@@ -32,7 +32,7 @@ LIKE = {
 
 
 @PAPER.artefact("best_T")
-def best_T(context: Context) -> Told:
+def best_T(context: Context) -> WithWords:
     """The T behind every point of Figs. 2 and 6; an arrow marks a T at an end of its grid."""
     table = tuned(context.rows("best_T", timed=0))
     order = {"problem": context.problems("best_T"), "algorithm": context.algorithms("best_T")}
@@ -64,7 +64,7 @@ def _to_go_on(context: Context, problem: str, algorithm: str, cells: pd.DataFram
 
 
 @PAPER.artefact("table2")
-def table2(context: Context) -> Told:
+def table2(context: Context) -> WithWords:
     """DP-Newton's hyperparameters: the paper's, and those of the rows under this profile."""
     published = context.experiment.published()["table2"]
     runs = context.rows("table2")
@@ -85,7 +85,7 @@ def table2(context: Context) -> Told:
 
 
 @PAPER.artefact("table3")
-def table3(context: Context) -> Told:
+def table3(context: Context) -> WithWords:
     """The data sets: rows and columns as published and as prepared."""
     rows, gaps = [], []
     for problem, (n, d) in context.experiment.published()["table3"].items():
@@ -100,7 +100,7 @@ def table3(context: Context) -> Told:
 
 
 @PAPER.artefact("c7")
-def c7(context: Context) -> Told:
+def c7(context: Context) -> WithWords:
     """App. C.7: measured peak memory of the eigenvalue modification."""
     published = context.experiment.published()["memory"]
     rows = context.rows("c7")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 
-from dpbench.experiments.second_order.rows import NEWTON, PAPER, VARIANTS, Told, at_zero, tuned
+from dpbench.experiments.second_order.rows import NEWTON, PAPER, VARIANTS, WithWords, at_zero, tuned
 from dpbench.study.context import Context, select
 from dpbench.study.output import Table
 from dpbench.study.panels import Panels, curve
@@ -15,7 +15,7 @@ from dpbench.study.tuning import expand_settings
 
 
 @PAPER.artefact("beta")
-def beta(context: Context) -> Told:
+def beta(context: Context) -> WithWords:
     """What tuning β with T gains over β = 1, and whether DP-Newton then beats DP-GD."""
     tried = select(context.rows("beta"), timed=0)
     fixed = select(context.rows("fig2", timed=0), epsilon=context.epsilons("beta"))
@@ -73,7 +73,7 @@ RESETS = {"": "none", "1000": "beyond ‖w‖ = 1000, a public radius", "optimum
 
 
 @PAPER.artefact("reset")
-def reset(context: Context) -> Told:
+def reset(context: Context) -> WithWords:
     """Means and medians at ε = 10 with and without a reset: one start thrown far off decides a mean."""
     plain = context.rows("fig2", timed=0, algorithm=NEWTON, epsilon=context.epsilons("reset"))
     rows = pd.concat([plain, context.rows("reset", timed=0)])
@@ -101,7 +101,7 @@ def reset(context: Context) -> Told:
     return Table(pd.DataFrame(lines, columns=header), "", table, gaps), {}
 
 
-WAYS = {  # (fraction, smoothness, rows) → words
+AMP_VARIANTS = {  # (fraction, smoothness, rows) → words
     (None, None, "divided"): "the published algorithm",
     (0.9, 0.25, "divided"): "ε_p/ε_obj = 0.9",
     (0.9, 1.0, "divided"): "and β = 1",
@@ -110,7 +110,7 @@ WAYS = {  # (fraction, smoothness, rows) → words
 
 
 @PAPER.artefact("aop")
-def aop(context: Context) -> Told:
+def aop(context: Context) -> WithWords:
     """Each difference of the authors' AOP on top of the one before, at three ε."""
     epsilons = context.epsilons("aop")
     rows = pd.concat([context.rows("fig2", timed=0, algorithm="aop", epsilon=epsilons), context.rows("aop", timed=0)])
@@ -125,7 +125,7 @@ def aop(context: Context) -> Told:
     table = means(rows, by)
     lines, gaps = [], []
     for problem in context.problems("aop"):
-        for (fraction, smoothness, seen), words in WAYS.items():
+        for (fraction, smoothness, seen), words in AMP_VARIANTS.items():
             cells = []
             for epsilon in epsilons:
                 one = select(table, problem=problem, epsilon=epsilon)
@@ -141,7 +141,7 @@ def aop(context: Context) -> Told:
 
 
 @PAPER.artefact("standardised")
-def standardised(context: Context) -> Told:
+def standardised(context: Context) -> WithWords:
     """Best excess loss against ε on the standardised data sets; no published value is of them."""
     rows = context.rows("standardised", timed=0)
     table, zero = tuned(rows), at_zero(rows)

@@ -33,11 +33,11 @@ if TYPE_CHECKING:
 DIMENSION_LOOKS = {"phase-5": (BLUE, "o", 4), "phase-20": (ORANGE, "s", 7), "phase-100": (RED, "D", 11)}
 STATIONARITY = r"$\Vert\nabla F(w)\Vert_{2\delta}$, measured"
 LONGEST = 1024  # rounds of the left panel of tree_noise
-Told = tuple[Any, dict[str, Any]]
+WithWords = tuple[Any, dict[str, Any]]
 
 
 @PAPER.artefact("estimators")
-def estimators(context: Context) -> Told:
+def estimators(context: Context) -> WithWords:
     """Variance of GRAD against b and of DIFF against ‖x - y‖/δ beside the bounds of Lemmas 3.1 and 3.2; and bias."""
     rows = studied(context, "estimators")
     page = Panels(context, "estimators", 3, columns=3, size=(3.4, 3.6))
@@ -83,7 +83,7 @@ def _bias(axis: Axes, rows: pd.DataFrame) -> None:
 
 
 @PAPER.artefact("tree_noise")
-def tree_noise(context: Context) -> Told:
+def tree_noise(context: Context) -> WithWords:
     """E‖TREE(t)‖² against t and against T, beside naive noise at the same M, K, T."""
     rows = studied(context, "tree_noise")
     page = Panels(context, "tree_noise", 2, columns=2, size=(4.2, 3.6))
@@ -127,7 +127,7 @@ def _saved(rows: pd.DataFrame) -> dict[str, Any]:
 
 @PAPER.artefact("stationarity", name="stationarity", value="measured", label=STATIONARITY, rate=-1 / 3)
 @PAPER.artefact("objective", name="objective", value="objective", label="F(w)")
-def against_M(context: Context, name: str, value: str, label: str, rate: float | None = None) -> Told:
+def against_M(context: Context, name: str, value: str, label: str, rate: float | None = None) -> WithWords:
     """The measured ‖∇F(w)‖_{2δ}, or F, against M: a column per ρ and a row per problem."""
     rows, problems = studied(context, name), context.problems(name)
     private = {e for block in context.blocks(name) if "o2nc-tree" in block.algorithms for e in block.epsilon}
@@ -171,7 +171,7 @@ def _by_M(rows: pd.DataFrame, problem: str, value: str) -> pd.DataFrame:
 
 
 @PAPER.artefact("dimension")
-def dimension(context: Context) -> Told:
+def dimension(context: Context) -> WithWords:
     """Measured stationarity and F against d of problems that have the same F, for O2NC and the tree at one ρ."""
     rows = studied(context, "dimension")
     page = Panels(context, "dimension", 2, columns=2, size=(4.2, 3.3), room=0.5)
@@ -199,7 +199,7 @@ def dimension(context: Context) -> Told:
 
 
 @PAPER.artefact("fractions")
-def fractions(context: Context) -> Told:
+def fractions(context: Context) -> WithWords:
     """By method, ρ and M: failed runs with their interval, F, and the measure's mean beside the theorem's bound."""
     rows = studied(context, "fractions")
     data: list[dict[str, Any]] = []
@@ -232,7 +232,7 @@ def fractions(context: Context) -> Told:
 
 
 @PAPER.artefact("sphere")
-def sphere(context: Context) -> Told:
+def sphere(context: Context) -> WithWords:
     """By ρ and M: the theorem's bound, the measure at the start, its mean over all epochs, F before and after."""
     rows = sphere_rows(context)
     data = [
@@ -261,7 +261,7 @@ def sphere(context: Context) -> Told:
 
 
 @PAPER.artefact("privacy_for_free")
-def privacy_for_free(context: Context) -> Told:
+def privacy_for_free(context: Context) -> WithWords:
     """Runs that are not stationary, and F, against ρ at one M; the band is o2nc's, without noise."""
     rows = studied(context, "privacy_for_free")
     page = Panels(context, "privacy_for_free", 2, columns=2, size=(4.2, 3.5))
@@ -301,7 +301,7 @@ def privacy_for_free(context: Context) -> Told:
 
 
 @PAPER.artefact("guarantee")
-def guarantee(context: Context) -> Told:
+def guarantee(context: Context) -> WithWords:
     """d, M, ρ and ε at δ = 1e-6, with what the tree method reaches: the guarantee in a practitioner's units."""
     rows = studied(context, "guarantee")
     rows = rows[rows["algorithm"].isin(["o2nc", "o2nc-tree"])]

@@ -46,7 +46,7 @@ CELL = ["set.b", "set.distance"]
 LONG = 64  # T from which the T² reduction is asked for; below, the logarithms are larger
 FREE = 2.0  # standard errors within which two means count as equal
 ORDER = 10.0  # the theorem's Õ hides constants and logarithms: its threshold is tested to an order of magnitude
-Told = tuple[bool | str | None, dict[str, Any]]  # whether it holds, or the verdict's word; the values of its words
+WithWords = tuple[bool | str | None, dict[str, Any]]  # whether it holds, or the verdict's word; the values of its words
 TREE, NAIVE = "o2nc-tree", "o2nc-naive"
 
 
@@ -64,7 +64,7 @@ def variances(context: Context, estimator: str, *, one_direction: bool = False) 
 @PAPER.claim("grad_variance", section="variance", name="GRAD", lemma="Lemma 3.1", bound="16dL²/b", what="b")
 @PAPER.claim("diff_variance", section="variance", name="DIFF", lemma="Lemma 3.2", bound="16dL²‖x-y‖²/(bδ²)",
              what="‖x - y‖")  # fmt: skip
-def variance_bound(context: Context, name: str, **words: str) -> Told:
+def variance_bound(context: Context, name: str, **words: str) -> WithWords:
     """The measured variance is below the lemma's bound, and goes with the same power."""
     part = variances(context, name.lower())
     if part.empty:
@@ -82,7 +82,7 @@ def variance_bound(context: Context, name: str, **words: str) -> Told:
 
 @PAPER.claim("grad_variance_in_d", section="variance_in_d", name="GRAD", lemma="Lemma 3.1")
 @PAPER.claim("diff_variance_in_d", section="variance_in_d", name="DIFF", lemma="Lemma 3.2")
-def variance_in_d(context: Context, name: str, **words: str) -> Told:
+def variance_in_d(context: Context, name: str, **words: str) -> WithWords:
     """The exponent of d at equal b and ‖x - y‖: 1 in the lemmas; d directions to a point cancel it."""
 
     def exponents(part: pd.DataFrame) -> list[float]:
@@ -100,7 +100,7 @@ def variance_in_d(context: Context, name: str, **words: str) -> Told:
 
 
 @PAPER.claim("unbiased")
-def unbiased(context: Context) -> Told:
+def unbiased(context: Context) -> WithWords:
     """The means differ from ∇F̂ by no more than chance."""
     rows = needed(context, "estimators")
     part = rows[rows["set.quantity"].eq("bias")]
@@ -116,7 +116,7 @@ def unbiased(context: Context) -> Told:
 
 
 @PAPER.claim("tree_noise")
-def tree_noise_bound(context: Context) -> Told:
+def tree_noise_bound(context: Context) -> WithWords:
     """E‖TREE(t)‖² = |NODE(t)| dσ², at most (⌊log₂ t⌋ + 1) dσ²."""
     rows = needed(context, "tree_noise")
     tree = rows[rows["set.mechanism"].eq("tree")]
@@ -133,7 +133,7 @@ def tree_noise_bound(context: Context) -> Told:
 
 
 @PAPER.claim("tree_below_naive")
-def tree_below_naive(context: Context) -> Told:
+def tree_below_naive(context: Context) -> WithWords:
     """The tree's noise is below naive noise at the same M, K, T, by a factor that grows like T²."""
     rows = needed(context, "tree_noise")
     table = rows.pivot_table(index=["set.T", "set.t"], columns="set.mechanism", values="measured").dropna()
@@ -151,7 +151,7 @@ def tree_below_naive(context: Context) -> Told:
 
 
 @PAPER.claim("guarantee")
-def guarantee_checked(context: Context) -> Told:
+def guarantee_checked(context: Context) -> WithWords:
     """Every run's ledger composes to at most the ε of its ρ."""
     rows = needed(context, "guarantee")
     private = rows[rows["private"]]
@@ -166,7 +166,7 @@ def guarantee_checked(context: Context) -> Told:
 
 
 @PAPER.claim("bound")
-def below_the_bound(context: Context) -> Iterator[Told]:
+def below_the_bound(context: Context) -> Iterator[WithWords]:
     """At the largest M, by ρ: a bound above what runs have that hardly move cannot be broken."""
     panel = long_runs(context)
     start, last = start_level(panel), panel[panel["set.M"].eq(panel["set.M"].max())]
@@ -182,7 +182,7 @@ def below_the_bound(context: Context) -> Iterator[Told]:
 
 
 @PAPER.claim("bound_sphere")
-def below_the_bound_on_the_sphere(context: Context) -> Iterator[Told]:
+def below_the_bound_on_the_sphere(context: Context) -> Iterator[WithWords]:
     """By ρ and M: the mean over all epochs against the bound, which a run that stays is above where it can fail."""
     panel = sphere_rows(context)
     if panel.empty:
@@ -237,7 +237,7 @@ def start_level(panel: pd.DataFrame) -> float:
              rho=0.1)  # fmt: skip
 @PAPER.claim("rate_naive_1", section="rate", source="Appendix E", whose="naive noise at ρ = 1", algorithm=NAIVE,
              rho=1.0)  # fmt: skip
-def rate(context: Context, algorithm: str, rho: float = math.inf, **words: str) -> Told:
+def rate(context: Context, algorithm: str, rho: float = math.inf, **words: str) -> WithWords:
     """Failure rates a decade of M apart; the theorem bounds levels, so its exponent is a claim of ours."""
     panel = long_runs(context)
     ours = panel[panel["algorithm"].eq(algorithm) & panel["rho"].eq(rho)]
@@ -254,7 +254,7 @@ def rate(context: Context, algorithm: str, rho: float = math.inf, **words: str) 
 
 @PAPER.claim("dimension", whose="O2NC", algorithm="o2nc")
 @PAPER.claim("dimension_tree", section="dimension", whose="the tree at ρ = 10", algorithm=TREE, rho=10.0)
-def dimension(context: Context, algorithm: str, rho: float = math.inf, **words: str) -> Told:
+def dimension(context: Context, algorithm: str, rho: float = math.inf, **words: str) -> WithWords:
     """Failure rates at the least and the largest d."""
     rows = needed(context, "dimension")
     part = rows[rows["algorithm"].eq(algorithm) & rows["rho"].eq(rho)]
@@ -329,7 +329,7 @@ def shares(rows: pd.DataFrame, first: str, second: str) -> Shares:
 
 
 @PAPER.claim("tree_reaches_further")
-def tree_reaches_further(context: Context) -> Told:
+def tree_reaches_further(context: Context) -> WithWords:
     """At the largest M, where the noise matters (ρ = 1): by F and by stationarity."""
     panel = long_runs(context)
     panel = panel[panel["rho"].eq(1.0) & panel["set.M"].eq(panel["set.M"].max())]
@@ -345,7 +345,7 @@ def tree_reaches_further(context: Context) -> Told:
 
 
 @PAPER.claim("crossover")
-def crossover(context: Context) -> Iterator[Told]:
+def crossover(context: Context) -> Iterator[WithWords]:
     """By each measure at one M: the ρ up to which the tree is clearly ahead, and from which naive noise is."""
     rows = needed(context, "privacy_for_free")
     both = sorted(set.intersection(*(set(rows.loc[rows["algorithm"].eq(name), "rho"]) for name in (TREE, NAIVE))))
@@ -365,7 +365,7 @@ def crossover(context: Context) -> Iterator[Told]:
     yield _changes_places(signs, f"not stationary, tree and naive: {text}", "disjoint 95 % intervals", "failed runs")
 
 
-def _changes_places(signs: dict[float, int], measured: str, clear: str, case: str) -> Told:
+def _changes_places(signs: dict[float, int], measured: str, clear: str, case: str) -> WithWords:
     """signs: by ρ, 1 where the tree is clearly ahead, -1 where naive noise is."""
     tree, naive = ([rho for rho, one in signs.items() if one == sign] for sign in (1, -1))
     if not tree or not naive:
@@ -378,7 +378,7 @@ def _changes_places(signs: dict[float, int], measured: str, clear: str, case: st
 
 
 @PAPER.claim("first_order")
-def first_order(context: Context) -> Told:
+def first_order(context: Context) -> WithWords:
     """What zeroth order costs: the same steps on noisy subgradients, each row used once, at the same M and ρ."""
     rows = needed(context, "privacy_for_free")
     table = over_seeds(rows, ["algorithm", "rho"], "objective")
@@ -398,7 +398,7 @@ def first_order(context: Context) -> Told:
 
 
 @PAPER.claim("privacy_for_free")
-def free_privacy(context: Context) -> Told:
+def free_privacy(context: Context) -> WithWords:
     """No cost of privacy for ρ above about √d times the stationarity reached."""
     rows = needed(context, "privacy_for_free")
     without = rows[rows["algorithm"].eq("o2nc")]

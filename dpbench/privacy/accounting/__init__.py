@@ -17,7 +17,7 @@ from dpbench.privacy.accounting.base import Accounting
 __all__ = ["Accounting", "get", "names"]
 
 
-def _found() -> dict[str, Accounting]:
+def _of_this_folder() -> dict[str, Accounting]:
     """Those of this folder, by name: every file in it may have some."""
     modules = [import_module(f"{__name__}.{each.name}") for each in iter_modules(__path__)]
     classes = {one for module in modules for one in vars(module).values() if isinstance(one, type)}
@@ -25,7 +25,7 @@ def _found() -> dict[str, Accounting]:
     return {mode.name: mode() for mode in sorted(modes, key=lambda mode: mode.name)}
 
 
-_BUILT_IN = _found()
+_BUILT_IN = _of_this_folder()
 
 
 @cache

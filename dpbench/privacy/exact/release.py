@@ -232,7 +232,7 @@ class ExactReleases(Releases):
                     "radial noise, on no sample"
                 )
             term = self._term_of(value, label)
-            apart = 0.0 if term else value.apart(self.relation)  # given the term, which is charged for
+            apart = 0.0 if term else value.neighbour_distance(self.relation)  # given the term, which is charged for
             proved = (apart + 2 * (value.radius + (term.off if term else 0.0))) * UP
             wrong = declared < apart * (1 - ROUNDING)  # what lies nearer depends on the solver, and is added
         else:

@@ -172,7 +172,7 @@ class Ideal:
     def __init__(self, integers: NDArray[np.int64], unit: float, radius: float) -> None:
         self.integers, self.unit, self.radius = integers, unit, radius
 
-    def apart(self, relation: Relation) -> float:
+    def neighbour_distance(self, relation: Relation) -> float:
         """How far the ideal vectors of neighbours are apart, in ℓ₂ norm."""
         raise NotImplementedError
 
@@ -197,7 +197,7 @@ class CertifiedMinimiser(Ideal):
         super().__init__(integers, unit, radius)
         self.objective = objective
 
-    def apart(self, relation: Relation) -> float:
+    def neighbour_distance(self, relation: Relation) -> float:
         """Without a random term, by strong convexity."""
         return self.objective.pull * relation.rows / self.objective.convexity
 
@@ -209,7 +209,7 @@ class Eigenvalue(Ideal):
         super().__init__(integers, unit, radius)
         self._moved = moved
 
-    def apart(self, relation: Relation) -> float:
+    def neighbour_distance(self, relation: Relation) -> float:
         """By Weyl's inequality, a row's part being positive semidefinite: one row's norm, replaced or removed.
 
         Both are above that of the matrix without the row, and by no more than the norm of the row's own part.

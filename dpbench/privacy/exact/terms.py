@@ -36,7 +36,7 @@ def _joint(event: Any, objective: Objective, relation: Relation) -> str:
     return ""
 
 
-def _apart(event: Any, objective: Objective, relation: Relation) -> str:
+def _separately(event: Any, objective: Objective, relation: Relation) -> str:
     """Of gradient and Jacobian apart: ln det of (A + βxxᵀ)A⁻¹ is at most β/(nm) for each row that differs."""
     if not event.jacobian * (1 + ROUNDING) >= relation.rows * objective.curvature:
         return "its linear term was drawn for a smaller Jacobian, or more ridge"
@@ -47,7 +47,7 @@ PREMISES: dict[type, Callable[[Any, Objective, Relation], str]] = {
     LogisticPerturbation: _joint,
     ConvexPerturbation: _joint,
     RadialPerturbation: _joint,
-    ObjectivePerturbation: _apart,
+    ObjectivePerturbation: _separately,
 }
 
 

@@ -43,4 +43,4 @@ def test_the_distance_in_sizes_doubles_where_a_row_is_replaced():
 def test_minimisers_are_apart_by_what_rows_pull_over_the_convexity():
     objective = Objective(np.zeros((1, 2)), 0.25, 0.1, 1.0, logistic=True)
     near = CertifiedMinimiser(np.zeros((1, 2), dtype=np.int64), 1.0, 0.5, objective)
-    assert (near.apart(ADD), near.apart(REPLACE)) == pytest.approx((0.4, 0.8))
+    assert (near.neighbour_distance(ADD), near.neighbour_distance(REPLACE)) == pytest.approx((0.4, 0.8))
