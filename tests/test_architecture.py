@@ -228,6 +228,25 @@ def test_the_page_shows_the_floors_that_there_are():
     assert len(shown) <= 12
 
 
+CORE = {"algorithms", "problems", "privacy", "run", "auditing", "submitting", "datasets", "cli"}
+
+
+def test_the_page_is_the_tree_of_the_core_and_says_where_things_are_made():
+    page = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
+    heads = re.split(r"^(\w+)/$", page.partition("## The tree")[2].split("```")[1], flags=re.MULTILINE)[1:]
+    shown = {f"{top}/{file}" for top, text in zip(heads[::2], heads[1::2], strict=True)
+             for file in re.findall(r"(?<![\w/])[\w/]+\.py\b", text)}  # fmt: skip
+    files = {path.relative_to(PACKAGE).as_posix() for path in MODULES.values() if path.name != "__init__.py"}
+    assert shown == {file for file in files if file.partition("/")[0] in CORE}
+    answers = re.findall(r"^\| [^|]+ \| `([\w/]+)\.py` \| (.*) \|$", page, flags=re.MULTILINE)
+    assert len(answers) >= 10
+    for module, cell in answers:
+        name = re.search(r"`(?:(\w+)\.)?(\w+)`", cell)
+        text = MODULES["dpbench." + module.replace("/", ".")].read_text(encoding="utf-8")
+        assert re.search(rf"^\s*def {name[2]}\b", text, re.MULTILINE), cell
+        assert not name[1] or f"class {name[1]}" in text, cell
+
+
 def test_products_stand_beside_the_papers():
     """Data of one's own, models, audits and submissions take nothing of a paper, so they would be the same without."""
     products = {"comparing", "estimators", "auditing", "submitting"}

@@ -96,3 +96,11 @@ def test_names_say_what_they_stand_for():
     assert [(where, name) for where, name, local in names if not local and name.lower().strip("_") in NO_NAME] == []
     locals_found = sum(local and name == "found" for _, name, local in names)
     assert locals_found <= FOUND, "name a new variable for what it holds"
+
+
+def test_the_glossary_of_the_code_names_what_there_is():
+    section = (ROOT / "docs" / "glossary.md").read_text(encoding="utf-8").partition("## In the code")[2]
+    sources = "\n".join(path.read_text(encoding="utf-8") for path in (ROOT / "dpbench").rglob("*.py"))
+    names = re.findall(r"`(\w+)`", section)
+    assert len(names) > 20
+    assert [name for name in names if not re.search(rf"^(?:class )?{name}\b[^\n]*[:=]", sources, re.MULTILINE)] == []
