@@ -279,12 +279,13 @@ def in_words(error: BaseException) -> str:
     return f"{type(error).__name__}{': ' if text else ''}{text[:200]}{place}"
 
 
-def _largest_difference(came: Returned, other: Returned, run: Recorder, replay: ReplayedRun) -> float:
-    """How far apart two runs with the same noise are, in final iterates or in values before their noise."""
-    pairs = [(came.W, other.W)]
+def _largest_difference(result: Returned, result_neighbour: Returned, run: Recorder, replay: ReplayedRun) -> float:
+    """The largest entry of |difference| of two runs with the same noise, over final iterates and unnoised values."""
+    pairs = [(result.W, result_neighbour.W)]
     for key, tape in run.tape.items():
-        pairs += [(one.value, again.value) for one, again in zip(tape, replay.tape.get(key, []), strict=False)]
-    return max(float(np.nanmax(np.abs(np.subtract(*pair)), initial=0.0)) for pair in pairs)
+        # Not strict: a run that stops earlier on the neighbour is reported by `Setup.replay`, not here.
+        pairs += [(a.value, b.value) for a, b in zip(tape, replay.tape.get(key, []), strict=False)]
+    return max(float(np.nanmax(np.abs(np.subtract(a, b)), initial=0.0)) for a, b in pairs)
 
 
 def sampled(run: Recorder) -> bool:

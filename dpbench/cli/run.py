@@ -222,7 +222,7 @@ def run(
         of_one["settings"] = parse_settings(of_one["settings"])
         for method in dict.fromkeys(algorithm):
             with progress() as report:
-                ask = (lambda seconds: None) if yes else _not_for_hours
+                ask = (lambda seconds: None) if yes else _refuse_long_runs
                 runs = dpbench.run_algorithm(method, **of_one, **given, progress=report, notify=say, estimated=ask)
             if context.obj:
                 runs.store.remember(shlex.join(["dpbench", *context.obj]))
@@ -239,8 +239,11 @@ def run(
     return max(codes)
 
 
-def _not_for_hours(seconds: float) -> None:
-    """UserError for what takes longer than an hour by a rough estimate."""
+def _refuse_long_runs(seconds: float) -> None:
+    """UserError, before anything runs, where a rough estimate of the time is more than an hour.
+
+    A refusal and no question: `dpbench run` has to work in scripts, where nobody answers.
+    """
     if seconds > HOUR:
         raise UserError(f"these runs take about {duration(seconds)}; to start them all the same, add --yes")
 

@@ -66,19 +66,18 @@ def _prepare(
     progress: Progress | None = None,
 ) -> Path:
     """Raw files -> prepared folder. Raises NotAtHand, DataError."""
-    raw = folder / "raw"
-    found = {file.name: download.obtain(file, raw, mirror, network, progress) for file in spec.files}
+    files = {file.name: download.obtain(file, folder / "raw", mirror, network, progress) for file in spec.files}
     try:
-        X, y = _arrays(spec, {name: path for name, (path, _) in found.items()})
+        X, y = _arrays(spec, {name: path for name, (path, _) in files.items()})
         parts = cache.parts_of(X, y)
         cache.check(spec.versioned, folder / "raw", cache.digest(parts), parts)
     except DataError:
-        # The content judges files whose hash is not pinned: the next fetch shall not meet these again.
-        for path, entry in found.values():
+        # Only the content can judge a file without a pinned hash; keep it, and the next fetch fails on it again.
+        for path, entry in files.values():
             if entry["hash"] == download.NOT_PINNED and entry["source"] != download.BY_HAND:
                 download.forget(path)
         raise
-    return cache.write(folder, spec, X, y, [entry for _, entry in found.values()])
+    return cache.write(folder, spec, X, y, [entry for _, entry in files.values()])
 
 
 def _arrays(spec: DatasetSpec, paths: Raw) -> Arrays:

@@ -66,14 +66,14 @@ def versions(store: Store) -> list[Version]:
 
 
 def version_sentence(store: Store) -> str:
-    """Which version the rows of `store` are, in a sentence; that they are none where they differ from the last."""
-    found = versions(store)
-    if not found:
+    """Which frozen version the rows of `store` are, in one sentence."""
+    frozen = versions(store)
+    if not frozen:
         return "No version of these rows is frozen."
     rows = rows_of(store)
-    now = digest(rows)
-    same = next((one for one in reversed(found) if one.digest == now), None)
-    if same is not None:
-        return f"Version {same.name}, frozen {same.frozen}: {same.rows:,} rows, sha256 {same.digest[:12]}."
-    last = found[-1]
+    current = digest(rows)
+    for version in reversed(frozen):  # the latest of two versions with equal rows is the one to cite
+        if version.digest == current:
+            return f"Version {version.name}, frozen {version.frozen}: {version.rows:,} rows, sha256 {current[:12]}."
+    last = frozen[-1]
     return f"Not frozen: {len(rows):,} rows, which are not the {last.rows:,} of version {last.name}."

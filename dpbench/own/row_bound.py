@@ -145,14 +145,20 @@ def choose_split(
 
 
 def candidate_splits(epsilon: float, delta: float) -> list[BoundSplit]:
-    """The splits that (ε, δ) may have, the best first."""
-    found = []
-    if delta > 0:
-        mu = gaussian_mu(epsilon, delta)
-        left = gaussian_epsilon(mu * math.sqrt(1 - SHARE), delta)
-        if left > epsilon / 2:  # elsewhere δ pays for nearly all of μ, and a smaller one has an ε of next to nothing
-            found = [BoundSplit(Gaussian(1 / (mu * math.sqrt(SHARE))), left * factor, delta) for factor in SMALLER]
-    return [*found, BoundSplit(Laplace(1 / (SHARE * epsilon)), (1 - SHARE) * epsilon, delta)]
+    """Ways to share (ε, δ) between the bound's release and the model's, in the order to try them; the last is Laplace.
+
+    Gaussian: the bound takes SHARE of μ², the model keeps the rest (Gaussian DP: μ² adds up).
+    """
+    laplace = BoundSplit(Laplace(1 / (SHARE * epsilon)), (1 - SHARE) * epsilon, delta)
+    if delta == 0:
+        return [laplace]
+    mu = gaussian_mu(epsilon, delta)
+    model_epsilon = gaussian_epsilon(mu * math.sqrt(1 - SHARE), delta)
+    # Where δ alone pays for nearly all of μ, the model would be left with next to no ε: Laplace shares ε itself.
+    if model_epsilon <= epsilon / 2:
+        return [laplace]
+    bound_release = Gaussian(1 / (mu * math.sqrt(SHARE)))
+    return [*(BoundSplit(bound_release, model_epsilon * factor, delta) for factor in SMALLER), laplace]
 
 
 def split(

@@ -107,19 +107,26 @@ def guarantee(ledger: Ledger, i: int, budget: Budget, labels: Collection[str]) -
 
 
 def compose(
-    parts: Sequence[tuple[Composition, float, float]], epsilon: float, delta: float, relation: Relation
+    runs: Sequence[tuple[Composition, float, float]], epsilon: float, delta: float, relation: Relation
 ) -> float:
-    """ε at `delta` of all that several runs released; each part is (composition, ε, δ) of one run.
+    """ε at `delta` of several runs on the same rows, the least that two theorems give.
 
-    The lesser of the independent accountant's ε of all ledgers as one and, where their δ add up to `delta` at most,
-    the sum of the runs' own. PrivacyError where that is more than `epsilon`.
+    Args:
+        runs: (what was released, ε, δ) of each run.
+        epsilon, delta: the budget of all runs.
+
+    Raises:
+        PrivacyError: where both theorems give more than `epsilon`.
     """
-    joint = spent(tuple(entry for composition, _, _ in parts for entry in composition), delta, relation).epsilon
-    if math.fsum(d for _, _, d in parts) <= delta * (1 + ROUNDING):
-        joint = min(joint, math.fsum(e for _, e, _ in parts))
-    if not at_most(joint, epsilon):
-        raise PrivacyError(f"{len(parts)} runs compose to ε = {joint:.6g}, more than the {epsilon:g} asked for")
-    return joint
+    releases = tuple(entry for composition, _, _ in runs for entry in composition)
+    total = spent(releases, delta, relation).epsilon
+    # Basic composition (Dwork and Roth 2014, Theorem 3.16) can be less for few runs: each run's own ε may come of a
+    # bound that the joint ledger's accountant has not. It holds at the sum of their δ, so only where that fits.
+    if math.fsum(run_delta for _, _, run_delta in runs) <= delta * (1 + ROUNDING):
+        total = min(total, math.fsum(run_epsilon for _, run_epsilon, _ in runs))
+    if not at_most(total, epsilon):
+        raise PrivacyError(f"{len(runs)} runs compose to ε = {total:.6g}, more than the {epsilon:g} asked for")
+    return total
 
 
 def exact_release(ledger: Ledger, i: int) -> str:

@@ -30,23 +30,26 @@ class RunCounts:
     notes: str
 
 
-def run_counts(one: Experiment, profile: str, store: Store) -> Iterator[RunCounts]:
-    """The standing of each artefact that asks for runs under a profile."""
+def run_counts(experiment: Experiment, profile: str, store: Store) -> Iterator[RunCounts]:
+    """How many runs of each artefact are done, missing and failed; artefacts that need no run are left out."""
     planner = Planner(store)
-    count = RunCount(planner.ended)
-    told: dict[tuple[int, ...], tuple[int, int, int, str]] = {}  # of the same blocks, however many artefacts ask
-    alive = []  # while their blocks are, no other block has the identity of one
-    for artefact in one.artefacts:
-        blocks = one.blocks(profile, artefact.name)
-        asked = tuple(map(id, blocks))
+    counter = RunCount(planner.ended)
+    # Many artefacts share their blocks. Blocks are compared by identity, so all are kept alive: Python may give the id
+    # of a freed block to another one.
+    alive = []
+    shared: dict[tuple[int, ...], tuple[int, int, int, str]] = {}
+    for artefact in experiment.artefacts:
+        blocks = experiment.blocks(profile, artefact.name)
         alive.append(blocks)
-        if asked not in told:
-            planned = planner.plan(blocks)
-            if not (planned.series or planned.missing_data or planned.waiting):
+        identity = tuple(map(id, blocks))
+        if identity not in shared:
+            plan = planner.plan(blocks)
+            if not (plan.series or plan.missing_data or plan.waiting):
                 continue
-            whole, missing, failed, beyond, unfinished = count.of(planned.series)
-            told[asked] = whole - missing - failed - beyond, missing, failed, _notes(planned, unfinished, beyond)
-        yield RunCounts(f"{one.name}/{artefact.name}", profile, *told[asked])
+            total, missing, failed, unreachable, unfinished = counter.of(plan.series)
+            done = total - missing - failed - unreachable
+            shared[identity] = done, missing, failed, _notes(plan, unfinished, unreachable)
+        yield RunCounts(f"{experiment.name}/{artefact.name}", profile, *shared[identity])
 
 
 class RunCount:

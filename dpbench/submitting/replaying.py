@@ -397,7 +397,7 @@ def _ledger(where: str, frame: sandbox.TaskResult, cell: ReplayedCell, row: Any)
     return []
 
 
-def beats_replay(stated: np.ndarray, fresh: np.ndarray) -> bool:
+def beats_replay(stated: np.ndarray, replayed: np.ndarray) -> bool:
     """Whether stated losses are below those of a replay by more than luck: LUCK standard errors, and a tenth.
 
     >>> beats_replay(np.array([1.0, 1.1, 0.9]), np.array([2.0, 2.1, 1.9]))
@@ -405,14 +405,15 @@ def beats_replay(stated: np.ndarray, fresh: np.ndarray) -> bool:
     >>> beats_replay(np.ones(3), np.array([1.0, 1.1, 0.9]))
     False
     """
-    if not np.isfinite(fresh).all():
-        return bool(np.isfinite(stated).all() and np.isinf(fresh).sum() > 1)
     if not np.isfinite(stated).all():
         return False
-    gap = fresh.mean() - stated.mean()
-    spread = float(fresh.std(ddof=1)) if len(fresh) > 1 else 0.0  # not the stated rows', which may be spread at will
-    error = spread * math.sqrt(1 / len(fresh) + 1 / len(stated))
-    return bool(gap > LUCK * error and gap > 0.1 * abs(fresh.mean()))
+    if not np.isfinite(replayed).all():
+        return int(np.isinf(replayed).sum()) > 1  # one diverged run may be chance
+    gap = replayed.mean() - stated.mean()
+    # The replay's own spread: a submitter could widen that of the stated losses at will.
+    spread = float(replayed.std(ddof=1)) if len(replayed) > 1 else 0.0
+    standard_error = spread * math.sqrt(1 / len(replayed) + 1 / len(stated))
+    return bool(gap > LUCK * standard_error and gap > 0.1 * abs(replayed.mean()))
 
 
 def _judge_copies(planned: list[SandboxTask], found: dict[int, sandbox.TaskResult], result: ReceiverRuns) -> None:
