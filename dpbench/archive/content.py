@@ -66,7 +66,7 @@ class Manifest(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=
 class PaperManifest(Manifest, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """What the archive of an experiment is of. distribution: the package that has it, with its version."""
 
-    kind: Literal["paper"] = "paper"
+    kind: Literal["paper"]
     experiment: IDENTIFIER
     title: TEXT
     distribution: TEXT
@@ -80,7 +80,7 @@ class SubmissionManifest(Manifest, frozen=True, forbid_unknown_fields=True, kw_o
     spells it.
     """
 
-    kind: Literal["submission"] = "submission"
+    kind: Literal["submission"]
     method: NAME
     title: TITLE
     class_name: IDENTIFIER
@@ -179,11 +179,13 @@ _SUBMITTED_ROW = _record(
 
 
 class ArchiveKind(NamedTuple):
-    """members: name → largest size, unpacked; optional: those that may be missing; code: whether a folder may be there.
+    """name: in the manifest; members: name → largest size, unpacked; optional: those that may be missing; code: whether
+    a folder may be there.
 
     largest: bytes of the file; rows: how many there may be, of which bytes, as which struct.
     """
 
+    name: str
     manifest: type[Manifest]
     members: Mapping[str, int]
     optional: frozenset[str]
@@ -195,11 +197,13 @@ class ArchiveKind(NamedTuple):
 
 
 PAPER = ArchiveKind(
+    "paper",
     PaperManifest,
     {"manifest.json": MB, "rows.jsonl": 512 * MB, "traces.jsonl": 512 * MB, "lock.txt": MB},
     frozenset({"traces.jsonl"}), True, 256 * MB, 1_000_000, MB, _PAPER_ROW,
 )  # fmt: skip
 SUBMISSION = ArchiveKind(
+    "submission",
     SubmissionManifest,
     {"manifest.json": 64 * KB, "rows.jsonl": 32 * MB, "ledgers.json": 4 * MB, "audit.json": 256 * KB, "method.py": MB},
     frozenset(), False, 16 * MB, 20_000, 16 * KB, _SUBMITTED_ROW,
@@ -259,7 +263,7 @@ def row_of(record: Any) -> Row:
 def write(path: Path, kind: ArchiveKind, manifest: Mapping[str, Any], members: Mapping[str, bytes]) -> str:
     """Write an archive, whole or not at all; its digest. manifest: without `format`, `kind` and `sha256`."""
     digests = {name: hashlib.sha256(content).hexdigest() for name, content in sorted(members.items())}
-    described = kind.manifest(format=FORMAT, sha256=digests, **manifest)
+    described = kind.manifest(format=FORMAT, kind=kind.name, sha256=digests, **manifest)
     encoded = msgspec.json.format(msgspec.json.encode(described, order="deterministic"), indent=1)
     zipped.write(path, {"manifest.json": encoded, **members})
     return hashlib.sha256(encoded).hexdigest()

@@ -489,8 +489,8 @@ MUTANTS = (
     # Problems
     Mutant(
         "problems.losses:Logistic.derivative",
-        "return xp.subtract(0.5 - 0.5 * y, _reverse_sigmoid(z, out), out=out)",
-        "return 1.5 * xp.subtract(0.5 - 0.5 * y, _reverse_sigmoid(z, out), out=out)",
+        "return np.subtract(0.5 - 0.5 * y, _reverse_sigmoid(z, out), out=out)",
+        "return 1.5 * np.subtract(0.5 - 0.5 * y, _reverse_sigmoid(z, out), out=out)",
         "gradients are longer than L₀",
         "dp-gd",
     ),

@@ -37,6 +37,7 @@ def row_and_traces(job, experiment: str) -> tuple[dict, list[dict]]:
     row = {name: number(name) for name, kind in RUNS.items() if kind == "double"}
     row |= {name: round(number(name, 1, 100)) for name, kind in RUNS.items() if kind == "int64"}
     endings = ENDINGS.get(experiment, (None,))
+    row["planted"] = None  # noise as it should be, unless the job says otherwise
     row |= known | {
         "T": T,
         "excess": final,

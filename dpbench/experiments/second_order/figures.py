@@ -80,7 +80,8 @@ def privacy_utility(context: Context, name: str) -> WithWords:
 
 def _lowest(table: pd.DataFrame) -> str:
     """The private method with the lowest mean in at least half of the cells (data set, ε), as a sentence; or ""."""
-    first = mostly_lowest(table[table["algorithm"].map(lambda name: look(name).private)], ["problem", "epsilon"])
+    private = table["algorithm"].map(lambda name: look(name).private).astype(bool)
+    first = mostly_lowest(table[private], ["problem", "epsilon"])
     if first is None:
         return ""
     name, count, cells = first
