@@ -242,6 +242,7 @@ class ApproximateObjectivePerturbation(Algorithm):
             )
         seen = problem if settings.rows == "divided" else undivided(problem)
         W, norms, evaluations = seen.approximate_minimiser(minimise, np.zeros_like(W), b, ridge, gamma)
+        # The solver stops anywhere within γ/ridge of the exact minimiser: two points of that ball are 2γ/ridge apart.
         W = mechanisms.gaussian(
             W, sensitivity=2 * gamma / ridge, noise_multiplier=output.noise_multiplier, label="output"
         )
@@ -341,6 +342,7 @@ def minimise(
         return W, np.linalg.norm(G, axis=1), np.full(len(W), STEADY)
     W, G, evaluations = from_sample(minimise, gradient_of, problem, W, b, ridge, gamma)
     for _ in range(MAX_ITERATIONS):
+        # Each replicate stops at its own iterate, so that a batch changes no replicate's result.
         active = np.flatnonzero(np.linalg.norm(G, axis=1) > gamma)
         if not len(active):
             break

@@ -224,6 +224,7 @@ class DPCoordinateDescent(ByCoordinates):
         T = self.iterations(problem, settings)
         multiplier = mechanisms.budget.noise_scale(((Gaussian(1.0), T),))
         M = self.constants(problem, settings)
+        # Thresholds ∝ √M_j: the steeper a coordinate may be, the more of its derivative is let through.
         shares = np.sqrt(M / M.sum())
         movable = np.flatnonzero(M)  # where M_j is of the data and public, an all-zero column moves nothing
         coordinates = np.stack([movable[coins.integers(len(movable), size=T)] for coins in mechanisms.coins])

@@ -456,6 +456,7 @@ class DPNewtonMinibatch(Algorithm):
                 ]
             )
             norms = np.linalg.norm(gradient, axis=1)
+            # The noisy gradient is released already, so the direction's sensitivity may depend on its norm.
             W = W - directions.gaussian(
                 SOLVE[settings.modification](H, gradient, lambda0),
                 sensitivity=norms * one,

@@ -91,6 +91,7 @@ def _proximal_newton(problem: Problem, w: Array, b: Array, ridge: float, gamma: 
             best = w, norm
         if norm <= gamma:
             return w, norm, evaluations
+        # The minimiser of the quadratic model plus l1, less w.
         if optimum.fits(problem, ridge):
             direction = optimum.quadratic(problem.hessian_root(w), ridge + problem.l2, g, w, l1) - w
         else:

@@ -139,6 +139,7 @@ class PrivateTuning(Algorithm):
         best, released, used = np.full(k, math.inf), W.copy(), np.full(k, -1)
         bases: set[Counts] = set()
         size = method.batch_size(problem.n, problem.d)
+        # By candidate, not by replicate: runs at one setting are computed as one array.
         for c, one in enumerate(tried):
             for first in range(0, len(runs[c]), size):
                 part = runs[c][first : first + size]

@@ -154,6 +154,7 @@ def _compiled() -> tuple[Callable[..., None], Callable[..., None]] | None:
 
     @compile_loop
     def coefficient(kind: int, z: float, y: float, norm: float, clip: float) -> float:
+        # Squared loss (kind 0) or logistic; beyond 709 the exponential overflows.
         r = z - y if kind == 0 else -y / (1 + np.exp(min(y * z, 700.0)))
         size = abs(r) * norm
         return r * (clip / size) if size > clip else r
@@ -173,6 +174,7 @@ def _compiled() -> tuple[Callable[..., None], Callable[..., None]] | None:
                     z += w[j] * x[j]
                 r = coefficient(kind, z, y[i], norms[i], clip[a])
                 for j in range(len(w)):
+                    # v - clip(v, ±threshold) is soft thresholding, the proximal step of l1.
                     v = shrink * w[j] - step[a] * (r * x[j] + scale * xi[j])
                     w[j] = v - within(v, -threshold, threshold)
 
@@ -193,6 +195,7 @@ def _compiled() -> tuple[Callable[..., None], Callable[..., None]] | None:
                 r = coefficient(kind, z, y[i], norms[i], clip[a])
                 for c in range(first, last):  # the row's coordinates move on their own, from where they were
                     before[c - first] = w[indices[c]]
+                # The noise is dense: every coordinate moves, though the row has few.
                 for j in range(len(w)):
                     v = shrink * w[j] - step[a] * scale * xi[j]
                     w[j] = v - within(v, -threshold, threshold)

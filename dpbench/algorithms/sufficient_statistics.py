@@ -117,8 +117,10 @@ class AdaSSP(Algorithm):
             label="moments",
         )
         unit = square / math.sqrt(2 * rho)  # a standard deviation at add/remove, and of the eigenvalue at both
+        # A lower bound on the true least eigenvalue that fails with a small probability only.
         least = np.maximum(least - math.sqrt(math.log(6 / mechanisms.budget.delta)) * unit, 0.0)
         spread = unit * (math.sqrt(2) if mechanisms.doubled else 1.0) * math.sqrt(d * math.log(2 * d * d / FAILURE))
+        # Only what the noise of the Gram matrix needs beyond its least eigenvalue and the problem's own ridge.
         ridge = problem.n * problem.l2 + np.maximum(0.0, spread - problem.n * problem.l2 - least)
         return np.linalg.solve(noisy + ridge[:, None, None] * np.eye(d), moments[:, :, None])[:, :, 0]
 
@@ -200,6 +202,7 @@ class BoostedSSP(Algorithm):
         sigma = (2 if mechanisms.doubled else 1) * c * R / n / np.sqrt(2 * for_step)
         ridge = np.maximum(s * math.sqrt(d), sigma * R * math.sqrt(T / (2 * settings.safety)))
         values, vectors = np.linalg.eigh(gram)
+        # A second moment has no negative eigenvalue: those of the noisy one are noise.
         inverse = 1 / (np.maximum(values, 0.0) + ridge[:, None] + problem.l2)
 
         W = np.zeros_like(W)

@@ -172,6 +172,7 @@ def compiled() -> SimpleNamespace | None:
 
     @compile_loop
     def value(kind: int, z: float, label: float) -> float:
+        # Phase retrieval (kind 0) and the ramp, as `problems.losses` has them.
         return abs(abs(z) - label) if kind == 0 else within(1 - label * z, 0.0, 1.0)
 
     @compile_loop
@@ -181,6 +182,7 @@ def compiled() -> SimpleNamespace | None:
         k, b, m, d = U.shape
         for i in range(k):
             for row in range(b):
+                # <a, x + r·u> = <a, x> + r <a, u>: <a, x> once a row, and each direction costs one product more.
                 a, label, at_x, at_y = A[i, row], labels[i, row], 0.0, 0.0
                 for c in range(d):
                     at_x += a[c] * x[i, c]
@@ -201,6 +203,7 @@ def compiled() -> SimpleNamespace | None:
             gradient, now = gradients[i], steps[i]
             for c in range(len(now)):
                 squares[i] += gradient[c] * gradient[c]
+            # `tiny`: before the first gradient that is not 0 there is nothing to divide by.
             eta, square = radius / np.sqrt(max(squares[i], tiny)), 0.0
             for c in range(len(now)):
                 now[c] -= eta * gradient[c]

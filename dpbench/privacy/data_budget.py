@@ -218,10 +218,12 @@ class DataBudget:
         if releases and not at_most(cost := spent(tuple(releases), charge.delta, self.relation).epsilon, epsilon):
             raise PrivacyError(f"budget: {what} plans to release ε = {cost:.6g}, and asks for {epsilon:g}")
         body = json.dumps(msgspec.to_builtins(charge), sort_keys=True, ensure_ascii=False)
+        # Under the file's lock: of two fits that start together, each must see the other's charge.
         with self._open() as (db, held):
             total = self._total([*held.charges, charge])
             if not at_most(total, self.epsilon):
                 raise self._refusal(charge, len(held.charges), total)
+            # Chained to all charges before it, so that a damaged or hand-edited file shows when it is read.
             mark = _mark(held.marks[-1], body)
             db.execute("INSERT INTO charges VALUES (?, ?, ?)", (len(held.charges) + 1, body, mark))
         self._seen = mark
@@ -245,6 +247,7 @@ class DataBudget:
         epsilons, deltas = [], []
         for charge in charges:
             entries = charge.composition
+            # Gaussians join one composition, whose ε grows with √k; of any other fit (ε, δ) add up.
             if entries and all(type(entry.release) is Gaussian for entry in entries):
                 for entry in entries:
                     together[entry.release] += entry.count

@@ -129,6 +129,7 @@ def draw(models: Array, exponent: float, gumbel: Callable[[Array], Array], unifo
     inner_low = np.where(inside, ordered[each, np.minimum(depth, m - 1)], low)
     inner_high = np.where(inside, ordered[each, m - depth - 1], low)  # no box within: its side is 0, at the lower end
     outer, inner = high - low, inner_high - inner_low
+    # Logarithms: volumes in many dimensions are below the least float64.
     with np.errstate(divide="ignore"):
         log_outer, log_inner, log_gap = np.log(outer), np.log(inner), np.log(outer - inner)
     before = np.concatenate([np.zeros((k, 1)), np.cumsum(log_inner, axis=1)[:, :-1]], axis=1)
@@ -136,6 +137,7 @@ def draw(models: Array, exponent: float, gumbel: Callable[[Array], Array], unifo
     leaves = np.argmax(gumbel(before + log_gap + after), axis=1)[:, None]
     u, column = uniform(low), np.arange(d)
     left = inner_low - low
+    # The two parts of the gap laid end to end, so that one uniform number picks a point of either.
     at = u * (outer - inner)
     outside = np.where(at < left, low + at, at + inner + low)
     points = np.where(column < leaves, inner_low + u * inner, np.where(column > leaves, low + u * outer, outside))

@@ -94,6 +94,7 @@ def _spent(counts: Counts, delta: float, relation: Relation) -> Spent:
     counts = tuple((_drift(r) if isinstance(r, LastIterate) else r, c) for r, c in counts)
     if any(isinstance(r, LogisticPerturbation) for r, _ in counts):
         return _perturbed(counts, delta)
+    # A draw behind a test has a δ of its own: it is taken off before the others are composed at what is left.
     tested = [(r, c) for r, c in counts if isinstance(r, DrawAfterTest)]
     if tested:
         others = tuple((r, c) for r, c in counts if not isinstance(r, DrawAfterTest))
@@ -102,6 +103,7 @@ def _spent(counts: Counts, delta: float, relation: Relation) -> Spent:
     if perturbed:
         rest = tuple((r, c) for r, c in counts if not isinstance(r, ObjectivePerturbation))
         return _with_objective_perturbation(perturbed, rest, delta, relation)
+    # Gaussians compose to one Gaussian, whose ε(δ) is known exactly: no bound is needed.
     gaussians = [(r, c) for r, c in counts if isinstance(r, Gaussian)]
     if len(gaussians) == len(counts) and delta > 0:
         from dp_accounting.gaussian_mechanism import get_epsilon_gaussian
@@ -113,6 +115,7 @@ def _spent(counts: Counts, delta: float, relation: Relation) -> Spent:
     if delta > 0:
         pld = _pld(counts, delta)
         found.append(pld)
+        # Rényi DP where the privacy-loss distribution does not fit on its grid.
         if not math.isfinite(pld.epsilon):
             found.append(_rdp(counts, delta))
     best = min(found, key=lambda s: s.epsilon)

@@ -208,6 +208,7 @@ class ExactSums(Problem):
         if not convexity > 0 or self.w2 or not self.loss.convex:
             raise PrivacyError("the minimiser of an objective that is not strongly convex is not covered")
         real = self.real
+        # The norm that the solver states is not taken: below it is computed anew, with float64's error added.
         W, _, evaluations = solve(real, W, b, ridge, gamma / 4, **({"steady": True} if self.steady else {}))
         G = real.in_order(W) / self.n  # type: ignore[attr-defined]
         public = sum((r.gradient(W) for r in self.smooth_regularisers), ridge * W + b)
@@ -215,6 +216,7 @@ class ExactSums(Problem):
         size = self.loss.lipschitz * self.row_bound + np.linalg.norm(W, axis=1) * (ridge + self.objective_smoothness)
         norms = (norms + 8 * 2.0**-53 * (size + np.linalg.norm(b, axis=1))) * UP + self._off(float(np.linalg.norm(W)))
         radius = gamma / convexity
+        # A power of two far below the radius; rounding to it adds unit·√d/2 at most, which `near` counts in.
         unit = math.ldexp(1.0, math.frexp(radius / math.sqrt(self.d))[1] - OUTPUT_BITS)
         steps = np.rint(np.where(np.isfinite(W), W, 0.0) / unit)
         if not (np.abs(steps) < 2.0**52).all():

@@ -189,6 +189,7 @@ def grouped(X: np.ndarray, y: np.ndarray, usual: CommonEntries | None) -> Groupe
     """The rows in groups; None where they are not of that kind, or too few for it to pay."""
     if usual is None or len(X) < MIN_ROWS:
         return None
+    # Judged on a sample, before anything of the size of all rows is made.
     sample = slice(None, None, max(1, len(X) // SAMPLE))
     rest = X[sample] * usual.inverse[sample, None] - usual.entry
     of_categories = (np.abs(rest) > usual.slack).mean(axis=0) < MAX_UNCOMMON_SHARE
@@ -198,6 +199,7 @@ def grouped(X: np.ndarray, y: np.ndarray, usual: CommonEntries | None) -> Groupe
     usually = usual.entry[coded]
     inverse = usual.inverse if usual.entry.any() else np.zeros(len(X))
     change = np.zeros(len(coded))  # what a category adds to its column, not known before a row has it
+    # Which categories a row has, a bit per column: as one 64-bit word, rows of one group are equal numbers.
     codes = np.zeros((len(X), 8), np.uint8)
     for start in range(0, len(X), BLOCK):
         here = slice(start, start + BLOCK)
@@ -217,6 +219,7 @@ def grouped(X: np.ndarray, y: np.ndarray, usual: CommonEntries | None) -> Groupe
         has_not = np.abs(rest) <= within
         rest -= change
         has = np.abs(rest, out=rest) <= within
+        # A third value in a column: it holds no category, so the rows are not of this kind.
         if not (has | has_not).all():
             return None
         packed = np.packbits(has & ~has_not, axis=1, bitorder="little")
@@ -226,6 +229,7 @@ def grouped(X: np.ndarray, y: np.ndarray, usual: CommonEntries | None) -> Groupe
     if len(X) < FEWEST * len(found):
         return None
     order = np.argsort(group.astype(np.min_scalar_type(len(found))), kind="stable")
+    # Rows of a group differ in their numbers and in their scale alone: these are the few dimensions of V.
     V = np.empty((len(numbers) + 1, len(X)))
     for row, column in zip(V, numbers, strict=False):
         np.take(X[:, column], order, out=row)
@@ -292,6 +296,7 @@ def kernels() -> SimpleNamespace | None:
             if len(total) > d:
                 where[m], entry[m] = d, 1.0
                 m += 1
+            # `where` rises, so q ≤ p is the lower triangle; the replicates lie last, in line.
             for p in range(m):
                 row = total[where[p]]
                 for q in range(p + 1):

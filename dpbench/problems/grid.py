@@ -198,12 +198,14 @@ def on_grid(X: Any, bound: float, norm: str = "l2", *, steady: bool = False, own
             np.trunc(grid, out=grid)
             inside = _sizes(grid, norm) <= limit  # and each entry is a number
             beyond = np.flatnonzero(~inside)
+            # All rows are shortened and then chosen from, so the time taken does not depend on which are long.
             if steady:
                 short = np.trunc(_shortened(A.astype(np.float64), bound, norm))
                 np.copyto(grid, np.where(inside[:, None], grid, short))
                 if not (_sizes(grid, norm) <= limit).all():
                     raise PrivacyError("rows could not be brought within their bound on the grid")
             elif len(beyond):
+                # Measured again below: shortening is float arithmetic, which proves no bound.
                 grid[beyond] = np.trunc(_shortened(A[beyond].astype(np.float64), bound, norm))
                 if not (_sizes(grid[beyond], norm) <= limit).all():
                     raise PrivacyError("rows could not be brought within their bound on the grid")

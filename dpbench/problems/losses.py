@@ -425,10 +425,12 @@ def check(loss: Loss) -> None:
         return
     if isinstance(loss, Softmax):
         return  # its constants are proved in its docstring, and held by tests
+    # Dense about 0, where losses bend most, and geometric outwards, where slopes near their bounds.
     far = np.geomspace(1e-2, 50, 400)
     z = np.concatenate([-far[::-1], np.linspace(-8e-3, 8e-3, 9), far])
     for label in (-1.0, 1.0) if loss.binary else (0.0, 0.5, 1.0, 3.0):
         y = np.full_like(z, label)
+        # Every second row has another z: those that keep theirs must keep their numbers.
         others = np.where(np.arange(len(z)) % 2, z, 3 * z + 1)
         for function in (loss.value, loss.derivative, *([loss.second_derivative] if loss.smooth else [])):
             alone = (_at(function, others, y) == _at(function, z, y)) | (others != z)
@@ -436,10 +438,12 @@ def check(loss: Loss) -> None:
         value, slope = _at(loss.value, z, y), _at(loss.derivative, z, y)
         h = 1e-5 * np.maximum(1, np.abs(z))
         rise = (_at(loss.value, z + h, y) - _at(loss.value, z - h, y)) / (2 * h)
+        # At a kink of the value a difference quotient is no derivative.
         kink = np.abs(_at(loss.derivative, z + 2 * h, y) - _at(loss.derivative, z - 2 * h, y)) > 0.1
         near = kink | (np.abs(rise - slope) <= 1e-4 * (1 + np.abs(rise)))
         _held(loss, "its derivative is not that of its value", near)
         _held(loss, f"|ℓ'| exceeds lipschitz = {loss.lipschitz:g}", np.abs(slope) <= loss.lipschitz * (1 + 1e-9))
+        # By the mean value theorem one quotient of slopes above the constant refutes it.
         bends = np.diff(slope) / np.diff(z)
         most = loss.smoothness * (1 + 1e-6) + 1e-9
         _held(loss, f"|ℓ''| exceeds smoothness = {loss.smoothness:g}", np.abs(bends) <= most)

@@ -36,6 +36,7 @@ STEPS = 300
 
 def solve_newton(problem: EmpiricalRisk, tolerance: float) -> np.ndarray:
     """A point w (d,) with ‖∇F(w)‖₂ ≤ tolerance, or the one of smallest gradient after 300 steps."""
+    # Where the second moment is the identity, one damping suits all directions.
     T = whitening(problem.second_moment() + problem.l2 * np.eye(problem.d))
     u, damping = np.zeros(T.shape[1]), 1e-2
     value, slope = evaluate(problem, T @ u)
@@ -53,6 +54,7 @@ def solve_newton(problem: EmpiricalRisk, tolerance: float) -> np.ndarray:
             except np.linalg.LinAlgError:
                 damping *= 10
                 continue
+            # What the undamped model promises; damping falls after steps that keep it and rises after others.
             predicted = -(g @ step) - step @ H @ step / 2
             new_value, new_slope = evaluate(problem, T @ (u + step))
             # Near the optimum F moves by less than its rounding: trust the model there.

@@ -257,6 +257,7 @@ class Rows:
         """
         k, shifted = len(W), bool(usual.entry.any())
         size = self.d + shifted
+        # Lanes beyond k keep weight 0: the compiled loop is fastest on a multiple of LANES.
         lanes = -(-k // LANES) * LANES
         weights = np.zeros((BLOCK, lanes))
         total = np.zeros((size, size, lanes))
@@ -268,6 +269,7 @@ class Rows:
             add(A, inverse, usual.entry, usual.slack, weights[: len(y)], total)
             start += len(y)
         sums = np.ascontiguousarray(np.moveaxis(total[..., :k], 2, 0))
+        # The loop adds up the lower triangle alone.
         sums += np.tril(sums, -1).swapaxes(1, 2)
         if not shifted:
             return sums

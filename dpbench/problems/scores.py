@@ -32,6 +32,7 @@ def held_out_scores(
     found = {name: np.empty(len(W)) for name in columns}
     base = _losses(loss, X @ reference, y)
     same = _losses(loss, np.full(m, constant(loss, mean)), y)
+    # The answer that needs no model: the class that the rows in use have more of, or their mean.
     if loss.binary:
         against = np.where(y == (1.0 if mean >= 0 else -1.0), 1.0, 0.0)
         scale = 1.0

@@ -81,6 +81,7 @@ def solve_logistic(rows: Rows, l2: float, start: float) -> Solution:
         if (gap <= 1e-12 and error <= 1e-10) or mu < 1e-15:
             break
         direction = _newton(rows, T, ridge, margins, infeasibility, point)
+        # Predictor and corrector (Mehrotra 1992): how far the plain Newton step gets decides how much to centre.
         affine = direction(0.0, None)
         reached = point.moved(min(1.0, _longest(point, affine)), affine)
         centring = ((reached.a @ reached.s + reached.b @ reached.t) / (2 * n * mu)) ** 3

@@ -153,6 +153,7 @@ def run_in_step(problem: Problem, methods: list[Method], W: Array, trace: Trace)
     iteration = 0
     while True:
         asked = {i: request for i, request in pending.items() if not isinstance(request, Iterate)}
+        # A search takes one replicate several answers and another none: all wait until each is at an iterate.
         if asked:
             answers = _answer(problem, asked, run)
         else:

@@ -120,6 +120,7 @@ class ExactCorrelated:
         if self.t == 1:
             z, shape = self._multiplier, T.shape[1:]
             self._first, self._steps = self._releases.record(Gaussian, z, self._label, shape, std, z), (units, grid)
+        # Rounds are mixed as integers, which mean the same on one grid alone.
         elif (units, grid) != self._steps:
             raise PrivacyError(f"{self._label}: the sums of all rounds must have one unit and one sensitivity")
         self._whole = [np.clip(T, -FURTHEST, FURTHEST), *self._whole][: len(self._weights)]
@@ -243,7 +244,9 @@ class ExactReleases(Releases):
         if wrong:
             raise PrivacyError(f"{label}: sensitivity {declared:g} is declared, it moves by up to {proved:g}")
         added = _added(noise, entries)
+        # More than is proved may be declared, and pays with more noise; less is refused above.
         units = max(declared, proved) / value.unit * UP  # Δ in units of the integers
+        # As coarse as a FINER share of the sensitivity allows: coarser steps need fewer random bits.
         shift = max(0, math.floor(math.log2(units * FINER / added)))
         T = np.clip((value.integers + ((1 << shift) >> 1)) >> shift, -WITHIN, WITHIN)
         return T, math.ldexp(units, -shift) + (added if shift else 0.0), math.ldexp(value.unit, shift)
