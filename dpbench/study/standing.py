@@ -60,7 +60,8 @@ class RunCount:
 
     def __init__(self, ended: Ended) -> None:
         self._ended = ended
-        self._known: dict[int, tuple[int, int, int, int]] = {}  # by the identity of a series, which its plan keeps
+        # By the identity of a series, which is kept: Python may give the id of a freed one to another.
+        self._known: dict[int, tuple[JobSeries, tuple[int, int, int, int]]] = {}
 
     def of(self, series: Iterable[JobSeries]) -> tuple[int, int, int, int, set[str]]:
         """(all, missing, failed, beyond reach), and the problems on which runs are missing."""
@@ -70,7 +71,9 @@ class RunCount:
         sums, unfinished = [0, 0, 0, 0], set()
         for first, *others in alike.values():
             if all(first == other for other in others):
-                counts = self._known.get(id(first)) or self._known.setdefault(id(first), self._one([first]))
+                if id(first) not in self._known:
+                    self._known[id(first)] = first, self._one([first])
+                counts = self._known[id(first)][1]
             else:
                 counts = self._one([first, *others])
             for i, number in enumerate(counts):

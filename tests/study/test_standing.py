@@ -23,6 +23,7 @@ def test_each_run_counts_once_and_for_what_it_is():
     assert count.of([series(6, trace=True)]) == (6, 3, 1, 1, {"synthetic"})
     assert count.of([one, series(8)]) == (8, 4, 1, 1, {"synthetic"})  # eight seeds, of which six are those of `one`
     assert count.of([one, series(6, [1, 2])]) == (18, 14, 1, 1, {"synthetic"})
+    assert [count.of([series(n, T=4)])[0] for n in range(1, 40)] == [*range(1, 40)]  # each is freed before the next
     assert count.of([one, series(6, T=4)]) == (12, 8, 1, 1, {"synthetic"})
 
 
