@@ -12,8 +12,9 @@
     def scale(): ...                         # its cases
 
 A section's first paragraph is the caption, or a claim's text; one that begins with a word of `PARTS` and a colon is
-that part. A {name} in them is a value that the function gives, or a phrase: a paragraph "name: text" of the section
-"phrases". A brace that begins no name is doubled, as in format strings.
+that part, and "As: OTHER" stands for the parts of another section. A {name} in them is a value that the function
+gives, or a phrase: a paragraph "name: text" of the section "phrases". A brace that begins no name is doubled, as in
+format strings.
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ from dpbench.study.tuning import expand_settings
 from dpbench.study.verdict import NotEnough, Verdict
 from dpbench.study.verdicts import HONEST, Runs, Switch, Switches
 
-PARTS = ("Method", "Finding", "Place", "Shows", "Numbers", "Case", "Ran", "Misses", "Bounds")
+PARTS = ("As", "Method", "Finding", "Place", "Shows", "Numbers", "Case", "Ran", "Misses", "Bounds")
 Key: TypeAlias = Mapping[str, Any]
 
 
@@ -99,11 +100,12 @@ class Paper:
         self.unused = set(self._words)  # sections that nothing has asked for
 
     def words(self, section: str) -> Words:
-        """The section of this name."""
+        """The section of this name; "As: OTHER" takes all but the title from another section."""
         self.unused.discard(section)
         if section not in self._words:
             raise ValueError(f"words.md: there is no section {section!r}; add a line: ## {section}: TITLE")
-        return self._words[section]
+        words = self._words[section]
+        return words._replace(parts=self.words(words.parts["As"]).parts) if "As" in words.parts else words
 
     def artefact(self, name: str, /, *, section: str = "", **parameters: Any) -> Callable[[Any], Any]:
         """Declare a figure or table: the function gives it, and the values that its words name.

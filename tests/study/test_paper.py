@@ -242,3 +242,16 @@ def test_claims_that_share_a_section_name_their_parameters_and_may_give_a_verdic
     assert [(v.word, v.numbers) for v in (*one.judge(None), *other.judge(None))] == [
         (NOT_HELD, "it is 5"), (NOT_TESTABLE, "it is 5")]  # fmt: skip
     assert shared.unused == set()
+
+
+def test_a_section_takes_the_parts_of_another_and_keeps_its_title(tmp_path, monkeypatch):
+    package = tmp_path / "words_as"
+    package.mkdir()
+    (package / "__init__.py").touch()
+    text = "## a: Fig. 1\nWhat {x} shows.\n\nMethod: By hand.\n\n## b: Fig. 2\nAs: a\n\n## c: Fig. 3\nAs: nobody\n"
+    (package / "words.md").write_text(text, encoding="utf-8")
+    monkeypatch.syspath_prepend(tmp_path)
+    shared = Paper("words_as")
+    assert (shared.words("b").title, shared.words("b").parts) == ("Fig. 2", shared.words("a").parts)
+    with pytest.raises(ValueError, match="no section 'nobody'"):
+        shared.words("c")

@@ -144,7 +144,8 @@ def error_curves(
     first = None if x == "seconds" or table.empty else _lowest(table)
     who, count, panels = first or ("", 0, 0)
     return figure, {
-        "found": bool(first), "seeds": span(table["seeds"]), "x": PAPER.phrases[words], "trust": trust(context, names),
+        "found": bool(first), "seeds": span(table["seeds"]), "x": PAPER.phrases[words],
+        "against": "seconds" if x == "seconds" else "passes over the data", "trust": trust(context, names),
         "who": LOOKS[who].label if who else "", "count": count, "problems": panels,
     }  # fmt: skip
 
