@@ -188,14 +188,13 @@ class Keys:
         return self._known[asked]
 
     def _of(self, seeds: tuple[int, ...], repetitions: tuple[int, ...]) -> list[str]:
-        copy, found = self._head.copy, []
+        copy, keys = self._head.copy, []
         ends = [self._tail + (b',"timed":%d}' % timed if timed else b"}") for timed in repetitions]  # the last of names
-        for seed in seeds:
-            for end in ends:
-                whole = copy()
-                whole.update(b"%d%b" % (seed, end))
-                found.append(whole.hexdigest())
-        return found
+        for end in [b"%d%b" % each for each in itertools.product(seeds, ends)]:
+            whole = copy()
+            whole.update(end)
+            keys.append(whole.hexdigest())
+        return keys
 
 
 def keys_like(job: Job) -> Keys:

@@ -33,6 +33,7 @@ from dpbench.run import outcomes
 from dpbench.run.row import RUNS, TRACES, Point, Row, completed
 
 if TYPE_CHECKING:
+    import numpy as np
     import pandas
     import pyarrow
 
@@ -40,6 +41,7 @@ if TYPE_CHECKING:
 DIGEST = 32  # hexadecimal digits of the sha256 in a part's name
 NAMED = re.compile(rf"\d+-([0-9a-f]{{{DIGEST}}})\.parquet")
 RANDOM = ("objective", "excess", "gradient_norm")  # columns of numbers that differ in every row
+REPEATED = ("problem", "algorithm", "settings", "sweep", "status", "ending")  # columns of few different words
 REQUIRED = {"runs": ("key", "status"), "traces": ("key", "iteration")}  # columns without which a row is nobody's
 
 
@@ -80,8 +82,12 @@ def list_parts(folder: Path) -> list[Path]:
     return sorted(folder.glob("*.parquet"))
 
 
-def read_part(part: Path, table: str, columns: list[str], keys: list[str] | None = None) -> pyarrow.Table:
+def read_part(
+    part: Path, table: str, columns: list[str], keys: list[str] | None = None, encoded: Sequence[str] = ()
+) -> pyarrow.Table:
     """Those of `columns` that the part has, of all rows or of those with one of `keys`.
+
+    encoded: columns that are read as indices into their different words.
 
     Raises Damaged, FileNotFoundError (another process has merged the part into a newer one), and UserError where the
     disk or its rights are at fault, since the part may then be sound.
@@ -104,16 +110,18 @@ def read_part(part: Path, table: str, columns: list[str], keys: list[str] | None
         raise Damaged("its content does not have the digest in its name")
     buffer = pa.BufferReader(content)
     try:
-        with pq.ParquetFile(buffer, page_checksum_verification=True) as file:  # without pandas, unlike read_table
+        # Without pandas, unlike read_table.
+        with pq.ParquetFile(buffer, page_checksum_verification=True, read_dictionary=[*encoded]) as file:
             has = file.schema_arrow.names
             lacks = [name for name in REQUIRED[table] if name not in has]
             if lacks:
                 raise Damaged(f"it has no column {', '.join(lacks)}")
             wanted = list(dict.fromkeys([*(name for name in columns if name in has), *REQUIRED[table]]))
-            found = file.read(wanted)
+            # One thread: parts are a few megabytes, and a pool's start costs more than it saves.
+            found = file.read(wanted, use_threads=False)
     except (pa.ArrowException, OSError, ValueError) as error:
         why = " ".join(str(error).split())[:200]
-        if named:  # it is what was written, so the fault is this process's: no room for a thread, say
+        if named:  # it is what was written, so the fault is this process's: no memory, say
             raise UserError(f"cannot read results from {part}: {why}") from error
         raise Damaged(why) from error
     empty = [name for name in REQUIRED[table] if found[name].null_count]
@@ -142,15 +150,20 @@ TABLES = {"runs": RUNS, "traces": TRACES}
 class Ended:
     """What a store has of jobs: `run` makes what is not `done`, `status` and the pages count it.
 
-    results, failed, beyond: the keys whose row has a result, has none, or says that its ε is out of reach.
+    failed, beyond: the keys whose row has no result, or says that its ε is out of reach.
     """
 
     def __init__(self, statuses: Mapping[str, str], traced: Callable[[], set[str]]) -> None:
         """statuses: of the rows, by key; traced: reads the keys that have traces, where these are asked for."""
         self.statuses, self._traced = statuses, traced
-        self.results = {key for key, status in statuses.items() if status in outcomes.RESULTS}
-        self.beyond = {key for key, status in statuses.items() if status == "out of reach"}
-        self.failed = statuses.keys() - self.results - self.beyond
+        ended = {key: status for key, status in statuses.items() if status not in outcomes.RESULTS}
+        self.beyond = {key for key, status in ended.items() if status == "out of reach"}
+        self.failed = ended.keys() - self.beyond
+
+    @cached_property
+    def results(self) -> set[str]:
+        """The keys whose row has a result."""
+        return self.statuses.keys() - self.failed - self.beyond
 
     @cached_property
     def traced(self) -> set[str]:
@@ -164,7 +177,7 @@ class Ended:
     def counts(self, keys: Collection[str], traced: Collection[str] = ()) -> tuple[int, int, int]:
         """(missing, failed, beyond reach) of some keys; a result without a trace that `traced` asks for is missing."""
         missing = len(keys) - sum(map(self.statuses.__contains__, keys))
-        missing += sum(key in self.results and key not in self.traced for key in traced)
+        missing += sum(self.statuses.get(key) in outcomes.RESULTS and key not in self.traced for key in traced)
         failed = sum(map(self.failed.__contains__, keys)) if self.failed else 0
         return missing, failed, sum(map(self.beyond.__contains__, keys)) if self.beyond else 0
 
@@ -233,7 +246,9 @@ class Store:
 
     def traced(self) -> set[str]:
         """Keys that have traces."""
-        return set(self._table("traces", columns=["key"])["key"].unique().to_pylist())
+        chunks = self._table("traces", columns=["key"], encoded=["key"])["key"].chunks
+        # Of a column that holds every key hundreds of times its words are enough; `unique` would load pyarrow.compute.
+        return set().union(*(chunk.dictionary.to_pylist() for chunk in chunks))
 
     def ended(self) -> Ended:
         """What there is of jobs."""
@@ -249,7 +264,7 @@ class Store:
 
     def lists(self, *names: str) -> list[list[Any]]:
         """`columns`, each as one list."""
-        table = self._table("runs", columns=list(dict.fromkeys(["key", "status", *names])))
+        table = self._table("runs", columns=list(dict.fromkeys(["key", "status", *names])), encoded=REPEATED)
         lists = {name: _as_list(table[name]) for name in table.column_names}
         if {"algorithm", "settings"} <= lists.keys():  # not in arrow, whose arrays of strings load pandas
             lists["settings"] = _whole(lists["algorithm"], lists["settings"])
@@ -290,16 +305,22 @@ class Store:
         found: pandas.DataFrame = _completed(self._table(table, keys)).to_pandas()
         return found
 
-    def _table(self, table: str, keys: list[str] | None = None, columns: list[str] | None = None) -> pyarrow.Table:
+    def _table(
+        self,
+        table: str,
+        keys: list[str] | None = None,
+        columns: list[str] | None = None,
+        encoded: Sequence[str] = (),
+    ) -> pyarrow.Table:
         import pyarrow as pa
 
-        schema = _schema(table, columns)
+        schema = _schema(table, columns, encoded)
         for _ in range(100):
             found = [pa.Table.from_batches([], schema)]
             try:
                 for part in list_parts(self.folder / table) if keys is None or keys else []:
                     try:
-                        found.append(_conform(read_part(part, table, schema.names, keys), schema))
+                        found.append(_conform(read_part(part, table, schema.names, keys, encoded), schema))
                     except Damaged as error:
                         set_aside(part, error)
                 return pa.concat_tables(found)
@@ -358,34 +379,47 @@ def _whole(algorithms: list[str], settings: list[str | None]) -> list[str | None
 
 def _as_list(column: pyarrow.ChunkedArray) -> list[Any]:
     """Python values; arrays for lists of numbers."""
-    found: list[Any] = []
-    if not hasattr(column.type, "value_type"):
-        found += column.to_pylist()
-        return found
     import numpy as np
 
+    found: list[Any] = []
+    encoded, lists = hasattr(column.type, "index_type"), hasattr(column.type, "value_type")
     for chunk in column.chunks:
-        if chunk.values.null_count:
+        # From the buffers: arrow's own ways load pandas or, of an encoded column, look up each word by itself.
+        if encoded:
+            words = np.array([*chunk.dictionary.to_pylist(), None], dtype=object)
+            indices = np.frombuffer(chunk.indices.buffers()[1] or b"", np.int32)[chunk.offset :][: len(chunk)]
+            found += words[np.where(_present(chunk.indices), indices, -1)].tolist()
+        elif lists and not chunk.values.null_count:
+            numbers = np.frombuffer(chunk.values.buffers()[1] or b"", np.float32)[chunk.values.offset :]
+            ends, present = chunk.offsets.to_pylist(), _present(chunk).tolist()
+            found += [
+                numbers[low:high] if one else None for low, high, one in zip(ends, ends[1:], present, strict=False)
+            ]
+        elif lists:
             found += [None if each is None else np.array(each, np.float32) for each in chunk.to_pylist()]
-            continue
-        numbers = np.frombuffer(chunk.values.buffers()[1] or b"", np.float32)  # to_numpy would load pandas
-        numbers = numbers[chunk.values.offset :]
-        ends, valid = chunk.offsets.to_pylist(), chunk.buffers()[0]
-        there = [True] * len(chunk)
-        if valid is not None:  # a bit for each; to ask for them loads pyarrow.compute
-            bits = np.unpackbits(np.frombuffer(valid, np.uint8), bitorder="little")
-            there = bits[chunk.offset : chunk.offset + len(chunk)].tolist()
-        found += [numbers[low:high] if one else None for low, high, one in zip(ends, ends[1:], there, strict=False)]
+        else:
+            found += chunk.to_pylist()
     return found
 
 
-def _schema(table: str, columns: list[str] | None = None) -> pyarrow.Schema:
+def _present(chunk: pyarrow.Array) -> np.ndarray:
+    """(len,) Which values are not null; to ask for them loads pyarrow.compute."""
+    import numpy as np
+
+    bits = chunk.buffers()[0]
+    if bits is None:
+        return np.ones(len(chunk), dtype=bool)
+    return np.unpackbits(np.frombuffer(bits, np.uint8), bitorder="little")[chunk.offset :][: len(chunk)].astype(bool)
+
+
+def _schema(table: str, columns: list[str] | None = None, encoded: Sequence[str] = ()) -> pyarrow.Schema:
     import pyarrow as pa
 
     types = {"string": pa.string(), "double": pa.float64(), "int64": pa.int64(), "bool": pa.bool_(),
-             "list": pa.list_(pa.float32())}  # fmt: skip
+             "list": pa.list_(pa.float32()), "word": pa.dictionary(pa.int32(), pa.string())}  # fmt: skip
+    kinds = TABLES[table] | dict.fromkeys(encoded, "word")
     return pa.schema(
-        [(name, types[kind]) for name, kind in TABLES[table].items() if columns is None or name in columns],
+        [(name, types[kinds[name]]) for name in TABLES[table] if columns is None or name in columns],
         metadata={"dpbench_schema": str(SCHEMA_VERSION)},
     )
 

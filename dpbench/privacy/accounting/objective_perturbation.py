@@ -63,7 +63,7 @@ REACH = 11.0  # standard deviations of b that are looked at
 FINE, COARSE = 6001, 1501  # points of the quadrature
 STRIDE = 64  # points of the quadrature between two at which the loss is looked at first
 MARGIN = 1e-3  # of ln δ: far above the errors of quadratures, and 3e-5 of the noise
-NODES, WEIGHTS = np.polynomial.hermite_e.hermegauss(24)
+NODES = 24  # of a Gauss-Hermite quadrature
 
 
 def free_curvature(epsilon: float, delta: float, relation: Relation = Relation.REPLACE_ONE) -> float:
@@ -162,7 +162,7 @@ def _delta(s: float, curvature: float, a: float, b: float, mu: float, epsilon: f
     mass, losses = _losses(s, curvature, a, b)
     least = epsilon - mu * mu / 2 - 10 * mu  # the other releases' loss is N(μ²/2, μ²)
     total = 0.0
-    for loss, weight in zip(losses, WEIGHTS / WEIGHTS.sum(), strict=True):
+    for loss, weight in zip(losses, _quadrature()[1], strict=True):
         live = loss > least
         total += weight * float(mass[live] @ _hockey_stick(mu, epsilon - loss[live]))
     return total
@@ -186,7 +186,14 @@ def _losses(s: float, curvature: float, a: float, b: float) -> tuple[Array, list
         both = np.interp(u + product, slopes, gains) + w + square / 2  # p' = 1
         return np.maximum(np.interp(u, slopes, gains), both)
 
-    return mass, [loss_at(x, y) for y in NODES]
+    return mass, [loss_at(x, y) for y in _quadrature()[0]]
+
+
+@functools.cache
+def _quadrature() -> tuple[Array, Array]:
+    """The nodes and weights of a mean over N(0, 1); made where they are asked for, as numpy.polynomial loads slowly."""
+    nodes, weights = np.polynomial.hermite_e.hermegauss(NODES)
+    return nodes, weights / weights.sum()
 
 
 def _delta_of_one_row(s: float, curvature: float, mu: float, epsilon: float) -> float:

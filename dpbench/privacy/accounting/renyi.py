@@ -234,8 +234,8 @@ def _orders(releases: Counts) -> Array:
 
 # Sampled Gaussians have sharp bends, so tenths below 11; 3 % apart where the best order is large (4,000 for ε = 0.01 at
 # δ = 1e-9 without sampling).
-POISSON_ORDERS = np.unique(
-    np.concatenate([np.arange(11, 110) / 10, np.arange(11, 65), np.round(np.geomspace(64, 2**14, 190))])
+POISSON_ORDERS = np.array(  # numpy's `unique` loads numpy.ma
+    sorted({*(np.arange(11, 110) / 10), *range(11, 65), *np.round(np.geomspace(64, 2**14, 190))})
 )
 # Theorem 9 is for integer orders. Beyond 256 the second accountant lacks the tighter terms, so we stop there too.
 WITHOUT_REPLACEMENT_ORDERS = np.array(
