@@ -19,28 +19,11 @@ from typing import Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
 
-from dpbench.algorithms.base import (
-    HESSIANS,
-    Algorithm,
-    Array,
-    AuditCase,
-    BaseSettings,
-    Declaration,
-    Disclosure,
-    Mechanisms,
-    Needs,
-    Positive,
-    Problem,
-    Relation,
-    RunResult,
-    Share,
-    Trace,
-)
+from dpbench.algorithms import base as dp
 from dpbench.errors import UserError
 from dpbench.privacy import Budget
 from dpbench.privacy.accounting.objective_perturbation import free_curvature
 from dpbench.privacy.ledger import ConvexPerturbation, Gaussian, LogisticPerturbation, ObjectivePerturbation
-from dpbench.problems import Problem as Whole
 from dpbench.problems import optimum
 
 MANY = 2**17  # rows from which a Hessian of all costs more than this saves
@@ -51,13 +34,13 @@ FALL = 1 / 2  # of the gradient's norm by a step, or what comes next goes on
 SINGLE = 3e-8  # a mean gradient's norm from which float32 gets no nearer
 NARROW = 64  # columns up to which a float32 Hessian costs less than the float64 gradients that it spares
 
-Minimise = Callable[..., tuple[Array, Array, np.ndarray]]
-Gradient = Callable[[Problem, Array, np.ndarray], Array]
+Minimise = Callable[..., tuple[dp.Array, dp.Array, np.ndarray]]
+Gradient = Callable[[dp.Problem, dp.Array, np.ndarray], dp.Array]
 
 
 def from_sample(
-    minimise: Minimise, gradient: Gradient, problem: Problem, W: Array, b: Array, ridge: float, gamma: float
-) -> tuple[Array, Array, np.ndarray]:
+    minimise: Minimise, gradient: Gradient, problem: dp.Problem, W: dp.Array, b: dp.Array, ridge: float, gamma: float
+) -> tuple[dp.Array, dp.Array, np.ndarray]:
     """(iterates (k, d), their gradients, the Hessians that each took), of few rows W and theirs.
 
     gradient: (problem, iterates, which of b they have) → those of the objective. Every so-manieth row makes the sample:
@@ -70,7 +53,7 @@ def from_sample(
         return W, gradient(problem, W, everyone), np.zeros(k, dtype=int)
     declared: dict[str, Any] = {"l2": problem.l2, "w2": problem.w2}
     X, y = problem.take(np.arange(step // 2, n, step))
-    sample = Whole(np.asarray(X, dtype=float), y, loss=problem.loss, **declared)
+    sample = dp.Problem(np.asarray(X, dtype=float), y, loss=problem.loss, **declared)
     W, _, evaluations = minimise(sample, W, b, ridge, 1e-2 / np.sqrt(sample.n))
     inverses = np.linalg.inv(sample.hessian(W) + ridge * np.eye(d))
     evaluations = evaluations + 1
@@ -85,8 +68,8 @@ def from_sample(
 
 
 def _descended(
-    gradient: Callable[[Array, np.ndarray], Array], W: Array, inverses: Array, gamma: float
-) -> tuple[Array, Array, Array]:
+    gradient: Callable[[dp.Array, np.ndarray], dp.Array], W: dp.Array, inverses: dp.Array, gamma: float
+) -> tuple[dp.Array, dp.Array, dp.Array]:
     """(iterates, gradients, inverse Hessians) after BFGS steps, while they take the gradients down, to γ at best."""
     d = W.shape[1]
     active = np.arange(len(W))
@@ -124,7 +107,7 @@ class BudgetShares(NamedTuple):
     output_delta: float
 
 
-class ApproximateObjectivePerturbation(Algorithm):
+class ApproximateObjectivePerturbation(dp.Algorithm):
     """aop: minimise f(w) + Λ/(2n)‖w‖² + <b, w> to ‖∇‖ ≤ γ = 1/n², then add noise to the minimiser.
 
     Replace-one neighbours differ in r = 2 rows, add/remove ones in r = 1: the gradient moves by Δ = rL₀/n, and
@@ -149,14 +132,14 @@ class ApproximateObjectivePerturbation(Algorithm):
 
     name = "aop"
     title = "AOP"
-    relation = Relation.REPLACE_ONE
+    relation = dp.Relation.REPLACE_ONE
     either = True
     exact = "minimiser"
     paper_accounting = "basic"
     accountings: ClassVar = ("tight", "basic")
-    needs = Needs(convex=True, lipschitz=True, smooth=True)
+    needs = dp.Needs(convex=True, lipschitz=True, smooth=True)
     discloses = (
-        Disclosure(
+        dp.Disclosure(
             "objective",
             "the exact minimiser of the objective with <b, w> added, seen through the next release",
             "objective perturbation",
@@ -164,7 +147,7 @@ class ApproximateObjectivePerturbation(Algorithm):
             add_remove="L₀/n",
             why="‖∇f_i‖ ≤ L₀; the Hessian's part: one rank a row, or jointly with the gradient under tight",
         ),
-        Disclosure(
+        dp.Disclosure(
             "output",
             "the solver's approximate minimiser",
             count="1",
@@ -173,35 +156,35 @@ class ApproximateObjectivePerturbation(Algorithm):
             why="two γ-approximate minima of a ridge-strongly convex objective, γ = 1/n²; ridge = Λ/n",
         ),
     )
-    diagnostics = (replace(HESSIANS, meaning="Hessians that the solver took", of_data=True),)
+    diagnostics = (replace(dp.HESSIANS, meaning="Hessians that the solver took", of_data=True),)
 
-    class Settings(BaseSettings, frozen=True):
-        fraction: Share | None = None
-        smoothness: Positive | None = None
+    class Settings(dp.BaseSettings, frozen=True):
+        fraction: dp.Share | None = None
+        smoothness: dp.Positive | None = None
         rows: Literal["divided", "undivided"] = "divided"
 
-    def flaw(self, settings: Settings, accounting: str = "") -> str:
+    def flaw(self, settings, accounting=""):
         if settings.rows == "undivided":
             return "it sees rows of norms above 1, and its noise is for norms up to 1"
         return super().flaw(settings, accounting)
 
-    def complete(self, problem: Declaration, settings: Settings) -> Settings:
+    def complete(self, problem, settings):
         if settings.smoothness is not None and settings.smoothness < problem.smoothness:
             raise UserError(
                 f"aop: smoothness = {settings.smoothness:g} is below the loss's {problem.smoothness:g}; raise it"
             )
         return settings
 
-    def audit_case(self) -> AuditCase:
+    def audit_case(self):
         # Where the noise on the output, 1/n² to the solver's tolerance, is small beside b's, and its share of μ² too.
-        return AuditCase(accounting="tight", n=300, d=16)
+        return dp.AuditCase(accounting="tight", n=300, d=16)
 
-    def work(self, n: int, d: int, settings: BaseSettings) -> float:
+    def work(self, n, d, settings):
         return newton_work(n, d)
 
     @staticmethod
     def _calibrated(
-        problem: Declaration, mechanisms: Mechanisms, settings: Any
+        problem: dp.Declaration, mechanisms: dp.Mechanisms, settings: Any
     ) -> tuple[Gaussian, LogisticPerturbation | ObjectivePerturbation]:
         """The release of the output, and that of the objective."""
         budget = mechanisms.budget
@@ -217,12 +200,12 @@ class ApproximateObjectivePerturbation(Algorithm):
         objective = ObjectivePerturbation(multiplier(split.noise, split.delta), split.jacobian, split.delta)
         return Gaussian(multiplier(split.output, split.output_delta)), objective
 
-    def plan(self, problem: Declaration, mechanisms: Mechanisms, settings: Any) -> None:
+    def plan(self, problem, mechanisms, settings):
         output, objective = self._calibrated(problem, mechanisms, settings)
         mechanisms.plan("objective", objective, 1)
         mechanisms.plan("output", output, 1)
 
-    def run(self, problem: Problem, W: Array, mechanisms: Mechanisms, settings: Settings, trace: Trace) -> RunResult:
+    def run(self, problem, W, mechanisms, settings, trace):
         n, gamma = problem.n, problem.n**-2
         rows = mechanisms.budget.relation.rows
         sensitivity = rows * problem.lipschitz / n
@@ -248,7 +231,7 @@ class ApproximateObjectivePerturbation(Algorithm):
         )
         reached = norms <= gamma
         W[~reached] = np.nan  # not fit to be released
-        return RunResult(
+        return dp.RunResult(
             W,
             {"hessian_evaluations": evaluations},
             refusals=[
@@ -271,7 +254,7 @@ def joint_plan(
     return (kind((1 - share) ** -0.5, curvature, budget.relation), 1), (Gaussian(share**-0.5), 1)
 
 
-def undivided(problem: Problem) -> Problem:
+def undivided(problem: dp.Problem) -> dp.Problem:
     """The rows as they were before the division by max(1, ‖x‖₂), which a column of ones in front tells.
 
     UserError without such a column.
@@ -280,7 +263,7 @@ def undivided(problem: Problem) -> Problem:
     first = X[:, :1]
     if not ((first > 0) & (first <= 1)).all():
         raise UserError("aop: rows = undivided needs a column of ones in front, as the rows had before their division")
-    return Problem(X / first, y, loss=problem.loss.name, row_bound=None)
+    return dp.Problem(X / first, y, loss=problem.loss.name, row_bound=None)
 
 
 def split_budget(epsilon: float, delta: float, fraction: float | None = None) -> BudgetShares:
@@ -313,18 +296,18 @@ def newton_work(n: int, d: int) -> float:
 
 
 def minimise(
-    problem: Problem, W: Array, b: Array, ridge: float, gamma: float, *, steady: bool = False
-) -> tuple[Array, Array, np.ndarray]:
+    problem: dp.Problem, W: dp.Array, b: dp.Array, ridge: float, gamma: float, *, steady: bool = False
+) -> tuple[dp.Array, dp.Array, np.ndarray]:
     """Newton's method with Armijo's rule on f(w) + ridge/2 ‖w‖² + <b, w> for each row of W and b (k, d).
 
     Returns the minimisers, their gradient norms (k,) and the number of Hessians each took (k,), on many rows those of a
     sample (`sampled_start`). steady: `STEADY` of them, of which the best iterate, whatever γ.
     """
 
-    def value(V: Array, rows: np.ndarray) -> Array:
+    def value(V: dp.Array, rows: np.ndarray) -> dp.Array:
         return problem.value(V) + ridge / 2 * (V * V).sum(axis=1) + (b[rows] * V).sum(axis=1)
 
-    def gradient_of(some: Problem, V: Array, rows: np.ndarray) -> Array:
+    def gradient_of(some: dp.Problem, V: dp.Array, rows: np.ndarray) -> dp.Array:
         return some.gradient(V) + ridge * V + b[rows]
 
     gradient = functools.partial(gradient_of, problem)
@@ -364,7 +347,7 @@ def minimise(
     return W, np.linalg.norm(G, axis=1), evaluations
 
 
-def _newton(problem: Problem, W: Array, ridge: float, G: Array) -> Array:
+def _newton(problem: dp.Problem, W: dp.Array, ridge: float, G: dp.Array) -> dp.Array:
     """H⁻¹g (k, d) at each row of W for that of G, H the Hessian of the objective with this ridge."""
     if optimum.fits(problem, ridge):
         m = ridge + problem.l2
@@ -374,11 +357,11 @@ def _newton(problem: Problem, W: Array, ridge: float, G: Array) -> Array:
 
 
 def _steadily(
-    value: Callable[[Array], Array],
-    gradient: Callable[[Array], Array],
-    newton: Callable[[Array, Array], Array],
-    w: Array,
-) -> tuple[Array, Array]:
+    value: Callable[[dp.Array], dp.Array],
+    gradient: Callable[[dp.Array], dp.Array],
+    newton: Callable[[dp.Array, dp.Array], dp.Array],
+    w: dp.Array,
+) -> tuple[dp.Array, dp.Array]:
     """(w, gradient), each (1, d), of the best of `STEADY` iterates; all steps that Armijo's rule may take are tried.
 
     newton: (w, g) → H⁻¹g at w.

@@ -2,6 +2,7 @@
 
 A solver declares what it needs of the problem (losses, a bound on the rows, no regulariser) and that is
 checked before it runs; it sees data only through the problem and releases only through `mechanisms`.
+The methods import this module as `dp`; what they override of `Algorithm` has the types that are declared here.
 """
 
 from __future__ import annotations

@@ -28,28 +28,14 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 
-from dpbench.algorithms.base import (
-    Algorithm,
-    Array,
-    AuditCase,
-    BaseSettings,
-    Declaration,
-    Disclosure,
-    Mechanisms,
-    Needs,
-    Positive,
-    Problem,
-    Relation,
-    Trace,
-)
+from dpbench.algorithms import base as dp
 from dpbench.errors import UserError
 from dpbench.privacy.ledger import Gaussian, Laplace, PureDP
 from dpbench.privacy.mechanisms import Score
-from dpbench.problems.losses import Loss
 from dpbench.problems.regularisers import soft_threshold
 
 
-def scores(rule: str, G: Array, W: Array, M: Array, l1: float) -> Array:
+def scores(rule: str, G: dp.Array, W: dp.Array, M: dp.Array, l1: float) -> dp.Array:
     """The scores (k, d) of `rule`, a key of `RULES`."""
     found = (np.abs(G) - l1) / np.sqrt(M)
     moved = np.nonzero(W)
@@ -57,7 +43,7 @@ def scores(rule: str, G: Array, W: Array, M: Array, l1: float) -> Array:
     return found
 
 
-def rounding(rule: str, G: Array, w: Array, M: Array, l1: float) -> float:
+def rounding(rule: str, G: dp.Array, w: dp.Array, M: dp.Array, l1: float) -> float:
     """How far float64 may take a score of gradients up to G from what it is in real numbers; G, w, M > 0 (d,), sizes.
 
     With u = 2⁻⁵³ and A = G + λ + Mw, a prox step is computed within 8uA/M, being fewer than eight operations on numbers
@@ -68,17 +54,17 @@ def rounding(rule: str, G: Array, w: Array, M: Array, l1: float) -> float:
     return float((A / np.sqrt(M)).max()) * (2.0**-22 if rule == "gs-q" else 2.0**-48)
 
 
-def gs_s(G: Array, w: Array, M: Array, l1: float) -> Array:
+def gs_s(G: dp.Array, w: dp.Array, M: dp.Array, l1: float) -> dp.Array:
     """|the subgradient|/sqrt(M_j), which off zero is G + λ sign(w)."""
     return np.abs(G + l1 * np.sign(w)) / np.sqrt(M)
 
 
-def gs_r(G: Array, w: Array, M: Array, l1: float) -> Array:
+def gs_r(G: dp.Array, w: dp.Array, M: dp.Array, l1: float) -> dp.Array:
     """sqrt(M_j)·|prox step|; the prox is nonexpansive, so the step moves by at most |change of G_j|/M_j."""
     return np.sqrt(M) * np.abs(_step(G, w, M, l1))
 
 
-def gs_q(G: Array, w: Array, M: Array, l1: float) -> Array:
+def gs_q(G: dp.Array, w: dp.Array, M: dp.Array, l1: float) -> dp.Array:
     """sqrt(2·decrease) of the model Gα + Mα²/2 + λ|w + α| - λ|w| at its minimiser α, the prox step.
 
     The text's rule is an argmin over j of the model. d sqrt(2D)/dG = -α/sqrt(2D), and D ≥ Mα²/2 by strong convexity.
@@ -88,7 +74,7 @@ def gs_q(G: Array, w: Array, M: Array, l1: float) -> Array:
     return np.sqrt(2 * np.maximum(decrease, 0))
 
 
-def _step(G: Array, w: Array, M: Array, l1: float) -> Array:
+def _step(G: dp.Array, w: dp.Array, M: dp.Array, l1: float) -> dp.Array:
     return soft_threshold(w - G / M, l1 / M) - w
 
 
@@ -98,7 +84,7 @@ RULES = {"gs-s": gs_s, "gs-r": gs_r, "gs-q": gs_q}
 ROW_NORM = ("l2", 1.0)  # of a row, where M_j comes from its bound
 
 
-class ByPasses(Algorithm):
+class ByPasses(dp.Algorithm):
     """Base of greedy_coordinate's methods (Mangold, Bellet, Salmon and Tommasi 2023, Section 5).
 
     passes: passes over the data; a fraction of a pass is at least one iteration. step: γ. clip: C.
@@ -108,34 +94,34 @@ class ByPasses(Algorithm):
     """
 
     home = "greedy_coordinate"
-    relation = Relation.REPLACE_ONE
-    needs = Needs(convex=True, smooth=True, row_norm=None, regularisers=("l1", "l2"))
+    relation = dp.Relation.REPLACE_ONE
+    needs = dp.Needs(convex=True, smooth=True, row_norm=None, regularisers=("l1", "l2"))
     per_replicate: ClassVar = frozenset({"step", "clip"})
     common_random: ClassVar = frozenset({"step", "clip"})
 
-    class Settings(BaseSettings, frozen=True):
-        passes: Positive = 2.0
-        step: Positive = 1.0
-        clip: Positive = 1.0
+    class Settings(dp.BaseSettings, frozen=True):
+        passes: dp.Positive = 2.0
+        step: dp.Positive = 1.0
+        clip: dp.Positive = 1.0
 
     @staticmethod
     def per_pass(n: int, d: int) -> int:
         """Iterations of one pass."""
         raise NotImplementedError
 
-    def iterations(self, problem: Declaration, settings: Settings) -> int:
+    def iterations(self, problem, settings):
         return max(1, round(settings.passes * self.per_pass(problem.n, problem.d)))
 
-    def batch_size(self, n: int, d: int) -> int:
+    def batch_size(self, n, d):
         return int(max(1, min(512, 100e6 / (8 * d))))
 
-    def audit_case(self) -> AuditCase:
-        return AuditCase({"passes": 1.0}, loss="squared")  # whose residuals can be beyond any clipping threshold
+    def audit_case(self):
+        return dp.AuditCase({"passes": 1.0}, loss="squared")  # whose residuals can be beyond any clipping threshold
 
-    def inspection_case(self) -> AuditCase:
+    def inspection_case(self):
         return replace(super().inspection_case(), settings={"passes": 4.0})
 
-    def work(self, n: int, d: int, settings: Settings) -> float:
+    def work(self, n, d, settings):
         return max(settings.passes, 1 / self.per_pass(n, d)) * 4.0 * n * d
 
 
@@ -152,31 +138,31 @@ class ByCoordinates(ByPasses):
     class Settings(ByPasses.Settings, frozen=True):
         scales: Literal["data", "bound"] = "data"
 
-    def public(self, settings: Any) -> str:
+    def public(self, settings):
         return self.counts_public if settings.scales == "data" else ""
 
-    def complete(self, problem: Declaration, settings: Any) -> Any:
+    def complete(self, problem, settings):
         if settings.scales == "bound" and math.isinf(problem.row_bound):
             raise UserError(f"{self.name}: scales=bound takes M_j from a bound on the rows; declare a row bound")
         return settings
 
-    def row_bound(self, loss: Loss, settings: Any) -> tuple[str, float] | None:
+    def row_bound(self, loss, settings):
         return ROW_NORM if settings.scales == "bound" else None
 
-    def inexact(self, loss: Loss, relation: Relation, settings: Any = None) -> str:
+    def inexact(self, loss, relation, settings=None):
         if (settings or self.Settings()).scales == "data":
             return "scales=data takes rows of any length, and scales=bound has one"
         return super().inexact(loss, relation, settings)
 
     @staticmethod
-    def constants(problem: Problem, settings: Any) -> Array:
+    def constants(problem: dp.Problem, settings: Any) -> dp.Array:
         """M_j, (d,)."""
         if settings.scales == "data":
             return problem.coordinate_constants
         return np.full(problem.d, problem.smoothness + sum(one.smoothness for one in problem.smooth_regularisers))
 
 
-def proximal_step(problem: Declaration, w: Array, gradient: Array, step: Array) -> Array:
+def proximal_step(problem: dp.Declaration, w: dp.Array, gradient: dp.Array, step: dp.Array) -> dp.Array:
     """prox(w - step (gradient + l2·w)): a step along coordinates w of any shape, `gradient` that of the data alone."""
     w = w - step * (gradient + problem.l2 * w)
     return soft_threshold(w, step * problem.l1) if problem.l1 else w
@@ -197,7 +183,7 @@ class DPCoordinateDescent(ByCoordinates):
     paper_accounting = "rdp"
     accountings = ("tight", "rdp")
     discloses = (
-        Disclosure(
+        dp.Disclosure(
             "coordinate",
             "one coordinate of the mean clipped gradient",
             count="passes·d",
@@ -210,17 +196,15 @@ class DPCoordinateDescent(ByCoordinates):
     def per_pass(n: int, d: int) -> int:
         return d
 
-    def batch_size(self, n: int, d: int) -> int:
+    def batch_size(self, n, d):
         """Predictions (k, n) of 12 MB, as every step reads them all; iterates (k, d) of 400 MB."""
         return int(max(1, min(512, 12e6 / (8 * n), 4e8 / (8 * d))))
 
-    def plan(self, problem: Declaration, mechanisms: Mechanisms, settings: Any) -> None:
+    def plan(self, problem, mechanisms, settings):
         T = self.iterations(problem, settings)
         mechanisms.plan("coordinate", Gaussian(mechanisms.budget.noise_scale(((Gaussian(1.0), T),))), T)
 
-    def run(
-        self, problem: Problem, W: Array, mechanisms: Mechanisms, settings: ByCoordinates.Settings, trace: Trace
-    ) -> Array:
+    def run(self, problem, W, mechanisms, settings, trace):
         T = self.iterations(problem, settings)
         multiplier = mechanisms.budget.noise_scale(((Gaussian(1.0), T),))
         M = self.constants(problem, settings)
@@ -274,14 +258,14 @@ class DPGreedyCD(ByCoordinates):
     paper_accounting = "advanced"
     accountings = ("tight", "advanced")
     discloses = (
-        Disclosure(
+        dp.Disclosure(
             "selection",
             "the coordinate whose scaled gradient (with L1: whose score) is largest",
             "noisy max",
             replace_one="2·C/(n·√M)",
             why="clipped gradients move by at most 2C_j/n; M = Σ_k M_k; scores are 1/√M_j-Lipschitz in ∇_j",
         ),
-        Disclosure(
+        dp.Disclosure(
             "selection",
             "all scaled gradients, of which the largest score is taken",
             "Laplace",
@@ -289,7 +273,7 @@ class DPGreedyCD(ByCoordinates):
             why="the published noise is proved for no less than d·ε'",
             when="selection=published, l1",
         ),
-        Disclosure(
+        dp.Disclosure(
             "gradient coordinate",
             "the chosen coordinate of the mean clipped gradient",
             "Laplace",
@@ -306,21 +290,21 @@ class DPGreedyCD(ByCoordinates):
     def per_pass(n: int, d: int) -> int:
         return 1
 
-    def flaw(self, settings: Settings, accounting: str = "") -> str:
+    def flaw(self, settings, accounting=""):
         if settings.selection == "proven" or accounting == "tight":  # "tight" counts what the selection costs
             return ""
         return "selection noise as published: a selection costs 2ε', not ε'; with l1, no less than d·ε' is proved"
 
-    def inexact(self, loss: Loss, relation: Relation, settings: Any = None) -> str:
+    def inexact(self, loss, relation, settings=None):
         if settings and settings.selection == "published":
             return "selection=published computes on with its noise; selection=proven does not"
         return super().inexact(loss, relation, settings)
 
-    def audit_case(self) -> AuditCase:
+    def audit_case(self):
         # Shared rows keep the signs of the gradient, so that what differs moves the two magnitudes apart.
-        return AuditCase({"passes": 1.0}, accounting="tight", loss="squared", l1=1e-3, background=(1.0, -1.0))
+        return dp.AuditCase({"passes": 1.0}, accounting="tight", loss="squared", l1=1e-3, background=(1.0, -1.0))
 
-    def plan(self, problem: Declaration, mechanisms: Mechanisms, settings: Any) -> None:
+    def plan(self, problem, mechanisms, settings):
         if problem.l1 and settings.selection == "published":
             return  # its cost counts the columns that are not empty
         T, cost = self.iterations(problem, settings), 1 if settings.selection == "proven" else 2
@@ -328,7 +312,7 @@ class DPGreedyCD(ByCoordinates):
         mechanisms.plan("selection", PureDP(cost * epsilon), T)
         mechanisms.plan("gradient coordinate", Laplace(1 / epsilon), T)
 
-    def run(self, problem: Problem, W: Array, mechanisms: Mechanisms, settings: Settings, trace: Trace) -> Array:
+    def run(self, problem, W, mechanisms, settings, trace):
         T = self.iterations(problem, settings)
         M = self.constants(problem, settings)
         root = np.sqrt(M)
@@ -350,25 +334,29 @@ class DPGreedyCD(ByCoordinates):
             trace(t, W, passes=t)
         return W
 
-    def _selection(self, problem: Problem, settings: Settings, M: Array) -> tuple[Callable[..., np.ndarray], float]:
+    def _selection(
+        self, problem: dp.Problem, settings: Settings, M: dp.Array
+    ) -> tuple[Callable[..., np.ndarray], float]:
         """(select, c): `select(mechanisms, data, W, s, ε')` returns j (k,) and is cε'-DP. M, data, W: where M_j > 0."""
         d, root, l1, l2 = len(M), np.sqrt(M), problem.l1, problem.l2
         rule = settings.rule
         cost = 1 if settings.selection == "proven" else 2
 
-        def smooth(mechanisms: Mechanisms, data: Array, W: Array, s: Array, epsilon: float) -> np.ndarray:
+        def smooth(mechanisms: dp.Mechanisms, data: dp.Array, W: dp.Array, s: dp.Array, epsilon: float) -> np.ndarray:
             scaled = Score(lambda G: G / root, lambda sizes: float((sizes / root).max()) * 2.0**-52)
             return mechanisms.noisy_argmax(
                 data + l2 * W, sensitivity=s, epsilon=cost * epsilon, label="selection", magnitude=True, score=scaled
             )
 
-        def proximal(mechanisms: Mechanisms, data: Array, W: Array, s: Array, epsilon: float) -> np.ndarray:
+        def proximal(mechanisms: dp.Mechanisms, data: dp.Array, W: dp.Array, s: dp.Array, epsilon: float) -> np.ndarray:
             score = Score(lambda G: scores(rule, G, W, M, l1), lambda sizes: rounding(rule, sizes, np.abs(W[0]), M, l1))
             return mechanisms.noisy_argmax(
                 data + l2 * W, sensitivity=s, epsilon=epsilon, label="selection", score=score
             )
 
-        def published(mechanisms: Mechanisms, data: Array, W: Array, s: Array, epsilon: float) -> np.ndarray:
+        def published(
+            mechanisms: dp.Mechanisms, data: dp.Array, W: dp.Array, s: dp.Array, epsilon: float
+        ) -> np.ndarray:
             # All that is proved: a function of the whole noisy gradient, d Laplace releases at ε'.
             noisy = mechanisms.laplace(data / root, sensitivity=d * s, scale=s / epsilon, label="selection") * root
             return np.argmax(scores(rule, noisy + l2 * W, W, M, l1), axis=1)

@@ -3,32 +3,18 @@
 from __future__ import annotations
 
 import math
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import msgspec
 import numpy as np
 
-from dpbench.algorithms.base import (
-    Algorithm,
-    Array,
-    AuditCase,
-    BaseSettings,
-    Count,
-    Declaration,
-    Disclosure,
-    Mechanisms,
-    Needs,
-    Positive,
-    Problem,
-    RunResult,
-    Trace,
-)
+from dpbench.algorithms import base as dp
 from dpbench.privacy.budget import Budget
 from dpbench.privacy.ledger import BoundedRange
 from dpbench.privacy.mechanisms import Score
 
 
-class FrankWolfe(Algorithm):
+class FrankWolfe(dp.Algorithm):
     """dp-frank-wolfe: w ← (1 - a)w + a·v, a = 2/(t + 2), v ∈ {±B e_j} (or 0, with l1) by the exponential mechanism.
 
     After Talwar, Thakurta and Zhang (2015). h = (1/n)Σ clip(ℓ'_i, ±c)x_i + l2·w; the score of ±B e_j is ∓B h_j - l1·B,
@@ -48,9 +34,9 @@ class FrankWolfe(Algorithm):
     exact = "sums"
     paper_accounting = "tight"
     accountings: ClassVar = ("tight", "rdp", "pure")
-    needs = Needs(convex=True, smooth=True, regularisers=("l1", "l2"))
+    needs = dp.Needs(convex=True, smooth=True, regularisers=("l1", "l2"))
     discloses = (
-        Disclosure(
+        dp.Disclosure(
             "vertex",
             "the vertex whose score is largest, with Gumbel noise",
             "exponential",
@@ -60,41 +46,41 @@ class FrankWolfe(Algorithm):
     )
     tuning: ClassVar = {"radius": [1.0, 3.0, 10.0]}
 
-    class Settings(BaseSettings, frozen=True):
-        T: Count | None = None
-        radius: Positive = 3.0
-        clip: Positive | None = None
+    class Settings(dp.BaseSettings, frozen=True):
+        T: dp.Count | None = None
+        radius: dp.Positive = 3.0
+        clip: dp.Positive | None = None
 
-    def complete(self, problem: Declaration, settings: Settings) -> Settings:
+    def complete(self, problem, settings):
         clip = settings.clip or (problem.loss.lipschitz if problem.loss.lipschitz < math.inf else 0.3)
         return msgspec.structs.replace(settings, clip=clip)
 
-    def audit_case(self) -> AuditCase:
-        return AuditCase(d=1)
+    def audit_case(self):
+        return dp.AuditCase(d=1)
 
-    def work(self, n: int, d: int, settings: Settings) -> float:
+    def work(self, n, d, settings):
         return 4.0 * n * d * (settings.T or 100)
 
-    def batch_size(self, n: int, d: int) -> int:
+    def batch_size(self, n, d):
         return int(max(1, min(128, 200e6 / (8 * d))))
 
-    def plan(self, problem: Declaration, mechanisms: Mechanisms, settings: Any) -> None:
+    def plan(self, problem, mechanisms, settings):
         T, epsilon = self._rounds(problem, mechanisms.budget, settings)
         mechanisms.plan("vertex", BoundedRange(epsilon), T)
 
-    def _rounds(self, problem: Declaration, budget: Budget, settings: Settings) -> tuple[int, float]:
+    def _rounds(self, problem: dp.Declaration, budget: Budget, settings: Settings) -> tuple[int, float]:
         """T, and the ε₀ of each."""
         T = settings.T or rounds(problem, settings.radius, settings.clip or 1.0, budget.epsilon, budget.delta)
         return T, 1 / budget.noise_scale(((BoundedRange(1.0), T),))
 
-    def run(self, problem: Problem, W: Array, mechanisms: Mechanisms, settings: Settings, trace: Trace) -> RunResult:
+    def run(self, problem, W, mechanisms, settings, trace):
         B, clip, l1 = settings.radius, settings.clip or 1.0, problem.l1
         sensitivity = B * clip * problem.row_bound / problem.n
         T, epsilon = self._rounds(problem, mechanisms.budget, settings)
         k, d = W.shape
         W, each = np.zeros_like(W), np.arange(k)
 
-        def vertices(h: Array) -> Array:
+        def vertices(h: dp.Array) -> dp.Array:
             return np.hstack([-B * h - l1 * B, B * h - l1 * B, *([np.zeros((k, 1))] if l1 else [])])
 
         score = Score(vertices, lambda sizes: 2.0**-51 * B * (float(sizes.max()) + l1))
@@ -107,10 +93,10 @@ class FrankWolfe(Algorithm):
             vertex = chosen < 2 * d
             W[each[vertex], chosen[vertex] % d] += np.where(chosen[vertex] < d, a * B, -a * B)
             trace(t + 1, W, passes=t + 1)
-        return RunResult(W, T=[T] * k)
+        return dp.RunResult(W, T=[T] * k)
 
 
-def rounds(problem: Declaration, radius: float, clip: float, epsilon: float, delta: float) -> int:
+def rounds(problem: dp.Declaration, radius: float, clip: float, epsilon: float, delta: float) -> int:
     """T by the class's rule; at δ = 0 of ε = T·ε₀ in place of ρ = T·ε₀²/8."""
     curvature = problem.loss.smoothness * problem.row_bound
     if delta == 0:

@@ -14,36 +14,19 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Callable
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import msgspec
 import numpy as np
 
-from dpbench.algorithms.base import (
-    Algorithm,
-    Array,
-    AuditCase,
-    BaseSettings,
-    Count,
-    Declaration,
-    Disclosure,
-    Mechanisms,
-    Needs,
-    Positive,
-    Problem,
-    Relation,
-    RunResult,
-    Share,
-    Trace,
-    at_default_step,
-)
+from dpbench.algorithms import base as dp
 from dpbench.errors import UserError
 from dpbench.privacy.ledger import at_rho
 from dpbench.problems.losses import Loss
 from dpbench.problems.regularisers import soft_threshold
 
 
-class DPGradientDescent(Algorithm):
+class DPGradientDescent(dp.Algorithm):
     """dp-gd: w ← w - η (∇f(w) + N(σ²I)), T times (Bassily, Smith, Thakurta 2014, full batch).
 
     Every example's gradient has ‖∇f_i‖ ≤ L₀, so under add/remove with n public the mean gradient moves by
@@ -54,23 +37,23 @@ class DPGradientDescent(Algorithm):
     name = "dp-gd"
     title = "DP-GD"
     exact = "sums"
-    needs = Needs(lipschitz=True, regularisers=("l2", "w2"))
+    needs = dp.Needs(lipschitz=True, regularisers=("l2", "w2"))
     per_replicate: ClassVar = frozenset({"step", "epsilon"})
     discloses = (
-        Disclosure("gradient", "the mean gradient", add_remove="L₀/n", why="‖∇f_i‖ ≤ L₀; the divisor n is public"),
+        dp.Disclosure("gradient", "the mean gradient", add_remove="L₀/n", why="‖∇f_i‖ ≤ L₀; the divisor n is public"),
     )
 
-    class Settings(BaseSettings, frozen=True):
-        T: Count = 100
-        step: Positive | None = None
+    class Settings(dp.BaseSettings, frozen=True):
+        T: dp.Count = 100
+        step: dp.Positive | None = None
 
-    def complete(self, problem: Declaration, settings: Settings) -> Settings:
-        return at_default_step(problem, settings)
+    def complete(self, problem, settings):
+        return dp.at_default_step(problem, settings)
 
-    def plan(self, problem: Declaration, mechanisms: Mechanisms, settings: Any) -> None:
+    def plan(self, problem, mechanisms, settings):
         mechanisms.plan("gradient", at_rho(mechanisms.budget.rho / settings.T), settings.T)
 
-    def run(self, problem: Problem, W: Array, mechanisms: Mechanisms, settings: Settings, trace: Trace) -> Array:
+    def run(self, problem, W, mechanisms, settings, trace):
         sensitivity = problem.lipschitz / problem.n
         rho = mechanisms.budget.rho / settings.T
         step = np.asarray(settings.step)[:, None]
@@ -86,7 +69,7 @@ CLIP = 0.3  # where the loss has no bound on its derivative
 LEAST = 1e-8  # Adam's own floor, of a squared step
 
 
-class DPAdam(Algorithm):
+class DPAdam(dp.Algorithm):
     """dp-adam: w ← w - α·m̂/√max(v̂ - σ², (φσ)² + 10⁻⁸), T times: m̂ and v̂ Adam's moments of the noisy gradient.
 
     After Tang, Shpilevskiy and Lécuyer (2024). g = (1/n)Σ clip(ℓ'_i, ±c)x_i + N(0, σ²I) and the penalty's gradient,
@@ -106,10 +89,10 @@ class DPAdam(Algorithm):
     title = "DP-Adam"
     exact = "sums"
     paper_accounting = "tight"
-    needs = Needs(outputs=True, regularisers=("l2", "w2"))
+    needs = dp.Needs(outputs=True, regularisers=("l2", "w2"))
     per_replicate: ClassVar = frozenset({"epsilon"})
     discloses = (
-        Disclosure(
+        dp.Disclosure(
             "gradient",
             "the mean gradient, derivatives clipped to ±C",
             add_remove="C·R/n",
@@ -118,29 +101,29 @@ class DPAdam(Algorithm):
     )
     tuning: ClassVar = {"floor": [0.3, 1.0, 3.0]}
 
-    class Settings(BaseSettings, frozen=True):
-        T: Count = 100
-        step: Positive = 0.1
-        beta1: Share = 0.9
-        beta2: Share = 0.99
-        floor: Positive = 1.0
+    class Settings(dp.BaseSettings, frozen=True):
+        T: dp.Count = 100
+        step: dp.Positive = 0.1
+        beta1: dp.Share = 0.9
+        beta2: dp.Share = 0.99
+        floor: dp.Positive = 1.0
         correct: bool = True
-        clip: Positive | None = None
+        clip: dp.Positive | None = None
 
-    def complete(self, problem: Declaration, settings: Settings) -> Settings:
+    def complete(self, problem, settings):
         clip = settings.clip or (problem.loss.lipschitz if problem.loss.lipschitz < math.inf else CLIP)
         return msgspec.structs.replace(settings, clip=clip)
 
-    def audit_case(self) -> AuditCase:
-        return AuditCase({"clip": 1.0}, loss="squared")
+    def audit_case(self):
+        return dp.AuditCase({"clip": 1.0}, loss="squared")
 
-    def batch_size(self, n: int, d: int) -> int:
+    def batch_size(self, n, d):
         return int(max(1, min(128, 200e6 / (8 * d))))
 
-    def plan(self, problem: Declaration, mechanisms: Mechanisms, settings: Any) -> None:
+    def plan(self, problem, mechanisms, settings):
         mechanisms.plan("gradient", at_rho(mechanisms.budget.rho / settings.T), settings.T)
 
-    def run(self, problem: Problem, W: Array, mechanisms: Mechanisms, settings: Settings, trace: Trace) -> Array:
+    def run(self, problem, W, mechanisms, settings, trace):
         T, clip = settings.T, settings.clip or 1.0  # `complete` has given it a value
         beta1, beta2 = settings.beta1, settings.beta2
         rho = mechanisms.budget.rho / T
@@ -171,7 +154,7 @@ MOMENTS = 0.41  # share of ρ: the least of 1/(2a) + 1/(1-a)
 FLAT = 0.02  # of the sensitivity, the least that is taken, as at w = 0 nothing moves
 
 
-class AveragedGD(Algorithm):
+class AveragedGD(dp.Algorithm):
     """dp-gd-average: w ← soft(w - η(g + l2·w), η·l1), T times; released: the mean of the last ⌈T/2⌉ iterates.
 
     g = (1/n)Σ clip(ℓ'_i, ±c)x_i + N(0, σ²I). With ‖x‖ ≤ R its mean moves by Δ = cR/n, under replace-one by 2cR/n
@@ -206,16 +189,16 @@ class AveragedGD(Algorithm):
     title = "DP-GD, tail average"
     exact = "sums"
     paper_accounting = "tight"
-    needs = Needs(convex=True, smooth=True, outputs=True, regularisers=("l1", "l2"))
+    needs = dp.Needs(convex=True, smooth=True, outputs=True, regularisers=("l1", "l2"))
     discloses = (
-        Disclosure(
+        dp.Disclosure(
             "gradient",
             "the mean gradient, derivatives clipped to ±C",
             add_remove="C·R/n",
             why="|ℓ'| ≤ C by clipping, ‖x‖ ≤ R; the divisor n is public",
         ),
-        Disclosure("moments", "Σ y_i x_i/(2n)", count="1", add_remove="R/(2·n)", why="|y| = 1", when="centred"),
-        Disclosure(
+        dp.Disclosure("moments", "Σ y_i x_i/(2n)", count="1", add_remove="R/(2·n)", why="|y| = 1", when="centred"),
+        dp.Disclosure(
             "gradient",
             "the mean gradient less its part without w",
             add_remove="R·s/(2·n)",
@@ -225,15 +208,15 @@ class AveragedGD(Algorithm):
     )
     tuning: ClassVar = {"T": [30, 100, 300, 1000]}
 
-    class Settings(BaseSettings, frozen=True):
-        T: Count | None = None
-        clip: Positive | None = None
-        step: Positive | None = None
-        safety: Positive | None = None
-        work: Positive = WORK
+    class Settings(dp.BaseSettings, frozen=True):
+        T: dp.Count | None = None
+        clip: dp.Positive | None = None
+        step: dp.Positive | None = None
+        safety: dp.Positive | None = None
+        work: dp.Positive = WORK
         centred: bool = False
 
-    def complete(self, problem: Declaration, settings: Settings) -> Settings:
+    def complete(self, problem, settings):
         if settings.centred and problem.loss.name != "logistic":
             raise UserError(f"centred: {problem.loss.name} loss has no part without w; leave it out")
         if settings.centred and settings.clip and settings.clip < problem.loss.lipschitz:
@@ -242,35 +225,35 @@ class AveragedGD(Algorithm):
         safety = settings.safety or public_safety(problem.loss)
         return msgspec.structs.replace(settings, clip=clip, safety=safety)
 
-    def audit_case(self) -> AuditCase:
-        return AuditCase({"clip": 1.0}, loss="squared")
+    def audit_case(self):
+        return dp.AuditCase({"clip": 1.0}, loss="squared")
 
-    def canaries(self) -> tuple[AuditCase, ...]:
-        return (AuditCase({"centred": True}, loss="logistic", d=1, steepest=False, label="moments"),)
+    def canaries(self):
+        return (dp.AuditCase({"centred": True}, loss="logistic", d=1, steepest=False, label="moments"),)
 
-    def inexact(self, loss: Loss, relation: Relation, settings: Any = None) -> str:
+    def inexact(self, loss, relation, settings=None):
         if settings is not None and settings.centred:
             return "centred takes a sensitivity that follows the iterate, which no sum over integers has"
         return super().inexact(loss, relation, settings)
 
-    def work(self, n: int, d: int, settings: Settings) -> float:
+    def work(self, n, d, settings):
         return min(4.0 * n * d * (settings.T or 1000), settings.work)
 
-    def batch_size(self, n: int, d: int) -> int:
+    def batch_size(self, n, d):
         return int(max(1, min(128, 200e6 / (8 * d))))
 
-    def plan(self, problem: Declaration, mechanisms: Mechanisms, settings: Any) -> None:
+    def plan(self, problem, mechanisms, settings):
         T, _ = self._steps(problem, mechanisms, settings)
         if settings.centred:
             mechanisms.plan("moments", at_rho(MOMENTS * mechanisms.budget.rho), 1)
         mechanisms.plan("gradient", at_rho(_each(mechanisms.budget.rho, T, settings)), T)
 
-    def _steps(self, problem: Declaration, mechanisms: Mechanisms, settings: Settings) -> tuple[int, float]:
+    def _steps(self, problem: dp.Declaration, mechanisms: dp.Mechanisms, settings: Settings) -> tuple[int, float]:
         """T, and by how much a neighbour moves the gradient."""
         moved = (settings.clip or 1.0) * problem.row_bound / problem.n * (2 if mechanisms.doubled else 1)
         return settings.T or steps(problem, moved, mechanisms.budget.rho, settings.work), moved
 
-    def run(self, problem: Problem, W: Array, mechanisms: Mechanisms, settings: Settings, trace: Trace) -> RunResult:
+    def run(self, problem, W, mechanisms, settings, trace):
         rho, l1, l2 = mechanisms.budget.rho, problem.l1, problem.l2
         clip, safety = settings.clip or 1.0, settings.safety or 1.0  # `complete` has given both a value
         sensitivity = (0.5 if settings.centred else clip) * problem.row_bound / problem.n
@@ -278,8 +261,8 @@ class AveragedGD(Algorithm):
         step = settings.step or safe_step(problem, moved * math.sqrt(T / (2 * rho)), T, safety)
 
         W, mean, first = np.zeros_like(W), np.zeros_like(W), T // 2
-        slope: Callable[[Array], Array] = functools.partial(problem.bounded_gradient, bound=clip)
-        moments: Array | float = 0.0
+        slope: Callable[[dp.Array], dp.Array] = functools.partial(problem.bounded_gradient, bound=clip)
+        moments: dp.Array | float = 0.0
         if settings.centred:
             half, slope = problem.label_moments(1.0) / (2 * problem.n), problem.centred_gradient
             half = np.tile(half, (len(W), 1))
@@ -298,7 +281,7 @@ class AveragedGD(Algorithm):
             if t >= first:
                 mean += (W - mean) / (t - first + 1)
             trace(t + 1, mean if t >= first else W, passes=t + 1)
-        return RunResult(mean, T=[T] * len(W))
+        return dp.RunResult(mean, T=[T] * len(W))
 
 
 def _each(rho: float, T: int, settings: AveragedGD.Settings) -> float:
@@ -313,13 +296,13 @@ def public_safety(loss: Loss) -> float:
     return SAFETY_SQUARED if loss.quadratic else SAFETY
 
 
-def steps(problem: Declaration, moved: float, rho: float, work: float) -> int:
+def steps(problem: dp.Declaration, moved: float, rho: float, work: float) -> int:
     """T by the class's rule, for a gradient that a neighbour moves by `moved`."""
     balanced = max(3, round((RADIUS * problem.smoothness / moved) ** (2 / 3) * rho ** (1 / 3)))
     return max(1, int(min(2 * balanced, work / (4 * problem.n * problem.d))))
 
 
-def safe_step(problem: Declaration, sigma: float, T: int, safety: float) -> float:
+def safe_step(problem: dp.Declaration, sigma: float, T: int, safety: float) -> float:
     """η by the class's rule, for T gradients with noise of standard deviation `sigma` a coordinate."""
     step = min(1 / (problem.smoothness + problem.l2), math.sqrt(2 * safety / (T * problem.trace)) / sigma)
     if problem.l1:
@@ -330,7 +313,7 @@ def safe_step(problem: Declaration, sigma: float, T: int, safety: float) -> floa
 LARGEST_STEP = 1e9  # a direction along which the loss falls for ever (separable data)
 
 
-class DPGradientDescentOracle(Algorithm):
+class DPGradientDescentOracle(dp.Algorithm):
     """dp-gd-oracle: w ← w - η g̃ with g̃ = ∇f(w) + N(σ²I) and η = argmin_{η≥0} f(w - η g̃).
 
     The noise is dp-gd's: Δ = L₀/n, ρ/T a step. The step η looks at the data and pays nothing, so this is NOT
@@ -340,17 +323,17 @@ class DPGradientDescentOracle(Algorithm):
     name = "dp-gd-oracle"
     title = "DP-GD, oracle step"
     private = False
-    needs = Needs(convex=True, lipschitz=True)
-    discloses = (Disclosure("gradient", "the mean gradient", add_remove="L₀/n", why="‖∇f_i‖ ≤ L₀"),)
+    needs = dp.Needs(convex=True, lipschitz=True)
+    discloses = (dp.Disclosure("gradient", "the mean gradient", add_remove="L₀/n", why="‖∇f_i‖ ≤ L₀"),)
     unpaid = "its step, by a search on the loss without noise"
 
-    class Settings(BaseSettings, frozen=True):
-        T: Count = 100
+    class Settings(dp.BaseSettings, frozen=True):
+        T: dp.Count = 100
 
-    def work(self, n: int, d: int, settings: Settings) -> float:
+    def work(self, n, d, settings):
         return settings.T * (8.0 * n * d + 150.0 * n)
 
-    def run(self, problem: Problem, W: Array, mechanisms: Mechanisms, settings: Settings, trace: Trace) -> Array:
+    def run(self, problem, W, mechanisms, settings, trace):
         sensitivity = problem.lipschitz / problem.n
         rho = mechanisms.budget.rho / settings.T
         trace(0, W, passes=0)
@@ -361,7 +344,7 @@ class DPGradientDescentOracle(Algorithm):
         return W
 
 
-def best_step(problem: Problem, W: Array, D: Array) -> Array:
+def best_step(problem: dp.Problem, W: dp.Array, D: dp.Array) -> dp.Array:
     """argmin_{η≥0} of the mean loss at w - η d, for W and D (k, d) → (k,), to a relative 1e-6.
 
     X w and X d once; after that each step tried costs one pass over n numbers.

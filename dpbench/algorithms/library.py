@@ -11,16 +11,7 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from dpbench.algorithms.base import (
-    NOTES,
-    Algorithm,
-    Disclosure,
-    Mechanisms,
-    Problem,
-    Relation,
-    RunResult,
-    Trace,
-)
+from dpbench.algorithms import base as dp
 from dpbench.privacy.budget import Budget
 from dpbench.privacy.ledger import Release
 
@@ -36,7 +27,7 @@ class Solved(NamedTuple):
     notes: str
 
 
-class LibrarySolver(Algorithm):
+class LibrarySolver(dp.Algorithm):
     """Base of a solver that draws its own noise. A subclass gives `solve` and declares with `released` what it is.
 
     Nothing passes through `mechanisms` but the ledger, so a row's ε is as good as the reading of the noise. `dpbench
@@ -45,15 +36,15 @@ class LibrarySolver(Algorithm):
     """
 
     home: ClassVar[str] = "leaderboard"
-    relation: ClassVar[Relation] = Relation.REPLACE_ONE
+    relation: ClassVar[dp.Relation] = dp.Relation.REPLACE_ONE
     library: ClassVar[str] = ""
-    diagnostics = (NOTES,)
+    diagnostics = (dp.NOTES,)
 
-    def solve(self, problem: Problem, budget: Budget, settings: Any, rng: np.random.Generator) -> Solved:
+    def solve(self, problem: dp.Problem, budget: Budget, settings: Any, rng: np.random.Generator) -> Solved:
         """Fit one model; rng is for seeds: all of the library's randomness has to follow from it."""
         raise NotImplementedError
 
-    def run(self, problem: Problem, W: Any, mechanisms: Mechanisms, settings: Any, trace: Trace) -> RunResult:
+    def run(self, problem, W, mechanisms, settings, trace):
         found, notes = np.empty_like(W), []
         for i, rng in enumerate(mechanisms.coins):
             with warnings.catch_warnings():
@@ -63,9 +54,9 @@ class LibrarySolver(Algorithm):
             notes.append(solved.notes)
             for release, count in solved.releases:
                 mechanisms.ledger.record(release, LABEL, [i], count)
-        return RunResult(found, columns={"notes": notes})
+        return dp.RunResult(found, columns={"notes": notes})
 
 
-def released(mechanism: str, replace_one: str, why: str, count: str = "1") -> tuple[Disclosure, ...]:
+def released(mechanism: str, replace_one: str, why: str, count: str = "1") -> tuple[dp.Disclosure, ...]:
     """What such a solver discloses: one entry under the label of its ledger."""
-    return (Disclosure(LABEL, "the model", mechanism, count, replace_one=replace_one, why=why),)
+    return (dp.Disclosure(LABEL, "the model", mechanism, count, replace_one=replace_one, why=why),)

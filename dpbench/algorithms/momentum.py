@@ -25,24 +25,7 @@ import msgspec
 import numpy as np
 import scipy
 
-from dpbench.algorithms.base import (
-    ITERATIONS,
-    NOTES,
-    Algorithm,
-    Array,
-    AuditCase,
-    BaseSettings,
-    Count,
-    Declaration,
-    Disclosure,
-    Mechanisms,
-    Needs,
-    Positive,
-    Problem,
-    Relation,
-    RunResult,
-    Trace,
-)
+from dpbench.algorithms import base as dp
 from dpbench.algorithms.newton_variants import project
 from dpbench.errors import UserError
 from dpbench.privacy.accounting.pure import base_epsilon
@@ -106,7 +89,7 @@ ROW_NORM = 20.0  # ‖u‖₁ ≤ 20 (Section 5): declared, never measured
 AS_PUBLISHED = "as-published-code"
 
 
-class LaplaceMomentum(Algorithm):
+class LaplaceMomentum(dp.Algorithm):
     """The recursion that the family shares, with v_t = β_t (x_t - x_{t-1}) and x_{-1} = x_0:
 
         g̃_t     = ∇F_B(y_t) + Laplace(b_t)^d,   y_t = x_t, or x_t + v_t with look-ahead,
@@ -126,18 +109,18 @@ class LaplaceMomentum(Algorithm):
     """
 
     home = "accelerated"
-    relation = Relation.REPLACE_ONE
+    relation = dp.Relation.REPLACE_ONE
     paper_accounting = "pure"
     accountings = ("tight", "pure")
     delta = 0.0
     exact = "sums"
-    needs = Needs(convex=True, lipschitz=True, smooth=True, row_norm=("l1", ROW_NORM), regularisers=("l2",))
+    needs = dp.Needs(convex=True, lipschitz=True, smooth=True, row_norm=("l1", ROW_NORM), regularisers=("l2",))
 
     per_replicate: ClassVar = frozenset({"c"})
     counts_public = "the top eigenvalue of XᵀX/n (L), unless L is given"
-    diagnostics = (NOTES,)
+    diagnostics = (dp.NOTES,)
     discloses = (
-        Disclosure(
+        dp.Disclosure(
             "gradient",
             "the mean gradient",
             "Laplace",
@@ -146,7 +129,7 @@ class LaplaceMomentum(Algorithm):
             why="Kuru et al. (2022), eq. (5.2): ‖u‖₁ ≤ r = 20, |ℓ'| ≤ ℓ = 1",
             when="m = n",
         ),
-        Disclosure(
+        dp.Disclosure(
             "gradient",
             "the mean gradient of m rows",
             "Laplace on a sample",
@@ -162,26 +145,26 @@ class LaplaceMomentum(Algorithm):
     multistage = False
     by_data = False  # whether T' is a function of L
 
-    class Settings(BaseSettings, frozen=True):
-        T: Count = 100
-        c: Positive = 1.0
-        m: Count | None = None
-        L: Positive | None = None
+    class Settings(dp.BaseSettings, frozen=True):
+        T: dp.Count = 100
+        c: dp.Positive = 1.0
+        m: dp.Count | None = None
+        L: dp.Positive | None = None
         noise_scale: Literal["laplace", "as-published-code"] = "laplace"
 
-    def accounting(self, mode: str) -> str:
+    def accounting(self, mode):
         super().accounting(mode)
         return "pure"
 
-    def public(self, settings: Settings) -> str:
+    def public(self, settings):
         return "" if settings.L else "the top eigenvalue of XᵀX/n (L)"
 
-    def flaw(self, settings: Settings, accounting: str = "") -> str:
+    def flaw(self, settings, accounting=""):
         if settings.noise_scale == AS_PUBLISHED:
             return "Laplace scale b/√2, as in the published code: does not meet the ε asked for"
         return ""
 
-    def complete(self, problem: Declaration, settings: Settings) -> Settings:
+    def complete(self, problem, settings):
         m = problem.n if settings.m is None else settings.m
         if m > problem.n:
             raise UserError(f"{self.name}: m = {m} rows per iteration, but the data have n = {problem.n}; lower m")
@@ -192,14 +175,14 @@ class LaplaceMomentum(Algorithm):
             )
         return msgspec.structs.replace(settings, m=m)
 
-    def audit_case(self) -> AuditCase:
-        return AuditCase({"T": 2}, l2=0.02)  # at δ = 0 all T have to show their largest loss at once
+    def audit_case(self):
+        return dp.AuditCase({"T": 2}, l2=0.02)  # at δ = 0 all T have to show their largest loss at once
 
-    def work(self, n: int, d: int, settings: Settings) -> float:
+    def work(self, n, d, settings):
         rows = min(settings.m or n, n) + 10_000  # measured: drawing and gathering a small batch costs that many
         return 4.0 * settings.T * rows * d
 
-    def schedule(self, problem: Declaration, settings: Settings) -> tuple[Array, Array, np.ndarray]:
+    def schedule(self, problem: dp.Declaration, settings: Settings) -> tuple[dp.Array, dp.Array, np.ndarray]:
         """α_t and β_t, (T, k) or (T, 1), and the stage s_t, (T,); a restart (x_{t-1} := x_t) is β_t = 0 once."""
         T, L, mu = settings.T, smoothness(problem, settings), problem.l2
         stage = stages(T, L / mu) if self.multistage else np.ones(T, int)
@@ -208,11 +191,13 @@ class LaplaceMomentum(Algorithm):
         beta[1:][np.diff(stage) > 0] = 0.0
         return alpha, beta, stage
 
-    def budgets(self, problem: Declaration, settings: Any, epsilon: float, alpha: Array, stage: np.ndarray) -> Array:
+    def budgets(
+        self, problem: dp.Declaration, settings: Any, epsilon: float, alpha: dp.Array, stage: np.ndarray
+    ) -> dp.Array:
         """ε_t of the iterations to run; they sum to ε."""
         return np.full(settings.T, epsilon / settings.T)
 
-    def plan(self, problem: Declaration, mechanisms: Mechanisms, settings: Any) -> None:
+    def plan(self, problem, mechanisms, settings):
         if self.by_data and settings.L is None:
             return  # T' is a function of L, which is read off the data
         alpha, _, stage = self.schedule(problem, settings)
@@ -222,7 +207,7 @@ class LaplaceMomentum(Algorithm):
             m = settings.m or problem.n
             mechanisms.plan("gradient", WithoutReplacement(problem.n, m, release) if m < problem.n else release, 1)
 
-    def run(self, problem: Problem, W: Array, mechanisms: Mechanisms, settings: Settings, trace: Trace) -> RunResult:
+    def run(self, problem, W, mechanisms, settings, trace):
         alpha, beta, stage = self.schedule(problem, settings)
         epsilon = self.budgets(problem, settings, mechanisms.budget.epsilon, alpha, stage)
         T = len(epsilon)
@@ -235,15 +220,15 @@ class LaplaceMomentum(Algorithm):
             x, previous = x + v - alpha[t, :, None] * (release(y, epsilon[t]) + problem.l2 * y), x
             trace(t + 1, x, passes=(t + 1) * (settings.m or problem.n) / problem.n, final=t + 1 == T)
         notes = "" if settings.L else f"L = {smoothness(problem, settings):.6g} from the data, counted as public"
-        return RunResult(x, {"notes": [notes] * len(x)}, T=[T] * len(x))
+        return dp.RunResult(x, {"notes": [notes] * len(x)}, T=[T] * len(x))
 
 
-def smoothness(problem: Declaration, settings: LaplaceMomentum.Settings) -> float:
+def smoothness(problem: dp.Declaration, settings: LaplaceMomentum.Settings) -> float:
     """L: what the settings declare, or the top eigenvalue of UᵀU/n plus 2λ (Section 5)."""
     return settings.L or problem.top_eigenvalue + problem.l2
 
 
-def noise_of(problem: Declaration, settings: LaplaceMomentum.Settings, epsilon: float) -> tuple[float, float]:
+def noise_of(problem: dp.Declaration, settings: LaplaceMomentum.Settings, epsilon: float) -> tuple[float, float]:
     """(sensitivity, scale) of a gradient at ε_t: S₁/m, and b_t that makes it ε_t-DP on m of the n rows."""
     n, m = problem.n, settings.m or problem.n
     sensitivity = 2 * problem.loss.lipschitz * ROW_NORM / m
@@ -252,13 +237,13 @@ def noise_of(problem: Declaration, settings: LaplaceMomentum.Settings, epsilon: 
 
 
 def noisy_gradient(
-    problem: Problem, mechanisms: Mechanisms, settings: LaplaceMomentum.Settings
-) -> Callable[[Array, float], Array]:
+    problem: dp.Problem, mechanisms: dp.Mechanisms, settings: LaplaceMomentum.Settings
+) -> Callable[[dp.Array, float], dp.Array]:
     """The function (y, ε_t) → mean loss gradient at y over m rows + Laplace(b_t), all (k, d)."""
     n, m = problem.n, settings.m or problem.n
     sampler = mechanisms.without_replacement(n, m, "gradient") if m < n else None
 
-    def release(y: Array, epsilon: float) -> Array:
+    def release(y: dp.Array, epsilon: float) -> dp.Array:
         sensitivity, scale = noise_of(problem, settings, epsilon)
         if sampler is None:
             return mechanisms.laplace(problem.data_gradient(y), sensitivity=sensitivity, scale=scale, label="gradient")
@@ -310,12 +295,12 @@ class Optimised(LaplaceMomentum):
     by_data = True
 
     class Settings(LaplaceMomentum.Settings, frozen=True):
-        E0: Positive = 10.0
+        E0: dp.Positive = 10.0
         weights: Literal["paper", "as-published-code"] = "paper"
 
     def budgets(
-        self, problem: Declaration, settings: Settings, epsilon: float, alpha: Array, stage: np.ndarray
-    ) -> Array:
+        self, problem: dp.Declaration, settings: Settings, epsilon: float, alpha: dp.Array, stage: np.ndarray
+    ) -> dp.Array:
         weights = error_weights(alpha[:, 0], stage, problem.l2, smoothness(problem, settings))
         S1 = 2 * problem.loss.lipschitz * ROW_NORM
         factor = 2.0 if settings.weights == AS_PUBLISHED else 1.0
@@ -336,7 +321,7 @@ class DPMultistageOptimised(Optimised):
     multistage = True
 
 
-class DPAcceleratedNesterov(Algorithm):
+class DPAcceleratedNesterov(dp.Algorithm):
     """dp-accelerated-nesterov, for α_t = 2/(t+1) and γ_t = 8L₁/(t(t+1)), on the ball ‖w‖ ≤ D/2:
 
         w_md = w_ag + α_t (w - w_ag)
@@ -351,23 +336,23 @@ class DPAcceleratedNesterov(Algorithm):
     name = "dp-accelerated-nesterov"
     title = "DP accelerated Nesterov"
     exact = "sums"
-    needs = Needs(convex=True, lipschitz=True, smooth=True, regularisers=("l2",))
-    diagnostics = (ITERATIONS,)
-    discloses = (Disclosure("gradient", "the mean gradient", add_remove="L₀/n", why="‖∇f_i‖ ≤ L₀"),)
+    needs = dp.Needs(convex=True, lipschitz=True, smooth=True, regularisers=("l2",))
+    diagnostics = (dp.ITERATIONS,)
+    discloses = (dp.Disclosure("gradient", "the mean gradient", add_remove="L₀/n", why="‖∇f_i‖ ≤ L₀"),)
 
-    class Settings(BaseSettings, frozen=True):
-        T: Count | None = None
-        D: Positive = 20.0
+    class Settings(dp.BaseSettings, frozen=True):
+        T: dp.Count | None = None
+        D: dp.Positive = 20.0
 
-    def work(self, n: int, d: int, settings: Settings) -> float:
+    def work(self, n, d, settings):
         return 4.0 * n * d * (settings.T or 100)
 
-    def plan(self, problem: Declaration, mechanisms: Mechanisms, settings: Any) -> None:
+    def plan(self, problem, mechanisms, settings):
         rho = mechanisms.budget.rho
         T = settings.T or balanced_T(problem, rho, settings.D)
         mechanisms.plan("gradient", at_rho(rho / T), T)
 
-    def run(self, problem: Problem, W: Array, mechanisms: Mechanisms, settings: Settings, trace: Trace) -> RunResult:
+    def run(self, problem, W, mechanisms, settings, trace):
         rho, D = mechanisms.budget.rho, settings.D
         T = settings.T or balanced_T(problem, rho, D)
         sensitivity, L1 = problem.lipschitz / problem.n, problem.objective_smoothness
@@ -382,9 +367,9 @@ class DPAcceleratedNesterov(Algorithm):
             W = project(W - alpha / gamma * gradient, D / 2)
             average = alpha * W + (1 - alpha) * average
             trace(t, average, passes=t)
-        return RunResult(average, columns={"iterations": [T] * len(W)})
+        return dp.RunResult(average, columns={"iterations": [T] * len(W)})
 
 
-def balanced_T(problem: Declaration, rho: float, D: float) -> int:
+def balanced_T(problem: dp.Declaration, rho: float, D: float) -> int:
     """(D²ρn²/(dL₀²))^{1/4}, at least 1."""
     return max(1, round((D**2 * rho * problem.n**2 / (problem.d * problem.lipschitz**2)) ** 0.25))

@@ -22,24 +22,7 @@ from typing import Annotated, Any, ClassVar, Literal, TypeAlias
 import msgspec
 import numpy as np
 
-from dpbench.algorithms.base import (
-    MEASURED,
-    NOTES,
-    Algorithm,
-    Array,
-    AuditCase,
-    BaseSettings,
-    Count,
-    Declaration,
-    Disclosure,
-    Generators,
-    Mechanisms,
-    Needs,
-    Positive,
-    RunResult,
-    Share,
-    Trace,
-)
+from dpbench.algorithms import base as dp
 from dpbench.errors import UserError
 from dpbench.files import peak_of
 from dpbench.privacy.ledger import at_rho
@@ -85,7 +68,7 @@ def back_inside(W: np.ndarray, start: np.ndarray, radius: float) -> np.ndarray:
 SMOOTHNESS = 1 / 4  # of the logistic loss for ‖x‖₂ ≤ 1: one example moves n·H by at most this, in trace
 
 
-class DPNewton(Algorithm):
+class DPNewton(dp.Algorithm):
     """dp-newton: noisy gradient, curvature with its eigenvalues lifted to λ₀, noisy direction.
 
     Each of the T iterations releases
@@ -104,11 +87,11 @@ class DPNewton(Algorithm):
     title = "DP-Newton"
     revisions: ClassVar = {"tight": 2}  # the direction's sensitivities
     in_reals = "its directions are computed in float64 from a Hessian that has no noise"
-    needs = Needs(convex=True, gradient=1.0, hessian=SMOOTHNESS)
-    diagnostics = (MEASURED[0], NOTES)  # of `measure_memory`
+    needs = dp.Needs(convex=True, gradient=1.0, hessian=SMOOTHNESS)
+    diagnostics = (dp.MEASURED[0], dp.NOTES)  # of `measure_memory`
     discloses = (
-        Disclosure("gradient", "the mean gradient", add_remove="1/n", why="‖x‖₂ ≤ 1 and |ℓ'| ≤ 1"),
-        Disclosure(
+        dp.Disclosure("gradient", "the mean gradient", add_remove="1/n", why="‖x‖₂ ≤ 1 and |ℓ'| ≤ 1"),
+        dp.Disclosure(
             "trace",
             "the trace of the mean curvature, which sets λ₀",
             add_remove="1/(4·n)",
@@ -116,21 +99,21 @@ class DPNewton(Algorithm):
             why="a row's trace is in [0, 1/4]",
             when="lambda0 not given",
         ),
-        Disclosure(
+        dp.Disclosure(
             "direction",
             "H̃⁻¹g̃, with the curvature's eigenvalues raised to λ₀",
             add_remove="‖g̃‖/(4·n·λ₀² - λ₀)",
             why="Ganesh et al. (2023), Theorem B.2",
             when="modification=clip",
         ),
-        Disclosure(
+        dp.Disclosure(
             "direction",
             "(H + λ₀I)⁻¹g̃",
             add_remove="‖g̃‖/(4·n·λ₀² + λ₀)",
             why="Ganesh et al. (2023), Theorem B.3",
             when="modification=add",
         ),
-        Disclosure(
+        dp.Disclosure(
             "direction",
             "H̃⁻¹g̃",
             add_remove="‖g̃‖/(4·n·λ₀²)",
@@ -138,7 +121,7 @@ class DPNewton(Algorithm):
             why="x ↦ 1/max(x, λ₀) is λ₀⁻²-Lipschitz in Frobenius norm (algorithms/newton.py)",
             when="modification=clip, tight",
         ),
-        Disclosure(
+        dp.Disclosure(
             "direction",
             "(H + λ₀I)⁻¹g̃",
             add_remove="‖g̃‖/(4·n·λ₀² + λ₀)",
@@ -148,21 +131,21 @@ class DPNewton(Algorithm):
         ),
     )
 
-    class Settings(BaseSettings, frozen=True):
-        T: Count = 10
+    class Settings(dp.BaseSettings, frozen=True):
+        T: dp.Count = 10
         curvature: Literal["hess", "qu"] = "hess"
         modification: Literal["clip", "add"] = "clip"
-        beta: Positive = 1.0
-        theta: Share = 0.3
+        beta: dp.Positive = 1.0
+        theta: dp.Share = 0.3
         gamma: Annotated[float, msgspec.Meta(gt=0, lt=1)] = 0.1
-        lambda0: Positive | None = None
+        lambda0: dp.Positive | None = None
         measure_memory: bool = False
         reset: Reset = None
 
-    def flaw(self, settings: Settings, accounting: str = "") -> str:
+    def flaw(self, settings, accounting=""):
         return super().flaw(settings, accounting) or flaw(settings.reset)
 
-    def complete(self, problem: Declaration, settings: Settings) -> Settings:
+    def complete(self, problem, settings):
         lambda0 = settings.lambda0
         if lambda0 is not None and settings.modification == "clip" and lambda0 <= SMOOTHNESS / problem.n:
             raise UserError(
@@ -171,15 +154,15 @@ class DPNewton(Algorithm):
             )
         return settings
 
-    def canaries(self) -> tuple[AuditCase, ...]:
+    def canaries(self):
         # In one dimension g̃ lies in the worst direction. What adds feels a row most where there is no curvature but
         # its own, what clips where the others' alone is λ₀: next to L₁, with so many of them that one is next to none.
         most = {"theta": 0.9, "gamma": 0.9}
         many = 100
         return (
-            AuditCase(most, bend=1.0, label="trace"),
-            AuditCase({"theta": 0.9, "modification": "add", "lambda0": 0.5}, d=1, bend=1.0, label="direction"),
-            AuditCase(
+            dp.AuditCase(most, bend=1.0, label="trace"),
+            dp.AuditCase({"theta": 0.9, "modification": "add", "lambda0": 0.5}, d=1, bend=1.0, label="direction"),
+            dp.AuditCase(
                 {"theta": 0.9, "modification": "clip", "lambda0": SMOOTHNESS * (1 - 1 / many)},
                 n=many,
                 d=1,
@@ -189,12 +172,10 @@ class DPNewton(Algorithm):
             ),
         )
 
-    def work(self, n: int, d: int, settings: Settings) -> float:
+    def work(self, n, d, settings):
         return settings.T * (2.0 * n * d * (d + 2) + 20.0 * d**3)
 
-    def measure(
-        self, problem: Problem, outcome: RunResult, settings: Settings, generators: Generators
-    ) -> dict[str, Any]:
+    def measure(self, problem, outcome, settings, generators):
         """With `measure_memory`: the bytes that modifying the last Hessian and solving with it took (C.7)."""
         if not settings.measure_memory:
             return {}
@@ -211,7 +192,7 @@ class DPNewton(Algorithm):
         theta, gamma = settings.theta, settings.gamma if settings.lambda0 is None else 0.0
         return (1 - theta) * rho, theta * gamma * rho, theta * (1 - gamma) * rho
 
-    def plan(self, problem: Declaration, mechanisms: Mechanisms, settings: Any) -> None:
+    def plan(self, problem, mechanisms, settings):
         T = settings.T
         gradient, trace, direction = self.shares(mechanisms.budget.rho / T, settings)
         mechanisms.plan("gradient", at_rho(gradient), T)
@@ -219,7 +200,7 @@ class DPNewton(Algorithm):
             mechanisms.plan("trace", at_rho(trace), T)
         mechanisms.plan("direction", at_rho(direction), T)
 
-    def run(self, problem: Problem, W: Array, mechanisms: Mechanisms, settings: Settings, trace: Trace) -> Array:
+    def run(self, problem, W, mechanisms, settings, trace):
         n, T = problem.n, settings.T
         rho_gradient, rho_trace, rho_direction = self.shares(mechanisms.budget.rho / T, settings)
         start, farthest = W, radius(problem, settings.reset)
@@ -249,13 +230,13 @@ class DPNewton(Algorithm):
 
     @staticmethod
     def _released_lambda0(
-        H: Array,
-        mechanisms: Mechanisms,
+        H: dp.Array,
+        mechanisms: dp.Mechanisms,
         n: int,
-        rho_trace: float | Array,
-        rho_direction: float | Array,
+        rho_trace: float | dp.Array,
+        rho_direction: float | dp.Array,
         settings: DPNewton.Settings,
-    ) -> Array:
+    ) -> dp.Array:
         """λ₀ = max(β (t̃ / (n² ρ_direction))^{1/3}, 1/n) from the noisy trace t̃ (Algorithm 5, lines 16-17)."""
         noisy = mechanisms.gaussian(
             np.trace(H, axis1=1, axis2=2),
@@ -267,20 +248,20 @@ class DPNewton(Algorithm):
         return np.maximum(settings.beta * np.cbrt(np.maximum(noisy, 0) / (n**2 * rho_direction)), 1 / n)
 
 
-def peak_of_modification(H: Array, modification: str) -> tuple[int, int]:
+def peak_of_modification(H: dp.Array, modification: str) -> tuple[int, int]:
     """(resident before, peak while) H (d, d) is modified and solved with, in bytes, in a fresh process."""
     small, large = ((np.eye(2)[None], np.ones((1, 2))), (H[None], np.ones((1, len(H)))))
     lambda0 = np.full(1, 1e-3)
     return peak_of(SOLVE[modification], *large, lambda0, warm_up=(*small, lambda0))
 
 
-def inverse_sensitivity(n: float, lambda0: float | Array, modification: str) -> float | Array:
+def inverse_sensitivity(n: float, lambda0: float | dp.Array, modification: str) -> float | dp.Array:
     """sup ‖(H̃⁻¹ - H̃'⁻¹) g‖ / ‖g‖ over neighbours: 1/(4nλ₀² ∓ λ₀) (Theorems B.2 for clip, B.3 for add)."""
     sign = -1 if modification == "clip" else 1
     return 1 / (4 * n * lambda0**2 + sign * lambda0)
 
 
-def sensitivities(n: float, lambda0: Array, modification: str, *, sharp: bool) -> tuple[Array, Array]:
+def sensitivities(n: float, lambda0: dp.Array, modification: str, *, sharp: bool) -> tuple[dp.Array, dp.Array]:
     """Of a direction over ‖g‖, under add/remove and replace-one: the sharp ones, or the paper's and twice that."""
     if sharp:
         return sharp_sensitivities(n, lambda0, modification)
@@ -288,7 +269,7 @@ def sensitivities(n: float, lambda0: Array, modification: str, *, sharp: bool) -
     return one, 2 * one
 
 
-def sharp_sensitivities(n: float, lambda0: Array, modification: str) -> tuple[Array, Array]:
+def sharp_sensitivities(n: float, lambda0: dp.Array, modification: str) -> tuple[dp.Array, dp.Array]:
     """sup ‖(H̃⁻¹ - H̃'⁻¹) g‖ / ‖g‖ under add/remove and under replace-one, from rows of curvature at most 1/4.
 
     add: R₀ = (H₀ + λ₀I)⁻¹ without the row. Sherman and Morrison: with it the inverse is R₀ less a positive semidefinite
@@ -306,14 +287,14 @@ def sharp_sensitivities(n: float, lambda0: Array, modification: str) -> tuple[Ar
     return one, math.sqrt(2) * one
 
 
-def clip_and_solve(H: Array, G: Array, lambda0: Array) -> Array:
+def clip_and_solve(H: dp.Array, G: dp.Array, lambda0: dp.Array) -> dp.Array:
     """Ψ_λ₀(H)⁻¹ g with eigenvalues below λ₀ raised to λ₀. H (k, d, d), G (k, d), lambda0 (k,) → (k, d)."""
     values, vectors = np.linalg.eigh(H)
     coordinates = (G[:, None, :] @ vectors)[:, 0, :] / np.maximum(values, lambda0[:, None])
     return (vectors @ coordinates[:, :, None])[:, :, 0]
 
 
-def add_and_solve(H: Array, G: Array, lambda0: Array) -> Array:
+def add_and_solve(H: dp.Array, G: dp.Array, lambda0: dp.Array) -> dp.Array:
     """(H + λ₀I)⁻¹ g by Cholesky. H (k, d, d), G (k, d), lambda0 (k,) → (k, d)."""
     from scipy.linalg import cho_factor, cho_solve
 
@@ -324,7 +305,7 @@ def add_and_solve(H: Array, G: Array, lambda0: Array) -> Array:
 SOLVE = {"clip": clip_and_solve, "add": add_and_solve}
 
 
-def _on_a_sample(one: Disclosure) -> Disclosure:
+def _on_a_sample(one: dp.Disclosure) -> dp.Disclosure:
     """What dp-newton says of a direction, with the sample's size b for n."""
     return replace(
         one,
@@ -336,7 +317,7 @@ def _on_a_sample(one: Disclosure) -> Disclosure:
     )
 
 
-class DPNewtonMinibatch(Algorithm):
+class DPNewtonMinibatch(dp.Algorithm):
     """dp-newton-minibatch: dp-newton with a sample for the gradient and another for the curvature.
 
     An iteration releases
@@ -362,7 +343,7 @@ class DPNewtonMinibatch(Algorithm):
     needs = DPNewton.needs
     per_replicate: ClassVar = frozenset({"lambda0"})
     discloses = (
-        Disclosure(
+        dp.Disclosure(
             "gradient",
             "the sum of the sample's gradients",
             "Gaussian on a sample",
@@ -372,34 +353,34 @@ class DPNewtonMinibatch(Algorithm):
         *(_on_a_sample(one) for one in DPNewton.discloses if one.label == "direction"),
     )
 
-    class Settings(BaseSettings, frozen=True):
-        T: Count = 20
+    class Settings(dp.BaseSettings, frozen=True):
+        T: dp.Count = 20
         curvature: Literal["hess", "qu"] = "hess"
         modification: Literal["clip", "add"] = "add"
-        lambda0: Positive = 0.01
-        theta: Share = 0.3
-        gradient_rate: Share = 0.1
-        curvature_rate: Share = 0.1
+        lambda0: dp.Positive = 0.01
+        theta: dp.Share = 0.3
+        gradient_rate: dp.Share = 0.1
+        curvature_rate: dp.Share = 0.1
         reset: Reset = None
 
-    def flaw(self, settings: Settings, accounting: str = "") -> str:
+    def flaw(self, settings, accounting=""):
         return super().flaw(settings, accounting) or flaw(settings.reset)
 
-    def audit_case(self) -> AuditCase:
-        return AuditCase({"T": 1, "gradient_rate": 0.5, "curvature_rate": 0.5})
+    def audit_case(self):
+        return dp.AuditCase({"T": 1, "gradient_rate": 0.5, "curvature_rate": 0.5})
 
-    def canaries(self) -> tuple[AuditCase, ...]:
+    def canaries(self):
         settings = {"T": 1, "gradient_rate": 0.5, "theta": 0.9}
         # What clips feels a row where the others of its sample have a curvature of λ₀ or little more: with 90 of 100
         # rows in a sample, whose number varies by 3 %, and λ₀ at 0.95 of their mean curvature.
         return (
-            AuditCase(
+            dp.AuditCase(
                 {**settings, "curvature_rate": 0.5, "modification": "add", "lambda0": 0.5},
                 d=1,
                 bend=1.0,
                 label="direction",
             ),
-            AuditCase(
+            dp.AuditCase(
                 {**settings, "curvature_rate": 0.9, "modification": "clip", "lambda0": 0.95 * SMOOTHNESS},
                 n=100,
                 d=1,
@@ -409,13 +390,13 @@ class DPNewtonMinibatch(Algorithm):
             ),
         )
 
-    def work(self, n: int, d: int, settings: Settings) -> float:
+    def work(self, n, d, settings):
         rows = n * (settings.gradient_rate + settings.curvature_rate * (d / 2 + 1))
         return settings.T * (8.0 * rows * d + 20.0 * d**3)
 
     @staticmethod
     def _calibrated(
-        problem: Declaration, mechanisms: Mechanisms, settings: Any
+        problem: dp.Declaration, mechanisms: dp.Mechanisms, settings: Any
     ) -> tuple[Sampler, Sampler, float, float]:
         """The samples of gradients and of directions, and the noise multiplier of either."""
         n, T, theta = problem.n, settings.T, settings.theta
@@ -430,12 +411,12 @@ class DPNewtonMinibatch(Algorithm):
             z_g, z_H = gradients.noise_multiplier(T, share=1 - theta), directions.noise_multiplier(T, share=theta)
         return gradients, directions, z_g, z_H
 
-    def plan(self, problem: Declaration, mechanisms: Mechanisms, settings: Any) -> None:
+    def plan(self, problem, mechanisms, settings):
         gradients, directions, z_g, z_H = self._calibrated(problem, mechanisms, settings)
         mechanisms.plan_all("gradient", gradients.plan(settings.T, z_g))
         mechanisms.plan_all("direction", directions.plan(settings.T, z_H))
 
-    def run(self, problem: Problem, W: Array, mechanisms: Mechanisms, settings: Settings, trace: Trace) -> Array:
+    def run(self, problem, W, mechanisms, settings, trace):
         T = settings.T
         p_g, p_H = settings.gradient_rate, settings.curvature_rate
         gradients, directions, z_g, z_H = self._calibrated(problem, mechanisms, settings)

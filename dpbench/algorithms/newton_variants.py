@@ -10,33 +10,17 @@ Damped Newton with noise on the gradient and on the Hessian (Avella-Medina, Brad
 from __future__ import annotations
 
 import math
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 
-from dpbench.algorithms.base import (
-    NOTES,
-    Algorithm,
-    Array,
-    AuditCase,
-    BaseSettings,
-    Count,
-    Declaration,
-    Disclosure,
-    Mechanisms,
-    Needs,
-    Positive,
-    Problem,
-    RunResult,
-    Share,
-    Trace,
-)
+from dpbench.algorithms import base as dp
 from dpbench.algorithms.newton import SOLVE, Reset, back_inside, clip_and_solve, radius
 from dpbench.errors import UserError
 from dpbench.privacy.ledger import at_rho
 
 
-class DPNewtonGeneral(Algorithm):
+class DPNewtonGeneral(dp.Algorithm):
     """dp-newton-general: Algorithm 3 without the logistic loss's rank-one curvature.
 
     Of ρ/T an iteration gives a share 1-θ to the gradient, Δ = L₀/n, and θ to the direction H̃⁻¹g̃, with
@@ -48,10 +32,10 @@ class DPNewtonGeneral(Algorithm):
     name = "dp-newton-general"
     title = "DP-Newton, general losses"
     in_reals = "its directions are computed in float64 from a Hessian that has no noise"
-    needs = Needs(convex=True, lipschitz=True, smooth=True)  # Theorem B.6
+    needs = dp.Needs(convex=True, lipschitz=True, smooth=True)  # Theorem B.6
     discloses = (
-        Disclosure("gradient", "the mean gradient", add_remove="L₀/n", why="‖∇f_i‖ ≤ L₀"),
-        Disclosure(
+        dp.Disclosure("gradient", "the mean gradient", add_remove="L₀/n", why="‖∇f_i‖ ≤ L₀"),
+        dp.Disclosure(
             "direction",
             "H̃⁻¹g̃; C = 1 with add, 2/π + 1/2 + ln((2n(L₁ - λ₀) + L₁)/L₁)/π with clip",
             add_remove="‖g̃‖·L₁·C/(n·λ₀² - λ₀·L₁·C)",
@@ -59,33 +43,33 @@ class DPNewtonGeneral(Algorithm):
         ),
     )
 
-    class Settings(BaseSettings, frozen=True):
-        T: Count = 10
+    class Settings(dp.BaseSettings, frozen=True):
+        T: dp.Count = 10
         modification: Literal["clip", "add"] = "clip"
-        lambda0: Positive = 0.01
-        theta: Share = 0.3
+        lambda0: dp.Positive = 0.01
+        theta: dp.Share = 0.3
 
-    def complete(self, problem: Declaration, settings: Settings) -> Settings:
+    def complete(self, problem, settings):
         inverse_sensitivity(problem.n, problem.smoothness, settings.lambda0, settings.modification)
         return settings
 
-    def audit_case(self) -> AuditCase:
-        return AuditCase({"modification": "add", "lambda0": 1.0})  # λ₀ as Theorem B.6 asks for at such an n
+    def audit_case(self):
+        return dp.AuditCase({"modification": "add", "lambda0": 1.0})  # λ₀ as Theorem B.6 asks for at such an n
 
-    def canaries(self) -> tuple[AuditCase, ...]:
+    def canaries(self):
         # With a λ₀ so large that nλ₀² ± λ₀L₁ are next to each other: the one is proved, the other is so.
         settings = {"theta": 0.9, "modification": "add", "lambda0": 5.0}
-        return (AuditCase(settings, d=1, bend=1.0, label="direction"),)
+        return (dp.AuditCase(settings, d=1, bend=1.0, label="direction"),)
 
-    def work(self, n: int, d: int, settings: Settings) -> float:
+    def work(self, n, d, settings):
         return settings.T * (2.0 * n * d * (d + 2) + 20.0 * d**3)
 
-    def plan(self, problem: Declaration, mechanisms: Mechanisms, settings: Any) -> None:
+    def plan(self, problem, mechanisms, settings):
         theta, rho = settings.theta, mechanisms.budget.rho / settings.T
         mechanisms.plan("gradient", at_rho((1 - theta) * rho), settings.T)
         mechanisms.plan("direction", at_rho(theta * rho), settings.T)
 
-    def run(self, problem: Problem, W: Array, mechanisms: Mechanisms, settings: Settings, trace: Trace) -> Array:
+    def run(self, problem, W, mechanisms, settings, trace):
         n, theta, rho = problem.n, settings.theta, mechanisms.budget.rho / settings.T
         lambda0 = np.full(len(W), settings.lambda0)
         inverse = inverse_sensitivity(n, problem.smoothness, settings.lambda0, settings.modification)
@@ -122,7 +106,7 @@ def inverse_sensitivity(n: int, L1: float, lambda0: float, modification: str) ->
     return L1 * C / (n * lambda0**2 - lambda0 * L1 * C)
 
 
-class CubicNewton(Algorithm):
+class CubicNewton(dp.Algorithm):
     """cubic-newton: T times, minimise privately the cubic upper bound of the objective at w_t, eq. (3),
 
         φ(w) = <g, w - w_t> + (w - w_t)ᵀH(w - w_t)/2 + L₂‖w - w_t‖³/6   over the ball ‖w‖ ≤ D/2,
@@ -137,10 +121,10 @@ class CubicNewton(Algorithm):
     name = "cubic-newton"
     title = "Cubic Newton"
     in_reals = "it adds noise to a gradient and a Hessian that float64 has put together"
-    needs = Needs(convex=True, lipschitz=True, smooth=True, hessian_lipschitz=True, regularisers=("l2",))
-    diagnostics = (NOTES,)
+    needs = dp.Needs(convex=True, lipschitz=True, smooth=True, hessian_lipschitz=True, regularisers=("l2",))
+    diagnostics = (dp.NOTES,)
     discloses = (
-        Disclosure(
+        dp.Disclosure(
             "model gradient",
             "the gradient of the cubic model",
             count="T·N",
@@ -149,35 +133,35 @@ class CubicNewton(Algorithm):
         ),
     )
 
-    class Settings(BaseSettings, frozen=True):
-        T: Count = 5
-        D: Positive = 20.0
-        inner: Count = 2000
+    class Settings(dp.BaseSettings, frozen=True):
+        T: dp.Count = 5
+        D: dp.Positive = 20.0
+        inner: dp.Count = 2000
 
-    def complete(self, problem: Declaration, settings: Settings) -> Settings:
+    def complete(self, problem, settings):
         if not problem.l2 > 0:
             raise UserError(
                 f"{self.name}: needs a strongly convex objective: choose a problem with l2 > 0, e.g. a1a-ridge"
             )
         return settings
 
-    def audit_case(self) -> AuditCase:
+    def audit_case(self):
         # A small ball, on which Δ is next to L₀/n and can be attained.
-        return AuditCase({"D": 0.1, "inner": 1}, l2=0.01)
+        return dp.AuditCase({"D": 0.1, "inner": 1}, l2=0.01)
 
-    def canaries(self) -> tuple[AuditCase, ...]:
+    def canaries(self):
         # Several inner steps, so that curvature has a part in what is released.
-        return (AuditCase({"D": 0.1, "inner": 4, "T": 1}, l2=0.01, bend=1.0, label="model gradient"),)
+        return (dp.AuditCase({"D": 0.1, "inner": 4, "T": 1}, l2=0.01, bend=1.0, label="model gradient"),)
 
-    def work(self, n: int, d: int, settings: Settings) -> float:
+    def work(self, n, d, settings):
         return settings.T * (2.0 * n * d * (d + 2) + 2.0 * settings.inner * d**2)
 
-    def plan(self, problem: Declaration, mechanisms: Mechanisms, settings: Any) -> None:
+    def plan(self, problem, mechanisms, settings):
         rho = mechanisms.budget.rho / settings.T
         N = min(inner_steps(problem, rho, settings.D), settings.inner)
         mechanisms.plan("model gradient", at_rho(rho / N), settings.T * N)
 
-    def run(self, problem: Problem, W: Array, mechanisms: Mechanisms, settings: Settings, trace: Trace) -> RunResult:
+    def run(self, problem, W, mechanisms, settings, trace):
         rho = mechanisms.budget.rho / settings.T
         steps = inner_steps(problem, rho, settings.D)
         N = min(steps, settings.inner)
@@ -187,12 +171,12 @@ class CubicNewton(Algorithm):
             W = self._minimise_model(problem, W, rho, N, settings.D, mechanisms)
             trace(t, W, passes=2 * t)
         note = f"{N} inner steps" + (f", capped from {steps}" if steps > N else "")
-        return RunResult(W, columns={"notes": [note] * len(W)})
+        return dp.RunResult(W, columns={"notes": [note] * len(W)})
 
     @staticmethod
     def _minimise_model(
-        problem: Problem, W: Array, rho: float | Array, N: int, D: float, mechanisms: Mechanisms
-    ) -> Array:
+        problem: dp.Problem, W: dp.Array, rho: float | dp.Array, N: int, D: float, mechanisms: dp.Mechanisms
+    ) -> dp.Array:
         """Algorithm 2 at the iterates W (k, d) for ρ̃ = `rho`: the weighted average of N iterates."""
         mu, L2 = problem.l2, problem.hessian_lipschitz
         sensitivity = (problem.lipschitz + problem.smoothness * D) / problem.n
@@ -207,7 +191,7 @@ class CubicNewton(Algorithm):
         return average
 
 
-def inner_steps(problem: Declaration, rho: float, D: float) -> int:
+def inner_steps(problem: dp.Declaration, rho: float, D: float) -> int:
     """N of Algorithm 2, line 2, before any cap."""
     mu = problem.l2
     slope = problem.lipschitz + mu * D / 2 + (problem.smoothness + mu) * D + problem.hessian_lipschitz * D**2
@@ -215,7 +199,7 @@ def inner_steps(problem: Declaration, rho: float, D: float) -> int:
     return math.ceil(2 * rho * slope**2 / (problem.d * sensitivity**2))
 
 
-def project(W: Array, radius: float) -> Array:
+def project(W: dp.Array, radius: float) -> dp.Array:
     """The nearest point of the ball ‖w‖ ≤ radius, for each row of W (k, d)."""
     norms = np.linalg.norm(W, axis=1, keepdims=True)
     return W * (radius / np.maximum(norms, radius))
@@ -225,7 +209,7 @@ FLOOR = 1e-5  # of the noisy Hessian's eigenvalues
 JITTER = 1e-8  # on the diagonal of the noise-free Hessian
 
 
-class DampedNewton(Algorithm):
+class DampedNewton(dp.Algorithm):
     """damped-newton: w ← w - η H̃⁻¹ g̃, the private damped Newton method with a step that is NOT private.
 
     Of ρ/T an iteration gives
@@ -242,23 +226,23 @@ class DampedNewton(Algorithm):
     name = "damped-newton"
     title = "Damped Newton"
     private = False
-    needs = Needs(convex=True, lipschitz=True, smooth=True)
+    needs = dp.Needs(convex=True, lipschitz=True, smooth=True)
     discloses = (
-        Disclosure("gradient", "the mean gradient", add_remove="L₀/n", why="‖∇f_i‖ ≤ L₀"),
-        Disclosure("Hessian", "the mean Hessian", add_remove="L₁/n", why="‖xxᵀ‖_F/4 ≤ L₁"),
+        dp.Disclosure("gradient", "the mean gradient", add_remove="L₀/n", why="‖∇f_i‖ ≤ L₀"),
+        dp.Disclosure("Hessian", "the mean Hessian", add_remove="L₁/n", why="‖xxᵀ‖_F/4 ≤ L₁"),
     )
     unpaid = "its step, from the gradient and the Hessian without noise"
 
-    class Settings(BaseSettings, frozen=True):
-        T: Count = 10
-        theta: Share = 0.3
+    class Settings(dp.BaseSettings, frozen=True):
+        T: dp.Count = 10
+        theta: dp.Share = 0.3
         ridge: Literal["hessian", "objective"] = "hessian"
         reset: Reset = None
 
-    def work(self, n: int, d: int, settings: Settings) -> float:
+    def work(self, n, d, settings):
         return settings.T * (2.0 * n * d * (d + 2) + 20.0 * d**3)
 
-    def run(self, problem: Problem, W: Array, mechanisms: Mechanisms, settings: Settings, trace: Trace) -> Array:
+    def run(self, problem, W, mechanisms, settings, trace):
         n, rho = problem.n, mechanisms.budget.rho / settings.T
         floor = np.full(len(W), FLOOR)
         start, farthest = W, radius(problem, settings.reset)
@@ -279,7 +263,7 @@ class DampedNewton(Algorithm):
         return W
 
 
-def non_private_step(H: Array, G: Array) -> Array:
+def non_private_step(H: dp.Array, G: dp.Array) -> dp.Array:
     """min(1, log(1 + b)/b), b = ‖(H + 1e-8 I)⁻¹g‖; 1 where b = 0. H (k, d, d), G (k, d) → (k,)."""
     newton = np.linalg.solve(H + JITTER * np.eye(H.shape[1]), G[:, :, None])[:, :, 0]
     b = np.linalg.norm(newton, axis=1)

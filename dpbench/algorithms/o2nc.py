@@ -15,46 +15,28 @@ from typing import Any, Literal, TypeAlias
 import msgspec
 import numpy as np
 
+from dpbench.algorithms import base as dp
 from dpbench.algorithms import zeroth_order
-from dpbench.algorithms.base import (
-    ITERATIONS,
-    MEASURED,
-    Algorithm,
-    Array,
-    AuditCase,
-    BaseSettings,
-    Count,
-    Declaration,
-    Disclosure,
-    Generators,
-    Mechanisms,
-    Needs,
-    Positive,
-    Problem,
-    Relation,
-    RunResult,
-    Trace,
-)
 from dpbench.errors import UserError
 from dpbench.privacy.ledger import Gaussian, at_rho
 from dpbench.privacy.sampling import SinglePass
 from dpbench.problems.stationarity import Sphere
 
-Oracle: TypeAlias = Callable[[Array], Array]  # (k, d) → (k, d)
+Oracle: TypeAlias = Callable[[dp.Array], dp.Array]  # (k, d) → (k, d)
 KEPT = 32  # points w_t of the chosen epoch that the stationarity measure gets to see
 Kind: TypeAlias = Literal["variance-reduced", "two-point", "gradient"]
 
 
-class Rounds(BaseSettings, frozen=True):
+class Rounds(dp.BaseSettings, frozen=True):
     """What all of them get; see `O2NC`."""
 
-    radius: Positive = 0.1
-    gap: Positive = 1.0
-    M: Count | None = None
-    T: Count | None = None
+    radius: dp.Positive = 0.1
+    gap: dp.Positive = 1.0
+    M: dp.Count | None = None
+    T: dp.Count | None = None
 
 
-class O2NC(Algorithm):
+class O2NC(dp.Algorithm):
     """o2nc: K epochs of projected subgradient steps that choose where to move, T rounds each, without noise.
 
     x moves by the learner's Δ_t, ‖Δ_t‖ ≤ D = δ/T; the oracle is asked at w_t = x_t + s_t Δ_t, s_t ~ U[0, 1]; the
@@ -70,19 +52,19 @@ class O2NC(Algorithm):
     name = "o2nc"
     title = "O2NC"
     home = "zeroth_order"
-    relation = Relation.REPLACE_ONE
+    relation = dp.Relation.REPLACE_ONE
     private = False
     unpaid = "everything: it adds no noise"
     in_reals = "its estimates are differences of losses, which float64 rounds row by row"
     paper_accounting = "standard"
     delta = 1e-6
-    needs = Needs(lipschitz=True)
-    diagnostics = (ITERATIONS, *MEASURED)
+    needs = dp.Needs(lipschitz=True)
+    diagnostics = (dp.ITERATIONS, *dp.MEASURED)
 
     class Settings(Rounds, frozen=True):
         oracle: Kind = "variance-reduced"
 
-    def complete(self, problem: Declaration, settings: Settings) -> Settings:
+    def complete(self, problem, settings):
         M = problem.n if settings.M is None else settings.M
         per_round = self._rows_per_round(settings)
         if not per_round <= M <= problem.n:
@@ -93,20 +75,20 @@ class O2NC(Algorithm):
             )
         return msgspec.structs.replace(settings, M=M)
 
-    def audit_case(self) -> AuditCase:
+    def audit_case(self):
         # In one dimension a direction is ±1 and every estimate as large as its bound.
-        return AuditCase({"T": 1}, accounting="tight", loss="ramp", d=1)
+        return dp.AuditCase({"T": 1}, accounting="tight", loss="ramp", d=1)
 
-    def inspection_case(self) -> AuditCase:
+    def inspection_case(self):
         return replace(super().inspection_case(), settings={"T": 8}, n=40)
 
-    def work(self, n: int, d: int, settings: Settings) -> float:
+    def work(self, n, d, settings):
         M, B, kind = settings.M or n, self._rows_per_round(settings), self._kind(settings)
         if kind == "variance-reduced":
             return 15.0 * M * d * d  # drawing a normal number costs as much as 10 flops or more
         return 15.0 * M * d + 3e4 * M / B
 
-    def run(self, problem: Problem, W: Array, mechanisms: Mechanisms, settings: Settings, trace: Trace) -> RunResult:
+    def run(self, problem, W, mechanisms, settings, trace):
         T, K = self.lengths(problem, mechanisms, settings)
         chosen = np.array([coin.integers(K) for coin in mechanisms.coins])
         output, kept = np.zeros_like(W), np.empty(0)
@@ -115,9 +97,9 @@ class O2NC(Algorithm):
             output = np.where(ours, mean, output)
             kept = points if epoch == 0 else np.where(ours[:, None], points, kept)
         k = len(W)
-        return RunResult(output, {"iterations": [K * T] * k}, T=[T] * k, evidence=kept)
+        return dp.RunResult(output, {"iterations": [K * T] * k}, T=[T] * k, evidence=kept)
 
-    def lengths(self, problem: Problem | Sphere, mechanisms: Mechanisms, settings: Any) -> tuple[int, int]:
+    def lengths(self, problem: dp.Problem | Sphere, mechanisms: dp.Mechanisms, settings: Any) -> tuple[int, int]:
         """T, the rounds of an epoch, and K, the epochs that the rows make."""
         most = (settings.M or problem.n) // self._rows_per_round(settings)
         kind = self._kind(settings)
@@ -125,8 +107,8 @@ class O2NC(Algorithm):
         return T, most // T
 
     def epochs(
-        self, problem: Problem | Sphere, W: Array, mechanisms: Mechanisms, settings: Any, trace: Trace
-    ) -> Iterator[tuple[Array, Array]]:
+        self, problem: dp.Problem | Sphere, W: dp.Array, mechanisms: dp.Mechanisms, settings: Any, trace: dp.Trace
+    ) -> Iterator[tuple[dp.Array, dp.Array]]:
         """Algorithm 3 from W (k, d), epoch after epoch: the mean w_t (k, d) and up to `KEPT` of the w_t (k, ·, d)."""
         M = settings.M or problem.n
         T, K = self.lengths(problem, mechanisms, settings)
@@ -148,9 +130,7 @@ class O2NC(Algorithm):
                 trace(epoch * T + t + 1, w, passes=M / problem.n * (epoch * T + t + 1) / (K * T))
             yield mean, np.stack(points, axis=1)
 
-    def measure(
-        self, problem: Problem, outcome: RunResult, settings: Settings, generators: Generators
-    ) -> dict[str, Any]:
+    def measure(self, problem, outcome, settings, generators):
         """‖∇F(w)‖_{2δ} from above, by the gradients in the 2δ-ball and at the epoch's points (Corollary 4.7)."""
         from dpbench.problems.stationarity import goldstein_norm
 
@@ -167,14 +147,14 @@ class O2NC(Algorithm):
         # T + 1 in the first round and one in each other are 2T in an epoch
         return 2 if self._kind(settings) == "variance-reduced" else getattr(settings, "B", 1)
 
-    def _rho(self, mechanisms: Mechanisms) -> float:
+    def _rho(self, mechanisms: dp.Mechanisms) -> float:
         return math.sqrt(2 * mechanisms.budget.rho) if self.private else math.inf
 
     def _oracle(
         self,
-        problem: Problem | Sphere,
+        problem: dp.Problem | Sphere,
         rows: SinglePass,
-        mechanisms: Mechanisms,
+        mechanisms: dp.Mechanisms,
         settings: Any,
         T: int,
         coins: zeroth_order.Coins,
@@ -186,7 +166,7 @@ class O2NC(Algorithm):
         return fresh(problem, rows, coins, settings, kind, T, release)
 
     def _release(
-        self, problem: Problem | Sphere, rows: SinglePass, mechanisms: Mechanisms, settings: Any, T: int
+        self, problem: dp.Problem | Sphere, rows: SinglePass, mechanisms: dp.Mechanisms, settings: Any, T: int
     ) -> Oracle:
         """What an estimate becomes before the learner sees it, in one epoch; here, itself."""
         return lambda g: g
@@ -206,7 +186,7 @@ class O2NCTree(O2NC):
     private = True
     unpaid = ""
     discloses = (
-        Disclosure(
+        dp.Disclosure(
             "oracle",
             "the running sums of each epoch, all nodes of its tree together; h = ⌊log₂ T⌋ + 1",
             "tree",
@@ -214,7 +194,7 @@ class O2NCTree(O2NC):
             replace_one="4·d·L₀·√h/T",
             why="Lemmas 3.1 and 3.2 of Zhang, Tran and Cutkosky (2024): 4dL/T a round; a row is in h nodes at most",
         ),
-        Disclosure(
+        dp.Disclosure(
             "oracle",
             "the same",
             "tree",
@@ -228,10 +208,10 @@ class O2NCTree(O2NC):
     class Settings(Rounds, frozen=True):
         pass
 
-    def canaries(self) -> tuple[AuditCase, ...]:
+    def canaries(self):
         # s_q = 4dL/T is for two steps of the learner in a row, as long as they may be and one way: round q = 3, 5, 9, …
         # has them if s_{q-1} = 0 and s_q = 1. The other rows pull, so that noise seldom turns a step.
-        case = AuditCase(
+        case = dp.AuditCase(
             {"T": 32}, accounting="tight", loss="ramp", n=64, d=1, background=1.0, best_coins=True, label="oracle"
         )
         return (replace(case, near_runs=15_000),)
@@ -239,14 +219,14 @@ class O2NCTree(O2NC):
     def _kind(self, settings: Any) -> Kind:
         return "variance-reduced"
 
-    def plan(self, problem: Declaration, mechanisms: Mechanisms, settings: Any) -> None:
+    def plan(self, problem, mechanisms, settings):
         mechanisms.plan("oracle", at_rho(mechanisms.budget.rho), 1)
 
     def _release(
-        self, problem: Problem | Sphere, rows: SinglePass, mechanisms: Mechanisms, settings: Any, T: int
+        self, problem: dp.Problem | Sphere, rows: SinglePass, mechanisms: dp.Mechanisms, settings: Any, T: int
     ) -> Oracle:
         d, L, budget = problem.d, problem.lipschitz, mechanisms.budget
-        sensitivity: float | Array = 4 * d * L / T
+        sensitivity: float | dp.Array = 4 * d * L / T
         if budget.accounting == "tight":
             sensitivity = np.append(2 * d * L / (T + 1), np.full(T - 1, sensitivity))
         return rows.tree(T, sensitivity=sensitivity, rho=budget.rho).release
@@ -266,7 +246,7 @@ class O2NCNaive(O2NC):
     private = True
     unpaid = ""
     discloses = (
-        Disclosure(
+        dp.Disclosure(
             "oracle",
             "the mean two-point estimate of B rows",
             "Gaussian in a single pass",
@@ -275,7 +255,7 @@ class O2NCNaive(O2NC):
             why="Lemma 3.1 of Zhang, Tran and Cutkosky (2024) with one direction",
             when="oracle=two-point",
         ),
-        Disclosure(
+        dp.Disclosure(
             "oracle",
             "the mean subgradient of B rows",
             "Gaussian in a single pass",
@@ -287,14 +267,14 @@ class O2NCNaive(O2NC):
     )
 
     class Settings(Rounds, frozen=True):
-        B: Count = 1
+        B: dp.Count = 1
         oracle: Literal["two-point", "gradient"] = "two-point"
 
-    def plan(self, problem: Declaration, mechanisms: Mechanisms, settings: Any) -> None:
+    def plan(self, problem, mechanisms, settings):
         mechanisms.plan("oracle", Gaussian(1 / self._rho(mechanisms)), 1)
 
     def _release(
-        self, problem: Problem | Sphere, rows: SinglePass, mechanisms: Mechanisms, settings: Any, T: int
+        self, problem: dp.Problem | Sphere, rows: SinglePass, mechanisms: dp.Mechanisms, settings: Any, T: int
     ) -> Oracle:
         factor = problem.d if settings.oracle == "two-point" else 1
         return rows.gaussians(
@@ -306,16 +286,16 @@ class O2NCNaive(O2NC):
 
 
 def fresh(
-    problem: Problem, rows: SinglePass, coins: zeroth_order.Coins, settings: Any, kind: Kind, T: int, release: Oracle
+    problem: dp.Problem, rows: SinglePass, coins: zeroth_order.Coins, settings: Any, kind: Kind, T: int, release: Oracle
 ) -> Oracle:
     """Each round's own estimate on its own B rows: "two-point", one direction a row, or "gradient"; released."""
     B, d = getattr(settings, "B", 1), problem.d
 
-    def two_point(w: Array) -> Array:
+    def two_point(w: dp.Array) -> dp.Array:
         block, U = rows.take(B), coins.directions(B, 1, d)
         return release(zeroth_order.grad(problem, w, block, radius=settings.radius, U=U))
 
-    def gradient(w: Array) -> Array:
+    def gradient(w: dp.Array) -> dp.Array:
         return release(zeroth_order.subgradient(problem, w, rows.take(B)))
 
     coins.plan(T, B if kind == "two-point" else 0, 1, d)
@@ -353,7 +333,7 @@ class VarianceReduced:
 
     def __init__(
         self,
-        problem: Problem | Sphere,
+        problem: dp.Problem | Sphere,
         rows: SinglePass,
         coins: zeroth_order.Coins,
         radius: float,
@@ -363,7 +343,7 @@ class VarianceReduced:
         self.problem, self.rows, self.coins, self.radius, self.T = problem, rows, coins, radius, T
         self.release = release
         self.g = np.empty(0)
-        self.w: Array | None = None
+        self.w: dp.Array | None = None
 
     def __call__(self, w: np.ndarray) -> np.ndarray:
         problem, radius, d = self.problem, self.radius, self.problem.d
@@ -379,7 +359,7 @@ class VarianceReduced:
         return self.release(self.g)
 
 
-def rounds(problem: Declaration | Sphere, settings: Rounds, rho: float, *, kind: Kind, most: int) -> int:
+def rounds(problem: dp.Declaration | Sphere, settings: Rounds, rho: float, *, kind: Kind, most: int) -> int:
     """T = max((√d LδM/(F + Lδ))^{2/3}, (d^{3/2} LδM/((F + Lδ)ρ))^power), rounded, in 1..most; F is `gap`.
 
     power: 1/2 for the tree (Theorem 4.9), 2/3 for naive noise (Appendix E). The text prints min, a slip: its bound

@@ -11,29 +11,13 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
-from typing import Any, ClassVar, NamedTuple
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 
+from dpbench.algorithms import base as dp
 from dpbench.algorithms.aop import minimise as minimise_smooth
 from dpbench.algorithms.aop import newton_work
-from dpbench.algorithms.base import (
-    HESSIANS,
-    Algorithm,
-    Array,
-    AuditCase,
-    BaseSettings,
-    Declaration,
-    Disclosure,
-    Mechanisms,
-    Needs,
-    Positive,
-    Problem,
-    Relation,
-    RunResult,
-    Share,
-    Trace,
-)
 from dpbench.errors import UserError
 from dpbench.privacy import Budget
 from dpbench.privacy.accounting.objective_perturbation import free_curvature
@@ -49,10 +33,10 @@ from dpbench.problems import optimum, solvers
 
 LEAST = 1e-13  # a mean gradient of rows of length 1 has no more digits
 STEPS = 200
-SOLVER = (replace(HESSIANS, meaning="Hessians that the solver took", of_data=True),)
+SOLVER = (replace(dp.HESSIANS, meaning="Hessians that the solver took", of_data=True),)
 
 
-def tolerance(problem: Declaration) -> float:
+def tolerance(problem: dp.Declaration) -> float:
     """γ: the norm of the least (sub)gradient, of the mean over rows, at which a solver stops.
 
     n⁻²; with l1 n⁻³, as the noise that hides the solver's error makes each coordinate pay that penalty.
@@ -61,8 +45,8 @@ def tolerance(problem: Declaration) -> float:
 
 
 def minimise(
-    problem: Problem, W: Array, b: Array, ridge: float, gamma: float, *, steady: bool = False
-) -> tuple[Array, Array, np.ndarray]:
+    problem: dp.Problem, W: dp.Array, b: dp.Array, ridge: float, gamma: float, *, steady: bool = False
+) -> tuple[dp.Array, dp.Array, np.ndarray]:
     """argmin F(w) + ridge/2 ‖w‖² + <b, w>, from each row of W, b (k, d), F with all of its regularisers.
 
     Returns the minimisers (k, d), the norms of their least subgradients (k,) and the Hessians each took (k,). steady:
@@ -76,14 +60,16 @@ def minimise(
     return np.stack([one[0] for one in found]), np.array([one[1] for one in found]), np.array([one[2] for one in found])
 
 
-def _proximal_newton(problem: Problem, w: Array, b: Array, ridge: float, gamma: float) -> tuple[Array, float, int]:
+def _proximal_newton(
+    problem: dp.Problem, w: dp.Array, b: dp.Array, ridge: float, gamma: float
+) -> tuple[dp.Array, float, int]:
     """(w, norm, Hessians) for one w (d,), with l1 (Lee, Sun and Saunders 2014)."""
     l1 = problem.l1
 
-    def smooth(v: Array) -> float:
+    def smooth(v: dp.Array) -> float:
         return float(problem.value(v[None])[0] - l1 * np.abs(v).sum() + ridge / 2 * v @ v + b @ v)
 
-    best: tuple[Array, float] = w, np.inf
+    best: tuple[dp.Array, float] = w, np.inf
     for evaluations in range(STEPS):
         g = problem.gradient(w[None])[0] + ridge * w + b
         norm = float(np.linalg.norm(least_subgradient(g, w, l1)))
@@ -110,16 +96,16 @@ def _proximal_newton(problem: Problem, w: Array, b: Array, ridge: float, gamma: 
     return (*best, STEPS)
 
 
-def least_subgradient(g: Array, w: Array, l1: float) -> Array:
+def least_subgradient(g: dp.Array, w: dp.Array, l1: float) -> dp.Array:
     """The subgradient of least norm of a function with gradient g (d,) at w, and l1‖w‖₁."""
     return np.where(w != 0, g + l1 * np.sign(w), np.sign(g) * np.maximum(np.abs(g) - l1, 0.0))
 
 
-def solved(W: Array, norms: Array, gamma: float, evaluations: np.ndarray) -> RunResult:
+def solved(W: dp.Array, norms: dp.Array, gamma: float, evaluations: np.ndarray) -> dp.RunResult:
     """The outcome of released W (k, d), whose solver promised norms of at most gamma: else not fit to be released."""
     reached = norms <= gamma
     W[~reached] = np.nan
-    return RunResult(
+    return dp.RunResult(
         W,
         {"hessian_evaluations": evaluations},
         refusals=[
@@ -145,7 +131,7 @@ class Perturbation(NamedTuple):
         return (self.event, 1), (self.output, 1)
 
 
-class DPObjectivePerturbation(Algorithm):
+class DPObjectivePerturbation(dp.Algorithm):
     """objpert: release argmin Σ ℓ_i(w) + n·l1‖w‖₁ + (Λ/2)‖w‖² + <b, w>, b ~ N(0, σ²I), and noise on the solver's error.
 
     After Chaudhuri, Monteleoni and Sarwate (2011), Kifer, Smith and Thakurta (2012) and Redberg, Koskela and Wang
@@ -172,14 +158,14 @@ class DPObjectivePerturbation(Algorithm):
 
     name = "objpert"
     title = "Objective perturbation"
-    relation = Relation.REPLACE_ONE
+    relation = dp.Relation.REPLACE_ONE
     either = True
     exact = "minimiser"
     paper_accounting = "tight"
     accountings: ClassVar = ("tight",)
-    needs = Needs(convex=True, lipschitz=True, smooth=True, regularisers=("l1", "l2"))
+    needs = dp.Needs(convex=True, lipschitz=True, smooth=True, regularisers=("l1", "l2"))
     discloses = (
-        Disclosure(
+        dp.Disclosure(
             "objective",
             "the exact minimiser of the objective with <b, w> added, seen through the next release",
             "objective perturbation",
@@ -187,7 +173,7 @@ class DPObjectivePerturbation(Algorithm):
             add_remove="L₀/n",
             why="‖∇f_i‖ ≤ L₀; gradient and Hessian jointly, or one rank a row for a loss other than the logistic",
         ),
-        Disclosure(
+        dp.Disclosure(
             "output",
             "the solver's approximate minimiser",
             count="1",
@@ -199,22 +185,22 @@ class DPObjectivePerturbation(Algorithm):
     tuning: ClassVar = {"safety": [0.01, 0.03, 0.1]}
     diagnostics = SOLVER
 
-    class Settings(BaseSettings, frozen=True):
-        safety: Positive = 0.03
+    class Settings(dp.BaseSettings, frozen=True):
+        safety: dp.Positive = 0.03
 
-    def audit_case(self) -> AuditCase:
+    def audit_case(self):
         # Where the noise on the output, 1/n² to the solver's tolerance, is small beside b's, and its share of μ² too.
-        return AuditCase(n=300, d=16)
+        return dp.AuditCase(n=300, d=16)
 
-    def work(self, n: int, d: int, settings: Settings) -> float:
+    def work(self, n, d, settings):
         return newton_work(n, d)
 
-    def plan(self, problem: Declaration, mechanisms: Mechanisms, settings: Any) -> None:
+    def plan(self, problem, mechanisms, settings):
         _, event, output = calibrated(problem, mechanisms.budget, settings.safety)
         mechanisms.plan("objective", event, 1)
         mechanisms.plan("output", output, 1)
 
-    def run(self, problem: Problem, W: Array, mechanisms: Mechanisms, settings: Settings, trace: Trace) -> RunResult:
+    def run(self, problem, W, mechanisms, settings, trace):
         n, gamma = problem.n, tolerance(problem)
         ridge, event, output = calibrated(problem, mechanisms.budget, settings.safety)
         b = mechanisms.joint_term(
@@ -234,7 +220,7 @@ class DPObjectivePerturbation(Algorithm):
         return solved(W, norms, gamma, evaluations)
 
 
-def calibrated(problem: Declaration, budget: Budget, safety: float) -> tuple[float, LogisticPerturbation, Gaussian]:
+def calibrated(problem: dp.Declaration, budget: Budget, safety: float) -> tuple[float, LogisticPerturbation, Gaussian]:
     """Λ, and what is released of objective and output."""
     ridge, event, output = found = plan(problem, budget, safety)
     scale = budget.noise_scale(found.releases)
@@ -245,7 +231,7 @@ def calibrated(problem: Declaration, budget: Budget, safety: float) -> tuple[flo
     )
 
 
-def plan(problem: Declaration, budget: Budget, safety: float) -> Perturbation:
+def plan(problem: dp.Declaration, budget: Budget, safety: float) -> Perturbation:
     """Λ, and the releases at relative noise, from public numbers: see the class."""
     logistic = problem.loss.logistic
     if logistic:
@@ -261,7 +247,7 @@ def plan(problem: Declaration, budget: Budget, safety: float) -> Perturbation:
     return Perturbation(ridge, event, Gaussian(share**-0.5))
 
 
-class PureObjectivePerturbation(Algorithm):
+class PureObjectivePerturbation(dp.Algorithm):
     """objpert-pure: release argmin Σ ℓ_i(w) + n·l1‖w‖₁ + (Λ/2)‖w‖² + <b, w>, b of density ∝ exp(-‖b‖/s), with noise.
 
     After Chaudhuri, Monteleoni and Sarwate (2011), Algorithm 2, with another calibration: s = 2R/ε' under replace-one,
@@ -274,15 +260,15 @@ class PureObjectivePerturbation(Algorithm):
 
     name = "objpert-pure"
     title = "Objective perturbation, pure"
-    relation = Relation.REPLACE_ONE
+    relation = dp.Relation.REPLACE_ONE
     either = True
     exact = "minimiser"
     paper_accounting = "pure"
     accountings = ("pure",)
     delta = 0.0
-    needs = Needs(losses=("logistic",), regularisers=("l1", "l2"))
+    needs = dp.Needs(losses=("logistic",), regularisers=("l1", "l2"))
     discloses = (
-        Disclosure(
+        dp.Disclosure(
             "objective",
             "the exact minimiser of the objective with <b, w> added, seen through the next release",
             "objective perturbation, radial",
@@ -290,7 +276,7 @@ class PureObjectivePerturbation(Algorithm):
             add_remove="L₀/n",
             why="‖∇f_i‖ ≤ L₀; the Jacobian is free at Λ ≥ R·s",
         ),
-        Disclosure(
+        dp.Disclosure(
             "output",
             "the solver's approximate minimiser",
             "radial",
@@ -303,29 +289,31 @@ class PureObjectivePerturbation(Algorithm):
     tuning: ClassVar = {"safety": [0.01, 0.03, 0.1]}
     diagnostics = SOLVER
 
-    class Settings(BaseSettings, frozen=True):
-        safety: Positive = 0.03
-        output: Share = 0.01
+    class Settings(dp.BaseSettings, frozen=True):
+        safety: dp.Positive = 0.03
+        output: dp.Share = 0.01
 
-    def audit_case(self) -> AuditCase:
-        return AuditCase(n=10_000, d=1)  # the output's noise is 100/n of b's
+    def audit_case(self):
+        return dp.AuditCase(n=10_000, d=1)  # the output's noise is 100/n of b's
 
-    def work(self, n: int, d: int, settings: Settings) -> float:
+    def work(self, n, d, settings):
         return newton_work(n, d)
 
-    def plan(self, problem: Declaration, mechanisms: Mechanisms, settings: Any) -> None:
+    def plan(self, problem, mechanisms, settings):
         _, event = self._calibrated(problem, mechanisms.budget, settings)
         mechanisms.plan("objective", event, 1)
         mechanisms.plan("output", Radial(1 / (settings.output * mechanisms.budget.epsilon)), 1)
 
-    def _calibrated(self, problem: Declaration, budget: Budget, settings: Settings) -> tuple[float, RadialPerturbation]:
+    def _calibrated(
+        self, problem: dp.Declaration, budget: Budget, settings: Settings
+    ) -> tuple[float, RadialPerturbation]:
         """Λ, and what is released of the objective."""
         multiplier = 1 / ((1 - settings.output) * budget.epsilon)
         s = budget.relation.rows * problem.lipschitz * multiplier
         ridge = pure_ridge(problem.n, problem.d, s, problem.l2, problem.row_bound, settings.safety)
         return ridge, RadialPerturbation(multiplier, problem.smoothness / ridge, budget.relation)
 
-    def run(self, problem: Problem, W: Array, mechanisms: Mechanisms, settings: Settings, trace: Trace) -> RunResult:
+    def run(self, problem, W, mechanisms, settings, trace):
         n, d, gamma = problem.n, problem.d, tolerance(problem)
         relation, epsilon = mechanisms.budget.relation, mechanisms.budget.epsilon
         ridge, event = self._calibrated(problem, mechanisms.budget, settings)

@@ -13,36 +13,21 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
-from typing import Any, ClassVar, NamedTuple
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 
+from dpbench.algorithms import base as dp
 from dpbench.algorithms.aop import newton_work
-from dpbench.algorithms.base import (
-    Algorithm,
-    Array,
-    AuditCase,
-    BaseSettings,
-    Count,
-    Declaration,
-    Disclosure,
-    Mechanisms,
-    Needs,
-    Positive,
-    Problem,
-    Relation,
-    RunResult,
-    Trace,
-)
 from dpbench.algorithms.objective_perturbation import SOLVER, minimise, solved, tolerance
 from dpbench.errors import UserError
 from dpbench.privacy.budget import Budget
 from dpbench.privacy.ledger import Radial, at_rho
 
 
-def disclosures(value: str, sensitivity: str, why: str, count: str = "1") -> tuple[Disclosure, Disclosure]:
+def disclosures(value: str, sensitivity: str, why: str, count: str = "1") -> tuple[dp.Disclosure, dp.Disclosure]:
     """What is declared of `value` under both kinds of noise; `sensitivity`: under add/remove, by the one row's L₀."""
-    gaussian = Disclosure(
+    gaussian = dp.Disclosure(
         "output",
         value,
         count=count,
@@ -61,14 +46,14 @@ def variance(budget: Budget, d: int, parts: int = 1) -> float:
     return parts**2 * (d + 1) / budget.epsilon**2 if budget.delta == 0 else parts / (2 * budget.rho)
 
 
-def plan(mechanisms: Mechanisms, parts: int = 1) -> None:
+def plan(mechanisms: dp.Mechanisms, parts: int = 1) -> None:
     """Plan `parts` releases that spend the budget together."""
     budget = mechanisms.budget
     event = Radial(parts / budget.epsilon) if budget.delta == 0 else at_rho(budget.rho / parts)
     mechanisms.plan("output", event, parts)
 
 
-def release(mechanisms: Mechanisms, W: Array, sensitivity: float, parts: int = 1) -> Array:
+def release(mechanisms: dp.Mechanisms, W: dp.Array, sensitivity: float, parts: int = 1) -> dp.Array:
     """One of `parts` releases of W (k, d), of which neighbours' are within `sensitivity` in ℓ₂."""
     budget = mechanisms.budget
     if budget.delta == 0:
@@ -76,7 +61,7 @@ def release(mechanisms: Mechanisms, W: Array, sensitivity: float, parts: int = 1
     return mechanisms.gaussian(W, sensitivity=sensitivity, rho=budget.rho / parts, label="output")
 
 
-class OutputPerturbation(Algorithm):
+class OutputPerturbation(dp.Algorithm):
     """output-perturbation: release argmin F(w) + (m - l2)/2 ‖w‖² + noise, m = max(l2, m₀).
 
     Chaudhuri, Monteleoni and Sarwate (2011), Algorithm 1, with the solver's error. At the minimiser θ of F_D the
@@ -92,12 +77,12 @@ class OutputPerturbation(Algorithm):
 
     name = "output-perturbation"
     title = "Output perturbation"
-    relation = Relation.REPLACE_ONE
+    relation = dp.Relation.REPLACE_ONE
     either = True
     exact = "minimiser"
     paper_accounting = "tight"
     accountings: ClassVar = ("tight", "pure")
-    needs = Needs(convex=True, lipschitz=True, smooth=True, regularisers=("l1", "l2"))
+    needs = dp.Needs(convex=True, lipschitz=True, smooth=True, regularisers=("l1", "l2"))
     discloses = disclosures(
         "the minimiser",
         "(L₀/n + 2·γ)/ridge",
@@ -106,20 +91,20 @@ class OutputPerturbation(Algorithm):
     tuning: ClassVar = {"radius": [2.0, 8.0, 32.0]}
     diagnostics = SOLVER
 
-    class Settings(BaseSettings, frozen=True):
-        radius: Positive = 8.0
-        ridge: Positive | None = None
+    class Settings(dp.BaseSettings, frozen=True):
+        radius: dp.Positive = 8.0
+        ridge: dp.Positive | None = None
 
-    def audit_case(self) -> AuditCase:
-        return AuditCase(n=300, d=2)
+    def audit_case(self):
+        return dp.AuditCase(n=300, d=2)
 
-    def work(self, n: int, d: int, settings: Settings) -> float:
+    def work(self, n, d, settings):
         return newton_work(n, d)
 
-    def plan(self, problem: Declaration, mechanisms: Mechanisms, settings: Any) -> None:
+    def plan(self, problem, mechanisms, settings):
         plan(mechanisms)
 
-    def run(self, problem: Problem, W: Array, mechanisms: Mechanisms, settings: Settings, trace: Trace) -> RunResult:
+    def run(self, problem, W, mechanisms, settings, trace):
         gamma, none = tolerance(problem), np.zeros_like(W)
         moved = gradient_moves(problem, mechanisms.budget)
         m = settings.ridge or max(problem.l2, balancing_ridge(problem, mechanisms.budget, settings.radius))
@@ -127,12 +112,12 @@ class OutputPerturbation(Algorithm):
         return solved(release(mechanisms, W, (moved + 2 * gamma) / m), norms, gamma, evaluations)
 
 
-def gradient_moves(problem: Declaration, budget: Budget) -> float:
+def gradient_moves(problem: dp.Declaration, budget: Budget) -> float:
     """How far the gradients of the mean loss of neighbours are apart, at most: 2L₀/n, or L₀/n under add/remove."""
     return budget.relation.rows * problem.lipschitz / problem.n
 
 
-def balancing_ridge(problem: Declaration, budget: Budget, radius: float, parts: int = 1) -> float:
+def balancing_ridge(problem: dp.Declaration, budget: Budget, radius: float, parts: int = 1) -> float:
     """m₀ of the class, where the noise is that of one of `parts` releases."""
     spread = variance(budget, problem.d, parts)
     return (2 * problem.smoothness * gradient_moves(problem, budget) ** 2 * spread / radius**2) ** (1 / 3)
@@ -148,7 +133,7 @@ class Phases(NamedTuple):
     sensitivities: list[float]
 
 
-class PhasedERM(Algorithm):
+class PhasedERM(dp.Algorithm):
     """phased-erm: w_i = argmin F(w) + (λ_i/2)‖w - w_{i-1}‖² + noise, i = 1 … J, λ_i = 4^{i-1} λ_1, from w_0 = 0.
 
     Feldman, Koren and Talwar (2020), with all rows in every phase, as F is what is to be small and not the risk of new
@@ -168,12 +153,12 @@ class PhasedERM(Algorithm):
 
     name = "phased-erm"
     title = "Phased ERM"
-    relation = Relation.REPLACE_ONE
+    relation = dp.Relation.REPLACE_ONE
     either = True
     exact = "minimiser"
     paper_accounting = "tight"
     accountings: ClassVar = ("tight", "pure")
-    needs = Needs(convex=True, lipschitz=True, smooth=True, regularisers=("l1", "l2"))
+    needs = dp.Needs(convex=True, lipschitz=True, smooth=True, regularisers=("l1", "l2"))
     discloses = disclosures(
         "the minimiser near the last one",
         "(L₀/n + 2·γ)/ridge_i",
@@ -183,21 +168,21 @@ class PhasedERM(Algorithm):
     tuning: ClassVar = {"radius": [2.0, 8.0, 32.0]}
     diagnostics = SOLVER
 
-    class Settings(BaseSettings, frozen=True):
-        phases: Count = 3
-        ridge: Positive | None = None
-        radius: Positive = 8.0
+    class Settings(dp.BaseSettings, frozen=True):
+        phases: dp.Count = 3
+        ridge: dp.Positive | None = None
+        radius: dp.Positive = 8.0
 
-    def audit_case(self) -> AuditCase:
-        return AuditCase({"phases": 3, "ridge": 0.1}, n=300, d=2)
+    def audit_case(self):
+        return dp.AuditCase({"phases": 3, "ridge": 0.1}, n=300, d=2)
 
-    def work(self, n: int, d: int, settings: Settings) -> float:
+    def work(self, n, d, settings):
         return newton_work(n, d) * settings.phases
 
-    def plan(self, problem: Declaration, mechanisms: Mechanisms, settings: Any) -> None:
+    def plan(self, problem, mechanisms, settings):
         plan(mechanisms, settings.phases)
 
-    def run(self, problem: Problem, W: Array, mechanisms: Mechanisms, settings: Settings, trace: Trace) -> RunResult:
+    def run(self, problem, W, mechanisms, settings, trace):
         gamma, W = tolerance(problem), np.zeros_like(W)
         ridges, sensitivities = phases(problem, mechanisms.budget, settings)
         worst, evaluations = np.zeros(len(W)), np.zeros(len(W), dtype=int)
@@ -210,7 +195,7 @@ class PhasedERM(Algorithm):
         return solved(W, worst, gamma, evaluations)
 
 
-def phases(problem: Declaration, budget: Budget, settings: PhasedERM.Settings) -> Phases:
+def phases(problem: dp.Declaration, budget: Budget, settings: PhasedERM.Settings) -> Phases:
     """λ_i and Δ_i: λ_1 as given, and by the class's rule where it is not."""
     first = settings.ridge or balancing_ridge(problem, budget, settings.radius, settings.phases)
     ridges = [first * GROWTH**i for i in range(settings.phases)]
@@ -230,7 +215,7 @@ class Schedule(NamedTuple):
     sensitivity: float
 
 
-class BoltOn(Algorithm):
+class BoltOn(dp.Algorithm):
     """bolt-on: K passes of w ← w - η((1/b)Σ_{i in batch}∇ℓ_i(w) + l2·w) in one order of the rows; the end, and noise.
 
     Wu, Li, Kumar, Chaudhuri, Jha and Naughton (2017). The order is drawn without a look at the data. Released is the
@@ -249,12 +234,12 @@ class BoltOn(Algorithm):
 
     name = "bolt-on"
     title = "Bolt-on SGD"
-    relation = Relation.REPLACE_ONE
+    relation = dp.Relation.REPLACE_ONE
     either = True
     in_reals = "it adds noise to the end of many steps, each of which float64 rounds"
     paper_accounting = "tight"
     accountings: ClassVar = ("tight", "pure")
-    needs = Needs(convex=True, lipschitz=True, smooth=True, regularisers=("l2",))
+    needs = dp.Needs(convex=True, lipschitz=True, smooth=True, regularisers=("l2",))
     discloses = disclosures(
         "the mean of the last pass's iterates",
         "L₀·η·Q/b",
@@ -262,28 +247,28 @@ class BoltOn(Algorithm):
     )
     tuning: ClassVar = {"radius": [2.0, 8.0, 32.0]}
 
-    class Settings(BaseSettings, frozen=True):
-        epochs: Count | None = None
-        batch: Count | None = None
-        step: Positive | None = None
-        radius: Positive = 8.0
+    class Settings(dp.BaseSettings, frozen=True):
+        epochs: dp.Count | None = None
+        batch: dp.Count | None = None
+        step: dp.Positive | None = None
+        radius: dp.Positive = 8.0
 
-    def complete(self, problem: Declaration, settings: Settings) -> Settings:
+    def complete(self, problem, settings):
         most = 2 / (problem.smoothness + problem.l2)
         if settings.step and settings.step > most:
             raise UserError(f"step: {settings.step:g} parts runs from each other; choose one of at most {most:g}")
         return settings
 
-    def audit_case(self) -> AuditCase:
-        return AuditCase({"epochs": 5, "batch": 1}, best_coins=True)
+    def audit_case(self):
+        return dp.AuditCase({"epochs": 5, "batch": 1}, best_coins=True)
 
-    def work(self, n: int, d: int, settings: Settings) -> float:
+    def work(self, n, d, settings):
         return 4.0 * n * d * (settings.epochs or PASSES) + 1e5 * math.sqrt(n) * (settings.epochs or PASSES)
 
-    def plan(self, problem: Declaration, mechanisms: Mechanisms, settings: Any) -> None:
+    def plan(self, problem, mechanisms, settings):
         plan(mechanisms)
 
-    def run(self, problem: Problem, W: Array, mechanisms: Mechanisms, settings: Settings, trace: Trace) -> RunResult:
+    def run(self, problem, W, mechanisms, settings, trace):
         n = problem.n
         passes, b, step, delta_2 = schedule(problem, mechanisms.budget, settings)
         orders = [np.zeros(0, dtype=int)] * len(W)
@@ -297,10 +282,10 @@ class BoltOn(Algorithm):
                     gradient = problem.gradient_sum(w, order[first : first + b]) / b
                     w -= step * (gradient + problem.l2 * w)
                 mean = W.copy() if i == 0 else mean + (W - mean) / (i + 1)
-        return RunResult(release(mechanisms, mean, delta_2), T=[passes * steps] * len(W))
+        return dp.RunResult(release(mechanisms, mean, delta_2), T=[passes * steps] * len(W))
 
 
-def schedule(problem: Declaration, budget: Budget, settings: BoltOn.Settings) -> Schedule:
+def schedule(problem: dp.Declaration, budget: Budget, settings: BoltOn.Settings) -> Schedule:
     """The settings that are given, and the rule's where they are not."""
     n, l2, smooth = problem.n, problem.l2, problem.smoothness
     b = min(n, settings.batch or max(1, round(math.sqrt(n))))
@@ -319,7 +304,7 @@ def schedule(problem: Declaration, budget: Budget, settings: BoltOn.Settings) ->
     return Schedule(passes, b, step, sensitivity(problem, row_gradient, b, step, passes))
 
 
-def sensitivity(problem: Declaration, row_gradient: float, batch: int, step: float, passes: int) -> float:
+def sensitivity(problem: dp.Declaration, row_gradient: float, batch: int, step: float, passes: int) -> float:
     """ℓ₂ sensitivity of the final iterate: (row_gradient·step/batch)·(1 + q + … + q^(passes - 1)), q = c^⌊n/batch⌋.
 
     row_gradient: the most by which one row changes the sum of its batch's gradients, 2L₀ or L₀ (Wu et al. 2017).

@@ -10,39 +10,19 @@ from typing import Annotated, Any, Literal
 import msgspec
 import numpy as np
 
-from dpbench.algorithms.base import (
-    NOTES,
-    Algorithm,
-    Array,
-    AuditCase,
-    BaseSettings,
-    Declaration,
-    Disclosure,
-    Mechanisms,
-    Needs,
-    Positive,
-    Problem,
-    Relation,
-    RunResult,
-    Share,
-    Trace,
-    batch_settings,
-    make_settings,
-    no_trace,
-)
+from dpbench.algorithms import base as dp
 from dpbench.algorithms.registry import resolve
 from dpbench.errors import PrivacyError, UserError
 from dpbench.privacy.accounting.gaussian import gaussian_epsilon
 from dpbench.privacy.budget import Budget
 from dpbench.privacy.ledger import BestOfRuns, Counts, Gaussian, Laplace, LastIterate, counted
-from dpbench.problems.losses import Loss
 
 LABEL = "best of a random number of runs"
 COVERED = (Gaussian, LastIterate)  # releases that compose as one Gaussian
 SLACK = 0.9995  # of ε and δ: the orders of two accountants' grids differ
 
 
-class PrivateTuning(Algorithm):
+class PrivateTuning(dp.Algorithm):
     """private-tuning: K runs of `method`, each at one of `candidates` drawn uniformly; the best by its score is kept.
 
     Each run releases its model and its score together, inside a budget of its own: the mean over rows of
@@ -61,14 +41,14 @@ class PrivateTuning(Algorithm):
     name = "private-tuning"
     title = "tuned privately"
     home = "leaderboard"
-    relation = Relation.REPLACE_ONE
+    relation = dp.Relation.REPLACE_ONE
     in_reals = "it chooses among runs by their losses, which are means in float64"
     paper_accounting = "tight"
     accountings = ("tight", "pure")
-    needs = Needs(row_norm=None, regularisers=("l1", "l2", "w2"))
-    diagnostics = (NOTES,)
+    needs = dp.Needs(row_norm=None, regularisers=("l1", "l2", "w2"))
+    diagnostics = (dp.NOTES,)
     discloses = (
-        Disclosure(
+        dp.Disclosure(
             LABEL,
             "the best by a noisy score of K runs of `method`, K Poisson (pure DP: geometric)",
             "best of runs",
@@ -79,14 +59,14 @@ class PrivateTuning(Algorithm):
         ),
     )
 
-    class Settings(BaseSettings, frozen=True):
+    class Settings(dp.BaseSettings, frozen=True):
         method: str = "dp-gd"
         candidates: str = "[{}]"
         mean: Annotated[float, msgspec.Meta(gt=1)] = 6.0
-        share: Share = 0.2
-        clip: Positive = 1.0
+        share: dp.Share = 0.2
+        clip: dp.Positive = 1.0
 
-    def complete(self, problem: Declaration, settings: Settings) -> Settings:
+    def complete(self, problem, settings):
         method, _ = resolve(settings.method)
         if not method.private:
             raise UserError(f"{self.name}: method {settings.method} is not private")
@@ -94,39 +74,39 @@ class PrivateTuning(Algorithm):
         _parsed(problem, settings)
         return settings
 
-    def row_bound(self, loss: Loss, settings: Settings) -> tuple[str, float] | None:
+    def row_bound(self, loss, settings):
         method, fixed = resolve(settings.method)
-        found = [method.row_bound(loss, make_settings(method, fixed | one)) for one in _listed(settings)]
+        found = [method.row_bound(loss, dp.make_settings(method, fixed | one)) for one in _listed(settings)]
         return next((one for one in found if one is not None), None)
 
-    def public(self, settings: Settings) -> str:
+    def public(self, settings):
         method, fixed = resolve(settings.method)
-        found = (method.public(make_settings(method, fixed | one)) for one in _listed(settings))
+        found = (method.public(dp.make_settings(method, fixed | one)) for one in _listed(settings))
         return ", ".join(dict.fromkeys(filter(None, found)))
 
-    def audit_case(self) -> AuditCase:
+    def audit_case(self):
         # Where one row decides: the score prefers the models that lie on its side, and so does each model's gradient.
         # The step is so long that its clipped loss is 0 or all of `clip`, by the side alone. Few runs, as the bound for
         # many is far above what they give away.
-        return AuditCase({"candidates": '[{"T": 1, "step": 1000}]', "mean": 2.0}, loss="logistic", n=20, d=1)
+        return dp.AuditCase({"candidates": '[{"T": 1, "step": 1000}]', "mean": 2.0}, loss="logistic", n=20, d=1)
 
-    def inspection_case(self) -> AuditCase:
+    def inspection_case(self):
         return replace(super().inspection_case(), settings={"candidates": '[{"T": 4}]'}, n=20)
 
-    def work(self, n: int, d: int, settings: Settings) -> float:
+    def work(self, n, d, settings):
         method, fixed = resolve(settings.method)
-        found = [method.work(n, d, make_settings(method, fixed | one)) for one in _listed(settings)]
+        found = [method.work(n, d, dp.make_settings(method, fixed | one)) for one in _listed(settings)]
         return settings.mean * sum(found) / len(found)
 
-    def iterations(self, problem: Declaration, settings: Settings) -> None:
+    def iterations(self, problem, settings):
         return None
 
-    def plan(self, problem: Declaration, mechanisms: Mechanisms, settings: Any) -> None:
+    def plan(self, problem, mechanisms, settings):
         # What one run may release, not what the runs did: that depends on all of them, and only the best is released.
         one = SearchPlan(mechanisms.budget, resolve(settings.method)[0], settings)
         mechanisms.plan(LABEL, one.event(settings.mean), 1)
 
-    def run(self, problem: Problem, W: Array, mechanisms: Mechanisms, settings: Settings, trace: Trace) -> RunResult:
+    def run(self, problem, W, mechanisms, settings, trace):
         method, _ = resolve(settings.method)
         tried, k = _parsed(problem, settings), len(W)
         plan = SearchPlan(mechanisms.budget, method, settings)
@@ -145,11 +125,11 @@ class PrivateTuning(Algorithm):
                 part = runs[c][first : first + size]
                 members = [i for i, _ in part]
                 sub = mechanisms.inner([key for _, key in part], plan.model, method.relation)
-                given = batch_settings([one] * len(part), method.per_replicate)
+                given = dp.batch_settings([one] * len(part), method.per_replicate)
                 found = method.run(
-                    problem, W[members], sub, given, no_trace
+                    problem, W[members], sub, given, dp.no_trace
                 )  # what it passes on the way is not released
-                V = found.W if isinstance(found, RunResult) else found
+                V = found.W if isinstance(found, dp.RunResult) else found
                 scores = plan.score(problem, V, sub, settings.clip)
                 bases |= {counted(sub.ledger.of(j)) for j in range(len(part))}
                 for j, i in enumerate(members):
@@ -159,7 +139,7 @@ class PrivateTuning(Algorithm):
             plan.check(base)
         mechanisms.ledger.record(plan.event(settings.mean), LABEL, mechanisms.releases.members)
         notes = [json.dumps(_listed(settings)[c]) if c >= 0 else "no run: the start" for c in used]
-        return RunResult(released, columns={"notes": notes})
+        return dp.RunResult(released, columns={"notes": notes})
 
 
 class SearchPlan:
@@ -168,7 +148,7 @@ class SearchPlan:
     model: its budget. base: everything it may release, as one Gaussian (or pure release) each of model and score.
     """
 
-    def __init__(self, budget: Budget, method: Algorithm, settings: PrivateTuning.Settings) -> None:
+    def __init__(self, budget: Budget, method: dp.Algorithm, settings: PrivateTuning.Settings) -> None:
         self.budget, self.pure, share = budget, budget.mode.pure, settings.share
         self.law: Literal["poisson", "geometric"] = "geometric" if self.pure else "poisson"
         mode = method.accounting("tight" if "tight" in method.accountings else "paper")
@@ -192,7 +172,7 @@ class SearchPlan:
             raise UserError(f"{PrivateTuning.name}: delta = {budget.delta:g} alone covers a run: give a smaller one")
         self.model = Budget(each, budget.delta, budget.relation, "tight")
 
-    def score(self, problem: Problem, V: Array, mechanisms: Mechanisms, clip: float) -> Array:
+    def score(self, problem: dp.Problem, V: dp.Array, mechanisms: dp.Mechanisms, clip: float) -> dp.Array:
         """(m,): the noisy score of each model V (m, d), regulariser included; released with its run."""
         with np.errstate(all="ignore"):
             clipped = problem.clipped_value(V, clip)
@@ -236,6 +216,6 @@ def _listed(settings: PrivateTuning.Settings) -> list[dict[str, Any]]:
     return found
 
 
-def _parsed(problem: Declaration, settings: PrivateTuning.Settings) -> list[BaseSettings]:
+def _parsed(problem: dp.Declaration, settings: PrivateTuning.Settings) -> list[dp.BaseSettings]:
     method, fixed = resolve(settings.method)
-    return [method.complete(problem, make_settings(method, fixed | one)) for one in _listed(settings)]
+    return [method.complete(problem, dp.make_settings(method, fixed | one)) for one in _listed(settings)]

@@ -9,29 +9,12 @@ Gradient descent on a strongly convex objective of which the last iterate alone 
 from __future__ import annotations
 
 import math
-from typing import Any, ClassVar, Literal
+from typing import ClassVar, Literal
 
 import msgspec
 import numpy as np
 
-from dpbench.algorithms.base import (
-    Algorithm,
-    Array,
-    AuditCase,
-    BaseSettings,
-    Count,
-    Declaration,
-    Disclosure,
-    Mechanisms,
-    Needs,
-    Positive,
-    Problem,
-    Relation,
-    RunResult,
-    Share,
-    Trace,
-    at_default_step,
-)
+from dpbench.algorithms import base as dp
 from dpbench.algorithms.gradient_descent import CLIP, WORK, public_safety, safe_step, steps
 from dpbench.errors import UserError
 from dpbench.privacy.accounting.gaussian import growth
@@ -41,7 +24,7 @@ from dpbench.problems.regularisers import soft_threshold
 LEAST = 1e-3  # of the ceiling
 
 
-class QuantileGD(Algorithm):
+class QuantileGD(dp.Algorithm):
     """dp-gd-quantile: dp-gd-average with C ← C·exp(-r(q̃ - γ)), q̃ the noisy share of rows with |ℓ'_i| ≤ C.
 
     After Andrew, Thakkar, McMahan and Ramaswamy (2021). Beside each gradient, which a row moves by CR/n, twice that
@@ -60,15 +43,15 @@ class QuantileGD(Algorithm):
     title = "DP-GD, quantile clip"
     in_reals = "the clip follows what was released, which no grid of integers was made for"
     paper_accounting = "tight"
-    needs = Needs(convex=True, smooth=True, regularisers=("l1", "l2"))
+    needs = dp.Needs(convex=True, smooth=True, regularisers=("l1", "l2"))
     discloses = (
-        Disclosure(
+        dp.Disclosure(
             "gradient",
             "the mean gradient, derivatives clipped to ±C·s",
             add_remove="C·s·R/n",
             why="|ℓ'| ≤ C·s by clipping, C the ceiling and s ≤ 1 as the clip follows the quantile; ‖x‖ ≤ R",
         ),
-        Disclosure(
+        dp.Disclosure(
             "quantile",
             "the share of rows with |ℓ'| within the clip",
             add_remove="1/n",
@@ -78,45 +61,45 @@ class QuantileGD(Algorithm):
     )
     tuning: ClassVar = {"quantile": [0.5, 0.8, 0.95]}
 
-    class Settings(BaseSettings, frozen=True):
-        T: Count | None = None
-        clip: Positive | None = None
-        quantile: Share = 0.8
-        rate: Positive = 0.3
-        share: Share = 0.1
-        step: Positive | None = None
-        safety: Positive | None = None
+    class Settings(dp.BaseSettings, frozen=True):
+        T: dp.Count | None = None
+        clip: dp.Positive | None = None
+        quantile: dp.Share = 0.8
+        rate: dp.Positive = 0.3
+        share: dp.Share = 0.1
+        step: dp.Positive | None = None
+        safety: dp.Positive | None = None
 
-    def complete(self, problem: Declaration, settings: Settings) -> Settings:
+    def complete(self, problem, settings):
         clip = settings.clip or (problem.loss.lipschitz if problem.loss.lipschitz < math.inf else 1.0)
         safety = settings.safety or public_safety(problem.loss)
         return msgspec.structs.replace(settings, clip=clip, safety=safety)
 
-    def audit_case(self) -> AuditCase:
-        return AuditCase({"clip": 1.0}, loss="squared")
+    def audit_case(self):
+        return dp.AuditCase({"clip": 1.0}, loss="squared")
 
-    def canaries(self) -> tuple[AuditCase, ...]:
+    def canaries(self):
         # Labels of ±3: from the second step on one of the two is within a clip that stays at 3, and the other beyond.
         settings = {"T": 16, "share": 0.9, "clip": 3.0, "rate": 1e-9}
-        return (AuditCase(settings, loss="squared", n=24, steepest=False, drawn=True, label="quantile"),)
+        return (dp.AuditCase(settings, loss="squared", n=24, steepest=False, drawn=True, label="quantile"),)
 
-    def work(self, n: int, d: int, settings: Settings) -> float:
+    def work(self, n, d, settings):
         return min(8.0 * n * d * (settings.T or 1000), 2 * WORK)
 
-    def plan(self, problem: Declaration, mechanisms: Mechanisms, settings: Any) -> None:
+    def plan(self, problem, mechanisms, settings):
         T = self._rounds(problem, mechanisms, settings)
         each = mechanisms.budget.rho / T
         mechanisms.plan("quantile", at_rho(settings.share * each), T)
         mechanisms.plan("gradient", at_rho((1 - settings.share) * each), T)
 
-    def _rounds(self, problem: Declaration, mechanisms: Mechanisms, settings: Settings) -> int:
+    def _rounds(self, problem: dp.Declaration, mechanisms: dp.Mechanisms, settings: Settings) -> int:
         """T of dp-gd-average, at the clip that it would take."""
         clip = settings.clip or 1.0  # `complete` has given it a value
         usual = clip if problem.loss.lipschitz < math.inf else min(clip, CLIP)
         moved = usual * problem.row_bound / problem.n * (2 if mechanisms.doubled else 1)
         return settings.T or steps(problem, moved, mechanisms.budget.rho, WORK)
 
-    def run(self, problem: Problem, W: Array, mechanisms: Mechanisms, settings: Settings, trace: Trace) -> RunResult:
+    def run(self, problem, W, mechanisms, settings, trace):
         n, R, l1, l2 = problem.n, problem.row_bound, problem.l1, problem.l2
         ceiling, safety = settings.clip or 1.0, settings.safety or 1.0
         T = self._rounds(problem, mechanisms, settings)
@@ -139,10 +122,10 @@ class QuantileGD(Algorithm):
             if t >= first:
                 mean += (W - mean) / (t - first + 1)
             trace(t + 1, mean if t >= first else W, passes=2 * (t + 1))
-        return RunResult(mean, T=[T] * len(W))
+        return dp.RunResult(mean, T=[T] * len(W))
 
 
-class DPGDLastIterate(Algorithm):
+class DPGDLastIterate(dp.Algorithm):
     """dp-gd-last: w ← w - η (∇F(w) + N(0, σ²I)), T times, F with a ridge l2; only w_T is released.
 
     With convex, β-smooth losses each step contracts by c = max(|1 - ηl2|, |1 - η(β + l2)|) < 1 on either data set, so
@@ -157,13 +140,13 @@ class DPGDLastIterate(Algorithm):
 
     name = "dp-gd-last"
     title = "DP-GD, last iterate"
-    relation = Relation.REPLACE_ONE
+    relation = dp.Relation.REPLACE_ONE
     in_reals = "its proof is of steps that nobody sees, in numbers without a rounding"
     paper_accounting = "tight"
-    needs = Needs(convex=True, lipschitz=True, smooth=True, regularisers=("l2",))
+    needs = dp.Needs(convex=True, lipschitz=True, smooth=True, regularisers=("l2",))
     per_replicate: ClassVar = frozenset({"epsilon"})
     discloses = (
-        Disclosure(
+        dp.Disclosure(
             "last iterate",
             "w_T alone",
             "last iterate",
@@ -172,18 +155,18 @@ class DPGDLastIterate(Algorithm):
             why="‖∇f_i‖ ≤ L₀; each step contracts by c < 1",
             when="noise=constant",
         ),
-        Disclosure("gradient", "the mean gradient", replace_one="2·L₀/n", why="‖∇f_i‖ ≤ L₀", when="noise=growing"),
+        dp.Disclosure("gradient", "the mean gradient", replace_one="2·L₀/n", why="‖∇f_i‖ ≤ L₀", when="noise=growing"),
     )
 
-    class Settings(BaseSettings, frozen=True):
-        T: Count = 100
-        step: Positive | None = None
+    class Settings(dp.BaseSettings, frozen=True):
+        T: dp.Count = 100
+        step: dp.Positive | None = None
         noise: Literal["constant", "growing"] = "constant"
 
-    def complete(self, problem: Declaration, settings: Settings) -> Settings:
+    def complete(self, problem, settings):
         if not problem.l2:
             raise UserError(f"{self.name}: steps contract on a ridge problem only; give l2 > 0")
-        settings = at_default_step(problem, settings)
+        settings = dp.at_default_step(problem, settings)
         if contraction(problem, settings) >= 1:
             raise UserError(
                 f"{self.name}: step = {settings.step:g} does not contract; lower it below "
@@ -191,10 +174,10 @@ class DPGDLastIterate(Algorithm):
             )
         return settings
 
-    def audit_case(self) -> AuditCase:
-        return AuditCase(l2=0.5)
+    def audit_case(self):
+        return dp.AuditCase(l2=0.5)
 
-    def plan(self, problem: Declaration, mechanisms: Mechanisms, settings: Any) -> None:
+    def plan(self, problem, mechanisms, settings):
         c, T, rho = contraction(problem, settings), settings.T, mechanisms.budget.rho
         if settings.noise == "constant":
             z = at_rho(rho).noise_multiplier * growth(T, c)
@@ -203,7 +186,7 @@ class DPGDLastIterate(Algorithm):
         for share in shares(T, c):
             mechanisms.plan("gradient", at_rho(share * rho), 1)
 
-    def run(self, problem: Problem, W: Array, mechanisms: Mechanisms, settings: Settings, trace: Trace) -> Array:
+    def run(self, problem, W, mechanisms, settings, trace):
         c, T, step = contraction(problem, settings), settings.T, settings.step or 0.0
         sensitivity, rho = 2 * problem.lipschitz / problem.n, mechanisms.budget.rho
         by_step = shares(T, c)
@@ -226,13 +209,13 @@ class DPGDLastIterate(Algorithm):
         return W
 
 
-def shares(T: int, c: float) -> Array:
+def shares(T: int, c: float) -> dp.Array:
     """(T,) of ρ, for noise that grows: 1/σ_t² in proportion to c^{T-t}."""
     growing = c ** np.arange(T)[::-1]
     return np.asarray(growing / growing.sum())
 
 
-def contraction(problem: Declaration, settings: DPGDLastIterate.Settings) -> float:
+def contraction(problem: dp.Declaration, settings: DPGDLastIterate.Settings) -> float:
     """c of a step, whatever the data within the row bound."""
     step = settings.step or 0.0
     return max(abs(1 - step * problem.l2), abs(1 - step * problem.objective_smoothness))

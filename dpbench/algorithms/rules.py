@@ -35,7 +35,7 @@ import math
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from dpbench.algorithms.base import Algorithm
+from dpbench.algorithms import base as dp
 from dpbench.algorithms.registry import resolve
 from dpbench.errors import UserError
 from dpbench.privacy.ledger import Relation
@@ -227,13 +227,13 @@ ACCOUNTINGS = ("tight", "rdp", "cks20", "bs16", "standard", "text", "advanced", 
 INSTEAD = {"dp-sgd-1": "rdp"}
 
 
-def accounting(method: Algorithm) -> str:
+def accounting(method: dp.Algorithm) -> str:
     """The best of the accountings the method has; "paper" where it has none of ours."""
     if method.name in INSTEAD:
         return INSTEAD[method.name]
     return next((mode for mode in ACCOUNTINGS if mode in method.accountings), "paper")
 
 
-def delta(method: Algorithm) -> str | float:
+def delta(method: dp.Algorithm) -> str | float:
     """n⁻² for all; 0 for a pure-DP method, whose (ε, 0) is (ε, n⁻²) too."""
     return 0.0 if method.accounting(accounting(method)) == "pure" else DELTA

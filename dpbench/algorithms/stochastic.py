@@ -24,23 +24,7 @@ from typing import Any, ClassVar, Literal
 import msgspec
 import numpy as np
 
-from dpbench.algorithms.base import (
-    Algorithm,
-    Array,
-    AuditCase,
-    BaseSettings,
-    Count,
-    Declaration,
-    Disclosure,
-    Mechanisms,
-    Needs,
-    Positive,
-    Problem,
-    Relation,
-    Share,
-    Trace,
-    at_default_step,
-)
+from dpbench.algorithms import base as dp
 from dpbench.algorithms.coordinate import ByPasses, proximal_step
 from dpbench.errors import UserError
 from dpbench.privacy.ledger import at_rho
@@ -49,7 +33,7 @@ from dpbench.problems.losses import Logistic, Loss, Squared
 from dpbench.problems.shards import ShardedProblem
 
 
-class DPSGD(Algorithm):
+class DPSGD(dp.Algorithm):
     """dp-sgd: w ← w - η (Σ_{i∈B} ∇f_i + N(σ²I)) / (np), B a Poisson sample of rate p (Abadi et al. 2016).
 
     One example moves the sum over a sample by at most L₀ (add/remove), so σ = z·L₀ with z the noise multiplier
@@ -65,33 +49,33 @@ class DPSGD(Algorithm):
     paper_accounting = "rdp"
     accountings = ("tight", "rdp")
     exact = "sums"
-    needs = Needs(lipschitz=True, regularisers=("l2", "w2"))
+    needs = dp.Needs(lipschitz=True, regularisers=("l2", "w2"))
     per_replicate: ClassVar = frozenset({"step"})
     discloses = (
-        Disclosure(
+        dp.Disclosure(
             "gradient", "the sum of the sample's gradients", "Gaussian on a sample", add_remove="L₀", why="‖∇f_i‖ ≤ L₀"
         ),
     )
 
-    class Settings(BaseSettings, frozen=True):
-        T: Count = 1000
-        rate: Share = 0.02
-        step: Positive | None = None
+    class Settings(dp.BaseSettings, frozen=True):
+        T: dp.Count = 1000
+        rate: dp.Share = 0.02
+        step: dp.Positive | None = None
 
-    def complete(self, problem: Declaration, settings: Settings) -> Settings:
-        return at_default_step(problem, settings)
+    def complete(self, problem, settings):
+        return dp.at_default_step(problem, settings)
 
-    def audit_case(self) -> AuditCase:
-        return AuditCase({"T": 2, "rate": 0.5})
+    def audit_case(self):
+        return dp.AuditCase({"T": 2, "rate": 0.5})
 
-    def work(self, n: int, d: int, settings: Settings) -> float:
+    def work(self, n, d, settings):
         return settings.T * (8.0 * n * settings.rate * d + 2e6)
 
-    def plan(self, problem: Declaration, mechanisms: Mechanisms, settings: Any) -> None:
+    def plan(self, problem, mechanisms, settings):
         sampler = mechanisms.poisson(problem.n, settings.rate, label="gradient")
         mechanisms.plan_all("gradient", sampler.plan(settings.T, sampler.noise_multiplier(settings.T)))
 
-    def run(self, problem: Problem, W: Array, mechanisms: Mechanisms, settings: Settings, trace: Trace) -> Array:
+    def run(self, problem, W, mechanisms, settings, trace):
         sampler = mechanisms.poisson(problem.n, settings.rate, label="gradient")
         multiplier = sampler.noise_multiplier(settings.T)
         step = np.asarray(settings.step)[:, None]
@@ -105,7 +89,7 @@ class DPSGD(Algorithm):
         return W
 
 
-def stepper(problem: Problem) -> Callable[..., None]:
+def stepper(problem: dp.Problem) -> Callable[..., None]:
     """advance(W (k, d), rows (s,), noise (s, d), step (k,), clip (k,)): s steps of W, in place.
 
     noise: in units of the sensitivity 2·clip. numba for dense data and the losses it knows, if it is installed.
@@ -127,14 +111,16 @@ def stepper(problem: Problem) -> Callable[..., None]:
     )
 
 
-def _fetched(problem: ShardedProblem, W: Array, rows: np.ndarray, *others: Array) -> None:
+def _fetched(problem: ShardedProblem, W: dp.Array, rows: np.ndarray, *others: dp.Array) -> None:
     """The same where the rows lie elsewhere: those that come next are fetched."""
     X, y = problem.take(rows)
-    visited = Problem(X, y, loss=problem.loss, l1=problem.l1, l2=problem.l2, w2=problem.w2)
+    visited = dp.Problem(X, y, loss=problem.loss, l1=problem.l1, l2=problem.l2, w2=problem.w2)
     stepper(visited)(W, np.arange(len(rows)), *others)
 
 
-def advance(problem: Problem, norms: Array, W: Array, rows: np.ndarray, noise: Array, step: Array, clip: Array) -> None:
+def advance(
+    problem: dp.Problem, norms: dp.Array, W: dp.Array, rows: np.ndarray, noise: dp.Array, step: dp.Array, clip: dp.Array
+) -> None:
     """The same in NumPy, for any loss: one step of all replicates at a time."""
     for i, xi in zip(rows, noise, strict=True):
         x = problem.X[[i]].toarray()[0] if problem.is_sparse else problem.X[i]
@@ -233,7 +219,7 @@ class DPSGDOne(ByPasses):
     paper_accounting = "poisson"
     accountings = ("rdp", "tight")
     discloses = (
-        Disclosure(
+        dp.Disclosure(
             "gradient of one row",
             "one row's clipped gradient",
             "Gaussian on a sample",
@@ -250,22 +236,22 @@ class DPSGDOne(ByPasses):
     def per_pass(n: int, d: int) -> int:
         return n
 
-    def flaw(self, settings: Settings, accounting: str = "") -> str:
+    def flaw(self, settings, accounting=""):
         if accounting != "poisson":
             return ""
         return "noise of Poisson samples under add/remove, but one row is drawn: ε spent is what replace-one costs"
 
-    def audit_case(self) -> AuditCase:
+    def audit_case(self):
         # One step; all other rows pull against the one that differs. The paper's accounting is for other samples.
-        return AuditCase({"passes": 0.25}, accounting="rdp", loss="squared", background=-1.0)
+        return dp.AuditCase({"passes": 0.25}, accounting="rdp", loss="squared", background=-1.0)
 
-    def plan(self, problem: Declaration, mechanisms: Mechanisms, settings: Any) -> None:
+    def plan(self, problem, mechanisms, settings):
         T = self.iterations(problem, settings)
         sampler = mechanisms.without_replacement(problem.n, 1, label="gradient of one row")
         multiplier = sampler.noise_multiplier(T) * MULTIPLES[settings.noise]
         mechanisms.plan_all("gradient of one row", sampler.plan(T, multiplier))
 
-    def run(self, problem: Problem, W: Array, mechanisms: Mechanisms, settings: Settings, trace: Trace) -> Array:
+    def run(self, problem, W, mechanisms, settings, trace):
         n, T = problem.n, self.iterations(problem, settings)
         sampler = mechanisms.without_replacement(n, 1, label="gradient of one row")
         multiplier = sampler.noise_multiplier(T) * MULTIPLES[settings.noise]
@@ -284,7 +270,7 @@ class DPSGDOne(ByPasses):
         return W
 
 
-class DPMatrixFactorisation(Algorithm):
+class DPMatrixFactorisation(dp.Algorithm):
     """dp-mf: w ← w - η (Σ_{i∈B_t} ∇f_i + (C⁻¹Z)_t)/|B_t| over batches in a fixed order (Choquette-Choo et al. 2023).
 
     Row i is in batch i mod b of every epoch, so its rounds are b apart; no sampling, no assumption on it. Replacing it
@@ -298,13 +284,13 @@ class DPMatrixFactorisation(Algorithm):
 
     name = "dp-mf"
     title = "DP-MF"
-    relation = Relation.REPLACE_ONE
+    relation = dp.Relation.REPLACE_ONE
     exact = "sums"
     paper_accounting = "tight"
-    needs = Needs(lipschitz=True, regularisers=("l2", "w2"))
+    needs = dp.Needs(lipschitz=True, regularisers=("l2", "w2"))
     per_replicate: ClassVar = frozenset({"step"})
     discloses = (
-        Disclosure(
+        dp.Disclosure(
             "gradient",
             "the sums of the batches' gradients, all rounds together",
             "correlated Gaussian",
@@ -315,33 +301,33 @@ class DPMatrixFactorisation(Algorithm):
     )
     tuning: ClassVar = {"epochs": [3, 10, 30], "batches": [4, 16]}
 
-    class Settings(BaseSettings, frozen=True):
-        epochs: Count = 10
-        batches: Count = 10
-        bands: Count | None = None
-        step: Positive | None = None
+    class Settings(dp.BaseSettings, frozen=True):
+        epochs: dp.Count = 10
+        batches: dp.Count = 10
+        bands: dp.Count | None = None
+        step: dp.Positive | None = None
 
-    def complete(self, problem: Declaration, settings: Settings) -> Settings:
+    def complete(self, problem, settings):
         b = settings.batches
         if b > problem.n:
             raise UserError(f"{self.name}: batches = {b}, but the data have {problem.n} rows; lower it")
         if settings.bands is not None and settings.bands > b:
             raise UserError(f"{self.name}: bands = {settings.bands} must be at most batches = {b}")
-        return msgspec.structs.replace(at_default_step(problem, settings), bands=settings.bands or b)
+        return msgspec.structs.replace(dp.at_default_step(problem, settings), bands=settings.bands or b)
 
-    def iterations(self, problem: Declaration, settings: Settings) -> int:
+    def iterations(self, problem, settings):
         return settings.epochs * settings.batches
 
-    def audit_case(self) -> AuditCase:
-        return AuditCase({"epochs": 2, "batches": 2})
+    def audit_case(self):
+        return dp.AuditCase({"epochs": 2, "batches": 2})
 
-    def work(self, n: int, d: int, settings: Settings) -> float:
+    def work(self, n, d, settings):
         return settings.epochs * (4.0 * n * d + 1e5 * settings.batches)
 
-    def plan(self, problem: Declaration, mechanisms: Mechanisms, settings: Any) -> None:
+    def plan(self, problem, mechanisms, settings):
         mechanisms.plan("gradient", at_rho(mechanisms.budget.rho), 1)
 
-    def run(self, problem: Problem, W: Array, mechanisms: Mechanisms, settings: Settings, trace: Trace) -> Array:
+    def run(self, problem, W, mechanisms, settings, trace):
         b, T = settings.batches, settings.epochs * settings.batches
         noise = mechanisms.correlated(
             T,

@@ -12,31 +12,17 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
-from dpbench.algorithms.base import (
-    Algorithm,
-    Array,
-    AuditCase,
-    BaseSettings,
-    Count,
-    Declaration,
-    Disclosure,
-    Mechanisms,
-    Needs,
-    Positive,
-    Problem,
-    Share,
-    Trace,
-)
+from dpbench.algorithms import base as dp
 from dpbench.privacy.ledger import at_rho
 
 FAILURE = 0.05  # ϱ of the paper: the probability that the noise on XᵀX is larger than the ridge covers
 
 
-class AdaSSP(Algorithm):
+class AdaSSP(dp.Algorithm):
     """adassp: w = (XᵀX + E + (λ + n·l2)I)⁻¹(Xᵀy + e), after releasing λ_min(XᵀX), XᵀX and Xᵀy (Algorithm 2).
 
     Add/remove, ‖x‖ ≤ R and |y| ≤ B: xxᵀ moves λ_min by at most R² (Weyl) and XᵀX by R² in Frobenius norm; Xᵀy moves by
@@ -53,10 +39,10 @@ class AdaSSP(Algorithm):
     home = "greedy_coordinate"
     exact = "sums"
     paper_accounting = "standard"
-    needs = Needs(quadratic=True, regularisers=("l2",))
+    needs = dp.Needs(quadratic=True, regularisers=("l2",))
     discloses = (
-        Disclosure("eigenvalue", "λ_min(XᵀX)", count="1", add_remove="R²", replace_one="R²", why="Weyl"),
-        Disclosure(
+        dp.Disclosure("eigenvalue", "λ_min(XᵀX)", count="1", add_remove="R²", replace_one="R²", why="Weyl"),
+        dp.Disclosure(
             "gram",
             "XᵀX",
             "Gaussian, symmetric",
@@ -65,32 +51,32 @@ class AdaSSP(Algorithm):
             replace_one="√2·R²",
             why="two positive semidefinite matrices of rank one",
         ),
-        Disclosure("moments", "Xᵀy, labels clipped to ±B", count="1", add_remove="R·B", why="‖x‖ ≤ R and |y| ≤ B"),
+        dp.Disclosure("moments", "Xᵀy, labels clipped to ±B", count="1", add_remove="R·B", why="‖x‖ ≤ R and |y| ≤ B"),
     )
 
-    class Settings(BaseSettings, frozen=True):
-        label_bound: Positive = 1.0
+    class Settings(dp.BaseSettings, frozen=True):
+        label_bound: dp.Positive = 1.0
 
-    def audit_case(self) -> AuditCase:
-        return AuditCase({"label_bound": 1e6}, loss="squared")
+    def audit_case(self):
+        return dp.AuditCase({"label_bound": 1e6}, loss="squared")
 
-    def canaries(self) -> tuple[AuditCase, ...]:
+    def canaries(self):
         return tuple(
-            AuditCase({"label_bound": 1e6}, loss="squared", d=1, label=label)
+            dp.AuditCase({"label_bound": 1e6}, loss="squared", d=1, label=label)
             for label in ("eigenvalue", "gram", "moments")
         )
 
-    def inspection_case(self) -> AuditCase:
+    def inspection_case(self):
         return replace(super().inspection_case(), settings={"label_bound": 1.0})  # labels are beyond it
 
-    def work(self, n: int, d: int, settings: Settings) -> float:
+    def work(self, n, d, settings):
         return 2.0 * n * d * (d + 1) + 20.0 * d**3
 
-    def plan(self, problem: Declaration, mechanisms: Mechanisms, settings: Any) -> None:
+    def plan(self, problem, mechanisms, settings):
         for label in ("eigenvalue", "gram", "moments"):
             mechanisms.plan(label, at_rho(mechanisms.budget.rho / 3), 1)
 
-    def run(self, problem: Problem, W: Array, mechanisms: Mechanisms, settings: Settings, trace: Trace) -> Array:
+    def run(self, problem, W, mechanisms, settings, trace):
         bound, square = settings.label_bound, problem.row_bound**2
         k, d = W.shape
         rho = mechanisms.budget.rho / 3
@@ -125,7 +111,7 @@ class AdaSSP(Algorithm):
         return np.linalg.solve(noisy + ridge[:, None, None] * np.eye(d), moments[:, :, None])[:, :, 0]
 
 
-class BoostedSSP(Algorithm):
+class BoostedSSP(dp.Algorithm):
     """boosted-ssp: w ← w - P(m + l2·w), T times: m the mean of the clipped residuals' gradients, P from a noisy XᵀX/n.
 
     After Tang, Aydore, Kearns, Rho, Roth, Wang, Wang and Wu (2023), with a ridge that follows the noise alone.
@@ -146,10 +132,10 @@ class BoostedSSP(Algorithm):
     home = "greedy_coordinate"
     exact = "sums"
     paper_accounting = "tight"
-    needs = Needs(quadratic=True, regularisers=("l2",))
+    needs = dp.Needs(quadratic=True, regularisers=("l2",))
     per_replicate: ClassVar = frozenset({"epsilon"})
     discloses = (
-        Disclosure(
+        dp.Disclosure(
             "gram",
             "XᵀX/n",
             "Gaussian, symmetric",
@@ -158,33 +144,33 @@ class BoostedSSP(Algorithm):
             replace_one="√2·R²/n",
             why="two positive semidefinite matrices of rank one",
         ),
-        Disclosure(
+        dp.Disclosure(
             "gradient", "the mean gradient, residuals clipped to ±C", add_remove="C·R/n", why="|residual| ≤ C, ‖x‖ ≤ R"
         ),
     )
     tuning: ClassVar = {"clip": [0.1, 0.3, 1.0]}
 
-    class Settings(BaseSettings, frozen=True):
-        T: Count = 10
-        clip: Positive = 0.3
-        share: Share = 0.15
-        safety: Positive = 0.02
+    class Settings(dp.BaseSettings, frozen=True):
+        T: dp.Count = 10
+        clip: dp.Positive = 0.3
+        share: dp.Share = 0.15
+        safety: dp.Positive = 0.02
 
-    def audit_case(self) -> AuditCase:
-        return AuditCase(loss="squared")
+    def audit_case(self):
+        return dp.AuditCase(loss="squared")
 
-    def canaries(self) -> tuple[AuditCase, ...]:
-        return AuditCase(loss="squared", d=1, label="gram"), AuditCase(loss="squared", d=1, label="gradient")
+    def canaries(self):
+        return dp.AuditCase(loss="squared", d=1, label="gram"), dp.AuditCase(loss="squared", d=1, label="gradient")
 
-    def work(self, n: int, d: int, settings: Settings) -> float:
+    def work(self, n, d, settings):
         return 1.0 * n * d * d + 4.0 * n * d * settings.T + 20.0 * d**3
 
-    def plan(self, problem: Declaration, mechanisms: Mechanisms, settings: Any) -> None:
+    def plan(self, problem, mechanisms, settings):
         rho, share, T = mechanisms.budget.rho, settings.share, settings.T
         mechanisms.plan("gram", at_rho(share * rho), 1)
         mechanisms.plan("gradient", at_rho((1 - share) * rho / T), T)
 
-    def run(self, problem: Problem, W: Array, mechanisms: Mechanisms, settings: Settings, trace: Trace) -> Array:
+    def run(self, problem, W, mechanisms, settings, trace):
         n, R, T, c = problem.n, problem.row_bound, settings.T, settings.clip
         k, d = W.shape
         rho = np.broadcast_to(mechanisms.budget.rho, (k,))
@@ -220,7 +206,7 @@ class BoostedSSP(Algorithm):
 POINTS = 4096  # of the expansion's quadrature
 
 
-class ChebyshevLogistic(Algorithm):
+class ChebyshevLogistic(dp.Algorithm):
     """dp-chebyshev: w = (2b₂(G̃₊ + s√d) + l2)⁻¹ q̃/2, from G = XᵀX/n and q = Σ y_i x_i/n with Gaussian noise.
 
     After Huggins, Adams and Broderick (2017) and Kulkarni et al. (2021). ln(1 + e^-m) = ln(2cosh(m/2)) - m/2: the odd
@@ -235,10 +221,10 @@ class ChebyshevLogistic(Algorithm):
     title = "Chebyshev SSP"
     exact = "sums"
     paper_accounting = "tight"
-    needs = Needs(losses=("logistic",), regularisers=("l2",))
+    needs = dp.Needs(losses=("logistic",), regularisers=("l2",))
     per_replicate: ClassVar = frozenset({"epsilon"})
     discloses = (
-        Disclosure(
+        dp.Disclosure(
             "gram",
             "XᵀX/n",
             "Gaussian, symmetric",
@@ -247,28 +233,28 @@ class ChebyshevLogistic(Algorithm):
             replace_one="√2·R²/n",
             why="two positive semidefinite matrices of rank one",
         ),
-        Disclosure("moments", "Σ y_i x_i/n", count="1", add_remove="R/n", why="|y| = 1 and ‖x‖ ≤ R"),
+        dp.Disclosure("moments", "Σ y_i x_i/n", count="1", add_remove="R/n", why="|y| = 1 and ‖x‖ ≤ R"),
     )
     tuning: ClassVar = {"radius": [2.0, 4.0, 6.0]}
 
-    class Settings(BaseSettings, frozen=True):
-        radius: Positive = 4.0
-        share: Share = 0.5
+    class Settings(dp.BaseSettings, frozen=True):
+        radius: dp.Positive = 4.0
+        share: dp.Share = 0.5
 
-    def audit_case(self) -> AuditCase:
-        return AuditCase(steepest=False)
+    def audit_case(self):
+        return dp.AuditCase(steepest=False)
 
-    def canaries(self) -> tuple[AuditCase, ...]:
-        return tuple(AuditCase(d=1, steepest=False, label=label) for label in ("gram", "moments"))
+    def canaries(self):
+        return tuple(dp.AuditCase(d=1, steepest=False, label=label) for label in ("gram", "moments"))
 
-    def work(self, n: int, d: int, settings: Settings) -> float:
+    def work(self, n, d, settings):
         return 1.0 * n * d * d + 20.0 * d**3
 
-    def plan(self, problem: Declaration, mechanisms: Mechanisms, settings: Any) -> None:
+    def plan(self, problem, mechanisms, settings):
         mechanisms.plan("gram", at_rho(settings.share * mechanisms.budget.rho), 1)
         mechanisms.plan("moments", at_rho((1 - settings.share) * mechanisms.budget.rho), 1)
 
-    def run(self, problem: Problem, W: Array, mechanisms: Mechanisms, settings: Settings, trace: Trace) -> Array:
+    def run(self, problem, W, mechanisms, settings, trace):
         n, R = problem.n, problem.row_bound
         k, d = W.shape
         rho = np.broadcast_to(mechanisms.budget.rho, (k,))

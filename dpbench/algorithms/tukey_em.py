@@ -4,26 +4,11 @@ from __future__ import annotations
 
 import functools
 from statistics import NormalDist
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
-from dpbench.algorithms.base import (
-    NOTES,
-    Algorithm,
-    Array,
-    AuditCase,
-    BaseSettings,
-    Count,
-    Declaration,
-    Disclosure,
-    Mechanisms,
-    Needs,
-    Problem,
-    Relation,
-    RunResult,
-    Trace,
-)
+from dpbench.algorithms import base as dp
 from dpbench.errors import UserError
 from dpbench.privacy import tukey
 from dpbench.privacy.budget import Budget
@@ -35,7 +20,7 @@ NORMAL = NormalDist()
 LEAST = 12  # models: t = 3 is the first depth at which the test can pass
 
 
-class TukeyEM(Algorithm):
+class TukeyEM(dp.Algorithm):
     """tukey-em: a random point of large Tukey depth among m least-squares models, each of its own part of the rows.
 
     After Amin, Joseph, Ribero and Vassilvitskii (2023), derived anew in `dpbench.privacy.tukey`. The parts are drawn
@@ -56,14 +41,14 @@ class TukeyEM(Algorithm):
     name = "tukey-em"
     title = "TukeyEM"
     home = "greedy_coordinate"
-    relation = Relation.REPLACE_ONE
+    relation = dp.Relation.REPLACE_ONE
     either = True
     in_reals = "it draws from a density on boxes whose ends float64 rounds"
     paper_accounting = "tight"
     accountings: ClassVar = ("tight",)
-    needs = Needs(quadratic=True, row_norm=None, regularisers=("l2",))
+    needs = dp.Needs(quadratic=True, row_norm=None, regularisers=("l2",))
     discloses = (
-        Disclosure(
+        dp.Disclosure(
             "model",
             "a point deep among the models, behind a test",
             "draw by depth",
@@ -73,13 +58,13 @@ class TukeyEM(Algorithm):
             why="a row is in one part, and one model of m replaced moves every depth by one at most",
         ),
     )
-    diagnostics = (NOTES,)
+    diagnostics = (dp.NOTES,)
 
-    class Settings(BaseSettings, frozen=True):
-        m: Count | None = None
+    class Settings(dp.BaseSettings, frozen=True):
+        m: dp.Count | None = None
         ridge: bool = True
 
-    def complete(self, problem: Declaration, settings: Settings) -> Settings:
+    def complete(self, problem, settings):
         if settings.m and settings.m * problem.d > problem.n:
             raise UserError(
                 f"m: {settings.m} models of d = {problem.d} columns take {settings.m * problem.d} rows, and there are "
@@ -87,27 +72,27 @@ class TukeyEM(Algorithm):
             )
         return settings
 
-    def audit_case(self) -> AuditCase:
-        return AuditCase({"m": 120}, loss="squared", n=120, d=1, steepest=False, drawn=True)
+    def audit_case(self):
+        return dp.AuditCase({"m": 120}, loss="squared", n=120, d=1, steepest=False, drawn=True)
 
-    def inspection_case(self) -> AuditCase:
-        return AuditCase({"m": 24}, loss="squared", n=72, d=2, steepest=False, drawn=True)
+    def inspection_case(self):
+        return dp.AuditCase({"m": 24}, loss="squared", n=72, d=2, steepest=False, drawn=True)
 
-    def work(self, n: int, d: int, settings: Settings) -> float:
+    def work(self, n, d, settings):
         return 4.0 * n * d * d + 20.0 * (settings.m or n // d) * d**3
 
-    def batch_size(self, n: int, d: int) -> int:
+    def batch_size(self, n, d):
         return int(max(1, min(128, 200e6 / (8 * n))))
 
-    def public_settings(self, n: int, d: int, epsilon: float) -> dict[str, Any]:
+    def public_settings(self, n, d, epsilon):
         return {"m": max(1, min(n // d, fewest(d, calibrated(epsilon, n**-2.0), n // d)))}
 
-    def plan(self, problem: Declaration, mechanisms: Mechanisms, settings: Any) -> None:
+    def plan(self, problem, mechanisms, settings):
         event = _event(mechanisms.budget)
         self._models(problem, event, mechanisms.budget, settings)
         mechanisms.plan("model", event, 1)
 
-    def _models(self, problem: Declaration, event: DrawAfterTest, budget: Budget, settings: Settings) -> int:
+    def _models(self, problem: dp.Declaration, event: DrawAfterTest, budget: Budget, settings: Settings) -> int:
         if settings.m:
             return settings.m
         most = problem.n // problem.d
@@ -119,7 +104,7 @@ class TukeyEM(Algorithm):
             )
         return m
 
-    def run(self, problem: Problem, W: Array, mechanisms: Mechanisms, settings: Settings, trace: Trace) -> RunResult:
+    def run(self, problem, W, mechanisms, settings, trace):
         event = _event(mechanisms.budget)
         m = self._models(problem, event, mechanisms.budget, settings)
         parts = [coins.permutation(problem.n) for coins in mechanisms.coins]
@@ -127,10 +112,10 @@ class TukeyEM(Algorithm):
         models = np.repeat(models, [s.stop - s.start for s in mechanisms.streams], axis=0)
         W, passed = mechanisms.deep_point(models, event, label="model")
         trace(1, W, passes=1)
-        return RunResult(W, {"notes": ["" if fine else "the test failed: 0 was released" for fine in passed]})
+        return dp.RunResult(W, {"notes": ["" if fine else "the test failed: 0 was released" for fine in passed]})
 
 
-def least_squares(problem: Problem, rows: np.ndarray, m: int, l2: float) -> Array:
+def least_squares(problem: dp.Problem, rows: np.ndarray, m: int, l2: float) -> dp.Array:
     """The least-squares models (m, d) of m parts of `rows`, with a ridge of weight l2; at 0 those of least norm."""
     n, d = problem.n, problem.d
     size = n // m
@@ -150,7 +135,7 @@ def least_squares(problem: Problem, rows: np.ndarray, m: int, l2: float) -> Arra
     return _least_norm(gram, moments)
 
 
-def _solved(gram: Array, moments: Array) -> Array:
+def _solved(gram: dp.Array, moments: dp.Array) -> dp.Array:
     """The model of one part, which no other part changes: the one of least norm where the matrix is singular."""
     try:
         return np.linalg.solve(gram, moments[:, :, None])[:, :, 0]
@@ -158,7 +143,7 @@ def _solved(gram: Array, moments: Array) -> Array:
         return _least_norm(gram, moments)
 
 
-def _least_norm(gram: Array, moments: Array) -> Array:
+def _least_norm(gram: dp.Array, moments: dp.Array) -> dp.Array:
     return np.asarray(np.einsum("pjk,pk->pj", np.linalg.pinv(gram, hermitian=True), moments))
 
 
@@ -173,7 +158,7 @@ def _event(budget: Budget) -> DrawAfterTest:
 
 
 @functools.lru_cache(maxsize=256)
-def _log_widths(m: int) -> Array:
+def _log_widths(m: int) -> dp.Array:
     """(⌊m/2⌋,) ln of the distance of two quantiles of a normal law, from the outermost of m."""
     quantiles = ((i + 0.5) / m for i in range(m // 2))  # by `statistics`, as to load scipy.special takes far longer
     return np.log(-2 * np.fromiter(map(NORMAL.inv_cdf, quantiles), dtype=float))

@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from dpbench.algorithms.base import Array, Generators, Problem
+from dpbench.algorithms import base as dp
 from dpbench.problems.fast_rows import compiler
 from dpbench.problems.losses import Loss, PhaseRetrieval, Ramp
 from dpbench.problems.stationarity import Sphere
@@ -35,7 +35,7 @@ class Coins:
     What is drawn is what `Generator.random` and `directions` draw in turn, whether or not a plan lets it draw ahead.
     """
 
-    def __init__(self, generators: Generators) -> None:
+    def __init__(self, generators: dp.Generators) -> None:
         self.generators = generators
         self._left = self._at = 0
         self._s, self._U = np.empty((0, 0)), np.empty(0)
@@ -46,7 +46,7 @@ class Coins:
             self._left, self._shape = rounds, (b, m, d)
             self._s, self._at = np.empty((0, 0)), 0
 
-    def uniform(self) -> Array:
+    def uniform(self) -> dp.Array:
         """(k,) numbers in [0, 1)."""
         if self._at == len(self._s):
             if not self._left:
@@ -56,7 +56,7 @@ class Coins:
         self._at += 1
         return np.asarray(self._s[self._at - 1])
 
-    def directions(self, b: int, m: int, d: int) -> Array:
+    def directions(self, b: int, m: int, d: int) -> dp.Array:
         """U (k, b, m, d), see `directions`."""
         if not len(self._s):
             return directions(self.generators, b, m, d)
@@ -72,7 +72,7 @@ class Coins:
         self._left -= rounds
 
 
-def directions(generators: Generators, b: int, m: int, d: int) -> np.ndarray:
+def directions(generators: dp.Generators, b: int, m: int, d: int) -> np.ndarray:
     """U (k, b, m, d): independent and uniform on the unit sphere, replicate i's from generators[i]."""
     U = np.empty((len(generators), b, m, d))
     for generator, out in zip(generators, U, strict=True):
@@ -81,7 +81,7 @@ def directions(generators: Generators, b: int, m: int, d: int) -> np.ndarray:
     return U
 
 
-def grad(problem: Problem | Sphere, x: Array, rows: np.ndarray, *, radius: float, U: Array) -> Array:
+def grad(problem: dp.Problem | Sphere, x: dp.Array, rows: np.ndarray, *, radius: float, U: dp.Array) -> dp.Array:
     """GRAD (Algorithm 1), (k, d): mean over rows and directions of (d/2δ)(f(x + δu) - f(x - δu)) u.
 
     Each term has norm ≤ dL, so a replaced row moves the mean by 2dL/b at most (Lemma 3.1).
@@ -89,7 +89,9 @@ def grad(problem: Problem | Sphere, x: Array, rows: np.ndarray, *, radius: float
     return problem.d / (2 * radius) * _mean_difference(problem, x, radius, x, -radius, rows, U)
 
 
-def diff(problem: Problem | Sphere, x: Array, y: Array, rows: np.ndarray, *, radius: float, U: Array) -> Array:
+def diff(
+    problem: dp.Problem | Sphere, x: dp.Array, y: dp.Array, rows: np.ndarray, *, radius: float, U: dp.Array
+) -> dp.Array:
     """DIFF (Algorithm 2), (k, d): mean over rows and directions of (d/δ)(f(x + δu) - f(y + δu)) u.
 
     Each term has norm ≤ (d/δ) L‖x - y‖, so a replaced row moves the mean by 2dL‖x - y‖/(bδ) at most (Lemma 3.2).
@@ -97,7 +99,7 @@ def diff(problem: Problem | Sphere, x: Array, y: Array, rows: np.ndarray, *, rad
     return problem.d / radius * _mean_difference(problem, x, radius, y, radius, rows, U)
 
 
-def subgradient(problem: Problem, w: Array, rows: np.ndarray) -> Array:
+def subgradient(problem: dp.Problem, w: dp.Array, rows: np.ndarray) -> dp.Array:
     """(k, d): mean over rows (k, b) of f'(<a_i, w>) a_i, a subgradient of each row's loss at w (k, d)."""
     A, labels = problem.take(rows)
     z = (A @ w[:, :, None])[:, :, 0]
@@ -105,7 +107,9 @@ def subgradient(problem: Problem, w: Array, rows: np.ndarray) -> Array:
     return (slopes[:, None] @ A)[:, 0] / rows.shape[1]
 
 
-def in_blocks(estimate: Callable[..., Array], rows: np.ndarray, generators: Generators, m: int, d: int) -> Array:
+def in_blocks(
+    estimate: Callable[..., dp.Array], rows: np.ndarray, generators: dp.Generators, m: int, d: int
+) -> dp.Array:
     """`estimate(rows, U=U)` of all the rows (k, b) from fresh directions, a block of rows at a time."""
     size = max(1, WORKSPACE // (m * d))
     total = np.zeros((len(rows), d))
@@ -117,8 +121,8 @@ def in_blocks(estimate: Callable[..., Array], rows: np.ndarray, generators: Gene
 
 
 def _mean_difference(
-    problem: Problem | Sphere, x: Array, r: float, y: Array, q: float, rows: np.ndarray, U: Array
-) -> Array:
+    problem: dp.Problem | Sphere, x: dp.Array, r: float, y: dp.Array, q: float, rows: np.ndarray, U: dp.Array
+) -> dp.Array:
     """(k, d) means over rows and directions of (f(x + ru, z) - f(y + qu, z)) u."""
     if isinstance(problem, Sphere):
         z = problem.take(rows)
@@ -134,7 +138,7 @@ def _mean_difference(
     return _mean(first - _values(problem, A, labels, y, q * projected), U)
 
 
-def _values(problem: Problem, A: Array, labels: Array, x: Array, shift: Array) -> Array:
+def _values(problem: dp.Problem, A: dp.Array, labels: dp.Array, x: dp.Array, shift: dp.Array) -> dp.Array:
     """(k, b, m) values of the loss at <a_i, x> + shift, shift (k, b, m)."""
     shift += (A @ x[:, :, None])[:, :, 0][..., None]
     return problem.loss.value(shift, labels[..., None], shift)

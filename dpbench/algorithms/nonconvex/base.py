@@ -9,27 +9,7 @@ from typing import Any, ClassVar, NamedTuple
 import msgspec
 import numpy as np
 
-from dpbench.algorithms.base import (
-    GRADIENTS,
-    HESSIANS,
-    ITERATIONS,
-    Algorithm,
-    Array,
-    AuditCase,
-    BaseSettings,
-    Count,
-    Declaration,
-    Diagnostic,
-    Disclosure,
-    Generators,
-    Mechanisms,
-    Needs,
-    Positive,
-    Problem,
-    Relation,
-    RunResult,
-    Trace,
-)
+from dpbench.algorithms import base as dp
 from dpbench.algorithms.nonconvex.oracle import FullBatch, Guard, LineSearch, Method, Minibatch, ShortSteps, run_in_step
 from dpbench.algorithms.nonconvex.published import (
     BatchDraw,
@@ -44,8 +24,8 @@ from dpbench.algorithms.nonconvex.published import (
 from dpbench.errors import UserError
 from dpbench.privacy.ledger import Counts, Gaussian, WithoutReplacement
 
-_GRADIENT = partial(Disclosure, "gradient", "the gradient of the objective", count="at most T")
-_HESSIAN = partial(Disclosure, "hessian", "the Hessian of the objective", "Gaussian, symmetric", "at most T")
+_GRADIENT = partial(dp.Disclosure, "gradient", "the gradient of the objective", count="at most T")
+_HESSIAN = partial(dp.Disclosure, "hessian", "the Hessian of the objective", "Gaussian, symmetric", "at most T")
 
 
 class Stage(NamedTuple):
@@ -56,7 +36,7 @@ class Stage(NamedTuple):
     T: int
 
 
-class SecondOrderMethod(Algorithm):
+class SecondOrderMethod(dp.Algorithm):
     """Base: subclasses say in `method` what one replicate does, in `stages` by what it releases, and in `planned` for
     how many iterations at most.
 
@@ -77,22 +57,22 @@ class SecondOrderMethod(Algorithm):
     """
 
     home = "nonconvex"
-    relation = Relation.REPLACE_ONE
+    relation = dp.Relation.REPLACE_ONE
     delta = "n^-1"
     stops_early = True
     diagnostics = (
-        Diagnostic("ending", "whether it found a stationary point by its own test, or ran out of iterations"),
-        ITERATIONS,
-        GRADIENTS,
-        HESSIANS,
-        Diagnostic("lambda_min", "the least eigenvalue of the objective's Hessian at the end", of_data=True),
+        dp.Diagnostic("ending", "whether it found a stationary point by its own test, or ran out of iterations"),
+        dp.ITERATIONS,
+        dp.GRADIENTS,
+        dp.HESSIANS,
+        dp.Diagnostic("lambda_min", "the least eigenvalue of the objective's Hessian at the end", of_data=True),
     )
     in_reals = "it adds the regularisers to its sums, or compares losses, before there is noise"
     revisions: ClassVar = {"tight": 2}  # the losses' own sensitivities, √2 less noise off the diagonal
     paper_accounting = "standard"
-    needs = Needs(gradient=1.0, hessian=1.0, row_norm_of={"sigmoid": 3.22}, regularisers=("l2", "w2"))
+    needs = dp.Needs(gradient=1.0, hessian=1.0, row_norm_of={"sigmoid": 3.22}, regularisers=("l2", "w2"))
     per_replicate: ClassVar = frozenset({"alpha", "epsilon"})
-    discloses: ClassVar[tuple[Disclosure, ...]] = (
+    discloses: ClassVar[tuple[dp.Disclosure, ...]] = (
         _GRADIENT(replace_one="2·B_g/n", why="Gao and Wright (2023), equation 4: ‖∇f_i‖ ≤ B_g = 1"),
         _GRADIENT(replace_one="2·L₀/n", why="the loss's own L₀ at the rows' bound", when="tight"),
         _HESSIAN(
@@ -104,15 +84,17 @@ class SecondOrderMethod(Algorithm):
         _HESSIAN(replace_one="2·L₁/n", why="ℓ'' may change its sign", when="tight, other losses"),
     )
 
-    class Settings(BaseSettings, frozen=True):
-        alpha: Positive = 0.04
-        cap: Count = 2000
-        noise: Positive = 1.0
+    class Settings(dp.BaseSettings, frozen=True):
+        alpha: dp.Positive = 0.04
+        cap: dp.Count = 2000
+        noise: dp.Positive = 1.0
         rows: Rows = "clipped"
         overflow: Overflow = "stable"
         stream: Stream = "keyed"
 
-    def method(self, w: Array, problem: Problem, mechanisms: Mechanisms, alpha: float, settings: Any) -> Method:
+    def method(
+        self, w: dp.Array, problem: dp.Problem, mechanisms: dp.Mechanisms, alpha: float, settings: Any
+    ) -> Method:
         """One replicate from w (d,), see `driver`; it runs at most `settings.cap` iterations."""
         raise NotImplementedError
 
@@ -122,8 +104,8 @@ class SecondOrderMethod(Algorithm):
 
     def oracle(
         self,
-        problem: Declaration,
-        mechanisms: Mechanisms,
+        problem: dp.Declaration,
+        mechanisms: dp.Mechanisms,
         sigma: float,
         settings: Any,
         guard: Guard,
@@ -132,20 +114,20 @@ class SecondOrderMethod(Algorithm):
         """Noisy gradients at noise multiplier σ, and Hessians at that or `hessian_sigma`."""
         return FullBatch(problem, mechanisms, sigma, hessian_sigma, guard)
 
-    def stages(self, problem: Declaration, mechanisms: Mechanisms, alpha: float, settings: Any) -> list[Stage]:
+    def stages(self, problem: dp.Declaration, mechanisms: dp.Mechanisms, alpha: float, settings: Any) -> list[Stage]:
         """What one replicate releases by, in the order in which it does."""
         raise NotImplementedError
 
-    def plan(self, problem: Declaration, mechanisms: Mechanisms, settings: Any) -> None:
+    def plan(self, problem, mechanisms, settings):
         for oracle, steps, T in self.stages(problem, mechanisms, float(settings.alpha), settings):
             oracle.plan(T)
             steps.plan(T)
 
-    def flaw(self, settings: Settings, accounting: str = "") -> str:
+    def flaw(self, settings, accounting=""):
         less = [f"{settings.noise:g} of the noise that ε asks for"] if settings.noise < 1 else []
         return "; ".join(flaws(settings) + less)
 
-    def run(self, problem: Problem, W: Array, mechanisms: Mechanisms, settings: Settings, trace: Trace) -> RunResult:
+    def run(self, problem, W, mechanisms, settings, trace):
         if settings.rows == "clipped" and self.flaw(settings):  # another switch does not excuse longer rows
             self.needs.check(problem, self.name)
         if settings.stream == "published":
@@ -160,7 +142,7 @@ class SecondOrderMethod(Algorithm):
         done = run_in_step(problem, methods, W, trace)
         planned = [self.planned(float(alpha), problem.d) for alpha in alphas]
         unfinished = ["not terminated (cap)" if settings.cap < T else "not terminated" for T in planned]
-        return RunResult(
+        return dp.RunResult(
             done.W,
             {
                 "ending": [
@@ -173,33 +155,31 @@ class SecondOrderMethod(Algorithm):
             T=planned,
         )
 
-    def measure(
-        self, problem: Problem, outcome: RunResult, settings: Settings, generators: Generators
-    ) -> dict[str, Any]:
+    def measure(self, problem, outcome, settings, generators):
         """λ_min(∇²f(w)) of the final iterates."""
         return {"lambda_min": np.linalg.eigvalsh(problem.hessian(outcome.W))[:, 0]}
 
-    def iterations(self, problem: Declaration, settings: Settings) -> int:
+    def iterations(self, problem, settings):
         return settings.cap
 
-    def audit_case(self) -> AuditCase:
-        return AuditCase({"alpha": 1e4}, n=2)  # so loose a target that T = 1
+    def audit_case(self):
+        return dp.AuditCase({"alpha": 1e4}, n=2)  # so loose a target that T = 1
 
-    def canaries(self) -> tuple[AuditCase, ...]:
+    def canaries(self):
         # Δ_H = 2B_H√d/n is attained in one dimension, by a loss whose curvature changes its sign with the label.
-        return (AuditCase({"alpha": 1e4}, loss="sigmoid", n=2, d=1, bend=1.0, label="hessian"),)
+        return (dp.AuditCase({"alpha": 1e4}, loss="sigmoid", n=2, d=1, bend=1.0, label="hessian"),)
 
-    def inspection_case(self) -> AuditCase:
+    def inspection_case(self):
         return replace(super().inspection_case(), settings={"alpha": 0.6, "cap": 12})
 
-    def work(self, n: int, d: int, settings: Any) -> float:
+    def work(self, n, d, settings):
         return 4.0 * n * d * min(self.planned(settings.alpha, d), settings.cap)
 
 
 class MinibatchSettings(SecondOrderMethod.Settings, frozen=True):
     """m: rows in a sample; n // 100, as published, when not given."""
 
-    m: Count | None = None
+    m: dp.Count | None = None
     batch_noise: BatchNoise = "m"
     batch_draw: BatchDraw = "without replacement"
 
@@ -209,7 +189,7 @@ def default_m(n: int) -> int:
     return max(1, n // 100)
 
 
-def _on_samples(one: Disclosure) -> Disclosure:
+def _on_samples(one: dp.Disclosure) -> dp.Disclosure:
     """The same release on m of the n rows."""
     return replace(
         one,
@@ -232,33 +212,33 @@ class OnMinibatches(SecondOrderMethod):
     Settings = MinibatchSettings
     discloses = tuple(_on_samples(one) for one in SecondOrderMethod.discloses)
 
-    def complete(self, problem: Declaration, settings: Any) -> Any:
+    def complete(self, problem, settings):
         m = default_m(problem.n) if settings.m is None else settings.m
         if m > problem.n:
             raise UserError(f"{self.name}: m = {m} rows in a sample, but the data have {problem.n}; lower m")
         return msgspec.structs.replace(settings, m=m)
 
-    def audit_case(self) -> AuditCase:
+    def audit_case(self):
         # All other rows pull against the one that differs: whether it is in the sample moves the mean by as much as
         # may be.
-        return AuditCase({"alpha": 1e4, "m": 1}, n=2, background=-1.0)
+        return dp.AuditCase({"alpha": 1e4, "m": 1}, n=2, background=-1.0)
 
-    def canaries(self) -> tuple[AuditCase, ...]:
+    def canaries(self):
         return tuple(replace(case, settings={**case.settings, "m": case.n}) for case in super().canaries())
 
-    def inspection_case(self) -> AuditCase:
+    def inspection_case(self):
         case = super().inspection_case()
         return replace(case, settings={**case.settings, "m": 3})
 
     @staticmethod
-    def samples(problem: Declaration, settings: Any, count: int, sigma: float = 1.0) -> Counts:
+    def samples(problem: dp.Declaration, settings: Any, count: int, sigma: float = 1.0) -> Counts:
         """`count` Gaussian releases of noise multiplier `sigma`, each on a sample of its own."""
         return ((WithoutReplacement(problem.n, settings.m, Gaussian(sigma)), count),)
 
     def oracle(
         self,
-        problem: Declaration,
-        mechanisms: Mechanisms,
+        problem: dp.Declaration,
+        mechanisms: dp.Mechanisms,
         sigma: float,
         settings: Any,
         guard: Guard,
@@ -269,5 +249,5 @@ class OnMinibatches(SecondOrderMethod):
         hessian_sigma = sigma if hessian_sigma is None else hessian_sigma
         return kind(problem, mechanisms, share * sigma, settings.m, share * hessian_sigma, guard)
 
-    def work(self, n: int, d: int, settings: Any) -> float:
+    def work(self, n, d, settings):
         return super().work(settings.m or default_m(n), d, settings)

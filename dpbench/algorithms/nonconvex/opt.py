@@ -12,7 +12,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 import scipy
 
-from dpbench.algorithms.base import Array, AuditCase, Declaration, Disclosure, Mechanisms, Problem
+from dpbench.algorithms import base as dp
 from dpbench.algorithms.nonconvex import oracle as const
 from dpbench.algorithms.nonconvex.base import MinibatchSettings, OnMinibatches, SecondOrderMethod, Stage
 from dpbench.algorithms.nonconvex.oracle import FullBatch, Guard, Iterate, LineSearch, Method, ShortSteps
@@ -28,7 +28,7 @@ class NoisyPhase(NamedTuple):
 
 
 def descend(
-    w: Array,
+    w: dp.Array,
     oracle: FullBatch,
     steps: ShortSteps | LineSearch,
     tolerances: const.Tolerances,
@@ -93,21 +93,21 @@ class Opt(SecondOrderMethod):
     def planned(self, alpha: float, d: int) -> int:
         return sum(self.lengths(alpha))
 
-    def phases(self, problem: Declaration, budget: Budget, alpha: float, settings: Any) -> list[NoisyPhase]:
+    def phases(self, problem: dp.Declaration, budget: Budget, alpha: float, settings: Any) -> list[NoisyPhase]:
         """One phase, of the whole budget."""
         (T,) = self.lengths(alpha)
         return [NoisyPhase(T, math.sqrt(self.releases * T / (2 * budget.rho)))]
 
     def steps(
-        self, problem: Declaration, mechanisms: Mechanisms, sigma: float, guard: Guard
+        self, problem: dp.Declaration, mechanisms: dp.Mechanisms, sigma: float, guard: Guard
     ) -> ShortSteps | LineSearch:
         return ShortSteps()
 
-    def watched(self, phase: int, problem: Problem, settings: Any) -> bool:
+    def watched(self, phase: int, problem: dp.Problem, settings: Any) -> bool:
         """Whether the published runs watch the true loss in this phase, where the settings say `stop` as they do."""
         return getattr(settings, "stop", "released") == "true loss"
 
-    def stages(self, problem: Declaration, mechanisms: Mechanisms, alpha: float, settings: Any) -> list[Stage]:
+    def stages(self, problem: dp.Declaration, mechanisms: dp.Mechanisms, alpha: float, settings: Any) -> list[Stage]:
         left, found = settings.cap, []
         for phase in self.phases(problem, mechanisms.budget, alpha, settings):
             T, sigma = min(phase.T, left), settings.noise * phase.sigma
@@ -117,10 +117,14 @@ class Opt(SecondOrderMethod):
             left -= T
         return found
 
-    def method(self, w: Array, problem: Problem, mechanisms: Mechanisms, alpha: float, settings: Any) -> Method:
+    def method(
+        self, w: dp.Array, problem: dp.Problem, mechanisms: dp.Mechanisms, alpha: float, settings: Any
+    ) -> Method:
         return recorded(self.descent(w, problem, mechanisms, alpha, settings), settings)
 
-    def descent(self, w: Array, problem: Problem, mechanisms: Mechanisms, alpha: float, settings: Any) -> Method:
+    def descent(
+        self, w: dp.Array, problem: dp.Problem, mechanisms: dp.Mechanisms, alpha: float, settings: Any
+    ) -> Method:
         """`method`, phase by phase."""
         made = 0
         for number, (oracle, steps, T) in enumerate(self.stages(problem, mechanisms, alpha, settings)):
@@ -140,7 +144,7 @@ class OptLineSearch(Opt):
     accountings = ("text", "bs16", "cks20", "standard")  # not every release is a Gaussian
     discloses = (
         *SecondOrderMethod.discloses,
-        Disclosure(
+        dp.Disclosure(
             "line search",
             "which of the trial steps is the first to decrease the objective enough",
             "sparse vector",
@@ -151,16 +155,16 @@ class OptLineSearch(Opt):
     )
     releases = 3
 
-    def audit_case(self) -> AuditCase:
-        return AuditCase({"alpha": 2.5}, n=2)  # T = 1, and some first gradients are long enough to search along
+    def audit_case(self):
+        return dp.AuditCase({"alpha": 2.5}, n=2)  # T = 1, and some first gradients are long enough to search along
 
     def T(self, alpha: float) -> int:
         return const.line_search_iterations(alpha)
 
-    def steps(self, problem: Declaration, mechanisms: Mechanisms, sigma: float, guard: Guard) -> LineSearch:
+    def steps(self, problem: dp.Declaration, mechanisms: dp.Mechanisms, sigma: float, guard: Guard) -> LineSearch:
         return LineSearch(problem, mechanisms, sigma, guard)
 
-    def work(self, n: int, d: int, settings: Any) -> float:
+    def work(self, n, d, settings):
         return 4 * super().work(n, d, settings)  # up to seven values to a gradient
 
 
@@ -177,7 +181,7 @@ class OptMinibatch(OnMinibatches, Opt):
     title = "OPT-B"
     Settings = SearchedSettings
 
-    def phases(self, problem: Declaration, budget: Budget, alpha: float, settings: Any) -> list[NoisyPhase]:
+    def phases(self, problem: dp.Declaration, budget: Budget, alpha: float, settings: Any) -> list[NoisyPhase]:
         (T,) = self.lengths(alpha)
         return [NoisyPhase(T, searched(budget.noise_scale(self.samples(problem, settings, 2 * T)), T, settings))]
 
@@ -195,11 +199,11 @@ class TwoPhase(Opt):
         T = self.T(alpha)
         return math.isqrt(T), T
 
-    def watched(self, phase: int, problem: Problem, settings: Any) -> bool:
+    def watched(self, phase: int, problem: dp.Problem, settings: Any) -> bool:
         # phase two of loss B alone: in the scripts of loss A neither phase looks at the loss
         return phase == 1 and problem.loss.name == "sigmoid" and super().watched(phase, problem, settings)
 
-    def phases(self, problem: Declaration, budget: Budget, alpha: float, settings: Any) -> list[NoisyPhase]:
+    def phases(self, problem: dp.Declaration, budget: Budget, alpha: float, settings: Any) -> list[NoisyPhase]:
         return [
             NoisyPhase(T, math.sqrt(self.releases * T / (2 * share * budget.rho)))
             for T, share in zip(self.lengths(alpha), (3 / 4, 1 / 4), strict=True)
@@ -220,7 +224,7 @@ class TwoPhaseMinibatch(OnMinibatches, TwoPhase):
     title = "2OPT-B"
     Settings = SearchedSettings
 
-    def phases(self, problem: Declaration, budget: Budget, alpha: float, settings: Any) -> list[NoisyPhase]:
+    def phases(self, problem: dp.Declaration, budget: Budget, alpha: float, settings: Any) -> list[NoisyPhase]:
         first, T = self.lengths(alpha)
         part = dataclasses.replace(budget, epsilon=3 / 4 * budget.epsilon)
         sigma = part.noise_scale(self.samples(problem, settings, 2 * first))

@@ -28,7 +28,7 @@ from typing import Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 
-from dpbench.algorithms.base import Array, Declaration, Mechanisms, Problem, Trace
+from dpbench.algorithms import base as dp
 from dpbench.privacy.ledger import Gaussian, PureDP, Release, WithoutReplacement
 
 # Of the losses with ‖x‖ ≤ 1 (Assumptions 1 and 2): bounds on one example's loss, gradient and Hessian (spectral norm),
@@ -121,8 +121,8 @@ class Iterate(Request):
 
 
 Ending: TypeAlias = Literal["terminated", "not terminated", "crashed"]
-Method: TypeAlias = Generator[Request, Any, tuple[Array, Ending]]
-ArrayMethod: TypeAlias = Generator[Request, Any, Array]  # a part of a method that returns an array
+Method: TypeAlias = Generator[Request, Any, tuple[dp.Array, Ending]]
+ArrayMethod: TypeAlias = Generator[Request, Any, dp.Array]  # a part of a method that returns an array
 FloatMethod: TypeAlias = Generator[Request, Any, float]
 
 
@@ -140,7 +140,7 @@ class BatchEnd:
     passes: np.ndarray = field(repr=False)
 
 
-def run_in_step(problem: Problem, methods: list[Method], W: Array, trace: Trace) -> BatchEnd:
+def run_in_step(problem: dp.Problem, methods: list[Method], W: dp.Array, trace: dp.Trace) -> BatchEnd:
     """Run the replicates to their ends. W (k, d): where they start.
 
     trace(t, W, passes=…, final=…) after t iterations, which is t gradients: all replicates that are still running, and
@@ -175,10 +175,10 @@ def run_in_step(problem: Problem, methods: list[Method], W: Array, trace: Trace)
                 del pending[i]
 
 
-def _answer(problem: Problem, asked: dict[int, Request], run: BatchEnd) -> dict[int, Any]:
+def _answer(problem: dp.Problem, asked: dict[int, Request], run: BatchEnd) -> dict[int, Any]:
     """Answers by replicate; requests of a kind that share their rows in one call."""
     answers: dict[int, Any] = {}
-    kinds: list[tuple[type[Request], Callable[..., Array], np.ndarray | None]] = [
+    kinds: list[tuple[type[Request], Callable[..., dp.Array], np.ndarray | None]] = [
         (Gradient, problem.gradient, run.gradients),
         (Hessian, problem.hessian, run.hessians),
         (Value, problem.value, None),
@@ -198,7 +198,7 @@ def _answer(problem: Problem, asked: dict[int, Request], run: BatchEnd) -> dict[
     return answers
 
 
-def _smallest(problem: Problem, W: Array, rows: Array | None = None) -> Array:
+def _smallest(problem: dp.Problem, W: dp.Array, rows: dp.Array | None = None) -> dp.Array:
     """(k,) the smallest margin y<x, w> over the given rows (default all)."""
     if rows is None:
         return problem.smallest_margins(W)
@@ -219,22 +219,22 @@ class Guard:
     Switched off, nothing overflows. Margins are looked at only where ‖w‖ times the longest row reaches that.
     """
 
-    def __init__(self, problem: Declaration, on: bool = False) -> None:
+    def __init__(self, problem: dp.Declaration, on: bool = False) -> None:
         self._on = on and problem.loss.name == "logistic"
         self._problem = problem
 
-    def check(self, w: Array, rows: Array | None) -> Generator[Request, Any, None]:
+    def check(self, w: dp.Array, rows: dp.Array | None) -> Generator[Request, Any, None]:
         """Generator that raises RunLost where ∇f(w) on these rows is no number."""
         if (yield from self._overflows(w, rows)):
             raise RunLost
 
-    def value(self, w: Array) -> FloatMethod:
+    def value(self, w: dp.Array) -> FloatMethod:
         """Generator that returns f(w), infinite where it overflows: such a trial step is merely refused."""
         if (yield from self._overflows(w, None)):
             return math.inf
         return (yield Value(w))
 
-    def _overflows(self, w: Array, rows: Array | None) -> Generator[Request, Any, bool]:
+    def _overflows(self, w: dp.Array, rows: dp.Array | None) -> Generator[Request, Any, bool]:
         if not self._on or np.linalg.norm(w) * self._problem.row_norm < OVERFLOW:
             return False
         return bool((yield SmallestMargin(w, rows)) < -OVERFLOW)
@@ -254,8 +254,8 @@ class FullBatch:
 
     def __init__(
         self,
-        problem: Declaration,
-        mechanisms: Mechanisms,
+        problem: dp.Declaration,
+        mechanisms: dp.Mechanisms,
         sigma: float,
         hessian_sigma: float | None = None,
         guard: Guard | None = None,
@@ -268,8 +268,8 @@ class FullBatch:
         if mechanisms.least_sensitivities:
             self.gradient_moves = 2 * problem.lipschitz
             self.hessian_moves = (math.sqrt(2) if problem.loss.convex else 2.0) * problem.smoothness
-        self._release_gradient: Callable[..., Array] = mechanisms.gaussian
-        self._release_hessian: Callable[..., Array] = mechanisms.gaussian
+        self._release_gradient: Callable[..., dp.Array] = mechanisms.gaussian
+        self._release_hessian: Callable[..., dp.Array] = mechanisms.gaussian
 
     def plan(self, T: int) -> None:
         """T gradients and T Hessians at most: see `Mechanisms.plan`."""
@@ -280,7 +280,7 @@ class FullBatch:
         """What the ledger gets for a release at noise multiplier σ."""
         return Gaussian(sigma)
 
-    def gradient(self, w: Array) -> ArrayMethod:
+    def gradient(self, w: dp.Array) -> ArrayMethod:
         """Generator that returns g̃ (d,); raises RunLost where the guard finds that it overflows."""
         rows = self._gradient_rows()
         yield from self._guard.check(w, rows)
@@ -289,7 +289,7 @@ class FullBatch:
             g[None], sensitivity=self.gradient_moves / self.size, noise_multiplier=self.sigma, label="gradient"
         )[0]
 
-    def hessian(self, w: Array) -> ArrayMethod:
+    def hessian(self, w: dp.Array) -> ArrayMethod:
         """Generator that returns H̃ (d, d), symmetric."""
         H = yield Hessian(w, self._hessian_rows())
         return self._release_hessian(
@@ -316,8 +316,8 @@ class Minibatch(FullBatch):
 
     def __init__(
         self,
-        problem: Declaration,
-        mechanisms: Mechanisms,
+        problem: dp.Declaration,
+        mechanisms: dp.Mechanisms,
         sigma: float,
         m: int,
         hessian_sigma: float | None = None,
@@ -346,11 +346,11 @@ class ShortSteps:
     def plan(self, T: int) -> None:
         """Nothing."""
 
-    def along_gradient(self, w: Array, g: Array) -> FloatMethod:
+    def along_gradient(self, w: dp.Array, g: dp.Array) -> FloatMethod:
         return 1 / G
         yield  # a generator, as the line search is
 
-    def along_curvature(self, w: Array, p: Array, curvature: float) -> FloatMethod:
+    def along_curvature(self, w: dp.Array, p: dp.Array, curvature: float) -> FloatMethod:
         return 2 * abs(curvature) / M
         yield
 
@@ -363,7 +363,9 @@ class LineSearch:
     (Theorem 5).
     """
 
-    def __init__(self, problem: Declaration, mechanisms: Mechanisms, scale: float, guard: Guard | None = None) -> None:
+    def __init__(
+        self, problem: dp.Declaration, mechanisms: dp.Mechanisms, scale: float, guard: Guard | None = None
+    ) -> None:
         self.n, self.mechanisms, self.scale = problem.n, mechanisms, scale
         self._value = (guard or Guard(problem)).value
 
@@ -371,20 +373,20 @@ class LineSearch:
         """A search in each of T iterations at most."""
         self.mechanisms.plan("line search", PureDP(1 / self.scale), T)
 
-    def along_gradient(self, w: Array, g: Array) -> FloatMethod:
+    def along_gradient(self, w: dp.Array, g: dp.Array) -> FloatMethod:
         """γ with f(w - γg̃) ≤ f(w) - c_g γ ‖g̃‖² (SD1), as far as the noise lets one see."""
         square = float(g @ g)
         return self._search(w, -g, FALLBACK_g, b_g, beta_g, lambda step: c_g * step * square)
 
-    def along_curvature(self, w: Array, p: Array, curvature: float) -> FloatMethod:
+    def along_curvature(self, w: dp.Array, p: dp.Array, curvature: float) -> FloatMethod:
         """γ with f(w + γp̃) ≤ f(w) - c_H γ² |λ̃|/2 (SD2)."""
         fallback = t2 * abs(curvature) / M
         return self._search(w, p, fallback, b_H, beta_H, lambda step: 0.5 * c_H * step**2 * abs(curvature))
 
     def _search(
         self,
-        w: Array,
-        direction: Array,
+        w: dp.Array,
+        direction: dp.Array,
         fallback: float,
         multiple: float,
         shrink: float,

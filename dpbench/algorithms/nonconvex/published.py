@@ -12,7 +12,7 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
-from dpbench.algorithms.base import Array, Declaration, Mechanisms, Problem
+from dpbench.algorithms import base as dp
 from dpbench.algorithms.nonconvex.oracle import FullBatch, Guard, Iterate, Method, Request, RunLost, Value
 from dpbench.errors import UserError
 from dpbench.privacy.ledger import Gaussian, Release, WithoutReplacement
@@ -58,14 +58,14 @@ class LossWatch:
     It looks at every tenth iteration of a run, whichever phase that is in.
     """
 
-    def __init__(self, problem: Problem, on: bool, iterations: int = 0) -> None:
+    def __init__(self, problem: dp.Problem, on: bool, iterations: int = 0) -> None:
         """iterations: those made before the first that it may look at."""
         if on and problem.loss.name not in RISES:
             raise UserError(f"stop: true loss is of the losses {', '.join(RISES)}, not of {problem.loss.name}")
         self._on, self._rises = on, RISES[problem.loss.name] if on else 0
         self._last, self._risen, self._t = AT_FIRST, 0, iterations
 
-    def look(self, w: Array) -> Generator[Request, Any, bool]:
+    def look(self, w: dp.Array) -> Generator[Request, Any, bool]:
         """Generator that returns whether the step from w is the last."""
         t, self._t = self._t, self._t + 1
         if not self._on or t % LOOK_EVERY:
@@ -100,7 +100,7 @@ class PublishedSwitches(NamedTuple):
     rows: np.random.Generator
 
 
-def published_streams(mechanisms: Mechanisms) -> list[PublishedSwitches]:
+def published_streams(mechanisms: dp.Mechanisms) -> list[PublishedSwitches]:
     """Those of a batch's replicates: their jobs' seeds 0 to 4 stand for the five published ones.
 
     Raises:
@@ -124,8 +124,8 @@ class SharedMinibatch(FullBatch):
 
     def __init__(
         self,
-        problem: Declaration,
-        mechanisms: Mechanisms,
+        problem: dp.Declaration,
+        mechanisms: dp.Mechanisms,
         sigma: float,
         m: int,
         hessian_sigma: float | None = None,

@@ -16,7 +16,7 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
-from dpbench.algorithms.base import Array, Declaration, Mechanisms, Problem
+from dpbench.algorithms import base as dp
 from dpbench.algorithms.nonconvex import oracle as const
 from dpbench.algorithms.nonconvex.base import MinibatchSettings, OnMinibatches, SecondOrderMethod, Stage
 from dpbench.algorithms.nonconvex.opt import smallest_eigenpair
@@ -93,11 +93,11 @@ class DPTrustRegion(SecondOrderMethod):
     def planned(self, alpha: float, d: int) -> int:
         return const.trust_region_iterations(alpha)
 
-    def sigma(self, problem: Declaration, budget: Budget, T: int, settings: Any) -> float:
+    def sigma(self, problem: dp.Declaration, budget: Budget, T: int, settings: Any) -> float:
         """Noise multiplier at which T gradients and T Hessians fit the budget."""
         return math.sqrt(T / budget.rho)
 
-    def stages(self, problem: Declaration, mechanisms: Mechanisms, alpha: float, settings: Any) -> list[Stage]:
+    def stages(self, problem: dp.Declaration, mechanisms: dp.Mechanisms, alpha: float, settings: Any) -> list[Stage]:
         T = self.planned(alpha, problem.d)
         sigma = settings.noise * self.sigma(problem, mechanisms.budget, T, settings)
         hessian_sigma = sigma * (math.sqrt(problem.d) if settings.hessian_root == "twice" else 1.0)
@@ -105,10 +105,12 @@ class DPTrustRegion(SecondOrderMethod):
         oracle = self.oracle(problem, mechanisms, sigma, settings, guard, hessian_sigma)
         return [Stage(oracle, ShortSteps(), min(T, settings.cap))]
 
-    def method(self, w: Array, problem: Problem, mechanisms: Mechanisms, alpha: float, settings: Any) -> Method:
+    def method(
+        self, w: dp.Array, problem: dp.Problem, mechanisms: dp.Mechanisms, alpha: float, settings: Any
+    ) -> Method:
         return recorded(self.steps(w, problem, mechanisms, alpha, settings), settings)
 
-    def steps(self, w: Array, problem: Problem, mechanisms: Mechanisms, alpha: float, settings: Any) -> Method:
+    def steps(self, w: dp.Array, problem: dp.Problem, mechanisms: dp.Mechanisms, alpha: float, settings: Any) -> Method:
         """`method`, step by step."""
         ((oracle, _, T),) = self.stages(problem, mechanisms, alpha, settings)
         target = const.target(alpha)
@@ -125,7 +127,7 @@ class DPTrustRegion(SecondOrderMethod):
                 return w, "terminated"
         return w, "not terminated"
 
-    def work(self, n: int, d: int, settings: Any) -> float:
+    def work(self, n, d, settings):
         return super().work(n, d, settings) * (1 + d / 4)
 
 
@@ -142,7 +144,7 @@ class DPTrustRegionMinibatch(OnMinibatches, DPTrustRegion):
         radius: Radius = "published"
         hessian_root: HessianRoot = "once"
 
-    def sigma(self, problem: Declaration, budget: Budget, T: int, settings: Any) -> float:
+    def sigma(self, problem: dp.Declaration, budget: Budget, T: int, settings: Any) -> float:
         if settings.batch_noise == "n":
             return math.sqrt(T / accounting.get("standard").rho(budget.epsilon, budget.delta))
         return budget.noise_scale(self.samples(problem, settings, 2 * T))
@@ -162,16 +164,18 @@ class DPGD2NS(SecondOrderMethod):
     def planned(self, alpha: float, d: int) -> int:
         return const.gd_2ns_iterations(alpha, d)
 
-    def stages(self, problem: Declaration, mechanisms: Mechanisms, alpha: float, settings: Any) -> list[Stage]:
+    def stages(self, problem: dp.Declaration, mechanisms: dp.Mechanisms, alpha: float, settings: Any) -> list[Stage]:
         T = self.planned(alpha, problem.d)
         sigma = settings.noise * math.sqrt(T / mechanisms.budget.rho)
         oracle = self.oracle(problem, mechanisms, sigma, settings, Guard(problem, settings.overflow == "lost"))
         return [Stage(oracle, ShortSteps(), min(T, settings.cap))]
 
-    def method(self, w: Array, problem: Problem, mechanisms: Mechanisms, alpha: float, settings: Any) -> Method:
+    def method(
+        self, w: dp.Array, problem: dp.Problem, mechanisms: dp.Mechanisms, alpha: float, settings: Any
+    ) -> Method:
         return recorded(self.steps(w, problem, mechanisms, alpha, settings), settings)
 
-    def steps(self, w: Array, problem: Problem, mechanisms: Mechanisms, alpha: float, settings: Any) -> Method:
+    def steps(self, w: dp.Array, problem: dp.Problem, mechanisms: dp.Mechanisms, alpha: float, settings: Any) -> Method:
         """`method`, step by step."""
         ((oracle, _, T),) = self.stages(problem, mechanisms, alpha, settings)
         tolerances = const.working(alpha)
