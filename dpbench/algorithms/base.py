@@ -114,7 +114,7 @@ class Needs:
 
     def missing_for(self, loss: Loss) -> str:
         """What the proof asks for and the loss has not, in words; "" for a loss that is covered."""
-        asked = (
+        requirements = (
             (self.losses is not None, loss.name in (self.losses or ()), "the code is not written for it"),
             (self.convex, loss.convex, "it is not convex"),
             (self.quadratic, loss.quadratic, "it is not a square"),
@@ -124,7 +124,7 @@ class Needs:
             (self.smooth or self.hessian < math.inf, loss.smoothness < math.inf, "its curvature ℓ'' has no bound"),
             (self.hessian_lipschitz, loss.hessian_lipschitz < math.inf, "its third derivative has no bound"),
         )
-        return next((why for needed, there, why in asked if needed and not there), "")
+        return next((why for needed, there, why in requirements if needed and not there), "")
 
     @property
     def covered(self) -> list[str]:
@@ -460,8 +460,8 @@ def make_settings(algorithm: Algorithm | type[Algorithm], values: Mapping[str, A
     except msgspec.ValidationError as error:
         what, _, where = str(error).partition(" - at `$.")
         name = where.rstrip("`")
-        given = f", got {values[name]!r}" if name in values else ""
-        raise UserError(f"{algorithm.name}: setting {name}: {_message_of(what)}{given}") from None
+        ending = f", got {values[name]!r}" if name in values else ""
+        raise UserError(f"{algorithm.name}: setting {name}: {_message_of(what)}{ending}") from None
 
 
 def _as_json_number(value: Any) -> Any:
@@ -482,13 +482,13 @@ def _message_of(what: str) -> str:
     >>> _message_of("Expected `float | null` > 0.0")
     'must be a number or nothing > 0.0'
     """
-    found = re.fullmatch(r"Expected `([^`]+)`( [<>]=? \S+)?(, got `[^`]+`)?", what)
-    if found is None:
+    expected = re.fullmatch(r"Expected `([^`]+)`( [<>]=? \S+)?(, got `[^`]+`)?", what)
+    if expected is None:
         return what[0].lower() + what[1:]
-    kinds = found[1].split(" | ")
+    kinds = expected[1].split(" | ")
     if "float" in kinds and "int" in kinds:
         kinds.remove("int")
-    return "must be " + " or ".join(_KINDS.get(kind, kind) for kind in kinds) + (found[2] or "")
+    return "must be " + " or ".join(_KINDS.get(kind, kind) for kind in kinds) + (expected[2] or "")
 
 
 def at_default_step(problem: Declaration, settings: Any) -> Any:

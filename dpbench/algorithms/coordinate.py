@@ -37,10 +37,10 @@ from dpbench.problems.regularisers import soft_threshold
 
 def scores(rule: str, G: dp.Array, W: dp.Array, M: dp.Array, l1: float) -> dp.Array:
     """The scores (k, d) of `rule`, a key of `RULES`."""
-    found = (np.abs(G) - l1) / np.sqrt(M)
+    result = (np.abs(G) - l1) / np.sqrt(M)
     moved = np.nonzero(W)
-    found[moved] = RULES[rule](G[moved], W[moved], M[moved[1]], l1)
-    return found
+    result[moved] = RULES[rule](G[moved], W[moved], M[moved[1]], l1)
+    return result
 
 
 def rounding(rule: str, G: dp.Array, w: dp.Array, M: dp.Array, l1: float) -> float:

@@ -45,16 +45,16 @@ class LibrarySolver(dp.Algorithm):
         raise NotImplementedError
 
     def run(self, problem, W, mechanisms, settings, trace):
-        found, notes = np.empty_like(W), []
+        iterates, notes = np.empty_like(W), []
         for i, rng in enumerate(mechanisms.coins):
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")  # of solvers that stop early: the row's loss tells
                 solved = self.solve(problem, mechanisms.budget, settings, rng)
-            found[i] = np.ravel(solved.w)
+            iterates[i] = np.ravel(solved.w)
             notes.append(solved.notes)
             for release, count in solved.releases:
                 mechanisms.ledger.record(release, LABEL, [i], count)
-        return dp.RunResult(found, columns={"notes": notes})
+        return dp.RunResult(iterates, columns={"notes": notes})
 
 
 def released(mechanism: str, replace_one: str, why: str, count: str = "1") -> tuple[dp.Disclosure, ...]:

@@ -134,11 +134,11 @@ class O2NC(dp.Algorithm):
         """‖∇F(w)‖_{2δ} from above, by the gradients in the 2δ-ball and at the epoch's points (Corollary 4.7)."""
         from dpbench.problems.stationarity import goldstein_norm
 
-        found = [
+        norms = [
             goldstein_norm(problem, w, 2 * settings.radius, points, generator)
             for w, points, generator in zip(outcome.W, outcome.evidence, generators, strict=True)
         ]
-        return {"measured": [value for value, _ in found], "measured_error": [error for _, error in found]}
+        return {"measured": [value for value, _ in norms], "measured_error": [error for _, error in norms]}
 
     def _kind(self, settings: Any) -> Kind:
         return settings.oracle

@@ -56,8 +56,9 @@ def minimise(
         return minimise_smooth(problem, W, b, ridge, gamma, steady=steady)
     if steady:
         raise UserError("timing: a minimiser with l1 takes time that depends on the data; use dp-gd-average")
-    found = [_proximal_newton(problem, w, term, ridge, gamma) for w, term in zip(W, b, strict=True)]
-    return np.stack([one[0] for one in found]), np.array([one[1] for one in found]), np.array([one[2] for one in found])
+    results = [_proximal_newton(problem, w, term, ridge, gamma) for w, term in zip(W, b, strict=True)]
+    iterates, norms, steps = zip(*results, strict=True)
+    return np.stack(iterates), np.array(norms), np.array(steps)
 
 
 def _proximal_newton(
@@ -222,8 +223,8 @@ class DPObjectivePerturbation(dp.Algorithm):
 
 def calibrated(problem: dp.Declaration, budget: Budget, safety: float) -> tuple[float, LogisticPerturbation, Gaussian]:
     """Λ, and what is released of objective and output."""
-    ridge, event, output = found = plan(problem, budget, safety)
-    scale = budget.noise_scale(found.releases)
+    ridge, event, output = perturbation = plan(problem, budget, safety)
+    scale = budget.noise_scale(perturbation.releases)
     return (
         ridge,
         replace(event, noise_multiplier=scale * event.noise_multiplier),

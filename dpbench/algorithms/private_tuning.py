@@ -76,13 +76,13 @@ class PrivateTuning(dp.Algorithm):
 
     def row_bound(self, loss, settings):
         method, fixed = resolve(settings.method)
-        found = [method.row_bound(loss, dp.make_settings(method, fixed | one)) for one in _listed(settings)]
-        return next((one for one in found if one is not None), None)
+        bounds = [method.row_bound(loss, dp.make_settings(method, fixed | one)) for one in _listed(settings)]
+        return next((one for one in bounds if one is not None), None)
 
     def public(self, settings):
         method, fixed = resolve(settings.method)
-        found = (method.public(dp.make_settings(method, fixed | one)) for one in _listed(settings))
-        return ", ".join(dict.fromkeys(filter(None, found)))
+        public = (method.public(dp.make_settings(method, fixed | one)) for one in _listed(settings))
+        return ", ".join(dict.fromkeys(filter(None, public)))
 
     def audit_case(self):
         # Where one row decides: the score prefers the models that lie on its side, and so does each model's gradient.
@@ -95,8 +95,8 @@ class PrivateTuning(dp.Algorithm):
 
     def work(self, n, d, settings):
         method, fixed = resolve(settings.method)
-        found = [method.work(n, d, dp.make_settings(method, fixed | one)) for one in _listed(settings)]
-        return settings.mean * sum(found) / len(found)
+        flops = [method.work(n, d, dp.make_settings(method, fixed | one)) for one in _listed(settings)]
+        return settings.mean * sum(flops) / len(flops)
 
     def iterations(self, problem, settings):
         return None
@@ -125,11 +125,10 @@ class PrivateTuning(dp.Algorithm):
                 part = runs[c][first : first + size]
                 members = [i for i, _ in part]
                 sub = mechanisms.inner([key for _, key in part], plan.model, method.relation)
-                given = dp.batch_settings([one] * len(part), method.per_replicate)
-                found = method.run(
-                    problem, W[members], sub, given, dp.no_trace
-                )  # what it passes on the way is not released
-                V = found.W if isinstance(found, dp.RunResult) else found
+                batched = dp.batch_settings([one] * len(part), method.per_replicate)
+                # No trace: what a candidate passes on its way is not released.
+                result = method.run(problem, W[members], sub, batched, dp.no_trace)
+                V = result.W if isinstance(result, dp.RunResult) else result
                 scores = plan.score(problem, V, sub, settings.clip)
                 bases |= {counted(sub.ledger.of(j)) for j in range(len(part))}
                 for j, i in enumerate(members):
@@ -195,8 +194,8 @@ class SearchPlan:
         """Of one run: Σ 1/z², or ε."""
         if self.pure:
             return self.budget.mode.epsilon_of(base, 0.0) or 0.0
-        found = self.budget.mode.epsilon_of(base, self.budget.delta)
-        return math.inf if found is None else found
+        epsilon = self.budget.mode.epsilon_of(base, self.budget.delta)
+        return math.inf if epsilon is None else epsilon
 
     def check(self, base: Counts) -> None:
         """PrivacyError for a run that released more than was planned, or what is not covered."""
@@ -208,12 +207,12 @@ class SearchPlan:
 
 def _listed(settings: PrivateTuning.Settings) -> list[dict[str, Any]]:
     try:
-        found = msgspec.json.decode(settings.candidates, type=list[dict[str, Any]])
+        candidates = msgspec.json.decode(settings.candidates, type=list[dict[str, Any]])
     except msgspec.DecodeError as error:
         raise UserError(f"private-tuning: candidates is no JSON list of settings: {error}") from None
-    if not found:
+    if not candidates:
         raise UserError("private-tuning: candidates is empty")
-    return found
+    return candidates
 
 
 def _parsed(problem: dp.Declaration, settings: PrivateTuning.Settings) -> list[dp.BaseSettings]:

@@ -95,8 +95,8 @@ class QuantileGD(dp.Algorithm):
     def _rounds(self, problem: dp.Declaration, mechanisms: dp.Mechanisms, settings: Settings) -> int:
         """T of dp-gd-average, at the clip that it would take."""
         clip = settings.clip or 1.0  # `complete` has given it a value
-        usual = clip if problem.loss.lipschitz < math.inf else min(clip, CLIP)
-        moved = usual * problem.row_bound / problem.n * (2 if mechanisms.doubled else 1)
+        threshold = clip if problem.loss.lipschitz < math.inf else min(clip, CLIP)
+        moved = threshold * problem.row_bound / problem.n * (2 if mechanisms.doubled else 1)
         return settings.T or steps(problem, moved, mechanisms.budget.rho, WORK)
 
     def run(self, problem, W, mechanisms, settings, trace):

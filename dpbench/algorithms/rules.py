@@ -54,8 +54,8 @@ def public_settings(name: str, n: int, d: int, epsilon: float) -> dict[str, Any]
     """
     method, fixed = resolve(name)
     rule = RULES.get(method.name)
-    found = rule(n, d, epsilon) if rule else method.public_settings(n, d, epsilon)
-    return {key: _short(value) for key, value in found.items() if key not in fixed}
+    settings = rule(n, d, epsilon) if rule else method.public_settings(n, d, epsilon)
+    return {key: _short(value) for key, value in settings.items() if key not in fixed}
 
 
 def public_rho(n: int, epsilon: float) -> float:

@@ -179,8 +179,8 @@ def discard(folder: Path) -> None:
 
 def manifest_of(folder: Path) -> dict[str, Any]:
     """The manifest beside prepared arrays."""
-    found: dict[str, Any] = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
-    return found
+    manifest: dict[str, Any] = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
+    return manifest
 
 
 def is_sound(folder: Path, spec: DatasetSpec) -> bool:
@@ -212,9 +212,9 @@ def open_dataset(folder: Path) -> Dataset:
     """Map a prepared folder."""
     manifest = manifest_of(folder)
     parts = map_parts(folder)
-    apart = {name.removeprefix(HELD_OUT): parts.pop(name) for name in list(parts) if name.startswith(HELD_OUT)}
+    held_out_parts = {name.removeprefix(HELD_OUT): parts.pop(name) for name in list(parts) if name.startswith(HELD_OUT)}
     X, y = _arrays(parts, manifest["columns"])
-    held_out = _arrays(apart, manifest["columns"]) if apart else None
+    held_out = _arrays(held_out_parts, manifest["columns"]) if held_out_parts else None
     outside = {"recipe", "recipe_version", "sha256", "raw", "numpy", "bytes", "name", "row_norm", "sources"}
     facts = {key: value for key, value in manifest.items() if key not in outside}
     return Dataset(manifest["name"], X, y, manifest["sha256"], folder, manifest["row_norm"], facts, held_out)
@@ -255,7 +255,7 @@ def fingerprint(parts: Mapping[str, np.ndarray]) -> dict[str, tuple[float, float
     >>> fingerprint({"y.npy": np.array([1.0, -2.0])})
     {'y.npy': (0.1458980337503153, 1.0901699437494745)}
     """
-    found = {}
+    sums_of = {}
     for name, array in sorted(parts.items()):
         flat = array.reshape(-1)
         sums = np.zeros(2)
@@ -263,8 +263,8 @@ def fingerprint(parts: Mapping[str, np.ndarray]) -> dict[str, tuple[float, float
             values = flat[first : first + BLOCK].astype(np.float64)
             weights = (np.arange(first + 1, first + 1 + values.size) * GOLDEN) % 1
             sums += weights @ values, weights @ np.abs(values)
-        found[name] = (float(sums[0]), float(sums[1]))
-    return found
+        sums_of[name] = (float(sums[0]), float(sums[1]))
+    return sums_of
 
 
 def accepted(name: str, sha256: str) -> bool:
@@ -282,11 +282,11 @@ def check(name: str, where: Path, sha256: str, parts: Mapping[str, np.ndarray]) 
     pin = pinned().get(name)
     if pin is None or pin.sha256 == sha256:
         return
-    found = fingerprint(parts)
-    same = found.keys() == pin.fingerprint.keys() and all(
+    sums = fingerprint(parts)
+    same = sums.keys() == pin.fingerprint.keys() and all(
         abs(value - pin.fingerprint[part][0]) <= TOLERANCE * pin.fingerprint[part][1]
         and abs(size - pin.fingerprint[part][1]) <= TOLERANCE * pin.fingerprint[part][1]
-        for part, (value, size) in found.items()
+        for part, (value, size) in sums.items()
     )
     if not same:
         raise DataError(

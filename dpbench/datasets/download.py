@@ -133,14 +133,14 @@ BY_HAND, NOT_PINNED = "put there by hand", "hash not pinned"  # words of the man
 def mirror_of(mirror: str | os.PathLike[str] | None) -> Path | str | None:
     """The mirror asked for, else that of DPBENCH_MIRROR: a folder, a URL without its last slash, or None."""
     name = "mirror" if mirror else "DPBENCH_MIRROR"
-    given = str(mirror or os.environ.get("DPBENCH_MIRROR", ""))
-    if not given:
+    address = str(mirror or os.environ.get("DPBENCH_MIRROR", ""))
+    if not address:
         return None
-    if given.startswith(("http://", "https://")):
-        return given.rstrip("/")
-    folder = Path(given).expanduser()
+    if address.startswith(("http://", "https://")):
+        return address.rstrip("/")
+    folder = Path(address).expanduser()
     if not folder.is_dir():
-        raise UserError(f"{name}: there is no folder {given}; give a folder or an http(s) URL")
+        raise UserError(f"{name}: there is no folder {address}; give a folder or an http(s) URL")
     return folder.resolve()
 
 
@@ -213,10 +213,10 @@ def unpack(path: Path, name: str) -> None:
 
 
 def _replace(path: Path, name: str, members: Mapping[str, Any], open_member: Callable[..., Any]) -> None:
-    found = next((members[variant] for variant in raw_files.variants(name) if variant in members), None)
-    if found is None:
+    member = next((members[variant] for variant in raw_files.variants(name) if variant in members), None)
+    if member is None:
         raise SourceFailed(f"the archive does not hold {name}")
-    with files.replacing(path) as extracted, open_member(found) as stream, open(extracted, "wb") as out:
+    with files.replacing(path) as extracted, open_member(member) as stream, open(extracted, "wb") as out:
         shutil.copyfileobj(stream, out)
 
 

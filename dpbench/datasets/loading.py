@@ -42,9 +42,9 @@ class FetchResult:
 def check_content(spec: DatasetSpec, X: Any, y: np.ndarray) -> None:
     """Raise DataError, with what was expected and what was found, unless (X, y) is what `spec` says."""
     rows, columns = X.shape
-    for what, found, expected in (("rows", rows, spec.rows), ("columns", columns, spec.columns)):
-        if expected is not None and found != expected:
-            raise DataError(f"{spec.name}: {found} {what} found, {expected} expected")
+    for what, count, expected in (("rows", rows, spec.rows), ("columns", columns, spec.columns)):
+        if expected is not None and count != expected:
+            raise DataError(f"{spec.name}: {count} {what} found, {expected} expected")
     if y.shape != (rows,) or X.dtype != np.float64 or y.dtype != np.float64:
         raise DataError(f"{spec.name}: the recipe gave y of shape {y.shape} and types {X.dtype}, {y.dtype}")
     values = X if isinstance(X, np.ndarray) else X.data
@@ -268,15 +268,15 @@ def _unpacked(target: Path, shipment: dict[str, bytes] | None) -> Dataset | None
 
 def main() -> None:
     """Pin every data set of the benchmark that is fetched; the others keep what they have."""
-    found = dict(cache.pinned())
+    pins = dict(cache.pinned())
     for name in registry.names():
         spec = registry.describe(name)
         if not available(name) or not spec.prepare.__module__.startswith("dpbench."):
             continue
         parts = cache.map_parts(load(name).folder)
-        found[spec.versioned] = cache.Pin(cache.digest(parts), cache.fingerprint(parts))
+        pins[spec.versioned] = cache.Pin(cache.digest(parts), cache.fingerprint(parts))
     lines = ["# The arrays of each data set and recipe version; written by dpbench.datasets.loading\n"]
-    for name, pin in sorted(found.items()):
+    for name, pin in sorted(pins.items()):
         sums = "".join(f'fingerprint."{part}" = [{a!r}, {b!r}]\n' for part, (a, b) in pin.fingerprint.items())
         lines.append(f'\n[{name}]\nsha256 = "{pin.sha256}"\n{sums}')
     cache.FILE.write_text("".join(lines), encoding="utf-8")

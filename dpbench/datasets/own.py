@@ -97,16 +97,16 @@ def _float64(array: Any, name: str) -> Any:
 def _check_binary(y: np.ndarray) -> None:
     if y.min() == -1 and y.max() == 1 and np.count_nonzero(y == 1) + np.count_nonzero(y == -1) == len(y):
         return
-    found = np.unique(y)
-    if np.array_equal(found, [-1.0, 1.0]):
+    labels = np.unique(y)
+    if np.array_equal(labels, [-1.0, 1.0]):
         return
-    if len(found) == 2:
-        low, high = found
+    if len(labels) == 2:
+        low, high = labels
         raise DataError(f"y: labels {low:g} and {high:g} found; map them: y = np.where(y == {high:g}, 1.0, -1.0)")
-    if len(found) == 1:
-        raise DataError(f"y: the only label is {found[0]:g}; give both -1 and +1")
-    shown = ", ".join(f"{v:g}" for v in found[:4])
-    raise DataError(f"y: {len(found)} labels ({shown}, …) found; give -1 and +1, or use a regression loss")
+    if len(labels) == 1:
+        raise DataError(f"y: the only label is {labels[0]:g}; give both -1 and +1")
+    shown = ", ".join(f"{v:g}" for v in labels[:4])
+    raise DataError(f"y: {len(labels)} labels ({shown}, …) found; give -1 and +1, or use a regression loss")
 
 
 def keep(
@@ -169,7 +169,7 @@ def copies(source: str | os.PathLike[str]) -> list[str]:
     Those of a dpbench that did not note the file are found by its name.
     """
     place, stem = _place(source), stem_of(source)
-    found = []
+    names = []
     for folder in sorted((cache.root() / "prepared").glob(f"{OWN}*-v1")):
         name = folder.name.removesuffix("-v1")
         try:
@@ -178,8 +178,8 @@ def copies(source: str | os.PathLike[str]) -> list[str]:
             sources = None
         unnoted = re.fullmatch(rf"{OWN}{re.escape(stem)}(-tenth)?-[0-9a-f]{{8}}", name) is not None
         if unnoted if sources is None else place in sources:
-            found.append(name)
-    return found
+            names.append(name)
+    return names
 
 
 def forget(name: str) -> Path:

@@ -107,8 +107,8 @@ def compression(path: Path) -> str:
 def opened(path: Path) -> BinaryIO:
     """The uncompressed content of a file, as a binary stream."""
     by_suffix = dict(SUFFIXES.values())
-    found: BinaryIO = by_suffix.get(compression(path), open)(path, "rb")
-    return found
+    stream: BinaryIO = by_suffix.get(compression(path), open)(path, "rb")
+    return stream
 
 
 def uncompressed(path: Path, file: BinaryIO) -> BinaryIO:

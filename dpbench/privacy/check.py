@@ -38,9 +38,9 @@ ABSOLUTE = 1e-4  # of the budget's ε, where both are next to nothing
 EMPTY = "nothing was released: the ledger of a private run is never empty"
 
 
-def at_most(spent: float, asked: float) -> bool:
+def at_most(spent: float, epsilon: float) -> bool:
     """Whether ε `spent` is at most the ε `asked` for, but for rounding; not so if it is no number."""
-    return spent <= asked * (1 + ROUNDING) + 1e-9
+    return spent <= epsilon * (1 + ROUNDING) + 1e-9
 
 
 @dataclass(frozen=True)
@@ -66,17 +66,17 @@ def check(composition: Composition, budget: Budget) -> Checked:
     (`tight`): then one of the two is wrong; nor far above that, or above what the budget's own accounting claims.
     PrivacyError for a release that is not accounted under the budget's relation.
     """
-    found = spent(composition, budget.delta, budget.relation)
+    result = spent(composition, budget.delta, budget.relation)
     accounted, least = budget.epsilon_of(composition), Tight().epsilon_of(counted(composition), budget.delta)
     slack = ABSOLUTE * budget.epsilon + OF_DELTA * budget.delta
     error = ""
     if not composition:
         error = EMPTY
-    elif not at_most(found.epsilon, budget.epsilon):
-        error = f"the ledger composes to ε = {found.epsilon:.6g}, more than the {budget.epsilon:g} asked for"
-    elif disagreement := _disagreement(composition, found.epsilon, least, accounted, slack):
-        error = f"two computations of ε disagree: {found.epsilon:.6g} by {found.checked_by}, {disagreement}"
-    return Checked(found.epsilon, found.checked_by, accounted, error)
+    elif not at_most(result.epsilon, budget.epsilon):
+        error = f"the ledger composes to ε = {result.epsilon:.6g}, more than the {budget.epsilon:g} asked for"
+    elif disagreement := _disagreement(composition, result.epsilon, least, accounted, slack):
+        error = f"two computations of ε disagree: {result.epsilon:.6g} by {result.checked_by}, {disagreement}"
+    return Checked(result.epsilon, result.checked_by, accounted, error)
 
 
 @dataclass(frozen=True)
@@ -98,12 +98,12 @@ class Guarantee:
 def guarantee(ledger: Ledger, i: int, budget: Budget, labels: Collection[str]) -> Guarantee:
     """Both routes' ε of what replicate `i` planned, and what it realised; `labels`: those its algorithm declared."""
     released = ledger.of(i)
-    found, realised = check(ledger.planned(i), budget), spent(released, budget.delta, budget.relation).epsilon
-    error = found.error if released else EMPTY
+    planned, realised = check(ledger.planned(i), budget), spent(released, budget.delta, budget.relation).epsilon
+    error = planned.error if released else EMPTY
     error = error or undeclared(released, labels) or exact_release(ledger, i)
     if not error and (beyond := ledger.unplanned(i)):
         error = f"{', '.join(beyond)}: released more often, or at other noise, than was planned"
-    return Guarantee(found.epsilon, realised, found.checked_by, found.accounted, error)
+    return Guarantee(planned.epsilon, realised, planned.checked_by, planned.accounted, error)
 
 
 def compose(
@@ -155,14 +155,14 @@ DELTAS = (0.0, *np.geomspace(1e-10, 1e-3, 15), *np.geomspace(2e-3, 0.1, 18), *np
 
 def profile(composition: Composition, relation: Relation, deltas: Sequence[float] | Curve) -> Curve:
     """ε at each of `deltas`, in [0, 1), by the independent accountant (`verify`); infinite where there is none."""
-    given = [float(delta) for delta in deltas]
-    for delta in given:
+    points = [float(delta) for delta in deltas]
+    for delta in points:
         if not 0 <= delta < 1:
             raise UserError(f"deltas: each must be in [0, 1), got {delta:g}")
-    found = np.array([spent(composition, delta, relation).epsilon for delta in given])
-    order = np.argsort(given)  # a larger δ never costs more: accountants with an error of their own may say so
-    found[order] = np.minimum.accumulate(found[order])
-    return found
+    curve = np.array([spent(composition, delta, relation).epsilon for delta in points])
+    order = np.argsort(points)  # a larger δ never costs more: accountants with an error of their own may say so
+    curve[order] = np.minimum.accumulate(curve[order])
+    return curve
 
 
 def mu(composition: Composition) -> float | None:
@@ -177,15 +177,15 @@ def trade_off(composition: Composition, relation: Relation, alphas: Sequence[flo
     """f(α) at each of `alphas`, in [0, 1]: see the module."""
     from scipy.stats import norm
 
-    given = np.asarray(alphas, dtype=float)
-    if not ((given >= 0) & (given <= 1)).all():
+    levels = np.asarray(alphas, dtype=float)
+    if not ((levels >= 0) & (levels <= 1)).all():
         raise UserError("alphas: each must be in [0, 1]")
     if (gaussian := mu(composition)) is not None:
-        return np.asarray(norm.cdf(norm.isf(given) - gaussian))
+        return np.asarray(norm.cdf(norm.isf(levels) - gaussian))
     deltas = np.array(DELTAS)
     epsilons = profile(composition, relation, deltas)
     known = np.isfinite(epsilons) & (epsilons < 700)
-    return of_points(epsilons[known], deltas[known], given)
+    return of_points(epsilons[known], deltas[known], levels)
 
 
 def of_points(epsilon: float | Curve, delta: float | Curve, alpha: Curve) -> Curve:

@@ -230,14 +230,14 @@ class DataBudget:
         return mark
 
     def _refusal(self, charge: Charge, before: int, total: float) -> BudgetSpent:
-        asked = f"ε = {charge.epsilon:g}, δ = {charge.delta:.3g}"
+        cost = f"ε = {charge.epsilon:g}, δ = {charge.delta:.3g}"
         if math.isinf(total):
             return BudgetSpent(
-                f"budget: the δ of this fit ({asked}) and of the {before} before it leave nothing of the budget's "
+                f"budget: the δ of this fit ({cost}) and of the {before} before it leave nothing of the budget's "
                 f"δ = {self.delta:.3g}; ask for a smaller δ"
             )
         return BudgetSpent(
-            f"budget: with this fit ({asked}) and the {before} before it the data would cost ε = {total:.4g} at "
+            f"budget: with this fit ({cost}) and the {before} before it the data would cost ε = {total:.4g} at "
             f"δ = {self.delta:.3g}, more than {self.epsilon:g}; ask for a smaller ε or δ"
         )
 
@@ -270,10 +270,10 @@ class DataBudget:
         never opened by other means, which would drop the locks that this process has on it.
         """
         try:
-            found = os.stat(self.file)
-            if found.st_nlink > 1:  # SQLite would keep a journal for each name, and undo one's charges by the other's
+            stat = os.stat(self.file)
+            if stat.st_nlink > 1:  # SQLite would keep a journal for each name, and undo one's charges by the other's
                 raise UserError(f"budget: {self.file} has a second name (a hard link); keep one of them")
-            if found.st_size == 0:
+            if stat.st_size == 0:
                 raise UserError(f"budget: {self.file} is empty; {GONE}. If making it was interrupted, delete it")
             with contextlib.closing(_connected(self.file)) as db:
                 mode = db.execute("PRAGMA journal_mode").fetchone()[0]
@@ -283,7 +283,7 @@ class DataBudget:
                         "file beside it, run: PRAGMA journal_mode=DELETE"
                     )
                 db.execute("BEGIN IMMEDIATE")
-                held = self._read(db, None if anywhere else _place(found))
+                held = self._read(db, None if anywhere else _place(stat))
                 yield db, held
                 db.execute("COMMIT")
         except FileNotFoundError:
@@ -339,9 +339,9 @@ def _reopened(file: str, seen: str) -> DataBudget:
     return DataBudget(file, seen=seen)
 
 
-def _place(found: os.stat_result) -> str:
+def _place(stat: os.stat_result) -> str:
     """Device and inode: they stay when a file is renamed, and no copy has them."""
-    return f"{found.st_dev}:{found.st_ino}"
+    return f"{stat.st_dev}:{stat.st_ino}"
 
 
 def _mark(before: str, body: str) -> str:

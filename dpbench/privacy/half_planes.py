@@ -24,10 +24,10 @@ SIMPSON = np.array([1.0, *[4.0, 2.0] * 299, 4.0, 1.0]) / 1800  # of 601 points i
 
 def epsilon_of(event: LogisticPerturbation, mu: float, delta: float) -> float:
     """ε at δ > 0 of one perturbation and of Gaussian releases of Σ 1/z² = μ²."""
-    found = 0.0
+    epsilon = 0.0
     for t, tail in _tails(event):
-        found = _from_tail(t, tail, mu, delta, found)
-    return found
+        epsilon = _from_tail(t, tail, mu, delta, epsilon)
+    return epsilon
 
 
 @functools.lru_cache(maxsize=64)
@@ -90,9 +90,9 @@ def _least_line(t: np.ndarray, y: np.ndarray, slope: np.ndarray, tilt: np.ndarra
         i = low[block, j] + ahead
         lines = (t[points[block]] - free[i, None]) / slope[i, None] - over[j, i, None]
         nearest[block, j] = np.minimum(nearest[block, j], lines) if ahead else lines
-    found = np.empty((len(t), len(y)))
-    found[points] = nearest.swapaxes(1, 2)
-    return found
+    lowest = np.empty((len(t), len(y)))
+    lowest[points] = nearest.swapaxes(1, 2)
+    return lowest
 
 
 def _from_tail(t: np.ndarray, tail: np.ndarray, mu: float, delta: float, least: float) -> float:

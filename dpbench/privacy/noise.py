@@ -186,8 +186,8 @@ class Releases:
         value = np.asarray(value, dtype=float)
         moved = self.scaled_sensitivity(sensitivity, replaced)
         scale: Array = np.asarray(moved * multiplier, dtype=float)
-        found = _computed(moved, scale, multiplier)
-        first = self.record(event, found, label, value.shape[1:], scale, found, count)
+        realised = _computed(moved, scale, multiplier)
+        first = self.record(event, realised, label, value.shape[1:], scale, realised, count)
         return self.publish(noise.name, label, first, value, scale, lambda: self.noisy(value, scale, noise))
 
     def record(
@@ -303,12 +303,12 @@ class RoundsAhead:
         return np.asarray(self._drawn[:, self._at - 1])
 
 
-def _computed(sensitivity: Scalars, scale: Array, asked: Scalars) -> Scalars:
-    """The noise multiplier of what is drawn, scale over sensitivity: `asked` but for rounding, or 0/0."""
+def _computed(sensitivity: Scalars, scale: Array, multiplier: Scalars) -> Scalars:
+    """The noise multiplier of what is drawn, scale over sensitivity: `multiplier` but for rounding, or 0/0."""
     with np.errstate(divide="ignore", invalid="ignore"):
         ratio = scale / sensitivity
-        off: Array = abs(ratio / asked - 1) > 1e-9
-    return np.where(off, ratio, asked) if off.any() else asked
+        off: Array = abs(ratio / multiplier - 1) > 1e-9
+    return np.where(off, ratio, multiplier) if off.any() else multiplier
 
 
 def _runs_of_equals(keys: Sequence[str]) -> list[slice]:

@@ -41,8 +41,8 @@ def release_of(data: Any, depth: int = 0) -> Release:
         raise UserError(f"not a release: {ascii(data)[:80]}")
     values = {name: _value(f"{kind.__name__}: {name}", name, fields[name], of, depth) for name, of in known.items()}
     try:
-        found: Release = kind(**values)
-        return found
+        release: Release = kind(**values)
+        return release
     except (PrivacyError, TypeError, ValueError) as error:
         raise UserError(ascii(str(error))[1:-1][:200]) from None
 

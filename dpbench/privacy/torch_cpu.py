@@ -37,10 +37,10 @@ class TorchCPU:
         shape = np.shape(out) if out is not None else (size,) if isinstance(size, int) else size or ()
         n = math.prod(shape)
         numbers = self._in_blocks(n) if n >= BLOCK else np.array([self._one() for _ in range(n)], dtype=np.float32)
-        found = numbers.astype(float).reshape(shape)
+        normals = numbers.astype(float).reshape(shape)
         if out is not None:
-            out[...] = found
-        return found
+            out[...] = normals
+        return normals
 
     def symmetric(self, d: int) -> NDArray[Any]:
         """(d, d) the lower triangle of a normal array with its diagonal, mirrored."""

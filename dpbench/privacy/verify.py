@@ -111,14 +111,14 @@ def _spent(counts: Counts, delta: float, relation: Relation) -> Spent:
         with np.errstate(divide="ignore"):  # it takes the logarithm of a difference that may round to zero
             epsilon = get_epsilon_gaussian(_composed(gaussians), delta)
         return Spent(float(epsilon), "dp_accounting exact Gaussian")
-    found = [_basic(counts)]
+    routes = [_basic(counts)]
     if delta > 0:
         pld = _pld(counts, delta)
-        found.append(pld)
+        routes.append(pld)
         # Rényi DP where the privacy-loss distribution does not fit on its grid.
         if not math.isfinite(pld.epsilon):
-            found.append(_rdp(counts, delta))
-    best = min(found, key=lambda s: s.epsilon)
+            routes.append(_rdp(counts, delta))
+    best = min(routes, key=lambda s: s.epsilon)
     return Spent(best.epsilon, best.checked_by + _stand_ins(counts))
 
 
@@ -218,8 +218,8 @@ def _stand_ins(counts: Counts) -> str:
             isinstance(r, WithoutReplacement) and isinstance(r.release, Laplace) for r, _ in counts
         ),
     }
-    told = [note for note, present in notes.items() if present]
-    return f" ({'; '.join(told)})" if told else ""
+    present_notes = [note for note, present in notes.items() if present]
+    return f" ({'; '.join(present_notes)})" if present_notes else ""
 
 
 def _pure_epsilon(release: Release) -> float:

@@ -81,8 +81,8 @@ class Recipe:
     @property
     def rows(self) -> int | None:
         """How many rows there are to train on; None where it takes the data to know."""
-        found = self.spec.rows
-        return found if found is None or not self.apart else found - found // self.apart
+        rows = self.spec.rows
+        return rows if rows is None or not self.apart else rows - rows // self.apart
 
 
 CATALOGUE: dict[str, Recipe] = {

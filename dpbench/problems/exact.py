@@ -201,7 +201,7 @@ class ExactSums(Problem):
         m-strongly convex function. γ is the `gamma` asked for, or twice what float64 may be off by (`_off`) where that
         is more: a public number in either case. The solver, in float64, is asked for γ/4.
         """
-        asked, gamma = gamma, max(gamma, 2 * self._off(FARTHEST))
+        tolerance, gamma = gamma, max(gamma, 2 * self._off(FARTHEST))
         if self.loss.outputs > 1 or not built_in(self.loss):
             raise PrivacyError("the error of a minimiser's certificate is not known for this loss")
         convexity = ridge + self.l2
@@ -230,15 +230,15 @@ class ExactSums(Problem):
             self.loss.logistic,
         )
         near = CertifiedMinimiser(steps.astype(np.int64), unit, (radius + unit * math.sqrt(self.d) / 2) * UP, objective)
-        return near, np.where(norms <= gamma, np.minimum(norms, asked), np.inf), evaluations  # reached or not
+        return near, np.where(norms <= gamma, np.minimum(norms, tolerance), np.inf), evaluations  # reached or not
 
     @property
     def real(self) -> Problem:
         """The problem on the same rows in float64, for a solver whose result is checked."""
-        found = copy.copy(self)
-        found._rows = self._rows.in_float64  # noqa: SLF001 - a copy leaves out what is derived; float32 misses the tolerance
-        found.__class__ = _RealShardedProblem if isinstance(self, ShardedProblem) else _RealProblem  # type: ignore[assignment]
-        return found
+        problem = copy.copy(self)
+        problem._rows = self._rows.in_float64  # noqa: SLF001 - a copy leaves out what is derived; float32 misses the tolerance
+        problem.__class__ = _RealShardedProblem if isinstance(self, ShardedProblem) else _RealProblem  # type: ignore[assignment]
+        return problem
 
     def _off(self, norm: float) -> float:
         """How far the computed mean gradient of the loss is from the true one at ‖w‖ = norm, in ℓ₂ norm, at most.
@@ -300,8 +300,8 @@ class ExactSums(Problem):
             raise PrivacyError(f"one row's part of up to {largest:g} does not fit float64; lower the bounds")
         if isinstance(self._rows, Shards):
             return np.asarray(self._rows.total("whole", (function, room, *arguments), chosen))
-        found: Whole = self._rows.whole(function, room, *arguments, chosen)
-        return found
+        total: Whole = self._rows.whole(function, room, *arguments, chosen)
+        return total
 
 
 class ExactProblem(SubstitutedRows, ExactSums):

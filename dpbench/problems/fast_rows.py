@@ -77,8 +77,8 @@ def _usual_from(entry: np.ndarray, sample: np.ndarray, least: float) -> tuple[np
     for _ in range(2):  # those few are not b's
         if len(steady):
             ratios = sample * _inverse(sample, entry, steady)[:, None]
-            found, often = _most_frequent(ratios)
-            entry = np.where(often >= least, found, 0.0)
+            ratio, often = _most_frequent(ratios)
+            entry = np.where(often >= least, ratio, 0.0)
             order = np.argsort(np.where(entry == 0, 0.0, -often), kind="stable")
             steady = order[: min(STEADY, np.count_nonzero(entry))]
     return entry, steady
@@ -185,19 +185,19 @@ class Grouped:
         return total
 
 
-def grouped(X: np.ndarray, y: np.ndarray, usual: CommonEntries | None) -> Grouped | None:
+def grouped(X: np.ndarray, y: np.ndarray, common: CommonEntries | None) -> Grouped | None:
     """The rows in groups; None where they are not of that kind, or too few for it to pay."""
-    if usual is None or len(X) < MIN_ROWS:
+    if common is None or len(X) < MIN_ROWS:
         return None
     # Judged on a sample, before anything of the size of all rows is made.
     sample = slice(None, None, max(1, len(X) // SAMPLE))
-    rest = X[sample] * usual.inverse[sample, None] - usual.entry
-    of_categories = (np.abs(rest) > usual.slack).mean(axis=0) < MAX_UNCOMMON_SHARE
+    rest = X[sample] * common.inverse[sample, None] - common.entry
+    of_categories = (np.abs(rest) > common.slack).mean(axis=0) < MAX_UNCOMMON_SHARE
     numbers, coded = np.flatnonzero(~of_categories), np.flatnonzero(of_categories)
     if len(coded) > CODED or len(numbers) + 1 > MAX_COLUMN_SHARE * X.shape[1]:
         return None
-    usually = usual.entry[coded]
-    inverse = usual.inverse if usual.entry.any() else np.zeros(len(X))
+    usually = common.entry[coded]
+    inverse = common.inverse if common.entry.any() else np.zeros(len(X))
     change = np.zeros(len(coded))  # what a category adds to its column, not known before a row has it
     # Which categories a row has, a bit per column: as one 64-bit word, rows of one group are equal numbers.
     codes = np.zeros((len(X), 8), np.uint8)
@@ -206,7 +206,7 @@ def grouped(X: np.ndarray, y: np.ndarray, usual: CommonEntries | None) -> Groupe
         A = X[here, coded[0] : coded[-1] + 1]
         if A.shape[1] > len(coded):
             A = A[:, coded - coded[0]]
-        if not usual.entry.any():  # rescaling a row divided its ones by this
+        if not common.entry.any():  # rescaling a row divided its ones by this
             largest = np.maximum(A.max(axis=1), -A.min(axis=1))
             inverse[here] = 1 / np.where(largest > 0, largest, 1.0)
         rest = A * inverse[here, None]
@@ -225,18 +225,18 @@ def grouped(X: np.ndarray, y: np.ndarray, usual: CommonEntries | None) -> Groupe
         packed = np.packbits(has & ~has_not, axis=1, bitorder="little")
         codes[here, : packed.shape[1]] = packed
     codes = codes.view("<u8")[:, 0]
-    found, group, counts = np.unique(codes, return_inverse=True, return_counts=True)
-    if len(X) < FEWEST * len(found):
+    patterns, group, counts = np.unique(codes, return_inverse=True, return_counts=True)
+    if len(X) < FEWEST * len(patterns):
         return None
-    order = np.argsort(group.astype(np.min_scalar_type(len(found))), kind="stable")
+    order = np.argsort(group.astype(np.min_scalar_type(len(patterns))), kind="stable")
     # Rows of a group differ in their numbers and in their scale alone: these are the few dimensions of V.
     V = np.empty((len(numbers) + 1, len(X)))
     for row, column in zip(V, numbers, strict=False):
         np.take(X[:, column], order, out=row)
     np.divide(1.0, inverse[order], out=V[-1])
-    maps = np.zeros((len(found), X.shape[1], len(V)))
+    maps = np.zeros((len(patterns), X.shape[1], len(V)))
     maps[:, numbers, np.arange(len(numbers))] = 1.0
-    has = np.unpackbits(found[:, None].astype("<u8").view(np.uint8), axis=1, count=len(coded), bitorder="little")
+    has = np.unpackbits(patterns[:, None].astype("<u8").view(np.uint8), axis=1, count=len(coded), bitorder="little")
     maps[:, coded, -1] = usually + has * change
     return Grouped(V, y[order], maps, np.concatenate([[0], np.cumsum(counts)]))
 
@@ -279,7 +279,7 @@ def kernels() -> SimpleNamespace | None:
 
     @compile_loop
     def gram(
-        A: np.ndarray, inverse: np.ndarray, usual: np.ndarray, slack: np.ndarray, h: np.ndarray, total: np.ndarray
+        A: np.ndarray, inverse: np.ndarray, common: np.ndarray, slack: np.ndarray, h: np.ndarray, total: np.ndarray
     ) -> None:
         """total (e, e, K) += Σ_i h_ik r_i r_iᵀ, lower triangle, for r_i = inverse_i a_i - usual, mostly 0.
 
@@ -290,7 +290,7 @@ def kernels() -> SimpleNamespace | None:
         for i in range(b):
             m = 0
             for j in range(d):  # without a branch
-                r = A[i, j] * inverse[i] - usual[j]
+                r = A[i, j] * inverse[i] - common[j]
                 where[m], entry[m] = j, r
                 m += not abs(r) <= slack[j]
             if len(total) > d:

@@ -53,17 +53,17 @@ class ReplacedRows(Rows):
                 there = out[start : start + BLOCK]
                 there[...] = self._read(slice(start, start + len(there)), there)
             self._kept["X"] = out
-        found: np.ndarray = self._kept["X"]
-        return found
+        X: np.ndarray = self._kept["X"]
+        return X
 
     @functools.cached_property
     def in_float64(self) -> Rows:
         """See `Rows`."""
         if not self.single:
             return self
-        found = copy.copy(self)
-        found.single = False
-        return found
+        rows = copy.copy(self)
+        rows.single = False
+        return rows
 
     @property
     def in_float32(self) -> Rows | None:
@@ -270,13 +270,13 @@ def short_rows(X: Any, bound: float, norm: str) -> ShortenedRows | None:
     """What `GridRows` takes; None for rows that are no float32, or have another norm, or too many to be kept apart."""
     if not isinstance(X, np.ndarray) or X.dtype != np.float32 or norm != "l2" or X.shape[1] >= 2**16:
         return None
-    found, count = [ShortenedRows(np.empty(0, int), np.empty((0, X.shape[1]), np.float32))], 0
+    blocks, count = [ShortenedRows(np.empty(0, int), np.empty((0, X.shape[1]), np.float32))], 0
     for one in _in_float32(X, bound, None):
-        found.append(one)
+        blocks.append(one)
         count += len(one.rows)
         if count > FEW * len(X):
             return None
-    return ShortenedRows(*(np.concatenate(parts) for parts in zip(*found, strict=True)))
+    return ShortenedRows(*(np.concatenate(parts) for parts in zip(*blocks, strict=True)))
 
 
 class GridRows(ReplacedRows):

@@ -286,9 +286,9 @@ class Softmax(Loss):
         scores = z.reshape(-1, self.outputs, z.shape[1])
         top = scores.max(axis=1)
         mine = np.take_along_axis(scores, y.astype(int)[None, None], axis=1)[:, 0]
-        found = top - mine + np.log(np.exp(scores - top[:, None]).sum(axis=1))
+        losses = top - mine + np.log(np.exp(scores - top[:, None]).sum(axis=1))
         out[...] = 0.0
-        out.reshape(scores.shape)[:, 0] = found
+        out.reshape(scores.shape)[:, 0] = losses
         return out
 
     def derivative(self, z: np.ndarray, y: np.ndarray, out: np.ndarray) -> np.ndarray:
@@ -516,10 +516,10 @@ def get(name: str | Loss) -> Loss:
 @cache
 def _installed() -> dict[str, EntryPoint]:
     """name → where it is; a built-in name is never a package's."""
-    found = {point.name: point for point in entry_points(group=ENTRY_POINTS)}
-    for name in sorted(found.keys() & LOSSES.keys()):
-        warnings.warn(f"loss {name} ({found[name].value}) is left out: the name is taken", stacklevel=2)
-    return found
+    points = {point.name: point for point in entry_points(group=ENTRY_POINTS)}
+    for name in sorted(points.keys() & LOSSES.keys()):
+        warnings.warn(f"loss {name} ({points[name].value}) is left out: the name is taken", stacklevel=2)
+    return points
 
 
 @cache
@@ -527,8 +527,8 @@ def _plugin(name: str) -> Loss:
     """A package's loss, held against what it declares; UserError where it cannot be used."""
     where = f"loss {name} ({_installed()[name].value})"
     try:
-        found = _installed()[name].load()
-        loss = found() if isinstance(found, type) else found
+        provided = _installed()[name].load()
+        loss = provided() if isinstance(provided, type) else provided
     except Exception as error:  # a package of others may fail in any way; the line says which
         raise UserError(f"{where}: {type(error).__name__}: {error}") from error
     if not isinstance(loss, Loss):

@@ -112,12 +112,12 @@ def find_optimum(problem: EmpiricalRisk, solve: Solver | None = None) -> Optimum
     if not problem.convex:
         raise NoOptimum(f"{problem}: not convex, so it has no certified optimum; compare values of F")
     path = None if problem.folder is None else problem.folder / f"optimum-{_digest(problem)}.npz"
-    found = _read(path, problem) if path is not None else None
-    if found is None:
-        found = minimise(problem, solve=solve)
+    optimum = _read(path, problem) if path is not None else None
+    if optimum is None:
+        optimum = minimise(problem, solve=solve)
         if path is not None:
-            _write(path, found)
-    return found
+            _write(path, optimum)
+    return optimum
 
 
 def minimise(problem: EmpiricalRisk, start: np.ndarray | None = None, solve: Solver | None = None) -> Optimum:
@@ -136,13 +136,13 @@ def minimise(problem: EmpiricalRisk, start: np.ndarray | None = None, solve: Sol
         w, gap = _least_squares(problem), np.nan
     else:
         w, gap = solve_newton(problem, GRADIENT_TOLERANCE / 100), np.nan
-    found = _certified(problem, w, gap)
-    if not _valid(found):
+    optimum = _certified(problem, w, gap)
+    if not _valid(optimum):
         raise NoOptimum(
-            f"{problem}: no certified optimum: the best point has {found.kind} {found.certificate:.1e}, "
-            f"F = {found.value:.6g} and gap {found.gap:.1e}; the data are nearly separable or badly scaled: add l2"
+            f"{problem}: no certified optimum: the best point has {optimum.kind} {optimum.certificate:.1e}, "
+            f"F = {optimum.value:.6g} and gap {optimum.gap:.1e}; the data are nearly separable or badly scaled: add l2"
         )
-    return found
+    return optimum
 
 
 def _certified(problem: EmpiricalRisk, w: np.ndarray, gap: float) -> Optimum:
@@ -153,20 +153,20 @@ def _certified(problem: EmpiricalRisk, w: np.ndarray, gap: float) -> Optimum:
     return Optimum(w, value, norm, "gradient norm", gap)
 
 
-def _valid(found: Optimum) -> bool:
-    if found.kind == "duality gap":
-        return found.certificate <= L1_TOLERANCE
-    return found.certificate <= GRADIENT_TOLERANCE and not found.gap > GAP_TOLERANCE
+def _valid(optimum: Optimum) -> bool:
+    if optimum.kind == "duality gap":
+        return optimum.certificate <= L1_TOLERANCE
+    return optimum.certificate <= GRADIENT_TOLERANCE and not optimum.gap > GAP_TOLERANCE
 
 
 def _logistic(problem: EmpiricalRisk) -> tuple[np.ndarray, float]:
     rows, back = _reduced(problem)
     solutions = []
     for start in STARTS:
-        found = solvers.solve_logistic(rows, problem.l2, start)
-        if not problem.l2 and found.smallest_margin > 0:
+        candidate = solvers.solve_logistic(rows, problem.l2, start)
+        if not problem.l2 and candidate.smallest_margin > 0:
             raise NoOptimum(f"{problem}: the data are linearly separable, so inf F = 0 is not attained; add l2 or l1")
-        solutions.append(found)
+        solutions.append(candidate)
         best = min(solutions, key=lambda solution: solution.gap)
         if _valid(_certified(problem, back(best.w), best.gap)):
             break
@@ -217,14 +217,14 @@ def _read(path: Path, problem: EmpiricalRisk) -> Optimum | None:
         return None
     if w.shape != (problem.d,) or not np.isfinite(w).all():
         return None
-    found = _certified(problem, w, solvers.duality_gap(problem, w) if problem.l1 else gap)
-    return found if _valid(found) and abs(found.value - value) <= 1e-9 * max(1, abs(value)) else None
+    optimum = _certified(problem, w, solvers.duality_gap(problem, w) if problem.l1 else gap)
+    return optimum if _valid(optimum) and abs(optimum.value - value) <= 1e-9 * max(1, abs(value)) else None
 
 
-def _write(path: Path, found: Optimum) -> None:
+def _write(path: Path, optimum: Optimum) -> None:
     """Whole or not at all; a folder that cannot be written to only costs the time to solve again."""
     with suppress(OSError), files.replacing(path) as staged, open(staged, "wb") as file:
-        np.savez(file, w=found.w, value=found.value, gap=found.gap)
+        np.savez(file, w=optimum.w, value=optimum.value, gap=optimum.gap)
 
 
 WIDE_STEPS, HALVINGS = 100, 40

@@ -145,11 +145,11 @@ class EmpiricalRisk(Declaration):
 
     def share_within(self, W: np.ndarray, bounds: np.ndarray) -> np.ndarray:
         """(k,) shares of the rows with |ℓ'_i| at most the bound of each w; bounds (k,)."""
-        found = [
+        shares = [
             self._sum(functools.partial(_within, self.loss, float(bound)), w[None])
             for w, bound in zip(W, bounds, strict=True)
         ]
-        return np.concatenate(found) / self.n
+        return np.concatenate(shares) / self.n
 
     def centred_gradient(self, W: np.ndarray) -> np.ndarray:
         """(k, d) means of the rows' gradients of logistic loss less their half without w: (ℓ'_i + y_i/2) x_i."""
@@ -228,9 +228,9 @@ class EmpiricalRisk(Declaration):
         rows = self._rows.in_float32
         if rows is None:
             return None
-        found = copy.copy(self)
-        found._rows = rows  # noqa: SLF001 - a copy leaves out what is derived
-        return found
+        problem = copy.copy(self)
+        problem._rows = rows  # noqa: SLF001 - a copy leaves out what is derived
+        return problem
 
     def approximate_minimiser(
         self, solve: Callable[..., tuple[np.ndarray, ...]], W: np.ndarray, b: np.ndarray, ridge: float, gamma: float
@@ -240,11 +240,11 @@ class EmpiricalRisk(Declaration):
         In float64, whatever the rows are kept in: the noise rests on the norms, and in float32 a norm is off by as much
         as is asked for. On rows of a grid: with a certificate that the release needs (`exact.ExactSums`).
         """
-        found = self
+        problem = self
         if self._rows.single:
-            found = copy.copy(self)
-            found._rows = self._rows.in_float64  # noqa: SLF001 - a copy leaves out what is derived
-        W, norms, evaluations = solve(found, W, b, ridge, gamma)
+            problem = copy.copy(self)
+            problem._rows = self._rows.in_float64  # noqa: SLF001 - a copy leaves out what is derived
+        W, norms, evaluations = solve(problem, W, b, ridge, gamma)
         return W, norms, evaluations
 
     # Labels and single rows

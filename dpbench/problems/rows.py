@@ -55,10 +55,10 @@ class Rows:
         """The same rows, multiplied in float64: blocks of float32 become float64 on the way."""
         if not self.single:
             return self
-        found = Rows(self.X, self.y)
-        found.single = False
-        found.__dict__.update(common=None, groups=None, _entries=None)  # all three are of a float64 X
-        return found
+        rows = Rows(self.X, self.y)
+        rows.single = False
+        rows.__dict__.update(common=None, groups=None, _entries=None)  # all three are of a float64 X
+        return rows
 
     @property
     def in_float32(self) -> Rows | None:
@@ -210,7 +210,7 @@ class Rows:
         if rows is None and self.groups:
             return self.groups.gram(function, W)
         if len(W) > 1 and not self.single and (compiled := kernels()) and self.common:
-            return self._gram_of_usual(compiled.gram, self.common, function, W, rows)
+            return self._gram_of_common(compiled.gram, self.common, function, W, rows)
         total = np.zeros((len(W), self.d, self.d))
         if self.single:
             return self._single_gram(function, W, rows, convex)
@@ -243,10 +243,10 @@ class Rows:
                     H += scaled.T @ (scaled if half else part)
         return (total + total.swapaxes(1, 2)) / 2
 
-    def _gram_of_usual(
+    def _gram_of_common(
         self,
         add: Callable[..., None],
-        usual: CommonEntries,
+        common: CommonEntries,
         function: Pointwise,
         W: np.ndarray,
         rows: np.ndarray | None,
@@ -255,7 +255,7 @@ class Rows:
 
         With g = h s²: Σ h x xᵀ = Σ g r rᵀ + (Σ g r) bᵀ + b (Σ g r)ᵀ + (Σ g) b bᵀ, the last from a 1 behind each r.
         """
-        k, shifted = len(W), bool(usual.entry.any())
+        k, shifted = len(W), bool(common.entry.any())
         size = self.d + shifted
         # Lanes beyond k keep weight 0: the compiled loop is fastest on a multiple of LANES.
         lanes = -(-k // LANES) * LANES
@@ -264,16 +264,16 @@ class Rows:
         start = 0
         for A, y, z in self.predictions(W, rows):
             here = slice(start, start + len(y))
-            inverse = usual.inverse[here if rows is None else rows[here]]
+            inverse = common.inverse[here if rows is None else rows[here]]
             weights[: len(y), :k] = (function(z, y, z) / inverse**2).T
-            add(A, inverse, usual.entry, usual.slack, weights[: len(y)], total)
+            add(A, inverse, common.entry, common.slack, weights[: len(y)], total)
             start += len(y)
         sums = np.ascontiguousarray(np.moveaxis(total[..., :k], 2, 0))
         # The loop adds up the lower triangle alone.
         sums += np.tril(sums, -1).swapaxes(1, 2)
         if not shifted:
             return sums
-        b, d = usual.entry, self.d
+        b, d = common.entry, self.d
         cross = sums[:, d, :d, None] * b
         return sums[:, :d, :d] + (cross + cross.swapaxes(1, 2)) + sums[:, d, d, None, None] * np.outer(b, b)
 

@@ -29,7 +29,7 @@ def held_out_scores(
     m = len(y)
     columns = ["held_loss", "held_loss_se", "held_loss_gain", "held_loss_gain_se", "held_gain", "held_gain_se"]
     columns += ["held_accuracy", "held_auc", *RARE] if loss.binary else []
-    found = {name: np.empty(len(W)) for name in columns}
+    scores = {name: np.empty(len(W)) for name in columns}
     base = _losses(loss, X @ reference, y)
     same = _losses(loss, np.full(m, constant(loss, mean)), y)
     # The answer that needs no model: the class that the rows in use have more of, or their mean.
@@ -42,19 +42,19 @@ def held_out_scores(
     for i, w in enumerate(W):  # one at a time: nothing of size (k, m)
         z = X @ w
         losses = _losses(loss, z, y)
-        found["held_loss"][i] = losses.mean()
-        found["held_loss_se"][i] = _error(losses - base)
-        found["held_loss_gain"][i] = (same - losses).mean()
-        found["held_loss_gain_se"][i] = _error(same - losses)
+        scores["held_loss"][i] = losses.mean()
+        scores["held_loss_se"][i] = _error(losses - base)
+        scores["held_loss_gain"][i] = (same - losses).mean()
+        scores["held_loss_gain_se"][i] = _error(same - losses)
         hits = 0.5 * (1 + np.sign(y * z)) if loss.binary else -((y - z) ** 2)
-        found["held_gain"][i] = (hits - against).mean() / scale
-        found["held_gain_se"][i] = _error(hits - against) / scale
+        scores["held_gain"][i] = (hits - against).mean() / scale
+        scores["held_gain_se"][i] = _error(hits - against) / scale
         if loss.binary:
-            found["held_accuracy"][i] = hits.mean()
-            found["held_auc"][i] = _auc(z, y)
+            scores["held_accuracy"][i] = hits.mean()
+            scores["held_auc"][i] = _auc(z, y)
             for name, value in rare_scores(loss, z, y).items():
-                found[name][i] = value
-    return found if m else {}
+                scores[name][i] = value
+    return scores if m else {}
 
 
 def constant(loss: Loss, mean: float) -> float:

@@ -75,18 +75,18 @@ class Shards:
         """See `Rows`."""
         if not self.single:
             return self
-        found = copy.copy(self)
-        found.single, found._wide = False, True  # noqa: SLF001 - a copy of itself
-        return found
+        shards = copy.copy(self)
+        shards.single, shards._wide = False, True  # noqa: SLF001 - a copy of itself
+        return shards
 
     @property
     def in_float32(self) -> Shards | None:
         """See `Rows`."""
         if not self._wide:
             return None
-        found = copy.copy(self)
-        found.single, found._wide = True, False  # noqa: SLF001 - a copy of itself
-        return found
+        shards = copy.copy(self)
+        shards.single, shards._wide = True, False  # noqa: SLF001 - a copy of itself
+        return shards
 
     def total(
         self,
@@ -245,9 +245,9 @@ class ShardedProblem(Problem):
 
     @cached_property
     def _optimum(self) -> Optimum:
-        found = copy.copy(self)
-        found._shards = found._rows = self._shards.in_float64  # type: ignore[assignment]  # noqa: SLF001 - in float64
-        return find_optimum(found, solve=_newton)
+        problem = copy.copy(self)
+        problem._shards = problem._rows = self._shards.in_float64  # type: ignore[assignment]  # noqa: SLF001 - in float64
+        return find_optimum(problem, solve=_newton)
 
 
 def _newton(problem: EmpiricalRisk) -> tuple[np.ndarray, float]:

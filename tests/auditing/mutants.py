@@ -59,12 +59,14 @@ MUTANTS = (
     ),
     Mutant(
         SEAM + "Releases.release",
-        "found, label, value",
-        "2 * found, label, value",
+        "realised, label, value",
+        "2 * realised, label, value",
         "the ledger says twice the noise that is drawn",
         "dp-gd",
     ),
-    Mutant(SEAM + "Releases.release", "scale, found, count)", "scale, found, 0)", "the ledger stays empty", "dp-gd"),
+    Mutant(
+        SEAM + "Releases.release", "scale, realised, count)", "scale, realised, 0)", "the ledger stays empty", "dp-gd"
+    ),
     Mutant(
         SEAM + "Releases.release",
         "np.asarray(moved * multiplier",

@@ -108,14 +108,14 @@ class Opt(SecondOrderMethod):
         return getattr(settings, "stop", "released") == "true loss"
 
     def stages(self, problem: dp.Declaration, mechanisms: dp.Mechanisms, alpha: float, settings: Any) -> list[Stage]:
-        left, found = settings.cap, []
+        left, stages = settings.cap, []
         for phase in self.phases(problem, mechanisms.budget, alpha, settings):
             T, sigma = min(phase.T, left), settings.noise * phase.sigma
             guard = Guard(problem, settings.overflow == "lost")
             oracle = self.oracle(problem, mechanisms, sigma, settings, guard)
-            found.append(Stage(oracle, self.steps(problem, mechanisms, sigma, guard), T))
+            stages.append(Stage(oracle, self.steps(problem, mechanisms, sigma, guard), T))
             left -= T
-        return found
+        return stages
 
     def method(
         self, w: dp.Array, problem: dp.Problem, mechanisms: dp.Mechanisms, alpha: float, settings: Any

@@ -152,10 +152,10 @@ def run_in_step(problem: dp.Problem, methods: list[Method], W: dp.Array, trace: 
     ended = np.zeros(k, bool)
     iteration = 0
     while True:
-        asked = {i: request for i, request in pending.items() if not isinstance(request, Iterate)}
+        requests = {i: request for i, request in pending.items() if not isinstance(request, Iterate)}
         # A search takes one replicate several answers and another none: all wait until each is at an iterate.
-        if asked:
-            answers = _answer(problem, asked, run)
+        if requests:
+            answers = _answer(problem, requests, run)
         else:
             for i, iterate in pending.items():
                 run.W[i] = iterate.w
@@ -175,7 +175,7 @@ def run_in_step(problem: dp.Problem, methods: list[Method], W: dp.Array, trace: 
                 del pending[i]
 
 
-def _answer(problem: dp.Problem, asked: dict[int, Request], run: BatchEnd) -> dict[int, Any]:
+def _answer(problem: dp.Problem, requests: dict[int, Request], run: BatchEnd) -> dict[int, Any]:
     """Answers by replicate; requests of a kind that share their rows in one call."""
     answers: dict[int, Any] = {}
     kinds: list[tuple[type[Request], Callable[..., dp.Array], np.ndarray | None]] = [
@@ -185,7 +185,7 @@ def _answer(problem: dp.Problem, asked: dict[int, Request], run: BatchEnd) -> di
         (SmallestMargin, partial(_smallest, problem), None),
     ]
     for kind, ask, count in kinds:
-        of_kind = {i: request for i, request in asked.items() if isinstance(request, kind)}
+        of_kind = {i: request for i, request in requests.items() if isinstance(request, kind)}
         full = [i for i, request in of_kind.items() if request.rows is None]
         if full:
             answers |= zip(full, ask(np.stack([of_kind[i].w for i in full])), strict=True)

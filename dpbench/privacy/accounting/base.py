@@ -47,11 +47,11 @@ class Accounting:
         """`noise_scale` by bisection on `epsilon_of`, to `rtol`."""
 
         def cost(z: float) -> float:
-            found = self.epsilon_of((*after, *((scaled(release, z), count) for release, count in plan)), delta)
-            if found is None:
-                told = "; ".join(describe(release) for release, _ in (*plan, *after))
-                raise PrivacyError(f"accounting {self.name} does not compose: {told}")
-            return found
+            spent = self.epsilon_of((*after, *((scaled(release, z), count) for release, count in plan)), delta)
+            if spent is None:
+                parts = "; ".join(describe(release) for release, _ in (*plan, *after))
+                raise PrivacyError(f"accounting {self.name} does not compose: {parts}")
+            return spent
 
         return smallest_scale(cost, epsilon, start=start, rtol=rtol)
 

@@ -98,9 +98,9 @@ def _epsilon(releases: Counts, delta: float, added: bool) -> float:
     # Chernoff's tilt suits many releases. Where one rare, large loss outweighs the others' sum, a smaller one does.
     best = _tilt(parts, delta)
     for tilt in (*(best / 4**k for k in range(6)), 0.0):
-        found = _tilted(parts, h, tilt, delta)
-        if found is not None:
-            return found
+        epsilon = _tilted(parts, h, tilt, delta)
+        if epsilon is not None:
+            return epsilon
     raise _TooLarge
 
 
@@ -126,9 +126,13 @@ def _tilted(parts: list[Part], h: float, tilt: float, delta: float) -> float | N
     keep = losses > 0
     scale = sum(count * moment for (_, _, count), moment in zip(parts, moments, strict=True))
     masses = np.maximum(total[keep], 0.0) * np.exp(scale - tilt * losses[keep])
-    found = _solve(losses[keep], masses, BEYOND * sum(count for _, _, count in parts), delta)
-    felt = max(low * h, 0.0) >= found > 0 or (found == 0 and low > 0) or scale - tilt * found > math.log(delta / NOISE)
-    return None if felt else found
+    epsilon = _solve(losses[keep], masses, BEYOND * sum(count for _, _, count in parts), delta)
+    felt = (
+        max(low * h, 0.0) >= epsilon > 0
+        or (epsilon == 0 and low > 0)
+        or scale - tilt * epsilon > math.log(delta / NOISE)
+    )
+    return None if felt else epsilon
 
 
 def _solve(losses: Array, masses: Array, infinite: float, delta: float) -> float:
@@ -142,10 +146,10 @@ def _solve(losses: Array, masses: Array, infinite: float, delta: float) -> float
     with np.errstate(over="ignore", invalid="ignore"):
         weighted = np.cumsum(masses * np.exp(top - losses))
         at_next = above - np.exp(np.append(losses[1:], 0.0) - top) * weighted  # δ at the grid point below each loss
-    found = np.flatnonzero(at_next > delta)
-    if not len(found):
+    crossings = np.flatnonzero(at_next > delta)
+    if not len(crossings):
         return 0.0
-    i = int(found[0])
+    i = int(crossings[0])
     return max(0.0, float(top) + math.log((above[i] - delta) / weighted[i]))
 
 
@@ -268,8 +272,8 @@ def _bent(rate: float, z: float, half: Array) -> Array:
     size = np.abs(half)
     with np.errstate(divide="ignore"):
         log = np.log(1 / rate - 1) + 0.125 / z**2 + size + np.log(-np.expm1(-2 * size)) - math.log(2)
-    found: Array = np.copysign(np.where(log > 20, log + math.log(2), np.arcsinh(np.exp(np.minimum(log, 20)))), half)
-    return found
+    loss: Array = np.copysign(np.where(log > 20, log + math.log(2), np.arcsinh(np.exp(np.minimum(log, 20)))), half)
+    return loss
 
 
 def _normal(edges: Array) -> Array:

@@ -103,8 +103,8 @@ def _in_bulk(event: LogisticPerturbation, epsilon: float) -> bool:
 
 def epsilon_of(releases: Counts, delta: float) -> float | None:
     """ε at `delta` of one perturbation and Gaussian releases; None for anything else."""
-    found = _split(releases)
-    return None if found is None else _epsilon(*found, delta)
+    parts = _split(releases)
+    return None if parts is None else _epsilon(*parts, delta)
 
 
 @lru_cache(maxsize=256)
@@ -144,8 +144,8 @@ def noise_scale(plan: Counts, after: Counts, epsilon: float, delta: float) -> fl
 
     start = math.hypot(1 / event.noise_multiplier, mu) / gaussian_mu(epsilon, delta)
     target = math.log(delta) - MARGIN
-    found = smallest_scale(functools.partial(cost, opposite=True), target, start=start, rtol=1e-6)
-    return found if cost(found) <= target else smallest_scale(cost, target, start=found, rtol=1e-6)
+    scale = smallest_scale(functools.partial(cost, opposite=True), target, start=start, rtol=1e-6)
+    return scale if cost(scale) <= target else smallest_scale(cost, target, start=scale, rtol=1e-6)
 
 
 def _split(releases: Counts) -> tuple[LogisticPerturbation, float] | None:
@@ -260,8 +260,8 @@ def _hockey_stick(mu: float, epsilon: Array) -> Array:
 
     if mu == 0:
         return np.maximum(-np.expm1(epsilon), 0.0)
-    found: Array = 1.0 - np.exp(np.minimum(epsilon, 0.0))  # as far below, to the last digit
+    stick: Array = 1.0 - np.exp(np.minimum(epsilon, 0.0))  # as far below, to the last digit
     near = epsilon > -9 * mu - mu * mu / 2
     here = epsilon[near]
-    found[near] = np.exp(log_ndtr(mu / 2 - here / mu)) - np.exp(here + log_ndtr(-mu / 2 - here / mu))
-    return np.maximum(found, 0.0)
+    stick[near] = np.exp(log_ndtr(mu / 2 - here / mu)) - np.exp(here + log_ndtr(-mu / 2 - here / mu))
+    return np.maximum(stick, 0.0)

@@ -130,8 +130,8 @@ def bounded_range_cumulant(epsilon: float, orders: Array) -> Array:
         whole = -np.expm1(-orders * epsilon)
         top = np.log1p(-1 / orders) + np.log(whole) + epsilon - np.log(-np.expm1(-(orders - 1) * epsilon))
         exact = (orders - 1) * top + np.log(whole) - np.log(orders) - math.log(-math.expm1(-epsilon))
-    found: Array = np.where(orders * epsilon > 1e-2, np.minimum(exact, bound), bound)
-    return found
+    cumulant: Array = np.where(orders * epsilon > 1e-2, np.minimum(exact, bound), bound)
+    return cumulant
 
 
 def best_of_runs_cumulant(base: Counts, law: str, mean: float, orders: Array) -> Array | None:
@@ -153,8 +153,8 @@ def best_of_runs_cumulant(base: Counts, law: str, mean: float, orders: Array) ->
             logs = curve[None, :] - more[None, :] * np.log1p(1 / more)[:, None]
             logs += (orders * np.log1p(-1 / orders) - np.log(more))[None, :]
             extra = mean * np.minimum(1.0, np.exp(np.minimum(logs.min(axis=1), 0.0)))
-    found: Array = curve + more * extra + math.log(mean)
-    return found
+    cumulant: Array = curve + more * extra + math.log(mean)
+    return cumulant
 
 
 def rdp_epsilon(orders: Array, cumulant: Array, delta: float) -> float:

@@ -81,10 +81,10 @@ class Tight(Accounting):
             return objective_perturbation.epsilon_of(releases, delta)
         if all(isinstance(release, Gaussian) for release, _ in releases):
             return gaussian_epsilon(math.sqrt(squared_mu(releases)), delta)
-        found = loss_distribution.epsilon_of(releases, delta)
-        if found is None:
-            found = renyi.epsilon_of(releases, delta)
-        return min((each for each in (basic, found) if each is not None), default=None)
+        numerical = loss_distribution.epsilon_of(releases, delta)
+        if numerical is None:
+            numerical = renyi.epsilon_of(releases, delta)
+        return min((each for each in (basic, numerical) if each is not None), default=None)
 
     def noise_scale(self, plan: Counts, after: Counts, epsilon: float, delta: float) -> float:
         plan, after = _plain(plan), _plain(after)
@@ -115,8 +115,8 @@ def _while_covered(plan: Counts, after: Counts, epsilon: float, delta: float, mo
 
     def fits(log: float) -> bool:
         noisy = tuple((scaled(release, math.exp(log)), count) for release, count in plan)
-        found = loss_distribution.epsilon_of((*noisy, *after), delta)
-        return found is not None and found <= epsilon
+        spent = loss_distribution.epsilon_of((*noisy, *after), delta)
+        return spent is not None and spent <= epsilon
 
     low, high = math.log(most / 4), math.log(most)
     if not fits(high):

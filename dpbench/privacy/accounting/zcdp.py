@@ -70,13 +70,13 @@ class ZeroConcentrated(Accounting):
         return renyi.epsilon_of(releases, delta) if total is None else self.epsilon(total, delta)
 
     def noise_scale(self, plan: Counts, after: Counts, epsilon: float, delta: float) -> float:
-        asked, spent = total_rho(plan), total_rho(after)
-        if asked is None or spent is None:
+        planned, spent = total_rho(plan), total_rho(after)
+        if planned is None or spent is None:
             return renyi.noise_scale(plan, after, epsilon, delta)
         left = self.rho(epsilon, delta) - spent
         if left <= 0:
             raise PrivacyError(f"what was released before leaves nothing of ε = {epsilon:g}")
-        return math.sqrt(asked / left)
+        return math.sqrt(planned / left)
 
 
 def total_rho(releases: Counts) -> float | None:
@@ -216,8 +216,8 @@ class AsReleased(BunSteinke):
             return rho + np.sqrt(4 * rho * np.log(np.sqrt(math.pi * rho) / delta)) - epsilon
 
         with np.errstate(invalid="ignore", divide="ignore"):
-            found, *_ = fsolve(gap, self.start, full_output=True)  # the flag of convergence is the last: not looked at
-        return float(np.ravel(found)[0])
+            root, *_ = fsolve(gap, self.start, full_output=True)  # the flag of convergence is the last: not looked at
+        return float(np.ravel(root)[0])
 
 
 class ReleasedFebruary(AsReleased):

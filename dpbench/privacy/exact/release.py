@@ -139,9 +139,9 @@ class ExactCorrelated:
         M = np.asarray(sum(c * T for c, T in zip(self._weights, self._whole, strict=False)))
         K = np.clip(M + self._releases.integers(NORMAL, scale, M.shape), -LARGEST, LARGEST)
         past = sum(c * one for c, one in zip(self._weights[1:], self._shown, strict=False))
-        found = np.asarray((K - past) * 2.0**-COEFFICIENT_BITS, dtype=float)
-        self._shown = [found, *self._shown][: len(self._weights) - 1]
-        return found
+        noisy = np.asarray((K - past) * 2.0**-COEFFICIENT_BITS, dtype=float)
+        self._shown = [noisy, *self._shown][: len(self._weights) - 1]
+        return noisy
 
 
 FINER = 2.0**-17  # how much less than the sensitivity the grid of the released integers may add to it
@@ -233,9 +233,9 @@ class ExactReleases(Releases):
                     "radial noise, on no sample"
                 )
             term = self._term_of(value, label)
-            apart = 0.0 if term else value.neighbour_distance(self.relation)  # given the term, which is charged for
-            proved = (apart + 2 * (value.radius + (term.off if term else 0.0))) * UP
-            wrong = declared < apart * (1 - ROUNDING)  # what lies nearer depends on the solver, and is added
+            distance = 0.0 if term else value.neighbour_distance(self.relation)  # given the term, which is charged for
+            proved = (distance + 2 * (value.radius + (term.off if term else 0.0))) * UP
+            wrong = declared < distance * (1 - ROUNDING)  # what lies nearer depends on the solver, and is added
         else:
             bound = value.moved.sum_of_sizes if noise is LAPLACE else value.moved.l2
             alone = isinstance(event, PoissonReplaced)  # one of two rows is in the sample, as a rule
@@ -324,8 +324,8 @@ class ExactReleases(Releases):
             raise PrivacyError(f"{label}: sensitivity {declared:g} is declared, a score moves by up to {tried:g}")
         moved = (declared * (1 + 2 * rounding) + 2 * off) * UP
         grid = math.ldexp(1.0, math.floor(math.log2(moved * FINER)))
-        found = one_choice(score.function(values.integers * values.unit + public), label) / grid
-        return np.rint(np.clip(found, -COMPARED, COMPARED)).astype(np.int64), moved / grid * UP + 1, grid
+        scores = one_choice(score.function(values.integers * values.unit + public), label) / grid
+        return np.rint(np.clip(scores, -COMPARED, COMPARED)).astype(np.int64), moved / grid * UP + 1, grid
 
     def _rounded(self, noise: Noise, scale: float, shape: tuple[int, ...]) -> NDArray[np.int64]:
         if noise is LAPLACE:

@@ -280,8 +280,8 @@ def _rounded(law: Law, scale: float | Floats, words: Words, further: Callable[[i
     if not (least > 0 and most <= LARGEST):
         raise ValueError(f"scale: must be in (0, 2**45], got {least:g} … {most:g}")
     V = (words >> np.uint64(11)).astype(np.float64)  # 53 bits, exactly
-    found, doubtful = _fast(law, V, scale)
-    size = found.astype(np.int64)
+    rounded, doubtful = _fast(law, V, scale)
+    size = rounded.astype(np.int64)
     for i in np.flatnonzero(doubtful):
         one = float(scale if np.ndim(scale) == 0 else np.asarray(scale)[i])
         size[i] = min(_decided(law, int(V[i]), one, further(int(i))), FARTHEST)
