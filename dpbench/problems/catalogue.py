@@ -59,6 +59,7 @@ class Recipe:
     unit, target_unit: constants that rows and numeric targets are divided by. Rows beyond `row_bound` are then divided
         by what their norm exceeds it by.
     apart: one row in `apart`, chosen by position, is kept for scores of what was trained on the others; 0 for none.
+    fold: which of the `apart` disjoint sets of such rows: with all of them, cross-validation.
     version: raised whenever a change other than of the data gives the name another meaning; part of a run's key.
     """
 
@@ -71,6 +72,7 @@ class Recipe:
     unit: float | None = None
     target_unit: float = 1.0
     apart: int = 0
+    fold: int = 0
     version: int = 1
 
     @property
@@ -252,20 +254,27 @@ def recipe_of(name: str) -> Recipe:
 
 
 def _written_out(dataset: str, words: str) -> Recipe:
-    """The recipe of "DATASET:LOSS[,l1=WEIGHT][,l2=WEIGHT][,w2=WEIGHT][,apart=N]"; UserError for anything else.
+    """The recipe of "DATASET:LOSS[,l1=WEIGHT][,l2=WEIGHT][,w2=WEIGHT][,apart=N[,fold=J]]"; UserError for anything else.
 
-    apart: one row in so many is kept for scores, see `Recipe`.
+    apart: one row in so many is kept for scores, and fold says which of these, see `Recipe`.
     """
     natural = recipe_of(dataset)
     loss, *pairs = words.split(",")
     losses.get(loss)
-    weights, apart = {}, natural.apart
+    weights, apart, fold = {}, natural.apart, natural.fold
     for pair in pairs:
         name, _, value = pair.partition("=")
         if name == "apart":
             if not (value.isdecimal() and 2 <= int(value) <= 1000):
                 raise UserError(f"problem {dataset}:{words}: apart takes a whole number from 2 to 1000, got {value!r}")
             apart = int(value)
+            continue
+        if name == "fold":
+            if not (value.isdecimal() and int(value) < apart):
+                raise UserError(
+                    f"problem {dataset}:{words}: fold takes a whole number below that of apart before it: {value!r}"
+                )
+            fold = int(value)
             continue
         if name not in regularisers.KINDS:
             raise UserError(f"problem {dataset}:{words}: no regulariser {name!r}; {nearest(name, regularisers.KINDS)}")
@@ -274,7 +283,7 @@ def _written_out(dataset: str, words: str) -> Recipe:
         except ValueError:
             raise UserError(f"problem {dataset}:{words}: {pair!r} is not NAME=WEIGHT") from None
     regularisers.make(**weights)
-    return replace(natural, loss=loss, weights=weights, apart=apart)
+    return replace(natural, loss=loss, weights=weights, apart=apart, fold=fold)
 
 
 def declare(name: str) -> Declaration:
@@ -315,9 +324,12 @@ def _build(name: str, data: datasets.Dataset) -> Problem:
     held_out = None
     if recipe.apart:
         order = np.random.Generator(np.random.PCG64DXSM(SPLIT)).permutation(len(y))
+        order = np.roll(order, -recipe.fold * (len(y) // recipe.apart))
         away, kept = np.sort(order[: len(y) // recipe.apart]), np.sort(order[len(y) // recipe.apart :])
         held_out, X, y = (X[away], y[away]), X[kept], y[kept]
         data_hash = f"{data_hash} without one row in {recipe.apart}"
+        if recipe.fold:
+            data_hash = f"{data_hash}, fold {recipe.fold}"
     weights: dict[str, Any] = {**recipe.weights}
     problem = Problem(
         X,

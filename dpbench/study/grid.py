@@ -10,7 +10,7 @@ A grid file is a list of blocks, each a cross product (`GridEntry` has its keys)
     default.seeds = 15
     [[blocks]]                # in every profile
     artefacts = ["fig2"]
-    problems = ["a1a"]
+    problems = ["a1a"]                                     # "a1a:logistic,apart=5,fold={0..4}" is five problems
     algorithms = ["@newton", "dp-gd"]
     settings.T = [3, 10, 30]
     quick = { settings.T = [3] }                           # what is otherwise in one profile
@@ -25,6 +25,7 @@ from __future__ import annotations
 
 import itertools
 import os
+import re
 from collections import defaultdict
 from collections.abc import Iterator
 from typing import Any, TypeVar
@@ -197,7 +198,21 @@ def _blocks(profile: str, names: list[str], common: Shared, own: Shared, listed:
             except ValueError as error:
                 raise ValueError(f"{error} - at `{path}`") from None
             for one in _variants(_merged(*parts), profile, names, path):
-                yield _converted(one, GridEntry, path)
+                made = _converted(one, GridEntry, path)
+                yield msgspec.structs.replace(made, problems=[each for name in made.problems for each in _ranged(name)])
+
+
+def _ranged(name: str) -> list[str]:
+    """The names that a problem with one "{a..b}" stands for; of any other, itself.
+
+    >>> _ranged("adult:logistic,apart=5,fold={0..2}")[1:]
+    ['adult:logistic,apart=5,fold=1', 'adult:logistic,apart=5,fold=2']
+    """
+    found = re.fullmatch(r"(.*)\{(\d+)\.\.(\d+)\}(.*)", name)
+    if not found:
+        return [name]
+    before, first, last, after = found.groups()
+    return [f"{before}{each}{after}" for each in range(int(first), int(last) + 1)]
 
 
 def _converted(value: Any, kind: type[S], path: str) -> S:

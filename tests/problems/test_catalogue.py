@@ -78,3 +78,14 @@ def test_a_name_may_keep_rows_apart_to_score_on():
     for wrong in ("1", "0.5", "-2", "many", "2000"):
         with pytest.raises(UserError, match="apart takes a whole number"):
             catalogue.recipe_of(f"synthetic:logistic,apart={wrong}")
+
+
+def test_folds_are_disjoint_and_cover_the_rows():
+    folds = [build(f"synthetic:logistic,apart=5,fold={fold}") for fold in range(5)]
+    held = np.vstack([np.column_stack(problem.held_out) for problem in folds])
+    assert len(np.unique(held, axis=0)) == len(held) == 10_000
+    assert len({problem.data_hash for problem in folds}) == 5
+    assert folds[0].data_hash == build("synthetic:logistic,apart=5").data_hash  # the same rows under the same name
+    for wrong in ("apart=5,fold=5", "fold=1", "fold=1,apart=5", "apart=5,fold=-1"):
+        with pytest.raises(UserError, match="fold takes a whole number below that of apart"):
+            catalogue.recipe_of(f"synthetic:logistic,{wrong}")
