@@ -1,0 +1,258 @@
+"""Wang, "Revisiting differentially private linear regression" (UAI 2018): AdaSSP on 26 of its UCI sets.
+
+The printed values are the authors' result file; what the package says in words is in words.md.
+"""
+
+import math
+import sys
+from collections.abc import Iterator
+from decimal import Decimal
+
+import numpy as np
+import pandas as pd
+from dpbench.privacy.ledger import ConvexPerturbation, CountedRelease, Gaussian, Relation
+from dpbench.privacy.verify import spent
+from dpbench.study.context import Context, memoised, select
+from dpbench.study.declare import Case
+from dpbench.study.experiment import Experiment
+from dpbench.study.output import Table
+from dpbench.study.panels import Panels, band
+from dpbench.study.paper import Ends, Paper, by_factor, by_switches
+from dpbench.study.printed import Number
+from dpbench.study.statistics import means
+from dpbench.study.style import BLACK, BLUE, GREEN, GREY, RED
+from dpbench.study.verdict import NotEnough
+from dpbench.study.verdicts import Cell, Place, Switch
+
+CONSTANTS, HALF = "constants as released", "half of Xᵀy"
+PAPER = Paper(
+    __name__,
+    [
+        Switch(CONSTANTS, ("calibration", "published"), "suffstats_perturb.m, ObjPert.m, adassp.m"),
+        Switch(HALF, ("half", True), "ObjPert.m, line 45: norm(R*theta-v/2)"),
+    ],
+)
+W0, BEST = "w = 0", "non-private"
+METHODS = {"ssp-2018": "SSP", "adassp": "AdaSSP", "adassp-2018": "AdaSSP", "objpert-2018": "ObjPert"}
+RELEASED = {"SSP": {CONSTANTS}, "AdaSSP": {CONSTANTS}, "ObjPert": {CONSTANTS, HALF}}
+LOOKS = {"SSP": (GREEN, "^"), "AdaSSP": (RED, "o"), "ObjPert": (BLUE, "s")}
+SHOWN = ("bike", "protein", "wine", "airfoil", "sml", "housing")
+NEARLY_ALL, ERRORS = 0.9, 2.0  # share of the sets; standard errors of a difference
+EPSILON, LAST = 1.0, 10.0
+
+
+@memoised
+def runs(context: Context, artefact: str = "errors") -> pd.DataFrame:
+    """The runs with `set`, `method`, `error` (mean squared error on the tenth kept apart) and `on`, the switches."""
+    rows = PAPER.rows(context, artefact)
+    rows = rows[rows["held_loss"].notna()]
+    method = rows["algorithm"].map(METHODS).where(rows["planted"].ne(0), BEST).fillna(W0)
+    released = rows["algorithm"].eq("adassp-2018")  # its constants are its own, not a setting
+    return rows.assign(
+        set=rows["problem"].str.removeprefix("wang-").str.partition(":")[0],
+        method=method,
+        error=2 * rows["held_loss"],
+        on=rows["on"].where(~released, CONSTANTS),
+    )
+
+
+@memoised
+def ends(context: Context) -> Ends:
+    """Mean errors by set, method, the switches that are on, and ε; those without noise at ε = 1 alone."""
+    rows = runs(context).assign(on=lambda table: table["on"].where(~table["method"].isin([W0, BEST]), ""))
+    return Ends(means(rows, ["set", "method", "on", "epsilon"], "error"), "errors", "no rows of {method} on {set}")
+
+
+def on(method: str, released: bool) -> str:
+    """What `Ends` call a method's switches."""
+    return " + ".join(one for one in (CONSTANTS, HALF) if released and one in RELEASED[method])
+
+
+def sets(context: Context) -> list[str]:
+    """The sets with rows, in the paper's order."""
+    there = set(runs(context)["set"])
+    return [name for name in context.experiment.published()[W0] if name in there]
+
+
+def printed(context: Context, method: str, name: str, epsilon: float = EPSILON) -> str:
+    """The file's mean; of w = 0 and the model without noise there is one for all ε."""
+    paper = context.experiment.published()
+    values = paper[method][name]["mean"]
+    return values[paper["epsilon"].index(epsilon)] if len(values) > 1 else values[0]
+
+
+@PAPER.artefact("errors")
+def errors(context: Context):
+    at, records = ends(context), []
+    for name in sets(context):
+        record = {"set": name}
+        for method in (W0, BEST, "SSP", "AdaSSP", "ObjPert"):
+            record[f"{method}, printed"] = f"{float(printed(context, method, name)):.4f}"
+            forms = {"ours": True, "exact": False} if method in RELEASED else {"ours": None}
+            for form, released in forms.items():
+                key = "" if released is None else on(method, released)
+                found = at.matching(set=name, method=method, on=key, epsilon=EPSILON)
+                record[f"{method}, {form}"] = f"{found[0].mean:.4f} ± {found[0].se:.4f}" if found else "–"
+        records.append(record)
+    columns = {heading: f"{{{heading}}}" for heading in (records[0] if records else {})}
+    gaps = [] if records else [context.gap("errors", "every row")]
+    return Table(pd.DataFrame(records, columns=[*columns]), "", pd.DataFrame(records), gaps), {"epsilon": EPSILON}
+
+
+@PAPER.artefact("curves")
+def curves(context: Context):
+    rows = runs(context)
+    table = means(rows, ["set", "method", "on", "epsilon"], "error")
+    page = Panels(context, "errors", len(SHOWN), columns=3, size=(3.0, 2.5), room=0.9)
+    levels = context.experiment.published()["epsilon"]
+    for axis, name in page.over(SHOWN, title=str):
+        panel = select(table, set=name)
+        if page.empty(axis, panel, name, f"wang-{name}"):
+            continue
+        for method, (colour, marker) in LOOKS.items():
+            for released, style in ((True, "-"), (False, "--")):
+                line = select(panel, method=method, on=on(method, released)).sort_values("epsilon")
+                form = "as released" if released else "exact"
+                axis.plot(line["epsilon"], line["mean"], style, color=colour, label=f"{method}, {form}")
+                band(axis, line, "epsilon", colour)
+            values = [float(printed(context, method, name, each)) for each in levels]
+            axis.plot(levels, values, marker, color=colour, mfc="none", ms=5, label=f"{method}, printed")
+        for method, colour in ((W0, BLACK), (BEST, GREY)):
+            for row in select(panel, method=method).itertuples():
+                axis.axhline(row.mean, color=colour, lw=1, ls=":", label=method)
+        low, high = (float(printed(context, method, name)) for method in (BEST, W0))
+        axis.set(xscale="log", yscale="log", ylim=(0.8 * low, 3 * max(low, high)))
+    page.label("ε", "mean squared error")
+    return page.figure("", table, legend=4), {}
+
+
+RIVALS = {
+    "ObjPert as released": ("ObjPert", True),
+    "ObjPert": ("ObjPert", False),
+    "SSP as released": ("SSP", True),
+    "SSP": ("SSP", False),
+    W0: (W0, False),
+}
+
+
+def won(context: Context, rival: str, epsilon: float) -> tuple[int, int, int]:
+    """(sets on which AdaSSP's mean is below the rival's, on which by 2 standard errors, of how many).
+
+    As released it is set against what is as released, else the exact form against the exact one.
+    """
+    method, released = RIVALS[rival]
+    at, leads = ends(context), []
+    for name in sets(context):
+        mine = at.matching(set=name, method="AdaSSP", on=on("AdaSSP", released), epsilon=epsilon)
+        key = {"on": "", "epsilon": EPSILON} if method == W0 else {"on": on(method, released), "epsilon": epsilon}
+        other = at.matching(set=name, method=method, **key)
+        leads += [one.lead(two) for one, two in zip(mine, other, strict=False)]
+    return sum(lead > 0 for lead in leads), sum(lead > ERRORS for lead in leads), len(leads)
+
+
+@PAPER.artefact("wins")
+def wins(context: Context):
+    records = []
+    for epsilon in context.epsilons("wins"):
+        record = {"ε": f"{epsilon:g}"}
+        for rival in RIVALS:
+            below, clearly, of = won(context, rival, epsilon)
+            record[rival] = f"{below} ({clearly}) of {of}" if of else "–"
+        records.append(record)
+    gaps = [] if len(runs(context)) else [context.gap("wins", "every row")]
+    return Table(pd.DataFrame(records, columns=["ε", *RIVALS]), "", pd.DataFrame(records), gaps), {}
+
+
+@PAPER.claim("objpert", rivals=("ObjPert as released", "ObjPert"))
+@PAPER.claim("ssp", rivals=("SSP as released", "SSP"))
+def better(context: Context, rivals):
+    """On nine sets in ten, by means; all sets are needed."""
+    every = len(context.experiment.published()[W0])
+    for rival in rivals:
+        below, clearly, of = won(context, rival, EPSILON)
+        if of < every:
+            raise NotEnough(f"{of} of {every} sets have rows", "errors")
+        form = "as released" if rival.endswith("released") else "both with exact accounting"
+        yield below >= NEARLY_ALL * of, {"form": form, "below": below, "clearly": clearly, "of": of}
+
+
+@PAPER.claim("half")
+def half(context: Context):
+    """(ObjPert - non-private)/(w = 0 - non-private) at ε = 10, where the gap is over ten standard errors."""
+    at, ratios = ends(context), {"printed": [], "halved": [], "whole": []}
+    for name in sets(context):
+        key = {"set": name, "epsilon": EPSILON}
+        best, zero = at(method=BEST, on="", **key), at(method=W0, on="", **key)
+        if zero.mean - best.mean < 10 * math.hypot(zero.se, best.se):
+            continue
+        floor, width = (float(printed(context, method, name)) for method in (BEST, W0))
+        ratios["printed"].append((float(printed(context, "ObjPert", name, LAST)) - floor) / (width - floor))
+        for form, switches in (("halved", on("ObjPert", True)), ("whole", CONSTANTS)):
+            mine = at(set=name, method="ObjPert", on=switches, epsilon=LAST)
+            ratios[form].append((mine.mean - best.mean) / (zero.mean - best.mean))
+    if not ratios["printed"]:
+        raise NotEnough("no set has a wide enough gap", "errors")
+    found = {form: float(np.median(values)) for form, values in ratios.items()}
+    near = abs(found["printed"] - found["halved"]) < abs(found["printed"] - found["whole"])
+    return near, {**found, "of": len(ratios["printed"])}
+
+
+@PAPER.erratum("ssp")
+def ssp():
+    """√ln(4/δ)/ε on each of two releases, which a row of length 1 with |y| = 1 moves by 1 each."""
+    for epsilon in (0.1, 1.0, 10.0):
+        releases = (CountedRelease(Gaussian(math.sqrt(math.log(4 / 1e-6)) / epsilon), 2, "sums"),)
+        cost = spent(releases, 1e-6, Relation.ADD_REMOVE).epsilon
+        yield Case(f"δ = 1e-6, ε = {epsilon:g}", epsilon, cost, cost)
+
+
+@PAPER.erratum("objpert")
+def objpert():
+    """Half of Xᵀy: a row moves the gradient by 3, not by 2."""
+    for epsilon in (0.1, 1.0, 2.0, 10.0):
+        z = math.sqrt(4 * math.log(2 / 1e-6) + 2 * epsilon) / epsilon**2
+        event = ConvexPerturbation(2 / 3 * z, epsilon**2 / 2, Relation.ADD_REMOVE)
+        cost = spent((CountedRelease(event, 1, "minimiser"),), 1e-6, Relation.ADD_REMOVE).epsilon
+        yield Case(f"δ = 1e-6, ε = {epsilon:g}", epsilon, 0.0, cost)
+
+
+def cells(context: Context) -> Iterator[Cell]:
+    """Every mean of the file for the three private methods, beyond that of the model without noise.
+
+    Fold by fold, as the folds' own variance, which both have in common, would hide the noise.
+    """
+    rows, paper = runs(context), context.experiment.published()
+    wrong = runs(context, "planted")
+    wrong = wrong.assign(method=wrong["algorithm"].map(METHODS))
+    floor = select(rows, method=BEST).groupby("problem")["error"].mean().to_dict()
+    rows, wrong = (
+        part.assign(error=part["error"] - part["problem"].map(floor).astype(float)) for part in (rows, wrong)
+    )
+    for method in RELEASED:
+        for name in sets(context):
+            for epsilon in paper["epsilon"]:
+                own, off = (select(part, set=name, method=method, epsilon=epsilon) for part in (rows, wrong))
+                if own.empty:
+                    continue
+                beyond = Decimal(printed(context, method, name, epsilon)) - Decimal(printed(context, BEST, name))
+                yield Cell(
+                    Place(f"ε = {epsilon:g}", method, name),
+                    "errors",
+                    (Number("added error", str(beyond), k=paper["folds"]),),
+                    by_switches(own, added_error="error"),
+                    switches=tuple(one for one in (CONSTANTS, HALF) if one in RELEASED[method]),
+                    planted=by_factor(off, added_error="error") if len(off) else {},
+                    series=(name,),
+                )
+
+
+EXPERIMENT = Experiment(
+    name="wang2018",
+    title="Revisiting differentially private linear regression",
+    citation="Wang, UAI 2018",
+    package=__name__,
+    modules=(sys.modules[__name__],),
+    cells=cells,
+    switches=PAPER.switches,
+    short="AdaSSP",
+)
