@@ -208,10 +208,10 @@ def _ranged(name: str) -> list[str]:
     >>> _ranged("adult:logistic,apart=5,fold={0..2}")[1:]
     ['adult:logistic,apart=5,fold=1', 'adult:logistic,apart=5,fold=2']
     """
-    found = re.fullmatch(r"(.*)\{(\d+)\.\.(\d+)\}(.*)", name)
-    if not found:
+    matched = re.fullmatch(r"(.*)\{(\d+)\.\.(\d+)\}(.*)", name)
+    if not matched:
         return [name]
-    before, first, last, after = found.groups()
+    before, first, last, after = matched.groups()
     return [f"{before}{each}{after}" for each in range(int(first), int(last) + 1)]
 
 

@@ -91,8 +91,8 @@ def errors(context: Context):
             forms = {"ours": True, "exact": False} if method in RELEASED else {"ours": None}
             for form, released in forms.items():
                 key = "" if released is None else on(method, released)
-                found = at.matching(set=name, method=method, on=key, epsilon=EPSILON)
-                record[f"{method}, {form}"] = f"{found[0].mean:.4f} ± {found[0].se:.4f}" if found else "–"
+                cell = at.matching(set=name, method=method, on=key, epsilon=EPSILON)
+                record[f"{method}, {form}"] = f"{cell[0].mean:.4f} ± {cell[0].se:.4f}" if cell else "–"
         records.append(record)
     columns = {heading: f"{{{heading}}}" for heading in (records[0] if records else {})}
     gaps = [] if records else [context.gap("errors", "every row")]
@@ -192,9 +192,9 @@ def half(context: Context):
             ratios[form].append((mine.mean - best.mean) / (zero.mean - best.mean))
     if not ratios["printed"]:
         raise NotEnough("no set has a wide enough gap", "errors")
-    found = {form: float(np.median(values)) for form, values in ratios.items()}
-    near = abs(found["printed"] - found["halved"]) < abs(found["printed"] - found["whole"])
-    return near, {**found, "of": len(ratios["printed"])}
+    medians = {form: float(np.median(values)) for form, values in ratios.items()}
+    near = abs(medians["printed"] - medians["halved"]) < abs(medians["printed"] - medians["whole"])
+    return near, {**medians, "of": len(ratios["printed"])}
 
 
 @PAPER.erratum("ssp")
