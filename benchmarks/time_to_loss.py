@@ -1,11 +1,13 @@
 """Private fits against plain ones: processor seconds until the loss of lbfgs, everything included, on one core.
 
 `python -m benchmarks.time_to_loss` measures `SHAPES` and writes results/time_to_loss.csv and .md; with ROWS and COLUMNS
-it measures one shape and writes nothing, or with the word `keep` behind them its lines of the table. 10⁸ x 20 takes
+it measures one shape and writes nothing, or with the word `keep` behind them its lines of the table; with the word
+`estimator`, that alone. 10⁸ x 20 takes
 8 GB below TMPDIR, where such rows are mapped, and as much memory. The rows are float32 for all, as scikit-learn takes
 them too, and planted: y is +1 with probability σ(<x, w>), margins of deviation 1.5. They run in turns, each `ROUNDS`
 times, and the least time of each counts. δ moves a little from fit to fit, so that no calibration is found in a cache.
-excess: of the mean loss over lbfgs's, the mean of the rounds. At ε = 1 and δ = n⁻².
+excess: of the mean loss over lbfgs's, the mean of the rounds. At ε = 1 and δ = n⁻². Then the same rows in float64, as
+most tables are, through `PrivateClassifier` as it comes, beside lbfgs as it comes: both with an intercept.
 
 Vowpal Wabbit and diffprivlib run in the environment that VW_PYTHON names, each in a process that times itself; without
 it they are left out.
@@ -23,7 +25,7 @@ import tempfile
 import time
 import warnings
 from collections import defaultdict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -41,6 +43,7 @@ from dpbench.problems.rows import Rows
 RESULTS = Path(__file__).parent / "results"
 SHAPES = ((1_000_000, 20), (10_000_000, 20), (1_000_000, 100))
 ROUNDS, DEVIATION, ENOUGH = 3, 1.5, 1e-3
+WIDE = "float64"  # rows as most tables have them, of which the estimator takes all
 MANY, PART = 1_000_000, 10  # of more rows, one in so many alone; of no more, one in four
 MAPPED = 10**9  # entries from which rows are in a file, the quickest alone are measured, and once
 # Chosen on these very rows, which nobody may do with private ones. By columns: λ₀, and of samples the rates.
@@ -88,14 +91,14 @@ class Point(NamedTuple):
     fit: Callable[[float], np.ndarray]
 
 
-def table(n: int, d: int) -> tuple[np.ndarray, np.ndarray]:
-    """Planted rows of length about 1/2, so that none is beyond the bound of 1, float32, and their labels."""
+def table(n: int, d: int, dtype: Any = np.float32) -> tuple[np.ndarray, np.ndarray]:
+    """Planted rows of length about 1/2, so that none is beyond the bound of 1, and their labels."""
     rng = np.random.default_rng(0)
     if n * d >= MAPPED:
         with tempfile.NamedTemporaryFile() as file:  # its name is gone at once, its bytes with the last array
             X = np.memmap(file, np.float32, "w+", shape=(n, d))
     else:
-        X = np.empty((n, d), np.float32)
+        X = np.empty((n, d), dtype)
     y, w = np.empty(n), rng.standard_normal(d)
     w *= DEVIATION * 2 * np.sqrt(d) / np.linalg.norm(w)
     for start in range(0, n, 100_000):
@@ -173,6 +176,43 @@ def measure(n: int, d: int, rounds: int = ROUNDS) -> list[dict[str, Any]]:
     others = elsewhere(X, y, rows, reference, min(seconds[0])) if n <= SHAPES[0][0] and d <= 20 else []
     set_up(X, y, rows)
     return found + others
+
+
+def by_estimator(n: int, d: int, rounds: int = ROUNDS) -> list[dict[str, Any]]:
+    """A record of lbfgs and of `PrivateClassifier` on float64 rows, whose columns have a public range of 4 deviations.
+
+    The settings of the estimator's say how much memory a process takes that makes X and fits, in times X.
+    """
+    from sklearn.linear_model import LogisticRegression
+
+    X, y = table(n, d, np.float64)
+    seconds, found = [[], []], [[], []]
+    for turn in range(rounds):
+        for i, model in enumerate((LogisticRegression(C=np.inf), estimator(n, d, turn))):
+            gc.collect()
+            begin = time.process_time()
+            model.fit(X, y)
+            seconds[i].append(time.process_time() - begin)
+            found[i].append(float(np.logaddexp(0, -y * model.decision_function(X)).mean()))
+    plain, ours = map(min, seconds)
+    del X, y
+    before, peak = files.peak_of(fit_alone, n, d, warm_up=(2_000, d))
+    settings = {"rows": WIDE, "peak memory": f"{(peak - before) / (8 * n * d):.2f} X"}
+    return [
+        record(n, d, "lbfgs", False, {"rows": WIDE}, plain, 1.0, 0.0),
+        record(n, d, "PrivateClassifier", True, settings, ours, ours / plain, np.mean(found[1]) - found[0][0]),
+    ]
+
+
+def estimator(n: int, d: int, turn: int = 0) -> dpbench.PrivateClassifier:
+    """As it comes, at ε = 1."""
+    end = 2 / np.sqrt(d)
+    return dpbench.PrivateClassifier(1.0, n**-2.0 * (1 + 1e-4 * turn), bounds=(-end, end), classes=[-1, 1])
+
+
+def fit_alone(n: int, d: int) -> None:
+    """One fit to float64 rows, for `files.peak_of`."""
+    estimator(n, d).fit(*table(n, d, np.float64))
 
 
 def record(*values: Any) -> dict[str, Any]:
@@ -263,23 +303,32 @@ def markdown(records: list[dict[str, Any]]) -> str:
     return "\n".join(lines) + "\n"
 
 
-def main(shapes: tuple[tuple[int, int], ...] = SHAPES, *, keep: bool = True) -> None:
-    """Print a line per method; keep: write results/time_to_loss.csv and .md."""
+def main(shapes: tuple[tuple[int, int], ...] = SHAPES, words: Sequence[str] = ("keep",)) -> None:
+    """Print a line per method; words: "keep" writes results/time_to_loss.csv and .md, "estimator" measures it alone."""
     warnings.simplefilter("ignore")
     records = []
     with threadpool_limits(1):
         for n, d in shapes:
-            records += measure(n, d, ROUNDS if n * d <= 10**8 else 2 if n * d < MAPPED else 1)
-    if keep:
+            if "estimator" not in words:
+                records += measure(n, d, ROUNDS if n * d <= 10**8 else 2 if n * d < MAPPED else 1)
+            if n * d < MAPPED:
+                records += by_estimator(n, d)
+    if "keep" in words:
         with open(RESULTS / "time_to_loss.csv", newline="") as old:
             others = [_numbers(row) for row in csv.DictReader(old)]
-        records += [row for row in others if (row["rows"], row["columns"]) not in shapes]
-        records.sort(key=lambda row: (row["columns"], row["rows"]))
+        anew = {_part(row) for row in records}
+        records += [row for row in others if _part(row) not in anew]
+        records.sort(key=_part)
         with files.replacing(RESULTS / "time_to_loss.csv") as staged, open(staged, "w", newline="") as out:
             writer = csv.DictWriter(out, FIELDS, lineterminator="\n")
             writer.writeheader()
             writer.writerows(records)
         (RESULTS / "time_to_loss.md").write_text(markdown(records), encoding="utf-8")
+
+
+def _part(row: dict[str, Any]) -> tuple[int, int, bool]:
+    """What is measured at once: columns, rows, and whether through the estimator."""
+    return row["columns"], row["rows"], WIDE in row["settings"]
 
 
 def _numbers(row: dict[str, str]) -> dict[str, Any]:
@@ -295,4 +344,6 @@ def _numbers(row: dict[str, str]) -> dict[str, Any]:
 
 if __name__ == "__main__":
     numbers = [int(float(word)) for word in sys.argv[1:3]]
-    main(((numbers[0], numbers[1]),), keep=sys.argv[3:] == ["keep"]) if numbers else main()
+    from benchmarks.time_to_loss import main as run  # by its name, which another process finds
+
+    run(((numbers[0], numbers[1]),), sys.argv[3:]) if numbers else run()

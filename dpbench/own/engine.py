@@ -21,6 +21,8 @@ from dpbench.problems import catalogue
 from dpbench.problems.risk import Diverged
 from dpbench.run.bind import BatchRun, BoundRun, bind
 from dpbench.run.execute import one_thread
+from dpbench.schema import Target
+from dpbench.schema.encoding import Encoding, target_values
 
 UNFINISHED = "did not end as its proof asks for, so nothing is released"  # by how much would depend on the data
 
@@ -50,6 +52,18 @@ class Fitted:
     ledger: list[dict[str, Any]]
     settings: dict[str, Any]
     diagnostics: list[dict[str, Any]] = field(repr=False)
+
+
+def rows_of(plan: FitPlan, encoding: Encoding, target: Target, X: Any, y: Any) -> tuple[np.ndarray, np.ndarray]:
+    """(rows (n, d), labels (n,) as the loss takes them) of a table or an array that a plan's fit is to.
+
+    Rows on a grid of 2⁻¹⁶ have 17 bits, so float32 holds them whole, in half of the memory.
+    """
+    single = plan.exact or plan.spec.precision == "float32"
+    rows = encoding.rows(X, fitting=True, dtype=np.float32 if single else np.float64)
+    values, known = target_values(target, y)
+    rows[~known] = 0.0  # an unknown label moves no model
+    return rows, np.where(values == 1, 1.0, -1.0) if len(target.classes or ()) == 2 else values.astype(float)
 
 
 def execute(
@@ -119,7 +133,8 @@ def _problem(plan: FitPlan, X: Any, y: Any, *, seed: int | None, check: bool, ow
     return inputs.problem_of(
         X, y, method=plan.method.name, loss=declared.loss, bound="check" if check else "rescale",
         needed=(declared.row_bound_norm, declared.row_bound) if bounded else None,
-        release=seed is None and not plan.flaw, exact=plan.exact, precision=spec.precision,
+        release=seed is None and not plan.flaw, exact=plan.exact,
+        precision="float32" if owned and X.dtype == np.float32 else spec.precision,
         steady=spec.timing is not None, owned=owned,
         declared={"loss": declared.loss, "l1": spec.l1, "l2": declared.l2, "w2": spec.w2, "name": declared.name,
                   "row_bound_norm": declared.row_bound_norm, "row_bound": declared.row_bound},

@@ -26,7 +26,7 @@ from dpbench.errors import positive
 from dpbench.own import model as models
 from dpbench.own import reading
 from dpbench.own import row_bound as row_bounds
-from dpbench.own.engine import execute
+from dpbench.own.engine import execute, rows_of
 from dpbench.own.fit import REPRODUCIBLE
 from dpbench.own.model import Model
 from dpbench.own.spec import FitPlan, ParameterError, Spec, of_encoding, plan
@@ -36,7 +36,7 @@ from dpbench.privacy.ledger import Composition, Relation
 from dpbench.privacy.verify import spent
 from dpbench.schema import Schema, Target
 from dpbench.schema import load as load_schema
-from dpbench.schema.encoding import encoding_of, target_values
+from dpbench.schema.encoding import encoding_of
 
 
 @dataclass(eq=False, repr=False)  # scikit-learn compares and shows
@@ -134,13 +134,9 @@ class _Private(BaseEstimator):
         if wrong is not None:
             raise wrong
         encoding = encoding_of(schema, intercept=bool(self.fit_intercept), positional=of_rows["positional"])
-        rows = encoding.rows(X, fitting=True)
-        values, known = target_values(schema.target, y)
-        rows[~known] = 0.0  # an unknown label moves no model
-        two = len(schema.target.classes or ()) == 2
+        rows, labels = rows_of(plan, encoding, schema.target, X, y)
         seed = None if self.random_state is None else int(check_random_state(self.random_state).randint(2**31 - 1))
-        fitted = execute(plan, rows, np.where(values == 1, 1.0, -1.0) if two else values.astype(float),
-                         unit=encoding.unit, seed=seed)  # fmt: skip
+        fitted = execute(plan, rows, labels, unit=encoding.unit, seed=seed)
         model = models.model_of(fitted, schema=schema, labels=schema.target.classes,
                                 intercept=bool(self.fit_intercept), **of_rows)  # fmt: skip
         stated = model.statement(models.now(), fitted.releases, plan, charge)

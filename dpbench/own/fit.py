@@ -13,14 +13,14 @@ from dpbench import schema as schemas
 from dpbench.algorithms import rules
 from dpbench.errors import UserError
 from dpbench.own import row_bound as row_bounds
-from dpbench.own.engine import Fitted, execute
+from dpbench.own.engine import Fitted, execute, rows_of
 from dpbench.own.spec import FitPlan, Spec, of_encoding, plan
 from dpbench.own.statement import sentence
 from dpbench.privacy.check import profile, trade_off
 from dpbench.privacy.ledger import Composition, Relation
 from dpbench.problems import losses
 from dpbench.run import shards
-from dpbench.schema.encoding import encoding_of, target_values
+from dpbench.schema.encoding import Encoding, encoding_of
 
 REPRODUCIBLE = "reproducible: not a release"
 CHECKED = "that X and y passed the checks"
@@ -196,7 +196,8 @@ def fit(
         "precision": precision, "timing": timing, "reproducible": seed is not None,
     }  # fmt: skip
     if schema is not None:
-        spec, X, y, unit = _by_schema(schemas.load(schema), X, y, loss, row_bound, fields)
+        schema = schemas.load(schema)
+        y, encoding, spec = _by_schema(schema, X, y, loss, row_bound, fields)
     else:
         if row_bound not in ("auto", None):
             raise UserError("row_bound: it goes with a schema, which says which columns are numbers")
@@ -205,10 +206,13 @@ def fit(
         X = X if shards.is_lazy(X) or hasattr(X, "tocsr") else np.asarray(X)
         if len(X.shape) != 2:
             raise UserError(f"X: shape {X.shape} found; give rows × columns")
-        spec, unit = Spec(n=int(X.shape[0]), d=int(X.shape[1]), loss=loss or "logistic", **fields), 1.0
-    made = plan(spec)
+        encoding, spec = None, Spec(n=int(X.shape[0]), d=int(X.shape[1]), loss=loss or "logistic", **fields)
+    made = plan(spec)  # refuses what cannot be before a cell is read
     check = bound == "check" or (bound is None and (seed is not None or bool(made.flaw)))
-    fitted = execute(made, X, y, unit=unit, seed=seed, start=start, check=check, owned=schema is not None)
+    if encoding is not None:
+        X, y = rows_of(made, encoding, schema.target, X, y)
+    fitted = execute(made, X, y, unit=encoding.unit if encoding else 1.0, seed=seed, start=start, check=check,
+                     owned=encoding is not None)  # fmt: skip
     public = (
         ["the schema", "the column types"] * (schema is not None)
         + made.public
@@ -219,8 +223,8 @@ def fit(
 
 def _by_schema(
     schema: schemas.Schema, X: Any, y: Any, loss: Any, row_bound: Any, fields: dict[str, Any]
-) -> tuple[Spec, np.ndarray, np.ndarray, float]:
-    """(spec, rows, labels as the loss takes them, what rows were divided by) of a table."""
+) -> tuple[Any, Encoding, Spec]:
+    """(labels as they were given, how rows are made, spec) of a table."""
     schema.require_decided()
     row_bound = row_bounds.parse_mode(row_bound, schema.row_bound)
     if not hasattr(X, "columns"):
@@ -233,13 +237,7 @@ def _by_schema(
     if len(y) != len(X):
         raise UserError(f"y: {len(y)} values for {len(X)} rows")
     encoding = encoding_of(schema, intercept=True)
-    spec = Spec(loss=loss, row_bound=row_bound,
-                **of_encoding(encoding, len(X), k), **fields)  # fmt: skip
-    plan(spec)  # refuses what cannot be before a cell is read
-    rows = encoding.rows(X, fitting=True)
-    values, known = target_values(target, y)
-    rows[~known] = 0.0
-    return spec, rows, np.where(values == 1, 1.0, -1.0) if k == 2 else values.astype(np.float64), encoding.unit
+    return y, encoding, Spec(loss=loss, row_bound=row_bound, **of_encoding(encoding, len(X), k), **fields)
 
 
 def _loss_of(loss: Any, k: int) -> Any:

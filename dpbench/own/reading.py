@@ -92,7 +92,7 @@ def bounds_of(name: str, bounds: Any, columns: int) -> tuple[np.ndarray, np.ndar
 
 
 def array_of(estimator: BaseEstimator, X: Any, **how: Any) -> tuple[Any, Exception | None]:
-    """(X as scikit-learn makes it, float64, None); where a cell cannot be read, (zeros of its shape, the error).
+    """(X as scikit-learn makes it, of floats, None); where a cell cannot be read, (zeros of its shape, the error).
 
     ParameterError for what is public, such as a shape; both in words that hold no cell, as scikit-learn's own may.
     """
@@ -107,7 +107,8 @@ def array_of(estimator: BaseEstimator, X: Any, **how: Any) -> tuple[Any, Excepti
             'X: dates are no numbers; make numbers of them, or give a DataFrame and a schema with date = ["year", …]'
         )
     try:
-        return validate_data(estimator, X, dtype=np.float64, ensure_all_finite=False, **how), None
+        kept = (np.float64, np.float32)  # of any other type a copy is made
+        return validate_data(estimator, X, dtype=kept, ensure_all_finite=False, **how), None
     except (TypeError, ValueError, OverflowError) as error:
         said = str(error).splitlines()[0] if str(error) else type(error).__name__
         odd = "complex" in said.lower(), said.startswith("Expected 2D array")

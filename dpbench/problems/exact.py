@@ -325,7 +325,7 @@ class ExactProblem(SubstitutedRows, ExactSums):
         owned: bool = False,
         **declared: Any,
     ) -> None:
-        lazy = not steady and getattr(X, "nbytes", 0) >= LARGE
+        lazy = not steady and not owned and getattr(X, "nbytes", 0) >= LARGE
         short = short_rows(X, row_bound, row_bound_norm) if lazy else None
         if short is None:
             X = on_grid(X, row_bound, row_bound_norm, steady=steady, owned=owned)

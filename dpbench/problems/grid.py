@@ -183,7 +183,7 @@ def on_grid(X: Any, bound: float, norm: str = "l2", *, steady: bool = False, own
     X = one_entry_each(X.tocsr()).astype(np.float64, copy=True) if sparse else X
     limit = square_bound(bound) if norm == "l2" else math.floor(Fraction(bound) * 2**ROW_BITS)
     if not sparse and not steady and X.dtype == np.float32 and norm == "l2" and X.shape[1] < 2**16:
-        out = np.empty_like(X)
+        out = X if owned and X.flags.writeable else np.empty_like(X)
         for _ in _in_float32(X, bound, out):
             pass
         return out
@@ -247,11 +247,11 @@ def _in_float32(X: np.ndarray, bound: float, out: np.ndarray | None) -> Iterator
     size = max(1, PREPARED // d)
     limit = square_bound(bound)
     sure = np.float32(limit * (1 - (d + 2) * 2.0**-23))
-    workspace = np.empty((size if out is None else 0, d), np.float32)
+    workspace = np.empty((size, d), np.float32)  # `out` may be X, of which long rows are read again
     with np.errstate(all="ignore"):
         for start in range(0, n, size):
             block = X[start : start + size]
-            grid = workspace[: len(block)] if out is None else out[start : start + size]
+            grid = workspace[: len(block)]
             np.multiply(block, UP, out=grid)
             np.trunc(grid, out=grid)
             close = np.flatnonzero(~(np.einsum("ij,ij->i", grid, grid) < sure))
@@ -263,7 +263,7 @@ def _in_float32(X: np.ndarray, bound: float, out: np.ndarray | None) -> Iterator
                 grid[beyond] = short
                 yield ShortenedRows(start + beyond, (short * 2.0**-ROW_BITS).astype(np.float32))
             if out is not None:
-                np.multiply(grid, DOWN, out=grid)
+                np.multiply(grid, DOWN, out=out[start : start + size])
 
 
 def short_rows(X: Any, bound: float, norm: str) -> ShortenedRows | None:

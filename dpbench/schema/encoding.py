@@ -32,7 +32,8 @@ if TYPE_CHECKING:
 BOOLEAN = {"True": ("true", "TRUE", "1", "t"), "False": ("false", "FALSE", "0", "f")}  # as databases write them
 TRUTH = {"True": 1.0, "TRUE": 1.0, "true": 1.0, "False": 0.0, "FALSE": 0.0, "false": 0.0}  # what pandas reads so
 INFINITE = ("inf", "infinity", "nan")  # what Python and pandas read as a number beside digits
-BLOCK = 1 << 18  # numbers that are encoded at a time: they stay in a processor's cache
+BLOCK = 1 << 16  # numbers of an array that are encoded at a time: they stay in a processor's cache
+FRAME = 1 << 18  # of a table, where pandas takes as long for a column of few cells as for one of thousands
 
 
 @dataclass(frozen=True)
@@ -216,13 +217,14 @@ class Encoding:
         """What rows are divided by."""
         return math.sqrt(sum(self.groups)) if self.bound is None else self.bound
 
-    def rows(self, table: Any, *, fitting: bool = False) -> np.ndarray:
+    def rows(self, table: Any, *, fitting: bool = False, dtype: Any = np.float64) -> np.ndarray:
         """Rows (n, d) of ‖x‖₂ ≤ 1.
 
         Args:
             table: a DataFrame, or an array (n, columns) of an encoding by places.
             fitting: whether rows without a cell of a column of `dropped` become zeros; where a model predicts, such
                 cells count as the middle.
+            dtype: float64, or float32, to which the numbers are rounded at the end.
 
         Raises:
             UserError: where its columns, which are public, are not those of the schema; for nothing else.
@@ -230,11 +232,14 @@ class Encoding:
         if self.named:
             check_columns(self, table)
         n, d = len(table), len(self.names)
-        X = np.empty((n, d))
-        some = max(1, BLOCK // d)
+        X = np.empty((n, d), dtype)
+        some = max(1, (FRAME if self.named else BLOCK) // d)
+        workspace = np.empty((min(n, some), d))
         for start in range(0, n, some):
             rows = slice(start, start + some)
-            self._write(table.iloc[rows] if self.named else table[rows], X[rows], fitting)
+            block = workspace[: len(X[rows])]
+            self._write(table.iloc[rows] if self.named else table[rows], block, fitting)
+            X[rows] = block
         return X
 
     def _write(self, table: Any, X: np.ndarray, fitting: bool) -> None:

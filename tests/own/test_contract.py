@@ -193,8 +193,9 @@ def test_the_rows_of_a_fit_are_those_of_its_predictions(task, how, monkeypatch):
     monkeypatch.setattr(inputs, "problem_of", lambda X, *a, **k: (seen.append(X.copy()), true(X, *a, **k))[1])
     X, y = np.column_stack([A, B]), TARGETS[task][1]
     model = estimator(task, bounds=([0, 0], [10, 1]), row_bound=how, **of_arrays(task)).fit(X, y)
-    assert all(np.linalg.norm(rows, axis=1).max() <= 1 + 1e-12 for rows in seen)
-    assert all(np.allclose(rows, model.model_.encoding.rows(X), atol=1e-12) for rows in seen)
+    assert {rows.dtype for rows in seen} == {np.dtype(np.float32)}  # as they come before their grid
+    assert all(np.linalg.norm(rows, axis=1).max() <= 1 + 1e-6 for rows in seen)
+    assert all(np.allclose(rows, model.model_.encoding.rows(X), atol=1e-6) for rows in seen)
 
 
 @pytest.mark.parametrize(

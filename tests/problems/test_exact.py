@@ -74,6 +74,8 @@ def test_float32_puts_the_same_rows_on_the_grid_as_float64(bound):
     found = on_grid(X, bound)
     assert found.dtype == np.float32
     np.testing.assert_array_equal(found, on_grid(X.astype(np.float64), bound))
+    assert on_grid(X, bound, owned=True) is X  # in place: a long row is read before it is overwritten
+    np.testing.assert_array_equal(X, found)
 
 
 def long_rows(n=5000, d=6):

@@ -9,7 +9,7 @@ import pytest
 
 from dpbench.errors import UserError
 from dpbench.schema import Column, Schema, Target
-from dpbench.schema.encoding import BLOCK, Numbers, codes, date_part, encoding_of, numbers, target_values
+from dpbench.schema.encoding import FRAME, Numbers, codes, date_part, encoding_of, numbers, target_values
 from tests.schema.test_schema import CLASSES, Untold, made
 
 NUMBER = Target(name="y", bounds=(0, 10))
@@ -32,13 +32,14 @@ def test_an_array_has_the_columns_of_the_schema_by_their_places():
 
 
 def test_a_table_of_several_blocks_has_the_rows_of_one():
-    n = BLOCK // 3 + 5  # two columns and the intercept: the last block has a few rows
+    n = FRAME // 3 + 5  # two columns and the intercept: the last block has a few rows
     rng = np.random.default_rng(0)
     frame = pd.DataFrame({"a": rng.normal(size=n), "b": rng.choice(["x", "y"], n)})
     schema = Schema(target=CLASSES, columns={"a": Column(bounds=(-1, 1)), "b": Column(categories=("x",))})
     whole = encoding_of(schema, intercept=True).rows(frame)
-    for i in (0, BLOCK // 3 - 1, BLOCK // 3, n - 1):
+    for i in (0, FRAME // 3 - 1, FRAME // 3, n - 1):
         np.testing.assert_array_equal(encoding_of(schema, intercept=True).rows(frame.iloc[[i]])[0], whole[i])
+    np.testing.assert_array_equal(encoding_of(schema, intercept=True).rows(frame, dtype=np.float32), np.float32(whole))
 
 
 ODD = ["1", " 1", "1.0", 1, 1.0, True, "True", "TRUE", np.True_, "1e0", "01", "1_0", "x", "", None, pd.NA, np.nan, b"1",
