@@ -1,22 +1,14 @@
-"""Coordinate descent: on coordinates drawn uniformly (dp-cd), or on the greatest one, chosen by report noisy max
-(dp-gcd).
+"""Coordinate descent: on coordinates drawn uniformly (dp-cd), or on the greatest one, by report noisy max (dp-gcd).
 
-Coordinate descent on uniformly random coordinates.
-
-Greedy coordinate descent with report noisy max.
-
-The greedy rules GS-s, GS-r and GS-q for a smooth function plus λ‖w‖₁ (Mangold et al. 2023, Appendix C).
-
-Each is the argmax of a score (k, d) of the gradient G, the iterates W, both (k, d), and M (d,); with λ = 0 all three
-are |G_j|/sqrt(M_j). Each score is 1/sqrt(M_j)-Lipschitz in G_j, so Δ_j ∝ sqrt(M_j) gives all one sensitivity.
+The greedy rules GS-s, GS-r and GS-q are for a smooth function plus λ‖w‖₁ (Mangold et al. 2023, Appendix C). Each is the
+argmax of a score (k, d) of the gradient G, the iterates W, both (k, d), and M (d,); with λ = 0 all three are
+|G_j|/sqrt(M_j). Each score is 1/sqrt(M_j)-Lipschitz in G_j, so Δ_j ∝ sqrt(M_j) gives all one sensitivity.
 
 Where w_j = 0 the three agree: max(|G_j| - λ, 0)/sqrt(M_j). There the score is (|G_j| - λ)/sqrt(M_j), not cut off at 0.
 Without noise the choice is the same: the scores off zero are never negative and the cut changes no positive score, so
 wherever some score is positive the largest is one and the same; where none is, w is optimal. It is as Lipschitz, as
 |·| is, so it takes the same noise. But the cut would lift every coordinate that is far below λ to 0, and each of d
 noises then competes from there.
-
-What dp-gcd, dp-cd and dp-sgd-1 have in common: settings counted in passes, a clipping threshold, a shared grid.
 """
 
 from __future__ import annotations

@@ -1,13 +1,4 @@
-"""Gradient descent on all rows: plain, Adam, with averaged iterates, and with the best step as a yardstick.
-
-Full-batch gradient descent with Gaussian noise.
-
-Adam on full-batch gradients with Gaussian noise, the noise's part of the second moment taken off again.
-
-Full-batch gradient descent with clipped derivatives, a step that the noise cannot carry away, and tail averaging.
-
-Gradient descent whose step is the best one on the true loss: a yardstick, not a private method.
-"""
+"""Gradient descent on all rows: plain, Adam, with averaged iterates, and with the best step as a yardstick."""
 
 from __future__ import annotations
 

@@ -1,18 +1,13 @@
 """Gradient descent, heavy ball and Nesterov's method: Laplace noise in shares of ε, or Gaussian noise on a ball.
 
-Gradient descent, heavy ball and Nesterov's method with Laplace noise: pure ε-DP (Kuru et al. 2022).
-
-How much of ε each iteration of Nesterov's method gets (Kuru et al. 2022, Section 4), in logarithms.
-
-The error bound of T iterations (Theorems 4.1 and 4.3) is a_{T,0} E₀ + d Σ_t a_{T,t} b_t² for Laplace noise of scale
+How much of ε each iteration gets (Kuru et al. 2022, Section 4) is computed in logarithms. The error bound of T
+iterations of Nesterov's method (Theorems 4.1 and 4.3) is a_{T,0} E₀ + d Σ_t a_{T,t} b_t² for Laplace noise of scale
 b_t, with
 
     ln a_{T,t} = (s_T - s_t) ln 2 + Σ_{i=t+1}^T ln(1 - √(μα_i)) + ln(α_t (1 + α_t L)),
 
 s_t the stage and α_t the step of iteration t. It splits into a term of T alone and a term of t alone: the bounds of
 all T' ≤ T together take O(T), and nothing overflows.
-
-Nesterov's accelerated method with Gaussian noise on a ball (Ganesh et al. 2023, Algorithm 4).
 """
 
 from __future__ import annotations

@@ -1,14 +1,9 @@
-"""Newton's method with double noise for logistic regression, on all rows or on Poisson samples.
+"""Newton's method with double noise for logistic regression, on all rows or on Poisson samples (Ganesh et al. 2023).
 
-Newton's method with double noise for logistic regression (Ganesh et al. 2023, Algorithms 3 and 5).
-
-Newton's method with double noise on Poisson samples (Ganesh et al. 2023, Algorithm 7).
-
-Runs that go back to their start when an iterate has left a ball: by a public radius, or by second_order's.
-
-A start from which Newton's method is thrown far off never comes back, and one such seed of thirty ruins a mean. What
-has been released decides whether an iterate is outside the ball, so that with a radius known before the run going back
-is post-processing and costs nothing. The published radius, 100‖w*‖ + 200, is of the optimum of the data.
+Runs may go back to their start when an iterate has left a ball: by a public radius, or by second_order's. A start from
+which Newton's method is thrown far off never comes back, and one such seed of thirty ruins a mean. What has been
+released decides whether an iterate is outside the ball, so that with a radius known before the run going back is
+post-processing and costs nothing. The published radius, 100‖w*‖ + 200, is of the optimum of the data.
 """
 
 from __future__ import annotations

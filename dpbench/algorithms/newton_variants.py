@@ -1,11 +1,4 @@
-"""Newton's methods beside dp-newton: for any smooth convex loss, cubic-regularised, and damped.
-
-Newton's method with double noise for any convex, Lipschitz and smooth loss (Ganesh et al. 2023, Algorithm 6).
-
-The cubic-regularised Newton method with a private inner solver (Ganesh et al. 2023, Algorithms 1 and 2).
-
-Damped Newton with noise on the gradient and on the Hessian (Avella-Medina, Bradshaw and Loh 2023).
-"""
+"""Newton's methods beside dp-newton: for any smooth convex loss, cubic-regularised, and damped."""
 
 from __future__ import annotations
 

@@ -1,10 +1,7 @@
 """Objective perturbation: noise and a ridge on the objective, whose approximate minimiser is released.
 
-Objective perturbation that counts the problem's own ridge, and whose ridge follows the noise.
-
-Objective perturbation at δ = 0, where the logistic loss's Jacobian is free too.
-
-Minimisers of the objective with a ridge and a linear term added, to a tolerance that a proof relies on.
+objpert counts the problem's own ridge and lets it follow the noise; objpert-pure is its form at δ = 0. Both rest on a
+minimiser to a tolerance that the proof names.
 """
 
 from __future__ import annotations

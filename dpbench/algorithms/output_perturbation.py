@@ -1,12 +1,6 @@
 """Noise on a minimiser or on where a pass ends: output perturbation, phases of it, and bolt-on noise.
 
-The minimiser with noise on it: the baseline of private convex optimisation.
-
-The noise on a model that is all a method releases, once or in equal parts: Gaussian, and radial at δ = 0.
-
-Minimisers that each stay near the one released before, with ever less noise: localisation in phases.
-
-Plain stochastic gradient descent over a fixed order of the rows, and noise on where it ends.
+The noise is on all that a method releases, at once or in equal parts: Gaussian, and radial at δ = 0.
 """
 
 from __future__ import annotations

@@ -1,10 +1,4 @@
-"""Gradient descent whose clip follows a private quantile, and gradient descent that releases its last iterate
-alone.
-
-Averaged gradient descent whose clip follows a private quantile of the derivatives.
-
-Gradient descent on a strongly convex objective of which the last iterate alone is released.
-"""
+"""Averaged gradient descent whose clip follows a private quantile, and descent that releases its last iterate alone."""
 
 from __future__ import annotations
 

@@ -1,11 +1,9 @@
-"""What a user gets without a choice: every method's public settings, the method itself, and the terms of a
-comparison.
+"""What a user gets without a choice: every method's public settings, the method itself, and the terms of a comparison.
 
-Every method's public rule: the settings it runs at where nothing may look at the data, from (n, d, ε) alone.
-
-They are what a user gets without tuning, and the default track of the leaderboard. None was fitted to a problem of the
-leaderboard: each balances a method's own bound, with these public guesses throughout: δ = n⁻², replace-one
-neighbours, rows of ‖x‖₂ ≤ 1, and an optimum of norm RADIUS.
+The public rule of a method gives the settings it runs at where nothing may look at the data, from (n, d, ε) alone: what
+a user gets without tuning, and the default track of the leaderboard. None was fitted to a problem of the leaderboard:
+each balances a method's own bound, with these public guesses throughout: δ = n⁻², replace-one neighbours, rows of
+‖x‖₂ ≤ 1, and an optimum of norm RADIUS.
 
 - Gradient steps of 1/L₁ = 4 on logistic loss: after T of them the bias is about RADIUS²/(8T); noise of σ² = 2T/(ρn²) a
   step and direction is a random walk that costs 4T²/(ρn²), as the trace of the Hessian is at most 1/4. Their sum is
@@ -20,13 +18,10 @@ neighbours, rows of ‖x‖₂ ≤ 1, and an optimum of norm RADIUS.
 
 A method without a rule here says its own in `Algorithm.public_settings`.
 
-Which method to take where nobody has a reason for another: by n, d, the loss and its outputs, and whether δ > 0.
-
-Never by ε: then a model is no worse at a larger ε, as each of the methods is none (their ridges fall, their steps and
-their number rise). Nothing of the data enters, so that the choice costs no privacy. Each rule has its reason beside it;
-what it was measured on is in docs/guides/defaults.md.
-
-The terms under which methods are compared and offered: one relation, one δ, a method's best accounting.
+Which method to take where nobody has a reason for another follows from n, d, the loss and its outputs, and whether
+δ > 0. Never from ε: then a model is no worse at a larger ε, as each of the methods is none (their ridges fall, their
+steps and their number rise). Nothing of the data enters, so that the choice costs no privacy. Each rule has its reason
+beside it; what it was measured on is in docs/guides/defaults.md.
 """
 
 from __future__ import annotations

@@ -1,17 +1,9 @@
-"""Stochastic gradient descent: on Poisson samples, on one row at a time, and in a fixed order with correlated
-noise.
+"""Stochastic gradient descent: on Poisson samples, on one row at a time, and in a fixed order with correlated noise.
 
-Stochastic gradient descent on Poisson samples.
-
-Stochastic gradient descent on one uniformly drawn row at a time.
-
-The steps of dp-sgd-1 for a grid of (step, clip) on common rows and common noise: by NumPy, or by numba where it is.
-
-A step costs k·d operations, a NumPy call about as much as 2,000 of them; numba (the extra `fast`) runs the steps of one
-replicate after another instead, with its iterate in the first-level cache. Both do the same in the same order of
-steps; sums over coordinates are rounded differently.
-
-Minibatch gradient descent in a fixed order with correlated noise (matrix factorisation).
+The steps of dp-sgd-1 run for a grid of (step, clip) on common rows and common noise. A step costs k·d operations, a
+NumPy call about as much as 2,000 of them; numba (the extra `fast`) runs the steps of one replicate after another
+instead, with its iterate in the first-level cache. Both do the same in the same order of steps; sums over coordinates
+are rounded differently.
 """
 
 from __future__ import annotations

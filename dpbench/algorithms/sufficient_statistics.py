@@ -1,12 +1,4 @@
-"""Linear models from noisy sufficient statistics: ridge regression, its boosted form, and a quadratic for logistic
-loss.
-
-Least squares from noisy sufficient statistics, with a ridge that adapts to them (Wang 2018: "AdaSSP").
-
-Least squares from one noisy Gram matrix and T noisy moments of clipped residuals (boosted sufficient statistics).
-
-Logistic regression from two noisy statistics: the loss's even part as a polynomial of degree two.
-"""
+"""Linear models from noisy sums over the rows: ridge regression, its boosted form, a quadratic for logistic loss."""
 
 from __future__ import annotations
 

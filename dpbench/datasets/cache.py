@@ -1,16 +1,13 @@
-"""Prepared arrays on disk: a folder of ``.npy`` files and a manifest, written whole or not at all.
+"""Prepared arrays on disk: a folder of ``.npy`` files and a manifest, written whole or not at all, and their pins.
 
 The cache folder is ``$DPBENCH_DATA``, else ``./datasets`` if it exists, else the user's cache folder. Below
 it lie ``raw/<publisher>/<file>`` and ``prepared/<name>-v<recipe version>/``.
 
-What the prepared arrays of every data set are known to be: nothing that lies beside them vouches for them.
-
-`pinned.toml` has, per data set and recipe version, the sha256 of the arrays and a fingerprint: a weighted sum of each
-array, the weights a fixed function of position. Equal digests are equal bytes. Where a processor rounds a mean in its
-last digit the digest differs and the fingerprint does not, to a relative 1e-12; rows that were swapped, changed or
-taken from elsewhere move it by far more. The command below writes the file anew, from what is there:
-
-    python -m dpbench.datasets.loading
+What the prepared arrays of every data set are known to be stands in `pinned.toml`: nothing that lies beside them
+vouches for them. It has, per data set and recipe version, the sha256 of the arrays and a fingerprint: a weighted sum of
+each array, the weights a fixed function of position. Equal digests are equal bytes. Where a processor rounds a mean in
+its last digit the digest differs and the fingerprint does not, to a relative 1e-12; rows that were swapped, changed or
+taken from elsewhere move it by far more. `python -m dpbench.datasets.loading` writes the file anew, from what is there.
 """
 
 from __future__ import annotations

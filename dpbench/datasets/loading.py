@@ -1,12 +1,7 @@
 """From a name to arrays: load, available, verify, fetch; the same arrays on every machine.
 
-From a name to arrays: load, available, verify, fetch.
-
-Prepared data sets across machines: a worker uses exactly the arrays of its driver, named by their sha256.
-
-`python -m dpbench.datasets.loading` writes `pinned.toml` anew: see `pins`.
-
-How long the rows of nonconvex's data sets are as its authors scale them, before anything is clipped.
+A worker uses exactly the arrays of its driver, named by their sha256. `python -m dpbench.datasets.loading` writes
+`pinned.toml` anew (see `cache`).
 """
 
 from __future__ import annotations

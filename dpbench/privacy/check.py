@@ -1,13 +1,10 @@
-"""Two routes for every number, and all of a run's privacy: ε of both, the profile ε(δ), the trade-off curve.
+"""Two routes for every number, and all of a run's privacy.
 
-Two routes for every number: the accountings' own ε of what a run released against `verify`'s.
-
-All of a run's privacy, not one (ε, δ): its profile ε(δ), and its trade-off curve (f-DP).
-
-The trade-off f(α) is the least rate of false negatives of a test that distinguishes neighbours by all that was released
-with a rate α of false positives (Dong, Roth and Su 2022). Gaussian releases alone: f = G_μ, exactly, μ² = Σ 1/z².
-Others: by the profile, (ε, δ)-DP being f(α) ≥ max(0, 1 - δ - e^ε α, e^{-ε}(1 - δ - α)) (their Proposition 3); a lower
-bound, as close as the profile's points.
+The accountings' own ε of what a run released is held against `verify`'s. Besides one (ε, δ) a run has a profile ε(δ)
+and a trade-off curve (f-DP): f(α) is the least rate of false negatives of a test that distinguishes neighbours by all
+that was released with a rate α of false positives (Dong, Roth and Su 2022). Gaussian releases alone: f = G_μ, exactly,
+μ² = Σ 1/z². Others: by the profile, (ε, δ)-DP being f(α) ≥ max(0, 1 - δ - e^ε α, e^{-ε}(1 - δ - α)) (their
+Proposition 3); a lower bound, as close as the profile's points.
 """
 
 from __future__ import annotations

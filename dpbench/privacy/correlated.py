@@ -1,20 +1,17 @@
-"""Correlated noise: the tree mechanism for running sums, and the banded matrix mechanism for repeated batches.
+"""Correlated noise: the banded matrix mechanism for repeated batches, and the tree mechanism for running sums.
 
-Correlated noise for sums over batches in a fixed, repeated order: the banded matrix mechanism.
+*Banded matrix*, for sums over batches in a fixed, repeated order. Released are the T values with noise C⁻¹Z, Z i.i.d.
+N(0, std²), C lower triangular with p bands: as much as CG + Z. A row enters the values of rounds that are at least b
+apart. For p ≤ b the columns of C at these rounds share no row, so changes of at most s each move CG by
+sqrt(Σ ‖column‖²)·s in Frobenius norm, at most √k · max ‖column‖ · s in k rounds (Choquette-Choo, Ganesh, McKenna,
+McMahan, Rush, Thakurta and Xu 2023, Theorem 2). C being lower triangular, that holds for adaptively chosen values too
+(Denisov, McMahan, Rush, Smith and Thakurta 2022, Theorem 2.1): one Gaussian release. C is the square root of the matrix
+of prefix sums, cut off after p bands (Kalinin and Lampert 2024): column entries c_j = C(2j, j)/4^j. With p = 1 the
+noise is independent.
 
-Released are the T values with noise C⁻¹Z, Z i.i.d. N(0, std²), C lower triangular with p bands: as much as CG + Z. A
-row enters the values of rounds that are at least b apart. For p ≤ b the columns of C at these rounds share no row, so
-changes of at most s each move CG by sqrt(Σ ‖column‖²)·s in Frobenius norm, at most √k · max ‖column‖ · s in k rounds
-(Choquette-Choo, Ganesh, McKenna, McMahan, Rush, Thakurta and Xu 2023, Theorem 2). C being lower triangular, that holds
-for adaptively chosen values too (Denisov, McMahan, Rush, Smith and Thakurta 2022, Theorem 2.1): one Gaussian release.
-
-C is the square root of the matrix of prefix sums, cut off after p bands (Kalinin and Lampert 2024): column entries
-c_j = C(2j, j)/4^j. With p = 1 the noise is independent.
-
-The tree mechanism: running sums released with noise that grows with log₂ of their number.
-
-Private zeroth-order nonsmooth nonconvex optimization (Zhang, Tran and Cutkosky 2024), Algorithm 5 and Theorem 4.3,
-after Dwork, Naor, Pitassi and Rothblum (2010) and Chan, Shi and Song (2011). A row enters the sums in one round only.
+*Tree*: running sums released with noise that grows with log₂ of their number (Zhang, Tran and Cutkosky 2024, Algorithm
+5 and Theorem 4.3, after Dwork, Naor, Pitassi and Rothblum 2010 and Chan, Shi and Song 2011). A row enters the sums in
+one round only.
 """
 
 from __future__ import annotations

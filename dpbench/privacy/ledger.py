@@ -1,11 +1,7 @@
 """What a run released, apart from what it costs, and between which data sets it is private.
 
-What a run released, apart from what it costs.
-
 A release is named by its noise multiplier: noise standard deviation (Gaussian) or scale (Laplace) over the sensitivity
 *in the run's own neighbouring relation*. `dpbench.privacy.verify` turns a composition of releases into ε.
-
-When two data sets are neighbours.
 """
 
 from __future__ import annotations

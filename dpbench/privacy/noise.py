@@ -1,15 +1,11 @@
 """The seam below every mechanism: named random streams, the noise drawn from them, and the ledger of each draw.
 
-The seam below every mechanism: random streams, noise and ledger of k replicates, and nothing of what they are for.
-
 All arrays have a leading axis of length k, one row per replicate. Replicate i draws from the streams "noise",
-"sampling" and "coins" of its own key, so what it gets does not depend on the batch it is in. Replicates of equal keys
-share one draw (common random numbers); they stand next to each other and advance in step. Noise is float64 from a
-seeded generator: fit for a benchmark, not for the release of sensitive data.
+"sampling" and "coins" of its own key: what it gets depends on the key alone, not on its batch, worker or machine.
+Replicates of equal keys share one draw (common random numbers); they stand next to each other and advance in step.
+Noise is float64 from a seeded generator: fit for a benchmark, not for the release of sensitive data.
 
-An audit decorates this class: `publish` sees every value that leaves, `sample` every sample that is drawn.
-
-Random streams by name: what a job draws depends on its key alone, not on its batch, worker or machine.
+An audit decorates `Releases`: `publish` sees every value that leaves, `sample` every sample that is drawn.
 """
 
 from __future__ import annotations

@@ -1,26 +1,21 @@
-"""Rows with fewer products: in groups of few dimensions, equal but for a few entries, and compiled loops over
-nonzeros.
+"""Rows with fewer products: in groups of few dimensions, equal but for a few entries, and compiled loops over nonzeros.
 
-Rows in groups, each of which lies in a subspace of few dimensions, as one-hot columns of few categories make it.
-
-On covertype, 10 of the 54 columns are numbers and the other 44 say which of 67 combinations of categories a row has.
-So x_i = E_g v_i, where v_i (11,) has the row's numbers and a factor, and E_g (54, 11), the same for all of group g,
-puts the numbers in their columns and the factor times the categories in the others. Sums over the rows become sums over
+*Groups*: rows each of which lies in a subspace of few dimensions, as one-hot columns of few categories make it. On
+covertype, 10 of the 54 columns are numbers and the other 44 say which of 67 combinations of categories a row has. So
+x_i = E_g v_i, where v_i (11,) has the row's numbers and a factor, and E_g (54, 11), the same for all of group g, puts
+the numbers in their columns and the factor times the categories in the others. Sums over the rows become sums over
 the v_i, group by group: Σ r x = Σ_g E_g Σ r v and Σ h x xᵀ = Σ_g E_g (Σ h v vᵀ) E_gᵀ. That takes a third of the time,
-for gradients and Hessians of 1 to 20 replicates.
+for gradients and Hessians of 1 to 20 replicates. The factor is what rescaling a row to the bound multiplies its
+categories by; columns that are standardised too have b_j or b_j + c_j times it (`CommonEntries`). Results differ from
+those of the rows as they are by rounding.
 
-The factor is what rescaling a row to the bound multiplies its categories by; columns that are standardised too have b_j
-or b_j + c_j times it (`usual`). Results differ from those of the rows as they are by rounding.
+*Common entries*: x_i = s_i (b + r_i) with r_i mostly zero. Standardising one-hot columns and rescaling rows, as papers
+do, leaves no zero of a mostly-zero matrix; it is still one entry b_j per column, up to a factor per row, for all rows
+but those of the category. On adult 9 % of the r_ij are not 0, on covertype 21 %. Whatever s and b are,
+r_i = x_i/s_i - b makes the equation true: a poor guess costs time.
 
-Rows that are usual but for a few entries: x_i = s_i (b + r_i) with r_i mostly zero.
-
-Standardising one-hot columns and rescaling rows, as papers do, leaves no zero of a mostly-zero matrix; it is still one
-entry b_j per column, up to a factor per row, for all rows but those of the category. On adult 9 % of the r_ij are
-not 0, on covertype 21 %. Whatever s and b are, r_i = x_i/s_i - b makes the equation true: a poor guess costs time.
-
-Inner loops that numba (the extra `fast`) compiles where it is installed; where it is not, NumPy does the same.
-
-Both add in another order: results differ by rounding. Compiled once a machine, and cached beside this file.
+*Compiled loops*, by numba (the extra `fast`) where it is installed; where it is not, NumPy does the same. Both add in
+another order: results differ by rounding. Compiled once a machine, and cached beside this file.
 """
 
 from __future__ import annotations

@@ -1,13 +1,11 @@
 """The optimum F* of a convex problem, with a certificate, cached beside the data.
 
-The optimum of any smooth convex problem by Levenberg-damped Newton steps, on the span of the rows.
-
-Newton's steps where there are fewer rows than columns: the data's Hessian is AᵀA with A (n, d), and n unknowns do.
-
-Of ½‖A(x - v)‖² + m/2 ‖x - v‖² + <g, x - v> + l1‖x‖₁ the minimiser is x(p) = S(v - (g + Aᵀp)/m, l1/m), S the soft
-threshold, at the p (n,) that is A(x(p) - v): there Fenchel's dual has gradient 0. It is piecewise quadratic with
-Hessian I + A_J A_Jᵀ/m, A_J the columns at which x(p) is not 0, so that Newton's steps with Armijo's rule end after
-finitely many (semismooth Newton: Li, Sun and Toh 2018). Without l1 they are Woodbury's formula, and one is enough.
+Smooth problems take Levenberg-damped Newton steps, on the span of the rows. Where there are fewer rows than columns,
+the data's Hessian is AᵀA with A (n, d), and n unknowns do: of ½‖A(x - v)‖² + m/2 ‖x - v‖² + <g, x - v> + l1‖x‖₁ the
+minimiser is x(p) = S(v - (g + Aᵀp)/m, l1/m), S the soft threshold, at the p (n,) that is A(x(p) - v): there Fenchel's
+dual has gradient 0. It is piecewise quadratic with Hessian I + A_J A_Jᵀ/m, A_J the columns at which x(p) is not 0, so
+that Newton's steps with Armijo's rule end after finitely many (semismooth Newton: Li, Sun and Toh 2018). Without l1
+they are Woodbury's formula, and one is enough.
 """
 
 from __future__ import annotations

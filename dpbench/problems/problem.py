@@ -1,10 +1,8 @@
 """A Problem: the empirical risk, its gradient coordinate by coordinate, and its optimum.
 
-The gradient of a linear model coordinate by coordinate, every sample's share of every coordinate clipped.
-
-Coordinate j of sample i's gradient is r_i x_ij, r_i = ℓ'(<x_i, w>, y_i); what is summed is clip(r_i x_ij, ±C_j), so
-replacing one row moves the mean over n rows by 2C_j/n at most (Mangold et al. 2023, Section 5). Nothing of size
-(n, d, k) is made: the work goes in blocks that stay in the first-level cache.
+Coordinate j of sample i's gradient is r_i x_ij, r_i = ℓ'(<x_i, w>, y_i). Where it is clipped, what is summed is
+clip(r_i x_ij, ±C_j), so replacing one row moves the mean over n rows by 2C_j/n at most (Mangold et al. 2023, Section
+5). Nothing of size (n, d, k) is made: the work goes in blocks that stay in the first-level cache.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 """Regularisers, and the declaration of a problem: what is known of it without its data.
 
-Regularisers of a batch of iterates W (k, d): they use no data and so cost no privacy.
-
-A problem without its data: all that a proof, a noise scale or a plan may rest on.
+Regularisers of a batch of iterates W (k, d) use no data and so cost no privacy. A declaration has all that a proof, a
+noise scale or a plan may rest on.
 """
 
 from __future__ import annotations

@@ -1,10 +1,8 @@
 """Optima with a duality gap: an interior-point method for logistic regression, working sets for l1.
 
-The optimum of logistic regression by a primal-dual interior-point method, with a duality gap.
-
 Newton's method on F alone can stop far from the infimum: where rare features separate some rows, ‖∇F‖ falls
 below 1e-9 while F still has 1e-4 to go (fmnist, ‖w‖ = 3e8), and on a1a and covertype no minimiser exists at all.
-The dual has a bounded solution in every case. With B = diag(y) X it reads
+The dual of logistic regression has a bounded solution in every case. With B = diag(y) X it reads
 
     minimise Σ_i φ(a_i) + ‖Bᵀa‖²/(2 n l2)  over 0 ≤ a ≤ 1  (l2 = 0: subject to Bᵀa = 0),
     φ(a) = a log a + (1-a) log(1-a),
@@ -13,10 +11,8 @@ and w is the multiplier: Bᵀa = n l2 w, a_i = σ(-y_i <x_i, w>). Predictor-corr
 on the conditions φ'(a) + Bw - s + t = 0, a s = μ, (1-a) t = μ. Measured, to a gap of 1e-12 or rounding: 10-20 steps
 on a1a, adult, covertype, synthetic, accelerated; 68 on fmnist.
 
-The optimum of an L1 problem: proximal Newton on a working set, checked by the duality gap.
-
-Working sets as in Massias et al. (2018) and skglm: solve on the few coordinates that matter, look at the
-optimality conditions of all of them, enlarge, repeat.
+L1 problems take proximal Newton on a working set, checked by the duality gap, as in Massias et al. (2018) and skglm:
+solve on the few coordinates that matter, look at the optimality conditions of all of them, enlarge, repeat.
 """
 
 from __future__ import annotations

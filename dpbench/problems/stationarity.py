@@ -3,12 +3,11 @@
 How close a point is to Goldstein stationary, measured: ‖∇F(w)‖_r = min of ‖g‖ over the convex hull of the gradients
 in the ball of radius r around w (Zhang, Tran and Cutkosky 2024, Definition 2.1, after Goldstein 1977).
 
-A nonsmooth nonconvex expectation whose stationary points are all near one sphere, with fresh samples.
-
-F(x) = E |‖x - z‖ - 1|, z uniform on the sphere of radius 0.1 around 0 in R^d. Away from the unit sphere ∇F has a norm
-near 1 and turns little within a ball, so a point is stationary there only after it has travelled: standing still keeps
-a measure near 1, which the bounds of zeroth_order fall below. Its loss is no function of a margin, so it is no
-`Problem`; it has what the oracles of `algorithms.zeroth_order` and `stationarity.goldstein_norm` ask for.
+The problem is F(x) = E |‖x - z‖ - 1|, z uniform on the sphere of radius 0.1 around 0 in R^d, with fresh samples: its
+stationary points are all near one sphere. Away from the unit sphere ∇F has a norm near 1 and turns little within a
+ball, so a point is stationary there only after it has travelled: standing still keeps a measure near 1, which the
+bounds of zeroth_order fall below. Its loss is no function of a margin, so it is no `Problem`; it has what the oracles
+of `algorithms.zeroth_order` and `stationarity.goldstein_norm` ask for.
 """
 
 from __future__ import annotations

@@ -1,21 +1,13 @@
-"""What the nonconvex methods ask of the data: noisy gradients and Hessians, step lengths, and the answers to all
-replicates at once.
+"""What the nonconvex methods ask of the data: noisy gradients and Hessians, step lengths, and the driver that answers.
 
-Noisy gradients and Hessians of one replicate, on all rows or on a fresh sample for each.
-
-Every constant of the nonconvex experiments, beside the formula it belongs to.
-
-A method looks for an (α, √(Mα))-second-order necessary solution (2NS): ‖∇f(w)‖ ≤ α and λ_min(∇²f(w)) ≥ -√(Mα).
-
-Where the logistic loss overflows in float32: a published run without a guard is lost there, ours is not.
-
-Methods as generators that ask for values, gradients and Hessians, and the driver that answers all of them at once.
+A method looks for an (α, √(Mα))-second-order necessary solution (2NS): ‖∇f(w)‖ ≤ α and λ_min(∇²f(w)) ≥ -√(Mα). Every
+constant of the experiments stands beside the formula it belongs to.
 
 A method for one replicate, `g = yield Gradient(w)` and so on, yields `Iterate(w)` at the start of each iteration and
 returns (w, how it ended). Replicates advance in step, iteration by iteration, so that what they ask for at the
 same time costs one product over the data; one that has returned leaves the batch.
 
-Step lengths: short ones from the smoothness constants, or a private line search.
+A guard says where the logistic loss overflows in float32: a published run is lost there, ours is not.
 """
 
 from __future__ import annotations

@@ -1,12 +1,4 @@
-"""Trust-region steps and their exact subproblem (dp-tr), and gradient descent with a search of its iterates
-(dp-gd-2ns).
-
-dp-tr: a trust-region method with noisy gradients and Hessians (Wang and Xu 2021).
-
-The trust-region subproblem, exactly: min <g, s> + <s, Hs>/2 over ‖s‖ ≤ r.
-
-dp-gd-2ns: noisy gradient descent, then a search of its iterates for a second-order stationary point.
-"""
+"""Trust-region steps with their exact subproblem (dp-tr), and gradient descent with a search of iterates (dp-gd-2ns)."""
 
 from __future__ import annotations
 

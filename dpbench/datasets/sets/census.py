@@ -1,9 +1,4 @@
-"""Data sets of the 1994 census: a1a and adult.
-
-a1a, the LIBSVM form of the 1994 census: 123 binary features of income above 50,000 $.
-
-Adult, the UCI extract of the 1994 census: income above 50,000 $ from 14 attributes.
-"""
+"""Data sets of the 1994 census, income above 50,000 $: a1a (LIBSVM's binary features), adult (UCI's attributes)."""
 
 from __future__ import annotations
 

@@ -1,13 +1,9 @@
 """Data sets that are always available: the leaderboard's drawn ones, and those that come with scikit-learn.
 
-The leaderboard's drawn data sets: each varies one thing, from a seed of its own. Always available.
-
-Logistic models have a margin <x, u> of standard deviation MARGIN and labels from σ(margin); linear models a signal of
-variance 1 and noise. Where not said otherwise rows are N(0, I), and problems measure them in the public unit √d.
-
-Small data sets that come with scikit-learn, and linear models of a chosen condition number: always available.
-
-All are standardised here, and measured in public units by their problems, so that rows obey ‖x‖₂ ≤ 1.
+Each drawn set varies one thing, from a seed of its own. Logistic models have a margin <x, u> of standard deviation
+MARGIN and labels from σ(margin); linear models a signal of variance 1 and noise. Where not said otherwise rows are
+N(0, I), and problems measure them in the public unit √d. Those that come with scikit-learn are standardised here, and
+measured in public units by their problems, so that rows obey ‖x‖₂ ≤ 1.
 """
 
 from __future__ import annotations

@@ -1,9 +1,4 @@
-"""Fashion-MNIST, and the melting points of molecules.
-
-Fashion-MNIST: t-shirts (class 0) against dresses (class 3), 28 × 28 grey pixels.
-
-Melting points from 202 molecular descriptors, in the forms of OpenML and of QSARdata.
-"""
+"""Fashion-MNIST, t-shirts against dresses in 28 × 28 grey pixels, and melting points from 202 molecular descriptors."""
 
 from __future__ import annotations
 

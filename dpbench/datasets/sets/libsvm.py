@@ -1,11 +1,4 @@
-"""ijcnn1 and two sets of the NIPS 2003 challenge: dorothea and madelon.
-
-ijcnn1 (LIBSVM): 22 features of a time series of an engine, from the IJCNN 2001 challenge.
-
-Dorothea, the NIPS 2003 feature selection challenge: drug discovery from 100,000 sparse binary features.
-
-Madelon, the NIPS 2003 feature selection challenge: 500 features, 20 of them informative.
-"""
+"""ijcnn1 (a time series of an engine), and NIPS 2003's feature selection challenge: dorothea, madelon."""
 
 from __future__ import annotations
 

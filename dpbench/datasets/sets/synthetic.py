@@ -1,15 +1,10 @@
-"""Data sets that the papers draw: linear models, MATLAB's random numbers, and phase retrieval.
+"""Data sets that the papers draw, each from a fixed seed: linear models, MATLAB's random numbers, phase retrieval.
 
-Synthetic data, each drawn from its own fixed seed: always available.
-
-MATLAB's `rand` and `randn` after `rng(seed)`, rebuilt on NumPy's Mersenne Twister.
-
-`rand` takes 53 bits of two words of the twister, as `RandomState.random_sample` does. `randn` is the ziggurat of
-Marsaglia and Tsang (2000), 256 layers, on the same two words: the 53 bits are the abscissa u in [-1, 1), the highest
-byte of the second word is the layer; a point outside the layer's rectangle is tested against the density with one more
-`rand`. Checked against the first values that MATLAB prints after `rng default` (tests/datasets/test_sets.py).
-
-Synthetic phase retrieval: sizes of random projections of a hidden unit vector (zeroth_order).
+MATLAB's `rand` and `randn` after `rng(seed)` are rebuilt on NumPy's Mersenne Twister. `rand` takes 53 bits of two words
+of the twister, as `RandomState.random_sample` does. `randn` is the ziggurat of Marsaglia and Tsang (2000), 256 layers,
+on the same two words: the 53 bits are the abscissa u in [-1, 1), the highest byte of the second word is the layer; a
+point outside the layer's rectangle is tested against the density with one more `rand`. Checked against the first
+values that MATLAB prints after `rng default` (tests/datasets/test_sets.py).
 """
 
 from __future__ import annotations

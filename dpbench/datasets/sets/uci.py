@@ -1,11 +1,4 @@
-"""Tables of measurements: covertype, California housing and protein homology.
-
-Covertype (UCI): cover type of cells of forest from 10 cartographic measures and 44 indicators.
-
-California housing (StatLib): median house values of 20,640 block groups in the 1990 census.
-
-Protein homology, the KDD Cup 2004 (task "biology"): 74 match features of pairs of proteins.
-"""
+"""Tables of measurements: covertype (cells of forest), California housing (1990 census), protein homology (KDD 2004)."""
 
 from __future__ import annotations
 

@@ -1,8 +1,6 @@
-"""`pure`: ε-DP releases, their basic composition and their amplification by sampling without replacement.
+"""ε-DP releases: `pure` adds them up, `advanced` composes them at δ > 0, `basic` adds ε and δ of noise on an objective.
 
-`advanced`: advanced composition of ε₀-DP releases.
-
-`basic`: the ε and δ of noise on an objective and on its minimiser added up.
+Releases on samples without replacement are amplified.
 """
 
 from __future__ import annotations

@@ -1,10 +1,7 @@
 """Rényi DP: of Gaussians on Poisson samples or on fixed-size ones (replace-one), and of all else.
 
 A mechanism's Rényi curve is kept as its cumulant K(α) = (α-1)·D_α on a grid of orders; K adds up under composition.
-
-`rdp`: Rényi DP of everything, converted once.
-
-`poisson`: one row drawn at a time, accounted as if it were a Poisson sample.
+`rdp` converts the sum once; `poisson` accounts for one row drawn at a time as if it were a Poisson sample.
 """
 
 from __future__ import annotations

@@ -1,17 +1,8 @@
 """ρ-zCDP: Σρ of what was released, turned into (ε, δ) by one of four conversions (a subclass each).
 
 `text`, `bs16` and `standard` follow from Bun and Steinke (2016), `cks20` is the best that holds for every ρ-zCDP
-mechanism: so for equal (ε, δ) the ρ of `cks20` is the largest. All are scalar and monotone.
-
-`bs16`: the tighter conversion of Bun and Steinke.
-
-`cks20`: the best conversion that holds for every ρ-zCDP mechanism.
-
-`standard`: the conversion of ρ-zCDP that most papers use.
-
-`text`: the conversion of ρ-zCDP in closed form both ways.
-
-`bs16` as the two states of second_order's released code solve for it, which is not (ε, δ)-DP at small ε.
+mechanism: so for equal (ε, δ) the ρ of `cks20` is the largest. All are scalar and monotone. `bs16` also stands as the
+two states of second_order's released code solve for it, which is not (ε, δ)-DP at small ε.
 """
 
 from __future__ import annotations
