@@ -31,6 +31,7 @@ def scores(rule: str, G: dp.Array, W: dp.Array, M: dp.Array, l1: float) -> dp.Ar
     """The scores (k, d) of `rule`, a key of `RULES`."""
     result = (np.abs(G) - l1) / np.sqrt(M)
     moved = np.nonzero(W)
+    # Off zero the rules differ; W is sparse, so they are worked out at few entries.
     result[moved] = RULES[rule](G[moved], W[moved], M[moved[1]], l1)
     return result
 
@@ -108,7 +109,8 @@ class ByPasses(dp.Algorithm):
         return int(max(1, min(512, 100e6 / (8 * d))))
 
     def audit_case(self):
-        return dp.AuditCase({"passes": 1.0}, loss="squared")  # whose residuals can be beyond any clipping threshold
+        # Residuals of squared loss can be beyond any clipping threshold, so clipping is at stake.
+        return dp.AuditCase({"passes": 1.0}, loss="squared")
 
     def inspection_case(self):
         return replace(super().inspection_case(), settings={"passes": 4.0})
@@ -151,6 +153,7 @@ class ByCoordinates(ByPasses):
         """M_j, (d,)."""
         if settings.scales == "data":
             return problem.coordinate_constants
+        # ∂²_j of a row's loss is ℓ''x_j² ≤ L₁R², the declaration's `smoothness`, whatever j is.
         return np.full(problem.d, problem.smoothness + sum(one.smoothness for one in problem.smooth_regularisers))
 
 
@@ -203,7 +206,9 @@ class DPCoordinateDescent(ByCoordinates):
         # Thresholds ∝ √M_j: the steeper a coordinate may be, the more of its derivative is let through.
         shares = np.sqrt(M / M.sum())
         movable = np.flatnonzero(M)  # where M_j is of the data and public, an all-zero column moves nothing
+        # Drawn at once for the whole run: they use no data, and a call of the generator costs more than a step.
         coordinates = np.stack([movable[coins.integers(len(movable), size=T)] for coins in mechanisms.coins])
+        # A state keeps the predictions <x_i, w>: a step then reads one column, not the matrix.
         states = [problem.coordinate_state(W[members]) for members in mechanisms.streams]
         W = np.asfortranarray(W)  # a coordinate of all replicates is contiguous
         w = np.empty(len(W))
@@ -236,7 +241,7 @@ class DPGreedyCD(ByCoordinates):
       1. j, the argmax of |∇_j/sqrt(M_j) + Lap(2s/ε')|, i.e. of |∇_j + Lap(4C_j/(nε'))|/sqrt(M_j): report noisy max,
          ε'-DP as entries move both ways (Dwork and Roth 2014, Claim 3.9; the paper's 2C_j/(nε') proves 2ε');
       2. ∇_j + Lap(2C_j/(nε')) of the chosen j, by which w_j moves, γ_j = γ/M_j (Theorem 2).
-    With L1 the argmax is that of `rule`'s score + Lap(2s/ε'): the scores, see `greedy_rules`, are 1/sqrt(M_j)-Lipschitz
+    With L1 the argmax is that of `rule`'s score + Lap(2s/ε'): the scores, see above, are 1/sqrt(M_j)-Lipschitz
     in ∇_j; the step ends in a soft threshold at γ_jλ. L2's λw_j and L1 use no data. One pass is one iteration.
 
     selection: "published" halves the noise of the selection, and with L1 puts it on ∇_j rather than on the score: see
@@ -309,6 +314,7 @@ class DPGreedyCD(ByCoordinates):
         M = self.constants(problem, settings)
         root = np.sqrt(M)
         clip = np.asarray(settings.clip)
+        # C_j/√M_j is the same for all j, so one sensitivity serves every scaled coordinate.
         s = 2 * clip / (problem.n * np.sqrt(M.sum()))
         movable = np.flatnonzero(M)  # where M_j is of the data and public, an all-zero column moves nothing
         columns = slice(None) if len(movable) == problem.d else movable
@@ -317,6 +323,7 @@ class DPGreedyCD(ByCoordinates):
         replicates = np.arange(len(W))
         trace(0, W, passes=0)
         for t in range(1, T + 1):
+            # The l2 part is added to the scores below, after clipping: it uses no data.
             data = problem.clipped_gradient(W, clip, even=settings.scales == "bound")
             j = movable[select(mechanisms, data[:, columns], W[:, columns], s, epsilon)]
             noisy = mechanisms.laplace(

@@ -130,6 +130,7 @@ class DPAdam(dp.Algorithm):
             g = noisy + sum(r.gradient(W) for r in problem.regularisers.values())
             m = beta1 * m + (1 - beta1) * g
             v = beta2 * v + (1 - beta2) * g**2
+            # Adam's bias correction, as both moments start at 0.
             square = v / (1 - beta2**t) - (variance if settings.correct else 0.0)
             least = settings.floor**2 * variance + LEAST if settings.correct else LEAST
             W = W - settings.step * m / (1 - beta1**t) / np.sqrt(np.maximum(square, least))
@@ -249,6 +250,7 @@ class AveragedGD(dp.Algorithm):
         clip, safety = settings.clip or 1.0, settings.safety or 1.0  # `complete` has given both a value
         sensitivity = (0.5 if settings.centred else clip) * problem.row_bound / problem.n
         T, moved = self._steps(problem, mechanisms, settings)
+        # From public numbers alone, so that the default step costs nothing.
         step = settings.step or safe_step(problem, moved * math.sqrt(T / (2 * rho)), T, safety)
 
         W, mean, first = np.zeros_like(W), np.zeros_like(W), T // 2
@@ -264,11 +266,13 @@ class AveragedGD(dp.Algorithm):
             gradient = mechanisms.gaussian(
                 slope(W),
                 sensitivity=sensitivity * np.clip(bent / 2, FLAT, 1.0),
+                # Two rows' parts differ by R min(1, R‖w‖/4), less than twice one row's.
                 replaced=2 * sensitivity * np.clip(bent / 4, FLAT, 1.0),
                 rho=_each(rho, T, settings),
                 label="gradient",
             )
             W = soft_threshold(W - step * (gradient - moments + l2 * W), step * l1)
+            # The mean of the tail, not the last iterate: noise of single steps averages out.
             if t >= first:
                 mean += (W - mean) / (t - first + 1)
             trace(t + 1, mean if t >= first else W, passes=t + 1)
@@ -289,6 +293,7 @@ def public_safety(loss: Loss) -> float:
 
 def steps(problem: dp.Declaration, moved: float, rho: float, work: float) -> int:
     """T by the class's rule, for a gradient that a neighbour moves by `moved`."""
+    # T³ = B²L₁²ρ/Δ², where bias and noise are equal (see the class).
     balanced = max(3, round((RADIUS * problem.smoothness / moved) ** (2 / 3) * rho ** (1 / 3)))
     return max(1, int(min(2 * balanced, work / (4 * problem.n * problem.d))))
 
@@ -351,6 +356,7 @@ def _best_step(derivative: Callable[[float], float]) -> float:
     low, high = 0.0, 1.0
     if not derivative(low) < 0:
         return 0.0
+    # The derivative of a convex loss along a line increases: a change of sign holds the minimum.
     while derivative(high) < 0:
         low, high = high, 4 * high
         if high > LARGEST_STEP:

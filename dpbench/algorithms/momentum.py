@@ -76,6 +76,7 @@ class ErrorWeights(NamedTuple):
 def error_weights(alpha: np.ndarray, stage: np.ndarray, mu: float, L: float) -> ErrorWeights:
     """The a_{T',t} of (4.8) for step sizes `alpha` (T,) and stages `stage` (T,); 0 < μα < 1."""
     contraction = np.cumsum(np.log1p(-np.sqrt(mu * alpha)))
+    # Each stage doubles the weight of the error before it (Theorem 4.3); with one stage they cancel.
     doublings = stage * math.log(2)
     return ErrorWeights(doublings + contraction, np.log(alpha) + np.log1p(alpha * L) - doublings - contraction)
 
@@ -183,6 +184,7 @@ class LaplaceMomentum(dp.Algorithm):
         stage = stages(T, L / mu) if self.multistage else np.ones(T, int)
         alpha = steps(stage[:, None], np.atleast_1d(settings.c) / L)
         beta = (1 - np.sqrt(alpha * mu)) / (1 + np.sqrt(alpha * mu)) if self.momentum else np.zeros((T, 1))
+        # Momentum from longer steps would throw the first short one too far: each stage starts afresh (eq. 4.7).
         beta[1:][np.diff(stage) > 0] = 0.0
         return alpha, beta, stage
 
@@ -227,6 +229,7 @@ def noise_of(problem: dp.Declaration, settings: LaplaceMomentum.Settings, epsilo
     """(sensitivity, scale) of a gradient at ε_t: S₁/m, and b_t that makes it ε_t-DP on m of the n rows."""
     n, m = problem.n, settings.m or problem.n
     sensitivity = 2 * problem.loss.lipschitz * ROW_NORM / m
+    # A Laplace variable of scale b has the standard deviation √2 b.
     correction = math.sqrt(0.5) if settings.noise_scale == AS_PUBLISHED else 1.0
     return sensitivity, sensitivity / base_epsilon(epsilon, n, m) * correction
 
@@ -240,6 +243,7 @@ def noisy_gradient(
 
     def release(y: dp.Array, epsilon: float) -> dp.Array:
         sensitivity, scale = noise_of(problem, settings, epsilon)
+        # On all rows there is no sample to amplify by: ε₀ is ε_t itself.
         if sampler is None:
             return mechanisms.laplace(problem.data_gradient(y), sensitivity=sensitivity, scale=scale, label="gradient")
         batches = sampler.draw()
@@ -298,6 +302,7 @@ class Optimised(LaplaceMomentum):
     ) -> dp.Array:
         weights = error_weights(alpha[:, 0], stage, problem.l2, smoothness(problem, settings))
         S1 = 2 * problem.loss.lipschitz * ROW_NORM
+        # Doubling E₀ and halving the noise is all by which the published weights differ.
         factor = 2.0 if settings.weights == AS_PUBLISHED else 1.0
         T = weights.best_T(problem.d * (S1 / (problem.n * epsilon)) ** 2 / factor, factor * settings.E0)
         return epsilon * weights.shares(T)

@@ -208,6 +208,7 @@ class DPNewton(dp.Algorithm):
             if settings.lambda0 is None:
                 lambda0 = self._released_lambda0(H, mechanisms, n, rho_trace, rho_direction, settings)
             else:
+                # Given, it uses no data: nothing is released for it, and the direction gets its share.
                 lambda0 = np.full(len(W), settings.lambda0)
             direction = SOLVE[settings.modification](H, gradient, lambda0)
             norms = np.linalg.norm(gradient, axis=1)
@@ -240,6 +241,7 @@ class DPNewton(dp.Algorithm):
             label="trace",
             replaced=SMOOTHNESS / n,  # a row's trace is in [0, 1/4]: replacing it moves the sum no further than that
         )
+        # A noisy trace may be negative; below 1/n the direction's sensitivity has no proof.
         return np.maximum(settings.beta * np.cbrt(np.maximum(noisy, 0) / (n**2 * rho_direction)), 1 / n)
 
 
@@ -400,6 +402,7 @@ class DPNewtonMinibatch(dp.Algorithm):
         directions = mechanisms.poisson(n, p_H, label="direction", replaced=mechanisms.least_sensitivities)
         if mechanisms.least_sensitivities:
             z_g, z_H = p_g / math.sqrt(1 - theta), p_H / math.sqrt(theta)
+            # One search for all 2T releases: split budgets would add two tails, each calibrated apart.
             factor = mechanisms.budget.noise_scale((*gradients.plan(T, z_g), *directions.plan(T, z_H)))
             z_g, z_H = z_g * factor, z_H * factor
         else:
@@ -423,6 +426,7 @@ class DPNewtonMinibatch(dp.Algorithm):
         start, farthest = W, radius(problem, settings.reset)
         trace(0, W, passes=0)
         for t in range(1, T + 1):
+            # Replicates have samples of their own, so no product over the data serves them all.
             total = np.stack([problem.gradient_sum(w, rows) for w, rows in zip(W, gradients.draw(), strict=True)])
             gradient = gradients.gaussian(total, sensitivity=1.0, noise_multiplier=z_g) / gradients.size
             H = np.stack(

@@ -176,10 +176,12 @@ class CubicNewton(dp.Algorithm):
         G, H = problem.gradient(W), problem.hessian(W)
         theta, average = W, np.zeros_like(W)
         for i in range(N):
+            # Weights ∝ i + 1, for which a strongly convex objective has no logarithm in its bound.
             average += 2 * (i + 1) / (N * (N + 1)) * theta
             U = theta - W
             model = G + (H @ U[:, :, None])[:, :, 0] + L2 / 2 * np.linalg.norm(U, axis=1, keepdims=True) * U
             noisy = mechanisms.gaussian(model, sensitivity=sensitivity, rho=rho / N, label="model gradient")
+            # Steps of 2/(μ(i + 2)), which these weights are for; the ball keeps ‖w - w_t‖ ≤ D, so Δ holds.
             theta = project(theta - 2 / (mu * (i + 2)) * noisy, D / 2)
         return average
 
@@ -243,6 +245,7 @@ class DampedNewton(dp.Algorithm):
         for t in range(1, settings.T + 1):
             G, H = problem.data_gradient(W), problem.data_hessian(W)
             ridged = G + JITTER * W if settings.ridge == "objective" else G
+            # Taken before the noise, as in the paper's comparison: see the class for what that costs.
             step = non_private_step(H, ridged)[:, None]
             gradient = mechanisms.gaussian(
                 G, sensitivity=problem.lipschitz / n, rho=(1 - settings.theta) * rho, label="gradient"

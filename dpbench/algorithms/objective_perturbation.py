@@ -67,6 +67,7 @@ def _proximal_newton(
     def smooth(v: dp.Array) -> float:
         return float(problem.value(v[None])[0] - l1 * np.abs(v).sum() + ridge / 2 * v @ v + b @ v)
 
+    # The best point so far, should the tolerance not be reached: its norm then says so.
     best: tuple[dp.Array, float] = w, np.inf
     for evaluations in range(STEPS):
         g = problem.gradient(w[None])[0] + ridge * w + b
@@ -102,6 +103,7 @@ def least_subgradient(g: dp.Array, w: dp.Array, l1: float) -> dp.Array:
 def solved(W: dp.Array, norms: dp.Array, gamma: float, evaluations: np.ndarray) -> dp.RunResult:
     """The outcome of released W (k, d), whose solver promised norms of at most gamma: else not fit to be released."""
     reached = norms <= gamma
+    # Unreleased: what noise was drawn for is a point within γ, and this one is not.
     W[~reached] = np.nan
     return dp.RunResult(
         W,
@@ -207,6 +209,7 @@ class DPObjectivePerturbation(dp.Algorithm):
             event=event,
             label="objective",
         )
+        # The problem's own ridge is in F already.
         added = max(0.0, ridge / n - problem.l2)
         W, norms, evaluations = problem.approximate_minimiser(minimise, np.zeros_like(W), b, added, gamma)
         W = mechanisms.gaussian(
@@ -233,12 +236,14 @@ def plan(problem: dp.Declaration, budget: Budget, safety: float) -> Perturbation
     """Λ, and the releases at relative noise, from public numbers: see the class."""
     logistic = problem.loss.logistic
     if logistic:
+        # Above it the Jacobian costs nothing, so a smaller ridge would only bend the objective less for more ε.
         required = problem.smoothness / free_curvature(budget.epsilon, budget.delta, budget.relation)
     else:
         required = problem.smoothness / math.expm1(min(1.0, JACOBIAN * budget.epsilon))
     sigma = budget.relation.rows * problem.lipschitz / math.sqrt(2 * budget.rho)
     ridge = max(problem.n * problem.l2, required, sigma**2 * problem.d / (8 * problem.n * safety))
     curvature = problem.smoothness / ridge
+    # The split of μ² at which the two noises add least to the excess loss (see the class).
     share = 1 / (1 + problem.d / curvature)
     kind = LogisticPerturbation if logistic else ConvexPerturbation
     event = kind((1 - share) ** -0.5, curvature, budget.relation)

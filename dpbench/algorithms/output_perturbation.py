@@ -182,8 +182,10 @@ class PhasedERM(dp.Algorithm):
         worst, evaluations = np.zeros(len(W)), np.zeros(len(W), dtype=int)
         trace(0, W, passes=0)
         for i, (ridge, sensitivity) in enumerate(zip(ridges, sensitivities, strict=True)):
+            # λ/2 ‖w - w_{i-1}‖² is a ridge and the linear term -λ<w_{i-1}, w>.
             near, norms, taken = problem.approximate_minimiser(minimise, W, -ridge * W, ridge, gamma)
             worst, evaluations = np.maximum(worst, norms), evaluations + taken
+            # Released before it is used: the next phase may depend on it at no cost.
             W = release(mechanisms, near, sensitivity, settings.phases)
             trace(i + 1, W, passes=i + 1)
         return solved(W, worst, gamma, evaluations)
@@ -248,6 +250,7 @@ class BoltOn(dp.Algorithm):
         radius: dp.Positive = 8.0
 
     def complete(self, problem, settings):
+        # Beyond it a step of the other rows no longer brings two runs nearer.
         most = 2 / (problem.smoothness + problem.l2)
         if settings.step and settings.step > most:
             raise UserError(f"step: {settings.step:g} parts runs from each other; choose one of at most {most:g}")
@@ -267,6 +270,7 @@ class BoltOn(dp.Algorithm):
         passes, b, step, delta_2 = schedule(problem, mechanisms.budget, settings)
         orders = [np.zeros(0, dtype=int)] * len(W)
         for members, coins in zip(mechanisms.streams, mechanisms.coins, strict=True):
+            # One order for all passes: a row is then met once a pass, which the sensitivity counts.
             orders[members] = [coins.permutation(n)] * (members.stop - members.start)
         W, mean = np.zeros_like(W), np.zeros_like(W)
         steps = math.ceil(n / b)
@@ -286,6 +290,7 @@ def schedule(problem: dp.Declaration, budget: Budget, settings: BoltOn.Settings)
     row_gradient = budget.relation.rows * problem.lipschitz
     spread = variance(budget, problem.d)
     step, passes, best = settings.step or 1 / (smooth + l2), settings.epochs or 1, math.inf
+    # A grid over step · passes, the one number that what is left of the start depends on.
     for time in np.geomspace(1e-6, 1e9, 301):
         eta = settings.step or min(1 / (smooth + l2), time * b / (n * (settings.epochs or PASSES)))
         most = max(1, int(WORK / (4 * n * problem.d)))

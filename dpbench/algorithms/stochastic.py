@@ -89,6 +89,7 @@ def stepper(problem: dp.Problem) -> Callable[..., None]:
     kinds: dict[type[Loss], int] = {Squared: 0, Logistic: 1}
     kind = kinds.get(type(problem.loss))  # by type: a name may be lent to another
     compiled = _compiled() if kind is not None else None
+    # A step on one row at a time cannot ask the shards each time.
     if isinstance(problem, ShardedProblem):
         return functools.partial(_fetched, problem)
     if compiled is None:
@@ -118,6 +119,7 @@ def advance(
         x = problem.X[[i]].toarray()[0] if problem.is_sparse else problem.X[i]
         z = (W @ x)[:, None]
         r = problem.loss.derivative(z, problem.y[[i]], np.empty_like(z))[:, 0]
+        # tiny, not 0: a row of zeros has no gradient to clip.
         r *= np.minimum(1, clip / np.maximum(np.abs(r) * norms[i], np.finfo(float).tiny))
         W[...] = proximal_step(problem, W, np.multiply.outer(r, x) + np.multiply.outer(2 * clip, xi), step[:, None])
 
@@ -250,6 +252,7 @@ class DPSGDOne(ByPasses):
         rows, noise = sampler.one_row_steps(T, problem.d, noise_multiplier=multiplier)
         advance = stepper(problem)
         step, clip = np.asarray(settings.step), np.asarray(settings.clip)
+        # Few draws of much noise: as many steps as fit 2 MB, between two points of the trace.
         size = max(ROWS, BLOCK // problem.d)
         trace(0, W, passes=0)
         t = 0
@@ -329,6 +332,7 @@ class DPMatrixFactorisation(dp.Algorithm):
             rho=mechanisms.budget.rho,
             label="gradient",
         )
+        # Row i in batch i mod b: the rounds of a row are exactly b apart, which the matrix is made for.
         batches = [np.arange(first, problem.n, b) for first in range(b)]
         step = np.asarray(settings.step)[:, None]
         trace(0, W, passes=0)

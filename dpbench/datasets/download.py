@@ -1,6 +1,6 @@
 """Bring one raw file into the cache, from a mirror folder, a mirror URL or its publisher, and check it.
 
-One URL into one file, without waiting on a network that is not there.
+Nothing waits on a network that is not there: a host that did not answer once is not asked again.
 """
 
 from __future__ import annotations

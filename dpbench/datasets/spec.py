@@ -1,6 +1,6 @@
 """What a data set is: where its files come from, what they must hold, how they become (X, y).
 
-Raw files on disk: compressed or not, their names and digests.
+Raw files may lie compressed or not, under either name: they are known by their digests.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class DatasetSpec:
     columns), a NumPy array or a scipy sparse array; y float64 of shape (rows,), labels ±1 if ``task`` is
     "binary". Raise ``version`` whenever it gives other arrays than before. ``rows``, ``columns`` and, for a
     binary task, ``classes`` (label -> rows of it) are checked against what it returns; None is not checked. What
-    the arrays are to the last digit is pinned beside the specs: see ``pins``.
+    the arrays are to the last digit is pinned beside the specs: see ``cache``.
     ``recipe`` says in words what it does.
     """
 

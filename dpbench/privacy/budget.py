@@ -35,6 +35,7 @@ class Budget:
             raise UserError(f"delta must be in [0, 1), got {self.delta}")
         if not isinstance(self.relation, Relation):
             raise UserError(f"relation must be a Relation, got {self.relation!r}")
+        # At δ = 0 Gaussian noise gives no ε at all; at δ > 0 a pure accounting would waste δ silently.
         if self.mode.pure != (self.delta == 0):
             raise UserError(
                 f"delta: accounting {self.accounting} needs "
@@ -65,6 +66,7 @@ class Budget:
         if not 0 < share <= 1:
             raise PrivacyError(f"share must be in (0, 1], got {share}")
         for release, count in (*plan, *after):
+            # A multiplier relative to another relation's sensitivity would calibrate the wrong noise.
             require(release, self.relation)
             if count < 1:
                 raise UserError(f"steps must be at least 1, got {count}")

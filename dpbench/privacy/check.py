@@ -97,6 +97,7 @@ def guarantee(ledger: Ledger, i: int, budget: Budget, labels: Collection[str]) -
     released = ledger.of(i)
     planned, realised = check(ledger.planned(i), budget), spent(released, budget.delta, budget.relation).epsilon
     error = planned.error if released else EMPTY
+    # A run that released nothing, or under another label, has no guarantee whatever its ε is.
     error = error or undeclared(released, labels) or exact_release(ledger, i)
     if not error and (beyond := ledger.unplanned(i)):
         error = f"{', '.join(beyond)}: released more often, or at other noise, than was planned"
@@ -157,7 +158,8 @@ def profile(composition: Composition, relation: Relation, deltas: Sequence[float
         if not 0 <= delta < 1:
             raise UserError(f"deltas: each must be in [0, 1), got {delta:g}")
     curve = np.array([spent(composition, delta, relation).epsilon for delta in points])
-    order = np.argsort(points)  # a larger δ never costs more: accountants with an error of their own may say so
+    # A larger δ never costs more; accountants with an error of their own may say so.
+    order = np.argsort(points)
     curve[order] = np.minimum.accumulate(curve[order])
     return curve
 

@@ -105,6 +105,7 @@ class Mechanisms:
     ) -> None:
         self.budget = cast("Budget", budget)  # `Budgets` only for an algorithm with "epsilon" in `per_replicate`
         self.doubled = (declared or budget.relation) is not budget.relation  # see the module docstring
+        # Twice an add/remove sensitivity covers a replaced row; a replace-one one says nothing of a missing row.
         if self.doubled and budget.relation is not Relation.REPLACE_ONE:
             raise PrivacyError(f"sensitivities of {declared} neighbours say nothing of {budget.relation} ones")
         factor = 2.0 if self.doubled else 1.0
@@ -267,6 +268,7 @@ class Mechanisms:
         sensitivity: ℓ₂, of a gradient. contraction: of every step, on all data. Only the last iterate may be released,
         or used for anything but the next step. Source: see `dpbench.privacy.accounting.gaussian`.
         """
+        # `growth` is the μ of the last iterate over that of a single step.
         z = _gaussian_multiplier(rho, None) * growth(steps, contraction)
         scale = np.asarray(self.releases.scaled_sensitivity(sensitivity) * z)
         self.releases.record(lambda each: LastIterate(each, steps, contraction), z, label, (d,), scale, z)

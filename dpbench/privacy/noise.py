@@ -35,6 +35,7 @@ def stream(key: str, name: str) -> np.random.Generator:
     >>> stream("a", "noise").random() == stream("a", "noise").random()
     True
     """
+    # A hash and not the key's own bits: neighbouring keys must not give neighbouring seeds.
     digest = hashlib.blake2b(f"{name}:{key}".encode(), digest_size=16).digest()
     seed = np.random.SeedSequence(int.from_bytes(digest, "big"))
     return np.random.Generator(np.random.PCG64DXSM(seed))
@@ -159,6 +160,7 @@ class Releases:
         view = copy.copy(self)
         view.k, view.streams = 1, [slice(0, 1)]
         view.members = (i if self.members is None else self.members[i],)
+        # The very generators, not copies: what one view draws, another does not draw again.
         view.noise, view.sampling, view.coins = [self.noise[i]], [self.sampling[i]], [self.coins[i]]
         return view
 
@@ -205,6 +207,7 @@ class Releases:
             if (np.asarray(scale) < 0).any():
                 raise PrivacyError(f"{label}: sensitivity must not be negative, got a noise scale of {low:g}")
             zero = np.flatnonzero(np.broadcast_to(scale, (self.k,)) == 0)
+            # Noise of scale 0 is no noise: the ledger says so, and the check refuses the run.
             self.ledger.exact |= {self.members[j] if self.members else int(j): label for j in zero}
         if np.ndim(parameter) == 0:
             release = event(float(parameter))
@@ -234,6 +237,7 @@ class Releases:
         for members, generator in zip(self.streams, self.noise, strict=True):
             first = members.start
             noise.fill(generator, out[first : first + 1] if value.ndim == 1 else out[first])
+            # Replicates of one key get the same numbers, drawn once.
             out[first + 1 : members.stop] = out[first]
         with np.errstate(invalid="ignore", over="ignore"):
             scale = scale if self.planted == 1 else scale * self.planted
@@ -309,6 +313,7 @@ def _computed(sensitivity: Scalars, scale: Array, multiplier: Scalars) -> Scalar
 
 def _runs_of_equals(keys: Sequence[str]) -> list[slice]:
     starts = [i for i, key in enumerate(keys) if i == 0 or key != keys[i - 1]]
+    # Equal keys apart from each other would draw the same noise twice for different values.
     if len({keys[i] for i in starts}) != len(starts):
         raise ValueError("keys: replicates that share a stream must stand next to each other")
     return [slice(a, b) for a, b in itertools.pairwise([*starts, len(keys)])]

@@ -91,6 +91,7 @@ def _spent(counts: Counts, delta: float, relation: Relation) -> Spent:
         return Spent(0.0, "nothing released")
     for release, _ in counts:
         require(release, relation)
+    # The worst case of hidden steps is attained by one Gaussian: see `_drift`.
     counts = tuple((_drift(r) if isinstance(r, LastIterate) else r, c) for r, c in counts)
     if any(isinstance(r, LogisticPerturbation) for r, _ in counts):
         return _perturbed(counts, delta)
@@ -108,7 +109,8 @@ def _spent(counts: Counts, delta: float, relation: Relation) -> Spent:
     if len(gaussians) == len(counts) and delta > 0:
         from dp_accounting.gaussian_mechanism import get_epsilon_gaussian
 
-        with np.errstate(divide="ignore"):  # it takes the logarithm of a difference that may round to zero
+        # It takes the logarithm of a difference that may round to zero.
+        with np.errstate(divide="ignore"):
             epsilon = get_epsilon_gaussian(_composed(gaussians), delta)
         return Spent(float(epsilon), "dp_accounting exact Gaussian")
     routes = [_basic(counts)]
@@ -127,6 +129,7 @@ def _with_objective_perturbation(
 ) -> Spent:
     left = delta - math.fsum(c * r.delta for r, c in perturbed)
     name = "tail bound of objective perturbation"
+    # The tail bounds take δ before anything else; what is left has to serve the others.
     if left < -1e-12 * delta or (rest and left <= 0):
         return Spent(math.inf, name)
     epsilon = math.fsum(
@@ -142,6 +145,7 @@ def _with_tested(tested: list[tuple[DrawAfterTest, int]], rest: Counts, delta: f
     left = delta - math.fsum(c * max(r.failure, r.leak) for r, c in tested)
     if left < -1e-12 * delta:
         return Spent(math.inf, name)
+    # With nothing beside them, the δ that is left lowers their own ε.
     share = 0.0 if rest else max(left, 0.0) / sum(c for _, c in tested)
     epsilon = math.fsum(c * _worst_draw(r, max(r.failure, r.leak) + share) for r, c in tested)
     if not rest:
@@ -177,6 +181,7 @@ def _worst_draw(release: DrawAfterTest, delta: float) -> float:
     low, top = 0.0, test + draw
     if beyond(low) <= delta - release.leak:
         return 0.0
+    # Bisection, whose upper end is returned: an ε that holds, to the last digit.
     for _ in range(100):
         middle_epsilon = (low + top) / 2
         low, top = (low, middle_epsilon) if beyond(middle_epsilon) <= delta - release.leak else (middle_epsilon, top)
@@ -204,6 +209,7 @@ def _perturbed(counts: Counts, delta: float) -> Spent:
     name += f", each of {runs} at its share of δ" if runs > 1 else ""
     if delta <= 0 or math.isinf(beside.epsilon):
         return Spent(math.inf, name)
+    # μ² of all Gaussians in `runs` equal parts.
     mu = 1 / _composed(gaussians) / math.sqrt(runs) if gaussians else 0.0
     epsilon = math.fsum(c * half_planes.epsilon_of(event, mu, delta / runs) for event, c in events)
     return Spent(epsilon + beside.epsilon, f"{name} + {beside.checked_by}" if rest else name)
@@ -259,7 +265,8 @@ def _basic(counts: Counts) -> Spent:
 def _pld(counts: Counts, delta: float) -> Spent:
     """By privacy-loss distributions; infinite where a release has none or the grid would be too large."""
     whole = _distribution(counts) if delta >= 1e-13 else None
-    with np.errstate(over="ignore"):  # beyond losses of 709 its quotient of masses overflows, to an infinite ε
+    # Beyond losses of 709 its quotient of masses overflows, to an infinite ε: too high, so safe.
+    with np.errstate(over="ignore"):
         return Spent(float(whole.get_epsilon_for_delta(delta)) if whole else math.inf, "dp_accounting PLD")
 
 
@@ -275,6 +282,7 @@ def _distribution(counts: Counts) -> PrivacyLossDistribution | None:
     if gaussians:
         counts = (*counts, (Gaussian(_composed(gaussians)), 1))
     deviations = [_deviation(r) for r, _ in counts]
+    # A distribution for each of many kinds takes long to compose; `_spent` then takes Rényi DP.
     if math.inf in deviations or len(counts) > 50:
         return None
     step = _grid(counts, deviations)
@@ -287,9 +295,8 @@ def _distribution(counts: Counts) -> PrivacyLossDistribution | None:
                 one = pld.from_gaussian_mechanism(z, value_discretization_interval=step)
             case Poisson(rate, Gaussian(z)):
                 one = pld.from_gaussian_mechanism(z, sampling_prob=rate, value_discretization_interval=step)
-            case PoissonReplaced(
-                rate, Gaussian(z)
-            ):  # its sensitivity is a row's against none, half of a replaced one's
+            case PoissonReplaced(rate, Gaussian(z)):
+                # Its sensitivity is a row's against none, half of a replaced one's, which dp_accounting counts by.
                 one = pld.from_gaussian_mechanism(
                     2 * z,
                     sampling_prob=rate,
@@ -301,6 +308,7 @@ def _distribution(counts: Counts) -> PrivacyLossDistribution | None:
             case Laplace(z):
                 one = pld.from_laplace_mechanism(z, value_discretization_interval=step)
             case _:
+                # What is ε₀-DP stands as randomised response, its worst case.
                 guarantee = DifferentialPrivacyParameters(_on_grid(_pure_epsilon(release), step), 0)
                 one = pld.from_privacy_parameters(guarantee, value_discretization_interval=step)
         parts.append(one.self_compose(count, TAIL))
@@ -321,6 +329,7 @@ def _fixed_size(rate: float, noise_multiplier: float, step: float) -> PrivacyLos
         GaussianPrivacyLoss(noise_multiplier, sampling_prob=rate, adjacency_type=kind)
         for kind in (AdjacencyType.REMOVE, AdjacencyType.ADD)
     )
+    # Beyond it the mass of the row removed is below dp_accounting's own cut.
     last = math.ceil(removed.connect_dots_bounds().epsilon_upper / step)
     steps = np.arange(-last, last + 1)
     below, above = (part * step for part in (steps[:last], steps[last:]))
@@ -363,7 +372,8 @@ def _grid(counts: Counts, deviations: list[float]) -> float:
     one interval each time. So the least ε₀ lies on it exactly, and the others are enlarged to lie on it (`_on_grid`).
     """
     step = min(1e-3, min(deviations) / 32)
-    if _total(counts, deviations) > LARGE * step:  # what is next to nothing beside the others may be in one interval
+    # What is next to nothing beside the others may lie in one interval.
+    if _total(counts, deviations) > LARGE * step:
         step = min(1e-3, max(step, _total(counts, deviations) / 32 / math.sqrt(sum(c for _, c in counts))))
     pure = {e for e in (_pure_epsilon(r) for r, _ in counts if not isinstance(r, Laplace)) if math.isfinite(e)}
     if not pure:
@@ -392,19 +402,22 @@ def _rdp(counts: Counts, delta: float) -> Spent:
 
     sampled = [r for r, _ in counts if isinstance(r, WithoutReplacement) and isinstance(r.release, Gaussian)]
     orders = _ORDERS if sampled else _MANY_ORDERS
-    if any(isinstance(r, BestOfRuns) for r, _ in counts):  # all pairs of orders, in Python
+    # dp_accounting tries all pairs of orders there, in Python.
+    if any(isinstance(r, BestOfRuns) for r, _ in counts):
         orders = _MANY_ORDERS[::5]
     if any(isinstance(r, Poisson | PoissonReplaced) for r, _ in counts) and not sampled:
         orders = (*(a / 10 for a in range(11, 110)), *range(11, 65), *map(int, np.geomspace(70, 2**14, 60)))
     curve = sum(c * _curve(r, orders) for r, c in counts)
     epsilon, best = map(float, compute_epsilon(orders, curve, delta))
-    if orders is _MANY_ORDERS and math.isfinite(epsilon):  # between its neighbours: an order's 1 % costs 1e-5 of ε
+    # Between the best order's neighbours: 1 % of an order costs 1e-5 of ε, which two routes would differ by.
+    if orders is _MANY_ORDERS and math.isfinite(epsilon):
         near = tuple(1 + (best - 1) * np.geomspace(0.99, 1.01, 41))
         closer = compute_epsilon(near, sum(c * _curve(r, near) for r, c in counts), delta)[0]
         epsilon = min(epsilon, float(closer))
     if sampled:
         sharp = sum(c * (exact_differences(r, orders) if r in sampled else _curve(r, orders)) for r, c in counts)
         exact = float(compute_epsilon(orders, sharp, delta)[0])
+        # Only where floats lost digits; both are upper bounds, so the lower one holds.
         if exact < epsilon * (1 - 1e-7):
             return Spent(exact, "RDP of sampling without replacement in exact arithmetic")
     return Spent(epsilon, "dp_accounting RDP")
@@ -447,6 +460,7 @@ def _opposite_rows(rate: float, sigma: float, orders: tuple[float, ...]) -> np.n
     from scipy.special import logsumexp
     from scipy.stats import norm
 
+    # Singularities lie about πσ² off the real line: the trapezoid rule's error is of order e^{-2π²σ²/step}.
     step = min(sigma / 6, sigma**2 / 3)
     x = np.arange(-12 * sigma, 12 * sigma + 2 * max(orders), step)
     with np.errstate(divide="ignore"):
@@ -461,6 +475,7 @@ def _two_losses(epsilon: float, orders: tuple[float, ...]) -> np.ndarray:
     Under Q the likelihood ratio has mean 1, and E_Q of its convex power α is largest where it takes both ends alone.
     """
     a = np.array(orders)[:, None]
+    # At both ends of the interval the losses are one number, and the curve is 0.
     t = np.linspace(0, epsilon, 202)[1:-1]
     with np.errstate(divide="ignore"):
         log_high = np.log(-np.expm1(t - epsilon)) - t - np.log(-np.expm1(-epsilon))  # of Q at t

@@ -1,7 +1,7 @@
 """Losses ℓ(z, y) of a linear prediction z = <x, w> and a label y.
 
 Each function takes z (k, b) and y (b,) and writes into `out` (k, b), which may be z itself: the hot path of
-`kernels` allocates nothing. All are stable at any margin: no overflow, no warning.
+`rows` allocates nothing. All are stable at any margin: no overflow, no warning.
 
 A package lists a loss of its own, a class or an instance, under the entry points ``dpbench.losses``, by the name that
 the loss has. `check` holds it against what it declares before it is let in; then every method whose proof covers it

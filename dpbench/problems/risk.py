@@ -41,7 +41,7 @@ class EmpiricalRisk(Declaration):
     those of the smooth part: everything but l1.
 
     X: (n, d) float64 array (a read-only np.memmap is shared, never copied) or scipy.sparse matrix. A float32 array is
-        worked on in float32, block by block, and summed in float64 (see `kernels`).
+        worked on in float32, block by block, and summed in float64 (see `rows`).
     y: (n,) labels: ±1 for logistic and sigmoid, real for squared.
     row_bound: declared without looking at the data; rows beyond it are a DataError. None: the largest norm measured,
         which then counts as public. inf: there is none.

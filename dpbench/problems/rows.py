@@ -90,7 +90,7 @@ class Rows:
 
     def blocks(self, rows: np.ndarray | None = None, size: int = BLOCK) -> Iterator[tuple[Any, np.ndarray]]:
         """Pairs (block of X, block of y)."""
-        # Where X is `widened`, a block becomes float64 in a workspace, valid until the next, and its labels too.
+        # float32 rows that are worked on in float64 are widened block by block, in a workspace that the next takes.
         wide = None if self.single or self.dtype == np.float64 else np.empty((min(size, self.n), self.d))
         if rows is None:
             for start in range(0, self.n, size):

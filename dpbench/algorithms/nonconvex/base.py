@@ -95,7 +95,7 @@ class SecondOrderMethod(dp.Algorithm):
     def method(
         self, w: dp.Array, problem: dp.Problem, mechanisms: dp.Mechanisms, alpha: float, settings: Any
     ) -> Method:
-        """One replicate from w (d,), see `driver`; it runs at most `settings.cap` iterations."""
+        """One replicate from w (d,), see `oracle`; it runs at most `settings.cap` iterations."""
         raise NotImplementedError
 
     def planned(self, alpha: float, d: int) -> int:

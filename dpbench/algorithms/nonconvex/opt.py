@@ -35,7 +35,7 @@ def descend(
     T: int,
     watch: LossWatch,
 ) -> Method:
-    """Algorithms 1 (short steps) and 3 (line search): for a replicate, see `driver`.
+    """Algorithms 1 (short steps) and 3 (line search): for a replicate, see `oracle`.
 
     watch: the published runs' stop, which a private run has not.
     """

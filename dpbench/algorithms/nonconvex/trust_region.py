@@ -1,4 +1,4 @@
-"""Trust-region steps with their exact subproblem (dp-tr), and gradient descent with a search of iterates (dp-gd-2ns)."""
+"""Trust-region steps, subproblem solved exactly (dp-tr), and gradient descent and a search of iterates (dp-gd-2ns)."""
 
 from __future__ import annotations
 

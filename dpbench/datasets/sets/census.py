@@ -12,20 +12,18 @@ from dpbench.datasets.recipes import clip_rows, one_hot, read_svmlight, signs, s
 from dpbench.datasets.spec import Arrays, DatasetSpec, Raw, RawFile, opened
 from dpbench.errors import DataError
 
-A1A_FILE = RawFile(
-    "a1a.t",
-    "a1a",
-    sources=("https://www.csie.ntu.edu.tw/~cjlin/libsvmtools/datasets/binary/a1a.t",),
-    sha256=("0212d0c4a3996fe6fb6a0ab54033d9f4fa4b60369b6e3bb141821d9ffc40c04d",),
-    rows=30956,
-)
-
-A1A_TRAINING = RawFile(
-    "a1a",
-    "a1a",
-    sources=("https://www.csie.ntu.edu.tw/~cjlin/libsvmtools/datasets/binary/a1a",),
-    sha256=("eb54c45f1bdb51286f803dd092eb8202b44637a858fc6c4e533a2d64a0d94b4e",),
-    rows=1605,
+A1A_TRAINING, A1A_FILE = (
+    RawFile(
+        name,
+        "a1a",
+        sources=(f"https://www.csie.ntu.edu.tw/~cjlin/libsvmtools/datasets/binary/{name}",),
+        sha256=(sha256,),
+        rows=rows,
+    )
+    for name, rows, sha256 in (
+        ("a1a", 1605, "eb54c45f1bdb51286f803dd092eb8202b44637a858fc6c4e533a2d64a0d94b4e"),
+        ("a1a.t", 30956, "0212d0c4a3996fe6fb6a0ab54033d9f4fa4b60369b6e3bb141821d9ffc40c04d"),
+    )
 )
 A1A_ACTIVE = 14  # features that are 1 in a row, at most: one per census attribute
 
@@ -43,30 +41,31 @@ def prepare_all(raw: Raw) -> Arrays:
     return clip_rows(with_ones(X) / np.sqrt(A1A_ACTIVE + 1)), np.hstack([y for _, y in parts])
 
 
+A1A_COMMON: dict[str, Any] = {
+    "columns": 124,
+    "licence": "CC BY 4.0 (UCI Adult, from which it derives)",
+    "citation": "Becker and Kohavi (1996), Adult, UCI; binary form by Platt (1998), LIBSVM data page",
+}
 A1A_SPECS = [
     DatasetSpec(
         name="a1a",
         title="LIBSVM a1a, test split",
         prepare=prepare_a1a,
         rows=30956,
-        columns=124,
         classes={-1: 23510, 1: 7446},
         files=(A1A_FILE,),
         recipe="123 binary features standardised; ones column in front; rows divided by max(1, ‖x‖₂)",
-        licence="CC BY 4.0 (UCI Adult, from which it derives)",
-        citation="Becker and Kohavi (1996), Adult, UCI; binary form by Platt (1998), LIBSVM data page",
+        **A1A_COMMON,
     ),
     DatasetSpec(
         name="a1a-all",
         title="LIBSVM a1a, both splits",
         prepare=prepare_all,
         rows=32561,
-        columns=124,
         classes={-1: 24720, 1: 7841},
         files=(A1A_TRAINING, A1A_FILE),
         recipe="123 binary features as they are; ones column in front; all rows divided by √15, so that ‖x‖₂ ≤ 1",
-        licence="CC BY 4.0 (UCI Adult, from which it derives)",
-        citation="Becker and Kohavi (1996), Adult, UCI; binary form by Platt (1998), LIBSVM data page",
+        **A1A_COMMON,
     ),
 ]
 

@@ -56,45 +56,38 @@ def prepare_unclipped(raw: Raw) -> Arrays:
     return X, y
 
 
+IJCNN_COMMON: dict[str, Any] = {
+    "rows": 49990,
+    "columns": 22,
+    "classes": {-1: 45137, 1: 4853},
+    "files": (IJCNN_FILE,),
+    "licence": "not stated",
+    "citation": "Prokhorov (2001), IJCNN 2001 neural network competition; LIBSVM data page",
+}
 IJCNN_SPECS = [
     DatasetSpec(
         name="ijcnn",
         title="LIBSVM ijcnn1, training and validation rows",
         prepare=prepare_ijcnn,
-        rows=49990,
-        columns=22,
-        classes={-1: 45137, 1: 4853},
-        files=(IJCNN_FILE,),
         recipe="10 one-hot columns as they are, 12 numeric standardised; X / 3; rows divided by max(1, ‖x‖₂)",
-        licence="not stated",
-        citation="Prokhorov (2001), IJCNN 2001 neural network competition; LIBSVM data page",
+        **IJCNN_COMMON,
     ),
     DatasetSpec(
         name="ijcnn-weighted",
         title="LIBSVM ijcnn1, rows weighted by the standardised label",
         prepare=prepare_weighted,
-        rows=49990,
-        columns=22,
-        classes={-1: 45137, 1: 4853},
-        files=(IJCNN_FILE,),
         recipe="10 one-hot columns as they are, 12 numeric and the label z standardised (ddof 1); rows |z|x, labels "
         "sign(z)",
-        licence="not stated",
-        citation="Prokhorov (2001), IJCNN 2001 neural network competition; LIBSVM data page",
         version=2,  # the problems of nonconvex were built on "ijcnn", version 1, before
+        **IJCNN_COMMON,
     ),
     DatasetSpec(
         name="ijcnn-unclipped",
         title="LIBSVM ijcnn1 as nonconvex's scripts scale it",
         prepare=prepare_unclipped,
-        rows=49990,
-        columns=22,
-        classes={-1: 45137, 1: 4853},
-        files=(IJCNN_FILE,),
         recipe="10 one-hot columns as they are, 12 numeric and the label z standardised (ddof 1), X / 3 in float32; "
         "rows |z|x, labels sign(z); no row clipped",
-        licence="not stated",
-        citation="Prokhorov (2001), IJCNN 2001 neural network competition; LIBSVM data page",
+        **IJCNN_COMMON,
     ),
 ]
 
@@ -103,17 +96,20 @@ UCI = "https://archive.ics.uci.edu"
 DOROTHEA_ROWS = 800
 
 
-def _dorothea_file(name: str, sha256: str) -> RawFile:
-    sources = (f"{UCI}/ml/machine-learning-databases/dorothea/DOROTHEA/{name}", f"{UCI}/static/public/169/dorothea.zip")
-    return RawFile(name, "dorothea", sources, (sha256,), pinned=False, rows=DOROTHEA_ROWS)
+def _challenge_file(path: str, archive: int, rows: int, sha256: str, *, pinned: bool = True) -> RawFile:
+    """A file of the challenge, "data set/folder/name" at UCI and in its zip of that number."""
+    folder, name = path.partition("/")[0], path.rpartition("/")[2]
+    sources = (f"{UCI}/ml/machine-learning-databases/{path}", f"{UCI}/static/public/{archive}/{folder}.zip")
+    return RawFile(name, folder, sources, (sha256,), pinned=pinned, rows=rows)
 
 
 # The digest of the data is of a copy without the empty columns, which the recipe drops in any case.
-DOROTHEA_DATA = _dorothea_file(
-    "dorothea_train.data", "25ff5fd742a10ff4651e07c4bd5cafb1f52a72ae68645656d676978e915ef4df"
-)
-DOROTHEA_LABELS = _dorothea_file(
-    "dorothea_train.labels", "bd6e76671eea59e152cf8dbce1046b8e7ec745561c1dcd02218d8740e23b7c4e"
+DOROTHEA_DATA, DOROTHEA_LABELS = (
+    _challenge_file(f"dorothea/DOROTHEA/dorothea_train.{part}", 169, DOROTHEA_ROWS, sha256, pinned=False)
+    for part, sha256 in (
+        ("data", "25ff5fd742a10ff4651e07c4bd5cafb1f52a72ae68645656d676978e915ef4df"),
+        ("labels", "bd6e76671eea59e152cf8dbce1046b8e7ec745561c1dcd02218d8740e23b7c4e"),
+    )
 )
 
 
@@ -154,16 +150,14 @@ DOROTHEA_SPECS = [
 ]
 
 
-def _file(name: str, folder: str, rows: int, sha256: str) -> RawFile:
-    sources = (f"{UCI}/ml/machine-learning-databases/madelon/{folder}{name}", f"{UCI}/static/public/171/madelon.zip")
-    return RawFile(name, "madelon", sources, (sha256,), rows=rows)
-
-
-MADELON_FILES = (
-    _file("madelon_train.data", "MADELON/", 2000, "0b6e37711efdc7ab74250c51e7d6966bffd9f8f2b0e9971e882c3a7a380c2314"),
-    _file("madelon_train.labels", "MADELON/", 2000, "10bffcc3b017467cb810d326b931951adcbde2b4870faf981da2991993b48689"),
-    _file("madelon_valid.data", "MADELON/", 600, "cb9a46475147de1a58d9f15ef4c318e5b85de344e0f9ab92626fa446aa815dc9"),
-    _file("madelon_valid.labels", "", 600, "fbac32fa87fac41ab731994a1c824e7b25396069bff6df242c01fe240fcb34dc"),
+MADELON_FILES = tuple(
+    _challenge_file(f"madelon/{name}", 171, rows, sha256)
+    for name, rows, sha256 in (
+        ("MADELON/madelon_train.data", 2000, "0b6e37711efdc7ab74250c51e7d6966bffd9f8f2b0e9971e882c3a7a380c2314"),
+        ("MADELON/madelon_train.labels", 2000, "10bffcc3b017467cb810d326b931951adcbde2b4870faf981da2991993b48689"),
+        ("MADELON/madelon_valid.data", 600, "cb9a46475147de1a58d9f15ef4c318e5b85de344e0f9ab92626fa446aa815dc9"),
+        ("madelon_valid.labels", 600, "fbac32fa87fac41ab731994a1c824e7b25396069bff6df242c01fe240fcb34dc"),
+    )
 )
 
 

@@ -1,4 +1,4 @@
-"""Tables of measurements: covertype (cells of forest), California housing (1990 census), protein homology (KDD 2004)."""
+"""Tables: covertype (cells of forest), California housing (1990 census), protein homology (KDD 2004)."""
 
 from __future__ import annotations
 
@@ -85,6 +85,12 @@ COVERTYPE_COMMON: dict[str, Any] = {
     "licence": "CC BY 4.0; copyright Jock A. Blackard and Colorado State University, notice to be retained",
     "citation": "Blackard (1998), Covertype, UCI Machine Learning Repository, doi:10.24432/C50K5N",
 }
+COVERTYPE_1_2: dict[str, Any] = {
+    **COVERTYPE_COMMON,
+    "rows": 495141,
+    "columns": 54,
+    "classes": {-1: 283301, 1: 211840},
+}
 COVERTYPE_SPECS = [
     DatasetSpec(
         name="covertype",
@@ -111,23 +117,17 @@ COVERTYPE_SPECS = [
         name="covertype12",
         title="UCI Covertype, class 1 (+1) against 2 (-1)",
         prepare=prepare_1_2,
-        rows=495141,
-        columns=54,
-        classes={-1: 283301, 1: 211840},
         recipe="10 numeric columns standardised over all 581,012 rows, indicators as they are; "
         "classes 1 and 2; X / 4; rows divided by max(1, ‖x‖₂)",
-        **COVERTYPE_COMMON,
+        **COVERTYPE_1_2,
     ),
     DatasetSpec(
         name="covertype12-unclipped",
         title="UCI Covertype, class 1 against 2, as nonconvex's scripts scale it",
         prepare=unclipped_1_2,
-        rows=495141,
-        columns=54,
-        classes={-1: 283301, 1: 211840},
         recipe="10 numeric columns standardised (ddof 1) over all 581,012 rows, indicators as they are; "
         "classes 1 and 2; X / 4 in float32; no row clipped",
-        **COVERTYPE_COMMON,
+        **COVERTYPE_1_2,
     ),
 ]
 
@@ -160,7 +160,10 @@ def prepare_centred(raw: Raw) -> Arrays:
     return X, standardise(value[:, None])[:, 0]
 
 
-CALIFORNIA_SOURCE: dict[str, Any] = {
+CALIFORNIA_COMMON: dict[str, Any] = {
+    "rows": 20640,
+    "columns": 8,
+    "task": "regression",
     "files": (CALIFORNIA_FILE,),
     "licence": "not stated (StatLib)",
     "citation": "Pace and Barry (1997), Sparse spatial autoregressions, Stat. Probab. Lett. 33(3)",
@@ -171,21 +174,15 @@ CALIFORNIA_SPECS = [
         name="california",
         title="StatLib California housing",
         prepare=prepare_california,
-        rows=20640,
-        columns=8,
-        task="regression",
         recipe=CALIFORNIA_FEATURES + "target in 100,000 $",
-        **CALIFORNIA_SOURCE,
+        **CALIFORNIA_COMMON,
     ),
     DatasetSpec(
         name="california-centred",
         title="StatLib California housing, target standardised",
         prepare=prepare_centred,
-        rows=20640,
-        columns=8,
-        task="regression",
         recipe=CALIFORNIA_FEATURES + "target standardised",
-        **CALIFORNIA_SOURCE,
+        **CALIFORNIA_COMMON,
     ),
 ]
 
@@ -239,33 +236,31 @@ def prepare_sample(raw: Raw) -> Arrays:
     return finish(X), y
 
 
-PROTEIN_CITATION = (
-    "Caruana, Joachims and Backstrom (2004), KDD-Cup 2004: results and analysis, SIGKDD Explorations 6(2)"
-)
+PROTEIN_COMMON: dict[str, Any] = {
+    "columns": PROTEIN_FEATURES + 1,
+    "licence": "not stated",
+    "citation": "Caruana, Joachims and Backstrom (2004), KDD-Cup 2004: results and analysis, SIGKDD Explorations 6(2)",
+}
 PROTEIN_SPECS = [
     DatasetSpec(
         name="protein",
         title="KDD Cup 2004, protein homology, 50,000 rows",
         prepare=prepare_protein,
         rows=CHOSEN,
-        columns=PROTEIN_FEATURES + 1,
         files=(PROTEIN_FILE,),
         recipe="rows RandomState(3000).choice(145751, 50000, replace=False); standardised; "
         "ones column in front; rows divided by max(1, ‖x‖₂)",
-        licence="not stated",
-        citation=PROTEIN_CITATION,
+        **PROTEIN_COMMON,
     ),
     DatasetSpec(
         name="protein-sample",
         title="KDD Cup 2004, protein homology, a random sample of 1,000 rows",
         prepare=prepare_sample,
         rows=1000,
-        columns=PROTEIN_FEATURES + 1,
         classes={-1: 985, 1: 15},
         files=(PROTEIN_SAMPLE,),
         recipe="standardised; ones column in front; rows divided by max(1, ‖x‖₂); in no experiment",
-        licence="not stated",
-        citation=PROTEIN_CITATION,
+        **PROTEIN_COMMON,
     ),
 ]
 

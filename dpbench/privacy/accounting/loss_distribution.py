@@ -74,6 +74,7 @@ def epsilon_of(releases: Counts, delta: float) -> float | None:
     """ε ≥ 0 at `delta` of all `releases`; None where not `covers`, or where the grid would be too large."""
     if not covers(releases, delta):
         return None
+    # One Gaussian for all of them: a grid less, and no error for it.
     gaussians = squared_mu(releases)
     rest = tuple((r, c) for r, c in releases if not isinstance(r, Gaussian))
     releases = (*rest, (Gaussian(gaussians**-0.5), 1)) if gaussians else rest  # they compose as one
@@ -118,21 +119,22 @@ def _tilted(parts: list[Part], h: float, tilt: float, delta: float) -> float | N
     if size > MOST:
         return None
     spectrum: NDArray[np.complex128] = np.ones(size // 2 + 1, dtype=complex)
-    for _, p, count in tilted:  # sums are known modulo the size: the offset of all together is undone below
+    # Sums are known modulo the size: the offset of all together is undone below.
+    for _, p, count in tilted:
         spectrum *= np.fft.rfft(np.bincount(np.arange(len(p)) % size, weights=p, minlength=size)) ** count
     start = sum(round(float(losses[0]) / h) * count for losses, _, count in parts)
     total = np.roll(np.fft.irfft(spectrum, size), start - low)
     losses = h * np.arange(low, low + size)
     keep = losses > 0
     scale = sum(count * moment for (_, _, count), moment in zip(parts, moments, strict=True))
+    # Rounding may leave a mass a little below 0; the tilt is taken off again.
     masses = np.maximum(total[keep], 0.0) * np.exp(scale - tilt * losses[keep])
+    # What the ranges cut off, BEYOND of each release, counts as an infinite loss: from above.
     epsilon = _solve(losses[keep], masses, BEYOND * sum(count for _, _, count in parts), delta)
-    felt = (
-        max(low * h, 0.0) >= epsilon > 0
-        or (epsilon == 0 and low > 0)
-        or scale - tilt * epsilon > math.log(delta / NOISE)
-    )
-    return None if felt else epsilon
+    outside = max(low * h, 0.0) >= epsilon > 0 or (epsilon == 0 and low > 0)
+    # A transform is right to NOISE of the largest tilted mass, which at ε is e^{scale - tilt ε} times what it was.
+    noisy = scale - tilt * epsilon > math.log(delta / NOISE)
+    return None if outside or noisy else epsilon
 
 
 def _solve(losses: Array, masses: Array, infinite: float, delta: float) -> float:
@@ -144,6 +146,7 @@ def _solve(losses: Array, masses: Array, infinite: float, delta: float) -> float
         return 0.0
     top = losses[reached[0]]  # ε is below it: relative to it nothing that counts overflows
     with np.errstate(over="ignore", invalid="ignore"):
+        # Σ p e^{-L} over the losses above, scaled by the largest that counts.
         weighted = np.cumsum(masses * np.exp(top - losses))
         at_next = above - np.exp(np.append(losses[1:], 0.0) - top) * weighted  # δ at the grid point below each loss
     crossings = np.flatnonzero(at_next > delta)
@@ -191,6 +194,7 @@ def _on_grid(release: Release, h: float, added: bool) -> tuple[int, Array]:
         raise _TooLarge
     p, q = _cells(release, h * np.arange(first, last + 1), added)
     grid = h * np.arange(first, last)  # lower ends
+    # Solves p = a + b, q = a e^{-l} + b e^{-l-h}: the cell's masses on its two ends l and l + h.
     up = np.clip((p - np.exp(np.minimum(grid, 700.0)) * q) / -math.expm1(-h), 0.0, p)
     masses = np.zeros(len(p) + 1)
     masses[:-1] += p - up
@@ -240,12 +244,14 @@ def _cells(release: Release, edges: Array, added: bool) -> tuple[Array, Array]:
             one, zero = Poisson(m / n, Gaussian(z)), int(np.searchsorted(edges, 0.0))
             parts = _cells(one, edges[: zero + 1], added=True), _cells(one, edges[zero:], added=False)
             p, q = (np.concatenate(both) for both in zip(*parts, strict=True))
+            # What neither direction has: its loss is 0 under both.
             rest = (1 - m / n) * float(_normal(np.array([-0.5, 0.5]) / z)[0])
             p[zero] += rest
             q[zero] += rest
             return p, q
     epsilon = pure_epsilon(release)
     # Randomised response, or half of Laplace noise: atoms at both ends. Of Laplace, e^{±L/2 - ε/2}/4 between them.
+    # Randomised response is the worst ε-DP mechanism (Kairouz, Oh and Viswanath 2015, Theorem 3.1).
     worst = 0.5 if isinstance(release, Laplace) else 1 / (1 + math.exp(-epsilon))
     p, q = np.zeros(len(edges) - 1), np.zeros(len(edges) - 1)
     if isinstance(release, Laplace):

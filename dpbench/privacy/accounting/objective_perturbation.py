@@ -112,6 +112,7 @@ def _epsilon(event: LogisticPerturbation, mu: float, delta: float) -> float:
     from scipy.optimize import brentq
 
     low = gaussian_epsilon(math.hypot(1 / event.noise_multiplier, mu), delta)
+    # The Jacobian whole, on top of the Gaussian part: more it cannot cost.
     high = low + math.log1p(event.curvature)
     cells = _cells(event, low)
     # δ falls with ε: what is within δ here is so further on.
@@ -143,7 +144,9 @@ def noise_scale(plan: Counts, after: Counts, epsilon: float, delta: float) -> fl
         return math.log(max(delta_of(drawn, math.hypot(mu / z, kept), epsilon, opposite=opposite), 1e-300))
 
     start = math.hypot(1 / event.noise_multiplier, mu) / gaussian_mu(epsilon, delta)
+    # In logarithms, as δ may be 1e-12; the margin covers the quadratures.
     target = math.log(delta) - MARGIN
+    # Opposite rows are the worst as a rule and cheap to look at; only if they were not, all angles are searched.
     scale = smallest_scale(functools.partial(cost, opposite=True), target, start=start, rtol=1e-6)
     return scale if cost(scale) <= target else smallest_scale(cost, target, start=scale, rtol=1e-6)
 
@@ -163,6 +166,7 @@ def _delta(s: float, curvature: float, a: float, b: float, mu: float, epsilon: f
     least = epsilon - mu * mu / 2 - 10 * mu  # the other releases' loss is N(μ²/2, μ²)
     total = 0.0
     for loss, weight in zip(losses, _quadrature()[1], strict=True):
+        # Further out the hockey stick is below e^{-50}.
         live = loss > least
         total += weight * float(mass[live] @ _hockey_stick(mu, epsilon - loss[live]))
     return total

@@ -1,6 +1,8 @@
-"""ε-DP releases: `pure` adds them up, `advanced` composes them at δ > 0, `basic` adds ε and δ of noise on an objective.
+"""What follows from releases one by one, without a curve: three accountings.
 
-Releases on samples without replacement are amplified.
+`pure`: ε-DP releases, their basic composition and their amplification by sampling without replacement.
+`advanced`: advanced composition of ε₀-DP releases.
+`basic`: the ε and δ of noise on an objective and on its minimiser added up.
 """
 
 from __future__ import annotations
@@ -62,6 +64,7 @@ def radial_epsilon(release: RadialPerturbation) -> float:
     """
     rows = release.relation.rows
     gradient = 1 / release.noise_multiplier
+    # Λ ≥ Rs in the event's numbers: curvature is R²/(4Λ), and s is rows·R·multiplier.
     free = release.logistic and release.curvature <= gradient / (4 * rows) * (1 + 1e-12)
     return gradient if free else gradient + math.log1p(release.curvature)
 
@@ -95,6 +98,7 @@ class Advanced(Accounting):
         return advanced_composition(epsilons[0], sum(count for _, count in releases), delta)
 
     def noise_scale(self, plan: Counts, after: Counts, epsilon: float, delta: float) -> float:
+        # Equation (2) knows releases of one kind alone; otherwise the noise is searched for.
         if after or any(not math.isfinite(pure_epsilon(release)) for release, _ in plan):
             return super().noise_scale(plan, after, epsilon, delta)
         return 1 / advanced_composition_epsilon0(epsilon, sum(count for _, count in plan), delta)

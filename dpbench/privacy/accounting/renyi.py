@@ -1,7 +1,9 @@
 """Rényi DP: of Gaussians on Poisson samples or on fixed-size ones (replace-one), and of all else.
 
 A mechanism's Rényi curve is kept as its cumulant K(α) = (α-1)·D_α on a grid of orders; K adds up under composition.
-`rdp` converts the sum once; `poisson` accounts for one row drawn at a time as if it were a Poisson sample.
+
+`rdp`: Rényi DP of everything, converted once.
+`poisson`: one row drawn at a time, accounted as if it were a Poisson sample.
 """
 
 from __future__ import annotations
@@ -55,7 +57,8 @@ def poisson_cumulant(noise_multiplier: float, rate: float, orders: Array) -> Arr
     K[whole] = [
         _log1p_sum(_log_binomials(a) + a * math.log1p(-rate) + excess[: a - 1]) for a in orders[whole].astype(int)
     ]
-    if noise_multiplier < LITTLE:  # K is convex, K(1) = 0: chords bound it, where quadrature would need 44/σ² points
+    # K is convex with K(1) = 0, so chords bound it: for little noise, where quadrature would need 44/σ² points.
+    if noise_multiplier < LITTLE:
         K[~whole] = np.interp(orders[~whole], [1.0, *orders[whole]], [0.0, *K[whole]])
     else:
         K[~whole] = _poisson_by_quadrature(noise_multiplier, rate, orders[~whole])
@@ -127,6 +130,7 @@ def bounded_range_cumulant(epsilon: float, orders: Array) -> Array:
         whole = -np.expm1(-orders * epsilon)
         top = np.log1p(-1 / orders) + np.log(whole) + epsilon - np.log(-np.expm1(-(orders - 1) * epsilon))
         exact = (orders - 1) * top + np.log(whole) - np.log(orders) - math.log(-math.expm1(-epsilon))
+    # Below αε = 0.01 the differences in the exact form lose their digits, and the bound is as good.
     cumulant: Array = np.where(orders * epsilon > 1e-2, np.minimum(exact, bound), bound)
     return cumulant
 
@@ -144,6 +148,7 @@ def best_of_runs_cumulant(base: Counts, law: str, mean: float, orders: Array) ->
         return None
     more = orders - 1
     if law == "geometric":
+        # Both theorems hold at every auxiliary order β: the best one is taken, on the same grid.
         extra = 2 * np.min(curve / orders + math.log(mean) / orders)  # (1 - 1/β) D(β) = K(β)/β
     else:
         with np.errstate(over="ignore"):
@@ -160,6 +165,7 @@ def rdp_epsilon(orders: Array, cumulant: Array, delta: float) -> float:
     min over α of (K(α) - ln(δα))/(α-1) + ln(1-1/α): Canonne, Kamath and Steinke (2020), Proposition 12.
     """
     bound = (cumulant - np.log(delta * orders)) / (orders - 1) + np.log1p(-1 / orders)
+    # Each order proves its own ε, so the least of them all is proved; a negative one says no more than 0.
     return max(0.0, float(np.min(bound)))
 
 
@@ -180,9 +186,8 @@ def cumulant(release: Release, orders: Array) -> Array | None:
             return best_of_runs_cumulant(base, law, mean, orders)
         case BoundedRange(epsilon):
             return bounded_range_cumulant(epsilon, orders)
-        case (
-            Laplace() | PureDP() | Radial() | RadialPerturbation() | WithoutReplacement()
-        ):  # Bun and Steinke (2016), Proposition 3.3
+        case Laplace() | PureDP() | Radial() | RadialPerturbation() | WithoutReplacement():
+            # What is ε₀-DP has D(α) ≤ min(ε₀, αε₀²/2): Bun and Steinke (2016), Proposition 3.3.
             epsilon = pure_epsilon(release)
             return (orders - 1) * np.minimum(epsilon, orders * epsilon**2 / 2)
     return None
@@ -202,7 +207,8 @@ def noise_scale(plan: Counts, after: Counts, epsilon: float, delta: float) -> fl
     """See `Accounting.noise_scale`."""
     check_range(epsilon, delta)
     orders = _orders((*plan, *after))
-    orders = orders[orders <= max(64, 4 * -math.log(delta) / epsilon)]  # for plain Gaussians, 1 + 2 ln(1/δ)/ε is best
+    # For plain Gaussians 1 + 2 ln(1/δ)/ε is best, and sampling lowers it: what lies far above only takes time.
+    orders = orders[orders <= max(64, 4 * -math.log(delta) / epsilon)]
     before = _total(after, orders)
 
     def cost(z: float) -> float:
@@ -316,6 +322,7 @@ class PoissonSample(Renyi):
 def _as_poisson(releases: Counts) -> Counts:
     def one(release: Release) -> Release:
         match release:
+            # 2C is the replace-one sensitivity, C that of one row: relative to C the same noise is 2z.
             case WithoutReplacement(n, 1, Gaussian(z)):
                 return Poisson(1 / n, Gaussian(2 * z))
         return release

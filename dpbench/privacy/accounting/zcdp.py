@@ -3,6 +3,11 @@
 `text`, `bs16` and `standard` follow from Bun and Steinke (2016), `cks20` is the best that holds for every ρ-zCDP
 mechanism: so for equal (ε, δ) the ρ of `cks20` is the largest. All are scalar and monotone. `bs16` also stands as the
 two states of second_order's released code solve for it, which is not (ε, δ)-DP at small ε.
+
+`bs16`: the tighter conversion of Bun and Steinke.
+`cks20`: the best conversion that holds for every ρ-zCDP mechanism.
+`standard`: the conversion of ρ-zCDP that most papers use.
+`text`: the conversion of ρ-zCDP in closed form both ways.
 """
 
 from __future__ import annotations
@@ -62,11 +67,13 @@ class ZeroConcentrated(Accounting):
 
     def noise_scale(self, plan: Counts, after: Counts, epsilon: float, delta: float) -> float:
         planned, spent = total_rho(plan), total_rho(after)
+        # A release on a sample has no ρ: then all of them are accounted by their Rényi curves.
         if planned is None or spent is None:
             return renyi.noise_scale(plan, after, epsilon, delta)
         left = self.rho(epsilon, delta) - spent
         if left <= 0:
             raise PrivacyError(f"what was released before leaves nothing of ε = {epsilon:g}")
+        # z times the noise divides each ρ by z².
         return math.sqrt(planned / left)
 
 
@@ -146,13 +153,15 @@ class CanonneKamathSteinke(ZeroConcentrated):
         def gap(rho: float) -> float:
             return log_delta(rho, epsilon) - math.log(delta)
 
-        low = high = Standard().rho(epsilon, delta)  # sound, hence never above the optimal one
+        # `standard` is sound, hence never above the optimal ρ.
+        low = high = Standard().rho(epsilon, delta)
         while gap(high) < 0:
             high *= 2
         return solve(gap, low * (1 - 1e-12), high)
 
     def to_epsilon(self, rho: float, delta: float) -> float:
         target = math.log(delta)
+        # At so small a ρ even ε = 0 holds, and the root would be negative.
         if log_delta(rho, 0.0) <= target:
             return 0.0
         return solve(lambda eps: target - log_delta(rho, eps), 0.0, Standard().epsilon(rho, delta))
@@ -207,7 +216,8 @@ class AsReleased(BunSteinke):
             return rho + np.sqrt(4 * rho * np.log(np.sqrt(math.pi * rho) / delta)) - epsilon
 
         with np.errstate(invalid="ignore", divide="ignore"):
-            root, *_ = fsolve(gap, self.start, full_output=True)  # the flag of convergence is the last: not looked at
+            # The released code does not look at the flag of convergence, so neither does its model.
+            root, *_ = fsolve(gap, self.start, full_output=True)
         return float(np.ravel(root)[0])
 
 

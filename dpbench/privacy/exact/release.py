@@ -21,8 +21,8 @@ Given θ, a table determines the ideal b, hence the rounded one, hence the point
 rounding b, the solver and the output's grid may add (`problems.exact`). So two tables that agree on θ have points
 within 2r of each other, and noise of multiplier z for a sensitivity of 2r makes the pair (θ, output) the composition
 that is accounted. θ is not released. This is so of the one minimiser whose solver had the term, once, and where what
-the accounting presumes holds of its objective (`terms`). Without a term the minimisers of neighbours are `apart`, and
-their points within that and 2r: output perturbation. A least eigenvalue, too, is near a number that neighbours move by
+the accounting presumes holds of its objective (`terms`). Without a term neighbours' minimisers are a known distance
+apart, and their points within that and 2r: output perturbation. A least eigenvalue, too, is near a number that neighbours move by
 a known distance. These are ℓ₂ distances, which say nothing of the ℓ₁ one that Laplace noise needs.
 
 On a Poisson sample under replace-one (`ledger.PoissonReplaced`) one of two rows may be in the sample without the other:
@@ -99,6 +99,7 @@ class ExactCorrelated:
         self.steps, self.t = steps, 0
         self._releases, self._label, self._sensitivity, self._multiplier = releases, label, sensitivity, multiplier
         self._rows = correlated.sensitivity(steps, separation, bands)  # with the coefficients as they are: no less
+        # Rounded down: no column gets longer, and the sensitivity above still covers it.
         self._weights = np.floor(correlated.coefficients(bands) * 2**COEFFICIENT_BITS).astype(np.int64)
         self._whole: list[NDArray[np.int64]] = []  # T of the rounds before, the last one first
         self._shown: list[Array] = []  # and what was released of them
@@ -171,6 +172,7 @@ class ExactReleases(Releases):
         drawn: list[Bits] = [SeededBits(g) if self.seeded else SystemBits() for g in generators]
         self._bits = drawn[0]
         self._terms: list[Term] = []
+        # No generator of float noise is left that a mechanism could draw from.
         self.noise = []
         self.sampling, self.coins = [Draws(drawn[1])], [Draws(drawn[2])]  # type: ignore[list-item]
 
@@ -194,6 +196,7 @@ class ExactReleases(Releases):
 
         A declared sensitivity below what the sum's own proof says is an error in the algorithm, and raises.
         """
+        # A float array has been rounded on the way: what it reveals is not what was proved.
         if not isinstance(value, Sum | Ideal):
             raise PrivacyError(
                 f"{label}: released as it is computed in float64, which arithmetic='bytes' does not cover"
@@ -208,6 +211,7 @@ class ExactReleases(Releases):
         offset = value.offset if isinstance(value, Sum) else 0.0
 
         def release() -> Array:
+            # Clipping is a function of the sum, so post-processing; it keeps T + noise within 64 bits.
             K = np.clip(T + self.integers(noise, scale, T.shape), -WITHIN, WITHIN)
             return np.asarray(K * grid + offset, dtype=float)
 
@@ -233,12 +237,14 @@ class ExactReleases(Releases):
                     "radial noise, on no sample"
                 )
             term = self._term_of(value, label)
-            distance = 0.0 if term else value.neighbour_distance(self.relation)  # given the term, which is charged for
+            # Given the term, which is charged for, the exact minimisers of neighbours are one point.
+            distance = 0.0 if term else value.neighbour_distance(self.relation)
             proved = (distance + 2 * (value.radius + (term.off if term else 0.0))) * UP
             wrong = declared < distance * (1 - ROUNDING)  # what lies nearer depends on the solver, and is added
         else:
             bound = value.moved.sum_of_sizes if noise is LAPLACE else value.moved.l2
-            alone = isinstance(event, PoissonReplaced)  # one of two rows is in the sample, as a rule
+            # On a Poisson sample one of the two rows is in it without the other: twice one row's part.
+            alone = isinstance(event, PoissonReplaced)
             proved = (2 * bound(Relation.ADD_REMOVE) if alone else bound(self.relation)) * value.unit
             wrong = not declared >= proved * (1 - ROUNDING)
         if wrong:
@@ -264,6 +270,7 @@ class ExactReleases(Releases):
             return None
         for i, term in enumerate(self._terms):
             if np.array_equal(term.drawn, value.objective.term):
+                # The event's theorem presumes something of the objective: held against the one that was solved.
                 if lacking := term.lacks(value.objective, self.relation):
                     raise PrivacyError(f"{label}: {lacking}")
                 self._terms[i] = term._replace(used=True)
@@ -319,6 +326,7 @@ class ExactReleases(Releases):
         with np.errstate(divide="ignore", invalid="ignore"):  # a value that no row moves is off by the same for all
             rounding = float(np.max(np.where(each > 0, sizes * 2.0**-51 / each, 0.0)))
         off, here = score.off(sizes), score.function(public)
+        # Tried at both ends of what a row may do: a declared sensitivity below is an error in the algorithm.
         tried = max(float(np.max(np.abs(score.function(public + end) - here))) for end in (each, -each))
         if not tried <= declared * (1 + ROUNDING + 2 * rounding) + 2 * off:
             raise PrivacyError(f"{label}: sensitivity {declared:g} is declared, a score moves by up to {tried:g}")
@@ -336,6 +344,7 @@ class ExactReleases(Releases):
             return sampling.radial(scale, math.prod(shape), self._bits).reshape(shape)
         d = shape[-1]
         rows, columns = np.triu_indices(d)
+        # Off the diagonal an entry counts twice in the Frobenius norm, so √½ of the noise is enough (rounded up).
         scales = np.where((rows == columns) | (noise is SYMMETRIC), scale, scale * math.sqrt(0.5) * UP)
         out = np.empty(shape, dtype=np.int64)
         out[0, rows, columns] = sampling.normal(scales, len(rows), self._bits)
@@ -356,6 +365,7 @@ class ExactReleases(Releases):
             raise PrivacyError(f"{what}: computes on with its noise, which arithmetic='bytes' does not cover")
         std, entries = _one(scale), math.prod(shape)
         if noise is RADIAL:
+            # A radial draw is a product and no rounded variable: it is computed to as many digits instead.
             near = sampling.radial_near(entries, self._bits)
             if near is None:
                 raise PrivacyError(f"{what}: noise too far in its tails to be computed")

@@ -84,6 +84,7 @@ class Draws:
         count, high = 1 if size is None else int(size), int(high)
         if not 0 < high <= 2**63:
             raise ValueError(f"high: must be in 1 … 2**63, got {high}")
+        # A whole multiple of `high`: of the words below it every remainder is as likely.
         below = 2**64 // high * high - 1  # the largest word that is kept
         kept = np.empty(0, dtype=np.uint64)
         while len(kept) < count:
@@ -111,6 +112,7 @@ class Draws:
             raise ValueError("choice: only subsets without replacement, unordered")
         if m == 0:
             return np.empty(0, dtype=np.int64)
+        # Sorting random words gives a uniform order; equal words would favour one, so they are drawn anew.
         keys = self._distinct(n)
         return np.argpartition(keys, m - 1)[:m] if m < n else np.arange(n)
 
@@ -176,6 +178,7 @@ def radial(scale: float, count: int, bits: Bits) -> Integers:
     doubtful = np.flatnonzero(abs(value - nearest) + error >= 0.5)
     out = np.asarray(nearest, dtype=np.int64)
     for j in doubtful:
+        # In doubt: more bits are drawn, until the rounding is sure.
         out[j] = min(max(_decided_product(scale, M, N, int(j)), -FARTHEST), FARTHEST)
     return out
 
@@ -196,6 +199,7 @@ def chosen(T: Integers, rate: float, bits: Bits) -> int:
     below = T - T.max()
     sums = np.cumsum(np.exp(rate * below.astype(np.float64)))
     V = int(bits.words(1)[0]) >> 11
+    # Four times the bound above.
     error = 2.0**-44 * len(T) * float(sums[-1])
     ends = [(V + i) * 2.0**-53 * float(sums[-1]) + (2 * i - 1) * error for i in (0, 1)]
     first, last = np.searchsorted(sums, ends, side="right")
@@ -279,6 +283,7 @@ def _rounded(law: Law, scale: float | Floats, words: Words, further: Callable[[i
     least, most = np.min(scale), np.max(scale)
     if not (least > 0 and most <= LARGEST):
         raise ValueError(f"scale: must be in (0, 2**45], got {least:g} … {most:g}")
+    # 53 bits for the size, exact in float64, and the lowest bit for the sign: none is used twice.
     V = (words >> np.uint64(11)).astype(np.float64)  # 53 bits, exactly
     rounded, doubtful = _fast(law, V, scale)
     size = rounded.astype(np.int64)
@@ -371,6 +376,7 @@ def _normal_series(centres: Floats, exponents: NDArray[Any]) -> Floats:
             step = (mp.erfc(x / mp.sqrt(2)) / 2 - q) * mp.sqrt(2 * mp.pi) * mp.exp(x * x / 2)
             if abs(step) > 1e-12:  # Newton's error is about |x| step²/2
                 raise ArithmeticError("scipy.special.ndtri is not right to twelve digits")
+            # One step of Newton's method from twelve digits gives 24, more than float64 keeps.
             x += step
             f[0, i] = float(x)
             g[0, i] = float(mp.ldexp(mp.sqrt(2 * mp.pi) * mp.exp(x * x / 2), int(e)))

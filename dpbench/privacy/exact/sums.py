@@ -96,6 +96,7 @@ class Sum:
 
     def __add__(self, public: Any) -> Sum:
         if isinstance(public, Sum):
+            # Their two rows may move them in any directions: the sensitivity of the whole would have to be proved anew.
             raise PrivacyError("two sums over the rows may not be added before noise: their distances are apart")
         return self._like(self.unit, self.offset + np.asarray(public, dtype=float))
 
