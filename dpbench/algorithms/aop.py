@@ -107,6 +107,37 @@ class BudgetShares(NamedTuple):
     output_delta: float
 
 
+SOLVER = (replace(dp.HESSIANS, meaning="Hessians that the solver took", of_data=True),)
+
+
+def output_disclosure(mechanism: str = "Gaussian", where: str = "") -> dp.Disclosure:
+    """What hides the error of a solver that promises a gradient of norm at most γ."""
+    return dp.Disclosure(
+        "output",
+        "the solver's approximate minimiser",
+        mechanism,
+        "1",
+        add_remove="2·γ/ridge",
+        replace_one="2·γ/ridge",
+        why=f"two γ-approximate minima of a ridge-strongly convex objective{where}; ridge = Λ/n",
+    )
+
+
+def solved(W: dp.Array, norms: dp.Array, gamma: float, evaluations: np.ndarray) -> dp.RunResult:
+    """The outcome of released W (k, d), whose solver promised norms of at most gamma: else not fit to be released."""
+    reached = norms <= gamma
+    # Unreleased: what noise was drawn for is a point within γ, and this one is not.
+    W[~reached] = np.nan
+    return dp.RunResult(
+        W,
+        {"hessian_evaluations": evaluations},
+        refusals=[
+            "" if fine else f"solver stopped at ‖∇‖ = {norm:.3g}, above the γ = {gamma:.3g} it promised"
+            for fine, norm in zip(reached, norms, strict=True)
+        ],
+    )
+
+
 class ApproximateObjectivePerturbation(dp.Algorithm):
     """aop: minimise f(w) + Λ/(2n)‖w‖² + <b, w> to ‖∇‖ ≤ γ = 1/n², then add noise to the minimiser.
 
@@ -147,16 +178,9 @@ class ApproximateObjectivePerturbation(dp.Algorithm):
             add_remove="L₀/n",
             why="‖∇f_i‖ ≤ L₀; the Hessian's part: one rank a row, or jointly with the gradient under tight",
         ),
-        dp.Disclosure(
-            "output",
-            "the solver's approximate minimiser",
-            count="1",
-            add_remove="2·γ/ridge",
-            replace_one="2·γ/ridge",
-            why="two γ-approximate minima of a ridge-strongly convex objective, γ = 1/n²; ridge = Λ/n",
-        ),
+        output_disclosure(where=", γ = 1/n²"),
     )
-    diagnostics = (replace(dp.HESSIANS, meaning="Hessians that the solver took", of_data=True),)
+    diagnostics = SOLVER
 
     class Settings(dp.BaseSettings, frozen=True):
         fraction: dp.Share | None = None
@@ -229,16 +253,7 @@ class ApproximateObjectivePerturbation(dp.Algorithm):
         W = mechanisms.gaussian(
             W, sensitivity=2 * gamma / ridge, noise_multiplier=output.noise_multiplier, label="output"
         )
-        reached = norms <= gamma
-        W[~reached] = np.nan  # not fit to be released
-        return dp.RunResult(
-            W,
-            {"hessian_evaluations": evaluations},
-            refusals=[
-                "" if fine else f"solver stopped at ‖∇‖ = {norm:.3g}, above the 1/n² = {gamma:.3g} it promised"
-                for fine, norm in zip(reached, norms, strict=True)
-            ],
-        )
+        return solved(W, norms, gamma, evaluations)
 
 
 def joint_plan(

@@ -43,6 +43,7 @@ __all__ = [
     "RunResult",
     "Share",
     "Trace",
+    "at_default_clip",
     "at_default_step",
     "batch_settings",
     "make_settings",
@@ -500,6 +501,12 @@ def at_default_step(problem: Declaration, settings: Any) -> Any:
     if settings.step is None and math.isinf(problem.objective_smoothness):
         raise UserError(f"step: {problem.loss.name} loss is not smooth, and has no step of its own; give one")
     return msgspec.structs.replace(settings, step=settings.step or 1 / problem.objective_smoothness)
+
+
+def at_default_clip(problem: Declaration, settings: Any, unbounded: float) -> Any:
+    """`settings` with a clip where they give none: what bounds ℓ' by itself, or `unbounded` where nothing does."""
+    clip = problem.loss.lipschitz if problem.loss.lipschitz < math.inf else unbounded
+    return msgspec.structs.replace(settings, clip=settings.clip or clip)
 
 
 def batch_settings(settings: Sequence[BaseSettings], per_replicate: frozenset[str]) -> BaseSettings:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from typing import ClassVar
 
-import msgspec
 import numpy as np
 
 from dpbench.algorithms import base as dp
@@ -52,8 +51,7 @@ class FrankWolfe(dp.Algorithm):
         clip: dp.Positive | None = None
 
     def complete(self, problem, settings):
-        clip = settings.clip or (problem.loss.lipschitz if problem.loss.lipschitz < math.inf else 0.3)
-        return msgspec.structs.replace(settings, clip=clip)
+        return dp.at_default_clip(problem, settings, 0.3)
 
     def audit_case(self):
         return dp.AuditCase(d=1)

@@ -102,8 +102,7 @@ class DPAdam(dp.Algorithm):
         clip: dp.Positive | None = None
 
     def complete(self, problem, settings):
-        clip = settings.clip or (problem.loss.lipschitz if problem.loss.lipschitz < math.inf else CLIP)
-        return msgspec.structs.replace(settings, clip=clip)
+        return dp.at_default_clip(problem, settings, CLIP)
 
     def audit_case(self):
         return dp.AuditCase({"clip": 1.0}, loss="squared")
@@ -213,9 +212,8 @@ class AveragedGD(dp.Algorithm):
             raise UserError(f"centred: {problem.loss.name} loss has no part without w; leave it out")
         if settings.centred and settings.clip and settings.clip < problem.loss.lipschitz:
             raise UserError("clip: centred gradients are within 1/2 by themselves; leave it out")
-        clip = settings.clip or (problem.loss.lipschitz if problem.loss.lipschitz < math.inf else CLIP)
         safety = settings.safety or public_safety(problem.loss)
-        return msgspec.structs.replace(settings, clip=clip, safety=safety)
+        return msgspec.structs.replace(dp.at_default_clip(problem, settings, CLIP), safety=safety)
 
     def audit_case(self):
         return dp.AuditCase({"clip": 1.0}, loss="squared")

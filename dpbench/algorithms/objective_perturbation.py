@@ -13,8 +13,8 @@ from typing import ClassVar, NamedTuple
 import numpy as np
 
 from dpbench.algorithms import base as dp
+from dpbench.algorithms.aop import SOLVER, newton_work, output_disclosure, solved
 from dpbench.algorithms.aop import minimise as minimise_smooth
-from dpbench.algorithms.aop import newton_work
 from dpbench.errors import UserError
 from dpbench.privacy import Budget
 from dpbench.privacy.accounting.objective_perturbation import free_curvature
@@ -30,7 +30,6 @@ from dpbench.problems import optimum, solvers
 
 LEAST = 1e-13  # a mean gradient of rows of length 1 has no more digits
 STEPS = 200
-SOLVER = (replace(dp.HESSIANS, meaning="Hessians that the solver took", of_data=True),)
 
 
 def tolerance(problem: dp.Declaration) -> float:
@@ -100,21 +99,6 @@ def least_subgradient(g: dp.Array, w: dp.Array, l1: float) -> dp.Array:
     return np.where(w != 0, g + l1 * np.sign(w), np.sign(g) * np.maximum(np.abs(g) - l1, 0.0))
 
 
-def solved(W: dp.Array, norms: dp.Array, gamma: float, evaluations: np.ndarray) -> dp.RunResult:
-    """The outcome of released W (k, d), whose solver promised norms of at most gamma: else not fit to be released."""
-    reached = norms <= gamma
-    # Unreleased: what noise was drawn for is a point within γ, and this one is not.
-    W[~reached] = np.nan
-    return dp.RunResult(
-        W,
-        {"hessian_evaluations": evaluations},
-        refusals=[
-            "" if fine else f"solver stopped at ‖∇‖ = {norm:.3g}, above the γ = {gamma:.3g} it promised"
-            for fine, norm in zip(reached, norms, strict=True)
-        ],
-    )
-
-
 JACOBIAN = 0.1  # the share of ε that a loss other than the logistic gives to the ratio of Jacobians, at most 1
 
 
@@ -173,14 +157,7 @@ class DPObjectivePerturbation(dp.Algorithm):
             add_remove="L₀/n",
             why="‖∇f_i‖ ≤ L₀; gradient and Hessian jointly, or one rank a row for a loss other than the logistic",
         ),
-        dp.Disclosure(
-            "output",
-            "the solver's approximate minimiser",
-            count="1",
-            add_remove="2·γ/ridge",
-            replace_one="2·γ/ridge",
-            why="two γ-approximate minima of a ridge-strongly convex objective; ridge = Λ/n",
-        ),
+        output_disclosure(),
     )
     tuning: ClassVar = {"safety": [0.01, 0.03, 0.1]}
     diagnostics = SOLVER
@@ -279,15 +256,7 @@ class PureObjectivePerturbation(dp.Algorithm):
             add_remove="L₀/n",
             why="‖∇f_i‖ ≤ L₀; the Jacobian is free at Λ ≥ R·s",
         ),
-        dp.Disclosure(
-            "output",
-            "the solver's approximate minimiser",
-            "radial",
-            "1",
-            add_remove="2·γ/ridge",
-            replace_one="2·γ/ridge",
-            why="two γ-approximate minima of a ridge-strongly convex objective; ridge = Λ/n",
-        ),
+        output_disclosure("radial"),
     )
     tuning: ClassVar = {"safety": [0.01, 0.03, 0.1]}
     diagnostics = SOLVER

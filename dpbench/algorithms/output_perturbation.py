@@ -12,8 +12,8 @@ from typing import ClassVar, NamedTuple
 import numpy as np
 
 from dpbench.algorithms import base as dp
-from dpbench.algorithms.aop import newton_work
-from dpbench.algorithms.objective_perturbation import SOLVER, minimise, solved, tolerance
+from dpbench.algorithms.aop import SOLVER, newton_work, solved
+from dpbench.algorithms.objective_perturbation import minimise, tolerance
 from dpbench.errors import UserError
 from dpbench.privacy.budget import Budget
 from dpbench.privacy.ledger import Radial, at_rho

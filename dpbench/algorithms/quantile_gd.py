@@ -65,9 +65,8 @@ class QuantileGD(dp.Algorithm):
         safety: dp.Positive | None = None
 
     def complete(self, problem, settings):
-        clip = settings.clip or (problem.loss.lipschitz if problem.loss.lipschitz < math.inf else 1.0)
         safety = settings.safety or public_safety(problem.loss)
-        return msgspec.structs.replace(settings, clip=clip, safety=safety)
+        return msgspec.structs.replace(dp.at_default_clip(problem, settings, 1.0), safety=safety)
 
     def audit_case(self):
         return dp.AuditCase({"clip": 1.0}, loss="squared")

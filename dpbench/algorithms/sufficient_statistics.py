@@ -14,6 +14,12 @@ from dpbench.privacy.ledger import at_rho
 FAILURE = 0.05  # ϱ of the paper: the probability that the noise on XᵀX is larger than the ridge covers
 
 
+def _gram(value: str, sensitivity: str) -> dp.Disclosure:
+    why = "two positive semidefinite matrices of rank one"
+    kind = "Gaussian, symmetric"
+    return dp.Disclosure("gram", value, kind, "1", add_remove=sensitivity, replace_one=f"√2·{sensitivity}", why=why)
+
+
 class AdaSSP(dp.Algorithm):
     """adassp: w = (XᵀX + E + (λ + n·l2)I)⁻¹(Xᵀy + e), after releasing λ_min(XᵀX), XᵀX and Xᵀy (Algorithm 2).
 
@@ -34,15 +40,7 @@ class AdaSSP(dp.Algorithm):
     needs = dp.Needs(quadratic=True, regularisers=("l2",))
     discloses = (
         dp.Disclosure("eigenvalue", "λ_min(XᵀX)", count="1", add_remove="R²", replace_one="R²", why="Weyl"),
-        dp.Disclosure(
-            "gram",
-            "XᵀX",
-            "Gaussian, symmetric",
-            "1",
-            add_remove="R²",
-            replace_one="√2·R²",
-            why="two positive semidefinite matrices of rank one",
-        ),
+        _gram("XᵀX", "R²"),
         dp.Disclosure("moments", "Xᵀy, labels clipped to ±B", count="1", add_remove="R·B", why="‖x‖ ≤ R and |y| ≤ B"),
     )
 
@@ -127,15 +125,7 @@ class BoostedSSP(dp.Algorithm):
     needs = dp.Needs(quadratic=True, regularisers=("l2",))
     per_replicate: ClassVar = frozenset({"epsilon"})
     discloses = (
-        dp.Disclosure(
-            "gram",
-            "XᵀX/n",
-            "Gaussian, symmetric",
-            "1",
-            add_remove="R²/n",
-            replace_one="√2·R²/n",
-            why="two positive semidefinite matrices of rank one",
-        ),
+        _gram("XᵀX/n", "R²/n"),
         dp.Disclosure(
             "gradient", "the mean gradient, residuals clipped to ±C", add_remove="C·R/n", why="|residual| ≤ C, ‖x‖ ≤ R"
         ),
@@ -216,15 +206,7 @@ class ChebyshevLogistic(dp.Algorithm):
     needs = dp.Needs(losses=("logistic",), regularisers=("l2",))
     per_replicate: ClassVar = frozenset({"epsilon"})
     discloses = (
-        dp.Disclosure(
-            "gram",
-            "XᵀX/n",
-            "Gaussian, symmetric",
-            "1",
-            add_remove="R²/n",
-            replace_one="√2·R²/n",
-            why="two positive semidefinite matrices of rank one",
-        ),
+        _gram("XᵀX/n", "R²/n"),
         dp.Disclosure("moments", "Σ y_i x_i/n", count="1", add_remove="R/n", why="|y| = 1 and ‖x‖ ≤ R"),
     )
     tuning: ClassVar = {"radius": [2.0, 4.0, 6.0]}

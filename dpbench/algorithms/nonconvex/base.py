@@ -20,6 +20,7 @@ from dpbench.algorithms.nonconvex.published import (
     Stream,
     flaws,
     published_streams,
+    recorded,
 )
 from dpbench.errors import UserError
 from dpbench.privacy.ledger import Counts, Gaussian, WithoutReplacement
@@ -37,7 +38,7 @@ class Stage(NamedTuple):
 
 
 class SecondOrderMethod(dp.Algorithm):
-    """Base: subclasses say in `method` what one replicate does, in `stages` by what it releases, and in `planned` for
+    """Base: subclasses say in `descent` what one replicate does, in `stages` by what it releases, and in `planned` for
     how many iterations at most.
 
     The noise is set for all planned iterations, so a replicate that ends early has spent less than its budget; when to
@@ -96,6 +97,12 @@ class SecondOrderMethod(dp.Algorithm):
         self, w: dp.Array, problem: dp.Problem, mechanisms: dp.Mechanisms, alpha: float, settings: Any
     ) -> Method:
         """One replicate from w (d,), see `oracle`; it runs at most `settings.cap` iterations."""
+        return recorded(self.descent(w, problem, mechanisms, alpha, settings), settings)
+
+    def descent(
+        self, w: dp.Array, problem: dp.Problem, mechanisms: dp.Mechanisms, alpha: float, settings: Any
+    ) -> Method:
+        """`method` as it runs, whatever the published scripts made of it."""
         raise NotImplementedError
 
     def planned(self, alpha: float, d: int) -> int:

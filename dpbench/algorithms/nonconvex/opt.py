@@ -16,7 +16,7 @@ from dpbench.algorithms import base as dp
 from dpbench.algorithms.nonconvex import oracle as const
 from dpbench.algorithms.nonconvex.base import MinibatchSettings, OnMinibatches, SecondOrderMethod, Stage
 from dpbench.algorithms.nonconvex.oracle import FullBatch, Guard, Iterate, LineSearch, Method, ShortSteps
-from dpbench.algorithms.nonconvex.published import LossRead, LossWatch, Search, Stop, recorded, searched
+from dpbench.algorithms.nonconvex.published import LossRead, LossWatch, Search, Stop, searched
 from dpbench.privacy.budget import Budget
 
 
@@ -117,15 +117,10 @@ class Opt(SecondOrderMethod):
             left -= T
         return stages
 
-    def method(
-        self, w: dp.Array, problem: dp.Problem, mechanisms: dp.Mechanisms, alpha: float, settings: Any
-    ) -> Method:
-        return recorded(self.descent(w, problem, mechanisms, alpha, settings), settings)
-
     def descent(
         self, w: dp.Array, problem: dp.Problem, mechanisms: dp.Mechanisms, alpha: float, settings: Any
     ) -> Method:
-        """`method`, phase by phase."""
+        """Phase by phase, each from where the one before ended."""
         made = 0
         for number, (oracle, steps, T) in enumerate(self.stages(problem, mechanisms, alpha, settings)):
             watch = LossWatch(problem, self.watched(number, problem, settings), iterations=made)

@@ -13,7 +13,7 @@ from dpbench.algorithms.nonconvex import oracle as const
 from dpbench.algorithms.nonconvex.base import MinibatchSettings, OnMinibatches, SecondOrderMethod, Stage
 from dpbench.algorithms.nonconvex.opt import smallest_eigenpair
 from dpbench.algorithms.nonconvex.oracle import Guard, Iterate, Method, ShortSteps
-from dpbench.algorithms.nonconvex.published import HessianRoot, LossRead, recorded
+from dpbench.algorithms.nonconvex.published import HessianRoot, LossRead
 from dpbench.privacy import accounting
 from dpbench.privacy.budget import Budget
 
@@ -97,13 +97,9 @@ class DPTrustRegion(SecondOrderMethod):
         oracle = self.oracle(problem, mechanisms, sigma, settings, guard, hessian_sigma)
         return [Stage(oracle, ShortSteps(), min(T, settings.cap))]
 
-    def method(
+    def descent(
         self, w: dp.Array, problem: dp.Problem, mechanisms: dp.Mechanisms, alpha: float, settings: Any
     ) -> Method:
-        return recorded(self.steps(w, problem, mechanisms, alpha, settings), settings)
-
-    def steps(self, w: dp.Array, problem: dp.Problem, mechanisms: dp.Mechanisms, alpha: float, settings: Any) -> Method:
-        """`method`, step by step."""
         ((oracle, _, T),) = self.stages(problem, mechanisms, alpha, settings)
         target = const.target(alpha)
         radius = alpha / const.M if settings.radius == "published" else math.sqrt(alpha / const.M)
@@ -162,13 +158,9 @@ class DPGD2NS(SecondOrderMethod):
         oracle = self.oracle(problem, mechanisms, sigma, settings, Guard(problem, settings.overflow == "lost"))
         return [Stage(oracle, ShortSteps(), min(T, settings.cap))]
 
-    def method(
+    def descent(
         self, w: dp.Array, problem: dp.Problem, mechanisms: dp.Mechanisms, alpha: float, settings: Any
     ) -> Method:
-        return recorded(self.steps(w, problem, mechanisms, alpha, settings), settings)
-
-    def steps(self, w: dp.Array, problem: dp.Problem, mechanisms: dp.Mechanisms, alpha: float, settings: Any) -> Method:
-        """`method`, step by step."""
         ((oracle, _, T),) = self.stages(problem, mechanisms, alpha, settings)
         tolerances = const.working(alpha)
         candidates = []
