@@ -81,11 +81,13 @@ def _descended(
         moves = -(inverses[active] @ G[active][:, :, None])[:, :, 0]
         ends = W[active] + moves
         slopes = gradient(ends, active)
+        # A step that does not halve the gradient ends this: Newton's steps on all rows go on from there.
         fell = np.linalg.norm(slopes, axis=1) <= FALL * np.linalg.norm(G[active], axis=1)
         changes = slopes - G[active]
         active, moves, changes = active[fell], moves[fell], changes[fell]
         W[active], G[active] = ends[fell], slopes[fell]
         for i, s, c in zip(active, moves, changes, strict=True):
+            # Else the secant condition has no positive definite solution, and the old inverse stays.
             if (bend := s @ c) > 0:
                 left = np.eye(d) - np.outer(s, c) / bend
                 inverses[i] = left @ inverses[i] @ left.T + np.outer(s, s) / bend
@@ -126,7 +128,7 @@ def output_disclosure(mechanism: str = "Gaussian", where: str = "") -> dp.Disclo
 def solved(W: dp.Array, norms: dp.Array, gamma: float, evaluations: np.ndarray) -> dp.RunResult:
     """The outcome of released W (k, d), whose solver promised norms of at most gamma: else not fit to be released."""
     reached = norms <= gamma
-    # Unreleased: what noise was drawn for is a point within γ, and this one is not.
+    # The noise hides a point within γ of the minimiser, and this is none: not fit to be released.
     W[~reached] = np.nan
     return dp.RunResult(
         W,
@@ -275,6 +277,7 @@ def undivided(problem: dp.Problem) -> dp.Problem:
     UserError without such a column.
     """
     X, y = problem.take(np.arange(problem.n))
+    # The column was 1 before the division, so it is 1/max(1, ‖x‖) now.
     first = X[:, :1]
     if not ((first > 0) & (first <= 1)).all():
         raise UserError("aop: rows = undivided needs a column of ones in front, as the rows had before their division")
@@ -388,6 +391,7 @@ def _steadily(
         direction = newton(w, -g)[0]
         start, ends = value(w)[0], value(w + steps[:, None] * direction)
         fine = ends <= start + 1e-4 * steps * (g[0] @ direction) + 1e-14 * abs(start)
+        # The last halving is taken whatever it does, so that there is always a step.
         fine[-1] = True
         w = w + steps[np.argmax(fine)] * direction
         g = gradient(w)

@@ -137,6 +137,7 @@ class Needs:
         if self.row_norm is None:
             return None
         kind, most = self.row_norm
+        # L₀R and L₁R² may not be above what the proof takes; a loss without curvature has no second bound.
         follows = min(most, self.gradient / loss.lipschitz, math.sqrt(self.hessian / (loss.smoothness or 1e-300)))
         return kind, self.row_norm_of.get(loss.name, follows)
 
@@ -157,6 +158,7 @@ class Needs:
                 raise UserError(f"{algorithm}: regulariser {name} = {weight:g} is not supported; {able}")
         if rows and (bounded := self.row_bound(problem.loss)):
             kind, bound = bounded
+            # A declared bound suffices: measuring the rows would look at all of them again.
             if problem.row_bound_norm == kind and problem.row_bound <= bound * (1 + 1e-12):
                 return  # declared, and checked where the rows are
             norm = problem.row_norm if kind == "l2" else problem.row_norm_l1
@@ -428,6 +430,7 @@ class Algorithm:
             raise UserError(
                 f"relation: there is no {relation!r}; {nearest(str(relation), [r.value for r in Relation])}"
             ) from None
+        # Twice an add/remove sensitivity covers replace-one; nothing follows the other way.
         if relation not in (self.relation, Relation.REPLACE_ONE) and not self.either:
             raise UserError(f"relation: {self.name} is {self.relation} only, {relation} asks for another proof")
         return relation
@@ -456,9 +459,11 @@ def make_settings(algorithm: Algorithm | type[Algorithm], values: Mapping[str, A
             tail = nearest(key, known) if known else "it has no settings"
             raise UserError(f"{algorithm.name}: unknown setting {key!r}; {tail}")
     try:
+        # msgspec reads a string as JSON would: `.1` and `1.` are no numbers there.
         read = {name: _as_json_number(value) for name, value in values.items()}
         return msgspec.convert(read, algorithm.Settings, strict=False)
     except msgspec.ValidationError as error:
+        # msgspec says what it expected and at which path: the path is the setting's name.
         what, _, where = str(error).partition(" - at `$.")
         name = where.rstrip("`")
         ending = f", got {values[name]!r}" if name in values else ""
@@ -513,6 +518,7 @@ def batch_settings(settings: Sequence[BaseSettings], per_replicate: frozenset[st
     """The settings of a batch of replicates: shared fields as they are, per-replicate ones as (k,) arrays."""
     first = settings[0]
     for name in first.__struct_fields__:
+        # A batch that mixed them would run all at the first one's value, silently.
         if name not in per_replicate and any(getattr(one, name) != getattr(first, name) for one in settings):
             raise ValueError(f"setting {name} differs within a batch but is not per-replicate")
     varying = per_replicate & {*first.__struct_fields__}

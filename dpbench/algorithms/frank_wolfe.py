@@ -81,12 +81,14 @@ class FrankWolfe(dp.Algorithm):
         def vertices(h: dp.Array) -> dp.Array:
             return np.hstack([-B * h - l1 * B, B * h - l1 * B, *([np.zeros((k, 1))] if l1 else [])])
 
+        # What float64 may be off by in a score, for the exact draw: two roundings of numbers of that size.
         score = Score(vertices, lambda sizes: 2.0**-51 * B * (float(sizes.max()) + l1))
         trace(0, W, passes=0)
         for t in range(T):
             h = problem.bounded_gradient(W, clip) + problem.l2 * W
             chosen = mechanisms.exponential(h, sensitivity=sensitivity, epsilon=epsilon, label="vertex", score=score)
             a = 2 / (t + 2)
+            # A convex combination: the iterate stays in the ball, and starts at a vertex as a = 1 first.
             W *= 1 - a
             vertex = chosen < 2 * d
             W[each[vertex], chosen[vertex] % d] += np.where(chosen[vertex] < d, a * B, -a * B)
@@ -103,5 +105,6 @@ def rounds(problem: dp.Declaration, radius: float, clip: float, epsilon: float, 
         log = -math.log(delta)
         rho = (epsilon / (math.sqrt(epsilon + log) + math.sqrt(log))) ** 2
         scale = 4 * curvature * radius * problem.n * math.sqrt(8 * rho) / (clip * math.log(2 * problem.d + 1))
+        # Error ∝ 1/T and noise ∝ √T: least together at a power of 2/3.
         balanced = scale ** (2 / 3)
     return int(min(max(3, round(balanced)), max(3, 1e12 / (4 * problem.n * problem.d))))

@@ -184,7 +184,7 @@ class LaplaceMomentum(dp.Algorithm):
         stage = stages(T, L / mu) if self.multistage else np.ones(T, int)
         alpha = steps(stage[:, None], np.atleast_1d(settings.c) / L)
         beta = (1 - np.sqrt(alpha * mu)) / (1 + np.sqrt(alpha * mu)) if self.momentum else np.zeros((T, 1))
-        # Momentum from longer steps would throw the first short one too far: each stage starts afresh (eq. 4.7).
+        # A restart, x_{t-1} := x_t, as eq. (4.7) has it where a stage begins.
         beta[1:][np.diff(stage) > 0] = 0.0
         return alpha, beta, stage
 

@@ -241,7 +241,7 @@ class DPNewton(dp.Algorithm):
             label="trace",
             replaced=SMOOTHNESS / n,  # a row's trace is in [0, 1/4]: replacing it moves the sum no further than that
         )
-        # A noisy trace may be negative; below 1/n the direction's sensitivity has no proof.
+        # A noisy trace may be negative, and Theorem B.2 asks for λ₀ > 1/(4n).
         return np.maximum(settings.beta * np.cbrt(np.maximum(noisy, 0) / (n**2 * rho_direction)), 1 / n)
 
 

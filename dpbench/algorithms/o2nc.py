@@ -114,6 +114,7 @@ class O2NC(dp.Algorithm):
         T, K = self.lengths(problem, mechanisms, settings)
         rows = mechanisms.single_pass(problem.n, label="oracle")
         coins = zeroth_order.Coins(mechanisms.coins)
+        # Spread evenly over an epoch: the measure needs a sample of its points, and memory is k·d·KEPT.
         keep = {round(t) for t in np.linspace(0, T - 1, KEPT)}
         x = W
         for epoch in range(K):
@@ -227,6 +228,7 @@ class O2NCTree(O2NC):
     ) -> Oracle:
         d, L, budget = problem.d, problem.lipschitz, mechanisms.budget
         sensitivity: float | dp.Array = 4 * d * L / T
+        # The first round averages over T + 1 rows and has the smaller bound of a single GRAD.
         if budget.accounting == "tight":
             sensitivity = np.append(2 * d * L / (T + 1), np.full(T - 1, sensitivity))
         return rows.tree(T, sensitivity=sensitivity, rho=budget.rho).release
@@ -319,6 +321,7 @@ class Learner:
             self._loops.step(self.step, self._squares, gradient, self.radius)
             return
         self._squares += np.einsum("kd,kd->k", gradient, gradient)
+        # tiny: before the first gradient that is not 0 there is nothing to divide by.
         eta = self.radius / np.sqrt(np.maximum(self._squares, np.finfo(float).tiny))
         step = self.step - eta[:, None] * gradient
         norm = np.linalg.norm(step, axis=1, keepdims=True)
@@ -354,6 +357,7 @@ class VarianceReduced:
             self.coins.plan(self.T - 1, 1, d, d)
         else:
             U = self.coins.directions(1, d, d)
+            # The running sum itself stays without noise: the tree adds its own to each prefix.
             self.g = self.g + zeroth_order.diff(problem, w, self.w, self.rows.take(1), radius=radius, U=U)
         self.w = w
         return self.release(self.g)

@@ -213,7 +213,7 @@ def plan(problem: dp.Declaration, budget: Budget, safety: float) -> Perturbation
     """Λ, and the releases at relative noise, from public numbers: see the class."""
     logistic = problem.loss.logistic
     if logistic:
-        # Above it the Jacobian costs nothing, so a smaller ridge would only bend the objective less for more ε.
+        # The least ridge at which the Jacobian costs nothing: a larger one would only bias the minimiser.
         required = problem.smoothness / free_curvature(budget.epsilon, budget.delta, budget.relation)
     else:
         required = problem.smoothness / math.expm1(min(1.0, JACOBIAN * budget.epsilon))

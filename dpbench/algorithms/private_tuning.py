@@ -113,6 +113,7 @@ class PrivateTuning(dp.Algorithm):
         runs: list[list[tuple[int, str]]] = [[] for _ in tried]  # of each candidate: (replicate, key)
         for i, coins in enumerate(mechanisms.coins):
             count = coins.geometric(1 / settings.mean) if plan.pure else coins.poisson(settings.mean)
+            # Each inner run needs a noise stream that no other run of the batch has: two words of coins name it.
             token = "/".join(str(coins.integers(2**63)) for _ in range(2))
             for j, choice in enumerate(coins.integers(len(tried), size=count)):
                 runs[choice].append((i, f"private-tuning/{token}/{j}"))
@@ -134,6 +135,7 @@ class PrivateTuning(dp.Algorithm):
                 for j, i in enumerate(members):
                     if scores[j] < best[i]:
                         best[i], released[i], used[i] = scores[j], V[j], c
+        # What was released is checked against the plan, for a method may release more than it says.
         for base in bases:
             plan.check(base)
         mechanisms.ledger.record(plan.event(settings.mean), LABEL, mechanisms.releases.members)
@@ -151,6 +153,7 @@ class SearchPlan:
         self.budget, self.pure, share = budget, budget.mode.pure, settings.share
         self.law: Literal["poisson", "geometric"] = "geometric" if self.pure else "poisson"
         mode = method.accounting("tight" if "tight" in method.accountings else "paper")
+        # The two theorems are for one kind of run each: a pure one has no Rényi bound here, and the reverse.
         if (mode == "pure") != self.pure:
             raise UserError(
                 f"private-tuning: {method.name} is {'pure DP' if mode == 'pure' else 'not pure DP'}; "
@@ -175,6 +178,7 @@ class SearchPlan:
         """(m,): the noisy score of each model V (m, d), regulariser included; released with its run."""
         with np.errstate(all="ignore"):
             clipped = problem.clipped_value(V, clip)
+        # Both losses of a replaced row are in [0, clip]: clip/n, also where sensitivities are doubled.
         moved = clip / problem.n
         if self.pure:
             noisy = mechanisms.laplace(clipped, sensitivity=moved, epsilon=1 / self.noise, label="score")
@@ -184,6 +188,7 @@ class SearchPlan:
             )
         with np.errstate(over="ignore"):
             penalty = sum((r.value(V) for r in problem.regularisers.values()), start=np.zeros(len(V)))
+        # A run that diverged can never be the best, whatever its noise.
         return np.where(np.isfinite(V).all(axis=1), noisy + penalty, math.inf)
 
     def event(self, mean: float) -> BestOfRuns:

@@ -103,6 +103,7 @@ class QuantileGD(dp.Algorithm):
         C = np.full(len(W), ceiling)
         trace(0, W, passes=0)
         for t in range(T):
+            # Before the gradient, at the clip that the gradient is about to use.
             q = mechanisms.gaussian(
                 problem.share_within(W, C), sensitivity=1 / n, replaced=1 / n, rho=for_count, label="quantile"
             )
@@ -111,6 +112,7 @@ class QuantileGD(dp.Algorithm):
             sigma = C * R / n * (2 if mechanisms.doubled else 1) / math.sqrt(2 * for_step)
             step = np.array([[settings.step or safe_step(problem, float(s), T, safety)] for s in sigma])
             W = soft_threshold(W - step * (gradient + l2 * W), step * l1)
+            # The floor keeps a clip of 0 from ending the run; the ceiling is explained in the class.
             C = np.clip(C * np.exp(-settings.rate * (q - settings.quantile)), LEAST * ceiling, ceiling)
             if t >= first:
                 mean += (W - mean) / (t - first + 1)
@@ -160,6 +162,7 @@ class DPGDLastIterate(dp.Algorithm):
         if not problem.l2:
             raise UserError(f"{self.name}: steps contract on a ridge problem only; give l2 > 0")
         settings = dp.at_default_step(problem, settings)
+        # At c = 1 nothing fades, and the bound is that of T releases.
         if contraction(problem, settings) >= 1:
             raise UserError(
                 f"{self.name}: step = {settings.step:g} does not contract; lower it below "
@@ -204,6 +207,7 @@ class DPGDLastIterate(dp.Algorithm):
 
 def shares(T: int, c: float) -> dp.Array:
     """(T,) of ρ, for noise that grows: 1/σ_t² in proportion to c^{T-t}."""
+    # Late steps shrink less afterwards, so they get more of ρ.
     growing = c ** np.arange(T)[::-1]
     return np.asarray(growing / growing.sum())
 

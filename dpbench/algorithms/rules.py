@@ -49,6 +49,7 @@ def public_settings(name: str, n: int, d: int, epsilon: float) -> dict[str, Any]
     """
     method, fixed = resolve(name)
     rule = RULES.get(method.name)
+    # A method of a package says its own; those of dpbench stand together below.
     settings = rule(n, d, epsilon) if rule else method.public_settings(n, d, epsilon)
     return {key: _short(value) for key, value in settings.items() if key not in fixed}
 
@@ -92,6 +93,7 @@ def _greedy(n: int, d: int, epsilon: float) -> dict[str, Any]:
     clipped at C/√d: C from CLIP to 1, where a step of half a column's curvature is still safe.
     """
     signal = n * min(epsilon, 600.0)  # beyond it nothing is left to gain
+    # The three bounds: few releases, many releases, and the work.
     passes = min(signal / 150, math.sqrt(signal) / 5, WORK / (4 * n * d))
     clip = _within(CLIP, CLIP * math.sqrt(signal / 2500), 1.0)
     return {"passes": float(max(1, round(passes))), **_by_the_bound(d), "clip": clip}
@@ -208,6 +210,7 @@ def method(problem: Declaration, delta: float = 1e-6, suits: Callable[[str], boo
     ('objpert', 'dp-gd-average')
     """
     for rule in CHOICES:
+        # The first that applies: the order is the order of preference.
         if rule.takes(problem, delta) and suits(rule.method):
             return rule.method
     pure = " at δ = 0" if delta == 0 else ""

@@ -168,6 +168,7 @@ class BoostedSSP(dp.Algorithm):
         )
         s = (math.sqrt(2) if mechanisms.doubled else 1.0) * R**2 / n / np.sqrt(2 * for_gram)
         sigma = (2 if mechanisms.doubled else 1) * c * R / n / np.sqrt(2 * for_step)
+        # Both bounds from public numbers: the ridge does not look at the released Gram matrix.
         ridge = np.maximum(s * math.sqrt(d), sigma * R * math.sqrt(T / (2 * settings.safety)))
         values, vectors = np.linalg.eigh(gram)
         # A second moment has no negative eigenvalue: those of the noisy one are noise.
@@ -179,6 +180,7 @@ class BoostedSSP(dp.Algorithm):
             moment = mechanisms.gaussian(
                 problem.bounded_gradient(W, c), sensitivity=c * R / n, rho=for_step, label="gradient"
             )
+            # In the eigenbasis, which is computed once: a step then costs d², not d³.
             slope = np.einsum("kij,ki->kj", vectors, moment + problem.l2 * W)
             W = W - np.einsum("kij,kj->ki", vectors, inverse * slope)
             trace(t, W, passes=1 + t)
@@ -257,6 +259,7 @@ class ChebyshevLogistic(dp.Algorithm):
 def even_coefficient(radius: float) -> float:
     """b₂ of ln(2cosh(m/2)) ≈ b₀ + b₂m² on [-radius, radius], in Chebyshev's sense; 1/8 is Taylor's, near 0 alone."""
     angles = (np.arange(POINTS) + 0.5) * math.pi / POINTS
+    # Chebyshev's nodes: the projection of degree two in their weight is all but the best uniform one.
     half = radius * np.cos(angles) / 2
     even = np.logaddexp(half, -half)
     return float(2 * (2 / POINTS) * (even @ np.cos(2 * angles)) / radius**2)

@@ -119,6 +119,7 @@ def least_squares(problem: dp.Problem, rows: np.ndarray, m: int, l2: float) -> d
     """The least-squares models (m, d) of m parts of `rows`, with a ridge of weight l2; at 0 those of least norm."""
     n, d = problem.n, problem.d
     size = n // m
+    # All parts at once as one array: m small systems in one call of LAPACK.
     X, y = (part.astype(float, copy=False) for part in problem.take(rows))
     left = n - m * size  # one row more for the first parts
     A, b = X[: m * size].reshape(m, size, d), y[: m * size].reshape(m, size)
@@ -126,6 +127,7 @@ def least_squares(problem: dp.Problem, rows: np.ndarray, m: int, l2: float) -> d
     gram[:left] += X[m * size :, :, None] * X[m * size :, None, :]
     moments[:left] += X[m * size :] * y[m * size :, None]
     if l2:
+        # F is a mean over rows, so a part's ridge grows with its rows.
         ridge = l2 * (size + (np.arange(m) < left))
         gram += ridge[:, None, None] * np.eye(d)
         try:
@@ -154,6 +156,7 @@ def calibrated(epsilon: float, delta: float) -> DrawAfterTest:
 
 def _event(budget: Budget) -> DrawAfterTest:
     unit = calibrated(budget.epsilon, budget.delta)
+    # Scaled to what the accountant gives, which is not the simple sum to the last digit.
     return scaled(unit, budget.noise_scale(((unit, 1),)))  # type: ignore[return-value]
 
 
@@ -172,6 +175,7 @@ def fewest(d: int, event: DrawAfterTest, most: int) -> int:
         return far >= tukey.threshold(event) + SURE / event.test
 
     low, high = LEAST - 1, LEAST
+    # Doubling and then bisection: `passes` takes O(m) each time.
     while high <= most and not passes(high):
         low, high = high, 2 * high
     high = min(high, most + 1)

@@ -65,6 +65,7 @@ class Coins:
     def _draw_ahead(self) -> None:
         loops, k = compiled(), len(self.generators)
         assert loops is not None
+        # At most 2 MB for all replicates, so that a round is read from the cache it was drawn into.
         rounds = min(self._left, max(1, AHEAD // (k * max(1, math.prod(self._shape)))))
         self._s, self._U, self._at = np.empty((rounds, k)), np.empty((rounds, k, *self._shape)), 0
         for i, generator in enumerate(self.generators):
@@ -116,6 +117,7 @@ def in_blocks(
     for i in range(0, rows.shape[1], size):
         block = rows[:, i : i + size]
         b = block.shape[1]
+        # The mean over blocks weighs each by its rows: the last may be short.
         total = total + b * estimate(block, U=directions(generators, b, m, d))
     return total / rows.shape[1]
 
@@ -133,6 +135,7 @@ def _mean_difference(
         out = np.zeros(x.shape)
         loops.mean_difference(kind, A, labels, x, r, y, q, U, out)
         return out
+    # <a, x + ru> = <a, x> + r<a, u>: one product with the directions serves both points.
     projected = (U @ A[..., None])[..., 0]
     first = _values(problem, A, labels, x, r * projected)
     return _mean(first - _values(problem, A, labels, y, q * projected), U)

@@ -110,6 +110,7 @@ class Opt(SecondOrderMethod):
     def stages(self, problem: dp.Declaration, mechanisms: dp.Mechanisms, alpha: float, settings: Any) -> list[Stage]:
         left, stages = settings.cap, []
         for phase in self.phases(problem, mechanisms.budget, alpha, settings):
+            # Noise is for the whole phase, also where the cap ends it early: ε does not depend on the cap.
             T, sigma = min(phase.T, left), settings.noise * phase.sigma
             guard = Guard(problem, settings.overflow == "lost")
             oracle = self.oracle(problem, mechanisms, sigma, settings, guard)
@@ -221,6 +222,7 @@ class TwoPhaseMinibatch(OnMinibatches, TwoPhase):
 
     def phases(self, problem: dp.Declaration, budget: Budget, alpha: float, settings: Any) -> list[NoisyPhase]:
         first, T = self.lengths(alpha)
+        # Phase two is calibrated with phase one's releases as they were, so the δ is not split.
         part = dataclasses.replace(budget, epsilon=3 / 4 * budget.epsilon)
         sigma = part.noise_scale(self.samples(problem, settings, 2 * first))
         before = self.samples(problem, settings, 2 * first, sigma)

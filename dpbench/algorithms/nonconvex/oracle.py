@@ -154,6 +154,7 @@ def run_in_step(problem: dp.Problem, methods: list[Method], W: dp.Array, trace: 
             trace(iteration, run.W, passes=run.passes, final=ended)
             if not pending:
                 return run
+            # A replicate that has left is traced once more, as final, and never after.
             run.passes[ended] = np.nan
             ended[:] = False
             iteration += 1
@@ -181,6 +182,7 @@ def _answer(problem: dp.Problem, requests: dict[int, Request], run: BatchEnd) ->
         full = [i for i, request in of_kind.items() if request.rows is None]
         if full:
             answers |= zip(full, ask(np.stack([of_kind[i].w for i in full])), strict=True)
+        # A minibatch is a replicate's own: no product over the data is shared.
         for i in of_kind.keys() - set(full):
             answers[i] = ask(of_kind[i].w[None], rows=of_kind[i].rows)[0]
         for i, request in of_kind.items() if kind is not SmallestMargin else ():
@@ -227,6 +229,7 @@ class Guard:
         return (yield Value(w))
 
     def _overflows(self, w: dp.Array, rows: dp.Array | None) -> Generator[Request, Any, bool]:
+        # By Cauchy and Schwarz no margin is that large at a short w: the rows need not be read.
         if not self._on or np.linalg.norm(w) * self._problem.row_norm < OVERFLOW:
             return False
         return bool((yield SmallestMargin(w, rows)) < -OVERFLOW)
@@ -256,6 +259,7 @@ class FullBatch:
         self.sigma = sigma
         self.hessian_sigma = sigma if hessian_sigma is None else hessian_sigma
         self.size = problem.n
+        # As the paper has it: B_g and B_H are 1, whatever the loss, and √d for the Frobenius norm.
         self.gradient_moves, self.hessian_moves = 2 * B_g, 2 * B_H * math.sqrt(problem.d)
         if mechanisms.least_sensitivities:
             self.gradient_moves = 2 * problem.lipschitz
@@ -386,12 +390,14 @@ class LineSearch:
     ) -> FloatMethod:
         """Algorithm 2: the first of γ_init, βγ_init, … that is seen to decrease f enough, else the fallback."""
         step = multiple * fallback
+        # Noise for the longest step serves all: shorter ones move a query by less.
         enough = self.mechanisms.above_threshold(
             sensitivity=2 * step * B_g * float(np.linalg.norm(direction)) / self.n,
             epsilon=1 / self.scale,
             label="line search",
         )
         value = yield from self._value(w)
+        # Down to the fallback's length and no further: that step is sure to decrease f enough.
         for _ in range(math.floor(math.log(1 / multiple, shrink)) + 1):
             trial = yield from self._value(w + step * direction)
             if enough(float(value - trial - decrease(step))):

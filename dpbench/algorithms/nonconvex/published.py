@@ -83,6 +83,7 @@ def recorded(method: Method, settings: Any) -> Method:
         try:
             request = method.send(answer)
         except RunLost:
+            # The scripts write no row for a lost run; ours ends where it was, with its ending in the row.
             assert last is not None
             return last, "crashed"
         except StopIteration as end:
@@ -141,6 +142,7 @@ class SharedMinibatch(FullBatch):
         return WithoutReplacement(self._n, self.size, Gaussian(sigma))
 
     def _gradient_rows(self) -> np.ndarray:
+        # The gradient comes first in every iteration; the Hessian then takes the same batch.
         self._rows = self._batches.draw()[0]
         return self._rows
 

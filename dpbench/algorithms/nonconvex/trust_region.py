@@ -38,6 +38,7 @@ def solve(H: np.ndarray, g: np.ndarray, radius: float) -> Step:
     g = vectors.T @ g
 
     def s(mu: float) -> np.ndarray:
+        # Where g has no component a gap of 0 does no harm: 0/0 is taken for 0.
         return -np.divide(g, mu + gaps, out=np.zeros_like(g), where=g != 0)
 
     with np.errstate(divide="ignore", over="ignore"):
@@ -58,6 +59,7 @@ def _root(s: Callable[[float], np.ndarray], least: float, g: np.ndarray, gaps: n
     def norm(v: np.ndarray) -> float:
         return float(np.linalg.norm(v))
 
+    # ‖s(μ)‖ is at least the part along the first eigenvector, and at most ‖g‖/μ: both ends bracket the root.
     low, high = max(least, norm(g[gaps == 0]) / radius * (1 - 1e-15)), norm(g) / radius * (1 + 1e-15)
     return brentq(lambda mu: 1 / radius - 1 / norm(s(mu)), low, high, xtol=1e-300, rtol=1e-15, maxiter=1000)
 
@@ -168,6 +170,7 @@ class DPGD2NS(SecondOrderMethod):
             yield Iterate(w)
             g = yield from oracle.gradient(w)
             if np.linalg.norm(g) <= tolerances.gradient:
+                # Kept with its gradient: the search then releases Hessians alone.
                 candidates.append((w, g))
             w = w - g / const.G
         for candidate, g in candidates:

@@ -23,7 +23,8 @@ within 2r of each other, and noise of multiplier z for a sensitivity of 2r makes
 that is accounted. θ is not released. This is so of the one minimiser whose solver had the term, once, and where what
 the accounting presumes holds of its objective (`terms`). Without a term neighbours' minimisers are a known distance
 apart, and their points within that and 2r: output perturbation. A least eigenvalue, too, is near a number
-that neighbours move by a known distance. These are ℓ₂ distances, which say nothing of the ℓ₁ one that Laplace noise needs.
+that neighbours move by a known distance. These are ℓ₂ distances, which say nothing of the ℓ₁ one that Laplace noise
+needs.
 
 On a Poisson sample under replace-one (`ledger.PoissonReplaced`) one of two rows may be in the sample without the other:
 the accounting presumes that each moves the sum by at most half the sensitivity, so Δ is twice what one row adds, also
