@@ -27,6 +27,7 @@ from dpbench.privacy.ledger import (
     RadialPerturbation,
 )
 from dpbench.problems import optimum, solvers
+from dpbench.problems.regularisers import least_subgradient
 
 LEAST = 1e-13  # a mean gradient of rows of length 1 has no more digits
 STEPS = 200
@@ -92,11 +93,6 @@ def _proximal_newton(
             step /= 2
         w = w + step * direction
     return (*best, STEPS)
-
-
-def least_subgradient(g: dp.Array, w: dp.Array, l1: float) -> dp.Array:
-    """The subgradient of least norm of a function with gradient g (d,) at w, and l1‖w‖₁."""
-    return np.where(w != 0, g + l1 * np.sign(w), np.sign(g) * np.maximum(np.abs(g) - l1, 0.0))
 
 
 JACOBIAN = 0.1  # the share of ε that a loss other than the logistic gives to the ratio of Jacobians, at most 1

@@ -258,6 +258,7 @@ def fingerprint(parts: Mapping[str, np.ndarray]) -> dict[str, tuple[float, float
         sums = np.zeros(2)
         for first in range(0, flat.size, BLOCK):
             values = flat[first : first + BLOCK].astype(np.float64)
+            # Position decides the weight, so that swapped blocks change the sum.
             weights = (np.arange(first + 1, first + 1 + values.size) * GOLDEN) % 1
             sums += weights @ values, weights @ np.abs(values)
         sums_of[name] = (float(sums[0]), float(sums[1]))
@@ -280,6 +281,7 @@ def check(name: str, where: Path, sha256: str, parts: Mapping[str, np.ndarray]) 
     if pin is None or pin.sha256 == sha256:
         return
     sums = fingerprint(parts)
+    # Both sums: of signed terms alone, two changes might cancel.
     same = sums.keys() == pin.fingerprint.keys() and all(
         abs(value - pin.fingerprint[part][0]) <= TOLERANCE * pin.fingerprint[part][1]
         and abs(size - pin.fingerprint[part][1]) <= TOLERANCE * pin.fingerprint[part][1]

@@ -63,6 +63,7 @@ class Network:
 
         def knock() -> None:
             try:
+                # IPv4 and IPv6: a host counts as reached if either answers.
                 addresses: set[Any] = {info[4][:2] for info in socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)}
                 resolved.set()
                 for address in addresses:
@@ -113,6 +114,7 @@ def download(url: str, path: Path, network: Network, progress: Progress | None =
     network.reach(url)
     bar = _Bar(PurePosixPath(urlsplit(url).path).name, progress) if progress else False
     get = pooch.HTTPDownloader(progressbar=bar, chunk_size=spec.CHUNK // 16, timeout=(KNOCK, SILENCE))
+    # A cut transfer may be chance; an answer with an error status is not, and is not asked for again.
     for attempt in (1, 2):
         try:
             get(url, str(path), None)
@@ -164,6 +166,7 @@ def obtain(
     folder = raw / file.folder
     wrong: list[str] = []
     absent: list[str] = []
+    # What is there comes first, whatever else is asked for: a checked file is never fetched again.
     for path in raw_files.find([folder], file.name):
         try:
             return path, check(file, path, _read_note(path))
@@ -189,6 +192,7 @@ def check(file: RawFile, path: Path, source: str) -> dict[str, str]:
         digests = {entry["sha256"]}
         if raw_files.compression(path):
             digests.add(raw_files.sha256(path, uncompressed=True))
+        # A copy may be compressed by another program: then its content's digest is the publisher's.
         if digests & set(file.sha256):
             return entry | {"hash": "as listed"}
         if file.pinned:
@@ -204,6 +208,7 @@ def unpack(path: Path, name: str) -> None:
     """If `path` is a zip or tar archive, replace it by its member `name`, in whatever folder."""
     if zipfile.is_zipfile(path):
         with zipfile.ZipFile(path) as archive:
+            # By the last part of the path alone: archives differ in their folders, and none may lead out of ours.
             members = {PurePosixPath(member).name: member for member in archive.namelist()}
             _replace(path, name, members, archive.open)
     elif tarfile.is_tarfile(path):
@@ -238,6 +243,7 @@ def _in_folder(file: RawFile, mirror: Path | str | None) -> list[Path]:
     """The copies of a file in a mirror folder, at most two levels below it."""
     if not isinstance(mirror, Path):
         return []
+    # Mirrors are laid out in any way; two levels are found without walking a whole disk.
     folders = [mirror, mirror / file.folder, *sorted(mirror.glob("*/")), *sorted(mirror.glob("*/*/"))]
     return list(dict.fromkeys(raw_files.find(folders, file.name)))
 
@@ -254,6 +260,7 @@ def _bring(
 ) -> tuple[Path, dict[str, str]]:
     """Copy, check, and only then give the file its name."""
     try:
+        # Under another name until it has been checked: a cut download never passes for the file.
         with files.temporary(folder / file.name) as path:
             origin = _copy(source, path, network, progress)
             if raw_files.sha256(path) not in file.sha256:
@@ -284,6 +291,7 @@ def _copy(source: Path | str, path: Path, network: Network | None, progress: Pro
         raise SourceFailed(f"{source}: not asked to use the network")
     url = source
     if source.startswith("openml:"):
+        # OpenML's files move; its API says where one is now.
         url = _openml_url(source.removeprefix("openml:"), path, network)
     download(url, path, network, progress)
     return url

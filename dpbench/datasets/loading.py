@@ -42,6 +42,7 @@ def check_content(spec: DatasetSpec, X: Any, y: np.ndarray) -> None:
             raise DataError(f"{spec.name}: {count} {what} found, {expected} expected")
     if y.shape != (rows,) or X.dtype != np.float64 or y.dtype != np.float64:
         raise DataError(f"{spec.name}: the recipe gave y of shape {y.shape} and types {X.dtype}, {y.dtype}")
+    # A sum is finite only if every entry is: one pass without a mask of the size of X.
     values = X if isinstance(X, np.ndarray) else X.data
     if not (np.isfinite(values.sum()) and np.isfinite(y).all()):
         raise DataError(f"{spec.name}: NaN or infinite values found")
@@ -78,6 +79,7 @@ def _prepare(
 def _arrays(spec: DatasetSpec, paths: Raw) -> Arrays:
     try:
         X, y = spec.prepare(paths)
+    # A recipe fails in the words of its parser; the user is told which file it was.
     except (ValueError, LookupError, EOFError) as error:
         reason = str(error).splitlines()[0] if str(error) else type(error).__name__
         raise DataError(f"{spec.name}: {', '.join(paths)} cannot be read: {reason}") from error
@@ -143,10 +145,12 @@ def verify(name: str) -> bool:
     prepared = cache.prepared_folder(folder, spec)
     if not prepared.exists():
         raise NotAtHand(f"data set {name} is not prepared; run: dpbench fetch {name}")
+    # Sizes first, as they are cheap: bytes are read only where those are right.
     if cache.is_sound(prepared, spec) and cache.has_right_bytes(prepared):
         _pinned(spec, cache.open_dataset(prepared))
         return True
     cache.discard(prepared)
+    # Arrays that were mapped in this process are of the file that is gone.
     load_spec.cache_clear()
     load(name)
     return False
@@ -194,6 +198,7 @@ def _fetch_one(
         return FetchResult(spec.name, "missing", str(error))
     except UserError as error:
         return FetchResult(spec.name, "failed", str(error))
+    # Said in one line: files whose own digest nobody knows are judged by the arrays they give.
     loose = [entry["file"] for entry in cache.manifest_of(prepared)["raw"] if entry["hash"] == download.NOT_PINNED]
     judged = "judged by the arrays it gives" if spec.versioned in cache.pinned() else "hash not pinned"
     return FetchResult(spec.name, "ready", f"{judged}: {', '.join(loose)}" if loose else "")
@@ -214,6 +219,7 @@ def adopt(name: str, sha256: str, shipment: dict[str, bytes] | None = None) -> b
     the digest says, UserError if it cannot be written.
     """
     held = adopted.get(name)
+    # Looked at for every job, so before any file.
     if held is not None and held.sha256 == sha256:
         return True
     target = cache.root() / "received" / f"{name}-{sha256[:16]}"

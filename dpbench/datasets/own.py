@@ -95,6 +95,7 @@ def _float64(array: Any, name: str) -> Any:
 
 
 def _check_binary(y: np.ndarray) -> None:
+    # The usual case, without the sort that np.unique makes.
     if y.min() == -1 and y.max() == 1 and np.count_nonzero(y == 1) + np.count_nonzero(y == -1) == len(y):
         return
     labels = np.unique(y)
@@ -128,6 +129,7 @@ def keep(
     """
     X, y = check_arrays(X, y, labels=labels, single=True)
     if held_out is not None:
+        # Labels of the rows kept apart may be of one class by chance.
         held_out = check_arrays(*held_out, labels="real", single=True)
     spec = _spec(
         f"{OWN}{name}-{digest(parts_of(X, y, held_out))[:8]}",
@@ -176,6 +178,7 @@ def copies(source: str | os.PathLike[str]) -> list[str]:
             sources = cache.manifest_of(folder).get("sources")
         except (OSError, ValueError):  # damaged, and still somebody's rows
             sources = None
+        # Older versions noted no source: the name alone says where they are from.
         unnoted = re.fullmatch(rf"{OWN}{re.escape(stem)}(-tenth)?-[0-9a-f]{{8}}", name) is not None
         if unnoted if sources is None else place in sources:
             names.append(name)

@@ -56,6 +56,7 @@ def row_norms(X: Any, order: int = 2) -> np.ndarray:
     parts = (X[i : i + BLOCK].astype(np.float64, copy=False) for i in range(0, X.shape[0], BLOCK))
     blocks = (abs(B) if order == 1 else B for B in parts)
     powers = (B if order == 1 else B.power(2) if hasattr(B, "tocsr") else B * B for B in blocks)
+    # np.sum adds pairwise: prepared data hold these digits, so the order of the sum stays.
     sums = np.concatenate([np.asarray(B.sum(axis=1)).ravel() for B in powers])
     return sums if order == 1 else np.sqrt(sums)
 
@@ -68,6 +69,7 @@ def rows_beyond(X: Any, order: int, limit: float) -> Iterator[tuple[slice, np.nd
     """
     n, d = X.shape
     most = limit * limit if order == 2 else limit
+    # Where float32's own error is small beside the limit, it may decide on its own.
     single = not hasattr(X, "tocsr") and X.dtype == np.float32 and d < 2**16 and 1e-20 < most < 1e20
     workspace, ones = np.empty((0 if hasattr(X, "tocsr") else min(n, BLOCK), d)), np.ones(d)
     with np.errstate(all="ignore"):

@@ -293,6 +293,7 @@ def declare(name: str) -> Declaration:
     """
     recipe = recipe_of(name)
     spec = recipe.spec
+    # Without a declared bound the largest norm is measured, which takes the rows.
     if recipe.row_bound is None or recipe.rows is None or spec.columns is None:
         return build(name)
     return Declaration(
@@ -319,10 +320,13 @@ def _build(name: str, data: datasets.Dataset) -> Problem:
     bound = unit if isinstance(recipe.row_bound, str) else recipe.row_bound
     X, y, data_hash = data.X, data.y, data.sha256
     if recipe.unit is not None and bound is not None:
+        # Units are public constants; the clip takes each row alone, so neither needs a release.
         X, y = clip_rows(X / (recipe.unit * bound)) * bound, y / recipe.target_unit
+        # The optimum's cache is keyed by it: other units are other data.
         data_hash = f"{data_hash} in units {recipe.unit!r}, {recipe.target_unit!r}, at most {bound!r}"
     held_out = None
     if recipe.apart:
+        # A split of its own seed and of n alone: the same rows are kept apart in every run and under every loss.
         order = np.random.Generator(np.random.PCG64DXSM(SPLIT)).permutation(len(y))
         order = np.roll(order, -recipe.fold * (len(y) // recipe.apart))
         away, kept = np.sort(order[: len(y) // recipe.apart]), np.sort(order[len(y) // recipe.apart :])

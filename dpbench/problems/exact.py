@@ -47,6 +47,7 @@ from dpbench.problems.followed import ShardState
 from dpbench.problems.grid import LARGE, GridRows, SubstitutedRows, on_grid, short_rows, square_bound
 from dpbench.problems.losses import Loss, built_in
 from dpbench.problems.problem import DataColumns, Problem
+from dpbench.problems.regularisers import least_subgradient
 from dpbench.problems.risk import LARGEST_ITERATE
 from dpbench.problems.rows import BLOCK, CACHED, LONGEST, Pointwise, Rows
 from dpbench.problems.shards import ShardedProblem, Shards, columns_of
@@ -86,6 +87,7 @@ class ExactSums(Problem):
         """
         W = self._models(W)
         norms = np.sqrt((W * W).sum(axis=1))
+        # A function of ‖w‖ alone, and w is public: the grid tells nothing of the rows.
         exponents = np.frexp(np.maximum(norms, 2.0**-600))[1]  # ‖w‖ < 2^e
         units = np.ldexp(1.0, exponents - self._margin_bits)[:, None]
         return np.rint(W / units) * units
@@ -137,6 +139,7 @@ class ExactSums(Problem):
         if self.loss.outputs > 1 or len(np.atleast_2d(w)) != 1:
             raise PrivacyError("exact Hessians are of one replicate of a loss with one output")
         W = self.margins(np.atleast_2d(w))
+        # In 2⁻⁸ of the largest there can be, so that a sum of h x xᵀ fits 64 bits for as many rows as may be.
         step = self.loss.smoothness * 2.0**-CURVATURE_BITS
         function = functools.partial(_curvature, self._curvature(curvature), step, not self.loss.convex)
         weight = 2**CURVATURE_BITS
@@ -164,6 +167,7 @@ class ExactSums(Problem):
         step = math.ldexp(1.0, math.frexp(max(off, row * 2.0**-20))[1] - 1)
         A = gram.integers[0].astype(np.float64)
         low, high = 0, math.floor(trace / self.d / step) + 2  # the mean of the eigenvalues is below
+        # As many factorisations whatever the matrix is: time tells nothing of it.
         for _ in range(math.ceil(math.log2(high))):
             middle = (low + high) // 2
             low, high = (middle, high) if _positive(A, middle * step) else (low, middle)
@@ -212,13 +216,14 @@ class ExactSums(Problem):
         W, _, evaluations = solve(real, W, b, ridge, gamma / 4, **({"steady": True} if self.steady else {}))
         G = real.in_order(W) / self.n  # type: ignore[attr-defined]
         public = sum((r.gradient(W) for r in self.smooth_regularisers), ridge * W + b)
-        norms = np.linalg.norm(_least_subgradient(G + public, W, self.l1), axis=1)
+        norms = np.linalg.norm(least_subgradient(G + public, W, self.l1), axis=1)
         size = self.loss.lipschitz * self.row_bound + np.linalg.norm(W, axis=1) * (ridge + self.objective_smoothness)
         norms = (norms + 8 * 2.0**-53 * (size + np.linalg.norm(b, axis=1))) * UP + self._off(float(np.linalg.norm(W)))
         radius = gamma / convexity
         # A power of two far below the radius; rounding to it adds unit·√d/2 at most, which `near` counts in.
         unit = math.ldexp(1.0, math.frexp(radius / math.sqrt(self.d))[1] - OUTPUT_BITS)
         steps = np.rint(np.where(np.isfinite(W), W, 0.0) / unit)
+        # A point so far off is none that the solver should return; the run is then refused.
         if not (np.abs(steps) < 2.0**52).all():
             norms = np.full_like(norms, np.inf)  # too far for the grid: not reached
             steps = np.zeros_like(steps)
@@ -326,6 +331,7 @@ class ExactProblem(SubstitutedRows, ExactSums):
         **declared: Any,
     ) -> None:
         lazy = not steady and not owned and getattr(X, "nbytes", 0) >= LARGE
+        # Few rows are beyond the bound as a rule: only those are copied.
         short = short_rows(X, row_bound, row_bound_norm) if lazy else None
         if short is None:
             X = on_grid(X, row_bound, row_bound_norm, steady=steady, owned=owned)
@@ -372,6 +378,7 @@ class ExactState:
     def move(self, j: int, change: np.ndarray) -> None:
         """Coordinate j has changed by `change` (1,)."""
         self._w[j] += change[0]
+        # The grid was chosen for a norm: once w has outgrown it, margins would no longer be exact.
         if not np.linalg.norm(self._w) <= self._longest:
             self._settle()
             return
@@ -427,6 +434,7 @@ def weighted_sum(
     fitting = BLOCK if rows.sparse else min(LONGEST, max(1, CACHED // ((rows.d + len(W)) * 8) // BLOCK) * BLOCK)
     size = min(room, fitting)
     workspace = np.empty(len(W) * size)
+    # Products and sums of multiples of 2⁻¹⁶ are exact in float64 up to `room` rows; then integers take over.
     for A, y in rows.in_float64.blocks(chosen, size):
         if added + len(y) > room:  # beyond, float64 might round
             total += (partial * 2.0**bits).astype(np.int64)
@@ -540,11 +548,6 @@ def in_order(rows: Rows, loss: Pointwise, W: np.ndarray, _: None = None) -> np.n
     return total
 
 
-def _least_subgradient(G: np.ndarray, W: np.ndarray, l1: float) -> np.ndarray:
-    """The subgradient of least norm of a function with gradient G at W, and l1‖w‖₁; it moves no further than G."""
-    return np.where(W != 0, G + l1 * np.sign(W), np.sign(G) * np.maximum(np.abs(G) - l1, 0.0))
-
-
 def gram_sum(
     rows: Rows,
     room: int,
@@ -578,6 +581,7 @@ def _vector(loss: Loss, bound: float, square: int, z: np.ndarray, y: np.ndarray,
     c *= 2.0**WEIGHT_BITS
     np.trunc(c, out=c)
     sizes = np.einsum("ij,ij->j", c, c)
+    # Rounding towards zero shortens; only a norm at the bound itself can be above it by a rounding.
     beyond = np.flatnonzero(~(sizes <= square))  # by a rounding of float64
     if len(beyond):
         c[:, beyond] = np.trunc(c[:, beyond] * (math.sqrt(square) * (1 - 2.0**-20) / np.sqrt(sizes[beyond])))
@@ -593,6 +597,7 @@ def _labels(most: float, z: np.ndarray, y: np.ndarray, out: np.ndarray) -> np.nd
 
 def _within(c: np.ndarray, most: Any) -> np.ndarray:
     """c in place, clipped to ±most, and -most where it is no number: such is no row's part of a sum."""
+    # fmin and fmax, not minimum and maximum: they take the number where the other is none.
     return np.fmin(np.fmax(c, -most, out=c), most, out=c)
 
 

@@ -71,6 +71,7 @@ def _usual_from(entry: np.ndarray, sample: np.ndarray, least: float) -> tuple[np
     steady = np.flatnonzero(entry)
     for _ in range(2):  # those few are not b's
         if len(steady):
+            # Each row's factor first, then what is most frequent in a column of the rows so scaled.
             ratios = sample * _inverse(sample, entry, steady)[:, None]
             ratio, often = _most_frequent(ratios)
             entry = np.where(often >= least, ratio, 0.0)
@@ -219,8 +220,10 @@ def grouped(X: np.ndarray, y: np.ndarray, common: CommonEntries | None) -> Group
             return None
         packed = np.packbits(has & ~has_not, axis=1, bitorder="little")
         codes[here, : packed.shape[1]] = packed
+    # Up to 64 columns of categories as one integer, which sorts quickly.
     codes = codes.view("<u8")[:, 0]
     patterns, group, counts = np.unique(codes, return_inverse=True, return_counts=True)
+    # Few rows a group: the small products' overhead would outweigh the columns saved.
     if len(X) < FEWEST * len(patterns):
         return None
     order = np.argsort(group.astype(np.min_scalar_type(len(patterns))), kind="stable")

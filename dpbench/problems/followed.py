@@ -118,11 +118,13 @@ def _answer(
 ) -> Any:
     states = _states.setdefault(rows, OrderedDict())
     step, state = states.pop(wanted.token, (-2, None))
+    # One move behind: brought up to date. Further behind, it is made anew from the arguments.
     if step == wanted.step - 1:
         state.move(*wanted.moved)
     elif step != wanted.step:
         state = make(rows, *arguments)
     states[wanted.token] = wanted.step, state
+    # The oldest goes first; whoever asks for it again makes it anew.
     while len(states) > max(2, KEPT // (8 * max(rows.n, 1))):
         states.popitem(last=False)
     return getattr(state, name)(*question)

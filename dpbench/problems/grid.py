@@ -76,6 +76,7 @@ class ReplacedRows(Rows):
 
     def blocks(self, rows: np.ndarray | None = None, size: int = BLOCK) -> Iterator[tuple[Any, np.ndarray]]:
         """See `Rows`; a block of X may be a workspace, valid until the next."""
+        # Whoever reads all rows often enough gets a copy: see `GridRows._copied`.
         self._kept["passes"] += rows is None
         if self._copied():
             yield from super().blocks(rows, size)
@@ -134,6 +135,7 @@ class ReplacedRows(Rows):
         if not len(short):
             return np.empty(0, int), slice(0, 0)
         place = np.minimum(np.searchsorted(short, here), len(short) - 1)
+        # searchsorted gives a place for every row; those that others stand for are found at it.
         these = np.flatnonzero(short[place] == here)
         return these, place[these]
 
@@ -246,6 +248,7 @@ def _in_float32(X: np.ndarray, bound: float, out: np.ndarray | None) -> Iterator
     n, d = X.shape
     size = max(1, PREPARED // d)
     limit = square_bound(bound)
+    # Below it float32's own error cannot hide a row that is too long (see `recipes.rows_beyond`).
     sure = np.float32(limit * (1 - (d + 2) * 2.0**-23))
     workspace = np.empty((size, d), np.float32)  # `out` may be X, of which long rows are read again
     with np.errstate(all="ignore"):
@@ -274,6 +277,7 @@ def short_rows(X: Any, bound: float, norm: str) -> ShortenedRows | None:
     for one in _in_float32(X, bound, None):
         blocks.append(one)
         count += len(one.rows)
+        # With many of them a copy of all is smaller and faster than looking them up.
         if count > FEW * len(X):
             return None
     return ShortenedRows(*(np.concatenate(parts) for parts in zip(*blocks, strict=True)))

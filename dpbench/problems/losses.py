@@ -294,6 +294,7 @@ class Softmax(Loss):
     def derivative(self, z: np.ndarray, y: np.ndarray, out: np.ndarray) -> np.ndarray:
         """p - e_y."""
         scores = z.reshape(-1, self.outputs, z.shape[1])
+        # The largest score off: exp never overflows, and p is the same.
         p = np.subtract(scores, scores.max(axis=1, keepdims=True), out=out.reshape(scores.shape))
         np.exp(p, out=p)
         p /= p.sum(axis=1, keepdims=True)

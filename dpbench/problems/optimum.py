@@ -162,6 +162,7 @@ def _logistic(problem: EmpiricalRisk) -> tuple[np.ndarray, float]:
     solutions = []
     for start in STARTS:
         candidate = solvers.solve_logistic(rows, problem.l2, start)
+        # Every margin is positive: scaling w up lowers F for ever.
         if not problem.l2 and candidate.smallest_margin > 0:
             raise NoOptimum(f"{problem}: the data are linearly separable, so inf F = 0 is not attained; add l2 or l1")
         solutions.append(candidate)
@@ -178,6 +179,7 @@ def _least_squares(problem: EmpiricalRisk) -> np.ndarray:
         return back(np.linalg.lstsq(rows.X.toarray() if rows.sparse else rows.X, rows.y, rcond=None)[0])
     K = rows.weighted_gram() / rows.n + problem.l2 * np.eye(rows.d)
     w = np.zeros(rows.d)
+    # Iterative refinement: once is the solution, two more take off its rounding.
     for _ in range(3):
         w -= np.linalg.solve(K, rows.X.T @ (rows.X @ w - rows.y) / rows.n + problem.l2 * w)
     return back(w)
@@ -188,6 +190,7 @@ def _reduced(problem: EmpiricalRisk) -> tuple[Rows, Callable[[np.ndarray], np.nd
     rows = Rows(problem.X, problem.y)
     if rows.d <= rows.n:
         return rows, lambda v: v
+    # w* is a combination of the rows, so n unknowns do where d is larger.
     K = rows.X @ rows.X.T
     values, vectors = np.linalg.eigh(K.toarray() if rows.sparse else K)
     kept = values > 4 * rows.n * np.finfo(float).eps * values[-1]
@@ -202,6 +205,7 @@ def _reduced(problem: EmpiricalRisk) -> tuple[Rows, Callable[[np.ndarray], np.nd
 def _digest(problem: EmpiricalRisk) -> str:
     loss = problem.loss
     name = loss.name if loss.version == 1 else f"{loss.name} version {loss.version}"
+    # All that F depends on: a cached optimum of anything else has another name.
     parts = (VERSION, problem.data_hash, name, problem.l1, problem.l2)
     return hashlib.sha256(repr(parts).encode()).hexdigest()[:16]
 

@@ -89,6 +89,14 @@ class SaturatingL2(Regulariser):
         return 2 * self.weight  # |r''| is largest at w = 0
 
 
+def least_subgradient(G: np.ndarray, W: np.ndarray, l1: float) -> np.ndarray:
+    """The subgradient of least norm of a function with gradient G at W (both (d,) or (k, d)), and l1‖w‖₁.
+
+    Where a row moves G, it moves no further than G.
+    """
+    return np.where(W != 0, G + l1 * np.sign(W), np.sign(G) * np.maximum(np.abs(G) - l1, 0.0))
+
+
 def soft_threshold(w: np.ndarray, threshold: float | np.ndarray) -> np.ndarray:
     """The proximal operator of threshold·‖·‖₁: each entry of w moved to 0 by `threshold`, which broadcasts."""
     return np.copysign(np.maximum(np.abs(w) - threshold, 0), w)

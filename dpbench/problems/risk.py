@@ -184,6 +184,7 @@ class EmpiricalRisk(Declaration):
         w is (d,), result (d, d), or a batch (k, d) that shares the rows, result (k, d, d).
         """
         W = np.atleast_2d(w)
+        # Refused before it is tried: the operating system would kill the process without a word.
         if len(W) * self.d**2 * 8 > HESSIAN_BYTES:
             raise UserError(f"a Hessian at d = {self.d} does not fit in memory; use a method that asks for none")
         weights = self._curvature(curvature)
@@ -307,6 +308,7 @@ class EmpiricalRisk(Declaration):
             return float(np.linalg.eigvalsh(self._rows.weighted_gram())[-1]) / self.n
         from scipy.sparse.linalg import svds
 
+        # A fixed start: ARPACK's own is random, and the constant is part of a job's result.
         start = np.ones(min(self.n, self.d))
         return float(svds(self.X, k=1, v0=start, return_singular_vectors=False)[0] ** 2) / self.n
 

@@ -158,6 +158,7 @@ class Rows:
         """(k, d) sums over rows of function(<x_i, w>, y_i) x_i."""
         if rows is None and self.groups:
             return self.groups.weighted_sum(function, W)
+        # Few replicates fill no vector register, and BLAS on the dense rows is faster then.
         if rows is None and len(W) >= LANES and (compiled := kernels()) and self._entries is not None:
             return self._weighted_sum_of_entries(compiled, self._entries, function, W)
         total = np.zeros((len(W), self.d))
@@ -230,6 +231,7 @@ class Rows:
         Of few columns both halves are computed, of more of a convex loss one: NumPy knows BᵀB by its pointers.
         """
         total = np.zeros((len(W), self.d, self.d))
+        # √h exists for h ≥ 0 only, and half of a small product saves nothing.
         half = convex and self.d >= SYMMETRIC
         workspace = np.empty((SINGLE, self.d), np.float32)
         for A, y, z in self.predictions(W, rows, self._size(len(W))):
@@ -338,6 +340,7 @@ class Rows:
         """The same for h of both signs: rows with h ≥ 0 are added, those with h < 0 subtracted."""
         order = np.argsort(h < 0, kind="stable")
         positive = np.count_nonzero(h >= 0)
+        # Adding and subtracting separately: syrk takes BᵀB alone, without signs.
         scaled = np.take(A, order, axis=0, out=workspace[: len(h)], mode="clip")  # clip: no bounds buffer
         root = np.sqrt(np.abs(h))[order]
         scaled *= root[:, None]

@@ -34,6 +34,7 @@ def held_out_scores(
     same = _losses(loss, np.full(m, constant(loss, mean)), y)
     # The answer that needs no model: the class that the rows in use have more of, or their mean.
     if loss.binary:
+        # Judged by the majority of the rows in use: the held-out rows must not choose their own yardstick.
         against = np.where(y == (1.0 if mean >= 0 else -1.0), 1.0, 0.0)
         scale = 1.0
     else:
@@ -75,6 +76,7 @@ def rare_scores(loss: Loss, z: np.ndarray, y: np.ndarray) -> dict[str, float]:
     if not (0 < share < 1 and np.isfinite(z).all()):
         return dict.fromkeys(RARE, np.nan)
     right = 0.5 * (1 + np.sign(y * z))
+    # Precision is of the rarer class, whichever label it has.
     sign = 1.0 if share <= 0.5 else -1.0
     return {
         "held_balanced": 0.5 * float(right[positive].mean() + right[~positive].mean()),

@@ -169,6 +169,7 @@ class Shards:
     ) -> Any:
         if isinstance(function, str):
             function, arguments = _method, (function, *arguments)
+        # Shards hold the rows as they came; each widens its blocks as it reads them.
         if self._wide:
             function, arguments = _widely, (function, *arguments)
         return self._ask(Question(function, arguments, own, merge))

@@ -60,6 +60,7 @@ def solve_logistic(rows: Rows, l2: float, start: float) -> Solution:
     """
     n, y, X = rows.n, rows.y, rows.X
     T = whitening(rows.weighted_gram() / n + l2 * np.eye(rows.d))
+    # In coordinates in which the second moment is I, all directions converge alike.
     ridge = n * l2 * (T.T @ T)
     half, wall = np.full(n, 0.5), np.full(n, 2 * start)
     point = PrimalDualPoint(np.zeros(T.shape[1]), half, half, wall, wall)
@@ -107,6 +108,7 @@ def _newton(
 ) -> Callable[[float, PrimalDualPoint | None], PrimalDualPoint]:
     """direction(μ, affine) -> Point of changes: Newton on the conditions, with second-order terms of `affine`."""
     _, a, b, s, t = point
+    # Eliminating s, t and a leaves a system of the size of w alone.
     weight = 1 / (1 / (a * b) + s / a + t / b)
     K = T.T @ rows.weighted_gram(weight) @ T + ridge
     invert = _pseudo_inverse(K)
@@ -123,6 +125,7 @@ def _newton(
 
 def _pseudo_inverse(K: np.ndarray) -> Callable[[np.ndarray], np.ndarray]:
     """v ↦ K⁺v for a badly scaled positive semi-definite K."""
+    # With a unit diagonal a cut-off relative to the largest eigenvalue means the same in every direction.
     scale = 1 / np.sqrt(np.diag(K))
     values, vectors = np.linalg.eigh(K * scale * scale[:, None])
     kept = values > len(values) * np.finfo(float).eps * values[-1]
@@ -173,6 +176,7 @@ def solve_sparse(problem: EmpiricalRisk, tolerance: float, start: np.ndarray | N
             break
         gradient = problem.gradient(w[None])[0]
         violation = np.where(w != 0, np.inf, np.abs(gradient) - problem.l1)
+        # All non-zeros stay in the set: their violation is set to inf above.
         size = min(problem.d, max(size, 2 * int(np.count_nonzero(w))))
         chosen = np.argpartition(-violation, size - 1)[:size]
         chosen = np.sort(chosen[violation[chosen] > 0])
@@ -227,6 +231,7 @@ def quadratic(H: np.ndarray, g: np.ndarray, v: np.ndarray, l1: float) -> np.ndar
                 x[j] = new
         if moved < 1e-14:
             break
+        # Once the signs are right the rest is linear: its solution ends coordinate descent's slow tail.
         if sweep % 5 == 4 and (exact := _on_support(H, g, v, x, l1)) is not None:
             return exact
     return x

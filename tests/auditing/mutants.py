@@ -482,7 +482,7 @@ MUTANTS = (
         "opt-ls",
     ),
     Mutant(
-        A + "nonconvex.trust_region:DPGD2NS.steps",
+        A + "nonconvex.trust_region:DPGD2NS.descent",
         "w = w - g / const.G",
         "w = w - problem.gradient(w[None])[0] / const.G",
         "it descends by the exact gradient",

@@ -37,6 +37,7 @@ def prepare_a1a(raw: Raw) -> Arrays:
 def prepare_all(raw: Raw) -> Arrays:
     """Rows scaled by a constant, not by data: 14 ones at most and the intercept have norm √15."""
     parts = [read_svmlight(raw[file.name], columns=None) for file in (A1A_TRAINING, A1A_FILE)]
+    # Each file ends at its own highest feature: 119 and 123.
     X = np.vstack([np.pad(X, ((0, 0), (0, 123 - X.shape[1]))) for X, _ in parts])
     return clip_rows(with_ones(X) / np.sqrt(A1A_ACTIVE + 1)), np.hstack([y for _, y in parts])
 

@@ -86,6 +86,7 @@ class Draw(NamedTuple):
         rng = np.random.Generator(np.random.PCG64DXSM(self.seed))
         X = self.rows(rng, self.n, self.d)
         signal = self._signal(rng, X) if self.target is None else self.target(rng, X)
+        # Of variance 1 as drawn: the margin or the noise then means the same on every set.
         signal = (signal - signal.mean()) / signal.std()
         if not self.binary:
             y = signal + self.noise * (
@@ -93,6 +94,7 @@ class Draw(NamedTuple):
             )
             return X, standardise(y[:, None])[:, 0]
         z = self.margin * signal
+        # The intercept at which the share of positive labels is the one asked for.
         z -= np.quantile(z + rng.logistic(size=self.n), 1 - self.share)
         y = np.where(rng.random(self.n) < 1 / (1 + np.exp(-np.clip(z, -500, 500))), 1.0, -1.0)
         return X, np.where(rng.random(self.n) < self.noise, -y, y)
@@ -106,6 +108,7 @@ class Draw(NamedTuple):
 
 def _friedman(rng: Rng, X: np.ndarray) -> np.ndarray:
     """Friedman's first function of uniform columns, which no linear model has."""
+    # Ranks are uniform whatever law the columns have.
     U = (np.argsort(np.argsort(X, axis=0), axis=0) + 0.5) / len(X)
     return 10 * np.sin(np.pi * U[:, 0] * U[:, 1]) + 20 * (U[:, 2] - 0.5) ** 2 + 10 * U[:, 3] + 5 * U[:, 4]
 
@@ -168,6 +171,7 @@ def very_wide(raw: Raw) -> Arrays:
 
     rng = np.random.Generator(np.random.PCG64DXSM(533))
     n, d, ones = WIDEST
+    # A power law, as words in documents have it.
     chance = 1 / np.arange(1, d + 1) ** 0.7
     columns = np.stack([rng.choice(d, ones, replace=False, p=chance / chance.sum()) for _ in range(n)])
     X = scipy.sparse.csr_matrix((np.ones(n * ones), columns.ravel(), np.arange(0, n * ones + 1, ones)), shape=(n, d))

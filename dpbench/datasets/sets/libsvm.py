@@ -42,6 +42,7 @@ def prepare_weighted(raw: Raw) -> Arrays:
     X, y = standardised(raw)
     n = len(y)
     X[:, ONE_HOT:] *= np.sqrt(1 - 1 / n)
+    # A margin z<x, w> is sign(z) times <|z|x, w>.
     X *= np.abs((y - y.mean()) / y.std(ddof=1))[:, None]
     return X, y
 
@@ -128,6 +129,7 @@ def prepare_dorothea(raw: Raw) -> Arrays:
     """The 0/1 columns that are not constant, as CSR; labels ±1."""
     X = read_ones(raw[DOROTHEA_DATA.name])
     share = X.sum(axis=0) / X.shape[0]
+    # Whoever left the empty columns out and whoever did not get the same arrays.
     X = X[:, (share > 0) & (share < 1)]
     X.sort_indices()
     return X, signs(read_table(raw[DOROTHEA_LABELS.name], columns=1)[:, 0], 1, -1)

@@ -26,6 +26,7 @@ class Twister:
 
     def __init__(self, seed: int) -> None:
         self._mt = np.random.RandomState(seed or 5489)
+        # From the tail inwards: each layer has the area V, which fixes its inner edge.
         edges = [0.0] * LAYERS + [V / _density(R)]
         edges[-2] = R
         for i in range(LAYERS - 2, 0, -1):
@@ -43,6 +44,7 @@ class Twister:
     def _normal(self) -> float:
         while True:
             high, low = (int(word) for word in self._mt.randint(0, 2**32, size=2, dtype=np.uint32))
+            # 53 bits of the two words, as `rand` takes them; the top byte of the second names the layer.
             u, layer = ((high >> 5) * 2**26 + (low >> 6)) / 2**53, low >> 24
             inner, outer = self._edges[layer], self._edges[layer + 1]
             value = (2 * u - 1) * outer
@@ -51,6 +53,7 @@ class Twister:
             if layer == LAYERS - 1:
                 raise NotImplementedError("randn: a number beyond 3.65, for which MATLAB's rule is not known")
             top, bottom = _density(inner), _density(outer)
+            # In the wedge between the rectangle and the density: the point is kept if it lies below.
             if bottom + self._mt.random_sample() * (top - bottom) < _density(value):
                 return value
 

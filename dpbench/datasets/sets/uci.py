@@ -76,6 +76,7 @@ def prepare_1_2(raw: Raw) -> Arrays:
 def unclipped_1_2(raw: Raw) -> Arrays:
     """X / 4 with the float32 rounding and the ddof of 1 of nonconvex's scripts; no row is clipped."""
     X, y = standardised_1_2(raw)
+    # From a deviation over n to one over n - 1.
     X[:, :NUMERIC] *= np.sqrt(1 - 1 / COVERTYPE_ROWS)
     return in_float32(X, 4.0), y
 
@@ -226,6 +227,7 @@ def prepare_protein(raw: Raw) -> Arrays:
 
 def choose(X: np.ndarray, y: np.ndarray) -> Arrays:
     """The paper's 50,000 rows: the legacy generator is part of the recipe."""
+    # numpy's newer generators draw other rows from the same seed.
     rows = np.random.RandomState(3000).choice(len(y), CHOSEN, replace=False)
     return finish(X[rows]), y[rows]
 
