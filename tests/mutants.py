@@ -17,20 +17,22 @@ import signal
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
 import pytest
 
 from tests import random_mutants
+from tests.random_mutants import COMMON
 
 ROOT = Path(__file__).resolve().parent.parent
 COPIED = ("dpbench", "tests", "examples", "pyproject.toml")
 LIMIT = 300  # seconds of one test; a mutant that makes it hang is noticed
 LOADED = ("joblib", "matplotlib.figure", "numpy", "pandas", "pyarrow.parquet", "scipy.optimize",
           "scipy.stats", "sklearn.utils.estimator_checks")  # fmt: skip
-COMMON, NONE = "not slow and not thorough", 5  # what make test runs; pytest's exit status where nothing is
+NONE = 5  # pytest's exit status where no test is
+FIRST = 60  # tests of a random mutant that are run before all the others
 SURVIVES, NOTICED, BROKEN = "SURVIVES", "noticed", "BROKEN"
 
 
@@ -639,24 +641,24 @@ MUTANTS += GUARANTEES
 
 def tried(mutants: list[Mutant]) -> Iterator[tuple[Mutant, str]]:
     """Each mutant with what became of it: NOTICED, SURVIVES, or BROKEN where its test does not run."""
-    with _copied() as copy:
-        tests = list(dict.fromkeys(one.test for one in mutants))
+    with _copied(COPIED) as copy:
+        tests = list(dict.fromkeys(f"tests/{one.test}" for one in mutants))
         sound = _ended(copy, *tests) == 0 or {test for test in tests if _ended(copy, test) == 0}
         for one in mutants:
-            if sound is not True and one.test not in sound:
+            if sound is not True and f"tests/{one.test}" not in sound:
                 yield one, BROKEN
                 continue
             with _put(copy, one.file, one.mutated(copy)):
-                status = _ended(copy, one.test, keep=False)
+                status = _ended(copy, f"tests/{one.test}", keep=False)
             yield one, {0: SURVIVES, 1: NOTICED}.get(status, BROKEN)
 
 
 @contextlib.contextmanager
-def _copied() -> Iterator[Path]:
-    """A temporary copy of the tree."""
+def _copied(names: Iterable[str]) -> Iterator[Path]:
+    """A temporary copy of these files and folders of the tree."""
     with tempfile.TemporaryDirectory(prefix="mutants-") as folder:
         copy = Path(folder)
-        for name in COPIED:
+        for name in names:
             source, leave = ROOT / name, shutil.ignore_patterns("__pycache__")
             shutil.copytree(source, copy / name, ignore=leave) if source.is_dir() else shutil.copy2(source, copy)
         yield copy
@@ -677,16 +679,23 @@ def _put(copy: Path, name: str, mutated: str) -> Iterator[None]:
 
 def tried_at_random(count: int, seed: int) -> Iterator[tuple[random_mutants.Site, str]]:
     """Mistakes drawn over the whole tree, each with what became of it under the tests that cover its file."""
-    with _copied() as copy:
+    with _copied(sorted(path.name for path in ROOT.iterdir() if not path.name.startswith("."))) as copy:
+        drawn = random_mutants.drawn(count, seed)
         sound: dict[str, bool] = {}
-        for one in random_mutants.drawn(count, seed):
-            tests = random_mutants.covering(one.file)
-            for test in tests:  # a test that fails without the mistake notices nothing
-                sound[test] = sound[test] if test in sound else _ended(copy, test, marks=COMMON) in (0, NONE)
-            usable = [test for test in tests if sound[test]]
+        for one, tests in zip(drawn, random_mutants.running(copy, drawn), strict=True):
+            if tests is None:
+                tests = [f"tests/{file}" for file in random_mutants.covering(one.file)]
+                for test in tests:  # a test that fails without the mistake notices nothing
+                    sound[test] = sound[test] if test in sound else _ended(copy, test, marks=COMMON) in (0, NONE)
+                tests = [test for test in tests if sound[test]]
             with _put(copy, one.file, one.mutated(copy)):
-                status = _ended(copy, *usable, keep=False, marks=COMMON) if usable else NONE
-            yield one, {0: SURVIVES, NONE: BROKEN}.get(status, NOTICED)
+                # The tests of its own room first: they are the likeliest to notice.
+                likely = sorted(tests, key=lambda test: f"/{one.file.partition('/')[0]}/" not in test)
+                steps = [likely[:FIRST], likely[FIRST:]]
+                status = next(
+                    (bad for step in steps if step and (bad := _ended(copy, *step, keep=False, marks=COMMON))), 0
+                )
+            yield one, BROKEN if status == NONE else NOTICED if status else SURVIVES
 
 
 def _ended(copy: Path, *tests: str, keep: bool = True, marks: str = "") -> int:
@@ -723,7 +732,7 @@ def _pytest(copy: Path, tests: tuple[str, ...], keep: bool, marks: str) -> int:
     os.environ["PYTHONPATH"] = str(copy)
     sys.path[:] = [str(copy), *(path for path in sys.path if Path(path or ".").resolve() != ROOT)]
     sys.dont_write_bytecode = not keep
-    return int(pytest.main(["-q", "-x", "-m", marks, "-p", "no:cacheprovider", *(f"tests/{test}" for test in tests)]))
+    return int(pytest.main(["-q", "-x", "-m", marks, "-p", "no:cacheprovider", *tests]))
 
 
 def main(words: list[str]) -> int:

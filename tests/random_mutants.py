@@ -1,16 +1,21 @@
 """Mistakes drawn at random over all of dpbench: `python -m tests.mutants --random 60 --seed 1`.
 
 An operator is drawn, then a place in the source where it applies: a comparison that takes or leaves its border or is
-turned round, another constant, another sign, a statement left out, two arguments swapped. What each breaks is judged by
-the tests of its room and by those that import its file, as `make test` runs them, the likeliest first.
+turned round, another constant, another sign, a statement left out, two arguments swapped. Each is judged by all tests
+of `make test` that run its statement: one run of them all, with a mark before the statement of each mistake, tells
+which. What runs where a module is loaded has no such tests, and is judged by those of its file and room.
 """
 
 from __future__ import annotations
 
 import ast
+import os
 import random
+import subprocess
+import sys
+import xml.etree.ElementTree as ElementTree
 from collections import defaultdict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
@@ -22,6 +27,23 @@ BORDERS = {
 }  # fmt: skip
 SIGNS = {ast.Add: "-", ast.Sub: "+", ast.Mult: "/", ast.Div: "*"}
 LEFT_OUT = ("scaffolding/", "version.py")  # templates, and a number
+COMMON = "not slow and not thorough"  # what make test runs
+MARKS = """
+import os
+from pathlib import Path
+
+known = set()
+
+def mark(number):
+    test = os.environ.get("PYTEST_CURRENT_TEST", "").rpartition(" ")[0]
+    if (number, test) not in known:
+        known.add((number, test))
+        try:
+            with Path({folder!r}, str(os.getpid())).open("a", encoding="utf-8") as file:
+                file.write(f"{{number}} {{test}}\\n")
+        except OSError:  # a sandbox, or a test of full disks
+            pass
+"""
 
 
 class Site(NamedTuple):
@@ -144,3 +166,90 @@ def covering(file: str) -> list[str]:
         elif room and test.startswith(f"{room}/"):
             ranks[test] = 2
     return sorted(ranks, key=lambda test: (ranks[test], test)) or ["test_api.py", "test_cli.py"]
+
+
+class _Marked(ast.NodeTransformer):
+    """Puts a mark before the statement of each site of a file, where that runs later than at the import."""
+
+    def __init__(self, numbered: Iterable[tuple[int, Site]], starts: list[int]) -> None:
+        self._numbered, self._starts, self.placed = [*numbered], starts, set[int]()
+        self._depth = 0
+
+    def generic_visit(self, node: ast.AST) -> ast.AST:
+        function = isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+        # numba compiles the decorated functions within others, and knows no marks.
+        if function and self._depth and node.decorator_list:  # type: ignore[attr-defined]
+            return node
+        self._depth += function
+        super().generic_visit(node)
+        self._depth -= function
+        for name in ("body", "orelse", "finalbody"):
+            if isinstance(statements := getattr(node, name, None), list):
+                inside = self._depth or function
+                setattr(
+                    node, name, [part for one in statements for part in (*(self._marks(one) if inside else ()), one)]
+                )
+        return node
+
+    def _marks(self, statement: ast.stmt) -> list[ast.stmt]:
+        low = self._starts[statement.lineno - 1] + statement.col_offset
+        high = self._starts[(statement.end_lineno or 0) - 1] + (statement.end_col_offset or 0)
+        here = [number for number, one in self._numbered if low <= one.start < high and number not in self.placed]
+        self.placed.update(here)  # children are visited first, so this is the innermost statement
+        return [ast.parse(f"_marks.mark({number})").body[0] for number in here]
+
+
+def marked(file: str, numbered: Iterable[tuple[int, Site]]) -> tuple[str, set[int]]:
+    """The text of a file with marks before the statements of its sites, and the numbers of those not at the import."""
+    source = (ROOT / "dpbench" / file).read_bytes()
+    starts = [0]
+    for line in source.split(b"\n"):
+        starts.append(starts[-1] + len(line) + 1)
+    marks, tree = _Marked(numbered, starts), ast.parse(source)
+    marks.visit(tree)
+    first = next((i for i, one in enumerate(tree.body) if not isinstance(one, ast.Expr | ast.ImportFrom)
+                  or (isinstance(one, ast.ImportFrom) and one.module != "__future__")), len(tree.body))  # fmt: skip
+    tree.body.insert(first, ast.parse("import dpbench._marks as _marks").body[0])
+    return ast.unparse(ast.fix_missing_locations(tree)), marks.placed
+
+
+def running(copy: Path, drawn: list[Site], workers: int = 2) -> list[list[str] | None]:
+    """Of each site the tests that run its statement and pass, quick ones first; None where it runs at the import.
+
+    copy: a copy of the tree, whose files are marked, and unmarked again.
+    """
+    by_file: dict[str, list[tuple[int, Site]]] = defaultdict(list)
+    for number, one in enumerate(drawn):
+        by_file[one.file].append((number, one))
+    folder, placed = copy / "marks", set[int]()
+    folder.mkdir()
+    (copy / "dpbench/_marks.py").write_text(MARKS.format(folder=str(folder)))
+    for file, numbered in by_file.items():
+        text, numbers = marked(file, numbered)
+        placed |= numbers
+        (copy / "dpbench" / file).write_text(text, encoding="utf-8")
+    report = copy / "report.xml"
+    command = ["-m", "pytest", "-q", "-n", str(workers), "-m", COMMON, "-p", "no:cacheprovider", f"--junitxml={report}"]
+    subprocess.run([sys.executable, *command], cwd=copy, env={**os.environ, "PYTHONPATH": str(copy)}, check=False,
+                   stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)  # fmt: skip
+    for file in by_file:
+        (copy / "dpbench" / file).write_bytes((ROOT / "dpbench" / file).read_bytes())
+    (copy / "dpbench/_marks.py").unlink()
+    seconds = passed(report)
+    seen: dict[int, set[str]] = defaultdict(set)
+    for log in folder.iterdir():
+        for line in log.read_text(encoding="utf-8").splitlines():
+            number, _, test = line.partition(" ")
+            if test in seconds:
+                seen[int(number)].add(test)
+    return [sorted(seen[i], key=seconds.__getitem__) if i in placed else None for i in range(len(drawn))]
+
+
+def passed(report: Path) -> dict[str, float]:
+    """Test → seconds, of those that passed, from pytest's JUnit report."""
+    found = {}
+    for case in ElementTree.parse(report).getroot().iter("testcase"):
+        if not {child.tag for child in case} & {"failure", "error", "skipped"}:
+            file = case.get("file") or case.get("classname", "").replace(".", "/") + ".py"
+            found[f"{file}::{case.get('name')}"] = float(case.get("time", 0))
+    return found

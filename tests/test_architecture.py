@@ -202,7 +202,7 @@ def test_a_verb_is_a_function_of_the_package():
     for name in verbs:
         others = imports(name, types=False) - verbs - BESIDE_THE_VERBS
         assert others <= {FRONT}, f"{name} imports {others}"
-    for verb, (module, _) in cli.VERBS.items():
+    for verb, module in cli.VERBS.items():
         called = {
             n.attr
             for n in nodes(tree(f"dpbench.cli.{module}"))

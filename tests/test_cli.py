@@ -52,7 +52,7 @@ MISTAKES = [
     ((*RUN, "--eps", "1,2"), "for several, repeat it: --eps 1 --eps 2"),
     (("run", "--algo", "dp-gd", "--dataset", "synthetic:logistic,l3=0.01"), "no regulariser 'l3'; known: l1, l2, w2"),
     (("run", "--algo", "dp-gd", "--dataset", "synthetic:squared"), "loss squared is not covered by its privacy proof"),
-    (("status", "--out", "nowhere"), "--out nowhere: there is no such folder"),
+    (("status", "--results", "nowhere"), "--results nowhere: there is no such folder"),
     ((*RUN, "--set", "T"), "KEY=VALUE"),
     ((*RUN, "--set", "T=1", "--set", "T=2"), "given twice"),
     ((*RUN, "--set", "stepp=4"), "did you mean step?"),
@@ -130,7 +130,7 @@ def test_listings_fit_a_terminal_of_80_columns(call, monkeypatch):
 
 
 def test_names_are_completed():
-    from dpbench.cli import output as completion
+    from dpbench.cli import options as completion
 
     assert "dp-newton-hess-clip" in completion.ALGORITHMS(None, None, "dp-n")
     assert all(name.startswith("dp-n") for name in completion.ALGORITHMS(None, None, "dp-n"))
@@ -384,7 +384,7 @@ CALLS = {
     "new": ([dpbench.new], set()),
     "archive": ([dpbench.archive], set()),
     "verify": ([dpbench.verify], set()),
-    "submit": ([dpbench.submit, dpbench.check_submission], {"checked"}),
+    "submit": ([dpbench.submit, dpbench.check_submission], set()),
     "reproduce": ([], set()),
     "board merge": ([dpbench.merge], set()),
     "board secret": ([dpbench.board_secret], set()),

@@ -74,7 +74,7 @@ FLAGS = {
     "--jobs": numbers.map(str),
     "--backend": likely("loky", "threading"),
     "--out": likely("results", "/dev/null", "/dev/null/x", "a\nb"),
-    "--figures": likely("figures", "/dev/null"),
+    "--results": likely("results", "/dev/null"),
     "--mirror": likely(".", "/dev/null", "http://", "https://[", "ftp://x"),
     "--check": st.just(None),
     "--help": st.just(None),
@@ -95,7 +95,7 @@ def test_any_arguments(nothing_runs, arguments):
         judge(arguments)
 
 
-run_flags = sorted(set(FLAGS) - {"--figures", "--mirror", "--check", "--help", "--experiment", "--profile", "--config"})
+run_flags = sorted(set(FLAGS) - {"--results", "--mirror", "--check", "--help", "--experiment", "--profile", "--config"})
 
 
 @FEW

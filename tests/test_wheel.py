@@ -93,11 +93,11 @@ def test_a_paper_of_ones_own_is_begun_installed_run_reported_and_removed(install
     own, of = installed / "own", ("--experiment", "my_paper", "--profile", "quick")
     dpbench("run", *of, "--jobs", "1", "--out", own)
     assert [folder.name for folder in (own / "quick").iterdir()] == ["my_paper"]
-    assert "120" in dpbench("status", *of, "--out", own)
-    dpbench("report", *of, "--out", own, "--figures", installed / "drawn")
+    assert "120" in dpbench("status", *of, "--results", own)
+    dpbench("report", *of, "--results", own, "--out", installed / "drawn")
     page = (installed / "drawn" / "quick" / "my_paper" / "index.html").read_text(encoding="utf-8")
     assert "Objective perturbation beats output perturbation" in page
-    assert "held" in dpbench("report", *of, "--check", "--out", own)
+    assert "held" in dpbench("report", *of, "--check", "--results", own)
     assert "0 moved" in dpbench("diff", own / "quick", own / "quick")
     assert "My paper" in dpbench("cite", "my_paper")
     pip("uninstall", "--yes", "my-paper")

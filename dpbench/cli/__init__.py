@@ -21,25 +21,34 @@ CLICK = [  # its messages, and ours
     (re.compile(r"Got unexpected extra arguments? \((.+)\)"), "{command} does not take {0}; see {command} --help"),
     (re.compile(r"Missing option '([^']+)'\."), "{command} needs {0}; see {command} --help"),
 ]  # fmt: skip
-VERBS = {  # verb: its module, and what it does
-    "fetch": ("run", "Download and prepare data sets."),
-    "list": ("run", "Show algorithms, data sets, losses and experiments."),
-    "run": ("run", "Run an algorithm, or a paper's experiment."),
-    "status": ("run", "Show what is done, missing or failed."),
-    "report": ("report", "Rebuild figures and tables from the results."),
-    "diff": ("report", "Compare two sets of results."),
-    "reproduce": ("report", "Fetch all data, run all experiments at reduced size, report, and compare."),
-    "compare": ("compare", "Rank the private methods on data of your own."),
-    "schema": ("own", "Draft the public description of a table of your own, or check a table by it."),
-    "plan": ("own", "Predict what a private fit releases and how it scores."),
-    "model": ("model", "Show and check a saved model's statement; write its card; export it."),
-    "audit": ("audit", "Compute empirical lower bounds on an algorithm's ε."),
-    "new": ("report", "Begin a package of your own: a paper, an algorithm, a data set, a loss."),
-    "archive": ("board", "Put an experiment into one file for reviewers."),
-    "verify": ("board", "Check an archive, and make a sample of its runs again."),
-    "submit": ("board", "Make or check a submission to the leaderboard."),
-    "board": ("board", "Keep the leaderboard: submissions, private problems for re-runs, versions."),
+GROUPS = {  # of --help: those to know come first; verb: its module, and what it does
+    "Verbs": {
+        "reproduce": ("report", "Fetch all data, run all experiments at reduced size, report, and compare."),
+        "fetch": ("run", "Download and prepare data sets."),
+        "run": ("run", "Run an algorithm, or a paper's experiment."),
+        "report": ("report", "Rebuild figures and tables from the results."),
+        "status": ("run", "Show what is done, missing or failed."),
+        "compare": ("compare", "Rank the private methods on data of your own."),
+        "plan": ("own", "Predict what a private fit releases and how it scores."),
+        "audit": ("audit", "Compute empirical lower bounds on an algorithm's ε."),
+    },
+    "Look up and compare": {
+        "list": ("run", "Show algorithms, data sets, losses and experiments."),
+        "diff": ("report", "Compare two sets of results."),
+    },
+    "Data and models of your own": {
+        "schema": ("own", "Draft the public description of a table, or check a table by it."),
+        "model": ("own", "Show and check a saved model's statement; write its card; export it."),
+        "new": ("report", "Begin a package: a paper, an algorithm, a data set, a loss."),
+    },
+    "What others check": {
+        "archive": ("board", "Put an experiment into one file for reviewers."),
+        "verify": ("board", "Check an archive, and make a sample of its runs again."),
+        "submit": ("board", "Make or check a submission to the leaderboard."),
+        "board": ("board", "Keep the leaderboard: submissions, private problems for re-runs, versions."),
+    },
 }
+VERBS = {verb: module for verbs in GROUPS.values() for verb, (module, _) in verbs.items()}
 OLD = {  # names of before 0.3, for one version
     "cite": ["list", "--cite"], "compact": ["status", "--compact"], "check": ["schema"], "merge": ["board", "merge"],
     "forget": ["compare", "--forget", "--data"], **{name: ["model", name] for name in ("card", "export", "statement")},
@@ -64,7 +73,7 @@ class Verbs(click.Group):
     def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
         if name not in VERBS:
             return None
-        module = importlib.import_module(f"dpbench.cli.{VERBS[name][0]}")
+        module = importlib.import_module(f"dpbench.cli.{VERBS[name]}")
         command: click.Command = vars(module)["list_" if name == "list" else name]
         return command
 
@@ -77,8 +86,10 @@ class Verbs(click.Group):
         return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        with formatter.section("Verbs"):
-            formatter.write_dl([(verb, told) for verb, (_, told) in VERBS.items()])
+        for title, verbs in GROUPS.items():
+            with formatter.section(title):
+                # click measures each list by itself: a width for all keeps the sections in line.
+                formatter.write_dl([(f"{verb:<{max(map(len, VERBS))}}", text) for verb, (_, text) in verbs.items()])
 
 
 @click.group(cls=Verbs, context_settings={"help_option_names": ["-h", "--help"]})

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 import click
 
 import dpbench
-from dpbench.cli.output import EPSILON, number, print_table
+from dpbench.cli.options import ALGORITHMS, EPS, SEED, flag, option, typed
+from dpbench.cli.output import number, print_table
 from dpbench.errors import UserError
 
 if TYPE_CHECKING:
@@ -15,28 +16,24 @@ if TYPE_CHECKING:
 
 
 @click.command("audit")
-@click.option(
-    "--algo", "algorithm", metavar="NAME", help="Algorithm, alias, path/to/file.py:Class, or all (every private one)."
+@option(
+    "--algo",
+    "algorithm",
+    metavar="NAME",
+    shell_complete=ALGORITHMS,
+    help="Algorithm, alias, path/to/file.py:Class, or all (every private one).",
 )
-@click.option(
-    "--eps",
-    "epsilon",
-    type=EPSILON,
-    multiple=True,
-    metavar="ε",
-    help="ε of the guarantee, 1 by default; may be repeated.",
-)
-@click.option(
+@EPS
+@option(
     "--runs",
-    type=int,
     metavar="N",
     help="Number of runs, half on each data set. [default: enough for a bound near the claim; with --algo all, enough "
     "to catch halved noise]",
 )
-@click.option("--seed", type=int, default=0, show_default=True, help="Seed of all random numbers.")
-@click.option("--loss", default="", metavar="NAME", help="Audit on this loss; one of an installed package, too.")
-@click.option("--one-run", is_flag=True, help="One run with 1,000 canaries: quick, but a loose bound.")
-@click.option("--mechanisms", is_flag=True, help="Audit each kind of release on its own, also with its noise halved.")
+@SEED
+@option("--loss", default="", metavar="NAME", help="Audit on this loss; one of an installed package, too.")
+@flag("--one-run", help="One run with 1,000 canaries: quick, but a loose bound.")
+@flag("--mechanisms", help="Audit each kind of release on its own, also with its noise halved.")
 def audit(
     algorithm: str | None,
     epsilon: tuple[float, ...],
@@ -58,11 +55,12 @@ def audit(
     if (algorithm is None) == (not mechanisms):
         raise UserError("give either --algo NAME or --mechanisms")
     if mechanisms:
-        if epsilon or one_run or loss:
-            raise UserError(f"{'--one-run' if one_run else '--eps' if epsilon else '--loss'} goes with --algo")
+        for name, option_ in (("one_run", "--one-run"), ("epsilon", "--eps"), ("loss", "--loss")):
+            if typed(name):
+                raise UserError(f"{option_} goes with --algo")
         return _mechanisms(runs, seed)
     assert algorithm is not None
-    return _algorithms(algorithm, epsilon or (1.0,), runs, seed, one_run, loss)
+    return _algorithms(algorithm, epsilon, runs, seed, one_run, loss)
 
 
 def _algorithms(name: str, epsilons: tuple[float, ...], runs: int | None, seed: int, one_run: bool, loss: str) -> int:

@@ -7,16 +7,23 @@ from typing import Any
 import click
 
 import dpbench
-from dpbench.cli.output import EXPERIMENTS, JOBS, RESULTS, RESULTS_ONLY, progress, say
+from dpbench.cli.options import (
+    DATASETS,
+    EXPERIMENTS,
+    JOBS,
+    RESULTS,
+    SECRET,
+    flag,
+    option,
+    out,
+    profile,
+    several,
+)
+from dpbench.cli.output import progress, say
 from dpbench.errors import UserError, counted
 
-PROFILE = click.option(
-    "--profile",
-    default="full",
-    show_default=True,
-    metavar="quick|full",
-    help="The profile whose problems or rows to use.",
-)
+PROFILE = profile("The profile whose problems or rows to use.")
+RERUN = flag("--rerun", help="Run it again in a sandbox; only then it gets a place on the board.")
 
 
 @click.group("board")
@@ -25,23 +32,23 @@ def board() -> None:
 
     \b
     dpbench board merge averaged-gd.dpbench.zip --rerun
-    dpbench board secret --seed my-secret.txt
+    dpbench board secret --secret my-secret.txt
     """
 
 
 @board.command("secret")
-@click.option("--seed", metavar="FILE", help="File with the secret; it is made if there is none.")
+@option("--secret", "seed", metavar="FILE", help="File with the secret; it is made if there is none.")
 @PROFILE
 def secret(seed: str | None, profile: str) -> None:
     """Make private copies of problems, for re-runs of submissions.
 
-    dpbench board secret --seed my-secret.txt
+    dpbench board secret --secret my-secret.txt
 
     Each copy has a secret subset of the rows, flipped labels and another basis. Keep the file to yourself, and give it
-    to dpbench submit --check ARCHIVE --rerun --seed FILE; without one, every check draws its own.
+    to dpbench submit --check ARCHIVE --rerun --secret FILE; without one, every check draws its own.
     """
     if seed is None:
-        raise UserError("--seed: name the file with the secret; it is made where there is none")
+        raise UserError("--secret: name the file with the secret; it is made where there is none")
     found = dpbench.board_secret(seed, profile=profile)
     say(f"{seed}: keep it secret; {len(found)} private copies of the problems whose data are fetched")
     click.echo(found.to_string(index=False))
@@ -60,9 +67,9 @@ def versions(**given: Any) -> None:
 
 @board.command("merge")
 @click.argument("archive")
-@click.option("--replace", is_flag=True, help="Replace an earlier submission of the same method.")
-@click.option("--rerun", is_flag=True, help="Run it again in a sandbox; only then it gets a place on the board.")
-@click.option("--seed", metavar="FILE", help="With --rerun: the secret of the private copies (dpbench board secret).")
+@flag("--replace", help="Replace an earlier submission of the same method.")
+@RERUN
+@SECRET
 @RESULTS
 def merge(archive: str, **given: Any) -> None:
     """Check an archive of `dpbench submit` and add its rows and provenance to a results folder.
@@ -77,23 +84,19 @@ def merge(archive: str, **given: Any) -> None:
 
 
 @click.command("submit")
-@click.option("--algo", "algorithm", metavar="FILE:CLASS", help="Your method: path/to/file.py:Class.")
-@click.option(
-    "--profile", default="full", show_default=True, metavar="quick|full", help="The grid; quick is a rehearsal."
-)
-@click.option("--problem", "problems", multiple=True, metavar="NAME", help="Only this problem; may be repeated.")
-@click.option("--author", default="", metavar="TEXT", help="Author of the method.")
-@click.option("--licence", default="", metavar="SPDX", help="Licence of the method, for example Apache-2.0.")
-@click.option(
-    "--runs", type=int, metavar="N", help="Number of runs of the audit; by default enough for a bound near the claim."
-)
-@click.option("--archive", metavar="FILE", help="The archive to write; NAME.dpbench.zip by default.")
-@click.option("--check", "checked", metavar="ARCHIVE", help="Check this archive; nothing in it is run.")
-@click.option("--rerun", is_flag=True, help="With --check: run it again, in a sandbox.")
-@click.option("--seed", metavar="FILE", help="With --rerun: the secret of the private copies (dpbench board secret).")
+@option("--algo", "algorithm", metavar="FILE.py:CLASS", help="Your method: path/to/file.py:Class.")
+@profile("The grid; quick is a rehearsal.")
+@several("--dataset", "problems", metavar="NAME", shell_complete=DATASETS, help="Only this problem")
+@option("--author", default="", metavar="TEXT", help="Author of the method.")
+@option("--licence", default="", metavar="SPDX", help="Licence of the method, for example Apache-2.0.")
+@option("--runs", metavar="N", help="Number of runs of the audit; by default enough for a bound near the claim.")
+@out("FILE", "The archive to write; NAME.dpbench.zip by default.")
+@option("--check", "archive", metavar="ARCHIVE", help="Check this archive; nothing in it is run.")
+@RERUN
+@SECRET
 @JOBS
 @RESULTS
-def submit(algorithm: str | None, checked: str | None, rerun: bool, seed: str | None, **given: Any) -> int:
+def submit(algorithm: str | None, archive: str | None, rerun: bool, seed: str | None, **given: Any) -> int:
     """Make a submission to the leaderboard (run one method, audit it, write an archive), or check one.
 
     \b
@@ -105,17 +108,17 @@ def submit(algorithm: str | None, checked: str | None, rerun: bool, seed: str | 
     seeds, private copies of the problems, and an audit. The exit code is 1 if the check objects to anything. dpbench
     board merge adds a sound archive to a results folder.
     """
-    if (algorithm is None) == (checked is None):
-        raise UserError("give either --algo FILE:CLASS or --check ARCHIVE")
-    if checked is None:
+    if (algorithm is None) == (archive is None):
+        raise UserError("give either --algo FILE.py:CLASS or --check ARCHIVE")
+    if archive is None:
         if rerun or seed is not None:
-            raise UserError("--rerun and --seed go with --check")
+            raise UserError("--rerun and --secret go with --check")
         assert algorithm is not None
         with progress() as report:
             path = dpbench.submit(algorithm, **given, progress=report, notify=say)
         click.echo(f"{path}: ready; its check: dpbench submit --check {path}")
         return 0
-    found = dpbench.check_submission(checked, rerun=rerun, seed=seed, notify=say)
+    found = dpbench.check_submission(archive, rerun=rerun, seed=seed, notify=say)
     manifest = found.submission.manifest
     rows = counted(len(found.submission.rows), "row")
     click.echo(f"{manifest.method} ({manifest.title}), {manifest.profile} profile, {rows}")
@@ -138,9 +141,9 @@ def submit(algorithm: str | None, checked: str | None, rerun: bool, seed: str | 
 
 @click.command("archive")
 @click.argument("experiment", shell_complete=EXPERIMENTS)
-@click.option("--profile", default="full", show_default=True, metavar="quick|full", help="Whose rows.")
-@click.option("--out", metavar="FILE", help="The file to write; NAME-PROFILE.zip by default.")
-@RESULTS_ONLY
+@PROFILE
+@out("FILE", "The file to write; NAME-PROFILE.zip by default.")
+@RESULTS
 def archive(experiment: str, profile: str, out: str | None, results: str) -> None:
     """Put an experiment into one file for reviewers: rows, traces, code, grid, environment, versions of all packages.
 
@@ -162,12 +165,10 @@ EXIT = {"holds": 0, "wrong": 1, "not checked": 3}
 
 @click.command("verify")
 @click.argument("archive")
-@click.option("--sample", type=int, default=5, show_default=True, metavar="N", help="How many runs to make again.")
-@click.option("--seed", type=int, metavar="N", help="Of their choice; drawn anew by default, and printed.")
-@click.option(
-    "--accept", multiple=True, metavar="seconds", help="Take measured times on trust: they cannot be repeated."
-)
-@click.option("--run-code", is_flag=True, help="Run the archive's own methods too, in a sandbox.")
+@option("--sample", default=5, metavar="N", help="How many runs to make again.")
+@option("--seed", metavar="N", help="Of their choice; drawn anew by default, and printed.")
+@option("--accept", multiple=True, metavar="seconds", help="Take measured times on trust: they cannot be repeated.")
+@flag("--run-code", help="Run the archive's own methods too, in a sandbox.")
 def verify(archive: str, sample: int, seed: int | None, accept: tuple[str, ...], run_code: bool) -> int:
     """Check an archive of an experiment: digests, keys, its grid, and a sample of its runs, made again here.
 

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import shutil
-import textwrap
 from typing import TYPE_CHECKING, Any
 
 import click
 
 import dpbench
-from dpbench.cli.output import EPS, JOBS, RESULTS, SEEDS, number, print_table, progress, width
+from dpbench.cli.options import DEBUG, EPS, JOBS, RESULTS, SEEDS, flag, option, profile, several
+from dpbench.cli.output import fitting, number, print_table, progress, tell
 
 if TYPE_CHECKING:
     from dpbench.comparing.own_data import Comparison
@@ -20,49 +19,37 @@ SHOWN = 5  # methods of a table
 
 
 @click.command("compare")
-@click.option("--data", required=True, metavar="FILE", help="csv, tsv or parquet.")
-@click.option("--target", metavar="COLUMN", help="What to predict; by default the schema's.")
+@option("--data", required=True, metavar="FILE", help="csv, tsv or parquet.")
+@option("--target", metavar="COLUMN", help="What to predict; by default the schema's.")
 @EPS
-@click.option("--loss", metavar="NAME", help="By default logistic for two classes, squared for numbers.")
-@click.option("--l1", type=float, default=0.0, metavar="WEIGHT", help="Weight of ‖w‖₁.")
-@click.option("--l2", type=float, default=0.0, metavar="WEIGHT", help="Weight of ‖w‖²/2.")
-@click.option(
+@option("--loss", metavar="NAME", help="By default logistic for two classes, squared for numbers.")
+@option("--l1", default=0.0, metavar="WEIGHT", help="Weight of ‖w‖₁.")
+@option("--l2", default=0.0, metavar="WEIGHT", help="Weight of ‖w‖²/2.")
+@option(
     "--schema", metavar="FILE.toml", help="Public description of the table; without one it is drafted from the data."
 )
-@click.option("--algo", "extra", multiple=True, metavar="FILE.py:CLASS", help="A method of yours; may be repeated.")
-@click.option(
-    "--holdout",
-    type=float,
-    default=0.2,
-    show_default=True,
-    metavar="SHARE",
-    help="Share of the rows that the methods are scored on.",
-)
-@click.option(
+@several("--algo", "extra", metavar="FILE.py:CLASS", help="A method of yours")
+@option("--holdout", default=0.2, metavar="SHARE", help="Share of the rows that the methods are scored on.")
+@option(
     "--precision",
     default="float64",
-    show_default=True,
     metavar="float64|float32",
     help="Precision of the rows; sums are always float64.",
 )
-@click.option(
+@several(
     "--track",
-    "track",
-    multiple=True,
     default=["default"],
     metavar="default|tuned|private",
-    help="Settings by public rules (default), tuned on these rows, or tuned within ε; may be repeated.",
+    help="Settings by public rules (default), tuned on these rows, or tuned within ε",
 )
-@click.option(
-    "--profile", default="quick", show_default=True, metavar="quick|full", help="How many settings --track tuned tries."
-)
+@profile("How many settings --track tuned tries.", "quick")
 @SEEDS
-@click.option("--seconds", "timed", is_flag=True, help="Also measure the run time of each method, run alone.")
+@flag("--seconds", "timed", help="Also measure the run time of each method, run alone.")
 @click.option("--cache/--no-cache", default=True, help="Keep the prepared rows and finished runs for the next call.")
 @JOBS
-@click.option("--forget", is_flag=True, help="Remove what is kept of the file: prepared rows and finished runs.")
-@click.option("--all", "everything", is_flag=True, help="Show every method, not only the first five.")
-@click.option("--debug", is_flag=True, help="Show the traceback of a method that raised.")
+@flag("--forget", help="Remove what is kept of the file: prepared rows and finished runs.")
+@flag("--all", "everything", help="Show every method, not only the first five.")
+@DEBUG
 @RESULTS
 def compare(forget: bool, debug: bool, everything: bool, **given: Any) -> int:
     """Score every private method on held-out rows of your data, recommend one or none, and print its code.
@@ -121,16 +108,10 @@ def _print(comparison: Comparison, found: Ranking, everything: bool) -> None:
         for row in shown
     ]
     rows += [["", f"({line.name})", *scores(line), "", "", ""] for line in comparison.references]
-    dropped = {last} if found.table["seconds"].isna().all() else set()
-    room = shutil.get_terminal_size((120, 24)).columns
-    for least in (last + 2, last + 1, last, 4, 3):
-        kept = [i for i in range(len(header)) if i not in dropped]
-        if sum(max(width(line[i]) for line in (header, *rows)) + 2 for i in kept) - 2 <= room:
-            break
-        dropped.add(least)
-    kept = [i for i in range(len(header)) if i not in dropped]
+    unmeasured = {last} if found.table["seconds"].isna().all() else set()
+    kept = fitting(header, rows, (last + 2, last + 1, last, 4, 3), unmeasured)
     if len(comparison.rankings) > 1:
-        _tell(f"ε = {found.epsilon:g}, {found.rule}")
+        tell(f"ε = {found.epsilon:g}, {found.rule}")
     print_table([header[i] for i in kept], [[row[i] for i in kept] for row in rows], right=set())
     if more := len(ordered) - len(shown):
         click.echo(f"and {more} more method{'s' * (more > 1)}: --all shows every one")
@@ -139,7 +120,7 @@ def _print(comparison: Comparison, found: Ranking, everything: bool) -> None:
 
 def _explain(comparison: Comparison, seeds: int) -> None:
     more = "" if len(comparison.rankings) > 1 else f" Settings: {comparison.ranking.rule}."
-    _tell(
+    tell(
         f"Scores are of {comparison.held:,} of {comparison.held + comparison.rows:,} rows, held out by position: "
         f"exact, so not private. Means over {seeds} seed{'s' * (seeds > 1)} ± standard error, over seeds and over the "
         f'draw of these rows; "=": within two standard errors of the best. Methods that count nothing of the data as '
@@ -154,9 +135,9 @@ def _explain(comparison: Comparison, seeds: int) -> None:
         everywhere = len(places) == len(comparison.rankings)
         _say(f"left out: {line}" + ("" if everywhere else "".join(places)))
     for line in comparison.counts_public:
-        _tell(line)
+        tell(line)
     for sentence in comparison.recommendation:
-        _tell(sentence)
+        tell(sentence)
 
 
 def _by_reason(left_out: dict[str, str]) -> dict[str, list[str]]:
@@ -166,11 +147,5 @@ def _by_reason(left_out: dict[str, str]) -> dict[str, list[str]]:
     return groups
 
 
-def _tell(text: str, err: bool = False) -> None:
-    """A paragraph, wrapped to the terminal."""
-    for line in textwrap.wrap(text, min(shutil.get_terminal_size((120, 24)).columns, 120), break_on_hyphens=False):
-        click.echo(line, err=err)
-
-
 def _say(text: str) -> None:
-    _tell(text, err=True)
+    tell(text, err=True)

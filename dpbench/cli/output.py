@@ -1,30 +1,25 @@
-"""What verbs share: options, progress of long work, and tables on the terminal.
+"""What verbs print: the progress of long work, and tables.
 
-Progress of long work: a bar with ETA on a terminal, plain lines with the same facts elsewhere.
-
-Options and helpers that several verbs share. An option has the name of its argument in the API.
-
-Tables on the terminal: aligned columns, plain text, the same on a terminal and in a file.
+Progress is a bar with ETA on a terminal, plain lines with the same facts elsewhere. Tables have aligned columns, in
+plain text, the same on a terminal and in a file.
 """
 
 from __future__ import annotations
 
 import importlib.util
-import math
 import shutil
 import sys
 import textwrap
 import time
 import types
 import unicodedata
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-import dpbench
-from dpbench.errors import UserError, counted
+from dpbench.errors import counted
 
 if TYPE_CHECKING:
     from rich import progress as rich_progress
@@ -215,43 +210,6 @@ class _DownloadLines:
         click.echo(f"{name}: {done / 1e6:.1f}{of} MB", err=True)
 
 
-class Epsilon(click.ParamType):  # type: ignore[type-arg]  # generic in the newest clicks only
-    """An ε > 0; a list is refused with how to give several."""
-
-    name = "ε"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
-        """`value` as a positive finite float; UserError for any other."""
-        try:
-            number = float(value)
-        except ValueError:
-            number = math.nan
-        if not 0 < number < math.inf:
-            parts = str(value).replace(",", " ").split()
-            repeated = " ".join(f"--eps {each}" for each in parts)
-            several = f"; for several, repeat it: {repeated}" if len(parts) > 1 else ""
-            raise UserError(f"--eps must be a positive number, got {str(value)!r}{several}")
-        return number
-
-
-EPSILON = Epsilon()
-EPS = click.option(
-    "--eps",
-    "epsilon",
-    type=EPSILON,
-    multiple=True,
-    default=[1.0],
-    metavar="ε",
-    help="ε of the guarantee, 1 by default; may be repeated.",
-)
-RESULTS = click.option(
-    "--out", "--results", "results", default="results", show_default=True, metavar="DIR", help="Folder of the results."
-)
-RESULTS_ONLY = click.option("--results", default="results", show_default=True, metavar="DIR", help="Where rows lie.")
-JOBS = click.option("--jobs", type=int, metavar="N", help="Worker processes; all cores by default.")
-SEEDS = click.option("--seeds", type=int, metavar="N", default=5, show_default=True, help="How many seeds.")
-
-
 class _Later(types.ModuleType):
     """Stands for a module until a name of it is asked for; importlib's own LazyLoader loads at a second `import`."""
 
@@ -273,20 +231,6 @@ def lazily(name: str) -> None:
 def say(line: str) -> None:
     """What is no result goes to stderr."""
     click.echo(line, err=True)
-
-
-def parse_shares(pairs: tuple[str, ...]) -> dict[str, float]:
-    """["yes=0.03"] → {"yes": 0.03}; UserError for anything else."""
-    shares: dict[str, float] = {}
-    for pair in pairs:
-        name, equals, value = pair.rpartition("=")
-        try:
-            if not (name and equals):
-                raise ValueError
-            shares[name] = float(value)
-        except ValueError:
-            raise UserError(f"--share takes CLASS=SHARE, as in yes=0.03, got {pair!r}") from None
-    return shares
 
 
 UNKNOWN = 100_000  # columns of what is no terminal
@@ -325,39 +269,41 @@ def print_table(header: list[str], rows: list[list[str]], right: Collection[int]
             click.echo(textwrap.fill(text, room, initial_indent=INDENT, subsequent_indent=INDENT))
 
 
+Row = TypeVar("Row")
+
+
+def print_columns(rows: Iterable[Row], columns: Mapping[str, Callable[[Row], object]], **how: Any) -> None:
+    """Print a table whose columns are declared as {header: cell of a row}.
+
+    A column of numbers has a header that begins with >. how: as of `print_table`.
+    """
+    right = {i for i, header in enumerate(columns) if header.startswith(">")}
+    cells = [[str(cell(row)) for cell in columns.values()] for row in rows]
+    print_table([header.removeprefix(">") for header in columns], cells, right, **how)
+
+
+def fitting(
+    header: list[str], rows: list[list[str]], droppable: Iterable[int], dropped: Iterable[int] = ()
+) -> list[int]:
+    """The columns that are printed: without `dropped`, and without the first of `droppable` until the rest has room."""
+    kept = [i for i in range(len(header)) if i not in {*dropped}]
+    room = shutil.get_terminal_size((120, 24)).columns
+    for least in droppable:
+        if sum(max(width(line[i]) for line in (header, *rows)) + 2 for i in kept) - 2 <= room:
+            break
+        kept = [i for i in kept if i != least]
+    return kept
+
+
+def tell(text: str, err: bool = False) -> None:
+    """Print a paragraph, wrapped to the terminal."""
+    for line in textwrap.wrap(text, min(shutil.get_terminal_size((120, 24)).columns, 120), break_on_hyphens=False):
+        click.echo(line, err=err)
+
+
 def number(value: float | None, digits: int = 3) -> str:
     """
     >>> number(0.000123456), number(None), number(float("inf"))
     ('0.000123', '–', 'inf')
     """
     return "–" if value is None or value != value else f"{value:.{digits}g}"
-
-
-# What a shell completes: eval "$(_DPBENCH_COMPLETE=bash_source dpbench)" in ~/.bashrc; zsh_source and fish_source too
-Complete = Callable[[click.Context, click.Parameter, str], list[str]]
-
-
-def _of(names: Callable[[], Iterable[str]]) -> Complete:
-    def complete(context: click.Context, parameter: click.Parameter, begun: str) -> list[str]:
-        return [name for name in names() if name.startswith(begun)]
-
-    return complete
-
-
-def _listed(what: str, column: str) -> Callable[[], Iterable[str]]:
-    def names() -> Iterable[str]:
-        return map(str, dpbench.listing(what)[column])
-
-    return names
-
-
-def _experiments() -> Iterable[str]:
-    """The experiments, and the artefacts of each."""
-    found = dpbench.listing("experiments")
-    for name, artefacts in zip(found["experiment"], found["artefacts"], strict=True):
-        yield from (name, *(f"{name}/{artefact}" for artefact in artefacts.split(", ")))
-
-
-ALGORITHMS, DATASETS, EXPERIMENTS = map(
-    _of, (_listed("algorithms", "algorithm"), _listed("datasets", "data_set"), _experiments)
-)

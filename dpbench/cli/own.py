@@ -1,16 +1,28 @@
-"""dpbench schema and plan: what is public of a table of your own, and what a private fit of it would be."""
+"""dpbench schema, plan and model: what is public of a table of your own, what a fit of it would be, and a saved one."""
 
 from __future__ import annotations
 
 import math
-import shutil
-import textwrap
 from typing import TYPE_CHECKING, Any
 
 import click
 
 import dpbench
-from dpbench.cli.output import EPS, JOBS, parse_shares, print_table, progress, say, width
+from dpbench.cli.options import (
+    ALGORITHMS,
+    DELTA,
+    EPS,
+    JOBS,
+    LIKE,
+    SEED,
+    SHARE,
+    SIGNAL,
+    WORLDS,
+    option,
+    out,
+    parse_shares,
+)
+from dpbench.cli.output import fitting, print_table, progress, say, tell
 from dpbench.errors import UserError
 
 if TYPE_CHECKING:
@@ -19,9 +31,9 @@ if TYPE_CHECKING:
 
 @click.command("schema")
 @click.argument("data", metavar="FILE")
-@click.option("--target", metavar="COLUMN", help="What to predict.")
-@click.option("--out", metavar="FILE.toml", help="Where to write it; the terminal by default. Never overwrites.")
-@click.option("--check", "--schema", "schema", metavar="FILE.toml", help="Check the table by this schema instead.")
+@option("--target", metavar="COLUMN", help="What to predict.")
+@out("FILE.toml", "Where to write it; the terminal by default. Never overwrites.")
+@option("--check", "--schema", "schema", metavar="FILE.toml", help="Check the table by this schema instead.")
 def schema(data: str, target: str | None, out: str | None, schema: str | None) -> int:
     """Draft the public schema of a csv, tsv or parquet file; with --check, list what a private fit would replace.
 
@@ -65,40 +77,36 @@ def _checked(data: str, schema: str) -> int:
 
 
 @click.command("plan")
-@click.option(
-    "--schema", required=True, metavar="FILE.toml", help="Public description of the table: see dpbench schema."
-)
-@click.option("--n", type=int, required=True, metavar="N", help="How many rows the table has, or will have.")
+@option("--schema", required=True, metavar="FILE.toml", help="Public description of the table: see dpbench schema.")
+@option("--n", required=True, metavar="N", help="How many rows the table has, or will have.")
 @EPS
-@click.option("--delta", metavar="δ", help="A number, n^-1 or n^-2; n^-2 by default.")
-@click.option(
+@DELTA
+@option(
     "--algo",
     "algorithm",
     multiple=True,
     metavar="NAME",
+    shell_complete=ALGORITHMS,
     help="A method to show beside the default; may be repeated. all: every method; auto: only the default.",
 )
-@click.option("--like", metavar="FILE", help="Public or older rows with the same columns, to simulate from.")
-@click.option(
-    "--share", multiple=True, metavar="CLASS=SHARE", help="Your guess of a class's share of the rows; may be repeated."
-)
-@click.option("--signal", type=float, metavar="SCORE", help="Your guess of the AUC (or R²) possible without privacy.")
-@click.option(
+@LIKE
+@SHARE
+@SIGNAL
+@option(
     "--reach",
     metavar="SCORE=VALUE",
     help="Also print the ε and the n that a score needs: auc=0.8, accuracy=0.9, r2=0.3 or kept=0.9.",
 )
-@click.option("--worlds", type=int, default=40, show_default=True, metavar="N", help="How many tables to simulate.")
-@click.option("--seed", type=int, default=0, show_default=True, metavar="N", help="Seed of the simulation.")
-@click.option(
+@WORLDS
+@SEED
+@option(
     "--row-bound",
     type=click.Choice(["auto", "private", "rule", "none"]),
     default="auto",
-    show_default=True,
     help="How the bound on a row's length is found, as of the estimators: released (auto does), or by a public rule. "
     "With none, rows may be as long as the columns allow, which costs about 6 points of accuracy at ε = 1.",
 )
-@click.option("--figure", metavar="FILE.png", help="Draw the scores against ε.")
+@option("--figure", metavar="FILE.png", help="Draw the scores against ε.")
 @JOBS
 def plan(share: tuple[str, ...], **given: Any) -> None:
     """Predict what a private fit will release and how it will score, from a schema alone.
@@ -132,18 +140,18 @@ def _answer(found: Forecasts, reach: str | None) -> None:
             median, low, _ = one.interval(score)
             kept, least, _ = one.interval("kept")
             worth = f"{100 * kept:.0f} % of what can be learned without privacy (at least {100 * max(least, 0):.0f} %)"
-            _tell(
+            tell(
                 f"At ε = {one.epsilon:g} expect {score} {median:.2f} of {default} "
                 f"(in 19 of 20 tables {low:.2f} or more): "
                 + (f"{worth}." if kept > 0 else "no better than one answer for all.")
             )
     for needed in found.needed:
-        _tell(_needed(needed, str(reach)))
+        tell(_needed(needed, str(reach)))
 
 
 def _scores(found: Forecasts) -> None:
     several = any(not math.isnan(one.beats) for one in found.forecasts)
-    _tell(
+    tell(
         f"{found.rows:,} rows, {found.columns} columns once encoded; {found.worlds} simulated tables. "
         "Median [nine tenths of the tables]; kept: the share of what can be learned without privacy"
         + (
@@ -165,11 +173,9 @@ def _scores(found: Forecasts) -> None:
     for label in found.references:
         told = [_interval(*found.reference(label, score)) if score != "kept" else "" for score in found.scores]
         rows.append(["", f"({label})", *told, ""])
-    room = shutil.get_terminal_size((120, 24)).columns
-    kept = [i for i in range(len(header)) if i < len(header) - 1 or any(row[i] for row in rows)]
-    for dropped in ("log loss", "RMSE", "accuracy", "beats it"):
-        if sum(max(width(line[i]) for line in (header, *rows)) + 2 for i in kept) - 2 > room and dropped in header:
-            kept.remove(header.index(dropped))
+    droppable = [header.index(name) for name in ("log loss", "RMSE", "accuracy", "beats it") if name in header]
+    unused = set() if several else {len(header) - 1}
+    kept = fitting(header, rows, droppable, unused)
     print_table([header[i] for i in kept], [[row[i] for i in kept] for row in rows])
     click.echo()
 
@@ -215,6 +221,70 @@ def _interval(median: float, low: float, high: float) -> str:
     return f"{middle} [{least}, {most}]"
 
 
-def _tell(text: str) -> None:
-    for line in textwrap.wrap(text, min(shutil.get_terminal_size((120, 24)).columns, 120), break_on_hyphens=False):
+@click.group("model")
+def model() -> None:
+    """Show and check a saved model's release statement, write its card, export it.
+
+    \b
+    dpbench model statement model.json
+    dpbench model card model.json --out model.md
+    dpbench model export model.json --out model.onnx
+    """
+
+
+@model.command("statement")
+@click.argument("model", metavar="MODEL.json")
+def _statement(model: str) -> None:
+    """Show the release statement of a saved model, and check what can be checked.
+
+    dpbench model statement model.json
+
+    The second accountant recomputes the ε of the releases that the statement lists. The exit code is 2 if they cost
+    more than it states.
+    """
+    statement, holds = dpbench.statement(model)
+    for line in statement.lines():
         click.echo(line)
+    for line in holds:
+        click.echo(f"checked: {line}")
+
+
+@model.command("card")
+@click.argument("model", metavar="MODEL.json")
+@out("FILE.md", "Where to write it; the terminal by default.")
+@LIKE
+@SHARE
+@SIGNAL
+@WORLDS
+@SEED
+@JOBS
+def _card(model: str, out: str | None, share: tuple[str, ...], **given: Any) -> None:
+    """Write the card of a saved model: its guarantee, its inputs, and the accuracy to expect of it.
+
+    dpbench model card model.json --out model.md
+
+    The expected accuracy is simulated, as by dpbench plan. The card contains no score on the private rows, so you can
+    publish it with the model. The second accountant recomputes the ε of the releases; the exit code is 2 if they cost
+    more than the model states.
+    """
+    with progress() as report:
+        text = dpbench.card(model, out=out, share=parse_shares(share), **given, progress=report.doing)
+    if out is None:
+        click.echo(text, nl=False)
+    else:
+        say(f"wrote {out}")
+
+
+@model.command("export")
+@click.argument("model", metavar="MODEL.json")
+@out("FILE.onnx", "Where to write the graph.", required=True)
+def _export(model: str, out: str) -> None:
+    """Write a saved model as an ONNX graph that predicts as it does.
+
+    dpbench model export model.json --out model.onnx
+
+    Missing, unknown and out-of-bounds cells count as the schema says. The graph computes in double precision and has an
+    input for each column: numbers, missing ones NaN, and text, missing ones empty. Dates are refused: ONNX has none.
+    """
+    dpbench.export(model, out=out)
+    say(f"wrote {out}")

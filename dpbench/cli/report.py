@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import click
 
 import dpbench
 from dpbench import frames
 from dpbench.cli import group
-from dpbench.cli.output import EXPERIMENTS, RESULTS, number, print_table
+from dpbench.cli.options import RESULTS, experiment, flag, option, out, profile, several
+from dpbench.cli.output import number, print_columns, print_table
 from dpbench.errors import UserError
 
 if TYPE_CHECKING:
@@ -17,21 +18,13 @@ if TYPE_CHECKING:
 
 
 @click.command("report")
-@click.option(
-    "--experiment",
-    "reference",
-    metavar="NAME[/ARTEFACT]",
-    shell_complete=EXPERIMENTS,
-    help="One experiment or artefact; all by default.",
-)
-@click.option("--profile", metavar="quick|full|adhoc", help="One profile; by default every profile that has results.")
-@click.option("--figures", default="figures", show_default=True, metavar="DIR", help="Folder of the figures.")
-@click.option(
-    "--with", "beside", multiple=True, metavar="DIR", help="Also draw the rows of this folder: results/adhoc/NAME."
-)
-@click.option("--latex", is_flag=True, help="Also write a section of a paper: section.tex and references.bib.")
-@click.option("--check", is_flag=True, help="Print the scorecard, claim by claim, and write nothing.")
+@experiment("One experiment or artefact; all by default.")
+@profile("One profile; by default every profile that has results.", None, "quick|full|adhoc")
 @RESULTS
+@option("--out", "--figures", "figures", default="figures", metavar="DIR", help="Folder of the figures and pages.")
+@several("--with", "beside", metavar="DIR", help="Also draw the rows of this folder: results/adhoc/NAME")
+@flag("--latex", help="Also write a section of a paper: section.tex and references.bib.")
+@flag("--check", help="Print the scorecard, claim by claim, and write nothing.")
 def report(
     reference: str | None,
     profile: str | None,
@@ -52,7 +45,7 @@ def report(
     With --latex, each experiment's folder also gets section.tex, with its figures, tables and claims, which a document
     can \\input, and references.bib.
     --with adds the rows of your own method to every figure and table that has their problem and ε; give it its own
-    --figures folder. With --check, the exit code is 2 if an experiment has no results to judge, and 0 otherwise,
+    --out folder. With --check, the exit code is 2 if an experiment has no results to judge, and 0 otherwise,
     whatever the verdicts.
     """
     if check and latex:
@@ -92,8 +85,8 @@ ROWS = 25  # printed
 @click.command("diff")
 @click.argument("first", metavar="A")
 @click.argument("second", metavar="[B]", required=False)
-@click.option("--errors", type=float, default=3.0, show_default=True, help="How many standard errors count as moved.")
-@click.option("--save", metavar="FILE", help="Write the summary of A to a file, to compare with later, and stop.")
+@option("--errors", type=float, default=3.0, help="How many standard errors count as moved.")
+@option("--save", metavar="FILE", help="Write the summary of A to a file, to compare with later, and stop.")
 def diff(first: str, second: str | None, errors: float, save: str | None) -> int:
     """Compare two sets of results: which means moved by more than their standard errors, which verdicts changed.
 
@@ -107,8 +100,6 @@ def diff(first: str, second: str | None, errors: float, save: str | None) -> int
     Experiments and settings that only one side has are counted and named, but are no difference. Exit codes: 0 nothing
     moved, 1 something did, 2 a mistake in the call, or nothing in common.
     """
-    from dpbench.errors import UserError
-
     if save is not None and second is None:
         click.echo(f"{save}: {dpbench.summarise(first, save):,} settings")
         return 0
@@ -129,26 +120,18 @@ def diff(first: str, second: str | None, errors: float, save: str | None) -> int
     return 0 if found.same else 1
 
 
-class _Moved(NamedTuple):
-    problem: str
-    algorithm: str
-    epsilon: float
-    mean_a: float
-    se_a: float
-    mean_b: float
-    se_b: float
-    apart: float
-    settings: str
-
-
 def _moved(table: pandas.DataFrame) -> None:
-    header = ["problem", "algorithm", "ε", "A", "± s.e.", "B", "± s.e.", "apart", "settings"]
-    rows = [
-        [row.problem, row.algorithm, f"{row.epsilon:g}", number(row.mean_a, 5), number(row.se_a, 2),
-         number(row.mean_b, 5), number(row.se_b, 2), number(row.apart, 2), row.settings]
-        for row in frames.records(table.head(ROWS), _Moved)
-    ]  # fmt: skip
-    print_table(header, rows, right={2, 3, 4, 5, 6, 7})
+    print_columns(frames.mappings(table.head(ROWS)), {
+        "problem": lambda row: row["problem"],
+        "algorithm": lambda row: row["algorithm"],
+        ">ε": lambda row: f"{row['epsilon']:g}",
+        ">A": lambda row: number(row["mean_a"], 5),
+        ">± s.e. of A": lambda row: number(row["se_a"], 2),
+        ">B": lambda row: number(row["mean_b"], 5),
+        ">± s.e. of B": lambda row: number(row["se_b"], 2),
+        ">apart": lambda row: number(row["apart"], 2),
+        "settings": lambda row: row["settings"],
+    })  # fmt: skip
     if len(table) > ROWS:
         click.echo(f"… and {len(table) - ROWS:,} more")
 
@@ -180,7 +163,7 @@ def reproduce() -> int:
 @click.command("new")
 @click.argument("kind", metavar="paper|algorithm|dataset|loss")
 @click.argument("name")
-@click.option("--in", "out", default=".", show_default=True, metavar="DIR", help="Where the package's folder goes.")
+@out("DIR", "Where the package's folder goes.", default=".")
 def new(kind: str, name: str, out: str) -> None:
     """Begin a package of your own, which passes its own tests from the start.
 

@@ -5,28 +5,39 @@ from __future__ import annotations
 import gc
 import json
 import math
+import operator
 import shlex
-from collections.abc import Iterable
-from math import isnan
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import click
 
 import dpbench
 from dpbench import frames
-from dpbench.cli.output import (
+from dpbench.cli.options import (
     ALGORITHMS,
     DATASETS,
+    DEBUG,
+    DELTA,
     EPS,
-    EXPERIMENTS,
     JOBS,
     RESULTS,
     SEEDS,
+    experiment,
+    flag,
+    option,
+    parse_settings,
+    profile,
+    several,
+    typed,
+)
+from dpbench.cli.output import (
     downloads,
     duration,
     lazily,
     number,
+    print_columns,
     print_table,
     progress,
     say,
@@ -41,7 +52,7 @@ if TYPE_CHECKING:
 
 @click.command("fetch")
 @click.argument("names", nargs=-1, required=True, metavar="NAME…|all", shell_complete=DATASETS)
-@click.option(
+@option(
     "--mirror",
     metavar="DIR|URL",
     help="Folder or URL with the upstream files under their own names; also DPBENCH_MIRROR.",
@@ -76,7 +87,7 @@ NUMBERS = ("rows", "columns", "L0", "L1", "L2", "methods")
 
 @click.command("list")
 @click.argument("what", required=False, metavar="[algorithms|datasets|losses|experiments]")
-@click.option("--cite", is_flag=True, help="Print BibTeX: of dpbench, or of an experiment's paper and data sets.")
+@flag("--cite", help="Print BibTeX: of dpbench, or of an experiment's paper and data sets.")
 def list_(what: str | None, cite: bool) -> None:
     """Show algorithms, data sets, losses and experiments: all of them, or one kind.
 
@@ -109,7 +120,6 @@ def _cell(value: object) -> str:
     return "?" if value is None else f"{value:,}" if isinstance(value, int) else str(value)
 
 
-COMMANDLINE = click.core.ParameterSource.COMMANDLINE
 OF_A_GRID = {"profile": "--profile", "config": "--config"}
 OF_ONE = {
     "problems": "--dataset",
@@ -125,68 +135,51 @@ HOUR = 3600.0
 
 
 @click.command("run")
-@click.option(
+@several(
     "--algo",
     "algorithm",
-    multiple=True,
     metavar="NAME",
     shell_complete=ALGORITHMS,
-    help="Algorithm, alias, or path/to/file.py:Class; may be repeated.",
+    help="Algorithm, alias, or path/to/file.py:Class",
 )
-@click.option(
-    "--dataset",
-    "problems",
-    multiple=True,
-    metavar="NAME",
-    shell_complete=DATASETS,
-    help="Data set or problem; may be repeated.",
-)
+@several("--dataset", "problems", metavar="NAME", shell_complete=DATASETS, help="Data set or problem")
 @EPS
 @SEEDS
-@click.option("--set", "settings", multiple=True, metavar="KEY=VALUE", help="A setting; may be repeated.")
-@click.option(
+@several("--set", "settings", metavar="KEY=VALUE", help="A setting")
+@option(
     "--accounting",
     default="paper",
-    show_default=True,
     metavar="MODE",
     help="How the noise is set for ε: paper, tight, or another that the algorithm has (text, bs16, cks20, standard, "
-    "rdp, "
-    "basic).",
+    "rdp, basic).",
 )
-@click.option("--delta", metavar="δ", help="A number, n^-2 or n^-1; by default the algorithm's own rule.")
-@click.option("--relation", metavar="NAME", help="add-remove or replace-one; by default the algorithm's own.")
-@click.option(
-    "--experiment",
-    "reference",
-    metavar="NAME[/ARTEFACT]",
-    shell_complete=EXPERIMENTS,
-    help="A paper's experiment, or one of its artefacts.",
-)
-@click.option("--profile", default="quick", show_default=True, metavar="quick|full", help="Size of the grid.")
-@click.option(
+@DELTA
+@option("--relation", metavar="NAME", help="add-remove or replace-one; by default the method's own.")
+@experiment("A paper's experiment, or one of its artefacts; all: every one.")
+@profile("Size of the grid.", "quick")
+@option(
     "--config",
     metavar="FILE",
     help="A grid of your own (TOML) instead of the experiment's; runs that the experiment does not have go to "
     "DIR/adhoc/FILE.",
 )
 @JOBS
-@click.option(
+@option(
     "--backend",
     type=click.Choice(["loky", "threading", "dask"]),
     default="loky",
-    show_default=True,
     help="Processes or threads here, or a dask cluster.",
 )
-@click.option("--scheduler", metavar="ADDRESS", help="dask's scheduler: tcp://host:port, or its scheduler file.")
-@click.option("--shards", type=int, metavar="N", help="Split the rows into N parts, kept by dask's workers.")
-@click.option("--part", metavar="I/N", help="Only the I-th of N parts of the runs, for N processes on one DIR.")
-@click.option(
+@option("--scheduler", metavar="ADDRESS", help="dask's scheduler: tcp://host:port, or its scheduler file.")
+@option("--shards", metavar="N", help="Split the rows into N parts, kept by dask's workers.")
+@option("--part", metavar="I/N", help="Only the I-th of N parts of the runs, for N processes on one DIR.")
+@option(
     "--profile-of", "key", metavar="KEY", help="Print the privacy profile and trade-off curve of the run with this key."
 )
-@click.option("--trace", is_flag=True, help="Record the excess loss after each iteration; dpbench report draws it.")
-@click.option("--yes", is_flag=True, help="Start even if the runs take more than an hour.")
-@click.option("--debug", is_flag=True, help="Show the traceback of an algorithm that raised.")
-@RESULTS
+@flag("--trace", help="Record the excess loss after each iteration; dpbench report draws it.")
+@flag("--yes", help="Start even if the runs take more than an hour.")
+@DEBUG
+@option("--out", "--results", "results", default="results", metavar="DIR", help="Folder that the rows are added to.")
 def run(
     algorithm: tuple[str, ...], reference: str | None, key: str | None, debug: bool, yes: bool, **given: Any
 ) -> int:
@@ -209,9 +202,7 @@ def run(
         return 0
     if bool(algorithm) == (reference is not None):
         raise UserError("give either --algo NAME or --experiment NAME")
-    context = click.get_current_context()
-    other = OF_A_GRID if algorithm else OF_ONE
-    clash = [flag for name, flag in other.items() if context.get_parameter_source(name) is COMMANDLINE]
+    clash = [option for name, option in (OF_A_GRID if algorithm else OF_ONE).items() if typed(name)]
     if clash and algorithm:
         raise UserError(f"{clash[0]} goes with --experiment")
     if clash:
@@ -224,8 +215,8 @@ def run(
             with progress() as report:
                 ask = (lambda seconds: None) if yes else _refuse_long_runs
                 runs = dpbench.run_algorithm(method, **of_one, **given, progress=report, notify=say, estimated=ask)
-            if context.obj:
-                runs.store.remember(shlex.join(["dpbench", *context.obj]))
+            if words := click.get_current_context().obj:
+                runs.store.remember(shlex.join(["dpbench", *words]))
             (_print_tuned if runs.tuned else _print)(runs.table())
             for line in runs.warnings():
                 say(line)
@@ -248,108 +239,49 @@ def _refuse_long_runs(seconds: float) -> None:
         raise UserError(f"these runs take about {duration(seconds)}; to start them all the same, add --yes")
 
 
-def parse_settings(pairs: Iterable[str]) -> dict[str, str]:
-    """["T=100", "step=4"] → {"T": "100", "step": "4"}; UserError for anything else."""
-    settings: dict[str, str] = {}
-    for pair in pairs:
-        key, equals, value = pair.partition("=")
-        if not (key and equals and value):
-            raise UserError(f"--set takes KEY=VALUE, got {pair!r}")
-        if key in settings:
-            raise UserError(f"--set {key} is given twice")
-        settings[key] = value
-    return settings
-
-
-class _Setting(NamedTuple):
-    problem: str
-    algorithm: str
-    private: bool
-    epsilon: float
-    T: float
-    seeds: int
-    objective: float
-    mean: float
-    se: float
-    planned: float
-    realised: float
-    checked: str | None
-
-
-class _Tuned(NamedTuple):
-    problem: str
-    epsilon: float
-    settings: str
-    seeds: int
-    mean: float
-    se: float
-    support_correct: float
-    support_wrong: float
-    seconds: float
-    planned: float
-    private: bool
-
-
 def _print(table: pandas.DataFrame) -> None:
     """One line per setting."""
-    early = bool((table["realised"] < table["planned"]).any())
-    print_table(
-        [
-            "problem",
-            "algorithm",
-            "ε",
-            "T",
-            "seeds",
-            "objective",
-            "excess loss",
-            "± s.e.",
-            "ε planned",
-            *(["realised"] if early else []),
-            "checked by",
-        ],
-        [
-            [
-                row.problem,
-                row.algorithm + ("" if row.private else " (not private)"),
-                f"{row.epsilon:g}",
-                number(row.T, 6),
-                str(row.seeds),
-                number(row.objective, 5),
-                number(row.mean),
-                number(row.se, 2),
-                number(row.planned, 4),
-                *([number(row.realised, 4)] if early else []),
-                row.checked or "–",
-            ]
-            for row in frames.records(table, _Setting)
-        ],
-        right={*range(2, 9 + early)},
-    )
+    columns: dict[str, Callable[[dict[str, Any]], str]] = {
+        "problem": lambda row: row["problem"],
+        "algorithm": lambda row: row["algorithm"] + ("" if row["private"] else " (not private)"),
+        ">ε": lambda row: f"{row['epsilon']:g}",
+        ">T": lambda row: number(row["T"], 6),
+        ">seeds": lambda row: row["seeds"],
+        ">objective": lambda row: number(row["objective"], 5),
+        ">excess loss": lambda row: number(row["mean"]),
+        ">± s.e.": lambda row: number(row["se"], 2),
+        ">ε planned": lambda row: number(row["planned"], 4),
+        ">realised": lambda row: number(row["realised"], 4),
+        "checked by": lambda row: row["checked"] if isinstance(row["checked"], str) else "–",
+    }
+    # Only methods that may stop early realise less than they plan.
+    if not (table["realised"] < table["planned"]).any():
+        del columns[">realised"]
+    print_columns(frames.mappings(table), columns)
 
 
 def _print_tuned(table: pandas.DataFrame) -> None:
     """One line per (problem, ε): what was reached, beside the settings that differ between problems."""
     from dpbench.study.statistics import plus_minus
 
-    print_table(
-        ["problem", "ε", "settings", "seeds", "(F - F*)/F*", "support found", "seconds", "ε planned"],
-        [
-            [
-                row.problem,
-                f"{row.epsilon:g}",
-                ", ".join(f"{k} {v:g}" for k, v in json.loads(row.settings).items() if isinstance(v, float)),
-                str(row.seeds),
-                plus_minus(row.mean, row.se, spread_digits=".2g"),
-                "–"
-                if isnan(row.support_correct)
-                else f"{row.support_correct:.1f} right, {row.support_wrong:.1f} wrong",
-                number(row.seconds),
-                number(row.planned, 4) + ("" if row.private else " (not private)"),
-            ]
-            for row in frames.records(table, _Tuned)
-        ],
-        right={1, 3, 4, 6, 7},
-    )
+    def settings(row: dict[str, Any]) -> str:
+        # What a method fixes for all problems, in words and whole numbers, would hide what was tuned.
+        return ", ".join(f"{k} {v:g}" for k, v in json.loads(row["settings"]).items() if isinstance(v, float))
+
+    def support(row: dict[str, Any]) -> str:
+        right, wrong = row["support_correct"], row["support_wrong"]
+        return "–" if math.isnan(right) else f"{right:.1f} right, {wrong:.1f} wrong"
+
+    print_columns(frames.mappings(table), {
+        "problem": lambda row: row["problem"],
+        ">ε": lambda row: f"{row['epsilon']:g}",
+        "settings": settings,
+        ">seeds": lambda row: row["seeds"],
+        ">(F - F*)/F*": lambda row: plus_minus(row["mean"], row["se"], spread_digits=".2g"),
+        "support found": support,
+        ">seconds": lambda row: number(row["seconds"]),
+        ">ε planned": lambda row: number(row["planned"], 4) + ("" if row["private"] else " (not private)"),
+    })  # fmt: skip
 
 
 def _verdict(runs: Runs, debug: bool) -> int:
@@ -364,9 +296,9 @@ def _verdict(runs: Runs, debug: bool) -> int:
 
 
 @click.command("status")
-@click.option("--experiment", metavar="NAME", shell_complete=EXPERIMENTS, help="One experiment; all by default.")
-@click.option("--profile", metavar="quick|full", help="One profile; both by default.")
-@click.option("--compact", is_flag=True, help="First drop the rows that the grids no longer ask for, and merge files.")
+@experiment("One experiment; all by default.", "experiment", "NAME")
+@profile("One profile; both by default.", None)
+@flag("--compact", help="First drop the rows that the grids no longer ask for, and merge files.")
 @RESULTS
 def status(experiment: str | None, profile: str | None, compact: bool, results: str) -> None:
     """Show, for every artefact, how many of its runs are done, missing and failed.
@@ -385,9 +317,8 @@ def status(experiment: str | None, profile: str | None, compact: bool, results: 
             click.echo(f"{name}: {counted(kept, 'row')} kept, {dropped:,} dropped")
         return
     lazily("pandas")  # the papers' modules import it, to draw and to judge
-    chosen = click.get_current_context().get_parameter_source("results") is click.core.ParameterSource.COMMANDLINE
-    if chosen and not Path(results).is_dir():
-        raise UserError(f"--out {results}: there is no such folder; dpbench run --out {results} makes it")
+    if typed("results") and not Path(results).is_dir():
+        raise UserError(f"--results {results}: there is no such folder; dpbench run --out {results} makes it")
     gc.disable()  # the plans are half a million objects, and none of them is garbage
     try:
         found = dpbench.standings(experiment, profile, results=results)
@@ -396,4 +327,5 @@ def status(experiment: str | None, profile: str | None, compact: bool, results: 
         gc.enable()
     if not found:
         raise UserError("nothing is planned for this selection")
-    print_table(list(vars(found[0])), [[str(cell) for cell in vars(one).values()] for one in found], right={2, 3, 4})
+    header = [f">{name}" if name in ("done", "missing", "failed") else name for name in vars(found[0])]
+    print_columns(found, {each: operator.attrgetter(each.removeprefix(">")) for each in header})

@@ -201,7 +201,7 @@ def run_experiment(
         if not waits:
             notify(f"{name}: {experiment.title} ({profile})")
             if store.folder.parent.name != profile:
-                draw = f"dpbench report --with {store.folder} --figures DIR"
+                draw = f"dpbench report --with {store.folder} --out DIR"
                 notify(f"not runs of {name}: the rows go to {store.folder}; draw them with: {draw}")
         for problem, dataset in planned.missing_data.items():
             if problem not in missing:

@@ -204,7 +204,7 @@ def report(
         shipped.lay_out(results, notify)
     beside = list(beside)
     if beside and Path(figures) == Path("figures"):
-        raise UserError("figures: with rows of your own beside, give a folder of your own, as --figures my-figures")
+        raise UserError("figures: with rows of your own beside, give a folder of your own, as --out my-figures")
     for line in build(reference, profile, results=results, figures=figures, beside=beside, latex=latex):
         notify(line)
 

@@ -48,7 +48,7 @@ def submit(
     author: str = "",
     licence: str = "",
     runs: int | None = None,
-    archive: str | os.PathLike[str] | None = None,
+    out: str | os.PathLike[str] | None = None,
     results: str | os.PathLike[str] = "results",
     jobs: int | None = None,
     progress: Callable[[Progress], None] = silent,
@@ -62,7 +62,7 @@ def submit(
         problems: these alone, for a slow method; the archive says that the others were not run.
         author, licence: of the method, as tables show them; the licence as SPDX spells it.
         runs: of the audit, as of `audit`.
-        archive: where to write; None: NAME.dpbench.zip here.
+        out: the archive to write; None: NAME.dpbench.zip here.
         results, jobs, progress, notify: as of `run_algorithm`; rows are kept in `results/adhoc/submit-NAME`, so a
             killed call goes on.
 
@@ -116,7 +116,7 @@ def submit(
         **stated,
         "left_out": {problem: worded(why) for problem, why in left_out.items()},
     }
-    target = Path(archive or f"{method.name}.dpbench.zip")
+    target = Path(out or f"{method.name}.dpbench.zip")
     content.write(target, content.SUBMISSION, manifest, members)
     return target
 

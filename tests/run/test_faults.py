@@ -200,7 +200,7 @@ def test_a_figures_folder_that_is_taken_is_one_line(call, tmp_path):
     assert call("run", "--experiment", "second_order", "--config", "grid.toml", "--jobs", 1)[0] == 0
     as_the_papers(tmp_path)
     (tmp_path / "taken").write_text("")
-    code, _, err = call("report", "--experiment", "second_order/fig2", "--profile", "quick", "--figures", "taken")
+    code, _, err = call("report", "--experiment", "second_order/fig2", "--profile", "quick", "--out", "taken")
     assert (code, err.count("\n")) == (2, 1), err
     assert err.startswith("error: ")
     assert "taken" in err

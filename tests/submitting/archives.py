@@ -66,4 +66,4 @@ def made(reference, out, results, **arguments):
     """What `dpbench.submit` makes of a method under the quick profile, with an audit that was made before."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(making, "audit", lambda *audited, **how: [AUDITED])
-        return making.submit(reference, profile="quick", archive=out, results=results, jobs=1, **arguments)
+        return making.submit(reference, profile="quick", out=out, results=results, jobs=1, **arguments)

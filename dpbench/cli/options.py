@@ -1,0 +1,145 @@
+"""The options that verbs share: one name, one meaning, declared once. Each has the name of its argument in the API.
+
+`--results` is the folder that rows are read from (and that `run` adds to), `--out` is what a verb writes.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable
+from typing import Any, TypeVar
+
+import click
+
+import dpbench
+from dpbench.errors import UserError
+
+# What a shell completes: eval "$(_DPBENCH_COMPLETE=bash_source dpbench)" in ~/.bashrc; zsh_source and fish_source too
+Complete = Callable[[click.Context, click.Parameter, str], list[str]]
+Verb = TypeVar("Verb", bound=Callable[..., Any])
+Option = Callable[[Verb], Verb]
+
+
+def _of(names: Callable[[], Iterable[str]]) -> Complete:
+    def complete(context: click.Context, parameter: click.Parameter, begun: str) -> list[str]:
+        return [name for name in names() if name.startswith(begun)]
+
+    return complete
+
+
+def _listed(what: str, column: str) -> Callable[[], Iterable[str]]:
+    def names() -> Iterable[str]:
+        return map(str, dpbench.listing(what)[column])
+
+    return names
+
+
+def _experiments() -> Iterable[str]:
+    """The experiments, and the artefacts of each."""
+    found = dpbench.listing("experiments")
+    for name, artefacts in zip(found["experiment"], found["artefacts"], strict=True):
+        yield from (name, *(f"{name}/{artefact}" for artefact in artefacts.split(", ")))
+
+
+ALGORITHMS, DATASETS, EXPERIMENTS = map(
+    _of, (_listed("algorithms", "algorithm"), _listed("datasets", "data_set"), _experiments)
+)
+
+
+class Epsilon(click.ParamType):  # type: ignore[type-arg]  # generic in the newest clicks only
+    """An ε > 0; a list is refused with how to give several."""
+
+    name = "ε"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        """`value` as a positive finite float; UserError for any other."""
+        try:
+            number = float(value)
+        except ValueError:
+            number = math.nan
+        if not 0 < number < math.inf:
+            parts = str(value).replace(",", " ").split()
+            repeated = " ".join(f"--eps {each}" for each in parts)
+            several = f"; for several, repeat it: {repeated}" if len(parts) > 1 else ""
+            raise UserError(f"--eps must be a positive number, got {str(value)!r}{several}")
+        return number
+
+
+def option(*names: str, help: str, metavar: str | None = None, **more: Any) -> Option[Any]:
+    """An option whose default is shown, where it has one; of whole numbers where its metavar is N."""
+    shown = more.get("default") not in (None, "", [1.0]) and not more.get("is_flag") and not more.get("multiple")
+    kind = {"type": int} if metavar == "N" else {}
+    return click.option(*names, help=help, metavar=metavar, show_default=shown, **(kind | more))
+
+
+def flag(*names: str, help: str) -> Option[Any]:
+    """An option without a value."""
+    return option(*names, help=help, is_flag=True)
+
+
+def several(*names: str, help: str, **more: Any) -> Option[Any]:
+    """An option that may be given more than once."""
+    return option(*names, help=f"{help}; may be repeated.", multiple=True, **more)
+
+
+def profile(help: str, default: str | None = "full", metavar: str = "quick|full") -> Option[Any]:
+    """--profile, with what it means to the verb."""
+    return option("--profile", metavar=metavar, default=default, help=help)
+
+
+def out(metavar: str, help: str, **more: Any) -> Option[Any]:
+    """--out, with what the verb writes there."""
+    return option("--out", metavar=metavar, help=help, **more)
+
+
+def experiment(help: str, name: str = "reference", metavar: str = "NAME[/ARTEFACT]") -> Option[Any]:
+    """--experiment, with what it means to the verb."""
+    return option("--experiment", name, metavar=metavar, help=help, shell_complete=EXPERIMENTS)
+
+
+def typed(name: str) -> bool:
+    """Whether the user has given the option of this argument."""
+    return click.get_current_context().get_parameter_source(name) is click.core.ParameterSource.COMMANDLINE
+
+
+EPS = several("--eps", "epsilon", type=Epsilon(), default=[1.0], metavar="ε", help="ε of the guarantee, 1 by default")
+DELTA = option("--delta", metavar="δ", help="A number, n^-2 or n^-1; by default the method's own rule.")
+RESULTS = option("--results", default="results", metavar="DIR", help="Folder of the results.")
+JOBS = option("--jobs", metavar="N", help="Worker processes; all cores by default.")
+SEEDS = option("--seeds", metavar="N", default=5, help="How many seeds.")
+SEED = option("--seed", metavar="N", default=0, help="Seed of all random numbers.")
+DEBUG = flag("--debug", help="Show the traceback of a method that raised.")
+LIKE = option("--like", metavar="FILE", help="Public or older rows with the same columns, to simulate from.")
+SHARE = several("--share", metavar="CLASS=SHARE", help="Your guess of a class's share of the rows")
+SIGNAL = option("--signal", type=float, metavar="SCORE", help="Your guess of the AUC (or R²) possible without privacy.")
+WORLDS = option("--worlds", default=40, metavar="N", help="How many tables to simulate.")
+SECRET = option(
+    "--secret", "seed", metavar="FILE", help="With --rerun: the secret of the private copies (dpbench board secret)."
+)
+
+
+def parse_shares(pairs: tuple[str, ...]) -> dict[str, float]:
+    """["yes=0.03"] → {"yes": 0.03}; UserError for anything else."""
+    shares: dict[str, float] = {}
+    for pair in pairs:
+        name, equals, value = pair.rpartition("=")
+        try:
+            if not (name and equals):
+                raise ValueError
+            shares[name] = float(value)
+        except ValueError:
+            raise UserError(f"--share takes CLASS=SHARE, as in yes=0.03, got {pair!r}") from None
+    return shares
+
+
+def parse_settings(pairs: Iterable[str]) -> dict[str, str]:
+    """["T=100", "step=4"] → {"T": "100", "step": "4"}; UserError for anything else."""
+    settings: dict[str, str] = {}
+    for pair in pairs:
+        key, equals, value = pair.partition("=")
+        if not (key and equals and value):
+            raise UserError(f"--set takes KEY=VALUE, got {pair!r}")
+        if key in settings:
+            raise UserError(f"--set {key} is given twice")
+        settings[key] = value
+    return settings
