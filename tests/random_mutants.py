@@ -199,9 +199,8 @@ class _Marked(ast.NodeTransformer):
         return [ast.parse(f"_marks.mark({number})").body[0] for number in here]
 
 
-def marked(file: str, numbered: Iterable[tuple[int, Site]]) -> tuple[str, set[int]]:
-    """The text of a file with marks before the statements of its sites, and the numbers of those not at the import."""
-    source = (ROOT / "dpbench" / file).read_bytes()
+def marked(source: bytes, numbered: Iterable[tuple[int, Site]]) -> tuple[str, set[int]]:
+    """A file's text with marks before the statements of its sites, and the numbers of those not at the import."""
     starts = [0]
     for line in source.split(b"\n"):
         starts.append(starts[-1] + len(line) + 1)
@@ -224,16 +223,17 @@ def running(copy: Path, drawn: list[Site], workers: int = 2) -> list[list[str] |
     folder, placed = copy / "marks", set[int]()
     folder.mkdir()
     (copy / "dpbench/_marks.py").write_text(MARKS.format(folder=str(folder)))
+    whole = {file: (copy / "dpbench" / file).read_bytes() for file in by_file}
     for file, numbered in by_file.items():
-        text, numbers = marked(file, numbered)
+        text, numbers = marked(whole[file], numbered)
         placed |= numbers
         (copy / "dpbench" / file).write_text(text, encoding="utf-8")
     report = copy / "report.xml"
     command = ["-m", "pytest", "-q", "-n", str(workers), "-m", COMMON, "-p", "no:cacheprovider", f"--junitxml={report}"]
     subprocess.run([sys.executable, *command], cwd=copy, env={**os.environ, "PYTHONPATH": str(copy)}, check=False,
                    stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)  # fmt: skip
-    for file in by_file:
-        (copy / "dpbench" / file).write_bytes((ROOT / "dpbench" / file).read_bytes())
+    for file, text_before in whole.items():
+        (copy / "dpbench" / file).write_bytes(text_before)
     (copy / "dpbench/_marks.py").unlink()
     seconds = passed(report)
     seen: dict[int, set[str]] = defaultdict(set)

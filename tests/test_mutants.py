@@ -113,16 +113,47 @@ def test_random_mutants_are_drawn_anew_from_their_seed_and_have_tests():
     assert random_mutants.covering("privacy/verify.py")[0] == "privacy/test_verify.py"
 
 
-@pytest.mark.parametrize(("statuses", "became"), [((0, 0), mutants.SURVIVES), ((0, 1), mutants.NOTICED),
-                                                  ((1, 0), mutants.BROKEN)])  # fmt: skip
-def test_a_random_mutant_is_judged_by_tests_that_pass_without_it(monkeypatch, capsys, statuses, became):
+@pytest.mark.parametrize(("tests", "statuses", "became"), [
+    (["tests/test_a.py::test_a"], (0, 0), mutants.SURVIVES), (["tests/test_a.py::test_a"], (0, 1), mutants.NOTICED),
+    ([], (0, 1), mutants.SURVIVES), (None, (0, 1), mutants.NOTICED), (None, (1, 1), mutants.SURVIVES),
+])  # fmt: skip
+def test_a_random_mutant_is_judged_by_tests_that_pass_without_it(monkeypatch, capsys, tests, statuses, became):
+    """By those that run its statement; at the import by those of its room, and only those that pass without it."""
     (one,) = random_mutants.drawn(1, 3)
 
     def ended(copy, *tests, keep=True, marks=""):
-        assert marks == mutants.COMMON
+        assert marks == random_mutants.COMMON
         return statuses[(copy / "dpbench" / one.file).read_text() != (ROOT / "dpbench" / one.file).read_text()]
 
-    monkeypatch.setattr(mutants, "COPIED", ("dpbench",))
+    monkeypatch.setattr(mutants, "WHOLE", ("dpbench",))
     monkeypatch.setattr(mutants, "_ended", ended)
+    monkeypatch.setattr(random_mutants, "running", lambda copy, drawn: [tests])
     assert mutants.main(["--random", "1", "--seed", "3"]) == (became != mutants.NOTICED)
     assert capsys.readouterr().out.startswith(became)
+
+
+RAN = """
+from dpbench import fit
+
+def test_runs_it():
+    assert fit.Fit().run(1, 2) == -1
+
+def test_fails_and_so_notices_nothing():
+    assert fit.Fit().run(1, 2) == 3
+
+def test_runs_something_else():
+    assert fit
+"""
+
+
+def test_a_mark_tells_which_tests_run_a_statement(monkeypatch, tmp_path):
+    source = SOURCE.replace("self.note(a, b)", "note = [a, b]")
+    plugin = "dpbench/cli/pytest_plugin.py"  # which pytest loads wherever dpbench is installed
+    for name, text in (("dpbench/__init__.py", ""), ("dpbench/fit.py", source), (plugin, ""), ("tests/test_a.py", RAN)):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text(text)
+    monkeypatch.setattr(random_mutants, "ROOT", tmp_path)
+    sites = {one.line: one for one in random_mutants.sites("fit.py")}
+    ran = random_mutants.running(tmp_path, [sites[3], sites[6], sites[9]], workers=0)
+    assert ran == [None, ["tests/test_a.py::test_runs_it"], ["tests/test_a.py::test_runs_it"]]
+    assert (tmp_path / "dpbench/fit.py").read_text() == source
