@@ -12,8 +12,10 @@ import click
 from dpbench.errors import UserError, nearest, out_of_memory, reason, system_error
 from dpbench.version import DISTRIBUTION, __version__
 
-ARGUMENT = re.compile(r"([a-z]\w*)(?= must |: | of )")  # at the beginning of a message
-CLICK = [  # its messages, and ours
+# The argument of the API that a message begins with, as in "epsilon must be …".
+ARGUMENT = re.compile(r"([a-z]\w*)(?= must |: | of )")
+# What click says, and what we say in its place: the option, what it takes, what was given.
+CLICK = [
     (re.compile(r"Invalid value for '([^']+)': (.+) is not a valid integer( range)?\."),
      "{0} must be a whole number, got {1}"),
     (re.compile(r"Invalid value for '([^']+)': (.+) is not a valid float( range)?\."), "{0} must be a number, got {1}"),
@@ -21,7 +23,8 @@ CLICK = [  # its messages, and ours
     (re.compile(r"Got unexpected extra arguments? \((.+)\)"), "{command} does not take {0}; see {command} --help"),
     (re.compile(r"Missing option '([^']+)'\."), "{command} needs {0}; see {command} --help"),
 ]  # fmt: skip
-GROUPS = {  # of --help: those to know come first; verb: its module, and what it does
+# As --help shows them, those to know first; verb: its module, and what it does.
+GROUPS = {
     "Verbs": {
         "reproduce": ("report", "Fetch all data, run all experiments at reduced size, report, and compare."),
         "fetch": ("run", "Download and prepare data sets."),
@@ -49,7 +52,8 @@ GROUPS = {  # of --help: those to know come first; verb: its module, and what it
     },
 }
 VERBS = {verb: module for verbs in GROUPS.values() for verb, (module, _) in verbs.items()}
-OLD = {  # names of before 0.3, for one version
+# Names of before 0.3, kept for one version.
+OLD = {
     "cite": ["list", "--cite"], "compact": ["status", "--compact"], "check": ["schema"], "merge": ["board", "merge"],
     "forget": ["compare", "--forget", "--data"], **{name: ["model", name] for name in ("card", "export", "statement")},
 }  # fmt: skip
@@ -105,7 +109,8 @@ def group() -> None:
 
 def main(args: list[str] | None = None) -> None:
     """Entry point: every mistake of the user is one line on stderr and exit code 2."""
-    gc.set_threshold(100_000, 50, 50)  # a plan is 200,000 jobs without a cycle among them, walked again and again
+    # A plan has 200,000 jobs and no cycle among them, which the collector would walk again and again.
+    gc.set_threshold(100_000, 50, 50)
     try:
         words = sys.argv[1:] if args is None else args
         code = group.main(args, prog_name="dpbench", standalone_mode=False, obj=words)  # as they were typed
@@ -117,11 +122,13 @@ def main(args: list[str] | None = None) -> None:
     except click.ClickException as error:
         _fail(_plain(error))
     except (KeyboardInterrupt, click.Abort) as error:
-        if isinstance(error.__cause__, EOFError):  # click takes it for Ctrl-D: a file or a pipe that ends too early
+        # click takes EOFError for Ctrl-D, but here it is a file or a pipe that ended too early.
+        if isinstance(error.__cause__, EOFError):
             raise error.__cause__ from None
         click.echo("interrupted: what was finished is kept; the same command goes on from there", err=True)
         code = 130
-    except BrokenPipeError:  # `dpbench list | head`
+    except BrokenPipeError:
+        # The reader has gone, as in `dpbench list | head`: that is no error.
         sys.stderr.close()
         code = 0
     except Exception as error:

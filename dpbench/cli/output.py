@@ -74,7 +74,8 @@ class _Bar:
         self._bar, self._task, self._doing = bar, task, ""
 
     def __call__(self, state: Progress) -> None:
-        if state.done <= self._bar.tasks[0].fields["done"] or self._doing:  # a second phase
+        # Fewer runs are done than before: a second phase has begun.
+        if state.done <= self._bar.tasks[0].fields["done"] or self._doing:
             self._begin("")
         self._bar.update(
             self._task, completed=state.share, done=state.done, total_jobs=state.total, description=_name(state)
@@ -113,7 +114,8 @@ class _Lines:
 
     def __call__(self, state: Progress) -> None:
         now = time.monotonic()
-        if state.done <= self._done:  # a second phase
+        # Fewer runs are done than before: a second phase has begun.
+        if state.done <= self._done:
             self._start = self._last
         self._done = state.done
         if now - self._last < EVERY and state.done < state.total:
@@ -233,7 +235,8 @@ def say(line: str) -> None:
     click.echo(line, err=True)
 
 
-UNKNOWN = 100_000  # columns of what is no terminal
+# What is no terminal has as many columns as a line needs.
+UNKNOWN = 100_000
 INDENT = "    "
 
 

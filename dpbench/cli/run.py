@@ -100,7 +100,8 @@ def list_(what: str | None, cite: bool) -> None:
     if cite:
         click.echo(dpbench.cite(what), nl=False)
         return
-    lazily("pandas")  # as in `status`: no listing needs it
+    # No listing needs pandas, whose import takes as long as the rest.
+    lazily("pandas")
     for i, name in enumerate([what] if what else LISTINGS):
         if i:
             click.echo()
@@ -316,10 +317,12 @@ def status(experiment: str | None, profile: str | None, compact: bool, results: 
         for name, (kept, dropped) in counts.items():
             click.echo(f"{name}: {counted(kept, 'row')} kept, {dropped:,} dropped")
         return
-    lazily("pandas")  # the papers' modules import it, to draw and to judge
+    # The papers' modules import pandas to draw and to judge, which a status does not.
+    lazily("pandas")
     if typed("results") and not Path(results).is_dir():
         raise UserError(f"--results {results}: there is no such folder; dpbench run --out {results} makes it")
-    gc.disable()  # the plans are half a million objects, and none of them is garbage
+    # The plans are half a million objects, and none of them is garbage.
+    gc.disable()
     try:
         found = dpbench.standings(experiment, profile, results=results)
     finally:

@@ -101,9 +101,8 @@ class ObjectiveTrace:
 
 
 Build: TypeAlias = Callable[[str], Problem]
-DIVERGENCE_FACTOR = (
-    1 / np.finfo(float).eps
-)  # an objective this many times that of the start: none of its digits are the data's
+# An objective this many times that of the start has no digit of the data in it.
+DIVERGENCE_FACTOR = 1 / np.finfo(float).eps
 
 
 class BatchRun(NamedTuple):
@@ -175,7 +174,8 @@ class BoundRun:
             algorithm.plan(bare, mechanisms.planning(members), settings)
             plan = mechanisms.ledger.planned(members[0])
             claims = bool(plan) and algorithm.private and not algorithm.flaw(settings, budget.accounting)
-            claims = claims and not mechanisms.releases.noiseless and self.planted == 1  # else there is no ε to check
+            # Without noise, or with a planted factor on it, there is no ε to check.
+            claims = claims and not mechanisms.releases.noiseless and self.planted == 1
             if claims and (error := check(plan, budget).error or undeclared(plan, algorithm.labels)):
                 raise PrivacyError(f"its plan: {error}")
 
@@ -183,7 +183,8 @@ class BoundRun:
         """What the algorithm hands back of all replicates together, releasing through `mechanisms`."""
         batch = batch_settings(self.settings, self.algorithm.per_replicate)
         try:
-            with np.errstate(all="ignore"):  # a diverging iterate is a result (its status says so), not a warning
+            # A diverging iterate is a result, which its status says, and not a warning.
+            with np.errstate(all="ignore"):
                 outcome = self.algorithm.run(self.problem, self.start.copy(), mechanisms, batch, trace)
         except NeedsAllRows as error:
             raise UserError(f"{self.algorithm.name}: it {error}; run it without shards") from error
@@ -204,7 +205,8 @@ class BoundRun:
         with np.errstate(all="ignore"):
             objective = problem.value(outcome.W)
             within = objective <= DIVERGENCE_FACTOR
-            if not within.all():  # else the start's is not needed, which is a pass over the data
+            # The objective at the start costs a pass over the data, so it is taken only where a run may have diverged.
+            if not within.all():
                 within = objective <= DIVERGENCE_FACTOR * np.maximum(1, abs(problem.value(self.start)))
             sane = np.isfinite(outcome.W).all(axis=1) & within
         errors = list(outcome.refusals or [""] * k)

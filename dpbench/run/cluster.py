@@ -83,7 +83,8 @@ def connect(scheduler: str) -> Any:
         import distributed
     except ImportError:
         raise UserError(f"--backend dask needs dask.distributed; {how_to_install('dask')}") from None
-    for name in ("distributed", "distributed.client"):  # its tracebacks are a line of ours
+    # The tracebacks that dask logs would stand beside our one line.
+    for name in ("distributed", "distributed.client"):
         logging.getLogger(name).setLevel(logging.CRITICAL)
     where: dict[str, str] = {"scheduler_file": scheduler} if Path(scheduler).is_file() else {"address": scheduler}
 
@@ -99,7 +100,8 @@ def connect(scheduler: str) -> Any:
 
     try:
         client = Client()
-    except (OSError, ValueError, KeyError, RuntimeError, *timeouts()) as error:  # RuntimeError: no TLS where it must be
+    except (OSError, ValueError, KeyError, RuntimeError, *timeouts()) as error:
+        # RuntimeError is what dask raises where TLS is demanded and not given.
         reason = " ".join(str(error).split())[:200] or type(error).__name__
         raise UserError(f"--scheduler: no dask scheduler answers at {scheduler} ({reason})") from None
     try:
@@ -142,13 +144,15 @@ class Cluster:
         """Of all its workers now."""
         try:
             return sum(int(threads) for threads in self._client.nthreads().values())
-        except (OSError, *timeouts()) as error:  # a client whose scheduler died may still try to reach it
+        except (OSError, *timeouts()) as error:
+            # A client whose scheduler died tries to reach it for a while.
             raise gone(self.scheduler) from error
 
     def run(self, batches: dict[int, Batch]) -> Iterator[tuple[int, BatchRows | WorkerDeath]]:
         from distributed.comm.core import CommClosedError
 
-        waiting = iter(batches.items())  # one by one: whoever takes a batch claims it
+        # Batches are taken one by one, so that a slow worker never holds several.
+        waiting = iter(batches.items())
         following = next(waiting, None)
         try:
             while following or self._flying:
@@ -211,11 +215,13 @@ class Cluster:
             self._losses[index] += 1
             if self._losses[index] > LOSSES:
                 return BatchRows([failed_row(job, error) for job in batch], [])
-            self._shipments.pop(batch[0].recipe.dataset, None)  # lost with the worker that held it
+            # The shipment was lost with the worker that held it, so it has to be scattered anew.
+            self._shipments.pop(batch[0].recipe.dataset, None)
             return None
         except UserError:
             raise
-        except Exception as error:  # `perform` makes rows of an algorithm's failures: this is the worker's own
+        except Exception as error:
+            # `perform` makes rows of what an algorithm raises, so any other error is of the worker's installation.
             reason = " ".join(f"{type(error).__name__}: {error}".split())[:300]
             raise UserError(f"a worker of {self.scheduler} cannot run dpbench: {reason}") from error
 
@@ -242,7 +248,8 @@ def perform(batch: Batch, parcel: Parcel, shipment: dict[str, bytes] | None) -> 
     check_version(parcel.version)
     if not loading.adopt(parcel.data, parcel.sha256, shipment):
         return None
-    threadpool_limits(1)  # for good: with several threads a worker, leaving a `with` would undo it for the others
+    # For good: a worker may have several threads, and leaving a `with` would undo the limit for the others.
+    threadpool_limits(1)
     if parcel.source:
         path, _, name = batch[0].algorithm.rpartition(":")
         here = f"{_source_file(Path(path).name, parcel.source)}:{name}"

@@ -51,7 +51,8 @@ from dpbench.version import DISTRIBUTION, __version__
 @functools.cache
 def environment() -> str:
     """One line, e.g. "Python 3.11.7, numpy 2.4.1, scipy 1.17.1; Linux x86_64; AMD EPYC 7B13, 2 CPUs"."""
-    names = ["numpy", "scipy", "dp-accounting"] + ["numba"] * (find_spec("numba") is not None)  # numba: for speed
+    # numba changes the last digits, so rows say whether it was there.
+    names = ["numpy", "scipy", "dp-accounting"] + ["numba"] * (find_spec("numba") is not None)
     libraries = ", ".join(f"{name} {metadata.version(name)}" for name in names)
     system = f"{platform.system()} {platform.machine()}"
     return f"Python {platform.python_version()}, {libraries}; {system}; {_processor()}, {os.cpu_count()} CPUs"
@@ -140,7 +141,8 @@ def _infinite(excess: float | None) -> float:
     return excess if excess is not None and np.isfinite(excess) else np.inf
 
 
-@functools.lru_cache(maxsize=32)  # a failed search is long, and not worth repeating for every batch
+# Kept, failures too: a search that fails is long, and every batch of the problem would repeat it.
+@functools.lru_cache(maxsize=32)
 def _optimum(problem: Problem) -> Optimum | None:
     """None where there is none to high accuracy (nonconvex, separable data): excess is then left empty."""
     try:
@@ -209,7 +211,8 @@ def _check(row: Row, bound: BoundRun, run: BatchRun, i: int) -> None:
     row.relation, row.accounting = budget.relation.value, budget.accounting
     row.private = bound.algorithm.private and not flaw
     row.error = run.errors[i] or flaw
-    if bound.planted == 1:  # else the ledger says what the noise should have been, not what it was
+    # The ledger of a planted run says what the noise should have been, not what it was.
+    if bound.planted == 1:
         row.epsilon_planned, row.epsilon_realised = result.planned, result.realised
         row.epsilon_accounted, row.checked_by = result.accounted, result.checked_by
     if row.private and result.error:

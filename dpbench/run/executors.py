@@ -95,7 +95,8 @@ def _room_for_threads() -> None:
     try:
         for thread in threads:
             thread.start()
-    except RuntimeError as error:  # "can't start new thread"
+    except RuntimeError as error:
+        # Python's only word for it is "can't start new thread".
         raise MemoryError(str(error)) from error
     finally:
         end.set()
@@ -150,7 +151,8 @@ def results(todo: list[Batch], executor: Executor) -> Iterator[tuple[Batch, Batc
 
 def _indexed(index: int, batch: Batch, driver: int, data: str) -> tuple[int, BatchRows]:
     _end_with(driver)
-    if os.getpid() != driver:  # a worker of an earlier call may know another folder of data
+    # loky keeps its workers between calls, and one of an earlier call may know another folder of data.
+    if os.getpid() != driver:
         os.environ["DPBENCH_DATA"] = data
     return index, BatchRows(*execute(batch))
 

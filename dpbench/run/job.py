@@ -189,7 +189,8 @@ class Keys:
 
     def _of(self, seeds: tuple[int, ...], repetitions: tuple[int, ...]) -> list[str]:
         copy, keys = self._head.copy, []
-        ends = [self._tail + (b',"timed":%d}' % timed if timed else b"}") for timed in repetitions]  # the last of names
+        # "timed" is the last of the names, so it can be appended to the hashed head.
+        ends = [self._tail + (b',"timed":%d}' % timed if timed else b"}") for timed in repetitions]
         for end in [b"%d%b" % each for each in itertools.product(seeds, ends)]:
             whole = copy()
             whole.update(end)
@@ -254,7 +255,8 @@ def make_job(
     if not 0 <= planted < math.inf:
         raise UserError(f"planted must be a number from 0 on, which the noise is multiplied by, got {planted!r}")
     source = algorithms.reference(algorithm)[1]
-    asked = json.dumps([settings or {}, sweep or {}])  # of Python's own json, which carries NaN to its error message
+    # Python's own json carries NaN as far as the error message of its setting; msgspec's would write null.
+    asked = json.dumps([settings or {}, sweep or {}])
     template = _template(algorithm, source, asked, accounting, delta, relation, bool(timed or trace))
     epsilon = positive("epsilon", epsilon)
     how = {"timed": timed, "trace": trace, "planted": float(planted)}

@@ -183,7 +183,8 @@ class SphereProbe(Probe):
         M: Annotated[int, msgspec.Meta(ge=2)] = 100_000
 
     def iterations(self, problem: Declaration, settings: Settings) -> None:
-        return None  # T is of an epoch, and follows from ρ
+        # Its T is that of an epoch, which follows from ρ and not from a user.
+        return None
 
     def complete(self, problem: Declaration, settings: Settings) -> Settings:
         if settings.T is not None and 2 * settings.T > settings.M:

@@ -123,7 +123,8 @@ KINDS: Mapping[object, str] = {
 
 def _columns(kind: type[Row | Point]) -> dict[str, str]:
     hints = get_type_hints(kind)
-    known = {name: hint if hint in KINDS else get_args(hint)[0] for name, hint in hints.items()}  # X of X | None
+    # The type X of fields that are X | None: a column may be empty in every row.
+    known = {name: hint if hint in KINDS else get_args(hint)[0] for name, hint in hints.items()}
     return {name: KINDS[known[name]] for name in kind.__struct_fields__ if name not in LEFT}
 
 

@@ -45,7 +45,8 @@ def of_arrays(
         import distributed
         from dask.delayed import delayed
 
-        da: Any = importlib.import_module("dask.array")  # it has no types
+        # dask.array has no types, so mypy would see an error in an import statement.
+        da: Any = importlib.import_module("dask.array")
     except ImportError:
         raise UserError(f"X: a dask array needs dask.distributed; {how_to_install('dask')}") from None
     try:
@@ -157,7 +158,8 @@ def _problem(ask: Asker, kind: type[ShardedProblem], **declared: Any) -> Sharded
 
 
 def _answer(rows: Rows, function: Callable[..., Any], arguments: tuple[Any, ...], own: tuple[Any, ...]) -> Any:
-    one_thread()  # for good: with several threads a worker, leaving a `with` would undo it for the others
+    # For good: a worker may have several threads, and leaving a `with` would undo the limit for the others.
+    one_thread()
     with np.errstate(all="ignore"):
         return function(rows, *arguments, *own)
 

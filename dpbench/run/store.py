@@ -40,9 +40,12 @@ if TYPE_CHECKING:
 
 DIGEST = 32  # hexadecimal digits of the sha256 in a part's name
 NAMED = re.compile(rf"\d+-([0-9a-f]{{{DIGEST}}})\.parquet")
-RANDOM = ("objective", "excess", "gradient_norm")  # columns of numbers that differ in every row
-REPEATED = ("problem", "algorithm", "settings", "sweep", "status", "ending")  # columns of few different words
-REQUIRED = {"runs": ("key", "status"), "traces": ("key", "iteration")}  # columns without which a row is nobody's
+# Columns of numbers that differ in every row: split byte by byte they take a sixth less.
+RANDOM = ("objective", "excess", "gradient_norm")
+# Columns of few different words: read as indices, a word is made and hashed once and not in each of 80,000 rows.
+REPEATED = ("problem", "algorithm", "settings", "sweep", "status", "ending")
+# Without these columns nobody knows whose a row is.
+REQUIRED = {"runs": ("key", "status"), "traces": ("key", "iteration")}
 
 
 class Damaged(Exception):
@@ -53,7 +56,8 @@ def write_part(folder: Path, data: pyarrow.Table) -> Path:
     """Write `data` as a new part of `folder`, on the disk, content and name, when this returns; OSError."""
     try:
         return _write_part(folder, data)
-    except FileNotFoundError:  # swept away half-written, after the clock was set on by an hour
+    except FileNotFoundError:
+        # Another process sweeps away what looks an hour old: also this part, where the clock was set on meanwhile.
         return _write_part(folder, data)
 
 
@@ -62,7 +66,7 @@ def _write_part(folder: Path, data: pyarrow.Table) -> Path:
 
     with files.temporary(folder / "part.parquet") as staged:
         whole = {"compression": "zstd", "compression_level": 17, "write_page_checksum": True}
-        random = [name for name in RANDOM if name in data.schema.names]  # byte by byte they take a sixth less
+        random = [name for name in RANDOM if name in data.schema.names]
         others = [name for name in data.schema.names if name not in random]
         pq.write_table(data, staged, use_byte_stream_split=random, use_dictionary=others, **whole)
         digest = hashlib.sha256(staged.read_bytes()).hexdigest()[:DIGEST]
@@ -71,7 +75,8 @@ def _write_part(folder: Path, data: pyarrow.Table) -> Path:
         try:
             staged.replace(final)
         except FileNotFoundError:
-            if not final.exists():  # a rename that NFS sent twice was done at first
+            # NFS may send a rename twice: then the first one did it, and the second finds nothing.
+            if not final.exists():
                 raise
         files.synchronise(folder)
     return final
@@ -96,13 +101,15 @@ def read_part(
     import pyarrow.parquet as pq
 
     try:
-        if not stat.S_ISREG(part.stat().st_mode):  # opening a FIFO would wait for a writer
+        # To open a FIFO would wait for a writer for ever.
+        if not stat.S_ISREG(part.stat().st_mode):
             raise Damaged("not a regular file")
         content = part.read_bytes()
     except FileNotFoundError:
         raise
     except OSError as error:
-        if error.errno == errno.ESTALE:  # how NFS says that another machine has removed it
+        # ESTALE is how NFS says that another machine has removed the file.
+        if error.errno == errno.ESTALE:
             raise FileNotFoundError(part) from error
         raise UserError(f"cannot read results from {part}: {reason(error)}") from error
     named = NAMED.fullmatch(part.name)
@@ -121,7 +128,8 @@ def read_part(
             found = file.read(wanted, use_threads=False)
     except (pa.ArrowException, OSError, ValueError) as error:
         why = " ".join(str(error).split())[:200]
-        if named:  # it is what was written, so the fault is this process's: no memory, say
+        # The digest fits, so the part is sound, and the fault is this process's: too little memory, for example.
+        if named:
             raise UserError(f"cannot read results from {part}: {why}") from error
         raise Damaged(why) from error
     empty = [name for name in REQUIRED[table] if found[name].null_count]
@@ -266,7 +274,8 @@ class Store:
         """`columns`, each as one list."""
         table = self._table("runs", columns=list(dict.fromkeys(["key", "status", *names])), encoded=REPEATED)
         lists = {name: _as_list(table[name]) for name in table.column_names}
-        if {"algorithm", "settings"} <= lists.keys():  # not in arrow, whose arrays of strings load pandas
+        # Not in arrow, whose arrays of strings load pandas.
+        if {"algorithm", "settings"} <= lists.keys():
             lists["settings"] = _whole(lists["algorithm"], lists["settings"])
         keys, statuses = lists["key"], lists["status"]
         last = dict(zip(keys, range(len(keys)), strict=True))
@@ -325,7 +334,8 @@ class Store:
                         set_aside(part, error)
                 return pa.concat_tables(found)
             except FileNotFoundError:
-                continue  # another process has just merged a part into a newer one: list them again
+                # Another process has just merged this part into a newer one, so the folder is listed again.
+                continue
         raise UserError(f"cannot read results from {self.folder / table}: its files keep disappearing")
 
     def _write_part(self, table: str, rows: list[dict[str, Any]] | pandas.DataFrame) -> None:
@@ -373,7 +383,8 @@ def _completed(table: pyarrow.Table) -> pyarrow.Table:
 
 def _whole(algorithms: list[str], settings: list[str | None]) -> list[str | None]:
     pairs = list(zip(algorithms, settings, strict=True))
-    whole = {pair: pair[1] and completed(*pair) for pair in set(pairs)}  # of a hundred times as many rows
+    # There are a hundred times as many rows as pairs.
+    whole = {pair: pair[1] and completed(*pair) for pair in set(pairs)}
     return settings if all(text == pair[1] for pair, text in whole.items()) else [whole[pair] for pair in pairs]
 
 
@@ -430,7 +441,8 @@ def _conform(read: pyarrow.Table, schema: pyarrow.Schema) -> pyarrow.Table:
 
     known = set(read.column_names)
     columns = [read[field.name] if field.name in known else pa.nulls(len(read), field.type) for field in schema]
-    columns = [  # what has its type is left alone: to cast loads pyarrow.compute
+    # What has its type already is left alone: to cast loads pyarrow.compute.
+    columns = [
         column if column.type == field.type else column.cast(field.type)
         for column, field in zip(columns, schema, strict=True)
     ]
