@@ -95,3 +95,17 @@ def serve():
 
         start.asked, start.cut = [], False
         yield start
+
+
+@pytest.fixture
+def raw(tmp_path):
+    """A function: file name, content -> {file name: path}."""
+
+    def write(*pairs):
+        paths = {}
+        for name, content in zip(pairs[::2], pairs[1::2], strict=True):
+            paths[name] = tmp_path / name
+            paths[name].write_bytes(content if isinstance(content, bytes) else content.encode())
+        return paths
+
+    return write

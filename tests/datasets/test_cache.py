@@ -14,7 +14,7 @@ from scipy.sparse import csr_array
 
 from dpbench import datasets
 from dpbench.datasets import cache, loading
-from dpbench.errors import DataError, NotAtHand, UserError
+from dpbench.errors import DataError, UserError
 from tests.datasets.conftest import TABLE, tiny_file, tiny_spec
 
 
@@ -130,11 +130,6 @@ def test_verify_finds_a_flipped_bit(tiny):
     np.testing.assert_array_equal(datasets.load("tiny").X[-1], [7, 8])
 
 
-def test_verify_of_what_is_not_prepared(tiny):
-    with pytest.raises(NotAtHand, match="tiny is not prepared; run: dpbench fetch tiny"):
-        datasets.verify("tiny")
-
-
 def test_a_failed_write_leaves_nothing(tiny, home, monkeypatch):
     real = np.save
 
@@ -147,12 +142,6 @@ def test_a_failed_write_leaves_nothing(tiny, home, monkeypatch):
     with pytest.raises(UserError, match="No space left on device; set DPBENCH_DATA to a writable folder with room"):
         datasets.load("tiny")
     assert list((home / "prepared").iterdir()) == []
-
-
-def test_a_cache_that_cannot_be_written(home, monkeypatch):
-    home.write_text("a file where the folder should be")
-    with pytest.raises(UserError, match="set DPBENCH_DATA to a writable folder"):
-        datasets.load("log1")
 
 
 def test_who_comes_second_keeps_the_first_ones_arrays(tiny):

@@ -45,11 +45,6 @@ def test_one_hot_agrees_with_scikit_learn():
     np.testing.assert_array_equal(recipes.one_hot(values), expected)
 
 
-def test_an_unknown_label_is_an_error():
-    with pytest.raises(DataError, match="label 2 found where 1 or 0 is expected"):
-        recipes.signs(np.array([0, 1, 2]), 1, 0)
-
-
 @pytest.mark.parametrize("pack", [bytes, gzip.compress, bz2.compress])
 def test_files_are_read_whatever_their_compression(tmp_path, pack):
     path = tmp_path / "table"

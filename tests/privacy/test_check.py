@@ -64,14 +64,6 @@ def test_a_sample_by_its_own_two_densities():
     assert (np.diff(profile(one, Relation.REPLACE_ONE, np.geomspace(1e-8, 0.1, 9))) <= 0).all()
 
 
-def test_what_is_out_of_range_is_named():
-    one = (CountedRelease(Gaussian(2.0), 1, "g"),)
-    with pytest.raises(UserError, match="deltas: each must be in"):
-        profile(one, Relation.ADD_REMOVE, [1.0])
-    with pytest.raises(UserError, match="alphas: each must be in"):
-        trade_off(one, Relation.ADD_REMOVE, [-0.1])
-
-
 def test_a_fit_has_its_profile():
     import dpbench
 

@@ -153,11 +153,6 @@ def test_sensitivity_is_attained_by_the_worst_row_and_by_no_other(steps, separat
     assert max(moved) == pytest.approx(sensitivity(steps, separation, bands), rel=1e-12)
 
 
-def test_more_bands_than_the_separation_are_refused():
-    with pytest.raises(PrivacyError, match=r"bands must be in 1\.\.3"):
-        sensitivity(9, 3, 4)
-
-
 def test_noise_times_C_is_independent_with_the_deviation_that_rho_asks_for():
     k, steps, rho = 4000, 6, 0.08
     run = Mechanisms([f"key/{i}" for i in range(k)], BUDGET)

@@ -105,12 +105,6 @@ def test_a_gaussian_beside_another_release_is_not_taken_for_gaussians_alone(budg
         assert budget.epsilon_spent == pytest.approx(spent)
 
 
-def test_the_deltas_of_fits_leave_none_for_the_rest():
-    budget = DataBudget.create(None, epsilon=10, delta=1e-8)
-    with pytest.raises(BudgetSpent, match="leave nothing of the budget's δ = 1e-08; ask for a smaller δ"):
-        spend(budget, 1.0, 1e-7, ())
-
-
 def test_a_plan_that_costs_more_than_is_asked_for_is_refused(budget):
     for releases in (gaussian(2.0, 1e-8), (CountedRelease(Laplace(0.5), 1, "noise"),)):
         with pytest.raises(PrivacyError, match="plans to release ε = 2"):
@@ -140,12 +134,6 @@ def test_an_argument_that_does_not_fit_is_named_and_nothing_is_made(tmp_path, wr
     with pytest.raises(UserError, match=next(iter(wrong))):
         DataBudget.create(tmp_path / "b", **{"epsilon": 1, "delta": 1e-6} | wrong)
     assert list(tmp_path.iterdir()) == []
-
-
-def test_the_signature_of_before_is_told_what_to_write(tmp_path):
-    for before in (lambda: DataBudget(3, 1e-6), lambda: DataBudget(tmp_path / "b", epsilon=3, delta=1e-6)):
-        with pytest.raises(UserError, match=r"DataBudget\.create\(file, epsilon=…, delta=…\) makes a budget once"):
-            before()
 
 
 # Threads and processes
@@ -217,12 +205,6 @@ def test_no_acknowledged_charge_is_lost_when_processes_are_killed_while_charging
     assert len(acknowledged) <= len(kept) <= len(acknowledged) + 6  # one of each may have been killed before it said so
 
 
-def test_a_budget_whose_making_was_cut_off_is_refused_and_can_be_deleted(tmp_path):
-    (tmp_path / "b").touch()
-    with pytest.raises(UserError, match=r"b is empty; restore it: .* If making it was interrupted, delete it"):
-        DataBudget(tmp_path / "b")
-
-
 def test_a_charge_to_ten_thousand_takes_less_than_a_second(tmp_path):
     budget = DataBudget.create(tmp_path / "b", epsilon=3, delta=1e-6)
     mark, rows = budget.mark, []
@@ -242,11 +224,6 @@ def test_a_charge_to_ten_thousand_takes_less_than_a_second(tmp_path):
 
 
 # The file
-
-
-def test_it_exists_once(file):
-    with pytest.raises(UserError, match=r"b exists; DataBudget\(file\) goes on with it"):
-        DataBudget.create(file, epsilon=1, delta=1e-6)
 
 
 @pytest.mark.parametrize("name", ["b", "a budget?mode=ro#%20", "ü"])

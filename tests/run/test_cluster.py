@@ -6,7 +6,6 @@ import shutil
 import signal
 import socket
 import subprocess
-import sys
 import threading
 
 import numpy as np
@@ -268,19 +267,6 @@ def test_a_scheduler_that_dies_is_one_line_and_finished_rows_are_kept(cluster, t
     assert not told_by_dask, [record.getMessage() for record in told_by_dask]
 
 
-def test_a_scheduler_that_died_as_its_workers_are_counted_is_one_line():
-    from dpbench.run import cluster
-
-    class Client:
-        def nthreads(self):
-            raise OSError("Timed out trying to connect to tcp://127.0.0.1:1 after 10 s")
-
-    executor = cluster.Cluster("tcp://127.0.0.1:1")
-    executor._client = Client()
-    with pytest.raises(UserError, match="went away; what was finished is kept"):
-        executor.shares()
-
-
 @pytest.mark.thorough
 def test_nobody_there_is_one_line(cluster, tmp_path, capsys, monkeypatch):
     monkeypatch.chdir(tmp_path)
@@ -323,18 +309,3 @@ def test_a_worker_takes_the_drivers_bytes_and_no_others(tmp_path, monkeypatch, o
     assert loading.adopt("synthetic", wanted, files)
     shutil.rmtree(part.parent)
     assert loading.adopt("synthetic", own)
-
-
-def test_without_the_extra_the_line_says_what_to_install(monkeypatch):
-    from dpbench.run import cluster
-
-    monkeypatch.setitem(sys.modules, "distributed", None)
-    with pytest.raises(UserError, match=r"run: pip install 'dask\[distributed\]>=2024\.8'"):
-        cluster.connect("tcp://127.0.0.1:1")
-
-
-def test_different_versions_do_not_mix():
-    from dpbench.run import cluster
-
-    with pytest.raises(UserError, match="install the same version"):
-        cluster.perform([], cluster.Parcel("synthetic", "", "0.0.0", ""), None)

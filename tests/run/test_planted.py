@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from dpbench import experiments
-from dpbench.errors import PrivacyError, UserError
+from dpbench.errors import PrivacyError
 from dpbench.privacy.budget import Budget
 from dpbench.privacy.exact.release import ExactMechanisms
 from dpbench.privacy.ledger import Relation
@@ -38,12 +38,6 @@ def test_the_factor_is_in_the_key_unless_it_is_one():
     assert len({one.key for one in jobs}) == len({one.group for one in jobs}) == 4
     assert right.private
     assert not any(one.private for one in jobs[1:])
-
-
-@pytest.mark.parametrize("value", [-1, float("nan"), float("inf")])
-def test_a_factor_that_is_none_is_one_line(value):
-    with pytest.raises(UserError, match="planted must be a number from 0 on"):
-        make_job(**JOB, planted=value)
 
 
 def test_a_planted_row_is_not_private_and_states_no_epsilon():

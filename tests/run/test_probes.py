@@ -6,7 +6,6 @@ import math
 import numpy as np
 import pytest
 
-from dpbench.errors import UserError
 from dpbench.privacy.correlated import node
 from dpbench.problems import Problem
 from tests.algorithms.conftest import run, small_problem
@@ -65,11 +64,6 @@ def test_noise_of_the_tree_and_naive_noise(t):
     assert abs(naive.columns["measured"][0] - expected) < 4.5 * naive.columns["measured_error"][0]
 
 
-def test_a_round_beyond_the_last_is_refused():
-    with pytest.raises(UserError, match="t = 9 must be at most T = 8"):
-        run("probe-noise", small_problem(loss="ramp"), T=8, t=9)
-
-
 @pytest.mark.thorough_for("o2nc-tree")
 @pytest.mark.parametrize("method", ["o2nc", "o2nc-tree"])
 def test_the_sphere_is_left_far_behind(method):
@@ -94,8 +88,3 @@ def test_a_run_that_stays_on_the_sphere_keeps_the_measure_of_its_start(monkeypat
     notes = json.loads(result.columns["notes"][0])
     assert notes["failed"] == notes["epochs"]
     assert notes["F"] == pytest.approx(notes["F_start"])
-
-
-def test_a_longer_epoch_on_the_sphere_than_its_samples_is_refused():
-    with pytest.raises(UserError, match="T = 400 needs 800 samples, M is 500"):
-        run("probe-sphere", small_problem(loss="ramp"), M=500, T=400)

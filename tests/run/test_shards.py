@@ -138,12 +138,6 @@ def test_what_does_not_fit_is_one_line(client):
     assert np.isfinite(dpbench.fit(da.from_array(long, chunks=(100, 6)), y, bound="rescale", **call).w).all()
 
 
-def test_a_dask_array_without_a_client_is_one_line():
-    X, y = data(100)
-    with pytest.raises(UserError, match=r"make a distributed.Client first"):
-        dpbench.fit(da.from_array(X), y, algorithm="dp-gd", epsilon=1.0)
-
-
 def test_run_on_shards_gives_the_rows_of_a_local_run(scheduler, tmp_path):
     jobs = [
         make_job(problem="synthetic", algorithm=name, epsilon=1, seed=0, settings={"T": 4})

@@ -98,9 +98,3 @@ def test_logspace_values():
     block = GridEntry(**BLOCK, settings={"clip": {"logspace": [-4, 6, 50]}, "step": [1]}, sweep=["clip"])
     np.testing.assert_allclose(block.values("clip"), np.logspace(-4, 6, 50), rtol=5e-4)
     assert block.values("clip")[31] == float(f"{np.logspace(-4, 6, 50)[31]:.4g}")
-
-
-@pytest.mark.parametrize("settings", [{"clip": 1.0}, {}, {"clip": {"linspace": [0, 1, 2]}}])
-def test_a_grid_names_what_it_cannot_sweep(settings):
-    with pytest.raises(ValueError, match=r"sweep: the values of clip|clip must be a value, a list"):
-        GridEntry(**BLOCK, settings=settings, sweep=["clip"])

@@ -164,11 +164,6 @@ def test_its_runs_are_no_guarantee(name):
     assert method.flaw(method.Settings(), "bs16") == ""
 
 
-def test_methods_without_that_conversion_refuse_it():
-    with pytest.raises(UserError, match="does not apply to dp-sgd"):
-        get("dp-sgd").accounting("as-released-code")
-
-
 def test_the_second_route_finds_what_was_spent():
     problem = small_problem()
     result = run("dp-gd", problem, epsilon=0.01, accounting="as-released-code", T=2)
