@@ -55,15 +55,15 @@ def audit(
     if (algorithm is None) == (not mechanisms):
         raise UserError("give either --algo NAME or --mechanisms")
     if mechanisms:
-        for name, option_ in (("one_run", "--one-run"), ("epsilon", "--eps"), ("loss", "--loss")):
-            if typed(name):
-                raise UserError(f"{option_} goes with --algo")
+        if clash := typed("one_run", "epsilon", "loss"):
+            raise UserError(f"{clash[0]} goes with --algo")
         return _mechanisms(runs, seed)
     assert algorithm is not None
     return _algorithms(algorithm, epsilon, runs, seed, one_run, loss)
 
 
 def _algorithms(name: str, epsilons: tuple[float, ...], runs: int | None, seed: int, one_run: bool, loss: str) -> int:
+    # What failed and what was too weak to tell is repeated below the table, which may have a hundred lines.
     failed: list[str] = []
     weak: list[str] = []
     pairs: list[str] = []
@@ -72,6 +72,7 @@ def _algorithms(name: str, epsilons: tuple[float, ...], runs: int | None, seed: 
         which = [done.algorithm, f"{done.epsilon:g}"]
         if not done.passed:
             failed.append(" at ε = ".join(which))
+        # A run that broke what it declares has no bound: its line says what it did in the place of one.
         if done.defect:
             rows.append([*which, done.defect, "", "", "", "", "", "", "FAIL"])
         if done.pair and not one_run:

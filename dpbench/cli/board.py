@@ -126,6 +126,7 @@ def submit(algorithm: str | None, archive: str | None, rerun: bool, seed: str | 
     click.echo(f"author: {manifest.author or 'not stated'}; licence: {manifest.licence or 'not stated'}")
     for line in found.checked:
         click.echo(f"  checked  {line}")
+    # What could not be checked matters only where nothing is wrong already.
     for line in [] if found.problems else found.unchecked:
         click.echo(f"  NOT CHECKED  {line}")
     for line in found.shown:
@@ -159,7 +160,8 @@ def archive(experiment: str, profile: str, out: str | None, results: str) -> Non
     click.echo(f"digest: {made.digest}")
 
 
-SHOWN = 3  # versions of the code
+# Rows of years are by dozens of versions; a few tell which time they are of.
+SHOWN = 3
 EXIT = {"holds": 0, "wrong": 1, "not checked": 3}
 
 
@@ -187,6 +189,7 @@ def verify(archive: str, sample: int, seed: int | None, accept: tuple[str, ...],
     more = f" and {len(versions) - SHOWN} others" if len(versions) > SHOWN else ""
     click.echo(f"{found.rows:,} rows of {manifest.distribution}, by {', '.join(versions[:SHOWN])}{more}")
     click.echo(f"digest: {found.digest}")
+    # Worst first: whoever stops reading early has seen what decides.
     lines = {
         "WRONG": found.problems,
         "NOT CHECKED": found.unchecked,

@@ -15,7 +15,8 @@ if TYPE_CHECKING:
     from dpbench.comparing.ranking import Ranked, Ranking
     from dpbench.comparing.references import Reference
 
-SHOWN = 5  # methods of a table
+# The best and those hardly worse fit a terminal; --all shows the others.
+SHOWN = 5
 
 
 @click.command("compare")
@@ -108,6 +109,7 @@ def _print(comparison: Comparison, found: Ranking, everything: bool) -> None:
         for row in shown
     ]
     rows += [["", f"({line.name})", *scores(line), "", "", ""] for line in comparison.references]
+    # What matters least goes first where the terminal is narrow; what is recommended and its loss stay.
     unmeasured = {last} if found.table["seconds"].isna().all() else set()
     kept = fitting(header, rows, (last + 2, last + 1, last, 4, 3), unmeasured)
     if len(comparison.rankings) > 1:
@@ -131,6 +133,7 @@ def _explain(comparison: Comparison, seeds: int) -> None:
         where = f" (ε = {one.epsilon:g}, {one.track})" if len(comparison.rankings) > 1 else ""
         for why, names in _by_reason({**one.left_out, **one.failed}).items():
             told.setdefault(f"{', '.join(names)}: {why}", []).append(where)
+    # A reason that holds at every ε and on every track is said once, without them.
     for line, places in told.items():
         everywhere = len(places) == len(comparison.rankings)
         _say(f"left out: {line}" + ("" if everywhere else "".join(places)))

@@ -18,6 +18,7 @@ from dpbench.errors import UserError
 Complete = Callable[[click.Context, click.Parameter, str], list[str]]
 Verb = TypeVar("Verb", bound=Callable[..., Any])
 Option = Callable[[Verb], Verb]
+COMMANDLINE = click.core.ParameterSource.COMMANDLINE
 
 
 def _of(names: Callable[[], Iterable[str]]) -> Complete:
@@ -97,9 +98,12 @@ def experiment(help: str, name: str = "reference", metavar: str = "NAME[/ARTEFAC
     return option("--experiment", name, metavar=metavar, help=help, shell_complete=EXPERIMENTS)
 
 
-def typed(name: str) -> bool:
-    """Whether the user has given the option of this argument."""
-    return click.get_current_context().get_parameter_source(name) is click.core.ParameterSource.COMMANDLINE
+def typed(*names: str) -> list[str]:
+    """The options that the user has given, of those of these arguments."""
+    context = click.get_current_context()
+    given = [each for each in context.command.params if each.name in names]
+    # A default tells nothing of what the user wants, so it never clashes with another option.
+    return [each.opts[0] for each in given if context.get_parameter_source(str(each.name)) is COMMANDLINE]
 
 
 EPS = several("--eps", "epsilon", type=Epsilon(), default=[1.0], metavar="ε", help="ε of the guarantee, 1 by default")

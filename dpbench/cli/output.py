@@ -28,7 +28,8 @@ if TYPE_CHECKING:
     from dpbench.run.runner import Progress
 
 
-EVERY = 15.0  # seconds between plain lines, at the least
+# Seconds between plain lines, at the least: a log of an hour's run stays readable.
+EVERY = 15.0
 
 
 @contextmanager
@@ -69,7 +70,17 @@ def _bar() -> Iterator[_Bar]:
         yield _Bar(bar, task)
 
 
-class _Bar:
+class _Reading:
+    def doing(self, what: str, share: float) -> None:
+        """What is being done, and the share of it."""
+        raise NotImplementedError
+
+    def reading(self, what: str, share: float) -> None:
+        """Of a large file: what is being done, and the share of it."""
+        self.doing(f"reading, {what}", share)
+
+
+class _Bar(_Reading):
     def __init__(self, bar: rich_progress.Progress, task: rich_progress.TaskID) -> None:
         self._bar, self._task, self._doing = bar, task, ""
 
@@ -81,12 +92,7 @@ class _Bar:
             self._task, completed=state.share, done=state.done, total_jobs=state.total, description=_name(state)
         )
 
-    def reading(self, what: str, share: float) -> None:
-        """Of a large file: what is being done, and the share of it."""
-        self.doing(f"reading, {what}", share)
-
     def doing(self, what: str, share: float) -> None:
-        """What is being done, and the share of it."""
         if what != self._doing:
             self._begin(what)
         self._bar.update(self._task, completed=share, description=what)
@@ -107,7 +113,7 @@ def eta(elapsed: float, share: float) -> str:
     return clock(elapsed * (1 - share) / share if share >= 1 else max(1.0, elapsed * (1 - share) / share))
 
 
-class _Lines:
+class _Lines(_Reading):
     def __init__(self) -> None:
         self._start = self._last = time.monotonic()
         self._done, self._doing = 0, ""
@@ -128,12 +134,7 @@ class _Lines:
             err=True,
         )
 
-    def reading(self, what: str, share: float) -> None:
-        """Of a large file: what is being done, and the share of it."""
-        self.doing(f"reading, {what}", share)
-
     def doing(self, what: str, share: float) -> None:
-        """What is being done, and the share of it."""
         now = time.monotonic()
         if self._doing != what:
             self._start, self._doing = now, what

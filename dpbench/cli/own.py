@@ -117,6 +117,7 @@ def plan(share: tuple[str, ...], **given: Any) -> None:
     It reads no data, so it costs no privacy. The first table is simulated: the estimators are fitted to random tables
     that the schema allows. The second table is exact: it lists the releases of a fit, with their noise.
     """
+    # The API's None is no word that a user could type.
     given["row_bound"] = None if given["row_bound"] == "none" else given["row_bound"]
     with progress() as report:
         found = dpbench.plan(share=parse_shares(share), **given, progress=report.doing)
@@ -215,6 +216,7 @@ def _interval(median: float, low: float, high: float) -> str:
     """ "0.81 [0.77, 0.84]", in as many digits as the numbers have in common."""
     if math.isnan(median):
         return "–"
+    # A score of 0.81 ± 0.04 has two decimals that mean something, an error in thousands has none.
     size = max(abs(low), abs(high))
     digits = 2 if size < 20 else 1 if size < 200 else 0
     middle, least, most = (f"{round(value, digits) + 0.0:,.{digits}f}" for value in (median, low, high))

@@ -79,7 +79,8 @@ def _line(word: str, what: str, numbers: str) -> None:
     click.echo(f"  {'':<15}  {numbers}")
 
 
-ROWS = 25  # printed
+# A change of code moves hundreds of means alike: the first few show what it did.
+ROWS = 25
 
 
 @click.command("diff")
@@ -155,6 +156,7 @@ def reproduce() -> int:
     """
     for words in REPRODUCE:
         click.echo(f"$ dpbench {' '.join(words)}", err=True)
+        # Through the command line, so that a user may type the same words and get the same.
         if code := group.main([*words], prog_name="dpbench", standalone_mode=False):
             return int(code)
     return 0

@@ -121,17 +121,8 @@ def _cell(value: object) -> str:
     return "?" if value is None else f"{value:,}" if isinstance(value, int) else str(value)
 
 
-OF_A_GRID = {"profile": "--profile", "config": "--config"}
-OF_ONE = {
-    "problems": "--dataset",
-    "epsilon": "--eps",
-    "settings": "--set",
-    "seeds": "--seeds",
-    "accounting": "--accounting",
-    "delta": "--delta",
-    "relation": "--relation",
-    "trace": "--trace",
-}
+OF_A_GRID = ("profile", "config")
+OF_ONE = ("problems", "epsilon", "settings", "seeds", "accounting", "delta", "relation", "trace")
 HOUR = 3600.0
 
 
@@ -203,7 +194,7 @@ def run(
         return 0
     if bool(algorithm) == (reference is not None):
         raise UserError("give either --algo NAME or --experiment NAME")
-    clash = [option for name, option in (OF_A_GRID if algorithm else OF_ONE).items() if typed(name)]
+    clash = typed(*(OF_A_GRID if algorithm else OF_ONE))
     if clash and algorithm:
         raise UserError(f"{clash[0]} goes with --experiment")
     if clash:
