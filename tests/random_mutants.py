@@ -9,6 +9,7 @@ which. What runs where a module is loaded has no such tests, and is judged by th
 from __future__ import annotations
 
 import ast
+import functools
 import os
 import random
 import subprocess
@@ -82,7 +83,7 @@ def sites(file: str) -> Iterator[Site]:
         return (starts[node.lineno - 1] + node.col_offset, starts[node.end_lineno - 1] + node.end_col_offset)  # type: ignore[attr-defined]
 
     tree = ast.parse(source)
-    unseen = {id(part) for node in ast.walk(tree) for part in _annotations(node)}
+    unseen = {id(part) for node in ast.walk(tree) for part in (*_annotations(node), *_looks(node))}
     for node in ast.walk(tree):
         if id(node) in unseen or not hasattr(node, "lineno"):
             continue
@@ -95,6 +96,24 @@ def _annotations(node: ast.AST) -> Iterator[ast.AST]:
     for name in ("annotation", "returns"):
         if part := getattr(node, name, None):
             yield from ast.walk(part)
+
+
+def _looks(node: ast.AST) -> Iterator[ast.AST]:
+    """What only eyes tell: statements that draw on an axis or a figure, their numbers, and the sizes of figures.
+
+    What they are given is computed all the same: signs, comparisons and the order of arguments stay.
+    """
+    if isinstance(node, ast.keyword) and node.arg in ("size", "figsize"):
+        yield from ast.walk(node.value)
+    call = node.value if isinstance(node, ast.Expr) else node
+    if isinstance(call, ast.Call):
+        root = call.func
+        while isinstance(root, ast.Attribute | ast.Call):
+            root = root.value if isinstance(root, ast.Attribute) else root.func
+        drawn_on = [one.id for one in (root, *call.args) if isinstance(one, ast.Name)]
+        if {"axis", "axes", "figure"} & {*drawn_on}:
+            yield node
+            yield from (part for part in ast.walk(call) if isinstance(part, ast.Constant))
 
 
 def _changes(
@@ -130,14 +149,21 @@ def _changes(
                 yield "swapped arguments", start, end, b + between + a
 
 
-def drawn(count: int, seed: int) -> list[Site]:
-    """So many places, all different, each operator as likely as the others."""
-    chance, by_operator = random.Random(seed), defaultdict(list)
+@functools.cache
+def places() -> dict[str, list[Site]]:
+    """Operator → all places in dpbench where it applies."""
+    by_operator: dict[str, list[Site]] = {operator: [] for operator in OPERATORS}
     for path in sorted((ROOT / "dpbench").rglob("*.py")):
         file = path.relative_to(ROOT / "dpbench").as_posix()
         if not file.startswith(LEFT_OUT):
             for site in sites(file):
                 by_operator[site.operator].append(site)
+    return by_operator
+
+
+def drawn(count: int, seed: int) -> list[Site]:
+    """So many places, all different, each operator as likely as the others."""
+    chance, by_operator = random.Random(seed), places()
     found: dict[Site, None] = {}
     while len(found) < count:
         site = chance.choice(by_operator[chance.choice(OPERATORS)])

@@ -79,6 +79,7 @@ class Fit:
         if a < b:
             self.done = True
         self.note(a, b)
+        axis.plot(b, lw=2)
         return a - b
 """
 
@@ -100,7 +101,7 @@ def test_random_mutants_change_what_runs_and_nothing_else(monkeypatch, tmp_path)
         ("dropped line", 7): "pass",
         ("swapped arguments", 8): "self.note(b, a)",
         ("dropped line", 8): "pass",
-        ("sign", 9): "return ((a) + (b))",
+        ("sign", 10): "return ((a) + (b))",
     }
 
 
@@ -147,13 +148,13 @@ def test_runs_something_else():
 
 
 def test_a_mark_tells_which_tests_run_a_statement(monkeypatch, tmp_path):
-    source = SOURCE.replace("self.note(a, b)", "note = [a, b]")
+    source = SOURCE.replace("self.note(a, b)", "note = [a, b]").replace("axis.plot(b, lw=2)", "pass")
     plugin = "dpbench/cli/pytest_plugin.py"  # which pytest loads wherever dpbench is installed
     for name, text in (("dpbench/__init__.py", ""), ("dpbench/fit.py", source), (plugin, ""), ("tests/test_a.py", RAN)):
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).write_text(text)
     monkeypatch.setattr(random_mutants, "ROOT", tmp_path)
     sites = {one.line: one for one in random_mutants.sites("fit.py")}
-    ran = random_mutants.running(tmp_path, [sites[3], sites[6], sites[9]], workers=0)
+    ran = random_mutants.running(tmp_path, [sites[3], sites[6], sites[10]], workers=0)
     assert ran == [None, ["tests/test_a.py::test_runs_it"], ["tests/test_a.py::test_runs_it"]]
     assert (tmp_path / "dpbench/fit.py").read_text() == source
