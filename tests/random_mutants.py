@@ -27,6 +27,8 @@ BORDERS = {
     ast.NotIn: "in", ast.Is: "is not", ast.IsNot: "is",
 }  # fmt: skip
 SIGNS = {ast.Add: "-", ast.Sub: "+", ast.Mult: "/", ast.Div: "*"}
+# Guards and speed, which no outcome shows: what `zip` does with unequal lengths, how much a cache keeps, copies.
+UNSEEN = ("strict", "maxsize", "stacklevel", "copy", "kw_only")
 LEFT_OUT = ("scaffolding/", "version.py")  # templates, and a number
 COMMON = "not slow and not thorough"  # what make test runs
 MARKS = """
@@ -92,7 +94,9 @@ def sites(file: str) -> Iterator[Site]:
 
 
 def _annotations(node: ast.AST) -> Iterator[ast.AST]:
-    """What runs nowhere: annotations, and the call of `TypeAlias` or of a type variable."""
+    """What runs nowhere or shows nowhere: annotations, and the arguments `UNSEEN`."""
+    if isinstance(node, ast.keyword) and node.arg in UNSEEN:
+        yield from ast.walk(node.value)
     for name in ("annotation", "returns"):
         if part := getattr(node, name, None):
             yield from ast.walk(part)
