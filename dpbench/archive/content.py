@@ -240,24 +240,24 @@ class Submission:
 
 def line(identity: Mapping[str, Any], record: Mapping[str, Any]) -> bytes:
     """A line of rows.jsonl: a row's columns that it has a value or a finite number for, beside what its key hashes."""
-    found = {name: value for name, value in Row.read(record).record().items() if value is not None}
-    for name in found:
+    values = {name: value for name, value in Row.read(record).record().items() if value is not None}
+    for name in values:
         if RUNS[name] == "int64":  # a frame has floats where some are missing
-            found[name] = int(found[name])
+            values[name] = int(values[name])
         elif RUNS[name] == "list":
-            found[name] = [float(each) for each in found[name]]  # what is not finite is null
-    finite = {name: value for name, value in found.items() if value not in (math.inf, -math.inf)}
+            values[name] = [float(each) for each in values[name]]  # what is not finite is null
+    finite = {name: value for name, value in values.items() if value not in (math.inf, -math.inf)}
     return msgspec.json.encode({"identity": identity, **finite}) + b"\n"
 
 
 def row_of(record: Any) -> Row:
     """The row of a line; msgspec.ValidationError for settings that are no JSON."""
-    found = {name: value for name in RUNS if (value := getattr(record, name)) is not None}
-    for name in found.keys() & {*PARSED}:
-        found[name] = msgspec.json.decode(found[name], type=dict[str, Any])
-    if "values" in found:
-        found["values"] = [math.inf if value is None else value for value in found["values"]]
-    return Row(**found)
+    values = {name: value for name in RUNS if (value := getattr(record, name)) is not None}
+    for name in values.keys() & {*PARSED}:
+        values[name] = msgspec.json.decode(values[name], type=dict[str, Any])
+    if "values" in values:
+        values["values"] = [math.inf if value is None else value for value in values["values"]]
+    return Row(**values)
 
 
 def write(path: Path, kind: ArchiveKind, manifest: Mapping[str, Any], members: Mapping[str, bytes]) -> str:
@@ -320,12 +320,12 @@ def _rows(content: bytes, kind: ArchiveKind) -> list[Any]:
 
 
 def _lines(name: str, content: bytes, kind: Any, longest: int) -> list[Any]:
-    found = []
+    lines = []
     for number, each in enumerate(io.BytesIO(content), 1):
         if len(each) > longest:
             raise UserError(f"{name}, line {number}: more than {longest:,} bytes")
-        found.append(_as(f"{name}, line {number}", each, kind))
-    return found
+        lines.append(_as(f"{name}, line {number}", each, kind))
+    return lines
 
 
 def _paper(manifest: Any, members: dict[str, bytes], records: list[Any]) -> PaperArchive:

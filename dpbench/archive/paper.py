@@ -99,7 +99,7 @@ def files_of(experiment: Experiment) -> tuple[dict[str, bytes], list[str]]:
     """
     package = experiment.package if experiment.package.startswith("dpbench.") else experiment.package.partition(".")[0]
     root = Path(str(resources.files(package)))
-    found, left_out = {}, []
+    contents, left_out = {}, []
     for path in sorted(root.rglob("*")):
         name = "/".join([*package.split("."), *path.relative_to(root).parts])
         if path.is_symlink() or not path.is_file() or "__pycache__" in path.parts or path.suffix == ".pyc":
@@ -107,8 +107,8 @@ def files_of(experiment: Experiment) -> tuple[dict[str, bytes], list[str]]:
         if path.stat().st_size > CODE_FILE or not CODE_NAME.fullmatch(f"{CODE}{name}") or ".." in name:
             left_out.append(name)
         else:
-            found[name] = path.read_bytes()
-    return found, left_out
+            contents[name] = path.read_bytes()
+    return contents, left_out
 
 
 def _metadata(experiment: Experiment) -> dict[str, bytes]:
@@ -124,5 +124,5 @@ def _metadata(experiment: Experiment) -> dict[str, bytes]:
 
 def _lock() -> str:
     """Every distribution that is installed here, a line each."""
-    found = {f"{one.metadata['Name']}=={one.version}" for one in importlib.metadata.distributions()}
-    return "".join(f"{line}\n" for line in sorted(found, key=str.lower))
+    installed = {f"{one.metadata['Name']}=={one.version}" for one in importlib.metadata.distributions()}
+    return "".join(f"{line}\n" for line in sorted(installed, key=str.lower))

@@ -129,14 +129,14 @@ def verified(
     at_least("sample", sample, 0)
     if unknown := sorted({*accept} - {*ACCEPTABLE}):
         raise UserError(f"accept: {unknown[0]!r} is compared; what can be accepted: {', '.join(ACCEPTABLE)}")
-    found = content.read_paper(path)
+    archive = content.read_paper(path)
     seed = secrets.randbits(32) if seed is None else seed
-    versions = sorted({row.code_version or "unknown" for _, row in found.rows})
-    result = Verified(found.manifest, found.digest, seed, len(found.rows), versions)
-    result.checked.append(f"digests of {len(found.manifest.sha256)} members")
-    rows = [Stated(told, row, found.traces.get(row.key)) for told, row in found.rows]
-    wrong = [f"{one.row.key[:8]}: {why}" for one in rows for why in _of_its_key(one, found.manifest.experiment)]
-    wrong += [*_seeds(rows), *_traces(found)]
+    versions = sorted({row.code_version or "unknown" for _, row in archive.rows})
+    result = Verified(archive.manifest, archive.digest, seed, len(archive.rows), versions)
+    result.checked.append(f"digests of {len(archive.manifest.sha256)} members")
+    rows = [Stated(told, row, archive.traces.get(row.key)) for told, row in archive.rows]
+    wrong = [f"{one.row.key[:8]}: {why}" for one in rows for why in _of_its_key(one, archive.manifest.experiment)]
+    wrong += [*_seeds(rows), *_traces(archive)]
     result.problems += wrong[:SHOWN]
     result.checked.append(f"keys and seeds of {counted(len(rows), 'row')}")
     if timed := sum(one.row.seconds is not None for one in rows):
@@ -145,9 +145,9 @@ def verified(
             result.accepted.append(told)
         else:
             result.unchecked.append(f"{told}; --accept seconds takes them on trust")
-    _compare_grid(found, rows, result)
+    _compare_grid(archive, rows, result)
     if not result.problems:
-        _sampled(found, rows, sample, run_code, run, result)
+        _sampled(archive, rows, sample, run_code, run, result)
     return result
 
 
@@ -181,32 +181,32 @@ def _seeds(rows: list[Stated]) -> Iterator[str]:
     """Seeds that were left out, as the best of many would stand for all, and rows of one run."""
     if twice := len(rows) - len({one.row.key for one in rows}):
         yield f"{counted(twice, 'row')} of a run that has another row"
-    found = defaultdict(set)
+    seeds_of = defaultdict(set)
     for told, row, _ in rows:
-        found[json.dumps(told, sort_keys=True)].add(int(row.seed or 0))
-    gaps = sum(seeds != set(range(len(seeds))) for seeds in found.values())
+        seeds_of[json.dumps(told, sort_keys=True)].add(int(row.seed or 0))
+    gaps = sum(seeds != set(range(len(seeds))) for seeds in seeds_of.values())
     if gaps:
         yield f"{counted(gaps, 'setting')} without the first of their seeds: some are left out"
 
 
-def _traces(found: content.PaperArchive) -> Iterator[str]:
+def _traces(archive: content.PaperArchive) -> Iterator[str]:
     """Traces of no row."""
-    keys = {row.key for _, row in found.rows}
-    if orphans := len(found.traces.keys() - keys):
+    keys = {row.key for _, row in archive.rows}
+    if orphans := len(archive.traces.keys() - keys):
         yield f"{counted(orphans, 'trace')} of a run that has no row"
 
 
-def _compare_grid(found: content.PaperArchive, rows: list[Stated], result: Verified) -> None:
+def _compare_grid(archive: content.PaperArchive, rows: list[Stated], result: Verified) -> None:
     """Whether its code is that which is installed here, and every run that its grid asks for has a row, and no other.
 
     The grid is planned on the archive's own rows, as it was when they were run: some settings are the best of others.
     """
-    name, profile = found.manifest.experiment, found.manifest.profile
+    name, profile = archive.manifest.experiment, archive.manifest.profile
     if name not in experiments.names():
         result.unchecked.append(f"its experiment {name} is not installed here; code in the archive is not run")
         return
     here, _ = paper.files_of(experiments.get(name))
-    there = {file: text for file, text in found.code.items() if not file.partition("/")[0].endswith(".dist-info")}
+    there = {file: text for file, text in archive.code.items() if not file.partition("/")[0].endswith(".dist-info")}
     differs = sorted(file for file in here.keys() | there.keys() if here.get(file) != there.get(file))
     if differs:
         result.unchecked.append(f"the installed {name} is another version of it: {', '.join(differs[:3])} differ")
@@ -230,7 +230,7 @@ def _compare_grid(found: content.PaperArchive, rows: list[Stated], result: Verif
     if other := len(keys - asked.keys()):
         result.unchecked.append(f"{counted(other, 'row')} of runs that its grid, as installed here, does not ask for")
     done = {one.row.key for one in rows if one.row.status in RESULTS}
-    if untraced := sum(job.trace and key in done - found.traces.keys() for key, job in asked.items()):
+    if untraced := sum(job.trace and key in done - archive.traces.keys() for key, job in asked.items()):
         result.unchecked.append(f"{counted(untraced, 'run')} of its grid have no trace in it")
 
 
@@ -266,11 +266,11 @@ def _sampled(
             continue
         ((again,), points) = execute([one.job])
         result.again += 1
-        found = [*row_differences(one.row, again)]
+        differences = [*row_differences(one.row, again)]
         if one.trace is not None:
-            found += trace_differences(one.trace, points, again)
-        result.problems += [f"{one}: {problem}" for _, problem in found if problem][:1]
-        lacking.update(column for column, problem in found if not problem)
+            differences += trace_differences(one.trace, points, again)
+        result.problems += [f"{one}: {problem}" for _, problem in differences if problem][:1]
+        lacking.update(column for column, problem in differences if not problem)
     if foreign:
         _in_sandbox(archive, foreign, run, result)
     result.unchecked += [f"{counted(count, 'run')}: {why}" for why, count in reasons.items()]
@@ -333,7 +333,7 @@ def _public(one: Stated) -> bool:
     return not _no_problem(one) and not one.identity.get("sweep")
 
 
-def _in_sandbox(found: content.PaperArchive, rows: list[Stated], run: sandbox.Runs, result: Verified) -> None:
+def _in_sandbox(archive: content.PaperArchive, rows: list[Stated], run: sandbox.Runs, result: Verified) -> None:
     """Run methods of the archive's own code in the sandbox, and judge by the iterates that come back."""
     if run is sandbox.frames and sandbox.at_hand() is None:
         result.unchecked.append(f"{counted(len(rows), 'run')}: {sandbox.NONE}; install one")
@@ -341,7 +341,7 @@ def _in_sandbox(found: content.PaperArchive, rows: list[Stated], run: sandbox.Ru
     planned: dict[int, tuple[Stated, Problem, np.ndarray]] = {}
     with tempfile.TemporaryDirectory(prefix="dpbench-verify-") as home:
         folder = Path(home) / "given"
-        for name, content in found.code.items():
+        for name, content in archive.code.items():
             path = folder / "code" / name
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_bytes(content)

@@ -25,12 +25,12 @@ TAKEN = ("all", "adhoc", "profiles", "submissions")  # words of the command line
 @cache
 def _points() -> dict[str, EntryPoint]:
     """name → where it is; a built-in name is never another package's."""
-    found = {name: EntryPoint(name, f"dpbench.experiments.{name}:EXPERIMENT", ENTRY_POINTS) for name in BUILTIN}
+    points = {name: EntryPoint(name, f"dpbench.experiments.{name}:EXPERIMENT", ENTRY_POINTS) for name in BUILTIN}
     for point in importlib.metadata.entry_points(group=ENTRY_POINTS):
-        if point.name in found and found[point.name].value != point.value:
+        if point.name in points and points[point.name].value != point.value:
             warnings.warn(f"experiment {point.name} ({point.value}) is left out: the name is taken", stacklevel=2)
-        found.setdefault(point.name, point)
-    return found
+        points.setdefault(point.name, point)
+    return points
 
 
 @cache
@@ -57,10 +57,10 @@ def get(name: str) -> Experiment:
         ours: Experiment = importlib.import_module(point.module).EXPERIMENT
         return ours
     try:
-        found = point.load()
+        loaded = point.load()
     except Exception as error:  # a package of others may fail in any way; the line says which
         raise UserError(f"experiment {name} ({point.value}): {type(error).__name__}: {error}") from error
-    return _checked(found, name, point.value)
+    return _checked(loaded, name, point.value)
 
 
 def distribution_of(name: str) -> importlib.metadata.Distribution | None:
@@ -70,17 +70,17 @@ def distribution_of(name: str) -> importlib.metadata.Distribution | None:
 
 def distribution(name: str) -> str:
     """Its name and version, as "my-paper 0.1.0"."""
-    found = distribution_of(name)
-    return f"{DISTRIBUTION} {__version__}" if found is None else f"{found.metadata['Name']} {found.version}"
+    package = distribution_of(name)
+    return f"{DISTRIBUTION} {__version__}" if package is None else f"{package.metadata['Name']} {package.version}"
 
 
-def _checked(found: object, name: str, where: str) -> Experiment:
+def _checked(loaded: object, name: str, where: str) -> Experiment:
     """`found` as it may be entered; UserError where its rows or pages would get into another's folder."""
-    if not isinstance(found, Experiment):
+    if not isinstance(loaded, Experiment):
         raise UserError(f"experiment {name} ({where}): it must be a dpbench.study.experiment.Experiment")
-    if found.name != name:
-        raise UserError(f"experiment {name} ({where}): its name is {found.name!r}; call both alike")
+    if loaded.name != name:
+        raise UserError(f"experiment {name} ({where}): its name is {loaded.name!r}; call both alike")
     if name in TAKEN or not re.fullmatch(r"[a-z][a-z0-9_]*", name):
         raise UserError(f"experiment {name!r} ({where}): a name has small letters, digits and _, and is none of: "
                         f"{', '.join(TAKEN)}")  # fmt: skip
-    return found
+    return loaded

@@ -34,11 +34,11 @@ def cite(experiment: str | None = None) -> str:
 def _entry(names: list[str], citation: str) -> str:
     """A data set's entry, from "Authors (year), Title, place, doi:…"."""
     lines = [f"@misc{{{names[0]},"]
-    if found := re.match(r"(?P<author>.*?) \((?P<year>\d{4})\), (?P<title>[^,;]+)[,;]? ?(?P<rest>.*)", citation):
-        lines.append(f"  title = {{{found['title']}}},")
-        lines.append(f"  author = {{{' and '.join(re.split(', | and ', found['author']))}}},")
-        lines.append(f"  year = {{{found['year']}}},")
-        citation = found["rest"]
+    if match := re.match(r"(?P<author>.*?) \((?P<year>\d{4})\), (?P<title>[^,;]+)[,;]? ?(?P<rest>.*)", citation):
+        lines.append(f"  title = {{{match['title']}}},")
+        lines.append(f"  author = {{{' and '.join(re.split(', | and ', match['author']))}}},")
+        lines.append(f"  year = {{{match['year']}}},")
+        citation = match["rest"]
     if doi := re.search(r"doi:(\S+)", citation):
         lines.append(f"  doi = {{{doi[1]}}},")
     if arxiv := re.search(r"arXiv:(\S+)", citation):

@@ -30,17 +30,17 @@ def results(experiment: str, profile: str = "full", *, results: str | os.PathLik
     Raises:
         UserError: where there are no rows, with the command that makes them.
     """
-    found = Store(results, profile, experiment).runs()
-    if found.empty and (profile, experiment) == (shipped.PROFILE, shipped.EXPERIMENT) and (home := shipped.folder()):
-        found = Store(home.parent.parent, profile, experiment, folder=home).runs()
-    if found.empty:
+    runs = Store(results, profile, experiment).runs()
+    if runs.empty and (profile, experiment) == (shipped.PROFILE, shipped.EXPERIMENT) and (home := shipped.folder()):
+        runs = Store(home.parent.parent, profile, experiment, folder=home).runs()
+    if runs.empty:
         if profile == "adhoc":
             told = f"dpbench run --algo {experiment}"
         else:
             experiments.get(experiment).blocks(profile)  # a name that is not known is told as such
             told = f"dpbench run --experiment {experiment} --profile {profile}"
         raise UserError(f"no rows of {experiment}, profile {profile}, in {os.fspath(results)}; run: {told}")
-    return found
+    return runs
 
 
 def status(
@@ -57,8 +57,8 @@ def status(
     """
     import pandas as pd
 
-    found = standings(experiment, profile, results=results)
-    return pd.DataFrame(found, columns=list(RunCounts.__dataclass_fields__))
+    counts = standings(experiment, profile, results=results)
+    return pd.DataFrame(counts, columns=list(RunCounts.__dataclass_fields__))
 
 
 def standings(
@@ -100,7 +100,7 @@ def compact(
     """
     if not (folder := Path(results) / profile).is_dir():
         raise UserError(f"results: there are no rows in {folder}; run: dpbench run --experiment NAME")
-    found = {}
+    sizes = {}
     for one in map(experiments.get, experiments.names() if experiment == "all" else [experiment]):
         store = Store(results, profile, one.name)
         rows = list(store.columns("key", "problem", "algorithm"))
@@ -113,5 +113,5 @@ def compact(
         stale = {key for key, *cell in rows if key not in planned.keys and tuple(cell) not in unknown}
         if stale:
             store.compact(stale)
-        found[one.name] = (len(rows) - len(stale), len(stale))
-    return found
+        sizes[one.name] = (len(rows) - len(stale), len(stale))
+    return sizes

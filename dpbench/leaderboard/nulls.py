@@ -31,13 +31,15 @@ def null_excess(problem: Problem) -> float:
 
 def main() -> None:
     """Write the numbers of all problems that are fetched; the others keep what they have."""
-    found = dict(nulls())
+    numbers = dict(nulls())
     names = {problem for blocks in tracks.grid().values() for block in blocks for problem in block.problems}
     for name in sorted(names):
         if datasets.available(catalogue.recipe_of(name).dataset):
-            found[name] = float(f"{null_excess(build(name)):.10g}")
+            numbers[name] = float(f"{null_excess(build(name)):.10g}")
     told = "# The excess loss of w = 0, by problem; written by dpbench.leaderboard.nulls\n"
-    FILE.write_text(told + "".join(f"{name} = {value!r}\n" for name, value in sorted(found.items())), encoding="utf-8")
+    FILE.write_text(
+        told + "".join(f"{name} = {value!r}\n" for name, value in sorted(numbers.items())), encoding="utf-8"
+    )
 
 
 if __name__ == "__main__":

@@ -41,10 +41,10 @@ def score(excess: float, null: float) -> float:
 
 def losses(runs: pd.DataFrame) -> pd.DataFrame:
     """The untimed runs, with `loss`: the excess, infinite where one diverged, failed or has none."""
-    found = runs[runs["timed"].eq(0)]
-    ended = found["status"].isin(outcomes.RESULTS)
-    excess = or_infinite(found["excess"].astype(float), found).where(ended, math.inf).fillna(math.inf)
-    return found.assign(loss=excess.clip(lower=0.0))
+    untimed = runs[runs["timed"].eq(0)]
+    ended = untimed["status"].isin(outcomes.RESULTS)
+    excess = or_infinite(untimed["excess"].astype(float), untimed).where(ended, math.inf).fillna(math.inf)
+    return untimed.assign(loss=excess.clip(lower=0.0))
 
 
 def pick(table: pd.DataFrame, cell: list[str], by: str) -> pd.DataFrame:
@@ -82,15 +82,15 @@ def scored(table: pd.DataFrame, nulls: Mapping[str, float], planned: Iterable[tu
     """
     there = pick(table[table["problem"].isin(nulls)], METHOD, "mean")
     cells = set(there[CELL].itertuples(index=False, name=None))
-    found = {
+    scores = {
         (problem, epsilon, name): score(mean, nulls[problem])
         for problem, epsilon, name, mean in there[[*METHOD, "mean"]].itertuples(index=False)
     }
     for problem, epsilon, algorithm in planned:
         if (problem, epsilon) in cells:
-            found.setdefault((problem, epsilon, algorithm), CLIP)
-    found |= {(*cell, NOTHING): 0.0 for cell in cells}
-    rows = [(*at, value) for at, value in found.items()]
+            scores.setdefault((problem, epsilon, algorithm), CLIP)
+    scores |= {(*cell, NOTHING): 0.0 for cell in cells}
+    rows = [(*at, value) for at, value in scores.items()]
     return pd.DataFrame(rows, columns=[*METHOD, "score"])
 
 
@@ -132,11 +132,11 @@ def placements(scores: pd.DataFrame, unpaid: Collection[str] = ()) -> list[Place
     whole = [name for name in scores.columns if scores[name].notna().all()]
     lines = _placements_of_all(scores[whole], unpaid)
     for name in sorted(set(scores.columns) - set(whole), key=lambda name: (scores[name].mean(), name)):
-        found = scores[[name]].dropna()
-        if len(found):
-            half = float(simultaneous(found.to_numpy())[0])
-            mean = float(found[name].mean())
-            lines.append(Placement(name, 0, mean, mean - half, mean + half, True, len(found)))
+        own = scores[[name]].dropna()
+        if len(own):
+            half = float(simultaneous(own.to_numpy())[0])
+            mean = float(own[name].mean())
+            lines.append(Placement(name, 0, mean, mean - half, mean + half, True, len(own)))
     return lines
 
 
@@ -178,13 +178,13 @@ def simultaneous(values: np.ndarray, level: float = LEVEL) -> np.ndarray:
 def duels(scores: pd.DataFrame) -> pd.DataFrame:
     """(methods × methods): the share of families on which the row's score is the lower; ties count half."""
     values = scores.to_numpy()
-    found = np.full((values.shape[1],) * 2, np.nan)
+    shares = np.full((values.shape[1],) * 2, np.nan)
     for i in range(values.shape[1]):
         both = ~np.isnan(values) & ~np.isnan(values[:, [i]])
         wins = np.where(both, (values[:, [i]] < values) + 0.5 * (values[:, [i]] == values), 0.0)
         with np.errstate(invalid="ignore"):
-            found[i] = wins.sum(axis=0) / both.sum(axis=0)
-    return pd.DataFrame(found, index=scores.columns, columns=scores.columns)
+            shares[i] = wins.sum(axis=0) / both.sum(axis=0)
+    return pd.DataFrame(shares, index=scores.columns, columns=scores.columns)
 
 
 class Price(NamedTuple):

@@ -29,12 +29,12 @@ class Submitted(NamedTuple):
 
 def submissions(store: Store) -> list[Submitted]:
     """Those beside the rows of `store`, by name."""
-    found = []
+    submitted = []
     for folder in sorted((store.folder / FOLDER).glob("*/")):
         manifest, audits, checked = (_read(folder / f"{name}.json") for name in ("manifest", "audit", "checked"))
         rows = Store(folder.parent.parent, folder.parent.name, folder.name).runs()
-        found.append(Submitted(manifest, audits, checked, rows))
-    return found
+        submitted.append(Submitted(manifest, audits, checked, rows))
+    return submitted
 
 
 def _read(path: Path) -> Any:

@@ -56,8 +56,8 @@ def kind(problem: str) -> str:
 def families() -> dict[str, str]:
     """Problem → family, of problems that share one; see families.toml. A problem with rows apart is in its own's."""
     told = read_toml(Path(__file__).with_name("families.toml"))
-    found = {problem: family for family, problems in told.items() for problem in problems}
-    return found | {f"{problem}-apart": found.get(problem, problem) for problem in catalogue.WITH_SCORED_ROWS}
+    family_of = {problem: family for family, problems in told.items() for problem in problems}
+    return family_of | {f"{problem}-apart": family_of.get(problem, problem) for problem in catalogue.WITH_SCORED_ROWS}
 
 
 def choice(problem: str) -> str:
@@ -97,8 +97,8 @@ def excluded() -> dict[str, str]:
 def knob(name: str) -> str:
     """The setting that is tuned; "" for a method that has none."""
     method, fixed = algorithms.resolve(name)
-    found = _file()["knob"].get(method.name, "T" if "T" in method.public_settings(1000, 10, 1.0) else "")
-    return "" if found in fixed else found
+    setting = _file()["knob"].get(method.name, "T" if "T" in method.public_settings(1000, 10, 1.0) else "")
+    return "" if setting in fixed else setting
 
 
 def size(problem: str) -> tuple[int, int]:
@@ -179,8 +179,8 @@ def _block(block: GridEntry, track: str, problem: str, name: str, epsilon: float
                 return None
         else:
             given[knob(name)] = list(values) if track == TUNE else BEST
-    found = msgspec.structs.replace(entrants.entering(block, problem, name, given), epsilon=[epsilon])
+    entered = msgspec.structs.replace(entrants.entering(block, problem, name, given), epsilon=[epsilon])
     if run == PRIVATE:
         mode = "pure" if rules.delta(method) == 0 else "tight"
-        return msgspec.structs.replace(found, algorithms=[run], accounting=mode)
-    return found
+        return msgspec.structs.replace(entered, algorithms=[run], accounting=mode)
+    return entered

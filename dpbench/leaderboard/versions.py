@@ -49,8 +49,8 @@ class Version(msgspec.Struct, frozen=True, kw_only=True):
 
 def rows_of(store: Store) -> pd.DataFrame:
     """All rows that a version freezes: those of the grid, and those of submissions."""
-    found = [store.runs(), *(one.rows for one in submissions(store))]
-    return pd.concat([one[[*DECIDING]] for one in found], ignore_index=True)
+    frames = [store.runs(), *(one.rows for one in submissions(store))]
+    return pd.concat([one[[*DECIDING]] for one in frames], ignore_index=True)
 
 
 def digest(rows: pd.DataFrame) -> str:
@@ -61,8 +61,8 @@ def digest(rows: pd.DataFrame) -> str:
 
 def versions(store: Store) -> list[Version]:
     """Those beside the rows of `store`, the oldest first."""
-    found = [msgspec.json.decode(path.read_bytes(), type=Version) for path in (store.folder / FOLDER).glob("*.json")]
-    return sorted(found, key=lambda one: (one.frozen, one.name))
+    frozen = [msgspec.json.decode(path.read_bytes(), type=Version) for path in (store.folder / FOLDER).glob("*.json")]
+    return sorted(frozen, key=lambda one: (one.frozen, one.name))
 
 
 def version_sentence(store: Store) -> str:

@@ -40,8 +40,8 @@ LINES = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00")
 
 def folders(results: Path) -> list[str]:
     """The folders under `results/adhoc` that have runs of `dpbench run`: not those of `compare` and of `submit`."""
-    found = sorted(path.parent for path in (results / PROFILE).glob("*/runs"))
-    return [path.name for path in found if list_parts(path / "runs") and not path.name.startswith(OF_OTHER_VERBS)]
+    folders = sorted(path.parent for path in (results / PROFILE).glob("*/runs"))
+    return [path.name for path in folders if list_parts(path / "runs") and not path.name.startswith(OF_OTHER_VERBS)]
 
 
 def build(results: str | os.PathLike[str], figures: str | os.PathLike[str]) -> Iterator[str]:
@@ -75,7 +75,7 @@ def beside(results: Path, rows: pd.DataFrame) -> pd.DataFrame:
 
     Best: the lowest mean over seeds, which is read off the data; methods that do not keep their ε are left out.
     """
-    found = []
+    frames = []
     for name in experiments.names():
         store = Store(results, shipped.PROFILE, name)
         if name == shipped.EXPERIMENT and not store.folder.is_dir() and (home := shipped.folder()):
@@ -84,8 +84,8 @@ def beside(results: Path, rows: pd.DataFrame) -> pd.DataFrame:
             frame = pd.DataFrame(store.columns(*READ), columns=list(READ))
             there = frame["problem"].isin(set(rows["problem"])) & frame["private"].eq(True) & frame["timed"].eq(0)
             frame = frame[there & outcomes.has_result(frame["status"]) & frame["excess"].notna()]
-            found.append(frame.assign(experiment=name))
-    whole = pd.concat(found) if found else pd.DataFrame(columns=list(READ))
+            frames.append(frame.assign(experiment=name))
+    whole = pd.concat(frames) if frames else pd.DataFrame(columns=list(READ))
     if whole.empty:
         return whole.assign(mean=[], se=[], seeds=[])
     table = means(whole.assign(excess=excess(whole)), [*CELL, "experiment"])

@@ -152,9 +152,9 @@ def check(
 ) -> Iterator[Context | Experiment]:
     """What `report --check` judges: a context per selected experiment and profile; the experiment where no rows are."""
     for experiment, _ in _selection(reference, profile):
-        found = list(contexts(experiment, profile, results))
-        yield from found
-        if not found:
+        profiles = list(contexts(experiment, profile, results))
+        yield from profiles
+        if not profiles:
             yield experiment
 
 
@@ -229,13 +229,13 @@ def scorecard(
         reference, profile, results: as of `report`.
     """
     rows, missing = [], []
-    for found in check(reference, profile, results=results):
-        if not isinstance(found, Context):
-            missing.append(found.name)
+    for context in check(reference, profile, results=results):
+        if not isinstance(context, Context):
+            missing.append(context.name)
             continue
-        where = (found.experiment.name, found.profile)
-        rows += [(*where, one.name, statement(one, v), v.word, v.numbers) for one, v in verdicts(found)]
-        for each in judged(found):
+        where = (context.experiment.name, context.profile)
+        rows += [(*where, one.name, statement(one, v), v.word, v.numbers) for one, v in verdicts(context)]
+        for each in judged(context):
             words = f"from runs that keep their ε: {in_words(each)}" if each.survival else ""
             rows.append((*where, each.cell.name, words, each.word, each.outcome.numbers))
     columns = ["experiment", "profile", "name", "text", "verdict", "numbers"]

@@ -73,17 +73,17 @@ UNIT = (
 
 def counts() -> dict[str, int]:
     """How many entries there are of each category."""
-    found = [one.category(cases) for _, one, cases in computed()]
-    return {category: found.count(category) for category in CATEGORIES}
+    categories = [one.category(cases) for _, one, cases in computed()]
+    return {category: categories.count(category) for category in CATEGORIES}
 
 
 def summary() -> str:
     """How many entries there are of each category, as a sentence."""
-    found = counts()
+    numbers = counts()
     return (
-        f"Of {sum(found.values())} entries, {found[FALSE]} state an ε that some neighbours break, "
-        f"{found[UNPROVED]} state an ε that is not proved, and {found[HARMLESS]} are harmless"
-        + (f"; {found[NEEDS_DATA]} need data that are not fetched." if found[NEEDS_DATA] else ".")
+        f"Of {sum(numbers.values())} entries, {numbers[FALSE]} state an ε that some neighbours break, "
+        f"{numbers[UNPROVED]} state an ε that is not proved, and {numbers[HARMLESS]} are harmless"
+        + (f"; {numbers[NEEDS_DATA]} need data that are not fetched." if numbers[NEEDS_DATA] else ".")
     )
 
 
@@ -92,15 +92,15 @@ def overview() -> list[tuple[str, str, list[str]]]:
 
     Cells: the most that a stated ε is exceeded by, of a part of a run and of whole runs.
     """
-    found = []
+    rows = []
     for experiment, one, cases in computed():
         known = [] if isinstance(cases, str) else [c for c in cases if not c.part]
         parts = [] if isinstance(cases, str) else [c for c in cases if c.part]
         worst = [_times([c.at_least / c.stated for c in some]) for some in (parts, known)]
         category = one.category(cases)
         most = _times([c.at_most / c.stated for c in known])
-        found.append((one.name, category, [f"{experiment}: {one.title}", *worst, most, category]))
-    return sorted(found, key=lambda each: CATEGORIES.index(each[1]))
+        rows.append((one.name, category, [f"{experiment}: {one.title}", *worst, most, category]))
+    return sorted(rows, key=lambda each: CATEGORIES.index(each[1]))
 
 
 def _times(ratios: list[float]) -> str:

@@ -104,13 +104,13 @@ def method(artefact: dict[str, Any], root: str) -> Markup:
 
 def _judged(artefact: dict[str, Any], one: dict[str, Any]) -> tuple[str, str, Markup]:
     """Claims or published values: (id, heading, content)."""
-    found = artefact.get("records", [])
+    records = artefact.get("records", [])
     files = tag("p", join((_file(name) for name in artefact["files"]), " · "), cls="files")
     told = method(artefact, "../")
     if artefact["name"] == manifest.SCORECARD:
         read = tag("p", glossary.linked(CLAIMS, "../"), cls="caption")
-        return artefact["name"], "Claims, judged on these rows", read + matrix.claims_list(found) + told + files
-    listed = matrix.values(found, one["experiment"], one["profile"])
+        return artefact["name"], "Claims, judged on these rows", read + matrix.claims_list(records) + told + files
+    listed = matrix.values(records, one["experiment"], one["profile"])
     return "values", artefact["title"], matrix.legend() + told + listed + files
 
 

@@ -71,10 +71,10 @@ def write_data(folder: Path, contexts: Iterable[Context]) -> str:
 
 def library() -> list[Path] | None:
     """BokehJS in the installed package, without importing it; None where it is not installed."""
-    found = util.find_spec("bokeh")
-    if found is None or not found.submodule_search_locations:
+    spec = util.find_spec("bokeh")
+    if spec is None or not spec.submodule_search_locations:
         return None
-    folder = Path(found.submodule_search_locations[0]) / "server" / "static" / "js"
+    folder = Path(spec.submodule_search_locations[0]) / "server" / "static" / "js"
     scripts = [folder / name for name in LIBRARY]
     return scripts if all(script.is_file() for script in scripts) else None
 

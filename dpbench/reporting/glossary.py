@@ -47,14 +47,14 @@ def source() -> str:
 @functools.cache
 def entries() -> tuple[Entry, ...]:
     """All entries, in the order of the page."""
-    found = []
+    entries = []
     for part in source().split("\n## ")[1:]:
         section, _, rest = part.partition("\n")
         for one in ENTRY.finditer(rest):
             plain = one["name"].partition(":")[0].lower()
             names = tuple(name.strip() for name in plain.split(","))
-            found.append(Entry(section.strip(), one["name"], names, re.sub(r"\s+", " ", one["text"])))
-    return tuple(found)
+            entries.append(Entry(section.strip(), one["name"], names, re.sub(r"\s+", " ", one["text"])))
+    return tuple(entries)
 
 
 @functools.cache
@@ -70,12 +70,12 @@ def linked(text: str, root: str) -> Markup:
     finds, anchors = terms()
     seen: set[str] = set()
 
-    def replaced(found: re.Match[str]) -> str:
-        anchor = anchors[found[1].lower()]
+    def replaced(match: re.Match[str]) -> str:
+        anchor = anchors[match[1].lower()]
         if anchor in seen:
-            return found[0]
+            return match[0]
         seen.add(anchor)
-        return f'<a class="term" href="{root}{PAGE}#{anchor}">{found[0]}</a>'
+        return f'<a class="term" href="{root}{PAGE}#{anchor}">{match[0]}</a>'
 
     parts = CODE.split(str(breakable(text)))
     return Markup("".join(part if part.startswith("<") else finds.sub(replaced, part) for part in parts))

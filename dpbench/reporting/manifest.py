@@ -77,8 +77,8 @@ def records(manifest: dict[str, Any], name: str) -> list[dict[str, Any]]:
 
 def read(path: Path) -> dict[str, Any]:
     """The manifest at `path`."""
-    found: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
-    return found
+    manifest: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+    return manifest
 
 
 def about(context: Context) -> dict[str, Any]:
@@ -109,6 +109,6 @@ def about(context: Context) -> dict[str, Any]:
 
 
 def _distinct(runs: Any, column: str) -> list[str]:
-    found = sorted(set(runs[column].dropna()))
+    values = sorted(set(runs[column].dropna()))
     unknown = column == "environment" and runs[column].isna().any()
-    return [*found, RECORDED_LATER] if unknown else found
+    return [*values, RECORDED_LATER] if unknown else values

@@ -35,24 +35,24 @@ DESCRIPTION = "Differentially private optimisers, side by side"
 
 def read(folder: Path) -> dict[str, dict[str, Any]]:
     """The manifests of a profile's folder by experiment, in the experiments' order."""
-    found = {path.parent.name: manifest.read(path) for path in sorted(folder.glob(f"*/{manifest.FILE}"))}
-    return {name: found[name] for name in (*experiments.names(), *found) if name in found}
+    manifests = {path.parent.name: manifest.read(path) for path in sorted(folder.glob(f"*/{manifest.FILE}"))}
+    return {name: manifests[name] for name in (*experiments.names(), *manifests) if name in manifests}
 
 
 def write(folder: Path, results: Path) -> Path:
     """Write the pages of the profile whose figures lie in `folder` and rows in `results`; the path of index.html."""
-    found = read(folder)
-    cells = reproduction.save(folder, found)
+    manifests = read(folder)
+    cells = reproduction.save(folder, manifests)
     nav = [
         ("index.html", "Overview"),
-        *((f"{name}/index.html", one["short"]) for name, one in found.items()),
+        *((f"{name}/index.html", one["short"]) for name, one in manifests.items()),
         (explorer.PAGE, "Explore"),
         ("privacy.html", "Privacy"),
         ("errata.html", "Errata"),
         (glossary.PAGE, glossary.TITLE),
     ]
     files.write(folder / "style.css", (resources.files(__package__) / "style.css").read_text("utf-8"))
-    for name, one in found.items():
+    for name, one in manifests.items():
         rows = Path(os.path.relpath(results / name, folder / name)).as_posix()
         body = experiment_page.body(one, folder / name, rows)
         title = f"{one.get('short', name)} – {SITE}"
@@ -70,12 +70,12 @@ def write(folder: Path, results: Path) -> Path:
     files.write(folder / glossary.PAGE, words)
     explorer.write_page(folder, nav)
     index = folder / "index.html"
-    overview = _overview(folder, found, cells)
+    overview = _overview(folder, manifests, cells)
     files.write(index, page(f"{SITE}, {folder.name} profile", nav, overview, here="index.html"))
     return index
 
 
-def _overview(folder: Path, found: dict[str, dict[str, Any]], cells: Any) -> Markup:
+def _overview(folder: Path, manifests: dict[str, dict[str, Any]], cells: Any) -> Markup:
     profile = folder.name
     sections = []
     if len(reproduction.cells_of(cells)):
@@ -83,10 +83,10 @@ def _overview(folder: Path, found: dict[str, dict[str, Any]], cells: Any) -> Mar
             folder, reproduction.NAME, f"{reproduction.TITLE}: {reproduction.in_all(cells).sentence()}"
         )
         sections.append((reproduction.NAME, reproduction.TITLE, figure + matrix.headline_table(cells)))
-    claims = join(_claims_in_brief(name, one) for name, one in found.items())
+    claims = join(_claims_in_brief(name, one) for name, one in manifests.items())
     if claims:
         sections.append(("claims", "What the papers claim, judged on these rows", _settings_note() + claims))
-    sections.append(("experiments", "Figures and tables", _experiments(profile, found)))
+    sections.append(("experiments", "Figures and tables", _experiments(profile, manifests)))
     errata = Markup(
         f"{errata_pages.INTRO} {errata_pages.summary()} {link('errata.html', 'All entries, with the numbers')}."
     )
@@ -94,13 +94,13 @@ def _overview(folder: Path, found: dict[str, dict[str, Any]], cells: Any) -> Mar
     rebuild = f"dpbench run --experiment all --profile {profile}\ndpbench report --profile {profile}"
     made = tag("p", "Figures, tables and pages are made from the rows alone: no solver runs.")
     sections.append(("rebuild", "To rebuild", tag("pre", rebuild) + made))
-    lead = tag("p", _summary(profile, found, cells), cls="lead")
-    return tag("h1", DESCRIPTION) + _which_method(found) + lead + articles(sections)
+    lead = tag("p", _summary(profile, manifests, cells), cls="lead")
+    return tag("h1", DESCRIPTION) + _which_method(manifests) + lead + articles(sections)
 
 
-def _which_method(found: dict[str, dict[str, Any]]) -> Markup:
+def _which_method(manifests: dict[str, dict[str, Any]]) -> Markup:
     """The first line of a table of answers, as a sentence; nothing where no experiment has one."""
-    for name, one in found.items():
+    for name, one in manifests.items():
         answers = next((a for a in one["artefacts"] if a["name"] == "answers" and a["rows"]), None)
         if answers is not None:
             cells = zip(answers["columns"][1:], answers["rows"][0][1:], strict=True)
@@ -115,8 +115,8 @@ def _which_method(found: dict[str, dict[str, Any]]) -> Markup:
     return Markup("")
 
 
-def _summary(profile: str, found: dict[str, dict[str, Any]], cells: Any) -> str:
-    words = sum((Counter(r["verdict"] for r in _claims(one)) for one in found.values()), Counter[str]())
+def _summary(profile: str, manifests: dict[str, dict[str, Any]], cells: Any) -> str:
+    words = sum((Counter(r["verdict"] for r in _claims(one)) for one in manifests.values()), Counter[str]())
     told = [
         f"{words[word]} {text}"
         for word, text in (
@@ -128,12 +128,12 @@ def _summary(profile: str, found: dict[str, dict[str, Any]], cells: Any) -> str:
         )
         if words[word]
     ]
-    runs = sum(one["runs"] for one in found.values())
+    runs = sum(one["runs"] for one in manifests.values())
     return (
         (f"Do the papers reproduce? {reproduction.in_all(cells).paragraph()} " if len(cells) else "")
         + (f"Of {counted(sum(words.values()), 'verdict')} on their claims: {', '.join(told)}. " if told else "")
         + "A claim that is not held is a result, not an error. "
-        + f"These pages show the {profile} profile: {counted(len(found), 'experiment')}, {counted(runs, 'run')}."
+        + f"These pages show the {profile} profile: {counted(len(manifests), 'experiment')}, {counted(runs, 'run')}."
     )
 
 
@@ -160,14 +160,14 @@ def _claims_in_brief(name: str, one: dict[str, Any]) -> Markup:
     return heading + tag("p", counts) + tag("details", each)
 
 
-def _experiments(profile: str, found: dict[str, dict[str, Any]]) -> Markup:
+def _experiments(profile: str, manifests: dict[str, dict[str, Any]]) -> Markup:
     rows: list[list[object]] = []
-    for name in dict.fromkeys((*experiments.names(), *found)):
-        if name not in found:
+    for name in dict.fromkeys((*experiments.names(), *manifests)):
+        if name not in manifests:
             command = f"dpbench run --experiment {name} --profile {profile}"
             rows.append([name, breakable(f"no results yet: {command}"), "", "", ""])
             continue
-        one = found[name]
+        one = manifests[name]
         built = [artefact for artefact in one["artefacts"] if artefact["name"] in one["planned"]]
         title = link(f"{name}/index.html", one["title"]) + tag("small", experiment_page.citation(one))
         gaps = sum(bool(a["gaps"]) for a in built)

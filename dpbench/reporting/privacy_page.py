@@ -117,33 +117,33 @@ def _bounds() -> dict[str, list[list[str]]]:
     source = resources.files(__package__) / AUDITED
     if not source.is_file():
         return {}
-    found: dict[str, list[list[str]]] = {}
+    bounds: dict[str, list[list[str]]] = {}
     for row in csv.DictReader(source.read_text("utf-8").splitlines()):
         told = [f"{row['unit']} ≥ {float(row['bound']):.3g}", f"{float(row['claim']):.3g}"]
         at = f"ε = {float(row['epsilon']):g}, {counted(int(row['runs']), 'run')}"
-        found.setdefault(row["algorithm"], []).append([row["label"], at, *told])
-    return found
+        bounds.setdefault(row["algorithm"], []).append([row["label"], at, *told])
+    return bounds
 
 
 def modes() -> list[tuple[str, str]]:
     """(accounting, what the docstring of its module, or else of its class, says of it in one line)."""
-    found = []
+    modes = []
     for name in accounting.names():
         mode = type(accounting.get(name))
         lines = f"{sys.modules[mode.__module__].__doc__}\n{mode.__doc__}".splitlines()
         named = [line.removeprefix(f"`{name}`: ") for line in lines if line.startswith(f"`{name}`: ")]
         line = named[0] if named else (mode.__doc__ or "").partition("\n")[0]
-        found.append((name, f"{line} Not (ε, δ)-DP: {mode.flaw}." if mode.flaw else line))
-    return found
+        modes.append((name, f"{line} Not (ε, δ)-DP: {mode.flaw}." if mode.flaw else line))
+    return modes
 
 
 def text() -> str:
     """The page as Markdown."""
-    found = list(sections())
-    parts = [f"# {TITLE}", f"{INTRO} {summary(found)}", NOTATION, "## Mechanisms"]
+    methods = list(sections())
+    parts = [f"# {TITLE}", f"{INTRO} {summary(methods)}", NOTATION, "## Mechanisms"]
     parts.append(_markdown(["mechanism", "sensitivity in", "theorem"], [[k, *v] for k, v in MECHANISMS.items()]))
     parts += ["## Composition", _markdown(["accounting", "what it is"], [list(mode) for mode in modes()])]
-    for one in found:
+    for one in methods:
         parts += [f"## {one.name}", f"**{one.title}**"]
         parts.append("\n".join(f"- *{name}*: {told}" for name, told in one.facts))
         parts.append(_markdown(HEADER, one.releases) if one.releases else "It releases nothing with noise.")
@@ -154,7 +154,7 @@ def text() -> str:
 
 def body() -> Markup:
     """The main part of privacy.html."""
-    found: list[tuple[str, object, Markup]] = []
+    methods: list[tuple[str, object, Markup]] = []
     listed = list(sections())
     for one in listed:
         facts = tag("dl", join(tag("dt", name) + tag("dd", breakable(told)) for name, told in one.facts))
@@ -162,7 +162,7 @@ def body() -> Markup:
         audited = table(AUDIT, one.audited) if one.audited else Markup("")
         kinds = "; ".join(dict.fromkeys([dict(one.facts)["proved for"], *(row[2] for row in one.releases)]))
         heading = join([f"{one.name}: {one.title} ", tag("small", kinds)])
-        found.append((f"method-{one.name}", heading, facts + releases + audited))
+        methods.append((f"method-{one.name}", heading, facts + releases + audited))
     mechanisms = table(["mechanism", "sensitivity in", "theorem"], [[k, *v] for k, v in MECHANISMS.items()], whole=True)
     composed = table(["accounting", "what it is"], [[name, breakable(told)] for name, told in modes()], whole=True)
     rules: list[tuple[str, object, Markup]] = [
@@ -170,20 +170,19 @@ def body() -> Markup:
         ("composition", "Composition", composed),
     ]
     lead = tag("p", f"{INTRO} {summary(listed)}", cls="lead") + tag("p", NOTATION, cls="caption")
-    return tag("h1", TITLE) + lead + folding([*rules, *found])
+    return tag("h1", TITLE) + lead + folding([*rules, *methods])
 
 
-def summary(found: list[Section]) -> str:
+def summary(methods: list[Section]) -> str:
     """How many methods are private, and what the audit found of them."""
-    private = sum(dict(one.facts)["private"] == "yes" for one in found)
-    audited = [one for one in found if one.audited]
+    private = sum(dict(one.facts)["private"] == "yes" for one in methods)
+    audited = [one for one in methods if one.audited]
     rows = [row for one in audited for row in one.audited]
     broken = [row for row in rows if float(row[2].split(" ≥ ")[1]) > float(row[3]) * AUDIT_SLACK]
     told = f"{len(broken)} exceed" if broken else "none exceeds"
     return (
-        f"Of {counted(len(found), 'method')} {private} are private; the others are baselines that use something of the "
-        f"data "
-        f"that no ε covers. The audit has {counted(len(rows), 'lower bound')} on the releases of "
+        f"Of {counted(len(methods), 'method')} {private} are private; the others are baselines that use something of "
+        f"the data that no ε covers. The audit has {counted(len(rows), 'lower bound')} on the releases of "
         f"{counted(len(audited), 'method')}: {told} what the method claims."
     )
 

@@ -42,11 +42,11 @@ MEANINGS = {
 }
 
 
-def frame_of(found: dict[str, dict[str, Any]]) -> pd.DataFrame:
+def frame_of(manifests: dict[str, dict[str, Any]]) -> pd.DataFrame:
     """One row per published value of every manifest: the columns of `Judged.record`, and the experiment."""
     rows = [
         {"experiment": name, "short": one["short"], **record}
-        for name, one in found.items()
+        for name, one in manifests.items()
         for record in records(one, VALUES)
     ]
     return pd.DataFrame(rows)
@@ -71,9 +71,9 @@ def in_all(frame: pd.DataFrame) -> Headline:
     return headline(frames.mappings(frame.astype(dict.fromkeys(numbers, float))))
 
 
-def save(folder: Path, found: dict[str, dict[str, Any]]) -> pd.DataFrame:
+def save(folder: Path, manifests: dict[str, dict[str, Any]]) -> pd.DataFrame:
     """Write reproduction.{pdf,svg,png,csv,md} of a profile's folder; the verdicts, none of which writes nothing."""
-    frame = frame_of(found)
+    frame = frame_of(manifests)
     if len(cells_of(frame)):
         with figure_style():
             written = Figure(_drawn(frame), frame, in_all(frame).sentence()).save(folder / NAME, TITLE)

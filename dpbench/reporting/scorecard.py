@@ -18,14 +18,14 @@ from dpbench.study.verdicts import Judged, judge
 
 def artefacts(experiment: Experiment) -> list[Artefact]:
     """What every experiment has beside its own artefacts."""
-    found = []
+    artefacts = []
     if experiment.claims:
-        found.append(Artefact("scorecard", "Scorecard: the claims, judged on these rows", scorecard))
+        artefacts.append(Artefact("scorecard", "Scorecard: the claims, judged on these rows", scorecard))
     if experiment.cells:
-        found.append(Artefact("published_values", "Published values, and what became of each", published_values))
+        artefacts.append(Artefact("published_values", "Published values, and what became of each", published_values))
         if any(PLANTED in block.artefacts for blocks in experiment.grid().values() for block in blocks):
-            found.append(Artefact(PLANTED, "Runs with wrong noise, made on purpose", planted))
-    return found
+            artefacts.append(Artefact(PLANTED, "Runs with wrong noise, made on purpose", planted))
+    return artefacts
 
 
 def verdicts(context: Context) -> Iterator[tuple[Claim, Verdict]]:
@@ -81,21 +81,21 @@ def published_values(context: Context) -> Table:
         for one, record in zip(cells, records, strict=True)
     ]  # fmt: skip
     header = ["published value", "class", "why", "notices", "does not notice", "survives", "numbers"]
-    found = headline(records)
-    caption = found.sentence() if cells else "No printed value of this paper is judged here; see its claims."
+    summary = headline(records)
+    caption = summary.sentence() if cells else "No printed value of this paper is judged here; see its claims."
     return Table(
         pd.DataFrame(rows, columns=header),
         caption,
         pd.DataFrame(records),
-        method=f"{found.paragraph()} {'. '.join(found.lines())}.",
+        method=f"{summary.paragraph()} {'. '.join(summary.lines())}.",
     )
 
 
 def planted(context: Context) -> Table:
     """By recipe that is wrong on purpose: how many values would have passed it, of those that pass all else."""
-    found = headline(one.record() for one in judged(context))
-    rows = [[name, f"{some} of {of}"] for name, (some, of) in found.placebo.items()]
-    rows += [[f"pooled ratio, {name}", str(one)] for name, one in found.pooled.items()]
+    summary = headline(one.record() for one in judged(context))
+    rows = [[name, f"{some} of {of}"] for name, (some, of) in summary.placebo.items()]
+    rows += [[f"pooled ratio, {name}", str(one)] for name, one in summary.pooled.items()]
     caption = "Runs that are wrong on purpose, each judged as the right ones are: how many published values they pass."
     gaps = [] if len(context.rows(PLANTED)) else [context.gap(PLANTED, "runs with wrong noise")]
     return Table(pd.DataFrame(rows, columns=["wrong runs", "values that they would pass"]), caption, gaps=gaps)

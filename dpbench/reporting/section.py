@@ -30,9 +30,9 @@ WIDE = r"\resizebox{\ifdim\width>\linewidth\linewidth\else\width\fi}{!}{"
 
 def write(folder: Path) -> list[Path]:
     """Write both files of an experiment's folder; their paths."""
-    found = manifest.read(folder / manifest.FILE)
-    entries = citing.cite(found["experiment"])
-    files.write(folder / FILE, "\n".join(_lines(found, _keys(entries))) + "\n")
+    record = manifest.read(folder / manifest.FILE)
+    entries = citing.cite(record["experiment"])
+    files.write(folder / FILE, "\n".join(_lines(record, _keys(entries))) + "\n")
     files.write(folder / REFERENCES, entries)
     return [folder / FILE, folder / REFERENCES]
 
@@ -41,38 +41,40 @@ def _keys(entries: str) -> list[str]:
     return re.findall(r"^@\w+\{([^,\s]+),", entries, flags=re.MULTILINE)
 
 
-def _lines(found: dict[str, Any], cited: list[str]) -> Iterator[str]:
-    name = found["experiment"]
+def _lines(record: dict[str, Any], cited: list[str]) -> Iterator[str]:
+    name = record["experiment"]
     yield r"% Needs \usepackage{graphicx,booktabs,longtable}; \input this file after saying where it lies:"
     yield r"% \newcommand{\dpbenchfolder}{path/of/this/folder}"
     yield r"\providecommand{\dpbenchfolder}{.}"
-    yield rf"\section{{{escaped(found['title'])}}}"
+    yield rf"\section{{{escaped(record['title'])}}}"
     yield rf"\label{{sec:{name}}}"
-    yield _setting(found, cited)
-    for one in found["artefacts"]:
+    yield _setting(record, cited)
+    for one in record["artefacts"]:
         if one["name"] not in manifest.JUDGED:
             yield ""
             yield from _figure(name, one) if one["kind"] == "figure" else _table(name, one)
-    if claims := manifest.records(found, manifest.SCORECARD):
+    if claims := manifest.records(record, manifest.SCORECARD):
         yield ""
         yield from _claims(name, claims)
-    values = next((one for one in found["artefacts"] if one["name"] == manifest.VALUES), None)
+    values = next((one for one in record["artefacts"] if one["name"] == manifest.VALUES), None)
     if values is not None:
         yield ""
         yield escaped(values["caption"])
 
 
-def _setting(found: dict[str, Any], cited: list[str]) -> str:
+def _setting(record: dict[str, Any], cited: list[str]) -> str:
     """What the rows are: how many, by what, under which neighbours, and who checked their ε."""
-    statuses = ", ".join(f"{count:,} {status}" for status, count in found["statuses"].items())
+    statuses = ", ".join(f"{count:,} {status}" for status, count in record["statuses"].items())
     sentences = [
-        f"All figures and tables are made from {counted(found['runs'], 'run')} ({statuses}) of the {found['profile']} "
-        f"profile, by {_either(found['code_versions'])}"
+        f"All figures and tables are made from {counted(record['runs'], 'run')} ({statuses}) of the "
+        f"{record['profile']} profile, by {_either(record['code_versions'])}"
     ]
-    if found["relations"]:
-        sentences.append(f"Neighbours: {' and '.join(found['relations'])}")
-    if found["checked_by"]:
-        sentences.append(f"Every ε was computed a second time from the noise that was drawn ({found['checked_by'][0]})")
+    if record["relations"]:
+        sentences.append(f"Neighbours: {' and '.join(record['relations'])}")
+    if record["checked_by"]:
+        sentences.append(
+            f"Every ε was computed a second time from the noise that was drawn ({record['checked_by'][0]})"
+        )
     citation = rf"~\cite{{{','.join(cited)}}}" if cited else ""
     first, *rest = map(escaped, sentences)
     return " ".join(f"{each}." for each in [first + citation, *rest])

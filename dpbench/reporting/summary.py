@@ -119,11 +119,11 @@ def _plain(frame: pd.DataFrame) -> list[list[Any]]:
 
 def _read(path: Path) -> Summary:
     try:
-        found = json.loads(path.read_text(encoding="utf-8"))
-        if found["format"] != FORMAT:
-            raise UserError(f"{path} has format {found['format']}, this version reads {FORMAT}: write it anew")
-        table = pd.DataFrame(found["cells"], columns=COLUMNS)
-        judged = pd.DataFrame(found["verdicts"], columns=JUDGED)
+        content = json.loads(path.read_text(encoding="utf-8"))
+        if content["format"] != FORMAT:
+            raise UserError(f"{path} has format {content['format']}, this version reads {FORMAT}: write it anew")
+        table = pd.DataFrame(content["cells"], columns=COLUMNS)
+        judged = pd.DataFrame(content["verdicts"], columns=JUDGED)
     except (ValueError, KeyError, TypeError) as error:
         raise UserError(f"{path} is no summary that dpbench diff --save wrote") from error
     return Summary(str(path), table.astype({"n": float, "mean": float, "se": float, "epsilon": float}), judged)
@@ -131,6 +131,6 @@ def _read(path: Path) -> Summary:
 
 def summarise(source: str | os.PathLike[str], target: str | os.PathLike[str]) -> int:
     """Write the summary of a folder of rows to a file that `diff` reads; how many settings it has."""
-    found = load(Path(source))
-    save(found, Path(target))
-    return len(found.cells)
+    summary = load(Path(source))
+    save(summary, Path(target))
+    return len(summary.cells)

@@ -106,11 +106,11 @@ def _filled(kind: str, name: str) -> dict[str, str]:
 
 def _texts(kind: str, filled: dict[str, str]) -> list[tuple[Path, str]]:
     """(where in the package, content) of each file."""
-    found = []
+    texts = []
     for folder in ("all", kind):
         root = Path(str(resources.files(__name__))) / "templates" / folder
         for path in sorted(root.rglob("*.in")):
             parts = [filled["module"] if part == "package" else part for part in path.relative_to(root).parts]
             parts[-1] = parts[-1].removesuffix(".in").replace("test_package", f"test_{filled['module']}")
-            found.append((Path(*parts), Template(path.read_text(encoding="utf-8")).substitute(filled)))
-    return found
+            texts.append((Path(*parts), Template(path.read_text(encoding="utf-8")).substitute(filled)))
+    return texts

@@ -62,10 +62,10 @@ class Notation:
         >>> Notation(prefix="$", thousands=",").number("-$12,345.67"), Notation(decimal=",").number("1.5")
         (-12345.67, nan)
         """
-        found = self.pattern.fullmatch(text)
-        if found is None:
+        match = self.pattern.fullmatch(text)
+        if match is None:
             return math.nan
-        sign, digits = found.groups()
+        sign, digits = match.groups()
         if sign and digits[:1] in "+-":
             return math.nan
         plain = digits.replace(self.thousands, "") if self.thousands else digits
@@ -149,9 +149,9 @@ class Categories:
 
     def run(self, table: pandas.DataFrame) -> tuple[np.ndarray, np.ndarray]:
         """(values (n, w), whether each cell is a category (n, 1))."""
-        found = codes(table[self.column], self.labels)
-        known = (found >= 0)[:, None]
-        return np.where(known, self.values[found], 0.0), known
+        indices = codes(table[self.column], self.labels)
+        known = (indices >= 0)[:, None]
+        return np.where(known, self.values[indices], 0.0), known
 
 
 @dataclass(frozen=True)
@@ -249,14 +249,14 @@ class Encoding:
         known = np.ones((len(X), 1), bool)
         for step in self.steps:
             if isinstance(step, Missing):
-                found = ~known
+                part = ~known
             else:
-                found, known = step.run(table)
+                part, known = step.run(table)
                 if fitting and self.dropped:
                     names = step.columns if isinstance(step, Numbers) else (step.column,)
                     zero |= (~known & np.isin(names, list(self.dropped))).any(axis=1)
-            X[:, at : at + found.shape[1]] = found
-            at += found.shape[1]
+            X[:, at : at + part.shape[1]] = part
+            at += part.shape[1]
         X[zero] = 0.0
         X /= self.unit
         if self.bound is not None:
@@ -345,8 +345,8 @@ def target_values(target: Target, values: Any) -> tuple[np.ndarray, np.ndarray]:
     The row of an unknown label has to be set to zeros: it moves no model, and the number of rows stays what it is.
     """
     if target.classes is not None:
-        found = codes(values, target.classes)
-        return np.maximum(found, 0), found >= 0
+        indices = codes(values, target.classes)
+        return np.maximum(indices, 0), indices >= 0
     assert target.bounds is not None
     cells, known = scaled(numbers(values, notation_of(target))[:, None], *target.bounds)
     return cells[:, 0], known[:, 0]
@@ -360,10 +360,10 @@ def scaled(cells: np.ndarray, low: Any, high: Any) -> tuple[np.ndarray, np.ndarr
     known = ~np.isnan(cells)
     middle, half = low / 2 + high / 2, high / 2 - low / 2  # the halves first: high - low may overflow
     with np.errstate(over="ignore", invalid="ignore"):  # of an infinite cell, or one far beyond its bounds
-        found = (cells - middle) / half
-    np.clip(found, -1, 1, out=found)
-    found[~known] = 0.0
-    return found, known
+        units = (cells - middle) / half
+    np.clip(units, -1, 1, out=units)
+    units[~known] = 0.0
+    return units, known
 
 
 def is_time(values: Any) -> bool:
@@ -396,8 +396,8 @@ def _each(column: Any, read: Callable[[Any], float], missing: float) -> np.ndarr
     if column.dtype == object:
         return np.array([read(cell) for cell in column.tolist()], dtype=np.float64)
     which, different = pd.factorize(column)
-    found = np.array([*map(read, different.tolist()), missing], dtype=np.float64)
-    return found[which]
+    numbers = np.array([*map(read, different.tolist()), missing], dtype=np.float64)
+    return numbers[which]
 
 
 def number(cell: Any, notation: Notation = PLAIN) -> float:
@@ -476,13 +476,13 @@ def date_part(values: Any, part: str, order: str | None = None) -> np.ndarray:
         which, different = pd.factorize(column)
         column = pd.Series([*different.tolist(), None], dtype=object)
     text = pd.Series([_date(cell, order) for cell in column.tolist()], dtype=object)
-    found = _part(pd.to_datetime(text, errors="coerce", format="ISO8601", utc=True), part)
-    return np.asarray(found[which])
+    parts = _part(pd.to_datetime(text, errors="coerce", format="ISO8601", utc=True), part)
+    return np.asarray(parts[which])
 
 
 def _part(dates: pandas.Series, part: str) -> np.ndarray:
-    found = getattr(dates.dt, {"weekday": "day_of_week"}.get(part, part))
-    return np.asarray(found.to_numpy(dtype=np.float64, na_value=np.nan))
+    values = getattr(dates.dt, {"weekday": "day_of_week"}.get(part, part))
+    return np.asarray(values.to_numpy(dtype=np.float64, na_value=np.nan))
 
 
 FINER = re.compile(r"([.,]\d{6})\d+")  # than a microsecond
@@ -500,6 +500,6 @@ def _date(cell: Any, order: str | None) -> str | None:
     after 2262, so that 9999-12-31 would be missing in all other rows.
     """
     text = cell.isoformat() if isinstance(cell, datetime.date) else cell.strip(BLANKS) if isinstance(cell, str) else ""
-    if order is not None and (found := WRITTEN[order].fullmatch(text)):
-        text = f"{found['y']}-{found['m']:0>2}-{found['d']:0>2}{found['time'] or ''}"
+    if order is not None and (match := WRITTEN[order].fullmatch(text)):
+        text = f"{match['y']}-{match['m']:0>2}-{match['d']:0>2}{match['time'] or ''}"
     return FINER.sub(r"\1", text) if text.isascii() and text[:1].isdigit() else None

@@ -121,13 +121,13 @@ def _decodes(source: Path, encoding: str) -> bool:
 
 
 def _looks(table: pandas.DataFrame | Iterable[pandas.DataFrame]) -> dict[str, _Look]:
-    found: dict[str, _Look] = {}
+    looks: dict[str, _Look] = {}
     for part in in_parts(table):
         if not part.columns.is_unique:
             raise UserError(f"two columns are called {part.columns[part.columns.duplicated()][0]}; rename one")
         for name in part.columns:
-            found.setdefault(str(name), _Look(str(name))).add(part[name])
-    return found
+            looks.setdefault(str(name), _Look(str(name))).add(part[name])
+    return looks
 
 
 def in_parts(table: Any) -> Iterable[pandas.DataFrame]:
@@ -168,10 +168,10 @@ class _Look:
             self.notation, self.order = _notation(texts), _order(texts)
         if len(self.labels) <= COUNTED:
             self.labels |= {word(cell) for cell in different.head(COUNTED + 1).tolist()}
-        found = numbers(values, self.notation or PLAIN)
-        self.row_numbers.add(found)
-        self.as_numbers += int((~np.isnan(found[there])).sum())
-        finite = found[np.isfinite(found)]
+        cells = numbers(values, self.notation or PLAIN)
+        self.row_numbers.add(cells)
+        self.as_numbers += int((~np.isnan(cells[there])).sum())
+        finite = cells[np.isfinite(cells)]
         if len(finite):
             self.low, self.high = min(self.low, float(finite.min())), max(self.high, float(finite.max()))
             self.whole = self.whole and bool((finite == np.round(finite)).all())
@@ -217,8 +217,8 @@ class _Look:
     def written(self) -> dict[str, Any]:
         """What of the notation is not the usual one."""
         names = ("prefix", "suffix", "thousands", "decimal")
-        found = self.notation or PLAIN
-        return {name: getattr(found, name) for name in names if getattr(found, name) != getattr(PLAIN, name)}
+        notation = self.notation or PLAIN
+        return {name: getattr(notation, name) for name in names if getattr(notation, name) != getattr(PLAIN, name)}
 
 
 def _as_text(cell: Any) -> Any:
@@ -230,7 +230,7 @@ def _notation(texts: list[str]) -> Notation:
     """The notation that most of the texts are numbers in; of those as good, the first of `MARKS`."""
     if not texts or sum(not math.isnan(one) for one in numbers(texts)) >= READABLE * len(texts):
         return PLAIN
-    around = [found.groups() for text in texts if (found := AROUND.fullmatch(text.strip(BLANKS)))]
+    around = [match.groups() for text in texts if (match := AROUND.fullmatch(text.strip(BLANKS)))]
     if len(around) < READABLE * len(texts):
         return PLAIN
     ends = [Counter((one or "").strip(BLANKS) for one in side) for side in zip(*around, strict=True)]
@@ -293,7 +293,7 @@ def _listed(written: Mapping[str, str]) -> str:
 
 def _together(columns: dict[str, Column], remarks: list[str]) -> dict[str, Column]:
     """Many neighbours of one name but for a number, all numbers, with the bounds of all: they are one decision."""
-    found = dict(columns)
+    together = dict(columns)
     for _, names in alike({name: one.bounds is not None for name, one in columns.items()}):
         if len(names) < MANY or columns[names[0]].bounds is None:
             continue
@@ -307,9 +307,9 @@ def _together(columns: dict[str, Column], remarks: list[str]) -> dict[str, Colum
         one = msgspec.structs.replace(
             first, bounds=(min(low for low, _ in ends), max(high for _, high in ends)), missing=missing, decide=decide
         )
-        found |= dict.fromkeys(names, one)
+        together |= dict.fromkeys(names, one)
         remarks.append(f"{names[0]} to {names[-1]}: {len(names)} columns under one pattern, with the bounds of all")
-    return found
+    return together
 
 
 def _target(name: str, look: _Look, remarks: list[str]) -> Target:
@@ -360,10 +360,10 @@ def inspect(schema: Schema, table: pandas.DataFrame | Iterable[pandas.DataFrame]
             lengths = np.linalg.norm(whole.rows(part) * whole.unit, axis=1)
             longer += int((lengths > schema.row_bound * (1 + 1e-12)).sum())
         rows += len(part)
-    found = [f"schema: {line} came from the data: decide" for line in schema.undecided]
-    found += [f"{name}: {line}" for name, one in columns.items() for line in one.lines()]
-    found += [f"{schema.target.name}: {line}" for line in target.lines()] if labelled else []
-    return found + ([f"row_bound: {longer:,} of {rows:,} rows are shortened"] if longer else [])
+    lines = [f"schema: {line} came from the data: decide" for line in schema.undecided]
+    lines += [f"{name}: {line}" for name, one in columns.items() for line in one.lines()]
+    lines += [f"{schema.target.name}: {line}" for line in target.lines()] if labelled else []
+    return lines + ([f"row_bound: {longer:,} of {rows:,} rows are shortened"] if longer else [])
 
 
 class _Column:
@@ -410,13 +410,13 @@ class _Target:
         self._seen: set[int] = set()
 
     def add(self, values: Any) -> None:
-        found, known = target_values(self._target, values)
+        classes, known = target_values(self._target, values)
         self._rows += len(known)
         self._lost += int((~known).sum())
         if self._target.bounds is not None:
             self._beyond += _beyond(numbers(values, notation_of(self._target)), self._target.bounds)
         else:
-            self._seen |= set(found[known].tolist())
+            self._seen |= set(classes[known].tolist())
 
     def lines(self) -> list[str]:
         lines = [f"{self._lost:,} rows have no usable label; they become rows of zeros"] if self._lost else []

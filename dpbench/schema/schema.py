@@ -154,22 +154,22 @@ class Schema(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tr
 
     def groups(self) -> list[tuple[str, list[str], Column]]:
         """(name or pattern, names, column), many neighbours of one name but for a number and alike in one."""
-        found = []
+        groups = []
         for pattern, names in alike(self.columns):
             single = len(names) < MANY
-            found += (
+            groups += (
                 [(name, [name], self.columns[name]) for name in names]
                 if single
                 else [(pattern, names, self.columns[names[0]])]
             )
-        return found
+        return groups
 
     @property
     def undecided(self) -> list[str]:
         """What a draft took from the data and nobody has decided: "columns.age: bounds", …."""
-        found = [f"the file: {', '.join(self.decide)}"] if self.decide else []
-        found += [f"columns.{name}: {', '.join(one.decide)}" for name, _, one in self.groups() if one.decide]
-        return found + ([f"target: {', '.join(self.target.decide)}"] if self.target.decide else [])
+        undecided = [f"the file: {', '.join(self.decide)}"] if self.decide else []
+        undecided += [f"columns.{name}: {', '.join(one.decide)}" for name, _, one in self.groups() if one.decide]
+        return undecided + ([f"target: {', '.join(self.target.decide)}"] if self.target.decide else [])
 
     def require_decided(self) -> None:
         """UserError while anything is undecided: a private fit must not use it."""
@@ -194,13 +194,13 @@ class Schema(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tr
 
 
 def _lines(one: Column | Target | Schema, names: tuple[str, ...] = ()) -> list[str]:
-    found = []
+    lines = []
     for name, value in msgspec.to_builtins(one).items():
         if names and name not in names:
             continue
         mark = "  # decide: found in the data" if name in one.decide else ""
-        found.append(f"{name} = {json.dumps(value, ensure_ascii=False)}{mark}")
-    return found
+        lines.append(f"{name} = {json.dumps(value, ensure_ascii=False)}{mark}")
+    return lines
 
 
 def check_bounds(bounds: tuple[float, float]) -> None:
@@ -247,8 +247,8 @@ def alike(columns: Mapping[str, object]) -> list[tuple[str, list[str]]]:
     """
 
     def pattern(name: str) -> str:
-        found = re.fullmatch(r"(.*\D|)\d+(\D*)", name, re.DOTALL)
-        return f"{found[1]}*{found[2]}" if found else name
+        match = re.fullmatch(r"(.*\D|)\d+(\D*)", name, re.DOTALL)
+        return f"{match[1]}*{match[2]}" if match else name
 
     grouped = itertools.groupby(columns.items(), key=lambda item: (pattern(item[0]), item[1]))
     return [(key[0], [name for name, _ in items]) for key, items in grouped]
@@ -276,7 +276,7 @@ def load(source: str | os.PathLike[str] | Schema) -> Schema:
 
 def _expanded(columns: dict[str, Any], where: str) -> dict[str, Any]:
     """The columns, an entry for each of the names of a pattern, as [columns."gene_*"]."""
-    found: dict[str, Any] = {}
+    expanded: dict[str, Any] = {}
     for key, column in columns.items():
         names = [key]
         if isinstance(column, dict) and "names" in column:
@@ -292,10 +292,10 @@ def _expanded(columns: dict[str, Any], where: str) -> dict[str, Any]:
                     f"{where}: columns.{key}: {odd[0]} is none of this pattern; give it an entry of its own"
                 )
         for name in names:
-            if name in found:
+            if name in expanded:
                 raise UserError(f"{where}: columns.{name} has two entries; leave one out")
-            found[name] = column
-    return found
+            expanded[name] = column
+    return expanded
 
 
 T = TypeVar("T")

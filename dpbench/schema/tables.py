@@ -75,8 +75,8 @@ def read_table(data: str | os.PathLike[str], schema: str | os.PathLike[str] | Sc
     """
     import pandas as pd
 
-    found = list(parts(data, load(schema)))
-    return found[0] if len(found) == 1 else pd.concat(found, ignore_index=True)
+    frames = list(parts(data, load(schema)))
+    return frames[0] if len(frames) == 1 else pd.concat(frames, ignore_index=True)
 
 
 def parts(
@@ -227,11 +227,11 @@ class _Framed:
     def read(self, size: int = -1) -> str:
         """The next signs of the text; ValueError where a quote is out of its place."""
         try:
-            found = self._stream.read(size)
+            text = self._stream.read(size)
         except (OSError, EOFError, zlib.error, lzma.LZMAError) as error:  # of which pandas says only that it failed
             self.failed = error
             raise
-        signs = self._tail + (found or "\n")
+        signs = self._tail + (text or "\n")
         if '"' in signs:
             codes = np.frombuffer(signs.encode("utf-32-le", "surrogatepass"), np.uint32)
             places = 1 + np.flatnonzero(codes[1:-1] == QUOTE)  # each with a sign before and behind it
@@ -240,10 +240,10 @@ class _Framed:
             self._quotes += len(places)
             if not np.isin(beside, self._ends).all():
                 raise ValueError("a quote inside of a field")
-        if not found and self._quotes % 2:
+        if not text and self._quotes % 2:
             raise ValueError("a quote that is not closed")
         self._tail = signs[-2:]
-        return found
+        return text
 
 
 @contextmanager

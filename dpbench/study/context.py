@@ -37,8 +37,8 @@ def memoised(compute: Callable[Concatenate[Context, P], Value]) -> Callable[Conc
         asked, known = (compute, args, *sorted(named.items())), context.found_before
         if asked not in known:
             known[asked] = compute(context, *args, **named)
-        found: Value = known[asked]
-        return found
+        value: Value = known[asked]
+        return value
 
     return find
 
@@ -84,14 +84,14 @@ class Context:
 
     def drawn_beside(self, artefact: str) -> list[str]:
         """The methods of the rows beside that the artefact takes along, in words."""
-        found = self._beside_of(artefact)
-        told = found[["algorithm", "relation", "accounting"]].drop_duplicates().itertuples(index=False)
+        beside = self._beside_of(artefact)
+        told = beside[["algorithm", "relation", "accounting"]].drop_duplicates().itertuples(index=False)
         return [f"{algorithm} ({relation}, {accounting} accounting)" for algorithm, relation, accounting in told]
 
     def traces(self, runs: pd.DataFrame) -> pd.DataFrame:
         """The traces of these runs, with the runs' columns beside them."""
-        found = [store.traces(runs["key"]) for store in (self.store, *self.beside)]
-        traces = pd.concat([one for one in found if not one.empty] or found[:1], ignore_index=True)
+        frames = [store.traces(runs["key"]) for store in (self.store, *self.beside)]
+        traces = pd.concat([one for one in frames if not one.empty] or frames[:1], ignore_index=True)
         return traces.merge(runs.drop(columns=["excess", "seconds"]), on="key")
 
     def blocks(self, artefact: str, **equal: Any) -> list[GridEntry]:
@@ -177,20 +177,20 @@ class Context:
         cells = {(p, e) for block in self.blocks(artefact) for p in block.problems for e in block.epsilon}
         own = {a for block in self.blocks(artefact) for a in block.algorithms}
         frames = [self.runs.iloc[:0], *(store.runs() for store in self.beside)]
-        found = pd.concat([frame for frame in frames if not frame.empty] or frames[:1], ignore_index=True)
-        there = [cell in cells for cell in zip(found["problem"], found["epsilon"], strict=True)]
-        return found[pd.Series(there, index=found.index, dtype=bool) & ~found["algorithm"].isin(own)]
+        beside = pd.concat([frame for frame in frames if not frame.empty] or frames[:1], ignore_index=True)
+        there = [cell in cells for cell in zip(beside["problem"], beside["epsilon"], strict=True)]
+        return beside[pd.Series(there, index=beside.index, dtype=bool) & ~beside["algorithm"].isin(own)]
 
 
 def _sizes(problems: list[str]) -> str:
     """ "n = 30,956" of the problems, from the least to the largest; "" where none is known without its data."""
-    found = []
+    sizes = []
     for problem in problems:
         try:
-            found.append(catalogue.declare(problem).n)
+            sizes.append(catalogue.declare(problem).n)
         except UserError:  # not fetched, or of a package that is not installed here
             continue
-    return f"n = {span(found)}" if found else ""
+    return f"n = {span(sizes)}" if sizes else ""
 
 
 def _either(column: pd.Series) -> str:

@@ -71,15 +71,15 @@ class Claim:
 
     def judge(self, context: Context) -> list[Verdict]:
         """The verdicts, one or (as published, at a proven ε) several; missing rows are one, too."""
-        found: list[Verdict] = []
+        verdicts: list[Verdict] = []
         try:
             checked = self.check(context)
             for verdict in [checked] if isinstance(checked, Verdict) else checked:
-                found.append(verdict)
+                verdicts.append(verdict)
         except NotEnough as missing:
             command = context.command(self.shows if missing.artefact is None else missing.artefact)
-            found.append(Verdict(NOT_ENOUGH, f"{missing}; run: {command}"))
-        return found
+            verdicts.append(Verdict(NOT_ENOUGH, f"{missing}; run: {command}"))
+        return verdicts
 
 
 @dataclass(frozen=True)

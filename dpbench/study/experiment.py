@@ -58,13 +58,13 @@ class Experiment:
         source = self.file("paper.bib")
         text = source.read_text(encoding="utf-8") if source.is_file() else ""
         given = dict(re.findall(r"^ *(doi|eprint) *= *[{]([^}]+)[}]", text, flags=re.MULTILINE))
-        found = (("doi", "doi", "https://doi.org/"), ("eprint", "arXiv", "https://arxiv.org/abs/"))
-        return tuple((f"{label}:{given[name]}", root + given[name]) for name, label, root in found if name in given)
+        kinds = (("doi", "doi", "https://doi.org/"), ("eprint", "arXiv", "https://arxiv.org/abs/"))
+        return tuple((f"{label}:{given[name]}", root + given[name]) for name, label, root in kinds if name in given)
 
     @cached_property
     def artefacts(self) -> tuple[Artefact, ...]:
-        found = {one.name: one for one in declared(self.modules, Artefact)}
-        return tuple(found[name] for name in dict.fromkeys([*self.order, *found]))
+        by_name = {one.name: one for one in declared(self.modules, Artefact)}
+        return tuple(by_name[name] for name in dict.fromkeys([*self.order, *by_name]))
 
     @cached_property
     def claims(self) -> tuple[Claim, ...]:
@@ -99,8 +99,8 @@ class Experiment:
         keys = [f"{'Fig.' if kind == 'Fig' else kind} {n}" for kind, ns in named for n in re.findall(r"\d+", ns)]
         keys = keys or re.findall(r"Section [\w.]*\w", place)
         known = self.published().get("pages", {}) if keys and self.published_text() else {}
-        found = [str(known[key]) for key in keys if key in known]
-        return f"{place} ({'p.' if len(found) == 1 else 'pp.'} {', '.join(found)})" if found else place
+        pages = [str(known[key]) for key in keys if key in known]
+        return f"{place} ({'p.' if len(pages) == 1 else 'pp.'} {', '.join(pages)})" if pages else place
 
     def published_text(self) -> str:
         """The file behind `published`, comments and all; "" where the paper publishes none."""

@@ -255,8 +255,8 @@ def _defined(value: Any, define: Table) -> Any:
     if isinstance(value, dict):
         return {key: _defined(each, define) for key, each in value.items()}
     if isinstance(value, list):
-        found = [_defined(each, define) for each in value]
-        return [one for each in found for one in (each if isinstance(each, list) else [each])]
+        parts = [_defined(each, define) for each in value]
+        return [one for each in parts for one in (each if isinstance(each, list) else [each])]
     return value
 
 

@@ -101,7 +101,7 @@ class Headline:
         left = ", ".join(f"{reason}: {n}" for reason, n in self.left.items())
         named = ", ".join(f"{name} ({n})" for name, n in self.sets)
         listed = "; ".join(f"{name} ({'p < .001' if p < 0.001 else f'p = {p:.2g}'})" for name, p in self.differs)
-        found = [
+        lines = [
             f"left out: {sum(self.left.values())} of {self.cells}" + (f" ({left})" if left else ""),
             f"blind to noise: {self.words[BLIND]}, {self.blind_exact} of them to the last digit",
             "from runs that keep their ε: " + ", ".join(f"{self.survival[word]} {word}" for word in SURVIVALS)
@@ -111,12 +111,12 @@ class Headline:
                f"{laws.LEVEL:g}, which the verdicts correct for" if self.tested else ""),
         ]  # fmt: skip
         if not math.isnan(self.resolution):
-            found.append(f"resolution: half of the matches would have shown a gap of {100 * self.resolution:.0f} %")
+            lines.append(f"resolution: half of the matches would have shown a gap of {100 * self.resolution:.0f} %")
         if self.placebo:
             told = ", ".join(f"{name} {some} of {of}" for name, (some, of) in self.placebo.items())
-            found.append(f"wrong runs that would pass, made on purpose: {told}")
-        found += [f"pooled ratio of ours to published, {name}: {one}" for name, one in self.pooled.items()]
-        return found
+            lines.append(f"wrong runs that would pass, made on purpose: {told}")
+        lines += [f"pooled ratio of ours to published, {name}: {one}" for name, one in self.pooled.items()]
+        return lines
 
 
 def _s(count: int) -> str:
@@ -144,22 +144,22 @@ def headline(records: Iterable[Mapping[str, Any]]) -> Headline:
         tested=sum(not one["exact"] and one["chance"] == one["chance"] for one in judged),
         resolution=statistics.median(sizes) if sizes else math.nan,
         placebo=_placebo(judged),
-        pooled={name: found for name in POOLED if (found := _pooled(judged, name))},
+        pooled={name: ratio for name in POOLED if (ratio := _pooled(judged, name))},
     )
 
 
 def _placebo(judged: list[Mapping[str, Any]]) -> dict[str, tuple[int, int]]:
     """By recipe: of the values that agree and notice what else decides, how many its runs would pass."""
-    found: dict[str, list[bool]] = {}
+    passed: dict[str, list[bool]] = {}
     for one in judged:
         if one["verdict"] == DIFFERS:
             continue
         notices, misses = (set(filter(None, one[name].split("; "))) for name in ("notices", "misses"))
         for recipe in notices | misses:
             if set(DECIDING) - {recipe} <= notices:
-                found.setdefault(recipe, []).append(recipe in misses)
-    order = sorted(found, key=lambda name: (name not in DECIDING, name))
-    return {name: (sum(found[name]), len(found[name])) for name in order}
+                passed.setdefault(recipe, []).append(recipe in misses)
+    order = sorted(passed, key=lambda name: (name not in DECIDING, name))
+    return {name: (sum(passed[name]), len(passed[name])) for name in order}
 
 
 def _pooled(judged: list[Mapping[str, Any]], name: str) -> laws.Pooled | None:

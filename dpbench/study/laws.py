@@ -102,11 +102,11 @@ def mean_interval(values: Iterable[float]) -> Interval:
     """The mean of independent values with Student's t interval; infinitely wide for one value."""
     from scipy.stats import t
 
-    found = np.asarray(list(values), dtype=float)
+    sample = np.asarray(list(values), dtype=float)
     half = math.inf
-    if len(found) > 1:
-        half = float(t.isf(LEVEL / 2, len(found) - 1) * found.std(ddof=1) / math.sqrt(len(found)))
-    value = float(found.mean()) if len(found) else math.nan
+    if len(sample) > 1:
+        half = float(t.isf(LEVEL / 2, len(sample) - 1) * sample.std(ddof=1) / math.sqrt(len(sample)))
+    value = float(sample.mean()) if len(sample) else math.nan
     return Interval(value, value - half, value + half)
 
 
@@ -155,13 +155,13 @@ def pooled(ratios: Mapping[str, Sequence[float]]) -> Pooled | None:
     logs = [float(np.mean(np.log(each))) for each in ratios.values() if len(each)]
     if len(logs) < CURVES:
         return None
-    found = mean_interval(logs)
+    interval = mean_interval(logs)
     word = "cannot tell"
-    if -math.log(MARGIN) <= found.low and found.high <= math.log(MARGIN):
+    if -math.log(MARGIN) <= interval.low and interval.high <= math.log(MARGIN):
         word = "match"
-    elif not found.low <= 0 <= found.high:
+    elif not interval.low <= 0 <= interval.high:
         word = "differs"
-    value = Interval(*(math.exp(one) for one in found))
+    value = Interval(*(math.exp(one) for one in interval))
     return Pooled(value, word, len(logs), sum(map(len, ratios.values())))
 
 
@@ -202,12 +202,12 @@ def rounded_chance(ours: Any, printed: int, k: int, *, draws: int = DRAWS) -> fl
     """
     values = np.asarray(ours, dtype=float)[None, :]
     means = _bootstrapped(values, k, draws, lambda drawn: drawn.mean(axis=-2))[0]
-    found = []
+    chances = []
     for rounded in (np.rint(means), np.floor(means + 0.5)):
         numbers, counts = np.unique(rounded, return_counts=True)
         own = counts[numbers == printed].sum()
-        found.append(counts[counts <= own].sum() / draws if own else 1 / (draws + 1))
-    return float(max(found))
+        chances.append(counts[counts <= own].sum() / draws if own else 1 / (draws + 1))
+    return float(max(chances))
 
 
 def law_of(ours: Any, k: int, *, draws: int = DRAWS) -> tuple[float, float]:

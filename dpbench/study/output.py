@@ -215,13 +215,13 @@ class Table(_Files):
         lines, gaps = [], list[str]()
         for key in rows:
             own = table[(table[[*key]] == pd.Series(key)).all(axis=1)]
-            found = {tuple(one[name] for name in names): _said(one, cell) for one in frames.mappings(own)}
-            cells = [found.get(tuple(at[name] for name in names), "–") for at in across.values()]
+            own_cells = {tuple(one[name] for name in names): _said(one, cell) for one in frames.mappings(own)}
+            cells = [own_cells.get(tuple(at[name] for name in names), "–") for at in across.values()]
             before, after = ([_said(key, words) for words in each.values()] for each in (lead, trail or {}))
             lines.append([*before, *cells, *after])
             lost = [{**key, **at} for at, text in zip(across.values(), cells, strict=True) if text == "–"]
             if whole:
-                lost = [] if found else [dict(key)]
+                lost = [] if own_cells else [dict(key)]
             gaps += [missing(one) for one in lost] if missing else []
         return cls(pd.DataFrame(lines, columns=[*lead, *across, *(trail or {})]), "", data, gaps)
 
@@ -276,8 +276,8 @@ def escaped(text: str) -> str:
     5 \\% of a\\_b at $\\varepsilon$ $\\le$ n$^{-2}$, \\$x\\$
     """
 
-    def command(found: re.Match[str]) -> str:
-        symbol = found[0]
+    def command(match: re.Match[str]) -> str:
+        symbol = match[0]
         if symbol in LATEX:
             return LATEX[symbol]
         plain = unicodedata.normalize("NFKD", symbol).replace("−", "-")

@@ -54,5 +54,5 @@ def not_private(rows: pd.DataFrame) -> list[str]:
 def counts_as_public(rows: pd.DataFrame) -> list[str]:
     """One line for each thing, beside n, that runs took from the data and count as public."""
     named = rows["algorithm"].where(rows["private"], rows["algorithm"] + ", not private")
-    found = named[rows["counts_public"].fillna("").ne("")].groupby(rows["counts_public"]).unique()
-    return [f"counts as public, beside n: {what} ({'; '.join(names)})" for what, names in found.items()]
+    methods = named[rows["counts_public"].fillna("").ne("")].groupby(rows["counts_public"]).unique()
+    return [f"counts as public, beside n: {what} ({'; '.join(names)})" for what, names in methods.items()]

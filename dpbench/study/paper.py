@@ -64,7 +64,7 @@ def read_words(text: str) -> dict[str, Words]:
 
     ValueError for a second section of a name, and for a second paragraph that is no known part.
     """
-    found: dict[str, Words] = {}
+    sections: dict[str, Words] = {}
     for section in re.split(r"^## ", text, flags=re.MULTILINE)[1:]:
         heading, _, body = section.partition("\n")
         name, _, title = heading.partition(": ")
@@ -77,10 +77,10 @@ def read_words(text: str) -> dict[str, Words]:
                 raise ValueError(f"words.md: section {name!r} has a second {part or 'paragraph'}: {rest[:40]!r}…; "
                                  f"a paragraph begins with one of: {', '.join(PARTS)}")  # fmt: skip
             parts[part] = rest
-        if name in found:
+        if name in sections:
             raise ValueError(f"words.md: section {name!r} is there twice")
-        found[name] = Words(title.strip(), parts)
-    return found
+        sections[name] = Words(title.strip(), parts)
+    return sections
 
 
 class Paper:
@@ -155,8 +155,8 @@ class Paper:
 
         def declared(function: Any) -> Any:
             def check(context: Context) -> Iterator[Verdict]:
-                found = function(context, **parameters)
-                for one in [found] if isinstance(found, tuple | Verdict) else found:
+                result = function(context, **parameters)
+                for one in [result] if isinstance(result, tuple | Verdict) else result:
                     if isinstance(one, Verdict):
                         yield one
                         continue

@@ -38,12 +38,12 @@ class JobPlan:
     @cached_property
     def by_key(self) -> dict[str, Job]:
         """key → job, of equal jobs one that is traced."""
-        found: dict[str, Job] = {}
+        jobs: dict[str, Job] = {}
         for one in self.series:
             for key, job in zip(one.keys, one.jobs, strict=True):
-                if key not in found or not found[key].trace:
-                    found[key] = job
-        return found
+                if key not in jobs or not jobs[key].trace:
+                    jobs[key] = job
+        return jobs
 
     @property
     def jobs(self) -> list[Job]:

@@ -86,12 +86,12 @@ def _exponent(text: str) -> int:
 
 def _decimal(text: str) -> Decimal:
     try:
-        found = Decimal(text.replace(",", ""))
+        number = Decimal(text.replace(",", ""))
     except InvalidOperation:
         raise ValueError(f"printed number: {text!r} is no decimal number") from None
-    if not found.is_finite():
+    if not number.is_finite():
         raise ValueError(f"printed number: {text!r} is not finite")
-    return found
+    return number
 
 
 @dataclass(frozen=True)
@@ -138,12 +138,12 @@ def chance(
     """
     k, name = number.k, number.quantity
     if number.law == ALL:
-        found = laws.all_chance(values, number.text == "yes", k)
-        return found, f"{name}: ours {int(values.sum())} of {len(values)}, published {number.text}, {_p(found)}"
+        odds = laws.all_chance(values, number.text == "yes", k)
+        return odds, f"{name}: ours {int(values.sum())} of {len(values)}, published {number.text}, {_p(odds)}"
     if number.law == COUNT:
-        found = laws.count_chance(values, int(number.value), k)
-        said = f"{name}: ours {int(values.sum())} of {len(values)}, published {number.text} of {k}, {_p(found)}"
-        return found, said
+        odds = laws.count_chance(values, int(number.value), k)
+        said = f"{name}: ours {int(values.sum())} of {len(values)}, published {number.text} of {k}, {_p(odds)}"
+        return odds, said
     if number.law == FIXED:
         agreed = agrees(number, values.tolist()) == EQUAL
         return float(agreed), f"{name}: ours {values[0]:.6g}, published {number.text}"
@@ -154,17 +154,17 @@ def chance(
     center, spread = float(finite.mean()), float(finite.std(ddof=1))
     ours = f"{name}: ours {center:.4g} (sd {spread:.2g}, N = {len(values)})"
     if number.law == ROUNDED:
-        found = share * laws.rounded_chance(finite, int(number.value), k)
-        return found, f"{ours}, published {number.text}, {_p(found)}"
+        odds = share * laws.rounded_chance(finite, int(number.value), k)
+        return odds, f"{ours}, published {number.text}, {_p(odds)}"
     if counts and number in counts and not spread and share == 1:  # one law for both: they say the same
         mean, std = counts
-        found = laws.odd_ones_chance(finite, (mean.value, mean.slack), (std.value, std.slack), k)
+        odds = laws.odd_ones_chance(finite, (mean.value, mean.slack), (std.value, std.slack), k)
         sd = " sd" if number.law == STD else ""
-        said = f"{name}: ours {center:.4g} in all of {len(values)}, published{sd} {number.text} (k = {k}), {_p(found)}"
-        return found, said
+        said = f"{name}: ours {center:.4g} in all of {len(values)}, published{sd} {number.text} (k = {k}), {_p(odds)}"
+        return odds, said
     if number.law == STD:
-        found = share * float(laws.std_chance(finite, number.value, k, slack=number.slack, count=number.count))
-        return found, f"{name}: ours sd {spread:.3g}, published {number.text}, {_p(found)}"
+        odds = share * float(laws.std_chance(finite, number.value, k, slack=number.slack, count=number.count))
+        return odds, f"{name}: ours sd {spread:.3g}, published {number.text}, {_p(odds)}"
     theirs = f"published {number.text} (k = {k})"
     skewed = spread > laws.SKEWED * abs(center) and len(values) < laws.MANY
     more = f" (spread wide: judge it by {laws.MANY} seeds)" if skewed else ""
@@ -174,8 +174,8 @@ def chance(
             side = "on the better side of ours, where the least of a grid lies"
             return math.nan, f"{ours}, {theirs}, {_p(plain)}, but {side}"
         finite = np.asarray(tuned, dtype=float)
-        found = share * float(laws.mean_chance(finite, number.value, 1, slack=number.slack))
-        return found, f"{ours}, {theirs}, {_p(found)} by the law of our tuned minimum ({finite.mean():.4g})"
+        odds = share * float(laws.mean_chance(finite, number.value, 1, slack=number.slack))
+        return odds, f"{ours}, {theirs}, {_p(odds)} by the law of our tuned minimum ({finite.mean():.4g})"
     return plain, f"{ours}, {theirs}, {_p(plain)}{more}"
 
 

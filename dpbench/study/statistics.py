@@ -93,8 +93,8 @@ def span(counts: Iterable[float]) -> str:
     >>> span([5, 3, 5]), span([2.0]), span([])
     ('3 to 5', '2', 'no')
     """
-    found = sorted({int(count) for count in counts if not math.isnan(count)})
-    return " to ".join(f"{count:,}" for count in dict.fromkeys(found[:1] + found[-1:])) or "no"
+    whole = sorted({int(count) for count in counts if not math.isnan(count)})
+    return " to ".join(f"{count:,}" for count in dict.fromkeys(whole[:1] + whole[-1:])) or "no"
 
 
 def capitalised(words: str) -> str:

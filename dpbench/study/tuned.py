@@ -32,19 +32,19 @@ def shipped(experiment: Experiment) -> list[Tuned]:
 
 def tune(experiment: Experiment, results: str) -> list[Tuned]:
     """The tuned settings that the rows under `results` say, in the order of the grid."""
-    found: dict[tuple[str, str, float], Tuned] = {}
+    tuned: dict[tuple[str, str, float], Tuned] = {}
     for profile in [one for one in PROFILES if one in experiment.grid()]:
         tuner = Tuner(columns_of(Store(results, profile, experiment.name)))
         for block in experiment.blocks(profile):
             for problem, algorithm, epsilon in block.cells if block.tuned else ():
                 fixed = {name: block.settings[name] for name in block.settings if name not in block.tuned}
-                if (algorithm, problem, epsilon) in found or any(isinstance(v, list | dict) for v in fixed.values()):
+                if (algorithm, problem, epsilon) in tuned or any(isinstance(v, list | dict) for v in fixed.values()):
                     continue
                 how = (block.accounting, block.delta, block.relation, block.held_out)
                 best = tuner.best(problem, algorithm, epsilon, fixed, block.tuned, *how)
                 if best is not None:
-                    found[algorithm, problem, epsilon] = Tuned(algorithm, problem, epsilon, profile, fixed | best)
-    return list(found.values())
+                    tuned[algorithm, problem, epsilon] = Tuned(algorithm, problem, epsilon, profile, fixed | best)
+    return list(tuned.values())
 
 
 def as_toml(experiment: Experiment, tuned: list[Tuned]) -> str:

@@ -81,12 +81,12 @@ class Tuner:
 
     def _tried(self, cell: tuple[str, str, float]) -> dict[tuple[str, str], list[int]]:
         """(settings, sweep) → the rows with a result, of (problem, algorithm, ε)."""
-        columns, found = self._columns, defaultdict(list)
+        columns, tried = self._columns, defaultdict(list)
         timed, status, settings, sweep = columns.timed, columns.status, columns.settings, columns.sweep
         for row in sorted(self._rows.get(cell, ()), key=columns.seed.__getitem__):  # a plan has those keys
             if timed[row] == 0 and status[row] in RESULTS:
-                found[settings[row], sweep[row] or ""].append(row)
-        return found
+                tried[settings[row], sweep[row] or ""].append(row)
+        return tried
 
     def best(
         self,

@@ -55,9 +55,9 @@ def settings_of(verdicts: Sequence[Verdict], alone: str = BOTH) -> list[str]:
     ['at a proven ε', 'as published']
     """
     named = (AS_PUBLISHED, PROVEN)
-    found = [next((one for one in named if v.case.startswith(one)), "") for v in verdicts]
-    rest = next((one for one in named if one not in found), alone) if any(found) else alone
-    return [one or rest for one in found]
+    stated = [next((one for one in named if v.case.startswith(one)), "") for v in verdicts]
+    rest = next((one for one in named if one not in stated), alone) if any(stated) else alone
+    return [one or rest for one in stated]
 
 
 class NotEnough(LookupError):

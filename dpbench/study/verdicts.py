@@ -222,13 +222,13 @@ def judge(cells: Iterable[Cell], switches: Iterable[Switch] = ()) -> list[Judged
             raise ValueError(f"{cell.name}: {sorted(wrong)[0]!r} is no registered switch")
     copies = _copies(cells)
     own = [cell for cell in cells if cell.name not in copies]
-    found, bars = _corrected([outcome_of(cell, cell.published) for cell in own])
+    outcomes, bars = _corrected([outcome_of(cell, cell.published) for cell in own])
     honest, _ = _corrected([outcome_of(cell, HONEST) for cell in own])
     beside = _neighbours(own)
     done = {}
     for i, cell in enumerate(own):
-        noticed = dict(_noticed(cell, found[i], lambda chance, i=i: bars(i, chance), beside.get(cell.name, ())))
-        done[cell.name] = _judged(cell, found[i], honest[i], noticed, known)
+        noticed = dict(_noticed(cell, outcomes[i], lambda chance, i=i: bars(i, chance), beside.get(cell.name, ())))
+        done[cell.name] = _judged(cell, outcomes[i], honest[i], noticed, known)
     for cell in cells:
         if cell.name in copies:
             done[cell.name] = replace(done[copies[cell.name]], cell=cell, copy_of=copies[cell.name])
@@ -272,7 +272,7 @@ def _copies(cells: Sequence[Cell]) -> dict[str, str]:
     """
     names = {cell.name for cell in cells}
     seen: dict[tuple[tuple[str, tuple[float, ...]], ...], str] = {}
-    found: dict[str, str] = {}
+    copies: dict[str, str] = {}
     for cell in cells:
         first = cell.name
         runs = cell.stream.get(cell.published) or cell.runs.get(cell.published) or {}
@@ -282,8 +282,8 @@ def _copies(cells: Sequence[Cell]) -> dict[str, str]:
         if cell.shares in names and cell.shares != cell.name:
             first = cell.shares
         if first != cell.name:
-            found[cell.name] = found.get(first, first)
-    return found
+            copies[cell.name] = copies.get(first, first)
+    return copies
 
 
 def _corrected(outcomes: Sequence[Outcome]) -> tuple[list[Outcome], Any]:
@@ -308,14 +308,14 @@ def _corrected(outcomes: Sequence[Outcome]) -> tuple[list[Outcome], Any]:
 def _neighbours(cells: Sequence[Cell]) -> dict[str, list[Cell]]:
     """By cell, those before and after it along each of its series: their runs are right ones of another setting."""
     rows: dict[str, list[Cell]] = {}
-    found: dict[str, list[Cell]] = {}
+    neighbours: dict[str, list[Cell]] = {}
     for cell in cells:
         for name in cell.series:
             rows.setdefault(name, []).append(cell)
     for row in rows.values():
         for a, b in itertools.chain(itertools.pairwise(row), itertools.pairwise(row[::-1])):
-            found.setdefault(a.name, []).append(b)
-    return found
+            neighbours.setdefault(a.name, []).append(b)
+    return neighbours
 
 
 def _noticed(cell: Cell, right: Outcome, stands: Any, beside: Iterable[Cell]) -> Iterator[tuple[str, bool]]:
@@ -328,7 +328,7 @@ def _noticed(cell: Cell, right: Outcome, stands: Any, beside: Iterable[Cell]) ->
     own = (cell.runs.get(cell.published), cell.stream.get(cell.published))
     recipes = [*cell.wrong()]
     recipes += [(NEIGHBOUR, one.runs.get(one.published), one.stream.get(one.published)) for one in beside]
-    found: dict[str, bool] = {}
+    noticed_by: dict[str, bool] = {}
     for name, runs, stream in recipes:
         varies = not all(number.law == FIXED for number in cell.numbers)
         if varies and (stream, runs)[stream is None] == (own[1], own[0])[stream is None]:
@@ -341,8 +341,8 @@ def _noticed(cell: Cell, right: Outcome, stands: Any, beside: Iterable[Cell]) ->
             continue
         by_digits = right.word == EXACT and (stream is not None or not varies)
         noticed = other.word != EXACT if by_digits else other.word == DIFFERS and stands(other.chance)
-        found[name] = found.get(name, True) and bool(noticed)
-    yield from found.items()
+        noticed_by[name] = noticed_by.get(name, True) and bool(noticed)
+    yield from noticed_by.items()
 
 
 def _judged(
@@ -350,20 +350,20 @@ def _judged(
 ) -> Judged:
     private = all(known[name].keeps_epsilon for name in cell.switches)
     fits = "; ".join(f"{name}: {_fit(cell, runs)}" for name, runs in cell.fits.items())
-    found = Judged(cell, outcome, noticed, private=private, fits=fits, resolution=_resolution(cell))
-    if found.word not in (EXACT, MATCH):
-        return found
+    judged = Judged(cell, outcome, noticed, private=private, fits=fits, resolution=_resolution(cell))
+    if judged.word not in (EXACT, MATCH):
+        return judged
     if cell.published == HONEST:
-        return replace(found, survival=SURVIVES)
+        return replace(judged, survival=SURVIVES)
     if honest.word == NO_DATA:
         few = f"{honest.seeds} of {laws.FEWEST} seeds"
-        return replace(found, survival=NOT_RUN, how=few if honest.seeds else "no honest runs")
+        return replace(judged, survival=NOT_RUN, how=few if honest.seeds else "no honest runs")
     if not honest.good:
         by, how = _smallest(cell, known)
-        return replace(found, survival=LOST, by=by or (), how=how)
+        return replace(judged, survival=LOST, by=by or (), how=how)
     blind = [name for name in DECIDING if not _seen_by_means(cell, name)] if outcome.word == EXACT else []
     word = CANNOT_TELL if blind and honest.word != EXACT else SURVIVES
-    return replace(found, survival=word, how=f"by means alone, {' and '.join(blind)} would pass" if blind else "")
+    return replace(judged, survival=word, how=f"by means alone, {' and '.join(blind)} would pass" if blind else "")
 
 
 def _seen_by_means(cell: Cell, recipe: str) -> bool:
@@ -377,12 +377,12 @@ def _seen_by_means(cell: Cell, recipe: str) -> bool:
 
 def _resolution(cell: Cell) -> float:
     """The least relative gap of a mean that is seen with probability .9, over the cell's means."""
-    runs, found = cell.runs.get(cell.published) or {}, []
+    runs, gaps = cell.runs.get(cell.published) or {}, []
     for number in cell.numbers:
         values = np.asarray(runs.get(number.quantity, ()), dtype=float)
         if number.law == MEAN and len(values) > 1 and np.isfinite(values).all() and number.value:
-            found.append(laws.resolution(values, number.k) / abs(number.value))
-    return min(found, default=math.nan)
+            gaps.append(laws.resolution(values, number.k) / abs(number.value))
+    return min(gaps, default=math.nan)
 
 
 def _smallest(cell: Cell, known: Mapping[str, Switch]) -> tuple[tuple[str, ...] | None, str]:

@@ -198,10 +198,10 @@ def _cells(s: Submission, unchecked: Tell) -> Iterator[str]:
     asked = {
         (cell.problems[0], cell.epsilon[0]): cell.seeds for cell in tracks.cells(s.manifest.profile, tracks.grid())
     }
-    found: dict[tuple[Any, Any], list[Any]] = defaultdict(list)
+    rows_at: dict[tuple[Any, Any], list[Any]] = defaultdict(list)
     for row in s.rows:
-        found[row.problem, row.epsilon].append(row)
-    for at, rows in found.items():
+        rows_at[row.problem, row.epsilon].append(row)
+    for at, rows in rows_at.items():
         where = f"{at[0]} at ε = {at[1]}"
         if at not in asked:
             yield f"{where} is no cell of the {s.manifest.profile} profile"
@@ -210,7 +210,7 @@ def _cells(s: Submission, unchecked: Tell) -> Iterator[str]:
         if len({row.settings for row in rows}) > 1:
             yield f"{where}: several settings; the default track has one"
     for problem, epsilon in asked:
-        if (problem, epsilon) not in found and problem not in s.manifest.left_out:
+        if (problem, epsilon) not in rows_at and problem not in s.manifest.left_out:
             yield f"{problem} at ε = {epsilon:g}: no rows, and no reason in the manifest"
 
 
@@ -237,14 +237,14 @@ def _ledgers(s: Submission, unchecked: Tell) -> Iterator[str]:
             yield f"ledger {one.key}: of no row"
             continue
         try:
-            found = spent(composition_of(one.releases), row.delta, Relation(row.relation)).epsilon
+            total = spent(composition_of(one.releases), row.delta, Relation(row.relation)).epsilon
         except (UserError, PrivacyError, ValueError, TypeError) as error:
             yield f"ledger of {row.problem} at ε = {row.epsilon:g}: {error}"
             continue
-        if not one.releases or not at_most(found, row.epsilon):
-            yield f"ledger of {row.problem} at ε = {row.epsilon:g}: its noise composes to ε = {found:.6g}"
-        elif not math.isclose(found, row.epsilon_planned or 0.0, rel_tol=SAME, abs_tol=1e-4 * row.epsilon):
-            told = f"its rows say ε = {row.epsilon_planned:.6g}, its ledger {found:.6g}"
+        if not one.releases or not at_most(total, row.epsilon):
+            yield f"ledger of {row.problem} at ε = {row.epsilon:g}: its noise composes to ε = {total:.6g}"
+        elif not math.isclose(total, row.epsilon_planned or 0.0, rel_tol=SAME, abs_tol=1e-4 * row.epsilon):
+            told = f"its rows say ε = {row.epsilon_planned:.6g}, its ledger {total:.6g}"
             yield f"{row.problem} at ε = {row.epsilon:g}: {told}"
     covered = {(rows[one.key].problem, rows[one.key].epsilon) for one in s.ledgers if one.key in rows}
     for problem, epsilon in sorted({(row.problem, row.epsilon) for row in s.rows} - covered):
@@ -324,8 +324,8 @@ CHECKS = {
 
 def lines(problems: Iterable[str], most: int = SHOWN) -> list[str]:
     """The first of many lines."""
-    found = list(problems)
-    return found if len(found) <= most else [*found[:most], "and more"]
+    lines = list(problems)
+    return lines if len(lines) <= most else [*lines[:most], "and more"]
 
 
 def check_submission(
@@ -358,8 +358,8 @@ def rerun_of(seed: str | os.PathLike[str] | None, notify: Callable[[str], None])
         return least_runs(PureClaim(epsilon, delta), level)
 
     def verdict(first: Any, second: Any, epsilon: float, delta: float) -> tuple[float, float]:
-        found = decide(first, second, PureClaim(epsilon, delta), level)
-        return found.bound, found.claim
+        audit = decide(first, second, PureClaim(epsilon, delta), level)
+        return audit.bound, audit.claim
 
     judge, key = replaying.Judge(runs, verdict), replaying.seed_of(seed)
     return lambda submission: replaying.replay(submission, judge, key, notify=notify)

@@ -146,9 +146,9 @@ def _blocks(reference: str, profile: str, wanted: Collection[str]) -> tuple[list
         if wanted and problem not in wanted:
             left_out[problem] = "not run"
             continue
-        found = tracks.expand(msgspec.structs.replace(cell, algorithms=[reference]))
-        blocks += found
-        if not found:
+        blocks_of = tracks.expand(msgspec.structs.replace(cell, algorithms=[reference]))
+        blocks += blocks_of
+        if not blocks_of:
             left_out[problem] = entrants.reason(problem, reference) or "its public settings are refused there"
     return blocks, left_out
 
@@ -166,21 +166,21 @@ def _ledger(job: Job) -> dict[str, Any]:
     return {"key": job.key, "releases": content.releases(run.mechanisms.ledger.planned(0))}
 
 
-def _audit(found: Any) -> dict[str, Any]:
+def _audit(row: Any) -> dict[str, Any]:
     """A `dpbench.auditing.Audit` as `content.AuditRecord`."""
     return {
-        "epsilon": found.epsilon,
-        "runs": found.runs,
-        "passed": bool(found.passed),
-        "defect": worded(found.defect),
+        "epsilon": row.epsilon,
+        "runs": row.runs,
+        "passed": bool(row.passed),
+        "defect": worded(row.defect),
         "tests": [
             {
                 "test": worded(name),
                 "bound": float(one.bound),
                 "claim": float(one.claim),
-                "unit": found.units[name],
+                "unit": row.units[name],
             }
-            for name, one in found.verdicts.items()
+            for name, one in row.verdicts.items()
         ],
     }
 

@@ -62,12 +62,12 @@ def seed_of(file: str | os.PathLike[str] | None) -> bytes:
         with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as made:
             made.write(secrets.token_hex(SIZE) + "\n")
     try:
-        found = bytes.fromhex(path.read_text(encoding="ascii").strip())
+        secret = bytes.fromhex(path.read_text(encoding="ascii").strip())
     except (OSError, ValueError):
         raise UserError(f"seed: {file} is no hexadecimal file; give a path where there is none yet") from None
-    if len(found) < SIZE:
-        raise UserError(f"seed: {file} holds {len(found)} bytes; a secret has {SIZE} at least")
-    return found
+    if len(secret) < SIZE:
+        raise UserError(f"seed: {file} holds {len(secret)} bytes; a secret has {SIZE} at least")
+    return secret
 
 
 def copy(name: str, seed: bytes) -> Problem | None:
@@ -98,12 +98,12 @@ def copy(name: str, seed: bytes) -> Problem | None:
 
 def listing(seed: bytes, profile: str) -> list[dict[str, object]]:
     """What the seed makes of the board's problems that are fetched, a row per copy."""
-    found: list[dict[str, object]] = []
+    copies: list[dict[str, object]] = []
     for name in dict.fromkeys(cell.problems[0] for cell in tracks.cells(profile, tracks.grid())):
         if datasets.available(catalogue.recipe_of(name).dataset) and (made := copy(name, seed)):
             null = float(made.value(np.zeros((1, made.d)))[0]) - made.optimum().value
-            found.append({"copy of": name, "n": made.n, "d": made.d, "excess of w = 0": null})
-    return found
+            copies.append({"copy of": name, "n": made.n, "d": made.d, "excess of w = 0": null})
+    return copies
 
 
 def board_secret(seed: str | os.PathLike[str], *, profile: str = "full") -> pd.DataFrame:
@@ -206,25 +206,25 @@ def replay(
         return ReceiverRuns(why=f"not re-run: {error}")
     notify(f"{len(planned)} tasks in the sandbox, {len(cells)} cells under new seeds among them")
     secrets.SystemRandom().shuffle(planned)
-    found = _run(submission, planned, run)
+    frames = _run(submission, planned, run)
     result = ReceiverRuns()
-    result.problems += _whole(planned, found)
+    result.problems += _whole(planned, frames)
     if not result.problems:
-        _judge_cells(planned, found, cells, result)
-        _judge_copies(planned, found, result)
-        _judge_neighbours(planned, found, judge, result)
+        _judge_cells(planned, frames, cells, result)
+        _judge_copies(planned, frames, result)
+        _judge_neighbours(planned, frames, judge, result)
     result.done = not result.problems
     return result
 
 
 def _cells(submission: Submission) -> dict[tuple[str, float], ReplayedCell]:
     ledgers = {one.key: one.releases for one in submission.ledgers}
-    found: dict[tuple[str, float], list[Any]] = defaultdict(list)
+    rows_at: dict[tuple[str, float], list[Any]] = defaultdict(list)
     for row in sorted(submission.rows, key=lambda row: row.seed):
-        found[row.problem, row.epsilon].append(row)
+        rows_at[row.problem, row.epsilon].append(row)
     return {
         at: ReplayedCell(rows, next((ledgers[row.key] for row in rows if row.key in ledgers), []))
-        for at, rows in found.items()
+        for at, rows in rows_at.items()
     }
 
 
@@ -315,14 +315,14 @@ def _run(submission: Submission, planned: list[SandboxTask], run: sandbox.Runs) 
         return {frame.task: frame for frame in run(folder, sandbox.Limits(SECONDS, 2 * SECONDS))}
 
 
-def _whole(planned: list[SandboxTask], found: dict[int, sandbox.TaskResult]) -> list[str]:
+def _whole(planned: list[SandboxTask], frames: dict[int, sandbox.TaskResult]) -> list[str]:
     """What is missing of what was asked for."""
-    missing = [one for one in planned if one.task.task not in found]
+    missing = [one for one in planned if one.task.task not in frames]
     if missing:
         return [f"its code, run again, ended after {len(planned) - len(missing)} of {len(planned)} tasks"]
     wrong = []
     for one in planned:
-        frame = found[one.task.task]
+        frame = frames[one.task.task]
         if frame.error:
             wrong.append(f"its code, run again on {_where(one)}: {ascii(frame.error)[1:-1][:160]}")
         elif len(frame.W) != one.start.size * 8:
@@ -347,14 +347,14 @@ def _objectives(one: SandboxTask, frame: sandbox.TaskResult) -> np.ndarray:
 
 def _judge_cells(
     planned: list[SandboxTask],
-    found: dict[int, sandbox.TaskResult],
+    frames: dict[int, sandbox.TaskResult],
     cells: dict[tuple[str, float], ReplayedCell],
     result: ReceiverRuns,
 ) -> None:
     for one in planned:
         if one.what != "cell":
             continue
-        frame, cell, where = found[one.task.task], cells[one.of], _where(one)
+        frame, cell, where = frames[one.task.task], cells[one.of], _where(one)
         first, fresh = cell.rows[0], _objectives(one, frame)
         best = one.problem.optimum().value
         if json.loads(frame.settings) != first.identity.get("settings"):
@@ -416,7 +416,7 @@ def beats_replay(stated: np.ndarray, replayed: np.ndarray) -> bool:
     return bool(gap > LUCK * standard_error and gap > 0.1 * abs(replayed.mean()))
 
 
-def _judge_copies(planned: list[SandboxTask], found: dict[int, sandbox.TaskResult], result: ReceiverRuns) -> None:
+def _judge_copies(planned: list[SandboxTask], frames: dict[int, sandbox.TaskResult], result: ReceiverRuns) -> None:
     """Whether the method is worse on copies that nobody has seen than on the problems, beyond what the default is."""
     by_cell = {one.of: one for one in planned if one.what == "cell"}
     gaps = []
@@ -424,8 +424,8 @@ def _judge_copies(planned: list[SandboxTask], found: dict[int, sandbox.TaskResul
         if one.what != "copy":
             continue
         there = by_cell[one.of]
-        public = _score(there, _objectives(there, found[there.task.task])[1:])
-        private = _score(one, _objectives(one, found[one.task.task]))
+        public = _score(there, _objectives(there, frames[there.task.task])[1:])
+        private = _score(one, _objectives(one, frames[one.task.task]))
         result.scores.append((one.of[0], public, private))
         gaps.append(private - public - _expected(one, there))
     if gaps and worse_on_copies(np.array(gaps)):
@@ -473,7 +473,7 @@ def worse_on_copies(gaps: np.ndarray) -> bool:
 
 
 def _judge_neighbours(
-    planned: list[SandboxTask], found: dict[int, sandbox.TaskResult], judge: Judge, result: ReceiverRuns
+    planned: list[SandboxTask], frames: dict[int, sandbox.TaskResult], judge: Judge, result: ReceiverRuns
 ) -> None:
     """The receiver's audit: are the iterates of two neighbours more distinguishable than ε allows?"""
     worlds: dict[str, np.ndarray] = {}
@@ -482,7 +482,7 @@ def _judge_neighbours(
         if not ones:
             result.problems.append("no private copy to audit it on")
             return
-        parts = [np.frombuffer(found[one.task.task].W).reshape(one.start.shape) for one in ones]
+        parts = [np.frombuffer(frames[one.task.task].W).reshape(one.start.shape) for one in ones]
         worlds[what] = np.clip(np.nan_to_num(np.concatenate(parts)), -1e12, 1e12)
     first, second = worlds["first"], worlds["second"]
     one, other = first[::4].mean(axis=0), second[::4].mean(axis=0)  # the runs that the judge chooses by, not judges

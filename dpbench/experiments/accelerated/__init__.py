@@ -366,11 +366,11 @@ def optimised_are_best(context: Context) -> WithWords:
 @PAPER.claim("2b")
 def robust_to_small_steps(context: Context) -> WithWords:
     errors = Errors(context)
-    found = {batch: {name: errors.best(batch, name, 0.1) for name in ALGORITHMS} for batch in BATCHES}
-    held = all(min(best, key=best.__getitem__) == NAG_OPT and best[MASG_OPT] > best[NAG] for best in found.values())
+    bests = {batch: {name: errors.best(batch, name, 0.1) for name in ALGORITHMS} for batch in BATCHES}
+    held = all(min(best, key=best.__getitem__) == NAG_OPT and best[MASG_OPT] > best[NAG] for best in bests.values())
     words = [
         f"{batch}: " + _shown({name: best[name] for name in (NAG_OPT, NAG, MASG_OPT)}, ", ")
-        for batch, best in found.items()
+        for batch, best in bests.items()
     ]
     return held, {"best": "; ".join(words)}
 
@@ -394,9 +394,9 @@ def limit_of_sampling(context: Context) -> WithWords:
 @PAPER.claim("2d")
 def multistage_recovers(context: Context) -> WithWords:
     errors = Errors(context)
-    found = {batch: [errors.best(batch, MASG, c) for c in CS] for batch in BATCHES}
-    words = [f"{batch}: {small} at c = 0.1, {large} at c = 1" for batch, (small, large) in found.items()]
-    return min(small.mean / large.mean for small, large in found.values()) >= 10, {"best": "; ".join(words)}
+    ends = {batch: [errors.best(batch, MASG, c) for c in CS] for batch in BATCHES}
+    words = [f"{batch}: {small} at c = 0.1, {large} at c = 1" for batch, (small, large) in ends.items()]
+    return min(small.mean / large.mean for small, large in ends.values()) >= 10, {"best": "; ".join(words)}
 
 
 @PAPER.claim("3")
@@ -407,8 +407,8 @@ def best_heavy_ball_beats_descent(context: Context) -> WithWords:
 
 @PAPER.claim("4")
 def descent_is_steadier_at_large_T(context: Context) -> WithWords:
-    found = {name: Errors(context).at(FULL, name, 1.0, 1000) for name in (GD, HB, NAG)}
-    return found[GD].mean < min(found[HB].mean, found[NAG].mean), {"found": _shown(found, ", ")}
+    errors = {name: Errors(context).at(FULL, name, 1.0, 1000) for name in (GD, HB, NAG)}
+    return errors[GD].mean < min(errors[HB].mean, errors[NAG].mean), {"found": _shown(errors, ", ")}
 
 
 @PAPER.claim("5")

@@ -129,8 +129,8 @@ def on_a_par(context: Context) -> Iterator[WithWords]:
         ends = TunedEnds(context, "fig1", ("california", mtp), case.methods)
         by_reading, ratios = {}, {}
         for reading, rivals in case.rivals.items():
-            found = sorted([ends("california", *case.greedy), *(ends("california", m) for m in rivals)])
-            ratios[reading] = laws.ratio_interval(found[-1].mean, found[-1].se, found[0].mean, found[0].se)
+            losses = sorted([ends("california", *case.greedy), *(ends("california", m) for m in rivals)])
+            ratios[reading] = laws.ratio_interval(losses[-1].mean, losses[-1].se, losses[0].mean, losses[0].se)
             par, better = ratios[reading].beyond(PAR, below=True), ends.lead(mtp, case.greedy, rivals) > CLOSE
             by_reading[reading] = NOT_HELD if better else word(par is True, par is False)
         yield decided(

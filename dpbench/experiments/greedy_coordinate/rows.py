@@ -218,16 +218,16 @@ class Facts(NamedTuple):
 
 def facts(context: Context, artefact: str) -> dict[str, Facts]:
     """problem → what is known of it and its optimum."""
-    found = {}
+    facts = {}
     rows = select(context.rows(artefact), algorithm="probe-optimum", status="done")
     optima = rows["objective"] - rows["excess"]
     for problem, text, optimum, values in zip(rows["problem"], rows["notes"], optima, rows["values"], strict=True):
         notes = json.loads(text)
-        found[problem] = Facts(
+        facts[problem] = Facts(
             notes["n"], notes["d"], notes["weights"], tuple(notes["M"]), optimum, notes["start"] / optimum - 1,
             [float(v) for v in values],
         )  # fmt: skip
-    return found
+    return facts
 
 
 def gaps(

@@ -81,8 +81,8 @@ class Board:
 
     def kinds(self) -> list[str]:
         """Those that have scores, in their order."""
-        found = {tracks.kind(problem) for problem in set(self.scores["problem"])}
-        return [kind for kind in tracks.KINDS if kind in found]
+        present = {tracks.kind(problem) for problem in set(self.scores["problem"])}
+        return [kind for kind in tracks.KINDS if kind in present]
 
 
 @memoised
@@ -127,11 +127,11 @@ def _timed(context: Context) -> dict[str, dict[str, float]]:
     """Method → problem → seconds of a run timed alone at ε = 1, the least of its repetitions."""
     rows = context.rows("cost")
     timed = rows[rows["timed"].gt(0) & rows["epsilon"].eq(1.0) & rows["seconds"].notna()]
-    found: dict[str, dict[str, float]] = {}
+    seconds: dict[str, dict[str, float]] = {}
     for at, value in timed.groupby(["algorithm", "problem"])["seconds"].min().items():
         name, problem = map(str, cast(tuple[str, str], at))
-        found.setdefault(name, {})[problem] = float(value)
-    return found
+        seconds.setdefault(name, {})[problem] = float(value)
+    return seconds
 
 
 @memoised

@@ -22,10 +22,10 @@ def heat(context: Context, epsilon: float) -> Figure:
     """A row per method, a column per problem, grouped by kind; blue is better than nothing, red worse."""
     import matplotlib.pyplot as plt
 
-    found = board(context)
-    table = select(found.scores, epsilon=epsilon).sort_values(["algorithm", "problem"])
+    ranked = board(context)
+    table = select(ranked.scores, epsilon=epsilon).sort_values(["algorithm", "problem"])
     columns = sorted(set(table["problem"]), key=lambda p: (tracks.KINDS.index(tracks.kind(p)), tracks.size(p)[0], p))
-    order = [one.algorithm for one in places.placements(found.matrix(epsilon), found.unpaid)] if len(table) else []
+    order = [one.algorithm for one in places.placements(ranked.matrix(epsilon), ranked.unpaid)] if len(table) else []
     grid = table.pivot_table(index="algorithm", columns="problem", values="score").reindex(order)[columns]
     size = 2.6 + 0.21 * max(len(columns), 8), 2.2 + 0.2 * max(len(order), 4)
     figure, axis = plt.subplots(figsize=size, layout="constrained")
@@ -33,9 +33,9 @@ def heat(context: Context, epsilon: float) -> Figure:
         shades = plt.get_cmap("RdBu_r").with_extremes(bad="#ececec")
         drawn = axis.imshow(grid.to_numpy(), cmap=shades, vmin=-WORST, vmax=WORST, aspect="auto")
         axis.set_xticks(range(len(columns)), [problem_title(p) for p in columns], rotation=90, fontsize=6.5)
-        axis.set_yticks(range(len(order)), [found.label(name) for name in order], fontsize=7.5)
+        axis.set_yticks(range(len(order)), [ranked.label(name) for name in order], fontsize=7.5)
         axis.axhline(order.index(NOTHING), color="black", lw=0.6)
-        for kind in found.kinds():
+        for kind in ranked.kinds():
             within = [j for j, problem in enumerate(columns) if tracks.kind(problem) == kind]
             if within:
                 axis.text(
@@ -63,8 +63,8 @@ def cost(context: Context) -> Figure:
     """A point per method: seconds of one run against the score over all families."""
     import matplotlib.pyplot as plt
 
-    found = board(context)
-    table = priced(found)
+    ranked = board(context)
+    table = priced(ranked)
     figure, axis = plt.subplots(figsize=(6.4, 4.4), layout="constrained")
     styles = [look(name) for name in table["algorithm"]]
     for style, x, y in zip(styles, table["seconds"], table["score"], strict=True):
@@ -75,7 +75,7 @@ def cost(context: Context) -> Figure:
     axis.set(xscale="log", xlabel="seconds of one run", ylabel="score")
     axis.set_xlim(right=axis.get_xlim()[1] * 6)  # room for the texts
     figure.draw_without_rendering()
-    words = [found.label(name) for name in table["algorithm"]]
+    words = [ranked.label(name) for name in table["algorithm"]]
     colours = [style.colour for style in styles]
     end_labels(axis, zip(table["seconds"], table["score"], words, colours, strict=True), near=90)
     caption = (
@@ -87,15 +87,15 @@ def cost(context: Context) -> Figure:
         f"timed alone on one core, on six small problems. Lower and further left is better. {SCORE} {RULES}"
     )
     untimed = [
-        found.label(name) for name in found.matrix(1.0).columns if name not in {*table["algorithm"], NOTHING, AUTO}
+        ranked.label(name) for name in ranked.matrix(1.0).columns if name not in {*table["algorithm"], NOTHING, AUTO}
     ]
     gaps = [] if len(table) else [context.gap("cost", "every point")]
     gaps += [context.gap("cost", f"the seconds of {', '.join(untimed)}")] if len(table) and untimed else []
     return Figure(figure, table, caption, gaps, method=method)
 
 
-def priced(found: Board) -> pd.DataFrame:
+def priced(board: Board) -> pd.DataFrame:
     """Methods with a time and a score at ε = 1: `algorithm`, `seconds`, `score`."""
-    matrix = found.matrix(1.0) if 1.0 in found.epsilons else pd.DataFrame()
-    rows = [(name, found.seconds[name], float(matrix[name].mean())) for name in matrix if name in found.seconds]
+    matrix = board.matrix(1.0) if 1.0 in board.epsilons else pd.DataFrame()
+    rows = [(name, board.seconds[name], float(matrix[name].mean())) for name in matrix if name in board.seconds]
     return pd.DataFrame(rows, columns=["algorithm", "seconds", "score"])

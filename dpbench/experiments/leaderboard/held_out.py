@@ -27,23 +27,23 @@ def scores(rows: pd.DataFrame, choice: dict[str, str]) -> pd.DataFrame:
     """
     ended = rows["status"].isin(outcomes.RESULTS) & rows["held_loss"].notna()
     loss = rows["held_loss"].astype(float).where(ended, math.inf)
-    found = rows.assign(loss=loss).groupby(METHOD, as_index=False)["loss"].mean()
-    found["score"] = [places.score(one, NULL) for one in found["loss"]]
-    cells = found[["problem", "epsilon"]].drop_duplicates()
-    table = pd.concat([found[[*METHOD, "score"]], cells.assign(algorithm=NOTHING, score=0.0)], ignore_index=True)
+    means = rows.assign(loss=loss).groupby(METHOD, as_index=False)["loss"].mean()
+    means["score"] = [places.score(one, NULL) for one in means["loss"]]
+    cells = means[["problem", "epsilon"]].drop_duplicates()
+    table = pd.concat([means[[*METHOD, "score"]], cells.assign(algorithm=NOTHING, score=0.0)], ignore_index=True)
     return places.with_auto(table, choice)
 
 
 @artefact("held_out", "Classification by log loss on held-out rows")
 def held_out(context: Context) -> Table:
     """A row per method that is on all families: place and log loss at each ε, in the order of the mean."""
-    found, rows = board(context), context.rows("held_out")
+    ranked, rows = board(context), context.rows("held_out")
     rows = rows[rows["timed"].eq(0)]
     choice = {p: name for p in sorted(set(rows["problem"])) if (name := tracks.choice(p))}
     table = scores(rows, choice)
     epsilons = sorted(set(table["epsilon"]))
     by = {e: places.by_family(table[table["epsilon"].eq(e)], tracks.families()) for e in epsilons}
-    lined = {e: {one.algorithm: one for one in places.placements(by[e], found.unpaid) if one.families == len(by[e])}
+    lined = {e: {one.algorithm: one for one in places.placements(by[e], ranked.unpaid) if one.families == len(by[e])}
              for e in epsilons}  # fmt: skip
     names = [name for name in (lined[epsilons[0]] if epsilons else ()) if all(name in lined[e] for e in epsilons)]
     names.sort(key=lambda name: sum(lined[e][name].score for e in epsilons))
@@ -60,13 +60,13 @@ def held_out(context: Context) -> Table:
     return Table.spread(
         data,
         "method",
-        lambda one: found.label(one["algorithm"]),
+        lambda one: ranked.label(one["algorithm"]),
         "ε = {epsilon:g}",
         lambda one: f"{one['place'] or '–'}: {nats(one['score'])} [{nats(one['low'])}, {nats(one['high'])}]",
         caption,
         [] if data else [context.gap("held_out", "every row")],
         method=method,
-        finding=f"On held-out rows, {found.label(names[0])} has the lowest mean log loss over all ε" if names else "",
+        finding=f"On held-out rows, {ranked.label(names[0])} has the lowest mean log loss over all ε" if names else "",
     )
 
 

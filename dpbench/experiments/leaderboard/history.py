@@ -18,9 +18,9 @@ from dpbench.study.declare import artefact
 from dpbench.study.output import Record, Sums, Table
 
 
-def epsilons_of(found: list[Version]) -> list[str]:
+def epsilons_of(versions: list[Version]) -> list[str]:
     """The ε of all versions, as they spell them, rising."""
-    return sorted({epsilon for one in found for epsilon in one.places}, key=float)
+    return sorted({epsilon for one in versions for epsilon in one.places}, key=float)
 
 
 def spelled(place: int | None) -> str:
@@ -31,13 +31,13 @@ def spelled(place: int | None) -> str:
 @artefact("history", "Places per version")
 def history(context: Context) -> Table:
     """A row per method, a column per version and ε: the place, – for none, empty where it was not there."""
-    found, label = versions(context.store), board(context).label
-    epsilons = epsilons_of(found)
-    newest = (line.method for one in reversed(found) for e in epsilons for line in one.places.get(e, []))
+    former, label = versions(context.store), board(context).label
+    epsilons = epsilons_of(former)
+    newest = (line.method for one in reversed(former) for e in epsilons for line in one.places.get(e, []))
     order = {name: i for i, name in enumerate(dict.fromkeys(newest))}
     records = [
         {"version": one.name, "epsilon": e, "algorithm": line.method, "place": line.place, "score": line.score}
-        for one in found
+        for one in former
         for e in epsilons
         for line in one.places.get(e, [])
     ]
@@ -50,12 +50,12 @@ def history(context: Context) -> Table:
     frozen = "; ".join(
         f"{one.name}: {one.frozen}, {one.problems} problems in {one.families} families, {one.rows:,} rows, sha256 "
         f"{one.digest[:12]}{f', {one.notes}' if one.notes else ''}"
-        for one in found
+        for one in former
     )
     caption = "The place of each method in each frozen version of the board; –: listed without a place."
     method = f"{version(context)}" + (f" Versions: {frozen}." if frozen else "")
     columns: Sums = {"method": lambda ones: label(ones[0]["algorithm"])} | {
-        f"{one.name}, ε = {e}": partial(place, one.name, e) for one in found for e in epsilons if e in one.places
+        f"{one.name}, ε = {e}": partial(place, one.name, e) for one in former for e in epsilons if e in one.places
     }
     return Table.grouped(records, "{algorithm}", columns, caption, method=method)
 
@@ -63,9 +63,9 @@ def history(context: Context) -> Table:
 @artefact("fallen", "Leaders of version 1, and what beats them now")
 def former_leaders(context: Context) -> Table:
     """A row per ε and kind of version 1: its leader, that method's place and score now, and the first of today."""
-    found = board(context)
+    ranked = board(context)
     told = read_toml(Path(leaderboard.__file__).with_name("fallen.toml"))["leaders"]
-    rows = [_row(found, **one) for one in told if one["epsilon"] in found.epsilons]
+    rows = [_row(ranked, **one) for one in told if one["epsilon"] in ranked.epsilons]
     header = ["ε", "problems", "led in version 1", "its place now", "its score", "first now", "score of the first",
               "families on which the first is ahead"]  # fmt: skip
     caption = "Every leader of version 1 without tuning, where it stands now, and the method that leads today."
@@ -79,12 +79,12 @@ def former_leaders(context: Context) -> Table:
     return Table(pd.DataFrame(rows, columns=header), caption, gaps=gaps, method=method)
 
 
-def _row(found: Board, *, epsilon: float, kind: str, method: str, times: float) -> list[str]:
+def _row(board: Board, *, epsilon: float, kind: str, method: str, times: float) -> list[str]:
     """One leader of version 1 on the board of today."""
-    matrix = found.matrix(epsilon, kind)
-    lined = {one.algorithm: one for one in places.placements(matrix, found.unpaid)}
+    matrix = board.matrix(epsilon, kind)
+    lined = {one.algorithm: one for one in places.placements(matrix, board.unpaid)}
     first = next((one for one in lined.values() if one.place == 1), None)
-    head = [f"{epsilon:g}", kind or "all", f"{found.label(method)}, {times:.2f} times the best"]
+    head = [f"{epsilon:g}", kind or "all", f"{board.label(method)}, {times:.2f} times the best"]
     if first is None:
         return [*head, *["–"] * 5]
     now = lined.get(method)
@@ -95,5 +95,5 @@ def _row(found: Board, *, epsilon: float, kind: str, method: str, times: float) 
         both = matrix[[first.algorithm, method]].dropna()
         share = places.duels(both)[method][first.algorithm]
         ahead = f"{share * len(both):g} of {len(both)}"
-    who = "nothing (w = 0)" if first.algorithm == NOTHING else found.label(first.algorithm)
+    who = "nothing (w = 0)" if first.algorithm == NOTHING else board.label(first.algorithm)
     return [*head, where, score, who, two(first.score), ahead]

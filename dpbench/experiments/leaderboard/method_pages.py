@@ -29,31 +29,31 @@ Sections: TypeAlias = "list[tuple[str, str | pd.DataFrame]]"
 
 def pages(context: Context) -> Iterator[Page]:
     """Of every method with a score, and of every submission; the file of one is `method-NAME.html`."""
-    found = board(context)
+    ranked = board(context)
     theirs = {one.manifest["method"]: one for one in submissions(context.store)}
-    scored = set(found.scores["algorithm"]) - {NOTHING, AUTO}
+    scored = set(ranked.scores["algorithm"]) - {NOTHING, AUTO}
     for name in sorted(scored | theirs.keys()):
         one = theirs.get(name)
-        title = marked(one.manifest) if one else found.label(name).removesuffix(f" {UNPAID}")
+        title = marked(one.manifest) if one else ranked.label(name).removesuffix(f" {UNPAID}")
         about = _submission(one) if one else _own(name)
-        told: Sections = [*about, *(_results(context, found, name) if name in scored else [])]
+        told: Sections = [*about, *(_results(context, ranked, name) if name in scored else [])]
         history = _history(context, name)
         if len(history):
             told.append(("Its history: places per version", history))
-        yield Page(f"method-{name}", title, _lead(found, name), told)
+        yield Page(f"method-{name}", title, _lead(ranked, name), told)
 
 
-def _lead(found: Board, name: str) -> str:
+def _lead(board: Board, name: str) -> str:
     """Its places, in a sentence."""
-    if name not in set(found.scores["algorithm"]):
+    if name not in set(board.scores["algorithm"]):
         return "Without a place: the receiver has not run it again."
     at = []
-    for epsilon in found.epsilons:
-        lined = places.placements(found.matrix(epsilon), found.unpaid)
+    for epsilon in board.epsilons:
+        lined = places.placements(board.matrix(epsilon), board.unpaid)
         one = next(line for line in lined if line.algorithm == name)
         rank = f"place {one.place} of {max(line.place for line in lined)}" if one.place else "no place"
         at.append(f"{rank} at ε = {epsilon:g} (score {two(one.score)})")
-    why = f" It takes {found.unpaid[name]} from the data without paying." if name in found.unpaid else ""
+    why = f" It takes {board.unpaid[name]} from the data without paying." if name in board.unpaid else ""
     return f"Over all families: {', '.join(at)}.{why}"
 
 
@@ -61,9 +61,9 @@ def _own(name: str) -> Sections:
     """What a method of dpbench is, and its privacy."""
     method, fixed = algorithms.resolve(name)
     rule = [
-        [f"{epsilon:g}", ", ".join(f"{key} = {value}" for key, value in (fixed | found).items()) or "its defaults"]
+        [f"{epsilon:g}", ", ".join(f"{key} = {value}" for key, value in (fixed | public).items()) or "its defaults"]
         for epsilon in (0.1, 1.0, 10.0)
-        if (found := public_settings(name, *SIZE, epsilon)) is not None
+        if (public := public_settings(name, *SIZE, epsilon)) is not None
     ]
     settings = make_settings(method, fixed | public_settings(name, *SIZE, 1.0))
     facts = [
@@ -103,34 +103,34 @@ def _submission(one: Submitted) -> Sections:
         for t in a["tests"]
     ]
     gaps = [[name, two(public), two(private)] for name, public, private in checked.get("scores") or []]
-    found: Sections = [
+    sections: Sections = [
         ("What it is", pd.DataFrame(facts, columns=["", " "])),
         ("Its own audit", pd.DataFrame(audits, columns=["ε", "test", "bound", "claim"])),
     ]
     if gaps:
-        found.append(("Scores on public problems and on their private copies",
+        sections.append(("Scores on public problems and on their private copies",
                       pd.DataFrame(gaps, columns=["problem", "public", "private copy"])))  # fmt: skip
-    return found
+    return sections
 
 
-def _results(context: Context, found: Board, name: str) -> Sections:
+def _results(context: Context, board: Board, name: str) -> Sections:
     """Where it wins, and what it costs."""
     rows = []
-    for epsilon in found.epsilons:
-        for kind in ("", *found.kinds()):
-            lined = {one.algorithm: one for one in places.placements(found.matrix(epsilon, kind), found.unpaid)}
+    for epsilon in board.epsilons:
+        for kind in ("", *board.kinds()):
+            lined = {one.algorithm: one for one in places.placements(board.matrix(epsilon, kind), board.unpaid)}
             one, first = lined.get(name), next((one for one in lined.values() if one.place == 1), None)
             if one is None or first is None:
                 continue
             leads = "first" if one.place == 1 else "" if one.apart else "not distinguishable from the first"
-            who = found.label(first.algorithm)
+            who = board.label(first.algorithm)
             rows.append([f"{epsilon:g}", kind or "all", f"{two(one.score)} [{two(one.low)}, {two(one.high)}]",
                          spelled(one.place), str(one.families), leads, f"{who}, {two(first.score)}"])  # fmt: skip
     header = ["ε", "problems", "score", "place", "families", "", "the first, and its score"]
     told: Sections = [("Where it wins: scores by ε and kind of problem", pd.DataFrame(rows, columns=header))]
-    epsilon = 1.0 if 1.0 in found.epsilons else found.epsilons[0]
+    epsilon = 1.0 if 1.0 in board.epsilons else board.epsilons[0]
     scores = places.by_family(
-        found.scores[found.scores["epsilon"].eq(epsilon)], tracks.families()
+        board.scores[board.scores["epsilon"].eq(epsilon)], tracks.families()
     )[name].dropna().sort_values(kind="stable")  # fmt: skip
     ends = scores if len(scores) <= 2 * EXTREMES else pd.concat([scores.iloc[:EXTREMES], scores.iloc[-EXTREMES:]])
     best = pd.DataFrame([[family, two(score)] for family, score in ends.items()], columns=["family", "score"])
@@ -149,11 +149,11 @@ def _results(context: Context, found: Board, name: str) -> Sections:
 
 
 def _history(context: Context, name: str) -> pd.DataFrame:
-    found = versions(context.store)
-    epsilons = epsilons_of(found)
+    frozen = versions(context.store)
+    epsilons = epsilons_of(frozen)
     rows = [
         [one.name, one.frozen, *(spelled(one.place(name, e)) for e in epsilons), one.notes]
-        for one in found
+        for one in frozen
         if any(one.place(name, e) is not None for e in epsilons)
     ]
     return pd.DataFrame(rows, columns=["version", "frozen", *(f"ε = {e}" for e in epsilons), "notes"])

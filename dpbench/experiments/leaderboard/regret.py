@@ -18,13 +18,13 @@ from dpbench.study.output import Record, Table
 @artefact("regret", "Regret: what one method for all costs against the best private method of each problem")
 def regret(context: Context) -> Table:
     """A row per method that is admitted everywhere, and the default: mean over families of score less the best's."""
-    found = board(context)
-    table = regrets(found, places.losses(context.rows("places")))
+    ranked = board(context)
+    table = regrets(ranked, places.losses(context.rows("places")))
     data: list[dict[str, Any]] = []
     everywhere = table.groupby("algorithm")["problem"].nunique() if len(table) else pd.Series(dtype=int)
     names = [name for name in everywhere.index if everywhere[name] == table["problem"].nunique()]
     by = {}
-    for epsilon in found.epsilons:
+    for epsilon in ranked.epsilons:
         at = table[table["epsilon"].eq(epsilon) & table["algorithm"].isin(names)]
         by[epsilon] = places.by_family(at, tracks.families()).reindex(columns=names)
     for name in sorted(names, key=lambda name: sum(one[name].mean() for one in by.values())):
@@ -43,13 +43,13 @@ def regret(context: Context) -> Table:
     return Table.spread(
         data,
         "always",
-        lambda one: found.label(one["algorithm"]),
+        lambda one: ranked.label(one["algorithm"]),
         "ε = {epsilon:g}",
         _interval,
         caption,
         [] if data else [context.gap("regret", "every row")],
         method=method,
-        finding=f"As one method for all problems, {found.label(data[0]['algorithm'])} loses least" if data else "",
+        finding=f"As one method for all problems, {ranked.label(data[0]['algorithm'])} loses least" if data else "",
     )
 
 
@@ -58,23 +58,23 @@ def _interval(one: Record) -> str:
     return f"{two(mean)} [{two(mean - half)}, {two(mean + half)}]"
 
 
-def regrets(found: Board, losses: pd.DataFrame) -> pd.DataFrame:
+def regrets(board: Board, losses: pd.DataFrame) -> pd.DataFrame:
     """(problem, ε, algorithm, score): a method's score less that of the best, which other seeds have chosen.
 
     losses: of `places.losses`. Of the cells that the board scores; w = 0 is among the choices.
     """
-    if found.scores.empty:
-        return found.scores
-    scored = found.scores[CELL].drop_duplicates()
+    if board.scores.empty:
+        return board.scores
+    scored = board.scores[CELL].drop_duplicates()
     losses = losses.merge(scored, on=CELL)
     folds = []
     for fold in (0, 1):
         even = losses["seed"] % 2 == fold
         chosen, judged = (_scores(one) for one in (losses[even], losses[~even]))
-        paid = chosen[~chosen["algorithm"].isin(found.unpaid)]
+        paid = chosen[~chosen["algorithm"].isin(board.unpaid)]
         best = places.pick(paid, CELL, "score")[[*CELL, "algorithm"]]
         reached = best.merge(judged, on=[*CELL, "algorithm"])[[*CELL, "score"]].rename(columns={"score": "best"})
-        both = places.with_auto(judged, found.choice).merge(reached, on=CELL)
+        both = places.with_auto(judged, board.choice).merge(reached, on=CELL)
         folds.append(both.assign(score=both["score"] - both["best"]).drop(columns="best"))
     return pd.concat(folds).groupby([*CELL, "algorithm"])["score"].mean().reset_index()
 

@@ -135,12 +135,12 @@ def _constant_composed(tight: Budget, _: Budget) -> Pair:
 
 def _correlated(tight: Budget, _: Budget) -> Pair:
     """Standard deviation of the noise in the sum of all steps, over L₀."""
-    steps, found = EPOCHS * BATCHES, []
+    steps, errors = EPOCHS * BATCHES, []
     for bands in (1, BATCHES):
         C = sum(c * np.eye(steps, k=-j) for j, c in enumerate(matrices.coefficients(bands)))
         spread = float(np.linalg.norm(np.linalg.solve(C.T, np.ones(steps))))
-        found.append(2 * spread * matrices.sensitivity(steps, BATCHES, bands) / math.sqrt(2 * tight.rho))
-    return found[0], found[1]
+        errors.append(2 * spread * matrices.sensitivity(steps, BATCHES, bands) / math.sqrt(2 * tight.rho))
+    return errors[0], errors[1]
 
 
 BOUNDS = (
@@ -186,12 +186,12 @@ def bounds() -> Iterator[tuple[Bound, float, Pair]]:
 @artefact("sharper_bounds", "Noise before and after the better bounds")
 def sharper_bounds(context: Context) -> Table:
     """A row per release, a column per ε: before → after. Formulas: no rows."""
-    found = list(bounds())
+    rows_of = list(bounds())
     data = pd.DataFrame(
-        [(b.method, b.what, b.before, e, *pair, pair[1] / pair[0]) for b, e, pair in found],
+        [(b.method, b.what, b.before, e, *pair, pair[1] / pair[0]) for b, e, pair in rows_of],
         columns=["method", "noise", "before_by", "epsilon", "before", "after", "ratio"],
     )
-    rows = [[one.method, one.what, one.before, *[_cell(*pair) for b, _, pair in found if b is one]] for one in BOUNDS]
+    rows = [[one.method, one.what, one.before, *[_cell(*pair) for b, _, pair in rows_of if b is one]] for one in BOUNDS]
     header = ["method", "noise of", "before", *[f"ε = {e:g}" for e in LEVELS.values()]]
     caption = (
         f"Standard deviation of the noise before → after the better bounds (and their ratio), at n = {N:,}, d = {D}, "

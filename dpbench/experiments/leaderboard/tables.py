@@ -35,30 +35,29 @@ FIRST = 8  # methods of the head-to-heads, beside w = 0 and the default
 @artefact("answers", "Which optimiser to use")
 def answers(context: Context) -> Table:
     """A row per kind of problem, a cell per ε: the first optimiser, and what it leaves of the excess loss of w = 0."""
-    found = board(context)
+    ranked = board(context)
     records = [
         {"epsilon": epsilon, "kind": kind or "all", "standing": one, **one._asdict()}
-        for kind in (("", *found.kinds()) if found.epsilons else ())
-        for epsilon in found.epsilons
-        for one in places.placements(found.matrix(epsilon, kind), found.unpaid)
+        for kind in (("", *ranked.kinds()) if ranked.epsilons else ())
+        for epsilon in ranked.epsilons
+        for one in places.placements(ranked.matrix(epsilon, kind), ranked.unpaid)
     ]
 
     def problems(ones: list[Record]) -> str:
-        families = [max(one["families"] for one in ones if one["epsilon"] == e) for e in found.epsilons]
+        families = [max(one["families"] for one in ones if one["epsilon"] == e) for e in ranked.epsilons]
         return f"{ones[0]['kind']} ({_families(min(families), max(families))})"
 
     def at(epsilon: float, ones: list[Record]) -> str:
-        return answer([one["standing"] for one in ones if one["epsilon"] == epsilon], found.label)
+        return answer([one["standing"] for one in ones if one["epsilon"] == epsilon], ranked.label)
 
     caption = (
         "Per kind of problem: the optimiser with the lowest score, and what it leaves of the excess loss of w = 0, a "
         "geometric mean over families. In brackets: the default, which chooses by problem."
     )
-    method = (
-        f"{SCORE} Places, intervals and seconds are in the table of places. {RULES}{unscored(found)} {version(context)}"
-    )
+    elsewhere = "Places, intervals and seconds are in the table of places."
+    method = f"{SCORE} {elsewhere} {RULES}{unscored(ranked)} {version(context)}"
     gaps = [] if records else [context.gap("answers", "every row")]
-    columns = {"problems": problems} | {f"at ε = {e:g}": partial(at, e) for e in found.epsilons}
+    columns = {"problems": problems} | {f"at ε = {e:g}": partial(at, e) for e in ranked.epsilons}
     return Table.grouped(records, "{kind}", columns, caption, gaps, unsaved=["standing"], method=method)
 
 
@@ -101,14 +100,14 @@ def interval(one: Placement) -> str:
 @artefact("places", "Places: score over all families, by ε and by kind of problem")
 def placed(context: Context) -> Table:
     """A row per method in the order of its mean over all ε: place and score at each ε, scores by kind, cost."""
-    found = board(context)
-    kinds = found.kinds()
-    means = {kind: _means(found, kind) for kind in ("", *kinds)}
+    ranked = board(context)
+    kinds = ranked.kinds()
+    means = {kind: _means(ranked, kind) for kind in ("", *kinds)}
     order = {str(name): i for i, name in enumerate(means[""].sort_values(kind="stable").index)}
     records = [
         {"epsilon": epsilon, "standing": one, **one._asdict()}
-        for epsilon in found.epsilons
-        for one in places.placements(found.matrix(epsilon), found.unpaid)
+        for epsilon in ranked.epsilons
+        for one in places.placements(ranked.matrix(epsilon), ranked.unpaid)
         if one.algorithm in order
     ]
     records.sort(key=lambda one: order[one["algorithm"]])
@@ -122,16 +121,16 @@ def placed(context: Context) -> Table:
         return two(means[kind][name]) if name in means[kind] else "–"
 
     def seconds(ones: list[Record]) -> str:
-        timed = found.seconds.get(ones[0]["algorithm"])
+        timed = ranked.seconds.get(ones[0]["algorithm"])
         return "–" if timed is None else f"{timed:.2g}"
 
     columns: Sums = {
-        "method": lambda ones: found.label(ones[0]["algorithm"]),
-        **{f"ε = {e:g}: place, score": partial(at, e) for e in found.epsilons},
+        "method": lambda ones: ranked.label(ones[0]["algorithm"]),
+        **{f"ε = {e:g}: place, score": partial(at, e) for e in ranked.epsilons},
         **{kind: partial(by_kind, kind) for kind in kinds},
         "seconds": seconds,
     }
-    problems = set(found.scores["problem"])
+    problems = set(ranked.scores["problem"])
     families = {tracks.families().get(problem, problem) for problem in problems}
     caption = (
         f"{len(problems)} problems in {len(families)} families. Score: log10 of the mean excess loss over that of w = "
@@ -139,7 +138,7 @@ def placed(context: Context) -> Table:
         "intervals."
     )
     method = (
-        f"{len(problems)} problems in {len(families)} families.{unscored(found)} By kind: the mean over ε. If a "
+        f"{len(problems)} problems in {len(families)} families.{unscored(ranked)} By kind: the mean over ε. If a "
         f"method's proof does not cover a family, w = 0 takes its place there. {SCORE} {PAYS} {THEIRS} Seconds: of "
         f"one run timed alone at ε = 1, the median over the small problems that it was timed on. {RULES}"
     )
@@ -147,9 +146,9 @@ def placed(context: Context) -> Table:
     return Table.grouped(records, "{algorithm}", columns, caption, gaps, unsaved=["standing"], method=method)
 
 
-def _means(found: Board, kind: str) -> pd.Series:
+def _means(board: Board, kind: str) -> pd.Series:
     """Each method's score over the families of a kind, the mean over ε; of methods that are on all of them."""
-    at = [found.matrix(epsilon, kind) for epsilon in found.epsilons]
+    at = [board.matrix(epsilon, kind) for epsilon in board.epsilons]
     if not at:
         return pd.Series(dtype=float)
     return pd.concat([one.mean().where(one.notna().all()) for one in at], axis=1).mean(axis=1, skipna=False).dropna()
@@ -158,13 +157,13 @@ def _means(found: Board, kind: str) -> pd.Series:
 @artefact("duels", "Head to head")
 def duels(context: Context) -> Table:
     """The share of families on which the row's method has a lower score than the column's, at ε = 1 or the only ε."""
-    found = board(context)
-    epsilon = 1.0 if 1.0 in found.epsilons else next(iter(found.epsilons), 1.0)
-    matrix = found.matrix(epsilon)
+    ranked = board(context)
+    epsilon = 1.0 if 1.0 in ranked.epsilons else next(iter(ranked.epsilons), 1.0)
+    matrix = ranked.matrix(epsilon)
     named = [n for n in (NOTHING, AUTO) if n in matrix]
-    order = [one.algorithm for one in places.placements(matrix, found.unpaid) if one.algorithm not in named][:FIRST]
+    order = [one.algorithm for one in places.placements(matrix, ranked.unpaid) if one.algorithm not in named][:FIRST]
     table = places.duels(matrix[[*order, *named]])
-    labels = [found.label(name) for name in table.index]
+    labels = [ranked.label(name) for name in table.index]
     cells = [["–" if i == j else f"{x:.2f}" for j, x in enumerate(row)] for i, row in enumerate(table.to_numpy())]
     frame = pd.DataFrame([[label, *row] for label, row in zip(labels, cells, strict=True)], columns=["beats", *labels])
     caption = (
@@ -223,16 +222,16 @@ def _price(data: list[dict[str, Any]]) -> str:
 @artefact("methods", "Every method: what it is, where it wins, what it costs")
 def methods(context: Context) -> Table:
     """A row per method: title, guarantee, what it releases, the kinds it leads, best and worst families, seconds."""
-    found = board(context)
+    ranked = board(context)
     lines = []
     at = {
-        (e, kind): places.placements(found.matrix(e, kind), found.unpaid)
-        for e in found.epsilons
-        for kind in found.kinds()
+        (e, kind): places.placements(ranked.matrix(e, kind), ranked.unpaid)
+        for e in ranked.epsilons
+        for kind in ranked.kinds()
     }
-    epsilon = 1.0 if 1.0 in found.epsilons else next(iter(found.epsilons), 1.0)
-    matrix = found.matrix(epsilon)
-    for name in sorted(set(found.scores["algorithm"]) - {NOTHING, AUTO}):
+    epsilon = 1.0 if 1.0 in ranked.epsilons else next(iter(ranked.epsilons), 1.0)
+    matrix = ranked.matrix(epsilon)
+    for name in sorted(set(ranked.scores["algorithm"]) - {NOTHING, AUTO}):
         leads = [f"{kind} at ε = {e:g}" for (e, kind), ones in at.items() for one in ones
                  if one.algorithm == name and one.place and not one.apart]  # fmt: skip
         scores = matrix[name].sort_values()
@@ -241,10 +240,10 @@ def methods(context: Context) -> Table:
             if scores.empty
             else f"{scores.index[0]} {two(scores.iloc[0])}; {scores.index[-1]} {two(scores.iloc[-1])}"
         )
-        seconds = found.seconds.get(name)
+        seconds = ranked.seconds.get(name)
         lines.append(
-            [found.label(name), *_guarantee(name), "; ".join(leads) or "–", extremes,
-             found.unpaid.get(name, "–"), "–" if seconds is None else f"{seconds:.2g}"]
+            [ranked.label(name), *_guarantee(name), "; ".join(leads) or "–", extremes,
+             ranked.unpaid.get(name, "–"), "–" if seconds is None else f"{seconds:.2g}"]
         )  # fmt: skip
     header = ["method", "proof for", "releases", "first, or not distinguishable from it, on", "best and worst family",
               "takes unpaid", "seconds"]  # fmt: skip
@@ -270,8 +269,7 @@ def _guarantee(name: str) -> list[str]:
 @artefact("problems", "The problems, and the methods that are not on the board")
 def problems(context: Context) -> Table:
     """A row per problem: size, kind, family, what w = 0 loses, how many methods are on it; then who is left out."""
-    found = board(context)
-    on = found.scores.groupby("problem")["algorithm"].nunique()
+    on = board(context).scores.groupby("problem")["algorithm"].nunique()
     from dpbench.leaderboard.nulls import nulls
 
     lines = []
@@ -344,8 +342,8 @@ def submitted(context: Context) -> Table:
     return Table(pd.DataFrame(lines, columns=header), caption, method=method)
 
 
-def unscored(found: Board) -> str:
+def unscored(board: Board) -> str:
     """A sentence on the (problem, ε) that are not scored yet; "" without any."""
-    if not found.waiting:
+    if not board.waiting:
         return ""
-    return f" {found.waiting} (problem, ε) are not scored yet: the runs of some method on them are not made."
+    return f" {board.waiting} (problem, ε) are not scored yet: the runs of some method on them are not made."

@@ -36,8 +36,8 @@ STARTS = {"covertype12-sigmoid": (0.539, 0.022), "ijcnn-sigmoid": (0.501, 0.008)
 @memoised
 def judged(context: Context) -> dict[tuple[int, str, float], Judged]:
     """The verdicts of all cells but run times, by (table of losses, method, ε)."""
-    found = {key: cell for key, cell in _cells(context) if not cell.run_time}
-    return dict(zip(found, judge(found.values(), SWITCHES), strict=True))
+    timeless = {key: cell for key, cell in _cells(context) if not cell.run_time}
+    return dict(zip(timeless, judge(timeless.values(), SWITCHES), strict=True))
 
 
 def cells(context: Context) -> Iterator[Cell]:
@@ -121,18 +121,18 @@ def numbers(loss: Published, count: Published | None) -> tuple[Number, ...]:
     k = loss.runs
     if not k:
         return (Number(LEFT, "0", COUNT, k=5),)
-    found = [
+    numbers = [
         Number("loss", printed.shown(loss.mean, 3), k=k),
         Number("loss", printed.shown(loss.std, 3), STD, k=k),
         Number("terminated", "yes" if loss.terminated else "×", ALL, k=k),
     ]
     if count is not None:
         k = count.runs
-        found += [
+        numbers += [
             Number("Hessians", printed.shown(count.mean, 1 if k == 5 else 2), k=k, count=True),
             Number("Hessians", printed.shown(count.std, 3), STD, k=k, count=True),
         ]
-    return tuple(found)
+    return tuple(numbers)
 
 
 def runs_of(rows: pd.DataFrame) -> Runs:

@@ -38,8 +38,8 @@ def rows_of(context: Context, table: int, algorithm: str, epsilon: float, varian
 
 def cell(context: Context, table: int, algorithm: str, epsilon: float, variant: str = "") -> Ours:
     """Our cell of a published table, see `study.cells`; NotEnough if it has no rows."""
-    found = cells_of(context, table, variant).get((algorithm, epsilon))
-    return found or frames.records(cells(rows_of(context, table, algorithm, epsilon, variant)), Ours)[0]
+    stated = cells_of(context, table, variant).get((algorithm, epsilon))
+    return stated or frames.records(cells(rows_of(context, table, algorithm, epsilon, variant)), Ours)[0]
 
 
 @memoised
@@ -149,9 +149,9 @@ def opt_faster_than_tr(context: Context) -> Iterator[Verdict]:
     """Claim 1a: Table 1, ε = 0.6 and 1: at least 3 times fewer gradients and Hessians, and seconds where timed."""
 
     def judge(variant: str) -> Verdict:
-        found = [faster(context, 1, "opt", "dp-tr", epsilon, variant) for epsilon in EPSILONS[1:]]
-        held: list[bool | None] = [ratio >= FAR_LESS for ratios, _ in found for ratio in ratios.values()]
-        return Verdict.of(decided(held), "; ".join(text for _, text in found))
+        comparisons = [faster(context, 1, "opt", "dp-tr", epsilon, variant) for epsilon in EPSILONS[1:]]
+        held: list[bool | None] = [ratio >= FAR_LESS for ratios, _ in comparisons for ratio in ratios.values()]
+        return Verdict.of(decided(held), "; ".join(text for _, text in comparisons))
 
     return under_both(judge)
 

@@ -42,10 +42,10 @@ WithWords: TypeAlias = tuple[Table, dict[str, Any]]
 def loss(context: Context, target: LossTable) -> WithWords:
     """Final loss of a target's runs in two blocks, published and honest, beside the published table."""
     theirs, ours = compared(context, target, variant=PUBLISHED), compared(context, target)
-    found = judged(context)
+    outcomes = judged(context)
     rows = []
     for names, row, paper, other in paired(ours, theirs):
-        verdict = found.get((target.table, row.algorithm, row.epsilon))
+        verdict = outcomes.get((target.table, row.algorithm, row.epsilon))
         rows.append([
             *names,
             paper_loss(paper),
@@ -59,7 +59,7 @@ def loss(context: Context, target: LossTable) -> WithWords:
             count_std(row.hessian_evaluations, row.hessian_evaluations_std),
             whole(row.T),
         ])  # fmt: skip
-    mine = [one for key, one in found.items() if key[0] == target.table]
+    mine = [one for key, one in outcomes.items() if key[0] == target.table]
     exact, words = sum(one.outcome.word == EXACT for one in mine), [one.word for one in mine if one.counts]
     match = f": {words.count(MATCH)} of {len(words)} values that can be judged match" if words else ""
     header = ["method", "ε", "paper", "published setting", "verdict", "its iterations", "honest", "survives",
@@ -123,10 +123,10 @@ def misprints(context: Context) -> WithWords:
         for t in TARGETS[:4]
     }
     everything = pd.concat(runs.values())
-    found = judged(context)
+    outcomes = judged(context)
 
     def exact(*tables: int) -> str:
-        words = [one.outcome.word for (table, _, _), one in found.items() if table in tables]
+        words = [one.outcome.word for (table, _, _), one in outcomes.items() if table in tables]
         return f"{words.count(EXACT)} of {len(words)}"
 
     def lost(table: int, epsilon: float) -> str:
@@ -202,7 +202,7 @@ def paired(ours: pd.DataFrame, theirs: pd.DataFrame) -> Iterator[tuple[list[str]
 
 def gaps(context: Context, target: LossTable, ours: pd.DataFrame, theirs: pd.DataFrame) -> list[str]:
     """A line per method that has cells without rows, and one for the published setting's."""
-    found = [
+    gaps = [
         f"{look(algorithm).label} at ε = {', '.join(f'{e:g}' for e in part['epsilon'])}"
         for algorithm, part in ours[ours["seeds"].isna()].groupby("algorithm", sort=False)
     ]
@@ -210,8 +210,8 @@ def gaps(context: Context, target: LossTable, ours: pd.DataFrame, theirs: pd.Dat
     empty = theirs[theirs["seeds"].isna()]
     lacking = {a for a, e in zip(empty["algorithm"], empty["epsilon"], strict=True) if (a, e) in wanted}
     if lacking:
-        found.append(f"published setting: {', '.join(look(a).label for a in METHODS if a in lacking)}")
-    return [context.gap(target.artefact, what) for what in found]
+        gaps.append(f"published setting: {', '.join(look(a).label for a in METHODS if a in lacking)}")
+    return [context.gap(target.artefact, what) for what in gaps]
 
 
 def published_blocks(context: Context, target: LossTable) -> list[Any]:

@@ -240,16 +240,16 @@ def equal(context: Context) -> pd.DataFrame:
 
     equal_T: NaN where no T comes down to it; lowest_T, lowest: DP-GD's lowest mean over the T of the published rule.
     """
-    found = []
+    lines = []
     for one in frames.records(select(cells(context, "table1"), rule=PUBLISHED.name), Timed):
         rows = rows_under(context, "table1", PUBLISHED, one.problem, one.epsilon)
         means = select(rows, algorithm="dp-gd").groupby("T")["excess"].mean().dropna().sort_index()
         reached = means.index[means <= one.dp_newton_excess]
         equal_T = float(reached[0]) if len(reached) else np.nan
-        found.append(Equal(one.problem, one.epsilon, one.dp_newton_T, one.dp_newton_excess, equal_T,
+        lines.append(Equal(one.problem, one.epsilon, one.dp_newton_T, one.dp_newton_excess, equal_T,
                            float(means.index[int(means.argmin())]), float(means.min()), one.dp_gd_T, one.cost,
                            one.published_ratio))  # fmt: skip
-    return pd.DataFrame(found, columns=Equal._fields)
+    return pd.DataFrame(lines, columns=Equal._fields)
 
 
 @PAPER.artefact("equal_loss")

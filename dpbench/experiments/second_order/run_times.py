@@ -95,7 +95,7 @@ class Timed(NamedTuple):
 def cells(context: Context, name: str) -> pd.DataFrame:
     """A row per (problem, ε, rule) with rows of both methods: T, iterations, seconds, cost, and what is published."""
     published = context.experiment.published()["table1"]
-    found = []
+    lines = []
     for problem in context.problems(FIGURE[name]):
         each = {method: an_iteration(context, name, problem, method) for method in ("dp-gd", NEWTON)}
         theirs = dict(zip(published["epsilon"], published["ratio"].get(problem, ()), strict=False))
@@ -104,11 +104,11 @@ def cells(context: Context, name: str) -> pd.DataFrame:
                 one = _cell(context, name, rule, problem, epsilon)
                 if one is not None:
                     gd, newton = one["dp_gd_T"] * each["dp-gd"], one["dp_newton_T"] * each[NEWTON]
-                    found.append({"problem": problem, "epsilon": epsilon, "rule": rule.name, **one,
+                    lines.append({"problem": problem, "epsilon": epsilon, "rule": rule.name, **one,
                                   "dp_gd_seconds": gd, "dp_newton_seconds": newton, "ratio": gd / newton,
                                   "cost": each[NEWTON] / each["dp-gd"],
                                   "published_ratio": theirs.get(epsilon, np.nan)})  # fmt: skip
-    return pd.DataFrame(found, columns=Timed._fields)
+    return pd.DataFrame(lines, columns=Timed._fields)
 
 
 def an_iteration(context: Context, name: str, problem: str, method: str) -> float:
@@ -158,8 +158,8 @@ def fitted_T(rows: pd.DataFrame, cap: float = np.inf) -> float:
     a, b, _ = np.polyfit(x - np.log(lowest), np.log(near["mean"].to_numpy()), 2, w=weights)
     if a <= 0:
         return min(lowest, cap)
-    found = lowest * np.exp(-b / (2 * a))
-    return float(min(np.clip(found, near.index.min(), near.index.max()), cap))
+    T = lowest * np.exp(-b / (2 * a))
+    return float(min(np.clip(T, near.index.min(), near.index.max()), cap))
 
 
 LINES = ("T of DP-GD / DP-Newton", "iterations", "seconds here", "seconds, paper", "shape, ours", "shape, paper",
@@ -258,7 +258,7 @@ def quotients(context: Context) -> pd.DataFrame:
     """The 12 quotients of Table 1: ours, published, the tolerance, and whether ours is within it; NaN without rows."""
     published = context.experiment.published()["table1"]
     table = cells(context, "table1")
-    found = []
+    lines = []
     for problem in context.problems("fig2"):
         ratios = dict(zip(published["epsilon"], published["ratio"][problem], strict=True))
         low, high = published["seconds"][problem]
@@ -268,10 +268,10 @@ def quotients(context: Context) -> pd.DataFrame:
         for epsilon in (e for e in published["epsilon"] if e != 1):
             theirs, tolerance = ratios[epsilon] / ratios[1.0], FLAT * high / low
             quotient = ours.get(epsilon, np.nan) / theirs
-            found.append(Quotient(problem, epsilon, theirs, ours.get(epsilon, np.nan), grid.get(epsilon, np.nan),
+            lines.append(Quotient(problem, epsilon, theirs, ours.get(epsilon, np.nan), grid.get(epsilon, np.nan),
                                   seconds.get(epsilon, np.nan), quotient, tolerance, int(tried.get(epsilon, 0)),
                                   int(tried.get(1.0, 0)), bool(1 / tolerance <= quotient <= tolerance)))  # fmt: skip
-    return pd.DataFrame(found, columns=Quotient._fields)
+    return pd.DataFrame(lines, columns=Quotient._fields)
 
 
 @PAPER.artefact("shapes")

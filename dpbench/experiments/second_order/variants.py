@@ -25,7 +25,7 @@ def beta(context: Context) -> WithWords:
     rows = select(rows, seed=list(seeds), algorithm=["dp-gd", *variants])
     by = ["problem", "algorithm", "epsilon"]
     alone = tuned(select(rows, key=list(fixed["key"]))).set_index(by)
-    found = expand_settings(tuned(select(rows, algorithm=variants))).set_index(by)
+    at_settings = expand_settings(tuned(select(rows, algorithm=variants))).set_index(by)
     lines, data, gaps = [], [], []
     epsilons = context.epsilons("beta")
     for problem in context.problems("beta"):
@@ -38,7 +38,7 @@ def beta(context: Context) -> WithWords:
                     cells.append("–")
                     gaps.append(context.gap("beta", f"{algorithm} on {problem} at ε = {epsilon:g}"))
                     continue
-                one, base, gd = found.loc[at, :], alone["mean"][at], alone["mean"][problem, "dp-gd", epsilon]
+                one, base, gd = at_settings.loc[at, :], alone["mean"][at], alone["mean"][problem, "dp-gd", epsilon]
                 cells.append(f"β = {one['set.beta']:g}, T = {one['T']:.0f}: {one['mean'] / base:.2f}×")
                 data.append(dict(zip(by, at, strict=True)) | {"beta": one["set.beta"], "T": one["T"],
                             "excess": one["mean"], "se": one["se"], "beta_1_T": alone["T"][at],

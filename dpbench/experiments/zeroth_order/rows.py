@@ -112,8 +112,8 @@ def failures(rows: pd.DataFrame) -> Fraction | None:
 
 def failed_shares(rows: pd.DataFrame, by: list[str]) -> pd.DataFrame:
     """`failures` of each group: the share as `mean`, its interval as `low` and `high`, and the number of `seeds`."""
-    found = [(key, failures(part)) for key, part in rows.groupby(by)]
+    shares = [(key, failures(part)) for key, part in rows.groupby(by)]
     return pd.DataFrame(
-        [(*key, one.share, one.lower, one.upper, one.runs) for key, one in found if one is not None],
+        [(*key, one.share, one.lower, one.upper, one.runs) for key, one in shares if one is not None],
         columns=[*by, "mean", "low", "high", "seeds"],
     )
